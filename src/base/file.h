@@ -1,0 +1,51 @@
+// Files: memory maps, the one atomic writer, and the contained opener for paths that a model names.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hone {
+
+// A whole file mapped read-only. The map lives as long as a copy of the shared_ptr.
+class MappedFile {
+ public:
+  // Throws UserError naming the path and the reason.
+  static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
+  // Opens `relative` below `root` for data that an untrusted file names: no absolute path, no
+  // "..", no symbolic link, regular files only (openat2 RESOLVE_BENEATH, or a checked walk).
+  static std::shared_ptr<const MappedFile> open_contained(const std::filesystem::path& root,
+                                                          std::string_view relative);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+  // Identity of the file on disk: device and inode, mixed.
+  std::uint64_t identity() const { return identity_; }
+
+ private:
+  MappedFile() = default;
+  static std::shared_ptr<const MappedFile> map(int fd, std::string path);
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::uint64_t identity_ = 0;
+  std::string path_;
+};
+
+// Writes parts one after another to a temporary file beside `path`, syncs, renames over `path`, and
+// syncs the directory: readers see the old file or the new one, never a part.
+void write_atomic(const std::filesystem::path& path,
+                  std::span<const std::span<const std::byte>> parts);
+void write_atomic(const std::filesystem::path& path, std::string_view text);
+
+// The directory for cached data: HONE_CACHE_DIR, else $XDG_CACHE_HOME/hone, else ~/.cache/hone.
+// Created with mode 0700. Empty when none can be made.
+std::filesystem::path cache_directory();
+
+}  // namespace hone

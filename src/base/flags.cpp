@@ -1,0 +1,41 @@
+#include "base/flags.h"
+
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace hone {
+
+namespace {
+
+constexpr Flag table[] = {
+    {"HONE_CACHE_DIR", "directory of compiled kernels and measurements", ""},
+    {"HONE_CPU_ISA", "x86-64-v3, x86-64-v4 or native: the widest instruction set to use", "native"},
+    {"HONE_DEBUG", "0 to 6: devices, passes, plans, sources, graphs, rules", "0"},
+    {"HONE_DUMP", "directory that receives graphs, kernels and plans as files", ""},
+    {"HONE_THREADS", "threads of the default pool; 0 asks the machine", "0"},
+};
+
+}  // namespace
+
+std::span<const Flag> all_flags() { return table; }
+
+std::string flag(std::string_view name) {
+  for (const Flag& f : table)
+    if (f.name == name) {
+      const char* set = std::getenv(std::string(name).c_str());
+      return std::string(set && *set ? std::string_view(set) : f.fallback);
+    }
+  throw InternalError("flag ", name, " is not in the table of base/flags.cpp");
+}
+
+long flag_number(std::string_view name) {
+  std::string text = flag(name);
+  char* end = nullptr;
+  long n = std::strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end)
+    throw UserError(name, ": '", text, "' is not a whole number; set it to a number or unset it");
+  return n;
+}
+
+}  // namespace hone

@@ -1,0 +1,23 @@
+// Environment flags, one table. `hone flags` prints it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace hone {
+
+struct Flag {
+  std::string_view name;  // HONE_...
+  std::string_view meaning;
+  std::string_view fallback;  // value when unset
+};
+
+std::span<const Flag> all_flags();
+
+// The flag's text, or its fallback. The name must be in the table.
+std::string flag(std::string_view name);
+// The flag as a number; throws UserError when it is not one.
+long flag_number(std::string_view name);
+
+}  // namespace hone

@@ -1,0 +1,104 @@
+// A size known before the data: a number or an integer expression over named, bounded symbols.
+// Expressions are canonical, so equal polynomials compare equal. Immutable and cheap to copy; safe
+// to share between threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hone {
+
+struct DimExpr;
+
+class Dim {
+ public:
+  Dim(std::int64_t n = 0) : number_(n) {}  // NOLINT: numbers are dims
+
+  // A symbol is its name: two symbols of one Function with equal names are equal. Bounds are
+  // inclusive; 0 <= low <= high.
+  static Dim symbol(std::string name, std::int64_t low, std::int64_t high);
+
+  bool is_number() const { return !expr_; }
+  std::optional<std::int64_t> as_number() const {
+    return expr_ ? std::nullopt : std::optional(number_);
+  }
+  // The number; asserts that it is one.
+  std::int64_t number() const;
+
+  // Greatest known lower and least known upper bound, from the symbols' bounds.
+  std::int64_t low() const;
+  std::int64_t high() const;
+
+  // Value under an assignment of the symbols; throws UserError on overflow or an unknown symbol.
+  std::int64_t eval(const std::function<std::int64_t(std::string_view)>& value) const;
+  // Replaces symbols (those for which the function returns a Dim).
+  Dim substitute(const std::function<std::optional<Dim>(const Dim& symbol)>& with) const;
+  // Symbols in it, each once, in order of name.
+  std::vector<Dim> symbols() const;
+  bool is_symbol() const;
+  // The symbol's name; asserts is_symbol().
+  const std::string& name() const;
+
+  std::uint64_t hash() const;
+  const DimExpr* expr() const { return expr_.get(); }
+
+  friend bool operator==(const Dim& a, const Dim& b);
+
+ private:
+  friend struct DimExpr;
+  explicit Dim(std::shared_ptr<const DimExpr> e) : expr_(std::move(e)) {}
+  std::int64_t number_ = 0;
+  std::shared_ptr<const DimExpr> expr_;
+};
+
+// An expression is a sum of products of atoms; an atom is a symbol or a non-polynomial operation on
+// two expressions. Read by the printer, the evaluator in plans and the code generators.
+struct DimExpr {
+  enum class Kind : std::uint8_t { sum, symbol, floor_div, mod, min, max, equal };
+  struct Term {
+    std::int64_t factor = 1;
+    std::vector<Dim> atoms;  // sorted; empty for the constant term
+  };
+
+  Kind kind;
+  std::uint64_t hash = 0;
+  std::int64_t low = 0, high = 0;
+  std::string name = {};         // symbol
+  std::vector<Term> terms = {};  // sum: sorted by atoms, constant first, no zero factor
+  Dim a = 0, b = 0;              // floor_div, mod, min, max, equal
+
+  static Dim make(DimExpr e);
+};
+
+Dim operator+(const Dim&, const Dim&);
+Dim operator-(const Dim&, const Dim&);
+Dim operator*(const Dim&, const Dim&);
+// Division by a Dim whose bounds include 0 is a UserError.
+Dim floor_div(const Dim&, const Dim&);
+Dim ceil_div(const Dim&, const Dim&);
+Dim mod(const Dim&, const Dim&);
+Dim min(const Dim&, const Dim&);
+Dim max(const Dim&, const Dim&);
+// 1 where equal, else 0.
+Dim equal(const Dim&, const Dim&);
+// true / false when provable from structure or bounds.
+std::optional<bool> prove_equal(const Dim&, const Dim&);
+std::optional<bool> prove_less(const Dim&, const Dim&);
+
+// Text form: numbers and symbols as they are, sums and products in parentheses where needed,
+// floor_div(a,b), mod(a,b), min(a,b), max(a,b), equal(a,b).
+std::ostream& operator<<(std::ostream&, const Dim&);
+// Parses the text form; `symbol` maps a name to its Dim. Throws UserError.
+Dim parse_dim(std::string_view text, const std::function<Dim(std::string_view)>& symbol);
+
+using Dims = std::vector<Dim>;
+Dim product(std::span<const Dim>);
+
+}  // namespace hone
