@@ -1,0 +1,106 @@
+// A Function: ordered parameters and ordered results over one graph. The unit that passes, groups
+// and plans work on. Copies share the graph.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/op.h"
+
+namespace hone {
+
+class Function {
+ public:
+  struct Param {
+    Value value;
+    std::string name;
+    bool donated = false;  // its buffer may be overwritten by a result
+  };
+  struct Result {
+    Value value;
+    std::string name;
+  };
+
+  Function() : graph_(std::make_shared<Graph>()) {}
+
+  Graph& graph() const { return *graph_; }
+  const std::vector<Param>& params() const { return params_; }
+  const std::vector<Result>& results() const { return results_; }
+  Value param(std::size_t i) const { return params_.at(i).value; }
+  Value result(std::size_t i) const { return results_.at(i).value; }
+
+  Value add_param(const Type&, std::string name, bool donated = false);
+  void add_result(Value, std::string name = "");
+
+  std::vector<Type> param_types() const;
+  std::vector<Type> result_types() const;
+  // Symbols of all parameter types, each once, in order of first appearance.
+  std::vector<Dim> symbols() const;
+  // Structure, types and attributes; not names or origins.
+  std::uint64_t hash() const;
+
+ private:
+  std::shared_ptr<Graph> graph_;
+  std::vector<Param> params_;
+  std::vector<Result> results_;
+};
+
+// Equal up to names and origins.
+bool same_structure(const Function&, const Function&);
+
+// Node ids that the results need (and params and impure nodes), operands before users, in an order
+// that depends on structure only. No recursion.
+std::vector<NodeId> live_nodes(const Function&);
+
+// Copies nodes of one graph into another, one at a time, operands first. map[node] is filled as it
+// goes; a pass overrides entries for the nodes it replaces.
+class Copier {
+ public:
+  Copier(const Function& from,
+         Function& to);             // params of `from` must be added to `to` by clone_params
+  Value operator()(Value v) const;  // the copy of a value whose node was copied or set
+  void set(NodeId node, std::vector<Value> results);
+  bool has(NodeId node) const;
+  // Copies one node whose operands are done.
+  Value copy(NodeId node);
+  // Origins of the source node become current in the target while the scope lives.
+  std::uint32_t origins_in_target(NodeId node);
+
+ private:
+  const Function& from_;
+  Function& to_;
+  std::vector<std::uint32_t> first_;  // per node: index into values_, or none
+  std::vector<Value> values_;
+  std::vector<std::uint32_t> origin_map_;
+};
+
+// A Function with the same parameters and checks and no results yet.
+Function clone_params(const Function&);
+// Runs `replace` on every live node in order; it returns the new results or an empty vector to keep
+// the node. Results, names, donation, origins and checks are carried over.
+Function transform(const Function&,
+                   const std::function<std::vector<Value>(NodeId, Copier&, Function& to)>& replace);
+
+// Adds the body of `inner` to `graph` with its parameters bound to `arguments`; its results.
+Values inline_call(Graph& graph, const Function& inner, std::span<const Value> arguments);
+
+// Text form; round-trips through parse. Constants of at most `inline_bytes` bytes are written in
+// the text, larger ones as value=@k where k indexes `large` (when given; else they are inlined
+// too).
+std::string print(const Function&, std::vector<Array>* large = nullptr,
+                  std::size_t inline_bytes = 256);
+// Throws UserError with the line. `large` resolves @k.
+Function parse(std::string_view text, OpLookup, std::span<const Array> large = {});
+
+// Throws InternalError when an invariant does not hold: operand order, types as inferred, parameter
+// indices, closed bodies. For use after every pass in debug builds and tests.
+void verify(const Function&);
+
+// "node 12 'conv1' (Conv)" of all origins, joined; for messages.
+std::string origins_text(Value);
+
+}  // namespace hone

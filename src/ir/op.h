@@ -1,0 +1,142 @@
+// An operation, whole: what it means, how it is typed, what it is made of. One constant value per
+// operation, in src/ops; not a class hierarchy.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/attr.h"
+#include "ir/graph.h"
+
+namespace hone {
+
+class Pattern;
+template <class T>
+concept Expression = std::same_as<T, Value> || std::same_as<T, Pattern>;
+
+// A use of an operation whose node does not exist yet (infer, contents) or is being replaced
+// (expand). Operands are values of `graph`.
+struct Call {
+  const Op& op;
+  std::span<const Value> operands;
+  const Attrs& attrs;
+  Graph& graph;
+  std::span<const Type> results;  // filled for expand
+
+  const Type& type(std::size_t i) const { return operands[i].type(); }
+  const Shape& shape(std::size_t i) const { return operands[i].type().shape; }
+};
+
+// The reference evaluator's tensor: floats as doubles, integers and bools exactly in 64 bits.
+struct Wide {
+  DType dtype = DType::f32;
+  std::vector<std::int64_t> dims;
+  std::vector<double> reals;           // float dtypes
+  std::vector<std::int64_t> integers;  // all others; u64 as its bits
+
+  Wide() = default;
+  Wide(DType t, std::vector<std::int64_t> d);  // zeros
+  std::int64_t count() const;
+  bool is_real() const { return is_float(dtype); }
+};
+
+Wide widen(const Array&);
+Array narrow(const Wide&);   // rounds once to the dtype, integers wrap
+void round_to_dtype(Wide&);  // in place: what narrow() would keep
+
+// One evaluation of a node by the reference interpreter.
+struct Evaluation {
+  const Attrs& attrs;
+  std::span<const Wide* const> inputs;
+  std::span<const Type> result_types;
+  const std::function<std::int64_t(const Dim&)>& size;  // value of a Dim in this run
+  // Evaluates a closed Function (bodies of if and while).
+  const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)>& call;
+
+  std::vector<std::int64_t> result_dims(std::size_t i = 0) const;
+  std::vector<std::int64_t> sizes(const Dims&) const;
+};
+
+// What the compiler may assume of an operation without knowing it by name.
+enum class OpKind : std::uint8_t {
+  leaf,         // param, constant, dims: no operands
+  elementwise,  // element i of each result depends on element i of each operand
+  movement,     // each result element is one operand element or a constant
+  reduction,
+  contraction,  // dot, conv
+  control,      // if, while, refuse
+  other,
+};
+
+// Operand types and attributes that the tests try on every backend.
+struct Sample {
+  std::vector<Type> operands;
+  Attrs attrs = {};
+};
+using Samples = std::vector<Sample>;
+
+struct Op {
+  std::string_view name;
+  std::string_view doc;
+  OpKind kind = OpKind::other;
+  // Result types; throws UserError for operands or attributes that do not fit.
+  std::vector<Type> (*infer)(const Call&) = nullptr;
+  // One gradient per operand (an invalid Value where none flows), given one dy per result (invalid
+  // where unused). Null: differentiated through expand; a core op without it has no gradient.
+  std::vector<Value> (*grad)(const Call&, std::span<const Value> results,
+                             std::span<const Value> dy) = nullptr;
+  // The same results made of smaller ops. Null: a core op.
+  std::vector<Value> (*expand)(const Call&) = nullptr;
+  // The meaning of a core op, slow and plain.
+  std::vector<Wide> (*eval)(const Evaluation&) = nullptr;
+  // Contents of an integer or bool result (one result, <= 64 elements) as sizes, when they follow
+  // from the operands' contents; the node then becomes ops::dims.
+  std::optional<Dims> (*contents)(const Call&, const Type& result) = nullptr;
+  bool commutative = false;
+  bool pure = true;  // false: has an effect, never merged, never dropped
+  Samples (*samples)() = nullptr;
+  double low = -2, high = 2;  // range of random sample values
+
+  bool is_core() const { return expand == nullptr; }
+
+  // One spelling for building graphs and for writing patterns. Gives result 0; others through
+  // Value::result.
+  template <Expression T, std::same_as<T>... Rest>
+  T operator()(T x, Rest... rest) const {
+    return apply(*this, std::vector<T>{x, rest...}, Attrs{});
+  }
+  template <Expression T>
+  T operator()(T x, Attrs attrs) const {
+    return apply(*this, std::vector<T>{x}, std::move(attrs));
+  }
+  template <Expression T>
+  T operator()(std::vector<T> operands, Attrs attrs = {}) const {
+    return apply(*this, std::move(operands), std::move(attrs));
+  }
+};
+
+Value apply(const Op&, std::vector<Value> operands, Attrs attrs);
+Pattern apply(const Op&, std::vector<Pattern> operands, Attrs attrs);
+
+// The nodes a graph cannot do without. Every other op is in src/ops.
+namespace ops {
+extern const Op param;     // attrs: index. Typed by its Function.
+extern const Op constant;  // attrs: value (Array)
+extern const Op dims;  // attrs: dims (contents), shape, dtype: an integer or bool tensor of sizes
+}  // namespace ops
+
+Value constant(Graph&, const Array&);
+// One number of rank 0, rounded to dtype.
+Value scalar(Graph&, double, DType);
+// A tensor of the given sizes holding contents; numbers only become a plain constant.
+Value dims_value(Graph&, const Dims& contents, DType dtype, std::vector<std::int64_t> shape);
+// Contents of an integer value as sizes: from ops::dims or a constant of at most 64 elements.
+std::optional<Dims> contents_of(Value);
+
+// Operations by name, for the parser. Registered by src/ops/all.cpp's list.
+using OpLookup = const Op* (*)(std::string_view name);
+
+}  // namespace hone
