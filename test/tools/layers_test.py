@@ -1,0 +1,93 @@
+"""Plants each kind of violation in a small tree and expects tools/layers to name it."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LAYERS = pathlib.Path(__file__).parents[2] / "tools" / "layers"
+CMAKE = """
+function(hone_folder name)
+endfunction()
+hone_folder(base LINK Threads::Threads)
+hone_folder(type DEPENDS base)
+hone_folder(plan
+  DEPENDS type)
+hone_folder(ops DEPENDS type LINK plan)
+hone_folder(backend/x/device DEPENDS plan)
+hone_folder(backend DEPENDS backend/x/device)
+hone_folder(compile DEPENDS ops backend)
+"""
+ROWS = ("base", "type", "plan", "ops", "backend/x/device", "backend", "compile")
+README = "".join(f"| `{name}/` | what | |\n" for name in ROWS)
+CLEAN = {
+    "src/base/a.h": "#include <sys/mman.h>\n",
+    "src/type/t.h": '#include "base/a.h"\n#include <vector>\n',
+    "src/plan/p.cpp": '#include "plan/p.h"\n#include "base/a.h"\n',
+    "src/plan/p.h": '#include "type/t.h"\n',
+    "src/ops/o.h": '#include "type/t.h"\n',
+    "src/backend/x/device/d.h": '#include "plan/p.h"\n#include <dlfcn.h>\n',
+    "src/backend/backend.h": '#include "backend/x/device/d.h"\n',
+    "src/compile/c.cpp": '#include "backend/backend.h"\n#include <nlohmann/json.hpp>\n',
+}
+
+
+def run(changes, cmake=CMAKE, readme=README):
+    with tempfile.TemporaryDirectory() as root:
+        files = {**CLEAN, **changes, "src/CMakeLists.txt": cmake, "src/README.md": readme}
+        for name, text in files.items():
+            path = pathlib.Path(root) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        result = subprocess.run([sys.executable, LAYERS, root], capture_output=True, text=True)
+        return result.returncode, result.stdout
+
+
+class Layers(unittest.TestCase):
+    def refuses(self, expected, changes, **tables):
+        code, out = run(changes, **tables)
+        self.assertEqual(code, 1, out)
+        self.assertIn(expected, out)
+        self.assertEqual(out.count("\n"), 1, out)
+
+    def test_a_clean_tree_passes(self):
+        self.assertEqual(run({}), (0, "layers: ok\n"))
+
+    def test_a_folder_that_the_line_does_not_list(self):
+        self.refuses("src/type/u.cpp: includes", {"src/type/u.cpp": '#include "plan/p.h"\n'})
+
+    def test_a_linked_library_is_not_an_include(self):
+        self.refuses("src/ops/q.cpp: includes", {"src/ops/q.cpp": '# include "plan/p.h"\n'})
+
+    def test_an_os_header_above_base(self):
+        self.refuses("<unistd.h>", {"src/plan/q.cpp": "#include <unistd.h>\n"})
+
+    def test_a_backend_half_outside_backend(self):
+        self.refuses("only backend/backend.h",
+                     {"src/compile/q.cpp": '#include "backend/x/device/d.h"\n'})
+
+    def test_llvm_in_cpp(self):
+        self.refuses("llvm-c", {"src/compile/q.cpp": "#include <llvm/IR/Module.h>\n"})
+
+    def test_a_heavy_header_in_a_header(self):
+        self.refuses("one .cpp", {"src/compile/q.h": "#include <CLI/CLI.hpp>\n"})
+
+    def test_a_heavy_header_twice(self):
+        self.refuses("keep it in one", {"src/plan/q.cpp": "#include <nlohmann/json.hpp>\n"})
+
+    def test_a_path_not_spelled_from_src(self):
+        self.refuses("spell the path from src/", {"src/plan/q.cpp": '#include "p.h"\n'})
+
+    def test_a_folder_outside_the_table(self):
+        self.refuses("its folder is not in", {"src/stray/q.cpp": "int x;\n"})
+
+    def test_a_line_that_lists_a_folder_below(self):
+        self.refuses("not above it", {}, cmake=CMAKE + "hone_folder(tensor DEPENDS nn)\n",
+                     readme=README + "| `tensor/` | what | |\n")
+
+    def test_tables_that_differ(self):
+        self.refuses("differ", {}, readme=README.replace("| `plan/` | what | |\n", ""))
+
+
+unittest.main()
