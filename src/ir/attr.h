@@ -66,7 +66,10 @@ bool equal(const Attr&, const Attr&);
 // A small ordered map from name to value.
 class Attrs {
  public:
-  using Entry = std::pair<AttrName, Attr>;
+  struct Entry {
+    AttrName first;
+    Attr second;
+  };
   Attrs() = default;
   Attrs(std::initializer_list<Entry> entries) {
     for (const Entry& e : entries) set(e.first, e.second);

@@ -1,6 +1,7 @@
 #include "type/dim.h"
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <map>
 #include <ostream>
@@ -163,6 +164,12 @@ Dim Dim::symbol(std::string name, std::int64_t low, std::int64_t high) {
   if (low < 0 || low > high)
     throw UserError("symbol '", name, "': bounds ", low, "..", high,
                     " are not 0 <= low <= high; correct the range");
+  bool legal = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
+  for (char c : name)
+    legal = legal && (std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.');
+  if (!legal)
+    throw UserError("symbol '", name,
+                    "': a name is letters, digits, '_' and '.', not starting with a digit");
   DimExpr e{.kind = Kind::symbol};
   e.name = std::move(name);
   e.low = low;

@@ -22,7 +22,7 @@ class Dim {
   Dim(std::int64_t n = 0) : number_(n) {}  // NOLINT: numbers are dims
 
   // A symbol is its name: two symbols of one Function with equal names are equal. Bounds are
-  // inclusive; 0 <= low <= high.
+  // inclusive; 0 <= low <= high. Names are letters, digits, '_' and '.', not starting with a digit.
   static Dim symbol(std::string name, std::int64_t low, std::int64_t high);
 
   bool is_number() const { return !expr_; }

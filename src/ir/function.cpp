@@ -1,0 +1,225 @@
+#include "ir/function.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+
+namespace hone {
+
+Value Function::add_param(const Type& type, std::string name, bool donated) {
+  Value v = graph_->param(static_cast<std::int64_t>(params_.size()), type);
+  params_.push_back({v, std::move(name), donated});
+  return v;
+}
+
+void Function::add_result(Value v, std::string name) {
+  HONE_ASSERT(v && &v.graph() == graph_.get(), "result '", name, "' is of another graph");
+  results_.push_back({v, std::move(name)});
+}
+
+std::vector<Type> Function::param_types() const {
+  std::vector<Type> out;
+  for (const Param& p : params_) out.push_back(p.value.type());
+  return out;
+}
+
+std::vector<Type> Function::result_types() const {
+  std::vector<Type> out;
+  for (const Result& r : results_) out.push_back(r.value.type());
+  return out;
+}
+
+std::vector<Dim> Function::symbols() const {
+  std::vector<Dim> out;
+  for (const Param& p : params_)
+    for (const Dim& d : p.value.type().shape.dims)
+      for (const Dim& s : d.symbols())
+        if (std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
+  return out;
+}
+
+namespace {
+
+struct Numbering {
+  std::vector<NodeId> order;
+  std::vector<std::uint32_t> of;  // node id -> position in order
+};
+
+Numbering number_nodes(const Function& f) {
+  Numbering n{live_nodes(f), std::vector<std::uint32_t>(f.graph().node_count(), ~0u)};
+  for (std::size_t i = 0; i < n.order.size(); ++i) n.of[n.order[i]] = static_cast<std::uint32_t>(i);
+  return n;
+}
+
+std::uint64_t reference(const Numbering& n, Value v) {
+  return (std::uint64_t{n.of[v.node()]} << 16) ^ v.index();
+}
+
+}  // namespace
+
+std::uint64_t Function::hash() const {
+  Numbering n = number_nodes(*this);
+  std::uint64_t h = mix(params_.size(), results_.size());
+  for (NodeId id : n.order) {
+    h = mix(mix(h, hash_text(graph_->op(id).name)), graph_->attrs(id).hash());
+    for (const Value& v : graph_->operands(id)) h = mix(h, reference(n, v));
+    for (std::size_t i = 0; i < graph_->result_count(id); ++i)
+      h = mix(h, graph_->type(id, i).hash());
+  }
+  for (const Result& r : results_) h = mix(h, reference(n, r.value));
+  return h;
+}
+
+bool same_structure(const Function& f, const Function& g) {
+  if (f.params().size() != g.params().size() || f.results().size() != g.results().size())
+    return false;
+  Numbering a = number_nodes(f), b = number_nodes(g);
+  if (a.order.size() != b.order.size()) return false;
+  for (std::size_t i = 0; i < a.order.size(); ++i) {
+    NodeId x = a.order[i], y = b.order[i];
+    if (&f.graph().op(x) != &g.graph().op(y) || !(f.graph().attrs(x) == g.graph().attrs(y)) ||
+        f.graph().result_types(x) != g.graph().result_types(y))
+      return false;
+    std::span<const Value> p = f.graph().operands(x), q = g.graph().operands(y);
+    if (p.size() != q.size()) return false;
+    for (std::size_t k = 0; k < p.size(); ++k)
+      if (reference(a, p[k]) != reference(b, q[k])) return false;
+  }
+  for (std::size_t i = 0; i < f.results().size(); ++i)
+    if (reference(a, f.result(i)) != reference(b, g.result(i))) return false;
+  return true;
+}
+
+std::vector<NodeId> live_nodes(const Function& f) {
+  const Graph& graph = f.graph();
+  std::vector<NodeId> order;
+  std::vector<std::uint8_t> state(graph.node_count(), 0);  // 0 new, 1 open, 2 done
+  std::vector<std::pair<NodeId, std::size_t>> stack;
+  auto visit = [&](NodeId root) {
+    if (state[root]) return;
+    stack.push_back({root, 0});
+    state[root] = 1;
+    while (!stack.empty()) {
+      auto& [node, next] = stack.back();
+      std::span<const Value> operands = graph.operands(node);
+      if (next == operands.size()) {
+        state[node] = 2;
+        order.push_back(node);
+        stack.pop_back();
+        continue;
+      }
+      NodeId operand = operands[next++].node();
+      if (state[operand] == 0) {
+        state[operand] = 1;
+        stack.push_back({operand, 0});
+      }
+    }
+  };
+  for (const Function::Param& p : f.params()) visit(p.value.node());
+  for (NodeId n = 0; n < graph.node_count(); ++n)
+    if (!graph.op(n).pure) visit(n);
+  for (const Function::Result& r : f.results()) visit(r.value.node());
+  return order;
+}
+
+Copier::Copier(const Function& from, Function& to)
+    : from_(from), to_(to), first_(from.graph().node_count(), ~0u) {
+  HONE_ASSERT(from.params().size() == to.params().size(), "copier: parameters differ");
+  for (std::size_t i = 0; i < from.params().size(); ++i) set(from.param(i).node(), {to.param(i)});
+}
+
+Value Copier::operator()(Value v) const {
+  HONE_ASSERT(has(v.node()), "value of ", v.op().name, " was not copied");
+  return values_[first_[v.node()] + v.index()];
+}
+
+void Copier::set(NodeId node, std::vector<Value> results) {
+  HONE_ASSERT(results.size() == from_.graph().result_count(node), from_.graph().op(node).name,
+              ": replacement has ", results.size(), " results");
+  first_[node] = static_cast<std::uint32_t>(values_.size());
+  values_.insert(values_.end(), results.begin(), results.end());
+}
+
+bool Copier::has(NodeId node) const { return first_[node] != ~0u; }
+
+std::uint32_t Copier::origins_in_target(NodeId node) {
+  std::uint32_t list = from_.graph().origins_id(node);
+  if (list == 0) return 0;
+  if (origin_map_.size() <= list) origin_map_.resize(list + 1, 0);
+  if (origin_map_[list] == 0)
+    origin_map_[list] = to_.graph().origin_list(from_.graph().origins(node));
+  return origin_map_[list];
+}
+
+Value Copier::copy(NodeId node) {
+  const Graph& g = from_.graph();
+  std::vector<Value> operands;
+  bool same_types = true;
+  for (const Value& v : g.operands(node)) {
+    operands.push_back((*this)(v));
+    same_types = same_types && operands.back().type() == v.type();
+  }
+  OriginScope scope(to_.graph(), origins_in_target(node));
+  Value made = same_types ? to_.graph().intern_typed(g.op(node), operands, g.attrs(node),
+                                                     g.result_types(node))
+                          : to_.graph().intern(g.op(node), operands, g.attrs(node));
+  std::vector<Value> results;
+  for (std::size_t i = 0; i < g.result_count(node); ++i) results.push_back(made.result(i));
+  set(node, std::move(results));
+  return made;
+}
+
+Function clone_params(const Function& f) {
+  Function out;
+  for (const Function::Param& p : f.params()) out.add_param(p.value.type(), p.name, p.donated);
+  for (const DimCheck& c : f.graph().checks()) out.graph().add_check(c);
+  return out;
+}
+
+Function transform(
+    const Function& f,
+    const std::function<std::vector<Value>(NodeId, Copier&, Function& to)>& replace) {
+  Function out = clone_params(f);
+  Copier copier(f, out);
+  for (NodeId n : live_nodes(f)) {
+    if (copier.has(n)) continue;
+    std::vector<Value> results;
+    {
+      OriginScope scope(out.graph(), copier.origins_in_target(n));
+      results = replace(n, copier, out);
+    }
+    if (results.empty())
+      copier.copy(n);
+    else
+      copier.set(n, std::move(results));
+  }
+  for (const Function::Result& r : f.results()) out.add_result(copier(r.value), r.name);
+  return out;
+}
+
+Values inline_call(Graph& graph, const Function& inner, std::span<const Value> arguments) {
+  HONE_ASSERT(arguments.size() == inner.params().size(), "inline: ", arguments.size(),
+              " arguments for ", inner.params().size(), " parameters");
+  const Graph& from = inner.graph();
+  std::vector<Values> done(from.node_count());
+  for (std::size_t i = 0; i < arguments.size(); ++i) done[inner.param(i).node()] = {arguments[i]};
+  for (NodeId n : live_nodes(inner)) {
+    if (!done[n].empty()) continue;
+    Values operands;
+    for (const Value& v : from.operands(n)) operands.push_back(done[v.node()][v.index()]);
+    Value made = graph.intern(from.op(n), operands, from.attrs(n));
+    for (std::size_t i = 0; i < from.result_count(n); ++i) done[n].push_back(made.result(i));
+  }
+  Values results;
+  for (const Function::Result& r : inner.results())
+    results.push_back(done[r.value.node()][r.value.index()]);
+  return results;
+}
+
+std::string origins_text(Value v) {
+  std::string out;
+  for (const Origin& o : v.graph().origins(v.node())) out += cat(out.empty() ? "" : ", ", o);
+  return out;
+}
+
+}  // namespace hone

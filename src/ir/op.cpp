@@ -1,0 +1,159 @@
+#include "ir/op.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "base/checked.h"
+
+namespace hone {
+
+Wide::Wide(DType t, std::vector<std::int64_t> d) : dtype(t), dims(std::move(d)) {
+  std::size_t n = static_cast<std::size_t>(count());
+  if (is_real())
+    reals.resize(n);
+  else
+    integers.resize(n);
+}
+
+std::int64_t Wide::count() const {
+  std::int64_t n = 1;
+  for (std::int64_t d : dims) n = checked_mul(n, d);
+  return n;
+}
+
+Wide widen(const Array& a) {
+  Wide w(a.dtype(), a.dims());
+  std::int64_t n = a.count();
+  if (w.is_real())
+    for (std::int64_t i = 0; i < n; ++i) w.reals[static_cast<std::size_t>(i)] = a.real(i);
+  else
+    for (std::int64_t i = 0; i < n; ++i) w.integers[static_cast<std::size_t>(i)] = a.integer(i);
+  return w;
+}
+
+Array narrow(const Wide& w) {
+  Array a = Array::zeros(w.dtype, w.dims);
+  std::int64_t n = w.count();
+  if (w.is_real())
+    for (std::int64_t i = 0; i < n; ++i) a.set_real(i, w.reals[static_cast<std::size_t>(i)]);
+  else
+    for (std::int64_t i = 0; i < n; ++i) a.set_integer(i, w.integers[static_cast<std::size_t>(i)]);
+  return a;
+}
+
+void round_to_dtype(Wide& w) {
+  switch (w.dtype) {
+    case DType::f64:
+      return;
+    case DType::f32:
+      for (double& x : w.reals) x = static_cast<float>(x);
+      return;
+    case DType::f16:
+      for (double& x : w.reals) x = f16_to_f32(f64_to_f16(x));
+      return;
+    case DType::bf16:
+      for (double& x : w.reals) x = bf16_to_f32(f64_to_bf16(x));
+      return;
+    default: {
+      Array a = narrow(w);
+      for (std::int64_t i = 0; i < w.count(); ++i)
+        w.integers[static_cast<std::size_t>(i)] = a.integer(i);
+    }
+  }
+}
+
+std::vector<std::int64_t> Evaluation::result_dims(std::size_t i) const {
+  return sizes(result_types[i].shape.dims);
+}
+
+std::vector<std::int64_t> Evaluation::sizes(const Dims& dims) const {
+  std::vector<std::int64_t> out;
+  out.reserve(dims.size());
+  for (const Dim& d : dims) out.push_back(size(d));
+  return out;
+}
+
+Value apply(const Op& op, std::vector<Value> operands, Attrs attrs) {
+  HONE_ASSERT(!operands.empty(), op.name, ": a leaf is built by its own function");
+  return operands[0].graph().intern(op, operands, std::move(attrs));
+}
+
+namespace {
+
+std::vector<Type> infer_constant(const Call& c) { return {c.attrs.get<Array>("value").type()}; }
+
+std::vector<Type> infer_dims(const Call& c) {
+  Type t(c.attrs.get<DType>("dtype"), Shape(c.attrs.dims("shape")));
+  HONE_ASSERT(t.shape.count() == Dim(static_cast<std::int64_t>(c.attrs.dims("dims").size())),
+              "dims: ", t, " does not hold ", c.attrs.dims("dims").size(), " sizes");
+  return {t};
+}
+
+Samples no_samples() { return {}; }
+
+}  // namespace
+
+constinit const Op ops::param = {
+    .name = "param",
+    .doc = "A value given at run time, by position.",
+    .kind = OpKind::leaf,
+    .samples = no_samples,
+};
+
+constinit const Op ops::constant = {
+    .name = "constant",
+    .doc = "A tensor known before the run.",
+    .kind = OpKind::leaf,
+    .infer = infer_constant,
+    .eval = [](const Evaluation& e) -> std::vector<Wide> {
+      return {widen(e.attrs.get<Array>("value"))};
+    },
+    .samples = no_samples,
+};
+
+constinit const Op ops::dims = {
+    .name = "dims",
+    .doc = "An integer or bool tensor whose elements are sizes, known once shapes are.",
+    .kind = OpKind::leaf,
+    .infer = infer_dims,
+    .eval = [](const Evaluation& e) -> std::vector<Wide> {
+      Wide w(e.attrs.get<DType>("dtype"), e.result_dims());
+      w.integers = e.sizes(e.attrs.dims("dims"));
+      return {w};
+    },
+    .samples = no_samples,
+};
+
+Value constant(Graph& graph, const Array& a) {
+  return graph.intern(ops::constant, {}, {{"value", a}});
+}
+
+Value scalar(Graph& graph, double x, DType dtype) {
+  return constant(graph, Array::scalar(x, dtype));
+}
+
+Value dims_value(Graph& graph, const Dims& contents, DType dtype, std::vector<std::int64_t> shape) {
+  bool numbers = true;
+  for (const Dim& d : contents) numbers = numbers && d.is_number();
+  if (numbers) {
+    Array a = Array::zeros(dtype, std::move(shape));
+    for (std::size_t i = 0; i < contents.size(); ++i)
+      a.set_integer(static_cast<std::int64_t>(i), contents[i].number());
+    return constant(graph, a);
+  }
+  return graph.intern(ops::dims, {},
+                      {{"dims", contents}, {"dtype", dtype}, {"shape", dims_of(shape)}});
+}
+
+std::optional<Dims> contents_of(Value v) {
+  constexpr std::int64_t most = 64;
+  if (v.is(ops::dims)) return v.attrs().dims("dims");
+  if (!v.is(ops::constant) || is_float(v.dtype())) return std::nullopt;
+  const Array& a = v.attrs().get<Array>("value");
+  if (a.count() > most) return std::nullopt;
+  Dims out;
+  for (std::int64_t i = 0; i < a.count(); ++i) out.push_back(a.integer(i));
+  return out;
+}
+
+}  // namespace hone

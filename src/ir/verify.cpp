@@ -1,0 +1,49 @@
+#include "ir/function.h"
+
+namespace hone {
+
+namespace {
+
+void verify_params(const Function& f) {
+  for (std::size_t i = 0; i < f.params().size(); ++i) {
+    Value p = f.param(i);
+    HONE_ASSERT(p.is(ops::param), "parameter ", i, " is ", p.op().name);
+    HONE_ASSERT(p.attrs().integer("index") == static_cast<std::int64_t>(i), "parameter ", i,
+                " has index ", p.attrs().integer("index"));
+  }
+}
+
+void verify_node(const Function& f, NodeId n) {
+  Graph& g = f.graph();
+  const Op& op = g.op(n);
+  if (&op == &ops::param) {
+    auto index = static_cast<std::size_t>(g.attrs(n).integer("index"));
+    HONE_ASSERT(index < f.params().size() && f.param(index).node() == n, "param node ", n,
+                " is not parameter ", index, " of its function");
+    return;
+  }
+  for (const Value& v : g.operands(n)) {
+    HONE_ASSERT(&v.graph() == &g, op.name, " has an operand of another graph");
+    HONE_ASSERT(v.node() < n, op.name, " comes before its operand");
+    HONE_ASSERT(v.index() < g.result_count(v.node()), op.name, " uses result ", v.index(), " of ",
+                v.op().name);
+  }
+  Call call{op, g.operands(n), g.attrs(n), g, {}};
+  std::vector<Type> now = op.infer(call), then = g.result_types(n);
+  HONE_ASSERT(now.size() == then.size(), op.name, " has ", then.size(), " results, infers ",
+              now.size());
+  for (std::size_t i = 0; i < now.size(); ++i)
+    HONE_ASSERT(now[i] == then[i], op.name, " result ", i, " is ", then[i], ", infers ", now[i],
+                "; ", origins_text(Value(&g, n)));
+  for (const Attrs::Entry& e : g.attrs(n).entries())
+    if (auto* body = std::get_if<FunctionRef>(&e.second)) verify(**body);
+}
+
+}  // namespace
+
+void verify(const Function& f) {
+  verify_params(f);
+  for (NodeId n : live_nodes(f)) verify_node(f, n);
+}
+
+}  // namespace hone
