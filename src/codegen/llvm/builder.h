@@ -107,7 +107,7 @@ Value extract(Value, int lane);
 Value extract(Value, Value lane);
 Value insert(Value vector, Value scalar, int lane);
 // Lane i of the result is lane lanes[i] of a and b laid end to end; -1 leaves it undefined.
-Value shuffle(Value a, Value b, std::span<const int> lanes);
+Value permute(Value a, Value b, std::span<const int> lanes);
 Value slice_lanes(Value, int first, int count);
 Value concat_lanes(Value low, Value high);  // equal lane counts
 // Folds lanes pairwise, upper half onto lower half, until one is left: an order that depends on the

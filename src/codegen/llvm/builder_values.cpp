@@ -373,7 +373,7 @@ Value insert(Value v, Value scalar, int lane) {
   return same(v, LLVMBuildInsertElement(builder(v), v.ref, scalar.ref, at, ""));
 }
 
-Value shuffle(Value a, Value b, std::span<const int> lanes) {
+Value permute(Value a, Value b, std::span<const int> lanes) {
   HONE_ASSERT(a.type == b.type && a.lanes() > 1, "shuffle of ", a.lanes(), " and ", b.lanes());
   Module& m = *a.module;
   if (lanes.size() == 1) {
@@ -394,7 +394,7 @@ Value slice_lanes(Value v, int first, int count) {
   if (count == v.lanes()) return v;
   std::vector<int> order;
   for (int i = 0; i < count; ++i) order.push_back(first + i);
-  return shuffle(v, v, order);
+  return permute(v, v, order);
 }
 
 Value concat_lanes(Value low, Value high) {
@@ -405,7 +405,7 @@ Value concat_lanes(Value low, Value high) {
   }
   std::vector<int> order;
   for (int i = 0; i < 2 * low.lanes(); ++i) order.push_back(i);
-  return shuffle(low, high, order);
+  return permute(low, high, order);
 }
 
 Value reduce(Value v, const std::function<Value(Value, Value)>& join) {
