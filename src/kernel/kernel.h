@@ -1,0 +1,155 @@
+// Kernels: the loop nest or skeleton that computes one step of a group, as data that any backend
+// renders. Scalar expressions are rank-0 values of the graph IR, so they share its ops, rules and
+// printer; statements are a small tree. Not text and not machine code.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/hash.h"
+#include "ir/function.h"
+#include "type/type.h"
+
+namespace hone {
+
+// A buffer argument: an n-dimensional strided window. Strides in elements.
+struct KernelParam {
+  DType dtype = DType::f32;
+  Dims dims;
+  Dims strides;
+  bool written = false;
+};
+
+// Leaves of scalar expressions, beside ops::constant (rank 0) and ops::dims (rank 0: a size).
+namespace ops {
+extern const Op loop_index;  // attrs: index (loop variable id). i64[]
+extern const Op load;        // attrs: param, dtype. Operands: element offset i64[], optional bool[]
+                             // condition (false: 0 is the value and memory is not touched)
+extern const Op reg;         // attrs: index, dtype. The current value of a register
+}  // namespace ops
+
+using VarId = std::int32_t;
+using RegId = std::int32_t;
+
+enum class LoopKind : std::uint8_t {
+  chunks,  // outermost, divided between threads; at most one, the kernel's `chunks`
+  serial,
+  lanes,  // innermost; iterations are independent or only feed accumulations; rendered as vectors
+};
+
+struct Stmt;
+using Block = std::vector<Stmt>;
+
+struct Stmt {
+  enum class Kind : std::uint8_t {
+    loop,        // var from 0 to extent
+    declare,     // reg = value (a mutable scalar register; a vector one inside a lanes loop)
+    assign,      // reg = value
+    accumulate,  // reg = combine(reg, value); combine is add, mul, maximum, minimum, and, or
+    store,       // params[param][offset] = value, when condition (if any) holds
+    branch,      // if (condition) body
+  };
+  Kind kind;
+  LoopKind loop = LoopKind::serial;
+  VarId var = -1;
+  Value extent;  // i64[]
+  RegId reg = -1;
+  const Op* combine = nullptr;
+  int param = -1;
+  Value offset;  // elements
+  Value value;
+  Value condition;  // bool[]
+  Block body;
+};
+
+// A plain loop nest.
+struct Nest {
+  std::shared_ptr<Graph> graph;  // owns the scalar expressions
+  Block body;
+};
+
+// A hole of a skeleton: scalar expressions over given loop variables.
+// For a load hole: one value, the operand element at (vars). For the epilogue: reg 0 is the
+// accumulated element; `stores` writes the group's results.
+struct Hole {
+  std::vector<VarId> vars;
+  Value value;   // load holes
+  Block stores;  // epilogue
+};
+
+// C[b, m, n] = sum_k A[b, m, k] * B[b, k, n], accumulated in f32 (f64 for f64, i32/i64 for ints).
+// vars of a: (b, m, k); of b: (b, k, n); of epilogue: (b, m, n).
+struct Contraction {
+  std::shared_ptr<Graph> graph;
+  Dim batch = 1, m = 1, n = 1, k = 1;
+  DType accumulate = DType::f32;
+  Hole a, b, epilogue;
+  // B is already packed as [n/block][k][block] (zero-padded) in param `packed_b`; then hole b is
+  // unused. -1: not packed.
+  int packed_b = -1;
+  int block = 0;
+};
+
+// Channels-last convolution: y[image, o..., c] = sum x[image, o*stride + t*dilation - pad, i] *
+// w[t..., i, c]. Up to three spatial axes, outermost first. Weights are packed as
+// [group][c/block][taps][i][block] (zero-padded) in param `packed_weights`.
+// vars of input: (image, spatial..., channel); of epilogue: (image, spatial..., channel).
+struct Convolution {
+  std::shared_ptr<Graph> graph;
+  Dim images = 1;
+  Dims in_size, out_size;  // spatial
+  std::vector<std::int64_t> window, strides, dilations, pads_low;
+  std::int64_t groups = 1, in_channels = 1, out_channels = 1;  // per whole tensor
+  Hole input, epilogue;
+  int packed_weights = -1;
+  int block = 0;
+  // The input hole is a plain load of `input_param` (unit stride over channels), so it may be read
+  // as vectors without conversion checks; -1 when it is an expression.
+  int input_param = -1;
+};
+
+struct Kernel {
+  std::string name;  // readable, e.g. "add_relu"; the hash tells kernels apart
+  std::vector<KernelParam> params;
+  std::vector<Dim> sizes;  // symbols handed over at run time, in the order of the sizes argument
+  Dim chunks = 1;
+  Dim scratch_bytes = 0;  // per thread
+  std::variant<Nest, Contraction, Convolution> body;
+};
+
+// Text of params and statements, for explain, dumps and hashing.
+std::string print(const Kernel&);
+// Of everything that code generation reads.
+Hash128 hash(const Kernel&);
+
+// A group: a Function whose parameters and results have given layouts (strides in elements).
+struct GroupSpec {
+  Function function;
+  std::vector<Dims> param_strides, result_strides;
+  std::vector<bool> param_is_weight;  // known before the run: may be packed by prepare
+};
+
+// One way to compute a whole group: steps over the group's parameters, results and temporaries.
+struct Candidate {
+  struct Operand {
+    enum class Kind : std::uint8_t { param, result, temporary };
+    Kind kind = Kind::param;
+    int index = 0;
+  };
+  struct Step {
+    std::variant<Kernel, std::string> what;  // a kernel, or a library call by name
+    std::vector<Operand> operands;           // in the kernel's parameter order
+    std::vector<std::pair<std::string, std::int64_t>> settings;  // library
+    bool prepare = false;  // depends on weights alone: runs once
+  };
+  struct Temporary {
+    Type type;
+    bool prepared = false;  // written by a prepare step, kept in the plan
+  };
+  std::string name;  // "generated", "onednn", ...
+  std::vector<Step> steps;
+  std::vector<Temporary> temporaries;
+};
+
+}  // namespace hone

@@ -1,0 +1,172 @@
+// A Plan: which kernel or library call runs each part of a function, where every buffer lies, what
+// was measured. Plain printable data; the compiler fills it in, the runtime runs it. Not a loaded
+// program.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/binary.h"
+#include "type/array.h"
+#include "type/type.h"
+
+namespace hone {
+
+// Where a buffer's memory comes from. Offsets and sizes are Dims, evaluated once per new size.
+struct PlanBuffer {
+  enum class Kind : std::uint8_t {
+    param,     // the caller's input `index`
+    result,    // the caller's output `index`
+    weight,    // Plan::weights[index], read-only
+    prepared,  // Plan::prepared[index]: written by the prepare steps, read-only afterwards
+    arena,     // `offset` bytes into the session's arena
+  };
+  Kind kind = Kind::arena;
+  std::uint32_t index = 0;
+  Dim offset = 0;  // arena only, a multiple of 64
+  Dim bytes = 0;
+};
+
+// A strided window into a buffer. Strides are in elements, the offset in bytes.
+struct View {
+  std::uint32_t buffer = 0;
+  Dim offset = 0;
+  DType dtype = DType::f32;
+  Dims dims;
+  Dims strides;
+};
+
+// One thing to do. Steps form a tree: if, while and call have bodies.
+struct Step {
+  enum class Kind : std::uint8_t {
+    launch,      // kernel `index` over `chunks` chunks
+    library,     // `name`, e.g. "onednn.matmul", configured by `settings`
+    host,        // host function `name`
+    copy,        // operands[0] -> operands[1], equal dims
+    collective,  // not on this device yet; kept in the format
+    wait,        // until `stream` of `device` is idle
+    branch,      // if: predicate operands[0] (bool scalar); body, otherwise
+    loop,        // while: run `otherwise` (condition), test operands[0], run `body`, repeat
+    call,        // body in a scope of its own (name is shown)
+    refuse,      // throws UserError(name)
+  };
+  Kind kind = Kind::launch;
+  std::uint16_t device = 0, stream = 0;
+  std::uint32_t index = 0;  // launch: Plan::kernels
+  std::uint32_t group = 0;  // Variant::groups entry it belongs to
+  std::string name;
+  std::vector<View> operands;  // launch and library: in the kernel's parameter order
+  std::vector<bool> written;   // per operand
+  std::vector<Dim> scalars;    // launch: the sizes argument
+  Dim chunks = 1;
+  Dim scratch_bytes = 0;                                       // per thread
+  std::vector<std::pair<std::string, std::int64_t>> settings;  // library and host
+  std::vector<Step> body, otherwise;
+};
+
+// A kernel: an entry of a binary.
+struct PlanKernel {
+  std::uint32_t binary = 0;
+  std::string entry;
+  Hash128 hash;  // of the kernel's structure, target and compiler version
+};
+
+// A candidate that was considered for a group.
+struct CandidateRecord {
+  std::string name;            // "generated", "onednn", ...
+  double ms = -1;              // median of its timed runs; -1: not timed
+  double low = -1, high = -1;  // 95 % interval of ms
+  double predicted_ms = -1;
+  double error = -1;    // max |got - wide| / max |wide| when verified; -1: not verified
+  std::string refused;  // why it was not used, when it was not eligible
+};
+
+// A part of the graph that is computed together, for explain and reports.
+struct GroupRecord {
+  std::string name;     // "conv+relu", "softmax"
+  std::string origins;  // ONNX nodes or source lines
+  std::string chosen;   // candidate name
+  std::string reason;   // "measured", "predicted", "only candidate"
+  Dim bytes = 0;        // read + written, ideal
+  Dim flops = 0;
+  std::vector<CandidateRecord> candidates;
+};
+
+// a OP b over the symbols of the plan.
+struct Guard {
+  enum class Kind : std::uint8_t { equal, not_equal, less_equal, greater };
+  Kind kind = Kind::equal;
+  Dim a = 0, b = 0;
+};
+
+// One compiled form: used when its guards hold and the machine has its target.
+struct Variant {
+  std::string target;  // "x86-64-v4"; "any" when nothing in it needs an instruction set
+  std::vector<Guard> guards;
+  std::vector<PlanBuffer> buffers;
+  std::vector<Step> steps;
+  std::vector<Step> prepare;  // from weights to prepared buffers; run once by the compiler
+  std::vector<GroupRecord> groups;
+  std::vector<Type> results;  // result types in this variant
+  Dim arena_bytes = 0;
+  Dim arena_lower_bound = 0;  // greatest sum of live bytes over the steps
+  Dim library_bytes = 0;      // library workspaces
+};
+
+struct StrategyRecord {
+  std::string name;
+  double ms = -1, low = -1, high = -1;  // median and 95 % interval of one run
+  double ratio_to_best = -1;            // median of paired ratios
+  double max_error = -1;                // against the wide reference, relative to max |wide|
+  double error_limit = -1;
+  double compile_ms = -1;
+  std::int64_t peak_bytes = -1;
+  std::string failure;  // why it is not in the race
+  bool chosen = false;
+};
+
+struct PlanParam {
+  std::string name;
+  Type type;
+  bool donated = false;
+};
+
+struct PlanWeight {
+  std::string name;
+  Array data;
+};
+
+struct PreparedBuffer {
+  std::string name;
+  Type type;
+  Storage data;  // empty until prepare ran
+};
+
+struct PlanCheck {
+  Dim a, b;
+  std::string message;
+};
+
+struct Plan {
+  static constexpr int format_version = 1;
+  std::string name;
+  std::string strategy;      // "auto", "cpu", ...
+  std::string verification;  // "model", "kernels", "none"
+  bool measured = false;     // choices by timing; false: predicted
+  std::vector<PlanParam> params;
+  std::vector<PlanParam> results;  // donated: result i may share the buffer of a donated parameter
+  std::vector<std::int32_t> result_alias;  // per result: donated parameter it overwrites, or -1
+  std::vector<PlanCheck> checks;
+  std::vector<Variant> variants;
+  std::vector<PlanKernel> kernels;
+  std::vector<Binary> binaries;
+  std::vector<PlanWeight> weights;
+  std::vector<PreparedBuffer> prepared;
+  std::vector<StrategyRecord> strategies;
+  std::string graph;                // text of the imported function, unless stripped
+  std::vector<Array> graph_arrays;  // its large constants
+  std::string machine;              // JSON: CPU, measured rates, date, version
+};
+
+}  // namespace hone
