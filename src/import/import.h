@@ -1,0 +1,52 @@
+// Models from files to Functions. Reading and checking only: nothing here compiles or runs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/function.h"
+
+namespace hone {
+
+struct ImportOptions {
+  struct Range {
+    std::int64_t low = 1, high = 1 << 20;
+  };
+  // By symbol name: the file's own, or INPUT_dK for axis K of an input whose size has no name
+  // (other characters than letters, digits, '_' and '.' are replaced by '_'). low == high makes the
+  // size a number.
+  std::map<std::string, Range> dims;
+  std::int64_t most_nodes = 1'000'000;  // after inlining
+  std::size_t most_variants = 16;
+  // Extra results: inner values by their ONNX name.
+  std::vector<std::string> dump;
+};
+
+// A condition on sizes that an `If` (or another rank-changing node) asked about: `condition` is a
+// Dim that is 0 or 1.
+struct Assumption {
+  Dim condition;
+  bool holds = true;
+};
+
+// One reading of the model: what it is when all assumptions hold. Where one branch of a data-driven
+// `If` is ill-typed under them, that branch holds ops::refuse with the reason.
+struct ImportedVariant {
+  std::vector<Assumption> assumptions;
+  Function function;
+};
+
+struct Imported {
+  std::string name;
+  std::vector<ImportedVariant> variants;  // exactly one when no size decides a rank
+  std::vector<std::string> warnings;
+};
+
+// Throws one UserError that lists every node that is not supported, with index, name, domain,
+// operator, opset and the nearest operator that is.
+Imported import_onnx(const std::filesystem::path&, const ImportOptions& = {});
+
+}  // namespace hone
