@@ -49,7 +49,7 @@ struct Step {
     branch,      // if: predicate operands[0] (bool scalar); body, otherwise
     loop,        // while: run `otherwise` (condition), test operands[0], run `body`, repeat
     call,        // body in a scope of its own (name is shown)
-    refuse,      // throws UserError(name)
+    refuse,      // throws UserError(name) when scalars[0] != scalars[1], or always without scalars
   };
   Kind kind = Kind::launch;
   std::uint16_t device = 0, stream = 0;
