@@ -365,16 +365,18 @@ Dim mod(const Dim& a, const Dim& b) {
 }
 
 Dim min(const Dim& a, const Dim& b) {
-  if (auto less = prove_less(a, b)) return *less ? a : b;
-  if (a == b) return a;
+  Dim difference = a - b;
+  if (difference.high() <= 0) return a;
+  if (difference.low() >= 0) return b;
   bool swap = compare(b, a) < 0;
   return binary(Kind::min, swap ? b : a, swap ? a : b, std::min(a.low(), b.low()),
                 std::min(a.high(), b.high()));
 }
 
 Dim max(const Dim& a, const Dim& b) {
-  if (auto less = prove_less(a, b)) return *less ? b : a;
-  if (a == b) return a;
+  Dim difference = a - b;
+  if (difference.high() <= 0) return b;
+  if (difference.low() >= 0) return a;
   bool swap = compare(b, a) < 0;
   return binary(Kind::max, swap ? b : a, swap ? a : b, std::max(a.low(), b.low()),
                 std::max(a.high(), b.high()));

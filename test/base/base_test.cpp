@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/checked.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/hash.h"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::temp_directory_path() / cat("hone_base_test_", ::getpid());
+    fs::create_directories(dir_ / "inner");
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  fs::path dir_;
+};
+
+std::string text_of(const MappedFile& f) {
+  return {reinterpret_cast<const char*>(f.bytes().data()), f.bytes().size()};
+}
+
+TEST_F(Files, AreWrittenWholeOrNotAtAll) {
+  write_atomic(dir_ / "a", "first");
+  auto old = MappedFile::open(dir_ / "a");
+  write_atomic(dir_ / "a", "second");
+  EXPECT_EQ(text_of(*MappedFile::open(dir_ / "a")), "second");
+  EXPECT_EQ(text_of(*old), "first");
+  EXPECT_THROW(write_atomic(dir_ / "missing" / "a", "x"), UserError);
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_), {}), 2);
+}
+
+TEST_F(Files, ContainedNamesStayInside) {
+  write_atomic(dir_ / "secret", "s");
+  write_atomic(dir_ / "inner" / "data", "d");
+  fs::create_symlink(dir_ / "secret", dir_ / "inner" / "link");
+  EXPECT_EQ(text_of(*MappedFile::open_contained(dir_ / "inner", "data")), "d");
+  for (const char* name : {"../secret", "link", "/etc/passwd", "x/../../secret", "", "."})
+    EXPECT_THROW(MappedFile::open_contained(dir_ / "inner", name), UserError) << name;
+}
+
+TEST_F(Files, MissingOnesAndDirectoriesAreRefusedByName) {
+  try {
+    MappedFile::open(dir_ / "nothing");
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_NE(std::strstr(e.what(), "nothing"), nullptr);
+  }
+  EXPECT_THROW(MappedFile::open(dir_), UserError);
+}
+
+TEST(Checked, OverflowIsAnError) {
+  std::int64_t big = std::int64_t{1} << 62;
+  EXPECT_THROW(checked_mul(big, 2), UserError);
+  EXPECT_THROW(checked_add(big, big), UserError);
+  EXPECT_EQ(floor_div(-7, 2), -4);
+  EXPECT_EQ(floor_mod(-7, 2), 1);
+  EXPECT_EQ(round_up(65, 64), 128);
+}
+
+TEST(Flags, AreInTheTable) {
+  EXPECT_THROW(flag("HONE_NO_SUCH_FLAG"), InternalError);
+  ::setenv("HONE_DEBUG", "x", 1);
+  EXPECT_THROW(flag_number("HONE_DEBUG"), UserError);
+  ::setenv("HONE_DEBUG", "2", 1);
+  EXPECT_EQ(flag_number("HONE_DEBUG"), 2);
+  ::unsetenv("HONE_DEBUG");
+}
+
+TEST(Hash, TellsContentApart) {
+  EXPECT_NE(hash128("a"), hash128("b"));
+  EXPECT_EQ(to_hex(Hash128{1, 2}), "00000000000000010000000000000002");
+}
+
+}  // namespace
+}  // namespace hone
