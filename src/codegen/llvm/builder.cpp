@@ -6,19 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/sanitizer.h"
 #include "plan/binary.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define HONE_KERNEL_ATTRIBUTE "sanitize_address"
-#elif __has_feature(thread_sanitizer)
-#define HONE_KERNEL_ATTRIBUTE "sanitize_thread"
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define HONE_KERNEL_ATTRIBUTE "sanitize_address"
-#elif defined(__SANITIZE_THREAD__)
-#define HONE_KERNEL_ATTRIBUTE "sanitize_thread"
-#endif
 
 namespace hone::llvm {
 
@@ -43,6 +32,8 @@ constexpr const char* data_layout =
 
 unsigned size_of(const auto& list) { return static_cast<unsigned>(list.size()); }
 
+constexpr unsigned on_function = static_cast<unsigned>(LLVMAttributeFunctionIndex);
+
 LLVMAttributeRef attribute(LLVMContextRef context, std::string_view name, std::uint64_t value = 0) {
   unsigned kind = LLVMGetEnumAttributeKindForName(name.data(), name.size());
   HONE_ASSERT(kind != 0, "LLVM has no attribute ", name);
@@ -53,15 +44,19 @@ void attach(LLVMValueRef function, unsigned index, LLVMAttributeRef a) {
   LLVMAddAttributeAtIndex(function, index, a);
 }
 
-void attach_common(LLVMContextRef context, LLVMValueRef function, int vector_bits) {
-  constexpr unsigned on_function = static_cast<unsigned>(LLVMAttributeFunctionIndex);
-  std::string bits = std::to_string(vector_bits);
+void attach_text(LLVMContextRef context, LLVMValueRef function, std::string_view name,
+                 std::string_view value) {
+  attach(
+      function, on_function,
+      LLVMCreateStringAttribute(context, name.data(), size_of(name), value.data(), size_of(value)));
+}
+
+void attach_common(LLVMContextRef context, LLVMValueRef function, const TargetSpec& target) {
   attach(function, on_function, attribute(context, "nounwind"));
-  attach(function, on_function,
-         LLVMCreateStringAttribute(context, "prefer-vector-width", 19, bits.data(), size_of(bits)));
-#ifdef HONE_KERNEL_ATTRIBUTE
-  attach(function, on_function, attribute(context, HONE_KERNEL_ATTRIBUTE));
-#endif
+  attach_text(context, function, "prefer-vector-width", std::to_string(target.vector_bits));
+  if (!target.tune.empty()) attach_text(context, function, "tune-cpu", target.tune);
+  if (with_address_sanitizer) attach(function, on_function, attribute(context, "sanitize_address"));
+  if (with_thread_sanitizer) attach(function, on_function, attribute(context, "sanitize_thread"));
 }
 
 }  // namespace
@@ -189,7 +184,7 @@ Parts add_function(Module& m, const std::string& name, LLVMTypeRef result,
   HONE_ASSERT(!LLVMGetNamedFunction(m.module(), name.c_str()), "function ", name, " exists");
   LLVMValueRef function = LLVMAddFunction(m.module(), name.c_str(), type);
   LLVMSetLinkage(function, linkage);
-  attach_common(m.context(), function, m.target().vector_bits);
+  attach_common(m.context(), function, m.target());
   return {type, function};
 }
 

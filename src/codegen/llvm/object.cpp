@@ -1,0 +1,164 @@
+#include "codegen/llvm/object.h"
+
+#include <llvm-c/Core.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include <cstring>
+
+#include "base/cpu.h"
+#include "base/error.h"
+#include "base/sanitizer.h"
+
+namespace hone::llvm {
+
+namespace {
+
+// Kernels come as explicit vector code, so only what the builder leaves behind is cleaned: equal
+// addresses, foldable casts, invariants in loops.
+constexpr const char* passes =
+    "function(early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)";
+constexpr const char* sanitizer_passes = with_address_sanitizer  ? "asan"
+                                         : with_thread_sanitizer ? "tsan-module,function(tsan)"
+                                                                 : nullptr;
+
+// A string that LLVM allocated.
+std::string take(char* text) {
+  std::string out = text ? text : "";
+  LLVMDisposeMessage(text);
+  return out;
+}
+
+LLVMTargetRef x86_target() {
+  static const LLVMTargetRef target = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    return LLVMGetTargetFromName("x86-64");
+  }();
+  HONE_ASSERT(target, "LLVM is built without the x86 target");
+  return target;
+}
+
+LLVMTargetMachineRef make_machine(const TargetSpec& spec, Effort effort) {
+  LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
+  LLVMTargetMachineOptionsSetCPU(options, spec.cpu.c_str());
+  LLVMTargetMachineOptionsSetFeatures(options, spec.features.c_str());
+  LLVMTargetMachineOptionsSetCodeGenOptLevel(
+      options, effort == Effort::quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
+  LLVMTargetMachineOptionsSetRelocMode(options, LLVMRelocPIC);
+  LLVMTargetMachineOptionsSetCodeModel(options, LLVMCodeModelSmall);
+  LLVMTargetMachineRef machine =
+      LLVMCreateTargetMachineWithOptions(x86_target(), "x86_64-unknown-linux-gnu", options);
+  LLVMDisposeTargetMachineOptions(options);
+  HONE_ASSERT(machine, "LLVM has no machine for ", spec.cpu);
+  return machine;
+}
+
+// Collects LLVM's errors about one module while it lives.
+class Diagnostics {
+ public:
+  explicit Diagnostics(const Module& m) : module_(m) {
+    LLVMContextSetDiagnosticHandler(m.context(), &Diagnostics::take_one, this);
+  }
+  ~Diagnostics() { LLVMContextSetDiagnosticHandler(module_.context(), nullptr, nullptr); }
+  Diagnostics(const Diagnostics&) = delete;
+
+  void throw_if_any() const { HONE_ASSERT(errors_.empty(), "LLVM: ", errors_); }
+
+ private:
+  static void take_one(LLVMDiagnosticInfoRef info, void* self) {
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError) return;
+    static_cast<Diagnostics*>(self)->errors_ += take(LLVMGetDiagInfoDescription(info)) + "; ";
+  }
+  const Module& module_;
+  std::string errors_;
+};
+
+struct Output {
+  LLVMMemoryBufferRef buffer = nullptr;
+  ~Output() {
+    if (buffer) LLVMDisposeMemoryBuffer(buffer);
+  }
+};
+
+}  // namespace
+
+TargetSpec target_spec(std::string_view name) {
+  Isa isa = name == "native" ? allowed_isa() : isa_from_name(name).value_or(Isa::v1);
+  if (isa < Isa::v3 && name == "native")
+    throw UserError("target: this machine has ", isa_name(isa), ", and x86-64-v3 is the least");
+  if (isa < Isa::v3)
+    throw UserError("target: '", name, "' is not known; give x86-64-v3, x86-64-v4 or native");
+  TargetSpec spec;
+  spec.name = isa_name(isa);
+  spec.cpu = spec.name;
+  if (name == "native") spec.tune = take(LLVMGetHostCPUName());
+  spec.vector_bits = isa >= Isa::v4 ? 512 : 256;
+  return spec;
+}
+
+struct Emitter::State {
+  LLVMTargetMachineRef machine = nullptr;
+};
+
+Emitter::Emitter(const TargetSpec& spec, Effort effort)
+    : state_(new State{make_machine(spec, effort)}) {}
+
+Emitter::~Emitter() { LLVMDisposeTargetMachine(state_->machine); }
+
+namespace {
+
+void run_passes(Module& m, LLVMTargetMachineRef machine, const char* list) {
+  LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  LLVMErrorRef error = LLVMRunPasses(m.module(), list, machine, options);
+  LLVMDisposePassBuilderOptions(options);
+  if (!error) return;
+  char* text = LLVMGetErrorMessage(error);
+  std::string why = text;
+  LLVMDisposeErrorMessage(text);
+  HONE_ASSERT(false, "passes ", list, ": ", why);
+}
+
+void emit_as(Module& m, LLVMTargetMachineRef machine, LLVMCodeGenFileType kind, Output& out) {
+  Diagnostics diagnostics(m);
+  char* message = nullptr;
+  bool failed =
+      LLVMTargetMachineEmitToMemoryBuffer(machine, m.module(), kind, &message, &out.buffer);
+  std::string why = take(message);
+  diagnostics.throw_if_any();
+  HONE_ASSERT(!failed, "LLVM: ", why);
+}
+
+}  // namespace
+
+void Emitter::optimize(Module& m) const {
+  Diagnostics diagnostics(m);
+  run_passes(m, state_->machine, passes);
+  if (sanitizer_passes) run_passes(m, state_->machine, sanitizer_passes);
+  diagnostics.throw_if_any();
+}
+
+Object Emitter::emit(Module& m) const {
+  Output out;
+  emit_as(m, state_->machine, LLVMObjectFile, out);
+  const auto* start = reinterpret_cast<const std::byte*>(LLVMGetBufferStart(out.buffer));
+  return Object(start, start + LLVMGetBufferSize(out.buffer));
+}
+
+std::string Emitter::assembly(Module& m) const {
+  Output out;
+  emit_as(m, state_->machine, LLVMAssemblyFile, out);
+  return std::string(LLVMGetBufferStart(out.buffer), LLVMGetBufferSize(out.buffer));
+}
+
+Object Emitter::compile(Module& m) const {
+  m.verify();
+  optimize(m);
+  return emit(m);
+}
+
+}  // namespace hone::llvm
