@@ -10,19 +10,19 @@
 #include "base/sanitizer.h"
 #include "plan/binary.h"
 
-#define HONE_ADDRESS_HOOKS(HOOK)                                                                   \
-  HOOK(report_load1)                                                                               \
-  HOOK(report_load2) HOOK(report_load4) HOOK(report_load8) HOOK(report_load16) HOOK(report_load_n) \
-      HOOK(report_store1) HOOK(report_store2) HOOK(report_store4) HOOK(report_store8)              \
-          HOOK(report_store16) HOOK(report_store_n) HOOK(memcpy) HOOK(memmove) HOOK(memset)        \
-              HOOK(handle_no_return)
+// clang-format off
+#define HONE_ADDRESS_HOOKS(HOOK)                                                            \
+  HOOK(report_load1) HOOK(report_load2) HOOK(report_load4) HOOK(report_load8)               \
+  HOOK(report_load16) HOOK(report_load_n) HOOK(report_store1) HOOK(report_store2)           \
+  HOOK(report_store4) HOOK(report_store8) HOOK(report_store16) HOOK(report_store_n)         \
+  HOOK(memcpy) HOOK(memmove) HOOK(memset) HOOK(handle_no_return)
 #define HONE_THREAD_HOOKS(HOOK)                                                             \
-  HOOK(func_entry)                                                                          \
-  HOOK(func_exit) HOOK(read1) HOOK(read2) HOOK(read4) HOOK(read8) HOOK(read16) HOOK(write1) \
-      HOOK(write2) HOOK(write4) HOOK(write8) HOOK(write16) HOOK(unaligned_read2)            \
-          HOOK(unaligned_read4) HOOK(unaligned_read8) HOOK(unaligned_read16)                \
-              HOOK(unaligned_write2) HOOK(unaligned_write4) HOOK(unaligned_write8)          \
-                  HOOK(unaligned_write16) HOOK(memcpy) HOOK(memmove) HOOK(memset)
+  HOOK(func_entry) HOOK(func_exit) HOOK(read1) HOOK(read2) HOOK(read4) HOOK(read8)          \
+  HOOK(read16) HOOK(write1) HOOK(write2) HOOK(write4) HOOK(write8) HOOK(write16)            \
+  HOOK(unaligned_read2) HOOK(unaligned_read4) HOOK(unaligned_read8) HOOK(unaligned_read16)  \
+  HOOK(unaligned_write2) HOOK(unaligned_write4) HOOK(unaligned_write8)                      \
+  HOOK(unaligned_write16) HOOK(memcpy) HOOK(memmove) HOOK(memset)
+// clang-format on
 
 // Only addresses are taken, so the parameters do not matter.
 #define HONE_DECLARE_ASAN(name) extern "C" void __asan_##name();

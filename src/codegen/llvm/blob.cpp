@@ -187,7 +187,8 @@ void Linker::define_globals() {
     for (const Symbol& s : elves_[o].symbols)
       if (is_defined(s) && binding(s) != local_binding) {
         std::string name = elves_[o].name(s);
-        bool is_new = globals_.emplace(name, Definition{{o, s.section}, s.value, is_function(s)}).second;
+        bool is_new =
+            globals_.emplace(name, Definition{{o, s.section}, s.value, is_function(s)}).second;
         HONE_ASSERT(is_new, "symbol ", name, " is defined by two objects");
       }
 }
