@@ -1,6 +1,10 @@
 # Names for the commands people use. The build itself is CMake: see CMakePresets.json.
 .PHONY: build test format layers asan tsan setup
 
+# Sources compiled in batches: half the time of a first build. A build directory that exists keeps its
+# own settings; `cmake --preset release` alone compiles file by file.
+configure := -DCMAKE_UNITY_BUILD=ON
+
 build: build-release
 
 test: setup layers
@@ -12,7 +16,7 @@ asan tsan: %: build-%
 	@ctest --preset $*
 
 build-%: setup
-	@test -f build/$*/build.ninja || cmake --preset $*
+	@test -f build/$*/build.ninja || cmake --preset $* $(configure)
 	@cmake --build --preset $*
 
 setup:
