@@ -111,6 +111,10 @@ class Graph {
   std::uint32_t origins_id(NodeId n) const { return origins_of_[n]; }
   const std::vector<Origin>& origins(NodeId n) const { return origin_lists_[origins_of_[n]]; }
 
+  // Whether the line of C++ that calls an op becomes the origin of its node (and stands in errors).
+  bool records_source() const { return records_source_; }
+  void record_source(bool on) { records_source_ = on; }
+
   // Records that a must equal b at run time. Proved: nothing; refuted: UserError(message).
   void require_equal(const Dim& a, const Dim& b, const std::string& message);
   const std::vector<DimCheck>& checks() const { return checks_; }
@@ -143,6 +147,7 @@ class Graph {
   std::vector<std::vector<Origin>> origin_lists_;
   std::unordered_map<std::uint64_t, std::uint32_t> merged_origins_;
   std::uint32_t origins_ = 0;
+  bool records_source_ = false;
   std::vector<DimCheck> checks_;
 };
 

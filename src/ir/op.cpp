@@ -73,9 +73,17 @@ std::vector<std::int64_t> Evaluation::sizes(const Dims& dims) const {
   return out;
 }
 
-Value apply(const Op& op, std::vector<Value> operands, Attrs attrs) {
+Value apply(const Op& op, std::vector<Value> operands, Attrs attrs, std::source_location at) {
   HONE_ASSERT(!operands.empty(), op.name, ": a leaf is built by its own function");
-  return operands[0].graph().intern(op, operands, std::move(attrs));
+  Graph& graph = operands[0].graph();
+  if (!graph.records_source()) return graph.intern(op, operands, std::move(attrs));
+  Origin origin{at.line(), at.file_name(), ""};
+  OriginScope scope(graph, origin);
+  try {
+    return graph.intern(op, operands, std::move(attrs));
+  } catch (const UserError& e) {
+    throw UserError(e.what(), " (", origin, ")");
+  }
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <functional>
+#include <source_location>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -103,23 +104,38 @@ struct Op {
   bool is_core() const { return expand == nullptr; }
 
   // One spelling for building graphs and for writing patterns. Gives result 0; others through
-  // Value::result.
-  template <Expression T, std::same_as<T>... Rest>
-  T operator()(T x, Rest... rest) const {
-    return apply(*this, std::vector<T>{x, rest...}, Attrs{});
+  // Value::result. The caller's line becomes the origin in graphs that record their source.
+  using Where = std::source_location;
+  template <Expression T>
+  T operator()(T a, Where at = Where::current()) const {
+    return apply(*this, std::vector<T>{a}, Attrs{}, at);
   }
   template <Expression T>
-  T operator()(T x, Attrs attrs) const {
-    return apply(*this, std::vector<T>{x}, std::move(attrs));
+  T operator()(T a, T b, Where at = Where::current()) const {
+    return apply(*this, std::vector<T>{a, b}, Attrs{}, at);
   }
   template <Expression T>
-  T operator()(std::vector<T> operands, Attrs attrs = {}) const {
-    return apply(*this, std::move(operands), std::move(attrs));
+  T operator()(T a, T b, T c, Where at = Where::current()) const {
+    return apply(*this, std::vector<T>{a, b, c}, Attrs{}, at);
+  }
+  template <Expression T>
+  T operator()(T a, T b, T c, T d, Where at = Where::current()) const {
+    return apply(*this, std::vector<T>{a, b, c, d}, Attrs{}, at);
+  }
+  template <Expression T>
+  T operator()(T a, Attrs attrs, Where at = Where::current()) const {
+    return apply(*this, std::vector<T>{a}, std::move(attrs), at);
+  }
+  template <Expression T>
+  T operator()(std::vector<T> operands, Attrs attrs = {}, Where at = Where::current()) const {
+    return apply(*this, std::move(operands), std::move(attrs), at);
   }
 };
 
-Value apply(const Op&, std::vector<Value> operands, Attrs attrs);
-Pattern apply(const Op&, std::vector<Pattern> operands, Attrs attrs);
+Value apply(const Op&, std::vector<Value> operands, Attrs attrs,
+            std::source_location = std::source_location::current());
+Pattern apply(const Op&, std::vector<Pattern> operands, Attrs attrs,
+              std::source_location = std::source_location::current());
 
 // The nodes a graph cannot do without. Every other op is in src/ops.
 namespace ops {

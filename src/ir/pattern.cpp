@@ -14,7 +14,7 @@ Pattern Pattern::number(double x) {
   return p;
 }
 
-Pattern apply(const Op& op, std::vector<Pattern> operands, Attrs attrs) {
+Pattern apply(const Op& op, std::vector<Pattern> operands, Attrs attrs, std::source_location) {
   Pattern p;
   p.op = &op;
   p.operands = std::move(operands);

@@ -69,6 +69,21 @@ TEST(Graph, OriginsOfMergedNodesAreKept) {
   EXPECT_EQ(origins_text(plus(x, x)), "node 1 'a' (Add), node 2 'b' (Add)");
 }
 
+TEST(Graph, LinesOfSourceAreOriginsWhenAsked) {
+  Function f;
+  f.graph().record_source(true);
+  Value x = f.add_param(f32({3}), "x"), y = f.add_param(f32({4}), "y");
+  Value sum = plus(x, x);
+  EXPECT_EQ(origins_text(sum), cat(__FILE__, ":", __LINE__ - 1));
+  try {
+    plus(x, y);
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_EQ(std::string(e.what()),
+              cat("plus: operands are f32[3] and f32[4] (", __FILE__, ":", __LINE__ - 4, ")"));
+  }
+}
+
 TEST(Graph, SizesAreProvedRefutedOrRecorded) {
   Function f;
   Dim n = Dim::symbol("n", 1, 9), m = Dim::symbol("m", 1, 9);
