@@ -1,0 +1,16 @@
+// Self-measurement of this CPU in a few milliseconds: what the cost model is calibrated by and what
+// tests relate speeds to. One thread; not a benchmark of kernels.
+#pragma once
+
+#include <cstddef>
+
+namespace hone::cpu {
+
+// Multiply-adds of f32 per second x 2, in 10^9, with the widest vectors this process may use
+// (HONE_CPU_ISA); the best of several short loops of independent chains.
+double measure_fma_gflops(double milliseconds = 3);
+
+// Bytes read plus bytes written per second, in 10^9, copying a warm buffer of the given size.
+double measure_copy_gbytes(std::size_t bytes, double milliseconds = 3);
+
+}  // namespace hone::cpu
