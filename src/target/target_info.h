@@ -1,0 +1,31 @@
+// A machine as data: what candidates are sized by and times are predicted from. Opens nothing and
+// compiles nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hone {
+
+struct TargetInfo {
+  std::string name;  // "x86-64-v3", "x86-64-v4"; Binary::target of what is made for it
+  int vector_bits = 256;
+  int vector_registers = 16;
+  std::int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;  // of one thread
+
+  // Rates of one thread: multiply-adds of f32 x 2, bytes read plus written. Typical figures until
+  // they are measured on the machine.
+  double fma_gflops = 50;
+  double cache_gbytes = 60, memory_gbytes = 15;
+  double launch_us = 1;  // one step of a plan, without its work
+
+  int lanes(std::int64_t element_bytes) const {
+    return static_cast<int>(vector_bits / 8 / element_bytes);
+  }
+};
+
+// By the name of an instruction set; throws UserError for another one.
+TargetInfo cpu_target_info(std::string_view isa);
+
+}  // namespace hone
