@@ -79,21 +79,32 @@ struct Hole {
 };
 
 // C[b, m, n] = sum_k A[b, m, k] * B[b, k, n], accumulated in f32 (f64 for f64, i32/i64 for ints).
-// vars of a: (b, m, k); of b: (b, k, n); of epilogue: (b, m, n).
+// vars of a: (b, m, k); of b: (b, k, n); of epilogue: (b, m, n). Every element is one chain of
+// multiply-adds in the order of k, whatever the blocking.
 struct Contraction {
   std::shared_ptr<Graph> graph;
   Dim batch = 1, m = 1, n = 1, k = 1;
   DType accumulate = DType::f32;
   Hole a, b, epilogue;
-  // B is already packed as [n/block][k][block] (zero-padded) in param `packed_b`; then hole b is
-  // unused. -1: not packed.
+  // B is already packed as [b, ceil(n/block), k, block] (zero-padded, of dtype `accumulate`) in
+  // param `packed_b`; then hole b is unused. packed_batch: it has the axis b. -1: not packed.
   int packed_b = -1;
-  int block = 0;
+  bool packed_batch = false;
+  // The register tile is rows x block elements, block a multiple of the vector length. A chunk is
+  // chunk_rows x chunk_columns, multiples of the tile; k is cut in parts of k_block.
+  int rows = 1, block = 16;
+  std::int64_t chunk_rows = 1, chunk_columns = 16, k_block = 1;
+  // How the tile reads A: from a copy in scratch made with lanes along k or along m, or in place.
+  enum class ReadA : std::uint8_t { copy_along_k, copy_along_m, in_place };
+  ReadA read_a = ReadA::copy_along_k;
+  // In place: hole a is a load of dtype `accumulate`, and its offset moves by these elements.
+  std::int64_t a_row_stride = 0, a_k_stride = 0;
 };
 
 // Channels-last convolution: y[image, o..., c] = sum x[image, o*stride + t*dilation - pad, i] *
 // w[t..., i, c]. Up to three spatial axes, outermost first. Weights are packed as
-// [group][c/block][taps][i][block] (zero-padded) in param `packed_weights`.
+// [group, ceil(c/block), taps..., i, block] (zero-padded, of dtype `accumulate`) in param
+// `packed_weights`; depthwise (one input channel a group) as [ceil(c/block), taps..., block].
 // vars of input: (image, spatial..., channel); of epilogue: (image, spatial..., channel).
 struct Convolution {
   std::shared_ptr<Graph> graph;
@@ -101,12 +112,13 @@ struct Convolution {
   Dims in_size, out_size;  // spatial
   std::vector<std::int64_t> window, strides, dilations, pads_low;
   std::int64_t groups = 1, in_channels = 1, out_channels = 1;  // per whole tensor
+  DType accumulate = DType::f32;
   Hole input, epilogue;
   int packed_weights = -1;
-  int block = 0;
-  // The input hole is a plain load of `input_param` (unit stride over channels), so it may be read
-  // as vectors without conversion checks; -1 when it is an expression.
-  int input_param = -1;
+  // The register tile is a box of output pixels x block output channels; a chunk is a box of output
+  // pixels of one image, all channels. One entry for each spatial axis.
+  int block = 16;
+  std::vector<std::int64_t> tile, chunk;
 };
 
 struct Kernel {
