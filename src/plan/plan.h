@@ -13,6 +13,9 @@
 
 namespace hone {
 
+// What a kernel can report through a status buffer. Several threads may store; one of them wins.
+enum class PlanStatus : std::int64_t { fine = 0, index_out_of_range = 1 };
+
 // Where a buffer's memory comes from. Offsets and sizes are Dims, evaluated once per new size.
 struct PlanBuffer {
   enum class Kind : std::uint8_t {
@@ -21,6 +24,9 @@ struct PlanBuffer {
     weight,    // Plan::weights[index], read-only
     prepared,  // Plan::prepared[index]: written by the prepare steps, read-only afterwards
     arena,     // `offset` bytes into the session's arena
+    // One i64 that is 0 while all is well. A kernel stores a PlanStatus there; the run then stops
+    // after that step with a UserError that names the step's group.
+    status,
   };
   Kind kind = Kind::arena;
   std::uint32_t index = 0;

@@ -19,7 +19,9 @@ TEST(DType, EveryF16SurvivesTheRoundTrip) {
     else
       ASSERT_EQ(f32_to_f16(f), h);
     float b = bf16_to_f32(h);
-    if (!std::isnan(b)) ASSERT_EQ(f32_to_bf16(b), h);
+    if (!std::isnan(b)) {
+      ASSERT_EQ(f32_to_bf16(b), h);
+    }
   }
 }
 

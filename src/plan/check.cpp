@@ -1,0 +1,130 @@
+#include "plan/check.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace hone {
+
+namespace {
+
+constexpr int most_nesting = 64;
+
+class PlanChecker {
+ public:
+  PlanChecker(const Plan& plan, std::string_view where) : plan_(plan), where_(where) {}
+
+  void run() {
+    check_results();
+    check_kernels();
+    require(!plan_.variants.empty(), "plan", "it has no variant");
+    for (const Variant& v : plan_.variants) check_variant(v);
+  }
+
+ private:
+  template <class... Parts>
+  void require(bool holds, std::string_view part, const Parts&... why) const {
+    if (!holds) throw UserError(where_, ": ", part, ": ", why..., "; compile the plan again");
+  }
+
+  void check_results() const {
+    require(plan_.result_alias.size() == plan_.results.size(), "result_alias", "it has ",
+            plan_.result_alias.size(), " entries for ", plan_.results.size(), " results");
+    for (std::int32_t p : plan_.result_alias) {
+      if (p == -1) continue;
+      require(p >= 0 && static_cast<std::size_t>(p) < plan_.params.size() &&
+                  plan_.params[static_cast<std::size_t>(p)].donated,
+              "result_alias", p, " is no donated parameter");
+    }
+  }
+
+  void check_kernels() const {
+    for (const Binary& b : plan_.binaries) check(b, where_);
+    for (const PlanKernel& k : plan_.kernels) {
+      require(k.binary < plan_.binaries.size(), "kernel", "'", k.entry, "' lies in binary ",
+              k.binary, " of ", plan_.binaries.size());
+      const auto& entries = plan_.binaries[k.binary].entries;
+      require(std::any_of(entries.begin(), entries.end(),
+                          [&](const Binary::Entry& e) { return e.name == k.entry; }),
+              "kernel", "'", k.entry, "' is not in its binary");
+    }
+  }
+
+  void check_variant(const Variant& v) {
+    variant_ = &v;
+    require(v.results.size() == plan_.results.size(), "variant", "it has ", v.results.size(),
+            " results, the plan ", plan_.results.size());
+    for (const PlanBuffer& b : v.buffers) check_buffer(b);
+    for (const Step& s : v.steps) check_step(s, 0);
+    for (const Step& s : v.prepare) check_step(s, 0);
+  }
+
+  void check_buffer(const PlanBuffer& b) const {
+    using Kind = PlanBuffer::Kind;
+    const auto limit = [&]() -> std::size_t {
+      switch (b.kind) {
+        case Kind::param:
+          return plan_.params.size();
+        case Kind::result:
+          return plan_.results.size();
+        case Kind::weight:
+          return plan_.weights.size();
+        case Kind::prepared:
+          return plan_.prepared.size();
+        case Kind::arena:
+        case Kind::status:
+          return ~std::size_t{0};
+      }
+      return 0;
+    }();
+    require(b.index < limit, "buffer", "index ", b.index, " of ", limit);
+  }
+
+  void check_step(const Step& s, int depth) const {
+    require(depth < most_nesting, "step", "nested deeper than ", most_nesting);
+    require(s.written.size() == s.operands.size(), "step", "'", s.name, "' says of ",
+            s.written.size(), " operands whether they are written, but has ", s.operands.size());
+    require(variant_->groups.empty() || s.group < variant_->groups.size(), "step", "group ",
+            s.group, " of ", variant_->groups.size());
+    for (const View& view : s.operands) {
+      require(view.buffer < variant_->buffers.size(), "view", "buffer ", view.buffer, " of ",
+              variant_->buffers.size());
+      require(view.dims.size() == view.strides.size(), "view", view.dims.size(), " dims and ",
+              view.strides.size(), " strides");
+    }
+    check_kind(s);
+    for (const Step& inner : s.body) check_step(inner, depth + 1);
+    for (const Step& inner : s.otherwise) check_step(inner, depth + 1);
+  }
+
+  void check_kind(const Step& s) const {
+    using Kind = Step::Kind;
+    const bool is_test = s.kind == Kind::branch || s.kind == Kind::loop;
+    if (s.kind == Kind::launch)
+      require(s.index < plan_.kernels.size(), "launch", "kernel ", s.index, " of ",
+              plan_.kernels.size());
+    if (s.kind == Kind::library || s.kind == Kind::host)
+      require(!s.name.empty(), "step", "a call without a name");
+    if (s.kind == Kind::copy)
+      require(s.operands.size() == 2 && s.operands[0].dims.size() == s.operands[1].dims.size() &&
+                  s.operands[0].dtype == s.operands[1].dtype,
+              "copy", "needs two operands of one type");
+    if (is_test)
+      require(s.operands.size() == 1 && s.operands[0].dtype == DType::b1, "step",
+              "a test needs one bool operand");
+    if (s.kind == Kind::refuse)
+      require(s.scalars.empty() || s.scalars.size() == 2, "refuse", s.scalars.size(), " sizes");
+    require(is_test || s.kind == Kind::call || (s.body.empty() && s.otherwise.empty()), "step",
+            "a body where none belongs");
+  }
+
+  const Plan& plan_;
+  std::string_view where_;
+  const Variant* variant_ = nullptr;
+};
+
+}  // namespace
+
+void check(const Plan& plan, std::string_view where) { PlanChecker(plan, where).run(); }
+
+}  // namespace hone

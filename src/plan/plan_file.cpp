@@ -1,0 +1,170 @@
+#include "plan/plan_file.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "plan/check.h"
+#include "plan/plan_json.h"
+#include "type/safetensors.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::string_view version_key = "hone.version", checksum_key = "hone.checksum",
+                           plan_key = "hone.plan", hashes_key = "hone.hashes",
+                           graph_key = "hone.graph";
+constexpr std::string_view no_checksum = "00000000000000000000000000000000";
+constexpr std::size_t quick_limit = std::size_t{256} << 20;
+
+// The tensors of a plan, each content once.
+class TensorSet {
+ public:
+  std::string add(std::string_view name, const Array& a) {
+    const Hash128 hash = hash128(a.bytes());
+    const std::string key = cat(to_hex(hash), ".", a.bytes().size());
+    auto [it, is_new] = by_content_.try_emplace(key, 0);
+    if (!is_new) return tensors[it->second].name;
+    it->second = tensors.size();
+    tensors.push_back({unique(name), a.dtype(), a.dims()});
+    data.push_back(a.bytes());
+    hashes.add(tensors.back().name, to_hex(hash));
+    return tensors.back().name;
+  }
+
+  std::vector<SafetensorsLayout::Tensor> tensors;
+  std::vector<std::span<const std::byte>> data;
+  Json hashes = Json::Object();
+
+ private:
+  // Plain ASCII; the plan itself keeps names as they are.
+  std::string unique(std::string_view wanted) {
+    std::string name(wanted);
+    std::replace_if(name.begin(), name.end(), [](char c) { return c < ' ' || c > '~'; }, '_');
+    std::string out = name.starts_with("__") ? "tensor." + name : name;
+    for (int n = 2; !names_.insert(out).second; ++n) out = cat("tensor.", n, ".", name);
+    return out;
+  }
+
+  std::unordered_map<std::string, std::size_t> by_content_;
+  std::unordered_set<std::string> names_;
+};
+
+// Of the header with its own checksum's digits set to zero.
+std::string header_checksum(std::string header, std::size_t digits_at) {
+  header.replace(digits_at, no_checksum.size(), no_checksum);
+  return to_hex(hash128(header));
+}
+
+// Where the checksum's digits stand; npos when nowhere.
+std::size_t checksum_position(std::string_view header) {
+  const std::string key = cat('"', checksum_key, "\":\"");
+  const std::size_t at = header.find(key);
+  const std::size_t digits = at + key.size();
+  return at == std::string_view::npos || digits + no_checksum.size() > header.size()
+             ? std::string_view::npos
+             : digits;
+}
+
+const std::string& metadata(const Safetensors& file, std::string_view key, std::string_view path) {
+  if (const std::string* text = file.find_metadata(key)) return *text;
+  throw UserError(path, ": is a safetensors file, but no plan: metadata '", key,
+                  "' is missing; make a plan with `hone optimize MODEL.onnx`");
+}
+
+void check_version(const std::string& version, std::string_view path) {
+  if (version == std::to_string(Plan::format_version)) return;
+  throw UserError(path, ": has plan format version ", version, ", this program reads version ",
+                  Plan::format_version,
+                  "; make the plan again, or retarget it with its own version");
+}
+
+[[noreturn]] void refuse_damaged(std::string_view path, std::string_view part) {
+  throw UserError(path, ": is damaged: ", part,
+                  " does not have the content it was written with; copy or make the file again");
+}
+
+void verify_header(const Safetensors& file, std::string_view path) {
+  const std::size_t at = checksum_position(file.header);
+  if (at == std::string_view::npos) refuse_damaged(path, "the header");
+  if (header_checksum(std::string(file.header), at) != file.header.substr(at, no_checksum.size()))
+    refuse_damaged(path, "the header");
+}
+
+// Weights of a large file are left to VerifyData::all: reading them all would cost more than the
+// first run. What holds code or the graph is small.
+bool is_verified(std::string_view name, std::size_t all_bytes, VerifyData verify) {
+  return verify == VerifyData::all || all_bytes <= quick_limit || name.starts_with("code.") ||
+         name.starts_with("graph.");
+}
+
+void verify_data(const Safetensors& file, const Json& hashes, VerifyData verify,
+                 std::string_view path) {
+  std::map<std::string_view, std::string_view> expected;
+  for (const auto& [name, hash] : hashes.object()) expected.emplace(name, hash.text_value());
+  std::size_t all_bytes = 0;
+  for (const SafetensorsEntry& t : file.tensors) all_bytes += t.data.bytes().size();
+  for (const SafetensorsEntry& t : file.tensors) {
+    auto it = expected.find(t.name);
+    const bool is_known = it != expected.end();
+    if (!is_known ||
+        (is_verified(t.name, all_bytes, verify) && to_hex(hash128(t.data.bytes())) != it->second))
+      refuse_damaged(path, cat("tensor '", t.name, "'"));
+  }
+  for (std::span<const std::byte> hole : file.padding)
+    for (std::byte b : hole)
+      if (b != std::byte{0}) refuse_damaged(path, "padding");
+}
+
+Plan parse_plan(const Safetensors& file, std::string_view path) {
+  std::unordered_map<std::string_view, const Array*> tensors;
+  for (const SafetensorsEntry& t : file.tensors) tensors.emplace(t.name, &t.data);
+  const Json json = Json::parse(metadata(file, plan_key, path), path);
+  try {
+    return plan_from_json(json, [&](std::string_view name) {
+      auto it = tensors.find(name);
+      if (it == tensors.end()) throw UserError("plan: tensor '", name, "' is missing");
+      return *it->second;
+    });
+  } catch (const UserError& e) {
+    throw UserError(path, ": holds a plan that this version cannot read: ", e.what());
+  }
+}
+
+}  // namespace
+
+void write_plan(const std::filesystem::path& path, const Plan& plan) {
+  check(plan, path.string());
+  TensorSet set;
+  const Json json =
+      plan_to_json(plan, [&](std::string_view name, const Array& a) { return set.add(name, a); });
+  const SafetensorsMetadata texts = {{"format", "hone plan"},
+                                     {std::string(version_key), cat(Plan::format_version)},
+                                     {std::string(checksum_key), std::string(no_checksum)},
+                                     {std::string(hashes_key), set.hashes.text()},
+                                     {std::string(plan_key), json.text()},
+                                     {std::string(graph_key), plan.graph}};
+  SafetensorsLayout layout(texts, set.tensors);
+  const std::size_t at = checksum_position(layout.header());
+  HONE_ASSERT(at != std::string::npos, "the header holds its checksum");
+  const std::string sum = header_checksum(layout.header().substr(8), at - 8);
+  layout.header().replace(at, sum.size(), sum);
+  write_atomic(path, layout.parts(set.data));
+}
+
+Plan read_plan(const std::filesystem::path& path, VerifyData verify) {
+  const std::string where = path.string();
+  const Safetensors file = read_safetensors(MappedFile::open(path));
+  check_version(metadata(file, version_key, where), where);
+  verify_header(file, where);
+  verify_data(file, Json::parse(metadata(file, hashes_key, where), where), verify, where);
+  Plan plan = parse_plan(file, where);
+  plan.graph = metadata(file, graph_key, where);
+  check(plan, where);
+  return plan;
+}
+
+}  // namespace hone

@@ -1,0 +1,465 @@
+#include "plan/plan_json.h"
+
+#include <limits>
+#include <map>
+#include <span>
+#include <type_traits>
+
+#include "base/error.h"
+
+namespace hone {
+
+namespace {
+
+// ---- names of enumerators, in their order
+
+constexpr std::string_view buffer_kinds[] = {"param",    "result", "weight",
+                                             "prepared", "arena",  "status"};
+constexpr std::string_view step_kinds[] = {"launch", "library", "host", "copy", "collective",
+                                           "wait",   "branch",  "loop", "call", "refuse"};
+constexpr std::string_view guard_kinds[] = {"==", "!=", "<=", ">"};
+constexpr std::string_view type_kinds[] = {"tensor", "sequence", "optional", "token"};
+
+template <class Enum>
+Enum enumerator(std::span<const std::string_view> names, const Json& j) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == j.text_value()) return static_cast<Enum>(i);
+  throw UserError("plan: '", j.text_value(), "' is not known to this version");
+}
+
+template <class Enum>
+Json enumerator_name(std::span<const std::string_view> names, Enum e) {
+  return names[static_cast<std::size_t>(e)];
+}
+
+DType read_dtype(const Json& j) {
+  if (auto t = dtype_from_name(j.text_value())) return *t;
+  throw UserError("plan: element type '", j.text_value(), "' is not known");
+}
+
+template <class T>
+T read_number(const Json& j) {
+  const std::int64_t n = j.integer();
+  if (n < 0 || static_cast<std::uint64_t>(n) > std::numeric_limits<T>::max())
+    throw UserError("plan: number ", n, " is out of range");
+  return static_cast<T>(n);
+}
+
+Hash128 read_hash(const Json& j) {
+  const std::string& s = j.text_value();
+  if (s.size() != 32 || s.find_first_not_of("0123456789abcdef") != std::string::npos)
+    throw UserError("plan: '", s, "' is no hash");
+  return {std::stoull(s.substr(0, 16), nullptr, 16), std::stoull(s.substr(16), nullptr, 16)};
+}
+
+// Adds what differs from the field's value in an empty object.
+void add_if(Json& o, std::string_view key, Json value, const Json& usual) {
+  if (!(value == usual)) o.add(std::string(key), std::move(value));
+}
+
+// ---- writing
+
+class JsonWriter {
+ public:
+  explicit JsonWriter(const StoreTensor& store) : store_(store) {}
+
+  Json plan(const Plan& p) {
+    Json o = Json::Object();
+    o.add("name", p.name);
+    o.add("strategy", p.strategy);
+    o.add("verification", p.verification);
+    o.add("measured", p.measured);
+    o.add("params", list(p.params, &JsonWriter::param));
+    o.add("results", list(p.results, &JsonWriter::param));
+    o.add("result_alias", Json::Array(p.result_alias.begin(), p.result_alias.end()));
+    o.add("checks", list(p.checks, &JsonWriter::plan_check));
+    o.add("variants", list(p.variants, &JsonWriter::variant));
+    o.add("kernels", list(p.kernels, &JsonWriter::kernel));
+    o.add("binaries", list(p.binaries, &JsonWriter::binary));
+    o.add("weights", list(p.weights, &JsonWriter::weight));
+    o.add("prepared", list(p.prepared, &JsonWriter::prepared));
+    o.add("strategies", list(p.strategies, &JsonWriter::strategy));
+    o.add("graph_arrays", list(p.graph_arrays, &JsonWriter::graph_array));
+    o.add("machine", p.machine);
+    o.add("symbols", symbols());
+    return o;
+  }
+
+ private:
+  template <class T>
+  Json list(const std::vector<T>& all, Json (JsonWriter::*one)(const T&)) {
+    Json::Array out;
+    out.reserve(all.size());
+    for (const T& t : all) out.push_back((this->*one)(t));
+    return out;
+  }
+
+  Json dim(const Dim& d) {
+    if (d.is_number()) return d.number();
+    for (const Dim& s : d.symbols()) symbols_.emplace(s.name(), s);
+    return cat(d);
+  }
+  Json dims(const Dims& all) { return list(all, &JsonWriter::dim); }
+  Json symbols() const {
+    Json o = Json::Object();
+    for (const auto& [name, s] : symbols_) o.add(name, Json::Array{s.low(), s.high()});
+    return o;
+  }
+
+  Json type(const Type& t) {
+    if (t.is_tensor()) return Json::Array{info(t.dtype).name, dims(t.shape.dims)};
+    return Json::Object{{"kind", enumerator_name<Type::Kind>(type_kinds, t.kind)},
+                        {"element", list(t.element, &JsonWriter::type)}};
+  }
+  Json array(std::string_view name, const Array& a) {
+    return Json::Object{{"dtype", info(a.dtype()).name},
+                        {"dims", Json::Array(a.dims().begin(), a.dims().end())},
+                        {"tensor", store_(name, a)}};
+  }
+
+  Json param(const PlanParam& p) {
+    Json o = Json::Object{{"name", p.name}, {"type", type(p.type)}};
+    add_if(o, "donated", p.donated, false);
+    return o;
+  }
+  Json plan_check(const PlanCheck& c) {
+    return Json::Object{{"a", dim(c.a)}, {"b", dim(c.b)}, {"message", c.message}};
+  }
+  Json kernel(const PlanKernel& k) {
+    return Json::Object{{"binary", k.binary}, {"entry", k.entry}, {"hash", to_hex(k.hash)}};
+  }
+  Json binary(const Binary& b) {
+    Json::Array entries, helpers;
+    for (const Binary::Entry& e : b.entries) entries.push_back(Json::Array{e.name, e.offset});
+    for (const Binary::HelperSlot& h : b.helpers)
+      helpers.push_back(Json::Array{h.offset, h.helper});
+    const Array code(DType::u8, {static_cast<std::int64_t>(b.code.size())},
+                     Storage(nullptr, b.code));
+    return Json::Object{{"target", b.target},
+                        {"code", array(cat("code.", next_++), code)},
+                        {"entries", std::move(entries)},
+                        {"helpers", std::move(helpers)}};
+  }
+  Json weight(const PlanWeight& w) {
+    return Json::Object{{"name", w.name}, {"data", array(w.name, w.data)}};
+  }
+  Json prepared(const PreparedBuffer& p) {
+    Json o = Json::Object{{"name", p.name}, {"type", type(p.type)}};
+    const Array bytes(DType::u8, {static_cast<std::int64_t>(p.data.size())}, p.data);
+    if (p.data.size() > 0) o.add("data", array(cat("prepared.", p.name), bytes));
+    return o;
+  }
+  Json graph_array(const Array& a) { return array(cat("graph.", next_++), a); }
+
+  Json strategy(const StrategyRecord& s) {
+    Json o = Json::Object{{"name", s.name}};
+    add_if(o, "ms", s.ms, -1.0);
+    add_if(o, "low", s.low, -1.0);
+    add_if(o, "high", s.high, -1.0);
+    add_if(o, "ratio_to_best", s.ratio_to_best, -1.0);
+    add_if(o, "max_error", s.max_error, -1.0);
+    add_if(o, "error_limit", s.error_limit, -1.0);
+    add_if(o, "compile_ms", s.compile_ms, -1.0);
+    add_if(o, "peak_bytes", s.peak_bytes, -1);
+    add_if(o, "failure", s.failure, "");
+    add_if(o, "chosen", s.chosen, false);
+    return o;
+  }
+
+  Json variant(const Variant& v) {
+    return Json::Object{{"target", v.target},
+                        {"guards", list(v.guards, &JsonWriter::guard)},
+                        {"buffers", list(v.buffers, &JsonWriter::buffer)},
+                        {"steps", list(v.steps, &JsonWriter::step)},
+                        {"prepare", list(v.prepare, &JsonWriter::step)},
+                        {"groups", list(v.groups, &JsonWriter::group)},
+                        {"results", list(v.results, &JsonWriter::type)},
+                        {"arena_bytes", dim(v.arena_bytes)},
+                        {"arena_lower_bound", dim(v.arena_lower_bound)},
+                        {"library_bytes", dim(v.library_bytes)}};
+  }
+  Json guard(const Guard& g) {
+    return Json::Array{dim(g.a), enumerator_name<Guard::Kind>(guard_kinds, g.kind), dim(g.b)};
+  }
+  Json buffer(const PlanBuffer& b) {
+    return Json::Array{enumerator_name<PlanBuffer::Kind>(buffer_kinds, b.kind), b.index,
+                       dim(b.offset), dim(b.bytes)};
+  }
+  // Dense strides are left out.
+  Json view(const View& v) {
+    Json::Array a = {v.buffer, dim(v.offset), info(v.dtype).name, dims(v.dims)};
+    if (!(v.strides == dense_strides(Shape(v.dims)))) a.push_back(dims(v.strides));
+    return a;
+  }
+  Json step(const Step& s) {
+    Json o = Json::Object{{"kind", enumerator_name<Step::Kind>(step_kinds, s.kind)}};
+    add_if(o, "device", s.device, 0);
+    add_if(o, "stream", s.stream, 0);
+    add_if(o, "index", s.index, 0);
+    add_if(o, "group", s.group, 0);
+    add_if(o, "name", s.name, "");
+    const Json none = Json::Array();
+    add_if(o, "operands", list(s.operands, &JsonWriter::view), none);
+    add_if(o, "written", Json::Array(s.written.begin(), s.written.end()), none);
+    add_if(o, "scalars", dims(s.scalars), none);
+    add_if(o, "chunks", dim(s.chunks), 1);
+    add_if(o, "scratch_bytes", dim(s.scratch_bytes), 0);
+    Json::Array settings;
+    for (const auto& [key, n] : s.settings) settings.push_back(Json::Array{key, n});
+    add_if(o, "settings", std::move(settings), none);
+    add_if(o, "body", list(s.body, &JsonWriter::step), none);
+    add_if(o, "otherwise", list(s.otherwise, &JsonWriter::step), none);
+    return o;
+  }
+  Json group(const GroupRecord& g) {
+    return Json::Object{{"name", g.name},
+                        {"origins", g.origins},
+                        {"chosen", g.chosen},
+                        {"reason", g.reason},
+                        {"bytes", dim(g.bytes)},
+                        {"flops", dim(g.flops)},
+                        {"candidates", list(g.candidates, &JsonWriter::candidate)}};
+  }
+  Json candidate(const CandidateRecord& c) {
+    Json o = Json::Object{{"name", c.name}};
+    add_if(o, "ms", c.ms, -1.0);
+    add_if(o, "low", c.low, -1.0);
+    add_if(o, "high", c.high, -1.0);
+    add_if(o, "predicted_ms", c.predicted_ms, -1.0);
+    add_if(o, "error", c.error, -1.0);
+    add_if(o, "refused", c.refused, "");
+    return o;
+  }
+
+  const StoreTensor& store_;
+  std::map<std::string, Dim> symbols_;
+  int next_ = 0;
+};
+
+// ---- reading
+
+class JsonReader {
+ public:
+  explicit JsonReader(const LoadTensor& load) : load_(load) {}
+
+  Plan plan(const Json& j) {
+    for (const auto& [name, bounds] : j.at("symbols").object()) add_symbol(name, bounds);
+    Plan p;
+    p.name = j.at("name").text_value();
+    p.strategy = j.at("strategy").text_value();
+    p.verification = j.at("verification").text_value();
+    p.measured = j.at("measured").boolean();
+    p.params = list(j.at("params"), &JsonReader::param);
+    p.results = list(j.at("results"), &JsonReader::param);
+    for (const Json& n : j.at("result_alias").array())
+      p.result_alias.push_back(static_cast<std::int32_t>(n.integer()));
+    p.checks = list(j.at("checks"), &JsonReader::plan_check);
+    p.variants = list(j.at("variants"), &JsonReader::variant);
+    p.kernels = list(j.at("kernels"), &JsonReader::kernel);
+    p.binaries = list(j.at("binaries"), &JsonReader::binary);
+    p.weights = list(j.at("weights"), &JsonReader::weight);
+    p.prepared = list(j.at("prepared"), &JsonReader::prepared);
+    p.strategies = list(j.at("strategies"), &JsonReader::strategy);
+    p.graph_arrays = list(j.at("graph_arrays"), &JsonReader::array);
+    p.machine = j.at("machine").text_value();
+    return p;
+  }
+
+ private:
+  template <class T>
+  std::vector<T> list(const Json& j, T (JsonReader::*one)(const Json&)) {
+    std::vector<T> out;
+    out.reserve(j.array().size());
+    for (const Json& e : j.array()) out.push_back((this->*one)(e));
+    return out;
+  }
+  template <class T>
+  std::vector<T> list_if(const Json& o, std::string_view key, T (JsonReader::*one)(const Json&)) {
+    const Json* j = o.find(key);
+    return j ? list(*j, one) : std::vector<T>();
+  }
+  static double real_if(const Json& o, std::string_view key) {
+    const Json* j = o.find(key);
+    return j ? j->real() : -1;
+  }
+  static std::string text_if(const Json& o, std::string_view key) {
+    const Json* j = o.find(key);
+    return j ? j->text_value() : std::string();
+  }
+  static bool boolean_if(const Json& o, std::string_view key) {
+    const Json* j = o.find(key);
+    return j && j->boolean();
+  }
+  template <class T>
+  static T number_if(const Json& o, std::string_view key) {
+    const Json* j = o.find(key);
+    return j ? read_number<T>(*j) : T{0};
+  }
+
+  void add_symbol(const std::string& name, const Json& bounds) {
+    if (bounds.array().size() != 2) throw UserError("plan: symbol '", name, "' needs two bounds");
+    symbols_.emplace(name,
+                     Dim::symbol(name, bounds.array()[0].integer(), bounds.array()[1].integer()));
+  }
+  Dim dim(const Json& j) {
+    if (j.is_integer()) return j.integer();
+    return parse_dim(j.text_value(), [&](std::string_view name) {
+      auto it = symbols_.find(name);
+      if (it == symbols_.end()) throw UserError("plan: symbol '", name, "' has no bounds");
+      return it->second;
+    });
+  }
+  Dims dims(const Json& j) { return list(j, &JsonReader::dim); }
+
+  Type type(const Json& j) {
+    if (j.is_array()) return Type(read_dtype(element(j, 0)), Shape(dims(element(j, 1))));
+    Type t;
+    t.kind = enumerator<Type::Kind>(type_kinds, j.at("kind"));
+    t.element = list(j.at("element"), &JsonReader::type);
+    return t;
+  }
+  static const Json& element(const Json& j, std::size_t i) {
+    if (i < j.array().size()) return j.array()[i];
+    throw UserError("plan: ", j.text(), " needs more than ", i, " elements");
+  }
+  Array array(const Json& j) {
+    std::vector<std::int64_t> sizes;
+    for (const Json& d : j.at("dims").array()) sizes.push_back(d.integer());
+    return Array(read_dtype(j.at("dtype")), std::move(sizes),
+                 load_(j.at("tensor").text_value()).storage());
+  }
+
+  PlanParam param(const Json& j) {
+    return {j.at("name").text_value(), type(j.at("type")), boolean_if(j, "donated")};
+  }
+  PlanCheck plan_check(const Json& j) {
+    return {dim(j.at("a")), dim(j.at("b")), j.at("message").text_value()};
+  }
+  PlanKernel kernel(const Json& j) {
+    return {read_number<std::uint32_t>(j.at("binary")), j.at("entry").text_value(),
+            read_hash(j.at("hash"))};
+  }
+  Binary binary(const Json& j) {
+    Binary b;
+    b.target = j.at("target").text_value();
+    const Array code = array(j.at("code"));
+    b.code.assign(code.bytes().begin(), code.bytes().end());
+    for (const Json& e : j.at("entries").array())
+      b.entries.push_back({element(e, 0).text_value(), read_number<std::uint64_t>(element(e, 1))});
+    for (const Json& h : j.at("helpers").array())
+      b.helpers.push_back(
+          {read_number<std::uint64_t>(element(h, 0)), read_number<std::uint32_t>(element(h, 1))});
+    return b;
+  }
+  PlanWeight weight(const Json& j) { return {j.at("name").text_value(), array(j.at("data"))}; }
+  PreparedBuffer prepared(const Json& j) {
+    PreparedBuffer p{j.at("name").text_value(), type(j.at("type")), {}};
+    if (const Json* data = j.find("data")) p.data = array(*data).storage();
+    return p;
+  }
+  StrategyRecord strategy(const Json& j) {
+    StrategyRecord s;
+    s.name = j.at("name").text_value();
+    s.ms = real_if(j, "ms");
+    s.low = real_if(j, "low");
+    s.high = real_if(j, "high");
+    s.ratio_to_best = real_if(j, "ratio_to_best");
+    s.max_error = real_if(j, "max_error");
+    s.error_limit = real_if(j, "error_limit");
+    s.compile_ms = real_if(j, "compile_ms");
+    if (const Json* bytes = j.find("peak_bytes")) s.peak_bytes = bytes->integer();
+    s.failure = text_if(j, "failure");
+    s.chosen = boolean_if(j, "chosen");
+    return s;
+  }
+
+  Variant variant(const Json& j) {
+    Variant v;
+    v.target = j.at("target").text_value();
+    v.guards = list(j.at("guards"), &JsonReader::guard);
+    v.buffers = list(j.at("buffers"), &JsonReader::buffer);
+    v.steps = list(j.at("steps"), &JsonReader::step);
+    v.prepare = list(j.at("prepare"), &JsonReader::step);
+    v.groups = list(j.at("groups"), &JsonReader::group);
+    v.results = list(j.at("results"), &JsonReader::type);
+    v.arena_bytes = dim(j.at("arena_bytes"));
+    v.arena_lower_bound = dim(j.at("arena_lower_bound"));
+    v.library_bytes = dim(j.at("library_bytes"));
+    return v;
+  }
+  Guard guard(const Json& j) {
+    return {enumerator<Guard::Kind>(guard_kinds, element(j, 1)), dim(element(j, 0)),
+            dim(element(j, 2))};
+  }
+  PlanBuffer buffer(const Json& j) {
+    return {enumerator<PlanBuffer::Kind>(buffer_kinds, element(j, 0)),
+            read_number<std::uint32_t>(element(j, 1)), dim(element(j, 2)), dim(element(j, 3))};
+  }
+  View view(const Json& j) {
+    View v{read_number<std::uint32_t>(element(j, 0)),
+           dim(element(j, 1)),
+           read_dtype(element(j, 2)),
+           dims(element(j, 3)),
+           {}};
+    v.strides = j.array().size() > 4 ? dims(element(j, 4)) : dense_strides(Shape(v.dims));
+    return v;
+  }
+  Step step(const Json& j) {
+    Step s;
+    s.kind = enumerator<Step::Kind>(step_kinds, j.at("kind"));
+    s.device = number_if<std::uint16_t>(j, "device");
+    s.stream = number_if<std::uint16_t>(j, "stream");
+    s.index = number_if<std::uint32_t>(j, "index");
+    s.group = number_if<std::uint32_t>(j, "group");
+    s.name = text_if(j, "name");
+    s.operands = list_if(j, "operands", &JsonReader::view);
+    if (const Json* written = j.find("written"))
+      for (const Json& w : written->array()) s.written.push_back(w.boolean());
+    s.scalars = list_if(j, "scalars", &JsonReader::dim);
+    if (const Json* chunks = j.find("chunks")) s.chunks = dim(*chunks);
+    if (const Json* bytes = j.find("scratch_bytes")) s.scratch_bytes = dim(*bytes);
+    if (const Json* settings = j.find("settings"))
+      for (const Json& e : settings->array())
+        s.settings.emplace_back(element(e, 0).text_value(), element(e, 1).integer());
+    s.body = list_if(j, "body", &JsonReader::step);
+    s.otherwise = list_if(j, "otherwise", &JsonReader::step);
+    return s;
+  }
+  GroupRecord group(const Json& j) {
+    return {j.at("name").text_value(),
+            j.at("origins").text_value(),
+            j.at("chosen").text_value(),
+            j.at("reason").text_value(),
+            dim(j.at("bytes")),
+            dim(j.at("flops")),
+            list(j.at("candidates"), &JsonReader::candidate)};
+  }
+  CandidateRecord candidate(const Json& j) {
+    CandidateRecord c;
+    c.name = j.at("name").text_value();
+    c.ms = real_if(j, "ms");
+    c.low = real_if(j, "low");
+    c.high = real_if(j, "high");
+    c.predicted_ms = real_if(j, "predicted_ms");
+    c.error = real_if(j, "error");
+    c.refused = text_if(j, "refused");
+    return c;
+  }
+
+  const LoadTensor& load_;
+  std::map<std::string, Dim, std::less<>> symbols_;
+};
+
+}  // namespace
+
+Json plan_to_json(const Plan& plan, const StoreTensor& store) {
+  return JsonWriter(store).plan(plan);
+}
+
+Json plan_to_json(const Plan& plan) {
+  return plan_to_json(plan, [](std::string_view name, const Array&) { return std::string(name); });
+}
+
+Plan plan_from_json(const Json& j, const LoadTensor& load) { return JsonReader(load).plan(j); }
+
+}  // namespace hone

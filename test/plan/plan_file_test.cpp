@@ -1,0 +1,263 @@
+#include "plan/plan_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "base/error.h"
+#include "plan/check.h"
+#include "plan/plan_json.h"
+#include "type/safetensors.h"
+
+namespace hone {
+namespace {
+
+namespace fs = std::filesystem;
+
+const Dim n = Dim::symbol("n", 1, 1000), m = Dim::symbol("m.x", 0, 7);
+
+View dense(std::uint32_t buffer, DType dtype, Dims dims) {
+  return {buffer, 0, dtype, dims, dense_strides(Shape(dims))};
+}
+
+Array floats(std::vector<std::int64_t> dims, float first) {
+  Array a = Array::zeros(DType::f32, std::move(dims));
+  for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, first + static_cast<double>(i));
+  return a;
+}
+
+Storage bytes_of(std::size_t count, int value) {
+  return Storage::from(std::vector<std::byte>(count, static_cast<std::byte>(value)));
+}
+
+// Steps of every kind and fields away from their usual values.
+Variant rich_variant() {
+  Variant v;
+  v.target = "x86-64-v3";
+  v.guards = {{Guard::Kind::less_equal, n, 512}, {Guard::Kind::not_equal, n * 2, m}};
+  v.buffers = {{PlanBuffer::Kind::param, 0, 0, n * 4},   {PlanBuffer::Kind::result, 0, 0, n * 4},
+               {PlanBuffer::Kind::weight, 1, 0, 24},     {PlanBuffer::Kind::prepared, 1, 0, 100},
+               {PlanBuffer::Kind::arena, 0, 64 * n, 64}, {PlanBuffer::Kind::status, 0, 0, 8}};
+  Step launch{.kind = Step::Kind::launch, .index = 1, .name = "add"};
+  launch.operands = {dense(0, DType::f32, {n}), {2, 8, DType::f32, {n, 3}, {0, n}}};
+  launch.written = {false, true};
+  launch.scalars = {n, floor_div(n + 3, 4)};
+  launch.chunks = ceil_div(n, 16);
+  launch.scratch_bytes = 256;
+  Step library{.kind = Step::Kind::library, .name = "onednn.matmul"};
+  library.settings = {{"relu", 1}, {"pad", -3}};
+  Step copy{.kind = Step::Kind::copy};
+  copy.operands = {dense(0, DType::f32, {n}), dense(1, DType::f32, {n})};
+  copy.written = {false, true};
+  Step refuse{.kind = Step::Kind::refuse, .name = "sizes \"differ\""};
+  refuse.scalars = {n, m};
+  Step loop{.kind = Step::Kind::loop};
+  loop.operands = {dense(4, DType::b1, {})};
+  loop.written = {false};
+  loop.body = {copy, refuse};
+  loop.otherwise = {launch};
+  Step wait{.kind = Step::Kind::wait, .device = 1, .stream = 2};
+  v.steps = {launch, library, copy, loop, wait};
+  v.prepare = {copy};
+  v.groups = {{"add",
+               "node 3 \"Add\"",
+               "generated",
+               "measured",
+               n * 12,
+               n,
+               {{"generated", 1.5, 1.25, 2, 0.1, 1e-7, ""}, {"onednn", -1, -1, -1, -1, -1, "no"}}}};
+  v.results = {f32({n})};
+  v.arena_bytes = 64 * n + 64;
+  v.arena_lower_bound = 64 * n;
+  v.library_bytes = 4096;
+  return v;
+}
+
+Plan rich_plan() {
+  Plan p;
+  p.name = "a \"name\" ü";
+  p.strategy = "auto";
+  p.verification = "kernels";
+  p.measured = true;
+  p.params = {{"x", f32({n}), true}, {"y", i64({m, 2}), false}};
+  p.results = {{"z", f32({n}), true}};
+  p.result_alias = {0};
+  p.checks = {{n, m + 1, "x and y differ"}};
+  p.variants = {rich_variant(), rich_variant()};
+  p.variants[1].target = "any";
+  Binary b;
+  b.target = "x86-64-v3";
+  b.code = std::vector<std::byte>(128, std::byte{0xcc});
+  b.entries = {{"first", 0}, {"second", 64}};
+  b.helpers = {{32, 1}};
+  p.binaries = {b};
+  p.kernels = {{0, "first", {1, 2}}, {0, "second", {~0ull, 3}}};
+  p.weights = {{"w/1", floats({2, 3}, 1)}, {"w/1", floats({2, 3}, 9)}, {"t", floats({6}, 1)}};
+  p.prepared = {{"p", Type(DType::u8, {100}), bytes_of(100, 7)},
+                {"q", Type(DType::u8, {100}), bytes_of(100, 7)},
+                {"r", Type(DType::u8, {5}), {}}};
+  p.strategies = {{.name = "cpu", .ms = 1.25, .ratio_to_best = 1, .failure = "", .chosen = true},
+                  {.name = "ref", .peak_bytes = 1 << 20, .failure = "too slow"}};
+  p.graph = "%0 = param\n\"quoted\" ü";
+  p.graph_arrays = {floats({2, 3}, 1), floats({4}, 5)};
+  p.machine = "{\"cpu\":\"any\"}";
+  return p;
+}
+
+fs::path temp_file(std::string_view name) { return fs::path(testing::TempDir()) / name; }
+
+fs::path written_plan() {
+  const fs::path path = temp_file("plan_file_test.hone");
+  write_plan(path, rich_plan());
+  return path;
+}
+
+std::string content(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return std::string((std::istreambuf_iterator<char>(in)), {});
+}
+
+// What reading a file of these bytes says; "accepted" when nothing.
+std::string refusal(std::string_view bytes) {
+  const fs::path path = temp_file("broken.hone");
+  std::ofstream(path, std::ios::binary) << bytes;
+  try {
+    read_plan(path);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+// The JSON with the tensors' bytes in it, so that equal text means equal plans.
+std::string whole_text(const Plan& p) {
+  return plan_to_json(p,
+                      [](std::string_view, const Array& a) { return to_hex(hash128(a.bytes())); })
+             .text() +
+         p.graph;
+}
+
+TEST(PlanFile, ReadsBackWhatWasWritten) {
+  const Plan before = rich_plan(), after = read_plan(written_plan(), VerifyData::all);
+  EXPECT_EQ(whole_text(after), whole_text(before));
+  EXPECT_EQ(after.weights[1].data.real(0), 9);
+  EXPECT_EQ(after.variants[0].steps[0].operands[1].strides[1], n);
+  EXPECT_EQ(after.binaries, before.binaries);
+  EXPECT_EQ(after.prepared[2].data.size(), 0u);
+}
+
+TEST(PlanFile, IsASafetensorsFileWithEachContentOnce) {
+  const Safetensors file = read_safetensors(written_plan());
+  // Weights 0 and 2 and graph array 0 are equal, prepared 0 and 1 too.
+  std::vector<std::string> names;
+  for (const SafetensorsEntry& t : file.tensors) names.push_back(t.name);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"code.0", "w/1", "tensor.2.w/1", "prepared.p", "graph.2"}));
+}
+
+TEST(PlanFile, WeightsAreNotCopied) {
+  const Plan p = read_plan(written_plan());
+  EXPECT_EQ(p.weights[0].data.bytes().data(), p.weights[2].data.bytes().data());
+  EXPECT_EQ(p.weights[0].data.bytes().data(), p.graph_arrays[0].bytes().data());
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(p.prepared[0].data.bytes().data()) % 64, 0u);
+}
+
+TEST(PlanFile, EveryTruncationIsRefused) {
+  const std::string whole = content(written_plan());
+  ASSERT_EQ(refusal(whole), "accepted");
+  for (std::size_t size = 0; size < whole.size(); size += 1 + size / 97)
+    EXPECT_NE(refusal(whole.substr(0, size)), "accepted") << size;
+  EXPECT_NE(refusal(whole.substr(0, whole.size() - 1)), "accepted");
+  EXPECT_NE(refusal(whole + '\0'), "accepted");
+}
+
+TEST(PlanFile, EveryFlippedBitIsRefused) {
+  const std::string whole = content(written_plan());
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string broken = whole;
+    broken[at] = static_cast<char>(broken[at] ^ (1 << (at % 8)));
+    ASSERT_NE(refusal(broken), "accepted") << "byte " << at << " of " << whole.size();
+  }
+}
+
+TEST(PlanFile, SaysWhatIsWrong) {
+  EXPECT_NE(refusal("hello").find("is no safetensors file"), std::string::npos);
+  std::string other(8, '\0');
+  other[0] = 2;
+  EXPECT_NE(refusal(other + "{}").find("but no plan"), std::string::npos);
+  std::string whole = content(written_plan());
+  const std::size_t version = whole.find("\"hone.version\":\"1\"");
+  ASSERT_NE(version, std::string::npos);
+  whole[version + 16] = '9';
+  EXPECT_NE(refusal(whole).find("plan format version 9, this program reads version 1"),
+            std::string::npos)
+      << refusal(whole);
+  whole = content(written_plan());
+  whole.back() ^= 1;
+  EXPECT_NE(refusal(whole).find("is damaged: tensor 'graph.2'"), std::string::npos)
+      << refusal(whole);
+}
+
+// A forged file has right hashes; what it says must still be checked.
+TEST(PlanCheck, RefusesWhatLeadsNowhere) {
+  struct Case {
+    void (*spoil)(Plan&);
+    std::string_view says;
+  };
+  const Case cases[] = {
+      {[](Plan& p) { p.result_alias = {1}; }, "no donated parameter"},
+      {[](Plan& p) { p.result_alias = {}; }, "result_alias"},
+      {[](Plan& p) { p.kernels[0].binary = 1; }, "lies in binary"},
+      {[](Plan& p) { p.kernels[0].entry = "third"; }, "not in its binary"},
+      {[](Plan& p) { p.binaries[0].entries[0].offset = 128; }, "lies outside"},
+      {[](Plan& p) { p.variants.clear(); }, "no variant"},
+      {[](Plan& p) { p.variants[0].results.clear(); }, "results"},
+      {[](Plan& p) { p.variants[0].buffers[0].index = 2; }, "index 2 of 2"},
+      {[](Plan& p) { p.variants[0].buffers[3].index = 3; }, "index 3 of 3"},
+      {[](Plan& p) { p.variants[0].steps[0].index = 2; }, "kernel 2 of 2"},
+      {[](Plan& p) { p.variants[0].steps[0].group = 1; }, "group 1 of 1"},
+      {[](Plan& p) { p.variants[0].steps[0].written.pop_back(); }, "whether they are written"},
+      {[](Plan& p) { p.variants[0].steps[0].operands[0].buffer = 6; }, "buffer 6 of 6"},
+      {[](Plan& p) { p.variants[0].steps[0].operands[0].strides.clear(); }, "strides"},
+      {[](Plan& p) { p.variants[0].steps[2].operands[0].dtype = DType::i8; }, "one type"},
+      {[](Plan& p) { p.variants[0].steps[3].operands[0].dtype = DType::i8; }, "bool"},
+      {[](Plan& p) { p.variants[0].steps[3].body[1].scalars.pop_back(); }, "refuse"},
+      {[](Plan& p) { p.variants[0].steps[1].name = ""; }, "without a name"},
+      {[](Plan& p) { p.variants[0].prepare[0].body.resize(1); }, "a body where none belongs"},
+      {[](Plan& p) {
+         for (int i = 0; i < 100; ++i) {
+           Step outer{.kind = Step::Kind::call};
+           outer.body.swap(p.variants[0].steps);
+           p.variants[0].steps.push_back(outer);
+         }
+       },
+       "nested deeper"},
+  };
+  check(rich_plan(), "plan");
+  for (const Case& c : cases) {
+    Plan p = rich_plan();
+    c.spoil(p);
+    try {
+      check(p, "plan");
+      ADD_FAILURE() << "accepted: " << c.says;
+    } catch (const UserError& e) {
+      EXPECT_NE(std::string_view(e.what()).find(c.says), std::string_view::npos) << e.what();
+    }
+  }
+}
+
+TEST(PlanJson, RefusesOtherForms) {
+  const Json good = plan_to_json(rich_plan());
+  const auto load = [](std::string_view) { return Array(); };
+  for (const auto& [key, value] : good.object()) {
+    Json without = Json::Object();
+    for (const auto& [k, v] : good.object())
+      if (k != key) without.add(k, v);
+    EXPECT_THROW(plan_from_json(without, load), UserError) << key;
+  }
+  EXPECT_THROW(plan_from_json(Json(), load), UserError);
+}
+
+}  // namespace
+}  // namespace hone
