@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "codegen/llvm/skeleton.h"
-#include "runtime/loader.h"
+#include "guarded.h"
+#include "jit.h"
 
 namespace hone {
 namespace {
