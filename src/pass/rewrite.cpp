@@ -1,0 +1,399 @@
+#include "pass/rewrite.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/flags.h"
+#include "ops/common.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::size_t most_commutative = 6;  // per rule: two matchers for each
+
+std::size_t count_commutative(const Pattern& p) {
+  std::size_t n = p.op && p.op->commutative && p.operands.size() == 2 ? 1 : 0;
+  for (const Pattern& q : p.operands) n += count_commutative(q);
+  return n;
+}
+
+void collect_holes(const Pattern& p, std::vector<std::string>& out) {
+  if (!p.hole.empty() && std::find(out.begin(), out.end(), p.hole) == out.end())
+    out.push_back(p.hole);
+  for (const Pattern& q : p.operands) collect_holes(q, out);
+}
+
+// Flattens a pattern; bit i of `swaps` exchanges the operands of the i-th commutative op.
+class Flattener {
+ public:
+  Flattener(const std::vector<std::string>& holes, unsigned swaps) : holes_(holes), swaps_(swaps) {}
+
+  std::vector<Matcher::Step> run(const Pattern& p) {
+    add(p, 0, 0);
+    return std::move(steps_);
+  }
+
+ private:
+  void add(const Pattern& p, std::size_t parent, std::size_t operand) {
+    Matcher::Step step{static_cast<std::uint16_t>(parent), static_cast<std::uint16_t>(operand), &p,
+                       0};
+    if (!p.hole.empty())
+      step.hole = static_cast<std::uint16_t>(std::find(holes_.begin(), holes_.end(), p.hole) -
+                                             holes_.begin());
+    std::size_t self = steps_.size();
+    steps_.push_back(step);
+    bool swap = p.op && p.op->commutative && p.operands.size() == 2 && (swaps_ >> next_++ & 1);
+    for (std::size_t i = 0; i < p.operands.size(); ++i) add(p.operands[i], self, swap ? 1 - i : i);
+  }
+
+  const std::vector<std::string>& holes_;
+  unsigned swaps_;
+  unsigned next_ = 0;
+  std::vector<Matcher::Step> steps_;
+};
+
+bool attrs_match(const Attrs& wanted, const Attrs& given) {
+  for (const Attrs::Entry& e : wanted.entries()) {
+    const Attr* a = given.find(e.first);
+    if (!a || !equal(*a, e.second)) return false;
+  }
+  return true;
+}
+
+bool step_matches(const Pattern& p, Value v) {
+  if (p.constant) {
+    std::optional<double> x = uniform_number(v);
+    return x && *x == *p.constant;
+  }
+  return v.is(*p.op) && v.index() == 0 && v.operand_count() == p.operands.size() &&
+         attrs_match(p.attrs, v.attrs());
+}
+
+// Binds the match's holes; `seen` receives the value of each step.
+bool matches(const Matcher& m, Value root, Match& match, std::vector<Value>& seen) {
+  std::fill(match.values_.begin(), match.values_.end(), Value());
+  match.root = root;
+  seen.clear();
+  for (const Matcher::Step& s : m.steps) {
+    Value v = seen.empty() ? root : seen[s.parent].operand(s.operand);
+    seen.push_back(v);
+    if (s.pattern->hole.empty()) {
+      if (!step_matches(*s.pattern, v)) return false;
+      continue;
+    }
+    Value& bound = match.values_[s.hole];
+    if (bound && bound != v) return false;
+    bound = v;
+  }
+  return true;
+}
+
+// A number in a replacement has the type of its first sibling that is not a number.
+Value build(const Pattern& p, const Match& match, const Type& type) {
+  if (!p.hole.empty()) return match[p.hole];
+  Graph& graph = match.root.graph();
+  if (p.constant) return broadcast_to(scalar(graph, *p.constant, type.dtype), type.shape);
+  std::vector<Value> operands(p.operands.size());
+  Type sibling = type;
+  for (std::size_t i = p.operands.size(); i-- > 0;)
+    if (!p.operands[i].constant) {
+      operands[i] = build(p.operands[i], match, type);
+      sibling = operands[i].type();
+    }
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (!operands[i]) operands[i] = build(p.operands[i], match, sibling);
+  return graph.intern(*p.op, operands, p.attrs);
+}
+
+Value replacement(const Rule& rule, const Match& match) {
+  if (const Pattern* p = std::get_if<Pattern>(&rule.replace))
+    return build(*p, match, match.root.type());
+  return std::get<1>(rule.replace)(match);
+}
+
+// Union of the origins of the matched nodes.
+std::uint32_t origins_of_match(const Matcher& m, const std::vector<Value>& seen) {
+  Graph& graph = seen[0].graph();
+  std::uint32_t first = graph.origins_id(seen[0].node());
+  std::vector<Origin> all = graph.origins(seen[0].node());
+  for (std::size_t i = 1; i < seen.size(); ++i) {
+    if (!m.steps[i].pattern->op || graph.origins_id(seen[i].node()) == first) continue;
+    for (const Origin& o : graph.origins(seen[i].node()))
+      if (std::find(all.begin(), all.end(), o) == all.end()) all.push_back(o);
+  }
+  return graph.origin_list(std::move(all));
+}
+
+// Uses of each node, by live nodes and results.
+std::vector<std::uint32_t> count_uses(const Function& f, const std::vector<NodeId>& order) {
+  std::vector<std::uint32_t> uses(f.graph().node_count(), 0);
+  for (NodeId n : order)
+    for (const Value& v : f.graph().operands(n)) ++uses[v.node()];
+  for (const Function::Result& r : f.results()) ++uses[r.value.node()];
+  return uses;
+}
+
+// One run of a rule set over one function.
+class Rewriter {
+ public:
+  Rewriter(const Function& f, const RuleSet& rules, RuleCounts& counts)
+      : from_(f), rules_(rules), counts_(counts), order_(live_nodes(f)) {
+    budget_ = static_cast<std::int64_t>(order_.size()) * 16 + 1024;
+    for (std::uint32_t i = 0; i < rules.rules().size(); ++i) matches_.emplace_back(rules.holes(i));
+  }
+
+  Function run() { return rules_.order() == Order::inputs_first ? inputs_first() : users_first(); }
+
+ private:
+  struct Found {
+    const Matcher* matcher = nullptr;
+    explicit operator bool() const { return matcher != nullptr; }
+  };
+
+  Found find(Value v) {
+    if (v.result_count() != 1) return {};
+    for (const Matcher& m : rules_.matchers(v.op())) {
+      Match& match = matches_[m.rule];
+      if (!matches(m, v, match, seen_) || !only_inside(m)) continue;
+      const Rule& rule = rules_.rules()[m.rule];
+      if (!rule.when || rule.when(match)) return {&m};
+    }
+    return {};
+  }
+
+  // Users first: nobody outside the match needs the nodes that it replaces.
+  bool only_inside(const Matcher& m) {
+    if (uses_.empty()) return true;
+    for (std::size_t i = 1; i < seen_.size(); ++i) {
+      if (!m.steps[i].pattern->op) continue;
+      NodeId n = seen_[i].node();
+      if (n >= uses_.size() || inside_uses(m, n) < uses_[n]) return false;
+    }
+    return true;
+  }
+
+  std::size_t inside_uses(const Matcher& m, NodeId n) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      bool again = std::find(seen_.begin(), seen_.begin() + static_cast<std::ptrdiff_t>(i),
+                             seen_[i]) != seen_.begin() + static_cast<std::ptrdiff_t>(i);
+      if (!m.steps[i].pattern->op || again) continue;
+      for (const Value& v : seen_[i].graph().operands(seen_[i].node())) count += v.node() == n;
+    }
+    return count;
+  }
+
+  Value apply_found(const Found& found) {
+    const Rule& rule = rules_.rules()[found.matcher->rule];
+    const Match& match = matches_[found.matcher->rule];
+    Value before = match.root;
+    OriginScope scope(before.graph(), origins_of_match(*found.matcher, seen_));
+    Value after = replacement(rule, match);
+    HONE_ASSERT(after && &after.graph() == &before.graph(), "rule '", rule.name,
+                "' built nothing or in another graph");
+    HONE_ASSERT(after.type() == before.type(), "rule '", rule.name, "' turned ", before.type(),
+                " into ", after.type());
+    HONE_ASSERT(after != before, "rule '", rule.name, "' gave back the value it matched");
+    HONE_ASSERT(--budget_ > 0, "rules do not come to an end; last fired: '", rule.name, "'");
+    ++counts_[found.matcher->rule].fired;
+    return after;
+  }
+
+  Value normal_form(Value v) {
+    while (Found found = find(v)) v = apply_found(found);
+    return v;
+  }
+
+  Function inputs_first() {
+    std::size_t first = 0;
+    while (first < order_.size() && !find({&from_.graph(), order_[first]})) ++first;
+    if (first == order_.size()) return from_;
+    Function to = clone_params(from_);
+    Copier copier(from_, to);
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      if (copier.has(order_[i])) continue;
+      Value copy = copier.copy(order_[i]);
+      if (i < first || copy.result_count() != 1) continue;
+      if (Value now = normal_form(copy); now != copy) copier.set(order_[i], {now});
+    }
+    for (const Function::Result& r : from_.results()) to.add_result(copier(r.value), r.name);
+    return to;
+  }
+
+  // Replacements are built beside the old nodes and found through `instead_`; what is still needed
+  // is then copied.
+  Function users_first() {
+    uses_ = count_uses(from_, order_);
+    needed_.assign(from_.graph().node_count(), false);
+    instead_.assign(from_.graph().node_count(), Value());
+    for (const Function::Result& r : from_.results()) need(r.value.node());
+    bool changed = false;
+    for (std::size_t i = order_.size(); i-- > 0;) {
+      Value v(&from_.graph(), order_[i]);
+      if (!needed_[order_[i]] && v.op().pure) continue;
+      Value now = normal_form(v);
+      if (now != v) {
+        changed = true;
+        instead_[order_[i]] = now;
+        need(now.node());
+      } else {
+        for (const Value& o : v.graph().operands(v.node())) need(o.node());
+      }
+    }
+    return changed ? copy_needed() : from_;
+  }
+
+  // Marks a node of the old function, or those below a node that a rule made.
+  void need(NodeId root) {
+    std::vector<NodeId> stack{root};
+    while (!stack.empty()) {
+      NodeId n = stack.back();
+      stack.pop_back();
+      if (n < needed_.size()) {
+        needed_[n] = true;
+        if (n < uses_.size() && uses_[n] > 0) continue;
+      }
+      for (const Value& v : from_.graph().operands(n)) stack.push_back(v.node());
+    }
+  }
+
+  Function copy_needed() {
+    instead_.resize(from_.graph().node_count());
+    Function to = clone_params(from_);
+    Copier copier(from_, to);
+    for (NodeId n : order_)
+      if (!from_.graph().op(n).pure) copy_below(n, copier);
+    for (const Function::Result& r : from_.results()) {
+      copy_below(r.value.node(), copier);
+      to.add_result(copier(r.value), r.name);
+    }
+    return to;
+  }
+
+  void copy_below(NodeId root, Copier& copier) {
+    std::vector<NodeId> stack{root};
+    while (!stack.empty()) {
+      NodeId n = stack.back();
+      if (copier.has(n)) {
+        stack.pop_back();
+        continue;
+      }
+      std::size_t before = stack.size();
+      if (instead_[n]) {
+        if (!copier.has(instead_[n].node())) stack.push_back(instead_[n].node());
+      } else {
+        for (const Value& v : from_.graph().operands(n))
+          if (!copier.has(v.node())) stack.push_back(v.node());
+      }
+      if (stack.size() > before) continue;
+      if (instead_[n])
+        copier.set(n, {copier(instead_[n])});
+      else
+        copier.copy(n);
+      stack.pop_back();
+    }
+  }
+
+  const Function& from_;
+  const RuleSet& rules_;
+  RuleCounts& counts_;
+  std::vector<NodeId> order_;
+  std::vector<Match> matches_;  // per rule, reused
+  std::vector<Value> seen_;
+  std::int64_t budget_ = 0;
+  std::vector<std::uint32_t> uses_;  // users first only
+  std::vector<bool> needed_;
+  std::vector<Value> instead_;
+};
+
+void log_counts(const RuleCounts& counts) {
+  for (const RuleCount& c : counts)
+    if (c.fired > 0) std::clog << "rule " << c.name << ": " << c.fired << "\n";
+}
+
+}  // namespace
+
+RuleSet::RuleSet(std::span<const Rule> rules, Order order, RuleClass most)
+    : rules_(rules), order_(order), holes_(rules.size()) {
+  for (std::uint32_t i = 0; i < rules.size(); ++i) {
+    const Rule& rule = rules[i];
+    if (rule.safety > most) continue;
+    HONE_ASSERT(rule.match.op && rule.match.op->pure, "rule '", rule.name, "' has no root to find");
+    std::size_t n = count_commutative(rule.match);
+    HONE_ASSERT(n <= most_commutative, "rule '", rule.name, "' has ", n, " commutative ops");
+    collect_holes(rule.match, holes_[i]);
+    auto [it, fresh] = root_index_.try_emplace(rule.match.op, by_root_.size());
+    if (fresh) by_root_.emplace_back();
+    for (unsigned swaps = 0; swaps < 1u << n; ++swaps)
+      by_root_[it->second].push_back({i, Flattener(holes_[i], swaps).run(rule.match)});
+  }
+}
+
+std::span<const Matcher> RuleSet::matchers(const Op& op) const {
+  auto it = root_index_.find(&op);
+  if (it == root_index_.end()) return {};
+  return by_root_[it->second];
+}
+
+Function rewrite(const Function& f, const RuleSet& rules, RuleCounts* counts) {
+  constexpr int most_rounds = 64;
+  RuleCounts own;
+  for (const Rule& r : rules.rules()) own.push_back({r.name, 0});
+  Function out = for_bodies_too(f, [&](const Function& g) {
+    Function now = g;
+    for (int round = 0;; ++round) {
+      HONE_ASSERT(round < most_rounds, "rules still fire after ", most_rounds, " rounds");
+      Function next = Rewriter(now, rules, own).run();
+      if (&next.graph() == &now.graph()) return now;
+      now = std::move(next);
+    }
+  });
+  if (flag_number("HONE_DEBUG") >= 6) log_counts(own);
+  if (counts) {
+    counts->resize(std::max(counts->size(), own.size()));
+    for (std::size_t i = 0; i < own.size(); ++i)
+      (*counts)[i] = {own[i].name, (*counts)[i].fired + own[i].fired};
+  }
+  return out;
+}
+
+namespace {
+
+// The attributes with every body replaced by what the pass makes of it, when that differs.
+std::optional<Attrs> with_passed_bodies(const Attrs& attrs, const FunctionPass& pass) {
+  std::optional<Attrs> out;
+  for (const Attrs::Entry& e : attrs.entries()) {
+    const FunctionRef* body = std::get_if<FunctionRef>(&e.second);
+    if (!body) continue;
+    Function next = for_bodies_too(**body, pass);
+    if (&next.graph() == &(*body)->graph()) continue;
+    if (!out) out = attrs;
+    out->set(e.first, std::make_shared<const Function>(std::move(next)));
+  }
+  return out;
+}
+
+}  // namespace
+
+Function for_bodies_too(const Function& f, const FunctionPass& pass) {
+  const Graph& graph = f.graph();
+  std::unordered_map<NodeId, Attrs> changed;
+  for (NodeId n : live_nodes(f))
+    if (graph.op(n).kind == OpKind::control)
+      if (std::optional<Attrs> attrs = with_passed_bodies(graph.attrs(n), pass))
+        changed.emplace(n, std::move(*attrs));
+  if (changed.empty()) return pass(f);
+  return pass(transform(f, [&](NodeId n, Copier& copier, Function& to) -> Values {
+    auto it = changed.find(n);
+    if (it == changed.end()) return {};
+    Values operands;
+    for (const Value& v : graph.operands(n)) operands.push_back(copier(v));
+    Value made = to.graph().intern(graph.op(n), operands, it->second);
+    Values results;
+    for (std::size_t i = 0; i < graph.result_count(n); ++i) results.push_back(made.result(i));
+    return results;
+  }));
+}
+
+}  // namespace hone

@@ -1,0 +1,71 @@
+// The rewrite engine: applies named rules to a function until none matches. Knows matching, order
+// and termination; holds no rule of its own.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/function.h"
+#include "ir/pattern.h"
+
+namespace hone {
+
+enum class Order : std::uint8_t {
+  inputs_first,  // for simplification: operands are in their final form when a node is tried
+  users_first,   // for selection: the largest pattern wins, and inner nodes have no other users
+};
+
+// How often each rule fired, in the order of the rules.
+struct RuleCount {
+  std::string_view name;
+  std::int64_t fired = 0;
+};
+using RuleCounts = std::vector<RuleCount>;
+
+// One way to match one rule: the pattern in preorder, with the operands of commutative ops in one
+// particular order.
+struct Matcher {
+  struct Step {
+    std::uint16_t parent = 0;  // step whose operand this is; step 0 is the root
+    std::uint16_t operand = 0;
+    const Pattern* pattern = nullptr;
+    std::uint16_t hole = 0;  // when the pattern is a hole
+  };
+  std::uint32_t rule = 0;
+  std::vector<Step> steps;
+};
+
+// Rules compiled for matching. The rules must outlive it.
+class RuleSet {
+ public:
+  // Rules of a class above `most` are left out.
+  explicit RuleSet(std::span<const Rule> rules, Order order = Order::inputs_first,
+                   RuleClass most = RuleClass::rounding);
+
+  std::span<const Rule> rules() const { return rules_; }
+  Order order() const { return order_; }
+  const std::vector<std::string>& holes(std::uint32_t rule) const { return holes_[rule]; }
+  // Matchers whose root is this op, in the order of the rules.
+  std::span<const Matcher> matchers(const Op&) const;
+
+ private:
+  std::span<const Rule> rules_;
+  Order order_;
+  std::vector<std::vector<std::string>> holes_;  // per rule
+  std::vector<std::vector<Matcher>> by_root_;
+  std::unordered_map<const Op*, std::uint32_t> root_index_;
+};
+
+// The function with no rule left to apply, bodies of control nodes included; f itself (same graph,
+// nothing allocated in it) when no rule fires. Throws InternalError when a rule changes a type or
+// the rules do not come to an end.
+Function rewrite(const Function& f, const RuleSet&, RuleCounts* counts = nullptr);
+
+// Applies a pass to the bodies of all control nodes, innermost first, then to the function.
+using FunctionPass = std::function<Function(const Function&)>;
+Function for_bodies_too(const Function&, const FunctionPass&);
+
+}  // namespace hone

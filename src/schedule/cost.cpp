@@ -1,0 +1,91 @@
+#include "schedule/cost.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "ops/common.h"
+
+namespace hone {
+
+namespace {
+
+Dim bytes_of(Value v) { return v.type().is_tensor() ? byte_count(v.type()) : Dim(0); }
+
+Dim dot_flops(Value v) {
+  Dim contracted = 1;
+  const Dims& pairs = v.attrs().dims("contract");
+  for (std::size_t i = 0; i < pairs.size(); i += 2)
+    contracted = contracted * v.operand(0).shape()[static_cast<int>(pairs[i].number())];
+  return Dim(2) * v.shape().count() * contracted;
+}
+
+// Weights are [out, in / groups, taps...], or [taps..., in / groups, out] channels-last.
+Dim conv_flops(Value v) {
+  bool last = v.attrs().integer_or("channels_last", 0) != 0;
+  const Shape& w = v.operand(1).shape();
+  Dim taps_and_inputs = 1;
+  for (int i = 0; i < w.rank(); ++i)
+    if (i != (last ? w.rank() - 1 : 0)) taps_and_inputs = taps_and_inputs * w[i];
+  return Dim(2) * v.shape().count() * taps_and_inputs;
+}
+
+Dim window_flops(Value v) { return v.shape().count() * product(v.attrs().dims("window")); }
+
+Dim node_flops(Value v) {
+  const Op& op = v.op();
+  if (&op == &ops::dot) return dot_flops(v);
+  if (&op == &ops::conv) return conv_flops(v);
+  if (op.kind == OpKind::leaf || op.kind == OpKind::movement || !v.type().is_tensor()) return 0;
+  if (v.attrs().has("window")) return window_flops(v);
+  if (v.operand_count() > 0 && op.kind == OpKind::reduction) return v.operand(0).shape().count();
+  return v.shape().count();
+}
+
+bool is_quiet(const Op& op) {
+  return op.kind == OpKind::leaf || &op == &ops::broadcast || &op == &ops::reshape ||
+         &op == &ops::cast || &op == &ops::transpose;
+}
+
+}  // namespace
+
+Dim ideal_bytes(const Function& group) {
+  Dim total = 0;
+  for (const Function::Param& p : group.params()) total = total + bytes_of(p.value);
+  for (const Function::Result& r : group.results()) total = total + bytes_of(r.value);
+  return total;
+}
+
+Dim ideal_flops(const Function& group) {
+  Dim total = 0;
+  for (NodeId n : live_nodes(group)) total = total + node_flops({&group.graph(), n});
+  return total;
+}
+
+std::string group_name(const Function& group) {
+  constexpr std::size_t most = 4;
+  std::vector<std::string_view> names, quiet;
+  for (NodeId n : live_nodes(group)) {
+    const Op& op = group.graph().op(n);
+    if (op.kind == OpKind::leaf) continue;
+    std::vector<std::string_view>& list = is_quiet(op) ? quiet : names;
+    if (std::find(list.begin(), list.end(), op.name) == list.end()) list.push_back(op.name);
+  }
+  if (names.empty()) names = quiet;
+  if (names.empty()) return "fill";
+  std::string out(names[0]);
+  for (std::size_t i = 1; i < std::min(names.size(), most); ++i) out += cat("+", names[i]);
+  return names.size() > most ? out + "+..." : out;
+}
+
+std::string group_origins(const Function& f, std::span<const NodeId> members) {
+  constexpr std::size_t most = 8;
+  std::vector<Origin> all;
+  for (NodeId n : members)
+    for (const Origin& o : f.graph().origins(n))
+      if (std::find(all.begin(), all.end(), o) == all.end()) all.push_back(o);
+  std::string out;
+  for (std::size_t i = 0; i < std::min(all.size(), most); ++i) out += cat(i ? ", " : "", all[i]);
+  return all.size() > most ? out + cat(", and ", all.size() - most, " more") : out;
+}
+
+}  // namespace hone

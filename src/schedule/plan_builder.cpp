@@ -1,0 +1,347 @@
+#include "schedule/plan_builder.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "schedule/place.h"
+
+namespace hone {
+
+namespace {
+
+void for_each_step(std::vector<Step>& steps, const std::function<void(Step&)>& f) {
+  for (Step& s : steps) {
+    f(s);
+    for_each_step(s.body, f);
+    for_each_step(s.otherwise, f);
+  }
+}
+
+}  // namespace
+
+// One variant under construction. Buffers are the schedule's slots, then the temporaries of the
+// candidates.
+class VariantBuilder {
+ public:
+  VariantBuilder(PlanBuilder& plan, const Schedule& schedule, std::span<const Candidate> chosen)
+      : plan_(plan), schedule_(schedule), chosen_(chosen) {}
+
+  Variant run() {
+    HONE_ASSERT(chosen_.size() == schedule_.groups.size(), "one candidate for each group");
+    add_slots();
+    add_groups();
+    // Preparation runs before everything else; what it needs in the arena is free afterwards.
+    for (const Item& item : schedule_.prepare) add_item(item, out_.prepare, 0);
+    prepare_steps_of_run(schedule_.items);
+    loops_.assign(schedule_.loop_parents.size(), Range{});
+    for (const Item& item : schedule_.items) add_item(item, out_.steps, 0);
+    place_arena();
+    out_.results = schedule_.results;
+    return std::move(out_);
+  }
+
+ private:
+  struct Range {
+    std::int64_t first = -1, last = -1;
+    void take(std::int64_t step) {
+      if (first < 0) first = step;
+      last = step;
+    }
+  };
+
+  void add_slots() {
+    for (const Slot& slot : schedule_.slots) {
+      PlanBuffer buffer{slot.kind, slot.index, 0, slot.bytes};
+      if (slot.kind == PlanBuffer::Kind::weight)
+        buffer.index = plan_.weight_index(schedule_.weights[slot.index]);
+      if (slot.kind == PlanBuffer::Kind::prepared)
+        buffer.index = add_prepared(schedule_.prepared[slot.index]);
+      add_buffer(buffer, slot.loop);
+    }
+  }
+
+  std::uint32_t add_buffer(PlanBuffer buffer, std::uint32_t loop) {
+    out_.buffers.push_back(std::move(buffer));
+    homes_.push_back(loop);
+    touched_.push_back({});
+    return static_cast<std::uint32_t>(out_.buffers.size() - 1);
+  }
+
+  std::uint32_t add_prepared(PreparedBuffer buffer) {
+    auto index = static_cast<std::uint32_t>(plan_.plan_.prepared.size());
+    buffer.name = cat("prepared", index);
+    plan_.plan_.prepared.push_back(std::move(buffer));
+    return index;
+  }
+
+  void add_groups() {
+    for (std::size_t i = 0; i < chosen_.size(); ++i) {
+      const ScheduledGroup& g = schedule_.groups[i];
+      GroupRecord record;
+      record.name = g.name;
+      record.origins = g.origins;
+      record.chosen = chosen_[i].name;
+      record.bytes = g.bytes;
+      record.flops = g.flops;
+      out_.groups.push_back(std::move(record));
+      temporaries_.emplace_back(chosen_[i].temporaries.size(), none);
+    }
+  }
+
+  // Steps of groups of the run that depend on weights alone, such as packing.
+  void prepare_steps_of_run(const std::vector<Item>& items) {
+    for (const Item& item : items) {
+      if (item.kind == Item::Kind::group) add_group(item.group, out_.prepare, 0, true);
+      prepare_steps_of_run(item.body);
+      prepare_steps_of_run(item.otherwise);
+    }
+  }
+
+  void add_item(const Item& item, std::vector<Step>& to, std::uint32_t loop) {
+    switch (item.kind) {
+      case Item::Kind::group:
+        return add_group(item.group, to, loop, false);
+      case Item::Kind::copy:
+        return add_copy(item, to, loop);
+      case Item::Kind::branch:
+        return add_branch(item, to, loop);
+      case Item::Kind::loop:
+        return add_loop(item, to);
+      case Item::Kind::refuse:
+        return add_refusal(item, to);
+    }
+  }
+
+  void add_group(std::uint32_t group, std::vector<Step>& to, std::uint32_t loop, bool preparing) {
+    const ScheduledGroup& g = schedule_.groups[group];
+    for (const Candidate::Step& from : chosen_[group].steps) {
+      if (!g.prepare && from.prepare != preparing) continue;
+      Step step;
+      step.group = group;
+      for (const Candidate::Operand& operand : from.operands)
+        step.operands.push_back(operand_view(group, operand, loop));
+      if (const Kernel* kernel = std::get_if<Kernel>(&from.what))
+        fill_launch(*kernel, step);
+      else
+        fill_library(from, step, group);
+      touch(step, loop);
+      to.push_back(std::move(step));
+    }
+  }
+
+  View operand_view(std::uint32_t group, const Candidate::Operand& operand, std::uint32_t loop) {
+    const ScheduledGroup& g = schedule_.groups[group];
+    auto i = static_cast<std::size_t>(operand.index);
+    switch (operand.kind) {
+      case Candidate::Operand::Kind::param:
+        return g.params.at(i);
+      case Candidate::Operand::Kind::result:
+        return g.results.at(i);
+      case Candidate::Operand::Kind::temporary:
+        break;
+    }
+    const Candidate::Temporary& t = chosen_[group].temporaries.at(i);
+    std::uint32_t& buffer = temporaries_[group][i];
+    if (buffer == none) buffer = add_temporary(t, loop);
+    return {buffer, 0, t.type.dtype, t.type.shape.dims, dense_strides(t.type.shape)};
+  }
+
+  std::uint32_t add_temporary(const Candidate::Temporary& t, std::uint32_t loop) {
+    if (!t.prepared) return add_buffer({PlanBuffer::Kind::arena, 0, 0, byte_count(t.type)}, loop);
+    return add_buffer(
+        {PlanBuffer::Kind::prepared, add_prepared({"", t.type, {}}), 0, byte_count(t.type)}, 0);
+  }
+
+  void fill_launch(const Kernel& kernel, Step& step) {
+    step.kind = Step::Kind::launch;
+    step.index = plan_.kernel_index(kernel);
+    step.name = kernel.name;
+    for (const KernelParam& p : kernel.params) step.written.push_back(p.written);
+    step.scalars = kernel.sizes;
+    step.chunks = kernel.chunks;
+    step.scratch_bytes = kernel.scratch_bytes;
+  }
+
+  void fill_library(const Candidate::Step& from, Step& step, std::uint32_t group) {
+    step.kind = Step::Kind::library;
+    step.name = std::get<std::string>(from.what);
+    step.settings = from.settings;
+    for (const Candidate::Operand& operand : from.operands)
+      step.written.push_back(is_written(operand, group));
+  }
+
+  // A library call writes results, and temporaries that nothing wrote before it.
+  bool is_written(const Candidate::Operand& operand, std::uint32_t group) const {
+    if (operand.kind != Candidate::Operand::Kind::temporary)
+      return operand.kind == Candidate::Operand::Kind::result;
+    std::uint32_t buffer = temporaries_[group][static_cast<std::size_t>(operand.index)];
+    return touched_[buffer].first < 0;
+  }
+
+  void add_copy(const Item& item, std::vector<Step>& to, std::uint32_t loop) {
+    Step step;
+    step.kind = Step::Kind::copy;
+    step.group = no_group;
+    step.operands = {item.from, item.to};
+    step.written = {false, true};
+    touch(step, loop);
+    to.push_back(std::move(step));
+  }
+
+  void add_branch(const Item& item, std::vector<Step>& to, std::uint32_t loop) {
+    Step step;
+    step.kind = Step::Kind::branch;
+    step.group = no_group;
+    step.name = item.text;
+    step.operands = {item.from};
+    step.written = {false};
+    touch(step, loop);
+    for (const Item& inner : item.body) add_item(inner, step.body, loop);
+    for (const Item& inner : item.otherwise) add_item(inner, step.otherwise, loop);
+    to.push_back(std::move(step));
+  }
+
+  void add_loop(const Item& item, std::vector<Step>& to) {
+    Step step;
+    step.kind = Step::Kind::loop;
+    step.group = no_group;
+    step.name = item.text;
+    step.operands = {item.from};
+    step.written = {false};
+    loops_[item.loop].take(next_step_);
+    for (const Item& inner : item.otherwise) add_item(inner, step.otherwise, item.loop);
+    touch(step, item.loop);
+    for (const Item& inner : item.body) add_item(inner, step.body, item.loop);
+    loops_[item.loop].take(next_step_ - 1);
+    to.push_back(std::move(step));
+  }
+
+  void add_refusal(const Item& item, std::vector<Step>& to) {
+    Step step;
+    step.kind = Step::Kind::refuse;
+    step.group = no_group;
+    step.name = item.text;
+    step.scalars = item.sizes;
+    to.push_back(std::move(step));
+  }
+
+  // Numbers the step and notes which buffers it uses, and in which loop.
+  void touch(const Step& step, std::uint32_t loop) {
+    for (const View& v : step.operands) {
+      touched_[v.buffer].take(next_step_);
+      for (std::uint32_t at = loop; at != homes_[v.buffer]; at = schedule_.loop_parents[at]) {
+        HONE_ASSERT(at != 0, "buffer is used outside the loop that makes it");
+        crossings_.push_back({v.buffer, at});
+      }
+    }
+    ++next_step_;
+  }
+
+  // What is used inside a loop and made outside it lives as long as the loop runs.
+  void stretch_over_loops() {
+    for (auto [buffer, loop] : crossings_) {
+      Range& r = touched_[buffer];
+      r.first = std::min(r.first, loops_[loop].first);
+      r.last = std::max(r.last, loops_[loop].last);
+    }
+  }
+
+  void place_arena() {
+    stretch_over_loops();
+    std::vector<std::uint32_t> placed;
+    std::vector<Lifetime> lifetimes;
+    for (std::uint32_t i = 0; i < out_.buffers.size(); ++i) {
+      if (out_.buffers[i].kind != PlanBuffer::Kind::arena || touched_[i].first < 0) continue;
+      placed.push_back(i);
+      lifetimes.push_back({out_.buffers[i].bytes, touched_[i].first, touched_[i].last});
+    }
+    Placement placement = place(lifetimes);
+    for (std::size_t i = 0; i < placed.size(); ++i)
+      out_.buffers[placed[i]].offset = placement.offsets[i];
+    out_.arena_bytes = placement.bytes;
+    out_.arena_lower_bound = placement.lower_bound;
+  }
+
+  static constexpr std::uint32_t none = ~0u, no_group = ~0u;
+  PlanBuilder& plan_;
+  const Schedule& schedule_;
+  std::span<const Candidate> chosen_;
+  Variant out_;
+  std::vector<std::vector<std::uint32_t>> temporaries_;  // per group: buffers
+  std::vector<std::uint32_t> homes_;                     // per buffer: loop in which it is made
+  std::vector<Range> touched_, loops_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> crossings_;  // buffer, loop
+  std::int64_t next_step_ = 0;
+};
+
+Variant PlanBuilder::add(const Schedule& schedule, std::span<const Candidate> chosen) {
+  return VariantBuilder(*this, schedule, chosen).run();
+}
+
+std::uint32_t PlanBuilder::kernel_index(const Kernel& kernel) {
+  auto [it, fresh] = kernel_index_.try_emplace(hash(kernel), kernels_.size());
+  if (fresh) {
+    kernels_.push_back(kernel);
+    plan_.kernels.push_back({0, kernel.name, it->first});
+  }
+  return it->second;
+}
+
+std::uint32_t PlanBuilder::weight_index(const PlanWeight& weight) {
+  std::vector<std::uint32_t>& known = weights_[weight.data.storage().hash()];
+  for (std::uint32_t i : known)
+    if (equal(Attr(plan_.weights[i].data), Attr(weight.data))) return i;
+  known.push_back(static_cast<std::uint32_t>(plan_.weights.size()));
+  plan_.weights.push_back(weight);
+  plan_.weights.back().name = cat("weight", known.back());
+  return known.back();
+}
+
+namespace {
+
+// Renumbers a list of which only some entries stay.
+template <class T>
+std::vector<std::uint32_t> keep(std::vector<T>& list, const std::vector<bool>& kept) {
+  std::vector<std::uint32_t> where(list.size(), 0);
+  std::uint32_t next = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    where[i] = next;
+    if (!kept[i]) continue;
+    if (i != next) list[next] = std::move(list[i]);
+    ++next;
+  }
+  list.resize(next);
+  return where;
+}
+
+}  // namespace
+
+void drop_unread(Plan& plan) {
+  std::vector<bool> weights(plan.weights.size(), false), prepared(plan.prepared.size(), false);
+  for (Variant& variant : plan.variants) {
+    variant.prepare.clear();
+    for_each_step(variant.steps, [&](Step& s) {
+      for (const View& v : s.operands) {
+        const PlanBuffer& b = variant.buffers[v.buffer];
+        if (b.kind == PlanBuffer::Kind::weight) weights[b.index] = true;
+        if (b.kind == PlanBuffer::Kind::prepared) prepared[b.index] = true;
+      }
+    });
+  }
+  std::vector<bool> kept_weights = weights, kept_prepared = prepared;
+  std::vector<std::uint32_t> weight_at = keep(plan.weights, weights);
+  std::vector<std::uint32_t> prepared_at = keep(plan.prepared, prepared);
+  for (Variant& variant : plan.variants)
+    for (PlanBuffer& b : variant.buffers) {
+      bool weight = b.kind == PlanBuffer::Kind::weight;
+      if (!weight && b.kind != PlanBuffer::Kind::prepared) continue;
+      bool kept = weight ? kept_weights[b.index] : kept_prepared[b.index];
+      // Nothing uses the buffer any more: an empty piece of the arena keeps the numbering.
+      if (!kept)
+        b = {};
+      else
+        b.index = weight ? weight_at[b.index] : prepared_at[b.index];
+    }
+}
+
+}  // namespace hone

@@ -1,0 +1,43 @@
+// Joins schedules and the candidates chosen for their groups into the variants of one plan: steps,
+// buffers, offsets. Compiles nothing.
+#pragma once
+
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "plan/plan.h"
+#include "schedule/schedule.h"
+
+namespace hone {
+
+class PlanBuilder {
+ public:
+  // Adds weights, prepared buffers and kernels to the plan as variants need them.
+  explicit PlanBuilder(Plan& plan) : plan_(plan) {}
+
+  // One candidate for each group of the schedule, in order. The caller fills in target, guards and
+  // what is known about the candidates.
+  Variant add(const Schedule&, std::span<const Candidate> chosen);
+
+  // Kernels to compile: kernel i is Plan::kernels[i], whose binary and entry the caller fills in.
+  const std::vector<Kernel>& kernels() const { return kernels_; }
+
+ private:
+  friend class VariantBuilder;
+  std::uint32_t kernel_index(const Kernel&);
+  std::uint32_t weight_index(const PlanWeight&);
+
+  Plan& plan_;
+  std::vector<Kernel> kernels_;
+  std::map<Hash128, std::uint32_t> kernel_index_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> weights_;  // by storage hash
+};
+
+// Once the prepare steps ran: forgets them, and every weight and prepared buffer that no other step
+// reads.
+void drop_unread(Plan&);
+
+}  // namespace hone

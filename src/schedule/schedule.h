@@ -1,0 +1,61 @@
+// A function cut into groups, with a place (slot and strides) for every value between them, and the
+// order in which they run. Says nothing yet about how a group is computed: candidates do, and
+// PlanBuilder joins both into a Variant.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/function.h"
+#include "kernel/kernel.h"
+#include "plan/plan.h"
+
+namespace hone {
+
+struct ScheduleOptions {
+  bool one_op_groups = false;  // every operation a group of its own, for debugging
+};
+
+// Memory for values: what becomes a PlanBuffer. Arena slots get their offsets from PlanBuilder.
+struct Slot {
+  PlanBuffer::Kind kind = PlanBuffer::Kind::arena;
+  std::uint32_t index = 0;  // param, result; weight, prepared: of the lists in Schedule
+  Dim bytes = 0;
+  std::uint32_t loop = 0;  // arena: the innermost loop around the place where it is made; 0: none
+};
+
+struct ScheduledGroup {
+  GroupSpec spec;
+  std::vector<View> params, results;  // View::buffer is a slot
+  bool prepare = false;               // depends on weights alone: runs once, before the first run
+  std::string name, origins;
+  Dim bytes = 0, flops = 0;
+};
+
+// One entry of the order, before candidates are known.
+struct Item {
+  enum class Kind : std::uint8_t { group, copy, branch, loop, refuse };
+  Kind kind = Kind::group;
+  std::uint32_t group = 0;
+  View from, to;           // copy; branch and loop: `from` is the predicate
+  std::string text;        // refuse: message; branch and loop: name
+  std::vector<Dim> sizes;  // refuse: two that must be equal, or none
+  std::uint32_t loop = 0;  // loop: its number; 0 is no loop
+  std::vector<Item> body, otherwise;
+};
+
+struct Schedule {
+  std::vector<Slot> slots;
+  std::vector<ScheduledGroup> groups;
+  std::vector<Item> prepare, items;
+  std::vector<PlanWeight> weights;
+  std::vector<PreparedBuffer> prepared;
+  std::vector<std::uint32_t> loop_parents{0};  // per loop: the loop around it
+  std::vector<Type> results;
+  std::vector<std::int32_t> result_alias;  // per result: donated parameter it overwrites, or -1
+};
+
+Schedule schedule(const Function&, const ScheduleOptions& = {});
+
+}  // namespace hone

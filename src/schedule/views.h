@@ -1,0 +1,34 @@
+// Strided windows over dense buffers: which movement ops are a change of offset and strides alone.
+// Knows no groups.
+#pragma once
+
+#include <optional>
+
+#include "ir/function.h"
+#include "plan/plan.h"
+
+namespace hone {
+
+// Where the elements of a value lie: element (i0, i1, ...) at offset + sum i_k * strides_k.
+struct Layout {
+  Dim offset = 0;  // elements
+  Dims strides;
+  bool operator==(const Layout&) const = default;
+};
+
+Layout dense_layout(const Shape&);
+// Sizes of 0 and 1 do not count: their stride is never used.
+bool is_dense(const Layout&, const Shape&);
+
+// Strides of `to` over the same memory as `from`, when the elements lie so that none has to move.
+std::optional<Dims> reshape_strides(const Dims& from, const Dims& strides, const Dims& to);
+
+// The layout of a reshape, transpose or slice of a value with the given layout; nothing when the
+// node is another op or elements would have to move.
+std::optional<Layout> view_layout(const Graph&, NodeId, const Layout& operand);
+
+// The view's strides, with those of axes of size 1 as a dense value would have them, so that equal
+// work has equal text.
+Dims normal_strides(const View&);
+
+}  // namespace hone
