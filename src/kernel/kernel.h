@@ -3,6 +3,7 @@
 // printer; statements are a small tree. Not text and not machine code.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,21 +22,36 @@ struct KernelParam {
   bool written = false;
 };
 
-// Leaves of scalar expressions, beside ops::constant (rank 0) and ops::dims (rank 0: a size).
-namespace ops {
-extern const Op loop_index;  // attrs: index (loop variable id). i64[]
-extern const Op load;        // attrs: param, dtype. Operands: element offset i64[], optional bool[]
-                             // condition (false: 0 is the value and memory is not touched)
-extern const Op reg;         // attrs: index, dtype. The current value of a register
-}  // namespace ops
-
 using VarId = std::int32_t;
 using RegId = std::int32_t;
+
+// Positions, offsets and extents inside a kernel are Dims, so that equal ones compare equal and
+// what is affine in a variable can be read off. Beside the kernel's sizes they hold these symbols.
+Dim loop_symbol(VarId, const Dim& extent);                        // a variable of a loop
+Dim register_symbol(RegId, std::int64_t low, std::int64_t high);  // an i64 register
+std::optional<VarId> loop_of(const Dim& symbol);
+std::optional<RegId> register_of(const Dim& symbol);
+
+// A buffer in the scratch memory of a thread.
+struct KernelScratch {
+  DType dtype = DType::f32;
+  Dim elements = 0;
+  Dim offset = 0;  // bytes, a multiple of 64
+};
+
+// Leaves of scalar expressions, beside ops::constant and ops::dims (both rank 0; a dims may hold
+// the symbols above).
+namespace ops {
+extern const Op load;  // attrs: param, dtype, offset (one Dim: elements). Operand, optional: bool[]
+                       // condition (false: 0 is the value and memory is not touched)
+extern const Op reg;   // attrs: index, dtype. The current value of a register
+}  // namespace ops
 
 enum class LoopKind : std::uint8_t {
   chunks,  // outermost, divided between threads; at most one, the kernel's `chunks`
   serial,
-  lanes,  // innermost; iterations are independent or only feed accumulations; rendered as vectors
+  lanes,  // iterations are independent or only feed accumulations; rendered as vectors. Loops
+          // inside are serial, and their extents do not depend on the lane
 };
 
 struct Stmt;
@@ -53,11 +69,11 @@ struct Stmt {
   Kind kind;
   LoopKind loop = LoopKind::serial;
   VarId var = -1;
-  Value extent;  // i64[]
+  Dim extent = 1;
   RegId reg = -1;
   const Op* combine = nullptr;
   int param = -1;
-  Value offset;  // elements
+  Dim offset = 0;  // elements
   Value value;
   Value condition;  // bool[]
   Block body;
@@ -127,6 +143,8 @@ struct Kernel {
   std::vector<Dim> sizes;  // symbols handed over at run time, in the order of the sizes argument
   Dim chunks = 1;
   Dim scratch_bytes = 0;  // per thread
+  // Nests keep rows in it: loads and stores name them by params.size() + i.
+  std::vector<KernelScratch> scratch;
   std::variant<Nest, Contraction, Convolution> body;
 };
 
