@@ -122,10 +122,22 @@ std::vector<NodeId> live_nodes(const Function& f) {
   return order;
 }
 
-Copier::Copier(const Function& from, Function& to)
+namespace {
+
+Values param_values(const Function& f) {
+  Values out;
+  for (const Function::Param& p : f.params()) out.push_back(p.value);
+  return out;
+}
+
+}  // namespace
+
+Copier::Copier(const Function& from, Function& to) : Copier(from, param_values(to), to) {}
+
+Copier::Copier(const Function& from, std::span<const Value> params, Function& to)
     : from_(from), to_(to), first_(from.graph().node_count(), ~0u) {
-  HONE_ASSERT(from.params().size() == to.params().size(), "copier: parameters differ");
-  for (std::size_t i = 0; i < from.params().size(); ++i) set(from.param(i).node(), {to.param(i)});
+  HONE_ASSERT(from.params().size() == params.size(), "copier: parameters differ");
+  for (std::size_t i = 0; i < params.size(); ++i) set(from.param(i).node(), {params[i]});
 }
 
 Value Copier::operator()(Value v) const {

@@ -60,8 +60,9 @@ std::vector<NodeId> live_nodes(const Function&);
 // goes; a pass overrides entries for the nodes it replaces.
 class Copier {
  public:
-  Copier(const Function& from,
-         Function& to);             // params of `from` must be added to `to` by clone_params
+  // Parameters of `from` stand for those of `to` (clone_params), or for the given values of `to`.
+  Copier(const Function& from, Function& to);
+  Copier(const Function& from, std::span<const Value> params, Function& to);
   Value operator()(Value v) const;  // the copy of a value whose node was copied or set
   void set(NodeId node, std::vector<Value> results);
   bool has(NodeId node) const;

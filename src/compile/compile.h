@@ -1,0 +1,65 @@
+// Functions to a Plan: passes, grouping, candidates, their choice, code, verification. Knows no
+// file format.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compile/pipeline.h"
+#include "ir/function.h"
+#include "plan/plan.h"
+
+namespace hone {
+
+// What is compiled: one function for each set of assumptions about sizes.
+struct SourceVariant {
+  std::vector<Guard> guards;
+  Function function;
+};
+struct Source {
+  std::string name;
+  std::vector<SourceVariant> variants;
+  // Inputs for whole-model checks and timing; made up from the types when empty.
+  std::vector<std::vector<Array>> samples;
+};
+
+enum class Verification : std::uint8_t { none, kernels, model };
+
+struct CompileOptions {
+  // cpu: generated kernels only; onednn: the library wherever it fits; auto: the best candidate of
+  // each group, measured or predicted.
+  std::string strategy = "auto";
+  std::vector<std::string> targets = {"native"};  // x86-64-v3, x86-64-v4, native
+  Verification verification = Verification::kernels;
+  bool measure = false;  // time the candidates of each group; else predict
+  int threads = 0;       // of compilation and of timed runs; 0: the machine's
+  bool cache = true;     // the compile cache on disk
+  bool one_op_groups = false;
+  bool strip_graph = false;
+  PassOptions passes;
+  std::size_t most_variants = 16;
+  std::optional<std::int64_t> max_memory;  // bytes; larger plans are refused before they run
+};
+
+// What a compilation did, for tables, tests and HONE_DEBUG.
+struct CompileReport {
+  std::vector<PassRecord> passes;
+  double passes_ms = 0, schedule_ms = 0, codegen_ms = 0, verify_ms = 0, measure_ms = 0,
+         prepare_ms = 0, total_ms = 0;
+  int groups = 0, kernels = 0, compiled = 0, from_cache = 0, verified = 0, verified_from_cache = 0;
+  int library_groups = 0;  // groups for which a library candidate was chosen
+};
+
+Plan compile(const Source&, const CompileOptions& = {}, CompileReport* = nullptr);
+
+// Binds every symbol of `function` to the sizes of the inputs.
+std::map<std::string, std::int64_t, std::less<>> bind_symbols(const Function&,
+                                                              std::span<const Array> inputs);
+// Whether the guards hold for these sizes.
+bool guards_hold(const std::vector<Guard>&,
+                 const std::map<std::string, std::int64_t, std::less<>>& sizes);
+
+}  // namespace hone

@@ -1,0 +1,97 @@
+#include "compile/sample.h"
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "base/error.h"
+#include "compile/compile.h"
+
+namespace hone {
+
+namespace {
+
+// SplitMix64: seeds of consecutive arrays may be consecutive numbers.
+class Numbers {
+ public:
+  explicit Numbers(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+ private:
+  std::uint64_t state_;
+};
+
+double extreme_number(Numbers& numbers) {
+  static const double values[] = {0.0,
+                                  -0.0,
+                                  1.0,
+                                  -1.0,
+                                  1e-40,
+                                  -1e-40,
+                                  1e-3,
+                                  65504,
+                                  3e38,
+                                  -3e38,
+                                  std::numeric_limits<double>::infinity(),
+                                  -std::numeric_limits<double>::infinity(),
+                                  std::numeric_limits<double>::quiet_NaN()};
+  // One in eight is special, so that a reduction is not always NaN.
+  std::uint64_t pick = numbers.next() % (8 * std::size(values));
+  return pick < std::size(values) ? values[pick] : 8 * numbers.unit() - 4;
+}
+
+}  // namespace
+
+std::int64_t evaluate(const Dim& d, const Sizes& sizes) {
+  return d.eval([&](std::string_view name) {
+    auto it = sizes.find(name);
+    if (it == sizes.end()) throw UserError("size '", name, "' has no value here");
+    return it->second;
+  });
+}
+
+Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_t seed) {
+  std::vector<std::int64_t> dims;
+  for (const Dim& d : type.shape.dims) dims.push_back(evaluate(d, sizes));
+  Array a = Array::zeros(type.dtype, dims);
+  Numbers numbers(seed * 0x9e3779b97f4a7c15ull + 1);
+  std::int64_t n = a.count();
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (is_float(type.dtype))
+      a.set_real(i, fill == Fill::extreme ? extreme_number(numbers) : 2 * numbers.unit() - 1);
+    else if (type.dtype == DType::b1)
+      a.set_integer(i, static_cast<std::int64_t>(numbers.next() & 1));
+    else
+      a.set_integer(i, static_cast<std::int64_t>(numbers.next() % 8));
+  }
+  return a;
+}
+
+std::optional<Sizes> sample_sizes(const std::vector<Type>& types,
+                                  const std::vector<Guard>& guards) {
+  std::map<std::string, Dim> symbols;
+  for (const Type& t : types)
+    for (const Dim& d : t.shape.dims)
+      for (const Dim& s : d.symbols()) symbols.emplace(s.name(), s);
+  Sizes sizes;
+  for (auto& [name, s] : symbols) sizes[name] = std::max<std::int64_t>(s.low(), 1);
+  if (guards_hold(guards, sizes)) return sizes;
+  // One symbol at a time over a dense range: conditions that decide ranks read few sizes.
+  for (auto& [name, s] : symbols) {
+    std::int64_t before = sizes[name];
+    for (std::int64_t n = s.low(); n <= std::min<std::int64_t>(s.high(), 4096); ++n) {
+      sizes[name] = n;
+      if (guards_hold(guards, sizes)) return sizes;
+    }
+    sizes[name] = before;
+  }
+  return std::nullopt;
+}
+
+}  // namespace hone

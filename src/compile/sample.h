@@ -1,0 +1,32 @@
+// Made-up inputs for verification and timing: seeded random data, extreme values, and sizes for
+// symbols. Never zeros.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+#include "type/array.h"
+
+namespace hone {
+
+using Sizes = std::map<std::string, std::int64_t, std::less<>>;
+
+enum class Fill : std::uint8_t {
+  random,   // reals uniform in [-1, 1), integers in [0, 8), bools both
+  extreme,  // mixes in zeros of both signs, denormals, large numbers, infinities and NaN
+};
+
+// The type's symbols must be in sizes.
+Array sample_array(const Type&, const Sizes&, Fill, std::uint64_t seed);
+
+// Sizes for the symbols of the types that satisfy the guards: small ones first. Nothing when a
+// bounded search finds none.
+std::optional<Sizes> sample_sizes(const std::vector<Type>&, const std::vector<Guard>&);
+
+std::int64_t evaluate(const Dim&, const Sizes&);
+
+}  // namespace hone
