@@ -1,0 +1,24 @@
+#include <unordered_map>
+
+#include "ops/ops.h"
+
+namespace hone {
+
+std::span<const Op* const> all_ops() {
+#define HONE_ADDRESS(name) &ops::name,
+  static constexpr const Op* list[] = {HONE_OPS(HONE_ADDRESS)};
+#undef HONE_ADDRESS
+  return list;
+}
+
+const Op* find_op(std::string_view name) {
+  static const std::unordered_map<std::string_view, const Op*> by_name = [] {
+    std::unordered_map<std::string_view, const Op*> map;
+    for (const Op* op : all_ops()) map.emplace(op->name, op);
+    return map;
+  }();
+  auto it = by_name.find(name);
+  return it == by_name.end() ? nullptr : it->second;
+}
+
+}  // namespace hone

@@ -1,0 +1,178 @@
+#include "ops/check.h"
+
+#include <algorithm>
+
+namespace hone {
+
+namespace {
+
+std::string operands_text(const Call& c) {
+  std::string out;
+  for (std::size_t i = 0; i < c.operands.size(); ++i) out += cat(i ? ", " : "", c.type(i));
+  return out;
+}
+
+bool accepts(Accept accept, DType t) {
+  switch (accept) {
+    case Accept::any:
+      return true;
+    case Accept::numeric:
+      return t != DType::b1;
+    case Accept::real:
+      return is_float(t);
+    case Accept::integer:
+      return is_integer(t);
+    case Accept::bits:
+      return !is_float(t);
+    case Accept::boolean:
+      return t == DType::b1;
+  }
+  return false;
+}
+
+constexpr std::string_view accepted[] = {"any dtype", "a number",          "a float dtype",
+                                         "integers",  "integers or bools", "bool"};
+
+}  // namespace
+
+void expect_operands(const Call& c, std::size_t least, std::size_t most) {
+  if (c.operands.size() < least || c.operands.size() > most)
+    throw UserError(
+        c.op.name, ": takes ", least,
+        least == most ? "" : cat(most == ~std::size_t{0} ? " or more" : cat(" to ", most)),
+        " operands, got ", c.operands.size(), " (", operands_text(c), ")");
+  for (std::size_t i = 0; i < c.operands.size(); ++i)
+    if (!c.type(i).is_tensor())
+      throw UserError(c.op.name, ": operand ", i, " is ", c.type(i), "; only tensors are allowed");
+}
+
+void expect_dtype(const Call& c, std::size_t operand, Accept accept) {
+  if (!accepts(accept, c.type(operand).dtype))
+    throw UserError(c.op.name, ": operand ", operand, " is ", c.type(operand), "; it must be ",
+                    accepted[static_cast<std::size_t>(accept)], ", cast it");
+}
+
+void expect_same_dtype(const Call& c, std::size_t first, std::size_t last) {
+  for (std::size_t i = first + 1; i < last; ++i)
+    if (c.type(i).dtype != c.type(first).dtype)
+      throw UserError(c.op.name, ": operands are ", c.type(first), " and ", c.type(i),
+                      "; cast one of them");
+}
+
+void expect_rank(const Call& c, std::size_t operand, int rank) {
+  if (c.type(operand).rank() != rank)
+    throw UserError(c.op.name, ": operand ", operand, " is ", c.type(operand), " of rank ",
+                    c.type(operand).rank(), "; it must have rank ", rank, ", reshape it");
+}
+
+Dim equal_sizes(const Call& c, const Dim& a, const Dim& b, std::string_view where) {
+  if (a == b) return a;
+  c.graph.require_equal(a, b,
+                        cat(c.op.name, ": ", where, " differ: ", a, " against ", b, " in (",
+                            operands_text(c), "); make them equal"));
+  return b.is_number() ? b : a;
+}
+
+Shape equal_shapes(const Call& c, std::size_t first, std::size_t last) {
+  Shape shape = c.shape(first);
+  for (std::size_t i = first + 1; i < last; ++i) {
+    const Shape& other = c.shape(i);
+    if (other.rank() != shape.rank())
+      throw UserError(c.op.name, ": operands are ", c.type(first), " and ", c.type(i),
+                      "; broadcast one of them explicitly");
+    for (int k = 0; k < shape.rank(); ++k)
+      if (shape[k] != other[k])
+        shape[k] = equal_sizes(c, shape[k], other[k], cat("sizes at axis ", k));
+  }
+  return shape;
+}
+
+void expect_at_most(const Call& c, const Dim& a, const Dim& b, std::string_view what) {
+  Dim over = a - b;
+  if (over.high() <= 0) return;
+  std::string message =
+      cat(c.op.name, ": ", what, ": ", a, " is more than ", b, " in (", operands_text(c), ")");
+  if (over.low() > 0) throw UserError(message);
+  c.graph.add_check({max(a, b), b, message});
+}
+
+std::vector<Type> infer_equal(const Call& c, std::size_t operands, Accept accept) {
+  expect_operands(c, operands);
+  expect_same_dtype(c, 0, operands);
+  expect_dtype(c, 0, accept);
+  return {Type(c.type(0).dtype, equal_shapes(c, 0, operands))};
+}
+
+std::int64_t integer_attr(const Call& c, AttrName name, std::int64_t least) {
+  std::int64_t n = attr<std::int64_t>(c, name);
+  if (n < least)
+    throw UserError(c.op.name, ": attribute '", name.text(), "' is ", n, "; it must be at least ",
+                    least);
+  return n;
+}
+
+int axis_attr(const Call& c, AttrName name, int rank) {
+  std::int64_t axis = attr<std::int64_t>(c, name);
+  if (axis < 0 || axis >= rank)
+    throw UserError(c.op.name, ": axis ", axis, " is not in [0, ", rank, ") of (", operands_text(c),
+                    "); negative axes are counted from the back by the caller");
+  return static_cast<int>(axis);
+}
+
+Axes axes_attr(const Call& c, AttrName name, int rank) {
+  const Dims& list = attr<Dims>(c, name);
+  Axes axes;
+  for (const Dim& d : list) {
+    std::optional<std::int64_t> axis = d.as_number();
+    if (!axis || *axis < 0 || *axis >= rank || (!axes.empty() && *axis <= axes.back()))
+      throw UserError(c.op.name, ": ", name.text(), " ", Shape(list),
+                      " are not ascending numbers in [0, ", rank, ") of (", operands_text(c), ")");
+    axes.push_back(static_cast<int>(*axis));
+  }
+  return axes;
+}
+
+const Dims& sizes_attr(const Call& c, AttrName name, std::size_t n, std::int64_t least) {
+  const Dims& list = attr<Dims>(c, name);
+  if (list.size() != n)
+    throw UserError(c.op.name, ": ", name.text(), " ", Shape(list), " has ", list.size(),
+                    " entries, one for each of ", n, " axes is needed for (", operands_text(c),
+                    ")");
+  for (const Dim& d : list)
+    expect_at_most(c, least, d, cat("an entry of ", name.text(), " is too small"));
+  return list;
+}
+
+std::vector<std::int64_t> numbers_attr(const Call& c, AttrName name, std::size_t n,
+                                       std::int64_t least) {
+  std::vector<std::int64_t> out;
+  for (const Dim& d : sizes_attr(c, name, n, least)) {
+    if (!d.is_number())
+      throw UserError(c.op.name, ": ", name.text(), " has ", d, " in it; only numbers are allowed");
+    out.push_back(d.number());
+  }
+  return out;
+}
+
+std::string_view word_attr(const Call& c, AttrName name,
+                           std::initializer_list<std::string_view> words) {
+  std::string_view word = attr<std::string>(c, name);
+  std::string all;
+  for (std::string_view w : words) {
+    if (w == word) return word;
+    all += cat(all.empty() ? "" : ", ", w);
+  }
+  throw UserError(c.op.name, ": ", name.text(), " '", word, "' is unknown; use one of ", all);
+}
+
+Dim window_positions(const Call& c, const Dim& size, const Dim& pads, std::int64_t window,
+                     std::int64_t stride, std::int64_t dilation, int axis) {
+  Dim extent = Dim(window - 1) * Dim(dilation) + Dim(1), padded = size + pads;
+  if (extent == Dim(1) && stride == 1) return padded;
+  // A window one larger than the axis has no position; anything larger is a mistake.
+  expect_at_most(c, extent, padded + Dim(1),
+                 cat("the window at axis ", axis, " exceeds the input"));
+  return floor_div(padded - extent, stride) + Dim(1);
+}
+
+}  // namespace hone

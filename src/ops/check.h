@@ -1,0 +1,68 @@
+// What type rules share: operand counts, dtypes, equal shapes, attributes. Each function throws
+// UserError naming the operation and the values met. Not for the evaluation of operations.
+#pragma once
+
+#include <string_view>
+
+#include "ir/op.h"
+#include "ops/common.h"
+
+namespace hone {
+
+enum class Accept : std::uint8_t {
+  any,
+  numeric,  // all but bool
+  real,     // float dtypes
+  integer,  // signed and unsigned
+  bits,     // bool and integers
+  boolean,
+};
+
+void expect_operands(const Call&, std::size_t least, std::size_t most);
+inline void expect_operands(const Call& c, std::size_t n) { expect_operands(c, n, n); }
+void expect_dtype(const Call&, std::size_t operand, Accept);
+// Operands [first, last) have one dtype.
+void expect_same_dtype(const Call&, std::size_t first, std::size_t last);
+void expect_rank(const Call&, std::size_t operand, int rank);
+
+// The shape of operands [first, last), which must be equal; sizes that are not provably so are
+// recorded as a check. Numbers win over symbols in the result.
+Shape equal_shapes(const Call&, std::size_t first, std::size_t last);
+// a must equal b; `where` says which sizes these are.
+Dim equal_sizes(const Call&, const Dim& a, const Dim& b, std::string_view where);
+// a <= b, or a check is recorded.
+void expect_at_most(const Call&, const Dim& a, const Dim& b, std::string_view what);
+
+// All operands have one shape and one accepted dtype; so has the result.
+std::vector<Type> infer_equal(const Call&, std::size_t operands, Accept);
+
+template <class T>
+const T& attr(const Call& c, AttrName name) {
+  const Attr* a = c.attrs.find(name);
+  if (!a || !std::holds_alternative<T>(*a))
+    throw UserError(c.op.name, ": attribute '", name.text(), "' is ",
+                    a ? "of another kind" : "missing", "; give it as the operation's page says");
+  return std::get<T>(*a);
+}
+std::int64_t integer_attr(const Call&, AttrName, std::int64_t least);
+// In [0, rank): negative axes are made positive by normal_axis first, so that equal nodes merge.
+int axis_attr(const Call&, AttrName, int rank);
+// Ascending and distinct.
+Axes axes_attr(const Call&, AttrName, int rank);
+// A list of sizes with one entry for each of n axes, none of them below `least`.
+const Dims& sizes_attr(const Call&, AttrName, std::size_t n, std::int64_t least);
+// The same, numbers only.
+std::vector<std::int64_t> numbers_attr(const Call&, AttrName, std::size_t n, std::int64_t least);
+// One of the given words.
+std::string_view word_attr(const Call&, AttrName, std::initializer_list<std::string_view>);
+
+// Positions of a window along one axis; records or throws when it is larger than the padded axis.
+Dim window_positions(const Call&, const Dim& size, const Dim& pads, std::int64_t window,
+                     std::int64_t stride, std::int64_t dilation, int axis);
+
+// The result shape of attributes window, strides, dilations, pads_low, pads_high over all axes.
+Shape windowed_shape(const Call&);
+// The result dtype of dot and conv: that of the operands, or attribute dtype where it is allowed.
+DType contraction_dtype(const Call&);
+
+}  // namespace hone

@@ -1,0 +1,183 @@
+// Convolution over one to three spatial axes.
+#include "ops/check.h"
+#include "ops/contraction.h"
+#include "ops/eval.h"
+#include "ops/samples.h"
+#include "ops/window.h"
+
+namespace hone {
+
+ConvAxes conv_axes(const Attrs& attrs, int rank) {
+  ConvAxes x;
+  bool last = attrs.integer_or("channels_last", 0) != 0;
+  if (last) {
+    x.channel = rank - 1;
+    x.in = rank - 2;
+    x.out = rank - 1;
+  }
+  for (int i = 0; i < rank - 2; ++i) {
+    x.space.push_back(last ? i + 1 : i + 2);
+    x.weight_space.push_back(last ? i : i + 2);
+  }
+  return x;
+}
+
+namespace {
+
+std::vector<Type> infer_conv(const Call& c) {
+  expect_operands(c, 2);
+  const Shape &x = c.shape(0), &w = c.shape(1);
+  if (x.rank() < 3 || x.rank() > 5 || w.rank() != x.rank())
+    throw UserError("conv: operands are ", c.type(0), " and ", c.type(1),
+                    "; both need batch or channels, channels, and the same one to three spatial "
+                    "axes");
+  std::int64_t groups = integer_attr(c, "groups", 1);
+  integer_attr(c, "channels_last", 0);
+  ConvAxes axes = conv_axes(c.attrs, x.rank());
+  auto spatial = static_cast<std::size_t>(x.rank() - 2);
+  std::vector<std::int64_t> strides = numbers_attr(c, "strides", spatial, 1),
+                            dilations = numbers_attr(c, "dilations", spatial, 1);
+  const Dims &low = sizes_attr(c, "pads_low", spatial, 0),
+             &high = sizes_attr(c, "pads_high", spatial, 0);
+  equal_sizes(c, w[axes.in] * Dim(groups), x[axes.channel],
+              cat("channels of the weights (times ", groups, " groups) and of the input"));
+  if (!w.is_static() || w[axes.out].number() % groups != 0)
+    throw UserError("conv: weights ", c.type(1), " with ", groups,
+                    " groups; their sizes must be numbers and the output channels a multiple of "
+                    "the groups");
+  Shape y = x;
+  y[axes.channel] = w[axes.out];
+  for (std::size_t i = 0; i < spatial; ++i)
+    y[axes.space[i]] =
+        window_positions(c, x[axes.space[i]], low[i] + high[i], w[axes.weight_space[i]].number(),
+                         strides[i], dilations[i], axes.space[i]);
+  return {Type(contraction_dtype(c), std::move(y))};
+}
+
+Wide permuted(const Wide& x, const Axes& perm) {
+  Sizes strides = row_major(x.dims), dims, from;
+  for (int p : perm) {
+    dims.push_back(x.dims[static_cast<std::size_t>(p)]);
+    from.push_back(strides[static_cast<std::size_t>(p)]);
+  }
+  return take_box(x, {0, from}, dims);
+}
+
+Axes with_space(int first, int second, const Axes& space) {
+  Axes perm = {first, second};
+  perm.insert(perm.end(), space.begin(), space.end());
+  return perm;
+}
+
+struct Problem {
+  std::int64_t batch, groups, in, out;  // channels of one group
+  std::int64_t x_size, y_size, taps;    // spatial elements
+  std::vector<WindowTap> each;
+};
+
+// One output plane: all input channels and taps of its group. U is what T is multiplied in.
+template <class U, class T>
+void plane(const Problem& p, const T* x, const T* w, T* y) {
+  for (std::int64_t i = 0; i < p.in; ++i, x += p.x_size)
+    for (std::int64_t t = 0; t < p.taps; ++t) {
+      const WindowTap& tap = p.each[static_cast<std::size_t>(t)];
+      U factor = static_cast<U>(w[i * p.taps + t]);
+      std::int64_t step = tap.strides[0].back(), jump = tap.strides[1].back();
+      for_each_row<2>(tap.dims, tap.strides, tap.base, [&](const auto& at, std::int64_t n) {
+        T* to = y + at[0];
+        const T* from = x + at[1];
+        if (step == 1 && jump == 1)
+          for (std::int64_t k = 0; k < n; ++k)
+            to[k] = static_cast<T>(static_cast<U>(to[k]) + factor * static_cast<U>(from[k]));
+        else
+          for (std::int64_t k = 0; k < n; ++k)
+            to[k * step] = static_cast<T>(static_cast<U>(to[k * step]) +
+                                          factor * static_cast<U>(from[k * jump]));
+      });
+    }
+}
+
+template <class U, class T>
+void convolve(const Problem& p, const std::vector<T>& x, const std::vector<T>& w,
+              std::vector<T>& y) {
+  std::int64_t channels = p.groups * p.out, planes = p.batch * channels;
+  parallel_chunks(planes, planes * p.in * p.taps * p.y_size,
+                  [&](std::int64_t from, std::int64_t to) {
+                    for (std::int64_t k = from; k < to; ++k) {
+                      std::int64_t o = k % channels, group = k / channels * p.groups + o / p.out;
+                      plane<U>(p, x.data() + group * p.in * p.x_size, w.data() + o * p.in * p.taps,
+                               y.data() + k * p.y_size);
+                    }
+                  });
+}
+
+std::vector<Wide> eval_conv(const Evaluation& e) {
+  ConvAxes axes = conv_axes(e.attrs, e.result_types[0].rank());
+  Axes order = with_space(axes.batch, axes.channel, axes.space);
+  Wide x = permuted(*e.inputs[0], order);
+  Wide w = permuted(*e.inputs[1], with_space(axes.out, axes.in, axes.weight_space));
+  Sizes y_dims = e.result_dims(), ordered;
+  for (int a : order) ordered.push_back(y_dims[static_cast<std::size_t>(a)]);
+  Wide y(e.result_types[0].dtype, ordered);
+  auto space = [](const Wide& t) { return Sizes(t.dims.begin() + 2, t.dims.end()); };
+  Problem p{x.dims[0],          e.attrs.integer("groups"), w.dims[1],          0,
+            count_of(space(x)), count_of(space(y)),        count_of(space(w)), {}};
+  p.out = w.dims[0] / p.groups;
+  p.each = window_taps({space(x), space(y), space(w), e.sizes(e.attrs.dims("strides")),
+                        e.sizes(e.attrs.dims("dilations")), e.sizes(e.attrs.dims("pads_low"))});
+  if (y.is_real())
+    convolve<double>(p, x.reals, w.reals, y.reals);
+  else
+    convolve<std::uint64_t>(p, x.integers, w.integers, y.integers);
+  for (std::int64_t& n : y.integers) n = wrap(y.dtype, n);
+  Axes back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return {permuted(y, back)};
+}
+
+struct Shape2 {
+  Dims strides, dilations, low, high;
+  int groups = 1;
+  bool last = false;
+};
+
+Attrs conv_attrs(Shape2 s) {
+  return {{"strides", s.strides}, {"dilations", s.dilations}, {"pads_low", s.low},
+          {"pads_high", s.high},  {"groups", s.groups},       {"channels_last", int{s.last}}};
+}
+
+}  // namespace
+
+constinit const Op ops::conv = {
+    .name = "conv",
+    .doc =
+        "Cross-correlation of x with weights (operand 1) over one to three spatial axes, padded "
+        "with nothing (pads add no products). Attributes strides, dilations, pads_low, pads_high "
+        "(one entry for each spatial axis), groups, channels_last. Channels-first: x [N,C,...], "
+        "weights [O,C/groups,...]; channels-last: x [N,...,C], weights [...,C/groups,O]. Narrow "
+        "floats are summed in f32 and rounded once. Optional attribute dtype as for dot.",
+    .kind = OpKind::contraction,
+    .infer = infer_conv,
+    .eval = eval_conv,
+    .samples = []() -> Samples {
+      Dims one = {1, 1}, none = {0, 0};
+      Dim n = sample_symbol();
+      return {
+          {{f32({1, 3, 5, 6}), f32({4, 3, 3, 3})}, conv_attrs({one, one, one, one})},
+          {{f32({2, 4, 7, 7}), f32({6, 2, 3, 1})}, conv_attrs({{2, 1}, one, {1, 0}, {0, 0}, 2})},
+          {{f32({1, 5, 6, 3}), f32({3, 3, 3, 4})},
+           conv_attrs({one, {2, 1}, {2, 1}, {2, 1}, 1, true})},
+          {{f32({1, 4, 4, 6}), f32({3, 3, 1, 6})}, conv_attrs({one, one, one, one, 6, true})},
+          {{f16({1, 8, 5, 5}), f16({8, 8, 1, 1})}, conv_attrs({one, one, none, none})},
+          {{f32({n, 2, 9}), f32({3, 2, 4})}, conv_attrs({{3}, {1}, {0}, {2}})},
+          {{f32({1, 2, 3, 4, 3}), f32({2, 2, 2, 2, 2})},
+           conv_attrs({{1, 2, 1}, {1, 1, 1}, {0, 0, 1}, {1, 0, 0}})},
+          {{Type(DType::bf16, {1, 2, 4}), Type(DType::bf16, {2, 1, 3})},
+           conv_attrs({{1}, {1}, {1}, {1}, 2})},
+          {{i32({1, 1, 5}), i32({1, 1, 2})}, conv_attrs({{1}, {1}, {0}, {0}})},
+          {{f32({0, 2, 4}), f32({3, 2, 2})}, conv_attrs({{1}, {1}, {0}, {0}})}};
+    },
+};
+
+}  // namespace hone

@@ -1,0 +1,122 @@
+// What the reference meanings of operations share: loops over Wide tensors, integer wrapping,
+// chunks over threads. Slow and plain on purpose; no kernel uses it.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <span>
+
+#include "ir/op.h"
+
+namespace hone {
+
+using Sizes = std::vector<std::int64_t>;
+
+// Two's complement into the dtype's range; bool becomes 0 or 1.
+std::int64_t wrap(DType, std::int64_t);
+// Float to integer: truncates, saturates, NaN gives 0.
+std::int64_t saturate(DType, double);
+// An integer element as a double; u64 holds its bits.
+inline double integer_to_real(DType t, std::int64_t n) {
+  return t == DType::u64 ? static_cast<double>(static_cast<std::uint64_t>(n))
+                         : static_cast<double>(n);
+}
+inline bool integer_less(DType t, std::int64_t a, std::int64_t b) {
+  return t == DType::u64 ? static_cast<std::uint64_t>(a) < static_cast<std::uint64_t>(b) : a < b;
+}
+// Conversion of `cast`.
+Wide convert(const Wide&, DType);
+
+std::int64_t count_of(std::span<const std::int64_t> dims);
+Sizes row_major(std::span<const std::int64_t> dims);
+// outer x dims[axis] x inner.
+struct AxisSplit {
+  std::int64_t outer = 1, size = 1, inner = 1;
+};
+AxisSplit split_at(std::span<const std::int64_t> dims, int axis);
+
+// Calls row(offsets, n) for each innermost row of an index space, where each of N tensors has a
+// base offset and strides; the innermost stride of tensor k is strides[k].back() (0 for rank 0).
+template <std::size_t N, class F>
+void for_each_row(std::span<const std::int64_t> dims, const std::array<Sizes, N>& strides,
+                  std::array<std::int64_t, N> at, F&& row) {
+  if (count_of(dims) == 0) return;
+  if (dims.empty()) return row(at, std::int64_t{1});
+  int outer = static_cast<int>(dims.size()) - 1;
+  Sizes index(dims.size(), 0);
+  for (;;) {
+    row(at, dims[static_cast<std::size_t>(outer)]);
+    int k = outer - 1;
+    for (; k >= 0; --k) {
+      auto u = static_cast<std::size_t>(k);
+      for (std::size_t t = 0; t < N; ++t) at[t] += strides[t][u];
+      if (++index[u] < dims[u]) break;
+      for (std::size_t t = 0; t < N; ++t) at[t] -= strides[t][u] * dims[u];
+      index[u] = 0;
+    }
+    if (k < 0) return;
+  }
+}
+
+// A box of one tensor: where it starts and how far apart its elements lie.
+struct Box {
+  std::int64_t base = 0;
+  Sizes strides;
+};
+// to[to_box] = from[from_box] for every index below dims. Same dtype.
+void copy_box(Wide& to, const Box& to_box, const Wide& from, const Box& from_box,
+              std::span<const std::int64_t> dims);
+// A new dense tensor of the elements of a box.
+Wide take_box(const Wide& from, const Box&, Sizes dims);
+void fill(Wide&, const Wide& number);
+
+// Splits [0, n) over the machine's threads when `work` (multiplications, say) pays for it. The
+// chunks write disjoint results, so that their number never shows.
+void parallel_chunks(std::int64_t n, std::int64_t work,
+                     const std::function<void(std::int64_t begin, std::int64_t end)>&);
+
+// Elementwise results: real(x...) on floats, integer(x...) on all else, wrapped.
+template <class R, class I>
+std::vector<Wide> map_one(const Evaluation& e, R real, I integer) {
+  const Wide& x = *e.inputs[0];
+  Wide y(x.dtype, x.dims);
+  for (std::size_t i = 0; i < y.reals.size(); ++i) y.reals[i] = real(x.reals[i]);
+  for (std::size_t i = 0; i < y.integers.size(); ++i)
+    y.integers[i] = wrap(x.dtype, integer(x.integers[i]));
+  return {std::move(y)};
+}
+template <class R>
+std::vector<Wide> map_reals(const Evaluation& e, R real) {
+  return map_one(e, real, [](std::int64_t n) { return n; });
+}
+template <class R, class I>
+std::vector<Wide> map_two(const Evaluation& e, R real, I integer) {
+  const Wide &a = *e.inputs[0], &b = *e.inputs[1];
+  Wide y(a.dtype, a.dims);
+  for (std::size_t i = 0; i < y.reals.size(); ++i) y.reals[i] = real(a.reals[i], b.reals[i]);
+  for (std::size_t i = 0; i < y.integers.size(); ++i)
+    y.integers[i] = wrap(a.dtype, integer(a.integers[i], b.integers[i]));
+  return {std::move(y)};
+}
+
+// How a reduction joins two elements; the same for reduce, window, cumulative and scatter.
+enum class Join : std::uint8_t { sum, product, maximum, minimum, set };
+// "sum" and "add", "prod" and "mul", "max", "min", "set".
+Join join_of(std::string_view word);
+double join(Join, double a, double b);
+std::int64_t join(Join, DType, std::int64_t a, std::int64_t b);
+// What an empty reduction gives.
+double real_start(Join);
+std::int64_t integer_start(Join, DType);
+// A tensor of starts.
+Wide starts(Join, DType, Sizes dims);
+// to[i] = join(to[i], from[k]).
+inline void join_element(Join how, Wide& to, std::int64_t i, const Wide& from, std::int64_t k) {
+  auto p = static_cast<std::size_t>(i), q = static_cast<std::size_t>(k);
+  if (to.is_real())
+    to.reals[p] = join(how, to.reals[p], from.reals[q]);
+  else
+    to.integers[p] = join(how, to.dtype, to.integers[p], from.integers[q]);
+}
+
+}  // namespace hone

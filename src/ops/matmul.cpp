@@ -1,0 +1,209 @@
+// Matrix products by numpy's rules, and average pooling: composites over one contraction or window.
+#include "ops/check.h"
+#include "ops/eval.h"
+#include "ops/samples.h"
+
+namespace hone {
+
+namespace {
+
+// Rank 1 becomes a matrix; what is removed from the result again afterwards.
+struct Matrices {
+  Shape a, b;
+};
+
+Matrices as_matrices(const Call& c) {
+  Matrices m{c.shape(0), c.shape(1)};
+  if (m.a.rank() == 1) m.a.dims.insert(m.a.dims.begin(), Dim(1));
+  if (m.b.rank() == 1) m.b.dims.push_back(1);
+  return m;
+}
+
+Shape without_last_two(const Shape& s) { return Shape(Dims(s.dims.begin(), s.dims.end() - 2)); }
+
+std::vector<Type> infer_matmul(const Call& c) {
+  expect_operands(c, 2);
+  for (std::size_t i = 0; i < 2; ++i)
+    if (c.type(i).rank() < 1)
+      throw UserError("matmul: operands are ", c.type(0), " and ", c.type(1),
+                      "; each needs at least one axis");
+  Matrices m = as_matrices(c);
+  if (prove_equal(m.a[-1], m.b[-2]) == false)
+    throw UserError("matmul: inner sizes differ: ", c.shape(0), " x ", c.shape(1), " (", m.a[-1],
+                    " against ", m.b[-2], "); is one operand transposed?");
+  equal_sizes(c, m.a[-1], m.b[-2], "inner sizes");
+  Shape y = broadcast_shape(c.graph, without_last_two(m.a), without_last_two(m.b), "matmul");
+  if (c.shape(0).rank() > 1) y.dims.push_back(m.a[-2]);
+  if (c.shape(1).rank() > 1) y.dims.push_back(m.b[-1]);
+  return {Type(contraction_dtype(c), std::move(y))};
+}
+
+Value batched(Value v, const Shape& matrix, const Shape& batch) {
+  Dims dims = batch.dims;
+  dims.insert(dims.end(), matrix.dims.end() - 2, matrix.dims.end());
+  return broadcast_to(reshape_to(v, matrix.dims), Shape(std::move(dims)));
+}
+
+Values expand_matmul(const Call& c) {
+  Matrices m = as_matrices(c);
+  Value a = reshape_to(c.operands[0], m.a.dims), b = reshape_to(c.operands[1], m.b.dims);
+  AxisPairs batch;
+  if (b.rank() > 2) {
+    Shape common = broadcast_shape(c.graph, without_last_two(m.a), without_last_two(m.b), "matmul");
+    a = batched(a, m.a, common);
+    b = batched(b, m.b, common);
+    for (int i = 0; i < common.rank(); ++i) batch.emplace_back(i, i);
+  }
+  Value y = dot_general(a, b, batch, {{a.rank() - 1, b.rank() - 2}});
+  if (c.attrs.has("dtype")) {
+    Attrs attrs = y.attrs();
+    attrs.set("dtype", c.attrs.get<DType>("dtype"));
+    y = ops::dot(Values{a, b}, std::move(attrs));
+  }
+  return {reshape_to(y, c.results[0].shape.dims)};
+}
+
+// Of an operand, the flat start of the matrix that output matrix `index` of the batch reads.
+std::int64_t matrix_start(const Sizes& dims, const Sizes& batch, std::int64_t index) {
+  std::int64_t start = 0;
+  Sizes to = row_major(batch), strides = row_major(dims);
+  for (std::size_t i = 0; i + 2 < dims.size(); ++i) {
+    std::size_t k = i + batch.size() + 2 - dims.size();
+    if (dims[i] != 1) start += index / to[k] % batch[k] * strides[i];
+  }
+  return start;
+}
+
+std::vector<Wide> eval_matmul(const Evaluation& e) {
+  const Wide &a = *e.inputs[0], &b = *e.inputs[1];
+  Sizes left = a.dims, right = b.dims, batch = e.result_dims();
+  Wide y(e.result_types[0].dtype, batch);
+  if (left.size() == 1)
+    left.insert(left.begin(), 1);
+  else
+    batch.pop_back();
+  if (right.size() == 1)
+    right.push_back(1);
+  else
+    batch.pop_back();
+  std::int64_t m = left.end()[-2], k = left.end()[-1], n = right.end()[-1], next = 0;
+  for (std::int64_t i = 0; i < count_of(batch); ++i) {
+    std::int64_t p = matrix_start(left, batch, i), q = matrix_start(right, batch, i);
+    for (std::int64_t row = 0; row < m; ++row)
+      for (std::int64_t column = 0; column < n; ++column, ++next) {
+        long double sum = 0;
+        std::uint64_t integer = 0;
+        for (std::int64_t j = 0; j < k; ++j) {
+          auto x = static_cast<std::size_t>(p + row * k + j),
+               z = static_cast<std::size_t>(q + j * n + column);
+          if (y.is_real())
+            sum += static_cast<long double>(a.reals[x]) * b.reals[z];
+          else
+            integer += static_cast<std::uint64_t>(a.integers[x]) *
+                       static_cast<std::uint64_t>(b.integers[z]);
+        }
+        auto at = static_cast<std::size_t>(next);
+        if (y.is_real())
+          y.reals[at] = static_cast<double>(sum);
+        else
+          y.integers[at] = wrap(y.dtype, static_cast<std::int64_t>(integer));
+      }
+  }
+  return {std::move(y)};
+}
+
+std::vector<Type> infer_avg_pool(const Call& c) {
+  expect_operands(c, 1);
+  expect_dtype(c, 0, Accept::real);
+  integer_attr(c, "include_pads", 0);
+  return {Type(c.type(0).dtype, windowed_shape(c))};
+}
+
+Attrs sum_attrs(const Attrs& attrs) {
+  Attrs out;
+  for (const Attrs::Entry& e : attrs.entries())
+    if (e.first != AttrName("include_pads")) out.set(e.first, e.second);
+  out.set("kind", std::string("sum"));
+  return out;
+}
+
+// How many elements of x lie under each window, in the shape of the result.
+Value elements_under(const Call& c, DType dtype) {
+  const Dims& window = c.attrs.dims("window");
+  bool padded = false;
+  for (AttrName name : {AttrName("pads_low"), AttrName("pads_high")})
+    for (const Dim& d : c.attrs.dims(name)) padded = padded || d != Dim(0);
+  const Shape& full = c.results[0].shape;
+  if (!padded || c.attrs.integer("include_pads"))
+    return broadcast_to(size_value(c.graph, product(window), dtype), full);
+  // Axes on which nothing slides count alike everywhere.
+  Shape ones = c.shape(0);
+  for (int i = 0; i < ones.rank(); ++i)
+    if (window[static_cast<std::size_t>(i)] == Dim(1) && ones[i] == full[i]) ones[i] = 1;
+  Value count =
+      ops::reduce_window(broadcast_to(scalar(c.graph, 1, dtype), ones), sum_attrs(c.attrs));
+  return broadcast_to(count, full);
+}
+
+Values expand_avg_pool(const Call& c) {
+  DType wide = sum_dtype(c.type(0).dtype);
+  Value sum = ops::reduce_window(cast_to(c.operands[0], wide), sum_attrs(c.attrs));
+  return {cast_to(sum / elements_under(c, wide), c.type(0).dtype)};
+}
+
+}  // namespace
+
+constinit const Op ops::matmul = {
+    .name = "matmul",
+    .doc =
+        "y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; leading axes broadcast, rank "
+        "1 is a row (a) or a column (b) and disappears. Optional attribute dtype as for dot.",
+    .kind = OpKind::contraction,
+    .infer = infer_matmul,
+    .expand = expand_matmul,
+    .eval = eval_matmul,
+    .samples = []() -> Samples {
+      Dim n = sample_symbol();
+      return {{{f32({2, 3}), f32({3, 4})}, {}},
+              {{f32({5, 2, 3}), f32({3, 4})}, {}},
+              {{f32({2, 3}), f32({5, 3, 4})}, {}},
+              {{f32({2, 1, 2, 3}), f32({3, 3, 2})}, {}},
+              {{f32({3}), f32({3})}, {}},
+              {{f32({3}), f32({2, 3, 4})}, {}},
+              {{f32({2, 4, 3}), f32({3})}, {}},
+              {{f16({8, 16}), f16({16, 8})}, {}},
+              {{Type(DType::bf16, {4, 6}), Type(DType::bf16, {6, 4})}, {}},
+              {{i64({2, 2}), i64({2, 2})}, {}},
+              {{Type(DType::u8, {2, 3}), Type(DType::i8, {3, 2})}, {{"dtype", DType::i32}}},
+              {{f32({n, 6}), f32({6, 2})}, {}},
+              {{f32({0, 3}), f32({3, 2})}, {}},
+              {{f32({2, 0}), f32({0, 2})}, {}}};
+    },
+};
+
+constinit const Op ops::avg_pool = {
+    .name = "avg_pool",
+    .doc =
+        "The mean over a window that slides over all axes; attributes as for reduce_window. "
+        "include_pads = 1 divides by the size of the window, 0 by the number of elements under "
+        "it.",
+    .kind = OpKind::reduction,
+    .infer = infer_avg_pool,
+    .expand = expand_avg_pool,
+    .samples = []() -> Samples {
+      auto over = [](Dims window, Dims strides, Dims low, Dims high, int include) -> Attrs {
+        Dims one(window.size(), 1);
+        return {{"window", std::move(window)},  {"strides", std::move(strides)},
+                {"dilations", std::move(one)},  {"pads_low", std::move(low)},
+                {"pads_high", std::move(high)}, {"include_pads", include}};
+      };
+      Dims none = {0, 0, 0, 0};
+      return {{{f32({1, 2, 4, 5})}, over({1, 1, 2, 2}, {1, 1, 2, 2}, none, none, 0)},
+              {{f32({1, 2, 4, 5})}, over({1, 1, 3, 2}, {1, 1, 1, 2}, {0, 0, 1, 1}, none, 0)},
+              {{f16({1, 5, 5, 3})}, over({1, 3, 3, 1}, {1, 2, 2, 1}, {0, 1, 1, 0}, none, 1)},
+              {{f32({sample_symbol(), 1, 6})}, over({1, 1, 2}, {1, 1, 2}, {0, 0, 1}, {0, 0, 1}, 0)},
+              {{f32({0, 1, 6})}, over({1, 1, 2}, {1, 1, 2}, {0, 0, 0}, {0, 0, 0}, 0)}};
+    },
+};
+
+}  // namespace hone

@@ -1,0 +1,332 @@
+// Averages and normalisations over rows. f16 and bf16 are computed in f32 and rounded once. Where
+// given, eval is an independent meaning that only tests use.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/check.h"
+#include "ops/eval.h"
+#include "ops/samples.h"
+
+namespace hone {
+
+namespace {
+
+// Number of elements along the axes, as a scalar.
+Value count_along(Value x, const Axes& axes, DType dtype) {
+  Dim n = 1;
+  for (int a : axes) n = n * x.shape()[a];
+  return size_value(x.graph(), n, dtype);
+}
+
+Value mean_of(Value x, const Axes& axes) {
+  return reduce_axes(ops::reduce_sum, x, axes) / count_along(x, axes, x.dtype());
+}
+
+// x minus its mean along the axes.
+Value centred(Value x, const Axes& axes) {
+  return x - broadcast_back(mean_of(x, axes), axes, x.shape());
+}
+
+Axes axes_from(int first, int rank) {
+  Axes axes;
+  for (int i = first; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+// x / sqrt(mean(x^2) + epsilon), along the axes.
+Value by_root_mean_square(Value x, const Axes& axes, double epsilon) {
+  Value scale = 1.0 / ops::sqrt(mean_of(x * x, axes) + epsilon);
+  return x * broadcast_back(scale, axes, x.shape());
+}
+
+std::vector<Type> infer_average(const Call& c) {
+  expect_operands(c, 1);
+  expect_dtype(c, 0, Accept::real);
+  const Shape& x = c.shape(0);
+  Axes axes = axes_attr(c, "axes", x.rank());
+  Shape to;
+  for (int i = 0; i < x.rank(); ++i)
+    if (std::find(axes.begin(), axes.end(), i) == axes.end()) to.dims.push_back(x[i]);
+  return {Type(c.type(0).dtype, std::move(to))};
+}
+
+std::vector<Type> infer_along_axis(const Call& c) {
+  expect_operands(c, 1);
+  expect_dtype(c, 0, Accept::real);
+  axis_attr(c, "axis", c.type(0).rank());
+  return {c.type(0)};
+}
+
+// Operands after the first have the shape of x from attribute axis on.
+std::vector<Type> infer_row_norm(const Call& c, std::size_t least, std::size_t most) {
+  expect_operands(c, least, most);
+  expect_dtype(c, 0, Accept::real);
+  expect_same_dtype(c, 0, c.operands.size());
+  attr<double>(c, "epsilon");
+  const Shape& x = c.shape(0);
+  int axis = axis_attr(c, "axis", x.rank());
+  for (std::size_t i = 1; i < c.operands.size(); ++i) {
+    expect_rank(c, i, x.rank() - axis);
+    for (int k = axis; k < x.rank(); ++k)
+      equal_sizes(c, x[k], c.shape(i)[k - axis],
+                  cat("sizes of operands 0 and ", i, " at axis ", k));
+  }
+  return {c.type(0)};
+}
+
+Samples average_samples() {
+  return {{{f32({2, 3, 4})}, {{"axes", Dims{1}}}},
+          {{f32({2, 3, 4})}, {{"axes", Dims{0, 2}}}},
+          {{f16({3, 40})}, {{"axes", Dims{1}}}},
+          {{Type(DType::bf16, {2, 9})}, {{"axes", Dims{0, 1}}}},
+          {{f32({2, 0})}, {{"axes", Dims{1}}}},
+          {{f32({0, 2})}, {{"axes", Dims{1}}}},
+          {{f32({sample_symbol(), 3})}, {{"axes", Dims{0}}}},
+          {{f32({})}, {{"axes", Dims{}}}}};
+}
+
+Samples softmax_samples() {
+  return {{{f32({2, 5})}, {{"axis", 1}}},
+          {{f32({3, 4, 2})}, {{"axis", 1}}},
+          {{f16({2, 30})}, {{"axis", 1}}},
+          {{Type(DType::bf16, {4})}, {{"axis", 0}}},
+          {{f32({0, 3})}, {{"axis", 1}}},
+          {{f32({3, 0})}, {{"axis", 1}}},
+          {{f32({sample_symbol(), 7})}, {{"axis", 1}}}};
+}
+
+Samples row_norm_samples(std::size_t parameters) {
+  Samples out;
+  auto add = [&](DType t, Dims x, int axis, double epsilon) {
+    Sample s{{Type(t, Shape(x))}, {{"axis", axis}, {"epsilon", epsilon}}};
+    Dims row(x.begin() + axis, x.end());
+    s.operands.resize(1 + parameters, Type(t, Shape(row)));
+    out.push_back(std::move(s));
+  };
+  add(DType::f32, {2, 8}, 1, 1e-5);
+  add(DType::f32, {2, 3, 4}, 1, 1e-3);
+  add(DType::f16, {3, 33}, 1, 1e-5);
+  add(DType::bf16, {5}, 0, 1e-5);
+  add(DType::f32, {sample_symbol(), 6}, 1, 1e-5);
+  add(DType::f32, {0, 6}, 1, 1e-5);
+  return out;
+}
+
+// Calls row(first, n) for each row of the trailing axes from attribute axis on.
+template <class F>
+std::vector<Wide> each_row(const Evaluation& e, F row) {
+  Wide y = *e.inputs[0];
+  std::int64_t n = 1;
+  for (auto i = static_cast<std::size_t>(e.attrs.integer("axis")); i < y.dims.size(); ++i)
+    n *= y.dims[i];
+  for (std::int64_t first = 0; first < y.count(); first += n) row(y.reals.data() + first, n);
+  return {std::move(y)};
+}
+
+std::vector<Wide> eval_layer_norm(const Evaluation& e) {
+  return each_row(e, [&](double* x, std::int64_t n) {
+    long double sum = 0, squares = 0;
+    for (std::int64_t i = 0; i < n; ++i) sum += x[i];
+    long double mean = sum / n;
+    for (std::int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
+    long double root = sqrtl(squares / n + e.attrs.real("epsilon"));
+    for (std::int64_t i = 0; i < n; ++i) {
+      auto k = static_cast<std::size_t>(i);
+      x[i] = static_cast<double>((x[i] - mean) / root * e.inputs[1]->reals[k]);
+      if (e.inputs.size() > 2) x[i] += e.inputs[2]->reals[k];
+    }
+  });
+}
+
+std::vector<Wide> eval_rms_norm(const Evaluation& e) {
+  return each_row(e, [&](double* x, std::int64_t n) {
+    long double squares = 0;
+    for (std::int64_t i = 0; i < n; ++i) squares += static_cast<long double>(x[i]) * x[i];
+    long double root = sqrtl(squares / n + e.attrs.real("epsilon"));
+    for (std::int64_t i = 0; i < n; ++i)
+      x[i] = static_cast<double>(x[i] / root * e.inputs[1]->reals[static_cast<std::size_t>(i)]);
+  });
+}
+
+std::vector<Wide> eval_softmax(const Evaluation& e, bool logarithm) {
+  Wide y = *e.inputs[0];
+  AxisSplit s = split_at(y.dims, static_cast<int>(e.attrs.integer("axis")));
+  for (std::int64_t r = 0; r < s.outer * s.inner; ++r) {
+    double* x = y.reals.data() + r / s.inner * s.size * s.inner + r % s.inner;
+    for (std::int64_t k = 0; k < s.size; ++k) {
+      // 1 / sum over j of exp(x_j - x_k), for each k on its own.
+      long double sum = 0;
+      const double* from = e.inputs[0]->reals.data() + (x - y.reals.data());
+      for (std::int64_t j = 0; j < s.size; ++j) sum += expl(from[j * s.inner] - from[k * s.inner]);
+      x[k * s.inner] = static_cast<double>(logarithm ? -logl(sum) : 1 / sum);
+    }
+  }
+  return {std::move(y)};
+}
+
+std::vector<Type> infer_batch_norm(const Call& c) {
+  expect_operands(c, 5);
+  expect_dtype(c, 0, Accept::real);
+  expect_same_dtype(c, 0, 5);
+  attr<double>(c, "epsilon");
+  const Shape& x = c.shape(0);
+  int axis = axis_attr(c, "axis", x.rank());
+  for (std::size_t i = 1; i < 5; ++i) {
+    expect_rank(c, i, 1);
+    equal_sizes(c, x[axis], c.shape(i)[0], cat("channels of operands 0 and ", i));
+  }
+  return {c.type(0)};
+}
+
+Values expand_batch_norm(const Call& c) {
+  DType wide = sum_dtype(c.type(0).dtype);
+  Value x = cast_to(c.operands[0], wide);
+  int axis = static_cast<int>(c.attrs.integer("axis"));
+  auto channels = [&](Value v) {
+    Dims dims(static_cast<std::size_t>(x.rank()), 1);
+    dims[static_cast<std::size_t>(axis)] = x.shape()[axis];
+    return broadcast_to(reshape_to(v, std::move(dims)), x.shape());
+  };
+  auto operand = [&](std::size_t i) { return cast_to(c.operands[i], wide); };
+  Value scale = operand(1) / ops::sqrt(operand(4) + c.attrs.real("epsilon"));
+  Value y = (x - channels(operand(3))) * channels(scale) + channels(operand(2));
+  return {cast_to(y, c.type(0).dtype)};
+}
+
+std::vector<Wide> eval_batch_norm(const Evaluation& e) {
+  Wide y = *e.inputs[0];
+  AxisSplit s = split_at(y.dims, static_cast<int>(e.attrs.integer("axis")));
+  for (std::size_t i = 0; i < y.reals.size(); ++i) {
+    auto k = static_cast<std::size_t>(static_cast<std::int64_t>(i) / s.inner % s.size);
+    y.reals[i] = (y.reals[i] - e.inputs[3]->reals[k]) /
+                     std::sqrt(e.inputs[4]->reals[k] + e.attrs.real("epsilon")) *
+                     e.inputs[1]->reals[k] +
+                 e.inputs[2]->reals[k];
+  }
+  return {std::move(y)};
+}
+
+Values expand_softmax(const Call& c, bool logarithm) {
+  Value x = cast_to(c.operands[0], sum_dtype(c.type(0).dtype));
+  Axes axes = {static_cast<int>(c.attrs.integer("axis"))};
+  // Subtracting the maximum keeps exp from overflowing.
+  Value shifted = x - broadcast_back(reduce_axes(ops::reduce_max, x, axes), axes, x.shape());
+  Value powers = ops::exp(shifted), sum = reduce_axes(ops::reduce_sum, powers, axes);
+  Value y = logarithm ? shifted - broadcast_back(ops::log(sum), axes, x.shape())
+                      : powers / broadcast_back(sum, axes, x.shape());
+  return {cast_to(y, c.type(0).dtype)};
+}
+
+}  // namespace
+
+constinit const Op ops::mean = {
+    .name = "mean",
+    .doc = "The mean over attribute axes, which disappear; NaN over nothing.",
+    .kind = OpKind::reduction,
+    .infer = infer_average,
+    .expand = [](const Call& c) -> Values {
+      Value x = cast_to(c.operands[0], sum_dtype(c.type(0).dtype));
+      return {cast_to(mean_of(x, axes_of(c.attrs, "axes")), c.type(0).dtype)};
+    },
+    .samples = average_samples,
+};
+
+constinit const Op ops::variance = {
+    .name = "variance",
+    .doc = "The mean of squared distances to the mean, over attribute axes, which disappear.",
+    .kind = OpKind::reduction,
+    .infer = infer_average,
+    .expand = [](const Call& c) -> Values {
+      Axes axes = axes_of(c.attrs, "axes");
+      Value d = centred(cast_to(c.operands[0], sum_dtype(c.type(0).dtype)), axes);
+      return {cast_to(mean_of(d * d, axes), c.type(0).dtype)};
+    },
+    .samples = average_samples,
+};
+
+constinit const Op ops::softmax = {
+    .name = "softmax",
+    .doc = "exp(x) / sum(exp(x)) along attribute axis.",
+    .infer = infer_along_axis,
+    .expand = [](const Call& c) { return expand_softmax(c, false); },
+    .eval = [](const Evaluation& e) { return eval_softmax(e, false); },
+    .samples = softmax_samples,
+    .low = -5,
+    .high = 5,
+};
+
+constinit const Op ops::log_softmax = {
+    .name = "log_softmax",
+    .doc = "x - log(sum(exp(x))) along attribute axis.",
+    .infer = infer_along_axis,
+    .expand = [](const Call& c) { return expand_softmax(c, true); },
+    .eval = [](const Evaluation& e) { return eval_softmax(e, true); },
+    .samples = softmax_samples,
+    .low = -5,
+    .high = 5,
+};
+
+constinit const Op ops::layer_norm = {
+    .name = "layer_norm",
+    .doc =
+        "(x - mean) / sqrt(variance + epsilon) * scale + bias over the axes from attribute axis "
+        "on; scale and the optional bias have the shape of those axes.",
+    .infer = [](const Call& c) { return infer_row_norm(c, 2, 3); },
+    .expand = [](const Call& c) -> Values {
+      DType wide = sum_dtype(c.type(0).dtype);
+      Value x = cast_to(c.operands[0], wide);
+      Axes axes = axes_from(static_cast<int>(c.attrs.integer("axis")), x.rank());
+      Value y = by_root_mean_square(centred(x, axes), axes, c.attrs.real("epsilon"));
+      y = y * broadcast_to(cast_to(c.operands[1], wide), x.shape());
+      if (c.operands.size() > 2) y = y + broadcast_to(cast_to(c.operands[2], wide), x.shape());
+      return {cast_to(y, c.type(0).dtype)};
+    },
+    .eval = eval_layer_norm,
+    .samples = [] { return joined(row_norm_samples(2), row_norm_samples(1)); },
+};
+
+constinit const Op ops::rms_norm = {
+    .name = "rms_norm",
+    .doc =
+        "x / sqrt(mean(x^2) + epsilon) * scale over the axes from attribute axis on; scale has "
+        "the shape of those axes.",
+    .infer = [](const Call& c) { return infer_row_norm(c, 2, 2); },
+    .expand = [](const Call& c) -> Values {
+      DType wide = sum_dtype(c.type(0).dtype);
+      Value x = cast_to(c.operands[0], wide);
+      Axes axes = axes_from(static_cast<int>(c.attrs.integer("axis")), x.rank());
+      Value y = by_root_mean_square(x, axes, c.attrs.real("epsilon")) *
+                broadcast_to(cast_to(c.operands[1], wide), x.shape());
+      return {cast_to(y, c.type(0).dtype)};
+    },
+    .eval = eval_rms_norm,
+    .samples = [] { return row_norm_samples(1); },
+};
+
+constinit const Op ops::batch_norm = {
+    .name = "batch_norm",
+    .doc =
+        "(x - mean) / sqrt(variance + epsilon) * scale + bias along attribute axis, for operands "
+        "x, scale, bias, mean, variance: inference, with statistics given.",
+    .kind = OpKind::other,
+    .infer = infer_batch_norm,
+    .expand = expand_batch_norm,
+    .eval = eval_batch_norm,
+    .samples = []() -> Samples {
+      Samples out;
+      auto add = [&](Type x, int axis) {
+        Type row(x.dtype, {x.shape[axis]});
+        out.push_back({{x, row, row, row, row}, {{"axis", axis}, {"epsilon", 1e-3}}});
+      };
+      add(f32({2, 3, 4, 4}), 1);
+      add(f32({2, 4, 3}), 2);
+      add(f16({2, 5}), 1);
+      add(f32({sample_symbol(), 2}), 1);
+      add(f32({0, 2}), 1);
+      return out;
+    },
+    .low = 0.1,
+    .high = 2,
+};
+
+}  // namespace hone

@@ -1,0 +1,25 @@
+// The taps of a sliding window: for each place in the window, the box of outputs whose input at
+// that place exists, and where those inputs lie. For the reference meanings of conv and
+// reduce_window; kernels do their own index arithmetic.
+#pragma once
+
+#include <array>
+
+#include "ops/eval.h"
+
+namespace hone {
+
+struct WindowTap {
+  std::array<Sizes, 2> strides;        // of output and input, along dims
+  std::array<std::int64_t, 2> base{};  // first output and its input
+  Sizes dims;                          // how many outputs along each axis
+};
+
+struct WindowShape {
+  Sizes input, output, window, strides, dilations, pads_low;  // one entry for each axis
+};
+
+// In row-major order of the places in the window.
+std::vector<WindowTap> window_taps(const WindowShape&);
+
+}  // namespace hone
