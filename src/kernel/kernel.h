@@ -118,23 +118,30 @@ struct Contraction {
 };
 
 // Channels-last convolution: y[image, o..., c] = sum x[image, o*stride + t*dilation - pad, i] *
-// w[t..., i, c]. Up to three spatial axes, outermost first. Weights are packed as
-// [group, ceil(c/block), taps..., i, block] (zero-padded, of dtype `accumulate`) in param
-// `packed_weights`; depthwise (one input channel a group) as [ceil(c/block), taps..., block].
-// vars of input: (image, spatial..., channel); of epilogue: (image, spatial..., channel).
+// w[t..., i, c]. Up to three spatial axes, outermost first. Weights are packed (zero-padded, of
+// dtype `accumulate`) in param `packed_weights`, as [group, ceil(c/block), t..., i, block], or,
+// when each channel is a group of its own (is_depthwise), as [ceil(c/block), t..., block].
+// vars of input and of epilogue: (image, spatial..., channel).
 struct Convolution {
   std::shared_ptr<Graph> graph;
   Dim images = 1;
   Dims in_size, out_size;  // spatial
-  std::vector<std::int64_t> window, strides, dilations, pads_low;
+  std::vector<std::int64_t> window, strides, dilations;
+  Dims pads_low;
   std::int64_t groups = 1, in_channels = 1, out_channels = 1;  // per whole tensor
   DType accumulate = DType::f32;
   Hole input, epilogue;
   int packed_weights = -1;
-  // The register tile is a box of output pixels x block output channels; a chunk is a box of output
-  // pixels of one image, all channels. One entry for each spatial axis.
+  // Hole input is a load, and channels follow each other, pixel after pixel along the last axis.
+  bool input_is_dense = false;
+  // The register tile is a box of output pixels x block output channels, block a multiple of the
+  // vector length. A chunk is a box of output pixels, of multiples of the tile, x some panels of
+  // `block` channels. One entry of tile and chunk for each spatial axis.
   int block = 16;
   std::vector<std::int64_t> tile, chunk;
+  std::int64_t chunk_panels = 1;
+
+  bool is_depthwise() const { return groups == in_channels && groups == out_channels; }
 };
 
 struct Kernel {

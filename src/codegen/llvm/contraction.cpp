@@ -185,20 +185,12 @@ class ContractionEmitter {
     return divide_index(rows + (c_.rows - 1), m_.index(c_.rows)) * c_.rows;
   }
 
-  // Calls body(i, mask) for vectors of [0, count).
-  void for_vectors(Value count, const std::function<void(Value, std::optional<Value>)>& body) {
-    const int lanes = tile_.lanes;
-    Value rest = modulo_index(count, m_.index(lanes)), whole = count - rest;
-    m_.loop(m_.index(0), whole, lanes, [&](Value i) { body(i, std::nullopt); });
-    m_.if_(not_equal(rest, 0), [&] { body(whole, m_.tail_mask(rest, lanes)); });
-  }
-
   void copy_along_k(const Range& r) {
     m_.loop(m_.index(0), rows_to_copy(r), 1, [&](Value row) {
       // Rows of the last tile that do not exist repeat the last one.
       Value from = minimum(r.row_begin + row, r.row_end - 1);
       Pointer to = offset(copy(), tile_.dtype, row * scratch_.copy_stride);
-      for_vectors(r.k_count, [&](Value k, std::optional<Value> mask) {
+      for_vectors(m_, tile_.lanes, r.k_count, [&](Value k, std::optional<Value> mask) {
         Value vars[] = {r.batch, from, r.k_begin + k};
         store(tile_.dtype, offset(to, tile_.dtype, k), a_.elements(vars, 2, tile_.lanes, mask));
       });

@@ -128,6 +128,13 @@ void store_rows(
   });
 }
 
+void for_vectors(Module& m, int lanes, Value count,
+                 const std::function<void(Value, std::optional<Value>)>& body) {
+  Value rest = modulo_index(count, m.index(lanes)), whole = count - rest;
+  m.loop(m.index(0), whole, lanes, [&](Value i) { body(i, std::nullopt); });
+  m.if_(not_equal(rest, 0), [&] { body(whole, m.tail_mask(rest, lanes)); });
+}
+
 // ---- sizes
 
 namespace {

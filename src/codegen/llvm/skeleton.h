@@ -19,8 +19,9 @@ namespace hone::llvm {
 struct LoadHole {
   std::function<Value(std::span<const Value> vars, int along, int lanes, std::optional<Value> mask)>
       elements;
-  // The place of one element; only where the operand is read in place.
+  // The place of one element, of this dtype; only where the operand is a load.
   std::function<Pointer(std::span<const Value> vars)> address;
+  DType dtype = DType::f32;
 };
 
 // Emits the epilogue for `accumulated`, whose lanes lie along the last variable.
@@ -82,8 +83,14 @@ void store_rows(
 // The value of a Dim in this call: `sizes` are the kernel's symbols.
 Value size_of(Module&, const KernelArguments&, std::span<const Dim> sizes, const Dim&);
 
+// Calls body(i, mask) for vectors that cover [0, count); the mask stands at the last one only.
+void for_vectors(Module&, int lanes, Value count,
+                 const std::function<void(Value i, std::optional<Value> mask)>& body);
+
 // The body of the kernel: computes chunks [begin, end).
 void emit_contraction(Module&, const Kernel&, const KernelArguments&, const LoadHole& a,
                       const LoadHole& b, const StoreHole& epilogue);
+void emit_convolution(Module&, const Kernel&, const KernelArguments&, const LoadHole& input,
+                      const StoreHole& epilogue);
 
 }  // namespace hone::llvm
