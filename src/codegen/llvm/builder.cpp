@@ -290,6 +290,28 @@ std::optional<Value> Module::call(const Function& function,
   return wrap(out, *function.result);
 }
 
+namespace {
+
+// Through memory, so that the code holds one call and not one a lane.
+Value lane_by_lane(Module& m, std::span<const Value> arguments,
+                   const std::function<Value(const Values&)>& f) {
+  const ValueType type = arguments[0].type;
+  std::vector<Pointer> in;
+  for (const Value& v : arguments) {
+    in.push_back(m.local(type.dtype, type.lanes));
+    store(type.dtype, in.back(), v);
+  }
+  Pointer out = m.local(type.dtype, type.lanes);
+  m.loop(m.index(0), m.index(type.lanes), 1, [&](Value i) {
+    Values one;
+    for (Pointer p : in) one.push_back(load(type.dtype, offset(p, type.dtype, i)));
+    store(type.dtype, offset(out, type.dtype, i), f(one));
+  });
+  return load(type.dtype, out, type.lanes);
+}
+
+}  // namespace
+
 Value Module::call_helper(std::string_view name, std::span<const Value> arguments) {
   HONE_ASSERT(helper_number(name), name, " is not in the table of plan/binary.cpp");
   const ValueType type = arguments[0].type;
@@ -303,16 +325,14 @@ Value Module::call_helper(std::string_view name, std::span<const Value> argument
     attach(helper, static_cast<unsigned>(LLVMAttributeFunctionIndex),
            attribute(context(), "nounwind"));
   }
-  auto lane = [&](int i) {
-    std::vector<LLVMValueRef> in;
-    for (Value a : arguments) in.push_back(extract(a, i).ref);
-    return wrap(LLVMBuildCall2(builder(), signature, helper, in.data(), size_of(in), ""),
-                {type.dtype, 1});
+  auto call_one = [&](const Values& in) {
+    std::vector<LLVMValueRef> refs;
+    for (const Value& v : in) refs.push_back(v.ref);
+    LLVMValueRef out = LLVMBuildCall2(builder(), signature, helper, refs.data(), size_of(refs), "");
+    return wrap(out, {type.dtype, 1});
   };
-  if (type.lanes == 1) return lane(0);
-  Value out = zero(type);
-  for (int i = 0; i < type.lanes; ++i) out = insert(out, lane(i), i);
-  return out;
+  if (type.lanes == 1) return call_one(Values(arguments.begin(), arguments.end()));
+  return lane_by_lane(*this, arguments, call_one);
 }
 
 Pointer Module::local(DType dtype, std::int64_t count, int align) {

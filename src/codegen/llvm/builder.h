@@ -113,6 +113,8 @@ Value concat_lanes(Value low, Value high);  // equal lane counts
 // Folds lanes pairwise, upper half onto lower half, until one is left: an order that depends on the
 // lane count (a power of two) alone.
 Value reduce(Value, const std::function<Value(Value, Value)>&);
+Value any(Value mask);  // one bit
+Value all(Value mask);
 
 // ---- numbers as operands: x * 0.5, i + 1
 

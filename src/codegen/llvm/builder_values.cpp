@@ -415,4 +415,16 @@ Value reduce(Value v, const std::function<Value(Value, Value)>& join) {
   return v;
 }
 
+Value any(Value mask) {
+  if (mask.lanes() == 1) return mask;
+  HONE_ASSERT(mask.dtype() == DType::b1, "any of ", mask.dtype());
+  Module& m = *mask.module;
+  LLVMTypeRef type = m.llvm_type(mask.type);
+  LLVMValueRef one =
+      m.intrinsic("llvm.vector.reduce.or", std::span(&type, 1), std::span(&mask.ref, 1));
+  return m.wrap(one, {DType::b1, 1});
+}
+
+Value all(Value mask) { return ~any(~mask); }
+
 }  // namespace hone::llvm

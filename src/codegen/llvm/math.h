@@ -1,0 +1,42 @@
+// Real functions of f32 and f64 values with any number of lanes, as IR. f32: polynomials and
+// quotients of our own, at most 4 units in the last place from the true value on every input,
+// subnormal results included; f64: the C library, lane by lane. Special values as in C99 annex F.
+#pragma once
+
+#include "codegen/llvm/builder.h"
+
+namespace hone::llvm {
+
+Value exp(Value);
+Value expm1(Value);
+Value log(Value);
+Value log1p(Value);
+Value pow(Value base, Value exponent);
+
+Value sigmoid(Value);  // 1 / (1 + exp(-x))
+Value tanh(Value);
+Value erf(Value);
+
+Value sin(Value);
+Value cos(Value);
+Value tan(Value);
+Value asin(Value);
+Value acos(Value);
+Value atan(Value);
+
+Value sinh(Value);
+Value cosh(Value);
+Value asinh(Value);
+Value acosh(Value);
+Value atanh(Value);
+
+Value fmod(Value dividend, Value divisor);
+Value reciprocal(Value);
+Value rsqrt(Value);  // reciprocal(sqrt(x))
+Value sign(Value);   // -1, 1, or x itself where it is a zero or NaN
+
+// n / d to one unit in the last place, for quotients without special cases: d and 1/d are normal
+// numbers. Cheaper than the division where the machine estimates reciprocals well.
+Value quotient(Value n, Value d);
+
+}  // namespace hone::llvm

@@ -1,0 +1,120 @@
+// Error of the generated real functions against the C library in double precision.
+#include "codegen/llvm/math.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "jit.h"
+
+namespace hone::llvm {
+
+namespace {
+
+struct Case {
+  const char* name;
+  Value (*build)(Value);
+  double (*exact)(double);
+  double limit;  // units in the last place
+};
+
+double exact_sigmoid(double x) {
+  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
+double exact_rsqrt(double x) { return 1 / std::sqrt(x); }
+double exact_reciprocal(double x) { return 1 / x; }
+
+const Case cases[] = {
+    {"exp", exp, std::exp, 2},
+    {"expm1", expm1, std::expm1, 2},
+    {"log", log, std::log, 2},
+    {"log1p", log1p, std::log1p, 3},
+    {"sigmoid", sigmoid, exact_sigmoid, 3},
+    {"tanh", tanh, std::tanh, 3},
+    {"erf", erf, std::erf, 3},
+    {"sin", sin, std::sin, 2},
+    {"cos", cos, std::cos, 2},
+    {"tan", tan, std::tan, 4},
+    {"asin", asin, std::asin, 3},
+    {"acos", acos, std::acos, 3},
+    {"atan", atan, std::atan, 3},
+    {"sinh", sinh, std::sinh, 3},
+    {"cosh", cosh, std::cosh, 3},
+    {"asinh", asinh, std::asinh, 4},
+    {"acosh", acosh, std::acosh, 4},
+    {"atanh", atanh, std::atanh, 4},
+    {"rsqrt", rsqrt, exact_rsqrt, 1.5},
+    {"reciprocal", reciprocal, exact_reciprocal, 0.5},
+    {"sqrt", sqrt, std::sqrt, 0.5},
+};
+
+// Size of a unit in the last place of f32 at x.
+double unit_at(double x) {
+  int exponent = x == 0 || std::isinf(x) ? -126 : std::ilogb(x);
+  return std::ldexp(1.0, std::max(exponent, -126) - 23);
+}
+
+// Error in units in the last place; infinite where NaN, infinities or the sign of zero disagree.
+double error(float got, double exact) {
+  float rounded = static_cast<float>(exact);
+  if (std::isnan(rounded) || std::isnan(got))
+    return std::isnan(rounded) && std::isnan(got) ? 0 : INFINITY;
+  if (std::isinf(got) && !std::isinf(rounded))  // the next number would have been 2^128
+    return std::fabs(std::copysign(0x1p128, got) - exact) / unit_at(0x1p127);
+  if (std::isinf(rounded))
+    return std::isinf(got) && got == rounded  ? 0
+           : std::fabs(exact) < 0x1.00001p128 ? std::fabs(got - exact) / unit_at(0x1p127)
+                                              : INFINITY;
+  if (exact == 0 && (got != 0 || std::signbit(got) != std::signbit(exact))) return INFINITY;
+  return std::fabs(got - exact) / unit_at(exact);
+}
+
+// Every 4096th bit pattern, so every exponent of both signs; then what is dense where functions
+// bend; then the edges.
+std::vector<float> inputs() {
+  std::vector<float> out;
+  for (std::uint64_t bits = 0; bits < (1ull << 32); bits += 4096)
+    out.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits + (bits >> 12) % 4096)));
+  for (float range : {1.0f, 4.0f, 20.0f, 110.0f})
+    for (int i = -50000; i <= 50000; ++i) out.push_back(range * static_cast<float>(i) / 50000);
+  for (float edge : {0.0f,      1.0f,          0.5f,      88.72283f,   88.72284f,  89.4f,
+                     89.41598f, 89.41599f,     87.33654f, 103.97207f,  103.97208f, 17.5f,
+                     9.02f,     3.93f,         0x1p40f,   INFINITY,    NAN,        0x1p-126f,
+                     0x1p-149f, 3.4028235e38f, 1e9f,      0.70710677f, 1.4142135f, 0x1p-25f})
+    for (float x : {edge, -edge, std::nextafter(edge, 0.0f), std::nextafter(edge, INFINITY),
+                    -std::nextafter(edge, 0.0f), -std::nextafter(edge, INFINITY)})
+      out.push_back(x);
+  return out;
+}
+
+class Math : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Functions, Math, testing::ValuesIn(targets()));
+
+std::vector<float> run_f32(const LoadedBinary& code, std::vector<float> in) {
+  std::vector<float> out(in.size());
+  run(code, {in.data(), out.data()}, static_cast<std::int64_t>(in.size()));
+  return out;
+}
+
+}  // namespace
+
+TEST_P(Math, ErrorOverAllExponents) {
+  const std::vector<float> in = inputs();
+  for (const Case& c : cases) {
+    std::vector<float> out = run_f32(jit_map(GetParam(), DType::f32, DType::f32, c.build), in);
+    double worst = 0;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      double e = error(out[i], c.exact(in[i]));
+      if (e > worst) worst = e, at = i;
+    }
+    std::printf("%-10s %-10s %6.3f ulp at %.9g (%.9g, exact %.9g)\n", GetParam().c_str(), c.name,
+                worst, in[at], out[at], c.exact(in[at]));
+    EXPECT_LE(worst, c.limit) << c.name << " of " << in[at];
+  }
+}
+
+}  // namespace hone::llvm
