@@ -1,9 +1,8 @@
 # Names for the commands people use. The build itself is CMake: see CMakePresets.json.
 .PHONY: build test format layers asan tsan setup
 
-# Sources compiled in batches: half the time of a first build. A build directory that exists keeps its
-# own settings; `cmake --preset release` alone compiles file by file.
-configure := -DCMAKE_UNITY_BUILD=ON
+# For first builds. A build directory that exists keeps its own settings.
+configure := -DHONE_PCH=ON
 
 build: build-release
 
