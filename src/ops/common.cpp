@@ -235,7 +235,8 @@ Value broadcast_back(Value reduced, const Axes& axes, const Shape& full) {
   return broadcast_to(reshape_to(reduced, sizes_kept(full, axes)), full);
 }
 
-Value dot_general(Value a, Value b, const AxisPairs& batch, const AxisPairs& contract) {
+Value dot_general(Value a, Value b, const AxisPairs& batch, const AxisPairs& contract,
+                  std::optional<DType> dtype) {
   auto flat = [&](const AxisPairs& pairs) {
     Dims list;
     for (auto [p, q] : pairs) {
@@ -244,7 +245,9 @@ Value dot_general(Value a, Value b, const AxisPairs& batch, const AxisPairs& con
     }
     return list;
   };
-  return ops::dot(Values{a, b}, {{"batch", flat(batch)}, {"contract", flat(contract)}});
+  Attrs attrs{{"batch", flat(batch)}, {"contract", flat(contract)}};
+  if (dtype) attrs.set("dtype", *dtype);
+  return ops::dot(Values{a, b}, std::move(attrs));
 }
 
 namespace {

@@ -93,7 +93,8 @@ Value broadcast_back(Value reduced, const Axes&, const Shape& full);
 
 // Pairs (axis of a, axis of b). Result axes: batch, free axes of a, free axes of b.
 using AxisPairs = std::vector<std::pair<int, int>>;
-Value dot_general(Value a, Value b, const AxisPairs& batch, const AxisPairs& contract);
+Value dot_general(Value a, Value b, const AxisPairs& batch, const AxisPairs& contract,
+                  std::optional<DType> dtype = std::nullopt);
 
 // Windows over spatial axes, expanded to all axes of a channels-first or channels-last value.
 struct Window {

@@ -54,12 +54,9 @@ Values expand_matmul(const Call& c) {
     b = batched(b, m.b, common);
     for (int i = 0; i < common.rank(); ++i) batch.emplace_back(i, i);
   }
-  Value y = dot_general(a, b, batch, {{a.rank() - 1, b.rank() - 2}});
-  if (c.attrs.has("dtype")) {
-    Attrs attrs = y.attrs();
-    attrs.set("dtype", c.attrs.get<DType>("dtype"));
-    y = ops::dot(Values{a, b}, std::move(attrs));
-  }
+  std::optional<DType> dtype;
+  if (c.attrs.has("dtype")) dtype = c.attrs.get<DType>("dtype");
+  Value y = dot_general(a, b, batch, {{a.rank() - 1, b.rank() - 2}}, dtype);
   return {reshape_to(y, c.results[0].shape.dims)};
 }
 

@@ -219,7 +219,7 @@ constinit const Op ops::broadcast = {
       return {{{f32({3})}, {{"shape", Dims{2, 3}}}},
               {{f32({2, 1, 3})}, {{"shape", Dims{4, 2, 5, 3}}}},
               {{f16({})}, {{"shape", Dims{2, 2}}}},
-              {{i64({1, 4})}, {{"shape", Dims{n, 4}}}},
+              {{i64({1, n})}, {{"shape", Dims{n, n}}}},
               {{f32({n, 1})}, {{"shape", Dims{n, 7}}}},
               {{f32({1})}, {{"shape", Dims{0}}}}};
     },

@@ -1,0 +1,134 @@
+#include "ref/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "ref/evaluate.h"
+
+namespace hone {
+
+namespace {
+
+bool same_form(Comparison& c, const Wide& got, const Wide& expected) {
+  if (got.dtype == expected.dtype && got.dims == expected.dims) return true;
+  c.ok = false;
+  c.problem = cat("got ", got.dtype, Shape(dims_of(got.dims)), ", expected ", expected.dtype,
+                  Shape(dims_of(expected.dims)));
+  return false;
+}
+
+void mark(Comparison& c, std::size_t i, double got, double expected) {
+  c.ok = false;
+  if (c.first_bad >= 0) return;
+  c.first_bad = static_cast<std::int64_t>(i);
+  c.got = got;
+  c.expected = expected;
+}
+
+bool same_special(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
+
+void note_error(Comparison& c, double error, double limit) {
+  if (error > c.max_abs_error) c.max_abs_error = error;
+  c.limit = std::max(c.limit, limit);
+}
+
+double largest(const std::vector<double>& values) {
+  double most = 0;
+  for (double x : values)
+    if (std::isfinite(x)) most = std::max(most, std::fabs(x));
+  return most;
+}
+
+Comparison accept_integers(Comparison c, const Wide& got, const Wide& strict, const Wide& wide) {
+  for (std::size_t i = 0; i < got.integers.size(); ++i) {
+    if (strict.integers[i] != wide.integers[i]) {
+      ++c.undecided;
+      continue;
+    }
+    if (got.integers[i] != wide.integers[i])
+      mark(c, i, static_cast<double>(got.integers[i]), static_cast<double>(wide.integers[i]));
+  }
+  return c;
+}
+
+}  // namespace
+
+double epsilon_of(DType t) {
+  switch (t) {
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    case DType::f32:
+      return 0x1p-23;
+    case DType::f64:
+      return 0x1p-52;
+    default:
+      return 0;
+  }
+}
+
+Comparison accept(const Wide& got, const Wide& strict, const Wide& wide) {
+  Comparison c;
+  if (!same_form(c, got, wide) || !same_form(c, strict, wide)) return c;
+  if (!got.is_real()) return accept_integers(std::move(c), got, strict, wide);
+  double spread = 0, most = largest(wide.reals);
+  for (std::size_t i = 0; i < wide.reals.size(); ++i)
+    if (std::isfinite(wide.reals[i]) && std::isfinite(strict.reals[i]))
+      spread = std::max(spread, std::fabs(strict.reals[i] - wide.reals[i]));
+  double limit = 4 * spread + 16 * epsilon_of(got.dtype) * most;
+  note_error(c, 0, limit);
+  for (std::size_t i = 0; i < wide.reals.size(); ++i) {
+    double g = got.reals[i], s = strict.reals[i], w = round_real(wide.dtype, wide.reals[i]);
+    if (!std::isfinite(s) || !std::isfinite(w)) {
+      if (!same_special(s, w))
+        ++c.undecided;
+      else if (!same_special(g, w))
+        mark(c, i, g, w);
+      continue;
+    }
+    double error = std::fabs(g - wide.reals[i]);
+    if (!(error <= limit)) mark(c, i, g, wide.reals[i]);
+    if (std::isfinite(g)) note_error(c, error, limit);
+  }
+  c.max_rel_error = most > 0 ? c.max_abs_error / most : 0;
+  return c;
+}
+
+Comparison accept(const Array& got, const Wide& strict, const Wide& wide) {
+  return accept(widen(got), strict, wide);
+}
+
+Comparison within(const Array& got_array, const Array& expected_array, double absolute,
+                  double relative) {
+  Comparison c;
+  Wide got = widen(got_array), expected = widen(expected_array);
+  if (!same_form(c, got, expected)) return c;
+  if (!got.is_real()) return accept_integers(std::move(c), got, expected, expected);
+  for (std::size_t i = 0; i < got.reals.size(); ++i) {
+    double g = got.reals[i], e = expected.reals[i];
+    if (!std::isfinite(g) || !std::isfinite(e)) {
+      if (!same_special(g, e)) mark(c, i, g, e);
+      continue;
+    }
+    double error = std::fabs(g - e), limit = absolute + relative * std::fabs(e);
+    if (!(error <= limit)) mark(c, i, g, e);
+    note_error(c, error, limit);
+  }
+  double most = largest(expected.reals);
+  c.max_rel_error = most > 0 ? c.max_abs_error / most : 0;
+  return c;
+}
+
+std::ostream& operator<<(std::ostream& out, const Comparison& c) {
+  if (!c.problem.empty()) return out << c.problem;
+  out << (c.ok ? "equal" : "different") << ": largest error " << c.max_abs_error << " (relative "
+      << c.max_rel_error << "), allowed " << c.limit;
+  if (c.first_bad >= 0)
+    out << "; first at element " << c.first_bad << ": got " << c.got << ", expected " << c.expected;
+  if (c.undecided) out << "; " << c.undecided << " elements undecided";
+  return out;
+}
+
+}  // namespace hone

@@ -1,0 +1,210 @@
+#include "ref/element.h"
+
+#include "ops/ops.h"
+#include "ref/frame.h"
+
+namespace hone {
+
+Sizes Frame::sizes(const Dims& dims) const {
+  Sizes out;
+  for (const Dim& d : dims) out.push_back(size_of(d, sizing));
+  return out;
+}
+
+namespace {
+
+Element of_array(const Array& a, std::int64_t i) {
+  return is_float(a.dtype()) ? Element{a.real(i), 0} : Element{0, a.integer(i)};
+}
+
+Element of_wide(const Wide& w, std::int64_t i) {
+  auto k = static_cast<std::size_t>(i);
+  return w.is_real() ? Element{w.reals[k], 0} : Element{0, w.integers[k]};
+}
+
+// Follows branch parameters outwards to the value they are.
+void resolve_param(Frame*& frame, Value& v) {
+  while (v.is(ops::param) && frame->outer) {
+    auto index = static_cast<std::size_t>(v.attrs().integer("index"));
+    v = frame->outer->graph().operands(frame->call)[index + 1];
+    frame = frame->outer;
+  }
+}
+
+}  // namespace
+
+Element Reader::read(Frame& in, Value v, std::int64_t flat) {
+  Frame* where = &in;
+  resolve_param(where, v);
+  if (v.is(ops::param))
+    return of_array(where->inputs[static_cast<std::size_t>(v.attrs().integer("index"))], flat);
+  if (v.is(ops::constant)) return of_array(v.attrs().get<Array>("value"), flat);
+  if (v.is(ops::dims))
+    return {0, size_of(v.attrs().dims("dims")[static_cast<std::size_t>(flat)], where->sizing)};
+  auto& memo = where->memo[where->slot(v)];
+  if (auto it = memo.find(flat); it != memo.end()) return it->second;
+  missing_.push_back({where, v, flat});
+  complete_ = false;
+  return {};
+}
+
+class ElementEvaluator::Impl {
+ public:
+  Impl(const Function& f, std::span<const Array> inputs, Mode mode) : mode_(mode) {
+    std::vector<std::vector<std::int64_t>> dims;
+    for (const Array& a : inputs) dims.push_back(a.dims());
+    root_ = &add_frame(f, bind_sizes(f, dims));
+    root_->inputs = inputs;
+  }
+
+  Sizes result_dims(std::size_t result) const {
+    return root_->dims(root_->function.result(result));
+  }
+
+  Element at(std::size_t result, std::int64_t flat) {
+    std::vector<Task> stack, missing;
+    for (;;) {
+      // A reader without a node: only fetches the wanted element.
+      Reader wanted(*root_, 0, missing);
+      Element e = wanted.read(*root_, root_->function.result(result), flat);
+      if (wanted.complete()) return e;
+      stack.swap(missing);
+      missing.clear();
+      while (!stack.empty()) {
+        step(stack.back(), missing);
+        if (missing.empty())
+          stack.pop_back();
+        else
+          stack.insert(stack.end(), missing.begin(), missing.end());
+        missing.clear();
+      }
+    }
+  }
+
+ private:
+  Frame& add_frame(const Function& f, Sizing sizing) {
+    Frame& frame = frames_.emplace_back();
+    frame.function = expand_all(f);
+    frame.sizing = std::move(sizing);
+    check_sizes(frame.function, frame.sizing);
+    const Graph& graph = frame.graph();
+    std::uint32_t slots = 0;
+    for (NodeId n = 0; n < graph.node_count(); ++n) {
+      frame.first_slot.push_back(slots);
+      slots += static_cast<std::uint32_t>(graph.result_count(n));
+    }
+    frame.memo.resize(slots);
+    frame.whole.resize(graph.node_count());
+    return frame;
+  }
+
+  // Computes the element, or notes what it needs first.
+  void step(Task task, std::vector<Task>& missing) {
+    Frame& frame = *task.frame;
+    auto& memo = frame.memo[frame.slot(task.value)];
+    if (memo.contains(task.flat)) return;
+    Reader reader(frame, task.value.node(), missing);
+    Element e = element(reader, task);
+    if (!reader.complete()) return;
+    const Type& type = task.value.type();
+    if (mode_ == Mode::strict && is_float(type.dtype)) e.real = round_real(type.dtype, e.real);
+    memo.emplace(task.flat, e);
+  }
+
+  Element element(Reader& reader, const Task& task) {
+    std::uint32_t result = task.value.index();
+    if (&reader.op() == &ops::if_else) return of_branch(reader, result, task.flat);
+    if (ElementRule rule = element_rule(reader.op())) return rule(reader, result, task.flat);
+    return of_whole(reader, result, task.flat);
+  }
+
+  Element of_branch(Reader& reader, std::uint32_t result, std::int64_t flat) {
+    Element condition = reader.operand(0, 0);
+    if (!reader.complete()) return {};
+    Frame*& branch = reader.frame.branches[reader.node];
+    if (!branch) {
+      const FunctionRef& body = condition.integer ? reader.attrs().get<FunctionRef>("then")
+                                                  : reader.attrs().get<FunctionRef>("else");
+      std::vector<std::vector<std::int64_t>> dims;
+      for (std::size_t i = 1; i < reader.input_count(); ++i) dims.push_back(reader.input_dims(i));
+      branch = &add_frame(*body, bind_sizes(*body, dims, reader.frame.sizing));
+      branch->outer = &reader.frame;
+      branch->call = reader.node;
+    }
+    return reader.read(*branch, branch->function.result(result), flat);
+  }
+
+  // Loops and random numbers: all operands, then all results.
+  Element of_whole(Reader& reader, std::uint32_t result, std::int64_t flat) {
+    std::vector<Wide>& whole = reader.frame.whole[reader.node];
+    if (whole.empty()) {
+      std::vector<Wide> operands;
+      for (std::size_t i = 0; i < reader.input_count(); ++i) operands.push_back(all_of(reader, i));
+      if (!reader.complete()) return {};
+      whole = evaluate_whole(reader, operands);
+    }
+    return of_wide(whole[result], flat);
+  }
+
+  static Wide all_of(Reader& reader, std::size_t operand) {
+    Wide w(reader.input(operand).dtype(), reader.input_dims(operand));
+    for (std::int64_t i = 0; i < w.count(); ++i) {
+      Element e = reader.operand(operand, i);
+      if (w.is_real())
+        w.reals[static_cast<std::size_t>(i)] = e.real;
+      else
+        w.integers[static_cast<std::size_t>(i)] = e.integer;
+    }
+    return w;
+  }
+
+  std::vector<Wide> evaluate_whole(Reader& reader, const std::vector<Wide>& operands) {
+    std::vector<const Wide*> inputs;
+    for (const Wide& w : operands) inputs.push_back(&w);
+    std::vector<Type> types = reader.frame.graph().result_types(reader.node);
+    const Sizing& sizing = reader.frame.sizing;
+    const std::function<std::int64_t(const Dim&)> size = [&](const Dim& d) {
+      return size_of(d, sizing);
+    };
+    const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> call =
+        [&](const Function& f, std::vector<Wide> in) {
+          return evaluate_in(f, std::move(in), sizing, mode_);
+        };
+    return reader.op().eval({reader.attrs(), inputs, types, size, call});
+  }
+
+  Mode mode_;
+  std::deque<Frame> frames_;
+  Frame* root_ = nullptr;
+};
+
+ElementEvaluator::ElementEvaluator(const Function& f, std::span<const Array> inputs, Mode mode)
+    : impl_(std::make_unique<Impl>(f, inputs, mode)) {}
+
+ElementEvaluator::~ElementEvaluator() = default;
+
+std::vector<std::int64_t> ElementEvaluator::result_dims(std::size_t result) const {
+  return impl_->result_dims(result);
+}
+
+Element ElementEvaluator::at(std::size_t result, std::int64_t flat_index) {
+  return impl_->at(result, flat_index);
+}
+
+Element ElementEvaluator::at(std::size_t result, std::span<const std::int64_t> index) {
+  Sizes dims = result_dims(result);
+  HONE_ASSERT(dims.size() == index.size(), "an index of ", index.size(), " axes for rank ",
+              dims.size());
+  std::int64_t flat = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) flat = flat * dims[i] + index[i];
+  return at(result, flat);
+}
+
+double evaluate_element(const Function& f, std::span<const Array> inputs, std::size_t result,
+                        std::span<const std::int64_t> index, Mode mode) {
+  Element e = ElementEvaluator(f, inputs, mode).at(result, index);
+  DType t = f.result(result).dtype();
+  return is_float(t) ? e.real : integer_to_real(t, e.integer);
+}
+
+}  // namespace hone

@@ -1,0 +1,38 @@
+// The reference for single elements: computes one output element backwards from it, with a memo, so
+// that a large kernel can be checked on samples at its real size. Independent of Op::eval for
+// everything that moves or sums; not faster than evaluate() when all elements are wanted.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "ref/evaluate.h"
+
+namespace hone {
+
+// One element: `real` for float dtypes, `integer` for all others.
+struct Element {
+  double real = 0;
+  std::int64_t integer = 0;
+};
+
+class ElementEvaluator {
+ public:
+  // The inputs must outlive it. Throws as evaluate() does.
+  ElementEvaluator(const Function&, std::span<const Array> inputs, Mode);
+  ~ElementEvaluator();
+  ElementEvaluator(const ElementEvaluator&) = delete;
+
+  std::vector<std::int64_t> result_dims(std::size_t result) const;
+  Element at(std::size_t result, std::int64_t flat_index);
+  Element at(std::size_t result, std::span<const std::int64_t> index);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+double evaluate_element(const Function&, std::span<const Array> inputs, std::size_t result,
+                        std::span<const std::int64_t> index, Mode);
+
+}  // namespace hone

@@ -1,0 +1,379 @@
+// How one result element of each core op depends on operand elements.
+#include <algorithm>
+#include <cmath>
+
+#include "ops/contraction.h"
+#include "ops/window.h"
+#include "ref/frame.h"
+
+namespace hone {
+
+namespace {
+
+Sizes index_of(std::int64_t flat, const Sizes& dims) {
+  Sizes index(dims.size());
+  for (std::size_t i = dims.size(); i-- > 0; flat /= dims[i]) index[i] = flat % dims[i];
+  return index;
+}
+
+std::int64_t flat_of(const Sizes& index, const Sizes& dims) {
+  std::int64_t flat = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) flat = flat * dims[i] + index[i];
+  return flat;
+}
+
+// The op's own meaning on small operands; for what has no structure beyond single elements or one
+// line of them.
+Wide evaluate_small(Reader& r, const std::vector<Wide>& operands, const Attrs& attrs,
+                    std::uint32_t result) {
+  std::vector<const Wide*> inputs;
+  for (const Wide& w : operands) inputs.push_back(&w);
+  std::vector<Type> types;
+  for (std::size_t i = 0; i < r.frame.graph().result_count(r.node); ++i)
+    types.emplace_back(r.type(i).dtype, Shape(dims_of(operands.at(0).dims)));
+  const std::function<std::int64_t(const Dim&)> size = [&](const Dim& d) {
+    return size_of(d, r.frame.sizing);
+  };
+  const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> call;
+  return std::move(r.op().eval({attrs, inputs, types, size, call}).at(result));
+}
+
+void put(Wide& w, std::size_t i, Element e) {
+  if (w.is_real())
+    w.reals[i] = e.real;
+  else
+    w.integers[i] = e.integer;
+}
+
+Element taken(const Wide& w, std::size_t i) {
+  return w.is_real() ? Element{w.reals[i], 0} : Element{0, w.integers[i]};
+}
+
+Element elementwise(Reader& r, std::uint32_t result, std::int64_t flat) {
+  std::vector<Wide> operands;
+  for (std::size_t i = 0; i < r.input_count(); ++i) {
+    operands.emplace_back(r.input(i).dtype(), Sizes{});
+    put(operands.back(), 0, r.operand(i, flat));
+  }
+  return r.complete() ? taken(evaluate_small(r, operands, r.attrs(), result), 0) : Element();
+}
+
+Element same_place(Reader& r, std::uint32_t, std::int64_t flat) { return r.operand(0, flat); }
+
+Element iota(Reader& r, std::uint32_t, std::int64_t flat) {
+  std::int64_t n =
+      index_of(flat, r.result_dims())[static_cast<std::size_t>(r.attrs().integer("axis"))];
+  return {static_cast<double>(n), wrap(r.type().dtype, n)};
+}
+
+// Movement: the operand index of a result index.
+template <class F>
+Element moved(Reader& r, std::int64_t flat, F source) {
+  Sizes from = r.input_dims(0), index = index_of(flat, r.result_dims());
+  return r.operand(0, flat_of(source(index, from), from));
+}
+
+Element transpose(Reader& r, std::uint32_t, std::int64_t flat) {
+  return moved(r, flat, [&](const Sizes& index, const Sizes& from) {
+    Sizes source(from.size());
+    std::vector<std::int64_t> perm = r.attrs().integers("perm");
+    for (std::size_t i = 0; i < perm.size(); ++i)
+      source[static_cast<std::size_t>(perm[i])] = index[i];
+    return source;
+  });
+}
+
+Element broadcast(Reader& r, std::uint32_t, std::int64_t flat) {
+  return moved(r, flat, [&](const Sizes& index, const Sizes& from) {
+    Sizes source(index.end() - static_cast<std::ptrdiff_t>(from.size()), index.end());
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (from[i] == 1) source[i] = 0;
+    return source;
+  });
+}
+
+Element slice(Reader& r, std::uint32_t, std::int64_t flat) {
+  return moved(r, flat, [&](const Sizes& index, const Sizes&) {
+    Sizes starts = r.frame.sizes(r.attrs().dims("starts")), source = index;
+    std::vector<std::int64_t> steps = r.attrs().integers("steps");
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = starts[i] + index[i] * steps[i];
+    return source;
+  });
+}
+
+Element reverse(Reader& r, std::uint32_t, std::int64_t flat) {
+  return moved(r, flat, [&](const Sizes& index, const Sizes& from) {
+    Sizes source = index;
+    for (std::int64_t a : r.attrs().integers("axes")) {
+      auto k = static_cast<std::size_t>(a);
+      source[k] = from[k] - 1 - index[k];
+    }
+    return source;
+  });
+}
+
+Element pad(Reader& r, std::uint32_t, std::int64_t flat) {
+  Sizes from = r.input_dims(0), index = index_of(flat, r.result_dims()),
+        low = r.frame.sizes(r.attrs().dims("low"));
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    index[i] -= low[i];
+    if (index[i] < 0 || index[i] >= from[i]) return r.operand(1, 0);
+  }
+  return r.operand(0, flat_of(index, from));
+}
+
+Element concat(Reader& r, std::uint32_t, std::int64_t flat) {
+  auto axis = static_cast<std::size_t>(r.attrs().integer("axis"));
+  Sizes index = index_of(flat, r.result_dims());
+  for (std::size_t i = 0;; ++i) {
+    Sizes from = r.input_dims(i);
+    if (index[axis] < from[axis]) return r.operand(i, flat_of(index, from));
+    index[axis] -= from[axis];
+  }
+}
+
+std::int64_t from_front(std::int64_t index, std::int64_t size) {
+  return index < 0 ? index + size : index;
+}
+
+Element gather(Reader& r, std::uint32_t, std::int64_t flat) {
+  auto axis = r.attrs().integer("axis");
+  Sizes x = r.input_dims(0), indices = r.input_dims(1), index = index_of(flat, r.result_dims());
+  auto first = index.begin() + axis, last = first + static_cast<std::ptrdiff_t>(indices.size());
+  std::int64_t size = x[static_cast<std::size_t>(axis)];
+  std::int64_t at = from_front(r.operand(1, flat_of(Sizes(first, last), indices)).integer, size);
+  Sizes source(index.begin(), first);
+  source.push_back(std::clamp<std::int64_t>(at, 0, size - 1));
+  source.insert(source.end(), last, index.end());
+  return r.complete() ? r.operand(0, flat_of(source, x)) : Element();
+}
+
+// Starts of a dynamic part of the given sizes, moved inside.
+Sizes clamped_starts(Reader& r, std::size_t operand, const Sizes& x, const Sizes& part) {
+  Sizes starts(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    starts[i] = std::clamp<std::int64_t>(r.operand(operand, static_cast<std::int64_t>(i)).integer,
+                                         0, x[i] - part[i]);
+  return starts;
+}
+
+Element dynamic_slice(Reader& r, std::uint32_t, std::int64_t flat) {
+  Sizes x = r.input_dims(0), dims = r.result_dims(), index = index_of(flat, dims),
+        starts = clamped_starts(r, 1, x, dims);
+  for (std::size_t i = 0; i < index.size(); ++i) index[i] += starts[i];
+  return r.complete() ? r.operand(0, flat_of(index, x)) : Element();
+}
+
+Element dynamic_update(Reader& r, std::uint32_t, std::int64_t flat) {
+  Sizes x = r.input_dims(0), part = r.input_dims(1), index = index_of(flat, x),
+        starts = clamped_starts(r, 2, x, part);
+  if (!r.complete()) return {};
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    index[i] -= starts[i];
+    if (index[i] < 0 || index[i] >= part[i]) return r.operand(0, flat);
+  }
+  return r.operand(1, flat_of(index, part));
+}
+
+Element joined(Join how, DType t, Element a, Element b) {
+  return is_float(t) ? Element{join(how, a.real, b.real), 0}
+                     : Element{0, join(how, t, a.integer, b.integer)};
+}
+
+Element scatter(Reader& r, std::uint32_t, std::int64_t flat) {
+  AxisSplit s = split_at(r.input_dims(0), static_cast<int>(r.attrs().integer("axis")));
+  Join how = join_of(r.attrs().get<std::string>("kind"));
+  std::int64_t count = count_of(r.input_dims(1)), outer = flat / (s.size * s.inner),
+               place = flat / s.inner % s.size;
+  Element y = r.operand(0, flat);
+  for (std::int64_t k = 0; k < count; ++k)
+    if (from_front(r.operand(1, k).integer, s.size) == place)
+      y = joined(how, r.type().dtype, y,
+                 r.operand(2, (outer * count + k) * s.inner + flat % s.inner));
+  return y;
+}
+
+Element start_of(Join how, DType t) {
+  return is_float(t) ? Element{real_start(how), 0} : Element{0, integer_start(how, t)};
+}
+
+// The flat operand positions of an index space, in row-major order.
+template <class F>
+void each_index(const Sizes& dims, F f) {
+  std::int64_t n = count_of(dims);
+  for (std::int64_t i = 0; i < n; ++i) f(index_of(i, dims));
+}
+
+Element reduce(Reader& r, Join how, std::int64_t flat) {
+  Sizes x = r.input_dims(0), place = index_of(flat, r.result_dims()), base(x.size(), 0), sizes;
+  Axes axes = axes_of(r.attrs(), "axes");
+  for (std::size_t i = 0, next = 0; i < x.size(); ++i)
+    if (std::find(axes.begin(), axes.end(), static_cast<int>(i)) == axes.end())
+      base[i] = place[next++];
+    else
+      sizes.push_back(x[i]);
+  Element y = start_of(how, r.type().dtype);
+  each_index(sizes, [&](const Sizes& index) {
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      base[static_cast<std::size_t>(axes[i])] = index[i];
+    y = joined(how, r.type().dtype, y, r.operand(0, flat_of(base, x)));
+  });
+  return y;
+}
+
+template <Join how>
+Element reduce_by(Reader& r, std::uint32_t, std::int64_t flat) {
+  return reduce(r, how, flat);
+}
+
+// The input place under window place `w` of output place `o`, or nothing in the padding.
+std::optional<std::int64_t> under(std::int64_t o, std::int64_t w, std::int64_t stride,
+                                  std::int64_t dilation, std::int64_t low, std::int64_t size) {
+  std::int64_t i = o * stride + w * dilation - low;
+  return i < 0 || i >= size ? std::nullopt : std::optional(i);
+}
+
+Element reduce_window(Reader& r, std::uint32_t, std::int64_t flat) {
+  Sizes x = r.input_dims(0), place = index_of(flat, r.result_dims()),
+        low = r.frame.sizes(r.attrs().dims("pads_low"));
+  std::vector<std::int64_t> window = r.attrs().integers("window"),
+                            strides = r.attrs().integers("strides"),
+                            dilations = r.attrs().integers("dilations");
+  Join how = join_of(r.attrs().get<std::string>("kind"));
+  Element y = start_of(how, r.type().dtype);
+  each_index(window, [&](const Sizes& w) {
+    Sizes source;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      auto at = under(place[i], w[i], strides[i], dilations[i], low[i], x[i]);
+      if (!at) return;
+      source.push_back(*at);
+    }
+    y = joined(how, r.type().dtype, y, r.operand(0, flat_of(source, x)));
+  });
+  return y;
+}
+
+// Sums products.
+struct Sum {
+  Element total;
+  void add(Element a, Element b) {
+    total.real += a.real * b.real;
+    total.integer = static_cast<std::int64_t>(static_cast<std::uint64_t>(total.integer) +
+                                              static_cast<std::uint64_t>(a.integer) *
+                                                  static_cast<std::uint64_t>(b.integer));
+  }
+  Element result(DType t) const { return {total.real, wrap(t, total.integer)}; }
+};
+
+Element dot(Reader& r, std::uint32_t, std::int64_t flat) {
+  Sizes a = r.input_dims(0), b = r.input_dims(1), place = index_of(flat, r.result_dims()), sizes;
+  DotAxes x = dot_axes(r.attrs(), static_cast<int>(a.size()), static_cast<int>(b.size()));
+  Sizes p(a.size()), q(b.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < x.batch_a.size(); ++i, ++next) {
+    p[static_cast<std::size_t>(x.batch_a[i])] = place[next];
+    q[static_cast<std::size_t>(x.batch_b[i])] = place[next];
+  }
+  for (int k : x.free_a) p[static_cast<std::size_t>(k)] = place[next++];
+  for (int k : x.free_b) q[static_cast<std::size_t>(k)] = place[next++];
+  for (int k : x.contract_a) sizes.push_back(a[static_cast<std::size_t>(k)]);
+  Sum sum;
+  each_index(sizes, [&](const Sizes& index) {
+    for (std::size_t i = 0; i < index.size(); ++i) {
+      p[static_cast<std::size_t>(x.contract_a[i])] = index[i];
+      q[static_cast<std::size_t>(x.contract_b[i])] = index[i];
+    }
+    sum.add(r.operand(0, flat_of(p, a)), r.operand(1, flat_of(q, b)));
+  });
+  return sum.result(r.type().dtype);
+}
+
+Element conv(Reader& r, std::uint32_t, std::int64_t flat) {
+  Sizes x = r.input_dims(0), w = r.input_dims(1), place = index_of(flat, r.result_dims()), window,
+        low = r.frame.sizes(r.attrs().dims("pads_low"));
+  ConvAxes axes = conv_axes(r.attrs(), static_cast<int>(x.size()));
+  std::vector<std::int64_t> strides = r.attrs().integers("strides"),
+                            dilations = r.attrs().integers("dilations");
+  auto at = [](Sizes& s, int k) -> std::int64_t& { return s[static_cast<std::size_t>(k)]; };
+  Sizes p(x.size()), q(w.size());
+  std::int64_t out = at(place, axes.channel),
+               per_group = at(w, axes.out) / r.attrs().integer("groups");
+  at(p, axes.batch) = at(place, axes.batch);
+  at(q, axes.out) = out;
+  window.push_back(at(w, axes.in));
+  for (int k : axes.weight_space) window.push_back(at(w, k));
+  Sum sum;
+  each_index(window, [&](const Sizes& index) {
+    at(q, axes.in) = index[0];
+    at(p, axes.channel) = out / per_group * window[0] + index[0];
+    for (std::size_t i = 0; i < axes.space.size(); ++i) {
+      auto source = under(at(place, axes.space[i]), index[i + 1], strides[i], dilations[i], low[i],
+                          at(x, axes.space[i]));
+      if (!source) return;
+      at(p, axes.space[i]) = *source;
+      at(q, axes.weight_space[i]) = index[i + 1];
+    }
+    sum.add(r.operand(0, flat_of(p, x)), r.operand(1, flat_of(q, w)));
+  });
+  return sum.result(r.type().dtype);
+}
+
+// Ops that work on one line along attribute axis: the line, through the op's own meaning.
+Element on_line(Reader& r, std::int64_t line, std::int64_t place, std::uint32_t result) {
+  AxisSplit s = split_at(r.input_dims(0), static_cast<int>(r.attrs().integer("axis")));
+  Wide x(r.input(0).dtype(), {s.size});
+  for (std::int64_t k = 0; k < s.size; ++k)
+    put(x, static_cast<std::size_t>(k),
+        r.operand(0, (line / s.inner * s.size + k) * s.inner + line % s.inner));
+  if (!r.complete()) return {};
+  Attrs attrs = r.attrs();
+  attrs.set("axis", 0);
+  return taken(evaluate_small(r, {x}, attrs, result), static_cast<std::size_t>(place));
+}
+
+Element along_line(Reader& r, std::uint32_t result, std::int64_t flat) {
+  AxisSplit s = split_at(r.result_dims(result), static_cast<int>(r.attrs().integer("axis")));
+  std::int64_t line = flat / (s.size * s.inner) * s.inner + flat % s.inner;
+  return on_line(r, line, flat / s.inner % s.size, result);
+}
+
+Element of_line(Reader& r, std::uint32_t result, std::int64_t flat) {
+  return on_line(r, flat, 0, result);
+}
+
+}  // namespace
+
+ElementRule element_rule(const Op& op) {
+  static const std::unordered_map<const Op*, ElementRule> rules = {
+      {&ops::iota, iota},
+      {&ops::reshape, same_place},
+      {&ops::replay, same_place},
+      {&ops::transpose, transpose},
+      {&ops::broadcast, broadcast},
+      {&ops::slice, slice},
+      {&ops::reverse, reverse},
+      {&ops::pad, pad},
+      {&ops::concat, concat},
+      {&ops::gather, gather},
+      {&ops::dynamic_slice, dynamic_slice},
+      {&ops::dynamic_update, dynamic_update},
+      {&ops::scatter, scatter},
+      {&ops::reduce_sum, reduce_by<Join::sum>},
+      {&ops::reduce_prod, reduce_by<Join::product>},
+      {&ops::reduce_max, reduce_by<Join::maximum>},
+      {&ops::reduce_min, reduce_by<Join::minimum>},
+      {&ops::reduce_and, reduce_by<Join::minimum>},
+      {&ops::reduce_or, reduce_by<Join::maximum>},
+      {&ops::reduce_window, reduce_window},
+      {&ops::argmax, of_line},
+      {&ops::argmin, of_line},
+      {&ops::cumulative, along_line},
+      {&ops::sort, along_line},
+      {&ops::dot, dot},
+      {&ops::conv, conv},
+  };
+  if (auto it = rules.find(&op); it != rules.end()) return it->second;
+  return op.kind == OpKind::elementwise ? elementwise : nullptr;
+}
+
+}  // namespace hone

@@ -1,0 +1,230 @@
+#include "ref/evaluate.h"
+
+#include <algorithm>
+
+namespace hone {
+
+namespace {
+
+// A function made of core ops, in evaluation order, with the position after which a node's results
+// are not read any more.
+struct Program {
+  Function function;
+  std::vector<NodeId> order;
+  std::vector<std::size_t> last_use;  // by node
+};
+
+Program make_program(const Function& f) {
+  Program p{expand_all(f), {}, {}};
+  p.order = live_nodes(p.function);
+  p.last_use.assign(p.function.graph().node_count(), 0);
+  for (std::size_t i = 0; i < p.order.size(); ++i)
+    for (const Value& v : p.function.graph().operands(p.order[i])) p.last_use[v.node()] = i;
+  for (const Function::Result& r : p.function.results())
+    p.last_use[r.value.node()] = p.order.size();
+  return p;
+}
+
+class Interpreter {
+ public:
+  explicit Interpreter(Mode mode) : mode_(mode) {}
+
+  std::vector<Wide> call(const Function& f, std::vector<Wide> inputs, const Sizing& outer) {
+    if (++depth_ > deepest) throw UserError("evaluate: functions nested deeper than ", deepest);
+    std::vector<std::vector<std::int64_t>> dims;
+    for (const Wide& w : inputs) dims.push_back(w.dims);
+    Sizing sizing = bind_sizes(f, dims, outer);
+    std::vector<Wide> results = run(program(f), std::move(inputs), sizing);
+    --depth_;
+    return results;
+  }
+
+ private:
+  static constexpr int deepest = 64;
+  using Results = std::vector<std::vector<Wide>>;  // by node
+
+  // Bodies are attributes of nodes of cached programs, so their addresses stay.
+  const Program& program(const Function& f) {
+    auto [it, fresh] = programs_.try_emplace(&f);
+    if (fresh) it->second = std::make_unique<Program>(make_program(f));
+    return *it->second;
+  }
+
+  std::vector<Wide> run(const Program& p, std::vector<Wide> inputs, const Sizing& sizing) {
+    check_sizes(p.function, sizing);
+    const Graph& graph = p.function.graph();
+    Results done(graph.node_count());
+    for (std::size_t i = 0; i < p.order.size(); ++i) {
+      NodeId n = p.order[i];
+      if (&graph.op(n) == &ops::param)
+        done[n].push_back(
+            std::move(inputs[static_cast<std::size_t>(graph.attrs(n).integer("index"))]));
+      else
+        done[n] = evaluate_node(graph, n, done, sizing);
+      for (const Value& v : graph.operands(n))
+        if (p.last_use[v.node()] == i) done[v.node()].clear();
+    }
+    std::vector<Wide> results;
+    for (const Function::Result& r : p.function.results())
+      results.push_back(done[r.value.node()][r.value.index()]);
+    return results;
+  }
+
+  std::vector<Wide> evaluate_node(const Graph& graph, NodeId n, const Results& done,
+                                  const Sizing& sizing) {
+    const Op& op = graph.op(n);
+    HONE_ASSERT(op.eval, op.name, " has neither eval nor expand");
+    std::vector<const Wide*> inputs;
+    for (const Value& v : graph.operands(n)) inputs.push_back(&done[v.node()][v.index()]);
+    std::vector<Type> types = graph.result_types(n);
+    const std::function<std::int64_t(const Dim&)> size = [&](const Dim& d) {
+      return size_of(d, sizing);
+    };
+    const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> body =
+        [&](const Function& f, std::vector<Wide> in) { return call(f, std::move(in), sizing); };
+    std::vector<Wide> results = op.eval({graph.attrs(n), inputs, types, size, body});
+    HONE_ASSERT(results.size() == types.size(), op.name, " gave ", results.size(), " results");
+    for (std::size_t i = 0; i < results.size(); ++i) check_result(op, results[i], types[i], size);
+    // Movement and control pass on what was rounded before.
+    if (mode_ == Mode::strict && op.kind != OpKind::movement && op.kind != OpKind::control)
+      for (Wide& w : results)
+        if (w.is_real()) round_to_dtype(w);
+    return results;
+  }
+
+  static void check_result(const Op& op, const Wide& w, const Type& t,
+                           const std::function<std::int64_t(const Dim&)>& size) {
+    bool fits = w.dtype == t.dtype && static_cast<int>(w.dims.size()) == t.rank();
+    for (std::size_t i = 0; fits && i < w.dims.size(); ++i)
+      fits = w.dims[i] == size(t.shape.dims[i]);
+    HONE_ASSERT(fits, op.name, " evaluated to ", w.dtype, Shape(dims_of(w.dims)), ", inferred ", t);
+  }
+
+  Mode mode_;
+  int depth_ = 0;
+  std::unordered_map<const Function*, std::unique_ptr<Program>> programs_;
+};
+
+bool has_composite(const Function& f) {
+  for (NodeId n : live_nodes(f))
+    if (f.graph().op(n).expand) return true;
+  return false;
+}
+
+void expect_size(const Function& f, std::size_t param, int axis, std::int64_t have,
+                 std::int64_t want, const std::string& why) {
+  if (have != want)
+    throw UserError("input '", f.params()[param].name, "': axis ", axis, " of ",
+                    f.param(param).type(), " is ", have, ", but ", why, want,
+                    "; give inputs of consistent sizes");
+}
+
+}  // namespace
+
+double round_real(DType t, double x) {
+  switch (t) {
+    case DType::f32:
+      return static_cast<float>(x);
+    case DType::f16:
+      return f16_to_f32(f64_to_f16(x));
+    case DType::bf16:
+      return bf16_to_f32(f64_to_bf16(x));
+    default:
+      return x;
+  }
+}
+
+std::int64_t size_of(const Dim& d, const Sizing& sizing) {
+  if (auto n = d.as_number()) return *n;
+  return d.eval([&](std::string_view name) -> std::int64_t {
+    auto it = sizing.find(std::string(name));
+    if (it == sizing.end())
+      throw UserError("size '", d, "': symbol '", name,
+                      "' is no size of an input; name it in the shape of an input");
+    return it->second;
+  });
+}
+
+Sizing bind_sizes(const Function& f, std::span<const std::vector<std::int64_t>> input_dims,
+                  const Sizing& outer) {
+  if (input_dims.size() != f.params().size())
+    throw UserError("evaluate: ", input_dims.size(), " inputs given, the function takes ",
+                    f.params().size());
+  Sizing sizing = outer;
+  std::unordered_map<std::string, std::string> bound_by;
+  for (std::size_t i = 0; i < input_dims.size(); ++i) {
+    const Shape& shape = f.param(i).shape();
+    if (static_cast<int>(input_dims[i].size()) != shape.rank())
+      throw UserError("input '", f.params()[i].name, "': given ", Shape(dims_of(input_dims[i])),
+                      ", the function takes ", f.param(i).type(), "; the ranks differ");
+    for (int k = 0; k < shape.rank(); ++k) {
+      const Dim& d = shape[k];
+      std::int64_t have = input_dims[i][static_cast<std::size_t>(k)];
+      if (!d.is_symbol()) continue;
+      auto [it, fresh] = bound_by.try_emplace(d.name(), f.params()[i].name);
+      if (fresh) sizing[d.name()] = have;
+      expect_size(f, i, k, have, sizing[d.name()],
+                  cat("symbol '", d.name(), "' is, by input '", it->second, "', "));
+      if (have < d.low() || have > d.high())
+        throw UserError("input '", f.params()[i].name, "': axis ", k, " is ", have, ", symbol '",
+                        d.name(), "' is bounded by ", d.low(), " and ", d.high(),
+                        "; give a size in that range");
+    }
+  }
+  for (std::size_t i = 0; i < input_dims.size(); ++i)
+    for (int k = 0; k < f.param(i).rank(); ++k) {
+      const Dim& d = f.param(i).shape()[k];
+      if (!d.is_symbol())
+        expect_size(f, i, k, input_dims[i][static_cast<std::size_t>(k)], size_of(d, sizing),
+                    d.is_number() ? "it must be " : cat(d, " is "));
+    }
+  return sizing;
+}
+
+void check_sizes(const Function& f, const Sizing& sizing) {
+  for (const DimCheck& c : f.graph().checks()) {
+    std::int64_t a = size_of(c.a, sizing), b = size_of(c.b, sizing);
+    if (a != b) throw UserError(c.message, " (here ", c.a, " = ", a, ", ", c.b, " = ", b, ")");
+  }
+}
+
+// Expansions may hold composites: each round opens one layer of them.
+Function expand_all(const Function& f) {
+  Function now = f;
+  while (has_composite(now)) {
+    now = transform(now, [&](NodeId n, Copier& copier, Function& to) -> Values {
+      const Graph& from = now.graph();
+      const Op& op = from.op(n);
+      if (!op.expand) return {};
+      Values operands;
+      for (const Value& v : from.operands(n)) operands.push_back(copier(v));
+      std::vector<Type> types = from.result_types(n);
+      return op.expand({op, operands, from.attrs(n), to.graph(), types});
+    });
+  }
+  return now;
+}
+
+std::vector<Wide> evaluate_in(const Function& f, std::vector<Wide> inputs, const Sizing& outer,
+                              Mode mode) {
+  return Interpreter(mode).call(f, std::move(inputs), outer);
+}
+
+std::vector<Wide> evaluate_wide(const Function& f, std::span<const Array> inputs, Mode mode) {
+  std::vector<Wide> wide;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (i < f.params().size() && inputs[i].dtype() != f.param(i).dtype())
+      throw UserError("input '", f.params()[i].name, "': given ", inputs[i].type(),
+                      ", the function takes ", f.param(i).type(), "; convert it");
+    wide.push_back(widen(inputs[i]));
+  }
+  return evaluate_in(f, std::move(wide), {}, mode);
+}
+
+std::vector<Array> evaluate(const Function& f, std::span<const Array> inputs, Mode mode) {
+  std::vector<Array> out;
+  for (const Wide& w : evaluate_wide(f, inputs, mode)) out.push_back(narrow(w));
+  return out;
+}
+
+}  // namespace hone

@@ -1,0 +1,47 @@
+// The reference interpreter: evaluates a Function with the plain meaning of each core op. The judge
+// of every backend and the folder of small constants; not fast, and never used to answer a user.
+#pragma once
+
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/function.h"
+#include "ir/op.h"
+
+namespace hone {
+
+enum class Mode : std::uint8_t {
+  strict,  // every op rounds its result to its dtype
+  wide,    // floats stay doubles; only casts round
+};
+
+// Results in the dtypes of the function. Throws UserError when sizes are inconsistent (naming the
+// symbol and both values), a recorded check fails or `refuse` is reached.
+std::vector<Array> evaluate(const Function&, std::span<const Array> inputs,
+                            Mode mode = Mode::strict);
+// The same without the final rounding.
+std::vector<Wide> evaluate_wide(const Function&, std::span<const Array> inputs, Mode mode);
+
+// The same function of core ops only. Bodies of control flow are left as they are.
+Function expand_all(const Function&);
+
+// Values of symbols in one run.
+using Sizing = std::unordered_map<std::string, std::int64_t>;
+
+// Binds each symbol that is a whole size of a parameter and checks every other size against it;
+// adds to `outer`, whose symbols a body may use too.
+Sizing bind_sizes(const Function&, std::span<const std::vector<std::int64_t>> input_dims,
+                  const Sizing& outer = {});
+std::int64_t size_of(const Dim&, const Sizing&);
+// Throws UserError for the first recorded equality that does not hold.
+void check_sizes(const Function&, const Sizing&);
+
+// Evaluates a function in the sizing of its caller.
+std::vector<Wide> evaluate_in(const Function&, std::vector<Wide> inputs, const Sizing& outer, Mode);
+
+// What `strict` keeps of a value of a float dtype.
+double round_real(DType, double);
+
+}  // namespace hone

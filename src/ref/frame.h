@@ -1,0 +1,69 @@
+// What the element evaluator knows of one function in one run: sizes, operand values, and the
+// elements found so far. Internal to ref.
+#pragma once
+
+#include <deque>
+#include <optional>
+
+#include "ops/eval.h"
+#include "ref/element.h"
+
+namespace hone {
+
+struct Frame {
+  Function function;  // core ops only
+  Sizing sizing;
+  std::span<const Array> inputs;  // of the outermost function
+  Frame* outer = nullptr;         // of a branch: its parameter i is operand i + 1 of `call` there
+  NodeId call = 0;
+  std::vector<std::unordered_map<std::int64_t, Element>> memo;  // by slot
+  std::vector<std::uint32_t> first_slot;                        // by node
+  std::vector<std::vector<Wide>> whole;  // by node: results of ops that are evaluated as a whole
+  std::unordered_map<NodeId, Frame*> branches;
+
+  const Graph& graph() const { return function.graph(); }
+  std::size_t slot(Value v) const { return first_slot[v.node()] + v.index(); }
+  Sizes sizes(const Dims&) const;
+  Sizes dims(Value v) const { return sizes(v.shape().dims); }
+};
+
+// One element to be computed.
+struct Task {
+  Frame* frame;
+  Value value;
+  std::int64_t flat;
+};
+
+// Reads operand elements for a rule; what is not known yet is noted, and the rule runs again later.
+class Reader {
+ public:
+  Reader(Frame& frame, NodeId node, std::vector<Task>& missing)
+      : frame(frame), node(node), missing_(missing) {}
+
+  // A default element when it is not known yet.
+  Element operand(std::size_t i, std::int64_t flat) { return read(frame, input(i), flat); }
+  Element read(Frame&, Value, std::int64_t flat);
+  bool complete() const { return complete_; }
+
+  Value input(std::size_t i) const { return frame.graph().operands(node)[i]; }
+  std::size_t input_count() const { return frame.graph().operands(node).size(); }
+  const Attrs& attrs() const { return frame.graph().attrs(node); }
+  const Op& op() const { return frame.graph().op(node); }
+  const Type& type(std::size_t i = 0) const { return frame.graph().type(node, i); }
+  Sizes input_dims(std::size_t i) const { return frame.dims(input(i)); }
+  Sizes result_dims(std::size_t i = 0) const { return frame.sizes(type(i).shape.dims); }
+
+  Frame& frame;
+  const NodeId node;
+
+ private:
+  std::vector<Task>& missing_;
+  bool complete_ = true;
+};
+
+// The element at `flat` of result `result`; meaningful when the reader is complete afterwards.
+// Null: the op has no rule of its own and is evaluated as a whole.
+using ElementRule = Element (*)(Reader&, std::uint32_t result, std::int64_t flat);
+ElementRule element_rule(const Op&);
+
+}  // namespace hone
