@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <sstream>
 
+#include "ops/ops.h"
+
 namespace hone {
 
 namespace {
@@ -21,9 +23,7 @@ std::optional<std::int32_t> numbered(const Dim& symbol, std::string_view prefix)
   return error == std::errc() && last == end ? std::optional(n) : std::nullopt;
 }
 
-std::vector<Type> infer_leaf(const Call& c) {
-  return {Type(c.attrs.get<DType>("dtype"), Shape())};
-}
+std::vector<Type> infer_leaf(const Call& c) { return {Type(c.attrs.get<DType>("dtype"), Shape())}; }
 
 Samples no_samples() { return {}; }
 
@@ -87,7 +87,9 @@ class KernelPrinter {
   }
 
  private:
-  std::ostream& line(int depth) { return out_ << std::string(static_cast<std::size_t>(depth) * 2, ' '); }
+  std::ostream& line(int depth) {
+    return out_ << std::string(static_cast<std::size_t>(depth) * 2, ' ');
+  }
 
   static std::string number(Value v) {
     const Array& a = v.attrs().get<Array>("value");
@@ -116,12 +118,23 @@ class KernelPrinter {
     std::string condition = s.condition ? name(s.condition, depth) : "";
     line(depth);
     switch (s.kind) {
-      case Kind::loop: out_ << kind_name(s.loop) << " loop." << s.var << " < " << s.extent; break;
-      case Kind::declare: out_ << "var r" << s.reg << ": " << s.value.dtype() << " = " << value; break;
-      case Kind::assign: out_ << "r" << s.reg << " = " << value; break;
-      case Kind::accumulate: out_ << "r" << s.reg << " " << s.combine->name << "= " << value; break;
-      case Kind::store: out_ << "p" << s.param << "[" << s.offset << "] = " << value; break;
-      case Kind::branch: break;
+      case Kind::loop:
+        out_ << kind_name(s.loop) << " loop." << s.var << " < " << s.extent;
+        break;
+      case Kind::declare:
+        out_ << "var r" << s.reg << ": " << s.value.dtype() << " = " << value;
+        break;
+      case Kind::assign:
+        out_ << "r" << s.reg << " = " << value;
+        break;
+      case Kind::accumulate:
+        out_ << "r" << s.reg << " " << s.combine->name << "= " << value;
+        break;
+      case Kind::store:
+        out_ << "p" << s.param << "[" << s.offset << "] = " << value;
+        break;
+      case Kind::branch:
+        break;
     }
     if (s.condition) out_ << " if " << condition;
     out_ << "\n";

@@ -1,0 +1,161 @@
+// Lowering: from the values of a group to statements of a kernel. Pulled: to compute one element of
+// a value, elements of its operands are asked for. Reductions become loops, placed in the outermost
+// loop that fixes their position. Does not choose loop orders, vectors or chunks (arrange.h does).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "kernel/positions.h"
+
+namespace hone {
+
+// The same function made of core operations only.
+Function expand_composites(const Function&);
+
+// Memory that holds a value: kernel parameter `param`, strides in elements.
+struct Memory {
+  int param = 0;
+  Dims strides;
+};
+
+class Lowering {
+ public:
+  explicit Lowering(std::shared_ptr<Graph> graph) : graph_(std::move(graph)), scopes_(1) {}
+
+  Graph& graph() const { return *graph_; }
+  Positions& positions() { return positions_; }
+
+  // Elements of `v` are loaded from there.
+  void set_memory(Value v, Memory w) { memory_[v] = std::move(w); }
+  // The element of `v` at `position` is `scalar`; any other is refused (see refused_position).
+  void bind(Value v, Dims position, Value scalar);
+  bool refused_position() const { return refused_position_; }
+
+  // A loop whose body receives the statements until it is closed. Gives its variable.
+  Dim open_loop(const Dim& extent);
+  void close_loop();
+  void add(Stmt);
+
+  // The scalar expression of one element; may add statements.
+  Value element(Value, const Dims& position);
+  void store(Value, const Dims& position, const Memory&);
+  void store(Value scalar, const Dims& position, const Memory&, Value condition);
+
+  // What was added so far at the outermost level. All loops must be closed.
+  Block take();
+
+  // A reduction or contraction that was computed: for how many elements (each once, or again and
+  // again), and the loop variables its position depends on.
+  struct Computed {
+    Value value;
+    double elements = 0;
+    std::vector<Dim> variables;
+  };
+  const std::vector<Computed>& computed() const { return computed_; }
+
+  // Scalars of the kernel's graph.
+  Value size(const Dim&) const;       // i64[]
+  Value number(double, DType) const;  // of any dtype
+  Value integer(std::int64_t, DType) const;
+  Value apply(const Op&, std::vector<Value>, Attrs attrs = {}) const;
+  Value convert(Value, DType) const;
+  // Comparison of positions; never folded into sizes.
+  Value below(const Dim& a, const Dim& b) const;  // a < b
+  Value same(const Dim& a, const Dim& b) const;
+  Value reg(RegId, DType) const;
+  Value load(int param, DType, const Dim& offset, Value condition = {}) const;
+
+ private:
+  struct Scope {
+    Stmt loop;
+    Dim variable = 0;
+    Block body;
+  };
+  // 0 <= value < size must hold where an element is read.
+  struct Bound {
+    Dim value, size;
+    bool operator==(const Bound&) const = default;
+  };
+  using Guard = std::vector<Bound>;
+  // Where an element is asked for: a position under a guard, by number.
+  struct Place {
+    Dims position;
+    std::uint32_t guard = 0;
+    bool operator==(const Place&) const = default;
+  };
+  using PlaceId = std::uint32_t;
+  struct PlaceHash {
+    std::size_t operator()(const Place&) const;
+  };
+
+  PlaceId place(Dims position, std::uint32_t guard);
+  std::uint32_t with_bounds(std::uint32_t guard, const Guard& more);
+  std::uint32_t guard_id(Guard);
+  Value condition(const Guard&) const;
+  Value condition(std::uint32_t guard) const { return condition(guards_[guard]); }
+  Guard unproved(Guard) const;
+
+  Value element_at(Value root, PlaceId);
+  Value* known(Value, PlaceId);
+  Value compute(Value, PlaceId);
+  Value mapped(Value, PlaceId);
+  Value moved(Value, PlaceId, Dims position);
+  Value from_memory(const Memory&, Value, PlaceId);
+  Value of_constant(Value, PlaceId);
+  Value of_list(std::size_t count, const Dim& at, const std::function<Value(std::size_t)>&) const;
+
+  Value pad(Value, PlaceId);
+  Value concat(Value, PlaceId);
+  Value gather(Value, PlaceId);
+  Value dynamic_slice(Value, PlaceId);
+  Value dynamic_update(Value, PlaceId);
+  Dims dynamic_starts(Value starts, const Shape& whole, const Dims& sizes, std::uint32_t guard);
+  Value random_bits(Value, PlaceId);
+  Value reduce(Value, PlaceId);
+  Value arg_reduce(Value, PlaceId);
+  Value reduce_window(Value, PlaceId);
+  Value dot(Value, PlaceId);
+  Value conv(Value, PlaceId);
+
+  // A position taken from data, in [0, size): kept in a register.
+  Dim data_position(Value number, const Dim& size, const Place&);
+
+  // Adds `make` joined over loops of the given extents, in the scope that fixes `where`.
+  Value accumulate(Value of, PlaceId where, const Op& join, Value start, const Dims& extents,
+                   const std::function<Value(const Dims&)>& make);
+  std::size_t depth_of(const Place&) const;
+  void at_depth(std::size_t depth, const std::function<void()>&);
+  void note_computed(Value, const Place&, std::size_t depth);
+
+  std::shared_ptr<Graph> graph_;
+  Positions positions_;
+  std::vector<Scope> scopes_;
+  std::unordered_map<std::string, std::size_t> depths_;  // of variables and position registers
+  std::unordered_map<Value, Memory, ValueHash> memory_;
+  std::unordered_map<Value, std::pair<Dims, Value>, ValueHash> bound_;
+  bool refused_position_ = false;
+  std::vector<Place> places_;
+  std::unordered_map<Place, PlaceId, PlaceHash> place_ids_;
+  std::vector<Guard> guards_ = {{}};
+  std::unordered_map<std::uint64_t, Value> done_;  // by node, result and place
+  std::vector<Computed> computed_;
+};
+
+// Where the element of a value at a position comes from in its operand 0, for the operations that
+// move elements by position alone: reshape, transpose, broadcast, slice, reverse.
+std::optional<Dims> source_position(Value, const Dims& at, const Positions&);
+
+// How a reduction joins two elements.
+const Op* joiner_of(const Op& reduction);    // null when it is none
+const Op* joiner_of(std::string_view kind);  // "sum", "max", ...
+Array start_of(const Op& joiner, DType);     // rank 0: what joining nothing gives
+
+// A size as it may be met: numbers as they are, symbols at a moderate value within their bounds.
+double typical(const Dim&);
+
+}  // namespace hone

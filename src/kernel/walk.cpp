@@ -1,0 +1,123 @@
+#include "kernel/walk.h"
+
+#include <algorithm>
+
+namespace hone {
+
+std::vector<NodeId> nodes_below(std::span<const Value> roots) {
+  if (roots.empty()) return {};
+  const Graph& graph = roots[0].graph();
+  std::unordered_set<NodeId> seen;
+  std::vector<NodeId> out;
+  auto visit = [&](Value v) {
+    if (seen.insert(v.node()).second) out.push_back(v.node());
+  };
+  for (Value v : roots) visit(v);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    for (Value operand : graph.operands(out[i])) visit(operand);
+  std::sort(out.begin(), out.end());  // nodes are made after their operands
+  return out;
+}
+
+std::vector<Value> values_of(const Stmt& s) {
+  std::vector<Value> out;
+  if (s.value) out.push_back(s.value);
+  if (s.condition) out.push_back(s.condition);
+  return out;
+}
+
+void for_each_statement(const Block& block, const std::function<void(const Stmt&)>& visit) {
+  for (const Stmt& s : block) {
+    visit(s);
+    for_each_statement(s.body, visit);
+  }
+}
+
+std::vector<Value> values_of(const Block& block) {
+  std::vector<Value> out;
+  for_each_statement(block, [&](const Stmt& s) {
+    for (Value v : values_of(s)) out.push_back(v);
+  });
+  return out;
+}
+
+namespace {
+
+const Dims* positions_in(const Graph& graph, NodeId n) {
+  if (&graph.op(n) == &ops::load) return &graph.attrs(n).dims("offset");
+  if (&graph.op(n) == &ops::dims) return &graph.attrs(n).dims("dims");
+  return nullptr;
+}
+
+}  // namespace
+
+bool for_each_dim(const Block& block, const std::function<bool(const Dim&)>& visit) {
+  bool go_on = true;
+  for_each_statement(block, [&](const Stmt& s) {
+    if (s.kind == Stmt::Kind::loop) go_on = go_on && visit(s.extent);
+    if (s.kind == Stmt::Kind::store) go_on = go_on && visit(s.offset);
+  });
+  std::vector<Value> roots = values_of(block);
+  for (NodeId n : nodes_below(roots)) {
+    if (!go_on) return false;
+    if (const Dims* list = positions_in(roots[0].graph(), n)) go_on = visit(list->at(0));
+  }
+  return go_on;
+}
+
+Value Rewriter::operator()(Value root) {
+  if (!root) return root;
+  for (NodeId n : nodes_below(std::span(&root, 1)))
+    if (!done_.contains(n)) done_[n] = copy({&graph_, n});
+  return done_.at(root.node());
+}
+
+Value Rewriter::copy(Value v) {
+  Values operands;
+  bool is_same = true;
+  for (Value operand : v.operands()) {
+    operands.push_back(done_.at(operand.node()));
+    is_same = is_same && operands.back() == operand;
+  }
+  if (const Dims* list = positions_in(graph_, v.node())) {
+    Dim d = replace(list->at(0), list_);
+    if (d == list->at(0) && is_same) return v;
+    if (v.is(ops::dims)) return dims_value(graph_, {d}, v.dtype(), {});
+    Attrs attrs = v.attrs();
+    attrs.set("offset", Dims{d});
+    return graph_.intern_typed(ops::load, operands, attrs, std::span(&v.type(), 1));
+  }
+  if (is_same) return v;
+  return graph_.intern_typed(v.op(), operands, v.attrs(), std::span(&v.type(), 1));
+}
+
+void Rewriter::operator()(Block& block) {
+  for (Stmt& s : block) {
+    s.extent = (*this)(s.extent);
+    s.offset = (*this)(s.offset);
+    s.value = (*this)(s.value);
+    s.condition = (*this)(s.condition);
+    (*this)(s.body);
+  }
+}
+
+void add_dependences(const Dim& d, Dependences& out) {
+  if (d.is_number()) return;
+  for (const Dim& s : d.symbols()) {
+    if (auto v = loop_of(s)) out.loops.insert(*v);
+    if (auto r = register_of(s)) out.registers.insert(*r);
+  }
+}
+
+Dependences dependences(Value root) {
+  Dependences out;
+  const Graph& graph = root.graph();
+  for (NodeId n : nodes_below(std::span(&root, 1))) {
+    if (const Dims* list = positions_in(graph, n)) add_dependences(list->at(0), out);
+    if (&graph.op(n) == &ops::reg)
+      out.registers.insert(static_cast<RegId>(graph.attrs(n).integer("index")));
+  }
+  return out;
+}
+
+}  // namespace hone

@@ -1,0 +1,55 @@
+// Walks over the statements and scalar expressions of a kernel, and copies with replacements. Knows
+// nothing of loop orders.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "kernel/positions.h"
+
+namespace hone {
+
+// All nodes below the roots, operands before users.
+std::vector<NodeId> nodes_below(std::span<const Value> roots);
+
+// The values that a statement holds itself; not those of its body.
+std::vector<Value> values_of(const Stmt&);
+// Of all statements of a block, bodies included.
+std::vector<Value> values_of(const Block&);
+
+void for_each_statement(const Block&, const std::function<void(const Stmt&)>&);
+// Sizes and positions of a block: extents, offsets of loads and stores, positions used as values.
+// Ends early when the function returns false; then the result is false.
+bool for_each_dim(const Block&, const std::function<bool(const Dim&)>&);
+
+// Copies expressions with positions and values replaced.
+class Rewriter {
+ public:
+  Rewriter(Graph& graph, std::vector<Replacement> list) : graph_(graph), list_(std::move(list)) {}
+  void set(Value from, Value to) { done_[from.node()] = to; }
+
+  Value operator()(Value);
+  Dim operator()(const Dim& d) const { return replace(d, list_); }
+  void operator()(Block&);
+
+ private:
+  Value copy(Value);
+
+  Graph& graph_;
+  std::vector<Replacement> list_;
+  std::unordered_map<NodeId, Value> done_;
+};
+
+// Loop variables and registers that a value depends on, all the way down.
+struct Dependences {
+  std::unordered_set<VarId> loops;
+  std::unordered_set<RegId> registers;
+};
+Dependences dependences(Value);
+void add_dependences(const Dim&, Dependences&);
+
+}  // namespace hone
