@@ -1,6 +1,7 @@
 // The builder from IR to numbers: control flow, tails, gathers, integer rules, reductions.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -209,6 +210,26 @@ TEST_P(EachTarget, MinimumAndMaximumKeepNaNAndMinusZero) {
   for (int lanes : {1, 8, 16}) {
     check_minmax<float>(GetParam(), DType::f32, lanes);
     check_minmax<double>(GetParam(), DType::f64, lanes);
+  }
+}
+
+TEST_P(EachTarget, MinimumAndMaximumWithANumber) {
+  const float inf = INFINITY;
+  for (float bound : {0.0f, -0.0f, 1.0f, -2.0f, inf}) {
+    std::vector<float> in = {0.0f, -0.0f, 1, -1, -2, 3, inf, -inf, NAN};
+    for (bool is_maximum : {false, true}) {
+      std::vector<float> out(in.size());
+      LoadedBinary code = jit_map(GetParam(), DType::f32, DType::f32, [&](Value x) {
+        return is_maximum ? maximum(x, real_like(x, bound)) : minimum(real_like(x, bound), x);
+      });
+      run(code, {in.data(), out.data()}, static_cast<std::int64_t>(in.size()));
+      for (std::size_t i = 0; i + 1 < in.size(); ++i) {
+        bool in_first = in[i] < bound || (in[i] == bound && std::signbit(in[i]));
+        float exact = in_first != is_maximum ? in[i] : bound;
+        EXPECT_EQ(std::bit_cast<int>(out[i]), std::bit_cast<int>(exact)) << in[i] << " " << bound;
+      }
+      EXPECT_TRUE(std::isnan(out.back())) << bound;
+    }
   }
 }
 

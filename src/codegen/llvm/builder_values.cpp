@@ -1,7 +1,8 @@
 // Arithmetic, comparisons, conversions and lanes.
 #include <llvm-c/Core.h>
 
-#include <array>
+#include <cmath>
+#include <optional>
 
 #include "base/error.h"
 #include "codegen/llvm/builder.h"
@@ -184,22 +185,62 @@ Value fma(Value a, Value b, Value c) {
   return intrinsic("llvm.fma", {a, b, c});
 }
 
-Value minimum(Value a, Value b) {
+namespace {
+
+// The number that every lane of a constant holds.
+std::optional<double> splat_number(const Value& v) {
+  std::optional<double> number;
+  for (int i = 0; i < v.lanes(); ++i) {
+    LLVMValueRef lane = v.lanes() == 1 || !LLVMIsConstant(v.ref)
+                            ? v.ref
+                            : LLVMGetAggregateElement(v.ref, static_cast<unsigned>(i));
+    if (!lane || !LLVMIsAConstantFP(lane)) return std::nullopt;
+    LLVMBool loses = false;
+    double here = LLVMConstRealGetDouble(lane, &loses);
+    if (number && *number != here) return std::nullopt;
+    number = here;
+  }
+  return number;
+}
+
+struct Extremum {
+  const char *real, *with_sign, *without_sign;
+  bool is_maximum;
+};
+
+// Whether the machine's instruction serves for a bound: it gives its second operand where one is
+// NaN or both are zeros, and that can only be mended for max(x, 0).
+bool is_plain_bound(const Value& v, bool is_maximum) {
+  std::optional<double> number = splat_number(v);
+  return number && !std::isnan(*number) && (is_maximum || *number != 0 || !std::signbit(*number));
+}
+
+Value extremum_with_bound(Value v, Value bound, bool is_maximum) {
+  if (!is_maximum) return select(less(bound, v), bound, v);
+  Value out = select(greater(bound, v), bound, v);
+  double number = *splat_number(bound);
+  return number == 0 && !std::signbit(number) ? out + 0.0 : out;  // turns -0 into 0
+}
+
+Value extremum(Value a, Value b, const Extremum& e) {
   meet(a, b);
+  if (!is_float(a.dtype()))
+    return intrinsic(is_signed(a.dtype()) ? e.with_sign : e.without_sign, {a, b});
+  if (is_plain_bound(b, e.is_maximum)) return extremum_with_bound(a, b, e.is_maximum);
+  if (is_plain_bound(a, e.is_maximum)) return extremum_with_bound(b, a, e.is_maximum);
+  return intrinsic(e.real, {a, b});
+}
+
+}  // namespace
+
+Value minimum(Value a, Value b) {
   if (a.dtype() == DType::b1) return a & b;
-  return intrinsic(is_float(a.dtype())    ? "llvm.minimum"
-                   : is_signed(a.dtype()) ? "llvm.smin"
-                                          : "llvm.umin",
-                   {a, b});
+  return extremum(a, b, {"llvm.minimum", "llvm.smin", "llvm.umin", false});
 }
 
 Value maximum(Value a, Value b) {
-  meet(a, b);
   if (a.dtype() == DType::b1) return a | b;
-  return intrinsic(is_float(a.dtype())    ? "llvm.maximum"
-                   : is_signed(a.dtype()) ? "llvm.smax"
-                                          : "llvm.umax",
-                   {a, b});
+  return extremum(a, b, {"llvm.maximum", "llvm.smax", "llvm.umax", true});
 }
 
 Value abs(Value v) {
