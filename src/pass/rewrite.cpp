@@ -78,10 +78,8 @@ bool matches(const Matcher& m, Value root, Match& match, std::vector<Value>& see
   for (const Matcher::Step& s : m.steps) {
     Value v = seen.empty() ? root : seen[s.parent].operand(s.operand);
     seen.push_back(v);
-    if (s.pattern->hole.empty()) {
-      if (!step_matches(*s.pattern, v)) return false;
-      continue;
-    }
+    if ((s.pattern->op || s.pattern->constant) && !step_matches(*s.pattern, v)) return false;
+    if (s.pattern->hole.empty()) continue;
     Value& bound = match.values_[s.hole];
     if (bound && bound != v) return false;
     bound = v;

@@ -1,0 +1,112 @@
+#include "pass/fold.h"
+
+#include "ops/ops.h"
+#include "pass/rewrite.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::int64_t most_bytes = 64 << 10;
+constexpr std::int64_t most_work = 1 << 22;  // multiply-adds, roughly: the interpreter is slow
+
+std::optional<std::int64_t> bytes_of(const Type& t) {
+  if (!t.is_tensor() || !t.shape.is_static()) return std::nullopt;
+  return byte_count(t).as_number();
+}
+
+bool is_small(const Type& t) {
+  std::optional<std::int64_t> n = bytes_of(t);
+  return n && *n <= most_bytes;
+}
+
+// Contractions and windows do more work than their results show.
+bool is_cheap(const Graph& graph, NodeId n) {
+  std::int64_t work = 1;
+  for (const Value& v : graph.operands(n))
+    work *= std::max<std::int64_t>(1, v.shape().count().number());
+  const Op& op = graph.op(n);
+  return (op.kind != OpKind::contraction && op.kind != OpKind::reduction) || work <= most_work;
+}
+
+// A constant, or a number repeated: its values are known without evaluating much.
+bool is_known(Value v) {
+  while (v.is(ops::broadcast)) v = v.operand(0);
+  return v.is(ops::constant);
+}
+
+bool folds(const Graph& graph, NodeId n) {
+  const Op& op = graph.op(n);
+  if (!op.pure || !op.eval || !op.is_core() || op.kind == OpKind::control ||
+      op.kind == OpKind::leaf || &op == &ops::broadcast || &op == &ops::iota)
+    return false;
+  for (std::size_t i = 0; i < graph.result_count(n); ++i)
+    if (!is_small(graph.type(n, i))) return false;
+  for (const Value& v : graph.operands(n))
+    if (!is_known(v) || !is_small(v.type())) return false;
+  return is_cheap(graph, n);
+}
+
+std::int64_t static_size(const Dim& d) { return d.number(); }
+
+std::vector<Wide> no_call(const Function&, std::vector<Wide>) {
+  throw InternalError("fold: a node with a body is not evaluated");
+}
+
+std::vector<Wide> evaluate(const Graph& graph, NodeId n, std::span<const Wide* const> inputs) {
+  std::vector<Type> types = graph.result_types(n);
+  static const std::function<std::int64_t(const Dim&)> size = static_size;
+  static const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> call = no_call;
+  return graph.op(n).eval({graph.attrs(n), inputs, types, size, call});
+}
+
+// A constant, or broadcasts of one, at full size.
+Wide value_of(Value v) {
+  Values chain;
+  for (; v.is(ops::broadcast); v = v.operand(0)) chain.push_back(v);
+  Wide w = widen(v.attrs().get<Array>("value"));
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    const Wide* input[] = {&w};
+    w = evaluate(v.graph(), chain[i].node(), input)[0];
+  }
+  return w;
+}
+
+Values folded(const Graph& graph, NodeId n, std::span<const Value> operands, Function& to) {
+  std::vector<Wide> values;
+  for (const Value& v : operands) values.push_back(value_of(v));
+  std::vector<const Wide*> inputs;
+  for (const Wide& w : values) inputs.push_back(&w);
+  Values out;
+  for (const Wide& w : evaluate(graph, n, inputs)) out.push_back(constant(to.graph(), narrow(w)));
+  return out;
+}
+
+bool folds_anything(const Function& f) {
+  for (NodeId n : live_nodes(f))
+    if (folds(f.graph(), n)) return true;
+  return false;
+}
+
+}  // namespace
+
+Function fold(const Function& f) {
+  return for_bodies_too(f, [](const Function& g) {
+    if (!folds_anything(g)) return g;
+    return transform(g, [&](NodeId n, Copier& copier, Function& to) -> Values {
+      const Graph& from = g.graph();
+      if (from.operands(n).empty()) return {};
+      Values operands;
+      for (const Value& v : from.operands(n)) operands.push_back(copier(v));
+      for (const Value& v : operands)
+        if (!is_known(v)) return {};
+      // Typed in the new graph: its operands may be constants only there.
+      Value made =
+          to.graph().intern_typed(from.op(n), operands, from.attrs(n), from.result_types(n));
+      if (!folds(to.graph(), made.node())) return {};
+      return folded(to.graph(), made.node(), operands, to);
+    });
+  });
+}
+
+}  // namespace hone

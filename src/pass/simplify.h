@@ -1,0 +1,18 @@
+// Algebra: rules that make a function smaller without changing what it computes. Evaluates nothing;
+// fold does.
+#pragma once
+
+#include <span>
+
+#include "ir/function.h"
+#include "ir/pattern.h"
+
+namespace hone {
+
+// Rules of all classes; simplify applies those of class exact and rounding.
+std::span<const Rule> arithmetic_rules();
+std::span<const Rule> movement_rules();
+
+Function simplify(const Function&);
+
+}  // namespace hone

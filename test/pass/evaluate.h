@@ -1,0 +1,90 @@
+// Values of a function with every operation rounded to its dtype, and inputs for it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "ir/function.h"
+#include "ops/ops.h"
+#include "pass/expand.h"
+
+namespace hone {
+
+using SymbolValues = std::map<std::string, std::int64_t, std::less<>>;
+
+inline std::vector<Wide> evaluate_function(const Function& given, std::vector<Wide> inputs,
+                                           const SymbolValues& symbols = {}) {
+  Function f = expand(given, [](const Op&) { return false; });
+  std::function<std::int64_t(const Dim&)> size = [&](const Dim& d) {
+    return d.eval([&](std::string_view name) { return symbols.find(name)->second; });
+  };
+  std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> call =
+      [&](const Function& body, std::vector<Wide> values) {
+        return evaluate_function(body, std::move(values), symbols);
+      };
+  const Graph& graph = f.graph();
+  std::map<std::pair<NodeId, std::size_t>, Wide> done;
+  for (std::size_t i = 0; i < inputs.size(); ++i) done[{f.param(i).node(), 0}] = inputs[i];
+  for (NodeId n : live_nodes(f)) {
+    if (&graph.op(n) == &ops::param) continue;
+    std::vector<const Wide*> operands;
+    for (const Value& v : graph.operands(n)) operands.push_back(&done.at({v.node(), v.index()}));
+    std::vector<Type> types = graph.result_types(n);
+    std::vector<Wide> results = graph.op(n).eval({graph.attrs(n), operands, types, size, call});
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      round_to_dtype(results[i]);
+      done[{n, i}] = std::move(results[i]);
+    }
+  }
+  std::vector<Wide> out;
+  for (const Function::Result& r : f.results())
+    out.push_back(done.at({r.value.node(), r.value.index()}));
+  return out;
+}
+
+// Numbers at which rules go wrong, and ordinary ones between them.
+inline double interesting_number(std::mt19937& rng, DType t) {
+  const double extremes[] = {0.0,  -0.0,    1.0,  -1.0,  INFINITY, -INFINITY, NAN,  1e-310, 1e-40,
+                             6e-8, 65504.0, 3e38, -3e38, 1e300,    2.0,       1e-4, -1e-38, 1e-20};
+  if (rng() % 2) return extremes[rng() % std::size(extremes)];
+  double x = std::uniform_real_distribution<double>(-4, 4)(rng);
+  return t == DType::b1 ? rng() % 2 : x;
+}
+
+inline Wide random_wide(const Type& t, std::mt19937& rng, const SymbolValues& symbols = {}) {
+  std::vector<std::int64_t> dims;
+  for (const Dim& d : t.shape.dims)
+    dims.push_back(d.eval([&](std::string_view name) { return symbols.find(name)->second; }));
+  Wide w(t.dtype, dims);
+  for (double& x : w.reals) x = interesting_number(rng, t.dtype);
+  for (std::int64_t& n : w.integers)
+    n = t.dtype == DType::b1 ? rng() % 2
+        : rng() % 4 == 0     ? static_cast<std::int64_t>(rng()) << (rng() % 33)
+                             : static_cast<std::int64_t>(rng() % 9) - 4;
+  round_to_dtype(w);
+  return w;
+}
+
+// `exact`: the same bits, any NaN equal to any other; else the same number but for rounding.
+inline ::testing::AssertionResult same_values(const Wide& a, const Wide& b, bool exact) {
+  if (a.dtype != b.dtype || a.dims != b.dims)
+    return ::testing::AssertionFailure() << "types differ";
+  for (std::size_t i = 0; i < a.integers.size(); ++i)
+    if (a.integers[i] != b.integers[i])
+      return ::testing::AssertionFailure()
+             << "element " << i << ": " << a.integers[i] << " against " << b.integers[i];
+  double eps = a.dtype == DType::f16 ? 0x1p-10 : a.dtype == DType::bf16 ? 0x1p-7 : 0x1p-23;
+  for (std::size_t i = 0; i < a.reals.size(); ++i) {
+    double x = a.reals[i], y = b.reals[i];
+    bool same = (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));
+    if (!exact) same = same || x == y || std::abs(x - y) <= 4 * eps * std::max(std::abs(x), 1e-37);
+    if (!same)
+      return ::testing::AssertionFailure() << "element " << i << ": " << x << " against " << y;
+  }
+  return ::testing::AssertionSuccess();
+}
+
+}  // namespace hone
