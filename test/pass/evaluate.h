@@ -1,4 +1,4 @@
-// Values of a function with every operation rounded to its dtype, and inputs for it.
+// Strict values of a function, and inputs at which rules go wrong.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,40 +9,16 @@
 
 #include "ir/function.h"
 #include "ops/ops.h"
-#include "pass/expand.h"
+#include "ref/evaluate.h"
 
 namespace hone {
 
 using SymbolValues = std::map<std::string, std::int64_t, std::less<>>;
 
-inline std::vector<Wide> evaluate_function(const Function& given, std::vector<Wide> inputs,
-                                           const SymbolValues& symbols = {}) {
-  Function f = expand(given, [](const Op&) { return false; });
-  std::function<std::int64_t(const Dim&)> size = [&](const Dim& d) {
-    return d.eval([&](std::string_view name) { return symbols.find(name)->second; });
-  };
-  std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> call =
-      [&](const Function& body, std::vector<Wide> values) {
-        return evaluate_function(body, std::move(values), symbols);
-      };
-  const Graph& graph = f.graph();
-  std::map<std::pair<NodeId, std::size_t>, Wide> done;
-  for (std::size_t i = 0; i < inputs.size(); ++i) done[{f.param(i).node(), 0}] = inputs[i];
-  for (NodeId n : live_nodes(f)) {
-    if (&graph.op(n) == &ops::param) continue;
-    std::vector<const Wide*> operands;
-    for (const Value& v : graph.operands(n)) operands.push_back(&done.at({v.node(), v.index()}));
-    std::vector<Type> types = graph.result_types(n);
-    std::vector<Wide> results = graph.op(n).eval({graph.attrs(n), operands, types, size, call});
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      round_to_dtype(results[i]);
-      done[{n, i}] = std::move(results[i]);
-    }
-  }
-  std::vector<Wide> out;
-  for (const Function::Result& r : f.results())
-    out.push_back(done.at({r.value.node(), r.value.index()}));
-  return out;
+inline std::vector<Wide> evaluate_function(const Function& f, const std::vector<Wide>& inputs) {
+  std::vector<Array> arrays;
+  for (const Wide& w : inputs) arrays.push_back(narrow(w));
+  return evaluate_wide(f, arrays, Mode::strict);
 }
 
 // Numbers at which rules go wrong, and ordinary ones between them.
