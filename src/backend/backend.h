@@ -1,0 +1,31 @@
+// What a backend offers the compiler. One line in targets.cpp for each; there is no other
+// registration. Its device half stands in devices.cpp.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "codegen/target.h"
+#include "runtime/device.h"
+
+namespace hone {
+
+struct Backend {
+  std::string_view name;  // "cpu"
+  // By instruction set: "native", "x86-64-v3", ...; throws UserError for another one.
+  std::unique_ptr<Target> (*target)(std::string_view isa);
+  // Ways to compute a group with the backend's library, none when it fits none. `library` names it.
+  std::string_view library;
+  std::vector<Candidate> (*library_candidates)(const GroupSpec&, const TargetInfo&);
+};
+
+std::span<const Backend> backends();
+// Throws UserError that lists the known ones.
+const Backend& backend(std::string_view name);
+
+// Defined in devices.cpp: opens the device of a backend.
+std::shared_ptr<Device> open_device(std::string_view backend);
+
+}  // namespace hone

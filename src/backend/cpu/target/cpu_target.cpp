@@ -1,0 +1,73 @@
+#include "backend/cpu/target/cpu_target.h"
+
+#include <mutex>
+
+#include "codegen/llvm/blob.h"
+#include "codegen/llvm/nest.h"
+#include "codegen/llvm/object.h"
+
+namespace hone::cpu {
+
+namespace {
+
+class CpuTarget final : public Target {
+ public:
+  explicit CpuTarget(std::string_view isa)
+      : spec_(llvm::target_spec(isa)), info_(cpu_target_info(spec_.name)) {}
+
+  const TargetInfo& info() const override { return info_; }
+
+  std::string_view version() const override { return version_; }
+
+  std::vector<Binary> compile(std::span<const CompileJob> jobs, ThreadPool& pool) const override {
+    std::vector<Binary> out(jobs.size());
+    // An Emitter belongs to one thread and costs more than a small kernel.
+    std::vector<std::unique_ptr<llvm::Emitter>> emitters(static_cast<std::size_t>(pool.threads()));
+    struct Shared {
+      const CpuTarget& self;
+      std::span<const CompileJob> jobs;
+      std::vector<Binary>& out;
+      std::vector<std::unique_ptr<llvm::Emitter>>& emitters;
+      std::mutex mutex;
+      std::exception_ptr error;
+    } shared{*this, jobs, out, emitters, {}, {}};
+    pool.run(
+        static_cast<std::int64_t>(jobs.size()),
+        [](void* context, std::int64_t begin, std::int64_t end, int thread) {
+          auto& s = *static_cast<Shared*>(context);
+          try {
+            auto& emitter = s.emitters[static_cast<std::size_t>(thread)];
+            if (!emitter) emitter = std::make_unique<llvm::Emitter>(s.self.spec_);
+            for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+              s.out[i] = s.self.compile_one(s.jobs[i], *emitter);
+          } catch (...) {
+            std::lock_guard lock(s.mutex);
+            if (!s.error) s.error = std::current_exception();
+          }
+        },
+        &shared);
+    if (shared.error) std::rethrow_exception(shared.error);
+    return out;
+  }
+
+ private:
+  Binary compile_one(const CompileJob& job, const llvm::Emitter& emitter) const {
+    llvm::Module m(job.entry, spec_);
+    llvm::emit_kernel(m, *job.kernel, job.entry);
+    std::vector<llvm::Object> objects = {emitter.compile(m)};
+    return llvm::link_objects(objects, spec_.name);
+  }
+
+  llvm::TargetSpec spec_;
+  TargetInfo info_;
+  // Of the generator and LLVM, and what `native` is tuned for.
+  std::string version_ = cat("llvm-19 kernels-1 ", spec_.cpu, " ", spec_.tune, " ", spec_.features);
+};
+
+}  // namespace
+
+std::unique_ptr<Target> make_target(std::string_view isa) {
+  return std::make_unique<CpuTarget>(isa);
+}
+
+}  // namespace hone::cpu

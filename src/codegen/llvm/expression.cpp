@@ -1,0 +1,363 @@
+#include "codegen/llvm/expression.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "codegen/llvm/math.h"
+#include "kernel/positions.h"
+#include "ops/ops.h"
+
+namespace hone::llvm {
+
+namespace {
+
+using UnaryEmitter = Value (*)(Value);
+using BinaryEmitter = Value (*)(Value, Value);
+
+struct Unary {
+  const Op* op;
+  UnaryEmitter emit;
+};
+struct Binary {
+  const Op* op;
+  BinaryEmitter emit;
+};
+
+Value integer_sign(Value x) {
+  Value zero = like(x, 0);
+  Value up = select(greater(x, zero), like(x, 1), zero);
+  return is_signed(x.dtype()) ? select(less(x, zero), like(x, -1), up) : up;
+}
+
+constexpr Unary unaries[] = {
+    {&ops::neg, [](Value x) { return -x; }},
+    {&ops::abs, [](Value x) { return abs(x); }},
+    {&ops::sign, [](Value x) { return is_float(x.dtype()) ? sign(x) : integer_sign(x); }},
+    {&ops::exp, exp},
+    {&ops::log, log},
+    {&ops::sqrt, [](Value x) { return sqrt(x); }},
+    {&ops::tanh, tanh},
+    {&ops::erf, erf},
+    {&ops::sin, sin},
+    {&ops::cos, cos},
+    {&ops::floor, [](Value x) { return floor(x); }},
+    {&ops::ceil, [](Value x) { return ceil(x); }},
+    {&ops::round, [](Value x) { return round_even(x); }},
+    {&ops::trunc, [](Value x) { return trunc(x); }},
+    {&ops::bit_not, [](Value x) { return ~x; }},
+    {&ops::recip, [](Value x) { return reciprocal(x); }},
+    {&ops::rsqrt, [](Value x) { return rsqrt(x); }},
+    {&ops::square, [](Value x) { return x * x; }},
+    {&ops::sigmoid, sigmoid},
+    {&ops::relu, [](Value x) { return maximum(x, like(x, 0)); }},
+};
+
+constexpr Binary binaries[] = {
+    {&ops::add, [](Value a, Value b) { return a + b; }},
+    {&ops::sub, [](Value a, Value b) { return a - b; }},
+    {&ops::mul, [](Value a, Value b) { return a * b; }},
+    {&ops::div, [](Value a, Value b) { return a / b; }},
+    {&ops::rem, [](Value a, Value b) { return is_float(a.dtype()) ? fmod(a, b) : a % b; }},
+    {&ops::maximum, [](Value a, Value b) { return maximum(a, b); }},
+    {&ops::minimum, [](Value a, Value b) { return minimum(a, b); }},
+    {&ops::bit_and, [](Value a, Value b) { return a & b; }},
+    {&ops::bit_or, [](Value a, Value b) { return a | b; }},
+    {&ops::bit_xor, [](Value a, Value b) { return a ^ b; }},
+    {&ops::shift_left, [](Value a, Value b) { return a << b; }},
+    {&ops::shift_right, [](Value a, Value b) { return a >> b; }},
+    {&ops::eq, [](Value a, Value b) { return equal(a, b); }},
+    {&ops::ne, [](Value a, Value b) { return not_equal(a, b); }},
+    {&ops::lt, [](Value a, Value b) { return less(a, b); }},
+    {&ops::le, [](Value a, Value b) { return less_equal(a, b); }},
+};
+
+bool is_narrow(DType t) { return t == DType::f16 || t == DType::bf16; }
+
+// Arithmetic on narrow floats keeps wider intermediates; these hold exactly what memory would.
+bool is_rounded(const hone::Value& v) {
+  return v.is(ops::load) || v.is(ops::cast) || v.is(ops::constant);
+}
+
+[[noreturn]] void refuse(const hone::Value& v) {
+  throw UserError(v.op().name, ": is not compiled for the CPU with ", v.type(),
+                  " yet; use the strategy ref for this model");
+}
+
+}  // namespace
+
+Value combine(const Op& op, Value a, Value b) {
+  for (const Binary& entry : binaries)
+    if (entry.op == &op) return entry.emit(a, b);
+  throw InternalError("accumulate with ", op.name);
+}
+
+Value neutral(Module& m, const Op& op, ValueType type) {
+  const bool real = is_float(type.dtype);
+  if (&op == &ops::add || &op == &ops::bit_or || &op == &ops::bit_xor) return m.zero(type);
+  if (&op == &ops::mul) return real ? m.real(1, type) : m.integer(1, type);
+  if (&op == &ops::bit_and)
+    return type.dtype == DType::b1 ? m.boolean(true, type.lanes) : m.integer(-1, type);
+  const bool largest = &op == &ops::maximum;
+  HONE_ASSERT(largest || &op == &ops::minimum, "accumulate with ", op.name);
+  if (real) return m.real(largest ? -INFINITY : INFINITY, type);
+  const int bits = 8 * byte_size(type.dtype);
+  if (!is_signed(type.dtype)) return m.integer(largest ? 0 : -1, type);
+  const auto lowest = static_cast<std::int64_t>(~std::uint64_t{0} << (bits - 1));
+  return m.integer(largest ? lowest : ~lowest, type);
+}
+
+Renderer::Renderer(Module& m, const Kernel& kernel, const KernelArguments& in)
+    : m_(m), kernel_(kernel), in_(in) {}
+
+void Renderer::set_variable(VarId var, Value at) { variables_[var] = at; }
+void Renderer::set_register(RegId reg, Value v) { registers_[reg] = v; }
+
+Value Renderer::value(const Expression& e) {
+  if (auto it = cache_.find(e.node()); it != cache_.end()) return it->second;
+  Value v = emit(e);
+  cache_.insert_or_assign(e.node(), v);
+  return v;
+}
+
+Value Renderer::emit(const Expression& e) {
+  if (e.is(ops::load)) return emit_load(e);
+  if (e.is(ops::reg)) {
+    auto it = registers_.find(static_cast<RegId>(e.attrs().integer("index")));
+    HONE_ASSERT(it != registers_.end(), "register ", e.attrs().integer("index"), " has no value");
+    return it->second;
+  }
+  const DType dtype = register_dtype(e.dtype());
+  if (e.is(ops::constant)) {
+    const Array& a = e.attrs().get<Array>("value");
+    if (dtype == DType::b1) return m_.boolean(a.integer(0) != 0);
+    return is_float(dtype) ? m_.real(a.real(0), {dtype, 1}) : m_.integer(a.integer(0), {dtype, 1});
+  }
+  if (e.is(ops::dims)) {
+    const Dim& d = e.attrs().dims("dims").at(0);
+    return cast(mentions_lane(d) ? position_vector(d) : position(d), dtype);
+  }
+  Values operands;
+  for (std::size_t i = 0; i < e.operand_count(); ++i) operands.push_back(value(e.operand(i)));
+  return emit_operation(e, operands);
+}
+
+Value Renderer::emit_operation(const Expression& e, const Values& in) {
+  if (e.is(ops::cast)) return emit_cast(e, in[0]);
+  if (e.is(ops::bitcast)) {
+    if (is_narrow(e.dtype()) || is_narrow(e.operand(0).dtype())) refuse(e);
+    return bitcast(in[0], e.dtype());
+  }
+  if (e.is(ops::select)) {
+    const bool vector = in[0].lanes() > 1 || in[1].lanes() > 1 || in[2].lanes() > 1;
+    auto wide = [&](Value v) { return vector ? widened(v) : v; };
+    return select(wide(in[0]), wide(in[1]), wide(in[2]));
+  }
+  if (e.is(ops::pow)) {
+    if (!is_float(e.dtype())) refuse(e);
+    return pow(in[0], in[1].lanes() < in[0].lanes() ? widened(in[1]) : in[1]);
+  }
+  for (const Unary& u : unaries)
+    if (u.op == &e.op()) return u.emit(in[0]);
+  for (const Binary& b : binaries)
+    if (b.op == &e.op()) return b.emit(in[0], in[1]);
+  refuse(e);
+}
+
+Value Renderer::emit_cast(const Expression& e, Value x) {
+  const Expression from = e.operand(0);
+  // What is held wider than its dtype is rounded before it is called another one.
+  if (is_narrow(from.dtype()) && !is_rounded(from)) x = cast(x, from.dtype());
+  return cast(x, e.dtype());
+}
+
+Value Renderer::widened(Value v) const {
+  return v.lanes() == lanes_.count ? v : broadcast(v, lanes_.count);
+}
+
+Renderer::Flags Renderer::flags_of(const Expression& e) {
+  if (auto it = flags_.find(e.node()); it != flags_.end()) return it->second;
+  auto holds_register = [](const Dim& d) {
+    for (const Dim& s : d.symbols())
+      if (register_of(s)) return true;
+    return false;
+  };
+  Flags f;
+  f.reads_register =
+      e.is(ops::reg) || (e.is(ops::dims) && holds_register(e.attrs().dims("dims")[0]));
+  if (e.is(ops::load)) {
+    auto param = static_cast<std::size_t>(e.attrs().integer("param"));
+    f.reads_written = param >= kernel_.params.size() || kernel_.params[param].written;
+    f.reads_register = holds_register(e.attrs().dims("offset").at(0));
+  }
+  for (std::size_t i = 0; i < e.operand_count(); ++i) {
+    Flags inner = flags_of(e.operand(i));
+    f.reads_register = f.reads_register || inner.reads_register;
+    f.reads_written = f.reads_written || inner.reads_written;
+  }
+  flags_.emplace(e.node(), f);
+  return f;
+}
+
+// ---- memory
+
+DType Renderer::buffer_dtype(int param) const {
+  auto p = static_cast<std::size_t>(param);
+  return p < kernel_.params.size() ? kernel_.params[p].dtype
+                                   : kernel_.scratch[p - kernel_.params.size()].dtype;
+}
+
+Pointer Renderer::buffer(int param) {
+  auto p = static_cast<std::size_t>(param);
+  if (p < kernel_.params.size()) return in_.buffers[p];
+  return offset_bytes(in_.scratch, position(kernel_.scratch[p - kernel_.params.size()].offset));
+}
+
+Pointer Renderer::address(const Expression& load) {
+  const int param = static_cast<int>(load.attrs().integer("param"));
+  return offset(buffer(param), buffer_dtype(param), position(load.attrs().dims("offset")[0]));
+}
+
+std::optional<Value> Renderer::combined_mask(const Expression& load) {
+  std::optional<Value> mask = lanes_.mask;
+  if (load.operand_count() == 0) return mask;
+  Value condition = widened(value(load.operand(0)));
+  return mask ? *mask & condition : condition;
+}
+
+Value Renderer::emit_load(const Expression& e) {
+  const int param = static_cast<int>(e.attrs().integer("param"));
+  const DType dtype = buffer_dtype(param);
+  const Dim& at = e.attrs().dims("offset").at(0);
+  const bool varies =
+      mentions_lane(at) || (e.operand_count() > 0 && value(e.operand(0)).lanes() > 1);
+  if (lanes_.count > 1 && varies) return load_vector(e, combined_mask(e));
+  if (e.operand_count() == 0) return load(dtype, address(e));
+  Value condition = value(e.operand(0));
+  return m_.if_values(
+      condition, [&] { return Values{load(dtype, address(e))}; },
+      [&] { return Values{m_.zero({register_dtype(dtype), 1})}; })[0];
+}
+
+Value Renderer::load_vector(const Expression& e, const std::optional<Value>& mask) {
+  const int param = static_cast<int>(e.attrs().integer("param"));
+  const DType dtype = buffer_dtype(param);
+  const Dim& at = e.attrs().dims("offset").at(0);
+  const std::optional<Dim> stride = lane_stride(at);
+  if (stride == Dim(1)) {
+    Pointer p = offset(buffer(param), dtype, position(at));
+    return mask ? load_masked(dtype, p, *mask) : load(dtype, p, lanes_.count);
+  }
+  Value indices = position_vector(at);
+  return mask ? gather_masked(dtype, buffer(param), indices, *mask)
+              : gather(dtype, buffer(param), indices);
+}
+
+void Renderer::store(const Stmt& s) {
+  const DType dtype = buffer_dtype(s.param);
+  Value v = value(s.value);
+  std::optional<Value> condition;
+  if (s.condition) condition = value(s.condition);
+  if (lanes_.count == 1 || (!mentions_lane(s.offset) && v.lanes() == 1)) {
+    auto write = [&] {
+      hone::llvm::store(dtype, offset(buffer(s.param), dtype, position(s.offset)), v);
+    };
+    condition ? m_.if_(*condition, write) : write();
+    return forget_memory();
+  }
+  HONE_ASSERT(mentions_lane(s.offset), "all lanes of a loop store to one element");
+  std::optional<Value> mask = lanes_.mask;
+  if (condition) mask = mask ? *mask & widened(*condition) : widened(*condition);
+  v = widened(v);
+  if (lane_stride(s.offset) == Dim(1)) {
+    Pointer p = offset(buffer(s.param), dtype, position(s.offset));
+    mask ? store_masked(dtype, p, v, *mask) : hone::llvm::store(dtype, p, v);
+  } else {
+    Value indices = position_vector(s.offset);
+    mask ? scatter_masked(dtype, buffer(s.param), indices, v, *mask)
+         : scatter(dtype, buffer(s.param), indices, v);
+  }
+  forget_memory();
+}
+
+// ---- positions
+
+bool Renderer::mentions_lane(const Dim& d) const {
+  if (lanes_.count == 1) return false;
+  for (const Dim& s : d.symbols()) {
+    if (loop_of(s) == lanes_.var) return true;
+    if (auto reg = register_of(s))
+      if (auto it = registers_.find(*reg); it != registers_.end() && it->second.lanes() > 1)
+        return true;
+  }
+  return false;
+}
+
+std::optional<Dim> Renderer::lane_stride(const Dim& d) const {
+  for (const Dim& s : d.symbols()) {
+    if (auto reg = register_of(s))
+      if (auto it = registers_.find(*reg); it != registers_.end() && it->second.lanes() > 1)
+        return std::nullopt;
+  }
+  for (const Dim& s : d.symbols())
+    if (loop_of(s) == lanes_.var) return stride_of(d, s);
+  return Dim(0);
+}
+
+Value Renderer::symbol(const Dim& s) {
+  if (std::optional<VarId> var = loop_of(s)) {
+    auto it = variables_.find(*var);
+    HONE_ASSERT(it != variables_.end(), "loop variable ", s, " is not in scope");
+    return it->second;
+  }
+  if (std::optional<RegId> reg = register_of(s)) return registers_.at(*reg);
+  for (std::size_t i = 0; i < kernel_.sizes.size(); ++i)
+    if (kernel_.sizes[i].name() == s.name()) return in_.size(static_cast<int>(i));
+  throw InternalError("size ", s, " is not handed to the kernel");
+}
+
+Value Renderer::position(const Dim& d) {
+  return position_with(d, [&](const Dim& s) { return symbol(s); });
+}
+
+Value Renderer::position_vector(const Dim& d) {
+  return widened(position_with(d, [&](const Dim& s) -> Value {
+    Value at = symbol(s);
+    if (loop_of(s) != lanes_.var) return at;
+    return broadcast(at, lanes_.count) + m_.iota({DType::i64, lanes_.count});
+  }));
+}
+
+Value Renderer::position_with(const Dim& d, const std::function<Value(const Dim&)>& symbol) {
+  if (d.is_number()) return m_.index(d.number());
+  const DimExpr& e = *d.expr();
+  if (e.kind == DimExpr::Kind::symbol) return symbol(d);
+  if (e.kind == DimExpr::Kind::sum) {
+    std::optional<Value> total;
+    for (const DimExpr::Term& t : e.terms) {
+      std::optional<Value> product;
+      for (const Dim& atom : t.atoms) {
+        Value v = position_with(atom, symbol);
+        product = product ? *product * v : v;
+      }
+      Value term = !product ? m_.index(t.factor) : t.factor == 1 ? *product : *product * t.factor;
+      total = total ? *total + term : term;
+    }
+    return *total;
+  }
+  Value a = position_with(e.a, symbol), b = position_with(e.b, symbol);
+  switch (e.kind) {
+    case DimExpr::Kind::floor_div:
+      return divide_index(a, b);
+    case DimExpr::Kind::mod:
+      return modulo_index(a, b);
+    case DimExpr::Kind::min:
+      return minimum(a, b);
+    case DimExpr::Kind::max:
+      return maximum(a, b);
+    default:
+      return cast(equal(a, b), DType::i64);
+  }
+}
+
+}  // namespace hone::llvm

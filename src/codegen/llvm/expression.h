@@ -1,0 +1,110 @@
+// Emits scalar expressions and statements of a kernel, one element or a vector of elements at a
+// time. Used for loop nests and for the holes of skeletons.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "codegen/llvm/builder.h"
+#include "kernel/kernel.h"
+
+namespace hone::llvm {
+
+class Renderer {
+ public:
+  using Expression = hone::Value;
+
+  Renderer(Module&, const Kernel&, const KernelArguments&);
+
+  // Elements [at, at + lanes) of a variable at once; lanes outside the mask are not stored and read
+  // memory nowhere.
+  struct Lanes {
+    VarId var = -1;
+    int count = 1;
+    std::optional<Value> mask;
+  };
+
+  void set_variable(VarId, Value at);
+  // A register that is a value, for the accumulated element of a skeleton.
+  void set_register(RegId, Value);
+  void set_lanes(Lanes lanes) { lanes_ = std::move(lanes); }
+  // Forgets everything emitted so far; for a new block of code that it does not dominate.
+  void forget() { cache_.clear(); }
+
+  Value value(const Expression&);
+  Pointer address(const Expression& load);  // of a load without condition, scalar
+  void block(const Block&);
+
+ private:
+  struct Flags {
+    bool reads_register = false;
+    bool reads_written = false;  // memory that this kernel writes
+  };
+
+  // Expressions.
+  Value emit(const Expression&);
+  Value emit_load(const Expression&);
+  Value load_vector(const Expression&, const std::optional<Value>& mask);
+  Value emit_operation(const Expression&, const Values& operands);
+  Value emit_cast(const Expression&, Value);
+  Value widened(Value v) const;  // to the lanes in force
+  Flags flags_of(const Expression&);
+  std::optional<Value> combined_mask(const Expression& load);
+
+  // Positions.
+  Value position(const Dim&);         // scalar, at the first lane
+  Value position_vector(const Dim&);  // one for each lane
+  Value symbol(const Dim&);
+  Value position_with(const Dim&, const std::function<Value(const Dim&)>& symbol);
+  bool mentions_lane(const Dim&) const;
+  std::optional<Dim> lane_stride(const Dim&) const;
+  DType buffer_dtype(int param) const;
+  Pointer buffer(int param);
+
+  // Statements.
+  void loop(const Stmt&);
+  void chunk_loop(const Stmt&);
+  void serial_loop(const Stmt&);
+  void unrolled_loop(const Stmt&, std::int64_t count);
+  void lanes_loop(const Stmt&);
+  void lanes_part(const Stmt&, const Lanes&, Value at, const std::vector<RegId>& sums,
+                  Values& parts, std::size_t first);
+  int lanes_for(const Stmt&) const;
+  void store(const Stmt&);
+  void accumulate(const Stmt&);
+  void branch(const Stmt&);
+  void body_of_loop(const Stmt&, Value at);
+  void hoist(const Stmt& loop);
+  struct Hoisting {
+    std::vector<Dim> inner;  // variables of the loop and of those inside it
+    std::unordered_map<NodeId, bool> depends;
+    std::unordered_set<NodeId> seen;
+  };
+  void hoist_block(const Block&, Hoisting&);
+  void hoist_value(const Expression&, Hoisting&);
+  static bool depends_on_inner(const Expression&, Hoisting&);
+  std::vector<RegId> modified_outside(const Block&) const;
+  Values registers(const std::vector<RegId>&);
+  void set_registers(const std::vector<RegId>&, const Values&);
+  void forget_registers();
+  void forget_memory();
+
+  Module& m_;
+  const Kernel& kernel_;
+  const KernelArguments& in_;
+  Lanes lanes_;
+  std::unordered_map<VarId, Value> variables_;
+  std::unordered_map<RegId, Value> registers_;
+  std::unordered_map<NodeId, Value> cache_;
+  std::unordered_map<NodeId, Flags> flags_;
+};
+
+// reg op value, as accumulate means it.
+Value combine(const Op&, Value a, Value b);
+// What leaves every value as it is under `combine`.
+Value neutral(Module&, const Op&, ValueType);
+
+}  // namespace hone::llvm

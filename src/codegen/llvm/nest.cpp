@@ -1,0 +1,398 @@
+#include "codegen/llvm/nest.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "codegen/llvm/expression.h"
+#include "ops/ops.h"
+
+namespace hone::llvm {
+
+namespace {
+
+// A loop of so few turns is written out.
+constexpr std::int64_t most_unrolled = 4;
+// Vectors that a sum over lanes is spread over, to hide the latency of an addition. The order of
+// addition follows from the extent alone.
+constexpr std::size_t sum_vectors = 4;
+
+void collect(const Block& block, const std::function<void(const Stmt&)>& f) {
+  for (const Stmt& s : block) {
+    f(s);
+    collect(s.body, f);
+  }
+}
+
+// Whether an expression works on elements of eight bytes.
+bool holds_wide_numbers(const hone::Value& v, const Kernel& kernel,
+                        std::unordered_set<NodeId>& seen) {
+  if (!seen.insert(v.node()).second) return false;
+  if (v.is(ops::load)) {
+    auto p = static_cast<std::size_t>(v.attrs().integer("param"));
+    DType t = p < kernel.params.size() ? kernel.params[p].dtype
+                                       : kernel.scratch[p - kernel.params.size()].dtype;
+    return byte_size(t) == 8;
+  }
+  if (!v.is(ops::dims) && byte_size(v.dtype()) == 8) return true;
+  for (std::size_t i = 0; i < v.operand_count(); ++i)
+    if (holds_wide_numbers(v.operand(i), kernel, seen)) return true;
+  return false;
+}
+
+std::int64_t power_of_two_from(std::int64_t n) {
+  std::int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+}  // namespace
+
+void Renderer::block(const Block& block) {
+  for (const Stmt& s : block) switch (s.kind) {
+      case Stmt::Kind::loop:
+        loop(s);
+        break;
+      case Stmt::Kind::declare:
+        registers_.insert_or_assign(s.reg, value(s.value));
+        forget_registers();
+        break;
+      case Stmt::Kind::assign:
+        HONE_ASSERT(registers_.contains(s.reg), "register ", s.reg, " is assigned, not declared");
+        registers_.insert_or_assign(s.reg, value(s.value));
+        forget_registers();
+        break;
+      case Stmt::Kind::accumulate:
+        accumulate(s);
+        break;
+      case Stmt::Kind::store:
+        store(s);
+        break;
+      case Stmt::Kind::branch:
+        branch(s);
+        break;
+    }
+}
+
+void Renderer::forget_registers() {
+  std::erase_if(cache_, [&](const auto& entry) { return flags_[entry.first].reads_register; });
+}
+
+void Renderer::forget_memory() {
+  std::erase_if(cache_, [&](const auto& entry) { return flags_[entry.first].reads_written; });
+}
+
+void Renderer::accumulate(const Stmt& s) {
+  Value& total = registers_.at(s.reg);
+  Value v = value(s.value);
+  if (total.lanes() > 1) {
+    v = widened(v);
+    if (lanes_.mask) v = select(*lanes_.mask, v, neutral(m_, *s.combine, v.type));
+  }
+  HONE_ASSERT(v.lanes() <= total.lanes(), "a vector is added to one number");
+  total = combine(*s.combine, total, v);
+  forget_registers();
+}
+
+std::vector<RegId> Renderer::modified_outside(const Block& block) const {
+  std::vector<RegId> out;
+  collect(block, [&](const Stmt& s) {
+    bool modifies = s.kind == Stmt::Kind::assign || s.kind == Stmt::Kind::accumulate;
+    if (modifies && registers_.contains(s.reg) &&
+        std::find(out.begin(), out.end(), s.reg) == out.end())
+      out.push_back(s.reg);
+  });
+  return out;
+}
+
+Values Renderer::registers(const std::vector<RegId>& list) {
+  Values out;
+  for (RegId r : list) out.push_back(registers_.at(r));
+  return out;
+}
+
+void Renderer::set_registers(const std::vector<RegId>& list, const Values& values) {
+  for (std::size_t i = 0; i < list.size(); ++i) registers_.insert_or_assign(list[i], values[i]);
+  forget_registers();
+}
+
+void Renderer::branch(const Stmt& s) {
+  Value condition = value(s.condition);
+  HONE_ASSERT(condition.lanes() == 1, "a branch differs between lanes");
+  std::vector<RegId> modified = modified_outside(s.body);
+  Values before = registers(modified);
+  auto cache = cache_;
+  Values after = m_.if_values(
+      condition,
+      [&] {
+        block(s.body);
+        return registers(modified);
+      },
+      [&] { return before; });
+  cache_ = std::move(cache);
+  forget_memory();
+  set_registers(modified, after);
+}
+
+void Renderer::loop(const Stmt& s) {
+  if (s.loop == LoopKind::chunks) return chunk_loop(s);
+  if (s.loop == LoopKind::lanes) return lanes_loop(s);
+  if (auto n = s.extent.as_number(); n && *n <= most_unrolled) return unrolled_loop(s, *n);
+  serial_loop(s);
+}
+
+void Renderer::body_of_loop(const Stmt& s, Value at) {
+  set_variable(s.var, at);
+  auto cache = cache_;
+  block(s.body);
+  cache_ = std::move(cache);
+}
+
+void Renderer::chunk_loop(const Stmt& s) {
+  hoist(s);
+  m_.loop(in_.begin, in_.end, 1, [&](Value at) { body_of_loop(s, at); });
+  forget_memory();
+}
+
+void Renderer::unrolled_loop(const Stmt& s, std::int64_t count) {
+  hoist(s);
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto cache = cache_;
+    set_variable(s.var, m_.index(i));
+    block(s.body);
+    cache_ = std::move(cache);
+    forget_memory();
+    forget_registers();
+  }
+}
+
+void Renderer::serial_loop(const Stmt& s) {
+  hoist(s);
+  std::vector<RegId> modified = modified_outside(s.body);
+  Value extent = position(s.extent);
+  // What was read before must be read again inside: an earlier turn may have changed it.
+  if (!modified.empty()) forget_registers();
+  forget_memory();
+  Values after =
+      m_.loop(m_.index(0), extent, 1, registers(modified), [&](Value at, const Values& carried) {
+        set_registers(modified, carried);
+        body_of_loop(s, at);
+        return registers(modified);
+      });
+  forget_memory();
+  set_registers(modified, after);
+}
+
+int Renderer::lanes_for(const Stmt& s) const {
+  bool wide = false;
+  std::unordered_set<NodeId> seen;
+  collect(s.body, [&](const Stmt& inner) {
+    wide = wide || (inner.value && holds_wide_numbers(inner.value, kernel_, seen));
+  });
+  std::int64_t lanes = m_.target().vector_bits / (wide ? 64 : 32);
+  if (auto n = s.extent.as_number())
+    lanes = std::min(lanes, power_of_two_from(std::max<std::int64_t>(*n, 1)));
+  return static_cast<int>(lanes);
+}
+
+// One vector of turns, with the sums over lanes in parts[first ...].
+void Renderer::lanes_part(const Stmt& s, const Lanes& lanes, Value at,
+                          const std::vector<RegId>& sums, Values& parts, std::size_t first) {
+  Values outside = registers(sums);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    registers_.insert_or_assign(sums[i], parts[first + i]);
+  set_lanes(lanes);
+  body_of_loop(s, at);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    parts[first + i] = registers_.at(sums[i]);
+    registers_.insert_or_assign(sums[i], outside[i]);
+  }
+  set_lanes({});
+  forget_registers();
+  forget_memory();
+}
+
+void Renderer::lanes_loop(const Stmt& s) {
+  HONE_ASSERT(lanes_.count == 1, "a lanes loop inside a lanes loop");
+  hoist(s);
+  const Lanes whole{s.var, lanes_for(s), std::nullopt};
+  if (whole.count == 1) return unrolled_loop(s, s.extent.number());
+  const std::vector<RegId> sums = modified_outside(s.body);
+  std::vector<const Op*> combines(sums.size(), nullptr);
+  collect(s.body, [&](const Stmt& inner) {
+    if (inner.kind == Stmt::Kind::loop || inner.reg < 0) return;
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      if (inner.reg == sums[i]) {
+        HONE_ASSERT(inner.kind == Stmt::Kind::accumulate, "register ", inner.reg,
+                    " of the outside is assigned in a lanes loop");
+        combines[i] = inner.combine;
+      }
+  });
+  const std::int64_t w = whole.count;
+  const std::optional<std::int64_t> number = s.extent.as_number();
+  const std::size_t spread =
+      sums.empty() || (number && *number < static_cast<std::int64_t>(sum_vectors) * w)
+          ? 1
+          : sum_vectors;
+  Values parts;
+  for (std::size_t u = 0; u < spread; ++u)
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      parts.push_back(neutral(m_, *combines[i], {registers_.at(sums[i]).dtype(), whole.count}));
+
+  forget_memory();
+  Value extent = position(s.extent), from = m_.index(0);
+  auto vectors = [&](std::int64_t step, std::size_t each) {
+    Value rest = number ? m_.index(*number % step) : modulo_index(extent, m_.index(step));
+    Value end = extent - rest;
+    parts = m_.loop(from, end, step, parts, [&](Value at, const Values& carried) {
+      Values now = carried;
+      for (std::size_t u = 0; u < each; ++u)
+        lanes_part(s, whole, at + static_cast<std::int64_t>(u) * w, sums, now, u * sums.size());
+      return now;
+    });
+    from = end;
+  };
+  if (spread > 1) vectors(w * static_cast<std::int64_t>(spread), spread);
+  if (!number || *number % (w * static_cast<std::int64_t>(spread)) >= w) vectors(w, 1);
+  if (!number || *number % w != 0) {
+    Value remaining = extent - from;
+    auto tail = [&] {
+      Lanes masked = whole;
+      masked.mask = m_.tail_mask(remaining, whole.count);
+      Values now = parts;
+      lanes_part(s, masked, from, sums, now, 0);
+      return now;
+    };
+    parts = number ? tail()
+                   : m_.if_values(greater(remaining, m_.index(0)), tail, [&] { return parts; });
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    auto join = [&](Value a, Value b) { return combine(*combines[i], a, b); };
+    for (std::size_t half = spread / 2; half > 0; half /= 2)
+      for (std::size_t u = 0; u < half; ++u)
+        parts[u * sums.size() + i] =
+            join(parts[u * sums.size() + i], parts[(u + half) * sums.size() + i]);
+    registers_.insert_or_assign(sums[i], join(registers_.at(sums[i]), reduce(parts[i], join)));
+  }
+  forget_registers();
+  forget_memory();
+}
+
+// ---- hoisting: what does not change from turn to turn is computed before the loop
+
+void Renderer::hoist(const Stmt& s) {
+  if (s.extent.low() <= 0) return;  // what it reads may not be there
+  Hoisting h;
+  auto add = [&](VarId var) { h.inner.push_back(loop_symbol(var, 1)); };
+  add(s.var);
+  collect(s.body, [&](const Stmt& each) {
+    if (each.kind == Stmt::Kind::loop) add(each.var);
+  });
+  hoist_block(s.body, h);
+}
+
+void Renderer::hoist_block(const Block& block, Hoisting& h) {
+  for (const Stmt& s : block) {
+    if (s.value) hoist_value(s.value, h);
+    if (s.condition) hoist_value(s.condition, h);
+    // The body of a branch, or of a loop that may not run, must not touch memory before its time.
+    if (s.kind != Stmt::Kind::branch && (s.kind != Stmt::Kind::loop || s.extent.low() > 0))
+      hoist_block(s.body, h);
+  }
+}
+
+void Renderer::hoist_value(const Expression& e, Hoisting& h) {
+  if (e.is(ops::constant) || cache_.contains(e.node()) || !h.seen.insert(e.node()).second) return;
+  Flags flags = flags_of(e);
+  if (!flags.reads_register && !flags.reads_written && !depends_on_inner(e, h)) {
+    value(e);
+    return;
+  }
+  for (std::size_t i = 0; i < e.operand_count(); ++i) hoist_value(e.operand(i), h);
+}
+
+bool Renderer::depends_on_inner(const Expression& e, Hoisting& h) {
+  if (auto it = h.depends.find(e.node()); it != h.depends.end()) return it->second;
+  auto mentions = [&](const Dim& d) {
+    for (const Dim& s : d.symbols())
+      for (const Dim& other : h.inner)
+        if (s.name() == other.name()) return true;
+    return false;
+  };
+  bool depends = (e.is(ops::load) && mentions(e.attrs().dims("offset").at(0))) ||
+                 (e.is(ops::dims) && mentions(e.attrs().dims("dims").at(0)));
+  for (std::size_t i = 0; i < e.operand_count() && !depends; ++i)
+    depends = depends_on_inner(e.operand(i), h);
+  h.depends.emplace(e.node(), depends);
+  return depends;
+}
+
+// ---- kernels
+
+namespace {
+
+void emit_nest(Module& m, const Kernel& kernel, const Nest& nest, const KernelArguments& in) {
+  Renderer renderer(m, kernel, in);
+  bool has_chunks = std::any_of(nest.body.begin(), nest.body.end(), [](const Stmt& s) {
+    return s.kind == Stmt::Kind::loop && s.loop == LoopKind::chunks;
+  });
+  if (has_chunks) return renderer.block(nest.body);
+  m.if_(less(in.begin, in.end), [&] { renderer.block(nest.body); });
+}
+
+LoadHole load_hole(Module& m, const Kernel& kernel, const KernelArguments& in, const Hole& hole) {
+  auto renderer = std::make_shared<Renderer>(m, kernel, in);
+  auto place = [renderer, &hole](std::span<const Value> vars) {
+    renderer->forget();
+    for (std::size_t i = 0; i < hole.vars.size(); ++i)
+      renderer->set_variable(hole.vars[i], vars[i]);
+  };
+  LoadHole out;
+  out.elements = [renderer, place, &hole](std::span<const Value> vars, int along, int lanes,
+                                          std::optional<Value> mask) {
+    place(vars);
+    VarId var = along < 0 ? -1 : hole.vars[static_cast<std::size_t>(along)];
+    renderer->set_lanes({var, lanes, mask});
+    Value v = renderer->value(hole.value);
+    if (v.lanes() != lanes) v = broadcast(v, lanes);
+    return mask ? select(*mask, v, v.module->zero(v.type)) : v;
+  };
+  out.address = [renderer, place, &hole](std::span<const Value> vars) {
+    place(vars);
+    renderer->set_lanes({});
+    return renderer->address(hole.value);
+  };
+  return out;
+}
+
+StoreHole store_hole(Module& m, const Kernel& kernel, const KernelArguments& in, const Hole& hole) {
+  auto renderer = std::make_shared<Renderer>(m, kernel, in);
+  return
+      [renderer, &hole](std::span<const Value> vars, Value accumulated, std::optional<Value> mask) {
+        renderer->forget();
+        for (std::size_t i = 0; i < hole.vars.size(); ++i)
+          renderer->set_variable(hole.vars[i], vars[i]);
+        renderer->set_register(0, accumulated);
+        renderer->set_lanes({hole.vars.back(), accumulated.lanes(), mask});
+        renderer->block(hole.stores);
+      };
+}
+
+}  // namespace
+
+void emit_kernel(Module& m, const Kernel& kernel, std::string_view name) {
+  std::vector<Buffer> buffers;
+  for (const KernelParam& p : kernel.params)
+    // A result may lie where an operand lies that is read at the same place before.
+    buffers.push_back({.is_read_only = !p.written, .restrict = false, .align = byte_size(p.dtype)});
+  KernelArguments in = m.begin_kernel(name, buffers);
+  if (auto* nest = std::get_if<Nest>(&kernel.body)) emit_nest(m, kernel, *nest, in);
+  if (auto* c = std::get_if<Contraction>(&kernel.body))
+    emit_contraction(m, kernel, in, load_hole(m, kernel, in, c->a), load_hole(m, kernel, in, c->b),
+                     store_hole(m, kernel, in, c->epilogue));
+  if (auto* c = std::get_if<Convolution>(&kernel.body))
+    emit_convolution(m, kernel, in, load_hole(m, kernel, in, c->input),
+                     store_hole(m, kernel, in, c->epilogue));
+  m.end_kernel();
+}
+
+}  // namespace hone::llvm
