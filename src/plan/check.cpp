@@ -84,7 +84,7 @@ class PlanChecker {
     require(depth < most_nesting, "step", "nested deeper than ", most_nesting);
     require(s.written.size() == s.operands.size(), "step", "'", s.name, "' says of ",
             s.written.size(), " operands whether they are written, but has ", s.operands.size());
-    require(variant_->groups.empty() || s.group < variant_->groups.size(), "step", "group ",
+    require(s.group == Step::no_group || s.group < variant_->groups.size(), "step", "group ",
             s.group, " of ", variant_->groups.size());
     for (const View& view : s.operands) {
       require(view.buffer < variant_->buffers.size(), "view", "buffer ", view.buffer, " of ",

@@ -59,8 +59,9 @@ struct Step {
   };
   Kind kind = Kind::launch;
   std::uint16_t device = 0, stream = 0;
-  std::uint32_t index = 0;  // launch: Plan::kernels
-  std::uint32_t group = 0;  // Variant::groups entry it belongs to
+  static constexpr std::uint32_t no_group = ~0u;
+  std::uint32_t index = 0;         // launch: Plan::kernels
+  std::uint32_t group = no_group;  // Variant::groups entry it belongs to
   std::string name;
   std::vector<View> operands;  // launch and library: in the kernel's parameter order
   std::vector<bool> written;   // per operand

@@ -196,7 +196,7 @@ class JsonWriter {
     add_if(o, "device", s.device, 0);
     add_if(o, "stream", s.stream, 0);
     add_if(o, "index", s.index, 0);
-    add_if(o, "group", s.group, 0);
+    add_if(o, "group", s.group, Step::no_group);
     add_if(o, "name", s.name, "");
     const Json none = Json::Array();
     add_if(o, "operands", list(s.operands, &JsonWriter::view), none);
@@ -410,7 +410,7 @@ class JsonReader {
     s.device = number_if<std::uint16_t>(j, "device");
     s.stream = number_if<std::uint16_t>(j, "stream");
     s.index = number_if<std::uint32_t>(j, "index");
-    s.group = number_if<std::uint32_t>(j, "group");
+    if (const Json* group = j.find("group")) s.group = read_number<std::uint32_t>(*group);
     s.name = text_if(j, "name");
     s.operands = list_if(j, "operands", &JsonReader::view);
     if (const Json* written = j.find("written"))

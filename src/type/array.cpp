@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #include "base/checked.h"
 #include "base/hash.h"
@@ -36,10 +37,21 @@ T saturate(double x) {
   return static_cast<T>(x);
 }
 
+// As the runtime wants its operands, so that arrays are used where they lie.
+constexpr std::size_t storage_alignment = 64;
+
+std::shared_ptr<std::byte> aligned_bytes(std::size_t size) {
+  constexpr std::align_val_t align{storage_alignment};
+  auto* data = static_cast<std::byte*>(::operator new(size, align));
+  return {data, [](std::byte* p) { ::operator delete(p, align); }};
+}
+
 }  // namespace
 
 Storage Storage::copy(std::span<const std::byte> bytes) {
-  return from(std::vector<std::byte>(bytes.begin(), bytes.end()));
+  std::shared_ptr<std::byte> owner = aligned_bytes(bytes.size());
+  if (!bytes.empty()) std::memcpy(owner.get(), bytes.data(), bytes.size());
+  return Storage(owner, {owner.get(), bytes.size()});
 }
 
 Storage Storage::from(std::vector<std::byte> bytes) {
@@ -73,10 +85,10 @@ Array::Array(DType dtype, std::vector<std::int64_t> dims, Storage storage)
 Array Array::zeros(DType dtype, std::vector<std::int64_t> dims) {
   std::int64_t need = byte_size(dtype);
   for (std::int64_t d : dims) need = checked_mul(need, d);
-  auto owner = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(need));
-  std::byte* data = owner->data();
-  Array a(dtype, std::move(dims), Storage(owner, std::span<const std::byte>(data, owner->size())));
-  a.writable_ = data;
+  const std::shared_ptr<std::byte> owner = aligned_bytes(static_cast<std::size_t>(need));
+  std::memset(owner.get(), 0, static_cast<std::size_t>(need));
+  Array a(dtype, std::move(dims), Storage(owner, {owner.get(), static_cast<std::size_t>(need)}));
+  a.writable_ = owner.get();
   return a;
 }
 

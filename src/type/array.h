@@ -19,7 +19,7 @@ class Storage {
   Storage() = default;
   Storage(std::shared_ptr<const void> owner, std::span<const std::byte> bytes)
       : owner_(std::move(owner)), bytes_(bytes) {}
-  static Storage copy(std::span<const std::byte>);
+  static Storage copy(std::span<const std::byte>);  // starts at a multiple of 64
   static Storage from(std::vector<std::byte>);
 
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -34,7 +34,7 @@ class Storage {
 };
 
 // A dense row-major host tensor with static shape. Copies share storage; writable storage is made
-// by Array::zeros and belongs to its only owner.
+// by Array::zeros, starts at a multiple of 64 and belongs to its only owner.
 class Array {
  public:
   Array() = default;

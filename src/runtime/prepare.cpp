@@ -1,0 +1,56 @@
+#include "runtime/prepare.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "runtime/bound.h"
+#include "runtime/execute.h"
+
+namespace hone {
+
+namespace {
+
+std::byte* prepare_address(const BoundAddress& a, const Executable& e, StepRunner& runner,
+                           std::byte* arena) {
+  switch (a.kind) {
+    case PlanBuffer::Kind::weight:
+      return const_cast<std::byte*>(e.weight(a.index).data()) + a.offset;
+    case PlanBuffer::Kind::prepared:
+      return const_cast<std::byte*>(e.prepared(a.index).data()) + a.offset;
+    case PlanBuffer::Kind::arena:
+      return arena + a.offset;
+    case PlanBuffer::Kind::status:
+      return reinterpret_cast<std::byte*>(runner.status()) + a.offset;
+    case PlanBuffer::Kind::param:
+    case PlanBuffer::Kind::result:
+      break;
+  }
+  throw UserError("plan: a prepare step reads an input; compile the plan again");
+}
+
+void prepare_variant(const Executable& e, const Variant& v, Stream& stream) {
+  const BoundProgram program = bind_steps(e, v, {});
+  const OwnedMemory arena(e.device(), program.arena_bytes);
+  stream.reserve_scratch(std::max(program.kernel_scratch, program.library_scratch));
+  StepRunner runner(stream);
+  std::vector<void*> addresses;
+  for (const BoundAddress& a : program.addresses)
+    addresses.push_back(prepare_address(a, e, runner, arena.data()));
+  runner.run(program, v, addresses);
+}
+
+}  // namespace
+
+void run_prepare(Plan& plan, const std::shared_ptr<Device>& device,
+                 const std::shared_ptr<ThreadPool>& pool) {
+  const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
+  const auto executable = Executable::load(unowned, device, Executable::Purpose::prepare);
+  const auto stream = device->open_stream(pool, device);
+  for (std::uint32_t v : executable->variants())
+    prepare_variant(*executable, plan.variants[v], *stream);
+  for (std::uint32_t i = 0; i < plan.prepared.size(); ++i)
+    if (const auto& memory = executable->prepared_memory(i))
+      plan.prepared[i].data = Storage(memory, {memory->data(), memory->size()});
+}
+
+}  // namespace hone

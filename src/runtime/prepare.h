@@ -1,0 +1,17 @@
+// Computes what depends on weights alone, before a plan is written or run. The compiler calls it;
+// a plan file holds its results.
+#pragma once
+
+#include <memory>
+
+#include "base/thread_pool.h"
+#include "plan/plan.h"
+#include "runtime/device.h"
+
+namespace hone {
+
+// Runs the prepare steps of every variant and fills the prepared buffers that have no data. Throws
+// UserError when this machine cannot run a variant's target.
+void run_prepare(Plan& plan, const std::shared_ptr<Device>&, const std::shared_ptr<ThreadPool>&);
+
+}  // namespace hone

@@ -1,0 +1,620 @@
+#include "runtime/session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/checked.h"
+#include "runtime/bound.h"
+
+namespace hone {
+
+namespace {
+
+// A caller's buffer for one input or output, and our aligned copy of it where that is needed.
+struct Port {
+  bool is_bound = false;
+  std::byte* given = nullptr;  // by the caller
+  std::byte* data = nullptr;   // the same, or what it stands for
+  std::vector<std::int64_t> dims;
+  std::size_t bytes = 0;
+  OwnedMemory staging;
+
+  bool is_aligned() const { return reinterpret_cast<std::uintptr_t>(data) % buffer_alignment == 0; }
+};
+
+// Everything kept for one set of sizes.
+struct Ready {
+  std::vector<std::int64_t> values;
+  std::uint32_t variant = 0;
+  BoundProgram program;
+  std::vector<std::vector<std::int64_t>> output_dims;
+  std::vector<std::size_t> output_bytes;
+  std::vector<void*> pointers;
+  // What the pointers were computed from.
+  bool is_placed = false;
+  std::byte* arena = nullptr;
+  std::vector<std::byte*> ports;
+  std::uint64_t last_use = 0;
+};
+
+std::string dims_text(DType dtype, std::span<const std::int64_t> dims) {
+  return cat(dtype, Shape(Dims(dims.begin(), dims.end())));
+}
+
+bool holds(Guard::Kind kind, std::int64_t a, std::int64_t b) {
+  switch (kind) {
+    case Guard::Kind::equal:
+      return a == b;
+    case Guard::Kind::not_equal:
+      return a != b;
+    case Guard::Kind::less_equal:
+      return a <= b;
+    case Guard::Kind::greater:
+      return a > b;
+  }
+  return false;
+}
+
+}  // namespace
+
+class Session::State {
+ public:
+  State(std::shared_ptr<const Executable> executable, SessionOptions options)
+      : executable_(std::move(executable)), options_(std::move(options)) {
+    if (!options_.pool)
+      options_.pool =
+          make_thread_pool({.threads = options_.threads, .affinity = std::move(options_.affinity)});
+    if (!options_.allocator) options_.allocator = executable_->device();
+    stream_ = executable_->device()->open_stream(options_.pool, options_.allocator);
+    runner_.emplace(*stream_);
+    runner_->trace = std::move(options_.trace);
+    inputs_.resize(plan().params.size());
+    outputs_.resize(plan().results.size());
+    values_.resize(executable_->symbols().size());
+    value_input_.resize(values_.size());
+    ports_.resize(inputs_.size() + outputs_.size());
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      inputs_[i].dims.reserve(static_cast<std::size_t>(plan().params[i].type.rank()));
+  }
+
+  ~State() {
+    if (!worker_.joinable()) return;
+    {
+      std::lock_guard lock(mutex_);
+      is_closing_ = true;
+    }
+    changed_.notify_all();
+    worker_.join();
+  }
+
+  const Executable& executable() const { return *executable_; }
+  const RunCounters& counters() const { return runner_->counters; }
+  StepRunner& runner() { return *runner_; }
+
+  // One call at a time; a second one is the caller's mistake and is told so.
+  class Exclusive {
+   public:
+    explicit Exclusive(State& s) : state_(s) {
+      if (state_.is_busy_.exchange(true, std::memory_order_acquire))
+        throw UserError(
+            "session: is running already; it runs one call at a time, open a session per thread");
+    }
+    ~Exclusive() { state_.is_busy_.store(false, std::memory_order_release); }
+
+   private:
+    State& state_;
+  };
+
+  void bind_input(std::size_t i, const TensorRef& t) {
+    if (i >= inputs_.size())
+      throw UserError("session: input ", i, " of ", inputs_.size(), " does not exist");
+    const PlanParam& p = plan().params[i];
+    Port& port = inputs_[i];
+    const bool same_dims = std::ranges::equal(port.dims, t.dims) && port.is_bound;
+    if (t.dtype != p.type.dtype || static_cast<int>(t.dims.size()) != p.type.rank())
+      throw UserError("input '", p.name, "': is ", dims_text(t.dtype, t.dims), ", the plan takes ",
+                      p.type, "; convert or reshape it");
+    if (!same_dims) {
+      port.bytes = tensor_bytes(p.name, t);
+      port.dims.assign(t.dims.begin(), t.dims.end());
+      current_ = nullptr;
+    }
+    set_data(port, t, p.name);
+  }
+
+  void bind_output(std::size_t i, const TensorRef& t) {
+    if (i >= outputs_.size())
+      throw UserError("session: output ", i, " of ", outputs_.size(), " does not exist");
+    const PlanParam& p = plan().results[i];
+    if (t.dtype != p.type.dtype)
+      throw UserError("output '", p.name, "': is ", t.dtype, ", the plan gives ", p.type,
+                      "; give memory of that type");
+    Port& port = outputs_[i];
+    if (!port.is_bound || !std::ranges::equal(port.dims, t.dims)) {
+      port.bytes = tensor_bytes(p.name, t);
+      port.dims.assign(t.dims.begin(), t.dims.end());
+      are_outputs_checked_ = false;
+    }
+    set_data(port, t, p.name, plan().result_alias[i] >= 0);
+  }
+
+  Ready& ready() {
+    if (current_) return *current_;
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      if (!inputs_[i].is_bound)
+        throw UserError("session: input '", plan().params[i].name, "' is not bound");
+    match_sizes();
+    are_outputs_checked_ = false;
+    current_ = find_ready();
+    if (!current_) current_ = make_ready();
+    current_->last_use = ++uses_;
+    return *current_;
+  }
+
+  MemoryReport memory() {
+    const Ready& r = ready();
+    MemoryReport m;
+    m.weights = executable_->weight_bytes();
+    m.prepared = executable_->prepared_bytes();
+    m.arena = std::max(arena_.size(), r.program.arena_bytes);
+    m.arena_lower_bound = r.program.arena_lower_bound;
+    most_scratch_ = std::max(most_scratch_, scratch_of(r));
+    m.scratch = most_scratch_ * static_cast<std::size_t>(stream_->threads());
+    for (const auto* ports : {&inputs_, &outputs_})
+      for (const Port& p : *ports)
+        m.staging += p.is_aligned() ? p.staging.size() : std::max(p.staging.size(), p.bytes);
+    return m;
+  }
+
+  void run() {
+    Ready& r = ready();
+    check_outputs(r);
+    take_memory(r);
+    place(r);
+    for (Port& p : inputs_)
+      if (!p.is_aligned()) stage(p.staging.data(), p.data, p.bytes);
+    runner_->run(r.program, plan().variants[r.variant], r.pointers);
+    for (Port& p : outputs_)
+      if (!p.is_aligned()) stage(p.data, p.staging.data(), p.bytes);
+    ++runner_->counters.runs;
+  }
+
+  void trim() {
+    current_ = nullptr;
+    cache_.clear();
+    arena_ = {};
+    for (auto* ports : {&inputs_, &outputs_})
+      for (Port& p : *ports) p.staging = {};
+  }
+
+  // ---- runs in another thread
+
+  void submit() {
+    if (is_busy_.exchange(true, std::memory_order_acquire))
+      throw UserError("session: is running already; wait() for it before the next submit()");
+    {
+      std::lock_guard lock(mutex_);
+      job_ = Job::waiting;
+      job_error_ = nullptr;
+    }
+    if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
+    changed_.notify_all();
+  }
+
+  bool poll() const {
+    std::lock_guard lock(mutex_);
+    return job_ == Job::none || job_ == Job::finished;
+  }
+
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return job_ == Job::none || job_ == Job::finished; });
+    job_ = Job::none;
+    if (job_error_) std::rethrow_exception(std::exchange(job_error_, nullptr));
+  }
+
+ private:
+  enum class Job : std::uint8_t { none, waiting, running, finished };
+
+  const Plan& plan() const { return executable_->plan(); }
+
+  static std::size_t tensor_bytes(std::string_view name, const TensorRef& t) {
+    std::int64_t bytes = byte_size(t.dtype);
+    for (std::int64_t d : t.dims) {
+      if (d < 0) throw UserError("'", name, "': size ", d, " is negative");
+      bytes = checked_mul(bytes, d);
+    }
+    return static_cast<std::size_t>(bytes);
+  }
+
+  void set_data(Port& port, const TensorRef& t, std::string_view name, bool may_be_null = false) {
+    if (!t.data && port.bytes > 0 && !may_be_null)
+      throw UserError("'", name, "': has no memory, but ", port.bytes, " bytes");
+    auto* given = static_cast<std::byte*>(t.data);
+    if (port.is_bound && port.given == given) return;
+    port.given = port.data = given;
+    port.is_bound = true;
+    are_outputs_checked_ = false;
+  }
+
+  // ---- sizes
+
+  // Fills values_ from the inputs' dims.
+  void match_sizes() {
+    const std::vector<Dim>& symbols = executable_->symbols();
+    std::fill(values_.begin(), values_.end(), std::int64_t{-1});
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      for (std::size_t axis = 0; axis < inputs_[i].dims.size(); ++axis) {
+        const Dim& d = plan().params[i].type.shape.dims[axis];
+        if (!d.is_symbol()) continue;
+        const auto at = std::ranges::find(symbols, d.name(), &Dim::name) - symbols.begin();
+        match_symbol(static_cast<std::size_t>(at), i, axis);
+      }
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+      for (std::size_t axis = 0; axis < inputs_[i].dims.size(); ++axis) {
+        const Dim& d = plan().params[i].type.shape.dims[axis];
+        const std::int64_t wanted = evaluate(d, *executable_, values_);
+        if (wanted == inputs_[i].dims[axis]) continue;
+        const std::string is = d.is_number() ? "" : cat(" = ", d);
+        throw UserError("input '", plan().params[i].name, "': axis ", axis, " is ",
+                        inputs_[i].dims[axis], ", must be ", wanted, is, "; the plan takes ",
+                        plan().params[i].type);
+      }
+  }
+
+  void match_symbol(std::size_t s, std::size_t input, std::size_t axis) {
+    const Dim& symbol = executable_->symbols()[s];
+    const std::int64_t n = inputs_[input].dims[axis];
+    const std::string& name = plan().params[input].name;
+    if (values_[s] < 0) {
+      if (n < symbol.low() || n > symbol.high())
+        throw UserError("input '", name, "': axis ", axis, " (", symbol, ") is ", n,
+                        ", the plan serves ", symbol.low(), " to ", symbol.high(),
+                        "; compile it for a wider range");
+      values_[s] = n;
+      value_input_[s] = input;
+    } else if (values_[s] != n) {
+      throw UserError("size ", symbol, ": is ", values_[s], " in input '",
+                      plan().params[value_input_[s]].name, "' and ", n, " in input '", name,
+                      "'; they must be equal");
+    }
+  }
+
+  Ready* find_ready() {
+    for (const std::unique_ptr<Ready>& r : cache_)
+      if (r->values == values_) return r.get();
+    return nullptr;
+  }
+
+  std::string sizes_text() const {
+    std::string out;
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      out += cat(i ? ", " : "", executable_->symbols()[i], " = ", values_[i]);
+    return out;
+  }
+
+  std::uint32_t choose_variant() const {
+    for (const PlanCheck& c : plan().checks) {
+      const std::int64_t a = evaluate(c.a, *executable_, values_);
+      const std::int64_t b = evaluate(c.b, *executable_, values_);
+      if (a != b)
+        throw UserError(c.message, ": ", c.a, " is ", a, " and ", c.b, " is ", b, ", with ",
+                        sizes_text());
+    }
+    for (std::uint32_t v : executable_->variants()) {
+      const auto& guards = plan().variants[v].guards;
+      if (std::all_of(guards.begin(), guards.end(), [&](const Guard& g) {
+            return holds(g.kind, evaluate(g.a, *executable_, values_),
+                         evaluate(g.b, *executable_, values_));
+          }))
+        return v;
+    }
+    throw UserError(plan().name, ": no variant of the plan serves ", sizes_text(),
+                    "; compile it for these sizes");
+  }
+
+  Ready* make_ready() {
+    auto r = std::make_unique<Ready>();
+    r->values = values_;
+    r->variant = choose_variant();
+    const Variant& v = plan().variants[r->variant];
+    r->program = bind_steps(*executable_, v, values_);
+    for (const Type& t : v.results) {
+      auto& dims = r->output_dims.emplace_back();
+      std::int64_t bytes = byte_size(t.dtype);
+      for (const Dim& d : t.shape.dims) {
+        dims.push_back(evaluate(d, *executable_, values_));
+        bytes = checked_mul(bytes, dims.back());
+      }
+      r->output_bytes.push_back(static_cast<std::size_t>(bytes));
+    }
+    r->pointers.resize(r->program.addresses.size());
+    r->ports.resize(ports_.size());
+    if (cache_.size() >= std::max<std::size_t>(options_.most_sizes, 1))
+      cache_.erase(std::ranges::min_element(cache_, {}, [](const auto& c) { return c->last_use; }));
+    ++runner_->counters.binds;
+    return cache_.emplace_back(std::move(r)).get();
+  }
+
+  static std::size_t scratch_of(const Ready& r) {
+    return std::max(r.program.kernel_scratch, r.program.library_scratch);
+  }
+
+  // ---- memory
+
+  void check_outputs(const Ready& r) {
+    if (are_outputs_checked_) return;
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const std::string& name = plan().results[i].name;
+      if (!outputs_[i].is_bound) throw UserError("session: output '", name, "' is not bound");
+      if (outputs_[i].dims != r.output_dims[i])
+        throw UserError(
+            "output '", name, "': is ", dims_text(plan().results[i].type.dtype, outputs_[i].dims),
+            ", the result is ", dims_text(plan().results[i].type.dtype, r.output_dims[i]));
+      check_donated(i);
+    }
+    check_overlaps();
+    are_outputs_checked_ = true;
+  }
+
+  // An output that overwrites a parameter has that parameter's memory.
+  void check_donated(std::size_t i) {
+    const std::int32_t param = plan().result_alias[i];
+    if (param < 0) return;
+    Port& output = outputs_[i];
+    const Port& input = inputs_[static_cast<std::size_t>(param)];
+    const std::string& name = plan().results[i].name;
+    const std::string& of = plan().params[static_cast<std::size_t>(param)].name;
+    if (output.given && output.given != input.data)
+      throw UserError("output '", name, "': overwrites the donated input '", of,
+                      "', but has other memory; give the input's address or null");
+    if (!input.is_aligned())
+      throw UserError("input '", of, "': is donated to output '", name,
+                      "', so its memory must start at a multiple of ", buffer_alignment);
+    output.data = input.data;
+  }
+
+  void check_overlaps() const {
+    const auto overlap = [](const Port& a, const Port& b) {
+      return a.bytes > 0 && b.bytes > 0 && a.data < b.data + b.bytes && b.data < a.data + a.bytes;
+    };
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      for (std::size_t j = 0; j < inputs_.size(); ++j)
+        if (plan().result_alias[i] != static_cast<std::int32_t>(j) &&
+            overlap(outputs_[i], inputs_[j]))
+          throw UserError("output '", plan().results[i].name, "': shares memory with input '",
+                          plan().params[j].name, "'; only a donated input may be overwritten");
+      for (std::size_t j = 0; j < i; ++j)
+        if (overlap(outputs_[i], outputs_[j]))
+          throw UserError("output '", plan().results[i].name, "': shares memory with output '",
+                          plan().results[j].name, "'");
+    }
+  }
+
+  void take_memory(const Ready& r) {
+    const std::size_t arena = r.program.arena_bytes, scratch = scratch_of(r);
+    const bool grows = arena > arena_.size() || scratch > taken_scratch_ || needs_staging();
+    if (!grows) return;
+    if (options_.max_memory >= 0) {
+      const std::size_t need = memory().peak();
+      if (need > static_cast<std::size_t>(options_.max_memory))
+        throw UserError(plan().name, ": needs ", need, " bytes of memory, ", options_.max_memory,
+                        " are allowed; raise the limit, or use fewer threads or smaller sizes");
+    }
+    if (arena > arena_.size()) {
+      arena_ = {};  // first give back, then take
+      arena_ = OwnedMemory(options_.allocator, arena);
+    }
+    stream_->reserve_scratch(scratch);
+    taken_scratch_ = std::max(taken_scratch_, scratch);
+    for (auto* ports : {&inputs_, &outputs_})
+      for (Port& p : *ports)
+        if (!p.is_aligned() && p.staging.size() < p.bytes)
+          p.staging = OwnedMemory(options_.allocator, p.bytes);
+  }
+
+  bool needs_staging() const {
+    for (const auto* ports : {&inputs_, &outputs_})
+      for (const Port& p : *ports)
+        if (!p.is_aligned() && p.staging.size() < p.bytes) return true;
+    return false;
+  }
+
+  void stage(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    ++runner_->counters.staged_copies;
+  }
+
+  // Computes the operands' addresses, unless they are as in the last run with these sizes.
+  void place(Ready& r) {
+    std::size_t n = 0;
+    for (auto* ports : {&inputs_, &outputs_})
+      for (Port& p : *ports) ports_[n++] = p.is_aligned() ? p.data : p.staging.data();
+    if (r.is_placed && r.arena == arena_.data() && r.ports == ports_) return;
+    r.is_placed = true;
+    r.arena = arena_.data();
+    std::copy(ports_.begin(), ports_.end(), r.ports.begin());
+    for (std::size_t i = 0; i < r.pointers.size(); ++i)
+      r.pointers[i] = address(r.program.addresses[i]);
+  }
+
+  void* address(const BoundAddress& a) { return const_cast<std::byte*>(base(a)) + a.offset; }
+  const std::byte* base(const BoundAddress& a) {
+    switch (a.kind) {
+      case PlanBuffer::Kind::param:
+        return ports_[a.index];
+      case PlanBuffer::Kind::result:
+        return ports_[inputs_.size() + a.index];
+      case PlanBuffer::Kind::weight:
+        return executable_->weight(a.index).data();
+      case PlanBuffer::Kind::prepared:
+        return executable_->prepared(a.index).data();
+      case PlanBuffer::Kind::arena:
+        return arena_.data();
+      case PlanBuffer::Kind::status:
+        return reinterpret_cast<const std::byte*>(runner_->status());
+    }
+    return nullptr;
+  }
+
+  // ---- the thread of submit()
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return is_closing_ || job_ == Job::waiting; });
+      if (job_ != Job::waiting) return;
+      job_ = Job::running;
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        run();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      job_error_ = error;
+      job_ = Job::finished;
+      is_busy_.store(false, std::memory_order_release);
+      changed_.notify_all();
+    }
+  }
+
+  std::shared_ptr<const Executable> executable_;
+  SessionOptions options_;
+  std::unique_ptr<Stream> stream_;
+  std::optional<StepRunner> runner_;
+  std::vector<Port> inputs_, outputs_;
+  std::vector<std::int64_t> values_;      // of executable_->symbols()
+  std::vector<std::size_t> value_input_;  // which input gave it
+  std::vector<std::byte*> ports_;         // inputs, then outputs
+  std::vector<std::unique_ptr<Ready>> cache_;
+  Ready* current_ = nullptr;  // fits the inputs bound now; null: not known
+  bool are_outputs_checked_ = false;
+  std::uint64_t uses_ = 0;
+  OwnedMemory arena_;
+  std::size_t taken_scratch_ = 0, most_scratch_ = 0;
+
+  std::atomic<bool> is_busy_{false};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::thread worker_;
+  Job job_ = Job::none;
+  std::exception_ptr job_error_;
+  bool is_closing_ = false;
+};
+
+Session::Session(std::shared_ptr<const Executable> executable, SessionOptions options)
+    : state_(std::make_unique<State>(std::move(executable), std::move(options))) {}
+
+Session::~Session() = default;
+
+const Executable& Session::executable() const { return state_->executable(); }
+
+void Session::bind_input(std::size_t i, const TensorRef& t) {
+  State::Exclusive exclusive(*state_);
+  state_->bind_input(i, t);
+}
+
+void Session::bind_output(std::size_t i, const TensorRef& t) {
+  State::Exclusive exclusive(*state_);
+  state_->bind_output(i, t);
+}
+
+std::vector<std::vector<std::int64_t>> Session::output_dims() {
+  State::Exclusive exclusive(*state_);
+  return state_->ready().output_dims;
+}
+
+MemoryReport Session::memory() {
+  State::Exclusive exclusive(*state_);
+  return state_->memory();
+}
+
+void Session::run() {
+  State::Exclusive exclusive(*state_);
+  state_->run();
+}
+
+namespace {
+
+void check_count(std::string_view what, std::size_t got, std::size_t wanted) {
+  if (got != wanted) throw UserError("session: got ", got, " ", what, ", the plan has ", wanted);
+}
+
+}  // namespace
+
+void Session::run(std::span<const TensorRef> inputs, std::span<const TensorRef> outputs) {
+  State::Exclusive exclusive(*state_);
+  check_count("inputs", inputs.size(), executable().plan().params.size());
+  check_count("outputs", outputs.size(), executable().plan().results.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) state_->bind_input(i, inputs[i]);
+  for (std::size_t i = 0; i < outputs.size(); ++i) state_->bind_output(i, outputs[i]);
+  state_->run();
+}
+
+std::vector<Array> Session::run(std::span<const Array> inputs) {
+  State::Exclusive exclusive(*state_);
+  const Plan& plan = executable().plan();
+  check_count("inputs", inputs.size(), plan.params.size());
+  const auto make = [&](std::size_t bytes) {
+    return std::make_shared<OwnedMemory>(executable().device(), bytes);
+  };
+  std::vector<std::shared_ptr<OwnedMemory>> donated(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Array& a = inputs[i];
+    void* data = const_cast<std::byte*>(a.bytes().data());
+    if (plan.params[i].donated) {
+      donated[i] = make(a.bytes().size());
+      executable().device()->upload(donated[i]->data(), a.bytes());
+      data = donated[i]->data();
+    }
+    state_->bind_input(i, {a.dtype(), a.dims(), data});
+  }
+  std::vector<Array> results;
+  const Ready& ready = state_->ready();
+  for (std::size_t i = 0; i < plan.results.size(); ++i) {
+    const std::int32_t alias = plan.result_alias[i];
+    const auto memory =
+        alias < 0 ? make(ready.output_bytes[i]) : donated[static_cast<std::size_t>(alias)];
+    const DType dtype = plan.results[i].type.dtype;
+    state_->bind_output(i, {dtype, ready.output_dims[i], memory->data()});
+    results.emplace_back(dtype, ready.output_dims[i],
+                         Storage(memory, {memory->data(), memory->size()}));
+  }
+  state_->run();
+  return results;
+}
+
+void Session::submit() { state_->submit(); }
+bool Session::poll() const { return state_->poll(); }
+void Session::wait() { state_->wait(); }
+
+void Session::set_deadline(std::chrono::steady_clock::time_point t) {
+  State::Exclusive exclusive(*state_);
+  state_->runner().deadline = t;
+}
+
+void Session::clear_deadline() {
+  State::Exclusive exclusive(*state_);
+  state_->runner().deadline.reset();
+}
+
+void Session::set_stop_token(std::stop_token token) {
+  State::Exclusive exclusive(*state_);
+  state_->runner().stop = std::move(token);
+}
+
+const RunCounters& Session::counters() const { return state_->counters(); }
+
+void Session::trim() {
+  State::Exclusive exclusive(*state_);
+  state_->trim();
+}
+
+}  // namespace hone

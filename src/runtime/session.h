@@ -1,0 +1,94 @@
+// What one caller needs to run an executable: arena, thread pool, bound inputs and outputs. Runs
+// one call at a time; several sessions may share one executable.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "runtime/executable.h"
+#include "runtime/execute.h"
+#include "type/array.h"
+
+namespace hone {
+
+// A dense row-major tensor in somebody's memory.
+struct TensorRef {
+  DType dtype = DType::f32;
+  std::span<const std::int64_t> dims;
+  void* data = nullptr;
+};
+
+// Bytes of one session in use during a run, and what it shares with others.
+struct MemoryReport {
+  std::size_t weights = 0, prepared = 0;  // shared by all sessions of the executable
+  std::size_t arena = 0, arena_lower_bound = 0;
+  std::size_t scratch = 0;  // of kernels and libraries, all threads
+  std::size_t staging = 0;  // copies of inputs and outputs whose memory is not aligned
+  std::size_t peak() const { return weights + prepared + arena + scratch + staging; }
+};
+
+struct SessionOptions {
+  // Null: a pool of `threads` threads of its own; 0 threads asks default_thread_count().
+  std::shared_ptr<ThreadPool> pool = nullptr;
+  int threads = 0;
+  std::vector<int> affinity = {};
+  std::shared_ptr<Allocator> allocator = nullptr;  // null: the device's
+  std::int64_t max_memory = -1;                    // bytes of peak(); -1: no limit
+  std::function<void(const StepEvent&)> trace = nullptr;
+  std::size_t most_sizes = 8;  // sets of sizes kept ready
+};
+
+class Session {
+ public:
+  explicit Session(std::shared_ptr<const Executable>, SessionOptions = {});
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const Executable& executable() const;
+
+  // Caller's memory for input or output i, used by every run until another is bound. Memory at a
+  // multiple of buffer_alignment is used in place; other memory is copied by each run. Inputs and
+  // outputs must not overlap. A result that overwrites a donated parameter lies where that
+  // parameter lies: its data is null or that address. Throws UserError when the type is wrong.
+  void bind_input(std::size_t i, const TensorRef&);
+  void bind_output(std::size_t i, const TensorRef&);
+  // Sizes of every output for the inputs bound now.
+  std::vector<std::vector<std::int64_t>> output_dims();
+  // For the inputs bound now; makes the session ready for them, but takes no arena yet.
+  MemoryReport memory();
+
+  // A run allocates nothing when its sizes are among the last few.
+  void run();
+  void run(std::span<const TensorRef> inputs, std::span<const TensorRef> outputs);
+  // Allocates the outputs. A donated input is left as it is.
+  std::vector<Array> run(std::span<const Array> inputs);
+
+  // run() in another thread. Until it is finished every other call but poll() and wait() is
+  // refused.
+  void submit();
+  bool poll() const;  // finished?
+  void wait();        // rethrows what the run threw
+
+  // Looked at between steps.
+  void set_deadline(std::chrono::steady_clock::time_point);
+  void clear_deadline();
+  void set_stop_token(std::stop_token);
+
+  // Not while a run is under way.
+  const RunCounters& counters() const;
+  // Gives the arena and everything kept for sizes back.
+  void trim();
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hone
