@@ -1,0 +1,85 @@
+#include "ref/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace hone {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+const double nan = std::numeric_limits<double>::quiet_NaN();
+
+Wide values(DType t, std::vector<double> reals) {
+  Wide w(t, {static_cast<std::int64_t>(reals.size())});
+  w.reals = std::move(reals);
+  return w;
+}
+Wide integers(std::vector<std::int64_t> list) {
+  Wide w(DType::i64, {static_cast<std::int64_t>(list.size())});
+  w.integers = std::move(list);
+  return w;
+}
+
+TEST(Compare, AllowsFourTimesTheSpreadAndSixteenEpsilon) {
+  Wide strict = values(DType::f32, {1.001, 100}), wide = values(DType::f32, {1, 100});
+  double limit = 4 * (1.001 - 1.0) + 16 * 0x1p-23 * 100;
+  EXPECT_TRUE(accept(values(DType::f32, {1 + 0.999 * limit, 100}), strict, wide));
+  Comparison over = accept(values(DType::f32, {1, 100 + 1.001 * limit}), strict, wide);
+  EXPECT_FALSE(over);
+  EXPECT_EQ(over.first_bad, 1);
+  EXPECT_NEAR(over.limit, limit, 1e-12);
+  EXPECT_NEAR(over.max_abs_error, 1.001 * limit, 1e-9);
+  EXPECT_NEAR(over.max_rel_error, over.max_abs_error / 100, 1e-12);
+}
+
+TEST(Compare, SpecialsMustAgreeWhereTheReferencesDo) {
+  Wide wide = values(DType::f32, {nan, infinity, -infinity, 1});
+  EXPECT_TRUE(accept(wide, wide, wide));
+  for (std::size_t i = 0; i < 4; ++i) {
+    Wide got = wide;
+    got.reals[i] = i == 3 ? nan : 0;
+    Comparison c = accept(got, wide, wide);
+    EXPECT_FALSE(c);
+    EXPECT_EQ(c.first_bad, static_cast<std::int64_t>(i));
+  }
+  Wide other = values(DType::f32, {nan, infinity, infinity, 1});
+  EXPECT_FALSE(accept(other, wide, wide));
+}
+
+TEST(Compare, WhereTheReferencesDisagreeNothingIsDecided) {
+  Wide strict = values(DType::f16, {infinity, 2}), wide = values(DType::f16, {100, 2});
+  Comparison c = accept(values(DType::f16, {100, 2}), strict, wide);
+  EXPECT_TRUE(c);
+  EXPECT_EQ(c.undecided, 1);
+  // A number that f16 cannot hold is an infinity in both.
+  Wide large = values(DType::f16, {1e6, 2}), full = values(DType::f16, {infinity, 2});
+  EXPECT_TRUE(accept(full, full, large));
+  EXPECT_FALSE(accept(values(DType::f16, {65504, 2}), full, large));
+}
+
+TEST(Compare, IntegersAreEqual) {
+  EXPECT_TRUE(accept(integers({1, 2}), integers({1, 2}), integers({1, 2})));
+  EXPECT_EQ(accept(integers({1, 3}), integers({1, 2}), integers({1, 2})).first_bad, 1);
+  EXPECT_TRUE(accept(integers({1, 9}), integers({1, 3}), integers({1, 2})));
+}
+
+TEST(Compare, FormsMustAgree) {
+  EXPECT_FALSE(accept(values(DType::f16, {1}), values(DType::f32, {1}), values(DType::f32, {1})));
+  EXPECT_FALSE(
+      accept(values(DType::f32, {1, 2}), values(DType::f32, {1}), values(DType::f32, {1})));
+}
+
+TEST(Compare, TolerancesOfTestSets) {
+  Array expected = narrow(values(DType::f32, {1, 1000, nan, infinity}));
+  EXPECT_TRUE(
+      within(narrow(values(DType::f32, {1.01, 1001, nan, infinity})), expected, 0.01, 0.001));
+  EXPECT_FALSE(
+      within(narrow(values(DType::f32, {1.02, 1001, nan, infinity})), expected, 0.01, 0.001));
+  EXPECT_FALSE(within(narrow(values(DType::f32, {1, 1000, 0, infinity})), expected, 1, 1));
+  EXPECT_FALSE(within(narrow(values(DType::f32, {1, 1000, nan, -infinity})), expected, 1, 1));
+}
+
+}  // namespace
+}  // namespace hone

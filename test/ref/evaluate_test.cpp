@@ -1,0 +1,177 @@
+// Symbols, checks, control flow and long graphs in the reference interpreter.
+#include "ref/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/common.h"
+#include "ref/element.h"
+
+namespace hone {
+namespace {
+
+using Reals = std::vector<double>;
+
+Array zeros(std::vector<std::int64_t> dims) { return Array::zeros(DType::f32, std::move(dims)); }
+
+Array ramp(std::vector<std::int64_t> dims) {
+  Array a = zeros(std::move(dims));
+  for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, static_cast<double>(i));
+  return a;
+}
+
+std::string refusal(const Function& f, const std::vector<Array>& inputs) {
+  try {
+    evaluate(f, inputs);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Evaluate, NamesTheSymbolAndBothSizes) {
+  Dim n = Dim::symbol("n", 1, 8);
+  Function f;
+  Value a = f.add_param(f32({n, 2}), "a"), b = f.add_param(f32({n, 2}), "b");
+  f.add_result(a + b);
+  EXPECT_EQ(refusal(f, {zeros({3, 2}), zeros({3, 2})}), "");
+  EXPECT_EQ(refusal(f, {zeros({3, 2}), zeros({4, 2})}),
+            "input 'b': axis 0 of f32[n,2] is 4, but symbol 'n' is, by input 'a', 3; give inputs "
+            "of consistent sizes");
+  EXPECT_EQ(
+      refusal(f, {zeros({3, 2}), zeros({3, 5})}),
+      "input 'b': axis 1 of f32[n,2] is 5, but it must be 2; give inputs of consistent sizes");
+  EXPECT_EQ(refusal(f, {zeros({9, 2}), zeros({9, 2})}),
+            "input 'a': axis 0 is 9, symbol 'n' is bounded by 1 and 8; give a size in that range");
+  EXPECT_EQ(refusal(f, {zeros({3, 2})}), "evaluate: 1 inputs given, the function takes 2");
+  EXPECT_NE(refusal(f, {zeros({3}), zeros({3, 2})}).find("the ranks differ"), std::string::npos);
+  Array wrong = Array::zeros(DType::f16, {3, 2});
+  EXPECT_NE(refusal(f, {wrong, zeros({3, 2})}).find("given f16[3,2]"), std::string::npos);
+}
+
+TEST(Evaluate, ChecksExpressionsOfSymbols) {
+  Dim n = Dim::symbol("n", 1, 8);
+  Function f;
+  f.add_param(f32({n * Dim(2)}), "twice");
+  Value once = f.add_param(f32({n}), "once");
+  f.add_result(once);
+  EXPECT_EQ(refusal(f, {zeros({6}), zeros({3})}), "");
+  EXPECT_NE(refusal(f, {zeros({7}), zeros({3})}).find("is 7, but (2*n) is 6"), std::string::npos);
+}
+
+TEST(Evaluate, EvaluatesRecordedChecks) {
+  Dim n = Dim::symbol("n", 1, 8), m = Dim::symbol("m", 1, 8);
+  Function f;
+  Value a = f.add_param(f32({n}), "a"), b = f.add_param(f32({m}), "b");
+  f.add_result(a + b);
+  EXPECT_EQ(refusal(f, {zeros({3}), zeros({3})}), "");
+  std::string said = refusal(f, {zeros({3}), zeros({4})});
+  EXPECT_NE(said.find("add: sizes at axis 0 differ: n against m"), std::string::npos) << said;
+  EXPECT_NE(said.find("(here n = 3, m = 4)"), std::string::npos) << said;
+}
+
+// 100,000 nodes in a row, forwards and backwards, without recursion.
+TEST(Evaluate, LongChains) {
+  Function f;
+  Value x = f.add_param(f32({2}), "x"), one = constant_like(x, 1);
+  for (int i = 0; i < 100000; ++i) x = ops::add(x, one);
+  f.add_result(x);
+  Array in = ramp({2});
+  EXPECT_EQ(evaluate_wide(f, std::span(&in, 1), Mode::strict)[0].reals, (Reals{100000, 100001}));
+  const std::int64_t last[] = {1};
+  EXPECT_EQ(evaluate_element(f, std::span(&in, 1), 0, last, Mode::strict), 100001);
+}
+
+FunctionRef made(const std::vector<Type>& params, const std::function<Values(Function&)>& results) {
+  auto f = std::make_shared<Function>();
+  for (const Type& t : params) f->add_param(t, "x");
+  for (const Value& v : results(*f)) f->add_result(v);
+  return f;
+}
+
+TEST(Evaluate, OnlyTheTakenBranchIsReached) {
+  Function f;
+  Value c = f.add_param(b1({}), "c"), x = f.add_param(f32({2}), "x");
+  FunctionRef yes = made({f32({2})}, [](Function& b) { return Values{b.param(0) * 2.0}; });
+  FunctionRef no = made({f32({2})}, [](Function& b) {
+    return Values{b.graph().intern(
+        ops::refuse, {},
+        {{"message", std::string("not here")}, {"dtype", DType::f32}, {"shape", Dims{2}}})};
+  });
+  f.add_result(ops::if_else(Values{c, x}, {{"then", yes}, {"else", no}}));
+  Array in = ramp({2});
+  std::vector<Array> good = {Array::scalar_int(1, DType::b1), in};
+  EXPECT_EQ(evaluate_wide(f, good, Mode::strict)[0].reals, (Reals{0, 2}));
+  EXPECT_EQ(ElementEvaluator(f, good, Mode::strict).at(0, 1).real, 2);
+  std::vector<Array> bad = {Array::scalar_int(0, DType::b1), in};
+  EXPECT_EQ(refusal(f, bad), "not here");
+  EXPECT_THROW(ElementEvaluator(f, bad, Mode::strict).at(0, 1), UserError);
+}
+
+// A body binds its own symbols to what it is given, and may use its caller's.
+TEST(Evaluate, BodiesBindTheirOwnSymbols) {
+  Dim n = Dim::symbol("n", 1, 100), k = Dim::symbol("k", 1, 100);
+  auto body = [&](double by) {
+    return made({f32({k})}, [&](Function& b) {
+      Value sum = reduce_axes(ops::reduce_sum, b.param(0), {0});
+      Value size = size_value(b.graph(), k, DType::f32) + size_value(b.graph(), n, DType::f32);
+      return Values{concat_values(Values{b.param(0), reshape_to(sum * by + size, {1})}, 0)};
+    });
+  };
+  Function f;
+  Value c = f.add_param(b1({}), "c"), x = f.add_param(f32({n}), "x");
+  const Value twice[] = {x, x};
+  Value y =
+      ops::if_else(Values{c, concat_values(twice, 0)}, {{"then", body(1)}, {"else", body(2)}});
+  EXPECT_EQ(y.shape(), Shape{n * Dim(2) + Dim(1)});
+  f.add_result(y);
+  std::vector<Array> inputs = {Array::scalar_int(0, DType::b1), ramp({3})};
+  EXPECT_EQ(evaluate_wide(f, inputs, Mode::strict)[0].reals, (Reals{0, 1, 2, 0, 1, 2, 21}));
+  EXPECT_EQ(ElementEvaluator(f, inputs, Mode::strict).at(0, 6).real, 21);
+}
+
+TEST(Evaluate, LoopsCarryValues) {
+  std::vector<Type> types = {i64({}), f32({2}), f32({2})};
+  FunctionRef go = made(
+      types, [](Function& b) { return Values{ops::lt(b.param(0), integer_like(b.param(0), 10))}; });
+  FunctionRef body = made(types, [](Function& b) {
+    return Values{ops::add(b.param(0), integer_like(b.param(0), 1)), b.param(1) + b.param(2)};
+  });
+  Function f;
+  Value count = f.add_param(types[0], "i"), x = f.add_param(types[1], "x"),
+        by = f.add_param(types[2], "by");
+  Value loop = ops::while_loop(Values{count, x, by}, {{"condition", go}, {"body", body}});
+  EXPECT_EQ(loop.result_count(), 2u);
+  f.add_result(loop.result(1));
+  std::vector<Array> inputs = {Array::scalar_int(4, DType::i64), ramp({2}), ramp({2})};
+  EXPECT_EQ(evaluate_wide(f, inputs, Mode::strict)[0].reals, (Reals{0, 7}));
+  EXPECT_EQ(ElementEvaluator(f, inputs, Mode::strict).at(0, 1).real, 7);
+}
+
+TEST(Evaluate, ExpandAllLeavesCoreOpsOnly) {
+  Function f;
+  Value x = f.add_param(f16({2, 4}), "x");
+  f.add_result(ops::gelu(ops::softmax(ops::silu(x), {{"axis", 1}})), "y");
+  Function core = expand_all(f);
+  for (NodeId n : live_nodes(core)) EXPECT_TRUE(core.graph().op(n).is_core());
+  EXPECT_EQ(core.results()[0].name, "y");
+  EXPECT_EQ(core.result_types(), f.result_types());
+}
+
+// Large contractions are cut over threads; every element must be as if they were not.
+TEST(Evaluate, ThreadsDoNotShow) {
+  Function f;
+  Value a = f.add_param(f32({64, 256}), "a"), b = f.add_param(f32({256, 96}), "b");
+  f.add_result(ops::matmul(a, b));
+  std::vector<Array> inputs = {ramp({64, 256}), ramp({256, 96})};
+  Wide all = evaluate_wide(f, inputs, Mode::wide)[0];
+  for (std::int64_t i : {0, 1, 95, 96, 3000, 3071, 3072, 6143}) {
+    std::int64_t row = i / 96, column = i % 96;
+    double sum = 0;
+    for (std::int64_t k = 0; k < 256; ++k)
+      sum += inputs[0].real(row * 256 + k) * inputs[1].real(k * 96 + column);
+    EXPECT_EQ(all.reals[static_cast<std::size_t>(i)], sum);
+  }
+}
+
+}  // namespace
+}  // namespace hone
