@@ -29,7 +29,10 @@ std::byte* prepare_address(const BoundAddress& a, const Executable& e, StepRunne
 }
 
 void prepare_variant(const Executable& e, const Variant& v, Stream& stream) {
-  const BoundProgram program = bind_steps(e, v, {});
+  // Nothing that is prepared depends on a size, but where it lies in the arena may: any will do.
+  std::vector<std::int64_t> sizes;
+  for (const Dim& symbol : e.symbols()) sizes.push_back(symbol.low());
+  const BoundProgram program = bind_steps(e, v, sizes);
   const OwnedMemory arena(e.device(), program.arena_bytes);
   stream.reserve_scratch(std::max(program.kernel_scratch, program.library_scratch));
   StepRunner runner(stream);

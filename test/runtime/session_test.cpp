@@ -645,7 +645,7 @@ TEST(Prepare, FillsBuffersThatRunsRead) {
   EXPECT_SAYS(refusal([&] { Session(load(p)).run(std::vector{ramp(8)}); }),
               "needs 16 bytes, but has 0");
   const std::shared_ptr<ThreadPool> pool = make_thread_pool({.threads = 1});
-  run_prepare(p, open_cpu_device(), pool);
+  run_prepare(p, open_cpu_device(), pool);  // the arena's size is not known: n may be 0
   ASSERT_EQ(p.prepared[0].data.size(), 16u);
   const float* packed = reinterpret_cast<const float*>(p.prepared[0].data.bytes().data());
   EXPECT_EQ(packed[3], 9);
