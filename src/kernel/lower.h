@@ -28,6 +28,7 @@ class Lowering {
   explicit Lowering(std::shared_ptr<Graph> graph) : graph_(std::move(graph)), scopes_(1) {}
 
   Graph& graph() const { return *graph_; }
+  const std::shared_ptr<Graph>& shared_graph() const { return graph_; }
   Positions& positions() { return positions_; }
 
   // Elements of `v` are loaded from there.

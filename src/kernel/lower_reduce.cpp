@@ -39,6 +39,7 @@ Array start_of(const Op& joiner, DType t) {
 }
 
 void Lowering::note_computed(Value v, const Place& where, std::size_t depth) {
+  if (!v) return;
   Computed* entry = nullptr;
   for (Computed& c : computed_)
     if (c.value == v) entry = &c;
@@ -122,7 +123,7 @@ Value Lowering::arg_reduce(Value v, PlaceId at) {
       accumulate(v, at, join, constant(*graph_, start_of(join, x.dtype())), extents, element);
   DType counter = extents[0].high() <= (std::int64_t{1} << 31) ? DType::i32 : v.dtype();
   Value none = constant(*graph_, start_of(ops::minimum, counter));
-  Value first = accumulate(v, at, ops::minimum, none, extents, [&](const Dims& k) {
+  Value first = accumulate({}, at, ops::minimum, none, extents, [&](const Dims& k) {
     Value e = element(k), is_best = apply(ops::eq, {e, best});
     if (is_float(x.dtype())) {
       Value both_nan = apply(ops::bit_and, {apply(ops::ne, {e, e}), apply(ops::ne, {best, best})});
