@@ -2,74 +2,179 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <unordered_map>
 
 namespace hone::onnx {
 
+bool Assumptions::holds(const Dim& condition) const {
+  if (condition.is_number()) return condition.number() != 0;
+  for (const Assumption& a : list_)
+    if (a.condition == condition) return a.holds;
+  throw OpenQuestion{condition};
+}
+
 void NodeContext::fail(std::string_view why) const { throw UserError(node_.op, ": ", why); }
+
+void NodeContext::unsupported(std::string_view why) const {
+  throw Unsupported(node_.op, ": ", why);
+}
 
 Value NodeContext::in(std::size_t i) const {
   if (!has(i)) fail(cat("operand ", i, " is missing"));
   return inputs_[i];
 }
 
-std::int64_t NodeContext::integer(std::string_view attribute, std::int64_t fallback) const {
-  const Attribute* a = node_.find(attribute);
+Values NodeContext::all_inputs() const {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) in(i);
+  if (inputs_.empty()) fail("it has no operands; at least one is needed");
+  return inputs_;
+}
+
+namespace {
+
+std::string kind_name(std::int32_t kind) {
+  constexpr std::string_view names[] = {"undefined",
+                                        "a real",
+                                        "an integer",
+                                        "text",
+                                        "a tensor",
+                                        "a graph",
+                                        "a list of reals",
+                                        "a list of integers",
+                                        "a list of texts",
+                                        "a list of tensors",
+                                        "a list of graphs",
+                                        "a sparse tensor",
+                                        "a list of sparse tensors",
+                                        "a type",
+                                        "a list of types"};
+  if (kind < 0 || kind >= static_cast<std::int32_t>(std::size(names))) return cat("kind ", kind);
+  return std::string(names[kind]);
+}
+
+}  // namespace
+
+// The oldest files do not state the kind.
+const Attribute* NodeContext::find(std::string_view name, Attribute::Kind kind) {
+  const Attribute* a = node_.find(name);
+  if (!a) return nullptr;
+  read_[static_cast<std::size_t>(a - node_.attributes.data())] = true;
+  auto expected = static_cast<std::int32_t>(kind);
+  if (a->kind != expected && a->kind != 0)
+    fail(cat("attribute '", name, "' is ", kind_name(a->kind), ", expected ", kind_name(expected)));
+  return a;
+}
+
+std::int64_t NodeContext::integer(std::string_view name, std::int64_t fallback) {
+  const Attribute* a = find(name, Attribute::Kind::integer);
   return a ? a->integer : fallback;
 }
 
-double NodeContext::real(std::string_view attribute, double fallback) const {
-  const Attribute* a = node_.find(attribute);
+double NodeContext::real(std::string_view name, double fallback) {
+  const Attribute* a = find(name, Attribute::Kind::real);
   return a ? double{a->real} : fallback;
 }
 
-std::string_view NodeContext::text(std::string_view attribute, std::string_view fallback) const {
-  const Attribute* a = node_.find(attribute);
+std::string_view NodeContext::text(std::string_view name, std::string_view fallback) {
+  const Attribute* a = find(name, Attribute::Kind::text);
   return a ? a->text : fallback;
 }
 
-std::optional<std::vector<std::int64_t>> NodeContext::integers(std::string_view attribute) const {
-  const Attribute* a = node_.find(attribute);
+std::optional<std::vector<std::int64_t>> NodeContext::integers(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::integers);
   return a ? std::optional(a->integers) : std::nullopt;
 }
 
-std::optional<Array> NodeContext::tensor(std::string_view attribute) const {
-  const Attribute* a = node_.find(attribute);
-  if (!a || a->tensors.empty()) return std::nullopt;
-  return to_array(a->tensors[0], model_.file, model_.directory);
+std::optional<std::vector<float>> NodeContext::reals(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::reals);
+  return a ? std::optional(a->reals) : std::nullopt;
+}
+
+std::optional<std::vector<std::string_view>> NodeContext::texts(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::texts);
+  return a ? std::optional(a->texts) : std::nullopt;
+}
+
+std::optional<Array> NodeContext::tensor(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::tensor);
+  if (!a) return std::nullopt;
+  if (!a->tensor) fail(cat("attribute '", name, "' holds no tensor"));
+  return files_.array(*a->tensor);
+}
+
+const onnx::Graph& NodeContext::body(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::graph);
+  if (!a || !a->graph) fail(cat("attribute '", name, "' holds no graph"));
+  return *a->graph;
+}
+
+void NodeContext::ignore(std::string_view name) {
+  if (const Attribute* a = node_.find(name))
+    read_[static_cast<std::size_t>(a - node_.attributes.data())] = true;
+}
+
+void NodeContext::check_all_read() const {
+  for (std::size_t i = 0; i < read_.size(); ++i)
+    if (!read_[i])
+      unsupported(cat("attribute '", node_.attributes[i].name, "' is not known for opset ", opset_,
+                      ", or stands twice"));
 }
 
 Dims NodeContext::contents(std::size_t input) const {
   Value v = in(input);
+  if (is_float(v.dtype())) fail(cat("operand ", input, " is ", v.type(), ", expected integers"));
   if (std::optional<Dims> dims = contents_of(v)) return *dims;
-  if (v.is(ops::constant)) {  // a constant of more elements than are tracked as sizes
-    const Array& a = v.attrs().get<Array>("value");
-    Dims dims;
-    for (std::int64_t i = 0; i < a.count(); ++i) dims.push_back(a.integer(i));
-    return dims;
-  }
-  fail(cat("operand ", input, " must be constant or computed from shapes; it depends on data"));
+  if (!v.is(ops::constant))
+    unsupported(
+        cat("operand ", input, " depends on data; it must be constant or computed from sizes"));
+  const Array& a = v.attrs().get<Array>("value");  // of more elements than are tracked as sizes
+  Dims dims;
+  for (std::int64_t i = 0; i < a.count(); ++i) dims.push_back(a.integer(i));
+  return dims;
 }
 
 std::vector<std::int64_t> NodeContext::numbers(std::size_t input) const {
   std::vector<std::int64_t> out;
   for (const Dim& d : contents(input)) {
-    if (!d.is_number()) fail(cat("operand ", input, " must be constant; it holds the size ", d));
+    if (!d.is_number())
+      unsupported(cat("operand ", input, " holds the open size ", d, "; it must be constant"));
     out.push_back(d.number());
   }
   return out;
 }
 
 std::optional<std::vector<std::int64_t>> NodeContext::list(std::string_view name,
-                                                           std::size_t input) const {
+                                                           std::size_t input) {
   if (auto attribute = integers(name)) return attribute;
   if (has(input)) return numbers(input);
   return std::nullopt;
+}
+
+Axes NodeContext::axes(const std::vector<std::int64_t>& list, int rank) const {
+  Axes out;
+  for (std::int64_t a : list) out.push_back(axis(a, rank));
+  std::sort(out.begin(), out.end());
+  if (std::adjacent_find(out.begin(), out.end()) != out.end()) fail("an axis is given twice");
+  return out;
 }
 
 namespace {
 
 std::array<std::span<const ImportEntry>, 3> tables() {
   return {elementwise_imports(), shape_imports(), network_imports()};
+}
+
+using Index = std::unordered_multimap<std::string_view, const ImportEntry*>;
+
+const Index& index() {
+  static const Index all = [] {
+    Index out;
+    for (std::span<const ImportEntry> table : tables())
+      for (const ImportEntry& e : table) out.emplace(e.op, &e);
+    return out;
+  }();
+  return all;
 }
 
 // Levenshtein distance, case ignored.
@@ -91,14 +196,15 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-const ImportEntry* find_import(std::string_view op) {
-  for (std::span<const ImportEntry> table : tables())
-    for (const ImportEntry& e : table)
-      if (e.op == op) return &e;
+const ImportEntry* find_import(std::string_view op, std::int64_t opset) {
+  auto [first, last] = index().equal_range(op);
+  for (; first != last; ++first)
+    if (first->second->since <= opset && opset <= first->second->until) return first->second;
   return nullptr;
 }
 
 std::string_view nearest_import(std::string_view op) {
+  op = op.substr(0, 64);  // names of operators are short, those of hostile files may not be
   std::string_view best;
   std::size_t least = ~std::size_t{0};
   for (std::span<const ImportEntry> table : tables())

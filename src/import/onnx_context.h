@@ -1,5 +1,5 @@
 // What the import function of one ONNX operator sees: its node, typed operands, attributes, and the
-// graph to build in. Not the importer's walk over the model.
+// graph to build in. Not the walk over the model.
 #pragma once
 
 #include <optional>
@@ -8,68 +8,121 @@
 #include <string_view>
 #include <vector>
 
+#include "import/import.h"
 #include "import/onnx_model.h"
+#include "import/onnx_tensor.h"
 #include "ops/common.h"
 
 namespace hone::onnx {
 
+// What a node asks for is not there yet; another error says that the model is wrong.
+struct Unsupported : UserError {
+  using UserError::UserError;
+};
+
+// Thrown when a question about sizes has no answer among the assumptions: the model is read again,
+// once for each answer.
+struct OpenQuestion {
+  Dim condition;
+};
+
+// The answers that one reading of the model takes for granted.
+class Assumptions {
+ public:
+  explicit Assumptions(std::vector<Assumption> list) : list_(std::move(list)) {}
+  // Whether a Dim that is 0 or 1 is 1. Throws OpenQuestion when nothing says so.
+  bool holds(const Dim& condition) const;
+
+ private:
+  std::vector<Assumption> list_;
+};
+
 class NodeContext {
  public:
-  NodeContext(const Node& node, std::int64_t opset, hone::Graph& graph, std::vector<Value> inputs,
-              const Model& model)
-      : node_(node), opset_(opset), graph_(graph), inputs_(std::move(inputs)), model_(model) {}
+  NodeContext(const Node& node, std::int64_t opset, hone::Graph& graph, Values inputs,
+              TensorFiles& files, const Assumptions& assumptions)
+      : node_(node),
+        opset_(opset),
+        graph_(graph),
+        inputs_(std::move(inputs)),
+        files_(files),
+        assumptions_(assumptions),
+        read_(node.attributes.size(), false) {}
 
   const Node& node() const { return node_; }
+  std::string_view op() const { return node_.op; }
   std::int64_t opset() const { return opset_; }
   hone::Graph& graph() const { return graph_; }
+  const Assumptions& assumptions() const { return assumptions_; }
 
   std::size_t inputs() const { return inputs_.size(); }
   bool has(std::size_t i) const { return i < inputs_.size() && inputs_[i]; }
   Value in(std::size_t i) const;  // fails when absent
-  const std::vector<Value>& all_inputs() const { return inputs_; }
+  Values all_inputs() const;      // fails when one is absent
   std::size_t outputs() const { return node_.outputs.size(); }
   bool wants(std::size_t output) const {
     return output < node_.outputs.size() && !node_.outputs[output].empty();
   }
 
-  std::int64_t integer(std::string_view attribute, std::int64_t fallback) const;
-  double real(std::string_view attribute, double fallback) const;
-  std::string_view text(std::string_view attribute, std::string_view fallback) const;
-  std::optional<std::vector<std::int64_t>> integers(std::string_view attribute) const;
-  std::optional<Array> tensor(std::string_view attribute) const;
+  // Attributes. Each fails when the attribute is there with another type.
+  bool has_attribute(std::string_view name) const { return node_.find(name); }
+  std::int64_t integer(std::string_view name, std::int64_t fallback);
+  bool flag(std::string_view name, bool fallback = false) { return integer(name, fallback) != 0; }
+  double real(std::string_view name, double fallback);
+  std::string_view text(std::string_view name, std::string_view fallback);
+  std::optional<std::vector<std::int64_t>> integers(std::string_view name);
+  std::optional<std::vector<float>> reals(std::string_view name);
+  std::optional<std::vector<std::string_view>> texts(std::string_view name);
+  std::optional<Array> tensor(std::string_view name);
+  const onnx::Graph& body(std::string_view name);  // fails when absent
+  // For attributes that change nothing in inference.
+  void ignore(std::string_view name);
+  // Fails when an attribute has not been asked for: what it says would be lost silently.
+  void check_all_read() const;
 
   // Sizes that an integer operand holds; fails when they depend on data.
   Dims contents(std::size_t input) const;
   // The same, all of them numbers.
   std::vector<std::int64_t> numbers(std::size_t input) const;
   // Attribute `name` (older opsets) or operand `input` (newer ones), as numbers.
-  std::optional<std::vector<std::int64_t>> list(std::string_view name, std::size_t input) const;
+  std::optional<std::vector<std::int64_t>> list(std::string_view name, std::size_t input);
+  int axis(std::int64_t axis, int rank) const { return normal_axis(axis, rank, node_.op); }
+  // Normal, in order, each once.
+  Axes axes(const std::vector<std::int64_t>& list, int rank) const;
 
   [[noreturn]] void fail(std::string_view why) const;
+  [[noreturn]] void unsupported(std::string_view why) const;
 
  private:
+  const Attribute* find(std::string_view name, Attribute::Kind kind);
+
   const Node& node_;
   std::int64_t opset_;
   hone::Graph& graph_;
-  std::vector<Value> inputs_;
-  const Model& model_;
+  Values inputs_;
+  TensorFiles& files_;
+  const Assumptions& assumptions_;
+  std::vector<bool> read_;
 };
 
 // Builds the node's results, one for each ONNX output of the operator (trailing ones may be left
-// out when no model can use them).
+// out when they are not supported).
 using ImportNode = Values (*)(NodeContext&);
 
 struct ImportEntry {
   std::string_view op;
   ImportNode import;
-  std::int64_t newest = 27;  // last opset that this function is known to be right for
+  std::int64_t since = 1, until = newest_opset;  // opsets that the function is right for
+
+  static constexpr std::int64_t newest_opset = 27;
 };
 
+// Of domain "" (ai.onnx).
 std::span<const ImportEntry> elementwise_imports();
 std::span<const ImportEntry> shape_imports();
 std::span<const ImportEntry> network_imports();
-// All of the above, of domain "". Null when there is none.
-const ImportEntry* find_import(std::string_view op);
+// Null when there is none for the opset.
+const ImportEntry* find_import(std::string_view op, std::int64_t opset);
 // The supported operator nearest in spelling.
 std::string_view nearest_import(std::string_view op);
 

@@ -8,19 +8,29 @@ namespace {
 
 template <const Op& op>
 Values unary(NodeContext& c) {
+  c.ignore("consumed_inputs");
   return {op(c.in(0))};
 }
 
-// Before opset 7 operands broadcast only by attribute, along `axis`.
+// Before opset 7 operands broadcast only by attribute, from `axis` on.
+Value placed(NodeContext& c, Value a, Value b) {
+  std::int64_t axis = c.integer("axis", a.rank() - b.rank());
+  if (axis < 0 || axis + b.rank() > a.rank())
+    c.fail(cat("axis ", axis, " does not place ", b.type(), " in ", a.type()));
+  Dims dims = b.shape().dims;
+  dims.resize(static_cast<std::size_t>(a.rank() - axis), Dim(1));
+  return reshape_to(b, dims);
+}
+
 std::pair<Value, Value> operand_pair(NodeContext& c) {
   Value a = c.in(0), b = c.in(1);
-  if (c.opset() < 7 && c.integer("broadcast", 0) && b.rank() < a.rank()) {
-    std::int64_t axis = c.integer("axis", a.rank() - b.rank());
-    Dims dims = b.shape().dims;
-    while (static_cast<std::int64_t>(dims.size()) + axis < a.rank()) dims.push_back(1);
-    b = reshape_to(b, dims);
+  if (c.opset() < 7) {
+    c.ignore("consumed_inputs");
+    bool broadcast = c.flag("broadcast");
+    if (!broadcast) c.ignore("axis");
+    if (broadcast && b.rank() < a.rank()) b = placed(c, a, b);
   }
-  return broadcast_pair(a, b, c.node().op);
+  return broadcast_pair(a, b, c.op());
 }
 
 template <const Op& op>
@@ -35,23 +45,21 @@ Values comparison(NodeContext& c) {
   return {exchanged ? op(b, a) : op(a, b)};
 }
 
-// x to a power that may have another dtype than x.
+// The power may have another dtype; the result has that of the base.
 Values power(NodeContext& c) {
-  Value x = c.in(0), y = c.in(1);
-  if (y.dtype() != x.dtype()) y = cast_to(y, x.dtype());
-  if (uniform_number(y) == 2.0) {
-    Shape shape = broadcast_shape(c.graph(), x.shape(), y.shape(), "Pow");
-    Value base = broadcast_to(x, shape);
-    return {ops::square(base)};
-  }
-  auto [a, b] = broadcast_pair(x, y, "Pow");
-  return {ops::pow(a, b)};
+  auto [x, y] = operand_pair(c);
+  const DType dtype = x.dtype();
+  if (!is_float(dtype) && is_float(y.dtype()))
+    return {cast_to(ops::pow(cast_to(x, DType::f64), cast_to(y, DType::f64)), dtype)};
+  y = cast_to(y, dtype);
+  if (uniform_number(y) == 2.0) return {ops::square(x)};
+  return {ops::pow(x, y)};
 }
 
 template <const Op& op>
 Values variadic(NodeContext& c) {
-  Values all = broadcast_all(c.all_inputs(), c.node().op);
-  if (all.empty()) c.fail("needs at least one operand");
+  c.ignore("consumed_inputs");
+  Values all = broadcast_all(c.all_inputs(), c.op());
   Value out = all[0];
   for (std::size_t i = 1; i < all.size(); ++i) out = op(out, all[i]);
   return {out};
@@ -64,24 +72,43 @@ Values mean_of_operands(NodeContext& c) {
 
 Values modulo(NodeContext& c) {
   auto [a, b] = operand_pair(c);
-  return {c.integer("fmod", 0) ? ops::rem(a, b) : ops::mod(a, b)};
+  return {c.flag("fmod") ? ops::rem(a, b) : ops::mod(a, b)};
+}
+
+Values shift_by_direction(NodeContext& c) {
+  std::string_view way = c.text("direction", "");
+  if (way == "LEFT") return binary<ops::shift_left>(c);
+  if (way == "RIGHT") return binary<ops::shift_right>(c);
+  c.fail(cat("direction is '", way, "', expected LEFT or RIGHT"));
 }
 
 Values where_import(NodeContext& c) { return {where(c.in(0), c.in(1), c.in(2))}; }
 
+// Attributes saturate and round_mode speak of 8-bit floats only.
 Values cast_import(NodeContext& c) {
-  std::int64_t to = c.integer("to", 0);
+  c.ignore("saturate");
+  c.ignore("round_mode");
+  if (!c.has_attribute("to")) c.fail("attribute 'to' is missing");
+  if (c.opset() < 6) c.unsupported("before opset 6 the type is text; export a newer opset");
+  auto to = static_cast<std::int32_t>(c.integer("to", 0));
   std::optional<DType> dtype = dtype_of(to);
-  if (!dtype) c.fail(cat("casting to ", data_type_name(to), " is not supported yet"));
+  if (!dtype) c.unsupported(cat("casting to ", data_type_name(to)));
   return {cast_to(c.in(0), *dtype)};
 }
 
+Values cast_like(NodeContext& c) {
+  c.ignore("saturate");
+  c.ignore("round_mode");
+  return {cast_to(c.in(0), c.in(1).dtype())};
+}
+
 Values clip(NodeContext& c) {
+  c.ignore("consumed_inputs");
   Value x = c.in(0);
   auto bound = [&](std::size_t input, std::string_view attribute) -> Value {
-    if (c.has(input)) return broadcast_to(c.in(input), x.shape());
-    const Attribute* a = c.node().find(attribute);
-    return a ? constant_like(x, a->real) : Value();
+    if (c.has(input)) return broadcast_to(reshape_to(c.in(input), {}), x.shape());
+    if (!c.has_attribute(attribute)) return Value();
+    return constant_like(x, c.real(attribute, 0));
   };
   if (Value low = bound(1, "min")) x = ops::maximum(x, low);
   if (Value high = bound(2, "max")) x = ops::minimum(x, high);
@@ -89,50 +116,125 @@ Values clip(NodeContext& c) {
 }
 
 Values leaky_relu(NodeContext& c) {
+  c.ignore("consumed_inputs");
   return {ops::leaky_relu(c.in(0), {{"alpha", c.real("alpha", 0.01)}})};
 }
 
 Values prelu(NodeContext& c) {
-  Value x = c.in(0), slope = broadcast_to(c.in(1), x.shape());
-  return {ops::select(ops::lt(x, constant_like(x, 0)), x * slope, x)};
+  c.ignore("consumed_inputs");
+  Value x = c.in(0), slope = c.in(1);
+  if (c.opset() < 7 && slope.rank() == 1 && x.rank() > 2) {  // one slope for each channel
+    Dims dims(static_cast<std::size_t>(x.rank() - 1), Dim(1));
+    dims[0] = slope.shape()[0];
+    slope = reshape_to(slope, dims);
+  }
+  slope = broadcast_to(slope, x.shape());
+  return {ops::select(Values{ops::lt(x, constant_like(x, 0)), x * slope, x})};
+}
+
+// a * (exp(x) - 1) below 0.
+Value exponential_below(Value x, double a) {
+  Value zero = constant_like(x, 0);
+  return (ops::exp(ops::minimum(x, zero)) - 1.0) * a;
+}
+
+Value chosen_below(Value x, Value below, Value above) {
+  return ops::select(Values{ops::lt(x, constant_like(x, 0)), below, above});
 }
 
 Values elu(NodeContext& c) {
-  Value x = c.in(0), zero = constant_like(x, 0);
-  Value below = (ops::exp(ops::minimum(x, zero)) - 1.0) * c.real("alpha", 1.0);
-  return {ops::select(ops::lt(x, zero), below, x)};
+  c.ignore("consumed_inputs");
+  Value x = c.in(0);
+  return {chosen_below(x, exponential_below(x, c.real("alpha", 1)), x)};
+}
+
+Values selu(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  Value x = c.in(0);
+  double alpha = c.real("alpha", c.opset() < 6 ? 1.6732 : 1.67326319217681884765625);
+  double gamma = c.real("gamma", c.opset() < 6 ? 1.0507 : 1.05070102214813232421875);
+  return {chosen_below(x, exponential_below(x, alpha), x) * gamma};
+}
+
+Values celu(NodeContext& c) {
+  Value x = c.in(0);
+  double alpha = c.real("alpha", 1);
+  if (alpha == 0) c.fail("alpha is 0");
+  return {chosen_below(x, exponential_below(x / alpha, alpha), x)};
+}
+
+Value between_0_and_1(Value y) {
+  return ops::minimum(ops::maximum(y, constant_like(y, 0)), constant_like(y, 1));
 }
 
 Values hard_sigmoid(NodeContext& c) {
-  Value y = c.in(0) * c.real("alpha", 0.2) + c.real("beta", 0.5);
-  return {ops::minimum(ops::maximum(y, constant_like(y, 0)), constant_like(y, 1))};
+  c.ignore("consumed_inputs");
+  return {between_0_and_1(c.in(0) * c.real("alpha", 0.2) + c.real("beta", 0.5))};
 }
 
 Values hard_swish(NodeContext& c) {
-  Value x = c.in(0), y = x * (1.0 / 6) + 0.5;
-  return {x * ops::minimum(ops::maximum(y, constant_like(y, 0)), constant_like(y, 1))};
+  Value x = c.in(0);
+  return {x * between_0_and_1(x * (1.0 / 6) + 0.5)};
+}
+
+Values softsign(NodeContext& c) {
+  Value x = c.in(0);
+  return {x / (ops::abs(x) + 1.0)};
+}
+
+Values mish(NodeContext& c) {
+  Value x = c.in(0);
+  return {x * ops::tanh(ops::softplus(x))};
+}
+
+Values thresholded_relu(NodeContext& c) {
+  Value x = c.in(0);
+  Value kept = ops::lt(constant_like(x, c.real("alpha", 1)), x);
+  return {ops::select(Values{kept, x, constant_like(x, 0)})};
+}
+
+Values is_nan(NodeContext& c) { return {ops::ne(c.in(0), c.in(0))}; }
+
+Values is_infinite(NodeContext& c) {
+  Value x = c.in(0);
+  auto equals = [&](double infinity) { return ops::eq(x, constant_like(x, infinity)); };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  bool above = c.flag("detect_positive", true), below = c.flag("detect_negative", true);
+  if (above && below) return {ops::bit_or(equals(infinity), equals(-infinity))};
+  if (above) return {equals(infinity)};
+  if (below) return {equals(-infinity)};
+  return {broadcast_to(constant(c.graph(), Array::scalar_int(0, DType::b1)), x.shape())};
 }
 
 Values gelu(NodeContext& c) {
-  return {c.text("approximate", "none") == "tanh" ? ops::gelu_tanh(c.in(0)) : ops::gelu(c.in(0))};
+  std::string_view how = c.text("approximate", "none");
+  if (how == "tanh") return {ops::gelu_tanh(c.in(0))};
+  if (how != "none") c.fail(cat("approximate is '", how, "', expected none or tanh"));
+  return {ops::gelu(c.in(0))};
+}
+
+Values swish(NodeContext& c) {
+  Value x = c.in(0);
+  double alpha = c.real("alpha", 1);
+  return {alpha == 1 ? ops::silu(x) : x * ops::sigmoid(x * alpha)};
 }
 
 constexpr ImportEntry entries[] = {
     {"Abs", unary<ops::abs>},
     {"Neg", unary<ops::neg>},
-    {"Sign", unary<ops::sign>},
+    {"Sign", unary<ops::sign>, 9},
     {"Exp", unary<ops::exp>},
     {"Log", unary<ops::log>},
     {"Sqrt", unary<ops::sqrt>},
     {"Reciprocal", unary<ops::recip>},
     {"Tanh", unary<ops::tanh>},
     {"Sigmoid", unary<ops::sigmoid>},
-    {"Erf", unary<ops::erf>},
-    {"Sin", unary<ops::sin>},
-    {"Cos", unary<ops::cos>},
+    {"Erf", unary<ops::erf>, 9},
+    {"Sin", unary<ops::sin>, 7},
+    {"Cos", unary<ops::cos>, 7},
     {"Floor", unary<ops::floor>},
     {"Ceil", unary<ops::ceil>},
-    {"Round", unary<ops::round>},
+    {"Round", unary<ops::round>, 11},
     {"Relu", unary<ops::relu>},
     {"Softplus", unary<ops::softplus>},
     {"Not", unary<ops::bit_not>},
@@ -141,28 +243,42 @@ constexpr ImportEntry entries[] = {
     {"Mul", binary<ops::mul>},
     {"Div", binary<ops::div>},
     {"Pow", power},
-    {"Mod", modulo},
+    {"Mod", modulo, 10},
     {"And", binary<ops::bit_and>},
     {"Or", binary<ops::bit_or>},
     {"Xor", binary<ops::bit_xor>},
     {"Equal", binary<ops::eq>},
     {"Less", comparison<ops::lt, false>},
-    {"LessOrEqual", comparison<ops::le, false>},
+    {"LessOrEqual", comparison<ops::le, false>, 12},
     {"Greater", comparison<ops::lt, true>},
-    {"GreaterOrEqual", comparison<ops::le, true>},
+    {"GreaterOrEqual", comparison<ops::le, true>, 12},
     {"Max", variadic<ops::maximum>},
     {"Min", variadic<ops::minimum>},
     {"Sum", variadic<ops::add>},
     {"Mean", mean_of_operands},
-    {"Where", where_import},
+    {"Where", where_import, 9},
     {"Cast", cast_import},
     {"Clip", clip},
     {"LeakyRelu", leaky_relu},
     {"PRelu", prelu},
     {"Elu", elu},
     {"HardSigmoid", hard_sigmoid},
-    {"HardSwish", hard_swish},
-    {"Gelu", gelu},
+    {"HardSwish", hard_swish, 14},
+    {"Gelu", gelu, 20},
+    {"Swish", swish, 24},
+    {"CastLike", cast_like, 15},
+    {"BitShift", shift_by_direction, 11},
+    {"BitwiseAnd", binary<ops::bit_and>, 18},
+    {"BitwiseOr", binary<ops::bit_or>, 18},
+    {"BitwiseXor", binary<ops::bit_xor>, 18},
+    {"BitwiseNot", unary<ops::bit_not>, 18},
+    {"Selu", selu},
+    {"Celu", celu, 12},
+    {"Softsign", softsign},
+    {"Mish", mish, 18},
+    {"ThresholdedRelu", thresholded_relu},
+    {"IsNaN", is_nan, 9},
+    {"IsInf", is_infinite, 10},
 };
 
 }  // namespace

@@ -1,274 +1,366 @@
 #include "import/onnx_model.h"
 
-#include <charconv>
+#include <bit>
+#include <cstring>
 
-#include "base/checked.h"
+#include "base/error.h"
 
 namespace hone::onnx {
 
 namespace {
 
-using wire::Reader;
-
-void read_string_entry(Reader r, std::map<std::string_view, std::string_view>& into) {
-  std::string_view key, value;
-  while (r.next()) {
-    if (r.field() == 1)
-      key = r.text();
-    else if (r.field() == 2)
-      value = r.text();
-    else
-      r.skip();
-  }
-  into[key] = value;
+// A field whose wire type is not the one its message gives it is unknown, and unknown fields are
+// skipped: both as protobuf does.
+void set(const WireField& f, std::string_view& to) {
+  if (f.is_bytes()) to = f.text();
+}
+void set(const WireField& f, std::int64_t& to) {
+  if (f.type == WireType::varint) to = static_cast<std::int64_t>(f.value);
+}
+void set(const WireField& f, std::int32_t& to) {
+  if (f.type == WireType::varint) to = static_cast<std::int32_t>(f.value);
+}
+void set(const WireField& f, float& to) {
+  if (f.type == WireType::fixed32) to = std::bit_cast<float>(static_cast<std::uint32_t>(f.value));
 }
 
-Tensor read_tensor_message(Reader r) {
-  Tensor t;
-  while (r.next()) switch (r.field()) {
+void add(const WireField& f, std::vector<std::string_view>& to) {
+  if (f.is_bytes()) to.push_back(f.text());
+}
+
+void add(const WireReader& r, const WireField& f, std::vector<std::int64_t>& to) {
+  if (f.type == WireType::varint) to.push_back(static_cast<std::int64_t>(f.value));
+  if (!f.is_bytes()) return;
+  PackedVarints numbers(r.file(), f.bytes);
+  for (std::uint64_t n; numbers.next(n);) to.push_back(static_cast<std::int64_t>(n));
+}
+
+void expect_whole(const WireReader& r, const WireField& f, std::size_t element) {
+  if (f.bytes.size() % element != 0)
+    r.file().fail(f.bytes.data(), cat("packed numbers of ", element, " bytes in a field of ",
+                                      f.bytes.size(), " bytes"));
+}
+
+void add(const WireReader& r, const WireField& f, std::vector<float>& to) {
+  if (f.type == WireType::fixed32)
+    to.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(f.value)));
+  if (!f.is_bytes()) return;
+  expect_whole(r, f, sizeof(float));
+  std::size_t before = to.size();
+  to.resize(before + f.bytes.size() / sizeof(float));
+  if (!f.bytes.empty()) std::memcpy(to.data() + before, f.bytes.data(), f.bytes.size());
+}
+
+class Parser {
+ public:
+  Parser(WireFile& file, std::int64_t most_nodes) : file_(file), nodes_left_(most_nodes) {}
+
+  void read(WireReader, Model&);
+  void read(WireReader, Tensor&);
+
+ private:
+  void read(WireReader, Graph&);
+  void read(WireReader, Node&);
+  void read(WireReader, Attribute&);
+  void read(WireReader, ValueInfo&);
+  void read_type(WireReader, ValueInfo&);
+  void read_tensor_type(WireReader, ValueInfo&);
+  void read_shape(WireReader, ValueInfo&);
+  void read(WireReader, Size&);
+  void read(WireReader, LocalFunction&);
+  void read(WireReader, Opset&);
+  void read(WireReader, std::pair<std::string_view, std::string_view>&);
+  void read_sparse(WireReader, Graph&);
+  void add_typed(WireReader&, const WireField&, Tensor&, TypedData::Kind);
+
+  // A message that may stand once. Met again, it is merged, as protobuf does.
+  template <class T>
+  void one(WireReader& r, const WireField& f, std::optional<T>& to) {
+    if (f.is_bytes()) read(r.inside(f), to ? *to : to.emplace());
+  }
+  template <class T>
+  void one(WireReader& r, const WireField& f, std::shared_ptr<T>& to) {
+    if (!f.is_bytes()) return;
+    file_.charge(f.bytes.data(), sizeof(T));
+    if (!to) to = std::make_shared<T>();
+    read(r.inside(f), *to);
+  }
+  template <class T>
+  void each(WireReader& r, const WireField& f, std::vector<T>& to) {
+    if (!f.is_bytes()) return;
+    file_.charge(f.bytes.data(), sizeof(T));
+    read(r.inside(f), to.emplace_back());
+  }
+  void each_node(WireReader& r, const WireField& f, std::vector<Node>& to);
+
+  WireFile& file_;
+  std::int64_t nodes_left_, most_nodes_ = nodes_left_;
+};
+
+void Parser::read(WireReader r, Model& to) {
+  for (WireField f; r.next(f);) switch (f.number) {
       case 1:
-        r.integers(t.dims);
+        set(f, to.ir_version);
         break;
-      case 2:
-        t.data_type = r.integer();
-        break;
-      case 4:
-        r.fixed_list(t.floats);
-        break;
-      case 5:
       case 7:
-      case 11:
-        r.integers(t.integers);
-        break;
-      case 6:
-        t.strings.push_back(r.text());
+        one(r, f, to.graph);
         break;
       case 8:
-        t.name = r.text();
+        each(r, f, to.opsets);
         break;
-      case 9:
-        t.raw = r.bytes();
+      case 25:
+        each(r, f, to.functions);
         break;
-      case 10:
-        r.fixed_list(t.doubles);
-        break;
-      case 13:
-        read_string_entry(r.message(), t.external_data);
-        break;
-      case 14:
-        t.external = r.integer() == 1;
-        break;
-      default:
-        r.skip();
     }
-  return t;
 }
 
-Size read_size(Reader r) {
-  Size s;
-  while (r.next()) {
-    if (r.field() == 1)
-      s.number = r.integer();
-    else if (r.field() == 2)
-      s.symbol = r.text();
-    else
-      r.skip();
-  }
-  return s;
-}
-
-void read_tensor_type(Reader r, ValueInfo& v) {
-  while (r.next()) {
-    if (r.field() == 1) {
-      v.data_type = r.integer();
-    } else if (r.field() == 2) {
-      v.has_shape = true;
-      Reader shape = r.message();
-      while (shape.next()) {
-        if (shape.field() == 1)
-          v.sizes.push_back(read_size(shape.message()));
-        else
-          shape.skip();
-      }
-    } else {
-      r.skip();
-    }
-  }
-}
-
-ValueInfo read_value_info(Reader r) {
-  ValueInfo v;
-  while (r.next()) {
-    if (r.field() == 1) {
-      v.name = r.text();
-    } else if (r.field() == 2) {
-      Reader type = r.message();
-      while (type.next()) {
-        if (type.field() == 1)
-          read_tensor_type(type.message(), v);
-        else
-          type.skip();
-      }
-    } else {
-      r.skip();
-    }
-  }
-  return v;
-}
-
-Graph read_graph(Reader r);
-
-Attribute read_attribute(Reader r) {
-  Attribute a;
-  while (r.next()) switch (r.field()) {
+void Parser::read(WireReader r, Graph& to) {
+  for (WireField f; r.next(f);) switch (f.number) {
       case 1:
-        a.name = r.text();
+        each_node(r, f, to.nodes);
         break;
       case 2:
-        a.real = r.real32();
-        break;
-      case 3:
-        a.integer = r.integer();
-        break;
-      case 4:
-        a.text = r.text();
+        set(f, to.name);
         break;
       case 5:
-      case 10:
-        a.tensors.push_back(read_tensor_message(r.message()));
-        break;
-      case 6:
-      case 11:
-        a.graphs.push_back(std::make_shared<Graph>(read_graph(r.message())));
-        break;
-      case 7:
-        r.fixed_list(a.reals);
-        break;
-      case 8:
-        r.integers(a.integers);
-        break;
-      case 9:
-        a.texts.push_back(r.text());
-        break;
-      case 20: {
-        std::int64_t kind = r.integer();
-        if (kind < 0 || kind > 14) r.fail(cat("attribute type ", kind));
-        a.kind = static_cast<Attribute::Kind>(kind);
-        break;
-      }
-      case 21:
-        a.reference = r.text();
-        break;
-      default:
-        r.skip();
-    }
-  return a;
-}
-
-Node read_node(Reader r) {
-  Node n;
-  while (r.next()) switch (r.field()) {
-      case 1:
-        n.inputs.push_back(r.text());
-        break;
-      case 2:
-        n.outputs.push_back(r.text());
-        break;
-      case 3:
-        n.name = r.text();
-        break;
-      case 4:
-        n.op = r.text();
-        break;
-      case 5:
-        n.attributes.push_back(read_attribute(r.message()));
-        break;
-      case 7:
-        n.domain = r.text();
-        break;
-      default:
-        r.skip();
-    }
-  return n;
-}
-
-Graph read_graph(Reader r) {
-  Graph g;
-  while (r.next()) switch (r.field()) {
-      case 1:
-        g.nodes.push_back(read_node(r.message()));
-        break;
-      case 2:
-        g.name = r.text();
-        break;
-      case 5:
-        g.initializers.push_back(read_tensor_message(r.message()));
+        each(r, f, to.initializers);
         break;
       case 11:
-        g.inputs.push_back(read_value_info(r.message()));
+        each(r, f, to.inputs);
         break;
       case 12:
-        g.outputs.push_back(read_value_info(r.message()));
+        each(r, f, to.outputs);
         break;
       case 15:
-        g.has_sparse_initializers = true;
-        r.skip();
+        if (f.is_bytes()) read_sparse(r.inside(f), to);
         break;
-      default:
-        r.skip();
     }
-  return g;
 }
 
-void read_opset(Reader r, Model& m) {
-  std::string_view domain;
-  std::int64_t version = 0;
-  while (r.next()) {
-    if (r.field() == 1)
-      domain = r.text();
-    else if (r.field() == 2)
-      version = r.integer();
-    else
-      r.skip();
+void Parser::read_sparse(WireReader r, Graph& to) {
+  Tensor values;
+  for (WireField f; r.next(f);)
+    if (f.number == 1 && f.is_bytes()) read(r.inside(f), values);
+  to.sparse_initializers.push_back(values.name);
+}
+
+void Parser::each_node(WireReader& r, const WireField& f, std::vector<Node>& to) {
+  if (f.is_bytes() && nodes_left_-- <= 0)
+    file_.fail(f.bytes.data(), cat("more than ", most_nodes_, " nodes"));
+  each(r, f, to);
+}
+
+void Parser::read(WireReader r, Node& to) {
+  for (WireField f; r.next(f);) switch (f.number) {
+      case 1:
+        add(f, to.inputs);
+        break;
+      case 2:
+        add(f, to.outputs);
+        break;
+      case 3:
+        set(f, to.name);
+        break;
+      case 4:
+        set(f, to.op);
+        break;
+      case 5:
+        each(r, f, to.attributes);
+        break;
+      case 7:
+        set(f, to.domain);
+        break;
+      case 8:
+        set(f, to.overload);
+        break;
+    }
+}
+
+void Parser::read(WireReader r, Attribute& to) {
+  for (WireField f; r.next(f);) switch (f.number) {
+      case 1:
+        set(f, to.name);
+        break;
+      case 2:
+        set(f, to.real);
+        break;
+      case 3:
+        set(f, to.integer);
+        break;
+      case 4:
+        set(f, to.text);
+        break;
+      case 5:
+        one(r, f, to.tensor);
+        break;
+      case 6:
+        one(r, f, to.graph);
+        break;
+      case 7:
+        add(r, f, to.reals);
+        break;
+      case 8:
+        add(r, f, to.integers);
+        break;
+      case 9:
+        add(f, to.texts);
+        break;
+      case 20:
+        set(f, to.kind);
+        break;
+      case 21:
+        set(f, to.reference);
+        break;
+    }
+}
+
+void Parser::add_typed(WireReader& r, const WireField& f, Tensor& to, TypedData::Kind kind) {
+  const std::size_t width = kind == TypedData::Kind::f32 ? 4 : kind == TypedData::Kind::f64 ? 8 : 0;
+  const WireType single = width == 4   ? WireType::fixed32
+                          : width == 8 ? WireType::fixed64
+                                       : WireType::varint;
+  if (f.is_bytes() && width != 0) expect_whole(r, f, width);
+  if (f.is_bytes() && width == 0) {
+    PackedVarints numbers(file_, f.bytes);
+    for (std::uint64_t n; numbers.next(n);) continue;
   }
-  m.opsets[domain == "ai.onnx" ? "" : domain] = version;
+  if (!f.is_bytes() && f.type != single) return;
+  if (!f.is_bytes()) file_.charge(file_.bytes().data(), sizeof(TypedData));
+  to.typed.push_back({kind, f.type, f.bytes, f.value});
 }
 
-std::int64_t number_in(const Tensor& t, std::string_view key, std::int64_t fallback) {
-  auto it = t.external_data.find(key);
-  if (it == t.external_data.end()) return fallback;
-  std::int64_t n = 0;
-  auto [end, error] = std::from_chars(it->second.data(), it->second.data() + it->second.size(), n);
-  if (error != std::errc() || end != it->second.data() + it->second.size() || n < 0)
-    throw UserError("tensor '", t.name, "': external ", key, " '", it->second,
-                    "' is not a size; the model file is broken");
-  return n;
+void Parser::read(WireReader r, Tensor& to) {
+  for (WireField f; r.next(f);) switch (f.number) {
+      case 1:
+        add(r, f, to.dims);
+        break;
+      case 2:
+        set(f, to.data_type);
+        break;
+      case 3:
+        to.segment = true;
+        break;
+      case 4:
+        add_typed(r, f, to, TypedData::Kind::f32);
+        break;
+      case 5:
+        add_typed(r, f, to, TypedData::Kind::i32);
+        break;
+      case 6:
+        add(f, to.strings);
+        break;
+      case 7:
+        add_typed(r, f, to, TypedData::Kind::i64);
+        break;
+      case 8:
+        set(f, to.name);
+        break;
+      case 9:
+        if (f.is_bytes()) to.raw = f.bytes;
+        break;
+      case 10:
+        add_typed(r, f, to, TypedData::Kind::f64);
+        break;
+      case 11:
+        add_typed(r, f, to, TypedData::Kind::u64);
+        break;
+      case 13:
+        each(r, f, to.external_data);
+        break;
+      case 14:
+        if (f.type == WireType::varint) to.external = f.value == 1;
+        break;
+    }
 }
 
-// Sizes are checked against the file before anything is mapped into an array.
-Array external_array(const Tensor& t, DType dtype, std::int64_t bytes,
-                     const std::filesystem::path& directory) {
-  auto location = t.external_data.find("location");
-  if (location == t.external_data.end())
-    throw UserError("tensor '", t.name, "': external data without a location");
-  auto file = MappedFile::open_contained(directory, location->second);
-  std::int64_t offset = number_in(t, "offset", 0);
-  std::int64_t length = number_in(t, "length", bytes);
-  if (length != bytes ||
-      checked_add(offset, length) > static_cast<std::int64_t>(file->bytes().size()))
-    throw UserError("tensor '", t.name, "': ", length, " bytes at ", offset, " of ", file->path(),
-                    " (", file->bytes().size(), " bytes) for a tensor of ", bytes,
-                    " bytes; the model and its data do not belong together");
-  auto view =
-      file->bytes().subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
-  return Array(dtype, t.dims, Storage(file, view));
+void Parser::read(WireReader r, std::pair<std::string_view, std::string_view>& to) {
+  for (WireField f; r.next(f);) {
+    if (f.number == 1) set(f, to.first);
+    if (f.number == 2) set(f, to.second);
+  }
 }
 
-template <class List>
-void require_count(const Tensor& t, const List& list, std::int64_t count) {
-  if (static_cast<std::int64_t>(list.size()) != count)
-    throw UserError("tensor '", t.name, "': holds ", list.size(), " numbers, its dims need ",
-                    count);
+void Parser::read(WireReader r, ValueInfo& to) {
+  for (WireField f; r.next(f);) {
+    if (f.number == 1) set(f, to.name);
+    if (f.number == 2 && f.is_bytes()) read_type(r.inside(f), to);
+  }
+}
+
+// The kinds exclude one another: the last one in the file holds.
+void Parser::read_type(WireReader r, ValueInfo& to) {
+  using Kind = ValueInfo::Kind;
+  for (WireField f; r.next(f);) {
+    Kind kind = f.number == 1   ? Kind::tensor
+                : f.number == 4 ? Kind::sequence
+                : f.number == 5 ? Kind::map
+                : f.number == 8 ? Kind::sparse_tensor
+                : f.number == 9 ? Kind::optional
+                                : Kind::none;
+    if (kind == Kind::none || !f.is_bytes()) continue;
+    if (kind != to.kind) to = {.name = to.name, .kind = kind, .sizes = {}};
+    if (kind == Kind::tensor) read_tensor_type(r.inside(f), to);
+  }
+}
+
+void Parser::read_tensor_type(WireReader r, ValueInfo& to) {
+  for (WireField f; r.next(f);) {
+    if (f.number == 1) set(f, to.data_type);
+    if (f.number != 2 || !f.is_bytes()) continue;
+    to.has_shape = true;
+    read_shape(r.inside(f), to);
+  }
+}
+
+void Parser::read_shape(WireReader r, ValueInfo& to) {
+  for (WireField f; r.next(f);)
+    if (f.number == 1) each(r, f, to.sizes);
+}
+
+void Parser::read(WireReader r, Size& to) {
+  for (WireField f; r.next(f);) {
+    if (f.number == 1 && f.type == WireType::varint) to = {static_cast<std::int64_t>(f.value), {}};
+    if (f.number == 2 && f.is_bytes()) to = {std::nullopt, f.text()};
+  }
+}
+
+void Parser::read(WireReader r, Opset& to) {
+  for (WireField f; r.next(f);) {
+    if (f.number == 1) set(f, to.domain);
+    if (f.number == 2) set(f, to.version);
+  }
+}
+
+void Parser::read(WireReader r, LocalFunction& to) {
+  for (WireField f; r.next(f);) switch (f.number) {
+      case 1:
+        set(f, to.name);
+        break;
+      case 4:
+        add(f, to.inputs);
+        break;
+      case 5:
+        add(f, to.outputs);
+        break;
+      case 6:
+        add(f, to.attributes);
+        break;
+      case 7:
+        each_node(r, f, to.nodes);
+        break;
+      case 9:
+        each(r, f, to.opsets);
+        break;
+      case 10:
+        set(f, to.domain);
+        break;
+      case 11:
+        each(r, f, to.defaults);
+        break;
+      case 13:
+        set(f, to.overload);
+        break;
+    }
 }
 
 }  // namespace
@@ -279,128 +371,19 @@ const Attribute* Node::find(std::string_view attribute) const {
   return nullptr;
 }
 
-std::int64_t Model::opset(std::string_view domain) const {
-  auto it = opsets.find(domain == "ai.onnx" ? "" : domain);
-  return it == opsets.end() ? 0 : it->second;
+Model parse_model(std::span<const std::byte> bytes, const std::string& name,
+                  std::int64_t most_nodes) {
+  WireFile file(name, bytes);
+  Model model;
+  Parser(file, most_nodes).read(WireReader(file), model);
+  return model;
 }
 
-Model read_model(const std::filesystem::path& path) {
-  Model m;
-  m.file = MappedFile::open(path);
-  m.directory = path.parent_path();
-  bool has_graph = false;
-  try {
-    Reader r(m.file->bytes(), m.file->bytes());
-    while (r.next()) switch (r.field()) {
-        case 1:
-          m.ir_version = r.integer();
-          break;
-        case 7:
-          m.graph = read_graph(r.message());
-          has_graph = true;
-          break;
-        case 8:
-          read_opset(r.message(), m);
-          break;
-        case 25:
-          ++m.functions;
-          r.skip();
-          break;
-        default:
-          r.skip();
-      }
-  } catch (const UserError& e) {
-    throw UserError(path.string(), ": ", e.what(), "; is it an ONNX model, and complete?");
-  }
-  if (!has_graph) throw UserError(path.string(), ": holds no graph; is it an ONNX model?");
-  return m;
-}
-
-Tensor read_tensor(wire::Bytes message, wire::Bytes file) {
-  return read_tensor_message(Reader(message, file));
-}
-
-std::optional<DType> dtype_of(std::int64_t data_type) {
-  switch (data_type) {
-    case 1:
-      return DType::f32;
-    case 2:
-      return DType::u8;
-    case 3:
-      return DType::i8;
-    case 4:
-      return DType::u16;
-    case 5:
-      return DType::i16;
-    case 6:
-      return DType::i32;
-    case 7:
-      return DType::i64;
-    case 9:
-      return DType::b1;
-    case 10:
-      return DType::f16;
-    case 11:
-      return DType::f64;
-    case 12:
-      return DType::u32;
-    case 13:
-      return DType::u64;
-    case 16:
-      return DType::bf16;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::string data_type_name(std::int64_t t) {
-  static constexpr std::string_view names[] = {
-      "undefined", "float",  "uint8",     "int8",       "uint16",  "int16",
-      "int32",     "int64",  "string",    "bool",       "float16", "double",
-      "uint32",    "uint64", "complex64", "complex128", "bfloat16"};
-  if (t >= 0 && t < static_cast<std::int64_t>(std::size(names)))
-    return std::string(names[static_cast<std::size_t>(t)]);
-  return cat("data type ", t);
-}
-
-Array to_array(const Tensor& t, const std::shared_ptr<const void>& owner,
-               const std::filesystem::path& directory) {
-  std::optional<DType> dtype = dtype_of(t.data_type);
-  if (!dtype)
-    throw UserError("tensor '", t.name, "': ", data_type_name(t.data_type),
-                    " tensors are not supported yet");
-  std::int64_t count = 1;
-  for (std::int64_t d : t.dims) {
-    if (d < 0) throw UserError("tensor '", t.name, "': size ", d, " is negative");
-    count = checked_mul(count, d);
-  }
-  std::int64_t bytes = checked_mul(count, byte_size(*dtype));
-  if (t.external) return external_array(t, *dtype, bytes, directory);
-  if (t.raw) {
-    if (static_cast<std::int64_t>(t.raw->size()) != bytes)
-      throw UserError("tensor '", t.name, "': holds ", t.raw->size(), " bytes, its dims need ",
-                      bytes);
-    return Array(*dtype, t.dims, Storage(owner, *t.raw));
-  }
-  if (*dtype == DType::f32) {
-    require_count(t, t.floats, count);
-    return Array::of<float>(*dtype, t.dims, t.floats);
-  }
-  if (*dtype == DType::f64) {
-    require_count(t, t.doubles, count);
-    return Array::of<double>(*dtype, t.dims, t.doubles);
-  }
-  require_count(t, t.integers, count);
-  Array a = Array::zeros(*dtype, t.dims);
-  const bool half = *dtype == DType::f16 || *dtype == DType::bf16;  // int32_data holds their bits
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t n = t.integers[static_cast<std::size_t>(i)];
-    if (half)
-      a.writable<std::uint16_t>()[static_cast<std::size_t>(i)] = static_cast<std::uint16_t>(n);
-    else
-      a.set_integer(i, n);
-  }
-  return a;
+Tensor parse_tensor(std::span<const std::byte> bytes, const std::string& name) {
+  WireFile file(name, bytes);
+  Tensor tensor;
+  Parser(file, 0).read(WireReader(file), tensor);
+  return tensor;
 }
 
 }  // namespace hone::onnx

@@ -1,38 +1,46 @@
-// An ONNX file as plain structs whose text and data point into the memory map. Field numbers are
-// those of onnx.proto (github.com/onnx/onnx, IR version 10). Structure only: nothing is typed or
-// checked against operators here.
+// An ONNX file as plain structs whose texts and bytes are views into the file: what is written
+// there, not what it means. Field numbers are those of onnx.proto (github.com/onnx/onnx).
 #pragma once
 
-#include <filesystem>
-#include <map>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "import/wire.h"
-#include "type/array.h"
 
 namespace hone::onnx {
 
-struct Graph;
+// Elements in a typed field of a tensor as they lie in the file: packed (any number), or one.
+struct TypedData {
+  enum class Kind : std::uint8_t { f32, i32, i64, f64, u64 };
+  Kind kind;
+  WireType type;  // bytes: packed
+  std::span<const std::byte> packed;
+  std::uint64_t value = 0;  // not packed
+};
 
 struct Tensor {
   std::string_view name;
-  std::int64_t data_type = 0;
+  std::int32_t data_type = 0;
   std::vector<std::int64_t> dims;
-  std::optional<wire::Bytes> raw;
-  std::vector<float> floats;
-  std::vector<double> doubles;
-  std::vector<std::int64_t> integers;  // int32_data, int64_data or uint64_data
+  std::optional<std::span<const std::byte>> raw;
+  std::vector<TypedData> typed;
   std::vector<std::string_view> strings;
   bool external = false;
-  std::map<std::string_view, std::string_view> external_data;
+  bool segment = false;  // holds a part of a tensor
+  std::vector<std::pair<std::string_view, std::string_view>> external_data;
 };
 
+struct Graph;
+
 struct Attribute {
-  enum class Kind : std::uint8_t {
+  enum class Kind : std::uint8_t {  // the format's numbers
     undefined,
     real,
     integer,
@@ -50,19 +58,19 @@ struct Attribute {
     types,
   };
   std::string_view name, reference;  // reference: name of the enclosing function's attribute
-  Kind kind = Kind::undefined;
+  std::int32_t kind = 0;             // as written: not always a Kind
   float real = 0;
   std::int64_t integer = 0;
   std::string_view text;
+  std::shared_ptr<Tensor> tensor;
+  std::shared_ptr<Graph> graph;
   std::vector<float> reals;
   std::vector<std::int64_t> integers;
   std::vector<std::string_view> texts;
-  std::vector<Tensor> tensors;                 // one for tensor
-  std::vector<std::shared_ptr<Graph>> graphs;  // one for graph
 };
 
 struct Node {
-  std::string_view name, op, domain;
+  std::string_view name, op, domain, overload;
   std::vector<std::string_view> inputs, outputs;
   std::vector<Attribute> attributes;
 
@@ -75,8 +83,10 @@ struct Size {
 };
 
 struct ValueInfo {
+  enum class Kind : std::uint8_t { none, tensor, sequence, map, optional, sparse_tensor };
   std::string_view name;
-  std::int64_t data_type = 0;  // 0: not a tensor
+  Kind kind = Kind::none;
+  std::int32_t data_type = 0;
   bool has_shape = false;
   std::vector<Size> sizes;
 };
@@ -86,32 +96,34 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;
   std::vector<ValueInfo> inputs, outputs;
-  bool has_sparse_initializers = false;
+  std::vector<std::string_view> sparse_initializers;  // names only: they are refused
+};
+
+struct Opset {
+  std::string_view domain;
+  std::int64_t version = 0;
+};
+
+// A function of the model's own: nodes that call it stand for its body.
+struct LocalFunction {
+  std::string_view name, domain, overload;
+  std::vector<std::string_view> inputs, outputs, attributes;
+  std::vector<Attribute> defaults;  // attributes with default values
+  std::vector<Node> nodes;
+  std::vector<Opset> opsets;
 };
 
 struct Model {
-  std::shared_ptr<const MappedFile> file;
-  std::filesystem::path directory;
   std::int64_t ir_version = 0;
-  std::map<std::string_view, std::int64_t> opsets;  // by domain; "" and "ai.onnx" are ""
-  Graph graph;
-  std::size_t functions = 0;  // model-local functions
-
-  std::int64_t opset(std::string_view domain) const;
+  std::vector<Opset> opsets;
+  std::optional<Graph> graph;
+  std::vector<LocalFunction> functions;
 };
 
-// Throws UserError naming the file and, for broken bytes, the offset.
-Model read_model(const std::filesystem::path&);
-
-// A TensorProto message on its own (test_data_set files). `file` must outlive it.
-Tensor read_tensor(wire::Bytes message, wire::Bytes file);
-
-// The tensor's data; raw data is not copied but shares `owner`. External data is opened below
-// `directory` only. Throws UserError naming the tensor.
-Array to_array(const Tensor&, const std::shared_ptr<const void>& owner,
-               const std::filesystem::path& directory);
-
-std::optional<DType> dtype_of(std::int64_t data_type);
-std::string data_type_name(std::int64_t data_type);
+// Views into `bytes`, which must outlive the result. `name` stands in errors. Throws UserError with
+// the byte offset where the bytes are no such message, nest too deep, or hold more nodes.
+Model parse_model(std::span<const std::byte> bytes, const std::string& name,
+                  std::int64_t most_nodes);
+Tensor parse_tensor(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace hone::onnx

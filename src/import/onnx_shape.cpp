@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "import/onnx_context.h"
@@ -9,42 +10,37 @@ namespace {
 
 constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 
-int axis_of(NodeContext& c, std::int64_t axis, int rank) {
-  return normal_axis(axis, rank, c.node().op);
+Values identity(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  return {c.in(0)};
 }
 
-Axes axes_from(NodeContext& c, const std::vector<std::int64_t>& list, int rank) {
-  Axes out;
-  for (std::int64_t a : list) out.push_back(axis_of(c, a, rank));
-  return out;
-}
-
-Values identity(NodeContext& c) { return {c.in(0)}; }
-
+// Inference: nothing is dropped, the mask is true everywhere.
 Values dropout(NodeContext& c) {
+  for (std::string_view name : {"ratio", "seed", "is_test", "consumed_inputs"}) c.ignore(name);
   if (c.has(2) && contents_of(c.in(2)) != Dims{0})
-    c.fail("training mode is not supported in inference; export the model for inference");
+    c.unsupported("training mode; export the model for inference");
   Value x = c.in(0);
-  Value all = broadcast_to(constant(c.graph(), Array::scalar_int(1, DType::b1)), x.shape());
-  return {x, all};
+  if (!c.wants(1)) return {x};
+  DType mask = c.opset() < 10 ? x.dtype() : DType::b1;
+  return {x, broadcast_to(constant(c.graph(), Array::scalar_int(1, mask)), x.shape())};
 }
 
-Values constant_import(NodeContext& c) {
-  auto ints = [&](const std::vector<std::int64_t>& list, std::vector<std::int64_t> dims) {
-    return constant(c.graph(), Array::of<std::int64_t>(DType::i64, std::move(dims), list));
-  };
-  auto reals = [&](const std::vector<float>& list, std::vector<std::int64_t> dims) {
-    return constant(c.graph(), Array::of<float>(DType::f32, std::move(dims), list));
-  };
-  if (std::optional<Array> a = c.tensor("value")) return {constant(c.graph(), *a)};
-  if (const Attribute* a = c.node().find("value_int")) return {ints({a->integer}, {})};
-  if (const Attribute* a = c.node().find("value_float")) return {reals({a->real}, {})};
-  if (const Attribute* a = c.node().find("value_ints"))
-    return {ints(a->integers, {static_cast<std::int64_t>(a->integers.size())})};
-  if (const Attribute* a = c.node().find("value_floats"))
-    return {reals(a->reals, {static_cast<std::int64_t>(a->reals.size())})};
-  c.fail("holds no tensor, number or list of numbers");
+template <class T>
+Array list_array(DType dtype, const std::vector<T>& list) {
+  return Array::of<T>(dtype, {static_cast<std::int64_t>(list.size())}, list);
 }
+
+Array constant_array(NodeContext& c) {
+  if (std::optional<Array> a = c.tensor("value")) return *a;
+  if (c.has_attribute("value_int")) return Array::scalar_int(c.integer("value_int", 0), DType::i64);
+  if (c.has_attribute("value_float")) return Array::scalar(c.real("value_float", 0), DType::f32);
+  if (auto list = c.integers("value_ints")) return list_array(DType::i64, *list);
+  if (auto list = c.reals("value_floats")) return list_array(DType::f32, *list);
+  c.unsupported("a value that is no tensor, number or list of numbers");
+}
+
+Values constant_import(NodeContext& c) { return {constant(c.graph(), constant_array(c))}; }
 
 Values constant_of_shape(NodeContext& c) {
   Array value = c.tensor("value").value_or(Array::scalar(0, DType::f32));
@@ -70,25 +66,29 @@ Values size_import(NodeContext& c) {
   return {dims_value(c.graph(), {c.in(0).shape().count()}, DType::i64, {})};
 }
 
+// 0 copies the size of that axis of x, unless zeros are allowed; one -1 follows from the rest.
 Values reshape_import(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  const bool zeros = c.flag("allowzero");
   Value x = c.in(0);
-  Dims shape = c.integers("shape") ? dims_of(*c.integers("shape")) : c.contents(1);
+  auto attribute = c.integers("shape");
+  Dims shape = attribute ? dims_of(*attribute) : c.contents(1);
   Dim rest = 1;
-  int unknown = -1;
+  std::optional<std::size_t> open;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == Dim(0) && !c.integer("allowzero", 0)) {
+    if (shape[i] == Dim(0) && !zeros) {
       if (static_cast<int>(i) >= x.rank())
         c.fail(cat("size 0 at axis ", i, " copies an axis that ", x.type(), " does not have"));
       shape[i] = x.shape()[static_cast<int>(i)];
     }
-    if (shape[i] == Dim(-1)) {
-      if (unknown >= 0) c.fail("two sizes are -1; only one can be inferred");
-      unknown = static_cast<int>(i);
-    } else {
+    if (shape[i] != Dim(-1)) {
       rest = rest * shape[i];
+      continue;
     }
+    if (open) c.fail("two sizes are -1; only one can be inferred");
+    open = i;
   }
-  if (unknown >= 0) shape[static_cast<std::size_t>(unknown)] = floor_div(x.shape().count(), rest);
+  if (open) shape[*open] = floor_div(x.shape().count(), rest);
   return {reshape_to(x, shape)};
 }
 
@@ -96,18 +96,19 @@ Values flatten_import(NodeContext& c) {
   Value x = c.in(0);
   std::int64_t axis = c.integer("axis", 1);
   if (axis < 0) axis += x.rank();
-  if (axis < 0 || axis > x.rank()) c.fail(cat("axis ", axis, " of ", x.type()));
+  if (axis < 0 || axis > x.rank()) c.fail(cat("axis ", axis, " is outside ", x.type()));
   std::span<const Dim> dims = x.shape().dims;
   auto split = static_cast<std::size_t>(axis);
   return {reshape_to(x, {product(dims.first(split)), product(dims.subspan(split))})};
 }
 
+// Without axes all of size 1 go; whether an open size is 1 is a question about sizes.
 Values squeeze_import(NodeContext& c) {
   Value x = c.in(0);
-  if (auto axes = c.list("axes", 1)) return {squeeze(x, axes_from(c, *axes, x.rank()))};
+  if (auto axes = c.list("axes", 1)) return {squeeze(x, c.axes(*axes, x.rank()))};
   Axes ones;
   for (int i = 0; i < x.rank(); ++i)
-    if (x.shape()[i] == Dim(1)) ones.push_back(i);
+    if (c.assumptions().holds(equal(x.shape()[i], 1))) ones.push_back(i);
   return {squeeze(x, ones)};
 }
 
@@ -115,12 +116,12 @@ Values unsqueeze_import(NodeContext& c) {
   Value x = c.in(0);
   auto axes = c.list("axes", 1);
   if (!axes) c.fail("axes are missing");
-  return {unsqueeze(x, axes_from(c, *axes, x.rank() + static_cast<int>(axes->size())))};
+  return {unsqueeze(x, c.axes(*axes, x.rank() + static_cast<int>(axes->size())))};
 }
 
 Values expand_import(NodeContext& c) {
   Value x = c.in(0);
-  Shape to = broadcast_shape(c.graph(), x.shape(), Shape(c.contents(1)), "Expand");
+  Shape to = broadcast_shape(c.graph(), x.shape(), Shape(c.contents(1)), c.op());
   return {broadcast_to(x, to)};
 }
 
@@ -128,151 +129,327 @@ Values transpose_import(NodeContext& c) {
   Value x = c.in(0);
   Axes perm;
   if (auto list = c.integers("perm"))
-    perm = axes_from(c, *list, x.rank());
+    for (std::int64_t a : *list) perm.push_back(c.axis(a, x.rank()));
   else
     for (int i = x.rank(); i-- > 0;) perm.push_back(i);
   return {transpose_by(x, perm)};
 }
 
 Values concat_import(NodeContext& c) {
-  if (c.inputs() == 0) c.fail("needs at least one operand");
-  int axis = axis_of(c, c.integer("axis", 1), c.in(0).rank());
-  return {concat_values(c.all_inputs(), axis)};
+  Values all = c.all_inputs();
+  return {concat_values(all, c.axis(c.integer("axis", 1), all[0].rank()))};
+}
+
+// As many parts as asked for, all but the last of equal size.
+Dims equal_parts(NodeContext& c, const Dim& size) {
+  std::int64_t parts = c.integer("num_outputs", static_cast<std::int64_t>(c.outputs()));
+  if (parts < 1 || parts != static_cast<std::int64_t>(c.outputs()))
+    c.fail(cat("into ", parts, " parts, with ", c.outputs(), " outputs"));
+  Dims out;
+  Dim each = ceil_div(size, parts), left = size;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    out.push_back(min(each, left));
+    left = left - out.back();
+  }
+  return out;
 }
 
 Values split_import(NodeContext& c) {
   Value x = c.in(0);
-  int axis = axis_of(c, c.integer("axis", 0), x.rank());
+  int axis = c.axis(c.integer("axis", 0), x.rank());
   Dims sizes;
-  if (c.integers("split")) {
-    sizes = dims_of(*c.integers("split"));
-  } else if (c.has(1)) {
-    sizes = c.contents(1);
-  } else {
-    std::int64_t parts = c.integer("num_outputs", static_cast<std::int64_t>(c.outputs()));
-    if (parts < 1) c.fail(cat("into ", parts, " parts"));
-    Dim each = ceil_div(x.shape()[axis], parts), left = x.shape()[axis];
-    for (std::int64_t i = 0; i < parts; ++i) {
-      sizes.push_back(min(each, left));
-      left = left - sizes.back();
-    }
-  }
+  if (auto list = c.integers("split"))
+    sizes = dims_of(*list);
+  else
+    sizes = c.has(1) ? c.contents(1) : equal_parts(c, x.shape()[axis]);
+  for (const Dim& d : sizes)
+    if (d.low() < 0) c.fail(cat("a part has size ", d, "; it must not be negative"));
+  if (sizes.size() != c.outputs())
+    c.fail(cat(sizes.size(), " sizes for ", c.outputs(), " outputs"));
   return split_axis(x, axis, sizes);
 }
 
-// A bound of Slice, from the front. Only a size known to be of one sign can be counted.
-Dim from_front(NodeContext& c, const Dim& at, const Dim& size) {
+// 1 where at < 0, else 0.
+Dim is_negative(const Dim& at) { return Dim(1) - min(max(at + Dim(1), 0), 1); }
+
+// A bound of Slice counted from the front, before it is clamped. Sums that would not fit in 64 bits
+// lie beyond every size anyway.
+Dim from_front(const Dim& at, const Dim& size) {
+  if (at.is_number() && at.number() < -(unbounded / 2)) return -(unbounded / 2);
+  if (at.is_number() && at.number() > unbounded / 2) return unbounded / 2;
   if (at.low() >= 0) return at;
   if (at.high() < 0) return at + size;
-  c.fail(cat("bound ", at, " may be negative or not; it cannot be placed"));
+  return at + size * is_negative(at);
 }
+
+Dim clamped(const Dim& at, const Dim& low, const Dim& high) { return min(max(at, low), high); }
 
 Value slice_one(NodeContext& c, Value x, int axis, const Dim& start, const Dim& end,
                 std::int64_t step) {
   const Dim size = x.shape()[axis];
-  if (step == 0) c.fail("a step is 0");
+  if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
+    c.fail(cat("step ", step, " at axis ", axis, " is out of range"));
+  Dim from = from_front(start, size), to = from_front(end, size);
   if (step > 0) {
-    Dim from = min(max(from_front(c, start, size), 0), size);
-    Dim to = end == Dim(unbounded) ? size : min(max(from_front(c, end, size), 0), size);
+    from = clamped(from, 0, size);
+    to = clamped(to, 0, size);
     return slice_axis(x, axis, from, ceil_div(max(to - from, 0), step), step);
   }
-  if (step == std::numeric_limits<std::int64_t>::min()) c.fail("a step is out of range");
-  // The end lies before the last element taken: -1 - size and below mean "past the front".
-  bool past = end.is_number() && end.number() <= -unbounded + (std::int64_t{1} << 40);
+  // Backwards the end lies before the last element taken: -1 is before the first of the axis.
   Dim last = size - Dim(1);
-  Dim from = start == Dim(unbounded) ? last : min(max(from_front(c, start, size), 0), last);
-  Dim to = past ? Dim(-1) : min(max(from_front(c, end, size), -1), last);
+  from = clamped(from, -1, last);
+  to = clamped(to, -1, last);
   return slice_axis(x, axis, from, ceil_div(max(from - to, 0), -step), step);
+}
+
+struct Bounds {
+  Dims starts, ends;
+  std::vector<std::int64_t> axes, steps;
+};
+
+// Attributes before opset 10, operands since.
+Bounds slice_bounds(NodeContext& c) {
+  Bounds b;
+  if (c.opset() < 10) {
+    b.starts = dims_of(c.integers("starts").value_or(b.axes));
+    b.ends = dims_of(c.integers("ends").value_or(b.axes));
+    b.axes = c.integers("axes").value_or(b.axes);
+  } else {
+    b.starts = c.contents(1);
+    b.ends = c.contents(2);
+    if (c.has(3)) b.axes = c.numbers(3);
+    if (c.has(4)) b.steps = c.numbers(4);
+  }
+  const std::size_t n = b.starts.size();
+  if (b.axes.empty())
+    for (std::size_t i = 0; i < n; ++i) b.axes.push_back(static_cast<std::int64_t>(i));
+  if (b.steps.empty()) b.steps.assign(n, 1);
+  if (n != b.ends.size() || n != b.axes.size() || n != b.steps.size())
+    c.fail(cat(n, " starts, ", b.ends.size(), " ends, ", b.axes.size(), " axes and ",
+               b.steps.size(), " steps do not match"));
+  return b;
 }
 
 Values slice_import(NodeContext& c) {
   Value x = c.in(0);
-  Dims starts, ends;
-  std::vector<std::int64_t> axes, steps;
-  if (c.integers("starts")) {
-    starts = dims_of(*c.integers("starts"));
-    ends = dims_of(c.integers("ends").value_or(std::vector<std::int64_t>{}));
-    axes = c.integers("axes").value_or(std::vector<std::int64_t>{});
-  } else {
-    starts = c.contents(1);
-    ends = c.contents(2);
-    if (c.has(3)) axes = c.numbers(3);
-    if (c.has(4)) steps = c.numbers(4);
-  }
-  if (axes.empty())
-    for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (steps.empty()) steps.assign(starts.size(), 1);
-  if (starts.size() != ends.size() || starts.size() != axes.size() || starts.size() != steps.size())
-    c.fail(cat(starts.size(), " starts, ", ends.size(), " ends, ", axes.size(), " axes and ",
-               steps.size(), " steps do not match"));
-  for (std::size_t i = 0; i < starts.size(); ++i)
-    x = slice_one(c, x, axis_of(c, axes[i], x.rank()), starts[i], ends[i], steps[i]);
+  Bounds b = slice_bounds(c);
+  c.axes(b.axes, x.rank());  // each once
+  for (std::size_t i = 0; i < b.starts.size(); ++i)
+    x = slice_one(c, x, c.axis(b.axes[i], x.rank()), b.starts[i], b.ends[i], b.steps[i]);
   return {x};
 }
 
+template <const Op& op>
 Values gather_import(NodeContext& c) {
   Value x = c.in(0);
-  return {ops::gather(std::vector<Value>{x, c.in(1)},
-                      {{"axis", std::int64_t{axis_of(c, c.integer("axis", 0), x.rank())}}})};
+  std::int64_t axis = c.axis(c.integer("axis", 0), x.rank());
+  return {op(Values{x, c.in(1)}, {{"axis", axis}})};
 }
 
-Values pad_import(NodeContext& c) {
+Values gather_nd(NodeContext& c) {
+  return {ops::gather_nd(Values{c.in(0), c.in(1)}, {{"batch", c.integer("batch_dims", 0)}})};
+}
+
+std::string scatter_kind(NodeContext& c) {
+  std::string_view how = c.text("reduction", "none");
+  return how == "none" ? "set" : std::string(how);
+}
+
+Values scatter_elements(NodeContext& c) {
   Value x = c.in(0);
-  auto rank = static_cast<std::size_t>(x.rank());
-  Dims pads = c.integers("pads") ? dims_of(*c.integers("pads")) : c.contents(1);
-  Dims low(rank, Dim(0)), high(rank, Dim(0));
+  std::int64_t axis = c.axis(c.integer("axis", 0), x.rank());
+  return {ops::scatter_elements(Values{x, c.in(1), c.in(2)},
+                                {{"axis", axis}, {"kind", scatter_kind(c)}})};
+}
+
+Values scatter_nd(NodeContext& c) {
+  return {ops::scatter_nd(Values{c.in(0), c.in(1), c.in(2)}, {{"kind", scatter_kind(c)}})};
+}
+
+// Elements before and after each axis of x; negative ones are cut off.
+struct Pads {
+  Dims low, high;
+};
+
+Dims pad_list(NodeContext& c) {
+  if (c.opset() >= 11) return c.contents(1);
+  auto list = c.integers(c.opset() < 2 ? "paddings" : "pads");
+  if (!list) c.fail("pads are missing");
+  return dims_of(*list);
+}
+
+Pads pads_of(NodeContext& c, int rank) {
+  Dims list = pad_list(c);
+  Pads out{Dims(static_cast<std::size_t>(rank), 0), Dims(static_cast<std::size_t>(rank), 0)};
   std::vector<std::int64_t> axes;
   if (c.has(3))
     axes = c.numbers(3);
   else
-    for (std::size_t i = 0; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (pads.size() != 2 * axes.size())
-    c.fail(cat(pads.size(), " pads for ", axes.size(), " axes; expected two for each"));
+    for (int i = 0; i < rank; ++i) axes.push_back(i);
+  c.axes(axes, rank);  // each once
+  if (list.size() != 2 * axes.size())
+    c.fail(cat(list.size(), " pads for ", axes.size(), " axes; each needs two"));
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    auto axis = static_cast<std::size_t>(axis_of(c, axes[i], x.rank()));
-    low[axis] = max(pads[i], 0);
-    high[axis] = max(pads[i + axes.size()], 0);
-    Dim cut_low = max(Dim(0) - pads[i], 0), cut_high = max(Dim(0) - pads[i + axes.size()], 0);
-    if (cut_low == Dim(0) && cut_high == Dim(0)) continue;
-    int a = static_cast<int>(axis);
-    x = slice_axis(x, a, cut_low, x.shape()[a] - cut_low - cut_high);
+    auto axis = static_cast<std::size_t>(c.axis(axes[i], rank));
+    out.low[axis] = list[i];
+    out.high[axis] = list[i + axes.size()];
   }
-  std::string_view mode = c.text("mode", "constant");
-  if (mode == "reflect") return {ops::pad_reflect(x, {{"low", low}, {"high", high}})};
-  if (mode == "edge") return {ops::pad_edge(x, {{"low", low}, {"high", high}})};
-  if (mode != "constant")
-    c.fail(cat("mode '", mode, "' is not supported; use constant, reflect or edge"));
-  Value number =
-      c.has(2) ? reshape_to(c.in(2), {}) : scalar(c.graph(), c.real("value", 0), x.dtype());
-  return {pad_with(x, number, low, high)};
+  return out;
 }
 
-Values tile_import(NodeContext& c) { return {ops::tile(c.in(0), {{"count", c.contents(1)}})}; }
+// Cuts what is negative; then no pad is.
+Value without_negative(Value x, Pads& p) {
+  for (int a = 0; a < x.rank(); ++a) {
+    Dim &low = p.low[static_cast<std::size_t>(a)], &high = p.high[static_cast<std::size_t>(a)];
+    Dim cut_low = max(Dim(0) - low, 0), cut_high = max(Dim(0) - high, 0);
+    low = max(low, 0);
+    high = max(high, 0);
+    x = slice_axis(x, a, cut_low, x.shape()[a] - cut_low - cut_high);
+  }
+  return x;
+}
+
+Values pad_import(NodeContext& c) {
+  Pads p = pads_of(c, c.in(0).rank());
+  std::string_view mode = c.text("mode", "constant");
+  double value = c.opset() < 11 ? c.real("value", 0) : 0;
+  Value x = without_negative(c.in(0), p);
+  if (mode == "reflect") return {ops::pad_reflect(x, {{"low", p.low}, {"high", p.high}})};
+  if (mode == "edge") return {ops::pad_edge(x, {{"low", p.low}, {"high", p.high}})};
+  if (mode != "constant") c.unsupported(cat("mode '", mode, "'; use constant, reflect or edge"));
+  Value number = c.has(2) ? reshape_to(c.in(2), {}) : scalar(c.graph(), value, x.dtype());
+  return {pad_with(x, number, p.low, p.high)};
+}
+
+// Before opset 6 one axis is repeated: operands are the number and the axis.
+Values tile_import(NodeContext& c) {
+  Value x = c.in(0);
+  if (c.opset() >= 6) return {ops::tile(x, {{"count", c.contents(1)}})};
+  Dims count(static_cast<std::size_t>(x.rank()), 1);
+  count[static_cast<std::size_t>(c.axis(c.numbers(2).at(0), x.rank()))] = c.contents(1).at(0);
+  return {ops::tile(x, {{"count", count}})};
+}
+
+// The single element of a constant.
+std::optional<double> constant_number(Value v) {
+  if (!v.is(ops::constant)) return std::nullopt;
+  const Array& a = v.attrs().get<Array>("value");
+  return a.count() == 1 ? std::optional(a.real(0)) : std::nullopt;
+}
+
+Values real_range(NodeContext& c) {
+  auto start = constant_number(c.in(0)), end = constant_number(c.in(1)),
+       step = constant_number(c.in(2));
+  if (!start || !end || !step) c.unsupported("real bounds that depend on data");
+  double n = std::ceil((*end - *start) / *step);
+  if (!(std::fabs(n) < 0x1p53)) c.fail(cat("from ", *start, " to ", *end, " by ", *step));
+  Shape shape{Dim(static_cast<std::int64_t>(std::max(n, 0.0)))};
+  Value counted = iota_value(c.graph(), c.in(0).dtype(), shape, 0);
+  return {counted * *step + *start};
+}
 
 Values range_import(NodeContext& c) {
-  Value start = c.in(0);
-  auto from = contents_of(start), to = contents_of(c.in(1));
-  if (!from || !to) c.fail("bounds must be integers that are constant or computed from shapes");
+  if (is_float(c.in(0).dtype())) return real_range(c);
+  Value start = reshape_to(c.in(0), {});
+  Dims from = c.contents(0), to = c.contents(1);
   std::int64_t step = c.numbers(2).at(0);
-  if (step == 0) c.fail("the step is 0");
-  Dim span = step > 0 ? (*to)[0] - (*from)[0] : (*from)[0] - (*to)[0];
-  Dim n = ceil_div(max(span, 0), step > 0 ? step : -step);
-  Value counted = iota_value(c.graph(), start.dtype(), Shape{n}, 0);
-  Value scaled = counted * broadcast_to(integer_like(reshape_to(start, {}), step), Shape{n});
-  return {scaled + broadcast_to(reshape_to(start, {}), Shape{n})};
+  if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
+    c.fail(cat("step ", step, " is out of range"));
+  Dim span = step > 0 ? to.at(0) - from.at(0) : from.at(0) - to.at(0);
+  Shape shape{ceil_div(max(span, 0), step > 0 ? step : -step)};
+  Value counted = iota_value(c.graph(), start.dtype(), shape, 0);
+  return {counted * integer_like(counted, step) + broadcast_to(start, shape)};
+}
+
+// [..., m, n]: only what lies on or above (or below) diagonal k stays.
+Values triangle(NodeContext& c) {
+  Value x = c.in(0);
+  if (x.rank() < 2) c.fail(cat(x.type(), " is no matrix"));
+  bool upper = c.flag("upper", true);
+  Dim k = c.has(1) ? c.contents(1).at(0) : Dim(0);
+  Shape matrix{x.shape()[-2], x.shape()[-1]};
+  Value row = iota_value(c.graph(), DType::i64, matrix, 0);
+  Value column = iota_value(c.graph(), DType::i64, matrix, 1);
+  Value limit = row + broadcast_to(size_value(c.graph(), k, DType::i64), matrix);
+  Value kept = upper ? ops::le(limit, column) : ops::le(column, limit);
+  Value zero = broadcast_to(constant(c.graph(), Array::scalar_int(0, x.dtype())), x.shape());
+  return {ops::select(Values{broadcast_to(kept, x.shape()), x, zero})};
+}
+
+Values one_hot_import(NodeContext& c) {
+  Value indices = c.in(0), values = c.in(2);
+  std::int64_t axis = c.axis(c.integer("axis", -1), indices.rank() + 1);
+  Value off = take_axis(values, 0, 0), on = take_axis(values, 0, 1);
+  if (is_float(indices.dtype())) indices = cast_to(indices, DType::i64);
+  return {ops::one_hot(Values{indices, on, off},
+                       {{"axis", axis}, {"count", Dims{c.contents(1).at(0)}}})};
+}
+
+Values cumulative_sum(NodeContext& c) {
+  Value x = c.in(0);
+  std::int64_t axis = c.axis(c.numbers(1).at(0), x.rank());
+  return {ops::cumulative(x, {{"axis", axis},
+                              {"kind", "sum"},
+                              {"exclusive", std::int64_t{c.flag("exclusive")}},
+                              {"reverse", std::int64_t{c.flag("reverse")}}})};
+}
+
+// Blocks of channels against blocks of pixels.
+Values depth_to_space(NodeContext& c) {
+  Value x = c.in(0);
+  const std::int64_t b = c.integer("blocksize", 0);
+  std::string_view mode = c.text("mode", "DCR");
+  if (b < 1 || x.rank() != 4) c.fail(cat("blocksize ", b, " of ", x.type()));
+  const Shape& s = x.shape();
+  Dim channels = floor_div(s[1], b * b);
+  if (mode != "DCR" && mode != "CRD") c.fail(cat("mode '", mode, "', expected DCR or CRD"));
+  const bool depth_first = mode == "DCR";
+  Value split = reshape_to(x, depth_first ? Dims{s[0], b, b, channels, s[2], s[3]}
+                                          : Dims{s[0], channels, b, b, s[2], s[3]});
+  Value moved = transpose_by(split, depth_first ? Axes{0, 3, 4, 1, 5, 2} : Axes{0, 1, 4, 2, 5, 3});
+  return {reshape_to(moved, {s[0], channels, s[2] * Dim(b), s[3] * Dim(b)})};
+}
+
+Values space_to_depth(NodeContext& c) {
+  Value x = c.in(0);
+  const std::int64_t b = c.integer("blocksize", 0);
+  if (b < 1 || x.rank() != 4) c.fail(cat("blocksize ", b, " of ", x.type()));
+  const Shape& s = x.shape();
+  Dim h = floor_div(s[2], b), w = floor_div(s[3], b);
+  Value moved = transpose_by(reshape_to(x, {s[0], s[1], h, b, w, b}), Axes{0, 3, 5, 1, 2, 4});
+  return {reshape_to(moved, {s[0], s[1] * Dim(b * b), h, w})};
 }
 
 constexpr ImportEntry entries[] = {
-    {"Identity", identity},        {"Dropout", dropout},
-    {"Constant", constant_import}, {"ConstantOfShape", constant_of_shape},
-    {"Shape", shape_import},       {"Size", size_import},
-    {"Reshape", reshape_import},   {"Flatten", flatten_import},
-    {"Squeeze", squeeze_import},   {"Unsqueeze", unsqueeze_import},
-    {"Expand", expand_import},     {"Transpose", transpose_import},
-    {"Concat", concat_import},     {"Split", split_import},
-    {"Slice", slice_import},       {"Gather", gather_import},
-    {"Pad", pad_import},           {"Tile", tile_import},
-    {"Range", range_import},
+    {"Identity", identity},
+    {"Dropout", dropout},
+    {"Constant", constant_import},
+    {"ConstantOfShape", constant_of_shape, 9},
+    {"Shape", shape_import},
+    {"Size", size_import},
+    {"Reshape", reshape_import},
+    {"Flatten", flatten_import},
+    {"Squeeze", squeeze_import},
+    {"Unsqueeze", unsqueeze_import},
+    {"Expand", expand_import, 8},
+    {"Transpose", transpose_import},
+    {"Concat", concat_import},
+    {"Split", split_import},
+    {"Slice", slice_import},
+    {"Gather", gather_import<ops::gather>},
+    {"Pad", pad_import},
+    {"Tile", tile_import},
+    {"Range", range_import, 11},
+    {"GatherElements", gather_import<ops::gather_elements>, 11},
+    {"GatherND", gather_nd, 11},
+    {"ScatterElements", scatter_elements, 11},
+    {"Scatter", scatter_elements, 9, 10},
+    {"ScatterND", scatter_nd, 11},
+    {"Trilu", triangle, 14},
+    {"OneHot", one_hot_import, 9},
+    {"CumSum", cumulative_sum, 11},
+    {"DepthToSpace", depth_to_space},
+    {"SpaceToDepth", space_to_depth},
 };
 
 }  // namespace

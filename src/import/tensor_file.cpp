@@ -1,132 +1,202 @@
 #include "import/tensor_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <optional>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/file.h"
-#include "import/onnx_model.h"
+#include "import/onnx_tensor.h"
 
 namespace hone {
 
-namespace {
-
 namespace fs = std::filesystem;
 
-struct NpyName {
+namespace {
+
+constexpr std::string_view npy_magic = "\x93NUMPY";
+constexpr std::size_t npy_alignment = 64;
+
+struct Descr {
+  std::string_view text;
   DType dtype;
-  std::string_view descr;
 };
-constexpr NpyName npy_names[] = {
-    {DType::b1, "|b1"},   {DType::i8, "|i1"},  {DType::u8, "|u1"},  {DType::i16, "<i2"},
-    {DType::u16, "<u2"},  {DType::i32, "<i4"}, {DType::u32, "<u4"}, {DType::i64, "<i8"},
-    {DType::u64, "<u8"},  {DType::f16, "<f2"}, {DType::f32, "<f4"}, {DType::f64, "<f8"},
-    {DType::bf16, "<u2"},
+constexpr Descr descrs[] = {
+    {"|b1", DType::b1},   {"|i1", DType::i8},   {"<i2", DType::i16}, {"<i4", DType::i32},
+    {"<i8", DType::i64},  {"|u1", DType::u8},   {"<u2", DType::u16}, {"<u4", DType::u32},
+    {"<u8", DType::u64},  {"<f2", DType::f16},  {"<f4", DType::f32}, {"<f8", DType::f64},
+    {"|V2", DType::bf16}, {"<V2", DType::bf16},
 };
 
-// The text after 'key': in the header's dictionary.
-std::string_view entry(std::string_view header, std::string_view key, const fs::path& path) {
-  std::size_t at = header.find(key);
-  if (at == std::string_view::npos)
-    throw UserError(path.string(), ": the .npy header has no ", key);
-  at = header.find(':', at);
-  if (at == std::string_view::npos)
-    throw UserError(path.string(), ": the .npy header is broken after ", key);
-  std::string_view rest = header.substr(at + 1);
-  return rest.substr(std::min(rest.size(), rest.find_first_not_of(' ')));
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-DType npy_dtype(std::string_view text, const fs::path& path) {
-  for (const NpyName& n : npy_names)
-    if (text.size() > 4 && text.substr(1, 3) == n.descr) return n.dtype;
-  throw UserError(path.string(), ": .npy element type ", text.substr(0, 8),
-                  " is not supported; write little-endian bool, integers or floats");
-}
+// The header of a .npy file: a Python dictionary, written by machines in few ways.
+class NpyHeader {
+ public:
+  NpyHeader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
-std::vector<std::int64_t> npy_dims(std::string_view text, const fs::path& path) {
-  std::vector<std::int64_t> dims;
-  std::size_t end = text.find(')');
-  if (text.empty() || text[0] != '(' || end == std::string_view::npos)
-    throw UserError(path.string(), ": the .npy shape is broken");
-  const char *at = text.data() + 1, *stop = text.data() + end;
-  while (at < stop) {
-    while (at < stop && (*at == ' ' || *at == ',')) ++at;
-    if (at == stop) break;
-    std::int64_t n = 0;
-    auto [next, error] = std::from_chars(at, stop, n);
-    if (error != std::errc() || n < 0) throw UserError(path.string(), ": the .npy shape is broken");
-    dims.push_back(n);
-    at = next;
+  DType dtype() const {
+    std::string_view rest = after("descr");
+    if (rest.empty() || (rest[0] != '\'' && rest[0] != '"'))
+      fail("fields of a structured type; only plain elements are read");
+    std::string_view descr = rest.substr(1, rest.find(rest[0], 1) - 1);
+    for (const Descr& d : descrs)
+      if (d.text == descr ||
+          (d.text[0] == '|' && descr.size() > 1 && d.text.substr(1) == descr.substr(1)))
+        return d.dtype;
+    fail(cat("element type '", descr,
+             "' is not read; save little-endian numbers, for instance with .astype('<f4')"));
   }
-  return dims;
+
+  bool fortran_order() const {
+    std::string_view rest = after("fortran_order");
+    if (rest.starts_with("True")) return true;
+    if (rest.starts_with("False")) return false;
+    fail("fortran_order is neither True nor False");
+  }
+
+  std::vector<std::int64_t> shape() const {
+    std::string_view rest = after("shape");
+    std::size_t end = rest.find(')');
+    if (rest.empty() || rest[0] != '(' || end == rest.npos) fail("shape is no tuple");
+    std::vector<std::int64_t> dims;
+    rest = trimmed(rest.substr(1, end - 1));
+    while (!rest.empty()) dims.push_back(next_size(rest));
+    return dims;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const {
+    throw UserError(path_, ": .npy header: ", what);
+  }
+  static std::string_view trimmed(std::string_view s) {
+    s.remove_prefix(std::min(s.find_first_not_of(" \t\n"), s.size()));
+    return s;
+  }
+  std::string_view after(std::string_view key) const {
+    std::size_t at = text_.find(key);
+    if (at == text_.npos) fail(cat("'", key, "' is missing"));
+    std::size_t colon = text_.find(':', at);
+    if (colon == text_.npos) fail(cat("'", key, "' has no value"));
+    return trimmed(text_.substr(colon + 1));
+  }
+  // "3, 4,": one size and the comma behind it.
+  std::int64_t next_size(std::string_view& rest) const {
+    std::int64_t n = -1;
+    auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), n);
+    if (error != std::errc() || n < 0) fail(cat("'", rest, "' in shape is no size"));
+    rest = trimmed(rest.substr(static_cast<std::size_t>(end - rest.data())));
+    if (!rest.empty() && rest[0] != ',') fail(cat("'", rest, "' in shape is no size"));
+    if (!rest.empty()) rest = trimmed(rest.substr(1));
+    return n;
+  }
+
+  std::string_view text_;
+  const std::string& path_;
+};
+
+// Where the header text lies: its offset and size.
+std::pair<std::size_t, std::size_t> npy_header(std::span<const std::byte> bytes,
+                                               const std::string& path) {
+  if (bytes.size() < 10 || as_text(bytes.first(6)) != npy_magic)
+    throw UserError(path, ": is not a .npy file: it does not start with \\x93NUMPY");
+  int version = static_cast<int>(bytes[6]);
+  if (version < 1 || version > 3)
+    throw UserError(path, ": .npy version ", version, " is not known; versions 1 to 3 are read");
+  std::size_t width = version == 1 ? 2 : 4, size = 0, start = 8 + width;
+  if (bytes.size() >= start) std::memcpy(&size, bytes.data() + 8, width);
+  if (bytes.size() < start || size > bytes.size() - start)
+    throw UserError(path, ": .npy header of ", size, " bytes runs past the end of the file, ",
+                    bytes.size(), " bytes");
+  return {start, size};
 }
 
-Array array_of_file(DType dtype, std::vector<std::int64_t> dims,
-                    std::shared_ptr<const MappedFile> file, std::size_t offset) {
+// A file's bytes from `offset` on as an array that keeps the map alive.
+Array mapped_array(const std::shared_ptr<const MappedFile>& file, std::size_t offset, DType dtype,
+                   std::vector<std::int64_t> dims) {
   std::int64_t need = byte_size(dtype);
   for (std::int64_t d : dims) need = checked_mul(need, d);
-  std::span<const std::byte> rest = file->bytes().subspan(offset);
-  if (static_cast<std::int64_t>(rest.size()) != need)
-    throw UserError(file->path(), ": holds ", rest.size(), " bytes of data, its shape needs ",
+  std::span<const std::byte> bytes = file->bytes().subspan(offset);
+  if (static_cast<std::int64_t>(bytes.size()) != need)
+    throw UserError(file->path(), ": holds ", bytes.size(), " bytes of elements, its shape needs ",
                     need);
-  return Array(dtype, std::move(dims), Storage(file, rest));
+  return Array(dtype, std::move(dims), Storage(file, bytes));
+}
+
+std::string npy_dict(const Array& a) {
+  const Descr* d = std::find_if(std::begin(descrs), std::end(descrs),
+                                [&](const Descr& e) { return e.dtype == a.dtype(); });
+  std::string shape;
+  for (std::int64_t n : a.dims()) shape += cat(n, shape.empty() && a.rank() == 1 ? "," : ", ");
+  if (a.rank() > 1) shape.resize(shape.size() - 2);
+  return cat("{'descr': '", d->text, "', 'fortran_order': False, 'shape': (", shape, "), }");
 }
 
 }  // namespace
 
-Array read_npy(const fs::path& path) {
-  auto file = MappedFile::open(path);
-  std::span<const std::byte> b = file->bytes();
-  if (b.size() < 12 || std::memcmp(b.data(), "\x93NUMPY", 6) != 0)
-    throw UserError(path.string(), ": is not a .npy file");
-  const int version = static_cast<int>(b[6]);
-  const std::size_t start = version == 1 ? 10 : 12;
-  std::size_t length = static_cast<std::size_t>(b[8]) | static_cast<std::size_t>(b[9]) << 8;
-  if (version > 1)
-    length |= static_cast<std::size_t>(b[10]) << 16 | static_cast<std::size_t>(b[11]) << 24;
-  if (version < 1 || version > 3 || length > b.size() - start)
-    throw UserError(path.string(), ": .npy version ", version, " or its header length is broken");
-  std::string_view header(reinterpret_cast<const char*>(b.data()) + start, length);
-  if (entry(header, "'fortran_order'", path).starts_with("True"))
-    throw UserError(path.string(), ": is in Fortran order; save it with numpy.ascontiguousarray");
-  DType dtype = npy_dtype(entry(header, "'descr'", path), path);
-  return array_of_file(dtype, npy_dims(entry(header, "'shape'", path), path), file, start + length);
-}
-
-void write_npy(const fs::path& path, const Array& a) {
-  std::string_view descr;
-  for (const NpyName& n : npy_names)
-    if (n.dtype == a.dtype()) descr = n.descr;
-  std::string header = cat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (");
-  for (std::int64_t d : a.dims()) header += cat(d, ",");
-  header += "), }";
-  header.append(63 - (10 + header.size()) % 64, ' ');
-  header += '\n';
-  std::string start("\x93NUMPY\x01\x00", 8);
-  start += static_cast<char>(header.size() & 255);
-  start += static_cast<char>(header.size() >> 8);
-  start += header;
-  std::span<const std::byte> parts[] = {std::as_bytes(std::span(start)), a.bytes()};
-  write_atomic(path, parts);
-}
-
 Array read_tensor_pb(const fs::path& path) {
   auto file = MappedFile::open(path);
+  onnx::Tensor tensor = onnx::parse_tensor(file->bytes(), file->path());
   try {
-    onnx::Tensor t = onnx::read_tensor(file->bytes(), file->bytes());
-    return onnx::to_array(t, file, path.parent_path());
+    return onnx::TensorFiles(file).array(tensor);
   } catch (const UserError& e) {
-    throw UserError(path.string(), ": ", e.what());
+    throw UserError(file->path(), ": ", e.what());
   }
 }
 
+Array read_npy(const fs::path& path) {
+  auto file = MappedFile::open(path);
+  auto [start, size] = npy_header(file->bytes(), file->path());
+  NpyHeader header(as_text(file->bytes().subspan(start, size)), file->path());
+  std::vector<std::int64_t> dims = header.shape();
+  if (header.fortran_order() && dims.size() > 1)
+    throw UserError(file->path(),
+                    ": elements lie column by column; save numpy.ascontiguousarray(x) instead");
+  return mapped_array(file, start + size, header.dtype(), std::move(dims));
+}
+
+void write_npy(const fs::path& path, const Array& a) {
+  std::string dict = npy_dict(a);
+  std::size_t total = 10 + dict.size() + 1;
+  dict.append((npy_alignment - total % npy_alignment) % npy_alignment, ' ');
+  dict += '\n';
+  std::string head(npy_magic);
+  head += {'\1', '\0', static_cast<char>(dict.size() & 255), static_cast<char>(dict.size() >> 8)};
+  head += dict;
+  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(head)), a.bytes()};
+  write_atomic(path, parts);
+}
+
+namespace {
+
+// The type's sizes as numbers; the one that is not follows from the size of the file.
+std::vector<std::int64_t> raw_dims(const MappedFile& file, const Type& type) {
+  std::vector<std::int64_t> dims;
+  std::int64_t known = byte_size(type.dtype);
+  std::optional<std::size_t> open;
+  for (const Dim& d : type.shape.dims) {
+    if (!d.is_number() && open)
+      throw UserError(file.path(), ": raw elements of ", type,
+                      ": more than one size is open; use a .npy file, which holds its shape");
+    if (!d.is_number()) open = dims.size();
+    dims.push_back(d.is_number() ? d.number() : 0);
+    if (d.is_number()) known = checked_mul(known, d.number());
+  }
+  if (open && known > 0) dims[*open] = static_cast<std::int64_t>(file.bytes().size()) / known;
+  return dims;
+}
+
+}  // namespace
+
 Array read_tensor_file(const fs::path& path, const Type& like) {
-  if (path.extension() == ".npy") return read_npy(path);
   if (path.extension() == ".pb") return read_tensor_pb(path);
-  if (!like.shape.is_static())
-    throw UserError(path.string(), ": raw data needs numeric sizes, the input is ", like,
-                    "; give them with --shapes or use a .npy file");
-  return array_of_file(like.dtype, like.shape.numbers(), MappedFile::open(path), 0);
+  if (path.extension() == ".npy") return read_npy(path);
+  auto file = MappedFile::open(path);
+  return mapped_array(file, 0, like.dtype, raw_dims(*file, like));
 }
 
 }  // namespace hone

@@ -1,4 +1,5 @@
-// Single tensors in files: NumPy's .npy, ONNX's TensorProto .pb, and raw bytes.
+// Single tensors in files: NumPy's .npy, ONNX's TensorProto .pb, and raw bytes. Reading gives views
+// over a memory map. Not for models or for many tensors in one file.
 #pragma once
 
 #include <filesystem>
@@ -7,16 +8,17 @@
 
 namespace hone {
 
-// .npy versions 1 to 3, little-endian, C order. Data is not copied.
+// Versions 1 to 3, little-endian, C order. bf16, which NumPy lacks, is written as void of two bytes
+// ("|V2", as the ml_dtypes package does) and read back as bf16.
 Array read_npy(const std::filesystem::path&);
-// Version 1. bf16, which NumPy lacks, is written as u2 bits.
 void write_npy(const std::filesystem::path&, const Array&);
 
-// A serialized TensorProto.
+// A serialized TensorProto, as in the test sets that come with ONNX models.
 Array read_tensor_pb(const std::filesystem::path&);
 
-// By ending: .npy, .pb; anything else is raw little-endian bytes of `like`, whose sizes must be
-// numbers.
+// By ending: .npy, .pb; anything else is raw little-endian elements of `like`, at most one of whose
+// sizes may be open: it follows from the file's. Whether an .npy or .pb fits is the caller's
+// question.
 Array read_tensor_file(const std::filesystem::path&, const Type& like);
 
 }  // namespace hone

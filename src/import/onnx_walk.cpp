@@ -1,0 +1,513 @@
+#include "import/onnx_walk.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <set>
+
+#include "import/onnx_check.h"
+
+namespace hone::onnx {
+
+std::string_view normal_domain(std::string_view domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
+
+std::int64_t opset_of(const std::vector<Opset>& opsets, std::string_view domain) {
+  for (const Opset& o : opsets)
+    if (normal_domain(o.domain) == normal_domain(domain)) return o.version;
+  return 0;
+}
+
+std::string_view node_name(const Node& n) {
+  return n.name.empty() && !n.outputs.empty() ? n.outputs[0] : n.name;
+}
+
+Source::Source(const Model& m, TensorFiles& f, const ImportOptions& o)
+    : model(m), files(f), options(o) {
+  for (const LocalFunction& local : model.functions) functions.emplace(local.name, &local);
+}
+
+const LocalFunction* Source::local_function(const Node& n) const {
+  auto [first, last] = functions.equal_range(n.op);
+  for (; first != last; ++first)
+    if (normal_domain(first->second->domain) == normal_domain(n.domain) &&
+        first->second->overload == n.overload)
+      return first->second;
+  return nullptr;
+}
+
+bool Reading::is_unsupported() const {
+  return missing_operators > 0 || std::any_of(failures.begin(), failures.end(),
+                                              [](const Failure& f) { return f.unsupported; });
+}
+
+namespace {
+
+constexpr int most_calls = 64;
+
+// Where a graph or a function body stands: what its nodes mean and who called it.
+struct Frame {
+  const std::vector<Opset>* opsets;
+  std::map<std::string_view, const Attribute*> attributes = {};  // of the call, by name
+  std::vector<Origin> callers = {};
+};
+
+// Walks one graph (the model's, a branch, a function body) into a Function.
+class Walk {
+ public:
+  Walk(Reading& reading, const Frame& frame, Function& function, Walk* outer)
+      : reading_(reading), frame_(frame), function_(function), outer_(outer) {}
+
+  void inputs(const onnx::Graph& g);
+  void initializers(const onnx::Graph& g);
+  void nodes(const std::vector<Node>& nodes);
+  // The value of a graph output. Invalid when a failure stands before it.
+  Value output(std::string_view name);
+
+  // Nothing: no such name. Invalid: it depends on a failure. A value of an enclosing Function
+  // becomes a parameter of this one.
+  std::optional<Value> find(std::string_view name);
+  void define(std::string_view name, Value v);
+  // Outer values that became parameters, in the order of the parameters.
+  const Values& captures() const { return captures_; }
+  // Of this graph and of the branches that became part of it.
+  std::optional<Value> find_to_dump(std::string_view name);
+
+ private:
+  hone::Graph& graph() const { return function_.graph(); }
+  Value capture(Value v, std::string_view name);
+  void node(const std::vector<Node>& nodes, std::size_t index);
+  std::optional<Values> operands(const std::vector<Node>& nodes, std::size_t index);
+  Values results(const Node& n, Values operands);
+  Values import(const Node& n, Values operands);
+  Values call(const Node& n, const LocalFunction& f, const Values& operands);
+  Values choose(const Node& n, Values operands);
+  Values inlined(const onnx::Graph& g);
+  Values by_data(Value condition, const onnx::Graph& yes, const onnx::Graph& no);
+  Node bound(const Node& n) const;
+
+  Reading& reading_;
+  const Frame& frame_;
+  Function& function_;
+  Walk* outer_;
+  std::unordered_map<std::string_view, Value> values_;
+  std::unordered_map<std::string_view, Value> inlined_values_;  // only filled for `dump`
+  Values captures_;
+};
+
+// ==== names
+
+void Walk::define(std::string_view name, Value v) {
+  if (name.empty()) return;
+  if (!values_.emplace(name, v).second)
+    throw UserError("value '", name, "' is defined twice in one graph; names must be unique");
+}
+
+// Constants and sizes are made again, so that what follows from them stays known inside.
+Value Walk::capture(Value v, std::string_view name) {
+  if (v.op().kind == OpKind::leaf && !v.is(ops::param))
+    return graph().intern(v.op(), {}, v.attrs());
+  captures_.push_back(v);
+  return function_.add_param(v.type(), std::string(name));
+}
+
+std::optional<Value> Walk::find(std::string_view name) {
+  if (auto it = values_.find(name); it != values_.end()) return it->second;
+  if (!outer_) return std::nullopt;
+  std::optional<Value> v = outer_->find(name);
+  if (!v || !*v || &v->graph() == &graph()) return v;
+  Value here = capture(*v, name);
+  values_.emplace(name, here);
+  return here;
+}
+
+Value Walk::output(std::string_view name) {
+  std::optional<Value> v = find(name);
+  if (v) return *v;
+  reading_.failures.push_back({cat("graph output '", name, "' is not computed by any node")});
+  return {};
+}
+
+std::optional<Value> Walk::find_to_dump(std::string_view name) {
+  if (std::optional<Value> v = find(name)) return v;
+  auto it = inlined_values_.find(name);
+  return it == inlined_values_.end() ? std::nullopt : std::optional(it->second);
+}
+
+// ==== nodes
+
+void Walk::initializers(const onnx::Graph& g) {
+  for (const Tensor& t : g.initializers) {
+    try {
+      define(t.name, constant(graph(), reading_.source.files.array(t)));
+    } catch (const UserError& e) {
+      values_.emplace(t.name, Value());
+      reading_.failures.push_back({e.what()});
+    }
+  }
+}
+
+void Walk::nodes(const std::vector<Node>& nodes) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) node(nodes, i);
+}
+
+// Notes what goes wrong and goes on; values that are not made are defined as invalid.
+void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
+  const Node& n = nodes[index];
+  if (++reading_.nodes > reading_.source.options.most_nodes)
+    throw UserError("the model has more than ", reading_.source.options.most_nodes,
+                    " nodes, calls of its own functions counted; raise the limit, or is it made "
+                    "to exhaust memory?");
+  Origin origin{static_cast<std::int64_t>(index), std::string(node_name(n)), std::string(n.op)};
+  std::vector<Origin> origins = frame_.callers;
+  origins.push_back(origin);
+  OriginScope scope(graph(), graph().origin_list(std::move(origins)));
+  Values made;
+  try {
+    if (std::optional<Values> given = operands(nodes, index)) made = results(n, std::move(*given));
+    for (std::size_t i = 0; i < n.outputs.size(); ++i)
+      define(n.outputs[i], i < made.size() ? made[i] : Value());
+  } catch (const UserError& e) {
+    bool unsupported = dynamic_cast<const Unsupported*>(&e);
+    std::string where = cat(origin);
+    for (const Origin& caller : frame_.callers) where += cat(", called by ", caller);
+    reading_.failures.push_back({cat(where, ": ", e.what()), unsupported});
+    for (std::string_view name : n.outputs) values_.emplace(name, Value());
+  }
+}
+
+// Nothing when one depends on a failure: this node is left out silently.
+std::optional<Values> Walk::operands(const std::vector<Node>& nodes, std::size_t index) {
+  Values out;
+  bool good = true;
+  for (std::string_view name : nodes[index].inputs) {
+    std::optional<Value> v = name.empty() ? Value() : find(name);
+    if (!v) throw UserError("operand '", name, "' ", why_undefined(nodes, index, name));
+    good = good && (*v || name.empty());
+    out.push_back(*v);
+  }
+  if (!good) return std::nullopt;
+  while (!out.empty() && !out.back()) out.pop_back();
+  return out;
+}
+
+Values Walk::results(const Node& n, Values operands) {
+  bool refers = std::any_of(n.attributes.begin(), n.attributes.end(),
+                            [](const Attribute& a) { return !a.reference.empty(); });
+  if (refers) return results(bound(n), std::move(operands));
+  if (const LocalFunction* f = reading_.source.local_function(n)) return call(n, *f, operands);
+  if (normal_domain(n.domain).empty() && n.op == "If") return choose(n, std::move(operands));
+  return import(n, std::move(operands));
+}
+
+Values Walk::import(const Node& n, Values operands) {
+  const std::int64_t opset = opset_of(*frame_.opsets, n.domain);
+  const ImportEntry* entry = normal_domain(n.domain).empty() ? find_import(n.op, opset) : nullptr;
+  if (!entry) {
+    ++reading_.missing_operators;
+    return {};
+  }
+  NodeContext context(n, opset, graph(), std::move(operands), reading_.source.files,
+                      reading_.assumptions);
+  Values out = entry->import(context);
+  context.check_all_read();
+  for (std::size_t i = out.size(); i < n.outputs.size(); ++i)
+    if (context.wants(i)) context.unsupported(cat("output ", i, " '", n.outputs[i], "'"));
+  return out;
+}
+
+// ==== functions of the model
+
+// The node with attributes that refer to the caller's replaced by them; absent ones disappear.
+Node Walk::bound(const Node& n) const {
+  Node out = n;
+  std::erase_if(out.attributes, [&](const Attribute& a) {
+    return !a.reference.empty() && !frame_.attributes.contains(a.reference);
+  });
+  for (Attribute& a : out.attributes) {
+    if (a.reference.empty()) continue;
+    std::string_view name = a.name;
+    a = *frame_.attributes.at(a.reference);
+    a.name = name;
+    a.reference = {};
+  }
+  return out;
+}
+
+Frame frame_of_call(const Frame& caller, const Node& n, const LocalFunction& f) {
+  Frame frame{&f.opsets};
+  for (const Attribute& a : f.defaults) frame.attributes[a.name] = &a;
+  for (const Attribute& a : n.attributes) frame.attributes[a.name] = &a;
+  frame.callers = caller.callers;
+  frame.callers.push_back({-1, std::string(node_name(n)), std::string(n.op)});
+  return frame;
+}
+
+Values Walk::call(const Node& n, const LocalFunction& f, const Values& operands) {
+  if (frame_.callers.size() >= most_calls)
+    throw UserError("calls of the model's functions nest deeper than ", most_calls,
+                    "; does one call itself?");
+  if (operands.size() > f.inputs.size())
+    throw UserError(n.op, ": has ", operands.size(), " operands, the function takes ",
+                    f.inputs.size());
+  Frame frame = frame_of_call(frame_, n, f);
+  Walk inner(reading_, frame, function_, nullptr);
+  for (std::size_t i = 0; i < operands.size(); ++i) inner.define(f.inputs[i], operands[i]);
+  inner.nodes(f.nodes);
+  Values out;
+  for (std::string_view name : f.outputs) out.push_back(inner.output(name));
+  return out;
+}
+
+// ==== If
+
+Values Walk::choose(const Node& n, Values operands) {
+  NodeContext context(n, opset_of(*frame_.opsets, ""), graph(), std::move(operands),
+                      reading_.source.files, reading_.assumptions);
+  const onnx::Graph &yes = context.body("then_branch"), &no = context.body("else_branch");
+  context.check_all_read();
+  Value condition = context.in(0);
+  if (condition.dtype() != DType::b1)
+    context.fail(cat("the condition is ", condition.type(), ", expected one bool"));
+  std::optional<Dims> known = contents_of(condition);
+  if (known && known->size() == 1)
+    return inlined(reading_.assumptions.holds((*known)[0]) ? yes : no);
+  return by_data(reshape_to(condition, {}), yes, no);
+}
+
+Values Walk::inlined(const onnx::Graph& g) {
+  Walk inner(reading_, frame_, function_, this);
+  inner.initializers(g);
+  inner.nodes(g.nodes);
+  Values results;
+  for (const ValueInfo& v : g.outputs) results.push_back(inner.output(v.name));
+  if (!reading_.source.options.dump.empty()) {
+    inlined_values_.insert(inner.values_.begin(), inner.values_.end());
+    inlined_values_.insert(inner.inlined_values_.begin(), inner.inlined_values_.end());
+  }
+  return results;
+}
+
+// One branch of a data-driven If as a closed Function of what it captures.
+struct Branch {
+  Function function;
+  Values captures;
+  std::string refused;  // why it cannot be typed; then the others are empty
+  bool failed = false;  // something in it is not supported
+};
+
+// What fails in it from `before` on makes it a refused branch; what is not supported stays noted.
+void settle(Reading& reading, Branch& b, std::size_t failures_before, std::size_t missing_before) {
+  auto first = reading.failures.begin() + static_cast<std::ptrdiff_t>(failures_before);
+  auto last = reading.failures.end();
+  b.failed = reading.missing_operators > missing_before ||
+             std::any_of(first, last, [](const Failure& f) { return f.unsupported; });
+  if (b.failed || first == last) return;
+  std::string why = first->what;
+  reading.failures.erase(first, last);
+  b = {};
+  b.refused = std::move(why);
+}
+
+Branch read_branch(Reading& reading, const Frame& frame, const onnx::Graph& g, Walk* outer) {
+  const std::size_t failures = reading.failures.size(), missing = reading.missing_operators;
+  Branch b;
+  Walk inner(reading, frame, b.function, outer);
+  inner.initializers(g);
+  inner.nodes(g.nodes);
+  for (const ValueInfo& v : g.outputs)
+    if (Value found = inner.output(v.name)) b.function.add_result(found, std::string(v.name));
+  b.captures = inner.captures();
+  settle(reading, b, failures, missing);
+  return b;
+}
+
+// Sizes that both branches must have: numbers where one has them.
+std::vector<Dims> common_sizes(const Function& yes, const Function& no) {
+  if (yes.results().size() != no.results().size())
+    throw UserError("If: the branches give ", yes.results().size(), " and ", no.results().size(),
+                    " results");
+  std::vector<Dims> out;
+  for (std::size_t i = 0; i < yes.results().size(); ++i) {
+    const Type &a = yes.result(i).type(), &b = no.result(i).type();
+    if (a.dtype != b.dtype || a.rank() != b.rank())
+      throw Unsupported("If: result ", i, " is ", a, " in one branch and ", b,
+                        " in the other, and the choice depends on data");
+    Dims dims = a.shape.dims;
+    for (int k = 0; k < a.rank(); ++k)
+      if (b.shape[k].is_number()) dims[static_cast<std::size_t>(k)] = b.shape[k];
+    out.push_back(std::move(dims));
+  }
+  return out;
+}
+
+// The branch over the parameters `all`, its results in the given sizes. Where it is not proved that
+// it has them, the branch checks it when it is taken.
+FunctionRef closed(const Branch& b, const Values& all, const std::vector<Dims>& sizes) {
+  Function out;
+  for (const Value& v : all) out.add_param(v.type(), "");
+  Values arguments;
+  for (const Value& v : b.captures)
+    arguments.push_back(
+        out.param(static_cast<std::size_t>(std::find(all.begin(), all.end(), v) - all.begin())));
+  for (const DimCheck& c : b.function.graph().checks()) out.graph().add_check(c);
+  Copier copy(b.function, arguments, out);
+  for (NodeId n : live_nodes(b.function))
+    if (!copy.has(n)) copy.copy(n);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    Value v = copy(b.function.result(i));
+    for (int k = 0; k < v.rank(); ++k)
+      out.graph().require_equal(v.shape()[k], sizes[i][static_cast<std::size_t>(k)],
+                                cat("If: result ", i, " is ", v.type(), " in one branch and ",
+                                    Shape(sizes[i]), " in the other"));
+    out.add_result(reshape_to(v, sizes[i]), b.function.results()[i].name);
+  }
+  return std::make_shared<const Function>(std::move(out));
+}
+
+// A branch that no run with these sizes may take: it has the other one's types and a reason.
+void refuse_like(Branch& b, const Function& other) {
+  for (const Function::Result& r : other.results()) {
+    Attrs attrs = {{"message", "these sizes do not fit this branch: " + b.refused},
+                   {"dtype", r.value.dtype()},
+                   {"shape", r.value.shape().dims}};
+    b.function.add_result(b.function.graph().intern(ops::refuse, {}, std::move(attrs)), r.name);
+  }
+}
+
+Values Walk::by_data(Value condition, const onnx::Graph& yes, const onnx::Graph& no) {
+  Branch a = read_branch(reading_, frame_, yes, this), b = read_branch(reading_, frame_, no, this);
+  if (a.failed || b.failed) return {};
+  if (!a.refused.empty() && !b.refused.empty())
+    throw UserError("If: neither branch can be typed: ", a.refused, "; and: ", b.refused);
+  for (Branch* one : {&a, &b}) {
+    if (one->refused.empty()) continue;
+    reading_.warnings.push_back(cat("a branch of an If is refused: ", one->refused));
+    refuse_like(*one, one == &a ? b.function : a.function);
+  }
+  Values all = a.captures;
+  for (const Value& v : b.captures)
+    if (std::find(all.begin(), all.end(), v) == all.end()) all.push_back(v);
+  std::vector<Dims> sizes = common_sizes(a.function, b.function);
+  Values operands = {condition};
+  operands.insert(operands.end(), all.begin(), all.end());
+  Value made =
+      ops::if_else(operands, {{"then", closed(a, all, sizes)}, {"else", closed(b, all, sizes)}});
+  Values results;
+  for (std::size_t i = 0; i < made.result_count(); ++i) results.push_back(made.result(i));
+  return results;
+}
+
+// ==== inputs
+
+// Names of sizes: the file's, made fit for a Dim, and kept apart where that makes them equal.
+class SizeNames {
+ public:
+  explicit SizeNames(const ImportOptions& options) : options_(options) {}
+
+  Dim dim(std::string_view text) {
+    auto [it, is_new] = names_.emplace(text, "");
+    if (is_new) it->second = unused(fit(text));
+    auto given = options_.dims.find(it->second);
+    ImportOptions::Range range =
+        given == options_.dims.end() ? ImportOptions::Range() : given->second;
+    if (range.low < 0 || range.low > range.high)
+      throw UserError("size '", it->second, "': ", range.low, " to ", range.high,
+                      " is no range; give 0 <= low <= high");
+    return range.low == range.high ? Dim(range.low)
+                                   : Dim::symbol(it->second, range.low, range.high);
+  }
+
+  // An option for a size that the model does not have would be lost silently.
+  void check_options() const {
+    for (const auto& [name, range] : options_.dims) {
+      if (used_.contains(name)) continue;
+      std::string list;
+      for (const std::string& u : used_) list += cat(list.empty() ? "" : ", ", u);
+      throw UserError("size '", name, "' is given, but the model has no such size; it has ",
+                      list.empty() ? "none that are open" : list);
+    }
+  }
+
+ private:
+  static std::string fit(std::string_view text) {
+    std::string out;
+    for (char c : text) out += std::isalnum(static_cast<unsigned char>(c)) || c == '.' ? c : '_';
+    bool starts_well = !out.empty() && !std::isdigit(static_cast<unsigned char>(out[0]));
+    return starts_well ? out : cat("_", out);
+  }
+  std::string unused(const std::string& name) {
+    std::string out = name;
+    for (int i = 2; !used_.insert(out).second; ++i) out = cat(name, "_", i);
+    return out;
+  }
+
+  const ImportOptions& options_;
+  std::map<std::string, std::string, std::less<>> names_;
+  std::set<std::string> used_;
+};
+
+Type input_type(const ValueInfo& v, SizeNames& names) {
+  std::optional<DType> dtype =
+      v.kind == ValueInfo::Kind::tensor ? dtype_of(v.data_type) : std::nullopt;
+  if (!dtype)
+    throw Unsupported("input '", v.name, "': ",
+                      v.kind == ValueInfo::Kind::tensor
+                          ? data_type_name(v.data_type) + " tensors are"
+                          : "inputs that are no tensors are",
+                      " not supported");
+  if (!v.has_shape)
+    throw UserError("input '", v.name,
+                    "' has no shape, not even a rank; export the model with input shapes");
+  Dims dims;
+  for (std::size_t i = 0; i < v.sizes.size(); ++i) {
+    const Size& size = v.sizes[i];
+    bool is_open = !size.number || *size.number < 0;
+    std::string own = cat(v.name, "_d", i);
+    dims.push_back(is_open ? names.dim(size.symbol.empty() ? own : size.symbol) : *size.number);
+  }
+  return {*dtype, Shape(std::move(dims))};
+}
+
+void Walk::inputs(const onnx::Graph& g) {
+  std::set<std::string_view> initialized;
+  for (const Tensor& t : g.initializers) initialized.insert(t.name);
+  SizeNames names(reading_.source.options);
+  for (const ValueInfo& v : g.inputs) {
+    if (initialized.contains(v.name)) continue;  // IR version 3 lists them among the inputs
+    try {
+      define(v.name, function_.add_param(input_type(v, names), std::string(v.name)));
+    } catch (const UserError& e) {
+      bool unsupported = dynamic_cast<const Unsupported*>(&e);
+      reading_.failures.push_back({e.what(), unsupported});
+      values_.emplace(v.name, Value());
+    }
+  }
+  names.check_options();
+}
+
+}  // namespace
+
+Function read_function(Reading& reading) {
+  const Model& model = reading.source.model;
+  const onnx::Graph& g = *model.graph;
+  Function f;
+  Frame frame{&model.opsets};
+  Walk walk(reading, frame, f, nullptr);
+  walk.inputs(g);
+  walk.initializers(g);
+  walk.nodes(g.nodes);
+  for (const ValueInfo& v : g.outputs)
+    if (Value found = walk.output(v.name)) f.add_result(found, std::string(v.name));
+  for (const std::string& name : reading.source.options.dump) {
+    std::optional<Value> v = walk.find_to_dump(name);
+    if (!v)
+      throw UserError("dump: the model has no value '", name,
+                      "' (values inside a data-driven If cannot be dumped)");
+    if (*v) f.add_result(*v, name);
+  }
+  return f;
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,57 @@
+// One reading of a model into a Function, under given assumptions. What fails is noted and what
+// depends on it left out, so that one message can name everything that is wrong.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "import/onnx_context.h"
+#include "ir/function.h"
+
+namespace hone::onnx {
+
+// The opset of a domain; 0 when it is not imported.
+std::int64_t opset_of(const std::vector<Opset>&, std::string_view domain);
+// "" for "ai.onnx".
+std::string_view normal_domain(std::string_view domain);
+// The name, or the first output's where there is none.
+std::string_view node_name(const Node&);
+
+// An open model: what it says, and the files its tensors lie in. All outlive it.
+struct Source {
+  Source(const Model&, TensorFiles&, const ImportOptions&);
+  // Null when the node's operator is not a function of the model itself.
+  const LocalFunction* local_function(const Node&) const;
+
+  const Model& model;
+  TensorFiles& files;
+  const ImportOptions& options;
+  std::unordered_multimap<std::string_view, const LocalFunction*> functions;  // by name
+};
+
+struct Failure {
+  std::string what;  // with the node
+  bool unsupported = false;
+};
+
+// The state of one reading.
+struct Reading {
+  const Source& source;
+  Assumptions assumptions;
+  std::vector<Failure> failures = {};
+  std::size_t missing_operators = 0;  // nodes met that have no import function
+  std::vector<std::string> warnings = {};
+  std::int64_t nodes = 0;
+
+  bool is_unsupported() const;
+};
+
+// Reads the whole model. When the reading has failures the Function is not to be used. Throws
+// OpenQuestion, and UserError when a limit is passed.
+Function read_function(Reading&);
+
+}  // namespace hone::onnx
