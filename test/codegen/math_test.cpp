@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <random>
 
 #include "jit.h"
 
@@ -115,6 +116,91 @@ TEST_P(Math, ErrorOverAllExponents) {
                 worst, in[at], out[at], c.exact(in[at]));
     EXPECT_LE(worst, c.limit) << c.name << " of " << in[at];
   }
+}
+
+TEST_P(Math, PowOnAGridOfSpecialAndRandomNumbers) {
+  std::vector<float> base, exponent;
+  const float special[] = {
+      0,     -0.0f, 1,    -1,    2,       -2,       0.5f,      -0.5f,    3,           -3,
+      1e-3f, 1e3f,  2.5f, -2.5f, 1e38f,   1e-38f,   0x1p-149f, INFINITY, -INFINITY,   NAN,
+      127,   128,   -149, -150,  0x1p24f, 16777215, -7,        1 / 3.0f, 0.99999994f, 1.0000001f};
+  for (float x : special)
+    for (float y : special) base.push_back(x), exponent.push_back(y);
+  std::mt19937 rng(5);
+  std::uniform_real_distribution<float> wide(-150, 150), near(-3, 3);
+  for (int i = 0; i < 200000; ++i) {
+    base.push_back(std::exp2(i % 2 ? near(rng) : wide(rng)));
+    exponent.push_back(i % 3 ? near(rng) : wide(rng));
+  }
+  std::vector<float> out(base.size());
+  LoadedBinary code = jit_kernel(GetParam(), 3, [](Module& m, const KernelArguments& k) {
+    m.loop(m.index(0), k.size(0), 8, [&](Value i) {
+      Value mask = m.tail_mask(k.size(0) - i, 8);
+      auto at = [&](int b) {
+        return offset(k.buffers[static_cast<std::size_t>(b)], DType::f32, i);
+      };
+      Value y = pow(load_masked(DType::f32, at(0), mask), load_masked(DType::f32, at(1), mask));
+      store_masked(DType::f32, at(2), y, mask);
+    });
+  });
+  run(code, {base.data(), exponent.data(), out.data()}, static_cast<std::int64_t>(base.size()));
+  double worst = 0;
+  for (std::size_t i = 0; i < base.size(); ++i) {
+    double e = error(out[i], std::pow(static_cast<double>(base[i]), exponent[i]));
+    ASSERT_LE(e, 1) << base[i] << " to the " << exponent[i] << " is " << out[i];
+    worst = std::max(worst, e);
+  }
+  std::printf("%-10s pow        %6.3f ulp\n", GetParam().c_str(), worst);
+}
+
+TEST_P(Math, EveryLaneCountGivesTheSameBits) {
+  std::vector<float> in;
+  for (int i = 0; i < 512; ++i)
+    in.push_back(std::ldexp(static_cast<float>(i % 37 - 18), i % 9 - 4));
+  for (Value (*f)(Value) : {exp, log1p, tanh, sigmoid, erf, sin, asinh}) {
+    std::vector<float> expected = run_f32(jit_map(GetParam(), DType::f32, DType::f32, f, 16), in);
+    for (int lanes : {1, 2, 4, 8, 32}) {
+      std::vector<float> out = run_f32(jit_map(GetParam(), DType::f32, DType::f32, f, lanes), in);
+      EXPECT_EQ(std::memcmp(out.data(), expected.data(), 4 * in.size()), 0) << lanes << " lanes";
+    }
+  }
+}
+
+TEST_P(Math, DoublesComeFromTheCLibrary) {
+  std::vector<double> in = {0.25, -0.5, 0.75, 0.0, -0.0, 1, 1e-300, 0.999, NAN};
+  for (const Case& c : cases) {
+    std::vector<double> x = in, out(in.size());
+    run(jit_map(GetParam(), DType::f64, DType::f64, c.build, 4), {x.data(), out.data()},
+        static_cast<std::int64_t>(in.size()));
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      double exact = c.exact(in[i]);
+      bool agrees = std::isnan(exact)
+                        ? std::isnan(out[i])
+                        : out[i] == exact || std::fabs(out[i] - exact) <= 1e-15 * std::fabs(exact);
+      EXPECT_TRUE(agrees) << c.name << " of " << in[i] << ": " << out[i] << ", not " << exact;
+    }
+  }
+}
+
+TEST_P(Math, SignAndIntegers) {
+  std::vector<float> in = {3, -0.5f, 0.0f, -0.0f, INFINITY, -INFINITY};
+  std::vector<float> out = run_f32(jit_map(GetParam(), DType::f32, DType::f32, sign), in);
+  EXPECT_EQ(out, (std::vector<float>{1, -1, 0, 0, 1, -1}));
+  EXPECT_TRUE(std::isnan(run_f32(jit_map(GetParam(), DType::f32, DType::f32, sign), {NAN})[0]));
+  std::vector<std::int32_t> whole = {7, -7, 0}, signs(3);
+  run(jit_map(GetParam(), DType::i32, DType::i32, sign), {whole.data(), signs.data()}, 3);
+  EXPECT_EQ(signs, (std::vector<std::int32_t>{1, -1, 0}));
+}
+
+TEST_P(Math, Rounding) {
+  std::vector<float> in = {2.5f, 3.5f, -2.5f, 0.49999997f, -0.3f, 1e20f, INFINITY};
+  auto with = [&](Value (*f)(Value)) {
+    return run_f32(jit_map(GetParam(), DType::f32, DType::f32, f), in);
+  };
+  EXPECT_EQ(with(round_even), (std::vector<float>{2, 4, -2, 0, 0, 1e20f, INFINITY}));
+  EXPECT_EQ(with(floor), (std::vector<float>{2, 3, -3, 0, -1, 1e20f, INFINITY}));
+  EXPECT_EQ(with(ceil), (std::vector<float>{3, 4, -2, 1, 0, 1e20f, INFINITY}));
+  EXPECT_EQ(with(trunc), (std::vector<float>{2, 3, -2, 0, 0, 1e20f, INFINITY}));
 }
 
 }  // namespace hone::llvm
