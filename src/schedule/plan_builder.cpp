@@ -181,7 +181,7 @@ class VariantBuilder {
   void add_copy(const Item& item, std::vector<Step>& to, std::uint32_t loop) {
     Step step;
     step.kind = Step::Kind::copy;
-    step.group = no_group;
+    step.group = Step::no_group;
     step.operands = {item.from, item.to};
     step.written = {false, true};
     touch(step, loop);
@@ -191,7 +191,7 @@ class VariantBuilder {
   void add_branch(const Item& item, std::vector<Step>& to, std::uint32_t loop) {
     Step step;
     step.kind = Step::Kind::branch;
-    step.group = no_group;
+    step.group = Step::no_group;
     step.name = item.text;
     step.operands = {item.from};
     step.written = {false};
@@ -204,7 +204,7 @@ class VariantBuilder {
   void add_loop(const Item& item, std::vector<Step>& to) {
     Step step;
     step.kind = Step::Kind::loop;
-    step.group = no_group;
+    step.group = Step::no_group;
     step.name = item.text;
     step.operands = {item.from};
     step.written = {false};
@@ -219,7 +219,7 @@ class VariantBuilder {
   void add_refusal(const Item& item, std::vector<Step>& to) {
     Step step;
     step.kind = Step::Kind::refuse;
-    step.group = no_group;
+    step.group = Step::no_group;
     step.name = item.text;
     step.scalars = item.sizes;
     to.push_back(std::move(step));
@@ -262,7 +262,7 @@ class VariantBuilder {
     out_.arena_lower_bound = placement.lower_bound;
   }
 
-  static constexpr std::uint32_t none = ~0u, no_group = ~0u;
+  static constexpr std::uint32_t none = ~0u;
   PlanBuilder& plan_;
   const Schedule& schedule_;
   std::span<const Candidate> chosen_;

@@ -82,6 +82,8 @@ class Simulator {
       }
       case PlanBuffer::Kind::prepared:
         return prepared_.at(b.index);
+      case PlanBuffer::Kind::status:
+        break;
       case PlanBuffer::Kind::arena:
         return std::span(arena_).subspan(static_cast<std::size_t>(number(b.offset)),
                                          static_cast<std::size_t>(number(b.bytes)));

@@ -1,0 +1,343 @@
+#include "schedule/fuse.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+// What a node is to the group that it joins.
+enum class Part : std::uint8_t {
+  elementwise,  // element i from elements i of operands of the same shape
+  movement,     // elements from other places
+  reduction,    // reads each operand element once, gives another shape
+  row,          // softmax, norms: the shape of operand 0
+  window,       // reads operand elements again and again
+  contraction,
+  alone,  // a kernel of its own: sort, scatter, ...
+};
+
+bool has_operands_of_its_shape(const Graph& graph, NodeId n) {
+  for (const Value& v : graph.operands(n))
+    if (v.shape() != graph.type(n).shape) return false;
+  return true;
+}
+
+bool is_one_of(const Op& op, std::initializer_list<const Op*> list) {
+  return std::find(list.begin(), list.end(), &op) != list.end();
+}
+
+Part part_of(const Graph& graph, NodeId n) {
+  const Op& op = graph.op(n);
+  if (op.kind == OpKind::contraction) return Part::contraction;
+  if (&op == &ops::reduce_window) return Part::window;
+  if (op.kind == OpKind::reduction) return Part::reduction;
+  if (is_one_of(op, {&ops::softmax, &ops::log_softmax, &ops::layer_norm, &ops::rms_norm}))
+    return Part::row;
+  if (op.kind == OpKind::elementwise || &op == &ops::replay)
+    return has_operands_of_its_shape(graph, n) ? Part::elementwise : Part::movement;
+  if (op.kind == OpKind::movement && op.is_core()) return Part::movement;
+  return Part::alone;
+}
+
+bool is_anchor(Part p) { return p != Part::elementwise && p != Part::movement; }
+
+// Rough cost of one element, in additions.
+int weight_of(const Op& op) {
+  if (is_one_of(
+          op, {&ops::add,     &ops::sub,     &ops::mul,    &ops::neg,     &ops::abs,  &ops::maximum,
+               &ops::minimum, &ops::select,  &ops::cast,   &ops::bitcast, &ops::relu, &ops::eq,
+               &ops::ne,      &ops::lt,      &ops::le,     &ops::square,  &ops::iota, &ops::bit_and,
+               &ops::bit_or,  &ops::bit_xor, &ops::bit_not}))
+    return 1;
+  return op.kind == OpKind::movement ? 1 : 16;
+}
+
+constexpr std::int64_t tiny_elements = 16;
+bool is_tiny(const Shape& shape) {
+  std::optional<std::int64_t> n = shape.count().as_number();
+  return n && *n <= tiny_elements;
+}
+
+// How a consumer reaches a producer's value.
+enum class Path : std::uint8_t { direct, window, repeated };
+
+struct Edge {
+  NodeId from, to;
+  Path path;
+};
+
+class Fuser {
+ public:
+  Fuser(const Function& f, const std::vector<bool>& read, Grouping& g)
+      : graph_(f.graph()), read_(read), out_(g) {}
+
+  void run() {
+    number_positions();
+    find_edges();
+    for (NodeId n : members_)
+      if (can_join(n)) join_producers(n);
+    rebuild();
+  }
+
+ private:
+  struct Body {
+    std::vector<NodeId> nodes;
+    std::uint32_t first = 0, last = 0;  // positions of its nodes
+    std::uint32_t parent = 0;           // of merged groups: the group that took it
+    bool anchored = false;
+    int weight = 0;
+    Shape space;  // of what others may read
+  };
+
+  static constexpr std::size_t most_nodes = 64;
+  static constexpr std::size_t most_steps = 256;  // of one search for a cycle
+  static constexpr int light = 4;                 // worth computing again rather than storing
+
+  void number_positions() {
+    position_.assign(graph_.node_count(), 0);
+    for (std::uint32_t i = 0; i < out_.order.size(); ++i) position_[out_.order[i]] = i;
+    for (std::uint32_t i = 0; i < out_.groups.size(); ++i) {
+      NodeId n = out_.groups[i].nodes[0];
+      members_.push_back(n);
+      Body b;
+      b.nodes = {n};
+      b.first = b.last = position_[n];
+      b.parent = i;
+      b.anchored = !can_join(n) || is_anchor(part_of(graph_, n));
+      b.weight = weight_of(graph_.op(n));
+      b.space = graph_.type(n).shape;
+      bodies_.push_back(std::move(b));
+    }
+  }
+
+  bool is_member(NodeId n) const { return out_.group_of[n] != Grouping::none; }
+
+  // Control nodes, and numbers and repeats that are in memory only because somebody reads them.
+  bool can_join(NodeId n) const {
+    return out_.roles[n] == Role::computed && part_of(graph_, n) != Part::alone;
+  }
+
+  // Through windows and repeats down to what is in memory of its own; nothing below inlined nodes
+  // and weights.
+  void find_edges() {
+    incoming_.resize(graph_.node_count());
+    uses_.assign(graph_.node_count(), 0);
+    for (NodeId n : members_)
+      for (const Value& v : graph_.operands(n)) find_edges_below(v, n);
+    for (NodeId n : members_)
+      if (read_[n]) ++uses_[n];
+    for (NodeId n : out_.order)
+      if (out_.roles[n] == Role::view && read_[n]) ++uses_[below_views(n)];
+  }
+
+  NodeId below_views(NodeId n) const {
+    while (out_.roles[n] == Role::view) n = graph_.operands(n)[0].node();
+    return n;
+  }
+
+  void find_edges_below(Value v, NodeId to) {
+    Path path = Path::direct;
+    while (true) {
+      Role role = out_.roles[v.node()];
+      if (role == Role::computed || role == Role::control) break;
+      if (role != Role::view && role != Role::cloned) return;
+      if (role == Role::cloned) path = Path::repeated;
+      if (role == Role::view && path == Path::direct) path = Path::window;
+      v = v.operand(0);
+    }
+    incoming_[to].push_back({v.node(), to, path});
+    ++uses_[v.node()];
+  }
+
+  std::uint32_t group_of(NodeId n) {
+    std::uint32_t g = out_.group_of[n];
+    while (bodies_[g].parent != g) g = bodies_[g].parent = bodies_[bodies_[g].parent].parent;
+    return g;
+  }
+
+  // Anchors first, the latest first: what an anchor gives is worth most where it is made.
+  void join_producers(NodeId n) {
+    std::vector<Edge> edges = incoming_[n];
+    auto rank = [&](const Edge& e) {
+      return std::pair(bodies_[group_of(e.from)].anchored, position_[e.from]);
+    };
+    std::stable_sort(edges.begin(), edges.end(),
+                     [&](const Edge& a, const Edge& b) { return rank(a) > rank(b); });
+    for (const Edge& e : edges) {
+      std::uint32_t producer = group_of(e.from), consumer = group_of(n);
+      if (producer != consumer && fits(e, producer, consumer) && !closes_cycle(producer, consumer))
+        merge(producer, consumer);
+    }
+  }
+
+  bool fits(const Edge& e, std::uint32_t producer, std::uint32_t consumer) {
+    const Body &p = bodies_[producer], &c = bodies_[consumer];
+    if (!can_join(e.from) || out_.groups[producer].prepare != out_.groups[consumer].prepare ||
+        p.nodes.size() + c.nodes.size() > most_nodes)
+      return false;
+    Part part = part_of(graph_, e.to);
+    bool same_space =
+        e.path == Path::direct && p.space == graph_.type(e.from).shape && p.space == c.space;
+    if (same_space && (part == Part::elementwise || part == Part::row))
+      return !(p.anchored && c.anchored) && (part == Part::elementwise || !p.anchored);
+    if (p.anchored || !is_used_inside(p, consumer)) return false;
+    if (is_tiny(p.space) && p.weight <= 4 * light) return part != Part::contraction;
+    switch (part) {
+      case Part::elementwise:
+      case Part::row:
+        return e.path == Path::repeated ? p.weight <= light : is_cheap_window(e);
+      case Part::movement:
+        return is_read_once(e.to) ? e.path != Path::repeated && is_cheap_window(e)
+                                  : p.weight <= light;
+      case Part::reduction:
+        return e.path == Path::repeated ? p.weight <= light : is_cheap_window(e);
+      case Part::contraction:
+        return e.path == Path::direct && p.nodes.size() == 1 &&
+               graph_.op(p.nodes[0]).name == "cast";
+      case Part::window:
+      case Part::alone:
+        return false;
+    }
+    return false;
+  }
+
+  // A reshape between producer and consumer costs divisions for each element.
+  bool is_cheap_window(const Edge& e) const {
+    if (e.path == Path::direct) return true;
+    for (const Value& v : graph_.operands(e.to)) {
+      Value at = v;
+      bool reshapes = false;
+      while (out_.roles[at.node()] == Role::view) {
+        reshapes = reshapes || at.is(ops::reshape);
+        at = at.operand(0);
+      }
+      if (at.node() == e.from && reshapes) return false;
+    }
+    return true;
+  }
+
+  bool is_read_once(NodeId movement) const {
+    return is_one_of(graph_.op(movement), {&ops::pad, &ops::reverse, &ops::dynamic_slice});
+  }
+
+  // Nobody but these two groups reads what the producer makes.
+  bool is_used_inside(const Body& p, std::uint32_t consumer) {
+    std::uint32_t producer = group_of(p.nodes[0]);
+    std::size_t used = 0, inside = 0;
+    for (NodeId n : p.nodes) used += uses_[n];
+    for (std::uint32_t g : {producer, consumer})
+      for (NodeId n : bodies_[g].nodes)
+        for (const Edge& e : incoming_[n]) inside += group_of(e.from) == producer;
+    return used == inside;
+  }
+
+  // A path between the two through a third group.
+  bool closes_cycle(std::uint32_t a, std::uint32_t b) { return reaches(a, b) || reaches(b, a); }
+
+  // `to` depends on `from` through other groups. When the search is too long the answer is yes.
+  bool reaches(std::uint32_t from, std::uint32_t to) {
+    std::vector<std::uint32_t> stack, seen{to};
+    std::size_t steps = 0;
+    auto push = [&](std::uint32_t g) {
+      for (NodeId n : bodies_[g].nodes)
+        for (const Edge& e : incoming_[n]) {
+          std::uint32_t p = group_of(e.from);
+          if (g == to && p == from) continue;
+          if (p == g || bodies_[p].last < bodies_[from].first) continue;
+          if (std::find(seen.begin(), seen.end(), p) != seen.end()) continue;
+          seen.push_back(p);
+          stack.push_back(p);
+        }
+    };
+    push(to);
+    while (!stack.empty()) {
+      std::uint32_t g = stack.back();
+      stack.pop_back();
+      if (g == from || ++steps > most_steps) return true;
+      push(g);
+    }
+    return false;
+  }
+
+  void merge(std::uint32_t producer, std::uint32_t consumer) {
+    Body &p = bodies_[producer], &c = bodies_[consumer];
+    p.parent = consumer;
+    c.nodes.insert(c.nodes.begin(), p.nodes.begin(), p.nodes.end());
+    c.first = std::min(c.first, p.first);
+    c.last = std::max(c.last, p.last);
+    c.anchored = c.anchored || p.anchored;
+    c.weight += p.weight;
+    p.nodes.clear();
+  }
+
+  // The groups that are left, each in the order of the function, in an order that can run: as early
+  // as the function's own order allows.
+  void rebuild() {
+    std::vector<std::uint32_t> left;
+    for (std::uint32_t g = 0; g < bodies_.size(); ++g)
+      if (bodies_[g].parent == g) left.push_back(g);
+    std::vector<std::uint32_t> missing(bodies_.size(), 0);
+    std::vector<std::vector<std::uint32_t>> users(bodies_.size());
+    for (std::uint32_t g : left)
+      for (std::uint32_t p : producers_of(g)) {
+        users[p].push_back(g);
+        ++missing[g];
+      }
+    auto later = [&](std::uint32_t a, std::uint32_t b) {
+      return bodies_[a].last > bodies_[b].last;
+    };
+    std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, decltype(later)> ready(later);
+    for (std::uint32_t g : left)
+      if (missing[g] == 0) ready.push(g);
+    std::vector<Group> groups;
+    for (; !ready.empty();) {
+      std::uint32_t g = ready.top();
+      ready.pop();
+      groups.push_back(finished(g));
+      for (std::uint32_t u : users[g])
+        if (--missing[u] == 0) ready.push(u);
+    }
+    HONE_ASSERT(groups.size() == left.size(), "groups depend on each other in a circle");
+    for (std::uint32_t i = 0; i < groups.size(); ++i)
+      for (NodeId n : groups[i].nodes) out_.group_of[n] = i;
+    out_.groups = std::move(groups);
+  }
+
+  std::vector<std::uint32_t> producers_of(std::uint32_t g) {
+    std::vector<std::uint32_t> all;
+    for (NodeId n : bodies_[g].nodes)
+      for (const Edge& e : incoming_[n])
+        if (std::uint32_t p = group_of(e.from); p != g) all.push_back(p);
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    return all;
+  }
+
+  Group finished(std::uint32_t g) {
+    Group out{std::move(bodies_[g].nodes), out_.groups[g].prepare, out_.groups[g].control};
+    std::sort(out.nodes.begin(), out.nodes.end(),
+              [&](NodeId a, NodeId b) { return position_[a] < position_[b]; });
+    return out;
+  }
+
+  const Graph& graph_;
+  const std::vector<bool>& read_;
+  Grouping& out_;
+  std::vector<std::uint32_t> position_;      // per node
+  std::vector<NodeId> members_;              // in order
+  std::vector<Body> bodies_;                 // per first group
+  std::vector<std::vector<Edge>> incoming_;  // per node
+  std::vector<std::uint32_t> uses_;          // per node: edges from it, and one when it is read
+};
+
+}  // namespace
+
+void fuse(const Function& f, const std::vector<bool>& read, Grouping& g) {
+  Fuser(f, read, g).run();
+}
+
+}  // namespace hone

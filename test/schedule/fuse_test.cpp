@@ -1,0 +1,122 @@
+// What is computed together.
+#include "simulate.h"
+
+namespace hone {
+namespace {
+
+std::vector<std::string> names(const Schedule& s) {
+  std::vector<std::string> out;
+  for (const ScheduledGroup& g : s.groups) out.push_back(g.name);
+  return out;
+}
+
+Value weight(Function& f, std::vector<std::int64_t> dims) {
+  Array a = Array::zeros(DType::f32, std::move(dims));
+  for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, static_cast<double>(i % 7) - 3);
+  return constant(f.graph(), a);
+}
+
+TEST(Fuse, ContractionTakesItsEpilogue) {
+  Function f;
+  Value x = f.add_param(f32({5, 8}), "x"), y = dot_general(x, weight(f, {8, 6}), {}, {{1, 0}});
+  Value b = broadcast_to(weight(f, {6}), y.shape());
+  f.add_result(ops::gelu(y + b));
+  EXPECT_EQ(names(simulate(f).schedule), std::vector<std::string>{"dot+add+gelu"});
+}
+
+TEST(Fuse, TwoContractionsStayTwoAndTheLaterTakesTheSum) {
+  Function f;
+  Value x = f.add_param(f32({6, 6}), "x");
+  Value a = dot_general(x, weight(f, {6, 6}), {}, {{1, 0}});
+  Value b = dot_general(ops::relu(a), weight(f, {6, 6}), {}, {{1, 1}});
+  f.add_result(ops::relu(a + b));
+  Simulated s = simulate(f);
+  EXPECT_EQ(names(s.schedule), (std::vector<std::string>{"dot+relu", "dot+add+relu"}));
+  EXPECT_EQ(s.schedule.groups[0].results.size(), 2u);
+}
+
+TEST(Fuse, RowsTakeProducersAndConsumers) {
+  Function f;
+  Value x = f.add_param(f32({5, 8}), "x"), r = f.add_param(f32({5, 8}), "r");
+  Value y = ops::layer_norm(Values{x + r, weight(f, {8}), weight(f, {8})},
+                            {{"axis", 1}, {"epsilon", 1e-5}});
+  f.add_result(ops::gelu(y));
+  EXPECT_EQ(simulate(f).launches, 1);
+  Function g;
+  Value z = g.add_param(f32({5, 8}), "z");
+  g.add_result(ops::softmax(z * 0.125, {{"axis", 1}}) * z);
+  EXPECT_EQ(simulate(g).launches, 1);
+}
+
+TEST(Fuse, ReductionTakesItsProducersAndScalarConsumers) {
+  Function f;
+  Value x = f.add_param(f32({5, 8}), "x");
+  f.add_result(ops::sqrt(reduce_axes(ops::reduce_sum, x * x, {1}) * 0.125));
+  EXPECT_EQ(simulate(f).launches, 1);
+}
+
+// The squares are wanted in memory, where the sum has another shape.
+TEST(Fuse, ReductionLeavesWhatOthersRead) {
+  Function f;
+  Value x = f.add_param(f32({5, 8}), "x"), squares = x * x;
+  f.add_result(reduce_axes(ops::reduce_sum, squares, {1}));
+  f.add_result(squares);
+  EXPECT_EQ(simulate(f).launches, 2);
+}
+
+TEST(Fuse, ExpensiveProducersAreNotRepeated) {
+  Function f;
+  Value x = f.add_param(f32({64, 300}), "x"), v = f.add_param(f32({300}), "v");
+  f.add_result(x + broadcast_to(ops::exp(v), x.shape()));
+  EXPECT_EQ(simulate(f).launches, 2);
+  Function g;
+  x = g.add_param(f32({64, 300}), "x"), v = g.add_param(f32({300}), "v");
+  g.add_result(x + broadcast_to(v * 2.0 + 1.0, x.shape()));
+  EXPECT_EQ(simulate(g).launches, 1);
+}
+
+// neg(x) could join its user exp(n + d), but what lies between depends on both.
+TEST(Fuse, CirclesAreSeen) {
+  Function f;
+  Value x = f.add_param(f32({6, 6}), "x"), n = ops::neg(x);
+  Value d = dot_general(n, n, {}, {{1, 1}});
+  f.add_result(ops::exp(n + ops::softmax(d, {{"axis", 1}}) + n * d));
+  simulate(f);
+}
+
+TEST(Fuse, SharedNumbersDoNotKeepGroupsApart) {
+  Function f;
+  Value x = f.add_param(f32({4}), "x"), y = f.add_param(f32({4}), "y");
+  Value two = constant_like(x, 2);
+  f.add_result(ops::exp(x * two) + two);
+  f.add_result(ops::exp(y * two) + two);
+  EXPECT_EQ(simulate(f).launches, 2);
+}
+
+Function graph_of(const std::function<void(Function&, Value)>& make) {
+  Function f;
+  make(f, f.add_param(f32({8}), "x"));
+  return f;
+}
+
+// Kernels have limits, and time must grow with the graph only.
+TEST(Fuse, LargeGraphs) {
+  constexpr std::size_t n = 20'000;
+  Function chain = graph_of([](Function& f, Value v) {
+    for (std::size_t i = 0; i < n; ++i) v = i % 2 ? ops::exp(v) : ops::neg(v);
+    f.add_result(v);
+  });
+  EXPECT_LE(schedule(chain).groups.size(), n / 32);
+  Function wide = graph_of([](Function& f, Value v) {
+    for (std::size_t i = 0; i < n; ++i) f.add_result(ops::exp(v * static_cast<double>(i)));
+  });
+  EXPECT_EQ(schedule(wide).groups.size(), n);
+  Function diamonds = graph_of([](Function& f, Value v) {
+    for (std::size_t i = 0; i < n / 3; ++i) v = ops::maximum(ops::exp(v), ops::neg(v));
+    f.add_result(v);
+  });
+  EXPECT_LE(schedule(diamonds).groups.size(), n / 32);
+}
+
+}  // namespace
+}  // namespace hone
