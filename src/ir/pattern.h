@@ -22,7 +22,7 @@ class Pattern {
 
   const Op* op = nullptr;
   std::vector<Pattern> operands;
-  Attrs attrs;  // attributes that must match; others are free
+  Attrs attrs;       // attributes that must match; others are free
   std::string hole;  // with an op: the name by which a match gives this value
   std::optional<double> constant;
 };
