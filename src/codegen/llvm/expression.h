@@ -37,6 +37,8 @@ class Renderer {
   Value value(const Expression&);
   Pointer address(const Expression& load);  // of a load without condition, scalar
   void block(const Block&);
+  // Registers of the block that change after their declaration; to be said before it is emitted.
+  void note_joined(const Block&);
 
  private:
   struct Flags {
@@ -98,6 +100,7 @@ class Renderer {
   Lanes lanes_;
   std::unordered_map<VarId, Value> variables_;
   std::unordered_map<RegId, Value> registers_;
+  std::unordered_set<RegId> joined_;
   std::unordered_map<NodeId, Value> cache_;
   std::unordered_map<NodeId, Flags> flags_;
 };

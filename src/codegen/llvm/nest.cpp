@@ -53,7 +53,9 @@ void Renderer::block(const Block& block) {
         loop(s);
         break;
       case Stmt::Kind::declare:
-        registers_.insert_or_assign(s.reg, value(s.value));
+        // What is joined later differs between lanes.
+        registers_.insert_or_assign(s.reg, joined_.contains(s.reg) ? widened(value(s.value))
+                                                                   : value(s.value));
         forget_registers();
         break;
       case Stmt::Kind::assign:
@@ -71,6 +73,12 @@ void Renderer::block(const Block& block) {
         branch(s);
         break;
     }
+}
+
+void Renderer::note_joined(const Block& block) {
+  collect(block, [&](const Stmt& s) {
+    if (s.kind == Stmt::Kind::accumulate || s.kind == Stmt::Kind::assign) joined_.insert(s.reg);
+  });
 }
 
 void Renderer::forget_registers() {
@@ -95,9 +103,13 @@ void Renderer::accumulate(const Stmt& s) {
 
 std::vector<RegId> Renderer::modified_outside(const Block& block) const {
   std::vector<RegId> out;
+  std::unordered_set<RegId> own;
+  collect(block, [&](const Stmt& s) {
+    if (s.kind == Stmt::Kind::declare) own.insert(s.reg);
+  });
   collect(block, [&](const Stmt& s) {
     bool modifies = s.kind == Stmt::Kind::assign || s.kind == Stmt::Kind::accumulate;
-    if (modifies && registers_.contains(s.reg) &&
+    if (modifies && !own.contains(s.reg) &&
         std::find(out.begin(), out.end(), s.reg) == out.end())
       out.push_back(s.reg);
   });
@@ -252,7 +264,10 @@ void Renderer::lanes_loop(const Stmt& s) {
     from = end;
   };
   if (spread > 1) vectors(w * static_cast<std::int64_t>(spread), spread);
-  if (!number || *number % (w * static_cast<std::int64_t>(spread)) >= w) vectors(w, 1);
+  const std::int64_t wide = spread > 1 ? w * static_cast<std::int64_t>(spread) : 0;
+  const std::optional<std::int64_t> left =
+      number && wide > 0 ? std::optional(*number % wide) : number;
+  if (!left || *left >= w) vectors(w, 1);
   if (!number || *number % w != 0) {
     Value remaining = extent - from;
     auto tail = [&] {
@@ -332,6 +347,7 @@ namespace {
 
 void emit_nest(Module& m, const Kernel& kernel, const Nest& nest, const KernelArguments& in) {
   Renderer renderer(m, kernel, in);
+  renderer.note_joined(nest.body);
   bool has_chunks = std::any_of(nest.body.begin(), nest.body.end(), [](const Stmt& s) {
     return s.kind == Stmt::Kind::loop && s.loop == LoopKind::chunks;
   });
