@@ -1,5 +1,5 @@
 // What a backend offers the compiler. One line in targets.cpp for each; there is no other
-// registration. Its device half stands in devices.cpp.
+// registration. Its device half stands in devices.h.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/devices.h"
 #include "codegen/target.h"
-#include "runtime/device.h"
 
 namespace hone {
 
@@ -24,8 +24,5 @@ struct Backend {
 std::span<const Backend> backends();
 // Throws UserError that lists the known ones.
 const Backend& backend(std::string_view name);
-
-// Defined in devices.cpp: opens the device of a backend.
-std::shared_ptr<Device> open_device(std::string_view backend);
 
 }  // namespace hone

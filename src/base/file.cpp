@@ -98,7 +98,8 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
-void write_atomic(const fs::path& path, std::span<const std::span<const std::byte>> parts) {
+void write_atomic(const fs::path& path, std::span<const std::span<const std::byte>> parts,
+                  Sync sync) {
   static std::atomic<unsigned> serial{0};
   fs::path temp = path;
   temp += cat(".tmp.", ::getpid(), ".", serial.fetch_add(1));
@@ -118,9 +119,10 @@ void write_atomic(const fs::path& path, std::span<const std::span<const std::byt
         part = part.subspan(static_cast<std::size_t>(n));
       }
     }
-    if (::fsync(fd.fd) != 0) fail("synced");
+    if (sync == Sync::yes && ::fsync(fd.fd) != 0) fail("synced");
   }
   if (::rename(temp.c_str(), path.c_str()) != 0) fail("renamed into place");
+  if (sync == Sync::no) return;
   fs::path parent = path.parent_path();
   Fd dir(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (dir.fd >= 0) ::fsync(dir.fd);

@@ -38,10 +38,14 @@ class MappedFile {
   std::string path_;
 };
 
+// Whether a written file must survive a power cut: entries of a cache need not, since a broken one
+// is found by its hash.
+enum class Sync : bool { no, yes };
+
 // Writes parts one after another to a temporary file beside `path`, syncs, renames over `path`, and
 // syncs the directory: readers see the old file or the new one, never a part.
 void write_atomic(const std::filesystem::path& path,
-                  std::span<const std::span<const std::byte>> parts);
+                  std::span<const std::span<const std::byte>> parts, Sync = Sync::yes);
 void write_atomic(const std::filesystem::path& path, std::string_view text);
 
 // The directory for cached data: HONE_CACHE_DIR, else $XDG_CACHE_HOME/hone, else ~/.cache/hone.

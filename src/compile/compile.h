@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "compile/pipeline.h"
 #include "ir/function.h"
 #include "plan/plan.h"
+#include "ref/evaluate.h"
 
 namespace hone {
 
@@ -55,11 +55,7 @@ struct CompileReport {
 
 Plan compile(const Source&, const CompileOptions& = {}, CompileReport* = nullptr);
 
-// Binds every symbol of `function` to the sizes of the inputs.
-std::map<std::string, std::int64_t, std::less<>> bind_symbols(const Function&,
-                                                              std::span<const Array> inputs);
 // Whether the guards hold for these sizes.
-bool guards_hold(const std::vector<Guard>&,
-                 const std::map<std::string, std::int64_t, std::less<>>& sizes);
+bool guards_hold(const std::vector<Guard>&, const Sizing& sizes);
 
 }  // namespace hone

@@ -7,14 +7,26 @@
 
 #include "base/file.h"
 #include "base/flags.h"
+#include "pass/expand.h"
+#include "pass/fold.h"
+#include "pass/fold_batch_norm.h"
 #include "pass/layout.h"
+#include "pass/raise.h"
+#include "pass/simplify.h"
 
 namespace hone {
 
 namespace {
 
 constexpr Pass passes[] = {
+    {"simplify", "algebra and movement rules that keep every value", simplify},
+    {"fold", "small constants computed by the reference", fold},
+    {"fold-batch-norm", "normalisation into the weights of its convolution", fold_batch_norm},
+    {"raise", "softmax, norms and activations spelled in small operations, by name", raise},
     {"layout", "channels-last convolutions, transposes pushed outwards and merged", layout},
+    {"expand", "composites that no kernel takes whole, in core operations",
+     [](const Function& f) { return expand(f); }},
+    {"simplify-again", "the same rules on what the passes above left", simplify},
 };
 
 void check_names(const PassOptions& options) {

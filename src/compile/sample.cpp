@@ -48,17 +48,9 @@ double extreme_number(Numbers& numbers) {
 
 }  // namespace
 
-std::int64_t evaluate(const Dim& d, const Sizes& sizes) {
-  return d.eval([&](std::string_view name) {
-    auto it = sizes.find(name);
-    if (it == sizes.end()) throw UserError("size '", name, "' has no value here");
-    return it->second;
-  });
-}
-
 Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_t seed) {
   std::vector<std::int64_t> dims;
-  for (const Dim& d : type.shape.dims) dims.push_back(evaluate(d, sizes));
+  for (const Dim& d : type.shape.dims) dims.push_back(size_of(d, sizes));
   Array a = Array::zeros(type.dtype, dims);
   Numbers numbers(seed * 0x9e3779b97f4a7c15ull + 1);
   std::int64_t n = a.count();

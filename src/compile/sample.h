@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "ref/evaluate.h"
 #include "type/array.h"
 
 namespace hone {
 
-using Sizes = std::map<std::string, std::int64_t, std::less<>>;
+using Sizes = Sizing;
 
 enum class Fill : std::uint8_t {
   random,   // reals uniform in [-1, 1), integers in [0, 8), bools both
@@ -26,7 +27,5 @@ Array sample_array(const Type&, const Sizes&, Fill, std::uint64_t seed);
 // Sizes for the symbols of the types that satisfy the guards: small ones first. Nothing when a
 // bounded search finds none.
 std::optional<Sizes> sample_sizes(const std::vector<Type>&, const std::vector<Guard>&);
-
-std::int64_t evaluate(const Dim&, const Sizes&);
 
 }  // namespace hone

@@ -19,6 +19,8 @@ struct ImportOptions {
   // (other characters than letters, digits, '_' and '.' are replaced by '_'). low == high makes the
   // size a number.
   std::map<std::string, Range> dims;
+  // Sizes of whole inputs by name; they replace what the file says.
+  std::map<std::string, std::vector<std::int64_t>> shapes;
   std::int64_t most_nodes = 1'000'000;  // after inlining
   std::size_t most_variants = 16;
   // Extra results: inner values by their ONNX name.

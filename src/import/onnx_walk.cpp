@@ -448,7 +448,18 @@ class SizeNames {
   std::set<std::string> used_;
 };
 
-Type input_type(const ValueInfo& v, SizeNames& names) {
+Dims given_sizes(const ValueInfo& v, const std::vector<std::int64_t>& given) {
+  if (given.size() != v.sizes.size())
+    throw UserError("input '", v.name, "': has ", v.sizes.size(), " axes, ", given.size(),
+                    " sizes were given");
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (v.sizes[i].number.value_or(given[i]) != given[i])
+      throw UserError("input '", v.name, "': axis ", i, " is ", *v.sizes[i].number,
+                      " in the model, ", given[i], " was given");
+  return dims_of(given);
+}
+
+Type input_type(const ValueInfo& v, SizeNames& names, const ImportOptions& options) {
   std::optional<DType> dtype =
       v.kind == ValueInfo::Kind::tensor ? dtype_of(v.data_type) : std::nullopt;
   if (!dtype)
@@ -460,6 +471,8 @@ Type input_type(const ValueInfo& v, SizeNames& names) {
   if (!v.has_shape)
     throw UserError("input '", v.name,
                     "' has no shape, not even a rank; export the model with input shapes");
+  if (auto given = options.shapes.find(std::string(v.name)); given != options.shapes.end())
+    return {*dtype, Shape(given_sizes(v, given->second))};
   Dims dims;
   for (std::size_t i = 0; i < v.sizes.size(); ++i) {
     const Size& size = v.sizes[i];
@@ -477,7 +490,7 @@ void Walk::inputs(const onnx::Graph& g) {
   for (const ValueInfo& v : g.inputs) {
     if (initialized.contains(v.name)) continue;  // IR version 3 lists them among the inputs
     try {
-      define(v.name, function_.add_param(input_type(v, names), std::string(v.name)));
+      define(v.name, function_.add_param(input_type(v, names, reading_.source.options), std::string(v.name)));
     } catch (const UserError& e) {
       bool unsupported = dynamic_cast<const Unsupported*>(&e);
       reading_.failures.push_back({e.what(), unsupported});

@@ -43,9 +43,9 @@ std::vector<Wide> eval_reduce(const Evaluation& e, Join how) {
   const Wide& x = *e.inputs[0];
   auto [y, to] = reduction(x, axes_of(e.attrs, "axes"), how);
   Sizes from = row_major(x.dims);
-  Rows<2>(x.dims, {to, from}).each({0, 0}, [&](auto& at, auto& step, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i)
-      join_element(how, y, at[0] + i * step[0], x, at[1] + i * step[1]);
+  std::int64_t step = to.empty() ? 0 : to.back();
+  for_each_row<2>(x.dims, {to, from}, {0, 0}, [&](const auto& at, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i) join_element(how, y, at[0] + i * step, x, at[1] + i);
   });
   return {std::move(y)};
 }

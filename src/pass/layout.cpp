@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ops/common.h"
+#include "pass/rewrite.h"
 
 namespace hone {
 
@@ -203,6 +204,9 @@ bool has_convolution(const Function& f) {
 
 }  // namespace
 
-Function layout(const Function& f) { return has_convolution(f) ? Layouter(f).run() : f; }
+Function layout(const Function& f) {
+  return for_bodies_too(
+      f, [](const Function& g) { return has_convolution(g) ? Layouter(g).run() : g; });
+}
 
 }  // namespace hone

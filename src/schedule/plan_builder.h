@@ -22,6 +22,9 @@ class PlanBuilder {
   // what is known about the candidates.
   Variant add(const Schedule&, std::span<const Candidate> chosen);
 
+  // Variants added from now on are for another target: they share no kernels with those before.
+  void start_target() { kernel_index_.clear(); }
+
   // Kernels to compile: kernel i is Plan::kernels[i], whose binary and entry the caller fills in.
   const std::vector<Kernel>& kernels() const { return kernels_; }
 

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "base/file.h"
+#include "cli/load.h"
+#include "cli/table.h"
+#include "compile/sample.h"
+#include "compile/stats.h"
+
+namespace hone::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double percentile(const std::vector<double>& sorted, double p) {
+  auto i = static_cast<std::size_t>(p / 100 * static_cast<double>(sorted.size() - 1) + 0.5);
+  return sorted[i];
+}
+
+std::vector<Array> bench_inputs(const BenchOptions& options, Runner& runner) {
+  if (!options.inputs.empty()) return read_inputs(options.inputs, runner.params());
+  std::vector<std::filesystem::path> sets = data_sets(model_path(options).parent_path());
+  if (!sets.empty()) return read_set(sets[0], "input");
+  std::vector<Type> types;
+  for (const PlanParam& p : runner.params()) types.push_back(p.type);
+  std::vector<Guard> guards =
+      runner.plan() ? runner.plan()->variants[0].guards : std::vector<Guard>();
+  std::optional<Sizes> sizes = sample_sizes(types, guards);
+  if (!sizes) throw UserError("bench: no sizes fit the plan; give inputs with --input");
+  std::vector<Array> out;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    out.push_back(sample_array(types[i], *sizes, Fill::random, i + 1));
+  return out;
+}
+
+}  // namespace
+
+int bench(const BenchOptions& options) {
+  std::unique_ptr<Runner> runner = open_runner(options, options.strategy);
+  std::vector<Array> inputs = bench_inputs(options, *runner);
+  auto since = [](Clock::time_point t) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
+  };
+  for (Clock::time_point start = Clock::now(); since(start) < options.warm_up;) runner->run(inputs);
+  std::vector<double> times;
+  for (Clock::time_point start = Clock::now();
+       since(start) < options.duration * 1000 ||
+       static_cast<int>(times.size()) < std::max(options.iterations, 3);) {
+    Clock::time_point once = Clock::now();
+    runner->run(inputs);
+    times.push_back(since(once));
+  }
+  Interval median = median_interval(times);
+  std::vector<double> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  double total = 0;
+  for (double t : times) total += t;
+  const double mean = total / static_cast<double>(times.size());
+  Json::Object out{{"runs", times.size()},
+                   {"min_ms", sorted.front()},
+                   {"mean_ms", mean},
+                   {"median_ms", median.median},
+                   {"median_low_ms", median.low},
+                   {"median_high_ms", median.high},
+                   {"p90_ms", percentile(sorted, 90)},
+                   {"p95_ms", percentile(sorted, 95)},
+                   {"p99_ms", percentile(sorted, 99)},
+                   {"throughput_per_s", 1000 / mean}};
+  if (!options.export_times.empty()) {
+    Json list = Json::Array{};
+    for (double t : times) list.push(t);
+    write_atomic(options.export_times, list.text() + "\n");
+  }
+  if (options.json) {
+    std::printf("%s\n", Json(out).text(2).c_str());
+    return exit_ok;
+  }
+  std::printf(
+      "runs %zu, min %s, mean %s, median %s [%s, %s], p90 %s, p95 %s, p99 %s, %.1f runs/s\n",
+      times.size(), milliseconds(sorted.front()).c_str(), milliseconds(mean).c_str(),
+      milliseconds(median.median).c_str(), milliseconds(median.low).c_str(),
+      milliseconds(median.high).c_str(), milliseconds(percentile(sorted, 90)).c_str(),
+      milliseconds(percentile(sorted, 95)).c_str(), milliseconds(percentile(sorted, 99)).c_str(),
+      1000 / mean);
+  return exit_ok;
+}
+
+}  // namespace hone::cli

@@ -1,0 +1,145 @@
+#include <cstdio>
+
+#include "cli/load.h"
+#include "cli/table.h"
+
+namespace hone::cli {
+
+namespace {
+
+std::string guard_text(const Guard& g) {
+  static constexpr std::string_view signs[] = {" == ", " != ", " <= ", " > "};
+  return cat(g.a, signs[static_cast<int>(g.kind)], g.b);
+}
+
+std::string shorter(std::string text, std::size_t most) {
+  if (text.size() > most) text = text.substr(0, most - 3) + "...";
+  return text;
+}
+
+// Steps of each group, by kind.
+void count_steps(const std::vector<Step>& steps, std::vector<int>& launches,
+                 std::vector<int>& calls) {
+  for (const Step& s : steps) {
+    if (s.kind == Step::Kind::launch && s.group < launches.size()) ++launches[s.group];
+    if (s.kind == Step::Kind::library && s.group < calls.size()) ++calls[s.group];
+    count_steps(s.body, launches, calls);
+    count_steps(s.otherwise, launches, calls);
+  }
+}
+
+void print_candidates(const GroupRecord& g) {
+  for (const CandidateRecord& c : g.candidates) {
+    std::string line = cat("      ", c.name, c.name == g.chosen ? " (chosen)" : "");
+    if (c.ms >= 0)
+      line +=
+          cat(", ", milliseconds(c.ms), " [", milliseconds(c.low), ", ", milliseconds(c.high), "]");
+    if (c.error >= 0) line += cat(", error ", small_number(c.error));
+    if (!c.refused.empty()) line += ", refused: " + c.refused;
+    std::printf("%s\n", line.c_str());
+  }
+}
+
+void print_steps(const std::vector<Step>& steps, int depth) {
+  static constexpr std::string_view kinds[] = {"launch", "library", "host",  "copy", "collective",
+                                               "wait",   "if",      "while", "call", "refuse"};
+  for (const Step& s : steps) {
+    std::string line(static_cast<std::size_t>(depth) * 2, ' ');
+    line += cat(kinds[static_cast<int>(s.kind)], " ", s.name);
+    if (s.kind == Step::Kind::launch) line += cat("kernel ", s.index, " x ", s.chunks);
+    for (std::size_t i = 0; i < s.operands.size(); ++i)
+      line += cat(i < s.written.size() && s.written[i] ? " ->" : " ", "b", s.operands[i].buffer,
+                  Shape(s.operands[i].dims));
+    std::printf("%s\n", line.c_str());
+    print_steps(s.body, depth + 1);
+    if (!s.otherwise.empty()) std::printf("%*selse\n", depth * 2, "");
+    print_steps(s.otherwise, depth + 1);
+  }
+}
+
+Json variant_json(const Variant& v) {
+  std::vector<int> launches(v.groups.size(), 0), calls(v.groups.size(), 0);
+  count_steps(v.steps, launches, calls);
+  Json groups = Json::Array{};
+  for (std::size_t i = 0; i < v.groups.size(); ++i) {
+    const GroupRecord& g = v.groups[i];
+    Json candidates = Json::Array{};
+    for (const CandidateRecord& c : g.candidates)
+      candidates.push(Json::Object{{"name", c.name},
+                                   {"ms", c.ms},
+                                   {"low_ms", c.low},
+                                   {"high_ms", c.high},
+                                   {"error", c.error},
+                                   {"refused", c.refused}});
+    groups.push(Json::Object{{"name", g.name},
+                             {"origins", g.origins},
+                             {"chosen", g.chosen},
+                             {"reason", g.reason},
+                             {"launches", launches[i]},
+                             {"library_calls", calls[i]},
+                             {"bytes", cat(g.bytes)},
+                             {"flops", cat(g.flops)},
+                             {"candidates", candidates}});
+  }
+  Json guards = Json::Array{};
+  for (const Guard& g : v.guards) guards.push(guard_text(g));
+  return Json::Object{{"target", v.target},
+                      {"guards", guards},
+                      {"arena_bytes", cat(v.arena_bytes)},
+                      {"arena_lower_bound", cat(v.arena_lower_bound)},
+                      {"groups", groups}};
+}
+
+void print_variant(const Variant& v, std::size_t index, const ExplainOptions& options) {
+  std::printf("variant %zu for %s, arena %s bytes (lower bound %s)\n", index, v.target.c_str(),
+              shorter(cat(v.arena_bytes), 60).c_str(),
+              shorter(cat(v.arena_lower_bound), 60).c_str());
+  for (const Guard& g : v.guards) std::printf("  when %s\n", guard_text(g).c_str());
+  std::vector<int> launches(v.groups.size(), 0), calls(v.groups.size(), 0);
+  count_steps(v.steps, launches, calls);
+  Table table({"group", "what", "by", "why", "launches", "bytes", "flops", "from"});
+  for (std::size_t i = 0; i < v.groups.size(); ++i) {
+    const GroupRecord& g = v.groups[i];
+    if (launches[i] + calls[i] == 0) continue;  // prepared before the run, or a view
+    table.add({cat(i), shorter(g.name, 40), g.chosen, g.reason, cat(launches[i] + calls[i]),
+               shorter(cat(g.bytes), 24), shorter(cat(g.flops), 24), shorter(g.origins, 60)});
+  }
+  std::printf("%s", table.text().c_str());
+  if (options.candidates)
+    for (std::size_t i = 0; i < v.groups.size(); ++i) {
+      if (launches[i] + calls[i] == 0) continue;
+      std::printf("    group %zu %s\n", i, v.groups[i].name.c_str());
+      print_candidates(v.groups[i]);
+    }
+  if (options.steps) print_steps(v.steps, 1);
+}
+
+}  // namespace
+
+int explain(const ExplainOptions& options) {
+  std::unique_ptr<Runner> runner = open_runner(options, options.strategy);
+  const Plan* plan = runner->plan();
+  if (!plan) throw UserError("explain: the strategy ref interprets; there is no plan to explain");
+  if (options.json) {
+    Json variants = Json::Array{};
+    for (const Variant& v : plan->variants) variants.push(variant_json(v));
+    std::printf("%s\n", Json(Json::Object{{"name", plan->name},
+                                          {"strategy", plan->strategy},
+                                          {"verification", plan->verification},
+                                          {"measured", plan->measured},
+                                          {"kernels", plan->kernels.size()},
+                                          {"variants", variants}})
+                            .text(2)
+                            .c_str());
+    return exit_ok;
+  }
+  std::printf("%s: strategy %s, %s, verification %s, %zu kernels, %zu weights, %zu prepared\n",
+              plan->name.c_str(), plan->strategy.c_str(),
+              plan->measured ? "choices measured" : "choices predicted", plan->verification.c_str(),
+              plan->kernels.size(), plan->weights.size(), plan->prepared.size());
+  for (std::size_t i = 0; i < plan->variants.size(); ++i)
+    print_variant(plan->variants[i], i, options);
+  return exit_ok;
+}
+
+}  // namespace hone::cli

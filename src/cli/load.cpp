@@ -1,0 +1,224 @@
+#include "cli/load.h"
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+
+#include "backend/backend.h"
+#include "import/import.h"
+#include "import/tensor_file.h"
+#include "plan/plan_file.h"
+
+namespace hone::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::int64_t whole_number(std::string_view text, std::string_view where) {
+  std::int64_t n = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || n < 0)
+    throw UserError(where, ": '", text, "' is not a size");
+  return n;
+}
+
+// "n=4" or "n=1..64".
+void add_dim(const std::string& spec, ImportOptions& options) {
+  std::size_t at = spec.find('=');
+  if (at == std::string::npos || at == 0)
+    throw UserError("--dim ", spec, ": expected NAME=SIZE or NAME=LOW..HIGH");
+  std::string_view range = std::string_view(spec).substr(at + 1);
+  std::size_t dots = range.find("..");
+  ImportOptions::Range r;
+  r.low = whole_number(range.substr(0, dots), "--dim " + spec);
+  r.high = dots == std::string_view::npos ? r.low
+                                          : whole_number(range.substr(dots + 2), "--dim " + spec);
+  options.dims[spec.substr(0, at)] = r;
+}
+
+// "input:1x3x224x224,other:2x2": sizes of unnamed axes; named ones are set by --dim.
+void add_shapes(const std::string& spec, ImportOptions& options) {
+  for (std::size_t start = 0; start < spec.size();) {
+    std::size_t end = std::min(spec.find(',', start), spec.size());
+    std::string part = spec.substr(start, end - start);
+    start = end + 1;
+    std::size_t colon = part.rfind(':');
+    if (colon == std::string::npos) throw UserError("--shapes ", part, ": expected NAME:SIZExSIZE");
+    std::string name = part.substr(0, colon);
+    int axis = 0;
+    for (std::size_t from = colon + 1; from <= part.size(); ++axis) {
+      std::size_t to = std::min(part.find('x', from), part.size());
+      std::int64_t n =
+          whole_number(std::string_view(part).substr(from, to - from), "--shapes " + part);
+      options.shapes[name].push_back(n);
+      from = to + 1;
+    }
+  }
+}
+
+class RefRunner final : public Runner {
+ public:
+  explicit RefRunner(Source source) : source_(std::move(source)) {
+    const Function& f = source_.variants[0].function;
+    for (const Function::Param& p : f.params()) params_.push_back({p.name, p.value.type(), false});
+    for (const Function::Result& r : f.results())
+      results_.push_back({r.name, r.value.type(), false});
+  }
+
+  std::vector<Array> run(std::span<const Array> inputs) override {
+    std::vector<std::vector<std::int64_t>> dims;
+    for (const Array& a : inputs) dims.push_back(a.dims());
+    for (const SourceVariant& v : source_.variants)
+      if (guards_hold(v.guards, bind_sizes(v.function, dims))) return evaluate(v.function, inputs);
+    throw UserError(source_.name, ": no variant serves these sizes");
+  }
+  const std::vector<PlanParam>& params() const override { return params_; }
+  const std::vector<PlanParam>& results() const override { return results_; }
+
+ private:
+  Source source_;
+  std::vector<PlanParam> params_, results_;
+};
+
+class PlanRunner final : public Runner {
+ public:
+  PlanRunner(std::shared_ptr<const Plan> plan, const ModelOptions& options) : plan_(plan) {
+    SessionOptions session;
+    session.threads = options.threads;
+    if (options.max_memory > 0) session.max_memory = options.max_memory;
+    session_ = std::make_unique<Session>(Executable::load(plan, open_device("cpu")), session);
+  }
+
+  std::vector<Array> run(std::span<const Array> inputs) override { return session_->run(inputs); }
+  const std::vector<PlanParam>& params() const override { return plan_->params; }
+  const std::vector<PlanParam>& results() const override { return plan_->results; }
+  Session* session() override { return session_.get(); }
+  const Plan* plan() const override { return plan_.get(); }
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace
+
+fs::path model_path(const ModelOptions& options) {
+  fs::path path = options.model;
+  if (!fs::is_directory(path)) return path;
+  for (const char* name : {"model.onnx", "model.hone"})
+    if (fs::exists(path / name)) return path / name;
+  throw UserError(options.model, ": the directory holds neither model.onnx nor model.hone");
+}
+
+bool is_plan(const fs::path& path) { return path.extension() == ".hone"; }
+
+Loaded load_source(const ModelOptions& options, const std::vector<std::string>& dump) {
+  auto start = std::chrono::steady_clock::now();
+  fs::path path = model_path(options);
+  if (is_plan(path))
+    throw UserError(path.string(), ": is a plan; this command needs the model it was made from");
+  ImportOptions import;
+  for (const std::string& spec : options.dims) add_dim(spec, import);
+  if (!options.shapes.empty()) add_shapes(options.shapes, import);
+  import.dump = dump;
+  Imported imported = import_onnx(path, import);
+  Loaded out;
+  out.source.name = imported.name;
+  out.warnings = imported.warnings;
+  for (ImportedVariant& v : imported.variants) {
+    SourceVariant variant{{}, std::move(v.function)};
+    for (const Assumption& a : v.assumptions)
+      variant.guards.push_back({Guard::Kind::equal, a.condition, Dim(a.holds ? 1 : 0)});
+    out.source.variants.push_back(std::move(variant));
+  }
+  std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  out.import_ms = took.count();
+  for (const std::string& w : out.warnings) tell(options, "warning: " + w);
+  return out;
+}
+
+CompileOptions compile_options(const ModelOptions& options) {
+  CompileOptions out;
+  out.strategy = options.strategy;
+  if (!options.targets.empty()) out.targets = options.targets;
+  out.verification = options.verify == "none"    ? Verification::none
+                     : options.verify == "model" ? Verification::model
+                                                 : Verification::kernels;
+  out.threads = options.threads;
+  out.cache = !options.no_cache;
+  out.one_op_groups = options.one_op_groups;
+  out.passes.off = options.passes_off;
+  if (options.max_memory > 0) out.max_memory = options.max_memory;
+  return out;
+}
+
+std::vector<fs::path> data_sets(const fs::path& root) {
+  std::vector<fs::path> out;
+  for (int i = 0; fs::is_directory(root / cat("test_data_set_", i)); ++i)
+    out.push_back(root / cat("test_data_set_", i));
+  return out;
+}
+
+std::vector<Array> read_set(const fs::path& set, std::string_view kind) {
+  std::vector<Array> out;
+  for (int i = 0; fs::exists(set / cat(kind, "_", i, ".pb")); ++i)
+    out.push_back(read_tensor_pb(set / cat(kind, "_", i, ".pb")));
+  return out;
+}
+
+std::vector<Array> read_inputs(const std::vector<std::string>& specs,
+                               const std::vector<PlanParam>& params) {
+  std::vector<std::optional<Array>> found(params.size());
+  std::size_t next = 0;
+  for (const std::string& spec : specs) {
+    std::size_t at = spec.find('='), i = params.size();
+    if (at != std::string::npos)
+      for (std::size_t k = 0; k < params.size(); ++k)
+        if (params[k].name == spec.substr(0, at)) i = k;
+    std::string file = i < params.size() ? spec.substr(at + 1) : spec;
+    if (i == params.size()) {
+      while (next < params.size() && found[next]) ++next;
+      i = next;
+    }
+    if (i >= params.size())
+      throw UserError("--input ", spec, ": the model has only ", params.size(), " inputs");
+    found[i] = read_tensor_file(file, params[i].type);
+  }
+  std::vector<Array> out;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    if (!found[i])
+      throw UserError("input '", params[i].name, "' ", params[i].type,
+                      " is missing; give it with --input ", params[i].name, "=FILE");
+    out.push_back(*found[i]);
+  }
+  return out;
+}
+
+std::unique_ptr<Runner> plan_runner(std::shared_ptr<const Plan> plan, const ModelOptions& options) {
+  return std::make_unique<PlanRunner>(std::move(plan), options);
+}
+
+std::unique_ptr<Runner> open_runner(const ModelOptions& options, const std::string& strategy,
+                                    const std::vector<std::string>& dump, CompileReport* report) {
+  fs::path path = model_path(options);
+  if (is_plan(path)) {
+    if (strategy == "ref" || !dump.empty())
+      throw UserError(path.string(), ": is a plan; --strategy ref and --dump need the model");
+    return plan_runner(std::make_shared<const Plan>(read_plan(path)), options);
+  }
+  Loaded loaded = load_source(options, dump);
+  if (strategy == "ref") return std::make_unique<RefRunner>(std::move(loaded.source));
+  for (const fs::path& set : data_sets(path.parent_path()))
+    loaded.source.samples.push_back(read_set(set, "input"));
+  CompileOptions compiled = compile_options(options);
+  compiled.strategy = strategy;
+  return plan_runner(std::make_shared<const Plan>(compile(loaded.source, compiled, report)),
+                     options);
+}
+
+void tell(const ModelOptions& options, const std::string& line) {
+  if (!options.quiet && !options.json) std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+}  // namespace hone::cli

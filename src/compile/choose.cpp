@@ -1,0 +1,176 @@
+#include "compile/choose.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/error.h"
+#include "compile/stats.h"
+#include "compile/trial.h"
+#include "kernel/candidates.h"
+
+namespace hone {
+
+namespace {
+
+// A challenger must be faster than the default by more than noise.
+constexpr double clearly_faster = 0.98;
+
+class Timer {
+ public:
+  explicit Timer(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
+  ~Timer() {
+    total_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_)
+                  .count();
+  }
+
+ private:
+  double& total_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+std::string spec_text(const GroupSpec& spec, const Sizes& sizes) {
+  std::string text = cat(std::hex, spec.function.hash(), std::dec);
+  for (const auto* list : {&spec.param_strides, &spec.result_strides})
+    for (const Dims& strides : *list) text += cat(" ", Shape(strides));
+  for (bool weight : spec.param_is_weight) text += weight ? 'w' : '-';
+  for (const Dim& s : spec.function.symbols()) {
+    auto it = sizes.find(s.name());
+    text += cat(" ", s.name(), "=", it == sizes.end() ? -1 : it->second);
+  }
+  return text;
+}
+
+}  // namespace
+
+Chooser::Chooser(const Backend& backend, const CompileOptions& options, KernelCompiler& compile,
+                 std::shared_ptr<Device> device, std::shared_ptr<ThreadPool> pool,
+                 const CompileCache& verdicts, CompileReport& report)
+    : backend_(backend),
+      options_(options),
+      compile_(compile),
+      device_(std::move(device)),
+      pool_(std::move(pool)),
+      verdicts_(verdicts),
+      report_(report) {}
+
+std::vector<Choice> Chooser::operator()(const Schedule& schedule, const Sizes& sizes) {
+  std::vector<Choice> out;
+  for (const ScheduledGroup& g : schedule.groups) {
+    std::string key = spec_text(g.spec, sizes);
+    auto it = made_.find(key);
+    if (it == made_.end()) it = made_.emplace(key, choose(g, sizes)).first;
+    out.push_back(it->second);
+    ++report_.groups;
+    report_.library_groups += it->second.is_library;
+  }
+  return out;
+}
+
+std::vector<Chooser::Option> Chooser::options_for(const GroupSpec& spec) {
+  const TargetInfo& info = compile_.target().info();
+  std::vector<Option> out;
+  for (Candidate& c : generated_candidates(spec, info)) out.push_back({std::move(c), false, {}});
+  if (options_.strategy != "cpu")
+    for (Candidate& c : backend_.library_candidates(spec, info))
+      out.push_back({std::move(c), true, {}});
+  for (Option& o : out) {
+    o.record.name = o.candidate.name;
+  }
+  return out;
+}
+
+std::size_t Chooser::preferred(const std::vector<Option>& options) const {
+  for (bool library : {options_.strategy == backend_.library, false})
+    for (std::size_t i = 0; i < options.size(); ++i)
+      if (!options[i].is_out() && options[i].is_library == library) return i;
+  return options.size();
+}
+
+Choice Chooser::choose(const ScheduledGroup& group, const Sizes& sizes) {
+  std::vector<Option> options = options_for(group.spec);
+  std::string reason = options.size() == 1 ? "only candidate" : "default";
+  std::size_t best = preferred(options);
+  // A candidate that fails its check is out; the next one is asked, and the failure is recorded.
+  while (best < options.size() && !passes(group.spec, options[best], sizes))
+    best = preferred(options);
+  if (best < options.size() && options_.measure && options_.strategy == "auto" && !group.prepare)
+    best = measured_best(group.spec, options, best, sizes, reason);
+  if (best == options.size()) {
+    std::string why;
+    for (const Option& o : options) why += cat("; ", o.record.name, ": ", o.record.refused);
+    throw UserError("group '", group.name, "' (", group.origins,
+                    ") has no candidate that computes it correctly", why);
+  }
+  Choice choice{options[best].candidate, reason, {}, options[best].is_library};
+  for (const Option& o : options) choice.records.push_back(o.record);
+  return choice;
+}
+
+Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Sizes& sizes) const {
+  std::string text = cat("verdict-1 ", spec_text(spec, sizes));
+  for (const Candidate::Step& s : c.steps) {
+    if (const auto* kernel = std::get_if<Kernel>(&s.what)) {
+      text += " " + to_hex(compile_.key(*kernel));
+    } else {
+      text += " " + std::get<std::string>(s.what);
+      for (const auto& [name, value] : s.settings) text += cat(" ", name, "=", value);
+    }
+  }
+  return hash128(text);
+}
+
+bool Chooser::passes(const GroupSpec& spec, Option& option, const Sizes& sizes) {
+  if (options_.verification == Verification::none) return true;
+  Timer timer(report_.verify_ms);
+  const Hash128 key = verdict_key(spec, option.candidate, sizes);
+  if (std::optional<std::vector<std::byte>> known = verdicts_.find(key);
+      known && known->size() == sizeof(double)) {
+    std::memcpy(&option.record.error, known->data(), sizeof(double));
+    ++report_.verified_from_cache;
+    return true;
+  }
+  try {
+    Comparison c = verify(spec, option.candidate, compile_, device_, pool_, sizes);
+    option.record.error = c.max_rel_error;
+    if (!c.ok) option.record.refused = cat("differs from the reference: ", c);
+  } catch (const UserError& e) {
+    option.record.refused = e.what();
+  }
+  if (option.is_out()) return false;
+  ++report_.verified;
+  verdicts_.store(key, std::as_bytes(std::span(&option.record.error, 1)));
+  return true;
+}
+
+std::size_t Chooser::measured_best(const GroupSpec& spec, std::vector<Option>& options,
+                                   std::size_t start, const Sizes& sizes, std::string& reason) {
+  std::vector<std::size_t> field = {start};
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    if (i != start && !options[i].is_out() && passes(spec, options[i], sizes)) field.push_back(i);
+  }
+  if (field.size() < 2) return start;
+  Timer timer(report_.measure_ms);
+  std::vector<std::unique_ptr<Trial>> trials;
+  std::vector<std::function<void()>> runs;
+  for (std::size_t i : field) {
+    trials.push_back(std::make_unique<Trial>(spec, options[i].candidate, compile_, device_, pool_,
+                                             sizes, Fill::random, 17));
+    runs.push_back([trial = trials.back().get()] { trial->run(); });
+  }
+  std::vector<std::vector<double>> times =
+      race(runs, {.rounds = 15, .least_sample_ms = 0.1, .most_seconds = 1.5});
+  std::size_t best = 0;
+  for (std::size_t k = 0; k < field.size(); ++k) {
+    CandidateRecord& r = options[field[k]].record;
+    Interval t = median_interval(times[k]);
+    r.ms = t.median;
+    r.low = t.low;
+    r.high = t.high;
+    if (k > 0 && paired_ratio(times[k], times[best]).high < clearly_faster) best = k;
+  }
+  reason = "measured";
+  return field[best];
+}
+
+}  // namespace hone

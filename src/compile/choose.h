@@ -1,0 +1,60 @@
+// Which candidate computes each group: by strategy, by the clock or, without it, by order, and only
+// after the candidate was checked against the reference.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "backend/backend.h"
+#include "compile/compile.h"
+#include "compile/kernels.h"
+#include "compile/sample.h"
+#include "schedule/schedule.h"
+
+namespace hone {
+
+struct Choice {
+  Candidate candidate;
+  std::string reason;
+  std::vector<CandidateRecord> records;  // of all candidates, the chosen one among them
+  bool is_library = false;
+};
+
+class Chooser {
+ public:
+  Chooser(const Backend& backend, const CompileOptions& options, KernelCompiler& compile,
+          std::shared_ptr<Device> device, std::shared_ptr<ThreadPool> pool,
+          const CompileCache& verdicts, CompileReport& report);
+
+  // One choice for each group, made for these sizes of the symbols. Groups of equal structure share
+  // one. Throws UserError naming the group and its origins when no candidate passes.
+  std::vector<Choice> operator()(const Schedule&, const Sizes&);
+
+ private:
+  struct Option {
+    Candidate candidate;
+    bool is_library = false;
+    CandidateRecord record;
+    bool is_out() const { return !record.refused.empty(); }
+  };
+  Choice choose(const ScheduledGroup&, const Sizes&);
+  std::vector<Option> options_for(const GroupSpec&);
+  // The first that is not out, a library's first when the strategy is its name.
+  std::size_t preferred(const std::vector<Option>&) const;
+  bool passes(const GroupSpec&, Option&, const Sizes&);
+  Hash128 verdict_key(const GroupSpec&, const Candidate&, const Sizes&) const;
+  std::size_t measured_best(const GroupSpec&, std::vector<Option>&, std::size_t start, const Sizes&,
+                            std::string& reason);
+
+  const Backend& backend_;
+  const CompileOptions& options_;
+  KernelCompiler& compile_;
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<ThreadPool> pool_;
+  const CompileCache& verdicts_;
+  CompileReport& report_;
+  std::unordered_map<std::string, Choice> made_;
+};
+
+}  // namespace hone

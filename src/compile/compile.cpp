@@ -1,0 +1,205 @@
+#include "compile/compile.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "backend/backend.h"
+#include "base/file.h"
+#include "compile/choose.h"
+#include "compile/sample.h"
+#include "runtime/prepare.h"
+#include "schedule/plan_builder.h"
+
+namespace hone {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+void check_options(const Source& source, const CompileOptions& options) {
+  static constexpr std::string_view strategies[] = {"cpu", "onednn", "auto"};
+  if (std::find(std::begin(strategies), std::end(strategies), options.strategy) ==
+      std::end(strategies))
+    throw UserError("strategy '", options.strategy,
+                    "' does not compile; choose cpu, onednn or auto (ref interprets)");
+  if (source.variants.empty()) throw UserError(source.name, ": nothing to compile");
+  const std::size_t variants = source.variants.size() * options.targets.size();
+  if (variants > options.most_variants)
+    throw UserError(source.name, ": ", source.variants.size(), " size variants for ",
+                    options.targets.size(), " targets are ", variants, " in all, the limit is ",
+                    options.most_variants, "; give sizes with --dim or fewer targets");
+}
+
+class Driver {
+ public:
+  Driver(const Source& source, const CompileOptions& options, CompileReport& report)
+      : source_(source),
+        options_(options),
+        report_(report),
+        backend_(backend("cpu")),
+        device_(open_device("cpu")),
+        pool_(make_thread_pool({.threads = options.threads, .affinity = {}})),
+        code_(options.cache ? cache_directory() : "", "kernels"),
+        verdicts_(options.cache ? cache_directory() : "", "verdicts"),
+        builder_(plan_) {}
+
+  Plan run() {
+    Clock::time_point start = Clock::now();
+    check_options(source_, options_);
+    describe();
+    for (const std::string& isa : options_.targets) compile_target(isa);
+    Clock::time_point prepare = Clock::now();
+    run_prepare(plan_, device_, pool_);
+    drop_unread(plan_);
+    report_.prepare_ms = milliseconds_since(prepare);
+    report_.total_ms = milliseconds_since(start);
+    report_.kernels = static_cast<int>(plan_.kernels.size());
+    return std::move(plan_);
+  }
+
+ private:
+  void describe() {
+    const Function& f = source_.variants[0].function;
+    plan_.name = source_.name;
+    plan_.strategy = options_.strategy;
+    plan_.measured = options_.measure;
+    static constexpr std::string_view levels[] = {"none", "kernels", "model"};
+    plan_.verification = levels[static_cast<int>(options_.verification)];
+    for (const Function::Param& p : f.params())
+      plan_.params.push_back({p.name, p.value.type(), p.donated});
+    for (const Function::Result& r : f.results())
+      plan_.results.push_back({r.name, r.value.type(), false});
+    if (source_.variants.size() == 1)
+      for (const DimCheck& c : f.graph().checks()) plan_.checks.push_back({c.a, c.b, c.message});
+    if (!options_.strip_graph)
+      for (const SourceVariant& v : source_.variants)
+        plan_.graph +=
+            (plan_.graph.empty() ? "" : "next variant\n") + print(v.function, &plan_.graph_arrays);
+  }
+
+  void compile_target(const std::string& isa) {
+    std::unique_ptr<Target> target = backend_.target(isa);
+    KernelCompiler compile(*target, *pool_, code_.keeps() ? &code_ : nullptr);
+    Chooser choose(backend_, options_, compile, device_, pool_, verdicts_, report_);
+    builder_.start_target();
+    for (std::size_t i = 0; i < source_.variants.size(); ++i) {
+      if (options_.max_memory) check_memory(source_.variants[i]);
+      compile_variant(source_.variants[i], compile, choose);
+    }
+    report_.compiled += compile.compiled();
+    report_.from_cache += compile.from_cache();
+  }
+
+  void check_memory(const SourceVariant& v) {
+    // Parameters, results and weights are needed whatever the plan: refuse before compiling.
+    std::int64_t least = 0;
+    for (const Type& t : v.function.param_types()) least += byte_count(t).low();
+    if (least > *options_.max_memory)
+      throw UserError(source_.name, ": the inputs alone need ", least, " bytes, the limit is ",
+                      *options_.max_memory, "; raise --max-memory or give smaller sizes");
+  }
+
+  void compile_variant(const SourceVariant& source, KernelCompiler& compile, Chooser& choose) {
+    Clock::time_point start = Clock::now();
+    Function f = run_passes(source.function, options_.passes, &report_.passes);
+    report_.passes_ms += milliseconds_since(start);
+    start = Clock::now();
+    Schedule s = schedule(f, {.one_op_groups = options_.one_op_groups});
+    report_.schedule_ms += milliseconds_since(start);
+    std::vector<Choice> choices = choose(s, sizes_for(source));
+    std::vector<Candidate> chosen;
+    for (const Choice& c : choices) chosen.push_back(c.candidate);
+    start = Clock::now();
+    Variant v = builder_.add(s, chosen);
+    report_.schedule_ms += milliseconds_since(start);
+    start = Clock::now();
+    fill_kernels(compile);
+    report_.codegen_ms += milliseconds_since(start);
+    v.target = compile.target().info().name;
+    v.guards = source.guards;
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      v.groups[i].reason = choices[i].reason;
+      v.groups[i].candidates = choices[i].records;
+    }
+    if (source_.variants.size() > 1) add_checks(v, source.function);
+    plan_.result_alias = s.result_alias;
+    plan_.variants.push_back(std::move(v));
+  }
+
+  // Checks of one variant hold for its sizes alone, so they are steps of it.
+  static void add_checks(Variant& v, const Function& f) {
+    std::vector<Step> checks;
+    for (const DimCheck& c : f.graph().checks()) {
+      Step step;
+      step.kind = Step::Kind::refuse;
+      step.name = c.message;
+      step.scalars = {c.a, c.b};
+      checks.push_back(std::move(step));
+    }
+    v.steps.insert(v.steps.begin(), checks.begin(), checks.end());
+  }
+
+  void fill_kernels(KernelCompiler& compile) {
+    std::vector<const Kernel*> missing;
+    for (std::size_t i = filled_; i < builder_.kernels().size(); ++i)
+      missing.push_back(&builder_.kernels()[i]);
+    std::vector<KernelCompiler::Compiled> code = compile(missing);
+    for (std::size_t i = 0; i < code.size(); ++i) {
+      plan_.kernels[filled_ + i] = {static_cast<std::uint32_t>(plan_.binaries.size()),
+                                    code[i].entry, code[i].key};
+      plan_.binaries.push_back(*code[i].binary);
+    }
+    filled_ = builder_.kernels().size();
+  }
+
+  // Sizes at which candidates are compared: those of the sample inputs that this variant serves,
+  // else made up.
+  Sizes sizes_for(const SourceVariant& v) const {
+    for (const std::vector<Array>& inputs : source_.samples) {
+      std::vector<std::vector<std::int64_t>> dims;
+      for (const Array& a : inputs) dims.push_back(a.dims());
+      Sizes sizes = bind_sizes(v.function, dims);
+      if (guards_hold(v.guards, sizes)) return sizes;
+    }
+    if (std::optional<Sizes> made = sample_sizes(v.function.param_types(), v.guards)) return *made;
+    throw UserError(source_.name,
+                    ": no sizes were found that satisfy a variant's conditions; give "
+                    "sample inputs with --inputs");
+  }
+
+  const Source& source_;
+  const CompileOptions& options_;
+  CompileReport& report_;
+  const Backend& backend_;
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<ThreadPool> pool_;
+  CompileCache code_, verdicts_;
+  Plan plan_;
+  PlanBuilder builder_;
+  std::size_t filled_ = 0;
+};
+
+}  // namespace
+
+bool guards_hold(const std::vector<Guard>& guards, const Sizing& sizes) {
+  for (const Guard& g : guards) {
+    std::int64_t a = size_of(g.a, sizes), b = size_of(g.b, sizes);
+    bool holds = g.kind == Guard::Kind::equal        ? a == b
+                 : g.kind == Guard::Kind::not_equal  ? a != b
+                 : g.kind == Guard::Kind::less_equal ? a <= b
+                                                     : a > b;
+    if (!holds) return false;
+  }
+  return true;
+}
+
+Plan compile(const Source& source, const CompileOptions& options, CompileReport* report) {
+  CompileReport own;
+  return Driver(source, options, report ? *report : own).run();
+}
+
+}  // namespace hone

@@ -1,0 +1,323 @@
+#include "compile/trial.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ref/element.h"
+#include "runtime/prepare.h"
+#include "schedule/cost.h"
+#include "schedule/plan_builder.h"
+
+namespace hone {
+
+namespace {
+
+// Elements from the first to the last of a strided window.
+std::int64_t extent(const std::vector<std::int64_t>& dims,
+                    const std::vector<std::int64_t>& strides) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 0) return 0;
+    last += (dims[i] - 1) * strides[i];
+  }
+  return last + 1;
+}
+
+std::vector<std::int64_t> numbers(const Dims& dims, const Sizes& sizes) {
+  std::vector<std::int64_t> out;
+  for (const Dim& d : dims) out.push_back(size_of(d, sizes));
+  return out;
+}
+
+// Calls f(dense element, strided element) for every element.
+template <class F>
+void for_each_place(const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& strides,
+                    F f) {
+  std::int64_t count = 1;
+  for (std::int64_t d : dims) count *= d;
+  std::vector<std::int64_t> index(dims.size(), 0);
+  std::int64_t at = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    f(i, at);
+    for (std::size_t k = dims.size(); k-- > 0;) {
+      at += strides[k];
+      if (++index[k] < dims[k]) break;
+      at -= strides[k] * dims[k];
+      index[k] = 0;
+    }
+  }
+}
+
+struct Place {
+  DType dtype;
+  std::vector<std::int64_t> dims, strides;
+
+  std::int64_t bytes() const { return extent(dims, strides) * byte_size(dtype); }
+};
+
+Place place_of(const Type& t, const Dims& strides, const Sizes& sizes) {
+  return {t.dtype, numbers(t.shape.dims, sizes), numbers(strides, sizes)};
+}
+
+void spread(const Array& dense, const Place& p, std::byte* to) {
+  const auto size = static_cast<std::size_t>(byte_size(p.dtype));
+  for_each_place(p.dims, p.strides, [&](std::int64_t i, std::int64_t at) {
+    std::memcpy(to + static_cast<std::size_t>(at) * size,
+                dense.bytes().data() + static_cast<std::size_t>(i) * size, size);
+  });
+}
+
+Array gather(const Place& p, const std::byte* from) {
+  Array out = Array::zeros(p.dtype, p.dims);
+  const auto size = static_cast<std::size_t>(byte_size(p.dtype));
+  std::byte* to = out.writable_bytes().data();
+  for_each_place(p.dims, p.strides, [&](std::int64_t i, std::int64_t at) {
+    std::memcpy(to + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(at) * size,
+                size);
+  });
+  return out;
+}
+
+// A schedule of this one group whose operands are flat inputs and outputs of the plan.
+class TrialPlan {
+ public:
+  TrialPlan(const GroupSpec& spec, const Sizes& sizes) : spec_(spec), sizes_(sizes) {}
+
+  Plan build(const Candidate& candidate, KernelCompiler& compile,
+             const std::vector<Array>& weights) {
+    Plan plan;
+    plan.name = "trial";
+    group_.spec = spec_;
+    for (std::size_t i = 0; i < spec_.function.params().size(); ++i) add_param(plan, i, weights[i]);
+    for (std::size_t i = 0; i < spec_.function.results().size(); ++i) add_result(plan, i);
+    Item item;
+    item.group = 0;
+    schedule_.items.push_back(item);
+    schedule_.groups.push_back(group_);
+    PlanBuilder builder(plan);
+    plan.variants.push_back(builder.add(schedule_, std::span(&candidate, 1)));
+    plan.variants[0].target = compile.target().info().name;
+    std::vector<const Kernel*> kernels;
+    for (const Kernel& k : builder.kernels()) kernels.push_back(&k);
+    std::vector<KernelCompiler::Compiled> code = compile(kernels);
+    for (std::size_t i = 0; i < code.size(); ++i) {
+      plan.kernels[i] = {static_cast<std::uint32_t>(plan.binaries.size()), code[i].entry,
+                         code[i].key};
+      plan.binaries.push_back(*code[i].binary);
+    }
+    return plan;
+  }
+
+ private:
+  View view(const Type& t, const Dims& strides) {
+    return {static_cast<std::uint32_t>(schedule_.slots.size()), 0, t.dtype, t.shape.dims, strides};
+  }
+  Type flat(const Place& p) const { return {p.dtype, Shape{Dim(extent(p.dims, p.strides))}}; }
+
+  void add_param(Plan& plan, std::size_t i, const Array& weight) {
+    const Type t = spec_.function.param(i).type();
+    const Place p = place_of(t, spec_.param_strides[i], sizes_);
+    group_.params.push_back(view(t, spec_.param_strides[i]));
+    if (spec_.param_is_weight[i]) {
+      schedule_.slots.push_back({PlanBuffer::Kind::weight,
+                                 static_cast<std::uint32_t>(schedule_.weights.size()), p.bytes(),
+                                 0});
+      schedule_.weights.push_back({cat("weight", i), weight});
+      return;
+    }
+    schedule_.slots.push_back(
+        {PlanBuffer::Kind::param, static_cast<std::uint32_t>(plan.params.size()), p.bytes(), 0});
+    plan.params.push_back({cat("param", i), flat(p), false});
+  }
+
+  void add_result(Plan& plan, std::size_t i) {
+    const Type t = spec_.function.result(i).type();
+    const Place p = place_of(t, spec_.result_strides[i], sizes_);
+    group_.results.push_back(view(t, spec_.result_strides[i]));
+    schedule_.slots.push_back(
+        {PlanBuffer::Kind::result, static_cast<std::uint32_t>(plan.results.size()), p.bytes(), 0});
+    plan.results.push_back({cat("result", i), flat(p), false});
+    plan.result_alias.push_back(-1);
+    schedule_.results.push_back(flat(p));
+    schedule_.result_alias.push_back(-1);
+  }
+
+  const GroupSpec& spec_;
+  const Sizes& sizes_;
+  Schedule schedule_;
+  ScheduledGroup group_;
+};
+
+// Symbols cannot be bound by flat inputs: kernels of a trial get numbers.
+Dims fixed(const Dims& dims, const Sizes& sizes) {
+  Dims out;
+  for (const Dim& d : dims) out.push_back(size_of(d, sizes));
+  return out;
+}
+
+void fix_sizes(std::vector<Step>& steps, const Sizes& sizes) {
+  for (Step& s : steps) {
+    for (View& v : s.operands) {
+      v.offset = size_of(v.offset, sizes);
+      v.dims = fixed(v.dims, sizes);
+      v.strides = fixed(v.strides, sizes);
+    }
+    s.scalars = fixed(s.scalars, sizes);
+    s.chunks = size_of(s.chunks, sizes);
+    s.scratch_bytes = size_of(s.scratch_bytes, sizes);
+    fix_sizes(s.body, sizes);
+    fix_sizes(s.otherwise, sizes);
+  }
+}
+
+void fix_sizes(Plan& plan, const Sizes& sizes) {
+  for (Variant& v : plan.variants) {
+    for (PlanBuffer& b : v.buffers) {
+      b.bytes = size_of(b.bytes, sizes);
+      b.offset = size_of(b.offset, sizes);
+    }
+    fix_sizes(v.steps, sizes);
+    fix_sizes(v.prepare, sizes);
+    for (GroupRecord& g : v.groups) g.bytes = g.flops = 0;
+    v.arena_bytes = size_of(v.arena_bytes, sizes);
+    v.arena_lower_bound = size_of(v.arena_lower_bound, sizes);
+    v.library_bytes = size_of(v.library_bytes, sizes);
+  }
+  for (PreparedBuffer& p : plan.prepared) p.type.shape.dims = fixed(p.type.shape.dims, sizes);
+}
+
+}  // namespace
+
+Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
+             const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool,
+             const Sizes& sizes, Fill fill, std::uint64_t seed)
+    : spec_(spec), sizes_(sizes) {
+  std::vector<Array> weights(spec.function.params().size());
+  std::vector<TensorRef> refs;
+  std::vector<std::vector<std::int64_t>> flat_dims;
+  flat_dims.reserve(spec.function.params().size() + spec.function.results().size());
+  auto memory_for = [&](const Place& p) {
+    memory_.push_back(std::make_shared<OwnedMemory>(
+        device, static_cast<std::size_t>(std::max<std::int64_t>(p.bytes(), 1))));
+    flat_dims.push_back({extent(p.dims, p.strides)});
+    return memory_.back()->data();
+  };
+  for (std::size_t i = 0; i < spec.function.params().size(); ++i) {
+    const Type t = spec.function.param(i).type();
+    inputs_.push_back(sample_array(t, sizes, fill, seed + i));
+    const Place p = place_of(t, spec.param_strides[i], sizes);
+    if (spec.param_is_weight[i]) {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(p.bytes()));
+      spread(inputs_.back(), p, bytes.data());
+      weights[i] = Array(p.dtype, {extent(p.dims, p.strides)}, Storage::from(std::move(bytes)));
+      continue;
+    }
+    std::byte* to = memory_for(p);
+    spread(inputs_.back(), p, to);
+    refs.push_back({p.dtype, flat_dims.back(), to});
+  }
+  auto plan = std::make_shared<Plan>(TrialPlan(spec, sizes).build(candidate, compile, weights));
+  fix_sizes(*plan, sizes);
+  run_prepare(*plan, device, pool);
+  SessionOptions options;
+  options.pool = pool;
+  session_ = std::make_unique<Session>(Executable::load(plan, device), options);
+  for (std::size_t i = 0; i < refs.size(); ++i) session_->bind_input(i, refs[i]);
+  for (std::size_t i = 0; i < spec.function.results().size(); ++i) {
+    const Place p = place_of(spec.function.result(i).type(), spec.result_strides[i], sizes);
+    result_data_.push_back(memory_for(p));
+    // What a kernel fails to write must not look like a result.
+    std::memset(result_data_.back(), 0xa5, static_cast<std::size_t>(p.bytes()));
+    session_->bind_output(i, {p.dtype, flat_dims.back(), result_data_.back()});
+  }
+}
+
+std::vector<Array> Trial::results() const {
+  std::vector<Array> out;
+  for (std::size_t i = 0; i < spec_.function.results().size(); ++i)
+    out.push_back(gather(place_of(spec_.function.result(i).type(), spec_.result_strides[i], sizes_),
+                         result_data_[i]));
+  return out;
+}
+
+namespace {
+
+// Groups of more work than this are checked on sampled elements.
+constexpr std::int64_t most_whole_flops = 4'000'000;
+constexpr std::int64_t sampled_elements = 96;
+
+void keep_worst(Comparison& worst, const Comparison& c) {
+  const bool was_ok = worst.ok;
+  if (was_ok && !c.ok) worst = c;
+  if (c.ok == was_ok && c.max_rel_error > worst.max_rel_error) worst = c;
+}
+
+Comparison whole(const GroupSpec& spec, const Trial& trial) {
+  Comparison worst;
+  std::vector<Wide> strict = evaluate_wide(spec.function, trial.inputs(), Mode::strict);
+  std::vector<Wide> wide = evaluate_wide(spec.function, trial.inputs(), Mode::wide);
+  std::vector<Array> got = trial.results();
+  for (std::size_t i = 0; i < got.size(); ++i)
+    keep_worst(worst, accept(got[i], strict[i], wide[i]));
+  return worst;
+}
+
+void set_element(Wide& w, std::size_t i, const Element& e) {
+  if (w.is_real())
+    w.reals[i] = e.real;
+  else
+    w.integers[i] = e.integer;
+}
+
+// Both ends, and places in between that meet every residue of a tile sooner or later.
+std::vector<std::int64_t> sampled_places(std::int64_t count) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(count, 20); ++i) {
+    out.push_back(i);
+    out.push_back(count - 1 - i);
+  }
+  std::uint64_t state = 12345;
+  while (static_cast<std::int64_t>(out.size()) < std::min(sampled_elements, count)) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    out.push_back(static_cast<std::int64_t>((state >> 20) % static_cast<std::uint64_t>(count)));
+  }
+  return out;
+}
+
+Comparison sampled(const GroupSpec& spec, const Trial& trial) {
+  Comparison worst;
+  ElementEvaluator strict(spec.function, trial.inputs(), Mode::strict);
+  ElementEvaluator wide(spec.function, trial.inputs(), Mode::wide);
+  std::vector<Array> got = trial.results();
+  for (std::size_t r = 0; r < got.size(); ++r) {
+    std::vector<std::int64_t> places = sampled_places(got[r].count());
+    std::vector<std::int64_t> dims = {static_cast<std::int64_t>(places.size())};
+    Wide g(got[r].dtype(), dims), s(got[r].dtype(), dims), w(got[r].dtype(), dims);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      set_element(
+          g, i,
+          {g.is_real() ? got[r].real(places[i]) : 0, g.is_real() ? 0 : got[r].integer(places[i])});
+      set_element(s, i, strict.at(r, places[i]));
+      set_element(w, i, wide.at(r, places[i]));
+    }
+    keep_worst(worst, accept(g, s, w));
+  }
+  return worst;
+}
+
+}  // namespace
+
+Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
+                  const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool,
+                  const Sizes& sizes) {
+  const bool small = size_of(ideal_flops(spec.function), sizes) <= most_whole_flops;
+  Comparison worst;
+  for (Fill fill : {Fill::random, Fill::extreme}) {
+    Trial trial(spec, candidate, compile, device, pool, sizes, fill, 17);
+    trial.run();
+    keep_worst(worst, small ? whole(spec, trial) : sampled(spec, trial));
+  }
+  return worst;
+}
+
+}  // namespace hone

@@ -1,0 +1,42 @@
+// One candidate of one group, made runnable on its own: to check it against the reference and to
+// time it beside the others.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "compile/kernels.h"
+#include "compile/sample.h"
+#include "kernel/kernel.h"
+#include "ref/compare.h"
+#include "runtime/session.h"
+
+namespace hone {
+
+class Trial {
+ public:
+  // Compiles the candidate's kernels, runs its prepare steps on made-up weights.
+  Trial(const GroupSpec&, const Candidate&, KernelCompiler&, const std::shared_ptr<Device>&,
+        const std::shared_ptr<ThreadPool>&, const Sizes&, Fill, std::uint64_t seed);
+
+  void run() { session_->run(); }
+  // Dense results of the last run.
+  std::vector<Array> results() const;
+  // The parameters as dense arrays, for the reference.
+  const std::vector<Array>& inputs() const { return inputs_; }
+
+ private:
+  const GroupSpec& spec_;
+  const Sizes& sizes_;
+  std::vector<Array> inputs_;                         // dense
+  std::vector<std::shared_ptr<OwnedMemory>> memory_;  // what the session reads and writes
+  std::vector<std::byte*> result_data_;
+  std::unique_ptr<Session> session_;
+};
+
+// Whether the candidate computes the group, on random and on extreme inputs: every element of small
+// groups, sampled ones of large groups. The worst comparison.
+Comparison verify(const GroupSpec&, const Candidate&, KernelCompiler&,
+                  const std::shared_ptr<Device>&, const std::shared_ptr<ThreadPool>&, const Sizes&);
+
+}  // namespace hone

@@ -1,0 +1,32 @@
+// The compile cache: entries on disk by content key. A broken, foreign or missing entry is a miss;
+// nothing here throws to the compiler. May be used by several threads and processes.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+
+namespace hone {
+
+class CompileCache {
+ public:
+  // Entries lie in `directory`/`kind`. An empty directory makes a cache that keeps nothing, and so
+  // does one that other users may write to.
+  CompileCache(const std::filesystem::path& directory, std::string_view kind);
+
+  std::optional<std::vector<std::byte>> find(const Hash128& key) const;
+  // One file for each entry, written whole or not at all. Failing to write is not an error; the
+  // reason is told once on the log.
+  void store(const Hash128& key, std::span<const std::byte> content) const;
+
+  bool keeps() const { return !directory_.empty(); }
+
+ private:
+  std::filesystem::path directory_;
+};
+
+}  // namespace hone
