@@ -22,9 +22,9 @@ struct TileShape {
            0.1 * static_cast<double>(rows + vectors);
   }
   // Most rows beside `vectors` vectors: one register holds the broadcast element of A, `vectors` a
-  // row of B.
+  // row of B. More than 20 gain nothing.
   static std::int64_t most_rows(std::int64_t vectors, const TargetInfo& target) {
-    return (target.vector_registers - 1 - vectors) / vectors;
+    return std::min<std::int64_t>(20, (target.vector_registers - 1 - vectors) / vectors);
   }
 };
 
@@ -32,7 +32,7 @@ struct TileShape {
 inline constexpr std::int64_t tile_widths[] = {4, 3, 2, 5, 1, 6, 7, 8};
 
 // A size to choose by: a symbolic one counts as its bound, but not as more than 4096.
-inline std::int64_t typical(const Dim& d) {
+inline std::int64_t tiling_size(const Dim& d) {
   return std::max<std::int64_t>(
       1, d.is_number() ? d.number() : std::min<std::int64_t>(d.high(), 4096));
 }

@@ -44,7 +44,7 @@ ReadA choose_reading(const Contraction& c, const OperandAccess& a) {
 
 void choose_blocking(Contraction& c, const OperandAccess& a, const TargetInfo& target) {
   const std::int64_t bytes = byte_size(c.accumulate);
-  const std::int64_t m = typical(c.m), n = typical(c.n), k = typical(c.k);
+  const std::int64_t m = tiling_size(c.m), n = tiling_size(c.n), k = tiling_size(c.k);
   const int lanes = target.lanes(bytes);
   const TileShape tile = best_tile(m, n, target, lanes);
   c.rows = static_cast<int>(tile.rows);
@@ -61,7 +61,7 @@ void choose_blocking(Contraction& c, const OperandAccess& a, const TargetInfo& t
   std::int64_t columns = even_part(panels, widest_chunk / c.block);
   auto too_large = [&] {
     std::int64_t chunks =
-        ceil_ratio(row_tiles, rows) * ceil_ratio(panels, columns) * typical(c.batch);
+        ceil_ratio(row_tiles, rows) * ceil_ratio(panels, columns) * tiling_size(c.batch);
     return chunks < enough_chunks &&
            static_cast<double>(rows * columns * k) * tile.cycles() > 2 * least_chunk_cycles;
   };

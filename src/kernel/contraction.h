@@ -1,5 +1,5 @@
-// What the compiler decides about a contraction before code is made: blocking, scratch, chunks. Not
-// the recognition of one in a group.
+// What the compiler decides about a contraction before code is made: recognition in a
+// group, blocking, scratch, chunks.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,10 @@
 #include "target/target_info.h"
 
 namespace hone {
+
+// The group computed around its one contraction (or convolution of single pixels): the main step,
+// and one that packs its right operand. Nothing when the group is not of that form.
+std::optional<Candidate> contraction_candidate(const GroupSpec&, const TargetInfo&);
 
 // How elements of A lie in memory, as far as it is known.
 struct OperandAccess {

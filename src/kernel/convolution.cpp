@@ -49,7 +49,7 @@ void offer_boxes(const Sizes& out, std::int64_t most, std::int64_t vectors, doub
 
 Sizes typical_sizes(const Dims& dims) {
   Sizes out;
-  for (const Dim& d : dims) out.push_back(typical(d));
+  for (const Dim& d : dims) out.push_back(tiling_size(d));
   return out;
 }
 
@@ -97,7 +97,7 @@ void choose_blocking(Convolution& c, const TargetInfo& target) {
            static_cast<double>(c.chunk_panels);
   };
   auto chunks = [&] {
-    return boxes(out, c.chunk) * ceil_ratio(panels, c.chunk_panels) * typical(c.images);
+    return boxes(out, c.chunk) * ceil_ratio(panels, c.chunk_panels) * tiling_size(c.images);
   };
   auto halve = [&](std::size_t axis) {
     std::int64_t tiles = ceil_ratio(out[axis], c.tile[axis]);

@@ -1,14 +1,19 @@
-// What the compiler decides about a convolution before code is made: blocking, scratch, chunks. Not
-// the recognition of one in a group.
+// What the compiler decides about a convolution before code is made: recognition in a
+// group, blocking, scratch, chunks.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "kernel/kernel.h"
 #include "target/target_info.h"
 
 namespace hone {
+
+// The group computed around its one channels-last convolution: the main step, and one that packs
+// the weights. Nothing when the group is not of that form.
+std::optional<Candidate> convolution_candidate(const GroupSpec&, const TargetInfo&);
 
 // Chooses the register tile, the chunks and the packing from shapes and target alone. Sets `block`
 // and what follows it.

@@ -249,7 +249,7 @@ Value Lowering::from_memory(const Memory& w, Value v, PlaceId at) {
   const Place& p = places_[at];
   for (std::size_t i = 0; i < p.position.size(); ++i)
     offset = offset + p.position[i] * w.strides[i];
-  return load(w.param, v.dtype(), offset, condition(p.guard));
+  return load(w.param, v.dtype(), joined(offset), condition(p.guard));
 }
 
 // Entry `at` of a short list.
@@ -334,6 +334,7 @@ void Lowering::store(Value scalar, const Dims& position, const Memory& w, Value 
   s.param = w.param;
   for (std::size_t i = 0; i < position.size(); ++i)
     s.offset = s.offset + position[i] * w.strides[i];
+  s.offset = joined(s.offset);
   s.value = scalar;
   s.condition = condition;
   add(std::move(s));

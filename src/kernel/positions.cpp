@@ -122,7 +122,34 @@ Dim Positions::remainder(const Dim& a, const Dim& b) const {
 Dim Positions::linear(std::span<const Dim> position, std::span<const Dim> sizes) {
   Dim n = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) n = n * sizes[i] + position[i];
-  return n;
+  return joined(n);
+}
+
+namespace {
+
+// d with the remainder in `term` joined to its quotient; nothing when there is none.
+std::optional<Dim> join_one(const Dim& d, const DimExpr::Term& term) {
+  for (std::size_t i = 0; i < term.atoms.size(); ++i) {
+    const DimExpr* rest = term.atoms[i].expr();
+    if (!rest || rest->kind != DimExpr::Kind::mod) continue;
+    DimExpr::Term others = term;
+    others.atoms.erase(others.atoms.begin() + static_cast<std::ptrdiff_t>(i));
+    const Dim factor = value_of(others), whole = factor * rest->b * floor_div(rest->a, rest->b);
+    const std::vector<DimExpr::Term> all = terms_of(d);
+    bool has_whole = !whole.is_number() && std::any_of(all.begin(), all.end(), [&](const auto& t) {
+      return value_of(t) == whole;
+    });
+    if (has_whole) return d - whole - value_of(term) + factor * rest->a;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Dim joined(const Dim& d) {
+  for (const DimExpr::Term& term : terms_of(d))
+    if (std::optional<Dim> next = join_one(d, term)) return joined(*next);
+  return d;
 }
 
 Dims Positions::split(const Dim& linear, std::span<const Dim> sizes) const {

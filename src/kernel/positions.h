@@ -48,6 +48,8 @@ class Positions {
   RegId registers_ = 0;
 };
 
+// d with every floor_div(a, b) * b + mod(a, b) in it, also times a factor, written as a.
+Dim joined(const Dim& d);
 // Whether a variable with this symbol occurs in d.
 bool mentions(const Dim& d, const Dim& symbol);
 // d with some symbols replaced.

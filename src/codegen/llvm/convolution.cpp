@@ -217,7 +217,6 @@ class ConvolutionEmitter {
       here.base = offset(first, tile_.dtype, place);
       TileColumns columns =
           packed_columns(tile_, offset(weights, tile_.dtype, number * (run * c_.block)));
-      if (run <= longest_straight_run) return multiply_add(m_, tile_, sums, here, columns, run);
       return multiply_add(m_, tile_, sums, here, columns, m_.index(run));
     };
     return over_taps(zero_tile(m_, tile_), {window_[0], window_[1], runs_in_row}, one_run);
@@ -296,9 +295,6 @@ class ConvolutionEmitter {
     };
     for_panel(m_, tile_, n, m_.index(in_group), in_group, store_box);
   }
-
-  // Longer ones become loops.
-  static constexpr std::int64_t longest_straight_run = 12;
 
   Module& m_;
   const Convolution& c_;

@@ -363,6 +363,7 @@ LoadHole load_hole(Module& m, const Kernel& kernel, const KernelArguments& in, c
       renderer->set_variable(hole.vars[i], vars[i]);
   };
   LoadHole out;
+  if (hole.value && hole.value.is(ops::load)) out.dtype = hole.value.dtype();
   out.elements = [renderer, place, &hole](std::span<const Value> vars, int along, int lanes,
                                           std::optional<Value> mask) {
     place(vars);

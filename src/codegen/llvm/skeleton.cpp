@@ -16,12 +16,12 @@ Value multiply_add(Value a, Value b, Value c) {
   return is_float(a.dtype()) ? fma(a, b, c) : a * b + c;
 }
 
-// One k: a(r, k) times the row k of B. `in_run` is the part of k that is known.
+// One k: a(r, k) times the row k of B.
 Values one_step(const RegisterTile& tile, Values sums, const TileRows& a, Pointer a_k,
-                std::int64_t in_run, const Values& b) {
+                const Values& b) {
   for (int r = 0; r < tile.rows; ++r) {
-    std::int64_t place = a.offsets[static_cast<std::size_t>(r)] + in_run * a.step;
-    Value x = broadcast(load(tile.dtype, offset(a_k, tile.dtype, place)), tile.lanes);
+    Pointer place = offset(a_k, tile.dtype, a.offsets[static_cast<std::size_t>(r)]);
+    Value x = broadcast(load(tile.dtype, place), tile.lanes);
     for (int v = 0; v < tile.vectors; ++v) {
       Value& sum = sums[at(tile, r, v)];
       sum = multiply_add(x, b[static_cast<std::size_t>(v)], sum);
@@ -67,15 +67,8 @@ Values multiply_add(Module& m, const RegisterTile& tile, Values sums, const Tile
                     const TileColumns& b, Value count) {
   return m.loop(m.index(0), count, 1, std::move(sums), [&](Value k, const Values& carried) {
     Pointer a_k = offset(a.base, tile.dtype, a.step == 1 ? k : k * a.step);
-    return one_step(tile, carried, a, a_k, 0, row_of(tile, b, k));
+    return one_step(tile, carried, a, a_k, row_of(tile, b, k));
   });
-}
-
-Values multiply_add(Module& m, const RegisterTile& tile, Values sums, const TileRows& a,
-                    const TileColumns& b, std::int64_t count) {
-  for (std::int64_t k = 0; k < count; ++k)
-    sums = one_step(tile, std::move(sums), a, a.base, k, row_of(tile, b, m.index(k)));
-  return sums;
 }
 
 ColumnMasks all_columns(const RegisterTile& tile) {

@@ -52,12 +52,10 @@ Values zero_tile(Module&, const RegisterTile&);
 Values load_tile(const RegisterTile&, Pointer);
 void store_tile(const RegisterTile&, Pointer, const Values&);
 
-// accumulators[r][v] += sum over k < count of a(r, k) * b(k, v), in the order of k.
+// accumulators[r][v] += sum over k < count of a(r, k) * b(k, v), in the order of k. Not unrolled:
+// LLVM would share elements of A between the k of neighbouring rows, and spill.
 Values multiply_add(Module&, const RegisterTile&, Values accumulators, const TileRows& a,
                     const TileColumns& b, Value count);
-// The same, straight-line, for a small number.
-Values multiply_add(Module&, const RegisterTile&, Values accumulators, const TileRows& a,
-                    const TileColumns& b, std::int64_t count);
 
 // The columns [first, first + vectors) of a panel that exist.
 struct ColumnMasks {

@@ -1,0 +1,282 @@
+#include "kernel/anchored.h"
+
+#include <algorithm>
+
+#include "kernel/walk.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+bool is_anchor(const Op& op) { return &op == &ops::dot || &op == &ops::conv; }
+
+// Where the element of `v` lies that is made of the element of its operand at `at`, when each
+// element of the operand makes exactly one.
+std::optional<Dims> moved_position(Value v, const Dims& at, const Positions& positions) {
+  const Dims& from = v.operand(0).shape().dims;
+  if (v.is(ops::reshape)) return positions.reshape(at, from, v.shape().dims);
+  if (!v.is(ops::transpose)) return std::nullopt;
+  Dims out;
+  for (std::int64_t p : v.attrs().integers("perm")) out.push_back(at[static_cast<std::size_t>(p)]);
+  return out;
+}
+
+bool maps_elements(const Op& op) {
+  return (op.kind == OpKind::elementwise && &op != &ops::iota && &op != &ops::random_bits) ||
+         &op == &ops::replay;
+}
+
+int param_index(const Graph& graph, NodeId n) {
+  return &graph.op(n) == &ops::param ? static_cast<int>(graph.attrs(n).integer("index")) : -1;
+}
+
+// The nodes below `root`, in a function of their own; its parameters are those of `f` in the list.
+Value copy_below(const Function& f, Value root, std::span<const int> params, Function& to) {
+  std::vector<Values> copies(f.graph().node_count());
+  for (int i : params) {
+    const Function::Param& p = f.params()[static_cast<std::size_t>(i)];
+    copies[p.value.node()] = {to.add_param(p.value.type(), p.name)};
+  }
+  for (NodeId n : nodes_below(std::span(&root, 1))) {
+    if (!copies[n].empty()) continue;
+    Values operands;
+    for (Value v : f.graph().operands(n)) operands.push_back(copies[v.node()][v.index()]);
+    std::vector<Type> types = f.graph().result_types(n);
+    Value made = to.graph().intern_typed(f.graph().op(n), operands, f.graph().attrs(n), types);
+    for (std::size_t i = 0; i < types.size(); ++i) copies[n].push_back(made.result(i));
+  }
+  return copies[root.node()][root.index()];
+}
+
+}  // namespace
+
+std::optional<AnchoredGroup> AnchoredGroup::find(const GroupSpec& spec) {
+  Function f = expand_composites(spec.function);
+  Value anchor;
+  for (NodeId n : live_nodes(f)) {
+    const Op& op = f.graph().op(n);
+    if (op.kind == OpKind::control || !op.pure) return std::nullopt;
+    if (!is_anchor(op)) continue;
+    if (anchor) return std::nullopt;
+    anchor = Value(&f.graph(), n);
+  }
+  if (!anchor) return std::nullopt;
+  return AnchoredGroup(spec, std::move(f), anchor);
+}
+
+std::vector<int> AnchoredGroup::params_below(std::span<const Value> roots,
+                                             bool stop_at_anchor) const {
+  const Graph& graph = function_.graph();
+  std::vector<bool> seen(graph.node_count(), false);
+  std::vector<NodeId> stack;
+  for (Value v : roots) stack.push_back(v.node());
+  std::vector<int> out;
+  while (!stack.empty()) {
+    NodeId n = stack.back();
+    stack.pop_back();
+    if (seen[n] || (stop_at_anchor && n == anchor_.node())) continue;
+    seen[n] = true;
+    if (int i = param_index(graph, n); i >= 0) out.push_back(i);
+    for (Value v : graph.operands(n)) stack.push_back(v.node());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+bool AnchoredGroup::is_weight(Value v) const {
+  std::vector<int> params = params_below(std::span(&v, 1), false);
+  return std::all_of(params.begin(), params.end(),
+                     [&](int i) { return spec_.param_is_weight[static_cast<std::size_t>(i)]; });
+}
+
+// ---- the kernel around the anchor
+
+std::optional<DType> accumulator(DType result) {
+  DType t = result == DType::f16 || result == DType::bf16 ? DType::f32 : result;
+  bool is_known = t == DType::f32 || t == DType::f64 || t == DType::i32 || t == DType::i64;
+  return is_known ? std::optional(t) : std::nullopt;
+}
+
+KernelParam dense_param(const Type& t, bool written) {
+  return {t.dtype, t.shape.dims, dense_strides(t.shape), written};
+}
+
+void AnchoredGroup::set_operands(std::span<const Value> operands, std::size_t temporaries) {
+  std::vector<Value> roots(operands.begin(), operands.end());
+  params_ = params_below(roots, false);
+  roots.clear();
+  for (const Function::Result& r : function_.results()) roots.push_back(r.value);
+  for (int i : params_below(roots, true))
+    if (std::find(params_.begin(), params_.end(), i) == params_.end()) params_.push_back(i);
+  for (int i : params_) {
+    Value v = function_.param(static_cast<std::size_t>(i));
+    const Dims& strides = spec_.param_strides[static_cast<std::size_t>(i)];
+    lowering_.set_memory(v, {static_cast<int>(kernel_params_.size()), strides});
+    kernel_params_.push_back({v.dtype(), v.shape().dims, strides, false});
+  }
+  for (std::size_t i = 0; i < function_.results().size(); ++i) {
+    const Type& t = function_.result(i).type();
+    kernel_params_.push_back({t.dtype, t.shape.dims, spec_.result_strides[i], true});
+  }
+  kernel_params_.resize(kernel_params_.size() + temporaries);
+  temporary_count_ = temporaries;
+  // Register 0 is the element of the anchor.
+  lowering_.positions().new_register();
+}
+
+int AnchoredGroup::set_temporary(std::size_t i, const Type& t) {
+  std::size_t param = kernel_params_.size() - temporary_count_ + i;
+  kernel_params_[param] = dense_param(t, false);
+  return static_cast<int>(param);
+}
+
+std::optional<Hole> AnchoredGroup::load_hole(Value operand, const Dims& position,
+                                             std::span<const Dim> vars, DType accumulate) {
+  Hole hole;
+  for (const Dim& v : vars) hole.vars.push_back(*loop_of(v));
+  hole.value = lowering_.element(operand, position);
+  // Narrow floats are held in f32 anyway.
+  if (accumulator(operand.dtype()) != accumulate)
+    hole.value = lowering_.convert(hole.value, accumulate);
+  if (!lowering_.take().empty()) return std::nullopt;
+  return hole;
+}
+
+std::optional<std::vector<Dims>> AnchoredGroup::result_positions(const Dims& anchor_position) {
+  const Graph& graph = function_.graph();
+  std::vector<std::optional<Dims>> at(graph.node_count());
+  at[anchor_.node()] = anchor_position;
+  for (NodeId n : live_nodes(function_)) {
+    if (n == anchor_.node()) continue;
+    for (Value operand : graph.operands(n)) {
+      if (!at[operand.node()]) continue;
+      std::optional<Dims> here = maps_elements(graph.op(n)) ? at[operand.node()]
+                                 : graph.operands(n).size() == 1
+                                     ? moved_position(Value(&function_.graph(), n),
+                                                      *at[operand.node()], lowering_.positions())
+                                     : std::nullopt;
+      if (!here || (at[n] && *at[n] != *here)) return std::nullopt;
+      at[n] = std::move(here);
+    }
+  }
+  std::vector<Dims> out;
+  for (const Function::Result& r : function_.results()) {
+    if (!at[r.value.node()]) return std::nullopt;
+    out.push_back(*at[r.value.node()]);
+  }
+  return out;
+}
+
+std::optional<Hole> AnchoredGroup::epilogue(const Dims& anchor_position,
+                                            std::span<const Dim> vars) {
+  std::optional<std::vector<Dims>> positions = result_positions(anchor_position);
+  if (!positions) return std::nullopt;
+  lowering_.bind(anchor_, anchor_position, lowering_.reg(0, anchor_.dtype()));
+  for (std::size_t i = 0; i < positions->size(); ++i) {
+    int param = static_cast<int>(params_.size() + i);
+    lowering_.store(function_.result(i), (*positions)[i], {param, spec_.result_strides[i]});
+  }
+  Hole hole;
+  for (const Dim& v : vars) hole.vars.push_back(*loop_of(v));
+  hole.stores = lowering_.take();
+  bool only_stores = std::all_of(hole.stores.begin(), hole.stores.end(),
+                                 [](const Stmt& s) { return s.kind == Stmt::Kind::store; });
+  if (!only_stores || lowering_.refused_position()) return std::nullopt;
+  return hole;
+}
+
+Kernel AnchoredGroup::kernel() const {
+  Kernel k;
+  k.params = kernel_params_;
+  k.sizes = function_.symbols();
+  constexpr int most_names = 4;
+  int names = 0;
+  for (NodeId n : live_nodes(spec_.function)) {
+    const Op& op = spec_.function.graph().op(n);
+    if (op.kind == OpKind::leaf || op.kind == OpKind::movement || names++ >= most_names) continue;
+    k.name += cat(k.name.empty() ? "" : "_", op.name);
+  }
+  return k;
+}
+
+std::vector<Candidate::Operand> AnchoredGroup::operands() const {
+  using Kind = Candidate::Operand::Kind;
+  std::vector<Candidate::Operand> out;
+  for (int i : params_) out.push_back({Kind::param, i});
+  for (std::size_t i = 0; i < function_.results().size(); ++i)
+    out.push_back({Kind::result, static_cast<int>(i)});
+  for (std::size_t i = 0; i < temporary_count_; ++i)
+    out.push_back({Kind::temporary, static_cast<int>(i)});
+  return out;
+}
+
+// ---- packing
+
+namespace {
+
+// A nest that computes `v`: its outer axes are chunks, its last one lanes.
+void build_nest(Kernel& kernel, Lowering& lowering, Value v, int param) {
+  const Dims& dims = v.shape().dims;
+  const std::size_t outer = dims.size() - 2;
+  std::span<const Dim> outer_dims(dims.data(), outer);
+  Dim chunk = lowering.open_loop(product(outer_dims));
+  Dims at = lowering.positions().split(chunk, outer_dims);
+  at.push_back(lowering.open_loop(dims[outer]));
+  at.push_back(lowering.open_loop(dims[outer + 1]));
+  lowering.store(v, at, {param, dense_strides(v.shape())});
+  for (int i = 0; i < 3; ++i) lowering.close_loop();
+  Nest nest{nullptr, lowering.take()};
+  Stmt& chunks = nest.body.back();
+  chunks.loop = LoopKind::chunks;
+  // Statements before the innermost loop may stand in the loops around it.
+  chunks.body.back().body.back().loop = LoopKind::lanes;
+  kernel.chunks = chunks.extent;
+  kernel.body = std::move(nest);
+}
+
+}  // namespace
+
+Candidate::Step AnchoredGroup::packing_step(Value of, const std::function<Value(Value)>& make,
+                                            std::size_t i, bool prepare) const {
+  using Kind = Candidate::Operand::Kind;
+  Candidate::Step step;
+  step.prepare = prepare;
+  std::vector<int> params = params_below(std::span(&of, 1), false);
+  Function f;
+  Value packed = make(copy_below(function_, of, params, f));
+  auto graph = std::make_shared<Graph>();
+  Lowering lowering(graph);
+  Kernel kernel;
+  kernel.name = "pack";
+  kernel.sizes = function_.symbols();
+  for (std::size_t k = 0; k < params.size(); ++k) {
+    const Dims& strides = spec_.param_strides[static_cast<std::size_t>(params[k])];
+    const Type& t = f.param(k).type();
+    lowering.set_memory(f.param(k), {static_cast<int>(k), strides});
+    kernel.params.push_back({t.dtype, t.shape.dims, strides, false});
+    step.operands.push_back({Kind::param, params[k]});
+  }
+  kernel.params.push_back(dense_param(packed.type(), true));
+  step.operands.push_back({Kind::temporary, static_cast<int>(i)});
+  build_nest(kernel, lowering, packed, static_cast<int>(params.size()));
+  std::get<Nest>(kernel.body).graph = graph;
+  step.what = std::move(kernel);
+  return step;
+}
+
+// ---- access
+
+std::optional<Value> plain_load(const Hole& hole, DType dtype) {
+  const Value& v = hole.value;
+  if (!v || !v.is(ops::load) || v.operand_count() > 0 || v.dtype() != dtype) return std::nullopt;
+  return v;
+}
+
+std::optional<std::int64_t> stride_along(Value load, const Dim& variable) {
+  std::optional<Dim> stride = stride_of(load.attrs().dims("offset").at(0), variable);
+  return stride ? stride->as_number() : std::nullopt;
+}
+
+}  // namespace hone
