@@ -204,7 +204,9 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& 
   };
   for (std::size_t i = 0; i < spec.function.params().size(); ++i) {
     const Type t = spec.function.param(i).type();
-    inputs_.push_back(sample_array(t, sizes, fill, seed + i));
+    // Weights are finite: zero times an infinite weight in a padded place is nobody's business.
+    inputs_.push_back(
+        sample_array(t, sizes, spec.param_is_weight[i] ? Fill::random : fill, seed + i));
     const Place p = place_of(t, spec.param_strides[i], sizes);
     if (spec.param_is_weight[i]) {
       std::vector<std::byte> bytes(static_cast<std::size_t>(p.bytes()));

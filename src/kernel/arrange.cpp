@@ -131,9 +131,10 @@ class Accesses {
       add_loads(s);
       if (s.kind == Kind::store)
         list.push_back({s.offset, true, bytes_of(kernel_, s.param), times(loops_.size()), loops_});
-      if (is_loop(s)) loops_.push_back(&s);
+      if (!is_loop(s)) continue;
+      loops_.push_back(&s);
       add(s.body);
-      if (is_loop(s)) loops_.pop_back();
+      loops_.pop_back();
     }
   }
 
@@ -221,13 +222,6 @@ bool is_mentioned_by_extents(const Block& block, const Dim& variable) {
   bool found = false;
   for_each_statement(
       block, [&](const Stmt& s) { found = found || (is_loop(s) && mentions(s.extent, variable)); });
-  return found;
-}
-
-// Registers that change otherwise than by joining are for one lane.
-bool assigns(const Block& block) {
-  bool found = false;
-  for_each_statement(block, [&](const Stmt& s) { found = found || s.kind == Kind::assign; });
   return found;
 }
 
@@ -548,7 +542,7 @@ void choose_lanes(Peeled& p, const Kernel& kernel) {
   double least = contains_loop(p.inner) ? cost_with_inner(accesses, p.outer.size()) : INFINITY;
   std::optional<std::size_t> best;
   for (std::size_t i = p.outer.size(); i-- > 0;) {
-    if (assigns(p.inner) || is_mentioned_by_extents(p.inner, symbol_of(p.outer[i]))) continue;
+    if (is_mentioned_by_extents(p.inner, symbol_of(p.outer[i]))) continue;
     double cost = cost_with_outer(accesses, *loops[i]);
     if (cost < least) least = cost, best = i;
   }
