@@ -490,7 +490,8 @@ void Walk::inputs(const onnx::Graph& g) {
   for (const ValueInfo& v : g.inputs) {
     if (initialized.contains(v.name)) continue;  // IR version 3 lists them among the inputs
     try {
-      define(v.name, function_.add_param(input_type(v, names, reading_.source.options), std::string(v.name)));
+      define(v.name, function_.add_param(input_type(v, names, reading_.source.options),
+                                         std::string(v.name)));
     } catch (const UserError& e) {
       bool unsupported = dynamic_cast<const Unsupported*>(&e);
       reading_.failures.push_back({e.what(), unsupported});

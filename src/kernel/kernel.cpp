@@ -195,8 +195,8 @@ void print_body(std::ostream& out, const Convolution& c) {
   print_list(out, "dilations", c.dilations);
   print_list(out, "pads_low", c.pads_low);
   out << " groups " << c.groups << " channels " << c.in_channels << "," << c.out_channels
-      << " packed_weights " << c.packed_weights
-      << (c.input_is_dense ? " dense" : "") << " block " << c.block;
+      << " packed_weights " << c.packed_weights << (c.input_is_dense ? " dense" : "") << " block "
+      << c.block;
   print_list(out, "tile", c.tile);
   print_list(out, "chunk", c.chunk);
   out << " panels " << c.chunk_panels << "\n";
