@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 
 #include "backend/backend.h"
 #include "base/file.h"
+#include "base/flags.h"
 #include "compile/choose.h"
 #include "compile/sample.h"
+#include "pass/unify.h"
 #include "runtime/prepare.h"
 #include "schedule/plan_builder.h"
 
@@ -49,7 +52,6 @@ class Driver {
 
   Plan run() {
     Clock::time_point start = Clock::now();
-    check_options(source_, options_);
     describe();
     for (const std::string& isa : options_.targets) compile_target(isa);
     Clock::time_point prepare = Clock::now();
@@ -58,6 +60,7 @@ class Driver {
     report_.prepare_ms = milliseconds_since(prepare);
     report_.total_ms = milliseconds_since(start);
     report_.kernels = static_cast<int>(plan_.kernels.size());
+    if (flag_number("HONE_DEBUG") >= 1) tell();
     return std::move(plan_);
   }
 
@@ -92,6 +95,18 @@ class Driver {
     }
     report_.compiled += compile.compiled();
     report_.from_cache += compile.from_cache();
+  }
+
+  void tell() const {
+    std::fprintf(
+        stderr,
+        "compile %s (%s): %.1f ms = passes %.1f + schedule %.1f + verify %.1f + measure %.1f "
+        "+ code %.1f + prepare %.1f; %d groups (%d by library), %d kernels (%d compiled, %d "
+        "from cache), %d verified (%d from cache)\n",
+        plan_.name.c_str(), options_.strategy.c_str(), report_.total_ms, report_.passes_ms,
+        report_.schedule_ms, report_.verify_ms, report_.measure_ms, report_.codegen_ms,
+        report_.prepare_ms, report_.groups, report_.library_groups, report_.kernels,
+        report_.compiled, report_.from_cache, report_.verified, report_.verified_from_cache);
   }
 
   void check_memory(const SourceVariant& v) {
@@ -197,9 +212,24 @@ bool guards_hold(const std::vector<Guard>& guards, const Sizing& sizes) {
   return true;
 }
 
+namespace {
+
+// Variants share their parameters, so sizes are unified in all of them or in none.
+Source unified(const Source& source) {
+  Source out = source;
+  for (SourceVariant& v : out.variants) v.function = unify_sizes(v.function);
+  for (const SourceVariant& v : out.variants)
+    if (v.function.param_types() != out.variants[0].function.param_types()) return source;
+  return out;
+}
+
+}  // namespace
+
 Plan compile(const Source& source, const CompileOptions& options, CompileReport* report) {
   CompileReport own;
-  return Driver(source, options, report ? *report : own).run();
+  check_options(source, options);
+  const Source with_fewer_sizes = unified(source);
+  return Driver(with_fewer_sizes, options, report ? *report : own).run();
 }
 
 }  // namespace hone

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "pass/unify.h"
 #include "ref/element.h"
 #include "runtime/prepare.h"
 #include "schedule/cost.h"
@@ -254,10 +255,10 @@ void keep_worst(Comparison& worst, const Comparison& c) {
   if (c.ok == was_ok && c.max_rel_error > worst.max_rel_error) worst = c;
 }
 
-Comparison whole(const GroupSpec& spec, const Trial& trial) {
+Comparison whole(const Function& f, const Trial& trial) {
   Comparison worst;
-  std::vector<Wide> strict = evaluate_wide(spec.function, trial.inputs(), Mode::strict);
-  std::vector<Wide> wide = evaluate_wide(spec.function, trial.inputs(), Mode::wide);
+  std::vector<Wide> strict = evaluate_wide(f, trial.inputs(), Mode::strict);
+  std::vector<Wide> wide = evaluate_wide(f, trial.inputs(), Mode::wide);
   std::vector<Array> got = trial.results();
   for (std::size_t i = 0; i < got.size(); ++i)
     keep_worst(worst, accept(got[i], strict[i], wide[i]));
@@ -286,10 +287,10 @@ std::vector<std::int64_t> sampled_places(std::int64_t count) {
   return out;
 }
 
-Comparison sampled(const GroupSpec& spec, const Trial& trial) {
+Comparison sampled(const Function& f, const Trial& trial) {
   Comparison worst;
-  ElementEvaluator strict(spec.function, trial.inputs(), Mode::strict);
-  ElementEvaluator wide(spec.function, trial.inputs(), Mode::wide);
+  ElementEvaluator strict(f, trial.inputs(), Mode::strict);
+  ElementEvaluator wide(f, trial.inputs(), Mode::wide);
   std::vector<Array> got = trial.results();
   for (std::size_t r = 0; r < got.size(); ++r) {
     std::vector<std::int64_t> places = sampled_places(got[r].count());
@@ -313,11 +314,15 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCompi
                   const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool,
                   const Sizes& sizes) {
   const bool small = size_of(ideal_flops(spec.function), sizes) <= most_whole_flops;
+  // A size like n + 64 says nothing about n, so the reference gets numbers.
+  std::map<std::string, Dim> numbers;
+  for (const auto& [name, value] : sizes) numbers.emplace(name, value);
+  const Function f = substitute_sizes(spec.function, numbers);
   Comparison worst;
   for (Fill fill : {Fill::random, Fill::extreme}) {
     Trial trial(spec, candidate, compile, device, pool, sizes, fill, 17);
     trial.run();
-    keep_worst(worst, small ? whole(spec, trial) : sampled(spec, trial));
+    keep_worst(worst, small ? whole(f, trial) : sampled(f, trial));
   }
   return worst;
 }

@@ -39,8 +39,8 @@ std::vector<Type> infer_conv(const Call& c) {
                             dilations = numbers_attr(c, "dilations", spatial, 1);
   const Dims &low = sizes_attr(c, "pads_low", spatial, 0),
              &high = sizes_attr(c, "pads_high", spatial, 0);
-  equal_sizes(c, w[axes.in] * Dim(groups), x[axes.channel], "channels of the weights (times ",
-              groups, " groups) and of the input");
+  equal_sizes(c, w[axes.in] * Dim(groups), x[axes.channel],
+              cat("channels of the weights (times ", groups, " groups) and of the input"));
   if (!w.is_static() || w[axes.out].number() % groups != 0)
     throw UserError("conv: weights ", c.type(1), " with ", groups,
                     " groups; their sizes must be numbers and the output channels a multiple of "

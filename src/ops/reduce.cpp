@@ -77,7 +77,7 @@ std::vector<Type> infer_arg(const Call& c) {
   DType dtype = attr<DType>(c, "dtype");
   if (dtype != DType::i64 && dtype != DType::i32)
     throw UserError(c.op.name, ": positions cannot be ", dtype, "; use i64 or i32");
-  expect_at_most(c, 1, x[axis], "axis ", axis, " is empty");
+  expect_at_most(c, 1, x[axis], cat("axis ", axis, " is empty"));
   x.dims.erase(x.dims.begin() + axis);
   return {Type(dtype, std::move(x))};
 }

@@ -137,7 +137,7 @@ class Layouter {
     for (AttrName name :
          {AttrName("starts"), AttrName("steps"), AttrName("shape"), AttrName("low"),
           AttrName("high"), AttrName("window"), AttrName("strides"), AttrName("dilations"),
-          AttrName("pads_low"), AttrName("pads_high"), AttrName("dims")})
+          AttrName("pads_low"), AttrName("pads_high"), AttrName("dims"), AttrName("sizes")})
       if (const Attr* a = attrs.find(name))
         if (auto* dims = std::get_if<Dims>(a); dims && dims->size() == p.size())
           attrs.set(name, permuted(*dims, p));

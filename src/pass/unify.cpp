@@ -1,0 +1,97 @@
+#include "pass/unify.h"
+
+namespace hone {
+
+namespace {
+
+using Names = std::map<std::string, Dim>;
+
+// The representative of a symbol, through chains of equalities.
+Dim resolved(const Names& names, Dim d) {
+  while (d.is_symbol()) {
+    auto it = names.find(d.name());
+    if (it == names.end()) break;
+    d = it->second;
+  }
+  return d;
+}
+
+void collect(const Function& f, Names& names) {
+  for (const DimCheck& c : f.graph().checks()) {
+    if (!c.a.is_symbol() || !c.b.is_symbol()) continue;
+    Dim a = resolved(names, c.a), b = resolved(names, c.b);
+    if (!(a == b)) names.emplace(b.name(), a);
+  }
+  for (NodeId n : live_nodes(f))
+    for (const Attrs::Entry& e : f.graph().attrs(n).entries())
+      if (auto* body = std::get_if<FunctionRef>(&e.second)) collect(**body, names);
+}
+
+class Substitution {
+ public:
+  explicit Substitution(const Names& names) : names_(names) {}
+
+  Dim operator()(const Dim& d) const {
+    return d.substitute([&](const Dim& symbol) -> std::optional<Dim> {
+      if (!names_.contains(symbol.name())) return std::nullopt;
+      return resolved(names_, symbol);
+    });
+  }
+  Type operator()(Type t) const {
+    for (Dim& d : t.shape.dims) d = (*this)(d);
+    return t;
+  }
+  Attrs operator()(const Attrs& attrs) const {
+    Attrs out;
+    for (const Attrs::Entry& e : attrs.entries()) out.set(e.first, attribute(e.second));
+    return out;
+  }
+
+  Function operator()(const Function& f) const {
+    Function out;
+    for (const Function::Param& p : f.params())
+      out.add_param((*this)(p.value.type()), p.name, p.donated);
+    for (const DimCheck& c : f.graph().checks())
+      out.graph().require_equal((*this)(c.a), (*this)(c.b), c.message);
+    Copier copy(f, out);
+    for (NodeId n : live_nodes(f)) {
+      if (copy.has(n)) continue;
+      OriginScope scope(out.graph(), copy.origins_in_target(n));
+      Values operands, results;
+      for (const Value& v : f.graph().operands(n)) operands.push_back(copy(v));
+      Value made = out.graph().intern(f.graph().op(n), operands, (*this)(f.graph().attrs(n)));
+      for (std::size_t i = 0; i < f.graph().result_count(n); ++i) results.push_back(made.result(i));
+      copy.set(n, std::move(results));
+    }
+    for (const Function::Result& r : f.results()) out.add_result(copy(r.value), r.name);
+    return out;
+  }
+
+ private:
+  Attr attribute(const Attr& a) const {
+    if (auto* dims = std::get_if<Dims>(&a)) {
+      Dims out;
+      for (const Dim& d : *dims) out.push_back((*this)(d));
+      return out;
+    }
+    if (auto* body = std::get_if<FunctionRef>(&a))
+      return std::make_shared<const Function>((*this)(**body));
+    return a;
+  }
+
+  const Names& names_;
+};
+
+}  // namespace
+
+Function unify_sizes(const Function& f) {
+  Names names;
+  collect(f, names);
+  return names.empty() ? f : Substitution(names)(f);
+}
+
+Function substitute_sizes(const Function& f, const std::map<std::string, Dim>& by_name) {
+  return Substitution(by_name)(f);
+}
+
+}  // namespace hone
