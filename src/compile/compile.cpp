@@ -141,7 +141,6 @@ class Driver {
       v.groups[i].candidates = choices[i].records;
     }
     if (source_.variants.size() > 1) add_checks(v, source.function);
-    plan_.result_alias = s.result_alias;
     plan_.variants.push_back(std::move(v));
   }
 

@@ -140,7 +140,6 @@ class TrialPlan {
     plan.results.push_back({cat("result", i), flat(p), false});
     plan.result_alias.push_back(-1);
     schedule_.results.push_back(flat(p));
-    schedule_.result_alias.push_back(-1);
   }
 
   const GroupSpec& spec_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "schedule/place.h"
 
@@ -35,6 +36,8 @@ class VariantBuilder {
     prepare_steps_of_run(schedule_.items);
     loops_.assign(schedule_.loop_parents.size(), Range{});
     for (const Item& item : schedule_.items) add_item(item, out_.steps, 0);
+    stretch_over_loops();
+    plan_.join_alias(find_aliases());
     place_arena();
     out_.results = schedule_.results;
     return std::move(out_);
@@ -124,9 +127,45 @@ class VariantBuilder {
         fill_launch(*kernel, step);
       else
         fill_library(from, step, group);
+      note_in_place(from, group);
       touch(step, loop);
       to.push_back(std::move(step));
     }
+  }
+
+  // A loop nest reads an element before it writes the same. The skeletons do not promise that:
+  // their tiles may overlap.
+  void note_in_place(const Candidate::Step& step, std::uint32_t group) {
+    const Kernel* kernel = std::get_if<Kernel>(&step.what);
+    if (!kernel || !std::holds_alternative<Nest>(kernel->body)) return;
+    const ScheduledGroup& g = schedule_.groups[group];
+    auto reads = [&](int param) {
+      return std::any_of(step.operands.begin(), step.operands.end(), [&](const auto& o) {
+        return o.kind == Candidate::Operand::Kind::param && o.index == param;
+      });
+    };
+    auto writes = [&](int result) {
+      return std::any_of(step.operands.begin(), step.operands.end(), [&](const auto& o) {
+        return o.kind == Candidate::Operand::Kind::result && o.index == result;
+      });
+    };
+    for (auto [result, param] : g.in_place) {
+      const View& from = g.params[static_cast<std::size_t>(param)];
+      const View& to = g.results[static_cast<std::size_t>(result)];
+      if (reads(param) && writes(result) && count_views_of(from.buffer, g) == 1 && is_whole(from) &&
+          is_whole(to))
+        overwrites_.push_back({next_step_, from.buffer, to.buffer});
+    }
+  }
+
+  static std::size_t count_views_of(std::uint32_t buffer, const ScheduledGroup& g) {
+    return static_cast<std::size_t>(std::count_if(
+        g.params.begin(), g.params.end(), [&](const View& v) { return v.buffer == buffer; }));
+  }
+
+  bool is_whole(const View& v) const {
+    return v.offset == Dim(0) && v.strides == dense_strides(Shape(v.dims)) &&
+           byte_count(Type(v.dtype, Shape(v.dims))) == out_.buffers[v.buffer].bytes;
   }
 
   View operand_view(std::uint32_t group, const Candidate::Operand& operand, std::uint32_t loop) {
@@ -184,6 +223,8 @@ class VariantBuilder {
     step.group = Step::no_group;
     step.operands = {item.from, item.to};
     step.written = {false, true};
+    if (is_whole(item.from) && is_whole(item.to))
+      overwrites_.push_back({next_step_, item.from.buffer, item.to.buffer});
     touch(step, loop);
     to.push_back(std::move(step));
   }
@@ -246,18 +287,69 @@ class VariantBuilder {
     }
   }
 
+  // Results that may lie in a donated parameter: everything is read from it before, or element by
+  // element where the result is written.
+  std::vector<std::int32_t> find_aliases() const {
+    std::vector<std::int32_t> alias(schedule_.results.size(), -1);
+    std::vector<bool> taken(out_.buffers.size(), false);
+    for (std::uint32_t b = 0; b < schedule_.slots.size(); ++b) {
+      if (schedule_.slots[b].kind != PlanBuffer::Kind::result) continue;
+      std::uint32_t i = schedule_.slots[b].index;
+      for (std::uint32_t p : schedule_.donated) {
+        if (taken[p] || !(param_type(p) == schedule_.results[i]) || !may_overwrite(p, b)) continue;
+        alias[i] = static_cast<std::int32_t>(schedule_.slots[p].index);
+        taken[p] = true;
+        break;
+      }
+    }
+    return alias;
+  }
+
+  const Type& param_type(std::uint32_t slot) const {
+    return schedule_.params[schedule_.slots[slot].index];
+  }
+
+  bool may_overwrite(std::uint32_t from, std::uint32_t to) const {
+    if (touched_[to].first < 0) return false;
+    if (touched_[from].last < touched_[to].first) return true;
+    if (touched_[from].last > touched_[to].first) return false;
+    return std::any_of(overwrites_.begin(), overwrites_.end(), [&](const Overwrite& o) {
+      return o.step == touched_[to].first && o.from == from && o.to == to;
+    });
+  }
+
+  // Gives dying operands' memory to the results made of them. home[b] is the buffer in whose memory
+  // b lies; its range covers all that lie there.
+  std::vector<std::uint32_t> share_memory() {
+    std::vector<std::uint32_t> home(out_.buffers.size());
+    for (std::uint32_t i = 0; i < home.size(); ++i) home[i] = i;
+    auto is_arena = [&](std::uint32_t b) {
+      return out_.buffers[b].kind == PlanBuffer::Kind::arena;
+    };
+    for (const Overwrite& o : overwrites_) {
+      if (!is_arena(o.from) || !is_arena(o.to) || home[o.to] != o.to) continue;
+      Range& memory = touched_[home[o.from]];
+      if (memory.last != o.step || touched_[o.to].first != o.step) continue;
+      home[o.to] = home[o.from];
+      memory.last = touched_[o.to].last;
+    }
+    return home;
+  }
+
   void place_arena() {
-    stretch_over_loops();
-    std::vector<std::uint32_t> placed;
+    std::vector<std::uint32_t> home = share_memory(), placed;
     std::vector<Lifetime> lifetimes;
     for (std::uint32_t i = 0; i < out_.buffers.size(); ++i) {
-      if (out_.buffers[i].kind != PlanBuffer::Kind::arena || touched_[i].first < 0) continue;
+      if (out_.buffers[i].kind != PlanBuffer::Kind::arena || touched_[i].first < 0 || home[i] != i)
+        continue;
       placed.push_back(i);
       lifetimes.push_back({out_.buffers[i].bytes, touched_[i].first, touched_[i].last});
     }
     Placement placement = place(lifetimes);
     for (std::size_t i = 0; i < placed.size(); ++i)
       out_.buffers[placed[i]].offset = placement.offsets[i];
+    for (std::uint32_t i = 0; i < home.size(); ++i)
+      if (home[i] != i) out_.buffers[i].offset = out_.buffers[home[i]].offset;
     out_.arena_bytes = placement.bytes;
     out_.arena_lower_bound = placement.lower_bound;
   }
@@ -271,11 +363,26 @@ class VariantBuilder {
   std::vector<std::uint32_t> homes_;                     // per buffer: loop in which it is made
   std::vector<Range> touched_, loops_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> crossings_;  // buffer, loop
+  // At this step, `to` may be written over `from`.
+  struct Overwrite {
+    std::int64_t step;
+    std::uint32_t from, to;
+  };
+  std::vector<Overwrite> overwrites_;
   std::int64_t next_step_ = 0;
 };
 
 Variant PlanBuilder::add(const Schedule& schedule, std::span<const Candidate> chosen) {
   return VariantBuilder(*this, schedule, chosen).run();
+}
+
+void PlanBuilder::join_alias(const std::vector<std::int32_t>& alias) {
+  if (!std::exchange(has_variant_, true)) {
+    plan_.result_alias = alias;
+    return;
+  }
+  for (std::size_t i = 0; i < alias.size(); ++i)
+    if (plan_.result_alias.at(i) != alias[i]) plan_.result_alias[i] = -1;
 }
 
 std::uint32_t PlanBuilder::kernel_index(const Kernel& kernel) {

@@ -19,7 +19,7 @@ class PlanBuilder {
   explicit PlanBuilder(Plan& plan) : plan_(plan) {}
 
   // One candidate for each group of the schedule, in order. The caller fills in target, guards and
-  // what is known about the candidates.
+  // what is known about the candidates. Plan::result_alias holds what all variants allow.
   Variant add(const Schedule&, std::span<const Candidate> chosen);
 
   // Variants added from now on are for another target: they share no kernels with those before.
@@ -32,8 +32,10 @@ class PlanBuilder {
   friend class VariantBuilder;
   std::uint32_t kernel_index(const Kernel&);
   std::uint32_t weight_index(const PlanWeight&);
+  void join_alias(const std::vector<std::int32_t>&);
 
   Plan& plan_;
+  bool has_variant_ = false;
   std::vector<Kernel> kernels_;
   std::map<Hash128, std::uint32_t> kernel_index_;
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> weights_;  // by storage hash

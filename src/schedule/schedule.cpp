@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "ops/ops.h"
+#include "schedule/in_place.h"
 #include "schedule/cost.h"
 #include "schedule/extract.h"
 #include "schedule/sizes.h"
@@ -131,6 +132,7 @@ class Section {
       out.results.push_back(place_of(v));
       out.spec.result_strides.push_back(normal_strides(out.results.back()));
     }
+    if (builder_.options.in_place) out.in_place = in_place_pairs(group.function);
     out.name = group_name(group.function);
     out.origins = group_origins(f_, members.nodes);
     out.bytes = ideal_bytes(group.function);
@@ -279,8 +281,10 @@ Schedule schedule(const Function& f, const ScheduleOptions& options) {
     results.push_back(dense_view(
         builder.add_slot(PlanBuffer::Kind::result, static_cast<std::uint32_t>(i), type), type));
   }
+  builder.out.params = f.param_types();
   builder.out.results = f.result_types();
-  builder.out.result_alias.assign(f.results().size(), -1);
+  for (std::size_t i = 0; i < f.params().size(); ++i)
+    if (f.params()[i].donated) builder.out.donated.push_back(params[i].buffer);
   builder.out.items = Section(builder, f, params, results, 0).take_items();
   return std::move(builder.out);
 }

@@ -15,6 +15,7 @@ namespace hone {
 
 struct ScheduleOptions {
   bool one_op_groups = false;  // every operation a group of its own, for debugging
+  bool in_place = true;        // results may take the memory of what they are made of
 };
 
 // Memory for values: what becomes a PlanBuffer. Arena slots get their offsets from PlanBuilder.
@@ -27,8 +28,9 @@ struct Slot {
 
 struct ScheduledGroup {
   GroupSpec spec;
-  std::vector<View> params, results;  // View::buffer is a slot
-  bool prepare = false;               // depends on weights alone: runs once, before the first run
+  std::vector<View> params, results;          // View::buffer is a slot
+  std::vector<std::pair<int, int>> in_place;  // (result, parameter), see in_place.h
+  bool prepare = false;  // depends on weights alone: runs once, before the first run
   std::string name, origins;
   Dim bytes = 0, flops = 0;
 };
@@ -52,8 +54,8 @@ struct Schedule {
   std::vector<PlanWeight> weights;
   std::vector<PreparedBuffer> prepared;
   std::vector<std::uint32_t> loop_parents{0};  // per loop: the loop around it
-  std::vector<Type> results;
-  std::vector<std::int32_t> result_alias;  // per result: donated parameter it overwrites, or -1
+  std::vector<Type> params, results;
+  std::vector<std::uint32_t> donated;  // slots of parameters that results may overwrite
 };
 
 Schedule schedule(const Function&, const ScheduleOptions& = {});

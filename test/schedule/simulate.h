@@ -50,7 +50,7 @@ class Simulator {
     run_steps(variant_.steps);
     std::vector<Array> out;
     for (std::size_t i = 0; i < results_.size(); ++i) {
-      std::int32_t alias = schedule_.result_alias[i];
+      std::int32_t alias = plan_.result_alias[i];
       const std::vector<std::byte>& bytes =
           alias < 0 ? results_[i] : params_[static_cast<std::size_t>(alias)];
       out.emplace_back(variant_.results[i].dtype, numbers(variant_.results[i].shape.dims),
