@@ -68,8 +68,9 @@ void Executable::choose_for_run() {
   const auto& all = plan_->variants;
   for (std::uint32_t i = 0; i < all.size(); ++i)
     if (device_->rank(all[i].target) >= 0) variants_.push_back(i);
-  std::stable_sort(variants_.begin(), variants_.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return device_->rank(all[a].target) > device_->rank(all[b].target);
+  std::sort(variants_.begin(), variants_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return std::pair(-device_->rank(all[a].target), a) <
+           std::pair(-device_->rank(all[b].target), b);
   });
   if (variants_.empty()) {
     std::set<std::string_view> targets;

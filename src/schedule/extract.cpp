@@ -14,10 +14,10 @@ class Extractor {
   Extractor(const Function& f, const Grouping& g, std::uint32_t group)
       : graph_(f.graph()), grouping_(g), group_(group) {}
 
-  // Everything but the results, which depend on what other groups read. A control node is not
-  // copied: only what it reads is of interest.
+  // Everything but the results, which depend on what other groups read. A control node or an
+  // assembly is not copied: only what it reads is of interest.
   void add_nodes() {
-    if (grouping_.groups[group_].control) {
+    if (!computes()) {
       out_.params = Value(&graph_, grouping_.groups[group_].nodes[0]).operands();
       return;
     }
@@ -28,13 +28,14 @@ class Extractor {
   }
 
   void add_result(Value v) {
-    if (!grouping_.groups[group_].control) out_.function.add_result(local_.at(v));
+    if (computes()) out_.function.add_result(local_.at(v));
     out_.results.push_back(v);
   }
 
   Extracted& out() { return out_; }
 
  private:
+  bool computes() const { return grouping_.groups[group_].kind == Group::Kind::compute; }
   bool is_member(NodeId n) const { return grouping_.group_of[n] == group_; }
 
   // A node that the group repeats for itself: costs nothing, or is a view of a member.

@@ -11,7 +11,7 @@
 namespace hone {
 
 struct Extracted {
-  Function function;  // empty for a control node
+  Function function;  // empty for a control node and an assembly
   Values params;      // values of the whole function, in memory or views of such
   Values results;     // values of members that somebody outside reads
 };

@@ -116,7 +116,8 @@ class Fuser {
 
   bool is_member(NodeId n) const { return out_.group_of[n] != Grouping::none; }
 
-  // Control nodes, and numbers and repeats that are in memory only because somebody reads them.
+  // Not so control nodes, assemblies, and numbers and repeats that are in memory only because
+  // somebody reads them.
   bool can_join(NodeId n) const {
     return out_.roles[n] == Role::computed && part_of(graph_, n) != Part::alone;
   }
@@ -143,7 +144,7 @@ class Fuser {
     Path path = Path::direct;
     while (true) {
       Role role = out_.roles[v.node()];
-      if (role == Role::computed || role == Role::control) break;
+      if (role == Role::computed || role == Role::control || role == Role::assembled) break;
       if (role != Role::view && role != Role::cloned) return;
       if (role == Role::cloned) path = Path::repeated;
       if (role == Role::view && path == Path::direct) path = Path::window;
@@ -318,7 +319,7 @@ class Fuser {
   }
 
   Group finished(std::uint32_t g) {
-    Group out{std::move(bodies_[g].nodes), out_.groups[g].prepare, out_.groups[g].control};
+    Group out{std::move(bodies_[g].nodes), out_.groups[g].prepare, out_.groups[g].kind};
     std::sort(out.nodes.begin(), out.nodes.end(),
               [&](NodeId a, NodeId b) { return position_[a] < position_[b]; });
     return out;

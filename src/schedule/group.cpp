@@ -19,8 +19,13 @@ namespace {
 
 // In memory of its own, so computed by a group: also a number or a broadcast that somebody reads.
 bool is_member(Role role, bool read) {
-  return role == Role::computed || role == Role::control ||
+  return role == Role::computed || role == Role::control || role == Role::assembled ||
          (read && (role == Role::inlined || role == Role::cloned));
+}
+
+Group::Kind kind_of(Role role) {
+  if (role == Role::control) return Group::Kind::control;
+  return role == Role::assembled ? Group::Kind::assemble : Group::Kind::compute;
 }
 
 }  // namespace
@@ -30,14 +35,15 @@ Grouping group(const Function& f, const GroupOptions& options) {
   g.order = live_nodes(f);
   g.first_value.assign(f.graph().node_count(), Grouping::none);
   g.group_of.assign(f.graph().node_count(), Grouping::none);
-  find_roles(f, g);
-  std::vector<bool> weights = find_weight_nodes(f, g), read = find_read_nodes(f, g);
+  std::vector<bool> weights = find_weight_nodes(f, g);
+  find_roles(f, weights, !options.one_op_groups, g);
+  std::vector<bool> read = find_read_nodes(f, g);
   for (NodeId n : g.order) {
     g.first_value[n] = g.value_count;
     g.value_count += static_cast<std::uint32_t>(f.graph().result_count(n));
     if (!is_member(g.roles[n], read[n])) continue;
     g.group_of[n] = static_cast<std::uint32_t>(g.groups.size());
-    g.groups.push_back({{n}, weights[n], g.roles[n] == Role::control});
+    g.groups.push_back({{n}, weights[n], kind_of(g.roles[n])});
   }
   if (!options.one_op_groups) fuse(f, read, g);
   return g;

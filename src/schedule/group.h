@@ -12,18 +12,24 @@ namespace hone {
 enum class Role : std::uint8_t {
   dead,
   param,
-  constant,  // a weight: read from its own buffer
-  inlined,   // made of numbers and sizes alone: repeated in every group that uses it
-  cloned,    // costs nothing to repeat (broadcast): repeated in every group that uses it
-  view,      // another window over its operand's memory
-  computed,  // member of one group
-  control,   // a group of its own
+  constant,   // a weight: read from its own buffer
+  inlined,    // made of numbers and sizes alone: repeated in every group that uses it
+  cloned,     // costs nothing to repeat (broadcast): repeated in every group that uses it
+  view,       // another window over its operand's memory
+  computed,   // member of one group
+  assembled,  // concat whose operands are written where they belong; a group of its own
+  control,    // a group of its own
 };
 
 struct Group {
   std::vector<NodeId> nodes;  // operands first
   bool prepare = false;       // depends on weights alone
-  bool control = false;       // one control node: if, while, refuse
+  enum class Kind : std::uint8_t {
+    compute,
+    control,   // one control node: if, while, refuse
+    assemble,  // one concat: copies of the operands that are not written in place
+  };
+  Kind kind = Kind::compute;
 };
 
 struct Grouping {

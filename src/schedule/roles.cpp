@@ -9,7 +9,8 @@ namespace {
 
 class RoleFinder {
  public:
-  RoleFinder(const Function& f, Grouping& out) : graph_(f.graph()), out_(out) {
+  RoleFinder(const Function& f, const std::vector<bool>& weights, bool assemble, Grouping& out)
+      : graph_(f.graph()), weights_(weights), assemble_(assemble), out_(out) {
     dense_.resize(graph_.node_count());
   }
 
@@ -26,6 +27,8 @@ class RoleFinder {
     if (&op == &ops::dims || &op == &ops::iota) return Role::inlined;
     if (op.kind == OpKind::control || !op.pure) return Role::control;
     if (op.kind != OpKind::movement) return Role::computed;
+    if (&op == &ops::concat && assemble_ && !weights_[n] && is_worth_assembling(n))
+      return Role::assembled;
     if (operands_are(n, Role::inlined)) return Role::inlined;
     if (&op == &ops::broadcast) return Role::cloned;
     bool moves_cloned = operands_are(n, Role::cloned) && graph_.operands(n).size() == 1;
@@ -37,6 +40,23 @@ class RoleFinder {
     for (const Value& v : graph_.operands(n))
       if (out_.roles[v.node()] != role) return false;
     return true;
+  }
+
+  // At least half of the operands are made in this function, so that they can be made in place.
+  bool is_worth_assembling(NodeId n) const {
+    constexpr std::int64_t tiny = 16;
+    const Shape& shape = graph_.type(n).shape;
+    if (shape.is_static() && shape.count().number() <= tiny) return false;
+    std::size_t made = 0;
+    for (const Value& v : graph_.operands(n)) made += is_made_here(v.node());
+    return made > 0 && made * 2 >= graph_.operands(n).size();
+  }
+
+  bool is_made_here(NodeId n) const {
+    while (out_.roles[n] == Role::view && &graph_.op(n) != &ops::slice)
+      n = graph_.operands(n)[0].node();
+    Role role = out_.roles[n];
+    return role == Role::computed || role == Role::control || role == Role::assembled;
   }
 
   // Assumes that whatever is in memory of its own is dense.
@@ -51,6 +71,8 @@ class RoleFinder {
   }
 
   const Graph& graph_;
+  const std::vector<bool>& weights_;
+  const bool assemble_;
   Grouping& out_;
   std::vector<std::optional<Layout>> dense_;  // per view node
 };
@@ -66,9 +88,9 @@ bool depends_on_weights_alone(const Graph& graph, NodeId n, const std::vector<bo
 
 }  // namespace
 
-void find_roles(const Function& f, Grouping& g) {
+void find_roles(const Function& f, const std::vector<bool>& weights, bool assemble, Grouping& g) {
   g.roles.assign(f.graph().node_count(), Role::dead);
-  RoleFinder(f, g).run();
+  RoleFinder(f, weights, assemble, g).run();
 }
 
 std::vector<bool> find_weight_nodes(const Function& f, const Grouping& g) {
@@ -86,7 +108,7 @@ std::vector<bool> find_read_nodes(const Function& f, const Grouping& g) {
   std::vector<bool> read(f.graph().node_count(), false);
   for (const Function::Result& r : f.results()) read[r.value.node()] = true;
   for (NodeId n : g.order)
-    if (g.roles[n] == Role::control)
+    if (g.roles[n] == Role::control || g.roles[n] == Role::assembled)
       for (const Value& v : f.graph().operands(n)) read[v.node()] = true;
   return read;
 }

@@ -6,13 +6,14 @@
 
 namespace hone {
 
-// Fills in Grouping::roles. Needs Grouping::order.
-void find_roles(const Function&, Grouping&);
-
 // Per node: its value depends on weights and numbers alone and has static sizes.
 std::vector<bool> find_weight_nodes(const Function&, const Grouping&);
 
-// Per node: a result of the function or an operand of a control node. Must be in memory.
+// Fills in Grouping::roles. Needs Grouping::order. Without `assemble` no role is assembled.
+void find_roles(const Function&, const std::vector<bool>& weights, bool assemble, Grouping&);
+
+// Per node: a result of the function, or an operand of a control node or an assembly. Must be in
+// memory.
 std::vector<bool> find_read_nodes(const Function&, const Grouping&);
 
 }  // namespace hone

@@ -45,6 +45,7 @@ bool is_one_axis(const std::vector<std::size_t>& axes, const Dims& dims, const D
 }  // namespace
 
 std::optional<Dims> reshape_strides(const Dims& from, const Dims& strides, const Dims& to) {
+  if (is_dense({0, strides}, Shape(from))) return dense_strides(Shape(to));
   Dims out(to.size(), 1);
   std::size_t a_next = 0, b_next = 0;
   while (true) {
@@ -104,6 +105,24 @@ std::optional<Layout> view_layout(const Graph& graph, NodeId node, const Layout&
       reshape_strides(from.shape().dims, operand.strides, graph.type(node).shape.dims);
   if (!strides) return std::nullopt;
   return Layout{operand.offset, std::move(*strides)};
+}
+
+std::optional<Layout> operand_layout(const Graph& graph, NodeId node, const Layout& result) {
+  const Op& op = graph.op(node);
+  const Attrs& attrs = graph.attrs(node);
+  const Dims &from = graph.operands(node)[0].shape().dims, &to = graph.type(node).shape.dims;
+  if (&op == &ops::slice) return from == to ? std::optional(result) : std::nullopt;
+  if (&op == &ops::transpose) {
+    Layout out{result.offset, Dims(from.size(), 1)};
+    const Dims& perm = attrs.dims("perm");
+    for (std::size_t i = 0; i < perm.size(); ++i)
+      out.strides[static_cast<std::size_t>(perm[i].number())] = result.strides[i];
+    return out;
+  }
+  if (&op != &ops::reshape) return std::nullopt;
+  std::optional<Dims> strides = reshape_strides(to, result.strides, from);
+  if (!strides) return std::nullopt;
+  return Layout{result.offset, std::move(*strides)};
 }
 
 Dims normal_strides(const View& view) {

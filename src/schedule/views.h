@@ -27,6 +27,10 @@ std::optional<Dims> reshape_strides(const Dims& from, const Dims& strides, const
 // node is another op or elements would have to move.
 std::optional<Layout> view_layout(const Graph&, NodeId, const Layout& operand);
 
+// The layout that the operand of a reshape, transpose or slice of everything must have for the node
+// to have the given one; nothing when there is none.
+std::optional<Layout> operand_layout(const Graph&, NodeId, const Layout& result);
+
 // The view's strides, with those of axes of size 1 as a dense value would have them, so that equal
 // work has equal text.
 Dims normal_strides(const View&);

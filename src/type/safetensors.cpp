@@ -80,7 +80,7 @@ class HeaderReader {
 
   // In order of their bytes; refuses holes, overlaps and what is left over.
   void order(std::vector<Extent>& all) const {
-    std::stable_sort(all.begin(), all.end(), [](const Extent& a, const Extent& b) {
+    std::sort(all.begin(), all.end(), [](const Extent& a, const Extent& b) {
       return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
     });
     std::int64_t at = 0;

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/sanitizer.h"
 #include "plan/check.h"
 #include "plan/plan_json.h"
 #include "type/safetensors.h"
@@ -174,7 +175,8 @@ TEST(PlanFile, EveryTruncationIsRefused) {
 
 TEST(PlanFile, EveryFlippedBitIsRefused) {
   const std::string whole = content(written_plan());
-  for (std::size_t at = 0; at < whole.size(); ++at) {
+  const std::size_t step = with_address_sanitizer ? 13 : 1;
+  for (std::size_t at = 0; at < whole.size(); at += step) {
     std::string broken = whole;
     broken[at] = static_cast<char>(broken[at] ^ (1 << (at % 8)));
     ASSERT_NE(refusal(broken), "accepted") << "byte " << at << " of " << whole.size();

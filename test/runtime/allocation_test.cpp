@@ -12,6 +12,7 @@
 #include "plans.h"
 #include "runtime/session.h"
 
+#if !defined(HONE_ADDRESS_SANITIZER) && !defined(HONE_THREAD_SANITIZER)
 namespace {
 
 std::atomic<long> allocations{0};
@@ -27,7 +28,6 @@ void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
 }
 
-#if !defined(HONE_ADDRESS_SANITIZER) && !defined(HONE_THREAD_SANITIZER)
 #pragma GCC visibility push(default)
 extern "C" {
 void* malloc(std::size_t n) {

@@ -603,11 +603,10 @@ TEST(Session, StartsFromAPlanFile) {
 
 TEST(Executable, WeightsThatAreNotAlignedAreCopied) {
   Plan p = scale_and_add();
-  Memory<float> crooked(4, 2);
+  Memory<std::byte> crooked(16, 2);
   const float w[] = {1, 2, 3, 4};
   std::memcpy(crooked.data(), w, sizeof w);
-  p.weights[0].data =
-      Array(DType::f32, {4}, Storage(nullptr, std::as_bytes(std::span(crooked.data(), 4))));
+  p.weights[0].data = Array(DType::f32, {4}, Storage(nullptr, {crooked.data(), 16}));
   Session s(load(p));
   const Array x = ramp(50);
   expect_scaled_and_added(x, s.run(std::span(&x, 1))[0].as<float>());

@@ -15,21 +15,29 @@
 
 namespace hone {
 
-// Each group as one library step: operands are its parameters, then its results.
+// Each group as one loop nest without statements: operands are its parameters, then its results.
+inline Candidate whole_group(const ScheduledGroup& g) {
+  Candidate c;
+  c.name = "reference";
+  Kernel kernel{.name = g.name, .body = Nest{std::make_shared<Graph>(), {}}};
+  Candidate::Step step;
+  for (std::size_t i = 0; i < g.params.size(); ++i) {
+    kernel.params.push_back({g.params[i].dtype, g.params[i].dims, g.spec.param_strides[i], false});
+    step.operands.push_back({Candidate::Operand::Kind::param, static_cast<int>(i)});
+  }
+  for (std::size_t i = 0; i < g.results.size(); ++i) {
+    kernel.params.push_back(
+        {g.results[i].dtype, g.results[i].dims, g.spec.result_strides[i], true});
+    step.operands.push_back({Candidate::Operand::Kind::result, static_cast<int>(i)});
+  }
+  step.what = std::move(kernel);
+  c.steps.push_back(std::move(step));
+  return c;
+}
+
 inline std::vector<Candidate> whole_groups(const Schedule& s) {
   std::vector<Candidate> out;
-  for (std::size_t g = 0; g < s.groups.size(); ++g) {
-    Candidate c;
-    c.name = "reference";
-    Candidate::Step step{
-        std::string("reference"), {}, {{"group", static_cast<std::int64_t>(g)}}, false};
-    for (std::size_t i = 0; i < s.groups[g].params.size(); ++i)
-      step.operands.push_back({Candidate::Operand::Kind::param, static_cast<int>(i)});
-    for (std::size_t i = 0; i < s.groups[g].results.size(); ++i)
-      step.operands.push_back({Candidate::Operand::Kind::result, static_cast<int>(i)});
-    c.steps.push_back(std::move(step));
-    out.push_back(std::move(c));
-  }
+  for (const ScheduledGroup& g : s.groups) out.push_back(whole_group(g));
   return out;
 }
 
@@ -74,8 +82,10 @@ class Simulator {
     switch (b.kind) {
       case PlanBuffer::Kind::param:
         return params_.at(b.index);
-      case PlanBuffer::Kind::result:
-        return results_.at(b.index);
+      case PlanBuffer::Kind::result: {
+        std::int32_t alias = plan_.result_alias.at(b.index);
+        return alias < 0 ? results_.at(b.index) : params_.at(static_cast<std::size_t>(alias));
+      }
       case PlanBuffer::Kind::weight: {
         std::span<const std::byte> w = plan_.weights.at(b.index).data.bytes();
         return {const_cast<std::byte*>(w.data()), w.size()};
@@ -137,7 +147,7 @@ class Simulator {
 
   void run_step(const Step& s) {
     switch (s.kind) {
-      case Step::Kind::library:
+      case Step::Kind::launch:
         return run_group(s);
       case Step::Kind::copy:
         ++copies;
@@ -162,8 +172,7 @@ class Simulator {
 
   void run_group(const Step& s) {
     ++launches;
-    const Function& f =
-        schedule_.groups.at(static_cast<std::size_t>(s.settings[0].second)).spec.function;
+    const Function& f = schedule_.groups.at(s.group).spec.function;
     std::vector<Wide> inputs;
     for (std::size_t i = 0; i < f.params().size(); ++i)
       inputs.push_back(widen(gather(s.operands[i])));

@@ -33,8 +33,8 @@ CpuCopy::CpuCopy(const StridedCopy& c) : element_(static_cast<std::int64_t>(c.el
 }
 
 void CpuCopy::join_axes() {
-  std::stable_sort(axes_.begin(), axes_.end(),
-                   [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
+  std::sort(axes_.begin(), axes_.end(),
+            [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
   std::vector<Axis> joined;
   for (const Axis& inner : axes_) {
     if (!joined.empty() && joined.back().to == inner.to * inner.size &&

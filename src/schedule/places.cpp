@@ -1,0 +1,128 @@
+#include "schedule/places.h"
+
+#include <unordered_map>
+
+#include "ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+Layout layout_of(const View& v) {
+  return {floor_div(v.offset, Dim(byte_size(v.dtype))), v.strides};
+}
+
+View view_at(const View& memory, const Layout& layout, const Shape& shape) {
+  return {memory.buffer, layout.offset * Dim(byte_size(memory.dtype)), memory.dtype, shape.dims,
+          layout.strides};
+}
+
+}  // namespace
+
+Places::Places(Slots& slots, const Function& f, const Grouping& grouping,
+               std::span<const Extracted> groups, std::span<const View> params,
+               std::span<const View> results, std::uint32_t loop)
+    : slots_(slots),
+      graph_(f.graph()),
+      grouping_(grouping),
+      loop_(loop),
+      places_(grouping.value_count),
+      views_on_(grouping.value_count) {
+  for (NodeId n : grouping.order)
+    if (grouping.roles[n] == Role::view) views_on_[number(base_of({&graph_, n}))].push_back(n);
+  for (std::size_t i = 0; i < params.size(); ++i) places_[number(f.param(i))] = params[i];
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (f.result(i).type().is_tensor()) try_place(f.result(i), results[i]);
+  // Users first: a concat inside a concat lies in a window itself.
+  for (std::size_t i = groups.size(); i-- > 0;) {
+    if (grouping.groups[i].kind != Group::Kind::assemble) continue;
+    place_new(groups[i], grouping.groups[i]);
+    place_operands({&graph_, grouping.groups[i].nodes[0]});
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) place_new(groups[i], grouping.groups[i]);
+}
+
+Value Places::base_of(Value v) const {
+  while (grouping_.roles[v.node()] == Role::view) v = v.operand(0);
+  return v;
+}
+
+// A group of this function writes it during the run.
+bool Places::is_made_here(Value v) const {
+  std::uint32_t g = grouping_.group_of[v.node()];
+  return g != Grouping::none && !grouping_.groups[g].prepare;
+}
+
+bool Places::try_place(Value v, const View& at) {
+  Layout layout = layout_of(at);
+  while (grouping_.roles[v.node()] == Role::view) {
+    std::optional<Layout> below = operand_layout(graph_, v.node(), layout);
+    if (!below) return false;
+    layout = std::move(*below);
+    v = v.operand(0);
+  }
+  std::optional<View>& place = places_[number(v)];
+  if (place || !is_made_here(v) || !views_fit(v, layout)) return false;
+  place = view_at(at, layout, v.shape());
+  return true;
+}
+
+// Views were found while everything was taken to be dense.
+bool Places::views_fit(Value base, const Layout& layout) const {
+  if (is_dense({0, layout.strides}, base.shape())) return true;
+  std::unordered_map<NodeId, Layout> known{{base.node(), layout}};
+  for (NodeId n : views_on_[number(base)]) {
+    std::optional<Layout> at = view_layout(graph_, n, known.at(graph_.operands(n)[0].node()));
+    if (!at) return false;
+    known[n] = std::move(*at);
+  }
+  return true;
+}
+
+View Places::window(Value concat, std::size_t i) {
+  View at = of(concat);
+  auto axis = static_cast<std::size_t>(concat.attrs().integer("axis"));
+  Dim start = 0;
+  for (std::size_t k = 0; k < i; ++k) start = start + concat.operand(k).shape().dims[axis];
+  at.offset = at.offset + start * at.strides[axis] * Dim(byte_size(at.dtype));
+  at.dims = concat.operand(i).shape().dims;
+  return at;
+}
+
+void Places::place_operands(Value concat) {
+  for (std::size_t i = 0; i < concat.operand_count(); ++i)
+    try_place(concat.operand(i), window(concat, i));
+}
+
+void Places::place_new(const Extracted& group, const Group& members) {
+  for (const Value& v : group.results) {
+    std::optional<View>& place = places_[number(v)];
+    if (place || !v.type().is_tensor()) continue;
+    std::uint32_t slot =
+        members.prepare ? slots_.prepared(v.type()) : slots_.arena(v.type(), loop_);
+    place = dense_view(slot, v.type());
+  }
+}
+
+// Walks down to memory, and up again through the windows.
+View Places::of(Value v) {
+  std::vector<Value> chain;
+  while (!places_[number(v)] && grouping_.roles[v.node()] == Role::view) {
+    chain.push_back(v);
+    v = v.operand(0);
+  }
+  std::optional<View>& place = places_[number(v)];
+  if (!place && v.is(ops::constant))
+    place = dense_view(slots_.weight(v.attrs().get<Array>("value")), v.type());
+  if (!place) place = dense_view(slots_.arena(v.type(), loop_), v.type());
+  View at = *place;
+  for (std::size_t i = chain.size(); i-- > 0;) {
+    std::optional<Layout> layout = view_layout(graph_, chain[i].node(), layout_of(at));
+    HONE_ASSERT(layout, chain[i].op().name, " is no view of its operand");
+    at = view_at(at, *layout, chain[i].shape());
+    places_[number(chain[i])] = at;
+  }
+  return at;
+}
+
+}  // namespace hone

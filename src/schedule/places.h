@@ -1,0 +1,45 @@
+// Where the values of one function lie: in slots of their own, in windows of a concat, in the
+// caller's results, or as views of another value. Emits no step.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "schedule/extract.h"
+#include "schedule/slots.h"
+#include "schedule/views.h"
+
+namespace hone {
+
+class Places {
+ public:
+  // `params` say where the parameters lie; `results` where the results must go. Slots that are made
+  // belong to `loop`.
+  Places(Slots&, const Function&, const Grouping&, std::span<const Extracted>,
+         std::span<const View> params, std::span<const View> results, std::uint32_t loop);
+
+  // Of any value that is in memory or a view of one.
+  View of(Value);
+  // The window of operand i of an assembled concat.
+  View window(Value concat, std::size_t i);
+
+ private:
+  std::uint32_t number(Value v) const { return grouping_.value_number(v); }
+  Value base_of(Value) const;
+  bool is_made_here(Value) const;
+  // Puts the base of v where v lies at `at`; false when it has a place or cannot lie like that.
+  bool try_place(Value v, const View& at);
+  bool views_fit(Value base, const Layout&) const;
+  void place_operands(Value concat);
+  void place_new(const Extracted&, const Group&);
+
+  Slots& slots_;
+  Graph& graph_;
+  const Grouping& grouping_;
+  std::uint32_t loop_;
+  std::vector<std::optional<View>> places_;    // by value number
+  std::vector<std::vector<NodeId>> views_on_;  // by value number of the base
+};
+
+}  // namespace hone
