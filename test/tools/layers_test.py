@@ -19,8 +19,9 @@ hone_folder(backend/x/device DEPENDS plan)
 hone_folder(backend DEPENDS backend/x/device)
 hone_folder(compile DEPENDS ops backend)
 """
-ROWS = ("base", "type", "plan", "ops", "backend/x/device", "backend", "compile")
-README = "".join(f"| `{name}/` | what | |\n" for name in ROWS)
+ROWS = (("base", "nothing"), ("type", "base"), ("plan", "type"), ("ops", "type"),
+        ("backend/x/device", "plan"), ("backend", "backend/x/device"), ("compile", "ops, backend"))
+README = "".join(f"| `{name}/` | what | {folders} |\n" for name, folders in ROWS)
 CLEAN = {
     "src/base/a.h": "#include <sys/mman.h>\n",
     "src/type/t.h": '#include "base/a.h"\n#include <vector>\n',
@@ -84,10 +85,13 @@ class Layers(unittest.TestCase):
 
     def test_a_line_that_lists_a_folder_below(self):
         self.refuses("not above it", {}, cmake=CMAKE + "hone_folder(tensor DEPENDS nn)\n",
-                     readme=README + "| `tensor/` | what | |\n")
+                     readme=README + "| `tensor/` | what | nn |\n")
 
     def test_tables_that_differ(self):
-        self.refuses("differ", {}, readme=README.replace("| `plan/` | what | |\n", ""))
+        row = "| `plan/` | what | type |\n"
+        self.refuses("differ in plan", {}, readme=README.replace(row, ""))
+        self.refuses("differ in plan", {}, readme=README.replace(row, row.replace("type", "base")))
+        self.refuses("differ in their order", {}, readme=README.replace(row, "") + row)
 
 
 unittest.main()
