@@ -18,6 +18,18 @@ bool has_composite(const Function& f, bool (*keep)(const Op&)) {
   return false;
 }
 
+// Sizes may be spelled by another symbol that a recorded check makes equal.
+Value with_type(const Op& op, Value v, const Type& type) {
+  if (v.type() == type) return v;
+  HONE_ASSERT(v.dtype() == type.dtype && v.rank() == type.rank(), op.name, ".expand is ", v.type(),
+              ", not ", type);
+  for (int i = 0; i < type.rank(); ++i)
+    HONE_ASSERT(prove_equal(v.shape()[i], type.shape[i]) != false, op.name, ".expand is ", v.type(),
+                ", not ", type);
+  return v.graph().intern_typed(ops::reshape, std::span(&v, 1), {{"shape", type.shape.dims}},
+                                std::span(&type, 1));
+}
+
 Values expansion(const Function& f, NodeId n, const Copier& copier, Function& to) {
   const Op& op = f.graph().op(n);
   Values operands;
@@ -25,9 +37,7 @@ Values expansion(const Function& f, NodeId n, const Copier& copier, Function& to
   std::vector<Type> types = f.graph().result_types(n);
   Values results = op.expand({op, operands, f.graph().attrs(n), to.graph(), types});
   HONE_ASSERT(results.size() == types.size(), op.name, ".expand gave ", results.size(), " results");
-  for (std::size_t i = 0; i < types.size(); ++i)
-    HONE_ASSERT(results[i].type() == types[i], op.name, ".expand is ", results[i].type(), ", not ",
-                types[i]);
+  for (std::size_t i = 0; i < types.size(); ++i) results[i] = with_type(op, results[i], types[i]);
   return results;
 }
 
