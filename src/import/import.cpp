@@ -19,7 +19,7 @@ constexpr std::size_t most_opsets = 1000;
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string out;
-  for (std::size_t i = 0; i < lines.size() && i < most_lines; ++i) out += "\n  " + lines[i];
+  for (std::size_t i = 0; i < lines.size() && i < most_lines; ++i) out += cat("\n  ", lines[i]);
   if (lines.size() > most_lines) out += cat("\n  and ", lines.size() - most_lines, " more");
   return out;
 }
@@ -42,7 +42,7 @@ void check_model(Model& model) {
 }
 
 std::string counted(std::size_t n, std::string_view what) {
-  return cat(n, n == 1 ? " node is " : " nodes are ", what);
+  return cat(n, n == 1 ? " part of the model is " : " parts of the model are ", what);
 }
 
 // All that is wrong with one reading, empty when nothing is.
@@ -55,7 +55,7 @@ std::string failure_text(const Reading& reading) {
     out = counted(unsupported.size(), "not supported:") + joined(unsupported);
   if (wrong.size() == 1 && out.empty()) return wrong[0];
   if (!wrong.empty())
-    out += (out.empty() ? "" : "\n") + counted(wrong.size(), "wrong:") + joined(wrong);
+    out += cat(out.empty() ? "" : "\n", counted(wrong.size(), "wrong:"), joined(wrong));
   return out;
 }
 

@@ -144,6 +144,20 @@ std::vector<std::int64_t> NodeContext::numbers(std::size_t input) const {
   return out;
 }
 
+Dim NodeContext::size(std::size_t input) const {
+  Dims dims = contents(input);
+  if (dims.size() != 1)
+    fail(cat("operand ", input, " has ", dims.size(), " elements, expected one"));
+  return dims[0];
+}
+
+std::int64_t NodeContext::number(std::size_t input) const {
+  Dim d = size(input);
+  if (!d.is_number())
+    unsupported(cat("operand ", input, " is the open size ", d, "; it must be constant"));
+  return d.number();
+}
+
 std::optional<std::vector<std::int64_t>> NodeContext::list(std::string_view name,
                                                            std::size_t input) {
   if (auto attribute = integers(name)) return attribute;

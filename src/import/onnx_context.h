@@ -84,6 +84,9 @@ class NodeContext {
   Dims contents(std::size_t input) const;
   // The same, all of them numbers.
   std::vector<std::int64_t> numbers(std::size_t input) const;
+  // The only element of such an operand.
+  Dim size(std::size_t input) const;
+  std::int64_t number(std::size_t input) const;
   // Attribute `name` (older opsets) or operand `input` (newer ones), as numbers.
   std::optional<std::vector<std::int64_t>> list(std::string_view name, std::size_t input);
   int axis(std::int64_t axis, int rank) const { return normal_axis(axis, rank, node_.op); }

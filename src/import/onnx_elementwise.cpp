@@ -26,9 +26,8 @@ std::pair<Value, Value> operand_pair(NodeContext& c) {
   Value a = c.in(0), b = c.in(1);
   if (c.opset() < 7) {
     c.ignore("consumed_inputs");
-    bool broadcast = c.flag("broadcast");
-    if (!broadcast) c.ignore("axis");
-    if (broadcast && b.rank() < a.rank()) b = placed(c, a, b);
+    c.ignore("axis");  // means something for an operand of lower rank only
+    if (c.flag("broadcast") && b.rank() < a.rank()) b = placed(c, a, b);
   }
   return broadcast_pair(a, b, c.op());
 }

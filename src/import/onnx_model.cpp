@@ -35,6 +35,13 @@ void add(const WireReader& r, const WireField& f, std::vector<std::int64_t>& to)
   for (std::uint64_t n; numbers.next(n);) to.push_back(static_cast<std::int64_t>(n));
 }
 
+// A message whose fields are not used must still be one.
+void skim(const WireReader& r, const WireField& f) {
+  if (!f.is_bytes()) return;
+  WireReader inner = r.inside(f);
+  for (WireField unused; inner.next(unused);) continue;
+}
+
 void expect_whole(const WireReader& r, const WireField& f, std::size_t element) {
   if (f.bytes.size() % element != 0)
     r.file().fail(f.bytes.data(), cat("packed numbers of ", element, " bytes in a field of ",
@@ -238,7 +245,8 @@ void Parser::read(WireReader r, Tensor& to) {
         set(f, to.data_type);
         break;
       case 3:
-        to.segment = true;
+        to.segment = to.segment || f.is_bytes();
+        skim(r, f);
         break;
       case 4:
         add_typed(r, f, to, TypedData::Kind::f32);
@@ -299,7 +307,10 @@ void Parser::read_type(WireReader r, ValueInfo& to) {
                                 : Kind::none;
     if (kind == Kind::none || !f.is_bytes()) continue;
     if (kind != to.kind) to = {.name = to.name, .kind = kind, .sizes = {}};
-    if (kind == Kind::tensor) read_tensor_type(r.inside(f), to);
+    if (kind == Kind::tensor)
+      read_tensor_type(r.inside(f), to);
+    else
+      skim(r, f);
   }
 }
 

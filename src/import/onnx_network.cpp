@@ -227,6 +227,13 @@ Value reduce_by(Value x, const Axes& axes, bool keep) {
   return reduce_axes(op, x, axes, keep);
 }
 
+// On bools the extremes are and and or.
+template <const Op& op, const Op& of_bools>
+Values reduce_extreme(NodeContext& c) {
+  if (c.in(0).dtype() == DType::b1) return reduced(c, as_it_is, reduce_by<of_bools>, as_it_is);
+  return reduced(c, as_it_is, reduce_by<op>, as_it_is);
+}
+
 template <const Op& op>
 Values reduce_import(NodeContext& c) {
   return reduced(c, as_it_is, reduce_by<op>, as_it_is);
@@ -309,14 +316,26 @@ void check_stash(NodeContext& c) {
   if (c.integer("stash_type", 1) != 1) c.unsupported("a stash_type other than 1 (f32)");
 }
 
+// The mean and 1 / sqrt(variance + epsilon) of each row, in f32, with axes of size 1.
+std::pair<Value, Value> row_statistics(Value x, const Axes& axes, double epsilon) {
+  x = cast_to(x, DType::f32);
+  Value mean = mean_over(x, axes, true);
+  Value centred = x - broadcast_to(mean, x.shape());
+  return {mean, ops::rsqrt(mean_over(centred * centred, axes, true) + epsilon)};
+}
+
 Values layer_norm_import(NodeContext& c) {
-  if (c.wants(1) || c.wants(2)) c.unsupported("the outputs Mean and InvStdDev");
   check_stash(c);
   Value x = c.in(0);
-  int axis = c.axis(c.integer("axis", -1), x.rank());
+  const int axis = c.axis(c.integer("axis", -1), x.rank());
+  const double epsilon = c.real("epsilon", 1e-5);
   Values operands = {x, norm_operand(c, 1, 1, axis), norm_operand(c, 2, 0, axis)};
-  return {ops::layer_norm(operands,
-                          {{"axis", std::int64_t{axis}}, {"epsilon", c.real("epsilon", 1e-5)}})};
+  Value y = ops::layer_norm(operands, {{"axis", std::int64_t{axis}}, {"epsilon", epsilon}});
+  if (!c.wants(1) && !c.wants(2)) return {y};
+  Axes axes;
+  for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
+  auto [mean, inverse] = row_statistics(x, axes, epsilon);
+  return {y, mean, inverse};
 }
 
 Values rms_norm_import(NodeContext& c) {
@@ -331,7 +350,6 @@ Values rms_norm_import(NodeContext& c) {
 Value grouped_norm(NodeContext& c, const Dim& groups, double epsilon) {
   Value x = c.in(0);
   const Shape shape = x.shape();
-  if (x.rank() < 2) c.fail(cat(x.type(), " has no channels"));
   Dim row = product(std::span(shape.dims).subspan(1));
   Value rows = reshape_to(x, {shape[0], groups, floor_div(row, groups)});
   Shape each{rows.shape()[2]};
@@ -342,14 +360,22 @@ Value grouped_norm(NodeContext& c, const Dim& groups, double epsilon) {
   return y * along_channels(c.in(1), shape) + along_channels(c.in(2), shape);
 }
 
+void check_channels(NodeContext& c) {
+  if (c.in(0).rank() < 2) c.fail(cat(c.in(0).type(), " has no channels"));
+}
+
 Values instance_norm(NodeContext& c) {
   c.ignore("consumed_inputs");
+  check_channels(c);
   return {grouped_norm(c, c.in(0).shape()[1], c.real("epsilon", 1e-5))};
 }
 
 Values group_norm(NodeContext& c) {
   check_stash(c);
-  return {grouped_norm(c, c.integer("num_groups", 0), c.real("epsilon", 1e-5))};
+  check_channels(c);
+  std::int64_t groups = c.integer("num_groups", 0);
+  if (groups < 1) c.fail(cat("num_groups is ", groups));
+  return {grouped_norm(c, groups, c.real("epsilon", 1e-5))};
 }
 
 // Operand `input` of one direction, or zeros of the given shape.
@@ -420,8 +446,8 @@ constexpr ImportEntry entries[] = {
     {"Softmax", softmax_import<ops::softmax>},
     {"LogSoftmax", softmax_import<ops::log_softmax>},
     {"ReduceSum", reduce_import<ops::reduce_sum>},
-    {"ReduceMax", reduce_import<ops::reduce_max>},
-    {"ReduceMin", reduce_import<ops::reduce_min>},
+    {"ReduceMax", reduce_extreme<ops::reduce_max, ops::reduce_or>},
+    {"ReduceMin", reduce_extreme<ops::reduce_min, ops::reduce_and>},
     {"ReduceProd", reduce_import<ops::reduce_prod>},
     {"ReduceMean", reduce_mean},
     {"ArgMax", arg_import<ops::argmax>},

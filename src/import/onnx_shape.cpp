@@ -326,7 +326,7 @@ Values tile_import(NodeContext& c) {
   Value x = c.in(0);
   if (c.opset() >= 6) return {ops::tile(x, {{"count", c.contents(1)}})};
   Dims count(static_cast<std::size_t>(x.rank()), 1);
-  count[static_cast<std::size_t>(c.axis(c.numbers(2).at(0), x.rank()))] = c.contents(1).at(0);
+  count[static_cast<std::size_t>(c.axis(c.number(2), x.rank()))] = c.size(1);
   return {ops::tile(x, {{"count", count}})};
 }
 
@@ -351,11 +351,11 @@ Values real_range(NodeContext& c) {
 Values range_import(NodeContext& c) {
   if (is_float(c.in(0).dtype())) return real_range(c);
   Value start = reshape_to(c.in(0), {});
-  Dims from = c.contents(0), to = c.contents(1);
-  std::int64_t step = c.numbers(2).at(0);
+  Dim from = c.size(0), to = c.size(1);
+  std::int64_t step = c.number(2);
   if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
     c.fail(cat("step ", step, " is out of range"));
-  Dim span = step > 0 ? to.at(0) - from.at(0) : from.at(0) - to.at(0);
+  Dim span = step > 0 ? to - from : from - to;
   Shape shape{ceil_div(max(span, 0), step > 0 ? step : -step)};
   Value counted = iota_value(c.graph(), start.dtype(), shape, 0);
   return {counted * integer_like(counted, step) + broadcast_to(start, shape)};
@@ -366,7 +366,7 @@ Values triangle(NodeContext& c) {
   Value x = c.in(0);
   if (x.rank() < 2) c.fail(cat(x.type(), " is no matrix"));
   bool upper = c.flag("upper", true);
-  Dim k = c.has(1) ? c.contents(1).at(0) : Dim(0);
+  Dim k = c.has(1) ? c.size(1) : Dim(0);
   Shape matrix{x.shape()[-2], x.shape()[-1]};
   Value row = iota_value(c.graph(), DType::i64, matrix, 0);
   Value column = iota_value(c.graph(), DType::i64, matrix, 1);
@@ -378,16 +378,21 @@ Values triangle(NodeContext& c) {
 
 Values one_hot_import(NodeContext& c) {
   Value indices = c.in(0), values = c.in(2);
+  if (values.rank() != 1) c.fail(cat("values are ", values.type(), ", expected [off, on]"));
   std::int64_t axis = c.axis(c.integer("axis", -1), indices.rank() + 1);
   Value off = take_axis(values, 0, 0), on = take_axis(values, 0, 1);
   if (is_float(indices.dtype())) indices = cast_to(indices, DType::i64);
-  return {ops::one_hot(Values{indices, on, off},
-                       {{"axis", axis}, {"count", Dims{c.contents(1).at(0)}}})};
+  Value depth = c.in(1);
+  std::optional<double> number = constant_number(depth);  // may be real
+  if (!number && is_float(depth.dtype())) c.unsupported("a real depth that depends on data");
+  if (number && !(*number >= 0 && *number < 0x1p53)) c.fail(cat("depth is ", *number));
+  Dim count = number ? Dim(static_cast<std::int64_t>(*number)) : c.size(1);
+  return {ops::one_hot(Values{indices, on, off}, {{"axis", axis}, {"count", Dims{count}}})};
 }
 
 Values cumulative_sum(NodeContext& c) {
   Value x = c.in(0);
-  std::int64_t axis = c.axis(c.numbers(1).at(0), x.rank());
+  std::int64_t axis = c.axis(c.number(1), x.rank());
   return {ops::cumulative(x, {{"axis", axis},
                               {"kind", "sum"},
                               {"exclusive", std::int64_t{c.flag("exclusive")}},

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/checked.h"
 #include "import/onnx_check.h"
 
 namespace hone::onnx {
@@ -50,7 +51,16 @@ constexpr int most_calls = 64;
 struct Frame {
   const std::vector<Opset>* opsets;
   std::map<std::string_view, const Attribute*> attributes = {};  // of the call, by name
-  std::vector<Origin> callers = {};
+  const Frame* caller = nullptr;
+  Origin call = {};  // the node that calls, in the caller
+  int depth = 0;
+
+  // The outermost call: the node of the model that all this stands for.
+  const Origin& root() const {
+    const Frame* f = this;
+    while (f->caller->caller) f = f->caller;
+    return f->call;
+  }
 };
 
 // Walks one graph (the model's, a branch, a function body) into a Function.
@@ -79,9 +89,9 @@ class Walk {
   Value capture(Value v, std::string_view name);
   void node(const std::vector<Node>& nodes, std::size_t index);
   std::optional<Values> operands(const std::vector<Node>& nodes, std::size_t index);
-  Values results(const Node& n, Values operands);
+  Values results(const Node& n, std::int64_t index, Values operands);
   Values import(const Node& n, Values operands);
-  Values call(const Node& n, const LocalFunction& f, const Values& operands);
+  Values call(const Node& n, std::int64_t index, const LocalFunction& f, const Values& operands);
   Values choose(const Node& n, Values operands);
   Values inlined(const onnx::Graph& g);
   Values by_data(Value condition, const onnx::Graph& yes, const onnx::Graph& no);
@@ -152,6 +162,21 @@ void Walk::nodes(const std::vector<Node>& nodes) {
   for (std::size_t i = 0; i < nodes.size(); ++i) node(nodes, i);
 }
 
+// Bytes of the sizes that are numbers; the others are checked once they are known.
+void check_size(const Value& v) {
+  std::int64_t bytes = byte_size(v.dtype());
+  for (const Dim& d : v.shape().dims) {
+    if (!d.is_number()) continue;
+    std::optional<std::int64_t> more = try_mul(bytes, d.number());
+    if (!more) throw UserError("a result is ", v.type(), ", which does not fit in 64 bits");
+    bytes = *more;
+  }
+}
+
+Origin origin_of(const Node& n, std::int64_t index) {
+  return {index, std::string(node_name(n)), std::string(n.op)};
+}
+
 // Notes what goes wrong and goes on; values that are not made are defined as invalid.
 void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
   const Node& n = nodes[index];
@@ -159,19 +184,23 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
     throw UserError("the model has more than ", reading_.source.options.most_nodes,
                     " nodes, calls of its own functions counted; raise the limit, or is it made "
                     "to exhaust memory?");
-  Origin origin{static_cast<std::int64_t>(index), std::string(node_name(n)), std::string(n.op)};
-  std::vector<Origin> origins = frame_.callers;
+  const Origin origin = origin_of(n, static_cast<std::int64_t>(index));
+  std::vector<Origin> origins;
+  if (frame_.caller) origins.push_back(frame_.root());
   origins.push_back(origin);
   OriginScope scope(graph(), graph().origin_list(std::move(origins)));
   Values made;
   try {
-    if (std::optional<Values> given = operands(nodes, index)) made = results(n, std::move(*given));
+    if (std::optional<Values> given = operands(nodes, index))
+      made = results(n, origin.index, std::move(*given));
+    for (const Value& v : made)
+      if (v) check_size(v);
     for (std::size_t i = 0; i < n.outputs.size(); ++i)
       define(n.outputs[i], i < made.size() ? made[i] : Value());
   } catch (const UserError& e) {
     bool unsupported = dynamic_cast<const Unsupported*>(&e);
     std::string where = cat(origin);
-    for (const Origin& caller : frame_.callers) where += cat(", called by ", caller);
+    for (const Frame* f = &frame_; f->caller; f = f->caller) where += cat(", called by ", f->call);
     reading_.failures.push_back({cat(where, ": ", e.what()), unsupported});
     for (std::string_view name : n.outputs) values_.emplace(name, Value());
   }
@@ -192,11 +221,12 @@ std::optional<Values> Walk::operands(const std::vector<Node>& nodes, std::size_t
   return out;
 }
 
-Values Walk::results(const Node& n, Values operands) {
+Values Walk::results(const Node& n, std::int64_t index, Values operands) {
   bool refers = std::any_of(n.attributes.begin(), n.attributes.end(),
                             [](const Attribute& a) { return !a.reference.empty(); });
-  if (refers) return results(bound(n), std::move(operands));
-  if (const LocalFunction* f = reading_.source.local_function(n)) return call(n, *f, operands);
+  if (refers) return results(bound(n), index, std::move(operands));
+  if (const LocalFunction* f = reading_.source.local_function(n))
+    return call(n, index, *f, operands);
   if (normal_domain(n.domain).empty() && n.op == "If") return choose(n, std::move(operands));
   return import(n, std::move(operands));
 }
@@ -236,22 +266,22 @@ Node Walk::bound(const Node& n) const {
 }
 
 Frame frame_of_call(const Frame& caller, const Node& n, const LocalFunction& f) {
-  Frame frame{&f.opsets};
+  Frame frame{.opsets = &f.opsets, .caller = &caller, .depth = caller.depth + 1};
   for (const Attribute& a : f.defaults) frame.attributes[a.name] = &a;
   for (const Attribute& a : n.attributes) frame.attributes[a.name] = &a;
-  frame.callers = caller.callers;
-  frame.callers.push_back({-1, std::string(node_name(n)), std::string(n.op)});
   return frame;
 }
 
-Values Walk::call(const Node& n, const LocalFunction& f, const Values& operands) {
-  if (frame_.callers.size() >= most_calls)
+Values Walk::call(const Node& n, std::int64_t index, const LocalFunction& f,
+                  const Values& operands) {
+  if (frame_.depth >= most_calls)
     throw UserError("calls of the model's functions nest deeper than ", most_calls,
                     "; does one call itself?");
   if (operands.size() > f.inputs.size())
     throw UserError(n.op, ": has ", operands.size(), " operands, the function takes ",
                     f.inputs.size());
   Frame frame = frame_of_call(frame_, n, f);
+  frame.call = origin_of(n, index);
   Walk inner(reading_, frame, function_, nullptr);
   for (std::size_t i = 0; i < operands.size(); ++i) inner.define(f.inputs[i], operands[i]);
   inner.nodes(f.nodes);

@@ -1,0 +1,747 @@
+#include "import/import.h"
+
+#include <chrono>
+#include <ctime>
+
+#include "support.h"
+
+namespace hone {
+namespace {
+
+using ModelPb = onnx_pb::Model;
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in:\n" << text;
+}
+
+ModelBuilder unary(const std::string& op, std::int64_t opset = 21) {
+  ModelBuilder b(opset);
+  b.input("x", DType::f32, {"2", "3"});
+  b.node(op, {"x"}, {"y"});
+  b.output("y");
+  return b;
+}
+
+// ==== what is not supported
+
+TEST(Unsupported, SevenNodesAreSevenLines) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2", "3"});
+  b.node("Rellu", {"x"}, {"a"});
+  b.node("Relu", {"x"}, {"ok"});
+  b.node("Einsum", {"a", "x"}, {"b"});
+  b.node("NoSuchThing", {"b"}, {"c"}).set_domain("com.example");
+  onnx_pb::Node& n = b.node("If", {"cond"}, {"d"});
+  b.constant("cond", Array::scalar_int(1, DType::b1));
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    onnx_pb::Graph& g = set_graph(n, branch);
+    ModelBuilder::add(g, "Sofmax", {"x"}, {"z"});
+    g.add_output()->set_name("z");
+  }
+  b.node("TanH", {"d"}, {"e"});
+  set_int(b.node("Relu", {"x"}, {"f"}), "speed", 3);
+  b.output("e");
+  std::string message = b.failure();
+  expect_contains(message, "test.onnx: 7 parts of the model are not supported:");
+  expect_contains(message, "node 0 'Rellu_0': Rellu of ai.onnx opset 21; nearest supported: Relu");
+  expect_contains(message, "node 2 'Einsum_2': Einsum of ai.onnx opset 21; nearest supported: ");
+  expect_contains(message, "node 3 'NoSuchThing_3': NoSuchThing of com.example opset 0");
+  expect_contains(message,
+                  "node 4.then_branch.0 'Sofmax_0': Sofmax of ai.onnx opset 21; nearest "
+                  "supported: Softmax");
+  expect_contains(message, "node 4.else_branch.0 'Sofmax_0'");
+  expect_contains(message, "node 5 'TanH_5': TanH of ai.onnx opset 21; nearest supported: Tanh");
+  expect_contains(message, "node 6 'Relu_6' (Relu): Relu: attribute 'speed' is not known");
+}
+
+TEST(Unsupported, AnOperatorOfAnotherOpsetIsNamed) {
+  expect_contains(unary("Gelu", 13).failure(),
+                  "node 0 'Gelu_0': Gelu of ai.onnx opset 13; another opset of it is supported");
+  EXPECT_EQ(unary("Gelu", 20).import().variants.size(), 1u);
+}
+
+TEST(Unsupported, ADeadBranchNeedsNoSupport) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2"});
+  b.constant("cond", Array::scalar_int(0, DType::b1));
+  onnx_pb::Node& n = b.node("If", {"cond"}, {"y"});
+  onnx_pb::Graph &yes = set_graph(n, "then_branch"), &no = set_graph(n, "else_branch");
+  ModelBuilder::add(yes, "NotThere", {"x"}, {"z"});
+  yes.add_output()->set_name("z");
+  ModelBuilder::add(no, "Neg", {"x"}, {"z"});
+  no.add_output()->set_name("z");
+  b.output("y");
+  EXPECT_EQ(b.run({reals({2}, {1, 2})})[0], reals({2}, {-1, -2}));
+}
+
+TEST(Unsupported, ModelsAsAWhole) {
+  expect_contains(unary("Relu", 28).failure(), "opset 28; the newest that is known is 27");
+  ModelBuilder sparse = unary("Relu");
+  sparse.model.mutable_graph()->add_sparse_initializer()->mutable_values()->set_name("s");
+  expect_contains(sparse.failure(), "sparse initializers, the first 's'");
+  ModelBuilder empty;
+  empty.model.clear_graph();
+  expect_contains(empty.failure(), "holds no graph");
+  ModelBuilder strings = unary("Relu");
+  strings.model.mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->set_elem_type(8);
+  expect_contains(strings.failure(), "input 'x': STRING tensors are not supported");
+  ModelBuilder sequence = unary("Relu");
+  sequence.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_sequence_type();
+  expect_contains(sequence.failure(), "input 'x': inputs that are no tensors are not supported");
+  ModelBuilder shapeless = unary("Relu");
+  shapeless.model.mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->clear_shape();
+  expect_contains(shapeless.failure(), "input 'x' has no shape, not even a rank");
+}
+
+TEST(Unsupported, UnusedOutputsOnly) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"1", "1", "4"});
+  set_ints(b.node("MaxPool", {"x"}, {"y", ""}), "kernel_shape", {2});
+  b.output("y");
+  EXPECT_EQ(b.import().variants.size(), 1u);
+  b.model.mutable_graph()->mutable_node(0)->set_output(1, "indices");
+  expect_contains(b.failure(), "MaxPool: the second output, indices");
+}
+
+// ==== what is wrong
+
+TEST(Wrong, EveryWrongNodeIsNamedOnce) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2", "3"});
+  b.input("w", DType::f32, {"4", "5"});
+  b.node("MatMul", {"x", "w"}, {"a"});
+  b.node("Relu", {"a"}, {"after"});  // depends on the failure: not named
+  b.node("Add", {"x", "w"}, {"b"});
+  b.output("b");
+  std::string message = b.failure();
+  expect_contains(message, "2 parts of the model are wrong:");
+  expect_contains(message, "node 0 'MatMul_0' (MatMul): matmul: ");
+  expect_contains(message, "node 2 'Add_2' (Add): Add: shapes [2,3] and [4,5] do not broadcast");
+  EXPECT_EQ(message.find("Relu"), std::string::npos) << message;
+}
+
+TEST(Wrong, NamesThatAreNotDefined) {
+  ModelBuilder b = unary("Relu");
+  b.model.mutable_graph()->mutable_node(0)->set_input(0, "nowhere");
+  expect_contains(b.failure(),
+                  "node 0 'Relu_0' (Relu): operand 'nowhere' is not computed by any "
+                  "node, and is no input or initializer");
+  ModelBuilder output = unary("Relu");
+  output.output("missing");
+  expect_contains(output.failure(), "graph output 'missing' is not computed by any node");
+}
+
+TEST(Wrong, CyclesAreSpelledOut) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2"});
+  b.node("Add", {"x", "c"}, {"a"});
+  b.node("Relu", {"a"}, {"b"});
+  b.node("Neg", {"b"}, {"c"});
+  b.output("c");
+  expect_contains(b.failure(), "operand 'c' lies on a cycle: node 0 -> node 1 -> node 2 -> node 0");
+  ModelBuilder self = unary("Relu");
+  self.model.mutable_graph()->mutable_node(0)->set_input(0, "y");
+  expect_contains(self.failure(), "is the node's own result: the graph has a cycle");
+  ModelBuilder late;
+  late.input("x", DType::f32, {"2"});
+  late.node("Relu", {"a"}, {"b"});
+  late.node("Neg", {"x"}, {"a"});
+  late.output("b");
+  expect_contains(late.failure(), "is computed only later, by node 1; nodes must be in order");
+}
+
+TEST(Wrong, NamesThatAreDefinedTwice) {
+  ModelBuilder b = unary("Relu");
+  b.node("Neg", {"x"}, {"y"});
+  expect_contains(b.failure(), "node 1 'Neg_1' (Neg): value 'y' is defined twice");
+  ModelBuilder input = unary("Relu");
+  input.input("x", DType::f32, {"1"});
+  expect_contains(input.failure(), "value 'x' is defined twice");
+}
+
+TEST(Wrong, AttributesOfAnotherType) {
+  ModelBuilder b = unary("Flatten");
+  set_real(*b.model.mutable_graph()->mutable_node(0), "axis", 1);
+  expect_contains(b.failure(), "Flatten: attribute 'axis' is a real, expected an integer");
+  ModelBuilder odd = unary("Flatten");
+  onnx_pb::Attribute* a = odd.model.mutable_graph()->mutable_node(0)->add_attribute();
+  a->set_name("axis");
+  a->set_type(77);
+  expect_contains(odd.failure(), "attribute 'axis' is kind 77, expected an integer");
+  ModelBuilder twice = unary("Flatten");
+  for (int i : {0, 1}) set_int(*twice.model.mutable_graph()->mutable_node(0), "axis", i);
+  expect_contains(twice.failure(), "attribute 'axis' is not known for opset 21, or stands twice");
+}
+
+TEST(Wrong, BrokenInitializersAreNamed) {
+  ModelBuilder b = unary("Relu");
+  for (const char* name : {"a", "b"}) {
+    b.constant(name, reals({2}, {1, 2}));
+    b.model.mutable_graph()->mutable_initializer(name[0] - 'a')->set_raw_data("xyz");
+  }
+  std::string message = b.failure();
+  expect_contains(message, "2 parts of the model are wrong:");
+  expect_contains(message, "tensor 'a': it holds 3 bytes, its dims need 8");
+  expect_contains(message, "tensor 'b': it holds 3 bytes, its dims need 8");
+}
+
+// Attributes that lie: refused by name, never a crash.
+struct Lie {
+  const char* op;
+  std::vector<std::string> inputs;
+  void (*set)(onnx_pb::Node&);
+  const char* message;
+};
+
+TEST(Wrong, AttributesThatLie) {
+  const Lie lies[] = {
+      {"Conv", {"x", "w"}, [](auto& n) { set_ints(n, "strides", {0, 1}); }, "strides holds 0"},
+      {"Conv", {"x", "w"}, [](auto& n) { set_ints(n, "strides", {1}); }, "strides has 1 entries"},
+      {"Conv",
+       {"x", "w"},
+       [](auto& n) { set_ints(n, "dilations", {1, -1}); },
+       "dilations holds -1"},
+      {"Conv", {"x", "w"}, [](auto& n) { set_ints(n, "pads", {1, 1}); }, "pads has 2 entries"},
+      {"Conv", {"x", "w"}, [](auto& n) { set_ints(n, "pads", {0, 0, 0, -1}); }, "negative"},
+      {"Conv", {"x", "w"}, [](auto& n) { set_int(n, "group", 0); }, "conv"},
+      {"Conv", {"x", "w"}, [](auto& n) { set_int(n, "group", 3); }, "conv"},
+      {"Conv", {"x", "w"}, [](auto& n) { set_ints(n, "kernel_shape", {2, 2}); }, "kernel_shape"},
+      {"Conv",
+       {"x", "w"},
+       [](auto& n) { set_text(n, "auto_pad", "MAYBE"); },
+       "auto_pad is 'MAYBE'"},
+      {"Conv", {"x", "x0"}, [](auto&) {}, "no spatial axis"},
+      {"Conv", {"x"}, [](auto&) {}, "operand 1 is missing"},
+      {"MaxPool", {"x"}, [](auto&) {}, "kernel_shape is missing"},
+      {"MaxPool", {"x"}, [](auto& n) { set_ints(n, "kernel_shape", {0, 1}); }, "holds 0"},
+      {"MaxPool", {"x"}, [](auto& n) { set_ints(n, "kernel_shape", {1ll << 62, 1}); }, "MaxPool"},
+      {"MaxPool", {"x"}, [](auto& n) { set_ints(n, "kernel_shape", {2}); }, "spatial axes"},
+      {"AveragePool", {"x0"}, [](auto& n) { set_ints(n, "kernel_shape", {2}); }, "spatial axes"},
+      {"Softmax", {"x"}, [](auto& n) { set_int(n, "axis", 4); }, "axis 4 is outside rank 4"},
+      {"Transpose", {"x"}, [](auto& n) { set_ints(n, "perm", {0, 1, 2, 2}); }, "transpose"},
+      {"Transpose", {"x"}, [](auto& n) { set_ints(n, "perm", {0}); }, "transpose"},
+      {"Concat", {}, [](auto& n) { set_int(n, "axis", 0); }, "no operands"},
+      {"Flatten", {"x"}, [](auto& n) { set_int(n, "axis", 5); }, "axis 5 is outside"},
+      {"Reshape", {"x", "neg"}, [](auto&) {}, "two sizes are -1"},
+      {"Reshape", {"x", "big"}, [](auto&) {}, ""},
+      {"Slice", {"x", "one", "neg"}, [](auto&) {}, "do not match"},
+      {"Slice", {"x", "one", "one", "one", "zero"}, [](auto&) {}, "step 0"},
+      {"Slice", {"x", "neg", "neg", "neg"}, [](auto&) {}, "an axis is given twice"},
+      {"Slice", {"x", "one", "one", "nine"}, [](auto&) {}, "axis 9 is outside rank 4"},
+      {"Split", {"x", "neg"}, [](auto&) {}, "Split"},
+      {"Pad", {"x", "one"}, [](auto&) {}, "1 pads for 4 axes"},
+      {"Pad", {"x", "one", "", "neg"}, [](auto&) {}, "axis is given twice"},
+      {"Squeeze", {"x", "one"}, [](auto&) {}, "squeeze: axis 1"},
+      {"Unsqueeze", {"x"}, [](auto&) {}, "axes are missing"},
+      {"Tile", {"x", "one"}, [](auto&) {}, "tile"},
+      {"Expand", {"x", "five"}, [](auto&) {}, "do not broadcast"},
+      {"ConstantOfShape", {"neg"}, [](auto&) {}, ""},
+      {"ConstantOfShape", {"huge"}, [](auto&) {}, ""},
+      {"Range", {"one", "one", "zero"}, [](auto&) {}, "step 0"},
+      {"Range", {"neg", "one", "one"}, [](auto&) {}, "i64[2] has 2 elements"},
+      {"ReduceSum", {"x", "neg"}, [](auto&) {}, "an axis is given twice"},
+      {"Gemm", {"x", "x"}, [](auto&) {}, "are no matrices"},
+      {"Cast", {"x"}, [](auto&) {}, "attribute 'to' is missing"},
+      {"Cast", {"x"}, [](auto& n) { set_int(n, "to", 999); }, "casting to type 999"},
+      {"Gelu", {"x"}, [](auto& n) { set_text(n, "approximate", "so"); }, "approximate is 'so'"},
+      {"LSTM", {"x", "x", "x"}, [](auto&) {}, "must have three axes"},
+      {"Constant", {}, [](auto&) {}, "Constant"},
+      {"Trilu", {"x0"}, [](auto&) {}, "is no matrix"},
+      {"Gather", {"x", "one"}, [](auto& n) { set_int(n, "axis", -5); }, "axis -5"},
+      {"If", {"x"}, [](auto&) {}, "then_branch"},
+      {"InstanceNormalization", {"x0", "x0", "x0"}, [](auto&) {}, "has no channels"},
+      {"GroupNormalization", {"x", "x", "x"}, [](auto&) {}, "num_groups is 0"},
+      {"DepthToSpace", {"x"}, [](auto&) {}, "blocksize 0"},
+      {"OneHot", {"one", "neg", "x0"}, [](auto&) {}, "has 2 elements"},
+  };
+  for (const Lie& lie : lies) {
+    ModelBuilder b;
+    b.input("x", DType::f32, {"1", "2", "8", "8"});
+    b.input("x0", DType::f32, {"4"});
+    b.input("w", DType::f32, {"4", "2", "3", "3"});
+    b.ints("neg", {-1, -1});
+    b.ints("one", {1});
+    b.ints("zero", {0});
+    b.ints("nine", {9});
+    b.ints("five", {5, 5});
+    b.ints("big", {1ll << 62, 1ll << 62});
+    b.ints("huge", {1ll << 40, 1ll << 40});
+    lie.set(b.node(lie.op, lie.inputs, {"y"}));
+    b.output("y");
+    std::string message = b.failure();
+    SCOPED_TRACE(cat(lie.op, ": ", message));
+    EXPECT_NE(message, "imported without an error");
+    expect_contains(message, cat("(", lie.op, ")"));
+    expect_contains(message, lie.message);
+  }
+}
+
+// ==== sizes
+
+TEST(Sizes, NamesAreMadeFitAndKeptApart) {
+  ModelBuilder b;
+  b.input("in put", DType::f32, {"a-b", "a_b", "", "3x"});
+  b.node("Relu", {"in put"}, {"y"});
+  b.output("y");
+  Imported m = b.import();
+  // "3x" starts with a digit, so the builder would take it for a number: 3.
+  EXPECT_EQ(cat(m.variants[0].function.param(0).type()), "f32[a_b,a_b_2,in_put_d2,3]");
+}
+
+TEST(Sizes, OptionsGiveRangesAndNumbers) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", ""});
+  b.node("Relu", {"x"}, {"y"});
+  b.output("y");
+  ImportOptions options;
+  options.dims["n"] = {2, 16};
+  options.dims["x_d1"] = {5, 5};
+  Type t = b.import(options).variants[0].function.param(0).type();
+  EXPECT_EQ(cat(t), "f32[n,5]");
+  EXPECT_EQ(t.shape[0].low(), 2);
+  EXPECT_EQ(t.shape[0].high(), 16);
+  options.dims["m"] = {1, 2};
+  expect_contains(b.failure(options),
+                  "size 'm' is given, but the model has no such size; it has n, x_d1");
+  options.dims = {{"n", {3, 2}}};
+  expect_contains(b.failure(options), "size 'n': 3 to 2 is no range");
+}
+
+TEST(Sizes, ShapeArithmeticFollowsThroughTheGraph) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", "6", "4"});
+  b.node("Shape", {"x"}, {"s"});
+  b.ints("zero", {0});
+  b.ints("two", {2});
+  b.node("Gather", {"s", "zero"}, {"n"});
+  b.node("Mul", {"n", "two"}, {"n2"});
+  b.ints("rest", {-1, 3});
+  b.node("Concat", {"n2", "rest"}, {"shape"});
+  set_int(*b.model.mutable_graph()->mutable_node(3), "axis", 0);
+  b.node("Reshape", {"x", "shape"}, {"y"});
+  b.output("y");
+  Imported m = b.import();
+  EXPECT_EQ(cat(m.variants[0].function.result(0).type()), "f32[(2*n),4,3]");
+  EXPECT_TRUE(m.variants[0].function.graph().checks().empty());
+}
+
+TEST(Sizes, BoundsOfUnknownSignArePlaced) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n"});
+  b.ints("three", {3});
+  b.ints("end", {std::numeric_limits<std::int64_t>::max()});
+  b.node("Shape", {"x"}, {"n"});
+  b.node("Sub", {"n", "three"}, {"start"});  // negative for n < 3: counted from the back
+  b.node("Slice", {"x", "start", "end"}, {"y"});
+  b.output("y");
+  EXPECT_EQ(b.run({reals({5}, {0, 1, 2, 3, 4})})[0], reals({3}, {2, 3, 4}));
+  EXPECT_EQ(b.run({reals({3}, {0, 1, 2})})[0], reals({3}, {0, 1, 2}));
+  EXPECT_EQ(b.run({reals({2}, {0, 1})})[0], reals({1}, {1}));  // start = -1
+  EXPECT_EQ(b.run({reals({1}, {7})})[0], reals({1}, {7}));     // start = -2, clamped
+}
+
+// Against a plain loop for all starts, ends and steps.
+TEST(Sizes, SliceIsThatOfNumpy) {
+  for (std::int64_t start = -6; start <= 6; ++start)
+    for (std::int64_t end = -6; end <= 6; ++end)
+      for (std::int64_t step : {-3, -2, -1, 1, 2, 3}) {
+        ModelBuilder b;
+        b.input("x", DType::f32, {"n"});
+        b.ints("s", {start});
+        b.ints("e", {end});
+        b.ints("a", {0});
+        b.ints("t", {step});
+        b.node("Slice", {"x", "s", "e", "a", "t"}, {"y"});
+        b.output("y");
+        const std::int64_t n = 4;
+        auto clamp = [&](std::int64_t at) {
+          at = at < 0 ? at + n : at;
+          return step > 0 ? std::clamp<std::int64_t>(at, 0, n)
+                          : std::clamp<std::int64_t>(at, -1, n - 1);
+        };
+        std::vector<float> expected;
+        for (std::int64_t i = clamp(start); step > 0 ? i < clamp(end) : i > clamp(end); i += step)
+          expected.push_back(static_cast<float>(i));
+        Array got = b.run({reals({4}, {0, 1, 2, 3})})[0];
+        EXPECT_EQ(got, reals({static_cast<std::int64_t>(expected.size())}, expected))
+            << start << ":" << end << ":" << step;
+      }
+}
+
+TEST(Sizes, FarBoundsOfSliceMeanTheEnds) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(),
+                         least = std::numeric_limits<std::int64_t>::min();
+  auto slice = [](std::int64_t start, std::int64_t end, std::int64_t step) {
+    ModelBuilder b;
+    b.input("x", DType::f32, {"n"});
+    b.ints("s", {start});
+    b.ints("e", {end});
+    b.ints("a", {-1});
+    b.ints("t", {step});
+    b.node("Slice", {"x", "s", "e", "a", "t"}, {"y"});
+    b.output("y");
+    return b.run({reals({3}, {0, 1, 2})})[0];
+  };
+  EXPECT_EQ(slice(least, most, 1), reals({3}, {0, 1, 2}));
+  EXPECT_EQ(slice(most, least, -1), reals({3}, {2, 1, 0}));
+  EXPECT_EQ(slice(1, most - 1, 1), reals({2}, {1, 2}));
+  EXPECT_EQ(slice(-2, -most, -1), reals({2}, {1, 0}));
+}
+
+// ==== size assumptions
+
+TEST(Variants, ASizeThatDecidesARankForks) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", "3"});
+  b.node("Squeeze", {"x"}, {"y"});
+  b.output("y");
+  Imported m = b.import();
+  ASSERT_EQ(m.variants.size(), 2u);
+  EXPECT_EQ(m.variants[0].function.result(0).rank(), 1);
+  EXPECT_EQ(m.variants[1].function.result(0).rank(), 2);
+  std::vector<Array> one = {reals({1, 3}, {1, 2, 3})}, two = {reals({2, 3}, {1, 2, 3, 4, 5, 6})};
+  EXPECT_EQ(variant_for(m, one), &m.variants[0]);
+  EXPECT_EQ(variant_for(m, two), &m.variants[1]);
+  EXPECT_EQ(evaluate(m.variants[0].function, one)[0], reals({3}, {1, 2, 3}));
+  EXPECT_EQ(evaluate(m.variants[1].function, two)[0].dims(), (std::vector<std::int64_t>{2, 3}));
+}
+
+TEST(Variants, TooManyAreRefused) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"a", "b", "c", "d", "e"});
+  b.node("Squeeze", {"x"}, {"y"});
+  b.output("y");
+  expect_contains(b.failure(), "sizes decide ranks in more than 16 ways");
+  ImportOptions options;
+  options.dims["a"] = {2, 9};  // never 1
+  EXPECT_EQ(b.import(options).variants.size(), 16u);
+}
+
+TEST(Variants, AWrongNodeIsReportedBeforeQuestionsAreAsked) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"a", "b", "c", "d", "e"});
+  b.input("w", DType::f32, {"2", "3"});
+  b.node("MatMul", {"w", "w"}, {"bad"});
+  b.node("Squeeze", {"x"}, {"y"});
+  b.output("y");
+  expect_contains(b.failure(), "node 0 'MatMul_0' (MatMul)");
+}
+
+// ==== If
+
+ModelBuilder data_if() {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n"});
+  b.input("c", DType::b1, {});
+  b.ints("weights", {1});
+  onnx_pb::Node& n = b.node("If", {"c"}, {"y", "z"});
+  onnx_pb::Graph &yes = set_graph(n, "then_branch"), &no = set_graph(n, "else_branch");
+  ModelBuilder::add(yes, "Neg", {"x"}, {"a"});
+  ModelBuilder::add(yes, "Add", {"x", "x"}, {"b"});
+  ModelBuilder::add(no, "Identity", {"x"}, {"a2"});
+  ModelBuilder::add(no, "Mul", {"x", "x"}, {"b2"});
+  for (const char* o : {"a", "b"}) yes.add_output()->set_name(o);
+  for (const char* o : {"a2", "b2"}) no.add_output()->set_name(o);
+  b.output("y");
+  b.output("z");
+  return b;
+}
+
+TEST(If, OnDataIsControlFlowOverWhatItCaptures) {
+  ModelBuilder b = data_if();
+  Imported m = b.import();
+  const Function& f = m.variants.at(0).function;
+  EXPECT_TRUE(f.result(0).is(ops::if_else));
+  EXPECT_EQ(f.result(0).operand_count(), 2u);  // the condition, and x once for both branches
+  Array x = reals({2}, {3, 4});
+  auto yes = evaluate(f, {{x, Array::scalar_int(1, DType::b1)}});
+  auto no = evaluate(f, {{x, Array::scalar_int(0, DType::b1)}});
+  EXPECT_EQ(yes[0], reals({2}, {-3, -4}));
+  EXPECT_EQ(yes[1], reals({2}, {6, 8}));
+  EXPECT_EQ(no[0], x);
+  EXPECT_EQ(no[1], reals({2}, {9, 16}));
+}
+
+TEST(If, OnSizesIsChosenByVariant) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", "2"});
+  b.node("Shape", {"x"}, {"s"});
+  b.constant("zero", Array::scalar_int(0, DType::i64));
+  b.constant("one", Array::scalar_int(1, DType::i64));
+  b.node("Gather", {"s", "zero"}, {"n"});
+  b.node("Equal", {"n", "one"}, {"c"});
+  onnx_pb::Node& n = b.node("If", {"c"}, {"y"});
+  onnx_pb::Graph &yes = set_graph(n, "then_branch"), &no = set_graph(n, "else_branch");
+  set_ints(ModelBuilder::add(yes, "Constant", {}, {"axes"}), "value_ints", {0});
+  ModelBuilder::add(yes, "Squeeze", {"x", "axes"}, {"a"});
+  ModelBuilder::add(no, "Identity", {"x"}, {"a2"});
+  yes.add_output()->set_name("a");
+  no.add_output()->set_name("a2");
+  b.output("y");
+  Imported m = b.import();
+  ASSERT_EQ(m.variants.size(), 2u);
+  EXPECT_EQ(cat(m.variants[0].assumptions.at(0).condition), "equal(1,n)");
+  EXPECT_EQ(m.variants[0].function.result(0).rank(), 1);
+  EXPECT_EQ(m.variants[1].function.result(0).rank(), 2);
+}
+
+// A branch that these sizes cannot take holds `refuse` with the reason; the other one works.
+TEST(If, ABranchThatCannotBeTypedIsRefusedWhenTaken) {
+  ModelBuilder b = data_if();
+  onnx_pb::Graph* yes = b.model.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g();
+  b.input("w", DType::f32, {"3", "3"});
+  *yes->mutable_node(0) = {};
+  yes->mutable_node(0)->set_op_type("MatMul");
+  for (const char* i : {"w", "pair"}) yes->mutable_node(0)->add_input(i);
+  yes->mutable_node(0)->add_output("a");
+  b.constant("pair", reals({2, 2}, {1, 2, 3, 4}));
+  Imported m = b.import();
+  ASSERT_EQ(m.warnings.size(), 1u);
+  expect_contains(m.warnings[0], "a branch of an If is refused: node 0 'a' (MatMul): ");
+  const Function& f = m.variants.at(0).function;
+  Array x = reals({1}, {3}), w = Array::zeros(DType::f32, {3, 3});
+  EXPECT_EQ(evaluate(f, {{x, Array::scalar_int(0, DType::b1), w}})[1], reals({1}, {9}));
+  try {
+    evaluate(f, {{x, Array::scalar_int(1, DType::b1), w}});
+    ADD_FAILURE() << "the refused branch was run";
+  } catch (const UserError& e) {
+    expect_contains(e.what(), "these sizes do not fit this branch");
+  }
+}
+
+TEST(If, BranchesOfAnotherTypeAreRefused) {
+  ModelBuilder b = data_if();
+  onnx_pb::Graph* no = b.model.mutable_graph()->mutable_node(0)->mutable_attribute(1)->mutable_g();
+  no->mutable_node(0)->set_op_type("Cast");
+  set_int(*no->mutable_node(0), "to", 7);
+  expect_contains(b.failure(), "result 0 is f32[n] in one branch and i64[n] in the other");
+  ModelBuilder fewer = data_if();
+  fewer.model.mutable_graph()
+      ->mutable_node(0)
+      ->mutable_attribute(1)
+      ->mutable_g()
+      ->mutable_output()
+      ->RemoveLast();
+  expect_contains(fewer.failure(), "the branches give 2 and 1 results");
+}
+
+// Sizes that may agree are checked in the branch that is taken.
+TEST(If, BranchesOfOpenSizesAgreeOrFailWhenTaken) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n"});
+  b.input("w", DType::f32, {"m"});
+  b.input("c", DType::b1, {});
+  onnx_pb::Node& n = b.node("If", {"c"}, {"y"});
+  for (auto [branch, from] : {std::pair("then_branch", "x"), std::pair("else_branch", "w")}) {
+    onnx_pb::Graph& g = set_graph(n, branch);
+    ModelBuilder::add(g, "Neg", {from}, {cat(from, "neg")});
+    g.add_output()->set_name(cat(from, "neg"));
+  }
+  b.output("y");
+  Array two = reals({2}, {1, 2}), three = reals({3}, {1, 2, 3});
+  Array yes = Array::scalar_int(1, DType::b1), no = Array::scalar_int(0, DType::b1);
+  EXPECT_EQ(b.run({two, two, no})[0], reals({2}, {-1, -2}));
+  EXPECT_EQ(b.run({two, three, yes})[0], reals({2}, {-1, -2}));
+  EXPECT_THROW(b.run({two, three, no}), UserError);
+}
+
+TEST(If, FortyDeepIsRead) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2"});
+  b.constant("c", Array::scalar_int(1, DType::b1));
+  std::function<void(onnx_pb::Graph&, int)> nest = [&](onnx_pb::Graph& g, int depth) {
+    std::string out = cat("y", depth);
+    if (depth == 0) {
+      ModelBuilder::add(g, "Neg", {"x"}, {out});
+    } else {
+      onnx_pb::Node& n = ModelBuilder::add(g, "If", {"c"}, {out});
+      nest(set_graph(n, "then_branch"), depth - 1);
+      nest(set_graph(n, "else_branch"), 0);
+    }
+    g.add_output()->set_name(out);
+  };
+  nest(*b.model.mutable_graph(), 20);
+  EXPECT_EQ(b.run({reals({2}, {1, 2})})[0], reals({2}, {-1, -2}));
+  ModelBuilder deep;
+  deep.input("x", DType::f32, {"2"});
+  nest(*deep.model.mutable_graph(), 40);  // 3 messages a level: more than 64
+  expect_contains(deep.failure(), "nested deeper than 64 levels");
+}
+
+// ==== functions of the model
+
+TEST(LocalFunctions, AreInlinedWithTheirAttributes) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"3"});
+  b.model.add_opset_import()->set_domain("own");
+  onnx_pb::Function* f = b.model.add_functions();
+  f->set_name("Leak");
+  f->set_domain("own");
+  f->add_input("v");
+  f->add_output("w");
+  f->add_attribute("slope");
+  f->add_opset_import()->set_version(16);
+  onnx_pb::Node* n = f->add_node();
+  n->set_op_type("LeakyRelu");
+  n->add_input("v");
+  n->add_output("w");
+  onnx_pb::Attribute* a = n->add_attribute();
+  a->set_name("alpha");
+  a->set_ref_attr_name("slope");
+  a->set_type(1);
+  set_real(b.node("Leak", {"x"}, {"y"}), "slope", 0.5f);
+  b.model.mutable_graph()->mutable_node(0)->set_domain("own");
+  b.node("Leak", {"x"}, {"z"}).set_domain("own");  // absent: the operator's own default, 0.01
+  b.output("y");
+  b.output("z");
+  auto out = b.run({reals({3}, {-2, 0, 2})});
+  EXPECT_EQ(out[0], reals({3}, {-1, 0, 2}));
+  EXPECT_EQ(out[1], reals({3}, {-0.02f, 0, 2}));
+  Imported m = b.import();
+  expect_contains(origins_text(m.variants[0].function.result(0)), "'Leak_0' (Leak)");
+}
+
+TEST(LocalFunctions, RecursionAndBombsAreRefused) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2"});
+  auto function = [&](const std::string& name, const std::vector<std::string>& calls) {
+    onnx_pb::Function* f = b.model.add_functions();
+    f->set_name(name);
+    f->set_domain("own");
+    f->add_input("v0");
+    f->add_opset_import()->set_version(16);
+    int i = 0;
+    for (const std::string& op : calls) {
+      onnx_pb::Node* n = f->add_node();
+      n->set_op_type(op);
+      if (op != "Relu") n->set_domain("own");
+      n->add_input(cat("v", i++));
+      n->add_output(cat("v", i));
+    }
+    f->add_output(cat("v", i));
+  };
+  function("Self", {"Self"});
+  b.node("Self", {"x"}, {"y"}).set_domain("own");
+  b.output("y");
+  expect_contains(b.failure(), "nest deeper than 64; does one call itself?");
+
+  b.model.clear_functions();
+  function("F0", {"Relu", "Relu"});
+  for (int i = 1; i <= 40; ++i) function(cat("F", i), {cat("F", i - 1), cat("F", i - 1)});
+  b.model.mutable_graph()->mutable_node(0)->set_op_type("F40");  // 2^41 nodes
+  ImportOptions options;
+  options.most_nodes = 10'000;
+  expect_contains(b.failure(options), "the model has more than 10000 nodes");
+}
+
+// ==== limits
+
+TEST(Limits, AChainOfAHundredThousandNodesIsReadInLinearTime) {
+  auto seconds = [](int length) {
+    ModelBuilder b;
+    b.input("x0", DType::f32, {"2"});
+    for (int i = 0; i < length; ++i)
+      b.node(i % 2 ? "Relu" : "Neg", {cat("x", i)}, {cat("x", i + 1)});
+    b.output(cat("x", length));
+    std::clock_t start = std::clock();
+    EXPECT_EQ(b.import().variants.size(), 1u);
+    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  };
+  seconds(1000);
+  double small = seconds(10'000), large = seconds(100'000);
+  EXPECT_LT(large, 40 * small) << small << " s for 10,000, " << large << " s for 100,000";
+}
+
+TEST(Limits, NodesAreBounded) {
+  ModelBuilder b = unary("Relu");
+  b.node("Neg", {"y"}, {"z"});
+  ImportOptions options;
+  options.most_nodes = 1;
+  expect_contains(b.failure(options), "more than 1 nodes");
+}
+
+TEST(Limits, BombsOfSizeAreNotBuilt) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2"});
+  b.ints("shape", {1ll << 30, 1ll << 30});
+  b.node("ConstantOfShape", {"shape"}, {"a"});
+  b.ints("repeats", {1ll << 40});
+  b.node("Tile", {"x", "repeats"}, {"b"});
+  for (int i = 0; i < 50; ++i) {
+    set_int(
+        b.node("Concat", {cat("b", i ? cat(i) : ""), cat("b", i ? cat(i) : "")}, {cat("b", i + 1)}),
+        "axis", 0);
+  }
+  b.output("a");
+  auto start = std::chrono::steady_clock::now();
+  b.failure();  // types only, or a size that does not fit: either way at once
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+}
+
+TEST(Limits, DumpNamesWhatIsMissing) {
+  ModelBuilder b = unary("Relu");
+  ImportOptions options;
+  options.dump = {"nothing"};
+  expect_contains(b.failure(options), "dump: the model has no value 'nothing'");
+}
+
+// ==== old files
+
+TEST(OldFiles, TheOldestHaveNoOpset) {
+  ModelBuilder b = unary("Relu");
+  b.model.clear_opset_import();
+  b.model.set_ir_version(2);
+  EXPECT_EQ(b.run({Array::zeros(DType::f32, {2, 3})})[0].dims(), (std::vector<std::int64_t>{2, 3}));
+  b.model.set_ir_version(8);
+  expect_contains(b.failure(), "Relu of ai.onnx opset 0");
+}
+
+TEST(OldFiles, BroadcastByAttribute) {
+  ModelBuilder b(6);
+  b.input("x", DType::f32, {"1", "2", "2"});
+  b.constant("w", reals({2}, {10, 20}));
+  onnx_pb::Node& n = b.node("Add", {"x", "w"}, {"y"});
+  set_int(n, "broadcast", 1);
+  set_int(n, "axis", 1);
+  b.output("y");
+  EXPECT_EQ(b.run({reals({1, 2, 2}, {1, 2, 3, 4})})[0], reals({1, 2, 2}, {11, 12, 23, 24}));
+}
+
+TEST(OldFiles, SoftmaxBeforeOpset13TakesAllAxesAsOne) {
+  auto softmax = [](std::int64_t opset) {
+    ModelBuilder b(opset);
+    b.input("x", DType::f32, {"1", "2", "2"});
+    b.node("Softmax", {"x"}, {"y"});
+    b.output("y");
+    return numbers_of(b.run({Array::zeros(DType::f32, {1, 2, 2})})[0])[0];
+  };
+  EXPECT_FLOAT_EQ(static_cast<float>(softmax(9)), 0.25f);
+  EXPECT_FLOAT_EQ(static_cast<float>(softmax(13)), 0.5f);
+}
+
+TEST(OldFiles, SliceClipPadAndUnsqueezeByAttribute) {
+  ModelBuilder b(9);
+  b.input("x", DType::f32, {"4"});
+  onnx_pb::Node& slice = b.node("Slice", {"x"}, {"a"});
+  set_ints(slice, "starts", {1});
+  set_ints(slice, "ends", {9223372036854775807});
+  onnx_pb::Node& clip = b.node("Clip", {"a"}, {"b"});
+  set_real(clip, "max", 2.5f);
+  onnx_pb::Node& pad = b.node("Pad", {"b"}, {"c"});
+  set_ints(pad, "pads", {1, 0});
+  set_real(pad, "value", 9);
+  set_ints(b.node("Unsqueeze", {"c"}, {"y"}), "axes", {0});
+  b.output("y");
+  EXPECT_EQ(b.run({reals({4}, {0, 1, 2, 3})})[0], reals({1, 4}, {9, 1, 2, 2.5f}));
+}
+
+}  // namespace
+}  // namespace hone
