@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "compile/stats.h"
@@ -54,17 +55,55 @@ Chooser::Chooser(const Backend& backend, const CompileOptions& options, KernelCo
       verdicts_(verdicts),
       report_(report) {}
 
-std::vector<Choice> Chooser::operator()(const Schedule& schedule, const Sizes& sizes) {
+std::vector<Choice> Chooser::operator()(const Schedule& schedule, const Trials& trials) {
+  std::vector<Contest> contests = new_contests(schedule, trials.time);
+  {
+    Timer timer(report_.codegen_ms);
+    compile_preferred(contests);
+  }
+  {
+    Timer timer(report_.verify_ms);
+    parallel_for(*pool_, static_cast<std::int64_t>(contests.size()), [&](std::int64_t i) {
+      check(contests[static_cast<std::size_t>(i)], trials.check);
+    });
+  }
+  for (Contest& c : contests) made_.emplace(c.key, decide(c, trials));
+  report_.verified = verified_;
+  report_.verified_from_cache = verified_from_cache_;
   std::vector<Choice> out;
   for (const ScheduledGroup& g : schedule.groups) {
-    std::string key = spec_text(g.spec, sizes);
-    auto it = made_.find(key);
-    if (it == made_.end()) it = made_.emplace(key, choose(g, sizes)).first;
-    out.push_back(it->second);
+    out.push_back(made_.at(spec_text(g.spec, trials.time)));
     ++report_.groups;
-    report_.library_groups += it->second.is_library;
+    report_.library_groups += out.back().is_library;
   }
   return out;
+}
+
+std::vector<Chooser::Contest> Chooser::new_contests(const Schedule& schedule, const Sizes& sizes) {
+  std::vector<Contest> out;
+  std::unordered_set<std::string> seen;
+  for (const ScheduledGroup& g : schedule.groups) {
+    std::string key = spec_text(g.spec, sizes);
+    if (made_.contains(key) || !seen.insert(key).second) continue;
+    out.push_back({&g, key, options_for(g.spec), 0});
+    out.back().best = preferred(out.back().options);
+  }
+  return out;
+}
+
+// All in one go, so that the threads share the work evenly.
+void Chooser::compile_preferred(const std::vector<Contest>& contests) {
+  std::vector<const Kernel*> kernels;
+  for (const Contest& c : contests)
+    for (const Candidate::Step& s : c.options[c.best].candidate.steps)
+      if (const auto* kernel = std::get_if<Kernel>(&s.what)) kernels.push_back(kernel);
+  compile_(kernels);
+}
+
+// A candidate that fails its check is out; the next one is asked, and the failure is recorded.
+void Chooser::check(Contest& c, const Sizes& sizes) {
+  while (c.best < c.options.size() && !passes(c.group->spec, c.options[c.best], sizes))
+    c.best = preferred(c.options);
 }
 
 std::vector<Chooser::Option> Chooser::options_for(const GroupSpec& spec) {
@@ -87,23 +126,20 @@ std::size_t Chooser::preferred(const std::vector<Option>& options) const {
   return options.size();
 }
 
-Choice Chooser::choose(const ScheduledGroup& group, const Sizes& sizes) {
-  std::vector<Option> options = options_for(group.spec);
-  std::string reason = options.size() == 1 ? "only candidate" : "default";
-  std::size_t best = preferred(options);
-  // A candidate that fails its check is out; the next one is asked, and the failure is recorded.
-  while (best < options.size() && !passes(group.spec, options[best], sizes))
-    best = preferred(options);
-  if (best < options.size() && options_.measure && options_.strategy == "auto" && !group.prepare)
-    best = measured_best(group.spec, options, best, sizes, reason);
-  if (best == options.size()) {
+Choice Chooser::decide(Contest& c, const Trials& trials) {
+  const ScheduledGroup& group = *c.group;
+  std::string reason = c.options.size() == 1 ? "only candidate" : "default";
+  if (c.best < c.options.size() && options_.measure && options_.strategy == "auto" &&
+      !group.prepare)
+    c.best = measured_best(group.spec, c.options, c.best, trials, reason);
+  if (c.best == c.options.size()) {
     std::string why;
-    for (const Option& o : options) why += cat("; ", o.record.name, ": ", o.record.refused);
+    for (const Option& o : c.options) why += cat("; ", o.record.name, ": ", o.record.refused);
     throw UserError("group '", group.name, "' (", group.origins,
                     ") has no candidate that computes it correctly", why);
   }
-  Choice choice{options[best].candidate, reason, {}, options[best].is_library};
-  for (const Option& o : options) choice.records.push_back(o.record);
+  Choice choice{c.options[c.best].candidate, reason, {}, c.options[c.best].is_library};
+  for (const Option& o : c.options) choice.records.push_back(o.record);
   return choice;
 }
 
@@ -122,32 +158,31 @@ Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Si
 
 bool Chooser::passes(const GroupSpec& spec, Option& option, const Sizes& sizes) {
   if (options_.verification == Verification::none) return true;
-  Timer timer(report_.verify_ms);
   const Hash128 key = verdict_key(spec, option.candidate, sizes);
   if (std::optional<std::vector<std::byte>> known = verdicts_.find(key);
       known && known->size() == sizeof(double)) {
     std::memcpy(&option.record.error, known->data(), sizeof(double));
-    ++report_.verified_from_cache;
+    ++verified_from_cache_;
     return true;
   }
   try {
-    Comparison c = verify(spec, option.candidate, compile_, device_, pool_, sizes);
+    Comparison c = verify(spec, option.candidate, compile_, device_, one_thread_, sizes);
     option.record.error = c.max_rel_error;
     if (!c.ok) option.record.refused = cat("differs from the reference: ", c);
   } catch (const UserError& e) {
     option.record.refused = e.what();
   }
   if (option.is_out()) return false;
-  ++report_.verified;
+  ++verified_;
   verdicts_.store(key, std::as_bytes(std::span(&option.record.error, 1)));
   return true;
 }
 
 std::size_t Chooser::measured_best(const GroupSpec& spec, std::vector<Option>& options,
-                                   std::size_t start, const Sizes& sizes, std::string& reason) {
+                                   std::size_t start, const Trials& sizes, std::string& reason) {
   std::vector<std::size_t> field = {start};
   for (std::size_t i = 0; i < options.size(); ++i) {
-    if (i != start && !options[i].is_out() && passes(spec, options[i], sizes)) field.push_back(i);
+    if (i != start && !options[i].is_out() && passes(spec, options[i], sizes.check)) field.push_back(i);
   }
   if (field.size() < 2) return start;
   Timer timer(report_.measure_ms);
@@ -155,7 +190,7 @@ std::size_t Chooser::measured_best(const GroupSpec& spec, std::vector<Option>& o
   std::vector<std::function<void()>> runs;
   for (std::size_t i : field) {
     trials.push_back(std::make_unique<Trial>(spec, options[i].candidate, compile_, device_, pool_,
-                                             sizes, Fill::random, 17));
+                                             sizes.time, Fill::random, 17));
     runs.push_back([trial = trials.back().get()] { trial->run(); });
   }
   std::vector<std::vector<double>> times =

@@ -2,6 +2,7 @@
 // after the candidate was checked against the reference.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -27,9 +28,14 @@ class Chooser {
           std::shared_ptr<Device> device, std::shared_ptr<ThreadPool> pool,
           const CompileCache& verdicts, CompileReport& report);
 
-  // One choice for each group, made for these sizes of the symbols. Groups of equal structure share
-  // one. Throws UserError naming the group and its origins when no candidate passes.
-  std::vector<Choice> operator()(const Schedule&, const Sizes&);
+  // Sizes of the symbols: small ones to check candidates at, those of use to time them at.
+  struct Trials {
+    Sizes check, time;
+  };
+
+  // One choice for each group. Groups of equal structure share one. Throws UserError naming the
+  // group and its origins when no candidate passes.
+  std::vector<Choice> operator()(const Schedule&, const Trials&);
 
  private:
   struct Option {
@@ -38,14 +44,24 @@ class Chooser {
     CandidateRecord record;
     bool is_out() const { return !record.refused.empty(); }
   };
-  Choice choose(const ScheduledGroup&, const Sizes&);
+  // A structure that was not met before, with its candidates.
+  struct Contest {
+    const ScheduledGroup* group = nullptr;
+    std::string key;
+    std::vector<Option> options;
+    std::size_t best = 0;
+  };
+  std::vector<Contest> new_contests(const Schedule&, const Sizes&);
+  void compile_preferred(const std::vector<Contest>&);
+  void check(Contest&, const Sizes&);
+  Choice decide(Contest&, const Trials&);
   std::vector<Option> options_for(const GroupSpec&);
   // The first that is not out, a library's first when the strategy is its name.
   std::size_t preferred(const std::vector<Option>&) const;
   bool passes(const GroupSpec&, Option&, const Sizes&);
   Hash128 verdict_key(const GroupSpec&, const Candidate&, const Sizes&) const;
-  std::size_t measured_best(const GroupSpec&, std::vector<Option>&, std::size_t start, const Sizes&,
-                            std::string& reason);
+  std::size_t measured_best(const GroupSpec&, std::vector<Option>&, std::size_t start,
+                            const Trials&, std::string& reason);
 
   const Backend& backend_;
   const CompileOptions& options_;
@@ -54,6 +70,8 @@ class Chooser {
   std::shared_ptr<ThreadPool> pool_;
   const CompileCache& verdicts_;
   CompileReport& report_;
+  std::shared_ptr<ThreadPool> one_thread_ = make_thread_pool({.threads = 1, .affinity = {}});
+  std::atomic<int> verified_{0}, verified_from_cache_{0};
   std::unordered_map<std::string, Choice> made_;
 };
 

@@ -125,7 +125,7 @@ class Driver {
     start = Clock::now();
     Schedule s = schedule(f, {.one_op_groups = options_.one_op_groups});
     report_.schedule_ms += milliseconds_since(start);
-    std::vector<Choice> choices = choose(s, sizes_for(source));
+    std::vector<Choice> choices = choose(s, {small_sizes(source), sizes_for(source)});
     std::vector<Candidate> chosen;
     for (const Choice& c : choices) chosen.push_back(c.candidate);
     start = Clock::now();
@@ -170,7 +170,12 @@ class Driver {
     filled_ = builder_.kernels().size();
   }
 
-  // Sizes at which candidates are compared: those of the sample inputs that this variant serves,
+  Sizes small_sizes(const SourceVariant& v) const {
+    std::optional<Sizes> made = sample_sizes(v.function.param_types(), v.guards);
+    return made ? *made : sizes_for(v);
+  }
+
+  // Sizes at which candidates are timed: those of the sample inputs that this variant serves,
   // else made up.
   Sizes sizes_for(const SourceVariant& v) const {
     for (const std::vector<Array>& inputs : source_.samples) {

@@ -29,6 +29,7 @@ bool KernelCompiler::find(const Hash128& key) {
 
 std::vector<KernelCompiler::Compiled> KernelCompiler::operator()(
     std::span<const Kernel* const> kernels) {
+  std::lock_guard lock(mutex_);
   std::vector<Hash128> keys;
   std::vector<CompileJob> jobs;
   std::vector<Hash128> job_keys;

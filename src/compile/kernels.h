@@ -2,6 +2,7 @@
 // content. Not a judge: verification is elsewhere.
 #pragma once
 
+#include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -24,7 +25,7 @@ class KernelCompiler {
     std::string entry;
     Hash128 key;
   };
-  // In the order of the kernels.
+  // In the order of the kernels. May be called by several threads; each Binary stays where it is.
   std::vector<Compiled> operator()(std::span<const Kernel* const>);
   // Of the kernel, the target and the code generator.
   Hash128 key(const Kernel&) const;
@@ -39,6 +40,7 @@ class KernelCompiler {
   const Target& target_;
   ThreadPool& pool_;
   CompileCache* cache_;
+  std::mutex mutex_;
   std::unordered_map<std::string, Binary> done_;  // by hexadecimal key
   int compiled_ = 0, from_cache_ = 0;
 };

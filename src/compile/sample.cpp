@@ -55,6 +55,10 @@ Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_
   Array a = Array::zeros(type.dtype, dims);
   Numbers numbers(seed * 0x9e3779b97f4a7c15ull + 1);
   std::int64_t n = a.count();
+  if (type.dtype == DType::f32 && fill == Fill::random) {
+    for (float& x : a.writable<float>()) x = static_cast<float>(2 * numbers.unit() - 1);
+    return a;
+  }
   for (std::int64_t i = 0; i < n; ++i) {
     if (is_float(type.dtype))
       a.set_real(i, fill == Fill::extreme ? extreme_number(numbers) : 2 * numbers.unit() - 1);

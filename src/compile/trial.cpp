@@ -60,7 +60,20 @@ Place place_of(const Type& t, const Dims& strides, const Sizes& sizes) {
   return {t.dtype, numbers(t.shape.dims, sizes), numbers(strides, sizes)};
 }
 
+bool is_dense(const Place& p) {
+  std::int64_t step = 1;
+  for (std::size_t i = p.dims.size(); i-- > 0;) {
+    if (p.dims[i] != 1 && p.strides[i] != step) return false;
+    step *= p.dims[i];
+  }
+  return true;
+}
+
 void spread(const Array& dense, const Place& p, std::byte* to) {
+  if (is_dense(p)) {
+    std::copy(dense.bytes().begin(), dense.bytes().end(), to);
+    return;
+  }
   const auto size = static_cast<std::size_t>(byte_size(p.dtype));
   for_each_place(p.dims, p.strides, [&](std::int64_t i, std::int64_t at) {
     std::memcpy(to + static_cast<std::size_t>(at) * size,
@@ -72,6 +85,10 @@ Array gather(const Place& p, const std::byte* from) {
   Array out = Array::zeros(p.dtype, p.dims);
   const auto size = static_cast<std::size_t>(byte_size(p.dtype));
   std::byte* to = out.writable_bytes().data();
+  if (is_dense(p)) {
+    std::copy(from, from + out.bytes().size(), to);
+    return out;
+  }
   for_each_place(p.dims, p.strides, [&](std::int64_t i, std::int64_t at) {
     std::memcpy(to + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(at) * size,
                 size);
