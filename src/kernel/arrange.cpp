@@ -24,14 +24,19 @@ bool contains_loop(const Block& block) { return std::any_of(block.begin(), block
 namespace {
 
 // A turn of the loop needs what an earlier turn did: a register it goes on changing is read for
-// more than joining, or memory that it writes is read.
-bool is_ordered(const Stmt& loop) {
+// more than joining, or memory that it writes is read. Rows of scratch that do not move with the
+// loop are filled anew in each turn.
+bool is_ordered(const Stmt& loop, const Kernel& kernel) {
+  const Dim variable = symbol_of(loop);
+  auto is_row = [&](std::int64_t param, const Dim& offset) {
+    return param >= static_cast<std::int64_t>(kernel.params.size()) && !mentions(offset, variable);
+  };
   std::unordered_set<RegId> declared, joined;
   std::unordered_set<std::int64_t> written;
   bool assigns = false;
   for_each_statement(loop.body, [&](const Stmt& s) {
     if (s.kind == Kind::declare) declared.insert(s.reg);
-    if (s.kind == Kind::store) written.insert(s.param);
+    if (s.kind == Kind::store && !is_row(s.param, s.offset)) written.insert(s.param);
   });
   for_each_statement(loop.body, [&](const Stmt& s) {
     if (declared.contains(s.reg)) return;
@@ -131,10 +136,9 @@ class Accesses {
       add_loads(s);
       if (s.kind == Kind::store)
         list.push_back({s.offset, true, bytes_of(kernel_, s.param), times(loops_.size()), loops_});
-      if (!is_loop(s)) continue;
-      loops_.push_back(&s);
+      if (is_loop(s)) loops_.push_back(&s);
       add(s.body);
-      loops_.pop_back();
+      if (is_loop(s)) loops_.pop_back();
     }
   }
 
@@ -201,7 +205,7 @@ double cost_with_outer(const Accesses& accesses, const Stmt& lane) {
 
 // The cost when each access is in vectors along the innermost loop around it, which must not be one
 // of the first `outer` loops.
-double cost_with_inner(const Accesses& accesses, std::size_t outer) {
+double cost_with_inner(const Accesses& accesses, std::size_t outer, const Kernel& kernel) {
   double total = 0;
   for (const Access& a : accesses.list) {
     if (a.loops.size() <= outer) {
@@ -209,7 +213,7 @@ double cost_with_inner(const Accesses& accesses, std::size_t outer) {
       continue;
     }
     const Stmt& lane = *a.loops.back();
-    if (contains_loop(lane.body) || is_ordered(lane)) {
+    if (contains_loop(lane.body) || is_ordered(lane, kernel)) {
       total += a.times * vector_lanes;
       continue;
     }
@@ -225,12 +229,19 @@ bool is_mentioned_by_extents(const Block& block, const Dim& variable) {
   return found;
 }
 
-void mark_innermost(Block& block) {
+// Registers that change otherwise than by joining are for one lane.
+bool assigns(const Block& block) {
+  bool found = false;
+  for_each_statement(block, [&](const Stmt& s) { found = found || s.kind == Kind::assign; });
+  return found;
+}
+
+void mark_innermost(Block& block, const Kernel& kernel) {
   for (Stmt& s : block) {
     if (!is_loop(s)) continue;
     if (contains_loop(s.body))
-      mark_innermost(s.body);
-    else if (!is_ordered(s))
+      mark_innermost(s.body, kernel);
+    else if (!is_ordered(s, kernel))
       s.loop = LoopKind::lanes;
   }
 }
@@ -243,7 +254,7 @@ void sink_in(Stmt& top, const Kernel& kernel) {
   while (nest.back()->body.size() == 1 && is_loop(nest.back()->body[0]))
     nest.push_back(&nest.back()->body[0]);
   sink_best(nest.back()->body, kernel);
-  if (nest.size() == 1 || is_ordered(top) || contains_loop(nest.back()->body)) return;
+  if (nest.size() == 1 || is_ordered(top, kernel) || contains_loop(nest.back()->body)) return;
   Accesses accesses(kernel);
   Block one = {top};
   accesses.add(one);
@@ -376,13 +387,13 @@ struct Peeled {
   Block inner;
 };
 
-Peeled peel(Block block) {
+Peeled peel(Block block, const Kernel& kernel) {
   Peeled p;
   while (!block.empty() && is_loop(block.back())) {
     bool alone = block.size() == 1;
     bool after_prefix = p.outer.empty();
     if (!alone && !after_prefix) break;
-    if (is_ordered(block.back()) || joins_outside(block.back())) break;
+    if (is_ordered(block.back(), kernel) || joins_outside(block.back())) break;
     if (!alone) {
       // Several loops in a row are stages; only what is no loop may come before.
       if (std::any_of(block.begin(), block.end() - 1, is_loop)) break;
@@ -539,14 +550,15 @@ void choose_lanes(Peeled& p, const Kernel& kernel) {
   }
   Accesses accesses(kernel);
   accesses.add(whole);
-  double least = contains_loop(p.inner) ? cost_with_inner(accesses, p.outer.size()) : INFINITY;
+  double least =
+      contains_loop(p.inner) ? cost_with_inner(accesses, p.outer.size(), kernel) : INFINITY;
   std::optional<std::size_t> best;
   for (std::size_t i = p.outer.size(); i-- > 0;) {
-    if (is_mentioned_by_extents(p.inner, symbol_of(p.outer[i]))) continue;
+    if (assigns(p.inner) || is_mentioned_by_extents(p.inner, symbol_of(p.outer[i]))) continue;
     double cost = cost_with_outer(accesses, *loops[i]);
     if (cost < least) least = cost, best = i;
   }
-  if (!best) return mark_innermost(p.inner);
+  if (!best) return mark_innermost(p.inner, kernel);
   p.outer[*best].loop = LoopKind::lanes;
   std::rotate(p.outer.begin() + static_cast<std::ptrdiff_t>(*best),
               p.outer.begin() + static_cast<std::ptrdiff_t>(*best) + 1, p.outer.end());
@@ -556,9 +568,9 @@ void choose_lanes(Peeled& p, const Kernel& kernel) {
 
 void arrange(Kernel& kernel, Lowering& lowering, Block lowered, const TargetInfo&) {
   merge_loops(lowered, lowering);
-  Peeled p = peel(std::move(lowered));
+  Peeled p = peel(std::move(lowered), kernel);
   choose_lanes(p, kernel);
-  mark_innermost(p.prefix);
+  mark_innermost(p.prefix, kernel);
   if (!std::any_of(p.outer.begin(), p.outer.end(),
                    [](const Stmt& s) { return s.loop == LoopKind::lanes; }))
     RowKeeper(kernel, lowering).keep(p.inner);

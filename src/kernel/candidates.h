@@ -8,7 +8,7 @@
 
 namespace hone {
 
-// At least one; the first is the one to take without measuring. The last is in plain loop nests.
+// At least one, the one predicted to be the fastest first. One is in plain loop nests.
 // Throws UserError for an operation that no kernel can compute (control flow, host operations).
 std::vector<Candidate> generated_candidates(const GroupSpec&, const TargetInfo&);
 

@@ -60,6 +60,20 @@ void Lowering::close_loop() {
   add(std::move(s.loop));
 }
 
+void Lowering::open_branch(Value condition) {
+  Scope s;
+  s.loop.kind = Stmt::Kind::branch;
+  s.loop.condition = condition;
+  scopes_.push_back(std::move(s));
+}
+
+void Lowering::close_branch() {
+  Scope s = std::move(scopes_.back());
+  scopes_.pop_back();
+  s.loop.body = std::move(s.body);
+  add(std::move(s.loop));
+}
+
 void Lowering::add(Stmt s) { scopes_.back().body.push_back(std::move(s)); }
 
 Block Lowering::take() {

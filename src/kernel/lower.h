@@ -40,6 +40,9 @@ class Lowering {
   // A loop whose body receives the statements until it is closed. Gives its variable.
   Dim open_loop(const Dim& extent);
   void close_loop();
+  // The same for statements that run when a condition holds.
+  void open_branch(Value condition);
+  void close_branch();
   void add(Stmt);
 
   // The scalar expression of one element; may add statements.

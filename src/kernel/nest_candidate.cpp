@@ -81,10 +81,13 @@ class GroupLowering {
       placed.insert(r.value);
       roots.push_back(std::move(r));
     }
+    std::unordered_set<Value, ValueHash> used;
+    for (NodeId n : live_nodes(function_))
+      for (Value v : function_.graph().operands(n)) used.insert(v);
     for (NodeId n : in_memory_)
       for (std::uint32_t k = 0; k < function_.graph().result_count(n); ++k) {
         Value v(&function_.graph(), n, k);
-        if (placed.contains(v)) continue;
+        if (placed.contains(v) || !used.contains(v)) continue;
         Operand operand{Operand::Kind::temporary, static_cast<int>(candidate_.temporaries.size())};
         candidate_.temporaries.push_back({v.type(), false});
         roots.push_back({.value = v, .operand = operand, .strides = dense_strides(v.shape())});

@@ -65,8 +65,7 @@ void expect_rank(const Call& c, std::size_t operand, int rank) {
                     c.type(operand).rank(), "; it must have rank ", rank, ", reshape it");
 }
 
-Dim equal_sizes(const Call& c, const Dim& a, const Dim& b, std::string_view where) {
-  if (a == b) return a;
+Dim settle_equal(const Call& c, const Dim& a, const Dim& b, const std::string& where) {
   c.graph.require_equal(a, b,
                         cat(c.op.name, ": ", where, " differ: ", a, " against ", b, " in (",
                             operands_text(c), "); make them equal"));
@@ -81,18 +80,15 @@ Shape equal_shapes(const Call& c, std::size_t first, std::size_t last) {
       throw UserError(c.op.name, ": operands are ", c.type(first), " and ", c.type(i),
                       "; broadcast one of them explicitly");
     for (int k = 0; k < shape.rank(); ++k)
-      if (shape[k] != other[k])
-        shape[k] = equal_sizes(c, shape[k], other[k], cat("sizes at axis ", k));
+      if (shape[k] != other[k]) shape[k] = equal_sizes(c, shape[k], other[k], "sizes at axis ", k);
   }
   return shape;
 }
 
-void expect_at_most(const Call& c, const Dim& a, const Dim& b, std::string_view what) {
-  Dim over = a - b;
-  if (over.high() <= 0) return;
+void settle_at_most(const Call& c, const Dim& a, const Dim& b, const std::string& what) {
   std::string message =
       cat(c.op.name, ": ", what, ": ", a, " is more than ", b, " in (", operands_text(c), ")");
-  if (over.low() > 0) throw UserError(message);
+  if ((a - b).low() > 0) throw UserError(message);
   c.graph.add_check({max(a, b), b, message});
 }
 
@@ -139,7 +135,7 @@ const Dims& sizes_attr(const Call& c, AttrName name, std::size_t n, std::int64_t
                     " entries, one for each of ", n, " axes is needed for (", operands_text(c),
                     ")");
   for (const Dim& d : list)
-    expect_at_most(c, least, d, cat("an entry of ", name.text(), " is too small"));
+    expect_at_most(c, least, d, "an entry of ", name.text(), " is too small");
   return list;
 }
 
@@ -170,8 +166,7 @@ Dim window_positions(const Call& c, const Dim& size, const Dim& pads, std::int64
   Dim extent = Dim(window - 1) * Dim(dilation) + Dim(1), padded = size + pads;
   if (extent == Dim(1) && stride == 1) return padded;
   // A window one larger than the axis has no position; anything larger is a mistake.
-  expect_at_most(c, extent, padded + Dim(1),
-                 cat("the window at axis ", axis, " exceeds the input"));
+  expect_at_most(c, extent, padded + Dim(1), "the window at axis ", axis, " exceeds the input");
   return floor_div(padded - extent, stride) + Dim(1);
 }
 

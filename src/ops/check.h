@@ -28,10 +28,18 @@ void expect_rank(const Call&, std::size_t operand, int rank);
 // The shape of operands [first, last), which must be equal; sizes that are not provably so are
 // recorded as a check. Numbers win over symbols in the result.
 Shape equal_shapes(const Call&, std::size_t first, std::size_t last);
-// a must equal b; `where` says which sizes these are.
-Dim equal_sizes(const Call&, const Dim& a, const Dim& b, std::string_view where);
-// a <= b, or a check is recorded.
-void expect_at_most(const Call&, const Dim& a, const Dim& b, std::string_view what);
+// a must equal b, or a check is recorded; `where`, joined, says which sizes these are.
+Dim settle_equal(const Call&, const Dim& a, const Dim& b, const std::string& where);
+template <class... Parts>
+Dim equal_sizes(const Call& c, const Dim& a, const Dim& b, const Parts&... where) {
+  return a == b ? a : settle_equal(c, a, b, cat(where...));
+}
+// a <= b, or a check is recorded; `what`, joined, says what would be wrong.
+void settle_at_most(const Call&, const Dim& a, const Dim& b, const std::string& what);
+template <class... Parts>
+void expect_at_most(const Call& c, const Dim& a, const Dim& b, const Parts&... what) {
+  if ((a - b).high() > 0) settle_at_most(c, a, b, cat(what...));
+}
 
 // All operands have one shape and one accepted dtype; so has the result.
 std::vector<Type> infer_equal(const Call&, std::size_t operands, Accept);

@@ -149,12 +149,10 @@ std::optional<Dims> contents_reduced(const Call& c, const Type& result, DimRule 
     kept.push_back(std::find(axes.begin(), axes.end(), k) == axes.end() ? out_strides[next++] : 0);
   std::vector<std::optional<Dim>> out(static_cast<std::size_t>(count_of(out_dims)));
   bool all = true;
-  std::int64_t in_step = strides.empty() ? 0 : strides.back(),
-               step = kept.empty() ? 0 : kept.back();
-  for_each_row<2>(dims, {strides, kept}, {0, 0}, [&](const auto& at, std::int64_t n) {
+  Rows<2>(dims, {strides, kept}).each({0, 0}, [&](auto& at, auto& step, std::int64_t n) {
     for (std::int64_t i = 0; i < n && all; ++i) {
-      const Dim& d = (*known)[static_cast<std::size_t>(at[0] + i * in_step)];
-      std::optional<Dim>& to = out[static_cast<std::size_t>(at[1] + i * step)];
+      const Dim& d = (*known)[static_cast<std::size_t>(at[0] + i * step[0])];
+      std::optional<Dim>& to = out[static_cast<std::size_t>(at[1] + i * step[1])];
       if (!to) {
         to = d;
         continue;

@@ -42,7 +42,7 @@ Binding bind_params(const Call& c, const Function& body, std::size_t first, Attr
   for (std::size_t i = 0; i < body.params().size(); ++i)
     for (int k = 0; k < body.param(i).rank(); ++k)
       equal_sizes(c, c.type(first + i).shape[k], resolve(body.param(i).shape()[k], b),
-                  cat("sizes at axis ", k, " of parameter ", i, " of ", which.text()));
+                  "sizes at axis ", k, " of parameter ", i, " of ", which.text());
   return b;
 }
 

@@ -39,8 +39,8 @@ std::vector<Type> infer_conv(const Call& c) {
                             dilations = numbers_attr(c, "dilations", spatial, 1);
   const Dims &low = sizes_attr(c, "pads_low", spatial, 0),
              &high = sizes_attr(c, "pads_high", spatial, 0);
-  equal_sizes(c, w[axes.in] * Dim(groups), x[axes.channel],
-              cat("channels of the weights (times ", groups, " groups) and of the input"));
+  equal_sizes(c, w[axes.in] * Dim(groups), x[axes.channel], "channels of the weights (times ",
+              groups, " groups) and of the input");
   if (!w.is_static() || w[axes.out].number() % groups != 0)
     throw UserError("conv: weights ", c.type(1), " with ", groups,
                     " groups; their sizes must be numbers and the output channels a multiple of "
@@ -82,17 +82,16 @@ void plane(const Problem& p, const T* x, const T* w, T* y) {
     for (std::int64_t t = 0; t < p.taps; ++t) {
       const WindowTap& tap = p.each[static_cast<std::size_t>(t)];
       U factor = static_cast<U>(w[i * p.taps + t]);
-      std::int64_t step = tap.strides[0].back(), jump = tap.strides[1].back();
-      for_each_row<2>(tap.dims, tap.strides, tap.base, [&](const auto& at, std::int64_t n) {
+      tap.rows.each(tap.first, [&](auto& at, auto& step, std::int64_t n) {
         T* to = y + at[0];
         const T* from = x + at[1];
-        if (step == 1 && jump == 1)
+        if (step[0] == 1 && step[1] == 1)
           for (std::int64_t k = 0; k < n; ++k)
             to[k] = static_cast<T>(static_cast<U>(to[k]) + factor * static_cast<U>(from[k]));
         else
           for (std::int64_t k = 0; k < n; ++k)
-            to[k * step] = static_cast<T>(static_cast<U>(to[k * step]) +
-                                          factor * static_cast<U>(from[k * jump]));
+            to[k * step[0]] = static_cast<T>(static_cast<U>(to[k * step[0]]) +
+                                             factor * static_cast<U>(from[k * step[1]]));
       });
     }
 }

@@ -85,12 +85,11 @@ std::vector<Type> infer_dot(const Call& c) {
   DotAxes x = dot_axes(c.attrs, a.rank(), b.rank());
   Shape to;
   for (std::size_t i = 0; i < x.contract_a.size(); ++i)
-    equal_sizes(c, a[x.contract_a[i]], b[x.contract_b[i]],
-                cat("contracted sizes (axes ", x.contract_a[i], " and ", x.contract_b[i], ")"));
+    equal_sizes(c, a[x.contract_a[i]], b[x.contract_b[i]], "contracted sizes (axes ",
+                x.contract_a[i], " and ", x.contract_b[i], ")");
   for (std::size_t i = 0; i < x.batch_a.size(); ++i)
-    to.dims.push_back(
-        equal_sizes(c, a[x.batch_a[i]], b[x.batch_b[i]],
-                    cat("batch sizes (axes ", x.batch_a[i], " and ", x.batch_b[i], ")")));
+    to.dims.push_back(equal_sizes(c, a[x.batch_a[i]], b[x.batch_b[i]], "batch sizes (axes ",
+                                  x.batch_a[i], " and ", x.batch_b[i], ")"));
   for (int k : x.free_a) to.dims.push_back(a[k]);
   for (int k : x.free_b) to.dims.push_back(b[k]);
   return {Type(contraction_dtype(c), std::move(to))};

@@ -114,14 +114,16 @@ namespace {
 template <class T>
 void copy_elements(std::vector<T>& to, const Box& to_box, const std::vector<T>& from,
                    const Box& from_box, std::span<const std::int64_t> dims) {
-  std::int64_t a = to_box.strides.empty() ? 0 : to_box.strides.back();
-  std::int64_t b = from_box.strides.empty() ? 0 : from_box.strides.back();
-  for_each_row<2>(dims, {to_box.strides, from_box.strides}, {to_box.base, from_box.base},
-                  [&](const std::array<std::int64_t, 2>& at, std::int64_t n) {
-                    T* p = to.data() + at[0];
-                    const T* q = from.data() + at[1];
-                    for (std::int64_t i = 0; i < n; ++i) p[i * a] = q[i * b];
-                  });
+  Rows<2>(dims, {to_box.strides, from_box.strides})
+      .each({to_box.base, from_box.base}, [&](auto& at, auto& step, std::int64_t n) {
+        T* p = to.data() + at[0];
+        const T* q = from.data() + at[1];
+        if (step[0] == 1 && step[1] == 1) {
+          std::copy(q, q + n, p);
+          return;
+        }
+        for (std::int64_t i = 0; i < n; ++i) p[i * step[0]] = q[i * step[1]];
+      });
 }
 
 }  // namespace

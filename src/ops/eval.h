@@ -35,28 +35,60 @@ struct AxisSplit {
 };
 AxisSplit split_at(std::span<const std::int64_t> dims, int axis);
 
-// Calls row(offsets, n) for each innermost row of an index space, where each of N tensors has a
-// base offset and strides; the innermost stride of tensor k is strides[k].back() (0 for rank 0).
-template <std::size_t N, class F>
-void for_each_row(std::span<const std::int64_t> dims, const std::array<Sizes, N>& strides,
-                  std::array<std::int64_t, N> at, F&& row) {
-  if (count_of(dims) == 0) return;
-  if (dims.empty()) return row(at, std::int64_t{1});
-  int outer = static_cast<int>(dims.size()) - 1;
-  Sizes index(dims.size(), 0);
-  for (;;) {
-    row(at, dims[static_cast<std::size_t>(outer)]);
-    int k = outer - 1;
-    for (; k >= 0; --k) {
-      auto u = static_cast<std::size_t>(k);
-      for (std::size_t t = 0; t < N; ++t) at[t] += strides[t][u];
-      if (++index[u] < dims[u]) break;
-      for (std::size_t t = 0; t < N; ++t) at[t] -= strides[t][u] * dims[u];
-      index[u] = 0;
+// An index space over N tensors with their own strides, walked in row-major order one innermost row
+// at a time. Axes that lie densely behind one another in all tensors count as one.
+template <std::size_t N>
+class Rows {
+ public:
+  using Offsets = std::array<std::int64_t, N>;
+
+  Rows(std::span<const std::int64_t> dims, const std::array<Sizes, N>& strides) {
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i] == 1) continue;
+      Offsets step;
+      for (std::size_t t = 0; t < N; ++t) step[t] = strides[t][i];
+      if (!axes_.empty() && continues(axes_.back(), step, dims[i]))
+        axes_.back() = {axes_.back().size * dims[i], step};
+      else
+        axes_.push_back({dims[i], step});
     }
-    if (k < 0) return;
+    if (axes_.empty()) axes_.push_back({1, {}});
   }
-}
+
+  // Calls row(offsets, steps, n), offsets starting at `at`.
+  template <class F>
+  void each(Offsets at, F&& row) const {
+    for (const Axis& a : axes_)
+      if (a.size == 0) return;
+    const Axis& inner = axes_.back();
+    if (axes_.size() == 1) return row(at, inner.step, inner.size);
+    Sizes index(axes_.size() - 1, 0);
+    for (;;) {
+      row(at, inner.step, inner.size);
+      std::size_t k = index.size();
+      for (; k > 0; --k) {
+        const Axis& a = axes_[k - 1];
+        for (std::size_t t = 0; t < N; ++t) at[t] += a.step[t];
+        if (++index[k - 1] < a.size) break;
+        for (std::size_t t = 0; t < N; ++t) at[t] -= a.step[t] * a.size;
+        index[k - 1] = 0;
+      }
+      if (k == 0) return;
+    }
+  }
+
+ private:
+  struct Axis {
+    std::int64_t size;
+    Offsets step;
+  };
+  static bool continues(const Axis& outer, const Offsets& step, std::int64_t size) {
+    bool dense = true;
+    for (std::size_t t = 0; t < N; ++t) dense = dense && outer.step[t] == step[t] * size;
+    return dense;
+  }
+  std::vector<Axis> axes_;
+};
 
 // A box of one tensor: where it starts and how far apart its elements lie.
 struct Box {

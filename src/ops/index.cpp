@@ -24,8 +24,8 @@ std::vector<Type> infer_gather(const Call& c) {
   const Shape &x = c.shape(0), &indices = c.shape(1);
   int axis = axis_attr(c, "axis", x.rank());
   // An empty axis has nothing to give, unless nothing is asked of it.
-  expect_at_most(c, min(indices.count(), 1), min(x[axis], 1),
-                 cat("indices into axis ", axis, ", which is empty"));
+  expect_at_most(c, min(indices.count(), 1), min(x[axis], 1), "indices into axis ", axis,
+                 ", which is empty");
   return {Type(c.type(0).dtype, gathered(x, indices, axis))};
 }
 
@@ -64,7 +64,7 @@ std::vector<Type> infer_scatter(const Call& c) {
     throw UserError("scatter: updates are ", updates, "; ", x, " at indices ", c.type(1), " takes ",
                     Type(x.dtype, needed));
   for (int i = 0; i < needed.rank(); ++i)
-    equal_sizes(c, needed[i], updates.shape[i], cat("sizes of the updates at axis ", i));
+    equal_sizes(c, needed[i], updates.shape[i], "sizes of the updates at axis ", i);
   return {x};
 }
 
@@ -97,7 +97,7 @@ std::vector<Type> infer_dynamic_slice(const Call& c) {
   const Shape& x = c.shape(0);
   const Dims& sizes = sizes_attr(c, "sizes", static_cast<std::size_t>(x.rank()), 0);
   for (int i = 0; i < x.rank(); ++i)
-    expect_at_most(c, sizes[static_cast<std::size_t>(i)], x[i], cat("the size at axis ", i));
+    expect_at_most(c, sizes[static_cast<std::size_t>(i)], x[i], "the size at axis ", i);
   return {Type(c.type(0).dtype, Shape(sizes))};
 }
 
@@ -116,7 +116,7 @@ std::vector<Type> infer_dynamic_update(const Call& c) {
   expect_starts(c, 2);
   expect_rank(c, 1, c.shape(0).rank());
   for (int i = 0; i < c.shape(0).rank(); ++i)
-    expect_at_most(c, c.shape(1)[i], c.shape(0)[i], cat("the update at axis ", i));
+    expect_at_most(c, c.shape(1)[i], c.shape(0)[i], "the update at axis ", i);
   return {c.type(0)};
 }
 

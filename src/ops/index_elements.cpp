@@ -47,15 +47,15 @@ int expect_elementwise_indices(const Call& c) {
   int axis = axis_attr(c, "axis", x.rank());
   expect_rank(c, 1, x.rank());
   for (int k = 0; k < x.rank(); ++k)
-    if (k != axis) expect_at_most(c, indices[k], x[k], cat("the indices at axis ", k));
+    if (k != axis) expect_at_most(c, indices[k], x[k], "the indices at axis ", k);
   return axis;
 }
 
 std::vector<Type> infer_gather_elements(const Call& c) {
   expect_operands(c, 2);
   int axis = expect_elementwise_indices(c);
-  expect_at_most(c, min(c.shape(1).count(), 1), min(c.shape(0)[axis], 1),
-                 cat("indices into axis ", axis, ", which is empty"));
+  expect_at_most(c, min(c.shape(1).count(), 1), min(c.shape(0)[axis], 1), "indices into axis ",
+                 axis, ", which is empty");
   return {Type(c.type(0).dtype, c.shape(1))};
 }
 
@@ -134,7 +134,7 @@ Places expect_places(const Call& c, bool batched) {
       batch > indices.rank() - 1)
     throw UserError(c.op.name, ": indices ", c.type(1), " with ", batch, " batch axes into ",
                     c.type(0), "; their last axis lists axes of the operand");
-  for (int k = 0; k < batch; ++k) equal_sizes(c, x[k], indices[k], cat("batch sizes at axis ", k));
+  for (int k = 0; k < batch; ++k) equal_sizes(c, x[k], indices[k], "batch sizes at axis ", k);
   return {batch, batch + static_cast<int>(indices[-1].number())};
 }
 
@@ -176,8 +176,8 @@ std::vector<Type> infer_gather_nd(const Call& c) {
   expect_operands(c, 2);
   Places p = expect_places(c, true);
   for (int k = p.batch; k < p.end; ++k)
-    expect_at_most(c, min(c.shape(1).count(), 1), min(c.shape(0)[k], 1),
-                   cat("indices into axis ", k, ", which is empty"));
+    expect_at_most(c, min(c.shape(1).count(), 1), min(c.shape(0)[k], 1), "indices into axis ", k,
+                   ", which is empty");
   return {Type(c.type(0).dtype, places_shape(c.shape(0), c.shape(1), p.end))};
 }
 
@@ -196,7 +196,7 @@ std::vector<Type> infer_scatter_nd(const Call& c) {
     throw UserError("scatter_nd: updates are ", c.type(2), "; ", c.type(0), " at indices ",
                     c.type(1), " takes ", needed);
   for (int k = 0; k < needed.rank(); ++k)
-    equal_sizes(c, needed.shape[k], c.shape(2)[k], cat("sizes of the updates at axis ", k));
+    equal_sizes(c, needed.shape[k], c.shape(2)[k], "sizes of the updates at axis ", k);
   return {c.type(0)};
 }
 
@@ -206,6 +206,63 @@ Values expand_scatter_nd(const Call& c) {
   Value y =
       scatter_rows(joined_axes(c.operands[0], p.end), at.index, at.inside, c.operands[2], c.attrs);
   return {reshape_to(y, c.shape(0).dims)};
+}
+
+// gather_nd and scatter_nd plainly: for each place, the start of its slice of x and whether it is
+// inside; clamped when asked.
+struct PlainPlaces {
+  std::int64_t slice = 1;  // elements of one slice
+  std::vector<std::int64_t> starts;
+  std::vector<bool> inside;
+};
+
+PlainPlaces plain_places(const Wide& x, const Wide& indices, int batch, bool clamp) {
+  PlainPlaces p;
+  std::int64_t depth = indices.dims.back(),
+               count = count_of(indices.dims) / std::max<std::int64_t>(1, depth);
+  Sizes lead(indices.dims.begin(), indices.dims.end() - 1), lead_strides = row_major(lead),
+                                                            strides = row_major(x.dims);
+  for (auto k = static_cast<std::size_t>(batch + depth); k < x.dims.size(); ++k)
+    p.slice *= x.dims[k];
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t start = 0;
+    bool inside = true;
+    for (std::size_t k = 0; k < static_cast<std::size_t>(batch + depth); ++k) {
+      std::int64_t n = x.dims[k], at = 0;
+      if (static_cast<int>(k) < batch) {
+        at = i / lead_strides[k] % lead[k];
+      } else {
+        at = indices.integers[static_cast<std::size_t>(i * depth) + k -
+                              static_cast<std::size_t>(batch)];
+        if (at < 0) at += n;
+      }
+      inside = inside && at >= 0 && at < n;
+      start += (clamp ? std::clamp<std::int64_t>(at, 0, n - 1) : at) * strides[k];
+    }
+    p.starts.push_back(start);
+    p.inside.push_back(inside);
+  }
+  return p;
+}
+
+std::vector<Wide> eval_gather_nd(const Evaluation& e) {
+  const Wide& x = *e.inputs[0];
+  PlainPlaces p = plain_places(x, *e.inputs[1], static_cast<int>(e.attrs.integer("batch")), true);
+  Wide y(x.dtype, e.result_dims());
+  for (std::int64_t i = 0; i < y.count(); ++i)
+    join_element(Join::set, y, i, x, p.starts[static_cast<std::size_t>(i / p.slice)] + i % p.slice);
+  return {std::move(y)};
+}
+
+std::vector<Wide> eval_scatter_nd(const Evaluation& e) {
+  Wide y = *e.inputs[0];
+  PlainPlaces p = plain_places(y, *e.inputs[1], 0, false);
+  Join how = join_of(e.attrs.get<std::string>("kind"));
+  for (std::int64_t i = 0; i < e.inputs[2]->count(); ++i) {
+    auto place = static_cast<std::size_t>(i / p.slice);
+    if (p.inside[place]) join_element(how, y, p.starts[place] + i % p.slice, *e.inputs[2], i);
+  }
+  return {std::move(y)};
 }
 
 }  // namespace
@@ -273,6 +330,7 @@ constinit const Op ops::gather_nd = {
     .kind = OpKind::other,
     .infer = infer_gather_nd,
     .expand = expand_gather_nd,
+    .eval = eval_gather_nd,
     .samples = []() -> Samples {
       return {{{f32({4, 3}), i64({2, 2})}, {{"batch", 0}}},
               {{f32({4, 3, 2}), i64({5, 1})}, {{"batch", 0}}},
@@ -291,6 +349,7 @@ constinit const Op ops::scatter_nd = {
     .kind = OpKind::other,
     .infer = infer_scatter_nd,
     .expand = expand_scatter_nd,
+    .eval = eval_scatter_nd,
     .samples = []() -> Samples {
       auto by = [](std::string kind) -> Attrs { return {{"kind", std::move(kind)}}; };
       return {{{f32({4, 3}), i64({2, 2}), f32({2})}, by("set")},

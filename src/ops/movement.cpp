@@ -84,7 +84,7 @@ std::vector<Type> infer_slice(const Call& c) {
   std::vector<std::int64_t> steps = numbers_attr(c, "steps", rank, 1);
   for (std::size_t i = 0; i < rank; ++i)
     expect_at_most(c, starts[i] + (sizes[i] - Dim(1)) * Dim(steps[i]) + Dim(1), x.dims[i],
-                   cat("the end at axis ", i, " is outside"));
+                   "the end at axis ", i, " is outside");
   return {Type(c.type(0).dtype, Shape(sizes))};
 }
 
@@ -133,7 +133,7 @@ std::vector<Type> infer_concat(const Call& c) {
       if (k == axis)
         to[k] = to[k] + c.shape(i)[k];
       else if (to[k] != c.shape(i)[k])
-        to[k] = equal_sizes(c, to[k], c.shape(i)[k], cat("sizes at axis ", k));
+        to[k] = equal_sizes(c, to[k], c.shape(i)[k], "sizes at axis ", k);
   }
   return {Type(c.type(0).dtype, std::move(to))};
 }

@@ -68,8 +68,7 @@ std::vector<Type> infer_row_norm(const Call& c, std::size_t least, std::size_t m
   for (std::size_t i = 1; i < c.operands.size(); ++i) {
     expect_rank(c, i, x.rank() - axis);
     for (int k = axis; k < x.rank(); ++k)
-      equal_sizes(c, x[k], c.shape(i)[k - axis],
-                  cat("sizes of operands 0 and ", i, " at axis ", k));
+      equal_sizes(c, x[k], c.shape(i)[k - axis], "sizes of operands 0 and ", i, " at axis ", k);
   }
   return {c.type(0)};
 }
@@ -164,6 +163,40 @@ std::vector<Wide> eval_softmax(const Evaluation& e, bool logarithm) {
   return {std::move(y)};
 }
 
+// Elements of each result element, in the order of x, handed to `of`.
+template <class F>
+std::vector<Wide> each_group(const Evaluation& e, F of) {
+  const Wide& x = *e.inputs[0];
+  Axes axes = axes_of(e.attrs, "axes");
+  Wide y(x.dtype, e.result_dims());
+  std::vector<std::vector<double>> groups(y.reals.size());
+  Sizes strides = row_major(x.dims);
+  for (std::int64_t i = 0; i < x.count(); ++i) {
+    std::int64_t group = 0;
+    for (std::size_t k = 0; k < x.dims.size(); ++k)
+      if (std::find(axes.begin(), axes.end(), static_cast<int>(k)) == axes.end())
+        group = group * x.dims[k] + i / strides[k] % x.dims[k];
+    groups[static_cast<std::size_t>(group)].push_back(x.reals[static_cast<std::size_t>(i)]);
+  }
+  for (std::size_t g = 0; g < groups.size(); ++g) y.reals[g] = of(groups[g]);
+  return {std::move(y)};
+}
+
+double plain_mean(const std::vector<double>& group) {
+  long double sum = 0;
+  for (double x : group) sum += x;
+  return static_cast<double>(sum / group.size());
+}
+
+// The sum over all pairs, which needs no mean: (sum of squares of differences) / (2 n^2).
+double plain_variance(const std::vector<double>& group) {
+  long double sum = 0;
+  for (double x : group)
+    for (double z : group)
+      sum += (static_cast<long double>(x) - z) * (static_cast<long double>(x) - z);
+  return static_cast<double>(sum / 2 / group.size() / group.size());
+}
+
 std::vector<Type> infer_batch_norm(const Call& c) {
   expect_operands(c, 5);
   expect_dtype(c, 0, Accept::real);
@@ -173,7 +206,7 @@ std::vector<Type> infer_batch_norm(const Call& c) {
   int axis = axis_attr(c, "axis", x.rank());
   for (std::size_t i = 1; i < 5; ++i) {
     expect_rank(c, i, 1);
-    equal_sizes(c, x[axis], c.shape(i)[0], cat("channels of operands 0 and ", i));
+    equal_sizes(c, x[axis], c.shape(i)[0], "channels of operands 0 and ", i);
   }
   return {c.type(0)};
 }
@@ -228,6 +261,7 @@ constinit const Op ops::mean = {
       Value x = cast_to(c.operands[0], sum_dtype(c.type(0).dtype));
       return {cast_to(mean_of(x, axes_of(c.attrs, "axes")), c.type(0).dtype)};
     },
+    .eval = [](const Evaluation& e) { return each_group(e, plain_mean); },
     .samples = average_samples,
 };
 
@@ -241,6 +275,7 @@ constinit const Op ops::variance = {
       Value d = centred(cast_to(c.operands[0], sum_dtype(c.type(0).dtype)), axes);
       return {cast_to(mean_of(d * d, axes), c.type(0).dtype)};
     },
+    .eval = [](const Evaluation& e) { return each_group(e, plain_variance); },
     .samples = average_samples,
 };
 

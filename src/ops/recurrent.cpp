@@ -16,8 +16,7 @@ constexpr std::int64_t most_unrolled = 16;
 void expect_shape(const Call& c, std::size_t operand, const Dims& dims) {
   expect_rank(c, operand, static_cast<int>(dims.size()));
   for (std::size_t i = 0; i < dims.size(); ++i)
-    equal_sizes(c, dims[i], c.shape(operand).dims[i],
-                cat("sizes of operand ", operand, " at axis ", i));
+    equal_sizes(c, dims[i], c.shape(operand).dims[i], "sizes of operand ", operand, " at axis ", i);
 }
 
 std::vector<Type> infer_cell(const Call& c) {

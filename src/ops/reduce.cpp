@@ -43,9 +43,9 @@ std::vector<Wide> eval_reduce(const Evaluation& e, Join how) {
   const Wide& x = *e.inputs[0];
   auto [y, to] = reduction(x, axes_of(e.attrs, "axes"), how);
   Sizes from = row_major(x.dims);
-  std::int64_t step = to.empty() ? 0 : to.back();
-  for_each_row<2>(x.dims, {to, from}, {0, 0}, [&](const auto& at, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) join_element(how, y, at[0] + i * step, x, at[1] + i);
+  Rows<2>(x.dims, {to, from}).each({0, 0}, [&](auto& at, auto& step, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; ++i)
+      join_element(how, y, at[0] + i * step[0], x, at[1] + i * step[1]);
   });
   return {std::move(y)};
 }
@@ -77,7 +77,7 @@ std::vector<Type> infer_arg(const Call& c) {
   DType dtype = attr<DType>(c, "dtype");
   if (dtype != DType::i64 && dtype != DType::i32)
     throw UserError(c.op.name, ": positions cannot be ", dtype, "; use i64 or i32");
-  expect_at_most(c, 1, x[axis], cat("axis ", axis, " is empty"));
+  expect_at_most(c, 1, x[axis], "axis ", axis, " is empty");
   x.dims.erase(x.dims.begin() + axis);
   return {Type(dtype, std::move(x))};
 }

@@ -10,17 +10,16 @@ namespace hone {
 
 namespace {
 
-// The tap at `place` of axis i: outputs first .. last have an input there.
-void add_axis(WindowTap& tap, const WindowShape& s, std::size_t i, std::int64_t place,
-              const Sizes& out_strides, const Sizes& in_strides) {
+// Outputs of one tap along one axis, and where they and their inputs lie.
+struct TapAxis {
+  std::int64_t count, output, input, step;
+};
+
+TapAxis tap_axis(const WindowShape& s, std::size_t i, std::int64_t place) {
   std::int64_t shift = place * s.dilations[i] - s.pads_low[i], step = s.strides[i];
   std::int64_t first = std::max<std::int64_t>(0, floor_div(step - 1 - shift, step));
   std::int64_t last = std::min(s.output[i] - 1, floor_div(s.input[i] - 1 - shift, step));
-  tap.dims.push_back(std::max<std::int64_t>(0, last - first + 1));
-  tap.strides[0].push_back(out_strides[i]);
-  tap.strides[1].push_back(in_strides[i] * step);
-  tap.base[0] += first * out_strides[i];
-  tap.base[1] += (first * step + shift) * in_strides[i];
+  return {std::max<std::int64_t>(0, last - first + 1), first, first * step + shift, step};
 }
 
 }  // namespace
@@ -30,10 +29,17 @@ std::vector<WindowTap> window_taps(const WindowShape& s) {
         place_strides = row_major(s.window);
   std::vector<WindowTap> taps;
   for (std::int64_t k = 0; k < count_of(s.window); ++k) {
-    WindowTap tap;
-    for (std::size_t i = 0; i < s.window.size(); ++i)
-      add_axis(tap, s, i, k / place_strides[i] % s.window[i], out_strides, in_strides);
-    taps.push_back(std::move(tap));
+    std::array<std::int64_t, 2> first{};
+    Sizes counts, out_steps, in_steps;
+    for (std::size_t i = 0; i < s.window.size(); ++i) {
+      TapAxis a = tap_axis(s, i, k / place_strides[i] % s.window[i]);
+      counts.push_back(a.count);
+      out_steps.push_back(out_strides[i]);
+      in_steps.push_back(in_strides[i] * a.step);
+      first[0] += a.output * out_strides[i];
+      first[1] += a.input * in_strides[i];
+    }
+    taps.push_back({Rows<2>(counts, {out_steps, in_steps}), first});
   }
   return taps;
 }
@@ -57,14 +63,11 @@ std::vector<Wide> eval_window(const Evaluation& e) {
                     e.sizes(e.attrs.dims("strides")),
                     e.sizes(e.attrs.dims("dilations")),
                     e.sizes(e.attrs.dims("pads_low"))};
-  for (const WindowTap& tap : window_taps(shape)) {
-    std::int64_t step = tap.dims.empty() ? 0 : tap.strides[0].back(),
-                 jump = tap.dims.empty() ? 0 : tap.strides[1].back();
-    for_each_row<2>(tap.dims, tap.strides, tap.base, [&](const auto& at, std::int64_t n) {
+  for (const WindowTap& tap : window_taps(shape))
+    tap.rows.each(tap.first, [&](auto& at, auto& step, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i)
-        join_element(how, y, at[0] + i * step, x, at[1] + i * jump);
+        join_element(how, y, at[0] + i * step[0], x, at[1] + i * step[1]);
     });
-  }
   return {std::move(y)};
 }
 

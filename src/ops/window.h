@@ -10,9 +10,8 @@
 namespace hone {
 
 struct WindowTap {
-  std::array<Sizes, 2> strides;        // of output and input, along dims
-  std::array<std::int64_t, 2> base{};  // first output and its input
-  Sizes dims;                          // how many outputs along each axis
+  Rows<2> rows;                         // over output and input
+  std::array<std::int64_t, 2> first{};  // output and its input
 };
 
 struct WindowShape {

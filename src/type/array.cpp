@@ -67,7 +67,7 @@ std::uint64_t Storage::hash() const {
 
 bool Storage::operator==(const Storage& other) const {
   if (size() != other.size()) return false;
-  if (bytes_.data() == other.bytes_.data()) return true;
+  if (size() == 0 || bytes_.data() == other.bytes_.data()) return true;
   return size() <= content_limit && std::memcmp(bytes_.data(), other.bytes_.data(), size()) == 0;
 }
 

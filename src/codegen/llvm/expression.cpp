@@ -79,6 +79,32 @@ bool is_rounded(const hone::Value& v) {
   return v.is(ops::load) || v.is(ops::cast) || v.is(ops::constant);
 }
 
+Value narrow_to_bits(DType from, const Value& v) {
+  return v.module->wrap(detail::to_memory(from, v), {DType::u16, v.lanes()});
+}
+Value narrow_from_bits(DType to, const Value& bits) {
+  return detail::from_memory(*bits.module, to, bits.ref, bits.lanes());
+}
+
+// By squaring. A negative power is 1 / x^-n, truncated.
+Value integer_power(Module& m, Value x, Value n) {
+  const int lanes = std::max(x.lanes(), n.lanes());
+  auto wide = [&](Value v) { return v.lanes() == lanes ? v : broadcast(v, lanes); };
+  x = wide(x);
+  n = wide(n);
+  Value one = m.integer(1, x.type), zero = m.zero(x.type);
+  const std::int64_t bits = std::int64_t{8} * byte_size(x.dtype());
+  Values end = m.loop(m.index(0), m.index(bits), 1, {one, x, n}, [&](Value, const Values& now) {
+    Value is_odd = not_equal(now[2] & 1, zero);
+    return Values{select(is_odd, now[0] * now[1], now[0]), now[1] * now[1], now[2] >> 1};
+  });
+  if (!is_signed(x.dtype())) return end[0];
+  Value sign = select(equal(n & 1, zero), one, -one);
+  Value inverse = select(equal(x, one), one, select(equal(x, -one), sign, zero));
+  inverse = select(equal(x, zero), -one, inverse);
+  return select(less(n, zero), inverse, end[0]);
+}
+
 [[noreturn]] void refuse(const hone::Value& v) {
   throw UserError(v.op().name, ": is not compiled for the CPU with ", v.type(),
                   " yet; use the strategy ref for this model");
@@ -145,8 +171,12 @@ Value Renderer::emit(const Expression& e) {
 Value Renderer::emit_operation(const Expression& e, const Values& in) {
   if (e.is(ops::cast)) return emit_cast(e, in[0]);
   if (e.is(ops::bitcast)) {
-    if (is_narrow(e.dtype()) || is_narrow(e.operand(0).dtype())) refuse(e);
-    return bitcast(in[0], e.dtype());
+    const DType from = e.operand(0).dtype(), to = e.dtype();
+    if (is_narrow(to) && is_narrow(from))
+      return from == to ? in[0] : narrow_from_bits(to, narrow_to_bits(from, in[0]));
+    if (is_narrow(to)) return narrow_from_bits(to, in[0]);
+    if (is_narrow(from)) return m_.wrap(narrow_to_bits(from, in[0]).ref, {to, in[0].lanes()});
+    return bitcast(in[0], to);
   }
   if (e.is(ops::select)) {
     const bool vector = in[0].lanes() > 1 || in[1].lanes() > 1 || in[2].lanes() > 1;
@@ -154,7 +184,7 @@ Value Renderer::emit_operation(const Expression& e, const Values& in) {
     return select(wide(in[0]), wide(in[1]), wide(in[2]));
   }
   if (e.is(ops::pow)) {
-    if (!is_float(e.dtype())) refuse(e);
+    if (!is_float(e.dtype())) return integer_power(m_, in[0], in[1]);
     return pow(in[0], in[1].lanes() < in[0].lanes() ? widened(in[1]) : in[1]);
   }
   for (const Unary& u : unaries)

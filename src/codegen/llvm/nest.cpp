@@ -54,8 +54,8 @@ void Renderer::block(const Block& block) {
         break;
       case Stmt::Kind::declare:
         // What is joined later differs between lanes.
-        registers_.insert_or_assign(s.reg, joined_.contains(s.reg) ? widened(value(s.value))
-                                                                   : value(s.value));
+        registers_.insert_or_assign(
+            s.reg, joined_.contains(s.reg) ? widened(value(s.value)) : value(s.value));
         forget_registers();
         break;
       case Stmt::Kind::assign:
@@ -109,8 +109,7 @@ std::vector<RegId> Renderer::modified_outside(const Block& block) const {
   });
   collect(block, [&](const Stmt& s) {
     bool modifies = s.kind == Stmt::Kind::assign || s.kind == Stmt::Kind::accumulate;
-    if (modifies && !own.contains(s.reg) &&
-        std::find(out.begin(), out.end(), s.reg) == out.end())
+    if (modifies && !own.contains(s.reg) && std::find(out.begin(), out.end(), s.reg) == out.end())
       out.push_back(s.reg);
   });
   return out;

@@ -1,0 +1,14 @@
+// How long a kernel would take by what it computes and moves, on one thread: for choosing without a
+// clock. Good for ratios between ways to compute one group, not for promises.
+#pragma once
+
+#include "kernel/kernel.h"
+#include "target/target_info.h"
+
+namespace hone {
+
+double predicted_ms(const Kernel&, const TargetInfo&);
+// Of the steps that run each time, with what a launch costs. Its steps must all be kernels.
+double predicted_ms(const Candidate&, const TargetInfo&);
+
+}  // namespace hone
