@@ -37,12 +37,12 @@ inline Function function_of(const Op& op, const Sample& sample) {
   return f;
 }
 
-// Sizes of a type when every symbol is 3, or its nearest bound.
-inline std::vector<std::int64_t> sizes_of(const Type& t) {
+// Sizes of a type when every symbol is `size`, or its nearest bound.
+inline std::vector<std::int64_t> sizes_of(const Type& t, std::int64_t size = 3) {
   std::vector<std::int64_t> out;
   for (const Dim& d : t.shape.dims) {
-    Dim fixed = d.substitute([](const Dim& s) {
-      return std::optional<Dim>(std::clamp<std::int64_t>(3, s.low(), s.high()));
+    Dim fixed = d.substitute([=](const Dim& s) {
+      return std::optional<Dim>(std::clamp<std::int64_t>(size, s.low(), s.high()));
     });
     out.push_back(fixed.number());
   }
@@ -76,8 +76,8 @@ inline double extreme_number(DType t, std::mt19937_64& random) {
 
 using Fill = std::function<double(DType)>;
 
-inline Array filled(const Type& t, const Fill& fill) {
-  Array a = Array::zeros(t.dtype, sizes_of(t));
+inline Array filled(const Type& t, const Fill& fill, std::int64_t size = 3) {
+  Array a = Array::zeros(t.dtype, sizes_of(t, size));
   for (std::int64_t i = 0; i < a.count(); ++i) {
     double x = fill(t.dtype);
     if (is_float(t.dtype))
@@ -88,30 +88,30 @@ inline Array filled(const Type& t, const Fill& fill) {
   return a;
 }
 
-inline std::vector<Array> inputs_of(const Sample& sample, const Fill& fill) {
+inline std::vector<Array> inputs_of(const Sample& sample, const Fill& fill, std::int64_t size = 3) {
   std::vector<Array> inputs;
-  for (const Type& t : sample.operands) inputs.push_back(filled(t, fill));
+  for (const Type& t : sample.operands) inputs.push_back(filled(t, fill, size));
   return inputs;
 }
 
-// Cases of one op, with seeded inputs in its range.
-inline std::vector<Case> cases_of(const Op& op, std::uint64_t seed = 7) {
+// Cases of one op, with seeded inputs in its range; `size` is that of every symbol.
+inline std::vector<Case> cases_of(const Op& op, std::uint64_t seed = 7, std::int64_t size = 3) {
   std::vector<Case> cases;
   if (!op.samples) return cases;
   std::mt19937_64 random(seed);
   for (const Sample& sample : op.samples()) {
     Case c{&op, sample, function_of(op, sample), {}, cat(op.name, "/", cases.size())};
     c.inputs =
-        inputs_of(sample, [&](DType t) { return random_number(t, op.low, op.high, random); });
+        inputs_of(sample, [&](DType t) { return random_number(t, op.low, op.high, random); }, size);
     cases.push_back(std::move(c));
   }
   return cases;
 }
 
-inline std::vector<Case> all_cases(std::uint64_t seed = 7) {
+inline std::vector<Case> all_cases(std::uint64_t seed = 7, std::int64_t size = 3) {
   std::vector<Case> cases;
   for (const Op* op : all_ops())
-    for (Case& c : cases_of(*op, seed)) cases.push_back(std::move(c));
+    for (Case& c : cases_of(*op, seed, size)) cases.push_back(std::move(c));
   return cases;
 }
 

@@ -132,58 +132,61 @@ TEST(Ops, HarnessNoticesOneWrongElement) {
 // Every composite has a meaning of its own, and what it is made of computes it.
 TEST(Ops, ExpansionsAgreeWithMeaning) {
   int checked = 0;
-  for (const Case& c : harness::all_cases()) {
-    if (c.op->is_core()) continue;
-    SCOPED_TRACE(c.name);
-    ASSERT_TRUE(c.op->eval);
-    Op plain = *c.op;
-    plain.expand = nullptr;
-    Function meaning = harness::function_of(plain, c.sample);
-    std::vector<Wide> expected = evaluate_wide(meaning, c.inputs, Mode::wide),
-                      strict = evaluate_wide(c.function, c.inputs, Mode::strict),
-                      wide = evaluate_wide(c.function, c.inputs, Mode::wide);
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_EQ(strict[i].integers, expected[i].integers);
-      double spread = 0;
-      for (std::size_t k = 0; k < wide[i].reals.size(); ++k)
-        spread = std::max(spread, std::fabs(strict[i].reals[k] - wide[i].reals[k]));
-      double limit = 4 * spread + 16 * epsilon_of(expected[i].dtype) * largest(expected[i]);
-      for (std::size_t k = 0; k < wide[i].reals.size(); ++k)
-        if (std::isnan(expected[i].reals[k]))
-          EXPECT_TRUE(std::isnan(strict[i].reals[k]));
-        else
-          EXPECT_NEAR(strict[i].reals[k], expected[i].reals[k], limit) << "element " << k;
+  for (std::int64_t size : {1, 3, 8})
+    for (const Case& c : harness::all_cases(7 + static_cast<std::uint64_t>(size), size)) {
+      if (c.op->is_core()) continue;
+      SCOPED_TRACE(c.name);
+      ASSERT_TRUE(c.op->eval);
+      Op plain = *c.op;
+      plain.expand = nullptr;
+      Function meaning = harness::function_of(plain, c.sample);
+      std::vector<Wide> expected = evaluate_wide(meaning, c.inputs, Mode::wide),
+                        strict = evaluate_wide(c.function, c.inputs, Mode::strict),
+                        wide = evaluate_wide(c.function, c.inputs, Mode::wide);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(strict[i].integers, expected[i].integers);
+        double spread = 0;
+        for (std::size_t k = 0; k < wide[i].reals.size(); ++k)
+          spread = std::max(spread, std::fabs(strict[i].reals[k] - wide[i].reals[k]));
+        double limit = 4 * spread + 16 * epsilon_of(expected[i].dtype) * largest(expected[i]);
+        for (std::size_t k = 0; k < wide[i].reals.size(); ++k)
+          if (std::isnan(expected[i].reals[k]))
+            EXPECT_TRUE(std::isnan(strict[i].reals[k]));
+          else
+            EXPECT_NEAR(strict[i].reals[k], expected[i].reals[k], limit) << "element " << k;
+      }
+      ++checked;
     }
-    ++checked;
-  }
   EXPECT_GT(checked, 100);
 }
 
 TEST(Ops, GiveTheSameElementsOneByOne) {
   std::int64_t checked = 0;
-  for (const Case& c : harness::all_cases()) {
-    if (c.op == &ops::refuse) continue;
-    SCOPED_TRACE(c.name);
-    for (Mode mode : {Mode::strict, Mode::wide}) {
-      std::vector<Wide> all = evaluate_wide(c.function, c.inputs, mode);
-      ElementEvaluator one(c.function, c.inputs, mode);
-      for (std::size_t r = 0; r < all.size(); ++r) {
-        EXPECT_EQ(one.result_dims(r), all[r].dims);
-        double slack = (mode == Mode::strict ? epsilon_of(all[r].dtype) : 1e-14) * largest(all[r]);
-        for (std::int64_t i = 0; i < all[r].count(); ++i, ++checked) {
-          Element e = one.at(r, i);
-          auto k = static_cast<std::size_t>(i);
-          if (!all[r].is_real())
-            EXPECT_EQ(e.integer, all[r].integers[k]);
-          else if (std::isfinite(all[r].reals[k]))
-            EXPECT_NEAR(e.real, all[r].reals[k], slack);
-          else
-            EXPECT_TRUE(e.real == all[r].reals[k] ||
-                        (std::isnan(e.real) && std::isnan(all[r].reals[k])));
+  for (std::int64_t size : {1, 3, 8})
+    for (const Case& c : harness::all_cases(7 + static_cast<std::uint64_t>(size), size)) {
+      if (c.op == &ops::refuse) continue;
+      SCOPED_TRACE(c.name);
+      for (Mode mode : {Mode::strict, Mode::wide}) {
+        std::vector<Wide> all = evaluate_wide(c.function, c.inputs, mode);
+        ElementEvaluator one(c.function, c.inputs, mode);
+        for (std::size_t r = 0; r < all.size(); ++r) {
+          EXPECT_EQ(one.result_dims(r), all[r].dims);
+          double slack =
+              (mode == Mode::strict ? epsilon_of(all[r].dtype) : 1e-14) * largest(all[r]);
+          for (std::int64_t i = 0; i < all[r].count(); ++i, ++checked) {
+            Element e = one.at(r, i);
+            auto k = static_cast<std::size_t>(i);
+            if (!all[r].is_real())
+              EXPECT_EQ(e.integer, all[r].integers[k]);
+            else if (std::isfinite(all[r].reals[k]))
+              EXPECT_NEAR(e.real, all[r].reals[k], slack);
+            else
+              EXPECT_TRUE(e.real == all[r].reals[k] ||
+                          (std::isnan(e.real) && std::isnan(all[r].reals[k])));
+          }
         }
       }
     }
-  }
   EXPECT_GT(checked, 5000);
 }
 

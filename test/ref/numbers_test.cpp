@@ -205,6 +205,33 @@ TEST(Numbers, PadsOfAConvolutionAddNoProducts) {
   EXPECT_EQ(evaluate_wide(f, std::span(&x, 1), Mode::strict)[0].reals, (Reals{infinity, infinity}));
 }
 
+// Where the textbook formula overflows and the function does not.
+TEST(Numbers, CompositesDoNotOverflow) {
+  Attrs row{{"axis", 0}};
+  EXPECT_EQ(run(ops::softmax, {reals(DType::f32, {1e4, 0, 1e4})}, row).reals, (Reals{0.5, 0, 0.5}));
+  EXPECT_EQ(run(ops::log_softmax, {reals(DType::f32, {1e4, 0})}, row).reals, (Reals{0, -1e4}));
+  EXPECT_EQ(run(ops::softplus, {reals(DType::f32, {1000, -1000})}).reals, (Reals{1000, 0}));
+  EXPECT_EQ(run(ops::sigmoid, {reals(DType::f32, {1000, -1000})}).reals, (Reals{1, 0}));
+  EXPECT_EQ(run(ops::gelu_tanh, {reals(DType::f32, {1000, -1000})}).reals, (Reals{1000, -0.0}));
+}
+
+// The sums of f16 rows leave f16, and squares of 300 do.
+TEST(Numbers, NarrowRowsAreComputedInF32) {
+  Array large = reals(DType::f16, {60000, 60000, 60000, 60000});
+  Attrs all{{"axes", Dims{0}}};
+  EXPECT_EQ(run(ops::mean, {large}, all).reals, Reals{60000});
+  EXPECT_EQ(run(ops::variance, {reals(DType::f16, {300, -100})}, all).reals, Reals{40000});
+  Array scale = reals(DType::f16, {1, 1}), bias = reals(DType::f16, {0, 0});
+  Attrs row{{"axis", 0}, {"epsilon", 0.0}};
+  EXPECT_EQ(run(ops::layer_norm, {reals(DType::f16, {3000, 1000}), scale, bias}, row).reals,
+            (Reals{1, -1}));
+  EXPECT_EQ(run(ops::rms_norm, {reals(DType::f16, {3000, -3000}), scale}, row).reals,
+            (Reals{1, -1}));
+  Attrs window{{"window", Dims{4}},   {"strides", Dims{1}},   {"dilations", Dims{1}},
+               {"pads_low", Dims{0}}, {"pads_high", Dims{0}}, {"include_pads", 0}};
+  EXPECT_EQ(run(ops::avg_pool, {large}, window).reals, Reals{60000});
+}
+
 // Known answers of Random123 1.09, kat_vectors: philox4x32 10.
 TEST(Numbers, RandomBitsArePhilox) {
   auto words = [](std::uint64_t key, std::uint64_t counter) {
