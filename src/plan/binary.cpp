@@ -31,7 +31,9 @@ constexpr std::string_view names[] = {
     "__tsan_write2", "__tsan_write4", "__tsan_write8", "__tsan_write16", "__tsan_unaligned_read2",
     "__tsan_unaligned_read4", "__tsan_unaligned_read8", "__tsan_unaligned_read16",
     "__tsan_unaligned_write2", "__tsan_unaligned_write4", "__tsan_unaligned_write8",
-    "__tsan_unaligned_write16", "__tsan_memcpy", "__tsan_memmove", "__tsan_memset"};
+    "__tsan_unaligned_write16", "__tsan_memcpy", "__tsan_memmove", "__tsan_memset",
+    "__asan_set_shadow_00", "__asan_set_shadow_f1", "__asan_set_shadow_f2", "__asan_set_shadow_f3",
+    "__asan_set_shadow_f5", "__asan_set_shadow_f8"};
 
 constexpr std::array<char, 8> magic = {'H', 'O', 'N', 'E', 'C', 'O', 'D', '1'};
 constexpr std::size_t header_bytes = magic.size() + 8;  // and the hash of what follows

@@ -15,7 +15,9 @@
   HOOK(report_load1) HOOK(report_load2) HOOK(report_load4) HOOK(report_load8)               \
   HOOK(report_load16) HOOK(report_load_n) HOOK(report_store1) HOOK(report_store2)           \
   HOOK(report_store4) HOOK(report_store8) HOOK(report_store16) HOOK(report_store_n)         \
-  HOOK(memcpy) HOOK(memmove) HOOK(memset) HOOK(handle_no_return)
+  HOOK(memcpy) HOOK(memmove) HOOK(memset) HOOK(handle_no_return)                            \
+  HOOK(set_shadow_00) HOOK(set_shadow_f1) HOOK(set_shadow_f2) HOOK(set_shadow_f3)           \
+  HOOK(set_shadow_f5) HOOK(set_shadow_f8)
 #define HONE_THREAD_HOOKS(HOOK)                                                             \
   HOOK(func_entry) HOOK(func_exit) HOOK(read1) HOOK(read2) HOOK(read4) HOOK(read8)          \
   HOOK(read16) HOOK(write1) HOOK(write2) HOOK(write4) HOOK(write8) HOOK(write16)            \

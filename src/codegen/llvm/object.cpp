@@ -2,6 +2,7 @@
 
 #include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
@@ -23,6 +24,17 @@ constexpr const char* passes =
 constexpr const char* sanitizer_passes = with_address_sanitizer  ? "asan"
                                          : with_thread_sanitizer ? "tsan-module,function(tsan)"
                                                                  : nullptr;
+
+// Kernels run to their end: no stack frame outlives its function, so the detector of such uses,
+// with the variables that it reads in the runtime, is left out.
+void set_sanitizer_options() {
+  static const bool once = [] {
+    const char* arguments[] = {"hone", "-asan-use-after-return=never"};
+    LLVMParseCommandLineOptions(2, arguments, nullptr);
+    return true;
+  }();
+  (void)once;
+}
 
 // A string that LLVM allocated.
 std::string take(char* text) {
@@ -138,7 +150,10 @@ void emit_as(Module& m, LLVMTargetMachineRef machine, LLVMCodeGenFileType kind, 
 void Emitter::optimize(Module& m) const {
   Diagnostics diagnostics(m);
   run_passes(m, state_->machine, passes);
-  if (sanitizer_passes) run_passes(m, state_->machine, sanitizer_passes);
+  if (sanitizer_passes) {
+    set_sanitizer_options();
+    run_passes(m, state_->machine, sanitizer_passes);
+  }
   diagnostics.throw_if_any();
 }
 
