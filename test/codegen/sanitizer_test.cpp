@@ -35,8 +35,9 @@ TEST(Sanitizer, AddressSanitizerSeesAKernelsOwnArrays) {
   if (!with_address_sanitizer) GTEST_SKIP() << "not an AddressSanitizer build";
   LoadedBinary code = jit_kernel("x86-64-v3", 1, [](Module& m, const KernelArguments& k) {
     Pointer own = m.local(DType::f32, 1000);
-    store(DType::f32, offset(own, DType::f32, k.size(0)), m.real(1));
-    store(DType::f32, k.buffers[0], load(DType::f32, offset(own, DType::f32, k.size(0))));
+    store(DType::f32, offset(own, DType::f32, k.begin), m.real(1));
+    store(DType::f32, offset(own, DType::f32, k.size(0)), m.real(2));
+    store(DType::f32, k.buffers[0], load(DType::f32, offset(own, DType::f32, k.begin)));
   });
   float out = 0;
   run(code, {&out}, 999);
