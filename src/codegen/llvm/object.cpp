@@ -19,8 +19,7 @@ namespace {
 
 // Kernels come as explicit vector code, so only what the builder leaves behind is cleaned: equal
 // addresses, foldable casts, invariants in loops.
-constexpr const char* passes =
-    "function(early-cse,instsimplify,loop-mssa(licm),early-cse)";
+constexpr const char* passes = "function(early-cse,instsimplify,loop-mssa(licm),early-cse)";
 constexpr const char* sanitizer_passes = with_address_sanitizer  ? "asan"
                                          : with_thread_sanitizer ? "tsan-module,function(tsan)"
                                                                  : nullptr;
