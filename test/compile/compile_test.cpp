@@ -1,0 +1,163 @@
+// The compiler on functions built in C++.
+#include "compile/difference.h"
+#include "compile/stats.h"
+#include "ops/common.h"
+#include "plan/plan_file.h"
+#include "test/compile/models.h"
+
+namespace hone {
+namespace {
+
+using namespace test;
+
+Source source_of(const Function& f) { return {"built", {{{}, f}}, {}}; }
+
+Array ramp(std::vector<std::int64_t> dims, double scale = 0.01) {
+  Array a = Array::zeros(DType::f32, std::move(dims));
+  for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, scale * static_cast<double>(i % 97));
+  return a;
+}
+
+int launches(const std::vector<Step>& steps) {
+  int n = 0;
+  for (const Step& s : steps)
+    n += (s.kind == Step::Kind::launch) + launches(s.body) + launches(s.otherwise);
+  return n;
+}
+
+Function sgd_step() {
+  Function f;
+  Value w = f.add_param(f32({64, 32}), "w", true), g = f.add_param(f32({64, 32}), "g");
+  f.add_result(w - g * 0.1, "updated");
+  f.add_result(ops::sqrt(ops::reduce_sum(g * g, {{"axes", Dims{0, 1}}})), "norm");
+  return f;
+}
+
+TEST(Compile, UpdatesADonatedParameterInPlace) {
+  EmptyCache cache;
+  Plan compiled = compile(source_of(sgd_step()), {.strategy = "cpu"});
+  fs::path file = cache.directory() / "sgd.hone";
+  write_plan(file, compiled);
+  for (bool from_file : {false, true}) {
+    auto plan = std::make_shared<const Plan>(from_file ? read_plan(file) : compiled);
+    ASSERT_EQ(plan->result_alias.at(0), 0);
+    std::unique_ptr<Session> session = session_of(plan);
+    Array w = ramp({64, 32}), g = ramp({64, 32}, 0.5);
+    alignas(64) static float memory[64 * 32];
+    alignas(64) static float gradient[64 * 32];
+    alignas(64) static float norm[16];
+    std::copy(w.as<float>().begin(), w.as<float>().end(), memory);
+    std::copy(g.as<float>().begin(), g.as<float>().end(), gradient);
+    const std::int64_t dims[] = {64, 32};
+    session->bind_input(0, {DType::f32, dims, memory});
+    session->bind_input(1, {DType::f32, dims, gradient});
+    session->bind_output(0, {DType::f32, dims, memory});
+    session->bind_output(1, {DType::f32, {}, norm});
+    session->run();
+    double squares = 0;
+    for (int i = 0; i < 64 * 32; ++i) {
+      ASSERT_NEAR(memory[i], w.real(i) - 0.1 * g.real(i), 1e-5);
+      squares += g.real(i) * g.real(i);
+    }
+    EXPECT_NEAR(norm[0], std::sqrt(squares), 1e-3 * std::sqrt(squares));
+  }
+}
+
+TEST(Compile, RowOperationsAndActivationsAreOneLaunch) {
+  EmptyCache cache;
+  const Shape shape{128, 768};
+  auto count = [&](const std::function<Value(Function&)>& build) {
+    Function f;
+    f.add_result(build(f), "y");
+    return launches(compile(source_of(f), {.strategy = "cpu"}).variants[0].steps);
+  };
+  EXPECT_EQ(1, count([&](Function& f) {
+              return ops::softmax(f.add_param(f32(shape), "x"), {{"axis", 1}});
+            }));
+  EXPECT_EQ(1, count([&](Function& f) {
+              Value x = f.add_param(f32(shape), "x"), scale = f.add_param(f32({768}), "scale"),
+                    bias = f.add_param(f32({768}), "bias");
+              return ops::layer_norm(std::vector<Value>{x, scale, bias},
+                                     {{"axis", 1}, {"epsilon", 1e-5}});
+            }));
+  EXPECT_EQ(1, count([&](Function& f) {
+              Value x = f.add_param(f32(shape), "x"), w = f.add_param(f32({768}), "w"),
+                    b = f.add_param(f32({768}), "b");
+              return ops::gelu(x * broadcast_to(w, shape) + broadcast_to(b, shape));
+            }));
+}
+
+TEST(Compile, AThousandRunsGiveEqualBits) {
+  EmptyCache cache;
+  Function f;
+  Value x = f.add_param(f32({33, 100}), "x"), w = f.add_param(f32({100, 65}), "w");
+  f.add_result(ops::softmax(ops::matmul(x, w), {{"axis", 1}}), "y");
+  std::unique_ptr<Session> session =
+      session_of(std::make_shared<const Plan>(compile(source_of(f), {.strategy = "cpu"})), 2);
+  std::vector<Array> inputs = {ramp({33, 100}), ramp({100, 65}, 0.001)};
+  std::vector<Array> first = session->run(inputs);
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(session->run(inputs), first) << i;
+}
+
+TEST(Compile, UnknownPassesStrategiesAndTargetsAreRefusedWithWhatThereIs) {
+  Source s = source_of(sgd_step());
+  auto message = [&](const CompileOptions& options) -> std::string {
+    try {
+      compile(s, options);
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message({.strategy = "fast"}).find("cpu, onednn or auto"), std::string::npos);
+  CompileOptions pass{.strategy = "cpu"};
+  pass.passes.off = {"simplfy"};
+  EXPECT_NE(message(pass).find("simplify"), std::string::npos);
+  EXPECT_NE(message({.strategy = "cpu", .targets = {"sparc"}}).find("sparc"), std::string::npos);
+}
+
+TEST(Compile, EveryPassMayBeLeftOut) {
+  EmptyCache cache;
+  Function f;
+  Value x = f.add_param(f32({2, 3, 10, 12}), "x"), w = f.add_param(f32({8, 3, 3, 3}), "w");
+  Value y = ops::conv(std::vector<Value>{x, w}, {{"strides", Dims{1, 1}},
+                                                 {"dilations", Dims{1, 1}},
+                                                 {"pads_low", Dims{1, 1}},
+                                                 {"pads_high", Dims{1, 1}},
+                                                 {"groups", 1},
+                                                 {"channels_last", 0}});
+  f.add_result(ops::softmax(ops::relu(y), {{"axis", 1}}), "y");
+  std::vector<Array> inputs = {ramp({2, 3, 10, 12}), ramp({8, 3, 3, 3}, 0.003)};
+  std::vector<Array> expected = evaluate(f, inputs);
+  for (const Pass& p : pipeline()) {
+    CompileOptions options{.strategy = "cpu"};
+    options.passes.off = {std::string(p.name)};
+    options.passes.verify_each = true;
+    auto plan = std::make_shared<const Plan>(compile(source_of(f), options));
+    expect_close(session_of(plan)->run(inputs), expected, "without " + std::string(p.name));
+  }
+}
+
+TEST(Compile, FindsNoDifferenceWhereThereIsNone) {
+  EmptyCache cache;
+  Function f;
+  Value x = f.add_param(f32({5, 7}), "x");
+  f.add_result(ops::tanh(ops::exp(x) * 0.5), "y");
+  EXPECT_EQ(first_difference(source_of(f), {.strategy = "cpu"}, {ramp({5, 7})}), std::nullopt);
+}
+
+TEST(Stats, IntervalsHoldTheMedian) {
+  std::vector<double> samples;
+  for (int i = 0; i < 101; ++i) samples.push_back(i);
+  Interval all = median_interval(samples);
+  EXPECT_EQ(all.median, 50);
+  EXPECT_NEAR(all.low, 40, 1);
+  EXPECT_NEAR(all.high, 60, 1);
+  std::vector<double> twice = samples;
+  for (double& x : twice) x = 2 * (x + 1);
+  for (double& x : samples) x += 1;
+  EXPECT_EQ(paired_ratio(twice, samples).median, 2);
+}
+
+}  // namespace
+}  // namespace hone
