@@ -9,6 +9,7 @@
 #include "base/flags.h"
 #include "compile/choose.h"
 #include "compile/sample.h"
+#include "pass/narrow.h"
 #include "pass/unify.h"
 #include "runtime/prepare.h"
 #include "schedule/plan_builder.h"
@@ -120,7 +121,7 @@ class Driver {
 
   void compile_variant(const SourceVariant& source, KernelCompiler& compile, Chooser& choose) {
     Clock::time_point start = Clock::now();
-    Function f = run_passes(source.function, options_.passes, &report_.passes);
+    Function f = run_passes(narrowed(source), options_.passes, &report_.passes);
     report_.passes_ms += milliseconds_since(start);
     start = Clock::now();
     Schedule s = schedule(f, {.one_op_groups = options_.one_op_groups});
@@ -142,6 +143,14 @@ class Driver {
     }
     if (source_.variants.size() > 1) add_checks(v, source.function);
     plan_.variants.push_back(std::move(v));
+  }
+
+  // A variant serves only the sizes that its guards let in.
+  static Function narrowed(const SourceVariant& v) {
+    std::vector<SizeFact> facts;
+    for (const Guard& g : v.guards)
+      facts.push_back({static_cast<SizeFact::Kind>(g.kind), g.a, g.b});
+    return narrow(v.function, facts);
   }
 
   // Checks of one variant hold for its sizes alone, so they are steps of it.
