@@ -28,7 +28,7 @@ class StepBinder {
   }
 
  private:
-  std::int64_t value(const Dim& d) const { return evaluate(d, executable_, values_); }
+  std::int64_t value(const Dim& d) const { return evaluate(d, executable_.symbols(), values_); }
   std::int64_t at_least_zero(const Dim& d, std::string_view what) const {
     const std::int64_t n = value(d);
     if (n < 0) throw UserError("plan: ", what, " has size ", n, " (", d, ")");
@@ -255,10 +255,19 @@ class StepBinder {
 
 }  // namespace
 
-std::int64_t evaluate(const Dim& d, const Executable& executable,
+std::vector<Dim> input_symbols(const Plan& plan) {
+  std::vector<Dim> out;
+  for (const PlanParam& p : plan.params)
+    for (const Dim& d : p.type.shape.dims)
+      if (d.is_symbol()) out.push_back(d);
+  std::sort(out.begin(), out.end(), [](const Dim& a, const Dim& b) { return a.name() < b.name(); });
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::int64_t evaluate(const Dim& d, std::span<const Dim> symbols,
                       std::span<const std::int64_t> values) {
   if (d.is_number()) return d.number();
-  const std::vector<Dim>& symbols = executable.symbols();
   return d.eval([&](std::string_view name) {
     auto it = std::lower_bound(symbols.begin(), symbols.end(), name,
                                [](const Dim& s, std::string_view n) { return s.name() < n; });

@@ -49,7 +49,10 @@ struct BoundProgram {
 // that is raised only when the body is reached.
 BoundProgram bind_steps(const Executable&, const Variant&, std::span<const std::int64_t> values);
 
-// Value of an expression over executable.symbols().
-std::int64_t evaluate(const Dim&, const Executable&, std::span<const std::int64_t> values);
+// The sizes that a plan's inputs decide, in order of name.
+std::vector<Dim> input_symbols(const Plan&);
+// Value of an expression over input_symbols(), whose values are given.
+std::int64_t evaluate(const Dim&, std::span<const Dim> symbols,
+                      std::span<const std::int64_t> values);
 
 }  // namespace hone

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,12 +52,23 @@ struct CallOperand {
   std::vector<std::int64_t> dims, strides;  // strides in elements
   bool is_written = false;
 };
+using CallSettings = std::vector<std::pair<std::string, std::int64_t>>;
 struct CallRequest {
   std::string_view name;  // "onednn.matmul"
   std::span<const CallOperand> operands;
   std::span<const std::pair<std::string, std::int64_t>> settings;
 
   std::int64_t setting(std::string_view key, std::int64_t fallback) const;
+};
+
+// How a library wants a constant operand: as `bytes` that a call of `pack_name`, with the constant
+// and them as operands, writes once. The call that reads them has more settings.
+struct Packing {
+  std::size_t operand = 0;
+  std::size_t bytes = 0;
+  CallSettings settings;  // to add
+  std::string pack_name;
+  CallSettings pack_settings;
 };
 
 // A library or host function made ready for operands of given sizes. Its chunks may be computed at
@@ -108,6 +120,8 @@ class Device : public Allocator {
   virtual std::unique_ptr<Program> load(std::span<const Binary>, std::string_view where) = 0;
   // Throws UserError when the function is not known here or cannot do this.
   virtual std::unique_ptr<BoundCall> bind(const CallRequest&) = 0;
+  // Empty: the call's constants are best kept as they are.
+  virtual std::optional<Packing> packing(const CallRequest&) = 0;
   // Its operands are source and target.
   virtual std::unique_ptr<BoundCall> bind(const StridedCopy&) = 0;
   // Work is divided between the pool's threads, scratch comes from the allocator.

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "plan/check.h"
 #include "plan/plan_file.h"
+#include "runtime/bound.h"
 
 namespace hone {
 
@@ -46,7 +47,7 @@ std::shared_ptr<const Executable> Executable::load(std::shared_ptr<const Plan> p
   e->purpose_ = purpose;
   check(*e->plan_, e->plan_->name.empty() ? "plan" : e->plan_->name);
   e->choose_variants();
-  e->collect_symbols();
+  e->symbols_ = input_symbols(*e->plan_);
   e->load_programs();
   e->place_constants();
   return e;
@@ -96,15 +97,6 @@ void Executable::choose_for_prepare() {
                       "; compile on a machine that has the target");
     variants_.push_back(i);
   }
-}
-
-void Executable::collect_symbols() {
-  for (const PlanParam& p : plan_->params)
-    for (const Dim& d : p.type.shape.dims)
-      if (d.is_symbol()) symbols_.push_back(d);
-  std::sort(symbols_.begin(), symbols_.end(),
-            [](const Dim& a, const Dim& b) { return a.name() < b.name(); });
-  symbols_.erase(std::unique(symbols_.begin(), symbols_.end()), symbols_.end());
 }
 
 void Executable::load_programs() {

@@ -46,7 +46,7 @@ class Executable {
   std::size_t weight_bytes() const { return weight_bytes_; }
   std::size_t prepared_bytes() const { return prepared_bytes_; }
 
-  // The sizes that inputs decide, in order of name.
+  // input_symbols() of the plan.
   const std::vector<Dim>& symbols() const { return symbols_; }
 
  private:
@@ -54,7 +54,6 @@ class Executable {
   void choose_variants();
   void choose_for_run();
   void choose_for_prepare();
-  void collect_symbols();
   void load_programs();
   void place_constants();
   std::span<const std::byte> aligned(std::span<const std::byte>);

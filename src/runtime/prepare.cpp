@@ -46,6 +46,7 @@ void prepare_variant(const Executable& e, const Variant& v, Stream& stream) {
 
 void run_prepare(Plan& plan, const std::shared_ptr<Device>& device,
                  const std::shared_ptr<ThreadPool>& pool) {
+  pack_constants(plan, *device);
   const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
   const auto executable = Executable::load(unowned, device, Executable::Purpose::prepare);
   const auto stream = device->open_stream(pool, device);

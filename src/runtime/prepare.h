@@ -10,8 +10,13 @@
 
 namespace hone {
 
-// Runs the prepare steps of every variant and fills the prepared buffers that have no data. Throws
-// UserError when this machine cannot run a variant's target.
+// Constants that library calls read in another form get a prepared buffer in that form, and a step
+// that fills it, in variants whose target is the best of this machine. Libraries choose the form by
+// machine, so such a plan runs where the library chooses alike, and is refused elsewhere.
+void pack_constants(Plan& plan, Device&);
+
+// Packs constants, runs the prepare steps of every variant and fills the prepared buffers that have
+// no data. Throws UserError when this machine cannot run a variant's target.
 void run_prepare(Plan& plan, const std::shared_ptr<Device>&, const std::shared_ptr<ThreadPool>&);
 
 }  // namespace hone

@@ -258,7 +258,7 @@ class Session::State {
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       for (std::size_t axis = 0; axis < inputs_[i].dims.size(); ++axis) {
         const Dim& d = plan().params[i].type.shape.dims[axis];
-        const std::int64_t wanted = evaluate(d, *executable_, values_);
+        const std::int64_t wanted = evaluate(d, executable_->symbols(), values_);
         if (wanted == inputs_[i].dims[axis]) continue;
         const std::string is = d.is_number() ? "" : cat(" = ", d);
         throw UserError("input '", plan().params[i].name, "': axis ", axis, " is ",
@@ -300,8 +300,8 @@ class Session::State {
 
   std::uint32_t choose_variant() const {
     for (const PlanCheck& c : plan().checks) {
-      const std::int64_t a = evaluate(c.a, *executable_, values_);
-      const std::int64_t b = evaluate(c.b, *executable_, values_);
+      const std::int64_t a = evaluate(c.a, executable_->symbols(), values_);
+      const std::int64_t b = evaluate(c.b, executable_->symbols(), values_);
       if (a != b)
         throw UserError(c.message, ": ", c.a, " is ", a, " and ", c.b, " is ", b, ", with ",
                         sizes_text());
@@ -309,8 +309,8 @@ class Session::State {
     for (std::uint32_t v : executable_->variants()) {
       const auto& guards = plan().variants[v].guards;
       if (std::all_of(guards.begin(), guards.end(), [&](const Guard& g) {
-            return holds(g.kind, evaluate(g.a, *executable_, values_),
-                         evaluate(g.b, *executable_, values_));
+            return holds(g.kind, evaluate(g.a, executable_->symbols(), values_),
+                         evaluate(g.b, executable_->symbols(), values_));
           }))
         return v;
     }
@@ -328,7 +328,7 @@ class Session::State {
       auto& dims = r->output_dims.emplace_back();
       std::int64_t bytes = byte_size(t.dtype);
       for (const Dim& d : t.shape.dims) {
-        dims.push_back(evaluate(d, *executable_, values_));
+        dims.push_back(evaluate(d, executable_->symbols(), values_));
         bytes = checked_mul(bytes, dims.back());
       }
       r->output_bytes.push_back(static_cast<std::size_t>(bytes));

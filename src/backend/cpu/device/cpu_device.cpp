@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "backend/cpu/device/copy.h"
+#include "backend/cpu/device/onednn.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "runtime/loader.h"
@@ -135,7 +136,11 @@ class CpuDevice final : public Device {
   }
 
   std::unique_ptr<BoundCall> bind(const CallRequest& r) override {
+    if (r.name.starts_with("onednn.")) return onednn::bind(r);
     throw UserError("cpu: function '", r.name, "' is not known; compile the plan again");
+  }
+  std::optional<Packing> packing(const CallRequest& r) override {
+    return r.name.starts_with("onednn.") ? onednn::packing(r) : std::nullopt;
   }
   std::unique_ptr<BoundCall> bind(const StridedCopy& c) override {
     return std::make_unique<CpuCopy>(c);

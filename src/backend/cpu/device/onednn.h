@@ -1,0 +1,24 @@
+// The one adapter to oneDNN: matrix products and convolutions of f32 as calls of a plan. Primitives
+// run on one thread, on pieces that our own pool hands out; the pieces depend on sizes alone.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "runtime/device.h"
+
+namespace hone::onednn {
+
+// "onednn.matmul": operands a [b?,m,k], b [b?,k,n], bias (n elements) when the setting `bias` is 1,
+// out [b?,m,n]. transpose_a, transpose_b: the last two axes lie the other way round.
+// "onednn.conv": x [n,space...,c], weights [taps...,c/groups,o], bias, out [n,space...,o]; settings
+// groups, and per spatial axis i strides<i>, dilations<i>, pads_low<i>, pads_high<i>. With
+// channels_last 0: x [n,c,space...], weights [o,c/groups,taps...], out [n,o,space...].
+// Both: `relu`; `packed`, by packing(). "onednn.pack": operands constant, packed.
+// Throws UserError when this build or machine has no oneDNN, or oneDNN cannot do it.
+std::unique_ptr<BoundCall> bind(const CallRequest&);
+
+// How the second operand, a constant, is best kept for this request. Empty: as it is.
+std::optional<Packing> packing(const CallRequest&);
+
+}  // namespace hone::onednn

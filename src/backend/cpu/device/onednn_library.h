@@ -1,0 +1,120 @@
+// oneDNN as opened at run time: its functions, and primitives with their descriptors. What the
+// primitives compute is decided in onednn.cpp.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hone::onednn {
+
+// X(name) for dnnl_name.
+#define HONE_DNNL_FUNCTIONS(X)                                                                 \
+  X(version)                                                                                   \
+  X(set_max_cpu_isa)                                                                           \
+  X(engine_create)                                                                             \
+  X(stream_create)                                                                             \
+  X(stream_destroy)                                                                            \
+  X(memory_desc_init_by_strides) X(memory_desc_get_size) X(memory_desc_equal) X(memory_create) \
+      X(memory_destroy) X(memory_set_data_handle) X(matmul_desc_init)                          \
+          X(dilated_convolution_forward_desc_init) X(primitive_desc_create)                    \
+              X(primitive_desc_destroy) X(primitive_desc_query) X(primitive_desc_query_md)     \
+                  X(reorder_primitive_desc_create) X(primitive_create) X(primitive_destroy)    \
+                      X(primitive_execute) X(primitive_attr_create) X(primitive_attr_destroy)  \
+                          X(primitive_attr_set_scratchpad_mode) X(primitive_attr_set_post_ops) \
+                              X(post_ops_create) X(post_ops_destroy) X(post_ops_append_eltwise)
+
+struct Library {
+#define HONE_DNNL_POINTER(name) decltype(&dnnl_##name) name;
+  HONE_DNNL_FUNCTIONS(HONE_DNNL_POINTER)
+#undef HONE_DNNL_POINTER
+  void (*omp_set_num_threads)(int);
+  int (*omp_get_max_threads)();
+  dnnl_engine_t engine;
+};
+
+// Opens the library at first use; it stays open. Throws UserError when it is not there.
+const Library& library();
+
+// Throws UserError that names the call and the status.
+void require(dnnl_status_t status, std::string_view call);
+
+// While it lives, oneDNN computes on the calling thread alone.
+class SingleThread {
+ public:
+  SingleThread();
+  ~SingleThread();
+  SingleThread(const SingleThread&) = delete;
+
+ private:
+  int before_;
+};
+
+// `strides` in elements; without them the library may choose the format.
+dnnl_memory_desc_t memory_desc(const std::vector<std::int64_t>& dims,
+                               const std::vector<std::int64_t>& strides);
+dnnl_memory_desc_t any_desc(const std::vector<std::int64_t>& dims);
+std::size_t byte_size(const dnnl_memory_desc_t&);
+// Tells formats apart, in all processes that run this library on this processor.
+std::int64_t fingerprint(const dnnl_memory_desc_t&);
+
+// A primitive ready to run, with scratchpad that its user gives.
+class Primitive {
+ public:
+  // Empty when the library has nothing for this descriptor.
+  static std::shared_ptr<const Primitive> make(const_dnnl_op_desc_t);
+  static std::shared_ptr<const Primitive> reorder(const dnnl_memory_desc_t& from,
+                                                  const dnnl_memory_desc_t& to);
+  ~Primitive();
+  Primitive(const Primitive&) = delete;
+
+  dnnl_memory_desc_t desc(dnnl_query_t what) const;
+  const std::string& implementation() const { return implementation_; }  // "brgconv:avx512_core"
+  bool is_plain() const { return implementation_.starts_with("ref"); }   // a loop nest
+  const_dnnl_primitive_t get() const { return primitive_; }
+
+ private:
+  Primitive() = default;
+  static std::shared_ptr<const Primitive> from(dnnl_primitive_desc_t);
+  dnnl_primitive_desc_t desc_ = nullptr;
+  dnnl_primitive_t primitive_ = nullptr;
+  std::string implementation_;
+};
+
+// A primitive on windows of the operands. One thread at a time.
+class Piece {
+ public:
+  explicit Piece(std::shared_ptr<const Primitive> primitive);
+  ~Piece();
+  Piece(Piece&&) noexcept;
+  Piece(const Piece&) = delete;
+
+  // Argument DNNL_ARG_... is operand `operand` from `offset` bytes on.
+  void add(int argument, const dnnl_memory_desc_t&, std::size_t operand, std::int64_t offset);
+  // Clears what is negative in a window of operand `operand` afterwards. The library's own relu
+  // would turn NaN into 0.
+  void add_relu(const dnnl_memory_desc_t&, std::size_t operand, std::int64_t offset);
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+  // Throws UserError when the library fails.
+  void run(void* const* operands, void* scratch) const;
+
+ private:
+  struct Argument {
+    std::size_t operand;
+    std::int64_t offset;
+  };
+  std::shared_ptr<const Primitive> primitive_;
+  dnnl_stream_t stream_ = nullptr;
+  std::vector<dnnl_exec_arg_t> arguments_;  // the scratchpad first
+  std::vector<Argument> sources_;
+  std::optional<Argument> relu_;
+  dnnl_memory_desc_t relu_window_ = {};
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace hone::onednn
