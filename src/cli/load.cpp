@@ -4,7 +4,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "backend/backend.h"
+#include "api/hone.h"
+#include "backend/devices.h"
 #include "import/import.h"
 #include "import/tensor_file.h"
 #include "plan/plan_file.h"
@@ -124,14 +125,8 @@ Loaded load_source(const ModelOptions& options, const std::vector<std::string>& 
   import.dump = dump;
   Imported imported = import_onnx(path, import);
   Loaded out;
-  out.source.name = imported.name;
   out.warnings = imported.warnings;
-  for (ImportedVariant& v : imported.variants) {
-    SourceVariant variant{{}, std::move(v.function)};
-    for (const Assumption& a : v.assumptions)
-      variant.guards.push_back({Guard::Kind::equal, a.condition, Dim(a.holds ? 1 : 0)});
-    out.source.variants.push_back(std::move(variant));
-  }
+  out.source = hone::source(imported);
   std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   out.import_ms = took.count();
   for (const std::string& w : out.warnings) tell(options, "warning: " + w);

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 
 namespace hone {
 
@@ -31,8 +31,7 @@ bool is_private(const fs::path& dir) {
 }
 
 void warn(const fs::path& path, std::string_view why) {
-  std::fprintf(stderr, "hone: warning: compile cache: %s: %s\n", path.c_str(),
-               std::string(why).c_str());
+  log_warning(cat("compile cache: ", path.string(), ": ", why));
 }
 
 }  // namespace

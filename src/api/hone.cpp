@@ -1,0 +1,26 @@
+#include "api/hone.h"
+
+#include "backend/devices.h"
+
+namespace hone {
+
+Source source(const Function& f, std::string name) { return {std::move(name), {{{}, f}}, {}}; }
+
+Source source(const Imported& imported) {
+  Source out;
+  out.name = imported.name;
+  for (const ImportedVariant& v : imported.variants) {
+    SourceVariant variant{{}, v.function};
+    for (const Assumption& a : v.assumptions)
+      variant.guards.push_back({Guard::Kind::equal, a.condition, Dim(a.holds ? 1 : 0)});
+    out.variants.push_back(std::move(variant));
+  }
+  return out;
+}
+
+std::unique_ptr<Session> open_session(const Plan& plan, SessionOptions options) {
+  return std::make_unique<Session>(
+      Executable::load(std::make_shared<const Plan>(plan), open_device("cpu")), std::move(options));
+}
+
+}  // namespace hone

@@ -1,0 +1,255 @@
+#include "api/runtime/c.h"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <stop_token>
+#include <string>
+
+#include "backend/cpu/device/cpu_device.h"
+#include "base/log.h"
+#include "runtime/session.h"
+
+struct hone_executable {
+  std::shared_ptr<const hone::Executable> it;
+};
+
+struct hone_session {
+  std::unique_ptr<hone::Session> it;
+  std::mutex mutex;  // guards `stop` against hone_stop
+  std::stop_source stop;
+};
+
+namespace {
+
+using namespace hone;
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+hone_status failed(hone_status status, const char* text) noexcept {
+  try {
+    last_error() = text;
+  } catch (...) {
+  }
+  return status;
+}
+
+// No exception leaves this function: the border of the C interface.
+template <class F>
+hone_status guarded(F&& f) noexcept {
+  try {
+    f();
+    return HONE_OK;
+  } catch (const Cancelled& e) {
+    return failed(e.why == Cancelled::Why::deadline ? HONE_DEADLINE : HONE_STOPPED, e.what());
+  } catch (const UserError& e) {
+    return failed(HONE_ERROR_USER, e.what());
+  } catch (const std::bad_alloc&) {
+    return failed(HONE_OUT_OF_MEMORY, "out of memory");
+  } catch (const std::exception& e) {
+    return failed(HONE_ERROR_INTERNAL, e.what());
+  } catch (...) {
+    return failed(HONE_ERROR_INTERNAL, "an unknown exception");
+  }
+}
+
+static_assert(static_cast<int>(DType::b1) == HONE_BOOL);
+static_assert(static_cast<int>(DType::f64) == HONE_F64 && dtype_count == HONE_F64 + 1);
+
+template <class T>
+T* required(T* p, const char* what) {
+  if (!p) throw UserError(what, ": is null");
+  return p;
+}
+
+void describe(const std::vector<PlanParam>& list, std::int32_t index, hone_tensor_info* out) {
+  required(out, "hone_tensor_info");
+  if (index < 0 || index >= static_cast<std::int32_t>(list.size()))
+    throw UserError("tensor ", index, ": there are only ", list.size());
+  const PlanParam& p = list[static_cast<std::size_t>(index)];
+  if (p.type.rank() > HONE_MOST_AXES)
+    throw UserError("tensor '", p.name, "': has ", p.type.rank(), " axes, at most ",
+                    int{HONE_MOST_AXES}, " can be told");
+  *out = {p.name.c_str(), static_cast<hone_dtype>(p.type.dtype), p.type.rank(), {}, p.donated};
+  for (int i = 0; i < p.type.rank(); ++i) out->dims[i] = p.type.shape[i].as_number().value_or(-1);
+}
+
+class UserPool final : public ThreadPool {
+ public:
+  explicit UserPool(const hone_pool& pool) : pool_(pool) {
+    if (!pool.run || pool.threads < 1)
+      throw UserError("hone_pool: needs a run function and at least one thread");
+  }
+  int threads() const override { return pool_.threads; }
+  void run(std::int64_t chunks, Body body, void* context) override {
+    pool_.run(pool_.context, chunks, body, context);
+  }
+
+ private:
+  hone_pool pool_;
+};
+
+class UserAllocator final : public Allocator {
+ public:
+  explicit UserAllocator(const hone_allocator& allocator) : it_(allocator) {
+    if (!it_.alloc || !it_.free) throw UserError("hone_allocator: needs alloc and free");
+  }
+  std::byte* alloc(std::size_t bytes) override {
+    void* p = it_.alloc(it_.context, bytes);
+    if (!p) throw UserError("allocator: gave no memory for ", bytes, " bytes");
+    if (reinterpret_cast<std::uintptr_t>(p) % buffer_alignment != 0) {
+      it_.free(it_.context, p, bytes);
+      throw UserError("allocator: memory must be aligned to ", buffer_alignment, " bytes");
+    }
+    return static_cast<std::byte*>(p);
+  }
+  void free(std::byte* p, std::size_t bytes) noexcept override { it_.free(it_.context, p, bytes); }
+
+ private:
+  hone_allocator it_;
+};
+
+SessionOptions session_options(const hone_session_options* given) {
+  SessionOptions out;
+  if (!given) return out;
+  out.threads = given->threads;
+  for (std::int32_t i = 0; i < given->affinity_count; ++i)
+    out.affinity.push_back(given->affinity[i]);
+  if (given->pool) out.pool = std::make_shared<UserPool>(*given->pool);
+  if (given->allocator) out.allocator = std::make_shared<UserAllocator>(*given->allocator);
+  if (given->max_memory > 0) out.max_memory = given->max_memory;
+  return out;
+}
+
+TensorRef tensor(hone_dtype dtype, const std::int64_t* dims, std::int32_t rank, void* data) {
+  if (dtype < HONE_BOOL || dtype > HONE_F64)
+    throw UserError("dtype ", int{dtype}, " does not exist");
+  if (rank < 0 || (rank > 0 && !dims)) throw UserError("rank ", rank, " without sizes");
+  return {static_cast<DType>(dtype), {dims, static_cast<std::size_t>(rank)}, data};
+}
+
+std::size_t checked_index(std::int32_t index, std::size_t count, const char* what) {
+  if (index < 0 || static_cast<std::size_t>(index) >= count)
+    throw UserError(what, " ", index, ": there are only ", count);
+  return static_cast<std::size_t>(index);
+}
+
+// A stop asked for before this run is over and done with.
+void renew_stop(hone_session& s) {
+  std::lock_guard lock(s.mutex);
+  if (s.stop.stop_requested()) s.stop = std::stop_source();
+  s.it->set_stop_token(s.stop.get_token());
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* hone_last_error(void) { return last_error().c_str(); }
+const char* hone_version(void) { return HONE_VERSION; }
+void hone_set_log(void (*sink)(void*, const char*), void* context) { set_log_sink(sink, context); }
+
+hone_status hone_load(const char* path, hone_executable** out) {
+  return guarded([&] {
+    required(out, "hone_load");
+    auto made = std::make_unique<hone_executable>();
+    made->it = Executable::open(required(path, "path"), open_cpu_device());
+    *out = made.release();
+  });
+}
+void hone_executable_free(hone_executable* e) { delete e; }
+
+std::int32_t hone_input_count(const hone_executable* e) {
+  return static_cast<std::int32_t>(e->it->plan().params.size());
+}
+std::int32_t hone_output_count(const hone_executable* e) {
+  return static_cast<std::int32_t>(e->it->plan().results.size());
+}
+hone_status hone_input_info(const hone_executable* e, std::int32_t i, hone_tensor_info* out) {
+  return guarded([&] { describe(required(e, "executable")->it->plan().params, i, out); });
+}
+hone_status hone_output_info(const hone_executable* e, std::int32_t i, hone_tensor_info* out) {
+  return guarded([&] { describe(required(e, "executable")->it->plan().results, i, out); });
+}
+
+hone_status hone_session_create(hone_executable* e, const hone_session_options* options,
+                                hone_session** out) {
+  return guarded([&] {
+    required(out, "hone_session_create");
+    auto made = std::make_unique<hone_session>();
+    made->it = std::make_unique<Session>(required(e, "executable")->it, session_options(options));
+    *out = made.release();
+  });
+}
+void hone_session_free(hone_session* s) { delete s; }
+
+hone_status hone_bind_input(hone_session* s, std::int32_t i, hone_dtype dtype,
+                            const std::int64_t* dims, std::int32_t rank, const void* data) {
+  return guarded([&] {
+    const Plan& plan = required(s, "session")->it->executable().plan();
+    s->it->bind_input(checked_index(i, plan.params.size(), "input"),
+                      tensor(dtype, dims, rank, const_cast<void*>(data)));
+  });
+}
+hone_status hone_bind_output(hone_session* s, std::int32_t i, hone_dtype dtype,
+                             const std::int64_t* dims, std::int32_t rank, void* data) {
+  return guarded([&] {
+    const Plan& plan = required(s, "session")->it->executable().plan();
+    s->it->bind_output(checked_index(i, plan.results.size(), "output"),
+                       tensor(dtype, dims, rank, data));
+  });
+}
+
+hone_status hone_output_dims(hone_session* s, std::int32_t i, std::int64_t dims[HONE_MOST_AXES],
+                             std::int32_t* rank) {
+  return guarded([&] {
+    auto all = required(s, "session")->it->output_dims();
+    const auto& sizes = all.at(checked_index(i, all.size(), "output"));
+    if (sizes.size() > HONE_MOST_AXES) throw UserError("output ", i, ": has too many axes");
+    std::copy(sizes.begin(), sizes.end(), dims);
+    *required(rank, "rank") = static_cast<std::int32_t>(sizes.size());
+  });
+}
+
+hone_status hone_session_memory(hone_session* s, hone_memory* out) {
+  return guarded([&] {
+    MemoryReport m = required(s, "session")->it->memory();
+    *required(out, "hone_memory") = {m.peak(), m.weights, m.prepared,
+                                     m.arena,  m.scratch, m.staging};
+  });
+}
+
+hone_status hone_run(hone_session* s) {
+  return guarded([&] {
+    renew_stop(*required(s, "session"));
+    s->it->run();
+  });
+}
+hone_status hone_submit(hone_session* s) {
+  return guarded([&] {
+    renew_stop(*required(s, "session"));
+    s->it->submit();
+  });
+}
+std::int32_t hone_poll(const hone_session* s) { return s && s->it->poll() ? 1 : 0; }
+hone_status hone_wait(hone_session* s) {
+  return guarded([&] { required(s, "session")->it->wait(); });
+}
+
+hone_status hone_set_deadline(hone_session* s, std::int64_t milliseconds) {
+  return guarded([&] {
+    required(s, "session");
+    if (milliseconds < 0) return s->it->clear_deadline();
+    s->it->set_deadline(std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds));
+  });
+}
+void hone_stop(hone_session* s) {
+  if (!s) return;
+  std::lock_guard lock(s->mutex);
+  s->stop.request_stop();
+}
+
+}  // extern "C"

@@ -1,0 +1,121 @@
+/* Loads and runs plans from C, or from C++ without exceptions. Links no compiler. Every call that can
+ * fail returns a status and leaves the reason in hone_last_error(). Handles belong to one thread at a
+ * time, except hone_executable (shared freely), hone_stop and hone_poll (any thread). */
+#ifndef HONE_C_H
+#define HONE_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define HONE_EXPORT __attribute__((visibility("default")))
+
+typedef enum hone_status {
+  HONE_OK = 0,
+  HONE_ERROR_USER = 1,     /* the file, an argument or the machine: the text says what to do */
+  HONE_ERROR_INTERNAL = 2, /* a defect of hone */
+  HONE_STOPPED = 3,        /* hone_stop was called */
+  HONE_DEADLINE = 4,       /* the deadline passed between two steps */
+  HONE_OUT_OF_MEMORY = 5
+} hone_status;
+
+typedef enum hone_dtype {
+  HONE_BOOL = 0, HONE_I8, HONE_I16, HONE_I32, HONE_I64, HONE_U8, HONE_U16, HONE_U32, HONE_U64,
+  HONE_F16, HONE_BF16, HONE_F32, HONE_F64
+} hone_dtype;
+
+typedef struct hone_executable hone_executable;
+typedef struct hone_session hone_session;
+
+/* Of the last call of this thread that failed; never null. Valid until the next one. */
+HONE_EXPORT const char* hone_last_error(void);
+HONE_EXPORT const char* hone_version(void);
+
+/* Warnings go there instead of to stderr; null brings stderr back. */
+HONE_EXPORT void hone_set_log(void (*sink)(void* context, const char* text), void* context);
+
+/* Maps a plan file (.hone). */
+HONE_EXPORT hone_status hone_load(const char* path, hone_executable** out);
+HONE_EXPORT void hone_executable_free(hone_executable*);
+
+enum { HONE_MOST_AXES = 16 };
+
+/* An input or output. A size that is known at run time only is -1. */
+typedef struct hone_tensor_info {
+  const char* name;
+  hone_dtype dtype;
+  int32_t rank;
+  int64_t dims[HONE_MOST_AXES];
+  int32_t donated; /* inputs: its memory may become an output's */
+} hone_tensor_info;
+
+HONE_EXPORT int32_t hone_input_count(const hone_executable*);
+HONE_EXPORT int32_t hone_output_count(const hone_executable*);
+HONE_EXPORT hone_status hone_input_info(const hone_executable*, int32_t index, hone_tensor_info*);
+HONE_EXPORT hone_status hone_output_info(const hone_executable*, int32_t index, hone_tensor_info*);
+
+/* The caller's threads: `run` calls body(arg, begin, end, thread) until [0, chunks) is covered, each
+ * chunk once, with thread < threads, and returns when all are done. */
+typedef struct hone_pool {
+  void* context;
+  int32_t threads;
+  void (*run)(void* context, int64_t chunks,
+              void (*body)(void* arg, int64_t begin, int64_t end, int thread), void* arg);
+} hone_pool;
+
+/* The caller's memory: aligned to 64 bytes; alloc returns null when there is none. */
+typedef struct hone_allocator {
+  void* context;
+  void* (*alloc)(void* context, size_t bytes);
+  void (*free)(void* context, void* memory, size_t bytes);
+} hone_allocator;
+
+/* Zero-initialise; zeros mean the defaults. */
+typedef struct hone_session_options {
+  int32_t threads;             /* of a pool of the session's own; 0 asks the machine */
+  const int32_t* affinity;     /* processors for them */
+  int32_t affinity_count;
+  const hone_pool* pool;       /* instead of an own pool */
+  const hone_allocator* allocator;
+  int64_t max_memory;          /* bytes of hone_memory.peak; 0: no limit */
+} hone_session_options;
+
+HONE_EXPORT hone_status hone_session_create(hone_executable*, const hone_session_options* /* or null */,
+                                            hone_session** out);
+HONE_EXPORT void hone_session_free(hone_session*);
+
+/* Dense row-major memory of the caller, read or written by every run until another is bound. Used
+ * in place when aligned to 64 bytes, else copied. */
+HONE_EXPORT hone_status hone_bind_input(hone_session*, int32_t index, hone_dtype, const int64_t* dims,
+                                        int32_t rank, const void* data);
+HONE_EXPORT hone_status hone_bind_output(hone_session*, int32_t index, hone_dtype,
+                                         const int64_t* dims, int32_t rank, void* data);
+/* Sizes of an output for the inputs bound now. */
+HONE_EXPORT hone_status hone_output_dims(hone_session*, int32_t index, int64_t dims[HONE_MOST_AXES],
+                                         int32_t* rank);
+
+typedef struct hone_memory {
+  size_t peak; /* the sum of the rest, in bytes */
+  size_t weights, prepared, arena, scratch, staging;
+} hone_memory;
+/* What a run with the inputs bound now needs; known before it. */
+HONE_EXPORT hone_status hone_session_memory(hone_session*, hone_memory*);
+
+HONE_EXPORT hone_status hone_run(hone_session*);
+/* The same in another thread: submit, then poll (1: finished) or wait (the run's status). */
+HONE_EXPORT hone_status hone_submit(hone_session*);
+HONE_EXPORT int32_t hone_poll(const hone_session*);
+HONE_EXPORT hone_status hone_wait(hone_session*);
+
+/* Looked at between steps. Milliseconds from now; negative: no deadline. */
+HONE_EXPORT hone_status hone_set_deadline(hone_session*, int64_t milliseconds);
+/* Ends the run in progress at its next step; runs after it are not affected. */
+HONE_EXPORT void hone_stop(hone_session*);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
