@@ -54,7 +54,9 @@ TEST(Place, SymbolicSizesNeverOverlap) {
   Dim n = Dim::symbol("n", 1, 100000);
   for (std::size_t count : {2, 10, 60}) {
     std::vector<Lifetime> all =
-        random_lifetimes(count, rng, {n, n * Dim(64), Dim(1), n + Dim(3), n * n, floor_div(n, 2)});
+        random_lifetimes(count, rng,
+                         {n, n * Dim(64), Dim(1), n + Dim(3), n * n, floor_div(n, 2), n * n - n,
+                          n * Dim(640) - Dim(512)});
     Placement p = place(all);
     for (std::int64_t k : {1, 2, 3, 17, 1000, 100000}) expect_apart(all, p, k);
   }
