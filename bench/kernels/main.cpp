@@ -1,9 +1,8 @@
 // Contraction and convolution kernels against the multiply-add rate of this machine and against
 // oneDNN, one thread each, interleaved. Prints medians.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <ctime>
 #include <string>
 
 #include "backend/cpu/target/measure.h"
@@ -21,10 +20,17 @@ namespace {
 
 using Run = std::function<void()>;
 
+// Time of this thread alone, so that other work on the machine disturbs less.
+double now() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
 double seconds_of(const Run& run, int times) {
-  auto start = std::chrono::steady_clock::now();
+  const double start = now();
   for (int i = 0; i < times; ++i) run();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / times;
+  return (now() - start) / times;
 }
 
 double median(std::vector<double> v) {
@@ -116,6 +122,9 @@ Run our_convolution(const ConvShape& s, const TargetInfo& info, const llvm::Targ
   c.out_channels = s.out_channels;
   c.packed_weights = 1;
   c.input_is_dense = true;
+  c.in_place_strides.resize(s.in.size());
+  std::int64_t stride = s.in_channels;
+  for (std::size_t i = s.in.size(); i-- > 0; stride *= s.in[i]) c.in_place_strides[i] = stride;
   choose_blocking(c, info);
   Kernel kernel;
   kernel.chunks = chunks_of(c);

@@ -76,6 +76,16 @@ std::int64_t input_extent(const Convolution& c, std::size_t axis, std::int64_t o
   return (outputs - 1) * c.strides[axis] + (c.window[axis] - 1) * c.dilations[axis] + 1;
 }
 
+// The window of a tile, with its padding, is longer than the rows of the image that it is laid out
+// like.
+bool windows_overlap(const Convolution& c) {
+  for (std::size_t i = 1; i < c.in_place_strides.size(); ++i) {
+    std::int64_t row = input_extent(c, i, c.tile[i]) * c.in_place_strides[i];
+    if (input_extent(c, i - 1, c.tile[i - 1]) > 1 && row > c.in_place_strides[i - 1]) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void choose_blocking(Convolution& c, const TargetInfo& target) {
@@ -89,6 +99,13 @@ void choose_blocking(Convolution& c, const TargetInfo& target) {
   c.chunk_panels = panels;
   c.chunk.clear();
   for (std::size_t i = 0; i < out.size(); ++i) c.chunk.push_back(round_up(out[i], c.tile[i]));
+  // Vectors of depthwise channels must not reach past the last one, and in short rows the copies of
+  // the first and last tile cost more than one of the whole.
+  constexpr std::int64_t few_tiles = 6;
+  bool copies_less = c.is_depthwise() && (c.in_channels % c.block != 0 ||
+                                          ceil_ratio(out.back(), c.tile.back()) < few_tiles);
+  if (copies_less || windows_overlap(c) || scratch_bytes(c) > target.l2_bytes / 2)
+    c.in_place_strides.clear();
   const double per_box = static_cast<double>(volume(c.window)) *
                          static_cast<double>(c.in_channels / c.groups) * tile.cycles /
                          static_cast<double>(boxes(out, c.tile)) / static_cast<double>(panels);
@@ -109,7 +126,9 @@ void choose_blocking(Convolution& c, const TargetInfo& target) {
       if (c.chunk[i] > c.tile[i]) return i;
     return out.size();
   };
-  while (longest() < out.size() && scratch_bytes(c) > target.l2_bytes / 4) halve(longest());
+  const bool copies = c.in_place_strides.empty();
+  while (copies && longest() < out.size() && scratch_bytes(c) > target.l2_bytes / 4)
+    halve(longest());
   while (chunks() < enough_chunks && cycles() > 2 * least_chunk_cycles) {
     if (longest() < out.size())
       halve(longest());
@@ -125,17 +144,20 @@ ConvolutionScratch scratch_of(const Convolution& c) {
   ConvolutionScratch s;
   s.sums = round_up(volume(c.tile) * c.block, 64 / bytes);
   const std::size_t axes = c.chunk.size();
+  const bool in_place = !c.in_place_strides.empty();
   s.size.resize(axes);
+  s.strides = c.in_place_strides;
   s.strides.resize(axes);
   // Vectors of depthwise channels may reach past the last one.
-  std::int64_t stride = c.in_channels;
+  std::int64_t stride = c.in_channels, end = c.in_channels + c.block;
   for (std::size_t i = axes; i-- > 0;) {
-    s.size[i] = input_extent(c, i, c.chunk[i]);
-    s.strides[i] = stride;
+    s.size[i] = input_extent(c, i, in_place ? c.tile[i] : c.chunk[i]);
+    if (!in_place) s.strides[i] = stride;
+    end += (s.size[i] - 1) * s.strides[i];
     stride *= s.size[i];
     if (i + 1 == axes) stride = spread_stride(stride, bytes);
   }
-  s.copy = round_up(stride + c.block, 64 / bytes);
+  s.copy = round_up(end, 64 / bytes);
   return s;
 }
 

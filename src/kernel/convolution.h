@@ -16,11 +16,12 @@ namespace hone {
 std::optional<Candidate> convolution_candidate(const GroupSpec&, const TargetInfo&);
 
 // Chooses the register tile, the chunks and the packing from shapes and target alone. Sets `block`
-// and what follows it.
+// and what follows it; takes back `in_place_strides` where copying is better.
 void choose_blocking(Convolution&, const TargetInfo&);
 
-// A chunk copies the input that it reads, padded with zeros, to the memory of its thread:
-// [space..., channel] of the accumulating dtype, behind the sums of one tile.
+// Padded input in the memory of one thread, behind the sums of one tile: [space..., channel] of the
+// accumulating dtype. It holds what a chunk reads, or, when the input is read in place, the window
+// of one tile, with the strides of the input.
 struct ConvolutionScratch {
   std::int64_t sums = 0;              // elements
   std::vector<std::int64_t> size;     // of the copy, for each spatial axis

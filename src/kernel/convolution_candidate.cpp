@@ -61,6 +61,20 @@ bool lies_dense(const Convolution& c, std::span<const Dim> vars, DType dtype) {
          (c.in_size.back() == Dim(1) || stride_along(*load, pixel) == c.in_channels);
 }
 
+// Nothing when the input cannot be read where it lies.
+std::vector<std::int64_t> strides_in_place(const Convolution& c, std::span<const Dim> vars) {
+  auto load = plain_load(c.input, c.accumulate);
+  if (!load || !c.input_is_dense) return {};
+  std::vector<std::int64_t> out;
+  for (const Dim& v : vars.subspan(1, vars.size() - 2)) {
+    std::optional<std::int64_t> stride = stride_along(*load, v);
+    if (!stride) return {};
+    out.push_back(*stride);
+  }
+  out.back() = c.in_channels;  // also of a single pixel
+  return out;
+}
+
 }  // namespace
 
 std::optional<Candidate> convolution_candidate(const GroupSpec& spec, const TargetInfo& target) {
@@ -92,6 +106,7 @@ std::optional<Candidate> convolution_candidate(const GroupSpec& spec, const Targ
   c.input = std::move(*input_hole);
   c.epilogue = std::move(*epilogue);
   c.input_is_dense = lies_dense(c, in, input.dtype());
+  c.in_place_strides = strides_in_place(c, in);
   choose_blocking(c, target);
   const Type type = packed_type(c);
   const bool is_weight = group->is_weight(weights);

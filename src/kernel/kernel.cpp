@@ -199,6 +199,7 @@ void print_body(std::ostream& out, const Convolution& c) {
       << c.block;
   print_list(out, "tile", c.tile);
   print_list(out, "chunk", c.chunk);
+  print_list(out, "in_place", c.in_place_strides);
   out << " panels " << c.chunk_panels << "\n";
   print_hole(out, "input", c.input);
   print_hole(out, "epilogue", c.epilogue);

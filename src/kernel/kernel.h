@@ -134,6 +134,9 @@ struct Convolution {
   int packed_weights = -1;
   // Hole input is a load, and channels follow each other, pixel after pixel along the last axis.
   bool input_is_dense = false;
+  // Tiles inside of the image read the input where it lies, with these strides (elements) of the
+  // spatial axes; others copy their window. Empty: a chunk copies all that it reads.
+  std::vector<std::int64_t> in_place_strides;
   // The register tile is a box of output pixels x block output channels, block a multiple of the
   // vector length. A chunk is a box of output pixels, of multiples of the tile, x some panels of
   // `block` channels. One entry of tile and chunk for each spatial axis.

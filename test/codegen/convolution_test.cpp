@@ -22,7 +22,7 @@ struct Case {
   std::int64_t images = 1;
   Sizes in, window, strides, dilations, low, high;
   std::int64_t groups = 1, in_channels = 1, out_channels = 1;
-  bool dense = true, symbolic = false;
+  bool dense = true, symbolic = false, in_place = true;
 
   std::size_t axes() const { return in.size(); }
   std::int64_t out(std::size_t i) const {
@@ -49,7 +49,8 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
   list("low", c.low);
   list("high", c.high);
   return out << " groups " << c.groups << " channels " << c.in_channels << " to " << c.out_channels
-             << (c.dense ? "" : " not dense") << (c.symbolic ? " symbolic" : "");
+             << (c.dense ? "" : " not dense") << (c.in_place ? "" : " copied")
+             << (c.symbolic ? " symbolic" : "");
 }
 
 void fill(std::span<float> out, unsigned seed) {
@@ -78,6 +79,11 @@ class Compiled {
     body.out_channels = c.out_channels;
     body.packed_weights = 1;
     body.input_is_dense = c.dense;
+    if (c.dense && c.in_place) {
+      std::int64_t stride = c.in_channels;
+      for (std::size_t i = c.axes(); i-- > 0; stride *= c.in[i])
+        body.in_place_strides.insert(body.in_place_strides.begin(), stride);
+    }
     choose_blocking(body, cpu_target_info(isa));
     kernel_.name = "convolution";
     if (c.symbolic) kernel_.sizes = {body.in_size[0], body.out_size[0]};
@@ -212,9 +218,14 @@ void check(const Case& c, const std::string& isa, Guard guard) {
   ASSERT_TRUE(std::equal(whole.begin(), whole.end(), got.begin()));
 }
 
-void check(const Case& c) {
+void check(Case c) {
   for (const std::string& isa : targets())
-    for (Guard guard : {Guard::before, Guard::behind}) check(c, isa, guard);
+    for (bool in_place : {true, false}) {
+      c.in_place = in_place;
+      check(c, isa, Guard::behind);
+    }
+  c.in_place = true;
+  check(c, targets().back(), Guard::before);
 }
 
 Case square(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t dilation,

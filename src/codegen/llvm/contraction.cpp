@@ -107,21 +107,37 @@ class ContractionEmitter {
     Values tile_sums =
         multiply_add(m_, tile, starting_sums(r, tile, sums), rows_of_a(r, start, tile),
                      columns_of_b(r, n, tile, columns), r.k_count);
+    if (is_single_part(c_)) return store_results(r, row, start, n, tile, columns, sums, tile_sums);
     store_tile(tile, sums, tile_sums);
-    auto store = [&] {
-      Value last = minimum(r.row_end - start, m_.index(tile.rows));
-      auto rows = [&](const ColumnMasks& masks) {
-        store_rows(m_, tile, sums, row - start, last, masks,
-                   [&](Value i, int v, Value x, std::optional<Value> mask) {
-                     Value vars[] = {r.batch, start + i, n + std::int64_t{v} * tile.lanes};
-                     epilogue_(vars, x, mask);
-                   });
-      };
-      if (columns) return rows(*columns);
-      for_panel(m_, tile, n, columns_, c_.n.as_number(), rows);
+    m_.if_(less_equal(depth_, r.k_begin + r.k_count),
+           [&] { store_results(r, row, start, n, tile, columns, sums, tile_sums); });
+  }
+
+  // Rows from `row` on, of a tile that was computed from `start` on.
+  void store_results(const Range& r, Value row, Value start, Value n, const RegisterTile& tile,
+                     const std::optional<ColumnMasks>& columns, Pointer sums,
+                     const Values& tile_sums) {
+    TileEpilogue put = [&](Value i, int v, Value x, std::optional<Value> mask) {
+      Value vars[] = {r.batch, start + i, n + std::int64_t{v} * tile.lanes};
+      epilogue_(vars, x, mask);
     };
-    if (is_single_part(c_)) return store();
-    m_.if_(less_equal(depth_, r.k_begin + r.k_count), store);
+    auto for_columns = [&](const std::function<void(const ColumnMasks&)>& body) {
+      columns ? body(*columns) : for_panel(m_, tile, n, columns_, c_.n.as_number(), body);
+    };
+    auto store_all = [&] {
+      for_columns([&](const ColumnMasks& masks) { store_whole(m_, tile, tile_sums, masks, put); });
+    };
+    auto store_part = [&] {
+      store_tile(tile, sums, tile_sums);
+      Value last = minimum(r.row_end - start, m_.index(tile.rows));
+      for_columns([&](const ColumnMasks& masks) {
+        store_rows(m_, tile, sums, row - start, last, masks, put);
+      });
+    };
+    if (!is_short(c_.epilogue, tile)) return store_part();
+    // Tiles of an unknown number of rows are always whole.
+    if (!c_.m.is_number() || c_.m.number() % tile.rows == 0) return store_all();
+    m_.if_(equal(row, start) & less_equal(start + tile.rows, r.row_end), store_all, store_part);
   }
 
   Pointer sums_of(const Range& r, Value row, Value n) const {

@@ -1,6 +1,7 @@
 #include "kernel/convolution.h"
 
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "codegen/llvm/skeleton.h"
@@ -79,26 +80,44 @@ class ConvolutionEmitter {
     const std::int64_t blocks = (panels + c_.chunk_panels - 1) / c_.chunk_panels;
     Value first = modulo_index(chunk, m_.index(blocks)) * c_.chunk_panels;
     box.image = divide_index(chunk, m_.index(blocks));
-    copy_input(box);
+    if (!in_place()) copy_chunk(box);
     m_.loop(first, minimum(first + c_.chunk_panels, m_.index(panels)), 1,
             [&](Value panel) { emit_panel(box, panel); });
   }
 
-  // ---- the padded copy of the input
+  // ---- padded copies of the input
+
+  bool in_place() const { return !c_.in_place_strides.empty(); }
 
   Pointer copy() const { return offset(in_.scratch, tile_.dtype, scratch_.sums); }
 
-  void copy_input(const Box& box) {
-    Point first, count;  // input pixels from `first`, padding included
+  // Input pixels that `outputs` pixels along an axis see.
+  Value extent_of(Value outputs, std::size_t axis) const {
+    return (outputs - 1) * strides_[axis] + ((window_[axis] - 1) * dilations_[axis] + 1);
+  }
+
+  // Channels of the input to copy.
+  struct Channels {
+    Value first;
+    std::int64_t count = 0;
+  };
+  Channels all_channels() const { return {m_.index(0), c_.in_channels}; }
+
+  void copy_chunk(const Box& box) {
+    Point first, count;
     for (std::size_t i = 0; i < axes; ++i) {
       first[i] = box.begin[i] * strides_[i] - pads_[i];
-      count[i] =
-          (box.end[i] - box.begin[i] - 1) * strides_[i] + ((window_[i] - 1) * dilations_[i] + 1);
+      count[i] = extent_of(box.end[i] - box.begin[i], i);
     }
+    copy_window(box.image, first, count, all_channels());
+  }
+
+  // `count` pixels from `first` on; where there are none, zeros.
+  void copy_window(Value image, const Point& first, const Point& count, const Channels& channels) {
     m_.loop(m_.index(0), count[0], 1, [&](Value z) {
       m_.loop(m_.index(0), count[1], 1, [&](Value y) {
         Pointer to = offset(copy(), tile_.dtype, z * copy_strides_[0] + y * copy_strides_[1]);
-        copy_row(box.image, {first[0] + z, first[1] + y, first[2]}, count[2], to);
+        copy_row(image, {first[0] + z, first[1] + y, first[2]}, count[2], channels, to);
       });
     });
   }
@@ -108,54 +127,54 @@ class ConvolutionEmitter {
   }
 
   // `count` pixels from `first` on, which may lie outside of the input.
-  void copy_row(Value image, const Point& first, Value count, Pointer to) {
+  void copy_row(Value image, const Point& first, Value count, const Channels& channels,
+                Pointer to) {
     Value zero = m_.index(0);
     Value row_exists = lies_inside(first[0], 0) & lies_inside(first[1], 1);
     Value left = minimum(maximum(-first[2], zero), count);
     Value right = maximum(minimum(in_size_[2] - first[2], count), left);
     left = select(row_exists, left, zero);
     right = select(row_exists, right, zero);
-    clear(to, left);
-    Point from = {first[0], first[1], first[2] + left};
-    copy_pixels(image, from, right - left, pixel(to, left));
-    clear(pixel(to, right), count - right);
+    auto clear = [&](Value begin, Value end) {
+      Value nothing = m_.zero(tile_.vector_type());
+      for_each_vector(begin, end, channels, to,
+                      [&](Value, Value, int, std::optional<Value>) { return nothing; });
+    };
+    clear(zero, left);
+    for_each_vector(left, right, channels, to,
+                    [&](Value x, Value channel, int lanes, std::optional<Value> mask) {
+                      Values vars = input_vars(image, {first[0], first[1], first[2] + x}, channel);
+                      return input_vector(vars, lanes, mask);
+                    });
+    clear(right, count);
   }
 
-  Pointer pixel(Pointer row, Value x) const { return offset(row, tile_.dtype, x * c_.in_channels); }
-
-  void clear(Pointer to, Value pixels) {
-    Value zero = m_.zero(tile_.vector_type());
-    for_vectors(m_, tile_.lanes, pixels * c_.in_channels, [&](Value i, std::optional<Value> mask) {
-      put(offset(to, tile_.dtype, i), zero, mask);
+  // Stores what `make` gives for the vectors of pixels [begin, end) of a row. Whole pixels that
+  // follow each other in the input too are one run of vectors.
+  void for_each_vector(
+      Value begin, Value end, const Channels& channels, Pointer row,
+      const std::function<Value(Value x, Value channel, int lanes, std::optional<Value>)>& make) {
+    const int lanes = tile_.lanes;
+    auto put = [&](Value x, Value channel, const std::optional<Value>& mask) {
+      Pointer to = offset(row, tile_.dtype, x * c_.in_channels + channel);
+      Value v = make(x, channel, lanes, mask);
+      mask ? store_masked(tile_.dtype, to, v, *mask) : store(tile_.dtype, to, v);
+    };
+    if (c_.input_is_dense && channels.count == c_.in_channels)
+      return for_vectors(m_, lanes, (end - begin) * c_.in_channels,
+                         [&](Value i, std::optional<Value> mask) { put(begin, i, mask); });
+    m_.loop(begin, end, 1, [&](Value x) {
+      for_vectors(m_, lanes, m_.index(channels.count),
+                  [&](Value i, std::optional<Value> mask) { put(x, channels.first + i, mask); });
     });
   }
 
-  void copy_pixels(Value image, const Point& from, Value pixels, Pointer to) {
-    if (c_.input_is_dense) {
-      Pointer start = input_.address(input_vars(image, from, m_.index(0)));
-      for_vectors(
-          m_, tile_.lanes, pixels * c_.in_channels, [&](Value i, std::optional<Value> mask) {
-            Pointer p = offset(start, input_.dtype, i);
-            Value v =
-                mask ? load_masked(input_.dtype, p, *mask) : load(input_.dtype, p, tile_.lanes);
-            put(offset(to, tile_.dtype, i), v, mask);
-          });
-      return;
-    }
-    m_.loop(m_.index(0), pixels, 1, [&](Value x) {
-      Point at = {from[0], from[1], from[2] + x};
-      for_vectors(m_, tile_.lanes, m_.index(c_.in_channels),
-                  [&](Value i, std::optional<Value> mask) {
-                    Values vars = input_vars(image, at, i);
-                    int along = static_cast<int>(vars.size()) - 1;
-                    put(offset(pixel(to, x), tile_.dtype, i),
-                        input_.elements(vars, along, tile_.lanes, mask), mask);
-                  });
-    });
-  }
-
-  void put(Pointer p, Value v, const std::optional<Value>& mask) {
-    mask ? store_masked(tile_.dtype, p, v, *mask) : store(tile_.dtype, p, v);
+  Value input_vector(Values vars, int lanes, const std::optional<Value>& mask) {
+    if (!c_.input_is_dense)
+      return input_.elements(vars, static_cast<int>(vars.size()) - 1, lanes, mask);
+    Value channel = std::exchange(vars.back(), m_.index(0));
+    Pointer p = offset(input_.address(vars), input_.dtype, channel);
+    return mask ? load_masked(input_.dtype, p, *mask) : load(input_.dtype, p, lanes);
   }
 
   Values input_vars(Value image, const Point& at, Value channel) const {
@@ -176,16 +195,84 @@ class ConvolutionEmitter {
     });
   }
 
+  // What a tile sees of the input.
+  struct View {
+    Point start;        // its first output pixel
+    Point first, last;  // taps [first, last) of each axis lie inside of the image, or are copied
+    Pointer at;         // the input pixel of tap `first` of output pixel `start`
+  };
+
   void emit_tile(const Box& box, Value panel, const Point& at) {
-    Pointer first = copy();
-    for (std::size_t i = 0; i < axes; ++i)
-      first = offset(first, tile_.dtype, (at[i] - box.begin[i]) * (strides_[i] * copy_strides_[i]));
-    Values sums = c_.is_depthwise() ? depthwise_sums(first, panel) : sums_of(first, panel);
-    store_tile(tile_, in_.scratch, sums);
-    store_outputs(box, panel, at);
+    View view = in_place() ? view_in_place(box, panel, at) : view_of_chunk(box, at);
+    Values sums = c_.is_depthwise() ? depthwise_sums(view, panel) : sums_of(view, panel);
+    store_outputs(box, panel, at, view.start, sums);
   }
 
-  // Places of the tile's pixels in the copy.
+  View view_of_chunk(const Box& box, const Point& at) {
+    View view{at, {}, {}, copy()};
+    for (std::size_t i = 0; i < axes; ++i) {
+      view.first[i] = m_.index(0);
+      view.last[i] = m_.index(window_[i]);
+      view.at =
+          offset(view.at, tile_.dtype, (at[i] - box.begin[i]) * (strides_[i] * copy_strides_[i]));
+    }
+    return view;
+  }
+
+  // A tile of several pixels along an axis must see only pixels that exist, else its window is
+  // copied; for one pixel the taps are clipped instead.
+  View view_in_place(const Box& box, Value panel, const Point& at) {
+    View view{at, {}, {}, {}};
+    Point origin, seen, extent;
+    std::optional<Value> inside;
+    for (std::size_t i = 0; i < axes; ++i) {
+      view.first[i] = m_.index(0);
+      view.last[i] = m_.index(window_[i]);
+      // The last tile overlaps the one before it.
+      if (tile_box_[i] > 1) view.start[i] = minimum(at[i], out_size_[i] - tile_box_[i]);
+      origin[i] = view.start[i] * strides_[i] - pads_[i];
+      extent[i] = extent_of(m_.index(tile_box_[i]), i);
+      if (!sees_padding(i)) continue;
+      if (tile_box_[i] == 1 && i + 1 < axes) {
+        clip_taps(view, origin[i], i);
+      } else {
+        Value fits = greater_equal(origin[i], 0) & less_equal(origin[i] + extent[i], in_size_[i]);
+        inside = inside ? *inside & fits : fits;
+      }
+    }
+    Pointer copied = copy();
+    for (std::size_t i = 0; i < axes; ++i) {
+      seen[i] = origin[i] + view.first[i] * dilations_[i];
+      copied = offset(copied, tile_.dtype, view.first[i] * (dilations_[i] * copy_strides_[i]));
+    }
+    view.at = input_.address(input_vars(box.image, seen, m_.index(0)));
+    if (!inside) return view;
+    Channels channels = all_channels();
+    if (c_.is_depthwise()) channels = {panel * c_.block, c_.block};
+    m_.if_(~*inside, [&] { copy_window(box.image, origin, extent, channels); });
+    view.at = select(*inside, view.at, copied);
+    return view;
+  }
+
+  void clip_taps(View& view, Value origin, std::size_t axis) {
+    Value d = m_.index(dilations_[axis]), zero = m_.index(0);
+    view.first[axis] = divide_index(maximum(-origin, zero) + (dilations_[axis] - 1), d);
+    Value behind = divide_index(maximum(in_size_[axis] - 1 - origin + d, zero), d);
+    view.last[axis] = minimum(behind, m_.index(window_[axis]));
+  }
+
+  // Some output pixel has a tap outside of the image.
+  bool sees_padding(std::size_t axis) const {
+    const std::size_t missing = axes - c_.window.size();
+    if (axis < missing) return false;
+    const Dim &in = c_.in_size[axis - missing], &out = c_.out_size[axis - missing];
+    const Dim& low = c_.pads_low[axis - missing];
+    if (!in.is_number() || !out.is_number() || !(low == Dim(0))) return true;
+    return (out.number() - 1) * strides_[axis] + (window_[axis] - 1) * dilations_[axis] >=
+           in.number();
+  }
+
+  // Places of the tile's pixels in the input.
   std::vector<std::int64_t> pixel_offsets() const {
     std::vector<std::int64_t> out;
     for (std::int64_t z = 0; z < tile_box_[0]; ++z)
@@ -199,60 +286,67 @@ class ConvolutionEmitter {
   // Taps along the last axis follow each other in the copy as they do in the weights.
   bool rows_merge() const { return dilations_[2] == 1 && c_.groups == 1; }
 
-  Values sums_of(Pointer first, Value panel) {
+  Values sums_of(const View& view, Value panel) {
     const std::int64_t depth = c_.in_channels / c_.groups;
     const std::int64_t panels = panel_count(c_) / c_.groups;
     const std::int64_t run = rows_merge() ? window_[2] * depth : depth;
     const std::int64_t runs_in_row = rows_merge() ? 1 : window_[2];
     Value group = divide_index(panel, m_.index(panels));
-    first = offset(first, tile_.dtype, group * depth);
+    Pointer first = offset(view.at, tile_.dtype, group * depth);
     Pointer weights = offset(in_.buffers[static_cast<std::size_t>(c_.packed_weights)], tile_.dtype,
                              panel * (window_[0] * window_[1] * window_[2] * depth * c_.block));
     TileRows rows{first, pixel_offsets(), 1};
-    auto one_run = [&](Values sums, Value z, Value y, Value x) {
-      Value place = z * (dilations_[0] * copy_strides_[0]) +
-                    y * (dilations_[1] * copy_strides_[1]) + x * (dilations_[2] * copy_strides_[2]);
+    return over_taps(view, runs_in_row, [&](Values sums, Value place, Value z, Value y, Value x) {
       Value number = (z * window_[1] + y) * runs_in_row + x;
       TileRows here = rows;
       here.base = offset(first, tile_.dtype, place);
       TileColumns columns =
           packed_columns(tile_, offset(weights, tile_.dtype, number * (run * c_.block)));
       return multiply_add(m_, tile_, sums, here, columns, m_.index(run));
-    };
-    return over_taps(zero_tile(m_, tile_), {window_[0], window_[1], runs_in_row}, one_run);
-  }
-
-  // Carries sums through loops over all taps; an axis of one tap needs none.
-  Values over_taps(Values sums, const Space<std::int64_t>& taps,
-                   const std::function<Values(Values, Value, Value, Value)>& body) {
-    auto loop = [&](std::int64_t count, Values start,
-                    const std::function<Values(Value, Values)>& turn) {
-      if (count == 1) return turn(m_.index(0), std::move(start));
-      return m_.loop(m_.index(0), m_.index(count), 1, std::move(start),
-                     [&](Value i, const Values& now) { return turn(i, now); });
-    };
-    return loop(taps[0], std::move(sums), [&](Value z, Values a) {
-      return loop(taps[1], std::move(a), [&](Value y, Values b) {
-        return loop(taps[2], std::move(b),
-                    [&](Value x, Values c) { return body(std::move(c), z, y, x); });
-      });
     });
   }
 
+  // Carries sums through loops over the taps of a view. The body is given the place of a tap
+  // relative to the view's first one; of the last axis, taps [0, last_count).
+  Values over_taps(
+      const View& view, std::int64_t last_count,
+      const std::function<Values(Values, Value place, Value z, Value y, Value x)>& body) {
+    auto loop = [&](std::size_t axis, Value begin, Value end, bool is_single, Values start,
+                    const std::function<Values(Value tap, Value place, Values)>& turn) {
+      auto at = [&](Value tap, Values sums) {
+        return turn(tap, (tap - begin) * (dilations_[axis] * copy_strides_[axis]), std::move(sums));
+      };
+      if (is_single) return at(begin, std::move(start));
+      return m_.loop(begin, end, 1, std::move(start),
+                     [&](Value tap, const Values& now) { return at(tap, now); });
+    };
+    auto single = [&](std::size_t axis) {
+      return window_[axis] == 1 && !(in_place() && sees_padding(axis));
+    };
+    Values zero = zero_tile(m_, tile_);
+    return loop(
+        0, view.first[0], view.last[0], single(0), zero, [&](Value z, Value at_z, Values a) {
+          return loop(1, view.first[1], view.last[1], single(1), std::move(a),
+                      [&](Value y, Value at_y, Values b) {
+                        return loop(2, m_.index(0), m_.index(last_count), last_count == 1,
+                                    std::move(b), [&](Value x, Value at_x, Values c) {
+                                      return body(std::move(c), at_z + at_y + at_x, z, y, x);
+                                    });
+                      });
+        });
+  }
+
   // Lanes lie along channels; each pixel of a row serves all the taps that it takes part in.
-  Values depthwise_sums(Pointer first, Value panel) {
-    first = offset(first, tile_.dtype, panel * c_.block);
+  Values depthwise_sums(const View& view, Value panel) {
+    Pointer first = offset(view.at, tile_.dtype, panel * c_.block);
     Pointer weights = offset(in_.buffers[static_cast<std::size_t>(c_.packed_weights)], tile_.dtype,
                              panel * (window_[0] * window_[1] * window_[2] * c_.block));
     const std::vector<std::int64_t> offsets = pixel_offsets();
-    return over_taps(zero_tile(m_, tile_), {window_[0], window_[1], 1},
-                     [&](Values sums, Value z, Value y, Value) {
-                       Value place = z * (dilations_[0] * copy_strides_[0]) +
-                                     y * (dilations_[1] * copy_strides_[1]);
-                       Value tap = (z * window_[1] + y) * window_[2];
-                       return depthwise_row(std::move(sums), offset(first, tile_.dtype, place),
-                                            offset(weights, tile_.dtype, tap * c_.block), offsets);
-                     });
+    return over_taps(view, 1, [&](Values sums, Value place, Value z, Value y, Value) {
+      Value tap = (z * window_[1] + y) * window_[2];
+      return depthwise_row(std::move(sums), offset(first, tile_.dtype, place),
+                           offset(weights, tile_.dtype, tap * c_.block), offsets);
+    });
   }
 
   Values depthwise_row(Values sums, Pointer row, Pointer weights,
@@ -274,26 +368,69 @@ class ConvolutionEmitter {
 
   // ---- results
 
-  void store_outputs(const Box& box, Value panel, const Point& at) {
+  // Output pixels from `at` on, of a tile that was computed from `start` on.
+  void store_outputs(const Box& box, Value panel, const Point& at, const Point& start,
+                     const Values& sums) {
     const std::int64_t in_group = c_.is_depthwise() ? c_.out_channels : c_.out_channels / c_.groups;
     const std::int64_t panels = panel_count(c_) / (c_.is_depthwise() ? 1 : c_.groups);
     Value group = divide_index(panel, m_.index(panels));
     Value n = modulo_index(panel, m_.index(panels)) * c_.block;
-    auto store_box = [&](const ColumnMasks& masks) {
-      m_.loop(at[0], minimum(at[0] + tile_box_[0], box.end[0]), 1, [&](Value z) {
-        m_.loop(at[1], minimum(at[1] + tile_box_[1], box.end[1]), 1, [&](Value y) {
-          Value row = ((z - at[0]) * tile_box_[1] + (y - at[1])) * tile_box_[2];
-          Value count = minimum(box.end[2] - at[2], m_.index(tile_box_[2]));
-          store_rows(m_, tile_, in_.scratch, row, row + count, masks,
-                     [&](Value r, int v, Value sum, std::optional<Value> mask) {
-                       Value channel = group * in_group + n + std::int64_t{v} * tile_.lanes;
-                       epilogue_(input_vars(box.image, {z, y, at[2] + (r - row)}, channel), sum,
-                                 mask);
+    Point end;
+    for (std::size_t i = 0; i < axes; ++i) end[i] = minimum(start[i] + tile_box_[i], box.end[i]);
+    auto put = [&](const Point& pixel, int v, Value sum, const std::optional<Value>& mask) {
+      Value channel = group * in_group + n + std::int64_t{v} * tile_.lanes;
+      epilogue_(input_vars(box.image, pixel, channel), sum, mask);
+    };
+    auto store_part = [&](const ColumnMasks& masks) {
+      m_.loop(at[0], end[0], 1, [&](Value z) {
+        m_.loop(at[1], end[1], 1, [&](Value y) {
+          Value row = ((z - start[0]) * tile_box_[1] + (y - start[1])) * tile_box_[2];
+          store_rows(m_, tile_, in_.scratch, row + (at[2] - start[2]), row + (end[2] - start[2]),
+                     masks, [&](Value r, int v, Value sum, std::optional<Value> mask) {
+                       put({z, y, start[2] + (r - row)}, v, sum, mask);
                      });
         });
       });
     };
-    for_panel(m_, tile_, n, m_.index(in_group), in_group, store_box);
+    auto store_all = [&](const ColumnMasks& masks) {
+      store_whole(m_, tile_, sums, masks,
+                  [&](Value row, int v, Value sum, std::optional<Value> mask) {
+                    put(pixel_of(start, row), v, sum, mask);
+                  });
+    };
+    const bool is_short_one = is_short(c_.epilogue, tile_);
+    std::optional<Value> whole = is_whole(at, start, end);
+    auto for_columns = [&](const std::function<void(const ColumnMasks&)>& body) {
+      for_panel(m_, tile_, n, m_.index(in_group), in_group, body);
+    };
+    auto from_memory = [&] {
+      store_tile(tile_, in_.scratch, sums);
+      for_columns(store_part);
+    };
+    if (!is_short_one) return from_memory();
+    if (!whole) return for_columns(store_all);
+    m_.if_(*whole, [&] { for_columns(store_all); }, from_memory);
+  }
+
+  // Whether all pixels of a tile are wanted; nothing when that is so for every tile.
+  std::optional<Value> is_whole(const Point& at, const Point& start, const Point& end) const {
+    std::optional<Value> whole;
+    const std::size_t missing = axes - c_.window.size();
+    for (std::size_t i = missing; i < axes; ++i) {
+      const Dim& out = c_.out_size[i - missing];
+      if (out.is_number() && out.number() % tile_box_[i] == 0) continue;
+      Value here = equal(at[i], start[i]) & equal(start[i] + tile_box_[i], end[i]);
+      whole = whole ? *whole & here : here;
+    }
+    return whole;
+  }
+
+  // The output pixel of a row of the tile that starts at `start`.
+  Point pixel_of(const Point& start, Value row) const {
+    Value plane = divide_index(row, m_.index(tile_box_[2]));
+    return {start[0] + divide_index(plane, m_.index(tile_box_[1])),
+            start[1] + modulo_index(plane, m_.index(tile_box_[1])),
+            start[2] + modulo_index(row, m_.index(tile_box_[2]))};
   }
 
   Module& m_;

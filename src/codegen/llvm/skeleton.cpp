@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernel/walk.h"
 
 namespace hone::llvm {
 
@@ -107,10 +108,8 @@ void for_panel(Module& m, const RegisterTile& tile, Value n, Value count,
   m.if_(less_equal(n + block, count), [&] { body(all_columns(tile)); }, narrow);
 }
 
-void store_rows(
-    Module& m, const RegisterTile& tile, Pointer stored, Value first, Value last,
-    const ColumnMasks& columns,
-    const std::function<void(Value row, int vector, Value, std::optional<Value> mask)>& epilogue) {
+void store_rows(Module& m, const RegisterTile& tile, Pointer stored, Value first, Value last,
+                const ColumnMasks& columns, const TileEpilogue& epilogue) {
   m.loop(first, last, 1, [&](Value row) {
     for (int v = 0; v < columns.vectors; ++v) {
       Pointer p = offset(stored, tile.dtype, row * tile.block());
@@ -119,6 +118,22 @@ void store_rows(
                columns.of_vector[static_cast<std::size_t>(v)]);
     }
   });
+}
+
+void store_whole(Module& m, const RegisterTile& tile, const Values& sums,
+                 const ColumnMasks& columns, const TileEpilogue& epilogue) {
+  for (int row = 0; row < tile.rows; ++row)
+    for (int v = 0; v < columns.vectors; ++v)
+      epilogue(m.index(row), v, sums[at(tile, row, v)],
+               columns.of_vector[static_cast<std::size_t>(v)]);
+}
+
+bool is_short(const Hole& epilogue, const RegisterTile& tile) {
+  constexpr std::size_t most_operations = 160;
+  std::vector<hone::Value> roots = values_of(epilogue.stores);
+  std::size_t operations = epilogue.stores.size();
+  if (!roots.empty()) operations += nodes_below(roots).size();
+  return operations * static_cast<std::size_t>(tile.rows * tile.vectors) <= most_operations;
 }
 
 void for_vectors(Module& m, int lanes, Value count,

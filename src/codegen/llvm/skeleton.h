@@ -74,9 +74,15 @@ void for_panel(Module&, const RegisterTile&, Value n, Value count,
                const std::function<void(const ColumnMasks&)>& body);
 
 // Runs the epilogue for rows [first, last) of a stored tile.
-void store_rows(
-    Module&, const RegisterTile&, Pointer stored, Value first, Value last, const ColumnMasks&,
-    const std::function<void(Value row, int vector, Value, std::optional<Value> mask)>&);
+using TileEpilogue = std::function<void(Value row, int vector, Value, std::optional<Value> mask)>;
+void store_rows(Module&, const RegisterTile&, Pointer stored, Value first, Value last,
+                const ColumnMasks&, const TileEpilogue&);
+
+// The same for all rows of a tile in registers.
+void store_whole(Module&, const RegisterTile&, const Values& sums, const ColumnMasks&,
+                 const TileEpilogue&);
+// An epilogue so short that it is repeated for each register.
+bool is_short(const Hole& epilogue, const RegisterTile&);
 
 // The value of a Dim in this call: `sizes` are the kernel's symbols.
 Value size_of(Module&, const KernelArguments&, std::span<const Dim> sizes, const Dim&);
