@@ -117,6 +117,7 @@ constexpr double scattered_load = vector_lanes, scattered_store = 1.5 * vector_l
 struct Access {
   Dim offset;
   bool is_store = false;
+  bool is_conditional = false;
   int bytes = 4;
   double times = 1;                // how often it runs
   std::vector<const Stmt*> loops;  // around it, outermost first
@@ -135,7 +136,8 @@ class Accesses {
     for (const Stmt& s : block) {
       add_loads(s);
       if (s.kind == Kind::store)
-        list.push_back({s.offset, true, bytes_of(kernel_, s.param), times(loops_.size()), loops_});
+        list.push_back({s.offset, true, bool{s.condition}, bytes_of(kernel_, s.param),
+                        times(loops_.size()), loops_});
       if (is_loop(s)) loops_.push_back(&s);
       add(s.body);
       if (is_loop(s)) loops_.pop_back();
@@ -159,7 +161,7 @@ class Accesses {
     for (NodeId n : nodes_below(roots)) {
       if (&graph.op(n) == &ops::load) {
         const Attrs& attrs = graph.attrs(n);
-        list.push_back({attrs.dims("offset").at(0), false,
+        list.push_back({attrs.dims("offset").at(0), false, !graph.operands(n).empty(),
                         bytes_of(kernel_, attrs.integer("param")), times(loops_.size()), loops_});
       } else if (graph.op(n).kind == OpKind::elementwise) {
         operations += times(loops_.size()) * cost(graph.op(n));
@@ -199,6 +201,20 @@ double cost_with_outer(const Accesses& accesses, const Stmt& lane) {
     bool is_inside = std::find(a.loops.begin(), a.loops.end(), &lane) != a.loops.end();
     total +=
         is_inside ? access_cost(a, symbol_of(lane)) * waste(lane.extent) : a.times * vector_lanes;
+  }
+  return total;
+}
+
+// The same when what lies in order along `across` is turned in registers.
+double cost_with_pair(const Accesses& accesses, const Stmt& lane, const Stmt& across) {
+  constexpr double turned = 3;
+  double total = 0;
+  for (const Access& a : accesses.list) {
+    double cost = access_cost(a, symbol_of(lane));
+    if (!a.is_store && !a.is_conditional && cost > a.times &&
+        stride_of(a.offset, symbol_of(across)) == Dim(1))
+      cost = a.times * turned;
+    total += cost * waste(lane.extent);
   }
   return total;
 }
@@ -379,7 +395,7 @@ class RowKeeper {
 
 // Work of one chunk, in bytes moved (arithmetic counts as half a byte an operation).
 constexpr double chunk_work = 48 << 10;
-constexpr std::int64_t lane_block = 256;
+constexpr std::int64_t lane_block = 256, across_block = 16;
 
 struct Peeled {
   Block prefix;             // before the outer loops
@@ -443,6 +459,7 @@ class Chunker {
     for (; level < p.outer.size(); ++level) {
       work /= std::max(1.0, typical(p.outer[level].extent));
       if (work <= chunk_work || level + 1 == p.outer.size()) break;
+      if (p.outer[level].loop == LoopKind::across) break;  // stays around its lanes loop
     }
     Stmt& cut = p.outer[level];
     const Dim block = block_size(p.outer, level, work);
@@ -495,6 +512,11 @@ class Chunker {
     double unit = turn_work / std::max(1.0, typical(inner));
     auto most =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(chunk_work / std::max(unit, 1e-3)));
+    if (loops[level].loop == LoopKind::across && inner.is_number()) {
+      std::int64_t rows = most / std::max<std::int64_t>(1, inner.number());
+      return std::max<std::int64_t>(across_block, rows / across_block * across_block);
+    }
+    if (loops[level].loop == LoopKind::across) return across_block;
     if (loops[level].loop == LoopKind::lanes)
       return std::max<std::int64_t>(lane_block, most / lane_block * lane_block);
     if (inner.is_number())

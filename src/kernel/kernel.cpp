@@ -146,7 +146,7 @@ class KernelPrinter {
   }
 
   static std::string_view kind_name(LoopKind k) {
-    static constexpr std::string_view names[] = {"chunks", "for", "lanes"};
+    static constexpr std::string_view names[] = {"chunks", "for", "lanes", "across"};
     return names[static_cast<int>(k)];
   }
 

@@ -50,8 +50,10 @@ extern const Op reg;   // attrs: index, dtype. The current value of a register
 enum class LoopKind : std::uint8_t {
   chunks,  // outermost, divided between threads; at most one, the kernel's `chunks`
   serial,
-  lanes,  // iterations are independent or only feed accumulations; rendered as vectors. Loops
-          // inside are serial, and their extents do not depend on the lane
+  lanes,   // iterations are independent or only feed accumulations; rendered as vectors. Loops
+           // inside are serial, and their extents do not depend on the lane
+  across,  // around a lanes loop alone: what lies in order along this loop is read in order, a
+           // square at a time, and turned in registers
 };
 
 struct Stmt;

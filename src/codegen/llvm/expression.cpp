@@ -112,6 +112,15 @@ Value integer_power(Module& m, Value x, Value n) {
 
 }  // namespace
 
+namespace {
+
+bool compares_positions(const hone::Value& e) {
+  const bool compares = e.is(ops::lt) || e.is(ops::le) || e.is(ops::eq) || e.is(ops::ne);
+  return compares && e.operand(0).is(ops::dims) && e.operand(1).is(ops::dims);
+}
+
+}  // namespace
+
 Value combine(const Op& op, Value a, Value b) {
   for (const Binary& entry : binaries)
     if (entry.op == &op) return entry.emit(a, b);
@@ -164,6 +173,16 @@ Value Renderer::emit(const Expression& e) {
     return cast(mentions_lane(d) ? position_vector(d) : position(d), dtype);
   }
   Values operands;
+  if (compares_positions(e)) {
+    // In as few bits as both need.
+    for (const Expression& operand : {e.operand(0), e.operand(1)}) {
+      const Dim& d = operand.attrs().dims("dims").at(0);
+      operands.push_back(mentions_lane(d) ? position_vector(d) : position(d));
+    }
+    if (operands[0].dtype() != operands[1].dtype())
+      for (Value& v : operands) v = cast(v, DType::i64);
+    return emit_operation(e, operands);
+  }
   for (std::size_t i = 0; i < e.operand_count(); ++i) operands.push_back(value(e.operand(i)));
   return emit_operation(e, operands);
 }
@@ -352,20 +371,49 @@ Value Renderer::symbol(const Dim& s) {
   throw InternalError("size ", s, " is not handed to the kernel");
 }
 
+namespace {
+
+// Whether d and everything it is made of fits in 32 bits.
+bool fits_32_bits(const Dim& d) {
+  constexpr std::int64_t limit = (std::int64_t{1} << 31) - 1;
+  if (d.low() < -limit || d.high() > limit) return false;
+  if (d.is_number()) return true;
+  const DimExpr& e = *d.expr();
+  if (e.kind == DimExpr::Kind::symbol) return true;
+  if (e.kind != DimExpr::Kind::sum) return fits_32_bits(e.a) && fits_32_bits(e.b);
+  std::int64_t total = 0;  // of the terms' largest sizes, so that no partial sum is larger
+  for (const DimExpr::Term& t : e.terms) {
+    std::int64_t size = std::abs(t.factor);
+    for (const Dim& atom : t.atoms) {
+      if (!fits_32_bits(atom)) return false;
+      std::int64_t most = std::max(std::abs(atom.low()), std::abs(atom.high()));
+      if (most != 0 && size > limit / most) return false;
+      size *= most;
+    }
+    total += size;
+    if (total > limit) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 Value Renderer::position(const Dim& d) {
-  return position_with(d, [&](const Dim& s) { return symbol(s); });
+  return position_with(d, DType::i64, [&](const Dim& s) { return symbol(s); });
 }
 
 Value Renderer::position_vector(const Dim& d) {
-  return widened(position_with(d, [&](const Dim& s) -> Value {
-    Value at = symbol(s);
+  const DType t = fits_32_bits(d) ? DType::i32 : DType::i64;
+  return widened(position_with(d, t, [&](const Dim& s) -> Value {
+    Value at = cast(symbol(s), t);
     if (loop_of(s) != lanes_.var) return at;
-    return broadcast(at, lanes_.count) + m_.iota({DType::i64, lanes_.count});
+    return broadcast(at, lanes_.count) + m_.iota({t, lanes_.count});
   }));
 }
 
-Value Renderer::position_with(const Dim& d, const std::function<Value(const Dim&)>& symbol) {
-  if (d.is_number()) return m_.index(d.number());
+Value Renderer::position_with(const Dim& d, DType dtype,
+                              const std::function<Value(const Dim&)>& symbol) {
+  if (d.is_number()) return m_.integer(d.number(), {dtype, 1});
   const DimExpr& e = *d.expr();
   if (e.kind == DimExpr::Kind::symbol) return symbol(d);
   if (e.kind == DimExpr::Kind::sum) {
@@ -373,26 +421,34 @@ Value Renderer::position_with(const Dim& d, const std::function<Value(const Dim&
     for (const DimExpr::Term& t : e.terms) {
       std::optional<Value> product;
       for (const Dim& atom : t.atoms) {
-        Value v = position_with(atom, symbol);
+        Value v = position_with(atom, dtype, symbol);
         product = product ? *product * v : v;
       }
-      Value term = !product ? m_.index(t.factor) : t.factor == 1 ? *product : *product * t.factor;
+      Value term = !product        ? m_.integer(t.factor, {dtype, 1})
+                   : t.factor == 1 ? *product
+                                   : *product * t.factor;
       total = total ? *total + term : term;
     }
     return *total;
   }
-  Value a = position_with(e.a, symbol), b = position_with(e.b, symbol);
+  Value a = position_with(e.a, dtype, symbol), b = position_with(e.b, dtype, symbol);
+  // floor_div and mod round down, also below zero.
+  const bool is_index = e.a.low() >= 0 && e.b.low() > 0;
+  auto floored = [&] {
+    Value quotient = a / b, rest = a - quotient * b;
+    return select(not_equal(rest, 0) & less(rest ^ b, 0), quotient - 1, quotient);
+  };
   switch (e.kind) {
     case DimExpr::Kind::floor_div:
-      return divide_index(a, b);
+      return is_index ? divide_index(a, b) : floored();
     case DimExpr::Kind::mod:
-      return modulo_index(a, b);
+      return is_index ? modulo_index(a, b) : a - floored() * b;
     case DimExpr::Kind::min:
       return minimum(a, b);
     case DimExpr::Kind::max:
       return maximum(a, b);
     default:
-      return cast(equal(a, b), DType::i64);
+      return cast(equal(a, b), dtype);
   }
 }
 

@@ -60,7 +60,7 @@ class Renderer {
   Value position(const Dim&);         // scalar, at the first lane
   Value position_vector(const Dim&);  // one for each lane
   Value symbol(const Dim&);
-  Value position_with(const Dim&, const std::function<Value(const Dim&)>& symbol);
+  Value position_with(const Dim&, DType, const std::function<Value(const Dim&)>& symbol);
   bool mentions_lane(const Dim&) const;
   std::optional<Dim> lane_stride(const Dim&) const;
   DType buffer_dtype(int param) const;
@@ -74,6 +74,10 @@ class Renderer {
   void lanes_loop(const Stmt&);
   void lanes_part(const Stmt&, const Lanes&, Value at, const std::vector<RegId>& sums,
                   Values& parts, std::size_t first);
+  void across_loop(const Stmt&);
+  void across_tile(const Stmt& outer, const std::vector<Expression>& loads, Value p, int block,
+                   Value q, const Lanes&);
+  std::vector<Expression> crossing_loads(const Stmt& outer);
   int lanes_for(const Stmt&) const;
   void store(const Stmt&);
   void accumulate(const Stmt&);
@@ -104,6 +108,9 @@ class Renderer {
   std::unordered_map<NodeId, Value> cache_;
   std::unordered_map<NodeId, Flags> flags_;
 };
+
+// Row i of the result holds element i of each row; both counts are powers of two.
+Values transposed(Values rows);
 
 // reg op value, as accumulate means it.
 Value combine(const Op&, Value a, Value b);

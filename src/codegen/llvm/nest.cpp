@@ -39,6 +39,12 @@ bool holds_wide_numbers(const hone::Value& v, const Kernel& kernel,
   return false;
 }
 
+bool contains_loop(const Block& block) {
+  bool found = false;
+  collect(block, [&](const Stmt& s) { found = found || s.kind == Stmt::Kind::loop; });
+  return found;
+}
+
 std::int64_t power_of_two_from(std::int64_t n) {
   std::int64_t p = 1;
   while (p < n) p *= 2;
@@ -147,6 +153,7 @@ void Renderer::branch(const Stmt& s) {
 void Renderer::loop(const Stmt& s) {
   if (s.loop == LoopKind::chunks) return chunk_loop(s);
   if (s.loop == LoopKind::lanes) return lanes_loop(s);
+  if (s.loop == LoopKind::across) return across_loop(s);
   if (auto n = s.extent.as_number(); n && *n <= most_unrolled) return unrolled_loop(s, *n);
   serial_loop(s);
 }
@@ -244,6 +251,8 @@ void Renderer::lanes_loop(const Stmt& s) {
       sums.empty() || (number && *number < static_cast<std::int64_t>(sum_vectors) * w)
           ? 1
           : sum_vectors;
+  // Several vectors at once where each turn runs through memory again in a loop of its own.
+  const int together = sums.empty() && contains_loop(s.body) ? m_.target().vector_bits / 64 : 1;
   Values parts;
   for (std::size_t u = 0; u < spread; ++u)
     for (std::size_t i = 0; i < sums.size(); ++i)
@@ -251,22 +260,24 @@ void Renderer::lanes_loop(const Stmt& s) {
 
   forget_memory();
   Value extent = position(s.extent), from = m_.index(0);
-  auto vectors = [&](std::int64_t step, std::size_t each) {
+  auto vectors = [&](const Lanes& lanes, std::int64_t step, std::size_t each) {
     Value rest = number ? m_.index(*number % step) : modulo_index(extent, m_.index(step));
     Value end = extent - rest;
     parts = m_.loop(from, end, step, parts, [&](Value at, const Values& carried) {
       Values now = carried;
       for (std::size_t u = 0; u < each; ++u)
-        lanes_part(s, whole, at + static_cast<std::int64_t>(u) * w, sums, now, u * sums.size());
+        lanes_part(s, lanes, at + static_cast<std::int64_t>(u) * w, sums, now, u * sums.size());
       return now;
     });
     from = end;
   };
-  if (spread > 1) vectors(w * static_cast<std::int64_t>(spread), spread);
-  const std::int64_t wide = spread > 1 ? w * static_cast<std::int64_t>(spread) : 0;
+  const std::int64_t wide = w * together * static_cast<std::int64_t>(spread);
+  const bool has_wide = wide > w && (!number || *number >= wide);
+  if (has_wide && spread > 1) vectors(whole, wide, spread);
+  if (has_wide && spread == 1) vectors({s.var, static_cast<int>(wide), std::nullopt}, wide, 1);
   const std::optional<std::int64_t> left =
-      number && wide > 0 ? std::optional(*number % wide) : number;
-  if (!left || *left >= w) vectors(w, 1);
+      number && has_wide ? std::optional(*number % wide) : number;
+  if (!left || *left >= w) vectors(whole, w, 1);
   if (!number || *number % w != 0) {
     Value remaining = extent - from;
     auto tail = [&] {
