@@ -134,10 +134,11 @@ void report(const std::string& name, const Compiled& c) {
     ratios.push_back(b / a);
     ours.push_back(a);
   }
-  std::printf("%-34s %8.2f KB %9.4f ms %6.1f GB/s  %5.2f of copy, %zu kernel, %.2f + %.1f ms to compile\n",
-              name.c_str(), static_cast<double>(c.bytes) / 1024, median(ours),
-              static_cast<double>(c.bytes) / median(ours) / 1e6, median(ratios), c.kernels,
-              c.lower_ms, c.compile_ms);
+  std::printf(
+      "%-34s %8.2f KB %9.4f ms %6.1f GB/s  %5.2f of copy, %zu kernel, %.2f + %.1f ms to compile\n",
+      name.c_str(), static_cast<double>(c.bytes) / 1024, median(ours),
+      static_cast<double>(c.bytes) / median(ours) / 1e6, median(ratios), c.kernels, c.lower_ms,
+      c.compile_ms);
 }
 
 struct Subject {

@@ -580,10 +580,22 @@ void choose_lanes(Peeled& p, const Kernel& kernel) {
     double cost = cost_with_outer(accesses, *loops[i]);
     if (cost < least) least = cost, best = i;
   }
+  std::optional<std::size_t> across;
+  constexpr double least_rows = 4;
+  for (std::size_t i = p.outer.size(); i-- > 0 && !contains_loop(p.inner);)
+    for (std::size_t k = p.outer.size(); k-- > 0;) {
+      if (i == k || typical(p.outer[k].extent) < least_rows) continue;
+      double cost = cost_with_pair(accesses, *loops[i], *loops[k]);
+      if (cost < 0.8 * least) least = cost, best = i, across = k;
+    }
   if (!best) return mark_innermost(p.inner, kernel);
   p.outer[*best].loop = LoopKind::lanes;
-  std::rotate(p.outer.begin() + static_cast<std::ptrdiff_t>(*best),
-              p.outer.begin() + static_cast<std::ptrdiff_t>(*best) + 1, p.outer.end());
+  if (across) p.outer[*across].loop = LoopKind::across;
+  auto place = [](const Stmt& s) {
+    return s.loop == LoopKind::lanes ? 2 : s.loop == LoopKind::across ? 1 : 0;
+  };
+  std::stable_sort(p.outer.begin(), p.outer.end(),
+                   [&](const Stmt& a, const Stmt& b) { return place(a) < place(b); });
 }
 
 }  // namespace
