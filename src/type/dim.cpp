@@ -304,12 +304,7 @@ Dim operator*(const Dim& a, const Dim& b) {
 }
 
 Dim operator-(const Dim& a, const Dim& b) {
-  if (a.is_number() && b.is_number()) {
-    std::int64_t r;
-    if (__builtin_sub_overflow(a.number(), b.number(), &r))
-      return checked_add(a.number(), -b.number());
-    return r;
-  }
+  if (a.is_number() && b.is_number()) return checked_sub(a.number(), b.number());
   return a + b * Dim(-1);
 }
 

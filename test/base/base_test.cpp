@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <filesystem>
+#include <limits>
 
 #include "base/checked.h"
 #include "base/file.h"
@@ -61,6 +62,11 @@ TEST(Checked, OverflowIsAnError) {
   std::int64_t big = std::int64_t{1} << 62;
   EXPECT_THROW(checked_mul(big, 2), UserError);
   EXPECT_THROW(checked_add(big, big), UserError);
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  EXPECT_THROW(checked_sub(0, least), UserError);
+  EXPECT_EQ(checked_sub(-1, least), std::numeric_limits<std::int64_t>::max());
+  EXPECT_THROW(floor_div(least, -1), UserError);
+  EXPECT_EQ(floor_mod(least, -1), 0);
   EXPECT_EQ(floor_div(-7, 2), -4);
   EXPECT_EQ(floor_mod(-7, 2), 1);
   EXPECT_EQ(round_up(65, 64), 128);

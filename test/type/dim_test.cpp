@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 #include <sstream>
 
@@ -107,6 +108,7 @@ TEST(Dim, RefusesWhatHasNoMeaning) {
   EXPECT_THROW(Dim::symbol("batch size", 1, 2), UserError);
   EXPECT_THROW(parse_dim("(1+", [&](std::string_view) { return n; }), UserError);
   EXPECT_THROW(Dim(std::int64_t{1} << 62) * Dim(4), UserError);
+  EXPECT_THROW(Dim(0) - Dim(std::numeric_limits<std::int64_t>::min()), UserError);
 }
 
 }  // namespace
