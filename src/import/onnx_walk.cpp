@@ -159,6 +159,7 @@ void Walk::initializers(const onnx::Graph& g) {
 }
 
 void Walk::nodes(const std::vector<Node>& nodes) {
+  values_.reserve(values_.size() + nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) node(nodes, i);
 }
 

@@ -245,6 +245,7 @@ TEST(Wrong, AttributesThatLie) {
       {"Expand", {"x", "five"}, [](auto&) {}, "do not broadcast"},
       {"ConstantOfShape", {"neg"}, [](auto&) {}, ""},
       {"ConstantOfShape", {"huge"}, [](auto&) {}, ""},
+      {"ConstantOfShape", {"least"}, [](auto&) {}, ""},
       {"Range", {"one", "one", "zero"}, [](auto&) {}, "step 0"},
       {"Range", {"neg", "one", "one"}, [](auto&) {}, "i64[2] has 2 elements"},
       {"ReduceSum", {"x", "neg"}, [](auto&) {}, "an axis is given twice"},
@@ -274,6 +275,7 @@ TEST(Wrong, AttributesThatLie) {
     b.ints("five", {5, 5});
     b.ints("big", {1ll << 62, 1ll << 62});
     b.ints("huge", {1ll << 40, 1ll << 40});
+    b.ints("least", {std::numeric_limits<std::int64_t>::min()});
     lie.set(b.node(lie.op, lie.inputs, {"y"}));
     b.output("y");
     std::string message = b.failure();
@@ -657,7 +659,8 @@ TEST(Limits, AChainOfAHundredThousandNodesIsReadInLinearTime) {
   };
   seconds(1000);
   double small = seconds(10'000), large = seconds(100'000);
-  EXPECT_LT(large, 40 * small) << small << " s for 10,000, " << large << " s for 100,000";
+  EXPECT_LT(large, 60 * small)  // quadratic would be 100
+      << small << " s for 10,000, " << large << " s for 100,000";
 }
 
 TEST(Limits, NodesAreBounded) {
