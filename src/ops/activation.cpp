@@ -95,8 +95,7 @@ constinit const Op ops::mod = {
       if (!is_float(x.dtype()) && !is_signed(x.dtype())) return {r};
       Value zero = constant_like(x, 0);
       Value apart = ops::bit_xor(ops::lt(r, zero), ops::lt(y, zero));
-      // x mod 0 is x, whatever the sign.
-      Value wrong = ops::bit_and(ops::bit_and(ops::ne(r, zero), ops::ne(y, zero)), apart);
+      Value wrong = ops::bit_and(ops::ne(r, zero), apart);
       return {ops::select(wrong, r + y, r)};
     },
     .eval =

@@ -242,6 +242,7 @@ constinit const Op ops::lstm = {
     .samples = []() -> Samples {
       return {lstm_sample(DType::f32, 3, 2, 4, 3, 0, false),
               lstm_sample(DType::f32, 3, 2, 4, 3, 1, true),
+              lstm_sample(DType::f32, 4, 2, 3, 2, 1, false),
               lstm_sample(DType::f16, 1, 1, 2, 2, 0, false),
               lstm_sample(DType::f32, 18, 1, 2, 2, 0, false),
               lstm_sample(DType::f32, 17, 2, 2, 3, 1, true),

@@ -216,6 +216,10 @@ std::vector<Wrong> other_mistakes() {
        {{"batch", Dims{}}, {"contract", Dims{0, 0}}},
        "cast one of them"},
       {ops::dot,
+       {Type(DType::u8, {2}), Type(DType::i8, {2})},
+       {{"batch", Dims{}}, {"contract", Dims{0, 0}}, {"dtype", DType::f32}},
+       "cannot be summed as f32; bytes give i32"},
+      {ops::dot,
        {f32({2}), f32({2})},
        {{"batch", Dims{}}, {"contract", Dims{0, 0}}, {"dtype", DType::f16}},
        "cannot be summed as f16"},
@@ -331,6 +335,13 @@ TEST(OpErrors, ControlFlowNamesWhatDoesNotFit) {
   EXPECT_NE(refusal(ops::while_loop, {f32({2})},
                     {{"condition", FunctionRef(add_one)}, {"body", FunctionRef(add_one)}})
                 .find("the first f32[2]; it must give one bool[]"),
+            std::string::npos);
+  auto scalar_true = std::make_shared<Function>(one_param(f32({2})));
+  Value x = scalar_true->param(0);
+  scalar_true->add_result(reduce_axes(ops::reduce_and, ops::eq(x, x), {0}));
+  EXPECT_NE(refusal(ops::while_loop, {f32({2})},
+                    {{"condition", FunctionRef(scalar_true)}, {"body", FunctionRef(flat)}})
+                .find("carried value 0 is f32[2] and becomes f32[2,1]; its type must not change"),
             std::string::npos);
 }
 

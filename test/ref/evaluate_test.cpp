@@ -129,6 +129,22 @@ TEST(Evaluate, BodiesBindTheirOwnSymbols) {
   EXPECT_EQ(ElementEvaluator(f, inputs, Mode::strict).at(0, 6).real, 21);
 }
 
+// The same name inside and outside: the body's own.
+TEST(Evaluate, BodySymbolsHideTheCallers) {
+  Dim n = Dim::symbol("n", 1, 100);
+  FunctionRef body =
+      made({f32({n})}, [&](Function& b) { return Values{size_value(b.graph(), n, DType::f32)}; });
+  Function f;
+  Value c = f.add_param(b1({}), "c"), x = f.add_param(f32({n}), "x");
+  const Value twice[] = {x, x};
+  f.add_result(ops::if_else(Values{c, concat_values(twice, 0)}, {{"then", body}, {"else", body}}));
+  f.add_result(size_value(f.graph(), n, DType::f32));
+  std::vector<Array> inputs = {Array::scalar_int(1, DType::b1), ramp({3})};
+  EXPECT_EQ(evaluate_wide(f, inputs, Mode::strict)[0].reals, Reals{6});
+  EXPECT_EQ(evaluate_wide(f, inputs, Mode::strict)[1].reals, Reals{3});
+  EXPECT_EQ(ElementEvaluator(f, inputs, Mode::strict).at(0, 0).real, 6);
+}
+
 TEST(Evaluate, LoopsCarryValues) {
   std::vector<Type> types = {i64({}), f32({2}), f32({2})};
   FunctionRef go = made(

@@ -205,6 +205,37 @@ TEST(Numbers, PadsOfAConvolutionAddNoProducts) {
   EXPECT_EQ(evaluate_wide(f, std::span(&x, 1), Mode::strict)[0].reals, (Reals{infinity, infinity}));
 }
 
+TEST(Numbers, CumulativeKinds) {
+  Array x = integers(DType::i64, {3, 1, 4, 2});
+  auto by = [&](std::string kind, int exclusive, int reverse) {
+    return run(ops::cumulative, {x},
+               {{"axis", 0}, {"kind", kind}, {"exclusive", exclusive}, {"reverse", reverse}})
+        .integers;
+  };
+  EXPECT_EQ(by("sum", 0, 0), (Integers{3, 4, 8, 10}));
+  EXPECT_EQ(by("sum", 1, 0), (Integers{0, 3, 4, 8}));
+  EXPECT_EQ(by("sum", 0, 1), (Integers{10, 7, 6, 2}));
+  EXPECT_EQ(by("prod", 1, 1), (Integers{8, 8, 2, 1}));
+  EXPECT_EQ(by("max", 0, 0), (Integers{3, 3, 4, 4}));
+  EXPECT_EQ(by("min", 0, 1), (Integers{1, 1, 2, 2}));
+}
+
+TEST(Numbers, SortIsStable) {
+  Function f;
+  Array x = integers(DType::i64, {2, 1, 2, 1});
+  Value v = f.add_param(x.type(), "x");
+  for (int descending : {0, 1}) {
+    Value sorted = ops::sort(v, {{"axis", 0}, {"descending", descending}});
+    f.add_result(sorted);
+    f.add_result(sorted.result(1));
+  }
+  std::vector<Wide> y = evaluate_wide(f, std::span(&x, 1), Mode::strict);
+  EXPECT_EQ(y[0].integers, (Integers{1, 1, 2, 2}));
+  EXPECT_EQ(y[1].integers, (Integers{1, 3, 0, 2}));
+  EXPECT_EQ(y[2].integers, (Integers{2, 2, 1, 1}));
+  EXPECT_EQ(y[3].integers, (Integers{0, 2, 1, 3}));
+}
+
 // Where the textbook formula overflows and the function does not.
 TEST(Numbers, CompositesDoNotOverflow) {
   Attrs row{{"axis", 0}};
