@@ -269,6 +269,9 @@ void Module::end_kernel() {
                              {pointer, pointer, i64, i64, pointer}, LLVMExternalLinkage);
   LLVMPositionBuilderAtEnd(builder(),
                            LLVMAppendBasicBlockInContext(context(), parts.function, "entry"));
+  // A call like this is not worth the optimiser's time.
+  for (const char* name : {"noinline", "optnone"})
+    attach(parts.function, on_function, attribute(context(), name));
   auto parameter = [&](unsigned i) { return LLVMGetParam(parts.function, i); };
   std::vector<LLVMValueRef> arguments;
   for (std::size_t i = 0; i + 4 < s.parameters.size(); ++i) {
