@@ -1,5 +1,5 @@
 # Names for the commands people use. The build itself is CMake: see CMakePresets.json.
-.PHONY: build test format layers asan tsan setup
+.PHONY: build test demo format layers asan tsan setup
 
 # For first builds. A build directory that exists keeps its own settings.
 configure := -DHONE_PCH=ON
@@ -10,6 +10,11 @@ test: setup layers
 	@tools/format
 	@$(MAKE) --no-print-directory build-release
 	@ctest --preset release
+
+demo: setup
+	@test -f build/release/build.ninja || cmake --preset release $(configure)
+	@cmake --build --preset release --target hone digits
+	@tools/demo build/release
 
 asan tsan: %: build-%
 	@ctest --preset $*

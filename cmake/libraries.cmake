@@ -32,6 +32,7 @@ function(hone_library name)
   set(map ${PROJECT_BINARY_DIR}/${name}.map)
   configure_file(${PROJECT_SOURCE_DIR}/cmake/exports.map.in ${map} @ONLY)
   add_library(${target} SHARED)
+  add_library(hone::${export} ALIAS ${target})
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${include} FILES ${headers})
   add_custom_target(${name}_headers DEPENDS ${headers})
   add_dependencies(${target} ${name}_headers)
@@ -49,8 +50,8 @@ function(hone_library name)
     -Wl,--whole-archive ${archives} -Wl,--no-whole-archive -Wl,--gc-sections
     -Wl,--version-script=${map} -Wl,--no-undefined)
   set_target_properties(${target} PROPERTIES
-    OUTPUT_NAME ${name} EXPORT_NAME ${export} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-    LINKER_LANGUAGE CXX
+    OUTPUT_NAME ${name} EXPORT_NAME ${export} LINKER_LANGUAGE CXX
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 endfunction()
 
