@@ -182,7 +182,8 @@ std::size_t Chooser::measured_best(const GroupSpec& spec, std::vector<Option>& o
                                    std::size_t start, const Trials& sizes, std::string& reason) {
   std::vector<std::size_t> field = {start};
   for (std::size_t i = 0; i < options.size(); ++i) {
-    if (i != start && !options[i].is_out() && passes(spec, options[i], sizes.check)) field.push_back(i);
+    if (i != start && !options[i].is_out() && passes(spec, options[i], sizes.check))
+      field.push_back(i);
   }
   if (field.size() < 2) return start;
   Timer timer(report_.measure_ms);

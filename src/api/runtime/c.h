@@ -1,6 +1,7 @@
-/* Loads and runs plans from C, or from C++ without exceptions. Links no compiler. Every call that can
- * fail returns a status and leaves the reason in hone_last_error(). Handles belong to one thread at a
- * time, except hone_executable (shared freely), hone_stop and hone_poll (any thread). */
+/* Loads and runs plans from C, or from C++ without exceptions. Links no compiler. Every call that
+ * can fail returns a status and leaves the reason in hone_last_error(). Handles belong to one
+ * thread at a time, except hone_executable (shared freely), hone_stop and hone_poll (any thread).
+ */
 #ifndef HONE_C_H
 #define HONE_C_H
 
@@ -23,8 +24,19 @@ typedef enum hone_status {
 } hone_status;
 
 typedef enum hone_dtype {
-  HONE_BOOL = 0, HONE_I8, HONE_I16, HONE_I32, HONE_I64, HONE_U8, HONE_U16, HONE_U32, HONE_U64,
-  HONE_F16, HONE_BF16, HONE_F32, HONE_F64
+  HONE_BOOL = 0,
+  HONE_I8,
+  HONE_I16,
+  HONE_I32,
+  HONE_I64,
+  HONE_U8,
+  HONE_U16,
+  HONE_U32,
+  HONE_U64,
+  HONE_F16,
+  HONE_BF16,
+  HONE_F32,
+  HONE_F64
 } hone_dtype;
 
 typedef struct hone_executable hone_executable;
@@ -57,8 +69,8 @@ HONE_EXPORT int32_t hone_output_count(const hone_executable*);
 HONE_EXPORT hone_status hone_input_info(const hone_executable*, int32_t index, hone_tensor_info*);
 HONE_EXPORT hone_status hone_output_info(const hone_executable*, int32_t index, hone_tensor_info*);
 
-/* The caller's threads: `run` calls body(arg, begin, end, thread) until [0, chunks) is covered, each
- * chunk once, with thread < threads, and returns when all are done. */
+/* The caller's threads: `run` calls body(arg, begin, end, thread) until [0, chunks) is covered,
+ * each chunk once, with thread < threads, and returns when all are done. */
 typedef struct hone_pool {
   void* context;
   int32_t threads;
@@ -75,22 +87,23 @@ typedef struct hone_allocator {
 
 /* Zero-initialise; zeros mean the defaults. */
 typedef struct hone_session_options {
-  int32_t threads;             /* of a pool of the session's own; 0 asks the machine */
-  const int32_t* affinity;     /* processors for them */
+  int32_t threads;         /* of a pool of the session's own; 0 asks the machine */
+  const int32_t* affinity; /* processors for them */
   int32_t affinity_count;
-  const hone_pool* pool;       /* instead of an own pool */
+  const hone_pool* pool; /* instead of an own pool */
   const hone_allocator* allocator;
-  int64_t max_memory;          /* bytes of hone_memory.peak; 0: no limit */
+  int64_t max_memory; /* bytes of hone_memory.peak; 0: no limit */
 } hone_session_options;
 
-HONE_EXPORT hone_status hone_session_create(hone_executable*, const hone_session_options* /* or null */,
+HONE_EXPORT hone_status hone_session_create(hone_executable*,
+                                            const hone_session_options* /* or null */,
                                             hone_session** out);
 HONE_EXPORT void hone_session_free(hone_session*);
 
 /* Dense row-major memory of the caller, read or written by every run until another is bound. Used
  * in place when aligned to 64 bytes, else copied. */
-HONE_EXPORT hone_status hone_bind_input(hone_session*, int32_t index, hone_dtype, const int64_t* dims,
-                                        int32_t rank, const void* data);
+HONE_EXPORT hone_status hone_bind_input(hone_session*, int32_t index, hone_dtype,
+                                        const int64_t* dims, int32_t rank, const void* data);
 HONE_EXPORT hone_status hone_bind_output(hone_session*, int32_t index, hone_dtype,
                                          const int64_t* dims, int32_t rank, void* data);
 /* Sizes of an output for the inputs bound now. */
