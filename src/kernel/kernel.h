@@ -89,7 +89,8 @@ struct Nest {
 
 // A hole of a skeleton: scalar expressions over given loop variables.
 // For a load hole: one value, the operand element at (vars). For the epilogue: reg 0 is the
-// accumulated element; `stores` writes the group's results.
+// accumulated element; `stores` writes the group's results. It runs once for each element, so a
+// result may lie where a parameter lies that is read at the same place.
 struct Hole {
   std::vector<VarId> vars;
   Value value;   // load holes

@@ -133,11 +133,10 @@ class VariantBuilder {
     }
   }
 
-  // A loop nest reads an element before it writes the same. The skeletons do not promise that:
-  // their tiles may overlap.
+  // A kernel reads an element before it writes the same, and writes it once.
   void note_in_place(const Candidate::Step& step, std::uint32_t group) {
     const Kernel* kernel = std::get_if<Kernel>(&step.what);
-    if (!kernel || !std::holds_alternative<Nest>(kernel->body)) return;
+    if (!kernel) return;
     const ScheduledGroup& g = schedule_.groups[group];
     auto reads = [&](int param) {
       return std::any_of(step.operands.begin(), step.operands.end(), [&](const auto& o) {

@@ -317,6 +317,56 @@ TEST(ConvolutionCandidate, ChannelsFirstAroundIt) {
   check(convolution_candidate, f);
 }
 
+// A residual that lies where the result goes: each element is read before it is written, once.
+void check_over_residual(Build build, const Function& f, std::size_t residual) {
+  const GroupSpec spec = group_of(f);
+  const std::vector<Array> inputs = random_inputs(f, {});
+  for (const std::string& target : llvm::targets()) {
+    std::optional<Candidate> candidate = build(spec, cpu_target_info(target));
+    ASSERT_TRUE(candidate);
+    CompiledCandidate compiled(*candidate, target);
+    const Array apart = compiled.run(spec, inputs, {.target = target}).at(0);
+    const Sizes sizes(f, inputs);
+    std::vector<Array> memory = inputs;
+    std::vector<Array> temporaries;
+    for (const Candidate::Temporary& t : candidate->temporaries)
+      temporaries.push_back(Array::zeros(t.type.dtype, sizes(t.type.shape.dims)));
+    for (std::size_t i = 0; i < candidate->steps.size(); ++i) {
+      std::vector<void*> buffers;
+      using Kind = Candidate::Operand::Kind;
+      for (const Candidate::Operand& o : candidate->steps[i].operands) {
+        Array& a = o.kind == Kind::temporary ? temporaries[static_cast<std::size_t>(o.index)]
+                   : o.kind == Kind::result  ? memory[residual]
+                                             : memory[static_cast<std::size_t>(o.index)];
+        buffers.push_back(a.writable_bytes().data());
+      }
+      compiled.launch(i, buffers, sizes, {});
+    }
+    EXPECT_TRUE(std::ranges::equal(memory[residual].bytes(), apart.bytes())) << target;
+  }
+}
+
+TEST(ConvolutionCandidate, ResultInPlaceOfTheResidual) {
+  for (bool is_strided : {false, true}) {
+    Function f;
+    ConvCase c;
+    if (is_strided) c.strides = {2, 2};
+    Value y = convolution(f, c), r = f.add_param(y.type(), "r");
+    f.add_result(ops::relu(y + r));
+    check_over_residual(convolution_candidate, f, 2);
+  }
+}
+
+TEST(ContractionCandidate, ResultInPlaceOfTheResidual) {
+  for (std::int64_t m : {13, 20, 77}) {
+    Function f;
+    Value x = f.add_param(f32({m, 37}), "x"), w = f.add_param(f32({37, 70}), "w"),
+          r = f.add_param(f32({m, 70}), "r");
+    f.add_result(ops::tanh(ops::matmul(x, w)) + r);
+    check_over_residual(contraction_candidate, f, 2);
+  }
+}
+
 TEST(ConvolutionCandidate, RefusesOtherForms) {
   Function f;
   Value x = f.add_param(f32({1, 6, 12, 14}), "x"), w = f.add_param(f32({20, 6, 3, 3}), "w");
