@@ -14,21 +14,17 @@
 namespace hone::onednn {
 
 // X(name) for dnnl_name.
-#define HONE_DNNL_FUNCTIONS(X)                                                                  \
-  X(version)                                                                                    \
-  X(set_max_cpu_isa)                                                                            \
-  X(engine_create)                                                                              \
-  X(stream_create)                                                                              \
-  X(stream_destroy)                                                                             \
-  X(memory_desc_init_by_strides)                                                                \
-  X(memory_desc_get_size) X(memory_desc_equal) X(memory_create) X(memory_destroy)               \
-      X(memory_set_data_handle) X(matmul_desc_init) X(dilated_convolution_forward_desc_init)    \
-          X(primitive_desc_create) X(primitive_desc_destroy) X(primitive_desc_query)            \
-              X(primitive_desc_query_md) X(reorder_primitive_desc_create) X(primitive_create)   \
-                  X(primitive_destroy) X(primitive_execute) X(primitive_attr_create)            \
-                      X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode)           \
-                          X(primitive_attr_set_post_ops) X(post_ops_create) X(post_ops_destroy) \
-                              X(post_ops_append_eltwise)
+// clang-format off: it indents every line further.
+#define HONE_DNNL_FUNCTIONS(X) \
+  X(version) X(set_max_cpu_isa) X(engine_create) X(stream_create) X(stream_destroy) \
+  X(memory_desc_init_by_strides) X(memory_desc_get_size) X(memory_desc_equal) X(memory_create) \
+  X(memory_destroy) X(memory_set_data_handle) X(matmul_desc_init) \
+  X(dilated_convolution_forward_desc_init) X(primitive_desc_create) X(primitive_desc_destroy) \
+  X(primitive_desc_query) X(primitive_desc_query_md) X(reorder_primitive_desc_create) \
+  X(primitive_create) X(primitive_destroy) X(primitive_execute) X(primitive_attr_create) \
+  X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) X(primitive_attr_set_post_ops) \
+  X(post_ops_create) X(post_ops_destroy) X(post_ops_append_eltwise)
+// clang-format on
 
 struct Library {
 #define HONE_DNNL_POINTER(name) decltype(&dnnl_##name) name;
