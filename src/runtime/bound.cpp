@@ -255,6 +255,20 @@ class StepBinder {
 
 }  // namespace
 
+bool holds(const Guard& g, std::int64_t a, std::int64_t b) {
+  switch (g.kind) {
+    case Guard::Kind::equal:
+      return a == b;
+    case Guard::Kind::not_equal:
+      return a != b;
+    case Guard::Kind::less_equal:
+      return a <= b;
+    case Guard::Kind::greater:
+      return a > b;
+  }
+  return false;
+}
+
 std::vector<Dim> input_symbols(const Plan& plan) {
   std::vector<Dim> out;
   for (const PlanParam& p : plan.params)

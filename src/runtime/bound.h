@@ -51,6 +51,8 @@ BoundProgram bind_steps(const Executable&, const Variant&, std::span<const std::
 
 // The sizes that a plan's inputs decide, in order of name.
 std::vector<Dim> input_symbols(const Plan&);
+// Whether the guard's comparison is true of its two values.
+bool holds(const Guard&, std::int64_t a, std::int64_t b);
 // Value of an expression over input_symbols(), whose values are given.
 std::int64_t evaluate(const Dim&, std::span<const Dim> symbols,
                       std::span<const std::int64_t> values);

@@ -66,6 +66,7 @@ struct CallRequest {
 struct Packing {
   std::size_t operand = 0;
   std::size_t bytes = 0;
+  std::int64_t form = 0;  // equal when the bytes would be
   CallSettings settings;  // to add
   std::string pack_name;
   CallSettings pack_settings;

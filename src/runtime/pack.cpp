@@ -13,19 +13,14 @@ namespace {
 class ConstantPacker {
  public:
   ConstantPacker(Plan& plan, Device& device)
-      : plan_(plan), device_(device), symbols_(input_symbols(plan)) {
-    for (const Dim& s : symbols_) {
-      least_.push_back(std::clamp<std::int64_t>(1, s.low(), s.high()));
-      typical_.push_back(std::clamp<std::int64_t>(64, s.low(), s.high()));
-    }
-  }
+      : plan_(plan), device_(device), symbols_(input_symbols(plan)) {}
 
   void run() {
     const int best = device_.rank(device_.description());
     for (Variant& v : plan_.variants) {
       if (device_.rank(v.target) != best && v.target != "any") continue;
       packed_.clear();
-      pack(v, v.steps);
+      if (choose_sizes(v)) pack(v, v.steps);
     }
   }
 
@@ -48,13 +43,50 @@ class ConstantPacker {
     s.settings.insert(s.settings.end(), packing->settings.begin(), packing->settings.end());
   }
 
-  // What the library wants, when it wants the same for small sizes and for larger ones.
+  // Small and larger sizes that the variant serves.
+  bool choose_sizes(const Variant& v) {
+    std::vector<std::vector<std::int64_t>> served;
+    std::vector<std::int64_t> at;
+    collect_sizes(v, at, served);
+    if (served.empty()) return false;
+    least_ = served.front();
+    larger_ = served[served.size() / 2];
+    return true;
+  }
+
+  // Tries powers of two for each symbol.
+  void collect_sizes(const Variant& v, std::vector<std::int64_t>& at,
+                     std::vector<std::vector<std::int64_t>>& served) const {
+    if (served.size() >= most_trials) return;
+    if (at.size() == symbols_.size()) {
+      if (serves(v, at)) served.push_back(at);
+      return;
+    }
+    const Dim& symbol = symbols_[at.size()];
+    const std::int64_t first = std::clamp<std::int64_t>(1, symbol.low(), symbol.high());
+    for (std::int64_t n = first; n <= symbol.high() && n <= most_size; n *= 2) {
+      at.push_back(n);
+      collect_sizes(v, at, served);
+      at.pop_back();
+      if (n == 0) break;
+    }
+  }
+
+  bool serves(const Variant& v, const std::vector<std::int64_t>& sizes) const try {
+    return std::all_of(v.guards.begin(), v.guards.end(), [&](const Guard& g) {
+      return holds(g, evaluate(g.a, symbols_, sizes), evaluate(g.b, symbols_, sizes));
+    });
+  } catch (const UserError&) {
+    return false;
+  }
+
+  // What the library wants, when it wants the same for both.
   std::optional<Packing> packing_of(const Step& s) const {
     const std::optional<Packing> a = packing_for(s, least_);
-    if (!a || symbols_.empty()) return a;
-    const std::optional<Packing> b = packing_for(s, typical_);
-    const bool agree =
-        b && a->bytes == b->bytes && a->operand == b->operand && a->settings == b->settings;
+    if (symbols_.empty()) return a;
+    const std::optional<Packing> b = packing_for(s, larger_);
+    if (!a || !b) return a ? a : b;  // a branch that one of them does not reach
+    const bool agree = a->bytes == b->bytes && a->operand == b->operand && a->form == b->form;
     return agree ? b : std::nullopt;
   }
 
@@ -82,7 +114,7 @@ class ConstantPacker {
   // Calls that want the same of one constant share it.
   View packed_view(Variant& v, const View& constant, const Packing& packing) {
     std::string key = cat(constant.buffer, ' ', constant.offset, ' ', Shape(constant.strides));
-    for (const auto& [name, value] : packing.settings) key += cat(' ', name, '=', value);
+    key += cat(' ', packing.pack_name, ' ', packing.form, ' ', packing.bytes);
     const auto bytes = static_cast<std::int64_t>(packing.bytes);
     const auto [it, is_new] =
         packed_.try_emplace(key, static_cast<std::uint32_t>(v.buffers.size()));
@@ -99,10 +131,12 @@ class ConstantPacker {
     return packed;
   }
 
+  static constexpr std::size_t most_trials = 1000;
+  static constexpr std::int64_t most_size = 1 << 14;
   Plan& plan_;
   Device& device_;
   std::vector<Dim> symbols_;
-  std::vector<std::int64_t> least_, typical_;
+  std::vector<std::int64_t> least_, larger_;
   std::map<std::string, std::uint32_t> packed_;  // buffers, by what they hold
 };
 

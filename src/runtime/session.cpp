@@ -46,20 +46,6 @@ std::string dims_text(DType dtype, std::span<const std::int64_t> dims) {
   return cat(dtype, Shape(Dims(dims.begin(), dims.end())));
 }
 
-bool holds(Guard::Kind kind, std::int64_t a, std::int64_t b) {
-  switch (kind) {
-    case Guard::Kind::equal:
-      return a == b;
-    case Guard::Kind::not_equal:
-      return a != b;
-    case Guard::Kind::less_equal:
-      return a <= b;
-    case Guard::Kind::greater:
-      return a > b;
-  }
-  return false;
-}
-
 }  // namespace
 
 class Session::State {
@@ -309,7 +295,7 @@ class Session::State {
     for (std::uint32_t v : executable_->variants()) {
       const auto& guards = plan().variants[v].guards;
       if (std::all_of(guards.begin(), guards.end(), [&](const Guard& g) {
-            return holds(g.kind, evaluate(g.a, executable_->symbols(), values_),
+            return holds(g, evaluate(g.a, executable_->symbols(), values_),
                          evaluate(g.b, executable_->symbols(), values_));
           }))
         return v;

@@ -43,7 +43,14 @@ struct Tensor {
     }
   }
   dnnl_memory_desc_t desc() const { return memory_desc(dims, strides); }
-  dnnl_memory_desc_t window(Sizes sizes) const { return memory_desc(sizes, strides); }
+  // A part of it. The stride of a single image is what a dense tensor has, or the library does not
+  // recognise its own formats.
+  dnnl_memory_desc_t window(const Sizes& sizes) const {
+    Sizes s = strides;
+    if (sizes[0] == 1)
+      for (std::size_t i = s[0] = 1; i < s.size(); ++i) s[0] = std::max(s[0], s[i] * sizes[i]);
+    return memory_desc(sizes, s);
+  }
 };
 
 Tensor tensor(const CallOperand& o) { return {o.dims, o.strides}; }
@@ -147,7 +154,7 @@ void describe(CallSettings& settings, std::string_view which, const CallOperand&
 
 // The call learns what was packed; the pack step, what the call's other operands are.
 Packing described_packing(const CallRequest& call, std::size_t bytes, std::int64_t format) {
-  Packing p{1, bytes, {}, "onednn.pack", {}};
+  Packing p{1, bytes, format, {}, "onednn.pack", {}};
   p.settings = {{"packed", 1}, {"packed_format", format}};
   describe(p.settings, "packed", call.operands[1]);
   p.pack_settings.assign(call.settings.begin(), call.settings.end());
@@ -242,7 +249,9 @@ class Matmul {
     if (library().memory_desc_equal(&best, &given)) return std::nullopt;
     std::size_t bytes = 0;
     for (std::int64_t i = 0; i < columns_.count(); ++i) bytes += slice_bytes(i);
-    return described_packing(request_.call, bytes, fingerprint(best));
+    Packing p = described_packing(request_.call, bytes, fingerprint(best));
+    p.settings.emplace_back("packed_rows", rows_.length(0));
+    return p;
   }
 
   std::unique_ptr<BoundCall> bind_pack() {
@@ -250,7 +259,8 @@ class Matmul {
     for (std::int64_t i = 0; i < columns_.count(); ++i) {
       const dnnl_memory_desc_t from = matrices({1, k_, columns_.length(i)}, b_.strides),
                                to = packed_desc(i);
-      Piece& p = pieces.emplace_back(Primitive::reorder(from, to));
+      Piece& p = pieces.emplace_back();
+      p.begin(Primitive::reorder(from, to));
       p.add(DNNL_ARG_FROM, from, 0, columns_.begin(i) * b_.strides[2] * element_bytes);
       p.add(DNNL_ARG_TO, to, 1, slice_offset(i));
     }
@@ -288,14 +298,13 @@ class Matmul {
     return Primitive::make(&op);
   }
 
-  // What the library prefers for a slice; probed with few dense rows, so that it is the same for
-  // every number of rows.
+  // What the library prefers for a slice and as many dense rows as when it was packed.
   dnnl_memory_desc_t packed_desc(std::int64_t column) {
     const std::int64_t n = columns_.length(column);
     auto [it, is_new] = packed_.try_emplace(n);
     if (!is_new) return it->second;
-    const dnnl_memory_desc_t a = memory_desc({least_rows, k_}, {k_, 1}),
-                             out = memory_desc({least_rows, n}, {n, 1});
+    const std::int64_t m = request_.call.setting("packed_rows", rows_.length(0));
+    const dnnl_memory_desc_t a = memory_desc({m, k_}, {k_, 1}), out = memory_desc({m, n}, {n, 1});
     const auto best = make(a, any_desc({k_, n}), out);
     return it->second = best ? best->desc(dnnl_query_weights_md) : matrices({1, k_, n}, b_.strides);
   }
@@ -320,7 +329,8 @@ class Matmul {
     const std::int64_t b0 = batches_.begin(batch), m0 = rows_.begin(row),
                        n0 = columns_.begin(column);
     const auto at = [](std::int64_t elements) { return elements * element_bytes; };
-    Piece p(primitive);
+    Piece p;
+    p.begin(primitive);
     p.add(DNNL_ARG_SRC, a, 0, at(b0 * a_.strides[0] + m0 * a_.strides[1]));
     p.add(DNNL_ARG_WEIGHTS, b, 1,
           request_.is_packed ? slice_offset(column) : at(b0 * b_.strides[0] + n0 * b_.strides[2]));
@@ -382,13 +392,19 @@ class Convolution {
     if (request_.is_empty()) return std::nullopt;
     const dnnl_memory_desc_t best = packed_desc(), given = w_.desc();
     if (library().memory_desc_equal(&best, &given)) return std::nullopt;
-    return described_packing(request_.call, byte_size(best), fingerprint(best));
+    Packing p = described_packing(request_.call, byte_size(best), fingerprint(best));
+    for (std::size_t i = 2; i < x_.dims.size(); ++i) {
+      p.settings.emplace_back(cat("packed_x", i), x_.dims[i]);
+      p.settings.emplace_back(cat("packed_out", i), out_.dims[i]);
+    }
+    return p;
   }
 
   std::unique_ptr<BoundCall> bind_pack() {
     const dnnl_memory_desc_t from = w_.desc(), to = packed_desc();
     std::vector<Piece> pieces;
-    Piece& p = pieces.emplace_back(Primitive::reorder(from, to));
+    Piece& p = pieces.emplace_back();
+    p.begin(Primitive::reorder(from, to));
     p.add(DNNL_ARG_FROM, from, 0, 0);
     p.add(DNNL_ARG_TO, to, 1, 0);
     return std::make_unique<PiecewiseCall>(std::move(pieces));
@@ -432,33 +448,54 @@ class Convolution {
     return {images, last - first, out_rows, first, first - begin, end - last};
   }
 
-  // Whether every window of rows reads something and has a fast implementation.
+  Window whole() const { return {1, x_.dims[2], out_.dims[2], 0, pads_low_[0], pads_high_[0]}; }
+
+  // Whether every window of rows reads something and is no slower than the whole.
   bool rows_fit() {
     if (rows_.count() == 1) return true;
-    for (std::int64_t image = 0; image < images_.count(); ++image)
-      for (std::int64_t row = 0; row < rows_.count(); ++row) {
-        if (window(image, row).in_rows <= 0) return false;
-        const auto p = primitive(window(image, row), weights_desc());
-        if (!p || (p->is_plain() && !whole_is_plain())) return false;
-      }
+    const bool whole_is_fast = is_fast(whole());
+    for (std::int64_t row = 0; row < rows_.count(); ++row) {
+      const Window w = window(0, row);
+      if (w.in_rows <= 0 || (whole_is_fast && !is_fast(w))) return false;
+    }
     return true;
   }
-  bool whole_is_plain() {
-    const auto p = primitive({x_.dims[0], x_.dims[2], out_.dims[2], 0, pads_low_[0], pads_high_[0]},
-                             weights_desc());
-    return !p || p->is_plain();
+  bool is_fast(const Window& w) {
+    const Form& f = form(w);
+    return f.primitive && !f.primitive->is_plain();
   }
 
-  Sizes window_dims(const Tensor& t, std::int64_t images, std::int64_t rows) const {
+  static Sizes window_dims(const Tensor& t, std::int64_t images, std::int64_t rows) {
     Sizes s = t.dims;
     s[0] = images;
     s[2] = rows;
     return s;
   }
+  // Dense and channels-last, the layout that the library is best at.
+  static dnnl_memory_desc_t staged(const Sizes& dims) {
+    Sizes strides(dims.size());
+    strides[1] = 1;
+    std::int64_t at = dims[1];
+    for (std::size_t i = dims.size(); i-- > 2; at *= dims[i]) strides[i] = at;
+    strides[0] = at;
+    return memory_desc(dims, strides);
+  }
+  dnnl_memory_desc_t given_x(const Window& w) const {
+    return x_.window(window_dims(x_, w.images, w.in_rows));
+  }
+  dnnl_memory_desc_t given_out(const Window& w) const {
+    return out_.window(window_dims(out_, w.images, w.out_rows));
+  }
+  dnnl_memory_desc_t staged_x(const Window& w) const {
+    return staged(window_dims(x_, w.images, w.in_rows));
+  }
+  dnnl_memory_desc_t staged_out(const Window& w) const {
+    return staged(window_dims(out_, w.images, w.out_rows));
+  }
 
-  std::shared_ptr<const Primitive> make(const Window& w, const dnnl_memory_desc_t& weights) const {
-    const dnnl_memory_desc_t x = x_.window(window_dims(x_, w.images, w.in_rows));
-    const dnnl_memory_desc_t out = out_.window(window_dims(out_, w.images, w.out_rows));
+  std::shared_ptr<const Primitive> make(const Window& w, const dnnl_memory_desc_t& x,
+                                        const dnnl_memory_desc_t& weights,
+                                        const dnnl_memory_desc_t& out) const {
     const dnnl_memory_desc_t bias = memory_desc({out_.dims[1]}, {1});
     Sizes low = pads_low_, high = pads_high_, dilates = dilations_;
     low[0] = w.pad_low;
@@ -473,19 +510,39 @@ class Convolution {
     return Primitive::make(&op);
   }
 
-  std::shared_ptr<const Primitive> primitive(const Window& w, const dnnl_memory_desc_t& weights) {
+  // How a window is computed. The library has no fast implementation for most layouts; operands in
+  // such a layout go through a copy in scratch memory.
+  struct Form {
+    std::shared_ptr<const Primitive> primitive;
+    bool stages_x = false, stages_weights = false, stages_out = false;
+  };
+
+  const Form& form(const Window& w) {
     Window key = w;
     key.first = 0;  // where it lies does not matter
-    auto [it, is_new] = primitives_.try_emplace(key);
-    if (is_new) it->second = make(w, weights);
-    return it->second;
+    auto [it, is_new] = forms_.try_emplace(key);
+    Form& f = it->second;
+    for (int way = 0; is_new && way < 8 && (!f.primitive || f.primitive->is_plain()); ++way) {
+      const bool stages_x = way & 1, stages_out = way & 2, stages_weights = way & 4;
+      if (stages_weights && request_.is_packed) break;
+      const auto p = make(w, stages_x ? staged_x(w) : given_x(w),
+                          stages_weights ? any_desc(w_.dims) : weights_desc(),
+                          stages_out ? staged_out(w) : given_out(w));
+      if (p && (!f.primitive || !p->is_plain())) f = {p, stages_x, stages_weights, stages_out};
+    }
+    return f;
   }
 
-  // What the library prefers for one whole image.
+  // What the library prefers for one image, as large as when it was packed.
   const dnnl_memory_desc_t& packed_desc() {
     if (packed_) return *packed_;
-    const auto best =
-        make({1, x_.dims[2], out_.dims[2], 0, pads_low_[0], pads_high_[0]}, any_desc(w_.dims));
+    Sizes x = x_.dims, out = out_.dims;
+    x[0] = out[0] = 1;
+    for (std::size_t i = 2; i < x.size(); ++i) {
+      x[i] = request_.call.setting(cat("packed_x", i), x[i]);
+      out[i] = request_.call.setting(cat("packed_out", i), out[i]);
+    }
+    const auto best = make(whole(), staged(x), any_desc(w_.dims), staged(out));
     packed_ = best ? best->desc(dnnl_query_weights_md) : w_.desc();
     return *packed_;
   }
@@ -493,19 +550,48 @@ class Convolution {
 
   Piece piece(std::int64_t image, std::int64_t row) {
     const Window w = window(image, row);
-    const dnnl_memory_desc_t weights = weights_desc();
-    const auto found = primitive(w, weights);
-    if (!found) refuse(request_.call, "oneDNN has no implementation for these sizes");
+    const Form& f = form(w);
+    if (!f.primitive) refuse(request_.call, "oneDNN has no implementation for these sizes");
     const std::int64_t first_image = images_.begin(image);
-    Piece p(found);
-    p.add(DNNL_ARG_SRC, x_.window(window_dims(x_, w.images, w.in_rows)), 0,
-          (first_image * x_.strides[0] + w.first * x_.strides[2]) * element_bytes);
-    p.add(DNNL_ARG_WEIGHTS, weights, 1, 0);
+    const std::int64_t x_at =
+        (first_image * x_.strides[0] + w.first * x_.strides[2]) * element_bytes;
+    const std::int64_t out_at =
+        (first_image * out_.strides[0] + rows_.begin(row) * out_.strides[2]) * element_bytes;
+    const dnnl_memory_desc_t x = f.stages_x ? staged_x(w) : given_x(w);
+    const dnnl_memory_desc_t out = f.stages_out ? staged_out(w) : given_out(w);
+    const dnnl_memory_desc_t weights = f.primitive->desc(dnnl_query_weights_md);
+    Piece p;
+    const Place from_x = f.stages_x ? stage(p, given_x(w), {0, x_at}, x) : Place{0, x_at};
+    const Place from_w = f.stages_weights ? stage(p, w_.desc(), {1, 0}, weights) : Place{1, 0};
+    const Place given{request_.out_index, out_at};
+    const Place to =
+        f.stages_out ? Place{Piece::in_scratch, p.reserve(onednn::byte_size(out))} : given;
+    p.begin(f.primitive);
+    p.add(DNNL_ARG_SRC, x, from_x.operand, from_x.offset);
+    p.add(DNNL_ARG_WEIGHTS, weights, from_w.operand, from_w.offset);
     if (request_.has_bias) p.add(DNNL_ARG_BIAS, memory_desc({out_.dims[1]}, {1}), 2, 0);
-    request_.add_result(
-        p, out_.window(window_dims(out_, w.images, w.out_rows)),
-        (first_image * out_.strides[0] + rows_.begin(row) * out_.strides[2]) * element_bytes);
+    p.add(DNNL_ARG_DST, out, to.operand, to.offset);
+    if (f.stages_out) reorder(p, out, to, given_out(w), given);
+    if (request_.has_relu) p.add_relu(given_out(w), request_.out_index, out_at);
     return p;
+  }
+
+  struct Place {
+    std::size_t operand;
+    std::int64_t offset;
+  };
+  static void reorder(Piece& p, const dnnl_memory_desc_t& from, Place from_place,
+                      const dnnl_memory_desc_t& to, Place to_place) {
+    p.begin(Primitive::reorder(from, to));
+    p.add(DNNL_ARG_FROM, from, from_place.operand, from_place.offset);
+    p.add(DNNL_ARG_TO, to, to_place.operand, to_place.offset);
+  }
+  // Copies an operand to scratch memory, in another layout.
+  static Place stage(Piece& p, const dnnl_memory_desc_t& from, Place place,
+                     const dnnl_memory_desc_t& to) {
+    const Place copy{Piece::in_scratch, p.reserve(onednn::byte_size(to))};
+    reorder(p, from, place, to, copy);
+    return copy;
   }
 
   Request request_;
@@ -514,7 +600,7 @@ class Convolution {
   Sizes strides_, dilations_, pads_low_, pads_high_;
   Parts images_{}, rows_{};
   std::optional<dnnl_memory_desc_t> packed_;
-  std::map<Window, std::shared_ptr<const Primitive>> primitives_;
+  std::map<Window, Form> forms_;
 };
 
 }  // namespace

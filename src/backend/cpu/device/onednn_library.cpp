@@ -9,6 +9,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "runtime/device.h"
 
 namespace hone::onednn {
 
@@ -193,40 +194,52 @@ dnnl_memory_desc_t Primitive::desc(dnnl_query_t what) const {
   return d ? *d : dnnl_memory_desc_t{};
 }
 
-Piece::Piece(std::shared_ptr<const Primitive> primitive) : primitive_(std::move(primitive)) {
-  const dnnl_memory_desc_t scratch = primitive_->desc(dnnl_query_scratchpad_md);
-  scratch_bytes_ = byte_size(scratch);
+Piece::Piece() {
   require(library().stream_create(&stream_, library().engine, dnnl_stream_default_flags),
           "dnnl_stream_create");
-  add(DNNL_ARG_SCRATCHPAD, scratch, 0, 0);
 }
 
 Piece::~Piece() {
-  for (const dnnl_exec_arg_t& a : arguments_) library().memory_destroy(a.memory);
+  for (const Execution& e : executions_)
+    for (const dnnl_exec_arg_t& a : e.arguments) library().memory_destroy(a.memory);
   if (stream_) library().stream_destroy(stream_);
 }
 
 Piece::Piece(Piece&& other) noexcept
-    : primitive_(std::move(other.primitive_)),
+    : executions_(std::exchange(other.executions_, {})),
       stream_(std::exchange(other.stream_, nullptr)),
-      arguments_(std::exchange(other.arguments_, {})),
-      sources_(std::exchange(other.sources_, {})),
       relu_(other.relu_),
-      relu_window_(other.relu_window_),
+      relu_desc_(other.relu_desc_),
       scratch_bytes_(other.scratch_bytes_) {}
+
+std::int64_t Piece::reserve(std::size_t bytes) {
+  const std::size_t at = scratch_bytes_;
+  scratch_bytes_ += (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
+  return static_cast<std::int64_t>(at);
+}
+
+void Piece::begin(std::shared_ptr<const Primitive> primitive) {
+  const dnnl_memory_desc_t scratchpad = primitive->desc(dnnl_query_scratchpad_md);
+  executions_.push_back({std::move(primitive), {}, {}});
+  add(DNNL_ARG_SCRATCHPAD, scratchpad, in_scratch, reserve(byte_size(scratchpad)));
+}
 
 void Piece::add(int argument, const dnnl_memory_desc_t& desc, std::size_t operand,
                 std::int64_t offset) {
   dnnl_memory_t memory = nullptr;
   require(library().memory_create(&memory, &desc, library().engine, DNNL_MEMORY_NONE),
           "dnnl_memory_create");
-  arguments_.push_back({argument, memory});
-  sources_.push_back({operand, offset});
+  executions_.back().arguments.push_back({argument, memory});
+  executions_.back().windows.push_back({operand, offset});
 }
 
-void Piece::add_relu(const dnnl_memory_desc_t& window, std::size_t operand, std::int64_t offset) {
-  relu_ = Argument{operand, offset};
-  relu_window_ = window;
+void Piece::add_relu(const dnnl_memory_desc_t& desc, std::size_t operand, std::int64_t offset) {
+  relu_ = Window{operand, offset};
+  relu_desc_ = desc;
+}
+
+std::byte* Piece::Window::in(void* const* operands, void* scratch) const {
+  return static_cast<std::byte*>(operand == in_scratch ? scratch : operands[operand]) + offset;
 }
 
 namespace {
@@ -264,17 +277,14 @@ void relu_on_window(float* data, const dnnl_memory_desc_t& window) {
 
 void Piece::run(void* const* operands, void* scratch) const {
   const SingleThread single;
-  library().memory_set_data_handle(arguments_[0].memory, scratch);
-  for (std::size_t i = 1; i < arguments_.size(); ++i)
-    library().memory_set_data_handle(
-        arguments_[i].memory,
-        static_cast<std::byte*>(operands[sources_[i].operand]) + sources_[i].offset);
-  require(library().primitive_execute(primitive_->get(), stream_,
-                                      static_cast<int>(arguments_.size()), arguments_.data()),
-          "dnnl_primitive_execute");
-  if (!relu_) return;
-  auto* window = static_cast<std::byte*>(operands[relu_->operand]) + relu_->offset;
-  relu_on_window(reinterpret_cast<float*>(window), relu_window_);
+  for (const Execution& e : executions_) {
+    for (std::size_t i = 0; i < e.arguments.size(); ++i)
+      library().memory_set_data_handle(e.arguments[i].memory, e.windows[i].in(operands, scratch));
+    require(library().primitive_execute(e.primitive->get(), stream_,
+                                        static_cast<int>(e.arguments.size()), e.arguments.data()),
+            "dnnl_primitive_execute");
+  }
+  if (relu_) relu_on_window(reinterpret_cast<float*>(relu_->in(operands, scratch)), relu_desc_);
 }
 
 }  // namespace hone::onednn

@@ -22,8 +22,7 @@ namespace hone::onednn {
   X(dilated_convolution_forward_desc_init) X(primitive_desc_create) X(primitive_desc_destroy) \
   X(primitive_desc_query) X(primitive_desc_query_md) X(reorder_primitive_desc_create) \
   X(primitive_create) X(primitive_destroy) X(primitive_execute) X(primitive_attr_create) \
-  X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode) X(primitive_attr_set_post_ops) \
-  X(post_ops_create) X(post_ops_destroy) X(post_ops_append_eltwise)
+  X(primitive_attr_destroy) X(primitive_attr_set_scratchpad_mode)
 // clang-format on
 
 struct Library {
@@ -83,34 +82,46 @@ class Primitive {
   std::string implementation_;
 };
 
-// A primitive on windows of the operands. One thread at a time.
+// Primitives one after another, on windows of the operands and of scratch memory. One thread at a
+// time.
 class Piece {
  public:
-  explicit Piece(std::shared_ptr<const Primitive> primitive);
+  Piece();
   ~Piece();
   Piece(Piece&&) noexcept;
   Piece(const Piece&) = delete;
 
+  // Stands for an operand: the thread's scratch memory.
+  static constexpr std::size_t in_scratch = ~std::size_t{0};
+  // Room in scratch memory; the result is its offset.
+  std::int64_t reserve(std::size_t bytes);
+
+  // The arguments that follow are this primitive's.
+  void begin(std::shared_ptr<const Primitive>);
   // Argument DNNL_ARG_... is operand `operand` from `offset` bytes on.
   void add(int argument, const dnnl_memory_desc_t&, std::size_t operand, std::int64_t offset);
-  // Clears what is negative in a window of operand `operand` afterwards. The library's own relu
-  // would turn NaN into 0.
+  // Clears what is negative in a window, in the end. The library's own relu would turn NaN into 0.
   void add_relu(const dnnl_memory_desc_t&, std::size_t operand, std::int64_t offset);
+
   std::size_t scratch_bytes() const { return scratch_bytes_; }
   // Throws UserError when the library fails.
   void run(void* const* operands, void* scratch) const;
 
  private:
-  struct Argument {
+  struct Window {
     std::size_t operand;
     std::int64_t offset;
+    std::byte* in(void* const* operands, void* scratch) const;
   };
-  std::shared_ptr<const Primitive> primitive_;
+  struct Execution {
+    std::shared_ptr<const Primitive> primitive;
+    std::vector<dnnl_exec_arg_t> arguments;
+    std::vector<Window> windows;
+  };
+  std::vector<Execution> executions_;
   dnnl_stream_t stream_ = nullptr;
-  std::vector<dnnl_exec_arg_t> arguments_;  // the scratchpad first
-  std::vector<Argument> sources_;
-  std::optional<Argument> relu_;
-  dnnl_memory_desc_t relu_window_ = {};
+  std::optional<Window> relu_;
+  dnnl_memory_desc_t relu_desc_ = {};
   std::size_t scratch_bytes_ = 0;
 };
 
