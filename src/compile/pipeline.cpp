@@ -13,6 +13,7 @@
 #include "pass/layout.h"
 #include "pass/raise.h"
 #include "pass/simplify.h"
+#include "pass/sink.h"
 
 namespace hone {
 
@@ -26,6 +27,8 @@ constexpr Pass passes[] = {
     {"layout", "channels-last convolutions, transposes pushed outwards and merged", layout},
     {"expand", "composites that no kernel takes whole, in core operations",
      [](const Function& f) { return expand(f); }},
+    {"sink", "reshapes and transposes behind what can join a contraction or reduction", sink},
+    {"fold-again", "what became constant", fold},
     {"simplify-again", "the same rules on what the passes above left", simplify},
 };
 

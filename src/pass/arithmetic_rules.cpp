@@ -80,6 +80,8 @@ bool is_true(const Match& m) { return number_in(m, "c") == 1.0; }
 bool is_false(const Match& m) { return number_in(m, "c") == 0.0; }
 
 bool is_signed_match(const Match& m) { return is_signed(m.root.dtype()); }
+bool is_lowest(const Match& m) { return is_float_match(m) && number_in(m, "c") == -INFINITY; }
+bool is_highest(const Match& m) { return is_float_match(m) && number_in(m, "c") == INFINITY; }
 bool is_integer_match(const Match& m) { return is_integer(m.root.dtype()); }
 
 Pattern any(std::string name) { return Pattern::any(std::move(name)); }
@@ -113,6 +115,8 @@ std::vector<Rule> make_arithmetic_rules() {
       {"abs-neg", exact, ops::abs(ops::neg(x)), ops::abs(x), is_signed_match},
       {"max-self", exact, ops::maximum(x, x), x},
       {"min-self", exact, ops::minimum(x, x), x},
+      {"max-lowest", exact, ops::maximum(x, c), x, is_lowest},
+      {"min-highest", exact, ops::minimum(x, c), x, is_highest},
       {"and-self", exact, ops::bit_and(x, x), x},
       {"or-self", exact, ops::bit_or(x, x), x},
       {"relu-relu", exact, ops::relu(ops::relu(x)), ops::relu(x)},

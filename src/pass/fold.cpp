@@ -8,6 +8,7 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t most_bytes = 64 << 10;
+constexpr std::int64_t most_window_bytes = 256;
 constexpr std::int64_t most_work = 1 << 22;  // multiply-adds, roughly: the interpreter is slow
 
 std::optional<std::int64_t> bytes_of(const Type& t) {
@@ -20,6 +21,11 @@ bool is_small(const Type& t) {
   return n && *n <= most_bytes;
 }
 
+bool is_tiny(const Type& t) {
+  std::optional<std::int64_t> n = bytes_of(t);
+  return n && *n <= most_window_bytes;
+}
+
 // Contractions and windows do more work than their results show.
 bool is_cheap(const Graph& graph, NodeId n) {
   std::int64_t work = 1;
@@ -29,9 +35,15 @@ bool is_cheap(const Graph& graph, NodeId n) {
   return (op.kind != OpKind::contraction && op.kind != OpKind::reduction) || work <= most_work;
 }
 
-// A constant, or a number repeated: its values are known without evaluating much.
+// Only another window over its operand, which costs nothing where it is.
+bool is_window(const Op& op) {
+  return &op == &ops::broadcast || &op == &ops::transpose || &op == &ops::slice ||
+         &op == &ops::reshape;
+}
+
+// A constant, or a window over one: its values are known without evaluating much.
 bool is_known(Value v) {
-  while (v.is(ops::broadcast)) v = v.operand(0);
+  while (is_window(v.op())) v = v.operand(0);
   return v.is(ops::constant);
 }
 
@@ -40,6 +52,7 @@ bool folds(const Graph& graph, NodeId n) {
   if (!op.pure || !op.eval || !op.is_core() || op.kind == OpKind::control ||
       op.kind == OpKind::leaf || &op == &ops::broadcast || &op == &ops::iota)
     return false;
+  if (is_window(op) && !is_tiny(graph.type(n))) return false;
   for (std::size_t i = 0; i < graph.result_count(n); ++i)
     if (!is_small(graph.type(n, i))) return false;
   for (const Value& v : graph.operands(n))
@@ -60,10 +73,10 @@ std::vector<Wide> evaluate(const Graph& graph, NodeId n, std::span<const Wide* c
   return graph.op(n).eval({graph.attrs(n), inputs, types, size, call});
 }
 
-// A constant, or broadcasts of one, at full size.
+// A constant, or windows over one, at full size.
 Wide value_of(Value v) {
   Values chain;
-  for (; v.is(ops::broadcast); v = v.operand(0)) chain.push_back(v);
+  for (; is_window(v.op()); v = v.operand(0)) chain.push_back(v);
   Wide w = widen(v.attrs().get<Array>("value"));
   for (std::size_t i = chain.size(); i-- > 0;) {
     const Wide* input[] = {&w};

@@ -7,7 +7,7 @@
 namespace hone {
 
 // Replaces nodes whose operands are constants and whose results have at most 64 KiB by constants,
-// each operation rounded to its dtype. What only repeats a number (broadcast) stays.
+// each operation rounded to its dtype. What only repeats or rearranges a constant stays.
 Function fold(const Function&);
 
 }  // namespace hone

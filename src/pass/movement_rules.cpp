@@ -30,6 +30,15 @@ bool moves_only_ones(const Match& m) {
   return true;
 }
 
+// Aligning trailing axes does the same.
+bool adds_leading_ones(const Match& m) {
+  const Dims &from = m["x"].shape().dims, &to = m.root.operand(0).shape().dims;
+  if (to.size() <= from.size()) return false;
+  auto extra = static_cast<std::ptrdiff_t>(to.size() - from.size());
+  return std::equal(from.begin(), from.end(), to.begin() + extra) &&
+         all_equal(Dims(to.begin(), to.begin() + extra), 1);
+}
+
 Value transposed_once(const Match& m) {
   Axes outer = axes_of(root_attrs(m), "perm"), inner = axes_of(inner_attrs(m), "perm");
   for (int& a : outer) a = inner[static_cast<std::size_t>(a)];
@@ -94,6 +103,57 @@ Value run_slice(const Match& m) {
   return reshape_to(slice_axis(m["x"], axis, run.first, run.count, run.step), m.root.shape().dims);
 }
 
+// A constant of equal numbers is one number, repeated.
+bool is_repeated_number(const Match& m) {
+  constexpr std::int64_t most = 4096;
+  if (m.root.rank() == 0) return false;
+  const Array& a = m.root.attrs().get<Array>("value");
+  auto size = static_cast<std::size_t>(byte_size(a.dtype()));
+  std::span<const std::byte> bytes = a.bytes();
+  return a.count() > 0 && a.count() <= most &&
+         std::equal(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(size),
+                    bytes.begin() + static_cast<std::ptrdiff_t>(size));
+}
+
+Value repeated_number(const Match& m) {
+  const Array& a = m.root.attrs().get<Array>("value");
+  auto size = static_cast<std::size_t>(byte_size(a.dtype()));
+  Array one(a.dtype(), {}, Storage::copy(a.bytes().first(size)));
+  return broadcast_to(constant(m.root.graph(), one), m.root.shape());
+}
+
+// The operand of a concat that a slice of it lies in, and where that operand begins.
+std::optional<std::pair<std::size_t, Dim>> sliced_operand(const Match& m) {
+  Value all = m.root.operand(0);
+  auto axis = static_cast<std::size_t>(all.attrs().integer("axis"));
+  const Dims &starts = root_attrs(m).dims("starts"), &sizes = root_attrs(m).dims("sizes"),
+             &steps = root_attrs(m).dims("steps");
+  Dim first = starts[axis], last = first + (sizes[axis] - Dim(1)) * steps[axis], begin = 0;
+  if (prove_less(Dim(0), sizes[axis]) != true) return std::nullopt;
+  for (std::size_t i = 0; i < all.operand_count(); ++i) {
+    Dim end = begin + all.operand(i).shape().dims[axis];
+    if (prove_less(first, begin) == false && prove_less(last, end) == true)
+      return std::pair(i, begin);
+    begin = end;
+  }
+  return std::nullopt;
+}
+
+bool slices_one_operand(const Match& m) {
+  return m.root.operand(0).is(ops::concat) && sliced_operand(m).has_value();
+}
+
+Value slice_of_operand(const Match& m) {
+  auto [i, begin] = *sliced_operand(m);
+  Value all = m.root.operand(0);
+  auto axis = static_cast<std::size_t>(all.attrs().integer("axis"));
+  Attrs attrs = root_attrs(m);
+  Dims starts = attrs.dims("starts");
+  starts[axis] = starts[axis] - begin;
+  attrs.set("starts", starts);
+  return ops::slice(all.operand(i), attrs);
+}
+
 // The shape before broadcast, if all broadcast operands agree on it or are single numbers.
 std::optional<Shape> common_source(Value root) {
   std::optional<Shape> found;
@@ -145,9 +205,14 @@ std::vector<Rule> make_movement_rules() {
       {"broadcast-same", exact, ops::broadcast(x), x, keeps_shape},
       {"broadcast-broadcast", exact, ops::broadcast(ops::broadcast(x)),
        [](const Match& m) { return broadcast_to(m["x"], m.root.shape()); }},
+      {"broadcast-reshape", exact, ops::broadcast(ops::reshape(x)),
+       [](const Match& m) { return broadcast_to(m["x"], m.root.shape()); }, adds_leading_ones},
       {"reverse-reverse", exact, ops::reverse(ops::reverse(x)), x, reverses_same_axes},
       {"slice-all", exact, ops::slice(x), x, takes_everything},
       {"slice-slice", exact, ops::slice(ops::slice(x)), sliced_once},
+      {"slice-concat", exact, ops::slice(x), slice_of_operand, slices_one_operand},
+      {"repeated-number", exact, apply(ops::constant, std::vector<Pattern>{}, {}), repeated_number,
+       is_repeated_number},
       {"pad-nothing", exact, ops::pad(x, v), x, pads_nothing},
       {"concat-one", exact, ops::concat(x), x},
       {"gather-run", exact, ops::gather(x, i), run_slice, gathers_a_run},

@@ -7,8 +7,9 @@ namespace hone {
 namespace {
 
 std::vector<Rule> all_simplify_rules() {
-  std::vector<Rule> all(arithmetic_rules().begin(), arithmetic_rules().end());
-  all.insert(all.end(), movement_rules().begin(), movement_rules().end());
+  std::vector<Rule> all;
+  for (std::span<const Rule> rules : {arithmetic_rules(), movement_rules(), contraction_rules()})
+    all.insert(all.end(), rules.begin(), rules.end());
   return all;
 }
 

@@ -12,6 +12,7 @@ namespace hone {
 // Rules of all classes; simplify applies those of class exact and rounding.
 std::span<const Rule> arithmetic_rules();
 std::span<const Rule> movement_rules();
+std::span<const Rule> contraction_rules();
 
 Function simplify(const Function&);
 

@@ -10,6 +10,8 @@
 #include "pass/layout.h"
 #include "pass/raise.h"
 #include "pass/simplify.h"
+#include "pass/sink.h"
+#include "ref/compare.h"
 
 namespace hone {
 namespace {
@@ -43,6 +45,7 @@ Function run_pass(const std::string& name, const Function& f) {
   if (name == "expand") return expand(f);
   if (name == "raise") return raise(f);
   if (name == "layout") return layout(f);
+  if (name == "sink") return sink(f);
   throw UserError("no pass '", name, "'");
 }
 
@@ -60,10 +63,8 @@ void expect_same_meaning(const Function& f, const Function& g) {
   std::vector<Wide> a = evaluate_function(f, inputs), b = evaluate_function(g, inputs);
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
-    ASSERT_EQ(a[i].dims, b[i].dims);
-    EXPECT_EQ(a[i].integers, b[i].integers);
-    for (std::size_t k = 0; k < a[i].reals.size(); ++k)
-      EXPECT_NEAR(a[i].reals[k], b[i].reals[k], 1e-5 * std::max(1.0, std::abs(a[i].reals[k])));
+    Comparison c = within(narrow(b[i]), narrow(a[i]), 1e-5, 1e-5);
+    EXPECT_TRUE(c) << c;
   }
 }
 

@@ -23,7 +23,8 @@ struct Filling {
 std::vector<Filling> fillings() {
   std::vector<Filling> out;
   for (DType t : {DType::f32, DType::f16, DType::i32, DType::u8, DType::b1}) out.push_back({t, {}});
-  for (double x : {0.0, -0.0, 1.0, 4.0, 3.0}) out.push_back({DType::f32, x});
+  for (double x : {0.0, -0.0, 1.0, 4.0, 3.0, double{INFINITY}, -double{INFINITY}})
+    out.push_back({DType::f32, x});
   for (double x : {0.0, -0.0, 8.0}) out.push_back({DType::f16, x});
   for (double x : {0.0, 1.0}) out.push_back({DType::i32, x});
   for (double x : {0.0, 1.0}) out.push_back({DType::b1, x});
