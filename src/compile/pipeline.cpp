@@ -20,8 +20,8 @@ namespace hone {
 namespace {
 
 constexpr Pass passes[] = {
-    {"simplify", "algebra and movement rules that keep every value", simplify},
     {"fold", "small constants computed by the reference", fold},
+    {"simplify", "algebra and movement rules that keep every value", simplify},
     {"fold-batch-norm", "normalisation into the weights of its convolution", fold_batch_norm},
     {"raise", "softmax, norms and activations spelled in small operations, by name", raise},
     {"layout", "channels-last convolutions, transposes pushed outwards and merged", layout},

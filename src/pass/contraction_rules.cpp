@@ -12,6 +12,7 @@ namespace {
 // ---- a contraction with one-hot rows takes rows
 
 bool counts_up(Value v, std::int64_t size) {
+  while (v.is(ops::reshape)) v = v.operand(0);
   if (v.is(ops::iota)) return v.rank() > 0 && v.attrs().integer("axis") == v.rank() - 1;
   if (!v.is(ops::constant) || v.rank() == 0 || v.shape().count() != Dim(size)) return false;
   const Array& a = v.attrs().get<Array>("value");

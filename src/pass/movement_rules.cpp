@@ -39,6 +39,15 @@ bool adds_leading_ones(const Match& m) {
          all_equal(Dims(to.begin(), to.begin() + extra), 1);
 }
 
+bool has_leading_ones(const Match& m) { return m["x"].rank() > 0 && m["x"].shape()[0] == Dim(1); }
+
+// Equal biases are read alike, whatever shape they were stored in.
+Value without_leading_ones(const Match& m) {
+  Dims dims = m["x"].shape().dims;
+  while (!dims.empty() && dims.front() == Dim(1)) dims.erase(dims.begin());
+  return broadcast_to(reshape_to(m["x"], dims), m.root.shape());
+}
+
 Value transposed_once(const Match& m) {
   Axes outer = axes_of(root_attrs(m), "perm"), inner = axes_of(inner_attrs(m), "perm");
   for (int& a : outer) a = inner[static_cast<std::size_t>(a)];
@@ -207,6 +216,7 @@ std::vector<Rule> make_movement_rules() {
        [](const Match& m) { return broadcast_to(m["x"], m.root.shape()); }},
       {"broadcast-reshape", exact, ops::broadcast(ops::reshape(x)),
        [](const Match& m) { return broadcast_to(m["x"], m.root.shape()); }, adds_leading_ones},
+      {"broadcast-ones", exact, ops::broadcast(x), without_leading_ones, has_leading_ones},
       {"reverse-reverse", exact, ops::reverse(ops::reverse(x)), x, reverses_same_axes},
       {"slice-all", exact, ops::slice(x), x, takes_everything},
       {"slice-slice", exact, ops::slice(ops::slice(x)), sliced_once},

@@ -1,7 +1,6 @@
 #include "pass/sink.h"
 
 #include <algorithm>
-#include <deque>
 
 #include "ops/common.h"
 #include "pass/rewrite.h"
@@ -12,12 +11,16 @@ namespace {
 
 bool is_mover(Value v) { return v.is(ops::reshape) || v.is(ops::transpose); }
 
-// Elementwise on the result of a contraction or reduction.
+// Elementwise on the result of a contraction or reduction, perhaps moved.
 bool follows_anchor(Value v) {
   constexpr int deepest = 16;
   for (int depth = 0; depth < deepest; ++depth) {
     OpKind kind = v.op().kind;
     if (kind == OpKind::contraction || kind == OpKind::reduction) return true;
+    if (is_mover(v)) {
+      v = v.operand(0);
+      continue;
+    }
     if (kind != OpKind::elementwise) return false;
     Value next;
     for (Value operand : v.operands())
@@ -42,18 +45,29 @@ Dims padded_sizes(Value v, int rank) {
   return dims;
 }
 
-// b, whose broadcast has the shape of `transpose`, as it must be before the transposition.
-Value before_transpose(Value b, Value transpose) {
-  Axes perm = inverse_of(axes_of(transpose.attrs(), "perm"));
-  return transpose_by(reshape_to(b, padded_sizes(b, transpose.rank())), perm);
-}
-
 // Axes that have a size other than 1, in order.
 Axes real_axes(const Shape& s) {
   Axes out;
   for (int i = 0; i < s.rank(); ++i)
     if (s[i] != Dim(1)) out.push_back(i);
   return out;
+}
+
+// A transpose that moves axes of size 1 only is a reshape.
+Value transposed(Value v, const Axes& perm) {
+  Axes order;
+  for (int a : perm)
+    if (v.shape()[a] != Dim(1)) order.push_back(a);
+  if (!std::is_sorted(order.begin(), order.end())) return transpose_by(v, perm);
+  Dims dims;
+  for (int a : perm) dims.push_back(v.shape()[a]);
+  return reshape_to(v, dims);
+}
+
+// b, whose broadcast has the shape of `transpose`, as it must be before the transposition.
+Value before_transpose(Value b, Value transpose) {
+  Axes perm = inverse_of(axes_of(transpose.attrs(), "perm"));
+  return transposed(reshape_to(b, padded_sizes(b, transpose.rank())), perm);
 }
 
 bool only_moves_ones(const Shape& a, const Shape& b) {
@@ -108,41 +122,35 @@ std::optional<Value> moved_operand(Value v, Value mover) {
   return reshape_to(v, from.shape().dims);
 }
 
-Value find_mover(Value root) {
-  for (Value v : root.operands())
-    if (is_mover(v) && v.shape() == root.shape() && follows_anchor(v.operand(0))) return v;
-  return {};
-}
+// A mover among the operands of an elementwise operation, and all operands as they are before it.
+struct Movement {
+  Value mover;
+  Values operands;
+};
 
-std::optional<Values> moved_operands(Value root) {
-  Value mover = find_mover(root);
-  if (!mover) return std::nullopt;
-  Values out;
-  for (Value v : root.operands()) {
-    if (v.shape() != root.shape()) return std::nullopt;
-    std::optional<Value> m = moved_operand(v, mover);
-    if (!m) return std::nullopt;
-    out.push_back(*m);
+std::optional<Movement> find_movement(const Values& operands, const Shape& shape) {
+  Movement m;
+  for (Value v : operands) {
+    if (v.shape() != shape) return std::nullopt;
+    if (!m.mover && is_mover(v) && follows_anchor(v.operand(0))) m.mover = v;
   }
-  return out;
+  if (!m.mover) return std::nullopt;
+  for (Value v : operands) {
+    std::optional<Value> before = moved_operand(v, m.mover);
+    if (!before) return std::nullopt;
+    m.operands.push_back(*before);
+  }
+  return m;
 }
 
 Value moved_after(Value mover, Value made) {
-  if (mover.is(ops::transpose)) return transpose_by(made, axes_of(mover.attrs(), "perm"));
+  if (mover.is(ops::transpose)) return transposed(made, axes_of(mover.attrs(), "perm"));
   return reshape_to(made, mover.shape().dims);
-}
-
-bool can_move(const Match& m) { return moved_operands(m.root).has_value(); }
-
-Value moved(const Match& m) {
-  Value mover = find_mover(m.root);
-  Values operands = *moved_operands(m.root);
-  return moved_after(mover, m.root.graph().intern(m.root.op(), operands, m.root.attrs()));
 }
 
 // ---- reductions of what was moved
 
-// Axis i of the result of the reduction is this axis of the operand.
+// The axes that are left, in order.
 Axes kept_axes(int rank, const Axes& reduced) {
   Axes out;
   for (int i = 0; i < rank; ++i)
@@ -150,71 +158,142 @@ Axes kept_axes(int rank, const Axes& reduced) {
   return out;
 }
 
-Value reduced_before_transpose(const Match& m) {
-  Value x = m["x"];
-  Axes perm = axes_of(m.root.operand(0).attrs(), "perm"), axes = axes_of(m.root.attrs(), "axes");
-  Axes inner;
+Value reduced_before_transpose(const Op& op, Value moved, const Axes& axes) {
+  Value x = moved.operand(0);
+  Axes perm = axes_of(moved.attrs(), "perm"), inner, order;
   for (int a : axes) inner.push_back(perm[static_cast<std::size_t>(a)]);
   std::sort(inner.begin(), inner.end());
-  Value made = reduce_axes(m.root.op(), x, inner);
-  Axes have = kept_axes(x.rank(), inner), order;
+  Value made = reduce_axes(op, x, inner);
+  Axes have = kept_axes(x.rank(), inner);
   for (int a : kept_axes(x.rank(), axes)) {
     int from = perm[static_cast<std::size_t>(a)];
     order.push_back(static_cast<int>(std::find(have.begin(), have.end(), from) - have.begin()));
   }
-  return transpose_by(made, order);
+  return transposed(made, order);
 }
 
-bool reshape_moves_ones(const Match& m) {
-  return only_moves_ones(m["x"].shape(), m.root.operand(0).shape());
-}
-
-Value reduced_before_reshape(const Match& m) {
-  Value x = m["x"], y = m.root.operand(0);
-  Axes p = real_axes(y.shape()), q = real_axes(x.shape()), inner;
-  for (int a : axes_of(m.root.attrs(), "axes")) {
-    auto it = std::find(p.begin(), p.end(), a);
-    if (it != p.end()) inner.push_back(q[static_cast<std::size_t>(it - p.begin())]);
+// Axes of size 1 are reduced with the others: they come back where the result has them.
+Value reduced_before_reshape(const Op& op, Value moved, const Axes& axes, const Shape& result) {
+  Value x = moved.operand(0);
+  Axes p = real_axes(moved.shape()), q = real_axes(x.shape()), inner;
+  for (int i = 0; i < x.rank(); ++i) {
+    auto it = std::find(q.begin(), q.end(), i);
+    int outer = it == q.end() ? -1 : p[static_cast<std::size_t>(it - q.begin())];
+    if (outer < 0 || std::find(axes.begin(), axes.end(), outer) != axes.end()) inner.push_back(i);
   }
-  return reshape_to(reduce_axes(m.root.op(), x, inner), m.root.shape().dims);
+  return reshape_to(reduce_axes(op, x, inner), result.dims);
 }
 
-// Only axes of size 1 are reduced: simplify makes that a reshape.
-bool reduces_something(const Match& m) {
-  for (int a : axes_of(m.root.attrs(), "axes"))
-    if (m.root.operand(0).shape()[a] != Dim(1)) return reshape_moves_ones(m);
-  return false;
+bool is_reduction_over_axes(const Op& op) {
+  return op.kind == OpKind::reduction && op.is_core() && &op != &ops::argmax &&
+         &op != &ops::argmin && &op != &ops::reduce_window;
 }
 
-std::vector<Rule> make_sink_rules() {
-  static std::deque<std::string> names;
-  std::vector<Rule> rules;
-  const Pattern holes[] = {Pattern::any("a"), Pattern::any("b"), Pattern::any("c")};
-  for (const Op* op : all_ops()) {
-    if (op->kind != OpKind::elementwise || op == &ops::iota || op == &ops::random_bits) continue;
-    names.push_back(cat("sink-past-", op->name));
-    for (std::size_t n = 1; n <= 3; ++n)
-      rules.push_back({names.back(), RuleClass::exact,
-                       apply(*op, std::vector<Pattern>(holes, holes + n), {}), moved, can_move});
+// ---- the pass
+
+// Nodes that are better off behind the movement: all that reads them is one reduction or row
+// operation there, which can take them, and their operands are read there, too.
+std::vector<bool> find_staying(const Function& f, const std::vector<NodeId>& order) {
+  const Graph& graph = f.graph();
+  std::vector<std::uint32_t> uses(graph.node_count(), 0);
+  std::vector<NodeId> reader(graph.node_count(), 0);
+  auto use = [&](Value v, NodeId by) {
+    ++uses[v.node()];
+    reader[v.node()] = by;
+  };
+  for (NodeId n : order)
+    for (const Value& v : graph.operands(n)) use(v, n);
+  for (const Function::Result& r : f.results()) uses[r.value.node()] += 2;
+  std::vector<bool> out(graph.node_count(), false);
+  for (NodeId n : order) {
+    if (graph.op(n).kind != OpKind::elementwise || uses[n] != 1) continue;
+    const Op& by = graph.op(reader[n]);
+    bool is_row = is_reduction_over_axes(by) || &by == &ops::softmax || &by == &ops::log_softmax ||
+                  &by == &ops::layer_norm || &by == &ops::rms_norm;
+    std::size_t own = 0, all = 0;
+    for (const Value& v : graph.operands(n))
+      if (is_mover(v)) {
+        all = uses[v.node()];
+        ++own;
+      }
+    out[n] = is_row && own > 0 && all > own;
   }
-  const Pattern x = Pattern::any("x");
-  for (const Op* op : {&ops::reduce_sum, &ops::reduce_max, &ops::reduce_min, &ops::reduce_prod,
-                       &ops::reduce_and, &ops::reduce_or}) {
-    names.push_back(cat("sink-past-", op->name));
-    rules.push_back(
-        {names.back(), RuleClass::rounding, (*op)(ops::transpose(x)), reduced_before_transpose});
-    rules.push_back({names.back(), RuleClass::rounding, (*op)(ops::reshape(x)),
-                     reduced_before_reshape, reduces_something});
-  }
-  return rules;
+  return out;
 }
+
+class Sinker {
+ public:
+  Sinker(const Function& f) : from_(f), order_(live_nodes(f)), staying_(find_staying(f, order_)) {}
+
+  Function run() {
+    if (!moves_anything()) return from_;
+    bool changed = false;
+    Function out = transform(from_, [&](NodeId n, Copier& copier, Function& to) -> Values {
+      const Graph& graph = from_.graph();
+      const Op& op = graph.op(n);
+      if (graph.result_count(n) != 1 || staying_[n] || graph.operands(n).empty()) return {};
+      Values operands;
+      for (const Value& v : graph.operands(n)) operands.push_back(copier(v));
+      Value made = moved(to.graph(), op, operands, graph.attrs(n), graph.type(n).shape);
+      changed = changed || made;
+      return made ? Values{made} : Values{};
+    });
+    return changed ? out : from_;
+  }
+
+ private:
+  // Whether an anchor is followed by a movement and something that could come before it; else
+  // nothing is allocated.
+  bool moves_anything() const {
+    for (NodeId n : order_)
+      for (const Value& v : from_.graph().operands(n))
+        if (!staying_[n] && is_mover(v) && moves_past(from_.graph().op(n)) &&
+            follows_anchor(v.operand(0)))
+          return true;
+    return false;
+  }
+
+  static bool moves_past(const Op& op) {
+    return op.kind == OpKind::elementwise || is_reduction_over_axes(op);
+  }
+
+  // Nothing when it stays as it is.
+  static Value moved(Graph& to, const Op& op, const Values& operands, const Attrs& attrs,
+                     const Shape& shape) {
+    if (is_reduction_over_axes(op)) return moved_reduction(op, operands[0], attrs, shape);
+    if (op.kind != OpKind::elementwise) return {};
+    std::optional<Movement> m = find_movement(operands, shape);
+    if (!m) return {};
+    Value inner = moved(to, op, m->operands, attrs, m->mover.operand(0).shape());
+    if (!inner) inner = to.intern(op, m->operands, attrs);
+    return moved_after(m->mover, inner);
+  }
+
+  static Value moved_reduction(const Op& op, Value x, const Attrs& attrs, const Shape& shape) {
+    Axes axes = axes_of(attrs, "axes");
+    if (!is_mover(x) || !follows_anchor(x.operand(0))) return {};
+    Value made;
+    if (x.is(ops::transpose)) made = reduced_before_transpose(op, x, axes);
+    if (x.is(ops::reshape) && only_moves_ones(x.operand(0).shape(), x.shape()))
+      made = reduced_before_reshape(op, x, axes, shape);
+    if (!made) return {};
+    // What was reduced may be moved itself.
+    Value core = is_mover(made) ? made.operand(0) : made;
+    if (!core.is(op) || !is_mover(core.operand(0))) return made;
+    Value again = moved_reduction(op, core.operand(0), core.attrs(), core.shape());
+    if (!again) return made;
+    return is_mover(made) ? moved_after(made, again) : again;
+  }
+
+  const Function& from_;
+  std::vector<NodeId> order_;
+  std::vector<bool> staying_;
+};
 
 }  // namespace
 
 Function sink(const Function& f) {
-  static const std::vector<Rule> rules = make_sink_rules();
-  static const RuleSet set(rules);
-  return rewrite(f, set);
+  return for_bodies_too(f, [](const Function& g) { return Sinker(g).run(); });
 }
 
 }  // namespace hone

@@ -63,7 +63,12 @@ bool is_tiny(const Shape& shape) {
 }
 
 // How a consumer reaches a producer's value.
-enum class Path : std::uint8_t { direct, window, repeated };
+enum class Path : std::uint8_t {
+  direct,
+  window,    // through transposes and slices
+  reshaped,  // through a reshape, too
+  repeated,  // through a broadcast, too
+};
 
 struct Edge {
   NodeId from, to;
@@ -84,11 +89,14 @@ class Fuser {
   }
 
  private:
+  static constexpr NodeId no_node = ~NodeId{0};
   struct Body {
     std::vector<NodeId> nodes;
     std::uint32_t first = 0, last = 0;  // positions of its nodes
     std::uint32_t parent = 0;           // of merged groups: the group that took it
     bool anchored = false;
+    NodeId reduction = no_node;  // of an anchor that is one: its first
+    bool shapeless = false;      // all nodes are
     int weight = 0;
     Shape space;  // of what others may read
   };
@@ -108,6 +116,8 @@ class Fuser {
       b.first = b.last = position_[n];
       b.parent = i;
       b.anchored = !can_join(n) || is_anchor(part_of(graph_, n));
+      if (can_join(n) && part_of(graph_, n) == Part::reduction) b.reduction = n;
+      b.shapeless = can_join(n) && is_shapeless(n);
       b.weight = weight_of(graph_.op(n));
       b.space = graph_.type(n).shape;
       bodies_.push_back(std::move(b));
@@ -127,6 +137,7 @@ class Fuser {
   void find_edges() {
     incoming_.resize(graph_.node_count());
     uses_.assign(graph_.node_count(), 0);
+    only_reader_.assign(graph_.node_count(), Edge{});
     for (NodeId n : members_)
       for (const Value& v : graph_.operands(n)) find_edges_below(v, n);
     for (NodeId n : members_)
@@ -146,11 +157,14 @@ class Fuser {
       Role role = out_.roles[v.node()];
       if (role == Role::computed || role == Role::control || role == Role::assembled) break;
       if (role != Role::view && role != Role::cloned) return;
-      if (role == Role::cloned) path = Path::repeated;
-      if (role == Role::view && path == Path::direct) path = Path::window;
+      Path step = role == Role::cloned ? Path::repeated
+                  : v.is(ops::reshape) ? Path::reshaped
+                                       : Path::window;
+      path = std::max(path, step);
       v = v.operand(0);
     }
     incoming_[to].push_back({v.node(), to, path});
+    only_reader_[v.node()] = incoming_[to].back();
     ++uses_[v.node()];
   }
 
@@ -183,19 +197,19 @@ class Fuser {
     Part part = part_of(graph_, e.to);
     bool same_space =
         e.path == Path::direct && p.space == graph_.type(e.from).shape && p.space == c.space;
-    if (same_space && (part == Part::elementwise || part == Part::row))
-      return !(p.anchored && c.anchored) && (part == Part::elementwise || !p.anchored);
+    if (same_space && part == Part::elementwise)
+      return !(p.anchored && c.anchored) ? !is_left_to_reader(e.to, producer) : share_rows(p, c);
+    if (same_space && part == Part::row) return !p.anchored;
     if (p.anchored || !is_used_inside(p, consumer)) return false;
     if (is_tiny(p.space) && p.weight <= 4 * light) return part != Part::contraction;
     switch (part) {
       case Part::elementwise:
       case Part::row:
-        return e.path == Path::repeated ? p.weight <= light : is_cheap_window(e);
+        return e.path == Path::repeated ? p.weight <= light : is_cheap_path(e.path, p.shapeless);
       case Part::movement:
-        return is_read_once(e.to) ? e.path != Path::repeated && is_cheap_window(e)
-                                  : p.weight <= light;
+        return is_read_once(e.to) ? is_cheap_path(e.path, p.shapeless) : p.weight <= light;
       case Part::reduction:
-        return e.path == Path::repeated ? p.weight <= light : is_cheap_window(e);
+        return e.path == Path::repeated ? p.weight <= light : is_cheap_path(e.path, p.shapeless);
       case Part::contraction:
         return e.path == Path::direct && p.nodes.size() == 1 &&
                graph_.op(p.nodes[0]).name == "cast";
@@ -206,17 +220,68 @@ class Fuser {
     return false;
   }
 
-  // A reshape between producer and consumer costs divisions for each element.
-  bool is_cheap_window(const Edge& e) const {
-    if (e.path == Path::direct) return true;
-    for (const Value& v : graph_.operands(e.to)) {
-      Value at = v;
-      bool reshapes = false;
-      while (out_.roles[at.node()] == Role::view) {
-        reshapes = reshapes || at.is(ops::reshape);
-        at = at.operand(0);
-      }
-      if (at.node() == e.from && reshapes) return false;
+  // Both reduce the same axes of values of the same shape: one pass over the rows gives both.
+  bool share_rows(const Body& a, const Body& b) const {
+    if (a.reduction == no_node || b.reduction == no_node) return false;
+    return graph_.operands(a.reduction)[0].shape() == graph_.operands(b.reduction)[0].shape() &&
+           graph_.op(a.reduction).kind == OpKind::reduction &&
+           reduced_axes(a.reduction) == reduced_axes(b.reduction);
+  }
+
+  Dims reduced_axes(NodeId reduction) const {
+    const Attrs& attrs = graph_.attrs(reduction);
+    if (attrs.has("axes")) return attrs.dims("axes");
+    return attrs.has("axis") ? Dims{attrs.integer("axis")} : Dims{};
+  }
+
+  // Its only reader can take it and has to read what the producer makes anyway, or fewer bytes of
+  // it.
+  bool is_left_to_reader(NodeId n, std::uint32_t producer) {
+    if (uses_[n] != 1 || read_[n]) return false;
+    const Edge& e = only_reader_[n];
+    Part reader = part_of(graph_, e.to);
+    if (reader != Part::reduction && reader != Part::row) return false;
+    if (!is_cheap_path(e.path, is_shapeless(n))) return false;
+    return widens(n) || is_read_beyond(n, producer);
+  }
+
+  bool widens(NodeId n) const {
+    const Value& from = graph_.operands(n)[0];
+    return &graph_.op(n) == &ops::cast && byte_size(graph_.type(n).dtype) > byte_size(from.dtype());
+  }
+
+  // What n reads of the producer is read by others, too, outside the producer.
+  bool is_read_beyond(NodeId n, std::uint32_t producer) {
+    for (const Edge& e : incoming_[n]) {
+      if (group_of(e.from) != producer) continue;
+      std::size_t known = uses_between(e.from, n);
+      for (NodeId m : bodies_[producer].nodes) known += uses_between(e.from, m);
+      if (known < uses_[e.from]) return true;
+    }
+    return false;
+  }
+
+  std::size_t uses_between(NodeId from, NodeId to) const {
+    return static_cast<std::size_t>(std::count_if(incoming_[to].begin(), incoming_[to].end(),
+                                                  [&](const Edge& e) { return e.from == from; }));
+  }
+
+  // Divisions for each element, unless the reshape is as good before what it follows.
+  static bool is_cheap_path(Path path, bool shapeless) {
+    return path == Path::direct || path == Path::window || (path == Path::reshaped && shapeless);
+  }
+
+  // Elementwise on whole dense values and numbers: the same in every shape.
+  bool is_shapeless(NodeId n) const {
+    if (part_of(graph_, n) != Part::elementwise) return false;
+    for (Value v : graph_.operands(n)) {
+      if (v.is(ops::broadcast)) v = v.operand(0);
+      if (v.rank() == 0 || v.is(ops::constant)) continue;
+      while (v.is(ops::reshape)) v = v.operand(0);
+      Role role = out_.roles[v.node()];
+      if (v.shape().count() != graph_.type(n).shape.count() ||
+          (role != Role::computed && role != Role::param && role != Role::constant))
+        return false;
     }
     return true;
   }
@@ -271,6 +336,8 @@ class Fuser {
     c.first = std::min(c.first, p.first);
     c.last = std::max(c.last, p.last);
     c.anchored = c.anchored || p.anchored;
+    if (c.reduction == no_node) c.reduction = p.reduction;
+    c.shapeless = c.shapeless && p.shapeless;
     c.weight += p.weight;
     p.nodes.clear();
   }
@@ -332,6 +399,7 @@ class Fuser {
   std::vector<NodeId> members_;              // in order
   std::vector<Body> bodies_;                 // per first group
   std::vector<std::vector<Edge>> incoming_;  // per node
+  std::vector<Edge> only_reader_;            // per node: to its reader, when it has one use
   std::vector<std::uint32_t> uses_;          // per node: edges from it, and one when it is read
 };
 

@@ -78,7 +78,9 @@ class Section {
   void copy_value(Value v, const View& to) {
     if (!v.type().is_tensor()) return;
     View from = places_.of(v);
-    if (from.buffer == to.buffer && from.offset == to.offset && from.strides == to.strides) return;
+    bool is_there = from.buffer == to.buffer && from.offset == to.offset &&
+                    normal_strides(from) == normal_strides(to);
+    if (is_there) return;
     add_copy(from, to);
   }
 

@@ -75,6 +75,30 @@ TEST(Fuse, ExpensiveProducersAreNotRepeated) {
   EXPECT_EQ(simulate(g).launches, 1);
 }
 
+TEST(Fuse, StatisticsOfTheSameRowsAreOnePass) {
+  Function f;
+  Value x = f.add_param(f32({5, 8}), "x");
+  Value mean = reduce_axes(ops::reduce_sum, x, {1}) * 0.125;
+  Value squares = reduce_axes(ops::reduce_sum, x * x, {1}) * 0.125;
+  f.add_result(mean);
+  f.add_result(squares - mean * mean);
+  EXPECT_EQ(simulate(f).launches, 1);
+  Function g;
+  x = g.add_param(f32({8, 8}), "x");
+  g.add_result(reduce_axes(ops::reduce_sum, x, {1}) + reduce_axes(ops::reduce_sum, x, {0}));
+  EXPECT_EQ(simulate(g).launches, 2);
+}
+
+TEST(Fuse, WideningIsLeftToTheReduction) {
+  Function f;
+  Value x = f.add_param(f16({6, 8}), "x");
+  Value y = ops::relu(dot_general(x, x, {}, {{1, 1}}));
+  f.add_result(reduce_axes(ops::reduce_sum, cast_to(y, DType::f32), {1}));
+  Simulated s = simulate(f);
+  EXPECT_EQ(names(s.schedule), (std::vector<std::string>{"dot+relu", "reduce_sum"}));
+  EXPECT_EQ(s.schedule.groups[0].results[0].dtype, DType::f16);
+}
+
 // neg(x) could join its user exp(n + d), but what lies between depends on both.
 TEST(Fuse, CirclesAreSeen) {
   Function f;
