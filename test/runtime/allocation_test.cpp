@@ -1,5 +1,9 @@
 // Steady runs allocate nothing: every way to get memory from the heap is counted.
 #include <gtest/gtest.h>
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -17,6 +21,16 @@ namespace {
 
 std::atomic<long> allocations{0};
 std::atomic<bool> is_counting{false};
+// Bytes now held by malloc and mmap since reset_peak(), and the most that were.
+std::atomic<long> held{0}, peak{0};
+std::atomic<bool> is_weighing{false};
+
+void hold(long bytes) {
+  if (!is_weighing) return;
+  const long now = held += bytes;
+  for (long p = peak; now > p && !peak.compare_exchange_weak(p, now);) {
+  }
+}
 
 }  // namespace
 
@@ -26,30 +40,44 @@ void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);
 void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
+void __libc_free(void*);
 }
 
 #pragma GCC visibility push(default)
+namespace {
+
+void* counted(void* p) {
+  if (is_counting) ++allocations;
+  if (p) hold(static_cast<long>(malloc_usable_size(p)));
+  return p;
+}
+
+}  // namespace
+
 extern "C" {
-void* malloc(std::size_t n) {
-  if (is_counting) ++allocations;
-  return __libc_malloc(n);
-}
-void* calloc(std::size_t n, std::size_t size) {
-  if (is_counting) ++allocations;
-  return __libc_calloc(n, size);
-}
+void* malloc(std::size_t n) { return counted(__libc_malloc(n)); }
+void* calloc(std::size_t n, std::size_t size) { return counted(__libc_calloc(n, size)); }
 void* realloc(void* p, std::size_t n) {
-  if (is_counting) ++allocations;
-  return __libc_realloc(p, n);
+  if (p) hold(-static_cast<long>(malloc_usable_size(p)));
+  return counted(__libc_realloc(p, n));
 }
-void* aligned_alloc(std::size_t align, std::size_t n) {
-  if (is_counting) ++allocations;
-  return __libc_memalign(align, n);
-}
+void* aligned_alloc(std::size_t align, std::size_t n) { return counted(__libc_memalign(align, n)); }
 int posix_memalign(void** out, std::size_t align, std::size_t n) {
-  if (is_counting) ++allocations;
-  *out = __libc_memalign(align, n);
+  *out = counted(__libc_memalign(align, n));
   return *out ? 0 : 12;
+}
+void free(void* p) {
+  if (p) hold(-static_cast<long>(malloc_usable_size(p)));
+  __libc_free(p);
+}
+void* mmap(void* at, std::size_t n, int protection, int flags, int fd, off_t offset) {
+  const long r = ::syscall(SYS_mmap, at, n, protection, flags, fd, offset);
+  if (r != -1) hold(static_cast<long>(n));
+  return reinterpret_cast<void*>(r);
+}
+int munmap(void* at, std::size_t n) {
+  hold(-static_cast<long>(n));
+  return static_cast<int>(::syscall(SYS_munmap, at, n));
 }
 }
 #pragma GCC visibility pop
@@ -128,6 +156,45 @@ TEST_P(Steady, BackgroundRunsAllocateNothing) {
                              s.wait();
                            }),
             0);
+}
+
+// 2 (2 w + 1) + 1 over a weight of f32[size], through the arena.
+Plan large_plan(std::int64_t size) {
+  Plan p = test::plan_of({}, {{"y", f32({size})}});
+  test::add_kernels(p, {{"scale", test::scale_kernel}});
+  p.weights = {{"w", Array::zeros(DType::f32, {size})}};
+  Variant& v = p.variants[0];
+  v.buffers = {{PlanBuffer::Kind::weight, 0, 0, size * 4},
+               {PlanBuffer::Kind::arena, 0, 0, size * 4},
+               {PlanBuffer::Kind::result, 0, 0, size * 4}};
+  v.arena_bytes = v.arena_lower_bound = size * 4;
+  const auto view = [&](std::uint32_t b) { return test::dense(b, DType::f32, {size}); };
+  v.steps = {test::launch_of(0, {view(0), view(1)}, {false, true}, {size}, size / 1024),
+             test::launch_of(0, {view(1), view(2)}, {false, true}, {size}, size / 1024)};
+  v.steps[0].scratch_bytes = 65536;
+  return p;
+}
+
+TEST_P(Steady, PeakMemoryIsWhatTheReportSays) {
+  constexpr std::int64_t size = 1 << 21;
+  const auto path = std::filesystem::path(testing::TempDir()) / "large.hone";
+  write_plan(path, large_plan(size));
+  test::Memory<float> y(size);
+  const Sizes dims = {size};
+  held = peak = 0;
+  is_weighing = true;
+  long report = 0;
+  {
+    Session s(Executable::open(path, open_cpu_device()), {.threads = GetParam()});
+    s.bind_output(0, {DType::f32, dims, y.data()});
+    report = static_cast<long>(s.memory().peak());
+    for (int i = 0; i < 3; ++i) s.run();
+  }
+  is_weighing = false;
+  EXPECT_EQ(y[5], 3);
+  EXPECT_NEAR(static_cast<double>(peak), static_cast<double>(report),
+              0.02 * static_cast<double>(report));
+  EXPECT_LT(held, 4096);  // everything was given back
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, Steady, testing::Values(1, 2, 4));
