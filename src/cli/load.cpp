@@ -6,6 +6,7 @@
 
 #include "api/hone.h"
 #include "backend/devices.h"
+#include "base/flags.h"
 #include "import/import.h"
 #include "import/tensor_file.h"
 #include "plan/plan_file.h"
@@ -129,7 +130,12 @@ Loaded load_source(const ModelOptions& options, const std::vector<std::string>& 
   out.source = hone::source(imported);
   std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   out.import_ms = took.count();
-  for (const std::string& w : out.warnings) tell(options, "warning: " + w);
+  constexpr std::size_t most = 160;  // conditions on sizes can be long
+  for (std::string w : out.warnings) {
+    if (w.size() > most && flag_number("HONE_DEBUG") == 0)
+      w = w.substr(0, most) + "... (all of it with HONE_DEBUG=1)";
+    tell(options, "warning: " + w);
+  }
   return out;
 }
 

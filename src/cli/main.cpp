@@ -37,13 +37,14 @@ void add_strategy(CLI::App* app, ModelOptions& o) {
 int dispatch(int argc, char** argv) {
   CLI::App app(
       "hone takes a model and returns one verified plan that runs it as fast as the best known way "
-      "on this machine.");
+      "on this machine.",
+      "hone");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("hone ") + HONE_VERSION);
   app.footer(
       "Example: hone optimize model.onnx -o model.hone && hone run model.hone --input x.npy\n"
       "Exit codes: 0 done, 1 results differ, 2 command line, 3 model, file or machine, 4 defect of "
-      "hone.");
+      "hone.\n");
   int code = exit_ok;
 
   OptimizeOptions optimize_options;

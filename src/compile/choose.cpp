@@ -128,7 +128,7 @@ std::size_t Chooser::preferred(const std::vector<Option>& options) const {
 
 Choice Chooser::decide(Contest& c, const Trials& trials) {
   const ScheduledGroup& group = *c.group;
-  std::string reason = c.options.size() == 1 ? "only candidate" : "default";
+  std::string reason = c.options.size() == 1 ? "only candidate" : "predicted";
   if (c.best < c.options.size() && options_.measure && options_.strategy == "auto" &&
       !group.prepare)
     c.best = measured_best(group.spec, c.options, c.best, trials, reason);

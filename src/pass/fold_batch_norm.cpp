@@ -39,7 +39,11 @@ Value folded(Value norm, Copier& copy) {
         variance = copy(norm.operand(4));
   Value factor = scale / ops::sqrt(variance + norm.attrs().real("epsilon"));
   Value weights = w * along(factor, 0, w.shape());
-  Value y = apply(ops::conv, {x, weights}, conv.attrs());
+  Value y;
+  {  // the convolution keeps its own origins; what is added behind it has the normalisation's
+    OriginScope scope(x.graph(), copy.origins_in_target(conv.node()));
+    y = apply(ops::conv, {x, weights}, conv.attrs());
+  }
   return y + along(bias - mean * factor, 1, y.shape());
 }
 
