@@ -73,7 +73,7 @@ class Race {
       const double gmac = static_cast<double>(size_of(ideal_flops(v.function), sizes)) / 2e9;
       if (request_.compile.verification == Verification::model &&
           gmac <= request_.most_verified_gmac) {
-        r.strict = evaluate_wide(v.function, inputs, Mode::strict);
+        r.strict = evaluate_wide(v.function, inputs, Mode::stepwise);
         r.wide = evaluate_wide(v.function, inputs, Mode::wide);
       } else if (request_.compile.verification == Verification::model) {
         say(cat("whole-model verification is left out: ", gmac, " G multiply-adds are above ",

@@ -124,7 +124,9 @@ std::vector<Wide> eval_conv(const Evaluation& e) {
   p.out = w.dims[0] / p.groups;
   p.each = window_taps({space(x), space(y), space(w), e.sizes(e.attrs.dims("strides")),
                         e.sizes(e.attrs.dims("dilations")), e.sizes(e.attrs.dims("pads_low"))});
-  if (y.is_real())
+  if (y.is_real() && e.round_sums && y.dtype != DType::f64)
+    convolve<float>(p, x.reals, w.reals, y.reals);
+  else if (y.is_real())
     convolve<double>(p, x.reals, w.reals, y.reals);
   else
     convolve<std::uint64_t>(p, x.integers, w.integers, y.integers);

@@ -142,7 +142,9 @@ std::vector<Wide> eval_dot(const Evaluation& e) {
   Wide y(e.result_types[0].dtype, e.result_dims());
   Sizes3 s{size_of(a, x.batch_a), size_of(a, x.free_a), size_of(b, x.free_b),
            size_of(a, x.contract_a)};
-  if (y.is_real())
+  if (y.is_real() && e.round_sums && y.dtype != DType::f64)
+    multiply<float>(left.reals, right.reals, y.reals, s);
+  else if (y.is_real())
     multiply<double>(left.reals, right.reals, y.reals, s);
   else
     multiply<std::uint64_t>(left.integers, right.integers, y.integers, s);

@@ -43,9 +43,15 @@ std::vector<Wide> eval_reduce(const Evaluation& e, Join how) {
   const Wide& x = *e.inputs[0];
   auto [y, to] = reduction(x, axes_of(e.attrs, "axes"), how);
   Sizes from = row_major(x.dims);
+  const bool rounds = e.round_sums && x.is_real() && x.dtype != DType::f64;
   Rows<2>(x.dims, {to, from}).each({0, 0}, [&](auto& at, auto& step, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t i = 0; i < n; ++i) {
       join_element(how, y, at[0] + i * step[0], x, at[1] + i * step[1]);
+      if (rounds) {
+        double& sum = y.reals[static_cast<std::size_t>(at[0] + i * step[0])];
+        sum = static_cast<float>(sum);
+      }
+    }
   });
   return {std::move(y)};
 }

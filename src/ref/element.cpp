@@ -107,7 +107,7 @@ class ElementEvaluator::Impl {
     Element e = element(reader, task);
     if (!reader.complete()) return;
     const Type& type = task.value.type();
-    if (mode_ == Mode::strict && is_float(type.dtype)) e.real = round_real(type.dtype, e.real);
+    if (mode_ != Mode::wide && is_float(type.dtype)) e.real = round_real(type.dtype, e.real);
     memo.emplace(task.flat, e);
   }
 

@@ -82,11 +82,12 @@ class Interpreter {
     };
     const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> body =
         [&](const Function& f, std::vector<Wide> in) { return call(f, std::move(in), sizing); };
-    std::vector<Wide> results = op.eval({graph.attrs(n), inputs, types, size, body});
+    std::vector<Wide> results =
+        op.eval({graph.attrs(n), inputs, types, size, body, mode_ == Mode::stepwise});
     HONE_ASSERT(results.size() == types.size(), op.name, " gave ", results.size(), " results");
     for (std::size_t i = 0; i < results.size(); ++i) check_result(op, results[i], types[i], size);
     // Movement and control pass on what was rounded before.
-    if (mode_ == Mode::strict && op.kind != OpKind::movement && op.kind != OpKind::control)
+    if (mode_ != Mode::wide && op.kind != OpKind::movement && op.kind != OpKind::control)
       for (Wide& w : results)
         if (w.is_real()) round_to_dtype(w);
     return results;

@@ -13,8 +13,9 @@
 namespace hone {
 
 enum class Mode : std::uint8_t {
-  strict,  // every op rounds its result to its dtype
-  wide,    // floats stay doubles; only casts round
+  strict,    // every op rounds its result to its dtype
+  stepwise,  // strict, and sums, contractions and convolutions round to f32 after every term
+  wide,      // floats stay doubles; only casts round
 };
 
 // Results in the dtypes of the function. Throws UserError when sizes are inconsistent (naming the
