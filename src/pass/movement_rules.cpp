@@ -112,10 +112,11 @@ Value run_slice(const Match& m) {
   return reshape_to(slice_axis(m["x"], axis, run.first, run.count, run.step), m.root.shape().dims);
 }
 
-// A constant of equal numbers is one number, repeated.
+// A constant of equal numbers is one number, repeated. Where contents are tracked as sizes, a
+// repeated number becomes a constant as soon as it is built.
 bool is_repeated_number(const Match& m) {
   constexpr std::int64_t most = 4096;
-  if (m.root.rank() == 0) return false;
+  if (m.root.rank() == 0 || contents_of(m.root)) return false;
   const Array& a = m.root.attrs().get<Array>("value");
   auto size = static_cast<std::size_t>(byte_size(a.dtype()));
   std::span<const std::byte> bytes = a.bytes();

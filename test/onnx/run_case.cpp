@@ -1,0 +1,142 @@
+#include "test/onnx/run_case.h"
+
+#include <chrono>
+#include <new>
+
+#include "api/hone.h"
+
+namespace hone::conformance {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Defaults of the suite: numpy's assert_allclose(rtol, atol). Integers must be equal here.
+constexpr double relative = 1e-3, absolute = 1e-7;
+
+class Timer {
+ public:
+  explicit Timer(double& ms) : ms_(ms) {}
+  ~Timer() {
+    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start_;
+    ms_ += took.count();
+  }
+  Timer(const Timer&) = delete;
+
+ private:
+  double& ms_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// One run of the test: what goes in and what must come out.
+struct Set {
+  std::vector<Array> inputs, outputs;
+};
+
+std::vector<Array> read_files(const fs::path& prefix) {
+  std::vector<Array> out;
+  for (int i = 0; fs::exists(cat(prefix.string(), i, ".pb")); ++i)
+    out.push_back(read_tensor_pb(cat(prefix.string(), i, ".pb")));
+  return out;
+}
+
+// i / n at element i, as the suite's runner makes up inputs of the light models.
+Array ramp(const Type& type) {
+  if (type.dtype != DType::f32 || !type.shape.is_static())
+    throw UserError("the input is ", type, "; only f32 of fixed sizes is made up");
+  Array a = Array::zeros(DType::f32, type.shape.numbers());
+  const auto n = static_cast<double>(a.count());
+  for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, static_cast<double>(i) / n);
+  return a;
+}
+
+std::vector<Set> read_sets(const Case& c, const Function& f) {
+  std::vector<Set> out;
+  for (const fs::path& folder : c.sets)
+    out.push_back({read_files(folder / "input_"), read_files(folder / "output_")});
+  if (!out.empty()) return out;
+  Set made;
+  for (const Type& t : f.param_types()) made.inputs.push_back(ramp(t));
+  made.outputs = read_files(c.model.parent_path() / (c.model.stem().string() + "_output_"));
+  return {made};
+}
+
+// The interpreter or a compiled plan behind one call.
+class Program {
+ public:
+  Program(Source source, const std::string& strategy) : source_(std::move(source)) {
+    if (strategy == "ref") return;
+    CompileOptions options;
+    options.strategy = strategy;
+    options.verification = Verification::none;
+    options.threads = 1;
+    options.cache = false;
+    options.strip_graph = true;
+    session_ = open_session(compile(source_, options), {.threads = 1});
+  }
+
+  std::vector<Array> run(std::span<const Array> inputs) {
+    if (session_) return session_->run(inputs);
+    std::vector<std::vector<std::int64_t>> dims;
+    for (const Array& a : inputs) dims.push_back(a.dims());
+    for (const SourceVariant& v : source_.variants)
+      if (guards_hold(v.guards, bind_sizes(v.function, dims))) return evaluate(v.function, inputs);
+    throw UserError("no variant serves these sizes");
+  }
+
+ private:
+  Source source_;
+  std::unique_ptr<Session> session_;
+};
+
+// Empty when all is as expected.
+std::string difference(const std::vector<Array>& got, const std::vector<Array>& expected) {
+  if (got.size() != expected.size())
+    return cat("gives ", got.size(), " outputs, expected ", expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (Comparison c = within(got[i], expected[i], absolute, relative); !c)
+      return cat("output ", i, " ", expected[i].type(), ": ", c);
+  return {};
+}
+
+void judge(const Case& c, const std::string& strategy, Outcome& out) {
+  Imported imported;
+  std::vector<Set> sets;
+  {
+    Timer timer(out.import_ms);
+    imported = import_onnx(c.model);
+    sets = read_sets(c, imported.variants.at(0).function);
+  }
+  std::unique_ptr<Program> program;
+  {
+    Timer timer(out.compile_ms);
+    program = std::make_unique<Program>(source(imported), strategy);
+  }
+  Timer timer(out.run_ms);
+  for (const Set& set : sets) {
+    out.reason = difference(program->run(set.inputs), set.outputs);
+    if (!out.reason.empty()) out.verdict = Verdict::wrong;
+    if (!out.reason.empty()) return;
+  }
+}
+
+}  // namespace
+
+Outcome run_case(const Case& c, const std::string& strategy) {
+  Outcome out;
+  try {
+    judge(c, strategy, out);
+  } catch (const UserError& e) {
+    out.verdict = Verdict::refused;
+    out.reason = e.what();
+  } catch (const std::bad_alloc&) {
+    out.verdict = Verdict::fault;
+    out.reason = "memory was exhausted";
+  } catch (const std::exception& e) {
+    out.verdict = Verdict::fault;
+    out.reason = e.what();
+  }
+  return out;
+}
+
+}  // namespace hone::conformance
