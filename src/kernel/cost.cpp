@@ -12,13 +12,6 @@
 
 namespace hone {
 
-namespace {
-
-// Costs are counted in vector instructions, one of which a core of this target starts per cycle; a
-// multiply-add is one.
-double instructions_per_ms(const TargetInfo& t) { return t.fma_gflops * 1e6 / (2 * t.lanes(4)); }
-
-// Relative to an addition.
 double weight_of(const Op& op) {
   struct Entry {
     const Op* op;
@@ -32,6 +25,12 @@ double weight_of(const Op& op) {
     if (e.op == &op) return e.weight;
   return op.kind == OpKind::leaf ? 0 : 1;
 }
+
+namespace {
+
+// Costs are counted in vector instructions, one of which a core of this target starts per cycle; a
+// multiply-add is one.
+double instructions_per_ms(const TargetInfo& t) { return t.fma_gflops * 1e6 / (2 * t.lanes(4)); }
 
 // What runs once for each turn of the loops around it, and how many elements at once.
 struct Context {

@@ -73,11 +73,12 @@ Value less_equal(Value, Value);
 Value greater(Value, Value);
 Value greater_equal(Value, Value);
 Value is_nan(Value);
+Value unordered(Value, Value);  // one of them is NaN
 Value select(Value mask, Value if_true, Value if_false);
 Pointer select(Value mask, Pointer if_true, Pointer if_false);
 
 Value fma(Value a, Value b, Value c);  // a * b + c, rounded once
-Value minimum(Value, Value);           // NaN wins, -0 < +0
+Value minimum(Value, Value);           // NaN wins; of two zeros either
 Value maximum(Value, Value);
 Value abs(Value);
 Value copysign(Value magnitude, Value sign);

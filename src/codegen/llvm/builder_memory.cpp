@@ -55,6 +55,13 @@ Value load(DType dtype, Pointer p, int lanes, Access access) {
 
 void store(DType dtype, Pointer p, Value v, Access access) {
   Module& m = *p.module;
+  // What leaves a register narrower is written as it is, not put together first.
+  const bool is_narrowed = dtype != DType::b1 && byte_size(dtype) < byte_size(v.dtype());
+  if (const int lanes = m.target().lanes(byte_size(v.dtype())); is_narrowed && v.lanes() > lanes) {
+    for (int i = 0; i < v.lanes(); i += lanes)
+      store(dtype, offset(p, dtype, i), slice_lanes(v, i, lanes), access);
+    return;
+  }
   LLVMValueRef s = LLVMBuildStore(m.builder(), detail::to_memory(dtype, v), p.ref);
   LLVMSetAlignment(s, alignment(dtype, access));
   if (access.nontemporal) mark(m, s, "nontemporal", true);

@@ -160,9 +160,11 @@ Value less_equal(Value a, Value b) { return compare(a, b, {LLVMRealOLE, LLVMIntS
 Value greater(Value a, Value b) { return less(b, a); }
 Value greater_equal(Value a, Value b) { return less_equal(b, a); }
 
-Value is_nan(Value v) {
-  return mask_like(v, LLVMBuildFCmp(builder(v), LLVMRealUNO, v.ref, v.ref, ""));
+Value unordered(Value a, Value b) {
+  meet(a, b);
+  return mask_like(a, LLVMBuildFCmp(builder(a), LLVMRealUNO, a.ref, b.ref, ""));
 }
+Value is_nan(Value v) { return unordered(v, v); }
 
 Value select(Value mask, Value if_true, Value if_false) {
   meet(if_true, if_false);
@@ -204,43 +206,39 @@ std::optional<double> splat_number(const Value& v) {
 }
 
 struct Extremum {
-  const char *real, *with_sign, *without_sign;
+  const char *with_sign, *without_sign;
   bool is_maximum;
 };
 
-// Whether the machine's instruction serves for a bound: it gives its second operand where one is
-// NaN or both are zeros, and that can only be mended for max(x, 0).
-bool is_plain_bound(const Value& v, bool is_maximum) {
-  std::optional<double> number = splat_number(v);
-  return number && !std::isnan(*number) && (is_maximum || *number != 0 || !std::signbit(*number));
-}
-
-Value extremum_with_bound(Value v, Value bound, bool is_maximum) {
-  if (!is_maximum) return select(less(bound, v), bound, v);
-  Value out = select(greater(bound, v), bound, v);
-  double number = *splat_number(bound);
-  return number == 0 && !std::signbit(number) ? out + 0.0 : out;  // turns -0 into 0
+// The machine's instruction: b where one is NaN.
+Value ordered_extremum(Value a, Value b, bool is_maximum) {
+  return select(is_maximum ? greater(a, b) : less(a, b), a, b);
 }
 
 Value extremum(Value a, Value b, const Extremum& e) {
   meet(a, b);
   if (!is_float(a.dtype()))
     return intrinsic(is_signed(a.dtype()) ? e.with_sign : e.without_sign, {a, b});
-  if (is_plain_bound(b, e.is_maximum)) return extremum_with_bound(a, b, e.is_maximum);
-  if (is_plain_bound(a, e.is_maximum)) return extremum_with_bound(b, a, e.is_maximum);
-  return intrinsic(e.real, {a, b});
+  auto is_number = [](const Value& v) {
+    std::optional<double> number = splat_number(v);
+    return number && !std::isnan(*number);
+  };
+  if (is_number(a)) return ordered_extremum(a, b, e.is_maximum);
+  if (is_number(b)) return ordered_extremum(b, a, e.is_maximum);
+  // So that a chain of joins waits for one instruction and a blend of a.
+  return select(is_nan(b), b, ordered_extremum(b, a, e.is_maximum));
 }
 
 }  // namespace
 
 Value minimum(Value a, Value b) {
   if (a.dtype() == DType::b1) return a & b;
-  return extremum(a, b, {"llvm.minimum", "llvm.smin", "llvm.umin", false});
+  return extremum(a, b, {"llvm.smin", "llvm.umin", false});
 }
 
 Value maximum(Value a, Value b) {
   if (a.dtype() == DType::b1) return a | b;
-  return extremum(a, b, {"llvm.maximum", "llvm.smax", "llvm.umax", true});
+  return extremum(a, b, {"llvm.smax", "llvm.umax", true});
 }
 
 Value abs(Value v) {

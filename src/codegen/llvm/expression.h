@@ -72,8 +72,15 @@ class Renderer {
   void serial_loop(const Stmt&);
   void unrolled_loop(const Stmt&, std::int64_t count);
   void lanes_loop(const Stmt&);
-  void lanes_part(const Stmt&, const Lanes&, Value at, const std::vector<RegId>& sums,
-                  Values& parts, std::size_t first);
+  // What a lanes loop joins into a register of the outside; `op` may be or, see memory_of_nan.
+  struct Join {
+    RegId reg = -1;
+    const Op* op = nullptr;
+  };
+  std::vector<Join> joins_of(const Stmt&) const;
+  Values lanes_part(const Stmt&, const Lanes&, Value at, const std::vector<Join>&,
+                    const Values& parts);
+  void finish_joins(const std::vector<Join>&, const Values& parts);
   void across_loop(const Stmt&);
   void across_tile(const Stmt& outer, const std::vector<Expression>& loads, Value p, int block,
                    Value q, const Lanes&);

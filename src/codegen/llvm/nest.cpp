@@ -1,9 +1,12 @@
 #include "codegen/llvm/nest.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "codegen/llvm/expression.h"
+#include "kernel/cost.h"
+#include "kernel/walk.h"
 #include "ops/ops.h"
 
 namespace hone::llvm {
@@ -12,9 +15,6 @@ namespace {
 
 // A loop of so few turns is written out.
 constexpr std::int64_t most_unrolled = 4;
-// Vectors that a sum over lanes is spread over, to hide the latency of an addition. The order of
-// addition follows from the extent alone.
-constexpr std::size_t sum_vectors = 4;
 
 void collect(const Block& block, const std::function<void(const Stmt&)>& f) {
   for (const Stmt& s : block) {
@@ -23,20 +23,45 @@ void collect(const Block& block, const std::function<void(const Stmt&)>& f) {
   }
 }
 
-// Whether an expression works on elements of eight bytes.
-bool holds_wide_numbers(const hone::Value& v, const Kernel& kernel,
-                        std::unordered_set<NodeId>& seen) {
-  if (!seen.insert(v.node()).second) return false;
-  if (v.is(ops::load)) {
-    auto p = static_cast<std::size_t>(v.attrs().integer("param"));
-    DType t = p < kernel.params.size() ? kernel.params[p].dtype
-                                       : kernel.scratch[p - kernel.params.size()].dtype;
-    return byte_size(t) == 8;
+// Nodes below a loop whose value is not the same in each of its turns, operands before users.
+std::vector<hone::Value> varying_values(const Stmt& loop) {
+  std::vector<Dim> symbols = {loop_symbol(loop.var, loop.extent)};
+  std::unordered_set<RegId> changed;
+  collect(loop.body, [&](const Stmt& s) {
+    if (s.kind == Stmt::Kind::loop) symbols.push_back(loop_symbol(s.var, s.extent));
+    if (s.kind != Stmt::Kind::store && s.reg >= 0) changed.insert(s.reg);
+  });
+  auto varies = [&](const Dim& d) {
+    for (const Dim& s : d.symbols()) {
+      if (std::optional<RegId> r = register_of(s); r && changed.contains(*r)) return true;
+      for (const Dim& inner : symbols)
+        if (inner.name() == s.name()) return true;
+    }
+    return false;
+  };
+  std::vector<hone::Value> out, roots = values_of(loop.body);
+  std::unordered_set<NodeId> found;
+  for (NodeId n : nodes_below(roots)) {
+    hone::Value v(&roots[0].graph(), n);
+    const Attrs& attrs = v.attrs();
+    bool is = (v.is(ops::load) && varies(attrs.dims("offset").at(0))) ||
+              (v.is(ops::dims) && varies(attrs.dims("dims").at(0))) ||
+              (v.is(ops::reg) && changed.contains(static_cast<RegId>(attrs.integer("index"))));
+    for (std::size_t i = 0; i < v.operand_count(); ++i)
+      is = is || found.contains(v.operand(i).node());
+    if (!is) continue;
+    found.insert(n);
+    out.push_back(v);
   }
-  if (!v.is(ops::dims) && byte_size(v.dtype()) == 8) return true;
-  for (std::size_t i = 0; i < v.operand_count(); ++i)
-    if (holds_wide_numbers(v.operand(i), kernel, seen)) return true;
-  return false;
+  return out;
+}
+
+// Whether it is or comes from an element of eight bytes.
+bool is_wide_number(const hone::Value& v, const Kernel& kernel) {
+  if (!v.is(ops::load)) return !v.is(ops::dims) && byte_size(v.dtype()) == 8;
+  auto p = static_cast<std::size_t>(v.attrs().integer("param"));
+  return byte_size(p < kernel.params.size() ? kernel.params[p].dtype
+                                            : kernel.scratch[p - kernel.params.size()].dtype) == 8;
 }
 
 bool contains_loop(const Block& block) {
@@ -44,6 +69,13 @@ bool contains_loop(const Block& block) {
   collect(block, [&](const Stmt& s) { found = found || s.kind == Stmt::Kind::loop; });
   return found;
 }
+
+// Extremes of floats let NaN go, and remember beside them where one was met: an instruction in
+// place of three.
+bool has_memory_of_nan(const Op& op, DType dtype) {
+  return is_float(dtype) && (&op == &ops::maximum || &op == &ops::minimum);
+}
+RegId memory_of_nan(RegId extreme) { return ~extreme; }
 
 std::int64_t power_of_two_from(std::int64_t n) {
   std::int64_t p = 1;
@@ -103,7 +135,18 @@ void Renderer::accumulate(const Stmt& s) {
     if (lanes_.mask) v = select(*lanes_.mask, v, neutral(m_, *s.combine, v.type));
   }
   HONE_ASSERT(v.lanes() <= total.lanes(), "a vector is added to one number");
-  total = combine(*s.combine, total, v);
+  if (auto met = registers_.find(memory_of_nan(s.reg)); met != registers_.end()) {
+    const int lanes = met->second.lanes();
+    for (int i = 0; i < v.lanes(); i += 2 * lanes) {  // two vectors in one question
+      Value first = slice_lanes(v, i, lanes);
+      Value second = i + lanes < v.lanes() ? slice_lanes(v, i + lanes, lanes) : first;
+      met->second = met->second | unordered(first, second);
+    }
+    const bool is_maximum = s.combine == &ops::maximum;
+    total = select(is_maximum ? greater(v, total) : less(v, total), v, total);
+  } else {
+    total = combine(*s.combine, total, v);
+  }
   forget_registers();
 }
 
@@ -115,8 +158,10 @@ std::vector<RegId> Renderer::modified_outside(const Block& block) const {
   });
   collect(block, [&](const Stmt& s) {
     bool modifies = s.kind == Stmt::Kind::assign || s.kind == Stmt::Kind::accumulate;
-    if (modifies && !own.contains(s.reg) && std::find(out.begin(), out.end(), s.reg) == out.end())
-      out.push_back(s.reg);
+    if (!modifies || own.contains(s.reg)) return;
+    if (std::find(out.begin(), out.end(), s.reg) != out.end()) return;
+    out.push_back(s.reg);
+    if (registers_.contains(memory_of_nan(s.reg))) out.push_back(memory_of_nan(s.reg));
   });
   return out;
 }
@@ -201,102 +246,132 @@ void Renderer::serial_loop(const Stmt& s) {
 }
 
 int Renderer::lanes_for(const Stmt& s) const {
-  bool wide = false;
-  std::unordered_set<NodeId> seen;
-  collect(s.body, [&](const Stmt& inner) {
-    wide = wide || (inner.value && holds_wide_numbers(inner.value, kernel_, seen));
-  });
+  std::vector<hone::Value> values = varying_values(s);
+  bool wide = std::any_of(values.begin(), values.end(),
+                          [&](const hone::Value& v) { return is_wide_number(v, kernel_); });
   std::int64_t lanes = m_.target().vector_bits / (wide ? 64 : 32);
   if (auto n = s.extent.as_number())
     lanes = std::min(lanes, power_of_two_from(std::max<std::int64_t>(*n, 1)));
   return static_cast<int>(lanes);
 }
 
-// One vector of turns, with the sums over lanes in parts[first ...].
-void Renderer::lanes_part(const Stmt& s, const Lanes& lanes, Value at,
-                          const std::vector<RegId>& sums, Values& parts, std::size_t first) {
-  Values outside = registers(sums);
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    registers_.insert_or_assign(sums[i], parts[first + i]);
+namespace {
+
+// Vectors that one turn of a loop works on: enough to hide the latency of joining, and few where
+// the body is long, whose turns the processor overlaps by itself.
+int vectors_at_once(const Stmt& s, bool joins, const TargetSpec& target) {
+  // Each turn runs through memory again in a loop of its own.
+  if (contains_loop(s.body)) return joins ? 4 : target.vector_bits / 64;
+  double weight = 0;
+  for (const hone::Value& v : varying_values(s)) weight += weight_of(v.op());
+  if (joins && weight <= 4) return 8;
+  return weight <= 8 ? 4 : 2;
+}
+
+// The lanes of a vector joined to `lanes` of them, upper half onto lower half.
+Value narrowed(Value v, int lanes, const Op& op) {
+  while (v.lanes() > lanes) {
+    const int half = v.lanes() / 2;
+    v = combine(op, slice_lanes(v, 0, half), slice_lanes(v, half, half));
+  }
+  return v;
+}
+
+}  // namespace
+
+std::vector<Renderer::Join> Renderer::joins_of(const Stmt& s) const {
+  std::vector<Join> joins;
+  for (RegId reg : modified_outside(s.body)) joins.push_back({reg, nullptr});
+  collect(s.body, [&](const Stmt& inner) {
+    if (inner.kind == Stmt::Kind::loop || inner.reg < 0) return;
+    for (Join& j : joins)
+      if (inner.reg == j.reg) {
+        HONE_ASSERT(inner.kind == Stmt::Kind::accumulate, "register ", inner.reg,
+                    " of the outside is assigned in a lanes loop");
+        j.op = inner.combine;
+      }
+  });
+  const std::size_t count = joins.size();
+  for (std::size_t i = 0; i < count; ++i)
+    if (has_memory_of_nan(*joins[i].op, registers_.at(joins[i].reg).dtype()))
+      joins.push_back({memory_of_nan(joins[i].reg), &ops::bit_or});
+  return joins;
+}
+
+// One vector of turns, with what is joined over lanes in `parts`.
+Values Renderer::lanes_part(const Stmt& s, const Lanes& lanes, Value at,
+                            const std::vector<Join>& joins, const Values& parts) {
+  std::vector<std::optional<Value>> outside;
+  for (std::size_t i = 0; i < joins.size(); ++i) {
+    auto it = registers_.find(joins[i].reg);
+    outside.push_back(it == registers_.end() ? std::nullopt : std::optional(it->second));
+    registers_.insert_or_assign(joins[i].reg, parts[i]);
+  }
   set_lanes(lanes);
   body_of_loop(s, at);
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    parts[first + i] = registers_.at(sums[i]);
-    registers_.insert_or_assign(sums[i], outside[i]);
+  Values out;
+  for (std::size_t i = 0; i < joins.size(); ++i) {
+    out.push_back(registers_.at(joins[i].reg));
+    registers_.erase(joins[i].reg);
+    if (outside[i]) registers_.insert_or_assign(joins[i].reg, *outside[i]);
   }
   set_lanes({});
   forget_registers();
   forget_memory();
+  return out;
 }
 
 void Renderer::lanes_loop(const Stmt& s) {
   HONE_ASSERT(lanes_.count == 1, "a lanes loop inside a lanes loop");
   hoist(s);
-  const Lanes whole{s.var, lanes_for(s), std::nullopt};
-  if (whole.count == 1) return unrolled_loop(s, s.extent.number());
-  const std::vector<RegId> sums = modified_outside(s.body);
-  std::vector<const Op*> combines(sums.size(), nullptr);
-  collect(s.body, [&](const Stmt& inner) {
-    if (inner.kind == Stmt::Kind::loop || inner.reg < 0) return;
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      if (inner.reg == sums[i]) {
-        HONE_ASSERT(inner.kind == Stmt::Kind::accumulate, "register ", inner.reg,
-                    " of the outside is assigned in a lanes loop");
-        combines[i] = inner.combine;
-      }
-  });
-  const std::int64_t w = whole.count;
+  const int w = lanes_for(s);
+  if (w == 1) return unrolled_loop(s, s.extent.number());
+  const std::vector<Join> joins = joins_of(s);
   const std::optional<std::int64_t> number = s.extent.as_number();
-  const std::size_t spread =
-      sums.empty() || (number && *number < static_cast<std::int64_t>(sum_vectors) * w)
-          ? 1
-          : sum_vectors;
-  // Several vectors at once where each turn runs through memory again in a loop of its own.
-  const int together = sums.empty() && contains_loop(s.body) ? m_.target().vector_bits / 64 : 1;
+  int wide = w * vectors_at_once(s, !joins.empty(), m_.target());
+  while (number && wide > w && *number < wide) wide /= 2;
   Values parts;
-  for (std::size_t u = 0; u < spread; ++u)
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      parts.push_back(neutral(m_, *combines[i], {registers_.at(sums[i]).dtype(), whole.count}));
-
+  for (const Join& j : joins) {
+    auto it = registers_.find(j.reg);
+    ValueType type =
+        it == registers_.end() ? ValueType{DType::b1, w} : ValueType{it->second.dtype(), wide};
+    parts.push_back(neutral(m_, *j.op, type));
+  }
   forget_memory();
   Value extent = position(s.extent), from = m_.index(0);
-  auto vectors = [&](const Lanes& lanes, std::int64_t step, std::size_t each) {
-    Value rest = number ? m_.index(*number % step) : modulo_index(extent, m_.index(step));
+  auto vectors = [&](int lanes) {
+    Value rest = number ? m_.index(*number % lanes) : modulo_index(extent, m_.index(lanes));
     Value end = extent - rest;
-    parts = m_.loop(from, end, step, parts, [&](Value at, const Values& carried) {
-      Values now = carried;
-      for (std::size_t u = 0; u < each; ++u)
-        lanes_part(s, lanes, at + static_cast<std::int64_t>(u) * w, sums, now, u * sums.size());
-      return now;
+    parts = m_.loop(from, end, lanes, parts, [&](Value at, const Values& carried) {
+      return lanes_part(s, {s.var, lanes, std::nullopt}, at, joins, carried);
     });
     from = end;
   };
-  const std::int64_t wide = w * together * static_cast<std::int64_t>(spread);
-  const bool has_wide = wide > w && (!number || *number >= wide);
-  if (has_wide && spread > 1) vectors(whole, wide, spread);
-  if (has_wide && spread == 1) vectors({s.var, static_cast<int>(wide), std::nullopt}, wide, 1);
-  const std::optional<std::int64_t> left =
-      number && has_wide ? std::optional(*number % wide) : number;
-  if (!left || *left >= w) vectors(whole, w, 1);
+  if (wide > w) vectors(wide);
+  for (std::size_t i = 0; i < joins.size(); ++i) parts[i] = narrowed(parts[i], w, *joins[i].op);
+  const std::optional<std::int64_t> left = number ? std::optional(*number % wide) : number;
+  if (wide == w || !left || *left >= w) vectors(w);
   if (!number || *number % w != 0) {
     Value remaining = extent - from;
     auto tail = [&] {
-      Lanes masked = whole;
-      masked.mask = m_.tail_mask(remaining, whole.count);
-      Values now = parts;
-      lanes_part(s, masked, from, sums, now, 0);
-      return now;
+      return lanes_part(s, {s.var, w, m_.tail_mask(remaining, w)}, from, joins, parts);
     };
     parts = number ? tail()
                    : m_.if_values(greater(remaining, m_.index(0)), tail, [&] { return parts; });
   }
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    auto join = [&](Value a, Value b) { return combine(*combines[i], a, b); };
-    for (std::size_t half = spread / 2; half > 0; half /= 2)
-      for (std::size_t u = 0; u < half; ++u)
-        parts[u * sums.size() + i] =
-            join(parts[u * sums.size() + i], parts[(u + half) * sums.size() + i]);
-    registers_.insert_or_assign(sums[i], join(registers_.at(sums[i]), reduce(parts[i], join)));
+  finish_joins(joins, parts);
+}
+
+void Renderer::finish_joins(const std::vector<Join>& joins, const Values& parts) {
+  for (std::size_t i = 0; i < joins.size(); ++i) {
+    auto join = [&](Value a, Value b) { return combine(*joins[i].op, a, b); };
+    auto it = registers_.find(joins[i].reg);
+    if (it != registers_.end()) {
+      it->second = join(it->second, reduce(parts[i], join));
+      continue;
+    }
+    Value& extreme = registers_.at(memory_of_nan(joins[i].reg));
+    extreme = select(any(parts[i]), real_like(extreme, NAN), extreme);
   }
   forget_registers();
   forget_memory();
