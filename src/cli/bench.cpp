@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "cli/load.h"
+#include "cli/memory.h"
 #include "cli/table.h"
 #include "compile/sample.h"
 #include "compile/stats.h"
@@ -40,6 +41,8 @@ std::vector<Array> bench_inputs(const BenchOptions& options, Runner& runner) {
 int bench(const BenchOptions& options) {
   std::unique_ptr<Runner> runner = open_runner(options, options.strategy);
   std::vector<Array> inputs = bench_inputs(options, *runner);
+  const Json memory = memory_json(*runner, inputs);
+  tell_memory(options, memory);
   auto since = [](Clock::time_point t) {
     return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
   };
@@ -52,6 +55,7 @@ int bench(const BenchOptions& options) {
     runner->run(inputs);
     times.push_back(since(once));
   }
+  const Json resident = resident_json();
   Interval median = median_interval(times);
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
@@ -67,7 +71,9 @@ int bench(const BenchOptions& options) {
                    {"p90_ms", percentile(sorted, 90)},
                    {"p95_ms", percentile(sorted, 95)},
                    {"p99_ms", percentile(sorted, 99)},
-                   {"throughput_per_s", 1000 / mean}};
+                   {"throughput_per_s", 1000 / mean},
+                   {"memory", memory},
+                   {"resident", resident}};
   if (!options.export_times.empty()) {
     Json list = Json::Array{};
     for (double t : times) list.push(t);
@@ -84,6 +90,7 @@ int bench(const BenchOptions& options) {
       milliseconds(median.high).c_str(), milliseconds(percentile(sorted, 90)).c_str(),
       milliseconds(percentile(sorted, 95)).c_str(), milliseconds(percentile(sorted, 99)).c_str(),
       1000 / mean);
+  tell_resident(options, resident);
   return exit_ok;
 }
 

@@ -46,7 +46,6 @@ struct RunOptions : ModelOptions {
   std::vector<std::string> inputs;  // "name=file" or "file", .npy, .pb or raw
   std::string output_dir = ".";
   std::vector<std::string> dump;  // inner values by ONNX name, added to the results
-  bool print_memory = false;
 };
 
 struct BenchOptions : ModelOptions {

@@ -57,6 +57,13 @@ void print_steps(const std::vector<Step>& steps, int depth) {
   }
 }
 
+// oneDNN asks for a few small blocks in every call; nothing else does.
+int calls_that_allocate(const std::vector<Step>& steps) {
+  int n = 0;
+  for_each_step(steps, [&](const Step& s) { n += s.kind == Step::Kind::library; });
+  return n;
+}
+
 Json variant_json(const Variant& v) {
   std::vector<int> launches(v.groups.size(), 0), calls(v.groups.size(), 0);
   count_steps(v.steps, launches, calls);
@@ -87,6 +94,7 @@ Json variant_json(const Variant& v) {
                       {"guards", guards},
                       {"arena_bytes", cat(v.arena_bytes)},
                       {"arena_lower_bound", cat(v.arena_lower_bound)},
+                      {"steps_that_allocate", calls_that_allocate(v.steps)},
                       {"groups", groups}};
 }
 
@@ -95,6 +103,11 @@ void print_variant(const Variant& v, std::size_t index, const ExplainOptions& op
               shorter(cat(v.arena_bytes), 60).c_str(),
               shorter(cat(v.arena_lower_bound), 60).c_str());
   for (const Guard& g : v.guards) std::printf("  when %s\n", guard_text(g).c_str());
+  if (const int n = calls_that_allocate(v.steps))
+    std::printf(
+        "  RUNS ALLOCATE: %d steps call oneDNN, which takes and gives back small blocks in "
+        "every call; plans of strategy cpu allocate nothing\n",
+        n);
   std::vector<int> launches(v.groups.size(), 0), calls(v.groups.size(), 0);
   count_steps(v.steps, launches, calls);
   Table table({"group", "what", "by", "why", "launches", "bytes", "flops", "from"});

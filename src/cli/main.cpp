@@ -66,7 +66,6 @@ int dispatch(int argc, char** argv) {
   sub->add_option("-o,--output-dir", run_options.output_dir, "where NAME.npy of each result goes");
   sub->add_option("--dump", run_options.dump, "inner values by ONNX name, as further results")
       ->delimiter(',');
-  sub->add_flag("--memory", run_options.print_memory, "print the memory that the run needs first");
   sub->callback([&] { code = run(run_options); });
 
   BenchOptions bench_options;

@@ -3,6 +3,7 @@
 
 #include "base/flags.h"
 #include "cli/load.h"
+#include "cli/memory.h"
 #include "cli/table.h"
 #include "import/tensor_file.h"
 
@@ -11,24 +12,6 @@ namespace hone::cli {
 namespace fs = std::filesystem;
 
 namespace {
-
-void print_memory(Runner& runner, std::span<const Array> inputs) {
-  Session* session = runner.session();
-  if (!session) return;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    // Sizes alone decide what is needed; the data is bound again by the run.
-    session->bind_input(
-        i, {inputs[i].dtype(), inputs[i].dims(), const_cast<std::byte*>(inputs[i].bytes().data())});
-  }
-  MemoryReport m = session->memory();
-  std::printf("memory: %s = weights %s + prepared %s + arena %s + scratch %s + staging %s\n",
-              bytes_text(static_cast<std::int64_t>(m.peak())).c_str(),
-              bytes_text(static_cast<std::int64_t>(m.weights)).c_str(),
-              bytes_text(static_cast<std::int64_t>(m.prepared)).c_str(),
-              bytes_text(static_cast<std::int64_t>(m.arena)).c_str(),
-              bytes_text(static_cast<std::int64_t>(m.scratch)).c_str(),
-              bytes_text(static_cast<std::int64_t>(m.staging)).c_str());
-}
 
 std::string file_name(std::string_view name) {
   std::string out;
@@ -42,8 +25,10 @@ std::string file_name(std::string_view name) {
 int run(const RunOptions& options) {
   std::unique_ptr<Runner> runner = open_runner(options, options.strategy, options.dump);
   std::vector<Array> inputs = read_inputs(options.inputs, runner->params());
-  if (options.print_memory) print_memory(*runner, inputs);
+  const Json memory = memory_json(*runner, inputs);
+  tell_memory(options, memory);
   std::vector<Array> results = runner->run(inputs);
+  const Json resident = resident_json();
   fs::create_directories(options.output_dir);
   Json list = Json::Array{};
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -56,7 +41,12 @@ int run(const RunOptions& options) {
     else
       std::printf("%s: %s -> %s\n", name.c_str(), cat(results[i].type()).c_str(), path.c_str());
   }
-  if (options.json) std::printf("%s\n", list.text(2).c_str());
+  tell_resident(options, resident);
+  if (options.json)
+    std::printf("%s\n",
+                Json(Json::Object{{"memory", memory}, {"resident", resident}, {"results", list}})
+                    .text(2)
+                    .c_str());
   return exit_ok;
 }
 

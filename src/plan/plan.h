@@ -155,6 +155,12 @@ struct PlanCheck {
   std::string message;
 };
 
+// What reading a plan from a file took, for memory reports; not written.
+struct PlanReading {
+  std::size_t mapped = 0;     // bytes of the file; 0: the plan was made in memory
+  std::size_t transient = 0;  // of heap, given back when the plan stood
+};
+
 struct Plan {
   static constexpr int format_version = 1;
   std::string name;
@@ -174,6 +180,7 @@ struct Plan {
   std::string graph;                // text of the imported function, unless stripped
   std::vector<Array> graph_arrays;  // its large constants
   std::string machine;              // JSON: CPU, measured rates, date, version
+  PlanReading reading;
 };
 
 }  // namespace hone

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "plan/check.h"
+#include "plan/footprint.h"
 #include "plan/plan_json.h"
 #include "type/safetensors.h"
 
@@ -119,16 +120,27 @@ void verify_data(const Safetensors& file, const Json& hashes, VerifyData verify,
       if (b != std::byte{0}) refuse_damaged(path, "padding");
 }
 
+// Of heap, while the header is read.
+std::size_t header_bytes(const Safetensors& file) {
+  std::size_t bytes = heap_bytes(file.metadata) + heap_bytes(file.tensors);
+  for (const auto& [key, text] : file.metadata) bytes += heap_bytes(key) + heap_bytes(text);
+  for (const SafetensorsEntry& t : file.tensors)
+    bytes += heap_bytes(t.name) + heap_bytes(t.data.dims());
+  return bytes;
+}
+
 Plan parse_plan(const Safetensors& file, std::string_view path) {
   std::unordered_map<std::string_view, const Array*> tensors;
   for (const SafetensorsEntry& t : file.tensors) tensors.emplace(t.name, &t.data);
   const Json json = Json::parse(metadata(file, plan_key, path), path);
   try {
-    return plan_from_json(json, [&](std::string_view name) {
+    Plan plan = plan_from_json(json, [&](std::string_view name) {
       auto it = tensors.find(name);
       if (it == tensors.end()) throw UserError("plan: tensor '", name, "' is missing");
       return *it->second;
     });
+    plan.reading.transient = heap_bytes(json) + header_bytes(file);
+    return plan;
   } catch (const UserError& e) {
     throw UserError(path, ": holds a plan that this version cannot read: ", e.what());
   }
@@ -157,12 +169,14 @@ void write_plan(const std::filesystem::path& path, const Plan& plan) {
 
 Plan read_plan(const std::filesystem::path& path, VerifyData verify) {
   const std::string where = path.string();
-  const Safetensors file = read_safetensors(MappedFile::open(path));
+  const std::shared_ptr<const MappedFile> map = MappedFile::open(path);
+  const Safetensors file = read_safetensors(map);
   check_version(metadata(file, version_key, where), where);
   verify_header(file, where);
   verify_data(file, Json::parse(metadata(file, hashes_key, where), where), verify, where);
   Plan plan = parse_plan(file, where);
   plan.graph = metadata(file, graph_key, where);
+  plan.reading.mapped = map->bytes().size();
   check(plan, where);
   return plan;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <span>
 #include <type_traits>
+#include <unordered_map>
 
 #include "base/error.h"
 
@@ -303,11 +304,14 @@ class JsonReader {
   }
   Dim dim(const Json& j) {
     if (j.is_integer()) return j.integer();
-    return parse_dim(j.text_value(), [&](std::string_view name) {
-      auto it = symbols_.find(name);
-      if (it == symbols_.end()) throw UserError("plan: symbol '", name, "' has no bounds");
-      return it->second;
-    });
+    auto [at, is_new] = expressions_.try_emplace(j.text_value());
+    if (is_new)
+      at->second = parse_dim(j.text_value(), [&](std::string_view name) {
+        auto it = symbols_.find(name);
+        if (it == symbols_.end()) throw UserError("plan: symbol '", name, "' has no bounds");
+        return it->second;
+      });
+    return at->second;
   }
   Dims dims(const Json& j) { return list(j, &JsonReader::dim); }
 
@@ -448,6 +452,8 @@ class JsonReader {
 
   const LoadTensor& load_;
   std::map<std::string, Dim, std::less<>> symbols_;
+  // One Dim for each text, because most stand in many views.
+  std::unordered_map<std::string_view, Dim> expressions_;
 };
 
 }  // namespace

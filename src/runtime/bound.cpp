@@ -4,6 +4,8 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/process_memory.h"
+#include "plan/footprint.h"
 
 namespace hone {
 
@@ -23,11 +25,26 @@ class StepBinder {
   BoundProgram run() {
     out_.arena_bytes = static_cast<std::size_t>(at_least_zero(variant_.arena_bytes, "arena"));
     out_.arena_lower_bound = static_cast<std::size_t>(value(variant_.arena_lower_bound));
+    const std::size_t before = calls_library() ? taken_memory() : 0;
     add_steps(executable_.steps(variant_), false);
+    out_.table_bytes = heap_bytes(out_.ops) + heap_bytes(out_.addresses) +
+                       heap_bytes(out_.scalars) + heap_bytes(out_.calls) +
+                       heap_bytes(out_.refusals);
+    for (const std::string& r : out_.refusals) out_.table_bytes += heap_bytes(r);
+    if (before > 0) {
+      const std::size_t now = taken_memory(), ours = before + out_.table_bytes;
+      out_.library_bytes = now > ours ? now - ours : 0;
+    }
     return std::move(out_);
   }
 
  private:
+  bool calls_library() const {
+    bool found = false;
+    for_each_step(executable_.steps(variant_),
+                  [&](const Step& s) { found |= s.kind == Step::Kind::library; });
+    return found;
+  }
   std::int64_t value(const Dim& d) const { return evaluate(d, executable_.symbols(), values_); }
   std::int64_t at_least_zero(const Dim& d, std::string_view what) const {
     const std::int64_t n = value(d);

@@ -42,6 +42,8 @@ struct BoundProgram {
   std::vector<std::string> refusals;
   std::size_t arena_bytes = 0, arena_lower_bound = 0;
   std::size_t kernel_scratch = 0, library_scratch = 0;  // per thread; they share one piece
+  // What its own tables take, and what libraries took for its calls, as measured.
+  std::size_t table_bytes = 0, library_bytes = 0;
 };
 
 // `values` are those of executable.symbols(). Throws UserError when sizes overflow, a view leaves

@@ -30,6 +30,7 @@ class Program {
   virtual ~Program() = default;
   // Throws UserError when there is none of that name.
   virtual ProgramEntry entry(std::string_view name) const = 0;
+  virtual std::size_t bytes() const = 0;
 };
 
 struct Launch {

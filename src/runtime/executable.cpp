@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "plan/check.h"
+#include "plan/footprint.h"
 #include "plan/plan_file.h"
 #include "runtime/bound.h"
 
@@ -50,6 +51,7 @@ std::shared_ptr<const Executable> Executable::load(std::shared_ptr<const Plan> p
   e->symbols_ = input_symbols(*e->plan_);
   e->load_programs();
   e->place_constants();
+  e->measure();
   return e;
 }
 
@@ -138,13 +140,23 @@ void Executable::place_constants() {
         is_weight ? plan_->weights[b.index].data.bytes() : plan_->prepared[b.index].data.bytes();
     place = aligned(bytes);
     if (counted.insert(bytes.data()).second)
-      (is_weight ? weight_bytes_ : prepared_bytes_) += bytes.size();
+      (is_weight ? memory_.weights : memory_.prepared) += bytes.size();
   };
   for (std::uint32_t v : variants_)
     for_each_step(steps(plan_->variants[v]), [&](const Step& s) {
       for (std::size_t i = 0; i < s.operands.size(); ++i)
         use(plan_->variants[v].buffers[s.operands[i].buffer], s.written[i]);
     });
+}
+
+void Executable::measure() {
+  const std::size_t read = memory_.weights + memory_.prepared;
+  const PlanReading& reading = plan_->reading;
+  memory_.file = reading.mapped > read ? reading.mapped - read : 0;
+  for (const OwnedMemory& copy : copies_) memory_.weights += copy.size();
+  memory_.plan = heap_bytes(*plan_);
+  memory_.reading = reading.transient;
+  for (const std::unique_ptr<Program>& p : programs_) memory_.code += p ? p->bytes() : 0;
 }
 
 std::span<const std::byte> Executable::make_prepared(std::uint32_t i) {

@@ -13,6 +13,22 @@
 
 namespace hone {
 
+// Bytes that all sessions of an executable share.
+struct SharedMemory {
+  std::size_t weights = 0, prepared = 0;  // that runs read; each content counts once
+  std::size_t file = 0;                   // the rest of the mapped plan file
+  std::size_t plan = 0;                   // the plan's own data structures
+  std::size_t code = 0;                   // loaded machine code
+  std::size_t reading = 0;                // transient, while the plan file was read
+
+  std::size_t total() const { return weights + prepared + file + plan + code; }
+  // The most at once, before there was a session.
+  std::size_t peak() const {
+    const std::size_t read = weights + prepared + file + plan + reading;
+    return read > total() ? read : total();
+  }
+};
+
 class Executable {
  public:
   enum class Purpose : std::uint8_t { run, prepare };
@@ -42,9 +58,7 @@ class Executable {
   std::span<const std::byte> prepared(std::uint32_t i) const { return prepared_[i]; }
   // What was made to be written by prepare steps, else null.
   const std::shared_ptr<OwnedMemory>& prepared_memory(std::uint32_t i) const { return made_[i]; }
-  // Bytes that runs read; each content counts once.
-  std::size_t weight_bytes() const { return weight_bytes_; }
-  std::size_t prepared_bytes() const { return prepared_bytes_; }
+  const SharedMemory& memory() const { return memory_; }
 
   // input_symbols() of the plan.
   const std::vector<Dim>& symbols() const { return symbols_; }
@@ -58,6 +72,7 @@ class Executable {
   void place_constants();
   std::span<const std::byte> aligned(std::span<const std::byte>);
   std::span<const std::byte> make_prepared(std::uint32_t i);
+  void measure();
 
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<Device> device_;
@@ -69,7 +84,7 @@ class Executable {
   std::vector<std::span<const std::byte>> weights_, prepared_;
   std::vector<std::shared_ptr<OwnedMemory>> made_;
   std::vector<OwnedMemory> copies_;
-  std::size_t weight_bytes_ = 0, prepared_bytes_ = 0;
+  SharedMemory memory_;
 };
 
 // Calls f for every step, those in bodies included.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/checked.h"
+#include "plan/footprint.h"
 #include "runtime/bound.h"
 
 namespace hone {
@@ -40,6 +41,10 @@ struct Ready {
   std::byte* arena = nullptr;
   std::vector<std::byte*> ports;
   std::uint64_t last_use = 0;
+
+  std::size_t bytes() const {
+    return sizeof(Ready) + program.table_bytes + heap_bytes(pointers) + heap_bytes(ports);
+  }
 };
 
 std::string dims_text(DType dtype, std::span<const std::int64_t> dims) {
@@ -145,8 +150,7 @@ class Session::State {
   MemoryReport memory() {
     const Ready& r = ready();
     MemoryReport m;
-    m.weights = executable_->weight_bytes();
-    m.prepared = executable_->prepared_bytes();
+    m.shared = executable_->memory();
     m.arena = std::max(arena_.size(), r.program.arena_bytes);
     m.arena_lower_bound = r.program.arena_lower_bound;
     most_scratch_ = std::max(most_scratch_, scratch_of(r));
@@ -154,6 +158,10 @@ class Session::State {
     for (const auto* ports : {&inputs_, &outputs_})
       for (const Port& p : *ports)
         m.staging += p.is_aligned() ? p.staging.size() : std::max(p.staging.size(), p.bytes);
+    for (const std::unique_ptr<Ready>& kept : cache_) {
+      m.steps += kept->bytes();
+      m.library += kept->program.library_bytes;
+    }
     return m;
   }
 

@@ -2,6 +2,7 @@
 // one call at a time; several sessions may share one executable.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -24,13 +25,20 @@ struct TensorRef {
   void* data = nullptr;
 };
 
-// Bytes of one session in use during a run, and what it shares with others.
+// Bytes in use during a run: what sessions of the executable share, and what this one adds. Memory
+// that the caller binds is the caller's, and is not in it.
 struct MemoryReport {
-  std::size_t weights = 0, prepared = 0;  // shared by all sessions of the executable
+  SharedMemory shared;
   std::size_t arena = 0, arena_lower_bound = 0;
   std::size_t scratch = 0;  // of kernels and libraries, all threads
   std::size_t staging = 0;  // copies of inputs and outputs whose memory is not aligned
-  std::size_t peak() const { return weights + prepared + arena + scratch + staging; }
+  std::size_t steps = 0;    // bound to the sizes that are kept ready
+  // What libraries took for themselves when those steps were bound, as measured then: other
+  // threads' allocations count, and what a library keeps between sessions counts in the first.
+  std::size_t library = 0;
+
+  std::size_t session() const { return arena + scratch + staging + steps + library; }
+  std::size_t peak() const { return std::max(shared.peak(), shared.total() + session()); }
 };
 
 struct SessionOptions {

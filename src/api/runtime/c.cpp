@@ -217,8 +217,10 @@ hone_status hone_output_dims(hone_session* s, std::int32_t i, std::int64_t dims[
 hone_status hone_session_memory(hone_session* s, hone_memory* out) {
   return guarded([&] {
     MemoryReport m = required(s, "session")->it->memory();
-    *required(out, "hone_memory") = {m.peak(), m.weights, m.prepared,
-                                     m.arena,  m.scratch, m.staging};
+    const SharedMemory& shared = m.shared;
+    *required(out, "hone_memory") = {m.peak(),    shared.weights, shared.prepared, shared.file,
+                                     shared.plan, shared.code,    m.arena,         m.scratch,
+                                     m.staging,   m.steps,        m.library};
   });
 }
 

@@ -110,9 +110,11 @@ HONE_EXPORT hone_status hone_bind_output(hone_session*, int32_t index, hone_dtyp
 HONE_EXPORT hone_status hone_output_dims(hone_session*, int32_t index, int64_t dims[HONE_MOST_AXES],
                                          int32_t* rank);
 
+/* Bytes. */
 typedef struct hone_memory {
-  size_t peak; /* the sum of the rest, in bytes */
-  size_t weights, prepared, arena, scratch, staging;
+  size_t peak;                                    /* the most at once */
+  size_t weights, prepared, file, plan, code;     /* shared by all sessions of the plan */
+  size_t arena, scratch, staging, steps, library; /* this session's */
 } hone_memory;
 /* What a run with the inputs bound now needs; known before it. */
 HONE_EXPORT hone_status hone_session_memory(hone_session*, hone_memory*);

@@ -22,6 +22,7 @@ class CpuProgram final : public Program {
   ProgramEntry entry(std::string_view name) const override {
     return ProgramEntry{reinterpret_cast<std::uintptr_t>(code_.entry(name))};
   }
+  std::size_t bytes() const override { return code_.code_bytes(); }
 
  private:
   LoadedBinary code_;

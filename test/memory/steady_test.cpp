@@ -1,87 +1,15 @@
 // Steady runs allocate nothing: every way to get memory from the heap is counted.
 #include <gtest/gtest.h>
-#include <malloc.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <new>
 
-#include "base/sanitizer.h"
 #include "plan/plan_file.h"
-#include "plans.h"
 #include "runtime/session.h"
+#include "test/memory/watch.h"
+#include "test/runtime/plans.h"
 
-#if !defined(HONE_ADDRESS_SANITIZER) && !defined(HONE_THREAD_SANITIZER)
-namespace {
-
-std::atomic<long> allocations{0};
-std::atomic<bool> is_counting{false};
-// Bytes now held by malloc and mmap since reset_peak(), and the most that were.
-std::atomic<long> held{0}, peak{0};
-std::atomic<bool> is_weighing{false};
-
-void hold(long bytes) {
-  if (!is_weighing) return;
-  const long now = held += bytes;
-  for (long p = peak; now > p && !peak.compare_exchange_weak(p, now);) {
-  }
-}
-
-}  // namespace
-
-// glibc's own names, so that calls from C and from libraries are seen too.
-extern "C" {
-void* __libc_malloc(std::size_t);
-void* __libc_calloc(std::size_t, std::size_t);
-void* __libc_realloc(void*, std::size_t);
-void* __libc_memalign(std::size_t, std::size_t);
-void __libc_free(void*);
-}
-
-#pragma GCC visibility push(default)
-namespace {
-
-void* counted(void* p) {
-  if (is_counting) ++allocations;
-  if (p) hold(static_cast<long>(malloc_usable_size(p)));
-  return p;
-}
-
-}  // namespace
-
-extern "C" {
-void* malloc(std::size_t n) { return counted(__libc_malloc(n)); }
-void* calloc(std::size_t n, std::size_t size) { return counted(__libc_calloc(n, size)); }
-void* realloc(void* p, std::size_t n) {
-  if (p) hold(-static_cast<long>(malloc_usable_size(p)));
-  return counted(__libc_realloc(p, n));
-}
-void* aligned_alloc(std::size_t align, std::size_t n) { return counted(__libc_memalign(align, n)); }
-int posix_memalign(void** out, std::size_t align, std::size_t n) {
-  *out = counted(__libc_memalign(align, n));
-  return *out ? 0 : 12;
-}
-void free(void* p) {
-  if (p) hold(-static_cast<long>(malloc_usable_size(p)));
-  __libc_free(p);
-}
-void* mmap(void* at, std::size_t n, int protection, int flags, int fd, off_t offset) {
-  const long r = ::syscall(SYS_mmap, at, n, protection, flags, fd, offset);
-  if (r != -1) hold(static_cast<long>(n));
-  return reinterpret_cast<void*>(r);
-}
-int munmap(void* at, std::size_t n) {
-  hold(-static_cast<long>(n));
-  return static_cast<int>(::syscall(SYS_munmap, at, n));
-}
-}
-#pragma GCC visibility pop
-
+#ifdef HONE_WATCHES_MEMORY
 namespace hone {
 namespace {
 
@@ -90,11 +18,9 @@ using Sizes = std::vector<std::int64_t>;
 // Allocations in `runs` calls of f, on all threads.
 template <class F>
 long allocations_of(int runs, F&& f) {
-  allocations = 0;
-  is_counting = true;
+  const test::Watch watch;
   for (int i = 0; i < runs; ++i) f();
-  is_counting = false;
-  return allocations;
+  return watch.allocations();
 }
 
 TEST(Allocation, IsCounted) {
@@ -181,8 +107,7 @@ TEST_P(Steady, PeakMemoryIsWhatTheReportSays) {
   write_plan(path, large_plan(size));
   test::Memory<float> y(size);
   const Sizes dims = {size};
-  held = peak = 0;
-  is_weighing = true;
+  const test::Watch watch;
   long report = 0;
   {
     Session s(Executable::open(path, open_cpu_device()), {.threads = GetParam()});
@@ -190,11 +115,10 @@ TEST_P(Steady, PeakMemoryIsWhatTheReportSays) {
     report = static_cast<long>(s.memory().peak());
     for (int i = 0; i < 3; ++i) s.run();
   }
-  is_weighing = false;
   EXPECT_EQ(y[5], 3);
-  EXPECT_NEAR(static_cast<double>(peak), static_cast<double>(report),
+  EXPECT_NEAR(static_cast<double>(watch.peak()), static_cast<double>(report),
               0.02 * static_cast<double>(report));
-  EXPECT_LT(held, 4096);  // everything was given back
+  EXPECT_LT(watch.held(), 4096);  // everything was given back
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, Steady, testing::Values(1, 2, 4));

@@ -1,0 +1,59 @@
+#include "cli/memory.h"
+
+#include <cstdio>
+
+#include "base/process_memory.h"
+#include "cli/table.h"
+
+namespace hone::cli {
+
+Json memory_json(Runner& runner, std::span<const Array> inputs) {
+  Session* session = runner.session();
+  if (!session) return {};
+  // Sizes alone decide what is needed; the data is bound again by the run.
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    session->bind_input(
+        i, {inputs[i].dtype(), inputs[i].dims(), const_cast<std::byte*>(inputs[i].bytes().data())});
+  const MemoryReport m = session->memory();
+  return Json::Object{{"peak", m.peak()},
+                      {"weights", m.shared.weights},
+                      {"prepared", m.shared.prepared},
+                      {"file", m.shared.file},
+                      {"plan", m.shared.plan},
+                      {"code", m.shared.code},
+                      {"arena", m.arena},
+                      {"scratch", m.scratch},
+                      {"staging", m.staging},
+                      {"steps", m.steps},
+                      {"library", m.library},
+                      {"arena_lower_bound", m.arena_lower_bound},
+                      {"reading", m.shared.reading}};
+}
+
+Json resident_json() {
+  const Resident r = resident_memory();
+  return Json::Object{{"rss", r.bytes}, {"peak_rss", r.peak}};
+}
+
+void tell_memory(const ModelOptions& options, const Json& memory) {
+  if (options.quiet || options.json || memory.is_null()) return;
+  std::printf("memory: %s at most:", bytes_text(memory.at("peak").integer()).c_str());
+  const char* sign = " ";
+  for (const char* part : {"weights", "prepared", "file", "plan", "code", "arena", "scratch",
+                           "staging", "steps", "library"}) {
+    const std::int64_t bytes = memory.at(part).integer();
+    if (bytes == 0) continue;
+    std::printf("%s%s %s", sign, part, bytes_text(bytes).c_str());
+    sign = " + ";
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+void tell_resident(const ModelOptions& options, const Json& resident) {
+  if (options.quiet || options.json) return;
+  std::printf("resident: %s, at most %s\n", bytes_text(resident.at("rss").integer()).c_str(),
+              bytes_text(resident.at("peak_rss").integer()).c_str());
+}
+
+}  // namespace hone::cli
