@@ -1,6 +1,7 @@
 #include "kernel/positions.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace hone {
 
@@ -222,6 +223,28 @@ std::optional<Dim> stride_of(const Dim& d, const Dim& symbol) {
       if (mentions(atom, symbol)) return std::nullopt;
   }
   return stride;
+}
+
+bool fits_32_bits(const Dim& d) {
+  constexpr std::int64_t limit = (std::int64_t{1} << 31) - 1;
+  if (d.low() < -limit || d.high() > limit) return false;
+  if (d.is_number()) return true;
+  const DimExpr& e = *d.expr();
+  if (e.kind == DimExpr::Kind::symbol) return true;
+  if (e.kind != DimExpr::Kind::sum) return fits_32_bits(e.a) && fits_32_bits(e.b);
+  std::int64_t total = 0;  // of the terms' largest sizes, so that no partial sum is larger
+  for (const DimExpr::Term& t : e.terms) {
+    std::int64_t size = std::abs(t.factor);
+    for (const Dim& atom : t.atoms) {
+      if (!fits_32_bits(atom)) return false;
+      std::int64_t most = std::max(std::abs(atom.low()), std::abs(atom.high()));
+      if (most != 0 && size > limit / most) return false;
+      size *= most;
+    }
+    total += size;
+    if (total > limit) return false;
+  }
+  return true;
 }
 
 }  // namespace hone

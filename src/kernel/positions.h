@@ -60,4 +60,7 @@ Dim replace(const Dim& d, std::span<const Replacement>);
 // The factor of `symbol` in d, when d is that factor times the symbol plus something without it.
 std::optional<Dim> stride_of(const Dim& d, const Dim& symbol);
 
+// Whether d and everything it is made of fits in 32 bits.
+bool fits_32_bits(const Dim& d);
+
 }  // namespace hone

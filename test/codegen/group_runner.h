@@ -129,19 +129,11 @@ inline const llvm::Emitter& emitter_for(const std::string& target) {
   return *e;
 }
 
-// Kernels of a candidate as machine code.
-class CompiledCandidate {
+// Runs the kernels of a candidate, given as functions in the order of its steps.
+class CandidateRunner {
  public:
-  CompiledCandidate(const Candidate& candidate, const std::string& target) : candidate_(candidate) {
-    llvm::TargetSpec spec = llvm::target_spec(target);
-    std::vector<llvm::Object> objects;
-    for (std::size_t i = 0; i < candidate.steps.size(); ++i) {
-      llvm::Module m(entry(i), spec);
-      llvm::emit_kernel(m, std::get<Kernel>(candidate.steps[i].what), entry(i));
-      objects.push_back(emitter_for(target).compile(m));
-    }
-    if (!objects.empty()) code_ = load(llvm::link_objects(objects, spec.name));
-  }
+  explicit CandidateRunner(const Candidate& candidate, std::vector<KernelFunction> kernels = {})
+      : candidate_(candidate), kernels_(std::move(kernels)) {}
 
   std::vector<Array> run(const GroupSpec& spec, std::span<const Array> inputs,
                          const RunOptions& options) const {
@@ -184,7 +176,7 @@ class CompiledCandidate {
     std::vector<std::byte> scratch(static_cast<std::size_t>(sizes(k.scratch_bytes)) + 64);
     auto address = reinterpret_cast<std::uintptr_t>(scratch.data());
     void* aligned = scratch.data() + (64 - address % 64) % 64;
-    KernelFunction run = code_.entry(entry(step));
+    KernelFunction run = kernels_.at(step);
     const std::int64_t each = options.chunks_per_call ? options.chunks_per_call : chunks;
     const std::int64_t calls = each == 0 ? 0 : (chunks + each - 1) / each;
     for (std::int64_t i = 0; i < calls; ++i) {
@@ -193,10 +185,32 @@ class CompiledCandidate {
     }
   }
 
+ protected:
+  const Candidate& candidate_;
+  std::vector<KernelFunction> kernels_;
+};
+
+// Kernels of a candidate as machine code of LLVM.
+class CompiledCandidate : public CandidateRunner {
+ public:
+  CompiledCandidate(const Candidate& candidate, const std::string& target)
+      : CandidateRunner(candidate) {
+    llvm::TargetSpec spec = llvm::target_spec(target);
+    std::vector<llvm::Object> objects;
+    for (std::size_t i = 0; i < candidate.steps.size(); ++i) {
+      llvm::Module m(entry(i), spec);
+      llvm::emit_kernel(m, std::get<Kernel>(candidate.steps[i].what), entry(i));
+      objects.push_back(emitter_for(target).compile(m));
+    }
+    if (objects.empty()) return;
+    code_ = load(llvm::link_objects(objects, spec.name));
+    for (std::size_t i = 0; i < candidate.steps.size(); ++i)
+      kernels_.push_back(code_.entry(entry(i)));
+  }
+
  private:
   static std::string entry(std::size_t step) { return cat("k", step); }
 
-  const Candidate& candidate_;
   LoadedBinary code_;
 };
 

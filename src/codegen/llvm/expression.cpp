@@ -371,33 +371,6 @@ Value Renderer::symbol(const Dim& s) {
   throw InternalError("size ", s, " is not handed to the kernel");
 }
 
-namespace {
-
-// Whether d and everything it is made of fits in 32 bits.
-bool fits_32_bits(const Dim& d) {
-  constexpr std::int64_t limit = (std::int64_t{1} << 31) - 1;
-  if (d.low() < -limit || d.high() > limit) return false;
-  if (d.is_number()) return true;
-  const DimExpr& e = *d.expr();
-  if (e.kind == DimExpr::Kind::symbol) return true;
-  if (e.kind != DimExpr::Kind::sum) return fits_32_bits(e.a) && fits_32_bits(e.b);
-  std::int64_t total = 0;  // of the terms' largest sizes, so that no partial sum is larger
-  for (const DimExpr::Term& t : e.terms) {
-    std::int64_t size = std::abs(t.factor);
-    for (const Dim& atom : t.atoms) {
-      if (!fits_32_bits(atom)) return false;
-      std::int64_t most = std::max(std::abs(atom.low()), std::abs(atom.high()));
-      if (most != 0 && size > limit / most) return false;
-      size *= most;
-    }
-    total += size;
-    if (total > limit) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
 Value Renderer::position(const Dim& d) {
   return position_with(d, DType::i64, [&](const Dim& s) { return symbol(s); });
 }

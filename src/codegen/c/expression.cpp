@@ -1,0 +1,463 @@
+#include "codegen/c/expression.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernel/positions.h"
+#include "kernel/walk.h"
+#include "ops/ops.h"
+
+namespace hone::c {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool is_narrow(DType t) { return t == DType::f16 || t == DType::bf16; }
+
+// Arithmetic on narrow floats keeps wider intermediates; these hold exactly what memory would.
+bool is_rounded(const Value& v) {
+  return v.is(ops::load) || v.is(ops::cast) || v.is(ops::constant);
+}
+
+// "exp" of f64, "expf" of f32.
+std::string library(std::string_view name, DType t) {
+  return cat(name, t == DType::f32 ? "f" : "");
+}
+
+std::string call(const std::string& f, const std::string& a) { return cat(f, "(", a, ")"); }
+std::string call(const std::string& f, const std::string& a, const std::string& b) {
+  return cat(f, "(", a, ", ", b, ")");
+}
+
+// Wraps; of numbers narrower than int, C computes in int.
+std::string wrapping(std::string_view op, DType t, const std::string& a, const std::string& b) {
+  const std::string_view u = wrapping_type(t);
+  return cat("(", memory_type(t), ")((", u, ")", a, " ", op, " (", u, ")", b, ")");
+}
+
+// Functions of real numbers that have a form of ours for f32 and one of the C library for f64.
+std::string real_function(Helpers& h, std::string_view name, DType t, const std::string& x) {
+  if (t == DType::f32) return call(h.use(cat(name, "_f32")), x);
+  return call(std::string(name), x);
+}
+
+struct RoundingName {
+  const Op* op;
+  std::string_view name;  // in the C library
+};
+constexpr RoundingName roundings[] = {{&ops::floor, "floor"},
+                                      {&ops::ceil, "ceil"},
+                                      {&ops::round, "rint"},
+                                      {&ops::trunc, "trunc"},
+                                      {&ops::sqrt, "sqrt"}};
+
+struct FunctionName {
+  const Op* op;
+  std::string_view name;
+};
+constexpr FunctionName functions[] = {{&ops::exp, "exp"}, {&ops::log, "log"}, {&ops::tanh, "tanh"},
+                                      {&ops::erf, "erf"}, {&ops::sin, "sin"}, {&ops::cos, "cos"}};
+
+struct Infix {
+  const Op* op;
+  std::string_view text;
+};
+constexpr Infix arithmetic[] = {{&ops::add, "+"}, {&ops::sub, "-"}, {&ops::mul, "*"}};
+constexpr Infix bitwise[] = {{&ops::bit_and, "&"}, {&ops::bit_or, "|"}, {&ops::bit_xor, "^"}};
+constexpr Infix comparisons[] = {
+    {&ops::eq, "=="}, {&ops::ne, "!="}, {&ops::lt, "<"}, {&ops::le, "<="}};
+
+template <class List>
+auto find(const List& list, const Op& op) {
+  auto it = std::find_if(std::begin(list), std::end(list),
+                         [&](const auto& entry) { return entry.op == &op; });
+  return it == std::end(list) ? nullptr : it;
+}
+
+// A number that is neither NaN nor, where it matters, a zero.
+bool is_plain_bound(const Value& v) {
+  return v.is(ops::constant) && is_float(v.dtype()) &&
+         !std::isnan(v.attrs().get<Array>("value").real(0));
+}
+
+std::string extremum(Helpers& h, const Op& op, DType t, const std::string& a,
+                     const std::string& b) {
+  const bool is_max = &op == &ops::maximum;
+  if (is_float(t)) return call(h.use(cat(is_max ? "max_" : "min_", t)), a, b);
+  if (t == DType::b1) return cat(a, is_max ? " | " : " & ", b);
+  return cat("(", memory_type(t), ")(", a, is_max ? " > " : " < ", b, " ? ", a, " : ", b, ")");
+}
+
+std::string unary(Helpers& h, const Op& op, DType t, const std::string& x) {
+  const bool real = is_float(t);
+  if (auto* r = find(roundings, op)) return real ? call(library(r->name, t), x) : x;
+  if (auto* f = find(functions, op)) return real_function(h, f->name, t, x);
+  if (&op == &ops::neg) return real ? "-" + x : wrapping("-", t, "0", x);
+  if (&op == &ops::abs) return real ? call(library("fabs", t), x) : call(h.integer("abs", t), x);
+  if (&op == &ops::sign) return call(real ? h.use(cat("sign_", t)) : h.integer("sign", t), x);
+  if (&op == &ops::bit_not)
+    return t == DType::b1 ? "!" + x : cat("(", memory_type(t), ")~(", wrapping_type(t), ")", x);
+  if (&op == &ops::square) return real ? cat(x, " * ", x) : wrapping("*", t, x, x);
+  if (&op == &ops::recip && real) return cat(literal(1.0, t), " / ", x);
+  if (&op == &ops::rsqrt && real) return cat(literal(1.0, t), " / ", call(library("sqrt", t), x));
+  if (&op == &ops::sigmoid && real) return call(h.use(cat("sigmoid_", t)), x);
+  if (&op == &ops::relu) {
+    const std::string zero = real ? literal(0.0, t) : literal(std::int64_t{0}, t);
+    return cat(x, " < ", zero, " ? ", zero, " : ", x);
+  }
+  return "";
+}
+
+std::string binary(Helpers& h, const Op& op, DType t, const std::string& a, const std::string& b) {
+  const bool real = is_float(t);
+  if (auto* i = find(arithmetic, op))
+    return real ? cat(a, " ", i->text, " ", b) : wrapping(i->text, t, a, b);
+  if (auto* i = find(bitwise, op))
+    return cat("(", register_type(t), ")(", a, " ", i->text, " ", b, ")");
+  if (auto* i = find(comparisons, op)) {
+    if (t == DType::b1) return cat("(int)", a, " ", i->text, " (int)", b);
+    return cat(a, " ", i->text, " ", b);
+  }
+  if (&op == &ops::maximum || &op == &ops::minimum) return extremum(h, op, t, a, b);
+  if (&op == &ops::div) return real ? cat(a, " / ", b) : call(h.integer("div", t), a, b);
+  if (&op == &ops::rem) return call(real ? library("fmod", t) : h.integer("rem", t), a, b);
+  if (&op == &ops::pow) {
+    if (!real) return call(h.integer("pow", t), a, b);
+    return t == DType::f32 ? call(h.use("pow_f32"), a, b) : call("pow", a, b);
+  }
+  if (&op == &ops::shift_left) return call(h.integer("shift_left", t), a, b);
+  if (&op == &ops::shift_right) return call(h.integer("shift_right", t), a, b);
+  return "";
+}
+
+}  // namespace
+
+std::string combined(Helpers& h, const Op& op, DType t, const std::string& a,
+                     const std::string& b) {
+  std::string text = binary(h, op, register_dtype(t), a, b);
+  HONE_ASSERT(!text.empty(), "accumulate with ", op.name);
+  return text;
+}
+
+std::string neutral(const Op& op, DType t) {
+  t = register_dtype(t);
+  const bool real = is_float(t);
+  auto number = [&](std::int64_t n) {
+    return real ? literal(static_cast<double>(n), t) : literal(n, t);
+  };
+  if (&op == &ops::add || &op == &ops::bit_or || &op == &ops::bit_xor) return number(0);
+  if (&op == &ops::mul) return number(1);
+  if (&op == &ops::bit_and) return t == DType::b1 ? "true" : cat("(", memory_type(t), ")-1");
+  const bool largest = &op == &ops::maximum;
+  HONE_ASSERT(largest || &op == &ops::minimum, "accumulate with ", op.name);
+  if (real) return literal(largest ? -INFINITY : INFINITY, t);
+  if (t == DType::b1) return largest ? "false" : "true";
+  const std::string name = cat(is_signed(t) ? "INT" : "UINT", 8 * byte_size(t));
+  if (!largest) return name + "_MAX";
+  return is_signed(t) ? name + "_MIN" : number(0);
+}
+
+namespace {
+
+bool has_conditional_load(const Kernel& kernel) {
+  auto any = [](const std::vector<Value>& roots) {
+    if (roots.empty()) return false;
+    const Graph& graph = roots[0].graph();
+    return std::ranges::any_of(nodes_below(roots), [&](NodeId n) {
+      return &graph.op(n) == &ops::load && !graph.operands(n).empty();
+    });
+  };
+  auto in_hole = [&](const Hole& h) {
+    return (h.value && any({h.value})) || any(values_of(h.stores));
+  };
+  if (const auto* nest = std::get_if<Nest>(&kernel.body)) return any(values_of(nest->body));
+  if (const auto* c = std::get_if<Contraction>(&kernel.body))
+    return in_hole(c->a) || in_hole(c->b) || in_hole(c->epilogue);
+  const auto& c = std::get<Convolution>(kernel.body);
+  return in_hole(c.input) || in_hole(c.epilogue);
+}
+
+}  // namespace
+
+Renderer::Renderer(Text& out, Helpers& helpers, const Kernel& kernel)
+    : out_(out),
+      helpers_(helpers),
+      kernel_(kernel),
+      loads_conditionally_(has_conditional_load(kernel)) {}
+
+void Renderer::set_variable(VarId var, std::string text) { variables_[var] = std::move(text); }
+void Renderer::set_register(RegId reg, std::string name) { registers_[reg] = std::move(name); }
+
+std::string Renderer::value(const Value& e) {
+  if (e.is(ops::constant)) {
+    const Array& a = e.attrs().get<Array>("value");
+    return is_float(e.dtype()) ? literal(a.real(0), e.dtype()) : literal(a.integer(0), e.dtype());
+  }
+  if (e.is(ops::reg)) {
+    auto it = registers_.find(static_cast<RegId>(e.attrs().integer("index")));
+    HONE_ASSERT(it != registers_.end(), "register ", e.attrs().integer("index"), " has no value");
+    return it->second;
+  }
+  if (auto it = cache_.find(e.node()); it != cache_.end()) return it->second;
+  std::string name = emit(e);
+  cache_.insert_or_assign(e.node(), name);
+  return name;
+}
+
+std::string Renderer::name_value(const Value& e, const std::string& expression) {
+  std::string name = fresh("v");
+  out_.line("const ", register_type(e.dtype()), " ", name, " = ", expression, ";");
+  return name;
+}
+
+std::string Renderer::emit(const Value& e) {
+  if (e.is(ops::load)) return name_value(e, emit_load(e));
+  if (e.is(ops::dims)) {
+    const Dim& d = e.attrs().dims("dims").at(0);
+    // What fits is converted from 32 bits, as vectors do it.
+    const bool is_short = fits_32_bits(d) && byte_size(register_dtype(e.dtype())) <= 4;
+    return name_value(
+        e, cast_number(is_short ? DType::i32 : DType::i64, e.dtype(), number_of(d, is_short)));
+  }
+  Words operands;
+  const bool compares = find(comparisons, e.op()) != nullptr;
+  if (compares && e.operand(0).is(ops::dims) && e.operand(1).is(ops::dims)) {
+    // In as few bits as both need.
+    const Dim &a = e.operand(0).attrs().dims("dims").at(0),
+              &b = e.operand(1).attrs().dims("dims").at(0);
+    const bool is_short = fits_32_bits(a) && fits_32_bits(b);
+    return name_value(
+        e, binary(helpers_, e.op(), DType::i64, number_of(a, is_short), number_of(b, is_short)));
+  }
+  for (const Value& operand : e.operands()) operands.push_back(value(operand));
+  return name_value(e, operation(e, operands));
+}
+
+std::string Renderer::operation(const Value& e, const Words& in) {
+  if (e.is(ops::cast)) return cast(e, in[0]);
+  if (e.is(ops::bitcast)) return bitcast(e, in[0]);
+  if (e.is(ops::select)) {
+    std::string text = cat(in[0], " ? ", in[1], " : ", in[2]);
+    const DType t = register_dtype(e.dtype());
+    // The branches of a choice are widened to int.
+    return is_float(t) ? text : cat("(", register_type(t), ")(", text, ")");
+  }
+  const DType t = register_dtype(e.operand(0).dtype());
+  std::string text;
+  if (in.size() == 1) text = unary(helpers_, e.op(), t, in[0]);
+  if (e.is(ops::maximum) || e.is(ops::minimum)) {
+    // Against a number, one comparison decides; NaN compares false and stays.
+    const bool first = is_plain_bound(e.operand(0)), second = is_plain_bound(e.operand(1));
+    const std::string &bound = second ? in[1] : in[0], &x = second ? in[0] : in[1];
+    if (first || second)
+      return cat(bound, e.is(ops::maximum) ? " > " : " < ", x, " ? ", bound, " : ", x);
+  }
+  if (in.size() == 2) text = binary(helpers_, e.op(), t, in[0], in[1]);
+  if (text.empty())
+    throw UserError(e.op().name, ": is not written as C with ", e.type(),
+                    " yet; use a plan for this model");
+  return text;
+}
+
+// ---- conversions
+
+std::string Renderer::to_memory(DType t, const std::string& x) {
+  if (is_narrow(t)) return call(helpers_.use(cat(t, "_of_f32")), x);
+  return t == DType::b1 ? "(uint8_t)" + x : x;
+}
+
+std::string Renderer::from_memory(DType t, const std::string& element) {
+  if (is_narrow(t)) return call(helpers_.use(cat("f32_of_", t)), element);
+  return t == DType::b1 ? cat(element, " != 0") : element;
+}
+
+std::string Renderer::cast(const Value& e, const std::string& x) {
+  const Value from = e.operand(0);
+  // What is held wider than its dtype is rounded before it is called another one.
+  if (is_narrow(from.dtype()) && !is_rounded(from)) {
+    std::string rounded = cast_number(DType::f32, from.dtype(), x);
+    if (e.dtype() == from.dtype()) return rounded;
+    std::string name = fresh("v");
+    out_.line("const float ", name, " = ", rounded, ";");
+    return cast_number(DType::f32, e.dtype(), name);
+  }
+  return cast_number(register_dtype(from.dtype()), e.dtype(), x);
+}
+
+std::string Renderer::cast_number(DType from, DType to, const std::string& x) {
+  if (is_narrow(to)) {
+    const bool fits = from == DType::f32 || from == DType::b1 || byte_size(from) <= 2;
+    const std::string odd =
+        fits ? "" : call(helpers_.use("odd_f32_of_f64"), from == DType::f64 ? x : "(double)" + x);
+    const std::string single = !fits ? odd : from == DType::f32 ? x : "(float)" + x;
+    return from_memory(to, to_memory(to, single));
+  }
+  if (from == to) return x;
+  if (to == DType::b1) return cat(x, " != 0");
+  if (is_float(from) && !is_float(to)) return call(helpers_.saturate(from, to), x);
+  return cat("(", memory_type(to), ")", x);
+}
+
+std::string Renderer::bitcast(const Value& e, const std::string& x) {
+  const DType from = e.operand(0).dtype(), to = e.dtype();
+  if (from == to) return x;
+  const std::string bits = is_narrow(from) ? to_memory(from, x) : x;
+  if (is_narrow(to)) return from_memory(to, is_narrow(from) ? bits : "(uint16_t)" + bits);
+  if (!is_float(to) && (!is_float(from) || is_narrow(from)))
+    return cat("(", memory_type(to), ")", bits);
+  return call(helpers_.bitcast(from, to), x);
+}
+
+// ---- memory
+
+DType Renderer::buffer_dtype(int param) const {
+  auto p = static_cast<std::size_t>(param);
+  return p < kernel_.params.size() ? kernel_.params[p].dtype
+                                   : kernel_.scratch[p - kernel_.params.size()].dtype;
+}
+
+std::string Renderer::buffer(int param) {
+  used_params_.insert(param);
+  return cat("p", param);
+}
+
+std::string Renderer::element_at(int param, const Dim& offset) {
+  return cat(buffer(param), "[", position(offset), "]");
+}
+
+std::string Renderer::address(const Value& load) {
+  const int param = static_cast<int>(load.attrs().integer("param"));
+  return cat(buffer(param), " + (", position(load.attrs().dims("offset").at(0)), ")");
+}
+
+std::string Renderer::converted(const Value& load, const std::string& element) {
+  return from_memory(buffer_dtype(static_cast<int>(load.attrs().integer("param"))), element);
+}
+
+std::string Renderer::emit_load(const Value& e) {
+  const int param = static_cast<int>(e.attrs().integer("param"));
+  const std::string condition = e.operand_count() > 0 ? value(e.operand(0)) : "";
+  const std::string x =
+      from_memory(buffer_dtype(param), element_at(param, e.attrs().dims("offset").at(0)));
+  if (condition.empty()) return x;
+  const DType t = register_dtype(e.dtype());
+  std::string zero = is_float(t) ? literal(0.0, t) : literal(std::int64_t{0}, t);
+  if (is_float(t)) return cat(condition, " ? ", x, " : ", zero);
+  return cat("(", register_type(t), ")(", condition, " ? ", x, " : ", zero, ")");
+}
+
+Renderer::Flags Renderer::flags_of(const Value& e) {
+  if (auto it = flags_.find(e.node()); it != flags_.end()) return it->second;
+  auto holds_register = [](const Dim& d) {
+    for (const Dim& s : d.symbols())
+      if (register_of(s)) return true;
+    return false;
+  };
+  Flags f;
+  f.reads_register =
+      e.is(ops::reg) || (e.is(ops::dims) && holds_register(e.attrs().dims("dims")[0]));
+  if (e.is(ops::load)) {
+    auto param = static_cast<std::size_t>(e.attrs().integer("param"));
+    f.reads_written = param >= kernel_.params.size() || kernel_.params[param].written;
+    f.reads_register = holds_register(e.attrs().dims("offset").at(0));
+  }
+  for (const Value& operand : e.operands()) {
+    Flags inner = flags_of(operand);
+    f.reads_register = f.reads_register || inner.reads_register;
+    f.reads_written = f.reads_written || inner.reads_written;
+  }
+  flags_.emplace(e.node(), f);
+  return f;
+}
+
+// ---- positions
+
+std::string Renderer::symbol(const Dim& s) {
+  if (std::optional<VarId> var = loop_of(s)) {
+    auto it = variables_.find(*var);
+    HONE_ASSERT(it != variables_.end(), "loop variable ", s, " is not in scope");
+    return it->second;
+  }
+  if (std::optional<RegId> reg = register_of(s)) return registers_.at(*reg);
+  for (std::size_t i = 0; i < kernel_.sizes.size(); ++i)
+    if (kernel_.sizes[i].name() == s.name()) return cat("sizes[", i, "]");
+  throw InternalError("size ", s, " is not handed to the kernel");
+}
+
+std::string Renderer::position(const Dim& d) {
+  if (d.is_number()) return index(d.number());
+  return d.expr()->kind == DimExpr::Kind::sum ? sum_text(*d.expr()) : atom_text(d);
+}
+
+// gcc 12 turns a masked load whose mask it knows into a load of everything. So what decides whether
+// memory is read must not be known to it.
+std::string Renderer::number_of(const Dim& d, bool is_short) {
+  if (d.is_number()) return index(d.number());
+  std::string text = position(d);
+  if (loads_conditionally_) {
+    text += " + zero";
+    uses_zero_ = true;
+  }
+  return cat(is_short ? "(int32_t)(" : "(", text, ")");
+}
+
+std::string Renderer::sum_text(const DimExpr& e) {
+  std::string text;
+  auto add = [&](const DimExpr::Term& t) {
+    std::string product;
+    for (const Dim& atom : t.atoms) product += cat(product.empty() ? "" : " * ", atom_text(atom));
+    // The lowest number has no positive of its own.
+    const bool is_lowest = t.factor == std::numeric_limits<std::int64_t>::min();
+    const bool is_negative = t.factor < 0 && !is_lowest;
+    const std::int64_t size = is_negative ? -t.factor : t.factor;
+    if (product.empty())
+      product = index(size);
+    else if (size != 1)
+      product += cat(" * ", index(size));
+    if (text.empty())
+      text = is_negative ? "-" + product : product;
+    else
+      text += cat(is_negative ? " - " : " + ", product);
+  };
+  for (const DimExpr::Term& t : e.terms)
+    if (!t.atoms.empty()) add(t);
+  for (const DimExpr::Term& t : e.terms)
+    if (t.atoms.empty()) add(t);
+  return text;
+}
+
+// An operand.
+std::string Renderer::atom_text(const Dim& d) {
+  if (d.is_number()) return index(d.number());
+  const DimExpr& e = *d.expr();
+  using Kind = DimExpr::Kind;
+  if (e.kind == Kind::symbol) return symbol(d);
+  if (e.kind == Kind::sum) return cat("(", sum_text(e), ")");
+  const bool divides = e.kind == Kind::floor_div || e.kind == Kind::mod;
+  if (divides && e.a.low() >= 0 && e.b.low() > 0) {
+    const std::string_view op = e.kind == Kind::mod ? " % " : " / ";
+    if (!fits_32_bits(e.a) || !fits_32_bits(e.b))
+      return cat("(", atom_text(e.a), op, atom_text(e.b), ")");
+    // Divided in 32 bits without a sign, which is the fastest.
+    std::string divisor =
+        e.b.is_number() ? cat(e.b.number(), "u") : cat("(uint32_t)", atom_text(e.b));
+    return cat("(int64_t)((uint32_t)", atom_text(e.a), op, divisor, ")");
+  }
+  const std::string a = position(e.a), b = position(e.b);
+  switch (e.kind) {
+    case Kind::floor_div:
+      return call(helpers_.use("floor_div"), a, b);
+    case Kind::mod:
+      return call(helpers_.use("floor_mod"), a, b);
+    case Kind::min:
+      return call(helpers_.use("min_i64"), a, b);
+    case Kind::max:
+      return call(helpers_.use("max_i64"), a, b);
+    default:
+      return cat("(int64_t)(", a, " == ", b, ")");
+  }
+}
+
+}  // namespace hone::c

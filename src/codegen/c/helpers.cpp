@@ -1,0 +1,258 @@
+#include "codegen/c/helpers.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "codegen/c/text.h"
+
+namespace hone::c {
+
+namespace {
+
+// Names, elements and numbers that stand in a text as $X.
+using Words = std::vector<std::pair<std::string, std::string>>;
+
+std::string filled(std::string_view pattern, const Words& words) {
+  std::string out(pattern);
+  for (const auto& [from, to] : words)
+    for (std::size_t at = out.find(from); at != std::string::npos; at = out.find(from, at))
+      out.replace(at, from.size(), to), at += to.size();
+  return out;
+}
+
+std::string unsigned_type(DType t) { return cat("uint", 8 * byte_size(t), "_t"); }
+
+// 2^n
+std::string power_of_two(int n, DType t) {
+  double x = 1;
+  for (int i = 0; i < n; ++i) x *= 2;
+  return literal(x, t);
+}
+
+std::string lowest(DType t) { return is_signed(t) ? cat("INT", 8 * byte_size(t), "_MIN") : "0"; }
+std::string highest(DType t) {
+  return cat(is_signed(t) ? "INT" : "UINT", 8 * byte_size(t), "_MAX");
+}
+
+struct IntegerText {
+  std::string_view name, with_sign, without_sign;
+};
+
+// $T the type, $U the type that wraps, $V the unsigned type of the same size, $F the function.
+constexpr IntegerText integer_texts[] = {
+    {"div",
+     "HONE_INLINE $T $F($T a, $T b) {\n"
+     "  return b == 0 ? ($T)-1 : b == -1 ? ($T)(($U)0 - ($U)a) : ($T)(a / b);\n"
+     "}\n",
+     "HONE_INLINE $T $F($T a, $T b) {\n"
+     "  return b == 0 ? ($T)~($U)0 : ($T)(a / b);\n"
+     "}\n"},
+    {"rem",
+     "HONE_INLINE $T $F($T a, $T b) {\n"
+     "  return b == 0 ? a : b == -1 ? ($T)0 : ($T)(a % b);\n"
+     "}\n",
+     "HONE_INLINE $T $F($T a, $T b) {\n"
+     "  return b == 0 ? a : ($T)(a % b);\n"
+     "}\n"},
+    {"shift_left",
+     "HONE_INLINE $T $F($T a, $T n) {\n"
+     "  return ($V)n < $B ? ($T)(($U)a << ($V)n) : ($T)0;\n"
+     "}\n",
+     ""},
+    {"shift_right",
+     "HONE_INLINE $T $F($T a, $T n) {\n"
+     "  return ($T)(a >> (($V)n < $B ? ($V)n : $B - 1));\n"
+     "}\n",
+     "HONE_INLINE $T $F($T a, $T n) {\n"
+     "  return n < $B ? ($T)(a >> n) : ($T)0;\n"
+     "}\n"},
+    {"abs",
+     "HONE_INLINE $T $F($T a) {\n"
+     "  return ($T)(a < 0 ? ($U)0 - ($U)a : ($U)a);\n"
+     "}\n",
+     "HONE_INLINE $T $F($T a) {\n"
+     "  return a;\n"
+     "}\n"},
+    {"sign",
+     "HONE_INLINE $T $F($T a) {\n"
+     "  return ($T)((a > 0) - (a < 0));\n"
+     "}\n",
+     "HONE_INLINE $T $F($T a) {\n"
+     "  return ($T)(a > 0);\n"
+     "}\n"},
+    {"pow",
+     "HONE_INLINE $T $F($T x, $T n) {\n"
+     "  $U power = 1, square = ($U)x, rest = ($U)n;\n"
+     "  if (n < 0) {\n"
+     "    /* 1 / x^-n, truncated */\n"
+     "    if (x == 1) return ($T)1;\n"
+     "    if (x == -1) return (n & 1) != 0 ? ($T)-1 : ($T)1;\n"
+     "    return x == 0 ? ($T)-1 : ($T)0;\n"
+     "  }\n"
+     "  for (; rest != 0; rest >>= 1) {\n"
+     "    if ((rest & 1) != 0) power *= square;\n"
+     "    square *= square;\n"
+     "  }\n"
+     "  return ($T)power;\n"
+     "}\n",
+     "HONE_INLINE $T $F($T x, $T n) {\n"
+     "  $U power = 1, square = x, rest = n;\n"
+     "  for (; rest != 0; rest >>= 1) {\n"
+     "    if ((rest & 1) != 0) power *= square;\n"
+     "    square *= square;\n"
+     "  }\n"
+     "  return ($T)power;\n"
+     "}\n"},
+};
+
+constexpr std::string_view saturate_text =
+    "HONE_INLINE $T $F($S x) {\n"
+    "  return x != x ? ($T)0 : x < $L ? ($T)$M : x >= $H ? ($T)$X : ($T)x;\n"
+    "}\n";
+
+constexpr std::string_view bitcast_text =
+    "HONE_INLINE $T $F($S x) {\n"
+    "  $T y;\n"
+    "  memcpy(&y, &x, sizeof y);\n"
+    "  return y;\n"
+    "}\n";
+
+// Statements, not functions: vectors as arguments would depend on the machine's calling convention.
+constexpr std::string_view vector_text = R"c(#if defined(__GNUC__)
+typedef $E $V __attribute__((vector_size($B)));
+typedef $E $V_in_memory __attribute__((vector_size($B), aligned($A), may_alias));
+#define $N_LOAD(v, p) ((v) = *(const $V_in_memory *)(const void *)(p))
+#define $N_STORE(p, v) (*($V_in_memory *)(void *)(p) = (v))
+#define $N_MULADD(sum, x, v) ((sum) += (x) * (v))
+#define $N_MULADD2(sum, v, w) ((sum) += (v) * (w))
+#else
+typedef struct {
+  $E of[$L];
+} $V;
+static inline void $V_muladd($V *sum, $E x, const $V *v) {
+  for (int i = 0; i < $L; ++i) sum->of[i] += x * v->of[i];
+}
+static inline void $V_muladd2($V *sum, const $V *v, const $V *w) {
+  for (int i = 0; i < $L; ++i) sum->of[i] += v->of[i] * w->of[i];
+}
+#define $N_LOAD(v, p) (memcpy(&(v), (p), sizeof(v)))
+#define $N_STORE(p, v) (memcpy((p), &(v), sizeof(v)))
+#define $N_MULADD(sum, x, v) ($V_muladd(&(sum), (x), &(v)))
+#define $N_MULADD2(sum, v, w) ($V_muladd2(&(sum), &(v), &(w)))
+#endif
+#define $N_ZERO(v) (memset(&(v), 0, sizeof(v)))
+)c";
+
+}  // namespace
+
+bool Helpers::add(const std::string& name, std::string text) {
+  if (!texts_.emplace(name, std::move(text)).second) return false;
+  order_.push_back(name);
+  return true;
+}
+
+std::string Helpers::use(std::string_view name) {
+  const auto& all = math_helpers();
+  auto it = std::find_if(all.begin(), all.end(), [&](const Helper& h) { return h.name == name; });
+  HONE_ASSERT(it != all.end(), "no C helper ", name);
+  if (!texts_.contains(name)) {
+    std::istringstream needs{std::string(it->needs)};
+    for (std::string need; needs >> need;) use(need);
+    add(std::string(name), std::string(it->text));
+  }
+  return cat("hone_", name);
+}
+
+std::string Helpers::integer(std::string_view function, DType t) {
+  const std::string name = cat(function, "_", t);
+  for (const IntegerText& i : integer_texts) {
+    if (i.name != function) continue;
+    const bool is_plain = !is_signed(t) && !i.without_sign.empty();
+    add(name,
+        filled(is_plain ? i.without_sign : i.with_sign, {{"$T", std::string(memory_type(t))},
+                                                         {"$U", std::string(wrapping_type(t))},
+                                                         {"$V", unsigned_type(t)},
+                                                         {"$B", cat(8 * byte_size(t))},
+                                                         {"$F", "hone_" + name}}));
+    return "hone_" + name;
+  }
+  throw InternalError("no C helper ", name);
+}
+
+std::string Helpers::saturate(DType from, DType to) {
+  const std::string name = cat(to, "_of_", from);
+  const int bits = 8 * byte_size(to) - (is_signed(to) ? 1 : 0);
+  add(name, filled(saturate_text,
+                   {{"$T", std::string(memory_type(to))},
+                    {"$S", std::string(memory_type(from))},
+                    {"$L", is_signed(to) ? cat("-", power_of_two(bits, from)) : literal(0.0, from)},
+                    {"$H", power_of_two(bits, from)},
+                    {"$M", lowest(to)},
+                    {"$X", highest(to)},
+                    {"$F", "hone_" + name}}));
+  return "hone_" + name;
+}
+
+std::string Helpers::bitcast(DType from, DType to) {
+  const std::string name = cat(to, "_of_bits_of_", from);
+  add(name, filled(bitcast_text, {{"$T", std::string(memory_type(to))},
+                                  {"$S", std::string(memory_type(from))},
+                                  {"$F", "hone_" + name}}));
+  return "hone_" + name;
+}
+
+std::string Helpers::vector_type(DType t, int lanes) { return cat("hone_", t, "x", lanes); }
+
+std::string Helpers::vector(DType t, int lanes) {
+  std::string name = vector_type(t, lanes), macro = name;
+  std::transform(macro.begin(), macro.end(), macro.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  // Sums of integers wrap.
+  const bool wraps = !is_float(t);
+  add(name, filled(vector_text, {{"$E", wraps ? unsigned_type(t) : std::string(memory_type(t))},
+                                 {"$B", cat(lanes * byte_size(t))},
+                                 {"$A", cat(byte_size(t))},
+                                 {"$L", cat(lanes)},
+                                 {"$N", macro},
+                                 {"$V", name}}));
+  return macro;
+}
+
+std::string Helpers::text() const {
+  std::string out;
+  for (const std::string& name : order_) out += texts_.at(name) + "\n";
+  return out;
+}
+
+std::string_view preamble() {
+  return R"c(#if defined(__GNUC__) && !defined(__clang__)
+/* Multiply and add may be fused; errno and traps of arithmetic are nobody's concern. */
+#pragma GCC optimize("fp-contract=fast", "no-math-errno", "no-trapping-math")
+#define HONE_INDEPENDENT _Pragma("GCC ivdep")
+#elif defined(__clang__)
+#pragma STDC FP_CONTRACT ON
+/* Loops whose turns are independent are not all worth vectors. */
+#pragma clang diagnostic ignored "-Wpass-failed"
+#define HONE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define HONE_INDEPENDENT
+#endif
+#if defined(__GNUC__)
+#define HONE_INLINE static inline __attribute__((always_inline))
+/* Kernels stay apart: they see the same memory as numbers of different types. */
+#define HONE_KERNEL static __attribute__((noinline))
+#else
+#define HONE_INLINE static inline
+#define HONE_KERNEL static
+#endif
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+)c";
+}
+
+}  // namespace hone::c

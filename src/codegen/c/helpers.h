@@ -1,0 +1,50 @@
+// Functions that C kernels call: arithmetic that C leaves open, conversions, f32 functions made to
+// be vectorised, vectors of the skeletons. A file gets those it uses, each after what it needs.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "type/dtype.h"
+
+namespace hone::c {
+
+class Helpers {
+ public:
+  // A function by its name without the prefix, such as "exp_f32". Gives the name to call it by.
+  std::string use(std::string_view name);
+  // Integer functions: div, rem, shift_left, shift_right, abs, sign, pow.
+  std::string integer(std::string_view function, DType);
+  // Of the register dtypes; `to` may also be f16 or bf16, whose result is the bits (uint16_t).
+  std::string saturate(DType from, DType to);
+  std::string bitcast(DType from, DType to);
+  // A type of `lanes` numbers, and macros on variables of it: NAME_ZERO(v), NAME_LOAD(v, p),
+  // NAME_STORE(p, v), NAME_MULADD(sum, x, v) for a number x, NAME_MULADD2(sum, v, w). Gives the
+  // macros' NAME; the type is vector_type().
+  std::string vector(DType, int lanes);
+  static std::string vector_type(DType, int lanes);
+
+  // All that were used, in order.
+  std::string text() const;
+
+ private:
+  bool add(const std::string& name, std::string text);
+
+  std::vector<std::string> order_;
+  std::map<std::string, std::string, std::less<>> texts_;
+};
+
+// Before everything else in a file: headers, what compilers may do, macros.
+std::string_view preamble();
+
+struct Helper {
+  std::string_view name;
+  std::string_view needs;  // other names, separated by spaces
+  std::string_view text;
+};
+// The functions of one variable; Helpers::use knows them.
+const std::vector<Helper>& math_helpers();
+
+}  // namespace hone::c

@@ -1,0 +1,345 @@
+// Functions of real numbers in C. The f32 ones are those of codegen/llvm/math.h with divisions for
+// estimates and a splitting of ln 2 that is exact without a fused multiply-add. Branches are
+// choices, so that loops over them become vectors. Coefficients: tools/minimax.
+#include <span>
+
+#include "codegen/c/helpers.h"
+
+namespace hone::c {
+
+namespace {
+
+const Helper conversions[] = {
+    {"bits_f32", "",
+     R"(HONE_INLINE uint32_t hone_bits_f32(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+)"},
+    {"f32_bits", "",
+     R"(HONE_INLINE float hone_f32_bits(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+)"},
+    {"bits_f64", "",
+     R"(HONE_INLINE int64_t hone_bits_f64(double x) {
+  int64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+)"},
+    {"f64_bits", "",
+     R"(HONE_INLINE double hone_f64_bits(int64_t bits) {
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+)"},
+    {"f32_of_f16", "bits_f32 f32_bits",
+     R"(HONE_INLINE float hone_f32_of_f16(uint16_t h) {
+  /* The product with 2^112 moves the exponent, that of subnormal numbers too. */
+  const uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = (uint32_t)(h & 0x7fffu) << 13;
+  const uint32_t finite = hone_bits_f32(hone_f32_bits(rest) * 5.19229686e33f);
+  return hone_f32_bits(sign | (rest >= 0x0f800000u ? rest | 0x7f800000u : finite));
+}
+)"},
+    {"f16_of_f32", "bits_f32 f32_bits",
+     R"(HONE_INLINE uint16_t hone_f16_of_f32(float x) {
+  const uint32_t bits = hone_bits_f32(x), rest = bits & 0x7fffffffu;
+  const uint32_t special = rest > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  /* Adding 1/2 rounds subnormal results and leaves them in the low bits. */
+  const uint32_t small = hone_bits_f32(hone_f32_bits(rest) + 0.5f) - 0x3f000000u;
+  const uint32_t normal = (rest - 0x38000000u + 0xfffu + ((rest >> 13) & 1u)) >> 13;
+  const uint32_t finite = rest < 0x38800000u ? small : normal;
+  return (uint16_t)(((bits >> 16) & 0x8000u) | (rest >= 0x47800000u ? special : finite));
+}
+)"},
+    {"f32_of_bf16", "f32_bits",
+     R"(HONE_INLINE float hone_f32_of_bf16(uint16_t h) {
+  return hone_f32_bits((uint32_t)h << 16);
+}
+)"},
+    {"bf16_of_f32", "bits_f32",
+     R"(HONE_INLINE uint16_t hone_bf16_of_f32(float x) {
+  const uint32_t bits = hone_bits_f32(x);
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return (uint16_t)(x != x ? (bits >> 16) | 0x40u : rounded);
+}
+)"},
+    {"odd_f32_of_f64", "bits_f32 f32_bits",
+     R"(/* Inexact results are truncated and end in a one, so that rounding them once more to a shorter
+   format is as if there had been one rounding. */
+HONE_INLINE float hone_odd_f32_of_f64(double x) {
+  const float rounded = (float)x;
+  const uint32_t bits = hone_bits_f32(rounded);
+  const uint32_t cut = bits - (fabs((double)rounded) > fabs(x) ? 1u : 0u);
+  return (double)rounded == x || x != x ? rounded : hone_f32_bits(cut | 1u);
+}
+)"},
+};
+
+const Helper arithmetic[] = {
+    {"zero", "",
+     R"(/* A zero that compilers do not know, so that they make no constant of what decides about reading. */
+static const volatile int64_t hone_zero = 0;
+)"},
+    {"min_i64", "",
+     R"(HONE_INLINE int64_t hone_min_i64(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+)"},
+    {"max_i64", "",
+     R"(HONE_INLINE int64_t hone_max_i64(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+)"},
+    {"floor_div", "",
+     R"(HONE_INLINE int64_t hone_floor_div(int64_t a, int64_t b) {
+  const int64_t quotient = a / b, rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+)"},
+    {"floor_mod", "",
+     R"(HONE_INLINE int64_t hone_floor_mod(int64_t a, int64_t b) {
+  const int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+)"},
+    {"max_f32", "",
+     R"(/* NaN wins. */
+HONE_INLINE float hone_max_f32(float a, float b) {
+  return ((a > b) | (a != a)) ? a : b;
+}
+)"},
+    {"min_f32", "",
+     R"(/* NaN wins. */
+HONE_INLINE float hone_min_f32(float a, float b) {
+  return ((a < b) | (a != a)) ? a : b;
+}
+)"},
+    {"max_f64", "",
+     R"(/* NaN wins. */
+HONE_INLINE double hone_max_f64(double a, double b) {
+  return ((a > b) | (a != a)) ? a : b;
+}
+)"},
+    {"min_f64", "",
+     R"(/* NaN wins. */
+HONE_INLINE double hone_min_f64(double a, double b) {
+  return ((a < b) | (a != a)) ? a : b;
+}
+)"},
+    {"sign_f32", "",
+     R"(HONE_INLINE float hone_sign_f32(float x) {
+  return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
+}
+)"},
+    {"sign_f64", "",
+     R"(HONE_INLINE double hone_sign_f64(double x) {
+  return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x;
+}
+)"},
+};
+
+const Helper exponentials[] = {
+    {"power_of_two", "f32_bits",
+     R"(/* 2^n for -126 <= n <= 127. */
+HONE_INLINE float hone_power_of_two(int32_t n) {
+  return hone_f32_bits(((uint32_t)n + 127u) << 23);
+}
+)"},
+    {"small_expm1", "",
+     R"(/* exp(r) - 1 for |r| <= ln 2 / 2. */
+HONE_INLINE float hone_small_expm1(float r) {
+  float p = 0.00138702185f;
+  p = p * r + 0.00836701319f;
+  p = p * r + 0.0416674502f;
+  p = p * r + 0.166665405f;
+  p = p * r + 0.49999997f;
+  return (r * r) * p + r;
+}
+)"},
+    {"exp_f32", "bits_f32 power_of_two small_expm1",
+     R"(HONE_INLINE float hone_exp_f32(float x) {
+  const float bounded = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
+  /* The sum with 1.5 * 2^23 holds the nearest integer in its low bits. */
+  const float t = bounded * 1.44269504f + 12582912.0f, n = t - 12582912.0f;
+  const float r = (bounded - n * 0.693359375f) + n * 2.12194440e-4f;
+  const int32_t k = (int32_t)(hone_bits_f32(t) - 0x4b400000u), half = k >> 1;
+  return (hone_small_expm1(r) + 1.0f) * hone_power_of_two(half) * hone_power_of_two(k - half);
+}
+)"},
+    {"log_f32", "bits_f32 f32_bits",
+     R"(HONE_INLINE float hone_log_f32(float x) {
+  /* x = m 2^e, m in [sqrt(1/2), sqrt(2)), f = m - 1 */
+  const bool is_small = x < 1.17549435e-38f;
+  const int32_t bits = (int32_t)hone_bits_f32(is_small ? x * 8388608.0f : x);
+  const int32_t exponent = (bits - 0x3f3504f3) >> 23;
+  const float f = hone_f32_bits((uint32_t)bits - ((uint32_t)exponent << 23)) - 1.0f;
+  const float e = (float)exponent - (is_small ? 23.0f : 0.0f), square = f * f;
+  float p = -0.0763636306f, rest, y;
+  p = p * f + 0.12762183f;
+  p = p * f - 0.131596163f;
+  p = p * f + 0.14201583f;
+  p = p * f - 0.166234091f;
+  p = p * f + 0.200012416f;
+  p = p * f - 0.250008196f;
+  p = p * f + 0.333333313f;
+  rest = (square * f) * p - e * 2.12194440e-4f;
+  rest = rest - square * 0.5f;
+  y = e * 0.693359375f + (f + rest);
+  y = x < INFINITY ? y : x;
+  return x > 0.0f ? y : x == 0.0f ? -INFINITY : x < 0.0f ? NAN : x;
+}
+)"},
+    {"sigmoid_f32", "exp_f32",
+     R"(HONE_INLINE float hone_sigmoid_f32(float x) {
+  const float e = hone_exp_f32(-fabsf(x));
+  return (x < 0.0f ? e : 1.0f) / (e + 1.0f);
+}
+)"},
+    {"sigmoid_f64", "",
+     R"(HONE_INLINE double hone_sigmoid_f64(double x) {
+  const double e = exp(-fabs(x));
+  return (x < 0.0 ? e : 1.0) / (e + 1.0);
+}
+)"},
+    {"tanh_f32", "bits_f32 power_of_two small_expm1",
+     R"(HONE_INLINE float hone_tanh_f32(float x) {
+  /* h / (h + 1) with h = expm1(2 |x|) / 2 */
+  const float a = fabsf(x), twice = (a > 9.02f ? 9.02f : a) * 2.0f;
+  const float t = twice * 1.44269504f + 12582912.0f, n = t - 12582912.0f;
+  const float r = (twice - n * 0.693359375f) + n * 2.12194440e-4f;
+  const float half_power = hone_power_of_two((int32_t)(hone_bits_f32(t) - 0x4b400000u) - 1);
+  const float h = hone_small_expm1(r) * half_power + (half_power - 0.5f);
+  return copysignf(h / (h + 1.0f), x);
+}
+)"},
+    {"erf_f32", "",
+     R"(HONE_INLINE float hone_erf_f32(float x) {
+  const float magnitude = fabsf(x), a = magnitude > 3.93f ? 3.93f : magnitude, v = a * a;
+  float p = 5.67246752e-5f, t = -0.000265585579f;
+  p = p * v - 0.000718250754f;
+  p = p * v + 0.00506810425f;
+  p = p * v - 0.0267717801f;
+  p = p * v + 0.112810105f;
+  p = p * v - 0.37612325f;
+  p = p * v + 1.12837911f;
+  /* Beyond 1.25: 1 - erfc, whose 16th root is nearly a polynomial. */
+  t = t * a + 0.00281987968f;
+  t = t * a - 0.00377165317f;
+  t = t * a - 0.0378227793f;
+  t = t * a - 0.0699079484f;
+  t = t * a + 0.999778032f;
+  t = t * t;
+  t = t * t;
+  t = t * t;
+  return copysignf(a < 1.25f ? a * p : 1.0f - t * t, x);
+}
+)"},
+};
+
+const Helper others[] = {
+    {"sin_of_small", "",
+     R"(HONE_INLINE float hone_sin_of_small(float r) {
+  const float v = r * r;
+  return (r * v) * ((-0.000195179091f * v + 0.00833218731f) * v - 0.166666552f) + r;
+}
+)"},
+    {"cos_of_small", "",
+     R"(HONE_INLINE float hone_cos_of_small(float r) {
+  const float v = r * r;
+  return (v * v) * ((2.44323383e-5f * v - 0.00138873095f) * v + 0.0416666456f) + (1.0f - v * 0.5f);
+}
+)"},
+    {"sine_wave", "bits_f32 f32_bits bits_f64 sin_of_small cos_of_small",
+     R"(/* The sine of x + shift pi/2 for |x| < 10^6: x = k pi/2 + r, |r| <= pi/4. */
+HONE_INLINE float hone_sine_wave(float x, int32_t shift) {
+  const double t = (double)x * 0.63661977236758134308 + 6755399441055744.0;
+  const double n = t - 6755399441055744.0;
+  const float r = (float)(((double)x - n * 1.57079632679489661923) - n * 6.123233995736766036e-17);
+  const uint32_t k = (uint32_t)(uint64_t)hone_bits_f64(t) + (uint32_t)shift;
+  const float y = (k & 1u) != 0 ? hone_cos_of_small(r) : hone_sin_of_small(r);
+  return hone_f32_bits(hone_bits_f32(y) ^ ((k & 2u) << 30));
+}
+)"},
+    {"sin_f32", "sine_wave",
+     R"(HONE_INLINE float hone_sin_f32(float x) {
+  if (!(fabsf(x) < 1e6f)) return sinf(x);
+  return x == 0.0f ? x : hone_sine_wave(x, 0);
+}
+)"},
+    {"cos_f32", "sine_wave",
+     R"(HONE_INLINE float hone_cos_f32(float x) {
+  if (!(fabsf(x) < 1e6f)) return cosf(x);
+  return hone_sine_wave(x, 1);
+}
+)"},
+    {"log2_f64", "bits_f64 f64_bits",
+     R"(/* log2 of positive x, relative error 2^-45: 2 atanh(s) / ln 2 with s = (m - 1) / (m + 1). */
+HONE_INLINE double hone_log2_f64(double x) {
+  const int64_t bits = hone_bits_f64(x);
+  const int32_t exponent = (int32_t)((bits - INT64_C(0x3fe6a09e667f3bcd)) >> 52);
+  const uint64_t rest = (uint64_t)bits - ((uint64_t)exponent << 52);
+  const double m = hone_f64_bits((int64_t)rest), s = (m - 1.0) / (m + 1.0), v = s * s;
+  double p = 0.2828982789338696;
+  p = p * v + 0.31990585617459216;
+  p = p * v + 0.41220924755810806;
+  p = p * v + 0.57707794242710253;
+  p = p * v + 0.96179669411302848;
+  p = p * v + 2.8853900817778504;
+  return s * p + (double)exponent;
+}
+)"},
+    {"exp2_f64", "bits_f64 f64_bits",
+     R"(/* 2^x for |x| < 1000, relative error 2^-34. */
+HONE_INLINE double hone_exp2_f64(double x) {
+  const double t = x + 6755399441055744.0, r = x - (t - 6755399441055744.0);
+  double p = 1.5196147869082199e-5;
+  p = p * r + 0.00015466757785988295;
+  p = p * r + 0.0013333935091816721;
+  p = p * r + 0.0096180381265580338;
+  p = p * r + 0.055504103659522526;
+  p = p * r + 0.24022651066609163;
+  p = p * r + 0.69314718070453729;
+  p = p * r + 1.0;
+  return hone_f64_bits(
+      (int64_t)((uint64_t)hone_bits_f64(p) + ((uint64_t)hone_bits_f64(t) << 52)));
+}
+)"},
+    {"pow_f32", "bits_f32 log2_f64 exp2_f64",
+     R"(HONE_INLINE float hone_pow_f32(float x, float y) {
+  const double b = (double)fabsf(x);
+  const double logarithm =
+      b == 0.0 ? -(double)INFINITY : b < (double)INFINITY ? hone_log2_f64(b) : b;
+  const double product = (double)y * logarithm;
+  const double bounded = product < -200.0 ? -200.0 : product > 200.0 ? 200.0 : product;
+  const float magnitude = (float)hone_exp2_f64(bounded), half = y * 0.5f;
+  const bool is_integer = truncf(y) == y, is_odd = is_integer && truncf(half) != half;
+  /* A negative base, -0 and -infinity included, gives its sign to odd powers. */
+  const bool is_negative = (hone_bits_f32(x) >> 31) != 0;
+  float out = is_negative && is_odd ? -magnitude : magnitude;
+  out = x < 0.0f && !is_integer && fabsf(x) < INFINITY ? NAN : out;
+  return x == 1.0f || y == 0.0f || (x == -1.0f && fabsf(y) == INFINITY) ? 1.0f : out;
+}
+)"},
+};
+
+}  // namespace
+
+const std::vector<Helper>& math_helpers() {
+  static const std::vector<Helper> all = [] {
+    std::vector<Helper> out;
+    for (std::span<const Helper> list :
+         {std::span<const Helper>(conversions), std::span<const Helper>(arithmetic),
+          std::span<const Helper>(exponentials), std::span<const Helper>(others)})
+      for (const Helper& h : list) out.push_back(h);
+    return out;
+  }();
+  return all;
+}
+
+}  // namespace hone::c

@@ -1,0 +1,106 @@
+#include "codegen/c/module.h"
+
+#include <algorithm>
+
+#include "codegen/c/expression.h"
+
+namespace hone::c {
+
+namespace {
+
+bool has_chunks(const Kernel& k) {
+  const auto* nest = std::get_if<Nest>(&k.body);
+  return !nest || std::any_of(nest->body.begin(), nest->body.end(), [](const Stmt& s) {
+    return s.kind == Stmt::Kind::loop && s.loop == LoopKind::chunks;
+  });
+}
+
+bool has_scratch(const Kernel& k) { return !(k.scratch_bytes == Dim(0)) || !k.scratch.empty(); }
+
+std::string pointer_to(const Kernel& k, std::size_t param) {
+  const KernelParam& p = k.params[param];
+  return cat(p.written ? "" : "const ", memory_type(p.dtype), " *");
+}
+
+// The parameters' types and names, in the order of Module::call.
+std::string parameters(const Kernel& k) {
+  std::string out;
+  auto add = [&](const std::string& text) { out += cat(out.empty() ? "" : ", ", text); };
+  for (std::size_t i = 0; i < k.params.size(); ++i) add(cat(pointer_to(k, i), "p", i));
+  if (has_chunks(k)) add("int64_t begin, int64_t end");
+  if (has_scratch(k)) add("unsigned char *scratch");
+  if (!k.sizes.empty()) add("const int64_t *sizes");
+  return out.empty() ? "void" : out;
+}
+
+}  // namespace
+
+void Module::add(const Kernel& kernel, std::string_view name) {
+  Text body;
+  body.open("HONE_KERNEL void ", name, "(", parameters(kernel), ")");
+  const std::string head = body.str();
+  Renderer renderer(body, helpers_, kernel);
+  Text before;  // functions that the skeletons call
+  if (auto* nest = std::get_if<Nest>(&kernel.body)) renderer.block(nest->body);
+  body.close();
+
+  Text prologue;
+  prologue.paste(cat("/* ", in_comment(kernel.name), " */\n"));
+  prologue.paste(before.str());
+  prologue.open("HONE_KERNEL void ", name, "(", parameters(kernel), ")");
+  const auto& used = renderer.used_params();
+  for (std::string_view name_of_size : {"scratch", "sizes"})
+    if (head.find(name_of_size) != std::string::npos &&
+        body.str().find(name_of_size, head.size()) == std::string::npos)
+      prologue.line("(void)", name_of_size, ";");
+  for (std::size_t i = 0; i < kernel.params.size(); ++i)
+    if (!used.contains(static_cast<int>(i))) prologue.line("(void)p", i, ";");
+  if (renderer.uses_zero()) prologue.line("const int64_t zero = ", helpers_.use("zero"), ";");
+  for (std::size_t i = 0; i < kernel.scratch.size(); ++i) {
+    const std::size_t param = kernel.params.size() + i;
+    if (!used.contains(static_cast<int>(param))) continue;
+    const std::string_view type = memory_type(kernel.scratch[i].dtype);
+    prologue.line(type, " *const p", param, " = (", type, " *)(void *)(scratch + (",
+                  renderer.position(kernel.scratch[i].offset), "));");
+  }
+  kernels_ += prologue.str() + body.str().substr(head.size()) + "\n";
+}
+
+void Module::add_entry(const Kernel& kernel, std::string_view name) {
+  add(kernel, cat(name, "_kernel"));
+  Text text;
+  const std::string head = cat(
+      "void ", name,
+      "(void *const *buffers, const int64_t *sizes, int64_t begin, int64_t end, void *scratch)");
+  text.line(head, ";");
+  text.open(head);
+  std::vector<std::string> operands;
+  for (std::size_t i = 0; i < kernel.params.size(); ++i)
+    operands.push_back(cat("buffers[", i, "]"));
+  text.line("(void)buffers, (void)sizes, (void)scratch;");
+  text.line("if (begin < end) ",
+            call(kernel, cat(name, "_kernel"), operands, "begin", "end", "(unsigned char *)scratch",
+                 "sizes"),
+            ";");
+  text.close();
+  kernels_ += text.str() + "\n";
+}
+
+std::string Module::call(const Kernel& kernel, std::string_view name,
+                         std::span<const std::string> operands, const std::string& begin,
+                         const std::string& end, const std::string& scratch,
+                         const std::string& sizes) {
+  std::string out = cat(name, "(");
+  auto add = [&](const std::string& text) { out += cat(out.back() == '(' ? "" : ", ", text); };
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    add(cat("(", pointer_to(kernel, i), ")(", kernel.params[i].written ? "" : "const ", "void *)(",
+            operands[i], ")"));
+  if (has_chunks(kernel)) add(begin), add(end);
+  if (has_scratch(kernel)) add(scratch);
+  if (!kernel.sizes.empty()) add(sizes);
+  return out + ")";
+}
+
+std::string Module::text() const { return cat(preamble(), helpers_.text(), kernels_); }
+
+}  // namespace hone::c

@@ -1,0 +1,38 @@
+// Kernels as functions of one C file. Decides nothing: order, layout and blocking stand in the
+// kernels. The file needs libc and libm only.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "codegen/c/helpers.h"
+#include "codegen/c/text.h"
+#include "kernel/kernel.h"
+
+namespace hone::c {
+
+class Module {
+ public:
+  // static void name(parameters, begin, end, scratch, sizes): computes chunks [begin, end). Throws
+  // UserError for an operation that has no C yet.
+  void add(const Kernel&, std::string_view name);
+  // The same kernel as a function of the type KernelFunction with external linkage.
+  void add_entry(const Kernel&, std::string_view name);
+
+  // A call of a kernel of this name, without semicolon. `operands` are pointers of type
+  // (const) unsigned char *.
+  static std::string call(const Kernel&, std::string_view name,
+                          std::span<const std::string> operands, const std::string& begin,
+                          const std::string& end, const std::string& scratch,
+                          const std::string& sizes);
+
+  // The whole file, to be followed by code that calls the kernels.
+  std::string text() const;
+
+ private:
+  Helpers helpers_;
+  std::string kernels_;
+};
+
+}  // namespace hone::c

@@ -1,0 +1,409 @@
+// The part of Renderer that writes statements. Loops whose turns are independent are marked so;
+// sums over them are kept in several parts, and loops inside them run over strips of turns, so that
+// a compiler that does not reorder additions makes vectors of them.
+#include <algorithm>
+#include <limits>
+
+#include "codegen/c/expression.h"
+#include "kernel/positions.h"
+#include "kernel/walk.h"
+#include "ops/ops.h"
+
+namespace hone::c {
+
+namespace {
+
+// Turns of a loop with sums, or with loops inside, that are taken at once.
+constexpr std::int64_t strip_bytes = 512;
+// Loops inside of lanes that are written out make at most so many copies of a body.
+constexpr std::int64_t most_copies = 32;
+constexpr std::int64_t across_block = 16;
+
+std::int64_t power_of_two_from(std::int64_t n) {
+  std::int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+// How often the statements of a block would be written with its loops written out; 0: too often.
+std::int64_t copies(const Block& block) {
+  std::int64_t most = 1;
+  for (const Stmt& s : block) {
+    std::int64_t here = copies(s.body);
+    if (s.kind == Stmt::Kind::loop) {
+      const std::int64_t turns = s.extent.is_number() ? s.extent.number() : most_copies + 1;
+      here = turns > most_copies ? 0 : std::max<std::int64_t>(turns, 1) * here;
+    }
+    if (here == 0 || here > most_copies) return 0;
+    most = std::max(most, here);
+  }
+  return most;
+}
+
+bool keeps_loop(const Stmt& s) { return copies({s}) == 0; }
+bool keeps_loop(const Block& block) { return copies(block) == 0; }
+
+std::vector<RegId> modified_outside(const Block& block) {
+  std::vector<RegId> out;
+  std::unordered_set<RegId> own;
+  for_each_statement(block, [&](const Stmt& s) {
+    if (s.kind == Stmt::Kind::declare) own.insert(s.reg);
+  });
+  for_each_statement(block, [&](const Stmt& s) {
+    const bool modifies = s.kind == Stmt::Kind::assign || s.kind == Stmt::Kind::accumulate;
+    if (modifies && !own.contains(s.reg) && std::find(out.begin(), out.end(), s.reg) == out.end())
+      out.push_back(s.reg);
+  });
+  return out;
+}
+
+const Op& combine_of(const Block& block, RegId reg) {
+  const Op* combine = nullptr;
+  for_each_statement(block, [&](const Stmt& s) {
+    if (s.reg != reg || s.kind == Stmt::Kind::loop) return;
+    HONE_ASSERT(s.kind == Stmt::Kind::accumulate, "register ", reg,
+                " of the outside is assigned in a lanes loop");
+    combine = s.combine;
+  });
+  return *combine;
+}
+
+}  // namespace
+
+void Renderer::block(const Block& block) {
+  for (const Stmt& s : block) statement(s);
+}
+
+void Renderer::statement(const Stmt& s) {
+  switch (s.kind) {
+    case Stmt::Kind::loop:
+      return loop(s);
+    case Stmt::Kind::declare:
+      return declare(s);
+    case Stmt::Kind::assign:
+      return assign(s);
+    case Stmt::Kind::accumulate:
+      return accumulate(s);
+    case Stmt::Kind::store:
+      return store(s);
+    case Stmt::Kind::branch:
+      return branch(s);
+  }
+}
+
+void Renderer::scoped(const std::function<void()>& body) {
+  auto cache = cache_;
+  body();
+  cache_ = std::move(cache);
+}
+
+void Renderer::forget_registers() {
+  std::erase_if(cache_, [&](const auto& entry) { return flags_[entry.first].reads_register; });
+}
+
+void Renderer::forget_memory() {
+  std::erase_if(cache_, [&](const auto& entry) { return flags_[entry.first].reads_written; });
+}
+
+void Renderer::declare(const Stmt& s) {
+  const std::string x = value(s.value);
+  register_dtypes_[s.reg] = register_dtype(s.value.dtype());
+  // A strip made room for it.
+  if (arrays_.contains(s.reg)) {
+    out_.line(registers_.at(s.reg), " = ", x, ";");
+  } else {
+    registers_[s.reg] = fresh("r");
+    out_.line(register_type(s.value.dtype()), " ", registers_[s.reg], " = ", x, ";");
+  }
+  forget_registers();
+}
+
+void Renderer::assign(const Stmt& s) {
+  out_.line(registers_.at(s.reg), " = ", value(s.value), ";");
+  forget_registers();
+}
+
+void Renderer::accumulate(const Stmt& s) {
+  const std::string& total = registers_.at(s.reg);
+  const std::string x = value(s.value);
+  out_.line(total, " = ", combined(helpers_, *s.combine, s.value.dtype(), total, x), ";");
+  forget_registers();
+}
+
+void Renderer::store(const Stmt& s) {
+  const std::string x = to_memory(buffer_dtype(s.param), value(s.value));
+  const std::string condition = s.condition ? cat("if (", value(s.condition), ") ") : "";
+  out_.line(condition, element_at(s.param, s.offset), " = ", x, ";");
+  forget_memory();
+}
+
+void Renderer::branch(const Stmt& s) {
+  out_.open("if (", value(s.condition), ")");
+  scoped([&] { block(s.body); });
+  out_.close();
+  forget_memory();
+  forget_registers();
+}
+
+// ---- loops
+
+void Renderer::loop(const Stmt& s) {
+  if (s.loop == LoopKind::lanes) return lanes_loop(s);
+  if (s.loop == LoopKind::across) return across_loop(s);
+  if (lane_ && s.extent.is_number() && !keeps_loop(s)) return unrolled_loop(s, s.extent.number());
+  serial_loop(s);
+}
+
+void Renderer::serial_loop(const Stmt& s) {
+  if (s.extent.low() > 0) hoist(s.var, s.body);  // else what it reads may not be there
+  const std::string extent = position(s.extent), i = fresh("i");
+  // What was read before must be read again inside: an earlier turn may have changed it.
+  if (!modified_outside(s.body).empty()) forget_registers();
+  forget_memory();
+  const bool is_chunks = s.loop == LoopKind::chunks;
+  out_.open("for (int64_t ", i, " = ", is_chunks ? "begin" : "0", "; ", i, " < ",
+            is_chunks ? "end" : extent, "; ++", i, ")");
+  set_variable(s.var, i);
+  scoped([&] { block(s.body); });
+  out_.close();
+  forget_memory();
+  forget_registers();
+}
+
+void Renderer::unrolled_loop(const Stmt& s, std::int64_t turns) {
+  // Nobody may ask for a sum over nothing.
+  if (turns == 0)
+    for (RegId r : modified_outside(s.body)) out_.line("(void)", registers_.at(r), ";");
+  for (std::int64_t i = 0; i < turns; ++i) {
+    set_variable(s.var, index(i));
+    scoped([&] { block(s.body); });
+    forget_memory();
+    forget_registers();
+  }
+}
+
+void Renderer::lanes_loop(const Stmt& s) {
+  if (s.extent.low() > 0) hoist(s.var, s.body);
+  std::vector<RegId> sums = modified_outside(s.body);
+  forget_memory();
+  if (!sums.empty() || keeps_loop(s.body)) {
+    strips(s, sums);
+  } else {
+    lane_ = loop_symbol(s.var, s.extent);
+    independent(s.var, "", position(s.extent), s.body);
+    lane_.reset();
+  }
+  forget_memory();
+  forget_registers();
+}
+
+void Renderer::independent(VarId var, const std::string& first, const std::string& count,
+                           const Block& body,
+                           const std::function<void(const std::string&)>& before) {
+  const std::string i = fresh("i");
+  out_.line("HONE_INDEPENDENT");
+  out_.open("for (int64_t ", i, " = 0; ", i, " < ", count, "; ++", i, ")");
+  set_variable(var, first.empty() ? i : cat("(", first, " + ", i, ")"));
+  scoped([&] {
+    if (before) before(i);
+    block(body);
+  });
+  out_.close();
+}
+
+void Renderer::across_loop(const Stmt& s) {
+  HONE_ASSERT(s.body.size() == 1 && s.body[0].loop == LoopKind::lanes,
+              "an across loop is not around a lanes loop");
+  const Stmt& inner = s.body[0];
+  if (s.extent.low() > 0) hoist(s.var, s.body);
+  forget_memory();
+  // Squares, so that what is read along one loop and written along the other stays near.
+  auto blocks = [&](const Dim& extent, const std::string& first, const std::string& last) {
+    const std::string end = position(extent);
+    out_.open("for (int64_t ", first, " = 0; ", first, " < ", end, "; ", first,
+              " += ", across_block, ")");
+    out_.line("const int64_t ", last, " = ", helpers_.use("min_i64"), "(", first, " + ",
+              across_block, ", ", end, ");");
+  };
+  const std::string p0 = fresh("p_from_"), p1 = fresh("p_to_"), q0 = fresh("q_from_"),
+                    q1 = fresh("q_to_"), p = fresh("i");
+  blocks(s.extent, p0, p1);
+  blocks(inner.extent, q0, q1);
+  out_.open("for (int64_t ", p, " = ", p0, "; ", p, " < ", p1, "; ++", p, ")");
+  set_variable(s.var, p);
+  lane_ = loop_symbol(inner.var, inner.extent);
+  scoped([&] { independent(inner.var, q0, cat(q1, " - ", q0), inner.body); });
+  lane_.reset();
+  for (int i = 0; i < 3; ++i) out_.close();
+  forget_memory();
+}
+
+// ---- strips: some turns of a lanes loop, statement by statement
+
+void Renderer::strips(const Stmt& s, const std::vector<RegId>& sums) {
+  std::int64_t bytes = 4;
+  for_each_statement(s.body, [&](const Stmt& inner) {
+    if (inner.value) bytes = std::max<std::int64_t>(bytes, byte_size(inner.value.dtype()));
+  });
+  std::int64_t width = strip_bytes / bytes;
+  const std::optional<std::int64_t> number = s.extent.as_number();
+  if (number) width = std::min(width, power_of_two_from(std::max<std::int64_t>(*number, 1)));
+  std::vector<std::string> outside, parts;
+  for (RegId r : sums) {
+    outside.push_back(registers_.at(r));
+    parts.push_back(fresh("sums"));
+    const DType t = register_dtypes_.at(r);
+    const std::string l = fresh("l");
+    out_.line(register_type(t), " ", parts.back(), "[", width, "];");
+    out_.line("for (int64_t ", l, " = 0; ", l, " < ", width, "; ++", l, ") ", parts.back(), "[", l,
+              "] = ", neutral(combine_of(s.body, r), t), ";");
+  }
+  lane_ = loop_symbol(s.var, s.extent);
+  const std::string turn = fresh("l");
+  for (std::size_t i = 0; i < sums.size(); ++i) registers_[sums[i]] = cat(parts[i], "[", turn, "]");
+  forget_registers();
+  std::string whole = index(number ? *number - *number % width : 0);
+  if (!number) {
+    const std::string extent = position(s.extent);
+    whole = fresh("whole");
+    out_.line("const int64_t ", whole, " = ", extent, " - ", extent, " % ", width, ";");
+  }
+  if (!number || *number >= width) {
+    const std::string base = fresh("i");
+    out_.open("for (int64_t ", base, " = 0; ", base, " < ", whole, "; ", base, " += ", width, ")");
+    strip(s, {s.var, base, turn, index(width), width});
+    out_.close();
+  }
+  if (number && *number % width != 0) strip(s, {s.var, whole, turn, index(*number % width), width});
+  if (!number) {
+    out_.open("if (", whole, " < ", position(s.extent), ")");
+    strip(s, {s.var, whole, turn, cat(position(s.extent), " - ", whole), width});
+    out_.close();
+  }
+  lane_.reset();
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    registers_[sums[i]] = outside[i];
+    join_parts(combine_of(s.body, sums[i]), register_dtypes_.at(sums[i]), outside[i], parts[i],
+               width);
+  }
+}
+
+// Halves are joined until one part is left, so that the order follows from the width alone.
+void Renderer::join_parts(const Op& combine, DType t, const std::string& total,
+                          const std::string& parts, std::int64_t width) {
+  if (width > 1) {
+    const std::string h = fresh("h"), l = fresh("l");
+    out_.open("for (int64_t ", h, " = ", width / 2, "; ", h, " > 0; ", h, " /= 2)");
+    out_.line("HONE_INDEPENDENT");
+    const std::string low = cat(parts, "[", l, "]"), high = cat(parts, "[", l, " + ", h, "]");
+    out_.line("for (int64_t ", l, " = 0; ", l, " < ", h, "; ++", l, ") ", low, " = ",
+              combined(helpers_, combine, t, low, high), ";");
+    out_.close();
+  }
+  out_.line(total, " = ", combined(helpers_, combine, t, total, parts + "[0]"), ";");
+}
+
+void Renderer::strip(const Stmt& s, const Strip& strip) {
+  scoped([&] { strip_block(s.body, strip); });
+  forget_memory();
+  forget_registers();
+}
+
+void Renderer::strip_block(const Block& block, const Strip& strip) {
+  const bool is_cut = keeps_loop(block);
+  std::size_t first = 0;
+  for (std::size_t i = 0; i <= block.size(); ++i) {
+    if (i < block.size() && !keeps_loop(block[i])) continue;
+    if (first < i) strip_run({block.data() + first, i - first}, is_cut, strip);
+    first = i + 1;
+    if (i == block.size()) return;
+    const Stmt& s = block[i];
+    if (s.kind == Stmt::Kind::branch) {
+      out_.open("if (", value(s.condition), ")");
+    } else {
+      const std::string k = fresh("i");
+      out_.open("for (int64_t ", k, " = 0; ", k, " < ", position(s.extent), "; ++", k, ")");
+      set_variable(s.var, k);
+    }
+    scoped([&] { strip_block(s.body, strip); });
+    out_.close();
+    forget_memory();
+    forget_registers();
+  }
+}
+
+void Renderer::strip_run(std::span<const Stmt> run, bool is_cut, const Strip& strip) {
+  if (is_cut)
+    for (const Stmt& s : run)
+      if (s.kind == Stmt::Kind::declare) {
+        const std::string name = fresh("r");
+        out_.line(register_type(s.value.dtype()), " ", name, "[", strip.width, "];");
+        registers_[s.reg] = cat(name, "[", strip.turn, "]");
+        arrays_.insert(s.reg);
+      }
+  out_.line("HONE_INDEPENDENT");
+  out_.open("for (int64_t ", strip.turn, " = 0; ", strip.turn, " < ", strip.count, "; ++",
+            strip.turn, ")");
+  set_variable(strip.var,
+               strip.base == "0" ? strip.turn : cat("(", strip.base, " + ", strip.turn, ")"));
+  scoped([&] {
+    for (const Stmt& s : run) statement(s);
+  });
+  out_.close();
+  forget_memory();
+  forget_registers();
+}
+
+// ---- hoisting: what does not change from turn to turn is read before the loop, for compilers must
+// expect that a store changes it
+
+void Renderer::hoist(VarId var, const Block& block) {
+  std::vector<Dim> inner;
+  auto add = [&](VarId v) { inner.push_back(loop_symbol(v, 1)); };
+  add(var);
+  if (lane_) inner.push_back(*lane_);
+  for_each_statement(block, [&](const Stmt& each) {
+    if (each.kind == Stmt::Kind::loop) add(each.var);
+  });
+  std::unordered_map<NodeId, bool> known;
+  std::unordered_set<NodeId> seen;
+  hoist_block(block, {inner, known, seen});
+}
+
+void Renderer::hoist_block(const Block& block, const Hoisting& h) {
+  for (const Stmt& s : block) {
+    if (s.value) hoist_value(s.value, h);
+    if (s.condition) hoist_value(s.condition, h);
+    // The body of a branch, or of a loop that may not run, must not touch memory before its time.
+    if (s.kind != Stmt::Kind::branch && (s.kind != Stmt::Kind::loop || s.extent.low() > 0))
+      hoist_block(s.body, h);
+  }
+}
+
+void Renderer::hoist_value(const Value& e, const Hoisting& h) {
+  const bool is_leaf = e.is(ops::constant) || e.is(ops::reg) || e.is(ops::dims);
+  if (is_leaf || cache_.contains(e.node()) || !h.seen.insert(e.node()).second) return;
+  const Flags flags = flags_of(e);
+  if (!flags.reads_register && !flags.reads_written && !depends_on_inner(e, h)) {
+    value(e);
+    return;
+  }
+  for (const Value& operand : e.operands()) hoist_value(operand, h);
+}
+
+bool Renderer::depends_on_inner(const Value& e, const Hoisting& h) {
+  if (auto it = h.known.find(e.node()); it != h.known.end()) return it->second;
+  auto holds_inner = [&](const Dim& d) {
+    for (const Dim& s : d.symbols())
+      for (const Dim& other : h.inner)
+        if (s.name() == other.name()) return true;
+    return false;
+  };
+  bool depends = (e.is(ops::load) && holds_inner(e.attrs().dims("offset").at(0))) ||
+                 (e.is(ops::dims) && holds_inner(e.attrs().dims("dims").at(0)));
+  for (const Value& operand : e.operands()) depends = depends || depends_on_inner(operand, h);
+  h.known.emplace(e.node(), depends);
+  return depends;
+}
+
+}  // namespace hone::c

@@ -1,0 +1,67 @@
+// The words of the C that kernels are written in: types, numbers, indented lines. C11 that is also
+// C++11 and warns about nothing under -Wall -Wextra -Wpedantic -Wconversion.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "type/dtype.h"
+
+namespace hone::c {
+
+// Lines of C, indented by the braces that are open.
+class Text {
+ public:
+  template <class... Parts>
+  void line(const Parts&... parts) {
+    add(cat(parts...));
+  }
+  // "head {" and what closes it.
+  template <class... Parts>
+  void open(const Parts&... head) {
+    add(cat(head..., " {"));
+    ++depth_;
+  }
+  void open() {
+    add("{");
+    ++depth_;
+  }
+  void close(std::string_view after = "");
+  // Text that has its own line breaks, as it is.
+  void paste(std::string_view text) { text_ += text; }
+
+  const std::string& str() const { return text_; }
+
+ private:
+  void add(std::string_view);
+
+  std::string text_;
+  int depth_ = 0;
+};
+
+// The dtype in which elements of `t` are computed: f32 for f16 and bf16, else `t`.
+constexpr DType register_dtype(DType t) {
+  return t == DType::f16 || t == DType::bf16 ? DType::f32 : t;
+}
+
+// "float", "int8_t"; of f16 and bf16 in memory "uint16_t", of bool "uint8_t".
+std::string_view memory_type(DType);
+// As variables are declared: "bool" for bool, "float" for f16.
+std::string_view register_type(DType);
+// The unsigned type in which integers of dtype `t` are added and multiplied, so that they wrap.
+std::string_view wrapping_type(DType);
+
+// A number of a register dtype as an operand: "-0.5f", "INT64_C(7)".
+std::string literal(double, DType);
+std::string literal(std::int64_t, DType);
+// A number of bytes, elements or turns; an operand.
+std::string index(std::int64_t);
+
+// `text` as a comment's content: nothing in it ends the comment or the line.
+std::string in_comment(std::string_view text);
+// A C identifier made of a name; never empty, never a word of C or C++.
+std::string identifier(std::string_view name);
+
+}  // namespace hone::c
