@@ -7,8 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/export.h"
-
 namespace hone {
 
 // Joins parts as text, each printed with operator<<.
@@ -21,13 +19,13 @@ std::string cat(const Parts&... parts) {
 
 // Says what was given, what is allowed, what to do. Form: `op-or-file: what is wrong: values met;
 // what to do`.
-struct HONE_API UserError : std::runtime_error {
+struct UserError : std::runtime_error {
   template <class... Parts>
   explicit UserError(std::string_view first, const Parts&... rest)
       : std::runtime_error(cat(first, rest...)) {}
 };
 
-struct HONE_API InternalError : std::logic_error {
+struct InternalError : std::logic_error {
   template <class... Parts>
   explicit InternalError(std::string_view first, const Parts&... rest)
       : std::logic_error(cat(first, rest...)) {}

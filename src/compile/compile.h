@@ -39,9 +39,9 @@ struct CompileOptions {
   bool cache = true;     // the compile cache on disk
   bool one_op_groups = false;
   bool strip_graph = false;
-  PassOptions passes;
+  PassOptions passes = {};
   std::size_t most_variants = 16;
-  std::optional<std::int64_t> max_memory;  // bytes; larger plans are refused before they run
+  std::optional<std::int64_t> max_memory = {};  // bytes; larger plans are refused before they run
 };
 
 // What a compilation did, for tables, tests and HONE_DEBUG.

@@ -11,12 +11,12 @@
 namespace hone {
 
 struct OptimizeRequest {
-  CompileOptions compile;  // strategy and measure are set by optimize
+  CompileOptions compile = {};  // strategy and measure are set by optimize
   std::vector<std::string> strategies = {"ref", "cpu", "onednn", "auto"};
   int rounds = 20;
   // Whole-function verification is left out, with a message, above so many multiply-adds.
   double most_verified_gmac = 20;
-  std::function<void(const std::string&)> progress;  // one line at a time; may be empty
+  std::function<void(const std::string&)> progress = {};  // one line at a time; may be empty
 };
 
 struct Optimized {

@@ -20,8 +20,8 @@ struct Pass {
 std::span<const Pass> pipeline();
 
 struct PassOptions {
-  std::vector<std::string> off;  // names of passes to leave out; an unknown one is a UserError
-  bool verify_each = false;      // always on in debug builds
+  std::vector<std::string> off = {};  // names of passes to leave out; an unknown one is a UserError
+  bool verify_each = false;           // always on in debug builds
 };
 
 struct PassRecord {

@@ -18,13 +18,13 @@ struct ImportOptions {
   // By symbol name: the file's own, or INPUT_dK for axis K of an input whose size has no name
   // (other characters than letters, digits, '_' and '.' are replaced by '_'). low == high makes the
   // size a number.
-  std::map<std::string, Range> dims;
+  std::map<std::string, Range> dims = {};
   // Sizes of whole inputs by name; they replace what the file says.
-  std::map<std::string, std::vector<std::int64_t>> shapes;
+  std::map<std::string, std::vector<std::int64_t>> shapes = {};
   std::int64_t most_nodes = 1'000'000;  // after inlining
   std::size_t most_variants = 16;
   // Extra results: inner values by their ONNX name.
-  std::vector<std::string> dump;
+  std::vector<std::string> dump = {};
 };
 
 // A condition on sizes that an `If` (or another rank-changing node) asked about: `condition` is a

@@ -4,9 +4,7 @@ usage: consumer_test.py BUILD_DIR"""
 import os
 import pathlib
 import re
-import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,7 +15,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 DIGITS = HERE.parents[1] / "examples" / "digits"
 NOT_IN_RUNTIME = re.compile(r"LLVM|dnnl|protobuf|gomp|tbb|spdlog|fmt")
 RUNTIME_BYTES = 3 << 20
-RUNTIME_HEADER_SECONDS = 0.3
+# Of what <string> and <vector> alone come to, in lines: they take 0.2 s with GCC 12.
+RUNTIME_HEADER_LINES = 1.3
 
 
 def run(*command, **options):
@@ -26,15 +25,6 @@ def run(*command, **options):
     if done.returncode:
         raise AssertionError(f"{' '.join(map(str, command))}\n{done.stdout}")
     return done.stdout
-
-
-def cpu_seconds(*command, **options):
-    def spent():
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return usage.ru_utime + usage.ru_stime
-    before = spent()
-    run(*command, **options)
-    return spent() - before
 
 
 class Consumer(unittest.TestCase):
@@ -74,19 +64,35 @@ class Consumer(unittest.TestCase):
         self.assertEqual(len(logits.split()), 10)
         self.assertEqual(run(out / "load_c", plan), logits)
         self.assertEqual(run(out / "no_exceptions", plan), logits)
+        self.compile_in_a_program(out)
         example = self.build(DIGITS, "digits") / "digits"
         self.assertIn("447 of 450", run(example, plan, DIGITS / "images.npy", DIGITS / "labels.npy",
                                         DIGITS / "logits.npy"))
 
-    def test_every_header_compiles_alone_and_needs_no_third_party(self):
-        headers = sorted(self.include.rglob("*.h"))
-        self.assertGreaterEqual(len(headers), 2)
-        for header in headers:
-            for name in re.findall(r"#\s*include\s*(\S+)", header.read_text()):
-                self.assertRegex(name, r"^<(hone/[\w/]+\.h|std\w+\.h|\w+)>$", header)
-            name = header.relative_to(self.include)
+    def compile_in_a_program(self, out):
+        """A function built in C++, compiled, run, saved, and loaded by a program without compiler."""
+        saved = self.work / "linear.hone"
+        lines = run(out / "compile", DIGITS / "digits.onnx", saved, env={
+            **os.environ, "HONE_CACHE_DIR": str(self.work / "cache")}).splitlines()
+        self.assertEqual(lines[10:12], ["loaded: equal", "imported: digits, 1 inputs"])
+        self.assertRegex(lines[12], r"^graph: matmul: .*3.*4")
+        self.assertRegex(lines[13], r"^file: /nowhere/model.hone: cannot be opened: ")
+        self.assertEqual(run(out / "load", saved).split(), lines[:10])
+        self.assertGreater(sum(float(x) for x in lines[:10]), 0)
+        self.assertRegex(run("ldd", out / "compile"), "libhone_runtime.so.*(.|\n)*libLLVM")
+        self.assertNotRegex(run("ldd", out / "load"), "libhone.so|LLVM")
+
+    def test_headers_are_whole_and_need_no_third_party(self):
+        headers = {h.relative_to(self.include).as_posix(): h.read_text()
+                   for h in self.include.rglob("*.h")}
+        for header, text in headers.items():
+            for name in re.findall(r"#\s*include\s*<(\S+)>", text):
+                self.assertTrue(name in headers or re.fullmatch(r"std\w+\.h|\w+", name),
+                                f"{header}: {name}")
+            self.assertNotRegex(text, r'#\s*include\s*"', header)
+        for header in ("hone/hone.h", "hone/runtime.h"):
             run("g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", self.include,
-                "-x", "c++", "-", input=f"#include <{name}>\n")
+                "-x", "c++", "-", input=f"#include <{header}>\n")
         run("gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-I",
             self.include, "-x", "c", "-", input="#include <hone/c.h>\n")
 
@@ -104,14 +110,12 @@ class Consumer(unittest.TestCase):
                 self.assertRegex(line.split(" ", 2)[2],
                                  r"^(hone_|(typeinfo (name )?for |vtable for )?hone::|HONE_)", library)
 
-    def test_the_runtime_header_compiles_fast(self):
-        def median(text):
-            return statistics.median(
-                cpu_seconds("g++", "-std=c++20", "-fsyntax-only", "-I", self.include, "-x", "c++", "-",
-                            input=text) for _ in range(5))
-        # On a busy machine both figures grow: 0.3 s is four times what <vector> alone takes.
-        limit = max(RUNTIME_HEADER_SECONDS, 4 * median("#include <vector>\n"))
-        self.assertLessEqual(median("#include <hone/runtime.h>\n"), limit)
+    def test_the_runtime_header_is_light(self):
+        def lines(text):
+            return len(run("g++", "-std=c++20", "-E", "-P", "-I", self.include, "-x", "c++", "-",
+                           input=text).splitlines())
+        self.assertLessEqual(lines("#include <hone/runtime.h>\n"),
+                             RUNTIME_HEADER_LINES * lines("#include <string>\n#include <vector>\n"))
 
 
 unittest.main(argv=sys.argv[:1])
