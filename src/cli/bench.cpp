@@ -4,8 +4,8 @@
 
 #include "base/file.h"
 #include "cli/load.h"
-#include "cli/memory.h"
-#include "cli/table.h"
+#include "cli/run/memory.h"
+#include "cli/run/table.h"
 #include "compile/sample.h"
 #include "compile/stats.h"
 
@@ -42,7 +42,8 @@ int bench(const BenchOptions& options) {
   std::unique_ptr<Runner> runner = open_runner(options, options.strategy);
   std::vector<Array> inputs = bench_inputs(options, *runner);
   const Json memory = memory_json(*runner, inputs);
-  tell_memory(options, memory);
+  const bool tells = !options.quiet && !options.json;
+  if (tells) tell_memory(memory);
   auto since = [](Clock::time_point t) {
     return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
   };
@@ -90,7 +91,7 @@ int bench(const BenchOptions& options) {
       milliseconds(median.high).c_str(), milliseconds(percentile(sorted, 90)).c_str(),
       milliseconds(percentile(sorted, 95)).c_str(), milliseconds(percentile(sorted, 99)).c_str(),
       1000 / mean);
-  tell_resident(options, resident);
+  if (tells) tell_resident(resident);
   return exit_ok;
 }
 

@@ -7,16 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace hone::cli {
+#include "cli/run/exit.h"
 
-// Documented in `hone --help`.
-enum ExitCode : int {
-  exit_ok = 0,
-  exit_differs = 1,   // validate: a result is outside its tolerance
-  exit_usage = 2,     // the command line
-  exit_user = 3,      // the model, a file or the machine: UserError
-  exit_internal = 4,  // a defect of Hone
-};
+namespace hone::cli {
 
 struct ModelOptions {
   std::string model;                 // .onnx, .hone, or a directory that holds model.onnx
@@ -46,6 +39,7 @@ struct RunOptions : ModelOptions {
   std::vector<std::string> inputs;  // "name=file" or "file", .npy, .pb or raw
   std::string output_dir = ".";
   std::vector<std::string> dump;  // inner values by ONNX name, added to the results
+  bool print_times = false;
 };
 
 struct BenchOptions : ModelOptions {

@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "cli/load.h"
-#include "cli/table.h"
+#include "cli/run/table.h"
 
 namespace hone::cli {
 

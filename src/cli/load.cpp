@@ -5,10 +5,8 @@
 #include <cstdio>
 
 #include "api/hone.h"
-#include "backend/devices.h"
 #include "base/flags.h"
 #include "import/import.h"
-#include "import/tensor_file.h"
 #include "plan/plan_file.h"
 
 namespace hone::cli {
@@ -83,25 +81,7 @@ class RefRunner final : public Runner {
   std::vector<PlanParam> params_, results_;
 };
 
-class PlanRunner final : public Runner {
- public:
-  PlanRunner(std::shared_ptr<const Plan> plan, const ModelOptions& options) : plan_(plan) {
-    SessionOptions session;
-    session.threads = options.threads;
-    if (options.max_memory > 0) session.max_memory = options.max_memory;
-    session_ = std::make_unique<Session>(Executable::load(plan, open_device("cpu")), session);
-  }
-
-  std::vector<Array> run(std::span<const Array> inputs) override { return session_->run(inputs); }
-  const std::vector<PlanParam>& params() const override { return plan_->params; }
-  const std::vector<PlanParam>& results() const override { return plan_->results; }
-  Session* session() override { return session_.get(); }
-  const Plan* plan() const override { return plan_.get(); }
-
- private:
-  std::shared_ptr<const Plan> plan_;
-  std::unique_ptr<Session> session_;
-};
+PlanLimits limits(const ModelOptions& options) { return {options.threads, options.max_memory}; }
 
 }  // namespace
 
@@ -154,59 +134,13 @@ CompileOptions compile_options(const ModelOptions& options) {
   return out;
 }
 
-std::vector<fs::path> data_sets(const fs::path& root) {
-  std::vector<fs::path> out;
-  for (int i = 0; fs::is_directory(root / cat("test_data_set_", i)); ++i)
-    out.push_back(root / cat("test_data_set_", i));
-  return out;
-}
-
-std::vector<Array> read_set(const fs::path& set, std::string_view kind) {
-  std::vector<Array> out;
-  for (int i = 0; fs::exists(set / cat(kind, "_", i, ".pb")); ++i)
-    out.push_back(read_tensor_pb(set / cat(kind, "_", i, ".pb")));
-  return out;
-}
-
-std::vector<Array> read_inputs(const std::vector<std::string>& specs,
-                               const std::vector<PlanParam>& params) {
-  std::vector<std::optional<Array>> found(params.size());
-  std::size_t next = 0;
-  for (const std::string& spec : specs) {
-    std::size_t at = spec.find('='), i = params.size();
-    if (at != std::string::npos)
-      for (std::size_t k = 0; k < params.size(); ++k)
-        if (params[k].name == spec.substr(0, at)) i = k;
-    std::string file = i < params.size() ? spec.substr(at + 1) : spec;
-    if (i == params.size()) {
-      while (next < params.size() && found[next]) ++next;
-      i = next;
-    }
-    if (i >= params.size())
-      throw UserError("--input ", spec, ": the model has only ", params.size(), " inputs");
-    found[i] = read_tensor_file(file, params[i].type);
-  }
-  std::vector<Array> out;
-  for (std::size_t i = 0; i < params.size(); ++i) {
-    if (!found[i])
-      throw UserError("input '", params[i].name, "' ", params[i].type,
-                      " is missing; give it with --input ", params[i].name, "=FILE");
-    out.push_back(*found[i]);
-  }
-  return out;
-}
-
-std::unique_ptr<Runner> plan_runner(std::shared_ptr<const Plan> plan, const ModelOptions& options) {
-  return std::make_unique<PlanRunner>(std::move(plan), options);
-}
-
 std::unique_ptr<Runner> open_runner(const ModelOptions& options, const std::string& strategy,
                                     const std::vector<std::string>& dump, CompileReport* report) {
   fs::path path = model_path(options);
   if (is_plan(path)) {
     if (strategy == "ref" || !dump.empty())
       throw UserError(path.string(), ": is a plan; --strategy ref and --dump need the model");
-    return plan_runner(std::make_shared<const Plan>(read_plan(path)), options);
+    return plan_runner(std::make_shared<const Plan>(read_plan(path)), limits(options));
   }
   Loaded loaded = load_source(options, dump);
   if (strategy == "ref") return std::make_unique<RefRunner>(std::move(loaded.source));
@@ -215,7 +149,7 @@ std::unique_ptr<Runner> open_runner(const ModelOptions& options, const std::stri
   CompileOptions compiled = compile_options(options);
   compiled.strategy = strategy;
   return plan_runner(std::make_shared<const Plan>(compile(loaded.source, compiled, report)),
-                     options);
+                     limits(options));
 }
 
 void tell(const ModelOptions& options, const std::string& line) {

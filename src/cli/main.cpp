@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/error.h"
 #include "cli/commands.h"
 
 namespace hone::cli {
@@ -66,6 +65,7 @@ int dispatch(int argc, char** argv) {
   sub->add_option("-o,--output-dir", run_options.output_dir, "where NAME.npy of each result goes");
   sub->add_option("--dump", run_options.dump, "inner values by ONNX name, as further results")
       ->delimiter(',');
+  sub->add_flag("--time", run_options.print_times, "print what opening and running took");
   sub->callback([&] { code = run(run_options); });
 
   BenchOptions bench_options;
@@ -117,14 +117,5 @@ int dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
   // libgomp's threads would otherwise spin after each library call and starve our pool.
   ::setenv("OMP_WAIT_POLICY", "passive", 0);
-  try {
-    return hone::cli::dispatch(argc, argv);
-  } catch (const hone::UserError& e) {
-    std::fprintf(stderr, "hone: %s\n", e.what());
-    return hone::cli::exit_user;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "hone: defect: %s\nPlease report this with the model and the command.\n",
-                 e.what());
-    return hone::cli::exit_internal;
-  }
+  return hone::cli::guarded("hone", [&] { return hone::cli::dispatch(argc, argv); });
 }

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "cli/load.h"
-#include "cli/table.h"
+#include "cli/run/table.h"
 #include "plan/plan_file.h"
 
 namespace hone::cli {

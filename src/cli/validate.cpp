@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "cli/load.h"
-#include "cli/table.h"
+#include "cli/run/table.h"
 #include "compile/difference.h"
 #include "ref/compare.h"
 

@@ -168,7 +168,7 @@ void write_npy(const fs::path& path, const Array& a) {
   head += {'\1', '\0', static_cast<char>(dict.size() & 255), static_cast<char>(dict.size() >> 8)};
   head += dict;
   const std::span<const std::byte> parts[] = {std::as_bytes(std::span(head)), a.bytes()};
-  write_atomic(path, parts);
+  write_atomic(path, parts, Sync::no);  // who made it can make it again
 }
 
 namespace {

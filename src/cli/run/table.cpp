@@ -1,4 +1,4 @@
-#include "cli/table.h"
+#include "cli/run/table.h"
 
 #include <algorithm>
 #include <cstdint>

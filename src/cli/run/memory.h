@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/json.h"
-#include "cli/load.h"
+#include "cli/run/run.h"
 
 namespace hone::cli {
 
@@ -13,8 +13,8 @@ Json memory_json(Runner&, std::span<const Array> inputs);
 // {"rss": ..., "peak_rss": ...}
 Json resident_json();
 
-// To stdout, unless quiet or JSON is asked for.
-void tell_memory(const ModelOptions&, const Json& memory);
-void tell_resident(const ModelOptions&, const Json& resident);
+// To stdout.
+void tell_memory(const Json& memory);
+void tell_resident(const Json& resident);
 
 }  // namespace hone::cli

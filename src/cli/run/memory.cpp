@@ -1,9 +1,9 @@
-#include "cli/memory.h"
+#include "cli/run/memory.h"
 
 #include <cstdio>
 
 #include "base/process_memory.h"
-#include "cli/table.h"
+#include "cli/run/table.h"
 
 namespace hone::cli {
 
@@ -35,8 +35,8 @@ Json resident_json() {
   return Json::Object{{"rss", r.bytes}, {"peak_rss", r.peak}};
 }
 
-void tell_memory(const ModelOptions& options, const Json& memory) {
-  if (options.quiet || options.json || memory.is_null()) return;
+void tell_memory(const Json& memory) {
+  if (memory.is_null()) return;
   std::printf("memory: %s at most:", bytes_text(memory.at("peak").integer()).c_str());
   const char* sign = " ";
   for (const char* part : {"weights", "prepared", "file", "plan", "code", "arena", "scratch",
@@ -50,8 +50,7 @@ void tell_memory(const ModelOptions& options, const Json& memory) {
   std::fflush(stdout);
 }
 
-void tell_resident(const ModelOptions& options, const Json& resident) {
-  if (options.quiet || options.json) return;
+void tell_resident(const Json& resident) {
   std::printf("resident: %s, at most %s\n", bytes_text(resident.at("rss").integer()).c_str(),
               bytes_text(resident.at("peak_rss").integer()).c_str());
 }

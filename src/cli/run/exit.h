@@ -1,0 +1,20 @@
+// Exit codes of the programs `hone` and `hone-run`, and the border at which errors become them.
+#pragma once
+
+#include <functional>
+
+namespace hone::cli {
+
+// Documented by --help.
+enum ExitCode : int {
+  exit_ok = 0,
+  exit_differs = 1,   // validate: a result is outside its tolerance; doctor: something is missing
+  exit_usage = 2,     // the command line
+  exit_user = 3,      // the model, a file or the machine: UserError
+  exit_internal = 4,  // a defect of Hone
+};
+
+// Runs f and gives its exit code; what it throws goes to stderr behind the program's name.
+int guarded(const char* program, const std::function<int()>& f);
+
+}  // namespace hone::cli

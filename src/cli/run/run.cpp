@@ -1,0 +1,74 @@
+#include "cli/run/run.h"
+
+#include <cstdio>
+#include <optional>
+
+#include "backend/cpu/device/cpu_device.h"
+#include "base/json.h"
+#include "cli/run/exit.h"
+#include "cli/run/memory.h"
+#include "cli/run/table.h"
+#include "cli/run/tensors.h"
+
+namespace hone::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Ms = std::chrono::duration<double, std::milli>;
+
+class PlanRunner final : public Runner {
+ public:
+  PlanRunner(std::shared_ptr<const Plan> plan, const PlanLimits& limits) : plan_(std::move(plan)) {
+    SessionOptions options;
+    options.threads = limits.threads;
+    if (limits.max_memory > 0) options.max_memory = limits.max_memory;
+    session_ = std::make_unique<Session>(Executable::load(plan_, open_cpu_device()), options);
+  }
+
+  std::vector<Array> run(std::span<const Array> inputs) override { return session_->run(inputs); }
+  const std::vector<PlanParam>& params() const override { return plan_->params; }
+  const std::vector<PlanParam>& results() const override { return plan_->results; }
+  Session* session() override { return session_.get(); }
+  const Plan* plan() const override { return plan_.get(); }
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> plan_runner(std::shared_ptr<const Plan> plan, const PlanLimits& limits) {
+  return std::make_unique<PlanRunner>(std::move(plan), limits);
+}
+
+int run_once(Runner& runner, const RunRequest& request, Ms opened_in) {
+  const std::vector<Array> inputs = read_inputs(request.inputs, runner.params());
+  const bool tells = !request.json && !request.quiet;
+  Json out = Json::Object{{"memory", memory_json(runner, inputs)}};
+  if (tells) tell_memory(out.at("memory"));
+  const Clock::time_point start = Clock::now();
+  const std::vector<Array> results = runner.run(inputs);
+  const Ms ran_in = Clock::now() - start;
+  out.add("resident", resident_json());
+
+  Json list = Json::Array{};
+  for (const Written& w : write_results(request.output_dir, runner.results(), results)) {
+    list.push(Json::Object{{"name", w.name}, {"type", cat(w.type)}, {"file", w.file.string()}});
+    if (tells) std::printf("%s: %s -> %s\n", w.name.c_str(), cat(w.type).c_str(), w.file.c_str());
+  }
+  out.add("results", list);
+  if (request.print_times) {
+    out.add("open_ms", opened_in.count());
+    out.add("first_run_ms", ran_in.count());
+    if (tells)
+      std::printf("opened in %s, first run in %s\n", milliseconds(opened_in.count()).c_str(),
+                  milliseconds(ran_in.count()).c_str());
+  }
+  if (tells) tell_resident(out.at("resident"));
+  if (request.json) std::printf("%s\n", out.text(2).c_str());
+  return exit_ok;
+}
+
+}  // namespace hone::cli

@@ -1,0 +1,99 @@
+#include "cli/run/tensors.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "import/tensor_file.h"
+
+namespace hone::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// "x f32[1,3], y i64[]"
+std::string list(std::span<const PlanParam> params) {
+  std::string out;
+  for (const PlanParam& p : params) out += cat(out.empty() ? "" : ", ", p.name, " ", p.type);
+  return out.empty() ? "none" : out;
+}
+
+std::optional<std::size_t> find(std::span<const PlanParam> params, std::string_view name) {
+  for (std::size_t i = 0; i < params.size(); ++i)
+    if (params[i].name == name) return i;
+  return std::nullopt;
+}
+
+std::string file_name(std::string_view name) {
+  std::string out;
+  for (char c : name)
+    out += std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' ? c : '_';
+  return out.empty() || out[0] == '.' ? "_" + out : out;
+}
+
+}  // namespace
+
+std::vector<fs::path> data_sets(const fs::path& root) {
+  std::vector<fs::path> out;
+  for (int i = 0; fs::is_directory(root / cat("test_data_set_", i)); ++i)
+    out.push_back(root / cat("test_data_set_", i));
+  return out;
+}
+
+std::vector<Array> read_set(const fs::path& set, std::string_view kind) {
+  std::vector<Array> out;
+  for (int i = 0; fs::exists(set / cat(kind, "_", i, ".pb")); ++i)
+    out.push_back(read_tensor_pb(set / cat(kind, "_", i, ".pb")));
+  return out;
+}
+
+std::vector<Array> read_inputs(const std::vector<std::string>& specs,
+                               std::span<const PlanParam> params) {
+  std::vector<std::optional<Array>> found(params.size());
+  for (const std::string& spec : specs) {
+    const std::size_t at = spec.find('=');
+    std::optional<std::size_t> i;
+    if (at != std::string::npos) i = find(params, std::string_view(spec).substr(0, at));
+    const std::string file = i ? spec.substr(at + 1) : spec;
+    if (!i && at != std::string::npos && !fs::exists(file))
+      throw UserError("--input ", spec, ": there is no input '", spec.substr(0, at),
+                      "'; the inputs are ", list(params));
+    if (!i) i = std::ranges::find_if(found, [](const auto& a) { return !a; }) - found.begin();
+    if (*i >= params.size())
+      throw UserError("--input ", spec, ": is one too many; the inputs are ", list(params));
+    if (found[*i])
+      throw UserError("--input ", spec, ": input '", params[*i].name, "' is given twice");
+    found[*i] = read_tensor_file(file, params[*i].type);
+  }
+  std::vector<Array> out;
+  for (std::size_t i = 0; i < params.size(); ++i) {
+    if (!found[i])
+      throw UserError("input '", params[i].name, "' ", params[i].type,
+                      " is missing; give it with --input ", params[i].name,
+                      "=FILE (.npy, .pb or raw bytes)");
+    out.push_back(std::move(*found[i]));
+  }
+  return out;
+}
+
+std::vector<Written> write_results(const fs::path& directory, std::span<const PlanParam> results,
+                                   std::span<const Array> arrays) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error)
+    throw UserError("--output-dir ", directory.string(), ": cannot be made: ", error.message());
+  std::vector<Written> out;
+  std::set<std::string> taken;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    std::string name = file_name(results[i].name);
+    while (!taken.insert(name).second) name += "_";
+    out.push_back({results[i].name, arrays[i].type(), directory / (name + ".npy")});
+    write_npy(out.back().file, arrays[i]);
+  }
+  return out;
+}
+
+}  // namespace hone::cli

@@ -1,0 +1,36 @@
+// Tensors that the command line names, from files to files.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "plan/plan.h"
+#include "type/array.h"
+
+namespace hone::cli {
+
+// The directories test_data_set_K below `root`, in order.
+std::vector<std::filesystem::path> data_sets(const std::filesystem::path& root);
+// input_K.pb or output_K.pb of one of them.
+std::vector<Array> read_set(const std::filesystem::path& set, std::string_view kind);
+
+// One array for each parameter, from "NAME=FILE" or from "FILE" in their order. Throws UserError
+// when one is missing, given twice or not there; whether its sizes fit is the session's question.
+std::vector<Array> read_inputs(const std::vector<std::string>& specs,
+                               std::span<const PlanParam> params);
+
+// A result and the file it is in.
+struct Written {
+  std::string name;
+  Type type;
+  std::filesystem::path file;
+};
+// DIRECTORY/NAME.npy for each result.
+std::vector<Written> write_results(const std::filesystem::path& directory,
+                                   std::span<const PlanParam> results, std::span<const Array>);
+
+}  // namespace hone::cli
