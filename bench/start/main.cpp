@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "api/hone.h"
+#include "base/json.h"
 #include "compile/stats.h"
 
 namespace {

@@ -1,94 +1,16 @@
 #include "base/json.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <cstdlib>
 
 #include "base/error.h"
 
 namespace hone {
 
 namespace {
-
-// Builds a Json from the parser's events; `open_` are the arrays and objects around the current
-// place, innermost last.
-class JsonBuilder final : public nlohmann::json_sax<nlohmann::json> {
- public:
-  JsonBuilder(std::string_view where, int most_depth) : where_(where), most_depth_(most_depth) {}
-
-  bool null() override { return put(Json()); }
-  bool boolean(bool b) override { return put(Json(b)); }
-  bool number_integer(number_integer_t n) override { return put(Json(n)); }
-  bool number_unsigned(number_unsigned_t n) override {
-    if (n > static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max()))
-      refuse(cat("number ", n, " does not fit in 64 bits"));
-    return put(Json(n));
-  }
-  bool number_float(number_float_t x, const string_t&) override { return put(Json(x)); }
-  bool string(string_t& s) override { return put(Json(std::move(s))); }
-  bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return open(Json(Json::Object())); }
-  bool start_array(std::size_t) override { return open(Json(Json::Array())); }
-  bool key(string_t& s) override {
-    open_.back().key = std::move(s);
-    return true;
-  }
-  bool end_object() override {
-    check_unique(open_.back().value.object());
-    return close();
-  }
-  bool end_array() override { return close(); }
-  bool parse_error(std::size_t at, const std::string&,
-                   const nlohmann::detail::exception& e) override {
-    refuse(cat("byte ", at, ": ", e.what()));
-  }
-
-  Json take() { return std::move(root_); }
-
- private:
-  struct Level {
-    Json value;
-    std::string key;  // under which the next value of an object goes
-  };
-
-  [[noreturn]] void refuse(std::string_view why) const {
-    throw UserError(where_, ": is not valid JSON: ", why);
-  }
-  void check_unique(const Json::Object& o) const {
-    std::vector<std::string_view> keys;
-    for (const auto& [key, value] : o) keys.push_back(key);
-    std::sort(keys.begin(), keys.end());
-    if (auto it = std::adjacent_find(keys.begin(), keys.end()); it != keys.end())
-      refuse(cat("key '", *it, "' stands twice in one object"));
-  }
-  bool open(Json empty) {
-    if (static_cast<int>(open_.size()) >= most_depth_)
-      refuse(cat("nested deeper than ", most_depth_));
-    open_.push_back({std::move(empty), {}});
-    return true;
-  }
-  bool close() {
-    Json done = std::move(open_.back().value);
-    open_.pop_back();
-    return put(std::move(done));
-  }
-  bool put(Json v) {
-    if (open_.empty())
-      root_ = std::move(v);
-    else if (Level& l = open_.back(); l.value.is_object())
-      l.value.add(std::move(l.key), std::move(v));
-    else
-      l.value.push(std::move(v));
-    return true;
-  }
-
-  std::string_view where_;
-  int most_depth_;
-  std::vector<Level> open_;
-  Json root_;
-};
 
 // Bytes of the UTF-8 character at the start of `s`; 0 when there is none.
 std::size_t character_bytes(std::string_view s) {
@@ -106,6 +28,234 @@ std::size_t character_bytes(std::string_view s) {
   const bool outside = (first == 0xed && byte(1) > 0x9f) || (first == 0xf4 && byte(1) > 0x8f);
   return overlong || outside ? 0 : n;
 }
+
+// Whether a byte of a string stands for itself: printable ASCII but the quote and the backslash.
+constexpr std::array<bool, 256> is_plain = [] {
+  std::array<bool, 256> out{};
+  for (int c = 0x20; c < 0x80; ++c) out[static_cast<std::size_t>(c)] = c != '"' && c != '\\';
+  return out;
+}();
+
+// Recursive descent. Plan files hold thousands of values and are read at every start, so strings
+// are taken in runs and numbers by from_chars.
+class Parser {
+ public:
+  Parser(std::string_view text, std::string_view where, int most_depth)
+      : begin_(text.data()),
+        at_(begin_),
+        end_(begin_ + text.size()),
+        where_(where),
+        most_depth_(most_depth) {}
+
+  Json document() {
+    Json v = value();
+    skip_space();
+    if (at_ != end_) refuse("there is more behind the value");
+    return v;
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view why) const {
+    throw UserError(where_, ": is not valid JSON: byte ", at_ - begin_, ": ", why);
+  }
+
+  bool is_at(char c) const { return at_ != end_ && *at_ == c; }
+  bool skip(char c) {
+    if (!is_at(c)) return false;
+    ++at_;
+    return true;
+  }
+  void skip_space() {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
+  }
+
+  Json value() {
+    skip_space();
+    if (at_ == end_) refuse("the text ends where a value should stand");
+    switch (*at_) {
+      case '{':
+        return object();
+      case '[':
+        return array();
+      case '"':
+        return string();
+      case 't':
+        return word("true", true);
+      case 'f':
+        return word("false", false);
+      case 'n':
+        return word("null", Json());
+      default:
+        return number();
+    }
+  }
+
+  Json word(std::string_view text, Json means) {
+    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(text))
+      refuse("a value is none that JSON knows");
+    at_ += text.size();
+    return means;
+  }
+
+  // Calls `element` for each element between the brackets.
+  template <class F>
+  void elements(char close, F&& element) {
+    if (++depth_ > most_depth_) refuse(cat("nested deeper than ", most_depth_));
+    ++at_;
+    skip_space();
+    if (!skip(close)) {
+      do {
+        element();
+        skip_space();
+      } while (skip(','));
+      if (!skip(close)) refuse(cat("expected ',' or '", close, "'"));
+    }
+    --depth_;
+  }
+
+  Json array() {
+    Json::Array out;
+    elements(']', [&] { out.push_back(value()); });
+    return out;
+  }
+
+  Json object() {
+    Json::Object out;
+    elements('}', [&] {
+      skip_space();
+      if (!is_at('"')) refuse("expected a key in quotes");
+      std::string key = string();
+      skip_space();
+      if (!skip(':')) refuse("expected ':'");
+      out.emplace_back(std::move(key), value());
+    });
+    check_unique(out);
+    return out;
+  }
+
+  void check_unique(const Json::Object& o) const {
+    const auto twice = [&](std::string_view key) {
+      refuse(cat("key '", key, "' stands twice in one object"));
+    };
+    if (o.size() <= 16) {
+      for (std::size_t i = 1; i < o.size(); ++i)
+        for (std::size_t j = 0; j < i; ++j)
+          if (o[i].first == o[j].first) twice(o[i].first);
+      return;
+    }
+    std::vector<std::string_view> keys;
+    for (const auto& [key, value] : o) keys.push_back(key);
+    std::sort(keys.begin(), keys.end());
+    if (auto it = std::adjacent_find(keys.begin(), keys.end()); it != keys.end()) twice(*it);
+  }
+
+  std::string string() {
+    ++at_;
+    for (std::string out;;) {
+      const char* run = at_;
+      while (at_ != end_ && is_plain[static_cast<unsigned char>(*at_)]) ++at_;
+      out.append(run, at_);
+      if (at_ == end_) refuse("a string has no end");
+      if (skip('"')) return out;
+      if (skip('\\')) {
+        escape(out);
+        continue;
+      }
+      const std::size_t n = character_bytes({at_, static_cast<std::size_t>(end_ - at_)});
+      if (n <= 1) refuse("a string holds bytes that are no UTF-8, or a control character");
+      out.append(at_, n);
+      at_ += n;
+    }
+  }
+
+  void escape(std::string& out) {
+    static constexpr std::string_view letters = "\"\\/bfnrt", mean = "\"\\/\b\f\n\r\t";
+    if (skip('u')) return append_utf8(out, code_point());
+    const std::size_t i = at_ == end_ ? letters.npos : letters.find(*at_);
+    if (i == letters.npos) refuse("an escape is none that JSON knows");
+    out += mean[i];
+    ++at_;
+  }
+
+  std::uint32_t four_digits() {
+    std::uint32_t n = 0;
+    const char* last = end_ - at_ < 4 ? at_ : at_ + 4;
+    if (last == at_ || std::from_chars(at_, last, n, 16).ptr != last)
+      refuse("\\u needs four hexadecimal digits");
+    at_ = last;
+    return n;
+  }
+
+  std::uint32_t code_point() {
+    const std::uint32_t high = four_digits();
+    if (high < 0xd800 || high > 0xdfff) return high;
+    if (high > 0xdbff || !skip('\\') || !skip('u')) refuse("half of a surrogate pair");
+    const std::uint32_t low = four_digits();
+    if (low < 0xdc00 || low > 0xdfff) refuse("half of a surrogate pair");
+    return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+  }
+
+  static void append_utf8(std::string& out, std::uint32_t c) {
+    const auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((c >> shift) & 0x3f)); };
+    if (c < 0x80) {
+      out += static_cast<char>(c);
+    } else if (c < 0x800) {
+      out += static_cast<char>(0xc0 | (c >> 6));
+      tail(0);
+    } else if (c < 0x10000) {
+      out += static_cast<char>(0xe0 | (c >> 12));
+      tail(6);
+      tail(0);
+    } else {
+      out += static_cast<char>(0xf0 | (c >> 18));
+      tail(12);
+      tail(6);
+      tail(0);
+    }
+  }
+
+  void digits() {
+    if (at_ == end_ || *at_ < '0' || *at_ > '9') refuse("expected a value");
+    while (at_ != end_ && *at_ >= '0' && *at_ <= '9') ++at_;
+  }
+
+  Json number() {
+    const char* start = at_;
+    skip('-');
+    if (!skip('0')) digits();
+    bool is_whole = true;
+    if (skip('.')) {
+      is_whole = false;
+      digits();
+    }
+    if (skip('e') || skip('E')) {
+      is_whole = false;
+      if (!skip('-')) skip('+');
+      digits();
+    }
+    return is_whole ? whole(start) : real(start);
+  }
+
+  Json whole(const char* start) const {
+    std::int64_t n = 0;
+    if (std::from_chars(start, at_, n).ec != std::errc())
+      refuse(cat("number ", std::string_view(start, at_), " does not fit in 64 bits"));
+    return n;
+  }
+
+  Json real(const char* start) const {
+    double x = 0;
+    // Out of range may also mean too small, which is no mistake.
+    if (std::from_chars(start, at_, x).ec != std::errc())
+      x = std::strtod(std::string(start, at_).c_str(), nullptr);
+    if (std::isinf(x)) refuse(cat("number ", std::string_view(start, at_), " is too large"));
+    return x;
+  }
+
+  const char *begin_, *at_, *end_;
+  std::string_view where_;
+  int most_depth_, depth_ = 0;
+};
 
 // Bytes that are no UTF-8 become U+FFFD, so that what we write can always be read.
 void print_text(std::string& out, std::string_view s) {
@@ -206,9 +356,7 @@ class Printer {
 }  // namespace
 
 Json Json::parse(std::string_view text, std::string_view where, int most_depth) {
-  JsonBuilder builder(where, most_depth);
-  nlohmann::json::sax_parse(text, &builder);
-  return builder.take();
+  return Parser(text, where, most_depth).document();
 }
 
 std::string Json::text(int indent) const {
