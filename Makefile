@@ -1,5 +1,5 @@
 # Names for the commands people use. The build itself is CMake: see CMakePresets.json.
-.PHONY: build test demo format layers asan tsan setup
+.PHONY: build test demo gates format layers asan tsan setup
 
 # For first builds. A build directory that exists keeps its own settings.
 configure := -DHONE_PCH=ON
@@ -15,6 +15,12 @@ demo: setup
 	@test -f build/release/build.ninja || cmake --preset release $(configure)
 	@cmake --build --preset release --target hone digits
 	@tools/demo build/release
+
+# Floors of speed as ratios, and the time of a start. On a quiet machine.
+gates: build-release
+	@cmake --build --preset release --target bench_gates bench_start
+	@build/release/bench/bench_gates
+	@build/release/bench/bench_start build/release/hone-run
 
 asan tsan: %: build-%
 	@ctest --preset $*
