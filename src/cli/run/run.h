@@ -39,8 +39,8 @@ struct RunRequest {
   bool json = false;
   bool quiet = false;  // files only
 };
-// Reads the inputs, says what memory the run needs, runs, writes the results and says where they are. `opened_in` is what opening
-// the runner took. Returns the exit code.
+// Reads the inputs, says what memory the run needs, runs, writes the results and says where they
+// are. `opened_in` is what opening the runner took. Returns the exit code.
 int run_once(Runner&, const RunRequest&, std::chrono::duration<double, std::milli> opened_in);
 
 }  // namespace hone::cli
