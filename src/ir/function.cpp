@@ -154,13 +154,16 @@ void Copier::set(NodeId node, std::vector<Value> results) {
 
 bool Copier::has(NodeId node) const { return first_[node] != ~0u; }
 
-std::uint32_t Copier::origins_in_target(NodeId node) {
-  std::uint32_t list = from_.graph().origins_id(node);
+std::uint32_t Copier::origins_in_target(NodeId node, bool with_rule) {
+  const Graph& graph = from_.graph();
+  std::uint32_t list = graph.origins_id(node);
   if (list == 0) return 0;
-  if (origin_map_.size() <= list) origin_map_.resize(list + 1, 0);
-  if (origin_map_[list] == 0)
-    origin_map_[list] = to_.graph().origin_list(from_.graph().origins(node));
-  return origin_map_[list];
+  if (origin_map_.size() <= list) origin_map_.resize(list + 1);
+  std::uint32_t& made = origin_map_[list][with_rule];
+  if (made == 0)
+    made = to_.graph().origin_list(graph.origins(node),
+                                   with_rule ? graph.rule(node) : std::string_view());
+  return made;
 }
 
 Value Copier::copy(NodeId node) {
@@ -171,7 +174,7 @@ Value Copier::copy(NodeId node) {
     operands.push_back((*this)(v));
     same_types = same_types && operands.back().type() == v.type();
   }
-  OriginScope scope(to_.graph(), origins_in_target(node));
+  OriginScope scope(to_.graph(), origins_in_target(node, true));
   Value made = same_types ? to_.graph().intern_typed(g.op(node), operands, g.attrs(node),
                                                      g.result_types(node))
                           : to_.graph().intern(g.op(node), operands, g.attrs(node));

@@ -2,6 +2,7 @@
 // and plans work on. Copies share the graph.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -69,14 +70,17 @@ class Copier {
   // Copies one node whose operands are done.
   Value copy(NodeId node);
   // Origins of the source node become current in the target while the scope lives.
-  std::uint32_t origins_in_target(NodeId node);
+  std::uint32_t origins_in_target(NodeId node) { return origins_in_target(node, false); }
 
  private:
+  // A copy keeps the rule that made the node; what a pass makes instead has none.
+  std::uint32_t origins_in_target(NodeId node, bool with_rule);
+
   const Function& from_;
   Function& to_;
   std::vector<std::uint32_t> first_;  // per node: index into values_, or none
   std::vector<Value> values_;
-  std::vector<std::uint32_t> origin_map_;
+  std::vector<std::array<std::uint32_t, 2>> origin_map_;  // without and with the rule
 };
 
 // A Function with the same parameters and checks and no results yet.

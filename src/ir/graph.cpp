@@ -160,10 +160,11 @@ std::vector<Type> Graph::result_types(NodeId n) const {
 
 std::uint32_t Graph::set_origins(std::uint32_t list) { return std::exchange(origins_, list); }
 
-std::uint32_t Graph::origin_list(std::vector<Origin> list) {
-  if (list.empty()) return 0;
-  if (origin_lists_.back() == list) return static_cast<std::uint32_t>(origin_lists_.size() - 1);
-  origin_lists_.push_back(std::move(list));
+std::uint32_t Graph::origin_list(std::vector<Origin> list, std::string_view rule) {
+  OriginList made{std::move(list), rule};
+  if (made == origin_lists_[0]) return 0;
+  if (made == origin_lists_.back()) return static_cast<std::uint32_t>(origin_lists_.size() - 1);
+  origin_lists_.push_back(std::move(made));
   return static_cast<std::uint32_t>(origin_lists_.size() - 1);
 }
 
@@ -178,10 +179,10 @@ void Graph::merge_origins(NodeId n) {
   if (fresh) {
     constexpr std::size_t most =
         16;  // a constant shared by a whole model has no useful origin list
-    std::vector<Origin> all = origin_lists_[a];
-    for (const Origin& o : origin_lists_[b])
+    std::vector<Origin> all = origin_lists_[a].list;
+    for (const Origin& o : origin_lists_[b].list)
       if (all.size() < most && std::find(all.begin(), all.end(), o) == all.end()) all.push_back(o);
-    it->second = all == origin_lists_[a] ? a : origin_list(std::move(all));
+    it->second = all == origin_lists_[a].list ? a : origin_list(std::move(all), origin_lists_[a].rule);
   }
   origins_of_[n] = it->second;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -107,9 +108,12 @@ class Graph {
   // Nodes made from now on have these origins; a node met again keeps the union. Returns the
   // previous setting. Use OriginScope.
   std::uint32_t set_origins(std::uint32_t list);
-  std::uint32_t origin_list(std::vector<Origin>);
+  // `rule` is the rewrite rule that makes them; its characters must outlive the graph.
+  std::uint32_t origin_list(std::vector<Origin>, std::string_view rule = {});
   std::uint32_t origins_id(NodeId n) const { return origins_of_[n]; }
-  const std::vector<Origin>& origins(NodeId n) const { return origin_lists_[origins_of_[n]]; }
+  const std::vector<Origin>& origins(NodeId n) const { return origin_lists_[origins_of_[n]].list; }
+  // Empty when no rule made the node.
+  std::string_view rule(NodeId n) const { return origin_lists_[origins_of_[n]].rule; }
 
   // Whether the line of C++ that calls an op becomes the origin of its node (and stands in errors).
   bool records_source() const { return records_source_; }
@@ -126,6 +130,11 @@ class Graph {
     std::uint32_t first_operand, first_type, attrs;
     std::uint32_t hash;
     std::uint16_t operand_count, result_count;
+  };
+  struct OriginList {
+    std::vector<Origin> list;
+    std::string_view rule;
+    bool operator==(const OriginList&) const = default;
   };
   std::uint32_t intern_type(const Type&);
   std::uint32_t intern_attrs(Attrs, std::uint64_t hash);
@@ -144,7 +153,7 @@ class Graph {
   std::unordered_multimap<std::uint64_t, std::uint32_t> attr_ids_;
   std::vector<std::uint32_t> slots_;  // open addressing over node id + 1
   std::vector<std::uint32_t> origins_of_;
-  std::vector<std::vector<Origin>> origin_lists_;
+  std::vector<OriginList> origin_lists_;
   std::unordered_map<std::uint64_t, std::uint32_t> merged_origins_;
   std::uint32_t origins_ = 0;
   bool records_source_ = false;

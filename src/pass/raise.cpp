@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "ops/common.h"
-#include "pass/rewrite.h"
 
 namespace hone {
 
@@ -155,9 +154,9 @@ std::span<const Rule> raise_rules() {
   return rules;
 }
 
-Function raise(const Function& f) {
+Function raise(const Function& f, RuleLog* log) {
   static const RuleSet set(raise_rules(), Order::users_first);
-  return rewrite(f, set);
+  return rewrite(f, set, log);
 }
 
 }  // namespace hone

@@ -6,12 +6,13 @@
 
 #include "ir/function.h"
 #include "ir/pattern.h"
+#include "pass/rewrite.h"
 
 namespace hone {
 
 std::span<const Rule> raise_rules();
 
 // Expects what simplify leaves.
-Function raise(const Function&);
+Function raise(const Function&, RuleLog* = nullptr);
 
 }  // namespace hone

@@ -1,9 +1,8 @@
 #include "pass/rewrite.h"
 
 #include <algorithm>
-#include <iostream>
+#include <utility>
 
-#include "base/flags.h"
 #include "ops/common.h"
 
 namespace hone {
@@ -111,7 +110,8 @@ Value replacement(const Rule& rule, const Match& match) {
 }
 
 // Union of the origins of the matched nodes.
-std::uint32_t origins_of_match(const Matcher& m, const std::vector<Value>& seen) {
+std::uint32_t origins_of_match(const Matcher& m, const std::vector<Value>& seen,
+                               std::string_view rule) {
   Graph& graph = seen[0].graph();
   std::uint32_t first = graph.origins_id(seen[0].node());
   std::vector<Origin> all = graph.origins(seen[0].node());
@@ -120,7 +120,7 @@ std::uint32_t origins_of_match(const Matcher& m, const std::vector<Value>& seen)
     for (const Origin& o : graph.origins(seen[i].node()))
       if (std::find(all.begin(), all.end(), o) == all.end()) all.push_back(o);
   }
-  return graph.origin_list(std::move(all));
+  return graph.origin_list(std::move(all), rule);
 }
 
 // Uses of each node, by live nodes and results.
@@ -135,8 +135,8 @@ std::vector<std::uint32_t> count_uses(const Function& f, const std::vector<NodeI
 // One run of a rule set over one function.
 class Rewriter {
  public:
-  Rewriter(const Function& f, const RuleSet& rules, RuleCounts& counts)
-      : from_(f), rules_(rules), counts_(counts), order_(live_nodes(f)) {
+  Rewriter(const Function& f, const RuleSet& rules, RuleLog* log)
+      : from_(f), rules_(rules), log_(log), order_(live_nodes(f)) {
     budget_ = static_cast<std::int64_t>(order_.size()) * 16 + 1024;
     for (std::uint32_t i = 0; i < rules.rules().size(); ++i) matches_.emplace_back(rules.holes(i));
   }
@@ -182,11 +182,11 @@ class Rewriter {
     return count;
   }
 
-  Value apply_found(const Found& found) {
+  Value apply_found(const Found& found, NodeId node) {
     const Rule& rule = rules_.rules()[found.matcher->rule];
     const Match& match = matches_[found.matcher->rule];
     Value before = match.root;
-    OriginScope scope(before.graph(), origins_of_match(*found.matcher, seen_));
+    OriginScope scope(before.graph(), origins_of_match(*found.matcher, seen_, rule.name));
     Value after = replacement(rule, match);
     HONE_ASSERT(after && &after.graph() == &before.graph(), "rule '", rule.name,
                 "' built nothing or in another graph");
@@ -194,12 +194,18 @@ class Rewriter {
                 " into ", after.type());
     HONE_ASSERT(after != before, "rule '", rule.name, "' gave back the value it matched");
     HONE_ASSERT(--budget_ > 0, "rules do not come to an end; last fired: '", rule.name, "'");
-    ++counts_[found.matcher->rule].fired;
+    if (log_) note(rule.name, node);
     return after;
   }
 
-  Value normal_form(Value v) {
-    while (Found found = find(v)) v = apply_found(found);
+  void note(std::string_view rule, NodeId node) {
+    if (!std::exchange(noted_, true)) log_->functions.push_back(from_);
+    log_->firings.push_back({rule, static_cast<std::uint32_t>(log_->functions.size() - 1), node});
+  }
+
+  // `node` is what v stands for in the old function.
+  Value normal_form(Value v, NodeId node) {
+    while (Found found = find(v)) v = apply_found(found, node);
     return v;
   }
 
@@ -213,7 +219,7 @@ class Rewriter {
       if (copier.has(order_[i])) continue;
       Value copy = copier.copy(order_[i]);
       if (i < first || copy.result_count() != 1) continue;
-      if (Value now = normal_form(copy); now != copy) copier.set(order_[i], {now});
+      if (Value now = normal_form(copy, order_[i]); now != copy) copier.set(order_[i], {now});
     }
     for (const Function::Result& r : from_.results()) to.add_result(copier(r.value), r.name);
     return to;
@@ -230,7 +236,7 @@ class Rewriter {
     for (std::size_t i = order_.size(); i-- > 0;) {
       Value v(&from_.graph(), order_[i]);
       if (!needed_[order_[i]] && v.op().pure) continue;
-      Value now = normal_form(v);
+      Value now = normal_form(v, order_[i]);
       if (now != v) {
         changed = true;
         instead_[order_[i]] = now;
@@ -295,7 +301,8 @@ class Rewriter {
 
   const Function& from_;
   const RuleSet& rules_;
-  RuleCounts& counts_;
+  RuleLog* log_;
+  bool noted_ = false;
   std::vector<NodeId> order_;
   std::vector<Match> matches_;  // per rule, reused
   std::vector<Value> seen_;
@@ -304,11 +311,6 @@ class Rewriter {
   std::vector<bool> needed_;
   std::vector<Value> instead_;
 };
-
-void log_counts(const RuleCounts& counts) {
-  for (const RuleCount& c : counts)
-    if (c.fired > 0) std::clog << "rule " << c.name << ": " << c.fired << "\n";
-}
 
 }  // namespace
 
@@ -334,26 +336,17 @@ std::span<const Matcher> RuleSet::matchers(const Op& op) const {
   return by_root_[it->second];
 }
 
-Function rewrite(const Function& f, const RuleSet& rules, RuleCounts* counts) {
+Function rewrite(const Function& f, const RuleSet& rules, RuleLog* log) {
   constexpr int most_rounds = 64;
-  RuleCounts own;
-  for (const Rule& r : rules.rules()) own.push_back({r.name, 0});
-  Function out = for_bodies_too(f, [&](const Function& g) {
+  return for_bodies_too(f, [&](const Function& g) {
     Function now = g;
     for (int round = 0;; ++round) {
       HONE_ASSERT(round < most_rounds, "rules still fire after ", most_rounds, " rounds");
-      Function next = Rewriter(now, rules, own).run();
+      Function next = Rewriter(now, rules, log).run();
       if (&next.graph() == &now.graph()) return now;
       now = std::move(next);
     }
   });
-  if (flag_number("HONE_DEBUG") >= 6) log_counts(own);
-  if (counts) {
-    counts->resize(std::max(counts->size(), own.size()));
-    for (std::size_t i = 0; i < own.size(); ++i)
-      (*counts)[i] = {own[i].name, (*counts)[i].fired + own[i].fired};
-  }
-  return out;
 }
 
 namespace {

@@ -18,12 +18,17 @@ enum class Order : std::uint8_t {
   users_first,   // for selection: the largest pattern wins, and inner nodes have no other users
 };
 
-// How often each rule fired, in the order of the rules.
-struct RuleCount {
-  std::string_view name;
-  std::int64_t fired = 0;
+// Every rule that fired, in order, for those who ask.
+struct RuleLog {
+  struct Firing {
+    std::string_view rule;
+    std::uint32_t function = 0;  // of `functions`
+    NodeId node = 0;             // of that function: what the rule, or a chain of them, replaced
+  };
+  std::vector<Firing> firings;
+  // As they were when rules fired in them: each round, and each body.
+  std::vector<Function> functions;
 };
-using RuleCounts = std::vector<RuleCount>;
 
 // One way to match one rule: the pattern in preorder, with the operands of commutative ops in one
 // particular order.
@@ -62,7 +67,7 @@ class RuleSet {
 // The function with no rule left to apply, bodies of control nodes included; f itself (same graph,
 // nothing allocated in it) when no rule fires. Throws InternalError when a rule changes a type or
 // the rules do not come to an end.
-Function rewrite(const Function& f, const RuleSet&, RuleCounts* counts = nullptr);
+Function rewrite(const Function& f, const RuleSet&, RuleLog* log = nullptr);
 
 // Applies a pass to the bodies of all control nodes, innermost first, then to the function.
 using FunctionPass = std::function<Function(const Function&)>;

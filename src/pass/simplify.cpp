@@ -1,7 +1,5 @@
 #include "pass/simplify.h"
 
-#include "pass/rewrite.h"
-
 namespace hone {
 
 namespace {
@@ -15,10 +13,10 @@ std::vector<Rule> all_simplify_rules() {
 
 }  // namespace
 
-Function simplify(const Function& f) {
+Function simplify(const Function& f, RuleLog* log) {
   static const std::vector<Rule> rules = all_simplify_rules();
   static const RuleSet set(rules);
-  return rewrite(f, set);
+  return rewrite(f, set, log);
 }
 
 }  // namespace hone

@@ -6,6 +6,7 @@
 
 #include "ir/function.h"
 #include "ir/pattern.h"
+#include "pass/rewrite.h"
 
 namespace hone {
 
@@ -14,6 +15,6 @@ std::span<const Rule> arithmetic_rules();
 std::span<const Rule> movement_rules();
 std::span<const Rule> contraction_rules();
 
-Function simplify(const Function&);
+Function simplify(const Function&, RuleLog* = nullptr);
 
 }  // namespace hone

@@ -26,16 +26,20 @@ TEST(Rewrite, NothingToDoAllocatesNothing) {
   EXPECT_EQ(f.graph().node_count(), before);
 }
 
-TEST(Rewrite, CountsByName) {
+TEST(Rewrite, LogsWhatFiredWhere) {
   Function f = chain(6, [](Value v) { return ops::neg(v); });
   const Rule rules[] = {{"neg-neg", RuleClass::exact, ops::neg(ops::neg(x)), x}};
   RuleSet set(rules);
-  RuleCounts counts;
-  Function g = rewrite(f, set, &counts);
+  RuleLog log;
+  Function g = rewrite(f, set, &log);
   EXPECT_EQ(g.result(0), g.param(0));
-  ASSERT_EQ(counts.size(), 1u);
-  EXPECT_EQ(counts[0].name, "neg-neg");
-  EXPECT_EQ(counts[0].fired, 3);
+  ASSERT_EQ(log.firings.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const RuleLog::Firing& firing = log.firings[i];
+    EXPECT_EQ(firing.rule, "neg-neg");
+    EXPECT_EQ(&log.functions.at(firing.function).graph(), &f.graph());
+    EXPECT_EQ(firing.node, 2 * i + 2);  // node 0 is the parameter
+  }
 }
 
 TEST(Rewrite, CommutativeOperandsMatchInEitherOrder) {
@@ -98,6 +102,25 @@ TEST(Rewrite, MadeNodesHaveTheOriginsOfTheMatch) {
   const Rule rules[] = {{"to-sqrt", RuleClass::exact, ops::neg(ops::exp(x)), ops::sqrt(x)}};
   EXPECT_EQ(origins_text(rewrite(f, RuleSet(rules)).result(0)),
             "node 4 'outer' (Neg), node 3 'inner' (Exp)");
+}
+
+// Until a pass replaces them.
+TEST(Rewrite, MadeNodesKeepTheirRule) {
+  Function f = chain(1, [](Value v) { return ops::exp(ops::neg(v)); });
+  const Rule rules[] = {{"to-sqrt", RuleClass::exact, ops::neg(x), ops::sqrt(x)}};
+  auto rule = [](Value v) { return v.graph().rule(v.node()); };
+  for (Order order : {Order::inputs_first, Order::users_first}) {
+    Function g = rewrite(f, RuleSet(rules, order));
+    EXPECT_EQ(rule(g.result(0)), "");
+    EXPECT_EQ(rule(g.result(0).operand(0)), "to-sqrt");
+    Function same = transform(g, [](NodeId, Copier&, Function&) { return Values(); });
+    EXPECT_EQ(rule(same.result(0).operand(0)), "to-sqrt");
+    Function other = transform(g, [&](NodeId n, Copier& copier, Function&) -> Values {
+      if (&g.graph().op(n) != &ops::sqrt) return {};
+      return {ops::abs(copier(g.graph().operands(n)[0]))};
+    });
+    EXPECT_EQ(rule(other.result(0).operand(0)), "");
+  }
 }
 
 TEST(Rewrite, NamesTheRuleThatChangesAType) {

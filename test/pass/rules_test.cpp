@@ -89,9 +89,9 @@ class RuleTrial {
     } catch (const UserError&) {
       return;  // the op does not take these types
     }
-    RuleCounts counts;
-    Function g = rewrite(f, set_, &counts);
-    if (counts[0].fired == 0) return;
+    RuleLog log;
+    Function g = rewrite(f, set_, &log);
+    if (log.firings.empty()) return;
     ++fired_;
     std::mt19937 rng(7);
     std::vector<Wide> inputs;
