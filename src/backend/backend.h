@@ -19,6 +19,8 @@ struct Backend {
   // Ways to compute a group with the backend's library, none when it fits none. `library` names it.
   std::string_view library;
   std::vector<Candidate> (*library_candidates)(const GroupSpec&, const TargetInfo&);
+  // The rates of this machine with so many threads, in a fraction of a second. Null: no machine.
+  MachineRates (*measure)(int threads);
 };
 
 std::span<const Backend> backends();

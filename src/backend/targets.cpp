@@ -1,5 +1,6 @@
 #include "backend/backend.h"
 #include "backend/cpu/target/cpu_target.h"
+#include "backend/cpu/target/measure.h"
 #include "backend/null/target/null_target.h"
 #include "base/error.h"
 
@@ -8,8 +9,8 @@ namespace hone {
 namespace {
 
 constexpr Backend all[] = {
-    {"cpu", cpu::make_target, "onednn", cpu::onednn_candidates},
-    {"null", null::make_target, "", null::no_candidates},
+    {"cpu", cpu::make_target, "onednn", cpu::onednn_candidates, cpu::measure_rates},
+    {"null", null::make_target, "", null::no_candidates, nullptr},
 };
 
 }  // namespace

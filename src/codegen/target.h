@@ -19,6 +19,11 @@ struct CompileJob {
   std::string entry;
 };
 
+// Code as text, for people.
+struct Listing {
+  std::string ir, assembly;  // empty where the target has no such thing
+};
+
 class Target {
  public:
   virtual ~Target() = default;
@@ -28,6 +33,8 @@ class Target {
   // One Binary for each job, in order; the jobs are divided between the pool's threads. What is
   // returned depends on the job alone. Throws UserError for a kernel it cannot render.
   virtual std::vector<Binary> compile(std::span<const CompileJob>, ThreadPool&) const = 0;
+  // What compile() makes of the kernel.
+  virtual Listing list(const CompileJob&) const = 0;
 };
 
 }  // namespace hone

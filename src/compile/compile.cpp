@@ -6,11 +6,12 @@
 
 #include "backend/backend.h"
 #include "base/file.h"
-#include "base/flags.h"
 #include "compile/choose.h"
+#include "compile/debug.h"
 #include "compile/sample.h"
 #include "pass/narrow.h"
 #include "pass/unify.h"
+#include "plan/plan_text.h"
 #include "runtime/prepare.h"
 #include "schedule/plan_builder.h"
 
@@ -49,7 +50,8 @@ class Driver {
         pool_(make_thread_pool({.threads = options.threads, .affinity = {}})),
         code_(options.cache ? cache_directory() : "", "kernels"),
         verdicts_(options.cache ? cache_directory() : "", "verdicts"),
-        builder_(plan_) {}
+        builder_(plan_),
+        debug_(cat(source.name, "-", options.strategy)) {}
 
   Plan run() {
     Clock::time_point start = Clock::now();
@@ -61,7 +63,8 @@ class Driver {
     report_.prepare_ms = milliseconds_since(prepare);
     report_.total_ms = milliseconds_since(start);
     report_.kernels = static_cast<int>(plan_.kernels.size());
-    if (flag_number("HONE_DEBUG") >= 1) tell();
+    if (debug_.wants(Debug::times)) debug_.show(Debug::times, "times.txt", summary());
+    if (options_.keep) report_.kernels_made = builder_.kernels();
     return std::move(plan_);
   }
 
@@ -98,16 +101,18 @@ class Driver {
     report_.from_cache += compile.from_cache();
   }
 
-  void tell() const {
-    std::fprintf(
-        stderr,
-        "compile %s (%s): %.1f ms = passes %.1f + schedule %.1f + verify %.1f + measure %.1f "
-        "+ code %.1f + prepare %.1f; %d groups (%d by library), %d kernels (%d compiled, %d "
-        "from cache), %d verified (%d from cache)\n",
-        plan_.name.c_str(), options_.strategy.c_str(), report_.total_ms, report_.passes_ms,
-        report_.schedule_ms, report_.verify_ms, report_.measure_ms, report_.codegen_ms,
-        report_.prepare_ms, report_.groups, report_.library_groups, report_.kernels,
-        report_.compiled, report_.from_cache, report_.verified, report_.verified_from_cache);
+  std::string summary() const {
+    const CompileReport& r = report_;
+    char text[400];
+    std::snprintf(text, sizeof text,
+                  "%.1f ms = passes %.1f + schedule %.1f + verify %.1f + measure %.1f + code %.1f "
+                  "+ prepare %.1f; %d groups (%d by library), %d kernels (%d compiled, %d from "
+                  "cache), %d verified (%d from cache)\n",
+                  r.total_ms, r.passes_ms, r.schedule_ms, r.verify_ms, r.measure_ms, r.codegen_ms,
+                  r.prepare_ms, r.groups, r.library_groups, r.kernels, r.compiled, r.from_cache,
+                  r.verified, r.verified_from_cache);
+    return cat("compile ", plan_.name, " (", options_.strategy, ") on ", device_->name(), " ",
+               device_->description(), ", ", pool_->threads(), " threads: ", text);
   }
 
   void check_memory(const SourceVariant& v) {
@@ -120,12 +125,15 @@ class Driver {
   }
 
   void compile_variant(const SourceVariant& source, KernelCompiler& compile, Chooser& choose) {
+    const std::string name = cat(compile.target().info().name, "-variant-", plan_.variants.size());
     Clock::time_point start = Clock::now();
-    Function f = run_passes(narrowed(source), options_.passes, &report_.passes);
+    Function f = passed(narrowed(source), name);
     report_.passes_ms += milliseconds_since(start);
     start = Clock::now();
     Schedule s = schedule(f, {.one_op_groups = options_.one_op_groups});
     report_.schedule_ms += milliseconds_since(start);
+    if (options_.keep)
+      for (const ScheduledGroup& g : s.groups) report_.variants.back().groups.push_back(g.nodes);
     std::vector<Choice> choices = choose(s, {small_sizes(source), sizes_for(source)});
     std::vector<Candidate> chosen;
     for (const Choice& c : choices) chosen.push_back(c.candidate);
@@ -142,7 +150,24 @@ class Driver {
       v.groups[i].candidates = choices[i].records;
     }
     if (source_.variants.size() > 1) add_checks(v, source.function);
+    if (debug_.wants(Debug::plan)) debug_.show(Debug::plan, name + "/plan.txt", variant_text(v));
     plan_.variants.push_back(std::move(v));
+  }
+
+  Function passed(const Function& imported, const std::string& name) {
+    PassOptions options = options_.passes;
+    options.keep = options.keep || options_.keep;
+    debug_.imported(imported, name);
+    if (debug_.wants(Debug::passes))
+      options.watch = [&](const PassRecord& r) { debug_.pass(r, name); };
+    const std::size_t first = report_.passes.size();
+    Function f = run_passes(imported, options, &report_.passes);
+    if (options_.keep)
+      report_.variants.push_back(
+          {imported,
+           {report_.passes.begin() + static_cast<std::ptrdiff_t>(first), report_.passes.end()},
+           {}});
+    return f;
   }
 
   // A variant serves only the sizes that its guards let in.
@@ -175,6 +200,7 @@ class Driver {
       plan_.kernels[filled_ + i] = {static_cast<std::uint32_t>(plan_.binaries.size()),
                                     code[i].entry, code[i].key};
       plan_.binaries.push_back(*code[i].binary);
+      debug_.kernel(*missing[i], compile.target(), code[i].entry);
     }
     filled_ = builder_.kernels().size();
   }
@@ -208,6 +234,7 @@ class Driver {
   CompileCache code_, verdicts_;
   Plan plan_;
   PlanBuilder builder_;
+  Debug debug_;
   std::size_t filled_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include "compile/pipeline.h"
 #include "ir/function.h"
+#include "kernel/kernel.h"
 #include "plan/plan.h"
 #include "ref/evaluate.h"
 
@@ -39,18 +40,29 @@ struct CompileOptions {
   bool cache = true;     // the compile cache on disk
   bool one_op_groups = false;
   bool strip_graph = false;
+  bool keep = false;  // functions and kernels in the CompileReport
   PassOptions passes = {};
   std::size_t most_variants = 16;
   std::optional<std::int64_t> max_memory = {};  // bytes; larger plans are refused before they run
 };
 
-// What a compilation did, for tables, tests and HONE_DEBUG.
+// One variant on its way to the plan's variant of the same number. Kept on request.
+struct VariantReport {
+  Function imported;                        // for the sizes that the guards let in
+  std::vector<PassRecord> passes;           // the last function is what was scheduled
+  std::vector<std::vector<NodeId>> groups;  // per group of the plan: its nodes of that function
+};
+
+// What a compilation did, for tables, reports, tests and HONE_DEBUG.
 struct CompileReport {
   std::vector<PassRecord> passes;
   double passes_ms = 0, schedule_ms = 0, codegen_ms = 0, verify_ms = 0, measure_ms = 0,
          prepare_ms = 0, total_ms = 0;
   int groups = 0, kernels = 0, compiled = 0, from_cache = 0, verified = 0, verified_from_cache = 0;
   int library_groups = 0;  // groups for which a library candidate was chosen
+  // With CompileOptions::keep only.
+  std::vector<VariantReport> variants;
+  std::vector<Kernel> kernels_made;  // of Plan::kernels, in order
 };
 
 Plan compile(const Source&, const CompileOptions& = {}, CompileReport* = nullptr);

@@ -22,6 +22,8 @@ struct Entry {
   std::shared_ptr<Plan> plan;  // null: the interpreter, or failed
   std::unique_ptr<Session> session;
   std::vector<double> times;
+  std::vector<ResultError> errors;
+  CompileReport report;
 };
 
 // What the compiled results are held against.
@@ -93,10 +95,10 @@ class Race {
       CompileOptions options = request_.compile;
       options.strategy = strategy;
       options.measure = strategy == "auto";
-      CompileReport report;
-      e.plan = std::make_shared<Plan>(compile(source_with_samples_, options, &report));
-      e.record.compile_ms = report.total_ms;
-      if (strategy == "onednn" && report.library_groups == 0) {
+      options.keep = request_.profile;
+      e.plan = std::make_shared<Plan>(compile(source_with_samples_, options, &e.report));
+      e.record.compile_ms = e.report.total_ms;
+      if (strategy == "onednn" && e.report.library_groups == 0) {
         e.plan = nullptr;
         e.record.failure = "no part taken";
         return e;
@@ -113,24 +115,27 @@ class Race {
   }
 
   void verify(Entry& e) {
-    for (const Reference& r : references_) {
+    for (std::size_t sample = 0; sample < references_.size(); ++sample) {
+      const Reference& r = references_[sample];
       std::vector<Array> got = e.session->run(r.inputs);
       e.record.peak_bytes = std::max(e.record.peak_bytes, peak(*e.session, r.inputs));
       if (r.wide.empty()) continue;
       for (std::size_t i = 0; i < got.size(); ++i) {
         Comparison c = accept(got[i], r.strict[i], r.wide[i]);
         e.record.max_error = std::max(e.record.max_error, c.max_rel_error);
-        e.record.error_limit = std::max(e.record.error_limit, relative(c.limit, r.wide[i]));
+        const double most = largest(r.wide[i]);
+        e.record.error_limit = std::max(e.record.error_limit, most > 0 ? c.limit / most : c.limit);
+        e.errors.push_back({sample, i, c, most});
         if (!c.ok) throw UserError("refused: result ", i, " differs from the reference: ", c);
       }
     }
   }
 
-  static double relative(double limit, const Wide& w) {
+  static double largest(const Wide& w) {
     double most = 0;
     for (double x : w.reals)
       if (std::isfinite(x)) most = std::max(most, std::fabs(x));
-    return most > 0 ? limit / most : limit;
+    return most;
   }
 
   static std::int64_t peak(Session& session, const std::vector<Array>& inputs) {
@@ -187,6 +192,11 @@ class Race {
     best->record.chosen = true;
     Optimized out;
     out.plan = *best->plan;
+    if (request_.profile) {
+      say("timing each step of the plan");
+      out.profile = profile(Executable::load(best->plan, open_device("cpu")), references_[0].inputs,
+                            {.threads = request_.compile.threads});
+    }
     for (Entry& e : entries_) {
       if (!e.times.empty())
         e.record.ratio_to_best = e.times.size() == best->times.size()
@@ -194,6 +204,8 @@ class Race {
                                      : e.record.ms / best->record.ms;
       out.plan.strategies.push_back(e.record);
       out.times.push_back(e.times);
+      out.errors.push_back(std::move(e.errors));
+      out.compiled.push_back(std::move(e.report));
     }
     return out;
   }

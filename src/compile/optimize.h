@@ -3,10 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compile/compile.h"
+#include "compile/profile.h"
+#include "ref/compare.h"
 
 namespace hone {
 
@@ -14,14 +17,26 @@ struct OptimizeRequest {
   CompileOptions compile = {};  // strategy and measure are set by optimize
   std::vector<std::string> strategies = {"ref", "cpu", "onednn", "auto"};
   int rounds = 20;
+  bool profile = false;  // also fill Optimized::compiled and profile
   // Whole-function verification is left out, with a message, above so many multiply-adds.
   double most_verified_gmac = 20;
   std::function<void(const std::string&)> progress = {};  // one line at a time; may be empty
 };
 
+// One result for one set of sample inputs, against the reference.
+struct ResultError {
+  std::size_t sample = 0, result = 0;
+  Comparison comparison;
+  double largest = 0;  // max |expected|, over finite elements
+};
+
+// Lists run parallel to Plan::strategies.
 struct Optimized {
-  Plan plan;                               // Plan::strategies holds the table
-  std::vector<std::vector<double>> times;  // per strategy record, by round; empty when not timed
+  Plan plan;                                     // Plan::strategies holds the table
+  std::vector<std::vector<double>> times;        // by round; empty when not timed
+  std::vector<std::vector<ResultError>> errors;  // empty when not verified
+  std::vector<CompileReport> compiled;           // when a profile was asked for
+  std::optional<Profile> profile;                // of the plan, on the first sample
 };
 
 // A strategy that fails is in the table with its reason. Throws UserError when none is left.

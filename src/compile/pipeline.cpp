@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <filesystem>
 
-#include "base/file.h"
-#include "base/flags.h"
 #include "pass/expand.h"
 #include "pass/fold.h"
 #include "pass/fold_batch_norm.h"
@@ -19,16 +15,24 @@ namespace hone {
 
 namespace {
 
+// A pass that has no rules to tell of.
+template <Function (*pass)(const Function&)>
+Function plain(const Function& f, RuleLog*) {
+  return pass(f);
+}
+
 constexpr Pass passes[] = {
-    {"fold", "small constants computed by the reference", fold},
+    {"fold", "small constants computed by the reference", plain<fold>},
     {"simplify", "algebra and movement rules that keep every value", simplify},
-    {"fold-batch-norm", "normalisation into the weights of its convolution", fold_batch_norm},
+    {"fold-batch-norm", "normalisation into the weights of its convolution",
+     plain<fold_batch_norm>},
     {"raise", "softmax, norms and activations spelled in small operations, by name", raise},
-    {"layout", "channels-last convolutions, transposes pushed outwards and merged", layout},
+    {"layout", "channels-last convolutions, transposes pushed outwards and merged", plain<layout>},
     {"expand", "composites that no kernel takes whole, in core operations",
-     [](const Function& f) { return expand(f); }},
-    {"sink", "reshapes and transposes behind what can join a contraction or reduction", sink},
-    {"fold-again", "what became constant", fold},
+     [](const Function& f, RuleLog*) { return expand(f); }},
+    {"sink", "reshapes and transposes behind what can join a contraction or reduction",
+     plain<sink>},
+    {"fold-again", "what became constant", plain<fold>},
     {"simplify-again", "the same rules on what the passes above left", simplify},
 };
 
@@ -53,15 +57,6 @@ void check_types(const Pass& pass, const Function& before, const Function& after
                 " into ", is[i]);
 }
 
-void dump(const Function& f, std::size_t number, std::string_view name) {
-  std::string directory = flag("HONE_DUMP");
-  if (directory.empty()) return;
-  std::filesystem::create_directories(directory);
-  std::vector<Array> large;
-  write_atomic(std::filesystem::path(directory) / cat("graph-", number, "-", name, ".txt"),
-               print(f, &large));
-}
-
 }  // namespace
 
 std::span<const Pass> pipeline() { return passes; }
@@ -74,25 +69,23 @@ Function run_passes(const Function& function, const PassOptions& options,
 #else
   const bool verify_each = true;
 #endif
-  const long debug = flag_number("HONE_DEBUG");
+  const bool keep = options.keep || options.watch;
   Function f = function;
-  dump(f, 0, "imported");
-  for (std::size_t i = 0; i < std::size(passes); ++i) {
-    const Pass& pass = passes[i];
+  for (const Pass& pass : passes) {
     if (std::find(options.off.begin(), options.off.end(), pass.name) != options.off.end()) continue;
+    PassRecord record{.name = pass.name};
     auto start = std::chrono::steady_clock::now();
-    Function next = pass.run(f);
+    Function next = pass.run(f, keep ? &record.rules : nullptr);
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     check_types(pass, f, next);
     if (verify_each) verify(next);
-    bool changed = &next.graph() != &f.graph();
-    if (debug >= 2)
-      std::fprintf(stderr, "pass %-16s %8.3f ms%s\n", std::string(pass.name).c_str(), took.count(),
-                   changed ? "" : "  no change");
-    if (changed) dump(next, i + 1, pass.name);
-    if (records)
-      records->push_back(
-          {pass.name, took.count(), live_nodes(f).size(), live_nodes(next).size(), changed});
+    record.ms = took.count();
+    record.changed = &next.graph() != &f.graph();
+    record.nodes_before = live_nodes(f).size();
+    record.nodes_after = live_nodes(next).size();
+    if (keep) record.after = next;
+    if (options.watch) options.watch(record);
+    if (records) records->push_back(std::move(record));
     f = next;
   }
   return f;

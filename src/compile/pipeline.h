@@ -1,38 +1,46 @@
 // The passes of the compiler as a list, and their runner. Not the scheduler.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/function.h"
+#include "pass/rewrite.h"
 
 namespace hone {
 
 struct Pass {
   std::string_view name;
   std::string_view does;
-  Function (*run)(const Function&);
+  Function (*run)(const Function&, RuleLog*);
 };
 
 // The compiler, top to bottom. Read this first.
 std::span<const Pass> pipeline();
-
-struct PassOptions {
-  std::vector<std::string> off = {};  // names of passes to leave out; an unknown one is a UserError
-  bool verify_each = false;           // always on in debug builds
-};
 
 struct PassRecord {
   std::string_view name;
   double ms = 0;
   std::size_t nodes_before = 0, nodes_after = 0;
   bool changed = false;
+  // With PassOptions::keep or watch only.
+  std::optional<Function> after;
+  RuleLog rules;
 };
 
-// Runs the list: times, verifies and (HONE_DEBUG, HONE_DUMP) shows each. Types of parameters and
-// results are kept; a pass that changes them is an InternalError that names it.
+struct PassOptions {
+  std::vector<std::string> off = {};  // names of passes to leave out; an unknown one is a UserError
+  bool verify_each = false;           // always on in debug builds
+  bool keep = false;                  // functions and rules in the records
+  std::function<void(const PassRecord&)> watch = {};  // told of each pass when it is done
+};
+
+// Runs the list: times and verifies each. Types of parameters and results are kept; a pass that
+// changes them is an InternalError that names it.
 Function run_passes(const Function&, const PassOptions& = {},
                     std::vector<PassRecord>* records = nullptr);
 

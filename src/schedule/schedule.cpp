@@ -12,7 +12,8 @@ namespace {
 
 // What all sections (the function and the bodies in it) share.
 struct Builder {
-  explicit Builder(const ScheduleOptions& o) : options(o), slots(out) {}
+  Builder(const Function& f, const ScheduleOptions& o) : whole(f), options(o), slots(out) {}
+  const Function& whole;
   Schedule out;
   ScheduleOptions options;
   Slots slots;
@@ -55,6 +56,7 @@ class Section {
     out.origins = group_origins(f_, members.nodes);
     out.bytes = ideal_bytes(group.function);
     out.flops = ideal_flops(group.function);
+    if (&f_ == &builder_.whole) out.nodes = members.nodes;
     Item item;
     item.group = static_cast<std::uint32_t>(builder_.out.groups.size());
     builder_.out.groups.push_back(std::move(out));
@@ -200,7 +202,7 @@ void Section::add_refusal(Value v) {
 }  // namespace
 
 Schedule schedule(const Function& f, const ScheduleOptions& options) {
-  Builder builder(options);
+  Builder builder(f, options);
   std::vector<View> params, results;
   for (std::size_t i = 0; i < f.params().size(); ++i) {
     const Type& type = f.param(i).type();

@@ -33,6 +33,7 @@ struct ScheduledGroup {
   bool prepare = false;  // depends on weights alone: runs once, before the first run
   std::string name, origins;
   Dim bytes = 0, flops = 0;
+  std::vector<NodeId> nodes;  // of the scheduled function; empty for groups of bodies
 };
 
 // One entry of the order, before candidates are known.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hone {
 
@@ -23,6 +24,17 @@ struct TargetInfo {
   int lanes(std::int64_t element_bytes) const {
     return static_cast<int>(vector_bits / 8 / element_bytes);
   }
+};
+
+// What a machine was measured to do in this process, by all threads together.
+struct MachineRates {
+  struct Copy {
+    std::int64_t bytes = 0;  // of the buffer that each thread copies
+    double gbytes = 0;       // read plus written per second, in 10^9
+  };
+  int threads = 0;
+  double fma_gflops = 0;     // multiply-adds of f32 x 2
+  std::vector<Copy> copies;  // by size, smallest first
 };
 
 // By the name of an instruction set; throws UserError for another one.

@@ -50,6 +50,17 @@ class CpuTarget final : public Target {
     return out;
   }
 
+  Listing list(const CompileJob& job) const override {
+    llvm::Emitter emitter(spec_);
+    llvm::Module m(job.entry, spec_);
+    llvm::emit_kernel(m, *job.kernel, job.entry);
+    emitter.optimize(m);
+    Listing out;
+    out.ir = m.text();
+    out.assembly = emitter.assembly(m);
+    return out;
+  }
+
  private:
   Binary compile_one(const CompileJob& job, const llvm::Emitter& emitter) const {
     llvm::Module m(job.entry, spec_);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
+#include <thread>
 #include <vector>
 
 #include "base/cpu.h"
@@ -84,6 +86,35 @@ double measure_copy_gbytes(std::size_t bytes, double milliseconds) {
   }
   static_cast<void>(sink);
   return best;
+}
+
+namespace {
+
+// The sum of what the threads measure side by side.
+template <class Measure>
+double together(int threads, const Measure& measure) {
+  std::vector<double> rates(static_cast<std::size_t>(threads));
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < rates.size(); ++i)
+    others.emplace_back([&, i] { rates[i] = measure(); });
+  rates[0] = measure();
+  others.clear();
+  return std::accumulate(rates.begin(), rates.end(), 0.0);
+}
+
+}  // namespace
+
+MachineRates measure_rates(int threads) {
+  const std::size_t share = (std::size_t{64} << 20) / static_cast<std::size_t>(threads);
+  const std::size_t sizes[] = {12 << 10, 256 << 10, 4 << 20, std::max<std::size_t>(share, 8 << 20)};
+  MachineRates out;
+  out.threads = threads;
+  out.fma_gflops = together(threads, [] { return measure_fma_gflops(10); });
+  for (std::size_t bytes : sizes)
+    out.copies.push_back({static_cast<std::int64_t>(bytes), together(threads, [&] {
+                            return measure_copy_gbytes(bytes, bytes > (1 << 20) ? 60 : 10);
+                          })});
+  return out;
 }
 
 }  // namespace hone::cpu

@@ -1,16 +1,23 @@
 // Self-measurement of this CPU in a few milliseconds: what the cost model is calibrated by and what
-// tests relate speeds to. One thread; not a benchmark of kernels.
+// tests relate speeds to. Not a benchmark of kernels.
 #pragma once
 
 #include <cstddef>
 
+#include "target/target_info.h"
+
 namespace hone::cpu {
 
-// Multiply-adds of f32 per second x 2, in 10^9, with the widest vectors this process may use
-// (HONE_CPU_ISA); the best of several short loops of independent chains.
+// One thread: multiply-adds of f32 per second x 2, in 10^9, with the widest vectors this process
+// may use (HONE_CPU_ISA); the best of several short loops of independent chains.
 double measure_fma_gflops(double milliseconds = 3);
 
-// Bytes read plus bytes written per second, in 10^9, copying a warm buffer of the given size.
+// One thread: bytes read plus bytes written per second, in 10^9, copying a warm buffer of the given
+// size.
 double measure_copy_gbytes(std::size_t bytes, double milliseconds = 3);
+
+// Both, by so many threads at once, each with memory of its own: buffers that fit the first cache,
+// the second, what is behind it, and none.
+MachineRates measure_rates(int threads);
 
 }  // namespace hone::cpu

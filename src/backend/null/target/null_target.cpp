@@ -16,6 +16,7 @@ class NullTarget final : public Target {
     }
     return out;
   }
+  Listing list(const CompileJob&) const override { return {}; }
 
  private:
   TargetInfo info_ = cpu_target_info("x86-64-v3");

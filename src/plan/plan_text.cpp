@@ -1,0 +1,74 @@
+#include "plan/plan_text.h"
+
+#include "base/error.h"
+
+namespace hone {
+
+std::string_view name_of(Step::Kind kind) {
+  static constexpr std::string_view names[] = {"launch", "library", "host",  "copy", "collective",
+                                               "wait",   "if",      "while", "call", "refuse"};
+  return names[static_cast<int>(kind)];
+}
+
+std::string_view name_of(PlanBuffer::Kind kind) {
+  static constexpr std::string_view names[] = {"param",    "result", "weight",
+                                               "prepared", "arena",  "status"};
+  return names[static_cast<int>(kind)];
+}
+
+std::string guard_text(const Guard& g) {
+  static constexpr std::string_view signs[] = {" == ", " != ", " <= ", " > "};
+  return cat(g.a, signs[static_cast<int>(g.kind)], g.b);
+}
+
+namespace {
+
+std::string view_text(const View& v) {
+  std::string out = cat("b", v.buffer);
+  if (v.offset != Dim(0)) out += cat("+", v.offset);
+  return out + cat(Shape(v.dims));
+}
+
+std::string step_text(const Step& s) {
+  std::string line = cat(name_of(s.kind), s.name.empty() ? "" : " ", s.name);
+  if (s.kind == Step::Kind::launch) line += cat(" kernel ", s.index, " x ", s.chunks);
+  for (std::size_t i = 0; i < s.operands.size(); ++i)
+    line += (i < s.written.size() && s.written[i] ? " -> " : " ") + view_text(s.operands[i]);
+  for (std::size_t i = 0; i < s.scalars.size(); ++i)
+    line += cat(i ? ", " : " sizes ", s.scalars[i]);
+  for (const auto& [name, value] : s.settings) line += cat(" ", name, "=", value);
+  return line;
+}
+
+std::string buffer_text(const PlanBuffer& b) {
+  std::string line = cat(name_of(b.kind));
+  if (b.kind == PlanBuffer::Kind::arena)
+    line += cat(" at ", b.offset);
+  else if (b.kind != PlanBuffer::Kind::status)
+    line += cat(" ", b.index);
+  return line + cat(", ", b.bytes, " bytes");
+}
+
+}  // namespace
+
+std::string steps_text(const std::vector<Step>& steps, int depth) {
+  const std::string indent(static_cast<std::size_t>(depth) * 2, ' ');
+  std::string out;
+  for (const Step& s : steps) {
+    out += indent + step_text(s) + "\n" + steps_text(s.body, depth + 1);
+    if (!s.otherwise.empty()) out += indent + "else\n" + steps_text(s.otherwise, depth + 1);
+  }
+  return out;
+}
+
+std::string variant_text(const Variant& v) {
+  std::string out = cat("for ", v.target, ", arena ", v.arena_bytes, " bytes, lower bound ",
+                        v.arena_lower_bound, "\n");
+  for (const Guard& g : v.guards) out += cat("when ", guard_text(g), "\n");
+  for (std::size_t i = 0; i < v.buffers.size(); ++i)
+    out += cat("b", i, ": ", buffer_text(v.buffers[i]), "\n");
+  if (!v.prepare.empty()) out += "prepare\n" + steps_text(v.prepare, 1);
+  return out + "run\n" + steps_text(v.steps, 1);
+}
+
+}  // namespace hone

@@ -1,0 +1,18 @@
+// A variant's steps and buffers as text for people: one line each. Not a format; nothing reads it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace hone {
+
+std::string_view name_of(Step::Kind);  // "launch", "if", ...
+std::string_view name_of(PlanBuffer::Kind);
+std::string guard_text(const Guard&);  // "n == 1"
+std::string steps_text(const std::vector<Step>&, int depth = 0);
+// Guards, buffers with their places, steps.
+std::string variant_text(const Variant&);
+
+}  // namespace hone
