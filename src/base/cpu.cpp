@@ -1,5 +1,7 @@
 #include "base/cpu.h"
 
+#include <cpuid.h>
+
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -21,6 +23,21 @@ std::optional<Isa> isa_from_name(std::string_view name) {
   auto it = std::find(std::begin(names), std::end(names), name);
   if (it == std::end(names)) return std::nullopt;
   return static_cast<Isa>(it - std::begin(names));
+}
+
+std::string processor_name() {
+  unsigned leaf[4] = {};
+  std::string name;
+  if (!__get_cpuid(0x80000000u, &leaf[0], &leaf[1], &leaf[2], &leaf[3]) || leaf[0] < 0x80000004u)
+    return name;
+  for (unsigned part = 0x80000002u; part <= 0x80000004u; ++part) {
+    __get_cpuid(part, &leaf[0], &leaf[1], &leaf[2], &leaf[3]);
+    name.append(reinterpret_cast<const char*>(leaf), sizeof leaf);
+  }
+  name.resize(std::min(name.find('\0'), name.size()));
+  const std::size_t first = name.find_first_not_of(' ');
+  return first == std::string::npos ? ""
+                                    : name.substr(first, name.find_last_not_of(' ') - first + 1);
 }
 
 Isa machine_isa() {

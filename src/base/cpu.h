@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace hone {
@@ -12,6 +13,9 @@ enum class Isa : std::uint8_t { v1, v2, v3, v4 };  // each level contains those 
 
 std::string_view isa_name(Isa);  // "x86-64-v3"
 std::optional<Isa> isa_from_name(std::string_view);
+
+// "Intel(R) Xeon(R) ...", as the processor names itself; empty when it does not.
+std::string processor_name();
 
 // The highest level that the processor and the operating system support.
 Isa machine_isa();

@@ -6,7 +6,6 @@
 #include "cli/load.h"
 #include "cli/run/memory.h"
 #include "cli/run/table.h"
-#include "compile/sample.h"
 #include "compile/stats.h"
 
 namespace hone::cli {
@@ -20,27 +19,11 @@ double percentile(const std::vector<double>& sorted, double p) {
   return sorted[i];
 }
 
-std::vector<Array> bench_inputs(const BenchOptions& options, Runner& runner) {
-  if (!options.inputs.empty()) return read_inputs(options.inputs, runner.params());
-  std::vector<std::filesystem::path> sets = data_sets(model_path(options).parent_path());
-  if (!sets.empty()) return read_set(sets[0], "input");
-  std::vector<Type> types;
-  for (const PlanParam& p : runner.params()) types.push_back(p.type);
-  std::vector<Guard> guards =
-      runner.plan() ? runner.plan()->variants[0].guards : std::vector<Guard>();
-  std::optional<Sizes> sizes = sample_sizes(types, guards);
-  if (!sizes) throw UserError("bench: no sizes fit the plan; give inputs with --input");
-  std::vector<Array> out;
-  for (std::size_t i = 0; i < types.size(); ++i)
-    out.push_back(sample_array(types[i], *sizes, Fill::random, i + 1));
-  return out;
-}
-
 }  // namespace
 
 int bench(const BenchOptions& options) {
   std::unique_ptr<Runner> runner = open_runner(options, options.strategy);
-  std::vector<Array> inputs = bench_inputs(options, *runner);
+  std::vector<Array> inputs = inputs_or_samples(options.inputs, options, *runner);
   const Json memory = memory_json(*runner, inputs);
   const bool tells = !options.quiet && !options.json;
   if (tells) tell_memory(memory);

@@ -33,6 +33,8 @@ struct OptimizeOptions : ModelOptions {
   std::string inputs;  // directory of sample inputs
   bool strip = false;
   int rounds = 20;
+  std::string report;   // page to write; empty: none
+  std::string command;  // as typed, for the report
 };
 
 struct RunOptions : ModelOptions {
@@ -59,6 +61,9 @@ struct ValidateOptions : ModelOptions {
 struct ExplainOptions : ModelOptions {
   bool steps = false;
   bool candidates = false;
+  std::string report;  // page to write; empty: none
+  std::vector<std::string> inputs;
+  std::string command;
 };
 
 int optimize(const OptimizeOptions&);

@@ -1,16 +1,14 @@
 #include <cstdio>
 
+#include "backend/devices.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
+#include "plan/plan_text.h"
+#include "report/report.h"
 
 namespace hone::cli {
 
 namespace {
-
-std::string guard_text(const Guard& g) {
-  static constexpr std::string_view signs[] = {" == ", " != ", " <= ", " > "};
-  return cat(g.a, signs[static_cast<int>(g.kind)], g.b);
-}
 
 std::string shorter(std::string text, std::size_t most) {
   if (text.size() > most) text = text.substr(0, most - 3) + "...";
@@ -37,23 +35,6 @@ void print_candidates(const GroupRecord& g) {
     if (c.error >= 0) line += cat(", error ", small_number(c.error));
     if (!c.refused.empty()) line += ", refused: " + c.refused;
     std::printf("%s\n", line.c_str());
-  }
-}
-
-void print_steps(const std::vector<Step>& steps, int depth) {
-  static constexpr std::string_view kinds[] = {"launch", "library", "host",  "copy", "collective",
-                                               "wait",   "if",      "while", "call", "refuse"};
-  for (const Step& s : steps) {
-    std::string line(static_cast<std::size_t>(depth) * 2, ' ');
-    line += cat(kinds[static_cast<int>(s.kind)], " ", s.name);
-    if (s.kind == Step::Kind::launch) line += cat("kernel ", s.index, " x ", s.chunks);
-    for (std::size_t i = 0; i < s.operands.size(); ++i)
-      line += cat(i < s.written.size() && s.written[i] ? " ->" : " ", "b", s.operands[i].buffer,
-                  Shape(s.operands[i].dims));
-    std::printf("%s\n", line.c_str());
-    print_steps(s.body, depth + 1);
-    if (!s.otherwise.empty()) std::printf("%*selse\n", depth * 2, "");
-    print_steps(s.otherwise, depth + 1);
   }
 }
 
@@ -124,15 +105,41 @@ void print_variant(const Variant& v, std::size_t index, const ExplainOptions& op
       std::printf("    group %zu %s\n", i, v.groups[i].name.c_str());
       print_candidates(v.groups[i]);
     }
-  if (options.steps) print_steps(v.steps, 1);
+  if (options.steps) std::printf("%s", steps_text(v.steps, 1).c_str());
+}
+
+}  // namespace
+
+namespace {
+
+// Of a plan file it tells what the file remembers; of a model, all but strategies.
+void report_on(const ExplainOptions& options, Runner& runner, CompileReport compiled) {
+  const std::vector<Array> inputs = inputs_or_samples(options.inputs, options, runner);
+  Optimized seen;
+  seen.plan = *runner.plan();
+  seen.compiled.push_back(std::move(compiled));
+  seen.profile =
+      profile(Executable::load(std::make_shared<const Plan>(seen.plan), open_device("cpu")), inputs,
+              {.threads = options.threads});
+  const std::filesystem::path model = model_path(options);
+  ReportContext context{.command = options.command, .model_file = model.string()};
+  context.samples_are_made_up = options.inputs.empty() && data_sets(model.parent_path()).empty();
+  if (is_plan(model)) {
+    context.plan_file = model.string();
+    context.plan_bytes = static_cast<std::int64_t>(std::filesystem::file_size(model));
+  }
+  write_report(options.report, seen, context);
 }
 
 }  // namespace
 
 int explain(const ExplainOptions& options) {
-  std::unique_ptr<Runner> runner = open_runner(options, options.strategy);
+  CompileReport compiled;
+  std::unique_ptr<Runner> runner =
+      open_runner(options, options.strategy, {}, options.report.empty() ? nullptr : &compiled);
   const Plan* plan = runner->plan();
   if (!plan) throw UserError("explain: the strategy ref interprets; there is no plan to explain");
+  if (!options.report.empty()) report_on(options, *runner, std::move(compiled));
   if (options.json) {
     Json variants = Json::Array{};
     for (const Variant& v : plan->variants) variants.push(variant_json(v));

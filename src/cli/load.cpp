@@ -6,6 +6,7 @@
 
 #include "api/hone.h"
 #include "base/flags.h"
+#include "compile/sample.h"
 #include "import/import.h"
 #include "plan/plan_file.h"
 
@@ -148,8 +149,26 @@ std::unique_ptr<Runner> open_runner(const ModelOptions& options, const std::stri
     loaded.source.samples.push_back(read_set(set, "input"));
   CompileOptions compiled = compile_options(options);
   compiled.strategy = strategy;
+  compiled.keep = report != nullptr;
   return plan_runner(std::make_shared<const Plan>(compile(loaded.source, compiled, report)),
                      limits(options));
+}
+
+std::vector<Array> inputs_or_samples(const std::vector<std::string>& given,
+                                     const ModelOptions& options, const Runner& runner) {
+  if (!given.empty()) return read_inputs(given, runner.params());
+  std::vector<fs::path> sets = data_sets(model_path(options).parent_path());
+  if (!sets.empty()) return read_set(sets[0], "input");
+  std::vector<Type> types;
+  for (const PlanParam& p : runner.params()) types.push_back(p.type);
+  std::vector<Guard> guards =
+      runner.plan() ? runner.plan()->variants[0].guards : std::vector<Guard>();
+  std::optional<Sizes> sizes = sample_sizes(types, guards);
+  if (!sizes) throw UserError(options.model, ": no sizes fit the plan; give inputs with --input");
+  std::vector<Array> out;
+  for (std::size_t i = 0; i < types.size(); ++i)
+    out.push_back(sample_array(types[i], *sizes, Fill::random, i + 1));
+  return out;
 }
 
 void tell(const ModelOptions& options, const std::string& line) {

@@ -31,6 +31,10 @@ std::unique_ptr<Runner> open_runner(const ModelOptions&, const std::string& stra
                                     const std::vector<std::string>& dump = {},
                                     CompileReport* report = nullptr);
 
+// Inputs as given, else those of the first data set beside the model, else made up.
+std::vector<Array> inputs_or_samples(const std::vector<std::string>& given, const ModelOptions&,
+                                     const Runner&);
+
 // To stderr, unless quiet or JSON is asked for.
 void tell(const ModelOptions&, const std::string& line);
 

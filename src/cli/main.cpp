@@ -33,6 +33,21 @@ void add_strategy(CLI::App* app, ModelOptions& o) {
       ->check(CLI::IsMember({"ref", "cpu", "onednn", "auto"}));
 }
 
+// As it was typed, quoted where a shell would need it.
+std::string command_line(int argc, char** argv) {
+  std::string out;
+  for (int i = 0; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool plain =
+        !word.empty() &&
+        word.find_first_not_of(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%") ==
+            std::string::npos;
+    out += cat(i ? " " : "", plain ? word : "'" + word + "'");
+  }
+  return out;
+}
+
 int dispatch(int argc, char** argv) {
   CLI::App app(
       "hone takes a model and returns one verified plan that runs it as fast as the best known way "
@@ -55,7 +70,12 @@ int dispatch(int argc, char** argv) {
   sub->add_option("--inputs", optimize_options.inputs, "directory of sample inputs (input_K.pb)");
   sub->add_option("--rounds", optimize_options.rounds, "interleaved timing rounds");
   sub->add_flag("--strip", optimize_options.strip, "leave the graph's text out of the plan");
-  sub->callback([&] { code = optimize(optimize_options); });
+  sub->add_option("--report", optimize_options.report,
+                  "page (.html) that shows graph, kernels, memory, times and errors");
+  sub->callback([&] {
+    optimize_options.command = command_line(argc, argv);
+    code = optimize(optimize_options);
+  });
 
   RunOptions run_options;
   sub = app.add_subcommand("run", "run a model or plan once on given inputs");
@@ -98,7 +118,13 @@ int dispatch(int argc, char** argv) {
   add_strategy(sub, explain_options);
   sub->add_flag("--steps", explain_options.steps, "also every step with its buffers");
   sub->add_flag("--candidates", explain_options.candidates, "also what was not chosen");
-  sub->callback([&] { code = explain(explain_options); });
+  sub->add_option("--report", explain_options.report,
+                  "page (.html) about a plan: its steps timed now, and what it remembers");
+  sub->add_option("-i,--input", explain_options.inputs, "with --report: NAME=FILE or FILE");
+  sub->callback([&] {
+    explain_options.command = command_line(argc, argv);
+    code = explain(explain_options);
+  });
 
   sub = app.add_subcommand("flags", "environment variables that hone reads");
   sub->callback([&] { code = flags(); });

@@ -3,9 +3,11 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/file.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
 #include "plan/plan_file.h"
+#include "report/report.h"
 
 namespace hone::cli {
 
@@ -69,12 +71,23 @@ int optimize(const OptimizeOptions& options) {
   request.strategies = options.strategies;
   request.rounds = options.rounds;
   request.progress = [&](const std::string& line) { tell(options, line); };
+  request.profile = !options.report.empty();
   Optimized result = hone::optimize(loaded.source, request);
   write_plan(output, result.plan);
 
   const auto size = static_cast<std::int64_t>(fs::file_size(output));
+  if (!options.report.empty())
+    write_report(options.report, result,
+                 {.command = options.command,
+                  .model_file = model.string(),
+                  .plan_file = output.string(),
+                  .plan_bytes = size,
+                  .import_ms = loaded.import_ms,
+                  .warnings = loaded.warnings,
+                  .samples_are_made_up = loaded.source.samples.empty()});
   if (options.json) {
     std::printf("%s\n", Json(Json::Object{{"plan", output.string()},
+                                          {"report", options.report},
                                           {"bytes", size},
                                           {"strategies", strategies_json(result.plan.strategies)}})
                             .text(2)
@@ -83,6 +96,9 @@ int optimize(const OptimizeOptions& options) {
   }
   print_table(result.plan.strategies);
   std::printf("plan: %s (%s)\n", output.c_str(), bytes_text(size).c_str());
+  if (!options.report.empty())
+    std::printf("report: %s (%s)\n", options.report.c_str(),
+                bytes_text(static_cast<std::int64_t>(fs::file_size(options.report))).c_str());
   return exit_ok;
 }
 

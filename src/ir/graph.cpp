@@ -182,7 +182,8 @@ void Graph::merge_origins(NodeId n) {
     std::vector<Origin> all = origin_lists_[a].list;
     for (const Origin& o : origin_lists_[b].list)
       if (all.size() < most && std::find(all.begin(), all.end(), o) == all.end()) all.push_back(o);
-    it->second = all == origin_lists_[a].list ? a : origin_list(std::move(all), origin_lists_[a].rule);
+    it->second =
+        all == origin_lists_[a].list ? a : origin_list(std::move(all), origin_lists_[a].rule);
   }
   origins_of_[n] = it->second;
 }

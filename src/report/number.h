@@ -1,0 +1,14 @@
+// Numbers as a page needs them. Not a formatter: units belong to the page.
+#pragma once
+
+#include "base/json.h"
+#include "ref/evaluate.h"
+
+namespace hone {
+
+// With five digits, so that a report is not mostly digits of noise.
+Json rounded(double);
+// The value of an expression, null when the sizes do not say.
+Json known_size(const Dim&, const Sizing&);
+
+}  // namespace hone
