@@ -86,6 +86,7 @@ std::vector<int> AnchoredGroup::params_below(std::span<const Value> roots,
 }
 
 bool AnchoredGroup::is_weight(Value v) const {
+  if (!v.shape().is_static()) return false;  // a number repeated as often as the inputs say
   std::vector<int> params = params_below(std::span(&v, 1), false);
   return std::all_of(params.begin(), params.end(),
                      [&](int i) { return spec_.param_is_weight[static_cast<std::size_t>(i)]; });

@@ -105,8 +105,9 @@ bool Positions::proves_below(const Dim& a, const Dim& limit) const {
   return most && (*most - limit).high() < 0;
 }
 
+// Of an axis of size 0 no element is computed.
 Dim Positions::quotient(const Dim& a, const Dim& b) const {
-  if (b == Dim(1)) return a;
+  if (b == Dim(1) || b == Dim(0)) return a;
   Division d = divide(a, b);
   if (proves_nonnegative(d.rest) && proves_below(d.rest, b)) return d.whole;
   if (!proves_nonnegative(d.rest)) return floor_div(a, divisor(b));
@@ -114,7 +115,7 @@ Dim Positions::quotient(const Dim& a, const Dim& b) const {
 }
 
 Dim Positions::remainder(const Dim& a, const Dim& b) const {
-  if (b == Dim(1)) return 0;
+  if (b == Dim(1) || b == Dim(0)) return 0;
   Division d = divide(a, b);
   if (proves_nonnegative(d.rest) && proves_below(d.rest, b)) return d.rest;
   return mod(proves_nonnegative(d.rest) ? d.rest : a, divisor(b));

@@ -1,6 +1,7 @@
 #include "schedule/schedule.h"
 
 #include "ops/ops.h"
+#include "pass/expand.h"
 #include "schedule/cost.h"
 #include "schedule/in_place.h"
 #include "schedule/places.h"
@@ -201,7 +202,9 @@ void Section::add_refusal(Value v) {
 
 }  // namespace
 
-Schedule schedule(const Function& f, const ScheduleOptions& options) {
+Schedule schedule(const Function& function, const ScheduleOptions& options) {
+  // What no kernel takes whole would be computed again for every element that reads it.
+  const Function f = expand(function);
   Builder builder(f, options);
   std::vector<View> params, results;
   for (std::size_t i = 0; i < f.params().size(); ++i) {

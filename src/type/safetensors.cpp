@@ -143,6 +143,7 @@ const Array* Safetensors::find(std::string_view name) const {
 
 Safetensors read_safetensors(std::shared_ptr<const MappedFile> file) {
   Safetensors out;
+  out.map = file;
   out.header = header_text(*file);
   const std::span<const std::byte> data = file->bytes().subspan(length_bytes + out.header.size());
   const Json header = Json::parse(out.header, file->path(), 16);

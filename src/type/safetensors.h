@@ -25,6 +25,7 @@ struct SafetensorsEntry {
 };
 
 struct Safetensors {
+  std::shared_ptr<const MappedFile> map;  // in which padding and header lie
   SafetensorsMetadata metadata;
   std::vector<SafetensorsEntry> tensors;  // in the order of their bytes, without padding tensors
   std::vector<std::span<const std::byte>> padding;

@@ -1,0 +1,110 @@
+// A function under construction: values to use as operands, what each of them is for one input, and
+// ways to find or make an operand of a wanted type. Knows no operation by name; makers.h does.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/common.h"
+#include "ref/evaluate.h"
+#include "test/random/inputs.h"
+#include "test/random/random.h"
+
+namespace hone::fuzz {
+
+// What one function is made of: few sizes and dtypes, so that values fit together.
+struct Style {
+  std::vector<Dim> sizes;      // of axes; symbols may be among them
+  std::vector<Dim> symbols;    // those of the whole function
+  Sizing sample;               // their values while the function is built
+  DType real = DType::f32;     // of most values
+  DType whole = DType::i64;    // of most integers
+  std::int64_t limit = 4096;   // elements of a value, at the largest sizes
+  std::int64_t work = 200000;  // products of one contraction
+  bool checks = false;         // sizes may need a check at run time
+};
+
+// Finite values, and how many are not.
+struct Range {
+  double low = 0, high = 0;
+  std::int64_t count = 0, special = 0;
+};
+
+class Builder {
+ public:
+  // A body (of if_else or while_loop) is closed: it takes no parameters but those it starts with.
+  Builder(Random& random, const Style& style, bool is_body = false)
+      : random(random), style(style), is_body_(is_body) {}
+
+  Random& random;
+  const Style& style;
+
+  Function& function() { return function_; }
+  Graph& graph() { return function_.graph(); }
+  const Values& pool() const { return pool_; }
+  bool is_body() const { return is_body_; }
+
+  // A parameter with the given value at the sample sizes; of random numbers without one.
+  Value param(const Type&, std::optional<Wide> value = std::nullopt);
+  // Makes a value an operand of what follows, unless it is too large, needs a check that the style
+  // does not allow, or says nothing (nearly all NaN).
+  bool keep(Value);
+  // What a value is for the sample inputs. Throws UserError when it cannot be computed.
+  const Wide& value(Value);
+  Range range(Value);
+
+  // A value of the pool that fits, mostly one of the last; invalid when none does.
+  template <class F>
+  Value find(F fits) {
+    for (int tries = 0; tries < 6; ++tries) {
+      Value v = recent();
+      if (fits(v)) return v;
+    }
+    Values all;
+    for (const Value& v : pool_)
+      if (fits(v)) all.push_back(v);
+    return all.empty() ? Value() : random.of(all);
+  }
+  Value recent();
+  Value real();     // of a float dtype
+  Value numeric();  // not bool
+  Value whole();    // of an integer dtype
+  Value boolean();
+  // At least that many axes, of any dtype that is accepted.
+  Value ranked(int rank, bool (*accept)(DType) = [](DType) { return true; });
+
+  // An operand of exactly this type: a value there is, one made from another by cast or broadcast,
+  // a constant or a parameter.
+  Value operand(const Type&);
+  // Like operand, but rarely anything but a weight.
+  Value weight(const Type&);
+  // A scalar number of random size, usually a constant.
+  Value scalar_operand(DType);
+  Value constant_of(const Type&);  // static types only
+  // Integers that are good indices below the size, in a random or the given shape.
+  Value indices(const Shape&, const Dim& size);
+
+  Dim size();
+  Shape shape(int rank);
+  Shape shape() { return shape(random.of({0, 1, 1, 2, 2, 2, 2, 3, 3, 4, 5})); }
+  DType dtype();
+  bool fits(const Shape& s) const { return s.count().high() <= style.limit; }
+
+ private:
+  Value derived(const Type&);
+  const std::vector<Wide>& results(NodeId);
+  void evaluate(NodeId);
+
+  Function function_;
+  bool is_body_;
+  Values pool_;
+  std::size_t checks_ = 0;
+  std::vector<std::vector<Wide>> values_;  // by node; empty where not yet asked for
+};
+
+// A copy without the nodes and checks that no result needs, with the given results; parameters that
+// nothing reads go too when `drop_params`. Types are inferred again.
+Function rebuilt(const Function&, const Values& results, bool drop_params);
+
+}  // namespace hone::fuzz

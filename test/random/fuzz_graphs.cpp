@@ -1,0 +1,140 @@
+// fuzz-graphs: random functions against the reference, by the thousand; and one again, by its seed
+// or from a file.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "base/file.h"
+#include "test/random/campaign.h"
+#include "test/random/case_file.h"
+
+namespace hone::fuzz {
+namespace {
+
+constexpr char usage[] =
+    "fuzz-graphs [--count N] [--seconds T] [--seed S] [--jobs J] [--nodes K] [--all]\n"
+    "            [--only EXECUTOR] [--minimise DIR] [--print] [--case FILE]\n"
+    "  Tries N functions at random (1000), of the seeds S, S + 1, ... (fresh without --seed), each "
+    "on\n"
+    "  the compiler and on some of its variations; --all: on all of them. --minimise writes a "
+    "reduced\n"
+    "  case of each finding to DIR. --print shows the functions. --case tries one from a file.\n"
+    "  Exit code 0: all agree; 1: not; 2: usage.\n";
+
+struct Arguments {
+  CampaignOptions campaign;
+  bool print = false;
+  std::string minimise, file;
+};
+
+std::uint64_t fresh_seed() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 16 ^ device()) % 1000000000000;
+}
+
+Arguments parse_arguments(int argc, char** argv) {
+  Arguments a;
+  a.campaign.seed = fresh_seed();
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view name = argv[i];
+    auto value = [&] {
+      if (i + 1 >= argc) throw UserError("fuzz-graphs: ", name, " needs a value");
+      return std::string(argv[++i]);
+    };
+    if (name == "--count")
+      a.campaign.count = std::stoll(value());
+    else if (name == "--seconds")
+      a.campaign.seconds = std::stod(value()), a.campaign.count = std::int64_t{1} << 40;
+    else if (name == "--seed")
+      a.campaign.seed = std::stoull(value());
+    else if (name == "--jobs")
+      a.campaign.jobs = std::stoi(value());
+    else if (name == "--nodes")
+      a.campaign.nodes = std::stoi(value());
+    else if (name == "--all")
+      a.campaign.all = true;
+    else if (name == "--only")
+      a.campaign.only = value();
+    else if (name == "--minimise")
+      a.minimise = value();
+    else if (name == "--print")
+      a.print = true;
+    else if (name == "--case")
+      a.file = value();
+    else
+      throw UserError("fuzz-graphs: '", name, "' is unknown\n", usage);
+  }
+  return a;
+}
+
+void write_reduced(const Case& c, const Finding& finding, const Arguments& a,
+                   const std::string& name) {
+  const Case small = minimised(c, finding, a.campaign);
+  std::filesystem::create_directories(a.minimise);
+  const std::string text = case_text(small, text_of(finding));
+  write_atomic(std::filesystem::path(a.minimise) / (name + ".hone-ir"), text);
+  std::printf("reduced to:\n%s", text.c_str());
+}
+
+int try_file(const Arguments& a) {
+  auto file = MappedFile::open(a.file);
+  const auto bytes = file->bytes();
+  const Case c = parse_case({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const Choice choice =
+      a.campaign.only.empty() ? [](const Executor&) { return true; } : choice_for(0, a.campaign);
+  Finding f = try_apart(c, choice, a.campaign.most_seconds);
+  std::printf("%s", text_of(f).c_str());
+  if (f.failures.empty() && f.death.empty()) return 0;
+  if (!a.minimise.empty())
+    write_reduced(c, f, a, std::filesystem::path(a.file).stem().string() + "-reduced");
+  return 1;
+}
+
+void show(const Arguments& a) {
+  for (std::int64_t i = 0; i < a.campaign.count; ++i) {
+    const std::uint64_t seed = a.campaign.seed + static_cast<std::uint64_t>(i);
+    std::printf("%s\n", case_text(generate(seed, a.campaign.nodes), cat("seed ", seed)).c_str());
+  }
+}
+
+int campaign(const Arguments& a) {
+  std::printf("fuzz-graphs: seed %llu\n", static_cast<unsigned long long>(a.campaign.seed));
+  std::fflush(stdout);
+  const CampaignResult r = run_campaign(a.campaign);
+  for (const Finding& f : r.findings) {
+    std::printf(
+        "\nfuzz-graphs --seed %llu --count 1%s\n%s", static_cast<unsigned long long>(f.seed),
+        a.campaign.nodes ? cat(" --nodes ", a.campaign.nodes).c_str() : "", text_of(f).c_str());
+    std::fflush(stdout);
+    if (!a.minimise.empty())
+      write_reduced(generate(f.seed, a.campaign.nodes), f, a, cat("seed-", f.seed));
+  }
+  std::printf(
+      "%lld functions, %.1f nodes each, %lld comparisons in %.1f s; %lld results within rounding "
+      "that the rule refuses; %zu functions disagree\n",
+      static_cast<long long>(r.functions),
+      static_cast<double>(r.nodes) / static_cast<double>(std::max<std::int64_t>(1, r.functions)),
+      static_cast<long long>(r.comparisons), r.seconds, static_cast<long long>(r.explained),
+      r.findings.size());
+  return r.findings.empty() ? 0 : 1;
+}
+
+int run(int argc, char** argv) {
+  const Arguments a = parse_arguments(argc, argv);
+  if (a.print) return show(a), 0;
+  return a.file.empty() ? campaign(a) : try_file(a);
+}
+
+}  // namespace
+}  // namespace hone::fuzz
+
+int main(int argc, char** argv) {
+  try {
+    return hone::fuzz::run(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  }
+}

@@ -1,0 +1,57 @@
+#include "test/random/inputs.h"
+
+#include <limits>
+
+#include "test/random/random.h"
+
+namespace hone::fuzz {
+
+namespace {
+
+// No finite one is so large that the order of adding products decides whether a sum overflows.
+double extreme_real(Random& random) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return random.of({0.0, -0.0, 1.0, -1.0, 1e-7, 6e-8, -1e-40, 1e-45, 2048.0, 65504.0, -7e4, 88.8,
+                    16777217.0, 1e12, -1e15, 3e15, infinity, -infinity,
+                    std::numeric_limits<double>::quiet_NaN()});
+}
+
+std::int64_t extreme_integer(DType t, Random& random) {
+  const int bits = 8 * byte_size(t);
+  const auto top = static_cast<std::int64_t>(std::uint64_t{1} << (bits - 1));  // the sign bit
+  return random.of<std::int64_t>({0, 1, -1, 2, top, top - 1, top + 1, bits, bits - 1, 127, 255});
+}
+
+double ordinary_real(Random& random) {
+  // Halves make ties, equal elements and sums without rounding.
+  return random.chance(30) ? random.between(-4, 4) * 0.5 : random.real(-2, 2);
+}
+
+}  // namespace
+
+Array input_array(const Type& type, const Sizing& sizes, std::uint64_t seed, Numbers numbers) {
+  std::vector<std::int64_t> dims;
+  for (const Dim& d : type.shape.dims) dims.push_back(size_of(d, sizes));
+  Array a = Array::zeros(type.dtype, dims);
+  Random random(seed);
+  for (std::int64_t i = 0, n = a.count(); i < n; ++i) {
+    const bool extreme = numbers == Numbers::extreme && random.chance(25);
+    if (is_float(type.dtype))
+      a.set_real(i, extreme ? extreme_real(random) : ordinary_real(random));
+    else if (type.dtype == DType::b1)
+      a.set_integer(i, random.below(2));
+    else
+      a.set_integer(i, extreme ? extreme_integer(type.dtype, random)
+                               : random.between(is_signed(type.dtype) ? -4 : 0, 8));
+  }
+  return a;
+}
+
+std::vector<Array> inputs_of(const Function& f, const Run& run) {
+  std::vector<Array> out;
+  for (const Type& t : f.param_types())
+    out.push_back(input_array(t, run.sizes, run.seed * 1000003 + out.size(), run.numbers));
+  return out;
+}
+
+}  // namespace hone::fuzz

@@ -1,0 +1,46 @@
+// Choices at random that are the same on every machine and with every standard library, unlike
+// those of <random>.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+namespace hone::fuzz {
+
+// SplitMix64: seeds may be consecutive numbers.
+class Random {
+ public:
+  // Hashed, so that streams of neighbouring seeds do not run one behind the other.
+  explicit Random(std::uint64_t seed) : state_(seed) { state_ = next() ^ (seed << 32); }
+
+  std::uint64_t next() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+  }
+  // In [0, n).
+  int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
+  // In [low, high].
+  int between(int low, int high) { return low + below(high - low + 1); }
+  bool chance(int percent) { return below(100) < percent; }
+  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+  double real(double low, double high) { return low + (high - low) * unit(); }
+
+  template <class T>
+  const T& of(const std::vector<T>& list) {
+    return list[static_cast<std::size_t>(below(static_cast<int>(list.size())))];
+  }
+  template <class T>
+  T of(std::initializer_list<T> list) {
+    return list.begin()[below(static_cast<int>(list.size()))];
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace hone::fuzz

@@ -1,0 +1,166 @@
+// The corpus of reduced cases, and the tools themselves: what they generate, that a planted fault
+// is found and made small. fuzz-graphs runs the thousands.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "base/file.h"
+#include "ops/common.h"
+#include "test/random/campaign.h"
+#include "test/random/case_file.h"
+#include "test/random/judge.h"
+#include "test/random/makers.h"
+#include "test/random/reduce.h"
+
+namespace hone::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of_file(const fs::path& path) {
+  auto file = MappedFile::open(path);
+  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
+}
+
+bool every_executor(const Executor&) { return true; }
+
+TEST(Random, EveryReducedCaseAgrees) {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(HONE_SOURCE_DIR "/test/random/cases")) {
+    const Finding f = try_apart(parse_case(text_of_file(entry.path())), every_executor, 100);
+    EXPECT_EQ(text_of(f), "") << entry.path();
+    ++count;
+  }
+  EXPECT_GT(count, 0);
+}
+
+TEST(Random, EveryOperationHasAMaker) {
+  std::set<const Op*> made;
+  for (const Maker& m : all_makers()) made.insert(m.op);
+  for (const Op* op : all_ops()) EXPECT_TRUE(made.contains(op)) << op->name;
+}
+
+TEST(Random, OneSeedIsOneFunction) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const Case a = generate(seed), b = generate(seed);
+    EXPECT_EQ(case_text(a, ""), case_text(b, ""));
+    EXPECT_NE(case_text(a, ""), case_text(generate(seed + 1), ""));
+  }
+}
+
+TEST(Random, ACaseIsItsText) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::string text = case_text(generate(seed), "of a seed\nand another line");
+    EXPECT_EQ(case_text(parse_case(text), "of a seed\nand another line"), text);
+  }
+  EXPECT_THROW(parse_case("%0: f32[] = param index=0 \"x\"\nreturn %0 \"y\"\n"), UserError);
+}
+
+// What the thousands are made of: all operations and dtypes, sizes, ranks, several results.
+TEST(Random, TheGeneratorReachesEverything) {
+  std::map<const Op*, int> uses;
+  std::set<DType> dtypes;
+  std::set<int> ranks;
+  int symbolic = 0, empty = 0, several = 0, donated = 0, extreme = 0, largest = 0;
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+    const Case c = generate(seed);
+    const Graph& g = c.function.graph();
+    const std::vector<NodeId> nodes = live_nodes(c.function);
+    for (NodeId n : nodes) {
+      ++uses[&g.op(n)];
+      for (const Type& t : g.result_types(n)) {
+        dtypes.insert(t.dtype);
+        ranks.insert(t.rank());
+        empty += t.shape.is_static() && t.shape.count() == Dim(0);
+      }
+    }
+    largest = std::max(largest, static_cast<int>(nodes.size()));
+    symbolic += !c.function.symbols().empty();
+    several += c.function.results().size() > 1;
+    for (const Function::Param& p : c.function.params()) donated += p.donated;
+    for (const fuzz::Run& r : c.runs) extreme += r.numbers == Numbers::extreme;
+  }
+  // `refuse` stands in bodies alone.
+  for (const Op* op : all_ops())
+    if (op != &ops::refuse) EXPECT_GT(uses[op], 0) << op->name;
+  EXPECT_EQ(dtypes.size(), static_cast<std::size_t>(dtype_count));
+  EXPECT_TRUE(std::ranges::includes(ranks, std::set{0, 1, 2, 3, 4, 5}));
+  EXPECT_GT(largest, 60);
+  for (int count : {symbolic, empty, several, donated, extreme}) EXPECT_GT(count, 20);
+}
+
+TEST(Random, EveryRecipeIsMade) {
+  for (const Motif& m : motifs()) {
+    const Case c = generate_motif(m.name, 7);
+    EXPECT_FALSE(c.function.results().empty()) << m.name;
+    const Finding f =
+        try_apart(c, [](const Executor& e) { return e.name == "cpu" || e.name == "guarded"; }, 100);
+    EXPECT_EQ(text_of(f), "") << m.name;
+  }
+}
+
+// x - x is 0 but for the error of a kernel that multiplies and adds in one: rounding explains it.
+// A wrong number stays wrong.
+TEST(Random, TheJudgeTellsRoundingFromFaults) {
+  Function f;
+  Value x = f.add_param(f32({50}), "x"), y = f.add_param(f32({50}), "y");
+  f.add_result(x * y - x * y * 1.0000001);
+  Judge judge(f, fuzz::Run{{}, 3});
+  std::vector<Array> got = evaluate(f, judge.inputs());
+  Array near = Array::zeros(DType::f32, {50}), wrong = Array::zeros(DType::f32, {50});
+  for (int i = 0; i < 50; ++i) {
+    const double product = judge.inputs()[0].real(i) * judge.inputs()[1].real(i);
+    near.set_real(i, got[0].real(i) + 2e-7 * product);
+    wrong.set_real(i, got[0].real(i) + 1e-5 * product);
+  }
+  EXPECT_EQ(judge({near}), "");
+  EXPECT_GT(judge.explained(), 0);
+  EXPECT_NE(judge({wrong}), "");
+}
+
+// A compiler that takes erf for tanh: the case ends as that one node.
+TEST(Random, APlantedFaultIsMadeSmall) {
+  const Shows shows = [](const Case& c) {
+    for (NodeId n : live_nodes(c.function))
+      if (&c.function.graph().op(n) == &ops::erf) return true;
+    return false;
+  };
+  for (std::uint64_t seed = 1, found = 0; found < 3; ++seed) {
+    const Case c = generate(seed, 40);
+    if (!shows(c)) continue;
+    ++found;
+    const Case small = reduced(c, shows);
+    EXPECT_TRUE(shows(small));
+    EXPECT_LE(live_nodes(small.function).size(), 2u) << case_text(small, "");
+    EXPECT_EQ(small.runs.size(), 1u);
+    EXPECT_EQ(small.function.result(0).shape().count(), Dim(1)) << case_text(small, "");
+  }
+}
+
+TEST(Random, ACrashIsAFindingWithItsSeed) {
+  const Case c = generate(5, 3);
+  const Finding died = try_apart(c, [](const Executor&) -> bool { ::abort(); }, 100);
+  EXPECT_EQ(died.death, "signal 6");
+  const Finding slept = try_apart(
+      c,
+      [](const Executor&) -> bool {
+        for (;;) ::pause();
+      },
+      1);
+  EXPECT_EQ(slept.death, "took too long");
+}
+
+TEST(Random, ACampaignCountsWhatItDid) {
+  CampaignOptions options{.seed = 1000, .count = 12, .jobs = 2, .nodes = 6};
+  const CampaignResult r = run_campaign(options);
+  EXPECT_EQ(r.functions, 12);
+  EXPECT_GE(r.comparisons, 12);
+  for (const Finding& f : r.findings) ADD_FAILURE() << f.seed << ": " << text_of(f);
+}
+
+}  // namespace
+}  // namespace hone::fuzz
