@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/error.h"
 #include "cli/commands.h"
 
 namespace hone::cli {

@@ -23,6 +23,8 @@ function roofline() {
   const lowY = Math.floor(log(Math.min(peak / 100, ...dots.map(gflops)))), highY = Math.ceil(log(peak * 1.05));
   const x = (v) => left + ((log(v) - lowX) / (highX - lowX)) * (W - left - right);
   const y = (v) => H - bottom - ((log(v) - lowY) / (highY - lowY)) * (H - bottom - top);
+  // Lines of equal bytes per second are all equally steep.
+  const slope = Math.atan2(y(1) - y(10), x(10) - x(1)) * (180 / Math.PI);
   const ticks = [];
   for (let e = lowX; e <= highX; ++e) ticks.push(svg('line', {class: 'grid', x1: x(10 ** e), x2: x(10 ** e), y1: top, y2: H - bottom}),
     svg('text', {class: 'axis', x: x(10 ** e), y: H - bottom + 14, 'text-anchor': 'middle'}, String(10 ** e)));
@@ -33,7 +35,7 @@ function roofline() {
     const bend = Math.min(edge, peak / rate), from = Math.max(start, (10 ** lowY) / rate);
     const name = `${bytes(size)}: ${digits(rate)} GB/s`;
     return [svg('line', {class: `roof roof-${i}`, x1: x(from), y1: y(from * rate), x2: x(bend), y2: y(bend * rate)}),
-      svg('text', {class: 'axis', x: x(from) + 5, y: y(from * rate) - 6}, name)];
+      svg('text', {class: 'axis', transform: `translate(${x(from) + 6} ${y(from * rate) - 10}) rotate(${-slope})`}, name)];
   });
   roofs.push(svg('line', {class: 'roof peak', x1: x(Math.min(edge, peak / run.rates.copies[0][1])), x2: x(edge), y1: y(peak), y2: y(peak)}));
   const circles = [...dots].sort((a, b) => b.ms[0] - a.ms[0]).map((g) => svg('circle', {
