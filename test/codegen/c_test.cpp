@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "anchored_cases.h"
 #include "c_library.h"
 #include "cases.h"
 #include "codegen/c/module.h"
@@ -27,11 +28,13 @@ struct Trial {
 // kernel; equal ones once.
 class Batch {
  public:
+  explicit Batch(int vector_bits) : vector_bits_(vector_bits) {}
+
   void add(const Candidate& candidate) {
     for (const Candidate::Step& step : candidate.steps) {
       const Kernel& kernel = std::get<Kernel>(step.what);
       if (!known_.insert(entry(kernel)).second) continue;
-      modules_.resize((known_.size() + per_module - 1) / per_module);
+      modules_.resize((known_.size() + per_module - 1) / per_module, c::Module(vector_bits_));
       modules_.back().add_entry(kernel, entry(kernel));
     }
   }
@@ -51,6 +54,7 @@ class Batch {
   static constexpr std::size_t per_module = 60;
   static std::string entry(const Kernel& kernel) { return "k_" + to_hex(hash(kernel)); }
 
+  int vector_bits_;
   std::set<std::string> known_;
   std::vector<c::Module> modules_;
   std::unique_ptr<CLibrary> library_;
@@ -63,10 +67,17 @@ Trial nest_trial(const std::string& name, const Function& f, std::vector<std::ve
   return {name, std::move(spec), std::move(candidate), std::move(inputs)};
 }
 
+// Elementwise ones also on overflow, division by zero, NaN, casts out of range: docs/numbers.md.
 std::vector<Trial> of_every_operation() {
   std::vector<Trial> out;
-  for (const harness::Case& c : harness::all_cases())
-    if (!holds_control(c.function)) out.push_back(nest_trial(c.name, c.function, {c.inputs}));
+  std::mt19937_64 random(3);
+  for (const harness::Case& c : harness::all_cases()) {
+    if (holds_control(c.function)) continue;
+    out.push_back(nest_trial(c.name, c.function, {c.inputs}));
+    for (int i = 0; i < (c.op->kind == OpKind::elementwise ? 20 : 0); ++i)
+      out.back().inputs.push_back(harness::inputs_of(
+          c.sample, [&](DType d) { return harness::extreme_number(d, random); }));
+  }
   return out;
 }
 
@@ -78,22 +89,6 @@ std::vector<Trial> of_padded_layouts() {
   return out;
 }
 
-std::vector<Trial> of_extreme_numbers() {
-  std::vector<Trial> out;
-  for (const Op* op : all_ops()) {
-    if (op->kind != OpKind::elementwise) continue;
-    for (const harness::Case& c : harness::cases_of(*op)) {
-      std::mt19937_64 random(3);
-      std::vector<std::vector<Array>> inputs;
-      for (int i = 0; i < 20; ++i)
-        inputs.push_back(harness::inputs_of(
-            c.sample, [&](DType d) { return harness::extreme_number(d, random); }));
-      out.push_back(nest_trial(c.name, c.function, std::move(inputs)));
-    }
-  }
-  return out;
-}
-
 std::vector<Trial> of_long_loops() {
   std::vector<Trial> out;
   for (const Large& l : large_functions())
@@ -101,57 +96,74 @@ std::vector<Trial> of_long_loops() {
   return out;
 }
 
-class C : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    batch_ = std::make_unique<Batch>();
-    for (auto make : {of_every_operation, of_padded_layouts, of_extreme_numbers, of_long_loops}) {
-      lists_.push_back(make());
-      for (const Trial& t : lists_.back()) batch_->add(t.candidate);
-    }
-    batch_->compile();
-  }
-  static void TearDownTestSuite() {
-    lists_.clear();
-    batch_ = nullptr;
-  }
+// Contractions and convolutions as skeletons.
+std::vector<Trial> of_skeletons(const TargetInfo& info) {
+  std::vector<Trial> out;
+  for (const AnchoredCase& c : anchored_cases())
+    c.run({[&](Build build, const Function& f, Expect, const auto& sizes) {
+      GroupSpec spec = group_of(f);
+      std::optional<Candidate> candidate = build(spec, info);
+      ASSERT_TRUE(candidate) << c.name;
+      out.push_back({c.name, spec, std::move(*candidate), {random_inputs(f, sizes)}});
+    }});
+  return out;
+}
 
-  static std::string verdict(const Trial& t, std::span<const Array> inputs) {
-    std::vector<Wide> strict = evaluate_wide(t.spec.function, inputs, Mode::strict),
-                      wide = evaluate_wide(t.spec.function, inputs, Mode::wide);
-    std::vector<Array> got = batch_->runner(t.candidate).run(t.spec, inputs, {});
-    for (std::size_t i = 0; i < got.size(); ++i)
-      if (Comparison r = accept(got[i], strict[i], wide[i]); !r) return cat("result ", i, ": ", r);
-    return "";
+// Trials with their kernels compiled.
+struct Trials {
+  explicit Trials(std::vector<Trial> all, int vector_bits = 256)
+      : list(std::move(all)), batch(vector_bits) {
+    for (const Trial& t : list) batch.add(t.candidate);
+    batch.compile();
   }
-  static void check(const std::vector<Trial>& trials, std::size_t at_least) {
-    EXPECT_GE(trials.size(), at_least);
-    for (const Trial& t : trials)
-      for (const std::vector<Array>& inputs : t.inputs)
-        EXPECT_EQ(verdict(t, inputs), "") << t.name << "\n" << print(t.spec.function);
-  }
-
-  static std::unique_ptr<Batch> batch_;
-  static std::vector<std::vector<Trial>> lists_;
+  std::vector<Trial> list;
+  Batch batch;
 };
-std::unique_ptr<Batch> C::batch_;
-std::vector<std::vector<Trial>> C::lists_;
 
-TEST_F(C, EveryOperationAgreesWithTheReference) { check(lists_[0], 400); }
+std::string verdict(const Trial& t, const CandidateRunner& runner, std::span<const Array> inputs) {
+  std::vector<Wide> strict = evaluate_wide(t.spec.function, inputs, Mode::strict),
+                    wide = evaluate_wide(t.spec.function, inputs, Mode::wide);
+  std::vector<Array> got = runner.run(t.spec, inputs, {});
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (Comparison r = accept(got[i], strict[i], wide[i]); !r) return cat("result ", i, ": ", r);
+  return "";
+}
 
-TEST_F(C, StridesMayLeaveRoom) { check(lists_[1], 50); }
+void check(const Trials& trials, std::size_t at_least) {
+  EXPECT_GE(trials.list.size(), at_least);
+  for (const Trial& t : trials.list)
+    for (const std::vector<Array>& inputs : t.inputs)
+      EXPECT_EQ(verdict(t, trials.batch.runner(t.candidate), inputs), "") << t.name << "\n"
+                                                                          << print(t.spec.function);
+}
 
-// Overflow, division by zero, NaN, casts out of range: as docs/numbers.md says.
-TEST_F(C, ElementwiseOperationsMeetExtremeNumbers) { check(lists_[2], 100); }
-
-TEST_F(C, LongLoopsAgreeWithTheReference) { check(lists_[3], 20); }
-
-TEST_F(C, ChunksMayBeDividedInAnyWay) {
-  for (const Trial& t : lists_[3]) {
-    const CandidateRunner runner = batch_->runner(t.candidate);
+// The bits do not depend on how chunks are divided between calls.
+void check_partitions(const Trials& trials) {
+  for (const Trial& t : trials.list) {
+    const CandidateRunner runner = trials.batch.runner(t.candidate);
     EXPECT_EQ(runner.run(t.spec, t.inputs[0], {}),
               runner.run(t.spec, t.inputs[0], {.chunks_per_call = 1, .backwards = true}))
         << t.name;
+  }
+}
+
+TEST(C, EveryOperationAgreesWithTheReference) { check(Trials(of_every_operation()), 400); }
+
+TEST(C, StridesMayLeaveRoom) { check(Trials(of_padded_layouts()), 50); }
+
+TEST(C, LongLoopsAgreeWithTheReference) {
+  const Trials trials(of_long_loops());
+  check(trials, 20);
+  check_partitions(trials);
+}
+
+TEST(C, SkeletonsAgreeWithTheReference) {
+  // Blocks for vectors of either length; a compiler without the longer ones takes two.
+  for (const char* target : {"x86-64-v3", "x86-64-v4"}) {
+    const TargetInfo info = cpu_target_info(target);
+    const Trials trials(of_skeletons(info), info.vector_bits);
+    check(trials, 40);
+    check_partitions(trials);
   }
 }
 

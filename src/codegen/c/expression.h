@@ -34,6 +34,8 @@ class Renderer {
   std::string address(const Value& load);
   std::string converted(const Value& load, const std::string& element);
   std::string position(const Dim&);
+  // The name of a parameter's memory.
+  std::string buffer(int param);
 
   void block(const Block&);
   // Names what the block reads and computes without the variable, before a loop over it that has at
@@ -83,7 +85,6 @@ class Renderer {
   std::string symbol(const Dim&);
   std::string number_of(const Dim&, bool is_short);
   std::string element_at(int param, const Dim& offset);
-  std::string buffer(int param);
   DType buffer_dtype(int param) const;
 
   // Statements.

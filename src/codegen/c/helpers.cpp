@@ -141,6 +141,8 @@ static inline void $V_muladd2($V *sum, const $V *v, const $V *w) {
 #define $N_MULADD2(sum, v, w) ($V_muladd2(&(sum), &(v), &(w)))
 #endif
 #define $N_ZERO(v) (memset(&(v), 0, sizeof(v)))
+#define $N_LOAD_PART(v, p, n) \
+  ($N_ZERO(v), (void)((n) > 0 ? memcpy(&(v), (p), sizeof($E) * (size_t)((n) < $L ? (n) : $L)) : &(v)))
 )c";
 
 }  // namespace
@@ -241,7 +243,14 @@ std::string_view preamble() {
 #define HONE_INLINE static inline __attribute__((always_inline))
 /* Kernels stay apart: they see the same memory as numbers of different types. */
 #define HONE_KERNEL static __attribute__((noinline))
+#if defined(__clang__) && defined(__x86_64__)
+/* Vectors are as long as they are written, where the machine has such. */
+#define HONE_TILES static __attribute__((noinline, __min_vector_width__(512)))
 #else
+#define HONE_TILES HONE_KERNEL
+#endif
+#else
+#define HONE_TILES static
 #define HONE_INLINE static inline
 #define HONE_KERNEL static
 #endif

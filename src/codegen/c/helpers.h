@@ -21,8 +21,8 @@ class Helpers {
   std::string saturate(DType from, DType to);
   std::string bitcast(DType from, DType to);
   // A type of `lanes` numbers, and macros on variables of it: NAME_ZERO(v), NAME_LOAD(v, p),
-  // NAME_STORE(p, v), NAME_MULADD(sum, x, v) for a number x, NAME_MULADD2(sum, v, w). Gives the
-  // macros' NAME; the type is vector_type().
+  // NAME_LOAD_PART(v, p, n) for n elements and zeros, NAME_STORE(p, v), NAME_MULADD(sum, x, v) for
+  // a number x, NAME_MULADD2(sum, v, w). Gives the macros' NAME; the type is vector_type().
   std::string vector(DType, int lanes);
   static std::string vector_type(DType, int lanes);
 

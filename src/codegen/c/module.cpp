@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "codegen/c/expression.h"
+#include "codegen/c/skeleton.h"
 
 namespace hone::c {
 
@@ -36,22 +37,25 @@ std::string parameters(const Kernel& k) {
 }  // namespace
 
 void Module::add(const Kernel& kernel, std::string_view name) {
+  const bool is_nest = std::holds_alternative<Nest>(kernel.body);
+  const std::string head =
+      cat(is_nest ? "HONE_KERNEL" : "HONE_TILES", " void ", name, "(", parameters(kernel), ")");
   Text body;
-  body.open("HONE_KERNEL void ", name, "(", parameters(kernel), ")");
-  const std::string head = body.str();
+  body.indent();
   Renderer renderer(body, helpers_, kernel);
-  Text before;  // functions that the skeletons call
+  const Site site{body, helpers_, renderer, kernel, vector_bytes_};
   if (auto* nest = std::get_if<Nest>(&kernel.body)) renderer.block(nest->body);
+  if (auto* c = std::get_if<Contraction>(&kernel.body)) write_contraction(site, *c);
+  if (auto* c = std::get_if<Convolution>(&kernel.body)) write_convolution(site, *c);
   body.close();
 
   Text prologue;
   prologue.paste(cat("/* ", in_comment(kernel.name), " */\n"));
-  prologue.paste(before.str());
-  prologue.open("HONE_KERNEL void ", name, "(", parameters(kernel), ")");
+  prologue.open(head);
   const auto& used = renderer.used_params();
   for (std::string_view name_of_size : {"scratch", "sizes"})
     if (head.find(name_of_size) != std::string::npos &&
-        body.str().find(name_of_size, head.size()) == std::string::npos)
+        body.str().find(name_of_size) == std::string::npos)
       prologue.line("(void)", name_of_size, ";");
   for (std::size_t i = 0; i < kernel.params.size(); ++i)
     if (!used.contains(static_cast<int>(i))) prologue.line("(void)p", i, ";");
@@ -63,7 +67,7 @@ void Module::add(const Kernel& kernel, std::string_view name) {
     prologue.line(type, " *const p", param, " = (", type, " *)(void *)(scratch + (",
                   renderer.position(kernel.scratch[i].offset), "));");
   }
-  kernels_ += prologue.str() + body.str().substr(head.size()) + "\n";
+  kernels_ += prologue.str() + body.str() + "\n";
 }
 
 void Module::add_entry(const Kernel& kernel, std::string_view name) {

@@ -14,6 +14,9 @@ namespace hone::c {
 
 class Module {
  public:
+  // The vectors of register tiles have so many bits; the blocks of skeletons must be multiples.
+  explicit Module(int vector_bits = 256) : vector_bytes_(vector_bits / 8) {}
+
   // static void name(parameters, begin, end, scratch, sizes): computes chunks [begin, end). Throws
   // UserError for an operation that has no C yet.
   void add(const Kernel&, std::string_view name);
@@ -31,6 +34,7 @@ class Module {
   std::string text() const;
 
  private:
+  int vector_bytes_;
   Helpers helpers_;
   std::string kernels_;
 };

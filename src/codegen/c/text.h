@@ -29,6 +29,8 @@ class Text {
     ++depth_;
   }
   void close(std::string_view after = "");
+  // After a close that opens the next block.
+  void indent() { ++depth_; }
   // Text that has its own line breaks, as it is.
   void paste(std::string_view text) { text_ += text; }
 
