@@ -247,10 +247,19 @@ class ExecutionWriter {
       buffers.push(Json::Array{l.buffer, l.offset, l.bytes, l.first, l.last});
     for (std::int64_t bytes : live_bytes(lives, steps_.size())) live.push(bytes);
     const MemoryReport& m = profile_.memory;
-    return Json::Object{{"weights", m.weights}, {"prepared", m.prepared},
-                        {"arena", m.arena},     {"arena_lower_bound", m.arena_lower_bound},
-                        {"scratch", m.scratch}, {"staging", m.staging},
-                        {"peak", m.peak()},     {"buffers", buffers},
+    return Json::Object{{"weights", m.shared.weights},
+                        {"prepared", m.shared.prepared},
+                        {"file", m.shared.file},
+                        {"plan", m.shared.plan},
+                        {"code", m.shared.code},
+                        {"arena", m.arena},
+                        {"arena_lower_bound", m.arena_lower_bound},
+                        {"scratch", m.scratch},
+                        {"staging", m.staging},
+                        {"steps", m.steps},
+                        {"library", m.library},
+                        {"peak", m.peak()},
+                        {"buffers", buffers},
                         {"live", live}};
   }
 

@@ -45,7 +45,8 @@ function timelineSection() {
 
 function memorySection() {
   const m = run.memory, n = run.steps.length;
-  const parts = [['weights', m.weights], ['prepared weights', m.prepared], ['arena', m.arena], ['scratch', m.scratch], ['staging', m.staging]];
+  const parts = [['weights', m.weights], ['prepared weights', m.prepared], ['rest of the plan file', m.file], ['plan', m.plan], ['code', m.code],
+    ['arena', m.arena], ['scratch', m.scratch], ['staging', m.staging], ['bound steps', m.steps], ['libraries', m.library]];
   const most = Math.max(1, ...parts.map((p) => p[1]));
   const summary = h('div', {class: 'shares'}, parts.map(([name, v]) => h('div', {class: 'share'}, h('span', {}, name), bar(v / most, 'chosen', bytes(v)), h('span', {class: 'number'}, bytes(v)))),
     h('div', {class: 'share'}, h('b', {}, 'in all'), h('span'), h('b', {class: 'number'}, bytes(m.peak))));
