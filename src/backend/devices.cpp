@@ -13,11 +13,12 @@ namespace {
 struct NamedDevice {
   std::string_view name;
   std::shared_ptr<Device> (*open)();
+  std::vector<LibraryStatus> (*libraries)();
 };
 
 // One line for each backend.
 constexpr NamedDevice device_list[] = {
-    {"cpu", open_cpu_device},
+    {"cpu", open_cpu_device, cpu_device_libraries},
 };
 
 }  // namespace
@@ -37,6 +38,13 @@ std::shared_ptr<Device> open_device(std::string_view name) {
   std::string known;
   for (std::string_view d : device_names()) known += (known.empty() ? "" : ", ") + std::string(d);
   throw UserError("device '", name, "': is not known; there is ", known);
+}
+
+std::vector<LibraryStatus> device_libraries() {
+  std::vector<LibraryStatus> out;
+  for (const NamedDevice& d : device_list)
+    for (LibraryStatus& l : d.libraries()) out.push_back(std::move(l));
+  return out;
 }
 
 }  // namespace hone

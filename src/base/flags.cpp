@@ -1,5 +1,8 @@
 #include "base/flags.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -19,6 +22,16 @@ constexpr Flag table[] = {
 }  // namespace
 
 std::span<const Flag> all_flags() { return table; }
+
+std::vector<std::string> unknown_flags() {
+  std::vector<std::string> out;
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string_view text = *variable, name = text.substr(0, text.find('='));
+    if (name.starts_with("HONE_") && std::ranges::find(table, name, &Flag::name) == std::end(table))
+      out.emplace_back(name);
+  }
+  return out;
+}
 
 std::string flag(std::string_view name) {
   for (const Flag& f : table)

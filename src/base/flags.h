@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hone {
 
@@ -14,6 +15,8 @@ struct Flag {
 };
 
 std::span<const Flag> all_flags();
+// HONE_ variables of this process that are not in the table.
+std::vector<std::string> unknown_flags();
 
 // The flag's text, or its fallback. The name must be in the table.
 std::string flag(std::string_view name);

@@ -21,20 +21,41 @@ double percentile(const std::vector<double>& sorted, double p) {
 
 }  // namespace
 
-int bench(const BenchOptions& options) {
-  std::unique_ptr<Runner> runner = open_runner(options, options.strategy);
-  std::vector<Array> inputs = inputs_or_samples(options.inputs, options, *runner);
+int bench(Words words) {
+  ModelOptions options;
+  std::vector<std::string> given;
+  int least_runs = 0;
+  double seconds = 1, warm_up_ms = 200;
+  std::string times_file;
+  Arguments a("hone bench",
+              "Times a model or a plan: min, mean, median with its 95 % interval, percentiles.");
+  add_model(a, options);
+  a.list("-i,--input,--loadInputs", "NAME=FILE",
+         "an input, as for `hone run`; default: the test set beside the model, or random", given);
+  a.number("-r,--iterations", "N", "runs at least", least_runs);
+  a.real("-t,--duration", "SECONDS", "time at least (default: 1)", seconds);
+  a.real("--warmUp", "MS", "time before it counts (default: 200)", warm_up_ms);
+  a.text("--exportTimes", "FILE", "write all times to this JSON file", times_file);
+  add_compiling(a, options);
+  add_printing(a, options);
+  a.example("hone bench model.hone --duration 5");
+  a.example("hone bench model.onnx --strategy cpu --threads 1 --json");
+  if (!a.parse(words)) return exit_ok;
+  if (!times_file.empty()) check_writable(times_file, "--exportTimes");
+  const Loaded loaded = load(options, a);
+  if (!loaded.file.is_plan() && !given.empty()) read_inputs(given, loaded.params);
+  const std::unique_ptr<Runner> runner = open_runner(loaded, options, options.strategy);
+  const std::vector<Array> inputs = inputs_or_samples(given, loaded, *runner);
   const Json memory = memory_json(*runner, inputs);
   const bool tells = !options.quiet && !options.json;
   if (tells) tell_memory(memory);
   auto since = [](Clock::time_point t) {
     return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
   };
-  for (Clock::time_point start = Clock::now(); since(start) < options.warm_up;) runner->run(inputs);
+  for (Clock::time_point start = Clock::now(); since(start) < warm_up_ms;) runner->run(inputs);
   std::vector<double> times;
   for (Clock::time_point start = Clock::now();
-       since(start) < options.duration * 1000 ||
-       static_cast<int>(times.size()) < std::max(options.iterations, 3);) {
+       since(start) < seconds * 1000 || static_cast<int>(times.size()) < std::max(least_runs, 3);) {
     Clock::time_point once = Clock::now();
     runner->run(inputs);
     times.push_back(since(once));
@@ -58,10 +79,10 @@ int bench(const BenchOptions& options) {
                    {"throughput_per_s", 1000 / mean},
                    {"memory", memory},
                    {"resident", resident}};
-  if (!options.export_times.empty()) {
+  if (!times_file.empty()) {
     Json list = Json::Array{};
     for (double t : times) list.push(t);
-    write_atomic(options.export_times, list.text() + "\n");
+    write_atomic(times_file, list.text() + "\n");
   }
   if (options.json) {
     std::printf("%s\n", Json(out).text(2).c_str());

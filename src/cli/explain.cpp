@@ -79,7 +79,11 @@ Json variant_json(const Variant& v) {
                       {"groups", groups}};
 }
 
-void print_variant(const Variant& v, std::size_t index, const ExplainOptions& options) {
+struct Details {
+  bool steps = false, candidates = false;
+};
+
+void print_variant(const Variant& v, std::size_t index, const Details& details) {
   std::printf("variant %zu for %s, arena %s bytes (lower bound %s)\n", index, v.target.c_str(),
               shorter(cat(v.arena_bytes), 60).c_str(),
               shorter(cat(v.arena_lower_bound), 60).c_str());
@@ -99,47 +103,61 @@ void print_variant(const Variant& v, std::size_t index, const ExplainOptions& op
                shorter(cat(g.bytes), 24), shorter(cat(g.flops), 24), shorter(g.origins, 60)});
   }
   std::printf("%s", table.text().c_str());
-  if (options.candidates)
+  if (details.candidates)
     for (std::size_t i = 0; i < v.groups.size(); ++i) {
       if (launches[i] + calls[i] == 0) continue;
       std::printf("    group %zu %s\n", i, v.groups[i].name.c_str());
       print_candidates(v.groups[i]);
     }
-  if (options.steps) std::printf("%s", steps_text(v.steps, 1).c_str());
+  if (details.steps) std::printf("%s", steps_text(v.steps, 1).c_str());
 }
 
-}  // namespace
-
-namespace {
-
 // Of a plan file it tells what the file remembers; of a model, all but strategies.
-void report_on(const ExplainOptions& options, Runner& runner, CompileReport compiled) {
-  const std::vector<Array> inputs = inputs_or_samples(options.inputs, options, runner);
+void report_on(const std::string& page, const std::vector<std::string>& given, const Loaded& loaded,
+               const ModelOptions& options, Runner& runner, CompileReport compiled,
+               const std::string& command) {
+  const std::vector<Array> inputs = inputs_or_samples(given, loaded, runner);
   Optimized seen;
   seen.plan = *runner.plan();
   seen.compiled.push_back(std::move(compiled));
   seen.profile =
       profile(Executable::load(std::make_shared<const Plan>(seen.plan), open_device("cpu")), inputs,
               {.threads = options.threads});
-  const std::filesystem::path model = model_path(options);
-  ReportContext context{.command = options.command, .model_file = model.string()};
-  context.samples_are_made_up = options.inputs.empty() && data_sets(model.parent_path()).empty();
-  if (is_plan(model)) {
+  const std::filesystem::path& model = loaded.file.path;
+  ReportContext context{.command = command, .model_file = model.string()};
+  context.samples_are_made_up = given.empty() && data_sets(model.parent_path()).empty();
+  if (loaded.file.is_plan()) {
     context.plan_file = model.string();
     context.plan_bytes = static_cast<std::int64_t>(std::filesystem::file_size(model));
   }
-  write_report(options.report, seen, context);
+  write_report(page, seen, context);
 }
 
 }  // namespace
 
-int explain(const ExplainOptions& options) {
-  CompileReport compiled;
-  std::unique_ptr<Runner> runner =
-      open_runner(options, options.strategy, {}, options.report.empty() ? nullptr : &compiled);
+int explain(Words words) {
+  ModelOptions options;
+  Details details;
+  std::string report;
+  std::vector<std::string> given;
+  Arguments a("hone explain", "Says which kernel or library runs each part of a model, and why.");
+  add_model(a, options);
+  a.flag("--candidates", "also what was not chosen, with its time or why not", details.candidates);
+  a.flag("--steps", "also every step with its buffers", details.steps);
+  a.text("--report", "FILE",
+         "a page (.html) about the plan: its steps timed now, and what it remembers", report);
+  a.list("-i,--input", "NAME=FILE", "with --report: an input, as for `hone run`", given);
+  add_compiling(a, options);
+  add_printing(a, options);
+  a.example("hone explain model.hone --candidates");
+  if (!a.parse(words)) return exit_ok;
+  if (options.strategy == "ref")
+    throw UsageError("--strategy ref: interprets; there is no plan to explain");
+  const std::unique_ptr<Runner> runner = open_runner(load(options, a), options, options.strategy);
   const Plan* plan = runner->plan();
-  if (!plan) throw UserError("explain: the strategy ref interprets; there is no plan to explain");
-  if (!options.report.empty()) report_on(options, *runner, std::move(compiled));
+  if (!report.empty())
+    report_on(report, given, loaded, options, *runner, std::move(compiled),
+              command_line("hone explain", words));
   if (options.json) {
     Json variants = Json::Array{};
     for (const Variant& v : plan->variants) variants.push(variant_json(v));
@@ -158,7 +176,7 @@ int explain(const ExplainOptions& options) {
               plan->measured ? "choices measured" : "choices predicted", plan->verification.c_str(),
               plan->kernels.size(), plan->weights.size(), plan->prepared.size());
   for (std::size_t i = 0; i < plan->variants.size(); ++i)
-    print_variant(plan->variants[i], i, options);
+    print_variant(plan->variants[i], i, details);
   return exit_ok;
 }
 

@@ -6,8 +6,8 @@
 
 #include "api/hone.h"
 #include "base/flags.h"
+#include "base/terminal.h"
 #include "compile/sample.h"
-#include "import/import.h"
 #include "plan/plan_file.h"
 
 namespace hone::cli {
@@ -16,51 +16,49 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::int64_t whole_number(std::string_view text, std::string_view where) {
+std::int64_t size(std::string_view text) {
   std::int64_t n = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size() || n < 0)
-    throw UserError(where, ": '", text, "' is not a size");
+    throw UsageError(cat("'", text, "' is no size"));
   return n;
 }
 
 // "n=4" or "n=1..64".
 void add_dim(const std::string& spec, ImportOptions& options) {
-  std::size_t at = spec.find('=');
+  const std::size_t at = spec.find('=');
   if (at == std::string::npos || at == 0)
-    throw UserError("--dim ", spec, ": expected NAME=SIZE or NAME=LOW..HIGH");
-  std::string_view range = std::string_view(spec).substr(at + 1);
-  std::size_t dots = range.find("..");
+    throw UsageError(cat("'", spec, "': expected NAME=SIZE or NAME=LOW..HIGH"));
+  const std::string_view range = std::string_view(spec).substr(at + 1);
+  const std::size_t dots = range.find("..");
   ImportOptions::Range r;
-  r.low = whole_number(range.substr(0, dots), "--dim " + spec);
-  r.high = dots == std::string_view::npos ? r.low
-                                          : whole_number(range.substr(dots + 2), "--dim " + spec);
+  r.low = size(range.substr(0, dots));
+  r.high = dots == std::string_view::npos ? r.low : size(range.substr(dots + 2));
+  if (r.low > r.high) throw UsageError(cat("'", spec, "': the range is empty"));
   options.dims[spec.substr(0, at)] = r;
 }
 
-// "input:1x3x224x224,other:2x2": sizes of unnamed axes; named ones are set by --dim.
-void add_shapes(const std::string& spec, ImportOptions& options) {
-  for (std::size_t start = 0; start < spec.size();) {
-    std::size_t end = std::min(spec.find(',', start), spec.size());
-    std::string part = spec.substr(start, end - start);
-    start = end + 1;
-    std::size_t colon = part.rfind(':');
-    if (colon == std::string::npos) throw UserError("--shapes ", part, ": expected NAME:SIZExSIZE");
-    std::string name = part.substr(0, colon);
-    int axis = 0;
-    for (std::size_t from = colon + 1; from <= part.size(); ++axis) {
-      std::size_t to = std::min(part.find('x', from), part.size());
-      std::int64_t n =
-          whole_number(std::string_view(part).substr(from, to - from), "--shapes " + part);
-      options.shapes[name].push_back(n);
-      from = to + 1;
+// "input:1x3x224x224,other:2x2": sizes of whole inputs.
+void add_shapes(std::string_view specs, ImportOptions& options) {
+  while (!specs.empty()) {
+    const std::string_view part = specs.substr(0, specs.find(','));
+    specs.remove_prefix(std::min(part.size() + 1, specs.size()));
+    const std::size_t colon = part.rfind(':');
+    if (colon == part.npos || colon == 0)
+      throw UsageError(cat("'", part, "': expected NAME:SIZExSIZE, as in image:1x3x224x224"));
+    std::vector<std::int64_t>& dims = options.shapes[std::string(part.substr(0, colon))];
+    dims.clear();
+    for (std::string_view sizes = part.substr(colon + 1); !sizes.empty();) {
+      const std::string_view one = sizes.substr(0, sizes.find('x'));
+      dims.push_back(size(one));
+      sizes.remove_prefix(std::min(one.size() + 1, sizes.size()));
     }
   }
 }
 
 class RefRunner final : public Runner {
  public:
-  explicit RefRunner(Source source) : source_(std::move(source)) {
+  explicit RefRunner(const Source& source) : source_(source) {
     const Function& f = source_.variants[0].function;
     for (const Function::Param& p : f.params()) params_.push_back({p.name, p.value.type(), false});
     for (const Function::Result& r : f.results())
@@ -82,41 +80,80 @@ class RefRunner final : public Runner {
   std::vector<PlanParam> params_, results_;
 };
 
-PlanLimits limits(const ModelOptions& options) { return {options.threads, options.max_memory}; }
+void warn_all(const Printing& printing, const std::vector<std::string>& warnings) {
+  constexpr std::size_t most = 160;  // conditions on sizes can be long
+  for (std::string w : warnings) {
+    if (w.size() > most && flag_number("HONE_DEBUG") == 0)
+      w = w.substr(0, most) + "... (all of it with HONE_DEBUG=1)";
+    warn(printing, "warning: " + w);
+  }
+}
+
+std::vector<std::string_view> pass_names() {
+  std::vector<std::string_view> out;
+  for (const Pass& p : pipeline()) out.push_back(p.name);
+  return out;
+}
 
 }  // namespace
 
-fs::path model_path(const ModelOptions& options) {
-  fs::path path = options.model;
-  if (!fs::is_directory(path)) return path;
-  for (const char* name : {"model.onnx", "model.hone"})
-    if (fs::exists(path / name)) return path / name;
-  throw UserError(options.model, ": the directory holds neither model.onnx nor model.hone");
+void add_model(Arguments& a, ModelOptions& o) {
+  a.positional("MODEL", "model.onnx, a plan (.hone), or a directory that holds one", o.model);
 }
 
-bool is_plan(const fs::path& path) { return path.extension() == ".hone"; }
+void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
+  a.heading("");
+  a.number("--threads", "N", "threads to use; 0, the default, asks the machine", o.threads);
+  a.number("--max-memory", "BYTES", "refuse what needs more", o.max_memory);
+  a.heading(std::string(compiling));
+  if (with_strategy)
+    a.choice("--strategy", all_strategies, "ref, cpu, onednn or auto (default)", o.strategy);
+  a.choices("--target", {"native", "x86-64-v3", "x86-64-v4"},
+            "native (default), x86-64-v3, x86-64-v4; several with commas", o.targets);
+  a.parsed("--dim", "NAME=SIZE", "a symbol's size, or its range, NAME=LOW..HIGH; repeatable",
+           [&o](const std::string& s) { add_dim(s, o.import); });
+  a.parsed("--shapes", "NAME:SIZES", "sizes of inputs: image:1x3x224x224,other:2x2",
+           [&o](const std::string& s) { add_shapes(s, o.import); });
+  a.choice("--verify", {"none", "kernels", "model"},
+           "none, kernels (each kernel once) or model (the whole function)", o.verify);
+  a.choices("--passes-off", pass_names(), "passes to leave out", o.passes_off);
+  a.flag("--one-op-groups", "no fusion: each operation alone", o.one_op_groups);
+  a.flag("--no-cache", "neither read nor write the compile cache", o.no_cache);
+}
 
-Loaded load_source(const ModelOptions& options, const std::vector<std::string>& dump) {
-  auto start = std::chrono::steady_clock::now();
-  fs::path path = model_path(options);
-  if (is_plan(path))
-    throw UserError(path.string(), ": is a plan; this command needs the model it was made from");
-  ImportOptions import;
-  for (const std::string& spec : options.dims) add_dim(spec, import);
-  if (!options.shapes.empty()) add_shapes(options.shapes, import);
-  import.dump = dump;
-  Imported imported = import_onnx(path, import);
+Loaded load(const ModelOptions& options, const Arguments& args) {
+  const auto start = std::chrono::steady_clock::now();
   Loaded out;
+  out.file = model_file(options.model);
+  const std::string path = out.file.path.string();
+  if (out.file.kind == FileKind::safetensors)
+    throw UserError(path,
+                    ": holds tensors and no graph; give the model that they belong to, or see "
+                    "what it holds with `hone inspect`");
+  if (out.file.is_plan()) {
+    if (const std::string given = args.given_below(compiling); !given.empty())
+      throw UsageError(cat(given, ": ", path,
+                           " is a plan and compiled already; give the model it "
+                           "was made from"));
+    return out;
+  }
+  Imported imported = import_onnx(out.file.path, options.import);
+  warn_all(options, imported.warnings);
   out.warnings = imported.warnings;
   out.source = hone::source(imported);
-  std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  for (const Function::Param& p : out.source.variants[0].function.params())
+    out.params.push_back({p.name, p.value.type(), false});
+  for (const fs::path& set : data_sets(out.file.path.parent_path()))
+    out.source.samples.push_back(read_set(set, "input"));
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   out.import_ms = took.count();
-  constexpr std::size_t most = 160;  // conditions on sizes can be long
-  for (std::string w : out.warnings) {
-    if (w.size() > most && flag_number("HONE_DEBUG") == 0)
-      w = w.substr(0, most) + "... (all of it with HONE_DEBUG=1)";
-    tell(options, "warning: " + w);
-  }
+  return out;
+}
+
+Loaded load_model(const ModelOptions& options, const Arguments& args) {
+  Loaded out = load(options, args);
+  if (out.file.is_plan())
+    throw UserError(out.file.path.string(), ": is a plan; this needs the model it was made from");
   return out;
 }
 
@@ -135,44 +172,54 @@ CompileOptions compile_options(const ModelOptions& options) {
   return out;
 }
 
-std::unique_ptr<Runner> open_runner(const ModelOptions& options, const std::string& strategy,
-                                    const std::vector<std::string>& dump, CompileReport* report) {
-  fs::path path = model_path(options);
-  if (is_plan(path)) {
-    if (strategy == "ref" || !dump.empty())
-      throw UserError(path.string(), ": is a plan; --strategy ref and --dump need the model");
-    return plan_runner(std::make_shared<const Plan>(read_plan(path)), limits(options));
-  }
-  Loaded loaded = load_source(options, dump);
-  if (strategy == "ref") return std::make_unique<RefRunner>(std::move(loaded.source));
-  for (const fs::path& set : data_sets(path.parent_path()))
-    loaded.source.samples.push_back(read_set(set, "input"));
+std::unique_ptr<Runner> open_runner(const Loaded& loaded, const ModelOptions& options,
+                                    const std::string& strategy, CompileReport* report) {
+  const PlanLimits limits{options.threads, options.max_memory};
+  if (loaded.file.is_plan())
+    return plan_runner(std::make_shared<const Plan>(read_plan(loaded.file.path)), limits);
+  if (strategy == "ref") return std::make_unique<RefRunner>(loaded.source);
   CompileOptions compiled = compile_options(options);
   compiled.strategy = strategy;
   compiled.keep = report != nullptr;
   return plan_runner(std::make_shared<const Plan>(compile(loaded.source, compiled, report)),
-                     limits(options));
+                     limits);
 }
 
-std::vector<Array> inputs_or_samples(const std::vector<std::string>& given,
-                                     const ModelOptions& options, const Runner& runner) {
+std::vector<Array> inputs_or_samples(const std::vector<std::string>& given, const Loaded& loaded,
+                                     const Runner& runner) {
   if (!given.empty()) return read_inputs(given, runner.params());
-  std::vector<fs::path> sets = data_sets(model_path(options).parent_path());
+  const std::vector<fs::path> sets = data_sets(loaded.file.path.parent_path());
   if (!sets.empty()) return read_set(sets[0], "input");
   std::vector<Type> types;
   for (const PlanParam& p : runner.params()) types.push_back(p.type);
-  std::vector<Guard> guards =
+  const std::vector<Guard> guards =
       runner.plan() ? runner.plan()->variants[0].guards : std::vector<Guard>();
-  std::optional<Sizes> sizes = sample_sizes(types, guards);
-  if (!sizes) throw UserError(options.model, ": no sizes fit the plan; give inputs with --input");
+  const std::optional<Sizes> sizes = sample_sizes(types, guards);
+  if (!sizes)
+    throw UserError(loaded.file.path.string(), ": no sizes fit the plan; give inputs with --input");
   std::vector<Array> out;
   for (std::size_t i = 0; i < types.size(); ++i)
     out.push_back(sample_array(types[i], *sizes, Fill::random, i + 1));
   return out;
 }
 
-void tell(const ModelOptions& options, const std::string& line) {
-  if (!options.quiet && !options.json) std::fprintf(stderr, "%s\n", line.c_str());
+std::string command_line(std::string_view program, Words words) {
+  static constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+  std::string out(program);
+  for (const std::string word : words) {
+    const bool is_plain = !word.empty() && word.find_first_not_of(plain) == word.npos;
+    out += is_plain ? " " + word : " '" + word + "'";
+  }
+  return out;
+}
+
+void warn(const Printing& printing, const std::string& line) {
+  if (!printing.quiet && !printing.json) std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+void progress(const Printing& printing, const std::string& line) {
+  if (is_terminal(2)) warn(printing, line);
 }
 
 }  // namespace hone::cli

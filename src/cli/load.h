@@ -3,39 +3,67 @@
 
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/model_file.h"
 #include "cli/run/run.h"
 #include "cli/run/tensors.h"
 #include "compile/compile.h"
+#include "import/import.h"
 
 namespace hone::cli {
 
-// A directory stands for the model.onnx or model.hone in it.
-std::filesystem::path model_path(const ModelOptions&);
-bool is_plan(const std::filesystem::path&);
+struct ModelOptions : Printing {
+  std::string model;
+  std::string strategy = "auto";
+  std::vector<std::string> targets;  // empty: native
+  ImportOptions import;
+  std::vector<std::string> passes_off;
+  std::string verify = "kernels";  // none, kernels, model
+  int threads = 0;
+  std::int64_t max_memory = 0;  // bytes; 0: no limit
+  bool one_op_groups = false;
+  bool no_cache = false;
+};
+
+inline const std::vector<std::string_view> all_strategies = {"ref", "cpu", "onednn", "auto"};
+
+// The model and what every command that compiles takes. Options below `compiling` are refused for
+// a plan, which is compiled already.
+inline constexpr std::string_view compiling = "compiling (models only, not plans)";
+void add_model(Arguments&, ModelOptions&);
+void add_compiling(Arguments&, ModelOptions&, bool with_strategy = true);
 
 struct Loaded {
-  Source source;
+  ModelFile file;
+  Source source;  // empty for a plan
+  std::vector<PlanParam> params;
   std::vector<std::string> warnings;
   double import_ms = 0;
 };
-Loaded load_source(const ModelOptions&, const std::vector<std::string>& dump = {});
+// Imports a model, with its sample inputs; of a plan only the file is known. `args` tell which
+// options were given.
+Loaded load(const ModelOptions&, const Arguments& args);
+// For commands that need the graph: throws UserError for a plan.
+Loaded load_model(const ModelOptions&, const Arguments& args);
 CompileOptions compile_options(const ModelOptions&);
 
-// Compiles, or opens a plan file. `report` is filled when something was compiled.
-std::unique_ptr<Runner> open_runner(const ModelOptions&, const std::string& strategy,
-                                    const std::vector<std::string>& dump = {},
+// Compiles, or opens a plan file. `report` is filled, with all that a report page shows, when
+// something was compiled.
+std::unique_ptr<Runner> open_runner(const Loaded&, const ModelOptions&, const std::string& strategy,
                                     CompileReport* report = nullptr);
 
 // Inputs as given, else those of the first data set beside the model, else made up.
-std::vector<Array> inputs_or_samples(const std::vector<std::string>& given, const ModelOptions&,
+std::vector<Array> inputs_or_samples(const std::vector<std::string>& given, const Loaded&,
                                      const Runner&);
 
-// To stderr, unless quiet or JSON is asked for.
-void tell(const ModelOptions&, const std::string& line);
+// As it was typed, quoted where a shell would need it.
+std::string command_line(std::string_view program, Words);
+
+// To stderr. Warnings, unless quiet or JSON is asked for; progress only where somebody watches.
+void warn(const Printing&, const std::string& line);
+void progress(const Printing&, const std::string& line);
 
 }  // namespace hone::cli

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/file.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
 #include "plan/plan_file.h"
@@ -50,44 +49,79 @@ void print_table(const std::vector<StrategyRecord>& records) {
   std::printf("%s", table.text().c_str());
 }
 
+// The sets below a directory, or the one that it is.
+std::vector<std::vector<Array>> samples_in(const std::string& directory) {
+  std::vector<std::vector<Array>> out;
+  for (const fs::path& set : data_sets(directory)) out.push_back(read_set(set, "input"));
+  if (out.empty()) out.push_back(read_set(directory, "input"));
+  if (out[0].empty())
+    throw UserError("--inputs ", directory,
+                    ": holds neither input_0.pb nor test_data_set_0; put the "
+                    "sample inputs there as input_K.pb");
+  return out;
+}
+
 }  // namespace
 
-int optimize(const OptimizeOptions& options) {
-  Loaded loaded = load_source(options);
-  const fs::path model = model_path(options);
-  const fs::path samples = options.inputs.empty() ? model.parent_path() : fs::path(options.inputs);
-  for (const fs::path& set : data_sets(samples))
-    loaded.source.samples.push_back(read_set(set, "input"));
-  if (loaded.source.samples.empty() && !options.inputs.empty())
-    loaded.source.samples.push_back(read_set(samples, "input"));
-  fs::path output =
-      options.output.empty() ? fs::path(loaded.source.name + ".hone") : fs::path(options.output);
-  if (!output.parent_path().empty()) fs::create_directories(output.parent_path());
+int optimize(Words words) {
+  ModelOptions options;
+  std::string output, inputs, report;
+  std::vector<std::string> strategies = {all_strategies.begin(), all_strategies.end()};
+  bool strip = false;
+  int rounds = 20;
+  Arguments a(
+      "hone optimize",
+      "Reads a model, compiles it with every strategy, verifies each against the reference,\n"
+      "times them side by side, prints the table, and writes the best plan.");
+  a.positional("MODEL", "model.onnx, or a directory that holds it", options.model);
+  a.text("-o,--output,--saveEngine", "FILE", "the plan to write (default: MODEL.hone, here)",
+         output);
+  a.text("--inputs", "DIR", "sample inputs: input_K.pb, or test_data_set_K with them", inputs);
+  a.text("--report", "FILE", "a page (.html) that shows graph, kernels, memory, times and errors",
+         report);
+  a.choices("--strategies", all_strategies, "strategies to try (default: ref,cpu,onednn,auto)",
+            strategies);
+  a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", rounds);
+  a.flag("--strip", "leave the graph's text out of the plan", strip);
+  add_compiling(a, options, false);
+  add_printing(a, options);
+  a.example("hone optimize model.onnx -o model.hone --dim batch=1..64");
+  a.example("hone optimize resnet/ --target x86-64-v3,x86-64-v4 --json");
+  if (!a.parse(words)) return exit_ok;
+
+  // Before anything that takes time.
+  Loaded loaded = load_model(options, a);
+  const fs::path file = output.empty() ? fs::path(loaded.source.name + ".hone") : fs::path(output);
+  check_writable(file, "--output");
+  if (!report.empty()) check_writable(report, "--report");
+  if (!inputs.empty()) loaded.source.samples = samples_in(inputs);
+  for (const std::vector<Array>& sample : loaded.source.samples)
+    check_inputs(sample, loaded.params, "samples of " + loaded.source.name);
 
   OptimizeRequest request;
   request.compile = compile_options(options);
   if (options.verify == "kernels") request.compile.verification = Verification::model;
-  request.compile.strip_graph = options.strip;
-  request.strategies = options.strategies;
-  request.rounds = options.rounds;
-  request.progress = [&](const std::string& line) { tell(options, line); };
-  request.profile = !options.report.empty();
-  Optimized result = hone::optimize(loaded.source, request);
-  write_plan(output, result.plan);
+  request.compile.strip_graph = strip;
+  request.strategies = strategies;
+  request.rounds = rounds;
+  request.progress = [&](const std::string& line) { progress(options, line); };
+  request.profile = !report.empty();
+  const Optimized result = hone::optimize(loaded.source, request);
+  write_plan(file, result.plan);
 
-  const auto size = static_cast<std::int64_t>(fs::file_size(output));
-  if (!options.report.empty())
-    write_report(options.report, result,
-                 {.command = options.command,
-                  .model_file = model.string(),
-                  .plan_file = output.string(),
+  const auto size = static_cast<std::int64_t>(fs::file_size(file));
+  if (!report.empty())
+    write_report(report, result,
+                 {.command = command_line("hone optimize", words),
+                  .model_file = loaded.file.path.string(),
+                  .plan_file = file.string(),
                   .plan_bytes = size,
                   .import_ms = loaded.import_ms,
                   .warnings = loaded.warnings,
                   .samples_are_made_up = loaded.source.samples.empty()});
   if (options.json) {
-    std::printf("%s\n", Json(Json::Object{{"plan", output.string()},
-                                          {"report", options.report},
+    std::printf("%s\n", Json(Json::Object{{"plan", file.string()},
+                                          {"report", report},
                                           {"bytes", size},
                                           {"strategies", strategies_json(result.plan.strategies)}})
                             .text(2)
@@ -95,10 +129,10 @@ int optimize(const OptimizeOptions& options) {
     return exit_ok;
   }
   print_table(result.plan.strategies);
-  std::printf("plan: %s (%s)\n", output.c_str(), bytes_text(size).c_str());
-  if (!options.report.empty())
-    std::printf("report: %s (%s)\n", options.report.c_str(),
-                bytes_text(static_cast<std::int64_t>(fs::file_size(options.report))).c_str());
+  std::printf("plan: %s (%s)\n", file.c_str(), bytes_text(size).c_str());
+  if (!report.empty())
+    std::printf("report: %s (%s)\n", report.c_str(),
+                bytes_text(static_cast<std::int64_t>(fs::file_size(report))).c_str());
   return exit_ok;
 }
 

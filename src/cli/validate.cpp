@@ -19,60 +19,100 @@ double largest(const Array& a) {
   return most;
 }
 
+struct Tolerance {
+  double atol = -1, rtol = -1;  // -1: by dtype
+};
+
 // |got - expected| <= atol max|expected| + rtol |expected|.
-Comparison compare(const Array& got, const Array& expected, const ValidateOptions& options) {
+Comparison compare(const Array& got, const Array& expected, const Tolerance& given) {
   const bool narrow = expected.dtype() == DType::f16 || expected.dtype() == DType::bf16;
-  const double atol = options.atol >= 0 ? options.atol : narrow ? 2e-3 : 1e-4;
-  const double rtol = options.rtol >= 0 ? options.rtol : narrow ? 1e-2 : 1e-3;
+  const double atol = given.atol >= 0 ? given.atol : narrow ? 2e-3 : 1e-4;
+  const double rtol = given.rtol >= 0 ? given.rtol : narrow ? 1e-2 : 1e-3;
   return within(got, expected, atol * largest(expected), rtol);
 }
 
-void show_first_difference(const ValidateOptions& options, const std::string& strategy,
-                           const fs::path& set) {
-  Loaded loaded = load_source(options);
+void show_first_difference(const Loaded& loaded, const ModelOptions& options,
+                           const std::string& strategy, const fs::path& set) {
   CompileOptions compiled = compile_options(options);
   compiled.strategy = strategy;
   std::optional<Difference> d = first_difference(loaded.source, compiled, read_set(set, "input"));
-  if (!d) return tell(options, "no node differs from the reference beyond its rounding");
-  std::printf("first difference: %s: %s\n", d->where.c_str(), cat(d->comparison).c_str());
+  if (!d) return warn(options, "no node differs from the reference beyond its rounding");
+  std::fprintf(stderr, "first difference: %s: %s\n", d->where.c_str(), cat(d->comparison).c_str());
+}
+
+struct Set {
+  fs::path path;
+  std::vector<Array> inputs, outputs;
+};
+
+// All sets beside the model, read before anything is compiled.
+std::vector<Set> read_sets(const fs::path& directory) {
+  std::vector<Set> out;
+  for (const fs::path& path : data_sets(directory))
+    out.push_back({path, read_set(path, "input"), read_set(path, "output")});
+  if (out.empty())
+    throw UserError(directory.string(),
+                    ": holds no test_data_set_0 to validate against; it must "
+                    "hold input_K.pb and output_K.pb");
+  for (const Set& s : out)
+    if (s.outputs.empty())
+      throw UserError(s.path.string(), ": holds no output_0.pb to compare with");
+  return out;
 }
 
 }  // namespace
 
-int validate(const ValidateOptions& options) {
-  const fs::path path = model_path(options);
-  const std::vector<fs::path> sets = data_sets(path.parent_path());
-  if (sets.empty())
-    throw UserError(path.parent_path().string(),
-                    ": holds no test_data_set_0 with input_0.pb and "
-                    "output_0.pb to validate against");
+int validate(Words words) {
+  ModelOptions options;
+  std::vector<std::string> strategies = {"auto"};
+  Tolerance tolerance;
+  std::string data;
+  bool first = false;
+  Arguments a("hone validate",
+              "Runs every test_data_set_K that lies beside a model and compares the outputs.");
+  add_model(a, options);
+  a.text("--data", "DIR", "where the sets are (default: beside the model)", data);
+  a.real("--atol", "X", "absolute tolerance, of the largest |expected| (default: 1e-4, f16 2e-3)",
+         tolerance.atol);
+  a.real("--rtol", "X", "relative tolerance (default: 1e-3, f16 1e-2)", tolerance.rtol);
+  a.flag("--first-difference", "name the first node that differs from the reference", first);
+  add_compiling(a, options, false);
+  a.choices("--strategy,--strategies", all_strategies,
+            "ref, cpu, onednn, auto (default); several with commas", strategies);
+  add_printing(a, options);
+  a.example("hone validate models/resnet --strategy ref,cpu,auto");
+  if (!a.parse(words)) return exit_ok;
+
+  const Loaded loaded = load(options, a);
+  const std::vector<Set> sets =
+      read_sets(data.empty() ? loaded.file.path.parent_path() : fs::path(data));
+  if (loaded.file.is_plan()) strategies = {"plan"};
   bool all_ok = true;
   Json report = Json::Array{};
   Table table({"strategy", "set", "output", "type", "max error", "result"});
-  for (const std::string& strategy : options.strategies) {
-    std::unique_ptr<Runner> runner = open_runner(options, strategy);
-    for (const fs::path& set : sets) {
-      std::vector<Array> expected = read_set(set, "output");
-      std::vector<Array> got = runner->run(read_set(set, "input"));
-      if (got.size() != expected.size())
-        throw UserError(set.string(), ": holds ", expected.size(), " outputs, the model has ",
-                        got.size());
+  for (const std::string& strategy : strategies) {
+    const std::unique_ptr<Runner> runner = open_runner(loaded, options, strategy);
+    for (const Set& set : sets) {
+      const std::string name = set.path.filename().string();
+      const std::vector<Array> got = runner->run(set.inputs);
+      if (got.size() != set.outputs.size())
+        throw UserError(set.path.string(), ": holds ", set.outputs.size(),
+                        " outputs, the model has ", got.size());
       bool set_ok = true;
       for (std::size_t i = 0; i < got.size(); ++i) {
-        Comparison c = compare(got[i], expected[i], options);
+        const Comparison c = compare(got[i], set.outputs[i], tolerance);
         set_ok = set_ok && c.ok;
-        std::string result = c.ok ? "ok" : cat("DIFFERS: ", c);
-        table.add({strategy, set.filename().string(), runner->results()[i].name, cat(got[i].type()),
-                   small_number(c.max_abs_error), result});
+        table.add({strategy, name, runner->results()[i].name, cat(got[i].type()),
+                   small_number(c.max_abs_error), c.ok ? "ok" : cat("DIFFERS: ", c)});
         report.push(Json::Object{{"strategy", strategy},
-                                 {"set", set.filename().string()},
+                                 {"set", name},
                                  {"output", runner->results()[i].name},
                                  {"ok", c.ok},
                                  {"max_abs_error", c.max_abs_error}});
       }
       all_ok = all_ok && set_ok;
-      if (!set_ok && options.first_difference && strategy != "ref")
-        show_first_difference(options, strategy, set);
+      if (!set_ok && first && strategy != "ref" && !loaded.file.is_plan())
+        show_first_difference(loaded, options, strategy, set.path);
     }
   }
   std::printf("%s", options.json ? (report.text(2) + "\n").c_str() : table.text().c_str());

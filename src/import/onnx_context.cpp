@@ -210,6 +210,13 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::vector<const ImportEntry*> all_imports() {
+  std::vector<const ImportEntry*> out;
+  for (std::span<const ImportEntry> table : tables())
+    for (const ImportEntry& e : table) out.push_back(&e);
+  return out;
+}
+
 const ImportEntry* find_import(std::string_view op, std::int64_t opset) {
   auto [first, last] = index().equal_range(op);
   for (; first != last; ++first)

@@ -124,6 +124,7 @@ struct ImportEntry {
 std::span<const ImportEntry> elementwise_imports();
 std::span<const ImportEntry> shape_imports();
 std::span<const ImportEntry> network_imports();
+std::vector<const ImportEntry*> all_imports();
 // Null when there is none for the opset.
 const ImportEntry* find_import(std::string_view op, std::int64_t opset);
 // The supported operator nearest in spelling.

@@ -109,11 +109,20 @@ void Parser::read(WireReader r, Model& to) {
       case 1:
         set(f, to.ir_version);
         break;
+      case 2:
+        set(f, to.producer);
+        break;
+      case 3:
+        set(f, to.producer_version);
+        break;
       case 7:
         one(r, f, to.graph);
         break;
       case 8:
         each(r, f, to.opsets);
+        break;
+      case 14:
+        each(r, f, to.metadata);
         break;
       case 25:
         each(r, f, to.functions);

@@ -115,6 +115,8 @@ struct LocalFunction {
 
 struct Model {
   std::int64_t ir_version = 0;
+  std::string_view producer, producer_version;
+  std::vector<std::pair<std::string_view, std::string_view>> metadata;
   std::vector<Opset> opsets;
   std::optional<Graph> graph;
   std::vector<LocalFunction> functions;

@@ -5,12 +5,16 @@
 #include <new>
 
 #include "base/error.h"
+#include "cli/run/arguments.h"
 
 namespace hone::cli {
 
 int guarded(const char* program, const std::function<int()>& f) {
   try {
     return f();
+  } catch (const UsageError& e) {
+    std::fprintf(stderr, "%s: %s\n", program, e.what());
+    return exit_usage;
   } catch (const UserError& e) {
     std::fprintf(stderr, "%s: %s\n", program, e.what());
     return exit_user;

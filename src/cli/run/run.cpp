@@ -43,6 +43,17 @@ std::unique_ptr<Runner> plan_runner(std::shared_ptr<const Plan> plan, const Plan
   return std::make_unique<PlanRunner>(std::move(plan), limits);
 }
 
+void add_run(Arguments& a, RunRequest& r) {
+  a.list(
+      "-i,--input,--loadInputs", "NAME=FILE",
+      "an input: .npy, .pb (TensorProto) or raw bytes; FILE alone is the first input that is not "
+      "given yet; repeatable",
+      r.inputs);
+  a.parsed("-o,--output-dir", "DIR", "where NAME.npy of each result goes (default: here)",
+           [&r](const std::string& s) { r.output_dir = s; });
+  a.flag("--time", "print what opening and running took", r.print_times);
+}
+
 int run_once(Runner& runner, const RunRequest& request, Ms opened_in) {
   const std::vector<Array> inputs = read_inputs(request.inputs, runner.params());
   const bool tells = !request.json && !request.quiet;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/run/arguments.h"
 #include "runtime/session.h"
 
 namespace hone::cli {
@@ -37,8 +38,10 @@ struct RunRequest {
   std::filesystem::path output_dir = ".";
   bool print_times = false;
   bool json = false;
-  bool quiet = false;  // files only
+  bool quiet = false;  // writes the files and prints nothing
 };
+// The options of a run.
+void add_run(Arguments&, RunRequest&);
 // Reads the inputs, says what memory the run needs, runs, writes the results and says where they
 // are. `opened_in` is what opening the runner took. Returns the exit code.
 int run_once(Runner&, const RunRequest&, std::chrono::duration<double, std::milli> opened_in);

@@ -50,16 +50,50 @@ std::vector<Array> read_set(const fs::path& set, std::string_view kind) {
   return out;
 }
 
+namespace {
+
+bool fits(const Array& a, const Type& t) {
+  if (a.dtype() != t.dtype || a.rank() != t.rank()) return false;
+  for (std::size_t i = 0; i < a.dims().size(); ++i)
+    if (t.shape.dims[i].is_number() && t.shape.dims[i].number() != a.dims()[i]) return false;
+  return true;
+}
+
+void check_input(const Array& a, const PlanParam& p, std::string_view where) {
+  if (fits(a, p.type)) return;
+  const bool is_dtype = a.dtype() != p.type.dtype;
+  throw UserError(where, ": is ", a.type(), ", input '", p.name, "' is ", p.type,
+                  is_dtype ? "; convert its elements" : "; give it in that shape");
+}
+
+// Which input a specification names, and the file. Without a name: no input.
+std::pair<std::optional<std::size_t>, std::string> split(const std::string& spec,
+                                                         std::span<const PlanParam> params) {
+  for (const char sign : {'=', ':'})
+    for (std::size_t at = spec.find(sign); at != spec.npos; at = spec.find(sign, at + 1))
+      if (auto i = find(params, std::string_view(spec).substr(0, at)))
+        return {i, spec.substr(at + 1)};
+  return {std::nullopt, spec};
+}
+
+}  // namespace
+
+void check_inputs(std::span<const Array> arrays, std::span<const PlanParam> params,
+                  std::string_view where) {
+  if (arrays.size() != params.size())
+    throw UserError(where, ": holds ", arrays.size(), " inputs, but the inputs are ", list(params));
+  for (std::size_t i = 0; i < arrays.size(); ++i)
+    check_input(arrays[i], params[i], cat(where, ", input ", i));
+}
+
 std::vector<Array> read_inputs(const std::vector<std::string>& specs,
                                std::span<const PlanParam> params) {
   std::vector<std::optional<Array>> found(params.size());
   for (const std::string& spec : specs) {
-    const std::size_t at = spec.find('=');
-    std::optional<std::size_t> i;
-    if (at != std::string::npos) i = find(params, std::string_view(spec).substr(0, at));
-    const std::string file = i ? spec.substr(at + 1) : spec;
-    if (!i && at != std::string::npos && !fs::exists(file))
-      throw UserError("--input ", spec, ": there is no input '", spec.substr(0, at),
+    auto [i, file] = split(spec, params);
+    const std::size_t equals = spec.find('=');
+    if (!i && equals != spec.npos && !fs::exists(file))
+      throw UserError("--input ", spec, ": there is no input '", spec.substr(0, equals),
                       "'; the inputs are ", list(params));
     if (!i) i = std::ranges::find_if(found, [](const auto& a) { return !a; }) - found.begin();
     if (*i >= params.size())
@@ -67,6 +101,7 @@ std::vector<Array> read_inputs(const std::vector<std::string>& specs,
     if (found[*i])
       throw UserError("--input ", spec, ": input '", params[*i].name, "' is given twice");
     found[*i] = read_tensor_file(file, params[*i].type);
+    check_input(*found[*i], params[*i], file);
   }
   std::vector<Array> out;
   for (std::size_t i = 0; i < params.size(); ++i) {

@@ -18,8 +18,12 @@ std::vector<std::filesystem::path> data_sets(const std::filesystem::path& root);
 // input_K.pb or output_K.pb of one of them.
 std::vector<Array> read_set(const std::filesystem::path& set, std::string_view kind);
 
+// Throws UserError when the number, an element type, a rank or a fixed size is another one.
+void check_inputs(std::span<const Array>, std::span<const PlanParam>, std::string_view where);
+
 // One array for each parameter, from "NAME=FILE" or from "FILE" in their order. Throws UserError
-// when one is missing, given twice or not there; whether its sizes fit is the session's question.
+// when one is missing, given twice or not there, or has another type; whether its symbolic sizes
+// fit is the session's question. NAME:FILE is read too.
 std::vector<Array> read_inputs(const std::vector<std::string>& specs,
                                std::span<const PlanParam> params);
 

@@ -8,6 +8,7 @@
 
 #include "backend/cpu/device/copy.h"
 #include "backend/cpu/device/onednn.h"
+#include "backend/cpu/device/onednn_library.h"
 #include "base/cpu.h"
 #include "base/error.h"
 #include "runtime/loader.h"
@@ -154,6 +155,8 @@ class CpuDevice final : public Device {
 };
 
 }  // namespace
+
+std::vector<LibraryStatus> cpu_device_libraries() { return {onednn::library_status()}; }
 
 std::shared_ptr<Device> open_cpu_device() { return std::make_shared<CpuDevice>(); }
 

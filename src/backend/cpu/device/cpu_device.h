@@ -3,11 +3,15 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "runtime/device.h"
+#include "runtime/library_status.h"
 
 namespace hone {
 
 std::shared_ptr<Device> open_cpu_device();
+// oneDNN, opened now if it was not.
+std::vector<LibraryStatus> cpu_device_libraries();
 
 }  // namespace hone

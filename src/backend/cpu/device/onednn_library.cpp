@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -79,6 +80,40 @@ class Attributes {
 const Library& library() {
   static const Library opened = open_library();
   return opened;
+}
+
+namespace {
+
+// The directories in which the loader looks, in its order; its cache of /etc/ld.so.conf comes
+// between those of LD_LIBRARY_PATH and the standard ones.
+std::string searched_directories() {
+  void* self = ::dlopen(nullptr, RTLD_NOW);
+  Dl_serinfo size;
+  if (!self || ::dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) return "the standard directories";
+  std::vector<std::max_align_t> space(size.dls_size / sizeof(std::max_align_t) + 1);
+  auto* info = new (space.data()) Dl_serinfo(size);
+  if (::dlinfo(self, RTLD_DI_SERINFO, info) != 0) return "the standard directories";
+  std::string out;
+  for (unsigned i = 0; i < info->dls_cnt; ++i)
+    out += cat(i ? ", " : "", info->dls_serpath[i].dls_name);
+  return out;
+}
+
+}  // namespace
+
+LibraryStatus library_status() {
+  LibraryStatus out{.name = "onednn"};
+  try {
+    const Library& l = library();
+    const dnnl_version_t* v = l.version();
+    out.version = cat(v->major, ".", v->minor, ".", v->patch);
+    Dl_info where;
+    if (::dladdr(reinterpret_cast<const void*>(l.version), &where) != 0) out.file = where.dli_fname;
+  } catch (const UserError& e) {
+    out.failure = cat(e.what(), "; looked for ", soname, " in ", searched_directories());
+    out.hint = "apt-get install libdnnl2; without it plans use generated kernels alone";
+  }
+  return out;
 }
 
 void require(dnnl_status_t status, std::string_view call) {

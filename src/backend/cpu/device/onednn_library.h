@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/library_status.h"
+
 namespace hone::onednn {
 
 // X(name) for dnnl_name.
@@ -36,6 +38,8 @@ struct Library {
 
 // Opens the library at first use; it stays open. Throws UserError when it is not there.
 const Library& library();
+
+LibraryStatus library_status();
 
 // Throws UserError that names the call and the status.
 void require(dnnl_status_t status, std::string_view call);

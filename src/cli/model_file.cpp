@@ -1,0 +1,93 @@
+#include "cli/model_file.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/error.h"
+
+namespace hone::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t looked_at = 4096;
+
+std::string head(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw UserError(path.string(), ": cannot be opened; may this user read it?");
+  std::string text(looked_at, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  return text;
+}
+
+bool is_text(const std::string& bytes) {
+  return std::ranges::all_of(bytes, [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte >= 0x20 || c == '\n' || c == '\r' || c == '\t';
+  });
+}
+
+// Eight bytes of length, then the JSON header.
+bool is_safetensors(const std::string& bytes) {
+  return bytes.size() > 9 && bytes[8] == '{' &&
+         std::all_of(bytes.begin() + 5, bytes.begin() + 8, [](char c) { return c == 0; });
+}
+
+[[noreturn]] void refuse_text(const fs::path& path, const std::string& bytes) {
+  std::string what = "is a text file, no model";
+  if (bytes.starts_with("version https://git-lfs"))
+    what = "is a pointer of git-lfs, not the model itself; run `git lfs pull`";
+  else if (bytes.find("<html") != bytes.npos || bytes.find("<!DOCTYPE") != bytes.npos)
+    what = "is an HTML page, no model; download the file again and look at what the server says";
+  else
+    what += ": it starts with '" + bytes.substr(0, std::min<std::size_t>(bytes.find('\n'), 40)) +
+            "'; give an ONNX model or a plan (.hone)";
+  throw UserError(path.string(), ": ", what);
+}
+
+fs::path resolve(const std::string& given) {
+  const fs::path path = given;
+  if (!fs::exists(path))
+    throw UserError(given,
+                    ": does not exist; give an ONNX model, a plan (.hone), or a directory "
+                    "that holds model.onnx");
+  if (!fs::is_directory(path)) return path;
+  for (const char* name : {"model.onnx", "model.hone"})
+    if (fs::exists(path / name)) return path / name;
+  throw UserError(given, ": is a directory without model.onnx and model.hone; give the file");
+}
+
+}  // namespace
+
+ModelFile model_file(const std::string& given) {
+  ModelFile out{resolve(given)};
+  const std::string bytes = head(out.path);
+  if (bytes.empty())
+    throw UserError(out.path.string(), ": is empty; was its download or copy cut off?");
+  if (is_safetensors(bytes))
+    out.kind =
+        bytes.find("\"hone.version\"") != bytes.npos ? FileKind::plan : FileKind::safetensors;
+  else if (is_text(bytes))
+    refuse_text(out.path, bytes);
+  else if (out.path.extension() == ".hone")
+    out.kind = FileKind::plan;
+  return out;
+}
+
+void check_writable(const fs::path& file, const std::string& option) {
+  const auto fail = [&](std::string_view why) {
+    throw UserError(option, " ", file.string(), ": ", why, "; give another place");
+  };
+  std::error_code error;
+  if (fs::is_directory(file, error)) fail("is a directory, and a file is to be written");
+  if (!file.parent_path().empty()) fs::create_directories(file.parent_path(), error);
+  if (error) fail(cat("its directory cannot be made: ", error.message()));
+  fs::path probe = file;
+  probe += ".probe";
+  if (!std::ofstream(probe)) fail("cannot be written: is its directory writable?");
+  fs::remove(probe, error);
+}
+
+}  // namespace hone::cli

@@ -1,0 +1,29 @@
+// What kind of file the command line names, found by its content: what cannot be read is refused
+// early, in words about the file and not about its bytes.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace hone::cli {
+
+enum class FileKind {
+  onnx,         // or anything else that is binary: the importer says what is wrong with it
+  plan,         // a .hone file, by its name or by what it holds
+  safetensors,  // tensors only
+};
+
+struct ModelFile {
+  std::filesystem::path path;
+  FileKind kind = FileKind::onnx;
+  bool is_plan() const { return kind == FileKind::plan; }
+};
+
+// A directory stands for the model.onnx or model.hone in it. Throws UserError when there is no such
+// file, or when it is empty, text, or a page that a download left in its place.
+ModelFile model_file(const std::string& given);
+
+// Throws UserError when no file can be written there; makes the directories above it.
+void check_writable(const std::filesystem::path& file, const std::string& option);
+
+}  // namespace hone::cli

@@ -1,0 +1,201 @@
+"""The programs as a user meets them: help, every error with its code and what to do, JSON.
+usage: cli_test.py BUILD_DIR"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
+OK, DIFFERS, USAGE, USER = 0, 1, 2, 3
+COMMANDS = ["optimize", "run", "bench", "validate", "explain", "inspect", "ops", "devices", "doctor",
+            "flags"]
+
+
+def npy(path, dtype, shape, data=None):
+    """A .npy file of zeros, or of the bytes given."""
+    count = 1
+    for n in shape:
+        count *= n
+    size = int(dtype[2:])
+    head = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)}, }}".encode()
+    head += b" " * (63 - (10 + len(head)) % 64) + b"\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head +
+                     (data or bytes(count * size)))
+    return path
+
+
+class Cli(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = pathlib.Path(tempfile.mkdtemp(prefix="hone-cli-"))
+        cls.addClassCleanup(shutil.rmtree, cls.work)
+        cls.environment = {**os.environ, "HONE_CACHE_DIR": str(cls.work / "cache")}
+        for name in list(cls.environment):
+            if name.startswith("HONE_") and name != "HONE_CACHE_DIR":
+                del cls.environment[name]
+        w = cls.work
+        w.joinpath("empty.onnx").touch()
+        w.joinpath("text.onnx").write_text("hello, this is text\n")
+        w.joinpath("lfs.onnx").write_text("version https://git-lfs.github.com/spec/v1\noid x\n")
+        w.joinpath("page.onnx").write_text("<!DOCTYPE html><html></html>\n")
+        w.joinpath("noise.onnx").write_bytes(bytes(range(1, 255)) * 9)
+        w.joinpath("directory").mkdir()
+        w.joinpath("tensors.safetensors").write_bytes(struct.pack("<Q", 66) + json.dumps(
+            {"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).ljust(66).encode() + bytes(8))
+        npy(w / "x.npy", "<f4", (1, 1, 8, 8))
+        npy(w / "x2.npy", "<f4", (1, 1, 8, 9))
+        npy(w / "rank.npy", "<f4", (64,))
+        npy(w / "x64.npy", "<f8", (1, 1, 8, 8))
+        w.joinpath("x.raw").write_bytes(bytes(256))
+        w.joinpath("short.raw").write_bytes(bytes(10))
+        done = cls.hone("optimize", DIGITS, "-o", w / "digits.hone", "--rounds", 3, "-q")
+        assert done.returncode == 0, done.stderr
+        plan = w.joinpath("digits.hone").read_bytes()
+        w.joinpath("cut.hone").write_bytes(plan[:3000])
+        w.joinpath("flipped.hone").write_bytes(plan[:-100] + bytes([plan[-100] ^ 4]) + plan[-99:])
+        w.joinpath("other.bin").write_bytes(plan)
+
+    @classmethod
+    def hone(cls, *arguments, program="hone", **environment):
+        return subprocess.run([str(BUILD / program), *map(str, arguments)], cwd=cls.work, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env={**cls.environment, **environment})
+
+    # arguments, exit code, what the message must hold: what was given, what is allowed, what to do
+    ERRORS = [
+        ([], USAGE, ["usage: hone COMMAND", "example", "exit codes"]),
+        (["frobnicate"], USAGE, ["'frobnicate'", "no command", "hone --help"]),
+        (["optimise", "m.onnx"], USAGE, ["did you mean optimize"]),
+        (["optimize"], USAGE, ["MODEL is missing", "hone optimize --help"]),
+        (["run", "a", "b"], USAGE, ["'b'", "one argument too many"]),
+        (["run", "digits.hone", "--treads", "2"], USAGE, ["--treads", "did you mean --threads"]),
+        (["run", "digits.hone", "--threads"], USAGE, ["--threads", "needs a value"]),
+        (["run", "digits.hone", "--threads", "two"], USAGE, ["--threads", "'two'", "whole number"]),
+        (["run", "digits.hone", "--threads", "-1"], USAGE, ["--threads", "'-1'", "whole number"]),
+        (["run", "digits.hone", "--json=1"], USAGE, ["--json", "takes no value"]),
+        (["run", DIGITS, "--strategy", "fast"], USAGE, ["'fast'", "ref, cpu, onednn or auto"]),
+        (["optimize", DIGITS, "--strategies", "cpu,ato"], USAGE, ["'ato'", "did you mean auto"]),
+        (["optimize", DIGITS, "--target", "sparc"], USAGE, ["'sparc'", "x86-64-v3"]),
+        (["optimize", DIGITS, "--verify", "all"], USAGE, ["'all'", "none, kernels or model"]),
+        (["optimize", DIGITS, "--passes-off", "fuse"], USAGE, ["'fuse'", "simplify"]),
+        (["optimize", DIGITS, "--dim", "n"], USAGE, ["--dim", "'n'", "NAME=LOW..HIGH"]),
+        (["optimize", DIGITS, "--dim", "n=9..4"], USAGE, ["--dim", "empty"]),
+        (["optimize", DIGITS, "--shapes", "image"], USAGE, ["--shapes", "image:1x3x224x224"]),
+        (["optimize", DIGITS, "--shapes", "image:1xy"], USAGE, ["--shapes", "'y'", "no size"]),
+        (["bench", "digits.hone", "--duration", "long"], USAGE, ["--duration", "'long'", "number"]),
+        (["run", "digits.hone", "--dim", "n=4"], USAGE, ["--dim", "digits.hone", "plan"]),
+        (["explain", DIGITS, "--strategy", "ref"], USAGE, ["--strategy ref", "no plan"]),
+
+        (["optimize", "nowhere.onnx"], USER, ["nowhere.onnx", "does not exist", "model.onnx"]),
+        (["optimize", "directory"], USER, ["directory", "model.onnx", "give the file"]),
+        (["optimize", "empty.onnx"], USER, ["empty.onnx", "is empty"]),
+        (["optimize", "text.onnx"], USER, ["text.onnx", "text file", "hello", "ONNX"]),
+        (["optimize", "lfs.onnx"], USER, ["lfs.onnx", "git lfs pull"]),
+        (["optimize", "page.onnx"], USER, ["page.onnx", "HTML"]),
+        (["optimize", "noise.onnx"], USER, ["noise.onnx", "damaged"]),
+        (["optimize", "tensors.safetensors"], USER, ["tensors.safetensors", "no graph", "inspect"]),
+        (["optimize", "digits.hone"], USER, ["digits.hone", "is a plan", "model"]),
+        (["optimize", DIGITS, "-o", "directory"], USER, ["--output directory", "is a directory"]),
+        (["optimize", DIGITS, "-o", "/proc/x.hone"], USER, ["--output /proc/x.hone", "written"]),
+        (["optimize", DIGITS, "-o", "text.onnx/x.hone"], USER, ["--output", "text.onnx", "cannot"]),
+        (["optimize", DIGITS, "--inputs", "directory"], USER, ["--inputs directory", "input_0.pb"]),
+        (["run", "cut.hone"], USER, ["cut.hone", "cut off"]),
+        (["run", "flipped.hone"], USER, ["flipped.hone", "damaged", "again"]),
+        (["run", "digits.hone"], USER, ["f32[1,1,8,8]", "missing", "--input", "=FILE"]),
+        (["run", "digits.hone", "-i", "nowhere.npy"], USER, ["nowhere.npy", "cannot be opened"]),
+        (["run", "digits.hone", "-i", "y=x.npy"], USER, ["no input 'y'", "the inputs are"]),
+        (["run", "digits.hone", "-i", "x.npy", "-i", "x.npy"], USER, ["too many", "inputs are"]),
+        (["run", "digits.hone", "-i", "x2.npy"], USER, ["f32[1,1,8,9]", "f32[1,1,8,8]", "shape"]),
+        (["run", "digits.hone", "-i", "rank.npy"], USER, ["f32[64]", "f32[1,1,8,8]", "shape"]),
+        (["run", "digits.hone", "-i", "x64.npy"], USER, ["f64[1,1,8,8]", "f32[1,1,8,8]", "convert"]),
+        (["run", "digits.hone", "-i", "short.raw"], USER, ["short.raw", "10 bytes", "256"]),
+        (["run", "digits.hone", "-i", "text.onnx"], USER, ["text.onnx", "20 bytes", "256"]),
+        (["run", "digits.hone", "-i", "x.npy", "-o", "x.raw"], USER, ["--output-dir x.raw"]),
+        (["run", "digits.hone", "-i", "x.npy", "--max-memory", "10"], USER, ["bytes", "raise"]),
+        (["run", DIGITS, "-i", "x64.npy"], USER, ["f64[1,1,8,8]", "convert"]),
+        (["run", DIGITS, "-i", "x.npy", "--dump", "nothing"], USER, ["nothing"]),
+        (["bench", "digits.hone", "--exportTimes", "directory"], USER, ["--exportTimes", "directory"]),
+        (["validate", "digits.hone"], USER, ["test_data_set_0", "input_K.pb"]),
+        (["inspect", "text.onnx"], USER, ["text.onnx", "text file"]),
+    ]
+
+    def test_errors_say_what_was_given_and_what_to_do(self):
+        for arguments, code, words in self.ERRORS:
+            with self.subTest(" ".join(map(str, arguments))):
+                done = self.hone(*arguments)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertEqual(done.stdout, "")
+                for word in words:
+                    self.assertIn(word, done.stderr)
+                if arguments:
+                    self.assertTrue(done.stderr.startswith("hone"), done.stderr)
+                self.assertLess(len(done.stderr), 2000)
+                self.assertNotIn("defect", done.stderr)
+
+    def test_hone_run_says_the_same(self):
+        for arguments, code, words in self.ERRORS:
+            if len(arguments) < 2 or arguments[0] != "run" or arguments[1] == DIGITS:
+                continue
+            if "--dim" in arguments:
+                continue
+            with self.subTest(" ".join(map(str, arguments))):
+                done = self.hone(*arguments[1:], program="hone-run")
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertTrue(done.stderr.startswith("hone-run: "), done.stderr)
+                for word in words:
+                    self.assertIn(word, done.stderr)
+
+    def test_help_is_short_and_has_an_example_and_the_exit_codes(self):
+        for arguments in [["--help"], *([c, "--help"] for c in COMMANDS)]:
+            with self.subTest(" ".join(arguments)):
+                done = self.hone(*arguments)
+                self.assertEqual((done.returncode, done.stderr), (OK, ""))
+                self.assertLessEqual(len(done.stdout.splitlines()), 40)
+                self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+                self.assertRegex(done.stdout, r"example(s)?:\n  (\w+=\w+ )?hone ")
+                self.assertIn("exit codes: 0 done", done.stdout)
+                self.assertIn("--json", done.stdout)
+        self.assertEqual(self.hone("run", "--help", program="hone-run").returncode, OK)
+        for command in COMMANDS:
+            self.assertIn(f"  {command} ", self.hone("--help").stdout)
+        self.assertRegex(self.hone("--version").stdout, r"^hone \d+\.\d+\.\d+")
+
+    def test_run_writes_npy_and_says_where(self):
+        for program, command in [("hone", ["run"]), ("hone-run", [])]:
+            out = self.work / f"out-{program}"
+            done = self.hone(*command, "digits.hone", "-i", "x.npy", "-o", out, "--json", "--memory",
+                             "--time", program=program)
+            self.assertEqual(done.returncode, OK, done.stderr)
+            told = json.loads(done.stdout)
+            result, = told["results"]
+            self.assertEqual(result["type"], "f32[1,10]")
+            self.assertEqual(pathlib.Path(result["file"]).read_bytes()[:6], b"\x93NUMPY")
+            self.assertGreater(told["memory"]["peak_bytes"], 0)
+            self.assertGreater(told["open_ms"], 0)
+            self.assertGreater(told["first_run_ms"], 0)
+            told = self.hone(*command, "digits.hone", "-i", "x.npy", "-o", out, program=program).stdout
+            self.assertRegex(told, r"^\w+: f32\[1,10\] -> .*\.npy\n$")
+        one, two = (next((self.work / f"out-{p}").glob("*.npy")) for p in ("hone", "hone-run"))
+        self.assertEqual(one.read_bytes(), two.read_bytes())
+
+    def test_inputs_by_name_in_three_spellings_and_raw(self):
+        name = json.loads(self.hone("inspect", "digits.hone", "--json").stdout)["inputs"][0]["name"]
+        for given in (f"{name}=x.npy", f"{name}:x.npy", "x.npy", f"{name}=x.raw", "x.raw"):
+            done = self.hone("run", "digits.hone", "-i", given, "-o", "out", "-q")
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (OK, "", ""))
+
+    def test_a_plan_is_known_by_its_content(self):
+        self.assertEqual(self.hone("run", "other.bin", "-i", "x.npy", "-o", "out").returncode, OK)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
