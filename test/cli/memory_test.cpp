@@ -16,19 +16,27 @@ class Memory : public ::testing::Test {
   static void SetUpTestSuite() { cache_ = std::make_unique<test::EmptyCache>(); }
   static void TearDownTestSuite() { cache_ = nullptr; }
 
-  static RunOptions options() {
+  using Strings = std::vector<std::string>;
+  // What a run of the model is called with.
+  static Strings words(const Strings& more) {
     const fs::path model = test::models_root() / "ultraface_rfb_320";
-    RunOptions o;
-    o.model = model;
-    o.strategy = "cpu";
-    o.threads = 1;
-    o.inputs = {model / "test_data_set_0" / "input_0.pb"};
-    o.output_dir = cache_->directory() / "out";
-    return o;
+    Strings out = {
+        model, "--strategy", "cpu", "--threads", "1", "-i", model / "test_data_set_0/input_0.pb"};
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
   }
-  static std::string printed(const RunOptions& o) {
+  static Strings run_words(Strings more) {
+    more.insert(more.end(), {"-o", cache_->directory() / "out"});
+    return words(more);
+  }
+  static int call(int (*command)(Words), Strings words) {
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    return command(argv);
+  }
+  static std::string printed(int (*command)(Words), const Strings& words) {
     testing::internal::CaptureStdout();
-    EXPECT_EQ(run(o), exit_ok);
+    EXPECT_EQ(call(command, words), exit_ok);
     return testing::internal::GetCapturedStdout();
   }
   static std::unique_ptr<test::EmptyCache> cache_;
@@ -36,20 +44,16 @@ class Memory : public ::testing::Test {
 std::unique_ptr<test::EmptyCache> Memory::cache_;
 
 TEST_F(Memory, IsToldBeforeTheResultsAndResidentMemoryAfter) {
-  RunOptions o = options();
-  const std::string text = printed(o);
+  const std::string text = printed(run, run_words({}));
   const std::size_t memory = text.find("memory: "), resident = text.find("resident: ");
   EXPECT_EQ(memory, 0u) << text;
   EXPECT_NE(text.find(" + arena "), std::string::npos) << text;
   EXPECT_GT(resident, text.find("boxes: ")) << text;
-  o.quiet = true;
-  EXPECT_EQ(printed(o).find("memory"), std::string::npos);
+  EXPECT_EQ(printed(run, run_words({"-q"})).find("memory"), std::string::npos);
 }
 
 TEST_F(Memory, StandsInJson) {
-  RunOptions o = options();
-  o.json = true;
-  const Json out = Json::parse(printed(o), "run");
+  const Json out = Json::parse(printed(run, run_words({"--json"})), "run");
   const Json& memory = out.at("memory");
   std::int64_t sum = 0;
   for (const char* part : {"weights", "prepared", "file", "plan", "code", "arena", "scratch",
@@ -60,27 +64,19 @@ TEST_F(Memory, StandsInJson) {
   EXPECT_GE(out.at("resident").at("peak_rss").integer(), memory.at("arena").integer());
   EXPECT_EQ(out.at("results").array().size(), 2u);
 
-  BenchOptions bench_options;
-  static_cast<ModelOptions&>(bench_options) = o;
-  bench_options.inputs = o.inputs;
-  bench_options.duration = bench_options.warm_up = 0;
-  testing::internal::CaptureStdout();
-  EXPECT_EQ(bench(bench_options), exit_ok);
-  const Json timed = Json::parse(testing::internal::GetCapturedStdout(), "bench");
+  const Json timed =
+      Json::parse(printed(bench, words({"--json", "--duration", "0", "--warmUp", "0"})), "bench");
   EXPECT_EQ(timed.at("memory").at("arena"), memory.at("arena"));
   EXPECT_GT(timed.at("resident").at("rss").integer(), 0);
 }
 
 TEST_F(Memory, AboveTheLimitIsRefusedWithTheNeededFigure) {
-  RunOptions o = options();
-  o.json = true;
-  const std::int64_t peak = Json::parse(printed(o), "run").at("memory").at("peak").integer();
-  o.max_memory = peak;
-  printed(o);
-  o.max_memory = peak - 1;
+  const std::int64_t peak =
+      Json::parse(printed(run, run_words({"--json"})), "run").at("memory").at("peak").integer();
+  printed(run, run_words({"--max-memory", cat(peak)}));
   testing::internal::CaptureStdout();
   try {
-    run(o);
+    call(run, run_words({"--max-memory", cat(peak - 1)}));
     ADD_FAILURE() << "ran with less than it needs";
   } catch (const UserError& e) {
     EXPECT_NE(std::string(e.what()).find(cat("needs ", peak, " bytes")), std::string::npos)

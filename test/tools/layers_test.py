@@ -72,7 +72,7 @@ class Layers(unittest.TestCase):
         self.refuses("llvm-c", {"src/compile/q.cpp": "#include <llvm/IR/Module.h>\n"})
 
     def test_a_heavy_header_in_a_header(self):
-        self.refuses("one .cpp", {"src/compile/q.h": "#include <CLI/CLI.hpp>\n"})
+        self.refuses("one .cpp", {"src/compile/q.h": "#include <spdlog/spdlog.h>\n"})
 
     def test_a_heavy_header_twice(self):
         self.refuses("keep it in one", {"src/plan/q.cpp": "#include <nlohmann/json.hpp>\n"})
