@@ -55,7 +55,8 @@ int dispatch(Words words) {
     if (c.name == name) return c.run(words.subspan(1));
     known.push_back(c.name);
   }
-  throw UsageError(cat("'", name, "': is no command", did_you_mean(name, known)));
+  throw UsageError(
+      cat("'", name, "': is no command", did_you_mean(name, known), "\nSee hone --help."));
 }
 
 }  // namespace

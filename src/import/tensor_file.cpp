@@ -186,7 +186,11 @@ std::vector<std::int64_t> raw_dims(const MappedFile& file, const Type& type) {
     dims.push_back(d.is_number() ? d.number() : 0);
     if (d.is_number()) known = checked_mul(known, d.number());
   }
-  if (open && known > 0) dims[*open] = static_cast<std::int64_t>(file.bytes().size()) / known;
+  const auto bytes = static_cast<std::int64_t>(file.bytes().size());
+  if (open && known > 0 && bytes % known != 0)
+    throw UserError(file.path(), ": holds ", bytes, " bytes, which are no multiple of the ", known,
+                    " that ", type, " needs for each ", type.shape.dims[*open]);
+  if (open && known > 0) dims[*open] = bytes / known;
   return dims;
 }
 
