@@ -56,7 +56,9 @@ Chooser::Chooser(const Backend& backend, const CompileOptions& options, KernelCo
       report_(report) {}
 
 std::vector<Choice> Chooser::operator()(const Schedule& schedule, const Trials& trials) {
-  std::vector<Contest> contests = new_contests(schedule, trials.time);
+  std::vector<std::string> keys;
+  for (const ScheduledSpec& s : schedule.specs) keys.push_back(spec_text(s.spec, trials.time));
+  std::vector<Contest> contests = new_contests(schedule, keys);
   {
     Timer timer(report_.codegen_ms);
     compile_preferred(contests);
@@ -71,21 +73,25 @@ std::vector<Choice> Chooser::operator()(const Schedule& schedule, const Trials& 
   report_.verified = verified_;
   report_.verified_from_cache = verified_from_cache_;
   std::vector<Choice> out;
+  for (const std::string& key : keys) out.push_back(made_.at(key));
   for (const ScheduledGroup& g : schedule.groups) {
-    out.push_back(made_.at(spec_text(g.spec, trials.time)));
     ++report_.groups;
-    report_.library_groups += out.back().is_library;
+    report_.library_groups += out[g.spec].is_library;
   }
   return out;
 }
 
-std::vector<Chooser::Contest> Chooser::new_contests(const Schedule& schedule, const Sizes& sizes) {
+std::vector<Chooser::Contest> Chooser::new_contests(const Schedule& schedule,
+                                                    const std::vector<std::string>& keys) {
+  std::vector<std::string_view> origins(schedule.specs.size());
+  for (std::size_t i = schedule.groups.size(); i-- > 0;)
+    origins[schedule.groups[i].spec] = schedule.groups[i].origins;
   std::vector<Contest> out;
-  std::unordered_set<std::string> seen;
-  for (const ScheduledGroup& g : schedule.groups) {
-    std::string key = spec_text(g.spec, sizes);
-    if (made_.contains(key) || !seen.insert(key).second) continue;
-    out.push_back({&g, key, options_for(g.spec), 0});
+  std::unordered_set<std::string_view> seen;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (made_.contains(keys[i]) || !seen.insert(keys[i]).second) continue;
+    const ScheduledSpec& spec = schedule.specs[i];
+    out.push_back({&spec, origins[i], keys[i], options_for(spec.spec), 0});
     out.back().best = preferred(out.back().options);
   }
   return out;
@@ -102,7 +108,7 @@ void Chooser::compile_preferred(const std::vector<Contest>& contests) {
 
 // A candidate that fails its check is out; the next one is asked, and the failure is recorded.
 void Chooser::check(Contest& c, const Sizes& sizes) {
-  while (c.best < c.options.size() && !passes(c.group->spec, c.options[c.best], sizes))
+  while (c.best < c.options.size() && !passes(c.spec->spec, c.options[c.best], sizes))
     c.best = preferred(c.options);
 }
 
@@ -127,15 +133,14 @@ std::size_t Chooser::preferred(const std::vector<Option>& options) const {
 }
 
 Choice Chooser::decide(Contest& c, const Trials& trials) {
-  const ScheduledGroup& group = *c.group;
+  const ScheduledSpec& spec = *c.spec;
   std::string reason = c.options.size() == 1 ? "only candidate" : "predicted";
-  if (c.best < c.options.size() && options_.measure && options_.strategy == "auto" &&
-      !group.prepare)
-    c.best = measured_best(group.spec, c.options, c.best, trials, reason);
+  if (c.best < c.options.size() && options_.measure && options_.strategy == "auto" && !spec.prepare)
+    c.best = measured_best(spec.spec, c.options, c.best, trials, reason);
   if (c.best == c.options.size()) {
     std::string why;
     for (const Option& o : c.options) why += cat("; ", o.record.name, ": ", o.record.refused);
-    throw UserError("group '", group.name, "' (", group.origins,
+    throw UserError("group '", spec.name, "' (", c.origins,
                     ") has no candidate that computes it correctly", why);
   }
   Choice choice{c.options[c.best].candidate, reason, {}, c.options[c.best].is_library};

@@ -33,8 +33,8 @@ class Chooser {
     Sizes check, time;
   };
 
-  // One choice for each group. Groups of equal structure share one. Throws UserError naming the
-  // group and its origins when no candidate passes.
+  // One choice for each spec of the schedule; those of specs met in earlier schedules are kept.
+  // Throws UserError naming a group and its origins when no candidate passes.
   std::vector<Choice> operator()(const Schedule&, const Trials&);
 
  private:
@@ -46,12 +46,13 @@ class Chooser {
   };
   // A structure that was not met before, with its candidates.
   struct Contest {
-    const ScheduledGroup* group = nullptr;
+    const ScheduledSpec* spec = nullptr;
+    std::string_view origins;  // of the first group that has it
     std::string key;
     std::vector<Option> options;
     std::size_t best = 0;
   };
-  std::vector<Contest> new_contests(const Schedule&, const Sizes&);
+  std::vector<Contest> new_contests(const Schedule&, const std::vector<std::string>& keys);
   void compile_preferred(const std::vector<Contest>&);
   void check(Contest&, const Sizes&);
   Choice decide(Contest&, const Trials&);

@@ -25,6 +25,12 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+const Backend& backend_of(const CompileOptions& options) {
+  return options.backend ? *options.backend : backend("cpu");
+}
+
+bool has_device(const Backend& b) { return std::ranges::count(device_names(), b.name) > 0; }
+
 void check_options(const Source& source, const CompileOptions& options) {
   static constexpr std::string_view strategies[] = {"cpu", "onednn", "auto"};
   if (std::find(std::begin(strategies), std::end(strategies), options.strategy) ==
@@ -32,6 +38,10 @@ void check_options(const Source& source, const CompileOptions& options) {
     throw UserError("strategy '", options.strategy,
                     "' does not compile; choose cpu, onednn or auto (ref interprets)");
   if (source.variants.empty()) throw UserError(source.name, ": nothing to compile");
+  const Backend& b = backend_of(options);
+  if (!has_device(b) && (options.measure || options.verification != Verification::none))
+    throw UserError(source.name, ": backend '", b.name,
+                    "' has no device to verify or time on; ask for neither");
   const std::size_t variants = source.variants.size() * options.targets.size();
   if (variants > options.most_variants)
     throw UserError(source.name, ": ", source.variants.size(), " size variants for ",
@@ -45,8 +55,8 @@ class Driver {
       : source_(source),
         options_(options),
         report_(report),
-        backend_(backend("cpu")),
-        device_(open_device("cpu")),
+        backend_(backend_of(options)),
+        device_(has_device(backend_) ? open_device(backend_.name) : nullptr),
         pool_(make_thread_pool({.threads = options.threads, .affinity = {}})),
         code_(options.cache ? cache_directory() : "", "kernels"),
         verdicts_(options.cache ? cache_directory() : "", "verdicts"),
@@ -58,7 +68,7 @@ class Driver {
     describe();
     for (const std::string& isa : options_.targets) compile_target(isa);
     Clock::time_point prepare = Clock::now();
-    run_prepare(plan_, device_, pool_);
+    if (device_) run_prepare(plan_, device_, pool_);
     drop_unread(plan_);
     report_.prepare_ms = milliseconds_since(prepare);
     report_.total_ms = milliseconds_since(start);
@@ -111,8 +121,10 @@ class Driver {
                   r.total_ms, r.passes_ms, r.schedule_ms, r.verify_ms, r.measure_ms, r.codegen_ms,
                   r.prepare_ms, r.groups, r.library_groups, r.kernels, r.compiled, r.from_cache,
                   r.verified, r.verified_from_cache);
-    return cat("compile ", plan_.name, " (", options_.strategy, ") on ", device_->name(), " ",
-               device_->description(), ", ", pool_->threads(), " threads: ", text);
+    const std::string on =
+        device_ ? cat(device_->name(), " ", device_->description()) : "no device";
+    return cat("compile ", plan_.name, " (", options_.strategy, ") on ", on, ", ", pool_->threads(),
+               " threads: ", text);
   }
 
   void check_memory(const SourceVariant& v) {
@@ -145,9 +157,9 @@ class Driver {
     report_.codegen_ms += milliseconds_since(start);
     v.target = compile.target().info().name;
     v.guards = source.guards;
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      v.groups[i].reason = choices[i].reason;
-      v.groups[i].candidates = choices[i].records;
+    for (std::size_t i = 0; i < s.groups.size(); ++i) {
+      v.groups[i].reason = choices[s.groups[i].spec].reason;
+      v.groups[i].candidates = choices[s.groups[i].spec].records;
     }
     if (source_.variants.size() > 1) add_checks(v, source.function);
     if (debug_.wants(Debug::plan)) debug_.show(Debug::plan, name + "/plan.txt", variant_text(v));

@@ -29,11 +29,15 @@ struct Source {
 
 enum class Verification : std::uint8_t { none, kernels, model };
 
+struct Backend;
+
 struct CompileOptions {
   // cpu: generated kernels only; onednn: the library wherever it fits; auto: the best candidate of
   // each group, measured or predicted.
   std::string strategy = "auto";
   std::vector<std::string> targets = {"native"};  // x86-64-v3, x86-64-v4, native
+  // Null: backend("cpu"). Of a backend without a device nothing can be checked or timed.
+  const Backend* backend = nullptr;
   Verification verification = Verification::kernels;
   bool measure = false;  // time the candidates of each group; else predict
   int threads = 0;       // of compilation and of timed runs; 0: the machine's

@@ -48,13 +48,17 @@ void check_names(const PassOptions& options) {
 }
 
 void check_types(const Pass& pass, const Function& before, const Function& after) {
-  HONE_ASSERT(before.param_types() == after.param_types(), "pass '", pass.name,
-              "' changed the parameters");
-  std::vector<Type> was = before.result_types(), is = after.result_types();
-  HONE_ASSERT(was.size() == is.size(), "pass '", pass.name, "' changed the number of results");
-  for (std::size_t i = 0; i < was.size(); ++i)
-    HONE_ASSERT(was[i] == is[i], "pass '", pass.name, "' turned result ", i, " from ", was[i],
-                " into ", is[i]);
+  HONE_ASSERT(before.params().size() == after.params().size() &&
+                  before.results().size() == after.results().size(),
+              "pass '", pass.name, "' changed the number of parameters or results");
+  for (std::size_t i = 0; i < before.params().size(); ++i)
+    HONE_ASSERT(before.param(i).type() == after.param(i).type(), "pass '", pass.name,
+                "' turned parameter ", i, " from ", before.param(i).type(), " into ",
+                after.param(i).type());
+  for (std::size_t i = 0; i < before.results().size(); ++i)
+    HONE_ASSERT(before.result(i).type() == after.result(i).type(), "pass '", pass.name,
+                "' turned result ", i, " from ", before.result(i).type(), " into ",
+                after.result(i).type());
 }
 
 }  // namespace
@@ -71,6 +75,7 @@ Function run_passes(const Function& function, const PassOptions& options,
 #endif
   const bool keep = options.keep || options.watch;
   Function f = function;
+  std::size_t nodes = live_nodes(f).size();
   for (const Pass& pass : passes) {
     if (std::find(options.off.begin(), options.off.end(), pass.name) != options.off.end()) continue;
     PassRecord record{.name = pass.name};
@@ -81,12 +86,13 @@ Function run_passes(const Function& function, const PassOptions& options,
     if (verify_each) verify(next);
     record.ms = took.count();
     record.changed = &next.graph() != &f.graph();
-    record.nodes_before = live_nodes(f).size();
-    record.nodes_after = live_nodes(next).size();
+    record.nodes_before = nodes;
+    if (record.changed) nodes = live_nodes(next).size();
+    record.nodes_after = nodes;
     if (keep) record.after = next;
     if (options.watch) options.watch(record);
     if (records) records->push_back(std::move(record));
-    f = next;
+    f = std::move(next);
   }
   return f;
 }

@@ -105,7 +105,7 @@ class TrialPlan {
              const std::vector<Array>& weights) {
     Plan plan;
     plan.name = "trial";
-    group_.spec = spec_;
+    schedule_.specs.emplace_back().spec = spec_;
     for (std::size_t i = 0; i < spec_.function.params().size(); ++i) add_param(plan, i, weights[i]);
     for (std::size_t i = 0; i < spec_.function.results().size(); ++i) add_result(plan, i);
     Item item;

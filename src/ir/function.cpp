@@ -93,26 +93,29 @@ bool same_structure(const Function& f, const Function& g) {
 std::vector<NodeId> live_nodes(const Function& f) {
   const Graph& graph = f.graph();
   std::vector<NodeId> order;
-  std::vector<std::uint8_t> state(graph.node_count(), 0);  // 0 new, 1 open, 2 done
-  std::vector<std::pair<NodeId, std::size_t>> stack;
+  order.reserve(graph.node_count());
+  std::vector<bool> met(graph.node_count(), false);
+  struct Open {
+    NodeId node;
+    std::uint32_t next;  // operand
+  };
+  std::vector<Open> stack;
   auto visit = [&](NodeId root) {
-    if (state[root]) return;
+    if (met[root]) return;
+    met[root] = true;
     stack.push_back({root, 0});
-    state[root] = 1;
     while (!stack.empty()) {
-      auto& [node, next] = stack.back();
-      std::span<const Value> operands = graph.operands(node);
-      if (next == operands.size()) {
-        state[node] = 2;
-        order.push_back(node);
+      Open& top = stack.back();
+      std::span<const Value> operands = graph.operands(top.node);
+      while (top.next < operands.size() && met[operands[top.next].node()]) ++top.next;
+      if (top.next == operands.size()) {
+        order.push_back(top.node);
         stack.pop_back();
         continue;
       }
-      NodeId operand = operands[next++].node();
-      if (state[operand] == 0) {
-        state[operand] = 1;
-        stack.push_back({operand, 0});
-      }
+      NodeId operand = operands[top.next++].node();
+      met[operand] = true;
+      stack.push_back({operand, 0});
     }
   };
   for (const Function::Param& p : f.params()) visit(p.value.node());

@@ -2,8 +2,9 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <sstream>
+#include <unordered_map>
 
+#include "base/text.h"
 #include "ir/function.h"
 
 namespace hone {
@@ -12,8 +13,10 @@ namespace {
 
 class Printer {
  public:
-  Printer(std::ostream& out, std::vector<Array>* large, std::size_t inline_bytes)
-      : out_(out), large_(large), inline_bytes_(inline_bytes) {}
+  Printer(std::vector<Array>* large, std::size_t inline_bytes)
+      : large_(large), inline_bytes_(inline_bytes) {}
+
+  std::string take() { return std::move(out_); }
 
   void function(const Function& f, const std::string& indent) {
     std::vector<NodeId> order = live_nodes(f);
@@ -26,14 +29,13 @@ class Printer {
       node(f, n, first, indent);
     }
     for (const DimCheck& c : f.graph().checks())
-      out_ << indent << "check " << c.a << " == " << c.b << " " << quoted(c.message) << "\n";
-    out_ << indent << "return";
+      add(indent, "check ", c.a, " == ", c.b, " ", quoted(c.message), "\n");
+    add(indent, "return");
     for (std::size_t i = 0; i < f.results().size(); ++i) {
       Value v = f.result(i);
-      out_ << (i ? ", " : " ") << "%" << first[v.node()] + v.index() << " "
-           << quoted(f.results()[i].name);
+      add(i ? ", %" : " %", first[v.node()] + v.index(), " ", quoted(f.results()[i].name));
     }
-    out_ << "\n";
+    add("\n");
   }
 
  private:
@@ -49,7 +51,21 @@ class Printer {
     return s + '"';
   }
 
+  // Plain parts without a stream: a graph is as long as its model.
+  template <class... Parts>
+  void add(const Parts&... parts) {
+    (add_one(parts), ...);
+  }
+  template <class T>
+  void add_one(const T& part) {
+    if constexpr (PlainText<T> || PlainInteger<T>)
+      append(out_, part);
+    else
+      out_ += cat(part);
+  }
+
   void note(const Dim& d, std::map<std::string, Dim>& found) {
+    if (d.is_number()) return;
     for (const Dim& s : d.symbols()) found.emplace(s.name(), s);
   }
 
@@ -63,42 +79,61 @@ class Printer {
           for (const Dim& d : *dims) note(d, found);
     }
     for (const DimCheck& c : f.graph().checks()) note(c.a, found), note(c.b, found);
-    for (auto& [name, s] : found)
-      out_ << indent << "symbol " << name << " " << s.low() << " " << s.high() << "\n";
+    for (auto& [name, s] : found) add(indent, "symbol ", name, " ", s.low(), " ", s.high(), "\n");
   }
 
   void node(const Function& f, NodeId n, const std::vector<std::uint32_t>& first,
             const std::string& indent) {
     const Graph& g = f.graph();
-    out_ << indent;
-    for (std::size_t i = 0; i < g.result_count(n); ++i)
-      out_ << (i ? ", " : "") << "%" << first[n] + i;
-    out_ << ": ";
-    for (std::size_t i = 0; i < g.result_count(n); ++i) out_ << (i ? ", " : "") << g.type(n, i);
-    out_ << " = " << g.op(n).name;
-    for (const Value& v : g.operands(n)) out_ << " %" << first[v.node()] + v.index();
+    add(indent);
+    for (std::size_t i = 0; i < g.result_count(n); ++i) add(i ? ", %" : "%", first[n] + i);
+    add(": ");
+    for (std::size_t i = 0; i < g.result_count(n); ++i) {
+      if (i) add(", ");
+      type(g.type(n, i));
+    }
+    add(" = ", g.op(n).name);
+    for (const Value& v : g.operands(n)) add(" %", first[v.node()] + v.index());
     for (const Attrs::Entry& e : g.attrs(n).entries()) {
-      out_ << " " << e.first.text() << "=";
+      add(" ", e.first.text(), "=");
       attr(e.second, indent);
     }
     if (&g.op(n) == &ops::param) {
       const Function::Param& p = f.params()[static_cast<std::size_t>(g.attrs(n).integer("index"))];
-      out_ << " " << quoted(p.name) << (p.donated ? " donated" : "");
+      add(" ", quoted(p.name), p.donated ? " donated" : "");
     }
-    out_ << "\n";
+    add("\n");
+  }
+
+  void type(const Type& t) {
+    if (!t.is_tensor()) return add(t);
+    add(info(t.dtype).name);
+    sizes(t.shape.dims);
+  }
+
+  void sizes(const Dims& dims) {
+    add("[");
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      if (i) add(",");
+      if (dims[i].is_number())
+        add(dims[i].number());
+      else
+        add(dims[i]);
+    }
+    add("]");
   }
 
   void attr(const Attr& a, const std::string& indent) {
-    if (auto* n = std::get_if<std::int64_t>(&a)) out_ << *n;
+    if (auto* n = std::get_if<std::int64_t>(&a)) add(*n);
     if (auto* x = std::get_if<double>(&a)) real(*x);
-    if (auto* s = std::get_if<std::string>(&a)) out_ << quoted(*s);
-    if (auto* t = std::get_if<DType>(&a)) out_ << *t;
-    if (auto* dims = std::get_if<Dims>(&a)) out_ << Shape(*dims);
+    if (auto* s = std::get_if<std::string>(&a)) add(quoted(*s));
+    if (auto* t = std::get_if<DType>(&a)) add(info(*t).name);
+    if (auto* dims = std::get_if<Dims>(&a)) sizes(*dims);
     if (auto* array = std::get_if<Array>(&a)) data(*array);
     if (auto* f = std::get_if<FunctionRef>(&a)) {
-      out_ << "{\n";
+      add("{\n");
       function(**f, indent + "  ");
-      out_ << indent << "}";
+      add(indent, "}");
     }
   }
 
@@ -107,44 +142,48 @@ class Printer {
     char text[40];
     if (std::isfinite(x)) {
       std::snprintf(text, sizeof text, "%.17g", x);
-      out_ << text;
-      if (std::string_view(text).find_first_of(".e") == std::string_view::npos) out_ << ".0";
+      add(text);
+      if (std::string_view(text).find_first_of(".e") == std::string_view::npos) add(".0");
     } else {
       std::snprintf(text, sizeof text, "bits:%016llx",
                     static_cast<unsigned long long>(std::bit_cast<std::uint64_t>(x)));
-      out_ << text;
+      add(text);
     }
   }
 
   void data(const Array& a) {
-    if (large_ && a.bytes().size() > inline_bytes_) {
-      for (std::size_t i = 0; i < large_->size(); ++i)
-        if (equal(Attr((*large_)[i]), Attr(a))) {
-          out_ << "@" << i;
-          return;
-        }
-      out_ << "@" << large_->size();
-      large_->push_back(a);
-      return;
-    }
+    if (large_ && a.bytes().size() > inline_bytes_) return add("@", large_index(a));
     static constexpr char digits[] = "0123456789abcdef";
-    out_ << a.type() << "#";
+    type(a.type());
+    add("#");
     for (std::byte b : a.bytes())
-      out_ << digits[static_cast<unsigned>(b) >> 4] << digits[static_cast<unsigned>(b) & 15];
-    out_ << ";";
+      add(digits[static_cast<unsigned>(b) >> 4], digits[static_cast<unsigned>(b) & 15]);
+    add(";");
   }
 
-  std::ostream& out_;
+  std::size_t large_index(const Array& a) {
+    for (; known_ < large_->size(); ++known_)
+      by_hash_.emplace(hash(Attr((*large_)[known_])), known_);
+    auto [first, last] = by_hash_.equal_range(hash(Attr(a)));
+    for (; first != last; ++first)
+      if (equal(Attr((*large_)[first->second]), Attr(a))) return first->second;
+    large_->push_back(a);
+    return large_->size() - 1;
+  }
+
+  std::string out_;
   std::vector<Array>* large_;
+  std::unordered_multimap<std::uint64_t, std::size_t> by_hash_;  // of the first `known_` in large_
+  std::size_t known_ = 0;
   std::size_t inline_bytes_;
 };
 
 }  // namespace
 
 std::string print(const Function& f, std::vector<Array>* large, std::size_t inline_bytes) {
-  std::ostringstream out;
-  Printer(out, large, inline_bytes).function(f, "");
-  return std::move(out).str();
+  Printer printer(large, inline_bytes);
+  printer.function(f, "");
+  return printer.take();
 }
 
 }  // namespace hone

@@ -52,11 +52,11 @@ bool folds(const Graph& graph, NodeId n) {
   if (!op.pure || !op.eval || !op.is_core() || op.kind == OpKind::control ||
       op.kind == OpKind::leaf || &op == &ops::broadcast || &op == &ops::iota)
     return false;
+  for (const Value& v : graph.operands(n))
+    if (!is_known(v) || !is_small(v.type())) return false;
   if (is_window(op) && !is_tiny(graph.type(n))) return false;
   for (std::size_t i = 0; i < graph.result_count(n); ++i)
     if (!is_small(graph.type(n, i))) return false;
-  for (const Value& v : graph.operands(n))
-    if (!is_known(v) || !is_small(v.type())) return false;
   return is_cheap(graph, n);
 }
 

@@ -167,7 +167,7 @@ Value slice_of_operand(const Match& m) {
 // The shape before broadcast, if all broadcast operands agree on it or are single numbers.
 std::optional<Shape> common_source(Value root) {
   std::optional<Shape> found;
-  for (Value v : root.operands()) {
+  for (const Value& v : root.graph().operands(root.node())) {
     if (!v.is(ops::broadcast) || v.shape() != root.shape()) return std::nullopt;
     const Shape& from = v.operand(0).shape();
     if (from.rank() == 0) continue;

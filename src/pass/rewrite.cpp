@@ -23,10 +23,12 @@ void collect_holes(const Pattern& p, std::vector<std::string>& out) {
   for (const Pattern& q : p.operands) collect_holes(q, out);
 }
 
-// Flattens a pattern; bit i of `swaps` exchanges the operands of the i-th commutative op.
+// Flattens a pattern; `swaps` has a bit for each commutative op, the root's highest, that exchanges
+// its operands: matchers that follow each other begin alike.
 class Flattener {
  public:
-  Flattener(const std::vector<std::string>& holes, unsigned swaps) : holes_(holes), swaps_(swaps) {}
+  Flattener(const std::vector<std::string>& holes, unsigned swaps, std::size_t commutative)
+      : holes_(holes), swaps_(swaps), next_(commutative) {}
 
   std::vector<Matcher::Step> run(const Pattern& p) {
     add(p, 0, 0);
@@ -42,15 +44,35 @@ class Flattener {
                                              holes_.begin());
     std::size_t self = steps_.size();
     steps_.push_back(step);
-    bool swap = p.op && p.op->commutative && p.operands.size() == 2 && (swaps_ >> next_++ & 1);
+    bool swap = p.op && p.op->commutative && p.operands.size() == 2 && (swaps_ >> --next_ & 1);
     for (std::size_t i = 0; i < p.operands.size(); ++i) add(p.operands[i], self, swap ? 1 - i : i);
   }
 
   const std::vector<std::string>& holes_;
   unsigned swaps_;
-  unsigned next_ = 0;
+  std::size_t next_;
   std::vector<Matcher::Step> steps_;
 };
+
+bool asks_the_same(const Matcher::Step& a, const Matcher::Step& b) {
+  const Pattern &p = *a.pattern, &q = *b.pattern;
+  return a.parent == b.parent && a.operand == b.operand && p.op == q.op &&
+         p.constant == q.constant && p.operands.size() == q.operands.size() && p.attrs == q.attrs;
+}
+
+std::size_t shared_steps(const Matcher& a, const Matcher& b) {
+  std::size_t n = 0, most = std::min(a.steps.size(), b.steps.size());
+  while (n < most && asks_the_same(a.steps[n], b.steps[n])) ++n;
+  return n;
+}
+
+void note_operands(Matcher& m) {
+  for (std::size_t i = 1; i < m.steps.size(); ++i)
+    if (const Matcher::Step& s = m.steps[i]; s.parent == 0 && s.operand < 2) {
+      m.operand_ops[s.operand] = s.pattern->op;
+      m.operand_steps[s.operand] = i;
+    }
+}
 
 bool attrs_match(const Attrs& wanted, const Attrs& given) {
   for (const Attrs::Entry& e : wanted.entries()) {
@@ -69,21 +91,25 @@ bool step_matches(const Pattern& p, Value v) {
          attrs_match(p.attrs, v.attrs());
 }
 
-// Binds the match's holes; `seen` receives the value of each step.
-bool matches(const Matcher& m, Value root, Match& match, std::vector<Value>& seen) {
+constexpr std::size_t matched = ~std::size_t{0};
+constexpr std::size_t not_bound = matched - 1;  // one hole would stand for two values
+
+// Binds the match's holes; `seen` receives the value of each step. Gives the step that failed.
+std::size_t match_steps(const Matcher& m, Value root, Match& match, std::vector<Value>& seen) {
   std::fill(match.values_.begin(), match.values_.end(), Value());
   match.root = root;
   seen.clear();
   for (const Matcher::Step& s : m.steps) {
     Value v = seen.empty() ? root : seen[s.parent].operand(s.operand);
     seen.push_back(v);
-    if ((s.pattern->op || s.pattern->constant) && !step_matches(*s.pattern, v)) return false;
+    if ((s.pattern->op || s.pattern->constant) && !step_matches(*s.pattern, v))
+      return seen.size() - 1;
     if (s.pattern->hole.empty()) continue;
     Value& bound = match.values_[s.hole];
-    if (bound && bound != v) return false;
+    if (bound && bound != v) return not_bound;
     bound = v;
   }
-  return true;
+  return matched;
 }
 
 // A number in a replacement has the type of its first sibling that is not a number.
@@ -151,13 +177,34 @@ class Rewriter {
 
   Found find(Value v) {
     if (v.result_count() != 1) return {};
+    const Graph& graph = v.graph();
+    const std::span<const Value> operands = graph.operands(v.node());
+    const Op* ops[2] = {};
+    for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 2); ++i)
+      ops[i] = &graph.op(operands[i].node());
+    std::size_t failed = matched;
     for (const Matcher& m : rules_.matchers(v.op())) {
+      if (m.shared > failed) continue;
+      if (std::optional<std::size_t> step = misfit(m, operands.size(), ops)) {
+        failed = *step;
+        continue;
+      }
       Match& match = matches_[m.rule];
-      if (!matches(m, v, match, seen_) || !only_inside(m)) continue;
+      failed = match_steps(m, v, match, seen_);
+      if (failed != matched || !only_inside(m)) continue;
       const Rule& rule = rules_.rules()[m.rule];
       if (!rule.when || rule.when(match)) return {&m};
     }
     return {};
+  }
+
+  // A step that fails, found without a match.
+  static std::optional<std::size_t> misfit(const Matcher& m, std::size_t operands,
+                                           const Op* const (&ops)[2]) {
+    if (m.steps[0].pattern->operands.size() != operands) return 0;
+    for (int i : {0, 1})
+      if (m.operand_ops[i] && m.operand_ops[i] != ops[i]) return m.operand_steps[i];
+    return std::nullopt;
   }
 
   // Users first: nobody outside the match needs the nodes that it replaces.
@@ -325,8 +372,13 @@ RuleSet::RuleSet(std::span<const Rule> rules, Order order, RuleClass most)
     collect_holes(rule.match, holes_[i]);
     auto [it, fresh] = root_index_.try_emplace(rule.match.op, by_root_.size());
     if (fresh) by_root_.emplace_back();
-    for (unsigned swaps = 0; swaps < 1u << n; ++swaps)
-      by_root_[it->second].push_back({i, Flattener(holes_[i], swaps).run(rule.match)});
+    std::vector<Matcher>& all = by_root_[it->second];
+    for (unsigned swaps = 0; swaps < 1u << n; ++swaps) {
+      Matcher m{i, Flattener(holes_[i], swaps, n).run(rule.match)};
+      if (!all.empty()) m.shared = shared_steps(all.back(), m);
+      note_operands(m);
+      all.push_back(std::move(m));
+    }
   }
 }
 
@@ -365,10 +417,18 @@ std::optional<Attrs> with_passed_bodies(const Attrs& attrs, const FunctionPass& 
   return out;
 }
 
+// Of all nodes, live or not: cheaper than finding the live ones.
+bool has_control(const Graph& graph) {
+  for (NodeId n = 0; n < graph.node_count(); ++n)
+    if (graph.op(n).kind == OpKind::control) return true;
+  return false;
+}
+
 }  // namespace
 
 Function for_bodies_too(const Function& f, const FunctionPass& pass) {
   const Graph& graph = f.graph();
+  if (!has_control(graph)) return pass(f);
   std::unordered_map<NodeId, Attrs> changed;
   for (NodeId n : live_nodes(f))
     if (graph.op(n).kind == OpKind::control)

@@ -41,6 +41,12 @@ struct Matcher {
   };
   std::uint32_t rule = 0;
   std::vector<Step> steps;
+  // Leading steps that ask the same as those of the matcher before: where that one failed at such a
+  // step, this one fails, too.
+  std::size_t shared = 0;
+  // What the root's first two operands must be (null: anything) and the steps that say so.
+  const Op* operand_ops[2] = {};
+  std::size_t operand_steps[2] = {};
 };
 
 // Rules compiled for matching. The rules must outlive it.

@@ -2,126 +2,33 @@
 
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "ops/common.h"
 
 namespace hone {
 
 namespace {
 
-// One group under construction: which values of the whole function it has, and as what.
-class Extractor {
- public:
-  Extractor(const Function& f, const Grouping& g, std::uint32_t group)
-      : graph_(f.graph()), grouping_(g), group_(group) {}
-
-  // Everything but the results, which depend on what other groups read. A control node or an
-  // assembly is not copied: only what it reads is of interest.
-  void add_nodes() {
-    if (!computes()) {
-      out_.params = Value(&graph_, grouping_.groups[group_].nodes[0]).operands();
-      return;
-    }
-    for (NodeId n : grouping_.groups[group_].nodes) {
-      bring_operands(n);
-      copy(n);
-    }
+// A uniform constant of any size is a number, repeated.
+Value number_of(Graph& to, const Array& a) {
+  Array one = Array::zeros(a.dtype(), {});
+  if (a.count() > 0) {
+    std::span<const std::byte> first = a.bytes().first(one.bytes().size());
+    one = Array(a.dtype(), {}, Storage::copy(first));
   }
+  return broadcast_to(constant(to, one), a.type().shape);
+}
 
-  void add_result(Value v) {
-    if (computes()) out_.function.add_result(local_.at(v));
-    out_.results.push_back(v);
+// Sizes one by one, so that kernels know only scalar ones.
+Value sizes_of(Graph& to, const Dims& contents, const Type& type) {
+  Values parts;
+  for (const Dim& d : contents) {
+    Value size = dims_value(to, {d}, type.dtype, {});
+    if (type.rank() == 0) return size;
+    parts.push_back(reshape_to(size, {Dim(1)}));
   }
-
-  Extracted& out() { return out_; }
-
- private:
-  bool computes() const { return grouping_.groups[group_].kind == Group::Kind::compute; }
-  bool is_member(NodeId n) const { return grouping_.group_of[n] == group_; }
-
-  // A node that the group repeats for itself: costs nothing, or is a view of a member.
-  bool is_repeated(NodeId n) const {
-    Role role = grouping_.roles[n];
-    if (role == Role::inlined || role == Role::cloned) return true;
-    while (grouping_.roles[n] == Role::view) n = graph_.operands(n)[0].node();
-    return role == Role::view && (is_member(n) || is_repeated(n));
-  }
-
-  void bring_operands(NodeId n) {
-    for (const Value& v : graph_.operands(n)) bring(v);
-  }
-
-  void bring(Value root) {
-    std::vector<Value> stack{root};
-    while (!stack.empty()) {
-      Value v = stack.back();
-      if (local_.contains(v)) {
-        stack.pop_back();
-      } else if (!is_repeated(v.node())) {
-        out_.params.push_back(v);
-        local_[v] = out_.function.add_param(v.type(), "");
-        stack.pop_back();
-      } else if (!push_missing(v.node(), stack)) {
-        copy(v.node());
-        stack.pop_back();
-      }
-    }
-  }
-
-  bool push_missing(NodeId n, std::vector<Value>& stack) {
-    std::size_t before = stack.size();
-    std::span<const Value> operands = graph_.operands(n);
-    for (std::size_t i = operands.size(); i-- > 0;)
-      if (!local_.contains(operands[i])) stack.push_back(operands[i]);
-    return stack.size() > before;
-  }
-
-  void copy(NodeId n) {
-    Graph& to = out_.function.graph();
-    Value made;
-    if (&graph_.op(n) == &ops::constant) {
-      made = number_of(graph_.attrs(n).get<Array>("value"));
-    } else if (&graph_.op(n) == &ops::dims) {
-      made = sizes_of(n);
-    } else {
-      Values operands;
-      for (const Value& v : graph_.operands(n)) operands.push_back(local_.at(v));
-      made = to.intern_typed(graph_.op(n), operands, graph_.attrs(n), graph_.result_types(n));
-    }
-    for (std::uint32_t i = 0; i < graph_.result_count(n); ++i)
-      local_[Value(&graph_, n, i)] = made.result(i);
-  }
-
-  // A uniform constant of any size is a number, repeated.
-  Value number_of(const Array& a) {
-    Graph& to = out_.function.graph();
-    Array one = Array::zeros(a.dtype(), {});
-    if (a.count() > 0) {
-      std::span<const std::byte> first = a.bytes().first(one.bytes().size());
-      one = Array(a.dtype(), {}, Storage::copy(first));
-    }
-    return broadcast_to(constant(to, one), a.type().shape);
-  }
-
-  // Sizes one by one, so that kernels know only scalar ones.
-  Value sizes_of(NodeId n) {
-    Graph& to = out_.function.graph();
-    const Dims& contents = graph_.attrs(n).dims("dims");
-    const Type& type = graph_.type(n);
-    Values parts;
-    for (const Dim& d : contents) {
-      Value size = dims_value(to, {d}, type.dtype, {});
-      if (type.rank() == 0) return size;
-      parts.push_back(reshape_to(size, {Dim(1)}));
-    }
-    return reshape_to(concat_values(parts, 0), type.shape.dims);
-  }
-
-  Graph& graph_;
-  const Grouping& grouping_;
-  std::uint32_t group_;
-  Extracted out_;
-  std::unordered_map<Value, Value, ValueHash> local_;
-};
+  return reshape_to(concat_values(parts, 0), type.shape.dims);
+}
 
 // The value whose memory a view is a window of.
 Value base_of(const Grouping& g, Value v) {
@@ -129,27 +36,211 @@ Value base_of(const Grouping& g, Value v) {
   return v;
 }
 
+class Extractor {
+ public:
+  Extractor(const Function& f, const Grouping& g)
+      : f_(f), graph_(f.graph()), grouping_(g), met_(g.value_count, 0), place_(g.value_count, 0) {}
+
+  Extraction run() {
+    walks_.reserve(grouping_.groups.size());
+    for (std::uint32_t i = 0; i < grouping_.groups.size(); ++i) walk(i);
+    mark_read();
+    for (std::uint32_t i = 0; i < grouping_.groups.size(); ++i) {
+      add_results(i);
+      if (computes(i)) walks_[i].function = function_of(walks_[i]);
+    }
+    for (const Walk& w : walks_) out_.groups.push_back(finished(w));
+    return std::move(out_);
+  }
+
+ private:
+  struct Range {
+    std::size_t first = 0, count = 0;
+  };
+  // What one group has, in nodes_ and out_.values: what it reads, the nodes that it computes or
+  // repeats, operands first, and what others read.
+  struct Walk {
+    Range params, nodes, results;
+    std::uint32_t function = Extracted::none;
+  };
+  // Everything that the copy of a group depends on.
+  using Code = std::vector<std::uint64_t>;
+  static constexpr std::uint64_t end_of_list = ~std::uint64_t{0};
+
+  std::uint32_t number(Value v) const { return grouping_.value_number(v); }
+  std::span<const Value> values(Range r) const {
+    return std::span(out_.values).subspan(r.first, r.count);
+  }
+  std::span<const NodeId> nodes(Range r) const {
+    return std::span(nodes_).subspan(r.first, r.count);
+  }
+  Extracted finished(const Walk& w) const {
+    return {w.function, values(w.params), values(w.results)};
+  }
+
+  // A control node or an assembly is not copied: only what it reads is of interest.
+  bool computes(std::uint32_t group) const {
+    return grouping_.groups[group].kind == Group::Kind::compute;
+  }
+
+  void walk(std::uint32_t group) {
+    group_ = group;
+    Walk w{{out_.values.size(), 0}, {nodes_.size(), 0}, {}};
+    for (NodeId n : grouping_.groups[group].nodes) {
+      for (const Value& v : graph_.operands(n)) {
+        if (computes(group))
+          bring(v);
+        else
+          out_.values.push_back(v);
+      }
+      if (computes(group)) take(n);
+    }
+    w.params.count = out_.values.size() - w.params.first;
+    w.nodes.count = nodes_.size() - w.nodes.first;
+    walks_.push_back(w);
+  }
+
+  bool is_met(Value v) const { return met_[number(v)] == group_ + 1; }
+  void meet(Value v) { met_[number(v)] = group_ + 1; }
+
+  void take(NodeId n) {
+    nodes_.push_back(n);
+    for (std::uint32_t i = 0; i < graph_.result_count(n); ++i) meet({&graph_, n, i});
+  }
+
+  // A node that the group repeats for itself: costs nothing, or is a view of a member.
+  bool is_repeated(NodeId n) const {
+    Role role = grouping_.roles[n];
+    if (role == Role::inlined || role == Role::cloned) return true;
+    while (grouping_.roles[n] == Role::view) n = graph_.operands(n)[0].node();
+    return role == Role::view && (grouping_.group_of[n] == group_ || is_repeated(n));
+  }
+
+  void bring(Value root) {
+    stack_.push_back(root);
+    while (!stack_.empty()) {
+      Value v = stack_.back();
+      if (is_met(v)) {
+        stack_.pop_back();
+      } else if (!is_repeated(v.node())) {
+        out_.values.push_back(v);
+        meet(v);
+        stack_.pop_back();
+      } else if (!push_missing(v.node())) {
+        take(v.node());
+        stack_.pop_back();
+      }
+    }
+  }
+
+  bool push_missing(NodeId n) {
+    std::size_t before = stack_.size();
+    std::span<const Value> operands = graph_.operands(n);
+    for (std::size_t i = operands.size(); i-- > 0;)
+      if (!is_met(operands[i])) stack_.push_back(operands[i]);
+    return stack_.size() > before;
+  }
+
+  void mark_read() {
+    read_.assign(grouping_.value_count, false);
+    for (const Value& v : out_.values) read_[number(base_of(grouping_, v))] = true;
+    for (const Function::Result& r : f_.results())
+      read_[number(base_of(grouping_, r.value))] = true;
+  }
+
+  void add_results(std::uint32_t group) {
+    Range& results = walks_[group].results;
+    results.first = out_.values.size();
+    for (NodeId n : grouping_.groups[group].nodes)
+      for (std::uint32_t k = 0; k < graph_.result_count(n); ++k)
+        if (Value v(&graph_, n, k); read_[number(v)]) out_.values.push_back(v);
+    results.count = out_.values.size() - results.first;
+  }
+
+  std::uint32_t function_of(const Walk& w) {
+    encode(w);
+    std::uint64_t h = code_.size();
+    for (std::uint64_t word : code_) h = mix(h, word);
+    auto [first, last] = known_.equal_range(h);
+    for (; first != last; ++first)
+      if (codes_[first->second] == code_) return first->second;
+    auto index = static_cast<std::uint32_t>(codes_.size());
+    known_.emplace(h, index);
+    codes_.push_back(code_);
+    out_.functions.push_back(copy(w));
+    return index;
+  }
+
+  // Types and attribute sets are interned: in one graph, equal ones are one object. Addresses tell
+  // groups apart, no order depends on them.
+  template <class T>
+  static std::uint64_t address(const T& object) {
+    return reinterpret_cast<std::uintptr_t>(&object);
+  }
+
+  void encode(const Walk& w) {
+    code_.clear();
+    std::uint32_t next = 0;
+    for (const Value& v : values(w.params)) {
+      place_[number(v)] = next++;
+      code_.push_back(address(v.type()));
+    }
+    code_.push_back(end_of_list);
+    for (NodeId n : nodes(w.nodes)) {
+      code_.push_back(address(graph_.op(n)));
+      code_.push_back(address(graph_.attrs(n)));
+      code_.push_back(graph_.operands(n).size());
+      for (const Value& v : graph_.operands(n)) code_.push_back(place_[number(v)]);
+      for (std::uint32_t i = 0; i < graph_.result_count(n); ++i) {
+        place_[number({&graph_, n, i})] = next++;
+        code_.push_back(address(graph_.type(n, i)));
+      }
+    }
+    code_.push_back(end_of_list);
+    for (const Value& v : values(w.results)) code_.push_back(place_[number(v)]);
+  }
+
+  // Uses the places that encode() gave.
+  Function copy(const Walk& w) {
+    Function out;
+    copies_.clear();
+    for (const Value& v : values(w.params)) copies_.push_back(out.add_param(v.type(), ""));
+    for (NodeId n : nodes(w.nodes)) {
+      Value made = copy(n, out.graph());
+      for (std::uint32_t i = 0; i < graph_.result_count(n); ++i) copies_.push_back(made.result(i));
+    }
+    for (const Value& v : values(w.results)) out.add_result(copies_[place_[number(v)]]);
+    return out;
+  }
+
+  Value copy(NodeId n, Graph& to) {
+    if (&graph_.op(n) == &ops::constant) return number_of(to, graph_.attrs(n).get<Array>("value"));
+    if (&graph_.op(n) == &ops::dims)
+      return sizes_of(to, graph_.attrs(n).dims("dims"), graph_.type(n));
+    Values operands;
+    for (const Value& v : graph_.operands(n)) operands.push_back(copies_[place_[number(v)]]);
+    return to.intern_typed(graph_.op(n), operands, graph_.attrs(n), graph_.result_types(n));
+  }
+
+  const Function& f_;
+  Graph& graph_;
+  const Grouping& grouping_;
+  Extraction out_;
+  std::vector<NodeId> nodes_;
+  std::vector<Walk> walks_;
+  std::uint32_t group_ = 0;           // the one that is walked
+  std::vector<std::uint32_t> met_;    // by value number: the last group that has it, and one
+  std::vector<std::uint32_t> place_;  // by value number: which value of its group it is
+  std::vector<bool> read_;            // by value number: in memory because somebody reads it
+  std::vector<Value> stack_;
+  Code code_;
+  std::vector<Code> codes_;  // per function
+  std::unordered_multimap<std::uint64_t, std::uint32_t> known_;
+  Values copies_;  // by place
+};
+
 }  // namespace
 
-std::vector<Extracted> extract(const Function& f, const Grouping& g) {
-  std::vector<Extractor> extractors;
-  extractors.reserve(g.groups.size());
-  std::vector<bool> read(g.value_count, false);
-  auto mark = [&](Value v) { read[g.value_number(base_of(g, v))] = true; };
-  for (std::uint32_t i = 0; i < g.groups.size(); ++i) {
-    extractors.emplace_back(f, g, i).add_nodes();
-    for (const Value& v : extractors.back().out().params) mark(v);
-  }
-  for (const Function::Result& r : f.results()) mark(r.value);
-  std::vector<Extracted> out;
-  out.reserve(extractors.size());
-  for (std::uint32_t i = 0; i < g.groups.size(); ++i) {
-    for (NodeId n : g.groups[i].nodes)
-      for (std::uint32_t k = 0; k < f.graph().result_count(n); ++k)
-        if (Value v(&f.graph(), n, k); read[g.value_number(v)]) extractors[i].add_result(v);
-    out.push_back(std::move(extractors[i].out()));
-  }
-  return out;
-}
+Extraction extract(const Function& f, const Grouping& g) { return Extractor(f, g).run(); }
 
 }  // namespace hone

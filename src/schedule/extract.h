@@ -1,5 +1,5 @@
-// Copies groups out of a function: each becomes a closed Function with parameters by position, so
-// that equal groups have equal hashes.
+// Groups as closed Functions over parameters by position. Equal groups share one: they are compared
+// where they lie in the whole function, and the first of each kind is copied.
 #pragma once
 
 #include <span>
@@ -11,12 +11,22 @@
 namespace hone {
 
 struct Extracted {
-  Function function;  // empty for a control node and an assembly
-  Values params;      // values of the whole function, in memory or views of such
-  Values results;     // values of members that somebody outside reads
+  static constexpr std::uint32_t none = ~0u;
+  std::uint32_t function = none;   // of Extraction::functions; none: a control node, an assembly
+  std::span<const Value> params;   // values of the whole function, in memory or views of such
+  std::span<const Value> results;  // values of members that somebody outside reads
 };
 
-// One for each group, in order.
-std::vector<Extracted> extract(const Function&, const Grouping&);
+struct Extraction {
+  Extraction() = default;
+  Extraction(Extraction&&) = default;
+  Extraction& operator=(Extraction&&) = default;
+
+  std::vector<Extracted> groups;  // one for each group, in order
+  std::vector<Function> functions;
+  Values values;  // what the groups' spans lie in
+};
+
+Extraction extract(const Function&, const Grouping&);
 
 }  // namespace hone

@@ -1,7 +1,11 @@
 #include "schedule/fuse.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <queue>
+#include <span>
+#include <tuple>
 
 #include "ops/ops.h"
 
@@ -83,22 +87,31 @@ class Fuser {
   void run() {
     number_positions();
     find_edges();
-    for (NodeId n : members_)
+    count_readers();
+    for (NodeId n : members_) {
+      for (const Edge& e : incoming(n)) ++bodies_[group_of(e.from)].met;
       if (can_join(n)) join_producers(n);
+    }
     rebuild();
   }
 
  private:
   static constexpr NodeId no_node = ~NodeId{0};
+  // A group as it grows. Its nodes are a list through next_, in no order.
   struct Body {
-    std::vector<NodeId> nodes;
+    NodeId head = no_node, tail = no_node;
+    std::size_t count = 0;
     std::uint32_t first = 0, last = 0;  // positions of its nodes
     std::uint32_t parent = 0;           // of merged groups: the group that took it
     bool anchored = false;
     NodeId reduction = no_node;  // of an anchor that is one: its first
     bool shapeless = false;      // all nodes are
+    bool spanning = false;       // read by a node that lies before its last
+    bool kept = false;           // read by no node, but from outside
+    std::size_t readers = 0;     // edges from its nodes to other groups
+    std::size_t met = 0;         // those of them to members that were seen
     int weight = 0;
-    Shape space;  // of what others may read
+    const Shape* space = nullptr;  // of what others may read
   };
 
   static constexpr std::size_t most_nodes = 64;
@@ -107,21 +120,33 @@ class Fuser {
 
   void number_positions() {
     position_.assign(graph_.node_count(), 0);
+    next_.assign(graph_.node_count(), no_node);
+    parts_.assign(graph_.node_count(), Part::alone);
     for (std::uint32_t i = 0; i < out_.order.size(); ++i) position_[out_.order[i]] = i;
+    members_.reserve(out_.groups.size());
+    bodies_.reserve(out_.groups.size());
     for (std::uint32_t i = 0; i < out_.groups.size(); ++i) {
       NodeId n = out_.groups[i].nodes[0];
       members_.push_back(n);
+      parts_[n] = part_of(graph_, n);
+      const bool joins = can_join(n);
       Body b;
-      b.nodes = {n};
+      b.head = b.tail = n;
+      b.count = 1;
       b.first = b.last = position_[n];
       b.parent = i;
-      b.anchored = !can_join(n) || is_anchor(part_of(graph_, n));
-      if (can_join(n) && part_of(graph_, n) == Part::reduction) b.reduction = n;
-      b.shapeless = can_join(n) && is_shapeless(n);
+      b.anchored = !joins || is_anchor(parts_[n]);
+      if (joins && parts_[n] == Part::reduction) b.reduction = n;
+      b.shapeless = joins && is_shapeless(n);
       b.weight = weight_of(graph_.op(n));
-      b.space = graph_.type(n).shape;
-      bodies_.push_back(std::move(b));
+      b.space = &graph_.type(n).shape;
+      bodies_.push_back(b);
     }
+  }
+
+  template <class F>
+  void for_each_node(const Body& b, F&& f) const {
+    for (NodeId n = b.head; n != no_node; n = next_[n]) f(n);
   }
 
   bool is_member(NodeId n) const { return out_.group_of[n] != Grouping::none; }
@@ -129,21 +154,31 @@ class Fuser {
   // Not so control nodes, assemblies, and numbers and repeats that are in memory only because
   // somebody reads them.
   bool can_join(NodeId n) const {
-    return out_.roles[n] == Role::computed && part_of(graph_, n) != Part::alone;
+    return out_.roles[n] == Role::computed && parts_[n] != Part::alone;
   }
 
   // Through windows and repeats down to what is in memory of its own; nothing below inlined nodes
   // and weights.
   void find_edges() {
-    incoming_.resize(graph_.node_count());
+    first_edge_.assign(graph_.node_count() + 1, 0);
+    edge_count_.assign(graph_.node_count(), 0);
+    edges_.reserve(members_.size() * 2);
     uses_.assign(graph_.node_count(), 0);
     only_reader_.assign(graph_.node_count(), Edge{});
-    for (NodeId n : members_)
+    for (NodeId n : members_) {
+      first_edge_[n] = static_cast<std::uint32_t>(edges_.size());
       for (const Value& v : graph_.operands(n)) find_edges_below(v, n);
+      edge_count_[n] = static_cast<std::uint32_t>(edges_.size()) - first_edge_[n];
+    }
     for (NodeId n : members_)
       if (read_[n]) ++uses_[n];
     for (NodeId n : out_.order)
       if (out_.roles[n] == Role::view && read_[n]) ++uses_[below_views(n)];
+  }
+
+  void count_readers() {
+    for (const Edge& e : edges_) ++bodies_[out_.group_of[e.from]].readers;
+    for (Body& b : bodies_) b.kept = uses_[b.head] > b.readers;
   }
 
   NodeId below_views(NodeId n) const {
@@ -163,9 +198,13 @@ class Fuser {
       path = std::max(path, step);
       v = v.operand(0);
     }
-    incoming_[to].push_back({v.node(), to, path});
-    only_reader_[v.node()] = incoming_[to].back();
+    edges_.push_back({v.node(), to, path});
+    only_reader_[v.node()] = edges_.back();
     ++uses_[v.node()];
+  }
+
+  std::span<const Edge> incoming(NodeId n) const {
+    return std::span(edges_).subspan(first_edge_[n], edge_count_[n]);
   }
 
   std::uint32_t group_of(NodeId n) {
@@ -176,15 +215,18 @@ class Fuser {
 
   // Anchors first, the latest first: what an anchor gives is worth most where it is made.
   void join_producers(NodeId n) {
-    std::vector<Edge> edges = incoming_[n];
-    auto rank = [&](const Edge& e) {
-      return std::pair(bodies_[group_of(e.from)].anchored, position_[e.from]);
-    };
-    std::stable_sort(edges.begin(), edges.end(),
-                     [&](const Edge& a, const Edge& b) { return rank(a) > rank(b); });
-    for (const Edge& e : edges) {
-      std::uint32_t producer = group_of(e.from), consumer = group_of(n);
-      if (producer != consumer && fits(e, producer, consumer) && !closes_cycle(producer, consumer))
+    ranked_.clear();
+    for (const Edge& e : incoming(n))
+      ranked_.push_back({bodies_[group_of(e.from)].anchored, position_[e.from],
+                         static_cast<std::uint32_t>(ranked_.size()), e});
+    std::sort(ranked_.begin(), ranked_.end(), [](const Ranked& a, const Ranked& b) {
+      return std::tuple(b.anchored, b.position, a.index) <
+             std::tuple(a.anchored, a.position, b.index);
+    });
+    for (const Ranked& r : ranked_) {
+      std::uint32_t producer = group_of(r.edge.from), consumer = group_of(n);
+      if (producer != consumer && fits(r.edge, producer, consumer) &&
+          !closes_cycle(producer, consumer))
         merge(producer, consumer);
     }
   }
@@ -192,16 +234,16 @@ class Fuser {
   bool fits(const Edge& e, std::uint32_t producer, std::uint32_t consumer) {
     const Body &p = bodies_[producer], &c = bodies_[consumer];
     if (!can_join(e.from) || out_.groups[producer].prepare != out_.groups[consumer].prepare ||
-        p.nodes.size() + c.nodes.size() > most_nodes)
+        p.count + c.count > most_nodes)
       return false;
-    Part part = part_of(graph_, e.to);
-    bool same_space =
-        e.path == Path::direct && p.space == graph_.type(e.from).shape && p.space == c.space;
+    Part part = parts_[e.to];
+    bool same_space = e.path == Path::direct && is_same(p.space, &graph_.type(e.from).shape) &&
+                      is_same(p.space, c.space);
     if (same_space && part == Part::elementwise)
       return !(p.anchored && c.anchored) ? !is_left_to_reader(e.to, producer) : share_rows(p, c);
     if (same_space && part == Part::row) return !p.anchored;
     if (p.anchored || !is_used_inside(p, consumer)) return false;
-    if (is_tiny(p.space) && p.weight <= 4 * light) return part != Part::contraction;
+    if (is_tiny(*p.space) && p.weight <= 4 * light) return part != Part::contraction;
     switch (part) {
       case Part::elementwise:
       case Part::row:
@@ -211,14 +253,15 @@ class Fuser {
       case Part::reduction:
         return e.path == Path::repeated ? p.weight <= light : is_cheap_path(e.path, p.shapeless);
       case Part::contraction:
-        return e.path == Path::direct && p.nodes.size() == 1 &&
-               graph_.op(p.nodes[0]).name == "cast";
+        return e.path == Path::direct && p.count == 1 && &graph_.op(p.head) == &ops::cast;
       case Part::window:
       case Part::alone:
         return false;
     }
     return false;
   }
+
+  static bool is_same(const Shape* a, const Shape* b) { return a == b || *a == *b; }
 
   // Both reduce the same axes of values of the same shape: one pass over the rows gives both.
   bool share_rows(const Body& a, const Body& b) const {
@@ -239,7 +282,7 @@ class Fuser {
   bool is_left_to_reader(NodeId n, std::uint32_t producer) {
     if (uses_[n] != 1 || read_[n]) return false;
     const Edge& e = only_reader_[n];
-    Part reader = part_of(graph_, e.to);
+    Part reader = parts_[e.to];
     if (reader != Part::reduction && reader != Part::row) return false;
     if (!is_cheap_path(e.path, is_shapeless(n))) return false;
     return widens(n) || is_read_beyond(n, producer);
@@ -252,18 +295,19 @@ class Fuser {
 
   // What n reads of the producer is read by others, too, outside the producer.
   bool is_read_beyond(NodeId n, std::uint32_t producer) {
-    for (const Edge& e : incoming_[n]) {
+    for (const Edge& e : incoming(n)) {
       if (group_of(e.from) != producer) continue;
       std::size_t known = uses_between(e.from, n);
-      for (NodeId m : bodies_[producer].nodes) known += uses_between(e.from, m);
+      for_each_node(bodies_[producer], [&](NodeId m) { known += uses_between(e.from, m); });
       if (known < uses_[e.from]) return true;
     }
     return false;
   }
 
   std::size_t uses_between(NodeId from, NodeId to) const {
-    return static_cast<std::size_t>(std::count_if(incoming_[to].begin(), incoming_[to].end(),
-                                                  [&](const Edge& e) { return e.from == from; }));
+    std::span<const Edge> edges = incoming(to);
+    return static_cast<std::size_t>(
+        std::count_if(edges.begin(), edges.end(), [&](const Edge& e) { return e.from == from; }));
   }
 
   // Divisions for each element, unless the reshape is as good before what it follows.
@@ -273,13 +317,14 @@ class Fuser {
 
   // Elementwise on whole dense values and numbers: the same in every shape.
   bool is_shapeless(NodeId n) const {
-    if (part_of(graph_, n) != Part::elementwise) return false;
+    if (parts_[n] != Part::elementwise) return false;
+    const Shape& shape = graph_.type(n).shape;
     for (Value v : graph_.operands(n)) {
       if (v.is(ops::broadcast)) v = v.operand(0);
       if (v.rank() == 0 || v.is(ops::constant)) continue;
       while (v.is(ops::reshape)) v = v.operand(0);
       Role role = out_.roles[v.node()];
-      if (v.shape().count() != graph_.type(n).shape.count() ||
+      if ((!is_same(&v.shape(), &shape) && v.shape().count() != shape.count()) ||
           (role != Role::computed && role != Role::param && role != Role::constant))
         return false;
     }
@@ -292,13 +337,17 @@ class Fuser {
 
   // Nobody but these two groups reads what the producer makes.
   bool is_used_inside(const Body& p, std::uint32_t consumer) {
-    std::uint32_t producer = group_of(p.nodes[0]);
-    std::size_t used = 0, inside = 0;
-    for (NodeId n : p.nodes) used += uses_[n];
-    for (std::uint32_t g : {producer, consumer})
-      for (NodeId n : bodies_[g].nodes)
-        for (const Edge& e : incoming_[n]) inside += group_of(e.from) == producer;
-    return used == inside;
+    return !p.kept && p.readers == edges_between(group_of(p.head), consumer);
+  }
+
+  // From nodes of one group to those of the other.
+  std::size_t edges_between(std::uint32_t from, std::uint32_t to) {
+    if (bodies_[to].last < bodies_[from].first) return 0;
+    std::size_t count = 0;
+    for_each_node(bodies_[to], [&](NodeId n) {
+      for (const Edge& e : incoming(n)) count += group_of(e.from) == from;
+    });
+    return count;
   }
 
   // A path between the two through a third group.
@@ -306,40 +355,77 @@ class Fuser {
 
   // `to` depends on `from` through other groups. When the search is too long the answer is yes.
   bool reaches(std::uint32_t from, std::uint32_t to) {
-    std::vector<std::uint32_t> stack, seen{to};
+    const std::uint32_t earliest = earliest_reader(bodies_[from].first);
+    if (bodies_[to].last < earliest) return false;
+    stack_.clear();
+    seen_.assign(1, to);
     std::size_t steps = 0;
-    auto push = [&](std::uint32_t g) {
-      for (NodeId n : bodies_[g].nodes)
-        for (const Edge& e : incoming_[n]) {
-          std::uint32_t p = group_of(e.from);
-          if (g == to && p == from) continue;
-          if (p == g || bodies_[p].last < bodies_[from].first) continue;
-          if (std::find(seen.begin(), seen.end(), p) != seen.end()) continue;
-          seen.push_back(p);
-          stack.push_back(p);
-        }
-    };
-    push(to);
-    while (!stack.empty()) {
-      std::uint32_t g = stack.back();
-      stack.pop_back();
+    push_producers(to, from, to, earliest);
+    while (!stack_.empty()) {
+      std::uint32_t g = stack_.back();
+      stack_.pop_back();
       if (g == from || ++steps > most_steps) return true;
-      push(g);
+      push_producers(g, from, to, earliest);
     }
     return false;
   }
 
+  // No group that ends before it depends on one that begins at this position. Readers come after
+  // what they read, but a spanning group that is read early may itself depend on what comes late.
+  std::uint32_t earliest_reader(std::uint32_t position) const {
+    auto it = spans_.upper_bound(position);
+    if (it == spans_.begin()) return position;
+    --it;
+    return it->second >= position ? it->first : position;
+  }
+
+  // Keeps spans_ disjoint.
+  void add_span(std::uint32_t first, std::uint32_t last) {
+    auto it = spans_.upper_bound(first);
+    if (it != spans_.begin() && std::prev(it)->second >= first) --it;
+    while (it != spans_.end() && it->first <= last) {
+      first = std::min(first, it->first);
+      last = std::max(last, it->second);
+      it = spans_.erase(it);
+    }
+    spans_.emplace(first, last);
+  }
+
+  void push_producers(std::uint32_t g, std::uint32_t from, std::uint32_t to,
+                      std::uint32_t earliest) {
+    for_each_node(bodies_[g], [&](NodeId n) {
+      for (const Edge& e : incoming(n)) {
+        std::uint32_t p = group_of(e.from);
+        if (g == to && p == from) continue;
+        if (p == g || bodies_[p].last < earliest) continue;
+        if (std::find(seen_.begin(), seen_.end(), p) != seen_.end()) continue;
+        seen_.push_back(p);
+        stack_.push_back(p);
+      }
+    });
+  }
+
   void merge(std::uint32_t producer, std::uint32_t consumer) {
     Body &p = bodies_[producer], &c = bodies_[consumer];
+    const std::size_t forward = edges_between(producer, consumer);
+    const std::size_t inside = forward + edges_between(consumer, producer);
+    c.spanning = c.spanning || p.spanning || p.met > forward;
+    c.readers += p.readers - inside;
+    c.met += p.met - inside;
+    c.kept = c.kept || p.kept;
     p.parent = consumer;
-    c.nodes.insert(c.nodes.begin(), p.nodes.begin(), p.nodes.end());
+    next_[p.tail] = c.head;
+    c.head = p.head;
+    c.count += p.count;
     c.first = std::min(c.first, p.first);
     c.last = std::max(c.last, p.last);
     c.anchored = c.anchored || p.anchored;
     if (c.reduction == no_node) c.reduction = p.reduction;
     c.shapeless = c.shapeless && p.shapeless;
     c.weight += p.weight;
-    p.nodes.clear();
+    if (c.spanning) add_span(c.first, c.last);
+    p.head = p.tail = no_node;
+    p.count = 0;
   }
 
   // The groups that are left, each in the order of the function, in an order that can run: as early
@@ -377,16 +463,19 @@ class Fuser {
 
   std::vector<std::uint32_t> producers_of(std::uint32_t g) {
     std::vector<std::uint32_t> all;
-    for (NodeId n : bodies_[g].nodes)
-      for (const Edge& e : incoming_[n])
+    for_each_node(bodies_[g], [&](NodeId n) {
+      for (const Edge& e : incoming(n))
         if (std::uint32_t p = group_of(e.from); p != g) all.push_back(p);
+    });
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     return all;
   }
 
   Group finished(std::uint32_t g) {
-    Group out{std::move(bodies_[g].nodes), out_.groups[g].prepare, out_.groups[g].kind};
+    Group out{{}, out_.groups[g].prepare, out_.groups[g].kind};
+    out.nodes.reserve(bodies_[g].count);
+    for_each_node(bodies_[g], [&](NodeId n) { out.nodes.push_back(n); });
     std::sort(out.nodes.begin(), out.nodes.end(),
               [&](NodeId a, NodeId b) { return position_[a] < position_[b]; });
     return out;
@@ -395,12 +484,23 @@ class Fuser {
   const Graph& graph_;
   const std::vector<bool>& read_;
   Grouping& out_;
-  std::vector<std::uint32_t> position_;      // per node
-  std::vector<NodeId> members_;              // in order
-  std::vector<Body> bodies_;                 // per first group
-  std::vector<std::vector<Edge>> incoming_;  // per node
+  struct Ranked {
+    bool anchored;
+    std::uint32_t position, index;
+    Edge edge;
+  };
+  std::vector<std::uint32_t> position_;                 // per node
+  std::vector<Part> parts_;                             // per member
+  std::vector<NodeId> members_;                         // in order
+  std::vector<Body> bodies_;                            // per first group
+  std::vector<NodeId> next_;                            // per node: the next one of its body
+  std::vector<Edge> edges_;                             // those to one member lie together
+  std::vector<std::uint32_t> first_edge_, edge_count_;  // per node
   std::vector<Edge> only_reader_;            // per node: to its reader, when it has one use
   std::vector<std::uint32_t> uses_;          // per node: edges from it, and one when it is read
+  std::vector<Ranked> ranked_;               // of the member whose producers join
+  std::vector<std::uint32_t> stack_, seen_;  // groups of one search
+  std::map<std::uint32_t, std::uint32_t> spans_;  // positions that spanning groups cover
 };
 
 }  // namespace

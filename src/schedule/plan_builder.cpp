@@ -28,7 +28,7 @@ class VariantBuilder {
       : plan_(plan), schedule_(schedule), chosen_(chosen) {}
 
   Variant run() {
-    HONE_ASSERT(chosen_.size() == schedule_.groups.size(), "one candidate for each group");
+    HONE_ASSERT(chosen_.size() == schedule_.specs.size(), "one candidate for each spec");
     add_slots();
     add_groups();
     // Preparation runs before everything else; what it needs in the arena is free afterwards.
@@ -78,16 +78,19 @@ class VariantBuilder {
   }
 
   void add_groups() {
-    for (std::size_t i = 0; i < chosen_.size(); ++i) {
-      const ScheduledGroup& g = schedule_.groups[i];
+    kernels_.resize(chosen_.size());
+    out_.groups.reserve(schedule_.groups.size());
+    for (const ScheduledGroup& g : schedule_.groups) {
+      const ScheduledSpec& spec = schedule_.specs[g.spec];
       GroupRecord record;
-      record.name = g.name;
+      record.name = spec.name;
       record.origins = g.origins;
-      record.chosen = chosen_[i].name;
-      record.bytes = g.bytes;
-      record.flops = g.flops;
+      record.chosen = chosen_[g.spec].name;
+      record.bytes = spec.bytes;
+      record.flops = spec.flops;
       out_.groups.push_back(std::move(record));
-      temporaries_.emplace_back(chosen_[i].temporaries.size(), none);
+      first_temporary_.push_back(static_cast<std::uint32_t>(temporaries_.size()));
+      temporaries_.resize(temporaries_.size() + chosen_[g.spec].temporaries.size(), none);
     }
   }
 
@@ -115,16 +118,23 @@ class VariantBuilder {
     }
   }
 
+  const Candidate& chosen(std::uint32_t group) const {
+    return chosen_[schedule_.groups[group].spec];
+  }
+
   void add_group(std::uint32_t group, std::vector<Step>& to, std::uint32_t loop, bool preparing) {
-    const ScheduledGroup& g = schedule_.groups[group];
-    for (const Candidate::Step& from : chosen_[group].steps) {
-      if (!g.prepare && from.prepare != preparing) continue;
+    const bool prepare = schedule_.specs[schedule_.groups[group].spec].prepare;
+    const std::vector<Candidate::Step>& steps = chosen(group).steps;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Candidate::Step& from = steps[i];
+      if (!prepare && from.prepare != preparing) continue;
       Step step;
       step.group = group;
+      step.operands.reserve(from.operands.size());
       for (const Candidate::Operand& operand : from.operands)
         step.operands.push_back(operand_view(group, operand, loop));
       if (const Kernel* kernel = std::get_if<Kernel>(&from.what))
-        fill_launch(*kernel, step);
+        fill_launch(*kernel, kernel_of(group, i), step);
       else
         fill_library(from, step, group);
       note_in_place(from, group);
@@ -133,26 +143,30 @@ class VariantBuilder {
     }
   }
 
+  // Groups of one spec launch the same kernels, which are hashed once.
+  std::uint32_t kernel_of(std::uint32_t group, std::size_t step) {
+    const std::uint32_t spec = schedule_.groups[group].spec;
+    std::vector<std::uint32_t>& known = kernels_[spec];
+    if (known.empty()) known.assign(chosen_[spec].steps.size(), none);
+    if (known[step] == none)
+      known[step] = plan_.kernel_index(std::get<Kernel>(chosen_[spec].steps[step].what));
+    return known[step];
+  }
+
   // A kernel reads an element before it writes the same, and writes it once.
   void note_in_place(const Candidate::Step& step, std::uint32_t group) {
-    const Kernel* kernel = std::get_if<Kernel>(&step.what);
-    if (!kernel) return;
+    if (!std::holds_alternative<Kernel>(step.what)) return;
     const ScheduledGroup& g = schedule_.groups[group];
-    auto reads = [&](int param) {
-      return std::any_of(step.operands.begin(), step.operands.end(), [&](const auto& o) {
-        return o.kind == Candidate::Operand::Kind::param && o.index == param;
-      });
+    auto has = [&](Candidate::Operand::Kind kind, int index) {
+      return std::any_of(step.operands.begin(), step.operands.end(),
+                         [&](const auto& o) { return o.kind == kind && o.index == index; });
     };
-    auto writes = [&](int result) {
-      return std::any_of(step.operands.begin(), step.operands.end(), [&](const auto& o) {
-        return o.kind == Candidate::Operand::Kind::result && o.index == result;
-      });
-    };
-    for (auto [result, param] : g.in_place) {
+    for (auto [result, param] : schedule_.specs[g.spec].in_place) {
       const View& from = g.params[static_cast<std::size_t>(param)];
       const View& to = g.results[static_cast<std::size_t>(result)];
-      if (reads(param) && writes(result) && count_views_of(from.buffer, g) == 1 && is_whole(from) &&
-          is_whole(to))
+      if (has(Candidate::Operand::Kind::param, param) &&
+          has(Candidate::Operand::Kind::result, result) && count_views_of(from.buffer, g) == 1 &&
+          is_whole(from) && is_whole(to))
         overwrites_.push_back({next_step_, from.buffer, to.buffer});
     }
   }
@@ -163,8 +177,11 @@ class VariantBuilder {
   }
 
   bool is_whole(const View& v) const {
-    return v.offset == Dim(0) && v.strides == dense_strides(Shape(v.dims)) &&
-           byte_count(Type(v.dtype, Shape(v.dims))) == out_.buffers[v.buffer].bytes;
+    if (v.offset != Dim(0)) return false;
+    Dim stride = 1;
+    for (std::size_t i = v.dims.size(); i-- > 0; stride = stride * v.dims[i])
+      if (v.strides[i] != stride) return false;
+    return stride * Dim(byte_size(v.dtype)) == out_.buffers[v.buffer].bytes;
   }
 
   View operand_view(std::uint32_t group, const Candidate::Operand& operand, std::uint32_t loop) {
@@ -178,8 +195,8 @@ class VariantBuilder {
       case Candidate::Operand::Kind::temporary:
         break;
     }
-    const Candidate::Temporary& t = chosen_[group].temporaries.at(i);
-    std::uint32_t& buffer = temporaries_[group][i];
+    const Candidate::Temporary& t = chosen(group).temporaries.at(i);
+    std::uint32_t& buffer = temporaries_[first_temporary_[group] + i];
     if (buffer == none) buffer = add_temporary(t, loop);
     return {buffer, 0, t.type.dtype, t.type.shape.dims, dense_strides(t.type.shape)};
   }
@@ -190,9 +207,9 @@ class VariantBuilder {
         {PlanBuffer::Kind::prepared, add_prepared({"", t.type, {}}), 0, byte_count(t.type)}, 0);
   }
 
-  void fill_launch(const Kernel& kernel, Step& step) {
+  void fill_launch(const Kernel& kernel, std::uint32_t index, Step& step) {
     step.kind = Step::Kind::launch;
-    step.index = plan_.kernel_index(kernel);
+    step.index = index;
     step.name = kernel.name;
     for (const KernelParam& p : kernel.params) step.written.push_back(p.written);
     step.scalars = kernel.sizes;
@@ -212,7 +229,8 @@ class VariantBuilder {
   bool is_written(const Candidate::Operand& operand, std::uint32_t group) const {
     if (operand.kind != Candidate::Operand::Kind::temporary)
       return operand.kind == Candidate::Operand::Kind::result;
-    std::uint32_t buffer = temporaries_[group][static_cast<std::size_t>(operand.index)];
+    std::uint32_t buffer =
+        temporaries_[first_temporary_[group] + static_cast<std::size_t>(operand.index)];
     return touched_[buffer].first < 0;
   }
 
@@ -358,8 +376,10 @@ class VariantBuilder {
   const Schedule& schedule_;
   std::span<const Candidate> chosen_;
   Variant out_;
-  std::vector<std::vector<std::uint32_t>> temporaries_;  // per group: buffers
-  std::vector<std::uint32_t> homes_;                     // per buffer: loop in which it is made
+  std::vector<std::vector<std::uint32_t>> kernels_;  // per spec: of each step, once it is known
+  std::vector<std::uint32_t> first_temporary_;       // per group: in temporaries_
+  std::vector<std::uint32_t> temporaries_;           // buffers
+  std::vector<std::uint32_t> homes_;                 // per buffer: loop in which it is made
   std::vector<Range> touched_, loops_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> crossings_;  // buffer, loop
   // At this step, `to` may be written over `from`.

@@ -18,7 +18,7 @@ class PlanBuilder {
   // Adds weights, prepared buffers and kernels to the plan as variants need them.
   explicit PlanBuilder(Plan& plan) : plan_(plan) {}
 
-  // One candidate for each group of the schedule, in order. The caller fills in target, guards and
+  // One candidate for each spec of the schedule, in order. The caller fills in target, guards and
   // what is known about the candidates. Plan::result_alias holds what all variants allow.
   Variant add(const Schedule&, std::span<const Candidate> chosen);
 

@@ -3,9 +3,9 @@
 #include "ops/ops.h"
 #include "pass/expand.h"
 #include "schedule/cost.h"
-#include "schedule/in_place.h"
 #include "schedule/places.h"
 #include "schedule/sizes.h"
+#include "schedule/specs.h"
 
 namespace hone {
 
@@ -13,11 +13,13 @@ namespace {
 
 // What all sections (the function and the bodies in it) share.
 struct Builder {
-  Builder(const Function& f, const ScheduleOptions& o) : whole(f), options(o), slots(out) {}
+  Builder(const Function& f, const ScheduleOptions& o)
+      : whole(f), options(o), slots(out), specs(out, slots, o.in_place) {}
   const Function& whole;
   Schedule out;
   ScheduleOptions options;
   Slots slots;
+  Specs specs;
 };
 
 // One function: the whole one, or the body of a control node.
@@ -30,10 +32,12 @@ class Section {
       : builder_(builder),
         f_(f),
         grouping_(group(f, {builder.options.one_op_groups})),
-        groups_(extract(f, grouping_)),
-        places_(builder.slots, f, grouping_, groups_, params, results, loop),
+        extraction_(extract(f, grouping_)),
+        places_(builder.slots, f, grouping_, extraction_.groups, params, results, loop),
         loop_(loop) {
-    for (std::size_t i = 0; i < groups_.size(); ++i) add_item(groups_[i], grouping_.groups[i]);
+    for (const Function& g : extraction_.functions) functions_.push_back(builder.specs.function(g));
+    for (std::size_t i = 0; i < extraction_.groups.size(); ++i)
+      add_item(extraction_.groups[i], grouping_.groups[i]);
     for (std::size_t i = 0; i < results.size(); ++i) copy_value(f.result(i), results[i]);
   }
 
@@ -45,30 +49,17 @@ class Section {
     if (members.kind == Group::Kind::control) return add_control(first);
     if (members.kind == Group::Kind::assemble) return add_assembly(first);
     ScheduledGroup out;
-    out.spec.function = group.function;
-    out.prepare = members.prepare;
-    for (const Value& v : group.params) add_operand(v, out);
-    for (const Value& v : group.results) {
-      out.results.push_back(places_.of(v));
-      out.spec.result_strides.push_back(normal_strides(out.results.back()));
-    }
-    if (builder_.options.in_place) out.in_place = in_place_pairs(group.function);
-    out.name = group_name(group.function);
+    out.params.reserve(group.params.size());
+    out.results.reserve(group.results.size());
+    for (const Value& v : group.params) out.params.push_back(places_.of(v));
+    for (const Value& v : group.results) out.results.push_back(places_.of(v));
+    out.spec = builder_.specs.spec(functions_[group.function], members.prepare, out);
     out.origins = group_origins(f_, members.nodes);
-    out.bytes = ideal_bytes(group.function);
-    out.flops = ideal_flops(group.function);
     if (&f_ == &builder_.whole) out.nodes = members.nodes;
     Item item;
     item.group = static_cast<std::uint32_t>(builder_.out.groups.size());
     builder_.out.groups.push_back(std::move(out));
     (members.prepare ? builder_.out.prepare : items_).push_back(std::move(item));
-  }
-
-  void add_operand(Value v, ScheduledGroup& out) {
-    View at = places_.of(v);
-    out.spec.param_strides.push_back(normal_strides(at));
-    out.spec.param_is_weight.push_back(builder_.slots.is_weight(at.buffer));
-    out.params.push_back(std::move(at));
   }
 
   // Operands that could not be made in their windows are copied there.
@@ -129,7 +120,8 @@ class Section {
   Builder& builder_;
   const Function& f_;
   Grouping grouping_;
-  std::vector<Extracted> groups_;
+  Extraction extraction_;
+  std::vector<std::uint32_t> functions_;  // per function of extraction_: its number in specs
   Places places_;
   std::uint32_t loop_;
   std::vector<Item> items_;

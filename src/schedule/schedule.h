@@ -26,13 +26,19 @@ struct Slot {
   std::uint32_t loop = 0;  // arena: the innermost loop around the place where it is made; 0: none
 };
 
-struct ScheduledGroup {
+// What groups have in common that compute the same on the same layouts.
+struct ScheduledSpec {
   GroupSpec spec;
-  std::vector<View> params, results;          // View::buffer is a slot
   std::vector<std::pair<int, int>> in_place;  // (result, parameter), see in_place.h
   bool prepare = false;  // depends on weights alone: runs once, before the first run
-  std::string name, origins;
+  std::string name;
   Dim bytes = 0, flops = 0;
+};
+
+struct ScheduledGroup {
+  std::uint32_t spec = 0;             // of Schedule::specs
+  std::vector<View> params, results;  // View::buffer is a slot
+  std::string origins;
   std::vector<NodeId> nodes;  // of the scheduled function; empty for groups of bodies
 };
 
@@ -50,6 +56,7 @@ struct Item {
 
 struct Schedule {
   std::vector<Slot> slots;
+  std::vector<ScheduledSpec> specs;
   std::vector<ScheduledGroup> groups;
   std::vector<Item> prepare, items;
   std::vector<PlanWeight> weights;

@@ -127,10 +127,14 @@ std::optional<Layout> operand_layout(const Graph& graph, NodeId node, const Layo
 
 Dims normal_strides(const View& view) {
   Dims out = view.strides;
-  for (std::size_t i = out.size(); i-- > 0;)
-    if (view.dims[i] == Dim(1))
-      out[i] = i + 1 == out.size() ? Dim(1) : out[i + 1] * view.dims[i + 1];
+  normalize_strides(view.dims, out);
   return out;
+}
+
+void normalize_strides(const Dims& sizes, std::span<Dim> strides) {
+  for (std::size_t i = strides.size(); i-- > 0;)
+    if (sizes[i] == Dim(1))
+      strides[i] = i + 1 == strides.size() ? Dim(1) : strides[i + 1] * sizes[i + 1];
 }
 
 }  // namespace hone

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "ir/function.h"
 #include "plan/plan.h"
@@ -34,5 +35,7 @@ std::optional<Layout> operand_layout(const Graph&, NodeId, const Layout& result)
 // The view's strides, with those of axes of size 1 as a dense value would have them, so that equal
 // work has equal text.
 Dims normal_strides(const View&);
+// The same in place: `strides` are those of a view with these sizes.
+void normalize_strides(const Dims& sizes, std::span<Dim> strides);
 
 }  // namespace hone

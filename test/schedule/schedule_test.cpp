@@ -149,15 +149,35 @@ TEST(Schedule, RefusalsAreSteps) {
   EXPECT_EQ(v.steps[0].otherwise[0].name, "not this way");
 }
 
-TEST(Schedule, EqualGroupsHaveEqualHashes) {
+TEST(Schedule, EqualGroupsShareASpec) {
   Function f;
-  Value x = f.add_param(f32({5}), "x"), y = f.add_param(f32({5}), "y");
-  f.add_result(ops::exp(x));
+  Value x = f.add_param(f32({5}), "x"), y = f.add_param(f32({5}), "y"),
+        z = f.add_param(f32({6}), "z");
+  Value c = f.add_param(b1({}), "c");
+  for (Value v : {x, y, z}) f.add_result(ops::exp(v));
+  // Also those of other graphs, and not those of other types or layouts.
+  FunctionRef same = body({f32({5})}, [](Function& g) { return Values{ops::exp(g.param(0))}; });
+  FunctionRef other = body({f32({5})}, [](Function& g) { return Values{ops::tanh(g.param(0))}; });
+  f.add_result(ops::if_else(Values{c, x}, {{"then", same}, {"else", other}}));
+  Schedule s = schedule(f, one_op());
+  ASSERT_EQ(s.groups.size(), 5u);
+  EXPECT_EQ(s.specs.size(), 3u);
+  EXPECT_EQ(s.groups[0].spec, s.groups[1].spec);
+  EXPECT_NE(s.groups[0].spec, s.groups[2].spec);
+  EXPECT_EQ(s.groups[0].spec, s.groups[3].spec);
+  EXPECT_NE(s.groups[0].spec, s.groups[4].spec);
+}
+
+TEST(Schedule, OneFunctionOnTwoLayoutsIsTwoSpecs) {
+  Function f;
+  Value x = f.add_param(f32({4, 6}), "x"), y = f.add_param(f32({6, 4}), "y");
   f.add_result(ops::exp(y));
+  f.add_result(ops::exp(ops::transpose(x, {{"perm", Dims{1, 0}}})));
   Schedule s = schedule(f, one_op());
   ASSERT_EQ(s.groups.size(), 2u);
-  EXPECT_EQ(s.groups[0].spec.function.hash(), s.groups[1].spec.function.hash());
-  EXPECT_TRUE(same_structure(s.groups[0].spec.function, s.groups[1].spec.function));
+  ASSERT_EQ(s.specs.size(), 2u);
+  EXPECT_TRUE(same_structure(s.specs[0].spec.function, s.specs[1].spec.function));
+  EXPECT_NE(s.specs[0].spec.param_strides, s.specs[1].spec.param_strides);
 }
 
 }  // namespace

@@ -16,20 +16,23 @@
 namespace hone {
 
 // Each group as one loop nest without statements: operands are its parameters, then its results.
-inline Candidate whole_group(const ScheduledGroup& g) {
+inline Candidate whole_group(const ScheduledSpec& s) {
   Candidate c;
   c.name = "reference";
-  Kernel kernel{.name = g.name, .body = Nest{std::make_shared<Graph>(), {}}};
+  Kernel kernel{.name = s.name, .body = Nest{std::make_shared<Graph>(), {}}};
   Candidate::Step step;
-  for (std::size_t i = 0; i < g.params.size(); ++i) {
-    kernel.params.push_back({g.params[i].dtype, g.params[i].dims, g.spec.param_strides[i], false});
-    step.operands.push_back({Candidate::Operand::Kind::param, static_cast<int>(i)});
-  }
-  for (std::size_t i = 0; i < g.results.size(); ++i) {
-    kernel.params.push_back(
-        {g.results[i].dtype, g.results[i].dims, g.spec.result_strides[i], true});
-    step.operands.push_back({Candidate::Operand::Kind::result, static_cast<int>(i)});
-  }
+  auto add = [&](const Type& t, const Dims& strides, Candidate::Operand operand) {
+    bool written = operand.kind == Candidate::Operand::Kind::result;
+    kernel.params.push_back({t.dtype, t.shape.dims, strides, written});
+    step.operands.push_back(operand);
+  };
+  const GroupSpec& g = s.spec;
+  for (std::size_t i = 0; i < g.function.params().size(); ++i)
+    add(g.function.param(i).type(), g.param_strides[i],
+        {Candidate::Operand::Kind::param, static_cast<int>(i)});
+  for (std::size_t i = 0; i < g.function.results().size(); ++i)
+    add(g.function.result(i).type(), g.result_strides[i],
+        {Candidate::Operand::Kind::result, static_cast<int>(i)});
   step.what = std::move(kernel);
   c.steps.push_back(std::move(step));
   return c;
@@ -37,7 +40,7 @@ inline Candidate whole_group(const ScheduledGroup& g) {
 
 inline std::vector<Candidate> whole_groups(const Schedule& s) {
   std::vector<Candidate> out;
-  for (const ScheduledGroup& g : s.groups) out.push_back(whole_group(g));
+  for (const ScheduledSpec& spec : s.specs) out.push_back(whole_group(spec));
   return out;
 }
 
@@ -172,7 +175,7 @@ class Simulator {
 
   void run_group(const Step& s) {
     ++launches;
-    const Function& f = schedule_.groups.at(s.group).spec.function;
+    const Function& f = schedule_.specs.at(schedule_.groups.at(s.group).spec).spec.function;
     std::vector<Wide> inputs;
     for (std::size_t i = 0; i < f.params().size(); ++i)
       inputs.push_back(widen(gather(s.operands[i])));

@@ -1,0 +1,69 @@
+#include "schedule/specs.h"
+
+#include "base/hash.h"
+#include "schedule/cost.h"
+#include "schedule/in_place.h"
+#include "schedule/views.h"
+
+namespace hone {
+
+std::uint64_t Specs::Key::hash() const {
+  std::uint64_t h = mix(function, prepare);
+  for (bool w : is_weight) h = mix(h, w);
+  for (const Dim& d : strides) h = mix(h, d.hash());
+  return h;
+}
+
+std::uint32_t Specs::function(const Function& f) {
+  const std::uint64_t h = f.hash();
+  auto [first, last] = by_hash_.equal_range(h);
+  for (; first != last; ++first)
+    if (same_structure(functions_[first->second], f)) return first->second;
+  functions_.push_back(f);
+  auto index = static_cast<std::uint32_t>(functions_.size() - 1);
+  by_hash_.emplace(h, index);
+  return index;
+}
+
+void Specs::add_strides(const View& v) {
+  const std::size_t first = key_.strides.size();
+  key_.strides.insert(key_.strides.end(), v.strides.begin(), v.strides.end());
+  normalize_strides(v.dims, std::span(key_.strides).subspan(first));
+}
+
+std::uint32_t Specs::spec(std::uint32_t function, bool prepare, const ScheduledGroup& group) {
+  key_.function = function;
+  key_.prepare = prepare;
+  key_.is_weight.clear();
+  key_.strides.clear();
+  for (const View& v : group.params) {
+    key_.is_weight.push_back(slots_.is_weight(v.buffer));
+    add_strides(v);
+  }
+  for (const View& v : group.results) add_strides(v);
+  const std::uint64_t h = key_.hash();
+  auto [first, last] = by_key_.equal_range(h);
+  for (; first != last; ++first)
+    if (keys_[first->second] == key_) return first->second;
+  by_key_.emplace(h, static_cast<std::uint32_t>(keys_.size()));
+  keys_.push_back(key_);
+  return add(group);
+}
+
+std::uint32_t Specs::add(const ScheduledGroup& group) {
+  const Function& f = functions_[key_.function];
+  ScheduledSpec out;
+  out.spec.function = f;
+  for (const View& v : group.params) out.spec.param_strides.push_back(normal_strides(v));
+  for (const View& v : group.results) out.spec.result_strides.push_back(normal_strides(v));
+  out.spec.param_is_weight = key_.is_weight;
+  out.prepare = key_.prepare;
+  if (in_place_) out.in_place = in_place_pairs(f);
+  out.name = group_name(f);
+  out.bytes = ideal_bytes(f);
+  out.flops = ideal_flops(f);
+  out_.specs.push_back(std::move(out));
+  return static_cast<std::uint32_t>(out_.specs.size() - 1);
+}
+
+}  // namespace hone

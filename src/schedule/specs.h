@@ -1,0 +1,47 @@
+// The different specs of a schedule: equal ones are found and share a number. Holds no layout of
+// its own; Schedule::specs is the list.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/schedule.h"
+#include "schedule/slots.h"
+
+namespace hone {
+
+class Specs {
+ public:
+  Specs(Schedule& out, const Slots& slots, bool in_place)
+      : out_(out), slots_(slots), in_place_(in_place) {}
+
+  // The number of a function equal to f; those of different sections may be.
+  std::uint32_t function(const Function& f);
+  // The number of the spec that computes this function on the group's views.
+  std::uint32_t spec(std::uint32_t function, bool prepare, const ScheduledGroup&);
+
+ private:
+  // What tells specs of one function apart.
+  struct Key {
+    std::uint32_t function = 0;
+    bool prepare = false;
+    std::vector<bool> is_weight;
+    Dims strides;  // of all parameters, then of all results
+    bool operator==(const Key&) const = default;
+    std::uint64_t hash() const;
+  };
+  void add_strides(const View&);
+  std::uint32_t add(const ScheduledGroup&);
+
+  Schedule& out_;
+  const Slots& slots_;
+  const bool in_place_;
+  std::vector<Function> functions_;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;  // of functions_
+  Key key_;                                                        // of the group that is looked up
+  std::vector<Key> keys_;                                          // per spec
+  std::unordered_multimap<std::uint64_t, std::uint32_t> by_key_;
+};
+
+}  // namespace hone
