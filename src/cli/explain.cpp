@@ -153,7 +153,10 @@ int explain(Words words) {
   if (!a.parse(words)) return exit_ok;
   if (options.strategy == "ref")
     throw UsageError("--strategy ref: interprets; there is no plan to explain");
-  const std::unique_ptr<Runner> runner = open_runner(load(options, a), options, options.strategy);
+  const Loaded loaded = load(options, a);
+  CompileReport compiled;
+  const std::unique_ptr<Runner> runner =
+      open_runner(loaded, options, options.strategy, report.empty() ? nullptr : &compiled);
   const Plan* plan = runner->plan();
   if (!report.empty())
     report_on(report, given, loaded, options, *runner, std::move(compiled),
