@@ -214,6 +214,12 @@ std::string command_line(std::string_view program, Words words) {
   return out;
 }
 
+void add_printing(Arguments& a, Printing& p) {
+  a.heading("");
+  a.flag("--json", "print JSON", p.json);
+  a.flag("-q,--quiet", "print results only: no warnings, no progress", p.quiet);
+}
+
 void warn(const Printing& printing, const std::string& line) {
   if (!printing.quiet && !printing.json) std::fprintf(stderr, "%s\n", line.c_str());
 }

@@ -61,12 +61,6 @@ int dispatch(Words words) {
 
 }  // namespace
 
-void add_printing(Arguments& a, Printing& p) {
-  a.heading("");
-  a.flag("--json", "print JSON", p.json);
-  a.flag("-q,--quiet", "print results only: no warnings, no progress", p.quiet);
-}
-
 }  // namespace hone::cli
 
 int main(int argc, char** argv) {
