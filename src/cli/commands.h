@@ -12,6 +12,7 @@ namespace hone::cli {
 using Words = std::span<char* const>;
 
 int optimize(Words);
+int aot(Words);
 int run(Words);
 int bench(Words);
 int validate(Words);

@@ -19,6 +19,7 @@ constexpr Command commands[] = {
     {"bench", "time a model or plan", bench},
     {"validate", "run the test sets that lie beside a model, and compare", validate},
     {"explain", "which kernel or library runs each part of a model, and why", explain},
+    {"aot", "write a model as C that needs libc and libm only", aot},
     {"inspect", "inputs, outputs, operators and weights of a file, without compiling it", inspect},
     {"ops", "the operations, and the ONNX operators that become them", ops},
     {"devices", "what this machine computes with", devices},
