@@ -148,6 +148,9 @@ class Page:
         data = self.call("Page.captureScreenshot", format="png", **size)["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(data))
 
+    def close(self):
+        self.browser.call("Target.closeTarget", targetId=self.target)
+
     def settle(self):
         """Lets late messages and requests arrive."""
         self.run("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
