@@ -192,8 +192,11 @@ std::vector<Array> inputs_or_samples(const std::vector<std::string>& given, cons
   if (!sets.empty()) return read_set(sets[0], "input");
   std::vector<Type> types;
   for (const PlanParam& p : runner.params()) types.push_back(p.type);
-  const std::vector<Guard> guards =
+  std::vector<Guard> guards =
       runner.plan() ? runner.plan()->variants[0].guards : std::vector<Guard>();
+  if (runner.plan())
+    for (const PlanCheck& c : runner.plan()->checks)
+      guards.push_back({Guard::Kind::equal, c.a, c.b});
   const std::optional<Sizes> sizes = sample_sizes(types, guards);
   if (!sizes)
     throw UserError(loaded.file.path.string(), ": no sizes fit the plan; give inputs with --input");

@@ -1,8 +1,36 @@
 #include "cli/run/run.h"
 
+#include <cstdio>
+
 #include "cli/load.h"
+#include "cli/run/exit.h"
+#include "compile/difference.h"
 
 namespace hone::cli {
+
+namespace {
+
+// Exit code: whether one was found.
+int run_first_difference(const ModelOptions& options, const RunRequest& request,
+                         const Arguments& a) {
+  if (options.strategy == "ref")
+    throw UserError("--first-difference: strategy ref is the reference; name another one");
+  const Loaded loaded = load_model(options, a);
+  const std::optional<Difference> d = first_difference(loaded.source, compile_options(options),
+                                                       read_inputs(request.inputs, loaded.params));
+  const std::string text =
+      d ? cat("first difference: ", d->where, ": ", d->comparison)
+        : std::string("no node differs from the reference beyond its rounding");
+  const Json json = d ? Json::Object{{"differs", true},
+                                     {"where", d->where},
+                                     {"max_abs_error", d->comparison.max_abs_error},
+                                     {"limit", d->comparison.limit}}
+                      : Json::Object{{"differs", false}};
+  std::printf("%s\n", options.json ? json.text(2).c_str() : text.c_str());
+  return d ? exit_differs : exit_ok;
+}
+
+}  // namespace
 
 int run(Words words) {
   ModelOptions options;
@@ -13,12 +41,16 @@ int run(Words words) {
   add_compiling(a, options);
   a.list("--dump", "NAME", "inner values by ONNX name, as further results; several with commas",
          options.import.dump, true);
+  bool looks_for_difference = false;
+  a.flag("--first-difference", "instead name the first node that differs from the reference",
+         looks_for_difference);
   add_printing(a, options);
   a.example("hone run model.hone --input image=x.npy --output-dir out");
   a.example("hone run model.onnx -i x.npy --strategy ref --dump conv1,relu1");
   if (!a.parse(words)) return exit_ok;
   request.json = options.json;
   request.quiet = options.quiet;
+  if (looks_for_difference) return run_first_difference(options, request, a);
 
   const auto start = std::chrono::steady_clock::now();
   const Loaded loaded = load(options, a);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "compile/stats.h"
 #include "compile/trial.h"
 #include "kernel/candidates.h"
@@ -13,6 +14,8 @@
 namespace hone {
 
 namespace {
+
+constexpr std::string_view wrong = "differs from the reference: ";
 
 // A challenger must be faster than the default by more than noise.
 constexpr double clearly_faster = 0.98;
@@ -110,6 +113,10 @@ void Chooser::compile_preferred(const std::vector<Contest>& contests) {
 void Chooser::check(Contest& c, const Sizes& sizes) {
   while (c.best < c.options.size() && !passes(c.spec->spec, c.options[c.best], sizes))
     c.best = preferred(c.options);
+  for (const Option& o : c.options)
+    if (o.record.refused.starts_with(wrong))
+      log_warning(cat("group '", c.group->name, "' (", c.group->origins, "): candidate ",
+                      o.record.name, " ", o.record.refused, "; it is not used"));
 }
 
 std::vector<Chooser::Option> Chooser::options_for(const GroupSpec& spec) {
@@ -173,7 +180,7 @@ bool Chooser::passes(const GroupSpec& spec, Option& option, const Sizes& sizes) 
   try {
     Comparison c = verify(spec, option.candidate, compile_, device_, one_thread_, sizes);
     option.record.error = c.max_rel_error;
-    if (!c.ok) option.record.refused = cat("differs from the reference: ", c);
+    if (!c.ok) option.record.refused = cat(wrong, c);
   } catch (const UserError& e) {
     option.record.refused = e.what();
   }

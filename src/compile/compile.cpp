@@ -218,7 +218,7 @@ class Driver {
   }
 
   Sizes small_sizes(const SourceVariant& v) const {
-    std::optional<Sizes> made = sample_sizes(v.function.param_types(), v.guards);
+    std::optional<Sizes> made = sample_sizes(v.function.param_types(), conditions_of(v));
     return made ? *made : sizes_for(v);
   }
 
@@ -231,7 +231,8 @@ class Driver {
       Sizes sizes = bind_sizes(v.function, dims);
       if (guards_hold(v.guards, sizes)) return sizes;
     }
-    if (std::optional<Sizes> made = sample_sizes(v.function.param_types(), v.guards)) return *made;
+    if (std::optional<Sizes> made = sample_sizes(v.function.param_types(), conditions_of(v)))
+      return *made;
     throw UserError(source_.name,
                     ": no sizes were found that satisfy a variant's conditions; give "
                     "sample inputs with --inputs");
@@ -251,6 +252,13 @@ class Driver {
 };
 
 }  // namespace
+
+std::vector<Guard> conditions_of(const SourceVariant& v) {
+  std::vector<Guard> out = v.guards;
+  for (const DimCheck& c : v.function.graph().checks())
+    out.push_back({Guard::Kind::equal, c.a, c.b});
+  return out;
+}
 
 bool guards_hold(const std::vector<Guard>& guards, const Sizing& sizes) {
   for (const Guard& g : guards) {

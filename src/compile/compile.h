@@ -71,6 +71,8 @@ struct CompileReport {
 
 Plan compile(const Source&, const CompileOptions& = {}, CompileReport* = nullptr);
 
+// All that sizes must satisfy: the variant's guards, and the equalities its function recorded.
+std::vector<Guard> conditions_of(const SourceVariant&);
 // Whether the guards hold for these sizes.
 bool guards_hold(const std::vector<Guard>&, const Sizing& sizes);
 

@@ -1,6 +1,8 @@
 #include "compile/difference.h"
 
 #include "backend/backend.h"
+#include "ops/ops.h"
+#include "pass/map_sizes.h"
 #include "runtime/session.h"
 
 namespace hone {
@@ -18,12 +20,18 @@ Values inner_values(const Function& f) {
   return out;
 }
 
-Function with_results(const Function& f, const Values& wanted) {
+Function with_results(const Function& f, std::span<const Value> wanted) {
   Function out = clone_params(f);
   Copier copy(f, out);
   for (NodeId n : live_nodes(f))
     if (!copy.has(n)) copy.copy(n);
-  for (const Value& v : wanted) out.add_result(copy(v));
+  for (const Value& v : wanted) out.add_result(copy(v), "");
+  return out;
+}
+
+Values results_of(const Function& f) {
+  Values out;
+  for (const Function::Result& r : f.results()) out.push_back(r.value);
   return out;
 }
 
@@ -35,28 +43,118 @@ const SourceVariant& variant_for(const Source& source, const std::vector<Array>&
   throw UserError(source.name, ": no variant serves these sizes");
 }
 
+// The body's symbols stand for the sizes of what is passed to it.
+Function with_sizes_of(const Function& body, std::span<const Value> arguments) {
+  SizeMap map;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    for (int k = 0; k < body.param(i).rank(); ++k)
+      if (const Dim& own = body.param(i).shape()[k]; own.is_symbol())
+        map.symbols.try_emplace(own.name(), arguments[i].shape()[k]);
+  return map_sizes(body, map);
+}
+
+// The branches that these inputs take, in place of each `if_else` on data; nothing when there is
+// none.
+std::optional<Function> with_taken_branches(const Function& f, const std::vector<Array>& inputs) {
+  Values choices, conditions;
+  for (NodeId n : live_nodes(f))
+    if (Value v(&f.graph(), n); v.is(ops::if_else)) {
+      choices.push_back(v);
+      conditions.push_back(v.operand(0));
+    }
+  if (choices.empty()) return std::nullopt;
+  const std::vector<Array> held = evaluate(with_results(f, conditions), inputs);
+  return transform(f, [&](NodeId n, Copier& copy, Function& to) -> Values {
+    const auto at = std::find(choices.begin(), choices.end(), Value(&f.graph(), n));
+    if (at == choices.end()) return {};
+    const bool yes = held[static_cast<std::size_t>(at - choices.begin())].integer(0) != 0;
+    Values arguments;
+    for (std::size_t i = 1; i < at->operand_count(); ++i) arguments.push_back(copy(at->operand(i)));
+    const Attrs& attrs = at->attrs();
+    const FunctionRef& body = yes ? attrs.get<FunctionRef>("then") : attrs.get<FunctionRef>("else");
+    return inline_call(to.graph(), with_sizes_of(*body, arguments), arguments);
+  });
+}
+
+// One function on one set of inputs.
+class Search {
+ public:
+  Search(const Source& source, const SourceVariant& variant, Function f,
+         const CompileOptions& options, const std::vector<Array>& inputs)
+      : source_(source),
+        variant_(variant),
+        f_(std::move(f)),
+        options_(options),
+        inputs_(inputs),
+        wanted_(inner_values(f_)) {
+    options_.verification = Verification::none;  // what is wrong shall run
+    const Function all = with_results(f_, wanted_);
+    strict_ = evaluate_wide(all, inputs_, Mode::stepwise);
+    wide_ = evaluate_wide(all, inputs_, Mode::wide);
+  }
+
+  // In a plan that keeps every value; when all is right in it and wrong without, in plans that keep
+  // the results and one value more.
+  std::optional<Difference> run() {
+    const std::vector<Array> got = run_plan(wanted_);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      if (std::optional<Difference> d = differs(i, got[i])) return d;
+    const Values results = results_of(f_);
+    if (results_agree(results)) return std::nullopt;
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+      Values kept = results;
+      kept.push_back(wanted_[i]);
+      if (std::optional<Difference> d = differs(i, run_plan(kept).back())) return d;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<Array> run_plan(std::span<const Value> kept) const {
+    auto plan = std::make_shared<const Plan>(
+        compile({source_.name, {{variant_.guards, with_results(f_, kept)}}, {inputs_}}, options_));
+    Session session(Executable::load(plan, open_device("cpu")), {.threads = options_.threads});
+    return session.run(inputs_);
+  }
+
+  bool results_agree(const Values& results) const {
+    const Function f = with_results(f_, results);
+    const std::vector<Wide> strict = evaluate_wide(f, inputs_, Mode::stepwise),
+                            wide = evaluate_wide(f, inputs_, Mode::wide);
+    const std::vector<Array> got = run_plan(results);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      if (!accept(got[i], strict[i], wide[i]).ok) return false;
+    return true;
+  }
+
+  std::optional<Difference> differs(std::size_t i, const Array& got) const {
+    const Comparison c = accept(got, strict_[i], wide_[i]);
+    if (c.ok) return std::nullopt;
+    const Value& v = wanted_[i];
+    return Difference{cat(v.op().name, " ", v.type(), " of ", origins_text(v)), c};
+  }
+
+  const Source& source_;
+  const SourceVariant& variant_;
+  Function f_;
+  CompileOptions options_;
+  const std::vector<Array>& inputs_;
+  Values wanted_;
+  std::vector<Wide> strict_, wide_;
+};
+
 }  // namespace
 
 std::optional<Difference> first_difference(const Source& source, const CompileOptions& options,
                                            const std::vector<Array>& inputs) {
   const SourceVariant& variant = variant_for(source, inputs);
-  Values wanted = inner_values(variant.function);
-  Function f = with_results(variant.function, wanted);
-  std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::stepwise);
-  std::vector<Wide> wide = evaluate_wide(f, inputs, Mode::wide);
-  CompileOptions unchecked = options;
-  unchecked.verification = Verification::none;  // what is wrong shall run
-  auto plan = std::make_shared<const Plan>(
-      compile({source.name, {{variant.guards, f}}, {inputs}}, unchecked));
-  Session session(Executable::load(plan, open_device("cpu")), {.threads = options.threads});
-  std::vector<Array> got = session.run(inputs);
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    Comparison c = accept(got[i], strict[i], wide[i]);
-    if (!c.ok)
-      return Difference{
-          cat(wanted[i].op().name, " ", wanted[i].type(), " of ", origins_text(wanted[i])), c};
-  }
-  return std::nullopt;
+  Function inlined = variant.function;
+  while (std::optional<Function> next = with_taken_branches(inlined, inputs))
+    inlined = std::move(*next);
+  if (auto d = Search(source, variant, inlined, options, inputs).run()) return d;
+  // Nothing is wrong in the branches: perhaps in how they are reached.
+  if (&inlined.graph() == &variant.function.graph()) return std::nullopt;
+  return Search(source, variant, variant.function, options, inputs).run();
 }
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// Finds the first node whose compiled value differs from the reference. A search, not a check: it
-// compiles prefixes of the function with inner values as results.
+// Finds the first node whose compiled value differs from the reference, in the branches that the
+// inputs take, too. A search, not a check: it compiles the function with inner values as results.
 #pragma once
 
 #include <optional>

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backend/backend.h"
+#include "compile/difference.h"
 #include "compile/sample.h"
 #include "compile/stats.h"
 #include "ref/compare.h"
@@ -53,7 +54,7 @@ class Race {
     source_with_samples_ = source_;
     if (source_with_samples_.samples.empty()) {
       const SourceVariant& v = source_.variants[0];
-      std::optional<Sizes> sizes = sample_sizes(v.function.param_types(), v.guards);
+      std::optional<Sizes> sizes = sample_sizes(v.function.param_types(), conditions_of(v));
       if (!sizes)
         throw UserError(source_.name, ": no sizes fit the model; give sample inputs with --inputs");
       std::vector<Array> inputs;
@@ -114,6 +115,18 @@ class Race {
     return e;
   }
 
+  // With the node that is to blame.
+  [[noreturn]] void refuse(const Entry& e, const Reference& r, std::size_t result,
+                           const Comparison& c) const {
+    CompileOptions options = request_.compile;
+    options.strategy = e.record.name;
+    const std::optional<Difference> d = first_difference(source_, options, r.inputs);
+    throw UserError("refused: result ", result, " differs from the reference: ", c,
+                    "; the first difference is ",
+                    d ? cat("in ", d->where, ": ", d->comparison)
+                      : "in no value that can be looked at; does it come with timing or threads?");
+  }
+
   void verify(Entry& e) {
     for (std::size_t sample = 0; sample < references_.size(); ++sample) {
       const Reference& r = references_[sample];
@@ -126,7 +139,7 @@ class Race {
         const double most = largest(r.wide[i]);
         e.record.error_limit = std::max(e.record.error_limit, most > 0 ? c.limit / most : c.limit);
         e.errors.push_back({sample, i, c, most});
-        if (!c.ok) throw UserError("refused: result ", i, " differs from the reference: ", c);
+        if (!c.ok) refuse(e, r, i, c);
       }
     }
   }

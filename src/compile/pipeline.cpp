@@ -76,7 +76,9 @@ Function run_passes(const Function& function, const PassOptions& options,
   const bool keep = options.keep || options.watch;
   Function f = function;
   std::size_t nodes = live_nodes(f).size();
-  for (const Pass& pass : passes) {
+  std::vector<Pass> all = options.first;
+  all.insert(all.end(), std::begin(passes), std::end(passes));
+  for (const Pass& pass : all) {
     if (std::find(options.off.begin(), options.off.end(), pass.name) != options.off.end()) continue;
     PassRecord record{.name = pass.name};
     auto start = std::chrono::steady_clock::now();

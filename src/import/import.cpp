@@ -78,6 +78,10 @@ class Variants {
       read(assumptions);
     }
     if (out_.variants.empty()) throw UserError(failure_);
+    std::vector<onnx::DumpedVariant> dumped;
+    for (std::size_t i = 0; i < dumped_.size(); ++i)
+      dumped.push_back({out_.variants[i].function, std::move(dumped_[i])});
+    onnx::add_dumped_results(source_, dumped);
   }
 
  private:
@@ -97,6 +101,7 @@ class Variants {
     if (question) return fork(assumptions, *question);
     for (const std::string& w : reading.warnings) warn(assumptions, w);
     out_.variants.push_back({assumptions, std::move(f)});
+    dumped_.push_back(std::move(reading.dumped));
   }
 
   // Under some assumptions the model may be ill-typed; it must not be under all.
@@ -124,6 +129,7 @@ class Variants {
   Imported& out_;
   std::deque<std::vector<Assumption>> open_ = {{}};
   std::string failure_;
+  std::vector<std::vector<std::optional<onnx::Dumped>>> dumped_;  // by variant
 };
 
 std::string model_name(const std::filesystem::path& path) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/function.h"
@@ -23,9 +24,13 @@ struct ImportOptions {
   std::map<std::string, std::vector<std::int64_t>> shapes = {};
   std::int64_t most_nodes = 1'000'000;  // after inlining
   std::size_t most_variants = 16;
-  // Extra results: inner values by their ONNX name.
+  // Extra results: inner values by their ONNX name, those of branches too; CALL/NAME inside a call
+  // of one of the model's functions. Where a run may leave one out (its branch is not taken, or
+  // only other sizes have it) it is zero then, and a bool result named NAME + dump_flag follows it
+  // that says whether it was computed.
   std::vector<std::string> dump = {};
 };
+inline constexpr std::string_view dump_flag = " was computed";
 
 // A condition on sizes that an `If` (or another rank-changing node) asked about: `condition` is a
 // Dim that is 0 or 1.

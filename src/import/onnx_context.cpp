@@ -191,8 +191,10 @@ const Index& index() {
   return all;
 }
 
+}  // namespace
+
 // Levenshtein distance, case ignored.
-std::size_t distance(std::string_view a, std::string_view b) {
+std::size_t edit_distance(std::string_view a, std::string_view b) {
   auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -207,8 +209,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
   }
   return row[b.size()];
 }
-
-}  // namespace
 
 std::vector<const ImportEntry*> all_imports() {
   std::vector<const ImportEntry*> out;
@@ -230,7 +230,7 @@ std::string_view nearest_import(std::string_view op) {
   std::size_t least = ~std::size_t{0};
   for (std::span<const ImportEntry> table : tables())
     for (const ImportEntry& e : table)
-      if (std::size_t d = distance(op, e.op); d < least) least = d, best = e.op;
+      if (std::size_t d = edit_distance(op, e.op); d < least) least = d, best = e.op;
   return best;
 }
 

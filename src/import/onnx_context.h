@@ -129,5 +129,7 @@ std::vector<const ImportEntry*> all_imports();
 const ImportEntry* find_import(std::string_view op, std::int64_t opset);
 // The supported operator nearest in spelling.
 std::string_view nearest_import(std::string_view op);
+// How many characters differ, at most: letters of either case are the same.
+std::size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace hone::onnx

@@ -81,8 +81,8 @@ class Walk {
   void define(std::string_view name, Value v);
   // Outer values that became parameters, in the order of the parameters.
   const Values& captures() const { return captures_; }
-  // Of this graph and of the branches that became part of it.
-  std::optional<Value> find_to_dump(std::string_view name);
+  // Of this graph, of its branches and of the functions that it calls.
+  std::optional<Dumped> find_to_dump(const std::string& name);
 
  private:
   hone::Graph& graph() const { return function_.graph(); }
@@ -95,6 +95,7 @@ class Walk {
   Values choose(const Node& n, Values operands);
   Values inlined(const onnx::Graph& g);
   Values by_data(Value condition, const onnx::Graph& yes, const onnx::Graph& no);
+  void keep_to_dump(const Walk& inner, const std::string& prefix);
   Node bound(const Node& n) const;
 
   Reading& reading_;
@@ -102,7 +103,7 @@ class Walk {
   Function& function_;
   Walk* outer_;
   std::unordered_map<std::string_view, Value> values_;
-  std::unordered_map<std::string_view, Value> inlined_values_;  // only filled for `dump`
+  std::unordered_map<std::string, Dumped> inner_;  // of branches and calls; only filled for `dump`
   Values captures_;
 };
 
@@ -139,10 +140,17 @@ Value Walk::output(std::string_view name) {
   return {};
 }
 
-std::optional<Value> Walk::find_to_dump(std::string_view name) {
-  if (std::optional<Value> v = find(name)) return v;
-  auto it = inlined_values_.find(name);
-  return it == inlined_values_.end() ? std::nullopt : std::optional(it->second);
+std::optional<Dumped> Walk::find_to_dump(const std::string& name) {
+  if (auto it = values_.find(name); it != values_.end()) return Dumped{it->second, {}};
+  auto it = inner_.find(name);
+  return it == inner_.end() ? std::nullopt : std::optional(it->second);
+}
+
+// What `inner`, a part of this function, knows by name.
+void Walk::keep_to_dump(const Walk& inner, const std::string& prefix) {
+  if (reading_.source.options.dump.empty()) return;
+  for (const auto& [name, v] : inner.values_) inner_.try_emplace(cat(prefix, name), Dumped{v, {}});
+  for (const auto& [name, v] : inner.inner_) inner_.try_emplace(prefix + name, v);
 }
 
 // ==== nodes
@@ -288,6 +296,7 @@ Values Walk::call(const Node& n, std::int64_t index, const LocalFunction& f,
   inner.nodes(f.nodes);
   Values out;
   for (std::string_view name : f.outputs) out.push_back(inner.output(name));
+  keep_to_dump(inner, cat(node_name(n), "/"));
   return out;
 }
 
@@ -313,10 +322,7 @@ Values Walk::inlined(const onnx::Graph& g) {
   inner.nodes(g.nodes);
   Values results;
   for (const ValueInfo& v : g.outputs) results.push_back(inner.output(v.name));
-  if (!reading_.source.options.dump.empty()) {
-    inlined_values_.insert(inner.values_.begin(), inner.values_.end());
-    inlined_values_.insert(inner.inlined_values_.begin(), inner.inlined_values_.end());
-  }
+  keep_to_dump(inner, "");
   return results;
 }
 
@@ -326,6 +332,7 @@ struct Branch {
   Values captures;
   std::string refused;  // why it cannot be typed; then the others are empty
   bool failed = false;  // something in it is not supported
+  std::map<std::string, Dumped> dumped = {};
 };
 
 // What fails in it from `before` on makes it a refused branch; what is not supported stays noted.
@@ -349,9 +356,39 @@ Branch read_branch(Reading& reading, const Frame& frame, const onnx::Graph& g, W
   inner.nodes(g.nodes);
   for (const ValueInfo& v : g.outputs)
     if (Value found = inner.output(v.name)) b.function.add_result(found, std::string(v.name));
+  for (const std::string& name : reading.source.options.dump)
+    if (std::optional<Dumped> found = inner.find_to_dump(name))
+      if (found->value && found->value.type().is_tensor()) b.dumped.emplace(name, *found);
   b.captures = inner.captures();
   settle(reading, b, failures, missing);
   return b;
+}
+
+Value zeros(hone::Graph& graph, const Type& t) {
+  return broadcast_to(constant(graph, Array::zeros(t.dtype, {})), t.shape);
+}
+
+// Adds the value and whether it was computed to both branches' results; the one that lacks it gives
+// zeros. A refused branch is given the other's results later.
+void add_dumped(const std::string& name, Branch& a, Branch& b) {
+  const auto at_a = a.dumped.find(name), at_b = b.dumped.find(name);
+  const bool has_a = at_a != a.dumped.end(), has_b = at_b != b.dumped.end();
+  const Type type = (has_a ? at_a : at_b)->second.value.type();
+  if (has_a && has_b && at_b->second.value.type() != type)
+    throw UserError("dump: '", name, "' is ", type, " in one branch of an If and ",
+                    at_b->second.value.type(), " in the other; it can be dumped from neither");
+  for (Branch* one : {&a, &b}) {
+    if (!one->refused.empty()) continue;
+    hone::Graph& graph = one->function.graph();
+    const auto at = one->dumped.find(name);
+    Dumped d{zeros(graph, type), constant(graph, Array::zeros(DType::b1, {}))};
+    if (at != one->dumped.end()) {
+      d = at->second;
+      if (!d.computed) d.computed = constant(graph, Array::scalar_int(1, DType::b1));
+    }
+    one->function.add_result(d.value, name);
+    one->function.add_result(d.computed, cat(name, dump_flag));
+  }
 }
 
 // Sizes that both branches must have: numbers where one has them.
@@ -412,6 +449,10 @@ Values Walk::by_data(Value condition, const onnx::Graph& yes, const onnx::Graph&
   if (a.failed || b.failed) return {};
   if (!a.refused.empty() && !b.refused.empty())
     throw UserError("If: neither branch can be typed: ", a.refused, "; and: ", b.refused);
+  std::vector<std::string> dumped;
+  for (const std::string& name : reading_.source.options.dump)
+    if (a.dumped.contains(name) || b.dumped.contains(name)) dumped.push_back(name);
+  for (const std::string& name : dumped) add_dumped(name, a, b);
   for (Branch* one : {&a, &b}) {
     if (one->refused.empty()) continue;
     reading_.warnings.push_back(cat("a branch of an If is refused: ", one->refused));
@@ -426,7 +467,10 @@ Values Walk::by_data(Value condition, const onnx::Graph& yes, const onnx::Graph&
   Value made =
       ops::if_else(operands, {{"then", closed(a, all, sizes)}, {"else", closed(b, all, sizes)}});
   Values results;
-  for (std::size_t i = 0; i < made.result_count(); ++i) results.push_back(made.result(i));
+  for (std::size_t i = 0; i < yes.outputs.size(); ++i) results.push_back(made.result(i));
+  for (std::size_t i = 0; i < dumped.size(); ++i)
+    inner_[dumped[i]] = {made.result(results.size() + 2 * i),
+                         made.result(results.size() + 2 * i + 1)};
   return results;
 }
 
@@ -545,13 +589,8 @@ Function read_function(Reading& reading) {
   walk.nodes(g.nodes);
   for (const ValueInfo& v : g.outputs)
     if (Value found = walk.output(v.name)) f.add_result(found, std::string(v.name));
-  for (const std::string& name : reading.source.options.dump) {
-    std::optional<Value> v = walk.find_to_dump(name);
-    if (!v)
-      throw UserError("dump: the model has no value '", name,
-                      "' (values inside a data-driven If cannot be dumped)");
-    if (*v) f.add_result(*v, name);
-  }
+  for (const std::string& name : reading.source.options.dump)
+    reading.dumped.push_back(walk.find_to_dump(name));
   return f;
 }
 

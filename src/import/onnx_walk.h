@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -38,6 +40,11 @@ struct Failure {
   bool unsupported = false;
 };
 
+// A value asked for by name, and a bool[] that says whether this run computed it; invalid: always.
+struct Dumped {
+  Value value, computed;
+};
+
 // The state of one reading.
 struct Reading {
   const Source& source;
@@ -46,6 +53,7 @@ struct Reading {
   std::size_t missing_operators = 0;  // nodes met that have no import function
   std::vector<std::string> warnings = {};
   std::int64_t nodes = 0;
+  std::vector<std::optional<Dumped>> dumped = {};  // of options.dump; nothing: not in this reading
 
   bool is_unsupported() const;
 };
@@ -53,5 +61,13 @@ struct Reading {
 // Reads the whole model. When the reading has failures the Function is not to be used. Throws
 // OpenQuestion, and UserError when a limit is passed.
 Function read_function(Reading&);
+
+// Results for `dump`, in every variant the same ones: what a variant lacks is zero there. Throws
+// UserError with near names when no reading has a name.
+struct DumpedVariant {
+  Function& function;
+  std::vector<std::optional<Dumped>> dumped;
+};
+void add_dumped_results(const Source&, std::span<DumpedVariant>);
 
 }  // namespace hone::onnx

@@ -225,6 +225,7 @@ Values inline_call(Graph& graph, const Function& inner, std::span<const Value> a
     if (!done[n].empty()) continue;
     Values operands;
     for (const Value& v : from.operands(n)) operands.push_back(done[v.node()][v.index()]);
+    OriginScope scope(graph, graph.origin_list(from.origins(n)));
     Value made = graph.intern(from.op(n), operands, from.attrs(n));
     for (std::size_t i = 0; i < from.result_count(n); ++i) done[n].push_back(made.result(i));
   }

@@ -192,7 +192,9 @@ void Graph::require_equal(const Dim& a, const Dim& b, const std::string& message
   std::optional<bool> proved = prove_equal(a, b);
   if (proved == true) return;
   if (proved == false) throw UserError(message);
-  add_check({a, b, message});
+  std::string from;
+  for (const Origin& o : origin_lists_[origins_].list) from += cat(from.empty() ? "" : ", ", o);
+  add_check({a, b, from.empty() ? message : cat(from, ": ", message)});
 }
 
 void Graph::add_check(const DimCheck& check) {

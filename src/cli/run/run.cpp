@@ -66,6 +66,11 @@ int run_once(Runner& runner, const RunRequest& request, Ms opened_in) {
 
   Json list = Json::Array{};
   for (const Written& w : write_results(request.output_dir, runner.results(), results)) {
+    if (w.file.empty()) {
+      list.push(Json::Object{{"name", w.name}, {"computed", false}});
+      if (tells) std::printf("%s: not computed: its branch was not taken\n", w.name.c_str());
+      continue;
+    }
     list.push(Json::Object{{"name", w.name}, {"type", cat(w.type)}, {"file", w.file.string()}});
     if (tells) std::printf("%s: %s -> %s\n", w.name.c_str(), cat(w.type).c_str(), w.file.c_str());
   }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "import/import.h"
 #include "import/tensor_file.h"
 
 namespace hone::cli {
@@ -123,6 +124,13 @@ std::vector<Written> write_results(const fs::path& directory, std::span<const Pl
   std::vector<Written> out;
   std::set<std::string> taken;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
+    if (results[i].name.ends_with(dump_flag)) continue;  // belongs to the value before it
+    const bool has_flag =
+        i + 1 < arrays.size() && results[i + 1].name == cat(results[i].name, dump_flag);
+    if (has_flag && arrays[i + 1].integer(0) == 0) {
+      out.push_back({results[i].name, arrays[i].type()});
+      continue;
+    }
     std::string name = file_name(results[i].name);
     while (!taken.insert(name).second) name += "_";
     out.push_back({results[i].name, arrays[i].type(), directory / (name + ".npy")});

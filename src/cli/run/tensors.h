@@ -27,11 +27,11 @@ void check_inputs(std::span<const Array>, std::span<const PlanParam>, std::strin
 std::vector<Array> read_inputs(const std::vector<std::string>& specs,
                                std::span<const PlanParam> params);
 
-// A result and the file it is in.
+// A result and the file it is in; no file when it was dumped from a branch that was not taken.
 struct Written {
   std::string name;
   Type type;
-  std::filesystem::path file;
+  std::filesystem::path file = {};
 };
 // DIRECTORY/NAME.npy for each result.
 std::vector<Written> write_results(const std::filesystem::path& directory,

@@ -1,0 +1,241 @@
+// Faults planted in the compiler are found, and the message names the node that is to blame.
+#include "base/file.h"
+#include "compile/difference.h"
+#include "compile/optimize.h"
+#include "ops/common.h"
+#include "runtime/cache.h"
+#include "test/compile/models.h"
+
+namespace hone {
+namespace {
+
+using namespace test;
+
+// ---- wrong rules: passes that leave one operation out
+
+constexpr int victim = 3;  // of its kind, in order
+
+Value nth(const Function& f, const Op& op) {
+  int n = 0;
+  for (NodeId id : live_nodes(f))
+    if (Value v(&f.graph(), id); v.is(op) && n++ == victim) return v;
+  return {};
+}
+
+template <const Op& op>
+Function without_one(const Function& f, RuleLog*) {
+  const Value bad = nth(f, op);
+  if (!bad) return f;
+  return transform(f, [&](NodeId n, Copier& copy, Function&) -> Values {
+    return n == bad.node() ? Values{copy(bad.operand(0))} : Values{};
+  });
+}
+
+template <const Op& op>
+CompileOptions faulty() {
+  CompileOptions options;
+  options.strategy = "cpu";
+  options.passes.first = {{"fault", "leaves one operation out", without_one<op>}};
+  return options;
+}
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in:\n" << text;
+}
+
+TEST(FirstDifference, NamesTheNodeOfARealModelThatARuleBroke) {
+  EmptyCache cache;
+  const Source source = model_source("ultraface_rfb_320");
+  const Value broken = nth(source.variants[0].function, ops::relu);
+  ASSERT_TRUE(broken);
+  const auto d = first_difference(source, faulty<ops::relu>(), source.samples[0]);
+  ASSERT_TRUE(d);
+  expect_contains(d->where, origins_text(broken));
+  expect_contains(d->where, "node ");
+  EXPECT_GT(d->comparison.max_abs_error, d->comparison.limit);
+  EXPECT_EQ(first_difference(source, {.strategy = "cpu"}, source.samples[0]), std::nullopt);
+}
+
+TEST(FirstDifference, LooksIntoTheBranchThatIsTaken) {
+  EmptyCache cache;
+  const Source source = model_source("silero_vad");
+  const auto d = first_difference(source, faulty<ops::relu>(), source.samples[0]);
+  ASSERT_TRUE(d);
+  EXPECT_TRUE(d->where.starts_with("relu ")) << d->where;
+  expect_contains(d->where, "node ");
+  expect_contains(d->where, "(Relu)");
+}
+
+// Wrong only where tanh(x) is read by nobody else: a plan that keeps it is right.
+Function exp_for_tanh_inside(const Function& f, RuleLog*) {
+  for (const Function::Result& r : f.results())
+    if (r.value.is(ops::tanh)) return f;
+  return transform(f, [&](NodeId n, Copier& copy, Function&) -> Values {
+    const Value v(&f.graph(), n);
+    return v.is(ops::tanh) ? Values{ops::exp(copy(v.operand(0)))} : Values{};
+  });
+}
+
+TEST(FirstDifference, FindsWhatIsWrongOnlyWhileItIsHidden) {
+  EmptyCache cache;
+  Function f;
+  Value x = f.add_param(f32({5, 7}), "x");
+  f.add_result(ops::tanh(x * 0.5) * 3.0, "y");
+  CompileOptions options{.strategy = "cpu"};
+  options.passes.first = {{"fault", "breaks what is hidden", exp_for_tanh_inside}};
+  const auto d =
+      first_difference({"built", {{{}, f}}, {}}, options,
+                       {Array::of<float>(DType::f32, {5, 7}, std::vector<float>(35, 1))});
+  ASSERT_TRUE(d);
+  EXPECT_TRUE(d->where.starts_with("mul ")) << d->where;
+}
+
+TEST(Verification, OfTheWholeModelNamesTheNode) {
+  EmptyCache cache;
+  const Source source = model_source("ultraface_rfb_320");
+  OptimizeRequest request;
+  request.compile = faulty<ops::relu>();
+  request.compile.verification = Verification::model;
+  request.strategies = {"cpu"};
+  try {
+    optimize(source, request);
+    FAIL() << "a wrong plan was not refused";
+  } catch (const UserError& e) {
+    expect_contains(e.what(), "differs from the reference");
+    expect_contains(e.what(), origins_text(nth(source.variants[0].function, ops::relu)));
+  }
+}
+
+// ---- a wrong kernel: the compile cache holds the code of another function
+
+struct OneOp {
+  Function function;
+  std::string origin;
+};
+
+Plan compiled(const Function& f) {
+  CompileOptions options;
+  options.strategy = "cpu";
+  return compile({"one", {{{}, f}}, {}}, options);
+}
+
+// Puts the code of `wrong` where that of `right` is looked for, and forgets what was verified.
+void exchange_code(const EmptyCache& directory, const Function& right, const Function& wrong) {
+  const Plan a = compiled(right), b = compiled(wrong);
+  ASSERT_EQ(a.kernels.size(), 1u);
+  ASSERT_EQ(b.kernels.size(), 1u);
+  const CompileCache kernels(directory.directory(), "kernels");
+  Binary code = deserialize(kernels.find(b.kernels[0].hash).value(), "test");
+  ASSERT_EQ(code.entries.size(), 1u);
+  code.entries[0].name = a.kernels[0].entry;
+  kernels.store(a.kernels[0].hash, serialize(code));
+  fs::remove_all(directory.directory() / "verdicts");
+}
+
+std::string refusal_of(const Function& f) {
+  try {
+    compiled(f);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "nothing was refused";
+}
+
+TEST(Verification, OfAKernelNamesTheNode) {
+  EmptyCache cache;
+  const auto build = [](const Op& op) {
+    Function f;
+    Value x = f.add_param(f32({100}), "x");
+    OriginScope scope(f.graph(), Origin{12, "act", "Exp"});
+    f.add_result(op(x), "y");
+    return f;
+  };
+  exchange_code(cache, build(ops::exp), build(ops::neg));
+  const std::string message = refusal_of(build(ops::exp));
+  expect_contains(message, "node 12 'act' (Exp)");
+  expect_contains(message, "no candidate that computes it correctly");
+  expect_contains(message, "differs from the reference");
+}
+
+TEST(Verification, OfAKernelBuiltInCppNamesTheLine) {
+  EmptyCache cache;
+  int line = 0;
+  const auto build = [&](const Op& op) {
+    Function f;
+    f.graph().record_source(true);
+    Value x = f.add_param(f32({100}), "x");
+    line = __LINE__ + 1;
+    f.add_result(op(x), "y");
+    return f;
+  };
+  exchange_code(cache, build(ops::exp), build(ops::neg));
+  expect_contains(refusal_of(build(ops::exp)), cat("fault_test.cpp:", line));
+}
+
+// ---- wrong sizes, met at run time only
+
+std::string refusal_of_run(const Function& f, std::vector<std::int64_t> a,
+                           std::vector<std::int64_t> b) {
+  const std::unique_ptr<Session> session = session_of(std::make_shared<const Plan>(compiled(f)));
+  try {
+    session->run(std::vector<Array>{Array::zeros(DType::f32, std::move(a)),
+                                    Array::zeros(DType::f32, std::move(b))});
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "nothing was refused";
+}
+
+// x[n, 3] flattened + y[m]: 3 n must equal m.
+Function sum_of(std::optional<Origin> origin, int* line = nullptr) {
+  Function f;
+  f.graph().record_source(line != nullptr);
+  const Dim n = Dim::symbol("n", 1, 100), m = Dim::symbol("m", 1, 400);
+  Value x = f.add_param(f32({n, 3}), "x"), y = f.add_param(f32({m}), "y"), flat = flatten(x);
+  OriginScope scope(f.graph(), origin ? f.graph().origin_list({*origin}) : 0);
+  if (line) *line = __LINE__ + 1;
+  f.add_result(ops::add(flat, y), "z");
+  return f;
+}
+
+TEST(WrongSizes, NameTheNodeAndWhatMustBeEqual) {
+  EmptyCache cache;
+  const Function f = sum_of(Origin{7, "join", "Add"});
+  EXPECT_EQ(refusal_of_run(f, {4, 3}, {12}), "nothing was refused");
+  const std::string message = refusal_of_run(f, {4, 3}, {13});
+  expect_contains(message, "node 7 'join' (Add)");
+  expect_contains(message, "(3*n) is 12 and m is 13");
+}
+
+TEST(WrongSizes, NameTheLineOfCpp) {
+  EmptyCache cache;
+  int line = 0;
+  const std::string message = refusal_of_run(sum_of(std::nullopt, &line), {4, 3}, {13});
+  expect_contains(message, cat("fault_test.cpp:", line));
+}
+
+// One symbol is made of two that must be equal.
+TEST(WrongSizes, OfTwoInputsNameBoth) {
+  EmptyCache cache;
+  Function f;
+  const Dim n = Dim::symbol("n", 1, 100), m = Dim::symbol("m", 1, 100);
+  Value x = f.add_param(f32({n}), "x"), y = f.add_param(f32({m}), "y");
+  f.add_result(ops::add(x, y), "z");
+  EXPECT_EQ(refusal_of_run(f, {4}, {4}), "nothing was refused");
+  expect_contains(refusal_of_run(f, {4}, {5}), "is 4 in input 'x' and 5 in input 'y'");
+}
+
+TEST(WrongSizes, OfARealModelNameTheInputAndTheAxis) {
+  EmptyCache cache;
+  const std::unique_ptr<Session> session = session_of(std::make_shared<const Plan>(
+      compile(model_source("ultraface_rfb_320"), {.strategy = "cpu"})));
+  try {
+    session->run(std::vector<Array>{Array::zeros(DType::f32, {1, 3, 240, 321})});
+    FAIL();
+  } catch (const UserError& e) {
+    expect_contains(e.what(), "input 'input': axis 3 is 321, must be 320");
+  }
+}
+
+}  // namespace
+}  // namespace hone
