@@ -56,6 +56,7 @@ void add_run(Arguments& a, RunRequest& r) {
 
 int run_once(Runner& runner, const RunRequest& request, Ms opened_in) {
   const std::vector<Array> inputs = read_inputs(request.inputs, runner.params());
+  make_output_directory(request.output_dir);
   const bool tells = !request.json && !request.quiet;
   Json out = Json::Object{{"memory", memory_json(runner, inputs)}};
   if (tells) tell_memory(out.at("memory"));

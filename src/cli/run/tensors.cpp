@@ -115,12 +115,17 @@ std::vector<Array> read_inputs(const std::vector<std::string>& specs,
   return out;
 }
 
-std::vector<Written> write_results(const fs::path& directory, std::span<const PlanParam> results,
-                                   std::span<const Array> arrays) {
+void make_output_directory(const fs::path& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
-  if (error)
-    throw UserError("--output-dir ", directory.string(), ": cannot be made: ", error.message());
+  if (error || !fs::is_directory(directory))
+    throw UserError("--output-dir ", directory.string(),
+                    ": cannot be made: ", error ? error.message() : "there is a file of that name",
+                    "; give another place");
+}
+
+std::vector<Written> write_results(const fs::path& directory, std::span<const PlanParam> results,
+                                   std::span<const Array> arrays) {
   std::vector<Written> out;
   std::set<std::string> taken;
   for (std::size_t i = 0; i < arrays.size(); ++i) {

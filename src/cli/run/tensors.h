@@ -33,6 +33,8 @@ struct Written {
   Type type;
   std::filesystem::path file = {};
 };
+// Throws UserError when it is not there and cannot be made.
+void make_output_directory(const std::filesystem::path&);
 // DIRECTORY/NAME.npy for each result.
 std::vector<Written> write_results(const std::filesystem::path& directory,
                                    std::span<const PlanParam> results, std::span<const Array>);
