@@ -87,7 +87,7 @@ class Driver {
     static constexpr std::string_view levels[] = {"none", "kernels", "model"};
     plan_.verification = levels[static_cast<int>(options_.verification)];
     for (const Function::Param& p : f.params())
-      plan_.params.push_back({p.name, p.value.type(), p.donated});
+      plan_.params.push_back({p.name, p.value.type(), p.donated, p.required});
     for (const Function::Result& r : f.results())
       plan_.results.push_back({r.name, r.value.type(), false});
     if (source_.variants.size() == 1)

@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <optional>
+#include <set>
 
 #include "import/onnx_check.h"
 #include "import/onnx_walk.h"
@@ -75,7 +76,12 @@ class Variants {
     while (!open_.empty()) {
       std::vector<Assumption> assumptions = std::move(open_.front());
       open_.pop_front();
-      read(assumptions);
+      try {
+        read(assumptions);
+      } catch (const onnx::NeedsContents& needed) {
+        read_inputs_.insert(needed.inputs.begin(), needed.inputs.end());
+        start_again();
+      }
     }
     if (out_.variants.empty()) throw UserError(failure_);
     std::vector<onnx::DumpedVariant> dumped;
@@ -85,8 +91,17 @@ class Variants {
   }
 
  private:
+  // All variants take the same parameters.
+  void start_again() {
+    open_ = {{}};
+    out_.variants.clear();
+    out_.warnings.clear();
+    dumped_.clear();
+  }
+
   void read(const std::vector<Assumption>& assumptions) {
     Reading reading{source_, onnx::Assumptions(assumptions)};
+    reading.read_inputs = read_inputs_;
     Function f;
     std::optional<Dim> question;
     try {
@@ -130,6 +145,7 @@ class Variants {
   std::deque<std::vector<Assumption>> open_ = {{}};
   std::string failure_;
   std::vector<std::vector<std::optional<onnx::Dumped>>> dumped_;  // by variant
+  std::set<std::string, std::less<>> read_inputs_;
 };
 
 std::string model_name(const std::filesystem::path& path) {

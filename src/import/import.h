@@ -22,6 +22,12 @@ struct ImportOptions {
   std::map<std::string, Range> dims = {};
   // Sizes of whole inputs by name; they replace what the file says.
   std::map<std::string, std::vector<std::int64_t>> shapes = {};
+  // What inputs hold, by name. Where a node must know it (a target shape, axes, a count), the model
+  // is read for these contents, and the function refuses others.
+  std::map<std::string, Array> contents = {};
+  // Types of the elements of inputs that are sequences or optionals, by name: each element becomes
+  // an input NAME.K, and the model is read for that many.
+  std::map<std::string, std::vector<Type>> elements = {};
   std::int64_t most_nodes = 1'000'000;  // after inlining
   std::size_t most_variants = 16;
   // Extra results: inner values by their ONNX name, those of branches too; CALL/NAME inside a call

@@ -13,14 +13,15 @@ namespace {
 
 bool is_known(const Source& source, const Node& n, std::int64_t opset) {
   if (source.local_function(n)) return true;
-  return normal_domain(n.domain).empty() && (n.op == "If" || find_import(n.op, opset));
+  const std::string_view domain = normal_domain(n.domain);
+  return (domain.empty() && n.op == "If") || find_import(domain, n.op, opset);
 }
 
 std::string line(const Node& n, const std::string& path, std::int64_t opset) {
   std::string_view domain = normal_domain(n.domain);
   std::string out = cat("node ", path, " '", node_name(n), "': ", n.op, " of ",
                         domain.empty() ? "ai.onnx" : domain, " opset ", opset);
-  if (domain.empty() && find_import(n.op, ImportEntry::newest_opset))
+  if (find_import(domain, n.op, ImportEntry::newest_opset))
     return out + "; another opset of it is supported";
   return cat(out, "; nearest supported: ", nearest_import(n.op));
 }

@@ -5,6 +5,8 @@
 #include <cctype>
 #include <unordered_map>
 
+#include "import/onnx_known.h"
+
 namespace hone::onnx {
 
 bool Assumptions::holds(const Dim& condition) const {
@@ -100,7 +102,14 @@ std::optional<Array> NodeContext::tensor(std::string_view name) {
   const Attribute* a = find(name, Attribute::Kind::tensor);
   if (!a) return std::nullopt;
   if (!a->tensor) fail(cat("attribute '", name, "' holds no tensor"));
-  return files_.array(*a->tensor);
+  return place_.files.array(*a->tensor);
+}
+
+DType NodeContext::dtype(std::string_view name) {
+  if (!has_attribute(name)) fail(cat("attribute '", name, "' is missing"));
+  auto number = static_cast<std::int32_t>(integer(name, 0));
+  if (std::optional<DType> t = dtype_of(number)) return *t;
+  unsupported(cat("attribute '", name, "' is ", data_type_name(number)));
 }
 
 const onnx::Graph& NodeContext::body(std::string_view name) {
@@ -125,10 +134,7 @@ Dims NodeContext::contents(std::size_t input) const {
   Value v = in(input);
   if (is_float(v.dtype())) fail(cat("operand ", input, " is ", v.type(), ", expected integers"));
   if (std::optional<Dims> dims = contents_of(v)) return *dims;
-  if (!v.is(ops::constant))
-    unsupported(
-        cat("operand ", input, " depends on data; it must be constant or computed from sizes"));
-  const Array& a = v.attrs().get<Array>("value");  // of more elements than are tracked as sizes
+  const Array a = array(input);
   Dims dims;
   for (std::int64_t i = 0; i < a.count(); ++i) dims.push_back(a.integer(i));
   return dims;
@@ -158,6 +164,22 @@ std::int64_t NodeContext::number(std::size_t input) const {
   return d.number();
 }
 
+Array NodeContext::array(std::size_t input) const {
+  if (std::optional<Array> a = known_array(in(input))) return *a;
+  depends_on_data(input);
+}
+
+double NodeContext::real_number(std::size_t input) const {
+  Array a = array(input);
+  if (a.count() != 1) fail(cat("operand ", input, " has ", a.count(), " elements, expected one"));
+  return a.real(0);
+}
+
+void NodeContext::depends_on_data(std::size_t input) const {
+  throw DependsOnData(in(input), node_.op, ": operand ", input,
+                      " depends on data; it must be constant or computed from sizes");
+}
+
 std::optional<std::vector<std::int64_t>> NodeContext::list(std::string_view name,
                                                            std::size_t input) {
   if (auto attribute = integers(name)) return attribute;
@@ -175,8 +197,13 @@ Axes NodeContext::axes(const std::vector<std::int64_t>& list, int rank) const {
 
 namespace {
 
-std::array<std::span<const ImportEntry>, 3> tables() {
-  return {elementwise_imports(), shape_imports(), network_imports()};
+auto tables() {
+  return std::array{
+      elementwise_imports(), shape_imports(),     network_imports(), math_imports(),
+      loss_imports(),        attention_imports(), resize_imports(),  sample_imports(),
+      signal_imports(),      order_imports(),     window_imports(),  scatter_imports(),
+      quantize_imports(),    recurrent_imports(), einsum_imports(),  random_imports(),
+      loop_imports(),        sequence_imports(),  training_imports()};
 }
 
 using Index = std::unordered_multimap<std::string_view, const ImportEntry*>;
@@ -217,10 +244,12 @@ std::vector<const ImportEntry*> all_imports() {
   return out;
 }
 
-const ImportEntry* find_import(std::string_view op, std::int64_t opset) {
+const ImportEntry* find_import(std::string_view domain, std::string_view op, std::int64_t opset) {
   auto [first, last] = index().equal_range(op);
   for (; first != last; ++first)
-    if (first->second->since <= opset && opset <= first->second->until) return first->second;
+    if (first->second->domain == domain && first->second->since <= opset &&
+        opset <= first->second->until)
+      return first->second;
   return nullptr;
 }
 

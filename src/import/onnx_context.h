@@ -11,6 +11,7 @@
 #include "import/import.h"
 #include "import/onnx_model.h"
 #include "import/onnx_tensor.h"
+#include "ir/function.h"
 #include "ops/common.h"
 
 namespace hone::onnx {
@@ -18,6 +19,18 @@ namespace hone::onnx {
 // What a node asks for is not there yet; another error says that the model is wrong.
 struct Unsupported : UserError {
   using UserError::UserError;
+};
+
+// The contents of a value must be known and are not.
+struct DependsOnData : Unsupported {
+  template <class... Parts>
+  explicit DependsOnData(Value v, const Parts&... parts) : Unsupported(parts...), value(v) {}
+  Value value;
+};
+
+// Thrown when the model must be read for the given contents of these inputs.
+struct NeedsContents {
+  std::vector<std::string> inputs;
 };
 
 // Thrown when a question about sizes has no answer among the assumptions: the model is read again,
@@ -37,23 +50,51 @@ class Assumptions {
   std::vector<Assumption> list_;
 };
 
+// A graph that a node holds, as a closed Function: its parameters are those of the graph, then the
+// outer values that it reads.
+struct Body {
+  std::shared_ptr<Function> function;
+  Values captures;
+};
+
+// Reads graphs that nodes hold, where they stand. Both throw NotRead after what is wrong inside was
+// noted.
+struct NotRead {};
+class Bodies {
+ public:
+  virtual Body closed(const Graph&, const std::vector<Type>& inputs) = 0;
+  virtual Values inlined(const Graph&, const Values& inputs) = 0;
+
+ protected:
+  ~Bodies() = default;
+};
+
+// Where a node stands.
+struct Place {
+  hone::Graph& graph;
+  TensorFiles& files;
+  const Assumptions& assumptions;
+  Bodies& bodies;
+  std::int64_t number;  // counts the nodes that are read, those of called functions too
+};
+
 class NodeContext {
  public:
-  NodeContext(const Node& node, std::int64_t opset, hone::Graph& graph, Values inputs,
-              TensorFiles& files, const Assumptions& assumptions)
+  NodeContext(const Node& node, std::int64_t opset, Values inputs, const Place& place)
       : node_(node),
         opset_(opset),
-        graph_(graph),
         inputs_(std::move(inputs)),
-        files_(files),
-        assumptions_(assumptions),
+        place_(place),
         read_(node.attributes.size(), false) {}
 
   const Node& node() const { return node_; }
   std::string_view op() const { return node_.op; }
   std::int64_t opset() const { return opset_; }
-  hone::Graph& graph() const { return graph_; }
-  const Assumptions& assumptions() const { return assumptions_; }
+  hone::Graph& graph() const { return place_.graph; }
+  const Assumptions& assumptions() const { return place_.assumptions; }
+  Bodies& bodies() const { return place_.bodies; }
+  // Another for each node: of its random numbers.
+  std::int64_t stream() const { return place_.number; }
 
   std::size_t inputs() const { return inputs_.size(); }
   bool has(std::size_t i) const { return i < inputs_.size() && inputs_[i]; }
@@ -74,6 +115,8 @@ class NodeContext {
   std::optional<std::vector<float>> reals(std::string_view name);
   std::optional<std::vector<std::string_view>> texts(std::string_view name);
   std::optional<Array> tensor(std::string_view name);
+  // An integer attribute that is the format's number of a type. It must be there.
+  DType dtype(std::string_view name);
   const onnx::Graph& body(std::string_view name);  // fails when absent
   // For attributes that change nothing in inference.
   void ignore(std::string_view name);
@@ -87,6 +130,9 @@ class NodeContext {
   // The only element of such an operand.
   Dim size(std::size_t input) const;
   std::int64_t number(std::size_t input) const;
+  // The elements of an operand of any dtype, or the only one; fails when they depend on data.
+  Array array(std::size_t input) const;
+  double real_number(std::size_t input) const;
   // Attribute `name` (older opsets) or operand `input` (newer ones), as numbers.
   std::optional<std::vector<std::int64_t>> list(std::string_view name, std::size_t input);
   int axis(std::int64_t axis, int rank) const { return normal_axis(axis, rank, node_.op); }
@@ -95,16 +141,15 @@ class NodeContext {
 
   [[noreturn]] void fail(std::string_view why) const;
   [[noreturn]] void unsupported(std::string_view why) const;
+  [[noreturn]] void depends_on_data(std::size_t input) const;
 
  private:
   const Attribute* find(std::string_view name, Attribute::Kind kind);
 
   const Node& node_;
   std::int64_t opset_;
-  hone::Graph& graph_;
   Values inputs_;
-  TensorFiles& files_;
-  const Assumptions& assumptions_;
+  const Place& place_;
   std::vector<bool> read_;
 };
 
@@ -116,17 +161,33 @@ struct ImportEntry {
   std::string_view op;
   ImportNode import;
   std::int64_t since = 1, until = newest_opset;  // opsets that the function is right for
+  std::string_view domain = "";                  // ai.onnx
 
   static constexpr std::int64_t newest_opset = 27;
 };
 
-// Of domain "" (ai.onnx).
 std::span<const ImportEntry> elementwise_imports();
 std::span<const ImportEntry> shape_imports();
 std::span<const ImportEntry> network_imports();
+std::span<const ImportEntry> math_imports();
+std::span<const ImportEntry> loss_imports();
+std::span<const ImportEntry> attention_imports();
+std::span<const ImportEntry> resize_imports();
+std::span<const ImportEntry> sample_imports();
+std::span<const ImportEntry> signal_imports();
+std::span<const ImportEntry> order_imports();
+std::span<const ImportEntry> window_imports();
+std::span<const ImportEntry> scatter_imports();
+std::span<const ImportEntry> quantize_imports();
+std::span<const ImportEntry> recurrent_imports();
+std::span<const ImportEntry> einsum_imports();
+std::span<const ImportEntry> random_imports();
+std::span<const ImportEntry> loop_imports();
+std::span<const ImportEntry> sequence_imports();
+std::span<const ImportEntry> training_imports();
 std::vector<const ImportEntry*> all_imports();
 // Null when there is none for the opset.
-const ImportEntry* find_import(std::string_view op, std::int64_t opset);
+const ImportEntry* find_import(std::string_view domain, std::string_view op, std::int64_t opset);
 // The supported operator nearest in spelling.
 std::string_view nearest_import(std::string_view op);
 // How many characters differ, at most: letters of either case are the same.

@@ -87,12 +87,8 @@ Values where_import(NodeContext& c) { return {where(c.in(0), c.in(1), c.in(2))};
 Values cast_import(NodeContext& c) {
   c.ignore("saturate");
   c.ignore("round_mode");
-  if (!c.has_attribute("to")) c.fail("attribute 'to' is missing");
   if (c.opset() < 6) c.unsupported("before opset 6 the type is text; export a newer opset");
-  auto to = static_cast<std::int32_t>(c.integer("to", 0));
-  std::optional<DType> dtype = dtype_of(to);
-  if (!dtype) c.unsupported(cat("casting to ", data_type_name(to)));
-  return {cast_to(c.in(0), *dtype)};
+  return {cast_to(c.in(0), c.dtype("to"))};
 }
 
 Values cast_like(NodeContext& c) {

@@ -72,6 +72,7 @@ class Parser {
   void read(WireReader, ValueInfo&);
   void read_type(WireReader, ValueInfo&);
   void read_tensor_type(WireReader, ValueInfo&);
+  void read_element_type(WireReader, ValueInfo&);
   void read_shape(WireReader, ValueInfo&);
   void read(WireReader, Size&);
   void read(WireReader, LocalFunction&);
@@ -318,8 +319,20 @@ void Parser::read_type(WireReader r, ValueInfo& to) {
     if (kind != to.kind) to = {.name = to.name, .kind = kind, .sizes = {}};
     if (kind == Kind::tensor)
       read_tensor_type(r.inside(f), to);
+    else if (kind == Kind::sequence || kind == Kind::optional)
+      read_element_type(r.inside(f), to);
     else
       skim(r, f);
+  }
+}
+
+void Parser::read_element_type(WireReader r, ValueInfo& to) {
+  for (WireField f; r.next(f);) {
+    if (f.number != 1 || !f.is_bytes()) continue;
+    ValueInfo element;
+    read_type(r.inside(f), element);
+    to.element = element.kind;
+    to.data_type = element.data_type;
   }
 }
 

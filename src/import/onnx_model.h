@@ -89,6 +89,7 @@ struct ValueInfo {
   std::int32_t data_type = 0;
   bool has_shape = false;
   std::vector<Size> sizes;
+  Kind element = Kind::none;  // of a sequence or optional
 };
 
 struct Graph {

@@ -1,190 +1,41 @@
 #include <algorithm>
 #include <limits>
 
+#include "import/onnx_build.h"
 #include "import/onnx_context.h"
 
 namespace hone::onnx {
 
 namespace {
 
-Dims ones(std::size_t n) { return Dims(n, Dim(1)); }
-
-// Attributes that Conv and the pools share, for `spatial` axes. With auto_pad the pads follow from
-// the input's sizes.
-struct SpatialAttributes {
-  Dims window, strides, dilations, pads_low, pads_high;
-};
-
-Dims list_or_ones(NodeContext& c, std::string_view name, std::size_t n) {
-  auto list = c.integers(name);
-  if (!list) return ones(n);
-  if (list->size() != n) c.fail(cat(name, " has ", list->size(), " entries, expected ", n));
-  for (std::int64_t v : *list)
-    if (v < 1) c.fail(cat(name, " holds ", v, "; it must be positive"));
-  return dims_of(*list);
-}
-
-// How far a window reaches, its dilation included.
-Dim reach_of(const Dim& window, const Dim& dilation) {
-  return (window - Dim(1)) * dilation + Dim(1);
-}
-
-// As many outputs as the input has strides; an odd pad goes to the end, or to the start.
-void same_pads(SpatialAttributes& a, const Shape& input, bool upper) {
-  for (std::size_t i = 0; i < a.window.size(); ++i) {
-    const Dim& size = input[static_cast<int>(i) + 2];
-    Dim out = ceil_div(size, a.strides[i]);
-    Dim needed = (out - Dim(1)) * a.strides[i] + reach_of(a.window[i], a.dilations[i]);
-    Dim total = max(needed - size, 0), half = floor_div(total, 2);
-    a.pads_low[i] = upper ? half : total - half;
-    a.pads_high[i] = upper ? total - half : half;
-  }
-}
-
-void given_pads(NodeContext& c, SpatialAttributes& a, const std::vector<std::int64_t>& pads) {
-  const std::size_t n = a.window.size();
-  if (pads.size() != 2 * n) c.fail(cat("pads has ", pads.size(), " entries, expected ", 2 * n));
-  for (std::size_t i = 0; i < n; ++i) {
-    if (pads[i] < 0 || pads[i + n] < 0) c.fail("pads must not be negative");
-    a.pads_low[i] = pads[i];
-    a.pads_high[i] = pads[i + n];
-  }
-}
-
-SpatialAttributes spatial_attributes(NodeContext& c, Dims window, const Shape& input) {
-  std::size_t n = window.size();
-  if (input.rank() != static_cast<int>(n) + 2)
-    c.fail(cat("input ", input, " has ", input.rank() - 2, " spatial axes, the window has ", n));
-  SpatialAttributes a{std::move(window), list_or_ones(c, "strides", n),
-                      list_or_ones(c, "dilations", n), Dims(n, Dim(0)), Dims(n, Dim(0))};
-  std::string_view mode = c.text("auto_pad", "NOTSET");
-  auto pads = c.integers("pads");
-  if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
-    same_pads(a, input, mode == "SAME_UPPER");
-  } else if (mode == "NOTSET") {
-    if (pads) given_pads(c, a, *pads);
-  } else if (mode != "VALID") {
-    c.fail(cat("auto_pad is '", mode, "', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID"));
-  }
-  return a;
-}
-
-// [C] as [1, C, 1, ...] broadcast to `shape`.
-Value along_channels(Value v, const Shape& shape) {
-  Dims dims(static_cast<std::size_t>(shape.rank()), Dim(1));
-  dims[1] = v.shape().count();
-  return broadcast_to(reshape_to(v, dims), shape);
-}
-
-void check_kernel_shape(NodeContext& c, const Dims& window) {
-  auto given = c.integers("kernel_shape");
-  if (!given) return;
-  bool fits = given->size() == window.size();
-  for (std::size_t i = 0; fits && i < window.size(); ++i)
-    fits = prove_equal(window[i], (*given)[i]) != false;
-  if (!fits)
-    c.fail(cat("kernel_shape is ", Shape(dims_of(*given)), ", the weights' is ", Shape(window)));
-}
-
-Values conv_import(NodeContext& c) {
-  Value x = c.in(0), w = c.in(1);
-  if (w.rank() < 3) c.fail(cat("weights ", w.type(), " have no spatial axis"));
-  Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
-  check_kernel_shape(c, window);
-  SpatialAttributes a = spatial_attributes(c, window, x.shape());
-  Value y = ops::conv(Values{x, w}, {{"strides", a.strides},
-                                     {"dilations", a.dilations},
-                                     {"pads_low", a.pads_low},
-                                     {"pads_high", a.pads_high},
-                                     {"groups", c.integer("group", 1)},
-                                     {"channels_last", std::int64_t{0}}});
-  if (c.has(2)) y = y + along_channels(c.in(2), y.shape());
-  return {y};
-}
-
-Window pool_window(NodeContext& c) {
-  auto kernel = c.integers("kernel_shape");
-  if (!kernel) c.fail("kernel_shape is missing");
-  for (std::int64_t n : *kernel)
-    if (n < 1) c.fail(cat("kernel_shape holds ", n, "; it must be positive"));
-  SpatialAttributes a = spatial_attributes(c, dims_of(*kernel), c.in(0).shape());
-  return {.size = a.window,
-          .strides = a.strides,
-          .dilations = a.dilations,
-          .pads_low = a.pads_low,
-          .pads_high = a.pads_high};
-}
-
-// With ceil_mode the last window may hang over the end: by so many elements. It must start inside
-// the input or its low pad.
-Dim overhang(const Window& w, std::size_t i, const Dim& size) {
-  Dim reach = reach_of(w.size[i], w.dilations[i]), padded = size + w.pads_low[i] + w.pads_high[i];
-  Dim steps = ceil_div(padded - reach, w.strides[i]);
-  Dim last = floor_div(size + w.pads_low[i] - Dim(1), w.strides[i]);
-  return max(min(steps, last) * w.strides[i] + reach - padded, 0);
-}
-
-Dims overhangs(NodeContext& c, const Window& w) {
-  Dims out(w.size.size(), Dim(0));
-  if (!c.flag("ceil_mode")) return out;
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = overhang(w, i, c.in(0).shape()[static_cast<int>(i) + 2]);
-  return out;
-}
-
-Values max_pool_import(NodeContext& c) {
-  c.ignore("storage_order");  // the order of indices, which are not given
-  if (c.wants(1)) c.unsupported("the second output, indices");
-  Window w = pool_window(c);
-  Dims over = overhangs(c, w);
-  for (std::size_t i = 0; i < over.size(); ++i) w.pads_high[i] = w.pads_high[i] + over[i];
-  return {max_pool(c.in(0), w)};
-}
-
-// Pads that count are made real zeros, so that what hangs over, which never counts, can be pads.
-Value with_real_pads(Value x, Window& w) {
-  Dims low = {0, 0}, high = {0, 0};
-  low.insert(low.end(), w.pads_low.begin(), w.pads_low.end());
-  high.insert(high.end(), w.pads_high.begin(), w.pads_high.end());
-  w.pads_low = w.pads_high = Dims(w.size.size(), Dim(0));
-  return pad_with(x, scalar(x.graph(), 0, x.dtype()), low, high);
-}
-
-Values average_pool_import(NodeContext& c) {
-  Window w = pool_window(c);
+// With the statistics of the batch; the running ones come closer to them.
+Values batch_norm_training(NodeContext& c, double epsilon) {
   Value x = c.in(0);
-  bool include_pads = c.flag("count_include_pad");
-  Dims over = overhangs(c, w);
-  bool hangs = over != Dims(over.size(), Dim(0));
-  if (include_pads && hangs) x = with_real_pads(x, w);
-  for (std::size_t i = 0; i < over.size(); ++i) w.pads_high[i] = w.pads_high[i] + over[i];
-  return {average_pool(x, w, include_pads && !hangs)};
-}
-
-Axes spatial_axes(NodeContext& c) {
-  Axes axes;
-  for (int i = 2; i < c.in(0).rank(); ++i) axes.push_back(i);
-  return axes;
-}
-
-Value mean_over(Value x, const Axes& axes, bool keep) {
-  Value m = ops::mean(x, {{"axes", dims_of_axes(axes)}});
-  return keep ? unsqueeze(m, axes) : m;
-}
-
-Values global_average_pool(NodeContext& c) { return {mean_over(c.in(0), spatial_axes(c), true)}; }
-Values global_max_pool(NodeContext& c) {
-  return {reduce_axes(ops::reduce_max, c.in(0), spatial_axes(c), true)};
+  const double momentum = c.real("momentum", 0.9);
+  Axes axes = {0};
+  for (int i = 2; i < x.rank(); ++i) axes.push_back(i);
+  const DType wide = sum_dtype(x.dtype());
+  Value mean = mean_over(cast_to(x, wide), axes, false);
+  Value variance = ops::variance(cast_to(x, wide), {{"axes", dims_of_axes(axes)}});
+  auto moved = [&](std::size_t input, Value batch) {
+    Value running = c.in(input);
+    return running * momentum + cast_to(batch, running.dtype()) * (1 - momentum);
+  };
+  Values operands = {x, c.in(1), c.in(2), cast_to(mean, c.in(3).dtype()),
+                     cast_to(variance, c.in(4).dtype())};
+  Value y = ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", epsilon}});
+  return {y, moved(3, mean), moved(4, variance)};
 }
 
 Values batch_norm_import(NodeContext& c) {
-  for (std::string_view name : {"momentum", "consumed_inputs", "is_test"}) c.ignore(name);
+  for (std::string_view name : {"consumed_inputs", "is_test"}) c.ignore(name);
   if (!c.flag("spatial", true)) c.unsupported("spatial = 0, statistics for each element");
-  if (c.flag("training_mode") || c.wants(1))
-    c.unsupported("training mode; export the model for inference");
+  const double epsilon = c.real("epsilon", 1e-5);
+  if (c.flag("training_mode")) return batch_norm_training(c, epsilon);
+  c.ignore("momentum");
+  if (c.wants(1)) c.unsupported("training mode of before opset 14; export a newer one");
   std::vector<Value> operands = {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)};
-  return {
-      ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", c.real("epsilon", 1e-5)}})};
+  return {ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", epsilon}})};
 }
 
 // Before opset 13 the axes from `axis` on are one.
@@ -378,70 +229,7 @@ Values group_norm(NodeContext& c) {
   return {grouped_norm(c, groups, c.real("epsilon", 1e-5))};
 }
 
-// Operand `input` of one direction, or zeros of the given shape.
-Value of_direction(NodeContext& c, std::size_t input, int direction, const Shape& shape) {
-  if (!c.has(input)) return broadcast_to(scalar(c.graph(), 0, c.in(0).dtype()), shape);
-  return take_axis(c.in(input), 0, direction);
-}
-
-Value lstm_direction(NodeContext& c, int direction, bool reverse) {
-  if (c.in(0).rank() != 3 || c.in(2).rank() != 3)
-    c.fail(cat(c.in(0).type(), " and ", c.in(2).type(), " must have three axes"));
-  const Dim hidden = c.in(2).shape()[2], batch = c.in(0).shape()[1];
-  if (std::int64_t given = c.integer("hidden_size", 0);
-      c.has_attribute("hidden_size") && prove_equal(hidden, given) == false)
-    c.fail(cat("hidden_size is ", given, ", the weights' is ", hidden));
-  Value w = take_axis(c.in(1), 0, direction), r = take_axis(c.in(2), 0, direction);
-  Shape state{batch, hidden}, gates{hidden * Dim(4)};
-  Value bias = broadcast_to(scalar(c.graph(), 0, w.dtype()), gates);
-  if (c.has(3)) {  // [8h]: of the input, then of the recurrence
-    Value both = take_axis(c.in(3), 0, direction);
-    bias = slice_axis(both, 0, 0, gates[0]) + slice_axis(both, 0, gates[0], gates[0]);
-  }
-  Values operands = {c.in(0),
-                     w,
-                     r,
-                     bias,
-                     of_direction(c, 5, direction, state),
-                     of_direction(c, 6, direction, state)};
-  if (c.has(4)) operands.push_back(c.in(4));
-  return ops::lstm(operands, {{"reverse", std::int64_t{reverse}}});
-}
-
-void check_lstm(NodeContext& c, std::size_t directions) {
-  if (c.flag("layout")) c.unsupported("layout 1");
-  if (c.has(7)) c.unsupported("peepholes");
-  if (c.has_attribute("clip") || c.flag("input_forget")) c.unsupported("clip and input_forget");
-  constexpr std::string_view usual[] = {"Sigmoid", "Tanh", "Tanh"};
-  auto given = c.texts("activations");
-  bool fits = !given || given->size() == 3 * directions;
-  for (std::size_t i = 0; given && fits && i < given->size(); ++i)
-    fits = (*given)[i] == usual[i % 3];
-  if (!fits) c.unsupported("activations other than Sigmoid, Tanh, Tanh");
-}
-
-Values lstm_import(NodeContext& c) {
-  std::string_view way = c.text("direction", "forward");
-  if (way != "forward" && way != "reverse" && way != "bidirectional")
-    c.fail(cat("direction is '", way, "', expected forward, reverse or bidirectional"));
-  const int directions = way == "bidirectional" ? 2 : 1;
-  check_lstm(c, static_cast<std::size_t>(directions));
-  Values y, h, cell;
-  for (int d = 0; d < directions; ++d) {
-    Value made = lstm_direction(c, d, way == "reverse" || d == 1);
-    y.push_back(unsqueeze(made, {1}));
-    h.push_back(unsqueeze(made.result(1), {0}));
-    cell.push_back(unsqueeze(made.result(2), {0}));
-  }
-  return {concat_values(y, 1), concat_values(h, 0), concat_values(cell, 0)};
-}
-
 constexpr ImportEntry entries[] = {
-    {"Conv", conv_import},
-    {"MaxPool", max_pool_import},
-    {"AveragePool", average_pool_import},
-    {"GlobalAveragePool", global_average_pool},
-    {"GlobalMaxPool", global_max_pool},
     {"BatchNormalization", batch_norm_import},
     {"Softmax", softmax_import<ops::softmax>},
     {"LogSoftmax", softmax_import<ops::log_softmax>},
@@ -463,7 +251,6 @@ constexpr ImportEntry entries[] = {
     {"ReduceL2", reduce_l2},
     {"ReduceLogSum", reduce_log_sum},
     {"ReduceLogSumExp", reduce_log_sum_exp},
-    {"LSTM", lstm_import},
 };
 
 }  // namespace

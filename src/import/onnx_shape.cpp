@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "import/onnx_build.h"
 #include "import/onnx_context.h"
 
 namespace hone::onnx {
@@ -13,17 +14,6 @@ constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 Values identity(NodeContext& c) {
   c.ignore("consumed_inputs");
   return {c.in(0)};
-}
-
-// Inference: nothing is dropped, the mask is true everywhere.
-Values dropout(NodeContext& c) {
-  for (std::string_view name : {"ratio", "seed", "is_test", "consumed_inputs"}) c.ignore(name);
-  if (c.has(2) && contents_of(c.in(2)) != Dims{0})
-    c.unsupported("training mode; export the model for inference");
-  Value x = c.in(0);
-  if (!c.wants(1)) return {x};
-  DType mask = c.opset() < 10 ? x.dtype() : DType::b1;
-  return {x, broadcast_to(constant(c.graph(), Array::scalar_int(1, mask)), x.shape())};
 }
 
 template <class T>
@@ -309,6 +299,23 @@ Value without_negative(Value x, Pads& p) {
   return x;
 }
 
+// Around each end comes the other one.
+Value wrapped(Value x, const Pads& p) {
+  for (int a = 0; a < x.rank(); ++a) {
+    const Dim &low = p.low[static_cast<std::size_t>(a)],
+              &high = p.high[static_cast<std::size_t>(a)];
+    if (low == Dim(0) && high == Dim(0)) continue;
+    const Dim size = x.shape()[a], all = low + size + high;
+    Value i = counted(x.graph(), DType::i64, all);
+    auto number = [&](const Dim& d) {
+      return broadcast_to(size_value(x.graph(), d, DType::i64), i.shape());
+    };
+    x = ops::gather(Values{x, ops::mod(i - number(low), number(size))},
+                    {{"axis", std::int64_t{a}}});
+  }
+  return x;
+}
+
 Values pad_import(NodeContext& c) {
   Pads p = pads_of(c, c.in(0).rank());
   std::string_view mode = c.text("mode", "constant");
@@ -316,9 +323,33 @@ Values pad_import(NodeContext& c) {
   Value x = without_negative(c.in(0), p);
   if (mode == "reflect") return {ops::pad_reflect(x, {{"low", p.low}, {"high", p.high}})};
   if (mode == "edge") return {ops::pad_edge(x, {{"low", p.low}, {"high", p.high}})};
-  if (mode != "constant") c.unsupported(cat("mode '", mode, "'; use constant, reflect or edge"));
+  if (mode == "wrap") return {wrapped(x, p)};
+  if (mode != "constant")
+    c.unsupported(cat("mode '", mode, "'; use constant, reflect, edge or wrap"));
   Value number = c.has(2) ? reshape_to(c.in(2), {}) : scalar(c.graph(), value, x.dtype());
   return {pad_with(x, number, p.low, p.high)};
+}
+
+// Cut or filled with zeros on both sides; an odd element goes to the end.
+Values center_crop_pad(NodeContext& c) {
+  Value x = c.in(0);
+  const Dims sizes = c.contents(1);
+  std::vector<std::int64_t> axes;
+  if (auto given = c.integers("axes"))
+    axes = *given;
+  else
+    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
+  if (axes.size() != sizes.size()) c.fail(cat(sizes.size(), " sizes for ", axes.size(), " axes"));
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const int axis = c.axis(axes[i], x.rank());
+    const Dim size = x.shape()[axis], cut = max(size - sizes[i], 0), add = max(sizes[i] - size, 0);
+    x = slice_axis(x, axis, floor_div(cut, 2), size - cut);
+    Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
+    low[static_cast<std::size_t>(axis)] = floor_div(add, 2);
+    high[static_cast<std::size_t>(axis)] = add - floor_div(add, 2);
+    x = pad_with(x, constant(c.graph(), Array::scalar_int(0, x.dtype())), low, high);
+  }
+  return {x};
 }
 
 // Before opset 6 one axis is repeated: operands are the number and the axis.
@@ -330,22 +361,13 @@ Values tile_import(NodeContext& c) {
   return {ops::tile(x, {{"count", count}})};
 }
 
-// The single element of a constant.
-std::optional<double> constant_number(Value v) {
-  if (!v.is(ops::constant)) return std::nullopt;
-  const Array& a = v.attrs().get<Array>("value");
-  return a.count() == 1 ? std::optional(a.real(0)) : std::nullopt;
-}
-
 Values real_range(NodeContext& c) {
-  auto start = constant_number(c.in(0)), end = constant_number(c.in(1)),
-       step = constant_number(c.in(2));
-  if (!start || !end || !step) c.unsupported("real bounds that depend on data");
-  double n = std::ceil((*end - *start) / *step);
-  if (!(std::fabs(n) < 0x1p53)) c.fail(cat("from ", *start, " to ", *end, " by ", *step));
+  const double start = c.real_number(0), end = c.real_number(1), step = c.real_number(2);
+  double n = std::ceil((end - start) / step);
+  if (!(std::fabs(n) < 0x1p53)) c.fail(cat("from ", start, " to ", end, " by ", step));
   Shape shape{Dim(static_cast<std::int64_t>(std::max(n, 0.0)))};
   Value counted = iota_value(c.graph(), c.in(0).dtype(), shape, 0);
-  return {counted * *step + *start};
+  return {counted * step + start};
 }
 
 Values range_import(NodeContext& c) {
@@ -376,27 +398,21 @@ Values triangle(NodeContext& c) {
   return {ops::select(Values{broadcast_to(kept, x.shape()), x, zero})};
 }
 
+// A size that is given as a real number.
+Dim whole_number(NodeContext& c, std::size_t input) {
+  const double number = c.real_number(input);
+  if (!(number >= 0 && number < 0x1p53)) c.fail(cat("operand ", input, " is ", number));
+  return static_cast<std::int64_t>(number);
+}
+
 Values one_hot_import(NodeContext& c) {
   Value indices = c.in(0), values = c.in(2);
   if (values.rank() != 1) c.fail(cat("values are ", values.type(), ", expected [off, on]"));
   std::int64_t axis = c.axis(c.integer("axis", -1), indices.rank() + 1);
   Value off = take_axis(values, 0, 0), on = take_axis(values, 0, 1);
   if (is_float(indices.dtype())) indices = cast_to(indices, DType::i64);
-  Value depth = c.in(1);
-  std::optional<double> number = constant_number(depth);  // may be real
-  if (!number && is_float(depth.dtype())) c.unsupported("a real depth that depends on data");
-  if (number && !(*number >= 0 && *number < 0x1p53)) c.fail(cat("depth is ", *number));
-  Dim count = number ? Dim(static_cast<std::int64_t>(*number)) : c.size(1);
+  const Dim count = is_float(c.in(1).dtype()) ? whole_number(c, 1) : c.size(1);
   return {ops::one_hot(Values{indices, on, off}, {{"axis", axis}, {"count", Dims{count}}})};
-}
-
-Values cumulative_sum(NodeContext& c) {
-  Value x = c.in(0);
-  std::int64_t axis = c.axis(c.number(1), x.rank());
-  return {ops::cumulative(x, {{"axis", axis},
-                              {"kind", "sum"},
-                              {"exclusive", std::int64_t{c.flag("exclusive")}},
-                              {"reverse", std::int64_t{c.flag("reverse")}}})};
 }
 
 // Blocks of channels against blocks of pixels.
@@ -427,7 +443,6 @@ Values space_to_depth(NodeContext& c) {
 
 constexpr ImportEntry entries[] = {
     {"Identity", identity},
-    {"Dropout", dropout},
     {"Constant", constant_import},
     {"ConstantOfShape", constant_of_shape, 9},
     {"Shape", shape_import},
@@ -444,6 +459,7 @@ constexpr ImportEntry entries[] = {
     {"Gather", gather_import<ops::gather>},
     {"Pad", pad_import},
     {"Tile", tile_import},
+    {"CenterCropPad", center_crop_pad, 18},
     {"Range", range_import, 11},
     {"GatherElements", gather_import<ops::gather_elements>, 11},
     {"GatherND", gather_nd, 11},
@@ -452,7 +468,6 @@ constexpr ImportEntry entries[] = {
     {"ScatterND", scatter_nd, 11},
     {"Trilu", triangle, 14},
     {"OneHot", one_hot_import, 9},
-    {"CumSum", cumulative_sum, 11},
     {"DepthToSpace", depth_to_space},
     {"SpaceToDepth", space_to_depth},
 };

@@ -7,6 +7,8 @@
 
 #include "base/checked.h"
 #include "import/onnx_check.h"
+#include "import/onnx_known.h"
+#include "import/onnx_sequence.h"
 
 namespace hone::onnx {
 
@@ -64,12 +66,14 @@ struct Frame {
 };
 
 // Walks one graph (the model's, a branch, a function body) into a Function.
-class Walk {
+class Walk : public Bodies {
  public:
   Walk(Reading& reading, const Frame& frame, Function& function, Walk* outer)
       : reading_(reading), frame_(frame), function_(function), outer_(outer) {}
 
   void inputs(const onnx::Graph& g);
+  Value input(const ValueInfo& v, const Type& type);
+  Value input_elements(const ValueInfo& v);
   void initializers(const onnx::Graph& g);
   void nodes(const std::vector<Node>& nodes);
   // The value of a graph output. Invalid when a failure stands before it.
@@ -87,10 +91,15 @@ class Walk {
  private:
   hone::Graph& graph() const { return function_.graph(); }
   Value capture(Value v, std::string_view name);
+  void ask_for_contents(Value v) const;
   void node(const std::vector<Node>& nodes, std::size_t index);
   std::optional<Values> operands(const std::vector<Node>& nodes, std::size_t index);
   Values results(const Node& n, std::int64_t index, Values operands);
   Values import(const Node& n, Values operands);
+  Body closed(const onnx::Graph&, const std::vector<Type>& inputs) override;
+  Values inlined(const onnx::Graph&, const Values& inputs) override;
+  void bind_inputs(const onnx::Graph&, const Values& inputs);
+  Place place();
   Values call(const Node& n, std::int64_t index, const LocalFunction& f, const Values& operands);
   Values choose(const Node& n, Values operands);
   Values inlined(const onnx::Graph& g);
@@ -105,6 +114,7 @@ class Walk {
   std::unordered_map<std::string_view, Value> values_;
   std::unordered_map<std::string, Dumped> inner_;  // of branches and calls; only filled for `dump`
   Values captures_;
+  std::size_t first_capture_ = 0;  // the parameter that stands for the first of them
 };
 
 // ==== names
@@ -121,6 +131,36 @@ Value Walk::capture(Value v, std::string_view name) {
     return graph().intern(v.op(), {}, v.attrs());
   captures_.push_back(v);
   return function_.add_param(v.type(), std::string(name));
+}
+
+// Throws NeedsContents when given contents of inputs may tell what v holds. Only what decides sizes
+// and shapes of results is asked for, and that is small.
+void Walk::ask_for_contents(Value v) const {
+  constexpr std::int64_t most_elements = 64;
+  NeedsContents needed;
+  const Walk* w = this;
+  for (Values params = params_of(v); !params.empty();) {
+    while (w->outer_ && &w->outer_->graph() == &w->graph()) w = w->outer_;
+    Values further;
+    for (const Value& p : params) {
+      const auto index = static_cast<std::size_t>(p.attrs().integer("index"));
+      if (w->outer_) {
+        if (index < w->first_capture_) return;
+        for (const Value& q : params_of(w->captures_[index - w->first_capture_]))
+          further.push_back(q);
+        continue;
+      }
+      const std::string& name = w->function_.params()[index].name;
+      auto given = reading_.source.options.contents.find(name);
+      if (given == reading_.source.options.contents.end() || p.rank() > 1 ||
+          given->second.count() > most_elements || reading_.read_inputs.contains(name))
+        return;
+      needed.inputs.push_back(name);
+    }
+    params = std::move(further);
+    w = w->outer_;
+  }
+  if (!needed.inputs.empty()) throw needed;
 }
 
 std::optional<Value> Walk::find(std::string_view name) {
@@ -206,7 +246,10 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
       if (v) check_size(v);
     for (std::size_t i = 0; i < n.outputs.size(); ++i)
       define(n.outputs[i], i < made.size() ? made[i] : Value());
+  } catch (const NotRead&) {
+    for (std::string_view name : n.outputs) values_.emplace(name, Value());
   } catch (const UserError& e) {
+    if (auto* depends = dynamic_cast<const DependsOnData*>(&e)) ask_for_contents(depends->value);
     bool unsupported = dynamic_cast<const Unsupported*>(&e);
     std::string where = cat(origin);
     for (const Frame* f = &frame_; f->caller; f = f->caller) where += cat(", called by ", f->call);
@@ -240,20 +283,76 @@ Values Walk::results(const Node& n, std::int64_t index, Values operands) {
   return import(n, std::move(operands));
 }
 
+// Sequences and optionals go to the operators that know them, to bodies, and through Identity.
+void check_tensors(const Node& n, const ImportEntry& entry, const Values& operands) {
+  auto holds = [&](std::span<const ImportEntry> table) {
+    return &entry >= table.data() && &entry < table.data() + table.size();
+  };
+  if (n.op == "Identity" || holds(sequence_imports()) || holds(loop_imports())) return;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (operands[i] && !operands[i].type().is_tensor())
+      throw UserError(n.op, ": operand ", i, " is ", operands[i].type(), ", expected a tensor");
+}
+
 Values Walk::import(const Node& n, Values operands) {
   const std::int64_t opset = opset_of(*frame_.opsets, n.domain);
-  const ImportEntry* entry = normal_domain(n.domain).empty() ? find_import(n.op, opset) : nullptr;
+  const ImportEntry* entry = find_import(normal_domain(n.domain), n.op, opset);
   if (!entry) {
     ++reading_.missing_operators;
     return {};
   }
-  NodeContext context(n, opset, graph(), std::move(operands), reading_.source.files,
-                      reading_.assumptions);
+  check_tensors(n, *entry, operands);
+  const Place here = place();
+  NodeContext context(n, opset, std::move(operands), here);
   Values out = entry->import(context);
   context.check_all_read();
   for (std::size_t i = out.size(); i < n.outputs.size(); ++i)
     if (context.wants(i)) context.unsupported(cat("output ", i, " '", n.outputs[i], "'"));
   return out;
+}
+
+Place Walk::place() {
+  return {graph(), reading_.source.files, reading_.assumptions, *this, reading_.nodes};
+}
+
+// ==== graphs that nodes hold
+
+void Walk::bind_inputs(const onnx::Graph& g, const Values& inputs) {
+  if (g.inputs.size() != inputs.size())
+    throw UserError("graph '", g.name, "' takes ", g.inputs.size(), " values and is given ",
+                    inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) define(g.inputs[i].name, inputs[i]);
+}
+
+Body Walk::closed(const onnx::Graph& g, const std::vector<Type>& inputs) {
+  const std::size_t failures = reading_.failures.size(), missing = reading_.missing_operators;
+  Body out{std::make_shared<Function>(), {}};
+  Walk inner(reading_, frame_, *out.function, this);
+  Values params;
+  for (const Type& t : inputs) params.push_back(out.function->add_param(t, ""));
+  inner.first_capture_ = params.size();
+  inner.bind_inputs(g, params);
+  inner.initializers(g);
+  inner.nodes(g.nodes);
+  for (const ValueInfo& v : g.outputs)
+    if (Value found = inner.output(v.name)) out.function->add_result(found, std::string(v.name));
+  if (reading_.failures.size() != failures || reading_.missing_operators != missing)
+    throw NotRead();
+  out.captures = inner.captures_;
+  return out;
+}
+
+Values Walk::inlined(const onnx::Graph& g, const Values& inputs) {
+  const std::size_t failures = reading_.failures.size(), missing = reading_.missing_operators;
+  Walk inner(reading_, frame_, function_, this);
+  inner.bind_inputs(g, inputs);
+  inner.initializers(g);
+  inner.nodes(g.nodes);
+  Values results;
+  for (const ValueInfo& v : g.outputs) results.push_back(inner.output(v.name));
+  if (reading_.failures.size() != failures || reading_.missing_operators != missing)
+    throw NotRead();
+  return results;
 }
 
 // ==== functions of the model
@@ -303,14 +402,19 @@ Values Walk::call(const Node& n, std::int64_t index, const LocalFunction& f,
 // ==== If
 
 Values Walk::choose(const Node& n, Values operands) {
-  NodeContext context(n, opset_of(*frame_.opsets, ""), graph(), std::move(operands),
-                      reading_.source.files, reading_.assumptions);
+  const Place here = place();
+  NodeContext context(n, opset_of(*frame_.opsets, ""), std::move(operands), here);
   const onnx::Graph &yes = context.body("then_branch"), &no = context.body("else_branch");
   context.check_all_read();
   Value condition = context.in(0);
   if (condition.dtype() != DType::b1)
     context.fail(cat("the condition is ", condition.type(), ", expected one bool"));
   std::optional<Dims> known = contents_of(condition);
+  // Only tensors can be chosen at run time.
+  auto is_list = [](const ValueInfo& v) {
+    return v.kind == ValueInfo::Kind::sequence || v.kind == ValueInfo::Kind::optional;
+  };
+  if (std::any_of(yes.outputs.begin(), yes.outputs.end(), is_list)) known = context.contents(0);
   if (known && known->size() == 1)
     return inlined(reading_.assumptions.holds((*known)[0]) ? yes : no);
   return by_data(reshape_to(condition, {}), yes, no);
@@ -399,6 +503,9 @@ std::vector<Dims> common_sizes(const Function& yes, const Function& no) {
   std::vector<Dims> out;
   for (std::size_t i = 0; i < yes.results().size(); ++i) {
     const Type &a = yes.result(i).type(), &b = no.result(i).type();
+    if (!a.is_tensor() || !b.is_tensor())
+      throw Unsupported("If: result ", i,
+                        " is a sequence or optional, and the choice depends on data");
     if (a.dtype != b.dtype || a.rank() != b.rank())
       throw Unsupported("If: result ", i, " is ", a, " in one branch and ", b,
                         " in the other, and the choice depends on data");
@@ -412,7 +519,7 @@ std::vector<Dims> common_sizes(const Function& yes, const Function& no) {
 
 // The branch over the parameters `all`, its results in the given sizes. Where it is not proved that
 // it has them, the branch checks it when it is taken.
-FunctionRef closed(const Branch& b, const Values& all, const std::vector<Dims>& sizes) {
+FunctionRef closed_branch(const Branch& b, const Values& all, const std::vector<Dims>& sizes) {
   Function out;
   for (const Value& v : all) out.add_param(v.type(), "");
   Values arguments;
@@ -464,8 +571,8 @@ Values Walk::by_data(Value condition, const onnx::Graph& yes, const onnx::Graph&
   std::vector<Dims> sizes = common_sizes(a.function, b.function);
   Values operands = {condition};
   operands.insert(operands.end(), all.begin(), all.end());
-  Value made =
-      ops::if_else(operands, {{"then", closed(a, all, sizes)}, {"else", closed(b, all, sizes)}});
+  Value made = ops::if_else(
+      operands, {{"then", closed_branch(a, all, sizes)}, {"else", closed_branch(b, all, sizes)}});
   Values results;
   for (std::size_t i = 0; i < yes.outputs.size(); ++i) results.push_back(made.result(i));
   for (std::size_t i = 0; i < dumped.size(); ++i)
@@ -558,6 +665,43 @@ Type input_type(const ValueInfo& v, SizeNames& names, const ImportOptions& optio
   return {*dtype, Shape(std::move(dims))};
 }
 
+// A parameter; where its contents are read, a constant stands for it.
+Value Walk::input(const ValueInfo& v, const Type& type) {
+  if (!reading_.read_inputs.contains(v.name)) return function_.add_param(type, std::string(v.name));
+  const Array& given = reading_.source.options.contents.at(std::string(v.name));
+  bool fits = given.dtype() == type.dtype && given.rank() == type.rank();
+  for (int i = 0; fits && i < type.rank(); ++i)
+    fits = prove_equal(type.shape[i], given.dims()[static_cast<std::size_t>(i)]) != false;
+  if (!fits)
+    throw UserError("input '", v.name, "': is ", type, " in the model, contents of ", given.type(),
+                    " were given");
+  function_.add_param(given.type(), std::string(v.name), false, given);
+  return constant(graph(), given);
+}
+
+// A sequence or optional, each of its elements a parameter.
+Value Walk::input_elements(const ValueInfo& v) {
+  using Kind = ValueInfo::Kind;
+  auto given = reading_.source.options.elements.find(std::string(v.name));
+  const bool is_known = v.kind == Kind::sequence || v.kind == Kind::optional;
+  if (!is_known || given == reading_.source.options.elements.end())
+    throw Unsupported("input '", v.name, "': ",
+                      is_known ? "a sequence or optional of unknown length is not supported"
+                               : "inputs that are no tensors are not supported");
+  Values elements;
+  for (const Type& t : given->second) {
+    if (dtype_of(v.data_type) != t.dtype || !t.is_tensor())
+      throw UserError("input '", v.name, "': elements of ", data_type_name(v.data_type), " are ",
+                      t);
+    elements.push_back(function_.add_param(t, cat(v.name, ".", elements.size())));
+  }
+  if (v.kind == Kind::sequence) return sequence_of(graph(), elements);
+  if (v.element == Kind::sequence) return optional_of(graph(), sequence_of(graph(), elements));
+  if (elements.size() > 1)
+    throw UserError("input '", v.name, "': an optional has at most one element");
+  return optional_of(graph(), elements.empty() ? Value() : elements[0]);
+}
+
 void Walk::inputs(const onnx::Graph& g) {
   std::set<std::string_view> initialized;
   for (const Tensor& t : g.initializers) initialized.insert(t.name);
@@ -565,8 +709,9 @@ void Walk::inputs(const onnx::Graph& g) {
   for (const ValueInfo& v : g.inputs) {
     if (initialized.contains(v.name)) continue;  // IR version 3 lists them among the inputs
     try {
-      define(v.name, function_.add_param(input_type(v, names, reading_.source.options),
-                                         std::string(v.name)));
+      const bool is_tensor = v.kind == ValueInfo::Kind::tensor;
+      define(v.name, is_tensor ? input(v, input_type(v, names, reading_.source.options))
+                               : input_elements(v));
     } catch (const UserError& e) {
       bool unsupported = dynamic_cast<const Unsupported*>(&e);
       reading_.failures.push_back({e.what(), unsupported});
@@ -574,6 +719,18 @@ void Walk::inputs(const onnx::Graph& g) {
     }
   }
   names.check_options();
+}
+
+}  // namespace
+
+namespace {
+
+// The elements of a sequence or optional become results NAME.K.
+void add_results(Function& f, Value v, std::string_view name) {
+  if (v.type().is_tensor()) return f.add_result(v, std::string(name));
+  Values elements;
+  add_elements(v, elements);
+  for (std::size_t i = 0; i < elements.size(); ++i) f.add_result(elements[i], cat(name, ".", i));
 }
 
 }  // namespace
@@ -588,7 +745,7 @@ Function read_function(Reading& reading) {
   walk.initializers(g);
   walk.nodes(g.nodes);
   for (const ValueInfo& v : g.outputs)
-    if (Value found = walk.output(v.name)) f.add_result(found, std::string(v.name));
+    if (Value found = walk.output(v.name)) add_results(f, found, v.name);
   for (const std::string& name : reading.source.options.dump)
     reading.dumped.push_back(walk.find_to_dump(name));
   return f;

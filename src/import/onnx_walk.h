@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -49,6 +50,7 @@ struct Dumped {
 struct Reading {
   const Source& source;
   Assumptions assumptions;
+  std::set<std::string, std::less<>> read_inputs = {};  // whose given contents are read
   std::vector<Failure> failures = {};
   std::size_t missing_operators = 0;  // nodes met that have no import function
   std::vector<std::string> warnings = {};

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "import/onnx_tensor.h"
+#include "import/wire.h"
 
 namespace hone {
 
@@ -146,6 +147,31 @@ Array read_tensor_pb(const fs::path& path) {
   } catch (const UserError& e) {
     throw UserError(file->path(), ": ", e.what());
   }
+}
+
+namespace {
+
+// Both messages number alike: 3 holds tensors, 5 sequences, 7 optionals.
+void read_elements(WireReader r, const std::shared_ptr<const MappedFile>& file,
+                   std::vector<Array>& out) {
+  for (WireField f; r.next(f);) {
+    if (!f.is_bytes()) continue;
+    if (f.number == 3) {
+      onnx::Tensor tensor = onnx::parse_tensor(f.bytes, file->path());
+      out.push_back(onnx::TensorFiles(file).array(tensor));
+    }
+    if (f.number == 5 || f.number == 7) read_elements(r.inside(f), file, out);
+  }
+}
+
+}  // namespace
+
+std::vector<Array> read_sequence_pb(const fs::path& path) {
+  auto file = MappedFile::open(path);
+  WireFile wire(file->path(), file->bytes());
+  std::vector<Array> out;
+  read_elements(WireReader(wire), file, out);
+  return out;
 }
 
 Array read_npy(const fs::path& path) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "type/array.h"
 
@@ -15,6 +16,9 @@ void write_npy(const std::filesystem::path&, const Array&);
 
 // A serialized TensorProto, as in the test sets that come with ONNX models.
 Array read_tensor_pb(const std::filesystem::path&);
+
+// A serialized SequenceProto or OptionalProto: the tensors in it, in order.
+std::vector<Array> read_sequence_pb(const std::filesystem::path&);
 
 // By ending: .npy, .pb; anything else is raw little-endian elements of `like`, at most one of whose
 // sizes may be open: it follows from the file's. Whether an .npy or .pb fits is the caller's

@@ -6,9 +6,12 @@
 
 namespace hone {
 
-Value Function::add_param(const Type& type, std::string name, bool donated) {
+Value Function::add_param(const Type& type, std::string name, bool donated,
+                          std::optional<Array> required) {
+  HONE_ASSERT(!required || required->type() == type, "parameter '", name, "' is ", type,
+              " and must hold ", required->type());
   Value v = graph_->param(static_cast<std::int64_t>(params_.size()), type);
-  params_.push_back({v, std::move(name), donated});
+  params_.push_back({v, std::move(name), donated, std::move(required)});
   return v;
 }
 
@@ -189,7 +192,8 @@ Value Copier::copy(NodeId node) {
 
 Function clone_params(const Function& f) {
   Function out;
-  for (const Function::Param& p : f.params()) out.add_param(p.value.type(), p.name, p.donated);
+  for (const Function::Param& p : f.params())
+    out.add_param(p.value.type(), p.name, p.donated, p.required);
   for (const DimCheck& c : f.graph().checks()) out.graph().add_check(c);
   return out;
 }

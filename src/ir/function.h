@@ -6,6 +6,7 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ class Function {
     Value value;
     std::string name;
     bool donated = false;  // its buffer may be overwritten by a result
+    // The only contents that the function is right for: it was made for them. Small.
+    std::optional<Array> required = {};
   };
   struct Result {
     Value value;
@@ -34,7 +37,8 @@ class Function {
   Value param(std::size_t i) const { return params_.at(i).value; }
   Value result(std::size_t i) const { return results_.at(i).value; }
 
-  Value add_param(const Type&, std::string name, bool donated = false);
+  Value add_param(const Type&, std::string name, bool donated = false,
+                  std::optional<Array> required = {});
   void add_result(Value, std::string name = "");
 
   std::vector<Type> param_types() const;

@@ -170,7 +170,18 @@ class Parser {
     if (types.size() != 1 || !attrs.has("index") ||
         attrs.integer("index") != static_cast<std::int64_t>(f.params().size()))
       fail("parameters are numbered in order");
-    return f.add_param(types[0], name, donated);
+    std::optional<Array> required;
+    if (eat("required")) required = contents(types[0]);
+    return f.add_param(types[0], name, donated, std::move(required));
+  }
+
+  Array contents(const Type& type) {
+    skip_space();
+    Attr a = text_.substr(at_).starts_with("@") ? large_array() : dtype_or_array({});
+    const Array* array = std::get_if<Array>(&a);
+    if (!array || array->type() != type)
+      fail(cat("a parameter of ", type, " requires another type"));
+    return *array;
   }
 
   Value operation(Function& f, std::string_view name, const Values& operands, Attrs attrs,

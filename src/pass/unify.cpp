@@ -50,7 +50,7 @@ class Substitution {
   Function operator()(const Function& f) const {
     Function out;
     for (const Function::Param& p : f.params())
-      out.add_param((*this)(p.value.type()), p.name, p.donated);
+      out.add_param((*this)(p.value.type()), p.name, p.donated, p.required);
     for (const DimCheck& c : f.graph().checks())
       out.graph().require_equal((*this)(c.a), (*this)(c.b), c.message);
     Copier copy(f, out);

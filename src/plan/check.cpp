@@ -15,6 +15,7 @@ class PlanChecker {
   PlanChecker(const Plan& plan, std::string_view where) : plan_(plan), where_(where) {}
 
   void run() {
+    check_params();
     check_results();
     check_kernels();
     require(!plan_.variants.empty(), "plan", "it has no variant");
@@ -25,6 +26,12 @@ class PlanChecker {
   template <class... Parts>
   void require(bool holds, std::string_view part, const Parts&... why) const {
     if (!holds) throw UserError(where_, ": ", part, ": ", why..., "; compile the plan again");
+  }
+
+  void check_params() const {
+    for (const PlanParam& p : plan_.params)
+      require(!p.required || p.required->type() == p.type, "param", "'", p.name, "' is ", p.type,
+              " and requires contents of another type");
   }
 
   void check_results() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,8 @@ struct PlanParam {
   std::string name;
   Type type;
   bool donated = false;
+  // The only contents that the plan serves. Small.
+  std::optional<Array> required = {};
 };
 
 struct PlanWeight {

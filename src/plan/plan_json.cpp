@@ -121,6 +121,7 @@ class JsonWriter {
   Json param(const PlanParam& p) {
     Json o = Json::Object{{"name", p.name}, {"type", type(p.type)}};
     add_if(o, "donated", p.donated, false);
+    if (p.required) o.add("required", array("required " + p.name, *p.required));
     return o;
   }
   Json plan_check(const PlanCheck& c) {
@@ -334,7 +335,9 @@ class JsonReader {
   }
 
   PlanParam param(const Json& j) {
-    return {j.at("name").text_value(), type(j.at("type")), boolean_if(j, "donated")};
+    PlanParam p{j.at("name").text_value(), type(j.at("type")), boolean_if(j, "donated")};
+    if (const Json* required = j.find("required")) p.required = array(*required);
+    return p;
   }
   PlanCheck plan_check(const Json& j) {
     return {dim(j.at("a")), dim(j.at("b")), j.at("message").text_value()};

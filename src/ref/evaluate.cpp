@@ -120,6 +120,13 @@ void expect_size(const Function& f, std::size_t param, int axis, std::int64_t ha
                     "; give inputs of consistent sizes");
 }
 
+void check_contents(const Function::Param& p, const Array& given) {
+  if (p.required && !(*p.required == given))
+    throw UserError("input '", p.name,
+                    "': holds other numbers than the function was made for; "
+                    "import the model for these");
+}
+
 }  // namespace
 
 double round_real(DType t, double x) {
@@ -217,6 +224,7 @@ std::vector<Wide> evaluate_wide(const Function& f, std::span<const Array> inputs
     if (i < f.params().size() && inputs[i].dtype() != f.param(i).dtype())
       throw UserError("input '", f.params()[i].name, "': given ", inputs[i].type(),
                       ", the function takes ", f.param(i).type(), "; convert it");
+    if (i < f.params().size()) check_contents(f.params()[i], inputs[i]);
     wide.push_back(widen(inputs[i]));
   }
   return evaluate_in(f, std::move(wide), {}, mode);

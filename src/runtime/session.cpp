@@ -167,6 +167,7 @@ class Session::State {
 
   void run() {
     Ready& r = ready();
+    check_contents();
     check_outputs(r);
     take_memory(r);
     place(r);
@@ -337,6 +338,17 @@ class Session::State {
 
   static std::size_t scratch_of(const Ready& r) {
     return std::max(r.program.kernel_scratch, r.program.library_scratch);
+  }
+
+  void check_contents() const {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const PlanParam& p = plan().params[i];
+      if (!p.required || p.required->bytes().empty()) continue;
+      if (std::memcmp(inputs_[i].data, p.required->bytes().data(), inputs_[i].bytes) != 0)
+        throw UserError("input '", p.name,
+                        "': holds other numbers than the plan was compiled for; compile the model "
+                        "for these");
+    }
   }
 
   // ---- memory

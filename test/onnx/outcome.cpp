@@ -66,7 +66,7 @@ std::string kind_of_reason(const Outcome& o) {
       return cat("operator ", text.substr(colon + 2, of - colon - 2),
                  text.find("another opset") == text.npos ? "" : " (of this opset)");
   }
-  text = after(text, "model.onnx: ");
+  for (std::string_view file : {".onnx: ", ".pb: "}) text = after(text, file);
   if (text.starts_with("node ")) text = after(text, "): ");
   return generalised(text.substr(0, 110));
 }

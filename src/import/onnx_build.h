@@ -1,0 +1,46 @@
+// What the import functions of several families build their results from. Not an operation and not
+// known to a node: see onnx_context.h for that.
+#pragma once
+
+#include "ops/common.h"
+
+namespace hone::onnx {
+
+// An elementwise operation of two values of one dtype that broadcast.
+Value joined(const Op&, Value a, Value b);
+inline Value plus(Value a, Value b) { return joined(ops::add, a, b); }
+inline Value minus(Value a, Value b) { return joined(ops::sub, a, b); }
+inline Value times(Value a, Value b) { return joined(ops::mul, a, b); }
+inline Value over(Value a, Value b) { return joined(ops::div, a, b); }
+
+// An integer or real number of any dtype in every element of a value like x.
+Value number_like(Value x, double number);
+// The same of a shape.
+Value filled(hone::Graph&, DType, const Shape&, double number);
+Value integers_filled(hone::Graph&, DType, const Shape&, std::int64_t number);
+inline Value integer(hone::Graph& g, std::int64_t n, DType t = DType::i64) {
+  return constant(g, Array::scalar_int(n, t));
+}
+// A list of numbers, rank 1.
+Value integer_list(hone::Graph&, const std::vector<std::int64_t>&, DType = DType::i64);
+// 0, 1, 2, ... : rank 1.
+Value counted(hone::Graph&, DType, const Dim& count);
+
+// [C] along axis 1 of `shape`, repeated along all others.
+Value along_channels(Value v, const Shape& shape);
+// A value of rank 1 along one axis of a value of `rank` axes, all others being of size 1.
+Value along(Value v, int axis, int rank);
+Value mean_over(Value x, const Axes&, bool keep);
+Value sum_over(Value x, const Axes&, bool keep = false);
+Value max_over(Value x, const Axes&, bool keep = false);
+// condition ? a : b with numbers for b.
+Value where_or(Value condition, Value a, double b);
+Value both(Value a, Value b);  // and, broadcast
+
+// The gathered elements have the shape of the index, whose axes other than `axis` broadcast to
+// those of x.
+Value take_along(Value x, Value index, int axis);
+
+Dims ones(std::size_t n);
+
+}  // namespace hone::onnx
