@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/common.h"
+#include "ops/contraction.h"
 #include "ref/compare.h"
 
 namespace hone::fuzz {
@@ -45,7 +46,9 @@ class Perturber {
         // What is only moved or compared is as uncertain as what it is made of.
         rounded[n] = rounded[n] || rounded[v.node()];
       }
-      Value y = to.graph().intern(g.op(n), operands, bodies(g.attrs(n)));
+      Attrs attrs = bodies(g.attrs(n));
+      if (&g.op(n) == &ops::conv && phase_ % 2 == 1) pad_first(operands[0], attrs);
+      Value y = to.graph().intern(g.op(n), operands, attrs);
       Values results;
       for (std::size_t i = 0; i < y.result_count(); ++i) results.push_back(y.result(i));
       return results;
@@ -60,6 +63,20 @@ class Perturber {
       if (const auto* body = std::get_if<FunctionRef>(&e.second))
         out.set(e.first, FunctionRef(std::make_shared<const Function>((*this)(**body))));
     return out;
+  }
+
+  // A kernel may multiply weights by zeros beyond the border (docs/numbers.md), which counts for
+  // infinite ones.
+  static void pad_first(Value& x, Attrs& attrs) {
+    const ConvAxes axes = conv_axes(attrs, x.rank());
+    Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
+    for (std::size_t i = 0; i < axes.space.size(); ++i) {
+      low[static_cast<std::size_t>(axes.space[i])] = attrs.dims("pads_low")[i];
+      high[static_cast<std::size_t>(axes.space[i])] = attrs.dims("pads_high")[i];
+    }
+    x = pad_with(x, scalar(x.graph(), 0, x.dtype()), low, high);
+    for (AttrName name : {AttrName("pads_low"), AttrName("pads_high")})
+      attrs.set(name, Dims(axes.space.size(), 0));
   }
 
   // x * (1 + eps * sin(a * i + b)) for the i-th element.
