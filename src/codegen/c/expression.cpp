@@ -202,6 +202,7 @@ std::string Renderer::value(const Value& e) {
   }
   if (auto it = cache_.find(e.node()); it != cache_.end()) return it->second;
   std::string name = emit(e);
+  flags_of(e);  // says when it is forgotten
   cache_.insert_or_assign(e.node(), name);
   return name;
 }

@@ -98,11 +98,11 @@ void Renderer::scoped(const std::function<void()>& body) {
 }
 
 void Renderer::forget_registers() {
-  std::erase_if(cache_, [&](const auto& entry) { return flags_[entry.first].reads_register; });
+  std::erase_if(cache_, [&](const auto& entry) { return flags_.at(entry.first).reads_register; });
 }
 
 void Renderer::forget_memory() {
-  std::erase_if(cache_, [&](const auto& entry) { return flags_[entry.first].reads_written; });
+  std::erase_if(cache_, [&](const auto& entry) { return flags_.at(entry.first).reads_written; });
 }
 
 void Renderer::declare(const Stmt& s) {

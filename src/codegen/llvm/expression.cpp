@@ -151,6 +151,7 @@ void Renderer::set_register(RegId reg, Value v) { registers_[reg] = v; }
 Value Renderer::value(const Expression& e) {
   if (auto it = cache_.find(e.node()); it != cache_.end()) return it->second;
   Value v = emit(e);
+  flags_of(e);  // says when it is forgotten
   cache_.insert_or_assign(e.node(), v);
   return v;
 }

@@ -120,11 +120,11 @@ void Renderer::note_joined(const Block& block) {
 }
 
 void Renderer::forget_registers() {
-  std::erase_if(cache_, [&](const auto& entry) { return flags_[entry.first].reads_register; });
+  std::erase_if(cache_, [&](const auto& entry) { return flags_.at(entry.first).reads_register; });
 }
 
 void Renderer::forget_memory() {
-  std::erase_if(cache_, [&](const auto& entry) { return flags_[entry.first].reads_written; });
+  std::erase_if(cache_, [&](const auto& entry) { return flags_.at(entry.first).reads_written; });
 }
 
 void Renderer::accumulate(const Stmt& s) {
