@@ -1,6 +1,7 @@
 #include "kernel/anchored.h"
 
 #include <algorithm>
+#include <map>
 
 #include "kernel/walk.h"
 #include "ops/common.h"
@@ -50,7 +51,35 @@ Value copy_below(const Function& f, Value root, std::span<const int> params, Fun
   return copies[root.node()][root.index()];
 }
 
+// Every symbol in the group: parameters need not show those of repeats, slices and layouts.
+std::vector<Dim> symbols_of(const GroupSpec& spec, const Function& f) {
+  std::map<std::string, Dim> found;
+  auto note = [&](const Dims& list) {
+    for (const Dim& d : list)
+      if (!d.is_number())
+        for (const Dim& s : d.symbols()) found.emplace(s.name(), s);
+  };
+  for (const auto* all : {&spec.param_strides, &spec.result_strides})
+    for (const Dims& strides : *all) note(strides);
+  for (NodeId n : live_nodes(f)) {
+    for (const Type& t : f.graph().result_types(n)) note(t.shape.dims);
+    for (const Attrs::Entry& e : f.graph().attrs(n).entries())
+      if (const auto* list = std::get_if<Dims>(&e.second)) note(*list);
+  }
+  std::vector<Dim> out;
+  for (auto& [name, symbol] : found) out.push_back(symbol);
+  return out;
+}
+
 }  // namespace
+
+AnchoredGroup::AnchoredGroup(GroupSpec spec, Function function, Value anchor)
+    : spec_(std::move(spec)),
+      function_(std::move(function)),
+      symbols_(symbols_of(spec_, function_)),
+      anchor_(anchor),
+      graph_(std::make_shared<Graph>()),
+      lowering_(graph_) {}
 
 std::optional<AnchoredGroup> AnchoredGroup::find(const GroupSpec& spec) {
   Function f = expand_composites(spec.function);
@@ -191,7 +220,7 @@ std::optional<Hole> AnchoredGroup::epilogue(const Dims& anchor_position,
 Kernel AnchoredGroup::kernel() const {
   Kernel k;
   k.params = kernel_params_;
-  k.sizes = function_.symbols();
+  k.sizes = symbols_;
   constexpr int most_names = 4;
   int names = 0;
   for (NodeId n : live_nodes(spec_.function)) {
@@ -251,7 +280,7 @@ Candidate::Step AnchoredGroup::packing_step(Value of, const std::function<Value(
   Lowering lowering(graph);
   Kernel kernel;
   kernel.name = "pack";
-  kernel.sizes = function_.symbols();
+  kernel.sizes = symbols_;
   for (std::size_t k = 0; k < params.size(); ++k) {
     const Dims& strides = spec_.param_strides[static_cast<std::size_t>(params[k])];
     const Type& t = f.param(k).type();

@@ -51,19 +51,15 @@ class AnchoredGroup {
                                bool prepare) const;
 
  private:
-  AnchoredGroup(GroupSpec spec, Function function, Value anchor)
-      : spec_(std::move(spec)),
-        function_(std::move(function)),
-        anchor_(anchor),
-        graph_(std::make_shared<Graph>()),
-        lowering_(graph_) {}
+  AnchoredGroup(GroupSpec spec, Function function, Value anchor);
 
   std::vector<int> params_below(std::span<const Value> roots, bool stop_at_anchor) const;
   // Positions of the results that correspond to a position of the anchor.
   std::optional<std::vector<Dims>> result_positions(const Dims& anchor_position);
 
   GroupSpec spec_;
-  Function function_;  // of core operations
+  Function function_;         // of core operations
+  std::vector<Dim> symbols_;  // all that are in it
   Value anchor_;
   std::shared_ptr<Graph> graph_;
   Lowering lowering_;
