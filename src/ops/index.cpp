@@ -4,6 +4,7 @@
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
+#include "ops/join.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -57,7 +58,7 @@ std::vector<Type> infer_scatter(const Call& c) {
   expect_operands(c, 3);
   expect_dtype(c, 1, Accept::integer);
   const Type &x = c.type(0), &updates = c.type(2);
-  word_attr(c, "kind", {"set", "add", "mul", "max", "min"});
+  expect_join(c);
   int axis = axis_attr(c, "axis", x.rank());
   Shape needed = gathered(x.shape, c.shape(1), axis);
   if (updates.dtype != x.dtype || updates.rank() != needed.rank())

@@ -3,6 +3,7 @@
 
 #include "ops/check.h"
 #include "ops/eval.h"
+#include "ops/join.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -97,7 +98,7 @@ std::vector<Wide> eval_scatter_elements(const Evaluation& e) {
 std::vector<Type> infer_scatter_elements(const Call& c) {
   expect_operands(c, 3);
   expect_elementwise_indices(c);
-  word_attr(c, "kind", {"set", "add", "mul", "max", "min"});
+  expect_join(c);
   if (c.type(2).dtype != c.type(0).dtype)
     throw UserError("scatter_elements: updates are ", c.type(2), " for ", c.type(0),
                     "; cast one of them");
@@ -190,7 +191,7 @@ Values expand_gather_nd(const Call& c) {
 std::vector<Type> infer_scatter_nd(const Call& c) {
   expect_operands(c, 3);
   Places p = expect_places(c, false);
-  word_attr(c, "kind", {"set", "add", "mul", "max", "min"});
+  expect_join(c);
   Type needed(c.type(0).dtype, places_shape(c.shape(0), c.shape(1), p.end));
   if (c.type(2).dtype != needed.dtype || c.type(2).rank() != needed.rank())
     throw UserError("scatter_nd: updates are ", c.type(2), "; ", c.type(0), " at indices ",

@@ -11,8 +11,9 @@ Shape index_shape(Builder& b) {
   return s.count().high() > 64 ? Shape{2} : s;
 }
 
-std::string join_kind(Builder& b) {
-  return b.random.of<const char*>({"set", "add", "add", "mul", "max", "min"});
+std::string join_kind(Builder& b, DType t) {
+  return t == DType::b1 ? "set"
+                        : b.random.of<const char*>({"set", "add", "add", "mul", "max", "min"});
 }
 
 Value gathered(Builder& b, const Op& op) {
@@ -32,7 +33,7 @@ Value scattered(Builder& b, const Op& op) {
   shape.dims.insert(shape.dims.begin() + axis, places.dims.begin(), places.dims.end());
   if (!b.fits(shape)) return {};
   Value updates = b.operand({x.dtype(), shape});
-  return op(Values{x, at, updates}, {{"axis", axis}, {"kind", join_kind(b)}});
+  return op(Values{x, at, updates}, {{"axis", axis}, {"kind", join_kind(b, x.dtype())}});
 }
 
 Value starts_for(Builder& b, Value x) {
@@ -84,7 +85,7 @@ Value scattered_elements(Builder& b, const Op& op) {
   Value at = element_indices(b, x, axis);
   if (!at) return {};
   Value updates = b.operand({x.dtype(), at.shape()});
-  return op(Values{x, at, updates}, {{"axis", axis}, {"kind", join_kind(b)}});
+  return op(Values{x, at, updates}, {{"axis", axis}, {"kind", join_kind(b, x.dtype())}});
 }
 
 Value gathered_places(Builder& b, const Op& op) {
@@ -108,7 +109,7 @@ Value scattered_places(Builder& b, const Op& op) {
   if (!b.fits(Shape(updates)) || !b.fits(s)) return {};
   Value at = b.indices(s, x.shape()[0]);
   Value with = b.operand({x.dtype(), Shape(updates)});
-  return op(Values{x, at, with}, {{"kind", join_kind(b)}});
+  return op(Values{x, at, with}, {{"kind", join_kind(b, x.dtype())}});
 }
 
 Value hot(Builder& b, const Op& op) {
