@@ -3,6 +3,8 @@
 
 # For first builds. A build directory that exists keeps its own settings.
 configure := -DHONE_PCH=ON
+# Where the models of issue 2 lie, for `make gates`.
+MODELS := ../shared/models
 
 build: build-release
 
@@ -16,10 +18,12 @@ demo: setup
 	@cmake --build --preset release --target hone digits
 	@tools/demo build/release
 
-# Floors of speed as ratios, and the time of a start. On a quiet machine.
+# Bounds of speed as ratios, and the time of a start. On a quiet machine; what the first prints is
+# kept in bench/results/.
 gates: build-release
 	@cmake --build --preset release --target bench_gates bench_start
-	@build/release/bench/bench_gates
+	@build/release/bench/bench_gates $(MODELS) > bench/results/gates-$$(date -u +%F).jsonl; \
+	  status=$$?; cat bench/results/gates-$$(date -u +%F).jsonl; exit $$status
 	@build/release/bench/bench_start build/release/hone-run
 
 asan tsan: %: build-%

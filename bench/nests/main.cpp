@@ -195,15 +195,17 @@ std::vector<Subject> subjects() {
 }  // namespace
 }  // namespace hone::bench
 
-// Arguments: part of a subject's name, "print" to see kernels and assembly.
+// Arguments: part of a subject's name; "print" to see kernels and assembly, or a number of rows in
+// place of those below.
 int main(int argc, char** argv) {
   using namespace hone;
   const std::string wanted = argc > 1 ? argv[1] : "";
-  const bool is_printed = argc > 2;
+  const bool is_printed = argc > 2 && std::string_view(argv[2]) == "print";
+  const std::int64_t asked = argc > 2 ? std::atoll(argv[2]) : 0;
   llvm::TargetSpec spec = llvm::target_spec("native");
   for (const bench::Subject& s : bench::subjects()) {
     if (s.name.find(wanted) == std::string::npos) continue;
-    for (std::int64_t rows : {64, 4096}) {
+    for (std::int64_t rows : asked ? std::vector{asked} : std::vector<std::int64_t>{64, 4096}) {
       Function f;
       Values params;
       for (const Type& t : s.params(rows)) params.push_back(f.add_param(t, "x"));

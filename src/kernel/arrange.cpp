@@ -110,6 +110,13 @@ void merge_loops(Block& block, Lowering& lowering) {
 
 namespace {
 
+bool is_expensive(const Op& op) {
+  for (const Op* f : {&ops::exp, &ops::log, &ops::tanh, &ops::erf, &ops::sin, &ops::cos, &ops::pow,
+                      &ops::gelu, &ops::sigmoid})
+    if (f == &op) return true;
+  return false;
+}
+
 constexpr double vector_lanes = 16;
 // Against one element of a vector that lies in order.
 constexpr double scattered_load = vector_lanes, scattered_store = 1.5 * vector_lanes;
@@ -170,9 +177,8 @@ class Accesses {
   }
 
   static double cost(const Op& op) {
-    for (const Op* f : {&ops::exp, &ops::log, &ops::tanh, &ops::erf, &ops::sin, &ops::cos})
-      if (f == &op) return 12;
     if (&op == &ops::pow) return 30;
+    if (is_expensive(op)) return 12;
     return &op == &ops::div || &op == &ops::sqrt || &op == &ops::rem ? 4 : 1;
   }
 
@@ -296,12 +302,6 @@ void sink_best(Block& block, const Kernel& kernel) {
 }
 
 // ---- rows that are kept
-
-bool is_expensive(const Op& op) {
-  for (const Op* f : {&ops::exp, &ops::log, &ops::tanh, &ops::erf, &ops::sin, &ops::cos, &ops::pow})
-    if (f == &op) return true;
-  return false;
-}
 
 std::unordered_set<NodeId> expensive_below(std::span<const Value> roots) {
   std::unordered_set<NodeId> out;

@@ -9,17 +9,25 @@
 
 namespace hone {
 
+namespace {
+
+// Composite operations that are functions of one element to every renderer.
+bool is_scalar_function(const Op& op) { return &op == &ops::gelu || &op == &ops::sigmoid; }
+
+}  // namespace
+
 Function expand_composites(const Function& f) {
-  auto is_core = [](const Function& g) {
+  auto is_left = [](const Op& op) { return !op.expand || is_scalar_function(op); };
+  auto is_core = [&](const Function& g) {
     for (NodeId n : live_nodes(g))
-      if (g.graph().op(n).expand) return false;
+      if (!is_left(g.graph().op(n))) return false;
     return true;
   };
   Function now = f;
   while (!is_core(now))
     now = transform(now, [&](NodeId n, Copier& copy, Function& to) -> Values {
       const Graph& g = now.graph();
-      if (!g.op(n).expand) return {};
+      if (is_left(g.op(n))) return {};
       Values operands;
       for (Value v : g.operands(n)) operands.push_back(copy(v));
       std::vector<Type> types = g.result_types(n);

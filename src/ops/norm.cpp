@@ -245,8 +245,9 @@ Values expand_softmax(const Call& c, bool logarithm) {
   // Subtracting the maximum keeps exp from overflowing.
   Value shifted = x - broadcast_back(reduce_axes(ops::reduce_max, x, axes), axes, x.shape());
   Value powers = ops::exp(shifted), sum = reduce_axes(ops::reduce_sum, powers, axes);
+  // One division a row: the sum is at least 1 and no larger than their number.
   Value y = logarithm ? shifted - broadcast_back(ops::log(sum), axes, x.shape())
-                      : powers / broadcast_back(sum, axes, x.shape());
+                      : powers * broadcast_back(1.0 / sum, axes, x.shape());
   return {cast_to(y, c.type(0).dtype)};
 }
 

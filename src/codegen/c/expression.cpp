@@ -103,6 +103,7 @@ std::string unary(Helpers& h, const Op& op, DType t, const std::string& x) {
   if (&op == &ops::recip && real) return cat(literal(1.0, t), " / ", x);
   if (&op == &ops::rsqrt && real) return cat(literal(1.0, t), " / ", call(library("sqrt", t), x));
   if (&op == &ops::sigmoid && real) return call(h.use(cat("sigmoid_", t)), x);
+  if (&op == &ops::gelu && real) return call(h.use(cat("gelu_", t)), x);
   if (&op == &ops::relu) {
     const std::string zero = real ? literal(0.0, t) : literal(std::int64_t{0}, t);
     return cat(x, " < ", zero, " ? ", zero, " : ", x);

@@ -207,6 +207,16 @@ HONE_INLINE float hone_small_expm1(float r) {
   return (x < 0.0 ? e : 1.0) / (e + 1.0);
 }
 )"},
+    {"gelu_f32", "erf_f32",
+     R"(HONE_INLINE float hone_gelu_f32(float x) {
+  return x * 0.5f * (hone_erf_f32(x * 0.70710678f) + 1.0f);
+}
+)"},
+    {"gelu_f64", "",
+     R"(HONE_INLINE double hone_gelu_f64(double x) {
+  return x * 0.5 * erfc(x * -0.70710678118654752);
+}
+)"},
     {"tanh_f32", "bits_f32 power_of_two small_expm1",
      R"(HONE_INLINE float hone_tanh_f32(float x) {
   /* h / (h + 1) with h = expm1(2 |x|) / 2 */

@@ -46,11 +46,8 @@ constexpr Unary unaries[] = {
     {&ops::round, [](Value x) { return round_even(x); }},
     {&ops::trunc, [](Value x) { return trunc(x); }},
     {&ops::bit_not, [](Value x) { return ~x; }},
-    {&ops::recip, [](Value x) { return reciprocal(x); }},
-    {&ops::rsqrt, [](Value x) { return rsqrt(x); }},
-    {&ops::square, [](Value x) { return x * x; }},
     {&ops::sigmoid, sigmoid},
-    {&ops::relu, [](Value x) { return maximum(x, like(x, 0)); }},
+    {&ops::gelu, gelu},
 };
 
 constexpr Binary binaries[] = {
@@ -71,6 +68,11 @@ constexpr Binary binaries[] = {
     {&ops::lt, [](Value a, Value b) { return less(a, b); }},
     {&ops::le, [](Value a, Value b) { return less_equal(a, b); }},
 };
+
+// Its value holds the rounding of one operation.
+bool is_computed(const hone::Value& v) {
+  return v.is(ops::add) || v.is(ops::sub) || v.is(ops::mul) || v.is(ops::div);
+}
 
 bool is_narrow(DType t) { return t == DType::f16 || t == DType::bf16; }
 
@@ -207,6 +209,7 @@ Value Renderer::emit_operation(const Expression& e, const Values& in) {
     if (!is_float(e.dtype())) return integer_power(m_, in[0], in[1]);
     return pow(in[0], in[1].lanes() < in[0].lanes() ? widened(in[1]) : in[1]);
   }
+  if (e.is(ops::exp) && is_computed(e.operand(0))) return exp_of_rounded(in[0]);
   for (const Unary& u : unaries)
     if (u.op == &e.op()) return u.emit(in[0]);
   for (const Binary& b : binaries)

@@ -46,69 +46,18 @@ using detail::at_least;
 using detail::at_most;
 using detail::fma;
 using detail::for_f32;
+using detail::has_avx512;
+using detail::ln2_high;
+using detail::ln2_low;
+using detail::log2_of_e;
 using detail::polynomial;
+using detail::rounder;
+using detail::scale;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-// ---- instructions of AVX-512 that have no form in LLVM's IR
-
-bool has_avx512(const Value& v) {
-  return v.module->target().vector_bits == 512 && v.dtype() == DType::f32;
-}
-
-// Runs f on registers of 4, 8 or 16 lanes that together hold the operands.
-Value by_register(Value a, Value b, const std::function<Value(Value, Value)>& f) {
-  const int lanes = a.lanes();
-  if (lanes == 4 || lanes == 8 || lanes == 16) return f(a, b);
-  if (lanes > 16 && lanes % 2 == 0) {
-    int half = lanes / 2;
-    return concat_lanes(by_register(slice_lanes(a, 0, half), slice_lanes(b, 0, half), f),
-                        by_register(slice_lanes(a, half, half), slice_lanes(b, half, half), f));
-  }
-  HONE_ASSERT(lanes < 16, lanes, " lanes");
-  const int wide = lanes < 4 ? 4 : lanes < 8 ? 8 : 16;
-  std::vector<int> order(static_cast<std::size_t>(wide), -1);
-  for (int i = 0; i < lanes; ++i) order[static_cast<std::size_t>(i)] = i;
-  auto pad = [&](Value v) {
-    if (lanes == 1) return insert(v.module->zero({v.dtype(), wide}), v, 0);
-    return permute(v, v, order);
-  };
-  Value out = f(pad(a), pad(b));
-  return lanes == 1 ? extract(out, 0) : slice_lanes(out, 0, lanes);
-}
-
-std::string sized(std::string_view name, int lanes) { return cat(name, ".", 32 * lanes); }
-
-Value all_lanes(const Value& v) {  // as the mask operand of an intrinsic
-  return v.module->integer(-1, {v.lanes() == 16 ? DType::u16 : DType::u8, 1});
-}
-
-// 1 / d with a relative error below 2^-14.
-Value estimate_reciprocal(Value d) {
-  return by_register(d, d, [](Value v, Value) {
-    Module& m = *v.module;
-    LLVMValueRef in[] = {v.ref, m.zero(v.type).ref, all_lanes(v).ref};
-    return m.wrap(m.intrinsic(sized("llvm.x86.avx512.rcp14.ps", v.lanes()), {}, in), v.type);
-  });
-}
-
-// v * 2^n, rounded once.
-Value scale_by_instruction(Value v, Value n) {
-  return by_register(v, n, [](Value x, Value k) {
-    Module& m = *x.module;
-    std::vector<LLVMValueRef> in = {x.ref, k.ref, m.zero(x.type).ref, all_lanes(x).ref};
-    if (x.lanes() == 16) in.push_back(m.integer(4, {DType::i32, 1}).ref);  // rounding mode: current
-    return m.wrap(m.intrinsic(sized("llvm.x86.avx512.mask.scalef.ps", x.lanes()), {}, in), x.type);
-  });
-}
-
 // ---- exponentials
-
-constexpr double log2_of_e = 1.44269504088896341;
-constexpr double ln2_high = 0.693147182464599609375, ln2_low = -1.904654323148236017e-09;
-// Adding it leaves the nearest integer in the low bits of the mantissa.
-constexpr double rounder = 12582912.0;  // 1.5 * 2^23
 
 // x = n ln 2 + r, |r| <= ln 2 / 2.
 struct Reduced {
@@ -124,37 +73,40 @@ Reduced reduce_by_ln2(Value x) {
   return {r, n, integer};
 }
 
-// 2^n for -126 <= n <= 127.
-Value power_of_two(Value n) { return bitcast((n + 127) << 23, DType::f32); }
-
-// v * 2^n for |n| <= 252, in two steps where one would leave the normal numbers.
-Value scale(Value v, Value n, Value integer) {
-  if (has_avx512(v)) return scale_by_instruction(v, n);
-  Value half = integer >> 1;
-  return v * power_of_two(half) * power_of_two(integer - half);
-}
-
 // exp(r) - 1
 Value small_expm1(Value r) {
   constexpr double p[] = {0.49999997, 0.166665405, 0.0416674502, 0.00836701319, 0.00138702185};
   return llvm::fma(r * r, polynomial(r, p), r);
 }
 
+// exp(r)
+Value small_exp(Value r) { return fma(r, polynomial(r, detail::exp_rest), real_like(r, 1)); }
+
 Value exp_f32(Value x) {
   Reduced d = reduce_by_ln2(at_most(at_least(x, -104.0), 89.0));
-  return scale(small_expm1(d.r) + 1.0, d.n, d.integer);
+  return scale(small_exp(d.r), d.n, d.integer);
+}
+
+// Without the second step of the reduction, and without bounds: nothing here overflows but the
+// result.
+Value exp_of_rounded_f32(Value x) {
+  if (!has_avx512(x)) return exp_f32(x);
+  constexpr double p[] = {1.0,           0.693147063,   0.240229085,   0.0554861836,
+                          0.00967377517, 0.00124822895, 0.000215659718};
+  Value y = x * log2_of_e;
+  return detail::scale_by_floor(polynomial(detail::above_floor(y), p), y);
 }
 
 // exp(x) / 2 for x >= 0, finite as long as that is.
 Value half_exp(Value x) {
   Reduced d = reduce_by_ln2(at_most(x, 90.0));
-  return scale(small_expm1(d.r) + 1.0, d.n - 1.0, d.integer - 1);
+  return scale(small_exp(d.r), d.n - 1.0, d.integer - 1);
 }
 
 // 2 (2^(n-1) (exp(r) - 1) + 2^(n-1) - 1/2): the halves keep n = 128 finite.
 Value expm1_f32(Value x) {
   Reduced d = reduce_by_ln2(at_most(at_least(x, -18.0), 89.0));
-  Value half_power = power_of_two(d.integer - 1);
+  Value half_power = detail::power_of_two(d.integer - 1);
   Value y = llvm::fma(small_expm1(d.r), half_power, half_power - 0.5) * 2.0;
   return select(less(abs(x), 0x1p-25), x, y);
 }
@@ -240,21 +192,27 @@ Value pow_f32(Value x, Value y) {
 // ---- sigmoids
 
 // With e = exp(-|x|) nothing overflows, and small results keep their digits.
-Value sigmoid_f32(Value x) {
-  Value e = exp(-abs(x));
+Value sigmoid_by_exp(Value x) {
+  Value e = exp_f32(-abs(x));
   return quotient(select(less(x, 0.0), e, real_like(x, 1)), e + 1.0);
+}
+
+Value sigmoid_f32(Value x) {
+  return has_avx512(x) ? detail::sigmoid_in_pieces(x, sigmoid_by_exp) : sigmoid_by_exp(x);
 }
 
 // h / (h + 1) with h = expm1(2 |x|) / 2.
 Value tanh_f32(Value x) {
+  if (has_avx512(x)) return detail::tanh_in_pieces(x);
   Reduced d = reduce_by_ln2(at_most(abs(x), 9.02) * 2.0);
-  Value half_power = power_of_two(d.integer - 1);
+  Value half_power = detail::power_of_two(d.integer - 1);
   Value h = llvm::fma(small_expm1(d.r), half_power, half_power - 0.5);
   return copysign(quotient(h, h + 1.0), x);
 }
 
 // Beyond 1.25: 1 - erfc, whose 16th root is nearly a polynomial.
 Value erf_f32(Value x) {
+  if (has_avx512(x)) return detail::erf_in_pieces(x);
   constexpr double p[] = {1.12837911,    -0.37612325,     0.112810105,  -0.0267717801,
                           0.00506810425, -0.000718250754, 5.67246752e-5};
   constexpr double root[] = {0.999778032,    -0.0699079484, -0.0378227793,
@@ -320,14 +278,8 @@ void meet_lanes(Value& a, Value& b) {
 
 }  // namespace
 
-Value quotient(Value n, Value d) {
-  if (!has_avx512(d)) return n / d;
-  Value r = estimate_reciprocal(d);
-  Value y = n * r;
-  return llvm::fma(llvm::fma(-d, y, n), r, y);
-}
-
 Value exp(Value x) { return for_f32("exp", x, exp_f32); }
+Value exp_of_rounded(Value x) { return for_f32("exp", x, exp_of_rounded_f32); }
 Value expm1(Value x) { return for_f32("expm1", x, expm1_f32); }
 Value log(Value x) { return for_f32("log", x, log_f32); }
 Value log1p(Value x) { return for_f32("log1p", x, log1p_f32); }
@@ -338,7 +290,14 @@ Value cosh(Value x) { return for_f32("cosh", x, cosh_f32); }
 Value asinh(Value x) { return for_f32("asinh", x, asinh_f32); }
 Value acosh(Value x) { return for_f32("acosh", x, acosh_f32); }
 Value atanh(Value x) { return for_f32("atanh", x, atanh_f32); }
-Value sigmoid(Value x) { return sigmoid_f32(x); }
+
+Value sigmoid(Value x) { return x.dtype() == DType::f32 ? sigmoid_f32(x) : 1.0 / (exp(-x) + 1.0); }
+
+Value gelu(Value x) {
+  if (x.dtype() == DType::f32) return detail::gelu_in_pieces(x);
+  Value argument = x * -std::sqrt(0.5);
+  return x * 0.5 * x.module->call_helper("erfc", std::span(&argument, 1));
+}
 
 Value pow(Value x, Value y) {
   meet_lanes(x, y);

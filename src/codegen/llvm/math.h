@@ -8,6 +8,9 @@
 namespace hone::llvm {
 
 Value exp(Value);
+// For arguments that were rounded when they were computed, and may as well be rounded once more:
+// exp(x (1 + d)) with |d| <= 1.25 * 2^-24, cheaper than exp(x).
+Value exp_of_rounded(Value);
 Value expm1(Value);
 Value log(Value);
 Value log1p(Value);
@@ -16,6 +19,7 @@ Value pow(Value base, Value exponent);
 Value sigmoid(Value);  // 1 / (1 + exp(-x))
 Value tanh(Value);
 Value erf(Value);
+Value gelu(Value);  // x (1 + erf(x / sqrt(2))) / 2
 
 Value sin(Value);
 Value cos(Value);

@@ -18,6 +18,39 @@ Value fma(Value a, double b, double c);
 Value at_most(Value x, double bound);
 Value at_least(Value x, double bound);
 
+constexpr double log2_of_e = 1.44269504088896341;
+constexpr double ln2_high = 0.693147182464599609375, ln2_low = -1.904654323148236017e-09;
+// Adding it leaves the nearest integer in the low bits of the mantissa.
+constexpr double rounder = 12582912.0;  // 1.5 * 2^23
+// exp(r) = 1 + r (c[0] + c[1] r + ...) for |r| <= ln 2 / 2
+constexpr double exp_rest[] = {1.0,          0.49999994,    0.166665152,
+                               0.0416682363, 0.00836938433, 0.00138247851};
+
+// 2^n for -126 <= n <= 127.
+Value power_of_two(Value n);
+// v * 2^n for |n| <= 252, n integral and `integer` the same number.
+Value scale(Value v, Value n, Value integer);
+
+// ---- what has no form in LLVM's IR; f32
+
+bool has_avx512(const Value&);
+// With AVX-512. v 2^floor(n), rounded once, and n - floor(n), for every n.
+Value scale_by_floor(Value v, Value n);
+Value above_floor(Value n);
+// With AVX-512. x less the nearest multiple of 2^-bits, exactly.
+Value beside_multiple(Value x, int bits);
+// The greatest |x| of the lanes of each half, a NaN only where both are.
+Value greater_magnitude(Value a, Value b);
+// Lane i is entry index[i] mod entries.size() of a table: of 8 entries, with AVX-512 also 32.
+Value look_up(std::span<const float> entries, Value index);
+
+// ---- functions in pieces, see math_pieces.cpp; f32, all but gelu with AVX-512
+
+Value erf_in_pieces(Value x);
+Value tanh_in_pieces(Value x);
+Value sigmoid_in_pieces(Value x, Value (*beyond)(Value));
+Value gelu_in_pieces(Value x);
+
 // The C function of the table for f64, `f` for f32.
 Value for_f32(const char* name, Value x, Value (*f)(Value));
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <numeric>
 
 #include "base/error.h"
 #include "codegen/llvm/expression.h"
@@ -76,6 +78,20 @@ bool has_memory_of_nan(const Op& op, DType dtype) {
   return is_float(dtype) && (&op == &ops::maximum || &op == &ops::minimum);
 }
 RegId memory_of_nan(RegId extreme) { return ~extreme; }
+
+// A number that d is a multiple of wherever it is evaluated: the greatest that its form shows; 0
+// for 0.
+std::int64_t known_divisor(const Dim& d) {
+  if (d.is_number()) return std::abs(d.number());
+  using Kind = DimExpr::Kind;
+  const DimExpr& e = *d.expr();
+  if (e.kind == Kind::min || e.kind == Kind::max || e.kind == Kind::mod)
+    return std::gcd(known_divisor(e.a), known_divisor(e.b));
+  if (e.kind != Kind::sum) return 1;
+  std::int64_t all = 0;
+  for (const DimExpr::Term& t : e.terms) all = std::gcd(all, t.factor);
+  return all;
+}
 
 std::int64_t power_of_two_from(std::int64_t n) {
   std::int64_t p = 1;
@@ -328,6 +344,7 @@ void Renderer::lanes_loop(const Stmt& s) {
   if (w == 1) return unrolled_loop(s, s.extent.number());
   const std::vector<Join> joins = joins_of(s);
   const std::optional<std::int64_t> number = s.extent.as_number();
+  const std::int64_t divisor = known_divisor(s.extent);
   int wide = w * vectors_at_once(s, !joins.empty(), m_.target());
   while (number && wide > w && *number < wide) wide /= 2;
   Values parts;
@@ -340,18 +357,19 @@ void Renderer::lanes_loop(const Stmt& s) {
   forget_memory();
   Value extent = position(s.extent), from = m_.index(0);
   auto vectors = [&](int lanes) {
-    Value rest = number ? m_.index(*number % lanes) : modulo_index(extent, m_.index(lanes));
+    Value rest = number                 ? m_.index(*number % lanes)
+                 : divisor % lanes == 0 ? m_.index(0)
+                                        : modulo_index(extent, m_.index(lanes));
     Value end = extent - rest;
     parts = m_.loop(from, end, lanes, parts, [&](Value at, const Values& carried) {
       return lanes_part(s, {s.var, lanes, std::nullopt}, at, joins, carried);
     });
     from = end;
   };
-  if (wide > w) vectors(wide);
+  vectors(wide);
   for (std::size_t i = 0; i < joins.size(); ++i) parts[i] = narrowed(parts[i], w, *joins[i].op);
-  const std::optional<std::int64_t> left = number ? std::optional(*number % wide) : number;
-  if (wide == w || !left || *left >= w) vectors(w);
-  if (!number || *number % w != 0) {
+  if (wide > w && divisor % wide != 0 && (!number || *number % wide >= w)) vectors(w);
+  if (divisor % w != 0) {
     Value remaining = extent - from;
     auto tail = [&] {
       return lanes_part(s, {s.var, w, m_.tail_mask(remaining, w)}, from, joins, parts);

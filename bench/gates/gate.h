@@ -1,0 +1,30 @@
+// Gates: ratios of two ways to do one thing, timed side by side, against a bound. Each prints one
+// JSON line with all of its attempts. Not a test: it needs a quiet machine.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "compile/stats.h"
+
+namespace hone::gates {
+
+// Interleaved rounds of two contenders, and the interval of time(a) / time(b), round by round. With
+// one thread the times are the thread's own, which other work on the machine disturbs less.
+struct Race {
+  std::function<void()> a, b;
+  int threads = 1;
+};
+inline constexpr int rounds = 25;
+Interval ratio_of(const Race&);
+
+// At most three attempts, until one holds: for a floor its median is no lower, for a ceiling its 95
+// % interval is not wholly above.
+void at_least(const std::string& name, double floor, const std::function<Interval()>& measure);
+void at_most(const std::string& name, double ceiling, const std::function<Interval()>& measure);
+int missed();  // gates of which no attempt held
+
+// The line about this machine that comes first.
+void print_machine();
+
+}  // namespace hone::gates
