@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/text.h"
 #include "ops/common.h"
 
 namespace hone {
@@ -77,6 +78,18 @@ std::string group_name(const Function& group) {
   return names.size() > most ? out + "+..." : out;
 }
 
+namespace {
+
+// As operator<< writes it.
+void add_origin(const Origin& o, std::string& out) {
+  if (!o.kind.empty()) out += "node ";
+  if (o.kind.empty()) (out += o.name) += ':';
+  append(out, o.index);
+  if (!o.kind.empty()) (((out += " '") += o.name) += "' (") += o.kind + ")";
+}
+
+}  // namespace
+
 std::string group_origins(const Function& f, std::span<const NodeId> members) {
   constexpr std::size_t most = 8;
   std::vector<Origin> all;
@@ -84,7 +97,10 @@ std::string group_origins(const Function& f, std::span<const NodeId> members) {
     for (const Origin& o : f.graph().origins(n))
       if (std::find(all.begin(), all.end(), o) == all.end()) all.push_back(o);
   std::string out;
-  for (std::size_t i = 0; i < std::min(all.size(), most); ++i) out += cat(i ? ", " : "", all[i]);
+  for (std::size_t i = 0; i < std::min(all.size(), most); ++i) {
+    if (i) out += ", ";
+    add_origin(all[i], out);
+  }
   return all.size() > most ? out + cat(", and ", all.size() - most, " more") : out;
 }
 
