@@ -26,7 +26,10 @@ std::string quoted(std::string_view text) {
 
 // All words $NAME and $name of a text as this program has them.
 std::string filled(const ProgramFacts& f, std::string text) {
-  const std::pair<std::string, std::string> words[] = {{"$NAME", upper(f.name)}, {"$name", f.name}};
+  const std::pair<std::string, std::string> words[] = {
+      {"$NAME", upper(f.name)},
+      {"$name", f.name},
+      {"$include", cat("#include \"", f.name, ".h\"\n")}};
   for (const auto& [from, to] : words)
     for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at))
       text.replace(at, from.size(), to), at += to.size();
@@ -211,8 +214,7 @@ std::string example_text(const ProgramFacts& f) {
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "$name.h"
-
+$include
 static void stop(const char *what, const char *why) {
   fprintf(stderr, "%s: %s\n", what, why);
   exit(1);
