@@ -73,10 +73,10 @@ TEST_F(Memory, StandsInJson) {
 TEST_F(Memory, AboveTheLimitIsRefusedWithTheNeededFigure) {
   const std::int64_t peak =
       Json::parse(printed(run, run_words({"--json"})), "run").at("memory").at("peak").integer();
-  printed(run, run_words({"--max-memory", cat(peak)}));
+  printed(run, run_words({"--json", "--max-memory", cat(peak)}));
   testing::internal::CaptureStdout();
   try {
-    call(run, run_words({"--max-memory", cat(peak - 1)}));
+    call(run, run_words({"--json", "--max-memory", cat(peak - 1)}));
     ADD_FAILURE() << "ran with less than it needs";
   } catch (const UserError& e) {
     EXPECT_NE(std::string(e.what()).find(cat("needs ", peak, " bytes")), std::string::npos)
