@@ -115,8 +115,8 @@ void Chooser::check(Contest& c, const Sizes& sizes) {
     c.best = preferred(c.options);
   for (const Option& o : c.options)
     if (o.record.refused.starts_with(wrong))
-      log_warning(cat("group '", c.group->name, "' (", c.group->origins, "): candidate ",
-                      o.record.name, " ", o.record.refused, "; it is not used"));
+      log_warning(cat("group '", c.spec->name, "' (", c.origins, "): candidate ", o.record.name,
+                      " ", o.record.refused, "; it is not used"));
 }
 
 std::vector<Chooser::Option> Chooser::options_for(const GroupSpec& spec) {

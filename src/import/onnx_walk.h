@@ -4,8 +4,8 @@
 
 #include <map>
 #include <optional>
-#include <span>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
