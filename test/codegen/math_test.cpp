@@ -125,7 +125,8 @@ TEST_P(Math, ErrorOverAllExponents) {
   }
 }
 
-// The argument may be rounded once more, which moves exp(x) by |x| times that of itself.
+// The argument may be rounded once more, which moves exp(x) by |x| times that of itself. Just below
+// an integral power of two the fraction and the polynomial add their own half units.
 TEST_P(Math, ExpOfARoundedNumber) {
   const std::vector<float> in = inputs();
   std::vector<float> out = run_f32(jit_map(GetParam(), DType::f32, DType::f32, exp_of_rounded), in);
@@ -139,7 +140,7 @@ TEST_P(Math, ExpOfARoundedNumber) {
     } else if (std::isinf(out[i]) != std::isinf(static_cast<float>(exact))) {
       e = std::fabs(in[i] / 88.722839 - 1) < 0x1p-23 ? 0 : e;  // where the result overflows
     }
-    ASSERT_LE(e, 1.25) << in[i] << " gives " << out[i] << ", exact " << exact;
+    ASSERT_LE(e, 1.75) << in[i] << " gives " << out[i] << ", exact " << exact;
     worst = std::max(worst, e);
   }
   EXPECT_EQ(run_f32(jit_map(GetParam(), DType::f32, DType::f32, exp_of_rounded),

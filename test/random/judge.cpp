@@ -27,7 +27,8 @@ bool rounds(const Op& op, const Attrs& attrs) {
   return op.kind != OpKind::leaf && op.kind != OpKind::movement && op.kind != OpKind::control;
 }
 
-// Units in the last place by which a kernel may be off: rounding, or 4 for what polynomials compute.
+// Units in the last place by which a kernel may be off: rounding, or 4 for what polynomials
+// compute.
 double units_of(const Op& op) {
   for (const Op* f : {&ops::exp, &ops::log, &ops::tanh, &ops::erf, &ops::sin, &ops::cos, &ops::pow})
     if (&op == f) return 4;

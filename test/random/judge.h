@@ -30,9 +30,9 @@ class Judge {
   int explained_ = 0;
 };
 
-// The same function, with a relative error of at most one unit in the last place of its dtype (4 after exp and its like) on
-// every use of a rounded value and on every operand that is rounded. The error differs from element
-// to element, from use to use, and with `phase`.
+// The same function, with a relative error of at most one unit in the last place of its dtype (4
+// after exp and its like) on every use of a rounded value and on every operand that is rounded. The
+// error differs from element to element, from use to use, and with `phase`.
 Function perturbed(const Function&, int phase);
 
 }  // namespace hone::fuzz

@@ -9,7 +9,7 @@ namespace hone::llvm {
 
 Value exp(Value);
 // For arguments that were rounded when they were computed, and may as well be rounded once more:
-// exp(x (1 + d)) with |d| <= 1.25 * 2^-24, cheaper than exp(x).
+// within 1.75 units in the last place of exp(x (1 + d)), |d| <= 1.25 * 2^-24; cheaper than exp(x).
 Value exp_of_rounded(Value);
 Value expm1(Value);
 Value log(Value);
