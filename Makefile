@@ -3,7 +3,7 @@
 
 # For first builds. A build directory that exists keeps its own settings.
 configure := -DHONE_PCH=ON
-# Where the models of issue 2 lie, for `make gates`.
+# Four real models with their inputs and outputs, for `make gates`.
 MODELS := ../shared/models
 
 build: build-release
