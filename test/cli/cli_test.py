@@ -16,8 +16,8 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 OK, DIFFERS, USAGE, USER = 0, 1, 2, 3
-COMMANDS = ["optimize", "run", "bench", "validate", "explain", "inspect", "ops", "devices", "doctor",
-            "flags"]
+COMMANDS = ["optimize", "run", "bench", "validate", "explain", "aot", "inspect", "ops", "devices",
+            "doctor", "flags"]
 
 
 def npy(path, dtype, shape, data=None):

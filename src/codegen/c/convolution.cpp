@@ -256,11 +256,14 @@ class ConvolutionWriter {
         out_.line("const int64_t ", start_[i], " = ",
                   least(cat("at", i), cat(out_size_[i], " - ", box_[i])), ";");
       }
-      if (i < missing_)
+      if (i < missing_) {
         origin[i] = "0";
-      else
+      } else {
         out_.line("const int64_t ", origin[i], " = ", start_[i], " * ", strides_[i], " - ",
                   pads_[i], ";");
+        // No address depends on the place along an axis of one pixel.
+        out_.line("(void)", origin[i], ";");
+      }
       extent[i] = cat(extent_of(box_[i], i));
       if (clips(i))
         clip_taps(origin[i], i);
