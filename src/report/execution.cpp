@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "plan/plan_text.h"
 #include "report/number.h"
+#include "runtime/memory_json.h"
 
 namespace hone {
 
@@ -246,21 +247,10 @@ class ExecutionWriter {
     for (const BufferLife& l : lives)
       buffers.push(Json::Array{l.buffer, l.offset, l.bytes, l.first, l.last});
     for (std::int64_t bytes : live_bytes(lives, steps_.size())) live.push(bytes);
-    const MemoryReport& m = profile_.memory;
-    return Json::Object{{"weights", m.shared.weights},
-                        {"prepared", m.shared.prepared},
-                        {"file", m.shared.file},
-                        {"plan", m.shared.plan},
-                        {"code", m.shared.code},
-                        {"arena", m.arena},
-                        {"arena_lower_bound", m.arena_lower_bound},
-                        {"scratch", m.scratch},
-                        {"staging", m.staging},
-                        {"steps", m.steps},
-                        {"library", m.library},
-                        {"peak", m.peak()},
-                        {"buffers", buffers},
-                        {"live", live}};
+    Json out = to_json(profile_.memory);
+    out.add("buffers", std::move(buffers));
+    out.add("live", std::move(live));
+    return out;
   }
 
   Json rates() const {

@@ -4,6 +4,7 @@
 
 #include "base/process_memory.h"
 #include "cli/run/table.h"
+#include "runtime/memory_json.h"
 
 namespace hone::cli {
 
@@ -14,20 +15,7 @@ Json memory_json(Runner& runner, std::span<const Array> inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i)
     session->bind_input(
         i, {inputs[i].dtype(), inputs[i].dims(), const_cast<std::byte*>(inputs[i].bytes().data())});
-  const MemoryReport m = session->memory();
-  return Json::Object{{"peak", m.peak()},
-                      {"weights", m.shared.weights},
-                      {"prepared", m.shared.prepared},
-                      {"file", m.shared.file},
-                      {"plan", m.shared.plan},
-                      {"code", m.shared.code},
-                      {"arena", m.arena},
-                      {"scratch", m.scratch},
-                      {"staging", m.staging},
-                      {"steps", m.steps},
-                      {"library", m.library},
-                      {"arena_lower_bound", m.arena_lower_bound},
-                      {"reading", m.shared.reading}};
+  return to_json(session->memory());
 }
 
 Json resident_json() {

@@ -1,0 +1,12 @@
+// A memory report as JSON, for commands and pages; sizes are in bytes.
+#pragma once
+
+#include "base/json.h"
+#include "runtime/session.h"
+
+namespace hone {
+
+// "peak", its parts by name, and what is known besides: "arena_lower_bound", "reading".
+Json to_json(const MemoryReport&);
+
+}  // namespace hone
