@@ -5,6 +5,7 @@
 #include "import/onnx_build.h"
 #include "import/onnx_context.h"
 #include "import/onnx_steps.h"
+#include "ops/require.h"
 
 namespace hone::onnx {
 
@@ -199,6 +200,7 @@ Values rotary_embedding(NodeContext& c) {
   const Dim turned = given == 0 ? size : Dim(given);
   Value cosine = c.in(1), sine = c.in(2);
   if (c.has(3)) {
+    require_within(c.in(3), 0, min(cosine.shape()[0], sine.shape()[0]) - 1, "position");
     cosine = ops::gather(Values{cosine, c.in(3)}, {{"axis", std::int64_t{0}}});
     sine = ops::gather(Values{sine, c.in(3)}, {{"axis", std::int64_t{0}}});
   }
@@ -232,6 +234,8 @@ Values tensor_scatter(NodeContext& c) {
   if (mode == "circular") {
     Value all = broadcast_to(size_value(c.graph(), size, DType::i64), at.shape());
     at = ops::mod(at, all);
+  } else {
+    require_within(first, 0, size - count, "write index");
   }
   return {ops::scatter_elements(Values{cache, broadcast_to(at, update.shape()), update},
                                 {{"axis", std::int64_t{axis}}, {"kind", std::string("set")}})};

@@ -1,6 +1,7 @@
 // Losses over classes.
 #include "import/onnx_build.h"
 #include "import/onnx_context.h"
+#include "ops/require.h"
 
 namespace hone::onnx {
 
@@ -18,6 +19,7 @@ Value negative_log_likelihood(NodeContext& c, Value x, Value target, Value weigh
     used = ops::ne(target, integer_like(target, c.integer("ignore_index", 0)));
     safe = ops::select(Values{used, target, integer_like(target, 0)});
   }
+  require_within(safe, 0, x.shape()[1] - 1, "class");
   if (weight) w = ops::gather(Values{weight, safe}, {{"axis", std::int64_t{0}}});
   if (used) w = where_or(used, w, 0);
   Value picked = squeeze(take_along(x, unsqueeze(safe, {1}), 1), {1});

@@ -4,6 +4,7 @@
 
 #include "import/onnx_build.h"
 #include "import/onnx_context.h"
+#include "ops/require.h"
 
 namespace hone::onnx {
 
@@ -229,14 +230,27 @@ Values slice_import(NodeContext& c) {
   return {x};
 }
 
+// What ONNX takes for an axis of size n: -n to n - 1.
+void require_index(Value index, const Dim& n) { require_within(index, Dim(0) - n, n - 1, "index"); }
+
 template <const Op& op>
 Values gather_import(NodeContext& c) {
   Value x = c.in(0);
   std::int64_t axis = c.axis(c.integer("axis", 0), x.rank());
+  require_index(c.in(1), x.shape()[static_cast<int>(axis)]);
   return {op(Values{x, c.in(1)}, {{"axis", axis}})};
 }
 
+// The last axis of `indices` lists one index for each axis of x from `first` on.
+void require_places(Value indices, const Shape& x, std::int64_t first) {
+  if (indices.rank() < 1 || !indices.shape()[-1].is_number()) return;  // the operation refuses it
+  const std::int64_t count = indices.shape()[-1].number();
+  for (std::int64_t k = 0; k < count && first + k < x.rank(); ++k)
+    require_index(take_axis(indices, indices.rank() - 1, k), x[static_cast<int>(first + k)]);
+}
+
 Values gather_nd(NodeContext& c) {
+  require_places(c.in(1), c.in(0).shape(), c.integer("batch_dims", 0));
   return {ops::gather_nd(Values{c.in(0), c.in(1)}, {{"batch", c.integer("batch_dims", 0)}})};
 }
 
@@ -248,11 +262,13 @@ std::string scatter_kind(NodeContext& c) {
 Values scatter_elements(NodeContext& c) {
   Value x = c.in(0);
   std::int64_t axis = c.axis(c.integer("axis", 0), x.rank());
+  require_index(c.in(1), x.shape()[static_cast<int>(axis)]);
   return {ops::scatter_elements(Values{x, c.in(1), c.in(2)},
                                 {{"axis", axis}, {"kind", scatter_kind(c)}})};
 }
 
 Values scatter_nd(NodeContext& c) {
+  require_places(c.in(1), c.in(0).shape(), 0);
   return {ops::scatter_nd(Values{c.in(0), c.in(1), c.in(2)}, {{"kind", scatter_kind(c)}})};
 }
 

@@ -1,4 +1,6 @@
 // Control flow over closed Functions, and the value that must never be reached.
+#include <limits>
+
 #include "ir/function.h"
 #include "ops/check.h"
 #include "ops/eval.h"
@@ -203,6 +205,40 @@ constinit const Op ops::refuse = {
                 {"dtype", DType::f32},
                 {"shape", Dims{2}}}}};
     },
+};
+
+constinit const Op ops::require = {
+    .name = "require",
+    .doc =
+        "An effect: a run in which the operand (an i64 scalar) is not 0 is refused, with attribute "
+        "message, that number, and the range from attribute low to attribute high (one size each) "
+        "that it had to lie in. Never dropped. Gives the operand.",
+    .kind = OpKind::control,
+    .infer = [](const Call& c) -> std::vector<Type> {
+      expect_operands(c, 1);
+      expect_rank(c, 0, 0);
+      if (c.type(0).dtype != DType::i64)
+        throw UserError("require: the operand is ", c.type(0), ", expected one i64");
+      attr<std::string>(c, "message");
+      sizes_attr(c, "low", 1, std::numeric_limits<std::int64_t>::min());
+      sizes_attr(c, "high", 1, std::numeric_limits<std::int64_t>::min());
+      return {c.type(0)};
+    },
+    .eval = [](const Evaluation& e) -> std::vector<Wide> {
+      const std::int64_t n = e.inputs[0]->integers.at(0);
+      if (n != 0)
+        throw UserError(e.attrs.get<std::string>("message"), " ", n, " is out of range, which is ",
+                        e.size(e.attrs.dims("low").at(0)), " to ",
+                        e.size(e.attrs.dims("high").at(0)), "; check the values of the inputs");
+      return {*e.inputs[0]};
+    },
+    .pure = false,
+    .samples = []() -> Samples {
+      return {
+          {{i64({})}, {{"message", std::string("index")}, {"low", Dims{-3}}, {"high", Dims{2}}}}};
+    },
+    .low = 0,
+    .high = 0,
 };
 
 }  // namespace hone

@@ -26,7 +26,7 @@ namespace hone {
   /* core, contraction */ \
   X(dot) X(conv) \
   /* core, control */ \
-  X(if_else) X(while_loop) X(refuse) X(replay) \
+  X(if_else) X(while_loop) X(refuse) X(require) X(replay) \
   /* made of the above: elementwise */ \
   X(recip) X(rsqrt) X(square) X(mod) X(relu) X(leaky_relu) X(sigmoid) X(silu) X(gelu) \
   X(gelu_tanh) X(softplus) X(clip) \

@@ -79,7 +79,6 @@ class PlanChecker {
         case Kind::prepared:
           return plan_.prepared.size();
         case Kind::arena:
-        case Kind::status:
           return ~std::size_t{0};
       }
       return 0;
@@ -121,6 +120,9 @@ class PlanChecker {
               "a test needs one bool operand");
     if (s.kind == Kind::refuse)
       require(s.scalars.empty() || s.scalars.size() == 2, "refuse", s.scalars.size(), " sizes");
+    if (s.kind == Kind::require)
+      require(s.operands.size() == 1 && s.operands[0].dtype == DType::i64 && s.scalars.size() == 2,
+              "require", "needs one i64 operand and two sizes");
     require(is_test || s.kind == Kind::call || (s.body.empty() && s.otherwise.empty()), "step",
             "a body where none belongs");
   }

@@ -14,9 +14,6 @@
 
 namespace hone {
 
-// What a kernel can report through a status buffer. Several threads may store; one of them wins.
-enum class PlanStatus : std::int64_t { fine = 0, index_out_of_range = 1 };
-
 // Where a buffer's memory comes from. Offsets and sizes are Dims, evaluated once per new size.
 struct PlanBuffer {
   enum class Kind : std::uint8_t {
@@ -25,9 +22,6 @@ struct PlanBuffer {
     weight,    // Plan::weights[index], read-only
     prepared,  // Plan::prepared[index]: written by the prepare steps, read-only afterwards
     arena,     // `offset` bytes into the session's arena
-    // One i64 that is 0 while all is well. A kernel stores a PlanStatus there; the run then stops
-    // after that step with a UserError that names the step's group.
-    status,
   };
   Kind kind = Kind::arena;
   std::uint32_t index = 0;
@@ -57,6 +51,9 @@ struct Step {
     loop,        // while: run `otherwise` (condition), test operands[0], run `body`, repeat
     call,        // body in a scope of its own (name is shown)
     refuse,      // throws UserError(name) when scalars[0] != scalars[1], or always without scalars
+    // Throws UserError when operands[0], an i64 scalar, is not 0: `name`, that number, and the
+    // range scalars[0] to scalars[1] that it had to lie in.
+    require,
   };
   Kind kind = Kind::launch;
   std::uint16_t device = 0, stream = 0;

@@ -14,10 +14,10 @@ namespace {
 
 // ---- names of enumerators, in their order
 
-constexpr std::string_view buffer_kinds[] = {"param",    "result", "weight",
-                                             "prepared", "arena",  "status"};
-constexpr std::string_view step_kinds[] = {"launch", "library", "host", "copy", "collective",
-                                           "wait",   "branch",  "loop", "call", "refuse"};
+constexpr std::string_view buffer_kinds[] = {"param", "result", "weight", "prepared", "arena"};
+constexpr std::string_view step_kinds[] = {"launch",     "library", "host",   "copy",
+                                           "collective", "wait",    "branch", "loop",
+                                           "call",       "refuse",  "require"};
 constexpr std::string_view guard_kinds[] = {"==", "!=", "<=", ">"};
 constexpr std::string_view type_kinds[] = {"tensor", "sequence", "optional", "token"};
 

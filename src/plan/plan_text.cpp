@@ -5,8 +5,9 @@
 namespace hone {
 
 std::string_view name_of(Step::Kind kind) {
-  static constexpr std::string_view names[] = {"launch", "library", "host",  "copy", "collective",
-                                               "wait",   "if",      "while", "call", "refuse"};
+  static constexpr std::string_view names[] = {"launch",     "library", "host",   "copy",
+                                               "collective", "wait",    "if",     "while",
+                                               "call",       "refuse",  "require"};
   return names[static_cast<int>(kind)];
 }
 
@@ -44,7 +45,7 @@ std::string buffer_text(const PlanBuffer& b) {
   std::string line = cat(name_of(b.kind));
   if (b.kind == PlanBuffer::Kind::arena)
     line += cat(" at ", b.offset);
-  else if (b.kind != PlanBuffer::Kind::status)
+  else
     line += cat(" ", b.index);
   return line + cat(", ", b.bytes, " bytes");
 }

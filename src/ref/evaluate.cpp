@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/ops.h"
+
 namespace hone {
 
 namespace {
@@ -82,8 +84,15 @@ class Interpreter {
     };
     const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> body =
         [&](const Function& f, std::vector<Wide> in) { return call(f, std::move(in), sizing); };
-    std::vector<Wide> results =
-        op.eval({graph.attrs(n), inputs, types, size, body, mode_ == Mode::stepwise});
+    std::vector<Wide> results;
+    try {
+      results = op.eval({graph.attrs(n), inputs, types, size, body, mode_ == Mode::stepwise});
+    } catch (const UserError& e) {
+      if (&op != &ops::require || graph.origins(n).empty()) throw;
+      std::string where;
+      for (const Origin& o : graph.origins(n)) where += cat(where.empty() ? "" : ", ", o);
+      throw UserError(where, ": ", e.what());
+    }
     HONE_ASSERT(results.size() == types.size(), op.name, " gave ", results.size(), " results");
     for (std::size_t i = 0; i < results.size(); ++i) check_result(op, results[i], types[i], size);
     // Movement and control pass on what was rounded before.

@@ -88,6 +88,8 @@ class StepBinder {
       case Step::Kind::refuse:
         if (s.scalars.empty() || value(s.scalars[0]) != value(s.scalars[1])) add_refusal(s, s.name);
         return;
+      case Step::Kind::require:
+        return add_require(s);
       case Step::Kind::collective:
         throw UserError(
             "plan: collective '", s.name,
@@ -102,6 +104,18 @@ class StepBinder {
           .target = static_cast<std::uint32_t>(out_.refusals.size()),
           .step = &s});
     out_.refusals.push_back(std::move(message));
+  }
+
+  // Its number is put between two texts.
+  void add_require(const Step& s) {
+    BoundOp op{.kind = BoundOp::Kind::require,
+               .target = static_cast<std::uint32_t>(out_.refusals.size()),
+               .step = &s};
+    add_operands(s, op);
+    out_.refusals.push_back(s.name + " ");
+    out_.refusals.push_back(cat(" is out of range, which is ", value(s.scalars[0]), " to ",
+                                value(s.scalars[1]), "; check the values of the inputs"));
+    push(op);
   }
 
   void add_launch(const Step& s) {
@@ -180,7 +194,6 @@ class StepBinder {
       const PlanBuffer& b = variant_.buffers[v.buffer];
       const std::int64_t offset = value(v.offset);
       bytes += check_window(v, offset);
-      op.reports |= b.kind == PlanBuffer::Kind::status;
       const std::int64_t base = b.kind == PlanBuffer::Kind::arena ? value(b.offset) : 0;
       out_.addresses.push_back({b.kind, b.index, checked_add(base, offset)});
     }
@@ -233,9 +246,6 @@ class StepBinder {
         break;
       case PlanBuffer::Kind::prepared:
         require(executable_.prepared(b.index).size());
-        break;
-      case PlanBuffer::Kind::status:
-        require(sizeof(std::int64_t));
         break;
       case PlanBuffer::Kind::arena: {
         const std::int64_t offset = value(b.offset);

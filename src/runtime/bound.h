@@ -15,13 +15,12 @@
 namespace hone {
 
 struct BoundOp {
-  enum class Kind : std::uint8_t { launch, call, jump, jump_unless, refuse, wait };
+  enum class Kind : std::uint8_t { launch, call, jump, jump_unless, refuse, require, wait };
   Kind kind = Kind::launch;
   bool is_small = false;      // not worth other threads
-  bool reports = false;       // may have stored into the status word
   std::uint32_t first = 0;    // of its pointers
   std::uint32_t scalars = 0;  // launch: the first of its sizes
-  std::uint32_t target = 0;   // jump: next op; call, refuse: index of what
+  std::uint32_t target = 0;   // jump: next op; call, refuse, require: index of what
   std::int64_t chunks = 1;    // launch
   ProgramEntry entry{};       // launch
   const Step* step = nullptr;

@@ -25,7 +25,6 @@ std::int64_t& calls_of(Step::Kind kind, RunCounters& c) {
 
 void StepRunner::run(const BoundProgram& program, const Variant& variant,
                      std::span<void* const> addresses) {
-  status_ = 0;
   const bool may_stop = deadline.has_value() || stop.stop_possible();
   for (std::uint32_t at = 0; at < program.ops.size();) {
     const BoundOp& op = program.ops[at++];
@@ -39,7 +38,6 @@ void StepRunner::run(const BoundProgram& program, const Variant& variant,
     } else {
       at = step(program, op, operands, at);
     }
-    if (op.reports) check_status(variant, *op.step);
   }
   stream_.wait();
 }
@@ -67,6 +65,11 @@ std::uint32_t StepRunner::step(const BoundProgram& program, const BoundOp& op,
       break;
     case BoundOp::Kind::refuse:
       throw UserError(program.refusals[op.target]);
+    case BoundOp::Kind::require:
+      stream_.wait();
+      if (const std::int64_t n = *static_cast<const std::int64_t*>(operands[0]); n != 0)
+        throw UserError(program.refusals[op.target], n, program.refusals[op.target + 1]);
+      break;
   }
   return next;
 }
@@ -78,14 +81,6 @@ void StepRunner::check_stop(const Variant& v, const Step& s) const {
   if (deadline && Clock::now() >= *deadline)
     throw Cancelled(Cancelled::Why::deadline,
                     cat("run: its deadline passed before ", step_name(v, s)));
-}
-
-void StepRunner::check_status(const Variant& v, const Step& s) {
-  stream_.wait();
-  if (status_ == static_cast<std::int64_t>(PlanStatus::fine)) return;
-  if (status_ == static_cast<std::int64_t>(PlanStatus::index_out_of_range))
-    throw UserError(step_name(v, s), ": an index is out of range; check the values of the inputs");
-  throw UserError(step_name(v, s), ": reported status ", status_);
 }
 
 }  // namespace hone

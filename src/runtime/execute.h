@@ -48,9 +48,6 @@ class StepRunner {
   std::function<void(const StepEvent&)> trace;
   RunCounters counters;
 
-  // The word that status buffers stand for.
-  std::int64_t* status() { return &status_; }
-
   // `addresses` are those of the program, in its order.
   void run(const BoundProgram&, const Variant&, std::span<void* const> addresses);
 
@@ -58,10 +55,8 @@ class StepRunner {
   std::uint32_t step(const BoundProgram&, const BoundOp&, void* const* operands,
                      std::uint32_t next);
   void check_stop(const Variant&, const Step&) const;
-  void check_status(const Variant&, const Step&);
 
   Stream& stream_;
-  alignas(64) std::int64_t status_ = 0;
 };
 
 }  // namespace hone

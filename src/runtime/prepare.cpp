@@ -10,8 +10,7 @@ namespace hone {
 
 namespace {
 
-std::byte* prepare_address(const BoundAddress& a, const Executable& e, StepRunner& runner,
-                           std::byte* arena) {
+std::byte* prepare_address(const BoundAddress& a, const Executable& e, std::byte* arena) {
   switch (a.kind) {
     case PlanBuffer::Kind::weight:
       return const_cast<std::byte*>(e.weight(a.index).data()) + a.offset;
@@ -19,8 +18,6 @@ std::byte* prepare_address(const BoundAddress& a, const Executable& e, StepRunne
       return const_cast<std::byte*>(e.prepared(a.index).data()) + a.offset;
     case PlanBuffer::Kind::arena:
       return arena + a.offset;
-    case PlanBuffer::Kind::status:
-      return reinterpret_cast<std::byte*>(runner.status()) + a.offset;
     case PlanBuffer::Kind::param:
     case PlanBuffer::Kind::result:
       break;
@@ -38,7 +35,7 @@ void prepare_variant(const Executable& e, const Variant& v, Stream& stream) {
   StepRunner runner(stream);
   std::vector<void*> addresses;
   for (const BoundAddress& a : program.addresses)
-    addresses.push_back(prepare_address(a, e, runner, arena.data()));
+    addresses.push_back(prepare_address(a, e, arena.data()));
   runner.run(program, v, addresses);
 }
 

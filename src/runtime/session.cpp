@@ -462,8 +462,6 @@ class Session::State {
         return executable_->prepared(a.index).data();
       case PlanBuffer::Kind::arena:
         return arena_.data();
-      case PlanBuffer::Kind::status:
-        return reinterpret_cast<const std::byte*>(runner_->status());
     }
     return nullptr;
   }

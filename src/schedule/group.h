@@ -26,7 +26,7 @@ struct Group {
   bool prepare = false;       // depends on weights alone
   enum class Kind : std::uint8_t {
     compute,
-    control,   // one control node: if, while, refuse
+    control,   // one control node: if, while, refuse, require
     assemble,  // one concat: copies of the operands that are not written in place
   };
   Kind kind = Kind::compute;

@@ -115,6 +115,8 @@ class VariantBuilder {
         return add_loop(item, to);
       case Item::Kind::refuse:
         return add_refusal(item, to);
+      case Item::Kind::require:
+        return add_requirement(item, to, loop);
     }
   }
 
@@ -280,6 +282,18 @@ class VariantBuilder {
     step.group = Step::no_group;
     step.name = item.text;
     step.scalars = item.sizes;
+    to.push_back(std::move(step));
+  }
+
+  void add_requirement(const Item& item, std::vector<Step>& to, std::uint32_t loop) {
+    Step step;
+    step.kind = Step::Kind::require;
+    step.group = Step::no_group;
+    step.name = item.text;
+    step.operands = {item.from};
+    step.written = {false};
+    step.scalars = item.sizes;
+    touch(step, loop);
     to.push_back(std::move(step));
   }
 

@@ -46,7 +46,7 @@ class Section {
  private:
   void add_item(const Extracted& group, const Group& members) {
     Value first(&f_.graph(), members.nodes[0]);
-    if (members.kind == Group::Kind::control) return add_control(first);
+    if (members.kind == Group::Kind::control) return add_control(first, !group.results.empty());
     if (members.kind == Group::Kind::assemble) return add_assembly(first);
     ScheduledGroup out;
     out.params.reserve(group.params.size());
@@ -87,10 +87,11 @@ class Section {
   }
   void add_copy(const View& from, const View& to) { items_.push_back(copy_item(from, to)); }
 
-  void add_control(Value v);
+  void add_control(Value v, bool is_read);
   void add_branch(Value v);
   void add_loop(Value v);
   void add_refusal(Value v);
+  void add_requirement(Value v, bool is_read);
   std::vector<Item> body(Value v, AttrName which, const std::vector<View>& params,
                          const std::vector<View>& results, std::uint32_t loop);
   View temporary(const Type& type, std::uint32_t loop) {
@@ -145,10 +146,11 @@ std::vector<Item> Section::body(Value v, AttrName which, const std::vector<View>
   return items;
 }
 
-void Section::add_control(Value v) {
+void Section::add_control(Value v, bool is_read) {
   if (v.is(ops::if_else)) return add_branch(v);
   if (v.is(ops::while_loop)) return add_loop(v);
   if (v.is(ops::refuse)) return add_refusal(v);
+  if (v.is(ops::require)) return add_requirement(v, is_read);
   throw UserError(v.op().name, ": is no step of a plan on this device (", origins_text(v), ")");
 }
 
@@ -190,6 +192,17 @@ void Section::add_refusal(Value v) {
   item.kind = Item::Kind::refuse;
   item.text = v.attrs().get<std::string>("message");
   items_.push_back(std::move(item));
+}
+
+void Section::add_requirement(Value v, bool is_read) {
+  const std::string from = origins_text(v);
+  Item item;
+  item.kind = Item::Kind::require;
+  item.from = places_.of(v.operand(0));
+  item.text = cat(from, from.empty() ? "" : ": ", v.attrs().get<std::string>("message"));
+  item.sizes = {v.attrs().dims("low").at(0), v.attrs().dims("high").at(0)};
+  items_.push_back(std::move(item));
+  if (is_read) add_copy(places_.of(v.operand(0)), places_.of(v));
 }
 
 }  // namespace

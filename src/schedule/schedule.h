@@ -44,12 +44,12 @@ struct ScheduledGroup {
 
 // One entry of the order, before candidates are known.
 struct Item {
-  enum class Kind : std::uint8_t { group, copy, branch, loop, refuse };
+  enum class Kind : std::uint8_t { group, copy, branch, loop, refuse, require };
   Kind kind = Kind::group;
   std::uint32_t group = 0;
-  View from, to;           // copy; branch and loop: `from` is the predicate
-  std::string text;        // refuse: message; branch and loop: name
-  std::vector<Dim> sizes;  // refuse: two that must be equal, or none
+  View from, to;           // copy; branch and loop: `from` is the predicate; require: the number
+  std::string text;        // refuse, require: message; branch and loop: name
+  std::vector<Dim> sizes;  // refuse: two that must be equal, or none; require: the range
   std::uint32_t loop = 0;  // loop: its number; 0 is no loop
   std::vector<Item> body, otherwise;
 };

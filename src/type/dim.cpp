@@ -391,6 +391,8 @@ std::optional<bool> prove_equal(const Dim& a, const Dim& b) {
 }
 
 std::optional<bool> prove_less(const Dim& a, const Dim& b) {
+  if (a.high() < b.low()) return true;
+  if (a.low() >= b.high()) return false;
   Dim d = a - b;
   if (d.high() < 0) return true;
   if (d.low() >= 0) return false;

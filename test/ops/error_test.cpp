@@ -277,6 +277,7 @@ std::vector<Wrong> other_mistakes() {
        {},
        {{"dtype", DType::f32}, {"shape", Dims{}}},
        "refuse: attribute 'message' is missing"},
+      {ops::require, {i32({})}, {}, "require: the operand is i32[], expected one i64"},
   };
 }
 

@@ -37,9 +37,11 @@ Variant rich_variant() {
   Variant v;
   v.target = "x86-64-v3";
   v.guards = {{Guard::Kind::less_equal, n, 512}, {Guard::Kind::not_equal, n * 2, m}};
-  v.buffers = {{PlanBuffer::Kind::param, 0, 0, n * 4},   {PlanBuffer::Kind::result, 0, 0, n * 4},
-               {PlanBuffer::Kind::weight, 1, 0, 24},     {PlanBuffer::Kind::prepared, 1, 0, 100},
-               {PlanBuffer::Kind::arena, 0, 64 * n, 64}, {PlanBuffer::Kind::status, 0, 0, 8}};
+  v.buffers = {{PlanBuffer::Kind::param, 0, 0, n * 4},
+               {PlanBuffer::Kind::result, 0, 0, n * 4},
+               {PlanBuffer::Kind::weight, 1, 0, 24},
+               {PlanBuffer::Kind::prepared, 1, 0, 100},
+               {PlanBuffer::Kind::arena, 0, 64 * n, 64}};
   Step launch{.kind = Step::Kind::launch, .index = 1, .name = "add"};
   launch.operands = {dense(0, DType::f32, {n}), {2, 8, DType::f32, {n, 3}, {0, n}}};
   launch.written = {false, true};
@@ -220,7 +222,7 @@ TEST(PlanCheck, RefusesWhatLeadsNowhere) {
       {[](Plan& p) { p.variants[0].steps[0].index = 2; }, "kernel 2 of 2"},
       {[](Plan& p) { p.variants[0].steps[0].group = 1; }, "group 1 of 1"},
       {[](Plan& p) { p.variants[0].steps[0].written.pop_back(); }, "whether they are written"},
-      {[](Plan& p) { p.variants[0].steps[0].operands[0].buffer = 6; }, "buffer 6 of 6"},
+      {[](Plan& p) { p.variants[0].steps[0].operands[0].buffer = 6; }, "buffer 6 of 5"},
       {[](Plan& p) { p.variants[0].steps[0].operands[0].strides.clear(); }, "strides"},
       {[](Plan& p) { p.variants[0].steps[2].operands[0].dtype = DType::i8; }, "one type"},
       {[](Plan& p) { p.variants[0].steps[3].operands[0].dtype = DType::i8; }, "bool"},

@@ -69,7 +69,7 @@ std::vector<Maker> all_makers() {
 }
 
 Value make_sample(Builder& b, const Op& op) {
-  if (!op.samples || &op == &ops::refuse) return {};
+  if (!op.samples || &op == &ops::refuse || &op == &ops::require) return {};
   const Samples samples = op.samples();
   const Sample& sample = b.random.of(samples);
   if (holds_functions(sample.attrs)) return {};

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <string>
@@ -400,32 +401,37 @@ TEST(Session, BranchThatSizesMakeImpossibleFailsWhenReached) {
   EXPECT_SAYS(refusal([&] { branch(s, false, 2); }), "has size -2");
 }
 
-// Reports a status when an index is outside [0, n).
+// Gives an index that is outside [-n, n), else 0; and the index, clamped.
 void check_kernel(void* const* b, const std::int64_t* sizes, std::int64_t, std::int64_t, void*) {
-  const std::int64_t i = *static_cast<const std::int64_t*>(b[0]);
-  const bool is_inside = i >= 0 && i < sizes[0];
-  if (!is_inside) *static_cast<std::int64_t*>(b[2]) = 1;
-  *static_cast<float*>(b[1]) = is_inside ? static_cast<float>(i) : 0;
+  const std::int64_t i = *static_cast<const std::int64_t*>(b[0]), n = sizes[0];
+  *static_cast<std::int64_t*>(b[2]) = i >= -n && i < n ? 0 : i;
+  *static_cast<float*>(b[1]) = static_cast<float>(std::clamp(i, -n, n - 1));
 }
 
-TEST(Session, KernelsReportThroughTheStatusWord) {
+TEST(Session, ARequirementThatIsNotMetRefusesTheRunWithItsNumber) {
   Plan p = plan_of({{"index", i64({})}}, {{"y", f32({})}});
   add_kernels(p, {{"check", check_kernel}});
   Variant& v = p.variants[0];
   v.buffers = {{PlanBuffer::Kind::param, 0, 0, 8},
                {PlanBuffer::Kind::result, 0, 0, 4},
-               {PlanBuffer::Kind::status, 0, 0, 8}};
-  v.groups = {{.name = "gather", .origins = "node 7 \"pick\""}};
+               {PlanBuffer::Kind::arena, 0, 0, 8}};
+  v.arena_bytes = v.arena_lower_bound = 8;
+  Step require{.kind = Step::Kind::require, .name = "node 7 'pick' (Gather): index"};
+  require.operands = {dense(2, DType::i64, {})};
+  require.written = {false};
+  require.scalars = {-10, 9};
   v.steps = {
       launch_of(0, {dense(0, DType::i64, {}), dense(1, DType::f32, {}), dense(2, DType::i64, {})},
-                {false, true, true}, {10})};
-  v.steps[0].group = 0;
+                {false, true, true}, {10}),
+      require};
   Session s(load(p));
   const auto run = [&](std::int64_t i) {
     return s.run(std::vector{Array::scalar_int(i, DType::i64)})[0].real(0);
   };
   EXPECT_EQ(run(9), 9);
-  EXPECT_SAYS(refusal([&] { run(10); }), "gather (node 7 \"pick\"): an index is out of range");
+  EXPECT_SAYS(refusal([&] { run(10); }),
+              "node 7 'pick' (Gather): index 10 is out of range, which is -10 to 9");
+  EXPECT_SAYS(refusal([&] { run(-11); }), "index -11 is out of range");
   EXPECT_EQ(run(3), 3);
 }
 

@@ -95,8 +95,6 @@ class Simulator {
       }
       case PlanBuffer::Kind::prepared:
         return prepared_.at(b.index);
-      case PlanBuffer::Kind::status:
-        break;
       case PlanBuffer::Kind::arena:
         return std::span(arena_).subspan(static_cast<std::size_t>(number(b.offset)),
                                          static_cast<std::size_t>(number(b.bytes)));
@@ -167,6 +165,9 @@ class Simulator {
       case Step::Kind::refuse:
         if (s.scalars.empty() || number(s.scalars[0]) != number(s.scalars[1]))
           throw UserError(s.name);
+        return;
+      case Step::Kind::require:
+        if (gather(s.operands[0]).integer(0) != 0) throw UserError(s.name);
         return;
       default:
         FAIL() << "step of kind " << static_cast<int>(s.kind);

@@ -112,8 +112,7 @@ class ProgramWriter {
     p.arena_bytes = facts_.arena_bytes;
     p.kernels = static_cast<int>(entries_.size());
     p.files.push_back({facts_.name + ".h", header_text(facts_)});
-    p.files.push_back(
-        {facts_.name + ".c", source_text(facts_, module_.text(), out_.str(), uses_status_)});
+    p.files.push_back({facts_.name + ".c", source_text(facts_, module_.text(), out_.str())});
     p.files.push_back({"example.c", example_text(facts_)});
     p.files.push_back({"CMakeLists.txt", cmake_text(facts_)});
     if (facts_.embeds_weights)
@@ -154,9 +153,6 @@ class ProgramWriter {
         return cat("model->weights + ", weights_.prepared[b.index] + offset);
       case PlanBuffer::Kind::arena:
         return cat("memory + ", number(b.offset) + offset);
-      case PlanBuffer::Kind::status:
-        uses_status_ = true;
-        return cat("(unsigned char *)&status", more);
     }
     throw InternalError("buffer of an unknown kind");
   }
@@ -190,12 +186,21 @@ class ProgramWriter {
         return;
       case Step::Kind::refuse:
         if (!s.scalars.empty() && number(s.scalars[0]) == number(s.scalars[1])) return;
-        facts_.refusals.push_back(s.name);
-        return out_.line("return ", first_refusal + static_cast<int>(facts_.refusals.size()) - 1,
+        return out_.line("return ", refusal(s.name), ";");
+      case Step::Kind::require:
+        return out_.line("if (*(const int64_t *)(", place(s.operands[0]), ") != 0) return ",
+                         refusal(cat(s.name, " is out of range, which is ", number(s.scalars[0]),
+                                     " to ", number(s.scalars[1]))),
                          ";");
       default:
         throw InternalError("step ", s.name, " has no C");
     }
+  }
+
+  // The status that stands for a message.
+  int refusal(std::string message) {
+    facts_.refusals.push_back(std::move(message));
+    return first_refusal + static_cast<int>(facts_.refusals.size()) - 1;
   }
 
   // The kernel's function, written at its first use.
@@ -211,11 +216,7 @@ class ProgramWriter {
     if (number(s.chunks) == 0) return;
     const Kernel& kernel = kernels_[s.index];
     std::vector<std::string> operands;
-    bool reports = false;
-    for (const View& v : s.operands) {
-      operands.push_back(place(v));
-      reports = reports || variant_.buffers[v.buffer].kind == PlanBuffer::Kind::status;
-    }
+    for (const View& v : s.operands) operands.push_back(place(v));
     std::string sizes = "NULL";
     if (!kernel.sizes.empty()) {
       out_.open();
@@ -228,7 +229,6 @@ class ProgramWriter {
                            sizes),
               ";");
     if (!kernel.sizes.empty()) out_.close();
-    if (reports) out_.line("if (status != 0) return ", index_out_of_range(facts_), ";");
   }
 
   void write_copy(const View& from, const View& to) {
@@ -264,8 +264,7 @@ class ProgramWriter {
   ProgramFacts facts_;
   Text out_;  // of the function that runs
   std::string scratch_;
-  bool uses_status_ = false;
-  std::set<std::string> names_ = {"model", "arena", "memory", "status", "sizes"};
+  std::set<std::string> names_ = {"model", "arena", "memory", "sizes"};
   std::map<std::uint32_t, std::string> entries_;
 };
 

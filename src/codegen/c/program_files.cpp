@@ -54,10 +54,6 @@ std::string describe(const ProgramValue& v) {
 
 }  // namespace
 
-std::string index_out_of_range(const ProgramFacts& f) {
-  return upper(f.name) + "_INDEX_OUT_OF_RANGE";
-}
-
 std::string header_text(const ProgramFacts& f) {
   Text out;
   out.paste(filled(f, R"(/* $name: a model as C, written by hone aot. Needs libc and libm.
@@ -90,9 +86,8 @@ extern "C" {
   out.paste(filled(f, R"(
 enum {
   $NAME_OK = 0,
-  $NAME_WRONG_WEIGHTS = 1,      /* not the weights of this program, or damaged */
-  $NAME_CANNOT_READ = 2,        /* the file of weights */
-  $NAME_INDEX_OUT_OF_RANGE = 3  /* among the inputs' values */
+  $NAME_WRONG_WEIGHTS = 1, /* not the weights of this program, or damaged */
+  $NAME_CANNOT_READ = 2    /* the file of weights */
 };
 
 /* Weights that were looked at. */
@@ -132,8 +127,8 @@ const char *$name_message(int status);
   return out.str();
 }
 
-std::string source_text(const ProgramFacts& f, const std::string& kernels, const std::string& steps,
-                        bool uses_status) {
+std::string source_text(const ProgramFacts& f, const std::string& kernels,
+                        const std::string& steps) {
   Text out;
   out.paste(kernels);
   out.line("#include \"", f.name, ".h\"");
@@ -182,8 +177,6 @@ const char *$name_message(int status) {
       return "these are not the weights of this program, or they are damaged";
     case $NAME_CANNOT_READ:
       return "the file of weights cannot be read";
-    case $NAME_INDEX_OUT_OF_RANGE:
-      return "an index is out of range; check the values of the inputs";
 )"));
   for (std::size_t i = 0; i < f.refusals.size(); ++i) {
     out.line("    case ", first_refusal + static_cast<int>(i), ":");
@@ -196,7 +189,6 @@ const char *$name_message(int status) {
   out.line("");
   out.open("int ", f.name, "_run(", run_parameters(f), ")");
   out.line("unsigned char *const memory = (unsigned char *)arena;");
-  if (uses_status) out.line("int64_t status = 0;");
   out.line("(void)memory;");
   out.line("if (model->weights == NULL) return ", upper(f.name), "_WRONG_WEIGHTS;");
   out.paste(steps);

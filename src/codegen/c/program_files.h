@@ -28,12 +28,10 @@ struct ProgramFacts {
 };
 
 constexpr int first_refusal = 100;
-std::string index_out_of_range(const ProgramFacts&);
 
 std::string header_text(const ProgramFacts&);
-// `steps` is the body of the function that runs, which needs `status` or not.
-std::string source_text(const ProgramFacts&, const std::string& kernels, const std::string& steps,
-                        bool uses_status);
+// `steps` is the body of the function that runs.
+std::string source_text(const ProgramFacts&, const std::string& kernels, const std::string& steps);
 std::string example_text(const ProgramFacts&);
 std::string cmake_text(const ProgramFacts&);
 
