@@ -6,35 +6,40 @@
 
 namespace hone {
 
+Function::Lists& Function::own() {
+  if (lists_.use_count() != 1) lists_ = std::make_shared<Lists>(*lists_);
+  return *lists_;
+}
+
 Value Function::add_param(const Type& type, std::string name, bool donated,
                           std::optional<Array> required) {
   HONE_ASSERT(!required || required->type() == type, "parameter '", name, "' is ", type,
               " and must hold ", required->type());
-  Value v = graph_->param(static_cast<std::int64_t>(params_.size()), type);
-  params_.push_back({v, std::move(name), donated, std::move(required)});
+  Value v = graph_->param(static_cast<std::int64_t>(params().size()), type);
+  own().params.push_back({v, std::move(name), donated, std::move(required)});
   return v;
 }
 
 void Function::add_result(Value v, std::string name) {
   HONE_ASSERT(v && &v.graph() == graph_.get(), "result '", name, "' is of another graph");
-  results_.push_back({v, std::move(name)});
+  own().results.push_back({v, std::move(name)});
 }
 
 std::vector<Type> Function::param_types() const {
   std::vector<Type> out;
-  for (const Param& p : params_) out.push_back(p.value.type());
+  for (const Param& p : params()) out.push_back(p.value.type());
   return out;
 }
 
 std::vector<Type> Function::result_types() const {
   std::vector<Type> out;
-  for (const Result& r : results_) out.push_back(r.value.type());
+  for (const Result& r : results()) out.push_back(r.value.type());
   return out;
 }
 
 std::vector<Dim> Function::symbols() const {
   std::vector<Dim> out;
-  for (const Param& p : params_)
+  for (const Param& p : params())
     for (const Dim& d : p.value.type().shape.dims)
       for (const Dim& s : d.symbols())
         if (std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
@@ -62,14 +67,14 @@ std::uint64_t reference(const Numbering& n, Value v) {
 
 std::uint64_t Function::hash() const {
   Numbering n = number_nodes(*this);
-  std::uint64_t h = mix(params_.size(), results_.size());
+  std::uint64_t h = mix(params().size(), results().size());
   for (NodeId id : n.order) {
     h = mix(mix(h, hash_text(graph_->op(id).name)), graph_->attrs(id).hash());
     for (const Value& v : graph_->operands(id)) h = mix(h, reference(n, v));
     for (std::size_t i = 0; i < graph_->result_count(id); ++i)
       h = mix(h, graph_->type(id, i).hash());
   }
-  for (const Result& r : results_) h = mix(h, reference(n, r.value));
+  for (const Result& r : results()) h = mix(h, reference(n, r.value));
   return h;
 }
 
@@ -97,7 +102,7 @@ std::vector<NodeId> live_nodes(const Function& f) {
   const Graph& graph = f.graph();
   std::vector<NodeId> order;
   order.reserve(graph.node_count());
-  std::vector<bool> met(graph.node_count(), false);
+  std::vector<std::uint8_t> met(graph.node_count(), 0);
   struct Open {
     NodeId node;
     std::uint32_t next;  // operand
@@ -106,6 +111,9 @@ std::vector<NodeId> live_nodes(const Function& f) {
   auto visit = [&](NodeId root) {
     if (met[root]) return;
     met[root] = true;
+    const std::span<const Value> own = graph.operands(root);
+    if (std::all_of(own.begin(), own.end(), [&](const Value& v) { return met[v.node()]; }))
+      return order.push_back(root);
     stack.push_back({root, 0});
     while (!stack.empty()) {
       Open& top = stack.back();

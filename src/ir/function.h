@@ -1,5 +1,5 @@
 // A Function: ordered parameters and ordered results over one graph. The unit that passes, groups
-// and plans work on. Copies share the graph.
+// and plans work on. Copies share the graph, and the lists until one is changed.
 #pragma once
 
 #include <array>
@@ -29,13 +29,13 @@ class Function {
     std::string name;
   };
 
-  Function() : graph_(std::make_shared<Graph>()) {}
+  Function() : graph_(std::make_shared<Graph>()), lists_(std::make_shared<Lists>()) {}
 
   Graph& graph() const { return *graph_; }
-  const std::vector<Param>& params() const { return params_; }
-  const std::vector<Result>& results() const { return results_; }
-  Value param(std::size_t i) const { return params_.at(i).value; }
-  Value result(std::size_t i) const { return results_.at(i).value; }
+  const std::vector<Param>& params() const { return lists_->params; }
+  const std::vector<Result>& results() const { return lists_->results; }
+  Value param(std::size_t i) const { return params().at(i).value; }
+  Value result(std::size_t i) const { return results().at(i).value; }
 
   Value add_param(const Type&, std::string name, bool donated = false,
                   std::optional<Array> required = {});
@@ -43,15 +43,24 @@ class Function {
 
   std::vector<Type> param_types() const;
   std::vector<Type> result_types() const;
+  // Nothing was changed since one was copied from the other.
+  bool is_unchanged(const Function& other) const {
+    return graph_ == other.graph_ && lists_ == other.lists_;
+  }
   // Symbols of all parameter types, each once, in order of first appearance.
   std::vector<Dim> symbols() const;
   // Structure, types and attributes; not names or origins.
   std::uint64_t hash() const;
 
  private:
+  struct Lists {
+    std::vector<Param> params;
+    std::vector<Result> results;
+  };
+  Lists& own();
+
   std::shared_ptr<Graph> graph_;
-  std::vector<Param> params_;
-  std::vector<Result> results_;
+  std::shared_ptr<Lists> lists_;
 };
 
 // Equal up to names and origins.

@@ -14,6 +14,12 @@ Pattern Pattern::number(double x) {
   return p;
 }
 
+Pattern Pattern::some_number(std::string name) {
+  Pattern p = any(std::move(name));
+  p.is_number = true;
+  return p;
+}
+
 Pattern apply(const Op& op, std::vector<Pattern> operands, Attrs attrs, std::source_location) {
   Pattern p;
   p.op = &op;

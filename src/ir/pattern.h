@@ -19,12 +19,15 @@ class Pattern {
   // Matches a constant (or its broadcast) all of whose elements equal x; as a replacement, makes
   // it.
   static Pattern number(double x);
+  // Matches any such constant, whatever the number.
+  static Pattern some_number(std::string name);
 
   const Op* op = nullptr;
   std::vector<Pattern> operands;
   Attrs attrs;       // attributes that must match; others are free
   std::string hole;  // with an op: the name by which a match gives this value
   std::optional<double> constant;
+  bool is_number = false;  // a hole for what uniform_number knows
 };
 
 // What the holes of a rule stand for.

@@ -89,19 +89,19 @@ Pattern number(double x) { return Pattern::number(x); }
 
 std::vector<Rule> make_arithmetic_rules() {
   using enum RuleClass;
-  const Pattern x = any("x"), y = any("y"), c = any("c");
+  const Pattern x = any("x"), y = any("y"), c = any("c"), n = Pattern::some_number("c");
   auto keeps_sum = [](const Match& m) { return keeps_negative_zero(m, true); };
   auto keeps_difference = [](const Match& m) { return keeps_negative_zero(m, false); };
   return {
-      {"add-zero", exact, x + c, x, keeps_sum},
-      {"sub-zero", exact, x - c, x, keeps_difference},
+      {"add-zero", exact, x + n, x, keeps_sum},
+      {"sub-zero", exact, x - n, x, keeps_difference},
       {"mul-one", exact, x * number(1), x},
       {"div-one", exact, x / number(1), x},
       {"mul-minus-one", exact, x * number(-1), -x},
       {"mul-zero-integer", exact, x * number(0), number(0), is_integer_match},
       {"sub-self-integer", exact, x - x, number(0), is_integer_match},
-      {"div-power-of-two", exact, x / c, times_inverse, divides_exactly},
-      {"div-number", rounding, x / c, times_inverse, divides_normally},
+      {"div-power-of-two", exact, x / n, times_inverse, divides_exactly},
+      {"div-number", rounding, x / n, times_inverse, divides_normally},
       {"pow-one", exact, ops::pow(x, number(1)), x},
       {"pow-two", rounding, ops::pow(x, number(2)), x * x},
       {"pow-three", rounding, ops::pow(x, number(3)), x * x * x, is_integer_match},
@@ -115,14 +115,14 @@ std::vector<Rule> make_arithmetic_rules() {
       {"abs-neg", exact, ops::abs(ops::neg(x)), ops::abs(x), is_signed_match},
       {"max-self", exact, ops::maximum(x, x), x},
       {"min-self", exact, ops::minimum(x, x), x},
-      {"max-lowest", exact, ops::maximum(x, c), x, is_lowest},
-      {"min-highest", exact, ops::minimum(x, c), x, is_highest},
+      {"max-lowest", exact, ops::maximum(x, n), x, is_lowest},
+      {"min-highest", exact, ops::minimum(x, n), x, is_highest},
       {"and-self", exact, ops::bit_and(x, x), x},
       {"or-self", exact, ops::bit_or(x, x), x},
       {"relu-relu", exact, ops::relu(ops::relu(x)), ops::relu(x)},
       {"select-same", exact, ops::select(c, x, x), x},
-      {"select-true", exact, ops::select(c, x, y), x, is_true},
-      {"select-false", exact, ops::select(c, x, y), y, is_false},
+      {"select-true", exact, ops::select(n, x, y), x, is_true},
+      {"select-false", exact, ops::select(n, x, y), y, is_false},
       {"select-not", exact, ops::select(ops::bit_not(c), x, y), ops::select(c, y, x)},
       {"cast-same", exact, ops::cast(x), x, is_same_dtype},
       {"cast-cast", exact, ops::cast(ops::cast(x)),

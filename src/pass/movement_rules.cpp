@@ -168,7 +168,7 @@ Value slice_of_operand(const Match& m) {
 std::optional<Shape> common_source(Value root) {
   std::optional<Shape> found;
   for (const Value& v : root.graph().operands(root.node())) {
-    if (!v.is(ops::broadcast) || v.shape() != root.shape()) return std::nullopt;
+    if (v.shape() != root.shape()) return std::nullopt;
     const Shape& from = v.operand(0).shape();
     if (from.rank() == 0) continue;
     if (found && *found != from) return std::nullopt;
@@ -190,15 +190,15 @@ Value computed_smaller(const Match& m) {
 // One rule for each elementwise operation and number of operands.
 void add_broadcast_rules(std::vector<Rule>& rules) {
   static std::deque<std::string> names;
-  const Pattern holes[] = {Pattern::any("a"), Pattern::any("b"), Pattern::any("c")};
+  const Pattern repeats[] = {ops::broadcast(Pattern::any("a")), ops::broadcast(Pattern::any("b")),
+                             ops::broadcast(Pattern::any("c"))};
   for (const Op* op : all_ops()) {
     if (op->kind != OpKind::elementwise || op == &ops::iota || op == &ops::random_bits) continue;
     names.push_back(cat(op->name, "-of-broadcast"));
     for (std::size_t n = 1; n <= 3; ++n) {
-      std::vector<Pattern> operands(holes, holes + n);
+      std::vector<Pattern> operands(repeats, repeats + n);
       Rule rule{names.back(), RuleClass::exact, apply(*op, operands, {}), computed_smaller,
                 comes_from_smaller};
-      // Operands may be equal, so their order is no question.
       rules.push_back(std::move(rule));
     }
   }

@@ -1,6 +1,7 @@
 #include "pass/rewrite.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "ops/common.h"
@@ -57,7 +58,8 @@ class Flattener {
 bool asks_the_same(const Matcher::Step& a, const Matcher::Step& b) {
   const Pattern &p = *a.pattern, &q = *b.pattern;
   return a.parent == b.parent && a.operand == b.operand && p.op == q.op &&
-         p.constant == q.constant && p.operands.size() == q.operands.size() && p.attrs == q.attrs;
+         p.constant == q.constant && p.is_number == q.is_number &&
+         p.operands.size() == q.operands.size() && p.attrs == q.attrs;
 }
 
 std::size_t shared_steps(const Matcher& a, const Matcher& b) {
@@ -66,13 +68,17 @@ std::size_t shared_steps(const Matcher& a, const Matcher& b) {
   return n;
 }
 
-void note_operands(Matcher& m) {
+bool asks_something(const Pattern& p) { return p.op || p.constant || p.is_number; }
+
+// What the matcher wants of an operand of the root; null: nothing.
+const Pattern* wanted(const Matcher& m, std::size_t operand) {
   for (std::size_t i = 1; i < m.steps.size(); ++i)
-    if (const Matcher::Step& s = m.steps[i]; s.parent == 0 && s.operand < 2) {
-      m.operand_ops[s.operand] = s.pattern->op;
-      m.operand_steps[s.operand] = i;
-    }
+    if (const Matcher::Step& s = m.steps[i]; s.parent == 0 && s.operand == operand)
+      return asks_something(*s.pattern) ? s.pattern : nullptr;
+  return nullptr;
 }
+
+bool may_hold_number(const Op& op) { return op.kind == OpKind::movement || &op == &ops::constant; }
 
 bool attrs_match(const Attrs& wanted, const Attrs& given) {
   for (const Attrs::Entry& e : wanted.entries()) {
@@ -83,6 +89,7 @@ bool attrs_match(const Attrs& wanted, const Attrs& given) {
 }
 
 bool step_matches(const Pattern& p, Value v) {
+  if (p.is_number) return uniform_number(v).has_value();
   if (p.constant) {
     std::optional<double> x = uniform_number(v);
     return x && *x == *p.constant;
@@ -102,8 +109,7 @@ std::size_t match_steps(const Matcher& m, Value root, Match& match, std::vector<
   for (const Matcher::Step& s : m.steps) {
     Value v = seen.empty() ? root : seen[s.parent].operand(s.operand);
     seen.push_back(v);
-    if ((s.pattern->op || s.pattern->constant) && !step_matches(*s.pattern, v))
-      return seen.size() - 1;
+    if (asks_something(*s.pattern) && !step_matches(*s.pattern, v)) return seen.size() - 1;
     if (s.pattern->hole.empty()) continue;
     Value& bound = match.values_[s.hole];
     if (bound && bound != v) return not_bound;
@@ -176,35 +182,30 @@ class Rewriter {
   };
 
   Found find(Value v) {
-    if (v.result_count() != 1) return {};
+    const MatcherList* list = rules_.matchers(v.op());
+    if (!list || v.result_count() != 1) return {};
     const Graph& graph = v.graph();
     const std::span<const Value> operands = graph.operands(v.node());
     const Op* ops[2] = {};
     for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 2); ++i)
       ops[i] = &graph.op(operands[i].node());
-    std::size_t failed = matched;
-    for (const Matcher& m : rules_.matchers(v.op())) {
-      if (m.shared > failed) continue;
-      if (std::optional<std::size_t> step = misfit(m, operands.size(), ops)) {
-        failed = *step;
-        continue;
+    std::size_t last = 0, failed = matched;  // the matcher tried last, and its step that failed
+    for (std::size_t word = 0; word < list->words(); ++word)
+      for (std::uint64_t bits = list->possible(ops[0], ops[1], word); bits; bits &= bits - 1) {
+        const std::size_t i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+        const Matcher& m = list->all()[i];
+        const bool fails_alike = i == last + 1 && m.shared > failed;
+        last = i;
+        if (fails_alike) continue;
+        failed = matched;
+        if (m.steps[0].pattern->operands.size() != operands.size()) continue;
+        Match& match = matches_[m.rule];
+        failed = match_steps(m, v, match, seen_);
+        if (failed != matched || !only_inside(m)) continue;
+        const Rule& rule = rules_.rules()[m.rule];
+        if (!rule.when || rule.when(match)) return {&m};
       }
-      Match& match = matches_[m.rule];
-      failed = match_steps(m, v, match, seen_);
-      if (failed != matched || !only_inside(m)) continue;
-      const Rule& rule = rules_.rules()[m.rule];
-      if (!rule.when || rule.when(match)) return {&m};
-    }
     return {};
-  }
-
-  // A step that fails, found without a match.
-  static std::optional<std::size_t> misfit(const Matcher& m, std::size_t operands,
-                                           const Op* const (&ops)[2]) {
-    if (m.steps[0].pattern->operands.size() != operands) return 0;
-    for (int i : {0, 1})
-      if (m.operand_ops[i] && m.operand_ops[i] != ops[i]) return m.operand_steps[i];
-    return std::nullopt;
   }
 
   // Users first: nobody outside the match needs the nodes that it replaces.
@@ -361,6 +362,42 @@ class Rewriter {
 
 }  // namespace
 
+void MatcherList::add(Matcher m) {
+  if (!matchers_.empty()) m.shared = shared_steps(matchers_.back(), m);
+  matchers_.push_back(std::move(m));
+}
+
+void MatcherList::index() {
+  for (std::size_t i : {0, 1}) sides_[i] = make_side(i);
+}
+
+MatcherList::Side MatcherList::make_side(std::size_t operand) const {
+  Side side;
+  side.number.assign(words(), 0);
+  side.other = side.number;
+  for (const Matcher& m : matchers_)
+    if (const Pattern* p = wanted(m, operand); p && p->op)
+      if (std::find(side.ops.begin(), side.ops.end(), p->op) == side.ops.end())
+        side.ops.push_back(p->op);
+  side.named.assign(side.ops.size(), side.number);
+  for (std::size_t i = 0; i < matchers_.size(); ++i) {
+    const Pattern* p = wanted(matchers_[i], operand);
+    auto allow = [i](Bits& bits) { bits[i / 64] |= std::uint64_t{1} << i % 64; };
+    for (std::size_t k = 0; k < side.ops.size(); ++k)
+      if (!p || (p->op ? p->op == side.ops[k] : may_hold_number(*side.ops[k])))
+        allow(side.named[k]);
+    if (!p || !p->op) allow(side.number);
+    if (!p) allow(side.other);
+  }
+  return side;
+}
+
+const MatcherList::Bits& MatcherList::Side::of(const Op* op) const {
+  for (std::size_t k = 0; k < ops.size(); ++k)
+    if (ops[k] == op) return named[k];
+  return op && may_hold_number(*op) ? number : other;
+}
+
 RuleSet::RuleSet(std::span<const Rule> rules, Order order, RuleClass most)
     : rules_(rules), order_(order), holes_(rules.size()) {
   for (std::uint32_t i = 0; i < rules.size(); ++i) {
@@ -372,20 +409,15 @@ RuleSet::RuleSet(std::span<const Rule> rules, Order order, RuleClass most)
     collect_holes(rule.match, holes_[i]);
     auto [it, fresh] = root_index_.try_emplace(rule.match.op, by_root_.size());
     if (fresh) by_root_.emplace_back();
-    std::vector<Matcher>& all = by_root_[it->second];
-    for (unsigned swaps = 0; swaps < 1u << n; ++swaps) {
-      Matcher m{i, Flattener(holes_[i], swaps, n).run(rule.match)};
-      if (!all.empty()) m.shared = shared_steps(all.back(), m);
-      note_operands(m);
-      all.push_back(std::move(m));
-    }
+    for (unsigned swaps = 0; swaps < 1u << n; ++swaps)
+      by_root_[it->second].add({i, Flattener(holes_[i], swaps, n).run(rule.match)});
   }
+  for (MatcherList& list : by_root_) list.index();
 }
 
-std::span<const Matcher> RuleSet::matchers(const Op& op) const {
+const MatcherList* RuleSet::matchers(const Op& op) const {
   auto it = root_index_.find(&op);
-  if (it == root_index_.end()) return {};
-  return by_root_[it->second];
+  return it == root_index_.end() ? nullptr : &by_root_[it->second];
 }
 
 Function rewrite(const Function& f, const RuleSet& rules, RuleLog* log) {

@@ -44,9 +44,36 @@ struct Matcher {
   // Leading steps that ask the same as those of the matcher before: where that one failed at such a
   // step, this one fails, too.
   std::size_t shared = 0;
-  // What the root's first two operands must be (null: anything) and the steps that say so.
-  const Op* operand_ops[2] = {};
-  std::size_t operand_steps[2] = {};
+};
+
+// The matchers of one root, found by the ops of the root's first two operands.
+class MatcherList {
+ public:
+  void add(Matcher);
+  // To be called once, after the last add.
+  void index();
+  std::span<const Matcher> all() const { return matchers_; }
+  // A bit for each matcher that these operands do not rule out (null: no such operand), 64 of them
+  // from number 64 * word on.
+  std::uint64_t possible(const Op* first, const Op* second, std::size_t word) const {
+    return sides_[0].of(first)[word] & sides_[1].of(second)[word];
+  }
+  std::size_t words() const { return (matchers_.size() + 63) / 64; }
+
+ private:
+  using Bits = std::vector<std::uint64_t>;
+  // By the op of one operand: those that patterns name, and all others.
+  struct Side {
+    std::vector<const Op*> ops;
+    std::vector<Bits> named;
+    Bits number;  // others that may hold a number: constants, and movements of them
+    Bits other;
+    const Bits& of(const Op*) const;
+  };
+  Side make_side(std::size_t operand) const;
+
+  std::vector<Matcher> matchers_;
+  Side sides_[2];
 };
 
 // Rules compiled for matching. The rules must outlive it.
@@ -59,14 +86,14 @@ class RuleSet {
   std::span<const Rule> rules() const { return rules_; }
   Order order() const { return order_; }
   const std::vector<std::string>& holes(std::uint32_t rule) const { return holes_[rule]; }
-  // Matchers whose root is this op, in the order of the rules.
-  std::span<const Matcher> matchers(const Op&) const;
+  // Those whose root is this op, in the order of the rules; null when there is none.
+  const MatcherList* matchers(const Op&) const;
 
  private:
   std::span<const Rule> rules_;
   Order order_;
   std::vector<std::vector<std::string>> holes_;  // per rule
-  std::vector<std::vector<Matcher>> by_root_;
+  std::vector<MatcherList> by_root_;
   std::unordered_map<const Op*, std::uint32_t> root_index_;
 };
 

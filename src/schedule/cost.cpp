@@ -85,21 +85,22 @@ void add_origin(const Origin& o, std::string& out) {
   if (!o.kind.empty()) out += "node ";
   if (o.kind.empty()) (out += o.name) += ':';
   append(out, o.index);
-  if (!o.kind.empty()) (((out += " '") += o.name) += "' (") += o.kind + ")";
+  if (!o.kind.empty()) ((((out += " '") += o.name) += "' (") += o.kind) += ')';
 }
 
 }  // namespace
 
 std::string group_origins(const Function& f, std::span<const NodeId> members) {
   constexpr std::size_t most = 8;
-  std::vector<Origin> all;
+  std::vector<const Origin*> all;
   for (NodeId n : members)
     for (const Origin& o : f.graph().origins(n))
-      if (std::find(all.begin(), all.end(), o) == all.end()) all.push_back(o);
+      if (std::none_of(all.begin(), all.end(), [&](const Origin* p) { return *p == o; }))
+        all.push_back(&o);
   std::string out;
   for (std::size_t i = 0; i < std::min(all.size(), most); ++i) {
     if (i) out += ", ";
-    add_origin(all[i], out);
+    add_origin(*all[i], out);
   }
   return all.size() > most ? out + cat(", and ", all.size() - most, " more") : out;
 }

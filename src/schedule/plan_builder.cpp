@@ -35,6 +35,7 @@ class VariantBuilder {
     for (const Item& item : schedule_.prepare) add_item(item, out_.prepare, 0);
     prepare_steps_of_run(schedule_.items);
     loops_.assign(schedule_.loop_parents.size(), Range{});
+    out_.steps.reserve(schedule_.items.size());
     for (const Item& item : schedule_.items) add_item(item, out_.steps, 0);
     stretch_over_loops();
     plan_.join_alias(find_aliases());

@@ -36,6 +36,7 @@ class Section {
         places_(builder.slots, f, grouping_, extraction_.groups, params, results, loop),
         loop_(loop) {
     for (const Function& g : extraction_.functions) functions_.push_back(builder.specs.function(g));
+    items_.reserve(extraction_.groups.size() + results.size());
     for (std::size_t i = 0; i < extraction_.groups.size(); ++i)
       add_item(extraction_.groups[i], grouping_.groups[i]);
     for (std::size_t i = 0; i < results.size(); ++i) copy_value(f.result(i), results[i]);

@@ -192,10 +192,8 @@ std::uint64_t Dim::hash() const {
   return expr_ ? expr_->hash : mix(0x9e37, static_cast<std::uint64_t>(number_));
 }
 
-bool operator==(const Dim& a, const Dim& b) {
-  if (a.expr_ == b.expr_) return a.expr_ || a.number_ == b.number_;
-  if (!a.expr_ || !b.expr_ || a.expr_->hash != b.expr_->hash) return false;
-  return compare(a, b) == 0;
+bool Dim::equal_expressions(const Dim& a, const Dim& b) {
+  return a.expr_->hash == b.expr_->hash && compare(a, b) == 0;
 }
 
 std::int64_t Dim::eval(const std::function<std::int64_t(std::string_view)>& value) const {
@@ -289,7 +287,7 @@ Dim operator+(const Dim& a, const Dim& b) {
   return from_terms(std::move(terms));
 }
 
-Dim operator*(const Dim& a, const Dim& b) {
+Dim Dim::product_of(const Dim& a, const Dim& b) {
   if (a.is_number() && b.is_number()) return checked_mul(a.number(), b.number());
   std::vector<Term> terms;
   for (const Term& x : terms_of(a))

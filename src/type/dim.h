@@ -49,10 +49,21 @@ class Dim {
   std::uint64_t hash() const;
   const DimExpr* expr() const { return expr_.get(); }
 
-  friend bool operator==(const Dim& a, const Dim& b);
+  friend bool operator==(const Dim& a, const Dim& b) {
+    if (a.expr_ == b.expr_) return a.expr_ || a.number_ == b.number_;
+    return a.expr_ && b.expr_ && equal_expressions(a, b);
+  }
+  friend Dim operator*(const Dim& a, const Dim& b) {
+    std::int64_t n;
+    if (a.is_number() && b.is_number() && !__builtin_mul_overflow(a.number_, b.number_, &n))
+      return n;
+    return product_of(a, b);
+  }
 
  private:
   friend struct DimExpr;
+  static bool equal_expressions(const Dim& a, const Dim& b);
+  static Dim product_of(const Dim& a, const Dim& b);
   explicit Dim(std::shared_ptr<const DimExpr> e) : expr_(std::move(e)) {}
   std::int64_t number_ = 0;
   std::shared_ptr<const DimExpr> expr_;
@@ -79,7 +90,6 @@ struct DimExpr {
 
 Dim operator+(const Dim&, const Dim&);
 Dim operator-(const Dim&, const Dim&);
-Dim operator*(const Dim&, const Dim&);
 // Division by a Dim whose bounds include 0 is a UserError.
 Dim floor_div(const Dim&, const Dim&);
 Dim ceil_div(const Dim&, const Dim&);
