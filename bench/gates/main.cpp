@@ -1,7 +1,8 @@
 // The bounds that generated code and choices must keep, as ratios within one run: contraction
 // against the multiply-add rate, rows and activations against copying as many bytes, UltraFace
-// against oneDNN, `auto` against every single strategy. One JSON line for the machine, one for each
-// gate; exit status 1 when a gate is missed in all of its attempts.
+// against oneDNN, `auto` against every single strategy, the C of `hone aot` against the plan. One
+// JSON line for the machine, one for each gate; exit status 1 when a gate is missed in all of its
+// attempts.
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -9,8 +10,10 @@
 
 #include "api/hone.h"
 #include "backend/cpu/target/measure.h"
+#include "c_program.h"
 #include "compile/sample.h"
 #include "gate.h"
+#include "ref/compare.h"
 #include "runtime/device.h"
 
 namespace {
@@ -153,6 +156,46 @@ Interval time_ratio(const Model& m, const std::string& numerator, const std::str
   return gates::ratio_of({[&] { a.run(); }, [&] { b.run(); }, 1});
 }
 
+// The C of a model, with all sizes fixed, against its plan, after their outputs were compared.
+Interval c_ratio(const std::filesystem::path& file, const ImportOptions& options,
+                 const std::string& cc) {
+  const Source s = source(import_onnx(file, options));
+  std::vector<Array> inputs;
+  for (const Type& t : s.variants.at(0).function.param_types())
+    inputs.push_back(sample_array(t, {}, Fill::random, inputs.size() + 1));
+  gates::CProgram program(s, inputs, cc);
+  Runnable plan(s, "cpu", std::move(inputs), pool_of(1));
+  program.run();
+  plan.run();
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    double most = 0;
+    for (std::int64_t k = 0; k < plan.outputs[i].count(); ++k)
+      most = std::max(most, std::abs(plan.outputs[i].real(k)));
+    if (!within(program.outputs()[i], plan.outputs[i], 1e-4 * most, 1e-3).ok)
+      throw UserError(file.string(), " as C gives other numbers than its plan");
+  }
+  return gates::ratio_of({[&] { program.run(); }, [&] { plan.run(); }, 1});
+}
+
+void c_gates(const std::filesystem::path& models) {
+  struct Case {
+    const char* name;
+    std::filesystem::path file;
+    ImportOptions options;
+  };
+  const Case cases[] = {
+      {"digits, 450 images",
+       HONE_SOURCE_DIR "/examples/digits/digits.onnx",
+       {.dims = {{"batch", {450, 450}}}}},
+      {"ultraface_rfb_320", models / "ultraface_rfb_320/model.onnx", {}},
+      {"magika_v3_3, batch 8", models / "magika_v3_3/model.onnx", {.dims = {{"unk__214", {8, 8}}}}},
+  };
+  for (const char* cc : {"gcc", "clang-19"})
+    for (const Case& c : cases)
+      at_most(cat(c.name, ", threads 1: C by ", cc, " -O3 -march=native / cpu time"), 1.5,
+              [&] { return c_ratio(c.file, c.options, cc); });
+}
+
 }  // namespace
 
 // Argument: the directory of the models.
@@ -174,5 +217,6 @@ int main(int argc, char** argv) {
       at_most(cat(name, ", threads 1: auto time / ", single, " time"), 1.03,
               [&] { return time_ratio(m, "auto", single); });
   }
+  c_gates(models);
   return gates::missed() > 0;
 }

@@ -111,25 +111,29 @@ static const volatile int64_t hone_zero = 0;
     {"max_f32", "",
      R"(/* NaN wins. */
 HONE_INLINE float hone_max_f32(float a, float b) {
-  return ((a > b) | (a != a)) ? a : b;
+  const float m = a > b ? a : b;
+  return a == a ? m : a;
 }
 )"},
     {"min_f32", "",
      R"(/* NaN wins. */
 HONE_INLINE float hone_min_f32(float a, float b) {
-  return ((a < b) | (a != a)) ? a : b;
+  const float m = a < b ? a : b;
+  return a == a ? m : a;
 }
 )"},
     {"max_f64", "",
      R"(/* NaN wins. */
 HONE_INLINE double hone_max_f64(double a, double b) {
-  return ((a > b) | (a != a)) ? a : b;
+  const double m = a > b ? a : b;
+  return a == a ? m : a;
 }
 )"},
     {"min_f64", "",
      R"(/* NaN wins. */
 HONE_INLINE double hone_min_f64(double a, double b) {
-  return ((a < b) | (a != a)) ? a : b;
+  const double m = a < b ? a : b;
+  return a == a ? m : a;
 }
 )"},
     {"sign_f32", "",
