@@ -107,7 +107,7 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.number("--max-memory", "BYTES", "refuse what needs more", o.max_memory);
   a.heading(std::string(compiling));
   if (with_strategy)
-    a.choice("--strategy", all_strategies, "ref, cpu, onednn or auto (default)", o.strategy);
+    a.choice("--strategy", all_strategies, "ref, cpu, onednn, multi or auto (default)", o.strategy);
   a.choices("--target", {"native", "x86-64-v3", "x86-64-v4"},
             "native (default), x86-64-v3, x86-64-v4; several with commas", o.targets);
   a.parsed("--dim", "NAME=SIZE", "a symbol's size, or its range, NAME=LOW..HIGH; repeatable",

@@ -28,7 +28,8 @@ struct ModelOptions : Printing {
   bool no_cache = false;
 };
 
-inline const std::vector<std::string_view> all_strategies = {"ref", "cpu", "onednn", "auto"};
+inline const std::vector<std::string_view> all_strategies = {"ref", "cpu", "onednn", "multi",
+                                                             "auto"};
 
 // The model and what every command that compiles takes. Options below `compiling` are refused for
 // a plan, which is compiled already.

@@ -82,6 +82,7 @@ void check_writable(const fs::path& file, const std::string& option) {
   };
   std::error_code error;
   if (fs::is_directory(file, error)) fail("is a directory, and a file is to be written");
+  error.clear();  // there is no such file yet
   if (!file.parent_path().empty()) fs::create_directories(file.parent_path(), error);
   if (error) fail(cat("its directory cannot be made: ", error.message()));
   fs::path probe = file;

@@ -79,8 +79,7 @@ int optimize(Words words) {
   a.text("--inputs", "DIR", "sample inputs: input_K.pb, or test_data_set_K with them", inputs);
   a.text("--report", "FILE", "a page (.html) that shows graph, kernels, memory, times and errors",
          report);
-  a.choices("--strategies", all_strategies, "strategies to try (default: ref,cpu,onednn,auto)",
-            strategies);
+  a.choices("--strategies", all_strategies, "strategies to try (default: all)", strategies);
   a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", rounds);
   a.flag("--strip", "leave the graph's text out of the plan", strip);
   add_compiling(a, options, false);

@@ -78,7 +78,7 @@ int validate(Words words) {
   a.flag("--first-difference", "name the first node that differs from the reference", first);
   add_compiling(a, options, false);
   a.choices("--strategy,--strategies", all_strategies,
-            "ref, cpu, onednn, auto (default); several with commas", strategies);
+            "ref, cpu, onednn, multi, auto (default); several with commas", strategies);
   add_printing(a, options);
   a.example("hone validate models/resnet --strategy ref,cpu,auto");
   if (!a.parse(words)) return exit_ok;

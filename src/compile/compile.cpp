@@ -31,8 +31,20 @@ const Backend& backend_of(const CompileOptions& options) {
 
 bool has_device(const Backend& b) { return std::ranges::count(device_names(), b.name) > 0; }
 
+}  // namespace
+
+std::string absence_of(std::string_view strategy) {
+  const std::span<const std::string_view> devices = device_names();
+  if (strategy != "multi" || devices.size() > 1) return "";
+  return cat("spreads parts of a model over devices, and there is one here: ", devices[0]);
+}
+
+namespace {
+
 void check_options(const Source& source, const CompileOptions& options) {
   static constexpr std::string_view strategies[] = {"cpu", "onednn", "auto"};
+  if (options.strategy == "multi")
+    throw UserError("strategy 'multi' ", absence_of("multi"), "; choose auto");
   if (std::find(std::begin(strategies), std::end(strategies), options.strategy) ==
       std::end(strategies))
     throw UserError("strategy '", options.strategy,

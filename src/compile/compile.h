@@ -33,7 +33,8 @@ struct Backend;
 
 struct CompileOptions {
   // cpu: generated kernels only; onednn: the library wherever it fits; auto: the best candidate of
-  // each group, measured or predicted.
+  // each group, measured or predicted; multi needs several devices and is refused where there is
+  // one.
   std::string strategy = "auto";
   std::vector<std::string> targets = {"native"};  // x86-64-v3, x86-64-v4, native
   // Null: backend("cpu"). Of a backend without a device nothing can be checked or timed.
@@ -75,5 +76,8 @@ Plan compile(const Source&, const CompileOptions& = {}, CompileReport* = nullptr
 std::vector<Guard> conditions_of(const SourceVariant&);
 // Whether the guards hold for these sizes.
 bool guards_hold(const std::vector<Guard>&, const Sizing& sizes);
+
+// Why this build and machine have nothing for a strategy to do; empty when it can be tried.
+std::string absence_of(std::string_view strategy);
 
 }  // namespace hone

@@ -92,6 +92,10 @@ class Race {
     e.record.name = strategy;
     try {
       if (strategy == "ref") return e;
+      if (const std::string why = absence_of(strategy); !why.empty()) {
+        e.record.failure = "no part taken: " + why;
+        return e;
+      }
       say("compiling with strategy " + strategy);
       CompileOptions options = request_.compile;
       options.strategy = strategy;

@@ -15,7 +15,7 @@ namespace hone {
 
 struct OptimizeRequest {
   CompileOptions compile = {};  // strategy and measure are set by optimize
-  std::vector<std::string> strategies = {"ref", "cpu", "onednn", "auto"};
+  std::vector<std::string> strategies = {"ref", "cpu", "onednn", "multi", "auto"};
   int rounds = 20;
   bool profile = false;  // also fill Optimized::compiled and profile
   // Whole-function verification is left out, with a message, above so many multiply-adds.

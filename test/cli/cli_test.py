@@ -70,6 +70,14 @@ class Cli(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env={**cls.environment, **environment})
 
+    def test_a_strategy_without_a_part_says_why(self):
+        done = self.hone("optimize", DIGITS, "-o", "multi.hone", "--rounds", 3, "--json",
+                         "--strategies", "multi,auto")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        multi, auto = json.loads(done.stdout)["strategies"]
+        self.assertIn("no part taken: spreads parts of a model over devices", multi["failure"])
+        self.assertTrue(auto["chosen"])
+
     # arguments, exit code, what the message must hold: what was given, what is allowed, what to do
     ERRORS = [
         ([], USAGE, ["usage: hone COMMAND", "example", "exit codes"]),
@@ -82,7 +90,8 @@ class Cli(unittest.TestCase):
         (["run", "digits.hone", "--threads", "two"], USAGE, ["--threads", "'two'", "whole number"]),
         (["run", "digits.hone", "--threads", "-1"], USAGE, ["--threads", "'-1'", "whole number"]),
         (["run", "digits.hone", "--json=1"], USAGE, ["--json", "takes no value"]),
-        (["run", DIGITS, "--strategy", "fast"], USAGE, ["'fast'", "ref, cpu, onednn or auto"]),
+        (["run", DIGITS, "--strategy", "fast"], USAGE, ["'fast'", "ref, cpu, onednn, multi or auto"]),
+        (["bench", DIGITS, "--strategy", "multi"], USER, ["'multi'", "devices", "one here: cpu", "auto"]),
         (["optimize", DIGITS, "--strategies", "cpu,ato"], USAGE, ["'ato'", "did you mean auto"]),
         (["optimize", DIGITS, "--target", "sparc"], USAGE, ["'sparc'", "x86-64-v3"]),
         (["optimize", DIGITS, "--verify", "all"], USAGE, ["'all'", "none, kernels or model"]),
