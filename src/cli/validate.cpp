@@ -51,7 +51,7 @@ std::vector<Set> read_sets(const fs::path& directory) {
   for (const fs::path& path : data_sets(directory))
     out.push_back({path, read_set(path, "input"), read_set(path, "output")});
   if (out.empty())
-    throw UserError(directory.string(),
+    throw UserError(directory.empty() ? "." : directory.string(),
                     ": holds no test_data_set_0 to validate against; it must "
                     "hold input_K.pb and output_K.pb");
   for (const Set& s : out)

@@ -78,6 +78,16 @@ class Cli(unittest.TestCase):
         self.assertIn("no part taken: spreads parts of a model over devices", multi["failure"])
         self.assertTrue(auto["chosen"])
 
+    def test_commands_of_the_readme_run(self):
+        for name in ("digits.onnx", "images.npy"):
+            shutil.copy(DIGITS.parent / name, self.work)
+        lines = re.findall(r"^hone ([^#\n]+?) *#", ROOT.joinpath("README.md").read_text(), re.M)
+        self.assertGreater(len(lines), 5)
+        for line in lines:
+            with self.subTest(line=line):
+                done = self.hone(*line.split())
+                self.assertEqual(done.returncode, OK, done.stderr)
+
     # arguments, exit code, what the message must hold: what was given, what is allowed, what to do
     ERRORS = [
         ([], USAGE, ["usage: hone COMMAND", "example", "exit codes"]),
@@ -92,6 +102,7 @@ class Cli(unittest.TestCase):
         (["run", "digits.hone", "--json=1"], USAGE, ["--json", "takes no value"]),
         (["run", DIGITS, "--strategy", "fast"], USAGE, ["'fast'", "ref, cpu, onednn, multi or auto"]),
         (["bench", DIGITS, "--strategy", "multi"], USER, ["'multi'", "devices", "one here: cpu", "auto"]),
+        (["validate", "digits.hone"], USER, [".: holds no test_data_set_0", "input_K.pb"]),
         (["optimize", DIGITS, "--strategies", "cpu,ato"], USAGE, ["'ato'", "did you mean auto"]),
         (["optimize", DIGITS, "--target", "sparc"], USAGE, ["'sparc'", "x86-64-v3"]),
         (["optimize", DIGITS, "--verify", "all"], USAGE, ["'all'", "none, kernels or model"]),
