@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "kernel/memory_hints.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
 
@@ -547,6 +548,9 @@ void find_sizes(Kernel& kernel, const Block& body) {
   };
   for_each_dim(body, note);
   for (const KernelScratch& s : kernel.scratch) note(s.offset);
+  for (const KernelParam& p : kernel.params)
+    if (p.streams_from > 0)
+      for (const Dim& d : p.dims) note(d);
   kernel.sizes.clear();
   for (auto& [name, symbol] : found) kernel.sizes.push_back(symbol);
 }
@@ -600,7 +604,7 @@ void choose_lanes(Peeled& p, const Kernel& kernel) {
 
 }  // namespace
 
-void arrange(Kernel& kernel, Lowering& lowering, Block lowered, const TargetInfo&) {
+void arrange(Kernel& kernel, Lowering& lowering, Block lowered, const TargetInfo& target) {
   merge_loops(lowered, lowering);
   Peeled p = peel(std::move(lowered), kernel);
   choose_lanes(p, kernel);
@@ -610,6 +614,7 @@ void arrange(Kernel& kernel, Lowering& lowering, Block lowered, const TargetInfo
     RowKeeper(kernel, lowering).keep(p.inner);
   lay_out_scratch(kernel);
   Block body = Chunker(kernel, lowering).cut(std::move(p));
+  add_memory_hints(kernel, body, target);
   find_sizes(kernel, body);
   std::shared_ptr<Graph> graph = lowering.shared_graph();
   kernel.body = Nest{std::move(graph), std::move(body)};

@@ -135,6 +135,9 @@ class KernelPrinter {
         break;
       case Kind::branch:
         break;
+      case Kind::fetch:
+        out_ << "fetch p" << s.param << "[" << s.offset << "] into cache " << s.cache;
+        break;
     }
     if (s.condition) out_ << " if " << condition;
     out_ << "\n";
@@ -209,7 +212,9 @@ void print_data(std::ostream& out, const Kernel& k) {
   for (std::size_t i = 0; i < k.params.size(); ++i) {
     const KernelParam& p = k.params[i];
     out << "p" << i << ": " << Type(p.dtype, Shape(p.dims)) << " strides " << Shape(p.strides)
-        << (p.written ? " written" : "") << "\n";
+        << (p.written ? " written" : "");
+    if (p.streams_from > 0) out << " streams from " << p.streams_from;
+    out << "\n";
   }
   for (std::size_t i = 0; i < k.scratch.size(); ++i)
     out << "p" << k.params.size() + i << ": scratch " << k.scratch[i].dtype << " x "

@@ -20,6 +20,8 @@ struct KernelParam {
   Dims dims;
   Dims strides;
   bool written = false;
+  // A result that is written once, in order, and passes the caches from so many bytes on; 0: never.
+  std::int64_t streams_from = 0;
 };
 
 using VarId = std::int32_t;
@@ -67,6 +69,7 @@ struct Stmt {
     accumulate,  // reg = combine(reg, value); combine is add, mul, maximum, minimum, and, or
     store,       // params[param][offset] = value, when condition (if any) holds
     branch,      // if (condition) body
+    fetch,       // a hint: params[param][offset], which may lie past its end, is read soon
   };
   Kind kind;
   LoopKind loop = LoopKind::serial;
@@ -78,6 +81,7 @@ struct Stmt {
   Dim offset = 0;  // elements
   Value value;
   Value condition;  // bool[]
+  int cache = 1;    // that a fetch is for: the first or the second
   Block body;
 };
 

@@ -55,7 +55,8 @@ bool for_each_dim(const Block& block, const std::function<bool(const Dim&)>& vis
   bool go_on = true;
   for_each_statement(block, [&](const Stmt& s) {
     if (s.kind == Stmt::Kind::loop) go_on = go_on && visit(s.extent);
-    if (s.kind == Stmt::Kind::store) go_on = go_on && visit(s.offset);
+    if (s.kind == Stmt::Kind::store || s.kind == Stmt::Kind::fetch)
+      go_on = go_on && visit(s.offset);
   });
   std::vector<Value> roots = values_of(block);
   for (NodeId n : nodes_below(roots)) {

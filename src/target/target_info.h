@@ -14,6 +14,9 @@ struct TargetInfo {
   int vector_bits = 256;
   int vector_registers = 16;
   std::int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;  // of one thread
+  // Results from so many bytes on are written past the caches: little of them would be left there
+  // when they are read, and what is written is not read from memory first.
+  std::int64_t stream_bytes = 8 << 20;
 
   // Rates of one thread: multiply-adds of f32 x 2, bytes read plus written. Typical figures until
   // they are measured on the machine.

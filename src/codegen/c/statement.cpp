@@ -88,6 +88,8 @@ void Renderer::statement(const Stmt& s) {
       return store(s);
     case Stmt::Kind::branch:
       return branch(s);
+    case Stmt::Kind::fetch:
+      return;  // standard C has no word for it
   }
 }
 

@@ -168,7 +168,7 @@ HONE_WITH_NUMBER(modulo_index)
 
 struct Access {
   int align = 0;             // bytes that the address is a multiple of; 0: one element
-  bool nontemporal = false;  // stores past the caches; `align` must be the whole vector
+  bool nontemporal = false;  // stores past the caches; `align` must be a whole register
   bool invariant = false;    // loads: nobody writes there while the kernel runs
 };
 
@@ -187,6 +187,9 @@ Value gather_masked(DType, Pointer, Value indices, Value mask);
 void scatter(DType, Pointer, Value indices, Value);
 void scatter_masked(DType, Pointer, Value indices, Value, Value mask);
 void prefetch(Pointer, bool for_write = false, int locality = 3);
+// Stores past the caches before it are seen by whoever sees stores after it.
+void fence_stores(Module&);
+Value address_of(Pointer);  // i64
 void copy_bytes(Pointer to, Pointer from, Value bytes);
 void fill_bytes(Pointer to, int byte, Value bytes);
 

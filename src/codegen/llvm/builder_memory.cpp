@@ -131,6 +131,14 @@ void prefetch(Pointer p, bool for_write, int locality) {
   m.intrinsic("llvm.prefetch", std::span(&type, 1), in);
 }
 
+void fence_stores(Module& m) { m.intrinsic("llvm.x86.sse.sfence", {}, {}); }
+
+Value address_of(Pointer p) {
+  Module& m = *p.module;
+  const ValueType type = {DType::i64, 1};
+  return m.wrap(LLVMBuildPtrToInt(m.builder(), p.ref, m.llvm_type(type), ""), type);
+}
+
 void copy_bytes(Pointer to, Pointer from, Value bytes) {
   LLVMBuildMemCpy(to.module->builder(), to.ref, 1, from.ref, 1, bytes.ref);
 }

@@ -330,7 +330,10 @@ void Renderer::store(const Stmt& s) {
   }
   if (lane_stride(s.offset) == Dim(1)) {
     Pointer p = offset(buffer(s.param), dtype, position(s.offset));
-    mask ? store_masked(dtype, p, v, *mask) : hone::llvm::store(dtype, p, v);
+    Access access;
+    if (streaming_.contains(&s))
+      access = {.align = streamed_bytes(s.param, lanes_.count), .nontemporal = true};
+    mask ? store_masked(dtype, p, v, *mask) : hone::llvm::store(dtype, p, v, access);
   } else {
     Value indices = position_vector(s.offset);
     mask ? scatter_masked(dtype, buffer(s.param), indices, v, *mask)

@@ -39,6 +39,9 @@ class Renderer {
   void block(const Block&);
   // Registers of the block that change after their declaration; to be said before it is emitted.
   void note_joined(const Block&);
+  // Around the whole block of a kernel: asks which results pass the caches, and waits for them.
+  void begin_streams();
+  void end_streams();
 
  private:
   struct Flags {
@@ -72,12 +75,13 @@ class Renderer {
   void serial_loop(const Stmt&);
   void unrolled_loop(const Stmt&, std::int64_t count);
   void lanes_loop(const Stmt&);
-  // What a lanes loop joins into a register of the outside; `op` may be or, see memory_of_nan.
+  // What a lanes loop joins into a register of the outside; `op` may be and, see memory_of_nan.
   struct Join {
     RegId reg = -1;
     const Op* op = nullptr;
   };
   std::vector<Join> joins_of(const Stmt&) const;
+  void add_memories(std::vector<Join>&, int vectors) const;
   Values lanes_part(const Stmt&, const Lanes&, Value at, const std::vector<Join>&,
                     const Values& parts);
   void finish_joins(const std::vector<Join>&, const Values& parts);
@@ -87,6 +91,12 @@ class Renderer {
   std::vector<Expression> crossing_loads(const Stmt& outer);
   int lanes_for(const Stmt&) const;
   void store(const Stmt&);
+  void fetch(const Stmt&);
+  int streamed_bytes(int param, int lanes) const;
+  std::optional<Value> find_streaming(const Stmt& loop, Value from, int lanes,
+                                      std::unordered_set<const Stmt*>& stores);
+  Values past_caches_or_not(const Stmt& loop, Value from, int lanes,
+                            const std::function<Values()>& run);
   void accumulate(const Stmt&);
   void branch(const Stmt&);
   void body_of_loop(const Stmt&, Value at);
@@ -112,6 +122,8 @@ class Renderer {
   std::unordered_map<VarId, Value> variables_;
   std::unordered_map<RegId, Value> registers_;
   std::unordered_set<RegId> joined_;
+  std::unordered_map<int, Value> streamed_;    // by param: whether it passes the caches
+  std::unordered_set<const Stmt*> streaming_;  // stores that pass them in what is emitted now
   std::unordered_map<NodeId, Value> cache_;
   std::unordered_map<NodeId, Flags> flags_;
 };

@@ -72,12 +72,21 @@ bool contains_loop(const Block& block) {
   return found;
 }
 
-// Extremes of floats let NaN go, and remember beside them where one was met: an instruction in
-// place of three.
+// Extremes of floats let NaN go, and remember beside them where none was met: half an instruction
+// in place of two.
 bool has_memory_of_nan(const Op& op, DType dtype) {
   return is_float(dtype) && (&op == &ops::maximum || &op == &ops::minimum);
 }
-RegId memory_of_nan(RegId extreme) { return ~extreme; }
+// In several masks, each of a register's lanes, so that none waits for another.
+constexpr int most_memories = 4;
+RegId memory_of_nan(RegId extreme, int i) { return -1 - (extreme * most_memories + i); }
+RegId extreme_of(RegId memory) { return (-1 - memory) / most_memories; }
+bool is_memory(RegId r) { return r < 0; }
+
+// Of two numbers; the second where one is NaN.
+Value extreme_of_numbers(const Op& op, Value a, Value b) {
+  return select(&op == &ops::maximum ? greater(a, b) : less(a, b), a, b);
+}
 
 // A number that d is a multiple of wherever it is evaluated: the greatest that its form shows; 0
 // for 0.
@@ -126,6 +135,9 @@ void Renderer::block(const Block& block) {
       case Stmt::Kind::branch:
         branch(s);
         break;
+      case Stmt::Kind::fetch:
+        fetch(s);
+        break;
     }
 }
 
@@ -151,15 +163,16 @@ void Renderer::accumulate(const Stmt& s) {
     if (lanes_.mask) v = select(*lanes_.mask, v, neutral(m_, *s.combine, v.type));
   }
   HONE_ASSERT(v.lanes() <= total.lanes(), "a vector is added to one number");
-  if (auto met = registers_.find(memory_of_nan(s.reg)); met != registers_.end()) {
-    const int lanes = met->second.lanes();
-    for (int i = 0; i < v.lanes(); i += 2 * lanes) {  // two vectors in one question
+  if (auto memory = registers_.find(memory_of_nan(s.reg, 0)); memory != registers_.end()) {
+    const int lanes = memory->second.lanes();
+    for (int i = 0, k = 0; i < v.lanes(); i += 2 * lanes, ++k) {  // two vectors in one question
       Value first = slice_lanes(v, i, lanes);
       Value second = i + lanes < v.lanes() ? slice_lanes(v, i + lanes, lanes) : first;
-      met->second = met->second | unordered(first, second);
+      if (auto next = registers_.find(memory_of_nan(s.reg, k)); next != registers_.end())
+        memory = next;
+      memory->second = memory->second & ~unordered(first, second);
     }
-    const bool is_maximum = s.combine == &ops::maximum;
-    total = select(is_maximum ? greater(v, total) : less(v, total), v, total);
+    total = extreme_of_numbers(*s.combine, v, total);
   } else {
     total = combine(*s.combine, total, v);
   }
@@ -177,7 +190,8 @@ std::vector<RegId> Renderer::modified_outside(const Block& block) const {
     if (!modifies || own.contains(s.reg)) return;
     if (std::find(out.begin(), out.end(), s.reg) != out.end()) return;
     out.push_back(s.reg);
-    if (registers_.contains(memory_of_nan(s.reg))) out.push_back(memory_of_nan(s.reg));
+    for (int i = 0; i < most_memories; ++i)
+      if (RegId m = memory_of_nan(s.reg, i); registers_.contains(m)) out.push_back(m);
   });
   return out;
 }
@@ -284,11 +298,17 @@ int vectors_at_once(const Stmt& s, bool joins, const TargetSpec& target) {
   return weight <= 8 ? 4 : 2;
 }
 
+// The parts of one register while they are joined: what remembers NaN, and what it stands beside,
+// need not ask for it.
+Value joined(const Op& op, Value a, Value b) {
+  return has_memory_of_nan(op, a.dtype()) ? extreme_of_numbers(op, a, b) : combine(op, a, b);
+}
+
 // The lanes of a vector joined to `lanes` of them, upper half onto lower half.
 Value narrowed(Value v, int lanes, const Op& op) {
   while (v.lanes() > lanes) {
     const int half = v.lanes() / 2;
-    v = combine(op, slice_lanes(v, 0, half), slice_lanes(v, half, half));
+    v = joined(op, slice_lanes(v, 0, half), slice_lanes(v, half, half));
   }
   return v;
 }
@@ -307,11 +327,16 @@ std::vector<Renderer::Join> Renderer::joins_of(const Stmt& s) const {
         j.op = inner.combine;
       }
   });
+  return joins;
+}
+
+// Adds those for what remembers NaN in a loop that works on so many vectors at once.
+void Renderer::add_memories(std::vector<Join>& joins, int vectors) const {
   const std::size_t count = joins.size();
   for (std::size_t i = 0; i < count; ++i)
     if (has_memory_of_nan(*joins[i].op, registers_.at(joins[i].reg).dtype()))
-      joins.push_back({memory_of_nan(joins[i].reg), &ops::bit_or});
-  return joins;
+      for (int k = 0; k < std::clamp(vectors / 2, 1, most_memories); ++k)
+        joins.push_back({memory_of_nan(joins[i].reg, k), &ops::bit_and});
 }
 
 // One vector of turns, with what is joined over lanes in `parts`.
@@ -342,11 +367,12 @@ void Renderer::lanes_loop(const Stmt& s) {
   hoist(s);
   const int w = lanes_for(s);
   if (w == 1) return unrolled_loop(s, s.extent.number());
-  const std::vector<Join> joins = joins_of(s);
+  std::vector<Join> joins = joins_of(s);
   const std::optional<std::int64_t> number = s.extent.as_number();
   const std::int64_t divisor = known_divisor(s.extent);
   int wide = w * vectors_at_once(s, !joins.empty(), m_.target());
   while (number && wide > w && *number < wide) wide /= 2;
+  add_memories(joins, wide / w);
   Values parts;
   for (const Join& j : joins) {
     auto it = registers_.find(j.reg);
@@ -361,9 +387,12 @@ void Renderer::lanes_loop(const Stmt& s) {
                  : divisor % lanes == 0 ? m_.index(0)
                                         : modulo_index(extent, m_.index(lanes));
     Value end = extent - rest;
-    parts = m_.loop(from, end, lanes, parts, [&](Value at, const Values& carried) {
-      return lanes_part(s, {s.var, lanes, std::nullopt}, at, joins, carried);
-    });
+    auto run = [&] {
+      return m_.loop(from, end, lanes, parts, [&](Value at, const Values& carried) {
+        return lanes_part(s, {s.var, lanes, std::nullopt}, at, joins, carried);
+      });
+    };
+    parts = lanes == wide ? past_caches_or_not(s, from, lanes, run) : run();
     from = end;
   };
   vectors(wide);
@@ -382,14 +411,20 @@ void Renderer::lanes_loop(const Stmt& s) {
 
 void Renderer::finish_joins(const std::vector<Join>& joins, const Values& parts) {
   for (std::size_t i = 0; i < joins.size(); ++i) {
-    auto join = [&](Value a, Value b) { return combine(*joins[i].op, a, b); };
-    auto it = registers_.find(joins[i].reg);
-    if (it != registers_.end()) {
-      it->second = join(it->second, reduce(parts[i], join));
+    if (!is_memory(joins[i].reg)) {
+      auto join = [&](Value a, Value b) { return joined(*joins[i].op, a, b); };
+      Value& total = registers_.at(joins[i].reg);
+      total = combine(*joins[i].op, total, reduce(parts[i], join));
       continue;
     }
-    Value& extreme = registers_.at(memory_of_nan(joins[i].reg));
-    extreme = select(any(parts[i]), real_like(extreme, NAN), extreme);
+    const RegId reg = extreme_of(joins[i].reg);
+    Value clean = parts[i];
+    for (; i + 1 < joins.size() && is_memory(joins[i + 1].reg); ++i) {
+      if (extreme_of(joins[i + 1].reg) != reg) break;
+      clean = clean & parts[i + 1];
+    }
+    Value& extreme = registers_.at(reg);
+    extreme = select(all(clean), extreme, real_like(extreme, NAN));
   }
   forget_registers();
   forget_memory();
@@ -454,8 +489,12 @@ void emit_nest(Module& m, const Kernel& kernel, const Nest& nest, const KernelAr
   bool has_chunks = std::any_of(nest.body.begin(), nest.body.end(), [](const Stmt& s) {
     return s.kind == Stmt::Kind::loop && s.loop == LoopKind::chunks;
   });
-  if (has_chunks) return renderer.block(nest.body);
-  m.if_(less(in.begin, in.end), [&] { renderer.block(nest.body); });
+  renderer.begin_streams();
+  if (has_chunks)
+    renderer.block(nest.body);
+  else
+    m.if_(less(in.begin, in.end), [&] { renderer.block(nest.body); });
+  renderer.end_streams();
 }
 
 LoadHole load_hole(Module& m, const Kernel& kernel, const KernelArguments& in, const Hole& hole) {
