@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "pass/codes.h"
 #include "pass/expand.h"
 #include "pass/fold.h"
 #include "pass/fold_batch_norm.h"
@@ -23,6 +24,8 @@ Function plain(const Function& f, RuleLog*) {
 
 constexpr Pass passes[] = {
     {"fold", "small constants computed by the reference", plain<fold>},
+    {"codes", "dtypes of eight bits and less that nothing computes in, as integers",
+     plain<small_dtypes_as_codes>},
     {"simplify", "algebra and movement rules that keep every value", simplify},
     {"fold-batch-norm", "normalisation into the weights of its convolution",
      plain<fold_batch_norm>},

@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "import/onnx_context.h"
+#include "import/onnx_cast.h"
 
 namespace hone::onnx {
 
@@ -83,19 +83,12 @@ Values shift_by_direction(NodeContext& c) {
 
 Values where_import(NodeContext& c) { return {where(c.in(0), c.in(1), c.in(2))}; }
 
-// Attributes saturate and round_mode speak of 8-bit floats only.
 Values cast_import(NodeContext& c) {
-  c.ignore("saturate");
-  c.ignore("round_mode");
   if (c.opset() < 6) c.unsupported("before opset 6 the type is text; export a newer opset");
-  return {cast_to(c.in(0), c.dtype("to"))};
+  return {cast_value(c, c.in(0), c.dtype("to"))};
 }
 
-Values cast_like(NodeContext& c) {
-  c.ignore("saturate");
-  c.ignore("round_mode");
-  return {cast_to(c.in(0), c.in(1).dtype())};
-}
+Values cast_like(NodeContext& c) { return {cast_value(c, c.in(0), c.in(1).dtype())}; }
 
 Values clip(NodeContext& c) {
   c.ignore("consumed_inputs");

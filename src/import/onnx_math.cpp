@@ -165,7 +165,10 @@ Values eye_like(NodeContext& c) {
 Values bit_cast(NodeContext& c) {
   const DType to = c.dtype("to");
   Value x = c.in(0);
-  if (byte_size(to) != byte_size(x.dtype()))
+  // A bool is a byte that holds 0 or 1.
+  if (x.dtype() == DType::b1 && byte_size(to) == 1) return {cast_to(x, to)};
+  if (to == DType::b1 && byte_size(x.dtype()) == 1) return {cast_to(x, to)};
+  if (bit_size(to) != bit_size(x.dtype()))
     c.fail(cat(x.dtype(), " and ", to, " have different widths"));
   return {to == x.dtype() ? x : ops::bitcast(x, {{"dtype", to}})};
 }

@@ -1,5 +1,7 @@
 // Numbers in few bits with a scale and a zero point.
 #include "import/onnx_build.h"
+#include "import/onnx_cast.h"
+#include "import/onnx_known.h"
 #include "import/onnx_window.h"
 
 namespace hone::onnx {
@@ -11,6 +13,10 @@ struct Limits {
 };
 
 Limits limits_of(NodeContext& c, DType t) {
+  if (is_small(t)) {
+    const double high = static_cast<double>((1 << (bit_size(t) - is_signed(t))) - 1);
+    return {is_signed(t) ? -high - 1 : 0, high};
+  }
   switch (t) {
     case DType::u8:
       return {0, 255};
@@ -51,6 +57,8 @@ Value fitted(NodeContext& c, Value v, Value x, std::int64_t axis_given, std::int
 
 // round(x / scale) + zero, within what the type holds. Everything is of x's shape.
 Value quantized(NodeContext& c, Value x, Value scale, Value zero, DType to) {
+  if (is_float(to))
+    return cast_value(c, zero ? x / scale + cast_to(zero, x.dtype()) : x / scale, to);
   const Limits limits = limits_of(c, to);
   Value y = ops::round(x / scale);
   if (zero) y = y + cast_to(zero, y.dtype());
@@ -60,13 +68,26 @@ Value quantized(NodeContext& c, Value x, Value scale, Value zero, DType to) {
 
 Value dequantized(Value x, Value scale, Value zero) {
   // Differences of the integers are exact in i32, products are rounded once.
-  Value y = cast_to(x, DType::i32);
-  if (zero) y = y - cast_to(zero, DType::i32);
+  const DType wide = is_float(x.dtype()) ? scale.dtype() : DType::i32;
+  Value y = cast_to(x, wide);
+  if (zero) y = y - cast_to(zero, wide);
   return cast_to(y, scale.dtype()) * scale;
 }
 
+// Without a zero point, or with one that is known to be 0 of a float dtype (adding that would turn
+// -0 into 0): nothing.
+Value zero_point(NodeContext& c, Value x, std::int64_t axis, std::int64_t block) {
+  if (!c.has(2)) return {};
+  if (is_float(c.in(2).dtype()))
+    if (std::optional<Array> known = known_array(c.in(2))) {
+      bool is_zero = true;
+      for (std::int64_t i = 0; i < known->count(); ++i) is_zero = is_zero && known->real(i) == 0;
+      if (is_zero) return {};
+    }
+  return fitted(c, c.in(2), x, axis, block);
+}
+
 Values quantize_linear(NodeContext& c) {
-  c.ignore("saturate");
   Value x = c.in(0);
   const std::int64_t axis = c.integer("axis", 1), block = c.integer("block_size", 0);
   DType to = c.has(2) ? c.in(2).dtype() : DType::u8;
@@ -77,7 +98,8 @@ Values quantize_linear(NodeContext& c) {
   if (c.integer("precision", 0) != 0) precision = c.dtype("precision");
   precision = sum_dtype(precision);
   Value scale = cast_to(fitted(c, c.in(1), x, axis, block), precision);
-  Value zero = c.has(2) ? fitted(c, c.in(2), x, axis, block) : Value();
+  Value zero = zero_point(c, x, axis, block);
+  if (!is_float(to)) c.ignore("saturate");
   return {quantized(c, cast_to(x, precision), scale, zero, to)};
 }
 
@@ -88,8 +110,8 @@ Values dequantize_linear(NodeContext& c) {
   DType to = given;
   if (c.integer("output_dtype", 0) != 0) to = c.dtype("output_dtype");
   Value scale = cast_to(fitted(c, c.in(1), x, axis, block), sum_dtype(given));
-  Value zero = c.has(2) ? fitted(c, c.in(2), x, axis, block) : Value();
-  if (is_float(x.dtype())) c.unsupported(cat("dequantizing ", x.dtype()));
+  Value zero = zero_point(c, x, axis, block);
+  if (is_float(x.dtype()) && !is_small(x.dtype())) c.unsupported(cat("dequantizing ", x.dtype()));
   return {cast_to(dequantized(x, scale, zero), to)};
 }
 

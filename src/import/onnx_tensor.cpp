@@ -34,16 +34,16 @@ constexpr DataType data_types[] = {
     {"COMPLEX64", {}},
     {"COMPLEX128", {}},
     {"BFLOAT16", DType::bf16},
-    {"FLOAT8E4M3FN", {}},
-    {"FLOAT8E4M3FNUZ", {}},
-    {"FLOAT8E5M2", {}},
-    {"FLOAT8E5M2FNUZ", {}},
-    {"UINT4", {}},
-    {"INT4", {}},
-    {"FLOAT4E2M1", {}},
-    {"FLOAT8E8M0", {}},
-    {"UINT2", {}},
-    {"INT2", {}},
+    {"FLOAT8E4M3FN", DType::f8e4m3fn},
+    {"FLOAT8E4M3FNUZ", DType::f8e4m3fnuz},
+    {"FLOAT8E5M2", DType::f8e5m2},
+    {"FLOAT8E5M2FNUZ", DType::f8e5m2fnuz},
+    {"UINT4", DType::u4},
+    {"INT4", DType::i4},
+    {"FLOAT4E2M1", DType::f4e2m1},
+    {"FLOAT8E8M0", DType::f8e8m0},
+    {"UINT2", DType::u2},
+    {"INT2", DType::i2},
 };
 
 // Below this size Storage is compared by content, so a copy costs nothing that anyone sees.
@@ -165,6 +165,29 @@ Storage view(std::span<const std::byte> bytes, const std::shared_ptr<const Mappe
   return Storage(owner, bytes);
 }
 
+// Elements of less than a byte lie several in one, the first in its low bits.
+bool is_packed(DType t) { return bit_size(t) < 8 && t != DType::b1; }
+
+std::int64_t packed_bytes(std::int64_t count, DType t) {
+  const std::int64_t per_byte = 8 / bit_size(t);
+  return count / per_byte + (count % per_byte != 0);
+}
+
+Array unpacked(DType t, const std::vector<std::int64_t>& dims, std::span<const std::byte> bytes) {
+  const int bits = bit_size(t), per_byte = 8 / bits;
+  Array out = Array::zeros(t, dims);
+  const std::span<std::uint8_t> to = out.writable<std::uint8_t>();
+  const bool is_integer = !is_float(t);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const int byte = static_cast<int>(bytes[i / static_cast<std::size_t>(per_byte)]);
+    const int at = static_cast<int>(i % static_cast<std::size_t>(per_byte)) * bits;
+    const int code = byte >> at & ((1 << bits) - 1);
+    to[i] = static_cast<std::uint8_t>(code);
+    if (is_integer) out.set_integer(static_cast<std::int64_t>(i), code);
+  }
+  return out;
+}
+
 struct Place {
   std::string_view location;
   std::uint64_t offset = 0;
@@ -230,10 +253,22 @@ Array TensorFiles::decoded(const Tensor& t, DType dtype) {
   return a;
 }
 
+// The bytes that hold several elements each are read as elements of their own.
+Array TensorFiles::read_packed(const Tensor& t, DType dtype) {
+  if (auto found = decoded_.find(&t); found != decoded_.end()) return found->second;
+  Tensor packed = t;
+  packed.dims = {packed_bytes(elements(t), dtype)};
+  packed.data_type = data_type_of(DType::u8);
+  const Array bytes = read(packed);
+  decoded_.erase(&packed);
+  return decoded_.emplace(&t, unpacked(dtype, t.dims, bytes.bytes())).first->second;
+}
+
 Array TensorFiles::read(const Tensor& t) {
   std::optional<DType> dtype = dtype_of(t.data_type);
   if (!dtype)
     throw UserError("elements of type ", data_type_name(t.data_type), " are not supported");
+  if (is_packed(*dtype)) return read_packed(t, *dtype);
   if (t.segment) throw UserError("it is one segment of a tensor; store it whole");
   std::int64_t bytes = checked_mul(elements(t), byte_size(*dtype));
   if (t.external)

@@ -15,7 +15,7 @@
 
 namespace hone::onnx {
 
-// Our dtype for the format's number; nothing for strings, complex, 8-bit floats and sub-byte types.
+// Our dtype for the format's number; nothing for strings and complex.
 std::optional<DType> dtype_of(std::int32_t data_type);
 // The format's number for our dtype.
 std::int32_t data_type_of(DType);
@@ -35,6 +35,7 @@ class TensorFiles {
 
  private:
   Array read(const Tensor&);
+  Array read_packed(const Tensor&, DType);
   Array decoded(const Tensor&, DType);
   Storage external(const Tensor&, std::uint64_t bytes, DType);
   const std::shared_ptr<const MappedFile>& open(std::string_view location);

@@ -55,6 +55,10 @@ void round_to_dtype(Wide& w) {
       for (double& x : w.reals) x = bf16_to_f32(f64_to_bf16(x));
       return;
     default: {
+      if (w.is_real()) {
+        for (double& x : w.reals) x = small_to_f64(w.dtype, f64_to_small(w.dtype, x));
+        return;
+      }
       Array a = narrow(w);
       for (std::int64_t i = 0; i < w.count(); ++i)
         w.integers[static_cast<std::size_t>(i)] = a.integer(i);

@@ -13,6 +13,7 @@ std::string operands_text(const Call& c) {
 }
 
 bool accepts(Accept accept, DType t) {
+  if (is_small(t)) return false;
   switch (accept) {
     case Accept::any:
       return true;
@@ -30,8 +31,8 @@ bool accepts(Accept accept, DType t) {
   return false;
 }
 
-constexpr std::string_view accepted[] = {"any dtype", "a number",          "a float dtype",
-                                         "integers",  "integers or bools", "bool"};
+constexpr std::string_view accepted[] = {
+    "a dtype to compute in", "a number", "a float dtype", "integers", "integers or bools", "bool"};
 
 }  // namespace
 

@@ -65,6 +65,7 @@ std::vector<Type> infer_select(const Call& c) {
 Samples select_samples() {
   Samples out;
   for (const Type& t : sample_types()) out.push_back({{b1(t.shape), t, t}});
+  for (DType small : small_dtypes) out.push_back({{b1({5}), {small, {5}}, {small, {5}}}});
   return out;
 }
 
@@ -75,6 +76,13 @@ Samples cast_samples() {
     for (DType to : {DType::b1, DType::i8, DType::u8, DType::i32, DType::i64, DType::u64,
                      DType::f16, DType::bf16, DType::f32, DType::f64})
       out.push_back({{Type(from, {5})}, {{"dtype", to}}});
+  for (DType small : small_dtypes)
+    for (DType t : {DType::b1, DType::i8, DType::u16, DType::i32, DType::i64, DType::f16,
+                    DType::bf16, DType::f32, DType::f64, DType::f8e5m2, DType::i4}) {
+      if (small != DType::f8e8m0 || is_float(t))
+        out.push_back({{Type(t, {9})}, {{"dtype", small}}});
+      out.push_back({{Type(small, {9})}, {{"dtype", t}}});
+    }
   out.push_back({{f32({})}, {{"dtype", DType::f16}}});
   out.push_back({{f32({0, 2})}, {{"dtype", DType::i16}}});
   return out;
@@ -95,7 +103,8 @@ std::vector<Type> infer_source(const Call& c) {
   axis_attr(c, "axis", shape.rank());
   sizes_attr(c, "shape", static_cast<std::size_t>(shape.rank()), 0);
   DType dtype = attr<DType>(c, "dtype");
-  if (dtype == DType::b1) throw UserError("iota: counts cannot be bool; cast them");
+  if (dtype == DType::b1 || is_small(dtype))
+    throw UserError("iota: counts cannot be ", dtype, "; cast them");
   return {Type(dtype, std::move(shape))};
 }
 
@@ -206,11 +215,15 @@ constinit const Op ops::cast = {
     .name = "cast",
     .doc =
         "x in attribute dtype. Floats round once; float to integer truncates and saturates, NaN "
-        "gives 0; integers keep the low bits; to bool: x != 0.",
+        "gives 0; integers keep the low bits; to bool: x != 0. What a small float cannot hold "
+        "becomes infinity, else NaN, else its largest number.",
     .kind = OpKind::elementwise,
     .infer = [](const Call& c) -> std::vector<Type> {
       expect_operands(c, 1);
-      return {Type(attr<DType>(c, "dtype"), c.shape(0))};
+      const DType to = attr<DType>(c, "dtype");
+      if (to == DType::f8e8m0 && !is_float(c.type(0).dtype))
+        throw UserError("cast: ", c.type(0), " to f8e8m0; cast it to a float first");
+      return {Type(to, c.shape(0))};
     },
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
       return {convert(*e.inputs[0], e.attrs.get<DType>("dtype"))};
@@ -231,7 +244,10 @@ constinit const Op ops::cast = {
 
 constinit const Op ops::bitcast = {
     .name = "bitcast",
-    .doc = "The bits of x read as attribute dtype, which has the same size.",
+    .doc =
+        "The bits of x read as attribute dtype, which has the same size in memory; of a byte, "
+        "types "
+        "of fewer bits read the low ones.",
     .kind = OpKind::elementwise,
     .infer = infer_bitcast,
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
@@ -243,6 +259,9 @@ constinit const Op ops::bitcast = {
       return {{{f32({2, 3})}, {{"dtype", DType::i32}}},
               {{i32({4})}, {{"dtype", DType::u32}}},
               {{f16({4})}, {{"dtype", DType::u16}}},
+              {{Type(DType::u8, {9})}, {{"dtype", DType::f8e4m3fn}}},
+              {{Type(DType::f4e2m1, {9})}, {{"dtype", DType::i8}}},
+              {{Type(DType::u8, {9})}, {{"dtype", DType::i4}}},
               {{Type(DType::f64, {})}, {{"dtype", DType::i64}}},
               {{Type(DType::u8, {0})}, {{"dtype", DType::i8}}}};
     },

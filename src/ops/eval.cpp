@@ -10,6 +10,15 @@
 
 namespace hone {
 
+namespace {
+
+std::int64_t wrap_small(DType t, std::int64_t n) {
+  const std::int64_t span = std::int64_t{1} << bit_size(t), low = n & (span - 1);
+  return is_signed(t) && low >= span / 2 ? low - span : low;
+}
+
+}  // namespace
+
 std::int64_t wrap(DType t, std::int64_t n) {
   switch (t) {
     case DType::b1:
@@ -27,7 +36,7 @@ std::int64_t wrap(DType t, std::int64_t n) {
     case DType::u32:
       return static_cast<std::uint32_t>(n);
     default:
-      return n;
+      return is_small(t) ? wrap_small(t, n) : n;
   }
 }
 
@@ -39,7 +48,7 @@ struct Limits {
 
 // Of all integer dtypes but u64.
 Limits limits(DType t) {
-  int bits = 8 * byte_size(t);
+  int bits = bit_size(t);
   if (!is_signed(t)) return {0, (std::int64_t{1} << bits) - 1};
   std::int64_t high = static_cast<std::int64_t>(~std::uint64_t{0} >> (65 - bits));
   return {-high - 1, high};

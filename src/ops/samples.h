@@ -21,6 +21,10 @@ inline std::vector<Type> sample_integer_types() {
   return {i64({2, 3}), i32({5}), {DType::u8, {4}}, {DType::i8, {9}}, {DType::u64, {3}}, i64({})};
 }
 
+inline constexpr DType small_dtypes[] = {
+    DType::i2,       DType::u2,         DType::i4,     DType::u4,         DType::f4e2m1,
+    DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz, DType::f8e8m0};
+
 inline std::vector<Type> sample_types() {
   std::vector<Type> all = sample_real_types();
   for (const Type& t : sample_integer_types()) all.push_back(t);

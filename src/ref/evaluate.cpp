@@ -147,7 +147,7 @@ double round_real(DType t, double x) {
     case DType::bf16:
       return bf16_to_f32(f64_to_bf16(x));
     default:
-      return x;
+      return is_small(t) ? small_to_f64(t, f64_to_small(t, x)) : x;
   }
 }
 

@@ -40,6 +40,20 @@ T saturate(double x) {
 // As the runtime wants its operands, so that arrays are used where they lie.
 constexpr std::size_t storage_alignment = 64;
 
+// The low bits of a byte as an integer of a small dtype.
+std::int64_t small_integer(DType t, std::int64_t byte) {
+  const int unused = 64 - bit_size(t);
+  const std::uint64_t high = static_cast<std::uint64_t>(byte) << unused;
+  if (is_signed(t)) return static_cast<std::int64_t>(high) >> unused;
+  return static_cast<std::int64_t>(high >> unused);
+}
+
+std::int64_t saturate_small(DType t, double x) {
+  const int bits = bit_size(t) - is_signed(t);
+  const std::int64_t high = (std::int64_t{1} << bits) - 1, low = is_signed(t) ? -high - 1 : 0;
+  return std::clamp(saturate<std::int64_t>(x), low, high);
+}
+
 std::shared_ptr<std::byte> aligned_bytes(std::size_t size) {
   constexpr std::align_val_t align{storage_alignment};
   auto* data = static_cast<std::byte*>(::operator new(size, align));
@@ -135,6 +149,7 @@ double Array::real(std::int64_t i) const {
     case DType::u64:
       return static_cast<double>(load<std::uint64_t>(p));
     default:
+      if (is_small(dtype_) && is_float(dtype_)) return small_to_f64(dtype_, load<std::uint8_t>(p));
       return static_cast<double>(integer(i));
   }
 }
@@ -160,6 +175,8 @@ std::int64_t Array::integer(std::int64_t i) const {
     case DType::u32:
       return load<std::uint32_t>(p);
     default:
+      if (is_small(dtype_) && is_integer(dtype_))
+        return small_integer(dtype_, load<std::uint8_t>(p));
       return saturate<std::int64_t>(real(i));
   }
 }
@@ -193,6 +210,9 @@ void Array::set_real(std::int64_t i, double v) {
       return store(p, saturate<std::uint32_t>(v));
     case DType::u64:
       return store(p, saturate<std::uint64_t>(v));
+    default:
+      if (is_float(dtype_)) return store(p, f64_to_small(dtype_, v));
+      return store(p, static_cast<std::uint8_t>(saturate_small(dtype_, v)));
   }
 }
 
@@ -214,6 +234,8 @@ void Array::set_integer(std::int64_t i, std::int64_t v) {
     case DType::u64:
       return store(p, v);
     default:
+      if (is_small(dtype_) && is_integer(dtype_))
+        return store(p, static_cast<std::uint8_t>(small_integer(dtype_, v)));
       return set_real(i, static_cast<double>(v));
   }
 }

@@ -1,5 +1,6 @@
 #include "type/dtype.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 
@@ -10,11 +11,24 @@ namespace hone {
 namespace {
 
 constexpr DTypeInfo infos[dtype_count] = {
-    {"bool", 1, false, false}, {"i8", 1, false, true},   {"i16", 2, false, true},
-    {"i32", 4, false, true},   {"i64", 8, false, true},  {"u8", 1, false, false},
-    {"u16", 2, false, false},  {"u32", 4, false, false}, {"u64", 8, false, false},
-    {"f16", 2, true, true},    {"bf16", 2, true, true},  {"f32", 4, true, true},
-    {"f64", 8, true, true},
+    {"bool", 1, false, false},     {"i8", 1, false, true},        {"i16", 2, false, true},
+    {"i32", 4, false, true},       {"i64", 8, false, true},       {"u8", 1, false, false},
+    {"u16", 2, false, false},      {"u32", 4, false, false},      {"u64", 8, false, false},
+    {"f16", 2, true, true},        {"bf16", 2, true, true},       {"f32", 4, true, true},
+    {"f64", 8, true, true},        {"i2", 1, false, true, 2},     {"u2", 1, false, false, 2},
+    {"i4", 1, false, true, 4},     {"u4", 1, false, false, 4},    {"f4e2m1", 1, true, true, 4},
+    {"f8e4m3fn", 1, true, true},   {"f8e4m3fnuz", 1, true, true}, {"f8e5m2", 1, true, true},
+    {"f8e5m2fnuz", 1, true, true}, {"f8e8m0", 1, true, false},
+};
+
+// From f4e2m1 on, in the order of the dtypes.
+constexpr SmallFloat small_floats[] = {
+    {1, 0, 0x7, 0, 0},
+    {3, -6, 0x7e, 0, 0x7f},
+    {3, -7, 0x7f, 0, 0x80, false},
+    {2, -14, 0x7b, 0x7c, 0x7e},
+    {2, -15, 0x7f, 0, 0x80, false},
+    {0, -127, 0xfe, 0, 0xff, true, false},
 };
 
 // Rounds a finite or infinite double to a binary format with `mantissa` stored bits, least normal
@@ -68,5 +82,54 @@ std::uint16_t f64_to_f16(double x) { return round_to(x, 10, -14, 15); }
 std::uint16_t f32_to_f16(float x) { return f64_to_f16(x); }
 std::uint16_t f64_to_bf16(double x) { return round_to(x, 7, -126, 127); }
 std::uint16_t f32_to_bf16(float x) { return f64_to_bf16(x); }
+
+const SmallFloat& small_float(DType t) {
+  HONE_ASSERT(is_small(t) && is_float(t), t, " is no small float");
+  return small_floats[static_cast<int>(t) - static_cast<int>(DType::f4e2m1)];
+}
+
+namespace {
+
+// Whole steps of the format from 0 to a >= 0, which is the code of an element without sign.
+int rounded_code(const SmallFloat& f, double a) {
+  if (!f.has_sign) {
+    if (a < std::ldexp(1.0, f.least_exponent)) return 0;
+    const int exponent = std::ilogb(a);
+    return exponent - f.least_exponent + (a >= std::ldexp(1.5, exponent));
+  }
+  const int exponent = a == 0 ? f.least_exponent : std::max(std::ilogb(a), f.least_exponent);
+  const double steps = std::nearbyint(std::ldexp(a, f.mantissa - exponent));
+  return ((exponent - f.least_exponent) << f.mantissa) + static_cast<int>(steps);
+}
+
+}  // namespace
+
+std::uint8_t f64_to_small(DType t, double x) {
+  const SmallFloat& f = small_float(t);
+  const int beyond = f.infinity != 0 ? f.infinity : f.nan != 0 ? f.nan : f.largest;
+  int code = beyond;
+  if (std::isnan(x))
+    code = f.nan != 0 ? f.nan : 1 << (bit_size(t) - 1);
+  else if (!std::isinf(x))
+    code = rounded_code(f, std::fabs(x));
+  if (code > f.largest && !std::isnan(x)) code = beyond;
+  const bool keeps_sign = f.has_sign && (f.has_negative_zero || (code != 0 && code != f.nan));
+  if (keeps_sign && std::signbit(x) && !std::isnan(x)) code |= 1 << (bit_size(t) - 1);
+  return static_cast<std::uint8_t>(code);
+}
+
+double small_to_f64(DType t, std::uint8_t byte) {
+  const SmallFloat& f = small_float(t);
+  const int bits = bit_size(t), code = byte & ((1 << bits) - 1);
+  if (!f.has_sign) return code == f.nan ? std::nan("") : std::ldexp(1.0, code + f.least_exponent);
+  const int sign = 1 << (bits - 1), low = code & (sign - 1);
+  if (f.has_negative_zero ? low > std::max(f.largest, f.infinity) : code == f.nan)
+    return std::nan("");
+  const double direction = code & sign ? -1 : 1;
+  if (f.infinity != 0 && low == f.infinity) return direction * HUGE_VAL;
+  const int one = 1 << f.mantissa, binade = low >> f.mantissa;
+  if (binade == 0) return direction * std::ldexp(low, f.least_exponent - f.mantissa);
+  return direction * std::ldexp(low % one + one, binade - 1 + f.least_exponent - f.mantissa);
+}
 
 }  // namespace hone

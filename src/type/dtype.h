@@ -1,4 +1,5 @@
-// Element types and their conversions. Sub-byte elements are packed along the last axis in storage.
+// Element types and their conversions. An element of fewer than eight bits takes a whole byte here;
+// it is packed in files that demand it only.
 #pragma once
 
 #include <bit>
@@ -9,19 +10,47 @@
 
 namespace hone {
 
-enum class DType : std::uint8_t { b1, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64 };
-inline constexpr int dtype_count = 13;
+enum class DType : std::uint8_t {
+  b1,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  // Small dtypes: moved, chosen among and cast; nothing computes in them.
+  i2,
+  u2,
+  i4,
+  u4,
+  f4e2m1,
+  f8e4m3fn,
+  f8e4m3fnuz,
+  f8e5m2,
+  f8e5m2fnuz,
+  f8e8m0,
+};
+inline constexpr int dtype_count = 23, computed_dtype_count = 13;
 
 struct DTypeInfo {
   std::string_view name;  // spelled the same in C++, text IR and errors: "f32", "bool", ...
-  int bytes;
+  int bytes;              // that one element takes
   bool is_float;
   bool is_signed;
+  int bits = 8 * bytes;  // that mean something: the low ones
 };
 
 const DTypeInfo& info(DType);
 std::optional<DType> dtype_from_name(std::string_view);
 inline int byte_size(DType t) { return info(t).bytes; }
+inline int bit_size(DType t) { return info(t).bits; }
+constexpr bool is_small(DType t) { return t > DType::f64; }
 inline bool is_float(DType t) { return info(t).is_float; }
 inline bool is_integer(DType t) { return !info(t).is_float && t != DType::b1; }
 inline bool is_signed(DType t) { return info(t).is_signed; }
@@ -34,5 +63,24 @@ std::uint16_t f64_to_f16(double);  // one rounding
 inline float bf16_to_f32(std::uint16_t h) { return std::bit_cast<float>(std::uint32_t{h} << 16); }
 std::uint16_t f32_to_bf16(float);
 std::uint16_t f64_to_bf16(double);  // one rounding
+
+// How the codes of a small float dtype (f4e2m1, f8...) mean numbers. f8e8m0: an exponent alone.
+struct SmallFloat {
+  int mantissa;        // stored bits
+  int least_exponent;  // of a normal number
+  // Codes without sign: of the largest number, of infinity and of NaN (0: there is none).
+  int largest, infinity, nan;
+  bool has_negative_zero = true;  // without, its code is the one NaN
+  bool has_sign = true;
+};
+const SmallFloat& small_float(DType);
+// Once rounded to nearest, ties to even (of f8e8m0: the magnitude, ties up). Too large becomes
+// infinity, NaN where there is none, the largest number where there is neither (and NaN -0).
+std::uint8_t f64_to_small(DType, double);
+double small_to_f64(DType, std::uint8_t code);  // bits above those of the dtype mean nothing
+// The dtype of eight bits that holds the codes of a small one: integers keep their values.
+constexpr DType code_dtype(DType small) {
+  return small == DType::i2 || small == DType::i4 ? DType::i8 : DType::u8;
+}
 
 }  // namespace hone

@@ -20,10 +20,14 @@ constexpr std::size_t tensor_align = 64;
 constexpr std::string_view metadata_key = "__metadata__";
 
 constexpr std::pair<DType, std::string_view> dtype_names[] = {
-    {DType::b1, "BOOL"}, {DType::i8, "I8"},   {DType::i16, "I16"},   {DType::i32, "I32"},
-    {DType::i64, "I64"}, {DType::u8, "U8"},   {DType::u16, "U16"},   {DType::u32, "U32"},
-    {DType::u64, "U64"}, {DType::f16, "F16"}, {DType::bf16, "BF16"}, {DType::f32, "F32"},
-    {DType::f64, "F64"}};
+    {DType::b1, "BOOL"},        {DType::i8, "I8"},
+    {DType::i16, "I16"},        {DType::i32, "I32"},
+    {DType::i64, "I64"},        {DType::u8, "U8"},
+    {DType::u16, "U16"},        {DType::u32, "U32"},
+    {DType::u64, "U64"},        {DType::f16, "F16"},
+    {DType::bf16, "BF16"},      {DType::f32, "F32"},
+    {DType::f64, "F64"},        {DType::f8e4m3fn, "F8_E4M3"},
+    {DType::f8e5m2, "F8_E5M2"}, {DType::f8e8m0, "F8_E8M0"}};
 
 std::string_view safetensors_name(DType t) {
   for (const auto& [dtype, name] : dtype_names)

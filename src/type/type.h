@@ -66,7 +66,7 @@ inline Type b1(Shape s) { return {DType::b1, std::move(s)}; }
 
 // Dense row-major strides, in elements.
 Dims dense_strides(const Shape&);
-// Elements times element size. Sub-byte types round each row up.
+// Elements times element size.
 Dim byte_count(const Type&);
 
 }  // namespace hone

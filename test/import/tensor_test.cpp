@@ -134,8 +134,6 @@ TEST(TensorProto, RefusesWhatHasNoElements) {
   for (auto [number, name] : std::vector<std::pair<int, std::string>>{{0, "UNDEFINED"},
                                                                       {8, "STRING"},
                                                                       {14, "COMPLEX64"},
-                                                                      {17, "FLOAT8E4M3FN"},
-                                                                      {22, "INT4"},
                                                                       {99, "type 99"},
                                                                       {-1, "type -1"}}) {
     Tensor t = tensor(DType::f32, {1});
@@ -145,6 +143,36 @@ TEST(TensorProto, RefusesWhatHasNoElements) {
   Tensor segment = tensor(DType::f32, {1});
   segment.mutable_segment()->set_begin(0);
   expect_failure(segment, "one segment of a tensor");
+}
+
+TEST(TensorProto, SmallElementsArePacked) {
+  Tensor t = tensor(DType::i4, {3});
+  t.set_raw_data("\x7f\x08", 2);  // the low half first
+  const Array four = through_pb(t);
+  EXPECT_EQ(four.type(), Type(DType::i4, {3}));
+  EXPECT_EQ(four.integer(0), -1);
+  EXPECT_EQ(four.integer(1), 7);
+  EXPECT_EQ(four.integer(2), -8);
+  Tensor typed = tensor(DType::u2, {5});
+  typed.add_int32_data(0xe4);
+  typed.add_int32_data(2);
+  const Array two = through_pb(typed);
+  for (std::int64_t i = 0; i < 4; ++i) EXPECT_EQ(two.integer(i), i);
+  EXPECT_EQ(two.integer(4), 2);
+  Tensor real = tensor(DType::f4e2m1, {2});
+  real.set_raw_data("\xf1", 1);
+  EXPECT_EQ(through_pb(real).real(0), 0.5);
+  EXPECT_EQ(through_pb(real).real(1), -6);
+  Tensor eight = tensor(DType::f8e5m2, {2});
+  eight.add_int32_data(0x3c);
+  eight.add_int32_data(0xc0);
+  EXPECT_EQ(through_pb(eight).real(0), 1);
+  EXPECT_EQ(through_pb(eight).real(1), -2);
+  t.add_dims(2);  // six elements need three bytes
+  expect_failure(t, "it holds 2 bytes, its dims need 3");
+  typed.add_int32_data(0);
+  expect_failure(typed, "it holds 3 elements, its dims need 2");
+  expect_failure(tensor(DType::u2, {1ll << 62}), "it holds 0 elements");
 }
 
 // ==== weights are views

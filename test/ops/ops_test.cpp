@@ -110,10 +110,11 @@ TEST(Ops, HarnessNoticesOneWrongElement) {
         std::size_t last = static_cast<std::size_t>(w.count()) - 1;
         if (w.count() > 0 && !changed) {
           changed = true;
-          if (w.is_real())
-            w.reals[last] =
-                std::isfinite(w.reals[last]) ? w.reals[last] + std::fabs(w.reals[last]) + 1 : 0;
-          else
+          if (w.is_real()) {
+            const double x = w.reals[last], other = x + std::fabs(x) + 1;
+            // The largest number of some dtypes stands for all beyond it.
+            w.reals[last] = std::isfinite(x) && round_real(w.dtype, other) != x ? other : 0;
+          } else
             w.integers[last] ^= 1;
         }
         out.push_back(narrow(w));

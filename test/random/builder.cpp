@@ -204,7 +204,7 @@ Shape Builder::shape(int rank) {
 DType Builder::dtype() {
   if (random.chance(50)) return style.real;
   if (random.chance(30)) return style.whole;
-  return static_cast<DType>(random.below(dtype_count));
+  return static_cast<DType>(random.below(computed_dtype_count));
 }
 
 namespace {

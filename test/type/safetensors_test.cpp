@@ -36,6 +36,10 @@ std::string refusal(const fs::path& path) {
 TEST(Safetensors, RoundTripOfEveryDtypeIsAlignedAndUncopied) {
   std::vector<SafetensorsEntry> entries;
   for (int t = 0; t < dtype_count; ++t) {
+    const bool is_named = t < computed_dtype_count || static_cast<DType>(t) == DType::f8e4m3fn ||
+                          static_cast<DType>(t) == DType::f8e5m2 ||
+                          static_cast<DType>(t) == DType::f8e8m0;
+    if (!is_named) continue;
     Array a = Array::zeros(static_cast<DType>(t), {3, 5});
     for (std::size_t i = 0; i < a.bytes().size(); ++i)
       a.writable_bytes()[i] = static_cast<std::byte>(i % 2);

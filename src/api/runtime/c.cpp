@@ -57,7 +57,7 @@ hone_status guarded(F&& f) noexcept {
 }
 
 static_assert(static_cast<int>(DType::b1) == HONE_BOOL);
-static_assert(static_cast<int>(DType::f64) == HONE_F64 && dtype_count == HONE_F64 + 1);
+static_assert(static_cast<int>(DType::f8e8m0) == HONE_F8E8M0 && dtype_count == HONE_F8E8M0 + 1);
 
 template <class T>
 T* required(T* p, const char* what) {
@@ -125,7 +125,7 @@ SessionOptions session_options(const hone_session_options* given) {
 }
 
 TensorRef tensor(hone_dtype dtype, const std::int64_t* dims, std::int32_t rank, void* data) {
-  if (dtype < HONE_BOOL || dtype > HONE_F64)
+  if (dtype < HONE_BOOL || dtype > HONE_F8E8M0)
     throw UserError("dtype ", int{dtype}, " does not exist");
   if (rank < 0 || (rank > 0 && !dims)) throw UserError("rank ", rank, " without sizes");
   return {static_cast<DType>(dtype), {dims, static_cast<std::size_t>(rank)}, data};

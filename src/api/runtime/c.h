@@ -36,7 +36,18 @@ typedef enum hone_dtype {
   HONE_F16,
   HONE_BF16,
   HONE_F32,
-  HONE_F64
+  HONE_F64,
+  /* One byte an element; of fewer than eight bits the low ones count. */
+  HONE_I2,
+  HONE_U2,
+  HONE_I4,
+  HONE_U4,
+  HONE_F4E2M1,
+  HONE_F8E4M3FN,
+  HONE_F8E4M3FNUZ,
+  HONE_F8E5M2,
+  HONE_F8E5M2FNUZ,
+  HONE_F8E8M0
 } hone_dtype;
 
 typedef struct hone_executable hone_executable;

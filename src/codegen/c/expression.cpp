@@ -277,6 +277,8 @@ std::string Renderer::from_memory(DType t, const std::string& element) {
 
 std::string Renderer::cast(const Value& e, const std::string& x) {
   const Value from = e.operand(0);
+  HONE_ASSERT(!is_small(e.dtype()) && !is_small(from.dtype()), "cast of ", from.dtype(), " to ",
+              e.dtype(), " in a kernel; pass 'codes' replaces it");
   // What is held wider than its dtype is rounded before it is called another one.
   if (is_narrow(from.dtype()) && !is_rounded(from)) {
     std::string rounded = cast_number(DType::f32, from.dtype(), x);
@@ -303,7 +305,8 @@ std::string Renderer::cast_number(DType from, DType to, const std::string& x) {
 }
 
 std::string Renderer::bitcast(const Value& e, const std::string& x) {
-  const DType from = e.operand(0).dtype(), to = e.dtype();
+  auto in_registers = [](DType t) { return is_small(t) ? code_dtype(t) : t; };
+  const DType from = in_registers(e.operand(0).dtype()), to = in_registers(e.dtype());
   if (from == to) return x;
   const std::string bits = is_narrow(from) ? to_memory(from, x) : x;
   if (is_narrow(to)) return from_memory(to, is_narrow(from) ? bits : "(uint16_t)" + bits);

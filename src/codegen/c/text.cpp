@@ -20,6 +20,7 @@ void Text::close(std::string_view after) {
 }
 
 std::string_view memory_type(DType t) {
+  if (is_small(t)) t = code_dtype(t);
   switch (t) {
     case DType::b1:
     case DType::u8:
@@ -44,6 +45,8 @@ std::string_view memory_type(DType t) {
       return "float";
     case DType::f64:
       return "double";
+    default:
+      break;
   }
   throw InternalError("dtype without a C type");
 }

@@ -375,7 +375,7 @@ Value from_memory(Module& m, DType dtype, LLVMValueRef ref, int lanes) {
   if (dtype == DType::bf16)
     return bitcast(cast(m.wrap(ref, {DType::u16, lanes}), DType::u32) << 16, DType::f32);
   if (dtype == DType::b1) return not_equal(m.wrap(ref, {DType::u8, lanes}), 0);
-  return m.wrap(ref, {dtype, lanes});
+  return m.wrap(ref, {register_dtype(dtype), lanes});
 }
 
 }  // namespace detail

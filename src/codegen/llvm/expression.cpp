@@ -198,7 +198,7 @@ Value Renderer::emit_operation(const Expression& e, const Values& in) {
       return from == to ? in[0] : narrow_from_bits(to, narrow_to_bits(from, in[0]));
     if (is_narrow(to)) return narrow_from_bits(to, in[0]);
     if (is_narrow(from)) return m_.wrap(narrow_to_bits(from, in[0]).ref, {to, in[0].lanes()});
-    return bitcast(in[0], to);
+    return bitcast(in[0], register_dtype(to));
   }
   if (e.is(ops::select)) {
     const bool vector = in[0].lanes() > 1 || in[1].lanes() > 1 || in[2].lanes() > 1;
@@ -219,6 +219,8 @@ Value Renderer::emit_operation(const Expression& e, const Values& in) {
 
 Value Renderer::emit_cast(const Expression& e, Value x) {
   const Expression from = e.operand(0);
+  HONE_ASSERT(!is_small(e.dtype()) && !is_small(from.dtype()), "cast of ", from.dtype(), " to ",
+              e.dtype(), " in a kernel; pass 'codes' replaces it");
   // What is held wider than its dtype is rounded before it is called another one.
   if (is_narrow(from.dtype()) && !is_rounded(from)) x = cast(x, from.dtype());
   return cast(x, e.dtype());

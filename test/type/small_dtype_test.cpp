@@ -1,0 +1,180 @@
+// Small floats against their published layouts, by ways that share nothing with the conversions.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "type/array.h"
+
+namespace hone {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+struct Layout {
+  DType dtype;
+  int exponent_bits, mantissa_bits, bias;
+  bool is_finite;  // no infinity
+  bool is_unsigned_zero;
+};
+
+// IEEE-like layouts; what is special at the top is told in `number`.
+constexpr Layout layouts[] = {
+    {DType::f4e2m1, 2, 1, 1, true, false},     {DType::f8e4m3fn, 4, 3, 7, true, false},
+    {DType::f8e4m3fnuz, 4, 3, 8, true, true},  {DType::f8e5m2, 5, 2, 15, false, false},
+    {DType::f8e5m2fnuz, 5, 2, 16, true, true},
+};
+
+// By fields, as the papers state it.
+double number(const Layout& l, int code) {
+  const int sign = code >> (l.exponent_bits + l.mantissa_bits) & 1;
+  const int exponent = code >> l.mantissa_bits & ((1 << l.exponent_bits) - 1);
+  const int mantissa = code & ((1 << l.mantissa_bits) - 1);
+  const int top = (1 << l.exponent_bits) - 1;
+  if (l.is_unsigned_zero && sign && !exponent && !mantissa) return NAN;
+  if (l.dtype == DType::f8e4m3fn && exponent == top && mantissa == 7) return NAN;
+  if (!l.is_finite && exponent == top) return mantissa ? NAN : sign ? -infinity : infinity;
+  const double fraction = std::ldexp(mantissa, -l.mantissa_bits) + (exponent ? 1 : 0);
+  return (sign ? -1 : 1) * std::ldexp(fraction, std::max(exponent, 1) - l.bias);
+}
+
+int codes_of(const Layout& l) { return 1 << (1 + l.exponent_bits + l.mantissa_bits); }
+
+bool same(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
+}
+
+TEST(SmallDtype, EveryCodeMeansWhatItsFieldsSay) {
+  for (const Layout& l : layouts)
+    for (int code = 0; code < codes_of(l); ++code)
+      EXPECT_TRUE(same(small_to_f64(l.dtype, static_cast<std::uint8_t>(code)), number(l, code)))
+          << l.dtype << " " << code << ": "
+          << small_to_f64(l.dtype, static_cast<std::uint8_t>(code));
+  for (int code = 0; code < 255; ++code)
+    EXPECT_EQ(small_to_f64(DType::f8e8m0, static_cast<std::uint8_t>(code)),
+              std::ldexp(1.0, code - 127));
+  EXPECT_TRUE(std::isnan(small_to_f64(DType::f8e8m0, 255)));
+}
+
+TEST(SmallDtype, PublishedNumbers) {
+  auto number = [](DType t, int code) { return small_to_f64(t, static_cast<std::uint8_t>(code)); };
+  EXPECT_EQ(number(DType::f8e4m3fn, 0x7e), 448);
+  EXPECT_EQ(number(DType::f8e4m3fn, 0x01), 0x1p-9);
+  EXPECT_EQ(number(DType::f8e4m3fnuz, 0x7f), 240);
+  EXPECT_EQ(number(DType::f8e4m3fnuz, 0x01), 0x1p-10);
+  EXPECT_EQ(number(DType::f8e5m2, 0x7b), 57344);
+  EXPECT_EQ(number(DType::f8e5m2, 0x01), 0x1p-16);
+  EXPECT_EQ(number(DType::f8e5m2fnuz, 0x7f), 57344);
+  EXPECT_EQ(number(DType::f8e5m2fnuz, 0x01), 0x1p-17);
+  EXPECT_EQ(number(DType::f4e2m1, 0x7), 6);
+  EXPECT_EQ(number(DType::f4e2m1, 0x9), -0.5);
+}
+
+// The code without sign that is nearest to a >= 0, by looking at all of them; of two the even one.
+// The step behind the largest counts as a number: what is nearer to that is too large.
+int nearest(const Layout& l, double a) {
+  int best = -1;
+  double least = infinity;
+  auto offer = [&](int code, double x) {
+    const double distance = std::fabs(x - a);
+    if (distance < least || (distance == least && code % 2 == 0)) best = code, least = distance;
+  };
+  double before = 0, last = 0;
+  int code = 0;
+  for (; code < codes_of(l) / 2 && std::isfinite(number(l, code)); ++code) {
+    before = last;
+    last = number(l, code);
+    offer(code, last);
+  }
+  const double beyond = last + (last - before);
+  if (a >= beyond) return -1;
+  offer(code, beyond);
+  return best == code ? -1 : best;
+}
+
+void expect_nearest(const Layout& l, double x) {
+  const double got = small_to_f64(l.dtype, f64_to_small(l.dtype, x));
+  if (std::isnan(x) && l.dtype != DType::f4e2m1) {
+    EXPECT_TRUE(std::isnan(got)) << l.dtype;
+    return;
+  }
+  if (std::isnan(x)) {
+    EXPECT_TRUE(same(got, -0.0));
+    return;
+  }
+  const int code = std::isinf(x) ? -1 : nearest(l, std::fabs(x));
+  double expected = code >= 0                  ? number(l, code)
+                    : !l.is_finite             ? infinity
+                    : l.dtype == DType::f4e2m1 ? 6
+                                               : NAN;
+  if (std::signbit(x)) expected = -expected;
+  if (l.is_unsigned_zero && expected == 0) expected = 0;
+  EXPECT_TRUE(same(got, expected))
+      << l.dtype << " of " << x << ": " << got << ", expected " << expected;
+}
+
+TEST(SmallDtype, EveryF16AndBf16RoundsToTheNearest) {
+  for (const Layout& l : layouts)
+    for (int bits = 0; bits < 65536; ++bits) {
+      expect_nearest(l, f16_to_f32(static_cast<std::uint16_t>(bits)));
+      expect_nearest(l, bf16_to_f32(static_cast<std::uint16_t>(bits)));
+    }
+}
+
+TEST(SmallDtype, RoundsOnceFromDouble) {
+  // Half way between two numbers, and the doubles beside it.
+  for (const Layout& l : layouts)
+    for (int code = 0; code + 1 < codes_of(l) / 2; ++code) {
+      const double a = number(l, code), b = number(l, code + 1);
+      if (!std::isfinite(a) || !std::isfinite(b)) continue;
+      const double half = (a + b) / 2;
+      for (double x : {half, std::nextafter(half, 0), std::nextafter(half, infinity)})
+        for (double signed_x : {x, -x}) expect_nearest(l, signed_x);
+    }
+}
+
+TEST(SmallDtype, ExponentsAloneRoundToTheNearestPowerOfTwo) {
+  auto cast = [](double x) { return small_to_f64(DType::f8e8m0, f64_to_small(DType::f8e8m0, x)); };
+  EXPECT_EQ(cast(1), 1);
+  EXPECT_EQ(cast(-4), 4);
+  EXPECT_EQ(cast(1.5), 2);
+  EXPECT_EQ(cast(std::nextafter(1.5, 0)), 1);
+  EXPECT_EQ(cast(0), 0x1p-127);
+  EXPECT_EQ(cast(0x1p-300), 0x1p-127);
+  EXPECT_EQ(cast(0x1.8p-127), 0x1p-126);
+  EXPECT_EQ(cast(0x1p127), 0x1p127);
+  EXPECT_TRUE(std::isnan(cast(0x1.8p127)));
+  EXPECT_TRUE(std::isnan(cast(infinity)));
+  EXPECT_TRUE(std::isnan(cast(NAN)));
+}
+
+TEST(SmallDtype, IntegersOfArraysSaturateAndWrap) {
+  struct Range {
+    DType dtype;
+    std::int64_t low, high;
+  };
+  for (auto [t, low, high] : {Range{DType::i2, -2, 1}, Range{DType::u2, 0, 3},
+                              Range{DType::i4, -8, 7}, Range{DType::u4, 0, 15}}) {
+    Array a = Array::zeros(t, {1});
+    const std::int64_t count = high - low + 1;
+    for (std::int64_t n = -300; n <= 300; ++n) {
+      a.set_integer(0, n);
+      EXPECT_EQ(((a.integer(0) - n) % count + count) % count, 0) << t << " " << n;
+      EXPECT_TRUE(a.integer(0) >= low && a.integer(0) <= high);
+      a.set_real(0, static_cast<double>(n) + (n < 0 ? -0.5 : 0.5));
+      EXPECT_EQ(a.integer(0), std::clamp(n, low, high)) << t << " " << n;
+    }
+    a.set_real(0, NAN);
+    EXPECT_EQ(a.real(0), 0);
+    // Bits above those of the dtype mean nothing.
+    for (int byte = 0; byte < 256; ++byte) {
+      a.writable<std::uint8_t>()[0] = static_cast<std::uint8_t>(byte);
+      const std::int64_t code = byte % count;
+      EXPECT_EQ(a.integer(0), code > high ? code - count : code);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone
