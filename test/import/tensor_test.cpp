@@ -131,11 +131,8 @@ TEST(TensorProto, RefusesSizesThatDoNotFit) {
 }
 
 TEST(TensorProto, RefusesWhatHasNoElements) {
-  for (auto [number, name] : std::vector<std::pair<int, std::string>>{{0, "UNDEFINED"},
-                                                                      {8, "STRING"},
-                                                                      {14, "COMPLEX64"},
-                                                                      {99, "type 99"},
-                                                                      {-1, "type -1"}}) {
+  for (auto [number, name] : std::vector<std::pair<int, std::string>>{
+           {0, "UNDEFINED"}, {8, "STRING"}, {14, "COMPLEX64"}, {99, "type 99"}, {-1, "type -1"}}) {
     Tensor t = tensor(DType::f32, {1});
     t.set_data_type(number);
     expect_failure(t, cat("elements of type ", name, " are not supported"));

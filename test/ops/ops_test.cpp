@@ -111,7 +111,7 @@ TEST(Ops, HarnessNoticesOneWrongElement) {
         if (w.count() > 0 && !changed) {
           changed = true;
           if (w.is_real()) {
-            const double x = w.reals[last], other = x + std::fabs(x) + 1;
+            const double x = w.reals[last], other = x + std::fabs(x) + 3;
             // The largest number of some dtypes stands for all beyond it.
             w.reals[last] = std::isfinite(x) && round_real(w.dtype, other) != x ? other : 0;
           } else

@@ -73,27 +73,30 @@ TEST(SmallDtype, PublishedNumbers) {
 
 // The code without sign that is nearest to a >= 0, by looking at all of them; of two the even one.
 // The step behind the largest counts as a number: what is nearer to that is too large.
-int nearest(const Layout& l, double a) {
+int nearest(const std::vector<double>& numbers, double a) {
+  const double last = numbers.back(), beyond = last + (last - numbers[numbers.size() - 2]);
+  if (a >= beyond) return -1;
   int best = -1;
   double least = infinity;
   auto offer = [&](int code, double x) {
     const double distance = std::fabs(x - a);
     if (distance < least || (distance == least && code % 2 == 0)) best = code, least = distance;
   };
-  double before = 0, last = 0;
-  int code = 0;
-  for (; code < codes_of(l) / 2 && std::isfinite(number(l, code)); ++code) {
-    before = last;
-    last = number(l, code);
-    offer(code, last);
-  }
-  const double beyond = last + (last - before);
-  if (a >= beyond) return -1;
-  offer(code, beyond);
-  return best == code ? -1 : best;
+  const int count = static_cast<int>(numbers.size());
+  for (int code = 0; code < count; ++code) offer(code, numbers[static_cast<std::size_t>(code)]);
+  offer(count, beyond);
+  return best == count ? -1 : best;
 }
 
-void expect_nearest(const Layout& l, double x) {
+// The finite numbers without sign, by code.
+std::vector<double> numbers_of(const Layout& l) {
+  std::vector<double> out;
+  for (int code = 0; code < codes_of(l) / 2 && std::isfinite(number(l, code)); ++code)
+    out.push_back(number(l, code));
+  return out;
+}
+
+void expect_nearest(const Layout& l, const std::vector<double>& numbers, double x) {
   const double got = small_to_f64(l.dtype, f64_to_small(l.dtype, x));
   if (std::isnan(x) && l.dtype != DType::f4e2m1) {
     EXPECT_TRUE(std::isnan(got)) << l.dtype;
@@ -103,8 +106,8 @@ void expect_nearest(const Layout& l, double x) {
     EXPECT_TRUE(same(got, -0.0));
     return;
   }
-  const int code = std::isinf(x) ? -1 : nearest(l, std::fabs(x));
-  double expected = code >= 0                  ? number(l, code)
+  const int code = std::isinf(x) ? -1 : nearest(numbers, std::fabs(x));
+  double expected = code >= 0                  ? numbers[static_cast<std::size_t>(code)]
                     : !l.is_finite             ? infinity
                     : l.dtype == DType::f4e2m1 ? 6
                                                : NAN;
@@ -115,11 +118,13 @@ void expect_nearest(const Layout& l, double x) {
 }
 
 TEST(SmallDtype, EveryF16AndBf16RoundsToTheNearest) {
-  for (const Layout& l : layouts)
+  for (const Layout& l : layouts) {
+    const std::vector<double> numbers = numbers_of(l);
     for (int bits = 0; bits < 65536; ++bits) {
-      expect_nearest(l, f16_to_f32(static_cast<std::uint16_t>(bits)));
-      expect_nearest(l, bf16_to_f32(static_cast<std::uint16_t>(bits)));
+      expect_nearest(l, numbers, f16_to_f32(static_cast<std::uint16_t>(bits)));
+      expect_nearest(l, numbers, bf16_to_f32(static_cast<std::uint16_t>(bits)));
     }
+  }
 }
 
 TEST(SmallDtype, RoundsOnceFromDouble) {
@@ -130,7 +135,7 @@ TEST(SmallDtype, RoundsOnceFromDouble) {
       if (!std::isfinite(a) || !std::isfinite(b)) continue;
       const double half = (a + b) / 2;
       for (double x : {half, std::nextafter(half, 0), std::nextafter(half, infinity)})
-        for (double signed_x : {x, -x}) expect_nearest(l, signed_x);
+        for (double signed_x : {x, -x}) expect_nearest(l, numbers_of(l), signed_x);
     }
 }
 
