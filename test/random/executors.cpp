@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <map>
 
@@ -286,7 +287,7 @@ class Checker {
 
   const Case& case_;
   Verdict& verdict_;
-  std::vector<Judge> judges_;
+  std::deque<Judge> judges_;
   std::vector<Arrays> inputs_;
   std::vector<Arrays> first_;
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ref/rounding.h"
 #include "test/random/inputs.h"
 
 namespace hone::fuzz {
@@ -12,7 +13,9 @@ namespace hone::fuzz {
 // The reference's values of one run.
 class Judge {
  public:
+  // Refers to itself and to the function, which must outlive it.
   Judge(const Function&, const Run&);
+  Judge(const Judge&) = delete;
 
   const std::vector<Array>& inputs() const { return inputs_; }
   // Empty when the results pass; else which of them is wrong and how.
@@ -21,18 +24,10 @@ class Judge {
   int explained() const { return explained_; }
 
  private:
-  bool explains(std::size_t result, const Array& got);
-
-  const Function& function_;
   std::vector<Array> inputs_;
   std::vector<Wide> strict_, wide_;
-  std::vector<std::vector<Wide>> perturbed_;
+  Rounding rounding_;
   int explained_ = 0;
 };
-
-// The same function, with a relative error of at most one unit in the last place of its dtype (4
-// after exp and its like) on every use of a rounded value and on every operand that is rounded. The
-// error differs from element to element, from use to use, and with `phase`.
-Function perturbed(const Function&, int phase);
 
 }  // namespace hone::fuzz

@@ -1,0 +1,175 @@
+#include "ref/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "ops/common.h"
+#include "ops/contraction.h"
+#include "ref/compare.h"
+
+namespace hone {
+
+namespace {
+
+constexpr int phases = 6;
+
+// Of core ops: those whose float results are rounded.
+bool rounds(const Op& op, const Attrs& attrs) {
+  static const Op* const exact[] = {
+      &ops::maximum, &ops::minimum,    &ops::neg,        &ops::abs,    &ops::sign,    &ops::floor,
+      &ops::ceil,    &ops::round,      &ops::trunc,      &ops::select, &ops::bitcast, &ops::iota,
+      &ops::sort,    &ops::reduce_max, &ops::reduce_min, &ops::replay};
+  for (const Op* e : exact)
+    if (&op == e) return false;
+  if (attrs.has("kind")) {
+    const auto& kind = attrs.get<std::string>("kind");
+    return kind == "sum" || kind == "prod" || kind == "add" || kind == "mul";
+  }
+  return op.kind != OpKind::leaf && op.kind != OpKind::movement && op.kind != OpKind::control;
+}
+
+// Units in the last place by which a kernel may be off: rounding, or 4 for what polynomials
+// compute.
+double units_of(const Op& op) {
+  for (const Op* f : {&ops::exp, &ops::log, &ops::tanh, &ops::erf, &ops::sin, &ops::cos, &ops::pow})
+    if (&op == f) return 4;
+  return 1;
+}
+
+class Perturber {
+ public:
+  explicit Perturber(int phase) : phase_(phase) {}
+
+  Function operator()(const Function& f) {
+    const Function core = expand_all(f);
+    std::vector<bool> rounded(core.graph().node_count(), false);
+    Function out = transform(core, [&](NodeId n, Copier& copy, Function& to) -> Values {
+      const Graph& g = core.graph();
+      if (g.op(n).kind == OpKind::leaf) return {};
+      // What was cast is that number (docs/numbers.md).
+      const bool is_cast = &g.op(n) == &ops::cast;
+      const bool here = !is_cast && rounds(g.op(n), g.attrs(n));
+      rounded[n] = here || g.op(n).kind == OpKind::control;
+      Values operands;
+      for (const Value& v : g.operands(n)) {
+        Value x = copy(v);
+        operands.push_back(here || rounded[v.node()] ? noisy(x, units_of(g.op(v.node()))) : x);
+        // What is only moved or compared is as uncertain as what it is made of.
+        rounded[n] = rounded[n] || (rounded[v.node()] && !is_cast);
+      }
+      Attrs attrs = bodies(g.attrs(n));
+      if (&g.op(n) == &ops::conv && phase_ % 2 == 1) pad_first(operands[0], attrs);
+      Value y = to.graph().intern(g.op(n), operands, attrs);
+      Values results;
+      for (std::size_t i = 0; i < y.result_count(); ++i) results.push_back(y.result(i));
+      return results;
+    });
+    return out;
+  }
+
+ private:
+  Attrs bodies(const Attrs& attrs) {
+    Attrs out = attrs;
+    for (const Attrs::Entry& e : attrs.entries())
+      if (const auto* body = std::get_if<FunctionRef>(&e.second))
+        out.set(e.first, FunctionRef(std::make_shared<const Function>((*this)(**body))));
+    return out;
+  }
+
+  // A kernel may multiply weights by zeros beyond the border (docs/numbers.md), which counts for
+  // infinite ones.
+  static void pad_first(Value& x, Attrs& attrs) {
+    const ConvAxes axes = conv_axes(attrs, x.rank());
+    Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
+    for (std::size_t i = 0; i < axes.space.size(); ++i) {
+      low[static_cast<std::size_t>(axes.space[i])] = attrs.dims("pads_low")[i];
+      high[static_cast<std::size_t>(axes.space[i])] = attrs.dims("pads_high")[i];
+    }
+    x = pad_with(x, scalar(x.graph(), 0, x.dtype()), low, high);
+    for (AttrName name : {AttrName("pads_low"), AttrName("pads_high")})
+      attrs.set(name, Dims(axes.space.size(), 0));
+  }
+
+  // x * (1 + units * eps * sin(a * i + b)) for the i-th element.
+  Value noisy(Value x, double units) {
+    if (!is_float(x.dtype())) return x;
+    Value i = iota_value(x.graph(), DType::f64, {x.shape().count()}, 0);
+    Value wave = ops::sin(i * 2.3 + static_cast<double>(phase_ * 131 + 17 * ++uses_));
+    Value factor = reshape_to(wave * (units * epsilon_of(x.dtype())) + 1.0, x.shape().dims);
+    // The product is taken in f64, where 1 + eps exists for every dtype.
+    return cast_to(cast_to(x, DType::f64) * factor, x.dtype());
+  }
+
+  int phase_;
+  int uses_ = 0;
+};
+
+bool special(double x) { return !std::isfinite(x); }
+
+bool differ(double a, double b) { return a != b && !(std::isnan(a) && std::isnan(b)); }
+
+bool explains_integers(const Wide& got, const Wide& wide, std::span<const Wide* const> others) {
+  for (std::size_t i = 0; i < wide.integers.size(); ++i) {
+    bool agree = true;
+    for (const Wide* o : others) agree = agree && o->integers[i] == wide.integers[i];
+    if (agree && got.integers[i] != wide.integers[i]) return false;
+  }
+  return true;
+}
+
+// Where it is NaN or infinite in any evaluation, all of them must agree to decide it.
+bool explains_special(double got, double wide, std::size_t i, std::span<const Wide* const> others) {
+  bool agree = true;
+  for (const Wide* o : others)
+    agree = agree && (special(wide) ? !differ(o->reals[i], wide) : !special(o->reals[i]));
+  return !agree || !differ(got, wide);
+}
+
+bool explains_reals(const Wide& got, const Wide& wide, std::span<const Wide* const> others) {
+  const std::size_t n = wide.reals.size();
+  std::vector<double> distance(n, 0);
+  double widest = 0, most = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (special(wide.reals[i])) continue;
+    most = std::max(most, std::fabs(wide.reals[i]));
+    for (const Wide* o : others)
+      if (!special(o->reals[i]))
+        distance[i] = std::max(distance[i], std::fabs(o->reals[i] - wide.reals[i]));
+    widest = std::max(widest, distance[i]);
+  }
+  const double rule = 16 * epsilon_of(got.dtype) * most;
+  std::size_t uncertain = 0, off = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double w = round_real(wide.dtype, wide.reals[i]);
+    const bool any_special = special(w) || std::any_of(others.begin(), others.end(), [&](auto* o) {
+                               return special(o->reals[i]);
+                             });
+    if (any_special) {
+      if (!explains_special(got.reals[i], w, i, others)) return false;
+      continue;
+    }
+    const double error = std::fabs(got.reals[i] - wide.reals[i]);
+    if (!(error <= 4 * widest + rule)) return false;
+    uncertain += distance[i] > widest / 32;
+    off += error > widest / 8 + rule;
+  }
+  return off <= 4 * uncertain + 2;
+}
+
+}  // namespace
+
+// The rule once more, with the largest distance of any perturbed evaluation for that of `strict`,
+// and elements decided on which all of them agree. Where that distance comes from a few elements
+// next to a tie or a step, only a few may be that far off.
+bool Rounding::explains(std::size_t r, const Array& got) {
+  for (int p = static_cast<int>(perturbed_.size()); p < phases; ++p)
+    perturbed_.push_back(evaluate_wide(Perturber(p)(function_), inputs_, Mode::strict));
+  std::vector<const Wide*> others = {&strict_[r]};
+  for (const auto& p : perturbed_) others.push_back(&p[r]);
+  const Wide numbers = widen(got);
+  return numbers.is_real() ? explains_reals(numbers, wide_[r], others)
+                           : explains_integers(numbers, wide_[r], others);
+}
+
+}  // namespace hone
