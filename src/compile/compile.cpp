@@ -9,10 +9,13 @@
 #include "compile/choose.h"
 #include "compile/debug.h"
 #include "compile/sample.h"
+#include "compile/whole.h"
 #include "pass/narrow.h"
 #include "pass/unify.h"
+#include "plan/audit.h"
 #include "plan/plan_text.h"
 #include "runtime/prepare.h"
+#include "schedule/cost.h"
 #include "schedule/plan_builder.h"
 
 namespace hone {
@@ -83,6 +86,10 @@ class Driver {
     if (device_) run_prepare(plan_, device_, pool_);
     drop_unread(plan_);
     report_.prepare_ms = milliseconds_since(prepare);
+    if (options_.on_plan) options_.on_plan(plan_);
+    Clock::time_point check = Clock::now();
+    if (options_.verification != Verification::none) check_plan();
+    report_.verify_ms += milliseconds_since(check);
     report_.total_ms = milliseconds_since(start);
     report_.kernels = static_cast<int>(plan_.kernels.size());
     if (debug_.wants(Debug::times)) debug_.show(Debug::times, "times.txt", summary());
@@ -158,7 +165,7 @@ class Driver {
     report_.schedule_ms += milliseconds_since(start);
     if (options_.keep)
       for (const ScheduledGroup& g : s.groups) report_.variants.back().groups.push_back(g.nodes);
-    std::vector<Choice> choices = choose(s, {small_sizes(source), sizes_for(source)});
+    std::vector<Choice> choices = choose(s, {check_sizes(source), sizes_for(source)});
     std::vector<Candidate> chosen;
     for (const Choice& c : choices) chosen.push_back(c.candidate);
     start = Clock::now();
@@ -215,6 +222,29 @@ class Driver {
     v.steps.insert(v.steps.begin(), checks.begin(), checks.end());
   }
 
+  // What the checks of single kernels cannot see: what the passes did, and where and in which order
+  // the plan runs what they left.
+  void check_plan() {
+    for (std::size_t i = 0; i < plan_.variants.size(); ++i) {
+      const Sizes sizes = check_sizes(source_.variants[i % source_.variants.size()]);
+      audit(plan_, plan_.variants[i], [&](const Dim& d) { return size_of(d, sizes); });
+      check_operands(plan_, plan_.variants[i], builder_.kernels());
+    }
+    for (const SourceVariant& v : source_.variants)
+      if (const Sizes sizes = check_sizes(v); is_small(v.function, sizes)) check_whole(v, sizes);
+  }
+
+  void check_whole(const SourceVariant& v, const Sizes& sizes) {
+    const Hash128 key = whole_key(v.function, sizes, plan_);
+    if (verdicts_.find(key)) {
+      ++report_.whole_from_cache;
+      return;
+    }
+    if (!hone::check_whole(v.function, sizes, plan_, device_, pool_)) return;
+    ++report_.whole;
+    verdicts_.store(key, {});
+  }
+
   void fill_kernels(KernelCompiler& compile) {
     std::vector<const Kernel*> missing;
     for (std::size_t i = filled_; i < builder_.kernels().size(); ++i)
@@ -229,8 +259,16 @@ class Driver {
     filled_ = builder_.kernels().size();
   }
 
-  Sizes small_sizes(const SourceVariant& v) const {
-    std::optional<Sizes> made = sample_sizes(v.function.param_types(), conditions_of(v));
+  // Sizes to check at: beyond one tile if that is no great work, else two of a kind at least, else
+  // any.
+  Sizes check_sizes(const SourceVariant& v) const {
+    constexpr std::int64_t most_flops = 20'000'000;
+    const std::vector<Type> types = v.function.param_types();
+    const std::vector<Guard> conditions = conditions_of(v);
+    for (std::int64_t least : {19, 3})
+      if (std::optional<Sizes> made = odd_sizes(types, conditions, least))
+        if (least == 3 || size_of(ideal_flops(v.function), *made) <= most_flops) return *made;
+    std::optional<Sizes> made = sample_sizes(types, conditions);
     return made ? *made : sizes_for(v);
   }
 

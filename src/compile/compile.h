@@ -49,6 +49,7 @@ struct CompileOptions {
   PassOptions passes = {};
   std::size_t most_variants = 16;
   std::optional<std::int64_t> max_memory = {};  // bytes; larger plans are refused before they run
+  std::function<void(Plan&)> on_plan = {};      // sees the finished plan before it is checked
 };
 
 // One variant on its way to the plan's variant of the same number. Kept on request.
@@ -64,7 +65,8 @@ struct CompileReport {
   double passes_ms = 0, schedule_ms = 0, codegen_ms = 0, verify_ms = 0, measure_ms = 0,
          prepare_ms = 0, total_ms = 0;
   int groups = 0, kernels = 0, compiled = 0, from_cache = 0, verified = 0, verified_from_cache = 0;
-  int library_groups = 0;  // groups for which a library candidate was chosen
+  int whole = 0, whole_from_cache = 0;  // functions that were checked whole
+  int library_groups = 0;               // groups for which a library candidate was chosen
   // With CompileOptions::keep only.
   std::vector<VariantReport> variants;
   std::vector<Kernel> kernels_made;  // of Plan::kernels, in order

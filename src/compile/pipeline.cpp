@@ -41,11 +41,11 @@ constexpr Pass passes[] = {
 
 void check_names(const PassOptions& options) {
   for (const std::string& name : options.off) {
-    bool known = std::any_of(std::begin(passes), std::end(passes),
+    bool known = std::any_of(options.list.begin(), options.list.end(),
                              [&](const Pass& p) { return p.name == name; });
     if (known) continue;
     std::string all;
-    for (const Pass& p : passes) all += cat(all.empty() ? "" : ", ", p.name);
+    for (const Pass& p : options.list) all += cat(all.empty() ? "" : ", ", p.name);
     throw UserError("passes: there is no pass '", name, "'; passes are ", all);
   }
 }
@@ -80,9 +80,7 @@ Function run_passes(const Function& function, const PassOptions& options,
   const bool keep = options.keep || options.watch;
   Function f = function;
   std::size_t nodes = live_nodes(f).size();
-  std::vector<Pass> all = options.first;
-  all.insert(all.end(), std::begin(passes), std::end(passes));
-  for (const Pass& pass : all) {
+  for (const Pass& pass : options.list) {
     if (std::find(options.off.begin(), options.off.end(), pass.name) != options.off.end()) continue;
     PassRecord record{.name = pass.name};
     auto start = std::chrono::steady_clock::now();

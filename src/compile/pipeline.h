@@ -33,8 +33,9 @@ struct PassRecord {
 };
 
 struct PassOptions {
+  // Another list serves experiments and planted faults; it must outlive the call.
+  std::span<const Pass> list = pipeline();
   std::vector<std::string> off = {};  // names of passes to leave out; an unknown one is a UserError
-  std::vector<Pass> first = {};       // run before the list: experiments, faults that tests plant
   bool verify_each = false;           // always on in debug builds
   bool keep = false;                  // functions and rules in the records
   std::function<void(const PassRecord&)> watch = {};  // told of each pass when it is done

@@ -1,5 +1,6 @@
 #include "compile/sample.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -48,6 +49,12 @@ double extreme_number(Numbers& numbers) {
   return pick < std::size(values) ? values[pick] : 8 * numbers.unit() - 4;
 }
 
+double real_number(Numbers& numbers, Fill fill) {
+  if (fill == Fill::extreme) return extreme_number(numbers);
+  const double x = 2 * numbers.unit() - 1;
+  return fill == Fill::spread ? std::ldexp(x, static_cast<int>(numbers.next() % 7) - 3) : x;
+}
+
 }  // namespace
 
 Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_t seed) {
@@ -62,7 +69,7 @@ Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_
   }
   for (std::int64_t i = 0; i < n; ++i) {
     if (is_float(type.dtype))
-      a.set_real(i, fill == Fill::extreme ? extreme_number(numbers) : 2 * numbers.unit() - 1);
+      a.set_real(i, real_number(numbers, fill));
     else if (type.dtype == DType::b1)
       a.set_integer(i, static_cast<std::int64_t>(numbers.next() & 1));
     else
@@ -71,12 +78,31 @@ Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_
   return a;
 }
 
-std::optional<Sizes> sample_sizes(const std::vector<Type>& types,
-                                  const std::vector<Guard>& guards) {
+namespace {
+
+std::map<std::string, Dim> symbols_of(const std::vector<Type>& types) {
   std::map<std::string, Dim> symbols;
   for (const Type& t : types)
     for (const Dim& d : t.shape.dims)
       for (const Dim& s : d.symbols()) symbols.emplace(s.name(), s);
+  return symbols;
+}
+
+}  // namespace
+
+std::optional<Sizes> odd_sizes(const std::vector<Type>& types, const std::vector<Guard>& guards,
+                               std::int64_t least) {
+  Sizes sizes;
+  for (auto& [name, s] : symbols_of(types)) {
+    sizes[name] = std::clamp(least, s.low(), s.high());
+    least += 2;
+  }
+  return guards_hold(guards, sizes) ? std::optional(sizes) : std::nullopt;
+}
+
+std::optional<Sizes> sample_sizes(const std::vector<Type>& types,
+                                  const std::vector<Guard>& guards) {
+  const std::map<std::string, Dim> symbols = symbols_of(types);
   Sizes sizes;
   for (auto& [name, s] : symbols) sizes[name] = std::max<std::int64_t>(s.low(), 1);
   if (guards_hold(guards, sizes)) return sizes;

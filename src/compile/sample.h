@@ -18,6 +18,7 @@ using Sizes = Sizing;
 
 enum class Fill : std::uint8_t {
   random,   // reals uniform in [-1, 1), integers in [0, 8), bools both
+  spread,   // the same, but reals of magnitudes from 1/8 to 8
   extreme,  // mixes in zeros of both signs, denormals, large numbers, infinities and NaN
 };
 
@@ -27,5 +28,10 @@ Array sample_array(const Type&, const Sizes&, Fill, std::uint64_t seed);
 // Sizes for the symbols of the types that satisfy the guards: small ones first. Nothing when a
 // bounded search finds none.
 std::optional<Sizes> sample_sizes(const std::vector<Type>&, const std::vector<Guard>&);
+
+// Different odd sizes for the symbols, from `least` on as far as their bounds allow, so that rows,
+// strides and tails show. Nothing when they do not satisfy the guards.
+std::optional<Sizes> odd_sizes(const std::vector<Type>&, const std::vector<Guard>&,
+                               std::int64_t least);
 
 }  // namespace hone

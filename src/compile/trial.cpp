@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "pass/unify.h"
 #include "ref/element.h"
@@ -203,60 +204,128 @@ void fix_sizes(Plan& plan, const Sizes& sizes) {
   for (PreparedBuffer& p : plan.prepared) p.type.shape.dims = fixed(p.type.shape.dims, sizes);
 }
 
+// What a kernel fails to write must not look like a result.
+constexpr std::byte unwritten{0xa5};
+
+bool is_unwritten(const std::byte* from, std::size_t bytes) {
+  return std::all_of(from, from + bytes, [](std::byte b) { return b == unwritten; });
+}
+
 }  // namespace
+
+// Memory of a device with a fence at both ends, for operands, arena and scratch.
+class Trial::Fenced final : public Allocator {
+ public:
+  explicit Fenced(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  std::byte* alloc(std::size_t bytes) override {
+    std::byte* all = device_->alloc(bytes + 2 * fence);
+    std::memset(all, static_cast<int>(unwritten), bytes + 2 * fence);
+    live_.emplace(all + fence, bytes);
+    return all + fence;
+  }
+  void free(std::byte* data, std::size_t bytes) noexcept override {
+    live_.erase(data);
+    device_->free(data - fence, bytes + 2 * fence);
+  }
+
+  bool is_intact() const {
+    return std::all_of(live_.begin(), live_.end(), [](const auto& m) {
+      return is_unwritten(m.first - fence, fence) && is_unwritten(m.first + m.second, fence);
+    });
+  }
+
+ private:
+  static constexpr std::size_t fence = 16 << 10;
+  std::shared_ptr<Device> device_;
+  std::map<std::byte*, std::size_t> live_;
+};
+
+struct Trial::Operand {
+  Place place;
+  bool is_result = false;
+  std::vector<std::int64_t> flat_dims;
+  OwnedMemory memory;
+  Hash128 before;  // of a parameter's memory
+
+  std::byte* data() const { return memory.data(); }
+  TensorRef ref() const { return {place.dtype, flat_dims, data()}; }
+  std::size_t bytes() const { return static_cast<std::size_t>(place.bytes()); }
+  Hash128 hash() const { return hash128({data(), bytes()}); }
+
+  bool is_untouched() const {
+    return is_result ? is_dense(place) || has_no_writes_between() : hash() == before;
+  }
+  bool has_no_writes_between() const {
+    std::vector<std::byte> now(data(), data() + bytes());
+    const auto size = static_cast<std::size_t>(byte_size(place.dtype));
+    for_each_place(place.dims, place.strides, [&](std::int64_t, std::int64_t at) {
+      std::memset(now.data() + static_cast<std::size_t>(at) * size, static_cast<int>(unwritten),
+                  size);
+    });
+    return is_unwritten(now.data(), now.size());
+  }
+};
 
 Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
              const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool,
              const Sizes& sizes, Fill fill, std::uint64_t seed)
-    : spec_(spec), sizes_(sizes) {
+    : spec_(spec), sizes_(sizes), memory_(std::make_shared<Fenced>(device)) {
   std::vector<Array> weights(spec.function.params().size());
   std::vector<TensorRef> refs;
-  std::vector<std::vector<std::int64_t>> flat_dims;
-  flat_dims.reserve(spec.function.params().size() + spec.function.results().size());
-  auto memory_for = [&](const Place& p) {
-    memory_.push_back(std::make_shared<OwnedMemory>(
-        device, static_cast<std::size_t>(std::max<std::int64_t>(p.bytes(), 1))));
-    flat_dims.push_back({extent(p.dims, p.strides)});
-    return memory_.back()->data();
-  };
   for (std::size_t i = 0; i < spec.function.params().size(); ++i) {
     const Type t = spec.function.param(i).type();
     // Weights are finite: zero times an infinite weight in a padded place is nobody's business.
     inputs_.push_back(
         sample_array(t, sizes, spec.param_is_weight[i] ? Fill::random : fill, seed + i));
-    const Place p = place_of(t, spec.param_strides[i], sizes);
     if (spec.param_is_weight[i]) {
+      const Place p = place_of(t, spec.param_strides[i], sizes);
       std::vector<std::byte> bytes(static_cast<std::size_t>(p.bytes()));
       spread(inputs_.back(), p, bytes.data());
       weights[i] = Array(p.dtype, {extent(p.dims, p.strides)}, Storage::from(std::move(bytes)));
-      continue;
+    } else {
+      refs.push_back(add_operand(t, spec.param_strides[i], &inputs_.back()).ref());
     }
-    std::byte* to = memory_for(p);
-    spread(inputs_.back(), p, to);
-    refs.push_back({p.dtype, flat_dims.back(), to});
   }
   auto plan = std::make_shared<Plan>(TrialPlan(spec, sizes).build(candidate, compile, weights));
   fix_sizes(*plan, sizes);
   run_prepare(*plan, device, pool);
   SessionOptions options;
   options.pool = pool;
+  options.allocator = memory_;
   session_ = std::make_unique<Session>(Executable::load(plan, device), options);
   for (std::size_t i = 0; i < refs.size(); ++i) session_->bind_input(i, refs[i]);
-  for (std::size_t i = 0; i < spec.function.results().size(); ++i) {
-    const Place p = place_of(spec.function.result(i).type(), spec.result_strides[i], sizes);
-    result_data_.push_back(memory_for(p));
-    // What a kernel fails to write must not look like a result.
-    std::memset(result_data_.back(), 0xa5, static_cast<std::size_t>(p.bytes()));
-    session_->bind_output(i, {p.dtype, flat_dims.back(), result_data_.back()});
+  for (std::size_t i = 0; i < spec.function.results().size(); ++i)
+    session_->bind_output(
+        i, add_operand(spec.function.result(i).type(), spec.result_strides[i], nullptr).ref());
+}
+
+Trial::~Trial() = default;
+
+const Trial::Operand& Trial::add_operand(const Type& t, const Dims& strides, const Array* content) {
+  auto made = std::make_unique<Operand>();
+  made->place = place_of(t, strides, sizes_);
+  made->is_result = !content;
+  made->flat_dims = {extent(made->place.dims, made->place.strides)};
+  made->memory = OwnedMemory(memory_, std::max<std::size_t>(made->bytes(), 1));
+  if (content) {
+    spread(*content, made->place, made->data());
+    made->before = made->hash();
   }
+  return *operands_.emplace_back(std::move(made));
 }
 
 std::vector<Array> Trial::results() const {
   std::vector<Array> out;
-  for (std::size_t i = 0; i < spec_.function.results().size(); ++i)
-    out.push_back(gather(place_of(spec_.function.result(i).type(), spec_.result_strides[i], sizes_),
-                         result_data_[i]));
+  for (const auto& o : operands_)
+    if (o->is_result) out.push_back(gather(o->place, o->data()));
   return out;
+}
+
+void Trial::check_untouched() const {
+  bool is_clean = memory_->is_intact();
+  for (const auto& o : operands_) is_clean = is_clean && o->is_untouched();
+  if (!is_clean) throw UserError("it writes to memory that is not its result's");
 }
 
 namespace {
@@ -338,6 +407,7 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCompi
   for (Fill fill : {Fill::random, Fill::extreme}) {
     Trial trial(spec, candidate, compile, device, pool, sizes, fill, 17);
     trial.run();
+    trial.check_untouched();
     keep_worst(worst, small ? whole(f, trial) : sampled(f, trial));
   }
   return worst;

@@ -18,19 +18,29 @@ class Trial {
   // Compiles the candidate's kernels, runs its prepare steps on made-up weights.
   Trial(const GroupSpec&, const Candidate&, KernelCompiler&, const std::shared_ptr<Device>&,
         const std::shared_ptr<ThreadPool>&, const Sizes&, Fill, std::uint64_t seed);
+  ~Trial();
 
   void run() { session_->run(); }
   // Dense results of the last run.
   std::vector<Array> results() const;
+  // Throws UserError when runs wrote anywhere but to the elements of results and to memory that
+  // they were given for it: to a parameter, between the elements of a result or beyond an end of
+  // either.
+  void check_untouched() const;
   // The parameters as dense arrays, for the reference.
   const std::vector<Array>& inputs() const { return inputs_; }
 
  private:
+  class Fenced;
+  struct Operand;
+  const Operand& add_operand(const Type&, const Dims& strides, const Array* content);
+
   const GroupSpec& spec_;
   const Sizes& sizes_;
-  std::vector<Array> inputs_;                         // dense
-  std::vector<std::shared_ptr<OwnedMemory>> memory_;  // what the session reads and writes
-  std::vector<std::byte*> result_data_;
+  std::shared_ptr<Fenced> memory_;
+  std::vector<Array> inputs_;  // dense
+  // What the session reads and writes: parameters that are no weights, then results.
+  std::vector<std::unique_ptr<const Operand>> operands_;
   std::unique_ptr<Session> session_;
 };
 

@@ -1,0 +1,134 @@
+#include "compile/whole.h"
+
+#include <map>
+#include <sstream>
+
+#include "ops/ops.h"
+#include "ref/compare.h"
+#include "ref/rounding.h"
+#include "runtime/session.h"
+#include "schedule/cost.h"
+#include "schedule/views.h"
+
+namespace hone {
+
+namespace {
+
+std::int64_t bytes_of(const Type& t, const Sizes& sizes) {
+  return t.is_tensor() ? size_of(byte_count(t), sizes) : 0;
+}
+
+// Everything that a run reads of a step.
+void write_steps(const std::vector<Step>& steps, const Plan& plan, std::ostream& out) {
+  for (const Step& s : steps) {
+    out << static_cast<int>(s.kind) << " " << s.name;
+    if (s.kind == Step::Kind::launch) out << " " << to_hex(plan.kernels[s.index].hash);
+    for (std::size_t i = 0; i < s.operands.size(); ++i) {
+      const View& v = s.operands[i];
+      out << " " << v.buffer << "+" << v.offset << " " << v.dtype << Shape(v.dims)
+          << Shape(v.strides) << (s.written[i] ? "w" : "r");
+    }
+    out << Shape(s.scalars) << s.chunks << " " << s.scratch_bytes;
+    for (const auto& [name, value] : s.settings) out << " " << name << "=" << value;
+    out << "{";
+    write_steps(s.body, plan, out);
+    out << "}{";
+    write_steps(s.otherwise, plan, out);
+    out << "}\n";
+  }
+}
+
+void write_variant(const Variant& v, const Plan& plan, std::ostream& out) {
+  out << v.target << " " << v.arena_bytes << "\n";
+  for (const Guard& g : v.guards) out << static_cast<int>(g.kind) << g.a << "," << g.b << " ";
+  for (const PlanBuffer& b : v.buffers)
+    out << static_cast<int>(b.kind) << "," << b.index << "," << b.offset << "," << b.bytes << " ";
+  write_steps(v.steps, plan, out);
+}
+
+std::vector<Array> sample_inputs(const Function& f, const Sizes& sizes) {
+  std::vector<Array> out;
+  for (const Function::Param& p : f.params())
+    out.push_back(p.required ? *p.required
+                             : sample_array(p.value.type(), sizes, Fill::spread, out.size() + 1));
+  return out;
+}
+
+void compare(const Function& f, const std::vector<Array>& inputs, const std::vector<Wide>& strict,
+             const std::vector<Wide>& wide, const std::vector<Array>& got) {
+  Rounding rounding(f, inputs, strict, wide);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const Comparison c = accept(got[i], strict[i], wide[i]);
+    if (!c.ok && (!c.problem.empty() || !rounding.explains(i, got[i])))
+      throw UserError("refused: result ", i, " differs from the reference: ", c);
+  }
+}
+
+bool fits(const Step& s, const Kernel& k) {
+  if (s.operands.size() != k.params.size() || s.scalars != k.sizes || s.chunks != k.chunks ||
+      s.scratch_bytes != k.scratch_bytes)
+    return false;
+  for (std::size_t i = 0; i < k.params.size(); ++i) {
+    const View& v = s.operands[i];
+    const KernelParam& p = k.params[i];
+    if (v.dtype != p.dtype || v.dims != p.dims || s.written[i] != p.written ||
+        normal_strides(v) != p.strides)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_small(const Function& f, const Sizes& sizes) {
+  constexpr std::int64_t most_flops = 400'000, most_bytes = 1 << 20;
+  const Graph& graph = f.graph();
+  std::int64_t bytes = 0;
+  for (NodeId n : live_nodes(f)) {
+    if (&graph.op(n) == &ops::while_loop) return false;
+    for (std::size_t i = 0; i < graph.result_count(n); ++i)
+      bytes += bytes_of(graph.type(n, i), sizes);
+    if (bytes > most_bytes) return false;
+  }
+  return size_of(ideal_flops(f), sizes) <= most_flops;
+}
+
+Hash128 whole_key(const Function& f, const Sizes& sizes, const Plan& plan) {
+  std::ostringstream out;
+  std::vector<Array> arrays;
+  out << "whole-1 " << print(f, &arrays);
+  for (const Array& a : arrays) out << to_hex(hash128(a.bytes()));
+  for (const auto& [name, value] : std::map(sizes.begin(), sizes.end()))
+    out << " " << name << "=" << value;
+  for (const Variant& v : plan.variants) write_variant(v, plan, out);
+  for (const PlanWeight& w : plan.weights) out << to_hex(hash128(w.data.bytes()));
+  for (const PreparedBuffer& p : plan.prepared) out << to_hex(hash128(p.data.bytes()));
+  for (std::int32_t alias : plan.result_alias) out << alias << " ";
+  return hash128(out.view());
+}
+
+bool check_whole(const Function& f, const Sizes& sizes, const Plan& plan,
+                 const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool) {
+  const std::vector<Array> inputs = sample_inputs(f, sizes);
+  std::vector<Wide> strict, wide;
+  try {
+    strict = evaluate_wide(f, inputs, Mode::stepwise);
+    wide = evaluate_wide(f, inputs, Mode::wide);
+  } catch (const UserError&) {
+    return false;
+  }
+  const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
+  Session session(Executable::load(unowned, device), {.pool = pool});
+  compare(f, inputs, strict, wide, session.run(inputs));
+  return true;
+}
+
+void check_operands(const Plan& plan, const Variant& variant, std::span<const Kernel> kernels) {
+  for_each_step(variant.steps, [&](const Step& s) {
+    if (s.kind != Step::Kind::launch) return;
+    HONE_ASSERT(s.index < kernels.size() && fits(s, kernels[s.index]), plan.name, ": step '",
+                s.name, "' launches a kernel that was compiled for other operands");
+  });
+}
+
+}  // namespace hone

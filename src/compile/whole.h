@@ -1,0 +1,32 @@
+// Whether a whole plan computes its function: what the checks of single kernels cannot see, the
+// passes and the planner. For functions so small that it costs little beside their code; optimize.h
+// does it for all.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/thread_pool.h"
+#include "compile/sample.h"
+#include "ir/function.h"
+#include "kernel/kernel.h"
+#include "plan/plan.h"
+#include "runtime/device.h"
+
+namespace hone {
+
+// Few operations and few bytes at these sizes, and no loop whose rounds depend on data.
+bool is_small(const Function&, const Sizes&);
+
+// Of everything that decides whether the plan computes the function at these sizes.
+Hash128 whole_key(const Function&, const Sizes&, const Plan&);
+
+// Runs the plan on made-up data. Throws UserError that names the first wrong result. False: the
+// function itself refuses such data, so nothing can be said.
+bool check_whole(const Function&, const Sizes&, const Plan&, const std::shared_ptr<Device>&,
+                 const std::shared_ptr<ThreadPool>&);
+
+// Looks at each launch: its operands must lie as its kernel was compiled for. Throws InternalError.
+void check_operands(const Plan&, const Variant&, std::span<const Kernel>);
+
+}  // namespace hone
