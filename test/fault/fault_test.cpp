@@ -1,0 +1,145 @@
+// Every planted fault of a compilation must be found by the verification that is on by default, or
+// by ordinary error handling, before a number comes out. What found it is printed.
+#include "test/fault/fault.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+#include <sstream>
+
+#include "test/fault/child.h"
+#include "test/fault/models.h"
+
+namespace hone::test {
+namespace {
+
+// crashed: loud, and no number came out, but nothing that a user can act on.
+enum class Outcome { not_planted, refused, replaced, harmless, wrong, crashed };
+
+struct Finding {
+  Outcome outcome = Outcome::not_planted;
+  std::string how;  // the message, or the first wrong number
+};
+
+std::string first_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+// A candidate that was refused stands in the plan with its reason.
+std::string refusals(const Plan& plan) {
+  for (const Variant& v : plan.variants)
+    for (const GroupRecord& g : v.groups)
+      for (const CandidateRecord& c : g.candidates)
+        if (!c.refused.empty()) return cat(g.name, ": ", c.name, ": ", c.refused);
+  return "";
+}
+
+std::string first_wrong_number(const Plan& plan, const SmallModel& m) {
+  std::unique_ptr<Session> session = session_of(std::make_shared<const Plan>(plan));
+  for (const std::vector<Array>& inputs : m.inputs) {
+    const Function& f = m.source.variants[0].function;
+    std::vector<Array> got = session->run(inputs);
+    std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::stepwise);
+    std::vector<Wide> wide = evaluate_wide(f, inputs, Mode::wide);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      if (Comparison c = accept(got[i], strict[i], wide[i]); !c.ok)
+        return cat("result ", i, ": ", c);
+  }
+  return "";
+}
+
+Finding try_fault(const Fault& fault, const SmallModel& m) {
+  CompileOptions options = options_with(fault);
+  options.threads = 1;
+  try {
+    Plan plan = compile(m.source, options);
+    if (fired == 0) return {};
+    std::string bad = first_wrong_number(plan, m), refused = refusals(plan);
+    if (!bad.empty()) return {Outcome::wrong, bad};
+    if (!refused.empty()) return {Outcome::replaced, first_line(refused)};
+    return {Outcome::harmless, "the numbers are right"};
+  } catch (const UserError& e) {
+    return {fired ? Outcome::refused : Outcome::wrong, first_line(e.what())};
+  } catch (const InternalError& e) {
+    return {fired ? Outcome::refused : Outcome::wrong, first_line(e.what())};
+  }
+}
+
+std::vector<Fault> all_faults() {
+  std::vector<Fault> all;
+  for (auto* make : {pass_faults, kernel_faults, plan_faults})
+    for (Fault& f : make()) all.push_back(std::move(f));
+  return all;
+}
+
+const std::vector<Fault>& faults() {
+  static const std::vector<Fault> all = all_faults();
+  return all;
+}
+
+constexpr const char* words[] = {"nothing", "refused", "replaced", "harmless", "WRONG", "CRASHED"};
+
+// One line for each model.
+std::string try_on_models(const Fault& fault) {
+  std::string out;
+  for (const SmallModel& m : small_models()) {
+    const Finding f = try_fault(fault, m);
+    out += cat(static_cast<int>(f.outcome), " ", m.name, ": ", f.how, "\n");
+  }
+  return out;
+}
+
+std::map<Outcome, std::string> findings_of(const std::string& text) {
+  std::map<Outcome, std::string> found;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    if (std::isdigit(line[0]))
+      found.emplace(static_cast<Outcome>(line[0] - '0'), line.substr(2));
+    else
+      found.emplace(Outcome::crashed, line);
+  found.erase(Outcome::not_planted);
+  return found;
+}
+
+class Faults : public testing::TestWithParam<std::size_t> {};
+
+TEST(Faults, ModelsAreRightWithoutOne) {
+  EXPECT_EQ(in_child([] {
+              std::string out;
+              for (const SmallModel& m : small_models()) {
+                Plan plan = compile(m.source, {.strategy = "cpu", .threads = 1, .cache = false});
+                out += first_wrong_number(plan, m) + refusals(plan);
+              }
+              return out;
+            }),
+            "");
+}
+
+TEST_P(Faults, NoneGivesAWrongNumber) {
+  const Fault& fault = faults()[GetParam()];
+  const auto found = findings_of(in_child([&] { return try_on_models(fault); }));
+  EXPECT_FALSE(found.empty()) << fault.name << " broke nothing in any model";
+  for (Outcome bad : {Outcome::wrong, Outcome::crashed})
+    if (found.contains(bad))
+      ADD_FAILURE() << fault.name << " (" << fault.what << "): " << words[static_cast<int>(bad)]
+                    << ": " << found.at(bad);
+  const bool is_caught = found.contains(Outcome::refused) || found.contains(Outcome::replaced);
+  if (fault.survives.empty())
+    EXPECT_TRUE(is_caught) << fault.name << " (" << fault.what << ") was not noticed";
+  else
+    EXPECT_FALSE(is_caught) << fault.name << " is caught now; it no longer survives";
+  for (const auto& [outcome, how] : found)
+    std::printf("%-28s %-9s %s\n", fault.name.c_str(), words[static_cast<int>(outcome)],
+                how.substr(0, 160).c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Planted, Faults, testing::Range(std::size_t{0}, faults().size()),
+                         [](const auto& info) {
+                           std::string name = faults()[info.param].name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace hone::test
