@@ -71,7 +71,7 @@ Trial nest_trial(const std::string& name, const Function& f, std::vector<std::ve
 std::vector<Trial> of_every_operation() {
   std::vector<Trial> out;
   std::mt19937_64 random(3);
-  for (const harness::Case& c : harness::all_cases()) {
+  for (const harness::Case& c : as_codes(harness::all_cases())) {
     if (holds_control(c.function)) continue;
     out.push_back(nest_trial(c.name, c.function, {c.inputs}));
     for (int i = 0; i < (c.op->kind == OpKind::elementwise ? 20 : 0); ++i)
@@ -84,7 +84,7 @@ std::vector<Trial> of_every_operation() {
 std::vector<Trial> of_padded_layouts() {
   std::vector<Trial> out;
   for (const Op* op : kinds)
-    for (const harness::Case& c : harness::cases_of(*op))
+    for (const harness::Case& c : as_codes(harness::cases_of(*op)))
       out.push_back(nest_trial(c.name, c.function, {c.inputs}, true));
   return out;
 }

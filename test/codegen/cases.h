@@ -9,6 +9,7 @@
 #include "../ops/harness.h"
 #include "kernel/lower.h"
 #include "ops/common.h"
+#include "pass/codes.h"
 
 namespace hone::test {
 
@@ -18,6 +19,12 @@ inline bool holds_control(const Function& f) {
   for (NodeId n : live_nodes(core))
     if (core.graph().op(n).kind == OpKind::control) return true;
   return false;
+}
+
+// Cases as they reach kernels: without small dtypes other than at parameters and results.
+inline std::vector<harness::Case> as_codes(std::vector<harness::Case> cases) {
+  for (harness::Case& c : cases) c.function = small_dtypes_as_codes(c.function);
+  return cases;
 }
 
 // Operations whose kinds of lowering differ; layouts are the same for all others.

@@ -41,7 +41,7 @@ Function softmax_of(Dims dims, DType t = DType::f32) {
 
 TEST_P(MemoryHints, EveryOperationMayPassTheCaches) {
   const TargetInfo info = streaming_from(GetParam(), 1);
-  for (const harness::Case& c : harness::all_cases()) {
+  for (const harness::Case& c : as_codes(harness::all_cases())) {
     if (holds_control(c.function)) continue;
     EXPECT_EQ(harness::judge(c,
                              [&](const Function& f, std::span<const Array> inputs) {

@@ -24,7 +24,7 @@ std::string verdict_of(const harness::Case& c, const RunOptions& options) {
 
 TEST_P(Nests, EveryOperationAgreesWithTheReference) {
   int checked = 0;
-  for (const harness::Case& c : harness::all_cases()) {
+  for (const harness::Case& c : as_codes(harness::all_cases())) {
     if (holds_control(c.function)) continue;
     EXPECT_EQ(verdict_of(c, {.target = GetParam()}), "") << c.name << "\n" << print(c.function);
     ++checked;
@@ -36,7 +36,7 @@ TEST_P(Nests, EveryCoreOperationIsTriedOrControl) {
   for (const Op* op : all_ops()) {
     if (!op->is_core()) continue;
     bool is_tried = false;
-    for (const harness::Case& c : harness::cases_of(*op))
+    for (const harness::Case& c : as_codes(harness::cases_of(*op)))
       is_tried = is_tried || !holds_control(c.function);
     EXPECT_NE(is_tried, op->kind == OpKind::control) << op->name;
   }
@@ -55,7 +55,7 @@ TEST(Nest, ControlIsRefusedByName) {
 
 TEST_P(Nests, StridesMayLeaveRoom) {
   for (const Op* op : kinds)
-    for (const harness::Case& c : harness::cases_of(*op))
+    for (const harness::Case& c : as_codes(harness::cases_of(*op)))
       EXPECT_EQ(verdict_of(c, {.target = GetParam(), .is_padded = true}), "") << c.name << "\n"
                                                                               << print(c.function);
 }
