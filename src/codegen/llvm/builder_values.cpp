@@ -350,9 +350,8 @@ LLVMValueRef f32_to_f16(const Value& v) {
 LLVMValueRef f32_to_bf16(const Value& v) {
   Value b = bitcast(v, DType::u32);
   Value last = (b >> 16) & 1;
-  Value rounded = (b + 0x7fff + last) >> 16;
-  Value quiet = (b >> 16) | 0x40;
-  return cast(select(is_nan(v), quiet, rounded), DType::u16).ref;
+  Value rounded = select(is_nan(v), like(b, 0x7fc00000), b + 0x7fff + last);
+  return cast(rounded >> 16, DType::u16).ref;
 }
 
 }  // namespace

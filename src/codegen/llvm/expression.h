@@ -95,6 +95,8 @@ class Renderer {
   int streamed_bytes(int param, int lanes) const;
   std::optional<Value> find_streaming(const Stmt& loop, Value from, int lanes,
                                       std::unordered_set<const Stmt*>& stores);
+  std::optional<Value> turns_before_line(const Stmt& loop, int lanes, Value extent);
+  bool may_stream(const Stmt& store, const Stmt& loop) const;
   Values past_caches_or_not(const Stmt& loop, Value from, int lanes,
                             const std::function<Values()>& run);
   void accumulate(const Stmt&);
@@ -127,6 +129,10 @@ class Renderer {
   std::unordered_map<NodeId, Value> cache_;
   std::unordered_map<NodeId, Flags> flags_;
 };
+
+// A number that d is a multiple of wherever it is evaluated: the greatest that its form shows; 0
+// for 0.
+std::int64_t known_divisor(const Dim& d);
 
 // Row i of the result holds element i of each row; both counts are powers of two.
 Values transposed(Values rows);

@@ -88,8 +88,14 @@ Value extreme_of_numbers(const Op& op, Value a, Value b) {
   return select(&op == &ops::maximum ? greater(a, b) : less(a, b), a, b);
 }
 
-// A number that d is a multiple of wherever it is evaluated: the greatest that its form shows; 0
-// for 0.
+std::int64_t power_of_two_from(std::int64_t n) {
+  std::int64_t p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+}  // namespace
+
 std::int64_t known_divisor(const Dim& d) {
   if (d.is_number()) return std::abs(d.number());
   using Kind = DimExpr::Kind;
@@ -101,14 +107,6 @@ std::int64_t known_divisor(const Dim& d) {
   for (const DimExpr::Term& t : e.terms) all = std::gcd(all, t.factor);
   return all;
 }
-
-std::int64_t power_of_two_from(std::int64_t n) {
-  std::int64_t p = 1;
-  while (p < n) p *= 2;
-  return p;
-}
-
-}  // namespace
 
 void Renderer::block(const Block& block) {
   for (const Stmt& s : block) switch (s.kind) {
@@ -368,8 +366,8 @@ void Renderer::lanes_loop(const Stmt& s) {
   const int w = lanes_for(s);
   if (w == 1) return unrolled_loop(s, s.extent.number());
   std::vector<Join> joins = joins_of(s);
-  const std::optional<std::int64_t> number = s.extent.as_number();
-  const std::int64_t divisor = known_divisor(s.extent);
+  std::optional<std::int64_t> number = s.extent.as_number();
+  std::int64_t divisor = known_divisor(s.extent);
   int wide = w * vectors_at_once(s, !joins.empty(), m_.target());
   while (number && wide > w && *number < wide) wide /= 2;
   add_memories(joins, wide / w);
@@ -382,10 +380,18 @@ void Renderer::lanes_loop(const Stmt& s) {
   }
   forget_memory();
   Value extent = position(s.extent), from = m_.index(0);
+  // In what order turns are joined must not depend on addresses.
+  if (std::optional<Value> head = joins.empty() ? turns_before_line(s, w, extent) : std::nullopt) {
+    m_.if_(greater(*head, m_.index(0)),
+           [&] { lanes_part(s, {s.var, w, m_.tail_mask(*head, w)}, from, joins, parts); });
+    from = *head;
+    number.reset();
+    divisor = 1;
+  }
   auto vectors = [&](int lanes) {
     Value rest = number                 ? m_.index(*number % lanes)
                  : divisor % lanes == 0 ? m_.index(0)
-                                        : modulo_index(extent, m_.index(lanes));
+                                        : modulo_index(extent - from, m_.index(lanes));
     Value end = extent - rest;
     auto run = [&] {
       return m_.loop(from, end, lanes, parts, [&](Value at, const Values& carried) {

@@ -38,21 +38,44 @@ void Renderer::end_streams() {
   if (any) m_.if_(*any, [&] { fence_stores(m_); });
 }
 
+// Whether a store of the loop writes in order what may pass the caches, at a position that is known
+// before the loop.
+bool Renderer::may_stream(const Stmt& s, const Stmt& loop) const {
+  if (s.kind != Stmt::Kind::store || s.condition || !streamed_.contains(s.param)) return false;
+  if (stride_of(s.offset, loop_symbol(loop.var, loop.extent)) != Dim(1)) return false;
+  bool is_known = true;
+  const std::vector<Dim> symbols = s.offset.symbols();
+  for_each_statement(loop.body, [&](const Stmt& inner) {
+    if (inner.kind != Stmt::Kind::declare) return;
+    for (const Dim& d : symbols) is_known &= register_of(d) != inner.reg;
+  });
+  return is_known;
+}
+
+// Where rows do not all start on a line: how many turns it takes to the next one, at most `lanes`;
+// 0 when nothing passes the caches.
+std::optional<Value> Renderer::turns_before_line(const Stmt& loop, int lanes, Value extent) {
+  for (const Stmt& s : loop.body) {
+    if (!may_stream(s, loop)) continue;
+    const DType dtype = buffer_dtype(s.param);
+    const int bytes = byte_size(dtype), line = streamed_bytes(s.param, lanes);
+    const Replacement start[] = {{loop_symbol(loop.var, loop.extent), 0}};
+    if (known_divisor(replace(s.offset, start)) * bytes % line == 0 || line / bytes > lanes)
+      return std::nullopt;
+    set_variable(loop.var, m_.index(0));
+    Value at = address_of(offset(buffer(s.param), dtype, position(s.offset)));
+    Value turns = divide_index(-at & (line - 1), m_.index(bytes));
+    return select(streamed_.at(s.param), minimum(turns, extent), m_.index(0));
+  }
+  return std::nullopt;
+}
+
 // Stores of the loop that may pass the caches, and whether they do so from its turn `from` on.
 std::optional<Value> Renderer::find_streaming(const Stmt& loop, Value from, int lanes,
                                               std::unordered_set<const Stmt*>& stores) {
-  std::unordered_set<RegId> own;  // not known before the loop
-  for_each_statement(loop.body, [&](const Stmt& s) {
-    if (s.kind == Stmt::Kind::declare) own.insert(s.reg);
-  });
   std::optional<Value> all;
   for (const Stmt& s : loop.body) {
-    if (s.kind != Stmt::Kind::store || s.condition || !streamed_.contains(s.param)) continue;
-    if (stride_of(s.offset, loop_symbol(loop.var, loop.extent)) != Dim(1)) continue;
-    const std::vector<Dim> symbols = s.offset.symbols();
-    if (std::any_of(symbols.begin(), symbols.end(),
-                    [&](const Dim& d) { return register_of(d) && own.contains(*register_of(d)); }))
-      continue;
+    if (!may_stream(s, loop)) continue;
     set_variable(loop.var, from);
     Value at = address_of(offset(buffer(s.param), buffer_dtype(s.param), position(s.offset)));
     Value holds = equal(at & (streamed_bytes(s.param, lanes) - 1), 0) & streamed_.at(s.param);
