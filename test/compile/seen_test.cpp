@@ -113,7 +113,7 @@ TEST(Debug, DumpsTheSameFilesEachTime) {
     EXPECT_EQ(std::ranges::count_if(files, is_kernel), std::ssize(plan.kernels)) << suffix;
   }
   for (const char* file :
-       {"graph-0-imported.txt", "graph-4-raise.txt", "plan.txt", "rules.txt", "passes.txt"})
+       {"graph-0-imported.txt", "graph-5-raise.txt", "plan.txt", "rules.txt", "passes.txt"})
     EXPECT_EQ(count_with(files, cat("seen-cpu/x86-64-v3-variant-0/", file)), 1) << file;
   EXPECT_EQ(count_with(files, "seen-cpu/times.txt"), 1);
 

@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as name:
     code, text = replay(HONE)
     expect(code == 0 and ": same, " in text and "1 of 1" in text, f"with itself: {code}\n{text}")
     # What differs first must be named: a pass, the groups, or a model that fails.
-    for option, wanted in (("--passes-off layout", "graph 5-layout: 2 gone"),
+    for option, wanted in (("--passes-off layout", "graph 6-layout: 2 gone"),
                            ("--one-op-groups", "plans: 2 changed"),
                            ("--dim nonsense", "before: compiles")):
         other.write_text(f'#!/bin/sh\nexec {HONE} "$@" {option}\n')
