@@ -24,21 +24,48 @@ bool contains_loop(const Block& block) { return std::any_of(block.begin(), block
 
 namespace {
 
+// Whether two turns of a loop may store to one place, so that the later one must stay the later:
+// the place does not move with the loop, or is read from data that does (a scatter's indices).
+bool may_meet(const Dim& offset, const Stmt& loop,
+              const std::unordered_map<RegId, Dependences>& declared) {
+  bool moves = false;
+  for (const Dim& s : offset.symbols()) {
+    moves = moves || loop_of(s) == loop.var;
+    std::vector<RegId> open;
+    if (auto reg = register_of(s)) open.push_back(*reg);
+    for (std::unordered_set<RegId> seen; !open.empty();) {
+      const RegId reg = open.back();
+      open.pop_back();
+      auto it = declared.find(reg);
+      if (it == declared.end() || !seen.insert(reg).second) continue;
+      if (it->second.loops.contains(loop.var)) return true;
+      open.insert(open.end(), it->second.registers.begin(), it->second.registers.end());
+    }
+  }
+  return !moves;
+}
+
 // A turn of the loop needs what an earlier turn did: a register it goes on changing is read for
-// more than joining, or memory that it writes is read. Rows of scratch that do not move with the
-// loop are filled anew in each turn.
+// more than joining, memory that it writes is read, or written where an earlier turn may have. Rows
+// of scratch that do not move with the loop are filled anew in each turn.
 bool is_ordered(const Stmt& loop, const Kernel& kernel) {
   const Dim variable = symbol_of(loop);
   auto is_row = [&](std::int64_t param, const Dim& offset) {
     return param >= static_cast<std::int64_t>(kernel.params.size()) && !mentions(offset, variable);
   };
-  std::unordered_set<RegId> declared, joined;
+  std::unordered_map<RegId, Dependences> declared;
+  std::unordered_set<RegId> joined;
   std::unordered_set<std::int64_t> written;
-  bool assigns = false;
+  bool assigns = false, meets = false;
   for_each_statement(loop.body, [&](const Stmt& s) {
-    if (s.kind == Kind::declare) declared.insert(s.reg);
-    if (s.kind == Kind::store && !is_row(s.param, s.offset)) written.insert(s.param);
+    if (s.kind == Kind::declare) declared.emplace(s.reg, dependences(s.value));
   });
+  for_each_statement(loop.body, [&](const Stmt& s) {
+    if (s.kind != Kind::store || is_row(s.param, s.offset)) return;
+    written.insert(s.param);
+    meets = meets || may_meet(s.offset, loop, declared);
+  });
+  if (meets && loop.extent != Dim(1)) return true;
   for_each_statement(loop.body, [&](const Stmt& s) {
     if (declared.contains(s.reg)) return;
     assigns = assigns || s.kind == Kind::assign;
