@@ -1,6 +1,7 @@
 #include "kernel/lower.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/hash.h"
 #include "ops/common.h"
@@ -429,6 +430,13 @@ Value Lowering::concat(Value v, PlaceId at) {
   return result ? result : integer(0, v.dtype());
 }
 
+// Those of u64 beyond i64 are outside, like any large one.
+Value Lowering::index_number(Value n) {
+  if (n.dtype() == DType::u64)
+    n = apply(ops::minimum, {n, integer(std::numeric_limits<std::int64_t>::max(), DType::u64)});
+  return convert(n, DType::i64);
+}
+
 Dim Lowering::data_position(Value number, const Dim& size, const Place& where) {
   if (std::optional<Dims> known = contents_of(number)) {
     const Dim& d = known->at(0);
@@ -455,7 +463,7 @@ Value Lowering::gather(Value v, PlaceId at) {
   auto begin = here.position.begin() + axis, end = begin + indices.rank();
   const Dim size = v.operand(0).shape().dims[static_cast<std::size_t>(axis)];
   PlaceId index_place = place(Dims(begin, end), here.guard);
-  Value n = convert(element_at(indices, index_place), DType::i64);
+  Value n = index_number(element_at(indices, index_place));
   bool counts_from_front = !is_signed(indices.dtype());
   if (std::optional<Dims> known = contents_of(n))
     counts_from_front = counts_from_front || positions_.proves_nonnegative(known->at(0));
@@ -474,7 +482,7 @@ Dims Lowering::dynamic_starts(Value starts, const Shape& whole, const Dims& size
   Dims out;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     PlaceId at = place({static_cast<std::int64_t>(i)}, guard);
-    Value n = convert(element_at(starts, at), DType::i64);
+    Value n = index_number(element_at(starts, at));
     out.push_back(data_position(n, whole.dims[i] - sizes[i] + Dim(1), places_[at]));
   }
   return out;

@@ -127,6 +127,7 @@ class Lowering {
   Value conv(Value, PlaceId);
 
   // A position taken from data, in [0, size): kept in a register.
+  Value index_number(Value);
   Dim data_position(Value number, const Dim& size, const Place&);
 
   // Adds `make` joined over loops of the given extents, in the scope that fixes `where`.

@@ -2,6 +2,7 @@
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
+#include "ops/indices.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -140,7 +141,7 @@ std::vector<Type> infer_one_hot(const Call& c) {
 }
 
 Values expand_one_hot(const Call& c) {
-  Value index = cast_to(c.operands[0], DType::i64);
+  Value index = index_value(c.operands[0]);
   const Dim& depth = c.attrs.dims("count")[0];
   const Shape& full = c.results[0].shape;
   int axis = static_cast<int>(c.attrs.integer("axis"));
@@ -157,7 +158,7 @@ std::vector<Wide> eval_one_hot(const Evaluation& e) {
   fill(y, *e.inputs[2]);
   AxisSplit s = split_at(y.dims, static_cast<int>(e.attrs.integer("axis")));
   for (std::int64_t i = 0; i < index.count(); ++i) {
-    std::int64_t hit = index.integers[static_cast<std::size_t>(i)];
+    std::int64_t hit = index_number(index.dtype, index.integers[static_cast<std::size_t>(i)]);
     if (hit < -s.size || hit >= s.size) continue;
     hit = (hit + s.size) % s.size;
     join_element(Join::set, y, (i / s.inner * s.size + hit) * s.inner + i % s.inner, *e.inputs[1],

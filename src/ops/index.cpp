@@ -4,6 +4,7 @@
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
+#include "ops/indices.h"
 #include "ops/join.h"
 #include "ops/samples.h"
 
@@ -31,8 +32,9 @@ std::vector<Type> infer_gather(const Call& c) {
 }
 
 // A negative index counts from the back.
-std::int64_t from_front(std::int64_t index, std::int64_t size) {
-  return index < 0 ? index + size : index;
+std::int64_t from_front(const Wide& indices, std::int64_t k, std::int64_t size) {
+  const std::int64_t n = index_number(indices.dtype, indices.integers[static_cast<std::size_t>(k)]);
+  return n < 0 ? n + size : n;
 }
 
 std::vector<Wide> eval_gather(const Evaluation& e) {
@@ -45,7 +47,7 @@ std::vector<Wide> eval_gather(const Evaluation& e) {
   dims.insert(dims.end(), x.dims.begin() + axis + 1, x.dims.end());
   Wide y(x.dtype, std::move(dims));
   for (std::int64_t k = 0; k < count; ++k) {
-    std::int64_t index = from_front(indices.integers[static_cast<std::size_t>(k)], s.size);
+    std::int64_t index = from_front(indices, k, s.size);
     index = std::clamp<std::int64_t>(index, 0, s.size - 1);
     const std::int64_t box[] = {s.outer, s.inner};
     copy_box(y, {k * s.inner, {count * s.inner, 1}}, x, {index * s.inner, {s.size * s.inner, 1}},
@@ -77,7 +79,7 @@ std::vector<Wide> eval_scatter(const Evaluation& e) {
   std::int64_t count = indices.count();
   for (std::int64_t outer = 0; outer < s.outer; ++outer)
     for (std::int64_t k = 0; k < count; ++k) {
-      std::int64_t index = from_front(indices.integers[static_cast<std::size_t>(k)], s.size);
+      std::int64_t index = from_front(indices, k, s.size);
       if (index < 0 || index >= s.size) continue;
       for (std::int64_t i = 0; i < s.inner; ++i)
         join_element(how, y, (outer * s.size + index) * s.inner + i, updates,
@@ -106,8 +108,9 @@ std::vector<Type> infer_dynamic_slice(const Call& c) {
 Box clamped_box(const Wide& x, const Wide& starts, const Sizes& sizes) {
   Box box{0, row_major(x.dims)};
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    box.base +=
-        std::clamp<std::int64_t>(starts.integers[i], 0, x.dims[i] - sizes[i]) * box.strides[i];
+    box.base += std::clamp<std::int64_t>(index_number(starts.dtype, starts.integers[i]), 0,
+                                         x.dims[i] - sizes[i]) *
+                box.strides[i];
   return box;
 }
 

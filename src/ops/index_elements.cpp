@@ -3,6 +3,7 @@
 
 #include "ops/check.h"
 #include "ops/eval.h"
+#include "ops/indices.h"
 #include "ops/join.h"
 #include "ops/samples.h"
 
@@ -63,7 +64,7 @@ std::vector<Type> infer_gather_elements(const Call& c) {
 Values expand_gather_elements(const Call& c) {
   const Shape& x = c.shape(0);
   int axis = static_cast<int>(c.attrs.integer("axis"));
-  Value index = from_front(cast_to(c.operands[1], DType::i64), x[axis]);
+  Value index = from_front(index_value(c.operands[1]), x[axis]);
   Value flat = flat_index(clamped(index, x[axis]), x, axis);
   return {ops::gather(Values{flatten(c.operands[0]), flat}, {{"axis", 0}})};
 }
@@ -74,7 +75,7 @@ std::vector<std::int64_t> element_places(const Wide& x, const Wide& indices, int
   std::vector<std::int64_t> places;
   for (std::int64_t i = 0; i < indices.count(); ++i) {
     std::int64_t at = 0, n = x.dims[static_cast<std::size_t>(axis)],
-                 index = indices.integers[static_cast<std::size_t>(i)];
+                 index = index_number(indices.dtype, indices.integers[static_cast<std::size_t>(i)]);
     if (index < 0) index += n;
     for (std::size_t k = 0; k < x.dims.size(); ++k)
       at += (static_cast<int>(k) == axis ? index : i / to[k] % indices.dims[k]) * from[k];
@@ -116,7 +117,7 @@ Value scatter_rows(Value x, Value flat, Value inside, Value updates, const Attrs
 Values expand_scatter_elements(const Call& c) {
   const Shape& x = c.shape(0);
   int axis = static_cast<int>(c.attrs.integer("axis"));
-  Value index = from_front(cast_to(c.operands[1], DType::i64), x[axis]);
+  Value index = from_front(index_value(c.operands[1]), x[axis]);
   Value y = scatter_rows(flatten(c.operands[0]), flat_index(index, x, axis),
                          is_inside(index, x[axis]), c.operands[2], c.attrs);
   return {reshape_to(y, x.dims)};
@@ -151,7 +152,7 @@ struct FlatPlaces {
 
 // Into x with its first `end` axes joined; batch axes of the indices stand for themselves.
 FlatPlaces flat_places(Value indices, const Shape& x, Places p, bool clamp) {
-  Value wide = cast_to(indices, DType::i64);
+  Value wide = index_value(indices);
   Shape lead(Dims(indices.shape().dims.begin(), indices.shape().dims.end() - 1));
   Dims strides = dense_strides(Shape(Dims(x.dims.begin(), x.dims.begin() + p.end)));
   Graph& graph = indices.graph();

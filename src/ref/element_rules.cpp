@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/contraction.h"
+#include "ops/indices.h"
 #include "ops/window.h"
 #include "ref/frame.h"
 
@@ -132,8 +133,10 @@ Element concat(Reader& r, std::uint32_t, std::int64_t flat) {
   }
 }
 
-std::int64_t from_front(std::int64_t index, std::int64_t size) {
-  return index < 0 ? index + size : index;
+// Operand 1 at `k`, as an index into an axis.
+std::int64_t from_front(Reader& r, std::int64_t k, std::int64_t size) {
+  const std::int64_t n = index_number(r.input(1).dtype(), r.operand(1, k).integer);
+  return n < 0 ? n + size : n;
 }
 
 Element gather(Reader& r, std::uint32_t, std::int64_t flat) {
@@ -141,7 +144,7 @@ Element gather(Reader& r, std::uint32_t, std::int64_t flat) {
   Sizes x = r.input_dims(0), indices = r.input_dims(1), index = index_of(flat, r.result_dims());
   auto first = index.begin() + axis, last = first + static_cast<std::ptrdiff_t>(indices.size());
   std::int64_t size = x[static_cast<std::size_t>(axis)];
-  std::int64_t at = from_front(r.operand(1, flat_of(Sizes(first, last), indices)).integer, size);
+  std::int64_t at = from_front(r, flat_of(Sizes(first, last), indices), size);
   Sizes source(index.begin(), first);
   source.push_back(std::clamp<std::int64_t>(at, 0, size - 1));
   source.insert(source.end(), last, index.end());
@@ -152,8 +155,10 @@ Element gather(Reader& r, std::uint32_t, std::int64_t flat) {
 Sizes clamped_starts(Reader& r, std::size_t operand, const Sizes& x, const Sizes& part) {
   Sizes starts(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
-    starts[i] = std::clamp<std::int64_t>(r.operand(operand, static_cast<std::int64_t>(i)).integer,
-                                         0, x[i] - part[i]);
+    starts[i] = std::clamp<std::int64_t>(
+        index_number(r.input(operand).dtype(),
+                     r.operand(operand, static_cast<std::int64_t>(i)).integer),
+        0, x[i] - part[i]);
   return starts;
 }
 
@@ -187,7 +192,7 @@ Element scatter(Reader& r, std::uint32_t, std::int64_t flat) {
                place = flat / s.inner % s.size;
   Element y = r.operand(0, flat);
   for (std::int64_t k = 0; k < count; ++k)
-    if (from_front(r.operand(1, k).integer, s.size) == place)
+    if (from_front(r, k, s.size) == place)
       y = joined(how, r.type().dtype, y,
                  r.operand(2, (outer * count + k) * s.inner + flat % s.inner));
   return y;
