@@ -105,6 +105,8 @@ std::optional<Call> matmul(Value v) {
   const int b = static_cast<int>(batch.size() / 2);
   if (contract.size() != 2 || b > 1 || ra != b + 2 || rb != b + 2) return std::nullopt;
   if (b == 1 && (batch[0] != 0 || batch[1] != 0)) return std::nullopt;
+  // The library has no sum over nothing.
+  if (v.operand(0).shape()[contract[0]].low() < 1) return std::nullopt;
   // The call's settings say whether an operand's matrix lies the other way round.
   Call call{"onednn.matmul", v, v, {}, {}};
   call.settings.push_back({"transpose_a", contract[0] == b});
