@@ -15,6 +15,7 @@
 #include "plan/plan_file.h"
 #include "runtime/session.h"
 #include "test/codegen/guarded.h"
+#include "test/random/c_executor.h"
 #include "test/random/judge.h"
 
 namespace hone::fuzz {
@@ -156,6 +157,9 @@ std::vector<Arrays> guarded(const Function& f, const std::vector<Arrays>& inputs
   return out;
 }
 
+// gcc takes longer than all else together.
+constexpr int c_share = 3;
+
 std::vector<Executor> make_executors() {
   std::vector<Executor> all;
   all.push_back(compiled("cpu", 100, cpu()));
@@ -170,6 +174,7 @@ std::vector<Executor> make_executors() {
   all.push_back(compiled("x86-64-v3", 15, v3));
   all.push_back(compiled("verified", 8, {.strategy = "cpu"}));
   all.push_back(compiled("onednn", 10, {.strategy = "onednn", .verification = Verification::none}));
+  all.push_back({"c", c_share, false, run_as_c});
   all.push_back({"guarded", 15, true, guarded});
   all.push_back({"file", 8, true, through_file});
   all.push_back(on_threads(2));

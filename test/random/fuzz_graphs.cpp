@@ -9,23 +9,27 @@
 #include "base/file.h"
 #include "test/random/campaign.h"
 #include "test/random/case_file.h"
+#include "test/random/coverage.h"
 
 namespace hone::fuzz {
 namespace {
 
 constexpr char usage[] =
     "fuzz-graphs [--count N] [--seconds T] [--seed S] [--jobs J] [--nodes K] [--all]\n"
-    "            [--only EXECUTOR] [--minimise DIR] [--print] [--case FILE]\n"
+    "            [--only EXECUTOR] [--minimise DIR] [--print] [--coverage]\n"
+    "            [--case FILE]\n"
     "  Tries N functions at random (1000), of the seeds S, S + 1, ... (fresh without --seed), each "
     "on\n"
     "  the compiler and on some of its variations; --all: on all of them. --minimise writes a "
     "reduced\n"
-    "  case of each finding to DIR. --print shows the functions. --case tries one from a file.\n"
+    "  case of each finding to DIR. --print shows the functions, --coverage how often each "
+    "operation\n"
+    "  stands in them, by dtype. --case tries one from a file.\n"
     "  Exit code 0: all agree; 1: not; 2: usage.\n";
 
 struct Arguments {
   CampaignOptions campaign;
-  bool print = false;
+  bool print = false, coverage = false;
   std::string minimise, file;
 };
 
@@ -61,6 +65,8 @@ Arguments parse_arguments(int argc, char** argv) {
       a.minimise = value();
     else if (name == "--print")
       a.print = true;
+    else if (name == "--coverage")
+      a.coverage = true;
     else if (name == "--case")
       a.file = value();
     else
@@ -99,6 +105,14 @@ void show(const Arguments& a) {
   }
 }
 
+void show_coverage(const Arguments& a) {
+  Coverage coverage;
+  for (std::int64_t i = 0; i < a.campaign.count; ++i)
+    coverage.add(
+        generate(a.campaign.seed + static_cast<std::uint64_t>(i), a.campaign.nodes).function);
+  std::printf("%s", coverage.table().c_str());
+}
+
 int campaign(const Arguments& a) {
   std::printf("fuzz-graphs: seed %llu\n", static_cast<unsigned long long>(a.campaign.seed));
   std::fflush(stdout);
@@ -124,6 +138,7 @@ int campaign(const Arguments& a) {
 int run(int argc, char** argv) {
   const Arguments a = parse_arguments(argc, argv);
   if (a.print) return show(a), 0;
+  if (a.coverage) return show_coverage(a), 0;
   return a.file.empty() ? campaign(a) : try_file(a);
 }
 

@@ -1,25 +1,29 @@
 #include "test/random/judge.h"
 
-#include "ref/compare.h"
-
 namespace hone::fuzz {
 
-Judge::Judge(const Function& f, const Run& run)
-    : inputs_(inputs_of(f, run)),
-      strict_(evaluate_wide(f, inputs_, Mode::stepwise)),
-      wide_(evaluate_wide(f, inputs_, Mode::wide)),
-      rounding_(f, inputs_, strict_, wide_) {}
+Judge::Judge(const Function& f, const Run& run) : function_(f), inputs_(inputs_of(f, run)) {
+  strict_ = evaluate_wide(f, inputs_, Mode::stepwise);
+  wide_ = evaluate_wide(f, inputs_, Mode::wide);
+}
+
+const std::vector<Enclosure>& Judge::enclosures() {
+  if (!enclosures_) enclosures_ = enclose(function_, inputs_);
+  return *enclosures_;
+}
 
 std::string Judge::operator()(const std::vector<Array>& got) {
   if (got.size() != wide_.size()) return cat(got.size(), " results, expected ", wide_.size());
   std::string all;
   for (std::size_t i = 0; i < got.size(); ++i) {
-    Comparison c = accept(got[i], strict_[i], wide_[i]);
+    const Comparison c = hone::accept(got[i], strict_[i], wide_[i]);
     if (c.ok) continue;
-    if (c.problem.empty() && rounding_.explains(i, got[i]))
+    const Comparison wider = c.problem.empty() ? hone::accept(got[i], enclosures()[i]) : c;
+    if (wider.ok)
       ++explained_;
     else
-      all += cat(all.empty() ? "" : "; ", "result ", i, " ", got[i].type(), ": ", c);
+      all +=
+          cat(all.empty() ? "" : "; ", "result ", i, " ", got[i].type(), ": ", c, " (", wider, ")");
   }
   return all;
 }

@@ -2,10 +2,11 @@
 // whether rounding alone explains it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "ref/rounding.h"
+#include "ref/enclosure.h"
 #include "test/random/inputs.h"
 
 namespace hone::fuzz {
@@ -13,20 +14,21 @@ namespace hone::fuzz {
 // The reference's values of one run.
 class Judge {
  public:
-  // Refers to itself and to the function, which must outlive it.
   Judge(const Function&, const Run&);
-  Judge(const Judge&) = delete;
 
   const std::vector<Array>& inputs() const { return inputs_; }
   // Empty when the results pass; else which of them is wrong and how.
   std::string operator()(const std::vector<Array>& got);
-  // Results that the rule refused and rounding explained.
+  // Results that the rule refused and the enclosure explained.
   int explained() const { return explained_; }
 
  private:
+  const std::vector<Enclosure>& enclosures();
+
+  const Function& function_;
   std::vector<Array> inputs_;
   std::vector<Wide> strict_, wide_;
-  Rounding rounding_;
+  std::optional<std::vector<Enclosure>> enclosures_;
   int explained_ = 0;
 };
 

@@ -1,0 +1,29 @@
+// Bounds instead of numbers: for every element of a function's results, the interval in which each
+// evaluation lies that docs/numbers.md allows. Says what rounding can explain, and nothing more:
+// where a decision (a comparison, floor, sort, argmax, a cast to an integer) hangs on rounding, all
+// its outcomes are inside. Slower than one evaluation by a small factor.
+#pragma once
+
+#include "ref/compare.h"
+#include "ref/evaluate.h"
+
+namespace hone {
+
+// Elements lie in [low, high]. Where low is NaN and high is not, nothing is known and NaN is
+// possible; where both are NaN, the element is NaN. Integers and bools: low <= high in the order of
+// the dtype.
+struct Enclosure {
+  Wide low, high;
+
+  const std::vector<std::int64_t>& dims() const { return low.dims; }
+  DType dtype() const { return low.dtype; }
+  bool is_point() const;  // one number for every element
+};
+
+// Throws as evaluate() does.
+std::vector<Enclosure> enclose(const Function&, std::span<const Array> inputs);
+
+// Whether every element lies inside; what nothing is known of counts as undecided.
+Comparison accept(const Array& got, const Enclosure&);
+
+}  // namespace hone

@@ -1,0 +1,441 @@
+// Intervals through elementwise operations and what only moves, and the table of all rules.
+#include <algorithm>
+#include <cfloat>
+#include <unordered_map>
+
+#include "ops/ops.h"
+#include "ref/enclosure_rule.h"
+
+namespace hone {
+
+Precision precision_of(DType t) {
+  switch (t) {
+    case DType::f16:
+      return {0x1p-10, 0x1p-24, 0x1p-14, 65504};
+    case DType::bf16:
+      return {0x1p-7, 0x1p-133, 0x1p-126, 0x1.fep127};
+    case DType::f32:
+      return {0x1p-23, 0x1p-149, 0x1p-126, FLT_MAX};
+    default:
+      return {0x1p-52, 0x1p-1074, DBL_MIN, DBL_MAX};
+  }
+}
+
+namespace {
+
+// Whether a result is what the exact one rounds to, and is not merely near it. Of f64 nothing wider
+// is known: a number of few digits is taken for exact.
+bool is_exact(DType t, double x) { return round_real(t == DType::f64 ? DType::f32 : t, x) == x; }
+
+double error_at(const Precision& r, double units, double x) {
+  if (!std::isfinite(x)) return 0;
+  return units * (r.eps * std::fabs(x) + (std::fabs(x) < r.normal ? r.tiny : 0));
+}
+
+}  // namespace
+
+Enclosure rounded(const Enclosing& c, Enclosure e, bool correct) {
+  const DType t = c.types[0].dtype;
+  if (c.exact || !is_float(t)) return e;
+  const Precision r = precision_of(t);
+  for (std::size_t i = 0; i < e.low.reals.size(); ++i) {
+    const auto [low, high] = at(e, i);
+    if (low != low || (low == high && (low == 0 || (correct && is_exact(t, low))))) continue;
+    Interval x = {low - error_at(r, c.units, low), high + error_at(r, c.units, high)};
+    // Precision keeps the sign, and makes infinities of what is too large unless it is kept wider.
+    if (low >= 0) x.low = std::max(x.low, 0.0);
+    if (high <= 0) x.high = std::min(x.high, -0.0);
+    if (x.high > r.most) x.high = INFINITY;
+    if (x.low < -r.most) x.low = -INFINITY;
+    put(e, i, x);
+  }
+  return e;
+}
+
+namespace {
+
+Enclosure empty_like(const Enclosing& c) {
+  return {Wide(c.types[0].dtype, c.dims()), Wide(c.types[0].dtype, c.dims())};
+}
+
+bool any_unknown(const Enclosing& c, std::size_t i) {
+  for (const Enclosure* e : c.in)
+    if (e->low.is_real() && at(*e, i).is_unknown()) return true;
+  return false;
+}
+
+// Of one operand, by a function on intervals.
+template <class F>
+std::vector<Enclosure> each(const Enclosing& c, F f, bool correct = true) {
+  Enclosure y = empty_like(c);
+  for (std::size_t i = 0; i < y.low.reals.size(); ++i) {
+    const Interval x = at(*c.in[0], i);
+    put(y, i, x.is_unknown() ? unknown_interval : x.is_nan() ? x : f(x));
+  }
+  return {rounded(c, std::move(y), correct)};
+}
+
+// Monotone in every operand: the ends are those of the operands. Kernels may return either zero.
+std::vector<Enclosure> ends(const Enclosing& c, bool correct) {
+  std::vector<const Wide*> low, high;
+  for (const Enclosure* e : c.in) low.push_back(&e->low), high.push_back(&e->high);
+  std::vector<Wide> least = c.eval(low), most = c.eval(high);
+  std::vector<Enclosure> out;
+  for (std::size_t i = 0; i < least.size(); ++i)
+    out.push_back({std::move(least[i]), std::move(most[i])});
+  for (std::size_t i = 0; i < out[0].low.reals.size() && c.op.kind == OpKind::elementwise; ++i)
+    if (any_unknown(c, i)) put(out[0], i, unknown_interval);
+  out[0] = rounded(c, std::move(out[0]), correct);
+  return out;
+}
+
+std::vector<Enclosure> polynomial(const Enclosing& c) { return ends(c, false); }
+
+std::vector<Enclosure> extreme(const Enclosing& c) {
+  std::vector<Enclosure> out = ends(c, true);
+  for (std::size_t i = 0; i < out[0].low.reals.size(); ++i)
+    if (out[0].low.reals[i] == 0 && out[0].high.reals[i] == 0) put(out[0], i, {-0.0, 0.0});
+  return out;
+}
+
+std::vector<Enclosure> negated(const Enclosing& c) {
+  return each(c, [](Interval x) { return Interval{-x.high, -x.low}; });
+}
+
+std::vector<Enclosure> magnitude(const Enclosing& c) {
+  return each(c, [](Interval x) {
+    if (x.low >= 0 || x.high <= 0)
+      return Interval{std::min(std::fabs(x.low), std::fabs(x.high)),
+                      std::max(std::fabs(x.low), std::fabs(x.high))};
+    return Interval{0, std::max(-x.low, x.high)};
+  });
+}
+
+// cos(x + shift). A maximum lies at every even multiple of pi, a minimum at every odd one.
+Interval wave(Interval x, double shift, double (*f)(double)) {
+  if (!std::isfinite(x.low) || !std::isfinite(x.high))
+    return x.is_point() ? Interval{unknown_low, unknown_low} : unknown_interval;
+  constexpr double pi = 3.14159265358979323846;
+  double low = std::min(f(x.low), f(x.high)), high = std::max(f(x.low), f(x.high));
+  if (x.is_point()) return {low, high};
+  // A little wider, for what is lost in the multiples themselves.
+  const double slack = 1e-15 * (std::fabs(x.low) + std::fabs(x.high)) + 1e-15;
+  const double first = std::ceil((x.low + shift - slack) / pi),
+               last = std::floor((x.high + shift + slack) / pi);
+  if (last - first >= 1) return {-1, 1};
+  if (last < first) return {low, high};
+  return std::fmod(first, 2) == 0 ? Interval{low, 1} : Interval{-1, high};
+}
+
+std::vector<Enclosure> cosine(const Enclosing& c) {
+  return each(c, [](Interval x) { return wave(x, 0, std::cos); }, false);
+}
+std::vector<Enclosure> sine(const Enclosing& c) {
+  return each(c, [](Interval x) { return wave(x, -1.57079632679489661923, std::sin); }, false);
+}
+
+// Least and most of a function of two operands at the corners of the box they span.
+std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Interval),
+                               bool correct) {
+  const Enclosure &a = *c.in[0], &b = *c.in[1];
+  std::vector<Wide> w;
+  for (const Wide* x : {&a.low, &a.high})
+    for (const Wide* y : {&b.low, &b.high}) w.push_back(std::move(c.eval({x, y}).at(0)));
+  Enclosure out = empty_like(c);
+  for (std::size_t i = 0; i < out.low.reals.size(); ++i) {
+    Interval x = {INFINITY, -INFINITY};
+    int nans = 0;
+    for (const Wide& v : w) {
+      nans += std::isnan(v.reals[i]);
+      x = {std::min(x.low, v.reals[i]), std::max(x.high, v.reals[i])};
+    }
+    if (any_unknown(c, i) || (nans > 0 && nans < 4) || (nans == 0 && !holds(at(a, i), at(b, i))))
+      x = unknown_interval;
+    else if (nans == 4)
+      x = {unknown_low, unknown_low};
+    put(out, i, x);
+  }
+  return {rounded(c, std::move(out), correct)};
+}
+
+std::vector<Enclosure> sum(const Enclosing& c) { return ends(c, true); }
+
+std::vector<Enclosure> difference(const Enclosing& c) {
+  Enclosure y{std::move(c.eval({&c.in[0]->low, &c.in[1]->high}).at(0)),
+              std::move(c.eval({&c.in[0]->high, &c.in[1]->low}).at(0))};
+  for (std::size_t i = 0; i < y.low.reals.size(); ++i)
+    if (any_unknown(c, i)) put(y, i, unknown_interval);
+  return {rounded(c, std::move(y))};
+}
+
+std::vector<Enclosure> product(const Enclosing& c) {
+  if (c.in[0] == c.in[1])
+    return each(c, [](Interval x) {
+      const double p = x.low * x.low, q = x.high * x.high;
+      return Interval{x.low < 0 && x.high > 0 ? 0 : std::min(p, q), std::max(p, q)};
+    });
+  return corners(c, [](Interval, Interval) { return true; }, true);
+}
+
+bool has_zero(Interval x) { return !x.is_point() && x.low <= 0 && x.high >= 0; }
+
+std::vector<Enclosure> quotient(const Enclosing& c) {
+  return corners(c, [](Interval, Interval y) { return !has_zero(y); }, true);
+}
+
+// Within one period the remainder is monotone.
+std::vector<Enclosure> remainder(const Enclosing& c) {
+  return corners(
+      c,
+      [](Interval x, Interval y) {
+        if (x.is_point() && y.is_point()) return true;
+        const double q = std::trunc(x.low / y.low);
+        return !has_zero(y) && q == std::trunc(x.high / y.high) &&
+               q == std::trunc(x.low / y.high) && q == std::trunc(x.high / y.low);
+      },
+      true);
+}
+
+std::vector<Enclosure> power(const Enclosing& c) {
+  return corners(
+      c, [](Interval x, Interval y) { return x.low > 0 || (x.is_point() && y.is_point()); }, false);
+}
+
+// ---- decisions
+
+// -1: a is less, 1: it is not, 0: either. `or_equal`: less or equal.
+int compare(const Enclosure& a, const Enclosure& b, std::size_t i, bool or_equal) {
+  if (!a.low.is_real()) {
+    const DType t = a.dtype();
+    auto before = [&](std::int64_t p, std::int64_t q) {
+      return or_equal ? !integer_less(t, q, p) : integer_less(t, p, q);
+    };
+    if (before(a.high.integers[i], b.low.integers[i])) return -1;
+    return before(a.low.integers[i], b.high.integers[i]) ? 0 : 1;
+  }
+  const Interval x = at(a, i), y = at(b, i);
+  if (x.is_nan() || y.is_nan()) return 1;
+  if (x.is_unknown() || y.is_unknown()) return 0;
+  auto before = [&](double p, double q) { return or_equal ? p <= q : p < q; };
+  if (before(x.high, y.low)) return -1;
+  return before(x.low, y.high) ? 0 : 1;
+}
+
+template <class F>
+std::vector<Enclosure> decided(const Enclosing& c, F f) {
+  Enclosure y = empty_like(c);
+  for (std::size_t i = 0; i < y.low.integers.size(); ++i) {
+    const int d = f(i);
+    y.low.integers[i] = d < 0;
+    y.high.integers[i] = d <= 0;
+  }
+  return {std::move(y)};
+}
+
+std::vector<Enclosure> less(const Enclosing& c) {
+  return decided(c, [&](std::size_t i) { return compare(*c.in[0], *c.in[1], i, false); });
+}
+std::vector<Enclosure> less_or_equal(const Enclosing& c) {
+  return decided(c, [&](std::size_t i) { return compare(*c.in[0], *c.in[1], i, true); });
+}
+
+// Both are at most the other.
+int equality(const Enclosing& c, std::size_t i) {
+  const int p = compare(*c.in[0], *c.in[1], i, true), q = compare(*c.in[1], *c.in[0], i, true);
+  return p == 1 || q == 1 ? 1 : std::max(p, q);
+}
+std::vector<Enclosure> equal(const Enclosing& c) {
+  return decided(c, [&](std::size_t i) { return equality(c, i); });
+}
+std::vector<Enclosure> unequal(const Enclosing& c) {
+  return decided(c, [&](std::size_t i) { return -equality(c, i); });
+}
+
+std::vector<Enclosure> chosen(const Enclosing& c) {
+  const Enclosure &go = *c.in[0], &x = *c.in[1], &y = *c.in[2];
+  const DType t = x.dtype();
+  Enclosure out = x;
+  for (std::size_t i = 0; i < go.low.integers.size(); ++i) {
+    const bool maybe = go.low.integers[i] != go.high.integers[i];
+    if (!maybe && go.low.integers[i]) continue;
+    if (x.low.is_real()) {
+      const Interval a = at(x, i), b = at(y, i);
+      const bool open = a.low != a.low || b.low != b.low;
+      if (!maybe || (a.is_nan() && b.is_nan()))
+        put(out, i, b);
+      else
+        put(out, i,
+            open ? unknown_interval : Interval{std::min(a.low, b.low), std::max(a.high, b.high)});
+      continue;
+    }
+    const std::int64_t low = y.low.integers[i], high = y.high.integers[i];
+    if (!maybe || integer_less(t, low, out.low.integers[i])) out.low.integers[i] = low;
+    if (!maybe || integer_less(t, out.high.integers[i], high)) out.high.integers[i] = high;
+  }
+  return {std::move(out)};
+}
+
+bool may_be_zero(const Enclosure& x, std::size_t i) {
+  if (!x.low.is_real())
+    return x.low.integers[i] == 0 || (x.low.integers[i] < 0 && x.high.integers[i] >= 0);
+  const Interval v = at(x, i);
+  return v.is_unknown() || (v.low <= 0 && v.high >= 0);
+}
+
+bool is_zero(const Enclosure& x, std::size_t i) {
+  return x.low.is_real() ? x.low.reals[i] == 0 && x.high.reals[i] == 0
+                         : x.low.integers[i] == 0 && x.high.integers[i] == 0;
+}
+
+// A cast rounds in every evaluation, and rounding is monotone.
+std::vector<Enclosure> cast(const Enclosing& c) {
+  const Enclosure& x = *c.in[0];
+  const DType from = x.dtype(), to = c.types[0].dtype;
+  if (to == DType::b1)
+    return decided(c, [&](std::size_t i) {
+      return is_zero(x, i) ? 1 : may_be_zero(x, i) ? 0 : -1;
+    });
+  Enclosure y = ends(c, true)[0];
+  if (is_float(from) && is_float(to)) {
+    // Precision to small floats is not monotone: too large may be NaN, and some have no sign.
+    for (std::size_t i = 0; is_small(to) && i < y.low.reals.size(); ++i)
+      if (!at(x, i).is_point()) put(y, i, unknown_interval);
+    return {std::move(y)};
+  }
+  for (std::size_t i = 0; i < y.low.integers.size(); ++i) {
+    bool known = true;
+    if (is_float(from)) {
+      known = !at(x, i).is_unknown();
+    } else if (x.low.integers[i] != x.high.integers[i]) {
+      const double low = integer_to_real(from, x.low.integers[i]),
+                   high = integer_to_real(from, x.high.integers[i]);
+      known = low == integer_to_real(to, y.low.integers[i]) &&
+              high == integer_to_real(to, y.high.integers[i]) && high < 0x1p53;
+    }
+    if (!known) y.low.integers[i] = lowest_of(to), y.high.integers[i] = highest_of(to);
+  }
+  return {std::move(y)};
+}
+
+// Where an index hangs on rounding, every element of an operand may be anywhere.
+std::vector<Enclosure> indexed(const Enclosing& c) {
+  const std::size_t index = &c.op == &ops::dynamic_update ? 2 : 1;
+  if (c.in[index]->is_point()) return ends(c, true);
+  Enclosure out = c.unknown();
+  if (!out.low.is_real() || out.low.count() == 0) return {std::move(out)};
+  Interval all = {INFINITY, -INFINITY};
+  for (const Enclosure* e : c.in)
+    for (std::size_t i = 0; i < e->low.reals.size(); ++i) {
+      const Interval x = at(*e, i);
+      if (x.low != x.low) return {std::move(out)};
+      all = {std::min(all.low, x.low), std::max(all.high, x.high)};
+    }
+  for (std::size_t i = 0; i < out.low.reals.size(); ++i) put(out, i, all);
+  return {std::move(out)};
+}
+
+std::vector<Enclosure> scattered(const Enclosing& c) {
+  const Join how = join_of(c.attrs.get<std::string>("kind"));
+  if (!c.in[1]->is_point())
+    return how == Join::sum || how == Join::product ? std::vector{c.unknown()} : indexed(c);
+  if (how == Join::sum) return enclosing::summed(c);
+  return how == Join::product ? enclosing::multiplied(c) : extreme(c);
+}
+
+std::vector<Enclosure> accumulated(const Enclosing& c) {
+  const Join how = join_of(c.attrs.get<std::string>("kind"));
+  if (how == Join::sum) return enclosing::summed(c);
+  return how == Join::product ? enclosing::multiplied(c) : extreme(c);
+}
+
+std::vector<Enclosure> inverted(const Enclosing& c) {
+  if (c.types[0].dtype != DType::b1) return {c.unknown()};
+  return decided(c, [&](std::size_t i) {
+    return is_zero(*c.in[0], i) ? -1 : may_be_zero(*c.in[0], i) ? 0 : 1;
+  });
+}
+
+// Of bools: monotone. Of integers the bits say too little about an interval.
+std::vector<Enclosure> joined_bits(const Enclosing& c) {
+  return c.types[0].dtype == DType::b1 ? ends(c, true) : std::vector{c.unknown()};
+}
+
+// Products and sums of widths; kernels are within 4 units in the last place of a function's value
+// (codegen/llvm/math.h).
+constexpr double function_units = 4;
+constexpr double quotient_units = 2;
+
+constexpr EnclosureRow rows[] = {
+    {&ops::add, sum, 1, Whole::as_real},
+    {&ops::sub, difference, 1, Whole::as_real},
+    {&ops::mul, product, 1, Whole::as_real},
+    {&ops::div, quotient, quotient_units, Whole::refused},
+    {&ops::rem, remainder, 1, Whole::refused},
+    {&ops::pow, power, function_units, Whole::refused},
+    {&ops::maximum, extreme, 0},
+    {&ops::minimum, extreme, 0},
+    {&ops::neg, negated, 0, Whole::as_real},
+    {&ops::abs, magnitude, 0, Whole::as_real},
+    {&ops::sign, enclosing::rising, 0},
+    {&ops::exp, polynomial, function_units},
+    {&ops::log, polynomial, function_units},
+    {&ops::sqrt, enclosing::rising, 1},
+    {&ops::tanh, polynomial, function_units},
+    {&ops::erf, polynomial, function_units},
+    {&ops::sin, sine, function_units},
+    {&ops::cos, cosine, function_units},
+    {&ops::floor, enclosing::rising, 0},
+    {&ops::ceil, enclosing::rising, 0},
+    {&ops::round, enclosing::rising, 0},
+    {&ops::trunc, enclosing::rising, 0},
+    {&ops::bit_not, inverted, 0},
+    {&ops::bit_and, joined_bits, 0},
+    {&ops::bit_or, joined_bits, 0},
+    {&ops::eq, equal, 0},
+    {&ops::ne, unequal, 0},
+    {&ops::lt, less, 0},
+    {&ops::le, less_or_equal, 0},
+    {&ops::select, chosen, 0},
+    {&ops::cast, cast, 0},
+    {&ops::reshape, enclosing::rising, 0},
+    {&ops::transpose, enclosing::rising, 0},
+    {&ops::broadcast, enclosing::rising, 0},
+    {&ops::slice, enclosing::rising, 0},
+    {&ops::pad, enclosing::rising, 0},
+    {&ops::concat, enclosing::rising, 0},
+    {&ops::reverse, enclosing::rising, 0},
+    {&ops::replay, enclosing::rising, 0},
+    {&ops::gather, indexed, 0},
+    {&ops::dynamic_slice, indexed, 0},
+    {&ops::dynamic_update, indexed, 0},
+    {&ops::scatter, scattered, 1, Whole::as_real},
+    {&ops::reduce_sum, enclosing::summed, 1, Whole::as_real},
+    {&ops::reduce_prod, enclosing::multiplied, 1, Whole::as_real},
+    {&ops::reduce_max, extreme, 0},
+    {&ops::reduce_min, extreme, 0},
+    {&ops::reduce_and, enclosing::rising, 0},
+    {&ops::reduce_or, enclosing::rising, 0},
+    {&ops::argmax, enclosing::position, 0},
+    {&ops::argmin, enclosing::position, 0},
+    {&ops::reduce_window, accumulated, 1, Whole::as_real},
+    {&ops::cumulative, accumulated, 1, Whole::as_real},
+    {&ops::sort, enclosing::sorted, 0},
+    {&ops::dot, enclosing::contracted, 1, Whole::as_real},
+    {&ops::conv, enclosing::contracted, 1, Whole::as_real},
+};
+
+}  // namespace
+
+std::vector<Enclosure> enclosing::rising(const Enclosing& c) { return ends(c, true); }
+
+const EnclosureRow* enclosure_row(const Op& op) {
+  static const auto by_op = [] {
+    std::unordered_map<const Op*, const EnclosureRow*> map;
+    for (const EnclosureRow& r : rows) map.emplace(r.op, &r);
+    return map;
+  }();
+  auto it = by_op.find(&op);
+  return it == by_op.end() ? nullptr : it->second;
+}
+
+}  // namespace hone

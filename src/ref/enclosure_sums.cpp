@@ -1,0 +1,200 @@
+// Sums, products and contractions. In any order of n terms that round to u, a sum is off by less
+// than n u times the sum of the terms' magnitudes; where that is too large for the dtype, a part of
+// it may be infinite on the way.
+#include <algorithm>
+
+#include "ops/contraction.h"
+#include "ops/ops.h"
+#include "ref/enclosure_rule.h"
+
+namespace hone {
+
+namespace {
+
+// A new tensor of one number for each interval.
+template <class F>
+Wide map(const Enclosure& e, F f) {
+  Wide out(e.dtype(), e.dims());
+  for (std::size_t i = 0; i < out.reals.size(); ++i) out.reals[i] = f(at(e, i));
+  return out;
+}
+
+bool is_finite(Interval x) { return std::isfinite(x.low) && std::isfinite(x.high); }
+
+double magnitude_of(Interval x) { return std::max(std::fabs(x.low), std::fabs(x.high)); }
+double finite_magnitude(Interval x) { return is_finite(x) ? magnitude_of(x) : 0; }
+double centre(Interval x) { return is_finite(x) ? x.low + (x.high - x.low) / 2 : 0; }
+double radius(Interval x) { return is_finite(x) ? (x.high - x.low) / 2 : 0; }
+
+// Small multiples of 2^-4: so are their sums, and their products are of 2^-8.
+constexpr double grid = 16, sums_on_grid = 0x1p24 / (grid * grid);
+bool on_grid(const Enclosure& e) {
+  for (std::size_t i = 0; i < e.low.reals.size(); ++i) {
+    const Interval x = at(e, i);
+    if (!x.is_point() || x.low * grid != std::trunc(x.low * grid)) return false;
+  }
+  return true;
+}
+
+struct SumError {
+  double terms;     // of one sum
+  bool on_grid;     // of all operands
+  Precision round;  // of the sum
+  bool exact;       // nothing rounds
+
+  double operator()(double magnitude) const {
+    if (exact || (on_grid && magnitude < sums_on_grid)) return 0;
+    return (terms + 1) * round.eps * magnitude;
+  }
+};
+
+// Of several zeros a sum may be of either sign.
+Interval either_zero(Interval x) { return x.low == 0 && x.high == 0 ? Interval{-0.0, 0.0} : x; }
+
+double number(const Enclosing& c, const Dims& dims) {
+  double n = 1;
+  for (const Dim& d : dims) n *= static_cast<double>(c.size(d));
+  return n;
+}
+
+double terms_of(const Enclosing& c) {
+  if (c.attrs.has("window")) return number(c, c.attrs.dims("window"));
+  const auto count = [](const Enclosure& e) { return static_cast<double>(e.low.count()); };
+  if (&c.op == &ops::scatter) return count(*c.in[1]) + 1;
+  if (&c.op == &ops::cumulative)
+    return static_cast<double>(c.in[0]->dims()[static_cast<std::size_t>(c.attrs.integer("axis"))]);
+  const double results = static_cast<double>(count_of(c.dims()));
+  return results > 0 ? count(*c.in[0]) / results : 0;
+}
+
+// The operands that are joined: all but indices.
+std::vector<std::size_t> joined(const Enclosing& c) {
+  if (&c.op == &ops::scatter) return {0, 2};
+  return {0};
+}
+
+// The operation on one number for each interval.
+template <class F>
+Wide eval_map(const Enclosing& c, F f) {
+  std::vector<Wide> made(c.in.size());
+  std::vector<const Wide*> operands;
+  for (const Enclosure* e : c.in) operands.push_back(&e->low);
+  for (std::size_t i : joined(c)) {
+    made[i] = map(*c.in[i], f);
+    operands[i] = &made[i];
+  }
+  return std::move(c.eval(operands).at(0));
+}
+
+}  // namespace
+
+std::vector<Enclosure> enclosing::summed(const Enclosing& c) {
+  const DType t = c.types[0].dtype;
+  Enclosure y{eval_map(c, [](Interval x) { return x.low; }),
+              eval_map(c, [](Interval x) { return x.is_unknown() ? unknown_low : x.high; })};
+  const Wide magnitudes = eval_map(c, finite_magnitude);
+  const Wide open = eval_map(c, [](Interval x) { return x.is_unknown() ? 1.0 : 0.0; });
+  SumError error{terms_of(c), true, precision_of_sums(t), c.exact};
+  for (std::size_t i : joined(c)) error.on_grid = error.on_grid && on_grid(*c.in[i]);
+  for (std::size_t i = 0; i < y.low.reals.size(); ++i) {
+    Interval x = at(y, i);
+    const double most = magnitudes.reals[i], e = error(most);
+    if (open.reals[i] > 0) {
+      put(y, i, unknown_interval);
+      continue;
+    }
+    x = either_zero({x.low - e, x.high + e});
+    if (!c.exact && most > error.round.most) {
+      // Only of one sign a part is never infinite and opposed to the rest.
+      const double nearly = most * (1 - 1e-9);
+      x = x.high >= nearly   ? Interval{x.low, INFINITY}
+          : x.low <= -nearly ? Interval{-INFINITY, x.high}
+                             : unknown_interval;
+    }
+    put(y, i, x);
+  }
+  return {rounded(c, std::move(y))};
+}
+
+std::vector<Enclosure> enclosing::multiplied(const Enclosing& c) {
+  const Precision r = precision_of_sums(c.types[0].dtype);
+  const double terms = terms_of(c);
+  const Wide least = eval_map(c, [](Interval x) {
+    return x.low <= 0 && x.high >= 0 ? 0 : std::min(std::fabs(x.low), std::fabs(x.high));
+  });
+  const Wide most = eval_map(c, magnitude_of);
+  const Wide sign =
+      eval_map(c, [](Interval x) { return x.low > 0 || x.high < 0 ? std::copysign(1, x.low) : 0; });
+  // What a part of the product can grow to; infinite where an operand is, or is not known.
+  const Wide parts = eval_map(
+      c, [](Interval x) { return is_finite(x) ? std::max(magnitude_of(x), 1.0) : INFINITY; });
+  Enclosure y{Wide(most.dtype, most.dims), Wide(most.dtype, most.dims)};
+  for (std::size_t i = 0; i < most.reals.size(); ++i) {
+    const double high = most.reals[i], low = least.reals[i], s = sign.reals[i];
+    if (!(parts.reals[i] <= (c.exact ? 0x1p60 : r.most))) {
+      put(y, i, unknown_interval);
+      continue;
+    }
+    Interval x = s > 0   ? Interval{low, high}
+                 : s < 0 ? Interval{-high, -low}
+                         : Interval{-high, high};
+    const double e =
+        c.exact || high == 0 ? 0 : (terms + 1) * (r.eps * high + r.tiny * parts.reals[i]);
+    put(y, i, either_zero({x.low - e, x.high + e}));
+  }
+  return {rounded(c, std::move(y))};
+}
+
+namespace {
+
+double terms_of_contraction(const Enclosing& c) {
+  const Sizes &a = c.in[0]->dims(), &b = c.in[1]->dims();
+  double n = 1;
+  if (&c.op == &ops::dot) {
+    for (int k :
+         dot_axes(c.attrs, static_cast<int>(a.size()), static_cast<int>(b.size())).contract_a)
+      n *= static_cast<double>(a[static_cast<std::size_t>(k)]);
+    return n;
+  }
+  const ConvAxes axes = conv_axes(c.attrs, static_cast<int>(a.size()));
+  n = static_cast<double>(b[static_cast<std::size_t>(axes.in)]);
+  for (int k : axes.weight_space) n *= static_cast<double>(b[static_cast<std::size_t>(k)]);
+  return n;
+}
+
+}  // namespace
+
+std::vector<Enclosure> enclosing::contracted(const Enclosing& c) {
+  const Enclosure &a = *c.in[0], &b = *c.in[1];
+  auto eval = [&](const Wide& x, const Wide& y) { return std::move(c.eval({&x, &y}).at(0)); };
+  const Wide mid_a = map(a, centre), mid_b = map(b, centre), rad_a = map(a, radius),
+             rad_b = map(b, radius), all_a = map(a, finite_magnitude),
+             all_b = map(b, finite_magnitude);
+  auto positive = [](Interval x) { return std::fabs(centre(x)); };
+  const Wide mid = eval(mid_a, mid_b), magnitudes = eval(all_a, all_b);
+  // |a b - mid| <= |mid a| rad b + rad a |mid b| + rad a rad b = |mid a| rad b + rad a max|b|.
+  const Wide left = eval(map(a, positive), rad_b), right = eval(rad_a, all_b);
+  auto special = [](Interval x) { return is_finite(x) ? 0.0 : 1.0; };
+  auto one = [](Interval) { return 1.0; };
+  const Wide specials_a = eval(map(a, special), map(b, one)),
+             specials_b = eval(map(a, one), map(b, special));
+  const bool points = a.is_point() && b.is_point() && &c.op == &ops::dot;
+  const Wide plain = points ? eval(a.low, b.low) : Wide();
+  const SumError error{terms_of_contraction(c), on_grid(a) && on_grid(b),
+                       precision_of_sums(c.types[0].dtype), c.exact};
+  Enclosure y{mid, mid};
+  for (std::size_t i = 0; i < mid.reals.size(); ++i) {
+    const double most = magnitudes.reals[i];
+    if (!c.exact && !(most <= error.round.most)) {
+      put(y, i, unknown_interval);
+    } else if (specials_a.reals[i] + specials_b.reals[i] > 0) {
+      put(y, i, points ? Interval{plain.reals[i], plain.reals[i]} : unknown_interval);
+    } else {
+      const double width = left.reals[i] + right.reals[i], e = error(most) + width * 1e-9;
+      put(y, i, either_zero({mid.reals[i] - width - e, mid.reals[i] + width + e}));
+    }
+  }
+  return {rounded(c, std::move(y))};
+}
+
+}  // namespace hone

@@ -1,0 +1,206 @@
+// The judge on both sides: what the reference itself gives in any of its modes passes, and wrong
+// rules and kernels, planted in random functions, are found.
+#include "test/random/judge.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/common.h"
+#include "test/random/generate.h"
+
+namespace hone::fuzz {
+namespace {
+
+std::vector<Array> narrowed(const std::vector<Wide>& values) {
+  std::vector<Array> out;
+  for (const Wide& w : values) out.push_back(narrow(w));
+  return out;
+}
+
+// Every mode rounds elsewhere: all lie inside the enclosure.
+TEST(Judge, EveryModeOfTheReferenceLiesInsideTheEnclosure) {
+  std::int64_t elements = 0, open = 0;
+  for (std::uint64_t seed = 1; seed <= 250; ++seed) {
+    const Case c = generate(seed);
+    for (const fuzz::Run& run : c.runs) {
+      const std::vector<Array> inputs = inputs_of(c.function, run);
+      const std::vector<Enclosure> enclosures = enclose(c.function, inputs);
+      for (Mode mode : {Mode::strict, Mode::stepwise, Mode::wide}) {
+        const std::vector<Array> got = narrowed(evaluate_wide(c.function, inputs, mode));
+        for (std::size_t i = 0; i < got.size(); ++i) {
+          const Comparison inside = hone::accept(got[i], enclosures[i]);
+          EXPECT_TRUE(inside.ok) << "seed " << seed << " result " << i << ": " << inside;
+          elements += got[i].count();
+          open += inside.undecided;
+        }
+      }
+    }
+  }
+  // An enclosure that says nothing would pass, too.
+  std::printf("%.2f %% of %lld elements undecided\n",
+              100.0 * static_cast<double>(open) / static_cast<double>(elements),
+              static_cast<long long>(elements));
+  EXPECT_LT(static_cast<double>(open), 0.06 * static_cast<double>(elements));
+}
+
+Enclosure enclosed(const Function& f, const std::vector<float>& x) {
+  const Array input =
+      Array::of(DType::f32, {static_cast<std::int64_t>(x.size())}, std::span<const float>(x));
+  return enclose(f, std::span(&input, 1)).at(0);
+}
+
+TEST(Judge, AnEnclosureIsAsWideAsItsRounding) {
+  Function f;
+  Value x = f.add_param(f32({2}), "x");
+  f.add_result(x * 3.0 + 1.0);
+  const Enclosure e = enclosed(f, {1.0f, 0.1f});
+  EXPECT_EQ(e.low.reals[0], 4);  // exact in f32
+  EXPECT_EQ(e.high.reals[0], 4);
+  const double width = e.high.reals[1] - e.low.reals[1];
+  EXPECT_GT(width, 1e-8);
+  EXPECT_LT(width, 1e-6);
+}
+
+TEST(Judge, ADecisionOnRoundingIsOpenAndOthersAreNot) {
+  Function f;
+  Value x = f.add_param(f32({3}), "x");
+  f.add_result(ops::floor(x * 10.0));
+  const Enclosure e = enclosed(f, {0.3f, 0.25f, 0.5f});
+  EXPECT_EQ(e.low.reals[0], 2);  // 0.3f * 10 is 3 after rounding and above before
+  EXPECT_EQ(e.high.reals[0], 3);
+  EXPECT_EQ(e.low.reals[1], 2);
+  EXPECT_EQ(e.high.reals[1], 2);
+  EXPECT_EQ(e.low.reals[2], 5);
+  EXPECT_EQ(e.high.reals[2], 5);
+}
+
+TEST(Judge, APositionAmongNearTiesIsOneOfThem) {
+  Function f;
+  Value x = f.add_param(f32({4}), "x");
+  f.add_result(ops::argmax(x * 0.1, {{"axis", 0}, {"dtype", DType::i64}}));
+  const Enclosure tie = enclosed(f, {1, 3, 3, 2});
+  EXPECT_EQ(tie.low.integers[0], 1);
+  EXPECT_EQ(tie.high.integers[0], 2);
+  const Enclosure clear = enclosed(f, {1, 3, 4, 2});
+  EXPECT_EQ(clear.low.integers[0], 2);
+  EXPECT_EQ(clear.high.integers[0], 2);
+}
+
+// ---- planted faults: a wrong operation in place of a right one, as a kernel or a rule would do it
+
+struct Fault {
+  const char* name;
+  const Op* op;
+  Value (*wrong)(const Op&, const Values&, const Attrs&);
+};
+
+Value like(Value x, double number) { return constant_like(x, number); }
+
+const Fault faults[] = {
+    {"minimum emitted as maximum", &ops::minimum,
+     [](const Op&, const Values& x, const Attrs&) { return ops::maximum(x[0], x[1]); }},
+    {"upper bound of clip lost", &ops::clip,
+     [](const Op&, const Values& x, const Attrs&) { return ops::maximum(x[0], x[1]); }},
+    {"floor truncates", &ops::floor,
+     [](const Op&, const Values& x, const Attrs&) { return ops::trunc(x[0]); }},
+    {"less becomes less or equal", &ops::lt,
+     [](const Op&, const Values& x, const Attrs&) { return ops::le(x[0], x[1]); }},
+    {"gelu by its approximation", &ops::gelu,
+     [](const Op&, const Values& x, const Attrs&) { return ops::gelu_tanh(x[0]); }},
+    {"tanh of half the digits", &ops::tanh,
+     [](const Op&, const Values& x, const Attrs&) {
+       return is_float(x[0].dtype()) && x[0].dtype() != DType::bf16
+                  ? cast_to(cast_to(ops::tanh(x[0]), DType::bf16), x[0].dtype())
+                  : ops::tanh(x[0]);
+     }},
+    {"exp off by 1e-4", &ops::exp,
+     [](const Op&, const Values& x, const Attrs&) {
+       return x[0].dtype() == DType::f32 ? ops::exp(x[0]) * 1.0001 : ops::exp(x[0]);
+     }},
+    {"a sum loses its last row", &ops::reduce_sum,
+     [](const Op& op, const Values& x, const Attrs& attrs) {
+       const Axes axes = axes_of(attrs, "axes");
+       if (axes.empty() || x[0].shape()[axes[0]].low() < 2) return op(x[0], attrs);
+       return op(slice_axis(x[0], axes[0], 0, x[0].shape()[axes[0]] - Dim(1)), attrs);
+     }},
+    {"epsilon of a norm forgotten", &ops::layer_norm,
+     [](const Op& op, const Values& x, const Attrs& attrs) {
+       Attrs a = attrs;
+       a.set("epsilon", 1e-12);
+       return op(x, a);
+     }},
+    {"a cast to integers rounds", &ops::cast,
+     [](const Op& op, const Values& x, const Attrs& attrs) {
+       const bool whole = is_float(x[0].dtype()) && is_integer(attrs.get<DType>("dtype"));
+       return op(whole ? ops::round(x[0]) : x[0], attrs);
+     }},
+    {"a scatter takes the first of equals", &ops::scatter,
+     [](const Op& op, const Values& x, const Attrs& attrs) {
+       if (x[1].rank() != 1) return op(x, attrs);
+       const int axis = static_cast<int>(attrs.integer("axis"));
+       return op(Values{x[0], reverse_axes(x[1], {0}), reverse_axes(x[2], {axis})}, attrs);
+     }},
+    {"argmax takes the last of equals", &ops::argmax,
+     [](const Op& op, const Values& x, const Attrs& attrs) {
+       const int axis = static_cast<int>(attrs.integer("axis"));
+       Value from_end = op(reverse_axes(x[0], {axis}), attrs);
+       Value last = size_value(from_end.graph(), x[0].shape()[axis] - Dim(1), from_end.dtype());
+       return broadcast_to(last, from_end.shape()) - from_end;
+     }},
+    {"a matrix product in f16", &ops::matmul,
+     [](const Op& op, const Values& x, const Attrs& attrs) {
+       if (x[0].dtype() != DType::f32) return op(x, attrs);
+       Value a = cast_to(x[0], DType::f16), b = cast_to(x[1], DType::f16);
+       return cast_to(op(Values{a, b}, attrs), DType::f32);
+     }},
+    {"remainder of the divisor's sign", &ops::rem,
+     [](const Op&, const Values& x, const Attrs&) { return ops::mod(x[0], x[1]); }},
+    {"a running sum that is never exclusive", &ops::cumulative,
+     [](const Op& op, const Values& x, const Attrs& attrs) {
+       Attrs a = attrs;
+       a.set("exclusive", 0);
+       return op(x[0], a);
+     }},
+    {"NaN lost by relu", &ops::relu,
+     [](const Op&, const Values& x, const Attrs&) {
+       return ops::select(ops::lt(like(x[0], 0), x[0]), x[0], like(x[0], 0));
+     }},
+};
+
+std::optional<Function> with_fault(const Function& f, const Fault& fault) {
+  bool any = false;
+  Function out = transform(f, [&](NodeId n, Copier& copy, Function&) -> Values {
+    const Graph& g = f.graph();
+    if (&g.op(n) != fault.op) return {};
+    Values operands;
+    for (const Value& v : g.operands(n)) operands.push_back(copy(v));
+    any = true;
+    return {fault.wrong(g.op(n), operands, g.attrs(n))};
+  });
+  return any ? std::optional(std::move(out)) : std::nullopt;
+}
+
+bool is_found(std::uint64_t seed, const Fault& fault) {
+  const Case c = generate(seed);
+  const std::optional<Function> wrong = with_fault(c.function, fault);
+  if (!wrong) return false;
+  for (const fuzz::Run& run : c.runs) {
+    Judge judge(c.function, run);
+    if (!judge(evaluate(*wrong, judge.inputs())).empty()) return true;
+  }
+  return false;
+}
+
+// A campaign of CI tries 1,000 functions: each of these would show in it.
+TEST(Judge, PlantedFaultsAreFound) {
+  constexpr std::uint64_t most = 1000;
+  for (const Fault& fault : faults) {
+    std::uint64_t seed = 1;
+    while (seed <= most && !is_found(seed, fault)) ++seed;
+    std::printf("%-40s found in function %llu\n", fault.name,
+                static_cast<unsigned long long>(seed));
+    EXPECT_LE(seed, most) << fault.name;
+  }
+}
+
+}  // namespace
+}  // namespace hone::fuzz
