@@ -42,7 +42,7 @@ Enclosure rounded(const Enclosing& c, Enclosure e, bool correct) {
     const auto [low, high] = at(e, i);
     if (low != low || (low == high && (low == 0 || (correct && is_exact(t, low))))) continue;
     Interval x = {low - error_at(r, c.units, low), high + error_at(r, c.units, high)};
-    // Precision keeps the sign, and makes infinities of what is too large unless it is kept wider.
+    // Rounding keeps the sign, and makes infinities of what is too large unless it is kept wider.
     if (low >= 0) x.low = std::max(x.low, 0.0);
     if (high <= 0) x.high = std::min(x.high, -0.0);
     if (x.high > r.most) x.high = INFINITY;
@@ -297,7 +297,7 @@ std::vector<Enclosure> cast(const Enclosing& c) {
     });
   Enclosure y = ends(c, true)[0];
   if (is_float(from) && is_float(to)) {
-    // Precision to small floats is not monotone: too large may be NaN, and some have no sign.
+    // Rounding to small floats is not monotone: too large may be NaN, and some have no sign.
     for (std::size_t i = 0; is_small(to) && i < y.low.reals.size(); ++i)
       if (!at(x, i).is_point()) put(y, i, unknown_interval);
     return {std::move(y)};
