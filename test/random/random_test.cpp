@@ -90,7 +90,9 @@ TEST(Random, TheGeneratorReachesEverything) {
   }
   // `require` would refuse random numbers.
   for (const Op* op : all_ops()) {
-    if (op != &ops::require) EXPECT_GT(coverage.uses(*op), 0) << op->name;
+    if (op != &ops::require) {
+      EXPECT_GT(coverage.uses(*op), 0) << op->name;
+    }
   }
   for (const char* op : {"scatter", "scatter_nd", "scatter_elements"})
     for (const char* kind : {"set", "add", "mul", "max", "min"})
