@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "import/onnx_known.h"
+#include "import/onnx_ml.h"
 
 namespace hone::onnx {
 
@@ -199,11 +200,11 @@ namespace {
 
 auto tables() {
   return std::array{
-      elementwise_imports(), shape_imports(),     network_imports(), math_imports(),
-      loss_imports(),        attention_imports(), resize_imports(),  sample_imports(),
-      signal_imports(),      order_imports(),     window_imports(),  scatter_imports(),
-      quantize_imports(),    recurrent_imports(), einsum_imports(),  random_imports(),
-      loop_imports(),        sequence_imports(),  training_imports()};
+      elementwise_imports(), shape_imports(),     network_imports(),  math_imports(),
+      loss_imports(),        attention_imports(), resize_imports(),   sample_imports(),
+      signal_imports(),      order_imports(),     window_imports(),   scatter_imports(),
+      quantize_imports(),    recurrent_imports(), einsum_imports(),   random_imports(),
+      loop_imports(),        sequence_imports(),  training_imports(), ml_imports()};
 }
 
 using Index = std::unordered_multimap<std::string_view, const ImportEntry*>;

@@ -28,8 +28,9 @@ constexpr Descr descrs[] = {
     {"|b1", DType::b1},   {"|i1", DType::i8},   {"<i2", DType::i16}, {"<i4", DType::i32},
     {"<i8", DType::i64},  {"|u1", DType::u8},   {"<u2", DType::u16}, {"<u4", DType::u32},
     {"<u8", DType::u64},  {"<f2", DType::f16},  {"<f4", DType::f32}, {"<f8", DType::f64},
-    {"|V2", DType::bf16}, {"<V2", DType::bf16},
+    {"|V2", DType::bf16}, {"<V2", DType::bf16}, {"|V1", DType::u8},
 };
+constexpr std::string_view small_float_descr = "|V1";  // its codes
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -128,13 +129,21 @@ Array mapped_array(const std::shared_ptr<const MappedFile>& file, std::size_t of
   return Array(dtype, std::move(dims), Storage(file, bytes));
 }
 
-std::string npy_dict(const Array& a) {
+std::string_view descr_of(DType t) {
+  if (is_small(t) && is_float(t)) return small_float_descr;
+  if (is_small(t)) t = code_dtype(t);
   const Descr* d = std::find_if(std::begin(descrs), std::end(descrs),
-                                [&](const Descr& e) { return e.dtype == a.dtype(); });
+                                [&](const Descr& e) { return e.dtype == t; });
+  HONE_ASSERT(d != std::end(descrs), ".npy has no elements like ", t);
+  return d->text;
+}
+
+std::string npy_dict(const Array& a) {
   std::string shape;
   for (std::int64_t n : a.dims()) shape += cat(n, shape.empty() && a.rank() == 1 ? "," : ", ");
   if (a.rank() > 1) shape.resize(shape.size() - 2);
-  return cat("{'descr': '", d->text, "', 'fortran_order': False, 'shape': (", shape, "), }");
+  return cat("{'descr': '", descr_of(a.dtype()), "', 'fortran_order': False, 'shape': (", shape,
+             "), }");
 }
 
 }  // namespace
@@ -224,7 +233,12 @@ std::vector<std::int64_t> raw_dims(const MappedFile& file, const Type& type) {
 
 Array read_tensor_file(const fs::path& path, const Type& like) {
   if (path.extension() == ".pb") return read_tensor_pb(path);
-  if (path.extension() == ".npy") return read_npy(path);
+  if (path.extension() == ".npy") {
+    const Array a = read_npy(path);
+    // Small dtypes lie there as their codes.
+    const bool is_code = is_small(like.dtype) && a.dtype() == code_dtype(like.dtype);
+    return is_code ? Array(like.dtype, a.dims(), a.storage()) : a;
+  }
   auto file = MappedFile::open(path);
   return mapped_array(file, 0, like.dtype, raw_dims(*file, like));
 }

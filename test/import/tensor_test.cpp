@@ -299,6 +299,21 @@ TEST(Npy, RoundTripsEveryDtypeAndRank) {
     }
 }
 
+TEST(Npy, SmallDtypesAreTheirCodes) {
+  TempDirectory dir;
+  for (DType t : {DType::i2, DType::u4, DType::f4e2m1, DType::f8e4m3fn, DType::f8e8m0}) {
+    const Array a = sample(t, {2, 3});
+    write_npy(dir.path() / "a.npy", a);
+    EXPECT_EQ(read_npy(dir.path() / "a.npy").dtype(), code_dtype(t));
+    EXPECT_EQ(read_tensor_file(dir.path() / "a.npy", a.type()), a) << t;
+    EXPECT_EQ(read_tensor_file(dir.write("a.raw", {reinterpret_cast<const char*>(a.bytes().data()),
+                                                   a.bytes().size()}),
+                               a.type()),
+              a)
+        << t;
+  }
+}
+
 std::string npy(const std::string& dict, const std::string& data, int version = 1) {
   std::string head = "\x93NUMPY";
   head += static_cast<char>(version);

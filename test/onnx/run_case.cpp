@@ -1,5 +1,6 @@
 #include "test/onnx/run_case.h"
 
+#include <algorithm>
 #include <chrono>
 #include <new>
 
@@ -55,6 +56,9 @@ std::vector<Array> read_values(const fs::path& prefix, const std::vector<onnx::V
     if (infos[i].kind == onnx::ValueInfo::Kind::tensor) {
       out.push_back(read_tensor_pb(file));
       if (options) options->contents.emplace(name, out.back());
+      // Open sizes are at least 1 unless told otherwise.
+      const std::vector<std::int64_t>& dims = out.back().dims();
+      if (options && std::ranges::count(dims, 0) > 0) options->shapes.emplace(name, dims);
       continue;
     }
     std::vector<Type> types;
