@@ -26,6 +26,13 @@ std::string_view node_name(const Node& n) {
   return n.name.empty() && !n.outputs.empty() ? n.outputs[0] : n.name;
 }
 
+std::string fit_size_name(std::string_view text) {
+  std::string out;
+  for (char c : text) out += std::isalnum(static_cast<unsigned char>(c)) || c == '.' ? c : '_';
+  bool starts_well = !out.empty() && !std::isdigit(static_cast<unsigned char>(out[0]));
+  return starts_well ? out : cat("_", out);
+}
+
 Source::Source(const Model& m, TensorFiles& f, const ImportOptions& o)
     : model(m), files(f), options(o) {
   for (const LocalFunction& local : model.functions) functions.emplace(local.name, &local);
@@ -242,6 +249,8 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
   try {
     if (std::optional<Values> given = operands(nodes, index))
       made = results(n, origin.index, std::move(*given));
+    else
+      ++reading_.left_out;
     for (const Value& v : made)
       if (v) check_size(v);
     for (std::size_t i = 0; i < n.outputs.size(); ++i)
@@ -249,11 +258,12 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
   } catch (const NotRead&) {
     for (std::string_view name : n.outputs) values_.emplace(name, Value());
   } catch (const UserError& e) {
-    if (auto* depends = dynamic_cast<const DependsOnData*>(&e)) ask_for_contents(depends->value);
+    auto* depends = dynamic_cast<const DependsOnData*>(&e);
+    if (depends) ask_for_contents(depends->value);
     bool unsupported = dynamic_cast<const Unsupported*>(&e);
     std::string where = cat(origin);
     for (const Frame* f = &frame_; f->caller; f = f->caller) where += cat(", called by ", f->call);
-    reading_.failures.push_back({cat(where, ": ", e.what()), unsupported});
+    reading_.failures.push_back({cat(where, ": ", e.what()), unsupported, depends != nullptr});
     for (std::string_view name : n.outputs) values_.emplace(name, Value());
   }
 }
@@ -590,7 +600,7 @@ class SizeNames {
 
   Dim dim(std::string_view text) {
     auto [it, is_new] = names_.emplace(text, "");
-    if (is_new) it->second = unused(fit(text));
+    if (is_new) it->second = unused(fit_size_name(text));
     auto given = options_.dims.find(it->second);
     ImportOptions::Range range =
         given == options_.dims.end() ? ImportOptions::Range() : given->second;
@@ -613,12 +623,6 @@ class SizeNames {
   }
 
  private:
-  static std::string fit(std::string_view text) {
-    std::string out;
-    for (char c : text) out += std::isalnum(static_cast<unsigned char>(c)) || c == '.' ? c : '_';
-    bool starts_well = !out.empty() && !std::isdigit(static_cast<unsigned char>(out[0]));
-    return starts_well ? out : cat("_", out);
-  }
   std::string unused(const std::string& name) {
     std::string out = name;
     for (int i = 2; !used_.insert(out).second; ++i) out = cat(name, "_", i);

@@ -24,6 +24,9 @@ std::string_view normal_domain(std::string_view domain);
 // The name, or the first output's where there is none.
 std::string_view node_name(const Node&);
 
+// The name of a size as options and Dims spell it: other characters become '_'.
+std::string fit_size_name(std::string_view);
+
 // An open model: what it says, and the files its tensors lie in. All outlive it.
 struct Source {
   Source(const Model&, TensorFiles&, const ImportOptions&);
@@ -39,6 +42,7 @@ struct Source {
 struct Failure {
   std::string what;  // with the node
   bool unsupported = false;
+  bool depends_on_data = false;  // then it is unsupported
 };
 
 // A value asked for by name, and a bool[] that says whether this run computed it; invalid: always.
@@ -55,6 +59,7 @@ struct Reading {
   std::size_t missing_operators = 0;  // nodes met that have no import function
   std::vector<std::string> warnings = {};
   std::int64_t nodes = 0;
+  std::int64_t left_out = 0;  // nodes that need what a failure leaves undefined
   std::vector<std::optional<Dumped>> dumped = {};  // of options.dump; nothing: not in this reading
 
   bool is_unsupported() const;
