@@ -7,8 +7,10 @@
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
+#include "import/gguf.h"
 #include "import/onnx_model.h"
 #include "import/onnx_tensor.h"
+#include "import/sharded.h"
 #include "plan/plan_text.h"
 #include "type/safetensors.h"
 
@@ -172,20 +174,64 @@ Report of_onnx(const fs::path& path) {
 
 // ---- safetensors
 
+void add_weights(Report& r, const std::vector<SafetensorsEntry>& weights) {
+  std::int64_t bytes = 0;
+  for (const SafetensorsEntry& t : weights)
+    bytes += static_cast<std::int64_t>(t.data.bytes().size());
+  r.fact("weight_bytes", bytes);
+  auto& tensors = r.section("weights", "weights", {"name", "type", "bytes"});
+  for (const SafetensorsEntry& t : weights)
+    tensors.rows.push_back({t.name, cat(t.data.type()), cat(t.data.bytes().size())});
+}
+
+void add_metadata(Report& r, const SafetensorsMetadata& pairs) {
+  auto& metadata = r.section("metadata", "metadata", {"name", "value"});
+  for (const auto& [key, value] : pairs) metadata.rows.push_back({key, value});
+}
+
 Report of_safetensors(const fs::path& path) {
   const Safetensors file = read_safetensors(path);
-  std::int64_t bytes = 0;
-  for (const SafetensorsEntry& t : file.tensors)
-    bytes += static_cast<std::int64_t>(t.data.bytes().size());
   Report r;
   r.fact("kind", "safetensors");
   r.fact("file_bytes", static_cast<std::int64_t>(fs::file_size(path)));
+  add_metadata(r, file.metadata);
+  add_weights(r, file.tensors);
+  return r;
+}
+
+Report of_shards(const fs::path& path) {
+  const ShardedSafetensors all = read_sharded_safetensors(path);
+  Report r;
+  r.fact("kind", "sharded safetensors");
+  r.fact("file_bytes", all.file_bytes);
+  auto& files = r.section("files", "files", {"name"});
+  for (const std::string& name : all.files) files.rows.push_back({name});
+  add_weights(r, all.tensors);
+  return r;
+}
+
+// ---- GGUF
+
+// "Q4_K[4096,4096]"; plain elements by their dtype, as everywhere.
+std::string type_text(const GgufTensor& t) {
+  return t.is_quantized() ? cat(gguf_type_name(t.type), shape_text(t.dims))
+                          : cat(t.stored().type());
+}
+
+Report of_gguf(const fs::path& path) {
+  const Gguf file = read_gguf(path);
+  std::int64_t bytes = 0;
+  for (const GgufTensor& t : file.tensors) bytes += static_cast<std::int64_t>(t.data.size());
+  Report r;
+  r.fact("kind", "GGUF");
+  r.fact("file_bytes", static_cast<std::int64_t>(fs::file_size(path)));
+  r.fact("format_version", static_cast<std::int64_t>(file.version));
+  r.fact("alignment", file.alignment);
   r.fact("weight_bytes", bytes);
-  auto& metadata = r.section("metadata", "metadata", {"name", "value"});
-  for (const auto& [key, value] : file.metadata) metadata.rows.push_back({key, value});
+  add_metadata(r, file.metadata);
   auto& tensors = r.section("weights", "weights", {"name", "type", "bytes"});
-  for (const SafetensorsEntry& t : file.tensors)
-    tensors.rows.push_back({t.name, cat(t.data.type()), cat(t.data.bytes().size())});
+  for (const GgufTensor& t : file.tensors)
+    tensors.rows.push_back({t.name, type_text(t), cat(t.data.size())});
   return r;
 }
 
@@ -248,6 +294,22 @@ Report of_plan(const fs::path& path) {
   return r;
 }
 
+Report report_of(const ModelFile& file) {
+  switch (file.kind) {
+    case FileKind::plan:
+      return of_plan(file.path);
+    case FileKind::safetensors:
+      return of_safetensors(file.path);
+    case FileKind::shards:
+      return of_shards(file.path);
+    case FileKind::gguf:
+      return of_gguf(file.path);
+    case FileKind::onnx:
+      break;
+  }
+  return of_onnx(file.path);
+}
+
 }  // namespace
 
 int inspect(Words words) {
@@ -255,8 +317,9 @@ int inspect(Words words) {
   std::string given;
   bool all = false;
   Arguments a("hone inspect",
-              "Shows what a model, a plan or a safetensors file holds, without compiling it.");
-  a.positional("FILE", "an ONNX model, a plan (.hone), safetensors, or a directory with a model",
+              "Shows what a model, a plan or a file of tensors holds, without compiling it.");
+  a.positional("FILE",
+               "an ONNX model, a plan, safetensors or their index.json, GGUF, or a directory",
                given);
   a.flag("--weights", "also every weight", all);
   add_printing(a, printing);
@@ -264,10 +327,8 @@ int inspect(Words words) {
   a.example("hone inspect model.hone --weights --json");
   if (!a.parse(words)) return exit_ok;
   const ModelFile file = model_file(given);
-  Report r = file.is_plan()                       ? of_plan(file.path)
-             : file.kind == FileKind::safetensors ? of_safetensors(file.path)
-                                                  : of_onnx(file.path);
-  if (!all && file.kind != FileKind::safetensors)
+  Report r = report_of(file);
+  if (!all && !file.has_only_tensors())
     std::erase_if(r.sections, [](const auto& s) { return s.key == "weights"; });
   if (printing.json)
     std::printf("%s\n", json(r).text(2).c_str());

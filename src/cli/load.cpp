@@ -101,6 +101,13 @@ void add_model(Arguments& a, ModelOptions& o) {
   a.positional("MODEL", "model.onnx, a plan (.hone), or a directory that holds one", o.model);
 }
 
+void add_sizes(Arguments& a, ImportOptions& o) {
+  a.parsed("--dim", "NAME=SIZE", "a symbol's size, or its range, NAME=LOW..HIGH; repeatable",
+           [&o](const std::string& s) { add_dim(s, o); });
+  a.parsed("--shapes", "NAME:SIZES", "sizes of inputs: image:1x3x224x224,other:2x2",
+           [&o](const std::string& s) { add_shapes(s, o); });
+}
+
 void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.heading("");
   a.number("--threads", "N", "threads to use; 0, the default, asks the machine", o.threads);
@@ -110,10 +117,7 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
     a.choice("--strategy", all_strategies, "ref, cpu, onednn, multi or auto (default)", o.strategy);
   a.choices("--target", {"native", "x86-64-v3", "x86-64-v4"},
             "native (default), x86-64-v3, x86-64-v4; several with commas", o.targets);
-  a.parsed("--dim", "NAME=SIZE", "a symbol's size, or its range, NAME=LOW..HIGH; repeatable",
-           [&o](const std::string& s) { add_dim(s, o.import); });
-  a.parsed("--shapes", "NAME:SIZES", "sizes of inputs: image:1x3x224x224,other:2x2",
-           [&o](const std::string& s) { add_shapes(s, o.import); });
+  add_sizes(a, o.import);
   a.choice("--verify", {"none", "kernels", "model"},
            "none, kernels (each kernel once) or model (the whole function)", o.verify);
   a.choices("--passes-off", pass_names(), "passes to leave out", o.passes_off);
@@ -126,7 +130,7 @@ Loaded load(const ModelOptions& options, const Arguments& args) {
   Loaded out;
   out.file = model_file(options.model);
   const std::string path = out.file.path.string();
-  if (out.file.kind == FileKind::safetensors)
+  if (out.file.has_only_tensors())
     throw UserError(path,
                     ": holds tensors and no graph; give the model that they belong to, or see "
                     "what it holds with `hone inspect`");

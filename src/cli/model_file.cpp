@@ -35,6 +35,10 @@ bool is_safetensors(const std::string& bytes) {
          std::all_of(bytes.begin() + 5, bytes.begin() + 8, [](char c) { return c == 0; });
 }
 
+bool is_index(const std::string& bytes) {
+  return bytes.starts_with('{') && bytes.find("\"weight_map\"") != bytes.npos;
+}
+
 [[noreturn]] void refuse_text(const fs::path& path, const std::string& bytes) {
   std::string what = "is a text file, no model";
   if (bytes.starts_with("version https://git-lfs"))
@@ -69,6 +73,10 @@ ModelFile model_file(const std::string& given) {
   if (is_safetensors(bytes))
     out.kind =
         bytes.find("\"hone.version\"") != bytes.npos ? FileKind::plan : FileKind::safetensors;
+  else if (bytes.starts_with("GGUF"))
+    out.kind = FileKind::gguf;
+  else if (is_index(bytes) || out.path.string().ends_with(".safetensors.index.json"))
+    out.kind = FileKind::shards;
   else if (is_text(bytes))
     refuse_text(out.path, bytes);
   else if (out.path.extension() == ".hone")

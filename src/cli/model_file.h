@@ -10,13 +10,16 @@ namespace hone::cli {
 enum class FileKind {
   onnx,         // or anything else that is binary: the importer says what is wrong with it
   plan,         // a .hone file, by its name or by what it holds
-  safetensors,  // tensors only
+  safetensors,  // tensors only, as the next two
+  shards,       // the index of safetensors in several files
+  gguf,
 };
 
 struct ModelFile {
   std::filesystem::path path;
   FileKind kind = FileKind::onnx;
   bool is_plan() const { return kind == FileKind::plan; }
+  bool has_only_tensors() const { return !is_plan() && kind != FileKind::onnx; }
 };
 
 // A directory stands for the model.onnx or model.hone in it. Throws UserError when there is no such
