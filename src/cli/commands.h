@@ -18,6 +18,7 @@ int bench(Words);
 int validate(Words);
 int explain(Words);
 int inspect(Words);
+int check(Words);
 int ops(Words);
 int devices(Words);
 int doctor(Words);

@@ -35,6 +35,7 @@ inline const std::vector<std::string_view> all_strategies = {"ref", "cpu", "oned
 // a plan, which is compiled already.
 inline constexpr std::string_view compiling = "compiling (models only, not plans)";
 void add_model(Arguments&, ModelOptions&);
+void add_sizes(Arguments&, ImportOptions&);  // --dim and --shapes
 void add_compiling(Arguments&, ModelOptions&, bool with_strategy = true);
 
 struct Loaded {

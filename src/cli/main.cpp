@@ -21,6 +21,7 @@ constexpr Command commands[] = {
     {"explain", "which kernel or library runs each part of a model, and why", explain},
     {"aot", "write a model as C that needs libc and libm only", aot},
     {"inspect", "inputs, outputs, operators and weights of a file, without compiling it", inspect},
+    {"check", "everything wrong or unsupported in a file, in one report", check},
     {"ops", "the operations, and the ONNX operators that become them", ops},
     {"devices", "what this machine computes with", devices},
     {"doctor", "what is missing or set up badly, and how to mend it", doctor},

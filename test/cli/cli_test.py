@@ -16,7 +16,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 OK, DIFFERS, USAGE, USER = 0, 1, 2, 3
-COMMANDS = ["optimize", "run", "bench", "validate", "explain", "aot", "inspect", "ops", "devices",
+COMMANDS = ["optimize", "run", "bench", "validate", "explain", "aot", "inspect", "check", "ops", "devices",
             "doctor", "flags"]
 
 
@@ -51,6 +51,15 @@ class Cli(unittest.TestCase):
         w.joinpath("directory").mkdir()
         w.joinpath("tensors.safetensors").write_bytes(struct.pack("<Q", 66) + json.dumps(
             {"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).ljust(66).encode() + bytes(8))
+        w.joinpath("t.safetensors.index.json").write_text(json.dumps(
+            {"metadata": {"total_size": 8}, "weight_map": {"w": "tensors.safetensors"}}))
+        w.joinpath("lost.safetensors.index.json").write_text(json.dumps(
+            {"weight_map": {"v": "tensors.safetensors"}}))
+        gguf = b"GGUF" + struct.pack("<IQQ", 3, 2, 1) + struct.pack("<Q", 1) + b"k" + struct.pack(
+            "<IIQ1sIQIQQ1sIQQIQ", 4, 7, 1, b"a", 1, 32, 8, 0, 1, b"b", 2, 2, 3, 0, 64)
+        gguf += bytes(-len(gguf) % 32) + bytes(64 + 24)
+        w.joinpath("tensors.gguf").write_bytes(gguf)
+        w.joinpath("cut.gguf").write_bytes(gguf[:-1])
         npy(w / "x.npy", "<f4", (1, 1, 8, 8))
         npy(w / "x2.npy", "<f4", (1, 1, 8, 9))
         npy(w / "rank.npy", "<f4", (64,))
@@ -123,6 +132,9 @@ class Cli(unittest.TestCase):
         (["optimize", "page.onnx"], USER, ["page.onnx", "HTML"]),
         (["optimize", "noise.onnx"], USER, ["noise.onnx", "damaged"]),
         (["optimize", "tensors.safetensors"], USER, ["tensors.safetensors", "no graph", "inspect"]),
+        (["optimize", "tensors.gguf"], USER, ["tensors.gguf", "no graph", "inspect"]),
+        (["optimize", "t.safetensors.index.json"], USER, ["index.json", "no graph", "inspect"]),
+        (["inspect", "cut.gguf"], USER, ["cut.gguf", "'b'", "cut off"]),
         (["optimize", "digits.hone"], USER, ["digits.hone", "is a plan", "model"]),
         (["optimize", DIGITS, "-o", "directory"], USER, ["--output directory", "is a directory"]),
         (["optimize", DIGITS, "-o", "/proc/x.hone"], USER, ["--output /proc/x.hone", "written"]),
@@ -214,7 +226,7 @@ class Cli(unittest.TestCase):
     def test_a_plan_is_known_by_its_content(self):
         self.assertEqual(self.hone("run", "other.bin", "-i", "x.npy", "-o", "out").returncode, OK)
 
-    def test_inspect_shows_three_kinds_of_files(self):
+    def test_inspect_shows_every_kind_of_file(self):
         seen = json.loads(self.hone("inspect", DIGITS, "--json", "--weights").stdout)
         self.assertEqual((seen["kind"], seen["inputs"]),
                          ("ONNX model", [{"name": "image", "type": "f32[batch,1,8,8]"}]))
@@ -228,8 +240,41 @@ class Cli(unittest.TestCase):
         self.assertIn("cpu", [s["name"] for s in plan["strategies"]])
         tensors = json.loads(self.hone("inspect", "tensors.safetensors", "--json").stdout)
         self.assertEqual(tensors["weights"], [{"name": "w", "type": "f32[2]", "bytes": "8"}])
-        for file in (DIGITS, "digits.hone", "tensors.safetensors"):
+        shards = json.loads(self.hone("inspect", "t.safetensors.index.json", "--json").stdout)
+        self.assertEqual(shards["weights"], tensors["weights"])
+        self.assertEqual(shards["files"], [{"name": "tensors.safetensors"}])
+        gguf = json.loads(self.hone("inspect", "tensors.gguf", "--json").stdout)
+        self.assertEqual((gguf["kind"], gguf["format_version"], gguf["metadata"]),
+                         ("GGUF", 3, [{"name": "k", "value": "7"}]))
+        self.assertEqual(gguf["weights"], [{"name": "a", "type": "Q8_0[32]", "bytes": "34"},
+                                           {"name": "b", "type": "f32[3,2]", "bytes": "24"}])
+        for file in (DIGITS, "digits.hone", "tensors.safetensors", "tensors.gguf"):
             self.assertIn("weight", self.hone("inspect", file).stdout)
+
+    def test_check_tells_everything_in_one_report(self):
+        fine = self.hone("check", DIGITS)
+        self.assertEqual((fine.returncode, fine.stderr), (OK, ""))
+        self.assertRegex(fine.stdout, r"digits.onnx: fine")
+        self.assertIn("batch, 1 to ", fine.stdout)
+        told = json.loads(self.hone("check", DIGITS, "--json", "--dim", "batch=1..8").stdout)
+        self.assertTrue(told["ok"])
+        self.assertEqual([(s["name"], s["high"], s["given"]) for s in told["open_sizes"]],
+                         [("batch", 8, True)])
+        for file, code, kind in [("noise.onnx", USER, "ONNX model"), ("digits.hone", OK, "plan"),
+                                 ("cut.hone", USER, "plan"), ("flipped.hone", USER, "plan"),
+                                 ("tensors.safetensors", OK, "safetensors"),
+                                 ("t.safetensors.index.json", OK, "sharded safetensors"),
+                                 ("lost.safetensors.index.json", USER, "sharded safetensors"),
+                                 ("tensors.gguf", OK, "GGUF"), ("cut.gguf", USER, "GGUF")]:
+            with self.subTest(file):
+                done = self.hone("check", file, "--json")
+                self.assertEqual((done.returncode, done.stderr), (code, ""))
+                told = json.loads(done.stdout)
+                self.assertEqual((told["kind"], told["ok"]), (kind, code == OK))
+                self.assertEqual(bool(told["wrong"]), code == USER)
+                shown = self.hone("check", file)
+                self.assertEqual(shown.returncode, code)
+                self.assertIn("fine" if code == OK else "1 problem\n", shown.stdout)
 
     def test_ops_come_from_the_code(self):
         told = json.loads(self.hone("ops", "--json").stdout)

@@ -1,0 +1,172 @@
+#include "import/check.h"
+
+#include <cstdio>
+
+#include "base/json.h"
+#include "cli/commands.h"
+#include "cli/load.h"
+#include "import/gguf.h"
+#include "import/sharded.h"
+#include "plan/plan_file.h"
+#include "type/safetensors.h"
+
+namespace hone::cli {
+
+namespace {
+
+struct Section {
+  std::string_view title, key;
+  const std::vector<std::string>& lines;
+};
+
+std::vector<Section> problems(const ModelCheck& c) {
+  return {{"wrong", "wrong", c.wrong},
+          {"not supported", "unsupported", c.unsupported},
+          {"not supported: sizes or axes that only a run would tell", "data_dependent",
+           c.data_dependent}};
+}
+
+std::vector<Section> remarks(const ModelCheck& c) {
+  return {{"decided by data", "decided_by_data", c.decided_by_data},
+          {"warnings", "warnings", c.warnings}};
+}
+
+std::size_t count(const std::vector<Section>& sections) {
+  std::size_t n = 0;
+  for (const Section& s : sections) n += s.lines.size();
+  return n;
+}
+
+Json json(const ModelCheck& c, const std::string& path, std::string_view kind) {
+  Json out = Json::Object{{"file", path}, {"kind", kind}, {"ok", c.ok()}, {"nodes", c.nodes}};
+  const auto add = [&](std::string_view key, const std::vector<std::string>& lines) {
+    Json list = Json::Array{};
+    for (const std::string& line : lines) list.push(line);
+    out.add(std::string(key), std::move(list));
+  };
+  add("opsets", c.opsets);
+  for (const auto& sections : {problems(c), remarks(c)})
+    for (const Section& s : sections) add(s.key, s.lines);
+  out.add("nodes_left_out", c.left_out);
+  Json sizes = Json::Array{};
+  for (const ModelCheck::OpenSize& s : c.open_sizes) {
+    Json inputs = Json::Array{};
+    for (const std::string& i : s.inputs) inputs.push(i);
+    sizes.push(Json::Object{{"name", s.name},
+                            {"low", s.low},
+                            {"high", s.high},
+                            {"given", s.given},
+                            {"inputs", inputs}});
+  }
+  out.add("open_sizes", std::move(sizes));
+  return out;
+}
+
+void print(const std::vector<Section>& sections) {
+  for (const Section& s : sections) {
+    if (s.lines.empty()) continue;
+    std::printf("\n%s (%zu)\n", std::string(s.title).c_str(), s.lines.size());
+    for (const std::string& line : s.lines) std::printf("  %s\n", line.c_str());
+  }
+}
+
+void print_sizes(const std::vector<ModelCheck::OpenSize>& sizes) {
+  if (sizes.empty()) return;
+  std::printf("\nsizes left open (%zu)\n", sizes.size());
+  for (const ModelCheck::OpenSize& s : sizes) {
+    std::string where;
+    for (const std::string& i : s.inputs) where += cat(where.empty() ? "" : ", ", i);
+    std::printf("  %s, %lld to %lld%s: %s\n", s.name.c_str(), static_cast<long long>(s.low),
+                static_cast<long long>(s.high), s.given ? " as given" : " by default",
+                where.c_str());
+  }
+}
+
+void print(const ModelCheck& c, const std::string& path, bool quiet) {
+  const std::size_t wrong = count(problems(c));
+  std::printf("%s: %s", path.c_str(), c.ok() ? "fine" : cat(wrong, " problem").c_str());
+  if (wrong > 1) std::printf("s");
+  if (!c.warnings.empty())
+    std::printf(", %zu warning%s", c.warnings.size(), c.warnings.size() > 1 ? "s" : "");
+  std::printf("\n");
+  print(problems(c));
+  if (c.left_out > 0)
+    std::printf(
+        "\n%lld nodes need what these leave undefined and were not looked at; mend these "
+        "and check again\n",
+        static_cast<long long>(c.left_out));
+  if (quiet) return;
+  print_sizes(c.open_sizes);
+  print(remarks(c));
+}
+
+// Of a file whose first problem is all that reading it tells.
+template <class Read>
+ModelCheck of_file(const Read& read) {
+  ModelCheck out;
+  try {
+    out.warnings = read();
+  } catch (const UserError& e) {
+    out.wrong.push_back(e.what());
+  }
+  return out;
+}
+
+using Lines = std::vector<std::string>;
+
+Lines shard_warnings(const std::filesystem::path& path) {
+  Lines out;
+  for (const std::string& name : read_sharded_safetensors(path).unlisted)
+    out.push_back(cat("tensor '", name, "' is in a file, but not in the index"));
+  return out;
+}
+
+struct Checked {
+  std::string_view kind;
+  ModelCheck found;
+};
+
+Checked look_at(const ModelFile& file, const ImportOptions& options) {
+  switch (file.kind) {
+    case FileKind::plan:
+      return {"plan", of_file([&] { return read_plan(file.path, VerifyData::all), Lines(); })};
+    case FileKind::safetensors:
+      return {"safetensors", of_file([&] { return read_safetensors(file.path), Lines(); })};
+    case FileKind::shards:
+      return {"sharded safetensors", of_file([&] { return shard_warnings(file.path); })};
+    case FileKind::gguf:
+      return {"GGUF", of_file([&] { return read_gguf(file.path), Lines(); })};
+    case FileKind::onnx:
+      break;
+  }
+  return {"ONNX model", check_onnx(file.path, options)};
+}
+
+}  // namespace
+
+int check(Words words) {
+  Printing printing;
+  ImportOptions options;
+  std::string given;
+  Arguments a(
+      "hone check",
+      "Tells in one report everything that is wrong with a file or not supported in it,\n"
+      "without compiling it. Exit code 0: fine, perhaps with warnings; 3: it has problems.");
+  a.positional("FILE",
+               "an ONNX model, a plan, safetensors or their index.json, GGUF, or a directory",
+               given);
+  add_sizes(a, options);
+  add_printing(a, printing);
+  a.example("hone check model.onnx");
+  a.example("hone check model.onnx --dim batch=1..64 --json");
+  if (!a.parse(words)) return exit_ok;
+  const ModelFile file = model_file(given);
+  const auto [kind, found] = look_at(file, options);
+  if (printing.json)
+    std::printf("%s\n", json(found, file.path.string(), kind).text(2).c_str());
+  else
+    print(found, file.path.string(), printing.quiet);
+  return found.ok() ? exit_ok : exit_user;
+}
+
+}  // namespace hone::cli
