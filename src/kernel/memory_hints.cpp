@@ -128,7 +128,10 @@ class Fetcher {
     }
     if (!busiest) return;
     const Dim turn = symbol_of(outer);
-    const Replacement next[] = {{turn, turn + 1}, {symbol_of(*first), symbol_of(*busiest)}};
+    // Before the last loop the first one of the next turn may have run.
+    const auto last = std::find_if(outer.body.rbegin(), outer.body.rend(), is_lanes);
+    const int ahead = busiest == &*last ? 2 : 1;
+    const Replacement next[] = {{turn, turn + ahead}, {symbol_of(*first), symbol_of(*busiest)}};
     for (Value v : loads_along(*first)) {
       if (!mentions(offset_of(v), turn)) continue;
       // Beside it lie rows that are kept, those that are written, and what all rows share.

@@ -309,8 +309,13 @@ Value Renderer::load_vector(const Expression& e, const std::optional<Value>& mas
 }
 
 void Renderer::store(const Stmt& s) {
-  const DType dtype = buffer_dtype(s.param);
+  DType dtype = buffer_dtype(s.param);
   Value v = value(s.value);
+  if (dtype == DType::bf16 && s.value.dtype() == dtype && is_rounded(s.value)) {
+    // Its upper half is what memory holds; rounded again it would be the same.
+    v = cast(bitcast(v, DType::u32) >> 16, DType::u16);
+    dtype = DType::u16;
+  }
   std::optional<Value> condition;
   if (s.condition) condition = value(s.condition);
   if (lanes_.count == 1 || (!mentions_lane(s.offset) && v.lanes() == 1)) {

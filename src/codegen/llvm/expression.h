@@ -72,6 +72,13 @@ class Renderer {
   // Statements.
   void loop(const Stmt&);
   void chunk_loop(const Stmt&);
+  // A row's statements cut where the next row's first loop may run.
+  struct Stages {
+    Block first, middle, last;
+    std::vector<RegId> handed_on;  // declared in the first
+  };
+  std::optional<Stages> stages_of(const Stmt& rows);
+  void overlapped_rows(const Stmt& rows, const Stages&);
   void serial_loop(const Stmt&);
   void unrolled_loop(const Stmt&, std::int64_t count);
   void lanes_loop(const Stmt&);

@@ -240,6 +240,7 @@ void Renderer::body_of_loop(const Stmt& s, Value at) {
 
 void Renderer::chunk_loop(const Stmt& s) {
   hoist(s);
+  if (std::optional<Stages> stages = stages_of(s)) return overlapped_rows(s, *stages);
   m_.loop(in_.begin, in_.end, 1, [&](Value at) { body_of_loop(s, at); });
   forget_memory();
 }
