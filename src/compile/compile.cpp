@@ -110,7 +110,7 @@ class Driver {
     for (const Function::Result& r : f.results())
       plan_.results.push_back({r.name, r.value.type(), false});
     if (source_.variants.size() == 1)
-      for (const DimCheck& c : f.graph().checks()) plan_.checks.push_back({c.a, c.b, c.message});
+      for (const DimCheck& c : first_checks(f)) plan_.checks.push_back({c.a, c.b, c.message});
     if (!options_.strip_graph)
       for (const SourceVariant& v : source_.variants)
         plan_.graph +=
@@ -165,7 +165,8 @@ class Driver {
     report_.schedule_ms += milliseconds_since(start);
     if (options_.keep)
       for (const ScheduledGroup& g : s.groups) report_.variants.back().groups.push_back(g.nodes);
-    std::vector<Choice> choices = choose(s, {check_sizes(source), sizes_for(source)});
+    std::vector<Choice> choices = choose(s, {with_measured(check_sizes(source), s.measured),
+                                             with_measured(sizes_for(source), s.measured)});
     std::vector<Candidate> chosen;
     for (const Choice& c : choices) chosen.push_back(c.candidate);
     start = Clock::now();
@@ -212,7 +213,7 @@ class Driver {
   // Checks of one variant hold for its sizes alone, so they are steps of it.
   static void add_checks(Variant& v, const Function& f) {
     std::vector<Step> checks;
-    for (const DimCheck& c : f.graph().checks()) {
+    for (const DimCheck& c : first_checks(f)) {
       Step step;
       step.kind = Step::Kind::refuse;
       step.name = c.message;
@@ -226,8 +227,9 @@ class Driver {
   // the plan runs what they left.
   void check_plan() {
     for (std::size_t i = 0; i < plan_.variants.size(); ++i) {
-      const Sizes sizes = check_sizes(source_.variants[i % source_.variants.size()]);
-      audit(plan_, plan_.variants[i], [&](const Dim& d) { return size_of(d, sizes); });
+      const Sizes all = with_measured(check_sizes(source_.variants[i % source_.variants.size()]),
+                                      plan_.variants[i].measured);
+      audit(plan_, plan_.variants[i], [&](const Dim& d) { return size_of(d, all); });
       check_operands(plan_, plan_.variants[i], builder_.kernels());
     }
     for (const SourceVariant& v : source_.variants)
@@ -305,8 +307,7 @@ class Driver {
 
 std::vector<Guard> conditions_of(const SourceVariant& v) {
   std::vector<Guard> out = v.guards;
-  for (const DimCheck& c : v.function.graph().checks())
-    out.push_back({Guard::Kind::equal, c.a, c.b});
+  for (const DimCheck& c : first_checks(v.function)) out.push_back({Guard::Kind::equal, c.a, c.b});
   return out;
 }
 

@@ -78,6 +78,14 @@ Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_
   return a;
 }
 
+Sizes with_measured(Sizes sizes, const std::vector<DimBound>& measured) {
+  for (const DimBound& b : measured) {
+    const std::int64_t most = std::min(size_of(b.most, sizes), b.symbol.high());
+    sizes[b.symbol.name()] = std::max(b.symbol.low(), most - most / 2);
+  }
+  return sizes;
+}
+
 namespace {
 
 std::map<std::string, Dim> symbols_of(const std::vector<Type>& types) {

@@ -25,6 +25,9 @@ enum class Fill : std::uint8_t {
 // The type's symbols must be in sizes.
 Array sample_array(const Type&, const Sizes&, Fill, std::uint64_t seed);
 
+// With a value for each size that data decides: about half of what it can be.
+Sizes with_measured(Sizes, const std::vector<DimBound>&);
+
 // Sizes for the symbols of the types that satisfy the guards: small ones first. Nothing when a
 // bounded search finds none.
 std::optional<Sizes> sample_sizes(const std::vector<Type>&, const std::vector<Guard>&);

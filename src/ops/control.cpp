@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "ir/function.h"
+#include "ir/measured.h"
 #include "ops/check.h"
 #include "ops/eval.h"
 #include "ops/samples.h"
@@ -55,8 +56,22 @@ std::vector<Type> results_of(const Function& body, const Binding& b) {
   return types;
 }
 
+// A size that data decides within the body means nothing outside it.
+void expect_no_own_sizes(const Call& c, const Function& body, AttrName which) {
+  for (const DimBound& own : measured_sizes(body.graph()))
+    for (std::size_t i = 0; i < body.results().size(); ++i)
+      for (const Dim& d : body.result(i).shape().dims)
+        for (const Dim& s : d.is_number() ? std::vector<Dim>() : d.symbols())
+          if (s.name() == own.symbol.name())
+            throw UserError(c.op.name, ": result ", i, " of ", which.text(), " is ",
+                            body.result(i).type(), ", whose size ", s,
+                            " only data inside it decides; give results of sizes that are known "
+                            "outside");
+}
+
 std::vector<Type> infer_body(const Call& c, AttrName which, std::size_t first) {
   const Function& body = *attr<FunctionRef>(c, which);
+  expect_no_own_sizes(c, body, which);
   return results_of(body, bind_params(c, body, first, which));
 }
 

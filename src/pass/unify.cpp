@@ -1,5 +1,9 @@
 #include "pass/unify.h"
 
+#include <algorithm>
+
+#include "ir/measured.h"
+
 namespace hone {
 
 namespace {
@@ -16,9 +20,17 @@ Dim resolved(const Names& names, Dim d) {
   return d;
 }
 
+// Sizes that data decides stay: only a run tells whether they are equal to others.
+bool is_measured(const std::vector<DimBound>& measured, const Dim& symbol) {
+  return std::any_of(measured.begin(), measured.end(),
+                     [&](const DimBound& m) { return m.symbol == symbol; });
+}
+
 void collect(const Function& f, Names& names) {
+  const std::vector<DimBound> measured = measured_sizes(f.graph());
   for (const DimCheck& c : f.graph().checks()) {
     if (!c.a.is_symbol() || !c.b.is_symbol()) continue;
+    if (is_measured(measured, c.a) || is_measured(measured, c.b)) continue;
     Dim a = resolved(names, c.a), b = resolved(names, c.b);
     if (!(a == b)) names.emplace(b.name(), a);
   }

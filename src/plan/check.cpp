@@ -9,6 +9,7 @@ namespace hone {
 namespace {
 
 constexpr int most_nesting = 64;
+constexpr std::size_t most_measured = 4096;
 
 class PlanChecker {
  public:
@@ -61,9 +62,37 @@ class PlanChecker {
     variant_ = &v;
     require(v.results.size() == plan_.results.size(), "variant", "it has ", v.results.size(),
             " results, the plan ", plan_.results.size());
+    require(v.result_bytes.empty() || v.result_bytes.size() == v.results.size(), "variant",
+            "it has ", v.results.size(), " results and memory of ", v.result_bytes.size());
+    check_measured();
     for (const PlanBuffer& b : v.buffers) check_buffer(b);
     for (const Step& s : v.steps) check_step(s, 0);
     for (const Step& s : v.prepare) check_step(s, 0);
+  }
+
+  bool is_measured(const Dim& d) const {
+    return d.is_number() ||
+           (d.is_symbol() &&
+            std::any_of(variant_->measured.begin(), variant_->measured.end(),
+                        [&](const DimBound& b) { return b.symbol.name() == d.name(); }));
+  }
+
+  // Each a symbol of its own that no input has, with a bound of what comes before it.
+  void check_measured() const {
+    std::vector<std::string> known;
+    for (const PlanParam& p : plan_.params)
+      for (const Dim& d : p.type.shape.dims)
+        if (d.is_symbol()) known.push_back(d.name());
+    require(variant_->measured.size() <= most_measured, "measured", "more than ", most_measured,
+            " sizes that data decides");
+    for (const DimBound& b : variant_->measured) {
+      require(b.symbol.is_symbol() && !std::count(known.begin(), known.end(), b.symbol.name()),
+              "measured", b.symbol, " is no new symbol");
+      for (const Dim& s : b.most.is_number() ? std::vector<Dim>() : b.most.symbols())
+        require(std::count(known.begin(), known.end(), s.name()) > 0, "measured", "the bound of ",
+                b.symbol, " has ", s, " in it, which is not known before");
+      known.push_back(b.symbol.name());
+    }
   }
 
   void check_buffer(const PlanBuffer& b) const {
@@ -123,6 +152,10 @@ class PlanChecker {
     if (s.kind == Kind::require)
       require(s.operands.size() == 1 && s.operands[0].dtype == DType::i64 && s.scalars.size() == 2,
               "require", "needs one i64 operand and two sizes");
+    if (s.kind == Kind::measure)
+      require(s.operands.size() == 1 && s.operands[0].dtype == DType::i64 &&
+                  s.operands[0].dims.empty() && s.scalars.size() == 2 && is_measured(s.scalars[0]),
+              "measure", "needs one i64 scalar, a symbol of the variant or a number, and a bound");
     require(is_test || s.kind == Kind::call || (s.body.empty() && s.otherwise.empty()), "step",
             "a body where none belongs");
   }

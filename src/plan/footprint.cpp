@@ -52,10 +52,11 @@ class Footprint {
   void add(const GroupRecord& g) {
     all(g.name, g.origins, g.chosen, g.reason, g.bytes, g.flops, g.candidates);
   }
+  void add(const DimBound& b) { all(b.symbol, b.most); }
   void add(const Guard& g) { all(g.a, g.b); }
   void add(const Variant& v) {
-    all(v.target, v.guards, v.buffers, v.steps, v.prepare, v.groups, v.results, v.arena_bytes,
-        v.arena_lower_bound, v.library_bytes);
+    all(v.target, v.guards, v.buffers, v.steps, v.prepare, v.groups, v.results, v.measured,
+        v.result_bytes, v.arena_bytes, v.arena_lower_bound, v.library_bytes);
   }
   void add(const StrategyRecord& s) { all(s.name, s.failure); }
   void add(const PlanParam& p) { all(p.name, p.type); }

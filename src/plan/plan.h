@@ -10,6 +10,7 @@
 
 #include "plan/binary.h"
 #include "type/array.h"
+#include "type/bounds.h"
 #include "type/type.h"
 
 namespace hone {
@@ -54,6 +55,7 @@ struct Step {
     // Throws UserError when operands[0], an i64 scalar, is not 0: `name`, that number, and the
     // range scalars[0] to scalars[1] that it had to lie in.
     require,
+    measure,  // from here on symbol scalars[0] is operands[0] (i64 scalar), at most scalars[1]
   };
   Kind kind = Kind::launch;
   std::uint16_t device = 0, stream = 0;
@@ -114,6 +116,10 @@ struct Variant {
   std::vector<Step> prepare;  // from weights to prepared buffers; run once by the compiler
   std::vector<GroupRecord> groups;
   std::vector<Type> results;  // result types in this variant
+  // Sizes that data decides: symbols that measure steps bind. Offsets and sizes of buffers, scratch
+  // and results' memory take them to be as large as they can be.
+  std::vector<DimBound> measured;
+  std::vector<Dim> result_bytes;  // per result: the memory that it may need; empty: its type's
   Dim arena_bytes = 0;
   Dim arena_lower_bound = 0;  // greatest sum of live bytes over the steps
   Dim library_bytes = 0;      // library workspaces

@@ -15,9 +15,9 @@ namespace {
 // ---- names of enumerators, in their order
 
 constexpr std::string_view buffer_kinds[] = {"param", "result", "weight", "prepared", "arena"};
-constexpr std::string_view step_kinds[] = {"launch",     "library", "host",   "copy",
-                                           "collective", "wait",    "branch", "loop",
-                                           "call",       "refuse",  "require"};
+constexpr std::string_view step_kinds[] = {"launch",     "library", "host",    "copy",
+                                           "collective", "wait",    "branch",  "loop",
+                                           "call",       "refuse",  "require", "measure"};
 constexpr std::string_view guard_kinds[] = {"==", "!=", "<=", ">"};
 constexpr std::string_view type_kinds[] = {"tensor", "sequence", "optional", "token"};
 
@@ -179,10 +179,13 @@ class JsonWriter {
                         {"prepare", list(v.prepare, &JsonWriter::step)},
                         {"groups", list(v.groups, &JsonWriter::group)},
                         {"results", list(v.results, &JsonWriter::type)},
+                        {"measured", list(v.measured, &JsonWriter::bound)},
+                        {"result_bytes", dims(v.result_bytes)},
                         {"arena_bytes", dim(v.arena_bytes)},
                         {"arena_lower_bound", dim(v.arena_lower_bound)},
                         {"library_bytes", dim(v.library_bytes)}};
   }
+  Json bound(const DimBound& b) { return Json::Array{dim(b.symbol), dim(b.most)}; }
   Json guard(const Guard& g) {
     return Json::Array{dim(g.a), enumerator_name<Guard::Kind>(guard_kinds, g.kind), dim(g.b)};
   }
@@ -392,11 +395,14 @@ class JsonReader {
     v.prepare = list(j.at("prepare"), &JsonReader::step);
     v.groups = list(j.at("groups"), &JsonReader::group);
     v.results = list(j.at("results"), &JsonReader::type);
+    v.measured = list_if(j, "measured", &JsonReader::bound);
+    v.result_bytes = list_if(j, "result_bytes", &JsonReader::dim);
     v.arena_bytes = dim(j.at("arena_bytes"));
     v.arena_lower_bound = dim(j.at("arena_lower_bound"));
     v.library_bytes = dim(j.at("library_bytes"));
     return v;
   }
+  DimBound bound(const Json& j) { return {dim(element(j, 0)), dim(element(j, 1))}; }
   Guard guard(const Json& j) {
     return {enumerator<Guard::Kind>(guard_kinds, element(j, 1)), dim(element(j, 0)),
             dim(element(j, 2))};

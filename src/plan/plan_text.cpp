@@ -5,9 +5,9 @@
 namespace hone {
 
 std::string_view name_of(Step::Kind kind) {
-  static constexpr std::string_view names[] = {"launch",     "library", "host",   "copy",
-                                               "collective", "wait",    "if",     "while",
-                                               "call",       "refuse",  "require"};
+  static constexpr std::string_view names[] = {"launch",     "library", "host",    "copy",
+                                               "collective", "wait",    "if",      "while",
+                                               "call",       "refuse",  "require", "measure"};
   return names[static_cast<int>(kind)];
 }
 
@@ -68,6 +68,7 @@ std::string variant_text(const Variant& v) {
   for (const Guard& g : v.guards) out += cat("when ", guard_text(g), "\n");
   for (std::size_t i = 0; i < v.buffers.size(); ++i)
     out += cat("b", i, ": ", buffer_text(v.buffers[i]), "\n");
+  for (const DimBound& b : v.measured) out += cat("data decides ", b.symbol, " <= ", b.most, "\n");
   if (!v.prepare.empty()) out += "prepare\n" + steps_text(v.prepare, 1);
   return out + "run\n" + steps_text(v.steps, 1);
 }

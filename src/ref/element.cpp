@@ -1,5 +1,6 @@
 #include "ref/element.h"
 
+#include "ir/measured.h"
 #include "ops/ops.h"
 #include "ref/frame.h"
 
@@ -55,6 +56,7 @@ class ElementEvaluator::Impl {
     for (const Array& a : inputs) dims.push_back(a.dims());
     root_ = &add_frame(f, bind_sizes(f, dims));
     root_->inputs = inputs;
+    measure(*root_);
   }
 
   Sizes result_dims(std::size_t result) const {
@@ -62,11 +64,16 @@ class ElementEvaluator::Impl {
   }
 
   Element at(std::size_t result, std::int64_t flat) {
+    return fetch(*root_, root_->function.result(result), flat);
+  }
+
+ private:
+  Element fetch(Frame& frame, Value value, std::int64_t flat) {
     std::vector<Task> stack, missing;
     for (;;) {
       // A reader without a node: only fetches the wanted element.
-      Reader wanted(*root_, 0, missing);
-      Element e = wanted.read(*root_, root_->function.result(result), flat);
+      Reader wanted(frame, 0, missing);
+      Element e = wanted.read(frame, value, flat);
       if (wanted.complete()) return e;
       stack.swap(missing);
       missing.clear();
@@ -81,7 +88,15 @@ class ElementEvaluator::Impl {
     }
   }
 
- private:
+  // Sizes that data decides, in their order.
+  void measure(Frame& frame) {
+    for (NodeId n : live_nodes(frame.function)) {
+      if (&frame.graph().op(n) != &ops::measure) continue;
+      const Element size = fetch(frame, frame.graph().operands(n)[0], 0);
+      bind_measured(frame.function, n, size.integer, frame.sizing);
+    }
+  }
+
   Frame& add_frame(const Function& f, Sizing sizing) {
     Frame& frame = frames_.emplace_back();
     frame.function = expand_all(f);
@@ -130,6 +145,7 @@ class ElementEvaluator::Impl {
       branch = &add_frame(*body, bind_sizes(*body, dims, reader.frame.sizing));
       branch->outer = &reader.frame;
       branch->call = reader.node;
+      measure(*branch);
     }
     return reader.read(*branch, branch->function.result(result), flat);
   }
@@ -170,6 +186,7 @@ class ElementEvaluator::Impl {
         [&](const Function& f, std::vector<Wide> in) {
           return evaluate_in(f, std::move(in), sizing, mode_);
         };
+    HONE_ASSERT(reader.op().eval, reader.op().name, " is not evaluated by elements");
     return reader.op().eval({reader.attrs(), inputs, types, size, call});
   }
 

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include "host/image.h"
+#include "ir/measured.h"
+#include "ops/host.h"
 #include "ops/ops.h"
+#include "ref/frame.h"
 
 namespace hone {
 
@@ -25,6 +29,24 @@ Program make_program(const Function& f) {
   for (const Function::Result& r : p.function.results())
     p.last_use[r.value.node()] = p.order.size();
   return p;
+}
+
+PixelFormat pixel_format(const Attrs& attrs) {
+  const std::string& kind = attrs.get<std::string>("kind");
+  return kind == "rgb" ? PixelFormat::rgb : kind == "bgr" ? PixelFormat::bgr : PixelFormat::gray;
+}
+
+std::vector<Wide> host_results(const Op& op, const Attrs& attrs,
+                               std::span<const Wide* const> inputs) {
+  HONE_ASSERT(&op == &ops::decode_image, op.name, " has no meaning");
+  const Array file = narrow(*inputs[0]);
+  Wide pixels(DType::u8, {attrs.integer("count")}), dims(DType::i64, {3});
+  std::vector<std::byte> out(pixels.integers.size());
+  const ImageSize size = decode_image(file.bytes(), pixel_format(attrs), out);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    pixels.integers[i] = static_cast<std::int64_t>(out[i]);
+  dims.integers = {size.height, size.width, size.channels};
+  return {std::move(pixels), std::move(dims)};
 }
 
 class Interpreter {
@@ -52,7 +74,7 @@ class Interpreter {
     return *it->second;
   }
 
-  std::vector<Wide> run(const Program& p, std::vector<Wide> inputs, const Sizing& sizing) {
+  std::vector<Wide> run(const Program& p, std::vector<Wide> inputs, Sizing& sizing) {
     check_sizes(p.function, sizing);
     const Graph& graph = p.function.graph();
     Results done(graph.node_count());
@@ -63,6 +85,8 @@ class Interpreter {
             std::move(inputs[static_cast<std::size_t>(graph.attrs(n).integer("index"))]));
       else
         done[n] = evaluate_node(graph, n, done, sizing);
+      if (&graph.op(n) == &ops::measure)
+        bind_measured(p.function, n, done[n][0].integers.at(0), sizing);
       for (const Value& v : graph.operands(n))
         if (p.last_use[v.node()] == i) done[v.node()].clear();
     }
@@ -75,7 +99,7 @@ class Interpreter {
   std::vector<Wide> evaluate_node(const Graph& graph, NodeId n, const Results& done,
                                   const Sizing& sizing) {
     const Op& op = graph.op(n);
-    HONE_ASSERT(op.eval, op.name, " has neither eval nor expand");
+    HONE_ASSERT(op.eval || &op == &ops::decode_image, op.name, " has neither eval nor expand");
     std::vector<const Wide*> inputs;
     for (const Value& v : graph.operands(n)) inputs.push_back(&done[v.node()][v.index()]);
     std::vector<Type> types = graph.result_types(n);
@@ -86,7 +110,9 @@ class Interpreter {
         [&](const Function& f, std::vector<Wide> in) { return call(f, std::move(in), sizing); };
     std::vector<Wide> results;
     try {
-      results = op.eval({graph.attrs(n), inputs, types, size, body, mode_ == Mode::stepwise});
+      results = op.eval
+                    ? op.eval({graph.attrs(n), inputs, types, size, body, mode_ == Mode::stepwise})
+                    : host_results(op, graph.attrs(n), inputs);
     } catch (const UserError& e) {
       if (&op != &ops::require || graph.origins(n).empty()) throw;
       std::string where;
@@ -127,6 +153,19 @@ void expect_size(const Function& f, std::size_t param, int axis, std::int64_t ha
     throw UserError("input '", f.params()[param].name, "': axis ", axis, " of ",
                     f.param(param).type(), " is ", have, ", but ", why, want,
                     "; give inputs of consistent sizes");
+}
+
+// Whether the check speaks of a size that data decides and that is not known yet.
+bool waits(const DimCheck& c, std::span<const DimBound> measured, const Sizing& sizing) {
+  return std::any_of(measured.begin(), measured.end(), [&](const DimBound& m) {
+    const std::string& name = m.symbol.name();
+    return !sizing.contains(name) && (holds_symbol(c.a, name) || holds_symbol(c.b, name));
+  });
+}
+
+void check_size(const DimCheck& c, const Sizing& sizing) {
+  std::int64_t a = size_of(c.a, sizing), b = size_of(c.b, sizing);
+  if (a != b) throw UserError(c.message, " (here ", c.a, " = ", a, ", ", c.b, " = ", b, ")");
 }
 
 void check_contents(const Function::Param& p, const Array& given) {
@@ -199,10 +238,22 @@ Sizing bind_sizes(const Function& f, std::span<const std::vector<std::int64_t>> 
 }
 
 void check_sizes(const Function& f, const Sizing& sizing) {
-  for (const DimCheck& c : f.graph().checks()) {
-    std::int64_t a = size_of(c.a, sizing), b = size_of(c.b, sizing);
-    if (a != b) throw UserError(c.message, " (here ", c.a, " = ", a, ", ", c.b, " = ", b, ")");
-  }
+  const std::vector<DimBound> measured = measured_sizes(f.graph());
+  for (const DimCheck& c : f.graph().checks())
+    if (!waits(c, measured, sizing)) check_size(c, sizing);
+}
+
+void bind_measured(const Function& f, NodeId measure, std::int64_t n, Sizing& sizing) {
+  const Attrs& attrs = f.graph().attrs(measure);
+  const Dim& symbol = attrs.dims("symbol")[0];
+  check_measured(symbol, n, size_of(attrs.dims("high")[0], sizing));
+  if (!symbol.is_symbol()) return;
+  sizing[symbol.name()] = n;
+  const std::vector<DimBound> measured = measured_sizes(f.graph());
+  for (const DimCheck& c : f.graph().checks())
+    if ((holds_symbol(c.a, symbol.name()) || holds_symbol(c.b, symbol.name())) &&
+        !waits(c, measured, sizing))
+      check_size(c, sizing);
 }
 
 // Expansions may hold composites: each round opens one layer of them.

@@ -10,6 +10,9 @@
 
 namespace hone {
 
+// Binds the symbol of a node of ops::measure to what was measured, and checks what waited for it.
+void bind_measured(const Function&, NodeId measure, std::int64_t n, Sizing&);
+
 struct Frame {
   Function function;  // core ops only
   Sizing sizing;

@@ -20,16 +20,22 @@ class StepBinder {
              std::span<const std::int64_t> values)
       : executable_(executable), variant_(variant), values_(values) {
     sizes_.resize(variant.buffers.size(), -1);
+    out_.values.assign(values.begin(), values.end());
   }
 
-  BoundProgram run() {
+  BoundProgram run() { return run(executable_.steps(variant_), 0, false); }
+
+  BoundProgram run(const std::vector<Step>& steps, std::size_t first, bool in_body) {
     out_.arena_bytes = static_cast<std::size_t>(at_least_zero(variant_.arena_bytes, "arena"));
     out_.arena_lower_bound = static_cast<std::size_t>(value(variant_.arena_lower_bound));
     const std::size_t before = calls_library() ? taken_memory() : 0;
-    add_steps(executable_.steps(variant_), false);
+    add_steps(steps, in_body, first);
+    if (!variant_.measured.empty()) note_scratch_of_tails();
+    out_.pointers.resize(out_.addresses.size());
     out_.table_bytes = heap_bytes(out_.ops) + heap_bytes(out_.addresses) +
                        heap_bytes(out_.scalars) + heap_bytes(out_.calls) +
-                       heap_bytes(out_.refusals);
+                       heap_bytes(out_.refusals) + heap_bytes(out_.values) +
+                       heap_bytes(out_.tails) + heap_bytes(out_.pointers);
     for (const std::string& r : out_.refusals) out_.table_bytes += heap_bytes(r);
     if (before > 0) {
       const std::size_t now = taken_memory(), ours = before + out_.table_bytes;
@@ -53,15 +59,54 @@ class StepBinder {
   }
   std::uint32_t here() const { return static_cast<std::uint32_t>(out_.ops.size()); }
 
-  void add_steps(const std::vector<Step>& steps, bool in_body) {
-    for (const Step& s : steps) in_body ? add_guarded(s) : add(s);
+  void add_steps(const std::vector<Step>& steps, bool in_body, std::size_t first = 0) {
+    for (std::size_t i = first; i < steps.size(); ++i) {
+      const bool is_last = steps[i].kind == Step::Kind::measure;
+      const auto add_one = [&] { is_last ? add_measure(steps, i, in_body) : add(steps[i]); };
+      in_body ? guarded(steps[i], add_one) : add_one();
+      if (is_last) return;
+    }
+  }
+
+  void add_measure(const std::vector<Step>& steps, std::size_t at, bool in_body) {
+    const Step& s = steps[at];
+    BoundOp op{.kind = BoundOp::Kind::measure, .step = &s};
+    add_operands(s, op);
+    op.target = static_cast<std::uint32_t>(out_.tails.size());
+    BoundTail& tail = out_.tails.emplace_back();
+    tail.steps = &steps;
+    tail.first = at + 1;
+    tail.in_body = in_body;
+    tail.size = s.scalars[0];
+    tail.symbol = tail.size.is_symbol() ? symbol_index(tail.size) : BoundTail::none;
+    tail.most = value(s.scalars[1]);
+    push(op);
+  }
+
+  std::size_t symbol_index(const Dim& symbol) const {
+    const auto it = std::ranges::find(executable_.symbols(), symbol.name(), &Dim::name);
+    return static_cast<std::size_t>(it - executable_.symbols().begin());
+  }
+
+  // Kernels' scratch is planned for sizes as large as they can be, so that it is known now.
+  void note_scratch_of_tails() {
+    for_each_step(executable_.steps(variant_), [&](const Step& s) {
+      if (s.kind != Step::Kind::launch || s.scratch_bytes == Dim(0)) return;
+      try {
+        out_.kernel_scratch =
+            std::max(out_.kernel_scratch, static_cast<std::size_t>(value(s.scratch_bytes)));
+      } catch (const UserError&) {
+        // Of a body that these sizes make impossible.
+      }
+    });
   }
 
   // A body that these sizes make impossible is refused when it is reached, not before.
-  void add_guarded(const Step& s) {
+  template <class F>
+  void guarded(const Step& s, const F& add_one) {
     const std::size_t ops = out_.ops.size();
     try {
-      add(s);
+      add_one();
     } catch (const UserError& e) {
       out_.ops.resize(ops);
       add_refusal(s, e.what());
@@ -85,6 +130,8 @@ class StepBinder {
         return add_steps(s.body, true);
       case Step::Kind::wait:
         return push({.kind = BoundOp::Kind::wait, .step = &s});
+      case Step::Kind::measure:
+        throw InternalError("a measure step is not bound by itself");
       case Step::Kind::refuse:
         if (s.scalars.empty() || value(s.scalars[0]) != value(s.scalars[1])) add_refusal(s, s.name);
         return;
@@ -239,7 +286,8 @@ class StepBinder {
         require(type_bytes(executable_.plan().params[b.index].type));
         break;
       case PlanBuffer::Kind::result:
-        require(type_bytes(variant_.results[b.index]));
+        require(
+            static_cast<std::size_t>(at_least_zero(result_bytes(variant_, b.index), "a result")));
         break;
       case PlanBuffer::Kind::weight:
         require(executable_.weight(b.index).size());
@@ -296,14 +344,29 @@ bool holds(const Guard& g, std::int64_t a, std::int64_t b) {
   return false;
 }
 
+namespace {
+
+std::vector<Dim> sorted(std::vector<Dim> out) {
+  std::sort(out.begin(), out.end(), [](const Dim& a, const Dim& b) { return a.name() < b.name(); });
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+}  // namespace
+
 std::vector<Dim> input_symbols(const Plan& plan) {
   std::vector<Dim> out;
   for (const PlanParam& p : plan.params)
     for (const Dim& d : p.type.shape.dims)
       if (d.is_symbol()) out.push_back(d);
-  std::sort(out.begin(), out.end(), [](const Dim& a, const Dim& b) { return a.name() < b.name(); });
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
+  return sorted(std::move(out));
+}
+
+std::vector<Dim> all_symbols(const Plan& plan) {
+  std::vector<Dim> out = input_symbols(plan);
+  for (const Variant& v : plan.variants)
+    for (const DimBound& b : v.measured) out.push_back(b.symbol);
+  return sorted(std::move(out));
 }
 
 std::int64_t evaluate(const Dim& d, std::span<const Dim> symbols,
@@ -314,13 +377,33 @@ std::int64_t evaluate(const Dim& d, std::span<const Dim> symbols,
                                [](const Dim& s, std::string_view n) { return s.name() < n; });
     if (it == symbols.end() || it->name() != name)
       throw UserError("plan: size '", name, "' is given by no input; compile the plan again");
-    return values[static_cast<std::size_t>(it - symbols.begin())];
+    const std::int64_t n = values[static_cast<std::size_t>(it - symbols.begin())];
+    if (n == not_known)
+      throw UserError("plan: size '", name,
+                      "' is used before data decides it; compile the plan again");
+    return n;
   });
 }
 
 BoundProgram bind_steps(const Executable& executable, const Variant& variant,
                         std::span<const std::int64_t> values) {
   return StepBinder(executable, variant, values).run();
+}
+
+void bind_tail(const Executable& executable, const Variant& variant, const BoundProgram& from,
+               BoundTail& tail, std::int64_t n) {
+  std::vector<std::int64_t> values = from.values;
+  if (tail.symbol != BoundTail::none) values[tail.symbol] = n;
+  tail.program = std::make_unique<BoundProgram>(
+      StepBinder(executable, variant, values).run(*tail.steps, tail.first, tail.in_body));
+  tail.value = n;
+}
+
+std::size_t bound_bytes(const BoundProgram& p) {
+  std::size_t bytes = p.table_bytes;
+  for (const BoundTail& t : p.tails)
+    if (t.program) bytes += sizeof(BoundProgram) + bound_bytes(*t.program);
+  return bytes;
 }
 
 }  // namespace hone

@@ -48,7 +48,7 @@ std::shared_ptr<const Executable> Executable::load(std::shared_ptr<const Plan> p
   e->purpose_ = purpose;
   check(*e->plan_, e->plan_->name.empty() ? "plan" : e->plan_->name);
   e->choose_variants();
-  e->symbols_ = input_symbols(*e->plan_);
+  e->symbols_ = all_symbols(*e->plan_);
   e->load_programs();
   e->place_constants();
   e->measure();

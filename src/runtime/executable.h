@@ -60,7 +60,7 @@ class Executable {
   const std::shared_ptr<OwnedMemory>& prepared_memory(std::uint32_t i) const { return made_[i]; }
   const SharedMemory& memory() const { return memory_; }
 
-  // input_symbols() of the plan.
+  // all_symbols() of the plan.
   const std::vector<Dim>& symbols() const { return symbols_; }
 
  private:

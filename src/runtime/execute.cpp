@@ -1,5 +1,7 @@
 #include "runtime/execute.h"
 
+#include <algorithm>
+
 namespace hone {
 
 namespace {
@@ -23,23 +25,68 @@ std::int64_t& calls_of(Step::Kind kind, RunCounters& c) {
 
 }  // namespace
 
-void StepRunner::run(const BoundProgram& program, const Variant& variant,
-                     std::span<void* const> addresses) {
+void StepRunner::run(const Executable& executable, const Variant& variant, BoundProgram& program,
+                     const Memory& memory) {
   const bool may_stop = deadline.has_value() || stop.stop_possible();
-  for (std::uint32_t at = 0; at < program.ops.size();) {
-    const BoundOp& op = program.ops[at++];
-    void* const* operands = addresses.data() + op.first;
+  frames_.clear();
+  frames_.push_back({&program, 0});
+  last_ = &program;
+  place(program, memory);
+  while (!frames_.empty()) {
+    Frame& frame = frames_.back();
+    if (frame.at == frame.program->ops.size()) {
+      frames_.pop_back();
+      continue;
+    }
+    const BoundProgram& now = *frame.program;
+    const BoundOp& op = now.ops[frame.at++];
+    void* const* operands = now.pointers.data() + op.first;
     if (may_stop) check_stop(variant, *op.step);
+    if (op.kind == BoundOp::Kind::measure) {
+      BoundProgram& tail = measured(executable, variant, *frame.program, op);
+      place(tail, memory);
+      frames_.push_back({&tail, 0});
+      continue;
+    }
     if (trace) {
       const Clock::time_point start = Clock::now();
-      at = step(program, op, operands, at);
+      frame.at = step(now, op, operands, frame.at);
       stream_.wait();
       trace({*op.step, group_of(variant, *op.step), start, Clock::now()});
     } else {
-      at = step(program, op, operands, at);
+      frame.at = step(now, op, operands, frame.at);
     }
   }
   stream_.wait();
+}
+
+void StepRunner::place(BoundProgram& p, const Memory& memory) const {
+  if (p.placement == memory.placement) return;
+  for (std::size_t i = 0; i < p.addresses.size(); ++i)
+    p.pointers[i] = memory.address(p.addresses[i]);
+  p.placement = memory.placement;
+}
+
+// Reads the size, and gives the program of the steps that follow.
+BoundProgram& StepRunner::measured(const Executable& executable, const Variant& variant,
+                                   BoundProgram& program, const BoundOp& op) {
+  stream_.wait();
+  std::int64_t n = 0;
+  executable.device()->download(std::as_writable_bytes(std::span(&n, 1)),
+                                static_cast<const std::byte*>(program.pointers[op.first]));
+  BoundTail& tail = program.tails[op.target];
+  const bool fits = n >= 0 && n <= tail.most && (!tail.size.is_number() || tail.size.number() == n);
+  if (!fits)
+    throw UserError(op.step->name, ": the data makes size ", tail.size, " ", n,
+                    ", the plan is made for 0 to ", tail.most);
+  if (!tail.program || tail.value != n) {
+    tail.value = -1;
+    bind_tail(executable, variant, program, tail, n);
+    stream_.reserve_scratch(std::max(tail.program->kernel_scratch, tail.program->library_scratch));
+    ++counters.binds;
+  }
+  if (!tail.in_body) last_ = tail.program.get();
+  return *tail.program;
 }
 
 std::uint32_t StepRunner::step(const BoundProgram& program, const BoundOp& op,
@@ -63,6 +110,8 @@ std::uint32_t StepRunner::step(const BoundProgram& program, const BoundOp& op,
     case BoundOp::Kind::wait:
       stream_.wait();
       break;
+    case BoundOp::Kind::measure:
+      break;  // run() opens another program
     case BoundOp::Kind::refuse:
       throw UserError(program.refusals[op.target]);
     case BoundOp::Kind::require:

@@ -10,6 +10,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "plan/plan.h"
@@ -48,15 +49,32 @@ class StepRunner {
   std::function<void(const StepEvent&)> trace;
   RunCounters counters;
 
-  // `addresses` are those of the program, in its order.
-  void run(const BoundProgram&, const Variant&, std::span<void* const> addresses);
+  // Where the operands of a run lie; `placement` is another number whenever they move.
+  struct Memory {
+    std::function<void*(const BoundAddress&)> address;
+    std::uint64_t placement = 1;
+  };
+  // Binds what follows a size that data decides as soon as it is known, unless it was that size the
+  // last time.
+  void run(const Executable&, const Variant&, BoundProgram&, const Memory&);
+  // Values of Executable::symbols() at the end of the last run.
+  std::span<const std::int64_t> values() const { return last_->values; }
 
  private:
   std::uint32_t step(const BoundProgram&, const BoundOp&, void* const* operands,
                      std::uint32_t next);
+  void place(BoundProgram&, const Memory&) const;
+  BoundProgram& measured(const Executable&, const Variant&, BoundProgram&, const BoundOp&);
   void check_stop(const Variant&, const Step&) const;
 
   Stream& stream_;
+  // A program and its next op.
+  struct Frame {
+    BoundProgram* program;
+    std::uint32_t at;
+  };
+  std::vector<Frame> frames_;
+  const BoundProgram* last_ = nullptr;
 };
 
 }  // namespace hone

@@ -13,7 +13,7 @@ namespace {
 class ConstantPacker {
  public:
   ConstantPacker(Plan& plan, Device& device)
-      : plan_(plan), device_(device), symbols_(input_symbols(plan)) {}
+      : plan_(plan), device_(device), symbols_(all_symbols(plan)) {}
 
   void run() {
     const int best = device_.rank(device_.description());

@@ -29,14 +29,12 @@ void prepare_variant(const Executable& e, const Variant& v, Stream& stream) {
   // Nothing that is prepared depends on a size, but where it lies in the arena may: any will do.
   std::vector<std::int64_t> sizes;
   for (const Dim& symbol : e.symbols()) sizes.push_back(symbol.low());
-  const BoundProgram program = bind_steps(e, v, sizes);
+  BoundProgram program = bind_steps(e, v, sizes);
   const OwnedMemory arena(e.device(), program.arena_bytes);
   stream.reserve_scratch(std::max(program.kernel_scratch, program.library_scratch));
   StepRunner runner(stream);
-  std::vector<void*> addresses;
-  for (const BoundAddress& a : program.addresses)
-    addresses.push_back(prepare_address(a, e, arena.data()));
-  runner.run(program, v, addresses);
+  runner.run(e, v, program,
+             {[&](const BoundAddress& a) { return prepare_address(a, e, arena.data()); }});
 }
 
 }  // namespace

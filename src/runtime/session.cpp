@@ -35,16 +35,14 @@ struct Ready {
   BoundProgram program;
   std::vector<std::vector<std::int64_t>> output_dims;
   std::vector<std::size_t> output_bytes;
-  std::vector<void*> pointers;
-  // What the pointers were computed from.
-  bool is_placed = false;
+  std::vector<bool> is_open;  // per output: data decides a size of it
+  // What its operands' addresses are computed from.
+  std::uint64_t placement = 0;
   std::byte* arena = nullptr;
   std::vector<std::byte*> ports;
   std::uint64_t last_use = 0;
 
-  std::size_t bytes() const {
-    return sizeof(Ready) + program.table_bytes + heap_bytes(pointers) + heap_bytes(ports);
-  }
+  std::size_t bytes() const { return sizeof(Ready) + bound_bytes(program) + heap_bytes(ports); }
 };
 
 std::string dims_text(DType dtype, std::span<const std::int64_t> dims) {
@@ -69,6 +67,7 @@ class Session::State {
     values_.resize(executable_->symbols().size());
     value_input_.resize(values_.size());
     ports_.resize(inputs_.size() + outputs_.size());
+    memory_.address = [this](const BoundAddress& a) { return address(a); };
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       inputs_[i].dims.reserve(static_cast<std::size_t>(plan().params[i].type.rank()));
   }
@@ -173,10 +172,21 @@ class Session::State {
     place(r);
     for (Port& p : inputs_)
       if (!p.is_aligned()) stage(p.staging.data(), p.data, p.bytes);
-    runner_->run(r.program, plan().variants[r.variant], r.pointers);
-    for (Port& p : outputs_)
-      if (!p.is_aligned()) stage(p.data, p.staging.data(), p.bytes);
+    const Variant& v = plan().variants[r.variant];
+    memory_.placement = r.placement;
+    runner_->run(*executable_, v, r.program, memory_);
+    note_results(v, r);
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+      if (Port& p = outputs_[i]; !p.is_aligned()) stage(p.data, p.staging.data(), result_bytes(i));
     ++runner_->counters.runs;
+  }
+
+  // Of the last run.
+  const std::vector<std::vector<std::int64_t>>& result_dims() const { return result_dims_; }
+  std::size_t result_bytes(std::size_t i) const {
+    std::int64_t bytes = byte_size(plan().results[i].type.dtype);
+    for (std::int64_t d : result_dims_[i]) bytes *= d;
+    return static_cast<std::size_t>(bytes);
   }
 
   void trim() {
@@ -289,7 +299,8 @@ class Session::State {
   std::string sizes_text() const {
     std::string out;
     for (std::size_t i = 0; i < values_.size(); ++i)
-      out += cat(i ? ", " : "", executable_->symbols()[i], " = ", values_[i]);
+      if (values_[i] != not_known)
+        out += cat(out.empty() ? "" : ", ", executable_->symbols()[i], " = ", values_[i]);
     return out;
   }
 
@@ -319,21 +330,39 @@ class Session::State {
     r->variant = choose_variant();
     const Variant& v = plan().variants[r->variant];
     r->program = bind_steps(*executable_, v, values_);
-    for (const Type& t : v.results) {
+    for (std::size_t i = 0; i < v.results.size(); ++i) {
+      const Type t = largest(v.results[i], v.measured);
       auto& dims = r->output_dims.emplace_back();
       std::int64_t bytes = byte_size(t.dtype);
+      r->is_open.push_back(!(t == v.results[i]));
       for (const Dim& d : t.shape.dims) {
         dims.push_back(evaluate(d, executable_->symbols(), values_));
-        bytes = checked_mul(bytes, dims.back());
+        if (!r->is_open[i]) bytes = checked_mul(bytes, dims.back());
       }
+      if (r->is_open[i])
+        bytes = evaluate(hone::result_bytes(v, i), executable_->symbols(), values_);
       r->output_bytes.push_back(static_cast<std::size_t>(bytes));
     }
-    r->pointers.resize(r->program.addresses.size());
     r->ports.resize(ports_.size());
     if (cache_.size() >= std::max<std::size_t>(options_.most_sizes, 1))
       cache_.erase(std::ranges::min_element(cache_, {}, [](const auto& c) { return c->last_use; }));
     ++runner_->counters.binds;
     return cache_.emplace_back(std::move(r)).get();
+  }
+
+  // What data decided is known after the run.
+  void note_results(const Variant& v, const Ready& r) {
+    if (v.measured.empty()) {
+      result_dims_ = r.output_dims;
+      return;
+    }
+    result_dims_.resize(v.results.size());
+    for (std::size_t i = 0; i < v.results.size(); ++i) {
+      const Dims& dims = v.results[i].shape.dims;
+      result_dims_[i].resize(dims.size());
+      for (std::size_t k = 0; k < dims.size(); ++k)
+        result_dims_[i][k] = evaluate(dims[k], executable_->symbols(), runner_->values());
+    }
   }
 
   static std::size_t scratch_of(const Ready& r) {
@@ -358,7 +387,10 @@ class Session::State {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const std::string& name = plan().results[i].name;
       if (!outputs_[i].is_bound) throw UserError("session: output '", name, "' is not bound");
-      if (outputs_[i].dims != r.output_dims[i])
+      if (r.is_open[i] && outputs_[i].bytes < r.output_bytes[i])
+        throw UserError("output '", name, "': has memory of ", outputs_[i].bytes,
+                        " bytes; data decides its size, and it may need ", r.output_bytes[i]);
+      if (!r.is_open[i] && outputs_[i].dims != r.output_dims[i])
         throw UserError(
             "output '", name, "': is ", dims_text(plan().results[i].type.dtype, outputs_[i].dims),
             ", the result is ", dims_text(plan().results[i].type.dtype, r.output_dims[i]));
@@ -436,17 +468,15 @@ class Session::State {
     ++runner_->counters.staged_copies;
   }
 
-  // Computes the operands' addresses, unless they are as in the last run with these sizes.
+  // Has the operands' addresses computed, unless they are as in the last run with these sizes.
   void place(Ready& r) {
     std::size_t n = 0;
     for (auto* ports : {&inputs_, &outputs_})
       for (Port& p : *ports) ports_[n++] = p.is_aligned() ? p.data : p.staging.data();
-    if (r.is_placed && r.arena == arena_.data() && r.ports == ports_) return;
-    r.is_placed = true;
+    if (r.placement != 0 && r.arena == arena_.data() && r.ports == ports_) return;
+    r.placement = ++placements_;
     r.arena = arena_.data();
     std::copy(ports_.begin(), ports_.end(), r.ports.begin());
-    for (std::size_t i = 0; i < r.pointers.size(); ++i)
-      r.pointers[i] = address(r.program.addresses[i]);
   }
 
   void* address(const BoundAddress& a) { return const_cast<std::byte*>(base(a)) + a.offset; }
@@ -500,7 +530,9 @@ class Session::State {
   std::vector<std::unique_ptr<Ready>> cache_;
   Ready* current_ = nullptr;  // fits the inputs bound now; null: not known
   bool are_outputs_checked_ = false;
-  std::uint64_t uses_ = 0;
+  std::uint64_t uses_ = 0, placements_ = 0;
+  StepRunner::Memory memory_;
+  std::vector<std::vector<std::int64_t>> result_dims_;  // of the last run
   OwnedMemory arena_;
   std::size_t taken_scratch_ = 0, most_scratch_ = 0;
 
@@ -533,6 +565,11 @@ void Session::bind_output(std::size_t i, const TensorRef& t) {
 std::vector<std::vector<std::int64_t>> Session::output_dims() {
   State::Exclusive exclusive(*state_);
   return state_->ready().output_dims;
+}
+
+std::vector<std::vector<std::int64_t>> Session::result_dims() {
+  State::Exclusive exclusive(*state_);
+  return state_->result_dims();
 }
 
 MemoryReport Session::memory() {
@@ -580,18 +617,26 @@ std::vector<Array> Session::run(std::span<const Array> inputs) {
     }
     state_->bind_input(i, {a.dtype(), a.dims(), data});
   }
-  std::vector<Array> results;
+  std::vector<std::shared_ptr<OwnedMemory>> memories;
   const Ready& ready = state_->ready();
   for (std::size_t i = 0; i < plan.results.size(); ++i) {
     const std::int32_t alias = plan.result_alias[i];
     const auto memory =
         alias < 0 ? make(ready.output_bytes[i]) : donated[static_cast<std::size_t>(alias)];
     const DType dtype = plan.results[i].type.dtype;
-    state_->bind_output(i, {dtype, ready.output_dims[i], memory->data()});
-    results.emplace_back(dtype, ready.output_dims[i],
-                         Storage(memory, {memory->data(), memory->size()}));
+    // How large an open result will be is not known: its memory is given as elements in a row.
+    const std::int64_t room[] = {static_cast<std::int64_t>(ready.output_bytes[i]) /
+                                 byte_size(dtype)};
+    const std::span<const std::int64_t> dims =
+        ready.is_open[i] ? std::span<const std::int64_t>(room) : ready.output_dims[i];
+    state_->bind_output(i, {dtype, dims, memory->data()});
+    memories.push_back(memory);
   }
   state_->run();
+  std::vector<Array> results;
+  for (std::size_t i = 0; i < plan.results.size(); ++i)
+    results.emplace_back(plan.results[i].type.dtype, state_->result_dims()[i],
+                         Storage(memories[i], {memories[i]->data(), state_->result_bytes(i)}));
   return results;
 }
 

@@ -67,12 +67,17 @@ class Session {
   // parameter lies: its data is null or that address. Throws UserError when the type is wrong.
   void bind_input(std::size_t i, const TensorRef&);
   void bind_output(std::size_t i, const TensorRef&);
-  // Sizes of every output for the inputs bound now.
+  // Sizes of every output for the inputs bound now. Where data decides a size, it is the largest
+  // that it can be, and the bound memory, of any dims, must have room for that much; what a run
+  // writes lies dense at the start of it.
   std::vector<std::vector<std::int64_t>> output_dims();
+  // Sizes of the outputs of the last run.
+  std::vector<std::vector<std::int64_t>> result_dims();
   // For the inputs bound now; makes the session ready for them, but takes no arena yet.
   MemoryReport memory();
 
-  // A run allocates nothing when its sizes are among the last few.
+  // A run allocates nothing when its sizes are among the last few, and those that data decides are
+  // as in the run before.
   void run();
   void run(std::span<const TensorRef> inputs, std::span<const TensorRef> outputs);
   // Allocates the outputs. A donated input is left as it is.

@@ -4,9 +4,12 @@
 #include <iterator>
 #include <map>
 #include <queue>
+#include <set>
 #include <span>
+#include <string>
 #include <tuple>
 
+#include "ir/measured.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -86,6 +89,7 @@ class Fuser {
 
   void run() {
     number_positions();
+    find_measured();
     find_edges();
     count_readers();
     for (NodeId n : members_) {
@@ -168,6 +172,7 @@ class Fuser {
     for (NodeId n : members_) {
       first_edge_[n] = static_cast<std::uint32_t>(edges_.size());
       for (const Value& v : graph_.operands(n)) find_edges_below(v, n);
+      for (NodeId m : measured_for(n)) add_edge({m, n, Path::direct});
       edge_count_[n] = static_cast<std::uint32_t>(edges_.size()) - first_edge_[n];
     }
     for (NodeId n : members_)
@@ -198,9 +203,59 @@ class Fuser {
       path = std::max(path, step);
       v = v.operand(0);
     }
-    edges_.push_back({v.node(), to, path});
-    only_reader_[v.node()] = edges_.back();
-    ++uses_[v.node()];
+    add_edge({v.node(), to, path});
+  }
+
+  void add_edge(const Edge& e) {
+    edges_.push_back(e);
+    only_reader_[e.from] = e;
+    ++uses_[e.from];
+  }
+
+  // The nodes that measure sizes which a member speaks of, itself or in what it repeats: it runs
+  // after them, though it reads nothing of theirs.
+  std::span<const NodeId> measured_for(NodeId n) const {
+    return sizes_.empty() ? std::span<const NodeId>() : std::span(sizes_[n]);
+  }
+
+  void find_measured() {
+    std::map<std::string, NodeId> nodes;
+    for (NodeId n : out_.order)
+      if (&graph_.op(n) == &ops::measure)
+        if (const Dim& symbol = graph_.attrs(n).dims("symbol")[0]; symbol.is_symbol())
+          nodes.emplace(symbol.name(), n);
+    if (nodes.empty()) return;
+    sizes_.resize(graph_.node_count());
+    for (NodeId n : out_.order) {
+      std::set<std::string> names;
+      note_symbols(graph_, n, names);
+      std::vector<NodeId>& found = sizes_[n];
+      for (const std::string& name : names)
+        if (auto it = nodes.find(name); it != nodes.end() && it->second != n)
+          found.push_back(it->second);
+      for (const Value& v : graph_.operands(n))
+        if (!is_member(v.node()))
+          found.insert(found.end(), sizes_[v.node()].begin(), sizes_[v.node()].end());
+      std::sort(found.begin(), found.end());
+      found.erase(std::unique(found.begin(), found.end()), found.end());
+    }
+  }
+
+  // Of its results, operands, attributes and bodies.
+  static void note_symbols(const Graph& graph, NodeId n, std::set<std::string>& out) {
+    auto note = [&](const Dims& dims) {
+      for (const Dim& d : dims)
+        for (const Dim& s : d.is_number() ? std::vector<Dim>() : d.symbols()) out.insert(s.name());
+    };
+    for (std::size_t i = 0; i < graph.result_count(n); ++i) note(graph.type(n, i).shape.dims);
+    for (const Value& v : graph.operands(n)) note(v.shape().dims);
+    for (const Attrs::Entry& e : graph.attrs(n).entries()) {
+      if (auto* dims = std::get_if<Dims>(&e.second)) note(*dims);
+      if (auto* body = std::get_if<FunctionRef>(&e.second)) {
+        for (NodeId inner : live_nodes(**body)) note_symbols((*body)->graph(), inner, out);
+        for (const DimCheck& c : (*body)->graph().checks()) note({c.a, c.b});
+      }
+    }
   }
 
   std::span<const Edge> incoming(NodeId n) const {
@@ -496,6 +551,7 @@ class Fuser {
   std::vector<NodeId> next_;                            // per node: the next one of its body
   std::vector<Edge> edges_;                             // those to one member lie together
   std::vector<std::uint32_t> first_edge_, edge_count_;  // per node
+  std::vector<std::vector<NodeId>> sizes_;   // per node: what measures its sizes; empty: none does
   std::vector<Edge> only_reader_;            // per node: to its reader, when it has one use
   std::vector<std::uint32_t> uses_;          // per node: edges from it, and one when it is read
   std::vector<Ranked> ranked_;               // of the member whose producers join

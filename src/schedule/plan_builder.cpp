@@ -41,6 +41,9 @@ class VariantBuilder {
     plan_.join_alias(find_aliases());
     place_arena();
     out_.results = schedule_.results;
+    out_.measured = schedule_.measured;
+    if (!out_.measured.empty())
+      for (const Type& t : out_.results) out_.result_bytes.push_back(most(byte_count(t)));
     return std::move(out_);
   }
 
@@ -53,9 +56,13 @@ class VariantBuilder {
     }
   };
 
+  // Of sizes that data decides, as large as they can be.
+  Dim most(const Dim& bytes) const { return largest(bytes, schedule_.measured, schedule_.limits); }
+
   void add_slots() {
     for (const Slot& slot : schedule_.slots) {
       PlanBuffer buffer{slot.kind, slot.index, 0, slot.bytes};
+      buffer.bytes = most(slot.bytes);
       if (slot.kind == PlanBuffer::Kind::weight)
         buffer.index = plan_.weight_index(schedule_.weights[slot.index]);
       if (slot.kind == PlanBuffer::Kind::prepared)
@@ -118,6 +125,10 @@ class VariantBuilder {
         return add_refusal(item, to);
       case Item::Kind::require:
         return add_requirement(item, to, loop);
+      case Item::Kind::measure:
+        return add_measure(item, to, loop);
+      case Item::Kind::host:
+        return add_host(item, to, loop);
     }
   }
 
@@ -205,7 +216,8 @@ class VariantBuilder {
   }
 
   std::uint32_t add_temporary(const Candidate::Temporary& t, std::uint32_t loop) {
-    if (!t.prepared) return add_buffer({PlanBuffer::Kind::arena, 0, 0, byte_count(t.type)}, loop);
+    if (!t.prepared)
+      return add_buffer({PlanBuffer::Kind::arena, 0, 0, most(byte_count(t.type))}, loop);
     return add_buffer(
         {PlanBuffer::Kind::prepared, add_prepared({"", t.type, {}}), 0, byte_count(t.type)}, 0);
   }
@@ -217,7 +229,7 @@ class VariantBuilder {
     for (const KernelParam& p : kernel.params) step.written.push_back(p.written);
     step.scalars = kernel.sizes;
     step.chunks = kernel.chunks;
-    step.scratch_bytes = kernel.scratch_bytes;
+    step.scratch_bytes = most(kernel.scratch_bytes);
   }
 
   void fill_library(const Candidate::Step& from, Step& step, std::uint32_t group) {
@@ -294,6 +306,30 @@ class VariantBuilder {
     step.operands = {item.from};
     step.written = {false};
     step.scalars = item.sizes;
+    touch(step, loop);
+    to.push_back(std::move(step));
+  }
+
+  void add_measure(const Item& item, std::vector<Step>& to, std::uint32_t loop) {
+    Step step;
+    step.kind = Step::Kind::measure;
+    step.name = item.text;
+    step.operands = {item.from};
+    step.written = {false};
+    step.scalars = item.sizes;
+    touch(step, loop);
+    to.push_back(std::move(step));
+  }
+
+  void add_host(const Item& item, std::vector<Step>& to, std::uint32_t loop) {
+    Step step;
+    step.kind = Step::Kind::host;
+    step.name = item.text;
+    step.operands = item.reads;
+    step.operands.insert(step.operands.end(), item.writes.begin(), item.writes.end());
+    step.written.assign(item.reads.size(), false);
+    step.written.resize(step.operands.size(), true);
+    step.settings = item.settings;
     touch(step, loop);
     to.push_back(std::move(step));
   }

@@ -81,6 +81,10 @@ class RoleFinder {
 bool depends_on_weights_alone(const Graph& graph, NodeId n, const std::vector<bool>& weights) {
   for (std::size_t i = 0; i < graph.result_count(n); ++i)
     if (!graph.type(n, i).is_tensor() || !graph.type(n, i).shape.is_static()) return false;
+  for (const Attrs::Entry& e : graph.attrs(n).entries())
+    if (auto* dims = std::get_if<Dims>(&e.second))
+      for (const Dim& d : *dims)
+        if (!d.is_number()) return false;
   for (const Value& v : graph.operands(n))
     if (!weights[v.node()]) return false;
   return true;

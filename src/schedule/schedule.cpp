@@ -1,5 +1,9 @@
 #include "schedule/schedule.h"
 
+#include <algorithm>
+
+#include "ir/measured.h"
+#include "ops/host.h"
 #include "ops/ops.h"
 #include "pass/expand.h"
 #include "schedule/cost.h"
@@ -37,6 +41,10 @@ class Section {
         loop_(loop) {
     for (const Function& g : extraction_.functions) functions_.push_back(builder.specs.function(g));
     items_.reserve(extraction_.groups.size() + results.size());
+    for (const DimBound& b : measured_sizes(f.graph())) {
+      waiting_.push_back(b.symbol.name());
+      note_measured(b);
+    }
     for (std::size_t i = 0; i < extraction_.groups.size(); ++i)
       add_item(extraction_.groups[i], grouping_.groups[i]);
     for (std::size_t i = 0; i < results.size(); ++i) copy_value(f.result(i), results[i]);
@@ -89,6 +97,10 @@ class Section {
   void add_copy(const View& from, const View& to) { items_.push_back(copy_item(from, to)); }
 
   void add_control(Value v, bool is_read);
+  void add_measure(Value v, bool is_read);
+  void add_decoder(Value v);
+  void note_measured(const DimBound& b);
+  void note_limit(const DimCheck& c, std::string_view symbol);
   void add_branch(Value v);
   void add_loop(Value v);
   void add_refusal(Value v);
@@ -126,8 +138,21 @@ class Section {
   std::vector<std::uint32_t> functions_;  // per function of extraction_: its number in specs
   Places places_;
   std::uint32_t loop_;
+  std::vector<std::string> waiting_;  // symbols that data decides and that are not measured yet
   std::vector<Item> items_;
 };
+
+bool mentions(const DimCheck& c, std::string_view symbol) {
+  return holds_symbol(c.a, symbol) || holds_symbol(c.b, symbol);
+}
+
+Item check_item(const DimCheck& check) {
+  Item item;
+  item.kind = Item::Kind::refuse;
+  item.text = check.message;
+  item.sizes = {check.a, check.b};
+  return item;
+}
 
 // Its symbols are replaced by the sizes that it is given, and what it requires of them is checked
 // each time.
@@ -135,19 +160,67 @@ std::vector<Item> Section::body(Value v, AttrName which, const std::vector<View>
                                 const std::vector<View>& results, std::uint32_t loop) {
   Function f = with_sizes(*v.attrs().get<FunctionRef>(which), params);
   std::vector<Item> items;
-  for (const DimCheck& check : f.graph().checks()) {
-    Item item;
-    item.kind = Item::Kind::refuse;
-    item.text = check.message;
-    item.sizes = {check.a, check.b};
-    items.push_back(std::move(item));
-  }
+  for (const DimCheck& check : first_checks(f)) items.push_back(check_item(check));
   std::vector<Item> rest = Section(builder_, f, params, results, loop).take_items();
   std::move(rest.begin(), rest.end(), std::back_inserter(items));
   return items;
 }
 
+// A body that stands in two places may measure a size under two bounds.
+void Section::note_measured(const DimBound& b) {
+  std::vector<DimBound>& all = builder_.out.measured;
+  Dim most = b.most;
+  for (const DimBound& known : all)
+    if (known.symbol == b.symbol) most = max(most, known.most);
+  std::erase_if(all, [&](const DimBound& known) { return known.symbol == b.symbol; });
+  all.push_back({b.symbol, most});
+}
+
+// p == q, or max(p, q) == q: p is at most q.
+void Section::note_limit(const DimCheck& c, std::string_view symbol) {
+  for (auto [a, b] : {std::pair(c.a, c.b), std::pair(c.b, c.a)}) {
+    const DimExpr* e = a.expr();
+    if (e && e->kind == DimExpr::Kind::max) a = e->a == b ? e->b : e->a;
+    if (e && e->kind == DimExpr::Kind::max && !(e->a == b) && !(e->b == b)) continue;
+    if (holds_symbol(a, symbol) && !holds_symbol(b, symbol)) builder_.out.limits.push_back({a, b});
+  }
+}
+
+// What was required of the size is checked as soon as it is known.
+void Section::add_measure(Value v, bool is_read) {
+  if (is_read) copy_value(v.operand(0), places_.of(v));
+  const Dim symbol = v.attrs().dims("symbol")[0];
+  Item item;
+  item.kind = Item::Kind::measure;
+  item.from = places_.of(v.operand(0));
+  item.text = cat("measure ", symbol, " ", origins_text(v));
+  item.sizes = {symbol, v.attrs().dims("high")[0]};
+  items_.push_back(std::move(item));
+  if (!symbol.is_symbol()) return;
+  std::erase(waiting_, symbol.name());
+  for (const DimCheck& c : f_.graph().checks())
+    if (mentions(c, symbol.name()) &&
+        std::none_of(waiting_.begin(), waiting_.end(),
+                     [&](const std::string& name) { return mentions(c, name); })) {
+      items_.push_back(check_item(c));
+      note_limit(c, symbol.name());
+    }
+}
+
+void Section::add_decoder(Value v) {
+  const std::string& kind = v.attrs().get<std::string>("kind");
+  Item item;
+  item.kind = Item::Kind::host;
+  item.text = "image.decode";
+  item.reads = operand_places(v, 0);
+  item.writes = result_places(v);
+  item.settings = {{"format", kind == "rgb" ? 0 : kind == "bgr" ? 1 : 2}};
+  items_.push_back(std::move(item));
+}
+
 void Section::add_control(Value v, bool is_read) {
+  if (v.is(ops::measure)) return add_measure(v, is_read);
+  if (v.is(ops::decode_image)) return add_decoder(v);
   if (v.is(ops::if_else)) return add_branch(v);
   if (v.is(ops::while_loop)) return add_loop(v);
   if (v.is(ops::refuse)) return add_refusal(v);
@@ -207,6 +280,16 @@ void Section::add_requirement(Value v, bool is_read) {
 }
 
 }  // namespace
+
+std::vector<DimCheck> first_checks(const Function& f) {
+  const std::vector<DimBound> measured = measured_sizes(f.graph());
+  std::vector<DimCheck> out;
+  for (const DimCheck& c : f.graph().checks())
+    if (std::none_of(measured.begin(), measured.end(),
+                     [&](const DimBound& m) { return mentions(c, m.symbol.name()); }))
+      out.push_back(c);
+  return out;
+}
 
 Schedule schedule(const Function& function, const ScheduleOptions& options) {
   // What no kernel takes whole would be computed again for every element that reads it.

@@ -44,13 +44,18 @@ struct ScheduledGroup {
 
 // One entry of the order, before candidates are known.
 struct Item {
-  enum class Kind : std::uint8_t { group, copy, branch, loop, refuse, require };
+  enum class Kind : std::uint8_t { group, copy, branch, loop, refuse, require, measure, host };
   Kind kind = Kind::group;
   std::uint32_t group = 0;
-  View from, to;           // copy; branch and loop: `from` is the predicate; require: the number
-  std::string text;        // refuse, require: message; branch and loop: name
-  std::vector<Dim> sizes;  // refuse: two that must be equal, or none; require: the range
+  // copy; branch and loop: `from` is the predicate; require and measure: the number
+  View from, to;
+  std::string text;  // refuse, require: message; branch, loop, measure and host: name
+  // refuse: two that must be equal, or none; require: the range; measure: symbol and bound
+  std::vector<Dim> sizes;
   std::uint32_t loop = 0;  // loop: its number; 0 is no loop
+  // host: what the function reads and writes, and how it is told what to do
+  std::vector<View> reads, writes;
+  std::vector<std::pair<std::string, std::int64_t>> settings;
   std::vector<Item> body, otherwise;
 };
 
@@ -63,8 +68,14 @@ struct Schedule {
   std::vector<PreparedBuffer> prepared;
   std::vector<std::uint32_t> loop_parents{0};  // per loop: the loop around it
   std::vector<Type> params, results;
+  std::vector<DimBound> measured;      // sizes that data decides, those of bodies too
+  std::vector<SizeLimit> limits;       // what is checked of them once they are known
   std::vector<std::uint32_t> donated;  // slots of parameters that results may overwrite
 };
+
+// What a function requires of the sizes that are known before it runs; what it requires of sizes
+// that data decides is checked by items of its schedule.
+std::vector<DimCheck> first_checks(const Function&);
 
 Schedule schedule(const Function&, const ScheduleOptions& = {});
 

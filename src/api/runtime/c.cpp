@@ -144,6 +144,14 @@ void renew_stop(hone_session& s) {
   s.it->set_stop_token(s.stop.get_token());
 }
 
+void give_dims(const std::vector<std::vector<std::int64_t>>& all, std::int32_t i,
+               std::int64_t* dims, std::int32_t* rank) {
+  const auto& sizes = all.at(checked_index(i, all.size(), "output"));
+  if (sizes.size() > HONE_MOST_AXES) throw UserError("output ", i, ": has too many axes");
+  std::copy(sizes.begin(), sizes.end(), dims);
+  *required(rank, "rank") = static_cast<std::int32_t>(sizes.size());
+}
+
 }  // namespace
 
 extern "C" {
@@ -205,13 +213,11 @@ hone_status hone_bind_output(hone_session* s, std::int32_t i, hone_dtype dtype,
 
 hone_status hone_output_dims(hone_session* s, std::int32_t i, std::int64_t dims[HONE_MOST_AXES],
                              std::int32_t* rank) {
-  return guarded([&] {
-    auto all = required(s, "session")->it->output_dims();
-    const auto& sizes = all.at(checked_index(i, all.size(), "output"));
-    if (sizes.size() > HONE_MOST_AXES) throw UserError("output ", i, ": has too many axes");
-    std::copy(sizes.begin(), sizes.end(), dims);
-    *required(rank, "rank") = static_cast<std::int32_t>(sizes.size());
-  });
+  return guarded([&] { give_dims(required(s, "session")->it->output_dims(), i, dims, rank); });
+}
+hone_status hone_result_dims(hone_session* s, std::int32_t i, std::int64_t dims[HONE_MOST_AXES],
+                             std::int32_t* rank) {
+  return guarded([&] { give_dims(required(s, "session")->it->result_dims(), i, dims, rank); });
 }
 
 hone_status hone_session_memory(hone_session* s, hone_memory* out) {

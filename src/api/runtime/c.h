@@ -117,8 +117,12 @@ HONE_EXPORT hone_status hone_bind_input(hone_session*, int32_t index, hone_dtype
                                         const int64_t* dims, int32_t rank, const void* data);
 HONE_EXPORT hone_status hone_bind_output(hone_session*, int32_t index, hone_dtype,
                                          const int64_t* dims, int32_t rank, void* data);
-/* Sizes of an output for the inputs bound now. */
+/* Sizes of an output for the inputs bound now. Where data decides a size, it is the largest that it
+ * can be, and the memory must be that large; the result lies dense at the start of it. */
 HONE_EXPORT hone_status hone_output_dims(hone_session*, int32_t index, int64_t dims[HONE_MOST_AXES],
+                                         int32_t* rank);
+/* Sizes of an output of the last run. */
+HONE_EXPORT hone_status hone_result_dims(hone_session*, int32_t index, int64_t dims[HONE_MOST_AXES],
                                          int32_t* rank);
 
 /* Bytes. */

@@ -95,6 +95,12 @@ class Session {
     check(hone_output_dims(it_, i, dims, &rank));
     return Dims(dims, dims + rank);
   }
+  Dims result_dims(int32_t i) {
+    int64_t dims[HONE_MOST_AXES];
+    int32_t rank = 0;
+    check(hone_result_dims(it_, i, dims, &rank));
+    return Dims(dims, dims + rank);
+  }
   hone_memory memory() {
     hone_memory m;
     check(hone_session_memory(it_, &m));

@@ -67,6 +67,8 @@ void check_steps(const Variant& v, Problems& problems) {
         s.group < v.groups.size() ? cat(" (", v.groups[s.group].origins, ")") : "";
     if (s.kind == Step::Kind::library)
       problems.add(cat("library call ", s.name, origin, "; compile with strategy cpu"));
+    if (s.kind == Step::Kind::measure)
+      problems.add(cat("size '", s.scalars[0], "', which data decides", origin));
     if (s.kind == Step::Kind::host) problems.add(cat("host function ", s.name, origin));
     if (s.kind == Step::Kind::collective) problems.add(cat("collective ", s.name, origin));
   });

@@ -1,0 +1,19 @@
+// libjpeg, libpng and libwebp, opened when the first image of their format comes. Each function
+// throws UserError when its library is not there and is false when the data is damaged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace hone {
+
+bool jpeg_size(std::span<const std::byte>, std::int64_t& height, std::int64_t& width);
+bool png_size(std::span<const std::byte>, std::int64_t& height, std::int64_t& width);
+bool webp_size(std::span<const std::byte>, std::int64_t& height, std::int64_t& width);
+// `rgb` holds three bytes for each pixel of that size.
+bool decode_jpeg(std::span<const std::byte>, std::span<std::byte> rgb);
+bool decode_png(std::span<const std::byte>, std::span<std::byte> rgb);
+bool decode_webp(std::span<const std::byte>, std::span<std::byte> rgb);
+
+}  // namespace hone

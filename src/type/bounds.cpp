@@ -1,0 +1,133 @@
+#include "type/bounds.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace hone {
+
+namespace {
+
+using Kind = DimExpr::Kind;
+using Term = DimExpr::Term;
+
+}  // namespace
+
+bool holds_symbol(const Dim& d, std::string_view name) {
+  if (d.is_number()) return false;
+  for (const Dim& s : d.symbols())
+    if (s.name() == name) return true;
+  return false;
+}
+
+namespace {
+
+// Of d for all values of one symbol.
+Dim extreme(const Dim& d, const DimBound& b, bool up);
+
+Dim extreme_product(const Term& t, const DimBound& b, bool up) {
+  const bool largest_atoms = (t.factor > 0) == up;
+  Dim p = t.factor;
+  for (const Dim& atom : t.atoms) {
+    // A factor that may be negative turns the others' order round.
+    if (atom.low() < 0) {
+      Dim whole = t.factor;
+      for (const Dim& a : t.atoms) whole = whole * a;
+      return up ? whole.high() : whole.low();
+    }
+    p = p * extreme(atom, b, largest_atoms);
+  }
+  return p;
+}
+
+Dim extreme(const Dim& d, const DimBound& b, bool up) {
+  if (!holds_symbol(d, b.symbol.name())) return d;
+  const DimExpr& e = *d.expr();
+  switch (e.kind) {
+    case Kind::symbol:
+      return up ? b.most : Dim(0);
+    case Kind::sum: {
+      Dim total = 0;
+      for (const Term& t : e.terms) total = total + extreme_product(t, b, up);
+      return total;
+    }
+    case Kind::floor_div:
+      if (e.a.low() >= 0 && e.b.low() > 0) {
+        Dim divisor = extreme(e.b, b, !up);
+        return floor_div(extreme(e.a, b, up), divisor.low() > 0 ? divisor : Dim(1));
+      }
+      break;
+    case Kind::mod:
+      if (e.b.low() > 0 && e.a.low() >= 0)
+        return up ? min(extreme(e.b, b, true) - Dim(1), extreme(e.a, b, true)) : Dim(0);
+      break;
+    case Kind::min:
+      return min(extreme(e.a, b, up), extreme(e.b, b, up));
+    case Kind::max:
+      return max(extreme(e.a, b, up), extreme(e.b, b, up));
+    case Kind::equal:
+      return up ? 1 : 0;
+  }
+  return up ? d.high() : d.low();
+}
+
+// Later bounds first: they may hold earlier symbols.
+Dim extreme_of_all(Dim d, std::span<const DimBound> bounds, bool up) {
+  for (std::size_t i = bounds.size(); i-- > 0 && !d.is_number();) d = extreme(d, bounds[i], up);
+  return d;
+}
+
+}  // namespace
+
+Dim largest(const Dim& d, std::span<const DimBound> bounds) {
+  return extreme_of_all(d, bounds, true);
+}
+Type largest(const Type& t, std::span<const DimBound> bounds) {
+  Type out = t;
+  for (Dim& d : out.shape.dims) d = largest(d, bounds);
+  return out;
+}
+Dim smallest(const Dim& d, std::span<const DimBound> bounds) {
+  return extreme_of_all(d, bounds, false);
+}
+
+namespace {
+
+std::vector<Term> terms_of(const Dim& d) {
+  if (d.is_number()) return {{d.number(), {}}};
+  if (d.expr()->kind == Kind::sum) return d.expr()->terms;
+  return {{1, {d}}};
+}
+
+// d / product when every term of d has its atoms; nothing else is divided.
+std::optional<Dim> quotient(const Dim& d, const Dim& product) {
+  const std::vector<Term> divisor = terms_of(product);
+  if (divisor.size() != 1 || divisor[0].factor <= 0 || divisor[0].atoms.empty())
+    return std::nullopt;
+  Dim out = 0;
+  for (Term t : terms_of(d)) {
+    if (t.factor % divisor[0].factor != 0) return std::nullopt;
+    for (const Dim& atom : divisor[0].atoms) {
+      auto it = std::find(t.atoms.begin(), t.atoms.end(), atom);
+      if (it == t.atoms.end()) return std::nullopt;
+      t.atoms.erase(it);
+    }
+    Dim rest = t.factor / divisor[0].factor;
+    for (const Dim& atom : t.atoms) rest = rest * atom;
+    out = out + rest;
+  }
+  return out;
+}
+
+}  // namespace
+
+Dim largest(const Dim& d, std::span<const DimBound> bounds, std::span<const SizeLimit> limits) {
+  Dim best = largest(d, bounds);
+  for (const SizeLimit& limit : limits)
+    if (std::optional<Dim> times = quotient(d, limit.product); times && times->low() >= 0) {
+      const Dim other = largest(*times * limit.most, bounds);
+      if ((best - other).high() > 0) best = min(best, other);
+    }
+  return best;
+}
+
+}  // namespace hone

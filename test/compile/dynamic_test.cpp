@@ -1,0 +1,197 @@
+// Sizes that data decides, from a function to a plan file: run again with other numbers, in memory
+// of the caller, and refused where they break their bound.
+#include "ir/measured.h"
+#include "ops/common.h"
+#include "pass/expand.h"
+#include "plan/plan_file.h"
+#include "test/compile/models.h"
+
+namespace hone {
+namespace {
+
+using namespace test;
+
+Source source_of(const Function& f) { return {"dynamic", {{{}, f}}, {}}; }
+
+Array numbers(const std::vector<float>& values) {
+  return Array::of<float>(DType::f32, {static_cast<std::int64_t>(values.size())}, values);
+}
+
+// The first `count` of 2 * x, and their sum; count is a parameter.
+Function first_of(const Dim& size) {
+  Function f;
+  Value x = f.add_param(f32({size}), "x"), count = f.add_param(i64({}), "count");
+  const Dim s = Dim::symbol("count.n", 0, size.high());
+  ops::measure(count, {{"symbol", Dims{s}}, {"high", Dims{size}}});
+  Value front = slice_axis(x + x, 0, 0, s);
+  f.add_result(front, "front");
+  f.add_result(reduce_axes(ops::reduce_sum, front, {0}), "sum");
+  f.add_result(dims_value(f.graph(), {s * Dim(10)}, DType::i64, {}), "tenfold");
+  f.add_result(broadcast_to(count, Shape{s, 2}), "counts");
+  return f;
+}
+
+void expect_front(const std::vector<Array>& got, const Array& x, std::int64_t count) {
+  ASSERT_EQ(got.size(), 4u);
+  ASSERT_EQ(got[0].dims(), std::vector<std::int64_t>{count});
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    EXPECT_EQ(got[0].real(i), 2 * x.real(i));
+    sum += 2 * x.real(i);
+  }
+  EXPECT_EQ(got[1].real(0), sum);
+  EXPECT_EQ(got[2].integer(0), count * 10);
+  ASSERT_EQ(got[3].dims(), (std::vector<std::int64_t>{count, 2}));
+  for (std::int64_t i = 0; i < 2 * count; ++i) EXPECT_EQ(got[3].integer(i), count);
+}
+
+Array integer(std::int64_t n) { return Array::scalar_int(n, DType::i64); }
+
+TEST(Dynamic, IsMeasuredAnewInEachRun) {
+  EmptyCache cache;
+  const fs::path file = cache.directory() / "first.hone";
+  for (const Dim& size : {Dim(8), Dim::symbol("n", 1, 1000)}) {
+    const Function f = first_of(size);
+    const Plan compiled = compile(source_of(f), {.strategy = "cpu"});
+    write_plan(file, compiled);
+    for (bool from_file : {false, true}) {
+      auto plan = std::make_shared<const Plan>(from_file ? read_plan(file) : compiled);
+      std::unique_ptr<Session> session = session_of(plan);
+      const Array x = numbers({1, -2, 3, 4, 5, 6, 7, 8});
+      for (std::int64_t count : {3, 8, 0, 3, 1}) {
+        SCOPED_TRACE(cat(count, " of ", size));
+        const std::vector<Array> inputs = {x, integer(count)};
+        expect_front(evaluate(f, inputs), x, count);
+        expect_front(session->run(inputs), x, count);
+      }
+    }
+  }
+}
+
+TEST(Dynamic, RefusesWhatBreaksItsBound) {
+  EmptyCache cache;
+  const Function f = first_of(4);
+  auto plan = std::make_shared<const Plan>(compile(source_of(f), {.strategy = "cpu"}));
+  std::unique_ptr<Session> session = session_of(plan);
+  for (std::int64_t count : {std::int64_t{5}, std::int64_t{-1}, std::int64_t{1} << 62}) {
+    const std::vector<Array> inputs = {numbers({1, 2, 3, 4}), integer(count)};
+    for (bool by_reference : {true, false}) try {
+        by_reference ? evaluate(f, inputs) : session->run(inputs);
+        ADD_FAILURE() << count << " was taken";
+      } catch (const UserError& e) {
+        EXPECT_NE(std::string(e.what()).find("count.n"), std::string::npos) << e.what();
+      }
+  }
+  expect_front(session->run(std::vector<Array>{numbers({1, 2, 3, 4}), integer(2)}),
+               numbers({1, 2, 3, 4}), 2);
+}
+
+TEST(Dynamic, WritesIntoMemoryOfTheBound) {
+  EmptyCache cache;
+  auto plan = std::make_shared<const Plan>(compile(source_of(first_of(6)), {.strategy = "cpu"}));
+  std::unique_ptr<Session> session = session_of(plan);
+  const std::int64_t six[] = {6}, pairs[] = {6, 2};
+  alignas(64) float x[6] = {1, 2, 3, 4, 5, 6};
+  alignas(64) std::int64_t count[8] = {2};
+  alignas(64) float front[16], sum[16];
+  alignas(64) std::int64_t tenfold[8], counts[16];
+  session->bind_input(0, {DType::f32, six, x});
+  session->bind_input(1, {DType::i64, {}, count});
+  EXPECT_EQ(session->output_dims()[0], std::vector<std::int64_t>{6});
+  session->bind_output(0, {DType::f32, six, front});
+  session->bind_output(1, {DType::f32, {}, sum});
+  session->bind_output(2, {DType::i64, {}, tenfold});
+  session->bind_output(3, {DType::i64, pairs, counts});
+  for (std::int64_t n : {2, 5, 5, 4}) {
+    count[0] = n;
+    session->run();
+    EXPECT_EQ(session->result_dims()[0], std::vector<std::int64_t>{n});
+    EXPECT_EQ(session->result_dims()[3], (std::vector<std::int64_t>{n, 2}));
+    for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(front[i], 2 * x[i]);
+    EXPECT_EQ(tenfold[0], 10 * n);
+  }
+  // The steps after the size are bound for 2, for 5 and for 4.
+  EXPECT_EQ(session->counters().binds, 4);
+  const std::int64_t two[] = {2};
+  session->bind_output(0, {DType::f32, two, front});
+  EXPECT_THROW(session->run(), UserError);
+}
+
+// What is required of a size that data decides is checked once it is known.
+TEST(Dynamic, ChecksComeAfterTheSize) {
+  EmptyCache cache;
+  Function f;
+  Value x = f.add_param(f32({6}), "x"), count = f.add_param(i64({}), "count");
+  const Dim s = Dim::symbol("s", 0, 6);
+  ops::measure(count, {{"symbol", Dims{s}}, {"high", Dims{6}}});
+  f.add_result(reshape_to(slice_axis(x, 0, 0, s), {2, 2}), "four");
+  auto plan = std::make_shared<const Plan>(compile(source_of(f), {.strategy = "cpu"}));
+  std::unique_ptr<Session> session = session_of(plan);
+  const Array six = numbers({1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(session->run(std::vector<Array>{six, integer(4)})[0].real(3), 4);
+  EXPECT_THROW(session->run(std::vector<Array>{six, integer(3)}), UserError);
+  EXPECT_THROW(evaluate(f, std::vector<Array>{six, integer(3)}), UserError);
+}
+
+// A body measures a size of its own in every turn.
+TEST(Dynamic, IsMeasuredInABody) {
+  EmptyCache cache;
+  auto go = std::make_shared<Function>(), next = std::make_shared<Function>();
+  for (Function* f : {go.get(), next.get()})
+    f->add_param(i64({}), "turn"), f->add_param(f32({}), "sum"), f->add_param(f32({5}), "x");
+  go->add_result(ops::lt(go->param(0), constant(go->graph(), integer(5))));
+  const Dim s = Dim::symbol("turn.n", 0, 5);
+  ops::measure(next->param(0), {{"symbol", Dims{s}}, {"high", Dims{5}}});
+  Value part = reduce_axes(ops::reduce_sum, slice_axis(next->param(2), 0, 0, s) * 3, {0});
+  next->add_result(ops::add(next->param(0), constant(next->graph(), integer(1))));
+  next->add_result(next->param(1) + part);
+  Function f;
+  Value x = f.add_param(f32({5}), "x");
+  Value zero = constant(f.graph(), integer(0));
+  f.add_result(ops::while_loop(std::vector<Value>{zero, scalar(f.graph(), 0, DType::f32), x},
+                               {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}})
+                   .result(1),
+               "sum");
+  auto plan = std::make_shared<const Plan>(compile(source_of(f), {.strategy = "cpu"}));
+  const std::vector<Array> inputs = {numbers({1, 2, 3, 4, 5})};
+  const double expected = 3 * (1 * 4 + 2 * 3 + 3 * 2 + 4 * 1);
+  EXPECT_EQ(evaluate(f, inputs)[0].real(0), expected);
+  std::unique_ptr<Session> session = session_of(plan);
+  EXPECT_EQ(session->run(inputs)[0].real(0), expected);
+  EXPECT_EQ(session->run(inputs)[0].real(0), expected);
+}
+
+TEST(Dynamic, ABodyKeepsItsSizesToItself) {
+  auto yes = std::make_shared<Function>(), no = std::make_shared<Function>();
+  for (Function* f : {yes.get(), no.get()}) f->add_param(i64({}), "n"), f->add_param(f32({5}), "x");
+  const Dim s = Dim::symbol("own", 0, 5);
+  ops::measure(yes->param(0), {{"symbol", Dims{s}}, {"high", Dims{5}}});
+  yes->add_result(slice_axis(yes->param(1), 0, 0, s));
+  no->add_result(no->param(1));
+  Function f;
+  Value on = f.add_param(b1({}), "on"), n = f.add_param(i64({}), "n"),
+        x = f.add_param(f32({5}), "x");
+  try {
+    ops::if_else(std::vector<Value>{on, n, x},
+                 {{"then", FunctionRef(yes)}, {"else", FunctionRef(no)}});
+    ADD_FAILURE() << "the size left its body";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("own"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Dynamic, MemoryIsPlannedAtTheBound) {
+  EmptyCache cache;
+  const Dim n = Dim::symbol("n", 1, 1 << 20);
+  const Plan plan = compile(source_of(first_of(n)), {.strategy = "cpu"});
+  ASSERT_EQ(plan.variants[0].measured.size(), 1u);
+  EXPECT_EQ(plan.variants[0].measured[0].most, n);
+  for (const PlanBuffer& b : plan.variants[0].buffers) {
+    EXPECT_FALSE(holds_symbol(b.bytes, "count.n"));
+    EXPECT_FALSE(holds_symbol(b.offset, "count.n"));
+  }
+  EXPECT_FALSE(holds_symbol(plan.variants[0].arena_bytes, "count.n"));
+}
+
+}  // namespace
+}  // namespace hone
