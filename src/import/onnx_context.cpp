@@ -141,6 +141,73 @@ Dims NodeContext::contents(std::size_t input) const {
   return dims;
 }
 
+Dim NodeContext::measured(Value n, const Dim& most) const {
+  if (std::optional<Array> known = known_array(n)) {
+    const std::int64_t size = known->integer(0);
+    if (size < 0 || (Dim(size) - most).low() > 0)
+      fail(cat("a size is ", size, ", it must be 0 to ", most));
+    return size;
+  }
+  return place_.bodies.measured(
+      cast_to(reshape_to(n, {}), DType::i64), most,
+      node_.name.empty() && !node_.outputs.empty() ? node_.outputs[0] : node_.name);
+}
+
+namespace {
+
+// The parts of a list, so that those that are known stay so.
+Values parts_of(Value list) {
+  if (!list.is(ops::concat)) return {flatten(list)};
+  Values out;
+  for (const Value& v : list.operands())
+    for (const Value& part : parts_of(v)) out.push_back(part);
+  return out;
+}
+
+bool is_known(Value v) { return contents_of(v) || known_array(v); }
+
+// The more sizes are open, the less each may be: memory is planned for all of them at once.
+Dim limit_of(std::size_t open) {
+  return open <= 1 ? most_open_size : std::int64_t{1} << std::max<std::size_t>(24 / open, 1);
+}
+
+}  // namespace
+
+bool NodeContext::decides(std::size_t input) const {
+  if (is_known(in(input))) return false;
+  place_.bodies.ask_for_contents(in(input));
+  return true;
+}
+
+Dims NodeContext::open_contents(std::size_t input, const Dims& most) const {
+  constexpr std::int64_t most_elements = 64;
+  Value v = in(input);
+  if (is_float(v.dtype())) fail(cat("operand ", input, " is ", v.type(), ", expected integers"));
+  const std::optional<std::int64_t> count = v.shape().count().as_number();
+  if (!count || *count > most_elements || !decides(input)) return contents(input);
+  Dims out;
+  std::vector<Value> open(static_cast<std::size_t>(*count));
+  std::size_t unknown = 0;
+  for (const Value& part : parts_of(v)) {
+    const std::int64_t n = part.shape().count().number();
+    std::optional<Dims> known = contents_of(part);
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (!known) open[out.size()] = slice_axis(part, 0, i, 1), ++unknown;
+      out.push_back(known ? (*known)[static_cast<std::size_t>(i)] : Dim(0));
+    }
+  }
+  for (std::size_t k = 0; k < out.size(); ++k)
+    if (open[k]) out[k] = measured(open[k], k < most.size() ? most[k] : limit_of(unknown));
+  return out;
+}
+
+Dim NodeContext::open_size(std::size_t input, const Dim& most) const {
+  Dims dims = open_contents(input, {most});
+  if (dims.size() != 1)
+    fail(cat("operand ", input, " has ", dims.size(), " elements, expected one"));
+  return dims[0];
+}
+
 std::vector<std::int64_t> NodeContext::numbers(std::size_t input) const {
   std::vector<std::int64_t> out;
   for (const Dim& d : contents(input)) {
@@ -204,7 +271,8 @@ auto tables() {
       loss_imports(),        attention_imports(), resize_imports(),   sample_imports(),
       signal_imports(),      order_imports(),     window_imports(),   scatter_imports(),
       quantize_imports(),    recurrent_imports(), einsum_imports(),   random_imports(),
-      loop_imports(),        sequence_imports(),  training_imports(), ml_imports()};
+      loop_imports(),        sequence_imports(),  training_imports(), ml_imports(),
+      dynamic_imports(),     suppress_imports(),  gram_imports()};
 }
 
 using Index = std::unordered_multimap<std::string_view, const ImportEntry*>;

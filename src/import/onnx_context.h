@@ -64,6 +64,10 @@ class Bodies {
  public:
   virtual Body closed(const Graph&, const std::vector<Type>& inputs) = 0;
   virtual Values inlined(const Graph&, const Values& inputs) = 0;
+  // A new size, named after the node: what the i64 scalar holds in a run, from 0 to `most`.
+  virtual Dim measured(Value, const Dim& most, std::string_view node) = 0;
+  // Throws NeedsContents when given contents of inputs may tell what the value holds.
+  virtual void ask_for_contents(Value) const = 0;
 
  protected:
   ~Bodies() = default;
@@ -77,6 +81,9 @@ struct Place {
   Bodies& bodies;
   std::int64_t number;  // counts the nodes that are read, those of called functions too
 };
+
+// What a size that data decides may be where nothing else bounds it.
+inline constexpr std::int64_t most_open_size = 1 << 16;
 
 class NodeContext {
  public:
@@ -125,6 +132,14 @@ class NodeContext {
 
   // Sizes that an integer operand holds; fails when they depend on data.
   Dims contents(std::size_t input) const;
+  // The same; where they depend on data, sizes that a run finds: element i is 0 to most[i], or to
+  // a stated limit.
+  Dims open_contents(std::size_t input, const Dims& most = {}) const;
+  Dim open_size(std::size_t input, const Dim& most) const;
+  // Whether only a run tells what the operand holds, since no contents were given for it.
+  bool decides(std::size_t input) const;
+  // The size that an integer scalar holds when the node runs, known or not.
+  Dim measured(Value n, const Dim& most) const;
   // The same, all of them numbers.
   std::vector<std::int64_t> numbers(std::size_t input) const;
   // The only element of such an operand.
@@ -176,6 +191,9 @@ std::span<const ImportEntry> resize_imports();
 std::span<const ImportEntry> sample_imports();
 std::span<const ImportEntry> signal_imports();
 std::span<const ImportEntry> order_imports();
+std::span<const ImportEntry> dynamic_imports();
+std::span<const ImportEntry> suppress_imports();
+std::span<const ImportEntry> gram_imports();
 std::span<const ImportEntry> window_imports();
 std::span<const ImportEntry> scatter_imports();
 std::span<const ImportEntry> quantize_imports();

@@ -86,6 +86,22 @@ Value place_in(Value stack, Value turn) {
   return concat_values(at, 0);
 }
 
+// Room for outputs of `turns` turns.
+Value empty_stack(hone::Graph& g, const Type& output, const Dim& turns) {
+  Dims dims = output.shape.dims;
+  dims.insert(dims.begin(), turns);
+  return integers_filled(g, output.dtype, Shape(dims), 0);
+}
+
+Value stacked(Value stack, Value output, Value turn) {
+  return ops::dynamic_update(Values{stack, unsqueeze(output, {0}), place_in(stack, turn)});
+}
+
+bool all_tensors(const Values& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](const Value& v) { return v.type().is_tensor(); });
+}
+
 // A Function whose parameters stand for the given values.
 std::shared_ptr<Function> over_values(const Values& operands) {
   auto f = std::make_shared<Function>();
@@ -114,10 +130,8 @@ Turned counted_loop(NodeContext& c, const Turns& t) {
   Values operands = {integer(c.graph(), 0)};
   operands.insert(operands.end(), t.carried.begin(), t.carried.end());
   for (std::size_t k = 0; k < stacks; ++k) {
-    const Type& type = body.function->result(t.skipped + n + k).type();
-    Dims dims = type.shape.dims;
-    dims.insert(dims.begin(), t.count);
-    operands.push_back(integers_filled(c.graph(), type.dtype, Shape(dims), 0));
+    operands.push_back(
+        empty_stack(c.graph(), body.function->result(t.skipped + n + k).type(), t.count));
   }
   operands.insert(operands.end(), t.constants.begin(), t.constants.end());
   operands.insert(operands.end(), body.captures.begin(), body.captures.end());
@@ -136,8 +150,7 @@ Turned counted_loop(NodeContext& c, const Turns& t) {
   for (std::size_t k = 0; k < stacks; ++k) {
     Value stack = next->param(1 + n + k), at = turn;
     if (k < t.backwards.size() && t.backwards[k]) at = number(t.count - Dim(1)) - turn;
-    next->add_result(ops::dynamic_update(
-        Values{stack, unsqueeze(made[t.skipped + n + k], {0}), place_in(stack, at)}));
+    next->add_result(stacked(stack, made[t.skipped + n + k], at));
   }
   Value loop =
       ops::while_loop(operands, {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}});
@@ -150,8 +163,7 @@ Turned counted_loop(NodeContext& c, const Turns& t) {
 Turned turned(NodeContext& c, const Turns& t) {
   check_results(c, t);
   std::optional<std::int64_t> count = t.count.as_number();
-  const bool tensors = std::all_of(t.carried.begin(), t.carried.end(),
-                                   [](const Value& v) { return v.type().is_tensor(); });
+  const bool tensors = all_tensors(t.carried);
   if (count &&
       (tensors ? *count > 0 && *count <= most_unrolled : *count <= most_turns_of_sequences))
     return unrolled(c, t, *count);
@@ -193,13 +205,32 @@ bool keeps_condition(const onnx::Graph& body) {
   return name == body.inputs[1].name;
 }
 
-// A loop that data ends. Carried: turn, condition, values. Constant: the most turns, captures.
+// The most turns of a loop that data ends, and of its outputs when they are stacked.
+struct Most {
+  Value turns;  // i64
+  Dim stacked;
+};
+
+Most most_turns(NodeContext& c) {
+  constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max();
+  if (!c.has(0)) return {integer(c.graph(), endless), most_open_size};
+  Value turns = cast_to(reshape_to(c.in(0), {}), DType::i64);
+  std::optional<Dims> known = contents_of(turns);
+  Dim most = known ? max((*known)[0], 1) : Dim(most_open_size);
+  return {turns, most.high() > most_open_size ? Dim(most_open_size) : most};
+}
+
+// The number of turns, and one more when the loop would have gone on.
+Value turns_taken(Value turn, Value condition, Value most) {
+  return turn + cast_to(ops::bit_and(ops::lt(turn, most), condition), DType::i64);
+}
+
+// A loop that data ends. Carried: turn, condition, values, stacks. Constant: the most turns,
+// captures.
 Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Value condition) {
-  if (g.outputs.size() > 1 + carried.size())
-    c.unsupported("outputs of each turn where data decides how many there are");
+  if (!all_tensors(carried)) c.unsupported("a sequence that is carried until data ends the loop");
   hone::Graph& graph = c.graph();
-  Value most = c.has(0) ? cast_to(reshape_to(c.in(0), {}), DType::i64)
-                        : integer(graph, std::numeric_limits<std::int64_t>::max());
+  const Most most = most_turns(c);
   Value on = integer(graph, 1, DType::b1);
   Values first = {as_declared(g, 0, integer(graph, 0)), as_declared(g, 1, on)};
   first.insert(first.end(), carried.begin(), carried.end());
@@ -207,24 +238,39 @@ Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Va
   expect_unchanged(c, carried, *body.function, 1);
   Values operands = {integer(graph, 0), condition ? reshape_to(condition, {}) : on};
   operands.insert(operands.end(), carried.begin(), carried.end());
-  operands.push_back(most);
+  const std::size_t n = carried.size(), stacks = g.outputs.size() - 1 - n;
+  for (std::size_t k = 0; k < stacks; ++k)
+    operands.push_back(empty_stack(graph, body.function->result(1 + n + k).type(), most.stacked));
+  const std::size_t constants = operands.size();
+  operands.push_back(most.turns);
   operands.insert(operands.end(), body.captures.begin(), body.captures.end());
-  const std::size_t n = carried.size();
   auto go = over_values(operands), next = over_values(operands);
-  go->add_result(ops::bit_and(ops::lt(go->param(0), go->param(2 + n)), go->param(1)));
+  Value goes_on = ops::bit_and(ops::lt(go->param(0), go->param(constants)), go->param(1));
+  if (stacks > 0)
+    goes_on = ops::bit_and(
+        goes_on, ops::lt(go->param(0), size_value(go->graph(), most.stacked, DType::i64)));
+  go->add_result(goes_on);
   Value turn = next->param(0);
   Values arguments = {as_declared(g, 0, turn), as_declared(g, 1, next->param(1))};
   for (const Value& v : params_of(*next, 2, n)) arguments.push_back(v);
-  for (const Value& v : params_of(*next, 3 + n, body.captures.size())) arguments.push_back(v);
+  for (const Value& v : params_of(*next, constants + 1, body.captures.size()))
+    arguments.push_back(v);
   Values made = inline_call(next->graph(), *body.function, arguments);
   next->add_result(turn + integer_like(turn, 1));
   next->add_result(reshape_to(made[0], {}));
   for (std::size_t i = 0; i < n; ++i)
     next->add_result(reshape_to(made[1 + i], carried[i].shape().dims));
+  for (std::size_t k = 0; k < stacks; ++k)
+    next->add_result(stacked(next->param(2 + n + k), made[1 + n + k], turn));
   Value loop =
       ops::while_loop(operands, {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}});
   Values out;
   for (std::size_t i = 0; i < n; ++i) out.push_back(loop.result(2 + i));
+  if (stacks == 0) return out;
+  const Dim turns =
+      c.measured(turns_taken(loop.result(0), loop.result(1), most.turns), most.stacked);
+  for (std::size_t k = 0; k < stacks; ++k)
+    out.push_back(slice_axis(loop.result(2 + n + k), 0, 0, turns));
   return out;
 }
 
@@ -234,12 +280,19 @@ Values loop(NodeContext& c) {
     c.fail(cat("the body takes ", g.inputs.size(), " and gives ", g.outputs.size(), " values"));
   Values carried;
   for (std::size_t i = 2; i < g.inputs.size(); ++i) carried.push_back(c.in(i));
+  if (g.outputs.size() < 1 + carried.size())
+    c.fail(
+        cat("the body gives ", g.outputs.size(), " values for ", carried.size(), " carried ones"));
   Value condition = c.has(1) ? c.in(1) : Value();
-  const bool endless = keeps_condition(g);
-  if (!endless || !c.has(0) || (condition && !known_condition(condition)))
-    return open_loop(c, g, carried, condition);
-  Dim count = c.size(0);
-  if (condition && !*known_condition(condition)) count = 0;
+  const bool is_counted = keeps_condition(g) && c.has(0), tensors = all_tensors(carried);
+  std::optional<bool> starts = condition ? known_condition(condition) : true;
+  // How long a sequence grows must be known; contents that are given tell how many outputs there
+  // are.
+  const bool grows = g.outputs.size() > 1 + carried.size() || !tensors;
+  if (is_counted && grows && !starts && !c.decides(1)) starts = c.array(1).integer(0) != 0;
+  if (!is_counted || !starts) return open_loop(c, g, carried, condition);
+  Dim count = tensors ? c.open_size(0, most_open_size) : c.size(0);
+  if (!*starts) count = 0;
   Turns t{g, max(count, 0), carried, {}, {}, 1};
   t.arguments = [&](Value turn, const Values& values, const Values&) {
     Values out = {as_declared(g, 0, turn), as_declared(g, 1, integer(turn.graph(), 1, DType::b1))};

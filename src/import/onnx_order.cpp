@@ -13,9 +13,9 @@ Values top_k(NodeContext& c) {
   Value x = c.in(0);
   const std::int64_t axis = c.axis(c.integer("axis", -1), x.rank());
   c.ignore("sorted");  // any order is right when it is 0
-  const Dim k = c.opset() < 10 ? Dim(c.integer("k", 0)) : c.size(1);
-  if (k.low() < 0 || (k - x.shape()[static_cast<int>(axis)]).low() > 0)
-    c.fail(cat("k is ", k, ", axis ", axis, " has ", x.shape()[static_cast<int>(axis)]));
+  const Dim most = x.shape()[static_cast<int>(axis)];
+  const Dim k = c.opset() < 10 ? Dim(c.integer("k", 0)) : c.open_size(1, most);
+  if (k.low() < 0 || (k - most).low() > 0) c.fail(cat("k is ", k, ", axis ", axis, " has ", most));
   Value sorted =
       ops::sort(x, {{"axis", axis}, {"descending", std::int64_t{c.flag("largest", true)}}});
   return {slice_axis(sorted, static_cast<int>(axis), 0, k),

@@ -37,7 +37,7 @@ Values constant_of_shape(NodeContext& c) {
   Array value = c.tensor("value").value_or(Array::scalar(0, DType::f32));
   if (value.count() != 1) c.fail(cat("value has ", value.count(), " elements, expected one"));
   Value one = reshape_to(constant(c.graph(), value), {});
-  return {broadcast_to(one, Shape(c.contents(0)))};
+  return {broadcast_to(one, Shape(c.open_contents(0)))};
 }
 
 Values shape_import(NodeContext& c) {
@@ -57,12 +57,37 @@ Values size_import(NodeContext& c) {
   return {dims_value(c.graph(), {c.in(0).shape().count()}, DType::i64, {})};
 }
 
+// A shape that data computes: zeros and -1 are replaced in the run.
+Values open_reshape(NodeContext& c, bool zeros) {
+  Value x = c.in(0), given = cast_to(flatten(c.in(1)), DType::i64);
+  hone::Graph& g = c.graph();
+  const std::optional<std::int64_t> rank = given.shape()[0].as_number();
+  constexpr std::int64_t most_axes = 16;
+  if (!rank || *rank > most_axes) c.depends_on_data(1);
+  const Dim total = x.shape().count();
+  Dims copied;
+  for (int i = 0; i < *rank; ++i) copied.push_back(i < x.rank() ? x.shape()[i] : Dim(0));
+  if (!zeros)
+    given = ops::select(ops::eq(given, integer_like(given, 0)),
+                        dims_value(g, copied, DType::i64, {*rank}), given);
+  Value open = ops::eq(given, integer_like(given, -1));
+  Value others =
+      reduce_axes(ops::reduce_prod, ops::select(open, integer_like(given, 1), given), {0});
+  Value rest = ops::div(size_value(g, total, DType::i64), ops::maximum(others, integer(g, 1)));
+  given = ops::select(open, broadcast_to(rest, given.shape()), given);
+  Dims shape;
+  for (std::int64_t i = 0; i < *rank; ++i)
+    shape.push_back(c.measured(slice_axis(given, 0, i, 1), max(total, 1)));
+  return {reshape_to(x, shape)};
+}
+
 // 0 copies the size of that axis of x, unless zeros are allowed; one -1 follows from the rest.
 Values reshape_import(NodeContext& c) {
   c.ignore("consumed_inputs");
   const bool zeros = c.flag("allowzero");
   Value x = c.in(0);
   auto attribute = c.integers("shape");
+  if (!attribute && c.decides(1)) return open_reshape(c, zeros);
   Dims shape = attribute ? dims_of(*attribute) : c.contents(1);
   Dim rest = 1;
   std::optional<std::size_t> open;
@@ -112,7 +137,7 @@ Values unsqueeze_import(NodeContext& c) {
 
 Values expand_import(NodeContext& c) {
   Value x = c.in(0);
-  Shape to = broadcast_shape(c.graph(), x.shape(), Shape(c.contents(1)), c.op());
+  Shape to = broadcast_shape(c.graph(), x.shape(), Shape(c.open_contents(1)), c.op());
   return {broadcast_to(x, to)};
 }
 
@@ -221,7 +246,56 @@ Bounds slice_bounds(NodeContext& c) {
   return b;
 }
 
+// A bound of Slice that data holds, counted from the front and clamped.
+Value clamped_bound(Value at, const Dim& size, std::int64_t low, const Dim& high) {
+  hone::Graph& g = at.graph();
+  at = cast_to(reshape_to(at, {}), DType::i64);
+  Value length = size_value(g, size, DType::i64), zero = integer(g, 0);
+  Value front = ops::select(ops::lt(at, zero), at + length, at);
+  return ops::minimum(ops::maximum(front, integer(g, low)), size_value(g, high, DType::i64));
+}
+
+// Data says where it starts and ends.
+Value open_slice_one(NodeContext& c, Value x, int axis, Value start, Value end, std::int64_t step) {
+  const Dim size = x.shape()[axis];
+  if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
+    c.fail(cat("step ", step, " at axis ", axis, " is out of range"));
+  const bool forward = step > 0;
+  const std::int64_t by = forward ? step : -step;
+  const Dim last = forward ? size : size - Dim(1);
+  hone::Graph& g = x.graph();
+  Value from = clamped_bound(start, size, forward ? 0 : -1, last),
+        to = clamped_bound(end, size, forward ? 0 : -1, last);
+  Value span = ops::maximum(forward ? to - from : from - to, integer(g, 0));
+  Value count = ops::div(span + integer(g, by - 1), integer(g, by));
+  const Dim n = c.measured(count, ceil_div(size, by));
+  const Dim first = c.measured(ops::maximum(from, integer(g, 0)), size);
+  return slice_axis(x, axis, first, n, step);
+}
+
+// Bounds that data decides: axes and steps must be known.
+Values open_slice(NodeContext& c) {
+  Value x = c.in(0);
+  Value starts = flatten(c.in(1)), ends = flatten(c.in(2));
+  const std::optional<std::int64_t> n = starts.shape()[0].as_number();
+  if (!n || ends.shape() != starts.shape()) c.depends_on_data(c.decides(1) ? 1 : 2);
+  std::vector<std::int64_t> axes, steps(static_cast<std::size_t>(*n), 1);
+  for (std::int64_t i = 0; i < *n; ++i) axes.push_back(i);
+  if (c.has(3)) axes = c.numbers(3);
+  if (c.has(4)) steps = c.numbers(4);
+  if (axes.size() != static_cast<std::size_t>(*n) || steps.size() != axes.size())
+    c.fail(cat(*n, " starts, ", axes.size(), " axes and ", steps.size(), " steps do not match"));
+  c.axes(axes, x.rank());  // each once
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto k = static_cast<std::int64_t>(i);
+    x = open_slice_one(c, x, c.axis(axes[i], x.rank()), slice_axis(starts, 0, k, 1),
+                       slice_axis(ends, 0, k, 1), steps[i]);
+  }
+  return {x};
+}
+
 Values slice_import(NodeContext& c) {
+  if (c.opset() >= 10 && (c.decides(1) || c.decides(2))) return open_slice(c);
   Value x = c.in(0);
   Bounds b = slice_bounds(c);
   c.axes(b.axes, x.rank());  // each once
@@ -371,7 +445,7 @@ Values center_crop_pad(NodeContext& c) {
 // Before opset 6 one axis is repeated: operands are the number and the axis.
 Values tile_import(NodeContext& c) {
   Value x = c.in(0);
-  if (c.opset() >= 6) return {ops::tile(x, {{"count", c.contents(1)}})};
+  if (c.opset() >= 6) return {ops::tile(x, {{"count", c.open_contents(1)}})};
   Dims count(static_cast<std::size_t>(x.rank()), 1);
   count[static_cast<std::size_t>(c.axis(c.number(2), x.rank()))] = c.size(1);
   return {ops::tile(x, {{"count", count}})};
@@ -386,7 +460,26 @@ Values real_range(NodeContext& c) {
   return {counted * step + start};
 }
 
+// How many numbers there are is found in the run; -1, which is refused, for a step of 0.
+Values open_range(NodeContext& c) {
+  hone::Graph& g = c.graph();
+  const DType dtype = c.in(0).dtype();
+  const DType wide = is_float(dtype) ? DType::f64 : DType::i64;
+  auto number = [&](std::size_t i) { return cast_to(reshape_to(c.in(i), {}), wide); };
+  Value start = number(0), step = number(2), span = number(1) - start;
+  Value zero = cast_to(integer(g, 0), wide);
+  Value count =
+      is_float(dtype) ? ops::ceil(span / step) : ops::div(span + step - ops::sign(step), step);
+  count = cast_to(ops::maximum(count, zero), DType::i64);
+  count = ops::select(ops::eq(step, zero), integer(g, -1), count);
+  const Shape shape{c.measured(count, most_open_size)};
+  Value counted = iota_value(g, dtype, shape, 0);
+  return {counted * broadcast_to(reshape_to(c.in(2), {}), shape) +
+          broadcast_to(reshape_to(c.in(0), {}), shape)};
+}
+
 Values range_import(NodeContext& c) {
+  if (c.decides(0) || c.decides(1) || c.decides(2)) return open_range(c);
   if (is_float(c.in(0).dtype())) return real_range(c);
   Value start = reshape_to(c.in(0), {});
   Dim from = c.size(0), to = c.size(1);

@@ -9,6 +9,7 @@
 #include "import/onnx_check.h"
 #include "import/onnx_known.h"
 #include "import/onnx_sequence.h"
+#include "ir/measured.h"
 
 namespace hone::onnx {
 
@@ -98,7 +99,8 @@ class Walk : public Bodies {
  private:
   hone::Graph& graph() const { return function_.graph(); }
   Value capture(Value v, std::string_view name);
-  void ask_for_contents(Value v) const;
+  void ask_for_contents(Value v) const override;
+  Dim measured(Value n, const Dim& most, std::string_view node) override;
   void node(const std::vector<Node>& nodes, std::size_t index);
   std::optional<Values> operands(const std::vector<Node>& nodes, std::size_t index);
   Values results(const Node& n, std::int64_t index, Values operands);
@@ -168,6 +170,23 @@ void Walk::ask_for_contents(Value v) const {
     w = w->outer_;
   }
   if (!needed.inputs.empty()) throw needed;
+}
+
+std::string unused_name(const std::string& name, std::set<std::string>& used) {
+  std::string out = name;
+  for (int i = 2; !used.insert(out).second; ++i) out = cat(name, "_", i);
+  return out;
+}
+
+Dim Walk::measured(Value n, const Dim& most, std::string_view node) {
+  constexpr std::size_t most_measured = 4096;
+  if (reading_.measured.size() >= most_measured)
+    throw UserError("data decides more than ", most_measured, " sizes");
+  const std::string name = unused_name(cat(fit_size_name(node), ".n"), reading_.sizes);
+  reading_.measured.insert(name);
+  const Dim size = Dim::symbol(name, 0, std::max<std::int64_t>(most.high(), 0));
+  ops::measure(n, {{"symbol", Dims{size}}, {"high", Dims{most}}});
+  return size.low() == size.high() ? Dim(size.low()) : size;
 }
 
 std::optional<Value> Walk::find(std::string_view name) {
@@ -256,6 +275,16 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
     for (std::size_t i = 0; i < n.outputs.size(); ++i)
       define(n.outputs[i], i < made.size() ? made[i] : Value());
   } catch (const NotRead&) {
+    for (std::string_view name : n.outputs) values_.emplace(name, Value());
+  } catch (const OpenQuestion& q) {
+    // Variants are chosen before a run; what it finds out comes too late.
+    std::string asked;
+    for (const Dim& s : q.condition.symbols())
+      if (reading_.measured.contains(s.name())) asked = s.name();
+    if (asked.empty()) throw;
+    reading_.failures.push_back({cat(origin, ": asks whether ", q.condition, ", and data decides ",
+                                     asked, "; a rank cannot depend on it"),
+                                 true});
     for (std::string_view name : n.outputs) values_.emplace(name, Value());
   } catch (const UserError& e) {
     auto* depends = dynamic_cast<const DependsOnData*>(&e);
@@ -596,11 +625,12 @@ Values Walk::by_data(Value condition, const onnx::Graph& yes, const onnx::Graph&
 // Names of sizes: the file's, made fit for a Dim, and kept apart where that makes them equal.
 class SizeNames {
  public:
-  explicit SizeNames(const ImportOptions& options) : options_(options) {}
+  SizeNames(const ImportOptions& options, std::set<std::string>& used)
+      : options_(options), used_(used) {}
 
   Dim dim(std::string_view text) {
     auto [it, is_new] = names_.emplace(text, "");
-    if (is_new) it->second = unused(fit_size_name(text));
+    if (is_new) it->second = unused_name(fit_size_name(text), used_);
     auto given = options_.dims.find(it->second);
     ImportOptions::Range range =
         given == options_.dims.end() ? ImportOptions::Range() : given->second;
@@ -623,15 +653,9 @@ class SizeNames {
   }
 
  private:
-  std::string unused(const std::string& name) {
-    std::string out = name;
-    for (int i = 2; !used_.insert(out).second; ++i) out = cat(name, "_", i);
-    return out;
-  }
-
   const ImportOptions& options_;
   std::map<std::string, std::string, std::less<>> names_;
-  std::set<std::string> used_;
+  std::set<std::string>& used_;
 };
 
 Dims given_sizes(const ValueInfo& v, const std::vector<std::int64_t>& given) {
@@ -709,7 +733,7 @@ Value Walk::input_elements(const ValueInfo& v) {
 void Walk::inputs(const onnx::Graph& g) {
   std::set<std::string_view> initialized;
   for (const Tensor& t : g.initializers) initialized.insert(t.name);
-  SizeNames names(reading_.source.options);
+  SizeNames names(reading_.source.options, reading_.sizes);
   for (const ValueInfo& v : g.inputs) {
     if (initialized.contains(v.name)) continue;  // IR version 3 lists them among the inputs
     try {

@@ -59,7 +59,9 @@ struct Reading {
   std::size_t missing_operators = 0;  // nodes met that have no import function
   std::vector<std::string> warnings = {};
   std::int64_t nodes = 0;
-  std::int64_t left_out = 0;  // nodes that need what a failure leaves undefined
+  std::int64_t left_out = 0;            // nodes that need what a failure leaves undefined
+  std::set<std::string> sizes = {};     // names that are taken
+  std::set<std::string> measured = {};  // those of them that data decides
   std::vector<std::optional<Dumped>> dumped = {};  // of options.dump; nothing: not in this reading
 
   bool is_unsupported() const;
