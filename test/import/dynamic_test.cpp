@@ -1,7 +1,7 @@
 // Operators whose results have sizes that data decides, against plain loops; run by the reference
 // with other data without another import.
 #include <algorithm>
-#include <map>
+#include <functional>
 
 #include "support.h"
 
@@ -13,6 +13,7 @@ using Numbers = std::vector<std::int64_t>;
 Array floats(const std::vector<float>& v) {
   return reals({static_cast<std::int64_t>(v.size())}, v);
 }
+Array list(const Numbers& numbers) { return Array::from_ints(numbers); }
 Array whole(std::int64_t n) { return Array::scalar_int(n, DType::i64); }
 
 Numbers integers_of(const Array& a) {
@@ -159,9 +160,7 @@ TEST(Dynamic, SliceTakesBoundsOfTheRun) {
         std::vector<double> expected;
         for (std::int64_t i = bound(start); step > 0 ? i < bound(end) : i > bound(end); i += step)
           expected.push_back(static_cast<double>(i));
-        EXPECT_EQ(numbers_of(evaluate(f, std::vector{x, Array::from_ints({start}),
-                                                     Array::from_ints({end})})
-                                 .at(0)),
+        EXPECT_EQ(numbers_of(evaluate(f, std::vector{x, list({start}), list({end})}).at(0)),
                   expected)
             << start << " to " << end << " by " << step;
       }
@@ -172,18 +171,18 @@ TEST(Dynamic, ShapesOfTheRun) {
   const Function reshape = Node("Reshape").in(DType::f32, {"6"}).in(DType::i64, {"2"}).function();
   const Array six = floats({1, 2, 3, 4, 5, 6});
   for (const Numbers& shape : {Numbers{2, 3}, {-1, 2}, {0, 1}, {1, -1}})
-    EXPECT_EQ(evaluate(reshape, std::vector{six, Array::from_ints(shape)}).at(0).count(), 6);
-  EXPECT_NE(refusal(reshape, {six, Array::from_ints({4, 2})}), "ran without an error");
-  EXPECT_NE(refusal(reshape, {six, Array::from_ints({-2, -3})}), "ran without an error");
+    EXPECT_EQ(evaluate(reshape, std::vector{six, list(shape)}).at(0).count(), 6);
+  EXPECT_NE(refusal(reshape, {six, list({4, 2})}), "ran without an error");
+  EXPECT_NE(refusal(reshape, {six, list({-2, -3})}), "ran without an error");
   const Function filled = Node("ConstantOfShape").in(DType::i64, {"2"}).function();
-  EXPECT_EQ(evaluate(filled, std::vector{Array::from_ints({3, 4})}).at(0).dims(), (Numbers{3, 4}));
-  EXPECT_NE(refusal(filled, {Array::from_ints({3, std::int64_t{1} << 40})}).find("is planned for"),
+  EXPECT_EQ(evaluate(filled, std::vector{list({3, 4})}).at(0).dims(), (Numbers{3, 4}));
+  EXPECT_NE(refusal(filled, {list({3, std::int64_t{1} << 40})}).find("is planned for"),
             std::string::npos);
-  EXPECT_NE(refusal(filled, {Array::from_ints({-3, 4})}).find("is planned for"), std::string::npos);
+  EXPECT_NE(refusal(filled, {list({-3, 4})}).find("is planned for"), std::string::npos);
   const Function top = Node("TopK").in(DType::f32, {"n"}).in(DType::i64, {"1"}).function(2);
-  EXPECT_EQ(numbers_of(evaluate(top, std::vector{six, Array::from_ints({2})}).at(0)),
+  EXPECT_EQ(numbers_of(evaluate(top, std::vector{six, list({2})}).at(0)),
             (std::vector<double>{6, 5}));
-  EXPECT_NE(refusal(top, {six, Array::from_ints({7})}), "ran without an error");
+  EXPECT_NE(refusal(top, {six, list({7})}), "ran without an error");
 }
 
 // Sizes of sizes: what NonZero finds is gathered, and its number is an operand again.
@@ -259,10 +258,9 @@ TEST(Dynamic, NonMaxSuppressionKeepsTheBest) {
     }
     for (std::int64_t most : {0, 2, 100})
       for (float overlap : {0.1f, 0.5f}) {
-        const Array y =
-            evaluate(f, std::vector{reals({1, n, 4}, boxes), reals({1, 1, n}, scores),
-                                    Array::from_ints({most}), floats({overlap}), floats({0.3f})})
-                .at(0);
+        const Array y = evaluate(f, std::vector{reals({1, n, 4}, boxes), reals({1, 1, n}, scores),
+                                                list({most}), floats({overlap}), floats({0.3f})})
+                            .at(0);
         EXPECT_EQ(integers_of(y), suppressed(boxes, scores, most, overlap, 0.3f));
       }
   }
@@ -306,10 +304,9 @@ TEST(Dynamic, GramsAreCounted) {
     set_ints(n, "pool_int64s", {5, 7, 5, 7});
   });
   // Twice 5, once 7; "5 7" once side by side, once with one between.
-  EXPECT_EQ(numbers_of(evaluate(f, std::vector{Array::from_ints({5, 5, 7})}).at(0)),
+  EXPECT_EQ(numbers_of(evaluate(f, std::vector{list({5, 5, 7})}).at(0)),
             (std::vector<double>{1, 2, 2}));
-  EXPECT_EQ(numbers_of(evaluate(f, std::vector{Array::from_ints({7})}).at(0)),
-            (std::vector<double>{1, 0, 0}));
+  EXPECT_EQ(numbers_of(evaluate(f, std::vector{list({7})}).at(0)), (std::vector<double>{1, 0, 0}));
 }
 
 }  // namespace
