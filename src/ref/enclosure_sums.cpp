@@ -162,11 +162,26 @@ double terms_of_contraction(const Enclosing& c) {
   return n;
 }
 
+bool is_padded(const Enclosing& c) {
+  for (AttrName name : {AttrName("pads_low"), AttrName("pads_high")})
+    for (const Dim& d : c.attrs.dims(name))
+      if (c.size(d) != 0) return true;
+  return false;
+}
+
+bool all_finite(const Enclosure& e) {
+  for (std::size_t i = 0; i < e.low.reals.size(); ++i)
+    if (!is_finite(at(e, i))) return false;
+  return true;
+}
+
 }  // namespace
 
+// Kernels may multiply weights by the zeros of the padding, which counts for infinite ones.
 std::vector<Enclosure> enclosing::contracted(const Enclosing& c) {
   const Enclosure &a = *c.in[0], &b = *c.in[1];
   auto eval = [&](const Wide& x, const Wide& y) { return std::move(c.eval({&x, &y}).at(0)); };
+  if (&c.op == &ops::conv && is_padded(c) && !all_finite(b)) return {c.unknown()};
   const Wide mid_a = map(a, centre), mid_b = map(b, centre), rad_a = map(a, radius),
              rad_b = map(b, radius), all_a = map(a, finite_magnitude),
              all_b = map(b, finite_magnitude);
