@@ -45,7 +45,8 @@ class Parser {
         at_(begin_),
         end_(begin_ + text.size()),
         where_(where),
-        most_depth_(most_depth) {}
+        most_depth_(most_depth),
+        most_values_((std::size_t{1} << 18) + text.size() / 4) {}
 
   Json document() {
     Json v = value();
@@ -69,7 +70,9 @@ class Parser {
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
   }
 
+  // A value costs the text two bytes and us dozens, so their number is bounded by its size.
   Json value() {
+    if (++values_ > most_values_) refuse("more values than a real file of this size has");
     skip_space();
     if (at_ == end_) refuse("the text ends where a value should stand");
     switch (*at_) {
@@ -255,6 +258,7 @@ class Parser {
   const char *begin_, *at_, *end_;
   std::string_view where_;
   int most_depth_, depth_ = 0;
+  std::size_t values_ = 0, most_values_;
 };
 
 // Bytes that are no UTF-8 become U+FFFD, so that what we write can always be read.

@@ -28,7 +28,8 @@ struct ImportOptions {
   // Types of the elements of inputs that are sequences or optionals, by name: each element becomes
   // an input NAME.K, and the model is read for that many.
   std::map<std::string, std::vector<Type>> elements = {};
-  std::int64_t most_nodes = 1'000'000;  // after inlining
+  std::int64_t most_nodes = 1'000'000;                    // after inlining
+  std::int64_t most_value_bytes = std::int64_t{1} << 40;  // of one value, where sizes are numbers
   std::size_t most_variants = 16;
   // Extra results: inner values by their ONNX name, those of branches too; CALL/NAME inside a call
   // of one of the model's functions. Where a run may leave one out (its branch is not taken, or

@@ -2,8 +2,11 @@
 // are not defined. Builds nothing.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "import/onnx_model.h"
@@ -16,8 +19,21 @@ struct Source;
 // functions too: index, name, domain, operator, opset and what is nearest.
 std::vector<std::string> unsupported_nodes(const Source&);
 
-// Why `name` has no value at node `index`: no node makes it, or a later one does. In the second
-// case, the cycle when there is one.
-std::string why_undefined(const std::vector<Node>& nodes, std::size_t index, std::string_view name);
+// Says why a name has no value where a node reads it: no node makes it, or a later one does; then
+// the cycle when there is one. What it knows of a list of nodes it learns once, so that a model of
+// nothing but failures takes time in proportion to its size. The lists must outlive it.
+class Undefined {
+ public:
+  std::string why(const std::vector<Node>& nodes, std::size_t index, std::string_view name);
+
+ private:
+  struct List {
+    std::unordered_map<std::string_view, std::size_t> makes;  // node by the name of its result
+    std::vector<std::size_t> component;  // equal numbers: the nodes lie on one cycle
+    std::set<std::size_t> told;          // components whose cycle was written out
+  };
+  const List& list(const std::vector<Node>& nodes);
+  std::map<const std::vector<Node>*, List> lists_;
+};
 
 }  // namespace hone::onnx

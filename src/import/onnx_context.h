@@ -80,6 +80,7 @@ struct Place {
   const Assumptions& assumptions;
   Bodies& bodies;
   std::int64_t number;  // counts the nodes that are read, those of called functions too
+  std::int64_t& turns;  // of all loops that were unrolled
 };
 
 // What a size that data decides may be where nothing else bounds it.
@@ -100,6 +101,7 @@ class NodeContext {
   hone::Graph& graph() const { return place_.graph; }
   const Assumptions& assumptions() const { return place_.assumptions; }
   Bodies& bodies() const { return place_.bodies; }
+  std::int64_t& unrolled_turns() const { return place_.turns; }
   // Another for each node: of its random numbers.
   std::int64_t stream() const { return place_.number; }
 

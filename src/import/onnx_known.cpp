@@ -27,6 +27,8 @@ std::vector<Wide> no_call(const Function&, std::vector<Wide>) {
   throw InternalError("import: a node with a body is not evaluated");
 }
 
+struct OpenSize {};  // a size is no number
+
 // Evaluates nodes operands first; a composite stands for the values of its expansion.
 class Evaluator {
  public:
@@ -43,7 +45,11 @@ class Evaluator {
         return std::nullopt;
       } else if (operands_are_done(n)) {
         open_.pop_back();
-        evaluate(n);
+        try {
+          evaluate(n);
+        } catch (const OpenSize&) {
+          return std::nullopt;
+        }
       }
     }
     return narrow(*value(root));
@@ -82,7 +88,10 @@ class Evaluator {
       std::vector<const Wide*> inputs;
       for (const Value& v : graph_.operands(n)) inputs.push_back(value(v));
       const std::vector<Type> types = graph_.result_types(n);
-      const std::function<std::int64_t(const Dim&)> size = [](const Dim& d) { return d.number(); };
+      const std::function<std::int64_t(const Dim&)> size = [](const Dim& d) {
+        if (!d.is_number()) throw OpenSize();
+        return d.number();
+      };
       const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> call = no_call;
       results = graph_.op(n).eval({graph_.attrs(n), inputs, types, size, call});
       for (Wide& w : results)

@@ -11,6 +11,8 @@ namespace hone::onnx {
 namespace {
 
 constexpr std::int64_t most_unrolled = 16, most_turns_of_sequences = 1024;
+// Of all loops of a model together: loops in loops multiply.
+constexpr std::int64_t most_turns_in_all = 1 << 12, most_turns_of_all_sequences = 1 << 14;
 
 // What a loop does in each turn, for Loop and Scan alike: arguments of the body from the number of
 // the turn, the carried values and constants; its results are `skipped` ones, the carried values,
@@ -164,9 +166,13 @@ Turned turned(NodeContext& c, const Turns& t) {
   check_results(c, t);
   std::optional<std::int64_t> count = t.count.as_number();
   const bool tensors = all_tensors(t.carried);
-  if (count &&
-      (tensors ? *count > 0 && *count <= most_unrolled : *count <= most_turns_of_sequences))
+  const std::int64_t most = tensors ? most_unrolled : most_turns_of_sequences,
+                     left = (tensors ? most_turns_in_all : most_turns_of_all_sequences) -
+                            c.unrolled_turns();
+  if (count && *count <= std::min(most, left) && (!tensors || *count > 0)) {
+    c.unrolled_turns() += *count;
     return unrolled(c, t, *count);
+  }
   if (!tensors) c.unsupported(cat("a sequence that is carried for ", t.count, " turns"));
   return counted_loop(c, t);
 }

@@ -324,8 +324,11 @@ void require_places(Value indices, const Shape& x, std::int64_t first) {
 }
 
 Values gather_nd(NodeContext& c) {
-  require_places(c.in(1), c.in(0).shape(), c.integer("batch_dims", 0));
-  return {ops::gather_nd(Values{c.in(0), c.in(1)}, {{"batch", c.integer("batch_dims", 0)}})};
+  const std::int64_t batch = c.integer("batch_dims", 0);
+  if (batch < 0 || batch >= c.in(0).rank())
+    c.fail(cat("batch_dims is ", batch, ", the operand has ", c.in(0).rank(), " axes"));
+  require_places(c.in(1), c.in(0).shape(), batch);
+  return {ops::gather_nd(Values{c.in(0), c.in(1)}, {{"batch", batch}})};
 }
 
 std::string scatter_kind(NodeContext& c) {

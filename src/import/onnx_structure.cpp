@@ -88,11 +88,12 @@ class Structure {
                  const std::string& where, const std::string& at) {
     const bool explained = explained_++ < most_explained;
     errors.push_back({where, cat(at, ": operand '", name, "' ",
-                                 explained ? why_undefined(nodes, index, name)
+                                 explained ? undefined_.why(nodes, index, name)
                                            : "has no value before this node")});
   }
 
   std::size_t explained_ = 0;
+  Undefined undefined_;
 };
 
 // Names that are read anywhere, in bodies too: a body may read those of its surroundings.

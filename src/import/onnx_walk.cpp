@@ -36,16 +36,18 @@ std::string fit_size_name(std::string_view text) {
 
 Source::Source(const Model& m, TensorFiles& f, const ImportOptions& o)
     : model(m), files(f), options(o) {
-  for (const LocalFunction& local : model.functions) functions.emplace(local.name, &local);
+  for (const LocalFunction& local : model.functions)
+    if (!functions
+             .emplace(FunctionKey{local.name, normal_domain(local.domain), local.overload}, &local)
+             .second)
+      throw UserError("has two functions '", local.name, "' of domain '", local.domain,
+                      "'; give one of them another name or overload");
 }
 
 const LocalFunction* Source::local_function(const Node& n) const {
-  auto [first, last] = functions.equal_range(n.op);
-  for (; first != last; ++first)
-    if (normal_domain(first->second->domain) == normal_domain(n.domain) &&
-        first->second->overload == n.overload)
-      return first->second;
-  return nullptr;
+  if (functions.empty()) return nullptr;
+  auto it = functions.find({n.op, normal_domain(n.domain), n.overload});
+  return it == functions.end() ? nullptr : it->second;
 }
 
 bool Reading::is_unsupported() const {
@@ -56,6 +58,11 @@ bool Reading::is_unsupported() const {
 namespace {
 
 constexpr int most_calls = 64;
+
+// A limit was passed: reading on would only cost time.
+struct PastLimit : UserError {
+  using UserError::UserError;
+};
 
 // Where a graph or a function body stands: what its nodes mean and who called it.
 struct Frame {
@@ -238,7 +245,7 @@ void Walk::nodes(const std::vector<Node>& nodes) {
 }
 
 // Bytes of the sizes that are numbers; the others are checked once they are known.
-void check_size(const Value& v) {
+void check_size(const Value& v, std::int64_t most) {
   std::int64_t bytes = byte_size(v.dtype());
   for (const Dim& d : v.shape().dims) {
     if (!d.is_number()) continue;
@@ -246,6 +253,9 @@ void check_size(const Value& v) {
     if (!more) throw UserError("a result is ", v.type(), ", which does not fit in 64 bits");
     bytes = *more;
   }
+  if (bytes > most)
+    throw UserError("a result is ", v.type(), ", ", bytes, " bytes; at most ", most,
+                    " are allowed for one value; give smaller sizes or raise the limit");
 }
 
 Origin origin_of(const Node& n, std::int64_t index) {
@@ -256,7 +266,7 @@ Origin origin_of(const Node& n, std::int64_t index) {
 void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
   const Node& n = nodes[index];
   if (++reading_.nodes > reading_.source.options.most_nodes)
-    throw UserError("the model has more than ", reading_.source.options.most_nodes,
+    throw PastLimit("the model has more than ", reading_.source.options.most_nodes,
                     " nodes, calls of its own functions counted; raise the limit, or is it made "
                     "to exhaust memory?");
   const Origin origin = origin_of(n, static_cast<std::int64_t>(index));
@@ -271,7 +281,7 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
     else
       ++reading_.left_out;
     for (const Value& v : made)
-      if (v) check_size(v);
+      if (v) check_size(v, reading_.source.options.most_value_bytes);
     for (std::size_t i = 0; i < n.outputs.size(); ++i)
       define(n.outputs[i], i < made.size() ? made[i] : Value());
   } catch (const NotRead&) {
@@ -286,6 +296,8 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
                                      asked, "; a rank cannot depend on it"),
                                  true});
     for (std::string_view name : n.outputs) values_.emplace(name, Value());
+  } catch (const PastLimit&) {
+    throw;
   } catch (const UserError& e) {
     auto* depends = dynamic_cast<const DependsOnData*>(&e);
     if (depends) ask_for_contents(depends->value);
@@ -303,7 +315,7 @@ std::optional<Values> Walk::operands(const std::vector<Node>& nodes, std::size_t
   bool good = true;
   for (std::string_view name : nodes[index].inputs) {
     std::optional<Value> v = name.empty() ? Value() : find(name);
-    if (!v) throw UserError("operand '", name, "' ", why_undefined(nodes, index, name));
+    if (!v) throw UserError("operand '", name, "' ", reading_.undefined.why(nodes, index, name));
     good = good && (*v || name.empty());
     out.push_back(*v);
   }
@@ -351,7 +363,8 @@ Values Walk::import(const Node& n, Values operands) {
 }
 
 Place Walk::place() {
-  return {graph(), reading_.source.files, reading_.assumptions, *this, reading_.nodes};
+  return {graph(), reading_.source.files, reading_.assumptions,
+          *this,   reading_.nodes,        reading_.turns};
 }
 
 // ==== graphs that nodes hold
@@ -422,8 +435,8 @@ Frame frame_of_call(const Frame& caller, const Node& n, const LocalFunction& f) 
 Values Walk::call(const Node& n, std::int64_t index, const LocalFunction& f,
                   const Values& operands) {
   if (frame_.depth >= most_calls)
-    throw UserError("calls of the model's functions nest deeper than ", most_calls,
-                    "; does one call itself?");
+    throw PastLimit(cat(origin_of(n, index)), ": calls of the model's functions nest deeper than ",
+                    most_calls, "; does one call itself?");
   if (operands.size() > f.inputs.size())
     throw UserError(n.op, ": has ", operands.size(), " operands, the function takes ",
                     f.inputs.size());

@@ -8,10 +8,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "import/onnx_check.h"
 #include "import/onnx_context.h"
 #include "ir/function.h"
 
@@ -27,7 +28,8 @@ std::string_view node_name(const Node&);
 // The name of a size as options and Dims spell it: other characters become '_'.
 std::string fit_size_name(std::string_view);
 
-// An open model: what it says, and the files its tensors lie in. All outlive it.
+// An open model: what it says, and the files its tensors lie in. All outlive it. Throws UserError
+// when two functions of the model have one name.
 struct Source {
   Source(const Model&, TensorFiles&, const ImportOptions&);
   // Null when the node's operator is not a function of the model itself.
@@ -36,7 +38,8 @@ struct Source {
   const Model& model;
   TensorFiles& files;
   const ImportOptions& options;
-  std::unordered_multimap<std::string_view, const LocalFunction*> functions;  // by name
+  using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+  std::map<FunctionKey, const LocalFunction*> functions;  // by name, domain and overload
 };
 
 struct Failure {
@@ -57,8 +60,9 @@ struct Reading {
   std::set<std::string, std::less<>> read_inputs = {};  // whose given contents are read
   std::vector<Failure> failures = {};
   std::size_t missing_operators = 0;  // nodes met that have no import function
+  Undefined undefined = {};
   std::vector<std::string> warnings = {};
-  std::int64_t nodes = 0;
+  std::int64_t nodes = 0, turns = 0;    // turns: of loops that were unrolled
   std::int64_t left_out = 0;            // nodes that need what a failure leaves undefined
   std::set<std::string> sizes = {};     // names that are taken
   std::set<std::string> measured = {};  // those of them that data decides

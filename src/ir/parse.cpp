@@ -104,7 +104,10 @@ class Parser {
     std::string_view name = word("[");
     std::optional<DType> dtype = dtype_from_name(name);
     if (!dtype) fail(cat("unknown dtype '", name, "'"));
-    return {*dtype, Shape(dims(symbols))};
+    Dims sizes = dims(symbols);
+    for (const Dim& d : sizes)
+      if (d.is_number() && d.number() < 0) fail(cat("size ", d, " is negative"));
+    return {*dtype, Shape(std::move(sizes))};
   }
   Value reference(const Values& values) {
     expect("%");

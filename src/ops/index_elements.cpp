@@ -131,11 +131,12 @@ struct Places {
 Places expect_places(const Call& c, bool batched) {
   expect_dtype(c, 1, Accept::integer);
   const Shape &x = c.shape(0), &indices = c.shape(1);
-  int batch = batched ? static_cast<int>(integer_attr(c, "batch", 0)) : 0;
-  if (indices.rank() < 1 || !indices[-1].is_number() || indices[-1].number() + batch > x.rank() ||
-      batch > indices.rank() - 1)
-    throw UserError(c.op.name, ": indices ", c.type(1), " with ", batch, " batch axes into ",
+  const std::int64_t given = batched ? integer_attr(c, "batch", 0) : 0;
+  if (indices.rank() < 1 || !indices[-1].is_number() || given < 0 || given > x.rank() ||
+      indices[-1].number() > x.rank() - given || given > indices.rank() - 1)
+    throw UserError(c.op.name, ": indices ", c.type(1), " with ", given, " batch axes into ",
                     c.type(0), "; their last axis lists axes of the operand");
+  const int batch = static_cast<int>(given);
   for (int k = 0; k < batch; ++k) equal_sizes(c, x[k], indices[k], "batch sizes at axis ", k);
   return {batch, batch + static_cast<int>(indices[-1].number())};
 }
