@@ -1,0 +1,72 @@
+// Files that are broken or made to do harm, as a table: how each is made, how it is opened, and
+// what must become of it. Every case runs in a process of its own with little stack, time and
+// memory.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "test/import/support.h"
+
+namespace hone::hostile {
+
+namespace fs = std::filesystem;
+
+// Makes `file`; what it needs besides goes into its directory.
+using Make = std::function<void(const fs::path& file)>;
+// What became of the file, as one line; a UserError is the caller's.
+using Open = std::string (*)(const fs::path& file);
+
+// ONNX: read into Functions.
+std::string imported(const fs::path&);
+// ONNX: read, compiled and run once on made-up inputs, with half a second for the run.
+std::string ran(const fs::path&);
+// The same by the reference.
+std::string interpreted(const fs::path&);
+// A plan file: read, loaded and run likewise.
+std::string ran_plan(const fs::path&);
+// The text form of a Function.
+std::string parsed_text(const fs::path&);
+std::string read_as_safetensors(const fs::path&);
+std::string read_as_npy(const fs::path&);
+std::string read_as_pb(const fs::path&);
+std::string read_as_sequence(const fs::path&);
+
+struct Case {
+  std::string name;  // letters, digits and '_'
+  Make make;
+  Open open;
+  // A part of what is said: "refused: MESSAGE" for a UserError, "cancelled: MESSAGE" for a run
+  // whose deadline passed, else what `open` returns.
+  std::string expected;
+  std::string file = "model.onnx";
+};
+using Cases = std::vector<Case>;
+
+Make bytes(std::string content);
+Make bytes(std::function<std::string()> content);
+Make model(std::function<void(ModelBuilder&)> fill, std::int64_t opset = 21);
+
+// The tables.
+Cases byte_cases();
+Cases file_cases();
+Cases graph_cases();
+Cases operator_cases();
+Cases size_cases();
+Cases tensor_cases();
+Cases safetensors_cases();
+Cases plan_cases();
+Cases text_cases();
+
+// ==== protobuf by hand
+
+std::string varint(std::uint64_t);
+// Field `number` of a message: a varint, or bytes with their length before them.
+std::string number_field(std::uint32_t number, std::uint64_t value);
+std::string bytes_field(std::uint32_t number, const std::string& content);
+// A small model that is good, as bytes.
+std::string good_model();
+
+}  // namespace hone::hostile
