@@ -269,7 +269,7 @@ class Driver {
     const std::vector<Guard> conditions = conditions_of(v);
     for (std::int64_t least : {19, 3})
       if (std::optional<Sizes> made = odd_sizes(types, conditions, least))
-        if (least == 3 || size_of(ideal_flops(v.function), *made) <= most_flops) return *made;
+        if (least == 3 || flops_at(v.function, *made) <= most_flops) return *made;
     std::optional<Sizes> made = sample_sizes(types, conditions);
     return made ? *made : sizes_for(v);
   }

@@ -7,6 +7,7 @@
 #include "compile/difference.h"
 #include "compile/sample.h"
 #include "compile/stats.h"
+#include "compile/whole.h"
 #include "ref/compare.h"
 #include "runtime/session.h"
 #include "schedule/cost.h"
@@ -73,7 +74,7 @@ class Race {
       Sizing sizes = bind_sizes(v.function, dims);
       if (!guards_hold(v.guards, sizes)) continue;
       Reference r{inputs, {}, {}, &v};
-      const double gmac = static_cast<double>(size_of(ideal_flops(v.function), sizes)) / 2e9;
+      const double gmac = static_cast<double>(flops_at(v.function, sizes)) / 2e9;
       if (request_.compile.verification == Verification::model &&
           gmac <= request_.most_verified_gmac) {
         r.strict = evaluate_wide(v.function, inputs, Mode::stepwise);

@@ -82,6 +82,15 @@ bool fits(const Step& s, const Kernel& k, bool has_open_sizes) {
 
 }  // namespace
 
+std::int64_t flops_at(const Function& f, const Sizes& given) {
+  const Dim flops = largest(ideal_flops(f), measured_sizes(f.graph()));
+  try {
+    return size_of(flops, given);
+  } catch (const UserError&) {
+    return flops.high();  // a body measures a size of its own
+  }
+}
+
 bool is_small(const Function& f, const Sizes& given) try {
   const Sizes sizes = with_measured(given, measured_sizes(f.graph()));
   constexpr std::int64_t most_flops = 400'000, most_bytes = 1 << 20;
@@ -93,7 +102,7 @@ bool is_small(const Function& f, const Sizes& given) try {
       bytes += bytes_of(graph.type(n, i), sizes);
     if (bytes > most_bytes) return false;
   }
-  return size_of(ideal_flops(f), sizes) <= most_flops;
+  return flops_at(f, given) <= most_flops;
 } catch (const UserError&) {
   return false;  // a body measures a size of its own
 }

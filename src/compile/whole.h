@@ -15,6 +15,9 @@
 
 namespace hone {
 
+// Of the whole function; sizes that data decides are as large as they can be.
+std::int64_t flops_at(const Function&, const Sizes&);
+
 // Few operations and few bytes at these sizes, and no loop whose rounds depend on data.
 bool is_small(const Function&, const Sizes&);
 
