@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/file.h"
+#include "ir/measured.h"
 #include "ops/common.h"
 #include "test/random/campaign.h"
 #include "test/random/case_file.h"
