@@ -91,7 +91,8 @@ void warn_all(const Printing& printing, const std::vector<std::string>& warnings
 
 std::vector<std::string_view> pass_names() {
   std::vector<std::string_view> out;
-  for (const Pass& p : pipeline()) out.push_back(p.name);
+  for (const Pass& p : pipeline())
+    if (!p.is_needed) out.push_back(p.name);
   return out;
 }
 

@@ -25,7 +25,7 @@ Function plain(const Function& f, RuleLog*) {
 constexpr Pass passes[] = {
     {"fold", "small constants computed by the reference", plain<fold>},
     {"codes", "dtypes of eight bits and less that nothing computes in, as integers",
-     plain<small_dtypes_as_codes>},
+     plain<small_dtypes_as_codes>, true},
     {"simplify", "algebra and movement rules that keep every value", simplify},
     {"fold-batch-norm", "normalisation into the weights of its convolution",
      plain<fold_batch_norm>},
@@ -41,12 +41,16 @@ constexpr Pass passes[] = {
 
 void check_names(const PassOptions& options) {
   for (const std::string& name : options.off) {
-    bool known = std::any_of(options.list.begin(), options.list.end(),
-                             [&](const Pass& p) { return p.name == name; });
-    if (known) continue;
+    auto pass = std::ranges::find(options.list, name, &Pass::name);
+    if (pass != options.list.end() && !pass->is_needed) continue;
     std::string all;
-    for (const Pass& p : options.list) all += cat(all.empty() ? "" : ", ", p.name);
-    throw UserError("passes: there is no pass '", name, "'; passes are ", all);
+    for (const Pass& p : options.list)
+      if (!p.is_needed) all += cat(all.empty() ? "" : ", ", p.name);
+    throw UserError("passes: ",
+                    pass == options.list.end()
+                        ? cat("there is no pass '", name, "'")
+                        : cat("pass '", name, "' cannot be left out: ", pass->does),
+                    "; those that may be left out are ", all);
   }
 }
 

@@ -17,6 +17,7 @@ struct Pass {
   std::string_view name;
   std::string_view does;
   Function (*run)(const Function&, RuleLog*);
+  bool is_needed = false;  // what follows cannot do without
 };
 
 // The compiler, top to bottom. Read this first.
@@ -35,9 +36,10 @@ struct PassRecord {
 struct PassOptions {
   // Another list serves experiments and planted faults; it must outlive the call.
   std::span<const Pass> list = pipeline();
-  std::vector<std::string> off = {};  // names of passes to leave out; an unknown one is a UserError
-  bool verify_each = false;           // always on in debug builds
-  bool keep = false;                  // functions and rules in the records
+  // Names of passes to leave out; an unknown or a needed one is a UserError.
+  std::vector<std::string> off = {};
+  bool verify_each = false;                           // always on in debug builds
+  bool keep = false;                                  // functions and rules in the records
   std::function<void(const PassRecord&)> watch = {};  // told of each pass when it is done
 };
 

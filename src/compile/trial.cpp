@@ -346,9 +346,15 @@ Comparison whole(const Function& f, const Trial& trial) {
   std::vector<Wide> strict = evaluate_wide(f, trial.inputs(), Mode::strict);
   std::vector<Wide> wide = evaluate_wide(f, trial.inputs(), Mode::wide);
   std::vector<Array> got = trial.results();
+  std::vector<Wide> stepwise;
   std::vector<Enclosure> enclosures;
   for (std::size_t i = 0; i < got.size(); ++i) {
     Comparison c = accept(got[i], strict[i], wide[i]);
+    if (!c.ok && c.problem.empty()) {  // a running product may overflow on its way
+      if (stepwise.empty()) stepwise = evaluate_wide(f, trial.inputs(), Mode::stepwise);
+      const Comparison on_the_way = accept(got[i], stepwise[i], wide[i]);
+      if (on_the_way.ok) c = on_the_way;
+    }
     if (!c.ok && c.problem.empty()) {
       if (enclosures.empty()) enclosures = enclose(f, trial.inputs());
       const Comparison inside = accept(got[i], enclosures[i]);

@@ -108,19 +108,21 @@ Value Lowering::reduce(Value v, PlaceId at) {
                     });
 }
 
-// The extreme first, then the least position that holds it: both can be joined in any order.
+// The extreme first, then the least position that holds it: both can be joined in any order. Both
+// must see the same numbers: what is computed here may be held wider in one place than in another,
+// so narrow floats are rounded first.
 Value Lowering::arg_reduce(Value v, PlaceId at) {
   Value x = v.operand(0);
   const int axes[] = {static_cast<int>(v.attrs().integer("axis"))};
   const Place here = places_[at];
   const Dims extents = sizes_of(x.shape(), axes);
+  const DType held = sum_dtype(x.dtype());
   auto element = [&](const Dims& k) {
     Dims full = merged_position(static_cast<std::size_t>(x.rank()), axes, k, here.position);
-    return element_at(x, place(std::move(full), here.guard));
+    return convert(element_at(x, place(std::move(full), here.guard)), held);
   };
   const Op& join = v.is(ops::argmax) ? ops::maximum : ops::minimum;
-  Value best =
-      accumulate(v, at, join, constant(*graph_, start_of(join, x.dtype())), extents, element);
+  Value best = accumulate(v, at, join, constant(*graph_, start_of(join, held)), extents, element);
   DType counter = extents[0].high() <= (std::int64_t{1} << 31) ? DType::i32 : v.dtype();
   Value none = constant(*graph_, start_of(ops::minimum, counter));
   Value first = accumulate({}, at, ops::minimum, none, extents, [&](const Dims& k) {

@@ -39,18 +39,24 @@ std::pair<Wide, Sizes> reduction(const Wide& x, const Axes& axes, Join how) {
   return {starts(how, x.dtype, std::move(dims)), std::move(strides)};
 }
 
+bool rounds_joins(const Evaluation& e) {
+  const Wide& x = *e.inputs[0];
+  return e.round_sums && x.is_real() && x.dtype != DType::f64;
+}
+void round_to_f32(Wide& w, std::int64_t at) {
+  double& x = w.reals[static_cast<std::size_t>(at)];
+  x = static_cast<float>(x);
+}
+
 std::vector<Wide> eval_reduce(const Evaluation& e, Join how) {
   const Wide& x = *e.inputs[0];
   auto [y, to] = reduction(x, axes_of(e.attrs, "axes"), how);
   Sizes from = row_major(x.dims);
-  const bool rounds = e.round_sums && x.is_real() && x.dtype != DType::f64;
+  const bool rounds = rounds_joins(e);
   Rows<2>(x.dims, {to, from}).each({0, 0}, [&](auto& at, auto& step, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) {
       join_element(how, y, at[0] + i * step[0], x, at[1] + i * step[1]);
-      if (rounds) {
-        double& sum = y.reals[static_cast<std::size_t>(at[0] + i * step[0])];
-        sum = static_cast<float>(sum);
-      }
+      if (rounds) round_to_f32(y, at[0] + i * step[0]);
     }
   });
   return {std::move(y)};
@@ -136,6 +142,7 @@ std::vector<Wide> eval_cumulative(const Evaluation& e) {
   const Wide& x = *e.inputs[0];
   Join how = join_of(e.attrs.get<std::string>("kind"));
   bool exclusive = e.attrs.integer("exclusive"), reverse = e.attrs.integer("reverse");
+  const bool rounds = rounds_joins(e);
   Wide y(x.dtype, x.dims), total = starts(how, x.dtype, {1});
   const Wide start = total;
   AxisSplit s = split_at(x.dims, static_cast<int>(e.attrs.integer("axis")));
@@ -146,6 +153,7 @@ std::vector<Wide> eval_cumulative(const Evaluation& e) {
       std::int64_t at = first + (reverse ? s.size - 1 - k : k) * s.inner;
       if (exclusive) join_element(Join::set, y, at, total, 0);
       join_element(how, total, 0, x, at);
+      if (rounds) round_to_f32(total, 0);
       if (!exclusive) join_element(Join::set, y, at, total, 0);
     }
   }

@@ -197,6 +197,10 @@ std::vector<Enclosure> enclosing::contracted(const Enclosing& c) {
   const Wide plain = points ? eval(a.low, b.low) : Wide();
   const SumError error{terms_of_contraction(c), on_grid(a) && on_grid(b),
                        precision_of_sums(c.types[0].dtype), c.exact};
+  // What a product loses below the least normal number. Of narrower dtypes f64 shows when all are
+  // 0.
+  const double underflow = c.exact || error.on_grid ? 0 : error.terms * error.round.tiny;
+  const bool shows_zero = c.types[0].dtype != DType::f64;
   Enclosure y{mid, mid};
   for (std::size_t i = 0; i < mid.reals.size(); ++i) {
     const double most = magnitudes.reals[i];
@@ -205,7 +209,9 @@ std::vector<Enclosure> enclosing::contracted(const Enclosing& c) {
     } else if (specials_a.reals[i] + specials_b.reals[i] > 0) {
       put(y, i, points ? Interval{plain.reals[i], plain.reals[i]} : unknown_interval);
     } else {
-      const double width = left.reals[i] + right.reals[i], e = error(most) + width * 1e-9;
+      const double width = left.reals[i] + right.reals[i];
+      const double e =
+          error(most) + width * 1e-9 + (shows_zero && most == 0 && width == 0 ? 0 : underflow);
       put(y, i, either_zero({mid.reals[i] - width - e, mid.reals[i] + width + e}));
     }
   }

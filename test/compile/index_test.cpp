@@ -114,6 +114,7 @@ TEST(Indices, AreCheckedWithEveryPassLeftOut) {
   const std::vector<std::int64_t> index = {0, 7};
   const std::vector<Array> inputs = {ramp({7, 3}), Array::from_ints(index)};
   for (const Pass& p : pipeline()) {
+    if (p.is_needed) continue;
     CompileOptions options{.strategy = "cpu", .verification = Verification::none};
     options.passes.off = {std::string(p.name)};
     const std::unique_ptr<Session> session = session_of(through_a_file(cache, lookup(), options));

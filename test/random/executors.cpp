@@ -54,7 +54,8 @@ CompileOptions without(std::string_view pass) {
 
 CompileOptions without_passes() {
   CompileOptions o = cpu();
-  for (const Pass& p : pipeline()) o.passes.off.emplace_back(p.name);
+  for (const Pass& p : pipeline())
+    if (!p.is_needed) o.passes.off.emplace_back(p.name);
   return o;
 }
 
@@ -164,7 +165,7 @@ std::vector<Executor> make_executors() {
   std::vector<Executor> all;
   all.push_back(compiled("cpu", 100, cpu()));
   for (const Pass& p : pipeline())
-    all.push_back(compiled(cat("without-", p.name), 10, without(p.name)));
+    if (!p.is_needed) all.push_back(compiled(cat("without-", p.name), 10, without(p.name)));
   all.push_back(compiled("without-passes", 12, without_passes()));
   CompileOptions one = cpu();
   one.one_op_groups = true;

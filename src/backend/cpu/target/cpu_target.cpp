@@ -72,7 +72,8 @@ class CpuTarget final : public Target {
   llvm::TargetSpec spec_;
   TargetInfo info_;
   // Of the generator and LLVM, and what `native` is tuned for.
-  std::string version_ = cat("llvm-19 kernels-9 ", spec_.cpu, " ", spec_.tune, " ", spec_.features);
+  std::string version_ =
+      cat("llvm-19 kernels-10 ", spec_.cpu, " ", spec_.tune, " ", spec_.features);
 };
 
 }  // namespace
