@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -57,16 +58,27 @@ double real_number(Numbers& numbers, Fill fill) {
 
 }  // namespace
 
+namespace {
+
+// Random numbers are made once and repeated after a prime number of elements, at which no tile and
+// no row of a kernel returns.
+constexpr std::int64_t period = 16381;
+
+void repeat(Array& a) {
+  const std::span<std::byte> all = a.writable_bytes();
+  const std::size_t first = static_cast<std::size_t>(period * byte_size(a.dtype()));
+  for (std::size_t at = first; at < all.size(); at += first)
+    std::memcpy(all.data() + at, all.data(), std::min(first, all.size() - at));
+}
+
+}  // namespace
+
 Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_t seed) {
   std::vector<std::int64_t> dims;
   for (const Dim& d : type.shape.dims) dims.push_back(size_of(d, sizes));
   Array a = Array::zeros(type.dtype, dims);
   Numbers numbers(seed * 0x9e3779b97f4a7c15ull + 1);
-  std::int64_t n = a.count();
-  if (type.dtype == DType::f32 && fill == Fill::random) {
-    for (float& x : a.writable<float>()) x = static_cast<float>(2 * numbers.unit() - 1);
-    return a;
-  }
+  const std::int64_t n = std::min(a.count(), period);
   for (std::int64_t i = 0; i < n; ++i) {
     if (is_float(type.dtype))
       a.set_real(i, real_number(numbers, fill));
@@ -75,6 +87,7 @@ Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_
     else
       a.set_integer(i, static_cast<std::int64_t>(numbers.next() % 8));
   }
+  repeat(a);
   return a;
 }
 

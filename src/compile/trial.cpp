@@ -331,9 +331,10 @@ void Trial::check_untouched() const {
 
 namespace {
 
-// Groups of more work than this are checked on sampled elements.
-constexpr std::int64_t most_whole_flops = 4'000'000;
-constexpr std::int64_t sampled_elements = 96;
+// Groups of more work than this are checked on sampled elements, on fewer where each is much work:
+// the interpreter is slow, and a check is to take a fifth of the time of a compilation at most.
+constexpr std::int64_t most_whole_flops = 300'000;
+constexpr std::int64_t most_samples = 96, least_samples = 12, sampled_flops = 24'000;
 
 void keep_worst(Comparison& worst, const Comparison& c) {
   const bool was_ok = worst.ok;
@@ -374,27 +375,29 @@ void set_element(Wide& w, std::size_t i, const Element& e) {
 }
 
 // Both ends, and places in between that meet every residue of a tile sooner or later.
-std::vector<std::int64_t> sampled_places(std::int64_t count) {
+std::vector<std::int64_t> sampled_places(std::int64_t count, std::int64_t flops) {
+  const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
+  const std::int64_t wanted = std::clamp(sampled_flops / each, least_samples, most_samples);
   std::vector<std::int64_t> out;
-  for (std::int64_t i = 0; i < std::min<std::int64_t>(count, 20); ++i) {
+  for (std::int64_t i = 0; i < std::min(count, wanted / 4); ++i) {
     out.push_back(i);
     out.push_back(count - 1 - i);
   }
   std::uint64_t state = 12345;
-  while (static_cast<std::int64_t>(out.size()) < std::min(sampled_elements, count)) {
+  while (static_cast<std::int64_t>(out.size()) < std::min(wanted, count)) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
     out.push_back(static_cast<std::int64_t>((state >> 20) % static_cast<std::uint64_t>(count)));
   }
   return out;
 }
 
-Comparison sampled(const Function& f, const Trial& trial) {
+Comparison sampled(const Function& f, const Trial& trial, std::int64_t flops) {
   Comparison worst;
   ElementEvaluator strict(f, trial.inputs(), Mode::strict);
   ElementEvaluator wide(f, trial.inputs(), Mode::wide);
   std::vector<Array> got = trial.results();
   for (std::size_t r = 0; r < got.size(); ++r) {
-    std::vector<std::int64_t> places = sampled_places(got[r].count());
+    std::vector<std::int64_t> places = sampled_places(got[r].count(), flops);
     std::vector<std::int64_t> dims = {static_cast<std::int64_t>(places.size())};
     Wide g(got[r].dtype(), dims), s(got[r].dtype(), dims), w(got[r].dtype(), dims);
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -414,7 +417,7 @@ Comparison sampled(const Function& f, const Trial& trial) {
 Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
                   const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool,
                   const Sizes& sizes) {
-  const bool small = size_of(ideal_flops(spec.function), sizes) <= most_whole_flops;
+  const std::int64_t flops = size_of(ideal_flops(spec.function), sizes);
   // A size like n + 64 says nothing about n, so the reference gets numbers.
   std::map<std::string, Dim> numbers;
   for (const auto& [name, value] : sizes) numbers.emplace(name, value);
@@ -424,7 +427,7 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCompi
     Trial trial(spec, candidate, compile, device, pool, sizes, fill, 17);
     trial.run();
     trial.check_untouched();
-    keep_worst(worst, small ? whole(f, trial) : sampled(f, trial));
+    keep_worst(worst, flops <= most_whole_flops ? whole(f, trial) : sampled(f, trial, flops));
   }
   return worst;
 }

@@ -93,7 +93,7 @@ std::int64_t flops_at(const Function& f, const Sizes& given) {
 
 bool is_small(const Function& f, const Sizes& given) try {
   const Sizes sizes = with_measured(given, measured_sizes(f.graph()));
-  constexpr std::int64_t most_flops = 400'000, most_bytes = 1 << 20;
+  constexpr std::int64_t most_flops = 200'000, most_bytes = 256 << 10;
   const Graph& graph = f.graph();
   std::int64_t bytes = 0;
   for (NodeId n : live_nodes(f)) {
