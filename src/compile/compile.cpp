@@ -82,6 +82,7 @@ class Driver {
     Clock::time_point start = Clock::now();
     describe();
     for (const std::string& isa : options_.targets) compile_target(isa);
+    check_library();
     Clock::time_point prepare = Clock::now();
     if (device_) run_prepare(plan_, device_, pool_);
     drop_unread(plan_);
@@ -221,6 +222,17 @@ class Driver {
       checks.push_back(std::move(step));
     }
     v.steps.insert(v.steps.begin(), checks.begin(), checks.end());
+  }
+
+  // Who asks for the library by name is told when it computes nothing because it cannot be used.
+  void check_library() const {
+    if (options_.strategy != backend_.library || report_.library_groups > 0) return;
+    for (const Variant& v : plan_.variants)
+      for (const GroupRecord& g : v.groups)
+        for (const CandidateRecord& c : g.candidates)
+          if (c.name == backend_.library && !c.refused.empty())
+            throw UserError(source_.name, ": strategy '", options_.strategy,
+                            "' computes no part: ", c.refused, "; choose auto or cpu");
   }
 
   // What the checks of single kernels cannot see: what the passes did, and where and in which order
