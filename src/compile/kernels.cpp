@@ -43,6 +43,8 @@ std::vector<KernelCompiler::Compiled> KernelCompiler::operator()(
     job_keys.push_back(k);
   }
   std::vector<Binary> made = target_.compile(jobs, pool_);
+  HONE_ASSERT(made.size() == jobs.size(), target_.info().name, ": ", made.size(), " binaries for ",
+              jobs.size(), " kernels");
   for (std::size_t i = 0; i < made.size(); ++i) {
     if (cache_) cache_->store(job_keys[i], serialize(made[i]));
     done_.emplace(to_hex(job_keys[i]), std::move(made[i]));
