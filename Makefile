@@ -1,5 +1,5 @@
 # Names for the commands people use. The build itself is CMake: see CMakePresets.json.
-.PHONY: build test demo gates format layers asan tsan setup
+.PHONY: build test demo gates valgrind format layers asan tsan setup
 
 # For first builds. A build directory that exists keeps its own settings.
 configure := -DHONE_PCH=ON
@@ -25,6 +25,13 @@ gates: build-release
 	@build/release/bench/bench_gates $(MODELS) > bench/results/gates-$$(date -u +%F).jsonl; \
 	  status=$$?; cat bench/results/gates-$$(date -u +%F).jsonl; exit $$status
 	@build/release/bench/bench_start build/release/hone-run
+
+# The demo's model compiled and run under memcheck, which knows no AVX-512: kernels of x86-64-v3. Then
+# the saved plan, by the program that has no compiler.
+valgrind: setup
+	@test -f build/release/build.ninja || cmake --preset release $(configure)
+	@cmake --build --preset release --target hone hone-run
+	@tools/memcheck build/release
 
 asan tsan: %: build-%
 	@ctest --preset $*
