@@ -226,10 +226,14 @@ std::uint64_t byte_size(const Cursor& c, const GgufTensor& t, const Format& f) {
   if (row % f.elements != 0)
     refuse(c, t.name,
            cat("rows of ", row, " elements are no whole ", f.name, " blocks of ", f.elements));
+  // Strides are parts of the product, so it must not overflow where one size is 0 either.
+  const bool is_empty = std::ranges::find(t.dims, 0) != t.dims.end();
   std::int64_t bytes = f.bytes;
   try {
-    for (std::size_t i = 0; i + 1 < t.dims.size(); ++i) bytes = checked_mul(bytes, t.dims[i]);
-    return static_cast<std::uint64_t>(checked_mul(bytes, row / f.elements));
+    for (std::size_t i = 0; i + 1 < t.dims.size(); ++i)
+      bytes = checked_mul(bytes, std::max<std::int64_t>(t.dims[i], 1));
+    bytes = checked_mul(bytes, std::max<std::int64_t>(row / f.elements, 1));
+    return is_empty ? 0 : static_cast<std::uint64_t>(bytes);
   } catch (const UserError& e) {
     refuse(c, t.name, e.what());
   }

@@ -30,9 +30,13 @@ std::string ran_plan(const fs::path&);
 // The text form of a Function.
 std::string parsed_text(const fs::path&);
 std::string read_as_safetensors(const fs::path&);
+// Every tensor's numbers, too.
+std::string read_as_gguf(const fs::path&);
 std::string read_as_npy(const fs::path&);
 std::string read_as_pb(const fs::path&);
 std::string read_as_sequence(const fs::path&);
+// All cuts of the file, and all its bits flipped, opened one after another; "swept".
+std::string sweep(const fs::path&, Open);
 
 struct Case {
   std::string name;  // letters, digits and '_'
@@ -57,6 +61,7 @@ Cases operator_cases();
 Cases size_cases();
 Cases tensor_cases();
 Cases safetensors_cases();
+Cases gguf_cases();
 Cases plan_cases();
 Cases text_cases();
 

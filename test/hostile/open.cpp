@@ -5,6 +5,7 @@
 #include "backend/devices.h"
 #include "compile/compile.h"
 #include "compile/sample.h"
+#include "import/gguf.h"
 #include "import/tensor_file.h"
 #include "ops/ops.h"
 #include "plan/plan_file.h"
@@ -94,10 +95,38 @@ std::string parsed_text(const fs::path& file) {
 std::string read_as_safetensors(const fs::path& file) {
   return cat("read: ", read_safetensors(file).tensors.size(), " tensors");
 }
+std::string read_as_gguf(const fs::path& file) {
+  const Gguf all = read_gguf(file);
+  for (const GgufTensor& t : all.tensors) dequantize(t);
+  return cat("read: ", all.tensors.size(), " tensors");
+}
 std::string read_as_npy(const fs::path& file) { return described(read_npy(file)); }
 std::string read_as_pb(const fs::path& file) { return described(read_tensor_pb(file)); }
 std::string read_as_sequence(const fs::path& file) {
   return cat("read: ", read_sequence_pb(file).size(), " tensors");
+}
+
+std::string sweep(const fs::path& file, Open open) {
+  const std::string whole = read_text(file);
+  const fs::path broken = file.parent_path() / "broken";
+  std::size_t answered = 0;
+  const auto attempt = [&](const std::string& content) {
+    std::ofstream(broken, std::ios::binary) << content;
+    try {
+      open(broken);
+    } catch (const UserError&) {
+    }
+    ++answered;
+  };
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    attempt(whole.substr(0, i));
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string s = whole;
+      s[i] = static_cast<char>(s[i] ^ (1 << bit));
+      attempt(s);
+    }
+  }
+  return answered == 9 * whole.size() ? "swept" : "";
 }
 
 // ==== makers

@@ -4,45 +4,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "test/import/gguf_file.h"
 #include "test/import/support.h"
 
 namespace hone {
 namespace {
 
-// Writes the container from its description.
-struct File {
-  std::string bytes;
-
-  template <class T>
-  File& put(T value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-    return *this;
-  }
-  File& text(std::string_view s) {
-    put<std::uint64_t>(s.size());
-    bytes += s;
-    return *this;
-  }
-  File& head(std::uint64_t tensors, std::uint64_t pairs, std::uint32_t version = 3) {
-    bytes += "GGUF";
-    return put(version).put(tensors).put(pairs);
-  }
-  File& alignment(std::uint32_t n) {
-    return text("general.alignment").put<std::uint32_t>(4).put(n);
-  }
-  // `sizes` in the file's order, fastest first.
-  File& tensor(std::string_view name, std::vector<std::uint64_t> sizes, std::uint32_t type,
-               std::uint64_t offset) {
-    text(name).put(static_cast<std::uint32_t>(sizes.size()));
-    for (std::uint64_t n : sizes) put(n);
-    return put(type).put(offset);
-  }
-  File& data(std::size_t count, std::size_t alignment = 32) {
-    bytes.resize((bytes.size() + alignment - 1) / alignment * alignment, '\0');
-    for (std::size_t i = 0; i < count; ++i) bytes += static_cast<char>(i);
-    return *this;
-  }
-};
+using File = GgufFile;
 
 Gguf read(const File& f) {
   const TempDirectory directory;
