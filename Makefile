@@ -1,5 +1,5 @@
 # Names for the commands people use. The build itself is CMake: see CMakePresets.json.
-.PHONY: build test demo gates valgrind format layers asan tsan setup
+.PHONY: build test demo gates valgrind format layers asan tsan sanitize setup
 
 # For first builds. A build directory that exists keeps its own settings.
 configure := -DHONE_PCH=ON
@@ -35,6 +35,13 @@ valgrind: setup
 
 asan tsan: %: build-%
 	@ctest --preset $*
+
+# The part of both that continuous integration runs.
+sanitize: chosen-asan chosen-tsan
+chosen-%: setup
+	@test -f build/$*/build.ninja || cmake --preset $* $(configure)
+	@cmake --build --preset $* --target chosen_tests
+	@ctest --preset $* -L chosen
 
 build-%: setup
 	@test -f build/$*/build.ninja || cmake --preset $* $(configure)

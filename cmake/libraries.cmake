@@ -76,7 +76,10 @@ function(hone_library name)
   endforeach()
   target_link_options(${target} PRIVATE
     -Wl,--whole-archive ${archives} -Wl,--no-whole-archive -Wl,--gc-sections
-    -Wl,-Bsymbolic-functions -Wl,--version-script=${map} -Wl,--no-undefined)
+    -Wl,-Bsymbolic-functions -Wl,--version-script=${map})
+  if(NOT HONE_SANITIZE)  # a sanitizer's run-time is in the program
+    target_link_options(${target} PRIVATE -Wl,--no-undefined)
+  endif()
   set_target_properties(${target} PROPERTIES
     HONE_FOLDERS "${folders}" LINK_DEPENDS "${archives};${map}"
     OUTPUT_NAME ${name} EXPORT_NAME ${export} LINKER_LANGUAGE CXX INSTALL_RPATH $ORIGIN

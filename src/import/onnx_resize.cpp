@@ -138,10 +138,15 @@ Value stretched(NodeContext& c, const How& how, const Stretch& s, Value v) {
 
 // floor(size * scale) where scale is a fraction of small numbers.
 Dim scaled_size(NodeContext& c, const Dim& size, double scale) {
-  if (size.is_number())
-    return static_cast<std::int64_t>(std::floor(static_cast<double>(size.number()) * scale));
+  constexpr double most = 0x1p53;
+  if (size.is_number()) {
+    const double scaled = std::floor(static_cast<double>(size.number()) * scale);
+    if (scaled > most) c.fail(cat("size ", size, " times scale ", scale, " is too large"));
+    return static_cast<std::int64_t>(scaled);
+  }
   for (std::int64_t below = 1; below <= 1024; ++below) {
     const double above = std::round(scale * static_cast<double>(below));
+    if (above > most) break;
     if (std::fabs(above / static_cast<double>(below) - scale) < 1e-9 * scale)
       return floor_div(size * Dim(static_cast<std::int64_t>(above)), below);
   }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/checked.h"
 #include "import/onnx_build.h"
 #include "import/onnx_context.h"
 #include "ops/require.h"
@@ -534,7 +535,7 @@ Values depth_to_space(NodeContext& c) {
   std::string_view mode = c.text("mode", "DCR");
   if (b < 1 || x.rank() != 4) c.fail(cat("blocksize ", b, " of ", x.type()));
   const Shape& s = x.shape();
-  Dim channels = floor_div(s[1], b * b);
+  Dim channels = floor_div(s[1], checked_mul(b, b));
   if (mode != "DCR" && mode != "CRD") c.fail(cat("mode '", mode, "', expected DCR or CRD"));
   const bool depth_first = mode == "DCR";
   Value split = reshape_to(x, depth_first ? Dims{s[0], b, b, channels, s[2], s[3]}

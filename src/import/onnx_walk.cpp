@@ -13,51 +13,12 @@
 
 namespace hone::onnx {
 
-std::string_view normal_domain(std::string_view domain) {
-  return domain == "ai.onnx" ? "" : domain;
-}
-
-std::int64_t opset_of(const std::vector<Opset>& opsets, std::string_view domain) {
-  for (const Opset& o : opsets)
-    if (normal_domain(o.domain) == normal_domain(domain)) return o.version;
-  return 0;
-}
-
-std::string_view node_name(const Node& n) {
-  return n.name.empty() && !n.outputs.empty() ? n.outputs[0] : n.name;
-}
-
-std::string fit_size_name(std::string_view text) {
-  std::string out;
-  for (char c : text) out += std::isalnum(static_cast<unsigned char>(c)) || c == '.' ? c : '_';
-  bool starts_well = !out.empty() && !std::isdigit(static_cast<unsigned char>(out[0]));
-  return starts_well ? out : cat("_", out);
-}
-
-Source::Source(const Model& m, TensorFiles& f, const ImportOptions& o)
-    : model(m), files(f), options(o) {
-  for (const LocalFunction& local : model.functions)
-    if (!functions
-             .emplace(FunctionKey{local.name, normal_domain(local.domain), local.overload}, &local)
-             .second)
-      throw UserError("has two functions '", local.name, "' of domain '", local.domain,
-                      "'; give one of them another name or overload");
-}
-
-const LocalFunction* Source::local_function(const Node& n) const {
-  if (functions.empty()) return nullptr;
-  auto it = functions.find({n.op, normal_domain(n.domain), n.overload});
-  return it == functions.end() ? nullptr : it->second;
-}
-
 bool Reading::is_unsupported() const {
   return missing_operators > 0 || std::any_of(failures.begin(), failures.end(),
                                               [](const Failure& f) { return f.unsupported; });
 }
 
 namespace {
-
-constexpr int most_calls = 64;
 
 // A limit was passed: reading on would only cost time.
 struct PastLimit : UserError {
@@ -109,6 +70,7 @@ class Walk : public Bodies {
   void ask_for_contents(Value v) const override;
   Dim measured(Value n, const Dim& most, std::string_view node) override;
   void node(const std::vector<Node>& nodes, std::size_t index);
+  void check_count(std::int64_t nodes) const;
   std::optional<Values> operands(const std::vector<Node>& nodes, std::size_t index);
   Values results(const Node& n, std::int64_t index, Values operands);
   Values import(const Node& n, Values operands);
@@ -258,6 +220,13 @@ void check_size(const Value& v, std::int64_t most) {
                     " are allowed for one value; give smaller sizes or raise the limit");
 }
 
+void Walk::check_count(std::int64_t nodes) const {
+  if (nodes <= reading_.source.options.most_nodes) return;
+  throw PastLimit("the model has more than ", reading_.source.options.most_nodes,
+                  " nodes, calls of its own functions counted; raise the limit, or is it made to "
+                  "exhaust memory?");
+}
+
 Origin origin_of(const Node& n, std::int64_t index) {
   return {index, std::string(node_name(n)), std::string(n.op)};
 }
@@ -265,10 +234,7 @@ Origin origin_of(const Node& n, std::int64_t index) {
 // Notes what goes wrong and goes on; values that are not made are defined as invalid.
 void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
   const Node& n = nodes[index];
-  if (++reading_.nodes > reading_.source.options.most_nodes)
-    throw PastLimit("the model has more than ", reading_.source.options.most_nodes,
-                    " nodes, calls of its own functions counted; raise the limit, or is it made "
-                    "to exhaust memory?");
+  check_count(++reading_.nodes);
   const Origin origin = origin_of(n, static_cast<std::int64_t>(index));
   std::vector<Origin> origins;
   if (frame_.caller) origins.push_back(frame_.root());
@@ -440,6 +406,7 @@ Values Walk::call(const Node& n, std::int64_t index, const LocalFunction& f,
   if (operands.size() > f.inputs.size())
     throw UserError(n.op, ": has ", operands.size(), " operands, the function takes ",
                     f.inputs.size());
+  check_count(reading_.nodes + reading_.source.nodes_of_call.at(&f));
   Frame frame = frame_of_call(frame_, n, f);
   frame.call = origin_of(n, index);
   Walk inner(reading_, frame, function_, nullptr);

@@ -8,39 +8,15 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "import/onnx_check.h"
 #include "import/onnx_context.h"
+#include "import/onnx_source.h"
 #include "ir/function.h"
 
 namespace hone::onnx {
-
-// The opset of a domain; 0 when it is not imported.
-std::int64_t opset_of(const std::vector<Opset>&, std::string_view domain);
-// "" for "ai.onnx".
-std::string_view normal_domain(std::string_view domain);
-// The name, or the first output's where there is none.
-std::string_view node_name(const Node&);
-
-// The name of a size as options and Dims spell it: other characters become '_'.
-std::string fit_size_name(std::string_view);
-
-// An open model: what it says, and the files its tensors lie in. All outlive it. Throws UserError
-// when two functions of the model have one name.
-struct Source {
-  Source(const Model&, TensorFiles&, const ImportOptions&);
-  // Null when the node's operator is not a function of the model itself.
-  const LocalFunction* local_function(const Node&) const;
-
-  const Model& model;
-  TensorFiles& files;
-  const ImportOptions& options;
-  using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
-  std::map<FunctionKey, const LocalFunction*> functions;  // by name, domain and overload
-};
 
 struct Failure {
   std::string what;  // with the node

@@ -163,7 +163,7 @@ std::vector<Lie> axes() {
       {"split_negative", "Split", {x, ints({-1, 4})}, {{"axis", 1}}, "refused: "},
       {"split_0_outputs", "Split", {x}, {{"num_outputs", 0}}, "refused: "},
       {"split_most_outputs", "Split", {x}, {{"num_outputs", most}}, "refused: "},
-      {"split_sum_wraps", "Split", {x, ints({most, 2 + most})}, {}, "refused: "},
+      {"split_sum_wraps", "Split", {x, ints({most, lowest + 1})}, {}, "refused: "},
       {"slice_step_0", "Slice", {x, ints({0}), ints({2}), ints({0}), ints({0})}, {}, "refused: "},
       {"slice_step_lowest",
        "Slice",

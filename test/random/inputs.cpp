@@ -18,8 +18,10 @@ double extreme_real(Random& random) {
 
 std::int64_t extreme_integer(DType t, Random& random) {
   const int bits = 8 * byte_size(t);
-  const auto top = static_cast<std::int64_t>(std::uint64_t{1} << (bits - 1));  // the sign bit
-  return random.of<std::int64_t>({0, 1, -1, 2, top, top - 1, top + 1, bits, bits - 1, 127, 255});
+  const std::uint64_t top = std::uint64_t{1} << (bits - 1);  // the sign bit
+  auto as_signed = [](std::uint64_t x) { return static_cast<std::int64_t>(x); };
+  return random.of<std::int64_t>({0, 1, -1, 2, as_signed(top), as_signed(top - 1),
+                                  as_signed(top + 1), bits, bits - 1, 127, 255});
 }
 
 double ordinary_real(Random& random) {
