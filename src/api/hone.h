@@ -4,6 +4,7 @@
 
 #include "compile/compile.h"
 #include "compile/optimize.h"
+#include "import/export_onnx.h"
 #include "import/import.h"
 #include "import/tensor_file.h"
 #include "ops/common.h"

@@ -19,6 +19,7 @@ int validate(Words);
 int explain(Words);
 int inspect(Words);
 int check(Words);
+int export_model(Words);
 int ops(Words);
 int devices(Words);
 int doctor(Words);

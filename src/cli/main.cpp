@@ -20,6 +20,7 @@ constexpr Command commands[] = {
     {"validate", "run the test sets that lie beside a model, and compare", validate},
     {"explain", "which kernel or library runs each part of a model, and why", explain},
     {"aot", "write a model as C that needs libc and libm only", aot},
+    {"export", "write a model, or the graph that a plan keeps, as ONNX", export_model},
     {"inspect", "inputs, outputs, operators and weights of a file, without compiling it", inspect},
     {"check", "everything wrong or unsupported in a file, in one report", check},
     {"ops", "the operations, and the ONNX operators that become them", ops},

@@ -587,6 +587,8 @@ Values Walk::by_data(Value condition, const onnx::Graph& yes, const onnx::Graph&
   Values all = a.captures;
   for (const Value& v : b.captures)
     if (std::find(all.begin(), all.end(), v) == all.end()) all.push_back(v);
+  // By where they are made, not by where the branches use them first.
+  std::ranges::sort(all, {}, [](const Value& v) { return std::pair(v.node(), v.index()); });
   std::vector<Dims> sizes = common_sizes(a.function, b.function);
   Values operands = {condition};
   operands.insert(operands.end(), all.begin(), all.end());

@@ -37,7 +37,16 @@ bool is_proved(Value index, const Dim& low, const Dim& high, std::string_view wh
   return all;
 }
 
-// 0 when all is well, else an element that is outside.
+}  // namespace
+
+bool is_within(Value index, const Dim& low, const Dim& high) {
+  try {
+    return is_proved(index, low, high, "");
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
 Value outsider(Value index, const Dim& low, const Dim& high) {
   Graph& graph = index.graph();
   const Value x = cast_to(index, DType::i64);
@@ -55,8 +64,6 @@ Value outsider(Value index, const Dim& low, const Dim& high) {
       ops::minimum(reduce_axes(ops::reduce_min, outside, all_axes(x.rank())), none);
   return ops::select(ops::eq(largest, none), smallest, largest);
 }
-
-}  // namespace
 
 void require_within(Value index, const Dim& low, const Dim& high, std::string_view what,
                     std::source_location at) {

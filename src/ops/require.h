@@ -13,4 +13,10 @@ namespace hone {
 void require_within(Value index, const Dim& low, const Dim& high, std::string_view what,
                     std::source_location = std::source_location::current());
 
+// Whether all elements are known to lie there.
+bool is_within(Value index, const Dim& low, const Dim& high);
+// The operand of the check that require_within makes: 0 when all is well, else an element that lies
+// outside.
+Value outsider(Value index, const Dim& low, const Dim& high);
+
 }  // namespace hone

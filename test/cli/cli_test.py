@@ -16,7 +16,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 OK, DIFFERS, USAGE, USER = 0, 1, 2, 3
-COMMANDS = ["optimize", "run", "bench", "validate", "explain", "aot", "inspect", "check", "ops", "devices",
+COMMANDS = ["optimize", "run", "bench", "validate", "explain", "aot", "export", "inspect", "check", "ops", "devices",
             "doctor", "flags"]
 
 
@@ -250,6 +250,21 @@ class Cli(unittest.TestCase):
                                            {"name": "b", "type": "f32[3,2]", "bytes": "24"}])
         for file in (DIGITS, "digits.hone", "tensors.safetensors", "tensors.gguf"):
             self.assertIn("weight", self.hone("inspect", file).stdout)
+
+    def test_export_writes_what_can_be_run(self):
+        for given in (DIGITS, "digits.hone"):
+            done = self.hone("export", given, "-o", "again.onnx", "--json")
+            self.assertEqual((done.returncode, done.stderr), (OK, ""))
+            self.assertEqual(json.loads(done.stdout)["data"], "")
+            self.assertEqual(self.hone("check", "again.onnx").returncode, OK)
+            outs = []
+            for model in (DIGITS, "again.onnx"):
+                done = self.hone("run", model, "-i", "x.npy", "-o", "out-again", "--json")
+                self.assertEqual(done.returncode, OK, done.stderr)
+                result, = json.loads(done.stdout)["results"]
+                outs.append(pathlib.Path(self.work / result["file"]).read_bytes())
+            self.assertEqual(outs[0], outs[1])
+        self.assertEqual(self.hone("export", "again.onnx", "-o", "again.onnx").returncode, USER)
 
     def test_check_tells_everything_in_one_report(self):
         fine = self.hone("check", DIGITS)
