@@ -165,22 +165,26 @@ class Driver {
     Schedule s = schedule(f, {.one_op_groups = options_.one_op_groups});
     report_.schedule_ms += milliseconds_since(start);
     if (options_.keep)
-      for (const ScheduledGroup& g : s.groups) report_.variants.back().groups.push_back(g.nodes);
+      for (const ScheduledGroup& g : s.groups)
+        report_.variants.back().groups.emplace_back(g.nodes.begin(), g.nodes.end());
     std::vector<Choice> choices = choose(s, {with_measured(check_sizes(source), s.measured),
                                              with_measured(sizes_for(source), s.measured)});
     std::vector<Candidate> chosen;
     for (const Choice& c : choices) chosen.push_back(c.candidate);
+    std::vector<std::uint32_t> specs;
+    specs.reserve(s.groups.size());
+    for (const ScheduledGroup& g : s.groups) specs.push_back(g.spec);
     start = Clock::now();
-    Variant v = builder_.add(s, chosen);
+    Variant v = builder_.add(std::move(s), chosen);
     report_.schedule_ms += milliseconds_since(start);
     start = Clock::now();
     fill_kernels(compile);
     report_.codegen_ms += milliseconds_since(start);
     v.target = compile.target().info().name;
     v.guards = source.guards;
-    for (std::size_t i = 0; i < s.groups.size(); ++i) {
-      v.groups[i].reason = choices[s.groups[i].spec].reason;
-      v.groups[i].candidates = choices[s.groups[i].spec].records;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      v.groups[i].reason = choices[specs[i]].reason;
+      v.groups[i].candidates = choices[specs[i]].records;
     }
     if (source_.variants.size() > 1) add_checks(v, source.function);
     if (debug_.wants(Debug::plan)) debug_.show(Debug::plan, name + "/plan.txt", variant_text(v));
@@ -281,7 +285,7 @@ class Driver {
     const std::vector<Guard> conditions = conditions_of(v);
     for (std::int64_t least : {19, 3})
       if (std::optional<Sizes> made = odd_sizes(types, conditions, least))
-        if (least == 3 || flops_at(v.function, *made) <= most_flops) return *made;
+        if (made->empty() || least == 3 || flops_at(v.function, *made) <= most_flops) return *made;
     std::optional<Sizes> made = sample_sizes(types, conditions);
     return made ? *made : sizes_for(v);
   }

@@ -25,7 +25,9 @@ void set(const WireField& f, float& to) {
 }
 
 void add(const WireField& f, std::vector<std::string_view>& to) {
-  if (f.is_bytes()) to.push_back(f.text());
+  if (!f.is_bytes()) return;
+  if (to.empty()) to.reserve(2);
+  to.push_back(f.text());
 }
 
 void add(const WireReader& r, const WireField& f, std::vector<std::int64_t>& to) {

@@ -278,6 +278,7 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
 // Nothing when one depends on a failure: this node is left out silently.
 std::optional<Values> Walk::operands(const std::vector<Node>& nodes, std::size_t index) {
   Values out;
+  out.reserve(nodes[index].inputs.size());
   bool good = true;
   for (std::string_view name : nodes[index].inputs) {
     std::optional<Value> v = name.empty() ? Value() : find(name);

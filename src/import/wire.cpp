@@ -10,6 +10,10 @@ namespace {
 
 // Reads one varint and moves `at` behind it. Null when it is good, else what is wrong with it.
 const char* read_varint(const std::byte*& at, const std::byte* end, std::uint64_t& value) {
+  if (at != end && static_cast<unsigned char>(*at) < 128) {  // as most are
+    value = static_cast<std::uint64_t>(*at++);
+    return nullptr;
+  }
   value = 0;
   for (int shift = 0; shift < 70; shift += 7) {
     if (at == end) return "a number is cut off";

@@ -20,6 +20,8 @@ class Printer {
 
   void function(const Function& f, const std::string& indent) {
     std::vector<NodeId> order = live_nodes(f);
+    constexpr std::size_t usual_line = 48;
+    out_.reserve(out_.size() + usual_line * order.size());
     std::vector<std::uint32_t> first(f.graph().node_count(), 0);
     symbols(f, order, indent);
     std::uint32_t next = 0;
@@ -39,16 +41,24 @@ class Printer {
   }
 
  private:
-  static std::string quoted(std::string_view text) {
-    std::string s = "\"";
-    for (char c : text) {
-      if (c == '"' || c == '\\') s += '\\';
-      if (c == '\n')
-        s += "\\n";
-      else
-        s += c;
+  struct Quoted {
+    std::string_view text;
+  };
+  static Quoted quoted(std::string_view text) { return {text}; }
+  void add_one(Quoted q) {
+    out_ += '"';
+    if (q.text.find_first_of("\"\\\n") == std::string_view::npos) {
+      out_ += q.text;
+    } else {
+      for (char c : q.text) {
+        if (c == '"' || c == '\\') out_ += '\\';
+        if (c == '\n')
+          out_ += "\\n";
+        else
+          out_ += c;
+      }
     }
-    return s + '"';
+    out_ += '"';
   }
 
   // Plain parts without a stream: a graph is as long as its model.
@@ -57,7 +67,9 @@ class Printer {
     (add_one(parts), ...);
   }
   template <class T>
-  void add_one(const T& part) {
+  void add_one(const T& part)
+    requires(!std::same_as<T, Quoted>)
+  {
     if constexpr (PlainText<T> || PlainInteger<T>)
       append(out_, part);
     else

@@ -298,15 +298,15 @@ class Rewriter {
 
   // Marks a node of the old function, or those below a node that a rule made.
   void need(NodeId root) {
-    std::vector<NodeId> stack{root};
-    while (!stack.empty()) {
-      NodeId n = stack.back();
-      stack.pop_back();
+    stack_.push_back(root);
+    while (!stack_.empty()) {
+      NodeId n = stack_.back();
+      stack_.pop_back();
       if (n < needed_.size()) {
         needed_[n] = true;
         if (n < uses_.size() && uses_[n] > 0) continue;
       }
-      for (const Value& v : from_.graph().operands(n)) stack.push_back(v.node());
+      for (const Value& v : from_.graph().operands(n)) stack_.push_back(v.node());
     }
   }
 
@@ -358,6 +358,7 @@ class Rewriter {
   std::vector<std::uint32_t> uses_;  // users first only
   std::vector<bool> needed_;
   std::vector<Value> instead_;
+  std::vector<NodeId> stack_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/few.h"
 #include "base/text.h"
 #include "ops/common.h"
 
@@ -92,17 +93,22 @@ void add_origin(const Origin& o, std::string& out) {
 
 std::string group_origins(const Function& f, std::span<const NodeId> members) {
   constexpr std::size_t most = 8;
-  std::vector<const Origin*> all;
+  Few<const Origin*, most> all;
   for (NodeId n : members)
     for (const Origin& o : f.graph().origins(n))
       if (std::none_of(all.begin(), all.end(), [&](const Origin* p) { return *p == o; }))
         all.push_back(&o);
+  constexpr std::size_t most_around = 32;  // of a name and an operator
   std::string out;
+  std::size_t length = 0;
+  for (const Origin* o : all) length += o->name.size() + o->kind.size() + most_around;
+  if (all.size() <= most) out.reserve(length);
   for (std::size_t i = 0; i < std::min(all.size(), most); ++i) {
     if (i) out += ", ";
     add_origin(*all[i], out);
   }
-  return all.size() > most ? out + cat(", and ", all.size() - most, " more") : out;
+  if (all.size() > most) out += cat(", and ", all.size() - most, " more");
+  return out;
 }
 
 }  // namespace hone

@@ -489,6 +489,8 @@ class Fuser {
     std::vector<std::uint32_t> left;
     for (std::uint32_t g = 0; g < bodies_.size(); ++g)
       if (bodies_[g].parent == g) left.push_back(g);
+    // Nothing was joined, and operands alone decide what runs first: the order is right.
+    if (left.size() == bodies_.size() && sizes_.empty()) return;
     std::vector<std::uint32_t> missing(bodies_.size(), 0);
     std::vector<std::vector<std::uint32_t>> users(bodies_.size());
     for (std::uint32_t g : left)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/few.h"
 #include "ir/function.h"
 
 namespace hone {
@@ -21,9 +22,11 @@ enum class Role : std::uint8_t {
   control,    // a group of its own
 };
 
+using GroupNodes = Few<NodeId, 2>;  // most groups of a graph that is wide have one
+
 struct Group {
-  std::vector<NodeId> nodes;  // operands first
-  bool prepare = false;       // depends on weights alone
+  GroupNodes nodes;      // operands first
+  bool prepare = false;  // depends on weights alone
   enum class Kind : std::uint8_t {
     compute,
     control,   // one control node: if, while, refuse, require

@@ -30,7 +30,7 @@ Places::Places(Slots& slots, const Function& f, const Grouping& grouping,
       views_on_(grouping.value_count) {
   for (NodeId n : grouping.order)
     if (grouping.roles[n] == Role::view) views_on_[number(base_of({&graph_, n}))].push_back(n);
-  for (std::size_t i = 0; i < params.size(); ++i) places_[number(f.param(i))] = params[i];
+  for (std::size_t i = 0; i < params.size(); ++i) places_[number(f.param(i))] = &params[i];
   for (std::size_t i = 0; i < results.size(); ++i)
     if (f.result(i).type().is_tensor()) try_place(f.result(i), results[i]);
   // Users first: a concat inside a concat lies in a window itself.
@@ -54,6 +54,7 @@ bool Places::is_made_here(Value v) const {
 }
 
 bool Places::try_place(Value v, const View& at) {
+  if (grouping_.roles[v.node()] != Role::view) return try_place_base(v, at);
   Layout layout = layout_of(at);
   while (grouping_.roles[v.node()] == Role::view) {
     std::optional<Layout> below = operand_layout(graph_, v.node(), layout);
@@ -61,16 +62,20 @@ bool Places::try_place(Value v, const View& at) {
     layout = std::move(*below);
     v = v.operand(0);
   }
-  std::optional<View>& place = places_[number(v)];
-  if (place || !is_made_here(v) || !views_fit(v, layout)) return false;
-  place = view_at(at, layout, v.shape());
+  return try_place_base(v, keep(view_at(at, layout, v.shape())));
+}
+
+bool Places::try_place_base(Value v, const View& at) {
+  const View*& place = places_[number(v)];
+  if (place || !is_made_here(v) || !views_fit(v, at)) return false;
+  place = &at;
   return true;
 }
 
 // Views were found while everything was taken to be dense.
-bool Places::views_fit(Value base, const Layout& layout) const {
-  if (is_dense({0, layout.strides}, base.shape())) return true;
-  std::unordered_map<NodeId, Layout> known{{base.node(), layout}};
+bool Places::views_fit(Value base, const View& at) const {
+  if (views_on_[number(base)].empty() || are_dense(at.strides, at.dims)) return true;
+  std::unordered_map<NodeId, Layout> known{{base.node(), layout_of(at)}};
   for (NodeId n : views_on_[number(base)]) {
     std::optional<Layout> at = view_layout(graph_, n, known.at(graph_.operands(n)[0].node()));
     if (!at) return false;
@@ -91,38 +96,38 @@ View Places::window(Value concat, std::size_t i) {
 
 void Places::place_operands(Value concat) {
   for (std::size_t i = 0; i < concat.operand_count(); ++i)
-    try_place(concat.operand(i), window(concat, i));
+    try_place(concat.operand(i), keep(window(concat, i)));
 }
 
 void Places::place_new(const Extracted& group, const Group& members) {
   for (const Value& v : group.results) {
-    std::optional<View>& place = places_[number(v)];
+    const View*& place = places_[number(v)];
     if (place || !v.type().is_tensor()) continue;
     std::uint32_t slot =
         members.prepare ? slots_.prepared(v.type()) : slots_.arena(v.type(), loop_);
-    place = dense_view(slot, v.type());
+    place = &keep(dense_view(slot, v.type()));
   }
 }
 
 // Walks down to memory, and up again through the windows.
-View Places::of(Value v) {
+const View& Places::of(Value v) {
   std::vector<Value> chain;
   while (!places_[number(v)] && grouping_.roles[v.node()] == Role::view) {
     chain.push_back(v);
     v = v.operand(0);
   }
-  std::optional<View>& place = places_[number(v)];
-  if (!place && v.is(ops::constant))
-    place = dense_view(slots_.weight(v.attrs().get<Array>("value")), v.type());
-  if (!place) place = dense_view(slots_.arena(v.type(), loop_), v.type());
-  View at = *place;
+  const View*& at = places_[number(v)];
+  if (!at && v.is(ops::constant))
+    at = &keep(dense_view(slots_.weight(v.attrs().get<Array>("value")), v.type()));
+  if (!at) at = &keep(dense_view(slots_.arena(v.type(), loop_), v.type()));
+  const View* place = at;
   for (std::size_t i = chain.size(); i-- > 0;) {
-    std::optional<Layout> layout = view_layout(graph_, chain[i].node(), layout_of(at));
+    std::optional<Layout> layout = view_layout(graph_, chain[i].node(), layout_of(*place));
     HONE_ASSERT(layout, chain[i].op().name, " is no view of its operand");
-    at = view_at(at, *layout, chain[i].shape());
-    places_[number(chain[i])] = at;
+    place = &keep(view_at(*place, *layout, chain[i].shape()));
+    places_[number(chain[i])] = place;
   }
-  return at;
+  return *place;
 }
 
 }  // namespace hone

@@ -2,7 +2,7 @@
 // caller's results, or as views of another value. Emits no step.
 #pragma once
 
-#include <optional>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -14,13 +14,13 @@ namespace hone {
 
 class Places {
  public:
-  // `params` say where the parameters lie; `results` where the results must go. Slots that are made
-  // belong to `loop`.
+  // `params` say where the parameters lie; `results` where the results must go. Both outlive this.
+  // Slots that are made belong to `loop`.
   Places(Slots&, const Function&, const Grouping&, std::span<const Extracted>,
          std::span<const View> params, std::span<const View> results, std::uint32_t loop);
 
   // Of any value that is in memory or a view of one.
-  View of(Value);
+  const View& of(Value);
   // The window of operand i of an assembled concat.
   View window(Value concat, std::size_t i);
 
@@ -30,7 +30,9 @@ class Places {
   bool is_made_here(Value) const;
   // Puts the base of v where v lies at `at`; false when it has a place or cannot lie like that.
   bool try_place(Value v, const View& at);
-  bool views_fit(Value base, const Layout&) const;
+  bool try_place_base(Value, const View& at);
+  const View& keep(View v) { return made_.emplace_back(std::move(v)); }
+  bool views_fit(Value base, const View& at) const;
   void place_operands(Value concat);
   void place_new(const Extracted&, const Group&);
 
@@ -38,7 +40,8 @@ class Places {
   Graph& graph_;
   const Grouping& grouping_;
   std::uint32_t loop_;
-  std::vector<std::optional<View>> places_;    // by value number
+  std::vector<const View*> places_;  // by value number; null: not known yet
+  std::deque<View> made_;
   std::vector<std::vector<NodeId>> views_on_;  // by value number of the base
 };
 

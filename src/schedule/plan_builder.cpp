@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "schedule/place.h"
+#include "schedule/slots.h"
 
 namespace hone {
 
@@ -24,8 +25,8 @@ void for_each_step(std::vector<Step>& steps, const std::function<void(Step&)>& f
 // candidates.
 class VariantBuilder {
  public:
-  VariantBuilder(PlanBuilder& plan, const Schedule& schedule, std::span<const Candidate> chosen)
-      : plan_(plan), schedule_(schedule), chosen_(chosen) {}
+  VariantBuilder(PlanBuilder& plan, Schedule schedule, std::span<const Candidate> chosen)
+      : plan_(plan), schedule_(std::move(schedule)), chosen_(chosen) {}
 
   Variant run() {
     HONE_ASSERT(chosen_.size() == schedule_.specs.size(), "one candidate for each spec");
@@ -40,10 +41,10 @@ class VariantBuilder {
     stretch_over_loops();
     plan_.join_alias(find_aliases());
     place_arena();
-    out_.results = schedule_.results;
-    out_.measured = schedule_.measured;
-    if (!out_.measured.empty())
+    out_.results = std::move(schedule_.results);
+    if (!schedule_.measured.empty())
       for (const Type& t : out_.results) out_.result_bytes.push_back(most(byte_count(t)));
+    out_.measured = std::move(schedule_.measured);
     return std::move(out_);
   }
 
@@ -88,15 +89,14 @@ class VariantBuilder {
   void add_groups() {
     kernels_.resize(chosen_.size());
     out_.groups.reserve(schedule_.groups.size());
-    for (const ScheduledGroup& g : schedule_.groups) {
+    for (ScheduledGroup& g : schedule_.groups) {
       const ScheduledSpec& spec = schedule_.specs[g.spec];
-      GroupRecord record;
+      GroupRecord& record = out_.groups.emplace_back();
       record.name = spec.name;
-      record.origins = g.origins;
+      record.origins = std::move(g.origins);
       record.chosen = chosen_[g.spec].name;
       record.bytes = spec.bytes;
       record.flops = spec.flops;
-      out_.groups.push_back(std::move(record));
       first_temporary_.push_back(static_cast<std::uint32_t>(temporaries_.size()));
       temporaries_.resize(temporaries_.size() + chosen_[g.spec].temporaries.size(), none);
     }
@@ -142,18 +142,15 @@ class VariantBuilder {
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const Candidate::Step& from = steps[i];
       if (!prepare && from.prepare != preparing) continue;
-      Step step;
+      note_in_place(from, group);
+      Step& step = to.emplace_back();
       step.group = group;
-      step.operands.reserve(from.operands.size());
-      for (const Candidate::Operand& operand : from.operands)
-        step.operands.push_back(operand_view(group, operand, loop));
+      add_operands(group, from, loop, step.operands);
       if (const Kernel* kernel = std::get_if<Kernel>(&from.what))
         fill_launch(*kernel, kernel_of(group, i), step);
       else
         fill_library(from, step, group);
-      note_in_place(from, group);
       touch(step, loop);
-      to.push_back(std::move(step));
     }
   }
 
@@ -178,11 +175,19 @@ class VariantBuilder {
     for (auto [result, param] : schedule_.specs[g.spec].in_place) {
       const View& from = g.params[static_cast<std::size_t>(param)];
       const View& to = g.results[static_cast<std::size_t>(result)];
-      if (has(Candidate::Operand::Kind::param, param) &&
+      if (may_share(from.buffer, to.buffer) && has(Candidate::Operand::Kind::param, param) &&
           has(Candidate::Operand::Kind::result, result) && count_views_of(from.buffer, g) == 1 &&
           is_whole(from) && is_whole(to))
         overwrites_.push_back({next_step_, from.buffer, to.buffer});
     }
+  }
+
+  // What share_memory and find_aliases ask of.
+  bool may_share(std::uint32_t from, std::uint32_t to) const {
+    using Kind = PlanBuffer::Kind;
+    const Kind a = out_.buffers[from].kind, b = out_.buffers[to].kind;
+    if (a == Kind::param) return b == Kind::result && !schedule_.donated.empty();
+    return a == Kind::arena && b == Kind::arena;
   }
 
   static std::size_t count_views_of(std::uint32_t buffer, const ScheduledGroup& g) {
@@ -198,21 +203,33 @@ class VariantBuilder {
     return stride * Dim(byte_size(v.dtype)) == out_.buffers[v.buffer].bytes;
   }
 
-  View operand_view(std::uint32_t group, const Candidate::Operand& operand, std::uint32_t loop) {
-    const ScheduledGroup& g = schedule_.groups[group];
-    auto i = static_cast<std::size_t>(operand.index);
-    switch (operand.kind) {
-      case Candidate::Operand::Kind::param:
-        return g.params.at(i);
-      case Candidate::Operand::Kind::result:
-        return g.results.at(i);
-      case Candidate::Operand::Kind::temporary:
-        break;
+  // The only step of a group takes its views along: nobody asks for them again.
+  void add_operands(std::uint32_t group, const Candidate::Step& from, std::uint32_t loop,
+                    std::vector<View>& to) {
+    using Operand = Candidate::Operand;
+    ScheduledGroup& g = schedule_.groups[group];
+    const bool is_only = chosen(group).steps.size() == 1;
+    to.reserve(from.operands.size());
+    for (auto at = from.operands.begin(); at != from.operands.end(); ++at) {
+      const auto i = static_cast<std::size_t>(at->index);
+      if (at->kind == Operand::Kind::temporary) {
+        to.push_back(temporary_view(group, i, loop));
+        continue;
+      }
+      auto is_same = [&](const Operand& o) { return o.kind == at->kind && o.index == at->index; };
+      View& view = (at->kind == Operand::Kind::param ? g.params : g.results).at(i);
+      if (is_only && std::none_of(at + 1, from.operands.end(), is_same))
+        to.push_back(std::move(view));
+      else
+        to.push_back(view);
     }
+  }
+
+  View temporary_view(std::uint32_t group, std::size_t i, std::uint32_t loop) {
     const Candidate::Temporary& t = chosen(group).temporaries.at(i);
     std::uint32_t& buffer = temporaries_[first_temporary_[group] + i];
     if (buffer == none) buffer = add_temporary(t, loop);
-    return {buffer, 0, t.type.dtype, t.type.shape.dims, dense_strides(t.type.shape)};
+    return dense_view(buffer, t.type);
   }
 
   std::uint32_t add_temporary(const Candidate::Temporary& t, std::uint32_t loop) {
@@ -253,10 +270,11 @@ class VariantBuilder {
     Step step;
     step.kind = Step::Kind::copy;
     step.group = Step::no_group;
-    step.operands = {item.from, item.to};
+    const View &from = item.reads.at(0), &into = item.writes.at(0);
+    step.operands = {from, into};
     step.written = {false, true};
-    if (is_whole(item.from) && is_whole(item.to))
-      overwrites_.push_back({next_step_, item.from.buffer, item.to.buffer});
+    if (is_whole(from) && is_whole(into))
+      overwrites_.push_back({next_step_, from.buffer, into.buffer});
     touch(step, loop);
     to.push_back(std::move(step));
   }
@@ -266,7 +284,7 @@ class VariantBuilder {
     step.kind = Step::Kind::branch;
     step.group = Step::no_group;
     step.name = item.text;
-    step.operands = {item.from};
+    step.operands = item.reads;
     step.written = {false};
     touch(step, loop);
     for (const Item& inner : item.body) add_item(inner, step.body, loop);
@@ -279,7 +297,7 @@ class VariantBuilder {
     step.kind = Step::Kind::loop;
     step.group = Step::no_group;
     step.name = item.text;
-    step.operands = {item.from};
+    step.operands = item.reads;
     step.written = {false};
     loops_[item.loop].take(next_step_);
     for (const Item& inner : item.otherwise) add_item(inner, step.otherwise, item.loop);
@@ -303,7 +321,7 @@ class VariantBuilder {
     step.kind = Step::Kind::require;
     step.group = Step::no_group;
     step.name = item.text;
-    step.operands = {item.from};
+    step.operands = item.reads;
     step.written = {false};
     step.scalars = item.sizes;
     touch(step, loop);
@@ -314,7 +332,7 @@ class VariantBuilder {
     Step step;
     step.kind = Step::Kind::measure;
     step.name = item.text;
-    step.operands = {item.from};
+    step.operands = item.reads;
     step.written = {false};
     step.scalars = item.sizes;
     touch(step, loop);
@@ -424,7 +442,7 @@ class VariantBuilder {
 
   static constexpr std::uint32_t none = ~0u;
   PlanBuilder& plan_;
-  const Schedule& schedule_;
+  Schedule schedule_;
   std::span<const Candidate> chosen_;
   Variant out_;
   std::vector<std::vector<std::uint32_t>> kernels_;  // per spec: of each step, once it is known
@@ -442,8 +460,8 @@ class VariantBuilder {
   std::int64_t next_step_ = 0;
 };
 
-Variant PlanBuilder::add(const Schedule& schedule, std::span<const Candidate> chosen) {
-  return VariantBuilder(*this, schedule, chosen).run();
+Variant PlanBuilder::add(Schedule schedule, std::span<const Candidate> chosen) {
+  return VariantBuilder(*this, std::move(schedule), chosen).run();
 }
 
 void PlanBuilder::join_alias(const std::vector<std::int32_t>& alias) {

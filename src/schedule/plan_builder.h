@@ -20,7 +20,7 @@ class PlanBuilder {
 
   // One candidate for each spec of the schedule, in order. The caller fills in target, guards and
   // what is known about the candidates. Plan::result_alias holds what all variants allow.
-  Variant add(const Schedule&, std::span<const Candidate> chosen);
+  Variant add(Schedule, std::span<const Candidate> chosen);
 
   // Variants added from now on are for another target: they share no kernels with those before.
   void start_target() { kernel_index_.clear(); }

@@ -40,6 +40,7 @@ class Section {
         places_(builder.slots, f, grouping_, extraction_.groups, params, results, loop),
         loop_(loop) {
     for (const Function& g : extraction_.functions) functions_.push_back(builder.specs.function(g));
+    builder.out.groups.reserve(builder.out.groups.size() + extraction_.groups.size());
     items_.reserve(extraction_.groups.size() + results.size());
     for (const DimBound& b : measured_sizes(f.graph())) {
       waiting_.push_back(b.symbol.name());
@@ -57,7 +58,11 @@ class Section {
     Value first(&f_.graph(), members.nodes[0]);
     if (members.kind == Group::Kind::control) return add_control(first, !group.results.empty());
     if (members.kind == Group::Kind::assemble) return add_assembly(first);
-    ScheduledGroup out;
+    std::vector<ScheduledGroup>& groups = builder_.out.groups;
+    Item item;
+    item.group = static_cast<std::uint32_t>(groups.size());
+    (members.prepare ? builder_.out.prepare : items_).push_back(std::move(item));
+    ScheduledGroup& out = groups.emplace_back();
     out.params.reserve(group.params.size());
     out.results.reserve(group.results.size());
     for (const Value& v : group.params) out.params.push_back(places_.of(v));
@@ -65,10 +70,6 @@ class Section {
     out.spec = builder_.specs.spec(functions_[group.function], members.prepare, out);
     out.origins = group_origins(f_, members.nodes);
     if (&f_ == &builder_.whole) out.nodes = members.nodes;
-    Item item;
-    item.group = static_cast<std::uint32_t>(builder_.out.groups.size());
-    builder_.out.groups.push_back(std::move(out));
-    (members.prepare ? builder_.out.prepare : items_).push_back(std::move(item));
   }
 
   // Operands that could not be made in their windows are copied there.
@@ -80,18 +81,15 @@ class Section {
   // Nothing to do when the value is there already.
   void copy_value(Value v, const View& to) {
     if (!v.type().is_tensor()) return;
-    View from = places_.of(v);
-    bool is_there = from.buffer == to.buffer && from.offset == to.offset &&
-                    normal_strides(from) == normal_strides(to);
-    if (is_there) return;
-    add_copy(from, to);
+    const View& from = places_.of(v);
+    if (!is_same_place(from, to)) add_copy(from, to);
   }
 
   static Item copy_item(const View& from, const View& to) {
     Item item;
     item.kind = Item::Kind::copy;
-    item.from = from;
-    item.to = to;
+    item.reads = {from};
+    item.writes = {to};
     return item;
   }
   void add_copy(const View& from, const View& to) { items_.push_back(copy_item(from, to)); }
@@ -115,7 +113,7 @@ class Section {
     std::vector<View> out;
     for (std::size_t i = first; i < v.operand_count(); ++i) {
       View at = places_.of(v.operand(i));
-      if (!is_dense({0, at.strides}, Shape(at.dims))) {
+      if (!are_dense(at.strides, at.dims)) {
         View copy = temporary(v.operand(i).type(), loop_);
         add_copy(at, copy);
         at = copy;
@@ -192,7 +190,7 @@ void Section::add_measure(Value v, bool is_read) {
   const Dim symbol = v.attrs().dims("symbol")[0];
   Item item;
   item.kind = Item::Kind::measure;
-  item.from = places_.of(v.operand(0));
+  item.reads = {places_.of(v.operand(0))};
   item.text = cat("measure ", symbol, " ", origins_text(v));
   item.sizes = {symbol, v.attrs().dims("high")[0]};
   items_.push_back(std::move(item));
@@ -231,7 +229,7 @@ void Section::add_control(Value v, bool is_read) {
 void Section::add_branch(Value v) {
   Item item;
   item.kind = Item::Kind::branch;
-  item.from = places_.of(v.operand(0));
+  item.reads = {places_.of(v.operand(0))};
   std::vector<View> arguments = operand_places(v, 1), results = result_places(v);
   item.text = cat("if ", origins_text(v));
   item.body = body(v, "then", arguments, results, loop_);
@@ -251,8 +249,8 @@ void Section::add_loop(Value v) {
   item.loop = static_cast<std::uint32_t>(builder_.out.loop_parents.size());
   builder_.out.loop_parents.push_back(loop_);
   item.text = cat("while ", origins_text(v));
-  item.from = temporary(Type(DType::b1, Shape{}), item.loop);
-  item.otherwise = body(v, "condition", values, {item.from}, item.loop);
+  item.reads = {temporary(Type(DType::b1, Shape{}), item.loop)};
+  item.otherwise = body(v, "condition", values, item.reads, item.loop);
   for (std::size_t i = 0; i < carried.size(); ++i)
     next.push_back(temporary(v.result(i).type(), item.loop));
   item.body = body(v, "body", values, next, item.loop);
@@ -272,7 +270,7 @@ void Section::add_requirement(Value v, bool is_read) {
   const std::string from = origins_text(v);
   Item item;
   item.kind = Item::Kind::require;
-  item.from = places_.of(v.operand(0));
+  item.reads = {places_.of(v.operand(0))};
   item.text = cat(from, from.empty() ? "" : ": ", v.attrs().get<std::string>("message"));
   item.sizes = {v.attrs().dims("low").at(0), v.attrs().dims("high").at(0)};
   items_.push_back(std::move(item));
@@ -296,6 +294,9 @@ Schedule schedule(const Function& function, const ScheduleOptions& options) {
   const Function f = expand(function);
   Builder builder(f, options);
   std::vector<View> params, results;
+  params.reserve(f.params().size());
+  results.reserve(f.results().size());
+  builder.out.slots.reserve(f.params().size() + f.results().size());
   for (std::size_t i = 0; i < f.params().size(); ++i) {
     const Type& type = f.param(i).type();
     params.push_back(dense_view(

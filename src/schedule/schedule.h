@@ -10,6 +10,7 @@
 #include "ir/function.h"
 #include "kernel/kernel.h"
 #include "plan/plan.h"
+#include "schedule/group.h"
 
 namespace hone {
 
@@ -39,7 +40,7 @@ struct ScheduledGroup {
   std::uint32_t spec = 0;             // of Schedule::specs
   std::vector<View> params, results;  // View::buffer is a slot
   std::string origins;
-  std::vector<NodeId> nodes;  // of the scheduled function; empty for groups of bodies
+  GroupNodes nodes;  // of the scheduled function; empty for groups of bodies
 };
 
 // One entry of the order, before candidates are known.
@@ -47,15 +48,14 @@ struct Item {
   enum class Kind : std::uint8_t { group, copy, branch, loop, refuse, require, measure, host };
   Kind kind = Kind::group;
   std::uint32_t group = 0;
-  // copy; branch and loop: `from` is the predicate; require and measure: the number
-  View from, to;
+  std::uint32_t loop = 0;  // loop: its number; 0 is no loop
+  // copy: one each; host: of the function; branch and loop: the predicate; require and measure: the
+  // number
+  std::vector<View> reads, writes;
   std::string text;  // refuse, require: message; branch, loop, measure and host: name
   // refuse: two that must be equal, or none; require: the range; measure: symbol and bound
   std::vector<Dim> sizes;
-  std::uint32_t loop = 0;  // loop: its number; 0 is no loop
-  // host: what the function reads and writes, and how it is told what to do
-  std::vector<View> reads, writes;
-  std::vector<std::pair<std::string, std::int64_t>> settings;
+  std::vector<std::pair<std::string, std::int64_t>> settings;  // host
   std::vector<Item> body, otherwise;
 };
 

@@ -6,13 +6,12 @@ namespace hone {
 
 Layout dense_layout(const Shape& shape) { return {0, dense_strides(shape)}; }
 
-bool is_dense(const Layout& layout, const Shape& shape) {
-  if (layout.offset != Dim(0)) return false;
+bool are_dense(const Dims& strides, const Dims& sizes) {
   Dim stride = 1;
-  for (int i = shape.rank() - 1; i >= 0; --i) {
-    if (shape[i] == Dim(1)) continue;
-    if (layout.strides[static_cast<std::size_t>(i)] != stride) return false;
-    stride = stride * shape[i];
+  for (std::size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] == Dim(1)) continue;
+    if (strides[i] != stride) return false;
+    stride = stride * sizes[i];
   }
   return true;
 }
@@ -45,7 +44,7 @@ bool is_one_axis(const std::vector<std::size_t>& axes, const Dims& dims, const D
 }  // namespace
 
 std::optional<Dims> reshape_strides(const Dims& from, const Dims& strides, const Dims& to) {
-  if (is_dense({0, strides}, Shape(from))) return dense_strides(Shape(to));
+  if (are_dense(strides, from)) return dense_strides(Shape(to));
   Dims out(to.size(), 1);
   std::size_t a_next = 0, b_next = 0;
   while (true) {
@@ -129,6 +128,11 @@ Dims normal_strides(const View& view) {
   Dims out = view.strides;
   normalize_strides(view.dims, out);
   return out;
+}
+
+bool is_same_place(const View& a, const View& b) {
+  return a.buffer == b.buffer && a.offset == b.offset &&
+         (a.strides == b.strides || normal_strides(a) == normal_strides(b));
 }
 
 void normalize_strides(const Dims& sizes, std::span<Dim> strides) {

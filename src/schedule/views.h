@@ -19,7 +19,7 @@ struct Layout {
 
 Layout dense_layout(const Shape&);
 // Sizes of 0 and 1 do not count: their stride is never used.
-bool is_dense(const Layout&, const Shape&);
+bool are_dense(const Dims& strides, const Dims& sizes);
 
 // Strides of `to` over the same memory as `from`, when the elements lie so that none has to move.
 std::optional<Dims> reshape_strides(const Dims& from, const Dims& strides, const Dims& to);
@@ -35,7 +35,9 @@ std::optional<Layout> operand_layout(const Graph&, NodeId, const Layout& result)
 // The view's strides, with those of axes of size 1 as a dense value would have them, so that equal
 // work has equal text.
 Dims normal_strides(const View&);
-// The same in place: `strides` are those of a view with these sizes.
+// The elements of both lie in the same places, of equal sizes.
+bool is_same_place(const View&, const View&);
+// Normal strides in place: `strides` are those of a view with these sizes.
 void normalize_strides(const Dims& sizes, std::span<Dim> strides);
 
 }  // namespace hone
