@@ -1,5 +1,5 @@
 # Names for the commands people use. The build itself is CMake: see CMakePresets.json.
-.PHONY: build test demo gates valgrind format layers asan tsan sanitize setup
+.PHONY: build test demo gates valgrind format layers asan tsan sanitize fuzz setup
 
 # For first builds. A build directory that exists keeps its own settings.
 configure := -DHONE_PCH=ON
@@ -42,6 +42,14 @@ chosen-%: setup
 	@test -f build/$*/build.ninja || cmake --preset $* $(configure)
 	@cmake --build --preset $* --target chosen_tests
 	@ctest --preset $* -L chosen
+
+# Each fuzz target for SECONDS, from the corpus on; what it finds is left in build/asan/fuzz.
+SECONDS := 30
+FUZZ := onnx_import onnx_run safetensors gguf plan ir_text
+fuzz: setup
+	@grep -q HONE_FUZZ:BOOL=ON build/asan/CMakeCache.txt || cmake --preset asan $(configure)
+	@cmake --build --preset asan --target $(FUZZ:%=fuzz_%)
+	@for target in $(FUZZ); do tools/fuzz build/asan $$target $(SECONDS) || exit 1; done
 
 build-%: setup
 	@test -f build/$*/build.ninja || cmake --preset $* $(configure)

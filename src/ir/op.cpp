@@ -92,12 +92,24 @@ Value apply(const Op& op, std::vector<Value> operands, Attrs attrs, std::source_
 
 namespace {
 
-std::vector<Type> infer_constant(const Call& c) { return {c.attrs.get<Array>("value").type()}; }
+// Leaves are built from text, too, which may say anything.
+template <class T>
+const T& leaf_attr(const Call& c, AttrName name) {
+  if (!c.operands.empty()) throw UserError(c.op.name, ": takes no operands");
+  const Attr* a = c.attrs.find(name);
+  if (!a || !std::holds_alternative<T>(*a))
+    throw UserError(c.op.name, ": attribute '", name.text(), "' is ",
+                    a ? "of another kind" : "missing");
+  return std::get<T>(*a);
+}
+
+std::vector<Type> infer_constant(const Call& c) { return {leaf_attr<Array>(c, "value").type()}; }
 
 std::vector<Type> infer_dims(const Call& c) {
-  Type t(c.attrs.get<DType>("dtype"), Shape(c.attrs.dims("shape")));
-  HONE_ASSERT(t.shape.count() == Dim(static_cast<std::int64_t>(c.attrs.dims("dims").size())),
-              "dims: ", t, " does not hold ", c.attrs.dims("dims").size(), " sizes");
+  const Type t(leaf_attr<DType>(c, "dtype"), Shape(leaf_attr<Dims>(c, "shape")));
+  const std::size_t sizes = leaf_attr<Dims>(c, "dims").size();
+  if (is_float(t.dtype) || t.shape.count() != Dim(static_cast<std::int64_t>(sizes)))
+    throw UserError("dims: ", t, " does not hold ", sizes, " sizes");
   return {t};
 }
 

@@ -170,8 +170,8 @@ class Parser {
   Value parameter(Function& f, const std::vector<Type>& types, const Attrs& attrs) {
     std::string name = string();
     bool donated = eat("donated");
-    if (types.size() != 1 || !attrs.has("index") ||
-        attrs.integer("index") != static_cast<std::int64_t>(f.params().size()))
+    const auto* index = std::get_if<std::int64_t>(attrs.find("index"));
+    if (types.size() != 1 || !index || *index != static_cast<std::int64_t>(f.params().size()))
       fail("parameters are numbered in order");
     std::optional<Array> required;
     if (eat("required")) required = contents(types[0]);

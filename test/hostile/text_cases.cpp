@@ -49,6 +49,18 @@ Cases text_cases() {
   add("text_wrong_type", param + "%1: i32[2] = relu %0\nreturn %1 \"y\"\n", "has type f32[2]");
   add("text_wrong_count", param + "%1: f32[2] = relu %0 %0 %0\nreturn %1 \"y\"\n", "refused: ");
   add("text_no_operand", param + "%1: f32[2] = add\nreturn %1 \"y\"\n", "refused: ");
+  add("text_constant_of_nothing", "%0: f32[2] = constant\nreturn %0 \"y\"\n",
+      "attribute 'value' is missing");
+  add("text_constant_is_number", "%0: f32[] = constant value=1\nreturn %0 \"y\"\n",
+      "attribute 'value' is of another kind");
+  add("text_constant_of_operand",
+      param + "%1: f32[] = constant %0 value=f32[]#0000803f;\nreturn %1 \"y\"\n", "no operands");
+  add("text_dims_of_nothing", "%0: i64[1] = dims dtype=i64 shape=[1]\nreturn %0 \"y\"\n",
+      "attribute 'dims' is missing");
+  add("text_dims_too_few", "%0: i64[2] = dims dims=[1] dtype=i64 shape=[2]\nreturn %0 \"y\"\n",
+      "does not hold 1 sizes");
+  add("text_index_is_text", "%0: f32[2] = param index=\"0\" \"x\"\nreturn %0 \"y\"\n",
+      "numbered in order");
   add("text_undefined", param + "%1: f32[2] = relu %9\nreturn %1 \"y\"\n", "%9 is not defined");
   add("text_itself", param + "%1: f32[2] = relu %1\nreturn %1 \"y\"\n", "%1 is not defined");
   add("text_number_too_long", param + "%99999999999999999999: f32[2] = relu %0\nreturn\n",
