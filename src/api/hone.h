@@ -11,6 +11,7 @@
 #include "plan/plan_file.h"
 #include "ref/compare.h"
 #include "runtime/session.h"
+#include "type/text.h"
 
 namespace hone {
 

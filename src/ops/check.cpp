@@ -13,7 +13,7 @@ std::string operands_text(const Call& c) {
 }
 
 bool accepts(Accept accept, DType t) {
-  if (is_small(t)) return false;
+  if (is_coded(t)) return false;
   switch (accept) {
     case Accept::any:
       return true;

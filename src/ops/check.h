@@ -9,7 +9,7 @@
 
 namespace hone {
 
-// None of them is a small dtype: these are moved, chosen among and cast only.
+// None of them is a coded dtype: these are moved, chosen among and cast, texts compared.
 enum class Accept : std::uint8_t {
   any,
   numeric,  // all but bool

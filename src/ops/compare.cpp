@@ -11,6 +11,12 @@ namespace hone {
 namespace {
 
 std::vector<Type> infer_comparison(const Call& c, Accept accept) {
+  const bool are_texts = !c.operands.empty() && c.type(0).dtype == DType::text;
+  if (are_texts && accept == Accept::any) {
+    expect_operands(c, 2);
+    expect_same_dtype(c, 0, 2);
+    return {b1(equal_shapes(c, 0, 2))};
+  }
   Type t = infer_equal(c, 2, accept)[0];
   return {b1(std::move(t.shape))};
 }
@@ -26,7 +32,8 @@ std::vector<Wide> compare(const Evaluation& e, R real, I integer) {
 }
 
 Samples equality_samples() {
-  return joined({{{b1({2, 3}), b1({2, 3})}}}, numeric_binary_samples());
+  return joined({{{b1({2, 3}), b1({2, 3})}}, {{{DType::text, {9}}, {DType::text, {9}}}}},
+                numeric_binary_samples());
 }
 
 // a < b for sizes, as 0 or 1.
@@ -103,7 +110,7 @@ std::vector<Type> infer_source(const Call& c) {
   axis_attr(c, "axis", shape.rank());
   sizes_attr(c, "shape", static_cast<std::size_t>(shape.rank()), 0);
   DType dtype = attr<DType>(c, "dtype");
-  if (dtype == DType::b1 || is_small(dtype))
+  if (dtype == DType::b1 || is_coded(dtype))
     throw UserError("iota: counts cannot be ", dtype, "; cast them");
   return {Type(dtype, std::move(shape))};
 }
@@ -221,6 +228,8 @@ constinit const Op ops::cast = {
     .infer = [](const Call& c) -> std::vector<Type> {
       expect_operands(c, 1);
       const DType to = attr<DType>(c, "dtype");
+      if (to == DType::text || c.type(0).dtype == DType::text)
+        throw UserError("cast: ", c.type(0), " to ", to, "; texts are no numbers");
       if (to == DType::f8e8m0 && !is_float(c.type(0).dtype))
         throw UserError("cast: ", c.type(0), " to f8e8m0; cast it to a float first");
       return {Type(to, c.shape(0))};

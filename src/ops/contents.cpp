@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t most_elements = 64;
 
 bool is_candidate(const Type& t) {
-  if (is_float(t.dtype) || !t.shape.is_static()) return false;
+  if (is_float(t.dtype) || t.dtype == DType::text || !t.shape.is_static()) return false;
   std::int64_t n = 1;
   for (const Dim& d : t.shape.dims)
     if ((n *= d.number()) > most_elements) return false;

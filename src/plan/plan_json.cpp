@@ -112,10 +112,10 @@ class JsonWriter {
     return Json::Object{{"kind", enumerator_name<Type::Kind>(type_kinds, t.kind)},
                         {"element", list(t.element, &JsonWriter::type)}};
   }
-  // The file's format has no name for most small dtypes: their codes are stored.
+  // The file's format has no name for most coded dtypes: their codes are stored.
   Json array(std::string_view name, const Array& a) {
     const Array stored =
-        is_small(a.dtype()) ? Array(code_dtype(a.dtype()), a.dims(), a.storage()) : a;
+        is_coded(a.dtype()) ? Array(code_dtype(a.dtype()), a.dims(), a.storage()) : a;
     return Json::Object{{"dtype", info(a.dtype()).name},
                         {"dims", Json::Array(a.dims().begin(), a.dims().end())},
                         {"tensor", store_(name, stored)}};

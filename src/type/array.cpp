@@ -167,6 +167,7 @@ std::int64_t Array::integer(std::int64_t i) const {
       return load<std::int32_t>(p);
     case DType::i64:
     case DType::u64:
+    case DType::text:
       return load<std::int64_t>(p);
     case DType::u8:
       return load<std::uint8_t>(p);
@@ -209,6 +210,7 @@ void Array::set_real(std::int64_t i, double v) {
     case DType::u32:
       return store(p, saturate<std::uint32_t>(v));
     case DType::u64:
+    case DType::text:
       return store(p, saturate<std::uint64_t>(v));
     default:
       if (is_float(dtype_)) return store(p, f64_to_small(dtype_, v));
@@ -232,6 +234,7 @@ void Array::set_integer(std::int64_t i, std::int64_t v) {
       return store(p, static_cast<std::uint32_t>(v));
     case DType::i64:
     case DType::u64:
+    case DType::text:
       return store(p, v);
     default:
       if (is_small(dtype_) && is_integer(dtype_))

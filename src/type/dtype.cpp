@@ -18,7 +18,7 @@ constexpr DTypeInfo infos[dtype_count] = {
     {"f64", 8, true, true},        {"i2", 1, false, true, 2},     {"u2", 1, false, false, 2},
     {"i4", 1, false, true, 4},     {"u4", 1, false, false, 4},    {"f4e2m1", 1, true, true, 4},
     {"f8e4m3fn", 1, true, true},   {"f8e4m3fnuz", 1, true, true}, {"f8e5m2", 1, true, true},
-    {"f8e5m2fnuz", 1, true, true}, {"f8e8m0", 1, true, false},
+    {"f8e5m2fnuz", 1, true, true}, {"f8e8m0", 1, true, false},    {"text", 8, false, false},
 };
 
 // From f4e2m1 on, in the order of the dtypes.

@@ -35,8 +35,10 @@ enum class DType : std::uint8_t {
   f8e5m2,
   f8e5m2fnuz,
   f8e8m0,
+  // Texts by numbers of 64 bits (type/text.h): moved, chosen among and compared.
+  text,
 };
-inline constexpr int dtype_count = 23, computed_dtype_count = 13;
+inline constexpr int dtype_count = 24, computed_dtype_count = 13;
 
 struct DTypeInfo {
   std::string_view name;  // spelled the same in C++, text IR and errors: "f32", "bool", ...
@@ -50,9 +52,11 @@ const DTypeInfo& info(DType);
 std::optional<DType> dtype_from_name(std::string_view);
 inline int byte_size(DType t) { return info(t).bytes; }
 inline int bit_size(DType t) { return info(t).bits; }
-constexpr bool is_small(DType t) { return t > DType::f64; }
+constexpr bool is_small(DType t) { return t > DType::f64 && t != DType::text; }
+// Elements are codes, not numbers to compute with.
+constexpr bool is_coded(DType t) { return t > DType::f64; }
 inline bool is_float(DType t) { return info(t).is_float; }
-inline bool is_integer(DType t) { return !info(t).is_float && t != DType::b1; }
+inline bool is_integer(DType t) { return !info(t).is_float && t != DType::b1 && t != DType::text; }
 inline bool is_signed(DType t) { return info(t).is_signed; }
 std::ostream& operator<<(std::ostream&, DType);
 
@@ -78,9 +82,10 @@ const SmallFloat& small_float(DType);
 // infinity, NaN where there is none, the largest number where there is neither (and NaN -0).
 std::uint8_t f64_to_small(DType, double);
 double small_to_f64(DType, std::uint8_t code);  // bits above those of the dtype mean nothing
-// The dtype of eight bits that holds the codes of a small one: integers keep their values.
-constexpr DType code_dtype(DType small) {
-  return small == DType::i2 || small == DType::i4 ? DType::i8 : DType::u8;
+// The dtype that holds the codes of a coded one: integers keep their values.
+constexpr DType code_dtype(DType coded) {
+  if (coded == DType::text) return DType::u64;
+  return coded == DType::i2 || coded == DType::i4 ? DType::i8 : DType::u8;
 }
 
 }  // namespace hone

@@ -9,6 +9,7 @@
 #include "backend/cpu/device/cpu_device.h"
 #include "base/log.h"
 #include "runtime/session.h"
+#include "type/text.h"
 
 struct hone_executable {
   std::shared_ptr<const hone::Executable> it;
@@ -57,7 +58,7 @@ hone_status guarded(F&& f) noexcept {
 }
 
 static_assert(static_cast<int>(DType::b1) == HONE_BOOL);
-static_assert(static_cast<int>(DType::f8e8m0) == HONE_F8E8M0 && dtype_count == HONE_F8E8M0 + 1);
+static_assert(static_cast<int>(DType::text) == HONE_TEXT && dtype_count == HONE_TEXT + 1);
 
 template <class T>
 T* required(T* p, const char* what) {
@@ -125,7 +126,7 @@ SessionOptions session_options(const hone_session_options* given) {
 }
 
 TensorRef tensor(hone_dtype dtype, const std::int64_t* dims, std::int32_t rank, void* data) {
-  if (dtype < HONE_BOOL || dtype > HONE_F8E8M0)
+  if (dtype < HONE_BOOL || dtype > HONE_TEXT)
     throw UserError("dtype ", int{dtype}, " does not exist");
   if (rank < 0 || (rank > 0 && !dims)) throw UserError("rank ", rank, " without sizes");
   return {static_cast<DType>(dtype), {dims, static_cast<std::size_t>(rank)}, data};
@@ -159,6 +160,21 @@ extern "C" {
 const char* hone_last_error(void) { return last_error().c_str(); }
 const char* hone_version(void) { return HONE_VERSION; }
 void hone_set_log(void (*sink)(void*, const char*), void* context) { set_log_sink(sink, context); }
+
+hone_status hone_text_number(const char* text, std::size_t bytes, std::uint64_t* number) {
+  return guarded([&] {
+    const char* start = bytes == 0 ? "" : required(text, "text");
+    *required(number, "number") = text_number({start, bytes});
+  });
+}
+hone_status hone_text_of(std::uint64_t number, const char** text, std::size_t* bytes) {
+  return guarded([&] {
+    const std::string_view found = text_of(number);
+    *required(text, "text") = found.data() ? found.data() : "";
+    *required(bytes, "bytes") = found.size();
+  });
+}
+void hone_forget_texts(void) { forget_texts(); }
 
 hone_status hone_load(const char* path, hone_executable** out) {
   return guarded([&] {

@@ -47,7 +47,8 @@ typedef enum hone_dtype {
   HONE_F8E4M3FNUZ,
   HONE_F8E5M2,
   HONE_F8E5M2FNUZ,
-  HONE_F8E8M0
+  HONE_F8E8M0,
+  HONE_TEXT /* a number of 64 bits: see hone_text_number */
 } hone_dtype;
 
 typedef struct hone_executable hone_executable;
@@ -59,6 +60,13 @@ HONE_EXPORT const char* hone_version(void);
 
 /* Warnings go there instead of to stderr; null brings stderr back. */
 HONE_EXPORT void hone_set_log(void (*sink)(void* context, const char* text), void* context);
+
+/* Elements of dtype text are numbers of texts, in this process: the text's number, or a known
+ * number's text. That is valid until hone_forget_texts, which makes room for other texts. */
+HONE_EXPORT hone_status hone_text_number(const char* text, size_t bytes, uint64_t* number);
+HONE_EXPORT hone_status hone_text_of(uint64_t number, const char** text, size_t* bytes);
+/* Not while anything runs. */
+HONE_EXPORT void hone_forget_texts(void);
 
 /* Maps a plan file (.hone). */
 HONE_EXPORT hone_status hone_load(const char* path, hone_executable** out);

@@ -277,7 +277,7 @@ std::string Renderer::from_memory(DType t, const std::string& element) {
 
 std::string Renderer::cast(const Value& e, const std::string& x) {
   const Value from = e.operand(0);
-  HONE_ASSERT(!is_small(e.dtype()) && !is_small(from.dtype()), "cast of ", from.dtype(), " to ",
+  HONE_ASSERT(!is_coded(e.dtype()) && !is_coded(from.dtype()), "cast of ", from.dtype(), " to ",
               e.dtype(), " in a kernel; pass 'codes' replaces it");
   // What is held wider than its dtype is rounded before it is called another one.
   if (is_narrow(from.dtype()) && !is_rounded(from)) {
@@ -305,7 +305,7 @@ std::string Renderer::cast_number(DType from, DType to, const std::string& x) {
 }
 
 std::string Renderer::bitcast(const Value& e, const std::string& x) {
-  auto in_registers = [](DType t) { return is_small(t) ? code_dtype(t) : t; };
+  auto in_registers = [](DType t) { return is_coded(t) ? code_dtype(t) : t; };
   const DType from = in_registers(e.operand(0).dtype()), to = in_registers(e.dtype());
   if (from == to) return x;
   const std::string bits = is_narrow(from) ? to_memory(from, x) : x;

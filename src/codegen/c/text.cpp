@@ -20,7 +20,7 @@ void Text::close(std::string_view after) {
 }
 
 std::string_view memory_type(DType t) {
-  if (is_small(t)) t = code_dtype(t);
+  if (is_coded(t)) t = code_dtype(t);
   switch (t) {
     case DType::b1:
     case DType::u8:

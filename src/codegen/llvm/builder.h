@@ -31,10 +31,10 @@ struct ValueType {
   bool operator==(const ValueType&) const = default;
 };
 
-// The dtype in which elements of `t` are computed: f32 for f16 and bf16, their codes for small
+// The dtype in which elements of `t` are computed: f32 for f16 and bf16, their codes for coded
 // ones, else `t`.
 constexpr DType register_dtype(DType t) {
-  if (is_small(t)) return code_dtype(t);
+  if (is_coded(t)) return code_dtype(t);
   return t == DType::f16 || t == DType::bf16 ? DType::f32 : t;
 }
 

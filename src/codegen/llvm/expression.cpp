@@ -219,7 +219,7 @@ Value Renderer::emit_operation(const Expression& e, const Values& in) {
 
 Value Renderer::emit_cast(const Expression& e, Value x) {
   const Expression from = e.operand(0);
-  HONE_ASSERT(!is_small(e.dtype()) && !is_small(from.dtype()), "cast of ", from.dtype(), " to ",
+  HONE_ASSERT(!is_coded(e.dtype()) && !is_coded(from.dtype()), "cast of ", from.dtype(), " to ",
               e.dtype(), " in a kernel; pass 'codes' replaces it");
   // What is held wider than its dtype is rounded before it is called another one.
   if (is_narrow(from.dtype()) && !is_rounded(from)) x = cast(x, from.dtype());
