@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "host/image.h"
+#include "host/function.h"
 #include "ir/measured.h"
 #include "ops/host.h"
 #include "ops/ops.h"
@@ -31,22 +31,30 @@ Program make_program(const Function& f) {
   return p;
 }
 
-PixelFormat pixel_format(const Attrs& attrs) {
-  const std::string& kind = attrs.get<std::string>("kind");
-  return kind == "rgb" ? PixelFormat::rgb : kind == "bgr" ? PixelFormat::bgr : PixelFormat::gray;
-}
-
 std::vector<Wide> host_results(const Op& op, const Attrs& attrs,
-                               std::span<const Wide* const> inputs) {
-  HONE_ASSERT(&op == &ops::decode_image, op.name, " has no meaning");
-  const Array file = narrow(*inputs[0]);
-  Wide pixels(DType::u8, {attrs.integer("count")}), dims(DType::i64, {3});
-  std::vector<std::byte> out(pixels.integers.size());
-  const ImageSize size = decode_image(file.bytes(), pixel_format(attrs), out);
-  for (std::size_t i = 0; i < out.size(); ++i)
-    pixels.integers[i] = static_cast<std::int64_t>(out[i]);
-  dims.integers = {size.height, size.width, size.channels};
-  return {std::move(pixels), std::move(dims)};
+                               std::span<const Wide* const> inputs,
+                               std::span<const Type> result_types,
+                               const std::function<std::int64_t(const Dim&)>& size) {
+  const HostFunction* function = find_host_function(op.name);
+  HONE_ASSERT(function, op.name, " has neither eval nor expand");
+  HostCall call{{}, host_settings(op, attrs)};
+  std::vector<Array> arrays;
+  for (const Wide* w : inputs) arrays.push_back(narrow(*w));
+  for (const Type& t : result_types) {
+    std::vector<std::int64_t> dims;
+    for (const Dim& d : t.shape.dims) dims.push_back(size(d));
+    arrays.push_back(Array::zeros(t.dtype, std::move(dims)));
+  }
+  for (Array& a : arrays) {
+    const bool is_read = call.operands.size() < inputs.size();
+    void* data = is_read ? const_cast<std::byte*>(a.bytes().data()) : a.writable_bytes().data();
+    call.operands.push_back({a.dtype(), a.dims(), data});
+  }
+  check(*function, call);
+  function->compute(call);
+  std::vector<Wide> results;
+  for (std::size_t i = inputs.size(); i < arrays.size(); ++i) results.push_back(widen(arrays[i]));
+  return results;
 }
 
 class Interpreter {
@@ -99,7 +107,6 @@ class Interpreter {
   std::vector<Wide> evaluate_node(const Graph& graph, NodeId n, const Results& done,
                                   const Sizing& sizing) {
     const Op& op = graph.op(n);
-    HONE_ASSERT(op.eval || &op == &ops::decode_image, op.name, " has neither eval nor expand");
     std::vector<const Wide*> inputs;
     for (const Value& v : graph.operands(n)) inputs.push_back(&done[v.node()][v.index()]);
     std::vector<Type> types = graph.result_types(n);
@@ -112,7 +119,7 @@ class Interpreter {
     try {
       results = op.eval
                     ? op.eval({graph.attrs(n), inputs, types, size, body, mode_ == Mode::stepwise})
-                    : host_results(op, graph.attrs(n), inputs);
+                    : host_results(op, graph.attrs(n), inputs, types, size);
     } catch (const UserError& e) {
       if (&op != &ops::require || graph.origins(n).empty()) throw;
       std::string where;

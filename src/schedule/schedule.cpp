@@ -96,7 +96,7 @@ class Section {
 
   void add_control(Value v, bool is_read);
   void add_measure(Value v, bool is_read);
-  void add_decoder(Value v);
+  void add_host(Value v);
   void note_measured(const DimBound& b);
   void note_limit(const DimCheck& c, std::string_view symbol);
   void add_branch(Value v);
@@ -205,20 +205,19 @@ void Section::add_measure(Value v, bool is_read) {
     }
 }
 
-void Section::add_decoder(Value v) {
-  const std::string& kind = v.attrs().get<std::string>("kind");
+void Section::add_host(Value v) {
   Item item;
   item.kind = Item::Kind::host;
-  item.text = "image.decode";
+  item.text = v.op().name;
   item.reads = operand_places(v, 0);
   item.writes = result_places(v);
-  item.settings = {{"format", kind == "rgb" ? 0 : kind == "bgr" ? 1 : 2}};
+  item.settings = host_settings(v.op(), v.attrs());
   items_.push_back(std::move(item));
 }
 
 void Section::add_control(Value v, bool is_read) {
   if (v.is(ops::measure)) return add_measure(v, is_read);
-  if (v.is(ops::decode_image)) return add_decoder(v);
+  if (is_host_op(v.op())) return add_host(v);
   if (v.is(ops::if_else)) return add_branch(v);
   if (v.is(ops::while_loop)) return add_loop(v);
   if (v.is(ops::refuse)) return add_refusal(v);

@@ -11,7 +11,7 @@
 #include "backend/cpu/device/onednn_library.h"
 #include "base/cpu.h"
 #include "base/error.h"
-#include "host/image.h"
+#include "host/function.h"
 #include "runtime/loader.h"
 
 namespace hone {
@@ -109,30 +109,24 @@ class CpuStream final : public Stream {
   std::size_t scratch_each_ = 0;
 };
 
-// Operands: the file; pixels and their height, width and channels.
-class ImageDecoder final : public BoundCall {
+// A host function with the sizes of its operands; where they lie is told by each run.
+class BoundHostCall final : public BoundCall {
  public:
-  explicit ImageDecoder(const CallRequest& r) : format_(r.setting("format", 0)) {
-    if (r.operands.size() != 3 || format_ < 0 || format_ > 2 || r.operands[0].dims.size() != 1 ||
-        r.operands[1].dims.size() != 1 || r.operands[2].dims != std::vector<std::int64_t>{3})
-      throw UserError("cpu: image.decode takes other operands; compile the plan again");
-    bytes_ = static_cast<std::size_t>(r.operands[0].dims[0]);
-    room_ = static_cast<std::size_t>(r.operands[1].dims[0]);
+  BoundHostCall(const HostFunction& f, const CallRequest& r) : function_(f) {
+    for (const CallOperand& o : r.operands) call_.operands.push_back({o.dtype, o.dims, nullptr});
+    call_.settings.assign(r.settings.begin(), r.settings.end());
+    check(f, call_);
   }
 
   void run(void* const* operands, std::int64_t, std::int64_t, void*) const override {
-    const ImageSize size = decode_image({static_cast<const std::byte*>(operands[0]), bytes_},
-                                        static_cast<PixelFormat>(format_),
-                                        {static_cast<std::byte*>(operands[1]), room_});
-    auto* dims = static_cast<std::int64_t*>(operands[2]);
-    dims[0] = size.height;
-    dims[1] = size.width;
-    dims[2] = size.channels;
+    HostCall call = call_;
+    for (std::size_t i = 0; i < call.operands.size(); ++i) call.operands[i].data = operands[i];
+    function_.compute(call);
   }
 
  private:
-  std::int64_t format_;
-  std::size_t bytes_ = 0, room_ = 0;
+  const HostFunction& function_;
+  HostCall call_;
 };
 
 class CpuDevice final : public Device {
@@ -166,7 +160,8 @@ class CpuDevice final : public Device {
 
   std::unique_ptr<BoundCall> bind(const CallRequest& r) override {
     if (r.name.starts_with("onednn.")) return onednn::bind(r);
-    if (r.name == "image.decode") return std::make_unique<ImageDecoder>(r);
+    if (const HostFunction* f = find_host_function(r.name))
+      return std::make_unique<BoundHostCall>(*f, r);
     throw UserError("cpu: function '", r.name, "' is not known; compile the plan again");
   }
   std::optional<Packing> packing(const CallRequest& r) override {

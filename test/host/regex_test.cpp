@@ -1,0 +1,168 @@
+// Regular expressions: what matches, what is refused, and that no pattern takes long.
+#include "host/regex.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <regex>
+#include <string>
+
+#include "base/error.h"
+
+namespace hone {
+namespace {
+
+bool matches(std::string_view pattern, std::string_view text) {
+  Regex::Budget budget;
+  return Regex(pattern).matches(text, budget);
+}
+
+std::string refusal(std::string_view pattern, std::string_view text = "") {
+  try {
+    matches(pattern, text);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Regex, WholeTextsThatMatch) {
+  struct {
+    std::string_view pattern, text;
+    bool does;
+  } cases[] = {
+      {"", "", true},
+      {"", "a", false},
+      {"abc", "abc", true},
+      {"abc", "abcd", false},
+      {"a|b|cd", "cd", true},
+      {"a|b|cd", "c", false},
+      {"(a|b)*c", "ababc", true},
+      {"(?:ab)+", "ababa", false},
+      {"a|", "", true},
+      {"|a", "a", true},
+      {"a*?b??c+?", "aac", true},
+      {"a{3}", "aaa", true},
+      {"a{3}", "aa", false},
+      {"a{2,}", "aaaa", true},
+      {"a{2,3}", "aaaa", false},
+      {"a{0}", "", true},
+      {"a{,2}", "a{,2}", true},
+      {"a{b", "a{b", true},
+      {"(a|b){2}c", "bac", true},
+      {"(a*)*", "aaaa", true},
+      {"(a*|b)*c", "abac", true},
+      {".", "\n", false},
+      {".", "\xe2\x82\xac", true},
+      {"..", "\xe2\x82\xac", false},
+      {".", "\xff", true},
+      {"[^a]", "\xff", true},
+      {"\xff", "\xff", true},
+      {"\xc3\xbf", "\xff", false},
+      {"[a-c]+", "abcb", true},
+      {"[^a-c]", "b", false},
+      {"[]a]+", "]a", true},
+      {"[a-]+", "a-", true},
+      {"[\\d.]+", "3.14", true},
+      {"[[:alpha:]]+", "aZ", true},
+      {"[[:^digit:]]", "1", false},
+      {"[^\\W]", "a", true},
+      {"[^\\W]", " ", false},
+      {"\\d\\D\\s\\S\\w\\W", "1a b_-", true},
+      {"\\x41\\x{20AC}\\n\\.", "A\xe2\x82\xac\n.", true},
+      {"^abc$", "abc", true},
+      {"a^b", "ab", false},
+      {"a$b", "ab", false},
+      {"a(^)*b", "ab", true},
+      {"\\Aab\\z", "ab", true},
+      {"a\\b-\\bb", "a-b", true},
+      {"a\\Bb", "ab", true},
+      {"a\\bb", "ab", false},
+      {"(?i)ABC[x-z]", "abCY", true},
+      {"(?i:a)b", "Ab", true},
+      {"(?i:a)b", "AB", false},
+      {"((?i)a)b", "Ab", true},
+      {"(?i)[^a]", "A", false},
+      {"(?P<name>a)(?<other>b)", "ab", true},
+      {"(\\w+)@(\\w+)\\.(com|org)", "me@example.org", true},
+  };
+  for (const auto& c : cases)
+    EXPECT_EQ(matches(c.pattern, c.text), c.does) << c.pattern << " on " << c.text;
+}
+
+// Small patterns over all short texts, against the standard library's.
+TEST(Regex, AgreesWithAnother) {
+  const char* patterns[] = {"(a|ab)(c|bcd)*",    "(a*)(b|ab)*",   "((a|b)?c)*",   "a(b|c)*d?",
+                            "(a|(b|(c|d)))+",    "(ab|a)(bc|c)?", "[ab]*c[^c]",   "(a{2}|b{1,2})*",
+                            "(^a|b)*$",          "a?a?a?aaa",     "(a|b|c){2,3}", "((ab)*|c)d*",
+                            "(?:a|b)*a(?:a|b)$", "a*b*c*d*"};
+  for (const char* pattern : patterns) {
+    const Regex ours{pattern};
+    const std::regex other(pattern);
+    for (int n = 0; n < 4 * 4 * 4 * 4 * 4 * 4; ++n) {
+      std::string text;
+      for (int k = n; k > 0; k /= 5)
+        if (k % 5 > 0) text += static_cast<char>('a' + k % 5 - 1);
+      Regex::Budget budget;
+      EXPECT_EQ(ours.matches(text, budget), std::regex_match(text, other))
+          << pattern << " " << text;
+    }
+  }
+}
+
+TEST(Regex, WhatIsNotUnderstoodIsNamed) {
+  struct {
+    std::string_view pattern, why;
+  } cases[] = {
+      {"(a", "a ( without its )"},
+      {"a)", "a ) without its ("},
+      {"[a", "a [ without its ]"},
+      {"[b-a]", "ends before it starts"},
+      {"*a", "nothing stands before *"},
+      {"a**", "a repetition of a repetition"},
+      {"a{2}{3}", "a repetition of a repetition"},
+      {"a{3,2}", "repeat count"},
+      {"a{1001}", "at most 1000"},
+      {"a{99999999999999999999}", "at most 1000"},
+      {"\\", "a \\ at the end"},
+      {"[\\", "a \\ at the end"},
+      {"\\p{L}", "\\p is not understood"},
+      {"\\1", "\\1 is not understood"},
+      {"\\x4", "\\x without its digits"},
+      {"\\x{110000}", "\\x without its digits"},
+      {"(?=a)", "lookaround"},
+      {"(?<=a)", "a group's name"},
+      {"[[:what:]]", "[: :]"},
+      {"(?i)\xc3\xa9", "ASCII only"},
+  };
+  for (const auto& c : cases)
+    EXPECT_NE(refusal(c.pattern).find(c.why), std::string::npos)
+        << c.pattern << ": " << refusal(c.pattern);
+}
+
+TEST(Regex, LargePatternsAreRefused) {
+  std::string nested(300, '(');
+  EXPECT_NE(refusal(nested).find("nested groups"), std::string::npos);
+  EXPECT_NE(refusal("((a{100}){100}){100}").find("states"), std::string::npos);
+  EXPECT_NE(refusal(std::string(1 << 20, 'a')).find("bytes"), std::string::npos);
+  // Made and taken back: work that leaves nothing behind counts too.
+  std::string nothing;
+  for (int i = 0; i < 5000; ++i) nothing += "(a{99}){0}";
+  EXPECT_NE(refusal(nothing).find("states"), std::string::npos);
+  std::string many = "a";
+  for (int i = 0; i < 5000; ++i) many += "|a";
+  EXPECT_TRUE(matches(many, "a"));
+}
+
+// Patterns that take a backtracking matcher forever.
+TEST(Regex, TimeIsLinear) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::string text(100'000, 'a');
+  for (const char* pattern : {"(a+)+b", "(a|a)*b", "(a|aa)+b", "(.*)(.*)(.*)(.*)b", "(a*)*b"})
+    EXPECT_FALSE(matches(pattern, text)) << pattern;
+  EXPECT_NE(refusal("(.*a){900}b", text).find("too long"), std::string::npos);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+}  // namespace
+}  // namespace hone
