@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "compile/compile.h"
+#include "type/text.h"
 
 namespace hone {
 
@@ -84,6 +85,8 @@ Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_
       a.set_real(i, real_number(numbers, fill));
     else if (type.dtype == DType::b1)
       a.set_integer(i, static_cast<std::int64_t>(numbers.next() & 1));
+    else if (type.dtype == DType::text)
+      a.set_integer(i, static_cast<std::int64_t>(text_number(cat("text ", numbers.next() % 8))));
     else
       a.set_integer(i, static_cast<std::int64_t>(numbers.next() % 8));
   }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "import/export_graph.h"
 #include "import/onnx_tensor.h"
+#include "type/text.h"
 
 namespace hone {
 
@@ -39,7 +40,9 @@ class Constants final : public onnx::ConstantPool {
     for (std::int64_t d : a.dims()) t.number(1, d);
     t.number(2, onnx::data_type_of(a.dtype()));
     t.bytes(8, name);
-    if (external_above_ > 0 && static_cast<std::int64_t>(bytes.size()) > external_above_)
+    if (a.dtype() == DType::text)
+      for (std::int64_t i = 0; i < a.count(); ++i) t.bytes(6, text_at(a, i));
+    else if (external_above_ > 0 && static_cast<std::int64_t>(bytes.size()) > external_above_)
       add_external(t, a);
     else
       t.bytes(9, content);

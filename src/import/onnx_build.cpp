@@ -1,5 +1,8 @@
 #include "import/onnx_build.h"
 
+#include "ops/host.h"
+#include "type/text.h"
+
 namespace hone::onnx {
 
 Value joined(const Op& op, Value a, Value b) {
@@ -24,6 +27,18 @@ Value integer_list(hone::Graph& g, const std::vector<std::int64_t>& list, DType 
   for (std::size_t i = 0; i < list.size(); ++i)
     a.set_integer(static_cast<std::int64_t>(i), list[i]);
   return constant(g, a);
+}
+
+Value constant_value(hone::Graph& g, const Array& a) {
+  if (a.dtype() != DType::text) return constant(g, a);
+  std::string bytes;
+  Array ends = Array::zeros(DType::i64, a.dims());
+  for (std::int64_t i = 0; i < a.count(); ++i) {
+    bytes += text_at(a, i);
+    ends.set_integer(i, std::ssize(bytes));
+  }
+  const Array all = Array::of<char>(DType::u8, {std::ssize(bytes)}, bytes);
+  return ops::text_literal(constant(g, all), constant(g, ends));
 }
 
 Value counted(hone::Graph& g, DType t, const Dim& count) { return iota_value(g, t, {count}, 0); }

@@ -23,6 +23,8 @@ inline Value integer(hone::Graph& g, std::int64_t n, DType t = DType::i64) {
 }
 // A list of numbers, rank 1.
 Value integer_list(hone::Graph&, const std::vector<std::int64_t>&, DType = DType::i64);
+// Elements of any dtype. Texts are given by their bytes: numbers of texts mean nothing later.
+Value constant_value(hone::Graph&, const Array&);
 // 0, 1, 2, ... : rank 1.
 Value counted(hone::Graph&, DType, const Dim& count);
 

@@ -272,7 +272,7 @@ auto tables() {
       signal_imports(),      order_imports(),     window_imports(),   scatter_imports(),
       quantize_imports(),    recurrent_imports(), einsum_imports(),   random_imports(),
       loop_imports(),        sequence_imports(),  training_imports(), ml_imports(),
-      dynamic_imports(),     suppress_imports(),  gram_imports()};
+      dynamic_imports(),     suppress_imports(),  gram_imports(),     text_imports()};
 }
 
 using Index = std::unordered_multimap<std::string_view, const ImportEntry*>;

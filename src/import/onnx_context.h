@@ -205,6 +205,7 @@ std::span<const ImportEntry> random_imports();
 std::span<const ImportEntry> loop_imports();
 std::span<const ImportEntry> sequence_imports();
 std::span<const ImportEntry> training_imports();
+std::span<const ImportEntry> text_imports();
 std::vector<const ImportEntry*> all_imports();
 // Null when there is none for the opset.
 const ImportEntry* find_import(std::string_view domain, std::string_view op, std::int64_t opset);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "import/onnx_build.h"
+#include "type/text.h"
 
 namespace hone::onnx {
 
@@ -279,8 +280,7 @@ std::optional<Array> listed(NodeContext& c, std::string_view prefix) {
   if (auto list = c.integers(cat(prefix, "_int64s"))) return Array::from_ints(*list);
   if (auto list = c.reals(cat(prefix, "_floats")))
     return Array::of<float>(DType::f32, {std::ssize(*list)}, *list);
-  if (c.has_attribute(cat(prefix, "_strings")))
-    c.unsupported(cat("attribute '", prefix, "_strings': texts are not supported"));
+  if (auto list = c.texts(cat(prefix, "_strings"))) return text_array({std::ssize(*list)}, *list);
   return c.tensor(cat(prefix, "_tensor"));
 }
 
@@ -291,20 +291,22 @@ Array default_of(NodeContext& c, DType t) {
     return Array(t, {}, given->storage());
   }
   const std::int64_t integer = c.integer("default_int64", -1);
+  const std::string_view text = c.text("default_string", "_Unused");
+  if (t == DType::text) return text_array({}, std::span(&text, 1));
   const double real = c.real("default_float", -0.0);
   return is_float(t) ? Array::scalar(real, t) : Array::scalar_int(integer, t);
 }
 
 // The value of the first key that x equals; of floats NaN equals NaN.
 Values label_encoder(NodeContext& c) {
-  c.ignore("default_string");
+  for (std::string_view name : {"default_string", "default_int64", "default_float"}) c.ignore(name);
   Value x = c.in(0);
   const std::optional<Array> keys = listed(c, "keys"), values = listed(c, "values");
   if (!keys || !values) c.fail("keys_* and values_* are needed");
   if (keys->rank() != 1 || keys->dims() != values->dims() || keys->count() == 0)
     c.fail(cat("keys are ", keys->type(), ", values ", values->type()));
   if (keys->dtype() != x.dtype()) c.fail(cat("keys are ", keys->type(), ", operand 0 ", x.type()));
-  Value all = constant(c.graph(), *keys), given = unsqueeze(x, {-1});
+  Value all = constant_value(c.graph(), *keys), given = unsqueeze(x, {-1});
   Shape pairs = x.shape();
   pairs.dims.push_back(keys->count());
   given = broadcast_to(given, pairs);
@@ -314,8 +316,9 @@ Values label_encoder(NodeContext& c) {
     is_key = ops::bit_or(is_key, ops::bit_and(ops::ne(given, given), ops::ne(all, all)));
   Value first = ops::argmax(cast_to(is_key, DType::i32),
                             {{"axis", std::int64_t{x.rank()}}, {"dtype", DType::i64}});
-  Value found = taken(constant(c.graph(), *values), first);
-  Value fallback = broadcast_to(constant(c.graph(), default_of(c, values->dtype())), x.shape());
+  Value found = taken(constant_value(c.graph(), *values), first);
+  Value fallback =
+      broadcast_to(constant_value(c.graph(), default_of(c, values->dtype())), x.shape());
   return {ops::select(Values{reduce_axes(ops::reduce_or, is_key, {-1}), found, fallback})};
 }
 

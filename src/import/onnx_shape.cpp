@@ -6,6 +6,7 @@
 #include "import/onnx_build.h"
 #include "import/onnx_context.h"
 #include "ops/require.h"
+#include "type/text.h"
 
 namespace hone::onnx {
 
@@ -29,15 +30,20 @@ Array constant_array(NodeContext& c) {
   if (c.has_attribute("value_float")) return Array::scalar(c.real("value_float", 0), DType::f32);
   if (auto list = c.integers("value_ints")) return list_array(DType::i64, *list);
   if (auto list = c.reals("value_floats")) return list_array(DType::f32, *list);
-  c.unsupported("a value that is no tensor, number or list of numbers");
+  if (c.has_attribute("value_string")) {
+    const std::string_view text = c.text("value_string", "");
+    return text_array({}, std::span(&text, 1));
+  }
+  if (auto list = c.texts("value_strings")) return text_array({std::ssize(*list)}, *list);
+  c.unsupported("a value that is no tensor, number, text or list of these");
 }
 
-Values constant_import(NodeContext& c) { return {constant(c.graph(), constant_array(c))}; }
+Values constant_import(NodeContext& c) { return {constant_value(c.graph(), constant_array(c))}; }
 
 Values constant_of_shape(NodeContext& c) {
   Array value = c.tensor("value").value_or(Array::scalar(0, DType::f32));
   if (value.count() != 1) c.fail(cat("value has ", value.count(), " elements, expected one"));
-  Value one = reshape_to(constant(c.graph(), value), {});
+  Value one = reshape_to(constant_value(c.graph(), value), {});
   return {broadcast_to(one, Shape(c.open_contents(0)))};
 }
 

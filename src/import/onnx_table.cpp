@@ -14,7 +14,7 @@ namespace hone {
 namespace {
 
 // The format's numbers of element types.
-constexpr std::int32_t f32 = 1, u8 = 2, i32 = 6, i64 = 7, b1 = 9;
+constexpr std::int32_t f32 = 1, u8 = 2, i32 = 6, i64 = 7, text = 8, b1 = 9;
 
 // An operand of a probe, by a letter: an input of the model, or a constant.
 struct Operand {
@@ -38,6 +38,7 @@ const Operand operands[] = {
     {'k', i32, {4, 4}},
     {'u', u8, {4, 4}},
     {'z', u8, {}},
+    {'x', text, {4}},
     {'i', i64, {4}},
     {'I', i64, {4, 4}},
     {'0', i64, {1}, {0}},
@@ -54,7 +55,7 @@ constexpr std::string_view operand_lists[] = {
     "u",   "uu",  "mi",  "mI",    "mIm",      "m0",  "m2",  "m4",    "m01", "mp",  "mn",  "ms",
     "mss", "msz", "usz", "uszsz", "uszuszsz", "av",  "avv", "avvvv", "tLL", "tGG", "tRR", "a  r",
     "ar",  "4",   "nnn", "inv",   "i",        "I",   "mv",  "mvv",   "mk",  "mb",  "aas", "tt",
-    "ttt", "",    "n",   "v",     "s",        "av4", "Im",  "aI",
+    "ttt", "",    "n",   "v",     "s",        "av4", "Im",  "aI",    "x",   "xx",
 };
 
 struct Attributes {

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "type/text.h"
 
 namespace hone::onnx {
 
@@ -25,7 +26,7 @@ constexpr DataType data_types[] = {
     {"INT16", DType::i16},
     {"INT32", DType::i32},
     {"INT64", DType::i64},
-    {"STRING", {}},
+    {"STRING", DType::text},
     {"BOOL", DType::b1},
     {"FLOAT16", DType::f16},
     {"DOUBLE", DType::f64},
@@ -188,6 +189,14 @@ Array unpacked(DType t, const std::vector<std::int64_t>& dims, std::span<const s
   return out;
 }
 
+Array text_elements(const Tensor& t) {
+  if (t.raw || t.external || !t.typed.empty())
+    throw UserError("texts lie in string_data only; it holds other data");
+  if (std::ssize(t.strings) != elements(t))
+    throw UserError("it holds ", t.strings.size(), " texts, its dims need ", elements(t));
+  return text_array(t.dims, t.strings);
+}
+
 struct Place {
   std::string_view location;
   std::uint64_t offset = 0;
@@ -268,6 +277,7 @@ Array TensorFiles::read(const Tensor& t) {
   std::optional<DType> dtype = dtype_of(t.data_type);
   if (!dtype)
     throw UserError("elements of type ", data_type_name(t.data_type), " are not supported");
+  if (*dtype == DType::text) return text_elements(t);
   if (is_packed(*dtype)) return read_packed(t, *dtype);
   if (t.segment) throw UserError("it is one segment of a tensor; store it whole");
   std::int64_t bytes = checked_mul(elements(t), byte_size(*dtype));

@@ -15,7 +15,7 @@
 
 namespace hone::onnx {
 
-// Our dtype for the format's number; nothing for strings and complex.
+// Our dtype for the format's number; nothing for complex.
 std::optional<DType> dtype_of(std::int32_t data_type);
 // The format's number for our dtype.
 std::int32_t data_type_of(DType);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/checked.h"
+#include "import/onnx_build.h"
 #include "import/onnx_check.h"
 #include "import/onnx_known.h"
 #include "import/onnx_sequence.h"
@@ -131,7 +132,8 @@ void Walk::ask_for_contents(Value v) const {
       const std::string& name = w->function_.params()[index].name;
       auto given = reading_.source.options.contents.find(name);
       if (given == reading_.source.options.contents.end() || p.rank() > 1 ||
-          given->second.count() > most_elements || reading_.read_inputs.contains(name))
+          p.dtype() == DType::text || given->second.count() > most_elements ||
+          reading_.read_inputs.contains(name))
         return;
       needed.inputs.push_back(name);
     }
@@ -193,7 +195,7 @@ void Walk::keep_to_dump(const Walk& inner, const std::string& prefix) {
 void Walk::initializers(const onnx::Graph& g) {
   for (const Tensor& t : g.initializers) {
     try {
-      define(t.name, constant(graph(), reading_.source.files.array(t)));
+      define(t.name, constant_value(graph(), reading_.source.files.array(t)));
     } catch (const UserError& e) {
       values_.emplace(t.name, Value());
       reading_.failures.push_back({e.what()});

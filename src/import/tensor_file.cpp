@@ -8,8 +8,10 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "host/text.h"
 #include "import/onnx_tensor.h"
 #include "import/wire.h"
+#include "type/text.h"
 
 namespace hone {
 
@@ -41,11 +43,19 @@ class NpyHeader {
  public:
   NpyHeader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
+  // Of texts: how many characters each takes.
+  std::optional<std::int64_t> text_width() const {
+    std::string_view digits = descr();
+    if (!digits.starts_with("<U")) return std::nullopt;
+    digits.remove_prefix(2);
+    std::int64_t width = 0;
+    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), width);
+    if (error != std::errc() || end != digits.end() || width < 0) fail("texts without a width");
+    return width;
+  }
+
   DType dtype() const {
-    std::string_view rest = after("descr");
-    if (rest.empty() || (rest[0] != '\'' && rest[0] != '"'))
-      fail("fields of a structured type; only plain elements are read");
-    std::string_view descr = rest.substr(1, rest.find(rest[0], 1) - 1);
+    const std::string_view descr = this->descr();
     for (const Descr& d : descrs)
       if (d.text == descr ||
           (d.text[0] == '|' && descr.size() > 1 && d.text.substr(1) == descr.substr(1)))
@@ -72,6 +82,12 @@ class NpyHeader {
   }
 
  private:
+  std::string_view descr() const {
+    std::string_view rest = after("descr");
+    if (rest.empty() || (rest[0] != '\'' && rest[0] != '"'))
+      fail("fields of a structured type; only plain elements are read");
+    return rest.substr(1, rest.find(rest[0], 1) - 1);
+  }
   [[noreturn]] void fail(std::string_view what) const {
     throw UserError(path_, ": .npy header: ", what);
   }
@@ -129,6 +145,60 @@ Array mapped_array(const std::shared_ptr<const MappedFile>& file, std::size_t of
   return Array(dtype, std::move(dims), Storage(file, bytes));
 }
 
+// ==== texts: characters of four bytes, all texts of one width, zeros behind the shorter ones. A
+// byte that is no character is written as Python does (surrogateescape).
+
+constexpr char32_t escaped_byte = 0xdc00;
+
+Array texts_of_file(const MappedFile& file, std::size_t offset, std::int64_t width,
+                    const std::vector<std::int64_t>& dims) {
+  const std::span<const std::byte> bytes = file.bytes().subspan(offset);
+  std::int64_t count = 1;
+  for (std::int64_t d : dims) count = checked_mul(count, d);
+  if (checked_mul(checked_mul(count, width), 4) != static_cast<std::int64_t>(bytes.size()))
+    throw UserError(file.path(), ": holds ", bytes.size(), " bytes of elements, its shape needs ",
+                    count, " texts of ", width, " characters");
+  // A width of 0 says nothing about the count.
+  if (width == 0 && count > static_cast<std::int64_t>(most_text_bytes / 8))
+    throw UserError(file.path(), ": ", count, " texts are too many");
+  Array out = Array::zeros(DType::text, dims);
+  std::u32string characters(static_cast<std::size_t>(width), 0);
+  for (std::int64_t i = 0; width > 0 && i < count; ++i) {
+    std::memcpy(characters.data(), bytes.data() + i * width * 4, characters.size() * 4);
+    std::vector<char32_t> text(characters.begin(), characters.end());
+    while (!text.empty() && text.back() == 0) text.pop_back();
+    for (char32_t& c : text) {
+      if (c >= escaped_byte + 0x80 && c <= escaped_byte + 0xff)
+        c = c - escaped_byte + broken_byte;
+      else if (c > last_character)
+        throw UserError(file.path(), ": text ", i, " holds no character");
+    }
+    out.set_integer(i, static_cast<std::int64_t>(text_number(utf8(text))));
+  }
+  return out;
+}
+
+struct WrittenTexts {
+  std::size_t width = 1;
+  std::string bytes;
+};
+
+WrittenTexts written_texts(const Array& a) {
+  std::vector<std::vector<char32_t>> all;
+  WrittenTexts out;
+  for (std::int64_t i = 0; i < a.count(); ++i) {
+    all.push_back(code_points(text_at(a, i)));
+    out.width = std::max(out.width, all.back().size());
+  }
+  for (std::vector<char32_t>& text : all) {
+    for (char32_t& c : text)
+      if (c >= broken_byte) c = c - broken_byte + escaped_byte;
+    text.resize(out.width, 0);
+    out.bytes.append(reinterpret_cast<const char*>(text.data()), 4 * text.size());
+  }
+  return out;
+}
+
 std::string_view descr_of(DType t) {
   if (is_small(t) && is_float(t)) return small_float_descr;
   if (is_small(t)) t = code_dtype(t);
@@ -138,12 +208,11 @@ std::string_view descr_of(DType t) {
   return d->text;
 }
 
-std::string npy_dict(const Array& a) {
+std::string npy_dict(const Array& a, std::string_view descr) {
   std::string shape;
   for (std::int64_t n : a.dims()) shape += cat(n, shape.empty() && a.rank() == 1 ? "," : ", ");
   if (a.rank() > 1) shape.resize(shape.size() - 2);
-  return cat("{'descr': '", descr_of(a.dtype()), "', 'fortran_order': False, 'shape': (", shape,
-             "), }");
+  return cat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (", shape, "), }");
 }
 
 }  // namespace
@@ -191,18 +260,30 @@ Array read_npy(const fs::path& path) {
   if (header.fortran_order() && dims.size() > 1)
     throw UserError(file->path(),
                     ": elements lie column by column; save numpy.ascontiguousarray(x) instead");
+  if (const std::optional<std::int64_t> width = header.text_width())
+    return texts_of_file(*file, start + size, *width, dims);
   return mapped_array(file, start + size, header.dtype(), std::move(dims));
 }
 
 void write_npy(const fs::path& path, const Array& a) {
-  std::string dict = npy_dict(a);
+  WrittenTexts texts;
+  std::string descr;
+  if (a.dtype() == DType::text) {
+    texts = written_texts(a);
+    descr = cat("<U", texts.width);
+  } else {
+    descr = descr_of(a.dtype());
+  }
+  std::string dict = npy_dict(a, descr);
   std::size_t total = 10 + dict.size() + 1;
   dict.append((npy_alignment - total % npy_alignment) % npy_alignment, ' ');
   dict += '\n';
   std::string head(npy_magic);
   head += {'\1', '\0', static_cast<char>(dict.size() & 255), static_cast<char>(dict.size() >> 8)};
   head += dict;
-  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(head)), a.bytes()};
+  const std::span<const std::byte> parts[] = {
+      std::as_bytes(std::span(head)),
+      a.dtype() == DType::text ? std::as_bytes(std::span(texts.bytes)) : a.bytes()};
   write_atomic(path, parts, Sync::no);  // who made it can make it again
 }
 
@@ -239,6 +320,8 @@ Array read_tensor_file(const fs::path& path, const Type& like) {
     const bool is_code = is_small(like.dtype) && a.dtype() == code_dtype(like.dtype);
     return is_code ? Array(like.dtype, a.dims(), a.storage()) : a;
   }
+  if (like.dtype == DType::text)
+    throw UserError(path.string(), ": texts have no raw form; use .npy or .pb");
   auto file = MappedFile::open(path);
   return mapped_array(file, 0, like.dtype, raw_dims(*file, like));
 }

@@ -12,7 +12,7 @@ namespace hone {
 // Versions 1 to 3, little-endian, C order. bf16, which NumPy lacks, is written as void of two bytes
 // ("|V2", as the ml_dtypes package does) and read back as bf16. Small floats are written as void of
 // one byte, small integers as bytes; both are read back as u8 or i8, and by read_tensor_file as
-// what they are meant to be.
+// what they are meant to be. Texts are "<U" and their width: one that ends in zeros loses them.
 Array read_npy(const std::filesystem::path&);
 void write_npy(const std::filesystem::path&, const Array&);
 

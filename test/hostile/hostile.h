@@ -64,6 +64,7 @@ Cases safetensors_cases();
 Cases gguf_cases();
 Cases plan_cases();
 Cases text_cases();
+Cases string_cases();
 
 // ==== protobuf by hand
 

@@ -102,8 +102,9 @@ Outcome in_process(const std::function<std::string()>& f) {
 
 Cases all_cases() {
   Cases out;
-  for (Cases (*table)() : {byte_cases, file_cases, graph_cases, operator_cases, size_cases,
-                           tensor_cases, safetensors_cases, gguf_cases, plan_cases, text_cases})
+  for (Cases (*table)() :
+       {byte_cases, file_cases, graph_cases, operator_cases, size_cases, tensor_cases,
+        safetensors_cases, gguf_cases, plan_cases, text_cases, string_cases})
     for (Case& c : table()) out.push_back(std::move(c));
   return out;
 }

@@ -29,7 +29,7 @@ TEST(Unsupported, SevenNodesAreSevenLines) {
   b.input("x", DType::f32, {"2", "3"});
   b.node("Rellu", {"x"}, {"a"});
   b.node("Relu", {"x"}, {"ok"});
-  b.node("StringSplit", {"a", "x"}, {"b"});
+  b.node("Stringify", {"a", "x"}, {"b"});
   b.node("NoSuchThing", {"b"}, {"c"}).set_domain("com.example");
   onnx_pb::Node& n = b.node("If", {"cond"}, {"d"});
   b.constant("cond", Array::scalar_int(1, DType::b1));
@@ -45,7 +45,7 @@ TEST(Unsupported, SevenNodesAreSevenLines) {
   expect_contains(message, "test.onnx: 7 parts of the model are not supported:");
   expect_contains(message, "node 0 'Rellu_0': Rellu of ai.onnx opset 21; nearest supported: Relu");
   expect_contains(message,
-                  "node 2 'StringSplit_2': StringSplit of ai.onnx opset 21; nearest supported: ");
+                  "node 2 'Stringify_2': Stringify of ai.onnx opset 21; nearest supported: ");
   expect_contains(message, "node 3 'NoSuchThing_3': NoSuchThing of com.example opset 0");
   expect_contains(message,
                   "node 4.then_branch.0 'Sofmax_0': Sofmax of ai.onnx opset 21; nearest "
@@ -83,13 +83,13 @@ TEST(Unsupported, ModelsAsAWhole) {
   ModelBuilder empty;
   empty.model.clear_graph();
   expect_contains(empty.failure(), "holds no graph");
-  ModelBuilder strings = unary("Relu");
-  strings.model.mutable_graph()
+  ModelBuilder complex = unary("Relu");
+  complex.model.mutable_graph()
       ->mutable_input(0)
       ->mutable_type()
       ->mutable_tensor_type()
-      ->set_elem_type(8);
-  expect_contains(strings.failure(), "input 'x': STRING tensors are not supported");
+      ->set_elem_type(14);
+  expect_contains(complex.failure(), "input 'x': COMPLEX64 tensors are not supported");
   ModelBuilder sequence = unary("Relu");
   sequence.model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_sequence_type();
   expect_contains(sequence.failure(),

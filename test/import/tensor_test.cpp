@@ -5,6 +5,7 @@
 #include "import/onnx_tensor.h"
 #include "import/tensor_file.h"
 #include "support.h"
+#include "type/text.h"
 
 namespace hone {
 namespace {
@@ -132,7 +133,7 @@ TEST(TensorProto, RefusesSizesThatDoNotFit) {
 
 TEST(TensorProto, RefusesWhatHasNoElements) {
   for (auto [number, name] : std::vector<std::pair<int, std::string>>{
-           {0, "UNDEFINED"}, {8, "STRING"}, {14, "COMPLEX64"}, {99, "type 99"}, {-1, "type -1"}}) {
+           {0, "UNDEFINED"}, {14, "COMPLEX64"}, {99, "type 99"}, {-1, "type -1"}}) {
     Tensor t = tensor(DType::f32, {1});
     t.set_data_type(number);
     expect_failure(t, cat("elements of type ", name, " are not supported"));
@@ -299,6 +300,24 @@ TEST(Npy, RoundTripsEveryDtypeAndRank) {
     }
 }
 
+TEST(Npy, TextsAreOfOneWidth) {
+  TempDirectory dir;
+  const std::filesystem::path file = dir.path() / "a.npy";
+  const std::vector<std::string_view> texts = {
+      "a", "", "\xc3\xa9\xe2\x82\xac", "\xff", "\xf0\x9f\x98\x80", "b c"};
+  for (const std::vector<std::int64_t>& dims :
+       std::vector<std::vector<std::int64_t>>{{6}, {2, 3}, {1, 6, 1}}) {
+    const Array a = text_array(dims, texts);
+    write_npy(file, a);
+    EXPECT_EQ(read_npy(file), a);
+    EXPECT_EQ(read_tensor_file(file, a.type()), a);
+  }
+  const Array none = text_array({0, 2}, {});
+  write_npy(file, none);
+  EXPECT_EQ(read_npy(file), none);
+  EXPECT_THROW(read_tensor_file(dir.write("a.raw", "12345678"), none.type()), UserError);
+}
+
 TEST(Npy, SmallDtypesAreTheirCodes) {
   TempDirectory dir;
   for (DType t : {DType::i2, DType::u4, DType::f4e2m1, DType::f8e4m3fn, DType::f8e8m0}) {
@@ -352,6 +371,14 @@ TEST(Npy, WhatIsNotReadIsRefusedWithTheReason) {
     return "{'descr': " + descr + ", 'fortran_order': " + order + ", 'shape': " + shape + ", }\n";
   };
   EXPECT_NE(failure("PK").find("not a .npy file"), std::string::npos);
+  EXPECT_NE(failure(npy(dict("'<Ux'", "False", "(6,)"), data)).find("without a width"),
+            std::string::npos);
+  EXPECT_NE(failure(npy(dict("'<U9'", "False", "(6,)"), data)).find("6 texts of 9"),
+            std::string::npos);
+  EXPECT_NE(failure(npy(dict("'<U0'", "False", "(99999999999,)"), "")).find("too many"),
+            std::string::npos);
+  EXPECT_NE(failure(npy(dict("'<U1'", "False", "(1,)"), "\xff\xff\xff\xff")).find("no character"),
+            std::string::npos);
   EXPECT_NE(failure(npy(dict("'>f4'", "False", "(6,)"), data)).find("'>f4' is not read"),
             std::string::npos);
   EXPECT_NE(failure(npy(dict("'|O'", "False", "(6,)"), data)).find("is not read"),
