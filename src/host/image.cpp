@@ -188,7 +188,11 @@ ImageSize decode_image(std::span<const std::byte> file, PixelFormat format,
     return decode_by_library("PNG", png_size, decode_png, file, format, out);
   if (starts_with(file, "RIFF") && file.size() > 12 && std::memcmp(file.data() + 8, "WEBP", 4) == 0)
     return decode_by_library("WebP", webp_size, decode_webp, file, format, out);
-  throw UserError("image: the data is no JPEG, PNG, WebP, BMP or PNM (P5, P6)");
+  if (starts_with(file, {"II*\0", 4}) || starts_with(file, {"MM\0*", 4}))
+    return decode_by_library("TIFF", tiff_size, decode_tiff, file, format, out);
+  if (starts_with(file, {"\0\0\0\x0cjP  \r\n", 10}) || starts_with(file, "\xff\x4f\xff\x51"))
+    return decode_by_library("JPEG 2000", jpeg2000_size, decode_jpeg2000, file, format, out);
+  throw UserError("image: the data is no JPEG, PNG, WebP, TIFF, JPEG 2000, BMP or PNM (P5, P6)");
 }
 
 }  // namespace hone

@@ -15,8 +15,9 @@ struct ImageSize {
 };
 
 // Pixels row by row, channels last, written to the front of `out`. PNM (P5, P6) and BMP without
-// compression always; JPEG, PNG and WebP where libjpeg, libpng and libwebp are found. Throws
-// UserError naming the format when the image is damaged, of another format, or larger than `out`.
+// compression always; JPEG, PNG, WebP, TIFF and JPEG 2000 where libjpeg, libpng, libwebp, libtiff
+// and openjpeg are found. Throws UserError naming the format when the image is damaged, of another
+// format, or larger than `out`.
 ImageSize decode_image(std::span<const std::byte> file, PixelFormat, std::span<std::byte> out);
 
 }  // namespace hone

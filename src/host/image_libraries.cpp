@@ -7,8 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "base/error.h"
-#include "base/library.h"
+#include "host/image_library.h"
 
 #if __has_include(<jpeglib.h>)
 #include <jpeglib.h>
@@ -24,15 +23,6 @@ namespace hone {
 namespace {
 
 using Bytes = std::span<const std::byte>;
-
-template <class F>
-void find(void* library, const char* name, F& function) {
-  function = reinterpret_cast<F>(find_in_library(library, name));
-}
-
-[[noreturn]] void missing(const char* format, const char* soname) {
-  throw UserError("image: ", format, " needs ", soname, ", which is not found; install it");
-}
 
 const unsigned char* data_of(Bytes b) { return reinterpret_cast<const unsigned char*>(b.data()); }
 

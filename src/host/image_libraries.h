@@ -1,5 +1,6 @@
-// libjpeg, libpng and libwebp, opened when the first image of their format comes. Each function
-// throws UserError when its library is not there and is false when the data is damaged.
+// libjpeg, libpng, libwebp, libtiff and openjpeg, opened when the first image of their format
+// comes. Each function throws UserError when its library is not there, and is false for damaged
+// data.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +12,13 @@ namespace hone {
 bool jpeg_size(std::span<const std::byte>, std::int64_t& height, std::int64_t& width);
 bool png_size(std::span<const std::byte>, std::int64_t& height, std::int64_t& width);
 bool webp_size(std::span<const std::byte>, std::int64_t& height, std::int64_t& width);
+bool tiff_size(std::span<const std::byte>, std::int64_t& height, std::int64_t& width);
+bool jpeg2000_size(std::span<const std::byte>, std::int64_t& height, std::int64_t& width);
 // `rgb` holds three bytes for each pixel of that size.
 bool decode_jpeg(std::span<const std::byte>, std::span<std::byte> rgb);
 bool decode_png(std::span<const std::byte>, std::span<std::byte> rgb);
 bool decode_webp(std::span<const std::byte>, std::span<std::byte> rgb);
+bool decode_tiff(std::span<const std::byte>, std::span<std::byte> rgb);
+bool decode_jpeg2000(std::span<const std::byte>, std::span<std::byte> rgb);
 
 }  // namespace hone

@@ -1,0 +1,19 @@
+// How the functions of a library that may not be there are found. For the image formats' files
+// only.
+#pragma once
+
+#include "base/error.h"
+#include "base/library.h"
+
+namespace hone {
+
+template <class F>
+void find(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(find_in_library(library, name));
+}
+
+[[noreturn]] inline void missing(const char* format, const char* soname) {
+  throw UserError("image: ", format, " needs ", soname, ", which is not found; install it");
+}
+
+}  // namespace hone
