@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/run/table.h"
 #include "import/onnx_table.h"
+#include "ops/host.h"
 
 namespace hone::cli {
 
@@ -16,6 +17,13 @@ std::string_view kind_name(OpKind k) {
   static constexpr std::string_view names[] = {
       "leaf", "elementwise", "movement", "reduction", "contraction", "control", "other"};
   return names[static_cast<std::size_t>(k)];
+}
+
+// Those that functions of the host compute come last.
+std::vector<const Op*> listed_ops() {
+  std::vector<const Op*> out(all_ops().begin(), all_ops().end());
+  out.insert(out.end(), host_ops().begin(), host_ops().end());
+  return out;
 }
 
 // "Conv 1-27"
@@ -30,7 +38,7 @@ std::vector<const OnnxOperator*> made_of(const std::vector<OnnxOperator>& all, c
 
 Json json(const std::vector<OnnxOperator>& onnx) {
   Json ops = Json::Array{}, operators = Json::Array{};
-  for (const Op* op : all_ops()) {
+  for (const Op* op : listed_ops()) {
     Json from = Json::Array{};
     for (const OnnxOperator* o : made_of(onnx, *op)) from.push(o->name);
     ops.push(Json::Object{{"name", op->name},
@@ -50,7 +58,7 @@ Json json(const std::vector<OnnxOperator>& onnx) {
 
 void print_markdown(const std::vector<OnnxOperator>& onnx) {
   std::printf("| operation | kind | made of | meaning | from ONNX |\n|---|---|---|---|---|\n");
-  for (const Op* op : all_ops()) {
+  for (const Op* op : listed_ops()) {
     std::string from;
     for (const OnnxOperator* o : made_of(onnx, *op))
       from += cat(from.empty() ? "" : ", ", text(*o));
@@ -62,7 +70,7 @@ void print_markdown(const std::vector<OnnxOperator>& onnx) {
 
 void print(const std::vector<OnnxOperator>& onnx) {
   Table operations({"operation", "kind", "is", "meaning"});
-  for (const Op* op : all_ops())
+  for (const Op* op : listed_ops())
     operations.add({std::string(op->name), std::string(kind_name(op->kind)),
                     op->is_core() ? "core" : "composite", std::string(op->doc)});
   std::printf("%s\n", operations.text().c_str());
