@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <unordered_set>
 
+#include "ops/ops.h"
 #include "pass/unify.h"
 #include "ref/element.h"
 #include "ref/enclosure.h"
@@ -268,17 +270,37 @@ struct Trial::Operand {
   }
 };
 
+namespace {
+
+// Zero times an infinite filter in a padded place is nobody's business.
+std::unordered_set<NodeId> made_into_filters(const Function& f) {
+  std::unordered_set<NodeId> out;
+  std::vector<Value> open;
+  for (NodeId n : live_nodes(f))
+    if (&f.graph().op(n) == &ops::conv) open.push_back(f.graph().operands(n)[1]);
+  while (!open.empty()) {
+    const Value v = open.back();
+    open.pop_back();
+    if (!out.insert(v.node()).second) continue;
+    for (std::size_t i = 0; i < v.operand_count(); ++i) open.push_back(v.operand(i));
+  }
+  return out;
+}
+
+}  // namespace
+
 Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
              const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool,
              const Sizes& sizes, Fill fill, std::uint64_t seed)
     : spec_(spec), sizes_(sizes), memory_(std::make_shared<Fenced>(device)) {
   std::vector<Array> weights(spec.function.params().size());
   std::vector<TensorRef> refs;
+  const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
   for (std::size_t i = 0; i < spec.function.params().size(); ++i) {
-    const Type t = spec.function.param(i).type();
-    // Weights are finite: zero times an infinite weight in a padded place is nobody's business.
-    inputs_.push_back(
-        sample_array(t, sizes, spec.param_is_weight[i] ? Fill::random : fill, seed + i));
+    const Value param = spec.function.param(i);
+    const Type t = param.type();
+    const bool is_finite = spec.param_is_weight[i] || filters.contains(param.node());
+    inputs_.push_back(sample_array(t, sizes, is_finite ? Fill::random : fill, seed + i));
     if (spec.param_is_weight[i]) {
       const Place p = place_of(t, spec.param_strides[i], sizes);
       std::vector<std::byte> bytes(static_cast<std::size_t>(p.bytes()));

@@ -26,6 +26,10 @@ std::vector<Value> values_of(const Stmt& s) {
   return out;
 }
 
+Array in_registers(const Array& a) {
+  return is_small(a.dtype()) ? Array(code_dtype(a.dtype()), a.dims(), a.storage()) : a;
+}
+
 void for_each_statement(const Block& block, const std::function<void(const Stmt&)>& visit) {
   for (const Stmt& s : block) {
     visit(s);

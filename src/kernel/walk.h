@@ -21,6 +21,9 @@ std::vector<Value> values_of(const Stmt&);
 // Of all statements of a block, bodies included.
 std::vector<Value> values_of(const Block&);
 
+// A constant as kernels hold it: small dtypes as their codes.
+Array in_registers(const Array&);
+
 void for_each_statement(const Block&, const std::function<void(const Stmt&)>&);
 // Sizes and positions of a block: extents, offsets of loads and stores, positions used as values.
 // Ends early when the function returns false; then the result is false.

@@ -193,8 +193,8 @@ void Renderer::set_register(RegId reg, std::string name) { registers_[reg] = std
 
 std::string Renderer::value(const Value& e) {
   if (e.is(ops::constant)) {
-    const Array& a = e.attrs().get<Array>("value");
-    return is_float(e.dtype()) ? literal(a.real(0), e.dtype()) : literal(a.integer(0), e.dtype());
+    const Array a = in_registers(e.attrs().get<Array>("value"));
+    return is_float(a.dtype()) ? literal(a.real(0), a.dtype()) : literal(a.integer(0), a.dtype());
   }
   if (e.is(ops::reg)) {
     auto it = registers_.find(static_cast<RegId>(e.attrs().integer("index")));

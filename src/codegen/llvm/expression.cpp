@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "codegen/llvm/math.h"
 #include "kernel/positions.h"
+#include "kernel/walk.h"
 #include "ops/ops.h"
 
 namespace hone::llvm {
@@ -167,7 +168,7 @@ Value Renderer::emit(const Expression& e) {
   }
   const DType dtype = register_dtype(e.dtype());
   if (e.is(ops::constant)) {
-    const Array& a = e.attrs().get<Array>("value");
+    const Array a = in_registers(e.attrs().get<Array>("value"));
     if (dtype == DType::b1) return m_.boolean(a.integer(0) != 0);
     return is_float(dtype) ? m_.real(a.real(0), {dtype, 1}) : m_.integer(a.integer(0), {dtype, 1});
   }
@@ -212,8 +213,14 @@ Value Renderer::emit_operation(const Expression& e, const Values& in) {
   if (e.is(ops::exp) && is_computed(e.operand(0))) return exp_of_rounded(in[0]);
   for (const Unary& u : unaries)
     if (u.op == &e.op()) return u.emit(in[0]);
-  for (const Binary& b : binaries)
-    if (b.op == &e.op()) return b.emit(in[0], in[1]);
+  // A product less its own maximum is 0; fused, it would be what was rounded off.
+  const bool could_fuse = m_.set_contract(!e.is(ops::sub));
+  for (const Binary& b : binaries) {
+    if (b.op != &e.op()) continue;
+    Value made = b.emit(in[0], in[1]);
+    m_.set_contract(could_fuse);
+    return made;
+  }
   refuse(e);
 }
 
