@@ -197,6 +197,22 @@ TEST_P(Math, EveryLaneCountGivesTheSameBits) {
   }
 }
 
+// Functions decide for all lanes at once whether any of them is far out.
+TEST_P(Math, NaNInOneLaneHidesNoOther) {
+  const float near[] = {NAN, -NAN, std::bit_cast<float>(0x7fa00000u), 1};
+  const float far[] = {-3e38f, 3e38f, -INFINITY, -20, 20};
+  std::mt19937 rng(3);
+  std::vector<float> in(1 << 14);
+  for (float& x : in) x = rng() % 32 ? near[rng() % 4] : far[rng() % 5];
+  for (const Case& c : cases) {
+    const std::vector<float> out =
+        run_f32(jit_map(GetParam(), DType::f32, DType::f32, c.build, 32), in);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      ASSERT_LE(error(out[i], c.exact(in[i])), c.limit)
+          << c.name << " of " << in[i] << " is " << out[i];
+  }
+}
+
 TEST_P(Math, DoublesComeFromTheCLibrary) {
   std::vector<double> in = {0.25, -0.5, 0.75, 0.0, -0.0, 1, 1e-300, 0.999, NAN};
   for (const Case& c : cases) {

@@ -39,8 +39,6 @@ Value scale_by_floor(Value v, Value n);
 Value above_floor(Value n);
 // With AVX-512. x less the nearest multiple of 2^-bits, exactly.
 Value beside_multiple(Value x, int bits);
-// The greatest |x| of the lanes of each half, a NaN only where both are.
-Value greater_magnitude(Value a, Value b);
 // Lane i is entry index[i] mod entries.size() of a table: of 8 entries, with AVX-512 also 32.
 Value look_up(std::span<const float> entries, Value index);
 

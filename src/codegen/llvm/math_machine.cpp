@@ -95,17 +95,6 @@ Value scale(Value v, Value n, Value integer) {
   return v * power_of_two(half) * power_of_two(integer - half);
 }
 
-Value greater_magnitude(Value a, Value b) {
-  if (!has_avx512(a)) {
-    Value x = abs(a), y = abs(b);
-    return select(greater(x, y), x, y);
-  }
-  constexpr int absolute_maximum = 11;
-  return by_register(a, b, least_lanes, [](Value x, Value y) {
-    return masked("mask.range.ps", x, {x.ref, y.ref, number(*x.module, absolute_maximum)}, true);
-  });
-}
-
 Value look_up(std::span<const float> entries, Value index) {
   Module& m = *index.module;
   const int lanes = m.target().lanes();

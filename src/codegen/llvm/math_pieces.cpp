@@ -2,6 +2,7 @@
 // by the number of the piece. Coefficients: tools/minimax, sets "... pieces" and "gelu tail".
 #include <llvm-c/Core.h>
 
+#include <bit>
 #include <cmath>
 
 #include "base/error.h"
@@ -237,14 +238,16 @@ Value if_seldom(Value condition, Value usual, const std::function<Value()>& othe
 
 // `near` where |x| < limit or x is NaN, else `beyond`, which is seldom needed.
 Value or_beyond(Value x, double limit, Value near, const std::function<Value()>& beyond) {
-  Value magnitude = abs(x), greatest = x;
+  // Compared as integers, where NaN is more than every number: of two lanes it hides neither.
+  Value magnitude = abs(x), greatest = bitcast(magnitude, DType::i32);
   const int most = x.module->target().lanes();
   while (greatest.lanes() > most) {
     const int half = greatest.lanes() / 2;
-    greatest = greater_magnitude(slice_lanes(greatest, 0, half), slice_lanes(greatest, half, half));
+    Value a = slice_lanes(greatest, 0, half), b = slice_lanes(greatest, half, half);
+    greatest = select(greater(a, b), a, b);
   }
-  if (greatest.lanes() == x.lanes()) greatest = magnitude;
-  return if_seldom(any(greater_equal(greatest, limit)), near,
+  const auto limit_bits = std::bit_cast<std::int32_t>(static_cast<float>(limit));
+  return if_seldom(any(greater_equal(greatest, integer_like(greatest, limit_bits))), near,
                    [&] { return select(greater_equal(magnitude, limit), beyond(), near); });
 }
 
