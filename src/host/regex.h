@@ -15,7 +15,7 @@ class Regex {
   // Steps that matching may take: some, and for each byte of text some more. A state of a pattern
   // that is alive at a character is a step.
   struct Budget {
-    std::int64_t steps = std::int64_t{1} << 26;
+    std::int64_t steps = std::int64_t{1} << 24;
     static constexpr std::int64_t per_byte = 64;
   };
 

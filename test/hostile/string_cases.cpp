@@ -102,7 +102,7 @@ Cases string_cases() {
       {"string_too_long", node("Identity", one('a', (16 << 20) + 1)), imported, "split it"},
       {"string_1000000_empty", node("Identity", [] { return Texts(1'000'000); }), imported,
        "read: "},
-      {"string_2000000_different", node("Identity", different(2'000'000)), imported,
+      {"string_1100000_different", node("Identity", different(1'100'000)), imported,
        "exceeds the limit"},
       {"string_no_utf8",
        node(
@@ -116,8 +116,7 @@ Cases string_cases() {
       {"string_split_negative", split(one(',', 10), -2), imported, "maxsplit is -2"},
       {"string_split_lowest", split(one(',', 10), std::numeric_limits<std::int64_t>::min()),
        imported, "maxsplit is -"},
-      {"string_split_many", split(different(20'000, ",,"), most), ran, "ran: text[20000,3]"},
-      {"string_doubled_64_times", doubled(64), ran, "split it"},
+      {"string_split_many", split(different(2'000, ",,"), most), interpreted, "ran: text[2000,3]"},
       {"string_doubled_64_times_by_reference", doubled(64), interpreted, "split it"},
       {"string_broadcast_huge", broadcast("1048576", "1048576"), ran, "refused: "},
       {"regex_nested_repeats", match(nested, one('a', 10)), imported, "states"},
@@ -130,13 +129,13 @@ Cases string_cases() {
       {"regex_backreference", match("(a)\\1", one('a', 10)), imported, "\\1 is not understood"},
       {"regex_lookahead", match("(?=a)", one('a', 10)), imported, "lookaround"},
       {"regex_no_utf8", match("\xff[\x80-\xfe]*", one('\x90', 10)), imported, "read: "},
-      {"regex_stars_of_stars", match("(((a*)*)*)*b", one('a', 100'000)), ran, "ran: bool[1] = 0"},
-      {"regex_catastrophe", match("(a+)+b", one('a', 1'000'000)), ran, "ran: bool[1] = 0"},
-      {"regex_catastrophe_by_reference", match("(a|a)*b", one('a', 1'000'000)), interpreted,
+      {"regex_stars_of_stars", match("(((a*)*)*)*b", one('a', 10'000)), ran, "ran: bool[1] = 0"},
+      {"regex_catastrophe", match("(a+)+b", one('a', 100'000)), ran, "ran: bool[1] = 0"},
+      {"regex_catastrophe_by_reference", match("(a|a)*b", one('a', 300'000)), interpreted,
        "ran: bool[1] = 0"},
-      {"regex_states_alive", match("(.*a){900}b", one('a', 100'000)), ran, "takes too long"},
-      {"regex_states_alive_in_many", match("(.*a){900}b", different(20'000, std::string(50, 'a'))),
-       ran, "takes too long"},
+      {"regex_states_alive", match("(.*a){900}b", one('a', 50'000)), interpreted, "takes too long"},
+      {"regex_states_alive_in_many", match("(.*a){900}b", different(5'000, std::string(100, 'a'))),
+       interpreted, "takes too long"},
   };
   return out;
 }
