@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <limits>
+#include <map>
+#include <set>
 
 #include "backend/backend.h"
 #include "base/file.h"
@@ -62,6 +65,44 @@ void check_options(const Source& source, const CompileOptions& options) {
     throw UserError(source.name, ": ", source.variants.size(), " size variants for ",
                     options.targets.size(), " targets are ", variants, " in all, the limit is ",
                     options.most_variants, "; give sizes with --dim or fewer targets");
+}
+
+std::set<std::string> symbols_of(const std::vector<Type>& types) {
+  std::set<std::string> out;
+  for (const Type& t : types)
+    for (const Dim& d : t.shape.dims)
+      for (const Dim& s : d.symbols()) out.insert(s.name());
+  return out;
+}
+
+// What bodies ask of the sizes of inputs: elsewhere a run may leave the body out, a check may not.
+void add_checks_of_bodies(const Function& f, const std::set<std::string>& known,
+                          std::vector<Guard>& out) {
+  const auto is_known = [&](const Dim& d) {
+    return std::ranges::all_of(d.symbols(), [&](const Dim& s) { return known.contains(s.name()); });
+  };
+  for (NodeId n : live_nodes(f))
+    for (const Attrs::Entry& e : f.graph().attrs(n).entries()) {
+      const auto* body = std::get_if<FunctionRef>(&e.second);
+      if (!body) continue;
+      for (const DimCheck& c : (*body)->graph().checks())
+        if (is_known(c.a) && is_known(c.b)) out.push_back({Guard::Kind::equal, c.a, c.b});
+      add_checks_of_bodies(**body, known, out);
+    }
+}
+
+// Beyond one tile if that is no great work, else two of a kind at least, else any.
+std::optional<Sizes> odd_or_any_sizes(const Function& f, const std::vector<Guard>& conditions) {
+  struct Attempt {
+    std::int64_t least, most_flops;
+  };
+  constexpr Attempt attempts[] = {
+      {19, 20'000'000}, {3, 1'000'000'000}, {2, std::numeric_limits<std::int64_t>::max()}};
+  const std::vector<Type> types = f.param_types();
+  for (const Attempt& a : attempts)
+    if (std::optional<Sizes> made = odd_sizes(types, conditions, a.least))
+      if (made->empty() || flops_at(f, *made) <= a.most_flops) return made;
+  return sample_sizes(types, conditions);
 }
 
 class Driver {
@@ -249,7 +290,7 @@ class Driver {
       check_operands(plan_, plan_.variants[i], builder_.kernels());
     }
     for (const SourceVariant& v : source_.variants)
-      if (const Sizes sizes = check_sizes(v); is_small(v.function, sizes)) check_whole(v, sizes);
+      if (const Sizes& sizes = check_sizes(v); is_small(v.function, sizes)) check_whole(v, sizes);
   }
 
   void check_whole(const SourceVariant& v, const Sizes& sizes) {
@@ -277,16 +318,18 @@ class Driver {
     filled_ = builder_.kernels().size();
   }
 
-  // Sizes to check at: beyond one tile if that is no great work, else two of a kind at least, else
-  // any.
-  Sizes check_sizes(const SourceVariant& v) const {
-    constexpr std::int64_t most_flops = 20'000'000;
-    const std::vector<Type> types = v.function.param_types();
+  // Sizes to check at.
+  const Sizes& check_sizes(const SourceVariant& v) {
+    auto [it, fresh] = check_sizes_.try_emplace(&v);
+    if (fresh) it->second = sizes_to_check(v);
+    return it->second;
+  }
+  Sizes sizes_to_check(const SourceVariant& v) const {
     const std::vector<Guard> conditions = conditions_of(v);
-    for (std::int64_t least : {19, 3})
-      if (std::optional<Sizes> made = odd_sizes(types, conditions, least))
-        if (made->empty() || least == 3 || flops_at(v.function, *made) <= most_flops) return *made;
-    std::optional<Sizes> made = sample_sizes(types, conditions);
+    std::vector<Guard> all = conditions;
+    add_checks_of_bodies(v.function, symbols_of(v.function.param_types()), all);
+    std::optional<Sizes> made = odd_or_any_sizes(v.function, all);
+    if (!made) made = odd_or_any_sizes(v.function, conditions);
     return made ? *made : sizes_for(v);
   }
 
@@ -313,6 +356,7 @@ class Driver {
   std::shared_ptr<Device> device_;
   std::shared_ptr<ThreadPool> pool_;
   CompileCache code_, verdicts_;
+  std::map<const SourceVariant*, Sizes> check_sizes_;
   Plan plan_;
   PlanBuilder builder_;
   Debug debug_;

@@ -57,40 +57,38 @@ double real_number(Numbers& numbers, Fill fill) {
   return fill == Fill::spread ? std::ldexp(x, static_cast<int>(numbers.next() % 7) - 3) : x;
 }
 
-}  // namespace
-
-namespace {
-
 // Random numbers are made once and repeated after a prime number of elements, at which no tile and
 // no row of a kernel returns.
-constexpr std::int64_t period = 16381;
-
-void repeat(Array& a) {
-  const std::span<std::byte> all = a.writable_bytes();
-  const std::size_t first = static_cast<std::size_t>(period * byte_size(a.dtype()));
-  for (std::size_t at = first; at < all.size(); at += first)
-    std::memcpy(all.data() + at, all.data(), std::min(first, all.size() - at));
-}
+constexpr std::int64_t period = 4093;
 
 }  // namespace
+
+void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
+  const auto size = static_cast<std::size_t>(byte_size(t));
+  const std::int64_t n = std::min(static_cast<std::int64_t>(to.size() / size), period);
+  Array first = Array::zeros(t, {n});
+  Numbers numbers(seed * 0x9e3779b97f4a7c15ull + 1);
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (is_float(t))
+      first.set_real(i, real_number(numbers, fill));
+    else if (t == DType::b1)
+      first.set_integer(i, static_cast<std::int64_t>(numbers.next() & 1));
+    else if (t == DType::text)
+      first.set_integer(i,
+                        static_cast<std::int64_t>(text_number(cat("text ", numbers.next() % 8))));
+    else
+      first.set_integer(i, static_cast<std::int64_t>(numbers.next() % 8));
+  }
+  const std::span<const std::byte> from = first.bytes();
+  for (std::size_t at = 0; at < to.size(); at += from.size())
+    std::memcpy(to.data() + at, from.data(), std::min(from.size(), to.size() - at));
+}
 
 Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_t seed) {
   std::vector<std::int64_t> dims;
   for (const Dim& d : type.shape.dims) dims.push_back(size_of(d, sizes));
   Array a = Array::zeros(type.dtype, dims);
-  Numbers numbers(seed * 0x9e3779b97f4a7c15ull + 1);
-  const std::int64_t n = std::min(a.count(), period);
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (is_float(type.dtype))
-      a.set_real(i, real_number(numbers, fill));
-    else if (type.dtype == DType::b1)
-      a.set_integer(i, static_cast<std::int64_t>(numbers.next() & 1));
-    else if (type.dtype == DType::text)
-      a.set_integer(i, static_cast<std::int64_t>(text_number(cat("text ", numbers.next() % 8))));
-    else
-      a.set_integer(i, static_cast<std::int64_t>(numbers.next() % 8));
-  }
-  repeat(a);
+  sample(a.writable_bytes(), type.dtype, fill, seed);
   return a;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ enum class Fill : std::uint8_t {
   extreme,  // mixes in zeros of both signs, denormals, large numbers, infinities and NaN
 };
 
+// Whole elements of the dtype.
+void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed);
 // The type's symbols must be in sizes.
 Array sample_array(const Type&, const Sizes&, Fill, std::uint64_t seed);
 

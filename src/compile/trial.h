@@ -21,7 +21,10 @@ class Trial {
   ~Trial();
 
   void run() { session_->run(); }
-  // Dense results of the last run.
+  // Other numbers in the parameters that are no weights or filters; results are as if nothing had
+  // run.
+  void refill(Fill, std::uint64_t seed);
+  // Dense results of the last run; those that lie densely are not copied and change with the next.
   std::vector<Array> results() const;
   // Throws UserError when runs wrote anywhere but to the elements of results and to memory that
   // they were given for it: to a parameter, between the elements of a result or beyond an end of
@@ -30,17 +33,20 @@ class Trial {
   // The parameters as dense arrays, for the reference.
   const std::vector<Array>& inputs() const { return inputs_; }
 
+  struct Place;
+
  private:
   class Fenced;
   struct Operand;
-  const Operand& add_operand(const Type&, const Dims& strides, const Array* content);
+  Operand& add_operand(const Type&, const Dims& strides, bool is_result);
+  Array add_weight(const Place&, std::uint64_t seed);
 
   const GroupSpec& spec_;
   const Sizes& sizes_;
   std::shared_ptr<Fenced> memory_;
   std::vector<Array> inputs_;  // dense
   // What the session reads and writes: parameters that are no weights, then results.
-  std::vector<std::unique_ptr<const Operand>> operands_;
+  std::vector<std::unique_ptr<Operand>> operands_;
   std::unique_ptr<Session> session_;
 };
 

@@ -14,10 +14,6 @@ Sizes Frame::sizes(const Dims& dims) const {
 
 namespace {
 
-Element of_array(const Array& a, std::int64_t i) {
-  return is_float(a.dtype()) ? Element{a.real(i), 0} : Element{0, a.integer(i)};
-}
-
 Element of_wide(const Wide& w, std::int64_t i) {
   auto k = static_cast<std::size_t>(i);
   return w.is_real() ? Element{w.reals[k], 0} : Element{0, w.integers[k]};
@@ -35,11 +31,10 @@ void resolve_param(Frame*& frame, Value& v) {
 }  // namespace
 
 Element Reader::read(Frame& in, Value v, std::int64_t flat) {
+  if (const Array* leaf = in.leaves[v.node()]) return element_of(*leaf, flat);
   Frame* where = &in;
   resolve_param(where, v);
-  if (v.is(ops::param))
-    return of_array(where->inputs[static_cast<std::size_t>(v.attrs().integer("index"))], flat);
-  if (v.is(ops::constant)) return of_array(v.attrs().get<Array>("value"), flat);
+  if (const Array* leaf = where->leaves[v.node()]) return element_of(*leaf, flat);
   if (v.is(ops::dims))
     return {0, size_of(v.attrs().dims("dims")[static_cast<std::size_t>(flat)], where->sizing)};
   auto& memo = where->memo[where->slot(v)];
@@ -55,7 +50,8 @@ class ElementEvaluator::Impl {
     std::vector<std::vector<std::int64_t>> dims;
     for (const Array& a : inputs) dims.push_back(a.dims());
     root_ = &add_frame(f, bind_sizes(f, dims));
-    root_->inputs = inputs;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      root_->leaves[root_->function.param(i).node()] = &inputs[i];
     measure(*root_);
   }
 
@@ -110,6 +106,10 @@ class ElementEvaluator::Impl {
     }
     frame.memo.resize(slots);
     frame.whole.resize(graph.node_count());
+    frame.small.resize(graph.node_count());
+    frame.leaves.resize(graph.node_count());
+    for (NodeId n = 0; n < graph.node_count(); ++n)
+      if (&graph.op(n) == &ops::constant) frame.leaves[n] = &graph.attrs(n).get<Array>("value");
     return frame;
   }
 

@@ -23,20 +23,23 @@ std::int64_t flat_of(const Sizes& index, const Sizes& dims) {
   return flat;
 }
 
+SmallOperands small_operands(Reader& r, std::vector<Wide> operands) {
+  SmallOperands s;
+  s.operands = std::move(operands);
+  for (const Wide& w : s.operands) s.inputs.push_back(&w);
+  for (std::size_t i = 0; i < r.frame.graph().result_count(r.node); ++i)
+    s.types.emplace_back(r.type(i).dtype, Shape(dims_of(s.operands.at(0).dims)));
+  return s;
+}
+
 // The op's own meaning on small operands; for what has no structure beyond single elements or one
 // line of them.
-Wide evaluate_small(Reader& r, const std::vector<Wide>& operands, const Attrs& attrs,
-                    std::uint32_t result) {
-  std::vector<const Wide*> inputs;
-  for (const Wide& w : operands) inputs.push_back(&w);
-  std::vector<Type> types;
-  for (std::size_t i = 0; i < r.frame.graph().result_count(r.node); ++i)
-    types.emplace_back(r.type(i).dtype, Shape(dims_of(operands.at(0).dims)));
+Wide evaluate_small(Reader& r, const SmallOperands& s, const Attrs& attrs, std::uint32_t result) {
   const std::function<std::int64_t(const Dim&)> size = [&](const Dim& d) {
     return size_of(d, r.frame.sizing);
   };
   const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> call;
-  return std::move(r.op().eval({attrs, inputs, types, size, call}).at(result));
+  return std::move(r.op().eval({attrs, s.inputs, s.types, size, call}).at(result));
 }
 
 void put(Wide& w, std::size_t i, Element e) {
@@ -51,12 +54,15 @@ Element taken(const Wide& w, std::size_t i) {
 }
 
 Element elementwise(Reader& r, std::uint32_t result, std::int64_t flat) {
-  std::vector<Wide> operands;
-  for (std::size_t i = 0; i < r.input_count(); ++i) {
-    operands.emplace_back(r.input(i).dtype(), Sizes{});
-    put(operands.back(), 0, r.operand(i, flat));
+  SmallOperands& s = r.frame.small[r.node];
+  if (s.operands.empty()) {
+    std::vector<Wide> made;
+    for (std::size_t i = 0; i < r.input_count(); ++i)
+      made.emplace_back(r.input(i).dtype(), Sizes{});
+    s = small_operands(r, std::move(made));
   }
-  return r.complete() ? taken(evaluate_small(r, operands, r.attrs(), result), 0) : Element();
+  for (std::size_t i = 0; i < s.operands.size(); ++i) put(s.operands[i], 0, r.operand(i, flat));
+  return r.complete() ? taken(evaluate_small(r, s, r.attrs(), result), 0) : Element();
 }
 
 Element same_place(Reader& r, std::uint32_t, std::int64_t flat) { return r.operand(0, flat); }
@@ -205,8 +211,14 @@ Element start_of(Join how, DType t) {
 // The flat operand positions of an index space, in row-major order.
 template <class F>
 void each_index(const Sizes& dims, F f) {
-  std::int64_t n = count_of(dims);
-  for (std::int64_t i = 0; i < n; ++i) f(index_of(i, dims));
+  Sizes index(dims.size(), 0);
+  for (std::int64_t n = count_of(dims); n > 0; --n) {
+    f(index);
+    for (std::size_t k = dims.size(); k-- > 0;) {
+      if (++index[k] < dims[k]) break;
+      index[k] = 0;
+    }
+  }
 }
 
 Element reduce(Reader& r, Join how, std::int64_t flat) {
@@ -246,12 +258,12 @@ Element reduce_window(Reader& r, std::uint32_t, std::int64_t flat) {
                             dilations = r.attrs().integers("dilations");
   Join how = join_of(r.attrs().get<std::string>("kind"));
   Element y = start_of(how, r.type().dtype);
+  Sizes source(x.size());
   each_index(window, [&](const Sizes& w) {
-    Sizes source;
     for (std::size_t i = 0; i < x.size(); ++i) {
       auto at = under(place[i], w[i], strides[i], dilations[i], low[i], x[i]);
       if (!at) return;
-      source.push_back(*at);
+      source[i] = *at;
     }
     y = joined(how, r.type().dtype, y, r.operand(0, flat_of(source, x)));
   });
@@ -270,55 +282,82 @@ struct Sum {
   Element result(DType t) const { return {total.real, wrap(t, total.integer)}; }
 };
 
-Element dot(Reader& r, std::uint32_t, std::int64_t flat) {
-  Sizes a = r.input_dims(0), b = r.input_dims(1), place = index_of(flat, r.result_dims()), sizes;
-  DotAxes x = dot_axes(r.attrs(), static_cast<int>(a.size()), static_cast<int>(b.size()));
-  Sizes p(a.size()), q(b.size());
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < x.batch_a.size(); ++i, ++next) {
-    p[static_cast<std::size_t>(x.batch_a[i])] = place[next];
-    q[static_cast<std::size_t>(x.batch_b[i])] = place[next];
+// An operand whose elements are read often.
+struct Source {
+  Reader& reader;
+  std::size_t operand;
+  const Array* leaf = reader.leaf(operand);
+
+  Element at(std::int64_t flat) const {
+    return leaf ? element_of(*leaf, flat) : reader.operand(operand, flat);
   }
-  for (int k : x.free_a) p[static_cast<std::size_t>(k)] = place[next++];
-  for (int k : x.free_b) q[static_cast<std::size_t>(k)] = place[next++];
-  for (int k : x.contract_a) sizes.push_back(a[static_cast<std::size_t>(k)]);
+};
+
+// Strides of the given axes.
+Sizes strides_of(const Sizes& strides, const Axes& axes) {
+  Sizes out;
+  for (int k : axes) out.push_back(strides[static_cast<std::size_t>(k)]);
+  return out;
+}
+
+Element dot(Reader& r, std::uint32_t, std::int64_t flat) {
+  const Sizes a = r.input_dims(0), b = r.input_dims(1), sa = row_major(a), sb = row_major(b),
+              place = index_of(flat, r.result_dims());
+  const DotAxes axes = dot_axes(r.attrs(), static_cast<int>(a.size()), static_cast<int>(b.size()));
+  std::int64_t first_a = 0, first_b = 0;
+  std::size_t next = 0;
+  auto at = [](const Sizes& s, int k) { return s[static_cast<std::size_t>(k)]; };
+  for (std::size_t i = 0; i < axes.batch_a.size(); ++i, ++next) {
+    first_a += place[next] * at(sa, axes.batch_a[i]);
+    first_b += place[next] * at(sb, axes.batch_b[i]);
+  }
+  for (int k : axes.free_a) first_a += place[next++] * at(sa, k);
+  for (int k : axes.free_b) first_b += place[next++] * at(sb, k);
+  Sizes sizes;
+  for (int k : axes.contract_a) sizes.push_back(at(a, k));
+  const Sizes step_a = strides_of(sa, axes.contract_a), step_b = strides_of(sb, axes.contract_b);
+  const Source x{r, 0}, y{r, 1};
   Sum sum;
   each_index(sizes, [&](const Sizes& index) {
+    std::int64_t p = first_a, q = first_b;
     for (std::size_t i = 0; i < index.size(); ++i) {
-      p[static_cast<std::size_t>(x.contract_a[i])] = index[i];
-      q[static_cast<std::size_t>(x.contract_b[i])] = index[i];
+      p += index[i] * step_a[i];
+      q += index[i] * step_b[i];
     }
-    sum.add(r.operand(0, flat_of(p, a)), r.operand(1, flat_of(q, b)));
+    sum.add(x.at(p), y.at(q));
   });
   return sum.result(r.type().dtype);
 }
 
 Element conv(Reader& r, std::uint32_t, std::int64_t flat) {
-  Sizes x = r.input_dims(0), w = r.input_dims(1), place = index_of(flat, r.result_dims()), window,
-        low = r.frame.sizes(r.attrs().dims("pads_low"));
-  ConvAxes axes = conv_axes(r.attrs(), static_cast<int>(x.size()));
-  std::vector<std::int64_t> strides = r.attrs().integers("strides"),
-                            dilations = r.attrs().integers("dilations");
-  auto at = [](Sizes& s, int k) -> std::int64_t& { return s[static_cast<std::size_t>(k)]; };
-  Sizes p(x.size()), q(w.size());
-  std::int64_t out = at(place, axes.channel),
-               per_group = at(w, axes.out) / r.attrs().integer("groups");
-  at(p, axes.batch) = at(place, axes.batch);
-  at(q, axes.out) = out;
-  window.push_back(at(w, axes.in));
+  const Sizes x = r.input_dims(0), w = r.input_dims(1), sx = row_major(x), sw = row_major(w),
+              place = index_of(flat, r.result_dims()),
+              low = r.frame.sizes(r.attrs().dims("pads_low"));
+  const ConvAxes axes = conv_axes(r.attrs(), static_cast<int>(x.size()));
+  const std::vector<std::int64_t> strides = r.attrs().integers("strides"),
+                                  dilations = r.attrs().integers("dilations");
+  auto at = [](const Sizes& s, int k) { return s[static_cast<std::size_t>(k)]; };
+  const std::int64_t out = at(place, axes.channel),
+                     per_group = at(w, axes.out) / r.attrs().integer("groups"),
+                     channels = at(w, axes.in),
+                     first_x = at(place, axes.batch) * at(sx, axes.batch) +
+                               out / per_group * channels * at(sx, axes.channel),
+                     first_w = out * at(sw, axes.out);
+  Sizes window = {channels};
   for (int k : axes.weight_space) window.push_back(at(w, k));
+  const Source input{r, 0}, weight{r, 1};
   Sum sum;
   each_index(window, [&](const Sizes& index) {
-    at(q, axes.in) = index[0];
-    at(p, axes.channel) = out / per_group * window[0] + index[0];
+    std::int64_t p = first_x + index[0] * at(sx, axes.channel),
+                 q = first_w + index[0] * at(sw, axes.in);
     for (std::size_t i = 0; i < axes.space.size(); ++i) {
       auto source = under(at(place, axes.space[i]), index[i + 1], strides[i], dilations[i], low[i],
                           at(x, axes.space[i]));
       if (!source) return;
-      at(p, axes.space[i]) = *source;
-      at(q, axes.weight_space[i]) = index[i + 1];
+      p += *source * at(sx, axes.space[i]);
+      q += index[i + 1] * at(sw, axes.weight_space[i]);
     }
-    sum.add(r.operand(0, flat_of(p, x)), r.operand(1, flat_of(q, w)));
+    sum.add(input.at(p), weight.at(q));
   });
   return sum.result(r.type().dtype);
 }
@@ -333,7 +372,8 @@ Element on_line(Reader& r, std::int64_t line, std::int64_t place, std::uint32_t 
   if (!r.complete()) return {};
   Attrs attrs = r.attrs();
   attrs.set("axis", 0);
-  return taken(evaluate_small(r, {x}, attrs, result), static_cast<std::size_t>(place));
+  return taken(evaluate_small(r, small_operands(r, {x}), attrs, result),
+               static_cast<std::size_t>(place));
 }
 
 Element along_line(Reader& r, std::uint32_t result, std::int64_t flat) {

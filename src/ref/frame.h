@@ -13,14 +13,22 @@ namespace hone {
 // Binds the symbol of a node of ops::measure to what was measured, and checks what waited for it.
 void bind_measured(const Function&, NodeId measure, std::int64_t n, Sizing&);
 
+// Operands of one element each, made once for a node that is evaluated element by element.
+struct SmallOperands {
+  std::vector<Wide> operands;
+  std::vector<const Wide*> inputs;
+  std::vector<Type> types;
+};
+
 struct Frame {
   Function function;  // core ops only
   Sizing sizing;
-  std::span<const Array> inputs;  // of the outermost function
-  Frame* outer = nullptr;         // of a branch: its parameter i is operand i + 1 of `call` there
+  Frame* outer = nullptr;  // of a branch: its parameter i is operand i + 1 of `call` there
   NodeId call = 0;
   std::vector<std::unordered_map<std::int64_t, Element>> memo;  // by slot
   std::vector<std::uint32_t> first_slot;                        // by node
+  std::vector<const Array*> leaves;      // by node: a constant's array, an outermost parameter's
+  std::vector<SmallOperands> small;      // by node
   std::vector<std::vector<Wide>> whole;  // by node: results of ops that are evaluated as a whole
   std::unordered_map<NodeId, Frame*> branches;
 
@@ -29,6 +37,11 @@ struct Frame {
   Sizes sizes(const Dims&) const;
   Sizes dims(Value v) const { return sizes(v.shape().dims); }
 };
+
+inline Element element_of(const Array& a, std::int64_t i) {
+  if (a.dtype() == DType::f32) return {a.as<float>()[static_cast<std::size_t>(i)], 0};
+  return is_float(a.dtype()) ? Element{a.real(i), 0} : Element{0, a.integer(i)};
+}
 
 // One element to be computed.
 struct Task {
@@ -47,6 +60,8 @@ class Reader {
   Element operand(std::size_t i, std::int64_t flat) { return read(frame, input(i), flat); }
   Element read(Frame&, Value, std::int64_t flat);
   bool complete() const { return complete_; }
+  // The array that operand `i` is; null when it is computed.
+  const Array* leaf(std::size_t i) const { return frame.leaves[input(i).node()]; }
 
   Value input(std::size_t i) const { return frame.graph().operands(node)[i]; }
   std::size_t input_count() const { return frame.graph().operands(node).size(); }

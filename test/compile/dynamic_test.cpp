@@ -193,5 +193,27 @@ TEST(Dynamic, MemoryIsPlannedAtTheBound) {
   EXPECT_FALSE(holds_symbol(plan.variants[0].arena_bytes, "count.n"));
 }
 
+// A branch may ask more of an input's size than the function does: kernels are checked at sizes
+// that it takes.
+TEST(Verification, TakesSizesThatBranchesTake) {
+  const Dim n = Dim::symbol("n", 1, 64);
+  const auto body = [&](bool adds) {
+    Function g;
+    Value x = g.add_param(f32({n, 16}), "x");
+    if (adds) x = x + constant(g.graph(), Array::zeros(DType::f32, {1, 16}));
+    g.add_result(reduce_axes(ops::reduce_sum, x, {0, 1}), "y");
+    return std::make_shared<const Function>(std::move(g));
+  };
+  Function f;
+  Value condition = f.add_param(Type(DType::b1, Shape{}), "condition");
+  Value x = f.add_param(f32({n, 16}), "x");
+  f.add_result(ops::if_else(std::vector<Value>{condition, x}, {{"then", FunctionRef(body(true))},
+                                                               {"else", FunctionRef(body(false))}}),
+               "y");
+  CompileReport report;
+  compile(source_of(f), {.strategy = "cpu", .threads = 1, .cache = false}, &report);
+  EXPECT_GT(report.verified, 0);
+}
+
 }  // namespace
 }  // namespace hone
