@@ -1,8 +1,11 @@
 // The bounds that generated code and choices must keep, as ratios within one run: contraction
 // against the multiply-add rate, rows and activations against copying as many bytes, UltraFace
-// against oneDNN, `auto` against every single strategy, the C of `hone aot` against the plan. One
-// JSON line for the machine, one for each gate; exit status 1 when a gate is missed in all of its
-// attempts.
+// against oneDNN, `auto` against every single strategy, the C of `hone aot` against the plan,
+// checks against the compilation that they are part of. One JSON line for the machine, one for each
+// gate; exit status 1 when a gate is missed in all of its attempts.
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -196,6 +199,33 @@ void c_gates(const std::filesystem::path& models) {
               [&] { return c_ratio(c.file, c.options, cc); });
 }
 
+// A fifth of a first compilation may be checks, so it takes 1.25 times what it takes without; a
+// later one finds the verdicts.
+void verification_gates(const std::vector<std::pair<std::string, Source>>& sources) {
+  const std::filesystem::path cache =
+      std::filesystem::temp_directory_path() / cat("hone_gates_cache_", ::getpid());
+  ::setenv("HONE_CACHE_DIR", cache.c_str(), 1);
+  for (bool is_first : {true, false})
+    for (const auto& [name, source] : sources) {
+      const auto compiles = [&](Verification level) {
+        return [&source = source, level, is_first] {
+          CompileOptions options;
+          options.verification = level;
+          options.threads = 1;
+          options.cache = !is_first;
+          compile(source, options);
+        };
+      };
+      at_most(cat(name, ", threads 1: time of ", is_first ? "a first" : "another",
+                  " compilation / without checks"),
+              is_first ? 1.25 : 1.10, [&] {
+                return gates::ratio_of(
+                    {compiles(Verification::kernels), compiles(Verification::none), 1});
+              });
+    }
+  std::filesystem::remove_all(cache);
+}
+
 }  // namespace
 
 // Argument: the directory of the models.
@@ -211,12 +241,16 @@ int main(int argc, char** argv) {
   const Model ultraface = model(models / "ultraface_rfb_320");
   at_most("ultraface_rfb_320, threads 1: cpu time / onednn time", 2.0,
           [&] { return time_ratio(ultraface, "cpu", "onednn"); });
+  std::vector<std::pair<std::string, Source>> sources = {
+      {"digits", source(import_onnx(HONE_SOURCE_DIR "/examples/digits/digits.onnx"))}};
   for (const char* name : {"ultraface_rfb_320", "squeezenet_fp16", "magika_v3_3", "silero_vad"}) {
     const Model m = model(models / name);
+    sources.emplace_back(name, m.source);
     for (const char* single : {"cpu", "onednn"})
       at_most(cat(name, ", threads 1: auto time / ", single, " time"), 1.03,
               [&] { return time_ratio(m, "auto", single); });
   }
   c_gates(models);
+  verification_gates(sources);
   return gates::missed() > 0;
 }

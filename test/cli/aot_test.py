@@ -93,7 +93,9 @@ class Aot(unittest.TestCase):
     def test_real_models_equal_their_plans(self):
         if not MODELS.is_dir():
             self.skipTest(f"NOTHING WAS TESTED: no models at {MODELS}")
-        for name, options in (("ultraface_rfb_320", []), ("magika_v3_3", ["--dim", "unk__214=8"])):
+        for name, options in (("ultraface_rfb_320", []), ("magika_v3_3", ["--dim", "unk__214=8"]),
+                              ("silero_vad", ["--dim", "input_d0=1", "--dim", "input_d1=576", "--dim",
+                                              "state_d1=1"])):  # an If
             with self.subTest(name):
                 done = aot(MODELS / name / "model.onnx", self.work / name, *options, "--check")
                 self.assertIn("equals the plan's", done.stdout)
