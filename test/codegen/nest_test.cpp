@@ -149,6 +149,19 @@ TEST_P(Nests, ConsumersOfASortReadItsResult) {
   check_partitions(GetParam(), f, inputs, false);
 }
 
+// Not narrowed, widened and narrowed again.
+TEST_P(Nests, WhatIsCastForMemoryIsRoundedOnce) {
+  Function f;
+  f.add_result(cast_to(f.add_param(f32({4096}), "x") * 0.3, DType::f16), "y");
+  const Candidate c = nest_candidate(spec_of(f), cpu_target_info(GetParam()));
+  llvm::Module m("k", llvm::target_spec(GetParam()));
+  llvm::emit_kernel(m, std::get<Kernel>(c.steps[0].what), "k");
+  emitter_for(GetParam()).optimize(m);
+  const std::string code = emitter_for(GetParam()).assembly(m);
+  EXPECT_NE(code.find("vcvtps2ph"), std::string::npos) << code;
+  EXPECT_EQ(code.find("vcvtph2ps"), std::string::npos) << code;
+}
+
 }  // namespace
 
 }  // namespace hone::test

@@ -317,7 +317,12 @@ Value Renderer::load_vector(const Expression& e, const std::optional<Value>& mas
 
 void Renderer::store(const Stmt& s) {
   DType dtype = buffer_dtype(s.param);
-  Value v = value(s.value);
+  // What is cast for memory is rounded by the store, once.
+  const hone::Value& rounded = s.value;
+  const bool is_cast_for_memory = dtype == DType::f16 && rounded.is(ops::cast) &&
+                                  rounded.dtype() == dtype &&
+                                  rounded.operand(0).dtype() == DType::f32;
+  Value v = value(is_cast_for_memory ? rounded.operand(0) : rounded);
   if (dtype == DType::bf16 && s.value.dtype() == dtype && is_rounded(s.value)) {
     // Its upper half is what memory holds; rounded again it would be the same.
     v = cast(bitcast(v, DType::u32) >> 16, DType::u16);
