@@ -20,6 +20,7 @@ std::uint32_t Specs::function(const Function& f) {
   for (; first != last; ++first)
     if (same_structure(functions_[first->second], f)) return first->second;
   functions_.push_back(f);
+  latest_.push_back(none);
   auto index = static_cast<std::uint32_t>(functions_.size() - 1);
   by_hash_.emplace(h, index);
   return index;
@@ -31,7 +32,28 @@ void Specs::add_strides(const View& v) {
   normalize_strides(v.dims, std::span(key_.strides).subspan(first));
 }
 
+// Says no where strides of axes of size 1 would have to be made normal first.
+bool Specs::fits(const Key& key, bool prepare, const ScheduledGroup& group) const {
+  std::size_t at = 0;
+  auto has_strides = [&](const View& v) {
+    for (std::size_t i = 0; i < v.strides.size(); ++i, ++at)
+      if (at == key.strides.size() || v.dims[i] == Dim(1) || v.strides[i] != key.strides[at])
+        return false;
+    return true;
+  };
+  if (key.prepare != prepare || key.is_weight.size() != group.params.size()) return false;
+  for (std::size_t i = 0; i < group.params.size(); ++i)
+    if (key.is_weight[i] != slots_.is_weight(group.params[i].buffer) ||
+        !has_strides(group.params[i]))
+      return false;
+  for (const View& v : group.results)
+    if (!has_strides(v)) return false;
+  return at == key.strides.size();
+}
+
 std::uint32_t Specs::spec(std::uint32_t function, bool prepare, const ScheduledGroup& group) {
+  std::uint32_t& latest = latest_[function];
+  if (latest != none && fits(keys_[latest], prepare, group)) return latest;
   key_.function = function;
   key_.prepare = prepare;
   key_.is_weight.clear();
@@ -41,6 +63,10 @@ std::uint32_t Specs::spec(std::uint32_t function, bool prepare, const ScheduledG
     add_strides(v);
   }
   for (const View& v : group.results) add_strides(v);
+  return latest = find(group);
+}
+
+std::uint32_t Specs::find(const ScheduledGroup& group) {
   const std::uint64_t h = key_.hash();
   auto [first, last] = by_key_.equal_range(h);
   for (; first != last; ++first)

@@ -31,6 +31,9 @@ class Specs {
     bool operator==(const Key&) const = default;
     std::uint64_t hash() const;
   };
+  static constexpr std::uint32_t none = ~0u;
+  bool fits(const Key&, bool prepare, const ScheduledGroup&) const;
+  std::uint32_t find(const ScheduledGroup&);
   void add_strides(const View&);
   std::uint32_t add(const ScheduledGroup&);
 
@@ -38,6 +41,7 @@ class Specs {
   const Slots& slots_;
   const bool in_place_;
   std::vector<Function> functions_;
+  std::vector<std::uint32_t> latest_;                              // per function: a spec, or none
   std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;  // of functions_
   Key key_;                                                        // of the group that is looked up
   std::vector<Key> keys_;                                          // per spec
