@@ -9,6 +9,7 @@
 #include "cases.h"
 #include "codegen/c/module.h"
 #include "group_runner.h"
+#include "ref/enclosure.h"
 
 namespace hone::test {
 
@@ -124,8 +125,13 @@ std::string verdict(const Trial& t, const CandidateRunner& runner, std::span<con
   std::vector<Wide> strict = evaluate_wide(t.spec.function, inputs, Mode::strict),
                     wide = evaluate_wide(t.spec.function, inputs, Mode::wide);
   std::vector<Array> got = runner.run(t.spec, inputs, {});
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (Comparison r = accept(got[i], strict[i], wide[i]); !r) return cat("result ", i, ": ", r);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    Comparison r = accept(got[i], strict[i], wide[i]);
+    if (r) continue;
+    // Of f64 the rule knows nothing wider: the reference's own gelu cancels.
+    const Comparison inside = accept(got[i], enclose(t.spec.function, inputs)[i]);
+    if (!inside || inside.undecided > 0) return cat("result ", i, ": ", r);
+  }
   return "";
 }
 
