@@ -153,7 +153,8 @@ class ContractionWriter {
     p.columns = columns;
     std::int64_t stride = 1;
     if (c_.read_a == ReadA::in_place) {
-      p.a = address(c_.a, {batch(), start, "k_begin"});
+      const std::string vars[] = {batch(), start, "k_begin"};
+      p.a = address(c_.a, vars);
       stride = c_.a_row_stride;
       p.step = c_.a_k_stride;
     } else if (c_.read_a == ReadA::copy_along_k) {
@@ -165,7 +166,13 @@ class ContractionWriter {
     }
     for (int i = 0; i < rows; ++i) p.offsets.push_back(i * stride);
     p.row_of_b = [this](const std::string& k) {
-      if (c_.packed_b < 0) return address(c_.b, {batch(), cat("(k_begin + ", k, ")"), "n"});
+      if (c_.packed_b < 0) {
+        const std::string vars[] = {batch(), cat("(k_begin + ", k, ")"), "n"};
+        if (b_is_read_in_place()) return address(c_.b, vars);
+        out_.line(type_, " row_of_b[", c_.block, "] = {0};");
+        write_elements(site_, c_.b, vars, 2, columns_of_panel_, c_.accumulate, "row_of_b");
+        return std::string("row_of_b");
+      }
       std::string panel = cat("n / ", c_.block);
       if (c_.packed_batch) panel = cat("(", panel, " + batch * ", blocks(c_.n, c_.block), ")");
       return cat(site_.renderer.buffer(c_.packed_b), " + (", panel, " * ", depth_, " + k_begin + ",
@@ -174,7 +181,11 @@ class ContractionWriter {
     return p;
   }
 
-  std::string address(const Hole& hole, const std::vector<std::string>& vars) {
+  bool b_is_read_in_place() const {
+    return c_.b.value.is(ops::load) && c_.b.value.dtype() == c_.accumulate;
+  }
+
+  std::string address(const Hole& hole, std::span<const std::string> vars) {
     site_.renderer.forget();
     for (std::size_t i = 0; i < vars.size(); ++i)
       site_.renderer.set_variable(hole.vars[i], vars[i]);

@@ -47,7 +47,8 @@ void Tile::multiply_add(const Product& p) const {
   out_.open("for (int64_t k = 0; k < ", p.count, "; ++k)");
   declare_vectors("b", 1);
   out_.line(element, " factor;");
-  out_.line("const ", memory_type(dtype_), " *const b = ", p.row_of_b("k"), ";");
+  const std::string row_of_b = p.row_of_b("k");
+  out_.line("const ", memory_type(dtype_), " *const b = ", row_of_b, ";");
   for (int v = 0; v < vectors_; ++v) {
     if (p.columns.empty())
       out_.line(macro_, "_LOAD(b", v, ", b + ", v * lanes_, ");");

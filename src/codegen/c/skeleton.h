@@ -34,7 +34,8 @@ class Tile {
   void store(const std::string& to) const;
 
   // sums[r][v] += a[k step + offsets[r]] * b(k)[v] for k < count. `row_of_b` is a pointer, given
-  // the name of k, or `columns` is not empty: so many exist in each row, the others are zero.
+  // the name of k; it may write what it needs before. Where `columns` is not empty, so many exist
+  // in each row, and the others are zero.
   struct Product {
     std::string a, count;
     std::vector<std::int64_t> offsets;
