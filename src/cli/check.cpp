@@ -121,12 +121,12 @@ Lines shard_warnings(const std::filesystem::path& path) {
   return out;
 }
 
-struct Checked {
+struct Format {
   std::string_view kind;
   ModelCheck found;
 };
 
-Checked look_at(const ModelFile& file, const ImportOptions& options) {
+Format look_at(const ModelFile& file, const ImportOptions& options) {
   switch (file.kind) {
     case FileKind::plan:
       return {"plan", of_file([&] { return read_plan(file.path, VerifyData::all), Lines(); })};

@@ -17,9 +17,6 @@ namespace {
 
 constexpr std::string_view wrong = "differs from the reference: ";
 
-// A challenger must be faster than the default by more than noise.
-constexpr double clearly_faster = 0.98;
-
 class Timer {
  public:
   explicit Timer(double& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
@@ -215,7 +212,7 @@ std::size_t Chooser::measured_best(const GroupSpec& spec, std::vector<Option>& o
     r.ms = t.median;
     r.low = t.low;
     r.high = t.high;
-    if (k > 0 && paired_ratio(times[k], times[best]).high < clearly_faster) best = k;
+    if (k > 0 && is_clearly_faster(times[k], times[best])) best = k;
   }
   reason = "measured";
   return field[best];

@@ -16,9 +16,6 @@ namespace hone {
 
 namespace {
 
-// A strategy replaces `auto` only when it is clearly faster.
-constexpr double clearly_faster = 0.98;
-
 struct Entry {
   StrategyRecord record;
   std::shared_ptr<Plan> plan;  // null: the interpreter, or failed
@@ -205,8 +202,7 @@ class Race {
       if (e.plan && (!best || e.record.name == "auto")) best = &e;
     if (!best) throw UserError(source_.name, ": no strategy gave a plan", reasons());
     for (Entry& e : entries_)
-      if (e.plan && &e != best && paired_ratio(e.times, best->times).high < clearly_faster)
-        best = &e;
+      if (e.plan && &e != best && is_clearly_faster(e.times, best->times)) best = &e;
     best->record.chosen = true;
     Optimized out;
     out.plan = *best->plan;

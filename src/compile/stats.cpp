@@ -68,4 +68,8 @@ Interval paired_ratio(std::span<const double> a, std::span<const double> b) {
   return median_interval(ratios);
 }
 
+bool is_clearly_faster(std::span<const double> a, std::span<const double> b) {
+  return paired_ratio(a, b).high < 0.98;
+}
+
 }  // namespace hone

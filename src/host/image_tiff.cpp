@@ -58,15 +58,15 @@ const Tiff& tiff() {
   return library;
 }
 
-struct Source {
+struct TiffSource {
   Bytes bytes;
   Offset at = 0;
 };
 
-Source& source(void* s) { return *static_cast<Source*>(s); }
+TiffSource& tiff_source(void* s) { return *static_cast<TiffSource*>(s); }
 
 Size read_bytes(void* s, void* to, Size count) {
-  Source& from = source(s);
+  TiffSource& from = tiff_source(s);
   const Offset left = from.bytes.size() - std::min<Offset>(from.at, from.bytes.size());
   const auto n = static_cast<std::size_t>(
       std::min<Offset>(static_cast<Offset>(std::max<Size>(count, 0)), left));
@@ -76,7 +76,7 @@ Size read_bytes(void* s, void* to, Size count) {
 }
 
 Offset seek(void* s, Offset to, int whence) {
-  Source& from = source(s);
+  TiffSource& from = tiff_source(s);
   if (whence == SEEK_CUR) to += from.at;
   if (whence == SEEK_END) to += from.bytes.size();
   return from.at = to;
@@ -96,7 +96,7 @@ class TiffFile {
     tiff().set_warnings(options, is_handled, nullptr);
     file_ = tiff().open(
         "image", "rm", &source_, read_bytes, [](void*, void*, Size) { return Size{0}; }, seek,
-        [](void*) { return 0; }, [](void* s) -> Offset { return source(s).bytes.size(); },
+        [](void*) { return 0; }, [](void* s) -> Offset { return tiff_source(s).bytes.size(); },
         [](void*, void**, Offset*) { return 0; }, [](void*, void*, Offset) {}, options);
     tiff().free_options(options);
   }
@@ -116,7 +116,7 @@ class TiffFile {
   }
 
  private:
-  Source source_;
+  TiffSource source_;
   Handle* file_ = nullptr;
 };
 

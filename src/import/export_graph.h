@@ -102,5 +102,6 @@ struct ExportEntry {
 std::span<const ExportEntry> index_exports();
 // Operations on indices that stand in ONNX as they are only where the indices lie inside.
 bool is_exported_whole(const ExportGraph&, Value);
+inline Message axis_attribute(Value v) { return attribute("axis", v.attrs().integer("axis")); }
 
 }  // namespace hone::onnx

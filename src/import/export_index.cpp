@@ -15,7 +15,6 @@ using Integers = std::vector<std::int64_t>;
 
 std::int64_t axis_of(Value v) { return v.attrs().integer("axis"); }
 Dim size_at_axis(Value v) { return v.operand(0).shape()[static_cast<int>(axis_of(v))]; }
-Message axis_attribute(Value v) { return attribute("axis", axis_of(v)); }
 
 // Numbers beyond i64 become the largest one.
 std::string as_i64(ExportGraph& g, Value v) {
@@ -154,7 +153,7 @@ Names write_dynamic_update(ExportGraph& g, Value v) {
   return {g.reshape(flat, x.dims)};
 }
 
-constexpr ExportEntry entries[] = {
+constexpr ExportEntry export_index_table[] = {
     {&ops::gather, write_gather},
     {&ops::gather_elements, write_gather},
     {&ops::gather_nd, write_gather_nd},
@@ -175,7 +174,7 @@ bool are_places_in(const ExportGraph& g, Value indices, const Shape& x, std::int
 
 }  // namespace
 
-std::span<const ExportEntry> index_exports() { return entries; }
+std::span<const ExportEntry> index_exports() { return export_index_table; }
 
 bool is_exported_whole(const ExportGraph& g, Value v) {
   if (v.is(ops::scatter_elements)) return g.is_index_into(v.operand(1), size_at_axis(v));

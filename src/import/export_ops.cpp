@@ -27,8 +27,6 @@ std::string in(const ExportGraph& g, Value v, std::size_t i) { return g.name(v.o
 
 [[noreturn]] void refuse(std::string_view why) { throw UserError(why); }
 
-Message axis_of(Value v) { return attribute("axis", v.attrs().integer("axis")); }
-
 // Numbers that the file keeps in f32. The operator's own default is left out: importing it gives
 // the same number.
 constexpr double leaky_alpha = 0.01, norm_epsilon = 1e-5;
@@ -227,7 +225,7 @@ Names write_pad(ExportGraph& g, Value v) {
 }
 
 Names write_concat(ExportGraph& g, Value v) {
-  return {g.one("Concat", inputs(g, v), {axis_of(v)})};
+  return {g.one("Concat", inputs(g, v), {axis_attribute(v)})};
 }
 Names write_tile(ExportGraph& g, Value v) {
   return {g.one("Tile", {in(g, v, 0), g.sizes(v.attrs().dims("count"))})};
@@ -249,7 +247,7 @@ Names write_reduce(ExportGraph& g, Value v) {
 
 Names write_arg(ExportGraph& g, Value v) {
   std::string out = g.one(v.is(ops::argmax) ? "ArgMax" : "ArgMin", inputs(g, v),
-                          {axis_of(v), attribute("keepdims", std::int64_t{0})});
+                          {axis_attribute(v), attribute("keepdims", std::int64_t{0})});
   return {v.dtype() == DType::i64 ? out : g.cast(out, v.dtype())};
 }
 
@@ -266,7 +264,8 @@ Names write_cumulative(ExportGraph& g, Value v) {
 Names write_sort(ExportGraph& g, Value v) {
   const Dim size = v.shape()[static_cast<int>(v.attrs().integer("axis"))];
   return g.node("TopK", {in(g, v, 0), g.sizes({size})},
-                {axis_of(v), attribute("largest", v.attrs().integer_or("descending", 0))}, 2);
+                {axis_attribute(v), attribute("largest", v.attrs().integer_or("descending", 0))},
+                2);
 }
 
 // ==== windows
@@ -427,11 +426,11 @@ Names write_lstm(ExportGraph& g, Value v) {
 // ==== rows and norms
 
 Names write_softmax(ExportGraph& g, Value v) {
-  return {g.one(v.is(ops::softmax) ? "Softmax" : "LogSoftmax", inputs(g, v), {axis_of(v)})};
+  return {g.one(v.is(ops::softmax) ? "Softmax" : "LogSoftmax", inputs(g, v), {axis_attribute(v)})};
 }
 Names write_layer_norm(ExportGraph& g, Value v) {
   std::vector<Message> attributes = real_of(v, "epsilon", norm_epsilon);
-  attributes.push_back(axis_of(v));
+  attributes.push_back(axis_attribute(v));
   if (v.is(ops::rms_norm)) g.state().need_opset(23);
   return {g.one(v.is(ops::rms_norm) ? "RMSNormalization" : "LayerNormalization", inputs(g, v),
                 attributes)};
@@ -525,7 +524,7 @@ Names write_while(ExportGraph& g, Value v) {
                 static_cast<int>(carried));
 }
 
-constexpr ExportEntry entries[] = {
+constexpr ExportEntry export_ops_table[] = {
     {&ops::constant, write_constant},
     {&ops::dims, write_dims},
     {&ops::iota, write_iota},
@@ -600,7 +599,7 @@ ExportNode find_export(const ExportGraph& g, Value v) {
   static const std::unordered_map<const Op*, ExportNode> table = [] {
     std::unordered_map<const Op*, ExportNode> out;
     for (const auto& [op, name] : plain) out.emplace(op, write_plain);
-    for (const ExportEntry& e : entries) out.emplace(e.op, e.write);
+    for (const ExportEntry& e : export_ops_table) out.emplace(e.op, e.write);
     for (const ExportEntry& e : index_exports()) out.emplace(e.op, e.write);
     return out;
   }();

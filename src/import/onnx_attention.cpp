@@ -361,7 +361,7 @@ Values linear_attention(NodeContext& c) {
   return {cast_to(y, dtype), cast_to(made.states[0], c.has(3) ? c.in(3).dtype() : dtype)};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry attention_table[] = {
     {"Attention", attention, 23},
     {"RotaryEmbedding", rotary_embedding, 23},
     {"TensorScatter", tensor_scatter, 24},
@@ -372,6 +372,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> attention_imports() { return entries; }
+std::span<const ImportEntry> attention_imports() { return attention_table; }
 
 }  // namespace hone::onnx

@@ -169,7 +169,7 @@ Values image_decoder(NodeContext& c) {
   return {reshape_to(front(made, shape.count()), shape.dims)};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry dynamic_table[] = {
     {"ImageDecoder", image_decoder},
     {"NonZero", non_zero},
     {"Compress", compress},
@@ -178,6 +178,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> dynamic_imports() { return entries; }
+std::span<const ImportEntry> dynamic_imports() { return dynamic_table; }
 
 }  // namespace hone::onnx

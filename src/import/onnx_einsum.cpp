@@ -170,10 +170,10 @@ Values einsum(NodeContext& c) {
   return {transpose_by(last.value, order)};
 }
 
-constexpr ImportEntry entries[] = {{"Einsum", einsum, 12}};
+constexpr ImportEntry einsum_table[] = {{"Einsum", einsum, 12}};
 
 }  // namespace
 
-std::span<const ImportEntry> einsum_imports() { return entries; }
+std::span<const ImportEntry> einsum_imports() { return einsum_table; }
 
 }  // namespace hone::onnx

@@ -207,7 +207,7 @@ Values swish(NodeContext& c) {
   return {alpha == 1 ? ops::silu(x) : x * ops::sigmoid(x * alpha)};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry elementwise_table[] = {
     {"Abs", unary<ops::abs>},
     {"Neg", unary<ops::neg>},
     {"Sign", unary<ops::sign>, 9},
@@ -271,6 +271,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> elementwise_imports() { return entries; }
+std::span<const ImportEntry> elementwise_imports() { return elementwise_table; }
 
 }  // namespace hone::onnx

@@ -111,10 +111,10 @@ Values tf_idf(NodeContext& c) {
   return {x.rank() == 1 ? squeeze(out, {0}) : out};
 }
 
-constexpr ImportEntry entries[] = {{"TfIdfVectorizer", tf_idf}};
+constexpr ImportEntry grams_table[] = {{"TfIdfVectorizer", tf_idf}};
 
 }  // namespace
 
-std::span<const ImportEntry> gram_imports() { return entries; }
+std::span<const ImportEntry> gram_imports() { return grams_table; }
 
 }  // namespace hone::onnx

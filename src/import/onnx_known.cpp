@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t most_nodes = 1000;
 constexpr std::int64_t most_elements = 1 << 16;
 
-bool is_small(const Graph& graph, NodeId n) {
+bool is_small(const hone::Graph& graph, NodeId n) {
   for (std::size_t i = 0; i < graph.result_count(n); ++i) {
     const Type& t = graph.type(n, i);
     if (!t.is_tensor() || !t.shape.is_static()) return false;
@@ -32,7 +32,7 @@ struct OpenSize {};  // a size is no number
 // Evaluates nodes operands first; a composite stands for the values of its expansion.
 class Evaluator {
  public:
-  explicit Evaluator(Graph& graph) : graph_(graph) {}
+  explicit Evaluator(hone::Graph& graph) : graph_(graph) {}
 
   std::optional<Array> operator()(Value root) {
     open_.push_back(root.node());
@@ -102,7 +102,7 @@ class Evaluator {
 
   const Wide* value(Value v) const { return &done_.at(v.node())[v.index()]; }
 
-  Graph& graph_;
+  hone::Graph& graph_;
   std::vector<NodeId> open_;
   std::unordered_map<NodeId, std::vector<Wide>> done_;
   std::unordered_map<NodeId, Values> expansions_;

@@ -413,7 +413,7 @@ Values scan_8(NodeContext& c) {
   return out;
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry loop_table[] = {
     {"Loop", loop},
     {"Scan", scan_8, 8, 8},
     {"Scan", scan, 9},
@@ -421,6 +421,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> loop_imports() { return entries; }
+std::span<const ImportEntry> loop_imports() { return loop_table; }
 
 }  // namespace hone::onnx

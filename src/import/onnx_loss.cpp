@@ -44,13 +44,13 @@ Values softmax_cross_entropy(NodeContext& c) {
           log_probability};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry loss_table[] = {
     {"NegativeLogLikelihoodLoss", negative_log_likelihood_import, 12},
     {"SoftmaxCrossEntropyLoss", softmax_cross_entropy, 12},
 };
 
 }  // namespace
 
-std::span<const ImportEntry> loss_imports() { return entries; }
+std::span<const ImportEntry> loss_imports() { return loss_table; }
 
 }  // namespace hone::onnx

@@ -219,7 +219,7 @@ Values running(NodeContext& c) {
 
 constexpr char sum_kind[] = "sum", prod_kind[] = "prod";
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry math_table[] = {
     {"Tan", in_wide<tangent>, 7},
     {"Asin", in_wide<arc_sine>, 7},
     {"Acos", in_wide<arc_cosine>, 7},
@@ -242,6 +242,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> math_imports() { return entries; }
+std::span<const ImportEntry> math_imports() { return math_table; }
 
 }  // namespace hone::onnx

@@ -323,7 +323,7 @@ Values label_encoder(NodeContext& c) {
 }
 
 constexpr std::string_view domain = "ai.onnx.ml";
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry ml_table[] = {
     {.op = "Binarizer", .import = binarizer, .domain = domain},
     {.op = "ArrayFeatureExtractor", .import = array_feature_extractor, .domain = domain},
     {.op = "TreeEnsemble", .import = tree_ensemble, .since = 5, .domain = domain},
@@ -332,6 +332,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> ml_imports() { return entries; }
+std::span<const ImportEntry> ml_imports() { return ml_table; }
 
 }  // namespace hone::onnx

@@ -229,7 +229,7 @@ Values group_norm(NodeContext& c) {
   return {grouped_norm(c, groups, c.real("epsilon", 1e-5))};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry network_table[] = {
     {"BatchNormalization", batch_norm_import},
     {"Softmax", softmax_import<ops::softmax>},
     {"LogSoftmax", softmax_import<ops::log_softmax>},
@@ -255,6 +255,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> network_imports() { return entries; }
+std::span<const ImportEntry> network_imports() { return network_table; }
 
 }  // namespace hone::onnx

@@ -35,13 +35,13 @@ Values reverse_sequence(NodeContext& c) {
   return {take_along(x, index, time)};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry order_table[] = {
     {"TopK", top_k},
     {"ReverseSequence", reverse_sequence, 10},
 };
 
 }  // namespace
 
-std::span<const ImportEntry> order_imports() { return entries; }
+std::span<const ImportEntry> order_imports() { return order_table; }
 
 }  // namespace hone::onnx

@@ -171,7 +171,7 @@ Values qlinear_conv(NodeContext& c) {
   return {requantized(c, sums, c.in(1), c.in(4), 1, 1, 6)};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry quantize_table[] = {
     {"QuantizeLinear", quantize_linear, 10},
     {"DequantizeLinear", dequantize_linear, 10},
     {"DynamicQuantizeLinear", dynamic_quantize_linear, 11},
@@ -183,6 +183,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> quantize_imports() { return entries; }
+std::span<const ImportEntry> quantize_imports() { return quantize_table; }
 
 }  // namespace hone::onnx

@@ -120,7 +120,7 @@ Values dropout(NodeContext& c) {
   return {where_or(kept, x * scale, 0), kept};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry random_table[] = {
     {"RandomUniform", random_uniform},
     {"RandomNormal", random_normal},
     {"RandomUniformLike", random_uniform_like},
@@ -132,6 +132,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> random_imports() { return entries; }
+std::span<const ImportEntry> random_imports() { return random_table; }
 
 }  // namespace hone::onnx

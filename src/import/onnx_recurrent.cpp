@@ -285,7 +285,7 @@ Values lstm(NodeContext& c) {
   return recurrent_import(c, {lstm_step, 4, {"Sigmoid", "Tanh", "Tanh"}, true});
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry recurrent_table[] = {
     {"RNN", rnn},
     {"GRU", gru},
     {"LSTM", lstm},
@@ -293,6 +293,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> recurrent_imports() { return entries; }
+std::span<const ImportEntry> recurrent_imports() { return recurrent_table; }
 
 }  // namespace hone::onnx

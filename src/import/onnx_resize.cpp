@@ -34,14 +34,13 @@ Value clamped(Value x, const Dim& size) {
   Value last = broadcast_to(size_of(x.graph(), size - Dim(1)), x.shape());
   return ops::minimum(ops::maximum(x, constant_like(x, 0)), last);
 }
-Value choose(Value condition, Value a, Value b) { return ops::select(Values{condition, a, b}); }
 Value equals(Value x, double n) { return ops::eq(x, constant_like(x, n)); }
 
 // (y of out - 1) : 0 where out is 1.
 Value by_corners(Value y, Value length, Value reach) {
   Value one = equals(length, 1);
-  Value step = reach / choose(one, constant_like(length, 1), length - 1.0);
-  return choose(broadcast_to(one, y.shape()), constant_like(y, 0), y * step);
+  Value step = reach / where(one, constant_like(length, 1), length - 1.0);
+  return where(broadcast_to(one, y.shape()), constant_like(y, 0), y * step);
 }
 
 // Where each output element lies among the input's: [out].
@@ -54,15 +53,15 @@ Value coordinates(NodeContext& c, const How& how, const Stretch& s) {
   Value half = (y + 0.5) / s.scale - 0.5;
   if (how.coordinates == "half_pixel") return half;
   if (how.coordinates == "pytorch_half_pixel")
-    return choose(broadcast_to(equals(length, 1), y.shape()), constant_like(y, -0.5), half);
+    return where(broadcast_to(equals(length, 1), y.shape()), constant_like(y, -0.5), half);
   if (how.coordinates == "half_pixel_symmetric")
     return half + in * 0.5 * (1.0 - size_of(g, s.out) / length);
   if (how.coordinates == "tf_crop_and_resize") {
     if (!s.from) c.fail("tf_crop_and_resize needs a region of interest");
     Value reach = s.to - s.from;
     Value middle = broadcast_to(reach * last * 0.5, y.shape());
-    Value at = choose(broadcast_to(equals(length, 1), y.shape()), middle,
-                      by_corners(y, length, reach * last));
+    Value at = where(broadcast_to(equals(length, 1), y.shape()), middle,
+                     by_corners(y, length, reach * last));
     return at + s.from * last;
   }
   c.fail(cat("coordinate_transformation_mode is '", how.coordinates, "'"));
@@ -83,8 +82,8 @@ Value weight_at(const How& how, Value distance) {
   const double a = how.cubic;
   Value near = ((a + 2) * d - (a + 3)) * d * d + 1.0;
   Value far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-  Value within_two = choose(ops::lt(d, constant_like(d, 2)), far, zero);
-  return choose(ops::le(d, constant_like(d, 1)), near, within_two);
+  Value within_two = where(ops::lt(d, constant_like(d, 2)), far, zero);
+  return where(ops::le(d, constant_like(d, 1)), near, within_two);
 }
 
 struct Taps {
@@ -111,7 +110,7 @@ Taps taps_around(NodeContext& c, const How& how, const Stretch& s, Value x) {
   if (how.exclude_outside) w = where_or(ops::eq(at, inside), w, 0);
   if (how.exclude_outside || how.antialias) {
     Value sum = sum_over(w, {1}, true);
-    w = over(w, choose(equals(sum, 0), constant_like(sum, 1), sum));
+    w = over(w, where(equals(sum, 0), constant_like(sum, 1), sum));
   }
   return {cast_to(inside, DType::i64), w};
 }
@@ -281,7 +280,7 @@ Values resize(NodeContext& c) {
   return resized(c, how, all);
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry resize_table[] = {
     {"Upsample", resize_10, 1, 9},
     {"Resize", resize_10, 10, 10},
     {"Resize", resize, 11},
@@ -289,6 +288,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> resize_imports() { return entries; }
+std::span<const ImportEntry> resize_imports() { return resize_table; }
 
 }  // namespace hone::onnx

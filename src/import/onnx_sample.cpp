@@ -7,7 +7,6 @@ namespace hone::onnx {
 
 namespace {
 
-Value choose(Value condition, Value a, Value b) { return ops::select(Values{condition, a, b}); }
 Value size_like(Value x, const Dim& size) {
   return broadcast_to(size_value(x.graph(), size, x.dtype()), x.shape());
 }
@@ -17,11 +16,11 @@ Value clamped(Value x, Value low, Value high) { return ops::minimum(ops::maximum
 Value mirrored(Value x, Value low, Value high) {
   Value range = high - low, zero = constant_like(x, 0);
   Value flat = ops::le(range, zero);  // a single element
-  Value safe = choose(flat, constant_like(x, 1), range);
+  Value safe = where(flat, constant_like(x, 1), range);
   Value away = ops::abs(x - low);
   Value turn = away - ops::floor(away / (safe * 2.0)) * safe * 2.0;
-  Value back = choose(ops::lt(safe, turn), safe * 2.0 - turn, turn);
-  return choose(flat, low, low + back);
+  Value back = where(ops::lt(safe, turn), safe * 2.0 - turn, turn);
+  return where(flat, low, low + back);
 }
 
 Value inside(const SampledAxis& a, Value x) {
@@ -38,14 +37,14 @@ Value cubic_weight(Value distance) {
   Value d = ops::abs(distance);
   Value near = ((a + 2) * d - (a + 3)) * d * d + 1.0;
   Value far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-  return choose(ops::le(d, constant_like(d, 1)), near, far);
+  return where(ops::le(d, constant_like(d, 1)), near, far);
 }
 
-struct Taps {
+struct Samples {
   Value index, weight, exists;  // [n, q, k]; all of them real
 };
 
-Taps taps_of(const SampledAxis& a) {
+Samples samples_of(const SampledAxis& a) {
   Value x = unsqueeze(a.at, {2});
   hone::Graph& g = x.graph();
   if (a.how == Interpolation::nearest) x = ops::round(x);
@@ -81,7 +80,7 @@ Value spread(Value v, std::size_t i, std::size_t axes) {
 Neighbours neighbours(Value x, const std::vector<SampledAxis>& axes) {
   Value index, weight, exists;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    Taps t = taps_of(axes[i]);
+    Samples t = samples_of(axes[i]);
     Value at = spread(cast_to(t.index, DType::i64), i, axes.size());
     Value w = spread(t.weight, i, axes.size()), e = spread(t.exists, i, axes.size());
     if (!index) {
@@ -254,7 +253,7 @@ Values roi_align(NodeContext& c) {
   return {transpose_by(y, Axes{1, 0, 2, 3})};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry sample_table[] = {
     {"GridSample", grid_sample, 16},
     {"AffineGrid", affine_grid, 20},
     {"RoiAlign", roi_align, 10},
@@ -262,6 +261,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> sample_imports() { return entries; }
+std::span<const ImportEntry> sample_imports() { return sample_table; }
 
 }  // namespace hone::onnx

@@ -219,7 +219,7 @@ Values deformable_conv(NodeContext& c) {
   return {cast_to(y, x.dtype())};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry scatter_table[] = {
     {"ConvTranspose", conv_transpose},
     {"Col2Im", column_to_image, 18},
     {"MaxUnpool", max_unpool, 9},
@@ -228,6 +228,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> scatter_imports() { return entries; }
+std::span<const ImportEntry> scatter_imports() { return scatter_table; }
 
 }  // namespace hone::onnx

@@ -166,7 +166,7 @@ Values get_element(NodeContext& c) {
   return {v.operand(0)};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry sequence_table[] = {
     {"SequenceConstruct", construct, 11},
     {"SequenceEmpty", empty, 11},
     {"SequenceLength", length, 11},
@@ -183,6 +183,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> sequence_imports() { return entries; }
+std::span<const ImportEntry> sequence_imports() { return sequence_table; }
 
 }  // namespace hone::onnx

@@ -560,7 +560,7 @@ Values space_to_depth(NodeContext& c) {
   return {reshape_to(moved, {s[0], s[1] * Dim(b * b), h, w})};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry shape_table[] = {
     {"Identity", identity},
     {"Constant", constant_import},
     {"ConstantOfShape", constant_of_shape, 9},
@@ -593,6 +593,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> shape_imports() { return entries; }
+std::span<const ImportEntry> shape_imports() { return shape_table; }
 
 }  // namespace hone::onnx

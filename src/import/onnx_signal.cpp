@@ -196,7 +196,7 @@ Values mel_weight_matrix(NodeContext& c) {
   return {constant(c.graph(), out)};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry signal_table[] = {
     {"DFT", fourier, 17},
     {"STFT", short_time_fourier, 17},
     {"HannWindow", hann, 17},
@@ -207,6 +207,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> signal_imports() { return entries; }
+std::span<const ImportEntry> signal_imports() { return signal_table; }
 
 }  // namespace hone::onnx

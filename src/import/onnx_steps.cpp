@@ -64,7 +64,7 @@ Type type_of_step(const Step& step, const Values& inputs, const Values& states,
 // Carried: count, y, states. Constant: inputs, constants.
 Stepped looped(const Step& step, const Values& inputs, const Values& states,
                const Values& constants, bool backwards) {
-  Graph& g = inputs[0].graph();
+  hone::Graph& g = inputs[0].graph();
   const Dim steps = inputs[0].shape()[0];
   Type y = type_of_step(step, inputs, states, constants);
   y.shape.dims.insert(y.shape.dims.begin(), steps);

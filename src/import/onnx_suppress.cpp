@@ -141,10 +141,10 @@ Values non_max_suppression(NodeContext& c) {
       1)};
 }
 
-constexpr ImportEntry entries[] = {{"NonMaxSuppression", non_max_suppression}};
+constexpr ImportEntry suppress_table[] = {{"NonMaxSuppression", non_max_suppression}};
 
 }  // namespace
 
-std::span<const ImportEntry> suppress_imports() { return entries; }
+std::span<const ImportEntry> suppress_imports() { return suppress_table; }
 
 }  // namespace hone::onnx

@@ -197,14 +197,14 @@ Array text_elements(const Tensor& t) {
   return text_array(t.dims, t.strings);
 }
 
-struct Place {
+struct External {
   std::string_view location;
   std::uint64_t offset = 0;
   std::optional<std::uint64_t> length;
 };
 
-Place place_of(const Tensor& t) {
-  Place p;
+External external_of(const Tensor& t) {
+  External p;
   for (auto& [key, value] : t.external_data) {
     if (key == "location") p.location = value;
     if (key == "offset") p.offset = decimal(key, value);
@@ -240,7 +240,7 @@ const std::shared_ptr<const MappedFile>& TensorFiles::open(std::string_view loca
 }
 
 Storage TensorFiles::external(const Tensor& t, std::uint64_t bytes, DType dtype) {
-  Place place = place_of(t);
+  External place = external_of(t);
   const std::shared_ptr<const MappedFile>& file = open(place.location);
   std::uint64_t size = file->bytes().size();
   if (place.length && *place.length != bytes)

@@ -103,7 +103,7 @@ Values string_normalizer(NodeContext& c) {
   return {x.rank() == 2 ? unsqueeze(words, {0}) : words};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry text_table[] = {
     {"StringConcat", string_concat, 20},
     {"StringSplit", string_split, 20},
     {"RegexFullMatch", regex_full_match, 20},
@@ -112,6 +112,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> text_imports() { return entries; }
+std::span<const ImportEntry> text_imports() { return text_table; }
 
 }  // namespace hone::onnx

@@ -94,7 +94,7 @@ Values adam(NodeContext& c) {
 }
 
 constexpr std::string_view domain = "ai.onnx.preview.training";
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry training_table[] = {
     {.op = "Momentum", .import = momentum, .domain = domain},
     {.op = "Adagrad", .import = adagrad, .domain = domain},
     {.op = "Adam", .import = adam, .domain = domain},
@@ -102,6 +102,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> training_imports() { return entries; }
+std::span<const ImportEntry> training_imports() { return training_table; }
 
 }  // namespace hone::onnx

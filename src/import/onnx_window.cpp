@@ -307,7 +307,7 @@ Values global_lp_pool(NodeContext& c) {
   return {root(sum_over(powers(c.in(0), p), spatial_axes(c), true), p)};
 }
 
-constexpr ImportEntry entries[] = {
+constexpr ImportEntry window_table[] = {
     {"Conv", conv_import},
     {"MaxPool", max_pool_import},
     {"AveragePool", average_pool_import},
@@ -320,6 +320,6 @@ constexpr ImportEntry entries[] = {
 
 }  // namespace
 
-std::span<const ImportEntry> window_imports() { return entries; }
+std::span<const ImportEntry> window_imports() { return window_table; }
 
 }  // namespace hone::onnx

@@ -7,12 +7,6 @@ namespace hone {
 
 namespace {
 
-std::vector<DimExpr::Term> terms_of(const Dim& d) {
-  if (d.is_number()) return {{d.number(), {}}};
-  if (d.expr()->kind == DimExpr::Kind::sum) return d.expr()->terms;
-  return {{1, {d}}};
-}
-
 Dim value_of(const DimExpr::Term& t) {
   Dim p = t.factor;
   for (const Dim& atom : t.atoms) p = p * atom;

@@ -11,7 +11,7 @@ namespace hone {
 
 namespace {
 
-std::vector<Type> infer_numeric(const Call& c) { return infer_equal(c, 2, Accept::numeric); }
+std::vector<Type> infer_two(const Call& c) { return infer_equal(c, 2, Accept::numeric); }
 
 template <class F>
 auto modular(F f) {
@@ -58,7 +58,7 @@ constinit const Op ops::add = {
     .name = "add",
     .doc = "x + y. Equal shapes and dtypes; integers wrap.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_two,
     .eval =
         [](const Evaluation& e) {
           return map_two(e, std::plus<double>(), modular(std::plus<std::uint64_t>()));
@@ -76,7 +76,7 @@ constinit const Op ops::sub = {
     .name = "sub",
     .doc = "x - y. Equal shapes and dtypes; integers wrap.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_two,
     .eval =
         [](const Evaluation& e) {
           return map_two(e, std::minus<double>(), modular(std::minus<std::uint64_t>()));
@@ -93,7 +93,7 @@ constinit const Op ops::mul = {
     .name = "mul",
     .doc = "x * y. Equal shapes and dtypes; integers wrap.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_two,
     .eval =
         [](const Evaluation& e) {
           return map_two(e, std::multiplies<double>(), modular(std::multiplies<std::uint64_t>()));
@@ -111,7 +111,7 @@ constinit const Op ops::div = {
     .name = "div",
     .doc = "x / y. Integers truncate towards zero; x / 0 is all ones, lowest / -1 is lowest.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_two,
     .eval =
         [](const Evaluation& e) {
           if (is_u64(e))
@@ -128,7 +128,7 @@ constinit const Op ops::rem = {
     .name = "rem",
     .doc = "x - trunc(x / y) * y: the sign of x. For integers x rem 0 is x; for floats NaN.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_two,
     .eval =
         [](const Evaluation& e) {
           auto real = [](double a, double b) { return std::fmod(a, b); };
@@ -153,7 +153,7 @@ constinit const Op ops::pow = {
     .name = "pow",
     .doc = "x to the y, as C's pow. Integers wrap; a negative integer power is 1 / x^-y truncated.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_two,
     .eval =
         [](const Evaluation& e) {
           DType t = e.inputs[0]->dtype;
@@ -171,7 +171,7 @@ constinit const Op ops::maximum = {
     .name = "maximum",
     .doc = "The larger of x and y; NaN if either is. Of -0 and +0 either.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_two,
     .eval =
         [](const Evaluation& e) {
           DType t = e.inputs[0]->dtype;
@@ -192,7 +192,7 @@ constinit const Op ops::minimum = {
     .name = "minimum",
     .doc = "The smaller of x and y; NaN if either is. Of -0 and +0 either.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_two,
     .eval =
         [](const Evaluation& e) {
           DType t = e.inputs[0]->dtype;

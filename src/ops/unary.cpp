@@ -11,7 +11,7 @@ namespace hone {
 namespace {
 
 std::vector<Type> infer_real(const Call& c) { return infer_equal(c, 1, Accept::real); }
-std::vector<Type> infer_numeric(const Call& c) { return infer_equal(c, 1, Accept::numeric); }
+std::vector<Type> infer_one(const Call& c) { return infer_equal(c, 1, Accept::numeric); }
 
 std::int64_t negated(std::int64_t n) {
   return static_cast<std::int64_t>(-static_cast<std::uint64_t>(n));
@@ -23,7 +23,7 @@ constinit const Op ops::neg = {
     .name = "neg",
     .doc = "-x. Integers wrap.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_one,
     .eval = [](const Evaluation& e) { return map_one(e, std::negate<double>(), negated); },
     .contents =
         [](const Call& c, const Type& t) {
@@ -37,7 +37,7 @@ constinit const Op ops::abs = {
     .name = "abs",
     .doc = "The absolute value. The lowest signed integer is its own.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_one,
     .eval =
         [](const Evaluation& e) {
           bool sign = is_signed(e.inputs[0]->dtype);
@@ -58,7 +58,7 @@ constinit const Op ops::sign = {
     .name = "sign",
     .doc = "-1, 0 or 1; zeros keep their sign, NaN stays NaN.",
     .kind = OpKind::elementwise,
-    .infer = infer_numeric,
+    .infer = infer_one,
     .eval =
         [](const Evaluation& e) {
           bool sign = is_signed(e.inputs[0]->dtype);

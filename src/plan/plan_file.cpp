@@ -121,7 +121,7 @@ void verify_data(const Safetensors& file, const Json& hashes, VerifyData verify,
 }
 
 // Of heap, while the header is read.
-std::size_t header_bytes(const Safetensors& file) {
+std::size_t header_heap_bytes(const Safetensors& file) {
   std::size_t bytes = heap_bytes(file.metadata) + heap_bytes(file.tensors);
   for (const auto& [key, text] : file.metadata) bytes += heap_bytes(key) + heap_bytes(text);
   for (const SafetensorsEntry& t : file.tensors)
@@ -139,7 +139,7 @@ Plan parse_plan(const Safetensors& file, std::string_view path) {
       if (it == tensors.end()) throw UserError("plan: tensor '", name, "' is missing");
       return *it->second;
     });
-    plan.reading.transient = heap_bytes(json) + header_bytes(file);
+    plan.reading.transient = heap_bytes(json) + header_heap_bytes(file);
     return plan;
   } catch (const UserError& e) {
     throw UserError(path, ": holds a plan that this version cannot read: ", e.what());

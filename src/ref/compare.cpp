@@ -18,14 +18,6 @@ bool same_form(Comparison& c, const Wide& got, const Wide& expected) {
   return false;
 }
 
-void mark(Comparison& c, std::size_t i, double got, double expected) {
-  c.ok = false;
-  if (c.first_bad >= 0) return;
-  c.first_bad = static_cast<std::int64_t>(i);
-  c.got = got;
-  c.expected = expected;
-}
-
 bool same_special(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
 
 void note_error(Comparison& c, double error, double limit) {
@@ -47,12 +39,20 @@ Comparison accept_integers(Comparison c, const Wide& got, const Wide& strict, co
       continue;
     }
     if (got.integers[i] != wide.integers[i])
-      mark(c, i, static_cast<double>(got.integers[i]), static_cast<double>(wide.integers[i]));
+      c.differs(i, static_cast<double>(got.integers[i]), static_cast<double>(wide.integers[i]));
   }
   return c;
 }
 
 }  // namespace
+
+void Comparison::differs(std::size_t i, double here, double wanted) {
+  ok = false;
+  if (first_bad >= 0) return;
+  first_bad = static_cast<std::int64_t>(i);
+  got = here;
+  expected = wanted;
+}
 
 double epsilon_of(DType t) {
   switch (t) {
@@ -85,11 +85,11 @@ Comparison accept(const Wide& got, const Wide& strict, const Wide& wide) {
       if (!same_special(s, w))
         ++c.undecided;
       else if (!same_special(g, w))
-        mark(c, i, g, w);
+        c.differs(i, g, w);
       continue;
     }
     double error = std::fabs(g - wide.reals[i]);
-    if (!(error <= limit)) mark(c, i, g, wide.reals[i]);
+    if (!(error <= limit)) c.differs(i, g, wide.reals[i]);
     if (std::isfinite(g)) note_error(c, error, limit);
   }
   c.max_rel_error = most > 0 ? c.max_abs_error / most : 0;
@@ -109,11 +109,11 @@ Comparison within(const Array& got_array, const Array& expected_array, double ab
   for (std::size_t i = 0; i < got.reals.size(); ++i) {
     double g = got.reals[i], e = expected.reals[i];
     if (!std::isfinite(g) || !std::isfinite(e)) {
-      if (!same_special(g, e)) mark(c, i, g, e);
+      if (!same_special(g, e)) c.differs(i, g, e);
       continue;
     }
     double error = std::fabs(g - e), limit = absolute + relative * std::fabs(e);
-    if (!(error <= limit)) mark(c, i, g, e);
+    if (!(error <= limit)) c.differs(i, g, e);
     note_error(c, error, limit);
   }
   double most = largest(expected.reals);

@@ -19,6 +19,7 @@ struct Comparison {
   std::string problem;           // dtype or sizes differ
 
   explicit operator bool() const { return ok; }
+  void differs(std::size_t i, double got, double expected);  // at element i
 };
 std::ostream& operator<<(std::ostream&, const Comparison&);
 

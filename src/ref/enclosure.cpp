@@ -269,14 +269,6 @@ class Encloser {
   }
 };
 
-void mark(Comparison& c, std::size_t i, double got, double expected) {
-  c.ok = false;
-  if (c.first_bad >= 0) return;
-  c.first_bad = static_cast<std::int64_t>(i);
-  c.got = got;
-  c.expected = expected;
-}
-
 }  // namespace
 
 std::vector<Enclosure> enclose(const Function& f, std::span<const Array> inputs) {
@@ -301,14 +293,14 @@ Comparison accept(const Array& got_array, const Enclosure& e) {
     if (x.is_unknown())
       ++c.undecided;
     else if (x.is_nan() ? !std::isnan(g) : !(low <= g && g <= high))
-      mark(c, i, g, g < low ? low : high);
+      c.differs(i, g, g < low ? low : high);
     if (std::isfinite(high) && std::isfinite(low)) c.limit = std::max(c.limit, high - low);
   }
   for (std::size_t i = 0; i < got.integers.size(); ++i) {
     const std::int64_t g = got.integers[i], low = e.low.integers[i], high = e.high.integers[i];
     c.undecided += low != high;
     if (integer_less(got.dtype, g, low) || integer_less(got.dtype, high, g))
-      mark(c, i, integer_to_real(got.dtype, g), integer_to_real(got.dtype, low));
+      c.differs(i, integer_to_real(got.dtype, g), integer_to_real(got.dtype, low));
   }
   return c;
 }

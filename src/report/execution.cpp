@@ -40,10 +40,6 @@ std::string without_directives(const std::string& assembly) {
   return out;
 }
 
-Json interval(const Interval& i) {
-  return Json::Array{rounded(i.median), rounded(i.low), rounded(i.high)};
-}
-
 // One variant, its profile, and what its compilation kept.
 class ExecutionWriter {
  public:

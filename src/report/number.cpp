@@ -12,6 +12,10 @@ Json rounded(double x) {
   return std::strtod(text, nullptr);
 }
 
+Json interval(const Interval& i) {
+  return Json::Array{rounded(i.median), rounded(i.low), rounded(i.high)};
+}
+
 Json known_size(const Dim& d, const Sizing& sizes) {
   const Dims symbols = d.symbols();
   const bool known =

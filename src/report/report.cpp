@@ -30,10 +30,6 @@ Json types(const std::vector<PlanParam>& all) {
   return out;
 }
 
-Json interval(const Interval& i) {
-  return Json::Array{rounded(i.median), rounded(i.low), rounded(i.high)};
-}
-
 class ReportWriter {
  public:
   ReportWriter(const Optimized& seen, const ReportContext& context)

@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::int64_t alignment = 64;
 
-std::vector<DimExpr::Term> terms_of(const Dim& d) {
-  if (auto n = d.as_number()) return {{*n, {}}};
-  if (d.expr()->kind == DimExpr::Kind::sum) return d.expr()->terms;
-  return {{1, {d}}};
-}
-
 Dim product_of(const DimExpr::Term& t) {
   Dim out = t.factor;
   for (const Dim& a : t.atoms) out = out * a;

@@ -92,12 +92,6 @@ Dim smallest(const Dim& d, std::span<const DimBound> bounds) {
 
 namespace {
 
-std::vector<Term> terms_of(const Dim& d) {
-  if (d.is_number()) return {{d.number(), {}}};
-  if (d.expr()->kind == Kind::sum) return d.expr()->terms;
-  return {{1, {d}}};
-}
-
 // d / product when every term of d has its atoms; nothing else is divided.
 std::optional<Dim> quotient(const Dim& d, const Dim& product) {
   const std::vector<Term> divisor = terms_of(product);

@@ -11,6 +11,14 @@
 
 namespace hone {
 
+std::vector<DimExpr::Term> terms_of(const Dim& d) {
+  if (d.is_number())
+    return d.number() == 0 ? std::vector<DimExpr::Term>{}
+                           : std::vector<DimExpr::Term>{{d.number(), {}}};
+  if (d.expr()->kind == DimExpr::Kind::sum) return d.expr()->terms;
+  return {{1, {d}}};
+}
+
 namespace {
 
 using Kind = DimExpr::Kind;
@@ -54,13 +62,6 @@ int compare(const Dim& a, const Dim& b) {
       return x.terms[i].factor < y.terms[i].factor ? -1 : 1;
   }
   return 0;
-}
-
-std::vector<Term> terms_of(const Dim& d) {
-  if (d.is_number())
-    return d.number() == 0 ? std::vector<Term>{} : std::vector<Term>{{d.number(), {}}};
-  if (d.expr()->kind == Kind::sum) return d.expr()->terms;
-  return {{1, {d}}};
 }
 
 struct Range {

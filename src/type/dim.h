@@ -88,6 +88,9 @@ struct DimExpr {
   static Dim make(DimExpr e);
 };
 
+// The sum that d is; empty for 0.
+std::vector<DimExpr::Term> terms_of(const Dim& d);
+
 Dim operator+(const Dim&, const Dim&);
 Dim operator-(const Dim&, const Dim&);
 // Division by a Dim whose bounds include 0 is a UserError.

@@ -10,7 +10,7 @@ namespace {
 
 using namespace test;
 
-Source source_of(const Function& f) { return {"built", {{{}, f}}, {}}; }
+Source built(const Function& f) { return {"built", {{{}, f}}, {}}; }
 
 Array ramp(std::vector<std::int64_t> dims, double scale = 0.01) {
   Array a = Array::zeros(DType::f32, std::move(dims));
@@ -35,7 +35,7 @@ Function sgd_step() {
 
 TEST(Compile, UpdatesADonatedParameterInPlace) {
   EmptyCache cache;
-  Plan compiled = compile(source_of(sgd_step()), {.strategy = "cpu"});
+  Plan compiled = compile(built(sgd_step()), {.strategy = "cpu"});
   fs::path file = cache.directory() / "sgd.hone";
   write_plan(file, compiled);
   for (bool from_file : {false, true}) {
@@ -69,7 +69,7 @@ TEST(Compile, RowOperationsAndActivationsAreOneLaunch) {
   auto count = [&](const std::function<Value(Function&)>& build) {
     Function f;
     f.add_result(build(f), "y");
-    return launches(compile(source_of(f), {.strategy = "cpu"}).variants[0].steps);
+    return launches(compile(built(f), {.strategy = "cpu"}).variants[0].steps);
   };
   EXPECT_EQ(1, count([&](Function& f) {
               return ops::softmax(f.add_param(f32(shape), "x"), {{"axis", 1}});
@@ -93,14 +93,14 @@ TEST(Compile, AThousandRunsGiveEqualBits) {
   Value x = f.add_param(f32({33, 100}), "x"), w = f.add_param(f32({100, 65}), "w");
   f.add_result(ops::softmax(ops::matmul(x, w), {{"axis", 1}}), "y");
   std::unique_ptr<Session> session =
-      session_of(std::make_shared<const Plan>(compile(source_of(f), {.strategy = "cpu"})), 2);
+      session_of(std::make_shared<const Plan>(compile(built(f), {.strategy = "cpu"})), 2);
   std::vector<Array> inputs = {ramp({33, 100}), ramp({100, 65}, 0.001)};
   std::vector<Array> first = session->run(inputs);
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(session->run(inputs), first) << i;
 }
 
 TEST(Compile, UnknownPassesStrategiesAndTargetsAreRefusedWithWhatThereIs) {
-  Source s = source_of(sgd_step());
+  Source s = built(sgd_step());
   auto message = [&](const CompileOptions& options) -> std::string {
     try {
       compile(s, options);
@@ -136,7 +136,7 @@ TEST(Compile, EveryPassMayBeLeftOut) {
     CompileOptions options{.strategy = "cpu"};
     options.passes.off = {std::string(p.name)};
     options.passes.verify_each = true;
-    auto plan = std::make_shared<const Plan>(compile(source_of(f), options));
+    auto plan = std::make_shared<const Plan>(compile(built(f), options));
     expect_close(session_of(plan)->run(inputs), expected, "without " + std::string(p.name));
   }
 }
@@ -146,7 +146,7 @@ TEST(Compile, FindsNoDifferenceWhereThereIsNone) {
   Function f;
   Value x = f.add_param(f32({5, 7}), "x");
   f.add_result(ops::tanh(ops::exp(x) * 0.5), "y");
-  EXPECT_EQ(first_difference(source_of(f), {.strategy = "cpu"}, {ramp({5, 7})}), std::nullopt);
+  EXPECT_EQ(first_difference(built(f), {.strategy = "cpu"}, {ramp({5, 7})}), std::nullopt);
 }
 
 TEST(Stats, IntervalsHoldTheMedian) {

@@ -11,7 +11,7 @@ namespace {
 
 using namespace test;
 
-Source source_of(const Function& f) { return {"dynamic", {{{}, f}}, {}}; }
+Source dynamic(const Function& f) { return {"dynamic", {{{}, f}}, {}}; }
 
 Array numbers(const std::vector<float>& values) {
   return Array::of<float>(DType::f32, {static_cast<std::int64_t>(values.size())}, values);
@@ -52,7 +52,7 @@ TEST(Dynamic, IsMeasuredAnewInEachRun) {
   const fs::path file = cache.directory() / "first.hone";
   for (const Dim& size : {Dim(8), Dim::symbol("n", 1, 1000)}) {
     const Function f = first_of(size);
-    const Plan compiled = compile(source_of(f), {.strategy = "cpu"});
+    const Plan compiled = compile(dynamic(f), {.strategy = "cpu"});
     write_plan(file, compiled);
     for (bool from_file : {false, true}) {
       auto plan = std::make_shared<const Plan>(from_file ? read_plan(file) : compiled);
@@ -71,7 +71,7 @@ TEST(Dynamic, IsMeasuredAnewInEachRun) {
 TEST(Dynamic, RefusesWhatBreaksItsBound) {
   EmptyCache cache;
   const Function f = first_of(4);
-  auto plan = std::make_shared<const Plan>(compile(source_of(f), {.strategy = "cpu"}));
+  auto plan = std::make_shared<const Plan>(compile(dynamic(f), {.strategy = "cpu"}));
   std::unique_ptr<Session> session = session_of(plan);
   for (std::int64_t count : {std::int64_t{5}, std::int64_t{-1}, std::int64_t{1} << 62}) {
     const std::vector<Array> inputs = {numbers({1, 2, 3, 4}), integer(count)};
@@ -88,7 +88,7 @@ TEST(Dynamic, RefusesWhatBreaksItsBound) {
 
 TEST(Dynamic, WritesIntoMemoryOfTheBound) {
   EmptyCache cache;
-  auto plan = std::make_shared<const Plan>(compile(source_of(first_of(6)), {.strategy = "cpu"}));
+  auto plan = std::make_shared<const Plan>(compile(dynamic(first_of(6)), {.strategy = "cpu"}));
   std::unique_ptr<Session> session = session_of(plan);
   const std::int64_t six[] = {6}, pairs[] = {6, 2};
   alignas(64) float x[6] = {1, 2, 3, 4, 5, 6};
@@ -125,7 +125,7 @@ TEST(Dynamic, ChecksComeAfterTheSize) {
   const Dim s = Dim::symbol("s", 0, 6);
   ops::measure(count, {{"symbol", Dims{s}}, {"high", Dims{6}}});
   f.add_result(reshape_to(slice_axis(x, 0, 0, s), {2, 2}), "four");
-  auto plan = std::make_shared<const Plan>(compile(source_of(f), {.strategy = "cpu"}));
+  auto plan = std::make_shared<const Plan>(compile(dynamic(f), {.strategy = "cpu"}));
   std::unique_ptr<Session> session = session_of(plan);
   const Array six = numbers({1, 2, 3, 4, 5, 6});
   EXPECT_EQ(session->run(std::vector<Array>{six, integer(4)})[0].real(3), 4);
@@ -152,7 +152,7 @@ TEST(Dynamic, IsMeasuredInABody) {
                                {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}})
                    .result(1),
                "sum");
-  auto plan = std::make_shared<const Plan>(compile(source_of(f), {.strategy = "cpu"}));
+  auto plan = std::make_shared<const Plan>(compile(dynamic(f), {.strategy = "cpu"}));
   const std::vector<Array> inputs = {numbers({1, 2, 3, 4, 5})};
   const double expected = 3 * (1 * 4 + 2 * 3 + 3 * 2 + 4 * 1);
   EXPECT_EQ(evaluate(f, inputs)[0].real(0), expected);
@@ -183,7 +183,7 @@ TEST(Dynamic, ABodyKeepsItsSizesToItself) {
 TEST(Dynamic, MemoryIsPlannedAtTheBound) {
   EmptyCache cache;
   const Dim n = Dim::symbol("n", 1, 1 << 20);
-  const Plan plan = compile(source_of(first_of(n)), {.strategy = "cpu"});
+  const Plan plan = compile(dynamic(first_of(n)), {.strategy = "cpu"});
   ASSERT_EQ(plan.variants[0].measured.size(), 1u);
   EXPECT_EQ(plan.variants[0].measured[0].most, n);
   for (const PlanBuffer& b : plan.variants[0].buffers) {
@@ -211,7 +211,7 @@ TEST(Verification, TakesSizesThatBranchesTake) {
                                                                {"else", FunctionRef(body(false))}}),
                "y");
   CompileReport report;
-  compile(source_of(f), {.strategy = "cpu", .threads = 1, .cache = false}, &report);
+  compile(dynamic(f), {.strategy = "cpu", .threads = 1, .cache = false}, &report);
   EXPECT_GT(report.verified, 0);
 }
 

@@ -61,7 +61,7 @@ std::shared_ptr<const Plan> through_a_file(const EmptyCache& cache, const Functi
   return std::make_shared<const Plan>(read_plan(file));
 }
 
-Array ramp(std::vector<std::int64_t> dims) {
+Array counting(std::vector<std::int64_t> dims) {
   Array a = Array::zeros(DType::f32, std::move(dims));
   for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, static_cast<double>(i));
   return a;
@@ -72,7 +72,7 @@ TEST(Indices, OutOfRangeRefuseTheRun) {
   const Function f = lookup();
   const std::unique_ptr<Session> session = session_of(through_a_file(cache, f), 2);
   const auto run = [&](std::vector<std::int64_t> index) {
-    const std::vector<Array> inputs = {ramp({7, 3}), Array::from_ints(index)};
+    const std::vector<Array> inputs = {counting({7, 3}), Array::from_ints(index)};
     const std::string compiled =
         said([&] { EXPECT_EQ(session->run(inputs), evaluate(f, inputs)); });
     const std::string reference = said([&] { evaluate(f, inputs); });
@@ -98,7 +98,7 @@ TEST(Indices, AreCheckedOnlyInTheBranchThatIsTaken) {
   const auto run = [&](bool wanted, std::int64_t last) {
     const std::vector<std::int64_t> index = {0, 1, 2, last};
     return said([&] {
-      session->run(std::vector<Array>{Array::scalar_int(wanted, DType::b1), ramp({5, 3}),
+      session->run(std::vector<Array>{Array::scalar_int(wanted, DType::b1), counting({5, 3}),
                                       Array::from_ints(index)});
     });
   };
@@ -112,7 +112,7 @@ TEST(Indices, AreCheckedOnlyInTheBranchThatIsTaken) {
 TEST(Indices, AreCheckedWithEveryPassLeftOut) {
   EmptyCache cache;
   const std::vector<std::int64_t> index = {0, 7};
-  const std::vector<Array> inputs = {ramp({7, 3}), Array::from_ints(index)};
+  const std::vector<Array> inputs = {counting({7, 3}), Array::from_ints(index)};
   for (const Pass& p : pipeline()) {
     if (p.is_needed) continue;
     CompileOptions options{.strategy = "cpu", .verification = Verification::none};

@@ -5,13 +5,6 @@ namespace hone::hostile {
 
 namespace {
 
-std::string repeated(const std::string& part, std::size_t times) {
-  std::string out;
-  out.reserve(part.size() * times);
-  for (std::size_t i = 0; i < times; ++i) out += part;
-  return out;
-}
-
 // Each piece of `content` in a message around the one before.
 std::string nested(std::string inner, std::uint32_t field, int levels) {
   for (int i = 0; i < levels; ++i) inner = bytes_field(field, inner);

@@ -223,7 +223,7 @@ Cases tensors() {
   };
 }
 
-std::string swept(const fs::path& path) { return sweep(path, read_as_gguf); }
+std::string swept_gguf(const fs::path& path) { return sweep(path, read_as_gguf); }
 
 }  // namespace
 
@@ -234,7 +234,7 @@ Cases gguf_cases() {
   GgufFile small;
   small.head(2, 2).alignment(32).text("k").put(array_type).put(text_type).put<std::uint64_t>(1);
   small.text("word").tensor("a", {32}, q4_0_type, 0).tensor("b", {2}, f32_type, 32).data(40);
-  out.push_back({"gguf_all_cuts_and_flips", bytes(small.bytes), swept, "swept", "x.gguf"});
+  out.push_back({"gguf_all_cuts_and_flips", bytes(small.bytes), swept_gguf, "swept", "x.gguf"});
   return out;
 }
 

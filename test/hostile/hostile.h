@@ -49,6 +49,7 @@ struct Case {
 };
 using Cases = std::vector<Case>;
 
+std::string repeated(std::string_view part, std::size_t times);
 Make bytes(std::string content);
 Make bytes(std::function<std::string()> content);
 Make model(std::function<void(ModelBuilder&)> fill, std::int64_t opset = 21);

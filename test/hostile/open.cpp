@@ -131,6 +131,13 @@ std::string sweep(const fs::path& file, Open open) {
 
 // ==== makers
 
+std::string repeated(std::string_view part, std::size_t times) {
+  std::string out;
+  out.reserve(part.size() * times);
+  for (std::size_t i = 0; i < times; ++i) out += part;
+  return out;
+}
+
 Make bytes(std::string content) {
   return bytes([content = std::move(content)] { return content; });
 }

@@ -218,7 +218,7 @@ std::vector<Lie> axes() {
   };
 }
 
-std::vector<Lie> numbers() {
+std::vector<Lie> numeric() {
   const Operand x = in({"2", "3"}), image = in({"1", "2", "4", "4"});
   return {
       {"cast_to_99", "Cast", {x}, {{"to", 99}}, "refused: "},
@@ -308,7 +308,7 @@ std::vector<Lie> numbers() {
 
 Cases operator_cases() {
   Cases out;
-  for (const std::vector<Lie>& table : {convolutions(), axes(), numbers()})
+  for (const std::vector<Lie>& table : {convolutions(), axes(), numeric()})
     for (const Lie& lie : table) out.push_back(case_of(lie));
   return out;
 }

@@ -27,13 +27,7 @@ Case raw(const char* name, std::function<std::string()> content, const char* exp
   return {name, bytes(std::move(content)), read_as_safetensors, expected, "x.safetensors"};
 }
 
-std::string repeated(const std::string& part, int times) {
-  std::string out;
-  for (int i = 0; i < times; ++i) out += part;
-  return out;
-}
-
-std::string swept(const fs::path& file) { return sweep(file, read_as_safetensors); }
+std::string swept_safetensors(const fs::path& file) { return sweep(file, read_as_safetensors); }
 
 }  // namespace
 
@@ -148,7 +142,7 @@ Cases safetensors_cases() {
   out.push_back({"st_all_cuts_and_flips",
                  bytes(with_header(
                      "{\"__metadata__\":{\"k\":\"v\"}," + tensor("a", "[1,2]", "[0,8]") + "}", 8)),
-                 swept, "swept", "x.safetensors"});
+                 swept_safetensors, "swept", "x.safetensors"});
   return out;
 }
 

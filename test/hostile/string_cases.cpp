@@ -60,7 +60,7 @@ Make doubled(int times) {
   });
 }
 
-Make of_dims(std::int64_t size, std::function<void(onnx_pb::Tensor&)> more = nullptr) {
+Make of_texts(std::int64_t size, std::function<void(onnx_pb::Tensor&)> more = nullptr) {
   return model([=](ModelBuilder& b) {
     add_texts(b, "x", {"a", "b"});
     onnx_pb::Tensor* t = b.model.mutable_graph()->mutable_initializer(0);
@@ -80,24 +80,18 @@ Make broadcast(const char* rows, const char* columns) {
   });
 }
 
-std::string repeated(const std::string& part, int times) {
-  std::string out;
-  for (int i = 0; i < times; ++i) out += part;
-  return out;
-}
-
 }  // namespace
 
 Cases string_cases() {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   const std::string nested = "((a{1000}){1000}){1000}";
   Cases out = {
-      {"string_dims_huge", of_dims(most), imported, "it holds 2 texts, its dims need 9223372"},
-      {"string_dims_negative", of_dims(-2), imported, "is negative"},
-      {"string_dims_few", of_dims(1), imported, "it holds 2 texts, its dims need 1"},
-      {"string_raw", of_dims(2, [](auto& t) { t.set_raw_data(std::string(16, 'x')); }), imported,
+      {"string_dims_huge", of_texts(most), imported, "it holds 2 texts, its dims need 9223372"},
+      {"string_dims_negative", of_texts(-2), imported, "is negative"},
+      {"string_dims_few", of_texts(1), imported, "it holds 2 texts, its dims need 1"},
+      {"string_raw", of_texts(2, [](auto& t) { t.set_raw_data(std::string(16, 'x')); }), imported,
        "texts lie in string_data only"},
-      {"string_integers", of_dims(2, [](auto& t) { t.add_int64_data(5); }), imported,
+      {"string_integers", of_texts(2, [](auto& t) { t.add_int64_data(5); }), imported,
        "texts lie in string_data only"},
       {"string_too_long", node("Identity", one('a', (16 << 20) + 1)), imported, "split it"},
       {"string_1000000_empty", node("Identity", [] { return Texts(1'000'000); }), imported,

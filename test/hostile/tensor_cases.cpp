@@ -5,7 +5,7 @@ namespace hone::hostile {
 
 namespace {
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t most_i64 = std::numeric_limits<std::int64_t>::max();
 
 // A model of one initializer.
 Make initializer(std::function<void(onnx_pb::Tensor&)> fill) {
@@ -53,8 +53,9 @@ Cases tensor_cases() {
       {"dims_wrap_bytes", of_dims({std::int64_t{1} << 62}, 0), imported, "does not fit in 64 bits"},
       {"dims_wrap_to_4", of_dims({(std::int64_t{1} << 62) + 1, 4}, 16), imported,
        "does not fit in 64 bits"},
-      {"dims_most", of_dims({most, most, most}, 4), imported, "does not fit in 64 bits"},
-      {"dims_huge_and_zero", of_dims({0, most, 2}, 0), imported, "read: 1 variants"},
+      {"dims_most", of_dims({most_i64, most_i64, most_i64}, 4), imported,
+       "does not fit in 64 bits"},
+      {"dims_huge_and_zero", of_dims({0, most_i64, 2}, 0), imported, "read: 1 variants"},
       {"dims_100000_ones", of_dims(std::vector<std::int64_t>(100'000, 1), 4), imported, "read: "},
       {"raw_too_short", of_dims({4}, 15), imported, "it holds 15 bytes, its dims need 16"},
       {"raw_too_long", of_dims({4}, 17), imported, "it holds 17 bytes, its dims need 16"},

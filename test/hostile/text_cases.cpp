@@ -7,13 +7,7 @@ namespace {
 
 const std::string param = "%0: f32[2] = param index=0 \"x\"\n";
 
-std::string repeated(const std::string& part, int times) {
-  std::string out;
-  for (int i = 0; i < times; ++i) out += part;
-  return out;
-}
-
-std::string swept(const fs::path& file) {
+std::string all_cuts_of_text(const fs::path& file) {
   const std::string whole = read_text(file);
   std::size_t answered = 0;
   const auto open = [&](const std::string& text) {
@@ -123,7 +117,7 @@ Cases text_cases() {
                  bytes("symbol n 1 9\n%0: f32[n,2] = param index=0 \"x\"\n"
                        "%1: f32[n,2] = relu %0\n%2: f32[2,n] = transpose %1 perm=[1,0]\n"
                        "return %2 \"y\"\n"),
-                 swept, "swept", "f.txt"});
+                 all_cuts_of_text, "swept", "f.txt"});
   return out;
 }
 

@@ -10,10 +10,6 @@ namespace {
 
 using ModelPb = onnx_pb::Model;
 
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in:\n" << text;
-}
-
 ModelBuilder unary(const std::string& op, std::int64_t opset = 21) {
   ModelBuilder b(opset);
   b.input("x", DType::f32, {"2", "3"});

@@ -56,10 +56,6 @@ std::string said(const Indexing& i, std::int64_t last, bool is_constant) {
   return "fine";
 }
 
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in:\n" << text;
-}
-
 TEST(Indices, OutOfRangeAreRefusedWithTheNodeTheNumberAndTheRange) {
   for (const Indexing& i : all)
     for (bool is_constant : {false, true}) {

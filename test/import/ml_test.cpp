@@ -18,7 +18,7 @@ void set_array(onnx_pb::Node& n, const std::string& name, const Array& value) {
   ModelBuilder::fill(a->mutable_t(), name, value);
 }
 
-Array reals(const std::vector<float>& values) {
+Array row(const std::vector<float>& values) {
   return Array::of<float>(DType::f32, {std::ssize(values)}, values);
 }
 
@@ -118,8 +118,8 @@ ModelBuilder tree_model(const std::vector<Tree>& trees, const Array& x, std::int
   set_ints(n, "nodes_falseleafs", no_leafs);
   set_ints(n, "nodes_missing_value_tracks_true", tracks);
   set_ints(n, "leaf_targetids", targets);
-  set_array(n, "nodes_splits", reals(splits));
-  set_array(n, "leaf_weights", reals(weights));
+  set_array(n, "nodes_splits", row(splits));
+  set_array(n, "leaf_weights", row(weights));
   Array codes = Array::zeros(DType::u8, {std::ssize(modes)});
   for (std::int64_t i = 0; i < codes.count(); ++i)
     codes.set_integer(i, modes[static_cast<std::size_t>(i)]);
@@ -187,10 +187,10 @@ TEST(Trees, BrokenOnesAreRefused) {
 }
 
 TEST(Encoder, NumbersToNumbers) {
-  const Array x = reals({1.5f, NAN, 7, -0.0f});
+  const Array x = row({1.5f, NAN, 7, -0.0f});
   ModelBuilder b = ml_model(x);
   onnx_pb::Node& n = ml_node(b, "LabelEncoder");
-  set_array(n, "keys_tensor", reals({NAN, 0, 1.5f, 1.5f}));
+  set_array(n, "keys_tensor", row({NAN, 0, 1.5f, 1.5f}));
   set_ints(n, "values_int64s", {10, 20, 30, 40});
   set_int(n, "default_int64", -7);
   const Array y = b.run({x}).at(0);
@@ -211,7 +211,7 @@ Array cast_of(const Array& x, int to, const std::string& mode, bool saturate) {
 }
 
 TEST(Cast, ExponentsRoundAsTold) {
-  const Array x = reals({1, 1.25f, -1.5f, 1.75f, 0x1p127f, 0x1.8p127f, 0, 0x1.4p-127f, INFINITY});
+  const Array x = row({1, 1.25f, -1.5f, 1.75f, 0x1p127f, 0x1.8p127f, 0, 0x1.4p-127f, INFINITY});
   struct Row {
     std::string mode;
     bool saturate;
@@ -234,7 +234,7 @@ TEST(Cast, ExponentsRoundAsTold) {
 }
 
 TEST(Cast, SmallFloatsSaturateOrNot) {
-  const Array x = reals({1000, -INFINITY, NAN, 449});
+  const Array x = row({1000, -INFINITY, NAN, 449});
   const Array held = cast_of(x, 17, "", true), lost = cast_of(x, 17, "", false);
   EXPECT_EQ(held.real(0), 448);
   EXPECT_EQ(held.real(1), -448);
@@ -243,13 +243,13 @@ TEST(Cast, SmallFloatsSaturateOrNot) {
   EXPECT_TRUE(std::isnan(lost.real(0)));
   EXPECT_TRUE(std::isnan(lost.real(1)));
   EXPECT_EQ(lost.real(3), 448);
-  const Array infinite = cast_of(reals({1e6f, -1e6f}), 19, "", false);
+  const Array infinite = cast_of(row({1e6f, -1e6f}), 19, "", false);
   EXPECT_EQ(infinite.real(0), INFINITY);
   EXPECT_EQ(infinite.real(1), -INFINITY);
 }
 
 TEST(Cast, SmallIntegersKeepTheLowBits) {
-  const Array y = cast_of(reals({-9, 7.9f, 8, 17}), 22, "", true);
+  const Array y = cast_of(row({-9, 7.9f, 8, 17}), 22, "", true);
   ASSERT_EQ(y.dtype(), DType::i4);
   EXPECT_EQ(y.integer(0), 7);
   EXPECT_EQ(y.integer(1), 7);

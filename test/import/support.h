@@ -178,6 +178,9 @@ inline onnx_pb::Graph& set_graph(onnx_pb::Node& n, const std::string& name) {
 inline Array reals(std::vector<std::int64_t> dims, const std::vector<float>& values) {
   return Array::of<float>(DType::f32, std::move(dims), values);
 }
+inline void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in:\n" << text;
+}
 inline std::vector<double> numbers_of(const Array& a) {
   std::vector<double> out;
   for (std::int64_t i = 0; i < a.count(); ++i) out.push_back(a.real(i));

@@ -34,8 +34,8 @@ void set_texts(onnx_pb::Node& n, const std::string& name, const Texts& all) {
 }
 
 // A model of one node over one list of texts.
-struct OneNode {
-  explicit OneNode(const std::string& op, int outputs = 1, const std::string& size = "n") {
+struct OneTextNode {
+  explicit OneTextNode(const std::string& op, int outputs = 1, const std::string& size = "n") {
     b.input("x", DType::text, {size});
     node =
         &b.node(op, {"x"},
@@ -87,17 +87,17 @@ TEST(TextOperators, TextsAreNoNumbers) {
     EXPECT_NE(b.failure().find("text"), std::string::npos) << op << ": " << b.failure();
   }
   for (const char* op : {"Abs", "ReduceMax", "Softmax", "Unique"}) {
-    OneNode one(op);
+    OneTextNode one(op);
     EXPECT_NE(one.b.failure().find("text"), std::string::npos) << op << ": " << one.b.failure();
   }
-  OneNode cast("Cast");
+  OneTextNode cast("Cast");
   set_int(*cast.node, "to", 1);
   EXPECT_NE(cast.b.failure().find("texts are no numbers"), std::string::npos) << cast.b.failure();
 }
 
 TEST(TextOperators, SplitsAreAsWideAsTheTextOfMostPieces) {
   const auto split = [](const std::string& size) {
-    OneNode n("StringSplit", 2, size);
+    OneTextNode n("StringSplit", 2, size);
     set_text(*n.node, "delimiter", ",");
     return n.b.import().variants.at(0).function;
   };
@@ -123,11 +123,11 @@ TEST(TextOperators, SplitsAreAsWideAsTheTextOfMostPieces) {
 }
 
 TEST(TextOperators, Matches) {
-  OneNode match("RegexFullMatch");
+  OneTextNode match("RegexFullMatch");
   set_text(*match.node, "pattern", "(\\w+)@(\\w+)\\.com");
   EXPECT_EQ(numbers_of(match.run({"a@b.com", "a@b.comm", "", "\xff@b.com"}).at(0)),
             (std::vector<double>{1, 0, 0, 0}));
-  OneNode broken("RegexFullMatch");
+  OneTextNode broken("RegexFullMatch");
   set_text(*broken.node, "pattern", "a(b");
   EXPECT_NE(broken.b.failure().find("a ( without its )"), std::string::npos) << broken.b.failure();
 }
@@ -147,13 +147,13 @@ TEST(TextOperators, NormalizerDropsStopWordsAndChangesCase) {
       {true, "NONE", {"a"}, {}, {""}},
   };
   for (const auto& c : cases) {
-    OneNode n("StringNormalizer", 1, c.x.empty() ? "0" : "n");
+    OneTextNode n("StringNormalizer", 1, c.x.empty() ? "0" : "n");
     set_int(*n.node, "is_case_sensitive", c.is_case_sensitive);
     set_text(*n.node, "case_change_action", c.action);
     if (!c.stop.empty()) set_texts(*n.node, "stopwords", c.stop);
     EXPECT_EQ(texts_of(n.run(c.x).at(0)), c.y);
   }
-  OneNode turkish("StringNormalizer");
+  OneTextNode turkish("StringNormalizer");
   set_text(*turkish.node, "locale", "tr_TR");
   EXPECT_NE(turkish.b.failure().find("locale"), std::string::npos);
 }

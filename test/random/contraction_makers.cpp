@@ -157,13 +157,13 @@ Value recurrence(Builder& b, const Op& op) {
   return y;
 }
 
-constexpr Maker makers[] = {
+constexpr Maker contraction_table[] = {
     {&ops::dot, 14, contracted},    {&ops::matmul, 25, multiplied}, {&ops::conv, 22, convolved},
     {&ops::lstm_cell, 3, one_step}, {&ops::lstm, 3, recurrence},
 };
 
 }  // namespace
 
-std::span<const Maker> contraction_makers() { return makers; }
+std::span<const Maker> contraction_makers() { return contraction_table; }
 
 }  // namespace hone::fuzz

@@ -100,7 +100,7 @@ Value looped(Builder& b, const Op& op) {
   return y.result(1);
 }
 
-constexpr Maker makers[] = {
+constexpr Maker control_table[] = {
     {&ops::if_else, 8, branched},
     {&ops::while_loop, 6, looped},
     {&ops::refuse, 1, refused},
@@ -108,6 +108,6 @@ constexpr Maker makers[] = {
 
 }  // namespace
 
-std::span<const Maker> control_makers() { return makers; }
+std::span<const Maker> control_makers() { return control_table; }
 
 }  // namespace hone::fuzz

@@ -141,7 +141,7 @@ Value random_words(Builder& b, const Op& op) {
   return op(Values{key, counter}, {{"shape", b.shape().dims}});
 }
 
-constexpr Maker makers[] = {
+constexpr Maker elementwise_table[] = {
     {&ops::add, 40, binary},
     {&ops::sub, 25, binary},
     {&ops::mul, 40, binary},
@@ -196,6 +196,6 @@ constexpr Maker makers[] = {
 
 }  // namespace
 
-std::span<const Maker> elementwise_makers() { return makers; }
+std::span<const Maker> elementwise_makers() { return elementwise_table; }
 
 }  // namespace hone::fuzz

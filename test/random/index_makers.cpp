@@ -123,7 +123,7 @@ Value hot(Builder& b, const Op& op) {
             {{"axis", b.random.between(0, at.rank())}, {"count", Dims{count}}});
 }
 
-constexpr Maker makers[] = {
+constexpr Maker index_table[] = {
     {&ops::gather, 12, gathered},
     {&ops::scatter, 6, scattered},
     {&ops::dynamic_slice, 5, cut_out},
@@ -137,6 +137,6 @@ constexpr Maker makers[] = {
 
 }  // namespace
 
-std::span<const Maker> index_makers() { return makers; }
+std::span<const Maker> index_makers() { return index_table; }
 
 }  // namespace hone::fuzz

@@ -198,7 +198,7 @@ Value tiled(Builder& b, const Op& op) {
   return op(x, {{"count", count}});
 }
 
-constexpr Maker makers[] = {
+constexpr Maker movement_table[] = {
     {&ops::reshape, 25, reshaped},
     {&ops::transpose, 25, transposed},
     {&ops::broadcast, 15, broadcasted},
@@ -213,6 +213,6 @@ constexpr Maker makers[] = {
 
 }  // namespace
 
-std::span<const Maker> movement_makers() { return makers; }
+std::span<const Maker> movement_makers() { return movement_table; }
 
 }  // namespace hone::fuzz

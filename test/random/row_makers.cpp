@@ -120,7 +120,7 @@ Value batch_normed(Builder& b, const Op& op) {
   return op(operands, {{"axis", axis}, {"epsilon", b.random.of({1e-5, 1e-2})}});
 }
 
-constexpr Maker makers[] = {
+constexpr Maker row_table[] = {
     {&ops::reduce_sum, 18, reduced},
     {&ops::reduce_max, 10, reduced},
     {&ops::reduce_min, 6, reduced},
@@ -144,6 +144,6 @@ constexpr Maker makers[] = {
 
 }  // namespace
 
-std::span<const Maker> row_makers() { return makers; }
+std::span<const Maker> row_makers() { return row_table; }
 
 }  // namespace hone::fuzz

@@ -3,13 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
+
+#include "test/ref/special.h"
 
 namespace hone {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-const double nan = std::numeric_limits<double>::quiet_NaN();
 
 Wide values(DType t, std::vector<double> reals) {
   Wide w(t, {static_cast<std::int64_t>(reals.size())});

@@ -2,16 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 #include "ops/common.h"
 #include "ref/evaluate.h"
+#include "test/ref/special.h"
 
 namespace hone {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-const double nan = std::numeric_limits<double>::quiet_NaN();
 
 Array reals(DType t, const std::vector<double>& values) {
   Array a = Array::zeros(t, {static_cast<std::int64_t>(values.size())});

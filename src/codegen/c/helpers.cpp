@@ -10,9 +10,9 @@ namespace hone::c {
 namespace {
 
 // Names, elements and numbers that stand in a text as $X.
-using Words = std::vector<std::pair<std::string, std::string>>;
+using Replacements = std::vector<std::pair<std::string, std::string>>;
 
-std::string filled(std::string_view pattern, const Words& words) {
+std::string filled(std::string_view pattern, const Replacements& words) {
   std::string out(pattern);
   for (const auto& [from, to] : words)
     for (std::size_t at = out.find(from); at != std::string::npos; at = out.find(from, at))

@@ -81,7 +81,7 @@ HONE_INLINE float hone_odd_f32_of_f64(double x) {
 )"},
 };
 
-const Helper arithmetic[] = {
+const Helper arithmetic_helpers[] = {
     {"zero", "",
      R"(/* A zero that compilers do not know, so that they make no constant of what decides about reading. */
 static const volatile int64_t hone_zero = 0;
@@ -348,7 +348,7 @@ const std::vector<Helper>& math_helpers() {
   static const std::vector<Helper> all = [] {
     std::vector<Helper> out;
     for (std::span<const Helper> list :
-         {std::span<const Helper>(conversions), std::span<const Helper>(arithmetic),
+         {std::span<const Helper>(conversions), std::span<const Helper>(arithmetic_helpers),
           std::span<const Helper>(exponentials), std::span<const Helper>(others)})
       for (const Helper& h : list) out.push_back(h);
     return out;
