@@ -437,8 +437,8 @@ class Explanation {
   }
 
   // Whether every element is enclosed. Of those of which nothing is known the first rule decides,
-  // where strict and wide are: at the places, or everywhere when there are none. An open decision
-  // is one of few.
+  // where strict and wide are: at the places, or everywhere when there are none; not of those that
+  // hang on the order of operations. An open decision is one of few.
   bool encloses(std::size_t i, const Array& got, const Wide& strict, const Wide& wide,
                 const std::vector<std::int64_t>& places) {
     if (enclosures_.empty()) enclosures_ = enclose(f_, trial_.inputs());
@@ -448,7 +448,8 @@ class Explanation {
     for (std::size_t k = 0; k < judged.reals.size(); ++k) {
       const std::int64_t at = places.empty() ? static_cast<std::int64_t>(k) : places[k];
       const auto flat = static_cast<std::size_t>(at);
-      const bool is_unknown = std::isnan(e.low.reals[flat]) && !std::isnan(e.high.reals[flat]);
+      const bool is_unknown = std::isnan(e.low.reals[flat]) && !std::isnan(e.high.reals[flat]) &&
+                              !e.hangs_on_order(flat);
       judged.reals[k] = is_unknown ? got.real(at) : round_real(got.dtype(), wide.reals[k]);
     }
     return !is_float(got.dtype()) || accept(judged, strict, wide).ok;

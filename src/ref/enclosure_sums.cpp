@@ -128,11 +128,12 @@ std::vector<Enclosure> enclosing::multiplied(const Enclosing& c) {
   // What a part of the product can grow to; infinite where an operand is, or is not known.
   const Wide parts = eval_map(
       c, [](Interval x) { return is_finite(x) ? std::max(magnitude_of(x), 1.0) : INFINITY; });
+  const Wide known = eval_map(c, [](Interval x) { return x.low == x.low ? 1.0 : 0.0; });
   Enclosure y{Wide(most.dtype, most.dims), Wide(most.dtype, most.dims)};
   for (std::size_t i = 0; i < most.reals.size(); ++i) {
     const double high = most.reals[i], low = least.reals[i], s = sign.reals[i];
     if (!(parts.reals[i] <= (c.exact ? 0x1p60 : r.most))) {
-      put(y, i, unknown_interval);
+      put(y, i, known.reals[i] > 0 ? any_order_interval : unknown_interval);
       continue;
     }
     Interval x = s > 0   ? Interval{low, high}

@@ -60,6 +60,17 @@ TEST(Judge, AnEnclosureIsAsWideAsItsRounding) {
   EXPECT_LT(width, 1e-6);
 }
 
+// Multiplied from the left the first is infinity; its second half alone is zero, and zero times
+// infinity is not a number.
+TEST(Judge, AProductThatOverflowsOnTheWayHangsOnItsOrder) {
+  Function f;
+  Value x = f.add_param(f32({4}), "x");
+  f.add_result(reduce_axes(ops::reduce_prod, x, {0}));
+  EXPECT_TRUE(enclosed(f, {1e30f, 1e30f, 1e-30f, 1e-30f}).hangs_on_order(0));
+  EXPECT_TRUE(enclosed(f, {INFINITY, 1, 1e-30f, 1e-30f}).hangs_on_order(0));
+  EXPECT_FALSE(enclosed(f, {1e30f, 2, 3, 4}).hangs_on_order(0));
+}
+
 TEST(Judge, ADecisionOnRoundingIsOpenAndOthersAreNot) {
   Function f;
   Value x = f.add_param(f32({3}), "x");
