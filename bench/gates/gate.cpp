@@ -18,6 +18,7 @@ namespace hone::gates {
 namespace {
 
 int count_of_missed = 0;
+std::string part_of_name;
 
 double milliseconds(int threads) {
   timespec t{};
@@ -41,6 +42,7 @@ int repeats_of(const std::function<void()>& f, int threads) {
 void judge(const std::string& name, const char* bound_name, double bound,
            const std::function<bool(const Interval&)>& holds,
            const std::function<Interval()>& measure) {
+  if (name.find(part_of_name) == std::string::npos) return;
   constexpr int most_attempts = 3;
   std::ostringstream attempts;
   bool ok = false;
@@ -92,6 +94,8 @@ void at_least(const std::string& name, double floor, const std::function<Interva
 void at_most(const std::string& name, double ceiling, const std::function<Interval()>& measure) {
   judge(name, "ceiling", ceiling, [=](const Interval& r) { return r.low <= ceiling; }, measure);
 }
+
+void only(std::string part) { part_of_name = std::move(part); }
 
 int missed() { return count_of_missed; }
 

@@ -22,7 +22,8 @@ Interval ratio_of(const Race&);
 // % interval is not wholly above.
 void at_least(const std::string& name, double floor, const std::function<Interval()>& measure);
 void at_most(const std::string& name, double ceiling, const std::function<Interval()>& measure);
-int missed();  // gates of which no attempt held
+void only(std::string part);  // skips gates whose name does not hold it
+int missed();                 // gates of which no attempt held
 
 // The line about this machine that comes first.
 void print_machine();

@@ -228,9 +228,10 @@ void verification_gates(const std::vector<std::pair<std::string, Source>>& sourc
 
 }  // namespace
 
-// Argument: the directory of the models.
+// Arguments: the directory of the models; a part of the names of the gates to run, all without it.
 int main(int argc, char** argv) {
   const std::filesystem::path models = argc > 1 ? argv[1] : "../shared/models";
+  if (argc > 2) gates::only(argv[2]);
   gates::print_machine();
   at_least("contraction 512^3, threads 1: share of the multiply-add rate", 0.60, contraction_share);
   row_gates();

@@ -526,12 +526,14 @@ Samples at_places(const Array& got, std::size_t result, std::vector<std::int64_t
                   ElementEvaluator& strict, ElementEvaluator& wide) {
   const Wide none(got.dtype(), {static_cast<std::int64_t>(places.size())});
   Samples s{std::move(places), none, none, none};
+  const std::vector<Element> of_strict = strict.all_at(result, s.places),
+                             of_wide = wide.all_at(result, s.places);
   for (std::size_t i = 0; i < s.places.size(); ++i) {
     const std::int64_t at = s.places[i];
     set_element(s.got, i,
                 {none.is_real() ? got.real(at) : 0, none.is_real() ? 0 : got.integer(at)});
-    set_element(s.strict, i, strict.at(result, at));
-    set_element(s.wide, i, wide.at(result, at));
+    set_element(s.strict, i, of_strict[i]);
+    set_element(s.wide, i, of_wide[i]);
   }
   return s;
 }

@@ -12,6 +12,12 @@ Sizes Frame::sizes(const Dims& dims) const {
   return out;
 }
 
+const Sizes& Frame::dims(NodeId n, std::uint32_t result) {
+  Sizes& known = known_dims[first_slot[n] + result];
+  if (known.empty()) known = sizes(graph().type(n, result).shape.dims);
+  return known;
+}
+
 namespace {
 
 Element of_wide(const Wide& w, std::int64_t i) {
@@ -62,25 +68,49 @@ class ElementEvaluator::Impl {
   Element at(std::size_t result, std::int64_t flat) {
     return fetch(*root_, root_->function.result(result), flat);
   }
+  std::vector<Element> at(std::size_t result, std::span<const std::int64_t> flat) {
+    const Value v = root_->function.result(result);
+    std::vector<Task> stack;
+    for (std::int64_t i : flat) stack.push_back({root_, v, i});
+    compute(std::move(stack));
+    std::vector<Element> out;
+    for (std::int64_t i : flat) out.push_back(fetch(*root_, v, i));
+    return out;
+  }
 
  private:
   Element fetch(Frame& frame, Value value, std::int64_t flat) {
-    std::vector<Task> stack, missing;
+    std::vector<Task> missing;
     for (;;) {
       // A reader without a node: only fetches the wanted element.
       Reader wanted(frame, 0, missing);
       Element e = wanted.read(frame, value, flat);
       if (wanted.complete()) return e;
-      stack.swap(missing);
+      compute(std::exchange(missing, {}));
+    }
+  }
+
+  // Tasks of one value that follow each other, where each reads few elements, are one step.
+  static std::size_t last_of_one_kind(std::span<const Task> tasks) {
+    constexpr std::size_t most = 256;
+    const Task& last = tasks.back();
+    const OpKind kind = last.value.op().kind;
+    if (kind != OpKind::elementwise && kind != OpKind::movement) return 1;
+    std::size_t n = 1;
+    while (n < std::min(most, tasks.size()) && tasks[tasks.size() - n - 1].frame == last.frame &&
+           tasks[tasks.size() - n - 1].value == last.value)
+      ++n;
+    return n;
+  }
+
+  void compute(std::vector<Task> stack) {
+    std::vector<Task> missing;
+    while (!stack.empty()) {
+      const std::size_t n = last_of_one_kind(stack);
+      step(std::span(stack).last(n), missing);
+      if (missing.empty()) stack.resize(stack.size() - n);
+      stack.insert(stack.end(), missing.begin(), missing.end());
       missing.clear();
-      while (!stack.empty()) {
-        step(stack.back(), missing);
-        if (missing.empty())
-          stack.pop_back();
-        else
-          stack.insert(stack.end(), missing.begin(), missing.end());
-        missing.clear();
-      }
     }
   }
 
@@ -105,6 +135,7 @@ class ElementEvaluator::Impl {
       slots += static_cast<std::uint32_t>(graph.result_count(n));
     }
     frame.memo.resize(slots);
+    frame.known_dims.resize(slots);
     frame.whole.resize(graph.node_count());
     frame.small.resize(graph.node_count());
     frame.leaves.resize(graph.node_count());
@@ -113,24 +144,37 @@ class ElementEvaluator::Impl {
     return frame;
   }
 
-  // Computes the element, or notes what it needs first.
-  void step(Task task, std::vector<Task>& missing) {
-    Frame& frame = *task.frame;
-    auto& memo = frame.memo[frame.slot(task.value)];
-    if (memo.contains(task.flat)) return;
-    Reader reader(frame, task.value.node(), missing);
-    Element e = element(reader, task);
+  // Computes elements of one value, or notes what they need first.
+  void step(std::span<const Task> tasks, std::vector<Task>& missing) {
+    Frame& frame = *tasks[0].frame;
+    const Value value = tasks[0].value;
+    auto& memo = frame.memo[frame.slot(value)];
+    std::vector<std::int64_t> wanted;
+    for (const Task& t : tasks)
+      if (!memo.contains(t.flat)) wanted.push_back(t.flat);
+    if (wanted.empty()) return;
+    Reader reader(frame, value.node(), missing);
+    const std::vector<Element> found = elements(reader, value.index(), wanted);
     if (!reader.complete()) return;
-    const Type& type = task.value.type();
-    if (mode_ != Mode::wide && is_float(type.dtype)) e.real = round_real(type.dtype, e.real);
-    memo.emplace(task.flat, e);
+    const DType t = value.dtype();
+    const bool is_rounded = mode_ != Mode::wide && is_float(t);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      memo.emplace(wanted[i], is_rounded ? Element{round_real(t, found[i].real), 0} : found[i]);
   }
 
-  Element element(Reader& reader, const Task& task) {
-    std::uint32_t result = task.value.index();
-    if (&reader.op() == &ops::if_else) return of_branch(reader, result, task.flat);
-    if (ElementRule rule = element_rule(reader.op())) return rule(reader, result, task.flat);
-    return of_whole(reader, result, task.flat);
+  std::vector<Element> elements(Reader& reader, std::uint32_t result,
+                                std::span<const std::int64_t> flat) {
+    if (reader.op().kind == OpKind::elementwise && !element_rule(reader.op()))
+      return elementwise(reader, result, flat);
+    std::vector<Element> out;
+    for (std::int64_t i : flat) out.push_back(element(reader, result, i));
+    return out;
+  }
+
+  Element element(Reader& reader, std::uint32_t result, std::int64_t flat) {
+    if (&reader.op() == &ops::if_else) return of_branch(reader, result, flat);
+    if (ElementRule rule = element_rule(reader.op())) return rule(reader, result, flat);
+    return of_whole(reader, result, flat);
   }
 
   Element of_branch(Reader& reader, std::uint32_t result, std::int64_t flat) {
@@ -206,6 +250,11 @@ std::vector<std::int64_t> ElementEvaluator::result_dims(std::size_t result) cons
 
 Element ElementEvaluator::at(std::size_t result, std::int64_t flat_index) {
   return impl_->at(result, flat_index);
+}
+
+std::vector<Element> ElementEvaluator::all_at(std::size_t result,
+                                              std::span<const std::int64_t> flat_indices) {
+  return impl_->at(result, flat_indices);
 }
 
 Element ElementEvaluator::at(std::size_t result, std::span<const std::int64_t> index) {

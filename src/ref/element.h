@@ -26,6 +26,8 @@ class ElementEvaluator {
   std::vector<std::int64_t> result_dims(std::size_t result) const;
   Element at(std::size_t result, std::int64_t flat_index);
   Element at(std::size_t result, std::span<const std::int64_t> index);
+  // Of many elements, which share what they read.
+  std::vector<Element> all_at(std::size_t result, std::span<const std::int64_t> flat_indices);
 
  private:
   class Impl;

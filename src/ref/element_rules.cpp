@@ -53,18 +53,6 @@ Element taken(const Wide& w, std::size_t i) {
   return w.is_real() ? Element{w.reals[i], 0} : Element{0, w.integers[i]};
 }
 
-Element elementwise(Reader& r, std::uint32_t result, std::int64_t flat) {
-  SmallOperands& s = r.frame.small[r.node];
-  if (s.operands.empty()) {
-    std::vector<Wide> made;
-    for (std::size_t i = 0; i < r.input_count(); ++i)
-      made.emplace_back(r.input(i).dtype(), Sizes{});
-    s = small_operands(r, std::move(made));
-  }
-  for (std::size_t i = 0; i < s.operands.size(); ++i) put(s.operands[i], 0, r.operand(i, flat));
-  return r.complete() ? taken(evaluate_small(r, s, r.attrs(), result), 0) : Element();
-}
-
 Element same_place(Reader& r, std::uint32_t, std::int64_t flat) { return r.operand(0, flat); }
 
 Element iota(Reader& r, std::uint32_t, std::int64_t flat) {
@@ -76,7 +64,7 @@ Element iota(Reader& r, std::uint32_t, std::int64_t flat) {
 // Movement: the operand index of a result index.
 template <class F>
 Element moved(Reader& r, std::int64_t flat, F source) {
-  Sizes from = r.input_dims(0), index = index_of(flat, r.result_dims());
+  const Sizes &from = r.input_dims(0), index = index_of(flat, r.result_dims());
   return r.operand(0, flat_of(source(index, from), from));
 }
 
@@ -418,7 +406,25 @@ ElementRule element_rule(const Op& op) {
       {&ops::conv, conv},
   };
   if (auto it = rules.find(&op); it != rules.end()) return it->second;
-  return op.kind == OpKind::elementwise ? elementwise : nullptr;
+  return nullptr;
+}
+
+std::vector<Element> elementwise(Reader& r, std::uint32_t result,
+                                 std::span<const std::int64_t> flat) {
+  const Sizes dims = {static_cast<std::int64_t>(flat.size())};
+  SmallOperands& s = r.frame.small[r.node];
+  if (s.operands.empty() || s.operands[0].dims != dims) {
+    std::vector<Wide> made;
+    for (std::size_t i = 0; i < r.input_count(); ++i) made.emplace_back(r.input(i).dtype(), dims);
+    s = small_operands(r, std::move(made));
+  }
+  for (std::size_t i = 0; i < s.operands.size(); ++i)
+    for (std::size_t k = 0; k < flat.size(); ++k) put(s.operands[i], k, r.operand(i, flat[k]));
+  std::vector<Element> out(flat.size());
+  if (!r.complete()) return out;
+  const Wide y = evaluate_small(r, s, r.attrs(), result);
+  for (std::size_t k = 0; k < out.size(); ++k) out[k] = taken(y, k);
+  return out;
 }
 
 }  // namespace hone

@@ -13,7 +13,7 @@ namespace hone {
 // Binds the symbol of a node of ops::measure to what was measured, and checks what waited for it.
 void bind_measured(const Function&, NodeId measure, std::int64_t n, Sizing&);
 
-// Operands of one element each, made once for a node that is evaluated element by element.
+// Operands of some elements each, kept for a node that is evaluated element by element.
 struct SmallOperands {
   std::vector<Wide> operands;
   std::vector<const Wide*> inputs;
@@ -29,13 +29,15 @@ struct Frame {
   std::vector<std::uint32_t> first_slot;                        // by node
   std::vector<const Array*> leaves;      // by node: a constant's array, an outermost parameter's
   std::vector<SmallOperands> small;      // by node
+  std::vector<Sizes> known_dims;         // by slot; empty when not asked for yet, or rank 0
   std::vector<std::vector<Wide>> whole;  // by node: results of ops that are evaluated as a whole
   std::unordered_map<NodeId, Frame*> branches;
 
   const Graph& graph() const { return function.graph(); }
   std::size_t slot(Value v) const { return first_slot[v.node()] + v.index(); }
   Sizes sizes(const Dims&) const;
-  Sizes dims(Value v) const { return sizes(v.shape().dims); }
+  const Sizes& dims(NodeId, std::uint32_t result);
+  const Sizes& dims(Value v) { return dims(v.node(), v.index()); }
 };
 
 inline Element element_of(const Array& a, std::int64_t i) {
@@ -68,8 +70,8 @@ class Reader {
   const Attrs& attrs() const { return frame.graph().attrs(node); }
   const Op& op() const { return frame.graph().op(node); }
   const Type& type(std::size_t i = 0) const { return frame.graph().type(node, i); }
-  Sizes input_dims(std::size_t i) const { return frame.dims(input(i)); }
-  Sizes result_dims(std::size_t i = 0) const { return frame.sizes(type(i).shape.dims); }
+  const Sizes& input_dims(std::size_t i) const { return frame.dims(input(i)); }
+  const Sizes& result_dims(std::uint32_t i = 0) const { return frame.dims(node, i); }
 
   Frame& frame;
   const NodeId node;
@@ -80,8 +82,10 @@ class Reader {
 };
 
 // The element at `flat` of result `result`; meaningful when the reader is complete afterwards.
-// Null: the op has no rule of its own and is evaluated as a whole.
 using ElementRule = Element (*)(Reader&, std::uint32_t result, std::int64_t flat);
+// Null: an elementwise op, or one that is evaluated as a whole.
 ElementRule element_rule(const Op&);
+// The elements of a result of an elementwise op; meaningful likewise.
+std::vector<Element> elementwise(Reader&, std::uint32_t result, std::span<const std::int64_t> flat);
 
 }  // namespace hone
