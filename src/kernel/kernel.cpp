@@ -101,7 +101,7 @@ class KernelPrinter {
 
   std::string expression(Value v, int depth) {
     std::string operands;
-    for (Value operand : v.operands()) operands += " " + name(operand, depth);
+    for (Value operand : v.operands()) operands += cat(" ", name(operand, depth));
     if (v.is(ops::load)) {
       std::string text = cat("load ", v.dtype(), " p", v.attrs().integer("param"), "[",
                              v.attrs().dims("offset").at(0), "]");

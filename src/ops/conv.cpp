@@ -1,4 +1,6 @@
 // Convolution over one to three spatial axes.
+#include <algorithm>
+
 #include "ops/check.h"
 #include "ops/contraction.h"
 #include "ops/eval.h"
@@ -75,39 +77,65 @@ struct Problem {
   std::vector<WindowTap> each;
 };
 
-// One output plane: all input channels and taps of its group. U is what T is multiplied in.
-template <class U, class T>
-void plane(const Problem& p, const T* x, const T* w, T* y) {
-  for (std::int64_t i = 0; i < p.in; ++i, x += p.x_size)
-    for (std::int64_t t = 0; t < p.taps; ++t) {
-      const WindowTap& tap = p.each[static_cast<std::size_t>(t)];
-      U factor = static_cast<U>(w[i * p.taps + t]);
-      tap.rows.each(tap.first, [&](auto& at, auto& step, std::int64_t n) {
-        T* to = y + at[0];
-        const T* from = x + at[1];
-        if (step[0] == 1 && step[1] == 1)
-          for (std::int64_t k = 0; k < n; ++k)
-            to[k] = static_cast<T>(static_cast<U>(to[k]) + factor * static_cast<U>(from[k]));
-        else
-          for (std::int64_t k = 0; k < n; ++k)
-            to[k * step[0]] = static_cast<T>(static_cast<U>(to[k * step[0]]) +
-                                             factor * static_cast<U>(from[k * step[1]]));
-      });
-    }
+// to[k] += products of one element of each of `channels` rows, one channel after the other.
+template <int channels, class U>
+void add_products(const Problem& p, const U* from, const U* w, U* __restrict to, std::int64_t n,
+                  std::int64_t from_step, std::int64_t to_step) {
+  U factors[channels];
+  for (int c = 0; c < channels; ++c) factors[c] = w[c * p.taps];
+  const std::int64_t row = p.x_size;
+  const auto sum = [&](U total, std::int64_t at) {
+    for (int c = 0; c < channels; ++c) total += factors[c] * from[c * row + at];
+    return total;
+  };
+  if (from_step == 1 && to_step == 1)
+    for (std::int64_t k = 0; k < n; ++k) to[k] = sum(to[k], k);
+  else
+    for (std::int64_t k = 0; k < n; ++k) to[k * to_step] = sum(to[k * to_step], k * from_step);
+}
+
+// One output plane, of zeros before: all taps and input channels of its group.
+template <class U>
+void plane(const Problem& p, const U* x, const U* w, U* y) {
+  constexpr int together = 8;
+  for (std::int64_t t = 0; t < p.taps; ++t) {
+    const WindowTap& tap = p.each[static_cast<std::size_t>(t)];
+    tap.rows.each(tap.first, [&](auto& at, auto& step, std::int64_t n) {
+      std::int64_t i = 0;
+      for (; i + together <= p.in; i += together)
+        add_products<together>(p, x + i * p.x_size + at[1], w + i * p.taps + t, y + at[0], n,
+                               step[1], step[0]);
+      for (; i < p.in; ++i)
+        add_products<1>(p, x + i * p.x_size + at[1], w + i * p.taps + t, y + at[0], n, step[1],
+                        step[0]);
+    });
+  }
 }
 
 template <class U, class T>
+std::vector<U> numbers_as(const std::vector<T>& from) {
+  std::vector<U> to(from.size());
+  std::ranges::transform(from, to.begin(), [](T x) { return static_cast<U>(x); });
+  return to;
+}
+
+// U is what T is multiplied and summed in.
+template <class U, class T>
 void convolve(const Problem& p, const std::vector<T>& x, const std::vector<T>& w,
               std::vector<T>& y) {
-  std::int64_t channels = p.groups * p.out, planes = p.batch * channels;
-  parallel_chunks(planes, planes * p.in * p.taps * p.y_size,
-                  [&](std::int64_t from, std::int64_t to) {
-                    for (std::int64_t k = from; k < to; ++k) {
-                      std::int64_t o = k % channels, group = k / channels * p.groups + o / p.out;
-                      plane<U>(p, x.data() + group * p.in * p.x_size, w.data() + o * p.in * p.taps,
-                               y.data() + k * p.y_size);
-                    }
-                  });
+  const std::int64_t channels = p.groups * p.out, planes = p.batch * channels;
+  const std::vector<U> in = numbers_as<U>(x), weights = numbers_as<U>(w);
+  parallel_chunks(
+      planes, planes * p.in * p.taps * p.y_size, [&](std::int64_t from, std::int64_t to) {
+        std::vector<U> sums(static_cast<std::size_t>(p.y_size));
+        for (std::int64_t k = from; k < to; ++k) {
+          const std::int64_t o = k % channels, group = k / channels * p.groups + o / p.out;
+          std::ranges::fill(sums, U{});
+          plane(p, in.data() + group * p.in * p.x_size, weights.data() + o * p.in * p.taps,
+                sums.data());
+          std::ranges::copy(sums, y.begin() + k * p.y_size);
+        }
+      });
 }
 
 std::vector<Wide> eval_conv(const Evaluation& e) {

@@ -1,7 +1,9 @@
 // What the operators mean, against plain loops written here.
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <functional>
+#include <numbers>
 #include <numeric>
 #include <random>
 
@@ -590,6 +592,34 @@ TEST(Operators, PadsOfEveryKind) {
   expect_numbers(pad("reflect", {-1, 1}), {2, 3, 2});
   expect_numbers(OneNode("Pad").in(x).ints({1, 0}).fixed(Array::scalar(9, DType::f32)).one(),
                  {9, 1, 2, 3});
+}
+
+// The definition, for lengths that are prime, products of small and of large numbers, and squares.
+TEST(Operators, FourierTransformsOfAnyLengthAreTheirDefinition) {
+  for (std::int64_t n : {1, 2, 3, 4, 6, 9, 10, 49, 60, 64, 97, 202, 210})
+    for (bool inverse : {false, true}) {
+      SCOPED_TRACE(cat("length ", n, inverse ? " inverse" : ""));
+      std::vector<float> x;
+      for (std::int64_t i = 0; i < 2 * n; ++i)
+        x.push_back(static_cast<float>((i * 37 + 11) % 101) / 101 - 0.5f);
+      const Array y = OneNode("DFT", 17)
+                          .in(reals({1, n, 2}, x))
+                          .set([&](onnx_pb::Node& node) { set_int(node, "inverse", inverse); })
+                          .one();
+      ASSERT_EQ(y.dims(), (std::vector<std::int64_t>{1, n, 2}));
+      for (std::int64_t k = 0; k < n; ++k) {
+        std::complex<double> sum = 0;
+        for (std::int64_t t = 0; t < n; ++t) {
+          const auto at = static_cast<std::size_t>(2 * t);
+          const double turn = static_cast<double>(k * t % n) / static_cast<double>(n);
+          sum += std::complex<double>(x[at], x[at + 1]) *
+                 std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * turn);
+        }
+        if (inverse) sum /= static_cast<double>(n);
+        EXPECT_NEAR(y.real(2 * k), sum.real(), 2e-5);
+        EXPECT_NEAR(y.real(2 * k + 1), sum.imag(), 2e-5);
+      }
+    }
 }
 
 }  // namespace

@@ -94,16 +94,16 @@ std::string in_comment(std::string_view text) {
   std::string out;
   for (char c : text) {
     const bool is_plain = c >= ' ' && c <= '~' && c != '\\';
-    // "*/" and "/*", which gcc warns about; "//" would join lines with a backslash only.
-    const bool joins =
-        !out.empty() && ((c == '/' && out.back() == '*') || (c == '*' && out.back() == '/'));
-    if (joins) out += ' ';
-    out += is_plain ? c : '?';
+    const char next = is_plain ? c : '?', last = out.empty() ? ' ' : out.back();
+    // "*/", "/*", which gcc warns about, and trigraphs; "//" would join lines with a backslash
+    // only.
+    if ((next == '/' && last == '*') || (next == '*' && last == '/') ||
+        (next == '?' && last == '?'))
+      out += ' ';
+    out += next;
   }
-  // A trigraph or a star at the end would reach into what follows.
+  // A star at the end would reach into what follows.
   if (!out.empty() && (out.back() == '*' || out.back() == '/')) out += ' ';
-  for (std::size_t at = out.find("??"); at != std::string::npos; at = out.find("??", at))
-    out.replace(at, 2, "? ");
   return out;
 }
 

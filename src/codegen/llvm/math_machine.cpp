@@ -99,7 +99,6 @@ Value look_up(std::span<const float> entries, Value index) {
   Module& m = *index.module;
   const int lanes = m.target().lanes();
   const auto most = static_cast<std::size_t>(lanes);
-  Value none = m.zero({DType::f32, index.lanes()});
   return by_register(index, index, lanes, [&](Value i, Value) {
     const ValueType type = {DType::f32, lanes};
     if (entries.size() == 2 * most) {
