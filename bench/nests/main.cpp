@@ -171,6 +171,9 @@ std::vector<Subject> subjects() {
          return ops::gelu(x[0] * w + b);
        }},
       {"sigmoid", rows, [](In x) { return ops::sigmoid(x[0]); }},
+      {"silu", rows, [](In x) { return ops::silu(x[0]); }},
+      {"softplus", rows, [](In x) { return ops::softplus(x[0]); }},
+      {"gelu_tanh", rows, [](In x) { return ops::gelu_tanh(x[0]); }},
       {"softmax", rows, softmax},
       {"softmax, f16", rows16, softmax},
       {"layer_norm", rows_and_two,

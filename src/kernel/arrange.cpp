@@ -140,7 +140,7 @@ namespace {
 
 bool is_expensive(const Op& op) {
   for (const Op* f : {&ops::exp, &ops::log, &ops::tanh, &ops::erf, &ops::sin, &ops::cos, &ops::pow,
-                      &ops::gelu, &ops::sigmoid})
+                      &ops::gelu, &ops::gelu_tanh, &ops::sigmoid, &ops::silu, &ops::softplus})
     if (f == &op) return true;
   return false;
 }

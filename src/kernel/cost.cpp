@@ -17,10 +17,11 @@ double weight_of(const Op& op) {
     const Op* op;
     double weight;
   };
-  static const Entry entries[] = {{&ops::exp, 12}, {&ops::log, 15},  {&ops::tanh, 18},
-                                  {&ops::erf, 20}, {&ops::pow, 40},  {&ops::sin, 25},
-                                  {&ops::cos, 25}, {&ops::div, 8},   {&ops::rem, 12},
-                                  {&ops::sqrt, 8}, {&ops::gelu, 16}, {&ops::sigmoid, 16}};
+  static const Entry entries[] = {{&ops::exp, 12},  {&ops::log, 15},      {&ops::tanh, 18},
+                                  {&ops::erf, 20},  {&ops::pow, 40},      {&ops::sin, 25},
+                                  {&ops::cos, 25},  {&ops::div, 8},       {&ops::rem, 12},
+                                  {&ops::sqrt, 8},  {&ops::gelu, 16},     {&ops::sigmoid, 16},
+                                  {&ops::silu, 17}, {&ops::softplus, 17}, {&ops::gelu_tanh, 16}};
   for (const Entry& e : entries)
     if (e.op == &op) return e.weight;
   return op.kind == OpKind::leaf ? 0 : 1;

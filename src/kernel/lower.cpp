@@ -13,7 +13,11 @@ namespace hone {
 namespace {
 
 // Composite operations that are functions of one element to every renderer.
-bool is_scalar_function(const Op& op) { return &op == &ops::gelu || &op == &ops::sigmoid; }
+bool is_scalar_function(const Op& op) {
+  for (const Op* f : {&ops::sigmoid, &ops::silu, &ops::softplus, &ops::gelu, &ops::gelu_tanh})
+    if (&op == f) return true;
+  return false;
+}
 
 }  // namespace
 

@@ -207,8 +207,9 @@ constinit const Op ops::gelu_tanh = {
     .kind = OpKind::elementwise,
     .infer = infer_real,
     .expand = [](const Call& c) -> Values {
+      // (1 + tanh(z)) / 2 is sigmoid(2 z), which does not cancel.
       Value x = c.operands[0], inner = x + x * x * x * 0.044715;
-      return {x * 0.5 * (ops::tanh(inner * std::sqrt(2 / M_PI)) + 1.0)};
+      return {x * ops::sigmoid(inner * (2 * std::sqrt(2 / M_PI)))};
     },
     .eval =
         [](const Evaluation& e) {
@@ -227,10 +228,12 @@ constinit const Op ops::softplus = {
     .doc = "log(1 + exp(x)).",
     .kind = OpKind::elementwise,
     .infer = infer_real,
-    // Never takes exp of a positive number, so it cannot overflow.
+    // Never takes exp of a positive number, so it cannot overflow. The quotient gives back what is
+    // lost in 1 + e (Kahan).
     .expand = [](const Call& c) -> Values {
-      Value x = c.operands[0];
-      return {ops::maximum(x, constant_like(x, 0)) + ops::log(ops::exp(-ops::abs(x)) + 1.0)};
+      Value x = c.operands[0], e = ops::exp(-ops::abs(x)), u = e + 1.0;
+      Value lost = (e - (u - 1.0)) / u;
+      return {ops::maximum(x, constant_like(x, 0)) + (ops::log(u) + lost)};
     },
     .eval =
         [](const Evaluation& e) {

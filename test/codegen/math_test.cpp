@@ -27,6 +27,13 @@ double exact_sigmoid(double x) {
   return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
 }
 double exact_gelu(double x) { return 0.5 * x * std::erfc(-x * std::sqrt(0.5)); }
+double exact_silu(double x) { return x * exact_sigmoid(x); }
+double exact_softplus(double x) {
+  return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+}
+double exact_gelu_tanh(double x) {
+  return x * exact_sigmoid(2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+}
 double exact_rsqrt(double x) { return 1 / std::sqrt(x); }
 double exact_reciprocal(double x) { return 1 / x; }
 
@@ -36,9 +43,12 @@ const Case cases[] = {
     {"log", log, std::log, 2},
     {"log1p", log1p, std::log1p, 3},
     {"sigmoid", sigmoid, exact_sigmoid, 2.5},
+    {"silu", silu, exact_silu, 3},
+    {"softplus", softplus, exact_softplus, 2},
     {"tanh", tanh, std::tanh, 2.5},
     {"erf", erf, std::erf, 2.25},
     {"gelu", gelu, exact_gelu, 2},
+    {"gelu_tanh", gelu_tanh, exact_gelu_tanh, 3},
     {"sin", sin, std::sin, 2},
     {"cos", cos, std::cos, 2},
     {"tan", tan, std::tan, 4},
@@ -188,7 +198,8 @@ TEST_P(Math, EveryLaneCountGivesTheSameBits) {
   std::vector<float> in;
   for (int i = 0; i < 512; ++i)
     in.push_back(std::ldexp(static_cast<float>(i % 37 - 18), i % 9 - 4));
-  for (Value (*f)(Value) : {exp, log1p, tanh, sigmoid, erf, gelu, sin, asinh}) {
+  for (Value (*f)(Value) :
+       {exp, log1p, tanh, sigmoid, silu, softplus, erf, gelu, gelu_tanh, sin, asinh}) {
     std::vector<float> expected = run_f32(jit_map(GetParam(), DType::f32, DType::f32, f, 16), in);
     for (int lanes : {1, 2, 4, 8, 32}) {
       std::vector<float> out = run_f32(jit_map(GetParam(), DType::f32, DType::f32, f, lanes), in);

@@ -17,8 +17,6 @@ struct Unary {
   double (*exact)(double);
   double limit;  // 0.5: rounded once, as IEEE 754 demands or because nothing is computed
   Attrs attrs = {};
-  // Where not null: a sum of terms that cancel, counted in units of the largest of them.
-  double (*term)(double) = nullptr;
 };
 const std::vector<Unary>& unaries();
 

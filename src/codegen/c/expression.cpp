@@ -59,6 +59,12 @@ struct FunctionName {
 };
 constexpr FunctionName functions[] = {{&ops::exp, "exp"}, {&ops::log, "log"}, {&ops::tanh, "tanh"},
                                       {&ops::erf, "erf"}, {&ops::sin, "sin"}, {&ops::cos, "cos"}};
+// Of ours for f64, too.
+constexpr FunctionName composites[] = {{&ops::sigmoid, "sigmoid_"},
+                                       {&ops::silu, "silu_"},
+                                       {&ops::softplus, "softplus_"},
+                                       {&ops::gelu, "gelu_"},
+                                       {&ops::gelu_tanh, "gelu_tanh_"}};
 
 struct Infix {
   const Op* op;
@@ -94,6 +100,7 @@ std::string unary(Helpers& h, const Op& op, DType t, const std::string& x) {
   const bool real = is_float(t);
   if (auto* r = find(roundings, op)) return real ? call(library(r->name, t), x) : x;
   if (auto* f = find(functions, op)) return real_function(h, f->name, t, x);
+  if (auto* f = find(composites, op)) return call(h.use(cat(f->name, t)), x);
   if (&op == &ops::neg) return real ? "-" + x : wrapping("-", t, "0", x);
   if (&op == &ops::abs) return real ? call(library("fabs", t), x) : call(h.integer("abs", t), x);
   if (&op == &ops::sign) return call(real ? h.use(cat("sign_", t)) : h.integer("sign", t), x);
@@ -102,8 +109,6 @@ std::string unary(Helpers& h, const Op& op, DType t, const std::string& x) {
   if (&op == &ops::square) return real ? cat(x, " * ", x) : wrapping("*", t, x, x);
   if (&op == &ops::recip && real) return cat(literal(1.0, t), " / ", x);
   if (&op == &ops::rsqrt && real) return cat(literal(1.0, t), " / ", call(library("sqrt", t), x));
-  if (&op == &ops::sigmoid && real) return call(h.use(cat("sigmoid_", t)), x);
-  if (&op == &ops::gelu && real) return call(h.use(cat("gelu_", t)), x);
   if (&op == &ops::relu) {
     const std::string zero = real ? literal(0.0, t) : literal(std::int64_t{0}, t);
     return cat(x, " < ", zero, " ? ", zero, " : ", x);

@@ -211,6 +211,64 @@ HONE_INLINE float hone_small_expm1(float r) {
   return (x < 0.0 ? e : 1.0) / (e + 1.0);
 }
 )"},
+    {"silu_f32", "bits_f32 power_of_two small_expm1",
+     R"(HONE_INLINE float hone_silu_f32(float x) {
+  /* As sigmoid, but scaled last, so that a subnormal result is rounded once; far below by 0. */
+  const float a = fabsf(x), bounded = a > 176.2f ? -176.2f : -a;
+  const float t = bounded * 1.44269504f + 12582912.0f, n = t - 12582912.0f;
+  const float r = (bounded - n * 0.693359375f) + n * 2.12194440e-4f;
+  const int32_t k = (int32_t)(hone_bits_f32(t) - 0x4b400000u), half = k >> 1;
+  const float first = (hone_small_expm1(r) + 1.0f) * hone_power_of_two(half);
+  const float second = hone_power_of_two(k - half);
+  return (x < 0.0f ? x * first * second : x) / (first * second + 1.0f);
+}
+)"},
+    {"silu_f64", "sigmoid_f64",
+     R"(HONE_INLINE double hone_silu_f64(double x) {
+  return x * hone_sigmoid_f64(x);
+}
+)"},
+    {"softplus_f32", "exp_f32 max_f32",
+     R"(HONE_INLINE float hone_softplus_f32(float x) {
+  /* log(1 + e) as of log_f32, with the exponents 0 and 1 only */
+  const float e = hone_exp_f32(-fabsf(x));
+  const bool is_large = e > 0.41421356f;
+  const float f = is_large ? e * 0.5f - 0.5f : e, square = f * f;
+  float p = -0.0763636306f, rest;
+  p = p * f + 0.12762183f;
+  p = p * f - 0.131596163f;
+  p = p * f + 0.14201583f;
+  p = p * f - 0.166234091f;
+  p = p * f + 0.200012416f;
+  p = p * f - 0.250008196f;
+  p = p * f + 0.333333313f;
+  rest = (square * f) * p - square * 0.5f;
+  return hone_max_f32(x, 0.0f) + ((f + rest) + (is_large ? 0.693147181f : 0.0f));
+}
+)"},
+    {"softplus_f64", "max_f64",
+     R"(HONE_INLINE double hone_softplus_f64(double x) {
+  return hone_max_f64(x, 0.0) + log1p(exp(-fabs(x)));
+}
+)"},
+    {"gelu_tanh_f32", "power_of_two small_expm1",
+     R"(HONE_INLINE float hone_gelu_tanh_f32(float x) {
+  /* x sigmoid(z(x)): exp(-z) has z times the relative error of z, so that is in f64. */
+  const float magnitude = fabsf(x), a = magnitude > 11.0f ? 11.0f : magnitude;
+  const double v = (double)a, z = -v * (v * v * 0.07135481627260025 + 1.5957691216057308);
+  const double t = z * 1.44269504088896341 + 6755399441055744.0, n = t - 6755399441055744.0;
+  const float p = hone_small_expm1((float)(z - n * 0.693147180559945309)) + 1.0f;
+  const int32_t k = (int32_t)n, half = k >> 1;
+  const float high = hone_power_of_two(half), low = hone_power_of_two(k - half);
+  const float y = a * p / (p * high * low + 1.0f) * high * low;
+  return x < 0.0f ? x * 0.0f - y : x - y;
+}
+)"},
+    {"gelu_tanh_f64", "sigmoid_f64",
+     R"(HONE_INLINE double hone_gelu_tanh_f64(double x) {
+  return x * hone_sigmoid_f64(x * (x * x * 0.07135481627260025 + 1.5957691216057308));
+}
+)"},
     {"gelu_f32", "erf_f32",
      R"(HONE_INLINE float hone_gelu_f32(float x) {
   return x * 0.5f * (hone_erf_f32(x * 0.70710678f) + 1.0f);

@@ -48,7 +48,10 @@ constexpr Unary unaries[] = {
     {&ops::trunc, [](Value x) { return trunc(x); }},
     {&ops::bit_not, [](Value x) { return ~x; }},
     {&ops::sigmoid, sigmoid},
+    {&ops::silu, silu},
+    {&ops::softplus, softplus},
     {&ops::gelu, gelu},
+    {&ops::gelu_tanh, gelu_tanh},
 };
 
 constexpr Binary binaries[] = {

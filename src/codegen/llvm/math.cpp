@@ -113,17 +113,19 @@ Value expm1_f32(Value x) {
 
 // ---- logarithms
 
+// log(1 + f) = f - f^2 / 2 + f^3 (p[0] + p[1] f + ...) for sqrt(1/2) <= 1 + f <= sqrt(2)
+constexpr double log1p_rest[] = {0.333333313, -0.250008196, 0.200012416, -0.166234091,
+                                 0.14201583,  -0.131596163, 0.12762183,  -0.0763636306};
+
 // log(x) for positive finite x: x = m 2^e, m in [sqrt(1/2), sqrt(2)).
 Value log_positive(Value x) {
-  constexpr double p[] = {0.333333313, -0.250008196, 0.200012416, -0.166234091,
-                          0.14201583,  -0.131596163, 0.12762183,  -0.0763636306};
   Value is_subnormal = less(x, 0x1p-126);
   Value bits = bitcast(select(is_subnormal, x * 0x1p23, x), DType::i32);
   Value exponent = (bits - 0x3f3504f3) >> 23;
   Value f = bitcast(bits - (exponent << 23), DType::f32) - 1.0;
   Value e = cast(exponent, DType::f32) - select(is_subnormal, real_like(x, 23), real_like(x, 0));
   Value square = f * f;
-  Value rest = square * f * polynomial(f, p);
+  Value rest = square * f * polynomial(f, log1p_rest);
   rest = fma(square, -0.5, fma(e, ln2_low, rest));
   return fma(e, ln2_high, f + rest);
 }
@@ -201,6 +203,45 @@ Value sigmoid_f32(Value x) {
   return has_avx512(x) ? detail::sigmoid_in_pieces(x, sigmoid_by_exp) : sigmoid_by_exp(x);
 }
 
+// x exp(x) / (1 + exp(x)) for negative x: scaled last, so that a subnormal result is rounded once.
+Value silu_far(Value x) {
+  Reduced d = reduce_by_ln2(-at_most(abs(x), 176.2));
+  Value half = d.integer >> 1;
+  // -127 gives 0.
+  Value first = small_exp(d.r) * detail::power_of_two(half);
+  Value second = detail::power_of_two(d.integer - half);
+  return select(less(x, 0.0), x * first * second, x) / fma(first, second, 1.0);
+}
+
+// The same for |x| < 80, where nothing is subnormal.
+Value silu_near(Value x) {
+  Reduced d = reduce_by_ln2(-abs(x));
+  Value e = small_exp(d.r) * detail::power_of_two(d.integer);
+  return select(less(x, 0.0), x * e, x) / (e + 1.0);
+}
+
+Value silu_f32(Value x) {
+  if (has_avx512(x)) return detail::silu_in_pieces(x, silu_far);
+  return detail::or_beyond(x, 80.0, silu_near(x), [&] { return silu_far(x); });
+}
+
+// log(1 + e) for 0 <= e <= 1.
+Value log1p_of_fraction(Value e) {
+  Value is_large = greater(e, 0.41421356);
+  Value f = select(is_large, fma(e, 0.5, -0.5), e), square = f * f;
+  Value rest = fma(square, -0.5, square * f * polynomial(f, log1p_rest));
+  return f + rest + select(is_large, real_like(e, detail::ln2), real_like(e, 0));
+}
+
+// max(x, 0) + log(1 + exp(-|x|))
+Value softplus_by_exp(Value x) {
+  return maximum(x, real_like(x, 0)) + log1p_of_fraction(exp_f32(-abs(x)));
+}
+
+Value softplus_f32(Value x) {
+  return has_avx512(x) ? detail::softplus_in_pieces(x, softplus_by_exp) : softplus_by_exp(x);
+}
+
 // h / (h + 1) with h = expm1(2 |x|) / 2.
 Value tanh_f32(Value x) {
   if (has_avx512(x)) return detail::tanh_in_pieces(x);
@@ -240,7 +281,6 @@ Value cosh_f32(Value x) {
   return h + 0.25 / h;
 }
 
-constexpr double ln2 = 0.693147180559945309;
 // Above it log1p(2 x) and the inverse functions agree, and squares might overflow.
 constexpr double large = 1e9;
 
@@ -249,7 +289,7 @@ Value asinh_f32(Value x) {
   Value regular = a + square / (sqrt(square + 1.0) + 1.0);
   Value is_large = greater(a, large);
   Value y = log1p(select(is_large, a, regular));
-  return copysign(select(is_large, y + ln2, y), x);
+  return copysign(select(is_large, y + detail::ln2, y), x);
 }
 
 Value acosh_f32(Value x) {
@@ -257,7 +297,7 @@ Value acosh_f32(Value x) {
   Value regular = t + sqrt(fma(t, 2.0, t * t));
   Value is_large = greater(x, large);
   Value y = log1p(select(is_large, x, regular));
-  y = select(is_large, y + ln2, y);
+  y = select(is_large, y + detail::ln2, y);
   return select(less(x, 1.0), real_like(x, nan), y);
 }
 
@@ -292,6 +332,19 @@ Value acosh(Value x) { return for_f32("acosh", x, acosh_f32); }
 Value atanh(Value x) { return for_f32("atanh", x, atanh_f32); }
 
 Value sigmoid(Value x) { return x.dtype() == DType::f32 ? sigmoid_f32(x) : 1.0 / (exp(-x) + 1.0); }
+
+Value silu(Value x) { return x.dtype() == DType::f32 ? silu_f32(x) : x * sigmoid(x); }
+
+Value softplus(Value x) {
+  if (x.dtype() == DType::f32) return softplus_f32(x);
+  return maximum(x, real_like(x, 0)) + log1p(exp(-abs(x)));
+}
+
+Value gelu_tanh(Value x) {
+  if (x.dtype() == DType::f32) return detail::gelu_tanh_in_pieces(x);
+  const double slope = 2 * std::sqrt(2 / M_PI);
+  return x * sigmoid(x * fma(x * x, slope * 0.044715, slope));
+}
 
 Value gelu(Value x) {
   if (x.dtype() == DType::f32) return detail::gelu_in_pieces(x);

@@ -16,10 +16,13 @@ Value log(Value);
 Value log1p(Value);
 Value pow(Value base, Value exponent);
 
-Value sigmoid(Value);  // 1 / (1 + exp(-x))
+Value sigmoid(Value);   // 1 / (1 + exp(-x))
+Value silu(Value);      // x sigmoid(x)
+Value softplus(Value);  // log(1 + exp(x))
 Value tanh(Value);
 Value erf(Value);
-Value gelu(Value);  // x (1 + erf(x / sqrt(2))) / 2
+Value gelu(Value);       // x (1 + erf(x / sqrt(2))) / 2
+Value gelu_tanh(Value);  // x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
 
 Value sin(Value);
 Value cos(Value);

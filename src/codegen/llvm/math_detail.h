@@ -19,6 +19,7 @@ Value at_most(Value x, double bound);
 Value at_least(Value x, double bound);
 
 constexpr double log2_of_e = 1.44269504088896341;
+constexpr double ln2 = 0.693147180559945309;
 constexpr double ln2_high = 0.693147182464599609375, ln2_low = -1.904654323148236017e-09;
 // Adding it leaves the nearest integer in the low bits of the mantissa.
 constexpr double rounder = 12582912.0;  // 1.5 * 2^23
@@ -42,12 +43,18 @@ Value beside_multiple(Value x, int bits);
 // Lane i is entry index[i] mod entries.size() of a table: of 8 entries, with AVX-512 also 32.
 Value look_up(std::span<const float> entries, Value index);
 
-// ---- functions in pieces, see math_pieces.cpp; f32, all but gelu with AVX-512
+// `near` where |x| < limit or x is NaN, else `beyond`, which is seldom needed.
+Value or_beyond(Value x, double limit, Value near, const std::function<Value()>& beyond);
+
+// ---- functions in pieces, see math_pieces.cpp; f32, all but gelu and gelu_tanh with AVX-512
 
 Value erf_in_pieces(Value x);
 Value tanh_in_pieces(Value x);
 Value sigmoid_in_pieces(Value x, Value (*beyond)(Value));
+Value silu_in_pieces(Value x, Value (*beyond)(Value));
+Value softplus_in_pieces(Value x, Value (*beyond)(Value));
 Value gelu_in_pieces(Value x);
+Value gelu_tanh_in_pieces(Value x);
 
 // The C function of the table for f64, `f` for f32.
 Value for_f32(const char* name, Value x, Value (*f)(Value));

@@ -17,11 +17,6 @@ the C library in double: over all 65,536 inputs of f16 and bf16, and over 4.2 mi
 x86-64-v3 and the processor on which this was made. 0.5 is the error of the exact result rounded once.
 Written by `ulp_table`, a program of the tests; `test_ulp` holds the limits.
 
-softplus and gelu_tanh are computed as sums whose terms cancel where x is negative. Their errors are
-counted in units of the largest term, 1 and |x| / 2: of the result itself, which comes near 0 there,
-nothing may be right. silu is x times sigmoid(x), which below -87 is a subnormal number of few bits: its
-unit is at least |x| times that of the least normal number.
-
 | operation | limit | f16 | bf16 | f32 | at |
 |---|---|---|---|---|---|
 )";
