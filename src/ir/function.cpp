@@ -37,8 +37,8 @@ std::vector<Type> Function::result_types() const {
   return out;
 }
 
-std::vector<Dim> Function::symbols() const {
-  std::vector<Dim> out;
+Dims Function::symbols() const {
+  Dims out;
   for (const Param& p : params())
     for (const Dim& d : p.value.type().shape.dims)
       for (const Dim& s : d.symbols())

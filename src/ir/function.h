@@ -48,7 +48,7 @@ class Function {
     return graph_ == other.graph_ && lists_ == other.lists_;
   }
   // Symbols of all parameter types, each once, in order of first appearance.
-  std::vector<Dim> symbols() const;
+  Dims symbols() const;
   // Structure, types and attributes; not names or origins.
   std::uint64_t hash() const;
 

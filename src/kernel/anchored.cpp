@@ -52,7 +52,7 @@ Value copy_below(const Function& f, Value root, std::span<const int> params, Fun
 }
 
 // Every symbol in the group: parameters need not show those of repeats, slices and layouts.
-std::vector<Dim> symbols_of(const GroupSpec& spec, const Function& f) {
+Dims symbols_of(const GroupSpec& spec, const Function& f) {
   std::map<std::string, Dim> found;
   auto note = [&](const Dims& list) {
     for (const Dim& d : list)
@@ -66,7 +66,7 @@ std::vector<Dim> symbols_of(const GroupSpec& spec, const Function& f) {
     for (const Attrs::Entry& e : f.graph().attrs(n).entries())
       if (const auto* list = std::get_if<Dims>(&e.second)) note(*list);
   }
-  std::vector<Dim> out;
+  Dims out;
   for (auto& [name, symbol] : found) out.push_back(symbol);
   return out;
 }

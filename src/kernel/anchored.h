@@ -58,8 +58,8 @@ class AnchoredGroup {
   std::optional<std::vector<Dims>> result_positions(const Dims& anchor_position);
 
   GroupSpec spec_;
-  Function function_;         // of core operations
-  std::vector<Dim> symbols_;  // all that are in it
+  Function function_;  // of core operations
+  Dims symbols_;       // all that are in it
   Value anchor_;
   std::shared_ptr<Graph> graph_;
   Lowering lowering_;

@@ -39,7 +39,7 @@ Value packed(Value w, const Convolution& c) {
   const std::int64_t depth = c.in_channels / c.groups, width = c.out_channels / groups;
   const std::int64_t panels = panel_count(c) / groups;
   Dims dims = dims_of(c.window), low(space + 3, 0), high(space + 3, 0);
-  dims.insert(dims.end(), {depth, groups, width});
+  for (std::int64_t n : {depth, groups, width}) dims.push_back(n);
   high.back() = panels * c.block - width;
   Value x = cast_to(reshape_to(w, dims), c.accumulate);
   x = pad_with(x, scalar(x.graph(), 0, c.accumulate), low, high);

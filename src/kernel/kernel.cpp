@@ -169,8 +169,8 @@ void print_hole(std::ostream& out, std::string_view title, const Hole& h) {
   printer.block(h.stores, 1);
 }
 
-template <class T>
-void print_list(std::ostream& out, std::string_view title, const std::vector<T>& list) {
+template <class List>
+void print_list(std::ostream& out, std::string_view title, const List& list) {
   out << " " << title << " [";
   for (std::size_t i = 0; i < list.size(); ++i) out << (i ? "," : "") << list[i];
   out << "]";

@@ -157,7 +157,7 @@ struct Convolution {
 struct Kernel {
   std::string name;  // readable, e.g. "add_relu"; the hash tells kernels apart
   std::vector<KernelParam> params;
-  std::vector<Dim> sizes;  // symbols handed over at run time, in the order of the sizes argument
+  Dims sizes;  // symbols handed over at run time, in the order of the sizes argument
   Dim chunks = 1;
   Dim scratch_bytes = 0;  // per thread
   // Nests keep rows in it: loads and stores name them by params.size() + i.

@@ -58,7 +58,7 @@ class Lowering {
   struct Computed {
     Value value;
     double elements = 0;
-    std::vector<Dim> variables;
+    Dims variables;
   };
   const std::vector<Computed>& computed() const { return computed_; }
 

@@ -48,7 +48,7 @@ void Lowering::note_computed(Value v, const Place& where, std::size_t depth) {
   for (std::size_t i = 1; i <= depth; ++i) times *= typical(scopes_[i].loop.extent);
   entry->elements += times;
   for (const Dim& d : where.position)
-    for (const Dim& s : d.is_number() ? std::vector<Dim>() : d.symbols())
+    for (const Dim& s : d.is_number() ? Dims() : d.symbols())
       if (loop_of(s) &&
           std::find(entry->variables.begin(), entry->variables.end(), s) == entry->variables.end())
         entry->variables.push_back(s);

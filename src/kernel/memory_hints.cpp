@@ -78,7 +78,7 @@ class Fetcher {
       Value v(&values[0].graph(), n);
       if (!v.is(ops::load) || v.operand_count() > 0) continue;
       const std::size_t p = param_of(v);
-      const std::vector<Dim> symbols = offset_of(v).symbols();
+      const Dims symbols = offset_of(v).symbols();
       if (std::any_of(symbols.begin(), symbols.end(), is_own)) continue;
       if (p < kernel_.params.size() && !kernel_.params[p].written &&
           stride_of(offset_of(v), symbol_of(loop)) == Dim(1))

@@ -61,7 +61,7 @@ void expect_no_own_sizes(const Call& c, const Function& body, AttrName which) {
   for (const DimBound& own : measured_sizes(body.graph()))
     for (std::size_t i = 0; i < body.results().size(); ++i)
       for (const Dim& d : body.result(i).shape().dims)
-        for (const Dim& s : d.is_number() ? std::vector<Dim>() : d.symbols())
+        for (const Dim& s : d.is_number() ? Dims() : d.symbols())
           if (s.name() == own.symbol.name())
             throw UserError(c.op.name, ": result ", i, " of ", which.text(), " is ",
                             body.result(i).type(), ", whose size ", s,

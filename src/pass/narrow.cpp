@@ -67,7 +67,7 @@ std::vector<SizeFact> facts_about(const Dim& symbol, std::span<const SizeFact> a
   std::vector<SizeFact> out;
   for (const SizeFact& f : all)
     for (const Dim* d : {&f.a, &f.b}) {
-      std::vector<Dim> in = d->symbols();
+      Dims in = d->symbols();
       if (std::find(in.begin(), in.end(), symbol) == in.end()) continue;
       out.push_back(f);
       break;

@@ -88,7 +88,7 @@ class PlanChecker {
     for (const DimBound& b : variant_->measured) {
       require(b.symbol.is_symbol() && !std::count(known.begin(), known.end(), b.symbol.name()),
               "measured", b.symbol, " is no new symbol");
-      for (const Dim& s : b.most.is_number() ? std::vector<Dim>() : b.most.symbols())
+      for (const Dim& s : b.most.is_number() ? Dims() : b.most.symbols())
         require(std::count(known.begin(), known.end(), s.name()) > 0, "measured", "the bound of ",
                 b.symbol, " has ", s, " in it, which is not known before");
       known.push_back(b.symbol.name());

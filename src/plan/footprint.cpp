@@ -15,7 +15,11 @@ class Footprint {
     requires std::is_trivially_copyable_v<T>
   void add(const T&) {}
   void add(const std::string& s) { bytes += heap_bytes(s); }
-  void add(const std::vector<bool>& v) { bytes += heap_bytes(v); }
+  template <class T, std::uint32_t inside>
+  void add(const Few<T, inside>& list) {
+    if (!list.is_inside()) bytes += heap_block(list.capacity() * sizeof(T));
+    for (const T& e : list) add(e);
+  }
   template <class A, class B>
   void add(const std::pair<A, B>& p) {
     all(p.first, p.second);
@@ -30,8 +34,7 @@ class Footprint {
   void add(const Dim& d) {
     const DimExpr* e = d.expr();
     if (!e || !seen_.insert(e).second) return;
-    constexpr std::size_t counts = 16;  // of std::make_shared
-    bytes += heap_block(sizeof(DimExpr) + counts);
+    bytes += heap_block(sizeof(DimExpr));
     all(e->name, e->terms, e->a, e->b);
   }
   void add(const DimExpr::Term& t) { add(t.atoms); }

@@ -28,7 +28,6 @@ template <class T>
 std::size_t heap_bytes(const std::vector<T>& v) {
   return heap_block(v.capacity() * sizeof(T));
 }
-inline std::size_t heap_bytes(const std::vector<bool>& v) { return heap_block(v.capacity() / 8); }
 
 std::size_t heap_bytes(const Plan&);
 std::size_t heap_bytes(const Json&);

@@ -64,8 +64,8 @@ struct Step {
   std::uint32_t group = no_group;  // Variant::groups entry it belongs to
   std::string name;
   std::vector<View> operands;  // launch and library: in the kernel's parameter order
-  std::vector<bool> written;   // per operand
-  std::vector<Dim> scalars;    // launch: the sizes argument
+  Few<bool, 8> written;        // per operand
+  Dims scalars;                // launch: the sizes argument
   Dim chunks = 1;
   Dim scratch_bytes = 0;                                       // per thread
   std::vector<std::pair<std::string, std::int64_t>> settings;  // library and host
@@ -119,7 +119,7 @@ struct Variant {
   // Sizes that data decides: symbols that measure steps bind. Offsets and sizes of buffers, scratch
   // and results' memory take them to be as large as they can be.
   std::vector<DimBound> measured;
-  std::vector<Dim> result_bytes;  // per result: the memory that it may need; empty: its type's
+  Dims result_bytes;  // per result: the memory that it may need; empty: its type's
   Dim arena_bytes = 0;
   Dim arena_lower_bound = 0;  // greatest sum of live bytes over the steps
   Dim library_bytes = 0;      // library workspaces

@@ -87,8 +87,8 @@ class JsonWriter {
   }
 
  private:
-  template <class T>
-  Json list(const std::vector<T>& all, Json (JsonWriter::*one)(const T&)) {
+  template <class List, class T>
+  Json list(const List& all, Json (JsonWriter::*one)(const T&)) {
     Json::Array out;
     out.reserve(all.size());
     for (const T& t : all) out.push_back((this->*one)(t));
@@ -320,7 +320,17 @@ class JsonReader {
       });
     return at->second;
   }
-  Dims dims(const Json& j) { return list(j, &JsonReader::dim); }
+  Dims dims(const Json& j) {
+    Dims out;
+    out.reserve(j.array().size());
+    for (const Json& e : j.array()) out.push_back(dim(e));
+    return out;
+  }
+
+  Dims dims_if(const Json& o, std::string_view key) {
+    const Json* j = o.find(key);
+    return j ? dims(*j) : Dims();
+  }
 
   Type type(const Json& j) {
     if (j.is_array()) return Type(read_dtype(element(j, 0)), Shape(dims(element(j, 1))));
@@ -396,7 +406,7 @@ class JsonReader {
     v.groups = list(j.at("groups"), &JsonReader::group);
     v.results = list(j.at("results"), &JsonReader::type);
     v.measured = list_if(j, "measured", &JsonReader::bound);
-    v.result_bytes = list_if(j, "result_bytes", &JsonReader::dim);
+    v.result_bytes = dims_if(j, "result_bytes");
     v.arena_bytes = dim(j.at("arena_bytes"));
     v.arena_lower_bound = dim(j.at("arena_lower_bound"));
     v.library_bytes = dim(j.at("library_bytes"));
@@ -431,7 +441,7 @@ class JsonReader {
     s.operands = list_if(j, "operands", &JsonReader::view);
     if (const Json* written = j.find("written"))
       for (const Json& w : written->array()) s.written.push_back(w.boolean());
-    s.scalars = list_if(j, "scalars", &JsonReader::dim);
+    s.scalars = dims_if(j, "scalars");
     if (const Json* chunks = j.find("chunks")) s.chunks = dim(*chunks);
     if (const Json* bytes = j.find("scratch_bytes")) s.scratch_bytes = dim(*bytes);
     if (const Json* settings = j.find("settings"))

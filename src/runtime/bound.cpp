@@ -346,7 +346,7 @@ bool holds(const Guard& g, std::int64_t a, std::int64_t b) {
 
 namespace {
 
-std::vector<Dim> sorted(std::vector<Dim> out) {
+Dims sorted(Dims out) {
   std::sort(out.begin(), out.end(), [](const Dim& a, const Dim& b) { return a.name() < b.name(); });
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
@@ -354,16 +354,16 @@ std::vector<Dim> sorted(std::vector<Dim> out) {
 
 }  // namespace
 
-std::vector<Dim> input_symbols(const Plan& plan) {
-  std::vector<Dim> out;
+Dims input_symbols(const Plan& plan) {
+  Dims out;
   for (const PlanParam& p : plan.params)
     for (const Dim& d : p.type.shape.dims)
       if (d.is_symbol()) out.push_back(d);
   return sorted(std::move(out));
 }
 
-std::vector<Dim> all_symbols(const Plan& plan) {
-  std::vector<Dim> out = input_symbols(plan);
+Dims all_symbols(const Plan& plan) {
+  Dims out = input_symbols(plan);
   for (const Variant& v : plan.variants)
     for (const DimBound& b : v.measured) out.push_back(b.symbol);
   return sorted(std::move(out));

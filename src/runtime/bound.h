@@ -94,8 +94,8 @@ void bind_tail(const Executable&, const Variant&, const BoundProgram& from, Boun
                std::int64_t n);
 
 // The sizes that a plan's inputs decide, then those that data decides too; in order of name.
-std::vector<Dim> input_symbols(const Plan&);
-std::vector<Dim> all_symbols(const Plan&);
+Dims input_symbols(const Plan&);
+Dims all_symbols(const Plan&);
 // Whether the guard's comparison is true of its two values.
 bool holds(const Guard&, std::int64_t a, std::int64_t b);
 // Value of an expression over symbols in order of name, whose values are given.

@@ -61,7 +61,7 @@ class Executable {
   const SharedMemory& memory() const { return memory_; }
 
   // all_symbols() of the plan.
-  const std::vector<Dim>& symbols() const { return symbols_; }
+  const Dims& symbols() const { return symbols_; }
 
  private:
   Executable() = default;
@@ -78,7 +78,7 @@ class Executable {
   std::shared_ptr<Device> device_;
   Purpose purpose_ = Purpose::run;
   std::vector<std::uint32_t> variants_;
-  std::vector<Dim> symbols_;
+  Dims symbols_;
   std::vector<std::unique_ptr<Program>> programs_;
   std::vector<ProgramEntry> entries_;
   std::vector<std::span<const std::byte>> weights_, prepared_;

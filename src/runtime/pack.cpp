@@ -135,7 +135,7 @@ class ConstantPacker {
   static constexpr std::int64_t most_size = 1 << 14;
   Plan& plan_;
   Device& device_;
-  std::vector<Dim> symbols_;
+  Dims symbols_;
   std::vector<std::int64_t> least_, larger_;
   std::map<std::string, std::uint32_t> packed_;  // buffers, by what they hold
 };

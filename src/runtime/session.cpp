@@ -251,7 +251,7 @@ class Session::State {
 
   // Fills values_ from the inputs' dims.
   void match_sizes() {
-    const std::vector<Dim>& symbols = executable_->symbols();
+    const Dims& symbols = executable_->symbols();
     std::fill(values_.begin(), values_.end(), std::int64_t{-1});
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       for (std::size_t axis = 0; axis < inputs_[i].dims.size(); ++axis) {

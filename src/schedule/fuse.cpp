@@ -245,7 +245,7 @@ class Fuser {
   static void note_symbols(const Graph& graph, NodeId n, std::set<std::string>& out) {
     auto note = [&](const Dims& dims) {
       for (const Dim& d : dims)
-        for (const Dim& s : d.is_number() ? std::vector<Dim>() : d.symbols()) out.insert(s.name());
+        for (const Dim& s : d.is_number() ? Dims() : d.symbols()) out.insert(s.name());
     };
     for (std::size_t i = 0; i < graph.result_count(n); ++i) note(graph.type(n, i).shape.dims);
     for (const Value& v : graph.operands(n)) note(v.shape().dims);

@@ -22,8 +22,7 @@ std::int64_t at(const Dim& d, const Point& p) {
   return d.eval([&](std::string_view name) { return p.find(name)->second; });
 }
 
-std::vector<Extent> extents_at(std::span<const Lifetime> all, const std::vector<Dim>& sizes,
-                               const Point& p) {
+std::vector<Extent> extents_at(std::span<const Lifetime> all, const Dims& sizes, const Point& p) {
   std::vector<Extent> out;
   out.reserve(all.size());
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -40,11 +39,11 @@ std::vector<std::int64_t> tried_values(const Dim& symbol) {
 }
 
 // All combinations for a few symbols of a small problem, else all symbols alike.
-std::vector<Point> points_of(const std::vector<Dim>& sizes) {
+std::vector<Point> points_of(const Dims& sizes) {
   constexpr std::size_t most_symbols = 3, most_sizes = 500;
   std::map<std::string, std::vector<std::int64_t>> values;
   for (const Dim& d : sizes)
-    for (const Dim& s : d.is_number() ? std::vector<Dim>() : d.symbols())
+    for (const Dim& s : d.is_number() ? Dims() : d.symbols())
       values.try_emplace(s.name(), tried_values(s));
   std::vector<Point> out(1);
   if (values.size() > most_symbols || sizes.size() > most_sizes) {
@@ -137,7 +136,7 @@ struct Trial {
   Sequence order;
 };
 
-std::vector<Trial> trials_of(std::span<const Lifetime> all, const std::vector<Dim>& sizes) {
+std::vector<Trial> trials_of(std::span<const Lifetime> all, const Dims& sizes) {
   std::vector<Trial> out;
   for (const Point& p : points_of(sizes)) {
     Trial t{extents_at(all, sizes, p), 0, 0, {}};
@@ -164,14 +163,14 @@ const Sequence& best_order(std::span<const Lifetime> all, const std::vector<Tria
   return *best;
 }
 
-Dim live_at(std::span<const Lifetime> all, const std::vector<Dim>& sizes, std::int64_t step) {
+Dim live_at(std::span<const Lifetime> all, const Dims& sizes, std::int64_t step) {
   Dim sum = 0;
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i].first <= step && step <= all[i].last) sum = sum + sizes[i];
   return sum;
 }
 
-Placement place_symbolic(std::span<const Lifetime> all, const std::vector<Dim>& sizes) {
+Placement place_symbolic(std::span<const Lifetime> all, const Dims& sizes) {
   std::vector<Trial> trials = trials_of(all, sizes);
   Placement out;
   std::vector<Largest> starts(all.size());
@@ -192,7 +191,7 @@ Placement place_symbolic(std::span<const Lifetime> all, const std::vector<Dim>& 
 }  // namespace
 
 Placement place(std::span<const Lifetime> all) {
-  std::vector<Dim> sizes;
+  Dims sizes;
   sizes.reserve(all.size());
   bool numbers = true;
   for (const Lifetime& l : all) {

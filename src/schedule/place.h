@@ -15,8 +15,8 @@ struct Lifetime {
 };
 
 struct Placement {
-  std::vector<Dim> offsets;  // multiples of 64
-  Dim bytes = 0;             // of the arena
+  Dims offsets;   // multiples of 64
+  Dim bytes = 0;  // of the arena
   // No arena can be smaller: the greatest sum of what lives at one step (sizes rounded up to 64).
   Dim lower_bound = 0;
 };

@@ -54,7 +54,7 @@ struct Item {
   std::vector<View> reads, writes;
   std::string text;  // refuse, require: message; branch, loop, measure and host: name
   // refuse: two that must be equal, or none; require: the range; measure: symbol and bound
-  std::vector<Dim> sizes;
+  Dims sizes;
   std::vector<std::pair<std::string, std::int64_t>> settings;  // host
   std::vector<Item> body, otherwise;
 };

@@ -101,7 +101,7 @@ bool is_at_least(const Dim& a, const Dim& b) {
 void Largest::add(Dim d) {
   for (const Dim& known : list_)
     if (is_at_least(known, d)) return;
-  std::erase_if(list_, [&](const Dim& known) { return is_at_least(d, known); });
+  erase_if(list_, [&](const Dim& known) { return is_at_least(d, known); });
   if (list_.size() >= most)
     if (std::optional<Dim> both = larger_terms(list_.back(), d)) {
       list_.pop_back();

@@ -26,7 +26,7 @@ class Largest {
 
  private:
   static constexpr std::size_t most = 6;
-  std::vector<Dim> list_;
+  Dims list_;
 };
 
 }  // namespace hone

@@ -1,6 +1,7 @@
 #include "type/dim.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <limits>
 #include <map>
@@ -34,7 +35,7 @@ std::int64_t saturate(__int128 x) {
 // Total structural order, so that canonical forms do not depend on addresses.
 int compare(const Dim& a, const Dim& b);
 
-int compare_atoms(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+int compare_atoms(const Dims& a, const Dims& b) {
   if (a.size() != b.size()) return a.size() < b.size() ? -1 : 1;
   for (std::size_t i = 0; i < a.size(); ++i)
     if (int c = compare(a[i], b[i])) return c;
@@ -158,7 +159,10 @@ Dim DimExpr::make(DimExpr e) {
     h = mix(mix(h, e.a.hash()), e.b.hash());
   }
   e.hash = h;
-  return Dim(std::make_shared<const DimExpr>(std::move(e)));
+  Dim d;
+  d.expr_ = new DimExpr(std::move(e));
+  d.share();
+  return d;
 }
 
 Dim Dim::symbol(std::string name, std::int64_t low, std::int64_t high) {
@@ -176,6 +180,11 @@ Dim Dim::symbol(std::string name, std::int64_t low, std::int64_t high) {
   e.low = low;
   e.high = high;
   return DimExpr::make(std::move(e));
+}
+
+void Dim::share() const { std::atomic_ref(expr_->holders).fetch_add(1, std::memory_order_relaxed); }
+void Dim::drop() const {
+  if (std::atomic_ref(expr_->holders).fetch_sub(1, std::memory_order_acq_rel) == 1) delete expr_;
 }
 
 std::int64_t Dim::number() const {
@@ -259,9 +268,9 @@ Dim Dim::substitute(const std::function<std::optional<Dim>(const Dim&)>& with) c
   return *this;
 }
 
-std::vector<Dim> Dim::symbols() const {
+Dims Dim::symbols() const {
   std::map<std::string, Dim> found;
-  std::vector<Dim> stack = {*this};
+  Dims stack = {*this};
   while (!stack.empty()) {
     Dim d = stack.back();
     stack.pop_back();
@@ -276,7 +285,7 @@ std::vector<Dim> Dim::symbols() const {
       stack.push_back(e.b);
     }
   }
-  std::vector<Dim> out;
+  Dims out;
   for (auto& [name, d] : found) out.push_back(d);
   return out;
 }

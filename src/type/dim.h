@@ -6,20 +6,37 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "base/few.h"
 
 namespace hone {
 
 struct DimExpr;
+class Dim;
+// As many inside as tensors mostly have axes.
+using Dims = Few<Dim, 4>;
 
 class Dim {
  public:
   Dim(std::int64_t n = 0) : number_(n) {}  // NOLINT: numbers are dims
+  Dim(const Dim& o) : number_(o.number_), expr_(o.expr_) {
+    if (expr_) share();
+  }
+  Dim(Dim&& o) noexcept : number_(o.number_), expr_(std::exchange(o.expr_, nullptr)) {}
+  Dim& operator=(Dim o) noexcept {
+    std::swap(number_, o.number_);
+    std::swap(expr_, o.expr_);
+    return *this;
+  }
+  ~Dim() {
+    if (expr_) drop();
+  }
 
   // A symbol is its name: two symbols of one Function with equal names are equal. Bounds are
   // inclusive; 0 <= low <= high. Names are letters, digits, '_' and '.', not starting with a digit.
@@ -41,13 +58,13 @@ class Dim {
   // Replaces symbols (those for which the function returns a Dim).
   Dim substitute(const std::function<std::optional<Dim>(const Dim& symbol)>& with) const;
   // Symbols in it, each once, in order of name.
-  std::vector<Dim> symbols() const;
+  Dims symbols() const;
   bool is_symbol() const;
   // The symbol's name; asserts is_symbol().
   const std::string& name() const;
 
   std::uint64_t hash() const;
-  const DimExpr* expr() const { return expr_.get(); }
+  const DimExpr* expr() const { return expr_; }
 
   friend bool operator==(const Dim& a, const Dim& b) {
     if (a.expr_ == b.expr_) return a.expr_ || a.number_ == b.number_;
@@ -64,9 +81,10 @@ class Dim {
   friend struct DimExpr;
   static bool equal_expressions(const Dim& a, const Dim& b);
   static Dim product_of(const Dim& a, const Dim& b);
-  explicit Dim(std::shared_ptr<const DimExpr> e) : expr_(std::move(e)) {}
+  void share() const;
+  void drop() const;
   std::int64_t number_ = 0;
-  std::shared_ptr<const DimExpr> expr_;
+  const DimExpr* expr_ = nullptr;  // owned by all Dims that hold it
 };
 
 // An expression is a sum of products of atoms; an atom is a symbol or a non-polynomial operation on
@@ -75,15 +93,16 @@ struct DimExpr {
   enum class Kind : std::uint8_t { sum, symbol, floor_div, mod, min, max, equal };
   struct Term {
     std::int64_t factor = 1;
-    std::vector<Dim> atoms;  // sorted; empty for the constant term
+    Dims atoms;  // sorted; empty for the constant term
   };
 
   Kind kind;
   std::uint64_t hash = 0;
   std::int64_t low = 0, high = 0;
-  std::string name = {};         // symbol
-  std::vector<Term> terms = {};  // sum: sorted by atoms, constant first, no zero factor
-  Dim a = 0, b = 0;              // floor_div, mod, min, max, equal
+  std::string name = {};              // symbol
+  std::vector<Term> terms = {};       // sum: sorted by atoms, constant first, no zero factor
+  Dim a = 0, b = 0;                   // floor_div, mod, min, max, equal
+  mutable std::uint32_t holders = 0;  // Dims; changed atomically
 
   static Dim make(DimExpr e);
 };
@@ -111,7 +130,6 @@ std::ostream& operator<<(std::ostream&, const Dim&);
 // Parses the text form; `symbol` maps a name to its Dim. Throws UserError.
 Dim parse_dim(std::string_view text, const std::function<Dim(std::string_view)>& symbol);
 
-using Dims = std::vector<Dim>;
 Dim product(std::span<const Dim>);
 
 }  // namespace hone

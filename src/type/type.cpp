@@ -47,10 +47,9 @@ std::ostream& operator<<(std::ostream& out, const Type& t) {
   return out;
 }
 
-Dims dense_strides(const Shape& s) {
-  Dims strides(s.dims.size(), Dim(1));
-  for (int i = s.rank() - 2; i >= 0; --i)
-    strides[static_cast<std::size_t>(i)] = strides[static_cast<std::size_t>(i) + 1] * s[i + 1];
+Dims dense_strides(const Dims& sizes) {
+  Dims strides(sizes.size(), Dim(1));
+  for (std::size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
   return strides;
 }
 

@@ -65,7 +65,8 @@ inline Type i32(Shape s) { return {DType::i32, std::move(s)}; }
 inline Type b1(Shape s) { return {DType::b1, std::move(s)}; }
 
 // Dense row-major strides, in elements.
-Dims dense_strides(const Shape&);
+Dims dense_strides(const Dims& sizes);
+inline Dims dense_strides(const Shape& s) { return dense_strides(s.dims); }
 // Elements times element size.
 Dim byte_count(const Type&);
 

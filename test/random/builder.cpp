@@ -225,7 +225,7 @@ std::vector<bool> nodes_of(const Function& f, const Values& results) {
 
 // A symbol is bound by a parameter of which it is a whole size, so one such parameter stays.
 void keep_binding_params(const Function& f, std::vector<bool>& used) {
-  std::vector<Dim> bound;
+  Dims bound;
   for (bool already_used : {true, false})
     for (const Function::Param& p : f.params()) {
       if (used[p.value.node()] != already_used) continue;

@@ -15,8 +15,8 @@ namespace hone::fuzz {
 
 // What one function is made of: few sizes and dtypes, so that values fit together.
 struct Style {
-  std::vector<Dim> sizes;      // of axes; symbols may be among them
-  std::vector<Dim> symbols;    // those of the whole function
+  Dims sizes;                  // of axes; symbols may be among them
+  Dims symbols;                // those of the whole function
   Sizing sample;               // their values while the function is built
   DType real = DType::f32;     // of most values
   DType whole = DType::i64;    // of most integers

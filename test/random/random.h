@@ -30,8 +30,8 @@ class Random {
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   double real(double low, double high) { return low + (high - low) * unit(); }
 
-  template <class T>
-  const T& of(const std::vector<T>& list) {
+  template <class List>
+  const typename List::value_type& of(const List& list) {
     return list[static_cast<std::size_t>(below(static_cast<int>(list.size())))];
   }
   template <class T>

@@ -36,8 +36,8 @@ inline View dense(std::uint32_t buffer, DType dtype, Dims dims) {
   return {buffer, 0, dtype, dims, dense_strides(Shape(dims))};
 }
 
-inline Step launch_of(std::uint32_t kernel, std::vector<View> operands, std::vector<bool> written,
-                      std::vector<Dim> sizes, Dim chunks = 1) {
+inline Step launch_of(std::uint32_t kernel, std::vector<View> operands, Few<bool, 8> written,
+                      Dims sizes, Dim chunks = 1) {
   Step s{.kind = Step::Kind::launch, .index = kernel};
   s.operands = std::move(operands);
   s.written = std::move(written);

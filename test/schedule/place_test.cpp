@@ -24,8 +24,7 @@ void expect_apart(const std::vector<Lifetime>& all, const Placement& p, std::int
   }
 }
 
-std::vector<Lifetime> random_lifetimes(std::size_t count, std::mt19937& rng,
-                                       const std::vector<Dim>& units) {
+std::vector<Lifetime> random_lifetimes(std::size_t count, std::mt19937& rng, const Dims& units) {
   std::vector<Lifetime> all;
   for (std::size_t i = 0; i < count; ++i) {
     auto first = static_cast<std::int64_t>(rng() % count);

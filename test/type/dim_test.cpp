@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -99,6 +100,35 @@ TEST(Dim, EqualPolynomialsAreEqual) {
   EXPECT_EQ(prove_equal(n, m), std::nullopt);
   EXPECT_EQ(min(n, n + Dim(1)), n);
   EXPECT_EQ(max(n, Dim(1)), n);
+}
+
+TEST(Dim, ExpressionsLiveAsLongAsOneHoldsThem) {
+  Dim n = Dim::symbol("n", 0, 10);
+  Dim sum = n + 1, copy = sum;
+  sum = sum;
+  EXPECT_EQ(copy, sum);
+  Dim moved = std::move(sum);
+  sum = 7;
+  EXPECT_EQ(sum, Dim(7));
+  n = 3;
+  copy = moved;
+  moved = copy * 2;
+  EXPECT_EQ(text(copy), "(1+n)");
+  EXPECT_EQ(moved.high(), 22);
+}
+
+TEST(Dim, ExpressionsAreSharedBetweenThreads) {
+  const Dim sum = Dim::symbol("n", 0, 10) * 2 + 1;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&sum] {
+      Dims copies;
+      for (int i = 0; i < 1000; ++i)
+        copies.push_back(i % 3 ? sum : copies.empty() ? sum : copies[0]);
+      copies.clear();
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(sum.high(), 21);
 }
 
 TEST(Dim, RefusesWhatHasNoMeaning) {

@@ -62,7 +62,7 @@ class Renderer {
     std::int64_t width = 1;  // count is at most this
   };
   struct Hoisting {
-    const std::vector<Dim>& inner;  // variables of the loop and of those inside it
+    const Dims& inner;  // variables of the loop and of those inside it
     std::unordered_map<NodeId, bool>& known;
     std::unordered_set<NodeId>& seen;
   };

@@ -53,7 +53,7 @@ bool holds(const Guard& g) {
 void check_sizes(const Plan& plan, Problems& problems) {
   auto check = [&](const char* what, const PlanParam& p) {
     for (const Dim& d : p.type.shape.dims)
-      for (const Dim& s : d.is_number() ? std::vector<Dim>() : d.symbols())
+      for (const Dim& s : d.is_number() ? Dims() : d.symbols())
         problems.add(cat(what, " '", p.name, "' ", p.type, ": size '", s.name(),
                          "' is not fixed; give --dim ", s.name(), "=NUMBER"));
   };

@@ -360,7 +360,7 @@ void Renderer::strip_run(std::span<const Stmt> run, bool is_cut, const Strip& st
 // expect that a store changes it
 
 void Renderer::hoist(VarId var, const Block& block) {
-  std::vector<Dim> inner;
+  Dims inner;
   auto add = [&](VarId v) { inner.push_back(loop_symbol(v, 1)); };
   add(var);
   if (lane_) inner.push_back(*lane_);

@@ -111,7 +111,7 @@ class Renderer {
   void body_of_loop(const Stmt&, Value at);
   void hoist(const Stmt& loop);
   struct Hoisting {
-    std::vector<Dim> inner;  // variables of the loop and of those inside it
+    Dims inner;  // variables of the loop and of those inside it
     std::unordered_map<NodeId, bool> depends;
     std::unordered_set<NodeId> seen;
   };

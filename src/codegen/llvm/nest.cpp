@@ -27,7 +27,7 @@ void collect(const Block& block, const std::function<void(const Stmt&)>& f) {
 
 // Nodes below a loop whose value is not the same in each of its turns, operands before users.
 std::vector<hone::Value> varying_values(const Stmt& loop) {
-  std::vector<Dim> symbols = {loop_symbol(loop.var, loop.extent)};
+  Dims symbols = {loop_symbol(loop.var, loop.extent)};
   std::unordered_set<RegId> changed;
   collect(loop.body, [&](const Stmt& s) {
     if (s.kind == Stmt::Kind::loop) symbols.push_back(loop_symbol(s.var, s.extent));

@@ -44,7 +44,7 @@ bool Renderer::may_stream(const Stmt& s, const Stmt& loop) const {
   if (s.kind != Stmt::Kind::store || s.condition || !streamed_.contains(s.param)) return false;
   if (stride_of(s.offset, loop_symbol(loop.var, loop.extent)) != Dim(1)) return false;
   bool is_known = true;
-  const std::vector<Dim> symbols = s.offset.symbols();
+  const Dims symbols = s.offset.symbols();
   for_each_statement(loop.body, [&](const Stmt& inner) {
     if (inner.kind != Stmt::Kind::declare) return;
     for (const Dim& d : symbols) is_known &= register_of(d) != inner.reg;
