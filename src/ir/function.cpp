@@ -8,6 +8,7 @@ namespace hone {
 
 Function::Lists& Function::own() {
   if (lists_.use_count() != 1) lists_ = std::make_shared<Lists>(*lists_);
+  lists_->forget();
   return *lists_;
 }
 
@@ -27,12 +28,14 @@ void Function::add_result(Value v, std::string name) {
 
 std::vector<Type> Function::param_types() const {
   std::vector<Type> out;
+  out.reserve(params().size());
   for (const Param& p : params()) out.push_back(p.value.type());
   return out;
 }
 
 std::vector<Type> Function::result_types() const {
   std::vector<Type> out;
+  out.reserve(results().size());
   for (const Result& r : results()) out.push_back(r.value.type());
   return out;
 }
@@ -98,7 +101,9 @@ bool same_structure(const Function& f, const Function& g) {
   return true;
 }
 
-std::vector<NodeId> live_nodes(const Function& f) {
+namespace {
+
+std::vector<NodeId> find_live(const Function& f) {
   const Graph& graph = f.graph();
   std::vector<NodeId> order;
   order.reserve(graph.node_count());
@@ -136,8 +141,6 @@ std::vector<NodeId> live_nodes(const Function& f) {
   return order;
 }
 
-namespace {
-
 Values param_values(const Function& f) {
   Values out;
   for (const Function::Param& p : f.params()) out.push_back(p.value);
@@ -145,6 +148,18 @@ Values param_values(const Function& f) {
 }
 
 }  // namespace
+
+std::vector<NodeId> live_nodes(const Function& f) {
+  std::atomic<const Function::Live*>& known = f.lists_->live;
+  const std::size_t node_count = f.graph().node_count();
+  if (const Function::Live* live = known; live && live->node_count == node_count)
+    return live->nodes;
+  std::vector<NodeId> nodes = find_live(f);
+  const Function::Live* none = nullptr;
+  auto made = std::make_unique<const Function::Live>(node_count, nodes);
+  if (known.compare_exchange_strong(none, made.get())) static_cast<void>(made.release());
+  return nodes;
+}
 
 Copier::Copier(const Function& from, Function& to) : Copier(from, param_values(to), to) {}
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <iosfwd>
 #include <memory>
@@ -53,9 +54,21 @@ class Function {
   std::uint64_t hash() const;
 
  private:
+  friend std::vector<NodeId> live_nodes(const Function&);
+  // Live nodes, right as long as the graph has this many nodes.
+  struct Live {
+    std::size_t node_count;
+    std::vector<NodeId> nodes;
+  };
   struct Lists {
+    Lists() = default;
+    Lists(const Lists& o) : params(o.params), results(o.results) {}
+    ~Lists() { forget(); }
+    void forget() { delete live.exchange(nullptr); }
+
     std::vector<Param> params;
     std::vector<Result> results;
+    std::atomic<const Live*> live = nullptr;  // found by the first who asks
   };
   Lists& own();
 

@@ -12,17 +12,15 @@ namespace {
 
 constexpr std::uint32_t empty_slot = 0;
 
+// Finds nodes again, no order depends on it: so an address may be part of it.
 std::uint32_t expression_hash(const Op& op, std::span<const Value> operands, std::uint32_t attrs) {
-  std::uint64_t h = mix(hash_text(op.name), attrs);
+  std::uint64_t h = mix(reinterpret_cast<std::uintptr_t>(&op), attrs);
   for (const Value& v : operands) h = mix(h, (std::uint64_t{v.node()} << 16) ^ v.index());
   return static_cast<std::uint32_t>(h ^ (h >> 32));
 }
 
 }  // namespace
 
-const Op& Value::op() const { return graph_->op(node_); }
-const Type& Value::type() const { return graph_->type(node_, index_); }
-std::size_t Value::operand_count() const { return graph_->operands(node_).size(); }
 Value Value::operand(std::size_t i) const {
   std::span<const Value> all = graph_->operands(node_);
   HONE_ASSERT(i < all.size(), op().name, " has ", all.size(), " operands, asked for ", i);
@@ -32,8 +30,6 @@ std::vector<Value> Value::operands() const {
   std::span<const Value> all = graph_->operands(node_);
   return {all.begin(), all.end()};
 }
-const Attrs& Value::attrs() const { return graph_->attrs(node_); }
-std::size_t Value::result_count() const { return graph_->result_count(node_); }
 
 std::ostream& operator<<(std::ostream& out, const Origin& o) {
   if (o.kind.empty()) return out << o.name << ":" << o.index;
@@ -49,6 +45,7 @@ Graph::Graph() : slots_(64, empty_slot) {
 Graph::~Graph() = default;
 
 std::uint32_t Graph::intern_type(const Type& t) {
+  if (!result_types_.empty() && types_[result_types_.back()] == t) return result_types_.back();
   std::uint64_t h = t.hash();
   auto [begin, end] = type_ids_.equal_range(h);
   for (auto it = begin; it != end; ++it)

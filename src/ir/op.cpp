@@ -77,7 +77,7 @@ std::vector<std::int64_t> Evaluation::sizes(const Dims& dims) const {
   return out;
 }
 
-Value apply(const Op& op, std::vector<Value> operands, Attrs attrs, std::source_location at) {
+Value apply(const Op& op, std::span<const Value> operands, Attrs attrs, std::source_location at) {
   HONE_ASSERT(!operands.empty(), op.name, ": a leaf is built by its own function");
   Graph& graph = operands[0].graph();
   if (!graph.records_source()) return graph.intern(op, operands, std::move(attrs));

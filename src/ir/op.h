@@ -110,33 +110,37 @@ struct Op {
   using Where = std::source_location;
   template <Expression T>
   T operator()(T a, Where at = Where::current()) const {
-    return apply(*this, std::vector<T>{a}, Attrs{}, at);
+    return apply(*this, std::span<const T>(&a, 1), Attrs{}, at);
   }
   template <Expression T>
   T operator()(T a, T b, Where at = Where::current()) const {
-    return apply(*this, std::vector<T>{a, b}, Attrs{}, at);
+    const T operands[] = {a, b};
+    return apply(*this, std::span<const T>(operands), Attrs{}, at);
   }
   template <Expression T>
   T operator()(T a, T b, T c, Where at = Where::current()) const {
-    return apply(*this, std::vector<T>{a, b, c}, Attrs{}, at);
+    const T operands[] = {a, b, c};
+    return apply(*this, std::span<const T>(operands), Attrs{}, at);
   }
   template <Expression T>
   T operator()(T a, T b, T c, T d, Where at = Where::current()) const {
-    return apply(*this, std::vector<T>{a, b, c, d}, Attrs{}, at);
+    const T operands[] = {a, b, c, d};
+    return apply(*this, std::span<const T>(operands), Attrs{}, at);
   }
   template <Expression T>
   T operator()(T a, Attrs attrs, Where at = Where::current()) const {
-    return apply(*this, std::vector<T>{a}, std::move(attrs), at);
+    return apply(*this, std::span<const T>(&a, 1), std::move(attrs), at);
   }
   template <Expression T>
-  T operator()(std::vector<T> operands, Attrs attrs = {}, Where at = Where::current()) const {
-    return apply(*this, std::move(operands), std::move(attrs), at);
+  T operator()(const std::vector<T>& operands, Attrs attrs = {},
+               Where at = Where::current()) const {
+    return apply(*this, std::span<const T>(operands), std::move(attrs), at);
   }
 };
 
-Value apply(const Op&, std::vector<Value> operands, Attrs attrs,
+Value apply(const Op&, std::span<const Value> operands, Attrs attrs,
             std::source_location = std::source_location::current());
-Pattern apply(const Op&, std::vector<Pattern> operands, Attrs attrs,
+Pattern apply(const Op&, std::span<const Pattern> operands, Attrs attrs,
               std::source_location = std::source_location::current());
 
 // The nodes a graph cannot do without. Every other op is in src/ops.

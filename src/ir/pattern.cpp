@@ -20,10 +20,10 @@ Pattern Pattern::some_number(std::string name) {
   return p;
 }
 
-Pattern apply(const Op& op, std::vector<Pattern> operands, Attrs attrs, std::source_location) {
+Pattern apply(const Op& op, std::span<const Pattern> operands, Attrs attrs, std::source_location) {
   Pattern p;
   p.op = &op;
-  p.operands = std::move(operands);
+  p.operands.assign(operands.begin(), operands.end());
   p.attrs = std::move(attrs);
   return p;
 }

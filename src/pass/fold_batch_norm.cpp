@@ -42,7 +42,7 @@ Value folded(Value norm, Copier& copy) {
   Value y;
   {  // the convolution keeps its own origins; what is added behind it has the normalisation's
     OriginScope scope(x.graph(), copy.origins_in_target(conv.node()));
-    y = apply(ops::conv, {x, weights}, conv.attrs());
+    y = ops::conv(Values{x, weights}, conv.attrs());
   }
   return y + along(bias - mean * factor, 1, y.shape());
 }

@@ -163,6 +163,22 @@ TEST(Function, LongChainsNeedNoStack) {
   EXPECT_TRUE(same_structure(f, parse(print(f), lookup)));
 }
 
+// They are kept once found, which nothing that changes the function may show.
+TEST(Function, LiveNodesAreThoseOfNow) {
+  Function f;
+  Value x = f.add_param(f32({2}), "x");
+  Value y = plus(x, x), z = plus(y, y);
+  f.add_result(y);
+  const std::vector<NodeId> before = {x.node(), y.node()};
+  EXPECT_EQ(live_nodes(f), before);
+  const Function copy = f;
+  f.add_result(z);
+  EXPECT_EQ(live_nodes(f), (std::vector<NodeId>{x.node(), y.node(), z.node()}));
+  EXPECT_EQ(live_nodes(copy), before);
+  const Value loud = shout(x);  // in the graph of both
+  EXPECT_EQ(live_nodes(copy), (std::vector<NodeId>{x.node(), loud.node(), y.node()}));
+}
+
 TEST(Function, TransformReplacesAndKeepsOrigins) {
   Function f;
   Value x = f.add_param(f32({2}), "x");
