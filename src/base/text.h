@@ -2,11 +2,13 @@
 // anything else.
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace hone {
 
@@ -30,5 +32,35 @@ void append(std::string& out, PlainInteger auto n) {
   const char* end = std::to_chars(digits, digits + sizeof digits, n).ptr;
   out += std::string_view(digits, static_cast<std::size_t>(end - digits));
 }
+
+// A long text made of many short parts.
+class Text {
+ public:
+  void reserve(std::size_t further) {
+    if (text_.size() - size_ < further) text_.resize(std::max(2 * text_.size(), size_ + further));
+  }
+  void add(char c) {
+    reserve(1);
+    text_[size_++] = c;
+  }
+  void add(std::string_view part) {
+    reserve(part.size());
+    size_ += part.copy(text_.data() + size_, part.size());
+  }
+  void add(PlainInteger auto n) {
+    constexpr std::size_t most_digits = 24;
+    reserve(most_digits);
+    char* at = text_.data() + size_;
+    size_ += static_cast<std::size_t>(std::to_chars(at, at + most_digits, n).ptr - at);
+  }
+  std::string take() {
+    text_.resize(std::exchange(size_, 0));
+    return std::move(text_);
+  }
+
+ private:
+  std::string text_;  // its room
+  std::size_t size_ = 0;
+};
 
 }  // namespace hone

@@ -16,12 +16,12 @@ class Printer {
   Printer(std::vector<Array>* large, std::size_t inline_bytes)
       : large_(large), inline_bytes_(inline_bytes) {}
 
-  std::string take() { return std::move(out_); }
+  std::string take() { return out_.take(); }
 
   void function(const Function& f, const std::string& indent) {
     std::vector<NodeId> order = live_nodes(f);
     constexpr std::size_t usual_line = 48;
-    out_.reserve(out_.size() + usual_line * order.size());
+    out_.reserve(usual_line * order.size());
     std::vector<std::uint32_t> first(f.graph().node_count(), 0);
     symbols(f, order, indent);
     std::uint32_t next = 0;
@@ -46,19 +46,15 @@ class Printer {
   };
   static Quoted quoted(std::string_view text) { return {text}; }
   void add_one(Quoted q) {
-    out_ += '"';
-    if (q.text.find_first_of("\"\\\n") == std::string_view::npos) {
-      out_ += q.text;
-    } else {
-      for (char c : q.text) {
-        if (c == '"' || c == '\\') out_ += '\\';
-        if (c == '\n')
-          out_ += "\\n";
-        else
-          out_ += c;
-      }
+    out_.add('"');
+    for (char c : q.text) {
+      if (c == '"' || c == '\\') out_.add('\\');
+      if (c == '\n')
+        out_.add("\\n");
+      else
+        out_.add(c);
     }
-    out_ += '"';
+    out_.add('"');
   }
 
   // Plain parts without a stream: a graph is as long as its model.
@@ -71,9 +67,9 @@ class Printer {
     requires(!std::same_as<T, Quoted>)
   {
     if constexpr (PlainText<T> || PlainInteger<T>)
-      append(out_, part);
+      out_.add(part);
     else
-      out_ += cat(part);
+      out_.add(cat(part));
   }
 
   void note(const Dim& d, std::map<std::string, Dim>& found) {
@@ -187,7 +183,7 @@ class Printer {
     return large_->size() - 1;
   }
 
-  std::string out_;
+  Text out_;
   std::vector<Array>* large_;
   std::unordered_multimap<std::uint64_t, std::size_t> by_hash_;  // of the first `known_` in large_
   std::size_t known_ = 0;

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/hash.h"
+#include "base/text.h"
 
 namespace hone {
 namespace {
@@ -79,6 +80,21 @@ TEST(Flags, AreInTheTable) {
   ::setenv("HONE_DEBUG", "2", 1);
   EXPECT_EQ(flag_number("HONE_DEBUG"), 2);
   ::unsetenv("HONE_DEBUG");
+}
+
+TEST(Text, IsItsParts) {
+  Text text;
+  std::string expected;
+  for (int i = 0; i < 1000; ++i) {
+    text.add('%');
+    text.add(i - 500);
+    text.add(std::string_view(" of ").substr(0, static_cast<std::size_t>(i % 5)));
+    text.add(~std::uint64_t{0});
+    expected += cat("%", i - 500, std::string(" of ").substr(0, static_cast<std::size_t>(i % 5)),
+                    ~std::uint64_t{0});
+  }
+  EXPECT_EQ(text.take(), expected);
+  EXPECT_EQ(text.take(), "");
 }
 
 TEST(Hash, TellsContentApart) {
