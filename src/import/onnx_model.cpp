@@ -1,6 +1,7 @@
 #include "import/onnx_model.h"
 
 #include <bit>
+#include <concepts>
 #include <cstring>
 
 #include "base/error.h"
@@ -24,10 +25,10 @@ void set(const WireField& f, float& to) {
   if (f.type == WireType::fixed32) to = std::bit_cast<float>(static_cast<std::uint32_t>(f.value));
 }
 
-void add(const WireField& f, std::vector<std::string_view>& to) {
-  if (!f.is_bytes()) return;
-  if (to.empty()) to.reserve(2);
-  to.push_back(f.text());
+template <class List>
+  requires std::same_as<typename List::value_type, std::string_view>
+void add(const WireField& f, List& to) {
+  if (f.is_bytes()) to.push_back(f.text());
 }
 
 void add(const WireReader& r, const WireField& f, std::vector<std::int64_t>& to) {
@@ -95,10 +96,10 @@ class Parser {
     if (!to) to = std::make_shared<T>();
     read(r.inside(f), *to);
   }
-  template <class T>
-  void each(WireReader& r, const WireField& f, std::vector<T>& to) {
+  template <class List>
+  void each(WireReader& r, const WireField& f, List& to) {
     if (!f.is_bytes()) return;
-    file_.charge(f.bytes.data(), sizeof(T));
+    file_.charge(f.bytes.data(), sizeof(typename List::value_type));
     read(r.inside(f), to.emplace_back());
   }
   void each_node(WireReader& r, const WireField& f, std::vector<Node>& to);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/few.h"
 #include "import/wire.h"
 
 namespace hone::onnx {
@@ -69,9 +70,11 @@ struct Attribute {
   std::vector<std::string_view> texts;
 };
 
+using FewNames = Few<std::string_view, 2>;
+
 struct Node {
   std::string_view name, op, domain, overload;
-  std::vector<std::string_view> inputs, outputs;
+  FewNames inputs, outputs;
   std::vector<Attribute> attributes;
 
   const Attribute* find(std::string_view attribute) const;
@@ -88,7 +91,7 @@ struct ValueInfo {
   Kind kind = Kind::none;
   std::int32_t data_type = 0;
   bool has_shape = false;
-  std::vector<Size> sizes;
+  Few<Size, 4> sizes;
   Kind element = Kind::none;  // of a sequence or optional
 };
 

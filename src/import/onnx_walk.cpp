@@ -237,15 +237,16 @@ Origin origin_of(const Node& n, std::int64_t index) {
 void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
   const Node& n = nodes[index];
   check_count(++reading_.nodes);
-  const Origin origin = origin_of(n, static_cast<std::int64_t>(index));
+  const auto number = static_cast<std::int64_t>(index);
   std::vector<Origin> origins;
+  origins.reserve(2);
   if (frame_.caller) origins.push_back(frame_.root());
-  origins.push_back(origin);
+  origins.push_back(origin_of(n, number));
   OriginScope scope(graph(), graph().origin_list(std::move(origins)));
   Values made;
   try {
     if (std::optional<Values> given = operands(nodes, index))
-      made = results(n, origin.index, std::move(*given));
+      made = results(n, number, std::move(*given));
     else
       ++reading_.left_out;
     for (const Value& v : made)
@@ -260,8 +261,8 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
     for (const Dim& s : q.condition.symbols())
       if (reading_.measured.contains(s.name())) asked = s.name();
     if (asked.empty()) throw;
-    reading_.failures.push_back({cat(origin, ": asks whether ", q.condition, ", and data decides ",
-                                     asked, "; a rank cannot depend on it"),
+    reading_.failures.push_back({cat(origin_of(n, number), ": asks whether ", q.condition,
+                                     ", and data decides ", asked, "; a rank cannot depend on it"),
                                  true});
     for (std::string_view name : n.outputs) values_.emplace(name, Value());
   } catch (const PastLimit&) {
@@ -270,7 +271,7 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
     auto* depends = dynamic_cast<const DependsOnData*>(&e);
     if (depends) ask_for_contents(depends->value);
     bool unsupported = dynamic_cast<const Unsupported*>(&e);
-    std::string where = cat(origin);
+    std::string where = cat(origin_of(n, number));
     for (const Frame* f = &frame_; f->caller; f = f->caller) where += cat(", called by ", f->call);
     reading_.failures.push_back({cat(where, ": ", e.what()), unsupported, depends != nullptr});
     for (std::string_view name : n.outputs) values_.emplace(name, Value());

@@ -49,6 +49,13 @@ WireReader WireReader::inside(const WireField& field) const {
   return WireReader(*file_, field.bytes, depth_ + 1);
 }
 
+// Most numbers of a file take one byte.
+inline std::uint64_t WireReader::varint() {
+  if (at_ != end_ && static_cast<unsigned char>(*at_) < 128)
+    return static_cast<std::uint64_t>(*at_++);
+  return long_varint();
+}
+
 bool WireReader::next(WireField& field) {
   if (at_ == end_) return false;
   std::uint64_t type;
@@ -106,7 +113,7 @@ void WireReader::skip_group(std::uint32_t number) {
   }
 }
 
-std::uint64_t WireReader::varint() {
+std::uint64_t WireReader::long_varint() {
   std::uint64_t value;
   if (const char* wrong = read_varint(at_, end_, value)) fail(wrong);
   return value;

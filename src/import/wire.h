@@ -67,6 +67,7 @@ class WireReader {
  private:
   WireReader(WireFile& file, std::span<const std::byte> bytes, int depth);
   std::uint64_t varint();
+  std::uint64_t long_varint();
   std::uint64_t fixed(std::size_t bytes);
   std::span<const std::byte> take(std::uint64_t bytes);
   void content(WireField&, std::uint64_t type);

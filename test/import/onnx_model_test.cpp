@@ -100,7 +100,7 @@ class Ours {
   }
 
  private:
-  void names(const std::vector<std::string_view>& list) {
+  void names(std::span<const std::string_view> list) {
     for (std::string_view s : list) x_.line(" name ", s);
     x_.line(" end");
   }
