@@ -27,7 +27,7 @@ void count_steps(const std::vector<Step>& steps, std::vector<int>& launches,
 }
 
 void print_candidates(const GroupRecord& g) {
-  for (const CandidateRecord& c : g.candidates) {
+  for (const CandidateRecord& c : g.candidates()) {
     std::string line = cat("      ", c.name, c.name == g.chosen ? " (chosen)" : "");
     if (c.ms >= 0)
       line +=
@@ -52,7 +52,7 @@ Json variant_json(const Variant& v) {
   for (std::size_t i = 0; i < v.groups.size(); ++i) {
     const GroupRecord& g = v.groups[i];
     Json candidates = Json::Array{};
-    for (const CandidateRecord& c : g.candidates)
+    for (const CandidateRecord& c : g.candidates())
       candidates.push(Json::Object{{"name", c.name},
                                    {"ms", c.ms},
                                    {"low_ms", c.low},

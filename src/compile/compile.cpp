@@ -147,8 +147,10 @@ class Driver {
     plan_.measured = options_.measure;
     static constexpr std::string_view levels[] = {"none", "kernels", "model"};
     plan_.verification = levels[static_cast<int>(options_.verification)];
+    plan_.params.reserve(f.params().size());
     for (const Function::Param& p : f.params())
       plan_.params.push_back({p.name, p.value.type(), p.donated, p.required});
+    plan_.results.reserve(f.results().size());
     for (const Function::Result& r : f.results())
       plan_.results.push_back({r.name, r.value.type(), false});
     if (source_.variants.size() == 1)
@@ -223,9 +225,13 @@ class Driver {
     report_.codegen_ms += milliseconds_since(start);
     v.target = compile.target().info().name;
     v.guards = source.guards;
+    std::vector<std::shared_ptr<const std::vector<CandidateRecord>>> considered;
+    for (Choice& c : choices)
+      considered.push_back(
+          std::make_shared<const std::vector<CandidateRecord>>(std::move(c.records)));
     for (std::size_t i = 0; i < specs.size(); ++i) {
       v.groups[i].reason = choices[specs[i]].reason;
-      v.groups[i].candidates = choices[specs[i]].records;
+      v.groups[i].considered = considered[specs[i]];
     }
     if (source_.variants.size() > 1) add_checks(v, source.function);
     if (debug_.wants(Debug::plan)) debug_.show(Debug::plan, name + "/plan.txt", variant_text(v));
@@ -274,7 +280,7 @@ class Driver {
     if (options_.strategy != backend_.library || report_.library_groups > 0) return;
     for (const Variant& v : plan_.variants)
       for (const GroupRecord& g : v.groups)
-        for (const CandidateRecord& c : g.candidates)
+        for (const CandidateRecord& c : g.candidates())
           if (c.name == backend_.library && !c.refused.empty())
             throw UserError(source_.name, ": strategy '", options_.strategy,
                             "' computes no part: ", c.refused, "; choose auto or cpu");

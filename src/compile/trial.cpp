@@ -162,7 +162,8 @@ class TrialPlan {
   void add_param(Plan& plan, std::size_t i, const Array& weight) {
     const Type t = spec_.function.param(i).type();
     const Place p = place_of(t, spec_.param_strides[i], sizes_);
-    group_.params.push_back(view(t, spec_.param_strides[i]));
+    group_.views.push_back(view(t, spec_.param_strides[i]));
+    ++group_.param_count;
     if (spec_.param_is_weight[i]) {
       schedule_.slots.push_back({PlanBuffer::Kind::weight,
                                  static_cast<std::uint32_t>(schedule_.weights.size()), p.bytes(),
@@ -178,7 +179,7 @@ class TrialPlan {
   void add_result(Plan& plan, std::size_t i) {
     const Type t = spec_.function.result(i).type();
     const Place p = place_of(t, spec_.result_strides[i], sizes_);
-    group_.results.push_back(view(t, spec_.result_strides[i]));
+    group_.views.push_back(view(t, spec_.result_strides[i]));
     schedule_.slots.push_back(
         {PlanBuffer::Kind::result, static_cast<std::uint32_t>(plan.results.size()), p.bytes(), 0});
     plan.results.push_back({cat("result", i), flat(p), false});

@@ -30,7 +30,7 @@ class Footprint {
     for (const T& e : v) add(e);
   }
 
-  // Expressions are shared; each counts once.
+  // Expressions are shared; each counts once, as do the candidates of groups.
   void add(const Dim& d) {
     const DimExpr* e = d.expr();
     if (!e || !seen_.insert(e).second) return;
@@ -53,7 +53,11 @@ class Footprint {
   void add(const Binary::Entry& e) { add(e.name); }
   void add(const CandidateRecord& c) { all(c.name, c.refused); }
   void add(const GroupRecord& g) {
-    all(g.name, g.origins, g.chosen, g.reason, g.bytes, g.flops, g.candidates);
+    all(g.name, g.origins, g.chosen, g.reason, g.bytes, g.flops);
+    if (!g.considered || !seen_.insert(g.considered.get()).second) return;
+    constexpr std::size_t counts = 16;  // of std::make_shared
+    bytes += heap_block(sizeof(*g.considered) + counts);
+    add(*g.considered);
   }
   void add(const DimBound& b) { all(b.symbol, b.most); }
   void add(const Guard& g) { all(g.a, g.b); }
@@ -83,7 +87,7 @@ class Footprint {
   void all(const T&... parts) {
     (add(parts), ...);
   }
-  std::unordered_set<const DimExpr*> seen_;
+  std::unordered_set<const void*> seen_;  // what is shared
 };
 
 template <class T>

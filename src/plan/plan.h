@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -97,7 +99,12 @@ struct GroupRecord {
   std::string reason;   // "measured", "predicted", "only candidate"
   Dim bytes = 0;        // read + written, ideal
   Dim flops = 0;
-  std::vector<CandidateRecord> candidates;
+  // Null: none. Groups that compute the same share it.
+  std::shared_ptr<const std::vector<CandidateRecord>> considered;
+
+  std::span<const CandidateRecord> candidates() const {
+    return considered ? std::span(*considered) : std::span<const CandidateRecord>();
+  }
 };
 
 // a OP b over the symbols of the plan.

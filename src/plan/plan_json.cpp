@@ -226,7 +226,7 @@ class JsonWriter {
                         {"reason", g.reason},
                         {"bytes", dim(g.bytes)},
                         {"flops", dim(g.flops)},
-                        {"candidates", list(g.candidates, &JsonWriter::candidate)}};
+                        {"candidates", list(g.candidates(), &JsonWriter::candidate)}};
   }
   Json candidate(const CandidateRecord& c) {
     Json o = Json::Object{{"name", c.name}};
@@ -458,7 +458,8 @@ class JsonReader {
             j.at("reason").text_value(),
             dim(j.at("bytes")),
             dim(j.at("flops")),
-            list(j.at("candidates"), &JsonReader::candidate)};
+            std::make_shared<const std::vector<CandidateRecord>>(
+                list(j.at("candidates"), &JsonReader::candidate))};
   }
   CandidateRecord candidate(const Json& j) {
     CandidateRecord c;

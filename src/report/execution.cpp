@@ -105,7 +105,7 @@ class ExecutionWriter {
     if (!bytes.is_null() && !flops.is_null() && profile_.rates.threads > 0)
       bound = rounded(bound_ms(bytes.real(), flops.real(), profile_.rates));
     Json candidates = Json::Array{};
-    for (const CandidateRecord& c : record.candidates)
+    for (const CandidateRecord& c : record.candidates())
       candidates.push(Json::Object{{"name", c.name},
                                    {"ms", interval({c.ms, c.low, c.high})},
                                    {"error", rounded(c.error)},

@@ -159,16 +159,17 @@ class Extractor {
 
   std::uint32_t function_of(const Walk& w) {
     encode(w);
+    if (!codes_.empty() && codes_[latest_] == code_) return latest_;
     std::uint64_t h = code_.size();
     for (std::uint64_t word : code_) h = mix(h, word);
     auto [first, last] = known_.equal_range(h);
     for (; first != last; ++first)
-      if (codes_[first->second] == code_) return first->second;
-    auto index = static_cast<std::uint32_t>(codes_.size());
-    known_.emplace(h, index);
+      if (codes_[first->second] == code_) return latest_ = first->second;
+    latest_ = static_cast<std::uint32_t>(codes_.size());
+    known_.emplace(h, latest_);
     codes_.push_back(code_);
     out_.functions.push_back(copy(w));
-    return index;
+    return latest_;
   }
 
   // Types and attribute sets are interned: in one graph, equal ones are one object. Addresses tell
@@ -234,7 +235,8 @@ class Extractor {
   std::vector<bool> read_;            // by value number: in memory because somebody reads it
   std::vector<Value> stack_;
   Code code_;
-  std::vector<Code> codes_;  // per function
+  std::vector<Code> codes_;   // per function
+  std::uint32_t latest_ = 0;  // function
   std::unordered_multimap<std::uint64_t, std::uint32_t> known_;
   Values copies_;  // by place
 };

@@ -33,7 +33,9 @@ bool has_operands_of_its_shape(const Graph& graph, NodeId n) {
   return true;
 }
 
-bool is_one_of(const Op& op, std::initializer_list<const Op*> list) {
+using OpList = std::span<const Op* const>;
+
+bool is_one_of(const Op& op, OpList list) {
   return std::find(list.begin(), list.end(), &op) != list.end();
 }
 
@@ -42,25 +44,24 @@ Part part_of(const Graph& graph, NodeId n) {
   if (op.kind == OpKind::contraction) return Part::contraction;
   if (&op == &ops::reduce_window) return Part::window;
   if (op.kind == OpKind::reduction) return Part::reduction;
-  if (is_one_of(op, {&ops::softmax, &ops::log_softmax, &ops::layer_norm, &ops::rms_norm}))
-    return Part::row;
   if (op.kind == OpKind::elementwise || &op == &ops::replay)
     return has_operands_of_its_shape(graph, n) ? Part::elementwise : Part::movement;
   if (op.kind == OpKind::movement && op.is_core()) return Part::movement;
-  return Part::alone;
+  static constexpr const Op* rows[] = {&ops::softmax, &ops::log_softmax, &ops::layer_norm,
+                                       &ops::rms_norm};
+  return is_one_of(op, rows) ? Part::row : Part::alone;
 }
 
 bool is_anchor(Part p) { return p != Part::elementwise && p != Part::movement; }
 
 // Rough cost of one element, in additions.
 int weight_of(const Op& op) {
-  if (is_one_of(
-          op, {&ops::add,     &ops::sub,     &ops::mul,    &ops::neg,     &ops::abs,  &ops::maximum,
-               &ops::minimum, &ops::select,  &ops::cast,   &ops::bitcast, &ops::relu, &ops::eq,
-               &ops::ne,      &ops::lt,      &ops::le,     &ops::square,  &ops::iota, &ops::bit_and,
-               &ops::bit_or,  &ops::bit_xor, &ops::bit_not}))
-    return 1;
-  return op.kind == OpKind::movement ? 1 : 16;
+  static constexpr const Op* cheap[] = {
+      &ops::add,     &ops::sub,     &ops::mul,    &ops::neg,     &ops::abs,  &ops::maximum,
+      &ops::minimum, &ops::select,  &ops::cast,   &ops::bitcast, &ops::relu, &ops::eq,
+      &ops::ne,      &ops::lt,      &ops::le,     &ops::square,  &ops::iota, &ops::bit_and,
+      &ops::bit_or,  &ops::bit_xor, &ops::bit_not};
+  return op.kind == OpKind::movement || is_one_of(op, cheap) ? 1 : 16;
 }
 
 constexpr std::int64_t tiny_elements = 16;
@@ -387,7 +388,8 @@ class Fuser {
   }
 
   bool is_read_once(NodeId movement) const {
-    return is_one_of(graph_.op(movement), {&ops::pad, &ops::reverse, &ops::dynamic_slice});
+    static constexpr const Op* once[] = {&ops::pad, &ops::reverse, &ops::dynamic_slice};
+    return is_one_of(graph_.op(movement), once);
   }
 
   // Nobody but these two groups reads what the producer makes.

@@ -58,7 +58,9 @@ class VariantBuilder {
   };
 
   // Of sizes that data decides, as large as they can be.
-  Dim most(const Dim& bytes) const { return largest(bytes, schedule_.measured, schedule_.limits); }
+  Dim most(const Dim& bytes) const {
+    return bytes.is_number() ? bytes : largest(bytes, schedule_.measured, schedule_.limits);
+  }
 
   void add_slots() {
     for (const Slot& slot : schedule_.slots) {
@@ -173,8 +175,8 @@ class VariantBuilder {
                          [&](const auto& o) { return o.kind == kind && o.index == index; });
     };
     for (auto [result, param] : schedule_.specs[g.spec].in_place) {
-      const View& from = g.params[static_cast<std::size_t>(param)];
-      const View& to = g.results[static_cast<std::size_t>(result)];
+      const View& from = g.params()[static_cast<std::size_t>(param)];
+      const View& to = g.results()[static_cast<std::size_t>(result)];
       if (may_share(from.buffer, to.buffer) && has(Candidate::Operand::Kind::param, param) &&
           has(Candidate::Operand::Kind::result, result) && count_views_of(from.buffer, g) == 1 &&
           is_whole(from) && is_whole(to))
@@ -191,8 +193,9 @@ class VariantBuilder {
   }
 
   static std::size_t count_views_of(std::uint32_t buffer, const ScheduledGroup& g) {
+    const std::span<const View> params = g.params();
     return static_cast<std::size_t>(std::count_if(
-        g.params.begin(), g.params.end(), [&](const View& v) { return v.buffer == buffer; }));
+        params.begin(), params.end(), [&](const View& v) { return v.buffer == buffer; }));
   }
 
   bool is_whole(const View& v) const {
@@ -209,20 +212,30 @@ class VariantBuilder {
     using Operand = Candidate::Operand;
     ScheduledGroup& g = schedule_.groups[group];
     const bool is_only = chosen(group).steps.size() == 1;
-    to.reserve(from.operands.size());
-    for (auto at = from.operands.begin(); at != from.operands.end(); ++at) {
-      const auto i = static_cast<std::size_t>(at->index);
-      if (at->kind == Operand::Kind::temporary) {
-        to.push_back(temporary_view(group, i, loop));
-        continue;
-      }
-      auto is_same = [&](const Operand& o) { return o.kind == at->kind && o.index == at->index; };
-      View& view = (at->kind == Operand::Kind::param ? g.params : g.results).at(i);
-      if (is_only && std::none_of(at + 1, from.operands.end(), is_same))
-        to.push_back(std::move(view));
-      else
-        to.push_back(view);
+    if (is_only && are_all_views(from.operands, g)) {
+      to = std::move(g.views);
+      return;
     }
+    to.reserve(from.operands.size());
+    for (const Operand& o : from.operands) {
+      const auto i = static_cast<std::size_t>(o.index);
+      if (o.kind == Operand::Kind::temporary)
+        to.push_back(temporary_view(group, i, loop));
+      else
+        to.push_back(g.views.at(o.kind == Operand::Kind::param ? i : g.param_count + i));
+    }
+  }
+
+  // All parameters in order, then all results.
+  static bool are_all_views(std::span<const Candidate::Operand> operands, const ScheduledGroup& g) {
+    using Kind = Candidate::Operand::Kind;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const bool is_param = i < g.param_count;
+      if (operands[i].kind != (is_param ? Kind::param : Kind::result) ||
+          static_cast<std::size_t>(operands[i].index) != (is_param ? i : i - g.param_count))
+        return false;
+    }
+    return operands.size() == g.views.size();
   }
 
   View temporary_view(std::uint32_t group, std::size_t i, std::uint32_t loop) {

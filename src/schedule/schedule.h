@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,10 +38,14 @@ struct ScheduledSpec {
 };
 
 struct ScheduledGroup {
-  std::uint32_t spec = 0;             // of Schedule::specs
-  std::vector<View> params, results;  // View::buffer is a slot
+  std::uint32_t spec = 0;         // of Schedule::specs
+  std::uint32_t param_count = 0;  // the first views; the others are the results
+  std::vector<View> views;        // View::buffer is a slot
   std::string origins;
   GroupNodes nodes;  // of the scheduled function; empty for groups of bodies
+
+  std::span<const View> params() const { return std::span(views).first(param_count); }
+  std::span<const View> results() const { return std::span(views).subspan(param_count); }
 };
 
 // One entry of the order, before candidates are known.

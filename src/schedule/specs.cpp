@@ -41,12 +41,12 @@ bool Specs::fits(const Key& key, bool prepare, const ScheduledGroup& group) cons
         return false;
     return true;
   };
-  if (key.prepare != prepare || key.is_weight.size() != group.params.size()) return false;
-  for (std::size_t i = 0; i < group.params.size(); ++i)
-    if (key.is_weight[i] != slots_.is_weight(group.params[i].buffer) ||
-        !has_strides(group.params[i]))
+  if (key.prepare != prepare || key.is_weight.size() != group.params().size()) return false;
+  for (std::size_t i = 0; i < group.params().size(); ++i)
+    if (key.is_weight[i] != slots_.is_weight(group.params()[i].buffer) ||
+        !has_strides(group.params()[i]))
       return false;
-  for (const View& v : group.results)
+  for (const View& v : group.results())
     if (!has_strides(v)) return false;
   return at == key.strides.size();
 }
@@ -58,11 +58,11 @@ std::uint32_t Specs::spec(std::uint32_t function, bool prepare, const ScheduledG
   key_.prepare = prepare;
   key_.is_weight.clear();
   key_.strides.clear();
-  for (const View& v : group.params) {
+  for (const View& v : group.params()) {
     key_.is_weight.push_back(slots_.is_weight(v.buffer));
     add_strides(v);
   }
-  for (const View& v : group.results) add_strides(v);
+  for (const View& v : group.results()) add_strides(v);
   return latest = find(group);
 }
 
@@ -80,8 +80,8 @@ std::uint32_t Specs::add(const ScheduledGroup& group) {
   const Function& f = functions_[key_.function];
   ScheduledSpec out;
   out.spec.function = f;
-  for (const View& v : group.params) out.spec.param_strides.push_back(normal_strides(v));
-  for (const View& v : group.results) out.spec.result_strides.push_back(normal_strides(v));
+  for (const View& v : group.params()) out.spec.param_strides.push_back(normal_strides(v));
+  for (const View& v : group.results()) out.spec.result_strides.push_back(normal_strides(v));
   out.spec.param_is_weight = key_.is_weight;
   out.prepare = key_.prepare;
   if (in_place_) out.in_place = in_place_pairs(f);

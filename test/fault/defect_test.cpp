@@ -213,7 +213,7 @@ TEST(Defect, N11_NoTimeIsShownThatWasNotMeasured) {
   EXPECT_FALSE(predicted.measured);
   for (const GroupRecord& g : predicted.variants[0].groups) {
     EXPECT_TRUE(g.reason == "predicted" || g.reason == "only candidate") << g.reason;
-    for (const CandidateRecord& c : g.candidates) EXPECT_EQ(c.ms, -1) << c.name;
+    for (const CandidateRecord& c : g.candidates()) EXPECT_EQ(c.ms, -1) << c.name;
   }
   OptimizeRequest request;
   request.compile = plain();

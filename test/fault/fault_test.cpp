@@ -30,7 +30,7 @@ std::string first_line(std::string_view text) {
 std::string refusals(const Plan& plan) {
   for (const Variant& v : plan.variants)
     for (const GroupRecord& g : v.groups)
-      for (const CandidateRecord& c : g.candidates)
+      for (const CandidateRecord& c : g.candidates())
         if (!c.refused.empty()) return cat(g.name, ": ", c.name, ": ", c.refused);
   return "";
 }

@@ -63,13 +63,10 @@ Variant rich_variant() {
   Step wait{.kind = Step::Kind::wait, .device = 1, .stream = 2};
   v.steps = {launch, library, copy, loop, wait};
   v.prepare = {copy};
-  v.groups = {{"add",
-               "node 3 \"Add\"",
-               "generated",
-               "measured",
-               n * 12,
-               n,
-               {{"generated", 1.5, 1.25, 2, 0.1, 1e-7, ""}, {"onednn", -1, -1, -1, -1, -1, "no"}}}};
+  const std::vector<CandidateRecord> considered = {{"generated", 1.5, 1.25, 2, 0.1, 1e-7, ""},
+                                                   {"onednn", -1, -1, -1, -1, -1, "no"}};
+  v.groups = {{"add", "node 3 \"Add\"", "generated", "measured", n * 12, n,
+               std::make_shared<const std::vector<CandidateRecord>>(considered)}};
   v.results = {f32({n})};
   v.arena_bytes = 64 * n + 64;
   v.arena_lower_bound = 64 * n;

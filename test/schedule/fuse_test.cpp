@@ -32,7 +32,7 @@ TEST(Fuse, TwoContractionsStayTwoAndTheLaterTakesTheSum) {
   f.add_result(ops::relu(a + b));
   Simulated s = simulate(f);
   EXPECT_EQ(names(s.schedule), (std::vector<std::string>{"dot+relu", "dot+add+relu"}));
-  EXPECT_EQ(s.schedule.groups[0].results.size(), 2u);
+  EXPECT_EQ(s.schedule.groups[0].results().size(), 2u);
 }
 
 TEST(Fuse, RowsTakeProducersAndConsumers) {
@@ -96,7 +96,7 @@ TEST(Fuse, WideningIsLeftToTheReduction) {
   f.add_result(reduce_axes(ops::reduce_sum, cast_to(y, DType::f32), {1}));
   Simulated s = simulate(f);
   EXPECT_EQ(names(s.schedule), (std::vector<std::string>{"dot+relu", "reduce_sum"}));
-  EXPECT_EQ(s.schedule.groups[0].results[0].dtype, DType::f16);
+  EXPECT_EQ(s.schedule.groups[0].results()[0].dtype, DType::f16);
 }
 
 // neg(x) could join its user exp(n + d), but what lies between depends on both.
