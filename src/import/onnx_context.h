@@ -66,6 +66,8 @@ class Bodies {
   virtual Values inlined(const Graph&, const Values& inputs) = 0;
   // A new size, named after the node: what the i64 scalar holds in a run, from 0 to `most`.
   virtual Dim measured(Value, const Dim& most, std::string_view node) = 0;
+  // Nothing: no such name where the node stands.
+  virtual std::optional<Value> named(std::string_view name) = 0;
   // Throws NeedsContents when given contents of inputs may tell what the value holds.
   virtual void ask_for_contents(Value) const = 0;
 

@@ -1,6 +1,7 @@
 // Steps of optimisers (ai.onnx.preview.training).
 #include "import/onnx_build.h"
 #include "import/onnx_context.h"
+#include "ops/gradients.h"
 
 namespace hone::onnx {
 
@@ -93,8 +94,36 @@ Values adam(NodeContext& c) {
   return values;
 }
 
+// The derivatives of the value named y by those named xs, of which the node's inputs are the
+// values. All others are constant, those named zs among them.
+Values gradient(NodeContext& c) {
+  const std::string_view of = c.text("y", "");
+  std::vector<std::string_view> names = c.texts("xs").value_or(std::vector<std::string_view>());
+  const std::size_t count = names.size();
+  for (std::string_view z : c.texts("zs").value_or(std::vector<std::string_view>()))
+    names.push_back(z);
+  if (of.empty() || count == 0)
+    c.fail("attributes y and xs name what is differentiated and by what");
+  if (names.size() != c.inputs())
+    c.fail(cat(c.inputs(), " inputs for ", names.size(), " names in xs and zs"));
+  const auto value_of = [&](std::string_view name) {
+    const std::optional<Value> v = c.bodies().named(name);
+    if (!v) c.fail(cat("no value has the name '", name, "' here"));
+    if (!*v) throw NotRead();
+    return *v;
+  };
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (c.in(i) != value_of(names[i]))
+      c.unsupported(cat("a gradient at another value than that of '", names[i], "'"));
+  Values xs = c.all_inputs();
+  xs.resize(count);
+  const Value y = value_of(of), one = constant_like(y, 1);
+  return gradients(std::span(&y, 1), std::span(&one, 1), xs);
+}
+
 constexpr std::string_view domain = "ai.onnx.preview.training";
 constexpr ImportEntry training_table[] = {
+    {.op = "Gradient", .import = gradient, .domain = domain},
     {.op = "Momentum", .import = momentum, .domain = domain},
     {.op = "Adagrad", .import = adagrad, .domain = domain},
     {.op = "Adam", .import = adam, .domain = domain},

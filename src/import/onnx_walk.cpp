@@ -69,6 +69,7 @@ class Walk : public Bodies {
   hone::Graph& graph() const { return function_.graph(); }
   Value capture(Value v, std::string_view name);
   void ask_for_contents(Value v) const override;
+  std::optional<Value> named(std::string_view name) override { return find(name); }
   Dim measured(Value n, const Dim& most, std::string_view node) override;
   void node(const std::vector<Node>& nodes, std::size_t index);
   void check_count(std::int64_t nodes) const;

@@ -5,6 +5,7 @@
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
+#include "ops/gradients.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -59,6 +60,7 @@ constinit const Op ops::add = {
     .doc = "x + y. Equal shapes and dtypes; integers wrap.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
+    .grad = grads::add,
     .eval =
         [](const Evaluation& e) {
           return map_two(e, std::plus<double>(), modular(std::plus<std::uint64_t>()));
@@ -77,6 +79,7 @@ constinit const Op ops::sub = {
     .doc = "x - y. Equal shapes and dtypes; integers wrap.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
+    .grad = grads::sub,
     .eval =
         [](const Evaluation& e) {
           return map_two(e, std::minus<double>(), modular(std::minus<std::uint64_t>()));
@@ -94,6 +97,7 @@ constinit const Op ops::mul = {
     .doc = "x * y. Equal shapes and dtypes; integers wrap.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
+    .grad = grads::mul,
     .eval =
         [](const Evaluation& e) {
           return map_two(e, std::multiplies<double>(), modular(std::multiplies<std::uint64_t>()));
@@ -112,6 +116,7 @@ constinit const Op ops::div = {
     .doc = "x / y. Integers truncate towards zero; x / 0 is all ones, lowest / -1 is lowest.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
+    .grad = grads::div,
     .eval =
         [](const Evaluation& e) {
           if (is_u64(e))
@@ -154,6 +159,7 @@ constinit const Op ops::pow = {
     .doc = "x to the y, as C's pow. Integers wrap; a negative integer power is 1 / x^-y truncated.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
+    .grad = grads::pow,
     .eval =
         [](const Evaluation& e) {
           DType t = e.inputs[0]->dtype;
@@ -172,6 +178,7 @@ constinit const Op ops::maximum = {
     .doc = "The larger of x and y; NaN if either is. Of -0 and +0 either.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
+    .grad = grads::maximum,
     .eval =
         [](const Evaluation& e) {
           DType t = e.inputs[0]->dtype;
@@ -193,6 +200,7 @@ constinit const Op ops::minimum = {
     .doc = "The smaller of x and y; NaN if either is. Of -0 and +0 either.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
+    .grad = grads::minimum,
     .eval =
         [](const Evaluation& e) {
           DType t = e.inputs[0]->dtype;

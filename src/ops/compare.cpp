@@ -4,6 +4,7 @@
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
+#include "ops/gradients.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -213,6 +214,7 @@ constinit const Op ops::select = {
     .doc = "x where the condition (operand 0, bool) holds, else y. All shapes are equal.",
     .kind = OpKind::elementwise,
     .infer = infer_select,
+    .grad = grads::select,
     .eval = eval_select,
     .contents = [](const Call& c, const Type& t) { return contents_each(c, t, selected); },
     .samples = select_samples,
@@ -234,6 +236,7 @@ constinit const Op ops::cast = {
         throw UserError("cast: ", c.type(0), " to f8e8m0; cast it to a float first");
       return {Type(to, c.shape(0))};
     },
+    .grad = grads::cast,
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
       return {convert(*e.inputs[0], e.attrs.get<DType>("dtype"))};
     },

@@ -4,6 +4,7 @@
 #include "ops/check.h"
 #include "ops/contraction.h"
 #include "ops/eval.h"
+#include "ops/gradients.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -163,6 +164,7 @@ constinit const Op ops::dot = {
         "Optional attribute dtype of the result: i32 for bytes, a wider float for floats.",
     .kind = OpKind::contraction,
     .infer = infer_dot,
+    .grad = grads::dot,
     .eval = eval_dot,
     .samples = []() -> Samples {
       auto axes = [](Dims batch, Dims contract) -> Attrs {

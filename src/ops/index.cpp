@@ -4,6 +4,7 @@
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
+#include "ops/gradients.h"
 #include "ops/indices.h"
 #include "ops/join.h"
 #include "ops/samples.h"
@@ -141,6 +142,7 @@ constinit const Op ops::gather = {
         "clamped to the nearest end.",
     .kind = OpKind::movement,
     .infer = infer_gather,
+    .grad = grads::gather,
     .eval = eval_gather,
     .contents = contents_indexed,
     .samples = []() -> Samples {
@@ -185,6 +187,7 @@ constinit const Op ops::dynamic_slice = {
         "axis); starts are clamped so that the part lies inside.",
     .kind = OpKind::movement,
     .infer = infer_dynamic_slice,
+    .grad = grads::dynamic_slice,
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
       const Wide& x = *e.inputs[0];
       Sizes sizes = e.sizes(e.attrs.dims("sizes"));
@@ -208,6 +211,7 @@ constinit const Op ops::dynamic_update = {
         "operand 1; starts are clamped so that the part lies inside.",
     .kind = OpKind::movement,
     .infer = infer_dynamic_update,
+    .grad = grads::dynamic_update,
     .eval = eval_dynamic_update,
     .samples = []() -> Samples {
       return {{{f32({4, 5}), f32({2, 3}), i64({2})}, {}},

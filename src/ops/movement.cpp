@@ -3,6 +3,7 @@
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
+#include "ops/gradients.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -173,6 +174,7 @@ constinit const Op ops::reshape = {
     .doc = "The same elements, in row-major order, in attribute shape.",
     .kind = OpKind::movement,
     .infer = infer_reshape,
+    .grad = grads::reshape,
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
       Wide y = *e.inputs[0];
       y.dims = e.result_dims();
@@ -193,6 +195,7 @@ constinit const Op ops::transpose = {
     .doc = "Axis i of the result is axis perm[i] of x.",
     .kind = OpKind::movement,
     .infer = infer_transpose,
+    .grad = grads::transpose,
     .eval = eval_transpose,
     .contents = contents_moved,
     .samples = []() -> Samples {
@@ -212,6 +215,7 @@ constinit const Op ops::broadcast = {
         "added in front.",
     .kind = OpKind::movement,
     .infer = infer_broadcast,
+    .grad = grads::broadcast,
     .eval = eval_broadcast,
     .contents = contents_moved,
     .samples = []() -> Samples {
@@ -232,6 +236,7 @@ constinit const Op ops::slice = {
         "numbers; starts and sizes may be expressions, and nothing is clamped.",
     .kind = OpKind::movement,
     .infer = infer_slice,
+    .grad = grads::slice,
     .eval = eval_slice,
     .contents = contents_moved,
     .samples = []() -> Samples {
@@ -254,6 +259,7 @@ constinit const Op ops::pad = {
     .doc = "low[i] elements before and high[i] after each axis, all equal to operand 1, a scalar.",
     .kind = OpKind::movement,
     .infer = infer_pad,
+    .grad = grads::pad,
     .eval = eval_pad,
     .contents = contents_moved,
     .samples = []() -> Samples {
@@ -273,6 +279,7 @@ constinit const Op ops::concat = {
     .doc = "One or more values one after another along attribute axis.",
     .kind = OpKind::movement,
     .infer = infer_concat,
+    .grad = grads::concat,
     .eval = eval_concat,
     .contents = contents_moved,
     .samples = []() -> Samples {
@@ -288,6 +295,7 @@ constinit const Op ops::reverse = {
     .doc = "Attribute axes run backwards.",
     .kind = OpKind::movement,
     .infer = infer_reverse,
+    .grad = grads::reverse,
     .eval = eval_reverse,
     .contents = contents_moved,
     .samples = []() -> Samples {

@@ -6,6 +6,7 @@
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
+#include "ops/gradients.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -200,6 +201,7 @@ constinit const Op ops::reduce_sum = {
         "rounded once; integers wrap; the empty sum is 0.",
     .kind = OpKind::reduction,
     .infer = infer_numeric,
+    .grad = grads::reduce_sum,
     .eval = [](const Evaluation& e) { return eval_reduce(e, Join::sum); },
     .contents =
         [](const Call& c, const Type& t) {
@@ -232,6 +234,7 @@ constinit const Op ops::reduce_max = {
         "lowest value, -infinity for floats.",
     .kind = OpKind::reduction,
     .infer = infer_numeric,
+    .grad = grads::reduce_extreme,
     .eval = [](const Evaluation& e) { return eval_reduce(e, Join::maximum); },
     .contents =
         [](const Call& c, const Type& t) {
@@ -248,6 +251,7 @@ constinit const Op ops::reduce_min = {
         "highest value, infinity for floats.",
     .kind = OpKind::reduction,
     .infer = infer_numeric,
+    .grad = grads::reduce_extreme,
     .eval = [](const Evaluation& e) { return eval_reduce(e, Join::minimum); },
     .contents =
         [](const Call& c, const Type& t) {
@@ -320,6 +324,7 @@ constinit const Op ops::cumulative = {
         "k; with reverse = 1, from the end. Attribute kind: sum, prod, max, min.",
     .kind = OpKind::other,
     .infer = infer_cumulative,
+    .grad = grads::cumulative,
     .eval = eval_cumulative,
     .samples = []() -> Samples {
       auto by = [](int axis, std::string kind, int exclusive, int reverse) -> Attrs {

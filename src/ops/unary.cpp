@@ -4,6 +4,7 @@
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
+#include "ops/gradients.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -24,6 +25,7 @@ constinit const Op ops::neg = {
     .doc = "-x. Integers wrap.",
     .kind = OpKind::elementwise,
     .infer = infer_one,
+    .grad = grads::neg,
     .eval = [](const Evaluation& e) { return map_one(e, std::negate<double>(), negated); },
     .contents =
         [](const Call& c, const Type& t) {
@@ -38,6 +40,7 @@ constinit const Op ops::abs = {
     .doc = "The absolute value. The lowest signed integer is its own.",
     .kind = OpKind::elementwise,
     .infer = infer_one,
+    .grad = grads::abs,
     .eval =
         [](const Evaluation& e) {
           bool sign = is_signed(e.inputs[0]->dtype);
@@ -59,6 +62,7 @@ constinit const Op ops::sign = {
     .doc = "-1, 0 or 1; zeros keep their sign, NaN stays NaN.",
     .kind = OpKind::elementwise,
     .infer = infer_one,
+    .grad = grads::zero,
     .eval =
         [](const Evaluation& e) {
           bool sign = is_signed(e.inputs[0]->dtype);
@@ -79,6 +83,7 @@ constinit const Op ops::exp = {
     .doc = "e to the x.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::exp,
     .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::exp(x); }); },
     .samples = real_unary_samples,
 };
@@ -88,6 +93,7 @@ constinit const Op ops::log = {
     .doc = "The natural logarithm; -infinity at 0, NaN below.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::log,
     .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::log(x); }); },
     .samples = real_unary_samples,
     .low = 0.01,
@@ -99,6 +105,7 @@ constinit const Op ops::sqrt = {
     .doc = "The square root; NaN below 0, -0 at -0.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::sqrt,
     .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::sqrt(x); }); },
     .samples = real_unary_samples,
     .low = 0,
@@ -110,6 +117,7 @@ constinit const Op ops::tanh = {
     .doc = "The hyperbolic tangent.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::tanh,
     .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::tanh(x); }); },
     .samples = real_unary_samples,
     .low = -6,
@@ -121,6 +129,7 @@ constinit const Op ops::erf = {
     .doc = "The error function.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::erf,
     .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::erf(x); }); },
     .samples = real_unary_samples,
     .low = -4,
@@ -132,6 +141,7 @@ constinit const Op ops::sin = {
     .doc = "The sine; x in radians.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::sin,
     .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::sin(x); }); },
     .samples = real_unary_samples,
     .low = -10,
@@ -143,6 +153,7 @@ constinit const Op ops::cos = {
     .doc = "The cosine; x in radians.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::cos,
     .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::cos(x); }); },
     .samples = real_unary_samples,
     .low = -10,
@@ -154,6 +165,7 @@ constinit const Op ops::floor = {
     .doc = "The largest integral number not above x.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::zero,
     .eval =
         [](const Evaluation& e) { return map_reals(e, [](double x) { return std::floor(x); }); },
     .samples = real_unary_samples,
@@ -164,6 +176,7 @@ constinit const Op ops::ceil = {
     .doc = "The smallest integral number not below x.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::zero,
     .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::ceil(x); }); },
     .samples = real_unary_samples,
 };
@@ -173,6 +186,7 @@ constinit const Op ops::round = {
     .doc = "The nearest integral number, ties to even.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::zero,
     .eval =
         [](const Evaluation& e) {
           return map_reals(e, [](double x) { return std::nearbyint(x); });
@@ -185,6 +199,7 @@ constinit const Op ops::trunc = {
     .doc = "x without its fraction, towards zero.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
+    .grad = grads::zero,
     .eval =
         [](const Evaluation& e) { return map_reals(e, [](double x) { return std::trunc(x); }); },
     .samples = real_unary_samples,
@@ -201,6 +216,7 @@ constinit const Op ops::replay = {
       integer_attr(c, "number", 0);
       return {c.type(0)};
     },
+    .grad = grads::replay,
     .eval = [](const Evaluation& e) -> std::vector<Wide> { return {*e.inputs[0]}; },
     .samples = []() -> Samples {
       return {{{f32({2, 3})}, {{"number", 1}}}, {{i64({2})}, {{"number", 2}}}};

@@ -1,0 +1,371 @@
+#include "ops/gradients.h"
+
+#include <algorithm>
+#include <map>
+#include <numbers>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ops/common.h"
+#include "ops/contraction.h"
+
+namespace hone {
+
+namespace {
+
+// d over the elements of x that are smaller or larger than y, equally over those that are equal.
+Value share(Value d, Value wins, Value ties) {
+  const Value zero = constant_like(d, 0);
+  return ops::select(wins, d, ops::select(ties, d * 0.5, zero));
+}
+
+Dims zeros(const Shape& s) { return Dims(s.dims.size(), 0); }
+
+}  // namespace
+
+// ---- elementwise
+
+Values grads::zero(const Call& c, std::span<const Value>, std::span<const Value>) {
+  return Values(c.operands.size());
+}
+
+Values grads::add(const Call&, std::span<const Value>, std::span<const Value> dy) {
+  return {dy[0], dy[0]};
+}
+Values grads::sub(const Call&, std::span<const Value>, std::span<const Value> dy) {
+  return {dy[0], -dy[0]};
+}
+Values grads::mul(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  return {dy[0] * c.operands[1], dy[0] * c.operands[0]};
+}
+Values grads::div(const Call& c, std::span<const Value> y, std::span<const Value> dy) {
+  const Value part = dy[0] / c.operands[1];
+  return {part, -(part * y[0])};
+}
+
+// x^n: n x^(n-1), and 0 where n is 0 at any x; x^n log x, and 0 where x is 0.
+Values grads::pow(const Call& c, std::span<const Value> y, std::span<const Value> dy) {
+  const Value x = c.operands[0], n = c.operands[1], zero = constant_like(x, 0);
+  const Value by_x = ops::select(ops::eq(n, zero), zero, n * ops::pow(x, n - 1.0)),
+              by_n = ops::select(ops::eq(x, zero), zero, y[0] * ops::log(x));
+  return {dy[0] * by_x, dy[0] * by_n};
+}
+
+Values grads::maximum(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Value a = c.operands[0], b = c.operands[1], ties = ops::eq(a, b);
+  return {share(dy[0], ops::lt(b, a), ties), share(dy[0], ops::lt(a, b), ties)};
+}
+Values grads::minimum(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Value a = c.operands[0], b = c.operands[1], ties = ops::eq(a, b);
+  return {share(dy[0], ops::lt(a, b), ties), share(dy[0], ops::lt(b, a), ties)};
+}
+
+Values grads::neg(const Call&, std::span<const Value>, std::span<const Value> dy) {
+  return {-dy[0]};
+}
+Values grads::abs(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  return {dy[0] * ops::sign(c.operands[0])};
+}
+Values grads::exp(const Call&, std::span<const Value> y, std::span<const Value> dy) {
+  return {dy[0] * y[0]};
+}
+Values grads::log(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  return {dy[0] / c.operands[0]};
+}
+Values grads::sqrt(const Call&, std::span<const Value> y, std::span<const Value> dy) {
+  return {dy[0] / (y[0] * 2.0)};
+}
+Values grads::tanh(const Call&, std::span<const Value> y, std::span<const Value> dy) {
+  return {dy[0] * (1.0 - y[0] * y[0])};
+}
+Values grads::erf(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Value x = c.operands[0];
+  return {dy[0] * (ops::exp(-(x * x)) * (2 * std::numbers::inv_sqrtpi))};
+}
+Values grads::sin(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  return {dy[0] * ops::cos(c.operands[0])};
+}
+Values grads::cos(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  return {-(dy[0] * ops::sin(c.operands[0]))};
+}
+
+Values grads::select(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Value zero = constant_like(dy[0], 0);
+  return {{}, ops::select(c.operands[0], dy[0], zero), ops::select(c.operands[0], zero, dy[0])};
+}
+Values grads::cast(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  if (!is_float(c.type(0).dtype)) return Values(1);
+  return {cast_to(dy[0], c.type(0).dtype)};
+}
+Values grads::replay(const Call&, std::span<const Value>, std::span<const Value> dy) {
+  return {dy[0]};
+}
+
+// ---- movement
+
+Values grads::reshape(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  return {reshape_to(dy[0], c.shape(0).dims)};
+}
+
+Values grads::transpose(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Axes perm = axes_of(c.attrs, "perm");
+  Axes back(perm.size());
+  for (std::size_t i = 0; i < perm.size(); ++i)
+    back[static_cast<std::size_t>(perm[i])] = static_cast<int>(i);
+  return {transpose_by(dy[0], back)};
+}
+
+Values grads::broadcast(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  return {sum_to(dy[0], c.shape(0))};
+}
+
+// Zeros between the elements of an axis, then at its ends.
+Values grads::slice(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Shape& x = c.shape(0);
+  const Dims &starts = c.attrs.dims("starts"), &steps = c.attrs.dims("steps");
+  const Value none = scalar(dy[0].graph(), 0, dy[0].dtype());
+  Value d = dy[0];
+  for (int i = 0; i < x.rank(); ++i) {
+    const Dim &step = steps[static_cast<std::size_t>(i)],
+              start = starts[static_cast<std::size_t>(i)];
+    Dims low = zeros(d.shape()), high = low;
+    Dim have = d.shape()[i];
+    if (step != Dim(1)) {
+      Value apart = unsqueeze(d, {i + 1});
+      Dims none_low = zeros(apart.shape()), after = none_low;
+      after[static_cast<std::size_t>(i) + 1] = step - Dim(1);
+      Dims joined = d.shape().dims;
+      have = joined[static_cast<std::size_t>(i)] = have * step;
+      d = reshape_to(pad_with(apart, none, none_low, after), joined);
+    }
+    // The zeros after the last element may run past the end of x.
+    const Dim size = min(have, x[i] - start);
+    d = slice_axis(d, i, 0, size);
+    low[static_cast<std::size_t>(i)] = start;
+    high[static_cast<std::size_t>(i)] = x[i] - start - size;
+    d = pad_with(d, none, low, high);
+  }
+  return {d};
+}
+
+Values grads::pad(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  Value d = dy[0];
+  for (int i = 0; i < d.rank(); ++i)
+    d = slice_axis(d, i, c.attrs.dims("low")[static_cast<std::size_t>(i)], c.shape(0)[i]);
+  const Value all = reduce_axes(ops::reduce_sum, dy[0], all_axes(dy[0].rank()));
+  return {d, all - reduce_axes(ops::reduce_sum, d, all_axes(d.rank()))};
+}
+
+Values grads::concat(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const auto axis = static_cast<int>(c.attrs.integer("axis"));
+  Dims sizes;
+  for (const Value& v : c.operands) sizes.push_back(v.shape()[axis]);
+  return split_axis(dy[0], axis, sizes);
+}
+
+Values grads::reverse(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  return {reverse_axes(dy[0], axes_of(c.attrs, "axes"))};
+}
+
+// Indices beyond an end read the element there.
+Values grads::gather(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Value x = c.operands[0];
+  const std::int64_t axis = c.attrs.integer("axis");
+  const Value index = cast_to(c.operands[1], DType::i64),
+              size =
+                  broadcast_to(size_value(c.graph, x.shape()[static_cast<int>(axis)], DType::i64),
+                               index.shape()),
+              zero = integer_like(index, 0);
+  const Value front = ops::select(ops::lt(index, zero), index + size, index);
+  const Value inside = ops::minimum(ops::maximum(front, zero), size - integer_like(size, 1));
+  return {ops::scatter(Values{constant_like(x, 0), inside, dy[0]},
+                       {{"axis", axis}, {"kind", std::string("add")}}),
+          {}};
+}
+
+Values grads::dynamic_slice(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  return {ops::dynamic_update(constant_like(c.operands[0], 0), dy[0], c.operands[1]), {}};
+}
+
+Values grads::dynamic_update(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Value part = c.operands[1], starts = c.operands[2];
+  return {ops::dynamic_update(dy[0], constant_like(part, 0), starts),
+          ops::dynamic_slice(Values{dy[0], starts}, {{"sizes", part.shape().dims}}),
+          {}};
+}
+
+// ---- sums
+
+Values grads::reduce_sum(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  return {broadcast_back(dy[0], axes_of(c.attrs, "axes"), c.shape(0))};
+}
+
+// Equally to all elements that are the largest, or smallest.
+Values grads::reduce_extreme(const Call& c, std::span<const Value> y, std::span<const Value> dy) {
+  const Value x = c.operands[0];
+  const Axes axes = axes_of(c.attrs, "axes");
+  const Value hit = cast_to(ops::eq(x, broadcast_back(y[0], axes, x.shape())), x.dtype());
+  const Value count = reduce_axes(ops::reduce_sum, hit, axes);
+  return {hit * broadcast_back(dy[0] / count, axes, x.shape())};
+}
+
+Values grads::cumulative(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  if (c.attrs.get<std::string>("kind") != "sum")
+    throw UserError("cumulative of kind ", c.attrs.get<std::string>("kind"),
+                    " has no derivative here; only sums do");
+  Attrs attrs = c.attrs;
+  attrs.set("reverse", std::int64_t{attrs.integer_or("reverse", 0) == 0});
+  return {ops::cumulative(dy[0], attrs)};
+}
+
+namespace {
+
+// The contraction of dy with the other operand over that one's free axes, its axes in the order of
+// the operand differentiated: `batch`, `free` and `contract` are axes of that operand.
+Value contraction_grad(Value dy, Value other, int first_other, const Axes& batch, const Axes& free,
+                       const Axes& contract, const Axes& other_batch, const Axes& other_free,
+                       const Axes& other_contract) {
+  AxisPairs batches, sums;
+  for (std::size_t i = 0; i < batch.size(); ++i)
+    batches.emplace_back(static_cast<int>(i), other_batch[i]);
+  for (std::size_t i = 0; i < other_free.size(); ++i)
+    sums.emplace_back(first_other + static_cast<int>(i), other_free[i]);
+  const Value d = dot_general(cast_to(dy, other.dtype()), other, batches, sums);
+  // Axes of d: batches, free axes of the operand, contracted axes in the order of the other.
+  Axes order(static_cast<std::size_t>(d.rank()));
+  int next = 0;
+  for (int axis : batch) order[static_cast<std::size_t>(axis)] = next++;
+  for (int axis : free) order[static_cast<std::size_t>(axis)] = next++;
+  std::map<int, int> partners;
+  for (std::size_t i = 0; i < contract.size(); ++i)
+    partners.emplace(other_contract[i], contract[i]);
+  for (const auto& [_, axis] : partners) order[static_cast<std::size_t>(axis)] = next++;
+  return transpose_by(d, order);
+}
+
+}  // namespace
+
+Values grads::dot(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Value a = c.operands[0], b = c.operands[1];
+  if (!is_float(a.dtype())) return Values(2);
+  const DotAxes x = dot_axes(c.attrs, a.rank(), b.rank());
+  const auto batches = static_cast<int>(x.batch_a.size()), rows = static_cast<int>(x.free_a.size());
+  return {contraction_grad(dy[0], b, batches + rows, x.batch_a, x.free_a, x.contract_a, x.batch_b,
+                           x.free_b, x.contract_b),
+          contraction_grad(dy[0], a, batches, x.batch_b, x.free_b, x.contract_b, x.batch_a,
+                           x.free_a, x.contract_a)};
+}
+
+// ---- graphs
+
+namespace {
+
+class Differentiator {
+ public:
+  Differentiator(std::span<const Value> ys, std::span<const Value> xs) {
+    for (const Value& x : xs) {
+      if (!is_float(x.dtype()))
+        throw UserError("a gradient by ", x.type(), ": only floats have one");
+      stops_.insert(x);
+    }
+    for (const Value& y : ys) mark(y);
+  }
+
+  void run(std::span<const Value> ys, std::span<const Value> dys) {
+    for (std::size_t i = 0; i < ys.size(); ++i) flow(ys[i], dys[i]);
+    // A node's consumers have larger numbers, but for parts of an expansion that were there before:
+    // such a node has its turn again, with what came since.
+    while (!open_.empty()) {
+      const NodeId n = open_.begin()->first;
+      const std::map<std::uint32_t, Value> dy = std::move(open_.begin()->second);
+      open_.erase(open_.begin());
+      step(n, dy);
+    }
+  }
+
+  Value of(const Value& x) const {
+    const auto it = totals_.find(x);
+    return it == totals_.end() ? constant_like(x, 0) : it->second;
+  }
+
+ private:
+  // Whether the value depends on an x; of all values below it, without recursion.
+  bool mark(const Value& v) {
+    graph_ = &v.graph();
+    std::vector<NodeId> stack = {v.node()};
+    while (!stack.empty()) {
+      const NodeId n = stack.back();
+      if (depends_.contains(n)) {
+        stack.pop_back();
+        continue;
+      }
+      bool is_ready = true, depends = false;
+      for (const Value& o : graph_->operands(n)) {
+        const auto it = depends_.find(o.node());
+        if (stops_.contains(o))
+          depends = true;
+        else if (it == depends_.end())
+          is_ready = false, stack.push_back(o.node());
+        else
+          depends = depends || it->second;
+      }
+      if (!is_ready) continue;
+      depends_.emplace(n, depends);
+      stack.pop_back();
+    }
+    return stops_.contains(v) || depends_.at(v.node());
+  }
+
+  void flow(const Value& to, const Value& d) {
+    if (!d || !mark(to)) return;
+    if (stops_.contains(to)) {
+      add(totals_[to], d);
+      return;
+    }
+    add(open_[to.node()][to.index()], d);
+  }
+  static void add(Value& sum, const Value& d) { sum = sum ? sum + d : d; }
+
+  void step(NodeId n, const std::map<std::uint32_t, Value>& dy) {
+    const Op& op = graph_->op(n);
+    const auto of_node = graph_->operands(n);
+    const std::vector<Value> operands(of_node.begin(), of_node.end());
+    const std::vector<Type> types = graph_->result_types(n);
+    const Attrs attrs = graph_->attrs(n);
+    const Call call{op, operands, attrs, *graph_, types};
+    if (op.grad) {
+      Values results, d;
+      for (std::uint32_t i = 0; i < types.size(); ++i) {
+        results.emplace_back(graph_, n, i);
+        d.push_back(dy.contains(i) ? dy.at(i) : Value());
+      }
+      const Values to = op.grad(call, results, d);
+      for (std::size_t i = 0; i < to.size(); ++i) flow(operands[i], to[i]);
+    } else if (op.expand) {
+      const Values parts = op.expand(call);
+      for (const auto& [i, d] : dy) flow(parts[i], d);
+    } else {
+      throw UserError("operation ", op.name, " has no derivative here");
+    }
+  }
+
+  Graph* graph_ = nullptr;
+  std::unordered_set<Value, ValueHash> stops_;
+  std::unordered_map<NodeId, bool> depends_;
+  // By node, the largest first, and by result.
+  std::map<NodeId, std::map<std::uint32_t, Value>, std::greater<>> open_;
+  std::unordered_map<Value, Value, ValueHash> totals_;
+};
+
+}  // namespace
+
+Values gradients(std::span<const Value> ys, std::span<const Value> dys, std::span<const Value> xs) {
+  HONE_ASSERT(ys.size() == dys.size(), ys.size(), " values and ", dys.size(), " weights");
+  Differentiator d(ys, xs);
+  d.run(ys, dys);
+  Values out;
+  for (const Value& x : xs) out.push_back(d.of(x));
+  return out;
+}
+
+}  // namespace hone
