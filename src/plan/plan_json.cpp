@@ -3,8 +3,10 @@
 #include <limits>
 #include <map>
 #include <span>
+#include <tuple>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 
@@ -171,7 +173,15 @@ class JsonWriter {
     return o;
   }
 
+  // What is known of sizes may bound a variant's symbols more narrowly than the plan's.
   Json variant(const Variant& v) {
+    std::map<std::string, Dim> of_plan = std::exchange(symbols_, {});
+    Json o = variant_fields(v);
+    o.add("symbols", symbols());
+    symbols_ = std::move(of_plan);
+    return o;
+  }
+  Json variant_fields(const Variant& v) {
     return Json::Object{{"target", v.target},
                         {"guards", list(v.guards, &JsonWriter::guard)},
                         {"buffers", list(v.buffers, &JsonWriter::buffer)},
@@ -251,7 +261,7 @@ class JsonReader {
   explicit JsonReader(const LoadTensor& load) : load_(load) {}
 
   Plan plan(const Json& j) {
-    for (const auto& [name, bounds] : j.at("symbols").object()) add_symbol(name, bounds);
+    read_symbols(j);
     Plan p;
     p.name = j.at("name").text_value();
     p.strategy = j.at("strategy").text_value();
@@ -304,10 +314,14 @@ class JsonReader {
     return j ? read_number<T>(*j) : T{0};
   }
 
-  void add_symbol(const std::string& name, const Json& bounds) {
-    if (bounds.array().size() != 2) throw UserError("plan: symbol '", name, "' needs two bounds");
-    symbols_.emplace(name,
-                     Dim::symbol(name, bounds.array()[0].integer(), bounds.array()[1].integer()));
+  void read_symbols(const Json& j) {
+    symbols_.clear();
+    expressions_.clear();
+    for (const auto& [name, bounds] : j.at("symbols").object()) {
+      if (bounds.array().size() != 2) throw UserError("plan: symbol '", name, "' needs two bounds");
+      symbols_.emplace(name,
+                       Dim::symbol(name, bounds.array()[0].integer(), bounds.array()[1].integer()));
+    }
   }
   Dim dim(const Json& j) {
     if (j.is_integer()) return j.integer();
@@ -397,6 +411,8 @@ class JsonReader {
   }
 
   Variant variant(const Json& j) {
+    const auto of_plan = std::pair(symbols_, expressions_);
+    read_symbols(j);
     Variant v;
     v.target = j.at("target").text_value();
     v.guards = list(j.at("guards"), &JsonReader::guard);
@@ -410,6 +426,7 @@ class JsonReader {
     v.arena_bytes = dim(j.at("arena_bytes"));
     v.arena_lower_bound = dim(j.at("arena_lower_bound"));
     v.library_bytes = dim(j.at("library_bytes"));
+    std::tie(symbols_, expressions_) = of_plan;
     return v;
   }
   DimBound bound(const Json& j) { return {dim(element(j, 0)), dim(element(j, 1))}; }

@@ -1,6 +1,7 @@
 #include "plan/plan_file.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -105,7 +106,10 @@ Plan rich_plan() {
   return p;
 }
 
-fs::path temp_file(std::string_view name) { return fs::path(testing::TempDir()) / name; }
+// Another one in each process.
+fs::path temp_file(std::string_view name) {
+  return fs::path(testing::TempDir()) / cat("hone_", ::getpid(), "_", name);
+}
 
 fs::path written_plan() {
   const fs::path path = temp_file("plan_file_test.hone");

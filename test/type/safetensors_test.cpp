@@ -1,6 +1,7 @@
 #include "type/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <fstream>
@@ -12,7 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path temp_file(std::string_view name) { return fs::path(testing::TempDir()) / name; }
+// Another one in each process.
+fs::path temp_file(std::string_view name) {
+  return fs::path(testing::TempDir()) / cat("hone_", ::getpid(), "_", name);
+}
 
 // A file of exactly these parts; the length is the header's unless another is given.
 fs::path raw_file(std::string_view header, std::size_t data_bytes, std::int64_t length = -1) {
