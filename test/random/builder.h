@@ -39,6 +39,8 @@ class Builder {
 
   Random& random;
   const Style& style;
+  // Operators of ONNX, and the node of what each became.
+  std::vector<std::pair<std::string_view, NodeId>> operators;
 
   Function& function() { return function_; }
   Graph& graph() { return function_.graph(); }

@@ -19,6 +19,12 @@ void Coverage::add(const Function& f) {
   }
 }
 
+void Coverage::add(const Case& c) {
+  add(c.function);
+  const std::set<std::string_view> different(c.operators.begin(), c.operators.end());
+  for (std::string_view op : different) ++operators_[std::string(op)];
+}
+
 std::int64_t Coverage::uses(const Op& op) const {
   auto it = uses_.find(&op);
   return it == uses_.end() ? 0 : it->second;
@@ -36,7 +42,11 @@ std::string Coverage::table() const {
       out << std::setw(7) << row[static_cast<std::size_t>(t)];
     out << "\n";
   }
-  out << uses_.size() << " operations, " << counts_.size() << " with their kinds\n";
+  for (const auto& [name, functions] : operators_)
+    out << std::left << std::setw(28) << "ONNX " + name << std::right << std::setw(7) << functions
+        << " functions\n";
+  out << uses_.size() << " operations, " << counts_.size() << " with their kinds; "
+      << operators_.size() << " operators of ONNX\n";
   return out.str();
 }
 

@@ -1,11 +1,12 @@
-// What random functions are made of: how often each operation stands in them, by dtype.
+// What random functions are made of: how often each operation stands in them, by dtype, and which
+// operators of ONNX they were made with.
 #pragma once
 
 #include <array>
 #include <map>
 #include <string>
 
-#include "ir/function.h"
+#include "test/random/generate.h"
 
 namespace hone::fuzz {
 
@@ -15,16 +16,20 @@ class Coverage {
 
   // Bodies of control flow count, too.
   void add(const Function&);
+  void add(const Case&);  // and its operators of ONNX
 
   // By operation and, where it has one, kind: "scatter set". The dtype is that of result 0.
   const std::map<std::string, ByDType>& counts() const { return counts_; }
   std::int64_t uses(const Op&) const;
-  // A line for each, with a column for each dtype.
+  // How many functions an operator of ONNX is in.
+  const std::map<std::string, std::int64_t, std::less<>>& operators() const { return operators_; }
+  // A line for each, with a column for each dtype, and for each operator.
   std::string table() const;
 
  private:
   std::map<std::string, ByDType> counts_;
   std::map<const Op*, std::int64_t> uses_;
+  std::map<std::string, std::int64_t, std::less<>> operators_;
 };
 
 }  // namespace hone::fuzz

@@ -8,7 +8,8 @@ namespace {
 
 bool mostly(Builder& b) { return b.random.chance(85); }
 
-// x, or something like it whose numbers lie in [low, high].
+}  // namespace
+
 Value tame(Builder& b, Value x, double low, double high) {
   Range r = b.range(x);
   if ((r.low >= low && r.high <= high) || !mostly(b)) return x;
@@ -20,6 +21,8 @@ Value tame(Builder& b, Value x, double low, double high) {
     return ops::clip(Values{x, constant_like(x, low), constant_like(x, high)});
   return ops::tanh(x) * ((high - low) / 2) + (high + low) / 2;
 }
+
+namespace {
 
 Value unary(Builder& b, const Op& op) { return op(b.random.chance(85) ? b.real() : b.numeric()); }
 

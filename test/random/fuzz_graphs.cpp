@@ -108,8 +108,7 @@ void show(const Arguments& a) {
 void show_coverage(const Arguments& a) {
   Coverage coverage;
   for (std::int64_t i = 0; i < a.campaign.count; ++i)
-    coverage.add(
-        generate(a.campaign.seed + static_cast<std::uint64_t>(i), a.campaign.nodes).function);
+    coverage.add(generate(a.campaign.seed + static_cast<std::uint64_t>(i), a.campaign.nodes));
   std::printf("%s", coverage.table().c_str());
 }
 

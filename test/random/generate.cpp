@@ -118,11 +118,25 @@ std::vector<Run> some_runs(const Function& f, const Style& style, Random& random
   return runs;
 }
 
+// The operators that results need.
+std::vector<std::string_view> live_operators(Builder& b, const Values& results) {
+  const Graph& g = b.function().graph();
+  std::vector<bool> live(g.node_count(), false);
+  for (const Value& v : results) live[v.node()] = true;
+  for (NodeId n = static_cast<NodeId>(live.size()); n-- > 0;)
+    if (live[n])
+      for (const Value& v : g.operands(n)) live[v.node()] = true;
+  std::vector<std::string_view> out;
+  for (const auto& [op, node] : b.operators)
+    if (live[node]) out.push_back(op);
+  return out;
+}
+
 Case finished(Builder& b) {
   Values results = some_results(b);
   Function f = rebuilt(b.function(), results, b.random.chance(85));
   f = with_donation(f, b.random);
-  return {f, some_runs(f, b.style, b.random)};
+  return {f, some_runs(f, b.style, b.random), live_operators(b, results)};
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace hone::fuzz {
 struct Case {
   Function function;
   std::vector<Run> runs;
+  // Of ONNX, those it was made of, where it comes from a seed.
+  std::vector<std::string_view> operators = {};
 };
 
 // 2 to 60 nodes, or as many as are asked for.

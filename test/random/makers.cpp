@@ -1,5 +1,7 @@
 #include "test/random/makers.h"
 
+#include "test/random/onnx_makers.h"
+
 namespace hone::fuzz {
 
 namespace {
@@ -47,7 +49,15 @@ const std::vector<Maker>& makers() {
   return all;
 }
 
+void add_operator(Builder& b) {
+  static const std::vector<OnnxMaker> all = onnx_makers();
+  const OnnxMaker& m = b.random.of(all);
+  Value y = m.make(b, m.op);
+  if (b.keep(y)) b.operators.emplace_back(m.op, y.node());
+}
+
 void add_one(Builder& b) {
+  if (b.random.chance(20)) return add_operator(b);
   if (b.random.chance(6)) {
     const Motif& m =
         motifs()[static_cast<std::size_t>(b.random.below(static_cast<int>(motifs().size())))];

@@ -24,6 +24,8 @@ std::span<const Maker> contraction_makers();
 std::span<const Maker> control_makers();
 std::vector<Maker> all_makers();
 
+// x, or something like it whose numbers mostly lie in [low, high].
+Value tame(Builder&, Value x, double low, double high);
 // One of the samples of the operation, on operands of the sample's types.
 Value make_sample(Builder&, const Op&);
 

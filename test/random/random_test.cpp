@@ -16,6 +16,7 @@
 #include "test/random/coverage.h"
 #include "test/random/judge.h"
 #include "test/random/makers.h"
+#include "test/random/onnx_makers.h"
 #include "test/random/reduce.h"
 
 namespace hone::fuzz {
@@ -65,15 +66,16 @@ TEST(Random, ACaseIsItsText) {
   EXPECT_THROW(parse_case("%0: f32[] = param index=0 \"x\"\nreturn %0 \"y\"\n"), UserError);
 }
 
-// What the thousands are made of: all operations and dtypes, sizes, ranks, several results.
+// What the thousands are made of: all operations, operators and dtypes, sizes, ranks, several
+// results.
 TEST(Random, TheGeneratorReachesEverything) {
   Coverage coverage;
   std::set<DType> dtypes;
   std::set<int> ranks;
   int symbolic = 0, empty = 0, several = 0, donated = 0, extreme = 0, largest = 0;
-  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 800; ++seed) {
     const Case c = generate(seed);
-    coverage.add(c.function);
+    coverage.add(c);
     const Graph& g = c.function.graph();
     const std::vector<NodeId> nodes = live_nodes(c.function);
     for (NodeId n : nodes) {
@@ -93,6 +95,7 @@ TEST(Random, TheGeneratorReachesEverything) {
   for (const char* op : {"scatter", "scatter_nd", "scatter_elements"})
     for (const char* kind : {"set", "add", "mul", "max", "min"})
       EXPECT_TRUE(coverage.counts().contains(cat(op, " ", kind))) << op << " " << kind;
+  for (const OnnxMaker& m : onnx_makers()) EXPECT_TRUE(coverage.operators().contains(m.op)) << m.op;
   // Samples bring coded dtypes, too.
   for (int t = 0; t < computed_dtype_count; ++t)
     EXPECT_TRUE(dtypes.contains(static_cast<DType>(t))) << info(static_cast<DType>(t)).name;
