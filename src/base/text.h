@@ -33,17 +33,18 @@ void append(std::string& out, PlainInteger auto n) {
   out += std::string_view(digits, static_cast<std::size_t>(end - digits));
 }
 
-// A long text made of many short parts.
+// A long text made of many short parts. Inlined, so that a literal is copied without a call.
 class Text {
  public:
   void reserve(std::size_t further) {
-    if (text_.size() - size_ < further) text_.resize(std::max(2 * text_.size(), size_ + further));
+    if (text_.size() - size_ < further) [[unlikely]]
+      grow(further);
   }
-  void add(char c) {
+  [[gnu::always_inline]] void add(char c) {
     reserve(1);
     text_[size_++] = c;
   }
-  void add(std::string_view part) {
+  [[gnu::always_inline]] void add(std::string_view part) {
     reserve(part.size());
     size_ += part.copy(text_.data() + size_, part.size());
   }
@@ -59,6 +60,10 @@ class Text {
   }
 
  private:
+  [[gnu::noinline]] void grow(std::size_t further) {
+    text_.resize(std::max(2 * text_.size(), size_ + further));
+  }
+
   std::string text_;  // its room
   std::size_t size_ = 0;
 };

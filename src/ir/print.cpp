@@ -59,11 +59,11 @@ class Printer {
 
   // Plain parts without a stream: a graph is as long as its model.
   template <class... Parts>
-  void add(const Parts&... parts) {
+  [[gnu::always_inline]] void add(const Parts&... parts) {
     (add_one(parts), ...);
   }
   template <class T>
-  void add_one(const T& part)
+  [[gnu::always_inline]] void add_one(const T& part)
     requires(!std::same_as<T, Quoted>)
   {
     if constexpr (PlainText<T> || PlainInteger<T>)
