@@ -8,7 +8,7 @@ and that cost per node does not grow with the number of nodes. Time on a shared 
 instructions are counted. One microsecond is 4,500 of them, the lowest of three shapes: `graph_cost SHAPE
 10000`, best of 3, took 29.3 ms for a chain, 100.8 ms for a wide graph and 34.0 ms for diamonds, import
 and compile, which are 144 M, 450 M and 175 M instructions (2026-11-21, 2 cores of an Intel Xeon with
-AVX-512, otherwise idle; counts have fallen since: 9,600, 17,400 and 10,800 per node on 2026-11-22).
+AVX-512, otherwise idle; counts have fallen since: 9,600, 16,900 and 10,700 per node on 2026-11-22).
 """
 import concurrent.futures
 import pathlib
