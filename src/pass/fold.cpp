@@ -41,9 +41,11 @@ bool is_window(const Op& op) {
          &op == &ops::reshape;
 }
 
-// A constant, or a window over one: its values are known without evaluating much.
+// A constant, or windows over one: its values are known without evaluating much. A window of an
+// open size may have nothing in it, and still cannot be evaluated.
 bool is_known(Value v) {
-  while (is_window(v.op())) v = v.operand(0);
+  for (; is_window(v.op()); v = v.operand(0))
+    if (!v.shape().is_static()) return false;
   return v.is(ops::constant);
 }
 
