@@ -68,6 +68,12 @@ std::vector<Renderer::Expression> Renderer::crossing_loads(const Stmt& outer) {
     Expression e(&roots[0].graph(), n);
     if (!e.is(ops::load) || e.operand_count() > 0 || flags_of(e).reads_written) continue;
     const Dim& at = e.attrs().dims("offset").at(0);
+    // A place that the body finds is not known before it.
+    auto is_known = [&](const Dim& s) {
+      const std::optional<RegId> reg = register_of(s);
+      return !reg || registers_.contains(*reg);
+    };
+    if (!std::ranges::all_of(at.symbols(), is_known)) continue;
     if (stride_of(at, p) == Dim(1) && mentions(at, q) && stride_of(at, q) != Dim(1))
       out.push_back(e);
   }
