@@ -35,24 +35,32 @@ std::vector<std::int64_t> numbers(const Dims& dims, const Sizes& sizes) {
   return out;
 }
 
-// Calls f(dense element, strided element) for every element.
+// Calls f(dense element, strided element) for every element: where neighbours in the one are not
+// neighbours in the other, by squares of both axes, so that each line of memory is met once.
 template <class F>
 void for_each_place(const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& strides,
                     F f) {
   if (dims.empty()) return f(0, 0);
-  std::int64_t rows = 1;
-  for (std::size_t k = 0; k + 1 < dims.size(); ++k) rows *= dims[k];
-  const std::int64_t row = dims.back(), step = strides.back();
-  std::vector<std::int64_t> index(dims.size(), 0);
-  std::int64_t at = 0;
-  for (std::int64_t r = 0; r < rows; ++r) {
-    for (std::int64_t i = 0; i < row; ++i) f(r * row + i, at + i * step);
-    for (std::size_t k = dims.size() - 1; k-- > 0;) {
-      at += strides[k];
-      if (++index[k] < dims[k]) break;
-      at -= strides[k] * dims[k];
-      index[k] = 0;
+  constexpr std::int64_t side = 16;
+  const std::size_t last = dims.size() - 1;
+  const auto near = static_cast<std::size_t>(std::ranges::min_element(strides) - strides.begin());
+  std::vector<std::int64_t> dense(dims.size(), 1);
+  for (std::size_t k = last; k > 0; --k) dense[k - 1] = dense[k] * dims[k];
+  const std::int64_t row = dims[last], beside = near == last ? 1 : dims[near];
+  std::int64_t outer = 1;
+  for (std::size_t k = 0; k < last; ++k) outer *= k == near ? 1 : dims[k];
+  for (std::int64_t o = 0; o < outer; ++o) {
+    std::int64_t from = 0, at = 0, rest = o;
+    for (std::size_t k = last; k-- > 0;) {
+      if (k == near) continue;
+      from += rest % dims[k] * dense[k];
+      at += rest % dims[k] * strides[k];
+      rest /= dims[k];
     }
+    for (std::int64_t first = 0; first < beside; first += side)
+      for (std::int64_t i = 0; i < row; ++i)
+        for (std::int64_t b = first; b < std::min(first + side, beside); ++b)
+          f(from + b * dense[near] + i, at + b * strides[near] + i * strides[last]);
   }
 }
 

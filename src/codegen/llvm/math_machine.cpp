@@ -1,5 +1,8 @@
 // Instructions for real functions that have no form in LLVM's IR.
+#include <llvm-c/Core.h>
+
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 #include "codegen/llvm/math_detail.h"
@@ -65,10 +68,10 @@ Value estimate_reciprocal(Value d) {
 }
 
 Value constants(Module& m, std::span<const float> numbers) {
-  Value v = m.zero({DType::f32, static_cast<int>(numbers.size())});
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    v = insert(v, m.real(numbers[i]), static_cast<int>(i));
-  return v;
+  std::vector<LLVMValueRef> all;
+  for (float x : numbers) all.push_back(m.real(x).ref);
+  return m.wrap(LLVMConstVector(all.data(), static_cast<unsigned>(all.size())),
+                {DType::f32, static_cast<int>(numbers.size())});
 }
 
 }  // namespace
