@@ -1,8 +1,8 @@
 // fuzz-graphs: random functions against the reference, by the thousand; and one again, by its seed
 // or from a file.
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <random>
 
@@ -15,21 +15,42 @@ namespace hone::fuzz {
 namespace {
 
 constexpr char usage[] =
-    "fuzz-graphs [--count N] [--seconds T] [--seed S] [--jobs J] [--nodes K] [--all]\n"
-    "            [--only EXECUTOR] [--minimise DIR] [--print] [--coverage]\n"
-    "            [--case FILE]\n"
-    "  Tries N functions at random (1000), of the seeds S, S + 1, ... (fresh without --seed), each "
-    "on\n"
-    "  the compiler and on some of its variations; --all: on all of them. --minimise writes a "
-    "reduced\n"
-    "  case of each finding to DIR. --print shows the functions, --coverage how often each "
-    "operation\n"
-    "  stands in them, by dtype. --case tries one from a file.\n"
-    "  Exit code 0: all agree; 1: not; 2: usage.\n";
+    "usage: fuzz-graphs [option...]\n"
+    "Makes functions at random and compares the compiler, and some of its variations, with the\n"
+    "reference.\n"
+    "\n"
+    "  --seed S          the functions of the seeds S, S + 1, ... (fresh, and printed, without)\n"
+    "  --count N         so many functions (1000)\n"
+    "  --seconds T       as many functions as begin within T seconds\n"
+    "  --jobs J          in so many processes (one for each processor)\n"
+    "  --nodes K         of K nodes each (2 to 60)\n"
+    "  --all             on all variations\n"
+    "  --only VARIATION  on the compiler as people use it and this variation\n"
+    "  --case FILE       the function of a file, on all variations\n"
+    "  --minimise DIR    write a reduced case of each finding to DIR\n"
+    "  --print           print the functions, try none\n"
+    "  --coverage        print how often each operation stands in them, by dtype, try none\n"
+    "  --help            print this\n"
+    "\n"
+    "Variations: ";
+constexpr char exit_codes[] =
+    "\nExit code 0: all agree; 1: some do not; 2: the arguments are wrong, or there was an "
+    "error.\n";
+
+std::string help() {
+  std::string out = usage;
+  std::size_t width = out.size() - std::string_view(usage).rfind('\n');
+  for (const Executor& e : executors()) {
+    if (width + e.name.size() > 90) out += "\n ", width = 1;
+    out += cat(" ", e.name);
+    width += e.name.size() + 1;
+  }
+  return out + exit_codes;
+}
 
 struct Arguments {
   CampaignOptions campaign;
-  bool print = false, coverage = false;
+  bool help = false, print = false, coverage = false;
   std::string minimise, file;
 };
 
@@ -38,25 +59,43 @@ std::uint64_t fresh_seed() {
   return (std::uint64_t{device()} << 16 ^ device()) % 1000000000000;
 }
 
+void check_only(const std::string& name) {
+  const bool is_known = name.empty() || std::ranges::any_of(executors(), [&](const Executor& e) {
+                          return e.name == name;
+                        });
+  if (!is_known) throw UserError("fuzz-graphs: --only ", name, ": is no variation\n\n", help());
+}
+
+// All of a word as a number that is not negative.
+template <class T>
+T number(std::string_view option, const std::string& word) {
+  T out{};
+  const char* end = word.data() + word.size();
+  const auto [at, error] = std::from_chars(word.data(), end, out);
+  if (error != std::errc() || at != end || out < 0)
+    throw UserError("fuzz-graphs: ", option, " ", word, ": is no such number\n\n", help());
+  return out;
+}
+
 Arguments parse_arguments(int argc, char** argv) {
   Arguments a;
   a.campaign.seed = fresh_seed();
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
     auto value = [&] {
-      if (i + 1 >= argc) throw UserError("fuzz-graphs: ", name, " needs a value");
+      if (i + 1 >= argc) throw UserError("fuzz-graphs: ", name, " needs a value\n\n", help());
       return std::string(argv[++i]);
     };
     if (name == "--count")
-      a.campaign.count = std::stoll(value());
+      a.campaign.count = number<std::int64_t>(name, value());
     else if (name == "--seconds")
-      a.campaign.seconds = std::stod(value()), a.campaign.count = std::int64_t{1} << 40;
+      a.campaign.seconds = number<double>(name, value()), a.campaign.count = std::int64_t{1} << 40;
     else if (name == "--seed")
-      a.campaign.seed = std::stoull(value());
+      a.campaign.seed = number<std::uint64_t>(name, value());
     else if (name == "--jobs")
-      a.campaign.jobs = std::stoi(value());
+      a.campaign.jobs = number<int>(name, value());
     else if (name == "--nodes")
-      a.campaign.nodes = std::stoi(value());
+      a.campaign.nodes = number<int>(name, value());
     else if (name == "--all")
       a.campaign.all = true;
     else if (name == "--only")
@@ -69,9 +108,12 @@ Arguments parse_arguments(int argc, char** argv) {
       a.coverage = true;
     else if (name == "--case")
       a.file = value();
+    else if (name == "--help" || name == "-h")
+      a.help = true;
     else
-      throw UserError("fuzz-graphs: '", name, "' is unknown\n", usage);
+      throw UserError("fuzz-graphs: '", name, "' is no option\n\n", help());
   }
+  check_only(a.campaign.only);
   return a;
 }
 
@@ -136,6 +178,7 @@ int campaign(const Arguments& a) {
 
 int run(int argc, char** argv) {
   const Arguments a = parse_arguments(argc, argv);
+  if (a.help) return std::printf("%s", help().c_str()), 0;
   if (a.print) return show(a), 0;
   if (a.coverage) return show_coverage(a), 0;
   return a.file.empty() ? campaign(a) : try_file(a);
