@@ -18,9 +18,9 @@ class ContractionWriter {
         c_(c),
         scratch_(scratch_of(c)),
         type_(memory_type(c.accumulate)),
-        rows_(site.renderer.position(c.m)),
-        columns_(site.renderer.position(c.n)),
-        depth_(site.renderer.position(c.k)),
+        rows_(site.renderer.factor(c.m)),
+        columns_(site.renderer.factor(c.n)),
+        depth_(site.renderer.factor(c.k)),
         lanes_(site.vector_bytes / byte_size(c.accumulate)) {
     HONE_ASSERT(c.block % lanes_ == 0, "block of ", c.block, " for ", lanes_, " lanes");
   }

@@ -76,7 +76,7 @@ class ConvolutionWriter {
     Point out;
     out.fill(index(missing));
     for (std::size_t i = 0; i < dims.size(); ++i)
-      out[missing_ + i] = site_.renderer.position(dims[i]);
+      out[missing_ + i] = site_.renderer.factor(dims[i]);
     return out;
   }
 

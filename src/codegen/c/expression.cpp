@@ -398,7 +398,7 @@ std::string Renderer::symbol(const Dim& s) {
 
 std::string Renderer::position(const Dim& d) {
   if (d.is_number()) return index(d.number());
-  return d.expr()->kind == DimExpr::Kind::sum ? sum_text(*d.expr()) : atom_text(d);
+  return d.expr()->kind == DimExpr::Kind::sum ? sum_text(*d.expr()) : factor(d);
 }
 
 // gcc 12 turns a masked load whose mask it knows into a load of everything. So what decides whether
@@ -417,7 +417,7 @@ std::string Renderer::sum_text(const DimExpr& e) {
   std::string text;
   auto add = [&](const DimExpr::Term& t) {
     std::string product;
-    for (const Dim& atom : t.atoms) product += cat(product.empty() ? "" : " * ", atom_text(atom));
+    for (const Dim& atom : t.atoms) product += cat(product.empty() ? "" : " * ", factor(atom));
     // The lowest number has no positive of its own.
     const bool is_lowest = t.factor == std::numeric_limits<std::int64_t>::min();
     const bool is_negative = t.factor < 0 && !is_lowest;
@@ -438,8 +438,7 @@ std::string Renderer::sum_text(const DimExpr& e) {
   return text;
 }
 
-// An operand.
-std::string Renderer::atom_text(const Dim& d) {
+std::string Renderer::factor(const Dim& d) {
   if (d.is_number()) return index(d.number());
   const DimExpr& e = *d.expr();
   using Kind = DimExpr::Kind;
@@ -449,11 +448,11 @@ std::string Renderer::atom_text(const Dim& d) {
   if (divides && e.a.low() >= 0 && e.b.low() > 0) {
     const std::string_view op = e.kind == Kind::mod ? " % " : " / ";
     if (!fits_32_bits(e.a) || !fits_32_bits(e.b))
-      return cat("(", atom_text(e.a), op, atom_text(e.b), ")");
+      return cat("(", factor(e.a), op, factor(e.b), ")");
     // Divided in 32 bits without a sign, which is the fastest.
     std::string divisor =
-        e.b.is_number() ? cat(e.b.number(), "u") : cat("(uint32_t)", atom_text(e.b));
-    return cat("(int64_t)((uint32_t)", atom_text(e.a), op, divisor, ")");
+        e.b.is_number() ? cat(e.b.number(), "u") : cat("(uint32_t)", factor(e.b));
+    return cat("(int64_t)((uint32_t)", factor(e.a), op, divisor, ")");
   }
   const std::string a = position(e.a), b = position(e.b);
   switch (e.kind) {

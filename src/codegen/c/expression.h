@@ -33,7 +33,9 @@ class Renderer {
   // dtype of the load's value, given what lies there.
   std::string address(const Value& load);
   std::string converted(const Value& load, const std::string& element);
+  // A sum as it stands; an operand.
   std::string position(const Dim&);
+  std::string factor(const Dim&);
   // The name of a parameter's memory.
   std::string buffer(int param);
 
@@ -81,7 +83,6 @@ class Renderer {
 
   // Positions and memory.
   std::string sum_text(const DimExpr&);
-  std::string atom_text(const Dim&);
   std::string symbol(const Dim&);
   std::string number_of(const Dim&, bool is_short);
   std::string element_at(int param, const Dim& offset);

@@ -266,7 +266,7 @@ void Renderer::strips(const Stmt& s, const std::vector<RegId>& sums) {
   forget_registers();
   std::string whole = index(number ? *number - *number % width : 0);
   if (!number) {
-    const std::string extent = position(s.extent);
+    const std::string extent = factor(s.extent);
     whole = fresh("whole");
     out_.line("const int64_t ", whole, " = ", extent, " - ", extent, " % ", width, ";");
   }
