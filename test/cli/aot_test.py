@@ -47,8 +47,9 @@ class Aot(unittest.TestCase):
 
     def compiles_everywhere(self, source):
         for compiler in COMPILERS:
-            with self.subTest(compiler=compiler, source=source.name):
-                run(*compiler, *WARNINGS, "-O1", "-c", source, "-o", self.work / "out.o")
+            for machine in ("-march=x86-64", "-march=x86-64-v3", "-march=x86-64-v4"):
+                with self.subTest(compiler=compiler, machine=machine, source=source.name):
+                    run(*compiler, *WARNINGS, machine, "-O1", "-c", source, "-o", self.work / "out.o")
 
     def test_compiles_as_c_and_inside_cpp_without_warnings(self):
         self.compiles_everywhere(self.work / "digits" / "digits.c")

@@ -39,10 +39,11 @@ class Batch {
       modules_.back().add_entry(kernel, entry(kernel));
     }
   }
-  void compile() {
+  void compile(const std::string& cc) {
+    const std::vector<std::string> flags = {"-std=c11", "-O3", "-march=native"};
     std::vector<std::string> sources;
     for (const c::Module& m : modules_) sources.push_back(m.text());
-    library_ = std::make_unique<CLibrary>(sources);
+    library_ = std::make_unique<CLibrary>(sources, flags, cc);
   }
   CandidateRunner runner(const Candidate& candidate) const {
     std::vector<KernelFunction> kernels;
@@ -112,10 +113,10 @@ std::vector<Trial> of_skeletons(const TargetInfo& info) {
 
 // Trials with their kernels compiled.
 struct Trials {
-  explicit Trials(std::vector<Trial> all, int vector_bits = 256)
+  explicit Trials(std::vector<Trial> all, int vector_bits = 256, const std::string& cc = "gcc")
       : list(std::move(all)), batch(vector_bits) {
     for (const Trial& t : list) batch.add(t.candidate);
-    batch.compile();
+    batch.compile(cc);
   }
   std::vector<Trial> list;
   Batch batch;
@@ -170,6 +171,71 @@ TEST(C, SkeletonsAgreeWithTheReference) {
     const Trials trials(of_skeletons(info), info.vector_bits);
     check(trials, 40);
     check_partitions(trials);
+  }
+}
+
+// softmax(x x) of numbers whose squares are rounded by more than exp can bear.
+std::vector<Trial> of_softmax_of_squares() {
+  std::vector<Trial> out;
+  for (DType t : {DType::f32, DType::f64})
+    for (std::int64_t axis : {0, 1}) {
+      Function f;
+      const Value x = f.add_param({t, {64, 96}}, "x");
+      f.add_result(ops::softmax(x * x, {{"axis", axis}}));
+      const double most = t == DType::f32 ? 1e5 : 1e10;
+      const Array numbers = random_array({t, {64, 96}}, 7, 0.9 * most, most);
+      out.push_back(nest_trial(cat("softmax of squares, ", t, ", axis ", axis), f, {{numbers}}));
+    }
+  return out;
+}
+
+TEST(C, AProductLessItsMaximumIsNotFused) {
+  for (const char* cc : {"gcc", "clang-19"}) {
+    SCOPED_TRACE(cc);
+    check(Trials(of_softmax_of_squares(), 256, cc), 4);
+  }
+}
+
+// x x + y, where y is x x rounded: what rounding leaves off, if nothing is rounded between.
+constexpr double rest = 0x1p-24, root = 1 + 0x1p-12, rounded_square = 1 + 0x1p-11;
+
+Array columns_of(std::initializer_list<double> column) {
+  Array a = Array::zeros(DType::f32, {static_cast<std::int64_t>(column.size()), 64});
+  std::int64_t at = 0;
+  for (double x : column)
+    for (int i = 0; i < 64; ++i) a.set_real(at++, x);
+  return a;
+}
+
+std::vector<Trial> of_sums_of_products() {
+  std::vector<Trial> out;
+  Function f;
+  const Value x = f.add_param(f32({1, 64}), "x"), y = f.add_param(f32({1, 64}), "y");
+  f.add_result(x * x + y);
+  out.push_back(nest_trial("sum", f, {{columns_of({root}), columns_of({-rounded_square})}}));
+  Function dot;
+  const Value a = dot.add_param(f32({64, 2}), "a"), b = dot.add_param(f32({2, 64}), "b");
+  dot.add_result(ops::matmul(a, b));
+  Array rows = Array::zeros(DType::f32, {64, 2});
+  for (int i = 0; i < 64; ++i) rows.set_real(2 * i, 1), rows.set_real(2 * i + 1, root);
+  const std::vector<Array> factors = {rows, columns_of({-rounded_square, root})};
+  out.push_back(nest_trial("loops of a product of matrices", dot, {factors}));
+  const GroupSpec spec = group_of(dot);
+  out.push_back({"product of matrices", spec, *contraction_candidate(spec, info), {factors}});
+  return out;
+}
+
+TEST(C, ASumOfProductsIsFused) {
+#ifndef __x86_64__
+  GTEST_SKIP() << "NOTHING WAS TESTED: not every processor has the instruction";
+#endif
+  for (const char* cc : {"gcc", "clang-19"}) {
+    const Trials trials(of_sums_of_products(), 256, cc);
+    for (const Trial& t : trials.list) {
+      const Array got = trials.batch.runner(t.candidate).run(t.spec, t.inputs[0], {})[0];
+      for (std::int64_t i = 0; i < got.count(); ++i)
+        ASSERT_EQ(got.real(i), rest) << cc << ", " << t.name << " at " << i;
+    }
   }
 }
 

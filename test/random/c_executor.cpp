@@ -137,8 +137,8 @@ std::vector<Arrays> run_as_c(const Function& f, const std::vector<Arrays>& input
     write_atomic(directory / name, std::span(&bytes, 1), Sync::no);
   };
   const fs::path library = directory / "library.so";
-  std::vector<std::string> command = {gcc->string(), "-std=c11", "-O1",           "-fPIC",
-                                      "-shared",     "-o",       library.string()};
+  std::vector<std::string> command = {gcc->string(), "-std=c11", "-O1", "-march=native",
+                                      "-fPIC",       "-shared",  "-o",  library.string()};
   std::vector<Function> functions;
   std::vector<c::Program> programs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

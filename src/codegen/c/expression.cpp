@@ -238,8 +238,27 @@ std::string Renderer::emit(const Value& e) {
     return name_value(
         e, binary(helpers_, e.op(), DType::i64, number_of(a, is_short), number_of(b, is_short)));
   }
+  if (e.is(ops::add))
+    for (std::size_t i : {0u, 1u})
+      if (is_open_product(e.operand(i)))
+        return name_value(e, sum_with(e.operand(i), value(e.operand(1 - i))));
   for (const Value& operand : e.operands()) operands.push_back(value(operand));
   return name_value(e, operation(e, operands));
+}
+
+// As the kernels of a plan, sums take up products, differences do not: a product less its own
+// maximum is 0, and fused it would be what was rounded off.
+bool Renderer::is_open_product(const Value& e) const {
+  return (e.is(ops::mul) || e.is(ops::square)) && is_float(e.dtype()) && !cache_.contains(e.node());
+}
+
+std::string Renderer::sum_with(const Value& product, const std::string& addend) {
+  const DType t = register_dtype(product.dtype());
+  // The addend may have named it.
+  if (!is_open_product(product)) return binary(helpers_, ops::add, t, addend, value(product));
+  const std::string a = value(product.operand(0));
+  const std::string b = product.is(ops::square) ? a : value(product.operand(1));
+  return cat(helpers_.use(cat("fma_", t)), "(", a, ", ", b, ", ", addend, ")");
 }
 
 std::string Renderer::operation(const Value& e, const Words& in) {
@@ -450,8 +469,7 @@ std::string Renderer::factor(const Dim& d) {
     if (!fits_32_bits(e.a) || !fits_32_bits(e.b))
       return cat("(", factor(e.a), op, factor(e.b), ")");
     // Divided in 32 bits without a sign, which is the fastest.
-    std::string divisor =
-        e.b.is_number() ? cat(e.b.number(), "u") : cat("(uint32_t)", factor(e.b));
+    std::string divisor = e.b.is_number() ? cat(e.b.number(), "u") : cat("(uint32_t)", factor(e.b));
     return cat("(int64_t)((uint32_t)", factor(e.a), op, divisor, ")");
   }
   const std::string a = position(e.a), b = position(e.b);

@@ -74,6 +74,8 @@ class Renderer {
   std::string name_value(const Value&, const std::string& expression);
   std::string emit_load(const Value&);
   std::string operation(const Value&, const std::vector<std::string>& operands);
+  bool is_open_product(const Value&) const;  // floats, not computed yet
+  std::string sum_with(const Value& product, const std::string& addend);
   std::string cast(const Value&, const std::string& x);
   std::string cast_number(DType from, DType to, const std::string& x);
   std::string bitcast(const Value&, const std::string& x);

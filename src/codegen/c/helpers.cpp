@@ -117,22 +117,53 @@ constexpr std::string_view bitcast_text =
     "  return y;\n"
     "}\n";
 
+constexpr std::string_view plain_sums_text =
+    "#define $N_MULADD(sum, x, v) ((sum) += (x) * (v))\n"
+    "#define $N_MULADD2(sum, v, w) ((sum) += (v) * (w))\n";
+
+// C has no word for a fused multiply-add of vectors: clang contracts, gcc has functions for those
+// of x86 and finds those of others.
+constexpr std::string_view fused_sums_text = R"c(#if defined(__clang__)
+#define $N_MULADD(sum, x, v) \
+  do { \
+    _Pragma("STDC FP_CONTRACT ON") (sum) += (x) * (v); \
+  } while (0)
+#define $N_MULADD2(sum, v, w) $N_MULADD(sum, v, w)
+#elif defined($I)
+#include <immintrin.h>
+#define $N_MULADD(sum, x, v) ((sum) = ($V)$P_fmadd_$S($P_set1_$S(x), ($T)(v), ($T)(sum)))
+#define $N_MULADD2(sum, v, w) ((sum) = ($V)$P_fmadd_$S(($T)(v), ($T)(w), ($T)(sum)))
+#elif HONE_FUSES
+#define $N_MULADD(sum, x, v) \
+  do { \
+    for (int l = 0; l < $L; ++l) (sum)[l] = $F((x), (v)[l], (sum)[l]); \
+  } while (0)
+#define $N_MULADD2(sum, v, w) \
+  do { \
+    for (int l = 0; l < $L; ++l) (sum)[l] = $F((v)[l], (w)[l], (sum)[l]); \
+  } while (0)
+#else
+#define $N_MULADD(sum, x, v) ((sum) += (x) * (v))
+#define $N_MULADD2(sum, v, w) ((sum) += (v) * (w))
+#endif
+)c";
+
 // Statements, not functions: vectors as arguments would depend on the machine's calling convention.
 constexpr std::string_view vector_text = R"c(#if defined(__GNUC__)
 typedef $E $V __attribute__((vector_size($B)));
 typedef $E $V_in_memory __attribute__((vector_size($B), aligned($A), may_alias));
 #define $N_LOAD(v, p) ((v) = *(const $V_in_memory *)(const void *)(p))
 #define $N_STORE(p, v) (*($V_in_memory *)(void *)(p) = (v))
-#define $N_MULADD(sum, x, v) ((sum) += (x) * (v))
-#define $N_MULADD2(sum, v, w) ((sum) += (v) * (w))
-#else
+$Q#else
 typedef struct {
   $E of[$L];
 } $V;
 static inline void $V_muladd($V *sum, $E x, const $V *v) {
+#pragma STDC FP_CONTRACT ON
   for (int i = 0; i < $L; ++i) sum->of[i] += x * v->of[i];
 }
 static inline void $V_muladd2($V *sum, const $V *v, const $V *w) {
+#pragma STDC FP_CONTRACT ON
   for (int i = 0; i < $L; ++i) sum->of[i] += v->of[i] * w->of[i];
 }
 #define $N_LOAD(v, p) (memcpy(&(v), (p), sizeof(v)))
@@ -209,10 +240,17 @@ std::string Helpers::vector(DType t, int lanes) {
   std::string name = vector_type(t, lanes), macro = name;
   std::transform(macro.begin(), macro.end(), macro.begin(),
                  [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
+  const int bytes = lanes * byte_size(t);
   // Sums of integers wrap.
-  const bool wraps = !is_float(t);
-  add(name, filled(vector_text, {{"$E", wraps ? unsigned_type(t) : std::string(memory_type(t))},
-                                 {"$B", cat(lanes * byte_size(t))},
+  const bool wraps = !is_float(t), is_long = bytes > 32, is_double = t == DType::f64;
+  add(name, filled(vector_text, {{"$Q", std::string(wraps ? plain_sums_text : fused_sums_text)},
+                                 {"$F", is_double ? "fma" : "fmaf"},
+                                 {"$I", is_long ? "__AVX512F__" : "__FMA__"},
+                                 {"$P", is_long ? "_mm512" : "_mm256"},
+                                 {"$T", cat(is_long ? "__m512" : "__m256", is_double ? "d" : "")},
+                                 {"$S", is_double ? "pd" : "ps"},
+                                 {"$E", wraps ? unsigned_type(t) : std::string(memory_type(t))},
+                                 {"$B", cat(bytes)},
                                  {"$A", cat(byte_size(t))},
                                  {"$L", cat(lanes)},
                                  {"$N", macro},
@@ -228,15 +266,16 @@ std::string Helpers::text() const {
 
 std::string_view preamble() {
   return R"c(#if defined(__GNUC__) && !defined(__clang__)
-/* Multiply and add may be fused; errno and traps of arithmetic are nobody's concern. */
-#pragma GCC optimize("fp-contract=fast", "no-math-errno", "no-trapping-math")
+/* What is fused says so; errno and traps of arithmetic are nobody's concern. */
+#pragma GCC optimize("fp-contract=off", "no-math-errno", "no-trapping-math")
 #define HONE_INDEPENDENT _Pragma("GCC ivdep")
 #elif defined(__clang__)
-#pragma STDC FP_CONTRACT ON
+#pragma STDC FP_CONTRACT OFF
 /* Loops whose turns are independent are not all worth vectors. */
 #pragma clang diagnostic ignored "-Wpass-failed"
 #define HONE_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
+#pragma STDC FP_CONTRACT OFF
 #define HONE_INDEPENDENT
 #endif
 #if defined(__GNUC__)
@@ -260,6 +299,13 @@ std::string_view preamble() {
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Whether a multiply-add with one rounding is fast. */
+#if (defined(FP_FAST_FMA) && defined(FP_FAST_FMAF)) || defined(__FMA__) || defined(__aarch64__)
+#define HONE_FUSES 1
+#else
+#define HONE_FUSES 0
+#endif
 
 )c";
 }

@@ -127,8 +127,12 @@ void Renderer::assign(const Stmt& s) {
 
 void Renderer::accumulate(const Stmt& s) {
   const std::string& total = registers_.at(s.reg);
-  const std::string x = value(s.value);
-  out_.line(total, " = ", combined(helpers_, *s.combine, s.value.dtype(), total, x), ";");
+  if (s.combine == &ops::add && is_open_product(s.value)) {
+    out_.line(total, " = ", sum_with(s.value, total), ";");
+  } else {
+    const std::string x = value(s.value);
+    out_.line(total, " = ", combined(helpers_, *s.combine, s.value.dtype(), total, x), ";");
+  }
   forget_registers();
 }
 
