@@ -38,6 +38,72 @@ def floats(data):
     return struct.unpack(f"<{len(data) // 4}f", data)
 
 
+# ---- ONNX, as much of it as a model with a loop needs
+
+FLOAT, INT64, BOOL = 1, 7, 9
+
+
+def varint(n):
+    return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
+
+
+def message(*fields):
+    """Fields as (number, value): a number, text, or bytes of a message."""
+    out = b""
+    for number, value in fields:
+        value = value.encode() if isinstance(value, str) else value
+        out += varint(number << 3) + varint(value) if isinstance(value, int) else \
+            varint(number << 3 | 2) + varint(len(value)) + value
+    return out
+
+
+def tensor(dtype, dims, raw, name=""):
+    return message(*[(1, d) for d in dims], (2, dtype), (8, name), (9, raw))
+
+
+def typed(name, dtype, dims):
+    shape = message(*[(1, message((1, d))) for d in dims])
+    return message((1, name), (2, message((1, message((1, dtype), (2, shape))))))
+
+
+def node(op, inputs, outputs, **attributes):
+    """Attributes are graphs or integers."""
+    def attribute(name, value):
+        return message((1, name), (3, value), (20, 2)) if isinstance(value, int) else \
+            message((1, name), (6, value), (20, 5))
+    attributes = [(5, attribute(*a)) for a in attributes.items()]
+    return message(*[(1, i) for i in inputs.split()], *[(2, o) for o in outputs.split()], (4, op),
+                   *attributes)
+
+
+def graph(nodes, inputs, outputs, numbers=()):
+    return message(*[(1, n) for n in nodes], (2, "g"), *[(5, n) for n in numbers],
+                   *[(11, i) for i in inputs], *[(12, o) for o in outputs])
+
+
+def number(name, value):
+    return tensor(FLOAT, [], struct.pack("<f", value), name)
+
+
+def loop_and_choice():
+    """y = x, until its largest is at least limit: y = 1.5 y + 0.25; then y if x's sum is positive, else -y."""
+    rows = (FLOAT, [3, 5])
+    body = graph([node("Mul", "y_in growth", "grown"), node("Add", "grown step", "y_next"),
+                  node("ReduceMax", "y_next", "y_most", keepdims=0), node("Less", "y_most limit", "more_next")],
+                 [typed("turn", INT64, []), typed("more_in", BOOL, []), typed("y_in", *rows)],
+                 [typed("more_next", BOOL, []), typed("y_next", *rows)],
+                 [number("growth", 1.5), number("step", 0.25)])
+    same = graph([node("Identity", "y", "y_same")], [], [typed("y_same", *rows)])
+    less = graph([node("Neg", "y", "y_less")], [], [typed("y_less", *rows)])
+    whole = graph([node("ReduceMax", "x", "most", keepdims=0), node("Less", "most limit", "more"),
+                   node("Loop", "turns more x", "y", body=body), node("ReduceSum", "x", "sum", keepdims=0),
+                   node("Greater", "sum zero", "is_positive"),
+                   node("If", "is_positive", "z", then_branch=same, else_branch=less)],
+                  [typed("x", *rows), typed("limit", FLOAT, [])], [typed("z", *rows)],
+                  [number("zero", 0), tensor(INT64, [], struct.pack("<q", 100), "turns")])
+    return message((1, 8), (7, whole), (8, message((2, 13))))
+
+
 class Aot(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -90,6 +156,37 @@ class Aot(unittest.TestCase):
         to = self.work / "one"
         aot(DIGITS / "digits.onnx", to, "--dim", "batch=1", "--embed-weights", "--check")
         self.compiles_everywhere(to / "digits.c")
+
+    def test_loops_and_choices_are_those_of_the_model(self):
+        for case, (low, limit) in enumerate([(-1.0, 50.0), (-3.0, 2.0), (0.5, 0.0)]):
+            model = self.work / f"loop{case}"
+            data = model / "test_data_set_0"
+            data.mkdir(parents=True)
+            (model / "model.onnx").write_bytes(loop_and_choice())
+            x = [low + 0.25 * i for i in range(15)]
+            for i, (dims, values) in enumerate([([3, 5], x), ([], [limit])]):
+                raw = struct.pack(f"<{len(values)}f", *values)
+                (data / f"input_{i}.pb").write_bytes(tensor(FLOAT, dims, raw, "x"))
+                (self.work / f"in{i}.raw").write_bytes(raw)
+            z, turns = x, 0
+            while max(z) < limit:
+                z, turns = [1.5 * v + 0.25 for v in z], turns + 1
+            z = z if sum(x) > 0 else [-v for v in z]
+            self.assertEqual(turns, [7, 3, 0][case])
+            for cc in ("gcc", "clang-19"):
+                with self.subTest(case=case, cc=cc):
+                    to = self.work / f"loop{case}_{cc}"
+                    self.assertIn("equals the plan's",
+                                  aot(model, to, "--name", "loop", "--check", "--cc", cc).stdout)
+                    text = (to / "loop.c").read_text()
+                    self.assertIn("for (;;)", text)
+                    self.assertIn("} else {", text)
+                    run(cc, "-std=c11", *WARNINGS, "-O2", to / "loop.c", to / "example.c", "-lm", "-o",
+                        self.work / "loop")
+                    run(self.work / "loop", to / "loop.weights", self.work / "in0.raw",
+                        self.work / "in1.raw", self.work / "out.raw")
+                    for got, wanted in zip(floats((self.work / "out.raw").read_bytes()), z, strict=True):
+                        self.assertAlmostEqual(got, wanted, delta=1e-5 * max(map(abs, z)))
 
     def test_real_models_equal_their_plans(self):
         if not MODELS.is_dir():

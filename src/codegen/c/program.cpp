@@ -249,6 +249,9 @@ class ProgramWriter {
     for (; !axes.empty() && axes.back().from == run && axes.back().to == run; axes.pop_back())
       run *= axes.back().count;
     std::string from_place = place(from), to_place = place(to);
+    // What a loop carries may be where it is wanted; memcpy must not be told so.
+    const bool stays = std::ranges::all_of(axes, [](const Axis& a) { return a.from == a.to; });
+    if (stays && from_place == to_place) return;
     for (std::size_t i = 0; i < axes.size(); ++i) {
       out_.open("for (int64_t i", i, " = 0; i", i, " < ", axes[i].count, "; ++i", i, ")");
       from_place += cat(" + i", i, " * ", axes[i].from);
