@@ -191,6 +191,7 @@ Renderer::Renderer(Text& out, Helpers& helpers, const Kernel& kernel)
     : out_(out),
       helpers_(helpers),
       kernel_(kernel),
+      reads_(kernel),
       loads_conditionally_(has_conditional_load(kernel)) {}
 
 void Renderer::set_variable(VarId var, std::string text) { variables_[var] = std::move(text); }
@@ -208,7 +209,7 @@ std::string Renderer::value(const Value& e) {
   }
   if (auto it = cache_.find(e.node()); it != cache_.end()) return it->second;
   std::string name = emit(e);
-  flags_of(e);  // says when it is forgotten
+  reads_(e);  // says when it is forgotten
   cache_.insert_or_assign(e.node(), name);
   return name;
 }
@@ -375,30 +376,6 @@ std::string Renderer::emit_load(const Value& e) {
   std::string zero = is_float(t) ? literal(0.0, t) : literal(std::int64_t{0}, t);
   if (is_float(t)) return cat(condition, " ? ", x, " : ", zero);
   return cat("(", register_type(t), ")(", condition, " ? ", x, " : ", zero, ")");
-}
-
-Renderer::Flags Renderer::flags_of(const Value& e) {
-  if (auto it = flags_.find(e.node()); it != flags_.end()) return it->second;
-  auto holds_register = [](const Dim& d) {
-    for (const Dim& s : d.symbols())
-      if (register_of(s)) return true;
-    return false;
-  };
-  Flags f;
-  f.reads_register =
-      e.is(ops::reg) || (e.is(ops::dims) && holds_register(e.attrs().dims("dims")[0]));
-  if (e.is(ops::load)) {
-    auto param = static_cast<std::size_t>(e.attrs().integer("param"));
-    f.reads_written = param >= kernel_.params.size() || kernel_.params[param].written;
-    f.reads_register = holds_register(e.attrs().dims("offset").at(0));
-  }
-  for (const Value& operand : e.operands()) {
-    Flags inner = flags_of(operand);
-    f.reads_register = f.reads_register || inner.reads_register;
-    f.reads_written = f.reads_written || inner.reads_written;
-  }
-  flags_.emplace(e.node(), f);
-  return f;
 }
 
 // ---- positions

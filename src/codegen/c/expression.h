@@ -12,6 +12,7 @@
 
 #include "codegen/c/helpers.h"
 #include "codegen/c/text.h"
+#include "kernel/invariant.h"
 #include "kernel/kernel.h"
 
 namespace hone::c {
@@ -53,22 +54,12 @@ class Renderer {
   bool uses_zero() const { return uses_zero_; }
 
  private:
-  struct Flags {
-    bool reads_register = false;
-    bool reads_written = false;  // memory that this kernel writes
-  };
   // A lanes loop whose turns are divided: `base` + `turn`, turn < count.
   struct Strip {
     VarId var = -1;
     std::string base, turn, count;
     std::int64_t width = 1;  // count is at most this
   };
-  struct Hoisting {
-    const Dims& inner;  // variables of the loop and of those inside it
-    std::unordered_map<NodeId, bool>& known;
-    std::unordered_set<NodeId>& seen;
-  };
-
   // Expressions.
   std::string emit(const Value&);
   std::string name_value(const Value&, const std::string& expression);
@@ -81,7 +72,6 @@ class Renderer {
   std::string bitcast(const Value&, const std::string& x);
   std::string to_memory(DType, const std::string& x);
   std::string from_memory(DType, const std::string& element);
-  Flags flags_of(const Value&);
 
   // Positions and memory.
   std::string sum_text(const DimExpr&);
@@ -109,9 +99,6 @@ class Renderer {
                   std::int64_t width);
   void across_loop(const Stmt&);
   void scoped(const std::function<void()>&);
-  void hoist_block(const Block&, const Hoisting&);
-  void hoist_value(const Value&, const Hoisting&);
-  bool depends_on_inner(const Value&, const Hoisting&);
   void forget_registers();
   void forget_memory();
   std::string fresh(std::string_view prefix) { return cat(prefix, next_++); }
@@ -123,7 +110,7 @@ class Renderer {
   std::unordered_map<RegId, std::string> registers_;
   std::unordered_map<RegId, DType> register_dtypes_;
   std::unordered_map<NodeId, std::string> cache_;
-  std::unordered_map<NodeId, Flags> flags_;
+  ReadsOf reads_;
   std::unordered_set<int> used_params_;
   bool loads_conditionally_ = false, uses_zero_ = false;
   std::optional<Dim> lane_;           // of the strip that is being written

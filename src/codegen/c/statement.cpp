@@ -100,11 +100,11 @@ void Renderer::scoped(const std::function<void()>& body) {
 }
 
 void Renderer::forget_registers() {
-  std::erase_if(cache_, [&](const auto& entry) { return flags_.at(entry.first).reads_register; });
+  std::erase_if(cache_, [&](const auto& entry) { return reads_.at(entry.first).registers; });
 }
 
 void Renderer::forget_memory() {
-  std::erase_if(cache_, [&](const auto& entry) { return flags_.at(entry.first).reads_written; });
+  std::erase_if(cache_, [&](const auto& entry) { return reads_.at(entry.first).written; });
 }
 
 void Renderer::declare(const Stmt& s) {
@@ -371,45 +371,12 @@ void Renderer::hoist(VarId var, const Block& block) {
   for_each_statement(block, [&](const Stmt& each) {
     if (each.kind == Stmt::Kind::loop) add(each.var);
   });
-  std::unordered_map<NodeId, bool> known;
-  std::unordered_set<NodeId> seen;
-  hoist_block(block, {inner, known, seen});
-}
-
-void Renderer::hoist_block(const Block& block, const Hoisting& h) {
-  for (const Stmt& s : block) {
-    if (s.value) hoist_value(s.value, h);
-    if (s.condition) hoist_value(s.condition, h);
-    // The body of a branch, or of a loop that may not run, must not touch memory before its time.
-    if (s.kind != Stmt::Kind::branch && (s.kind != Stmt::Kind::loop || s.extent.low() > 0))
-      hoist_block(s.body, h);
-  }
-}
-
-void Renderer::hoist_value(const Value& e, const Hoisting& h) {
-  const bool is_leaf = e.is(ops::constant) || e.is(ops::reg) || e.is(ops::dims);
-  if (is_leaf || cache_.contains(e.node()) || !h.seen.insert(e.node()).second) return;
-  const Flags flags = flags_of(e);
-  if (!flags.reads_register && !flags.reads_written && !depends_on_inner(e, h)) {
-    value(e);
-    return;
-  }
-  for (const Value& operand : e.operands()) hoist_value(operand, h);
-}
-
-bool Renderer::depends_on_inner(const Value& e, const Hoisting& h) {
-  if (auto it = h.known.find(e.node()); it != h.known.end()) return it->second;
-  auto holds_inner = [&](const Dim& d) {
-    for (const Dim& s : d.symbols())
-      for (const Dim& other : h.inner)
-        if (s.name() == other.name()) return true;
-    return false;
+  const auto is_leaf = [](const Value& e) {
+    return e.is(ops::constant) || e.is(ops::reg) || e.is(ops::dims);
   };
-  bool depends = (e.is(ops::load) && holds_inner(e.attrs().dims("offset").at(0))) ||
-                 (e.is(ops::dims) && holds_inner(e.attrs().dims("dims").at(0)));
-  for (const Value& operand : e.operands()) depends = depends || depends_on_inner(operand, h);
-  h.known.emplace(e.node(), depends);
-  return depends;
+  for_each_invariant(
+      block, inner, reads_, [&](const Value& e) { return is_leaf(e) || cache_.contains(e.node()); },
+      [&](const Value& e) { value(e); });
 }
 
 }  // namespace hone::c

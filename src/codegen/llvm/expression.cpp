@@ -149,7 +149,7 @@ Value neutral(Module& m, const Op& op, ValueType type) {
 }
 
 Renderer::Renderer(Module& m, const Kernel& kernel, const KernelArguments& in)
-    : m_(m), kernel_(kernel), in_(in) {}
+    : m_(m), kernel_(kernel), in_(in), reads_(kernel) {}
 
 void Renderer::set_variable(VarId var, Value at) { variables_[var] = at; }
 void Renderer::set_register(RegId reg, Value v) { registers_[reg] = v; }
@@ -157,7 +157,7 @@ void Renderer::set_register(RegId reg, Value v) { registers_[reg] = v; }
 Value Renderer::value(const Expression& e) {
   if (auto it = cache_.find(e.node()); it != cache_.end()) return it->second;
   Value v = emit(e);
-  flags_of(e);  // says when it is forgotten
+  reads_(e);  // says when it is forgotten
   cache_.insert_or_assign(e.node(), v);
   return v;
 }
@@ -238,30 +238,6 @@ Value Renderer::emit_cast(const Expression& e, Value x) {
 
 Value Renderer::widened(Value v) const {
   return v.lanes() == lanes_.count ? v : broadcast(v, lanes_.count);
-}
-
-Renderer::Flags Renderer::flags_of(const Expression& e) {
-  if (auto it = flags_.find(e.node()); it != flags_.end()) return it->second;
-  auto holds_register = [](const Dim& d) {
-    for (const Dim& s : d.symbols())
-      if (register_of(s)) return true;
-    return false;
-  };
-  Flags f;
-  f.reads_register =
-      e.is(ops::reg) || (e.is(ops::dims) && holds_register(e.attrs().dims("dims")[0]));
-  if (e.is(ops::load)) {
-    auto param = static_cast<std::size_t>(e.attrs().integer("param"));
-    f.reads_written = param >= kernel_.params.size() || kernel_.params[param].written;
-    f.reads_register = holds_register(e.attrs().dims("offset").at(0));
-  }
-  for (std::size_t i = 0; i < e.operand_count(); ++i) {
-    Flags inner = flags_of(e.operand(i));
-    f.reads_register = f.reads_register || inner.reads_register;
-    f.reads_written = f.reads_written || inner.reads_written;
-  }
-  flags_.emplace(e.node(), f);
-  return f;
 }
 
 // ---- memory

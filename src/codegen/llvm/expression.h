@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/llvm/builder.h"
+#include "kernel/invariant.h"
 #include "kernel/kernel.h"
 
 namespace hone::llvm {
@@ -44,11 +45,6 @@ class Renderer {
   void end_streams();
 
  private:
-  struct Flags {
-    bool reads_register = false;
-    bool reads_written = false;  // memory that this kernel writes
-  };
-
   // Expressions.
   Value emit(const Expression&);
   Value emit_load(const Expression&);
@@ -56,7 +52,6 @@ class Renderer {
   Value emit_operation(const Expression&, const Values& operands);
   Value emit_cast(const Expression&, Value);
   Value widened(Value v) const;  // to the lanes in force
-  Flags flags_of(const Expression&);
   std::optional<Value> combined_mask(const Expression& load);
 
   // Positions.
@@ -110,14 +105,6 @@ class Renderer {
   void branch(const Stmt&);
   void body_of_loop(const Stmt&, Value at);
   void hoist(const Stmt& loop);
-  struct Hoisting {
-    Dims inner;  // variables of the loop and of those inside it
-    std::unordered_map<NodeId, bool> depends;
-    std::unordered_set<NodeId> seen;
-  };
-  void hoist_block(const Block&, Hoisting&);
-  void hoist_value(const Expression&, Hoisting&);
-  static bool depends_on_inner(const Expression&, Hoisting&);
   std::vector<RegId> modified_outside(const Block&) const;
   Values registers(const std::vector<RegId>&);
   void set_registers(const std::vector<RegId>&, const Values&);
@@ -134,7 +121,7 @@ class Renderer {
   std::unordered_map<int, Value> streamed_;    // by param: whether it passes the caches
   std::unordered_set<const Stmt*> streaming_;  // stores that pass them in what is emitted now
   std::unordered_map<NodeId, Value> cache_;
-  std::unordered_map<NodeId, Flags> flags_;
+  ReadsOf reads_;
 };
 
 // A number that d is a multiple of wherever it is evaluated: the greatest that its form shows; 0

@@ -146,11 +146,11 @@ void Renderer::note_joined(const Block& block) {
 }
 
 void Renderer::forget_registers() {
-  std::erase_if(cache_, [&](const auto& entry) { return flags_.at(entry.first).reads_register; });
+  std::erase_if(cache_, [&](const auto& entry) { return reads_.at(entry.first).registers; });
 }
 
 void Renderer::forget_memory() {
-  std::erase_if(cache_, [&](const auto& entry) { return flags_.at(entry.first).reads_written; });
+  std::erase_if(cache_, [&](const auto& entry) { return reads_.at(entry.first).written; });
 }
 
 void Renderer::accumulate(const Stmt& s) {
@@ -441,49 +441,16 @@ void Renderer::finish_joins(const std::vector<Join>& joins, const Values& parts)
 
 void Renderer::hoist(const Stmt& s) {
   if (s.extent.low() <= 0) return;  // what it reads may not be there
-  Hoisting h;
-  auto add = [&](VarId var) { h.inner.push_back(loop_symbol(var, 1)); };
+  Dims inner;
+  auto add = [&](VarId var) { inner.push_back(loop_symbol(var, 1)); };
   add(s.var);
   collect(s.body, [&](const Stmt& each) {
     if (each.kind == Stmt::Kind::loop) add(each.var);
   });
-  hoist_block(s.body, h);
-}
-
-void Renderer::hoist_block(const Block& block, Hoisting& h) {
-  for (const Stmt& s : block) {
-    if (s.value) hoist_value(s.value, h);
-    if (s.condition) hoist_value(s.condition, h);
-    // The body of a branch, or of a loop that may not run, must not touch memory before its time.
-    if (s.kind != Stmt::Kind::branch && (s.kind != Stmt::Kind::loop || s.extent.low() > 0))
-      hoist_block(s.body, h);
-  }
-}
-
-void Renderer::hoist_value(const Expression& e, Hoisting& h) {
-  if (e.is(ops::constant) || cache_.contains(e.node()) || !h.seen.insert(e.node()).second) return;
-  Flags flags = flags_of(e);
-  if (!flags.reads_register && !flags.reads_written && !depends_on_inner(e, h)) {
-    value(e);
-    return;
-  }
-  for (std::size_t i = 0; i < e.operand_count(); ++i) hoist_value(e.operand(i), h);
-}
-
-bool Renderer::depends_on_inner(const Expression& e, Hoisting& h) {
-  if (auto it = h.depends.find(e.node()); it != h.depends.end()) return it->second;
-  auto mentions = [&](const Dim& d) {
-    for (const Dim& s : d.symbols())
-      for (const Dim& other : h.inner)
-        if (s.name() == other.name()) return true;
-    return false;
-  };
-  bool depends = (e.is(ops::load) && mentions(e.attrs().dims("offset").at(0))) ||
-                 (e.is(ops::dims) && mentions(e.attrs().dims("dims").at(0)));
-  for (std::size_t i = 0; i < e.operand_count() && !depends; ++i)
-    depends = depends_on_inner(e.operand(i), h);
-  h.depends.emplace(e.node(), depends);
-  return depends;
+  for_each_invariant(
+      s.body, inner, reads_,
+      [&](const Expression& e) { return e.is(ops::constant) || cache_.contains(e.node()); },
+      [&](const Expression& e) { value(e); });
 }
 
 // ---- kernels

@@ -66,7 +66,7 @@ std::vector<Renderer::Expression> Renderer::crossing_loads(const Stmt& outer) {
   std::vector<Expression> roots = values_of(inner.body);
   for (NodeId n : nodes_below(roots)) {
     Expression e(&roots[0].graph(), n);
-    if (!e.is(ops::load) || e.operand_count() > 0 || flags_of(e).reads_written) continue;
+    if (!e.is(ops::load) || e.operand_count() > 0 || reads_(e).written) continue;
     const Dim& at = e.attrs().dims("offset").at(0);
     // A place that the body finds is not known before it.
     auto is_known = [&](const Dim& s) {

@@ -30,7 +30,7 @@ std::optional<Renderer::Stages> Renderer::stages_of(const Stmt& rows) {
                        inner.kind == Stmt::Kind::fetch;
   }
   for (const Stmt& s : body) may_run_early &= s.kind != Stmt::Kind::loop || is_lanes(s);
-  for (const Expression& v : values_of(out.first)) may_run_early &= !flags_of(v).reads_written;
+  for (const Expression& v : values_of(out.first)) may_run_early &= !reads_(v).written;
   return may_run_early ? std::optional(std::move(out)) : std::nullopt;
 }
 
