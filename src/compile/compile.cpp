@@ -210,8 +210,10 @@ class Driver {
     if (options_.keep)
       for (const ScheduledGroup& g : s.groups)
         report_.variants.back().groups.emplace_back(g.nodes.begin(), g.nodes.end());
-    std::vector<Choice> choices = choose(s, {with_measured(check_sizes(source), s.measured),
-                                             with_measured(sizes_for(source), s.measured)});
+    const Sizes& check = check_sizes(source);
+    const Sizes time = options_.measure ? sizes_for(source) : check;
+    std::vector<Choice> choices =
+        choose(s, {with_measured(check, s.measured), with_measured(time, s.measured)});
     std::vector<Candidate> chosen;
     for (const Choice& c : choices) chosen.push_back(c.candidate);
     std::vector<std::uint32_t> specs;

@@ -87,6 +87,10 @@ function tiles() {
   return h('div', {class: 'tiles'}, out);
 }
 
+// A strategy that has nothing to do here has not failed.
+const isIdle = (s) => (s.failure || '').startsWith('no part taken');
+const remarkClass = (s) => (isIdle(s) ? 'dim' : s.failure ? 'failure' : '');
+
 // Bars to the median, a whisker over the interval, a dot for each round.
 function raceChart() {
   const compiled = timed.filter((s) => s.name !== 'ref');
@@ -98,7 +102,7 @@ function raceChart() {
     const failed = s.failure || s.ms[0] < 0;
     const cut = !failed && s.ms[0] > most;
     const body = failed ?
-        h('p', {class: 'failure'}, s.failure || 'not timed') :
+        h('p', {class: remarkClass(s)}, s.failure || 'not timed') :
         h('div', {class: 'track', 'aria-hidden': true}, h('span', {
             class: `race-bar ${s.chosen ? 'chosen' : ''} ${cut ? 'cut' : ''}`,
             style: {width: `${x(s.ms[0])}%`}
@@ -117,7 +121,9 @@ function raceChart() {
           s.chosen ? h('span', {class: 'badge'}, 'chosen') : null),
         body,
         h('div', {class: 'racer-time'},
-          failed ? 'failed' : [h('b', {}, ms(s.ms[0])), cut ? ' (off the scale)' : null]));
+          isIdle(s)    ? '-' :
+              failed ? 'failed' :
+                       [h('b', {}, ms(s.ms[0])), cut ? ' (off the scale)' : null]));
   }));
 }
 
@@ -162,7 +168,7 @@ function strategyTable() {
                },
                {
                  title: 'remark',
-                 cell: (s) => h('span', {class: s.failure ? 'failure' : ''}, s.failure)
+                 cell: (s) => h('span', {class: remarkClass(s)}, s.failure)
                },
              ],
              report.strategies,
@@ -174,6 +180,7 @@ const strategyMeaning = {
   ref: 'the reference interpreter, judge of all others',
   cpu: 'generated kernels only',
   onednn: 'the library oneDNN wherever it fits',
+  multi: 'parts spread over devices',
   auto: 'for each part what was measured to be fastest',
 };
 
