@@ -114,6 +114,9 @@ class StepBinder {
   }
 
   void add(const Step& s) {
+    if (s.device != 0 || s.stream != 0)
+      throw UserError("plan: a step is for device ", s.device, ", stream ", s.stream,
+                      ", and this runtime drives one device in order; make the plan for one");
     switch (s.kind) {
       case Step::Kind::launch:
         return add_launch(s);

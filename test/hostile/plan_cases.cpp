@@ -113,7 +113,10 @@ Cases plan_cases() {
         p.variants[0].steps.push_back({.kind = Step::Kind::collective, .name = "all_reduce"});
       }),
       "refused: ");
-  add("plan_device_9", plan([](Plan& p) { first_launch(p).device = 9; }), "ran: ");
+  add("plan_device_9", plan([](Plan& p) { first_launch(p).device = 9; }),
+      "refused: plan: a step is for device 9");
+  add("plan_stream_3", plan([](Plan& p) { first_launch(p).stream = 3; }),
+      "refused: plan: a step is for device 0, stream 3");
   add("plan_target_of_another_machine", plan([](Plan& p) { p.variants[0].target = "z80"; }),
       "refused: ");
   add("plan_guard_never_holds",
