@@ -129,6 +129,9 @@ void NodeContext::check_all_read() const {
     if (!read_[i])
       unsupported(cat("attribute '", node_.attributes[i].name, "' is not known for opset ", opset_,
                       ", or stands twice"));
+  for (std::size_t i = 0; i < taken_.size(); ++i)
+    if (!taken_[i] && inputs_[i])
+      fail(cat("operand ", i, " ('", node_.inputs[i], "') is not known for opset ", opset_));
 }
 
 Dims NodeContext::contents(std::size_t input) const {

@@ -95,7 +95,8 @@ class NodeContext {
         opset_(opset),
         inputs_(std::move(inputs)),
         place_(place),
-        read_(node.attributes.size(), false) {}
+        read_(node.attributes.size(), false),
+        taken_(inputs_.size(), false) {}
 
   const Node& node() const { return node_; }
   std::string_view op() const { return node_.op; }
@@ -108,7 +109,11 @@ class NodeContext {
   std::int64_t stream() const { return place_.number; }
 
   std::size_t inputs() const { return inputs_.size(); }
-  bool has(std::size_t i) const { return i < inputs_.size() && inputs_[i]; }
+  bool has(std::size_t i) const {
+    if (i >= inputs_.size()) return false;
+    taken_[i] = true;
+    return bool(inputs_[i]);
+  }
   Value in(std::size_t i) const;  // fails when absent
   Values all_inputs() const;      // fails when one is absent
   std::size_t outputs() const { return node_.outputs.size(); }
@@ -131,7 +136,8 @@ class NodeContext {
   const onnx::Graph& body(std::string_view name);  // fails when absent
   // For attributes that change nothing in inference.
   void ignore(std::string_view name);
-  // Fails when an attribute has not been asked for: what it says would be lost silently.
+  // Fails when an attribute or an operand has not been asked for: what it says would be lost
+  // silently.
   void check_all_read() const;
 
   // Sizes that an integer operand holds; fails when they depend on data.
@@ -169,7 +175,8 @@ class NodeContext {
   std::int64_t opset_;
   Values inputs_;
   const Place& place_;
-  std::vector<bool> read_;
+  std::vector<bool> read_;           // by attribute
+  mutable std::vector<bool> taken_;  // by operand
 };
 
 // Builds the node's results, one for each ONNX output of the operator (trailing ones may be left

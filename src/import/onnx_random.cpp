@@ -110,10 +110,11 @@ Values dropout(NodeContext& c) {
                                  : static_cast<std::uint64_t>(c.stream());
   c.ignore("ratio");
   const bool training = c.has(2) && c.array(2).integer(0) != 0;
+  const bool has_ratio = c.has(1);
   const DType mask = c.opset() < 10 ? x.dtype() : DType::b1;
   if (!training) return {x, integers_filled(c.graph(), mask, x.shape(), 1)};
   Value ratio =
-      c.has(1) ? cast_to(reshape_to(c.in(1), {}), DType::f32) : scalar(c.graph(), 0.5, DType::f32);
+      has_ratio ? cast_to(reshape_to(c.in(1), {}), DType::f32) : scalar(c.graph(), 0.5, DType::f32);
   Value u = uniform(c, seed, x.shape());
   Value kept = ops::le(broadcast_to(ratio, u.shape()), u);
   Value scale = cast_to(1.0 / (1.0 - ratio), x.dtype());

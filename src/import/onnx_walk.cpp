@@ -429,8 +429,8 @@ Values Walk::choose(const Node& n, Values operands) {
   const Place here = place();
   NodeContext context(n, opset_of(*frame_.opsets, ""), std::move(operands), here);
   const onnx::Graph &yes = context.body("then_branch"), &no = context.body("else_branch");
-  context.check_all_read();
   Value condition = context.in(0);
+  context.check_all_read();
   if (condition.dtype() != DType::b1)
     context.fail(cat("the condition is ", condition.type(), ", expected one bool"));
   std::optional<Dims> known = contents_of(condition);

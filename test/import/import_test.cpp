@@ -218,6 +218,7 @@ TEST(Wrong, AttributesThatLie) {
        "auto_pad is 'MAYBE'"},
       {"Conv", {"x", "x0"}, [](auto&) {}, "no spatial axis"},
       {"Conv", {"x"}, [](auto&) {}, "operand 1 is missing"},
+      {"Relu", {"x", "w"}, [](auto&) {}, "operand 1 ('w') is not known for opset"},
       {"MaxPool", {"x"}, [](auto&) {}, "kernel_shape is missing"},
       {"MaxPool", {"x"}, [](auto& n) { set_ints(n, "kernel_shape", {0, 1}); }, "holds 0"},
       {"MaxPool", {"x"}, [](auto& n) { set_ints(n, "kernel_shape", {1ll << 62, 1}); }, "MaxPool"},
