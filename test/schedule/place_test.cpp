@@ -78,5 +78,15 @@ TEST(Place, ManyLifetimesAreFast) {
   EXPECT_LE(p.bytes.number(), p.lower_bound.number() * 11 / 10);
 }
 
+// Sizes are tried for all combinations of a few symbols only: here there are 3^14.
+TEST(Place, ManySymbolsAreFast) {
+  std::mt19937 rng(8);
+  Dims units;
+  for (int i = 0; i < 14; ++i) units.push_back(Dim::symbol(cat("n", i), 1, 10000));
+  std::vector<Lifetime> all = random_lifetimes(40, rng, units);
+  Placement p = place(all);
+  for (std::int64_t k : {1, 16, 1000}) expect_apart(all, p, k);
+}
+
 }  // namespace
 }  // namespace hone
