@@ -26,8 +26,16 @@ std::vector<const Op*> listed_ops() {
   return out;
 }
 
-// "Conv 1-27"
-std::string text(const OnnxOperator& o) { return cat(o.name, " ", o.since, "-", o.until); }
+// "7 to 9", "7 on"
+std::string opsets(const OnnxOperator& o) {
+  return o.until ? cat(o.since, " to ", *o.until) : cat(o.since, " on");
+}
+
+std::string names(const std::vector<const Op*>& ops, std::string_view quote) {
+  std::string out;
+  for (const Op* op : ops) out += cat(out.empty() ? "" : ", ", quote, op->name, quote);
+  return out;
+}
 
 std::vector<const OnnxOperator*> made_of(const std::vector<OnnxOperator>& all, const Op& op) {
   std::vector<const OnnxOperator*> out;
@@ -50,22 +58,25 @@ Json json(const std::vector<OnnxOperator>& onnx) {
   for (const OnnxOperator& o : onnx) {
     Json becomes = Json::Array{};
     for (const Op* op : o.becomes) becomes.push(op->name);
-    operators.push(Json::Object{
-        {"name", o.name}, {"since", o.since}, {"until", o.until}, {"becomes", becomes}});
+    Json row = Json::Object{
+        {"name", o.name}, {"domain", o.domain}, {"since", o.since}, {"becomes", becomes}};
+    if (o.until) row.add("until", *o.until);
+    operators.push(row);
   }
   return Json::Object{{"operations", ops}, {"onnx", operators}};
 }
 
 void print_markdown(const std::vector<OnnxOperator>& onnx) {
-  std::printf("| operation | kind | made of | meaning | from ONNX |\n|---|---|---|---|---|\n");
-  for (const Op* op : listed_ops()) {
-    std::string from;
-    for (const OnnxOperator* o : made_of(onnx, *op))
-      from += cat(from.empty() ? "" : ", ", text(*o));
-    std::printf("| `%s` | %s | %s | %s | %s |\n", std::string(op->name).c_str(),
-                std::string(kind_name(op->kind)).c_str(), op->is_core() ? "core" : "others",
-                std::string(op->doc).c_str(), from.c_str());
-  }
+  std::printf("| ONNX operator | domain | opsets | becomes |\n|---|---|---|---|\n");
+  for (const OnnxOperator& o : onnx)
+    std::printf("%s\n", cat("| ", o.name, " | ", o.domain, " | ", opsets(o), " | ",
+                            names(o.becomes, "`"), " |")
+                            .c_str());
+  std::printf("\n| operation | kind | made of | meaning |\n|---|---|---|---|\n");
+  for (const Op* op : listed_ops())
+    std::printf("%s\n", cat("| `", op->name, "` | ", kind_name(op->kind), " | ",
+                            op->is_core() ? "core" : "others", " | ", op->doc, " |")
+                            .c_str());
 }
 
 void print(const std::vector<OnnxOperator>& onnx) {
@@ -74,12 +85,9 @@ void print(const std::vector<OnnxOperator>& onnx) {
     operations.add({std::string(op->name), std::string(kind_name(op->kind)),
                     op->is_core() ? "core" : "composite", std::string(op->doc)});
   std::printf("%s\n", operations.text().c_str());
-  Table operators({"ONNX operator", "opsets", "becomes"});
-  for (const OnnxOperator& o : onnx) {
-    std::string becomes;
-    for (const Op* op : o.becomes) becomes += cat(becomes.empty() ? "" : ", ", op->name);
-    operators.add({std::string(o.name), cat(o.since, " to ", o.until), becomes});
-  }
+  Table operators({"ONNX operator", "domain", "opsets", "becomes"});
+  for (const OnnxOperator& o : onnx)
+    operators.add({std::string(o.name), std::string(o.domain), opsets(o), names(o.becomes, "")});
   std::printf("%s", operators.text().c_str());
 }
 
@@ -92,9 +100,9 @@ int ops(Words words) {
       "hone ops",
       "Lists the operations, and the ONNX operators with what they become: the operations in\n"
       "the graph of one small use of each.");
-  a.flag("--table", "print the operations as a Markdown table", markdown);
+  a.flag("--table", "print them as the two Markdown tables of docs/operators.md", markdown);
   add_printing(a, printing);
-  a.example("hone ops --table > operations.md");
+  a.example("hone ops --table > operators.md");
   if (!a.parse(words)) return exit_ok;
   const std::vector<OnnxOperator> onnx = onnx_operators();
   if (printing.json)

@@ -87,12 +87,15 @@ const Attributes attribute_lists[] = {
 struct Probe {
   onnx::Model model;
 
-  Probe(std::string_view op, std::int64_t opset, std::string_view list, const Attributes& given) {
+  Probe(const onnx::ImportEntry& entry, std::string_view list, const Attributes& given) {
     model.ir_version = 10;
-    model.opsets.push_back({"", opset});
+    // The newest version of a domain of its own is not told; the first serves as well.
+    const std::int64_t newest = std::min(entry.until, onnx::ImportEntry::newest_opset);
+    model.opsets.push_back({entry.domain, entry.domain.empty() ? newest : entry.since});
     onnx::Graph& g = model.graph.emplace();
     onnx::Node& node = g.nodes.emplace_back();
-    node.op = op;
+    node.op = entry.op;
+    node.domain = entry.domain;
     node.outputs = {"y"};
     for (std::size_t i = 0; i < list.size(); ++i) {
       static constexpr std::string_view names = "ABCDEFGHIJ";
@@ -157,11 +160,9 @@ std::optional<std::vector<const Op*>> imported(const onnx::Model& model) {
 
 // The first probe that is imported and computes something; a smaller one says less.
 std::vector<const Op*> becomes(const onnx::ImportEntry& entry) {
-  const std::int64_t opset = std::min(entry.until, onnx::ImportEntry::newest_opset);
   for (const Attributes& attributes : attribute_lists)
     for (std::string_view list : operand_lists)
-      if (auto found = imported(Probe(entry.op, opset, list, attributes).model);
-          found && !found->empty())
+      if (auto found = imported(Probe(entry, list, attributes).model); found && !found->empty())
         return *found;
   return {};
 }
@@ -170,9 +171,14 @@ std::vector<const Op*> becomes(const onnx::ImportEntry& entry) {
 
 std::vector<OnnxOperator> onnx_operators() {
   std::vector<OnnxOperator> out;
-  for (const onnx::ImportEntry* e : onnx::all_imports())
-    out.push_back({e->op, e->since, e->until, becomes(*e)});
-  std::ranges::stable_sort(out, {}, &OnnxOperator::name);
+  for (const onnx::ImportEntry* e : onnx::all_imports()) {
+    const bool is_open = e->until >= onnx::ImportEntry::newest_opset;
+    out.push_back({e->op, e->domain.empty() ? "ai.onnx" : e->domain, e->since,
+                   is_open ? std::nullopt : std::optional(e->until), becomes(*e)});
+  }
+  out.push_back({"If", "ai.onnx", 1});  // the walk over a model chooses a branch or keeps both
+  std::ranges::stable_sort(out, {},
+                           [](const OnnxOperator& o) { return std::pair(o.domain, o.name); });
   return out;
 }
 

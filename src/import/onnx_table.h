@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,12 +12,13 @@
 namespace hone {
 
 struct OnnxOperator {
-  std::string_view name;
-  std::int64_t since = 1, until = 1;  // opsets
-  std::vector<const Op*> becomes;     // empty when no use was found that is imported by itself
+  std::string_view name, domain;           // "ai.onnx", ...
+  std::int64_t since = 1;                  // opsets of the domain
+  std::optional<std::int64_t> until = {};  // none: to the newest
+  std::vector<const Op*> becomes = {};     // empty when no use was found that is imported by itself
 };
 
-// In order of their names.
+// In order of domains and names.
 std::vector<OnnxOperator> onnx_operators();
 
 }  // namespace hone
