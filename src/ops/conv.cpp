@@ -4,6 +4,7 @@
 #include "ops/check.h"
 #include "ops/contraction.h"
 #include "ops/eval.h"
+#include "ops/gradients.h"
 #include "ops/samples.h"
 #include "ops/window.h"
 
@@ -188,6 +189,7 @@ constinit const Op ops::conv = {
         "floats are summed in f32 and rounded once. Optional attribute dtype as for dot.",
     .kind = OpKind::contraction,
     .infer = infer_conv,
+    .grad = grads::conv,
     .eval = eval_conv,
     .samples = []() -> Samples {
       Dims one = {1, 1}, none = {0, 0};

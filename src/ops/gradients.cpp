@@ -200,6 +200,26 @@ Values grads::reduce_sum(const Call& c, std::span<const Value>, std::span<const 
   return {broadcast_back(dy[0], axes_of(c.attrs, "axes"), c.shape(0))};
 }
 
+Product::Product(Value of) : x(of), is_zero(ops::eq(of, constant_like(of, 0))) {
+  const Value one = constant_like(x, 1);
+  rest = ops::select(is_zero, one, x);
+  zeros = ops::select(is_zero, one, constant_like(x, 0));
+}
+
+Value Product::of_others(Value of_rest, Value zero_count) const {
+  const Value none = constant_like(x, 0);
+  return ops::select(is_zero, ops::select(ops::eq(zero_count, constant_like(x, 1)), of_rest, none),
+                     ops::select(ops::eq(zero_count, none), of_rest / rest, none));
+}
+
+Values grads::reduce_prod(const Call& c, std::span<const Value>, std::span<const Value> dy) {
+  const Product p(c.operands[0]);
+  const Axes axes = axes_of(c.attrs, "axes");
+  const auto all = [&](const Value& v) { return broadcast_back(v, axes, c.shape(0)); };
+  return {all(dy[0]) * p.of_others(all(reduce_axes(ops::reduce_prod, p.rest, axes)),
+                                   all(reduce_axes(ops::reduce_sum, p.zeros, axes)))};
+}
+
 // Equally to all elements that are the largest, or smallest.
 Values grads::reduce_extreme(const Call& c, std::span<const Value> y, std::span<const Value> dy) {
   const Value x = c.operands[0];

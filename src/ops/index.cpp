@@ -164,6 +164,7 @@ constinit const Op ops::scatter = {
         "updates. Negative indices count from the back; updates still outside are dropped.",
     .kind = OpKind::other,
     .infer = infer_scatter,
+    .grad = grads::scatter,
     .eval = eval_scatter,
     .samples = []() -> Samples {
       auto at = [](int axis, std::string kind) -> Attrs {

@@ -218,6 +218,7 @@ constinit const Op ops::reduce_prod = {
         "and rounded once; integers wrap; the empty product is 1.",
     .kind = OpKind::reduction,
     .infer = infer_numeric,
+    .grad = grads::reduce_prod,
     .eval = [](const Evaluation& e) { return eval_reduce(e, Join::product); },
     .contents =
         [](const Call& c, const Type& t) {
@@ -350,6 +351,7 @@ constinit const Op ops::sort = {
         "Stable; descending = 0 or 1; NaN counts as the largest.",
     .kind = OpKind::other,
     .infer = infer_sort,
+    .grad = grads::sort,
     .eval = eval_sort,
     .samples = []() -> Samples {
       return {{{f32({2, 7})}, {{"axis", 1}, {"descending", 0}}},

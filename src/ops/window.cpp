@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ops/check.h"
+#include "ops/gradients.h"
 #include "ops/samples.h"
 
 namespace hone {
@@ -95,6 +96,7 @@ constinit const Op ops::reduce_window = {
         "what reducing nothing gives. Narrow floats are summed in f32 and rounded once.",
     .kind = OpKind::reduction,
     .infer = infer_window,
+    .grad = grads::reduce_window,
     .eval = eval_window,
     .samples = []() -> Samples {
       auto over = [](std::string kind, Dims window, Dims strides, Dims dilations, Dims low,
