@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 
 namespace hone {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -32,6 +36,17 @@ int usable_processors() {
 
 std::int64_t told(int name) { return std::max<std::int64_t>(0, ::sysconf(name)); }
 
+// The least number that a file of this name holds in the directory of a control group or in one
+// above it. A group without a limit has another word there, or none of the files.
+std::int64_t least_limit(fs::path group, const fs::path& root, const char* file) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (group = group.relative_path();; group = group.parent_path()) {
+    std::int64_t n = 0;
+    if (std::ifstream in(root / group / file); in >> n) least = std::min(least, n);
+    if (group.empty()) return least;
+  }
+}
+
 }  // namespace
 
 Machine this_machine() {
@@ -41,6 +56,23 @@ Machine this_machine() {
           .l2 = told(_SC_LEVEL2_CACHE_SIZE),
           .l3 = told(_SC_LEVEL3_CACHE_SIZE),
           .memory = told(_SC_PHYS_PAGES) * told(_SC_PAGESIZE)};
+}
+
+std::int64_t usable_memory() {
+  std::int64_t bytes = told(_SC_PHYS_PAGES) * told(_SC_PAGESIZE);
+  const fs::path root = "/sys/fs/cgroup";
+  std::ifstream in("/proc/self/cgroup");  // NUMBER:CONTROLLERS:PATH
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == line.npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const fs::path group = line.substr(second + 1);
+    if (controllers.empty())
+      bytes = std::min(bytes, least_limit(group, root, "memory.max"));
+    else if (controllers == "memory")
+      bytes = std::min(bytes, least_limit(group, root / "memory", "memory.limit_in_bytes"));
+  }
+  return bytes;
 }
 
 }  // namespace hone

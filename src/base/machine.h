@@ -17,4 +17,7 @@ struct Machine {
 
 Machine this_machine();
 
+// Bytes that this process can use: the machine's memory, or less where a control group says so.
+std::int64_t usable_memory();
+
 }  // namespace hone

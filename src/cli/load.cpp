@@ -112,7 +112,8 @@ void add_sizes(Arguments& a, ImportOptions& o) {
 void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.heading("");
   a.number("--threads", "N", "threads to use; 0, the default, asks the machine", o.threads);
-  a.number("--max-memory", "BYTES", "refuse what needs more", o.max_memory);
+  a.number("--max-memory", "BYTES", "refuse what needs more (default: 80 % of memory)",
+           o.max_memory);
   a.heading(std::string(compiling));
   if (with_strategy)
     a.choice("--strategy", all_strategies, "ref, cpu, onednn, multi or auto (default)", o.strategy);

@@ -23,7 +23,7 @@ struct ModelOptions : Printing {
   std::vector<std::string> passes_off;
   std::string verify = "kernels";  // none, kernels, model
   int threads = 0;
-  std::int64_t max_memory = 0;  // bytes; 0: no limit
+  std::int64_t max_memory = 0;  // bytes; 0: the default of sessions
   bool one_op_groups = false;
   bool no_cache = false;
 };

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/checked.h"
+#include "base/machine.h"
 #include "plan/footprint.h"
 #include "runtime/bound.h"
 
@@ -162,6 +163,18 @@ class Session::State {
       m.library += kept->program.library_bytes;
     }
     return m;
+  }
+
+  // Before a run takes memory, and `more` for its results.
+  void check_memory(std::int64_t more = 0) {
+    const bool is_given = options_.max_memory >= 0;
+    const std::int64_t limit = is_given ? options_.max_memory : default_memory_limit();
+    const std::size_t need = memory().peak() + static_cast<std::size_t>(more);
+    if (need <= static_cast<std::size_t>(limit)) return;
+    throw UserError(
+        plan().name, ": needs ", need, " bytes of memory, ", limit, " are allowed",
+        is_given ? "" : " (80 % of what this process can have)",
+        "; raise the limit (max_memory, --max-memory), or use fewer threads or smaller sizes");
   }
 
   void run() {
@@ -438,12 +451,7 @@ class Session::State {
     const std::size_t arena = r.program.arena_bytes, scratch = scratch_of(r);
     const bool grows = arena > arena_.size() || scratch > taken_scratch_ || needs_staging();
     if (!grows) return;
-    if (options_.max_memory >= 0) {
-      const std::size_t need = memory().peak();
-      if (need > static_cast<std::size_t>(options_.max_memory))
-        throw UserError(plan().name, ": needs ", need, " bytes of memory, ", options_.max_memory,
-                        " are allowed; raise the limit, or use fewer threads or smaller sizes");
-    }
+    check_memory();
     if (arena > arena_.size()) {
       arena_ = {};  // first give back, then take
       arena_ = OwnedMemory(options_.allocator, arena);
@@ -545,6 +553,11 @@ class Session::State {
   bool is_closing_ = false;
 };
 
+std::int64_t default_memory_limit() {
+  static const std::int64_t limit = usable_memory() / 5 * 4;
+  return limit;
+}
+
 Session::Session(std::shared_ptr<const Executable> executable, SessionOptions options)
     : state_(std::make_unique<State>(std::move(executable), std::move(options))) {}
 
@@ -619,6 +632,11 @@ std::vector<Array> Session::run(std::span<const Array> inputs) {
   }
   std::vector<std::shared_ptr<OwnedMemory>> memories;
   const Ready& ready = state_->ready();
+  std::int64_t ours = 0;
+  for (std::size_t i = 0; i < plan.results.size(); ++i)
+    if (plan.result_alias[i] < 0)
+      ours = checked_add(ours, static_cast<std::int64_t>(ready.output_bytes[i]));
+  state_->check_memory(ours);
   for (std::size_t i = 0; i < plan.results.size(); ++i) {
     const std::int32_t alias = plan.result_alias[i];
     const auto memory =

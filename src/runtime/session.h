@@ -47,10 +47,14 @@ struct SessionOptions {
   int threads = 0;
   std::vector<int> affinity = {};
   std::shared_ptr<Allocator> allocator = nullptr;  // null: the device's
-  std::int64_t max_memory = -1;                    // bytes of peak(); -1: no limit
+  // Bytes of peak(), and of results that run() allocates; -1: default_memory_limit().
+  std::int64_t max_memory = -1;
   std::function<void(const StepEvent&)> trace = nullptr;
   std::size_t most_sizes = 8;  // sets of sizes kept ready
 };
+
+// 80 % of what this process can have.
+std::int64_t default_memory_limit();
 
 class Session {
  public:

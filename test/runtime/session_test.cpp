@@ -582,10 +582,24 @@ TEST(Session, RefusesInTimeWhatNeedsTooMuchMemory) {
   Session roomy(load(scale_and_add()), {.threads = 1});
   roomy.run(std::vector{ramp(1 << 20)});
   Session s(load(scale_and_add()), {.threads = 1, .allocator = allocator, .max_memory = 30'000});
+  // The results are allocated for the caller.
+  const std::size_t need = roomy.memory().peak() + (4 << 20);
   EXPECT_SAYS(refusal([&] { s.run(std::vector{ramp(1 << 20)}); }),
-              cat("needs ", roomy.memory().peak(), " bytes of memory, 30000 are allowed"));
+              cat("needs ", need, " bytes of memory, 30000 are allowed"));
   EXPECT_EQ(allocator->peak, 0u);
   EXPECT_EQ(refusal([&] { s.run(std::vector{ramp(1000)}); }), "accepted");
+}
+
+TEST(Session, RefusesMoreThanTheMachineHasWithoutALimit) {
+  const auto allocator = std::make_shared<CountingAllocator>();
+  Plan p = scale_and_add();
+  p.variants[0].arena_bytes = p.variants[0].arena_lower_bound = std::int64_t{1} << 50;
+  Session s(load(std::move(p)), {.threads = 1, .allocator = allocator});
+  EXPECT_SAYS(refusal([&] { s.run(std::vector{ramp(1000)}); }),
+              cat(default_memory_limit(), " are allowed (80 % of what this process can have)"));
+  EXPECT_EQ(allocator->peak, 0u);
+  EXPECT_GT(default_memory_limit(), std::int64_t{1} << 26);
+  EXPECT_LT(default_memory_limit(), std::int64_t{1} << 50);
 }
 
 TEST(Session, TracesEveryStep) {

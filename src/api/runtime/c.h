@@ -111,7 +111,7 @@ typedef struct hone_session_options {
   int32_t affinity_count;
   const hone_pool* pool; /* instead of an own pool */
   const hone_allocator* allocator;
-  int64_t max_memory; /* bytes of hone_memory.peak; 0: no limit */
+  int64_t max_memory; /* bytes of hone_memory.peak; 0: 80 % of what the process can have */
 } hone_session_options;
 
 HONE_EXPORT hone_status hone_session_create(hone_executable*,

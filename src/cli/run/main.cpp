@@ -18,7 +18,8 @@ int run(std::span<char* const> words) {
   a.positional("PLAN", "the plan (.hone), made by `hone optimize`", plan);
   add_run(a, request);
   a.number("--threads", "N", "threads to use; 0, the default, asks the machine", limits.threads);
-  a.number("--max-memory", "BYTES", "refuse to run when more is needed", limits.max_memory);
+  a.number("--max-memory", "BYTES", "refuse to run when more is needed (default: 80 % of memory)",
+           limits.max_memory);
   a.flag("--json", "print JSON", request.json);
   a.flag("-q,--quiet", "write the results and print nothing", request.quiet);
   a.example("hone-run model.hone --input image=x.npy --output-dir out");

@@ -29,7 +29,7 @@ class Runner {
 
 struct PlanLimits {
   int threads = 0;              // 0 asks the machine
-  std::int64_t max_memory = 0;  // bytes; 0: no limit
+  std::int64_t max_memory = 0;  // bytes; 0: the default of sessions
 };
 std::unique_ptr<Runner> plan_runner(std::shared_ptr<const Plan>, const PlanLimits&);
 
