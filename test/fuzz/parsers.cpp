@@ -5,10 +5,20 @@
 #include "plan/check.h"
 #include "plan/plan_file.h"
 #include "plan/plan_json.h"
+#include "test/fuzz/limits.h"
 #include "test/fuzz/targets.h"
 #include "type/safetensors.h"
 
 namespace hone::fuzz {
+
+void onnx_import(Bytes bytes) {
+  with_file(bytes, [](const auto& path) {
+    answer([&] {
+      for (const ImportedVariant& v : import_onnx(path, small_limits()).variants)
+        verify(v.function);
+    });
+  });
+}
 
 void safetensors(Bytes bytes) {
   with_file(bytes, [](const auto& path) { answer([&] { read_safetensors(path); }); });

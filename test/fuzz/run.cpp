@@ -1,11 +1,11 @@
-// Targets that read ONNX.
+// The target that compiles, which the others do without.
 #include <chrono>
 
 #include "backend/devices.h"
 #include "compile/compile.h"
 #include "compile/sample.h"
-#include "import/import.h"
 #include "runtime/session.h"
+#include "test/fuzz/limits.h"
 #include "test/fuzz/targets.h"
 
 namespace hone::fuzz {
@@ -16,14 +16,6 @@ constexpr auto time_to_run = std::chrono::milliseconds(100);
 constexpr std::size_t most_compiled = 300;                    // nodes of a function
 constexpr std::int64_t most_elements = 1 << 20;               // of an input
 constexpr std::int64_t most_memory = std::int64_t{64} << 20;  // bytes
-
-ImportOptions small_limits() {
-  ImportOptions o;
-  o.most_nodes = 2'000;
-  o.most_value_bytes = 1 << 20;
-  o.most_variants = 4;
-  return o;
-}
 
 Source source_of(Imported m) {
   Source out{m.name, {}, {}};
@@ -51,15 +43,6 @@ void run_once(const std::shared_ptr<const Plan>& plan) {
 }
 
 }  // namespace
-
-void onnx_import(Bytes bytes) {
-  with_file(bytes, [](const auto& path) {
-    answer([&] {
-      for (const ImportedVariant& v : import_onnx(path, small_limits()).variants)
-        verify(v.function);
-    });
-  });
-}
 
 void onnx_run(Bytes bytes) {
   with_file(bytes, [](const auto& path) {
