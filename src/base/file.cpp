@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/flags.h"
 #include "base/hash.h"
 
 namespace hone {
@@ -55,20 +56,46 @@ int open_beneath(int root, const std::string& relative) {
   return at;
 }
 
+// Fresh memory with the file's first `size` bytes.
+void* read_whole(int fd, std::size_t size, const std::string& path) {
+  void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) throw UserError(path, ": there is no memory to read it: ", reason());
+  for (std::size_t at = 0; at < size;) {
+    const ssize_t n =
+        ::pread(fd, static_cast<std::byte*>(data) + at, size - at, static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n > 0) {
+      at += static_cast<std::size_t>(n);
+      continue;
+    }
+    const std::string why = n < 0 ? reason() : "it became shorter meanwhile";
+    ::munmap(data, size);
+    throw UserError(path, ": cannot be read: ", why);
+  }
+  ::mprotect(data, size, PROT_READ);
+  return data;
+}
+
 }  // namespace
 
-std::shared_ptr<const MappedFile> MappedFile::map(int fd, std::string path) {
+std::shared_ptr<const MappedFile> MappedFile::map(int fd, std::string path, bool is_contained) {
   struct stat st;
   if (::fstat(fd, &st) != 0) throw UserError(path, ": cannot read its size: ", reason());
   if (!S_ISREG(st.st_mode))
     throw UserError(path, ": is not a regular file; give a file, not a directory or device");
+  if (is_contained && st.st_nlink > 1 && flag("HONE_HARD_LINKS") != "1")
+    throw UserError(path, ": has ", st.st_nlink,
+                    " names (hard links), and another may lie outside "
+                    "of the model's directory; copy it, or set HONE_HARD_LINKS=1 to allow it");
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = std::move(path);
   file->size_ = static_cast<std::size_t>(st.st_size);
   file->identity_ =
       mix(static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino));
   if (file->size_ == 0) return file;
-  void* data = ::mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, fd, 0);
+  void* data = flag("HONE_MAP_FILES") == "0"
+                   ? read_whole(fd, file->size_, file->path_)
+                   : ::mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) throw UserError(file->path_, ": cannot be mapped: ", reason());
   file->data_ = static_cast<const std::byte*>(data);
   return file;
@@ -77,7 +104,7 @@ std::shared_ptr<const MappedFile> MappedFile::map(int fd, std::string path) {
 std::shared_ptr<const MappedFile> MappedFile::open(const fs::path& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.fd < 0) throw UserError(path.string(), ": cannot be opened: ", reason());
-  return map(fd.fd, path.string());
+  return map(fd.fd, path.string(), false);
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open_contained(const fs::path& root,
@@ -91,7 +118,7 @@ std::shared_ptr<const MappedFile> MappedFile::open_contained(const fs::path& roo
   if (fd.fd < 0)
     throw UserError(name, ": external data cannot be opened below ", root.string(), ": ", reason(),
                     "; it must be a regular file in the model's own directory, without links");
-  return map(fd.fd, (root / name).string());
+  return map(fd.fd, (root / name).string(), true);
 }
 
 MappedFile::~MappedFile() {

@@ -11,13 +11,16 @@
 
 namespace hone {
 
-// A whole file mapped read-only. The map lives as long as a copy of the shared_ptr.
+// A whole file mapped read-only. The map lives as long as a copy of the shared_ptr. Somebody who
+// shortens the file meanwhile takes pages away from under it, and who reads them gets SIGBUS: with
+// HONE_MAP_FILES=0 files are read into memory instead.
 class MappedFile {
  public:
   // Throws UserError naming the path and the reason.
   static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
   // Opens `relative` below `root` for data that an untrusted file names: no absolute path, no
-  // "..", no symbolic link, regular files only (openat2 RESOLVE_BENEATH, or a checked walk).
+  // "..", no symbolic link, regular files only (openat2 RESOLVE_BENEATH, or a checked walk), and
+  // none with a second name, which may lie anywhere, unless HONE_HARD_LINKS=1.
   static std::shared_ptr<const MappedFile> open_contained(const std::filesystem::path& root,
                                                           std::string_view relative);
   ~MappedFile();
@@ -31,7 +34,7 @@ class MappedFile {
 
  private:
   MappedFile() = default;
-  static std::shared_ptr<const MappedFile> map(int fd, std::string path);
+  static std::shared_ptr<const MappedFile> map(int fd, std::string path, bool is_contained);
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::uint64_t identity_ = 0;

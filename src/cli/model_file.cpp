@@ -63,6 +63,16 @@ fs::path resolve(const std::string& given) {
   throw UserError(given, ": is a directory without model.onnx and model.hone; give the file");
 }
 
+// PyTorch's files hold a pickle, a program that runs when it is read: this reads none.
+void refuse_archive(const fs::path& path, const std::string& bytes) {
+  const bool is_zip = bytes.starts_with("PK\x03\x04") || bytes.starts_with("PK\x05\x06");
+  const bool is_pickle = bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+  if (!is_zip && !is_pickle) return;
+  throw UserError(path.string(), is_zip ? ": is a zip archive" : ": is a pickle",
+                  ", as PyTorch writes (.pt, .pth, .bin), which may hold code and is never read; "
+                  "write the model as ONNX (torch.onnx.export), or its weights as safetensors");
+}
+
 }  // namespace
 
 ModelFile model_file(const std::string& given) {
@@ -81,6 +91,8 @@ ModelFile model_file(const std::string& given) {
     refuse_text(out.path, bytes);
   else if (out.path.extension() == ".hone")
     out.kind = FileKind::plan;
+  else
+    refuse_archive(out.path, bytes);
   return out;
 }
 

@@ -1,9 +1,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <thread>
 
 #include "base/checked.h"
 #include "base/file.h"
@@ -47,6 +51,63 @@ TEST_F(Files, ContainedNamesStayInside) {
   EXPECT_EQ(text_of(*MappedFile::open_contained(dir_ / "inner", "data")), "d");
   for (const char* name : {"../secret", "link", "/etc/passwd", "x/../../secret", "", "."})
     EXPECT_THROW(MappedFile::open_contained(dir_ / "inner", name), UserError) << name;
+}
+
+TEST_F(Files, ContainedNamesStayInsideWhileTheyAreExchanged) {
+  write_atomic(dir_ / "secret", "s");
+  const fs::path name = dir_ / "inner" / "data", good = dir_ / "good", bad = dir_ / "bad";
+  write_atomic(name, "d");
+  std::atomic<bool> is_done{false};
+  std::thread other([&] {
+    while (!is_done) {
+      fs::create_symlink(dir_ / "secret", bad);
+      fs::rename(bad, name);
+      std::ofstream(good) << "d";
+      fs::rename(good, name);
+    }
+  });
+  int opened = 0, refused = 0;
+  // Both must be seen, and on one processor that takes a while.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (int i = 0; i < 20'000 || opened == 0 || refused == 0; ++i) {
+    if (std::chrono::steady_clock::now() > end) break;
+    try {
+      const std::string text = text_of(*MappedFile::open_contained(dir_ / "inner", "data"));
+      if (text != "d" && !text.empty()) ADD_FAILURE() << "read '" << text << "'";
+      ++opened;
+    } catch (const UserError&) {
+      ++refused;
+    }
+  }
+  is_done = true;
+  other.join();
+  EXPECT_GT(opened, 0);
+  EXPECT_GT(refused, 0);
+}
+
+TEST_F(Files, ContainedOnesHaveOneName) {
+  write_atomic(dir_ / "secret", "s");
+  fs::create_hard_link(dir_ / "secret", dir_ / "inner" / "data");
+  try {
+    MappedFile::open_contained(dir_ / "inner", "data");
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_NE(std::strstr(e.what(), "has 2 names (hard links)"), nullptr) << e.what();
+  }
+  ::setenv("HONE_HARD_LINKS", "1", 1);
+  EXPECT_EQ(text_of(*MappedFile::open_contained(dir_ / "inner", "data")), "s");
+  ::unsetenv("HONE_HARD_LINKS");
+  EXPECT_EQ(text_of(*MappedFile::open(dir_ / "secret")), "s");
+}
+
+TEST_F(Files, ThatAreReadStayWhenTheyShrink) {
+  const std::string content(100'000, 'x');
+  write_atomic(dir_ / "a", content);
+  ::setenv("HONE_MAP_FILES", "0", 1);
+  const auto file = MappedFile::open(dir_ / "a");
+  ::unsetenv("HONE_MAP_FILES");
+  fs::resize_file(dir_ / "a", 0);
+  EXPECT_EQ(text_of(*file), content);
 }
 
 TEST_F(Files, MissingOnesAndDirectoriesAreRefusedByName) {

@@ -4,6 +4,7 @@ usage: cli_test.py BUILD_DIR"""
 import json
 import os
 import pathlib
+import pickle
 import re
 import shutil
 import struct
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -33,6 +35,14 @@ def npy(path, dtype, shape, data=None):
     return path
 
 
+class RunsWhenRead:
+    def __init__(self, command):
+        self.command = command
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
 class Cli(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -47,6 +57,10 @@ class Cli(unittest.TestCase):
         w.joinpath("text.onnx").write_text("hello, this is text\n")
         w.joinpath("lfs.onnx").write_text("version https://git-lfs.github.com/spec/v1\noid x\n")
         w.joinpath("page.onnx").write_text("<!DOCTYPE html><html></html>\n")
+        harmful = pickle.dumps(RunsWhenRead(f"touch {w / 'marker'}"), 2)
+        w.joinpath("pickle.pt").write_bytes(harmful)
+        with zipfile.ZipFile(w / "zip.pt", "w") as archive:
+            archive.writestr("archive/data.pkl", harmful)
         w.joinpath("noise.onnx").write_bytes(bytes(range(1, 255)) * 9)
         w.joinpath("directory").mkdir()
         w.joinpath("tensors.safetensors").write_bytes(struct.pack("<Q", 66) + json.dumps(
@@ -130,6 +144,8 @@ class Cli(unittest.TestCase):
         (["optimize", "text.onnx"], USER, ["text.onnx", "text file", "hello", "ONNX"]),
         (["optimize", "lfs.onnx"], USER, ["lfs.onnx", "git lfs pull"]),
         (["optimize", "page.onnx"], USER, ["page.onnx", "HTML"]),
+        (["optimize", "zip.pt"], USER, ["zip.pt", "zip archive", "torch.onnx.export"]),
+        (["inspect", "pickle.pt"], USER, ["pickle.pt", "is a pickle", "never read", "safetensors"]),
         (["optimize", "noise.onnx"], USER, ["noise.onnx", "damaged"]),
         (["optimize", "tensors.safetensors"], USER, ["tensors.safetensors", "no graph", "inspect"]),
         (["optimize", "tensors.gguf"], USER, ["tensors.gguf", "no graph", "inspect"]),
@@ -171,6 +187,7 @@ class Cli(unittest.TestCase):
                 if arguments:
                     self.assertTrue(done.stderr.startswith("hone: "), done.stderr)
                 self.assertLess(len(done.stderr), 2000)
+        self.assertFalse((self.work / "marker").exists())
 
     def test_hone_run_says_the_same(self):
         for arguments, code, words in self.ERRORS:

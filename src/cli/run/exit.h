@@ -14,7 +14,8 @@ enum ExitCode : int {
   exit_internal = 4,  // a defect of Hone
 };
 
-// Runs f and gives its exit code; what it throws goes to stderr behind the program's name.
+// Runs f and gives its exit code; what it throws goes to stderr behind the program's name. So does
+// the end of a process that reads a mapped file whose bytes are gone.
 int guarded(const char* program, const std::function<int()>& f);
 
 }  // namespace hone::cli
