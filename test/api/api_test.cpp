@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 
 #include "api/hone.h"
 #include "api/runtime/runtime.h"
@@ -119,6 +120,30 @@ TEST_F(Api, TheCallersPoolAndMemoryAreUsed) {
     EXPECT_EQ(counts.allocations, before);
   }
   EXPECT_EQ(counts.live, 0);
+}
+
+TEST_F(Api, WhatACallersFunctionThrowsIsAStatus) {
+  runtime::Executable executable(file());
+  hone_allocator allocators[] = {
+      {nullptr, [](void*, size_t) -> void* { throw std::runtime_error("no memory today"); },
+       nullptr},
+      {nullptr, [](void*, size_t) -> void* { throw 7; }, nullptr},
+      {nullptr, [](void*, size_t) -> void* { return nullptr; }, nullptr}};
+  const char* said[] = {"no memory today", "an unknown exception", "gave no memory"};
+  const int64_t in[] = {64, 8}, out[] = {64, 4};
+  std::vector<float> x(64 * 8, 0.25f), y(64 * 4);
+  for (int i = 0; i < 3; ++i) {
+    allocators[i].free = [](void*, void*, size_t) {};
+    hone_session_options options = {};
+    options.allocator = &allocators[i];
+    hone_session* session = nullptr;
+    ASSERT_EQ(hone_session_create(executable.get(), &options, &session), HONE_OK);
+    EXPECT_EQ(hone_bind_input(session, 0, HONE_F32, in, 2, x.data()), HONE_OK);
+    EXPECT_EQ(hone_bind_output(session, 0, HONE_F32, out, 2, y.data()), HONE_OK);
+    EXPECT_NE(hone_run(session), HONE_OK);
+    EXPECT_NE(std::string(hone_last_error()).find(said[i]), std::string::npos) << hone_last_error();
+    hone_session_free(session);
+  }
 }
 
 TEST_F(Api, MemoryLimitsAreRefusedWithTheNeed) {

@@ -1,4 +1,7 @@
 // The compiler on functions built in C++.
+#include <pthread.h>
+
+#include "base/sanitizer.h"
 #include "compile/difference.h"
 #include "compile/stats.h"
 #include "ops/common.h"
@@ -97,6 +100,38 @@ TEST(Compile, AThousandRunsGiveEqualBits) {
   std::vector<Array> inputs = {ramp({33, 100}), ramp({100, 65}, 0.001)};
   std::vector<Array> first = session->run(inputs);
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(session->run(inputs), first) << i;
+}
+
+// Nothing recurses over the length of a function: not the compiler, the plan file or a run.
+TEST(Compile, TwentyThousandLaunchesNeedLittleStack) {
+  EmptyCache cache;
+  const auto work = [&] {
+    Function f;
+    Value x = f.add_param(f32({4}), "x");
+    Value y = x;
+    for (int i = 0; i < 10'000; ++i) y = ops::maximum(ops::neg(y), x);
+    f.add_result(y, "y");
+    CompileOptions options;
+    options.strategy = "cpu";
+    options.one_op_groups = true;
+    options.verification = Verification::none;
+    const fs::path file = cache.directory() / "long.hone";
+    write_plan(file, compile(built(f), options));
+    auto plan = std::make_shared<const Plan>(read_plan(file));
+    EXPECT_GE(launches(plan->variants[0].steps), 20'000);
+    const Array input = ramp({4}, 1);  // 0, 1, 2, 3: the greater of them and their negative
+    EXPECT_EQ(session_of(plan)->run(std::vector{input})[0], input);
+  };
+  using Work = decltype(work);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  // Instrumented code that is not optimised needs four times as much.
+  pthread_attr_setstacksize(&attributes,
+                            (with_address_sanitizer || with_thread_sanitizer ? 2048U : 512U) << 10);
+  pthread_t thread;
+  const auto go = [](void* w) -> void* { return (*static_cast<const Work*>(w))(), nullptr; };
+  ASSERT_EQ(pthread_create(&thread, &attributes, go, const_cast<Work*>(&work)), 0);
+  pthread_join(thread, nullptr);
 }
 
 TEST(Compile, UnknownPassesStrategiesAndTargetsAreRefusedWithWhatThereIs) {

@@ -1,6 +1,10 @@
 // What a model must do from file to numbers, for the four real models.
 #include "test/compile/models.h"
 
+#include <immintrin.h>
+
+#include <atomic>
+
 #include "base/cpu.h"
 #include "plan/plan_file.h"
 
@@ -107,6 +111,56 @@ TEST_P(Models, ServeTwoTargetsFromOneFile) {
     for (const TestSet& set : test_sets(GetParam()))
       expect_close(session->run(set.inputs), set.outputs, GetParam() + " " + isa);
   }
+}
+
+// Rounding, flushing of denormals and masks of exceptions; not the flags that operations raise.
+unsigned float_mode() { return _mm_getcsr() & ~0x3fU; }
+
+// Looks at the mode of its threads after everything that they compute.
+class WatchedPool final : public ThreadPool {
+ public:
+  int threads() const override { return inner_->threads(); }
+  void run(std::int64_t chunks, Body body, void* context) override {
+    Job job{this, body, context};
+    inner_->run(
+        chunks,
+        [](void* given, std::int64_t begin, std::int64_t end, int thread) {
+          const Job& j = *static_cast<Job*>(given);
+          const unsigned before = float_mode();
+          j.body(j.context, begin, end, thread);
+          ++j.pool->calls;
+          j.pool->changes += float_mode() != before;
+        },
+        &job);
+  }
+  std::atomic<int> calls{0}, changes{0};
+
+ private:
+  struct Job {
+    WatchedPool* pool;
+    Body body;
+    void* context;
+  };
+  std::unique_ptr<ThreadPool> inner_ = make_thread_pool({.threads = 2});
+};
+
+TEST_P(Models, LeaveTheModeOfFloatsAsItIs) {
+  const TestSet set = test_sets(GetParam())[0];
+  const unsigned usual = _mm_getcsr();
+  constexpr unsigned flush_to_zero = 0x8000, denormals_are_zero = 0x40;
+  for (const char* strategy : {"cpu", "onednn"})
+    for (unsigned mode : {usual, usual | flush_to_zero | denormals_are_zero}) {
+      const auto pool = std::make_shared<WatchedPool>();
+      Session session(Executable::load(compiled(strategy), open_device("cpu")), {.pool = pool});
+      _mm_setcsr(mode);
+      const unsigned before = float_mode();
+      session.run(set.inputs);
+      const unsigned after = float_mode();
+      _mm_setcsr(usual);
+      EXPECT_EQ(after, before) << strategy;
+      EXPECT_EQ(pool->changes, 0) << strategy;
+      EXPECT_GT(pool->calls, 0) << strategy;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Real, Models, ::testing::ValuesIn(model_names()),
