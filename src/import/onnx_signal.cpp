@@ -1,5 +1,5 @@
-// Fourier transforms, windows and mel filters. A transform is a contraction with cosines and sines,
-// so its work grows with the square of the length.
+// Fourier transforms, windows and mel filters. A transform is a contraction with cosines and sines;
+// of a known length that is long and has factors, it is two with the factors.
 #include <cmath>
 #include <numbers>
 
@@ -38,20 +38,101 @@ struct Complex {
   Value real, imaginary;  // [.., n]; imaginary may be null
 };
 
+template <class F>
+Complex each_part(const Complex& x, const F& f) {
+  return {f(x.real), x.imaginary ? f(x.imaginary) : Value()};
+}
+
+// exp(-+ 2 pi i r c / length), [rows, columns] in f64.
+Complex roots(hone::Graph& g, const Dim& rows, const Dim& columns, const Dim& length,
+              bool inverse) {
+  Value angle = angles(g, rows, columns, length);
+  return {ops::cos(angle), inverse ? ops::sin(angle) : -ops::sin(angle)};
+}
+
 // sum over t of x[t] exp(-+ 2 pi i t k / length) for k below `count`.
+Complex summed(const Complex& x, const Dim& length, const Dim& count, bool inverse) {
+  const auto [cosine, sine] = roots(x.real.graph(), length, count, length, inverse);
+  Complex y{contracted(x.real, cosine), contracted(x.real, sine)};
+  if (!x.imaginary) return y;
+  return {y.real - contracted(x.imaginary, sine), y.imaginary + contracted(x.imaginary, cosine)};
+}
+
+// The greatest factor of the length up to its root, where a detour over two factors is faster than
+// one contraction, for one transform and for a hundred; else 1.
+std::int64_t small_factor(const Dim& length, bool is_real) {
+  const std::int64_t least = is_real ? 320 : 192;
+  if (!length.is_number() || length.number() < least) return 1;
+  auto factor = static_cast<std::int64_t>(std::sqrt(static_cast<double>(length.number())));
+  while (length.number() % factor != 0) --factor;
+  return factor;
+}
+
+Complex product(const Complex& a, const Complex& b) {
+  return {a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
+}
+
+// [.., n] as [.., tail].
+Value with_tail(Value x, const Dims& tail) {
+  Dims dims(x.shape().dims.begin(), x.shape().dims.end() - 1);
+  dims.insert(dims.end(), tail.begin(), tail.end());
+  return reshape_to(x, dims);
+}
+Value joined_tail(Value x) {
+  Dims dims(x.shape().dims.begin(), x.shape().dims.end() - 2);
+  dims.push_back(x.shape()[-2] * x.shape()[-1]);
+  return reshape_to(x, dims);
+}
+
+// The same by two steps (Cooley and Tukey, Math. Comp. 19, 1965). With length = n m, t = m r + s
+// and k = p + n q: m transforms over r, of length n, a product with exp(-+ 2 pi i s p / length),
+// and n transforms over s, of length m.
+Complex factored(const Complex& x, const Dim& length, const Dim& count, bool inverse) {
+  const Dim n = small_factor(length, !x.imaginary), m = floor_div(length, n);
+  if (n == Dim(1)) return summed(x, length, count, inverse);
+  Complex y = each_part(x, [&](const Value& v) { return transpose_matrix(with_tail(v, {n, m})); });
+  y = factored(y, n, n, inverse);
+  y = product(y, each_part(roots(x.real.graph(), m, n, length, inverse), [&](const Value& v) {
+                return broadcast_to(cast_to(v, y.real.dtype()), y.real.shape());
+              }));
+  const Dim columns = floor_div(count - Dim(1), n) + Dim(1);
+  y = factored(each_part(y, transpose_matrix), m, columns, inverse);
+  return each_part(y, [&](const Value& v) {
+    return slice_axis(joined_tail(transpose_matrix(v)), -1, 0, count);
+  });
+}
+
+// The same of a complex signal of even length 2 m: the sums of its halves give the even
+// frequencies, their differences times exp(-+ 2 pi i s / length) the odd ones. Half the products,
+// and no error is larger.
+Complex halved(const Complex& x, const Dim& length, bool inverse) {
+  const Dim m = floor_div(length, 2);
+  auto half = [&](const Dim& start) {
+    return each_part(x, [&](const Value& v) { return slice_axis(v, -1, start, m); });
+  };
+  const Complex low = half(0), high = half(m);
+  const Complex turn = each_part(roots(x.real.graph(), 2, m, length, inverse), [&](const Value& v) {
+    return broadcast_to(cast_to(take_axis(v, 0, 1), x.real.dtype()), low.real.shape());
+  });
+  const Complex odd = product({low.real - high.real, low.imaginary - high.imaginary}, turn);
+  const int last = x.real.rank() - 1;
+  auto both = [&](const Value& a, const Value& b) {
+    return concat_values(Values{unsqueeze(a, {last}), unsqueeze(b, {last})}, last);
+  };
+  const Complex y = summed(
+      {both(low.real + high.real, odd.real), both(low.imaginary + high.imaginary, odd.imaginary)},
+      m, m, inverse);
+  return each_part(y, [](const Value& v) { return joined_tail(transpose_matrix(v)); });
+}
+
 Complex transformed(const Complex& x, const Dim& length, const Dim& count, bool inverse) {
-  hone::Graph& g = x.real.graph();
-  Value angle = angles(g, length, count, length);
-  Value cosine = ops::cos(angle), sine = inverse ? ops::sin(angle) : -ops::sin(angle);
-  Value real = fitted(x.real, length);
-  Complex y{contracted(real, cosine), contracted(real, sine)};
-  if (x.imaginary) {
-    Value imaginary = fitted(x.imaginary, length);
-    y.real = y.real - contracted(imaginary, sine);
-    y.imaginary = y.imaginary + contracted(imaginary, cosine);
-  }
+  const Complex in = each_part(x, [&](const Value& v) { return fitted(v, length); });
+  const bool is_even = length.is_number() && length.number() % 2 == 0;
+  const bool is_halved =
+      in.imaginary && is_even && count == length && small_factor(length, false) == 1;
+  Complex y = is_halved ? halved(in, length, inverse) : factored(in, length, count, inverse);
   if (inverse) {
-    Value n = size_value(g, length, y.real.dtype());
+    Value n = size_value(x.real.graph(), length, y.real.dtype());
     y = {y.real / n, y.imaginary / n};
   }
   return y;
@@ -61,6 +142,16 @@ Complex transformed(const Complex& x, const Dim& length, const Dim& count, bool 
 Value real_signal(const Complex& x, const Dim& length) {
   hone::Graph& g = x.real.graph();
   const Dim count = floor_div(length, 2) + Dim(1);
+  if (x.imaginary && small_factor(length, true) > 1) {
+    // The others are those of the second half, mirrored and conjugated.
+    const Complex half = each_part(x, [&](const Value& v) { return fitted(v, count); });
+    auto all = [&](const Value& v, bool is_turned) {
+      const Value rest = reverse_axes(slice_axis(v, -1, 1, length - count), {v.rank() - 1});
+      return concat_values(Values{v, is_turned ? -rest : rest}, v.rank() - 1);
+    };
+    return transformed({all(half.real, false), all(half.imaginary, true)}, length, length, true)
+        .real;
+  }
   Value k = counted(g, DType::i64, count),
         n = broadcast_to(size_value(g, length, DType::i64), k.shape());
   // All frequencies but the first, and the middle one, stand for two.

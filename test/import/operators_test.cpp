@@ -594,32 +594,67 @@ TEST(Operators, PadsOfEveryKind) {
                  {9, 1, 2, 3});
 }
 
-// The definition, for lengths that are prime, products of small and of large numbers, and squares.
+double sample_at(std::int64_t i) { return static_cast<double>((i * 37 + 11) % 101) / 101 - 0.5; }
+
+// Of `parts` numbers for each element, by the definition of the transform of n numbers.
+std::vector<std::complex<double>> defined(std::int64_t n, int parts, bool inverse) {
+  std::vector<std::complex<double>> out;
+  for (std::int64_t k = 0; k < n; ++k) {
+    std::complex<double> sum = 0;
+    for (std::int64_t t = 0; t < n; ++t)
+      sum += std::complex<double>(sample_at(parts * t), parts == 2 ? sample_at(2 * t + 1) : 0) *
+             std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi *
+                                 (static_cast<double>(k * t % n) / static_cast<double>(n)));
+    out.push_back(inverse ? sum / static_cast<double>(n) : sum);
+  }
+  return out;
+}
+
+Array transform(const Array& x, bool inverse, bool onesided) {
+  return OneNode("DFT", 17)
+      .in(x)
+      .set([&](onnx_pb::Node& node) {
+        set_int(node, "inverse", inverse);
+        set_int(node, "onesided", onesided);
+      })
+      .one();
+}
+
+// For lengths that are prime, products of small and of large numbers, and squares, on both sides of
+// those from which on they are factored.
 TEST(Operators, FourierTransformsOfAnyLengthAreTheirDefinition) {
-  for (std::int64_t n : {1, 2, 3, 4, 6, 9, 10, 49, 60, 64, 97, 202, 210})
-    for (bool inverse : {false, true}) {
-      SCOPED_TRACE(cat("length ", n, inverse ? " inverse" : ""));
-      std::vector<float> x;
-      for (std::int64_t i = 0; i < 2 * n; ++i)
-        x.push_back(static_cast<float>((i * 37 + 11) % 101) / 101 - 0.5f);
-      const Array y = OneNode("DFT", 17)
-                          .in(reals({1, n, 2}, x))
-                          .set([&](onnx_pb::Node& node) { set_int(node, "inverse", inverse); })
-                          .one();
-      ASSERT_EQ(y.dims(), (std::vector<std::int64_t>{1, n, 2}));
-      for (std::int64_t k = 0; k < n; ++k) {
-        std::complex<double> sum = 0;
-        for (std::int64_t t = 0; t < n; ++t) {
-          const auto at = static_cast<std::size_t>(2 * t);
-          const double turn = static_cast<double>(k * t % n) / static_cast<double>(n);
-          sum += std::complex<double>(x[at], x[at + 1]) *
-                 std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * turn);
+  for (std::int64_t n :
+       {1, 2, 3, 4, 6, 9, 10, 49, 60, 64, 97, 190, 191, 192, 202, 211, 318, 322, 400, 513, 1024})
+    for (int parts : {1, 2})
+      for (bool inverse : {false, true})
+        for (bool onesided : {false, true}) {
+          if (inverse && onesided) continue;
+          SCOPED_TRACE(cat("length ", n, ", parts ", parts, inverse ? " inverse" : "",
+                           onesided ? " onesided" : ""));
+          std::vector<float> x;
+          for (std::int64_t i = 0; i < parts * n; ++i)
+            x.push_back(static_cast<float>(sample_at(i)));
+          const Array y = transform(reals({1, n, parts}, x), inverse, onesided);
+          const std::int64_t count = onesided ? n / 2 + 1 : n;
+          ASSERT_EQ(y.dims(), (std::vector<std::int64_t>{1, count, 2}));
+          const std::vector<std::complex<double>> expected = defined(n, parts, inverse);
+          const double most = std::max(2e-5, 2e-7 * static_cast<double>(n));
+          for (std::int64_t k = 0; k < count; ++k) {
+            EXPECT_NEAR(y.real(2 * k), expected[static_cast<std::size_t>(k)].real(), most);
+            EXPECT_NEAR(y.real(2 * k + 1), expected[static_cast<std::size_t>(k)].imag(), most);
+          }
         }
-        if (inverse) sum /= static_cast<double>(n);
-        EXPECT_NEAR(y.real(2 * k), sum.real(), 2e-5);
-        EXPECT_NEAR(y.real(2 * k + 1), sum.imag(), 2e-5);
-      }
-    }
+}
+
+TEST(Operators, FrequenciesOfARealSignalGiveItBack) {
+  for (std::int64_t n : {2, 10, 64, 318, 320, 400, 1024}) {
+    SCOPED_TRACE(n);
+    std::vector<float> x;
+    for (std::int64_t i = 0; i < n; ++i) x.push_back(static_cast<float>(sample_at(i)));
+    const Array back = transform(transform(reals({1, n, 1}, x), false, true), true, true);
+    ASSERT_EQ(back.dims(), (std::vector<std::int64_t>{1, n, 1}));
+    for (std::int64_t i = 0; i < n; ++i) EXPECT_NEAR(back.real(i), sample_at(i), 2e-5);
+  }
 }
 
 }  // namespace

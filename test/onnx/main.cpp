@@ -22,14 +22,14 @@ constexpr int exit_ok = 0, exit_differs = 1, exit_usage = 2;
 constexpr int exit_not_run = 77;  // what CTest is told to show as skipped
 
 constexpr const char* usage =
-    "usage: test_onnx [--strategy ref,cpu] [--filter TEXT] [--list FILE] [--update]\n"
+    "usage: test_onnx [--strategy ref,cpu,auto] [--filter TEXT] [--list FILE] [--update]\n"
     "                 [--json FILE] [--workers N] [--seconds N] [--show]\n"
     "Runs the tests of the ONNX backend suite whose names hold TEXT. --list FILE compares with\n"
     "the tests it names as not passed, --update rewrites it; --show prints each that fails.\n"
     "The suite is found by HONE_ONNX_TESTS, in ../shared/onnx or in Python's onnx package.\n";
 
 struct Options {
-  std::vector<std::string> strategies = {"ref", "cpu"};
+  std::vector<std::string> strategies = {"ref", "cpu", "auto"};
   std::string filter, list, json;
   bool update = false, show = false;
   WorkerOptions workers;
