@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
@@ -123,6 +124,21 @@ std::shared_ptr<const MappedFile> MappedFile::open_contained(const fs::path& roo
 
 MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void exit_when_a_file_is_gone(int code) {
+  static std::atomic<int> exit_code;
+  exit_code = code;
+  struct sigaction on_bus = {};
+  // Only what a signal handler may do.
+  on_bus.sa_handler = [](int) {
+    constexpr char text[] =
+        "hone: a file in use became shorter, or its disk cannot be read; leave files as they are\n"
+        "while they are used, or set HONE_MAP_FILES=0 to have them read into memory first\n";
+    const bool is_said = ::write(STDERR_FILENO, text, sizeof text - 1) > 0;
+    ::_exit(is_said ? exit_code.load() : 1);
+  };
+  ::sigaction(SIGBUS, &on_bus, nullptr);
 }
 
 void write_atomic(const fs::path& path, std::span<const std::span<const std::byte>> parts,

@@ -41,6 +41,10 @@ class MappedFile {
   std::string path_;
 };
 
+// For programs: reading a mapped file whose bytes are gone ends the process with this code and a
+// message on stderr, not by SIGBUS.
+void exit_when_a_file_is_gone(int code);
+
 // Whether a written file must survive a power cut: entries of a cache need not, since a broken one
 // is found by its hash.
 enum class Sync : bool { no, yes };

@@ -105,7 +105,7 @@ TEST(Compile, AThousandRunsGiveEqualBits) {
 // Nothing recurses over the length of a function: not the compiler, the plan file or a run.
 TEST(Compile, TwentyThousandLaunchesNeedLittleStack) {
   EmptyCache cache;
-  const auto work = [&] {
+  std::function<void()> work = [&] {
     Function f;
     Value x = f.add_param(f32({4}), "x");
     Value y = x;
@@ -122,15 +122,17 @@ TEST(Compile, TwentyThousandLaunchesNeedLittleStack) {
     const Array input = ramp({4}, 1);  // 0, 1, 2, 3: the greater of them and their negative
     EXPECT_EQ(session_of(plan)->run(std::vector{input})[0], input);
   };
-  using Work = decltype(work);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   // Instrumented code that is not optimised needs four times as much.
   pthread_attr_setstacksize(&attributes,
                             (with_address_sanitizer || with_thread_sanitizer ? 2048U : 512U) << 10);
   pthread_t thread;
-  const auto go = [](void* w) -> void* { return (*static_cast<const Work*>(w))(), nullptr; };
-  ASSERT_EQ(pthread_create(&thread, &attributes, go, const_cast<Work*>(&work)), 0);
+  const auto go = [](void* f) -> void* {
+    (*static_cast<std::function<void()>*>(f))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, go, &work), 0);
   pthread_join(thread, nullptr);
 }
 

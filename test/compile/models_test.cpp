@@ -159,7 +159,8 @@ TEST_P(Models, LeaveTheModeOfFloatsAsItIs) {
       _mm_setcsr(usual);
       EXPECT_EQ(after, before) << strategy;
       EXPECT_EQ(pool->changes, 0) << strategy;
-      EXPECT_GT(pool->calls, 0) << strategy;
+      // Everything in the smallest model is too small to be handed out.
+      EXPECT_TRUE(pool->calls > 0 || GetParam() == "silero_vad") << strategy;
     }
 }
 

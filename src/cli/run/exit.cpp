@@ -1,35 +1,17 @@
 #include "cli/run/exit.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <filesystem>
 #include <new>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/run/arguments.h"
 
 namespace hone::cli {
 
-namespace {
-
-// Only what a signal handler may do.
-void say_file_is_gone(int) {
-  constexpr char text[] =
-      "hone: a file in use became shorter, or its disk cannot be read; leave files as they are "
-      "while "
-      "they are used, or set HONE_MAP_FILES=0 to have them read into memory first\n";
-  const bool is_said = ::write(STDERR_FILENO, text, sizeof text - 1) > 0;
-  ::_exit(is_said ? exit_user : exit_internal);
-}
-
-}  // namespace
-
 int guarded(const char* program, const std::function<int()>& f) {
-  struct sigaction on_bus = {};
-  on_bus.sa_handler = say_file_is_gone;
-  ::sigaction(SIGBUS, &on_bus, nullptr);
+  exit_when_a_file_is_gone(exit_user);
   try {
     return f();
   } catch (const UsageError& e) {
