@@ -179,8 +179,15 @@ std::vector<Enclosure> product(const Enclosing& c) {
 
 bool has_zero(Interval x) { return !x.is_point() && x.low <= 0 && x.high >= 0; }
 
+// Kernels may multiply by the reciprocal of a constant: of powers of two it is exact.
 std::vector<Enclosure> quotient(const Enclosing& c) {
-  return corners(c, [](Interval, Interval y) { return !has_zero(y); }, true);
+  const Enclosure& y = *c.in[1];
+  bool correct = true;
+  for (std::size_t i = 0; i < y.low.reals.size() && correct; ++i) {
+    int exponent = 0;
+    correct = at(y, i).is_point() && std::fabs(std::frexp(at(y, i).low, &exponent)) == 0.5;
+  }
+  return corners(c, [](Interval, Interval d) { return !has_zero(d); }, correct);
 }
 
 // Within one period the remainder is monotone.
