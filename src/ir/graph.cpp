@@ -191,12 +191,17 @@ void Graph::require_equal(const Dim& a, const Dim& b, const std::string& message
   if (proved == false) throw UserError(message);
   std::string from;
   for (const Origin& o : origin_lists_[origins_].list) from += cat(from.empty() ? "" : ", ", o);
-  add_check({a, b, from.empty() ? message : cat(from, ": ", message)});
+  for (const DimCheck& c : checks_)
+    if ((c.a == a && c.b == b) || (c.a == b && c.b == a)) return;
+  checks_.push_back({a, b, from.empty() ? message : cat(from, ": ", message)});
 }
 
+// One that is there already is put where, and worded as, this one is: what a copy or a text of a
+// function lists comes after what its nodes have asked for, and stays as it was.
 void Graph::add_check(const DimCheck& check) {
-  for (const DimCheck& c : checks_)
-    if ((c.a == check.a && c.b == check.b) || (c.a == check.b && c.b == check.a)) return;
+  std::erase_if(checks_, [&](const DimCheck& c) {
+    return (c.a == check.a && c.b == check.b) || (c.a == check.b && c.b == check.a);
+  });
   checks_.push_back(check);
 }
 

@@ -94,6 +94,19 @@ TEST(Graph, SizesAreProvedRefutedOrRecorded) {
   ASSERT_EQ(f.graph().checks().size(), 1u);
 }
 
+// A text's nodes ask for checks when it is read, in their order and words.
+TEST(Graph, ListedChecksStayAsTheyWere) {
+  Function f;
+  Dim n = Dim::symbol("n", 1, 9), m = Dim::symbol("m", 1, 9), k = Dim::symbol("k", 1, 9);
+  f.graph().require_equal(n, m, "asked for");
+  f.graph().require_equal(n, k, "not listed");
+  f.graph().require_equal(m, k, "asked for, too");
+  const std::vector<DimCheck> listed = {{k, m, "listed first"}, {n, m, "listed second"}};
+  for (const DimCheck& c : listed) f.graph().add_check(c);
+  EXPECT_EQ(f.graph().checks(),
+            (std::vector<DimCheck>{{n, k, "not listed"}, listed[0], listed[1]}));
+}
+
 TEST(Function, TextRoundTrips) {
   Function body;
   Value p = body.add_param(f32({2}), "p");
