@@ -274,7 +274,7 @@ Values resize(NodeContext& c) {
   const bool by_size = c.has(3) && c.in(3).shape()[0] != Dim(0);
   c.text("keep_aspect_ratio_policy", "");
   if (by_size)
-    set_by_sizes(c, all, c.contents(3));
+    set_by_sizes(c, all, c.open_contents(3));
   else
     set_by_scales(c, all, known_numbers(c, 2));
   return resized(c, how, all);

@@ -362,7 +362,7 @@ struct Pads {
 };
 
 Dims pad_list(NodeContext& c) {
-  if (c.opset() >= 11) return c.contents(1);
+  if (c.opset() >= 11) return c.open_contents(1);  // open ones cut nothing off
   auto list = c.integers(c.opset() < 2 ? "paddings" : "pads");
   if (!list) c.fail("pads are missing");
   return dims_of(*list);
@@ -433,7 +433,7 @@ Values pad_import(NodeContext& c) {
 // Cut or filled with zeros on both sides; an odd element goes to the end.
 Values center_crop_pad(NodeContext& c) {
   Value x = c.in(0);
-  const Dims sizes = c.contents(1);
+  const Dims sizes = c.open_contents(1);
   std::vector<std::int64_t> axes;
   if (auto given = c.integers("axes"))
     axes = *given;

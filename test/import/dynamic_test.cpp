@@ -185,6 +185,31 @@ TEST(Dynamic, ShapesOfTheRun) {
   EXPECT_NE(refusal(top, {six, list({7})}), "ran without an error");
 }
 
+TEST(Dynamic, PadsAndSizesOfTheRun) {
+  const Array four = floats({1, 2, 3, 4});
+  const auto given = [&](const Function& f, const Numbers& list_of) {
+    return numbers_of(evaluate(f, std::vector{four, list(list_of)}).at(0));
+  };
+  using Reals = std::vector<double>;
+  const Function pad = Node("Pad").in(DType::f32, {"4"}).in(DType::i64, {"2"}).function();
+  EXPECT_EQ(given(pad, {1, 2}), (Reals{0, 1, 2, 3, 4, 0, 0}));
+  EXPECT_EQ(given(pad, {0, 0}), (Reals{1, 2, 3, 4}));
+  EXPECT_NE(refusal(pad, {four, list({-1, 0})}).find("is planned for"), std::string::npos);
+  const Function crop = Node("CenterCropPad").in(DType::f32, {"4"}).in(DType::i64, {"1"}).function();
+  EXPECT_EQ(given(crop, {2}), (Reals{2, 3}));
+  EXPECT_EQ(given(crop, {7}), (Reals{0, 1, 2, 3, 4, 0, 0}));
+  ModelBuilder b;
+  b.input("x", DType::f32, {"4"});
+  b.input("sizes", DType::i64, {"1"});
+  set_text(b.node("Resize", {"x", "", "", "sizes"}, {"y"}), "coordinate_transformation_mode",
+           "asymmetric");
+  b.output("y");
+  const Function resize = std::move(b.import().variants.at(0).function);
+  EXPECT_EQ(given(resize, {8}), (Reals{1, 1, 2, 2, 3, 3, 4, 4}));
+  EXPECT_EQ(given(resize, {2}), (Reals{1, 3}));
+  EXPECT_EQ(given(resize, {4}), (Reals{1, 2, 3, 4}));
+}
+
 // Sizes of sizes: what NonZero finds is gathered, and its number is an operand again.
 TEST(Dynamic, SizesGoThroughOtherNodes) {
   ModelBuilder b;
