@@ -1,5 +1,6 @@
 // The compiler on functions built in C++.
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "base/sanitizer.h"
 #include "compile/difference.h"
@@ -134,6 +135,49 @@ TEST(Compile, TwentyThousandLaunchesNeedLittleStack) {
   };
   ASSERT_EQ(pthread_create(&thread, &attributes, go, &work), 0);
   pthread_join(thread, nullptr);
+}
+
+// More elements than 32 bits count, of which pages without content take no memory.
+TEST(Compile, ElementsBehindTheFirst2To31AreReached) {
+  constexpr std::int64_t n = (std::int64_t{1} << 31) + 17;
+  EmptyCache cache;
+  Function f;
+  const Value x = f.add_param(Type(DType::i8, {n}), "x"),
+              places = f.add_param(Type(DType::i64, {2}), "places");
+  f.add_result(slice_axis(x, 0, n - 3, 3), "end");
+  f.add_result(slice_axis(x, 0, 16, 2, n - 17), "far");
+  f.add_result(ops::gather(Values{x, places}, {{"axis", 0}}), "taken");
+  f.add_result(reduce_axes(ops::reduce_min, reshape_to(x, {n}), {0}), "least");
+  f.add_result(ops::argmax(x, {{"axis", 0}, {"dtype", DType::i64}}), "place");
+  CompileOptions options;
+  options.strategy = "cpu";
+  options.verification = Verification::none;
+  const auto plan = std::make_shared<const Plan>(compile(built(f), options));
+  void* memory = ::mmap(nullptr, n, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* elements = static_cast<std::int8_t*>(memory);
+  elements[n - 1] = -5;
+  elements[n - 2] = 7;
+  elements[16] = 3;
+  const std::int64_t wanted[] = {n - 1, -2};
+  const Array inputs[] = {
+      Array(DType::i8, {n},
+            Storage({}, {static_cast<std::byte*>(memory), static_cast<std::size_t>(n)})),
+      Array::of<std::int64_t>(DType::i64, {2}, wanted)};
+  const std::vector<Array> got = session_of(plan, 2)->run(inputs);
+  const auto numbers = [](const Array& a) {
+    std::vector<std::int64_t> out;
+    for (std::int64_t i = 0; i < a.count(); ++i) out.push_back(a.integer(i));
+    return out;
+  };
+  using Numbers = std::vector<std::int64_t>;
+  EXPECT_EQ(numbers(got[0]), (Numbers{0, 7, -5}));
+  EXPECT_EQ(numbers(got[1]), (Numbers{3, -5}));
+  EXPECT_EQ(numbers(got[2]), (Numbers{-5, 7}));
+  EXPECT_EQ(numbers(got[3]), (Numbers{-5}));
+  EXPECT_EQ(numbers(got[4]), (Numbers{n - 2}));
+  ::munmap(memory, n);
 }
 
 TEST(Compile, UnknownPassesStrategiesAndTargetsAreRefusedWithWhatThereIs) {
