@@ -195,7 +195,8 @@ TEST(Dynamic, PadsAndSizesOfTheRun) {
   EXPECT_EQ(given(pad, {1, 2}), (Reals{0, 1, 2, 3, 4, 0, 0}));
   EXPECT_EQ(given(pad, {0, 0}), (Reals{1, 2, 3, 4}));
   EXPECT_NE(refusal(pad, {four, list({-1, 0})}).find("is planned for"), std::string::npos);
-  const Function crop = Node("CenterCropPad").in(DType::f32, {"4"}).in(DType::i64, {"1"}).function();
+  const Function crop =
+      Node("CenterCropPad").in(DType::f32, {"4"}).in(DType::i64, {"1"}).function();
   EXPECT_EQ(given(crop, {2}), (Reals{2, 3}));
   EXPECT_EQ(given(crop, {7}), (Reals{0, 1, 2, 3, 4, 0, 0}));
   ModelBuilder b;
