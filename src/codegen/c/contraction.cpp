@@ -119,7 +119,7 @@ class ContractionWriter {
     const std::string start = may_overlap ? "start" : "row";
     if (may_overlap)
       out_.line("const int64_t start = ", least("row", cat(c_.m.number() - rows)), ";");
-    out_.line(type_, " *const to = ", place_of_sums(), ";");
+    out_.line(type_, " *const to = ", place_of_sums(rows), ";");
     const Tile tile(out_, site_.helpers, c_.accumulate, rows, vectors, lanes_);
     out_.open();
     tile.declare();
@@ -141,10 +141,10 @@ class ContractionWriter {
     if (!is_single_part(c_)) out_.close();
   }
 
-  std::string place_of_sums() const {
+  // Tiles of the same rows, one height, fill these rows' part of the sums.
+  std::string place_of_sums(int height) const {
     if (is_single_part(c_)) return "sums";
-    return cat("sums + (row - row_begin) * ", c_.chunk_columns, " + (n - column_begin) * ",
-               c_.rows);
+    return cat("sums + (row - row_begin) * ", c_.chunk_columns, " + (n - column_begin) * ", height);
   }
 
   Tile::Product product(int rows, const std::string& start, const std::string& columns) {

@@ -100,7 +100,7 @@ class ContractionEmitter {
 
   void emit_tile(const Range& r, Value row, Value n, const RegisterTile& tile,
                  const std::optional<ColumnMasks>& columns) {
-    Pointer sums = sums_of(r, row, n);
+    Pointer sums = sums_of(r, row, n, tile.rows);
     // Read in place, the last tile overlaps the one before: there is nothing behind the last row.
     bool overlaps = c_.read_a == ReadA::in_place && c_.m.is_number();
     Value start = overlaps ? minimum(row, rows_ - tile.rows) : row;
@@ -140,9 +140,10 @@ class ContractionEmitter {
     m_.if_(equal(row, start) & less_equal(start + tile.rows, r.row_end), store_all, store_part);
   }
 
-  Pointer sums_of(const Range& r, Value row, Value n) const {
+  // Tiles of the same rows, one height, fill these rows' part of the sums.
+  Pointer sums_of(const Range& r, Value row, Value n, int height) const {
     if (is_single_part(c_)) return in_.scratch;
-    Value tile = (row - r.row_begin) * c_.chunk_columns + (n - r.column_begin) * c_.rows;
+    Value tile = (row - r.row_begin) * c_.chunk_columns + (n - r.column_begin) * height;
     return offset(in_.scratch, tile_.dtype, tile);
   }
 
