@@ -165,15 +165,20 @@ class Session::State {
     return m;
   }
 
-  // Before a run takes memory, and `more` for its results.
+  // Before a run takes memory, and `more` for its results. A given limit is one of peak().
   void check_memory(std::int64_t more = 0) {
     const bool is_given = options_.max_memory >= 0;
-    const std::int64_t limit = is_given ? options_.max_memory : default_memory_limit();
-    const std::size_t need = memory().peak() + static_cast<std::size_t>(more);
+    const std::int64_t usual = default_memory_limit();
+    const std::size_t peak = memory().peak();
+    if (is_given) check_memory(peak, options_.max_memory, "");
+    if (options_.max_memory <= usual)
+      check_memory(peak + static_cast<std::size_t>(more), usual,
+                   " (80 % of what this process can have)");
+  }
+  void check_memory(std::size_t need, std::int64_t limit, std::string_view meaning) const {
     if (need <= static_cast<std::size_t>(limit)) return;
     throw UserError(
-        plan().name, ": needs ", need, " bytes of memory, ", limit, " are allowed",
-        is_given ? "" : " (80 % of what this process can have)",
+        plan().name, ": needs ", need, " bytes of memory, ", limit, " are allowed", meaning,
         "; raise the limit (max_memory, --max-memory), or use fewer threads or smaller sizes");
   }
 

@@ -47,7 +47,8 @@ struct SessionOptions {
   int threads = 0;
   std::vector<int> affinity = {};
   std::shared_ptr<Allocator> allocator = nullptr;  // null: the device's
-  // Bytes of peak(), and of results that run() allocates; -1: default_memory_limit().
+  // Bytes of peak(); -1: default_memory_limit(), which also holds with the results that run()
+  // allocates, unless more is given.
   std::int64_t max_memory = -1;
   std::function<void(const StepEvent&)> trace = nullptr;
   std::size_t most_sizes = 8;  // sets of sizes kept ready
