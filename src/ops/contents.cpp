@@ -15,8 +15,10 @@ constexpr std::int64_t most_elements = 64;
 bool is_candidate(const Type& t) {
   if (is_float(t.dtype) || t.dtype == DType::text || !t.shape.is_static()) return false;
   std::int64_t n = 1;
-  for (const Dim& d : t.shape.dims)
-    if ((n *= d.number()) > most_elements) return false;
+  for (const Dim& d : t.shape.dims) {
+    if (n > 0 && d.number() > most_elements / n) return false;
+    n *= d.number();
+  }
   return true;
 }
 
