@@ -28,9 +28,9 @@ bool is_tiny(const Type& t) {
 
 // Contractions and windows do more work than their results show.
 bool is_cheap(const Graph& graph, NodeId n) {
-  std::int64_t work = 1;
+  double work = 1;  // windows over constants may be larger than any memory
   for (const Value& v : graph.operands(n))
-    work *= std::max<std::int64_t>(1, v.shape().count().number());
+    work *= static_cast<double>(std::max<std::int64_t>(1, v.shape().count().number()));
   const Op& op = graph.op(n);
   return (op.kind != OpKind::contraction && op.kind != OpKind::reduction) || work <= most_work;
 }
