@@ -106,6 +106,22 @@ Cases file_cases() {
       {"ext_sparse_1_gib",
        external({{"location", "sparse.bin"}}, {std::int64_t{1} << 28}, make_sparse), imported,
        "read: 1 variants"},
+      // A library that a model names is not even opened: this one would never answer.
+      {"library_in_metadata",
+       [](const fs::path& file) {
+         ::mkfifo((file.parent_path() / "evil.so").c_str(), 0600);
+         const std::string library = (file.parent_path() / "evil.so").string();
+         const std::string node = bytes_field(1, "x") + bytes_field(2, "y") +
+                                  bytes_field(4, "Evil") + bytes_field(7, library);
+         const std::string entry =
+             bytes_field(1, "ort.custom_ops.library") + bytes_field(2, library);
+         bytes(number_field(1, 10) + bytes_field(8, bytes_field(1, "") + number_field(2, 21)) +
+               bytes_field(8, bytes_field(1, library) + number_field(2, 1)) +
+               bytes_field(7, bytes_field(1, node) + bytes_field(11, bytes_field(1, "x")) +
+                                  bytes_field(12, bytes_field(1, "y"))) +
+               bytes_field(14, entry))(file);
+       },
+       imported, "refused: "},
       {"ext_key_unknown", external({{"location", "weights.bin"}, {"library", "/tmp/evil.so"}}),
        imported, "read: 1 variants"},
   };
