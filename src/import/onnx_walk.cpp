@@ -357,9 +357,13 @@ Body Walk::closed(const onnx::Graph& g, const std::vector<Type>& inputs) {
   inner.bind_inputs(g, params);
   inner.initializers(g);
   inner.nodes(g.nodes);
-  for (const ValueInfo& v : g.outputs)
-    if (Value found = inner.output(v.name)) out.function->add_result(found, std::string(v.name));
-  if (reading_.failures.size() != failures || reading_.missing_operators != missing)
+  bool is_whole = true;  // an output may be an outer value that failed before
+  for (const ValueInfo& v : g.outputs) {
+    const Value found = inner.output(v.name);
+    if (found) out.function->add_result(found, std::string(v.name));
+    is_whole = is_whole && found;
+  }
+  if (!is_whole || reading_.failures.size() != failures || reading_.missing_operators != missing)
     throw NotRead();
   out.captures = inner.captures_;
   return out;
@@ -372,8 +376,12 @@ Values Walk::inlined(const onnx::Graph& g, const Values& inputs) {
   inner.initializers(g);
   inner.nodes(g.nodes);
   Values results;
-  for (const ValueInfo& v : g.outputs) results.push_back(inner.output(v.name));
-  if (reading_.failures.size() != failures || reading_.missing_operators != missing)
+  bool is_whole = true;
+  for (const ValueInfo& v : g.outputs) {
+    results.push_back(inner.output(v.name));
+    is_whole = is_whole && results.back();
+  }
+  if (!is_whole || reading_.failures.size() != failures || reading_.missing_operators != missing)
     throw NotRead();
   return results;
 }
