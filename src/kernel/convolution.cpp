@@ -80,8 +80,9 @@ std::int64_t input_extent(const Convolution& c, std::size_t axis, std::int64_t o
 // like.
 bool windows_overlap(const Convolution& c) {
   for (std::size_t i = 1; i < c.in_place_strides.size(); ++i) {
-    std::int64_t row = input_extent(c, i, c.tile[i]) * c.in_place_strides[i];
-    if (input_extent(c, i - 1, c.tile[i - 1]) > 1 && row > c.in_place_strides[i - 1]) return true;
+    const std::int64_t row = input_extent(c, i, c.tile[i]) * c.in_place_strides[i];
+    for (std::size_t outer = 0; outer < i; ++outer)
+      if (input_extent(c, outer, c.tile[outer]) > 1 && row > c.in_place_strides[outer]) return true;
   }
   return false;
 }

@@ -73,7 +73,7 @@ class CpuTarget final : public Target {
   TargetInfo info_;
   // Of the generator and LLVM, and what `native` is tuned for.
   std::string version_ =
-      cat("llvm-19 kernels-17 ", spec_.cpu, " ", spec_.tune, " ", spec_.features);
+      cat("llvm-19 kernels-18 ", spec_.cpu, " ", spec_.tune, " ", spec_.features);
 };
 
 }  // namespace
