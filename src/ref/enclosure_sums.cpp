@@ -27,7 +27,7 @@ double centre(Interval x) { return is_finite(x) ? x.low + (x.high - x.low) / 2 :
 double radius(Interval x) { return is_finite(x) ? (x.high - x.low) / 2 : 0; }
 
 // Small multiples of 2^-4: so are their sums, and their products are of 2^-8.
-constexpr double grid = 16, sums_on_grid = 0x1p24 / (grid * grid);
+constexpr double grid = 16;
 bool on_grid(const Enclosure& e) {
   for (std::size_t i = 0; i < e.low.reals.size(); ++i) {
     const Interval x = at(e, i);
@@ -43,7 +43,7 @@ struct SumError {
   bool exact;       // nothing rounds
 
   double operator()(double magnitude) const {
-    if (exact || (on_grid && magnitude < sums_on_grid)) return 0;
+    if (exact || (on_grid && magnitude < 2 / round.eps / (grid * grid))) return 0;
     return (terms + 1) * round.eps * magnitude;
   }
 };
@@ -65,6 +65,13 @@ double terms_of(const Enclosing& c) {
     return static_cast<double>(c.in[0]->dims()[static_cast<std::size_t>(c.attrs.integer("axis"))]);
   const double results = static_cast<double>(count_of(c.dims()));
   return results > 0 ? count(*c.in[0]) / results : 0;
+}
+
+// A scatter adds where its result lies, so that every sum is rounded to the dtype; other sums are
+// kept in registers.
+Precision precision_within(const Enclosing& c) {
+  const DType t = c.types[0].dtype;
+  return &c.op == &ops::scatter ? precision_of(t) : precision_of_sums(t);
 }
 
 // The operands that are joined: all but indices.
@@ -89,12 +96,11 @@ Wide eval_map(const Enclosing& c, F f) {
 }  // namespace
 
 std::vector<Enclosure> enclosing::summed(const Enclosing& c) {
-  const DType t = c.types[0].dtype;
   Enclosure y{eval_map(c, [](Interval x) { return x.low; }),
               eval_map(c, [](Interval x) { return x.is_unknown() ? unknown_low : x.high; })};
   const Wide magnitudes = eval_map(c, finite_magnitude);
   const Wide open = eval_map(c, [](Interval x) { return x.is_unknown() ? 1.0 : 0.0; });
-  SumError error{terms_of(c), true, precision_of_sums(t), c.exact};
+  SumError error{terms_of(c), true, precision_within(c), c.exact};
   for (std::size_t i : joined(c)) error.on_grid = error.on_grid && on_grid(*c.in[i]);
   for (std::size_t i = 0; i < y.low.reals.size(); ++i) {
     Interval x = at(y, i);
@@ -105,9 +111,10 @@ std::vector<Enclosure> enclosing::summed(const Enclosing& c) {
     }
     x = either_zero({x.low - e, x.high + e});
     if (!c.exact && most > error.round.most) {
-      // Only of one sign a part is never infinite and opposed to the rest.
+      // Only of one sign, and finite, a part is never infinite and opposed to the rest.
       const double nearly = most * (1 - 1e-9);
-      x = x.high >= nearly   ? Interval{x.low, INFINITY}
+      x = !is_finite(x)      ? unknown_interval
+          : x.high >= nearly ? Interval{x.low, INFINITY}
           : x.low <= -nearly ? Interval{-INFINITY, x.high}
                              : unknown_interval;
     }
@@ -117,7 +124,7 @@ std::vector<Enclosure> enclosing::summed(const Enclosing& c) {
 }
 
 std::vector<Enclosure> enclosing::multiplied(const Enclosing& c) {
-  const Precision r = precision_of_sums(c.types[0].dtype);
+  const Precision r = precision_within(c);
   const double terms = terms_of(c);
   const Wide least = eval_map(c, [](Interval x) {
     return x.low <= 0 && x.high >= 0 ? 0 : std::min(std::fabs(x.low), std::fabs(x.high));
