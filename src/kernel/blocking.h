@@ -37,6 +37,9 @@ inline std::int64_t tiling_size(const Dim& d) {
       1, d.is_number() ? d.number() : std::min<std::int64_t>(d.high(), 4096));
 }
 
+// How many of it there are for certain: chunks are to be enough for the smallest batch, too.
+inline std::int64_t certain_size(const Dim& d) { return std::max<std::int64_t>(1, d.low()); }
+
 // The best length of equal parts of `count`, at most `most` each.
 inline std::int64_t even_part(std::int64_t count, std::int64_t most) {
   return ceil_ratio(count, ceil_ratio(count, std::max<std::int64_t>(1, most)));

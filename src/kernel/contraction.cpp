@@ -61,7 +61,7 @@ void choose_blocking(Contraction& c, const OperandAccess& a, const TargetInfo& t
   std::int64_t columns = even_part(panels, widest_chunk / c.block);
   auto too_large = [&] {
     std::int64_t chunks =
-        ceil_ratio(row_tiles, rows) * ceil_ratio(panels, columns) * tiling_size(c.batch);
+        ceil_ratio(row_tiles, rows) * ceil_ratio(panels, columns) * certain_size(c.batch);
     return chunks < enough_chunks &&
            static_cast<double>(rows * columns * k) * tile.cycles() > 2 * least_chunk_cycles;
   };

@@ -115,7 +115,7 @@ void choose_blocking(Convolution& c, const TargetInfo& target) {
            static_cast<double>(c.chunk_panels);
   };
   auto chunks = [&] {
-    return boxes(out, c.chunk) * ceil_ratio(panels, c.chunk_panels) * tiling_size(c.images);
+    return boxes(out, c.chunk) * ceil_ratio(panels, c.chunk_panels) * certain_size(c.images);
   };
   auto halve = [&](std::size_t axis) {
     std::int64_t tiles = ceil_ratio(out[axis], c.tile[axis]);
@@ -130,10 +130,18 @@ void choose_blocking(Convolution& c, const TargetInfo& target) {
   const bool copies = c.in_place_strides.empty();
   while (copies && longest() < out.size() && scratch_bytes(c) > target.l2_bytes / 4)
     halve(longest());
+  // Each part of the image reads all weights, each part of the panels all of the image.
+  const std::int64_t weights = volume(c.window) * c.in_channels / c.groups * c.out_channels;
+  std::int64_t image = c.in_channels;
+  for (std::size_t i = 0; i < out.size(); ++i) image *= input_extent(c, i, out[i]);
   while (chunks() < enough_chunks && cycles() > 2 * least_chunk_cycles) {
-    if (longest() < out.size())
+    const bool parts_panels = c.chunk_panels > 1 && !c.is_depthwise();
+    const bool parts_image = longest() < out.size();
+    const std::int64_t more_weights = boxes(out, c.chunk) * weights,
+                       more_image = ceil_ratio(panels, c.chunk_panels) * image;
+    if (parts_image && (!parts_panels || more_weights <= more_image))
       halve(longest());
-    else if (c.chunk_panels > 1 && !c.is_depthwise())
+    else if (parts_panels)
       c.chunk_panels = even_part(panels, c.chunk_panels / 2);
     else
       break;
