@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "compile/stats.h"
 #include "compile/trial.h"
+#include "compile/verify.h"
 #include "kernel/candidates.h"
 
 namespace hone {
@@ -50,7 +51,7 @@ Chooser::Chooser(const Backend& backend, const CompileOptions& options, KernelCo
     : backend_(backend),
       options_(options),
       compile_(compile),
-      device_(std::move(device)),
+      trial_memory_(std::make_shared<TrialMemory>(std::move(device))),
       pool_(std::move(pool)),
       verdicts_(verdicts),
       report_(report) {}
@@ -175,7 +176,7 @@ bool Chooser::passes(const GroupSpec& spec, Option& option, const Sizes& sizes) 
     return true;
   }
   try {
-    Comparison c = verify(spec, option.candidate, compile_, device_, one_thread_, sizes);
+    Comparison c = verify(spec, option.candidate, compile_, trial_memory_, one_thread_, sizes);
     option.record.error = c.max_rel_error;
     if (!c.ok) option.record.refused = cat(wrong, c);
   } catch (const UserError& e) {
@@ -199,8 +200,8 @@ std::size_t Chooser::measured_best(const GroupSpec& spec, std::vector<Option>& o
   std::vector<std::unique_ptr<Trial>> trials;
   std::vector<std::function<void()>> runs;
   for (std::size_t i : field) {
-    trials.push_back(std::make_unique<Trial>(spec, options[i].candidate, compile_, device_, pool_,
-                                             sizes.time, Fill::random, 17));
+    trials.push_back(std::make_unique<Trial>(spec, options[i].candidate, compile_, trial_memory_,
+                                             pool_, sizes.time, Fill::random, 17));
     runs.push_back([trial = trials.back().get()] { trial->run(); });
   }
   std::vector<std::vector<double>> times =

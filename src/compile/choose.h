@@ -11,6 +11,7 @@
 #include "compile/compile.h"
 #include "compile/kernels.h"
 #include "compile/sample.h"
+#include "compile/trial_memory.h"
 #include "schedule/schedule.h"
 
 namespace hone {
@@ -67,7 +68,7 @@ class Chooser {
   const Backend& backend_;
   const CompileOptions& options_;
   KernelCompiler& compile_;
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<TrialMemory> trial_memory_;
   std::shared_ptr<ThreadPool> pool_;
   const CompileCache& verdicts_;
   CompileReport& report_;

@@ -1,17 +1,13 @@
 #include "compile/trial.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <unordered_set>
 
 #include "ops/ops.h"
-#include "pass/unify.h"
-#include "ref/element.h"
-#include "ref/enclosure.h"
 #include "runtime/prepare.h"
-#include "schedule/cost.h"
 #include "schedule/plan_builder.h"
 
 namespace hone {
@@ -87,6 +83,9 @@ struct Trial::Place {
   DType dtype;
   std::vector<std::int64_t> dims, strides;
 
+  std::int64_t count() const {
+    return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+  }
   std::int64_t bytes() const { return extent(dims, strides) * byte_size(dtype); }
 };
 
@@ -242,37 +241,37 @@ void fix_sizes(Plan& plan, const Sizes& sizes) {
 // What a kernel fails to write must not look like a result.
 constexpr std::byte unwritten{0xa5};
 
-bool is_unwritten(const std::byte* from, std::size_t bytes) {
+bool all_unwritten(const std::byte* from, std::size_t bytes) {
   return bytes == 0 || (*from == unwritten && std::memcmp(from, from + 1, bytes - 1) == 0);
 }
 
 }  // namespace
 
-// Memory of a device with a fence at both ends, for operands, arena and scratch.
+// Memory with a fence at both ends, for operands, arena and scratch.
 class Trial::Fenced final : public Allocator {
  public:
-  explicit Fenced(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  explicit Fenced(std::shared_ptr<Allocator> from) : from_(std::move(from)) {}
 
   std::byte* alloc(std::size_t bytes) override {
-    std::byte* all = device_->alloc(bytes + 2 * fence);
+    std::byte* all = from_->alloc(bytes + 2 * fence);
     std::memset(all, static_cast<int>(unwritten), bytes + 2 * fence);
     live_.emplace(all + fence, bytes);
     return all + fence;
   }
   void free(std::byte* data, std::size_t bytes) noexcept override {
     live_.erase(data);
-    device_->free(data - fence, bytes + 2 * fence);
+    from_->free(data - fence, bytes + 2 * fence);
   }
 
   bool is_intact() const {
     return std::all_of(live_.begin(), live_.end(), [](const auto& m) {
-      return is_unwritten(m.first - fence, fence) && is_unwritten(m.first + m.second, fence);
+      return all_unwritten(m.first - fence, fence) && all_unwritten(m.first + m.second, fence);
     });
   }
 
  private:
   static constexpr std::size_t fence = 16 << 10;
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<Allocator> from_;
   std::map<std::byte*, std::size_t> live_;
 };
 
@@ -318,7 +317,7 @@ struct Trial::Operand {
         reinterpret_cast<E*>(now.data())[at] = mark;
       });
     });
-    return is_unwritten(now.data(), now.size());
+    return all_unwritten(now.data(), now.size());
   }
 };
 
@@ -342,9 +341,9 @@ std::unordered_set<NodeId> made_into_filters(const Function& f) {
 }  // namespace
 
 Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
-             const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool,
+             const std::shared_ptr<TrialMemory>& memory, const std::shared_ptr<ThreadPool>& pool,
              const Sizes& sizes, Fill fill, std::uint64_t seed)
-    : spec_(spec), sizes_(sizes), memory_(std::make_shared<Fenced>(device)) {
+    : spec_(spec), sizes_(sizes), memory_(std::make_shared<Fenced>(memory)) {
   std::vector<Array> weights(spec.function.params().size());
   std::vector<TensorRef> refs;
   const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
@@ -352,7 +351,7 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& 
     const Value param = spec.function.param(i);
     const Type t = param.type();
     if (spec.param_is_weight[i]) {
-      weights[i] = add_weight(place_of(t, spec.param_strides[i], sizes), seed + i);
+      weights[i] = add_weight(place_of(t, spec.param_strides[i], sizes), memory, seed + i);
     } else {
       Operand& o = add_operand(t, spec.param_strides[i], false);
       o.is_filter = filters.contains(param.node());
@@ -362,11 +361,11 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& 
   }
   auto plan = std::make_shared<Plan>(TrialPlan(spec, sizes).build(candidate, compile, weights));
   fix_sizes(*plan, sizes);
-  run_prepare(*plan, device, pool);
+  run_prepare(*plan, memory->device(), pool);
   SessionOptions options;
   options.pool = pool;
   options.allocator = memory_;
-  session_ = std::make_unique<Session>(Executable::load(plan, device), options);
+  session_ = std::make_unique<Session>(Executable::load(plan, memory->device()), options);
   for (std::size_t i = 0; i < refs.size(); ++i) session_->bind_input(i, refs[i]);
   for (std::size_t i = 0; i < spec.function.results().size(); ++i)
     session_->bind_output(
@@ -386,10 +385,13 @@ void Trial::refill(Fill fill, std::uint64_t seed) {
 }
 
 // Weights are finite: zero times an infinite weight in a padded place is nobody's business.
-Array Trial::add_weight(const Place& p, std::uint64_t seed) {
-  Array dense = Array::zeros(p.dtype, p.dims);
-  sample(dense.writable_bytes(), p.dtype, Fill::random, seed);
-  inputs_.push_back(dense);
+Array Trial::add_weight(const Place& p, const std::shared_ptr<TrialMemory>& memory,
+                        std::uint64_t seed) {
+  const auto bytes = static_cast<std::size_t>(p.count() * byte_size(p.dtype));
+  auto content = std::make_shared<OwnedMemory>(memory, std::max<std::size_t>(bytes, 1));
+  sample({content->data(), bytes}, p.dtype, Fill::random, seed);
+  const Array& dense =
+      inputs_.emplace_back(p.dtype, p.dims, Storage(content, {content->data(), bytes}));
   const std::vector<std::int64_t> flat = {extent(p.dims, p.strides)};
   if (is_dense(p)) return {p.dtype, flat, dense.storage()};
   Array spaced = Array::zeros(p.dtype, flat);
@@ -413,183 +415,15 @@ std::vector<Array> Trial::results() const {
   return out;
 }
 
+bool Trial::is_unwritten(const Array& a, std::int64_t element) {
+  const auto size = static_cast<std::size_t>(byte_size(a.dtype()));
+  return all_unwritten(a.bytes().data() + static_cast<std::size_t>(element) * size, size);
+}
+
 void Trial::check_untouched() const {
   bool is_clean = memory_->is_intact();
   for (const auto& o : operands_) is_clean = is_clean && o->is_untouched();
   if (!is_clean) throw UserError("it writes to memory that is not its result's");
-}
-
-namespace {
-
-// Groups of more work than this are checked on sampled elements, on fewer where each is much work:
-// the interpreter is slow, and a check is to take a fifth of the time of a compilation at most.
-constexpr std::int64_t most_whole_flops = 300'000;
-// So much work is in long sums, of which extreme numbers leave nothing but NaN.
-constexpr std::int64_t most_extreme_flops = 500'000'000;
-constexpr std::int64_t most_samples = 64, least_samples = 12, sampled_flops = 16'000;
-
-void keep_worst(Comparison& worst, const Comparison& c) {
-  const bool was_ok = worst.ok;
-  if (was_ok && !c.ok) worst = c;
-  if (c.ok == was_ok && c.max_rel_error > worst.max_rel_error) worst = c;
-}
-
-// What explains a result that the first rule refuses.
-class Explanation {
- public:
-  Explanation(const Function& f, const Trial& trial) : f_(f), trial_(trial) {}
-
-  // Numbers rounded on the way: a running product may overflow there.
-  Comparison on_the_way(std::size_t i, const Array& got, const Wide& wide) {
-    if (stepwise_.empty()) stepwise_ = evaluate_wide(f_, trial_.inputs(), Mode::stepwise);
-    return accept(got, stepwise_[i], wide);
-  }
-
-  // Whether every element is enclosed. Of those of which nothing is known the first rule decides,
-  // where strict and wide are: at the places, or everywhere when there are none; not of those that
-  // hang on the order of operations. An open decision is one of few.
-  bool encloses(std::size_t i, const Array& got, const Wide& strict, const Wide& wide,
-                const std::vector<std::int64_t>& places) {
-    if (enclosures_.empty()) enclosures_ = enclose(f_, trial_.inputs());
-    const Enclosure& e = enclosures_[i];
-    if (!accept(got, e).ok) return false;
-    Wide judged = wide;
-    for (std::size_t k = 0; k < judged.reals.size(); ++k) {
-      const std::int64_t at = places.empty() ? static_cast<std::int64_t>(k) : places[k];
-      const auto flat = static_cast<std::size_t>(at);
-      const bool is_unknown = std::isnan(e.low.reals[flat]) && !std::isnan(e.high.reals[flat]) &&
-                              !e.hangs_on_order(flat);
-      judged.reals[k] = is_unknown ? got.real(at) : round_real(got.dtype(), wide.reals[k]);
-    }
-    return !is_float(got.dtype()) || accept(judged, strict, wide).ok;
-  }
-
- private:
-  const Function& f_;
-  const Trial& trial_;
-  std::vector<Wide> stepwise_;
-  std::vector<Enclosure> enclosures_;
-};
-
-Comparison whole(const Function& f, const Trial& trial) {
-  Comparison worst;
-  std::vector<Wide> strict = evaluate_wide(f, trial.inputs(), Mode::strict);
-  std::vector<Wide> wide = evaluate_wide(f, trial.inputs(), Mode::wide);
-  std::vector<Array> got = trial.results();
-  Explanation explanation(f, trial);
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    Comparison c = accept(got[i], strict[i], wide[i]);
-    if (!c.ok && c.problem.empty())
-      if (const Comparison other = explanation.on_the_way(i, got[i], wide[i]); other.ok) c = other;
-    if (!c.ok && c.problem.empty()) c.ok = explanation.encloses(i, got[i], strict[i], wide[i], {});
-    keep_worst(worst, c);
-  }
-  return worst;
-}
-
-void set_element(Wide& w, std::size_t i, const Element& e) {
-  if (w.is_real())
-    w.reals[i] = e.real;
-  else
-    w.integers[i] = e.integer;
-}
-
-// How many elements of a result to check, by the work in each. Places are found by random numbers;
-// extreme ones need few.
-std::int64_t samples_of(std::int64_t count, std::int64_t flops, Fill fill) {
-  const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
-  const std::int64_t wanted = std::clamp(sampled_flops / each, least_samples, most_samples);
-  return fill == Fill::extreme ? std::max(wanted / 3, least_samples) : wanted;
-}
-
-// Both ends, and places in between that meet every residue of a tile sooner or later: where each is
-// little work some beside one another, which may share a row that was reduced.
-std::vector<std::int64_t> sampled_places(std::int64_t count, std::int64_t wanted) {
-  const std::int64_t beside = wanted < most_samples ? 1 : 4;
-  std::vector<std::int64_t> out;
-  for (std::int64_t i = 0; i < std::min(count, wanted / 4); ++i) {
-    out.push_back(i);
-    out.push_back(count - 1 - i);
-  }
-  std::uint64_t state = 12345;
-  while (static_cast<std::int64_t>(out.size()) < std::min(wanted, count)) {
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    const auto first = static_cast<std::int64_t>((state >> 20) % static_cast<std::uint64_t>(count));
-    for (std::int64_t i = first; i < std::min(first + beside, count); ++i) out.push_back(i);
-  }
-  return out;
-}
-
-struct Samples {
-  std::vector<std::int64_t> places;
-  Wide got, strict, wide;
-
-  Comparison accepted() const {
-    Comparison c = accept(got, strict, wide);
-    if (c.first_bad >= 0) c.first_bad = places[static_cast<std::size_t>(c.first_bad)];
-    return c;
-  }
-};
-
-Samples at_places(const Array& got, std::size_t result, std::vector<std::int64_t> places,
-                  ElementEvaluator& strict, ElementEvaluator& wide) {
-  const Wide none(got.dtype(), {static_cast<std::int64_t>(places.size())});
-  Samples s{std::move(places), none, none, none};
-  const std::vector<Element> of_strict = strict.all_at(result, s.places),
-                             of_wide = wide.all_at(result, s.places);
-  for (std::size_t i = 0; i < s.places.size(); ++i) {
-    const std::int64_t at = s.places[i];
-    set_element(s.got, i,
-                {none.is_real() ? got.real(at) : 0, none.is_real() ? 0 : got.integer(at)});
-    set_element(s.strict, i, of_strict[i]);
-    set_element(s.wide, i, of_wide[i]);
-  }
-  return s;
-}
-
-// Few elements may all be small beside what cancelled in them. So a refused result is compared on
-// as many elements as show its size and, where that is no great work, enclosed.
-Comparison sampled(const Function& f, const Trial& trial, std::int64_t flops, Fill fill) {
-  constexpr std::int64_t most_enclosed_flops = 50'000'000, many_samples = 1000;
-  Comparison worst;
-  ElementEvaluator strict(f, trial.inputs(), Mode::strict);
-  ElementEvaluator wide(f, trial.inputs(), Mode::wide);
-  Explanation explanation(f, trial);
-  std::vector<Array> got = trial.results();
-  for (std::size_t r = 0; r < got.size(); ++r) {
-    const std::int64_t count = got[r].count(), wanted = samples_of(count, flops, fill);
-    Comparison c = at_places(got[r], r, sampled_places(count, wanted), strict, wide).accepted();
-    if (!c.ok) {
-      const Samples many = at_places(got[r], r, sampled_places(count, many_samples), strict, wide);
-      c = many.accepted();
-      if (!c.ok && flops <= most_enclosed_flops)
-        c.ok = explanation.encloses(r, got[r], many.strict, many.wide, many.places);
-    }
-    keep_worst(worst, c);
-  }
-  return worst;
-}
-
-}  // namespace
-
-Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
-                  const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool,
-                  const Sizes& sizes) {
-  const std::int64_t flops = size_of(ideal_flops(spec.function), sizes);
-  // A size like n + 64 says nothing about n, so the reference gets numbers.
-  std::map<std::string, Dim> numbers;
-  for (const auto& [name, value] : sizes) numbers.emplace(name, value);
-  const Function f = expand_all(substitute_sizes(spec.function, numbers));
-  Comparison worst;
-  Trial trial(spec, candidate, compile, device, pool, sizes, Fill::random, 17);
-  for (Fill fill : {Fill::random, Fill::extreme}) {
-    if (fill == Fill::extreme && flops > most_extreme_flops) break;
-    if (fill != Fill::random) trial.refill(fill, 17);
-    trial.run();
-    trial.check_untouched();
-    keep_worst(worst, flops <= most_whole_flops ? whole(f, trial) : sampled(f, trial, flops, fill));
-  }
-  return worst;
 }
 
 }  // namespace hone

@@ -7,8 +7,8 @@
 
 #include "compile/kernels.h"
 #include "compile/sample.h"
+#include "compile/trial_memory.h"
 #include "kernel/kernel.h"
-#include "ref/compare.h"
 #include "runtime/session.h"
 
 namespace hone {
@@ -16,7 +16,7 @@ namespace hone {
 class Trial {
  public:
   // Compiles the candidate's kernels, runs its prepare steps on made-up weights.
-  Trial(const GroupSpec&, const Candidate&, KernelCompiler&, const std::shared_ptr<Device>&,
+  Trial(const GroupSpec&, const Candidate&, KernelCompiler&, const std::shared_ptr<TrialMemory>&,
         const std::shared_ptr<ThreadPool>&, const Sizes&, Fill, std::uint64_t seed);
   ~Trial();
 
@@ -30,6 +30,8 @@ class Trial {
   // they were given for it: to a parameter, between the elements of a result or beyond an end of
   // either.
   void check_untouched() const;
+  // Of a result: its bytes are those that were there before the first run.
+  static bool is_unwritten(const Array&, std::int64_t element);
   // The parameters as dense arrays, for the reference.
   const std::vector<Array>& inputs() const { return inputs_; }
 
@@ -39,7 +41,7 @@ class Trial {
   class Fenced;
   struct Operand;
   Operand& add_operand(const Type&, const Dims& strides, bool is_result);
-  Array add_weight(const Place&, std::uint64_t seed);
+  Array add_weight(const Place&, const std::shared_ptr<TrialMemory>&, std::uint64_t seed);
 
   const GroupSpec& spec_;
   const Sizes& sizes_;
@@ -49,10 +51,5 @@ class Trial {
   std::vector<std::unique_ptr<Operand>> operands_;
   std::unique_ptr<Session> session_;
 };
-
-// Whether the candidate computes the group, on random and on extreme inputs: every element of small
-// groups, sampled ones of large groups. The worst comparison.
-Comparison verify(const GroupSpec&, const Candidate&, KernelCompiler&,
-                  const std::shared_ptr<Device>&, const std::shared_ptr<ThreadPool>&, const Sizes&);
 
 }  // namespace hone

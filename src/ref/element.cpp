@@ -43,8 +43,7 @@ Element Reader::read(Frame& in, Value v, std::int64_t flat) {
   if (const Array* leaf = where->leaves[v.node()]) return element_of(*leaf, flat);
   if (v.is(ops::dims))
     return {0, size_of(v.attrs().dims("dims")[static_cast<std::size_t>(flat)], where->sizing)};
-  auto& memo = where->memo[where->slot(v)];
-  if (auto it = memo.find(flat); it != memo.end()) return it->second;
+  if (const Element* known = where->memo[where->slot(v)].find(flat)) return *known;
   missing_.push_back({where, v, flat});
   complete_ = false;
   return {};
@@ -148,10 +147,10 @@ class ElementEvaluator::Impl {
   void step(std::span<const Task> tasks, std::vector<Task>& missing) {
     Frame& frame = *tasks[0].frame;
     const Value value = tasks[0].value;
-    auto& memo = frame.memo[frame.slot(value)];
+    ElementMap& memo = frame.memo[frame.slot(value)];
     std::vector<std::int64_t> wanted;
     for (const Task& t : tasks)
-      if (!memo.contains(t.flat)) wanted.push_back(t.flat);
+      if (!memo.find(t.flat)) wanted.push_back(t.flat);
     if (wanted.empty()) return;
     Reader reader(frame, value.node(), missing);
     const std::vector<Element> found = elements(reader, value.index(), wanted);
@@ -159,7 +158,7 @@ class ElementEvaluator::Impl {
     const DType t = value.dtype();
     const bool is_rounded = mode_ != Mode::wide && is_float(t);
     for (std::size_t i = 0; i < wanted.size(); ++i)
-      memo.emplace(wanted[i], is_rounded ? Element{round_real(t, found[i].real), 0} : found[i]);
+      memo.add(wanted[i], is_rounded ? Element{round_real(t, found[i].real), 0} : found[i]);
   }
 
   std::vector<Element> elements(Reader& reader, std::uint32_t result,

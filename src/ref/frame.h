@@ -2,6 +2,7 @@
 // elements found so far. Internal to ref.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 
@@ -20,17 +21,59 @@ struct SmallOperands {
   std::vector<Type> types;
 };
 
+// Elements by their place in row-major order. Of one value there may be many, each is written once
+// and read often: a table by open addressing, in which a free place has the key -1.
+class ElementMap {
+ public:
+  // Null when it is not there; not for longer than to the next add().
+  const Element* find(std::int64_t flat) const {
+    if (keys_.empty()) return nullptr;
+    const std::size_t at = place(flat);
+    return keys_[at] == flat ? &elements_[at] : nullptr;
+  }
+  // Changes nothing when it is there.
+  void add(std::int64_t flat, const Element& e) {
+    if (2 * count_ >= keys_.size()) grow();
+    const std::size_t at = place(flat);
+    if (keys_[at] == flat) return;
+    keys_[at] = flat;
+    elements_[at] = e;
+    ++count_;
+  }
+
+ private:
+  // Where the key is, or the free place that it would take.
+  std::size_t place(std::int64_t flat) const {
+    const std::size_t mask = keys_.size() - 1;
+    std::size_t at = (static_cast<std::uint64_t>(flat) * 0x9e3779b97f4a7c15ull) >> 32 & mask;
+    while (keys_[at] != flat && keys_[at] != -1) at = (at + 1) & mask;
+    return at;
+  }
+  void grow() {
+    ElementMap larger;
+    larger.keys_.assign(std::max<std::size_t>(2 * keys_.size(), 16), -1);
+    larger.elements_.resize(larger.keys_.size());
+    for (std::size_t i = 0; i < keys_.size(); ++i)
+      if (keys_[i] != -1) larger.add(keys_[i], elements_[i]);
+    *this = std::move(larger);
+  }
+
+  std::vector<std::int64_t> keys_;
+  std::vector<Element> elements_;
+  std::size_t count_ = 0;
+};
+
 struct Frame {
   Function function;  // core ops only
   Sizing sizing;
   Frame* outer = nullptr;  // of a branch: its parameter i is operand i + 1 of `call` there
   NodeId call = 0;
-  std::vector<std::unordered_map<std::int64_t, Element>> memo;  // by slot
-  std::vector<std::uint32_t> first_slot;                        // by node
-  std::vector<const Array*> leaves;      // by node: a constant's array, an outermost parameter's
-  std::vector<SmallOperands> small;      // by node
-  std::vector<Sizes> known_dims;         // by slot; empty when not asked for yet, or rank 0
-  std::vector<std::vector<Wide>> whole;  // by node: results of ops that are evaluated as a whole
+  std::vector<ElementMap> memo;           // by slot
+  std::vector<std::uint32_t> first_slot;  // by node
+  std::vector<const Array*> leaves;       // by node: a constant's array, an outermost parameter's
+  std::vector<SmallOperands> small;       // by node
+  std::vector<Sizes> known_dims;          // by slot; empty when not asked for yet, or rank 0
+  std::vector<std::vector<Wide>> whole;   // by node: results of ops that are evaluated as a whole
   std::unordered_map<NodeId, Frame*> branches;
 
   const Graph& graph() const { return function.graph(); }

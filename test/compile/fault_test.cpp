@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "compile/difference.h"
 #include "compile/optimize.h"
+#include "compile/sample.h"
 #include "ops/common.h"
 #include "runtime/cache.h"
 #include "test/compile/models.h"
@@ -127,16 +128,22 @@ Plan compiled(const Function& f) {
   return compile({"one", {{{}, f}}, {}}, options);
 }
 
-// Puts the code of `wrong` where that of `right` is looked for, and forgets what was verified.
+// Puts the code of the one kernel that differs, as it is in `wrong`, where that of `right` is
+// looked for, and forgets what was verified.
 void exchange_code(const EmptyCache& directory, const Function& right, const Function& wrong) {
   const Plan a = compiled(right), b = compiled(wrong);
-  ASSERT_EQ(a.kernels.size(), 1u);
-  ASSERT_EQ(b.kernels.size(), 1u);
+  ASSERT_EQ(a.kernels.size(), b.kernels.size());
   const CompileCache kernels(directory.directory(), "kernels");
-  Binary code = deserialize(kernels.find(b.kernels[0].hash).value(), "test");
-  ASSERT_EQ(code.entries.size(), 1u);
-  code.entries[0].name = a.kernels[0].entry;
-  kernels.store(a.kernels[0].hash, serialize(code));
+  int exchanged = 0;
+  for (std::size_t i = 0; i < a.kernels.size(); ++i) {
+    if (a.kernels[i].hash == b.kernels[i].hash) continue;
+    Binary code = deserialize(kernels.find(b.kernels[i].hash).value(), "test");
+    ASSERT_EQ(code.entries.size(), 1u);
+    code.entries[0].name = a.kernels[i].entry;
+    kernels.store(a.kernels[i].hash, serialize(code));
+    ++exchanged;
+  }
+  ASSERT_EQ(exchanged, 1);
   fs::remove_all(directory.directory() / "verdicts");
 }
 
@@ -178,6 +185,30 @@ TEST(Verification, OfAKernelBuiltInCppNamesTheLine) {
   };
   exchange_code(cache, build(ops::exp), build(ops::neg));
   expect_contains(refusal_of(build(ops::exp)), cat("fault_test.cpp:", line));
+}
+
+// Of so much work only some chunks are run.
+TEST(Verification, OfALargeKernelFindsWhatIsWrong) {
+  EmptyCache cache;
+  const auto build = [](const Op& op) {
+    Function f;
+    Value x = f.add_param(f32({1, 72, 72, 64}), "x");
+    Value w = constant(f.graph(), sample_array(f32({3, 3, 64, 64}), {}, Fill::random, 1));
+    Value y = ops::conv(std::vector<Value>{x, w}, {{"strides", Dims{1, 1}},
+                                                   {"dilations", Dims{1, 1}},
+                                                   {"groups", 1},
+                                                   {"pads_low", Dims{1, 1}},
+                                                   {"pads_high", Dims{1, 1}},
+                                                   {"channels_last", 1}});
+    f.add_result(op(y), "y");
+    return f;
+  };
+  const auto chosen = [&](const Op& op) { return compiled(build(op)).variants[0].groups.at(0); };
+  EXPECT_EQ(chosen(ops::neg).chosen, "generated");
+  exchange_code(cache, build(ops::neg), build(ops::tanh));
+  const GroupRecord group = chosen(ops::neg);
+  EXPECT_EQ(group.chosen, "nest");
+  expect_contains(group.candidates()[0].refused, "differs from the reference");
 }
 
 // ---- wrong sizes, met at run time only

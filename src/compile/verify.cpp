@@ -1,0 +1,269 @@
+#include "compile/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "compile/trial.h"
+#include "pass/unify.h"
+#include "ref/element.h"
+#include "ref/enclosure.h"
+#include "schedule/cost.h"
+
+namespace hone {
+
+namespace {
+
+// Groups of more work than this are checked on sampled elements, on fewer where each is much work:
+// the interpreter is slow, and a check is to take a fifth of the time of a compilation at most.
+constexpr std::int64_t most_whole_flops = 300'000;
+// Of more work than this some chunks are run, so that a check is a small part of what a compilation
+// takes.
+constexpr std::int64_t most_run_flops = 300'000'000;
+// So much work is in long sums, of which extreme numbers leave nothing but NaN.
+constexpr std::int64_t most_extreme_flops = 500'000'000;
+constexpr std::int64_t most_samples = 64, least_samples = 12, sampled_flops = 16'000;
+
+void keep_worst(Comparison& worst, const Comparison& c) {
+  const bool was_ok = worst.ok;
+  if (was_ok && !c.ok) worst = c;
+  if (c.ok == was_ok && c.max_rel_error > worst.max_rel_error) worst = c;
+}
+
+// What explains a result that the first rule refuses.
+class Explanation {
+ public:
+  Explanation(const Function& f, const Trial& trial) : f_(f), trial_(trial) {}
+
+  // Numbers rounded on the way: a running product may overflow there.
+  Comparison on_the_way(std::size_t i, const Array& got, const Wide& wide) {
+    if (stepwise_.empty()) stepwise_ = evaluate_wide(f_, trial_.inputs(), Mode::stepwise);
+    return accept(got, stepwise_[i], wide);
+  }
+
+  // Whether every element is enclosed. Of those of which nothing is known the first rule decides,
+  // where strict and wide are: at the places, or everywhere when there are none; not of those that
+  // hang on the order of operations. An open decision is one of few.
+  bool encloses(std::size_t i, const Array& got, const Wide& strict, const Wide& wide,
+                const std::vector<std::int64_t>& places) {
+    if (enclosures_.empty()) enclosures_ = enclose(f_, trial_.inputs());
+    const Enclosure& e = enclosures_[i];
+    if (!accept(got, e).ok) return false;
+    Wide judged = wide;
+    for (std::size_t k = 0; k < judged.reals.size(); ++k) {
+      const std::int64_t at = places.empty() ? static_cast<std::int64_t>(k) : places[k];
+      const auto flat = static_cast<std::size_t>(at);
+      const bool is_unknown = std::isnan(e.low.reals[flat]) && !std::isnan(e.high.reals[flat]) &&
+                              !e.hangs_on_order(flat);
+      judged.reals[k] = is_unknown ? got.real(at) : round_real(got.dtype(), wide.reals[k]);
+    }
+    return !is_float(got.dtype()) || accept(judged, strict, wide).ok;
+  }
+
+ private:
+  const Function& f_;
+  const Trial& trial_;
+  std::vector<Wide> stepwise_;
+  std::vector<Enclosure> enclosures_;
+};
+
+Comparison whole(const Function& f, const Trial& trial) {
+  Comparison worst;
+  std::vector<Wide> strict = evaluate_wide(f, trial.inputs(), Mode::strict);
+  std::vector<Wide> wide = evaluate_wide(f, trial.inputs(), Mode::wide);
+  std::vector<Array> got = trial.results();
+  Explanation explanation(f, trial);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    Comparison c = accept(got[i], strict[i], wide[i]);
+    if (!c.ok && c.problem.empty())
+      if (const Comparison other = explanation.on_the_way(i, got[i], wide[i]); other.ok) c = other;
+    if (!c.ok && c.problem.empty()) c.ok = explanation.encloses(i, got[i], strict[i], wide[i], {});
+    keep_worst(worst, c);
+  }
+  return worst;
+}
+
+void set_element(Wide& w, std::size_t i, const Element& e) {
+  if (w.is_real())
+    w.reals[i] = e.real;
+  else
+    w.integers[i] = e.integer;
+}
+
+// How many elements of a result to check, by the work in each. Places are found by random numbers;
+// extreme ones need few.
+std::int64_t samples_of(std::int64_t count, std::int64_t flops, Fill fill) {
+  const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
+  const std::int64_t wanted = std::clamp(sampled_flops / each, least_samples, most_samples);
+  return fill == Fill::extreme ? std::max(wanted / 3, least_samples) : wanted;
+}
+
+// Both ends, and places in between that meet every residue of a tile sooner or later: where each is
+// little work some beside one another, which may share a row that was reduced. Only places that
+// are `usable`, and fewer than wanted where few are.
+template <class Usable>
+std::vector<std::int64_t> sampled_places(std::int64_t count, std::int64_t wanted, Usable usable) {
+  const std::int64_t beside = wanted < most_samples ? 1 : 4;
+  wanted = std::min(wanted, count);
+  std::vector<std::int64_t> out;
+  const auto add = [&](std::int64_t at) {
+    if (usable(at)) out.push_back(at);
+  };
+  for (std::int64_t i = 0; i < wanted / 4; ++i) {
+    add(i);
+    add(count - 1 - i);
+  }
+  std::uint64_t state = 12345;
+  for (std::int64_t left = 16 * wanted; left > 0 && std::ssize(out) < wanted; --left) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    const auto first = static_cast<std::int64_t>((state >> 20) % static_cast<std::uint64_t>(count));
+    for (std::int64_t i = first; i < std::min(first + beside, count); ++i) add(i);
+  }
+  return out;
+}
+
+struct Samples {
+  std::vector<std::int64_t> places;
+  Wide got, strict, wide;
+
+  Comparison accepted() const {
+    Comparison c = accept(got, strict, wide);
+    if (c.first_bad >= 0) c.first_bad = places[static_cast<std::size_t>(c.first_bad)];
+    return c;
+  }
+};
+
+Samples at_places(const Array& got, std::size_t result, std::vector<std::int64_t> places,
+                  ElementEvaluator& strict, ElementEvaluator& wide) {
+  const Wide none(got.dtype(), {static_cast<std::int64_t>(places.size())});
+  Samples s{std::move(places), none, none, none};
+  const std::vector<Element> of_strict = strict.all_at(result, s.places),
+                             of_wide = wide.all_at(result, s.places);
+  for (std::size_t i = 0; i < s.places.size(); ++i) {
+    const std::int64_t at = s.places[i];
+    set_element(s.got, i,
+                {none.is_real() ? got.real(at) : 0, none.is_real() ? 0 : got.integer(at)});
+    set_element(s.strict, i, of_strict[i]);
+    set_element(s.wide, i, of_wide[i]);
+  }
+  return s;
+}
+
+// Runs all chunks of a launch, or the first, the last and some between.
+class SomeChunks final : public ThreadPool {
+ public:
+  explicit SomeChunks(std::shared_ptr<ThreadPool> pool) : pool_(std::move(pool)) {}
+
+  void leave_out(bool some) { leaves_out_ = some; }
+  int threads() const override { return pool_->threads(); }
+  void run(std::int64_t chunks, Body body, void* context) override {
+    if (!leaves_out_) return pool_->run(chunks, body, context);
+    for (std::int64_t i = 0; i < chunks; ++i)
+      if (i == 0 || i == chunks - 1 || i % 4 == 2) body(context, i, i + 1, 0);
+  }
+
+ private:
+  std::shared_ptr<ThreadPool> pool_;
+  bool leaves_out_ = false;
+};
+
+// Whether nothing that the candidate runs reads what it ran before.
+bool is_one_launch(const Candidate& c) {
+  const auto runs = [](const Candidate::Step& s) { return !s.prepare; };
+  return std::ranges::count_if(c.steps, runs) == 1 &&
+         std::holds_alternative<Kernel>(std::ranges::find_if(c.steps, runs)->what);
+}
+
+class Check {
+ public:
+  Check(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
+        const std::shared_ptr<TrialMemory>& memory, const std::shared_ptr<ThreadPool>& pool,
+        const Sizes& sizes)
+      : flops_(size_of(ideal_flops(spec.function), sizes)),
+        function_(with_numbers(spec.function, sizes)),
+        chunks_(std::make_shared<SomeChunks>(pool)),
+        trial_(spec, candidate, compile, memory, chunks_, sizes, Fill::random, seed),
+        is_one_launch_(is_one_launch(candidate)) {}
+
+  Comparison operator()() {
+    Comparison worst;
+    for (Fill fill : {Fill::random, Fill::extreme}) {
+      if (fill == Fill::extreme && flops_ > most_extreme_flops) break;
+      if (fill != Fill::random) trial_.refill(fill, seed);
+      keep_worst(worst, compared(fill));
+    }
+    return worst;
+  }
+
+ private:
+  static constexpr std::uint64_t seed = 17;
+
+  // A size like n + 64 says nothing about n, so the reference gets numbers.
+  static Function with_numbers(const Function& f, const Sizes& sizes) {
+    std::map<std::string, Dim> numbers;
+    for (const auto& [name, value] : sizes) numbers.emplace(name, value);
+    return expand_all(substitute_sizes(f, numbers));
+  }
+
+  Comparison compared(Fill fill) {
+    if (is_one_launch_ && flops_ > most_run_flops) {
+      run(true);
+      if (std::optional<Comparison> c = sampled(fill, true)) return *c;
+    }
+    run(false);
+    return flops_ <= most_whole_flops ? whole(function_, trial_) : *sampled(fill, false);
+  }
+
+  void run(bool some_chunks) {
+    chunks_->leave_out(some_chunks);
+    trial_.run();
+    trial_.check_untouched();
+  }
+
+  // Few elements may all be small beside what cancelled in them. So a refused result is compared on
+  // as many elements as show its size and, where that is no great work, enclosed. Nothing when some
+  // chunks wrote too few elements.
+  std::optional<Comparison> sampled(Fill fill, bool some_chunks) {
+    constexpr std::int64_t most_enclosed_flops = 50'000'000, many_samples = 1000;
+    Comparison worst;
+    ElementEvaluator strict(function_, trial_.inputs(), Mode::strict);
+    ElementEvaluator wide(function_, trial_.inputs(), Mode::wide);
+    Explanation explanation(function_, trial_);
+    std::vector<Array> got = trial_.results();
+    for (std::size_t r = 0; r < got.size(); ++r) {
+      const std::int64_t count = got[r].count(), wanted = samples_of(count, flops_, fill);
+      const auto places = [&](std::int64_t n) {
+        return sampled_places(count, n, [&](std::int64_t at) {
+          return !some_chunks || !Trial::is_unwritten(got[r], at);
+        });
+      };
+      std::vector<std::int64_t> few = places(wanted);
+      if (std::ssize(few) < std::min(wanted, count)) return std::nullopt;
+      Comparison c = at_places(got[r], r, std::move(few), strict, wide).accepted();
+      if (!c.ok) {
+        const Samples many = at_places(got[r], r, places(many_samples), strict, wide);
+        c = many.accepted();
+        if (!c.ok && flops_ <= most_enclosed_flops)
+          c.ok = explanation.encloses(r, got[r], many.strict, many.wide, many.places);
+      }
+      keep_worst(worst, c);
+    }
+    return worst;
+  }
+
+  std::int64_t flops_;
+  Function function_;
+  std::shared_ptr<SomeChunks> chunks_;
+  Trial trial_;
+  bool is_one_launch_;
+};
+
+}  // namespace
+
+Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
+                  const std::shared_ptr<TrialMemory>& memory,
+                  const std::shared_ptr<ThreadPool>& pool, const Sizes& sizes) {
+  return Check(spec, candidate, compile, memory, pool, sizes)();
+}
+
+}  // namespace hone
