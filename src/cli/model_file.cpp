@@ -89,10 +89,12 @@ ModelFile model_file(const std::string& given) {
     out.kind = FileKind::shards;
   else if (is_text(bytes))
     refuse_text(out.path, bytes);
-  else if (out.path.extension() == ".hone")
-    out.kind = FileKind::plan;
   else
     refuse_archive(out.path, bytes);
+  // Damaged, so that only its name still says what it is.
+  if (out.kind == FileKind::onnx && out.path.extension() == ".hone") out.kind = FileKind::plan;
+  if (out.kind == FileKind::onnx && out.path.extension() == ".safetensors")
+    out.kind = FileKind::safetensors;
   return out;
 }
 

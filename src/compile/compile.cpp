@@ -99,9 +99,14 @@ std::optional<Sizes> odd_or_any_sizes(const Function& f, const std::vector<Guard
   constexpr Attempt attempts[] = {
       {19, 20'000'000}, {3, 1'000'000'000}, {2, std::numeric_limits<std::int64_t>::max()}};
   const std::vector<Type> types = f.param_types();
-  for (const Attempt& a : attempts)
-    if (std::optional<Sizes> made = odd_sizes(types, conditions, a.least))
-      if (made->empty() || flops_at(f, *made) <= a.most_flops) return made;
+  std::optional<Dim> flops;
+  for (const Attempt& a : attempts) {
+    std::optional<Sizes> made = odd_sizes(types, conditions, a.least);
+    if (!made) continue;
+    if (made->empty()) return made;
+    if (!flops) flops = flops_of(f);
+    if (flops_at(*flops, *made) <= a.most_flops) return made;
+  }
   return sample_sizes(types, conditions);
 }
 
@@ -297,12 +302,16 @@ class Driver {
       audit(plan_, plan_.variants[i], [&](const Dim& d) { return size_of(d, all); });
       check_operands(plan_, plan_.variants[i], builder_.kernels());
     }
-    for (const SourceVariant& v : source_.variants)
-      if (const Sizes& sizes = check_sizes(v); is_small(v.function, sizes)) check_whole(v, sizes);
+    std::optional<Hash128> contents;
+    for (const SourceVariant& v : source_.variants) {
+      const Sizes& sizes = check_sizes(v);
+      if (!is_small(v.function, sizes)) continue;
+      if (!contents) contents = contents_of(plan_);
+      check_whole(v, sizes, whole_key(v.function, sizes, *contents));
+    }
   }
 
-  void check_whole(const SourceVariant& v, const Sizes& sizes) {
-    const Hash128 key = whole_key(v.function, sizes, plan_);
+  void check_whole(const SourceVariant& v, const Sizes& sizes, const Hash128& key) {
     if (verdicts_.find(key)) {
       ++report_.whole_from_cache;
       return;

@@ -71,7 +71,7 @@ class Race {
       Sizing sizes = bind_sizes(v.function, dims);
       if (!guards_hold(v.guards, sizes)) continue;
       Reference r{inputs, {}, {}, &v};
-      const double gmac = static_cast<double>(flops_at(v.function, sizes)) / 2e9;
+      const double gmac = static_cast<double>(flops_at(flops_of(v.function), sizes)) / 2e9;
       if (request_.compile.verification == Verification::model &&
           gmac <= request_.most_verified_gmac) {
         r.strict = evaluate_wide(v.function, inputs, Mode::stepwise);

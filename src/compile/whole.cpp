@@ -91,8 +91,9 @@ bool fits(const Step& s, const Kernel& k, bool has_open_sizes) {
 
 }  // namespace
 
-std::int64_t flops_at(const Function& f, const Sizes& given) {
-  const Dim flops = largest(ideal_flops(f), measured_sizes(f.graph()));
+Dim flops_of(const Function& f) { return largest(ideal_flops(f), measured_sizes(f.graph())); }
+
+std::int64_t flops_at(const Dim& flops, const Sizes& given) {
   try {
     return size_of(flops, given);
   } catch (const UserError&) {
@@ -111,22 +112,27 @@ bool is_small(const Function& f, const Sizes& given) try {
       bytes += bytes_of(graph.type(n, i), sizes);
     if (bytes > most_bytes) return false;
   }
-  return flops_at(f, given) <= most_flops;
+  return flops_at(flops_of(f), given) <= most_flops;
 } catch (const UserError&) {
   return false;  // a body measures a size of its own
 }
 
-Hash128 whole_key(const Function& f, const Sizes& sizes, const Plan& plan) {
+Hash128 contents_of(const Plan& plan) {
   std::ostringstream out;
-  std::vector<Array> arrays;
-  out << "whole-1 " << print(f, &arrays);
-  for (const Array& a : arrays) out << to_hex(hash128(a.bytes()));
-  for (const auto& [name, value] : std::map(sizes.begin(), sizes.end()))
-    out << " " << name << "=" << value;
   for (const Variant& v : plan.variants) write_variant(v, plan, out);
   for (const PlanWeight& w : plan.weights) out << to_hex(hash128(w.data.bytes()));
   for (const PreparedBuffer& p : plan.prepared) out << to_hex(hash128(p.data.bytes()));
   for (std::int32_t alias : plan.result_alias) out << alias << " ";
+  return hash128(out.view());
+}
+
+Hash128 whole_key(const Function& f, const Sizes& sizes, const Hash128& contents) {
+  std::ostringstream out;
+  std::vector<Array> arrays;
+  out << "whole-2 " << to_hex(contents) << print(f, &arrays);
+  for (const Array& a : arrays) out << to_hex(hash128(a.bytes()));
+  for (const auto& [name, value] : std::map(sizes.begin(), sizes.end()))
+    out << " " << name << "=" << value;
   return hash128(out.view());
 }
 

@@ -16,13 +16,16 @@
 namespace hone {
 
 // Of the whole function; sizes that data decides are as large as they can be.
-std::int64_t flops_at(const Function&, const Sizes&);
+Dim flops_of(const Function&);
+std::int64_t flops_at(const Dim& flops, const Sizes&);
 
 // Few operations and few bytes at these sizes, and no loop whose rounds depend on data.
 bool is_small(const Function&, const Sizes&);
 
-// Of everything that decides whether the plan computes the function at these sizes.
-Hash128 whole_key(const Function&, const Sizes&, const Plan&);
+// Of everything that a run of the plan reads but its inputs.
+Hash128 contents_of(const Plan&);
+// Of everything that decides whether a plan of these contents computes the function at these sizes.
+Hash128 whole_key(const Function&, const Sizes&, const Hash128& contents);
 
 // Runs the plan on made-up data. Throws UserError that names the first wrong result. False: the
 // function itself refuses such data, so nothing can be said.

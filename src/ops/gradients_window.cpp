@@ -1,6 +1,8 @@
 // Derivatives of windows that slide: what is under each place of the window is a slice of the
 // padded operand, and slices have derivatives. A node or a few for each place, so for windows, not
 // fields.
+#include <limits>
+
 #include "ops/common.h"
 #include "ops/contraction.h"
 #include "ops/gradients.h"

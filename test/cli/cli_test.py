@@ -65,6 +65,7 @@ class Cli(unittest.TestCase):
         w.joinpath("directory").mkdir()
         w.joinpath("tensors.safetensors").write_bytes(struct.pack("<Q", 66) + json.dumps(
             {"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).ljust(66).encode() + bytes(8))
+        w.joinpath("begins.safetensors").write_bytes(struct.pack("<Q", 3) + b" {}")
         w.joinpath("t.safetensors.index.json").write_text(json.dumps(
             {"metadata": {"total_size": 8}, "weight_map": {"w": "tensors.safetensors"}}))
         w.joinpath("lost.safetensors.index.json").write_text(json.dumps(
@@ -149,6 +150,7 @@ class Cli(unittest.TestCase):
         (["optimize", "noise.onnx"], USER, ["noise.onnx", "damaged"]),
         (["optimize", "tensors.safetensors"], USER, ["tensors.safetensors", "no graph", "inspect"]),
         (["optimize", "tensors.gguf"], USER, ["tensors.gguf", "no graph", "inspect"]),
+        (["inspect", "begins.safetensors"], USER, ["begins.safetensors", "header does not start with '{'"]),
         (["optimize", "t.safetensors.index.json"], USER, ["index.json", "no graph", "inspect"]),
         (["inspect", "cut.gguf"], USER, ["cut.gguf", "'b'", "cut off"]),
         (["optimize", "digits.hone"], USER, ["digits.hone", "is a plan", "model"]),
