@@ -1,6 +1,7 @@
 #include "runtime/bound.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -175,8 +176,12 @@ class StepBinder {
     op.scalars = static_cast<std::uint32_t>(out_.scalars.size());
     for (const Dim& d : s.scalars) out_.scalars.push_back(value(d));
     add_operands(s, op);
-    out_.kernel_scratch = std::max(
-        out_.kernel_scratch, static_cast<std::size_t>(at_least_zero(s.scratch_bytes, "scratch")));
+    const auto scratch = static_cast<std::size_t>(at_least_zero(s.scratch_bytes, "scratch"));
+    out_.kernel_scratch = std::max(out_.kernel_scratch, scratch);
+    const std::size_t pieces = scratch / buffer_alignment + (scratch % buffer_alignment > 0);
+    if (pieces > std::numeric_limits<std::uint32_t>::max())
+      throw UserError("plan: step '", s.name, "' needs ", scratch, " bytes of scratch memory");
+    op.target = static_cast<std::uint32_t>(pieces);
     if (op.chunks > 0) push(op);
   }
 

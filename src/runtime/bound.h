@@ -29,9 +29,11 @@ struct BoundOp {
   bool is_small = false;      // not worth other threads
   std::uint32_t first = 0;    // of its pointers
   std::uint32_t scalars = 0;  // launch: the first of its sizes
-  std::uint32_t target = 0;   // jump: next op; call, refuse, require, measure: index of what
-  std::int64_t chunks = 1;    // launch
-  ProgramEntry entry{};       // launch
+  // jump: next op; call, refuse, require, measure: index of what; launch: its scratch in units of
+  // buffer_alignment
+  std::uint32_t target = 0;
+  std::int64_t chunks = 1;  // launch
+  ProgramEntry entry{};     // launch
   const Step* step = nullptr;
 };
 

@@ -38,7 +38,8 @@ struct Launch {
   void* const* buffers = nullptr;
   const std::int64_t* sizes = nullptr;
   std::int64_t chunks = 1;
-  bool is_small = false;  // too little work to hand out to other threads
+  std::size_t scratch_bytes = 0;  // of each thread; a multiple of buffer_alignment
+  bool is_small = false;          // too little work to hand out to other threads
 };
 
 // A copy of elements between buffers that do not overlap.

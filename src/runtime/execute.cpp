@@ -93,8 +93,8 @@ std::uint32_t StepRunner::step(const BoundProgram& program, const BoundOp& op,
                                void* const* operands, std::uint32_t next) {
   switch (op.kind) {
     case BoundOp::Kind::launch:
-      stream_.launch(
-          {op.entry, operands, program.scalars.data() + op.scalars, op.chunks, op.is_small});
+      stream_.launch({op.entry, operands, program.scalars.data() + op.scalars, op.chunks,
+                      op.target * buffer_alignment, op.is_small});
       ++counters.launches;
       break;
     case BoundOp::Kind::call:

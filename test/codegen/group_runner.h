@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -173,15 +174,15 @@ class CandidateRunner {
     const Kernel& k = std::get<Kernel>(candidate_.steps[step].what);
     std::vector<std::int64_t> symbols = sizes(k.sizes);
     const std::int64_t chunks = sizes(k.chunks);
-    std::vector<std::byte> scratch(static_cast<std::size_t>(sizes(k.scratch_bytes)) + 64);
-    auto address = reinterpret_cast<std::uintptr_t>(scratch.data());
-    void* aligned = scratch.data() + (64 - address % 64) % 64;
+    const auto scratch_bytes = static_cast<std::size_t>((sizes(k.scratch_bytes) + 63) / 64 * 64);
+    GuardedBuffer scratch(scratch_bytes, Guard::behind);
+    std::memset(scratch.data(), 0xff, scratch_bytes);  // NaN
     KernelFunction run = kernels_.at(step);
     const std::int64_t each = options.chunks_per_call ? options.chunks_per_call : chunks;
     const std::int64_t calls = each == 0 ? 0 : (chunks + each - 1) / each;
     for (std::int64_t i = 0; i < calls; ++i) {
       std::int64_t begin = (options.backwards ? calls - 1 - i : i) * each;
-      run(buffers.data(), symbols.data(), begin, std::min(begin + each, chunks), aligned);
+      run(buffers.data(), symbols.data(), begin, std::min(begin + each, chunks), scratch.data());
     }
   }
 

@@ -50,7 +50,7 @@ class CpuStream final : public Stream {
   void launch(const Launch& l) override {
     const auto function = reinterpret_cast<KernelFunction>(static_cast<std::uintptr_t>(l.entry));
     if (l.is_small || l.chunks == 1) {
-      function(l.buffers, l.sizes, 0, l.chunks, scratch_.data());
+      function(l.buffers, l.sizes, 0, l.chunks, scratch(0, l.scratch_bytes));
       return;
     }
     struct Job {
@@ -62,7 +62,8 @@ class CpuStream final : public Stream {
         l.chunks,
         [](void* context, std::int64_t begin, std::int64_t end, int thread) {
           const Job& j = *static_cast<const Job*>(context);
-          j.function(j.launch.buffers, j.launch.sizes, begin, end, j.stream.scratch(thread));
+          j.function(j.launch.buffers, j.launch.sizes, begin, end,
+                     j.stream.scratch(thread, j.launch.scratch_bytes));
         },
         &job);
   }
@@ -70,7 +71,7 @@ class CpuStream final : public Stream {
   void call(const BoundCall& c, void* const* operands, bool is_small) override {
     const std::int64_t chunks = c.chunks();
     if (is_small || chunks <= 1) {
-      if (chunks > 0) c.run(operands, 0, chunks, scratch_.data());
+      if (chunks > 0) c.run(operands, 0, chunks, scratch(0, c.scratch_bytes()));
       return;
     }
     Call job{c, operands, *this, {}, nullptr};
@@ -92,15 +93,18 @@ class CpuStream final : public Stream {
   static void run_call(void* context, std::int64_t begin, std::int64_t end, int thread) {
     Call& c = *static_cast<Call*>(context);
     try {
-      c.call.run(c.operands, begin, end, c.stream.scratch(thread));
+      c.call.run(c.operands, begin, end, c.stream.scratch(thread, c.call.scratch_bytes()));
     } catch (...) {
       std::lock_guard lock(c.mutex);
       if (!c.error) c.error = std::current_exception();
     }
   }
 
-  void* scratch(int thread) const {
-    return scratch_.data() + scratch_each_ * static_cast<std::size_t>(thread);
+  // The last bytes of a thread's piece, so that what runs past the end leaves the piece, and the
+  // last thread's the memory.
+  void* scratch(int thread, std::size_t bytes) const {
+    return scratch_.data() + scratch_each_ * static_cast<std::size_t>(thread + 1) -
+           (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
   }
 
   std::shared_ptr<ThreadPool> pool_;
