@@ -41,17 +41,18 @@ int repeats_of(const std::function<void()>& f, int threads) {
 
 void judge(const std::string& name, const char* bound_name, double bound,
            const std::function<bool(const Interval&)>& holds,
-           const std::function<Interval()>& measure) {
+           const std::function<Ratio()>& measure) {
   if (name.find(part_of_name) == std::string::npos) return;
   constexpr int most_attempts = 3;
   std::ostringstream attempts;
   bool ok = false;
   for (int i = 0; i < most_attempts && !ok; ++i) {
-    const Interval r = measure();
+    const Ratio r = measure();
     ok = holds(r);
-    char text[128];
-    std::snprintf(text, sizeof text, "%s{\"ratio\": %.3f, \"low\": %.3f, \"high\": %.3f}",
-                  i ? ", " : "", r.median, r.low, r.high);
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "%s{\"ratio\": %.3f, \"low\": %.3f, \"high\": %.3f, \"of_least\": %.3f}",
+                  i ? ", " : "", r.median, r.low, r.high, r.of_least);
     attempts << text;
   }
   count_of_missed += !ok;
@@ -72,7 +73,7 @@ std::string cpuinfo(const std::string& key) {
 
 }  // namespace
 
-Interval ratio_of(const Race& race) {
+Ratio ratio_of(const Race& race) {
   const int of_a = repeats_of(race.a, race.threads), of_b = repeats_of(race.b, race.threads);
   std::vector<double> a, b;
   for (int round = 0; round < rounds; ++round) {
@@ -84,14 +85,14 @@ Interval ratio_of(const Race& race) {
       run_a(), run_b();
     }
   }
-  return paired_ratio(a, b);
+  return {paired_ratio(a, b), std::ranges::min(a) / std::ranges::min(b)};
 }
 
-void at_least(const std::string& name, double floor, const std::function<Interval()>& measure) {
+void at_least(const std::string& name, double floor, const std::function<Ratio()>& measure) {
   judge(name, "floor", floor, [=](const Interval& r) { return r.median >= floor; }, measure);
 }
 
-void at_most(const std::string& name, double ceiling, const std::function<Interval()>& measure) {
+void at_most(const std::string& name, double ceiling, const std::function<Ratio()>& measure) {
   judge(name, "ceiling", ceiling, [=](const Interval& r) { return r.low <= ceiling; }, measure);
 }
 

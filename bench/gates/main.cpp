@@ -68,7 +68,7 @@ Array normal(std::vector<std::int64_t> dims, float mean, float deviation, unsign
   return x;
 }
 
-Interval contraction_share() {
+gates::Ratio contraction_share() {
   constexpr std::int64_t n = 512;
   Builder b;
   Value x = b.input(f32({n, n}), "x"), w = b.input(f32({n, n}), "w");
@@ -83,13 +83,13 @@ Interval contraction_share() {
     const double ms = race(std::span(&f, 1), {.rounds = 1, .least_sample_ms = 1})[0][0];
     shares.push_back(2.0 * n * n * n / (ms * 1e6) / peak);
   }
-  return median_interval(shares);
+  return {median_interval(shares), std::ranges::max(shares)};
 }
 
 using Build = std::function<Value(Builder&, const Shape&)>;
 
 // Time of copying as many bytes as the result has, by the same threads, over time of the function.
-Interval copy_share(const Build& build, std::int64_t rows, std::int64_t columns, int threads) {
+gates::Ratio copy_share(const Build& build, std::int64_t rows, std::int64_t columns, int threads) {
   Builder b;
   b.output(build(b, {rows, columns}), "y");
   std::vector<Array> inputs = {normal({rows, columns}, 0, 1, 1)};
@@ -153,15 +153,16 @@ Model model(const std::filesystem::path& directory) {
   return m;
 }
 
-Interval time_ratio(const Model& m, const std::string& numerator, const std::string& denominator) {
+gates::Ratio time_ratio(const Model& m, const std::string& numerator,
+                        const std::string& denominator) {
   Runnable a(m.source, numerator, m.inputs, pool_of(1));
   Runnable b(m.source, denominator, m.inputs, pool_of(1));
   return gates::ratio_of({[&] { a.run(); }, [&] { b.run(); }, 1});
 }
 
 // The C of a model, with all sizes fixed, against its plan, after their outputs were compared.
-Interval c_ratio(const std::filesystem::path& file, const ImportOptions& options,
-                 const std::string& cc) {
+gates::Ratio c_ratio(const std::filesystem::path& file, const ImportOptions& options,
+                     const std::string& cc) {
   const Source s = source(import_onnx(file, options));
   std::vector<Array> inputs;
   for (const Type& t : s.variants.at(0).function.param_types())
