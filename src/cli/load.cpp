@@ -203,7 +203,7 @@ std::vector<Array> inputs_or_samples(const std::vector<std::string>& given, cons
   if (runner.plan())
     for (const PlanCheck& c : runner.plan()->checks)
       guards.push_back({Guard::Kind::equal, c.a, c.b});
-  const std::optional<Sizes> sizes = sample_sizes(types, guards);
+  const std::optional<Sizing> sizes = sample_sizes(types, guards);
   if (!sizes)
     throw UserError(loaded.file.path.string(), ": no sizes fit the plan; give inputs with --input");
   std::vector<Array> out;

@@ -31,7 +31,7 @@ class Timer {
   std::chrono::steady_clock::time_point start_;
 };
 
-std::string spec_text(const GroupSpec& spec, const Sizes& sizes) {
+std::string spec_text(const GroupSpec& spec, const Sizing& sizes) {
   std::string text = cat(std::hex, spec.function.hash(), std::dec);
   for (const auto* list : {&spec.param_strides, &spec.result_strides})
     for (const Dims& strides : *list) text += cat(" ", Shape(strides));
@@ -108,7 +108,7 @@ void Chooser::compile_preferred(const std::vector<Contest>& contests) {
 }
 
 // A candidate that fails its check is out; the next one is asked, and the failure is recorded.
-void Chooser::check(Contest& c, const Sizes& sizes) {
+void Chooser::check(Contest& c, const Sizing& sizes) {
   while (c.best < c.options.size() && !passes(c.spec->spec, c.options[c.best], sizes))
     c.best = preferred(c.options);
   for (const Option& o : c.options)
@@ -153,7 +153,7 @@ Choice Chooser::decide(Contest& c, const Trials& trials) {
   return choice;
 }
 
-Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Sizes& sizes) const {
+Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Sizing& sizes) const {
   std::string text = cat("verdict-1 ", spec_text(spec, sizes));
   for (const Candidate::Step& s : c.steps) {
     if (const auto* kernel = std::get_if<Kernel>(&s.what)) {
@@ -166,7 +166,7 @@ Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Si
   return hash128(text);
 }
 
-bool Chooser::passes(const GroupSpec& spec, Option& option, const Sizes& sizes) {
+bool Chooser::passes(const GroupSpec& spec, Option& option, const Sizing& sizes) {
   if (options_.verification == Verification::none) return true;
   const Hash128 key = verdict_key(spec, option.candidate, sizes);
   if (std::optional<std::vector<std::byte>> known = verdicts_.find(key);

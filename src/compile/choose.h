@@ -31,7 +31,7 @@ class Chooser {
 
   // Sizes of the symbols: small ones to check candidates at, those of use to time them at.
   struct Trials {
-    Sizes check, time;
+    Sizing check, time;
   };
 
   // One choice for each spec of the schedule; those of specs met in earlier schedules are kept.
@@ -55,13 +55,13 @@ class Chooser {
   };
   std::vector<Contest> new_contests(const Schedule&, const std::vector<std::string>& keys);
   void compile_preferred(const std::vector<Contest>&);
-  void check(Contest&, const Sizes&);
+  void check(Contest&, const Sizing&);
   Choice decide(Contest&, const Trials&);
   std::vector<Option> options_for(const GroupSpec&);
   // The first that is not out, a library's first when the strategy is its name.
   std::size_t preferred(const std::vector<Option>&) const;
-  bool passes(const GroupSpec&, Option&, const Sizes&);
-  Hash128 verdict_key(const GroupSpec&, const Candidate&, const Sizes&) const;
+  bool passes(const GroupSpec&, Option&, const Sizing&);
+  Hash128 verdict_key(const GroupSpec&, const Candidate&, const Sizing&) const;
   std::size_t measured_best(const GroupSpec&, std::vector<Option>&, std::size_t start,
                             const Trials&, std::string& reason);
 

@@ -92,7 +92,7 @@ void add_checks_of_bodies(const Function& f, const std::set<std::string>& known,
 }
 
 // Beyond one tile if that is no great work, else two of a kind at least, else any.
-std::optional<Sizes> odd_or_any_sizes(const Function& f, const std::vector<Guard>& conditions) {
+std::optional<Sizing> odd_or_any_sizes(const Function& f, const std::vector<Guard>& conditions) {
   struct Attempt {
     std::int64_t least, most_flops;
   };
@@ -101,7 +101,7 @@ std::optional<Sizes> odd_or_any_sizes(const Function& f, const std::vector<Guard
   const std::vector<Type> types = f.param_types();
   std::optional<Dim> flops;
   for (const Attempt& a : attempts) {
-    std::optional<Sizes> made = odd_sizes(types, conditions, a.least);
+    std::optional<Sizing> made = odd_sizes(types, conditions, a.least);
     if (!made) continue;
     if (made->empty()) return made;
     if (!flops) flops = flops_of(f);
@@ -215,8 +215,8 @@ class Driver {
     if (options_.keep)
       for (const ScheduledGroup& g : s.groups)
         report_.variants.back().groups.emplace_back(g.nodes.begin(), g.nodes.end());
-    const Sizes& check = check_sizes(source);
-    const Sizes time = options_.measure ? sizes_for(source) : check;
+    const Sizing& check = check_sizes(source);
+    const Sizing time = options_.measure ? sizes_for(source) : check;
     std::vector<Choice> choices =
         choose(s, {with_measured(check, s.measured), with_measured(time, s.measured)});
     std::vector<Candidate> chosen;
@@ -297,21 +297,21 @@ class Driver {
   // the plan runs what they left.
   void check_plan() {
     for (std::size_t i = 0; i < plan_.variants.size(); ++i) {
-      const Sizes all = with_measured(check_sizes(source_.variants[i % source_.variants.size()]),
-                                      plan_.variants[i].measured);
+      const Sizing all = with_measured(check_sizes(source_.variants[i % source_.variants.size()]),
+                                       plan_.variants[i].measured);
       audit(plan_, plan_.variants[i], [&](const Dim& d) { return size_of(d, all); });
       check_operands(plan_, plan_.variants[i], builder_.kernels());
     }
     std::optional<Hash128> contents;
     for (const SourceVariant& v : source_.variants) {
-      const Sizes& sizes = check_sizes(v);
+      const Sizing& sizes = check_sizes(v);
       if (!is_small(v.function, sizes)) continue;
       if (!contents) contents = contents_of(plan_);
       check_whole(v, sizes, whole_key(v.function, sizes, *contents));
     }
   }
 
-  void check_whole(const SourceVariant& v, const Sizes& sizes, const Hash128& key) {
+  void check_whole(const SourceVariant& v, const Sizing& sizes, const Hash128& key) {
     if (verdicts_.find(key)) {
       ++report_.whole_from_cache;
       return;
@@ -336,30 +336,30 @@ class Driver {
   }
 
   // Sizes to check at.
-  const Sizes& check_sizes(const SourceVariant& v) {
+  const Sizing& check_sizes(const SourceVariant& v) {
     auto [it, fresh] = check_sizes_.try_emplace(&v);
     if (fresh) it->second = sizes_to_check(v);
     return it->second;
   }
-  Sizes sizes_to_check(const SourceVariant& v) const {
+  Sizing sizes_to_check(const SourceVariant& v) const {
     const std::vector<Guard> conditions = conditions_of(v);
     std::vector<Guard> all = conditions;
     add_checks_of_bodies(v.function, symbols_of(v.function.param_types()), all);
-    std::optional<Sizes> made = odd_or_any_sizes(v.function, all);
+    std::optional<Sizing> made = odd_or_any_sizes(v.function, all);
     if (!made) made = odd_or_any_sizes(v.function, conditions);
     return made ? *made : sizes_for(v);
   }
 
   // Sizes at which candidates are timed: those of the sample inputs that this variant serves,
   // else made up.
-  Sizes sizes_for(const SourceVariant& v) const {
+  Sizing sizes_for(const SourceVariant& v) const {
     for (const std::vector<Array>& inputs : source_.samples) {
       std::vector<std::vector<std::int64_t>> dims;
       for (const Array& a : inputs) dims.push_back(a.dims());
-      Sizes sizes = bind_sizes(v.function, dims);
+      Sizing sizes = bind_sizes(v.function, dims);
       if (guards_hold(v.guards, sizes)) return sizes;
     }
-    if (std::optional<Sizes> made = sample_sizes(v.function.param_types(), conditions_of(v)))
+    if (std::optional<Sizing> made = sample_sizes(v.function.param_types(), conditions_of(v)))
       return *made;
     throw UserError(source_.name,
                     ": no sizes were found that satisfy a variant's conditions; give "
@@ -373,7 +373,7 @@ class Driver {
   std::shared_ptr<Device> device_;
   std::shared_ptr<ThreadPool> pool_;
   CompileCache code_, verdicts_;
-  std::map<const SourceVariant*, Sizes> check_sizes_;
+  std::map<const SourceVariant*, Sizing> check_sizes_;
   Plan plan_;
   PlanBuilder builder_;
   Debug debug_;

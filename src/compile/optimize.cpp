@@ -52,7 +52,7 @@ class Race {
     source_with_samples_ = source_;
     if (source_with_samples_.samples.empty()) {
       const SourceVariant& v = source_.variants[0];
-      std::optional<Sizes> sizes = sample_sizes(v.function.param_types(), conditions_of(v));
+      std::optional<Sizing> sizes = sample_sizes(v.function.param_types(), conditions_of(v));
       if (!sizes)
         throw UserError(source_.name, ": no sizes fit the model; give sample inputs with --inputs");
       std::vector<Array> inputs;

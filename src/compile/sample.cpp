@@ -84,7 +84,7 @@ void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
     std::memcpy(to.data() + at, from.data(), std::min(from.size(), to.size() - at));
 }
 
-Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_t seed) {
+Array sample_array(const Type& type, const Sizing& sizes, Fill fill, std::uint64_t seed) {
   std::vector<std::int64_t> dims;
   for (const Dim& d : type.shape.dims) dims.push_back(size_of(d, sizes));
   Array a = Array::zeros(type.dtype, dims);
@@ -92,7 +92,7 @@ Array sample_array(const Type& type, const Sizes& sizes, Fill fill, std::uint64_
   return a;
 }
 
-Sizes with_measured(Sizes sizes, const std::vector<DimBound>& measured) {
+Sizing with_measured(Sizing sizes, const std::vector<DimBound>& measured) {
   for (const DimBound& b : measured) {
     const std::int64_t most = std::min(size_of(b.most, sizes), b.symbol.high());
     sizes[b.symbol.name()] = std::max(b.symbol.low(), most - most / 2);
@@ -112,9 +112,9 @@ std::map<std::string, Dim> symbols_of(const std::vector<Type>& types) {
 
 }  // namespace
 
-std::optional<Sizes> odd_sizes(const std::vector<Type>& types, const std::vector<Guard>& guards,
-                               std::int64_t least) {
-  Sizes sizes;
+std::optional<Sizing> odd_sizes(const std::vector<Type>& types, const std::vector<Guard>& guards,
+                                std::int64_t least) {
+  Sizing sizes;
   for (auto& [name, s] : symbols_of(types)) {
     sizes[name] = std::clamp(least, s.low(), s.high());
     least += 2;
@@ -122,10 +122,10 @@ std::optional<Sizes> odd_sizes(const std::vector<Type>& types, const std::vector
   return guards_hold(guards, sizes) ? std::optional(sizes) : std::nullopt;
 }
 
-std::optional<Sizes> sample_sizes(const std::vector<Type>& types,
-                                  const std::vector<Guard>& guards) {
+std::optional<Sizing> sample_sizes(const std::vector<Type>& types,
+                                   const std::vector<Guard>& guards) {
   const std::map<std::string, Dim> symbols = symbols_of(types);
-  Sizes sizes;
+  Sizing sizes;
   for (auto& [name, s] : symbols) sizes[name] = std::max<std::int64_t>(s.low(), 1);
   if (guards_hold(guards, sizes)) return sizes;
   // One symbol at a time over a dense range: conditions that decide ranks read few sizes.

@@ -15,8 +15,6 @@
 
 namespace hone {
 
-using Sizes = Sizing;
-
 enum class Fill : std::uint8_t {
   random,   // reals uniform in [-1, 1), integers in [0, 8), bools both
   spread,   // the same, but reals of magnitudes from 1/8 to 8
@@ -26,18 +24,18 @@ enum class Fill : std::uint8_t {
 // Whole elements of the dtype.
 void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed);
 // The type's symbols must be in sizes.
-Array sample_array(const Type&, const Sizes&, Fill, std::uint64_t seed);
+Array sample_array(const Type&, const Sizing&, Fill, std::uint64_t seed);
 
 // With a value for each size that data decides: about half of what it can be.
-Sizes with_measured(Sizes, const std::vector<DimBound>&);
+Sizing with_measured(Sizing, const std::vector<DimBound>&);
 
 // Sizes for the symbols of the types that satisfy the guards: small ones first. Nothing when a
 // bounded search finds none.
-std::optional<Sizes> sample_sizes(const std::vector<Type>&, const std::vector<Guard>&);
+std::optional<Sizing> sample_sizes(const std::vector<Type>&, const std::vector<Guard>&);
 
 // Different odd sizes for the symbols, from `least` on as far as their bounds allow, so that rows,
 // strides and tails show. Nothing when they do not satisfy the guards.
-std::optional<Sizes> odd_sizes(const std::vector<Type>&, const std::vector<Guard>&,
-                               std::int64_t least);
+std::optional<Sizing> odd_sizes(const std::vector<Type>&, const std::vector<Guard>&,
+                                std::int64_t least);
 
 }  // namespace hone

@@ -25,7 +25,7 @@ std::int64_t extent(const std::vector<std::int64_t>& dims,
   return last + 1;
 }
 
-std::vector<std::int64_t> numbers(const Dims& dims, const Sizes& sizes) {
+std::vector<std::int64_t> numbers(const Dims& dims, const Sizing& sizes) {
   std::vector<std::int64_t> out;
   for (const Dim& d : dims) out.push_back(size_of(d, sizes));
   return out;
@@ -93,7 +93,7 @@ namespace {
 
 using Place = Trial::Place;
 
-Place place_of(const Type& t, const Dims& strides, const Sizes& sizes) {
+Place place_of(const Type& t, const Dims& strides, const Sizing& sizes) {
   return {t.dtype, numbers(t.shape.dims, sizes), numbers(strides, sizes)};
 }
 
@@ -133,7 +133,7 @@ Array gather(const Place& p, const std::byte* from) {
 // A schedule of this one group whose operands are flat inputs and outputs of the plan.
 class TrialPlan {
  public:
-  TrialPlan(const GroupSpec& spec, const Sizes& sizes) : spec_(spec), sizes_(sizes) {}
+  TrialPlan(const GroupSpec& spec, const Sizing& sizes) : spec_(spec), sizes_(sizes) {}
 
   Plan build(const Candidate& candidate, KernelCompiler& compile,
              const std::vector<Array>& weights) {
@@ -195,19 +195,19 @@ class TrialPlan {
   }
 
   const GroupSpec& spec_;
-  const Sizes& sizes_;
+  const Sizing& sizes_;
   Schedule schedule_;
   ScheduledGroup group_;
 };
 
 // Symbols cannot be bound by flat inputs: kernels of a trial get numbers.
-Dims fixed(const Dims& dims, const Sizes& sizes) {
+Dims fixed(const Dims& dims, const Sizing& sizes) {
   Dims out;
   for (const Dim& d : dims) out.push_back(size_of(d, sizes));
   return out;
 }
 
-void fix_sizes(std::vector<Step>& steps, const Sizes& sizes) {
+void fix_sizes(std::vector<Step>& steps, const Sizing& sizes) {
   for (Step& s : steps) {
     for (View& v : s.operands) {
       v.offset = size_of(v.offset, sizes);
@@ -222,7 +222,7 @@ void fix_sizes(std::vector<Step>& steps, const Sizes& sizes) {
   }
 }
 
-void fix_sizes(Plan& plan, const Sizes& sizes) {
+void fix_sizes(Plan& plan, const Sizing& sizes) {
   for (Variant& v : plan.variants) {
     for (PlanBuffer& b : v.buffers) {
       b.bytes = size_of(b.bytes, sizes);
@@ -342,7 +342,7 @@ std::unordered_set<NodeId> made_into_filters(const Function& f) {
 
 Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
              const std::shared_ptr<TrialMemory>& memory, const std::shared_ptr<ThreadPool>& pool,
-             const Sizes& sizes, Fill fill, std::uint64_t seed)
+             const Sizing& sizes, Fill fill, std::uint64_t seed)
     : spec_(spec), sizes_(sizes), memory_(std::make_shared<Fenced>(memory)) {
   std::vector<Array> weights(spec.function.params().size());
   std::vector<TensorRef> refs;

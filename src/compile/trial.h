@@ -17,7 +17,7 @@ class Trial {
  public:
   // Compiles the candidate's kernels, runs its prepare steps on made-up weights.
   Trial(const GroupSpec&, const Candidate&, KernelCompiler&, const std::shared_ptr<TrialMemory>&,
-        const std::shared_ptr<ThreadPool>&, const Sizes&, Fill, std::uint64_t seed);
+        const std::shared_ptr<ThreadPool>&, const Sizing&, Fill, std::uint64_t seed);
   ~Trial();
 
   void run() { session_->run(); }
@@ -44,7 +44,7 @@ class Trial {
   Array add_weight(const Place&, const std::shared_ptr<TrialMemory>&, std::uint64_t seed);
 
   const GroupSpec& spec_;
-  const Sizes& sizes_;
+  const Sizing& sizes_;
   std::shared_ptr<Fenced> memory_;
   std::vector<Array> inputs_;  // dense
   // What the session reads and writes: parameters that are no weights, then results.

@@ -178,7 +178,7 @@ class Check {
  public:
   Check(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
         const std::shared_ptr<TrialMemory>& memory, const std::shared_ptr<ThreadPool>& pool,
-        const Sizes& sizes)
+        const Sizing& sizes)
       : flops_(size_of(ideal_flops(spec.function), sizes)),
         function_(with_numbers(spec.function, sizes)),
         chunks_(std::make_shared<SomeChunks>(pool)),
@@ -199,7 +199,7 @@ class Check {
   static constexpr std::uint64_t seed = 17;
 
   // A size like n + 64 says nothing about n, so the reference gets numbers.
-  static Function with_numbers(const Function& f, const Sizes& sizes) {
+  static Function with_numbers(const Function& f, const Sizing& sizes) {
     std::map<std::string, Dim> numbers;
     for (const auto& [name, value] : sizes) numbers.emplace(name, value);
     return expand_all(substitute_sizes(f, numbers));
@@ -262,7 +262,7 @@ class Check {
 
 Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
                   const std::shared_ptr<TrialMemory>& memory,
-                  const std::shared_ptr<ThreadPool>& pool, const Sizes& sizes) {
+                  const std::shared_ptr<ThreadPool>& pool, const Sizing& sizes) {
   return Check(spec, candidate, compile, memory, pool, sizes)();
 }
 

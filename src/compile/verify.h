@@ -15,6 +15,6 @@ namespace hone {
 // groups, sampled ones of large groups. The worst comparison.
 Comparison verify(const GroupSpec&, const Candidate&, KernelCompiler&,
                   const std::shared_ptr<TrialMemory>&, const std::shared_ptr<ThreadPool>&,
-                  const Sizes&);
+                  const Sizing&);
 
 }  // namespace hone

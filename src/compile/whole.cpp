@@ -16,7 +16,7 @@ namespace hone {
 
 namespace {
 
-std::int64_t bytes_of(const Type& t, const Sizes& sizes) {
+std::int64_t bytes_of(const Type& t, const Sizing& sizes) {
   return t.is_tensor() ? size_of(byte_count(t), sizes) : 0;
 }
 
@@ -48,7 +48,7 @@ void write_variant(const Variant& v, const Plan& plan, std::ostream& out) {
   write_steps(v.steps, plan, out);
 }
 
-std::vector<Array> sample_inputs(const Function& f, const Sizes& sizes) {
+std::vector<Array> sample_inputs(const Function& f, const Sizing& sizes) {
   std::vector<Array> out;
   for (const Function::Param& p : f.params())
     out.push_back(p.required ? *p.required
@@ -93,7 +93,7 @@ bool fits(const Step& s, const Kernel& k, bool has_open_sizes) {
 
 Dim flops_of(const Function& f) { return largest(ideal_flops(f), measured_sizes(f.graph())); }
 
-std::int64_t flops_at(const Dim& flops, const Sizes& given) {
+std::int64_t flops_at(const Dim& flops, const Sizing& given) {
   try {
     return size_of(flops, given);
   } catch (const UserError&) {
@@ -101,8 +101,8 @@ std::int64_t flops_at(const Dim& flops, const Sizes& given) {
   }
 }
 
-bool is_small(const Function& f, const Sizes& given) try {
-  const Sizes sizes = with_measured(given, measured_sizes(f.graph()));
+bool is_small(const Function& f, const Sizing& given) try {
+  const Sizing sizes = with_measured(given, measured_sizes(f.graph()));
   constexpr std::int64_t most_flops = 200'000, most_bytes = 256 << 10;
   const Graph& graph = f.graph();
   std::int64_t bytes = 0;
@@ -126,7 +126,7 @@ Hash128 contents_of(const Plan& plan) {
   return hash128(out.view());
 }
 
-Hash128 whole_key(const Function& f, const Sizes& sizes, const Hash128& contents) {
+Hash128 whole_key(const Function& f, const Sizing& sizes, const Hash128& contents) {
   std::ostringstream out;
   std::vector<Array> arrays;
   out << "whole-2 " << to_hex(contents) << print(f, &arrays);
@@ -136,7 +136,7 @@ Hash128 whole_key(const Function& f, const Sizes& sizes, const Hash128& contents
   return hash128(out.view());
 }
 
-bool check_whole(const Function& f, const Sizes& sizes, const Plan& plan,
+bool check_whole(const Function& f, const Sizing& sizes, const Plan& plan,
                  const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool) {
   const std::vector<Array> inputs = sample_inputs(f, sizes);
   std::vector<Wide> strict, wide;

@@ -17,19 +17,19 @@ namespace hone {
 
 // Of the whole function; sizes that data decides are as large as they can be.
 Dim flops_of(const Function&);
-std::int64_t flops_at(const Dim& flops, const Sizes&);
+std::int64_t flops_at(const Dim& flops, const Sizing&);
 
 // Few operations and few bytes at these sizes, and no loop whose rounds depend on data.
-bool is_small(const Function&, const Sizes&);
+bool is_small(const Function&, const Sizing&);
 
 // Of everything that a run of the plan reads but its inputs.
 Hash128 contents_of(const Plan&);
 // Of everything that decides whether a plan of these contents computes the function at these sizes.
-Hash128 whole_key(const Function&, const Sizes&, const Hash128& contents);
+Hash128 whole_key(const Function&, const Sizing&, const Hash128& contents);
 
 // Runs the plan on made-up data. Throws UserError that names the first wrong result. False: the
 // function itself refuses such data, so nothing can be said.
-bool check_whole(const Function&, const Sizes&, const Plan&, const std::shared_ptr<Device>&,
+bool check_whole(const Function&, const Sizing&, const Plan&, const std::shared_ptr<Device>&,
                  const std::shared_ptr<ThreadPool>&);
 
 // Looks at each launch: its operands must lie as its kernel was compiled for. Throws InternalError.

@@ -30,7 +30,7 @@ Source source_of(Imported m) {
 void run_once(const std::shared_ptr<const Plan>& plan) {
   std::vector<Type> types;
   for (const PlanParam& p : plan->params) types.push_back(p.type);
-  const std::optional<Sizes> sizes = sample_sizes(types, plan->variants[0].guards);
+  const std::optional<Sizing> sizes = sample_sizes(types, plan->variants[0].guards);
   if (!sizes) return;
   std::vector<Array> inputs;
   for (const Type& t : types) {

@@ -30,7 +30,7 @@ std::string first_of(const std::vector<Array>& results) {
 }
 
 std::vector<Array> made_up(const std::vector<Type>& types, const std::vector<Guard>& guards) {
-  const std::optional<Sizes> sizes = sample_sizes(types, guards);
+  const std::optional<Sizing> sizes = sample_sizes(types, guards);
   if (!sizes) throw UserError("no sizes fit");
   std::vector<Array> out;
   for (const Type& t : types) out.push_back(sample_array(t, *sizes, Fill::random, out.size() + 1));
