@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/sanitizer.h"
 #include "cases.h"
 #include "group_runner.h"
 #include "kernel/contraction.h"
@@ -56,6 +57,7 @@ std::ptrdiff_t multiply_adds(const Loop& loop) {
 }  // namespace
 
 TEST_P(InnerLoop, OfAContractionMostlyMultipliesAndAdds) {
+  if (with_address_sanitizer || with_thread_sanitizer) GTEST_SKIP() << "kernels are instrumented";
   Function f;
   Value x = f.add_param(f32({512, 512}), "x"), w = f.add_param(f32({512, 512}), "w");
   f.add_result(ops::matmul(x, w));
