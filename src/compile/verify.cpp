@@ -99,25 +99,23 @@ std::int64_t samples_of(std::int64_t count, std::int64_t flops, Fill fill) {
 }
 
 // Both ends, and places in between that meet every residue of a tile sooner or later: where each is
-// little work some beside one another, which may share a row that was reduced. Only places that
-// are `usable`, and fewer than wanted where few are.
+// little work some beside one another, which may share a row that was reduced. Of those between
+// only the `usable` ones, and fewer than wanted where few are.
 template <class Usable>
 std::vector<std::int64_t> sampled_places(std::int64_t count, std::int64_t wanted, Usable usable) {
   const std::int64_t beside = wanted < most_samples ? 1 : 4;
   wanted = std::min(wanted, count);
   std::vector<std::int64_t> out;
-  const auto add = [&](std::int64_t at) {
-    if (usable(at)) out.push_back(at);
-  };
   for (std::int64_t i = 0; i < wanted / 4; ++i) {
-    add(i);
-    add(count - 1 - i);
+    out.push_back(i);
+    out.push_back(count - 1 - i);
   }
   std::uint64_t state = 12345;
   for (std::int64_t left = 16 * wanted; left > 0 && std::ssize(out) < wanted; --left) {
     state = state * 6364136223846793005ull + 1442695040888963407ull;
     const auto first = static_cast<std::int64_t>((state >> 20) % static_cast<std::uint64_t>(count));
-    for (std::int64_t i = first; i < std::min(first + beside, count); ++i) add(i);
+    for (std::int64_t i = first; i < std::min(first + beside, count); ++i)
+      if (usable(i)) out.push_back(i);
   }
   return out;
 }
@@ -222,7 +220,7 @@ class Check {
 
   // Few elements may all be small beside what cancelled in them. So a refused result is compared on
   // as many elements as show its size and, where that is no great work, enclosed. Nothing when some
-  // chunks wrote too few elements.
+  // chunks wrote too few elements, or not those at both ends.
   std::optional<Comparison> sampled(Fill fill, bool some_chunks) {
     constexpr std::int64_t most_enclosed_flops = 50'000'000, many_samples = 1000;
     Comparison worst;
@@ -232,13 +230,13 @@ class Check {
     std::vector<Array> got = trial_.results();
     for (std::size_t r = 0; r < got.size(); ++r) {
       const std::int64_t count = got[r].count(), wanted = samples_of(count, flops_, fill);
-      const auto places = [&](std::int64_t n) {
-        return sampled_places(count, n, [&](std::int64_t at) {
-          return !some_chunks || !Trial::is_unwritten(got[r], at);
-        });
+      const auto is_made = [&](std::int64_t at) {
+        return !some_chunks || !Trial::is_unwritten(got[r], at);
       };
+      const auto places = [&](std::int64_t n) { return sampled_places(count, n, is_made); };
       std::vector<std::int64_t> few = places(wanted);
-      if (std::ssize(few) < std::min(wanted, count)) return std::nullopt;
+      if (std::ssize(few) < std::min(wanted, count) || !std::ranges::all_of(few, is_made))
+        return std::nullopt;
       Comparison c = at_places(got[r], r, std::move(few), strict, wide).accepted();
       if (!c.ok) {
         const Samples many = at_places(got[r], r, places(many_samples), strict, wide);

@@ -38,7 +38,7 @@ struct Launch {
   void* const* buffers = nullptr;
   const std::int64_t* sizes = nullptr;
   std::int64_t chunks = 1;
-  std::size_t scratch_bytes = 0;  // of each thread; a multiple of buffer_alignment
+  std::size_t scratch_bytes = 0;  // of each thread
   bool is_small = false;          // too little work to hand out to other threads
 };
 

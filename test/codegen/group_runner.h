@@ -130,6 +130,14 @@ inline const llvm::Emitter& emitter_for(const std::string& target) {
   return *e;
 }
 
+// What LLVM makes of a kernel, as text.
+inline std::string assembly(const Kernel& kernel, const std::string& target) {
+  llvm::Module m("k", llvm::target_spec(target));
+  llvm::emit_kernel(m, kernel, "k");
+  emitter_for(target).optimize(m);
+  return emitter_for(target).assembly(m);
+}
+
 // Runs the kernels of a candidate, given as functions in the order of its steps.
 class CandidateRunner {
  public:

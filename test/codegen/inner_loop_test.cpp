@@ -17,13 +17,6 @@ namespace {
 class InnerLoop : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(, InnerLoop, ::testing::ValuesIn(llvm::targets()));
 
-std::string assembly(const Kernel& kernel, const std::string& target) {
-  llvm::Module m("k", llvm::target_spec(target));
-  llvm::emit_kernel(m, kernel, "k");
-  emitter_for(target).optimize(m);
-  return emitter_for(target).assembly(m);
-}
-
 // The instructions of a loop without loops in it: from a label to a jump back to it.
 using Loop = std::vector<std::string>;
 std::vector<Loop> inner_loops(const std::string& code) {

@@ -18,11 +18,8 @@ TargetInfo streaming_from(const std::string& target, std::int64_t bytes) {
   return info;
 }
 
-std::string assembly(const Candidate& c, const std::string& target) {
-  llvm::Module m("k", llvm::target_spec(target));
-  llvm::emit_kernel(m, std::get<Kernel>(c.steps[0].what), "k");
-  emitter_for(target).optimize(m);
-  return emitter_for(target).assembly(m);
+std::string assembly_of(const Candidate& c, const std::string& target) {
+  return assembly(std::get<Kernel>(c.steps[0].what), target);
 }
 
 bool streams(const std::string& code) {
@@ -63,8 +60,8 @@ TEST_P(MemoryHints, TheSameBitsAtEveryAddressAndInPlace) {
       GroupSpec spec = spec_of(f);
       Candidate usual = nest_candidate(spec, streaming_from(GetParam(), 1 << 30));
       Candidate past = nest_candidate(spec, streaming_from(GetParam(), 1));
-      EXPECT_FALSE(streams(assembly(usual, GetParam())));
-      EXPECT_TRUE(streams(assembly(past, GetParam())));
+      EXPECT_FALSE(streams(assembly_of(usual, GetParam())));
+      EXPECT_TRUE(streams(assembly_of(past, GetParam())));
       std::vector<Array> inputs = {random_array(f.param(0).type(), 1)};
       const Array expected =
           CompiledCandidate(usual, GetParam()).run(spec, inputs, {.target = GetParam()})[0];
@@ -89,7 +86,8 @@ TEST_P(MemoryHints, TheSameBitsAtEveryAddressAndInPlace) {
 
 TEST_P(MemoryHints, OnlyLargeResultsPassTheCaches) {
   auto streams_of = [&](const Function& f) {
-    return streams(assembly(nest_candidate(spec_of(f), cpu_target_info(GetParam())), GetParam()));
+    return streams(
+        assembly_of(nest_candidate(spec_of(f), cpu_target_info(GetParam())), GetParam()));
   };
   EXPECT_FALSE(streams_of(softmax_of({128, 768})));
   EXPECT_TRUE(streams_of(softmax_of({4096, 1024})));
@@ -101,7 +99,7 @@ TEST(MemoryHint, RowsOfTheNextTurnAreFetched) {
   Candidate c = nest_candidate(spec_of(softmax_of({128, 768})), cpu_target_info("x86-64-v4"));
   const std::string text = print(std::get<Kernel>(c.steps[0].what));
   EXPECT_NE(text.find("fetch p0["), std::string::npos) << text;
-  EXPECT_NE(assembly(c, "x86-64-v4").find("prefetcht0"), std::string::npos);
+  EXPECT_NE(assembly_of(c, "x86-64-v4").find("prefetcht0"), std::string::npos);
 }
 
 }  // namespace hone::test

@@ -154,10 +154,7 @@ TEST_P(Nests, WhatIsCastForMemoryIsRoundedOnce) {
   Function f;
   f.add_result(cast_to(f.add_param(f32({4096}), "x") * 0.3, DType::f16), "y");
   const Candidate c = nest_candidate(spec_of(f), cpu_target_info(GetParam()));
-  llvm::Module m("k", llvm::target_spec(GetParam()));
-  llvm::emit_kernel(m, std::get<Kernel>(c.steps[0].what), "k");
-  emitter_for(GetParam()).optimize(m);
-  const std::string code = emitter_for(GetParam()).assembly(m);
+  const std::string code = assembly(std::get<Kernel>(c.steps[0].what), GetParam());
   EXPECT_NE(code.find("vcvtps2ph"), std::string::npos) << code;
   EXPECT_EQ(code.find("vcvtph2ps"), std::string::npos) << code;
 }

@@ -40,7 +40,7 @@ class CpuStream final : public Stream {
   int threads() const override { return pool_->threads(); }
 
   void reserve_scratch(std::size_t bytes) override {
-    const std::size_t each = (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
+    const std::size_t each = aligned(bytes);
     if (each <= scratch_each_) return;
     scratch_ = {};
     scratch_ = OwnedMemory(allocator_, each * static_cast<std::size_t>(pool_->threads()));
@@ -103,8 +103,10 @@ class CpuStream final : public Stream {
   // The last bytes of a thread's piece, so that what runs past the end leaves the piece, and the
   // last thread's the memory.
   void* scratch(int thread, std::size_t bytes) const {
-    return scratch_.data() + scratch_each_ * static_cast<std::size_t>(thread + 1) -
-           (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
+    return scratch_.data() + scratch_each_ * static_cast<std::size_t>(thread + 1) - aligned(bytes);
+  }
+  static std::size_t aligned(std::size_t bytes) {
+    return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
   }
 
   std::shared_ptr<ThreadPool> pool_;
