@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/device/loader.h"
+#include "backend/cpu/target/processor.h"
 #include "codegen/llvm/blob.h"
 #include "codegen/llvm/math.h"
 #include "codegen/llvm/object.h"
-#include "runtime/loader.h"
+#include "ops/ops.h"
 
 namespace hone::bench {
 namespace {
@@ -34,9 +36,12 @@ double median(std::vector<double> v) {
 
 using Body = llvm::Value (*)(llvm::Value);
 
-llvm::Value gelu_erf(llvm::Value x) { return x * 0.5 * (llvm::erf(x * std::sqrt(0.5)) + 1.0); }
+llvm::Value gelu_erf(llvm::Value x) {
+  return x * 0.5 * (llvm::real_function(ops::erf)(x * std::sqrt(0.5)) + 1.0);
+}
 llvm::Value gelu_tanh(llvm::Value x) {
-  return x * 0.5 * (llvm::tanh((x * x * x * 0.044715 + x) * std::sqrt(2 / M_PI)) + 1.0);
+  return x * 0.5 *
+         (llvm::real_function(ops::tanh)((x * x * x * 0.044715 + x) * std::sqrt(2 / M_PI)) + 1.0);
 }
 llvm::Value as_is(llvm::Value x) { return x; }
 
@@ -47,8 +52,8 @@ struct Entry {
 const Entry entries[] = {{"mul-add", as_is},
                          {"gelu (erf)", gelu_erf},
                          {"gelu (tanh)", gelu_tanh},
-                         {"sigmoid", llvm::sigmoid},
-                         {"exp", llvm::exp}};
+                         {"sigmoid", llvm::real_function(ops::sigmoid)},
+                         {"exp", llvm::real_function(ops::exp)}};
 
 // Rows [begin, end) of x, two registers a turn.
 void build(llvm::Module& m, Body f, bool nontemporal) {
@@ -150,9 +155,8 @@ void print_speed(const Entry& e, const llvm::TargetSpec& spec, llvm::Effort effo
 }  // namespace
 
 int run() {
-  std::vector<llvm::TargetSpec> specs = {llvm::target_spec("x86-64-v3")};
-  if (llvm::target_spec("native").name != specs[0].name)
-    specs.push_back(llvm::target_spec("native"));
+  std::vector<llvm::TargetSpec> specs = {cpu::target_spec("x86-64-v3")};
+  if (cpu::target_spec("native").name != specs[0].name) specs.push_back(cpu::target_spec("native"));
   for (const llvm::TargetSpec& spec : specs)
     for (const Entry& e : entries)
       for (llvm::Effort effort : {llvm::Effort::normal, llvm::Effort::quick})

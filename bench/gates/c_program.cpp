@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "backend/cpu/target/processor.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "codegen/c/program.h"
-#include "target/target_info.h"
 
 namespace hone::gates {
 
@@ -73,7 +73,7 @@ CProgram::CProgram(const Source& source, std::vector<Array> inputs, const std::s
   const Plan plan = compile(source, options, &report);
   c::ProgramOptions request;
   request.name = "gated";
-  request.vector_bits = cpu_target_info(plan.variants[0].target).vector_bits;
+  request.vector_bits = cpu::target_info(plan.variants[0].devices[0].target).vector_bits;
   const c::Program program = c::write_program(plan, report.kernels_made, request);
   library_ = compile_library(program, inputs_.size() + plan.results.size() + 2, cc);
   run_ = reinterpret_cast<int (*)(void* const*)>(::dlsym(library_, "gate_run"));

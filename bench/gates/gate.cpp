@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/cpu.h"
+#include "backend/cpu/isa/isa.h"
 
 namespace hone::gates {
 
@@ -108,7 +108,7 @@ void print_machine() {
       "{\"date\": \"%s\", \"cpu\": \"%s\", \"family\": %s, \"model\": %s, \"isa\": \"%s\", "
       "\"processors\": %u, \"l2_kib\": %ld, \"l3_kib\": %ld}\n",
       date, cpuinfo("model name").c_str(), cpuinfo("cpu family").c_str(),
-      cpuinfo("model\t").c_str(), std::string(isa_name(allowed_isa())).c_str(),
+      cpuinfo("model\t").c_str(), std::string(cpu::isa_name(cpu::allowed_isa())).c_str(),
       std::thread::hardware_concurrency(), sysconf(_SC_LEVEL2_CACHE_SIZE) / 1024,
       sysconf(_SC_LEVEL3_CACHE_SIZE) / 1024);
   std::fflush(stdout);

@@ -1,8 +1,8 @@
 // The bounds that generated code and choices must keep, as ratios within one run: contraction
-// against the multiply-add rate, rows and activations against copying as many bytes, UltraFace
-// against oneDNN, `auto` against every single strategy, the C of `hone aot` against the plan,
-// checks against the compilation that they are part of. One JSON line for the machine, one for each
-// gate; exit status 1 when a gate is missed in all of its attempts.
+// against the multiply-add rate, rows and activations against copying as many bytes, attention
+// against its three steps, UltraFace against oneDNN, `auto` against every single strategy, the C of
+// `hone aot` against the plan, checks against the compilation that they are part of. One JSON line
+// for the machine, one for each gate; exit status 1 when a gate is missed in all of its attempts.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -30,12 +30,13 @@ struct Runnable {
   std::vector<Array> inputs, outputs;
 
   Runnable(const Source& s, const std::string& strategy, std::vector<Array> given,
-           std::shared_ptr<ThreadPool> pool)
+           std::shared_ptr<ThreadPool> pool, const std::vector<std::string>& passes_off = {})
       : inputs(std::move(given)) {
     CompileOptions options;
     options.strategy = strategy;
     options.measure = strategy == "auto";
     options.threads = pool->threads();
+    options.passes.off = passes_off;
     session = open_session(compile(s, options), {.pool = std::move(pool)});
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Array& x = inputs[i];
@@ -80,7 +81,7 @@ gates::Ratio contraction_share() {
   for (int round = 0; round < gates::rounds; ++round) {
     const double peak = cpu::measure_fma_gflops(1);
     const std::function<void()> f = [&] { r.run(); };
-    const double ms = race(std::span(&f, 1), {.rounds = 1, .least_sample_ms = 1})[0][0];
+    const double ms = time_interleaved(std::span(&f, 1), {.rounds = 1, .least_sample_ms = 1})[0][0];
     shares.push_back(2.0 * n * n * n / (ms * 1e6) / peak);
   }
   return {median_interval(shares), std::ranges::max(shares)};
@@ -138,6 +139,28 @@ void row_gates() {
       at_least(
           cat(name, " ", s.rows, "x", s.columns, ", threads ", s.threads, ": copy time / its time"),
           0.60, [&] { return copy_share(build, s.rows, s.columns, s.threads); });
+}
+
+// Against scores, softmax and mixture, each over all of memory.
+gates::Ratio attention_ratio(std::int64_t length, int threads) {
+  const Shape shape{8, length, 64};
+  Builder b;
+  Value q = b.input(f32(shape), "q"), k = b.input(f32(shape), "k"), v = b.input(f32(shape), "v");
+  Value scores = ops::matmul(q, transpose_matrix(k)) * 0.125;
+  b.output(ops::matmul(ops::softmax(scores, {{"axis", 2}}), v), "y");
+  std::vector<Array> inputs;
+  for (unsigned seed : {1u, 2u, 3u}) inputs.push_back(normal({8, length, 64}, 0, 1, seed));
+  std::shared_ptr<ThreadPool> pool = pool_of(threads);
+  Runnable whole(source(b.function()), "cpu", inputs, pool),
+      steps(source(b.function()), "cpu", inputs, pool, {"raise"});
+  return gates::ratio_of({[&] { whole.run(); }, [&] { steps.run(); }, threads});
+}
+
+void attention_gates() {
+  for (std::int64_t length : {32, 128, 512, 2048})
+    for (int threads : {1, 2})
+      at_most(cat("attention 8x", length, "x64, threads ", threads, ": its time / three steps"),
+              length < 512 ? 1.05 : 1.0, [&] { return attention_ratio(length, threads); });
 }
 
 struct Model {
@@ -236,6 +259,7 @@ int main(int argc, char** argv) {
   gates::print_machine();
   at_least("contraction 512^3, threads 1: share of the multiply-add rate", 0.60, contraction_share);
   row_gates();
+  attention_gates();
   if (!std::filesystem::is_directory(models)) {
     std::printf("{\"models\": \"not at %s; give their directory\"}\n", models.c_str());
     return 1;

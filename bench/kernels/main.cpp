@@ -5,15 +5,17 @@
 #include <ctime>
 #include <string>
 
+#include "backend/cpu/device/loader.h"
+#include "backend/cpu/isa/isa.h"
 #include "backend/cpu/target/measure.h"
-#include "base/cpu.h"
+#include "backend/cpu/target/processor.h"
 #include "codegen/llvm/blob.h"
+#include "codegen/llvm/nest.h"
 #include "codegen/llvm/object.h"
-#include "codegen/llvm/skeleton.h"
 #include "kernel/contraction.h"
 #include "kernel/convolution.h"
 #include "onednn_peer.h"
-#include "runtime/loader.h"
+#include "ops/common.h"
 
 namespace hone::bench {
 namespace {
@@ -45,60 +47,40 @@ std::shared_ptr<float> memory(std::int64_t count) {
   return {p, std::free};
 }
 
-// The kernel compiled, over memory of its own: buffers x, packed weights, y.
-Run compiled(const Kernel& kernel, const llvm::TargetSpec& spec, std::int64_t x, std::int64_t w,
-             std::int64_t y,
-             const std::function<void(llvm::Module&, const llvm::KernelArguments&)>& body) {
+// The kernel of a candidate that is not prepared, compiled, over memory of its own.
+Run compiled(const Candidate& candidate, const llvm::TargetSpec& spec) {
+  const Kernel& kernel = std::get<Kernel>(candidate.steps.back().what);
   llvm::Module m("bench", spec);
-  std::vector<llvm::Buffer> buffers(3, llvm::Buffer{.align = 4});
-  llvm::KernelArguments in = m.begin_kernel("kernel", buffers);
-  body(m, in);
-  m.end_kernel();
+  llvm::emit_kernel(m, kernel, "kernel");
   llvm::Object objects[] = {llvm::Emitter(spec).compile(m)};
   auto loaded = std::make_shared<LoadedBinary>(load(llvm::link_objects(objects, spec.name)));
-  std::vector<std::shared_ptr<float>> data = {memory(x), memory(w), memory(y)};
+  std::vector<std::shared_ptr<float>> data;
+  for (const KernelParam& p : kernel.params) data.push_back(memory(product(p.dims).number()));
   auto scratch = memory(kernel.scratch_bytes.number() / 4 + 16);
-  std::int64_t chunks = kernel.chunks.number();
+  const std::int64_t chunks = kernel.chunks.number();
   return [=] {
-    void* pointers[] = {data[0].get(), data[1].get(), data[2].get()};
-    loaded->entry("kernel")(pointers, nullptr, 0, chunks, scratch.get());
+    std::vector<void*> pointers;
+    for (const auto& p : data) pointers.push_back(p.get());
+    loaded->entry("kernel")(pointers.data(), nullptr, 0, chunks, scratch.get());
   };
 }
 
-llvm::StoreHole dense_store(const llvm::KernelArguments& in,
-                            std::function<llvm::Value(std::span<const llvm::Value>)> at) {
-  return [=](std::span<const llvm::Value> v, llvm::Value x, std::optional<llvm::Value> mask) {
-    llvm::Pointer p = offset(in.buffers[2], DType::f32, at(v));
-    mask ? store_masked(DType::f32, p, x, *mask) : store(DType::f32, p, x);
-  };
+// The second parameter is a weight.
+GroupSpec group_of(Function f) {
+  GroupSpec spec;
+  for (const Type& t : f.param_types()) spec.param_strides.push_back(dense_strides(t.shape));
+  spec.result_strides = {dense_strides(f.result(0).shape())};
+  spec.param_is_weight = {false, true};
+  spec.function = std::move(f);
+  return spec;
 }
 
 Run our_contraction(std::int64_t m, std::int64_t n, std::int64_t k, const TargetInfo& info,
                     const llvm::TargetSpec& spec) {
-  Contraction c;
-  c.m = m;
-  c.n = n;
-  c.k = k;
-  c.packed_b = 1;
-  choose_blocking(c, {true, k, 1}, info);
-  Kernel kernel;
-  kernel.chunks = chunks_of(c);
-  kernel.scratch_bytes = scratch_bytes(c);
-  kernel.body = c;
-  return compiled(kernel, spec, m * k, packed_type(c).shape.count().number(), m * n,
-                  [&](llvm::Module& module, const llvm::KernelArguments& in) {
-                    llvm::LoadHole a;
-                    a.address = [&](std::span<const llvm::Value> v) {
-                      return offset(in.buffers[0], DType::f32, v[1] * k + v[2]);
-                    };
-                    a.elements = [&](std::span<const llvm::Value> v, int, int lanes,
-                                     std::optional<llvm::Value> mask) {
-                      return mask ? load_masked(DType::f32, a.address(v), *mask)
-                                  : load(DType::f32, a.address(v), lanes);
-                    };
-                    emit_contraction(module, kernel, in, a, {},
-                                     dense_store(in, [&](auto v) { return v[1] * n + v[2]; }));
-                  });
+  Function f;
+  const Value x = f.add_param(f32({m, k}), "x"), w = f.add_param(f32({k, n}), "w");
+  f.add_result(ops::matmul(x, w));
+  return compiled(*contraction_candidate(group_of(std::move(f)), info), spec);
 }
 
 std::int64_t volume(const std::vector<std::int64_t>& s) {
@@ -108,45 +90,21 @@ std::int64_t volume(const std::vector<std::int64_t>& s) {
 }
 
 Run our_convolution(const ConvShape& s, const TargetInfo& info, const llvm::TargetSpec& spec) {
-  Convolution c;
-  for (std::size_t i = 0; i < s.in.size(); ++i) {
-    c.in_size.push_back(s.in[i]);
-    c.out_size.push_back(s.out(i));
-    c.pads_low.push_back(s.pads[i]);
-  }
-  c.window = s.window;
-  c.strides = s.strides;
-  c.dilations = s.dilations;
-  c.groups = s.groups;
-  c.in_channels = s.in_channels;
-  c.out_channels = s.out_channels;
-  c.packed_weights = 1;
-  c.input_is_dense = true;
-  c.in_place_strides.resize(s.in.size());
-  std::int64_t stride = s.in_channels;
-  for (std::size_t i = s.in.size(); i-- > 0; stride *= s.in[i]) c.in_place_strides[i] = stride;
-  choose_blocking(c, info);
-  Kernel kernel;
-  kernel.chunks = chunks_of(c);
-  kernel.scratch_bytes = scratch_bytes(c);
-  kernel.body = c;
-  auto place = [](std::span<const llvm::Value> v, const Dims& size, std::int64_t channels) {
-    llvm::Value at = v[1];
-    for (std::size_t i = 1; i < size.size(); ++i) at = at * size[i].number() + v[i + 1];
-    return at * channels + v.back();
-  };
-  std::int64_t y = s.out_channels;
-  for (std::size_t i = 0; i < s.in.size(); ++i) y *= s.out(i);
-  return compiled(kernel, spec, volume(s.in) * s.in_channels, packed_type(c).shape.count().number(),
-                  y, [&](llvm::Module& module, const llvm::KernelArguments& in) {
-                    llvm::LoadHole input;
-                    input.address = [&](std::span<const llvm::Value> v) {
-                      return offset(in.buffers[0], DType::f32, place(v, c.in_size, s.in_channels));
-                    };
-                    emit_convolution(module, kernel, in, input, dense_store(in, [&](auto v) {
-                                       return place(v, c.out_size, s.out_channels);
-                                     }));
-                  });
+  Function f;
+  Dims x = {1}, w = dims_of(s.window);
+  for (std::int64_t n : s.in) x.push_back(n);
+  x.push_back(s.in_channels);
+  w.push_back(s.in_channels / s.groups);
+  w.push_back(s.out_channels);
+  const Value input = f.add_param(Type(DType::f32, Shape(x)), "x"),
+              weights = f.add_param(Type(DType::f32, Shape(w)), "w");
+  f.add_result(ops::conv(Values{input, weights}, {{"strides", dims_of(s.strides)},
+                                                  {"dilations", dims_of(s.dilations)},
+                                                  {"groups", s.groups},
+                                                  {"pads_low", dims_of(s.pads)},
+                                                  {"pads_high", dims_of(s.pads)},
+                                                  {"channels_last", 1}}));
+  return compiled(*convolution_candidate(group_of(std::move(f)), info), spec);
 }
 
 void compare(const std::string& name, double flops, const Run& ours, const Run& peer) {
@@ -214,9 +172,9 @@ const ConvShape shapes[] = {
 };
 
 int main_with(const std::string& filter) {
-  const std::string isa(isa_name(allowed_isa()));
-  const TargetInfo info = cpu_target_info(isa);
-  const llvm::TargetSpec spec = llvm::target_spec("native");
+  const std::string isa(cpu::isa_name(cpu::allowed_isa()));
+  const TargetInfo info = cpu::target_info(isa);
+  const llvm::TargetSpec spec = cpu::target_spec("native");
   std::optional<OneDnnPeer> peer = OneDnnPeer::open();
   std::printf("%s, one thread, multiply-add peak %.1f GFLOP/s%s\n", isa.c_str(),
               cpu::measure_fma_gflops(), peer ? "" : "; oneDNN is not installed");

@@ -7,12 +7,13 @@
 #include <functional>
 #include <string>
 
+#include "backend/cpu/device/loader.h"
+#include "backend/cpu/target/processor.h"
 #include "codegen/llvm/blob.h"
 #include "codegen/llvm/nest.h"
 #include "codegen/llvm/object.h"
 #include "kernel/candidates.h"
 #include "ops/common.h"
-#include "runtime/loader.h"
 
 namespace hone::bench {
 namespace {
@@ -58,7 +59,7 @@ Compiled compile(const Function& f, const llvm::TargetSpec& spec, bool is_printe
   llvm::Emitter emitter(spec);
   Compiled out;
   double start = processor_ms();
-  Candidate c = nest_candidate(group, cpu_target_info(spec.name));
+  Candidate c = nest_candidate(group, cpu::target_info(spec.name));
   out.lower_ms = processor_ms() - start;
   start = processor_ms();
   std::vector<llvm::Object> objects;
@@ -205,7 +206,7 @@ int main(int argc, char** argv) {
   const std::string wanted = argc > 1 ? argv[1] : "";
   const bool is_printed = argc > 2 && std::string_view(argv[2]) == "print";
   const std::int64_t asked = argc > 2 ? std::atoll(argv[2]) : 0;
-  llvm::TargetSpec spec = llvm::target_spec("native");
+  llvm::TargetSpec spec = cpu::target_spec("native");
   for (const bench::Subject& s : bench::subjects()) {
     if (s.name.find(wanted) == std::string::npos) continue;
     for (std::int64_t rows : asked ? std::vector{asked} : std::vector<std::int64_t>{64, 4096}) {

@@ -1,6 +1,6 @@
 #include "api/hone.h"
 
-#include "backend/devices.h"
+#include "backend/devices/devices.h"
 
 namespace hone {
 
@@ -20,7 +20,7 @@ Source source(const Imported& imported) {
 
 std::unique_ptr<Session> open_session(const Plan& plan, SessionOptions options) {
   return std::make_unique<Session>(
-      Executable::load(std::make_shared<const Plan>(plan), open_device("cpu")), std::move(options));
+      Executable::load(std::make_shared<const Plan>(plan), open_devices(plan)), std::move(options));
 }
 
 }  // namespace hone

@@ -4,7 +4,7 @@
 
 #include "compile/compile.h"
 #include "compile/optimize.h"
-#include "import/export_onnx.h"
+#include "export/onnx/export.h"
 #include "import/import.h"
 #include "import/tensor_file.h"
 #include "ops/common.h"

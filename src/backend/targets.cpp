@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <mutex>
+
 #include "backend/backend.h"
 #include "backend/cpu/target/cpu_target.h"
 #include "backend/cpu/target/measure.h"
@@ -8,20 +11,57 @@ namespace hone {
 
 namespace {
 
-constexpr Backend all[] = {
-    {"cpu", cpu::make_target, "onednn", cpu::onednn_candidates, cpu::measure_rates},
-    {"null", null::make_target, "", null::no_candidates, nullptr},
+constexpr Backend built_in[] = {
+    {"cpu", cpu::make_target, cpu::target_names, cpu::library_names, cpu::measure_rates},
+    {"null", null::make_target, null::target_names, {}, nullptr},
 };
+
+struct BackendList {
+  std::mutex mutex;
+  std::vector<const Backend*> all;
+
+  BackendList() {
+    for (const Backend& b : built_in) all.push_back(&b);
+  }
+};
+
+BackendList& list() {
+  static BackendList it;
+  return it;
+}
 
 }  // namespace
 
-std::span<const Backend> backends() { return all; }
+AddedBackend::AddedBackend(const Backend& b) : backend_(b) {
+  const std::scoped_lock lock(list().mutex);
+  for (const Backend* known : list().all)
+    if (known->name == b.name) throw UserError("backend '", b.name, "' is in the list already");
+  list().all.push_back(&b);
+}
+
+AddedBackend::~AddedBackend() {
+  const std::scoped_lock lock(list().mutex);
+  std::erase(list().all, &backend_);
+}
+
+std::vector<const Backend*> backends() {
+  const std::scoped_lock lock(list().mutex);
+  return list().all;
+}
+
+bool has_device(const Backend& b) { return std::ranges::count(device_names(), b.name) > 0; }
+
+const Backend& default_backend() {
+  for (const Backend* b : backends())
+    if (has_device(*b)) return *b;
+  throw InternalError("no backend of this build has a device");
+}
 
 const Backend& backend(std::string_view name) {
   std::string known;
-  for (const Backend& b : all) {
-    if (b.name == name) return b;
-    known += cat(known.empty() ? "" : ", ", b.name);
+  for (const Backend* b : backends()) {
+    if (b->name == name) return *b;
+    known += cat(known.empty() ? "" : ", ", b->name);
   }
   throw UserError("backend '", name, "' is not in this build; there are: ", known);
 }

@@ -1,5 +1,5 @@
 // What the operating system says of this machine, for people. Nothing is measured and nothing here
-// decides how code is made: see base/cpu.h.
+// decides how code is made.
 #pragma once
 
 #include <cstdint>

@@ -109,11 +109,11 @@ class ChunkPool final : public ThreadPool {
   static constexpr std::uint64_t block_mask = 0xffffffffu;
   static constexpr int blocks_per_thread = 8;  // small enough to share, large enough not to queue
 
-  static void pin(std::thread& t, int cpu) {
+  static void pin(std::thread& t, int processor) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    if (cpu < 0 || cpu >= CPU_SETSIZE) return;
-    CPU_SET(cpu, &set);
+    if (processor < 0 || processor >= CPU_SETSIZE) return;
+    CPU_SET(processor, &set);
     ::pthread_setaffinity_np(t.native_handle(), sizeof set, &set);
   }
 

@@ -1,7 +1,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "backend/devices.h"
+#include "backend/backend.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "cli/load.h"
@@ -164,7 +164,7 @@ int aot(Words words) {
       "hone aot",
       "Writes a model as C: a header, a source, its weights, a CMake file and an example that\n"
       "calls it. The C needs libc and libm only. All sizes must be fixed.");
-  a.positional("MODEL", "model.onnx, or a directory that holds it", options.model);
+  add_source(a, options);
   a.text("-o,--output", "DIR", "the directory to write", options.output);
   a.text("--name", "NAME", "of functions and files (default: the model's)", options.name);
   a.flag("--embed-weights", "also as a C array, linked in", options.embed_weights);
@@ -178,9 +178,9 @@ int aot(Words words) {
 
   Loaded loaded = load_model(options, a);
   CompileOptions compiled = compile_options(options);
-  compiled.strategy = "cpu";  // libraries are not C
+  compiled.strategy = default_backend().name;  // kernels alone: libraries are not C
   compiled.keep = true;
-  if (compiled.targets.size() != 1)
+  if (compiled.targets.size() > 1)
     throw UserError("aot: ", compiled.targets.size(),
                     " targets given; a program in C is made for one, and runs on all");
   CompileReport kept;
@@ -188,7 +188,8 @@ int aot(Words words) {
   c::ProgramOptions request;
   request.name = options.name;
   request.embed_weights = options.embed_weights;
-  request.vector_bits = cpu_target_info(plan->variants[0].target).vector_bits;
+  request.vector_bits =
+      default_backend().target(plan->variants[0].devices[0].target)->info().vector_bits;
   const c::Program program = c::write_program(*plan, kept.kernels_made, request);
   write_files(program, options.output);
   Checked checked;

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "backend/backend.h"
 #include "base/file.h"
 #include "cli/load.h"
 #include "cli/run/memory.h"
@@ -39,7 +40,8 @@ int bench(Words words) {
   add_compiling(a, options);
   add_printing(a, options);
   a.example("hone bench model.hone --duration 5");
-  a.example("hone bench model.onnx --strategy cpu --threads 1 --json");
+  a.example(
+      cat("hone bench model.onnx --strategy ", default_backend().name, " --threads 1 --json"));
   if (!a.parse(words)) return exit_ok;
   if (!times_file.empty()) check_writable(times_file, "--exportTimes");
   const Loaded loaded = load(options, a);

@@ -1,12 +1,12 @@
-#include "import/check.h"
+#include "import/onnx/check.h"
 
 #include <cstdio>
 
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/load.h"
-#include "import/gguf.h"
-#include "import/sharded.h"
+#include "import/gguf/gguf.h"
+#include "import/safetensors/sharded.h"
 #include "plan/plan_file.h"
 #include "type/safetensors.h"
 

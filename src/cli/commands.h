@@ -12,6 +12,7 @@ namespace hone::cli {
 using Words = std::span<char* const>;
 
 int optimize(Words);
+int tune(Words);
 int aot(Words);
 int run(Words);
 int bench(Words);

@@ -1,4 +1,4 @@
-#include "backend/devices.h"
+#include "backend/devices/devices.h"
 
 #include <cstdio>
 
@@ -20,7 +20,7 @@ Json describe(std::string_view name) {
   } catch (const UserError& e) {
     out.add("failure", e.what());
   }
-  if (name != "cpu") return out;
+  if (name != device_names()[0]) return out;  // the processor itself
   const Machine m = this_machine();
   out.add("processor", m.processor);
   out.add("processors", m.processors);
@@ -41,7 +41,7 @@ int devices(Words words) {
   a.example("hone devices --json");
   if (!a.parse(words)) return exit_ok;
   Json devices = Json::Array{}, libraries = Json::Array{};
-  for (std::string_view name : device_names()) devices.push(describe(name));
+  for (const std::string& name : device_names()) devices.push(describe(name));
   for (const LibraryStatus& l : device_libraries())
     libraries.push(Json::Object{
         {"name", l.name}, {"version", l.version}, {"file", l.file}, {"failure", l.failure}});

@@ -1,8 +1,7 @@
 #include <cstdio>
 
 #include "api/hone.h"
-#include "backend/devices.h"
-#include "base/cpu.h"
+#include "backend/backend.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/json.h"
@@ -34,19 +33,19 @@ Finding check(std::string what, std::string hint, const std::function<std::strin
   return f;
 }
 
-Finding processor() {
-  return check("processor", "use a machine with AVX2, BMI2 and FMA", [] {
-    if (machine_isa() < Isa::v3)
-      throw UserError("is ", isa_name(machine_isa()), "; hone's code needs x86-64-v3");
-    const std::string allowed =
-        allowed_isa() < machine_isa() ? cat(", HONE_CPU_ISA allows ", isa_name(allowed_isa())) : "";
-    return cat(isa_name(machine_isa()), allowed, ", ", this_machine().processor);
+// That it opens, and that its target compiles for it.
+Finding device(const Backend& b) {
+  return check(cat("device ", b.name), "fix what the message names, or use another machine", [&] {
+    const std::string found = open_device(b.name)->description();
+    static_cast<void>(b.target(b.target_names[0]));
+    return found;
   });
 }
 
 Finding threads() {
   return check("threads", "set HONE_THREADS to a number, or unset it", [] {
-    return cat(default_thread_count(), " of ", this_machine().processors, " processors");
+    const Machine m = this_machine();
+    return cat(default_thread_count(), " of ", m.processors, " processors, ", m.processor);
   });
 }
 
@@ -116,7 +115,10 @@ int doctor(Words words) {
   add_printing(a, printing);
   a.example("hone doctor");
   if (!a.parse(words)) return exit_ok;
-  std::vector<Finding> all = {processor(), threads()};
+  std::vector<Finding> all;
+  for (const Backend* b : backends())
+    if (has_device(*b)) all.push_back(device(*b));
+  all.push_back(threads());
   const auto add = [&](std::vector<Finding> more) {
     all.insert(all.end(), std::make_move_iterator(more.begin()),
                std::make_move_iterator(more.end()));
@@ -124,7 +126,7 @@ int doctor(Words words) {
   add(libraries());
   add({cache()});
   add(variables());
-  add({compiler("cpu")});
+  add({compiler(std::string(default_backend().name))});
   bool is_fine = true;
   Json list = Json::Array{};
   for (const Finding& f : all) {

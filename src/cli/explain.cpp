@@ -1,8 +1,9 @@
 #include <cstdio>
 
-#include "backend/devices.h"
+#include "backend/backend.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
+#include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "report/report.h"
 
@@ -38,7 +39,7 @@ void print_candidates(const GroupRecord& g) {
   }
 }
 
-// oneDNN asks for a few small blocks in every call; nothing else does.
+// Libraries ask for a few small blocks in every call; nothing else does.
 int calls_that_allocate(const std::vector<Step>& steps) {
   int n = 0;
   for_each_step(steps, [&](const Step& s) { n += s.kind == Step::Kind::library; });
@@ -71,10 +72,9 @@ Json variant_json(const Variant& v) {
   }
   Json guards = Json::Array{};
   for (const Guard& g : v.guards) guards.push(guard_text(g));
-  return Json::Object{{"target", v.target},
+  return Json::Object{{"target", targets_text(v)},
+                      {"devices", devices_json(v)},
                       {"guards", guards},
-                      {"arena_bytes", cat(v.arena_bytes)},
-                      {"arena_lower_bound", cat(v.arena_lower_bound)},
                       {"steps_that_allocate", calls_that_allocate(v.steps)},
                       {"groups", groups}};
 }
@@ -84,15 +84,15 @@ struct Details {
 };
 
 void print_variant(const Variant& v, std::size_t index, const Details& details) {
-  std::printf("variant %zu for %s, arena %s bytes (lower bound %s)\n", index, v.target.c_str(),
-              shorter(cat(v.arena_bytes), 60).c_str(),
-              shorter(cat(v.arena_lower_bound), 60).c_str());
+  std::printf("variant %zu\n", index);
+  for (std::size_t i = 0; i < v.devices.size(); ++i)
+    std::printf("  device %zu: %s\n", i, shorter(device_text(v.devices[i]), 120).c_str());
   for (const Guard& g : v.guards) std::printf("  when %s\n", guard_text(g).c_str());
   if (const int n = calls_that_allocate(v.steps))
     std::printf(
-        "  RUNS ALLOCATE: %d steps call oneDNN, which takes and gives back small blocks in "
-        "every call; plans of strategy cpu allocate nothing\n",
-        n);
+        "  RUNS ALLOCATE: %d steps call a library, which takes and gives back small blocks in "
+        "every call; plans of strategy %s allocate nothing\n",
+        n, std::string(default_backend().name).c_str());
   std::vector<int> launches(v.groups.size(), 0), calls(v.groups.size(), 0);
   count_steps(v.steps, launches, calls);
   Table table({"group", "what", "by", "why", "launches", "bytes", "flops", "from"});
@@ -109,7 +109,7 @@ void print_variant(const Variant& v, std::size_t index, const Details& details) 
       std::printf("    group %zu %s\n", i, v.groups[i].name.c_str());
       print_candidates(v.groups[i]);
     }
-  if (details.steps) std::printf("%s", steps_text(v.steps, 1).c_str());
+  if (details.steps) std::printf("%s", steps_text(v, v.steps, 1).c_str());
 }
 
 // Of a plan file it tells what the file remembers; of a model, all but strategies.
@@ -121,8 +121,8 @@ void report_on(const std::string& page, const std::vector<std::string>& given, c
   seen.plan = *runner.plan();
   seen.compiled.push_back(std::move(compiled));
   seen.profile =
-      profile(Executable::load(std::make_shared<const Plan>(seen.plan), open_device("cpu")), inputs,
-              {.threads = options.threads});
+      profile(Executable::load(std::make_shared<const Plan>(seen.plan), open_devices(seen.plan)),
+              inputs, {.threads = options.threads});
   const std::filesystem::path& model = loaded.file.path;
   ReportContext context{.command = command, .model_file = model.string()};
   context.samples_are_made_up = given.empty() && data_sets(model.parent_path()).empty();

@@ -1,8 +1,9 @@
+#include "export/onnx/export.h"
+
 #include <cstdio>
 
 #include "base/json.h"
 #include "cli/load.h"
-#include "import/export_onnx.h"
 #include "ops/ops.h"
 #include "plan/plan_file.h"
 

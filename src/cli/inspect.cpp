@@ -7,10 +7,10 @@
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
-#include "import/gguf.h"
-#include "import/onnx_model.h"
-#include "import/onnx_tensor.h"
-#include "import/sharded.h"
+#include "import/gguf/gguf.h"
+#include "import/onnx/model.h"
+#include "import/onnx/tensor.h"
+#include "import/safetensors/sharded.h"
 #include "plan/plan_text.h"
 #include "type/safetensors.h"
 
@@ -270,6 +270,7 @@ Report of_plan(const fs::path& path) {
   r.fact("strategy", plan.strategy);
   r.fact("choices", plan.measured ? "measured" : "predicted");
   r.fact("verification", plan.verification);
+  r.fact("machine", plan.machine);
   r.fact("kernels", plan.kernels.size());
   r.fact("code_bytes", code);
   r.fact("weight_bytes", weights);
@@ -277,12 +278,11 @@ Report of_plan(const fs::path& path) {
   r.fact("graph", plan.graph.empty() ? "stripped" : "kept");
   add_params(r, "inputs", plan.params);
   add_params(r, "outputs", plan.results);
-  auto& variants = r.section("variants", "variants",
-                             {"target", "launches", "library_calls", "arena_bytes", "when"});
+  auto& variants =
+      r.section("variants", "variants", {"devices", "launches", "library_calls", "when"});
   for (const Variant& v : plan.variants)
-    variants.rows.push_back({v.target, cat(launches(v.steps, Step::Kind::launch)),
-                             cat(launches(v.steps, Step::Kind::library)), cat(v.arena_bytes),
-                             guards_text(v)});
+    variants.rows.push_back({devices_text(v), cat(launches(v.steps, Step::Kind::launch)),
+                             cat(launches(v.steps, Step::Kind::library)), guards_text(v)});
   auto& strategies =
       r.section("strategies that were compared", "strategies", {"name", "ms", "chosen", "failure"});
   for (const StrategyRecord& s : plan.strategies)

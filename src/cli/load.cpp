@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "api/hone.h"
+#include "backend/backend.h"
 #include "base/flags.h"
 #include "base/terminal.h"
 #include "compile/sample.h"
@@ -20,7 +21,7 @@ std::int64_t size(std::string_view text) {
   std::int64_t n = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size() || n < 0)
-    throw UsageError(cat("'", text, "' is no size"));
+    throw UsageError(cat("'", text, "' is not a size"));
   return n;
 }
 
@@ -109,6 +110,15 @@ void add_sizes(Arguments& a, ImportOptions& o) {
            [&o](const std::string& s) { add_shapes(s, o); });
 }
 
+void add_source(Arguments& a, ModelOptions& o) {
+  a.positional("MODEL", "model.onnx, or a directory that holds it", o.model);
+}
+
+void add_budget(Arguments& a, double& seconds) {
+  a.real("--budget", "SECONDS",
+         cat("time for comparing candidates and strategies (default: ", seconds, ")"), seconds);
+}
+
 void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.heading("");
   a.number("--threads", "N", "threads to use; 0, the default, asks the machine", o.threads);
@@ -116,9 +126,12 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
            o.max_memory);
   a.heading(std::string(compiling));
   if (with_strategy)
-    a.choice("--strategy", all_strategies, "ref, cpu, onednn, multi or auto (default)", o.strategy);
-  a.choices("--target", {"native", "x86-64-v3", "x86-64-v4"},
-            "native (default), x86-64-v3, x86-64-v4; several with commas", o.targets);
+    a.choice("--strategy", strategies(), alternatives(strategies()) + " (default)", o.strategy);
+  const std::span<const std::string_view> targets = default_backend().target_names;
+  a.choices(
+      "--target", {targets.begin(), targets.end()},
+      alternatives(targets) + ", several with commas (default: " + std::string(targets[0]) + ")",
+      o.targets);
   add_sizes(a, o.import);
   a.choice("--verify", {"none", "kernels", "model"},
            "none, kernels (each kernel once) or model (the whole function)", o.verify);

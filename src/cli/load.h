@@ -28,14 +28,13 @@ struct ModelOptions : Printing {
   bool no_cache = false;
 };
 
-inline const std::vector<std::string_view> all_strategies = {"ref", "cpu", "onednn", "multi",
-                                                             "auto"};
-
 // The model and what every command that compiles takes. Options below `compiling` are refused for
 // a plan, which is compiled already.
 inline constexpr std::string_view compiling = "compiling (models only, not plans)";
 void add_model(Arguments&, ModelOptions&);
-void add_sizes(Arguments&, ImportOptions&);  // --dim and --shapes
+void add_source(Arguments&, ModelOptions&);    // MODEL, which may not be a plan
+void add_budget(Arguments&, double& seconds);  // of comparisons; as it stands, the default
+void add_sizes(Arguments&, ImportOptions&);    // --dim and --shapes
 void add_compiling(Arguments&, ModelOptions&, bool with_strategy = true);
 
 struct Loaded {

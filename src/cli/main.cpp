@@ -15,6 +15,7 @@ struct Command {
 constexpr Command commands[] = {
     {"optimize", "compile with every strategy, verify, time side by side, write the plan",
      optimize},
+    {"tune", "time the ways to compute each part of a model, and keep the winners", tune},
     {"run", "run a model or plan once on given inputs", run},
     {"bench", "time a model or plan", bench},
     {"validate", "run the test sets that lie beside a model, and compare", validate},
@@ -25,7 +26,7 @@ constexpr Command commands[] = {
     {"check", "everything wrong or unsupported in a file, in one report", check},
     {"ops", "the operations, and the ONNX operators that become them", ops},
     {"devices", "what this machine computes with", devices},
-    {"doctor", "what is missing or set up badly, and how to mend it", doctor},
+    {"doctor", "what is missing or set up badly, and how to fix it", doctor},
     {"flags", "the environment variables that hone reads", flags},
 };
 
@@ -59,7 +60,7 @@ int dispatch(Words words) {
     known.push_back(c.name);
   }
   throw UsageError(
-      cat("'", name, "': is no command", did_you_mean(name, known), "\nSee hone --help."));
+      cat("'", name, "' is not a command", did_you_mean(name, known), "\nSee hone --help."));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/run/table.h"
-#include "import/onnx_table.h"
+#include "import/onnx/table.h"
 #include "ops/host.h"
 
 namespace hone::cli {

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "backend/backend.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
 #include "plan/plan_file.h"
@@ -34,6 +35,7 @@ Json strategies_json(const std::vector<StrategyRecord>& records) {
 void print_table(const std::vector<StrategyRecord>& records) {
   Table table({"strategy", "one run", "95 % interval", "of best", "error", "limit", "compile",
                "memory", ""});
+  const auto chosen = std::ranges::find(records, true, &StrategyRecord::chosen);
   for (const StrategyRecord& r : records) {
     if (!r.failure.empty() && r.ms < 0) {
       table.add({r.name, "-", "-", "-", "-", "-", "-", "-", r.failure});
@@ -44,7 +46,9 @@ void print_table(const std::vector<StrategyRecord>& records) {
     table.add({r.name, milliseconds(r.ms), cat(milliseconds(r.low), " .. ", milliseconds(r.high)),
                r.ratio_to_best > 0 ? ratio : "-", small_number(r.max_error),
                small_number(r.error_limit), milliseconds(r.compile_ms), bytes_text(r.peak_bytes),
-               r.chosen ? "<- chosen" : r.failure});
+               r.chosen                                 ? "<- chosen"
+               : r.failure.empty() && r.ms < chosen->ms ? "no significant difference"
+                                                        : r.failure});
   }
   std::printf("%s", table.text().c_str());
 }
@@ -66,26 +70,29 @@ std::vector<std::vector<Array>> samples_in(const std::string& directory) {
 int optimize(Words words) {
   ModelOptions options;
   std::string output, inputs, report;
-  std::vector<std::string> strategies = {all_strategies.begin(), all_strategies.end()};
+  std::vector<std::string> strategies;
+  double budget = OptimizeRequest().budget;
   bool strip = false;
   int rounds = 20;
   Arguments a(
       "hone optimize",
       "Reads a model, compiles it with every strategy, verifies each against the reference,\n"
       "times them side by side, prints the table, and writes the best plan.");
-  a.positional("MODEL", "model.onnx, or a directory that holds it", options.model);
+  add_source(a, options);
   a.text("-o,--output,--saveEngine", "FILE", "the plan to write (default: MODEL.hone, here)",
          output);
   a.text("--inputs", "DIR", "sample inputs: input_K.pb, or test_data_set_K with them", inputs);
   a.text("--report", "FILE", "a page (.html) that shows graph, kernels, memory, times and errors",
          report);
-  a.choices("--strategies", all_strategies, "strategies to try (default: all)", strategies);
+  a.choices("--strategies", hone::strategies(), "strategies to try (default: all)", strategies);
+  add_budget(a, budget);
   a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", rounds);
   a.flag("--strip", "leave the graph's text out of the plan", strip);
   add_compiling(a, options, false);
   add_printing(a, options);
   a.example("hone optimize model.onnx -o model.hone --dim batch=1..64");
-  a.example("hone optimize resnet/ --target x86-64-v3,x86-64-v4 --json");
+  a.example(
+      cat("hone optimize resnet/ --target ", default_backend().target_names.back(), " --json"));
   if (!a.parse(words)) return exit_ok;
 
   // Before anything that takes time.
@@ -103,6 +110,7 @@ int optimize(Words words) {
   request.compile.strip_graph = strip;
   request.strategies = strategies;
   request.rounds = rounds;
+  request.budget = budget;
   request.progress = [&](const std::string& line) { progress(options, line); };
   request.profile = !report.empty();
   const Optimized result = hone::optimize(loaded.source, request);

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "backend/backend.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
 #include "compile/difference.h"
@@ -77,10 +78,10 @@ int validate(Words words) {
   a.real("--rtol", "X", "relative tolerance (default: 1e-3, f16 1e-2)", tolerance.rtol);
   a.flag("--first-difference", "name the first node that differs from the reference", first);
   add_compiling(a, options, false);
-  a.choices("--strategy,--strategies", all_strategies,
-            "ref, cpu, onednn, multi, auto (default); several with commas", strategies);
+  a.choices("--strategy,--strategies", hone::strategies(),
+            alternatives(hone::strategies()) + " (default); several with commas", strategies);
   add_printing(a, options);
-  a.example("hone validate models/resnet --strategy ref,cpu,auto");
+  a.example(cat("hone validate models/resnet --strategy ref,", default_backend().name, ",auto"));
   if (!a.parse(words)) return exit_ok;
 
   const Loaded loaded = load(options, a);

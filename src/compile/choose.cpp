@@ -2,20 +2,26 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
+#include <limits>
+#include <set>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "compile/build_id.h"
 #include "compile/stats.h"
 #include "compile/trial.h"
 #include "compile/verify.h"
 #include "kernel/candidates.h"
+#include "kernel/cost.h"
 
 namespace hone {
 
 namespace {
 
+constexpr double least_tuning_seconds = 0.2;
 constexpr std::string_view wrong = "differs from the reference: ";
 
 class Timer {
@@ -31,84 +37,205 @@ class Timer {
   std::chrono::steady_clock::time_point start_;
 };
 
+// Code depends on what symbols can be, also on those that only strides and attributes know.
 std::string spec_text(const GroupSpec& spec, const Sizing& sizes) {
   std::string text = cat(std::hex, spec.function.hash(), std::dec);
+  std::set<std::string> symbols;
+  const auto note = [&](const Dims& dims) {
+    for (const Dim& d : dims)
+      for (const Dim& s : d.symbols()) {
+        const auto it = sizes.find(s.name());
+        symbols.insert(cat(" ", s.name(), "=", it == sizes.end() ? -1 : it->second, " of ", s.low(),
+                           "..", s.high()));
+      }
+  };
   for (const auto* list : {&spec.param_strides, &spec.result_strides})
-    for (const Dims& strides : *list) text += cat(" ", Shape(strides));
+    for (const Dims& strides : *list) {
+      text += cat(" ", Shape(strides));
+      note(strides);
+    }
   for (bool weight : spec.param_is_weight) text += weight ? 'w' : '-';
-  for (const Dim& s : spec.function.symbols()) {
-    auto it = sizes.find(s.name());
-    text += cat(" ", s.name(), "=", it == sizes.end() ? -1 : it->second);
-  }
+  for (auto [result, param] : spec.updates) text += cat(" ", result, "<-", param);
+  note(spec.function.symbols());
+  for (NodeId n : live_nodes(spec.function))
+    for (const Attrs::Entry& e : spec.function.graph().attrs(n).entries())
+      if (const auto* dims = std::get_if<Dims>(&e.second)) note(*dims);
+  for (const std::string& s : symbols) text += s;
   return text;
+}
+
+double number_or(const Dim& d, const Sizing& sizes, double otherwise) {
+  try {
+    return static_cast<double>(size_of(d, sizes));
+  } catch (const UserError&) {
+    return otherwise;  // a body measures a size of its own
+  }
+}
+
+// For comparing groups with each other: vector instructions, or cache lines from memory.
+double work_of(const ScheduledSpec& s, const Sizing& sizes) {
+  return std::max(number_or(s.flops, sizes, 0) / 16, number_or(s.bytes, sizes, 0) / 16) + 1000;
+}
+
+bool has_symbols(const GroupSpec& spec) { return !spec.function.symbols().empty(); }
+
+void ask_for_fast_library(Candidate& c) {
+  for (Candidate::Step& s : c.steps)
+    if (std::holds_alternative<std::string>(s.what)) s.settings.emplace_back(fast_only, 1);
+}
+
+void forget_wish(Candidate& c) {
+  for (Candidate::Step& s : c.steps)
+    std::erase_if(s.settings, [](const auto& setting) { return setting.first == fast_only; });
 }
 
 }  // namespace
 
-Chooser::Chooser(const Backend& backend, const CompileOptions& options, KernelCompiler& compile,
-                 std::shared_ptr<Device> device, std::shared_ptr<ThreadPool> pool,
-                 const CompileCache& verdicts, CompileReport& report)
-    : backend_(backend),
-      options_(options),
-      compile_(compile),
-      trial_memory_(std::make_shared<TrialMemory>(std::move(device))),
-      pool_(std::move(pool)),
-      verdicts_(verdicts),
-      report_(report) {}
+std::vector<Hash128> kernels_of(const Candidate& c) {
+  std::vector<Hash128> out;
+  for (const Candidate::Step& s : c.steps)
+    if (const auto* kernel = std::get_if<Kernel>(&s.what)) out.push_back(hash(*kernel));
+  return out;
+}
+
+Chooser::Chooser(const Context& context)
+    : c_(context),
+      trial_memory_(std::make_shared<TrialMemory>(context.device)),
+      times_(context.store.times, context.compile.target().version(), context.device.get(),
+             context.pool->threads()) {}
 
 std::vector<Choice> Chooser::operator()(const Schedule& schedule, const Trials& trials) {
   std::vector<std::string> keys;
   for (const ScheduledSpec& s : schedule.specs) keys.push_back(spec_text(s.spec, trials.time));
-  std::vector<Contest> contests = new_contests(schedule, keys);
+  std::vector<Contest> contests = new_contests(schedule, keys, trials);
+  std::vector<Contest*> open;
+  for (Contest& c : contests)
+    if (is_open(c) && (c_.options.remeasure || !take_known_times(c))) open.push_back(&c);
   {
-    Timer timer(report_.codegen_ms);
-    compile_preferred(contests);
+    Timer timer(c_.report.codegen_ms);
+    compile_kernels(contests, false);
   }
   {
-    Timer timer(report_.verify_ms);
-    parallel_for(*pool_, static_cast<std::int64_t>(contests.size()), [&](std::int64_t i) {
-      check(contests[static_cast<std::size_t>(i)], trials.check);
+    Timer timer(c_.report.verify_ms);
+    parallel_for(*c_.pool, static_cast<std::int64_t>(contests.size()), [&](std::int64_t i) {
+      settle(contests[static_cast<std::size_t>(i)], trials.check);
     });
   }
-  for (Contest& c : contests) made_.emplace(c.key, decide(c, trials));
-  report_.verified = verified_;
-  report_.verified_from_cache = verified_from_cache_;
+  if (c_.options.measure) measure(contests, std::move(open), trials);
+  for (Contest& c : contests) made_.emplace(c.key, choice_of(c, trials.check));
+  c_.report.verified = verified_;
+  c_.report.verified_from_cache = verified_from_cache_;
   std::vector<Choice> out;
   for (const std::string& key : keys) out.push_back(made_.at(key));
   for (const ScheduledGroup& g : schedule.groups) {
-    ++report_.groups;
-    report_.library_groups += out[g.spec].is_library;
+    ++c_.report.groups;
+    c_.report.library_groups += out[g.spec].is_library;
   }
   return out;
 }
 
 std::vector<Chooser::Contest> Chooser::new_contests(const Schedule& schedule,
-                                                    const std::vector<std::string>& keys) {
+                                                    const std::vector<std::string>& keys,
+                                                    const Trials& trials) {
   std::vector<std::string_view> origins(schedule.specs.size());
-  for (std::size_t i = schedule.groups.size(); i-- > 0;)
+  std::unordered_map<std::string_view, double> uses;
+  for (std::size_t i = schedule.groups.size(); i-- > 0;) {
     origins[schedule.groups[i].spec] = schedule.groups[i].origins;
+    ++uses[keys[schedule.groups[i].spec]];
+  }
   std::vector<Contest> out;
   std::unordered_set<std::string_view> seen;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (made_.contains(keys[i]) || !seen.insert(keys[i]).second) continue;
     const ScheduledSpec& spec = schedule.specs[i];
-    out.push_back({&spec, origins[i], keys[i], options_for(spec.spec), 0});
-    out.back().best = preferred(out.back().options);
+    Contest& c = out.emplace_back();
+    c.spec = &spec;
+    c.origins = origins[i];
+    c.key = keys[i];
+    c.options = options_for(spec.spec);
+    c.best = preferred(c.options);
+    c.reason = c.options.size() == 1 ? "only candidate" : "predicted";
+    c.work = uses[keys[i]] * work_of(spec, trials.time);
+    if (c.options.size() > 1)
+      for (Option& o : c.options) o.record.predicted_ms = prediction(o.candidate);
   }
   return out;
 }
 
-// All in one go, so that the threads share the work evenly.
-void Chooser::compile_preferred(const std::vector<Contest>& contests) {
-  std::vector<const Kernel*> kernels;
-  for (const Contest& c : contests)
-    for (const Candidate::Step& s : c.options[c.best].candidate.steps)
-      if (const auto* kernel = std::get_if<Kernel>(&s.what)) kernels.push_back(kernel);
-  compile_(kernels);
+// Plain nests are what remains when a target refuses everything that it proposes itself.
+std::vector<Chooser::Option> Chooser::options_for(const GroupSpec& spec) const {
+  std::vector<Option> out;
+  bool has_nest = false;
+  const bool wants_library = c_.options.strategy != c_.backend.name;
+  for (Proposal& p : c_.compile.target().candidates(spec)) {
+    if (!p.library.empty() && !wants_library) continue;
+    Option& o = out.emplace_back(std::move(p.candidate), std::move(p.library));
+    o.record.name = o.candidate.name;
+    o.record.refused = std::move(p.refused);
+    o.base = o.candidate.name;
+    has_nest = has_nest || o.candidate.name == "nest";
+    const auto count = std::ranges::count(out, o.candidate.name, [](const Option& other) {
+      return std::string_view(other.candidate.name);
+    });
+    if (count > 1) o.record.name += cat(" ", count);
+    if (!o.library.empty() && !c_.options.slow_library && !has_symbols(spec))
+      ask_for_fast_library(o.candidate);
+  }
+  if (!has_nest) {
+    Option& o = out.emplace_back(nest_candidate(spec, c_.compile.target().info()));
+    o.record.name = o.base = o.candidate.name;
+  }
+  return out;
 }
 
-// A candidate that fails its check is out; the next one is asked, and the failure is recorded.
-void Chooser::check(Contest& c, const Sizing& sizes) {
+double Chooser::prediction(const Candidate& c) const {
+  const bool calls_library = std::ranges::any_of(c.steps, [](const Candidate::Step& s) {
+    return std::holds_alternative<std::string>(s.what);
+  });
+  return calls_library || c.steps.empty() ? -1 : predicted_ms(c, c_.compile.target().info());
+}
+
+bool Chooser::add_tuned(Contest& c, std::string_view base, const Tuning& tuning) const {
+  std::optional<Candidate> made = c_.compile.target().tuned(c.spec->spec, base, tuning);
+  if (!made) return false;
+  const std::vector<Hash128> kernels = kernels_of(*made);
+  if (std::ranges::any_of(c.options, [&](const Option& o) {
+        return o.base == base && kernels_of(o.candidate) == kernels;
+      }))
+    return false;
+  Option& o = c.options.emplace_back(std::move(*made));
+  o.base = base;
+  o.tuning = tuning;
+  o.record.name = base;
+  o.record.predicted_ms = prediction(o.candidate);
+  for (const auto& [name, value] : tuning) o.record.name += cat(" ", name, "=", value);
+  return true;
+}
+
+std::size_t Chooser::preferred(const std::vector<Option>& options) const {
+  for (std::size_t i = 0; i < options.size(); ++i)
+    if (!options[i].is_out() && !options[i].library.empty() &&
+        options[i].library == c_.options.strategy)
+      return i;
+  for (bool may_call_library : {false, true})
+    for (std::size_t i = 0; i < options.size(); ++i)
+      if (!options[i].is_out() && (may_call_library || options[i].library.empty())) return i;
+  return options.size();
+}
+
+// All in one go, so that the threads share the work evenly.
+void Chooser::compile_kernels(const std::vector<Contest>& contests, bool all) {
+  std::vector<const Kernel*> kernels;
+  for (const Contest& c : contests)
+    for (std::size_t i = 0; i < c.options.size(); ++i) {
+      if (c.options[i].is_out() || (!all && i != c.best)) continue;
+      for (const Candidate::Step& s : c.options[i].candidate.steps)
+        if (const auto* kernel = std::get_if<Kernel>(&s.what)) kernels.push_back(kernel);
+    }
+  c_.compile.try_all(kernels);
+}
+
+void Chooser::settle(Contest& c, const Sizing& sizes) {
   while (c.best < c.options.size() && !passes(c.spec->spec, c.options[c.best], sizes))
     c.best = preferred(c.options);
   for (const Option& o : c.options)
@@ -117,47 +244,40 @@ void Chooser::check(Contest& c, const Sizing& sizes) {
                       " ", o.record.refused, "; it is not used"));
 }
 
-std::vector<Chooser::Option> Chooser::options_for(const GroupSpec& spec) {
-  const TargetInfo& info = compile_.target().info();
-  std::vector<Option> out;
-  for (Candidate& c : generated_candidates(spec, info)) out.push_back({std::move(c), false, {}});
-  if (options_.strategy != "cpu")
-    for (Candidate& c : backend_.library_candidates(spec, info))
-      out.push_back({std::move(c), true, {}});
-  for (Option& o : out) {
-    o.record.name = o.candidate.name;
-  }
-  return out;
+bool Chooser::passes(const GroupSpec& spec, Option& option, const Sizing& sizes) {
+  if (option.is_out() || option.is_checked) return !option.is_out();
+  option.record.refused = c_.compile.why_not(option.candidate);
+  if (!option.is_out() && c_.options.verification != Verification::none)
+    verify_option(spec, option, sizes);
+  option.is_checked = true;
+  return !option.is_out();
 }
 
-std::size_t Chooser::preferred(const std::vector<Option>& options) const {
-  for (bool library : {options_.strategy == backend_.library, false})
-    for (std::size_t i = 0; i < options.size(); ++i)
-      if (!options[i].is_out() && options[i].is_library == library) return i;
-  return options.size();
-}
-
-Choice Chooser::decide(Contest& c, const Trials& trials) {
-  const ScheduledSpec& spec = *c.spec;
-  std::string reason = c.options.size() == 1 ? "only candidate" : "predicted";
-  if (c.best < c.options.size() && options_.measure && options_.strategy == "auto" && !spec.prepare)
-    c.best = measured_best(spec.spec, c.options, c.best, trials, reason);
-  if (c.best == c.options.size()) {
-    std::string why;
-    for (const Option& o : c.options) why += cat("; ", o.record.name, ": ", o.record.refused);
-    throw UserError("group '", spec.name, "' (", c.origins,
-                    ") has no candidate that computes it correctly", why);
+void Chooser::verify_option(const GroupSpec& spec, Option& option, const Sizing& sizes) {
+  const Hash128 key = verdict_key(spec, option.candidate, sizes);
+  if (std::optional<std::vector<std::byte>> known = c_.store.verdicts.find(key);
+      known && known->size() == sizeof(double)) {
+    std::memcpy(&option.record.error, known->data(), sizeof(double));
+    ++verified_from_cache_;
+    return;
   }
-  Choice choice{c.options[c.best].candidate, reason, {}, c.options[c.best].is_library};
-  for (const Option& o : c.options) choice.records.push_back(o.record);
-  return choice;
+  try {
+    Comparison c = verify(spec, option.candidate, c_.compile, trial_memory_, one_thread_, sizes);
+    option.record.error = c.max_rel_error;
+    if (!c.ok) option.record.refused = cat(wrong, c);
+  } catch (const UserError& e) {
+    option.record.refused = e.what();
+  }
+  if (option.is_out()) return;
+  ++verified_;
+  c_.store.verdicts.store(key, std::as_bytes(std::span(&option.record.error, 1)));
 }
 
 Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Sizing& sizes) const {
-  std::string text = cat("verdict-1 ", spec_text(spec, sizes));
+  std::string text = cat("verdict ", build_id(), " ", spec_text(spec, sizes));
   for (const Candidate::Step& s : c.steps) {
     if (const auto* kernel = std::get_if<Kernel>(&s.what)) {
-      text += " " + to_hex(compile_.key(*kernel));
+      text += " " + to_hex(c_.compile.key(*kernel));
     } else {
       text += " " + std::get<std::string>(s.what);
       for (const auto& [name, value] : s.settings) text += cat(" ", name, "=", value);
@@ -166,57 +286,202 @@ Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Si
   return hash128(text);
 }
 
-bool Chooser::passes(const GroupSpec& spec, Option& option, const Sizing& sizes) {
-  if (options_.verification == Verification::none) return true;
-  const Hash128 key = verdict_key(spec, option.candidate, sizes);
-  if (std::optional<std::vector<std::byte>> known = verdicts_.find(key);
-      known && known->size() == sizeof(double)) {
-    std::memcpy(&option.record.error, known->data(), sizeof(double));
-    ++verified_from_cache_;
-    return true;
-  }
-  try {
-    Comparison c = verify(spec, option.candidate, compile_, trial_memory_, one_thread_, sizes);
-    option.record.error = c.max_rel_error;
-    if (!c.ok) option.record.refused = cat(wrong, c);
-  } catch (const UserError& e) {
-    option.record.refused = e.what();
-  }
-  if (option.is_out()) return false;
-  ++verified_;
-  verdicts_.store(key, std::as_bytes(std::span(&option.record.error, 1)));
+bool Chooser::is_open(const Contest& c) const {
+  return c_.options.strategy == "auto" && c_.device && !c.spec->prepare;
+}
+
+// Without a clock, those of any sizes: a dynamic group is not measured at the sizes it is checked
+// at.
+bool Chooser::take_known_times(Contest& c) {
+  std::optional<GroupTimes::Known> known = times_.find(c.key);
+  if (!known && !c_.options.measure) known = times_.find(spec_text(c.spec->spec, {}));
+  if (!known) return false;
+  if (!known->tuning.empty() && !add_tuned(c, known->base, known->tuning)) return false;
+  const auto winner = std::ranges::find(
+      c.options, known->winner, [](const Option& o) { return std::string_view(o.record.name); });
+  if (winner == c.options.end() || winner->is_out()) return false;
+  if (!known->library.empty() && known->library != library_version(winner->library)) return false;
+  for (const CandidateRecord& r : known->records)
+    for (Option& o : c.options)
+      if (o.record.name == r.name) {
+        const double predicted = o.record.predicted_ms;
+        o.record = r;
+        o.record.predicted_ms = predicted;
+      }
+  c.best = static_cast<std::size_t>(winner - c.options.begin());
+  c.reason = "measured before";
   return true;
 }
 
-std::size_t Chooser::measured_best(const GroupSpec& spec, std::vector<Option>& options,
-                                   std::size_t start, const Trials& sizes, std::string& reason) {
-  std::vector<std::size_t> field = {start};
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    if (i != start && !options[i].is_out() && passes(spec, options[i], sizes.check))
-      field.push_back(i);
+void Chooser::measure(const std::vector<Contest>& contests, std::vector<Contest*> open,
+                      const Trials& trials) {
+  double work = 0;
+  for (Contest* c : open) work += c->work;
+  // A group that has one candidate is worth its time when there is enough to try forms of it.
+  std::erase_if(open, [&](const Contest* c) {
+    const bool has_time = c_.budget.left() * c->work / work > least_tuning_seconds;
+    return c->options.size() == 1 && !(c_.options.tune && has_time);
+  });
+  if (open.empty()) return;
+  const TimeBudget::Use use(c_.budget);
+  Timer timer(c_.report.measure_ms);
+  compile_kernels(contests, true);
+  std::vector<std::pair<const GroupSpec*, Option*>> unchecked;
+  work = 0;
+  for (Contest* c : open) {
+    work += c->work;
+    for (Option& o : c->options) unchecked.emplace_back(&c->spec->spec, &o);
   }
-  if (field.size() < 2) return start;
-  Timer timer(report_.measure_ms);
+  parallel_for(*c_.pool, std::ssize(unchecked), [&](std::int64_t i) {
+    const auto& [spec, option] = unchecked[static_cast<std::size_t>(i)];
+    passes(*spec, *option, trials.check);
+  });
+  std::ranges::stable_sort(open, std::greater(), &Contest::work);
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    const double left = c_.budget.left() - use.seconds();
+    if (c_.options.progress)
+      c_.options.progress(cat("comparing candidates: group ", i + 1, " of ", open.size(), " (",
+                              open[i]->spec->name, "), ", std::max(0.0, std::round(left)),
+                              " s left"));
+    if (left > 0)
+      measure(*open[i], trials, std::clamp(left * open[i]->work / work, 0.05, 5.0));
+    else
+      open[i]->reason = "predicted: the time for comparisons was used up";
+    work -= open[i]->work;
+  }
+}
+
+void Chooser::measure(Contest& c, const Trials& sizes, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::size_t> field;
+  if (c.best < c.options.size()) field.push_back(c.best);
+  for (std::size_t i = 0; i < c.options.size(); ++i)
+    if (i != c.best) field.push_back(i);
+  const std::optional<std::size_t> best = best_of(c, field, sizes, seconds);
+  c.best = best ? *best : preferred(c.options);
+  if (!best) return;
+  c.reason = "measured";
+  const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start;
+  if (c_.options.tune && used.count() < seconds) tune(c, sizes, seconds - used.count());
+  remember(c);
+}
+
+std::optional<std::size_t> Chooser::best_of(Contest& c, std::span<const std::size_t> field,
+                                            const Trials& sizes, double seconds) {
+  const GroupSpec& spec = c.spec->spec;
+  std::vector<std::size_t> ready;
   std::vector<std::unique_ptr<Trial>> trials;
   std::vector<std::function<void()>> runs;
   for (std::size_t i : field) {
-    trials.push_back(std::make_unique<Trial>(spec, options[i].candidate, compile_, trial_memory_,
-                                             pool_, sizes.time, Fill::random, 17));
-    runs.push_back([trial = trials.back().get()] { trial->run(); });
+    if (c.options[i].is_out()) continue;
+    Candidate candidate = c.options[i].candidate;
+    if (!c_.options.slow_library && has_symbols(spec)) ask_for_fast_library(candidate);
+    try {
+      auto trial = std::make_unique<Trial>(spec, candidate, c_.compile, trial_memory_, c_.pool,
+                                           sizes.time, Fill::random, 17);
+      trial->bind();
+      runs.push_back([run = trial.get()] { run->run(); });
+      trials.push_back(std::move(trial));
+      ready.push_back(i);
+    } catch (const UserError& e) {
+      c.options[i].record.refused = e.what();
+    }
   }
-  std::vector<std::vector<double>> times =
-      race(runs, {.rounds = 15, .least_sample_ms = 0.1, .most_seconds = 1.5});
+  if (ready.empty()) return std::nullopt;
+  const std::vector<std::vector<double>> times = time_interleaved(runs, {.rounds = 15,
+                                                                         .least_sample_ms = 0.1,
+                                                                         .most_seconds = seconds,
+                                                                         .drop_above = 3,
+                                                                         .stops_when_clear = true});
   std::size_t best = 0;
-  for (std::size_t k = 0; k < field.size(); ++k) {
-    CandidateRecord& r = options[field[k]].record;
-    Interval t = median_interval(times[k]);
+  for (std::size_t k = 0; k < ready.size(); ++k) {
+    CandidateRecord& r = c.options[ready[k]].record;
+    const Interval t = median_interval(times[k]);
     r.ms = t.median;
     r.low = t.low;
     r.high = t.high;
     if (k > 0 && is_clearly_faster(times[k], times[best])) best = k;
   }
-  reason = "measured";
-  return field[best];
+  return ready[best];
+}
+
+// Forms of the fastest candidate made of kernels, a few at a time, each against the best so far,
+// which is checked when it has won. They are compiled when their turn comes.
+void Chooser::tune(Contest& c, const Trials& sizes, double seconds) {
+  constexpr std::size_t at_once = 3;
+  constexpr double hopeless = 1.5;  // times the time of the best
+  const Option* base = fastest_of_kernels(c);
+  if (!base || base->record.ms > hopeless * c.options[c.best].record.ms) return;
+  const std::string name = base->base;
+  const std::vector<Tuning> space = c_.compile.target().space(c.spec->spec, name);
+  const auto start = std::chrono::steady_clock::now();
+  auto left = [&] {
+    return seconds -
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  for (std::size_t next = 0; next < space.size() && left() > 0;) {
+    std::vector<std::size_t> field = {c.best};
+    for (; next < space.size() && field.size() <= at_once; ++next)
+      if (add_tuned(c, name, space[next])) field.push_back(c.options.size() - 1);
+    std::vector<const Kernel*> kernels;
+    for (std::size_t k = 1; k < field.size(); ++k)
+      for (const Candidate::Step& s : c.options[field[k]].candidate.steps)
+        if (const auto* kernel = std::get_if<Kernel>(&s.what)) kernels.push_back(kernel);
+    c_.compile.try_all(kernels);
+    if (field.size() == 1) return;
+    const std::optional<std::size_t> best = best_of(c, field, sizes, std::max(left(), 0.05));
+    if (best && (*best == c.best || passes(c.spec->spec, c.options[*best], sizes.check)))
+      c.best = *best;
+  }
+}
+
+// Of those that were timed; null when there is none.
+const Chooser::Option* Chooser::fastest_of_kernels(const Contest& c) {
+  const Option* best = nullptr;
+  for (const Option& o : c.options)
+    if (o.library.empty() && !o.is_out() && o.record.ms >= 0 &&
+        (!best || o.record.ms < best->record.ms))
+      best = &o;
+  return best;
+}
+
+void Chooser::remember(const Contest& c) const {
+  const Option& winner = c.options[c.best];
+  GroupTimes::Known known{
+      .winner = winner.record.name, .base = winner.base, .tuning = winner.tuning};
+  if (!winner.library.empty()) known.library = library_version(winner.library);
+  for (const Option& o : c.options) known.records.push_back(o.record);
+  times_.store(c.key, known);
+  if (has_symbols(c.spec->spec)) times_.store(spec_text(c.spec->spec, {}), known);
+}
+
+std::optional<Candidate> Chooser::without_library(Contest& c, const Sizing& check) {
+  std::vector<Option*> options;
+  for (Option& o : c.options)
+    if (o.library.empty()) options.push_back(&o);
+  std::ranges::stable_sort(options, {}, [](const Option* o) {
+    return o->record.ms >= 0 ? o->record.ms : std::numeric_limits<double>::infinity();
+  });
+  for (Option* o : options)
+    if (passes(c.spec->spec, *o, check)) return o->candidate;
+  return std::nullopt;
+}
+
+Choice Chooser::choice_of(Contest& c, const Sizing& check) {
+  if (c.best == c.options.size()) {
+    std::string why;
+    for (const Option& o : c.options) why += cat("; ", o.record.name, ": ", o.record.refused);
+    throw UserError("group '", c.spec->name, "' (", c.origins,
+                    ") has no candidate that computes it correctly", why);
+  }
+  Choice choice{.candidate = c.options[c.best].candidate, .reason = c.reason};
+  choice.is_library = !c.options[c.best].library.empty();
+  if (choice.is_library && c_.options.strategy == "auto")
+    choice.without_library = without_library(c, check);
+  choice.candidate.name = c.options[c.best].record.name;
+  forget_wish(choice.candidate);
+  for (const Option& o : c.options) choice.records.push_back(o.record);
+  return choice;
 }
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// Which candidate computes each group: by strategy, by the clock or, without it, by order, and only
-// after the candidate was checked against the reference.
+// Which candidate computes each group: by strategy, by measured times or, without any, by order,
+// and only after the candidate was checked against the reference.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "compile/compile.h"
+#include "compile/group_times.h"
 #include "compile/kernels.h"
+#include "compile/options.h"
 #include "compile/sample.h"
 #include "compile/trial_memory.h"
 #include "schedule/schedule.h"
@@ -20,14 +21,26 @@ struct Choice {
   Candidate candidate;
   std::string reason;
   std::vector<CandidateRecord> records;  // of all candidates, the chosen one among them
+  // Where the candidate calls a library in a plan that may be moved: what computes the group
+  // without it.
+  std::optional<Candidate> without_library = {};
   bool is_library = false;
 };
 
 class Chooser {
  public:
-  Chooser(const Backend& backend, const CompileOptions& options, KernelCompiler& compile,
-          std::shared_ptr<Device> device, std::shared_ptr<ThreadPool> pool,
-          const CompileCache& verdicts, CompileReport& report);
+  // Everything must outlive the chooser.
+  struct Context {
+    const Backend& backend;
+    const CompileOptions& options;
+    KernelCompiler& compile;
+    std::shared_ptr<Device> device;
+    std::shared_ptr<ThreadPool> pool;
+    CompileStore& store;
+    TimeBudget& budget;
+    CompileReport& report;
+  };
+  explicit Chooser(const Context&);
 
   // Sizes of the symbols: small ones to check candidates at, those of use to time them at.
   struct Trials {
@@ -41,8 +54,11 @@ class Chooser {
  private:
   struct Option {
     Candidate candidate;
-    bool is_library = false;
+    std::string library;
     CandidateRecord record;
+    std::string base;  // the name that the target knows it by
+    Tuning tuning;
+    bool is_checked = false;
     bool is_out() const { return !record.refused.empty(); }
   };
   // A structure that was not met before, with its candidates.
@@ -52,26 +68,42 @@ class Chooser {
     std::string key;
     std::vector<Option> options;
     std::size_t best = 0;
+    std::string reason;
+    double work = 0;  // what all groups that have it take, estimated; in no unit
   };
-  std::vector<Contest> new_contests(const Schedule&, const std::vector<std::string>& keys);
-  void compile_preferred(const std::vector<Contest>&);
-  void check(Contest&, const Sizing&);
-  Choice decide(Contest&, const Trials&);
-  std::vector<Option> options_for(const GroupSpec&);
+  std::vector<Contest> new_contests(const Schedule&, const std::vector<std::string>& keys,
+                                    const Trials&);
+  std::vector<Option> options_for(const GroupSpec&) const;
   // The first that is not out, a library's first when the strategy is its name.
   std::size_t preferred(const std::vector<Option>&) const;
+  void compile_kernels(const std::vector<Contest>&, bool all);
+  // A candidate that fails is out; the next one is asked.
+  void settle(Contest&, const Sizing&);
   bool passes(const GroupSpec&, Option&, const Sizing&);
+  void verify_option(const GroupSpec&, Option&, const Sizing&);
   Hash128 verdict_key(const GroupSpec&, const Candidate&, const Sizing&) const;
-  std::size_t measured_best(const GroupSpec&, std::vector<Option>&, std::size_t start,
-                            const Trials&, std::string& reason);
 
-  const Backend& backend_;
-  const CompileOptions& options_;
-  KernelCompiler& compile_;
+  bool is_open(const Contest&) const;  // times decide
+  bool take_known_times(Contest&);
+  void measure(const std::vector<Contest>& all, std::vector<Contest*> open, const Trials&);
+  void measure(Contest&, const Trials&, double seconds);
+  // Times the options, the first of which is the default; the number of the best, nothing when none
+  // can run. `untried` are those that have no time yet.
+  std::optional<std::size_t> best_of(Contest&, std::span<const std::size_t> field, const Trials&,
+                                     double seconds);
+  void tune(Contest&, const Trials&, double seconds);
+  static const Option* fastest_of_kernels(const Contest&);
+  double prediction(const Candidate&) const;  // -1: it calls a library
+  // False when the group does not allow it, or an option has the same kernels.
+  bool add_tuned(Contest&, std::string_view base, const Tuning&) const;
+  void remember(const Contest&) const;
+  // Checked kernels alone, for machines that lack the library; nothing when none passes.
+  std::optional<Candidate> without_library(Contest&, const Sizing&);
+  Choice choice_of(Contest&, const Sizing& check);
+
+  Context c_;
   std::shared_ptr<TrialMemory> trial_memory_;
-  std::shared_ptr<ThreadPool> pool_;
-  const CompileCache& verdicts_;
-  CompileReport& report_;
+  GroupTimes times_;
   std::shared_ptr<ThreadPool> one_thread_ = make_thread_pool({.threads = 1, .affinity = {}});
   std::atomic<int> verified_{0}, verified_from_cache_{0};
   std::unordered_map<std::string, Choice> made_;

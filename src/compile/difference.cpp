@@ -1,6 +1,6 @@
 #include "compile/difference.h"
 
-#include "backend/backend.h"
+#include "backend/devices/devices.h"
 #include "ops/ops.h"
 #include "pass/map_sizes.h"
 #include "runtime/session.h"
@@ -113,7 +113,7 @@ class Search {
   std::vector<Array> run_plan(std::span<const Value> kept) const {
     auto plan = std::make_shared<const Plan>(
         compile({source_.name, {{variant_.guards, with_results(f_, kept)}}, {inputs_}}, options_));
-    Session session(Executable::load(plan, open_device("cpu")), {.threads = options_.threads});
+    Session session(Executable::load(plan, open_devices(*plan)), {.threads = options_.threads});
     return session.run(inputs_);
   }
 

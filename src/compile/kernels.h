@@ -10,15 +10,14 @@
 
 #include "base/thread_pool.h"
 #include "codegen/target.h"
-#include "runtime/cache.h"
+#include "compile/store.h"
 
 namespace hone {
 
 class KernelCompiler {
  public:
-  // `cache` may be null.
-  KernelCompiler(const Target& target, ThreadPool& pool, CompileCache* cache)
-      : target_(target), pool_(pool), cache_(cache) {}
+  KernelCompiler(const Target& target, ThreadPool& pool, Store& store)
+      : target_(target), pool_(pool), store_(store) {}
 
   struct Compiled {
     const Binary* binary = nullptr;
@@ -26,8 +25,13 @@ class KernelCompiler {
     Hash128 key;
   };
   // In the order of the kernels. May be called by several threads; each Binary stays where it is.
+  // Throws UserError when the target cannot render one of them.
   std::vector<Compiled> operator()(std::span<const Kernel* const>);
-  // Of the kernel, the target and the code generator.
+  // Compiles what it can; what the target refuses is known from then on. Returns their keys.
+  std::vector<Hash128> try_all(std::span<const Kernel* const>);
+  // Why the target cannot render one of the candidate's kernels; empty when it can.
+  std::string why_not(const Candidate&);
+  // Of the kernel, the target and this build.
   Hash128 key(const Kernel&) const;
 
   const Target& target() const { return target_; }
@@ -36,12 +40,15 @@ class KernelCompiler {
 
  private:
   bool find(const Hash128& key);
+  void compile(std::span<const CompileJob>, std::span<const std::string> keys);
 
   const Target& target_;
   ThreadPool& pool_;
-  CompileCache* cache_;
+  Store& store_;
   std::mutex mutex_;
-  std::unordered_map<std::string, Binary> done_;  // by hexadecimal key
+  // By hexadecimal key.
+  std::unordered_map<std::string, Binary> done_;
+  std::unordered_map<std::string, std::string> refused_;
   int compiled_ = 0, from_cache_ = 0;
 };
 

@@ -1,12 +1,15 @@
 #include "compile/optimize.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "backend/backend.h"
+#include "base/json.h"
 #include "compile/difference.h"
 #include "compile/sample.h"
 #include "compile/stats.h"
+#include "compile/store.h"
 #include "compile/whole.h"
 #include "ref/compare.h"
 #include "runtime/session.h"
@@ -25,25 +28,69 @@ struct Entry {
   CompileReport report;
 };
 
-// What the compiled results are held against.
+// What the compiled results are held against: evaluated when a result was not judged in an earlier
+// run.
 struct Reference {
   std::vector<Array> inputs;
-  std::vector<Wide> strict, wide;
+  Sizing sizes;
   const SourceVariant* variant = nullptr;
+  bool is_judge = false;
+  std::vector<Wide> strict, wide;
+  double strict_ms = -1;
+
+  void evaluate() {
+    if (!wide.empty() || !is_judge) return;
+    const auto start = std::chrono::steady_clock::now();
+    strict = evaluate_wide(variant->function, inputs, Mode::stepwise);
+    strict_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    wide = evaluate_wide(variant->function, inputs, Mode::wide);
+  }
 };
 
-class Race {
+Json to_json(const ResultError& e) {
+  const Comparison& c = e.comparison;
+  return Json::Object{{"sample", e.sample},       {"result", e.result},
+                      {"largest", e.largest},     {"max_abs_error", c.max_abs_error},
+                      {"undecided", c.undecided}, {"max_rel_error", c.max_rel_error},
+                      {"limit", c.limit}};
+}
+
+ResultError result_error(const Json& j) {
+  ResultError e;
+  e.sample = static_cast<std::size_t>(j.at("sample").integer());
+  e.result = static_cast<std::size_t>(j.at("result").integer());
+  e.largest = j.at("largest").real();
+  e.comparison.max_abs_error = j.at("max_abs_error").real();
+  e.comparison.max_rel_error = j.at("max_rel_error").real();
+  e.comparison.limit = j.at("limit").real();
+  e.comparison.undecided = j.at("undecided").integer();
+  return e;
+}
+
+class Optimizer {
  public:
-  Race(const Source& source, const OptimizeRequest& request) : source_(source), request_(request) {}
+  Optimizer(const Source& source, const OptimizeRequest& request)
+      : source_(source),
+        request_(request),
+        store_(std::make_shared<CompileStore>(request.compile.cache)) {}
 
   Optimized run() {
     prepare_inputs();
-    for (const std::string& strategy : request_.strategies) entries_.push_back(make(strategy));
+    std::vector<std::string> names = request_.strategies;
+    if (names.empty())
+      for (std::string_view name : strategies()) names.emplace_back(name);
+    measuring_ = static_cast<int>(std::ranges::count_if(names, measures));
+    for (const std::string& name : names) entries_.push_back(make(name));
     time();
     return choose();
   }
 
  private:
+  static bool measures(const std::string& strategy) {
+    return strategy == "auto" || (strategy == "multi" && absence_of(strategy).empty());
+  }
+
   void say(const std::string& line) const {
     if (request_.progress) request_.progress(line);
   }
@@ -70,17 +117,13 @@ class Race {
     for (const SourceVariant& v : source_.variants) {
       Sizing sizes = bind_sizes(v.function, dims);
       if (!guards_hold(v.guards, sizes)) continue;
-      Reference r{inputs, {}, {}, &v};
       const double gmac = static_cast<double>(flops_at(flops_of(v.function), sizes)) / 2e9;
-      if (request_.compile.verification == Verification::model &&
-          gmac <= request_.most_verified_gmac) {
-        r.strict = evaluate_wide(v.function, inputs, Mode::stepwise);
-        r.wide = evaluate_wide(v.function, inputs, Mode::wide);
-      } else if (request_.compile.verification == Verification::model) {
-        say(cat("whole-model verification is left out: ", gmac, " G multiply-adds are above ",
+      const bool is_asked_for = request_.compile.verification == Verification::model;
+      const bool is_judge = is_asked_for && gmac <= request_.most_verified_gmac;
+      if (is_asked_for && !is_judge)
+        say(cat("whole-model verification is skipped: ", gmac, " G multiply-adds are above ",
                 request_.most_verified_gmac));
-      }
-      references_.push_back(std::move(r));
+      references_.push_back({inputs, sizes, &v, is_judge, {}, {}});
       return;
     }
   }
@@ -91,22 +134,28 @@ class Race {
     try {
       if (strategy == "ref") return e;
       if (const std::string why = absence_of(strategy); !why.empty()) {
-        e.record.failure = "no part taken: " + why;
+        e.record.failure = "skipped: " + why;
         return e;
       }
       say("compiling with strategy " + strategy);
       CompileOptions options = request_.compile;
       options.strategy = strategy;
-      options.measure = strategy == "auto";
+      options.measure = options.tune = measures(strategy);
+      options.budget = request_.budget * 2 / 3 / measuring_;
+      // Several devices are the other row's.
+      if (strategy == "auto" && measuring_ > 1) options.backend = &default_backend();
+      options.slow_library = false;
+      options.store = store_;
+      options.progress = request_.progress;
       options.keep = request_.profile;
       e.plan = std::make_shared<Plan>(compile(source_with_samples_, options, &e.report));
       e.record.compile_ms = e.report.total_ms;
-      if (strategy == "onednn" && e.report.library_groups == 0) {
+      if (names_library(strategy) && e.report.library_groups == 0) {
         e.plan = nullptr;
-        e.record.failure = "no part taken";
+        e.record.failure = "skipped: it computes no part of this model";
         return e;
       }
-      e.session = std::make_unique<Session>(Executable::load(e.plan, open_device("cpu")),
+      e.session = std::make_unique<Session>(Executable::load(e.plan, open_devices(*e.plan)),
                                             SessionOptions{.threads = options.threads});
       verify(e);
     } catch (const UserError& error) {
@@ -126,24 +175,65 @@ class Race {
     throw UserError("refused: result ", result, " differs from the reference: ", c,
                     "; the first difference is ",
                     d ? cat("in ", d->where, ": ", d->comparison)
-                      : "in no value that can be looked at; does it come with timing or threads?");
+                      : "in no value that can be inspected; the difference may depend on timing or "
+                        "on the thread count");
   }
 
   void verify(Entry& e) {
+    std::optional<Hash128> contents;
     for (std::size_t sample = 0; sample < references_.size(); ++sample) {
-      const Reference& r = references_[sample];
-      std::vector<Array> got = e.session->run(r.inputs);
+      Reference& r = references_[sample];
+      const std::vector<Array> got = e.session->run(r.inputs);
       e.record.peak_bytes = std::max(e.record.peak_bytes, peak(*e.session, r.inputs));
-      if (r.wide.empty()) continue;
-      for (std::size_t i = 0; i < got.size(); ++i) {
-        Comparison c = accept(got[i], r.strict[i], r.wide[i]);
+      if (!r.is_judge) continue;
+      if (!contents) contents = contents_of(*e.plan);
+      const Hash128 key = verdict_key(r, *contents);
+      std::optional<std::vector<ResultError>> judged = known_verdict(key);
+      if (!judged) judged = judge(e, r, sample, got, key);
+      for (const ResultError& error : *judged) {
+        const Comparison& c = error.comparison;
         e.record.max_error = std::max(e.record.max_error, c.max_rel_error);
-        const double most = largest(r.wide[i]);
-        e.record.error_limit = std::max(e.record.error_limit, most > 0 ? c.limit / most : c.limit);
-        e.errors.push_back({sample, i, c, most});
-        if (!c.ok) refuse(e, r, i, c);
+        e.record.error_limit =
+            std::max(e.record.error_limit, error.largest > 0 ? c.limit / error.largest : c.limit);
+        e.errors.push_back(error);
       }
     }
+  }
+
+  Hash128 verdict_key(const Reference& r, const Hash128& contents) const {
+    std::string text = cat("model ", to_hex(whole_key(r.variant->function, r.sizes, contents)));
+    for (const Array& a : r.inputs) text += cat(" ", a.type(), " ", to_hex(hash128(a.bytes())));
+    return hash128(text);
+  }
+
+  std::optional<std::vector<ResultError>> known_verdict(const Hash128& key) {
+    const std::optional<std::vector<std::byte>> entry = store_->verdicts.find(key);
+    if (!entry) return std::nullopt;
+    try {
+      std::vector<ResultError> out;
+      const std::string_view text(reinterpret_cast<const char*>(entry->data()), entry->size());
+      const Json all = Json::parse(text, "verdict");
+      for (const Json& j : all.array()) out.push_back(result_error(j));
+      return out;
+    } catch (const UserError&) {
+      return std::nullopt;  // not what judge() wrote: judge again and overwrite it
+    }
+  }
+
+  std::vector<ResultError> judge(const Entry& e, Reference& r, std::size_t sample,
+                                 const std::vector<Array>& got, const Hash128& key) {
+    r.evaluate();
+    std::vector<ResultError> out;
+    Json entry = Json::Array{};
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const Comparison c = accept(got[i], r.strict[i], r.wide[i]);
+      if (!c.ok) refuse(e, r, i, c);
+      out.push_back({sample, i, c, largest(r.wide[i])});
+      entry.push(to_json(out.back()));
+    }
+    const std::string text = entry.text();
+    store_->verdicts.store(key, std::as_bytes(std::span(text)));
+    return out;
   }
 
   static double largest(const Wide& w) {
@@ -167,7 +257,7 @@ class Race {
     std::vector<Entry*> field;
     for (Entry& e : entries_) {
       if (e.record.name == "ref") {
-        time_reference(e, r);
+        set_times(e, {time_of_reference(r)});
       } else if (e.session) {
         field.push_back(&e);
         runs.push_back([session = e.session.get(), &r] { session->run(r.inputs); });
@@ -176,7 +266,10 @@ class Race {
     if (field.empty()) return;
     say(cat("timing ", field.size(), " strategies, ", request_.rounds, " interleaved rounds"));
     std::vector<std::vector<double>> times =
-        race(runs, {.rounds = request_.rounds, .least_sample_ms = 2, .most_seconds = 20});
+        time_interleaved(runs, {.rounds = request_.rounds,
+                                .least_sample_ms = 2,
+                                .most_seconds = request_.budget / 3,
+                                .drop_above = 3});
     for (std::size_t i = 0; i < field.size(); ++i) set_times(*field[i], std::move(times[i]));
   }
 
@@ -188,12 +281,13 @@ class Race {
     e.times = std::move(times);
   }
 
-  // The interpreter is slow; three runs say enough.
-  void time_reference(Entry& e, const Reference& r) {
-    std::function<void()> once = [&] { evaluate(r.variant->function, r.inputs); };
-    std::vector<std::vector<double>> times =
-        race(std::span(&once, 1), {.rounds = 3, .least_sample_ms = 0, .most_seconds = 3});
-    set_times(e, std::move(times[0]));
+  // The interpreter is slow: one run says enough, that of the verification if there was one.
+  static double time_of_reference(const Reference& r) {
+    if (r.strict_ms >= 0) return r.strict_ms;
+    const auto start = std::chrono::steady_clock::now();
+    evaluate(r.variant->function, r.inputs);
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+        .count();
   }
 
   Optimized choose() {
@@ -208,8 +302,8 @@ class Race {
     out.plan = *best->plan;
     if (request_.profile) {
       say("timing each step of the plan");
-      out.profile = profile(Executable::load(best->plan, open_device("cpu")), references_[0].inputs,
-                            {.threads = request_.compile.threads});
+      out.profile = profile(Executable::load(best->plan, open_devices(*best->plan)),
+                            references_[0].inputs, {.threads = request_.compile.threads});
     }
     for (Entry& e : entries_) {
       if (!e.times.empty())
@@ -233,15 +327,17 @@ class Race {
 
   const Source& source_;
   const OptimizeRequest& request_;
+  std::shared_ptr<CompileStore> store_;
   Source source_with_samples_;
   std::vector<Reference> references_;
   std::vector<Entry> entries_;
+  int measuring_ = 1;  // strategies that choose by time
 };
 
 }  // namespace
 
 Optimized optimize(const Source& source, const OptimizeRequest& request) {
-  return Race(source, request).run();
+  return Optimizer(source, request).run();
 }
 
 }  // namespace hone

@@ -14,9 +14,11 @@
 namespace hone {
 
 struct OptimizeRequest {
-  CompileOptions compile = {};  // strategy and measure are set by optimize
-  std::vector<std::string> strategies = {"ref", "cpu", "onednn", "multi", "auto"};
+  CompileOptions compile = {};  // strategy, measure, budget and store are set by optimize
+  std::vector<std::string> strategies = {};  // empty: all
   int rounds = 20;
+  // Seconds for comparing candidates and strategies; the reference runs in time of its own.
+  double budget = 15;
   bool profile = false;  // also fill Optimized::compiled and profile
   // Whole-function verification is left out, with a message, above so many multiply-adds.
   double most_verified_gmac = 20;

@@ -44,8 +44,8 @@ class Profiler {
     summarize();
     out_.sizes = bound_sizes();
     out_.memory = memory(traced);
-    const Backend& cpu = backend(executable_->device()->name());
-    if (cpu.measure) out_.rates = cpu.measure(out_.threads);
+    const Backend& from = backend(executable_->device()->name());
+    if (from.measure) out_.rates = from.measure(out_.threads);
     return std::move(out_);
   }
 

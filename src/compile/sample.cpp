@@ -7,7 +7,6 @@
 #include <random>
 
 #include "base/error.h"
-#include "compile/compile.h"
 #include "type/text.h"
 
 namespace hone {
@@ -90,6 +89,11 @@ Array sample_array(const Type& type, const Sizing& sizes, Fill fill, std::uint64
   Array a = Array::zeros(type.dtype, dims);
   sample(a.writable_bytes(), type.dtype, fill, seed);
   return a;
+}
+
+bool guards_hold(const std::vector<Guard>& guards, const Sizing& sizes) {
+  return std::ranges::all_of(
+      guards, [&](const Guard& g) { return holds(g, size_of(g.a, sizes), size_of(g.b, sizes)); });
 }
 
 Sizing with_measured(Sizing sizes, const std::vector<DimBound>& measured) {

@@ -26,6 +26,9 @@ void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed);
 // The type's symbols must be in sizes.
 Array sample_array(const Type&, const Sizing&, Fill, std::uint64_t seed);
 
+// Whether the guards hold for these sizes.
+bool guards_hold(const std::vector<Guard>&, const Sizing& sizes);
+
 // With a value for each size that data decides: about half of what it can be.
 Sizing with_measured(Sizing, const std::vector<DimBound>&);
 

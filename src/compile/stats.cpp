@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 
@@ -40,31 +41,81 @@ Interval median_interval(std::span<const double> samples) {
   return {median, s[low], s[high]};
 }
 
-std::vector<std::vector<double>> race(std::span<const std::function<void()>> contenders,
-                                      const RaceOptions& options) {
-  std::size_t n = contenders.size();
-  std::vector<std::vector<double>> times(n);
-  std::vector<int> repeats(n, 1);
-  for (std::size_t i = 0; i < n; ++i) {
-    contenders[i]();  // warms caches and pages
-    double once = std::max(run_ms(contenders[i], 1), 1e-6);
-    repeats[i] = static_cast<int>(std::clamp(std::ceil(options.least_sample_ms / once), 1.0, 1e5));
-  }
-  Clock::time_point start = Clock::now();
-  for (int round = 0; round < options.rounds; ++round) {
-    if (round >= 3 && milliseconds(Clock::now() - start) > options.most_seconds * 1000) break;
-    for (std::size_t k = 0; k < n; ++k) {
-      std::size_t i = (k + static_cast<std::size_t>(round)) % n;
-      times[i].push_back(run_ms(contenders[i], repeats[i]));
+namespace {
+
+class Timing {
+ public:
+  Timing(std::span<const std::function<void()>> candidates, const TimingOptions& options)
+      : candidates_(candidates), options_(options), times_(candidates.size()) {}
+
+  std::vector<std::vector<double>> run() {
+    for (std::size_t i = 0; i < candidates_.size(); ++i) start(i);
+    const Clock::time_point start = Clock::now();
+    for (int round = 0; round < options_.rounds && !running_.empty(); ++round) {
+      if (round >= 3 && milliseconds(Clock::now() - start) > options_.most_seconds * 1000) break;
+      if (options_.stops_when_clear && round >= 6) leave_slow_out();
+      if (options_.stops_when_clear && round >= 6 && running_.size() == 1) break;
+      for (std::size_t k = 0; k < running_.size(); ++k) {
+        const std::size_t i = running_[(k + static_cast<std::size_t>(round)) % running_.size()];
+        times_[i].push_back(run_ms(candidates_[i], repeats_[i]));
+      }
     }
+    return std::move(times_);
   }
-  return times;
+
+ private:
+  // The first run also binds libraries and touches memory for the first time, which no other does.
+  static constexpr double most_first_ms = 20;
+  static constexpr double most_repeated_ms = 10;
+
+  void start(std::size_t i) {
+    double once = run_ms(candidates_[i], 1);
+    bool is_out = is_too_slow(once - most_first_ms);
+    if (!is_out) {
+      once = std::max(run_ms(candidates_[i], 1), 1e-6);
+      // A short run may have been interrupted.
+      for (int again = 0; again < 2 && is_too_slow(once) && once < most_repeated_ms; ++again)
+        once = std::min(once, std::max(run_ms(candidates_[i], 1), 1e-6));
+      is_out = is_too_slow(once);
+      best_ = std::min(best_, once);
+    }
+    repeats_.push_back(
+        static_cast<int>(std::clamp(std::ceil(options_.least_sample_ms / once), 1.0, 1e5)));
+    if (is_out)
+      times_[i].push_back(once);
+    else
+      running_.push_back(i);
+  }
+  bool is_too_slow(double ms) const {
+    return options_.drop_above > 0 && ms > options_.drop_above * best_;
+  }
+
+  void leave_slow_out() {
+    const std::size_t best = *std::ranges::min_element(
+        running_, {}, [&](std::size_t i) { return median_interval(times_[i]).median; });
+    std::erase_if(running_, [&](std::size_t i) {
+      return i != best && paired_ratio(times_[i], times_[best]).low > 1 / 0.98;
+    });
+  }
+
+  std::span<const std::function<void()>> candidates_;
+  const TimingOptions& options_;
+  std::vector<std::vector<double>> times_;
+  std::vector<int> repeats_;
+  std::vector<std::size_t> running_;
+  double best_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace
+
+std::vector<std::vector<double>> time_interleaved(std::span<const std::function<void()>> candidates,
+                                                  const TimingOptions& options) {
+  return Timing(candidates, options).run();
 }
 
 Interval paired_ratio(std::span<const double> a, std::span<const double> b) {
-  HONE_ASSERT(a.size() == b.size(), "paired samples differ in number");
   std::vector<double> ratios;
-  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) ratios.push_back(a[i] / b[i]);
   return median_interval(ratios);
 }
 

@@ -15,20 +15,25 @@ struct Interval {
 // Needs at least one sample; with fewer than six the interval is the whole range.
 Interval median_interval(std::span<const double> samples);
 
-struct RaceOptions {
+struct TimingOptions {
   int rounds = 20;
-  double least_sample_ms = 0.2;  // a sample repeats its contender until it is this long
+  double least_sample_ms = 0.2;  // a sample repeats its candidate until it is this long
   double most_seconds = 10;      // stops early, after at least three rounds
+  // Leaves out what takes so many times as long as the best of those before it; 0: nothing.
+  double drop_above = 0;
+  // From six rounds on leaves out what is clearly slower than the best; stops when one is left.
+  bool stops_when_clear = false;
 };
 
-// Milliseconds of one run of each contender, one row a contender, one column a round. Rounds are
-// interleaved and each starts with another contender, so that drift and neighbours hit all alike.
-std::vector<std::vector<double>> race(std::span<const std::function<void()>> contenders,
-                                      const RaceOptions& = {});
+// Milliseconds of one run of each candidate, one row a candidate, one column a round. Rounds are
+// interleaved and each starts with another candidate, so that drift and neighbours affect all of
+// them alike. A candidate that was left out has a shorter row, of one element at least.
+std::vector<std::vector<double>> time_interleaved(std::span<const std::function<void()>>,
+                                                  const TimingOptions& = {});
 
-// Interval of a[i] / b[i].
+// Interval of a[i] / b[i], over the rounds that both have.
 Interval paired_ratio(std::span<const double> a, std::span<const double> b);
-// By more than noise: what is chosen without a clock gives way to nothing less.
+// The 95 % interval of the ratio lies below 0.98: the default is kept for anything less.
 bool is_clearly_faster(std::span<const double> a, std::span<const double> b);
 
 }  // namespace hone

@@ -142,13 +142,15 @@ class TrialPlan {
     schedule_.specs.emplace_back().spec = spec_;
     for (std::size_t i = 0; i < spec_.function.params().size(); ++i) add_param(plan, i, weights[i]);
     for (std::size_t i = 0; i < spec_.function.results().size(); ++i) add_result(plan, i);
+    for (auto [result, param] : spec_.updates)
+      update_in_place(static_cast<std::size_t>(result), static_cast<std::size_t>(param));
     Item item;
     item.group = 0;
     schedule_.items.push_back(item);
     schedule_.groups.push_back(group_);
     PlanBuilder builder(plan);
     plan.variants.push_back(builder.add(schedule_, std::span(&candidate, 1)));
-    plan.variants[0].target = compile.target().info().name;
+    plan.variants[0].devices[0].target = compile.target().info().name;
     std::vector<const Kernel*> kernels;
     for (const Kernel& k : builder.kernels()) kernels.push_back(&k);
     std::vector<KernelCompiler::Compiled> code = compile(kernels);
@@ -194,6 +196,17 @@ class TrialPlan {
     schedule_.results.push_back(flat(p));
   }
 
+  // What the result changes is there when the group begins.
+  void update_in_place(std::size_t result, std::size_t param) {
+    View &from = group_.views[param], &to = group_.views[group_.param_count + result];
+    Item item;
+    item.kind = Item::Kind::copy;
+    item.reads = {from};
+    item.writes = {to};
+    schedule_.items.push_back(item);
+    from = to;
+  }
+
   const GroupSpec& spec_;
   const Sizing& sizes_;
   Schedule schedule_;
@@ -231,9 +244,10 @@ void fix_sizes(Plan& plan, const Sizing& sizes) {
     fix_sizes(v.steps, sizes);
     fix_sizes(v.prepare, sizes);
     for (GroupRecord& g : v.groups) g.bytes = g.flops = 0;
-    v.arena_bytes = size_of(v.arena_bytes, sizes);
-    v.arena_lower_bound = size_of(v.arena_lower_bound, sizes);
-    v.library_bytes = size_of(v.library_bytes, sizes);
+    for (PlanDevice& d : v.devices) {
+      d.arena_bytes = size_of(d.arena_bytes, sizes);
+      d.arena_lower_bound = size_of(d.arena_lower_bound, sizes);
+    }
   }
   for (PreparedBuffer& p : plan.prepared) p.type.shape.dims = fixed(p.type.shape.dims, sizes);
 }
@@ -250,29 +264,53 @@ bool all_unwritten(const std::byte* from, std::size_t bytes) {
 // Memory with a fence at both ends, for operands, arena and scratch.
 class Trial::Fenced final : public Allocator {
  public:
-  explicit Fenced(std::shared_ptr<Allocator> from) : from_(std::move(from)) {}
+  // Null: the memory is the host's.
+  Fenced(std::shared_ptr<Allocator> from, std::shared_ptr<Device> device)
+      : from_(std::move(from)), device_(std::move(device)) {
+    if (device_ && !device_->shares_host_memory()) stream_ = device_->open_stream();
+  }
 
-  std::byte* alloc(std::size_t bytes) override {
-    std::byte* all = from_->alloc(bytes + 2 * fence);
-    std::memset(all, static_cast<int>(unwritten), bytes + 2 * fence);
-    live_.emplace(all + fence, bytes);
+  DeviceMemory alloc(std::size_t bytes) override {
+    const DeviceMemory all = from_->alloc(bytes + 2 * fence);
+    if (stream_) {
+      stream_->fill(all, unwritten, bytes + 2 * fence);
+      stream_->synchronize();
+    } else {
+      std::memset(address(all), static_cast<int>(unwritten), bytes + 2 * fence);
+    }
+    live_.push_back({all + fence, bytes});
     return all + fence;
   }
-  void free(std::byte* data, std::size_t bytes) noexcept override {
-    live_.erase(data);
-    from_->free(data - fence, bytes + 2 * fence);
+  void free(DeviceMemory at, std::size_t bytes) noexcept override {
+    std::erase_if(live_, [&](const auto& m) { return m.first == at; });
+    from_->free(at + -fence, bytes + 2 * fence);
+  }
+
+  // Without a stream.
+  std::byte* address(DeviceMemory m) const {
+    return device_ ? device_->host_address(m) : HostMemory::address(m);
   }
 
   bool is_intact() const {
-    return std::all_of(live_.begin(), live_.end(), [](const auto& m) {
-      return all_unwritten(m.first - fence, fence) && all_unwritten(m.first + m.second, fence);
+    return std::all_of(live_.begin(), live_.end(), [&](const auto& m) {
+      return is_fence(m.first + -fence) && is_fence(m.first + static_cast<std::int64_t>(m.second));
     });
   }
 
  private:
-  static constexpr std::size_t fence = 16 << 10;
+  bool is_fence(DeviceMemory at) const {
+    if (!stream_) return all_unwritten(address(at), fence);
+    std::vector<std::byte> bytes(fence);
+    stream_->download(bytes, at);
+    stream_->synchronize();
+    return all_unwritten(bytes.data(), fence);
+  }
+
+  static constexpr std::int64_t fence = 16 << 10;
   std::shared_ptr<Allocator> from_;
-  std::map<std::byte*, std::size_t> live_;
+  std::shared_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  std::vector<std::pair<DeviceMemory, std::size_t>> live_;
 };
 
 struct Trial::Operand {
@@ -281,9 +319,10 @@ struct Trial::Operand {
   bool is_filter = false;  // always finite
   std::vector<std::int64_t> flat_dims;
   OwnedMemory memory;
+  std::byte* address = nullptr;
   Hash128 before;  // of a parameter's memory
 
-  std::byte* data() const { return memory.data(); }
+  std::byte* data() const { return address; }
   TensorRef ref() const { return {place.dtype, flat_dims, data()}; }
   std::size_t bytes() const { return static_cast<std::size_t>(place.bytes()); }
   Hash128 hash() const { return hash128({data(), bytes()}); }
@@ -343,7 +382,10 @@ std::unordered_set<NodeId> made_into_filters(const Function& f) {
 Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
              const std::shared_ptr<TrialMemory>& memory, const std::shared_ptr<ThreadPool>& pool,
              const Sizing& sizes, Fill fill, std::uint64_t seed)
-    : spec_(spec), sizes_(sizes), memory_(std::make_shared<Fenced>(memory)) {
+    : spec_(spec),
+      sizes_(sizes),
+      memory_(std::make_shared<Fenced>(memory, memory->device())),
+      host_(memory->host() ? std::make_shared<Fenced>(memory->host(), nullptr) : memory_) {
   std::vector<Array> weights(spec.function.params().size());
   std::vector<TensorRef> refs;
   const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
@@ -351,7 +393,7 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& 
     const Value param = spec.function.param(i);
     const Type t = param.type();
     if (spec.param_is_weight[i]) {
-      weights[i] = add_weight(place_of(t, spec.param_strides[i], sizes), memory, seed + i);
+      weights[i] = add_weight(place_of(t, spec.param_strides[i], sizes), seed + i);
     } else {
       Operand& o = add_operand(t, spec.param_strides[i], false);
       o.is_filter = filters.contains(param.node());
@@ -361,6 +403,7 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& 
   }
   auto plan = std::make_shared<Plan>(TrialPlan(spec, sizes).build(candidate, compile, weights));
   fix_sizes(*plan, sizes);
+  plan->variants[0].devices[0].name = memory->device()->name();
   run_prepare(*plan, memory->device(), pool);
   SessionOptions options;
   options.pool = pool;
@@ -385,13 +428,12 @@ void Trial::refill(Fill fill, std::uint64_t seed) {
 }
 
 // Weights are finite: zero times an infinite weight in a padded place is nobody's business.
-Array Trial::add_weight(const Place& p, const std::shared_ptr<TrialMemory>& memory,
-                        std::uint64_t seed) {
+Array Trial::add_weight(const Place& p, std::uint64_t seed) {
   const auto bytes = static_cast<std::size_t>(p.count() * byte_size(p.dtype));
-  auto content = std::make_shared<OwnedMemory>(memory, std::max<std::size_t>(bytes, 1));
-  sample({content->data(), bytes}, p.dtype, Fill::random, seed);
-  const Array& dense =
-      inputs_.emplace_back(p.dtype, p.dims, Storage(content, {content->data(), bytes}));
+  auto content = std::make_shared<OwnedMemory>(host_, std::max<std::size_t>(bytes, 1));
+  std::byte* data = host_->address(content->at());
+  sample({data, bytes}, p.dtype, Fill::random, seed);
+  const Array& dense = inputs_.emplace_back(p.dtype, p.dims, Storage(content, {data, bytes}));
   const std::vector<std::int64_t> flat = {extent(p.dims, p.strides)};
   if (is_dense(p)) return {p.dtype, flat, dense.storage()};
   Array spaced = Array::zeros(p.dtype, flat);
@@ -404,7 +446,8 @@ Trial::Operand& Trial::add_operand(const Type& t, const Dims& strides, bool is_r
   made->place = place_of(t, strides, sizes_);
   made->is_result = is_result;
   made->flat_dims = {extent(made->place.dims, made->place.strides)};
-  made->memory = OwnedMemory(memory_, std::max<std::size_t>(made->bytes(), 1));
+  made->memory = OwnedMemory(host_, std::max<std::size_t>(made->bytes(), 1));
+  made->address = host_->address(made->memory.at());
   return *operands_.emplace_back(std::move(made));
 }
 
@@ -421,7 +464,7 @@ bool Trial::is_unwritten(const Array& a, std::int64_t element) {
 }
 
 void Trial::check_untouched() const {
-  bool is_clean = memory_->is_intact();
+  bool is_clean = memory_->is_intact() && (host_ == memory_ || host_->is_intact());
   for (const auto& o : operands_) is_clean = is_clean && o->is_untouched();
   if (!is_clean) throw UserError("it writes to memory that is not its result's");
 }

@@ -20,6 +20,8 @@ class Trial {
         const std::shared_ptr<ThreadPool>&, const Sizing&, Fill, std::uint64_t seed);
   ~Trial();
 
+  // Makes ready what the first run would; throws UserError when a library refuses.
+  void bind() { static_cast<void>(session_->memory()); }
   void run() { session_->run(); }
   // Other numbers in the parameters that are no weights or filters; results are as if nothing had
   // run.
@@ -41,12 +43,12 @@ class Trial {
   class Fenced;
   struct Operand;
   Operand& add_operand(const Type&, const Dims& strides, bool is_result);
-  Array add_weight(const Place&, const std::shared_ptr<TrialMemory>&, std::uint64_t seed);
+  Array add_weight(const Place&, std::uint64_t seed);
 
   const GroupSpec& spec_;
   const Sizing& sizes_;
-  std::shared_ptr<Fenced> memory_;
-  std::vector<Array> inputs_;  // dense
+  std::shared_ptr<Fenced> memory_, host_;  // of the device, and of operands
+  std::vector<Array> inputs_;              // dense
   // What the session reads and writes: parameters that are no weights, then results.
   std::vector<std::unique_ptr<Operand>> operands_;
   std::unique_ptr<Session> session_;

@@ -12,11 +12,16 @@ constexpr std::size_t most_unused_bytes = 256 << 10;
 
 }  // namespace
 
-TrialMemory::~TrialMemory() {
-  for (const Block& b : blocks_) device_->free(b.data, b.bytes);
+TrialMemory::TrialMemory(std::shared_ptr<Device> device)
+    : device_(std::move(device)), from_(device_) {
+  if (device_ && !device_->shares_host_memory()) host_.reset(new TrialMemory);
 }
 
-std::byte* TrialMemory::alloc(std::size_t bytes) {
+TrialMemory::~TrialMemory() {
+  for (const Block& b : blocks_) from_->free(b.at, b.bytes);
+}
+
+DeviceMemory TrialMemory::alloc(std::size_t bytes) {
   const std::scoped_lock lock(mutex_);
   Block* best = nullptr;
   for (Block& b : blocks_)
@@ -25,18 +30,18 @@ std::byte* TrialMemory::alloc(std::size_t bytes) {
       best = &b;
   if (!best) {
     blocks_.reserve(blocks_.size() + 1);
-    return blocks_.emplace_back(device_->alloc(bytes), bytes, true).data;
+    return blocks_.emplace_back(from_->alloc(bytes), bytes, true).at;
   }
   best->is_used = true;
   kept_bytes_ -= best->bytes;
-  return best->data;
+  return best->at;
 }
 
-void TrialMemory::free(std::byte* data, std::size_t) noexcept {
+void TrialMemory::free(DeviceMemory at, std::size_t) noexcept {
   const std::scoped_lock lock(mutex_);
-  const auto block = std::ranges::find(blocks_, data, &Block::data);
+  const auto block = std::ranges::find(blocks_, at, &Block::at);
   if (kept_bytes_ + block->bytes > most_kept_bytes) {
-    device_->free(data, block->bytes);
+    from_->free(at, block->bytes);
     blocks_.erase(block);
   } else {
     block->is_used = false;

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/device.h"
+#include "runtime/host_memory.h"
 
 namespace hone {
 
@@ -13,21 +13,27 @@ namespace hone {
 // the system hands it out page by page, and clears it. May be used by several threads.
 class TrialMemory final : public Allocator {
  public:
-  explicit TrialMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  explicit TrialMemory(std::shared_ptr<Device> device);
   ~TrialMemory() override;
   TrialMemory(const TrialMemory&) = delete;
 
   const std::shared_ptr<Device>& device() const { return device_; }
-  std::byte* alloc(std::size_t bytes) override;
-  void free(std::byte*, std::size_t bytes) noexcept override;
+  // The same for memory of the host, for a device that does not share it; else null.
+  const std::shared_ptr<TrialMemory>& host() const { return host_; }
+  DeviceMemory alloc(std::size_t bytes) override;
+  void free(DeviceMemory, std::size_t bytes) noexcept override;
 
  private:
+  TrialMemory() : from_(std::make_shared<HostMemory>()) {}
+
   struct Block {
-    std::byte* data;
+    DeviceMemory at;
     std::size_t bytes;
     bool is_used;
   };
   std::shared_ptr<Device> device_;
+  std::shared_ptr<Allocator> from_;
+  std::shared_ptr<TrialMemory> host_;
   std::mutex mutex_;
   std::vector<Block> blocks_;
   std::size_t kept_bytes_ = 0;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "compile/trial.h"
+#include "ops/expand.h"
 #include "pass/unify.h"
 #include "ref/element.h"
 #include "ref/enclosure.h"
@@ -200,7 +201,7 @@ class Check {
   static Function with_numbers(const Function& f, const Sizing& sizes) {
     std::map<std::string, Dim> numbers;
     for (const auto& [name, value] : sizes) numbers.emplace(name, value);
-    return expand_all(substitute_sizes(f, numbers));
+    return expand_composites(substitute_sizes(f, numbers));
   }
 
   Comparison compared(Fill fill) {
@@ -219,8 +220,8 @@ class Check {
   }
 
   // Few elements may all be small beside what cancelled in them. So a refused result is compared on
-  // as many elements as show its size and, where that is no great work, enclosed. Nothing when some
-  // chunks wrote too few elements, or not those at both ends.
+  // as many elements as show its size and, where that is little work, enclosed in intervals.
+  // Nothing when some chunks wrote too few elements, or not those at both ends.
   std::optional<Comparison> sampled(Fill fill, bool some_chunks) {
     constexpr std::int64_t most_enclosed_flops = 50'000'000, many_samples = 1000;
     Comparison worst;

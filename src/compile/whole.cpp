@@ -3,6 +3,7 @@
 #include <map>
 #include <sstream>
 
+#include "compile/build_id.h"
 #include "ir/measured.h"
 #include "ops/ops.h"
 #include "ref/compare.h"
@@ -23,7 +24,8 @@ std::int64_t bytes_of(const Type& t, const Sizing& sizes) {
 // Everything that a run reads of a step.
 void write_steps(const std::vector<Step>& steps, const Plan& plan, std::ostream& out) {
   for (const Step& s : steps) {
-    out << static_cast<int>(s.kind) << " " << s.name;
+    out << static_cast<int>(s.kind) << " " << s.device << " " << s.stream << " " << s.name;
+    if (s.kind == Step::Kind::record || s.kind == Step::Kind::wait) out << " " << s.index;
     if (s.kind == Step::Kind::launch) out << " " << to_hex(plan.kernels[s.index].hash);
     for (std::size_t i = 0; i < s.operands.size(); ++i) {
       const View& v = s.operands[i];
@@ -41,10 +43,12 @@ void write_steps(const std::vector<Step>& steps, const Plan& plan, std::ostream&
 }
 
 void write_variant(const Variant& v, const Plan& plan, std::ostream& out) {
-  out << v.target << " " << v.arena_bytes << "\n";
+  for (const PlanDevice& d : v.devices)
+    out << d.name << " " << d.target << " " << d.streams << " " << d.arena_bytes << "\n";
   for (const Guard& g : v.guards) out << static_cast<int>(g.kind) << g.a << "," << g.b << " ";
   for (const PlanBuffer& b : v.buffers)
-    out << static_cast<int>(b.kind) << "," << b.index << "," << b.offset << "," << b.bytes << " ";
+    out << static_cast<int>(b.kind) << "," << b.index << "," << b.offset << "," << b.bytes << ","
+        << b.device << " ";
   write_steps(v.steps, plan, out);
 }
 
@@ -121,7 +125,7 @@ Hash128 contents_of(const Plan& plan) {
   std::ostringstream out;
   for (const Variant& v : plan.variants) write_variant(v, plan, out);
   for (const PlanWeight& w : plan.weights) out << to_hex(hash128(w.data.bytes()));
-  for (const PreparedBuffer& p : plan.prepared) out << to_hex(hash128(p.data.bytes()));
+  for (const PreparedBuffer& p : plan.prepared) out << to_hex(hash128(p.content().bytes()));
   for (std::int32_t alias : plan.result_alias) out << alias << " ";
   return hash128(out.view());
 }
@@ -129,7 +133,7 @@ Hash128 contents_of(const Plan& plan) {
 Hash128 whole_key(const Function& f, const Sizing& sizes, const Hash128& contents) {
   std::ostringstream out;
   std::vector<Array> arrays;
-  out << "whole-2 " << to_hex(contents) << print(f, &arrays);
+  out << "whole " << build_id() << " " << to_hex(contents) << print(f, &arrays);
   for (const Array& a : arrays) out << to_hex(hash128(a.bytes()));
   for (const auto& [name, value] : std::map(sizes.begin(), sizes.end()))
     out << " " << name << "=" << value;
@@ -137,7 +141,7 @@ Hash128 whole_key(const Function& f, const Sizing& sizes, const Hash128& content
 }
 
 bool check_whole(const Function& f, const Sizing& sizes, const Plan& plan,
-                 const std::shared_ptr<Device>& device, const std::shared_ptr<ThreadPool>& pool) {
+                 const Executable::Devices& devices, const std::shared_ptr<ThreadPool>& pool) {
   const std::vector<Array> inputs = sample_inputs(f, sizes);
   std::vector<Wide> strict, wide;
   try {
@@ -147,7 +151,7 @@ bool check_whole(const Function& f, const Sizing& sizes, const Plan& plan,
     return false;
   }
   const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
-  Session session(Executable::load(unowned, device), {.pool = pool});
+  Session session(Executable::load(unowned, devices), {.pool = pool});
   compare(f, inputs, strict, wide, session.run(inputs));
   return true;
 }

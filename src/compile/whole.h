@@ -11,7 +11,7 @@
 #include "ir/function.h"
 #include "kernel/kernel.h"
 #include "plan/plan.h"
-#include "runtime/device.h"
+#include "runtime/executable.h"
 
 namespace hone {
 
@@ -29,7 +29,7 @@ Hash128 whole_key(const Function&, const Sizing&, const Hash128& contents);
 
 // Runs the plan on made-up data. Throws UserError that names the first wrong result. False: the
 // function itself refuses such data, so nothing can be said.
-bool check_whole(const Function&, const Sizing&, const Plan&, const std::shared_ptr<Device>&,
+bool check_whole(const Function&, const Sizing&, const Plan&, const Executable::Devices&,
                  const std::shared_ptr<ThreadPool>&);
 
 // Looks at each launch: its operands must lie as its kernel was compiled for. Throws InternalError.

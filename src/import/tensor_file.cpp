@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "host/text.h"
-#include "import/onnx_tensor.h"
-#include "import/wire.h"
+#include "import/onnx/tensor.h"
+#include "import/onnx/wire.h"
 #include "type/text.h"
 
 namespace hone {

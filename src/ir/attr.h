@@ -30,7 +30,8 @@ inline constexpr std::string_view attr_names[] = {
     "kind",      "epsilon", "message",    "then",      "else",     "condition",     "body",
     "number",    "alpha",   "beta",       "exclusive", "reverse",  "channels_last", "hidden",
     "direction", "block",   "count",      "stream",    "symbol",   "mode",          "keep",
-    "offset",    "param",   "descending", "trips",     "sizes",    "include_pads",
+    "offset",    "param",   "descending", "trips",     "sizes",    "include_pads",  "scale",
+    "softcap",   "causal",  "masked",
 };
 
 class AttrName {

@@ -22,6 +22,18 @@ std::int64_t Wide::count() const {
 }
 
 Wide widen(const Array& a) {
+  if (a.dtype() == DType::f32) {
+    Wide w;
+    w.dims = a.dims();
+    w.reals.reserve(static_cast<std::size_t>(a.count()));
+    const std::byte* p = a.bytes().data();  // of a file, perhaps: of any alignment
+    for (std::int64_t i = 0, n = a.count(); i < n; ++i, p += sizeof(float)) {
+      float x;
+      std::memcpy(&x, p, sizeof x);
+      w.reals.push_back(x);
+    }
+    return w;
+  }
   Wide w(a.dtype(), a.dims());
   std::int64_t n = a.count();
   if (w.is_real())
@@ -121,6 +133,8 @@ constinit const Op ops::param = {
     .name = "param",
     .doc = "A value given at run time, by position.",
     .kind = OpKind::leaf,
+    .cost = 0,
+    .ulps = 0,
     .samples = no_samples,
 };
 
@@ -130,8 +144,12 @@ constinit const Op ops::constant = {
     .kind = OpKind::leaf,
     .infer = infer_constant,
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
-      return {widen(e.attrs.get<Array>("value"))};
+      std::vector<Wide> out;  // a braced list would copy it
+      out.push_back(widen(e.attrs.get<Array>("value")));
+      return out;
     },
+    .cost = 0,
+    .ulps = 0,
     .samples = no_samples,
 };
 
@@ -145,6 +163,8 @@ constinit const Op ops::dims = {
       w.integers = e.sizes(e.attrs.dims("dims"));
       return {w};
     },
+    .cost = 0,
+    .ulps = 0,
     .samples = no_samples,
 };
 

@@ -81,6 +81,14 @@ struct Sample {
 };
 using Samples = std::vector<Sample>;
 
+// The operator of a file format that means the same: equal operands in the same order, no
+// attributes.
+struct OperatorName {
+  std::string_view name = {};
+  std::int64_t since = 1;  // the first version of the format's operators that has it
+  std::size_t operands = 1;
+};
+
 struct Op {
   std::string_view name;
   std::string_view doc;
@@ -88,18 +96,32 @@ struct Op {
   // Result types; throws UserError for operands or attributes that do not fit.
   std::vector<Type> (*infer)(const Call&) = nullptr;
   // One gradient per operand (an invalid Value where none flows), given one dy per result (invalid
-  // where unused). Null: differentiated through expand; a core op without it has no gradient.
+  // where unused). Null: differentiated through differentiable or expand; without any of the three
+  // an op has no gradient.
   std::vector<Value> (*grad)(const Call&, std::span<const Value> results,
                              std::span<const Value> dy) = nullptr;
+  // The same results made of ops that have gradients, where that is how to find this op's.
+  std::vector<Value> (*differentiable)(const Call&) = nullptr;
   // The same results made of smaller ops. Null: a core op.
   std::vector<Value> (*expand)(const Call&) = nullptr;
+  // Of a function of one real number without attributes: the function. Integers are left as they
+  // are.
+  double (*real)(double) = nullptr;
   // The meaning of a core op, slow and plain.
   std::vector<Wide> (*eval)(const Evaluation&) = nullptr;
   // Contents of an integer or bool result (one result, <= 64 elements) as sizes, when they follow
   // from the operands' contents; the node then becomes ops::dims.
   std::optional<Dims> (*contents)(const Call&, const Type& result) = nullptr;
   bool commutative = false;
-  bool pure = true;  // false: has an effect, never merged, never dropped
+  bool pure = true;          // false: has an effect, never merged, never dropped
+  bool rising = false;       // no element of a result falls where elements of operands rise
+  bool is_function = false;  // a composite on one element that every renderer has as a function
+  bool is_row = false;       // a composite on whole rows that groups take as it is
+  double cost = 1;  // of one element of an elementwise op, in multiply-adds of a vector machine
+  // By how many units in the last place the float that a kernel computes may be off where operands
+  // are exact. 0: it is exact, or only moved.
+  double ulps = 1;
+  OperatorName onnx = {};
   Samples (*samples)() = nullptr;
   double low = -2, high = 2;  // range of random sample values
 

@@ -24,11 +24,6 @@ std::optional<Dims> moved_position(Value v, const Dims& at, const Positions& pos
   return out;
 }
 
-bool maps_elements(const Op& op) {
-  return (op.kind == OpKind::elementwise && &op != &ops::iota && &op != &ops::random_bits) ||
-         &op == &ops::replay;
-}
-
 int param_index(const Graph& graph, NodeId n) {
   return &graph.op(n) == &ops::param ? static_cast<int>(graph.attrs(n).integer("index")) : -1;
 }
@@ -81,14 +76,14 @@ AnchoredGroup::AnchoredGroup(GroupSpec spec, Function function, Value anchor)
       graph_(std::make_shared<Graph>()),
       lowering_(graph_) {}
 
-std::optional<AnchoredGroup> AnchoredGroup::find(const GroupSpec& spec) {
-  Function f = expand_composites(spec.function);
+std::optional<AnchoredGroup> AnchoredGroup::find(const GroupSpec& spec, const Op* composite) {
+  Function f = expand_for_kernels(spec.function, composite);
   Value anchor;
   for (NodeId n : live_nodes(f)) {
     const Op& op = f.graph().op(n);
     if (op.kind == OpKind::control || !op.pure) return std::nullopt;
-    if (!is_anchor(op)) continue;
-    if (anchor) return std::nullopt;
+    if (&op != composite && !is_anchor(op)) continue;
+    if (anchor || (composite && &op != composite)) return std::nullopt;
     anchor = Value(&f.graph(), n);
   }
   if (!anchor) return std::nullopt;
@@ -129,6 +124,38 @@ std::optional<DType> accumulator(DType result) {
   return is_known ? std::optional(t) : std::nullopt;
 }
 
+namespace {
+
+// Every number of `from` is one of `to`.
+bool holds_all(DType to, DType from) {
+  if (from == to) return true;
+  if (is_float(from)) return is_float(to) && byte_size(to) > byte_size(from);
+  const int bits = 8 * byte_size(from) - is_signed(from);
+  if (is_float(to))
+    return bits <= (to == DType::f64 ? 53 : to == DType::f32 ? 24 : to == DType::f16 ? 11 : 8);
+  return (is_signed(to) || !is_signed(from)) && 8 * byte_size(to) - is_signed(to) >= bits;
+}
+
+bool is_plain_number(DType t) { return t != DType::b1 && t != DType::text && !is_small(t); }
+
+}  // namespace
+
+DType packed_dtype(Value operand, DType accumulate) {
+  DType best = accumulate;
+  std::vector<DType> passed = {accumulate};
+  for (Value v = operand;; v = v.operand(0)) {
+    const DType t = v.dtype();
+    if (!is_plain_number(t)) break;
+    const bool fits =
+        std::all_of(passed.begin(), passed.end(), [&](DType other) { return holds_all(other, t); });
+    if (fits && byte_size(t) < byte_size(best)) best = t;
+    passed.push_back(t);
+    const bool moves = v.op().kind == OpKind::movement && v.op().is_core();
+    if (!v.is(ops::cast) && !(moves && v.operand_count() == 1)) break;
+  }
+  return best;
+}
+
 KernelParam dense_param(const Type& t, bool written) {
   return {t.dtype, t.shape.dims, dense_strides(t.shape), written};
 }
@@ -152,8 +179,7 @@ void AnchoredGroup::set_operands(std::span<const Value> operands, std::size_t te
   }
   kernel_params_.resize(kernel_params_.size() + temporaries);
   temporary_count_ = temporaries;
-  // Register 0 is the element of the anchor.
-  lowering_.positions().new_register();
+  element_ = lowering_.positions().new_register();
 }
 
 int AnchoredGroup::set_temporary(std::size_t i, const Type& t) {
@@ -162,16 +188,16 @@ int AnchoredGroup::set_temporary(std::size_t i, const Type& t) {
   return static_cast<int>(param);
 }
 
-std::optional<Hole> AnchoredGroup::load_hole(Value operand, const Dims& position,
+std::optional<Splice> AnchoredGroup::element(Value operand, const Dims& position,
                                              std::span<const Dim> vars, DType accumulate) {
-  Hole hole;
-  for (const Dim& v : vars) hole.vars.push_back(*loop_of(v));
-  hole.value = lowering_.element(operand, position);
+  Splice out;
+  out.vars = Dims(vars.begin(), vars.end());
+  out.value = lowering_.element(operand, position);
   // Narrow floats are held in f32 anyway.
   if (accumulator(operand.dtype()) != accumulate)
-    hole.value = lowering_.convert(hole.value, accumulate);
+    out.value = lowering_.convert(out.value, accumulate);
   if (!lowering_.take().empty()) return std::nullopt;
-  return hole;
+  return out;
 }
 
 std::optional<std::vector<Dims>> AnchoredGroup::result_positions(const Dims& anchor_position) {
@@ -199,22 +225,23 @@ std::optional<std::vector<Dims>> AnchoredGroup::result_positions(const Dims& anc
   return out;
 }
 
-std::optional<Hole> AnchoredGroup::epilogue(const Dims& anchor_position,
-                                            std::span<const Dim> vars) {
+std::optional<Splice> AnchoredGroup::epilogue(const Dims& anchor_position,
+                                              std::span<const Dim> vars) {
   std::optional<std::vector<Dims>> positions = result_positions(anchor_position);
   if (!positions) return std::nullopt;
-  lowering_.bind(anchor_, anchor_position, lowering_.reg(0, anchor_.dtype()));
+  Splice out;
+  out.vars = Dims(vars.begin(), vars.end());
+  out.element = lowering_.reg(element_, *accumulator(anchor_.dtype()));
+  lowering_.bind(anchor_, anchor_position, lowering_.convert(out.element, anchor_.dtype()));
   for (std::size_t i = 0; i < positions->size(); ++i) {
     int param = static_cast<int>(params_.size() + i);
     lowering_.store(function_.result(i), (*positions)[i], {param, spec_.result_strides[i]});
   }
-  Hole hole;
-  for (const Dim& v : vars) hole.vars.push_back(*loop_of(v));
-  hole.stores = lowering_.take();
-  bool only_stores = std::all_of(hole.stores.begin(), hole.stores.end(),
+  out.stores = lowering_.take();
+  bool only_stores = std::all_of(out.stores.begin(), out.stores.end(),
                                  [](const Stmt& s) { return s.kind == Stmt::Kind::store; });
   if (!only_stores || lowering_.refused_position()) return std::nullopt;
-  return hole;
+  return out;
 }
 
 Kernel AnchoredGroup::kernel() const {
@@ -257,13 +284,13 @@ void build_nest(Kernel& kernel, Lowering& lowering, Value v, int param) {
   at.push_back(lowering.open_loop(dims[outer + 1]));
   lowering.store(v, at, {param, dense_strides(v.shape())});
   for (int i = 0; i < 3; ++i) lowering.close_loop();
-  Nest nest{nullptr, lowering.take()};
-  Stmt& chunks = nest.body.back();
-  chunks.loop = LoopKind::chunks;
+  kernel.graph = lowering.shared_graph();
+  kernel.body = lowering.take();
+  Stmt& chunks = kernel.body.back();
+  chunks.loop = LoopKind::grid;
   // Statements before the innermost loop may stand in the loops around it.
   chunks.body.back().body.back().loop = LoopKind::lanes;
   kernel.chunks = chunks.extent;
-  kernel.body = std::move(nest);
 }
 
 }  // namespace
@@ -291,15 +318,14 @@ Candidate::Step AnchoredGroup::packing_step(Value of, const std::function<Value(
   kernel.params.push_back(dense_param(packed.type(), true));
   step.operands.push_back({Kind::temporary, static_cast<int>(i)});
   build_nest(kernel, lowering, packed, static_cast<int>(params.size()));
-  std::get<Nest>(kernel.body).graph = graph;
   step.what = std::move(kernel);
   return step;
 }
 
 // ---- access
 
-std::optional<Value> plain_load(const Hole& hole, DType dtype) {
-  const Value& v = hole.value;
+std::optional<Value> plain_load(const Splice& splice, DType dtype) {
+  const Value& v = splice.value;
   if (!v || !v.is(ops::load) || v.operand_count() > 0 || v.dtype() != dtype) return std::nullopt;
   return v;
 }
@@ -307,6 +333,51 @@ std::optional<Value> plain_load(const Hole& hole, DType dtype) {
 std::optional<std::int64_t> stride_along(Value load, const Dim& variable) {
   std::optional<Dim> stride = stride_of(load.attrs().dims("offset").at(0), variable);
   return stride ? stride->as_number() : std::nullopt;
+}
+
+int load_param(Value load) { return static_cast<int>(load.attrs().integer("param")); }
+
+// ---- splicing
+
+namespace {
+
+std::vector<Replacement> replacements(const Splice& s, std::span<const Dim> at) {
+  std::vector<Replacement> out;
+  for (std::size_t i = 0; i < at.size(); ++i) out.push_back({s.vars[i], at[i]});
+  return out;
+}
+
+}  // namespace
+
+Value spliced(Graph& graph, const Splice& s, std::span<const Dim> at) {
+  return Rewriter(graph, replacements(s, at))(s.value);
+}
+
+Block spliced_stores(Graph& graph, const Splice& s, std::span<const Dim> at, Value element) {
+  Rewriter rewrite(graph, replacements(s, at));
+  rewrite.set(s.element, element);
+  Block stores = s.stores;
+  rewrite(stores);
+  return stores;
+}
+
+Dim place_of_load(Value load, const Splice& s, std::span<const Dim> at) {
+  return replace(load.attrs().dims("offset").at(0), replacements(s, at));
+}
+
+Value element_of_tile(const Lowering& lowering, int tile, DType dtype, const Dim& row,
+                      const Dim& column) {
+  return lowering.graph().intern(
+      ops::tile_element, {},
+      {{"index", std::int64_t{tile}}, {"dtype", dtype}, {"offset", Dims{row, column}}});
+}
+
+bool is_short(const Splice& epilogue, std::int64_t rows, std::int64_t vectors) {
+  constexpr std::int64_t most_operations = 160;
+  const std::vector<Value> roots = values_of(epilogue.stores);
+  auto operations = std::ssize(epilogue.stores);
+  if (!roots.empty()) operations += std::ssize(nodes_below(roots));
+  return operations * rows * vectors <= most_operations;
 }
 
 }  // namespace hone

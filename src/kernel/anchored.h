@@ -13,11 +13,20 @@
 
 namespace hone {
 
+// Expressions of a group, in terms of the anchor's position: `vars` are its indices. A builder
+// replaces them with its loop variables where it loads operands and stores results.
+struct Splice {
+  Dims vars;      // symbols
+  Value value;    // of an operand: its element
+  Block stores;   // of results; they read the element of the anchor:
+  Value element;  // of the dtype that the anchor is summed in
+};
+
 class AnchoredGroup {
  public:
   // Nothing when the group, in core operations, does not hold exactly one contraction or
-  // convolution, or holds control flow.
-  static std::optional<AnchoredGroup> find(const GroupSpec&);
+  // convolution, or holds control flow. With `composite`: exactly one of that instead.
+  static std::optional<AnchoredGroup> find(const GroupSpec&, const Op* composite = nullptr);
 
   const Function& function() const { return function_; }
   Value anchor() const { return anchor_; }
@@ -33,13 +42,13 @@ class AnchoredGroup {
   const std::shared_ptr<Graph>& graph() const { return graph_; }
   // The type of temporary i. Gives its number as a parameter of the kernel.
   int set_temporary(std::size_t i, const Type&);
-  // A hole that gives the element of an operand at a position over these variables, to be summed in
-  // `accumulate`. Nothing when more than an expression is needed.
-  std::optional<Hole> load_hole(Value operand, const Dims& position, std::span<const Dim> vars,
+  // The element of an operand at a position over these variables, to be summed in `accumulate`.
+  // Nothing when more than an expression is needed.
+  std::optional<Splice> element(Value operand, const Dims& position, std::span<const Dim> vars,
                                 DType accumulate);
-  // A hole that stores the group's results, given the element of the anchor in register 0. Nothing
-  // when they are not made element by element.
-  std::optional<Hole> epilogue(const Dims& anchor_position, std::span<const Dim> vars);
+  // Stores the group's results, given the element of the anchor. Nothing when they are not made
+  // element by element.
+  std::optional<Splice> epilogue(const Dims& anchor_position, std::span<const Dim> vars);
   // Everything but body, chunks and scratch.
   Kernel kernel() const;
   std::vector<Candidate::Operand> operands() const;
@@ -66,17 +75,33 @@ class AnchoredGroup {
   std::vector<int> params_;  // of the group, read by the kernel
   std::vector<KernelParam> kernel_params_;
   std::size_t temporary_count_ = 0;
+  RegId element_ = 0;  // of the anchor
 };
 
-// What products of this dtype are summed in; nothing when the skeletons do not sum it.
+// What products of this dtype are summed in; nothing when tiles do not sum it.
 std::optional<DType> accumulator(DType result);
+
+// What an operand is packed as: the narrowest dtype that all its numbers fit, as far as its casts
+// show it. Tiles widen it when they read it.
+DType packed_dtype(Value operand, DType accumulate);
 
 // Parameter of a kernel that holds a value of this type.
 KernelParam dense_param(const Type&, bool written);
 
-// The load that a hole is, when it is nothing else: no condition, no conversion.
-std::optional<Value> plain_load(const Hole&, DType);
+// The load that an operand's element is, when it is nothing else: no condition, no conversion.
+std::optional<Value> plain_load(const Splice&, DType);
+int load_param(Value load);
 // The factor of a variable in the place that a load reads; nothing when it is no number.
 std::optional<std::int64_t> stride_along(Value load, const Dim& variable);
+
+// ---- splicing: the variables replaced by positions
+
+Value spliced(Graph&, const Splice&, std::span<const Dim> at);
+Block spliced_stores(Graph&, const Splice&, std::span<const Dim> at, Value element);
+// Where a load of a splice reads.
+Dim place_of_load(Value load, const Splice&, std::span<const Dim> at);
+Value element_of_tile(const Lowering&, int tile, DType, const Dim& row, const Dim& column);
+// Results so easy to make that their statements may be written for each row of a tile.
+bool is_short(const Splice& epilogue, std::int64_t rows, std::int64_t vectors);
 
 }  // namespace hone

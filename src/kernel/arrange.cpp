@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "kernel/group_nest.h"
+#include "kernel/loops.h"
 #include "kernel/memory_hints.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
@@ -14,136 +16,12 @@ namespace {
 
 using Kind = Stmt::Kind;
 
-bool is_loop(const Stmt& s) { return s.kind == Kind::loop; }
-Dim symbol_of(const Stmt& loop) { return loop_symbol(loop.var, loop.extent); }
 bool contains_loop(const Block& block) { return std::any_of(block.begin(), block.end(), is_loop); }
-
-}  // namespace
-
-// ---- order
-
-namespace {
-
-// Whether two turns of a loop may store to one place, so that the later one must stay the later:
-// the place does not move with the loop, or is read from data that does (a scatter's indices).
-bool may_meet(const Dim& offset, const Stmt& loop,
-              const std::unordered_map<RegId, Dependences>& declared) {
-  bool moves = false;
-  for (const Dim& s : offset.symbols()) {
-    moves = moves || loop_of(s) == loop.var;
-    std::vector<RegId> open;
-    if (auto reg = register_of(s)) open.push_back(*reg);
-    for (std::unordered_set<RegId> seen; !open.empty();) {
-      const RegId reg = open.back();
-      open.pop_back();
-      auto it = declared.find(reg);
-      if (it == declared.end() || !seen.insert(reg).second) continue;
-      if (it->second.loops.contains(loop.var)) return true;
-      open.insert(open.end(), it->second.registers.begin(), it->second.registers.end());
-    }
-  }
-  return !moves;
-}
-
-// A turn of the loop needs what an earlier turn did: a register it goes on changing is read for
-// more than joining, memory that it writes is read, or written where an earlier turn may have. Rows
-// of scratch that do not move with the loop are filled anew in each turn.
-bool is_ordered(const Stmt& loop, const Kernel& kernel) {
-  const Dim variable = symbol_of(loop);
-  auto is_row = [&](std::int64_t param, const Dim& offset) {
-    return param >= static_cast<std::int64_t>(kernel.params.size()) && !mentions(offset, variable);
-  };
-  std::unordered_map<RegId, Dependences> declared;
-  std::unordered_set<RegId> joined;
-  std::unordered_set<std::int64_t> written;
-  bool assigns = false, meets = false;
-  for_each_statement(loop.body, [&](const Stmt& s) {
-    if (s.kind == Kind::declare) declared.emplace(s.reg, dependences(s.value));
-  });
-  for_each_statement(loop.body, [&](const Stmt& s) {
-    if (s.kind != Kind::store || is_row(s.param, s.offset)) return;
-    written.insert(s.param);
-    meets = meets || may_meet(s.offset, loop, declared);
-  });
-  if (meets && loop.extent != Dim(1)) return true;
-  for_each_statement(loop.body, [&](const Stmt& s) {
-    if (declared.contains(s.reg)) return;
-    assigns = assigns || s.kind == Kind::assign;
-    if (s.kind == Kind::accumulate) joined.insert(s.reg);
-  });
-  if (assigns) return true;
-  std::vector<Value> values = values_of(loop.body);
-  for (NodeId n : nodes_below(values)) {
-    const Graph& graph = values[0].graph();
-    if (&graph.op(n) == &ops::reg &&
-        joined.contains(static_cast<RegId>(graph.attrs(n).integer("index"))))
-      return true;
-    if (&graph.op(n) == &ops::load && written.contains(graph.attrs(n).integer("param")))
-      return true;
-  }
-  return false;
-}
-
-// Its turns join into registers that are declared outside.
-bool joins_outside(const Stmt& loop) {
-  std::unordered_set<RegId> declared;
-  bool joins = false;
-  for_each_statement(loop.body, [&](const Stmt& s) {
-    if (s.kind == Kind::declare) declared.insert(s.reg);
-  });
-  for_each_statement(loop.body, [&](const Stmt& s) {
-    joins = joins || (s.kind == Kind::accumulate && !declared.contains(s.reg));
-  });
-  return joins;
-}
-
-}  // namespace
-
-// ---- merging
-
-namespace {
-
-// Loop `a` around loop `b` alone is one loop over m = a * extent(b) + b when nothing depends on the
-// two in any other way.
-bool can_merge(const Stmt& a, const Stmt& b) {
-  const Dim outer = symbol_of(a), inner = symbol_of(b);
-  if (mentions(b.extent, outer)) return false;
-  const Replacement together[] = {{outer, 0}, {inner, inner + outer * b.extent}};
-  return for_each_dim(b.body, [&](const Dim& d) {
-    return (!mentions(d, outer) && !mentions(d, inner)) || replace(d, together) == d;
-  });
-}
-
-Stmt merged(const Stmt& a, Lowering& lowering) {
-  const Stmt& b = a.body[0];
-  Stmt one = b;
-  one.extent = a.extent * b.extent;
-  Dim variable = lowering.positions().add_loop(one.extent);
-  one.var = *loop_of(variable);
-  Rewriter(lowering.graph(), {{symbol_of(a), 0}, {symbol_of(b), variable}})(one.body);
-  return one;
-}
-
-}  // namespace
-
-void merge_loops(Block& block, Lowering& lowering) {
-  for (Stmt& s : block) {
-    merge_loops(s.body, lowering);
-    if (is_loop(s) && s.body.size() == 1 && is_loop(s.body[0]) && can_merge(s, s.body[0]))
-      s = merged(s, lowering);
-  }
-}
 
 // ---- which loop runs in vectors
 
-namespace {
-
-bool is_expensive(const Op& op) {
-  for (const Op* f : {&ops::exp, &ops::log, &ops::tanh, &ops::erf, &ops::sin, &ops::cos, &ops::pow,
-                      &ops::gelu, &ops::gelu_tanh, &ops::sigmoid, &ops::silu, &ops::softplus})
-    if (f == &op) return true;
-  return false;
-}
+// What is kept in a row of memory rather than computed again.
+bool is_expensive(const Op& op) { return op.cost >= 10; }
 
 constexpr double vector_lanes = 16;
 // Against one element of a vector that lies in order.
@@ -160,7 +38,7 @@ struct Access {
 
 int bytes_of(const Kernel& k, std::int64_t param) {
   auto p = static_cast<std::size_t>(param);
-  return byte_size(p < k.params.size() ? k.params[p].dtype : k.scratch[p - k.params.size()].dtype);
+  return byte_size(p < k.params.size() ? k.params[p].dtype : k.memory[p - k.params.size()].dtype);
 }
 
 class Accesses {
@@ -199,15 +77,9 @@ class Accesses {
         list.push_back({attrs.dims("offset").at(0), false, !graph.operands(n).empty(),
                         bytes_of(kernel_, attrs.integer("param")), times(loops_.size()), loops_});
       } else if (graph.op(n).kind == OpKind::elementwise) {
-        operations += times(loops_.size()) * cost(graph.op(n));
+        operations += times(loops_.size()) * graph.op(n).cost;
       }
     }
-  }
-
-  static double cost(const Op& op) {
-    if (&op == &ops::pow) return 30;
-    if (is_expensive(op)) return 12;
-    return &op == &ops::div || &op == &ops::sqrt || &op == &ops::rem ? 4 : 1;
   }
 
   const Kernel& kernel_;
@@ -406,8 +278,8 @@ class RowKeeper {
   Value keep_row(Stmt& loop, Value v, const Dim& read_at) {
     auto [it, fresh] = rows_.try_emplace({loop.var, v.node()}, 0);
     if (fresh) {
-      it->second = static_cast<int>(kernel_.params.size() + kernel_.scratch.size());
-      kernel_.scratch.push_back({v.dtype(), loop.extent, 0});
+      it->second = static_cast<int>(kernel_.params.size() + kernel_.memory.size());
+      kernel_.memory.push_back({v.dtype(), loop.extent, 0});
       Stmt s{.kind = Kind::store, .param = it->second, .offset = symbol_of(loop), .value = v};
       loop.body.insert(loop.body.begin(), std::move(s));
     }
@@ -421,35 +293,7 @@ class RowKeeper {
 
 // ---- chunks
 
-// Work of one chunk, in bytes moved (arithmetic counts as half a byte an operation).
-constexpr double chunk_work = 48 << 10;
 constexpr std::int64_t lane_block = 256, across_block = 16;
-
-struct Peeled {
-  Block prefix;             // before the outer loops
-  std::vector<Stmt> outer;  // without bodies
-  Block inner;
-};
-
-Peeled peel(Block block, const Kernel& kernel) {
-  Peeled p;
-  while (!block.empty() && is_loop(block.back())) {
-    bool alone = block.size() == 1;
-    bool after_prefix = p.outer.empty();
-    if (!alone && !after_prefix) break;
-    if (is_ordered(block.back(), kernel) || joins_outside(block.back())) break;
-    if (!alone) {
-      // Several loops in a row are stages; only what is no loop may come before.
-      if (std::any_of(block.begin(), block.end() - 1, is_loop)) break;
-      p.prefix.assign(block.begin(), block.end() - 1);
-    }
-    Stmt loop = std::move(block.back());
-    block = std::exchange(loop.body, {});
-    p.outer.push_back(std::move(loop));
-  }
-  p.inner = std::move(block);
-  return p;
-}
 
 Block nested(std::vector<Stmt> loops, Block inner) {
   for (std::size_t i = loops.size(); i-- > 0;) {
@@ -462,7 +306,8 @@ Block nested(std::vector<Stmt> loops, Block inner) {
 
 class Chunker {
  public:
-  Chunker(Kernel& kernel, Lowering& lowering) : kernel_(kernel), lowering_(lowering) {}
+  Chunker(Kernel& kernel, Lowering& lowering, std::int64_t chunk_bytes)
+      : kernel_(kernel), lowering_(lowering), chunk_work_(static_cast<double>(chunk_bytes)) {}
 
   Block cut(Peeled p) {
     Block whole = nested(p.outer, p.inner);
@@ -472,7 +317,7 @@ class Chunker {
     for (const Access& a : accesses.list) work += a.times * a.bytes;
     bool is_known = std::all_of(p.outer.begin(), p.outer.end(),
                                 [](const Stmt& s) { return s.extent.is_number(); });
-    if (p.outer.empty() || (is_known && work < 2 * chunk_work)) {
+    if (p.outer.empty() || (is_known && work < 2 * chunk_work_)) {
       p.prefix.insert(p.prefix.end(), whole.begin(), whole.end());
       return std::move(p.prefix);
     }
@@ -486,7 +331,7 @@ class Chunker {
     std::size_t level = 0;
     for (; level < p.outer.size(); ++level) {
       work /= std::max(1.0, typical(p.outer[level].extent));
-      if (work <= chunk_work || level + 1 == p.outer.size()) break;
+      if (work <= chunk_work_ || level + 1 == p.outer.size()) break;
       if (p.outer[level].loop == LoopKind::across) break;  // stays around its lanes loop
     }
     Stmt& cut = p.outer[level];
@@ -525,7 +370,7 @@ class Chunker {
     Block work_block = nested(std::move(loops), std::move(p.inner));
     Rewriter(lowering_.graph(), places)(work_block);
     for (Stmt& s : work_block) body.push_back(std::move(s));
-    Stmt chunks{.kind = Kind::loop, .loop = LoopKind::chunks, .var = *loop_of(chunk)};
+    Stmt chunks{.kind = Kind::loop, .loop = LoopKind::grid, .var = *loop_of(chunk)};
     chunks.extent = kernel_.chunks;
     chunks.body = std::move(body);
     Block out;
@@ -539,7 +384,7 @@ class Chunker {
     for (std::size_t i = level + 1; i < loops.size(); ++i) inner = inner * loops[i].extent;
     double unit = turn_work / std::max(1.0, typical(inner));
     auto most =
-        std::max<std::int64_t>(1, static_cast<std::int64_t>(chunk_work / std::max(unit, 1e-3)));
+        std::max<std::int64_t>(1, static_cast<std::int64_t>(chunk_work_ / std::max(unit, 1e-3)));
     if (loops[level].loop == LoopKind::across && inner.is_number()) {
       std::int64_t rows = most / std::max<std::int64_t>(1, inner.number());
       return std::max<std::int64_t>(across_block, rows / across_block * across_block);
@@ -563,33 +408,8 @@ class Chunker {
 
   Kernel& kernel_;
   Lowering& lowering_;
+  double chunk_work_;
 };
-
-void find_sizes(Kernel& kernel, const Block& body) {
-  std::map<std::string, Dim> found;
-  auto note = [&](const Dim& d) {
-    if (!d.is_number())
-      for (const Dim& s : d.symbols())
-        if (!loop_of(s) && !register_of(s)) found.emplace(s.name(), s);
-    return true;
-  };
-  for_each_dim(body, note);
-  for (const KernelScratch& s : kernel.scratch) note(s.offset);
-  for (const KernelParam& p : kernel.params)
-    if (p.streams_from > 0)
-      for (const Dim& d : p.dims) note(d);
-  kernel.sizes.clear();
-  for (auto& [name, symbol] : found) kernel.sizes.push_back(symbol);
-}
-
-void lay_out_scratch(Kernel& kernel) {
-  Dim offset = 0;
-  for (KernelScratch& s : kernel.scratch) {
-    s.offset = offset;
-    offset = offset + ceil_div(s.elements * byte_size(s.dtype), 64) * Dim(64);
-  }
-  kernel.scratch_bytes = offset;
-}
 
 // Chooses between vectors along one of the outer loops and vectors inside the body.
 void choose_lanes(Peeled& p, const Kernel& kernel) {
@@ -607,6 +427,7 @@ void choose_lanes(Peeled& p, const Kernel& kernel) {
       contains_loop(p.inner) ? cost_with_inner(accesses, p.outer.size(), kernel) : INFINITY;
   std::optional<std::size_t> best;
   for (std::size_t i = p.outer.size(); i-- > 0;) {
+    if (p.outer[i].loop == LoopKind::grid) continue;
     if (assigns(p.inner) || is_mentioned_by_extents(p.inner, symbol_of(p.outer[i]))) continue;
     double cost = cost_with_outer(accesses, *loops[i]);
     if (cost < least) least = cost, best = i;
@@ -616,6 +437,7 @@ void choose_lanes(Peeled& p, const Kernel& kernel) {
   for (std::size_t i = p.outer.size(); i-- > 0 && !contains_loop(p.inner);)
     for (std::size_t k = p.outer.size(); k-- > 0;) {
       if (i == k || typical(p.outer[k].extent) < least_rows) continue;
+      if (p.outer[i].loop == LoopKind::grid || p.outer[k].loop == LoopKind::grid) continue;
       double cost = cost_with_pair(accesses, *loops[i], *loops[k]);
       if (cost < 0.8 * least) least = cost, best = i, across = k;
     }
@@ -631,20 +453,33 @@ void choose_lanes(Peeled& p, const Kernel& kernel) {
 
 }  // namespace
 
-void arrange(Kernel& kernel, Lowering& lowering, Block lowered, const TargetInfo& target) {
+void arrange(Kernel& kernel, Lowering& lowering, Block lowered, const TargetInfo& target,
+             const Tuning& tuning) {
+  if (target.group_threads > 0)
+    return arrange_groups(kernel, lowering, std::move(lowered), target, tuning);
   merge_loops(lowered, lowering);
   Peeled p = peel(std::move(lowered), kernel);
   choose_lanes(p, kernel);
+  for (Stmt& s : p.outer)
+    if (s.loop == LoopKind::grid) s.loop = LoopKind::serial;
   mark_innermost(p.prefix, kernel);
   if (!std::any_of(p.outer.begin(), p.outer.end(),
                    [](const Stmt& s) { return s.loop == LoopKind::lanes; }))
     RowKeeper(kernel, lowering).keep(p.inner);
   lay_out_scratch(kernel);
-  Block body = Chunker(kernel, lowering).cut(std::move(p));
+  const std::int64_t kib =
+      std::max<std::int64_t>(1, value_or(tuning, "chunk_kib", target.chunk_bytes >> 10));
+  Block body = Chunker(kernel, lowering, kib << 10).cut(std::move(p));
   add_memory_hints(kernel, body, target);
   find_sizes(kernel, body);
-  std::shared_ptr<Graph> graph = lowering.shared_graph();
-  kernel.body = Nest{std::move(graph), std::move(body)};
+  kernel.graph = lowering.shared_graph();
+  kernel.body = std::move(body);
+}
+
+std::vector<Tuning> nest_space(const TargetInfo& target) {
+  if (target.group_threads > 0) return group_nest_space(target);
+  const std::int64_t kib = target.chunk_bytes >> 10;
+  return {{{"chunk_kib", kib}}, {{"chunk_kib", kib / 4}}, {{"chunk_kib", kib * 4}}};
 }
 
 }  // namespace hone

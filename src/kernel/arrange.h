@@ -3,15 +3,16 @@
 #pragma once
 
 #include "kernel/lower.h"
+#include "kernel/tuning.h"
 #include "target/target_info.h"
 
 namespace hone {
 
 // Turns what was lowered into a kernel's body; fills in chunks, scratch and sizes. `params` must be
-// filled in.
-void arrange(Kernel&, Lowering&, Block lowered, const TargetInfo&);
-
-// Loops that together run through memory in order become one.
-void merge_loops(Block&, Lowering&);
+// filled in. Tuning: `chunk_kib`, the work of one chunk in 1,024 bytes moved; for machines whose
+// threads run in groups, that of arrange_groups.
+void arrange(Kernel&, Lowering&, Block lowered, const TargetInfo&, const Tuning& = {});
+// Tunings worth a trial, the default first.
+std::vector<Tuning> nest_space(const TargetInfo&);
 
 }  // namespace hone

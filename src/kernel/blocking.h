@@ -16,7 +16,7 @@ struct TileShape {
 
   // Of one k: multiply-adds or their latency, and a share of the loads that hides behind neither.
   double cycles() const {
-    // Multiply-adds in flight that hide the latency of one, on the CPUs there are.
+    // Multiply-adds in flight that hide the latency of one, on the processors there are.
     constexpr std::int64_t latency = 8;
     return static_cast<double>(std::max(rows * vectors, latency)) +
            0.1 * static_cast<double>(rows + vectors);
@@ -43,6 +43,11 @@ inline std::int64_t certain_size(const Dim& d) { return std::max<std::int64_t>(1
 // The best length of equal parts of `count`, at most `most` each.
 inline std::int64_t even_part(std::int64_t count, std::int64_t most) {
   return ceil_ratio(count, ceil_ratio(count, std::max<std::int64_t>(1, most)));
+}
+
+// At least one tile, and whole ones.
+inline std::int64_t whole_tiles(std::int64_t n, std::int64_t tile) {
+  return ceil_ratio(std::max<std::int64_t>(n, 1), tile) * tile;
 }
 
 // At least `elements`, and an odd number of cache lines, so that the rows of a tile do not meet in

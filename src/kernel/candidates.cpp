@@ -2,20 +2,68 @@
 
 #include <algorithm>
 
+#include "kernel/arrange.h"
+#include "kernel/attention.h"
 #include "kernel/contraction.h"
 #include "kernel/convolution.h"
 #include "kernel/cost.h"
+#include "kernel/group_contraction.h"
+#include "kernel/parts.h"
 
 namespace hone {
 
+namespace {
+
+using Space = std::vector<Tuning>;
+
+std::optional<Candidate> build_nest(const GroupSpec& spec, const TargetInfo& target,
+                                    const Tuning& tuning) {
+  return nest_candidate(spec, target, tuning);
+}
+
+Space space_of_nest(const GroupSpec&, const TargetInfo& target) { return nest_space(target); }
+
+// Each part has a form of its own.
+std::optional<Candidate> build_parts(const GroupSpec& spec, const TargetInfo& target,
+                                     const Tuning&) {
+  return attention_in_parts(spec, [&](const GroupSpec& part) {
+    return std::move(generated_candidates(part, target).front());
+  });
+}
+
+Space space_of_parts(const GroupSpec&, const TargetInfo&) { return {}; }
+
+constexpr Builder parts = {"parts", build_parts, space_of_parts};
+constexpr Builder nest = {"nest", build_nest, space_of_nest};
+
+constexpr Builder for_register_tiles[] = {
+    {"generated", contraction_candidate, contraction_space},
+    {"generated", convolution_candidate, convolution_space},
+    {"split", split_candidate, space_of_nest},
+    {"attention", attention_candidate, attention_space},
+    parts,
+    nest,
+};
+
+constexpr Builder for_groups[] = {
+    {"generated", group_contraction_candidate, group_contraction_space},
+    parts,
+    nest,
+};
+
+}  // namespace
+
+std::span<const Builder> builders(const TargetInfo& target) {
+  if (target.group_threads > 0) return for_groups;
+  return for_register_tiles;
+}
+
 std::vector<Candidate> generated_candidates(const GroupSpec& spec, const TargetInfo& target) {
   std::vector<Candidate> out;
-  for (auto build : {contraction_candidate, convolution_candidate})
-    if (auto candidate = build(spec, target)) out.push_back(std::move(*candidate));
-  out.push_back(nest_candidate(spec, target));
-  if (out.size() > 1) {
+  for (const Builder& b : builders(target))
+    if (auto candidate = b.build(spec, target, {})) out.push_back(std::move(*candidate));
+  if (out.size() > 1 && target.group_threads == 0)
     std::ranges::stable_sort(out, {}, [&](const Candidate& c) { return predicted_ms(c, target); });
-  }
   return out;
 }
 

@@ -1,45 +1,66 @@
-// What the compiler decides about a contraction before code is made: recognition in a
-// group, blocking, scratch, chunks.
+// A contraction on machines with register tiles: recognised in a group, cut into blocks, and
+// written as statements.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
-#include "kernel/kernel.h"
+#include "kernel/anchored.h"
+#include "kernel/tuning.h"
 #include "target/target_info.h"
 
 namespace hone {
 
 // The group computed around its one contraction (or convolution of single pixels): the main step,
 // and one that packs its right operand. Nothing when the group is not of that form.
-std::optional<Candidate> contraction_candidate(const GroupSpec&, const TargetInfo&);
+std::optional<Candidate> contraction_candidate(const GroupSpec&, const TargetInfo&,
+                                               const Tuning& = {});
+// Tunings worth a trial, the default first; empty when the group is not of that form.
+std::vector<Tuning> contraction_space(const GroupSpec&, const TargetInfo&);
 
-// How elements of A lie in memory, as far as it is known.
-struct OperandAccess {
-  bool is_plain = false;                             // a load of dtype `accumulate`, no arithmetic
-  std::optional<std::int64_t> row_stride, k_stride;  // elements
+// C[b, m, n] = sum_k A[b, m, k] * B[b, k, n], accumulated in f32 (f64 for f64, i32/i64 for ints).
+// Variables of a: (b, m, k); of b: (b, k, n); of epilogue: (b, m, n). Every element is one chain of
+// multiply-adds in the order of k, whatever the blocking.
+struct Contraction {
+  Dim batch = 1, m = 1, n = 1, k = 1;
+  DType accumulate = DType::f32;
+  Splice a, b, epilogue;
+  // B is already packed as [b, ceil(n/columns), k, columns] (zero-padded) in this parameter;
+  // then b is unused. packed_batch: it has the axis b. -1: b is a load whose n lie side by side.
+  int packed_b = -1;
+  DType packed_dtype = DType::f32;  // the narrowest that holds all of B
+  bool packed_batch = false;
 };
 
-// Chooses the register tile, the blocking and how A is read, from shapes and target alone. Sets
-// everything behind `packed_batch`.
-void choose_blocking(Contraction&, const OperandAccess& a, const TargetInfo&);
+struct ContractionTuning {
+  // How the tile reads A: from a copy in scratch made with lanes along k or along m, or in place.
+  enum class ReadA : std::uint8_t { copy_along_k, copy_along_m, in_place };
 
-// How the memory of one thread is used, in elements of the accumulating dtype.
-struct ContractionScratch {
-  std::int64_t sums = 0;         // accumulated tiles, at offset 0
-  std::int64_t copy_stride = 0;  // of a row of the copy of A
-  std::int64_t copy = 0;         // elements of that copy, behind the sums
+  // The register tile is rows x columns, columns a multiple of the vector length. A chunk is
+  // chunk_rows x chunk_columns, multiples of the tile; k is cut in parts of k_part.
+  std::int64_t rows = 1, columns = 16, chunk_rows = 1, chunk_columns = 16, k_part = 1;
+  ReadA read_a = ReadA::copy_along_k;
+  bool pack_b = true;
+  // Panels are of the dtype `accumulate`, though a narrower one would hold them.
+  bool widen_b = false;
+
+  Tuning named() const;
 };
-ContractionScratch scratch_of(const Contraction&);
-std::int64_t scratch_bytes(const Contraction&);
 
-// k is accumulated in one go: no sums are kept between its parts.
-bool is_single_part(const Contraction&);
+// What is chosen from shapes and target alone.
+ContractionTuning default_tuning(const Contraction&, const TargetInfo&);
+// The same with what is named in place of it, as far as the contraction allows it.
+ContractionTuning tuned(const Contraction&, const TargetInfo&, const Tuning&);
 
-// Chunks of the kernel: rows change fastest, so neighbours share B.
-Dim chunks_of(const Contraction&);
+// Those worth a trial. `may_choose_b`: B can be packed or read as it lies.
+std::vector<Tuning> space_of(const Contraction&, const TargetInfo&, bool may_choose_b);
 
 // The type of packed B.
-Type packed_type(const Contraction&);
+Type packed_type(const Contraction&, const ContractionTuning&);
+
+// Adds the statements to a kernel that has its parameters.
+void write_contraction(Kernel&, Lowering&, const Contraction&, const ContractionTuning&,
+                       const TargetInfo&);
 
 }  // namespace hone

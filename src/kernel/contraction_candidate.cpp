@@ -24,7 +24,7 @@ Dims sizes_at(const Shape& s, const Axes& axes) {
   return out;
 }
 
-// A contraction as the skeleton knows it.
+// A contraction as it stands in the group.
 struct Problem {
   Value a, b;  // m belongs to a, n to b
   OperandAxes a_axes, b_axes;
@@ -96,48 +96,28 @@ Dims position_in_result(const Problem& p, const Dim& batch, const Dim& m, const 
 }
 
 // [b, k, n] of an operand, padded and packed.
-Value packed(Value v, const OperandAxes& axes, const Contraction& c) {
+Value packed(Value v, const OperandAxes& axes, const Contraction& c, const ContractionTuning& t) {
   Axes order = axes.batch;
   order.insert(order.end(), axes.contract.begin(), axes.contract.end());
   order.insert(order.end(), axes.free.begin(), axes.free.end());
   // Axes of size 1 that have no role.
   for (int a = 0; a < v.rank(); ++a)
     if (std::find(order.begin(), order.end(), a) == order.end()) order.insert(order.begin(), a);
-  Dims dims = packed_type(c).shape.dims;
+  Dims dims = packed_type(c, t).shape.dims;
   const Dim panels = dims[dims.size() - 3], batch = c.packed_batch ? c.batch : Dim(1);
-  Value x = cast_to(reshape_to(transpose_by(v, order), {batch, c.k, c.n}), c.accumulate);
-  Value zero = scalar(v.graph(), 0, c.accumulate);
-  x = pad_with(x, zero, {0, 0, 0}, {0, 0, panels * Dim(c.block) - c.n});
-  x = reshape_to(x, {batch, c.k, panels, c.block});
+  const DType dtype = packed_type(c, t).dtype;
+  Value x = cast_to(reshape_to(transpose_by(v, order), {batch, c.k, c.n}), dtype);
+  Value zero = scalar(v.graph(), 0, dtype);
+  x = pad_with(x, zero, {0, 0, 0}, {0, 0, panels * Dim(t.columns) - c.n});
+  x = reshape_to(x, {batch, c.k, panels, t.columns});
   x = transpose_by(x, Axes{0, 2, 1, 3});
   return c.packed_batch ? x : reshape_to(x, dims);
-}
-
-OperandAccess access_of(const Hole& a, const Dim& row, const Dim& k, DType dtype) {
-  if (auto load = plain_load(a, dtype))
-    return {true, stride_along(*load, row), stride_along(*load, k)};
-  // Lanes of the copy follow the first load that moves with both.
-  OperandAccess access;
-  for (NodeId n : nodes_below(std::span(&a.value, 1))) {
-    Value v(&a.value.graph(), n);
-    if (!v.is(ops::load)) continue;
-    auto rows = stride_along(v, row), steps = stride_along(v, k);
-    if (rows == 0 || steps == 0) continue;
-    return {false, rows, steps};
-  }
-  return access;
-}
-
-// B is read as it lies when few rows use it, or when it is small: packing would cost more.
-bool pays_to_read_in_place(const Contraction& c) {
-  constexpr std::int64_t few_rows = 32, small_bytes = 64 << 10;
-  const std::int64_t bytes = tiling_size(c.k) * tiling_size(c.n) * byte_size(c.accumulate);
-  return bytes <= small_bytes || (c.m.is_number() && c.m.number() <= few_rows);
 }
 
 Contraction shape_of(const Problem& p, DType accumulate) {
   Contraction c;
   c.accumulate = accumulate;
+  c.packed_dtype = packed_dtype(p.b, accumulate);
   c.batch = product(sizes_at(p.a.shape(), p.a_axes.batch));
   c.m = product(sizes_at(p.a.shape(), p.a_axes.free));
   c.n = product(sizes_at(p.b.shape(), p.b_axes.free));
@@ -146,10 +126,17 @@ Contraction shape_of(const Problem& p, DType accumulate) {
   return c;
 }
 
-// With B packed, or read in place; nothing when the group does not allow it.
-std::optional<Candidate> build(AnchoredGroup group, const Problem& p, Contraction c, bool pack,
-                               const TargetInfo& target) {
-  c.graph = group.graph();
+// A load whose n lie side by side, and whose k are a stride apart.
+bool lies_in_order(const Splice& b) {
+  const Value& v = b.value;
+  return v.is(ops::load) && v.operand_count() == 0 && stride_along(v, b.vars[2]) == 1 &&
+         stride_of(v.attrs().dims("offset").at(0), b.vars[1]);
+}
+
+// Fills in the expressions around it; B is read as it lies unless it is packed. Nothing when the
+// group does not allow it.
+std::optional<Contraction> spliced_into(AnchoredGroup& group, const Problem& p, Contraction c,
+                                        bool pack) {
   Values read = {p.a};
   if (!pack) read.push_back(p.b);
   group.set_operands(read, pack ? 1 : 0);
@@ -158,43 +145,52 @@ std::optional<Candidate> build(AnchoredGroup group, const Problem& p, Contractio
             n = positions.add_loop(c.n), k = positions.add_loop(c.k);
   // The only position of an axis of size 1 is 0, also where it comes from a reshape.
   auto at = [&](const Dim& var) { return positions.extent(var) == Dim(1) ? Dim(0) : var; };
-  auto a_hole = group.load_hole(p.a, position_in(p.a, p.a_axes, at(b), at(m), at(k), positions),
-                                std::array{b, m, k}, c.accumulate);
+  auto a = group.element(p.a, position_in(p.a, p.a_axes, at(b), at(m), at(k), positions),
+                         std::array{b, m, k}, c.accumulate);
   auto epilogue =
       group.epilogue(position_in_result(p, at(b), at(m), at(n), positions), std::array{b, m, n});
-  if (!a_hole || !epilogue) return std::nullopt;
-  c.a = std::move(*a_hole);
+  if (!a || !epilogue) return std::nullopt;
+  c.a = std::move(*a);
   c.epilogue = std::move(*epilogue);
-  if (!pack) {
-    auto b_hole = group.load_hole(p.b, position_in(p.b, p.b_axes, at(b), at(n), at(k), positions),
-                                  std::array{b, k, n}, c.accumulate);
-    bool in_order = b_hole && b_hole->value.is(ops::load) && b_hole->value.operand_count() == 0 &&
-                    stride_along(b_hole->value, n) == 1;
-    if (!in_order) return std::nullopt;
-    c.b = std::move(*b_hole);
-  }
-  choose_blocking(c, access_of(c.a, m, k, c.accumulate), target);
+  if (pack) return c;
+  auto right = group.element(p.b, position_in(p.b, p.b_axes, at(b), at(n), at(k), positions),
+                             std::array{b, k, n}, c.accumulate);
+  if (!right || !lies_in_order(*right)) return std::nullopt;
+  c.b = std::move(*right);
+  return c;
+}
+
+Candidate candidate_of(AnchoredGroup& group, const Problem& p, Contraction c,
+                       const ContractionTuning& t, bool pack, const TargetInfo& target) {
   Candidate out;
   out.name = "generated";
   if (pack) {
-    const Type type = packed_type(c);
+    const Type type = packed_type(c, t);
     const bool is_weight = group.is_weight(p.b);
     c.packed_b = group.set_temporary(0, type);
     out.temporaries.push_back({type, is_weight});
-    auto make = [&](Value v) { return packed(v, p.b_axes, c); };
+    auto make = [&](Value v) { return packed(v, p.b_axes, c, t); };
     out.steps.push_back(group.packing_step(p.b, make, 0, is_weight));
   }
   Kernel kernel = group.kernel();
-  kernel.chunks = chunks_of(c);
-  kernel.scratch_bytes = scratch_bytes(c);
-  kernel.body = std::move(c);
+  write_contraction(kernel, group.lowering(), c, t, target);
   out.steps.push_back({std::move(kernel), group.operands(), {}, false});
   return out;
 }
 
-}  // namespace
+struct Found {
+  AnchoredGroup group;
+  Problem problem;
+  Contraction shape;
+  bool may_read_b = false;  // as it lies
 
-std::optional<Candidate> contraction_candidate(const GroupSpec& spec, const TargetInfo& target) {
+  // Its expressions with B packed or not.
+  std::optional<Contraction> contraction(AnchoredGroup& to, bool pack) const {
+    return spliced_into(to, problem, shape, pack);
+  }
+};
+
+std::optional<Found> find(const GroupSpec& spec) {
   std::optional<AnchoredGroup> group = AnchoredGroup::find(spec);
   if (!group) return std::nullopt;
   Value anchor = group->anchor();
@@ -203,9 +199,36 @@ std::optional<Candidate> contraction_candidate(const GroupSpec& spec, const Targ
   if (!accumulate) return std::nullopt;
   const Problem p = anchor.is(ops::conv) ? of_pixelwise_conv(anchor) : of_dot(anchor);
   const Contraction c = shape_of(p, *accumulate);
-  if (!group->is_weight(p.b) && pays_to_read_in_place(c))
-    if (auto candidate = build(*group, p, c, false, target)) return candidate;
-  return build(*group, p, c, true, target);
+  const bool is_weight = group->is_weight(p.b);
+  return Found{std::move(*group), p, c, !is_weight};
+}
+
+}  // namespace
+
+std::optional<Candidate> contraction_candidate(const GroupSpec& spec, const TargetInfo& target,
+                                               const Tuning& tuning) {
+  const std::optional<Found> found = find(spec);
+  if (!found) return std::nullopt;
+  for (bool pack : {false, true}) {
+    if (!pack && !found->may_read_b) continue;
+    AnchoredGroup group = found->group;
+    const std::optional<Contraction> c = found->contraction(group, pack);
+    if (!c) continue;
+    const ContractionTuning t = tuned(*c, target, tuning);
+    if (!pack && t.pack_b) continue;
+    return candidate_of(group, found->problem, *c, t, pack, target);
+  }
+  return std::nullopt;
+}
+
+std::vector<Tuning> contraction_space(const GroupSpec& spec, const TargetInfo& target) {
+  const std::optional<Found> found = find(spec);
+  if (!found) return {};
+  AnchoredGroup group = found->group, other = found->group;
+  const std::optional<Contraction> in_place =
+      found->may_read_b ? found->contraction(group, false) : std::nullopt;
+  const std::optional<Contraction> c = in_place ? in_place : found->contraction(other, true);
+  return c ? space_of(*c, target, in_place.has_value()) : std::vector<Tuning>();
 }
 
 }  // namespace hone

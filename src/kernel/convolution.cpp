@@ -1,5 +1,7 @@
 #include "kernel/convolution.h"
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "kernel/blocking.h"
 
@@ -72,128 +74,188 @@ Choice best_tile(const Convolution& c, const Sizes& out, const TargetInfo& targe
   return best;
 }
 
-std::int64_t input_extent(const Convolution& c, std::size_t axis, std::int64_t outputs) {
-  return (outputs - 1) * c.strides[axis] + (c.window[axis] - 1) * c.dilations[axis] + 1;
-}
-
 // The window of a tile, with its padding, is longer than the rows of the image that it is laid out
 // like.
-bool windows_overlap(const Convolution& c) {
+bool windows_overlap(const Convolution& c, const Sizes& tile) {
   for (std::size_t i = 1; i < c.in_place_strides.size(); ++i) {
-    const std::int64_t row = input_extent(c, i, c.tile[i]) * c.in_place_strides[i];
+    const std::int64_t row = c.input_extent(i, tile[i]) * c.in_place_strides[i];
     for (std::size_t outer = 0; outer < i; ++outer)
-      if (input_extent(c, outer, c.tile[outer]) > 1 && row > c.in_place_strides[outer]) return true;
+      if (c.input_extent(outer, tile[outer]) > 1 && row > c.in_place_strides[outer]) return true;
   }
   return false;
 }
 
-}  // namespace
+std::int64_t scratch_bytes(const Convolution& c, const ConvolutionTuning& t) {
+  const ConvolutionScratch s = scratch_of(c, t);
+  return (s.sums + s.copy) * byte_size(c.accumulate);
+}
 
-void choose_blocking(Convolution& c, const TargetInfo& target) {
-  const std::int64_t bytes = byte_size(c.accumulate);
-  const int lanes = target.lanes(bytes);
-  const Sizes out = typical_sizes(c.out_size);
-  const Choice tile = best_tile(c, out, target, lanes);
-  c.block = static_cast<int>(tile.vectors) * lanes;
-  c.tile = tile.box;
-  const std::int64_t panels = panel_count(c);
-  c.chunk_panels = panels;
-  c.chunk.clear();
-  for (std::size_t i = 0; i < out.size(); ++i) c.chunk.push_back(round_up(out[i], c.tile[i]));
-  // Vectors of depthwise channels must not reach past the last one, and in short rows the copies of
-  // the first and last tile cost more than one of the whole.
-  constexpr std::int64_t few_tiles = 6;
-  bool copies_less = c.is_depthwise() && (c.in_channels % c.block != 0 ||
-                                          ceil_ratio(out.back(), c.tile.back()) < few_tiles);
-  if (copies_less || windows_overlap(c) || scratch_bytes(c) > target.l2_bytes / 2)
-    c.in_place_strides.clear();
+bool may_read_in_place(const Convolution& c, const ConvolutionTuning& t, const TargetInfo& target) {
+  if (c.in_place_strides.empty() || windows_overlap(c, t.tile)) return false;
+  // Vectors of depthwise channels must not reach past the last one.
+  if (c.is_depthwise() && c.in_channels % t.columns != 0) return false;
+  ConvolutionTuning in_place = t;
+  in_place.in_place = true;
+  return scratch_bytes(c, in_place) <= target.l2_bytes / 2;
+}
+
+// Cuts the whole image and all panels, which t holds, into chunks.
+void cut_chunks(const Convolution& c, const Sizes& out, double tile_cycles,
+                const TargetInfo& target, ConvolutionTuning& t) {
+  const std::int64_t panels = panel_count(c, t);
   const double per_box = static_cast<double>(volume(c.window)) *
-                         static_cast<double>(c.in_channels / c.groups) * tile.cycles /
-                         static_cast<double>(boxes(out, c.tile)) / static_cast<double>(panels);
+                         static_cast<double>(c.in_channels / c.groups) * tile_cycles;
   auto cycles = [&] {
-    return per_box * static_cast<double>(boxes(c.chunk, c.tile)) *
-           static_cast<double>(c.chunk_panels);
+    return per_box * static_cast<double>(boxes(t.chunk, t.tile)) *
+           static_cast<double>(t.chunk_panels);
   };
   auto chunks = [&] {
-    return boxes(out, c.chunk) * ceil_ratio(panels, c.chunk_panels) * certain_size(c.images);
+    return boxes(out, t.chunk) * ceil_ratio(panels, t.chunk_panels) * certain_size(c.images);
   };
   auto halve = [&](std::size_t axis) {
-    std::int64_t tiles = ceil_ratio(out[axis], c.tile[axis]);
-    c.chunk[axis] = even_part(tiles, c.chunk[axis] / c.tile[axis] / 2) * c.tile[axis];
+    std::int64_t tiles = ceil_ratio(out[axis], t.tile[axis]);
+    t.chunk[axis] = even_part(tiles, t.chunk[axis] / t.tile[axis] / 2) * t.tile[axis];
   };
   // The outermost axis with more than one tile; there the parts of the input overlap least.
   auto longest = [&] {
     for (std::size_t i = 0; i < out.size(); ++i)
-      if (c.chunk[i] > c.tile[i]) return i;
+      if (t.chunk[i] > t.tile[i]) return i;
     return out.size();
   };
-  const bool copies = c.in_place_strides.empty();
-  while (copies && longest() < out.size() && scratch_bytes(c) > target.l2_bytes / 4)
+  while (!t.in_place && longest() < out.size() && scratch_bytes(c, t) > target.l2_bytes / 4)
     halve(longest());
   // Each part of the image reads all weights, each part of the panels all of the image.
   const std::int64_t weights = volume(c.window) * c.in_channels / c.groups * c.out_channels;
   std::int64_t image = c.in_channels;
-  for (std::size_t i = 0; i < out.size(); ++i) image *= input_extent(c, i, out[i]);
+  for (std::size_t i = 0; i < out.size(); ++i) image *= c.input_extent(i, out[i]);
   while (chunks() < enough_chunks && cycles() > 2 * least_chunk_cycles) {
-    const bool parts_panels = c.chunk_panels > 1 && !c.is_depthwise();
+    const bool parts_panels = t.chunk_panels > 1 && !c.is_depthwise();
     const bool parts_image = longest() < out.size();
-    const std::int64_t more_weights = boxes(out, c.chunk) * weights,
-                       more_image = ceil_ratio(panels, c.chunk_panels) * image;
+    const std::int64_t more_weights = boxes(out, t.chunk) * weights,
+                       more_image = ceil_ratio(panels, t.chunk_panels) * image;
     if (parts_image && (!parts_panels || more_weights <= more_image))
       halve(longest());
     else if (parts_panels)
-      c.chunk_panels = even_part(panels, c.chunk_panels / 2);
+      t.chunk_panels = even_part(panels, t.chunk_panels / 2);
     else
       break;
   }
 }
 
-ConvolutionScratch scratch_of(const Convolution& c) {
+}  // namespace
+
+std::int64_t ConvolutionTuning::rows() const { return volume(tile); }
+
+Tuning ConvolutionTuning::named() const {
+  Tuning out = {{"columns", columns}, {"chunk_panels", chunk_panels}, {"in_place", in_place}};
+  for (std::size_t i = 0; i < tile.size(); ++i) {
+    out.push_back({cat("tile", i), tile[i]});
+    out.push_back({cat("chunk", i), chunk[i]});
+  }
+  return out;
+}
+
+ConvolutionTuning tuned(const Convolution& c, const TargetInfo& target, const Tuning& given) {
+  const int lanes = target.lanes(byte_size(c.accumulate));
+  const Sizes out = typical_sizes(c.out_size);
+  const Choice best = best_tile(c, out, target, lanes);
+  auto wanted = [&](const std::string& name, std::int64_t otherwise) {
+    return value_or(given, name, otherwise);
+  };
+  ConvolutionTuning t;
+  t.columns = whole_tiles(wanted("columns", best.vectors * lanes), lanes);
+  t.chunk_panels = panel_count(c, t);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    t.tile.push_back(std::max<std::int64_t>(1, wanted(cat("tile", i), best.box[i])));
+    t.chunk.push_back(round_up(out[i], t.tile[i]));
+  }
+  // In short rows the copies of the first and last tile cost more than one of the whole.
+  constexpr std::int64_t few_tiles = 6;
+  const bool copies_less = c.is_depthwise() && ceil_ratio(out.back(), t.tile.back()) < few_tiles;
+  t.in_place = may_read_in_place(c, t, target) && wanted("in_place", !copies_less) != 0;
+  // As long as its multiply-adds, or as their latency.
+  const double cycles = c.is_depthwise()
+                            ? 1 / static_cast<double>(boxes(out, t.tile) * t.chunk_panels)
+                            : TileShape{t.rows(), t.columns / lanes}.cycles();
+  cut_chunks(c, out, cycles, target, t);
+  // A chunk that reaches behind the last tile is one that ends there.
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const std::int64_t size = wanted(cat("chunk", i), t.chunk[i]);
+    t.chunk[i] = whole_tiles(c.out_size[i].is_number() ? std::min(size, out[i]) : size, t.tile[i]);
+  }
+  t.chunk_panels =
+      std::clamp<std::int64_t>(wanted("chunk_panels", t.chunk_panels), 1, panel_count(c, t));
+  return t;
+}
+
+std::vector<Tuning> space_of(const Convolution& c, const TargetInfo& target) {
+  const int lanes = target.lanes(byte_size(c.accumulate));
+  const ConvolutionTuning best = tuned(c, target);
+  std::vector<Tuning> out = {best.named()};
+  auto offer = [&](const Tuning& change) {
+    const Tuning t = tuned(c, target, change).named();
+    if (std::find(out.begin(), out.end(), t) == out.end()) out.push_back(t);
+  };
+  const Sizes sizes = typical_sizes(c.out_size);
+  if (c.is_depthwise()) {
+    for (std::int64_t registers : {6, 3})
+      offer({{cat("tile", sizes.size() - 1),
+              even_part(sizes.back(), target.vector_registers / registers)}});
+  } else {
+    const Choice least = best_tile(c, sizes, target, lanes);
+    for (std::int64_t vectors : tile_widths) {
+      const std::int64_t most = TileShape::most_rows(vectors, target);
+      if (most < 1) continue;
+      const auto panels = ceil_ratio(c.out_channels / c.groups, vectors * lanes) * c.groups;
+      Choice tile;
+      offer_boxes(sizes, most, vectors, static_cast<double>(panels), tile);
+      if (tile.cycles > 1.25 * least.cycles) continue;
+      Tuning change = {{"columns", vectors * lanes}};
+      for (std::size_t i = 0; i < sizes.size(); ++i)
+        change.push_back({cat("tile", i), tile.box[i]});
+      offer(change);
+    }
+  }
+  offer({{"in_place", !best.in_place}});
+  offer({{"chunk_panels", best.chunk_panels / 2}});
+  offer({{"chunk0", best.chunk[0] / 2}});
+  offer({{"chunk0", best.chunk[0] * 2}});
+  return out;
+}
+
+ConvolutionScratch scratch_of(const Convolution& c, const ConvolutionTuning& t) {
   const std::int64_t bytes = byte_size(c.accumulate);
   ConvolutionScratch s;
-  s.sums = round_up(volume(c.tile) * c.block, 64 / bytes);
-  const std::size_t axes = c.chunk.size();
-  const bool in_place = !c.in_place_strides.empty();
-  s.size.resize(axes);
-  s.strides = c.in_place_strides;
+  s.sums = round_up(t.rows() * t.columns, 64 / bytes);
+  const std::size_t axes = t.chunk.size();
+  if (t.in_place) s.strides = c.in_place_strides;
   s.strides.resize(axes);
   // Vectors of depthwise channels may reach past the last one.
-  std::int64_t stride = c.in_channels, end = c.in_channels + c.block;
+  std::int64_t stride = c.in_channels, end = c.in_channels + t.columns;
   for (std::size_t i = axes; i-- > 0;) {
-    s.size[i] = input_extent(c, i, in_place ? c.tile[i] : c.chunk[i]);
-    if (!in_place) s.strides[i] = stride;
-    end += (s.size[i] - 1) * s.strides[i];
-    stride *= s.size[i];
+    const std::int64_t size = c.input_extent(i, t.in_place ? t.tile[i] : t.chunk[i]);
+    if (!t.in_place) s.strides[i] = stride;
+    end += (size - 1) * s.strides[i];
+    stride *= size;
     if (i + 1 == axes) stride = spread_stride(stride, bytes);
   }
   s.copy = round_up(end, 64 / bytes);
   return s;
 }
 
-std::int64_t scratch_bytes(const Convolution& c) {
-  ConvolutionScratch s = scratch_of(c);
-  return (s.sums + s.copy) * byte_size(c.accumulate);
+std::int64_t panel_count(const Convolution& c, const ConvolutionTuning& t) {
+  if (c.is_depthwise()) return ceil_ratio(c.out_channels, t.columns);
+  return c.groups * ceil_ratio(c.out_channels / c.groups, t.columns);
 }
 
-std::int64_t panel_count(const Convolution& c) {
-  if (c.is_depthwise()) return ceil_ratio(c.out_channels, c.block);
-  return c.groups * ceil_ratio(c.out_channels / c.groups, c.block);
-}
-
-Dim chunks_of(const Convolution& c) {
-  Dim n = c.images * ceil_ratio(panel_count(c), c.chunk_panels);
-  for (std::size_t i = 0; i < c.chunk.size(); ++i) n = n * ceil_div(c.out_size[i], c.chunk[i]);
-  return n;
-}
-
-Type packed_type(const Convolution& c) {
+Type packed_type(const Convolution& c, const ConvolutionTuning& t) {
   Dims dims;
   if (!c.is_depthwise()) dims.push_back(c.groups);
-  dims.push_back(panel_count(c) / (c.is_depthwise() ? 1 : c.groups));
+  dims.push_back(panel_count(c, t) / (c.is_depthwise() ? 1 : c.groups));
   for (std::int64_t w : c.window) dims.push_back(w);
   if (!c.is_depthwise()) dims.push_back(c.in_channels / c.groups);
-  dims.push_back(c.block);
-  return {c.accumulate, Shape(dims)};
+  dims.push_back(t.columns);
+  return {c.packed_dtype, Shape(dims)};
 }
 
 }  // namespace hone

@@ -5,27 +5,11 @@
 
 #include "base/error.h"
 #include "kernel/blocking.h"
-#include "kernel/convolution.h"
 #include "kernel/lower.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
 
 namespace hone {
-
-double weight_of(const Op& op) {
-  struct Entry {
-    const Op* op;
-    double weight;
-  };
-  static const Entry entries[] = {{&ops::exp, 12},  {&ops::log, 15},      {&ops::tanh, 18},
-                                  {&ops::erf, 20},  {&ops::pow, 40},      {&ops::sin, 25},
-                                  {&ops::cos, 25},  {&ops::div, 8},       {&ops::rem, 12},
-                                  {&ops::sqrt, 8},  {&ops::gelu, 16},     {&ops::sigmoid, 16},
-                                  {&ops::silu, 17}, {&ops::softplus, 17}, {&ops::gelu_tanh, 16}};
-  for (const Entry& e : entries)
-    if (e.op == &op) return e.weight;
-  return op.kind == OpKind::leaf ? 0 : 1;
-}
 
 namespace {
 
@@ -55,87 +39,164 @@ double expression_cost(std::span<const Value> roots, const Context& c) {
     if (&graph.op(n) == &ops::load)
       cost += access_cost(graph.attrs(n).dims("offset").at(0), c);
     else
-      cost += weight_of(graph.op(n));
+      cost += graph.op(n).cost;
   }
   return cost;
 }
 
-double statement_cost(const Stmt&, const Context&, const TargetInfo&);
+// Walks the statements with numbers in place of positions. Blocks of tiles differ in size, so the
+// loops around tiles are sampled: a few iterations are walked, and each counts for several.
+class Costs {
+ public:
+  Costs(const Kernel& kernel, const TargetInfo& target) : kernel_(kernel), target_(target) {}
 
-double block_cost(const Block& block, const Context& c, const TargetInfo& target) {
-  double cost = 0;
-  for (const Stmt& s : block) cost += statement_cost(s, c, target);
-  return cost;
-}
+  double of(const Block& block, const Context& c) {
+    double cost = 0;
+    for (const Stmt& s : block) cost += of(s, c);
+    return cost;
+  }
 
-double statement_cost(const Stmt& s, const Context& c, const TargetInfo& target) {
-  if (s.kind != Stmt::Kind::loop) {
+ private:
+  bool has_tiles() const { return !kernel_.tiles.empty(); }
+
+  // A position at the numbers that variables have now, sizes at typical ones.
+  std::int64_t number(const Dim& d) const {
+    if (d.is_number()) return d.number();
+    std::unordered_map<std::string, std::int64_t> values;
+    for (const Dim& s : d.symbols()) {
+      auto it = now_.find(s.name());
+      const bool is_own = loop_of(s) || register_of(s);
+      values[s.name()] = it != now_.end() ? it->second
+                         : is_own         ? 0
+                                          : std::clamp<std::int64_t>(64, s.low(), s.high());
+    }
+    return d.eval([&](std::string_view name) { return values.at(std::string(name)); });
+  }
+
+  double of(const Stmt& s, const Context& c) {
+    using Kind = Stmt::Kind;
+    if (s.kind == Kind::loop) return of_loop(s, c);
+    if (s.kind == Kind::tile_multiply) return c.times * multiply_cost(s);
+    if (s.kind == Kind::tile_load || s.kind == Kind::tile_store) return c.times * vectors(s);
+    if (s.kind == Kind::tile_fill) return 0;
+    if (s.kind == Kind::branch && has_tiles()) return of_branch(s, c);
+    if (s.kind == Kind::declare && s.value.is(ops::dims))
+      now_[register_symbol(s.reg, 0, 0).name()] = number(s.value.attrs().dims("dims").at(0));
     std::vector<Value> values = values_of(s);
     double cost = values.empty() ? 0 : expression_cost(values, c);
-    if (s.kind == Stmt::Kind::store) cost += access_cost(s.offset, c);
-    return c.times * (cost + 1) + block_cost(s.body, c, target);
+    if (s.kind == Kind::store) cost += access_cost(s.offset, c);
+    return c.times * (cost + 1) + of(s.body, c);
   }
-  Context inner = c;
-  inner.times *= typical(s.extent);
-  if (s.loop == LoopKind::lanes) {
-    inner.lane_var = s.var;
-    inner.lanes = target.lanes(4);
-    inner.times = c.times * std::ceil(typical(s.extent) / inner.lanes);
+
+  double vectors(const Stmt& s) const {
+    const KernelTile& t = kernel_.tiles[static_cast<std::size_t>(s.tile)];
+    return t.rows *
+           std::ceil(static_cast<double>(number(s.columns)) / target_.lanes(byte_size(t.dtype)));
   }
-  // Loops cost an instruction or two a turn.
-  return 2 * inner.times + block_cost(s.body, inner, target);
-}
 
-// The epilogue of a skeleton for `elements` elements, of which lanes lie along the last variable.
-double hole_cost(const Hole& hole, double elements, const TargetInfo& target) {
-  if (hole.vars.empty()) return 0;
-  Context c{elements / target.lanes(4), hole.vars.back(), target.lanes(4)};
-  if (hole.value) return c.times * (expression_cost(std::span(&hole.value, 1), c) + 1);
-  return block_cost(hole.stores, c, target);
-}
-
-double body_cost(const Nest& nest, const TargetInfo& target) {
-  return block_cost(nest.body, {}, target);
-}
-
-double body_cost(const Contraction& c, const TargetInfo& target) {
-  const double batch = typical(c.batch), m = typical(c.m), n = typical(c.n), k = typical(c.k);
-  const TileShape tile{c.rows, c.block / target.lanes(byte_size(c.accumulate))};
-  double cost = batch * std::ceil(m / c.rows) * std::ceil(n / c.block) * k * tile.cycles();
-  cost += hole_cost(c.epilogue, batch * m * n, target);
-  const double copies = std::ceil(n / static_cast<double>(c.chunk_columns));
-  if (c.read_a != Contraction::ReadA::in_place)
-    cost += copies * hole_cost(c.a, batch * m * k, target);
-  return cost;
-}
-
-double body_cost(const Convolution& c, const TargetInfo& target) {
-  double inputs = typical(c.images) * static_cast<double>(c.in_channels), outputs = inputs;
-  outputs = typical(c.images) * static_cast<double>(c.out_channels);
-  double tiles = typical(c.images), rows = 1, taps = 1;
-  for (std::size_t i = 0; i < c.tile.size(); ++i) {
-    inputs *= typical(c.in_size[i]);
-    outputs *= typical(c.out_size[i]);
-    tiles *= std::ceil(typical(c.out_size[i]) / static_cast<double>(c.tile[i]));
-    rows *= static_cast<double>(c.tile[i]);
-    taps *= static_cast<double>(c.window[i]);
+  double multiply_cost(const Stmt& s) const {
+    const std::int64_t rows = kernel_.tiles[static_cast<std::size_t>(s.tile)].rows;
+    const TileShape tile{rows, static_cast<std::int64_t>(vectors(s)) / rows};
+    return static_cast<double>(number(s.extent)) * tile.cycles();
   }
-  const TileShape tile{static_cast<std::int64_t>(rows),
-                       c.block / target.lanes(byte_size(c.accumulate))};
-  const double depth = static_cast<double>(c.in_channels / c.groups);
-  double cost = tiles * static_cast<double>(panel_count(c)) * taps * depth * tile.cycles();
-  const double copies = static_cast<double>(ceil_ratio(panel_count(c), c.chunk_panels));
-  return cost + copies * hole_cost(c.input, inputs, target) +
-         hole_cost(c.epilogue, outputs, target);
+
+  // Which side runs, where positions decide; else the longer one.
+  double of_branch(const Stmt& s, const Context& c) {
+    const Value& v = s.condition;
+    const double own = 2 * c.times;
+    const bool compares = v.is(ops::lt) || v.is(ops::le) || v.is(ops::eq);
+    if (!compares || !v.operand(0).is(ops::dims) || !v.operand(1).is(ops::dims))
+      return own + std::max(of(s.body, c), of(s.otherwise, c));
+    const std::int64_t a = number(v.operand(0).attrs().dims("dims").at(0)),
+                       b = number(v.operand(1).attrs().dims("dims").at(0));
+    const bool holds = v.is(ops::lt) ? a < b : v.is(ops::le) ? a <= b : a == b;
+    return own + of(holds ? s.body : s.otherwise, c);
+  }
+
+  double of_loop(const Stmt& s, const Context& c) {
+    const auto extent = static_cast<double>(number(s.extent));
+    Context inner = c;
+    inner.times *= extent;
+    if (s.loop == LoopKind::lanes) {
+      inner.lane_var = s.var;
+      inner.lanes = target_.lanes(4);
+      inner.times = c.times * std::ceil(extent / inner.lanes);
+    }
+    // Loops cost an instruction or two a turn.
+    double cost = 2 * inner.times;
+    const std::vector<std::int64_t> turns = samples(s);
+    const std::string name = loop_symbol(s.var, s.extent).name();
+    if (turns.empty()) return cost + of(s.body, inner);
+    // Each sampled iteration of a grid counts for an equal share; the last one of another loop
+    // counts once.
+    const bool is_even = s.loop == LoopKind::grid;
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+      Context part = inner;
+      const double share = is_even                ? 1 / static_cast<double>(turns.size())
+                           : i + 1 < turns.size() ? (extent - 1) / extent
+                                                  : 1 / extent;
+      part.times *= turns.size() == 1 ? 1 : share;
+      now_[name] = turns[i];
+      cost += of(s.body, part);
+    }
+    now_.erase(name);
+    return cost;
+  }
+
+  // Iterations that are looked at; none: any will do.
+  std::vector<std::int64_t> samples(const Stmt& s) const {
+    constexpr std::int64_t of_grid = 4;
+    const std::int64_t last = number(s.extent) - 1;
+    if (!has_tiles() || last < 1) return {};
+    std::vector<std::int64_t> out;
+    if (s.loop == LoopKind::grid) {
+      for (std::int64_t i = 0; i < std::min(of_grid, last + 1); ++i)
+        out.push_back(last * i / (std::min(of_grid, last + 1) - 1));
+      return out;
+    }
+    const bool decides = std::ranges::any_of(s.body, [&](const Stmt& inner) {
+      const Value& v = inner.kind == Stmt::Kind::branch ? inner.condition : inner.value;
+      return v && inner.kind != Stmt::Kind::store && dependences(v).loops.contains(s.var);
+    });
+    return decides ? std::vector<std::int64_t>{0, last} : std::vector<std::int64_t>{};
+  }
+
+  const Kernel& kernel_;
+  const TargetInfo& target_;
+  std::unordered_map<std::string, std::int64_t> now_;
+};
+
+// Elements that a nest loads from and stores to each parameter.
+void count_accesses(const Block& block, double times, std::vector<double>& counts) {
+  auto note = [&](std::int64_t param) {
+    if (const auto p = static_cast<std::size_t>(param); p < counts.size()) counts[p] += times;
+  };
+  for (const Stmt& s : block) {
+    if (s.kind == Stmt::Kind::store) note(s.param);
+    const std::vector<Value> values = values_of(s);
+    for (NodeId n : values.empty() ? std::vector<NodeId>() : nodes_below(values))
+      if (const Graph& graph = values[0].graph(); &graph.op(n) == &ops::load)
+        note(graph.attrs(n).integer("param"));
+    const bool repeats = s.kind == Stmt::Kind::loop;
+    count_accesses(s.body, repeats ? times * typical(s.extent) : times, counts);
+    count_accesses(s.otherwise, times, counts);
+  }
 }
 
+// Of each parameter no more than is there, and of a nest no more than it asks for.
 double bytes_of(const Kernel& k) {
+  std::vector<double> counts(k.params.size(), INFINITY);
+  if (k.tiles.empty()) {
+    counts.assign(k.params.size(), 0);
+    count_accesses(k.body, 1, counts);
+  }
   double bytes = 0;
-  for (const KernelParam& p : k.params) {
-    double n = static_cast<double>(byte_size(p.dtype));
-    for (std::size_t i = 0; i < p.dims.size(); ++i)
-      if (!(p.strides[i] == Dim(0))) n *= typical(p.dims[i]);
-    bytes += n;
+  for (std::size_t p = 0; p < k.params.size(); ++p) {
+    const KernelParam& param = k.params[p];
+    double n = 1;
+    for (std::size_t i = 0; i < param.dims.size(); ++i)
+      if (!(param.strides[i] == Dim(0))) n *= typical(param.dims[i]);
+    bytes += std::min(n, counts[p]) * byte_size(param.dtype);
   }
   return bytes;
 }
@@ -143,12 +204,17 @@ double bytes_of(const Kernel& k) {
 }  // namespace
 
 double predicted_ms(const Kernel& k, const TargetInfo& target) {
-  const double instructions =
-      std::visit([&](const auto& body) { return body_cost(body, target); }, k.body);
+  const double instructions = Costs(k, target).of(k.body, {});
   const double bytes = bytes_of(k);
   const double rate =
       bytes < static_cast<double>(target.l2_bytes) ? target.cache_gbytes : target.memory_gbytes;
-  return std::max(instructions / instructions_per_ms(target), bytes / (rate * 1e6));
+  const double ms = std::max(instructions / instructions_per_ms(target), bytes / (rate * 1e6));
+  // Rates are those of one thread, and a kernel of several chunks runs on two at least: of three
+  // chunks, one thread takes two.
+  constexpr double worth_dividing_ms = 0.05;
+  if (ms <= worth_dividing_ms) return ms;
+  const double chunks = std::max(typical(k.chunks), 1.0);
+  return chunks < static_cast<double>(enough_chunks) ? ms * 2 * std::ceil(chunks / 2) / chunks : ms;
 }
 
 double predicted_ms(const Candidate& c, const TargetInfo& target) {

@@ -11,7 +11,4 @@ double predicted_ms(const Kernel&, const TargetInfo&);
 // Of the steps that run each time, with what a launch costs. Its steps must all be kernels.
 double predicted_ms(const Candidate&, const TargetInfo&);
 
-// Arithmetic that an elementwise operation takes, relative to an addition.
-double weight_of(const Op&);
-
 }  // namespace hone

@@ -14,8 +14,8 @@ Reads ReadsOf::operator()(const Value& v) {
     return std::ranges::any_of(d.symbols(), [](const Dim& s) { return bool(register_of(s)); });
   };
   Reads reads;
-  reads.registers =
-      v.is(ops::reg) || (v.is(ops::dims) && holds_register(v.attrs().dims("dims").at(0)));
+  reads.registers = v.is(ops::reg) || v.is(ops::tile_element) ||
+                    (v.is(ops::dims) && holds_register(v.attrs().dims("dims").at(0)));
   if (v.is(ops::load)) {
     const auto param = static_cast<std::size_t>(v.attrs().integer("param"));
     reads.written = param >= kernel_.params.size() || kernel_.params[param].written;
@@ -65,7 +65,7 @@ class Search {
   }
   bool mentions(const Dim& d) const {
     return std::ranges::any_of(d.symbols(), [&](const Dim& s) {
-      return std::ranges::any_of(inner_, [&](const Dim& i) { return i.name() == s.name(); });
+      return std::ranges::any_of(inner_, [&](const Dim& i) { return i == s; });
     });
   }
 

@@ -1,4 +1,4 @@
-// Kernels: the loop nest or skeleton that computes one step of a group, as data that any backend
+// Kernels: the statements that compute one step of a group, as data that any backend
 // renders. Scalar expressions are rank-0 values of the graph IR, so they share its ops, rules and
 // printer; statements are a small tree. Not text and not machine code.
 #pragma once
@@ -34,11 +34,28 @@ Dim register_symbol(RegId, std::int64_t low, std::int64_t high);  // an i64 regi
 std::optional<VarId> loop_of(const Dim& symbol);
 std::optional<RegId> register_of(const Dim& symbol);
 
-// A buffer in the scratch memory of a thread.
-struct KernelScratch {
+// Who shares a piece of a kernel's own memory.
+enum class MemoryScope : std::uint8_t {
+  thread,  // nobody: scratch of one thread; what one iteration of the grid leaves, the next may
+           // find
+  group,   // the threads of one iteration of the grid, see LoopKind::group
+};
+
+// Memory that a kernel has beside its parameters. Loads and stores name it by params.size() + i.
+struct KernelMemory {
   DType dtype = DType::f32;
-  Dim elements = 0;
-  Dim offset = 0;  // bytes, a multiple of 64
+  Dim elements = 0;  // a number in scope group
+  Dim offset = 0;    // bytes from the start of its scope's memory, a multiple of 64
+  MemoryScope scope = MemoryScope::thread;
+};
+
+// A rectangle of registers of one thread, named by its number in Kernel::tiles. Columns are what a
+// vector machine lays along lanes, so they are a multiple of its vector length there. It has a
+// value from the statement that fills or loads it on; what the body of a loop fills before it reads
+// it has none behind that loop.
+struct KernelTile {
+  DType dtype = DType::f32;
+  int rows = 1, columns = 1;
 };
 
 // Leaves of scalar expressions, beside ops::constant and ops::dims (both rank 0; a dims may hold
@@ -47,19 +64,35 @@ namespace ops {
 extern const Op load;  // attrs: param, dtype, offset (one Dim: elements). Operand, optional: bool[]
                        // condition (false: 0 is the value and memory is not touched)
 extern const Op reg;   // attrs: index, dtype. The current value of a register
+// attrs: index, dtype (the tile's), offset (Dims: row, column, known once unrolled loops are
+// written out; only a column may run along a lanes loop)
+extern const Op tile_element;
 }  // namespace ops
 
 enum class LoopKind : std::uint8_t {
-  chunks,  // outermost, divided between threads; at most one, the kernel's `chunks`
+  grid,  // outermost. Iterations may run at once, in any order, on any part of the machine. Several
+         // grid loops follow each other: one starts when the one before it is finished
+  group,  // the only statement of a grid loop, of known extent: threads that run together, share
+          // memory of scope group and meet at barriers
   serial,
-  lanes,   // iterations are independent or only feed accumulations; rendered as vectors. Loops
-           // inside are serial, and their extents do not depend on the lane
-  across,  // around a lanes loop alone: what lies in order along this loop is read in order, a
-           // square at a time, and turned in registers
+  unrolled,  // serial, of known extent, and written out
+  lanes,     // iterations are independent or only feed accumulations; rendered as vectors. Loops
+             // inside are serial, and their extents do not depend on the lane
+  across,    // around a lanes loop alone: what lies in order along this loop is read in order, a
+             // square at a time, and transposed in registers
 };
 
 struct Stmt;
 using Block = std::vector<Stmt>;
+
+// Elements (row, step) of a piece of memory: offset + rows[row] + step * stride. Offsets in
+// elements.
+struct TileWindow {
+  int param = -1;
+  Dim offset = 0;
+  std::vector<std::int64_t> rows;  // of each row of the tile, relative to `offset`
+  Dim stride = 1;
+};
 
 struct Stmt {
   enum class Kind : std::uint8_t {
@@ -68,8 +101,23 @@ struct Stmt {
     assign,      // reg = value
     accumulate,  // reg = combine(reg, value); combine is add, mul, maximum, minimum, and, or
     store,       // params[param][offset] = value, when condition (if any) holds
-    branch,      // if (condition) body
+    branch,      // if (condition) body, else otherwise
     fetch,       // a hint: params[param][offset], which may lie past its end, is read soon
+
+    // Of tiles: of all rows and the first `columns` columns. Memory of others is not touched.
+    tile_fill,      // every element of `tile`, of all columns, = value
+    tile_load,      // tile(row, column) = a(row, column)
+    tile_store,     // a(row, column) = tile(row, column)
+    tile_multiply,  // tile(row, column) += a(row, k) * b(k, column) for k from 0 to extent, in
+                    // order
+
+    // Of groups: every thread of the group reaches them, or none.
+    barrier,       // what each thread wrote before it, all of them see after it
+    reduce_group,  // reg = combine over all threads of value, in an order fixed by the extent alone
+    copy_async,    // params[param][offset, + extent) = a(0, 0...extent), finished by a wait_copies
+    wait_copies,   // until at most extent of this thread's latest copy_async are unfinished
+
+    intrinsic,  // what one machine alone can do: `name`, with `body` as its plain meaning
   };
   Kind kind;
   LoopKind loop = LoopKind::serial;
@@ -82,76 +130,21 @@ struct Stmt {
   Value value;
   Value condition;  // bool[]
   int cache = 1;    // that a fetch is for: the first or the second
-  Block body;
-};
+  Block body, otherwise;
 
-// A plain loop nest.
-struct Nest {
-  std::shared_ptr<Graph> graph;  // owns the scalar expressions
-  Block body;
-};
+  int tile = -1;
+  // Of the tile; a load fills the others with 0, a multiplication leaves them as they are.
+  Dim columns = 0;
+  // The operands of a tile statement. Of tile_multiply: a(row, k) is one element for all columns
+  // or, with a_has_columns, as many elements as there are columns, in order. b(k, column) lies at
+  // b.offset + (k / k_group) * b.stride + column * k_group + k % k_group: k_group neighbouring k of
+  // narrow operands lie side by side. Operands of another dtype than the tile's are cast to it
+  // first.
+  TileWindow a, b;
+  bool a_has_columns = false;
+  int k_group = 1;
 
-// A hole of a skeleton: scalar expressions over given loop variables.
-// For a load hole: one value, the operand element at (vars). For the epilogue: reg 0 is the
-// accumulated element; `stores` writes the group's results. It runs once for each element, so a
-// result may lie where a parameter lies that is read at the same place.
-struct Hole {
-  std::vector<VarId> vars;
-  Value value;   // load holes
-  Block stores;  // epilogue
-};
-
-// C[b, m, n] = sum_k A[b, m, k] * B[b, k, n], accumulated in f32 (f64 for f64, i32/i64 for ints).
-// vars of a: (b, m, k); of b: (b, k, n); of epilogue: (b, m, n). Every element is one chain of
-// multiply-adds in the order of k, whatever the blocking.
-struct Contraction {
-  std::shared_ptr<Graph> graph;
-  Dim batch = 1, m = 1, n = 1, k = 1;
-  DType accumulate = DType::f32;
-  Hole a, b, epilogue;
-  // B is already packed as [b, ceil(n/block), k, block] (zero-padded, of dtype `accumulate`) in
-  // param `packed_b`; then hole b is unused. packed_batch: it has the axis b. -1: not packed.
-  int packed_b = -1;
-  bool packed_batch = false;
-  // The register tile is rows x block elements, block a multiple of the vector length. A chunk is
-  // chunk_rows x chunk_columns, multiples of the tile; k is cut in parts of k_block.
-  int rows = 1, block = 16;
-  std::int64_t chunk_rows = 1, chunk_columns = 16, k_block = 1;
-  // How the tile reads A: from a copy in scratch made with lanes along k or along m, or in place.
-  enum class ReadA : std::uint8_t { copy_along_k, copy_along_m, in_place };
-  ReadA read_a = ReadA::copy_along_k;
-  // In place: hole a is a load of dtype `accumulate`, and its offset moves by these elements.
-  std::int64_t a_row_stride = 0, a_k_stride = 0;
-};
-
-// Channels-last convolution: y[image, o..., c] = sum x[image, o*stride + t*dilation - pad, i] *
-// w[t..., i, c]. Up to three spatial axes, outermost first. Weights are packed (zero-padded, of
-// dtype `accumulate`) in param `packed_weights`, as [group, ceil(c/block), t..., i, block], or,
-// when each channel is a group of its own (is_depthwise), as [ceil(c/block), t..., block].
-// vars of input and of epilogue: (image, spatial..., channel).
-struct Convolution {
-  std::shared_ptr<Graph> graph;
-  Dim images = 1;
-  Dims in_size, out_size;  // spatial
-  std::vector<std::int64_t> window, strides, dilations;
-  Dims pads_low;
-  std::int64_t groups = 1, in_channels = 1, out_channels = 1;  // per whole tensor
-  DType accumulate = DType::f32;
-  Hole input, epilogue;
-  int packed_weights = -1;
-  // Hole input is a load, and channels follow each other, pixel after pixel along the last axis.
-  bool input_is_dense = false;
-  // Tiles inside of the image read the input where it lies, with these strides (elements) of the
-  // spatial axes; others copy their window. Empty: a chunk copies all that it reads.
-  std::vector<std::int64_t> in_place_strides;
-  // The register tile is a box of output pixels x block output channels, block a multiple of the
-  // vector length. A chunk is a box of output pixels, of multiples of the tile, x some panels of
-  // `block` channels. One entry of tile and chunk for each spatial axis.
-  int block = 16;
-  std::vector<std::int64_t> tile, chunk;
-  std::int64_t chunk_panels = 1;
-
-  bool is_depthwise() const { return groups == in_channels && groups == out_channels; }
+  std::string name;  // of an intrinsic
 };
 
 struct Kernel {
@@ -160,14 +153,27 @@ struct Kernel {
   Dims sizes;  // symbols handed over at run time, in the order of the sizes argument
   Dim chunks = 1;
   Dim scratch_bytes = 0;  // per thread
-  // Nests keep rows in it: loads and stores name them by params.size() + i.
-  std::vector<KernelScratch> scratch;
-  std::variant<Nest, Contraction, Convolution> body;
+  std::vector<KernelMemory> memory;
+  std::vector<KernelTile> tiles;
+  std::shared_ptr<Graph> graph;  // owns the scalar expressions
+  // One grid loop, which runs the chunks. Several in sequence, or none, only where chunks is 1:
+  // they are serial then.
+  Block body;
 };
 
-// Text of params and statements, for explain, dumps and hashing.
+// Its body is one grid loop, of which each call runs some chunks.
+bool has_grid(const Kernel&);
+
+// Throws InternalError when the statements do not obey the rules of this file.
+void check(const Kernel&);
+
+// The whole kernel as text.
 std::string print(const Kernel&);
-// Of everything that code generation reads.
+// One statement and the values it uses, without its body, as one line.
+std::string print(const Kernel&, const Stmt&);
+// The kernel that prints as this text. Throws UserError with the line and what was expected there.
+Kernel parse_kernel(std::string_view text);
+// Of everything that code generation reads; not of the name.
 Hash128 hash(const Kernel&);
 
 // A group: a Function whose parameters and results have given layouts (strides in elements).
@@ -175,6 +181,9 @@ struct GroupSpec {
   Function function;
   std::vector<Dims> param_strides, result_strides;
   std::vector<bool> param_is_weight;  // known before the run: may be packed by prepare
+  // (result, parameter): the parameter lies where the result lies, and the group changes a part of
+  // it. A candidate writes that part alone.
+  std::vector<std::pair<int, int>> updates = {};
 };
 
 // One way to compute a whole group: steps over the group's parameters, results and temporaries.
@@ -194,7 +203,7 @@ struct Candidate {
     Type type;
     bool prepared = false;  // written by a prepare step, kept in the plan
   };
-  std::string name;  // "generated", "onednn", ...
+  std::string name;  // "generated", a library, ...
   std::vector<Step> steps;
   std::vector<Temporary> temporaries;
 };

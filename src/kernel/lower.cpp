@@ -6,39 +6,13 @@
 #include "base/hash.h"
 #include "ops/common.h"
 #include "ops/eval.h"
+#include "ops/expand.h"
 #include "ops/ops.h"
 
 namespace hone {
 
-namespace {
-
-// Composite operations that are functions of one element to every renderer.
-bool is_scalar_function(const Op& op) {
-  for (const Op* f : {&ops::sigmoid, &ops::silu, &ops::softplus, &ops::gelu, &ops::gelu_tanh})
-    if (&op == f) return true;
-  return false;
-}
-
-}  // namespace
-
-Function expand_composites(const Function& f) {
-  auto is_left = [](const Op& op) { return !op.expand || is_scalar_function(op); };
-  auto is_core = [&](const Function& g) {
-    for (NodeId n : live_nodes(g))
-      if (!is_left(g.graph().op(n))) return false;
-    return true;
-  };
-  Function now = f;
-  while (!is_core(now))
-    now = transform(now, [&](NodeId n, Copier& copy, Function& to) -> Values {
-      const Graph& g = now.graph();
-      if (is_left(g.op(n))) return {};
-      Values operands;
-      for (Value v : g.operands(n)) operands.push_back(copy(v));
-      std::vector<Type> types = g.result_types(n);
-      return g.op(n).expand({g.op(n), operands, g.attrs(n), to.graph(), types});
-    });
-  return now;
+Function expand_for_kernels(const Function& f, const Op* kept) {
+  return expand_composites(f, [&](const Op& op) { return op.is_function || &op == kept; });
 }
 
 double typical(const Dim& d) {
@@ -59,15 +33,21 @@ Dim Lowering::open_loop(const Dim& extent) {
   s.loop.kind = Stmt::Kind::loop;
   s.loop.var = *loop_of(s.variable);
   s.loop.extent = extent;
-  depths_[s.variable.name()] = scopes_.size();
+  depths_[s.variable] = scopes_.size();
   scopes_.push_back(std::move(s));
   return scopes_.back().variable;
+}
+
+Dim Lowering::open_independent_loop(const Dim& extent) {
+  Dim variable = open_loop(extent);
+  scopes_.back().loop.loop = LoopKind::grid;
+  return variable;
 }
 
 void Lowering::close_loop() {
   Scope s = std::move(scopes_.back());
   scopes_.pop_back();
-  depths_.erase(s.variable.name());
+  depths_.erase(s.variable);
   if (s.body.empty()) return;
   s.loop.body = std::move(s.body);
   add(std::move(s.loop));
@@ -99,8 +79,7 @@ std::size_t Lowering::depth_of(const Place& p) const {
   auto look = [&](const Dim& d) {
     if (d.is_number()) return;
     for (const Dim& s : d.symbols())
-      if (auto it = depths_.find(s.name()); it != depths_.end())
-        depth = std::max(depth, it->second);
+      if (auto it = depths_.find(s); it != depths_.end()) depth = std::max(depth, it->second);
   };
   for (const Dim& d : p.position) look(d);
   for (const Bound& b : guards_[p.guard]) look(b.value), look(b.size);
@@ -231,16 +210,6 @@ Value* Lowering::known(Value v, PlaceId at) {
 
 Value Lowering::element(Value v, const Dims& position) { return element_at(v, place(position, 0)); }
 
-namespace {
-
-// Its element at a position follows from the operands' elements at the same position.
-bool is_mapped(const Op& op) {
-  return (op.kind == OpKind::elementwise && &op != &ops::iota && &op != &ops::random_bits) ||
-         &op == &ops::replay;
-}
-
-}  // namespace
-
 // Chains of elementwise operations can be long; they are walked without recursion.
 Value Lowering::element_at(Value root, PlaceId at) {
   std::vector<Value> stack = {root};
@@ -251,7 +220,7 @@ Value Lowering::element_at(Value root, PlaceId at) {
       continue;
     }
     std::size_t before = stack.size();
-    if (is_mapped(v.op()) && !memory_.contains(v) && !bound_.contains(v))
+    if (maps_elements(v.op()) && !memory_.contains(v) && !bound_.contains(v))
       for (Value operand : v.operands())
         if (!known(operand, at)) stack.push_back(operand);
     if (stack.size() > before) continue;
@@ -318,7 +287,7 @@ Value Lowering::compute(Value v, PlaceId at) {
     return it->second.second;
   }
   if (auto it = memory_.find(v); it != memory_.end()) return from_memory(it->second, v, at);
-  if (is_mapped(v.op())) return mapped(v, at);
+  if (maps_elements(v.op())) return mapped(v, at);
   if (v.is(ops::constant)) return of_constant(v, at);
   if (v.is(ops::dims)) {
     const Dims& list = v.attrs().dims("dims");
@@ -365,6 +334,14 @@ void Lowering::store(Value scalar, const Dims& position, const Memory& w, Value 
   s.value = scalar;
   s.condition = condition;
   add(std::move(s));
+}
+
+void Lowering::store_part(Value update, Dims position, const Memory& to) {
+  Value part = update.operand(1);
+  const Dims starts = dynamic_starts(update.operand(2), update.shape(), part.shape().dims, 0);
+  Value x = element(part, position);
+  for (std::size_t i = 0; i < position.size(); ++i) position[i] = position[i] + starts[i];
+  store(x, position, to, {});
 }
 
 // ---- movement
@@ -451,7 +428,7 @@ Dim Lowering::data_position(Value number, const Dim& size, const Place& where) {
       apply(ops::maximum, {apply(ops::minimum, {number, last}), integer(0, DType::i64)});
   Dim symbol = positions_.add_register(size);
   std::size_t depth = depth_of(where);
-  depths_[symbol.name()] = depth;
+  depths_[symbol] = depth;
   Stmt s;
   s.kind = Stmt::Kind::declare;
   s.reg = *register_of(symbol);

@@ -14,8 +14,9 @@
 
 namespace hone {
 
-// The same function made of core operations only.
-Function expand_composites(const Function&);
+// The same function made of core operations, of composites that renderers have as functions, and of
+// `kept`.
+Function expand_for_kernels(const Function&, const Op* kept = nullptr);
 
 // Memory that holds a value: kernel parameter `param`, strides in elements.
 struct Memory {
@@ -39,6 +40,9 @@ class Lowering {
 
   // A loop whose body receives the statements until it is closed. Gives its variable.
   Dim open_loop(const Dim& extent);
+  // The same where iterations write apart from each other although no offset shows it. It stands
+  // outermost, and becomes the chunks of the kernel.
+  Dim open_independent_loop(const Dim& extent);
   void close_loop();
   // The same for statements that run when a condition holds.
   void open_branch(Value condition);
@@ -49,6 +53,8 @@ class Lowering {
   Value element(Value, const Dims& position);
   void store(Value, const Dims& position, const Memory&);
   void store(Value scalar, const Dims& position, const Memory&, Value condition);
+  // The element at `position` of the part that a dynamic_update writes, where it belongs.
+  void store_part(Value update, Dims position, const Memory&);
 
   // What was added so far at the outermost level. All loops must be closed.
   Block take();
@@ -140,7 +146,7 @@ class Lowering {
   std::shared_ptr<Graph> graph_;
   Positions positions_;
   std::vector<Scope> scopes_;
-  std::unordered_map<std::string, std::size_t> depths_;  // of variables and position registers
+  std::unordered_map<Dim, std::size_t, DimHash> depths_;  // of variables and position registers
   std::unordered_map<Value, Memory, ValueHash> memory_;
   std::unordered_map<Value, std::pair<Dims, Value>, ValueHash> bound_;
   bool refused_position_ = false;

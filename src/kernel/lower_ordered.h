@@ -12,6 +12,7 @@ bool is_ordered_op(const Op&);
 struct OrderedResult {
   std::uint32_t index = 0;
   Memory memory;
+  bool updates = false;  // the operand that a scatter changes is there already
 };
 
 // Adds the statements for the node of `v`; may add rows of scratch to the kernel, whose parameters

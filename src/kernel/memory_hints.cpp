@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "kernel/cost.h"
 #include "kernel/lower.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
@@ -15,7 +14,6 @@ namespace {
 using Kind = Stmt::Kind;
 
 bool is_lanes(const Stmt& s) { return s.kind == Kind::loop && s.loop == LoopKind::lanes; }
-Dim symbol_of(const Stmt& loop) { return loop_symbol(loop.var, loop.extent); }
 
 // ---- results past the caches
 
@@ -111,7 +109,7 @@ class Fetcher {
   static double weight(const Stmt& loop) {
     double sum = 0;
     std::vector<Value> values = values_of(loop.body);
-    for (NodeId n : nodes_below(values)) sum += weight_of(values[0].graph().op(n));
+    for (NodeId n : nodes_below(values)) sum += values[0].graph().op(n).cost;
     return sum;
   }
 

@@ -4,6 +4,7 @@
 #include "kernel/arrange.h"
 #include "kernel/candidates.h"
 #include "kernel/lower_ordered.h"
+#include "kernel/split_reduce.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
 
@@ -22,6 +23,12 @@ struct Root {
   std::vector<int> outer;  // axes that fix every reduction in it
   std::vector<int> inner;  // the other axes; neither has those of size 1
   bool reduces = false;
+  bool updates = false;  // a part of what lies in its memory is written, see GroupSpec::updates
+
+  // What is computed element by element.
+  Value computed() const {
+    return updates && value.is(ops::dynamic_update) ? value.operand(1) : value;
+  }
 };
 
 // Roots that share the loops over their outer axes.
@@ -37,8 +44,14 @@ bool is_reducing(const Op& op) {
 
 class GroupLowering {
  public:
-  GroupLowering(const GroupSpec& spec, const TargetInfo& target)
-      : spec_(spec), target_(target), function_(expand_composites(spec.function)) {
+  GroupLowering(const GroupSpec& spec, const TargetInfo& target, const Tuning& tuning,
+                SplitFunction split, std::string name)
+      : spec_(spec),
+        target_(target),
+        tuning_(tuning),
+        function_(std::move(split.function)),
+        name_(std::move(name)) {
+    for (const Value& v : split.partial) in_memory_.insert(v.node());
     for (NodeId n : live_nodes(function_))
       if (is_ordered_op(function_.graph().op(n))) in_memory_.insert(n);
   }
@@ -54,7 +67,8 @@ class GroupLowering {
 
  private:
   Candidate attempt() {
-    candidate_ = {.name = "nest"};
+    candidate_ = {};
+    candidate_.name = name_;
     memory_.clear();
     for (std::size_t i = 0; i < function_.params().size(); ++i)
       memory_[function_.param(i)] = {{Operand::Kind::param, static_cast<int>(i)},
@@ -78,6 +92,8 @@ class GroupLowering {
       Root r{.value = function_.result(i),
              .operand = {Operand::Kind::result, static_cast<int>(i)},
              .strides = spec_.result_strides[i]};
+      for (auto [result, param] : spec_.updates)
+        r.updates = r.updates || result == static_cast<int>(i);
       placed.insert(r.value);
       roots.push_back(std::move(r));
     }
@@ -144,7 +160,7 @@ class GroupLowering {
   }
 
   void find_axes(Root& r) {
-    const Shape& shape = r.value.shape();
+    const Shape& shape = r.computed().shape();
     std::vector<bool> is_outer(static_cast<std::size_t>(shape.rank()), true);
     r.reduces = reduces(r.value);
     if (r.reduces) {
@@ -153,7 +169,7 @@ class GroupLowering {
       Dims position(is_outer.size(), 0);
       for (std::size_t i = 0; i < position.size(); ++i)
         if (shape.dims[i] != Dim(1)) position[i] = probe.open_loop(shape.dims[i]);
-      probe.element(r.value, position);
+      probe.element(r.computed(), position);
       std::fill(is_outer.begin(), is_outer.end(), false);
       for (const Lowering::Computed& c : probe.computed())
         for (const Dim& variable : c.variables)
@@ -167,7 +183,7 @@ class GroupLowering {
 
   static Dims extents_of(const Root& r, const std::vector<int>& axes) {
     Dims out;
-    for (int a : axes) out.push_back(r.value.shape()[a]);
+    for (int a : axes) out.push_back(r.computed().shape()[a]);
     return out;
   }
 
@@ -278,18 +294,22 @@ class GroupLowering {
     keep_repeated(lowering);
     Candidate::Step step;
     Kernel k = new_kernel(c.roots, step);
-    arrange(k, lowering, lowering.take(), target_);
+    arrange(k, lowering, lowering.take(), target_, tuning_);
     add_step(std::move(k), std::move(step));
     roots_of_level_.insert(roots_of_level_.end(), c.roots.begin(), c.roots.end());
   }
 
   static void store_root(Lowering& lowering, const Root& r, int param, const Dims& variables) {
-    Dims position(static_cast<std::size_t>(r.value.rank()), 0);
+    const Value computed = r.computed();
+    Dims position(static_cast<std::size_t>(computed.rank()), 0);
     for (std::size_t i = 0; i < r.outer.size(); ++i)
       position[static_cast<std::size_t>(r.outer[i])] = variables[i];
     for (int a : r.inner)
-      position[static_cast<std::size_t>(a)] = lowering.open_loop(r.value.shape()[a]);
-    lowering.store(r.value, position, {param, r.strides});
+      position[static_cast<std::size_t>(a)] = lowering.open_loop(computed.shape()[a]);
+    if (computed == r.value)
+      lowering.store(r.value, position, {param, r.strides});
+    else
+      lowering.store_part(r.value, std::move(position), {param, r.strides});
     for (std::size_t i = 0; i < r.inner.size(); ++i) lowering.close_loop();
   }
 
@@ -309,20 +329,23 @@ class GroupLowering {
     Lowering lowering = make_lowering();
     std::vector<OrderedResult> results;
     for (std::size_t i = 0; i < roots.size(); ++i)
-      results.push_back(
-          {roots[i].value.index(), {static_cast<int>(inputs_.size() + i), roots[i].strides}});
+      results.push_back({roots[i].value.index(),
+                         {static_cast<int>(inputs_.size() + i), roots[i].strides},
+                         roots[i].updates});
     Candidate::Step step;
     Kernel k = new_kernel(roots, step);
     lower_ordered(lowering, k, Value(&function_.graph(), n), results);
     keep_repeated(lowering);
-    arrange(k, lowering, lowering.take(), target_);
+    arrange(k, lowering, lowering.take(), target_, tuning_);
     add_step(std::move(k), std::move(step));
     roots_of_level_.insert(roots_of_level_.end(), roots.begin(), roots.end());
   }
 
   const GroupSpec& spec_;
   const TargetInfo& target_;
+  const Tuning& tuning_;
   Function function_;
+  const std::string name_;
   std::set<NodeId> in_memory_;  // computed into memory of their own
   std::unordered_map<Value, std::pair<Operand, Dims>, ValueHash> memory_;
   std::vector<Input> inputs_;
@@ -332,8 +355,16 @@ class GroupLowering {
 
 }  // namespace
 
-Candidate nest_candidate(const GroupSpec& spec, const TargetInfo& target) {
-  return GroupLowering(spec, target).lower();
+Candidate nest_candidate(const GroupSpec& spec, const TargetInfo& target, const Tuning& tuning) {
+  return GroupLowering(spec, target, tuning, {expand_for_kernels(spec.function), {}}, "nest")
+      .lower();
+}
+
+std::optional<Candidate> split_candidate(const GroupSpec& spec, const TargetInfo& target,
+                                         const Tuning& tuning) {
+  std::optional<SplitFunction> split = split_reductions(expand_for_kernels(spec.function));
+  if (!split) return std::nullopt;
+  return GroupLowering(spec, target, tuning, std::move(*split), "split").lower();
 }
 
 }  // namespace hone

@@ -49,18 +49,18 @@ Division divide(const Dim& a, const Dim& b) {
 
 Dim Positions::add_loop(const Dim& extent) {
   Dim symbol = loop_symbol(loops_++, extent);
-  extents_.insert_or_assign(symbol.name(), extent);
+  extents_.insert_or_assign(symbol, extent);
   return symbol;
 }
 
 Dim Positions::add_register(const Dim& extent) {
   Dim symbol = register_symbol(registers_++, 0, std::max<std::int64_t>(0, extent.high() - 1));
-  extents_.insert_or_assign(symbol.name(), extent);
+  extents_.insert_or_assign(symbol, extent);
   return symbol;
 }
 
 Dim Positions::extent(const Dim& symbol) const {
-  auto it = extents_.find(symbol.name());
+  auto it = extents_.find(symbol);
   return it == extents_.end() ? Dim(0) : it->second;
 }
 
@@ -73,7 +73,7 @@ std::optional<Dim> Positions::extreme(const Dim& d, bool largest) const {
     bool grows = (t.factor > 0) == largest;
     for (const Dim& atom : t.atoms) {
       if (atom.low() < 0) return std::nullopt;
-      bool is_variable = atom.is_symbol() && extents_.contains(atom.name());
+      bool is_variable = extents_.contains(atom);
       if (is_variable)
         p = p * (grows ? extent(atom) - Dim(1) : Dim(0));
       else

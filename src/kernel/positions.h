@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <unordered_map>
 
 #include "kernel/kernel.h"
@@ -43,7 +42,7 @@ class Positions {
   std::optional<Dim> lower(const Dim& a) const;
   std::optional<Dim> extreme(const Dim& a, bool largest) const;
 
-  std::unordered_map<std::string, Dim> extents_;
+  std::unordered_map<Dim, Dim, DimHash> extents_;
   VarId loops_ = 0;
   RegId registers_ = 0;
 };

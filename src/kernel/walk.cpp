@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+
 namespace hone {
 
 std::vector<NodeId> nodes_below(std::span<const Value> roots) {
@@ -34,6 +36,7 @@ void for_each_statement(const Block& block, const std::function<void(const Stmt&
   for (const Stmt& s : block) {
     visit(s);
     for_each_statement(s.body, visit);
+    for_each_statement(s.otherwise, visit);
   }
 }
 
@@ -48,7 +51,8 @@ std::vector<Value> values_of(const Block& block) {
 namespace {
 
 const Dims* positions_in(const Graph& graph, NodeId n) {
-  if (&graph.op(n) == &ops::load) return &graph.attrs(n).dims("offset");
+  if (&graph.op(n) == &ops::load || &graph.op(n) == &ops::tile_element)
+    return &graph.attrs(n).dims("offset");
   if (&graph.op(n) == &ops::dims) return &graph.attrs(n).dims("dims");
   return nullptr;
 }
@@ -58,14 +62,15 @@ const Dims* positions_in(const Graph& graph, NodeId n) {
 bool for_each_dim(const Block& block, const std::function<bool(const Dim&)>& visit) {
   bool go_on = true;
   for_each_statement(block, [&](const Stmt& s) {
-    if (s.kind == Stmt::Kind::loop) go_on = go_on && visit(s.extent);
-    if (s.kind == Stmt::Kind::store || s.kind == Stmt::Kind::fetch)
-      go_on = go_on && visit(s.offset);
+    for (const Dim& d :
+         {s.extent, s.offset, s.columns, s.a.offset, s.a.stride, s.b.offset, s.b.stride})
+      go_on = go_on && (d.is_number() || visit(d));
   });
   std::vector<Value> roots = values_of(block);
   for (NodeId n : nodes_below(roots)) {
     if (!go_on) return false;
-    if (const Dims* list = positions_in(roots[0].graph(), n)) go_on = visit(list->at(0));
+    if (const Dims* list = positions_in(roots[0].graph(), n))
+      for (const Dim& d : *list) go_on = go_on && visit(d);
   }
   return go_on;
 }
@@ -85,12 +90,13 @@ Value Rewriter::copy(Value v) {
     is_same = is_same && operands.back() == operand;
   }
   if (const Dims* list = positions_in(graph_, v.node())) {
-    Dim d = replace(list->at(0), list_);
-    if (d == list->at(0) && is_same) return v;
-    if (v.is(ops::dims)) return dims_value(graph_, {d}, v.dtype(), {});
+    Dims replaced;
+    for (const Dim& d : *list) replaced.push_back(replace(d, list_));
+    if (replaced == *list && is_same) return v;
+    if (v.is(ops::dims)) return dims_value(graph_, replaced, v.dtype(), {});
     Attrs attrs = v.attrs();
-    attrs.set("offset", Dims{d});
-    return graph_.intern_typed(ops::load, operands, attrs, std::span(&v.type(), 1));
+    attrs.set("offset", replaced);
+    return graph_.intern_typed(v.op(), operands, attrs, std::span(&v.type(), 1));
   }
   if (is_same) return v;
   return graph_.intern_typed(v.op(), operands, v.attrs(), std::span(&v.type(), 1));
@@ -100,9 +106,15 @@ void Rewriter::operator()(Block& block) {
   for (Stmt& s : block) {
     s.extent = (*this)(s.extent);
     s.offset = (*this)(s.offset);
+    s.columns = (*this)(s.columns);
+    for (TileWindow* w : {&s.a, &s.b}) {
+      w->offset = (*this)(w->offset);
+      w->stride = (*this)(w->stride);
+    }
     s.value = (*this)(s.value);
     s.condition = (*this)(s.condition);
     (*this)(s.body);
+    (*this)(s.otherwise);
   }
 }
 
@@ -118,11 +130,20 @@ Dependences dependences(Value root) {
   Dependences out;
   const Graph& graph = root.graph();
   for (NodeId n : nodes_below(std::span(&root, 1))) {
-    if (const Dims* list = positions_in(graph, n)) add_dependences(list->at(0), out);
+    if (const Dims* list = positions_in(graph, n))
+      for (const Dim& d : *list) add_dependences(d, out);
     if (&graph.op(n) == &ops::reg)
       out.registers.insert(static_cast<RegId>(graph.attrs(n).integer("index")));
   }
   return out;
+}
+
+std::string unknown_number(std::string_view what, std::string_view letter, std::int64_t n,
+                           std::size_t count) {
+  const std::string known = count == 0   ? "there is none"
+                            : count == 1 ? cat("there is ", letter, "0 alone")
+                                         : cat("there are ", letter, "0 to ", letter, count - 1);
+  return cat("unknown ", what, " ", letter, n, "; ", known);
 }
 
 }  // namespace hone

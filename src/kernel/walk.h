@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -15,6 +17,11 @@ namespace hone {
 
 // All nodes below the roots, operands before users.
 std::vector<NodeId> nodes_below(std::span<const Value> roots);
+
+inline bool is_loop(const Stmt& s) { return s.kind == Stmt::Kind::loop; }
+
+// What positions call the variable of a loop.
+inline Dim symbol_of(const Stmt& loop) { return loop_symbol(loop.var, loop.extent); }
 
 // The values that a statement holds itself; not those of its body.
 std::vector<Value> values_of(const Stmt&);
@@ -54,5 +61,9 @@ struct Dependences {
 };
 Dependences dependences(Value);
 void add_dependences(const Dim&, Dependences&);
+
+// Says that the thing of this letter and number is none of `count` that there are.
+std::string unknown_number(std::string_view what, std::string_view letter, std::int64_t n,
+                           std::size_t count);
 
 }  // namespace hone

@@ -46,7 +46,10 @@ constinit const Op ops::recip = {
     .kind = OpKind::elementwise,
     .infer = infer_real,
     .expand = [](const Call& c) -> Values { return {1.0 / c.operands[0]}; },
-    .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return 1 / x; }); },
+    .real = [](double x) { return 1 / x; },
+    .eval = eval_real<ops::recip>,
+    .cost = 8,
+    .onnx = {"Reciprocal"},
     .samples = real_unary_samples,
     .low = 0.2,
     .high = 4,
@@ -58,10 +61,9 @@ constinit const Op ops::rsqrt = {
     .kind = OpKind::elementwise,
     .infer = infer_real,
     .expand = [](const Call& c) -> Values { return {1.0 / ops::sqrt(c.operands[0])}; },
-    .eval =
-        [](const Evaluation& e) {
-          return map_reals(e, [](double x) { return std::pow(x, -0.5); });
-        },
+    .real = [](double x) { return std::pow(x, -0.5); },
+    .eval = eval_real<ops::rsqrt>,
+    .cost = 16,
     .samples = real_unary_samples,
     .low = 0.2,
     .high = 4,
@@ -110,6 +112,7 @@ constinit const Op ops::mod = {
               [t](std::int64_t a, std::int64_t b) { return floor_remainder(t, a, b); });
         },
     .contents = [](const Call& c, const Type& t) { return contents_each(c, t, floor_modulo); },
+    .cost = 20,
     .samples = numeric_binary_samples,
     .low = -9,
     .high = 9,
@@ -130,6 +133,7 @@ constinit const Op ops::relu = {
               e, [](double x) { return x < 0 ? 0 : x; },
               [t](std::int64_t n) { return is_signed(t) && n < 0 ? 0 : n; });
         },
+    .onnx = {"Relu"},
     .samples = numeric_unary_samples,
 };
 
@@ -159,10 +163,12 @@ constinit const Op ops::sigmoid = {
     .kind = OpKind::elementwise,
     .infer = infer_real,
     .expand = [](const Call& c) -> Values { return {sigmoid_of(c.operands[0])}; },
-    .eval =
-        [](const Evaluation& e) {
-          return map_reals(e, [](double x) { return 0.5 * std::tanh(0.5 * x) + 0.5; });
-        },
+    .real = [](double x) { return 1 / (1 + std::exp(-x)); },
+    .eval = eval_real<ops::sigmoid>,
+    .is_function = true,
+    .cost = 16,
+    .ulps = 4,
+    .onnx = {"Sigmoid"},
     .samples = real_unary_samples,
     .low = -8,
     .high = 8,
@@ -174,10 +180,11 @@ constinit const Op ops::silu = {
     .kind = OpKind::elementwise,
     .infer = infer_real,
     .expand = [](const Call& c) -> Values { return {c.operands[0] * ops::sigmoid(c.operands[0])}; },
-    .eval =
-        [](const Evaluation& e) {
-          return map_reals(e, [](double x) { return x * (0.5 * std::tanh(0.5 * x) + 0.5); });
-        },
+    .real = [](double x) { return x / (1 + std::exp(-x)); },
+    .eval = eval_real<ops::silu>,
+    .is_function = true,
+    .cost = 17,
+    .ulps = 4,
     .samples = real_unary_samples,
     .low = -8,
     .high = 8,
@@ -192,10 +199,12 @@ constinit const Op ops::gelu = {
       Value x = c.operands[0];
       return {x * 0.5 * (ops::erf(x * M_SQRT1_2) + 1.0)};
     },
-    .eval =
-        [](const Evaluation& e) {
-          return map_reals(e, [](double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); });
-        },
+    .real = [](double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); },
+    .eval = eval_real<ops::gelu>,
+    .is_function = true,
+    .cost = 16,
+    .ulps = 4,
+    .onnx = {"Gelu", 20},
     .samples = real_unary_samples,
     .low = -4,
     .high = 4,
@@ -211,13 +220,15 @@ constinit const Op ops::gelu_tanh = {
       Value x = c.operands[0], inner = x + x * x * x * 0.044715;
       return {x * ops::sigmoid(inner * (2 * std::sqrt(2 / M_PI)))};
     },
-    .eval =
-        [](const Evaluation& e) {
-          return map_reals(e, [](double x) {
-            double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * std::pow(x, 3));
-            return x / (1 + std::exp(-2 * inner));
-          });
+    .real =
+        [](double x) {
+          double inner = std::sqrt(2 / M_PI) * (x + 0.044715 * std::pow(x, 3));
+          return x / (1 + std::exp(-2 * inner));
         },
+    .eval = eval_real<ops::gelu_tanh>,
+    .is_function = true,
+    .cost = 16,
+    .ulps = 4,
     .samples = real_unary_samples,
     .low = -4,
     .high = 4,
@@ -235,10 +246,12 @@ constinit const Op ops::softplus = {
       Value lost = (e - (u - 1.0)) / u;
       return {ops::maximum(x, constant_like(x, 0)) + (ops::log(u) + lost)};
     },
-    .eval =
-        [](const Evaluation& e) {
-          return map_reals(e, [](double x) { return x > 30 ? x : std::log1p(std::exp(x)); });
-        },
+    .real = [](double x) { return x > 30 ? x : std::log1p(std::exp(x)); },
+    .eval = eval_real<ops::softplus>,
+    .is_function = true,
+    .cost = 17,
+    .ulps = 4,
+    .onnx = {"Softplus"},
     .samples = real_unary_samples,
     .low = -8,
     .high = 8,
@@ -259,7 +272,7 @@ constinit const Op ops::clip = {
         join_element(Join::maximum, y, i, low, i);
         join_element(Join::minimum, y, i, high, i);
       }
-      return {std::move(y)};
+      return one_result(std::move(y));
     },
     .contents = [](const Call& c, const Type& t) { return contents_each(c, t, clipped); },
     .samples =

@@ -13,6 +13,11 @@ std::span<const Op* const> all_ops() {
   return list;
 }
 
+bool maps_elements(const Op& op) {
+  return (op.kind == OpKind::elementwise && &op != &ops::iota && &op != &ops::random_bits) ||
+         &op == &ops::replay;
+}
+
 const Op* find_op(std::string_view name) {
   static const std::unordered_map<std::string_view, const Op*> by_name = [] {
     std::unordered_map<std::string_view, const Op*> map;

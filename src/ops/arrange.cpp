@@ -44,7 +44,7 @@ std::vector<Wide> eval_tile(const Evaluation& e) {
       from += i / to[k] % dims[k] % x.dims[k] * strides[k];
     join_element(Join::set, y, i, x, from);
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 std::vector<Type> infer_pad_inside(const Call& c, std::int64_t less) {
@@ -113,7 +113,7 @@ std::vector<Wide> eval_pad(const Evaluation& e,
       at += place(i / to[k] % y.dims[k] - low[k], x.dims[k]) * from[k];
     join_element(Join::set, y, i, x, at);
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 Samples pad_samples() {
@@ -164,7 +164,7 @@ std::vector<Wide> eval_one_hot(const Evaluation& e) {
     join_element(Join::set, y, (i / s.inner * s.size + hit) * s.inner + i % s.inner, *e.inputs[1],
                  0);
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 }  // namespace

@@ -49,6 +49,12 @@ std::optional<Dim> divided(std::span<const Dim> x) {
   return std::nullopt;
 }
 
+// d over the elements of x that are smaller or larger than y, equally over those that are equal.
+Value share(Value d, Value wins, Value ties) {
+  const Value zero = constant_like(d, 0);
+  return ops::select(wins, d, ops::select(ties, d * 0.5, zero));
+}
+
 std::optional<Dims> contents_of_each(const Call& c, const Type& t, DimRule rule) {
   return contents_each(c, t, rule);
 }
@@ -60,7 +66,9 @@ constinit const Op ops::add = {
     .doc = "x + y. Equal shapes and dtypes; integers wrap.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
-    .grad = grads::add,
+    .grad = [](const Call&, std::span<const Value>, std::span<const Value> dy) -> Values {
+      return {dy[0], dy[0]};
+    },
     .eval =
         [](const Evaluation& e) {
           return map_two(e, std::plus<double>(), modular(std::plus<std::uint64_t>()));
@@ -71,6 +79,8 @@ constinit const Op ops::add = {
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return x[0] + x[1]; });
         },
     .commutative = true,
+    .rising = true,
+    .onnx = {"Add", 1, 2},
     .samples = numeric_binary_samples,
 };
 
@@ -79,7 +89,9 @@ constinit const Op ops::sub = {
     .doc = "x - y. Equal shapes and dtypes; integers wrap.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
-    .grad = grads::sub,
+    .grad = [](const Call&, std::span<const Value>, std::span<const Value> dy) -> Values {
+      return {dy[0], -dy[0]};
+    },
     .eval =
         [](const Evaluation& e) {
           return map_two(e, std::minus<double>(), modular(std::minus<std::uint64_t>()));
@@ -89,6 +101,7 @@ constinit const Op ops::sub = {
           return contents_of_each(
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return x[0] - x[1]; });
         },
+    .onnx = {"Sub", 1, 2},
     .samples = numeric_binary_samples,
 };
 
@@ -97,7 +110,9 @@ constinit const Op ops::mul = {
     .doc = "x * y. Equal shapes and dtypes; integers wrap.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
-    .grad = grads::mul,
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      return {dy[0] * c.operands[1], dy[0] * c.operands[0]};
+    },
     .eval =
         [](const Evaluation& e) {
           return map_two(e, std::multiplies<double>(), modular(std::multiplies<std::uint64_t>()));
@@ -108,6 +123,7 @@ constinit const Op ops::mul = {
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return x[0] * x[1]; });
         },
     .commutative = true,
+    .onnx = {"Mul", 1, 2},
     .samples = numeric_binary_samples,
 };
 
@@ -116,7 +132,10 @@ constinit const Op ops::div = {
     .doc = "x / y. Integers truncate towards zero; x / 0 is all ones, lowest / -1 is lowest.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
-    .grad = grads::div,
+    .grad = [](const Call& c, std::span<const Value> y, std::span<const Value> dy) -> Values {
+      const Value part = dy[0] / c.operands[1];
+      return {part, -(part * y[0])};
+    },
     .eval =
         [](const Evaluation& e) {
           if (is_u64(e))
@@ -126,6 +145,9 @@ constinit const Op ops::div = {
           return map_two(e, std::divides<double>(), quotient);
         },
     .contents = [](const Call& c, const Type& t) { return contents_of_each(c, t, divided); },
+    .cost = 8,
+    .ulps = 2,
+    .onnx = {"Div", 1, 2},
     .samples = numeric_binary_samples,
 };
 
@@ -151,6 +173,7 @@ constinit const Op ops::rem = {
             return q ? std::optional(x[0] - *q * x[1]) : std::nullopt;
           });
         },
+    .cost = 12,
     .samples = numeric_binary_samples,
 };
 
@@ -159,7 +182,13 @@ constinit const Op ops::pow = {
     .doc = "x to the y, as C's pow. Integers wrap; a negative integer power is 1 / x^-y truncated.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
-    .grad = grads::pow,
+    .grad = [](const Call& c, std::span<const Value> y, std::span<const Value> dy) -> Values {
+      // x^n: n x^(n-1), and 0 where n is 0 at any x; x^n log x, and 0 where x is 0.
+      const Value x = c.operands[0], n = c.operands[1], zero = constant_like(x, 0);
+      const Value by_x = ops::select(ops::eq(n, zero), zero, n * ops::pow(x, n - 1.0)),
+                  by_n = ops::select(ops::eq(x, zero), zero, y[0] * ops::log(x));
+      return {dy[0] * by_x, dy[0] * by_n};
+    },
     .eval =
         [](const Evaluation& e) {
           DType t = e.inputs[0]->dtype;
@@ -168,6 +197,9 @@ constinit const Op ops::pow = {
               [t](std::int64_t a, std::int64_t b) { return integer_power(t, a, b); });
         },
     .contents = contents_by_value,
+    .cost = 40,
+    .ulps = 4,
+    .onnx = {"Pow", 1, 2},
     .samples = numeric_binary_samples,
     .low = 0.1,
     .high = 3,
@@ -178,7 +210,10 @@ constinit const Op ops::maximum = {
     .doc = "The larger of x and y; NaN if either is. Of -0 and +0 either.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
-    .grad = grads::maximum,
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      const Value a = c.operands[0], b = c.operands[1], ties = ops::eq(a, b);
+      return {share(dy[0], ops::lt(b, a), ties), share(dy[0], ops::lt(a, b), ties)};
+    },
     .eval =
         [](const Evaluation& e) {
           DType t = e.inputs[0]->dtype;
@@ -192,6 +227,8 @@ constinit const Op ops::maximum = {
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return max(x[0], x[1]); });
         },
     .commutative = true,
+    .ulps = 0,
+    .onnx = {"Max", 1, 2},
     .samples = numeric_binary_samples,
 };
 
@@ -200,7 +237,10 @@ constinit const Op ops::minimum = {
     .doc = "The smaller of x and y; NaN if either is. Of -0 and +0 either.",
     .kind = OpKind::elementwise,
     .infer = infer_two,
-    .grad = grads::minimum,
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      const Value a = c.operands[0], b = c.operands[1], ties = ops::eq(a, b);
+      return {share(dy[0], ops::lt(a, b), ties), share(dy[0], ops::lt(b, a), ties)};
+    },
     .eval =
         [](const Evaluation& e) {
           DType t = e.inputs[0]->dtype;
@@ -214,6 +254,8 @@ constinit const Op ops::minimum = {
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return min(x[0], x[1]); });
         },
     .commutative = true,
+    .ulps = 0,
+    .onnx = {"Min", 1, 2},
     .samples = numeric_binary_samples,
 };
 

@@ -48,6 +48,7 @@ constinit const Op ops::bit_not = {
           return logic(c, t,
                        [](std::span<const Dim> x) -> std::optional<Dim> { return Dim(1) - x[0]; });
         },
+    .ulps = 0,
     .samples = [] { return joined({{{b1({2, 3})}}, {{b1({})}}}, integer_unary_samples()); },
 };
 
@@ -66,6 +67,7 @@ constinit const Op ops::bit_and = {
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return min(x[0], x[1]); });
         },
     .commutative = true,
+    .ulps = 0,
     .samples = logic_samples,
 };
 
@@ -84,6 +86,7 @@ constinit const Op ops::bit_or = {
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return max(x[0], x[1]); });
         },
     .commutative = true,
+    .ulps = 0,
     .samples = logic_samples,
 };
 
@@ -103,6 +106,7 @@ constinit const Op ops::bit_xor = {
           });
         },
     .commutative = true,
+    .ulps = 0,
     .samples = logic_samples,
 };
 
@@ -120,6 +124,7 @@ constinit const Op ops::shift_left = {
           });
         },
     .contents = contents_by_value,
+    .ulps = 0,
     .samples = shift_samples,
     .low = 0,
     .high = 10,
@@ -144,6 +149,7 @@ constinit const Op ops::shift_right = {
           });
         },
     .contents = contents_by_value,
+    .ulps = 0,
     .samples = shift_samples,
     .low = -4,
     .high = 10,

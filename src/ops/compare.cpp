@@ -29,7 +29,7 @@ std::vector<Wide> compare(const Evaluation& e, R real, I integer) {
   for (std::size_t i = 0; i < y.integers.size(); ++i)
     y.integers[i] =
         a.is_real() ? real(a.reals[i], b.reals[i]) : integer(a.dtype, a.integers[i], b.integers[i]);
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 Samples equality_samples() {
@@ -60,7 +60,7 @@ std::vector<Wide> eval_select(const Evaluation& e) {
     else
       y.integers[i] = a.integers[i];
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 std::vector<Type> infer_select(const Call& c) {
@@ -126,7 +126,7 @@ std::vector<Wide> eval_iota(const Evaluation& e) {
     else
       y.integers[static_cast<std::size_t>(i)] = wrap(y.dtype, n);
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 }  // namespace
@@ -148,6 +148,8 @@ constinit const Op ops::eq = {
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return equal(x[0], x[1]); });
         },
     .commutative = true,
+    .ulps = 0,
+    .onnx = {"Equal", 1, 2},
     .samples = equality_samples,
 };
 
@@ -169,6 +171,7 @@ constinit const Op ops::ne = {
           });
         },
     .commutative = true,
+    .ulps = 0,
     .samples = equality_samples,
 };
 
@@ -186,6 +189,8 @@ constinit const Op ops::lt = {
           return contents_each(
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return less(x[0], x[1]); });
         },
+    .ulps = 0,
+    .onnx = {"Less", 1, 2},
     .samples = numeric_binary_samples,
 };
 
@@ -206,6 +211,8 @@ constinit const Op ops::le = {
             return Dim(1) - less(x[1], x[0]);
           });
         },
+    .ulps = 0,
+    .onnx = {"LessOrEqual", 12, 2},
     .samples = numeric_binary_samples,
 };
 
@@ -214,9 +221,14 @@ constinit const Op ops::select = {
     .doc = "x where the condition (operand 0, bool) holds, else y. All shapes are equal.",
     .kind = OpKind::elementwise,
     .infer = infer_select,
-    .grad = grads::select,
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      const Value zero = constant_like(dy[0], 0);
+      return {{}, ops::select(c.operands[0], dy[0], zero), ops::select(c.operands[0], zero, dy[0])};
+    },
     .eval = eval_select,
     .contents = [](const Call& c, const Type& t) { return contents_each(c, t, selected); },
+    .ulps = 0,
+    .onnx = {"Where", 9, 3},
     .samples = select_samples,
 };
 
@@ -236,9 +248,12 @@ constinit const Op ops::cast = {
         throw UserError("cast: ", c.type(0), " to f8e8m0; cast it to a float first");
       return {Type(to, c.shape(0))};
     },
-    .grad = grads::cast,
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      if (!is_float(c.type(0).dtype)) return Values(1);
+      return {cast_to(dy[0], c.type(0).dtype)};
+    },
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
-      return {convert(*e.inputs[0], e.attrs.get<DType>("dtype"))};
+      return one_result(convert(*e.inputs[0], e.attrs.get<DType>("dtype")));
     },
     .contents =
         [](const Call& c, const Type& t) {
@@ -249,6 +264,7 @@ constinit const Op ops::cast = {
             return Dim(1) - equal(x[0], 0);
           });
         },
+    .ulps = 0,
     .samples = cast_samples,
     .low = -300,
     .high = 300,
@@ -264,9 +280,10 @@ constinit const Op ops::bitcast = {
     .infer = infer_bitcast,
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
       Array bits = narrow(*e.inputs[0]);
-      return {widen(Array(e.attrs.get<DType>("dtype"), bits.dims(), bits.storage()))};
+      return one_result(widen(Array(e.attrs.get<DType>("dtype"), bits.dims(), bits.storage())));
     },
     .contents = contents_by_value,
+    .ulps = 0,
     .samples = []() -> Samples {
       return {{{f32({2, 3})}, {{"dtype", DType::i32}}},
               {{i32({4})}, {{"dtype", DType::u32}}},
@@ -286,6 +303,8 @@ constinit const Op ops::iota = {
     .infer = infer_source,
     .eval = eval_iota,
     .contents = contents_by_value,
+    .cost = 0,
+    .ulps = 0,
     .samples = []() -> Samples {
       return {{{}, {{"shape", Dims{7}}, {"dtype", DType::f32}, {"axis", 0}}},
               {{}, {{"shape", Dims{3, 70}}, {"dtype", DType::i64}, {"axis", 1}}},
@@ -323,7 +342,7 @@ std::vector<Wide> eval_random(const Evaluation& e) {
                static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32));
     y.integers[i] = words[i % 4];
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 std::vector<Type> infer_random(const Call& c) {
@@ -348,6 +367,7 @@ constinit const Op ops::random_bits = {
     .kind = OpKind::other,
     .infer = infer_random,
     .eval = eval_random,
+    .ulps = 0,
     .samples = []() -> Samples {
       Type word(DType::u64, Shape{});
       return {{{word, word}, {{"shape", Dims{3, 7}}}},

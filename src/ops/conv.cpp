@@ -189,7 +189,7 @@ constinit const Op ops::conv = {
         "floats are summed in f32 and rounded once. Optional attribute dtype as for dot.",
     .kind = OpKind::contraction,
     .infer = infer_conv,
-    .grad = grads::conv,
+    .differentiable = grads::conv_of_products,
     .eval = eval_conv,
     .samples = []() -> Samples {
       Dims one = {1, 1}, none = {0, 0};

@@ -96,15 +96,18 @@ std::vector<Type> infer_dot(const Call& c) {
   return {Type(contraction_dtype(c), std::move(to))};
 }
 
-// Axes in the given order, made dense.
-Wide arranged(const Wide& x, const Axes& first, const Axes& second, const Axes& third) {
+// Axes in the given order, made dense: x itself where it lies so, else the copy.
+const Wide& arranged(const Wide& x, const Axes& first, const Axes& second, const Axes& third,
+                     Wide& copy) {
   Sizes strides = row_major(x.dims), dims, from;
   for (const Axes* axes : {&first, &second, &third})
     for (int a : *axes) {
       dims.push_back(x.dims[static_cast<std::size_t>(a)]);
       from.push_back(strides[static_cast<std::size_t>(a)]);
     }
-  return take_box(x, {0, from}, dims);
+  if (std::ranges::is_sorted(from, std::greater{})) return x;
+  copy = take_box(x, {0, from}, dims);
+  return copy;
 }
 
 std::int64_t size_of(const Wide& x, const Axes& axes) {
@@ -117,29 +120,50 @@ struct Sizes3 {
   std::int64_t batch, m, n, k;
 };
 
-// c[batch,m,n] = sum over k of a[batch,m,k] b[batch,k,n]. U is what T is multiplied in.
+// out[j] += products of `terms` factors and rows of b, one term after the other.
+template <int terms, class U, class T>
+void add_products(const T* factors, const T* b, std::int64_t b_step, T* __restrict out,
+                  std::int64_t n) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    U total = static_cast<U>(out[j]);
+    for (int t = 0; t < terms; ++t)
+      total += static_cast<U>(factors[t]) * static_cast<U>(b[t * b_step + j]);
+    out[j] = static_cast<T>(total);
+  }
+}
+
+// c[batch,m,n] = sum over k of a[batch,m,k] b[batch,k,n], of zeros before. U is what T is
+// multiplied and summed in. Every element is summed over k in order; blocks of rows and columns
+// only read b less often.
 template <class U, class T>
 void multiply(const std::vector<T>& a, const std::vector<T>& b, std::vector<T>& c, Sizes3 s) {
-  parallel_chunks(
-      s.batch * s.m, s.batch * s.m * s.n * s.k, [&](std::int64_t from, std::int64_t to) {
-        for (std::int64_t row = from; row < to; ++row) {
-          T* out = c.data() + row * s.n;
-          const T* left = a.data() + row * s.k;
-          const T* right = b.data() + row / s.m * s.k * s.n;
-          for (std::int64_t k = 0; k < s.k; ++k, right += s.n) {
-            U factor = static_cast<U>(left[k]);
-            for (std::int64_t j = 0; j < s.n; ++j)
-              out[j] = static_cast<T>(static_cast<U>(out[j]) + factor * static_cast<U>(right[j]));
-          }
-        }
-      });
+  constexpr std::int64_t rows = 16, columns = 128;
+  constexpr int together = 8;
+  const std::int64_t blocks = (s.m + rows - 1) / rows, strips = (s.n + columns - 1) / columns;
+  auto block = [&](std::int64_t matrix, std::int64_t row, std::int64_t column) {
+    const std::int64_t last = std::min(row + rows, s.m), n = std::min(columns, s.n - column);
+    auto add = [&]<int terms>(std::int64_t k) {
+      const T* right = b.data() + (matrix * s.k + k) * s.n + column;
+      for (std::int64_t i = matrix * s.m + row; i < matrix * s.m + last; ++i)
+        add_products<terms, U>(a.data() + i * s.k + k, right, s.n, c.data() + i * s.n + column, n);
+    };
+    std::int64_t k = 0;
+    for (; k + together <= s.k; k += together) add.template operator()<together>(k);
+    for (; k < s.k; ++k) add.template operator()<1>(k);
+  };
+  parallel_chunks(s.batch * blocks * strips, s.batch * s.m * s.n * s.k,
+                  [&](std::int64_t from, std::int64_t to) {
+                    for (std::int64_t i = from; i < to; ++i)
+                      block(i / strips / blocks, i / strips % blocks * rows, i % strips * columns);
+                  });
 }
 
 std::vector<Wide> eval_dot(const Evaluation& e) {
   const Wide &a = *e.inputs[0], &b = *e.inputs[1];
   DotAxes x = dot_axes(e.attrs, static_cast<int>(a.dims.size()), static_cast<int>(b.dims.size()));
-  Wide left = arranged(a, x.batch_a, x.free_a, x.contract_a);
-  Wide right = arranged(b, x.batch_b, x.contract_b, x.free_b);
+  Wide left_copy, right_copy;
+  const Wide& left = arranged(a, x.batch_a, x.free_a, x.contract_a, left_copy);
+  const Wide& right = arranged(b, x.batch_b, x.contract_b, x.free_b, right_copy);
   Wide y(e.result_types[0].dtype, e.result_dims());
   Sizes3 s{size_of(a, x.batch_a), size_of(a, x.free_a), size_of(b, x.free_b),
            size_of(a, x.contract_a)};
@@ -150,7 +174,7 @@ std::vector<Wide> eval_dot(const Evaluation& e) {
   else
     multiply<std::uint64_t>(left.integers, right.integers, y.integers, s);
   for (std::int64_t& n : y.integers) n = wrap(y.dtype, n);
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 }  // namespace

@@ -102,6 +102,13 @@ void copy_box(Wide& to, const Box& to_box, const Wide& from, const Box& from_box
 Wide take_box(const Wide& from, const Box&, Sizes dims);
 void fill(Wide&, const Wide& number);
 
+// The results of an operation that has one. A braced list would copy it.
+inline std::vector<Wide> one_result(Wide w) {
+  std::vector<Wide> out;
+  out.push_back(std::move(w));
+  return out;
+}
+
 // Splits [0, n) over the machine's threads when `work` (multiplications, say) pays for it. The
 // chunks write disjoint results, so that their number never shows.
 void parallel_chunks(std::int64_t n, std::int64_t work,
@@ -115,11 +122,16 @@ std::vector<Wide> map_one(const Evaluation& e, R real, I integer) {
   for (std::size_t i = 0; i < y.reals.size(); ++i) y.reals[i] = real(x.reals[i]);
   for (std::size_t i = 0; i < y.integers.size(); ++i)
     y.integers[i] = wrap(x.dtype, integer(x.integers[i]));
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 template <class R>
 std::vector<Wide> map_reals(const Evaluation& e, R real) {
   return map_one(e, real, [](std::int64_t n) { return n; });
+}
+// Of an op with a function of real numbers.
+template <const Op& op>
+std::vector<Wide> eval_real(const Evaluation& e) {
+  return map_reals(e, op.real);
 }
 template <class R, class I>
 std::vector<Wide> map_two(const Evaluation& e, R real, I integer) {
@@ -128,7 +140,7 @@ std::vector<Wide> map_two(const Evaluation& e, R real, I integer) {
   for (std::size_t i = 0; i < y.reals.size(); ++i) y.reals[i] = real(a.reals[i], b.reals[i]);
   for (std::size_t i = 0; i < y.integers.size(); ++i)
     y.integers[i] = wrap(a.dtype, integer(a.integers[i], b.integers[i]));
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 // How a reduction joins two elements; the same for reduce, window, cumulative and scatter.

@@ -54,7 +54,7 @@ std::vector<Wide> eval_gather(const Evaluation& e) {
     copy_box(y, {k * s.inner, {count * s.inner, 1}}, x, {index * s.inner, {s.size * s.inner, 1}},
              box);
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 std::vector<Type> infer_scatter(const Call& c) {
@@ -86,7 +86,7 @@ std::vector<Wide> eval_scatter(const Evaluation& e) {
         join_element(how, y, (outer * s.size + index) * s.inner + i, updates,
                      (outer * count + k) * s.inner + i);
     }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 void expect_starts(const Call& c, std::size_t operand) {
@@ -129,7 +129,7 @@ std::vector<Wide> eval_dynamic_update(const Evaluation& e) {
   Wide y = *e.inputs[0];
   const Wide& part = *e.inputs[1];
   copy_box(y, clamped_box(y, *e.inputs[2], part.dims), part, {0, row_major(part.dims)}, part.dims);
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 }  // namespace
@@ -145,6 +145,7 @@ constinit const Op ops::gather = {
     .grad = grads::gather,
     .eval = eval_gather,
     .contents = contents_indexed,
+    .ulps = 0,
     .samples = []() -> Samples {
       return {{{f32({4, 3}), i64({2})}, {{"axis", 0}}},
               {{f32({2, 5, 3}), i32({2, 2})}, {{"axis", 1}}},
@@ -192,9 +193,10 @@ constinit const Op ops::dynamic_slice = {
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
       const Wide& x = *e.inputs[0];
       Sizes sizes = e.sizes(e.attrs.dims("sizes"));
-      return {take_box(x, clamped_box(x, *e.inputs[1], sizes), sizes)};
+      return one_result(take_box(x, clamped_box(x, *e.inputs[1], sizes), sizes));
     },
     .contents = contents_indexed,
+    .ulps = 0,
     .samples = []() -> Samples {
       return {{{f32({4, 5}), i64({2})}, {{"sizes", Dims{2, 3}}}},
               {{f16({6}), i32({1})}, {{"sizes", Dims{6}}}},
@@ -214,6 +216,7 @@ constinit const Op ops::dynamic_update = {
     .infer = infer_dynamic_update,
     .grad = grads::dynamic_update,
     .eval = eval_dynamic_update,
+    .ulps = 0,
     .samples = []() -> Samples {
       return {{{f32({4, 5}), f32({2, 3}), i64({2})}, {}},
               {{f16({6}), f16({1}), i32({1})}, {}},

@@ -93,7 +93,7 @@ std::vector<Wide> eval_scatter_elements(const Evaluation& e) {
     if (at >= 0) join_element(how, y, at, *e.inputs[2], next);
     ++next;
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 std::vector<Type> infer_scatter_elements(const Call& c) {
@@ -254,7 +254,7 @@ std::vector<Wide> eval_gather_nd(const Evaluation& e) {
   Wide y(x.dtype, e.result_dims());
   for (std::int64_t i = 0; i < y.count(); ++i)
     join_element(Join::set, y, i, x, p.starts[static_cast<std::size_t>(i / p.slice)] + i % p.slice);
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 std::vector<Wide> eval_scatter_nd(const Evaluation& e) {
@@ -265,7 +265,7 @@ std::vector<Wide> eval_scatter_nd(const Evaluation& e) {
     auto place = static_cast<std::size_t>(i / p.slice);
     if (p.inside[place]) join_element(how, y, p.starts[place] + i % p.slice, *e.inputs[2], i);
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 }  // namespace
@@ -289,7 +289,7 @@ constinit const Op ops::gather_elements = {
       std::int64_t next = 0;
       for (std::int64_t at : element_places(x, index, axis))
         join_element(Join::set, y, next++, x, at);
-      return {std::move(y)};
+      return one_result(std::move(y));
     },
     .samples = []() -> Samples {
       return {{{f32({4, 3}), i64({2, 3})}, {{"axis", 0}}},

@@ -106,7 +106,7 @@ std::vector<Wide> eval_matmul(const Evaluation& e) {
           y.integers[at] = wrap(y.dtype, static_cast<std::int64_t>(integer));
       }
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ std::vector<Wide> eval_transpose(const Evaluation& e) {
     dims.push_back(x.dims[static_cast<std::size_t>(p)]);
     from.push_back(strides[static_cast<std::size_t>(p)]);
   }
-  return {take_box(x, {0, from}, dims)};
+  return one_result(take_box(x, {0, from}, dims));
 }
 
 std::vector<Type> infer_broadcast(const Call& c) {
@@ -73,7 +73,7 @@ std::vector<Wide> eval_broadcast(const Evaluation& e) {
   std::size_t extra = dims.size() - x.dims.size();
   for (std::size_t i = 0; i < x.dims.size(); ++i)
     if (x.dims[i] == dims[extra + i]) from[extra + i] = strides[i];
-  return {take_box(x, {0, from}, dims)};
+  return one_result(take_box(x, {0, from}, dims));
 }
 
 std::vector<Type> infer_slice(const Call& c) {
@@ -98,7 +98,7 @@ std::vector<Wide> eval_slice(const Evaluation& e) {
     from.base += starts[i] * strides[i];
     from.strides.push_back(steps[i] * strides[i]);
   }
-  return {take_box(x, from, e.sizes(e.attrs.dims("sizes")))};
+  return one_result(take_box(x, from, e.sizes(e.attrs.dims("sizes"))));
 }
 
 std::vector<Type> infer_pad(const Call& c) {
@@ -120,7 +120,7 @@ std::vector<Wide> eval_pad(const Evaluation& e) {
   Box to{0, row_major(y.dims)};
   for (std::size_t i = 0; i < low.size(); ++i) to.base += low[i] * to.strides[i];
   copy_box(y, to, x, {0, row_major(x.dims)}, x.dims);
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 std::vector<Type> infer_concat(const Call& c) {
@@ -147,7 +147,7 @@ std::vector<Wide> eval_concat(const Evaluation& e) {
     copy_box(y, to, *x, {0, row_major(x->dims)}, x->dims);
     to.base += x->dims[axis] * to.strides[axis];
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 std::vector<Type> infer_reverse(const Call& c) {
@@ -164,7 +164,7 @@ std::vector<Wide> eval_reverse(const Evaluation& e) {
     from.base += (x.dims[k] - 1) * from.strides[k];
     from.strides[k] = -from.strides[k];
   }
-  return {take_box(x, from, x.dims)};
+  return one_result(take_box(x, from, x.dims));
 }
 
 }  // namespace
@@ -178,9 +178,11 @@ constinit const Op ops::reshape = {
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
       Wide y = *e.inputs[0];
       y.dims = e.result_dims();
-      return {std::move(y)};
+      return one_result(std::move(y));
     },
     .contents = contents_moved,
+    .rising = true,
+    .ulps = 0,
     .samples = []() -> Samples {
       Dim n = sample_symbol();
       return {{{f32({2, 3})}, {{"shape", Dims{3, 1, 2}}}},
@@ -198,6 +200,8 @@ constinit const Op ops::transpose = {
     .grad = grads::transpose,
     .eval = eval_transpose,
     .contents = contents_moved,
+    .rising = true,
+    .ulps = 0,
     .samples = []() -> Samples {
       return {{{f32({2, 3})}, {{"perm", Dims{1, 0}}}},
               {{f16({2, 3, 4, 5})}, {{"perm", Dims{0, 2, 3, 1}}}},
@@ -218,6 +222,8 @@ constinit const Op ops::broadcast = {
     .grad = grads::broadcast,
     .eval = eval_broadcast,
     .contents = contents_moved,
+    .rising = true,
+    .ulps = 0,
     .samples = []() -> Samples {
       Dim n = sample_symbol();
       return {{{f32({3})}, {{"shape", Dims{2, 3}}}},
@@ -239,6 +245,8 @@ constinit const Op ops::slice = {
     .grad = grads::slice,
     .eval = eval_slice,
     .contents = contents_moved,
+    .rising = true,
+    .ulps = 0,
     .samples = []() -> Samples {
       auto cut = [](Dims starts, Dims sizes, Dims steps) -> Attrs {
         return {{"starts", std::move(starts)},
@@ -262,6 +270,8 @@ constinit const Op ops::pad = {
     .grad = grads::pad,
     .eval = eval_pad,
     .contents = contents_moved,
+    .rising = true,
+    .ulps = 0,
     .samples = []() -> Samples {
       auto by = [](Dims low, Dims high) -> Attrs {
         return {{"low", std::move(low)}, {"high", std::move(high)}};
@@ -282,6 +292,8 @@ constinit const Op ops::concat = {
     .grad = grads::concat,
     .eval = eval_concat,
     .contents = contents_moved,
+    .rising = true,
+    .ulps = 0,
     .samples = []() -> Samples {
       return {{{f32({2, 3}), f32({2, 1})}, {{"axis", 1}}},
               {{f32({2, 3}), f32({0, 3}), f32({sample_symbol(), 3})}, {{"axis", 0}}},
@@ -298,6 +310,8 @@ constinit const Op ops::reverse = {
     .grad = grads::reverse,
     .eval = eval_reverse,
     .contents = contents_moved,
+    .rising = true,
+    .ulps = 0,
     .samples = []() -> Samples {
       return {{{f32({3, 4})}, {{"axes", Dims{0}}}},
               {{f32({3, 4})}, {{"axes", Dims{0, 1}}}},

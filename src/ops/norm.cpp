@@ -119,7 +119,7 @@ std::vector<Wide> each_row(const Evaluation& e, F row) {
   for (auto i = static_cast<std::size_t>(e.attrs.integer("axis")); i < y.dims.size(); ++i)
     n *= y.dims[i];
   for (std::int64_t first = 0; first < y.count(); first += n) row(y.reals.data() + first, n);
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 std::vector<Wide> eval_layer_norm(const Evaluation& e) {
@@ -160,7 +160,7 @@ std::vector<Wide> eval_softmax(const Evaluation& e, bool logarithm) {
       x[k * s.inner] = static_cast<double>(logarithm ? -logl(sum) : 1 / sum);
     }
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 // Elements of each result element, in the order of x, handed to `of`.
@@ -179,7 +179,7 @@ std::vector<Wide> each_group(const Evaluation& e, F of) {
     groups[static_cast<std::size_t>(group)].push_back(x.reals[static_cast<std::size_t>(i)]);
   }
   for (std::size_t g = 0; g < groups.size(); ++g) y.reals[g] = of(groups[g]);
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 double plain_mean(const std::vector<double>& group) {
@@ -236,7 +236,7 @@ std::vector<Wide> eval_batch_norm(const Evaluation& e) {
                      e.inputs[1]->reals[k] +
                  e.inputs[2]->reals[k];
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 Values expand_softmax(const Call& c, bool logarithm) {
@@ -286,6 +286,7 @@ constinit const Op ops::softmax = {
     .infer = infer_along_axis,
     .expand = [](const Call& c) { return expand_softmax(c, false); },
     .eval = [](const Evaluation& e) { return eval_softmax(e, false); },
+    .is_row = true,
     .samples = softmax_samples,
     .low = -5,
     .high = 5,
@@ -297,6 +298,7 @@ constinit const Op ops::log_softmax = {
     .infer = infer_along_axis,
     .expand = [](const Call& c) { return expand_softmax(c, true); },
     .eval = [](const Evaluation& e) { return eval_softmax(e, true); },
+    .is_row = true,
     .samples = softmax_samples,
     .low = -5,
     .high = 5,
@@ -318,6 +320,7 @@ constinit const Op ops::layer_norm = {
       return {cast_to(y, c.type(0).dtype)};
     },
     .eval = eval_layer_norm,
+    .is_row = true,
     .samples = [] { return joined(row_norm_samples(2), row_norm_samples(1)); },
 };
 
@@ -336,6 +339,7 @@ constinit const Op ops::rms_norm = {
       return {cast_to(y, c.type(0).dtype)};
     },
     .eval = eval_rms_norm,
+    .is_row = true,
     .samples = [] { return row_norm_samples(1); },
 };
 

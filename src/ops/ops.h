@@ -35,7 +35,7 @@ namespace hone {
   X(scatter_elements) X(scatter_nd) \
   /* rows, norms, pooling, contraction, recurrence */ \
   X(mean) X(variance) X(softmax) X(log_softmax) X(layer_norm) X(rms_norm) X(batch_norm) \
-  X(avg_pool) X(matmul) X(lstm_cell) X(lstm)
+  X(avg_pool) X(matmul) X(attention) X(lstm_cell) X(lstm)
 // clang-format on
 
 namespace ops {
@@ -45,6 +45,8 @@ HONE_OPS(HONE_DECLARE)
 }  // namespace ops
 
 std::span<const Op* const> all_ops();
+// Whether element i of each result depends on element i of each operand and on nothing else.
+bool maps_elements(const Op&);
 // Null when there is no such operation. An OpLookup.
 const Op* find_op(std::string_view name);
 

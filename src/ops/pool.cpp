@@ -71,7 +71,7 @@ std::vector<Wide> eval_avg_pool(const Evaluation& e) {
     bool all = e.attrs.integer("include_pads") != 0;
     y.reals[static_cast<std::size_t>(i)] = static_cast<double>(sum / (all ? size : under));
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 }  // namespace

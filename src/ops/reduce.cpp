@@ -60,7 +60,7 @@ std::vector<Wide> eval_reduce(const Evaluation& e, Join how) {
       if (rounds) round_to_f32(y, at[0] + i * step[0]);
     }
   });
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 Samples reduce_samples(const std::vector<DType>& dtypes) {
@@ -118,7 +118,7 @@ std::vector<Wide> eval_arg(const Evaluation& e, bool larger) {
       if (before(x, first + k * s.inner, first + best * s.inner, larger)) best = k;
     y.integers[static_cast<std::size_t>(r)] = best;
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 Samples arg_samples() {
@@ -158,7 +158,7 @@ std::vector<Wide> eval_cumulative(const Evaluation& e) {
       if (!exclusive) join_element(Join::set, y, at, total, 0);
     }
   }
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 std::vector<Type> infer_sort(const Call& c) {
@@ -242,6 +242,7 @@ constinit const Op ops::reduce_max = {
           return contents_reduced(
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return max(x[0], x[1]); });
         },
+    .ulps = 0,
     .samples = numeric_samples,
 };
 
@@ -259,6 +260,7 @@ constinit const Op ops::reduce_min = {
           return contents_reduced(
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return min(x[0], x[1]); });
         },
+    .ulps = 0,
     .samples = numeric_samples,
 };
 
@@ -273,6 +275,8 @@ constinit const Op ops::reduce_and = {
           return contents_reduced(
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return min(x[0], x[1]); });
         },
+    .rising = true,
+    .ulps = 0,
     .samples = boolean_samples,
 };
 
@@ -289,6 +293,8 @@ constinit const Op ops::reduce_or = {
           return contents_reduced(
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return max(x[0], x[1]); });
         },
+    .rising = true,
+    .ulps = 0,
     .samples = boolean_samples,
 };
 
@@ -302,6 +308,7 @@ constinit const Op ops::argmax = {
     .infer = infer_arg,
     .eval = [](const Evaluation& e) { return eval_arg(e, true); },
     .contents = contents_by_value,
+    .ulps = 0,
     .samples = arg_samples,
 };
 
@@ -315,6 +322,7 @@ constinit const Op ops::argmin = {
     .infer = infer_arg,
     .eval = [](const Evaluation& e) { return eval_arg(e, false); },
     .contents = contents_by_value,
+    .ulps = 0,
     .samples = arg_samples,
 };
 
@@ -353,6 +361,7 @@ constinit const Op ops::sort = {
     .infer = infer_sort,
     .grad = grads::sort,
     .eval = eval_sort,
+    .ulps = 0,
     .samples = []() -> Samples {
       return {{{f32({2, 7})}, {{"axis", 1}, {"descending", 0}}},
               {{f16({5, 2})}, {{"axis", 0}, {"descending", 1}}},

@@ -25,13 +25,17 @@ constinit const Op ops::neg = {
     .doc = "-x. Integers wrap.",
     .kind = OpKind::elementwise,
     .infer = infer_one,
-    .grad = grads::neg,
+    .grad = [](const Call&, std::span<const Value>, std::span<const Value> dy) -> Values {
+      return {-dy[0]};
+    },
     .eval = [](const Evaluation& e) { return map_one(e, std::negate<double>(), negated); },
     .contents =
         [](const Call& c, const Type& t) {
           return contents_each(
               c, t, [](std::span<const Dim> x) -> std::optional<Dim> { return Dim(0) - x[0]; });
         },
+    .ulps = 0,
+    .onnx = {"Neg"},
     .samples = numeric_unary_samples,
 };
 
@@ -40,7 +44,9 @@ constinit const Op ops::abs = {
     .doc = "The absolute value. The lowest signed integer is its own.",
     .kind = OpKind::elementwise,
     .infer = infer_one,
-    .grad = grads::abs,
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      return {dy[0] * ops::sign(c.operands[0])};
+    },
     .eval =
         [](const Evaluation& e) {
           bool sign = is_signed(e.inputs[0]->dtype);
@@ -54,6 +60,8 @@ constinit const Op ops::abs = {
             return max(x[0], Dim(0) - x[0]);
           });
         },
+    .ulps = 0,
+    .onnx = {"Abs"},
     .samples = numeric_unary_samples,
 };
 
@@ -75,6 +83,9 @@ constinit const Op ops::sign = {
                                                                            : 1; });
         },
     .contents = contents_by_value,
+    .rising = true,
+    .ulps = 0,
+    .onnx = {"Sign", 9},
     .samples = numeric_unary_samples,
 };
 
@@ -83,8 +94,15 @@ constinit const Op ops::exp = {
     .doc = "e to the x.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
-    .grad = grads::exp,
-    .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::exp(x); }); },
+    .grad = [](const Call&, std::span<const Value> y, std::span<const Value> dy) -> Values {
+      return {dy[0] * y[0]};
+    },
+    .real = [](double x) { return std::exp(x); },
+    .eval = eval_real<ops::exp>,
+    .rising = true,
+    .cost = 12,
+    .ulps = 4,
+    .onnx = {"Exp"},
     .samples = real_unary_samples,
 };
 
@@ -93,8 +111,15 @@ constinit const Op ops::log = {
     .doc = "The natural logarithm; -infinity at 0, NaN below.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
-    .grad = grads::log,
-    .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::log(x); }); },
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      return {dy[0] / c.operands[0]};
+    },
+    .real = [](double x) { return std::log(x); },
+    .eval = eval_real<ops::log>,
+    .rising = true,
+    .cost = 15,
+    .ulps = 4,
+    .onnx = {"Log"},
     .samples = real_unary_samples,
     .low = 0.01,
     .high = 4,
@@ -105,8 +130,14 @@ constinit const Op ops::sqrt = {
     .doc = "The square root; NaN below 0, -0 at -0.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
-    .grad = grads::sqrt,
-    .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::sqrt(x); }); },
+    .grad = [](const Call&, std::span<const Value> y, std::span<const Value> dy) -> Values {
+      return {dy[0] / (y[0] * 2.0)};
+    },
+    .real = [](double x) { return std::sqrt(x); },
+    .eval = eval_real<ops::sqrt>,
+    .rising = true,
+    .cost = 8,
+    .onnx = {"Sqrt"},
     .samples = real_unary_samples,
     .low = 0,
     .high = 4,
@@ -117,8 +148,15 @@ constinit const Op ops::tanh = {
     .doc = "The hyperbolic tangent.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
-    .grad = grads::tanh,
-    .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::tanh(x); }); },
+    .grad = [](const Call&, std::span<const Value> y, std::span<const Value> dy) -> Values {
+      return {dy[0] * (1.0 - y[0] * y[0])};
+    },
+    .real = [](double x) { return std::tanh(x); },
+    .eval = eval_real<ops::tanh>,
+    .rising = true,
+    .cost = 18,
+    .ulps = 4,
+    .onnx = {"Tanh"},
     .samples = real_unary_samples,
     .low = -6,
     .high = 6,
@@ -129,8 +167,16 @@ constinit const Op ops::erf = {
     .doc = "The error function.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
-    .grad = grads::erf,
-    .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::erf(x); }); },
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      const Value x = c.operands[0];
+      return {dy[0] * (ops::exp(-(x * x)) * (2 * std::numbers::inv_sqrtpi))};
+    },
+    .real = [](double x) { return std::erf(x); },
+    .eval = eval_real<ops::erf>,
+    .rising = true,
+    .cost = 20,
+    .ulps = 4,
+    .onnx = {"Erf", 9},
     .samples = real_unary_samples,
     .low = -4,
     .high = 4,
@@ -141,8 +187,14 @@ constinit const Op ops::sin = {
     .doc = "The sine; x in radians.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
-    .grad = grads::sin,
-    .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::sin(x); }); },
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      return {dy[0] * ops::cos(c.operands[0])};
+    },
+    .real = [](double x) { return std::sin(x); },
+    .eval = eval_real<ops::sin>,
+    .cost = 25,
+    .ulps = 4,
+    .onnx = {"Sin", 7},
     .samples = real_unary_samples,
     .low = -10,
     .high = 10,
@@ -153,8 +205,14 @@ constinit const Op ops::cos = {
     .doc = "The cosine; x in radians.",
     .kind = OpKind::elementwise,
     .infer = infer_real,
-    .grad = grads::cos,
-    .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::cos(x); }); },
+    .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
+      return {-(dy[0] * ops::sin(c.operands[0]))};
+    },
+    .real = [](double x) { return std::cos(x); },
+    .eval = eval_real<ops::cos>,
+    .cost = 25,
+    .ulps = 4,
+    .onnx = {"Cos", 7},
     .samples = real_unary_samples,
     .low = -10,
     .high = 10,
@@ -166,8 +224,11 @@ constinit const Op ops::floor = {
     .kind = OpKind::elementwise,
     .infer = infer_real,
     .grad = grads::zero,
-    .eval =
-        [](const Evaluation& e) { return map_reals(e, [](double x) { return std::floor(x); }); },
+    .real = [](double x) { return std::floor(x); },
+    .eval = eval_real<ops::floor>,
+    .rising = true,
+    .ulps = 0,
+    .onnx = {"Floor"},
     .samples = real_unary_samples,
 };
 
@@ -177,7 +238,11 @@ constinit const Op ops::ceil = {
     .kind = OpKind::elementwise,
     .infer = infer_real,
     .grad = grads::zero,
-    .eval = [](const Evaluation& e) { return map_reals(e, [](double x) { return std::ceil(x); }); },
+    .real = [](double x) { return std::ceil(x); },
+    .eval = eval_real<ops::ceil>,
+    .rising = true,
+    .ulps = 0,
+    .onnx = {"Ceil"},
     .samples = real_unary_samples,
 };
 
@@ -187,10 +252,11 @@ constinit const Op ops::round = {
     .kind = OpKind::elementwise,
     .infer = infer_real,
     .grad = grads::zero,
-    .eval =
-        [](const Evaluation& e) {
-          return map_reals(e, [](double x) { return std::nearbyint(x); });
-        },
+    .real = [](double x) { return std::nearbyint(x); },
+    .eval = eval_real<ops::round>,
+    .rising = true,
+    .ulps = 0,
+    .onnx = {"Round", 11},
     .samples = real_unary_samples,
 };
 
@@ -200,8 +266,10 @@ constinit const Op ops::trunc = {
     .kind = OpKind::elementwise,
     .infer = infer_real,
     .grad = grads::zero,
-    .eval =
-        [](const Evaluation& e) { return map_reals(e, [](double x) { return std::trunc(x); }); },
+    .real = [](double x) { return std::trunc(x); },
+    .eval = eval_real<ops::trunc>,
+    .rising = true,
+    .ulps = 0,
     .samples = real_unary_samples,
 };
 
@@ -216,8 +284,12 @@ constinit const Op ops::replay = {
       integer_attr(c, "number", 0);
       return {c.type(0)};
     },
-    .grad = grads::replay,
+    .grad = [](const Call&, std::span<const Value>, std::span<const Value> dy) -> Values {
+      return {dy[0]};
+    },
     .eval = [](const Evaluation& e) -> std::vector<Wide> { return {*e.inputs[0]}; },
+    .rising = true,
+    .ulps = 0,
     .samples = []() -> Samples {
       return {{{f32({2, 3})}, {{"number", 1}}}, {{i64({2})}, {{"number", 2}}}};
     },

@@ -69,7 +69,7 @@ std::vector<Wide> eval_window(const Evaluation& e) {
       for (std::int64_t i = 0; i < n; ++i)
         join_element(how, y, at[0] + i * step[0], x, at[1] + i * step[1]);
     });
-  return {std::move(y)};
+  return one_result(std::move(y));
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ constinit const Op ops::reduce_window = {
         "what reducing nothing gives. Narrow floats are summed in f32 and rounded once.",
     .kind = OpKind::reduction,
     .infer = infer_window,
-    .grad = grads::reduce_window,
+    .differentiable = grads::window_of_slices,
     .eval = eval_window,
     .samples = []() -> Samples {
       auto over = [](std::string kind, Dims window, Dims strides, Dims dilations, Dims low,

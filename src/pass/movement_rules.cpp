@@ -193,7 +193,7 @@ void add_broadcast_rules(std::vector<Rule>& rules) {
   const Pattern repeats[] = {ops::broadcast(Pattern::any("a")), ops::broadcast(Pattern::any("b")),
                              ops::broadcast(Pattern::any("c"))};
   for (const Op* op : all_ops()) {
-    if (op->kind != OpKind::elementwise || op == &ops::iota || op == &ops::random_bits) continue;
+    if (op->kind != OpKind::elementwise) continue;
     names.push_back(cat(op->name, "-of-broadcast"));
     for (std::size_t n = 1; n <= 3; ++n) {
       std::vector<Pattern> operands(repeats, repeats + n);

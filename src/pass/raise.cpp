@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/common.h"
+#include "pass/raise_attention.h"
 
 namespace hone {
 
@@ -156,7 +157,8 @@ std::span<const Rule> raise_rules() {
 
 Function raise(const Function& f, RuleLog* log) {
   static const RuleSet set(raise_rules(), Order::users_first);
-  return rewrite(f, set, log);
+  // A softmax may have to be raised itself first.
+  return raise_attention(rewrite(f, set, log), log);
 }
 
 }  // namespace hone

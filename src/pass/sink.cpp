@@ -208,8 +208,7 @@ std::vector<bool> find_staying(const Function& f, const std::vector<NodeId>& ord
   for (NodeId n : order) {
     if (graph.op(n).kind != OpKind::elementwise || uses[n] != 1) continue;
     const Op& by = graph.op(reader[n]);
-    bool is_row = is_reduction_over_axes(by) || &by == &ops::softmax || &by == &ops::log_softmax ||
-                  &by == &ops::layer_norm || &by == &ops::rms_norm;
+    bool is_row = is_reduction_over_axes(by) || by.is_row;
     std::size_t own = 0, all = 0;
     for (const Value& v : graph.operands(n))
       if (is_mover(v)) {

@@ -1,11 +1,13 @@
 #include "plan/audit.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <map>
 #include <vector>
 
 #include "base/error.h"
+#include "plan/stream_order.h"
 
 namespace hone {
 
@@ -13,25 +15,39 @@ namespace {
 
 using Kind = PlanBuffer::Kind;
 
+// Bytes of a buffer from `first` up to `end`.
+struct Bytes {
+  std::int64_t first = 0, end = 0;
+  bool meets(const Bytes& b) const { return first < b.end && b.first < end; }
+};
+
 // What memory holds between two steps.
 struct Contents {
-  std::vector<bool> is_there;                  // per buffer
-  std::map<std::int64_t, std::uint32_t> live;  // arena buffers that are there, by first byte
+  std::vector<bool> is_there;  // per buffer
+  // Per device: arena buffers that are there, by first byte.
+  std::vector<std::map<std::int64_t, std::uint32_t>> live;
+  StreamOrder order;
+  // Per parameter: where results that lie in it were written.
+  std::map<std::uint32_t, std::vector<Bytes>> overwritten;
 };
 
 class Auditor {
  public:
   Auditor(const Plan& plan, const Variant& variant,
           const std::function<std::int64_t(const Dim&)>& size)
-      : plan_(plan), variant_(variant), size_(size), places_(variant.buffers.size()) {}
+      : plan_(plan), variant_(variant), size_(size), places_(variant.buffers.size()) {
+    for (std::uint32_t b = 0; b < variant.buffers.size(); ++b)
+      if (variant.buffers[b].kind == Kind::result) versions_[variant.buffers[b].index].push_back(b);
+  }
 
   void run() {
     Contents now = at_start();
     if (!walk(variant_.steps, now)) return;  // these sizes are refused whatever the order
+    // Several buffers of one result hold it one after the other.
     for (std::uint32_t b = 0; b < variant_.buffers.size(); ++b)
-      HONE_ASSERT(
-          variant_.buffers[b].kind != Kind::result || now.is_there[b] || place(b).bytes == 0,
-          plan_.name, ": no step writes result ", variant_.buffers[b].index);
+      HONE_ASSERT(variant_.buffers[b].kind != Kind::result || is_result_there(b, now) ||
+                      place(b).bytes == 0,
+                  plan_.name, ": no step writes result ", variant_.buffers[b].index);
   }
 
  private:
@@ -52,17 +68,57 @@ class Auditor {
     if (found.bytes < 0)
       throw UserError(plan_.name, ": buffer ", b, " has ", found.bytes, " bytes");
     HONE_ASSERT(!is_arena(b) || (found.first >= 0 && found.first % alignment == 0 &&
-                                 found.end() <= value(variant_.arena_bytes)),
+                                 found.end() <= value(arena_bytes(b))),
                 plan_.name, ": buffer ", b, " at ", found.first, " of ", found.bytes,
-                " bytes does not fit the arena of ", variant_.arena_bytes);
+                " bytes does not fit the arena of ", arena_bytes(b));
     return p = found;
   }
 
+  const Dim& arena_bytes(std::uint32_t b) const {
+    return variant_.devices[variant_.buffers[b].device].arena_bytes;
+  }
+
+  // The memory of one result under different numbers.
+  bool are_one_result(std::uint32_t a, std::uint32_t b) const {
+    return variant_.buffers[a].kind == Kind::result && variant_.buffers[b].kind == Kind::result &&
+           variant_.buffers[a].index == variant_.buffers[b].index;
+  }
+  bool is_result_there(std::uint32_t result, const Contents& now) const {
+    const std::vector<std::uint32_t>& all = versions_.at(variant_.buffers[result].index);
+    return std::any_of(all.begin(), all.end(), [&](std::uint32_t b) { return now.is_there[b]; });
+  }
+  // The donated parameter in which the result lies, or -1.
+  std::int32_t home_of(std::uint32_t b) const {
+    const PlanBuffer& buffer = variant_.buffers[b];
+    return buffer.kind == Kind::result ? plan_.result_alias[buffer.index] : -1;
+  }
+
+  Bytes bytes_of(const View& v) const {
+    std::int64_t last = 0;
+    for (std::size_t i = 0; i < v.dims.size(); ++i) {
+      const std::int64_t n = value(v.dims[i]);
+      if (n <= 0) return {};
+      last += (n - 1) * value(v.strides[i]);
+    }
+    const std::int64_t first = value(v.offset);
+    return {first, first + (last + 1) * byte_size(v.dtype)};
+  }
+
+  bool are_one_place(const View& a, const View& b) const {
+    if (a.dims.size() != b.dims.size() || value(a.offset) != value(b.offset)) return false;
+    for (std::size_t i = 0; i < a.dims.size(); ++i)
+      if (value(a.dims[i]) != value(b.dims[i]) ||
+          (value(a.dims[i]) > 1 && value(a.strides[i]) != value(b.strides[i])))
+        return false;
+    return true;
+  }
+
   Contents at_start() const {
-    Contents out;
+    Contents out{{}, {}, StreamOrder(variant_)};
+    out.live.resize(variant_.devices.size());
     for (const PlanBuffer& b : variant_.buffers)
       out.is_there.push_back(b.kind == Kind::param || b.kind == Kind::weight ||
-                             (b.kind == Kind::prepared && plan_.prepared[b.index].data.size() > 0));
+                             (b.kind == Kind::prepared && plan_.prepared[b.index].size() > 0));
     return out;
   }
 
@@ -74,6 +130,7 @@ class Auditor {
   }
 
   bool step(const Step& s, Contents& now) {
+    if (s.kind != Step::Kind::loop) now.order.enter(s);
     if (s.kind == Step::Kind::refuse)
       return !s.scalars.empty() && value(s.scalars[0]) == value(s.scalars[1]);
     if (s.kind == Step::Kind::loop) return loop(s, now);
@@ -95,19 +152,25 @@ class Auditor {
     Contents other = now;
     const bool yes = walk_body(s.body, now), no = walk_body(s.otherwise, other);
     if (!yes) now = std::move(other);
-    if (yes && no)
+    if (yes && no) {
+      for (auto& [param, all] : other.overwritten)
+        for (const Bytes& b : all) note_overwritten(now.overwritten[param], b);
       for (std::uint32_t b = 0; b < now.is_there.size(); ++b)
         if (now.is_there[b] && !other.is_there[b]) drop(b, now);
+      now.order.meet(other.order);
+    }
     return yes || no;
   }
 
   // Twice: what the second round reads must outlive the first. It may end before the first.
   bool loop(const Step& s, Contents& now) {
     if (!walk_body(s.otherwise, now)) return false;
+    now.order.enter(s);
     look(s, now);
     Contents after = now;
     for (int round = 0; round < 2; ++round)
       if (!walk_body(s.body, after) || !walk_body(s.otherwise, after)) return true;
+    after.order.enter(s);
     look(s, after);
     now = std::move(after);
     return true;
@@ -116,69 +179,115 @@ class Auditor {
   // All is read before anything is written; what lies in one place must be one view.
   void look(const Step& s, Contents& now) {
     for (std::size_t i = 0; i < s.operands.size(); ++i)
-      if (!s.written[i]) read(s, s.operands[i].buffer, now);
+      if (!s.written[i]) read(s, s.operands[i], now);
     for (std::size_t i = 0; i < s.operands.size(); ++i) {
       if (!s.written[i]) continue;
       for (std::size_t k = 0; k < s.operands.size(); ++k)
         if (k != i && (!s.written[k] || k < i)) keep_apart(s, s.operands[i], s.operands[k]);
-      write(s.operands[i].buffer, now);
+      write(s, s.operands[i], now);
     }
   }
 
-  void read(const Step& s, std::uint32_t b, const Contents& now) {
+  void read(const Step& s, const View& v, Contents& now) {
+    const std::uint32_t b = v.buffer;
+    HONE_ASSERT(now.order.read(s, b), plan_.name, ": step '", s.name, "' reads buffer ", b,
+                " without waiting for the stream that writes it");
     HONE_ASSERT(now.is_there[b] || place(b).bytes == 0, plan_.name, ": step '", s.name,
                 "' reads buffer ", b, ", which nothing wrote or something overwrote");
+    if (variant_.buffers[b].kind != Kind::param || now.overwritten.empty()) return;
+    const auto it = now.overwritten.find(variant_.buffers[b].index);
+    if (it == now.overwritten.end()) return;
+    for (const Bytes& gone : it->second)
+      HONE_ASSERT(!gone.meets(bytes_of(v)), plan_.name, ": step '", s.name, "' reads input ",
+                  it->first, " where a result overwrote it");
   }
 
   void keep_apart(const Step& s, const View& to, const View& from) {
-    if (!is_arena(to.buffer) || !is_arena(from.buffer) || to.buffer == from.buffer) return;
-    const Place &a = place(to.buffer), &b = place(from.buffer);
-    const bool is_apart = a.end() <= b.first || b.end() <= a.first;
-    const bool is_same = a.first == b.first && a.bytes == b.bytes && s.kind != Step::Kind::library;
+    if (to.buffer == from.buffer) return;
+    bool is_apart = true, is_same = s.kind != Step::Kind::library;
+    if (share_arena(to.buffer, from.buffer)) {
+      const Place &a = place(to.buffer), &b = place(from.buffer);
+      is_apart = a.end() <= b.first || b.end() <= a.first;
+      is_same = is_same && a.first == b.first && a.bytes == b.bytes;
+    } else if (are_one_result(to.buffer, from.buffer) || are_in_one_param(to.buffer, from.buffer)) {
+      is_apart = !bytes_of(to).meets(bytes_of(from));
+      is_same = is_same && are_one_place(to, from);
+    }
     HONE_ASSERT(is_apart || is_same, plan_.name, ": step '", s.name, "' writes buffer ", to.buffer,
                 " over buffer ", from.buffer, ", which it uses");
   }
 
-  void write(std::uint32_t b, Contents& now) {
+  // A result and the parameter in which it lies.
+  bool are_in_one_param(std::uint32_t to, std::uint32_t from) const {
+    const std::int32_t param = home_of(to);
+    return param >= 0 && variant_.buffers[from].kind == Kind::param &&
+           variant_.buffers[from].index == static_cast<std::uint32_t>(param);
+  }
+
+  void write(const Step& s, const View& v, Contents& now) {
+    const std::uint32_t b = v.buffer;
     const PlanBuffer& buffer = variant_.buffers[b];
+    const auto overlaps = [&](std::uint32_t x, std::uint32_t y) { return share_memory(x, y); };
+    HONE_ASSERT(now.order.write(s, b, overlaps), plan_.name, ": step '", s.name, "' writes buffer ",
+                b, " without waiting for the streams that still use its memory");
     HONE_ASSERT(buffer.kind != Kind::param && buffer.kind != Kind::weight, plan_.name,
                 ": a step writes an input or a weight (buffer ", b, ")");
-    if (buffer.kind == Kind::result) drop_donated(buffer.index, now);
+    if (const std::int32_t param = home_of(b); param >= 0)
+      note_overwritten(now.overwritten[static_cast<std::uint32_t>(param)], bytes_of(v));
+    if (buffer.kind == Kind::result)
+      for (std::uint32_t other : versions_.at(buffer.index)) now.is_there[other] = false;
     if (buffer.kind == Kind::arena) drop_overlapping(b, now);
     now.is_there[b] = true;
   }
 
-  void drop_donated(std::uint32_t result, Contents& now) const {
-    const std::int32_t param = plan_.result_alias[result];
-    if (param < 0) return;
-    for (std::uint32_t b = 0; b < variant_.buffers.size(); ++b)
-      if (variant_.buffers[b].kind == Kind::param &&
-          variant_.buffers[b].index == static_cast<std::uint32_t>(param))
-        now.is_there[b] = false;
+  static void note_overwritten(std::vector<Bytes>& all, const Bytes& more) {
+    for (const Bytes& b : all)
+      if (b.first <= more.first && more.end <= b.end) return;
+    all.push_back(more);
   }
 
   void drop_overlapping(std::uint32_t b, Contents& now) {
     const Place& p = place(b);
     if (p.bytes == 0) return;
-    auto it = now.live.lower_bound(p.first);
-    if (it != now.live.begin() && place(std::prev(it)->second).end() > p.first) --it;
-    while (it != now.live.end() && it->first < p.end()) {
+    auto& live = live_beside(b, now);
+    auto it = live.lower_bound(p.first);
+    if (it != live.begin() && place(std::prev(it)->second).end() > p.first) --it;
+    while (it != live.end() && it->first < p.end()) {
       if (it->second != b) now.is_there[it->second] = false;
-      it = now.live.erase(it);
+      it = live.erase(it);
     }
-    now.live.emplace(p.first, b);
+    live.emplace(p.first, b);
+  }
+
+  std::map<std::int64_t, std::uint32_t>& live_beside(std::uint32_t b, Contents& now) const {
+    return now.live[variant_.buffers[b].device];
+  }
+
+  bool share_arena(std::uint32_t a, std::uint32_t b) const {
+    return is_arena(a) && is_arena(b) && variant_.buffers[a].device == variant_.buffers[b].device;
+  }
+
+  // Whether they have bytes in common: in an arena, or as a result in a donated parameter.
+  bool share_memory(std::uint32_t a, std::uint32_t b) {
+    if (share_arena(a, b))
+      return place(a).end() > place(b).first && place(b).end() > place(a).first;
+    const PlanBuffer &x = variant_.buffers[a], &y = variant_.buffers[b];
+    if (x.kind == y.kind) return x.index == y.index && !is_arena(a) && x.device == y.device;
+    return x.kind == Kind::param && y.kind == Kind::result &&
+           plan_.result_alias[y.index] == static_cast<std::int64_t>(x.index);
   }
 
   void drop(std::uint32_t b, Contents& now) {
     now.is_there[b] = false;
-    if (auto it = now.live.find(place(b).first); it != now.live.end() && it->second == b)
-      now.live.erase(it);
+    auto& live = live_beside(b, now);
+    if (auto it = live.find(place(b).first); it != live.end() && it->second == b) live.erase(it);
   }
 
   const Plan& plan_;
   const Variant& variant_;
   const std::function<std::int64_t(const Dim&)>& size_;
-  std::vector<Place> places_;  // per buffer
+  std::vector<Place> places_;                                     // per buffer
+  std::map<std::uint32_t, std::vector<std::uint32_t>> versions_;  // per result: its buffers
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Binary {
     bool operator==(const HelperSlot&) const = default;
   };
 
-  std::string target;           // instruction set needed: "x86-64-v2", "x86-64-v3", "x86-64-v4"
+  std::string target;           // that it is made for, which says which machines run it
   std::vector<std::byte> code;  // text and constants, to be placed at a page boundary
   std::vector<Entry> entries;
   std::vector<HelperSlot> helpers;

@@ -9,7 +9,8 @@ namespace hone {
 namespace {
 
 constexpr int most_nesting = 64;
-constexpr std::size_t most_measured = 4096;
+constexpr std::size_t most_measured = 4096, most_devices = 64;
+constexpr std::uint32_t most_streams = 64, most_events = 1 << 20;
 
 class PlanChecker {
  public:
@@ -64,10 +65,40 @@ class PlanChecker {
             " results, the plan ", plan_.results.size());
     require(v.result_bytes.empty() || v.result_bytes.size() == v.results.size(), "variant",
             "it has ", v.results.size(), " results and memory of ", v.result_bytes.size());
+    check_devices();
     check_measured();
     for (const PlanBuffer& b : v.buffers) check_buffer(b);
+    check_ports();
+    event_devices_.assign(v.events, -1);
     for (const Step& s : v.steps) check_step(s, 0);
     for (const Step& s : v.prepare) check_step(s, 0);
+  }
+
+  void check_devices() const {
+    const std::size_t count = variant_->devices.size();
+    require(count > 0 && count <= most_devices, "variant", "it has ", count, " devices");
+    for (const PlanDevice& d : variant_->devices)
+      require(d.streams > 0 && d.streams <= most_streams, "device", d.streams, " streams");
+    require(variant_->events <= most_events, "variant", variant_->events, " events");
+  }
+
+  // Where a result lies, and where the parameter that it overwrites does.
+  void check_ports() const {
+    std::vector<int> device_of(plan_.results.size(), -1);
+    for (const PlanBuffer& b : variant_->buffers) {
+      if (b.kind != PlanBuffer::Kind::result) continue;
+      int& device = device_of[b.index];
+      require(device < 0 || device == b.device, "buffer", "result ", b.index,
+              " lies on two devices");
+      device = b.device;
+    }
+    for (const PlanBuffer& b : variant_->buffers) {
+      if (b.kind != PlanBuffer::Kind::param) continue;
+      for (std::size_t r = 0; r < device_of.size(); ++r)
+        require(plan_.result_alias[r] != static_cast<std::int64_t>(b.index) || device_of[r] < 0 ||
+                    device_of[r] == b.device,
+                "buffer", "result ", r, " overwrites a parameter on another device");
+    }
   }
 
   bool is_measured(const Dim& d) const {
@@ -113,9 +144,11 @@ class PlanChecker {
       return 0;
     }();
     require(b.index < limit, "buffer", "index ", b.index, " of ", limit);
+    require(b.device < variant_->devices.size(), "buffer", "device ", b.device, " of ",
+            variant_->devices.size());
   }
 
-  void check_step(const Step& s, int depth) const {
+  void check_step(const Step& s, int depth) {
     require(depth < most_nesting, "step", "nested deeper than ", most_nesting);
     require(s.written.size() == s.operands.size(), "step", "'", s.name, "' says of ",
             s.written.size(), " operands whether they are written, but has ", s.operands.size());
@@ -127,17 +160,43 @@ class PlanChecker {
       require(view.dims.size() == view.strides.size(), "view", view.dims.size(), " dims and ",
               view.strides.size(), " strides");
     }
+    check_place(s);
     check_kind(s);
     for (const Step& inner : s.body) check_step(inner, depth + 1);
     for (const Step& inner : s.otherwise) check_step(inner, depth + 1);
   }
 
-  void check_kind(const Step& s) const {
+  bool is_dense(const View& v) const { return v.strides == dense_strides(Shape(v.dims)); }
+
+  // A step uses memory of its own device; a copy may reach one other.
+  void check_place(const Step& s) const {
+    require(s.device < variant_->devices.size(), "step", "'", s.name, "' is for device ", s.device,
+            " of ", variant_->devices.size());
+    const std::uint32_t streams = variant_->devices[s.device].streams;
+    require(s.stream < streams, "step", "'", s.name, "' is for stream ", s.stream, " of ", streams);
+    std::size_t elsewhere = 0;
+    for (const View& view : s.operands)
+      elsewhere += variant_->buffers[view.buffer].device != s.device;
+    require(elsewhere == 0 || (s.kind == Step::Kind::copy && elsewhere == 1 &&
+                               std::all_of(s.operands.begin(), s.operands.end(),
+                                           [&](const View& v) { return is_dense(v); })),
+            "step", "'", s.name, "' uses memory of another device than its own");
+  }
+
+  void check_kind(const Step& s) {
     using Kind = Step::Kind;
     const bool is_test = s.kind == Kind::branch || s.kind == Kind::loop;
     if (s.kind == Kind::launch)
       require(s.index < plan_.kernels.size(), "launch", "kernel ", s.index, " of ",
               plan_.kernels.size());
+    if (s.kind == Kind::record || s.kind == Kind::wait)
+      require(s.index < variant_->events, "step", "event ", s.index, " of ", variant_->events);
+    if (s.kind == Kind::record) {
+      int& device = event_devices_[s.index];
+      require(device < 0 || device == s.device, "step", "event ", s.index,
+              " is recorded on two devices");
+      device = s.device;
+    }
     if (s.kind == Kind::library || s.kind == Kind::host)
       require(!s.name.empty(), "step", "a call without a name");
     if (s.kind == Kind::copy)
@@ -163,6 +222,7 @@ class PlanChecker {
   const Plan& plan_;
   std::string_view where_;
   const Variant* variant_ = nullptr;
+  std::vector<int> event_devices_;  // per event: where it is recorded; -1: not yet
 };
 
 }  // namespace

@@ -62,9 +62,10 @@ class Footprint {
   void add(const DimBound& b) { all(b.symbol, b.most); }
   void add(const Guard& g) { all(g.a, g.b); }
   void add(const Variant& v) {
-    all(v.target, v.guards, v.buffers, v.steps, v.prepare, v.groups, v.results, v.measured,
-        v.result_bytes, v.arena_bytes, v.arena_lower_bound, v.library_bytes);
+    all(v.devices, v.guards, v.buffers, v.steps, v.prepare, v.groups, v.results, v.measured,
+        v.result_bytes);
   }
+  void add(const PlanDevice& d) { all(d.name, d.target, d.arena_bytes, d.arena_lower_bound); }
   void add(const StrategyRecord& s) { all(s.name, s.failure); }
   void add(const PlanParam& p) { all(p.name, p.type); }
   void add(const PlanWeight& w) { all(w.name, w.data); }

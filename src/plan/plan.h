@@ -30,6 +30,9 @@ struct PlanBuffer {
   std::uint32_t index = 0;
   Dim offset = 0;  // arena only, a multiple of 64
   Dim bytes = 0;
+  // Of Variant::devices: in whose memory it lies. An input or a constant that several devices read
+  // has a buffer on each; a result has one buffer.
+  std::uint16_t device = 0;
 };
 
 // A strided window into a buffer. Strides are in elements, the offset in bytes.
@@ -44,12 +47,15 @@ struct View {
 // One thing to do. Steps form a tree: if, while and call have bodies.
 struct Step {
   enum class Kind : std::uint8_t {
-    launch,      // kernel `index` over `chunks` chunks
-    library,     // `name`, e.g. "onednn.matmul", configured by `settings`
-    host,        // host function `name`
-    copy,        // operands[0] -> operands[1], equal dims
+    launch,   // kernel `index` over `chunks` chunks
+    library,  // `name`, "LIBRARY.FUNCTION", configured by `settings`
+    host,     // host function `name`
+    // operands[0] -> operands[1], equal dims. Between two devices both are dense, and one of the
+    // devices uses the host's memory; `device` is the other one, whose stream copies.
+    copy,
     collective,  // not on this device yet; kept in the format
-    wait,        // until `stream` of `device` is idle
+    record,      // event `index` is the work of the stream so far
+    wait,        // the stream continues when what event `index` recorded last is finished
     branch,      // if: predicate operands[0] (bool scalar); body, otherwise
     loop,        // while: run `otherwise` (condition), test operands[0], run `body`, repeat
     call,        // body in a scope of its own (name is shown)
@@ -60,30 +66,45 @@ struct Step {
     measure,  // from here on symbol scalars[0] is operands[0] (i64 scalar), at most scalars[1]
   };
   Kind kind = Kind::launch;
+  // Of Variant::devices, and one of its streams. Steps of one stream run in order, those of
+  // different streams in any order that events allow. A step that the host decides on (a test, a
+  // requirement, a measured size, a host function) waits for its stream first.
   std::uint16_t device = 0, stream = 0;
   static constexpr std::uint32_t no_group = ~0u;
-  std::uint32_t index = 0;         // launch: Plan::kernels
+  std::uint32_t index = 0;         // launch: Plan::kernels; record, wait: the event
   std::uint32_t group = no_group;  // Variant::groups entry it belongs to
   std::string name;
   std::vector<View> operands;  // launch and library: in the kernel's parameter order
   Few<bool, 8> written;        // per operand
   Dims scalars;                // launch: the sizes argument
-  Dim chunks = 1;
-  Dim scratch_bytes = 0;                                       // per thread
+  Dim chunks = 1;              // launch: iterations of the kernel's grid
+  Dim scratch_bytes = 0;       // per thread
   std::vector<std::pair<std::string, std::int64_t>> settings;  // library and host
   std::vector<Step> body, otherwise;
 };
+
+// Calls f for every step, those in bodies included.
+template <class Steps, class F>
+void for_each_step(Steps& steps, const F& f) {
+  for (auto& s : steps) {
+    f(s);
+    for_each_step(s.body, f);
+    for_each_step(s.otherwise, f);
+  }
+}
 
 // A kernel: an entry of a binary.
 struct PlanKernel {
   std::uint32_t binary = 0;
   std::string entry;
   Hash128 hash;  // of the kernel's structure, target and compiler version
+  // Threads that run one iteration of the grid together, and the memory that they share.
+  std::uint32_t group_threads = 1, group_bytes = 0;
 };
 
 // A candidate that was considered for a group.
 struct CandidateRecord {
-  std::string name;            // "generated", "onednn", ...
+  std::string name;            // "generated", a library, ...
   double ms = -1;              // median of its timed runs; -1: not timed
   double low = -1, high = -1;  // 95 % interval of ms
   double predicted_ms = -1;
@@ -112,11 +133,29 @@ struct Guard {
   enum class Kind : std::uint8_t { equal, not_equal, less_equal, greater };
   Kind kind = Kind::equal;
   Dim a = 0, b = 0;
+  bool operator==(const Guard&) const = default;
+};
+// Whether the guard's comparison is true of its two values.
+inline bool holds(const Guard& g, std::int64_t a, std::int64_t b) {
+  return g.kind == Guard::Kind::equal        ? a == b
+         : g.kind == Guard::Kind::not_equal  ? a != b
+         : g.kind == Guard::Kind::less_equal ? a <= b
+                                             : a > b;
+}
+
+// One device of a variant, which runs steps and holds buffers.
+struct PlanDevice {
+  std::string name;    // of the lists of backends; empty: any
+  std::string target;  // what its code is for; "any" when nothing needs a certain one
+  std::uint16_t streams = 1;
+  Dim arena_bytes = 0;
+  Dim arena_lower_bound = 0;  // greatest sum of live bytes over the steps
 };
 
-// One compiled form: used when its guards hold and the machine has its target.
+// One compiled form: used when its guards hold and the machine has its devices.
 struct Variant {
-  std::string target;  // "x86-64-v4"; "any" when nothing in it needs an instruction set
+  std::vector<PlanDevice> devices = {{}};  // at least one
+  std::uint32_t events = 0;
   std::vector<Guard> guards;
   std::vector<PlanBuffer> buffers;
   std::vector<Step> steps;
@@ -127,10 +166,14 @@ struct Variant {
   // and results' memory take them to be as large as they can be.
   std::vector<DimBound> measured;
   Dims result_bytes;  // per result: the memory that it may need; empty: its type's
-  Dim arena_bytes = 0;
-  Dim arena_lower_bound = 0;  // greatest sum of live bytes over the steps
-  Dim library_bytes = 0;      // library workspaces
 };
+
+// Of all its devices.
+inline Dim arena_bytes(const Variant& v) {
+  Dim sum = 0;
+  for (const PlanDevice& d : v.devices) sum = sum + d.arena_bytes;
+  return sum;
+}
 
 struct StrategyRecord {
   std::string name;
@@ -157,10 +200,22 @@ struct PlanWeight {
   Array data;
 };
 
+// Bytes that prepare steps left in the memory of a device.
+class ResidentBytes {
+ public:
+  virtual ~ResidentBytes() = default;
+  virtual std::size_t size() const = 0;
+  virtual Storage download() const = 0;
+};
+
 struct PreparedBuffer {
   std::string name;
   Type type;
-  Storage data;  // empty until prepare ran
+  Storage data;  // empty until prepare ran, and where the bytes stayed on their device
+  std::shared_ptr<const ResidentBytes> resident = nullptr;
+
+  std::size_t size() const { return resident ? resident->size() : data.size(); }
+  Storage content() const { return resident ? resident->download() : data; }
 };
 
 struct PlanCheck {
@@ -177,7 +232,7 @@ struct PlanReading {
 struct Plan {
   static constexpr int format_version = 1;
   std::string name;
-  std::string strategy;      // "auto", "cpu", ...
+  std::string strategy;      // "auto", or a backend's name, ...
   std::string verification;  // "model", "kernels", "none"
   bool measured = false;     // choices by timing; false: predicted
   std::vector<PlanParam> params;
@@ -192,7 +247,7 @@ struct Plan {
   std::vector<StrategyRecord> strategies;
   std::string graph;                // text of the imported function, unless stripped
   std::vector<Array> graph_arrays;  // its large constants
-  std::string machine;              // JSON: CPU, measured rates, date, version
+  std::string machine;              // JSON: processor, measured rates, date, version
   PlanReading reading;
 };
 

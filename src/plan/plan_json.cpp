@@ -17,9 +17,9 @@ namespace {
 // ---- names of enumerators, in their order
 
 constexpr std::string_view buffer_kinds[] = {"param", "result", "weight", "prepared", "arena"};
-constexpr std::string_view step_kinds[] = {"launch",     "library", "host",    "copy",
-                                           "collective", "wait",    "branch",  "loop",
-                                           "call",       "refuse",  "require", "measure"};
+constexpr std::string_view step_kinds[] = {"launch", "library", "host",   "copy", "collective",
+                                           "record", "wait",    "branch", "loop", "call",
+                                           "refuse", "require", "measure"};
 constexpr std::string_view guard_kinds[] = {"==", "!=", "<=", ">"};
 constexpr std::string_view type_kinds[] = {"tensor", "sequence", "optional", "token"};
 
@@ -88,6 +88,8 @@ class JsonWriter {
     return o;
   }
 
+  Json devices(const Variant& v) { return list(v.devices, &JsonWriter::device); }
+
  private:
   template <class List, class T>
   Json list(const List& all, Json (JsonWriter::*one)(const T&)) {
@@ -133,7 +135,10 @@ class JsonWriter {
     return Json::Object{{"a", dim(c.a)}, {"b", dim(c.b)}, {"message", c.message}};
   }
   Json kernel(const PlanKernel& k) {
-    return Json::Object{{"binary", k.binary}, {"entry", k.entry}, {"hash", to_hex(k.hash)}};
+    Json o = Json::Object{{"binary", k.binary}, {"entry", k.entry}, {"hash", to_hex(k.hash)}};
+    add_if(o, "group_threads", k.group_threads, 1);
+    add_if(o, "group_bytes", k.group_bytes, 0);
+    return o;
   }
   Json binary(const Binary& b) {
     Json::Array entries, helpers;
@@ -152,8 +157,9 @@ class JsonWriter {
   }
   Json prepared(const PreparedBuffer& p) {
     Json o = Json::Object{{"name", p.name}, {"type", type(p.type)}};
-    const Array bytes(DType::u8, {static_cast<std::int64_t>(p.data.size())}, p.data);
-    if (p.data.size() > 0) o.add("data", array(cat("prepared.", p.name), bytes));
+    const Storage content = p.content();
+    const Array bytes(DType::u8, {static_cast<std::int64_t>(content.size())}, content);
+    if (content.size() > 0) o.add("data", array(cat("prepared.", p.name), bytes));
     return o;
   }
   Json graph_array(const Array& a) { return array(cat("graph.", next_++), a); }
@@ -173,35 +179,45 @@ class JsonWriter {
     return o;
   }
 
-  // What is known of sizes may bound a variant's symbols more narrowly than the plan's.
+  // What is known of sizes may bound a variant's symbols more narrowly than the plan's. Its guards
+  // are asked of every size, so they speak of the plan's.
   Json variant(const Variant& v) {
+    Json guards = list(v.guards, &JsonWriter::guard);
     std::map<std::string, Dim> of_plan = std::exchange(symbols_, {});
     Json o = variant_fields(v);
+    o.add("guards", std::move(guards));
     o.add("symbols", symbols());
     symbols_ = std::move(of_plan);
     return o;
   }
   Json variant_fields(const Variant& v) {
-    return Json::Object{{"target", v.target},
-                        {"guards", list(v.guards, &JsonWriter::guard)},
+    return Json::Object{{"devices", devices(v)},
+                        {"events", v.events},
                         {"buffers", list(v.buffers, &JsonWriter::buffer)},
                         {"steps", list(v.steps, &JsonWriter::step)},
                         {"prepare", list(v.prepare, &JsonWriter::step)},
                         {"groups", list(v.groups, &JsonWriter::group)},
                         {"results", list(v.results, &JsonWriter::type)},
                         {"measured", list(v.measured, &JsonWriter::bound)},
-                        {"result_bytes", dims(v.result_bytes)},
-                        {"arena_bytes", dim(v.arena_bytes)},
-                        {"arena_lower_bound", dim(v.arena_lower_bound)},
-                        {"library_bytes", dim(v.library_bytes)}};
+                        {"result_bytes", dims(v.result_bytes)}};
+  }
+  Json device(const PlanDevice& d) {
+    return Json::Object{{"name", d.name},
+                        {"target", d.target},
+                        {"streams", d.streams},
+                        {"arena_bytes", dim(d.arena_bytes)},
+                        {"arena_lower_bound", dim(d.arena_lower_bound)}};
   }
   Json bound(const DimBound& b) { return Json::Array{dim(b.symbol), dim(b.most)}; }
   Json guard(const Guard& g) {
     return Json::Array{dim(g.a), enumerator_name<Guard::Kind>(guard_kinds, g.kind), dim(g.b)};
   }
+  // The first device is left out.
   Json buffer(const PlanBuffer& b) {
-    return Json::Array{enumerator_name<PlanBuffer::Kind>(buffer_kinds, b.kind), b.index,
-                       dim(b.offset), dim(b.bytes)};
+    Json::Array a = {enumerator_name<PlanBuffer::Kind>(buffer_kinds, b.kind), b.index,
+                     dim(b.offset), dim(b.bytes)};
+    if (b.device != 0) a.push_back(b.device);
+    return a;
   }
   // Dense strides are left out.
   Json view(const View& v) {
@@ -373,8 +389,11 @@ class JsonReader {
     return {dim(j.at("a")), dim(j.at("b")), j.at("message").text_value()};
   }
   PlanKernel kernel(const Json& j) {
-    return {read_number<std::uint32_t>(j.at("binary")), j.at("entry").text_value(),
-            read_hash(j.at("hash"))};
+    PlanKernel k{read_number<std::uint32_t>(j.at("binary")), j.at("entry").text_value(),
+                 read_hash(j.at("hash"))};
+    if (const Json* n = j.find("group_threads")) k.group_threads = read_number<std::uint32_t>(*n);
+    k.group_bytes = number_if<std::uint32_t>(j, "group_bytes");
+    return k;
   }
   Binary binary(const Json& j) {
     Binary b;
@@ -411,11 +430,13 @@ class JsonReader {
   }
 
   Variant variant(const Json& j) {
+    Variant v;
+    // With the variant's bounds a guard would be found true whatever the sizes are.
+    v.guards = list(j.at("guards"), &JsonReader::guard);
     const auto of_plan = std::pair(symbols_, expressions_);
     read_symbols(j);
-    Variant v;
-    v.target = j.at("target").text_value();
-    v.guards = list(j.at("guards"), &JsonReader::guard);
+    v.devices = list(j.at("devices"), &JsonReader::device);
+    v.events = read_number<std::uint32_t>(j.at("events"));
     v.buffers = list(j.at("buffers"), &JsonReader::buffer);
     v.steps = list(j.at("steps"), &JsonReader::step);
     v.prepare = list(j.at("prepare"), &JsonReader::step);
@@ -423,11 +444,13 @@ class JsonReader {
     v.results = list(j.at("results"), &JsonReader::type);
     v.measured = list_if(j, "measured", &JsonReader::bound);
     v.result_bytes = dims_if(j, "result_bytes");
-    v.arena_bytes = dim(j.at("arena_bytes"));
-    v.arena_lower_bound = dim(j.at("arena_lower_bound"));
-    v.library_bytes = dim(j.at("library_bytes"));
     std::tie(symbols_, expressions_) = of_plan;
     return v;
+  }
+  PlanDevice device(const Json& j) {
+    return {j.at("name").text_value(), j.at("target").text_value(),
+            read_number<std::uint16_t>(j.at("streams")), dim(j.at("arena_bytes")),
+            dim(j.at("arena_lower_bound"))};
   }
   DimBound bound(const Json& j) { return {dim(element(j, 0)), dim(element(j, 1))}; }
   Guard guard(const Json& j) {
@@ -435,8 +458,10 @@ class JsonReader {
             dim(element(j, 2))};
   }
   PlanBuffer buffer(const Json& j) {
-    return {enumerator<PlanBuffer::Kind>(buffer_kinds, element(j, 0)),
-            read_number<std::uint32_t>(element(j, 1)), dim(element(j, 2)), dim(element(j, 3))};
+    PlanBuffer b{enumerator<PlanBuffer::Kind>(buffer_kinds, element(j, 0)),
+                 read_number<std::uint32_t>(element(j, 1)), dim(element(j, 2)), dim(element(j, 3))};
+    if (j.array().size() > 4) b.device = read_number<std::uint16_t>(element(j, 4));
+    return b;
   }
   View view(const Json& j) {
     View v{read_number<std::uint32_t>(element(j, 0)),
@@ -504,6 +529,11 @@ Json plan_to_json(const Plan& plan, const StoreTensor& store) {
 
 Json plan_to_json(const Plan& plan) {
   return plan_to_json(plan, [](std::string_view name, const Array&) { return std::string(name); });
+}
+
+Json devices_json(const Variant& v) {
+  const StoreTensor none;
+  return JsonWriter(none).devices(v);
 }
 
 Plan plan_from_json(const Json& j, const LoadTensor& load) { return JsonReader(load).plan(j); }

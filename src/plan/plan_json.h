@@ -19,6 +19,8 @@ using LoadTensor = std::function<Array(std::string_view name)>;
 Json plan_to_json(const Plan&, const StoreTensor& store);
 // For people and other programs: tensors appear by name, type and size only.
 Json plan_to_json(const Plan&);
+// The devices of a variant alone: name, target, streams, arena_bytes, arena_lower_bound.
+Json devices_json(const Variant&);
 // The inverse. Throws UserError when the JSON has another form; does not check() the plan.
 Plan plan_from_json(const Json&, const LoadTensor& load);
 

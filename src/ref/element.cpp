@@ -1,6 +1,7 @@
 #include "ref/element.h"
 
 #include "ir/measured.h"
+#include "ops/expand.h"
 #include "ops/ops.h"
 #include "ref/frame.h"
 
@@ -124,7 +125,7 @@ class ElementEvaluator::Impl {
 
   Frame& add_frame(const Function& f, Sizing sizing) {
     Frame& frame = frames_.emplace_back();
-    frame.function = expand_all(f);
+    frame.function = expand_composites(f);
     frame.sizing = std::move(sizing);
     check_sizes(frame.function, frame.sizing);
     const Graph& graph = frame.graph();

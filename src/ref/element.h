@@ -6,15 +6,10 @@
 #include <memory>
 #include <span>
 
+#include "ref/element_value.h"
 #include "ref/evaluate.h"
 
 namespace hone {
-
-// One element: `real` for float dtypes, `integer` for all others.
-struct Element {
-  double real = 0;
-  std::int64_t integer = 0;
-};
 
 class ElementEvaluator {
  public:

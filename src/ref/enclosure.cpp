@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/expand.h"
 #include "ops/ops.h"
 #include "ref/enclosure_rule.h"
 
@@ -141,11 +142,11 @@ std::vector<Enclosure> one_node(Enclosing c) {
   const EnclosureRow* row = enclosure_row(c.op);
   const bool real = is_float(c.types[0].dtype);
   const bool points = all_points(c.in);
-  if (points && (!real || !row || row->units == 0)) return of_points(c);
+  if (points && (!real || !row || c.op.ulps == 0)) return of_points(c);
   if (!row || (!real && row->integers == Whole::refused))
     return c.op.kind == OpKind::elementwise ? where_decided(c) : all_unknown(c);
   if (!real && row->integers == Whole::as_real) return by_reals(c, row->rule);
-  c.units = row->units;
+  c.units = c.op.ulps;
   return row->rule(c);
 }
 
@@ -186,7 +187,7 @@ class Encloser {
     std::vector<std::vector<std::int64_t>> dims;
     for (const Enclosure& e : inputs) dims.push_back(e.dims());
     const Sizing sizing = bind_sizes(f, dims, outer);
-    const Function core = expand_all(f);
+    const Function core = expand_composites(f);
     check_sizes(core, sizing);
     const Graph& g = core.graph();
     const std::vector<NodeId> order = live_nodes(core);

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ops/eval.h"
-#include "ref/enclosure.h"
+#include "ref/enclosure_value.h"
 
 namespace hone {
 
@@ -34,7 +34,6 @@ enum class Whole : std::uint8_t { plain, as_real, refused };
 struct EnclosureRow {
   const Op* op;
   EnclosureRule rule;
-  double units;  // 0: nothing rounds
   Whole integers = Whole::plain;
 };
 // Null: the operation is known on points only.
@@ -89,7 +88,6 @@ std::vector<Enclosure> multiplied(const Enclosing&);
 std::vector<Enclosure> contracted(const Enclosing&);
 std::vector<Enclosure> sorted(const Enclosing&);
 std::vector<Enclosure> position(const Enclosing&);
-std::vector<Enclosure> rising(const Enclosing&);
 }  // namespace enclosing
 
 }  // namespace hone

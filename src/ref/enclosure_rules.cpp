@@ -89,7 +89,8 @@ std::vector<Enclosure> ends(const Enclosing& c, bool correct) {
   return out;
 }
 
-std::vector<Enclosure> polynomial(const Enclosing& c) { return ends(c, false); }
+// What is not within a unit is not rounded correctly either, where the exact result is a number.
+std::vector<Enclosure> monotone(const Enclosing& c) { return ends(c, c.op.ulps <= 1); }
 
 std::vector<Enclosure> extreme(const Enclosing& c) {
   std::vector<Enclosure> out = ends(c, true);
@@ -157,8 +158,6 @@ std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Inter
   }
   return {rounded(c, std::move(out), correct)};
 }
-
-std::vector<Enclosure> sum(const Enclosing& c) { return ends(c, true); }
 
 std::vector<Enclosure> difference(const Enclosing& c) {
   Enclosure y{std::move(c.eval({&c.in[0]->low, &c.in[1]->high}).at(0)),
@@ -367,73 +366,47 @@ std::vector<Enclosure> joined_bits(const Enclosing& c) {
   return c.types[0].dtype == DType::b1 ? ends(c, true) : std::vector{c.unknown()};
 }
 
-// Products and sums of widths; kernels are within 4 units in the last place of a function's value
-// (codegen/llvm/math.h).
-constexpr double function_units = 4;
-constexpr double quotient_units = 2;
-
+// Of operations that are not merely monotone.
 constexpr EnclosureRow rows[] = {
-    {&ops::add, sum, 1, Whole::as_real},
-    {&ops::sub, difference, 1, Whole::as_real},
-    {&ops::mul, product, 1, Whole::as_real},
-    {&ops::div, quotient, quotient_units, Whole::refused},
-    {&ops::rem, remainder, 1, Whole::refused},
-    {&ops::pow, power, function_units, Whole::refused},
-    {&ops::maximum, extreme, 0},
-    {&ops::minimum, extreme, 0},
-    {&ops::neg, negated, 0, Whole::as_real},
-    {&ops::abs, magnitude, 0, Whole::as_real},
-    {&ops::sign, enclosing::rising, 0},
-    {&ops::exp, polynomial, function_units},
-    {&ops::log, polynomial, function_units},
-    {&ops::sqrt, enclosing::rising, 1},
-    {&ops::tanh, polynomial, function_units},
-    {&ops::erf, polynomial, function_units},
-    {&ops::sin, sine, function_units},
-    {&ops::cos, cosine, function_units},
-    {&ops::floor, enclosing::rising, 0},
-    {&ops::ceil, enclosing::rising, 0},
-    {&ops::round, enclosing::rising, 0},
-    {&ops::trunc, enclosing::rising, 0},
-    {&ops::bit_not, inverted, 0},
-    {&ops::bit_and, joined_bits, 0},
-    {&ops::bit_or, joined_bits, 0},
-    {&ops::eq, equal, 0},
-    {&ops::ne, unequal, 0},
-    {&ops::lt, less, 0},
-    {&ops::le, less_or_equal, 0},
-    {&ops::select, chosen, 0},
-    {&ops::cast, cast, 0},
-    {&ops::reshape, enclosing::rising, 0},
-    {&ops::transpose, enclosing::rising, 0},
-    {&ops::broadcast, enclosing::rising, 0},
-    {&ops::slice, enclosing::rising, 0},
-    {&ops::pad, enclosing::rising, 0},
-    {&ops::concat, enclosing::rising, 0},
-    {&ops::reverse, enclosing::rising, 0},
-    {&ops::replay, enclosing::rising, 0},
-    {&ops::gather, indexed, 0},
-    {&ops::dynamic_slice, indexed, 0},
-    {&ops::dynamic_update, indexed, 0},
-    {&ops::scatter, scattered, 1, Whole::as_real},
-    {&ops::reduce_sum, enclosing::summed, 1, Whole::as_real},
-    {&ops::reduce_prod, enclosing::multiplied, 1, Whole::as_real},
-    {&ops::reduce_max, extreme, 0},
-    {&ops::reduce_min, extreme, 0},
-    {&ops::reduce_and, enclosing::rising, 0},
-    {&ops::reduce_or, enclosing::rising, 0},
-    {&ops::argmax, enclosing::position, 0},
-    {&ops::argmin, enclosing::position, 0},
-    {&ops::reduce_window, accumulated, 1, Whole::as_real},
-    {&ops::cumulative, accumulated, 1, Whole::as_real},
-    {&ops::sort, enclosing::sorted, 0},
-    {&ops::dot, enclosing::contracted, 1, Whole::as_real},
-    {&ops::conv, enclosing::contracted, 1, Whole::as_real},
+    {&ops::add, monotone, Whole::as_real},
+    {&ops::sub, difference, Whole::as_real},
+    {&ops::mul, product, Whole::as_real},
+    {&ops::div, quotient, Whole::refused},
+    {&ops::rem, remainder, Whole::refused},
+    {&ops::pow, power, Whole::refused},
+    {&ops::maximum, extreme},
+    {&ops::minimum, extreme},
+    {&ops::neg, negated, Whole::as_real},
+    {&ops::abs, magnitude, Whole::as_real},
+    {&ops::sin, sine},
+    {&ops::cos, cosine},
+    {&ops::bit_not, inverted},
+    {&ops::bit_and, joined_bits},
+    {&ops::bit_or, joined_bits},
+    {&ops::eq, equal},
+    {&ops::ne, unequal},
+    {&ops::lt, less},
+    {&ops::le, less_or_equal},
+    {&ops::select, chosen},
+    {&ops::cast, cast},
+    {&ops::gather, indexed},
+    {&ops::dynamic_slice, indexed},
+    {&ops::dynamic_update, indexed},
+    {&ops::scatter, scattered, Whole::as_real},
+    {&ops::reduce_sum, enclosing::summed, Whole::as_real},
+    {&ops::reduce_prod, enclosing::multiplied, Whole::as_real},
+    {&ops::reduce_max, extreme},
+    {&ops::reduce_min, extreme},
+    {&ops::argmax, enclosing::position},
+    {&ops::argmin, enclosing::position},
+    {&ops::reduce_window, accumulated, Whole::as_real},
+    {&ops::cumulative, accumulated, Whole::as_real},
+    {&ops::sort, enclosing::sorted},
+    {&ops::dot, enclosing::contracted, Whole::as_real},
+    {&ops::conv, enclosing::contracted, Whole::as_real},
 };
 
 }  // namespace
-
-std::vector<Enclosure> enclosing::rising(const Enclosing& c) { return ends(c, true); }
 
 const EnclosureRow* enclosure_row(const Op& op) {
   static const auto by_op = [] {
@@ -441,8 +414,9 @@ const EnclosureRow* enclosure_row(const Op& op) {
     for (const EnclosureRow& r : rows) map.emplace(r.op, &r);
     return map;
   }();
-  auto it = by_op.find(&op);
-  return it == by_op.end() ? nullptr : it->second;
+  static constexpr EnclosureRow rising = {nullptr, monotone};
+  if (auto it = by_op.find(&op); it != by_op.end()) return it->second;
+  return op.rising ? &rising : nullptr;
 }
 
 }  // namespace hone

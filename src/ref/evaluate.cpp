@@ -4,6 +4,7 @@
 
 #include "host/function.h"
 #include "ir/measured.h"
+#include "ops/expand.h"
 #include "ops/host.h"
 #include "ops/ops.h"
 #include "ref/frame.h"
@@ -21,7 +22,7 @@ struct Program {
 };
 
 Program make_program(const Function& f) {
-  Program p{expand_all(f), {}, {}};
+  Program p{expand_composites(f), {}, {}};
   p.order = live_nodes(p.function);
   p.last_use.assign(p.function.graph().node_count(), 0);
   for (std::size_t i = 0; i < p.order.size(); ++i)
@@ -148,12 +149,6 @@ class Interpreter {
   std::unordered_map<const Function*, std::unique_ptr<Program>> programs_;
 };
 
-bool has_composite(const Function& f) {
-  for (NodeId n : live_nodes(f))
-    if (f.graph().op(n).expand) return true;
-  return false;
-}
-
 void expect_size(const Function& f, std::size_t param, int axis, std::int64_t have,
                  std::int64_t want, const std::string& why) {
   if (have != want)
@@ -261,23 +256,6 @@ void bind_measured(const Function& f, NodeId measure, std::int64_t n, Sizing& si
     if ((holds_symbol(c.a, symbol.name()) || holds_symbol(c.b, symbol.name())) &&
         !waits(c, measured, sizing))
       check_size(c, sizing);
-}
-
-// Expansions may hold composites: each round opens one layer of them.
-Function expand_all(const Function& f) {
-  Function now = f;
-  while (has_composite(now)) {
-    now = transform(now, [&](NodeId n, Copier& copier, Function& to) -> Values {
-      const Graph& from = now.graph();
-      const Op& op = from.op(n);
-      if (!op.expand) return {};
-      Values operands;
-      for (const Value& v : from.operands(n)) operands.push_back(copier(v));
-      std::vector<Type> types = from.result_types(n);
-      return op.expand({op, operands, from.attrs(n), to.graph(), types});
-    });
-  }
-  return now;
 }
 
 std::vector<Wide> evaluate_in(const Function& f, std::vector<Wide> inputs, const Sizing& outer,

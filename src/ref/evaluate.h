@@ -25,9 +25,6 @@ std::vector<Array> evaluate(const Function&, std::span<const Array> inputs,
 // The same without the final rounding.
 std::vector<Wide> evaluate_wide(const Function&, std::span<const Array> inputs, Mode mode);
 
-// The same function of core ops only. Bodies of control flow are left as they are.
-Function expand_all(const Function&);
-
 // Values of symbols in one run.
 using Sizing = std::unordered_map<std::string, std::int64_t>;
 

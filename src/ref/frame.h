@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "ops/eval.h"
-#include "ref/element.h"
+#include "ref/element_value.h"
 
 namespace hone {
 

@@ -6,6 +6,7 @@
 
 #include "ops/common.h"
 #include "ops/contraction.h"
+#include "ops/expand.h"
 #include "ref/compare.h"
 
 namespace hone {
@@ -16,12 +17,7 @@ constexpr int phases = 6;
 
 // Of core ops: those whose float results are rounded.
 bool rounds(const Op& op, const Attrs& attrs) {
-  static const Op* const exact[] = {
-      &ops::maximum, &ops::minimum,    &ops::neg,        &ops::abs,    &ops::sign,    &ops::floor,
-      &ops::ceil,    &ops::round,      &ops::trunc,      &ops::select, &ops::bitcast, &ops::iota,
-      &ops::sort,    &ops::reduce_max, &ops::reduce_min, &ops::replay};
-  for (const Op* e : exact)
-    if (&op == e) return false;
+  if (op.ulps == 0) return false;
   if (attrs.has("kind")) {
     const auto& kind = attrs.get<std::string>("kind");
     return kind == "sum" || kind == "prod" || kind == "add" || kind == "mul";
@@ -29,20 +25,12 @@ bool rounds(const Op& op, const Attrs& attrs) {
   return op.kind != OpKind::leaf && op.kind != OpKind::movement && op.kind != OpKind::control;
 }
 
-// Units in the last place by which a kernel may be off: rounding, or 4 for what polynomials
-// compute.
-double units_of(const Op& op) {
-  for (const Op* f : {&ops::exp, &ops::log, &ops::tanh, &ops::erf, &ops::sin, &ops::cos, &ops::pow})
-    if (&op == f) return 4;
-  return 1;
-}
-
 class Perturber {
  public:
   explicit Perturber(int phase) : phase_(phase) {}
 
   Function operator()(const Function& f) {
-    const Function core = expand_all(f);
+    const Function core = expand_composites(f);
     std::vector<bool> rounded(core.graph().node_count(), false);
     Function out = transform(core, [&](NodeId n, Copier& copy, Function& to) -> Values {
       const Graph& g = core.graph();
@@ -54,7 +42,8 @@ class Perturber {
       Values operands;
       for (const Value& v : g.operands(n)) {
         Value x = copy(v);
-        operands.push_back(here || rounded[v.node()] ? noisy(x, units_of(g.op(v.node()))) : x);
+        operands.push_back(here || rounded[v.node()] ? noisy(x, std::max(g.op(v.node()).ulps, 1.0))
+                                                     : x);
         // What is only moved or compared is as uncertain as what it is made of.
         rounded[n] = rounded[n] || (rounded[v.node()] && !is_cast);
       }

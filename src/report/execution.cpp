@@ -62,7 +62,7 @@ class ExecutionWriter {
 
   Json run() {
     return Json::Object{{"variant", profile_.variant},
-                        {"target", variant_.target},
+                        {"target", variant_.devices[0].target},
                         {"guards", guards()},
                         {"sizes", sizes()},
                         {"threads", profile_.threads},
@@ -225,7 +225,7 @@ class ExecutionWriter {
   }
 
   const Target& target() const {
-    if (!target_) target_ = backend("cpu").target(variant_.target);
+    if (!target_) target_ = default_backend().target(variant_.devices[0].target);
     return *target_;
   }
 

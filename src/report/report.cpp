@@ -6,8 +6,9 @@
 #include <map>
 
 #include "backend/backend.h"
-#include "base/cpu.h"
 #include "base/file.h"
+#include "base/machine.h"
+#include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "report/execution.h"
 #include "report/graphs.h"
@@ -87,10 +88,10 @@ class ReportWriter {
     ::gmtime_r(&now, &utc);
     char date[40];
     std::strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &utc);
-    const std::unique_ptr<Target> native = backend("cpu").target("native");
-    return Json::Object{{"processor", processor_name()},
-                        {"machine_isa", isa_name(machine_isa())},
-                        {"allowed_isa", isa_name(allowed_isa())},
+    const std::unique_ptr<Target> native =
+        default_backend().target(default_backend().target_names[0]);
+    return Json::Object{{"processor", this_machine().processor},
+                        {"device", open_device(default_backend().name)->description()},
                         {"threads", seen_.profile->threads},
                         {"hone", HONE_VERSION},
                         {"code_generator", std::string(native->version())},
@@ -164,10 +165,11 @@ class ReportWriter {
     for (const Variant& v : plan_.variants) {
       Json guards = Json::Array{};
       for (const Guard& g : v.guards) guards.push(guard_text(g));
-      out.push(Json::Object{{"target", v.target},
+      out.push(Json::Object{{"target", targets_text(v)},
                             {"guards", guards},
                             {"groups", v.groups.size()},
-                            {"arena_bytes", known_size(v.arena_bytes, seen_.profile->sizes)}});
+                            {"devices", devices_json(v)},
+                            {"arena_bytes", known_size(arena_bytes(v), seen_.profile->sizes)}});
     }
     return out;
   }

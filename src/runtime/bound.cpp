@@ -7,13 +7,11 @@
 #include "base/error.h"
 #include "base/process_memory.h"
 #include "plan/footprint.h"
+#include "runtime/sizes.h"
 
 namespace hone {
 
 namespace {
-
-// Below both, a step takes a few microseconds, about what waking another thread costs.
-constexpr std::int64_t small_bytes = 32 << 10, small_flops = 200'000;
 
 class StepBinder {
  public:
@@ -27,16 +25,25 @@ class StepBinder {
   BoundProgram run() { return run(executable_.steps(variant_), 0, false); }
 
   BoundProgram run(const std::vector<Step>& steps, std::size_t first, bool in_body) {
-    out_.arena_bytes = static_cast<std::size_t>(at_least_zero(variant_.arena_bytes, "arena"));
-    out_.arena_lower_bound = static_cast<std::size_t>(value(variant_.arena_lower_bound));
+    out_.needs.resize(executable_.devices().size());
+    for (std::size_t i = 0; i < variant_.devices.size(); ++i) {
+      const PlanDevice& d = variant_.devices[i];
+      DeviceNeeds& needs = out_.needs[executable_.device_of(variant_, i)];
+      const bool prepares = executable_.purpose() == Executable::Purpose::prepare;
+      needs.arena_bytes = static_cast<std::size_t>(
+          prepares ? end_of_used(steps, i) : at_least_zero(d.arena_bytes, "arena"));
+      needs.arena_lower_bound =
+          prepares ? needs.arena_bytes : static_cast<std::size_t>(value(d.arena_lower_bound));
+    }
     const std::size_t before = calls_library() ? taken_memory() : 0;
     add_steps(steps, in_body, first);
     if (!variant_.measured.empty()) note_scratch_of_tails();
-    out_.pointers.resize(out_.addresses.size());
+    out_.places.resize(out_.addresses.size());
     out_.table_bytes = heap_bytes(out_.ops) + heap_bytes(out_.addresses) +
                        heap_bytes(out_.scalars) + heap_bytes(out_.calls) +
+                       heap_bytes(out_.transfers) + heap_bytes(out_.hosts) +
                        heap_bytes(out_.refusals) + heap_bytes(out_.values) +
-                       heap_bytes(out_.tails) + heap_bytes(out_.pointers);
+                       heap_bytes(out_.needs) + heap_bytes(out_.tails) + heap_bytes(out_.places);
     for (const std::string& r : out_.refusals) out_.table_bytes += heap_bytes(r);
     if (before > 0) {
       const std::size_t now = taken_memory(), ours = before + out_.table_bytes;
@@ -53,10 +60,34 @@ class StepBinder {
     return found;
   }
   std::int64_t value(const Dim& d) const { return evaluate(d, executable_.symbols(), values_); }
+  // Of the arena of a device of the variant, by these steps. No size of a run decides where the
+  // buffers of prepare steps lie, and there may be none that all of the arena fits.
+  std::int64_t end_of_used(const std::vector<Step>& steps, std::size_t device) const {
+    std::int64_t end = 0;
+    for_each_step(steps, [&](const Step& s) {
+      for (const View& v : s.operands) {
+        const PlanBuffer& b = variant_.buffers[v.buffer];
+        if (b.kind == PlanBuffer::Kind::arena && b.device == device)
+          end = std::max(end, checked_add(value(b.offset), at_least_zero(b.bytes, "a buffer")));
+      }
+    });
+    return end;
+  }
   std::int64_t at_least_zero(const Dim& d, std::string_view what) const {
     const std::int64_t n = value(d);
     if (n < 0) throw UserError("plan: ", what, " has size ", n, " (", d, ")");
     return n;
+  }
+  std::uint32_t device_of(const Step& s) const { return executable_.device_of(variant_, s.device); }
+  const std::shared_ptr<Device>& device(const Step& s) const {
+    return executable_.device(device_of(s));
+  }
+  DeviceNeeds& needs_of(const Step& s) { return out_.needs[device_of(s)]; }
+
+  BoundOp op_of(BoundOp::Kind kind, const Step& s) const {
+    BoundOp op{.kind = kind, .step = &s};
+    op.stream = static_cast<std::uint16_t>(executable_.first_stream(device_of(s)) + s.stream);
+    return op;
   }
   std::uint32_t here() const { return static_cast<std::uint32_t>(out_.ops.size()); }
 
@@ -69,19 +100,42 @@ class StepBinder {
     }
   }
 
+  // With the measure steps that follow it on its stream, where what they read is known now: the
+  // host waits for all of them at once.
   void add_measure(const std::vector<Step>& steps, std::size_t at, bool in_body) {
-    const Step& s = steps[at];
-    BoundOp op{.kind = BoundOp::Kind::measure, .step = &s};
-    add_operands(s, op);
+    BoundOp op = op_of(BoundOp::Kind::measure, steps[at]);
+    add_operands(steps[at], op);
     op.target = static_cast<std::uint32_t>(out_.tails.size());
-    BoundTail& tail = out_.tails.emplace_back();
+    BoundTail tail;
+    tail.sizes.push_back(size_of(steps[at]));
+    for (++at; at < steps.size() && is_measured_with(steps[at], *op.step); ++at) {
+      BoundOp same_op;
+      add_operands(steps[at], same_op);
+      tail.sizes.push_back(size_of(steps[at]));
+    }
     tail.steps = &steps;
-    tail.first = at + 1;
+    tail.first = at;
     tail.in_body = in_body;
-    tail.size = s.scalars[0];
-    tail.symbol = tail.size.is_symbol() ? symbol_index(tail.size) : BoundTail::none;
-    tail.most = value(s.scalars[1]);
+    out_.tails.push_back(std::move(tail));
     push(op);
+  }
+
+  bool is_measured_with(const Step& s, const Step& first) {
+    if (s.kind != Step::Kind::measure || s.device != first.device || s.stream != first.stream)
+      return false;
+    try {
+      check_window(s.operands[0], value(s.operands[0].offset));
+      return true;
+    } catch (const UserError&) {
+      return false;  // bound, and refused, after the first size is known
+    }
+  }
+
+  BoundTail::Size size_of(const Step& s) const {
+    return {.step = &s,
+            .symbol = s.scalars[0].is_symbol() ? symbol_index(s.scalars[0]) : BoundTail::none,
+            .size = s.scalars[0],
+            .most = s.scalars[1]};
   }
 
   std::size_t symbol_index(const Dim& symbol) const {
@@ -94,8 +148,8 @@ class StepBinder {
     for_each_step(executable_.steps(variant_), [&](const Step& s) {
       if (s.kind != Step::Kind::launch || s.scratch_bytes == Dim(0)) return;
       try {
-        out_.kernel_scratch =
-            std::max(out_.kernel_scratch, static_cast<std::size_t>(value(s.scratch_bytes)));
+        std::size_t& most = needs_of(s).kernel_scratch;
+        most = std::max(most, static_cast<std::size_t>(value(s.scratch_bytes)));
       } catch (const UserError&) {
         // Of a body that these sizes make impossible.
       }
@@ -115,15 +169,13 @@ class StepBinder {
   }
 
   void add(const Step& s) {
-    if (s.device != 0 || s.stream != 0)
-      throw UserError("plan: a step is for device ", s.device, ", stream ", s.stream,
-                      ", and this runtime drives one device in order; make the plan for one");
     switch (s.kind) {
       case Step::Kind::launch:
         return add_launch(s);
       case Step::Kind::library:
-      case Step::Kind::host:
         return add_call(s);
+      case Step::Kind::host:
+        return add_host(s);
       case Step::Kind::copy:
         return add_copy(s);
       case Step::Kind::branch:
@@ -132,8 +184,10 @@ class StepBinder {
         return add_loop(s);
       case Step::Kind::call:
         return add_steps(s.body, true);
+      case Step::Kind::record:
+        return add_event(s, BoundOp::Kind::record);
       case Step::Kind::wait:
-        return push({.kind = BoundOp::Kind::wait, .step = &s});
+        return add_event(s, BoundOp::Kind::wait);
       case Step::Kind::measure:
         throw InternalError("a measure step is not bound by itself");
       case Step::Kind::refuse:
@@ -142,26 +196,30 @@ class StepBinder {
       case Step::Kind::require:
         return add_require(s);
       case Step::Kind::collective:
-        throw UserError(
-            "plan: collective '", s.name,
-            "' needs several devices, and this runtime drives one; make the plan for one");
+        throw UserError("plan: collective '", s.name,
+                        "' is not known to this version; make the plan without it");
     }
   }
 
   void push(BoundOp op) { out_.ops.push_back(op); }
 
+  void add_event(const Step& s, BoundOp::Kind kind) {
+    BoundOp op = op_of(kind, s);
+    op.target = s.index;
+    push(op);
+  }
+
   void add_refusal(const Step& s, std::string message) {
-    push({.kind = BoundOp::Kind::refuse,
-          .target = static_cast<std::uint32_t>(out_.refusals.size()),
-          .step = &s});
+    BoundOp op = op_of(BoundOp::Kind::refuse, s);
+    op.target = static_cast<std::uint32_t>(out_.refusals.size());
+    push(op);
     out_.refusals.push_back(std::move(message));
   }
 
   // Its number is put between two texts.
   void add_require(const Step& s) {
-    BoundOp op{.kind = BoundOp::Kind::require,
-               .target = static_cast<std::uint32_t>(out_.refusals.size()),
-               .step = &s};
+    BoundOp op = op_of(BoundOp::Kind::require, s);
+    op.target = static_cast<std::uint32_t>(out_.refusals.size());
     add_operands(s, op);
     out_.refusals.push_back(s.name + " ");
     out_.refusals.push_back(cat(" is out of range, which is ", value(s.scalars[0]), " to ",
@@ -170,15 +228,16 @@ class StepBinder {
   }
 
   void add_launch(const Step& s) {
-    BoundOp op{.kind = BoundOp::Kind::launch, .step = &s};
-    op.entry = executable_.entry(s.index);
+    BoundOp op = op_of(BoundOp::Kind::launch, s);
+    op.entry = executable_.entry(device_of(s), s.index);
     op.chunks = at_least_zero(s.chunks, "a launch");
     op.scalars = static_cast<std::uint32_t>(out_.scalars.size());
     for (const Dim& d : s.scalars) out_.scalars.push_back(value(d));
     add_operands(s, op);
     const auto scratch = static_cast<std::size_t>(at_least_zero(s.scratch_bytes, "scratch"));
-    out_.kernel_scratch = std::max(out_.kernel_scratch, scratch);
-    const std::size_t pieces = scratch / buffer_alignment + (scratch % buffer_alignment > 0);
+    needs_of(s).kernel_scratch = std::max(needs_of(s).kernel_scratch, scratch);
+    const std::size_t pieces =
+        scratch / BoundOp::scratch_unit + (scratch % BoundOp::scratch_unit > 0);
     if (pieces > std::numeric_limits<std::uint32_t>::max())
       throw UserError("plan: step '", s.name, "' needs ", scratch, " bytes of scratch memory");
     op.target = static_cast<std::uint32_t>(pieces);
@@ -186,41 +245,102 @@ class StepBinder {
   }
 
   void add_call(const Step& s) {
-    BoundOp op{.kind = BoundOp::Kind::call, .step = &s};
+    BoundOp op = op_of(BoundOp::Kind::call, s);
     add_operands(s, op);
-    std::vector<CallOperand> operands;
+    push_call(op, device(s)->bind(CallRequest{s.name, call_operands(s), s.settings}));
+  }
+
+  std::vector<CallOperand> call_operands(const Step& s) const {
+    std::vector<CallOperand> out;
     for (std::size_t i = 0; i < s.operands.size(); ++i)
-      operands.push_back({s.operands[i].dtype, numbers(s.operands[i].dims),
-                          numbers(s.operands[i].strides), s.written[i]});
-    push_call(op, executable_.device()->bind(CallRequest{s.name, operands, s.settings}));
+      out.push_back({s.operands[i].dtype, numbers(s.operands[i].dims),
+                     numbers(s.operands[i].strides), s.written[i]});
+    return out;
   }
 
   void push_call(BoundOp op, std::unique_ptr<BoundCall> call) {
     op.target = static_cast<std::uint32_t>(out_.calls.size());
-    out_.library_scratch = std::max(out_.library_scratch, call->scratch_bytes());
+    std::size_t& scratch = needs_of(*op.step).library_scratch;
+    scratch = std::max(scratch, call->scratch_bytes());
     out_.calls.push_back(std::move(call));
     push(op);
   }
 
-  void add_copy(const Step& s) {
-    BoundOp op{.kind = BoundOp::Kind::call, .step = &s};
+  void add_host(const Step& s) {
+    BoundOp op = op_of(BoundOp::Kind::host, s);
     add_operands(s, op);
+    op.target = static_cast<std::uint32_t>(out_.hosts.size());
+    out_.hosts.emplace_back(s.name, call_operands(s), s.settings);
+    push(op);
+  }
+
+  void add_copy(const Step& s) {
     const View &from = s.operands[0], &to = s.operands[1];
+    if (is_one_place(from, to)) {
+      for (const View* v : {&from, &to}) check_window(*v, value(v->offset));
+      return;
+    }
     StridedCopy copy;
     copy.element_bytes = static_cast<std::size_t>(byte_size(from.dtype));
     copy.dims = numbers(from.dims);
     if (numbers(to.dims) != copy.dims)
       throw UserError("plan: copies ", Shape(from.dims), " to ", Shape(to.dims));
+    if (variant_.buffers[from.buffer].device != variant_.buffers[to.buffer].device)
+      return add_transfer(s, copy);
+    BoundOp op = op_of(BoundOp::Kind::call, s);
+    add_operands(s, op);
     copy.from_strides = byte_strides(from);
     copy.to_strides = byte_strides(to);
-    push_call(op, executable_.device()->bind(copy));
+    push_call(op, device(s)->bind(copy));
+  }
+
+  // The plan's check made sure that both are dense.
+  void add_transfer(const Step& s, const StridedCopy& copy) {
+    const std::uint16_t from = variant_.buffers[s.operands[0].buffer].device,
+                        to = variant_.buffers[s.operands[1].buffer].device;
+    BoundTransfer transfer;
+    transfer.is_upload = s.device == to;
+    transfer.host =
+        static_cast<std::uint16_t>(executable_.device_of(variant_, transfer.is_upload ? from : to));
+    if (!executable_.device(transfer.host)->shares_host_memory())
+      throw UserError("plan: copies from ", variant_.devices[from].name, " to ",
+                      variant_.devices[to].name,
+                      ", neither of which uses the memory of the host; copy by way of it");
+    std::int64_t bytes = static_cast<std::int64_t>(copy.element_bytes);
+    for (std::int64_t d : copy.dims) bytes = checked_mul(bytes, d);
+    transfer.bytes = static_cast<std::size_t>(bytes);
+    BoundOp op = op_of(BoundOp::Kind::transfer, s);
+    add_operands(s, op);
+    op.target = static_cast<std::uint32_t>(out_.transfers.size());
+    out_.transfers.push_back(transfer);
+    push(op);
+  }
+
+  // Both views are of the same memory: what is copied is there.
+  bool is_one_place(const View& a, const View& b) {
+    const BoundAddress x = address_of(a), y = address_of(b);
+    return x.kind == y.kind && x.device == y.device && x.index == y.index && x.offset == y.offset &&
+           numbers(a.dims) == numbers(b.dims) && byte_strides(a) == byte_strides(b);
+  }
+
+  // A result that overwrites a parameter lies there.
+  BoundAddress address_of(const View& v) {
+    const PlanBuffer& b = variant_.buffers[v.buffer];
+    const std::int64_t offset = value(v.offset);
+    const auto at = static_cast<std::uint16_t>(executable_.device_of(variant_, b.device));
+    if (b.kind == PlanBuffer::Kind::arena)
+      return {b.kind, at, 0, checked_add(value(b.offset), offset)};
+    const std::int32_t param =
+        b.kind == PlanBuffer::Kind::result ? executable_.plan().result_alias.at(b.index) : -1;
+    if (param < 0) return {b.kind, at, b.index, offset};
+    return {PlanBuffer::Kind::param, at, static_cast<std::uint32_t>(param), offset};
   }
 
   void add_branch(const Step& s) {
     const std::uint32_t test = add_jump_unless(s);
     add_steps(s.body, true);
     const std::uint32_t end = here();
-    push({.kind = BoundOp::Kind::jump, .step = &s});
+    push(op_of(BoundOp::Kind::jump, s));
     out_.ops[test].target = here();
     add_steps(s.otherwise, true);
     out_.ops[end].target = here();
@@ -231,12 +351,14 @@ class StepBinder {
     add_steps(s.otherwise, true);
     const std::uint32_t test = add_jump_unless(s);
     add_steps(s.body, true);
-    push({.kind = BoundOp::Kind::jump, .target = start, .step = &s});
+    BoundOp back = op_of(BoundOp::Kind::jump, s);
+    back.target = start;
+    push(back);
     out_.ops[test].target = here();
   }
 
   std::uint32_t add_jump_unless(const Step& s) {
-    BoundOp op{.kind = BoundOp::Kind::jump_unless, .step = &s};
+    BoundOp op = op_of(BoundOp::Kind::jump_unless, s);
     add_operands(s, op);
     push(op);
     return here() - 1;
@@ -250,11 +372,17 @@ class StepBinder {
       const std::int64_t offset = value(v.offset);
       bytes += check_window(v, offset);
       const std::int64_t base = b.kind == PlanBuffer::Kind::arena ? value(b.offset) : 0;
-      out_.addresses.push_back({b.kind, b.index, checked_add(base, offset)});
+      out_.addresses.push_back(
+          {b.kind, static_cast<std::uint16_t>(executable_.device_of(variant_, b.device)), b.index,
+           checked_add(base, offset)});
     }
-    const bool has_flops = s.group != Step::no_group;
+    const GroupRecord* group = s.group == Step::no_group ? nullptr : &variant_.groups[s.group];
+    // A step that updates a large buffer in place moves less than its views hold.
+    if (const std::int64_t moved = group ? value(group->bytes) : 0; moved > 0)
+      bytes = std::min(bytes, moved);
+    const DeviceLimits& limits = device(s)->limits();
     op.is_small =
-        bytes < small_bytes && (!has_flops || value(variant_.groups[s.group].flops) < small_flops);
+        bytes < limits.small_bytes && (!group || value(group->flops) < limits.small_flops);
   }
 
   // Bytes that the window holds; throws when it leaves its buffer.
@@ -289,6 +417,7 @@ class StepBinder {
     const auto require = [&](std::size_t have) {
       if (bytes > static_cast<std::int64_t>(have)) refuse(static_cast<std::int64_t>(have));
     };
+    const std::uint32_t device = executable_.device_of(variant_, b.device);
     switch (b.kind) {
       case PlanBuffer::Kind::param:
         require(type_bytes(executable_.plan().params[b.index].type));
@@ -298,18 +427,19 @@ class StepBinder {
             static_cast<std::size_t>(at_least_zero(result_bytes(variant_, b.index), "a result")));
         break;
       case PlanBuffer::Kind::weight:
-        require(executable_.weight(b.index).size());
+        require(executable_.weight(device, b.index).size);
         break;
       case PlanBuffer::Kind::prepared:
-        require(executable_.prepared(b.index).size());
+        require(executable_.prepared(device, b.index).size);
         break;
       case PlanBuffer::Kind::arena: {
         const std::int64_t offset = value(b.offset);
-        if (offset < 0 || offset % static_cast<std::int64_t>(buffer_alignment) != 0 ||
-            checked_add(offset, bytes) > static_cast<std::int64_t>(out_.arena_bytes))
+        const std::size_t arena = out_.needs[device].arena_bytes;
+        const std::size_t alignment = executable_.device(device)->limits().alignment;
+        if (offset < 0 || offset % static_cast<std::int64_t>(alignment) != 0 ||
+            checked_add(offset, bytes) > static_cast<std::int64_t>(arena))
           throw UserError("plan: a buffer of ", bytes, " bytes at ", offset,
-                          " does not fit an arena of ", out_.arena_bytes,
-                          "; compile the plan again");
+                          " does not fit an arena of ", arena, "; compile the plan again");
       }
     }
     return sizes_[index] = bytes;
@@ -338,73 +468,26 @@ class StepBinder {
 
 }  // namespace
 
-bool holds(const Guard& g, std::int64_t a, std::int64_t b) {
-  switch (g.kind) {
-    case Guard::Kind::equal:
-      return a == b;
-    case Guard::Kind::not_equal:
-      return a != b;
-    case Guard::Kind::less_equal:
-      return a <= b;
-    case Guard::Kind::greater:
-      return a > b;
-  }
-  return false;
-}
-
-namespace {
-
-Dims sorted(Dims out) {
-  std::sort(out.begin(), out.end(), [](const Dim& a, const Dim& b) { return a.name() < b.name(); });
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
-}
-
-}  // namespace
-
-Dims input_symbols(const Plan& plan) {
-  Dims out;
-  for (const PlanParam& p : plan.params)
-    for (const Dim& d : p.type.shape.dims)
-      if (d.is_symbol()) out.push_back(d);
-  return sorted(std::move(out));
-}
-
-Dims all_symbols(const Plan& plan) {
-  Dims out = input_symbols(plan);
-  for (const Variant& v : plan.variants)
-    for (const DimBound& b : v.measured) out.push_back(b.symbol);
-  return sorted(std::move(out));
-}
-
-std::int64_t evaluate(const Dim& d, std::span<const Dim> symbols,
-                      std::span<const std::int64_t> values) {
-  if (d.is_number()) return d.number();
-  return d.eval([&](std::string_view name) {
-    auto it = std::lower_bound(symbols.begin(), symbols.end(), name,
-                               [](const Dim& s, std::string_view n) { return s.name() < n; });
-    if (it == symbols.end() || it->name() != name)
-      throw UserError("plan: size '", name, "' is given by no input; compile the plan again");
-    const std::int64_t n = values[static_cast<std::size_t>(it - symbols.begin())];
-    if (n == not_known)
-      throw UserError("plan: size '", name,
-                      "' is used before data decides it; compile the plan again");
-    return n;
-  });
-}
-
 BoundProgram bind_steps(const Executable& executable, const Variant& variant,
                         std::span<const std::int64_t> values) {
   return StepBinder(executable, variant, values).run();
 }
 
 void bind_tail(const Executable& executable, const Variant& variant, const BoundProgram& from,
-               BoundTail& tail, std::int64_t n) {
+               BoundTail& tail, std::span<const std::int64_t> found) {
   std::vector<std::int64_t> values = from.values;
-  if (tail.symbol != BoundTail::none) values[tail.symbol] = n;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    BoundTail::Size& size = tail.sizes[i];
+    const std::int64_t n = found[i], most = evaluate(size.most, executable.symbols(), values);
+    size.value = -1;
+    if (n < 0 || n > most || (size.size.is_number() && size.size.number() != n))
+      throw UserError(size.step->name, ": the data makes size ", size.size, " ", n,
+                      ", the plan is made for 0 to ", most);
+    if (size.symbol != BoundTail::none) values[size.symbol] = n;
+  }
   tail.program = std::make_unique<BoundProgram>(
       StepBinder(executable, variant, values).run(*tail.steps, tail.first, tail.in_body));
-  tail.value = n;
+  for (std::size_t i = 0; i < found.size(); ++i) tail.sizes[i].value = found[i];
 }
 
 std::size_t bound_bytes(const BoundProgram& p) {

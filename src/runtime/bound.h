@@ -11,6 +11,7 @@
 #include "plan/plan.h"
 #include "runtime/device.h"
 #include "runtime/executable.h"
+#include "runtime/host_step.h"
 
 namespace hone {
 
@@ -18,66 +19,92 @@ struct BoundOp {
   enum class Kind : std::uint8_t {
     launch,
     call,
+    transfer,  // from one device to another
+    host,
     jump,
     jump_unless,
     refuse,
     require,
-    wait,
-    measure
+    measure,
+    record,
+    wait
   };
   Kind kind = Kind::launch;
   bool is_small = false;      // not worth other threads
-  std::uint32_t first = 0;    // of its pointers
+  std::uint16_t stream = 0;   // of the executable's
+  std::uint32_t first = 0;    // of its places
   std::uint32_t scalars = 0;  // launch: the first of its sizes
-  // jump: next op; call, refuse, require, measure: index of what; launch: its scratch in units of
-  // buffer_alignment
+  // jump: next op; call, transfer, host, refuse, require, measure: index of what; record, wait: the
+  // event; launch: its scratch in units of scratch_unit
   std::uint32_t target = 0;
   std::int64_t chunks = 1;  // launch
   ProgramEntry entry{};     // launch
   const Step* step = nullptr;
+
+  static constexpr std::size_t scratch_unit = 64;
 };
 
 // Where an operand starts.
 struct BoundAddress {
   PlanBuffer::Kind kind = PlanBuffer::Kind::arena;
+  std::uint16_t device = 0;  // of the executable's
   std::uint32_t index = 0;
   std::int64_t offset = 0;
 };
 
+// Bytes between the host's memory and that of the stream's device.
+struct BoundTransfer {
+  std::size_t bytes = 0;
+  bool is_upload = false;
+  std::uint16_t host = 0;  // the other device, which shares the host's memory
+};
+
 struct BoundProgram;
 
-// The steps after one that measures a size: they are bound when it is known, and kept for the last
-// value that it had.
+// The steps after those that measure sizes: they are bound when the sizes are known, and kept for
+// the last values that they had.
 struct BoundTail {
+  struct Size {
+    const Step* step = nullptr;
+    std::size_t symbol = 0;  // of Executable::symbols(); none for a size that is a number
+    Dim size = 0, most = 0;
+    std::int64_t value = -1;  // that `program` is bound to
+  };
+  std::vector<Size> sizes;
   const std::vector<Step>* steps = nullptr;
-  std::size_t first = 0;   // of them
-  bool in_body = false;    // else the function's own, to its end
-  std::size_t symbol = 0;  // of Executable::symbols(); none for a size that is a number
-  Dim size = 0;            // the symbol, or that number
-  std::int64_t most = 0;
-  std::int64_t value = -1;  // that `program` is bound to
+  std::size_t first = 0;  // of them
+  bool in_body = false;   // else the function's own, to its end
   std::unique_ptr<BoundProgram> program;
 
   static constexpr std::size_t none = ~std::size_t{0};
 };
 
+// What a program needs of one device.
+struct DeviceNeeds {
+  std::size_t arena_bytes = 0, arena_lower_bound = 0;
+  std::size_t kernel_scratch = 0, library_scratch = 0;  // per thread; they share one piece
+
+  std::size_t scratch() const {
+    return kernel_scratch > library_scratch ? kernel_scratch : library_scratch;
+  }
+};
+
 struct BoundProgram {
   std::vector<std::int64_t> values;  // of Executable::symbols(); not_known: data decides it later
   std::vector<BoundTail> tails;
-  std::vector<void*> pointers;  // what the addresses were placed at
-  std::uint64_t placement = 0;  // and when
+  std::vector<DeviceMemory> places;  // what the addresses were placed at
+  std::uint64_t placement = 0;       // and when
   std::vector<BoundOp> ops;
   std::vector<BoundAddress> addresses;
   std::vector<std::int64_t> scalars;
   std::vector<std::unique_ptr<BoundCall>> calls;
+  std::vector<BoundTransfer> transfers;
+  std::vector<HostStep> hosts;
   std::vector<std::string> refusals;
-  std::size_t arena_bytes = 0, arena_lower_bound = 0;
-  std::size_t kernel_scratch = 0, library_scratch = 0;  // per thread; they share one piece
+  std::vector<DeviceNeeds> needs;  // per device of the executable
   // What its own tables take, and what libraries took for its calls, as measured.
   std::size_t table_bytes = 0, library_bytes = 0;
 };
-
-inline constexpr std::int64_t not_known = -1;
 
 // Bytes of memory that a result may need, over the sizes of inputs.
 inline Dim result_bytes(const Variant& v, std::size_t i) {
@@ -91,17 +118,9 @@ std::size_t bound_bytes(const BoundProgram&);
 // its buffer, or a library cannot do what is asked; inside a body such a fault becomes a refusal
 // that is raised only when the body is reached.
 BoundProgram bind_steps(const Executable&, const Variant&, std::span<const std::int64_t> values);
-// The steps of a tail of `from`, for a size that was found to be n.
+// The steps of a tail of `from`, for sizes that were found. Throws UserError when one is not what
+// its step allows.
 void bind_tail(const Executable&, const Variant&, const BoundProgram& from, BoundTail&,
-               std::int64_t n);
-
-// The sizes that a plan's inputs decide, then those that data decides too; in order of name.
-Dims input_symbols(const Plan&);
-Dims all_symbols(const Plan&);
-// Whether the guard's comparison is true of its two values.
-bool holds(const Guard&, std::int64_t a, std::int64_t b);
-// Value of an expression over symbols in order of name, whose values are given.
-std::int64_t evaluate(const Dim&, std::span<const Dim> symbols,
-                      std::span<const std::int64_t> values);
+               std::span<const std::int64_t> found);
 
 }  // namespace hone

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/error.h"
+
 namespace hone {
 
 std::int64_t CallRequest::setting(std::string_view key, std::int64_t fallback) const {
@@ -10,23 +12,27 @@ std::int64_t CallRequest::setting(std::string_view key, std::int64_t fallback) c
   return fallback;
 }
 
+std::unique_ptr<BoundCall> Device::bind(const CallRequest& r) {
+  throw UserError(name(), ": function '", r.name, "' is not known; compile the plan again");
+}
+
 OwnedMemory::OwnedMemory(std::shared_ptr<Allocator> allocator, std::size_t bytes)
     : allocator_(std::move(allocator)), size_(bytes) {
-  if (bytes > 0) data_ = allocator_->alloc(bytes);
+  if (bytes > 0) at_ = allocator_->alloc(bytes);
 }
 
 OwnedMemory::~OwnedMemory() {
-  if (data_) allocator_->free(data_, size_);
+  if (at_) allocator_->free(at_, size_);
 }
 
 OwnedMemory::OwnedMemory(OwnedMemory&& other) noexcept
     : allocator_(std::move(other.allocator_)),
-      data_(std::exchange(other.data_, nullptr)),
+      at_(std::exchange(other.at_, {})),
       size_(std::exchange(other.size_, 0)) {}
 
 OwnedMemory& OwnedMemory::operator=(OwnedMemory&& other) noexcept {
   std::swap(allocator_, other.allocator_);
-  std::swap(data_, other.data_);
+  std::swap(at_, other.at_);
   std::swap(size_, other.size_);
   return *this;
 }

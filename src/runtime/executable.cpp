@@ -7,17 +7,14 @@
 #include "plan/check.h"
 #include "plan/footprint.h"
 #include "plan/plan_file.h"
-#include "runtime/bound.h"
+#include "plan/plan_text.h"
+#include "runtime/libraries.h"
+#include "runtime/resident.h"
+#include "runtime/sizes.h"
 
 namespace hone {
 
 namespace {
-
-bool have_equal_guards(const Variant& a, const Variant& b) {
-  return std::equal(
-      a.guards.begin(), a.guards.end(), b.guards.begin(), b.guards.end(),
-      [](const Guard& x, const Guard& y) { return x.kind == y.kind && x.a == y.a && x.b == y.b; });
-}
 
 // Whether every prepared buffer that the variant's prepare steps write has data.
 bool is_prepared(const Plan& plan, const Variant& v) {
@@ -26,7 +23,7 @@ bool is_prepared(const Plan& plan, const Variant& v) {
     for (std::size_t i = 0; i < s.operands.size(); ++i) {
       const PlanBuffer& b = v.buffers[s.operands[i].buffer];
       if (s.written[i] && b.kind == PlanBuffer::Kind::prepared)
-        has_all &= plan.prepared[b.index].data.size() > 0;
+        has_all &= plan.prepared[b.index].size() > 0;
     }
   });
   return has_all;
@@ -37,17 +34,43 @@ std::size_t static_bytes(const Type& t) {
   throw UserError("plan: a prepared buffer of type ", t, " depends on a size; compile it again");
 }
 
+// Which of `all` stand for the variant's devices; empty when one of them finds none.
+std::vector<std::uint32_t> matched(const Variant& v, const Executable::Devices& all) {
+  std::vector<std::uint32_t> out;
+  for (const PlanDevice& wanted : v.devices) {
+    int best = -1;
+    std::uint32_t found = 0;
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      if (std::ranges::count(out, i) > 0) continue;
+      if (!wanted.name.empty() && wanted.name != all[i]->name()) continue;
+      if (const int rank = all[i]->rank(wanted.target); rank > best) {
+        best = rank;
+        found = i;
+      }
+    }
+    if (best < 0) return {};
+    out.push_back(found);
+  }
+  return out;
+}
+
+std::string descriptions(const Executable::Devices& all) {
+  std::string out;
+  for (const auto& d : all) out += cat(out.empty() ? "" : ", ", d->description());
+  return out;
+}
+
 }  // namespace
 
 std::shared_ptr<const Executable> Executable::load(std::shared_ptr<const Plan> plan,
-                                                   std::shared_ptr<Device> device,
-                                                   Purpose purpose) {
+                                                   Devices devices, Purpose purpose) {
   std::shared_ptr<Executable> e(new Executable);
   e->plan_ = std::move(plan);
-  e->device_ = std::move(device);
   e->purpose_ = purpose;
   check(*e->plan_, e->plan_->name.empty() ? "plan" : e->plan_->name);
-  e->choose_variants();
+  e->choose_variants(devices);
+  e->take_devices(devices);
+  e->place_streams();
   e->symbols_ = all_symbols(*e->plan_);
   e->load_programs();
   e->place_constants();
@@ -55,115 +78,189 @@ std::shared_ptr<const Executable> Executable::load(std::shared_ptr<const Plan> p
   return e;
 }
 
+std::shared_ptr<const Executable> Executable::load(std::shared_ptr<const Plan> plan,
+                                                   std::shared_ptr<Device> device,
+                                                   Purpose purpose) {
+  return load(std::move(plan), Devices{std::move(device)}, purpose);
+}
+
 std::shared_ptr<const Executable> Executable::open(const std::filesystem::path& path,
                                                    std::shared_ptr<Device> device) {
   return load(std::make_shared<const Plan>(read_plan(path)), std::move(device));
 }
 
-void Executable::choose_variants() {
+void Executable::choose_variants(const Devices& all) {
+  for (const Variant& v : plan_->variants) places_.push_back(matched(v, all));
   if (purpose_ == Purpose::run)
-    choose_for_run();
+    choose_for_run(all);
   else
-    choose_for_prepare();
+    choose_for_prepare(all);
 }
 
-void Executable::choose_for_run() {
+void Executable::choose_for_run(const Devices& devices) {
   const auto& all = plan_->variants;
   for (std::uint32_t i = 0; i < all.size(); ++i)
-    if (device_->rank(all[i].target) >= 0) variants_.push_back(i);
+    if (!places_[i].empty()) variants_.push_back(i);
+  leave_out_without_library(*plan_, variants_, [&](const Variant& v, std::string_view library) {
+    const auto i = static_cast<std::size_t>(&v - all.data());
+    return devices[places_[i][0]]->why_missing(library);
+  });
+  const auto rank = [&](std::uint32_t i) {
+    return devices[places_[i][0]]->rank(all[i].devices[0].target);
+  };
   std::sort(variants_.begin(), variants_.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return std::pair(-device_->rank(all[a].target), a) <
-           std::pair(-device_->rank(all[b].target), b);
+    return std::pair(-rank(a), a) < std::pair(-rank(b), b);
   });
   if (variants_.empty()) {
-    std::set<std::string_view> targets;
-    for (const Variant& v : all) targets.insert(v.target);
+    std::set<std::string> targets;
+    for (const Variant& v : all) targets.insert(targets_text(v));
     std::string names;
-    for (std::string_view t : targets) names += (names.empty() ? "" : ", ") + std::string(t);
+    for (const std::string& t : targets) names += cat(names.empty() ? "" : ", ", t);
     throw UserError(plan_->name, ": is compiled for ", names, ", but this machine runs ",
-                    device_->description(), "; compile the plan again for it");
+                    descriptions(devices), "; compile the plan again for it");
   }
   for (std::size_t i = 0; i < variants_.size(); ++i)
     std::erase_if(variants_, [&](std::uint32_t& other) {
-      return &other > &variants_[i] && have_equal_guards(all[variants_[i]], all[other]);
+      return &other > &variants_[i] && all[variants_[i]].guards == all[other].guards;
     });
 }
 
-void Executable::choose_for_prepare() {
+void Executable::choose_for_prepare(const Devices& devices) {
   for (std::uint32_t i = 0; i < plan_->variants.size(); ++i) {
     const Variant& v = plan_->variants[i];
     if (is_prepared(*plan_, v)) continue;
-    if (device_->rank(v.target) < 0)
-      throw UserError(plan_->name, ": weights cannot be prepared for ", v.target,
-                      " here, because this machine runs ", device_->description(),
+    if (places_[i].empty())
+      throw UserError(plan_->name, ": weights cannot be prepared for ", targets_text(v),
+                      " here, because this machine runs ", descriptions(devices),
                       "; compile on a machine that has the target");
     variants_.push_back(i);
   }
 }
 
-void Executable::load_programs() {
-  entries_.resize(plan_->kernels.size());
-  programs_.resize(plan_->binaries.size());
+// Keeps the devices that variants use.
+void Executable::take_devices(const Devices& all) {
+  std::vector<std::int64_t> kept(all.size(), -1);
   for (std::uint32_t v : variants_)
-    for_each_step(steps(plan_->variants[v]), [&](const Step& s) {
-      if (s.kind != Step::Kind::launch) return;
-      const PlanKernel& kernel = plan_->kernels[s.index];
-      std::unique_ptr<Program>& program = programs_[kernel.binary];
-      if (!program)
-        program = device_->load(std::span(&plan_->binaries[kernel.binary], 1), plan_->name);
-      entries_[s.index] = program->entry(kernel.entry);
-    });
+    for (std::uint32_t d : places_[v]) kept[d] = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (kept[i] < 0) continue;
+    kept[i] = static_cast<std::int64_t>(devices_.size());
+    devices_.push_back(all[i]);
+  }
+  for (std::vector<std::uint32_t>& of_variant : places_)
+    for (std::uint32_t& d : of_variant)
+      d = static_cast<std::uint32_t>(std::max(kept[d], std::int64_t{0}));
 }
 
-std::span<const std::byte> Executable::aligned(std::span<const std::byte> bytes) {
-  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % buffer_alignment == 0) return bytes;
-  const OwnedMemory& copy = copies_.emplace_back(device_, bytes.size());
-  device_->upload(copy.data(), bytes);
-  return {copy.data(), copy.size()};
+void Executable::place_streams() {
+  std::vector<std::uint16_t> count(devices_.size(), 1);
+  for (std::uint32_t i : variants_) {
+    const Variant& v = plan_->variants[i];
+    for (std::size_t d = 0; d < v.devices.size(); ++d)
+      count[places_[i][d]] = std::max(count[places_[i][d]], v.devices[d].streams);
+  }
+  for (std::uint32_t d = 0; d < devices_.size(); ++d) {
+    first_stream_.push_back(stream_devices_.size());
+    stream_devices_.insert(stream_devices_.end(), count[d], d);
+  }
+}
+
+void Executable::load_programs() {
+  entries_.assign(devices_.size(), std::vector<ProgramEntry>(plan_->kernels.size()));
+  std::vector<std::vector<const Program*>> loaded(
+      devices_.size(), std::vector<const Program*>(plan_->binaries.size()));
+  for (std::uint32_t i : variants_) {
+    const Variant& v = plan_->variants[i];
+    for_each_step(steps(v), [&](const Step& s) {
+      if (s.kind != Step::Kind::launch) return;
+      const std::uint32_t device = device_of(v, s.device);
+      const PlanKernel& kernel = plan_->kernels[s.index];
+      const Program*& program = loaded[device][kernel.binary];
+      if (!program)
+        program = programs_
+                      .emplace_back(devices_[device]->load(
+                          std::span(&plan_->binaries[kernel.binary], 1), plan_->name))
+                      .get();
+      entries_[device][s.index] = program->entry(kernel.entry);
+    });
+  }
+}
+
+DeviceBytes Executable::on_device(std::uint32_t device, std::span<const std::byte> bytes) {
+  if (const auto at = devices_[device]->of_host(bytes.data())) return {*at, bytes.size()};
+  const OwnedMemory& copy = copies_.emplace_back(devices_[device], bytes.size());
+  const std::unique_ptr<Stream> stream = devices_[device]->open_stream();
+  stream->upload(copy.at(), bytes);
+  stream->synchronize();
+  return {copy.at(), copy.size()};
 }
 
 void Executable::place_constants() {
-  weights_.resize(plan_->weights.size());
-  prepared_.resize(plan_->prepared.size());
+  weights_.assign(devices_.size(), std::vector<DeviceBytes>(plan_->weights.size()));
+  prepared_.assign(devices_.size(), std::vector<DeviceBytes>(plan_->prepared.size()));
   made_.resize(plan_->prepared.size());
-  std::set<const std::byte*> counted;
-  auto use = [&](const PlanBuffer& b, bool is_written) {
-    const bool is_weight = b.kind == PlanBuffer::Kind::weight;
-    if (!is_weight && b.kind != PlanBuffer::Kind::prepared) return;
-    std::span<const std::byte>& place = is_weight ? weights_[b.index] : prepared_[b.index];
-    if (!place.empty()) return;
-    if (is_written) {
-      place = make_prepared(b.index);
-      return;
-    }
-    const std::span<const std::byte> bytes =
-        is_weight ? plan_->weights[b.index].data.bytes() : plan_->prepared[b.index].data.bytes();
-    place = aligned(bytes);
-    if (counted.insert(bytes.data()).second)
-      (is_weight ? memory_.weights : memory_.prepared) += bytes.size();
-  };
   for (std::uint32_t v : variants_)
     for_each_step(steps(plan_->variants[v]), [&](const Step& s) {
       for (std::size_t i = 0; i < s.operands.size(); ++i)
-        use(plan_->variants[v].buffers[s.operands[i].buffer], s.written[i]);
+        place_constant(plan_->variants[v], plan_->variants[v].buffers[s.operands[i].buffer],
+                       s.written[i]);
     });
 }
 
+void Executable::place_constant(const Variant& v, const PlanBuffer& b, bool is_written) {
+  const bool is_weight = b.kind == PlanBuffer::Kind::weight;
+  if (!is_weight && b.kind != PlanBuffer::Kind::prepared) return;
+  const std::uint32_t device = device_of(v, b.device);
+  DeviceBytes& place = (is_weight ? weights_ : prepared_)[device][b.index];
+  if (place.at || place.size > 0) return;
+  if (is_written) {
+    place = make_prepared(device, b.index);
+    return;
+  }
+  if (is_weight) {
+    place = on_device(device, plan_->weights[b.index].data.bytes());
+    return;
+  }
+  const PreparedBuffer& prepared = plan_->prepared[b.index];
+  if (const auto* resident = dynamic_cast<const DeviceResident*>(prepared.resident.get());
+      resident && resident->device() == devices_[device]) {
+    residents_.push_back(prepared.resident);
+    place = {resident->at(), resident->size()};
+    return;
+  }
+  const Storage& content = contents_.emplace_back(prepared.content());
+  place = on_device(device, content.bytes());
+}
+
 void Executable::measure() {
+  std::set<const std::byte*> counted;
+  const auto add = [&](std::span<const std::byte> bytes, std::size_t& to) {
+    if (counted.insert(bytes.data()).second) to += bytes.size();
+  };
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    for (std::size_t i = 0; i < weights_[d].size(); ++i)
+      if (weights_[d][i].size > 0) add(plan_->weights[i].data.bytes(), memory_.weights);
+    for (std::size_t i = 0; i < prepared_[d].size(); ++i)
+      if (prepared_[d][i].size > 0 && !made_[i].memory)
+        add(plan_->prepared[i].data.bytes(), memory_.prepared);
+  }
   const std::size_t read = memory_.weights + memory_.prepared;
   const PlanReading& reading = plan_->reading;
   memory_.file = reading.mapped > read ? reading.mapped - read : 0;
   for (const OwnedMemory& copy : copies_) memory_.weights += copy.size();
+  for (const auto& resident : residents_) memory_.prepared += resident->size();
   memory_.plan = heap_bytes(*plan_);
   memory_.reading = reading.transient;
-  for (const std::unique_ptr<Program>& p : programs_) memory_.code += p ? p->bytes() : 0;
+  for (const std::unique_ptr<Program>& p : programs_) memory_.code += p->bytes();
 }
 
-std::span<const std::byte> Executable::make_prepared(std::uint32_t i) {
+DeviceBytes Executable::make_prepared(std::uint32_t device, std::uint32_t i) {
   if (purpose_ != Purpose::prepare)
     throw UserError(plan_->name, ": a run writes to prepared weights; compile the plan again");
-  made_[i] = std::make_shared<OwnedMemory>(device_, static_bytes(plan_->prepared[i].type));
-  return {made_[i]->data(), made_[i]->size()};
+  made_[i] = {
+      std::make_shared<OwnedMemory>(devices_[device], static_bytes(plan_->prepared[i].type)),
+      device};
+  return {made_[i].memory->at(), made_[i].memory->size()};
 }
 
 }  // namespace hone

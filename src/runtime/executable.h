@@ -1,5 +1,5 @@
-// A plan loaded on a device: its programs and weights, ready for sessions. Immutable, shared
-// between threads; holds no memory of a run.
+// A plan loaded on devices: its programs and weights, ready for sessions. Immutable, shared between
+// threads; holds no memory of a run.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,14 @@
 
 namespace hone {
 
-// Bytes that all sessions of an executable share.
+// Bytes that all sessions of an executable share, on all its devices.
 struct SharedMemory {
-  std::size_t weights = 0, prepared = 0;  // that runs read; each content counts once
-  std::size_t file = 0;                   // the rest of the mapped plan file
-  std::size_t plan = 0;                   // the plan's own data structures
-  std::size_t code = 0;                   // loaded machine code
-  std::size_t reading = 0;                // transient, while the plan file was read
+  // That runs read: each content counts once, and each copy on a device.
+  std::size_t weights = 0, prepared = 0;
+  std::size_t file = 0;     // the rest of the mapped plan file
+  std::size_t plan = 0;     // the plan's own data structures
+  std::size_t code = 0;     // loaded machine code
+  std::size_t reading = 0;  // transient, while the plan file was read
 
   std::size_t total() const { return weights + prepared + file + plan + code; }
   // The most at once, before there was a session.
@@ -29,13 +30,23 @@ struct SharedMemory {
   }
 };
 
+// Constant contents as a device reads them.
+struct DeviceBytes {
+  DeviceMemory at;
+  std::size_t size = 0;
+};
+
 class Executable {
  public:
   enum class Purpose : std::uint8_t { run, prepare };
+  using Devices = std::vector<std::shared_ptr<Device>>;
 
-  // Throws UserError when the machine has the target of none of the plan's variants. To prepare,
-  // the variants are loaded whose prepared buffers are not all there, and what their prepare steps
+  // Each device of a variant is given the first of `devices` that has its name and runs its target
+  // best, each at most once. Throws UserError when that fails for every variant. To prepare, the
+  // variants are loaded whose prepared buffers are not all there, and what their prepare steps
   // write gets memory.
+  static std::shared_ptr<const Executable> load(std::shared_ptr<const Plan>, Devices,
+                                                Purpose = Purpose::run);
   static std::shared_ptr<const Executable> load(std::shared_ptr<const Plan>,
                                                 std::shared_ptr<Device>, Purpose = Purpose::run);
   // Reads a plan file.
@@ -43,21 +54,44 @@ class Executable {
                                                 std::shared_ptr<Device>);
 
   const Plan& plan() const { return *plan_; }
-  const std::shared_ptr<Device>& device() const { return device_; }
+  Purpose purpose() const { return purpose_; }
   const std::vector<Step>& steps(const Variant& v) const {
     return purpose_ == Purpose::run ? v.steps : v.prepare;
   }
 
+  // Those that its variants use; numbers of devices below are places in this list.
+  const Devices& devices() const { return devices_; }
+  const std::shared_ptr<Device>& device(std::size_t i = 0) const { return devices_[i]; }
+
   // Variants that this machine runs, best target first, else in the plan's order; of variants with
   // equal guards only the best.
   const std::vector<std::uint32_t>& variants() const { return variants_; }
-  // Of a kernel that one of these variants launches.
-  ProgramEntry entry(std::uint32_t kernel) const { return entries_[kernel]; }
-  // Aligned bytes; copied only when the plan's own are not aligned.
-  std::span<const std::byte> weight(std::uint32_t i) const { return weights_[i]; }
-  std::span<const std::byte> prepared(std::uint32_t i) const { return prepared_[i]; }
-  // What was made to be written by prepare steps, else null.
-  const std::shared_ptr<OwnedMemory>& prepared_memory(std::uint32_t i) const { return made_[i]; }
+  // The device that a variant's device `i` stands for.
+  std::uint32_t device_of(const Variant& v, std::size_t i) const {
+    return places_[static_cast<std::size_t>(&v - plan_->variants.data())][i];
+  }
+  // Streams of all devices in one row, as many of each as a variant asks for.
+  std::size_t streams() const { return stream_devices_.size(); }
+  std::uint32_t stream_device(std::size_t stream) const { return stream_devices_[stream]; }
+  std::size_t first_stream(std::size_t device) const { return first_stream_[device]; }
+
+  // Of a kernel that a variant launches on the device.
+  ProgramEntry entry(std::size_t device, std::uint32_t kernel) const {
+    return entries_[device][kernel];
+  }
+  // Of weights and prepared buffers that a variant uses on the device.
+  const DeviceBytes& weight(std::size_t device, std::uint32_t i) const {
+    return weights_[device][i];
+  }
+  const DeviceBytes& prepared(std::size_t device, std::uint32_t i) const {
+    return prepared_[device][i];
+  }
+  // What was made to be written by prepare steps, and on which device; else null.
+  struct Made {
+    std::shared_ptr<OwnedMemory> memory;
+    std::uint32_t device = 0;
+  };
+  const Made& made(std::uint32_t prepared) const { return made_[prepared]; }
   const SharedMemory& memory() const { return memory_; }
 
   // all_symbols() of the plan.
@@ -65,36 +99,34 @@ class Executable {
 
  private:
   Executable() = default;
-  void choose_variants();
-  void choose_for_run();
-  void choose_for_prepare();
+  void choose_variants(const Devices&);
+  void choose_for_run(const Devices&);
+  void choose_for_prepare(const Devices&);
+  void take_devices(const Devices&);
+  void place_streams();
   void load_programs();
   void place_constants();
-  std::span<const std::byte> aligned(std::span<const std::byte>);
-  std::span<const std::byte> make_prepared(std::uint32_t i);
+  void place_constant(const Variant&, const PlanBuffer&, bool is_written);
+  DeviceBytes on_device(std::uint32_t device, std::span<const std::byte>);
+  DeviceBytes make_prepared(std::uint32_t device, std::uint32_t i);
   void measure();
 
   std::shared_ptr<const Plan> plan_;
-  std::shared_ptr<Device> device_;
+  Devices devices_;
   Purpose purpose_ = Purpose::run;
   std::vector<std::uint32_t> variants_;
+  std::vector<std::vector<std::uint32_t>> places_;  // per variant of the plan: its devices
+  std::vector<std::size_t> first_stream_;
+  std::vector<std::uint32_t> stream_devices_;
   Dims symbols_;
   std::vector<std::unique_ptr<Program>> programs_;
-  std::vector<ProgramEntry> entries_;
-  std::vector<std::span<const std::byte>> weights_, prepared_;
-  std::vector<std::shared_ptr<OwnedMemory>> made_;
+  std::vector<std::vector<ProgramEntry>> entries_;
+  std::vector<std::vector<DeviceBytes>> weights_, prepared_;
+  std::vector<Made> made_;
   std::vector<OwnedMemory> copies_;
+  std::vector<Storage> contents_;  // of prepared buffers, on their way or read where they lie
+  std::vector<std::shared_ptr<const ResidentBytes>> residents_;  // used where they are
   SharedMemory memory_;
 };
-
-// Calls f for every step, those in bodies included.
-template <class F>
-void for_each_step(const std::vector<Step>& steps, const F& f) {
-  for (const Step& s : steps) {
-    f(s);
-    for_each_step(s.body, f);
-    for_each_step(s.otherwise, f);
-  }
-}
 
 }  // namespace hone

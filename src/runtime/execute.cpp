@@ -1,6 +1,7 @@
 #include "runtime/execute.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hone {
 
@@ -19,18 +20,60 @@ std::string step_name(const Variant& v, const Step& s) {
 }
 
 std::int64_t& calls_of(Step::Kind kind, RunCounters& c) {
-  if (kind == Step::Kind::library) return c.library_calls;
-  return kind == Step::Kind::host ? c.host_calls : c.copies;
+  return kind == Step::Kind::library ? c.library_calls : c.copies;
 }
 
 }  // namespace
 
-void StepRunner::run(const Executable& executable, const Variant& variant, BoundProgram& program,
-                     const Memory& memory) {
+StreamSet::StreamSet(const Executable& executable, const std::shared_ptr<ThreadPool>& pool,
+                     const Allocators& allocators)
+    : executable_(executable) {
+  for (std::size_t i = 0; i < executable.streams(); ++i) {
+    const std::uint32_t d = executable.stream_device(i);
+    streams_.push_back(
+        executable.device(d)->open_stream(pool, d < allocators.size() ? allocators[d] : nullptr));
+  }
+}
+
+void StreamSet::reserve_scratch(const BoundProgram& p) {
+  for (std::size_t i = 0; i < streams_.size(); ++i)
+    if (const std::size_t bytes = p.needs[executable_.stream_device(i)].scratch(); bytes > 0)
+      streams_[i]->reserve_scratch(bytes);
+}
+
+void StreamSet::synchronize() {
+  if (streams_.size() == 1) return streams_[0]->synchronize();
+  std::exception_ptr error;
+  for (const std::unique_ptr<Stream>& s : streams_) try {
+      s->synchronize();
+    } catch (...) {
+      if (!error) error = std::current_exception();
+    }
+  if (error) std::rethrow_exception(error);
+}
+
+void StepRunner::run(const Variant& variant, BoundProgram& program, const Memory& memory) {
+  try {
+    run_steps(variant, program, memory);
+  } catch (...) {
+    // Nothing may use the caller's memory when this is over.
+    try {
+      streams_.synchronize();
+    } catch (...) {
+      // What failed first is told.
+    }
+    throw;
+  }
+  streams_.synchronize();
+}
+
+void StepRunner::run_steps(const Variant& variant, BoundProgram& program, const Memory& memory) {
   const bool may_stop = deadline.has_value() || stop.stop_possible();
   frames_.clear();
   frames_.push_back({&program, 0});
   last_ = &program;
+  fetched_of_ = nullptr;
+  if (std::exchange(events_of_, &variant) != &variant) events_.clear();
   place(program, memory);
   while (!frames_.empty()) {
     Frame& frame = frames_.back();
@@ -39,88 +82,177 @@ void StepRunner::run(const Executable& executable, const Variant& variant, Bound
       continue;
     }
     const BoundProgram& now = *frame.program;
-    const BoundOp& op = now.ops[frame.at++];
-    void* const* operands = now.pointers.data() + op.first;
+    const std::uint32_t at = frame.at++;
+    const BoundOp& op = now.ops[at];
     if (may_stop) check_stop(variant, *op.step);
     if (op.kind == BoundOp::Kind::measure) {
-      BoundProgram& tail = measured(executable, variant, *frame.program, op);
+      BoundProgram& tail = measured(variant, *frame.program, at);
       place(tail, memory);
       frames_.push_back({&tail, 0});
       continue;
     }
     if (trace) {
       const Clock::time_point start = Clock::now();
-      frame.at = step(now, op, operands, frame.at);
-      stream_.wait();
+      frame.at = step(now, at);
+      streams_[op.stream].synchronize();
       trace({*op.step, group_of(variant, *op.step), start, Clock::now()});
     } else {
-      frame.at = step(now, op, operands, frame.at);
+      frame.at = step(now, at);
     }
   }
-  stream_.wait();
 }
 
 void StepRunner::place(BoundProgram& p, const Memory& memory) const {
   if (p.placement == memory.placement) return;
-  for (std::size_t i = 0; i < p.addresses.size(); ++i)
-    p.pointers[i] = memory.address(p.addresses[i]);
+  for (std::size_t i = 0; i < p.addresses.size(); ++i) p.places[i] = memory.address(p.addresses[i]);
   p.placement = memory.placement;
 }
 
-// Reads the size, and gives the program of the steps that follow.
-BoundProgram& StepRunner::measured(const Executable& executable, const Variant& variant,
-                                   BoundProgram& program, const BoundOp& op) {
-  stream_.wait();
-  std::int64_t n = 0;
-  executable.device()->download(std::as_writable_bytes(std::span(&n, 1)),
-                                static_cast<const std::byte*>(program.pointers[op.first]));
-  BoundTail& tail = program.tails[op.target];
-  const bool fits = n >= 0 && n <= tail.most && (!tail.size.is_number() || tail.size.number() == n);
-  if (!fits)
-    throw UserError(op.step->name, ": the data makes size ", tail.size, " ", n,
-                    ", the plan is made for 0 to ", tail.most);
-  if (!tail.program || tail.value != n) {
-    tail.value = -1;
-    bind_tail(executable, variant, program, tail, n);
-    stream_.reserve_scratch(std::max(tail.program->kernel_scratch, tail.program->library_scratch));
+// Reads sizes, and gives the program of the steps that follow.
+BoundProgram& StepRunner::measured(const Variant& variant, BoundProgram& program,
+                                   std::uint32_t at) {
+  BoundTail& tail = program.tails[program.ops[at].target];
+  found_.resize(tail.sizes.size());
+  bool is_same = tail.program != nullptr;
+  for (std::uint32_t i = 0; i < found_.size(); ++i) {
+    found_[i] = read(program, at, i);
+    is_same = is_same && found_[i] == tail.sizes[i].value;
+  }
+  if (!is_same) {
+    bind_tail(executable_, variant, program, tail, found_);
+    streams_.reserve_scratch(*tail.program);
     ++counters.binds;
   }
   if (!tail.in_body) last_ = tail.program.get();
   return *tail.program;
 }
 
-std::uint32_t StepRunner::step(const BoundProgram& program, const BoundOp& op,
-                               void* const* operands, std::uint32_t next) {
+namespace {
+
+std::uint32_t operands_of(const BoundProgram& p, const BoundOp& op) {
+  return op.kind == BoundOp::Kind::measure
+             ? static_cast<std::uint32_t>(p.tails[op.target].sizes.size())
+             : 1;
+}
+
+bool is_read_by_host(BoundOp::Kind kind) {
+  using Kind = BoundOp::Kind;
+  return kind == Kind::jump_unless || kind == Kind::require || kind == Kind::measure;
+}
+
+}  // namespace
+
+// An operand that the host decides by: a bool or an i64.
+std::int64_t StepRunner::read(const BoundProgram& program, std::uint32_t at,
+                              std::uint32_t operand) {
+  const BoundOp& op = program.ops[at];
+  const std::uint32_t i = op.first + operand;
+  if (const Device& device = device_of(op); device.shares_host_memory()) {
+    if (operand == 0) streams_[op.stream].synchronize();
+    const std::byte* from = device.host_address(program.places[i]);
+    if (op.kind == BoundOp::Kind::jump_unless) return *reinterpret_cast<const bool*>(from);
+    return *reinterpret_cast<const std::int64_t*>(from);
+  }
+  if (fetched_of_ != &program || i < fetched_from_ || i >= fetched_to_) fetch(program, at);
+  // Each is used once: the next time it may be another one.
+  fetched_from_ = i + 1;
+  return fetched_[fetched_.size() - (fetched_to_ - i)];
+}
+
+// What this op reads, and those that follow it at once on its stream, up to one after which another
+// op may follow.
+void StepRunner::fetch(const BoundProgram& program, std::uint32_t at) {
+  const BoundOp& first = program.ops[at];
+  fetched_of_ = &program;
+  fetched_from_ = fetched_to_ = first.first;
+  std::uint32_t end = at;
+  for (; end < program.ops.size(); ++end) {
+    const BoundOp& op = program.ops[end];
+    if (!is_read_by_host(op.kind) || op.stream != first.stream) break;
+    fetched_to_ += operands_of(program, op);
+    if (op.kind != BoundOp::Kind::require && ++end) break;
+  }
+  fetched_.assign(fetched_to_ - fetched_from_, 0);
+  std::size_t next = 0;
+  for (std::uint32_t k = at; k < end; ++k) {
+    const BoundOp& op = program.ops[k];
+    const std::size_t bytes = op.kind == BoundOp::Kind::jump_unless ? 1 : sizeof(std::int64_t);
+    for (std::uint32_t i = 0; i < operands_of(program, op); ++i, ++next)
+      streams_[op.stream].download(
+          std::as_writable_bytes(std::span(&fetched_[next], 1)).first(bytes),
+          program.places[op.first + i]);
+  }
+  streams_[first.stream].synchronize();
+}
+
+// Made at its first use, by the device that records it.
+Event& StepRunner::event(const BoundOp& op) {
+  if (events_.size() <= op.target) events_.resize(op.target + 1);
+  std::unique_ptr<Event>& e = events_[op.target];
+  if (!e) e = executable_.device(executable_.stream_device(op.stream))->make_event();
+  return *e;
+}
+
+void StepRunner::transfer(const BoundProgram& program, const BoundOp& op) {
+  const BoundTransfer& t = program.transfers[op.target];
+  const DeviceMemory from = program.places[op.first], to = program.places[op.first + 1];
+  const Device& host = *executable_.device(t.host);
+  Stream& stream = streams_[op.stream];
+  if (t.is_upload)
+    stream.upload(to, {host.host_address(from), t.bytes});
+  else
+    stream.download({host.host_address(to), t.bytes}, from);
+}
+
+std::uint32_t StepRunner::step(const BoundProgram& program, std::uint32_t at) {
+  const BoundOp& op = program.ops[at];
+  Stream& stream = streams_[op.stream];
+  const auto operands = [&] {
+    return std::span<const DeviceMemory>(program.places.data() + op.first,
+                                         op.step->operands.size());
+  };
   switch (op.kind) {
-    case BoundOp::Kind::launch:
-      stream_.launch({op.entry, operands, program.scalars.data() + op.scalars, op.chunks,
-                      op.target * buffer_alignment, op.is_small});
+    case BoundOp::Kind::launch: {
+      const PlanKernel& kernel = executable_.plan().kernels[op.step->index];
+      stream.launch({op.entry, operands(), program.scalars.data() + op.scalars, op.chunks,
+                     kernel.group_threads, kernel.group_bytes, op.target * BoundOp::scratch_unit,
+                     op.is_small});
       ++counters.launches;
       break;
+    }
     case BoundOp::Kind::call:
-      stream_.call(*program.calls[op.target], operands, op.is_small);
+      stream.call(*program.calls[op.target], operands(), op.is_small);
       ++calls_of(op.step->kind, counters);
+      break;
+    case BoundOp::Kind::transfer:
+      transfer(program, op);
+      ++counters.copies;
+      break;
+    case BoundOp::Kind::host:
+      program.hosts[op.target].run(device_of(op), stream, operands());
+      ++counters.host_calls;
       break;
     case BoundOp::Kind::jump:
       return op.target;
     case BoundOp::Kind::jump_unless:
-      stream_.wait();
-      if (!*static_cast<const bool*>(operands[0])) return op.target;
+      if (read(program, at, 0) == 0) return op.target;
+      break;
+    case BoundOp::Kind::record:
+      stream.record(event(op));
       break;
     case BoundOp::Kind::wait:
-      stream_.wait();
+      if (op.target < events_.size() && events_[op.target]) stream.wait(*events_[op.target]);
       break;
     case BoundOp::Kind::measure:
-      break;  // run() opens another program
+      break;  // run_steps() opens another program
     case BoundOp::Kind::refuse:
       throw UserError(program.refusals[op.target]);
     case BoundOp::Kind::require:
-      stream_.wait();
-      if (const std::int64_t n = *static_cast<const std::int64_t*>(operands[0]); n != 0)
+      if (const std::int64_t n = read(program, at, 0); n != 0)
         throw UserError(program.refusals[op.target], n, program.refusals[op.target + 1]);
       break;
   }
-  return next;
+  return at + 1;
 }
 
 void StepRunner::check_stop(const Variant& v, const Step& s) const {

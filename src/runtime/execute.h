@@ -1,5 +1,5 @@
-// Runs bound steps on a stream, one after another, looking at the caller's wishes between them.
-// Knows no inputs and outputs: it is given addresses.
+// Runs bound steps on the streams of an executable's devices, looking at the caller's wishes
+// between them. Knows no inputs and outputs: it is given places in memory.
 #pragma once
 
 #include <chrono>
@@ -38,9 +38,30 @@ struct RunCounters {
   std::int64_t staged_copies = 0;  // of inputs and outputs that are not aligned
 };
 
+// One stream for each of an executable's, in its order.
+class StreamSet {
+ public:
+  using Allocators = std::vector<std::shared_ptr<Allocator>>;
+  // Scratch comes from the device's allocator; null, or none: from the device itself.
+  StreamSet(const Executable&, const std::shared_ptr<ThreadPool>&, const Allocators& = {});
+
+  Stream& operator[](std::size_t i) { return *streams_[i]; }
+  std::size_t size() const { return streams_.size(); }
+  // For what the program's steps need.
+  void reserve_scratch(const BoundProgram&);
+  // Waits for all; throws what the first of them failed with.
+  void synchronize();
+
+ private:
+  const Executable& executable_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+};
+
 class StepRunner {
  public:
-  explicit StepRunner(Stream& stream) : stream_(stream) {}
+  // Streams and executable outlive it.
+  StepRunner(const Executable& executable, StreamSet& streams)
+      : executable_(executable), streams_(streams) {}
 
   // Looked at between steps.
   std::optional<std::chrono::steady_clock::time_point> deadline;
@@ -51,23 +72,31 @@ class StepRunner {
 
   // Where the operands of a run lie; `placement` is another number whenever they move.
   struct Memory {
-    std::function<void*(const BoundAddress&)> address;
+    std::function<DeviceMemory(const BoundAddress&)> address;
     std::uint64_t placement = 1;
   };
-  // Binds what follows a size that data decides as soon as it is known, unless it was that size the
-  // last time.
-  void run(const Executable&, const Variant&, BoundProgram&, const Memory&);
+  // Binds what follows sizes that data decides as soon as they are known, unless they were those
+  // the last time. All work is finished when it returns, or throws.
+  void run(const Variant&, BoundProgram&, const Memory&);
   // Values of Executable::symbols() at the end of the last run.
   std::span<const std::int64_t> values() const { return last_->values; }
 
  private:
-  std::uint32_t step(const BoundProgram&, const BoundOp&, void* const* operands,
-                     std::uint32_t next);
+  void run_steps(const Variant&, BoundProgram&, const Memory&);
+  std::uint32_t step(const BoundProgram&, std::uint32_t at);
+  void transfer(const BoundProgram&, const BoundOp&);
   void place(BoundProgram&, const Memory&) const;
-  BoundProgram& measured(const Executable&, const Variant&, BoundProgram&, const BoundOp&);
+  BoundProgram& measured(const Variant&, BoundProgram&, std::uint32_t at);
+  std::int64_t read(const BoundProgram&, std::uint32_t at, std::uint32_t operand);
+  void fetch(const BoundProgram&, std::uint32_t at);
+  Event& event(const BoundOp&);
   void check_stop(const Variant&, const Step&) const;
+  const Device& device_of(const BoundOp& op) const {
+    return *executable_.device(executable_.stream_device(op.stream));
+  }
 
-  Stream& stream_;
+  const Executable& executable_;
+  StreamSet& streams_;
   // A program and its next op.
   struct Frame {
     BoundProgram* program;
@@ -75,6 +104,13 @@ class StepRunner {
   };
   std::vector<Frame> frames_;
   const BoundProgram* last_ = nullptr;
+  std::vector<std::unique_ptr<Event>> events_;  // of the variant that ran last
+  const Variant* events_of_ = nullptr;
+  // Operands [fetched_from_, fetched_to_) of a program, brought to the host together.
+  const BoundProgram* fetched_of_ = nullptr;
+  std::uint32_t fetched_from_ = 0, fetched_to_ = 0;
+  std::vector<std::int64_t> fetched_;
+  std::vector<std::int64_t> found_;  // sizes that data decided
 };
 
 }  // namespace hone

@@ -6,7 +6,7 @@
 namespace hone {
 
 struct LibraryStatus {
-  std::string name;           // "onednn"
+  std::string name;           // as its strategy is called
   std::string version, file;  // what was found
   std::string failure;        // why it cannot be used: what was looked for, and where
   std::string hint;           // how to get it, and what happens without it

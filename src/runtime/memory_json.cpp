@@ -3,6 +3,13 @@
 namespace hone {
 
 Json to_json(const MemoryReport& m) {
+  Json::Array devices;
+  for (const DeviceUse& d : m.devices)
+    devices.push_back(Json::Object{{"name", d.name},
+                                   {"arena", d.arena},
+                                   {"arena_lower_bound", d.arena_lower_bound},
+                                   {"scratch", d.scratch},
+                                   {"staging", d.staging}});
   return Json::Object{{"peak", m.peak()},
                       {"weights", m.shared.weights},
                       {"prepared", m.shared.prepared},
@@ -15,7 +22,8 @@ Json to_json(const MemoryReport& m) {
                       {"steps", m.steps},
                       {"library", m.library},
                       {"arena_lower_bound", m.arena_lower_bound},
-                      {"reading", m.shared.reading}};
+                      {"reading", m.shared.reading},
+                      {"devices", std::move(devices)}};
 }
 
 }  // namespace hone

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "runtime/bound.h"
 #include "runtime/prepare.h"
+#include "runtime/sizes.h"
 
 namespace hone {
 
@@ -17,17 +18,21 @@ class ConstantPacker {
 
   void run() {
     const int best = device_.rank(device_.description());
-    for (Variant& v : plan_.variants) {
-      if (device_.rank(v.target) != best && v.target != "any") continue;
-      packed_.clear();
-      if (choose_sizes(v)) pack(v, v.steps);
-    }
+    for (Variant& v : plan_.variants)
+      for (std::size_t i = 0; i < v.devices.size(); ++i) {
+        const PlanDevice& d = v.devices[i];
+        const bool is_ours = d.name.empty() || d.name == device_.name();
+        if (!is_ours || (device_.rank(d.target) != best && d.target != "any")) continue;
+        packed_.clear();
+        at_ = static_cast<std::uint16_t>(i);
+        if (choose_sizes(v)) pack(v, v.steps);
+      }
   }
 
  private:
   void pack(Variant& v, std::vector<Step>& steps) {
     for (Step& s : steps) {
-      if (s.kind == Step::Kind::library) pack(v, s);
+      if (s.kind == Step::Kind::library && s.device == at_) pack(v, s);
       pack(v, s.body);
       pack(v, s.otherwise);
     }
@@ -120,10 +125,10 @@ class ConstantPacker {
         packed_.try_emplace(key, static_cast<std::uint32_t>(v.buffers.size()));
     const View packed{it->second, 0, DType::u8, {bytes}, {1}};
     if (!is_new) return packed;
-    v.buffers.push_back(
-        {PlanBuffer::Kind::prepared, static_cast<std::uint32_t>(plan_.prepared.size()), 0, bytes});
+    v.buffers.push_back({PlanBuffer::Kind::prepared,
+                         static_cast<std::uint32_t>(plan_.prepared.size()), 0, bytes, at_});
     plan_.prepared.push_back({cat("packed", plan_.prepared.size()), Type(DType::u8, {bytes}), {}});
-    Step fill{.kind = Step::Kind::library, .name = packing.pack_name};
+    Step fill{.kind = Step::Kind::library, .device = at_, .name = packing.pack_name};
     fill.operands = {constant, packed};
     fill.written = {false, true};
     fill.settings = packing.pack_settings;
@@ -135,6 +140,7 @@ class ConstantPacker {
   static constexpr std::int64_t most_size = 1 << 14;
   Plan& plan_;
   Device& device_;
+  std::uint16_t at_ = 0;  // the device, in the variant at hand
   Dims symbols_;
   std::vector<std::int64_t> least_, larger_;
   std::map<std::string, std::uint32_t> packed_;  // buffers, by what they hold

@@ -5,19 +5,21 @@
 #include "base/error.h"
 #include "runtime/bound.h"
 #include "runtime/execute.h"
+#include "runtime/resident.h"
 
 namespace hone {
 
 namespace {
 
-std::byte* prepare_address(const BoundAddress& a, const Executable& e, std::byte* arena) {
+DeviceMemory prepare_address(const BoundAddress& a, const Executable& e,
+                             const std::vector<OwnedMemory>& arenas) {
   switch (a.kind) {
     case PlanBuffer::Kind::weight:
-      return const_cast<std::byte*>(e.weight(a.index).data()) + a.offset;
+      return e.weight(a.device, a.index).at + a.offset;
     case PlanBuffer::Kind::prepared:
-      return const_cast<std::byte*>(e.prepared(a.index).data()) + a.offset;
+      return e.prepared(a.device, a.index).at + a.offset;
     case PlanBuffer::Kind::arena:
-      return arena + a.offset;
+      return arenas[a.device].at() + a.offset;
     case PlanBuffer::Kind::param:
     case PlanBuffer::Kind::result:
       break;
@@ -25,31 +27,45 @@ std::byte* prepare_address(const BoundAddress& a, const Executable& e, std::byte
   throw UserError("plan: a prepare step reads an input; compile the plan again");
 }
 
-void prepare_variant(const Executable& e, const Variant& v, Stream& stream) {
+void prepare_variant(const Executable& e, const Variant& v, StreamSet& streams) {
   // Nothing that is prepared depends on a size, but where it lies in the arena may: any will do.
   std::vector<std::int64_t> sizes;
   for (const Dim& symbol : e.symbols()) sizes.push_back(symbol.low());
   BoundProgram program = bind_steps(e, v, sizes);
-  const OwnedMemory arena(e.device(), program.arena_bytes);
-  stream.reserve_scratch(std::max(program.kernel_scratch, program.library_scratch));
-  StepRunner runner(stream);
-  runner.run(e, v, program,
-             {[&](const BoundAddress& a) { return prepare_address(a, e, arena.data()); }});
+  std::vector<OwnedMemory> arenas;
+  for (std::size_t d = 0; d < e.devices().size(); ++d)
+    arenas.emplace_back(e.device(d), program.needs[d].arena_bytes);
+  streams.reserve_scratch(program);
+  StepRunner runner(e, streams);
+  runner.run(v, program, {[&](const BoundAddress& a) { return prepare_address(a, e, arenas); }});
+}
+
+// What the host can read where it lies is the plan's own data; the rest stays on its device.
+void keep(PreparedBuffer& to, const Executable::Made& made, const std::shared_ptr<Device>& device) {
+  if (device->shares_host_memory())
+    to.data = Storage(made.memory, {device->host_address(made.memory->at()), made.memory->size()});
+  else
+    to.resident = std::make_shared<DeviceResident>(device, made.memory);
 }
 
 }  // namespace
 
+void run_prepare(Plan& plan, const Executable::Devices& devices,
+                 const std::shared_ptr<ThreadPool>& pool) {
+  for (std::size_t i = 0; i < devices.size(); ++i) pack_constants(plan, *devices[i]);
+  const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
+  const auto executable = Executable::load(unowned, devices, Executable::Purpose::prepare);
+  StreamSet streams(*executable, pool);
+  for (std::uint32_t v : executable->variants())
+    prepare_variant(*executable, plan.variants[v], streams);
+  for (std::uint32_t i = 0; i < plan.prepared.size(); ++i)
+    if (const Executable::Made& made = executable->made(i); made.memory)
+      keep(plan.prepared[i], made, executable->device(made.device));
+}
+
 void run_prepare(Plan& plan, const std::shared_ptr<Device>& device,
                  const std::shared_ptr<ThreadPool>& pool) {
-  pack_constants(plan, *device);
-  const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
-  const auto executable = Executable::load(unowned, device, Executable::Purpose::prepare);
-  const auto stream = device->open_stream(pool, device);
-  for (std::uint32_t v : executable->variants())
-    prepare_variant(*executable, plan.variants[v], *stream);
-  for (std::uint32_t i = 0; i < plan.prepared.size(); ++i)
-    if (const auto& memory = executable->prepared_memory(i))
-      plan.prepared[i].data = Storage(memory, {memory->data(), memory->size()});
+  run_prepare(plan, Executable::Devices{device}, pool);
 }
 
 }  // namespace hone

@@ -6,17 +6,20 @@
 
 #include "base/thread_pool.h"
 #include "plan/plan.h"
-#include "runtime/device.h"
+#include "runtime/executable.h"
 
 namespace hone {
 
-// Constants that library calls read in another form get a prepared buffer in that form, and a step
-// that fills it, in variants whose target is the best of this machine. Libraries choose the form by
-// machine, so such a plan runs where the library chooses alike, and is refused elsewhere.
+// Constants that library calls on this device read in another form get a prepared buffer in that
+// form, and a step that fills it, in variants whose target is the best of this machine. Libraries
+// choose the form by machine, so such a plan runs where the library chooses alike, and is refused
+// elsewhere.
 void pack_constants(Plan& plan, Device&);
 
 // Packs constants, runs the prepare steps of every variant and fills the prepared buffers that have
-// no data. Throws UserError when this machine cannot run a variant's target.
+// no data; what a device wrote stays in its memory until somebody needs it elsewhere. Throws
+// UserError when these devices cannot run a variant.
+void run_prepare(Plan& plan, const Executable::Devices&, const std::shared_ptr<ThreadPool>&);
 void run_prepare(Plan& plan, const std::shared_ptr<Device>&, const std::shared_ptr<ThreadPool>&);
 
 }  // namespace hone

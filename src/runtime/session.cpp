@@ -12,21 +12,28 @@
 #include "base/machine.h"
 #include "plan/footprint.h"
 #include "runtime/bound.h"
+#include "runtime/host_memory.h"
+#include "runtime/sizes.h"
 
 namespace hone {
 
 namespace {
 
-// A caller's buffer for one input or output, and our aligned copy of it where that is needed.
+// A caller's buffer for one input or output.
 struct Port {
   bool is_bound = false;
   std::byte* given = nullptr;  // by the caller
   std::byte* data = nullptr;   // the same, or what it stands for
   std::vector<std::int64_t> dims;
   std::size_t bytes = 0;
-  OwnedMemory staging;
+};
 
-  bool is_aligned() const { return reinterpret_cast<std::uintptr_t>(data) % buffer_alignment == 0; }
+// What a device uses for it: the caller's memory where it lies, or a copy.
+struct PortPlace {
+  DeviceMemory direct;  // none: copied
+  OwnedMemory staging;
+  bool is_staged = false;
+  DeviceMemory at() const { return is_staged ? staging.at() : direct; }
 };
 
 // Everything kept for one set of sizes.
@@ -39,9 +46,12 @@ struct Ready {
   std::vector<bool> is_open;  // per output: data decides a size of it
   // What its operands' addresses are computed from.
   std::uint64_t placement = 0;
-  std::byte* arena = nullptr;
-  std::vector<std::byte*> ports;
+  std::vector<DeviceMemory> arenas, ports;
+  std::vector<std::size_t> used;     // places of inputs and outputs, see State::places_
+  std::vector<std::size_t> results;  // per output: its place; none: no step writes it
   std::uint64_t last_use = 0;
+
+  static constexpr std::size_t none = ~std::size_t{0};
 
   std::size_t bytes() const { return sizeof(Ready) + bound_bytes(program) + heap_bytes(ports); }
 };
@@ -59,15 +69,19 @@ class Session::State {
     if (!options_.pool)
       options_.pool =
           make_thread_pool({.threads = options_.threads, .affinity = std::move(options_.affinity)});
-    if (!options_.allocator) options_.allocator = executable_->device();
-    stream_ = executable_->device()->open_stream(options_.pool, options_.allocator);
-    runner_.emplace(*stream_);
+    allocators_.assign(executable_->devices().begin(), executable_->devices().end());
+    if (options_.allocator) allocators_[0] = options_.allocator;
+    streams_.emplace(*executable_, options_.pool, allocators_);
+    runner_.emplace(*executable_, *streams_);
     runner_->trace = std::move(options_.trace);
     inputs_.resize(plan().params.size());
     outputs_.resize(plan().results.size());
     values_.resize(executable_->symbols().size());
     value_input_.resize(values_.size());
-    ports_.resize(inputs_.size() + outputs_.size());
+    arenas_.resize(executable_->devices().size());
+    taken_scratch_.resize(arenas_.size());
+    most_scratch_.resize(arenas_.size());
+    places_.resize(arenas_.size() * ports());
     memory_.address = [this](const BoundAddress& a) { return address(a); };
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       inputs_[i].dims.reserve(static_cast<std::size_t>(plan().params[i].type.rank()));
@@ -115,7 +129,7 @@ class Session::State {
       port.dims.assign(t.dims.begin(), t.dims.end());
       current_ = nullptr;
     }
-    set_data(port, t, p.name);
+    set_data(port, i, t, p.name);
   }
 
   void bind_output(std::size_t i, const TensorRef& t) {
@@ -131,7 +145,7 @@ class Session::State {
       port.dims.assign(t.dims.begin(), t.dims.end());
       are_outputs_checked_ = false;
     }
-    set_data(port, t, p.name, plan().result_alias[i] >= 0);
+    set_data(port, inputs_.size() + i, t, p.name, plan().result_alias[i] >= 0);
   }
 
   Ready& ready() {
@@ -151,13 +165,29 @@ class Session::State {
     const Ready& r = ready();
     MemoryReport m;
     m.shared = executable_->memory();
-    m.arena = std::max(arena_.size(), r.program.arena_bytes);
-    m.arena_lower_bound = r.program.arena_lower_bound;
-    most_scratch_ = std::max(most_scratch_, scratch_of(r));
-    m.scratch = most_scratch_ * static_cast<std::size_t>(stream_->threads());
-    for (const auto* ports : {&inputs_, &outputs_})
-      for (const Port& p : *ports)
-        m.staging += p.is_aligned() ? p.staging.size() : std::max(p.staging.size(), p.bytes);
+    for (std::size_t d = 0; d < arenas_.size(); ++d) {
+      const DeviceNeeds& needs = r.program.needs[d];
+      DeviceUse& use = m.devices.emplace_back();
+      use.name = executable_->device(d)->name();
+      use.arena = std::max(arenas_[d].size(), needs.arena_bytes);
+      use.arena_lower_bound = needs.arena_lower_bound;
+      most_scratch_[d] = std::max(most_scratch_[d], needs.scratch());
+    }
+    for (std::size_t i = 0; i < streams_->size(); ++i) {
+      const std::uint32_t d = executable_->stream_device(i);
+      m.devices[d].scratch += most_scratch_[d] * static_cast<std::size_t>((*streams_)[i].threads());
+    }
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      m.devices[i / ports()].staging += places_[i].staging.size();
+    for (std::size_t i : r.used)
+      if (const std::size_t has = places_[i].staging.size(); needs_staging(i))
+        m.devices[i / ports()].staging += port_of(i).bytes - has;
+    for (const DeviceUse& use : m.devices) {
+      m.arena += use.arena;
+      m.arena_lower_bound += use.arena_lower_bound;
+      m.scratch += use.scratch;
+      m.staging += use.staging;
+    }
     for (const std::unique_ptr<Ready>& kept : cache_) {
       m.steps += kept->bytes();
       m.library += kept->program.library_bytes;
@@ -188,14 +218,12 @@ class Session::State {
     check_outputs(r);
     take_memory(r);
     place(r);
-    for (Port& p : inputs_)
-      if (!p.is_aligned()) stage(p.staging.data(), p.data, p.bytes);
+    upload(r);
     const Variant& v = plan().variants[r.variant];
     memory_.placement = r.placement;
-    runner_->run(*executable_, v, r.program, memory_);
+    runner_->run(v, r.program, memory_);
     note_results(v, r);
-    for (std::size_t i = 0; i < outputs_.size(); ++i)
-      if (Port& p = outputs_[i]; !p.is_aligned()) stage(p.data, p.staging.data(), result_bytes(i));
+    download(r);
     ++runner_->counters.runs;
   }
 
@@ -210,9 +238,8 @@ class Session::State {
   void trim() {
     current_ = nullptr;
     cache_.clear();
-    arena_ = {};
-    for (auto* ports : {&inputs_, &outputs_})
-      for (Port& p : *ports) p.staging = {};
+    for (OwnedMemory& arena : arenas_) arena = {};
+    for (PortPlace& p : places_) p.staging = {};
   }
 
   // ---- runs in another thread
@@ -255,7 +282,26 @@ class Session::State {
     return static_cast<std::size_t>(bytes);
   }
 
-  void set_data(Port& port, const TensorRef& t, std::string_view name, bool may_be_null = false) {
+  // ---- inputs and outputs
+
+  std::size_t ports() const { return inputs_.size() + outputs_.size(); }
+  const Port& port_of(std::size_t place) const {
+    const std::size_t i = place % ports();
+    return i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()];
+  }
+  // A result that overwrites a parameter lies in its place.
+  std::size_t place_of(std::size_t device, PlanBuffer::Kind kind, std::uint32_t index) const {
+    if (kind == PlanBuffer::Kind::param) return device * ports() + index;
+    const std::int32_t alias = plan().result_alias[index];
+    return device * ports() +
+           (alias < 0 ? inputs_.size() + index : static_cast<std::size_t>(alias));
+  }
+  Stream& first_stream(std::size_t device) {
+    return (*streams_)[executable_->first_stream(device)];
+  }
+
+  void set_data(Port& port, std::size_t number, const TensorRef& t, std::string_view name,
+                bool may_be_null = false) {
     if (!t.data && port.bytes > 0 && !may_be_null)
       throw UserError("'", name, "': has no memory, but ", port.bytes, " bytes");
     auto* given = static_cast<std::byte*>(t.data);
@@ -263,6 +309,52 @@ class Session::State {
     port.given = port.data = given;
     port.is_bound = true;
     are_outputs_checked_ = false;
+    for (std::size_t d = 0; d < arenas_.size(); ++d) {
+      PortPlace& place = places_[d * ports() + number];
+      const std::optional<DeviceMemory> direct = executable_->device(d)->of_host(given);
+      place.is_staged = !direct;
+      place.direct = direct.value_or(DeviceMemory());
+    }
+  }
+
+  // What the devices of a variant use.
+  void note_places(const Variant& v, Ready& r) const {
+    r.results.assign(outputs_.size(), Ready::none);
+    for (const PlanBuffer& b : v.buffers) {
+      const bool is_result = b.kind == PlanBuffer::Kind::result;
+      if (!is_result && b.kind != PlanBuffer::Kind::param) continue;
+      r.used.push_back(place_of(executable_->device_of(v, b.device), b.kind, b.index));
+      if (is_result) r.results[b.index] = r.used.back();
+    }
+    std::sort(r.used.begin(), r.used.end());
+    r.used.erase(std::unique(r.used.begin(), r.used.end()), r.used.end());
+    r.ports.resize(r.used.size());
+    r.arenas.resize(arenas_.size());
+  }
+
+  void upload(const Ready& r) {
+    for (std::size_t i : r.used) {
+      const std::size_t device = i / ports(), number = i % ports();
+      if (number >= inputs_.size() || !places_[i].is_staged) continue;
+      const Port& port = inputs_[number];
+      first_stream(device).upload(places_[i].staging.at(), {port.data, port.bytes});
+      ++runner_->counters.staged_copies;
+    }
+    // Streams beside the first do not wait for it by themselves.
+    if (streams_->size() > arenas_.size()) streams_->synchronize();
+  }
+
+  void download(const Ready& r) {
+    bool has_any = false;
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const std::size_t place = r.results[i];
+      if (place == Ready::none || !places_[place].is_staged) continue;
+      first_stream(place / ports())
+          .download({outputs_[i].data, result_bytes(i)}, places_[place].staging.at());
+      ++runner_->counters.staged_copies;
+      has_any = true;
+    }
+    if (has_any) streams_->synchronize();
   }
 
   // ---- sizes
@@ -361,7 +453,7 @@ class Session::State {
         bytes = evaluate(hone::result_bytes(v, i), executable_->symbols(), values_);
       r->output_bytes.push_back(static_cast<std::size_t>(bytes));
     }
-    r->ports.resize(ports_.size());
+    note_places(v, *r);
     if (cache_.size() >= std::max<std::size_t>(options_.most_sizes, 1))
       cache_.erase(std::ranges::min_element(cache_, {}, [](const auto& c) { return c->last_use; }));
     ++runner_->counters.binds;
@@ -381,10 +473,6 @@ class Session::State {
       for (std::size_t k = 0; k < dims.size(); ++k)
         result_dims_[i][k] = evaluate(dims[k], executable_->symbols(), runner_->values());
     }
-  }
-
-  static std::size_t scratch_of(const Ready& r) {
-    return std::max(r.program.kernel_scratch, r.program.library_scratch);
   }
 
   void check_contents() const {
@@ -412,14 +500,14 @@ class Session::State {
         throw UserError(
             "output '", name, "': is ", dims_text(plan().results[i].type.dtype, outputs_[i].dims),
             ", the result is ", dims_text(plan().results[i].type.dtype, r.output_dims[i]));
-      check_donated(i);
+      check_donated(r, i);
     }
     check_overlaps();
     are_outputs_checked_ = true;
   }
 
   // An output that overwrites a parameter has that parameter's memory.
-  void check_donated(std::size_t i) {
+  void check_donated(const Ready& r, std::size_t i) {
     const std::int32_t param = plan().result_alias[i];
     if (param < 0) return;
     Port& output = outputs_[i];
@@ -429,9 +517,13 @@ class Session::State {
     if (output.given && output.given != input.data)
       throw UserError("output '", name, "': overwrites the donated input '", of,
                       "', but has other memory; give the input's address or null");
-    if (!input.is_aligned())
-      throw UserError("input '", of, "': is donated to output '", name,
-                      "', so its memory must start at a multiple of ", buffer_alignment);
+    const std::size_t place = r.results[i];
+    if (place != Ready::none && places_[place].is_staged) {
+      const Device& device = *executable_->device(place / ports());
+      if (device.shares_host_memory())
+        throw UserError("input '", of, "': is donated to output '", name,
+                        "', so its memory must start at a multiple of ", device.limits().alignment);
+    }
     output.data = input.data;
   }
 
@@ -453,60 +545,58 @@ class Session::State {
   }
 
   void take_memory(const Ready& r) {
-    const std::size_t arena = r.program.arena_bytes, scratch = scratch_of(r);
-    const bool grows = arena > arena_.size() || scratch > taken_scratch_ || needs_staging();
+    bool grows = std::ranges::any_of(r.used, [&](std::size_t i) { return needs_staging(i); });
+    for (std::size_t d = 0; d < arenas_.size(); ++d)
+      grows = grows || r.program.needs[d].arena_bytes > arenas_[d].size() ||
+              r.program.needs[d].scratch() > taken_scratch_[d];
     if (!grows) return;
     check_memory();
-    if (arena > arena_.size()) {
-      arena_ = {};  // first give back, then take
-      arena_ = OwnedMemory(options_.allocator, arena);
+    for (std::size_t d = 0; d < arenas_.size(); ++d) {
+      const std::size_t arena = r.program.needs[d].arena_bytes;
+      if (arena > arenas_[d].size()) {
+        arenas_[d] = {};  // first give back, then take
+        arenas_[d] = OwnedMemory(allocators_[d], arena);
+      }
+      taken_scratch_[d] = std::max(taken_scratch_[d], r.program.needs[d].scratch());
     }
-    stream_->reserve_scratch(scratch);
-    taken_scratch_ = std::max(taken_scratch_, scratch);
-    for (auto* ports : {&inputs_, &outputs_})
-      for (Port& p : *ports)
-        if (!p.is_aligned() && p.staging.size() < p.bytes)
-          p.staging = OwnedMemory(options_.allocator, p.bytes);
+    streams_->reserve_scratch(r.program);
+    for (std::size_t i : r.used)
+      if (needs_staging(i)) {
+        places_[i].staging = {};
+        places_[i].staging = OwnedMemory(allocators_[i / ports()], port_of(i).bytes);
+      }
   }
 
-  bool needs_staging() const {
-    for (const auto* ports : {&inputs_, &outputs_})
-      for (const Port& p : *ports)
-        if (!p.is_aligned() && p.staging.size() < p.bytes) return true;
-    return false;
-  }
-
-  void stage(std::byte* to, const std::byte* from, std::size_t bytes) {
-    if (bytes > 0) std::memcpy(to, from, bytes);
-    ++runner_->counters.staged_copies;
+  bool needs_staging(std::size_t place) const {
+    return places_[place].is_staged && places_[place].staging.size() < port_of(place).bytes;
   }
 
   // Has the operands' addresses computed, unless they are as in the last run with these sizes.
   void place(Ready& r) {
-    std::size_t n = 0;
-    for (auto* ports : {&inputs_, &outputs_})
-      for (Port& p : *ports) ports_[n++] = p.is_aligned() ? p.data : p.staging.data();
-    if (r.placement != 0 && r.arena == arena_.data() && r.ports == ports_) return;
-    r.placement = ++placements_;
-    r.arena = arena_.data();
-    std::copy(ports_.begin(), ports_.end(), r.ports.begin());
+    bool has_moved = r.placement == 0;
+    const auto put = [&](DeviceMemory& to, DeviceMemory now) {
+      has_moved = has_moved || !(to == now);
+      to = now;
+    };
+    for (std::size_t i = 0; i < r.used.size(); ++i) put(r.ports[i], places_[r.used[i]].at());
+    for (std::size_t d = 0; d < arenas_.size(); ++d) put(r.arenas[d], arenas_[d].at());
+    if (has_moved) r.placement = ++placements_;
   }
 
-  void* address(const BoundAddress& a) { return const_cast<std::byte*>(base(a)) + a.offset; }
-  const std::byte* base(const BoundAddress& a) {
+  DeviceMemory address(const BoundAddress& a) const { return base(a) + a.offset; }
+  DeviceMemory base(const BoundAddress& a) const {
     switch (a.kind) {
       case PlanBuffer::Kind::param:
-        return ports_[a.index];
       case PlanBuffer::Kind::result:
-        return ports_[inputs_.size() + a.index];
+        return places_[place_of(a.device, a.kind, a.index)].at();
       case PlanBuffer::Kind::weight:
-        return executable_->weight(a.index).data();
+        return executable_->weight(a.device, a.index).at;
       case PlanBuffer::Kind::prepared:
-        return executable_->prepared(a.index).data();
+        return executable_->prepared(a.device, a.index).at;
       case PlanBuffer::Kind::arena:
-        return arena_.data();
+        return arenas_[a.device].at();
     }
-    return nullptr;
+    return {};
   }
 
   // ---- the thread of submit()
@@ -534,20 +624,22 @@ class Session::State {
 
   std::shared_ptr<const Executable> executable_;
   SessionOptions options_;
-  std::unique_ptr<Stream> stream_;
+  StreamSet::Allocators allocators_;  // per device
+  std::optional<StreamSet> streams_;
   std::optional<StepRunner> runner_;
   std::vector<Port> inputs_, outputs_;
   std::vector<std::int64_t> values_;      // of executable_->symbols()
   std::vector<std::size_t> value_input_;  // which input gave it
-  std::vector<std::byte*> ports_;         // inputs, then outputs
+  std::vector<PortPlace> places_;         // per device: of inputs, then of outputs
   std::vector<std::unique_ptr<Ready>> cache_;
   Ready* current_ = nullptr;  // fits the inputs bound now; null: not known
   bool are_outputs_checked_ = false;
   std::uint64_t uses_ = 0, placements_ = 0;
   StepRunner::Memory memory_;
   std::vector<std::vector<std::int64_t>> result_dims_;  // of the last run
-  OwnedMemory arena_;
-  std::size_t taken_scratch_ = 0, most_scratch_ = 0;
+  // Per device.
+  std::vector<OwnedMemory> arenas_;
+  std::vector<std::size_t> taken_scratch_, most_scratch_;
 
   std::atomic<bool> is_busy_{false};
   mutable std::mutex mutex_;
@@ -621,17 +713,17 @@ std::vector<Array> Session::run(std::span<const Array> inputs) {
   State::Exclusive exclusive(*state_);
   const Plan& plan = executable().plan();
   check_count("inputs", inputs.size(), plan.params.size());
-  const auto make = [&](std::size_t bytes) {
-    return std::make_shared<OwnedMemory>(executable().device(), bytes);
-  };
+  const auto host = std::make_shared<HostMemory>();
+  const auto make = [&](std::size_t bytes) { return std::make_shared<OwnedMemory>(host, bytes); };
+  const auto address = [](const OwnedMemory& m) { return HostMemory::address(m.at()); };
   std::vector<std::shared_ptr<OwnedMemory>> donated(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Array& a = inputs[i];
     void* data = const_cast<std::byte*>(a.bytes().data());
     if (plan.params[i].donated) {
       donated[i] = make(a.bytes().size());
-      executable().device()->upload(donated[i]->data(), a.bytes());
-      data = donated[i]->data();
+      std::ranges::copy(a.bytes(), address(*donated[i]));
+      data = address(*donated[i]);
     }
     state_->bind_input(i, {a.dtype(), a.dims(), data});
   }
@@ -652,14 +744,14 @@ std::vector<Array> Session::run(std::span<const Array> inputs) {
                                  byte_size(dtype)};
     const std::span<const std::int64_t> dims =
         ready.is_open[i] ? std::span<const std::int64_t>(room) : ready.output_dims[i];
-    state_->bind_output(i, {dtype, dims, memory->data()});
+    state_->bind_output(i, {dtype, dims, address(*memory)});
     memories.push_back(memory);
   }
   state_->run();
   std::vector<Array> results;
   for (std::size_t i = 0; i < plan.results.size(); ++i)
     results.emplace_back(plan.results[i].type.dtype, state_->result_dims()[i],
-                         Storage(memories[i], {memories[i]->data(), state_->result_bytes(i)}));
+                         Storage(memories[i], {address(*memories[i]), state_->result_bytes(i)}));
   return results;
 }
 

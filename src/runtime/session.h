@@ -18,11 +18,17 @@
 
 namespace hone {
 
-// A dense row-major tensor in somebody's memory.
+// A dense row-major tensor in the host's memory.
 struct TensorRef {
   DType dtype = DType::f32;
   std::span<const std::int64_t> dims;
   void* data = nullptr;
+};
+
+// Of one device of the executable.
+struct DeviceUse {
+  std::string name;
+  std::size_t arena = 0, arena_lower_bound = 0, scratch = 0, staging = 0;
 };
 
 // Bytes in use during a run: what sessions of the executable share, and what this one adds. Memory
@@ -31,11 +37,13 @@ struct MemoryReport {
   SharedMemory shared;
   std::size_t arena = 0, arena_lower_bound = 0;
   std::size_t scratch = 0;  // of kernels and libraries, all threads
-  std::size_t staging = 0;  // copies of inputs and outputs whose memory is not aligned
-  std::size_t steps = 0;    // bound to the sizes that are kept ready
+  // Copies of inputs and outputs whose memory is not aligned, or not read by the device.
+  std::size_t staging = 0;
+  std::size_t steps = 0;  // bound to the sizes that are kept ready
   // What libraries took for themselves when those steps were bound, as measured then: other
   // threads' allocations count, and what a library keeps between sessions counts in the first.
   std::size_t library = 0;
+  std::vector<DeviceUse> devices;  // what arena, scratch and staging are the sums of
 
   std::size_t session() const { return arena + scratch + staging + steps + library; }
   std::size_t peak() const { return std::max(shared.peak(), shared.total() + session()); }
@@ -46,7 +54,8 @@ struct SessionOptions {
   std::shared_ptr<ThreadPool> pool = nullptr;
   int threads = 0;
   std::vector<int> affinity = {};
-  std::shared_ptr<Allocator> allocator = nullptr;  // null: the device's
+  // Of memory of the executable's first device; null: the device itself.
+  std::shared_ptr<Allocator> allocator = nullptr;
   // Bytes of peak(); -1: default_memory_limit(), which also holds with the results that run()
   // allocates, unless more is given.
   std::int64_t max_memory = -1;
@@ -67,7 +76,8 @@ class Session {
   const Executable& executable() const;
 
   // Caller's memory for input or output i, used by every run until another is bound. Memory at a
-  // multiple of buffer_alignment is used in place; other memory is copied by each run. Inputs and
+  // multiple of the device's alignment is used in place by a device that shares the host's memory;
+  // other memory is copied by each run. Inputs and
   // outputs must not overlap. A result that overwrites a donated parameter lies where that
   // parameter lies: its data is null or that address. Throws UserError when the type is wrong.
   void bind_input(std::size_t i, const TensorRef&);

@@ -6,6 +6,7 @@
 #include "base/few.h"
 #include "base/text.h"
 #include "ops/common.h"
+#include "schedule/updates.h"
 
 namespace hone {
 
@@ -31,12 +32,21 @@ Dim conv_flops(Value v) {
   return Dim(2) * v.shape().count() * taps_and_inputs;
 }
 
+// Of both contractions; where queries see a part of the keys, as if they saw all.
+Dim attention_flops(Value v) {
+  const Shape &q = v.operand(0).shape(), &k = v.operand(1).shape();
+  Dim rows = 1;
+  for (int i = 0; i + 1 < q.rank(); ++i) rows = rows * q[i];
+  return Dim(2) * rows * k[-2] * (q[-1] + v.shape()[-1]);
+}
+
 Dim window_flops(Value v) { return v.shape().count() * product(v.attrs().dims("window")); }
 
 Dim node_flops(Value v) {
   const Op& op = v.op();
   if (&op == &ops::dot) return dot_flops(v);
   if (&op == &ops::conv) return conv_flops(v);
+  if (&op == &ops::attention) return attention_flops(v);
   if (op.kind == OpKind::leaf || op.kind == OpKind::movement || !v.type().is_tensor()) return 0;
   if (v.attrs().has("window")) return window_flops(v);
   if (v.operand_count() > 0 && op.kind == OpKind::reduction) return v.operand(0).shape().count();
@@ -50,10 +60,38 @@ bool is_quiet(const Op& op) {
 
 }  // namespace
 
-Dim ideal_bytes(const Function& group) {
+namespace {
+
+// Of a parameter that is read at places which data decides, no more than is taken from it.
+Dim bytes_read(const Function& f, Value param) {
+  Dim taken = 0;
+  for (NodeId n : live_nodes(f)) {
+    const std::span<const Value> operands = f.graph().operands(n);
+    const Op& op = f.graph().op(n);
+    const bool takes = &op == &ops::dynamic_slice || &op == &ops::gather;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i] == param) {
+        if (!takes || i > 0) return bytes_of(param);
+        taken = taken + bytes_of({&f.graph(), n});
+      }
+  }
+  for (const Function::Result& r : f.results())
+    if (r.value == param) return bytes_of(param);
+  return min(taken, bytes_of(param));
+}
+
+}  // namespace
+
+Dim ideal_bytes(const GroupSpec& group) {
+  const Function& f = group.function;
   Dim total = 0;
-  for (const Function::Param& p : group.params()) total = total + bytes_of(p.value);
-  for (const Function::Result& r : group.results()) total = total + bytes_of(r.value);
+  for (const Function::Param& p : f.params()) total = total + bytes_read(f, p.value);
+  for (const Function::Result& r : f.results()) total = total + bytes_of(r.value);
+  for (auto [result, param] : group.updates) {
+    const Value changed = f.result(static_cast<std::size_t>(result));
+    const Value whole = f.param(static_cast<std::size_t>(param));
+    total = total - bytes_of(changed) - bytes_read(f, whole) + bytes_of(changed_part(changed));
+  }
   return total;
 }
 

@@ -4,12 +4,13 @@
 
 #include <string>
 
-#include "ir/function.h"
+#include "kernel/kernel.h"
 
 namespace hone {
 
-// Bytes of all parameters and results, each once.
-Dim ideal_bytes(const Function& group);
+// Bytes of all parameters and results, each once; of what is updated in place, the part that
+// changes.
+Dim ideal_bytes(const GroupSpec&);
 // Multiplications and additions of contractions count two each; every other element one.
 Dim ideal_flops(const Function& group);
 // "conv+relu": its anchors, or its first operations, in order.

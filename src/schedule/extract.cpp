@@ -30,12 +30,6 @@ Value sizes_of(Graph& to, const Dims& contents, const Type& type) {
   return reshape_to(concat_values(parts, 0), type.shape.dims);
 }
 
-// The value whose memory a view is a window of.
-Value base_of(const Grouping& g, Value v) {
-  while (g.roles[v.node()] == Role::view) v = v.operand(0);
-  return v;
-}
-
 class Extractor {
  public:
   Extractor(const Function& f, const Grouping& g)
@@ -143,9 +137,8 @@ class Extractor {
 
   void mark_read() {
     read_.assign(grouping_.value_count, false);
-    for (const Value& v : out_.values) read_[number(base_of(grouping_, v))] = true;
-    for (const Function::Result& r : f_.results())
-      read_[number(base_of(grouping_, r.value))] = true;
+    for (const Value& v : out_.values) read_[number(grouping_.base_of(v))] = true;
+    for (const Function::Result& r : f_.results()) read_[number(grouping_.base_of(r.value))] = true;
   }
 
   void add_results(std::uint32_t group) {

@@ -24,7 +24,8 @@ enum class Part : std::uint8_t {
   row,          // softmax, norms: the shape of operand 0
   window,       // reads operand elements again and again
   contraction,
-  alone,  // a kernel of its own: sort, scatter, ...
+  update,  // writes a part of what its first operand lies in
+  alone,   // a kernel of its own: sort, scatter, ...
 };
 
 bool has_operands_of_its_shape(const Graph& graph, NodeId n) {
@@ -44,24 +45,19 @@ Part part_of(const Graph& graph, NodeId n) {
   if (op.kind == OpKind::contraction) return Part::contraction;
   if (&op == &ops::reduce_window) return Part::window;
   if (op.kind == OpKind::reduction) return Part::reduction;
-  if (op.kind == OpKind::elementwise || &op == &ops::replay)
+  if (maps_elements(op))
     return has_operands_of_its_shape(graph, n) ? Part::elementwise : Part::movement;
   if (op.kind == OpKind::movement && op.is_core()) return Part::movement;
-  static constexpr const Op* rows[] = {&ops::softmax, &ops::log_softmax, &ops::layer_norm,
-                                       &ops::rms_norm};
-  return is_one_of(op, rows) ? Part::row : Part::alone;
+  return op.is_row ? Part::row : Part::alone;
 }
 
 bool is_anchor(Part p) { return p != Part::elementwise && p != Part::movement; }
 
-// Rough cost of one element, in additions.
-int weight_of(const Op& op) {
-  static constexpr const Op* cheap[] = {
-      &ops::add,     &ops::sub,     &ops::mul,    &ops::neg,     &ops::abs,  &ops::maximum,
-      &ops::minimum, &ops::select,  &ops::cast,   &ops::bitcast, &ops::relu, &ops::eq,
-      &ops::ne,      &ops::lt,      &ops::le,     &ops::square,  &ops::iota, &ops::bit_and,
-      &ops::bit_or,  &ops::bit_xor, &ops::bit_not};
-  return op.kind == OpKind::movement || is_one_of(op, cheap) ? 1 : 16;
+// Of one element, in additions.
+double weight_of(const Op& op) {
+  constexpr double much = 16;
+  if (op.kind == OpKind::movement || op.kind == OpKind::leaf) return 1;
+  return op.kind == OpKind::elementwise ? std::min(op.cost, much) : much;
 }
 
 constexpr std::int64_t tiny_elements = 16;
@@ -110,12 +106,13 @@ class Fuser {
     std::uint32_t parent = 0;           // of merged groups: the group that took it
     bool anchored = false;
     NodeId reduction = no_node;  // of an anchor that is one: its first
+    NodeId update = no_node;     // of an anchor that is one
     bool shapeless = false;      // all nodes are
     bool spanning = false;       // read by a node that lies before its last
     bool kept = false;           // read by no node, but from outside
     std::size_t readers = 0;     // edges from its nodes to other groups
     std::size_t met = 0;         // those of them to members that were seen
-    int weight = 0;
+    double weight = 0;
     const Shape* space = nullptr;  // of what others may read
   };
 
@@ -134,6 +131,7 @@ class Fuser {
       NodeId n = out_.groups[i].nodes[0];
       members_.push_back(n);
       parts_[n] = part_of(graph_, n);
+      if (parts_[n] == Part::movement && out_.is_update(n)) parts_[n] = Part::update;
       const bool joins = can_join(n);
       Body b;
       b.head = b.tail = n;
@@ -142,6 +140,7 @@ class Fuser {
       b.parent = i;
       b.anchored = !joins || is_anchor(parts_[n]);
       if (joins && parts_[n] == Part::reduction) b.reduction = n;
+      if (joins && parts_[n] == Part::update) b.update = n;
       b.shapeless = joins && is_shapeless(n);
       b.weight = weight_of(graph_.op(n));
       b.space = &graph_.type(n).shape;
@@ -192,19 +191,32 @@ class Fuser {
     return n;
   }
 
-  void find_edges_below(Value v, NodeId to) {
-    Path path = Path::direct;
+  void find_edges_below(Value v, NodeId to, Path path = Path::direct) {
     while (true) {
       Role role = out_.roles[v.node()];
       if (role == Role::computed || role == Role::control || role == Role::assembled) break;
       if (role != Role::view && role != Role::cloned) return;
-      Path step = role == Role::cloned ? Path::repeated
-                  : v.is(ops::reshape) ? Path::reshaped
-                                       : Path::window;
+      Path step = role == Role::cloned            ? Path::repeated
+                  : !v.is(ops::reshape)           ? Path::window
+                  : are_but_ones(v, v.operand(0)) ? Path::window
+                                                  : Path::reshaped;
       path = std::max(path, step);
+      for (std::size_t i = 1; i < v.operand_count(); ++i) find_edges_below(v.operand(i), to, path);
       v = v.operand(0);
     }
     add_edge({v.node(), to, path});
+  }
+
+  // The same sizes, besides those of 1.
+  static bool are_but_ones(Value a, Value b) {
+    const Dims &x = a.shape().dims, &y = b.shape().dims;
+    std::size_t i = 0, k = 0;
+    for (;; ++i, ++k) {
+      while (i < x.size() && x[i] == Dim(1)) ++i;
+      while (k < y.size() && y[k] == Dim(1)) ++k;
+      if (i == x.size() || k == y.size()) return i == x.size() && k == y.size();
+      if (x[i] != y[k]) return false;
+    }
   }
 
   void add_edge(const Edge& e) {
@@ -293,6 +305,9 @@ class Fuser {
         p.count + c.count > most_nodes)
       return false;
     Part part = parts_[e.to];
+    // What is overwritten must not be read in the same kernel.
+    if (p.update != no_node || (c.update != no_node && reads_what_changes(p, c.update)))
+      return false;
     bool same_space = e.path == Path::direct && is_same(p.space, &graph_.type(e.from).shape) &&
                       is_same(p.space, c.space);
     if (same_space && part == Part::elementwise)
@@ -304,6 +319,8 @@ class Fuser {
       case Part::elementwise:
       case Part::row:
         return e.path == Path::repeated ? p.weight <= light : is_cheap_path(e.path, p.shapeless);
+      case Part::update:
+        return is_cheap_path(e.path, p.shapeless);
       case Part::movement:
         return is_read_once(e.to) ? is_cheap_path(e.path, p.shapeless) : p.weight <= light;
       case Part::reduction:
@@ -315,6 +332,27 @@ class Fuser {
         return false;
     }
     return false;
+  }
+
+  // A node of the body is or reads what the update writes over.
+  bool reads_what_changes(const Body& b, NodeId update) const {
+    const NodeId base = out_.base_of(graph_.operands(update)[0]).node();
+    bool found = false;
+    for_each_node(b, [&](NodeId n) {
+      found = found || n == base;
+      for (const Value& v : graph_.operands(n)) found = found || reads(v, base);
+    });
+    return found;
+  }
+
+  // Itself, or through views and what is repeated.
+  bool reads(Value v, NodeId base) const {
+    if (v.node() == base) return true;
+    const Role role = out_.roles[v.node()];
+    if (role != Role::view && role != Role::cloned) return false;
+    const std::vector<Value> operands = v.operands();
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](const Value& o) { return reads(o, base); });
   }
 
   static bool is_same(const Shape* a, const Shape* b) { return a == b || *a == *b; }
@@ -478,6 +516,7 @@ class Fuser {
     c.last = std::max(c.last, p.last);
     c.anchored = c.anchored || p.anchored;
     if (c.reduction == no_node) c.reduction = p.reduction;
+    if (c.update == no_node) c.update = p.update;
     c.shapeless = c.shapeless && p.shapeless;
     c.weight += p.weight;
     if (c.spanning) add_span(c.first, c.last);

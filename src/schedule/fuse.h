@@ -4,7 +4,7 @@
 #pragma once
 
 #include "ir/function.h"
-#include "schedule/group.h"
+#include "schedule/grouping.h"
 
 namespace hone {
 

@@ -1,19 +1,10 @@
 #include "schedule/group.h"
 
-#include <cstring>
-
 #include "schedule/fuse.h"
 #include "schedule/roles.h"
+#include "schedule/updates.h"
 
 namespace hone {
-
-bool is_uniform(const Array& a) {
-  constexpr std::int64_t most = 4096;
-  if (a.count() == 0 || a.count() > most) return a.count() == 0;
-  std::size_t size = static_cast<std::size_t>(byte_size(a.dtype()));
-  std::span<const std::byte> bytes = a.bytes();
-  return std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
-}
 
 namespace {
 
@@ -37,6 +28,7 @@ Grouping group(const Function& f, const GroupOptions& options) {
   g.group_of.assign(f.graph().node_count(), Grouping::none);
   std::vector<bool> weights = find_weight_nodes(f, g);
   find_roles(f, weights, !options.one_op_groups, g);
+  find_updates(f, weights, options.owned, g);
   std::vector<bool> read = find_read_nodes(f, g);
   for (NodeId n : g.order) {
     g.first_value[n] = g.value_count;
@@ -46,6 +38,7 @@ Grouping group(const Function& f, const GroupOptions& options) {
     g.groups.push_back({{n}, weights[n], kind_of(g.roles[n])});
   }
   if (!options.one_op_groups) fuse(f, read, g);
+  order_writers(f, options.owned, g);
   return g;
 }
 

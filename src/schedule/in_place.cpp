@@ -59,7 +59,7 @@ std::vector<std::pair<int, int>> in_place_pairs(const Function& group) {
   Follower follower(group);
   for (std::size_t i = 0; i < group.params().size(); ++i) {
     const Type& t = group.param(i).type();
-    if (!t.is_tensor() || t.rank() == 0) continue;
+    if (!t.is_tensor()) continue;
     int r = follower.only_result(i);
     if (r < 0) continue;
     const Type& to = group.result(static_cast<std::size_t>(r)).type();

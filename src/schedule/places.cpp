@@ -29,7 +29,8 @@ Places::Places(Slots& slots, const Function& f, const Grouping& grouping,
       places_(grouping.value_count),
       views_on_(grouping.value_count) {
   for (NodeId n : grouping.order)
-    if (grouping.roles[n] == Role::view) views_on_[number(base_of({&graph_, n}))].push_back(n);
+    if (grouping.roles[n] == Role::view)
+      views_on_[number(grouping_.base_of({&graph_, n}))].push_back(n);
   for (std::size_t i = 0; i < params.size(); ++i) places_[number(f.param(i))] = &params[i];
   for (std::size_t i = 0; i < results.size(); ++i)
     if (f.result(i).type().is_tensor()) try_place(f.result(i), results[i]);
@@ -40,11 +41,6 @@ Places::Places(Slots& slots, const Function& f, const Grouping& grouping,
     place_operands({&graph_, grouping.groups[i].nodes[0]});
   }
   for (std::size_t i = 0; i < groups.size(); ++i) place_new(groups[i], grouping.groups[i]);
-}
-
-Value Places::base_of(Value v) const {
-  while (grouping_.roles[v.node()] == Role::view) v = v.operand(0);
-  return v;
 }
 
 // A group of this function writes it during the run.
@@ -68,8 +64,15 @@ bool Places::try_place(Value v, const View& at) {
 bool Places::try_place_base(Value v, const View& at) {
   const View*& place = places_[number(v)];
   if (place || !is_made_here(v) || !views_fit(v, at)) return false;
+  // The state of a loop lies in its result.
+  if (v.is(ops::while_loop) && !is_all_of_its_slot(at)) return false;
   place = &at;
   return true;
+}
+
+bool Places::is_all_of_its_slot(const View& v) const {
+  return v.offset == Dim(0) && are_dense(v.strides, v.dims) &&
+         byte_count(Type(v.dtype, Shape(v.dims))) == slots_.bytes(v.buffer);
 }
 
 // Views were found while everything was taken to be dense.

@@ -26,12 +26,12 @@ class Places {
 
  private:
   std::uint32_t number(Value v) const { return grouping_.value_number(v); }
-  Value base_of(Value) const;
   bool is_made_here(Value) const;
   // Puts the base of v where v lies at `at`; false when it has a place or cannot lie like that.
   bool try_place(Value v, const View& at);
   bool try_place_base(Value, const View& at);
   const View& keep(View v) { return made_.emplace_back(std::move(v)); }
+  bool is_all_of_its_slot(const View&) const;
   bool views_fit(Value base, const View& at) const;
   void place_operands(Value concat);
   void place_new(const Extracted&, const Group&);

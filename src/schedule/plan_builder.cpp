@@ -5,18 +5,30 @@
 #include <utility>
 
 #include "schedule/place.h"
+#include "schedule/sharing.h"
 #include "schedule/slots.h"
+#include "schedule/views.h"
 
 namespace hone {
 
 namespace {
 
-void for_each_step(std::vector<Step>& steps, const std::function<void(Step&)>& f) {
-  for (Step& s : steps) {
-    f(s);
-    for_each_step(s.body, f);
-    for_each_step(s.otherwise, f);
-  }
+// Of the kernel's grid loops; 1 without groups.
+std::uint32_t group_threads(const Kernel& k) {
+  std::int64_t most = 1;
+  for (const Stmt& grid : k.body)
+    for (const Stmt& s : grid.body)
+      if (s.kind == Stmt::Kind::loop && s.loop == LoopKind::group)
+        most = std::max(most, s.extent.number());
+  return static_cast<std::uint32_t>(most);
+}
+
+std::uint32_t group_bytes(const Kernel& k) {
+  std::int64_t end = 0;
+  for (const KernelMemory& m : k.memory)
+    if (m.scope == MemoryScope::group)
+      end = std::max(end, m.offset.number() + m.elements.number() * byte_size(m.dtype));
+  return static_cast<std::uint32_t>(end);
 }
 
 }  // namespace
@@ -35,12 +47,15 @@ class VariantBuilder {
     // Preparation runs before everything else; what it needs in the arena is free afterwards.
     for (const Item& item : schedule_.prepare) add_item(item, out_.prepare, 0);
     prepare_steps_of_run(schedule_.items);
-    loops_.assign(schedule_.loop_parents.size(), Range{});
+    uses_.loops.assign(schedule_.loop_parents.size(), {});
+    uses_.loop_parents = schedule_.loop_parents;
     out_.steps.reserve(schedule_.items.size());
     for (const Item& item : schedule_.items) add_item(item, out_.steps, 0);
     stretch_over_loops();
-    plan_.join_alias(find_aliases());
-    place_arena();
+    Sharing sharing(out_.buffers, std::move(uses_));
+    plan_.join_alias(find_aliases(sharing));
+    sharing.share_arena();
+    place_arena(sharing);
     out_.results = std::move(schedule_.results);
     if (!schedule_.measured.empty())
       for (const Type& t : out_.results) out_.result_bytes.push_back(most(byte_count(t)));
@@ -49,14 +64,6 @@ class VariantBuilder {
   }
 
  private:
-  struct Range {
-    std::int64_t first = -1, last = -1;
-    void take(std::int64_t step) {
-      if (first < 0) first = step;
-      last = step;
-    }
-  };
-
   // Of sizes that data decides, as large as they can be.
   Dim most(const Dim& bytes) const {
     return bytes.is_number() ? bytes : largest(bytes, schedule_.measured, schedule_.limits);
@@ -76,8 +83,8 @@ class VariantBuilder {
 
   std::uint32_t add_buffer(PlanBuffer buffer, std::uint32_t loop) {
     out_.buffers.push_back(std::move(buffer));
-    homes_.push_back(loop);
-    touched_.push_back({});
+    uses_.made_in.push_back(loop);
+    uses_.live.push_back({});
     return static_cast<std::uint32_t>(out_.buffers.size() - 1);
   }
 
@@ -180,22 +187,28 @@ class VariantBuilder {
       if (may_share(from.buffer, to.buffer) && has(Candidate::Operand::Kind::param, param) &&
           has(Candidate::Operand::Kind::result, result) && count_views_of(from.buffer, g) == 1 &&
           is_whole(from) && is_whole(to))
-        overwrites_.push_back({next_step_, from.buffer, to.buffer});
+        uses_.overwrites.push_back({next_step_, from.buffer, to.buffer});
     }
   }
 
-  // What share_memory and find_aliases ask of.
+  // What Sharing asks of.
   bool may_share(std::uint32_t from, std::uint32_t to) const {
     using Kind = PlanBuffer::Kind;
     const Kind a = out_.buffers[from].kind, b = out_.buffers[to].kind;
-    if (a == Kind::param) return b == Kind::result && !schedule_.donated.empty();
-    return a == Kind::arena && b == Kind::arena;
+    if (b != Kind::arena && b != Kind::result) return false;
+    return a == Kind::arena || a == Kind::result ||
+           (a == Kind::param && !schedule_.donated.empty());
   }
 
   static std::size_t count_views_of(std::uint32_t buffer, const ScheduledGroup& g) {
     const std::span<const View> params = g.params();
     return static_cast<std::size_t>(std::count_if(
         params.begin(), params.end(), [&](const View& v) { return v.buffer == buffer; }));
+  }
+
+  // Where both buffers lie in one place, so do these.
+  static bool is_same_window(const View& a, const View& b) {
+    return a.offset == b.offset && a.dims == b.dims && normal_strides(a) == normal_strides(b);
   }
 
   bool is_whole(const View& v) const {
@@ -276,7 +289,7 @@ class VariantBuilder {
       return operand.kind == Candidate::Operand::Kind::result;
     std::uint32_t buffer =
         temporaries_[first_temporary_[group] + static_cast<std::size_t>(operand.index)];
-    return touched_[buffer].first < 0;
+    return uses_.live[buffer].first < 0;
   }
 
   void add_copy(const Item& item, std::vector<Step>& to, std::uint32_t loop) {
@@ -286,8 +299,9 @@ class VariantBuilder {
     const View &from = item.reads.at(0), &into = item.writes.at(0);
     step.operands = {from, into};
     step.written = {false, true};
-    if (is_whole(from) && is_whole(into))
-      overwrites_.push_back({next_step_, from.buffer, into.buffer});
+    const bool is_all = is_whole(from) && is_whole(into);
+    if (may_share(from.buffer, into.buffer) && (is_all || is_same_window(from, into)))
+      uses_.overwrites.push_back({next_step_, from.buffer, into.buffer, is_all, true});
     touch(step, loop);
     to.push_back(std::move(step));
   }
@@ -312,11 +326,16 @@ class VariantBuilder {
     step.name = item.text;
     step.operands = item.reads;
     step.written = {false};
-    loops_[item.loop].take(next_step_);
+    uses_.loops[item.loop].take(next_step_);
     for (const Item& inner : item.otherwise) add_item(inner, step.otherwise, item.loop);
     touch(step, item.loop);
     for (const Item& inner : item.body) add_item(inner, step.body, item.loop);
-    loops_[item.loop].take(next_step_ - 1);
+    uses_.loops[item.loop].take(next_step_ - 1);
+    for (std::size_t i = item.body.size() - item.carried; i < item.body.size(); ++i) {
+      const View &next = item.body[i].reads.at(0), &state = item.body[i].writes.at(0);
+      if (is_whole(next) && is_whole(state) && may_share(next.buffer, state.buffer))
+        uses_.carries.push_back({item.loop, next.buffer, state.buffer});
+    }
     to.push_back(std::move(step));
   }
 
@@ -367,9 +386,13 @@ class VariantBuilder {
 
   // Numbers the step and notes which buffers it uses, and in which loop.
   void touch(const Step& step, std::uint32_t loop) {
-    for (const View& v : step.operands) {
-      touched_[v.buffer].take(next_step_);
-      for (std::uint32_t at = loop; at != homes_[v.buffer]; at = schedule_.loop_parents[at]) {
+    for (std::size_t i = 0; i < step.operands.size(); ++i) {
+      const View& v = step.operands[i];
+      uses_.live[v.buffer].take(next_step_);
+      if (loop != 0 || !schedule_.donated.empty())
+        uses_.accesses.push_back({next_step_, loop, step.written[i], v});
+      for (std::uint32_t at = loop; at != uses_.made_in[v.buffer];
+           at = schedule_.loop_parents[at]) {
         HONE_ASSERT(at != 0, "buffer is used outside the loop that makes it");
         crossings_.push_back({v.buffer, at});
       }
@@ -380,24 +403,24 @@ class VariantBuilder {
   // What is used inside a loop and made outside it lives as long as the loop runs.
   void stretch_over_loops() {
     for (auto [buffer, loop] : crossings_) {
-      Range& r = touched_[buffer];
-      r.first = std::min(r.first, loops_[loop].first);
-      r.last = std::max(r.last, loops_[loop].last);
+      BufferUses::Range& r = uses_.live[buffer];
+      r.first = std::min(r.first, uses_.loops[loop].first);
+      r.last = std::max(r.last, uses_.loops[loop].last);
     }
   }
 
-  // Results that may lie in a donated parameter: everything is read from it before, or element by
-  // element where the result is written.
-  std::vector<std::int32_t> find_aliases() const {
+  // Results that may lie in a donated parameter: everything is read from it before, or at the place
+  // where the result is written.
+  std::vector<std::int32_t> find_aliases(Sharing& sharing) const {
     std::vector<std::int32_t> alias(schedule_.results.size(), -1);
-    std::vector<bool> taken(out_.buffers.size(), false);
     for (std::uint32_t b = 0; b < schedule_.slots.size(); ++b) {
       if (schedule_.slots[b].kind != PlanBuffer::Kind::result) continue;
-      std::uint32_t i = schedule_.slots[b].index;
+      const std::uint32_t i = schedule_.slots[b].index;
       for (std::uint32_t p : schedule_.donated) {
-        if (taken[p] || !(param_type(p) == schedule_.results[i]) || !may_overwrite(p, b)) continue;
+        if (sharing.is_aliased(p) || !(param_type(p) == schedule_.results[i])) continue;
+        sharing.try_alias(b, p);
+        if (!sharing.is_aliased(b)) continue;
         alias[i] = static_cast<std::int32_t>(schedule_.slots[p].index);
-        taken[p] = true;
         break;
       }
     }
@@ -408,49 +431,27 @@ class VariantBuilder {
     return schedule_.params[schedule_.slots[slot].index];
   }
 
-  bool may_overwrite(std::uint32_t from, std::uint32_t to) const {
-    if (touched_[to].first < 0) return false;
-    if (touched_[from].last < touched_[to].first) return true;
-    if (touched_[from].last > touched_[to].first) return false;
-    return std::any_of(overwrites_.begin(), overwrites_.end(), [&](const Overwrite& o) {
-      return o.step == touched_[to].first && o.from == from && o.to == to;
-    });
-  }
-
-  // Gives dying operands' memory to the results made of them. home[b] is the buffer in whose memory
-  // b lies; its range covers all that lie there.
-  std::vector<std::uint32_t> share_memory() {
-    std::vector<std::uint32_t> home(out_.buffers.size());
-    for (std::uint32_t i = 0; i < home.size(); ++i) home[i] = i;
-    auto is_arena = [&](std::uint32_t b) {
-      return out_.buffers[b].kind == PlanBuffer::Kind::arena;
-    };
-    for (const Overwrite& o : overwrites_) {
-      if (!is_arena(o.from) || !is_arena(o.to) || home[o.to] != o.to) continue;
-      Range& memory = touched_[home[o.from]];
-      if (memory.last != o.step || touched_[o.to].first != o.step) continue;
-      home[o.to] = home[o.from];
-      memory.last = touched_[o.to].last;
-    }
-    return home;
-  }
-
-  void place_arena() {
-    std::vector<std::uint32_t> home = share_memory(), placed;
+  void place_arena(const Sharing& sharing) {
+    std::vector<std::uint32_t> placed;
     std::vector<Lifetime> lifetimes;
     for (std::uint32_t i = 0; i < out_.buffers.size(); ++i) {
-      if (out_.buffers[i].kind != PlanBuffer::Kind::arena || touched_[i].first < 0 || home[i] != i)
+      const BufferUses::Range& live = sharing.live(i);
+      if (out_.buffers[i].kind != PlanBuffer::Kind::arena || live.first < 0 || sharing.home(i) != i)
         continue;
       placed.push_back(i);
-      lifetimes.push_back({out_.buffers[i].bytes, touched_[i].first, touched_[i].last});
+      lifetimes.push_back({out_.buffers[i].bytes, live.first, live.last});
     }
     Placement placement = place(lifetimes);
     for (std::size_t i = 0; i < placed.size(); ++i)
       out_.buffers[placed[i]].offset = placement.offsets[i];
-    for (std::uint32_t i = 0; i < home.size(); ++i)
-      if (home[i] != i) out_.buffers[i].offset = out_.buffers[home[i]].offset;
-    out_.arena_bytes = placement.bytes;
-    out_.arena_lower_bound = placement.lower_bound;
+    for (std::uint32_t i = 0; i < out_.buffers.size(); ++i)
+      if (const PlanBuffer& home = out_.buffers[sharing.home(i)]; sharing.home(i) != i) {
+        const Dim bytes = out_.buffers[i].bytes;
+        out_.buffers[i] = home;
+        out_.buffers[i].bytes = bytes;
+      }
+    out_.devices[0].arena_bytes = placement.bytes;
+    out_.devices[0].arena_lower_bound = placement.lower_bound;
   }
 
   static constexpr std::uint32_t none = ~0u;
@@ -461,15 +462,8 @@ class VariantBuilder {
   std::vector<std::vector<std::uint32_t>> kernels_;  // per spec: of each step, once it is known
   std::vector<std::uint32_t> first_temporary_;       // per group: in temporaries_
   std::vector<std::uint32_t> temporaries_;           // buffers
-  std::vector<std::uint32_t> homes_;                 // per buffer: loop in which it is made
-  std::vector<Range> touched_, loops_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> crossings_;  // buffer, loop
-  // At this step, `to` may be written over `from`.
-  struct Overwrite {
-    std::int64_t step;
-    std::uint32_t from, to;
-  };
-  std::vector<Overwrite> overwrites_;
+  BufferUses uses_;
   std::int64_t next_step_ = 0;
 };
 
@@ -490,7 +484,8 @@ std::uint32_t PlanBuilder::kernel_index(const Kernel& kernel) {
   auto [it, fresh] = kernel_index_.try_emplace(hash(kernel), kernels_.size());
   if (fresh) {
     kernels_.push_back(kernel);
-    plan_.kernels.push_back({0, kernel.name, it->first});
+    plan_.kernels.push_back(
+        {0, kernel.name, it->first, group_threads(kernel), group_bytes(kernel)});
   }
   return it->second;
 }

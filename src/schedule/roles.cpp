@@ -1,11 +1,22 @@
 #include "schedule/roles.h"
 
+#include <cstring>
+
 #include "ops/ops.h"
 #include "schedule/views.h"
 
 namespace hone {
 
 namespace {
+
+// Every element equals one number, so it is written into the code.
+bool is_uniform(const Array& a) {
+  constexpr std::int64_t most = 4096;
+  if (a.count() == 0 || a.count() > most) return a.count() == 0;
+  std::size_t size = static_cast<std::size_t>(byte_size(a.dtype()));
+  std::span<const std::byte> bytes = a.bytes();
+  return std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
+}
 
 class RoleFinder {
  public:
@@ -30,7 +41,7 @@ class RoleFinder {
     if (&op == &ops::concat && assemble_ && !weights_[n] && is_worth_assembling(n))
       return Role::assembled;
     if (operands_are(n, Role::inlined)) return Role::inlined;
-    if (&op == &ops::broadcast) return Role::cloned;
+    if (&op == &ops::broadcast || is_list_of_places(n)) return Role::cloned;
     bool moves_cloned = operands_are(n, Role::cloned) && graph_.operands(n).size() == 1;
     if (moves_cloned) return Role::cloned;
     return is_view(n) ? Role::view : Role::computed;
@@ -40,6 +51,15 @@ class RoleFinder {
     for (const Value& v : graph_.operands(n))
       if (out_.roles[v.node()] != role) return false;
     return true;
+  }
+
+  // A few integers beside each other, such as where a slice starts: its readers take them one by
+  // one.
+  bool is_list_of_places(NodeId n) const {
+    constexpr std::int64_t most = 8;
+    const Type& t = graph_.type(n);
+    return &graph_.op(n) == &ops::concat && !weights_[n] && is_integer(t.dtype) &&
+           t.shape.is_static() && t.shape.count().number() <= most;
   }
 
   // At least half of the operands are made in this function, so that they can be made in place.

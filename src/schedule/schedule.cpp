@@ -30,12 +30,12 @@ struct Builder {
 class Section {
  public:
   // `params` say where its parameters are, `results` where its results must go. `loop` is the
-  // innermost loop around it.
+  // innermost loop around it. Those of `owned` may be overwritten.
   Section(Builder& builder, const Function& f, const std::vector<View>& params,
-          const std::vector<View>& results, std::uint32_t loop)
+          const std::vector<View>& results, std::uint32_t loop, std::vector<bool> owned)
       : builder_(builder),
         f_(f),
-        grouping_(group(f, {builder.options.one_op_groups})),
+        grouping_(group(f, {builder.options.one_op_groups, std::move(owned)})),
         extraction_(extract(f, grouping_)),
         places_(builder.slots, f, grouping_, extraction_.groups, params, results, loop),
         loop_(loop) {
@@ -58,6 +58,10 @@ class Section {
     Value first(&f_.graph(), members.nodes[0]);
     if (members.kind == Group::Kind::control) return add_control(first, !group.results.empty());
     if (members.kind == Group::Kind::assemble) return add_assembly(first);
+    const Specs::Updates updates = updates_of(group, members);
+    for (auto [result, param] : updates)
+      copy_value(group.params[static_cast<std::size_t>(param)],
+                 places_.of(group.results[static_cast<std::size_t>(result)]));
     std::vector<ScheduledGroup>& groups = builder_.out.groups;
     Item& item = (members.prepare ? builder_.out.prepare : items_).emplace_back();
     item.group = static_cast<std::uint32_t>(groups.size());
@@ -66,9 +70,39 @@ class Section {
     out.views.reserve(group.params.size() + group.results.size());
     for (const Value& v : group.params) out.views.push_back(places_.of(v));
     for (const Value& v : group.results) out.views.push_back(places_.of(v));
-    out.spec = builder_.specs.spec(functions_[group.function], members.prepare, out);
+    for (auto [result, param] : updates)
+      out.views[static_cast<std::size_t>(param)] = out.results()[static_cast<std::size_t>(result)];
+    out.spec = builder_.specs.spec(functions_[group.function], members.prepare, updates, out);
     out.origins = group_origins(f_, members.nodes);
     if (&f_ == &builder_.whole) out.nodes = members.nodes;
+  }
+
+  // Results of the group that are a parameter with a part changed, and that parameter: it is copied
+  // to where the result lies, which is nothing to do when both turn out to lie in one place.
+  Specs::Updates updates_of(const Extracted& group, const Group& members) const {
+    Specs::Updates out;
+    for (NodeId n : members.nodes) {
+      if (!grouping_.is_update(n)) continue;
+      const Value changed(&f_.graph(), n), whole = f_.graph().operands(n)[0];
+      const auto result = std::find(group.results.begin(), group.results.end(), changed);
+      const auto param = std::find(group.params.begin(), group.params.end(), whole);
+      if (result == group.results.end() || param == group.params.end()) continue;
+      const auto p = param - group.params.begin();
+      if (uses(extraction_.functions[group.function], static_cast<std::size_t>(p)) == 1)
+        out.emplace_back(static_cast<int>(result - group.results.begin()), static_cast<int>(p));
+    }
+    return out;
+  }
+
+  static std::size_t uses(const Function& f, std::size_t param) {
+    const Value p = f.param(param);
+    std::size_t count = 0;
+    for (NodeId n : live_nodes(f)) {
+      const std::span<const Value> operands = f.graph().operands(n);
+      count += static_cast<std::size_t>(std::count(operands.begin(), operands.end(), p));
+    }
+    for (const Function::Result& r : f.results()) count += r.value == p;
+    return count;
   }
 
   // Operands that could not be made in their windows are copied there.
@@ -102,8 +136,10 @@ class Section {
   void add_loop(Value v);
   void add_refusal(Value v);
   void add_requirement(Value v, bool is_read);
+  // The first `owned` parameters may be overwritten.
   std::vector<Item> body(Value v, AttrName which, const std::vector<View>& params,
-                         const std::vector<View>& results, std::uint32_t loop);
+                         const std::vector<View>& results, std::uint32_t loop,
+                         std::size_t owned = 0);
   View temporary(const Type& type, std::uint32_t loop) {
     return dense_view(builder_.slots.arena(type, loop), type);
   }
@@ -154,11 +190,15 @@ Item check_item(const DimCheck& check) {
 // Its symbols are replaced by the sizes that it is given, and what it requires of them is checked
 // each time.
 std::vector<Item> Section::body(Value v, AttrName which, const std::vector<View>& params,
-                                const std::vector<View>& results, std::uint32_t loop) {
+                                const std::vector<View>& results, std::uint32_t loop,
+                                std::size_t owned) {
   Function f = with_sizes(*v.attrs().get<FunctionRef>(which), params);
   std::vector<Item> items;
   for (const DimCheck& check : first_checks(f)) items.push_back(check_item(check));
-  std::vector<Item> rest = Section(builder_, f, params, results, loop).take_items();
+  std::vector<bool> may_change(params.size(), false);
+  std::fill_n(may_change.begin(), owned, true);
+  std::vector<Item> rest =
+      Section(builder_, f, params, results, loop, std::move(may_change)).take_items();
   std::move(rest.begin(), rest.end(), std::back_inserter(items));
   return items;
 }
@@ -235,7 +275,8 @@ void Section::add_branch(Value v) {
   items_.push_back(std::move(item));
 }
 
-// What is carried lives in the results' slots: copied in, tested, computed beside, copied back.
+// What is carried lives in the results' slots: copied in, tested, computed beside, copied back. The
+// plan builder finds which of the copies have nothing to do, because both lie in one place.
 void Section::add_loop(Value v) {
   std::vector<View> values = operand_places(v, 0), carried = result_places(v), next;
   for (std::size_t i = 0; i < carried.size(); ++i) {
@@ -251,9 +292,10 @@ void Section::add_loop(Value v) {
   item.otherwise = body(v, "condition", values, item.reads, item.loop);
   for (std::size_t i = 0; i < carried.size(); ++i)
     next.push_back(temporary(v.result(i).type(), item.loop));
-  item.body = body(v, "body", values, next, item.loop);
+  item.body = body(v, "body", values, next, item.loop, carried.size());
   for (std::size_t i = 0; i < carried.size(); ++i)
     item.body.push_back(copy_item(next[i], carried[i]));
+  item.carried = carried.size();
   items_.push_back(std::move(item));
 }
 
@@ -307,9 +349,12 @@ Schedule schedule(const Function& function, const ScheduleOptions& options) {
   }
   builder.out.params = f.param_types();
   builder.out.results = f.result_types();
-  for (std::size_t i = 0; i < f.params().size(); ++i)
-    if (f.params()[i].donated) builder.out.donated.push_back(params[i].buffer);
-  builder.out.items = Section(builder, f, params, results, 0).take_items();
+  std::vector<bool> donated;
+  for (std::size_t i = 0; i < f.params().size(); ++i) {
+    donated.push_back(f.params()[i].donated);
+    if (donated.back()) builder.out.donated.push_back(params[i].buffer);
+  }
+  builder.out.items = Section(builder, f, params, results, 0, std::move(donated)).take_items();
   return std::move(builder.out);
 }
 

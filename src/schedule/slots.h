@@ -18,6 +18,7 @@ class Slots {
   std::uint32_t arena(const Type& type, std::uint32_t loop) {
     return add(PlanBuffer::Kind::arena, 0, type, loop);
   }
+  const Dim& bytes(std::uint32_t slot) const { return out_.slots[slot].bytes; }
   bool is_weight(std::uint32_t slot) const {
     PlanBuffer::Kind kind = out_.slots[slot].kind;
     return kind == PlanBuffer::Kind::weight || kind == PlanBuffer::Kind::prepared;

@@ -9,6 +9,7 @@ namespace hone {
 
 std::uint64_t Specs::Key::hash() const {
   std::uint64_t h = mix(function, prepare);
+  for (auto [result, param] : updates) h = mix(h, static_cast<std::uint64_t>(result + param + 1));
   for (bool w : is_weight) h = mix(h, w);
   for (const Dim& d : strides) h = mix(h, d.hash());
   return h;
@@ -33,7 +34,8 @@ void Specs::add_strides(const View& v) {
 }
 
 // Says no where strides of axes of size 1 would have to be made normal first.
-bool Specs::fits(const Key& key, bool prepare, const ScheduledGroup& group) const {
+bool Specs::fits(const Key& key, bool prepare, const Updates& updates,
+                 const ScheduledGroup& group) const {
   std::size_t at = 0;
   auto has_strides = [&](const View& v) {
     for (std::size_t i = 0; i < v.strides.size(); ++i, ++at)
@@ -41,7 +43,9 @@ bool Specs::fits(const Key& key, bool prepare, const ScheduledGroup& group) cons
         return false;
     return true;
   };
-  if (key.prepare != prepare || key.is_weight.size() != group.params().size()) return false;
+  if (key.prepare != prepare || key.updates != updates ||
+      key.is_weight.size() != group.params().size())
+    return false;
   for (std::size_t i = 0; i < group.params().size(); ++i)
     if (key.is_weight[i] != slots_.is_weight(group.params()[i].buffer) ||
         !has_strides(group.params()[i]))
@@ -51,11 +55,13 @@ bool Specs::fits(const Key& key, bool prepare, const ScheduledGroup& group) cons
   return at == key.strides.size();
 }
 
-std::uint32_t Specs::spec(std::uint32_t function, bool prepare, const ScheduledGroup& group) {
+std::uint32_t Specs::spec(std::uint32_t function, bool prepare, const Updates& updates,
+                          const ScheduledGroup& group) {
   std::uint32_t& latest = latest_[function];
-  if (latest != none && fits(keys_[latest], prepare, group)) return latest;
+  if (latest != none && fits(keys_[latest], prepare, updates, group)) return latest;
   key_.function = function;
   key_.prepare = prepare;
+  key_.updates = updates;
   key_.is_weight.clear();
   key_.strides.clear();
   for (const View& v : group.params()) {
@@ -83,10 +89,11 @@ std::uint32_t Specs::add(const ScheduledGroup& group) {
   for (const View& v : group.params()) out.spec.param_strides.push_back(normal_strides(v));
   for (const View& v : group.results()) out.spec.result_strides.push_back(normal_strides(v));
   out.spec.param_is_weight = key_.is_weight;
+  out.spec.updates = key_.updates;
   out.prepare = key_.prepare;
   if (in_place_) out.in_place = in_place_pairs(f);
   out.name = group_name(f);
-  out.bytes = ideal_bytes(f);
+  out.bytes = ideal_bytes(out.spec);
   out.flops = ideal_flops(f);
   out_.specs.push_back(std::move(out));
   return static_cast<std::uint32_t>(out_.specs.size() - 1);

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "schedule/schedule.h"
+#include "schedule/scheduled.h"
 #include "schedule/slots.h"
 
 namespace hone {
@@ -18,21 +18,23 @@ class Specs {
 
   // The number of a function equal to f; those of different sections may be.
   std::uint32_t function(const Function& f);
+  using Updates = std::vector<std::pair<int, int>>;  // see GroupSpec
   // The number of the spec that computes this function on the group's views.
-  std::uint32_t spec(std::uint32_t function, bool prepare, const ScheduledGroup&);
+  std::uint32_t spec(std::uint32_t function, bool prepare, const Updates&, const ScheduledGroup&);
 
  private:
   // What tells specs of one function apart.
   struct Key {
     std::uint32_t function = 0;
     bool prepare = false;
+    Updates updates;
     std::vector<bool> is_weight;
     Dims strides;  // of all parameters, then of all results
     bool operator==(const Key&) const = default;
     std::uint64_t hash() const;
   };
   static constexpr std::uint32_t none = ~0u;
-  bool fits(const Key&, bool prepare, const ScheduledGroup&) const;
+  bool fits(const Key&, bool prepare, const Updates&, const ScheduledGroup&) const;
   std::uint32_t find(const ScheduledGroup&);
   void add_strides(const View&);
   std::uint32_t add(const ScheduledGroup&);

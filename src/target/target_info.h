@@ -4,19 +4,26 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace hone {
 
 struct TargetInfo {
-  std::string name;  // "x86-64-v3", "x86-64-v4"; Binary::target of what is made for it
+  std::string name;  // Binary::target of what is made for it
   int vector_bits = 256;
   int vector_registers = 16;
   std::int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;  // of one thread
   // Results from so many bytes on are written past the caches: little of them would be left there
   // when they are read, and what is written is not read from memory first.
   std::int64_t stream_bytes = 8 << 20;
+
+  // Work of one chunk of a loop nest, in bytes moved; an operation counts as half a byte.
+  std::int64_t chunk_bytes = 48 << 10;
+
+  // Machines whose threads run in groups that share memory; 0 threads: there are no groups.
+  int group_threads = 0;         // most in one group
+  std::int64_t group_bytes = 0;  // of memory that a group shares
+  int subgroup_threads = 1;      // that run in step
 
   // Rates of one thread: multiply-adds of f32 x 2, bytes read plus written. Typical figures until
   // they are measured on the machine.
@@ -39,8 +46,5 @@ struct MachineRates {
   double fma_gflops = 0;     // multiply-adds of f32 x 2
   std::vector<Copy> copies;  // by size, smallest first
 };
-
-// By the name of an instruction set; throws UserError for another one.
-TargetInfo cpu_target_info(std::string_view isa);
 
 }  // namespace hone

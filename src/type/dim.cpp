@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cctype>
 #include <limits>
-#include <map>
 #include <ostream>
 
 #include "base/checked.h"
@@ -51,7 +50,11 @@ int compare(const Dim& a, const Dim& b) {
   const DimExpr &x = *a.expr(), &y = *b.expr();
   if (&x == &y) return 0;
   if (x.kind != y.kind) return x.kind < y.kind ? -1 : 1;
-  if (x.kind == Kind::symbol) return x.name.compare(y.name);
+  if (x.kind == Kind::symbol) {
+    if (x.symbol != y.symbol) return x.symbol < y.symbol ? -1 : 1;
+    if (x.symbol == SymbolKind::size) return x.name.compare(y.name);
+    return x.number < y.number ? -1 : x.number > y.number;
+  }
   if (x.kind != Kind::sum) {
     if (int c = compare(x.a, y.a)) return c;
     return compare(x.b, y.b);
@@ -149,7 +152,7 @@ std::optional<Dim> divide_by_product(const Dim& a, const Dim& b) {
 Dim DimExpr::make(DimExpr e) {
   std::uint64_t h = static_cast<std::uint64_t>(e.kind) + 0x51ed;
   if (e.kind == Kind::symbol) {
-    h = hash_text(e.name, h);
+    h = hash_text(e.name, h);  // no two kinds share a name
   } else if (e.kind == Kind::sum) {
     for (const Term& t : e.terms) {
       h = mix(h, static_cast<std::uint64_t>(t.factor));
@@ -182,6 +185,17 @@ Dim Dim::symbol(std::string name, std::int64_t low, std::int64_t high) {
   return DimExpr::make(std::move(e));
 }
 
+Dim Dim::symbol(SymbolKind kind, std::int32_t number, std::int64_t low, std::int64_t high) {
+  HONE_ASSERT(kind != SymbolKind::size && number >= 0 && low <= high, "a symbol of a kernel");
+  DimExpr e{.kind = Kind::symbol};
+  e.symbol = kind;
+  e.number = number;
+  e.name = (kind == SymbolKind::loop ? "loop:" : "reg:") + std::to_string(number);
+  e.low = low;
+  e.high = high;
+  return DimExpr::make(std::move(e));
+}
+
 void Dim::share() const { std::atomic_ref(expr_->holders).fetch_add(1, std::memory_order_relaxed); }
 void Dim::drop() const {
   if (std::atomic_ref(expr_->holders).fetch_sub(1, std::memory_order_acq_rel) == 1) delete expr_;
@@ -197,6 +211,10 @@ bool Dim::is_symbol() const { return expr_ && expr_->kind == Kind::symbol; }
 const std::string& Dim::name() const {
   HONE_ASSERT(is_symbol(), "dim ", *this, " is not a symbol");
   return expr_->name;
+}
+std::optional<std::int32_t> Dim::number_of(SymbolKind kind) const {
+  if (!is_symbol() || expr_->symbol != kind) return std::nullopt;
+  return expr_->number;
 }
 std::uint64_t Dim::hash() const {
   return expr_ ? expr_->hash : mix(0x9e37, static_cast<std::uint64_t>(number_));
@@ -269,7 +287,7 @@ Dim Dim::substitute(const std::function<std::optional<Dim>(const Dim&)>& with) c
 }
 
 Dims Dim::symbols() const {
-  std::map<std::string, Dim> found;
+  Dims found;
   Dims stack = {*this};
   while (!stack.empty()) {
     Dim d = stack.back();
@@ -277,7 +295,7 @@ Dims Dim::symbols() const {
     if (!d.expr_) continue;
     const DimExpr& e = *d.expr_;
     if (e.kind == Kind::symbol) {
-      found.emplace(e.name, d);
+      found.push_back(d);
     } else if (e.kind == Kind::sum) {
       for (const Term& t : e.terms) stack.insert(stack.end(), t.atoms.begin(), t.atoms.end());
     } else {
@@ -285,9 +303,10 @@ Dims Dim::symbols() const {
       stack.push_back(e.b);
     }
   }
-  Dims out;
-  for (auto& [name, d] : found) out.push_back(d);
-  return out;
+  std::sort(found.begin(), found.end(),
+            [](const Dim& a, const Dim& b) { return compare(a, b) < 0; });
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
 }
 
 Dim operator+(const Dim& a, const Dim& b) {

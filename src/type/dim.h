@@ -22,6 +22,13 @@ class Dim;
 // As many inside as tensors mostly have axes.
 using Dims = Few<Dim, 4>;
 
+// What a symbol stands for. Sizes are told apart by their names, the others by their numbers.
+enum class SymbolKind : std::uint8_t {
+  size,  // of a Function, known when it is called
+  loop,  // a variable of a kernel's loop
+  reg,   // an integer register of a kernel
+};
+
 class Dim {
  public:
   Dim(std::int64_t n = 0) : number_(n) {}  // NOLINT: numbers are dims
@@ -38,9 +45,12 @@ class Dim {
     if (expr_) drop();
   }
 
-  // A symbol is its name: two symbols of one Function with equal names are equal. Bounds are
-  // inclusive; 0 <= low <= high. Names are letters, digits, '_' and '.', not starting with a digit.
+  // A size is its name: two sizes of one Function with equal names are equal. Bounds are inclusive;
+  // 0 <= low <= high. Names are letters, digits, '_' and '.', not starting with a digit.
   static Dim symbol(std::string name, std::int64_t low, std::int64_t high);
+  // A symbol of a kernel, equal to those of the same kind and number. Its name, which no size can
+  // have, is for people: loop:3, reg:3. Bounds may be negative.
+  static Dim symbol(SymbolKind, std::int32_t number, std::int64_t low, std::int64_t high);
 
   bool is_number() const { return !expr_; }
   std::optional<std::int64_t> as_number() const {
@@ -57,11 +67,13 @@ class Dim {
   std::int64_t eval(const std::function<std::int64_t(std::string_view)>& value) const;
   // Replaces symbols (those for which the function returns a Dim).
   Dim substitute(const std::function<std::optional<Dim>(const Dim& symbol)>& with) const;
-  // Symbols in it, each once, in order of name.
+  // Symbols in it, each once: sizes by name, then the others by kind and number.
   Dims symbols() const;
   bool is_symbol() const;
   // The symbol's name; asserts is_symbol().
   const std::string& name() const;
+  // Of a symbol of this kind, its number.
+  std::optional<std::int32_t> number_of(SymbolKind) const;
 
   std::uint64_t hash() const;
   const DimExpr* expr() const { return expr_; }
@@ -99,12 +111,18 @@ struct DimExpr {
   Kind kind;
   std::uint64_t hash = 0;
   std::int64_t low = 0, high = 0;
-  std::string name = {};              // symbol
+  SymbolKind symbol = SymbolKind::size;
+  std::int32_t number = 0;            // of a symbol that is no size
+  std::string name = {};              // of a symbol
   std::vector<Term> terms = {};       // sum: sorted by atoms, constant first, no zero factor
   Dim a = 0, b = 0;                   // floor_div, mod, min, max, equal
   mutable std::uint32_t holders = 0;  // Dims; changed atomically
 
   static Dim make(DimExpr e);
+};
+
+struct DimHash {
+  std::size_t operator()(const Dim& d) const { return d.hash(); }
 };
 
 // The sum that d is; empty for 0.

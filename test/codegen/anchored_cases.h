@@ -1,4 +1,5 @@
-// Groups around a contraction or a convolution, which every way to make code of them is tried on.
+// Groups around a contraction, a convolution or an attention, which every way to make code of them
+// is tried on.
 #pragma once
 
 #include <functional>
@@ -8,13 +9,14 @@
 #include <vector>
 
 #include "group_runner.h"
+#include "kernel/attention.h"
 #include "kernel/contraction.h"
 #include "kernel/convolution.h"
 #include "ops/common.h"
 
 namespace hone::test {
 
-using Build = std::optional<Candidate> (*)(const GroupSpec&, const TargetInfo&);
+using Build = std::optional<Candidate> (*)(const GroupSpec&, const TargetInfo&, const Tuning&);
 
 inline std::vector<Array> random_inputs(const Function& f,
                                         const std::map<std::string, std::int64_t>& sizes) {
@@ -48,6 +50,7 @@ inline GroupSpec group_of(const Function& f) {
 struct Expect {
   std::size_t steps = 2;
   bool prepared = true;
+  std::optional<DType> packed = {};  // what the right operand is packed as
 };
 
 // What is done with each group; sizes are those of symbols.
@@ -123,7 +126,34 @@ inline void contraction_narrow_floats(const Check& check) {
     Value x = f.add_param({t, {20, 37}}, "x"), w = f.add_param({t, {37, 70}}, "w"),
           bias = f.add_param({t, {70}}, "w_bias");
     f.add_result(ops::relu(with_bias(ops::matmul(x, w), bias)));
-    check(contraction_candidate, f);
+    check(contraction_candidate, f, {.packed = t});
+  }
+}
+
+inline void contraction_bytes(const Check& check) {
+  for (DType t : {DType::i8, DType::u8})
+    for (std::int64_t m : {1, 20}) {
+      Function f;
+      Value x = f.add_param({DType::u8, {m, 37}}, "x"), w = f.add_param({t, {37, 70}}, "w");
+      f.add_result(dot_general(x, w, {}, {{1, 0}}, DType::i32));
+      check(contraction_candidate, f, {.packed = t});
+    }
+}
+
+// The numbers that are summed are those of a narrower dtype.
+inline void contraction_widened_weights(const Check& check) {
+  for (DType t : {DType::i8, DType::u8, DType::i16, DType::f16, DType::bf16}) {
+    Function f;
+    Value x = f.add_param(f32({20, 37}), "x"), w = f.add_param({t, {70, 37}}, "w");
+    Value wide = is_float(t) ? w : cast_to(w, DType::i32);
+    f.add_result(ops::matmul(x, cast_to(transpose_matrix(wide), DType::f32)));
+    check(contraction_candidate, f, {.packed = t});
+  }
+  for (DType t : {DType::i32, DType::f32}) {  // more numbers than f32 has, and no fewer
+    Function f;
+    Value x = f.add_param(f32({20, 37}), "x"), w = f.add_param({t, {37, 70}}, "w");
+    f.add_result(ops::matmul(x, cast_to(w, DType::f32)));
+    check(contraction_candidate, f, {.packed = DType::f32});
   }
 }
 
@@ -209,13 +239,14 @@ inline Value convolution(Function& f, const ConvCase& c,
                                             {"channels_last", std::int64_t{1}}});
 }
 
+// Weights are packed in their own dtype.
 inline void check_conv(const Check& check, const ConvCase& c, Build build = convolution_candidate,
                        const std::map<std::string, std::int64_t>& sizes = {}) {
   Function f;
   Value y = convolution(f, c);
   Value bias = f.add_param({c.dtype, {c.out_channels}}, "w_bias"), r = f.add_param(y.type(), "r");
   f.add_result(ops::relu(with_bias(y, bias) + r));
-  check(build, f, {}, sizes);
+  check(build, f, {.packed = c.dtype}, sizes);
 }
 
 inline void convolution_bias_residual_and_relu(const Check& check) {
@@ -243,6 +274,7 @@ inline void convolution_narrow_floats(const Check& check) {
   check_conv(check, {.dtype = DType::f16});
   check_conv(check, {.groups = 20, .in_channels = 20, .dtype = DType::f16});
   check_conv(check, {.dtype = DType::bf16});
+  check_conv(check, {.groups = 2, .dtype = DType::bf16});
 }
 
 inline void convolution_single_pixels_are_a_contraction(const Check& check) {
@@ -286,6 +318,39 @@ inline void convolution_channels_first_around_it(const Check& check) {
   check(convolution_candidate, f);
 }
 
+// ---- attention
+
+inline void check_attention(const Check& check, const std::vector<Type>& operands, Attrs attrs,
+                            Expect expect = {2, false},
+                            const std::map<std::string, std::int64_t>& sizes = {}) {
+  Function f;
+  Values values;
+  for (const Type& t : operands)
+    values.push_back(f.add_param(t, cat(expect.prepared ? "w" : "x", values.size())));
+  attrs.set("scale", 0.3);
+  f.add_result(ops::attention(values, std::move(attrs)));
+  check(attention_candidate, f, expect, sizes);
+}
+
+inline void attention_heads_that_share_keys(const Check& check) {
+  check_attention(check, {f32({2, 4, 50, 12}), f32({2, 2, 140, 12}), f32({2, 2, 140, 21})}, {});
+}
+
+inline void attention_causal_with_mask_and_cap(const Check& check) {
+  check_attention(check, {f32({2, 101, 9}), f32({2, 130, 9}), f32({2, 130, 16}), f32({130})},
+                  {{"causal", Dims{29}}, {"softcap", 2.0}});
+}
+
+inline void attention_lengths_known_at_run_time(const Check& check) {
+  const Dim n = Dim::symbol("n", 1, 4096), m = Dim::symbol("m", 1, 4096);
+  check_attention(check, {f32({3, n, 8}), f32({3, m, 8}), f32({3, m, 8}), b1({n, m})},
+                  {{"masked", -5.0}}, {2, false}, {{"n", 37}, {"m", 71}});
+}
+
+inline void attention_narrow_floats_over_known_keys(const Check& check) {
+  check_attention(check, {f16({2, 20, 8}), f16({2, 33, 8}), f16({2, 33, 8})}, {}, {3, true});
+}
+
 struct AnchoredCase {
   std::string name;
   void (*run)(const Check&);
@@ -300,6 +365,8 @@ inline const std::vector<AnchoredCase>& anchored_cases() {
       {"ContractionFusedProducers", contraction_fused_producers},
       {"ContractionWeightsMadeOfWeights", contraction_weights_made_of_weights},
       {"ContractionNarrowFloats", contraction_narrow_floats},
+      {"ContractionBytes", contraction_bytes},
+      {"ContractionWidenedWeights", contraction_widened_weights},
       {"ContractionOtherNumbers", contraction_other_numbers},
       {"ContractionBothOperandsAtRunTime", contraction_both_operands_at_run_time},
       {"ContractionAttentionScores", contraction_attention_scores},
@@ -313,6 +380,10 @@ inline const std::vector<AnchoredCase>& anchored_cases() {
       {"ConvolutionImagesKnownAtRunTime", convolution_images_known_at_run_time},
       {"ConvolutionFusedProducerAndTwoResults", convolution_fused_producer_and_two_results},
       {"ConvolutionChannelsFirstAroundIt", convolution_channels_first_around_it},
+      {"AttentionHeadsThatShareKeys", attention_heads_that_share_keys},
+      {"AttentionCausalWithMaskAndCap", attention_causal_with_mask_and_cap},
+      {"AttentionLengthsKnownAtRunTime", attention_lengths_known_at_run_time},
+      {"AttentionNarrowFloatsOverKnownKeys", attention_narrow_floats_over_known_keys},
   };
   return all;
 }

@@ -303,7 +303,7 @@ TEST_P(EachTarget, ContractMayBeSwitchedOff) {
 }
 
 TEST(Builder, MisuseIsAnInternalError) {
-  TargetSpec spec = target_spec("x86-64-v3");
+  TargetSpec spec = cpu::target_spec("x86-64-v3");
   Module m("test", spec);
   std::vector<Buffer> none;
   m.begin_kernel("f", none);
@@ -318,7 +318,7 @@ TEST(Builder, MisuseIsAnInternalError) {
 
 TEST(TargetSpec, NamesAnUnknownTarget) {
   try {
-    target_spec("pentium");
+    cpu::target_spec("pentium");
     FAIL();
   } catch (const UserError& e) {
     EXPECT_NE(std::string(e.what()).find("'pentium'"), std::string::npos) << e.what();

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/device/kernel_abi.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "runtime/kernel_abi.h"
 
 namespace hone::test {
 

@@ -15,7 +15,7 @@ namespace hone::test {
 
 namespace {
 
-const TargetInfo info = cpu_target_info("x86-64-v3");
+const TargetInfo info = cpu::target_info("x86-64-v3");
 
 // A candidate of kernels and what it is tried on.
 struct Trial {
@@ -98,13 +98,13 @@ std::vector<Trial> of_long_loops() {
   return out;
 }
 
-// Contractions and convolutions as skeletons.
-std::vector<Trial> of_skeletons(const TargetInfo& info) {
+// Contractions and convolutions on register tiles.
+std::vector<Trial> of_tiles(const TargetInfo& info) {
   std::vector<Trial> out;
   for (const AnchoredCase& c : anchored_cases())
     c.run({[&](Build build, const Function& f, Expect, const auto& sizes) {
       GroupSpec spec = group_of(f);
-      std::optional<Candidate> candidate = build(spec, info);
+      std::optional<Candidate> candidate = build(spec, info, {});
       ASSERT_TRUE(candidate) << c.name;
       out.push_back({c.name, spec, std::move(*candidate), {random_inputs(f, sizes)}});
     }});
@@ -167,8 +167,8 @@ TEST(C, LongLoopsAgreeWithTheReference) {
 TEST(C, SkeletonsAgreeWithTheReference) {
   // Blocks for vectors of either length; a compiler without the longer ones takes two.
   for (const char* target : {"x86-64-v3", "x86-64-v4"}) {
-    const TargetInfo info = cpu_target_info(target);
-    const Trials trials(of_skeletons(info), info.vector_bits);
+    const TargetInfo info = cpu::target_info(target);
+    const Trials trials(of_tiles(info), info.vector_bits);
     check(trials, 40);
     check_partitions(trials);
   }

@@ -17,11 +17,14 @@ void check(Build build, const Function& f, Expect expect,
                           wide = evaluate_wide(f, inputs, Mode::wide);
   for (const std::string& target : llvm::targets()) {
     SCOPED_TRACE(target + "\n" + print(f));
-    std::optional<Candidate> candidate = build(spec, cpu_target_info(target));
+    std::optional<Candidate> candidate = build(spec, cpu::target_info(target), {});
     ASSERT_TRUE(candidate);
     std::string trace;
     ASSERT_EQ(candidate->steps.size(), expect.steps);
     ASSERT_EQ(candidate->steps[0].prepare, expect.prepared && expect.steps > 1);
+    if (expect.packed) {
+      ASSERT_EQ(candidate->temporaries.at(0).type.dtype, *expect.packed);
+    }
     for (const Candidate::Step& s : candidate->steps) trace += print(std::get<Kernel>(s.what));
     SCOPED_TRACE(trace);
     CompiledCandidate compiled(*candidate, target);
@@ -42,8 +45,24 @@ INSTANTIATE_TEST_SUITE_P(, Anchored, ::testing::ValuesIn(anchored_cases()),
 
 TEST_P(Anchored, AgreesWithTheReference) { GetParam().run({check}); }
 
+TEST(ContractionCandidate, PanelsTakeTheBytesOfTheirOperand) {
+  for (DType t : {DType::bf16, DType::f16, DType::i8, DType::u8}) {
+    Function f;
+    Value x = f.add_param({t, {8, 64}}, "x"), w = f.add_param({t, {64, 100}}, "w");
+    f.add_result(is_float(t) ? ops::matmul(x, w) : dot_general(x, w, {}, {{1, 0}}, DType::i32));
+    for (const std::string& target : llvm::targets()) {
+      const auto candidate = contraction_candidate(group_of(f), cpu::target_info(target));
+      ASSERT_TRUE(candidate);
+      const Type& panels = candidate->temporaries.at(0).type;
+      const std::int64_t columns = panels.shape.dims.back().number();
+      const std::int64_t padded = (100 + columns - 1) / columns * columns;
+      EXPECT_EQ(byte_count(panels), Dim(64 * padded * byte_size(t))) << panels;
+    }
+  }
+}
+
 void refuse(Build build, const Function& f) {
-  EXPECT_FALSE(build(group_of(f), cpu_target_info("x86-64-v3"))) << print(f);
+  EXPECT_FALSE(build(group_of(f), cpu::target_info("x86-64-v3"), {})) << print(f);
 }
 
 TEST(ContractionCandidate, RefusesWhatIsNoContraction) {
@@ -63,7 +82,7 @@ void check_over_residual(Build build, const Function& f, std::size_t residual) {
   const GroupSpec spec = group_of(f);
   const std::vector<Array> inputs = random_inputs(f, {});
   for (const std::string& target : llvm::targets()) {
-    std::optional<Candidate> candidate = build(spec, cpu_target_info(target));
+    std::optional<Candidate> candidate = build(spec, cpu::target_info(target), {});
     ASSERT_TRUE(candidate);
     CompiledCandidate compiled(*candidate, target);
     const Array apart = compiled.run(spec, inputs, {.target = target}).at(0);

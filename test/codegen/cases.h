@@ -15,7 +15,7 @@ namespace hone::test {
 
 // Control flow is for the plan, not for kernels.
 inline bool holds_control(const Function& f) {
-  Function core = expand_composites(f);
+  Function core = expand_for_kernels(f);
   for (NodeId n : live_nodes(core))
     if (core.graph().op(n).kind == OpKind::control) return true;
   return false;

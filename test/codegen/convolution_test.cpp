@@ -1,20 +1,17 @@
+// Convolutions of all tunings, at sizes around the tile.
 #include "kernel/convolution.h"
 
 #include <gtest/gtest.h>
 
-#include <random>
-#include <vector>
+#include <set>
 
-#include "codegen/llvm/skeleton.h"
-#include "guarded.h"
-#include "jit.h"
+#include "anchored_cases.h"
 
-namespace hone {
+namespace hone::test {
+
 namespace {
 
 using llvm::targets;
-using test::Guard;
-using test::GuardedBuffer;
 using Sizes = std::vector<std::int64_t>;
 
 // y = 2 * conv(x, w) + 1, channels last, w [window..., in / groups, out].
@@ -53,111 +50,25 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
              << (c.symbolic ? " symbolic" : "");
 }
 
-void fill(std::span<float> out, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<float> in(-1, 1);
-  for (float& x : out) x = in(random);
-}
-
-class Compiled {
- public:
-  Compiled(const Case& c, const std::string& isa) : case_(c) {
-    Convolution body;
-    body.images = c.images;
-    for (std::size_t i = 0; i < c.axes(); ++i) {
-      // Sizes known at run time: in and out of the first spatial axis.
-      bool symbol = c.symbolic && i == 0;
-      body.in_size.push_back(symbol ? Dim::symbol("in", 1, 500) : Dim(c.in[i]));
-      body.out_size.push_back(symbol ? Dim::symbol("out", 1, 500) : Dim(c.out(i)));
-      body.pads_low.push_back(c.low[i]);
-    }
-    body.window = c.window;
-    body.strides = c.strides;
-    body.dilations = c.dilations;
-    body.groups = c.groups;
-    body.in_channels = c.in_channels;
-    body.out_channels = c.out_channels;
-    body.packed_weights = 1;
-    body.input_is_dense = c.dense;
-    if (c.dense && c.in_place) {
-      std::int64_t stride = c.in_channels;
-      for (std::size_t i = c.axes(); i-- > 0; stride *= c.in[i])
-        body.in_place_strides.insert(body.in_place_strides.begin(), stride);
-    }
-    choose_blocking(body, cpu_target_info(isa));
-    kernel_.name = "convolution";
-    if (c.symbolic) kernel_.sizes = {body.in_size[0], body.out_size[0]};
-    kernel_.chunks = chunks_of(body);
-    kernel_.body = body;
-    build(llvm::target_spec(isa));
-  }
-
-  const Convolution& body() const { return std::get<Convolution>(kernel_.body); }
-  std::int64_t chunks() const {
-    return kernel_.chunks.eval(
-        [&](std::string_view name) { return name == "in" ? case_.in[0] : case_.out(0); });
-  }
-  std::vector<float> packed(std::span<const float> w) const;
-  void operator()(void* x, void* w, void* y, std::int64_t begin, std::int64_t end) const {
-    void* buffers[] = {x, w, y};
-    std::int64_t sizes[] = {case_.in[0], case_.out(0)};
-    GuardedBuffer scratch(static_cast<std::size_t>((scratch_bytes(body()) + 63) / 64 * 64),
-                          Guard::behind);
-    loaded_.entry("convolution")(buffers, sizes, begin, end, scratch.data());
-  }
-
- private:
-  void build(const llvm::TargetSpec& spec) {
-    using namespace llvm;
-    Module m("test", spec);
-    std::vector<Buffer> buffers(3, Buffer{.align = 4});
-    KernelArguments in = m.begin_kernel("convolution", buffers);
-    auto place = [&](int buffer, std::span<const llvm::Value> v, const Dims& space,
-                     std::int64_t channels) {
-      llvm::Value at = v[0];
-      for (std::size_t i = 0; i < space.size(); ++i)
-        at = at * size_of(m, in, kernel_.sizes, space[i]) + v[i + 1];
-      return offset(in.buffers[static_cast<std::size_t>(buffer)], DType::f32,
-                    at * channels + v.back());
-    };
-    LoadHole input;
-    input.address = [&](auto v) { return place(0, v, body().in_size, case_.in_channels); };
-    input.elements = [&](auto v, int, int lanes, auto mask) {
-      EXPECT_FALSE(case_.dense);
-      return mask ? load_masked(DType::f32, input.address(v), *mask)
-                  : load(DType::f32, input.address(v), lanes);
-    };
-    StoreHole epilogue = [&](auto v, llvm::Value x, auto mask) {
-      Pointer p = place(2, v, body().out_size, case_.out_channels);
-      x = x * 2.0 + 1.0;
-      mask ? store_masked(DType::f32, p, x, *mask) : store(DType::f32, p, x);
-    };
-    emit_convolution(m, kernel_, in, input, epilogue);
-    m.end_kernel();
-    Object objects[] = {Emitter(spec).compile(m)};
-    loaded_ = load(link_objects(objects, spec.name));
-  }
-
-  Case case_;
-  Kernel kernel_;
-  LoadedBinary loaded_;
-};
-
-std::vector<float> Compiled::packed(std::span<const float> w) const {
-  const Convolution& c = body();
-  std::vector<float> out(static_cast<std::size_t>(packed_type(c).shape.count().number()));
-  const std::int64_t taps = volume(c.window), depth = c.in_channels / c.groups;
-  const std::int64_t in_group = c.is_depthwise() ? c.out_channels : c.out_channels / c.groups;
-  const std::int64_t panels = (in_group + c.block - 1) / c.block;
-  for (std::int64_t t = 0; t < taps; ++t)
-    for (std::int64_t i = 0; i < depth; ++i)
-      for (std::int64_t o = 0; o < c.out_channels; ++o) {
-        std::int64_t panel = o / in_group * panels + o % in_group / c.block;
-        std::int64_t at = ((panel * taps + t) * depth + i) * c.block + o % in_group % c.block;
-        out[static_cast<std::size_t>(at)] =
-            w[static_cast<std::size_t>((t * depth + i) * c.out_channels + o)];
-      }
-  return out;
+Function function_of(const Case& c) {
+  Function f;
+  Dims x = {c.images}, w = dims_of(c.window);
+  // The first spatial axis may be known at run time.
+  for (std::size_t i = 0; i < c.axes(); ++i)
+    x.push_back(c.symbolic && i == 0 ? Dim::symbol("in", 1, 500) : Dim(c.in[i]));
+  x.push_back(c.in_channels);
+  w.push_back(c.in_channels / c.groups);
+  w.push_back(c.out_channels);
+  const Value input = f.add_param(Type(DType::f32, Shape(x)), "x");
+  const Value weights = f.add_param(Type(DType::f32, Shape(w)), "w");
+  const Value y = ops::conv(Values{input, weights}, {{"strides", dims_of(c.strides)},
+                                                     {"dilations", dims_of(c.dilations)},
+                                                     {"groups", c.groups},
+                                                     {"pads_low", dims_of(c.low)},
+                                                     {"pads_high", dims_of(c.high)},
+                                                     {"channels_last", 1}});
+  f.add_result(y * 2.0 + 1.0);
+  return f;
 }
 
 // Coordinates of a flat index.
@@ -167,55 +78,58 @@ Sizes unflatten(std::int64_t at, const Sizes& dims) {
   return out;
 }
 
-float expected(const Case& c, std::span<const float> x, std::span<const float> w,
-               std::int64_t image, const Sizes& pixel, std::int64_t o) {
+double expected(const Case& c, const Array& x, const Array& w, std::int64_t image,
+                const Sizes& pixel, std::int64_t o) {
   const std::int64_t depth = c.in_channels / c.groups, group = o / (c.out_channels / c.groups);
   double sum = 0;
   for (std::int64_t t = 0; t < volume(c.window); ++t) {
-    Sizes tap = unflatten(t, c.window);
+    const Sizes tap = unflatten(t, c.window);
     std::int64_t at = image;
     bool inside = true;
     for (std::size_t i = 0; i < c.axes(); ++i) {
-      std::int64_t p = pixel[i] * c.strides[i] + tap[i] * c.dilations[i] - c.low[i];
+      const std::int64_t p = pixel[i] * c.strides[i] + tap[i] * c.dilations[i] - c.low[i];
       inside = inside && p >= 0 && p < c.in[i];
       at = at * c.in[i] + p;
     }
     for (std::int64_t i = 0; inside && i < depth; ++i)
-      sum += double{x[static_cast<std::size_t>(at * c.in_channels + group * depth + i)]} *
-             w[static_cast<std::size_t>((t * depth + i) * c.out_channels + o)];
+      sum += x.real(at * c.in_channels + group * depth + i) *
+             w.real((t * depth + i) * c.out_channels + o);
   }
-  return static_cast<float>(2 * sum + 1);
+  return 2 * sum + 1;
 }
 
-std::size_t bytes_of(std::int64_t count) { return static_cast<std::size_t>(count) * 4; }
+void expect_result(const Case& c, const std::vector<Array>& inputs, const Array& got) {
+  Sizes out;
+  for (std::size_t i = 0; i < c.axes(); ++i) out.push_back(c.out(i));
+  ASSERT_EQ(got.count(), c.images * volume(out) * c.out_channels);
+  const double terms = static_cast<double>(volume(c.window) * c.in_channels / c.groups);
+  for (std::int64_t i = 0; i < got.count(); ++i) {
+    const std::int64_t at = i / c.out_channels;
+    const Sizes pixel = unflatten(at % volume(out), out);
+    ASSERT_NEAR(got.real(i),
+                expected(c, inputs[0], inputs[1], at / volume(out), pixel, i % c.out_channels),
+                1e-6 * (terms + 4))
+        << i;
+  }
+}
 
 void check(const Case& c, const std::string& isa, Guard guard) {
   SCOPED_TRACE(::testing::Message() << c << " on " << isa);
-  Compiled run(c, isa);
-  Sizes out;
-  for (std::size_t i = 0; i < c.axes(); ++i) out.push_back(c.out(i));
-  GuardedBuffer x(bytes_of(c.images * volume(c.in) * c.in_channels), guard);
-  GuardedBuffer y(bytes_of(c.images * volume(out) * c.out_channels), guard);
-  std::vector<float> w(
-      static_cast<std::size_t>(volume(c.window) * c.in_channels / c.groups * c.out_channels));
-  fill(x.as<float>(), 1);
-  fill(w, 2);
-  std::vector<float> packed = run.packed(w);
-  GuardedBuffer right(packed.size() * 4, guard);
-  std::copy(packed.begin(), packed.end(), right.as<float>().begin());
-  run(x.data(), right.data(), y.data(), 0, run.chunks());
-  std::span<float> got = y.as<float>();
-  const double terms = static_cast<double>(w.size()) / static_cast<double>(c.out_channels);
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    auto at = static_cast<std::int64_t>(i) / c.out_channels;
-    float want = expected(c, x.as<float>(), w, at / volume(out), unflatten(at % volume(out), out),
-                          static_cast<std::int64_t>(i) % c.out_channels);
-    ASSERT_NEAR(got[i], want, 1e-6 * (terms + 4)) << i;
-  }
-  std::vector<float> whole(got.begin(), got.end());
-  fill(got, 3);
-  for (std::int64_t i = run.chunks(); i > 0; --i) run(x.data(), right.data(), y.data(), i - 1, i);
-  ASSERT_TRUE(std::equal(whole.begin(), whole.end(), got.begin()));
+  const Function f = function_of(c);
+  const GroupSpec spec = spec_of(f, !c.dense);
+  const std::vector<Array> inputs = random_inputs(f, {{"in", c.in[0]}});
+  const auto candidate =
+      convolution_candidate(spec, cpu::target_info(isa), {{"in_place", c.in_place}});
+  ASSERT_TRUE(candidate);
+  const CompiledCandidate compiled(*candidate, isa);
+  RunOptions options{.target = isa, .guard = guard};
+  const Array got = compiled.run(spec, inputs, options)[0];
+  expect_result(c, inputs, got);
+  // Chunks one by one, last first: the same bits.
+  options.chunks_per_call = 1;
+  options.backwards = true;
+  const Array parts = compiled.run(spec, inputs, options)[0];
+  ASSERT_TRUE(std::ranges::equal(got.bytes(), parts.bytes()));
 }
 
 void check(Case c) {
@@ -333,5 +247,29 @@ TEST(Convolution, ChunksCoverLargeShapes) {
   check(square(6, 3, 1, 1, 150, 200), targets().back(), Guard::behind);
 }
 
+TEST(Convolution, EveryTuningOfTheSpace) {
+  Case depthwise = square(20, 3, 1, 1, 32, 32);
+  depthwise.groups = 32;
+  const std::string isa = targets().back();
+  const TargetInfo target = cpu::target_info(isa);
+  for (const Case& c : {square(20, 3, 1, 1, 8, 40), depthwise}) {
+    const Function f = function_of(c);
+    const GroupSpec spec = spec_of(f);
+    const std::vector<Array> inputs = random_inputs(f, {});
+    const std::vector<Tuning> space = convolution_space(spec, target);
+    EXPECT_GE(space.size(), 3u);
+    std::set<std::string> kernels;
+    for (const Tuning& t : space) {
+      const auto candidate = convolution_candidate(spec, target, t);
+      ASSERT_TRUE(candidate);
+      kernels.insert(print(std::get<Kernel>(candidate->steps.back().what)));
+      const CompiledCandidate compiled(*candidate, isa);
+      expect_result(c, inputs, compiled.run(spec, inputs, {.target = isa})[0]);
+    }
+    EXPECT_EQ(kernels.size(), space.size());
+  }
+}
+
 }  // namespace
-}  // namespace hone
+
+}  // namespace hone::test

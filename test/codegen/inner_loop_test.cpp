@@ -56,7 +56,7 @@ TEST_P(InnerLoop, OfAContractionMostlyMultipliesAndAdds) {
   f.add_result(ops::matmul(x, w));
   GroupSpec spec = spec_of(f);
   spec.param_is_weight[1] = true;
-  std::optional<Candidate> candidate = contraction_candidate(spec, cpu_target_info(GetParam()));
+  std::optional<Candidate> candidate = contraction_candidate(spec, cpu::target_info(GetParam()));
   ASSERT_TRUE(candidate);
   Loop most;
   for (const Candidate::Step& step : candidate->steps)
@@ -70,7 +70,7 @@ TEST_P(InnerLoop, OfAContractionMostlyMultipliesAndAdds) {
     on_the_stack |= i.find("(%rsp") != std::string::npos || i.find("(%rbp") != std::string::npos;
   }
   // Half of the registers hold sums, one multiply-add each.
-  EXPECT_GE(multiply_adds(most), cpu_target_info(GetParam()).vector_registers / 2) << text;
+  EXPECT_GE(multiply_adds(most), cpu::target_info(GetParam()).vector_registers / 2) << text;
   EXPECT_GE(5 * multiply_adds(most), 2 * std::ssize(most)) << text;
   EXPECT_FALSE(on_the_stack) << text;
 }

@@ -6,24 +6,25 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.h"
+#include "backend/cpu/device/loader.h"
+#include "backend/cpu/isa/isa.h"
+#include "backend/cpu/target/processor.h"
 #include "codegen/llvm/blob.h"
 #include "codegen/llvm/builder.h"
 #include "codegen/llvm/object.h"
-#include "runtime/loader.h"
 
 namespace hone::llvm {
 
 // The targets that this machine runs.
 inline std::vector<std::string> targets() {
   std::vector<std::string> out = {"x86-64-v3"};
-  if (machine_isa() >= Isa::v4) out.push_back("x86-64-v4");
+  if (cpu::machine_isa() >= cpu::Isa::v4) out.push_back("x86-64-v4");
   return out;
 }
 
 inline LoadedBinary jit(const std::string& target, const std::function<void(Module&)>& build,
                         Effort effort = Effort::normal) {
-  TargetSpec spec = target_spec(target);
+  TargetSpec spec = cpu::target_spec(target);
   Module m("test", spec);
   build(m);
   Object object = Emitter(spec, effort).compile(m);

@@ -11,6 +11,7 @@
 
 #include "base/sanitizer.h"
 #include "jit.h"
+#include "ops/ops.h"
 
 namespace hone::llvm {
 
@@ -36,6 +37,17 @@ double exact_gelu_tanh(double x) {
 }
 double exact_rsqrt(double x) { return 1 / std::sqrt(x); }
 double exact_reciprocal(double x) { return 1 / x; }
+
+// Those of operations.
+Value (*const exp)(Value) = real_function(ops::exp);
+Value (*const log)(Value) = real_function(ops::log);
+Value (*const tanh)(Value) = real_function(ops::tanh);
+Value (*const erf)(Value) = real_function(ops::erf);
+Value (*const sigmoid)(Value) = real_function(ops::sigmoid);
+Value (*const silu)(Value) = real_function(ops::silu);
+Value (*const softplus)(Value) = real_function(ops::softplus);
+Value (*const gelu)(Value) = real_function(ops::gelu);
+Value (*const gelu_tanh)(Value) = real_function(ops::gelu_tanh);
 
 const Case cases[] = {
     {"exp", exp, std::exp, 1},

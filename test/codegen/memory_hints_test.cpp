@@ -13,7 +13,7 @@ class MemoryHints : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(, MemoryHints, ::testing::ValuesIn(llvm::targets()));
 
 TargetInfo streaming_from(const std::string& target, std::int64_t bytes) {
-  TargetInfo info = cpu_target_info(target);
+  TargetInfo info = cpu::target_info(target);
   info.stream_bytes = bytes;
   return info;
 }
@@ -87,7 +87,7 @@ TEST_P(MemoryHints, TheSameBitsAtEveryAddressAndInPlace) {
 TEST_P(MemoryHints, OnlyLargeResultsPassTheCaches) {
   auto streams_of = [&](const Function& f) {
     return streams(
-        assembly_of(nest_candidate(spec_of(f), cpu_target_info(GetParam())), GetParam()));
+        assembly_of(nest_candidate(spec_of(f), cpu::target_info(GetParam())), GetParam()));
   };
   EXPECT_FALSE(streams_of(softmax_of({128, 768})));
   EXPECT_TRUE(streams_of(softmax_of({4096, 1024})));
@@ -96,7 +96,7 @@ TEST_P(MemoryHints, OnlyLargeResultsPassTheCaches) {
 }
 
 TEST(MemoryHint, RowsOfTheNextTurnAreFetched) {
-  Candidate c = nest_candidate(spec_of(softmax_of({128, 768})), cpu_target_info("x86-64-v4"));
+  Candidate c = nest_candidate(spec_of(softmax_of({128, 768})), cpu::target_info("x86-64-v4"));
   const std::string text = print(std::get<Kernel>(c.steps[0].what));
   EXPECT_NE(text.find("fetch p0["), std::string::npos) << text;
   EXPECT_NE(assembly_of(c, "x86-64-v4").find("prefetcht0"), std::string::npos);

@@ -64,7 +64,7 @@ TEST_P(Nests, StridesMayLeaveRoom) {
 void check_partitions(const std::string& target, const Function& f, std::span<const Array> inputs,
                       bool is_chunked = true) {
   GroupSpec spec = spec_of(f);
-  Candidate candidate = nest_candidate(spec, cpu_target_info(target));
+  Candidate candidate = nest_candidate(spec, cpu::target_info(target));
   CompiledCandidate compiled(candidate, target);
   std::vector<Array> whole = compiled.run(spec, inputs, {.target = target});
   std::vector<Array> parts =
@@ -153,7 +153,7 @@ TEST_P(Nests, ConsumersOfASortReadItsResult) {
 TEST_P(Nests, WhatIsCastForMemoryIsRoundedOnce) {
   Function f;
   f.add_result(cast_to(f.add_param(f32({4096}), "x") * 0.3, DType::f16), "y");
-  const Candidate c = nest_candidate(spec_of(f), cpu_target_info(GetParam()));
+  const Candidate c = nest_candidate(spec_of(f), cpu::target_info(GetParam()));
   const std::string code = assembly(std::get<Kernel>(c.steps[0].what), GetParam());
   EXPECT_NE(code.find("vcvtps2ph"), std::string::npos) << code;
   EXPECT_EQ(code.find("vcvtph2ps"), std::string::npos) << code;

@@ -137,6 +137,34 @@ TEST(Compile, TwentyThousandLaunchesNeedLittleStack) {
   pthread_join(thread, nullptr);
 }
 
+// Weights are prepared at the least sizes, which may be none that a run can have: the arena of this
+// function is less than nothing there.
+TEST(Compile, PreparesWeightsWhereTheLeastSizesMakeNoSense) {
+  EmptyCache cache;
+  const Dim n = Dim::symbol("n", 1, 4096);
+  Function f;
+  Value x = f.add_param(f32({n}), "x"), other = f.add_param(f32({128, 256}), "other");
+  Value rest =
+      ops::slice(x, {{"starts", Dims{400}}, {"steps", Dims{1}}, {"sizes", Dims{n - Dim(400)}}});
+  Value weights = constant(f.graph(), ramp({128, 256}));
+  f.add_result(ops::tanh(ops::exp(ops::neg(rest))), "y");
+  f.add_result(other + ops::tanh(weights), "z");
+  CompileOptions options;
+  options.strategy = "cpu";
+  options.one_op_groups = true;
+  options.verification = Verification::none;
+  const Source source{"least", {{{{Guard::Kind::greater, n, 400}}, f}}, {}};
+  const auto plan = std::make_shared<const Plan>(compile(source, options));
+  ASSERT_FALSE(plan->prepared.empty());
+  const Dim arena = plan->variants[0].devices[0].arena_bytes;
+  EXPECT_LT(arena.eval([](std::string_view) { return 1; }), 0) << arena;
+  const std::vector<Array> inputs = {ramp({500}), ramp({128, 256})};
+  const std::vector<Array> got = session_of(plan)->run(inputs);
+  const std::vector<Array> expected = evaluate(f, inputs);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_TRUE(within(got[i], expected[i], 1e-6, 1e-6)) << i;
+}
+
 // More elements than 32 bits count, of which pages without content take no memory.
 TEST(Compile, ElementsBehindTheFirst2To31AreReached) {
   constexpr std::int64_t n = (std::int64_t{1} << 31) + 17;
@@ -190,7 +218,7 @@ TEST(Compile, UnknownPassesStrategiesAndTargetsAreRefusedWithWhatThereIs) {
     }
     return "";
   };
-  EXPECT_NE(message({.strategy = "fast"}).find("cpu, onednn or auto"), std::string::npos);
+  EXPECT_NE(message({.strategy = "fast"}).find("cpu, onednn, multi or auto"), std::string::npos);
   CompileOptions pass{.strategy = "cpu"};
   pass.passes.off = {"simplfy"};
   EXPECT_NE(message(pass).find("simplify"), std::string::npos);

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/file.h"
-#include "import/onnx_model.h"
+#include "import/onnx/model.h"
 #include "test/compile/models.h"
 
 namespace hone {

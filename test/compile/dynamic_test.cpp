@@ -190,11 +190,37 @@ TEST(Dynamic, MemoryIsPlannedAtTheBound) {
     EXPECT_FALSE(holds_symbol(b.bytes, "count.n"));
     EXPECT_FALSE(holds_symbol(b.offset, "count.n"));
   }
-  EXPECT_FALSE(holds_symbol(plan.variants[0].arena_bytes, "count.n"));
+  EXPECT_FALSE(holds_symbol(plan.variants[0].devices[0].arena_bytes, "count.n"));
 }
 
 // A branch may ask more of an input's size than the function does: kernels are checked at sizes
 // that it takes.
+// Of the last columns only the strides know how many columns there are.
+TEST(Dynamic, AKernelIsForAllSizesOfItsVariant) {
+  const Dim m = Dim::symbol("m", 1, 50), n = Dim::symbol("n", 4, 100'000);
+  Function f;
+  f.add_result(reverse_axes(slice_axis(f.add_param(f32({m, n}), "x"), 1, n - 4, 4), {1}), "y");
+  const Source source{
+      "columns",
+      {{{{Guard::Kind::less_equal, n, 100}}, f}, {{{Guard::Kind::greater, n, 100}}, f}},
+      {}};
+  CompileReport report;
+  const Plan plan = compile(source, {.strategy = "cpu", .keep = true}, &report);
+  ASSERT_EQ(plan.variants.size(), 2u);
+  int found = 0;
+  for (const bool is_large : {false, true})
+    for_each_step(plan.variants[is_large].steps, [&](const Step& s) {
+      if (s.kind != Step::Kind::launch) return;
+      for (const Dim& size : report.kernels_made.at(s.index).sizes) {
+        if (size.name() != "n") continue;
+        EXPECT_LE(size.low(), is_large ? 101 : 4);
+        EXPECT_GE(size.high(), is_large ? 100'000 : 100);
+        ++found;
+      }
+    });
+  EXPECT_EQ(found, 2);
+}
+
 TEST(Verification, TakesSizesThatBranchesTake) {
   const Dim n = Dim::symbol("n", 1, 64);
   const auto body = [&](bool adds) {

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "backend/devices.h"
+#include "backend/devices/devices.h"
 #include "compile/compile.h"
 #include "import/import.h"
 #include "import/tensor_file.h"

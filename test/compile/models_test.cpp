@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "base/cpu.h"
+#include "backend/cpu/isa/isa.h"
 #include "plan/plan_file.h"
 
 namespace hone {
@@ -101,7 +101,7 @@ TEST_P(Models, ServeTwoTargetsFromOneFile) {
   CompileOptions options;
   options.strategy = "cpu";
   options.targets = {"x86-64-v3", "x86-64-v4"};
-  if (machine_isa() < Isa::v4) GTEST_SKIP() << "this machine has no AVX-512";
+  if (cpu::machine_isa() < cpu::Isa::v4) GTEST_SKIP() << "this machine has no AVX-512";
   fs::path file = cache_->directory() / (GetParam() + "-two.hone");
   write_plan(file, compile(model_source(GetParam()), options));
   for (const char* isa : {"x86-64-v3", "x86-64-v4"}) {

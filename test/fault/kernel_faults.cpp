@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "kernel/walk.h"
 #include "ops/ops.h"
 #include "test/fault/fault.h"
 
@@ -22,21 +23,15 @@ Fault wrong(std::string name, std::string what, Break change) {
 
 // ---- loop nests
 
-// Every statement, also of the hole bodies of skeletons. Stops where f says true.
+// Every statement. Stops where f says true.
 bool any_statement(Block& block, const std::function<bool(Stmt&)>& f) {
   for (Stmt& s : block)
-    if (f(s) || any_statement(s.body, f)) return true;
+    if (f(s) || any_statement(s.body, f) || any_statement(s.otherwise, f)) return true;
   return false;
 }
 
 bool any_statement(Kernel& k, const std::function<bool(Stmt&)>& f) {
-  if (auto* n = std::get_if<Nest>(&k.body)) return any_statement(n->body, f);
-  if (auto* c = std::get_if<Contraction>(&k.body)) return any_statement(c->epilogue.stores, f);
-  return any_statement(std::get<Convolution>(k.body).epilogue.stores, f);
-}
-
-std::shared_ptr<Graph>& graph_of(Kernel& k) {
-  return std::visit([](auto& body) -> std::shared_ptr<Graph>& { return body.graph; }, k.body);
+  return any_statement(k.body, f);
 }
 
 // Expressions, rebuilt in a graph of their own with some nodes replaced.
@@ -75,26 +70,15 @@ void rebuild(Block& block, Rebuild& f) {
     s.value = f(s.value);
     s.condition = f(s.condition);
     rebuild(s.body, f);
+    rebuild(s.otherwise, f);
   }
-}
-
-void rebuild(Hole& h, Rebuild& f) {
-  h.value = f(h.value);
-  rebuild(h.stores, f);
 }
 
 bool rebuild(Kernel& k, const Rebuild::Replace& replace) {
   auto to = std::make_shared<Graph>();
   Rebuild f(to, replace);
-  if (auto* n = std::get_if<Nest>(&k.body)) {
-    rebuild(n->body, f);
-  } else if (auto* c = std::get_if<Contraction>(&k.body)) {
-    for (Hole* h : {&c->a, &c->b, &c->epilogue}) rebuild(*h, f);
-  } else {
-    for (Hole* h : {&std::get<Convolution>(k.body).input, &std::get<Convolution>(k.body).epilogue})
-      rebuild(*h, f);
-  }
-  graph_of(k) = to;
+  rebuild(k.body, f);
+  k.graph = to;
   return f.count > 0;
 }
 
@@ -233,92 +217,133 @@ void add_expressions(std::vector<Fault>& all) {
      });
 }
 
-// ---- skeletons
+// ---- register tiles
 
-template <class Body>
-Break in(const std::function<bool(Body&)>& change) {
+// Every multiplication of a tile.
+Break in_tiles(const std::function<bool(Kernel&, Stmt&)>& change) {
   return [change](Kernel& k) {
-    Body* body = std::get_if<Body>(&k.body);
-    return body && change(*body);
+    bool changed = false;
+    any_statement(k, [&](Stmt& s) {
+      if (s.kind == Stmt::Kind::tile_multiply) changed |= change(k, s);
+      return false;
+    });
+    return changed;
   };
 }
 
-void add_contractions(std::vector<Fault>& all) {
+bool is_param(const Kernel& k, const TileWindow& w) {
+  return static_cast<std::size_t>(w.param) < k.params.size();
+}
+
+// The element of a tile that a result is made of: in registers, or where the tile was stored.
+Value tile_element_below(const Kernel& k, Value root) {
+  for (NodeId n : nodes_below(std::span(&root, 1))) {
+    const Value v(&root.graph(), n);
+    if (v.is(ops::tile_element)) return v;
+    const bool is_load = v.is(ops::load);
+    if (is_load && v.attrs().integer("param") >= std::ssize(k.params)) return v;
+  }
+  return {};
+}
+
+void add_tiles(std::vector<Fault>& all) {
   const auto at = [&](const char* name, const char* what,
-                      std::function<bool(Contraction&)> change) {
-    all.push_back(wrong(name, what, in<Contraction>(change)));
+                      std::function<bool(Kernel&, Stmt&)> change) {
+    all.push_back(wrong(name, what, in_tiles(change)));
   };
-  at("dot-k-short", "a contraction leaves its last term out", [](Contraction& c) {
-    c.k = c.k - Dim(1);
+  at("tile-k-short", "a tile leaves its last term out", [](Kernel&, Stmt& s) {
+    s.extent = s.extent - Dim(1);
     return true;
   });
-  at("dot-rows-short", "a contraction leaves its last row out", [](Contraction& c) {
-    if (c.m.low() < 2) return false;
-    c.m = c.m - Dim(1);
+  at("tile-last-row", "the last row of a tile is made of the first one's terms",
+     [](Kernel&, Stmt& s) {
+       if (s.a.rows.size() < 2) return false;
+       s.a.rows.back() = s.a.rows.front();
+       return true;
+     });
+  at("tile-columns-short", "a tile leaves half of its columns out", [](Kernel&, Stmt& s) {
+    if (!s.columns.is_number() || s.columns.number() < 2) return false;
+    s.columns = s.columns.number() / 2;
     return true;
   });
-  at("dot-columns-short", "a contraction leaves its last column out", [](Contraction& c) {
-    c.n = c.n - Dim(1);
+  at("tile-panels", "packed columns are read in panels of another width", [](Kernel& k, Stmt& s) {
+    if (!is_param(k, s.b) || !s.b.stride.is_number() || s.b.stride.number() < 16) return false;
+    s.b.stride = s.b.stride.number() / 2;
     return true;
   });
-  at("dot-epilogue-lost", "a contraction stores bare sums", [](Contraction& c) {
+  at("tile-a-stride", "a tile reads rows of another length", [](Kernel& k, Stmt& s) {
+    if (!is_param(k, s.a) || s.a.rows.size() < 2 || s.a.rows[1] < 2) return false;
+    for (std::size_t i = 0; i < s.a.rows.size(); ++i) s.a.rows[i] -= static_cast<std::int64_t>(i);
+    return true;
+  });
+  at("tile-rows-reversed", "the rows of a tile are read in the other order", [](Kernel&, Stmt& s) {
+    if (s.a.rows.size() < 2) return false;
+    std::reverse(s.a.rows.begin(), s.a.rows.end());
+    return true;
+  });
+  at("tile-taps-spread", "a depthwise convolution reads each tap twice", [](Kernel&, Stmt& s) {
+    if (!s.a_has_columns || s.extent.low() < 2) return false;
+    s.a.stride = 0;
+    return true;
+  });
+  all.push_back(wrong("tile-starts-at-one", "the sums of a tile start at one", [](Kernel& k) {
+    return any_statement(k, [](Stmt& s) {
+      if (s.kind != Stmt::Kind::tile_fill) return false;
+      s.value = number(s.value, 1);
+      return true;
+    });
+  }));
+  all.push_back(wrong("tile-epilogue-lost", "bare sums of tiles are stored", [](Kernel& k) {
     bool changed = false;
-    any_statement(c.epilogue.stores, [&](Stmt& s) {
-      if (s.kind != Stmt::Kind::store || s.value.is(ops::reg)) return false;
-      Value sum = c.graph->intern(ops::reg, {}, {{"index", 0}, {"dtype", s.value.dtype()}});
-      if (sum.type() != s.value.type()) return false;
+    any_statement(k, [&](Stmt& s) {
+      if (s.kind != Stmt::Kind::store || k.tiles.empty()) return false;
+      const Value sum = tile_element_below(k, s.value);
+      if (!sum || sum == s.value || sum.type() != s.value.type()) return false;
       s.value = sum;
       changed = true;
       return false;
     });
     return changed;
-  });
-  at("dot-panels", "packed columns are read in panels of another width", [](Contraction& c) {
-    if (c.packed_b < 0 || c.block < 32) return false;
-    c.block /= 2;
-    c.chunk_columns = std::max<std::int64_t>(c.block, c.chunk_columns / 2);
-    return true;
-  });
-  at("dot-a-stride", "a contraction reads rows of another length", [](Contraction& c) {
-    if (c.read_a != Contraction::ReadA::in_place || c.a_row_stride < 2) return false;
-    c.a_row_stride -= 1;
-    return true;
-  });
+  }));
 }
 
-void add_convolutions(std::vector<Fault>& all) {
-  const auto at = [&](const char* name, const char* what,
-                      std::function<bool(Convolution&)> change) {
-    all.push_back(wrong(name, what, in<Convolution>(change)));
+// What stands around the tiles.
+void add_tile_loops(std::vector<Fault>& all) {
+  auto holds = [](const Stmt& loop, Stmt::Kind kind) {
+    return std::ranges::any_of(loop.body, [&](const Stmt& s) { return s.kind == kind; });
   };
-  at("conv-pads", "a convolution starts one pixel later", [](Convolution& c) {
-    if (c.pads_low.empty() || c.pads_low[0].low() < 1) return false;
-    c.pads_low[0] = c.pads_low[0] - Dim(1);
-    c.in_place_strides.clear();
-    return true;
-  });
-  at("conv-window-short", "a convolution leaves its last row of taps out", [](Convolution& c) {
-    if (c.window[0] < 2) return false;
-    c.window[0] -= 1;
-    return true;
-  });
-  at("conv-dilated", "a convolution spreads its taps", [](Convolution& c) {
-    if (c.window[0] < 2) return false;
-    c.dilations[0] += 1;
-    c.in_place_strides.clear();
-    return true;
-  });
-  at("conv-out-short", "a convolution leaves its last row of pixels out", [](Convolution& c) {
-    if (c.out_size[0].low() < 2) return false;
-    c.out_size[0] = c.out_size[0] - Dim(1);
-    return true;
-  });
-  at("conv-groups", "a convolution steps through its input by other strides", [](Convolution& c) {
-    if (c.strides[0] != 1) return false;
-    c.strides[0] = 2;
-    c.in_place_strides.clear();
-    return true;
-  });
+  all.push_back(wrong("tiles-short", "the last tile of a row is left out", [=](Kernel& k) {
+    return any_statement(k, [=](Stmt& s) {
+      if (s.kind != Stmt::Kind::loop || s.loop != LoopKind::serial) return false;
+      if (!holds(s, Stmt::Kind::tile_fill)) return false;
+      s.extent = s.extent - Dim(1);
+      return true;
+    });
+  }));
+  all.push_back(
+      wrong("taps-short", "a convolution leaves its last row of taps out", [=](Kernel& k) {
+        bool changed = false;
+        any_statement(k, [&](Stmt& s) {
+          if (s.kind != Stmt::Kind::loop || s.loop != LoopKind::serial ||
+              holds(s, Stmt::Kind::tile_fill) || !holds(s, Stmt::Kind::tile_multiply))
+            return false;
+          s.extent = s.extent - Dim(1);
+          changed = true;
+          return false;
+        });
+        return changed;
+      }));
+  all.push_back(wrong("padding-is-one", "a convolution is padded with ones", [](Kernel& k) {
+    bool changed = false;
+    any_statement(k, [&](Stmt& s) {
+      if (s.kind != Stmt::Kind::store || s.param < std::ssize(k.params)) return false;
+      if (!s.value.is(ops::constant)) return false;
+      s.value = number(s.value, 1);
+      changed = true;
+      return false;
+    });
+    return changed;
+  }));
 }
 
 }  // namespace
@@ -327,8 +352,8 @@ std::vector<Fault> kernel_faults() {
   std::vector<Fault> all;
   add_nests(all);
   add_expressions(all);
-  add_contractions(all);
-  add_convolutions(all);
+  add_tiles(all);
+  add_tile_loops(all);
   return all;
 }
 

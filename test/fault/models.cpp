@@ -34,12 +34,12 @@ void layers(Function& f) {
       "peak");
 }
 
-Value convolution(Value x, Value w, std::int64_t pad) {
+Value convolution(Value x, Value w, std::int64_t pad, std::int64_t groups = 1) {
   return ops::conv(std::vector<Value>{x, w}, {{"strides", Dims{1, 1}},
                                               {"dilations", Dims{1, 1}},
                                               {"pads_low", Dims{pad, pad}},
                                               {"pads_high", Dims{pad, pad}},
-                                              {"groups", 1},
+                                              {"groups", groups},
                                               {"channels_last", 0}});
 }
 
@@ -64,6 +64,13 @@ void image(Function& f) {
                              {"pads_low", Dims{0, 0, 0, 0}},
                              {"pads_high", Dims{0, 0, 1, 1}}});
   f.add_result(ops::reduce_sum(z, {{"axes", Dims{2, 3}}}), "y");
+}
+
+// Each channel is convolved alone.
+void depthwise(Function& f) {
+  Value x = f.add_param(f32({1, 16, 10, 12}), "x");
+  Value y = convolution(x, weight(f, {16, 1, 3, 3}, 1), 1, 16);
+  f.add_result(ops::relu(y + per_channel(f, 16, y.shape(), 2)), "y");
 }
 
 // Square, so that mixed-up axes have the right sizes.
@@ -137,6 +144,14 @@ void update(Function& f) {
   f.add_result(ops::sqrt(ops::reduce_sum(g * g, {{"axes", Dims{0, 1}}})), "norm");
 }
 
+// A row of what the caller gives away is replaced, after the old rows were read.
+void cache(Function& f) {
+  Value all = f.add_param(f32({64, 40}), "all", true), next = f.add_param(f32({1, 40}), "next"),
+        at = f.add_param(i64({2}), "at");
+  f.add_result(ops::dynamic_update(std::vector<Value>{all, ops::tanh(next), at}), "all");
+  f.add_result(ops::reduce_max(all, {{"axes", Dims{0}}}), "old");
+}
+
 SmallModel model(const std::string& name, void (*build)(Function&)) {
   Function f;
   build(f);
@@ -156,7 +171,8 @@ SmallModel model(const std::string& name, void (*build)(Function&)) {
 std::vector<SmallModel> small_models() {
   return {model("layers", layers),         model("image", image),   model("rows", rows),
           model("places", places),         model("narrow", narrow), model("choice", choice),
-          model("open_sizes", open_sizes), model("update", update)};
+          model("open_sizes", open_sizes), model("update", update), model("cache", cache),
+          model("depthwise", depthwise)};
 }
 
 }  // namespace hone::test

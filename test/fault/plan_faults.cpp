@@ -106,8 +106,8 @@ void add_memory(std::vector<Fault>& all) {
                         return false;
                       }));
   all.push_back(wrong("arena-short", "the arena is 64 bytes short", [](Plan&, Variant& v) {
-    if (v.arena_bytes.low() < 64) return false;
-    v.arena_bytes = v.arena_bytes - Dim(64);
+    if (v.devices[0].arena_bytes.low() < 64) return false;
+    v.devices[0].arena_bytes = v.devices[0].arena_bytes - Dim(64);
     return true;
   }));
   all.push_back(wrong("arena-crooked", "a buffer lies at no multiple of 64", [](Plan&, Variant& v) {
@@ -115,7 +115,7 @@ void add_memory(std::vector<Fault>& all) {
     for (std::size_t b = 0; b < v.buffers.size(); ++b)
       if (is_used(v, u, b, Kind::arena)) {
         v.buffers[b].offset = v.buffers[b].offset + Dim(4);
-        v.arena_bytes = v.arena_bytes + Dim(64);
+        v.devices[0].arena_bytes = v.devices[0].arena_bytes + Dim(64);
         return true;
       }
     return false;
@@ -156,6 +156,39 @@ void add_memory(std::vector<Fault>& all) {
                         for (std::size_t r = 0; r < p.results.size(); ++r)
                           if (p.result_alias[r] >= 0) {
                             p.params[static_cast<std::size_t>(p.result_alias[r])].donated = false;
+                            return true;
+                          }
+                        return false;
+                      }));
+}
+
+// A copy between views of one place: from here on the one is the other, changed.
+bool is_taken_over(const Plan& p, const Variant& v, const Step& s) {
+  if (s.kind != Step::Kind::copy) return false;
+  const PlanBuffer &from = v.buffers[s.operands[0].buffer], &to = v.buffers[s.operands[1].buffer];
+  return from.kind == Kind::param && to.kind == Kind::result &&
+         p.result_alias[to.index] == static_cast<std::int32_t>(from.index);
+}
+
+void add_updates(std::vector<Fault>& all) {
+  all.push_back(wrong("overwrite-early", "a buffer is overwritten before it is read",
+                      [](Plan& p, Variant& v) {
+                        for (std::size_t i = 1; i + 1 < v.steps.size(); ++i)
+                          if (is_taken_over(p, v, v.steps[i]) &&
+                              reads(v.steps[i - 1], v.steps[i].operands[0].buffer)) {
+                            std::rotate(v.steps.begin() + static_cast<std::ptrdiff_t>(i) - 1,
+                                        v.steps.begin() + static_cast<std::ptrdiff_t>(i),
+                                        v.steps.begin() + static_cast<std::ptrdiff_t>(i) + 2);
+                            return true;
+                          }
+                        return false;
+                      }));
+  all.push_back(wrong("update-of-nothing", "an update in place begins with what nothing wrote",
+                      [](Plan& p, Variant& v) {
+                        for (std::size_t i = 0; i < v.steps.size(); ++i)
+                          if (is_taken_over(p, v, v.steps[i])) {
+                            v.steps.erase(v.steps.begin() + static_cast<std::ptrdiff_t>(i));
+                            p.result_alias.assign(p.result_alias.size(), -1);
                             return true;
                           }
                         return false;
@@ -393,6 +426,7 @@ std::vector<Fault> plan_faults() {
   std::vector<Fault> all;
   add_memory(all);
   add_order(all);
+  add_updates(all);
   add_operands(all);
   add_launches(all);
   add_data(all);

@@ -8,8 +8,12 @@
 #include <fstream>
 
 #include "backend/backend.h"
+#include "base/json.h"
+#include "base/log.h"
 #include "base/process.h"
+#include "compile/group_times.h"
 #include "plan/plan_file.h"
+#include "runtime/libraries.h"
 #include "test/fault/calls.h"
 #include "test/fault/child.h"
 #include "test/fault/models.h"
@@ -266,6 +270,67 @@ TEST(MissingLibrary, IsMissedByAPlanThatNeedsIt) {
            return judged(std::make_shared<const Plan>(read_plan(file)));
          }),
          "a plan of library calls");
+}
+
+// Turns every remembered comparison that a library took part in into one that it won.
+void let_libraries_win(const EmptyCache& cache) {
+  const CompileCache times(cache.directory(), "times");
+  for (const auto& file : fs::directory_iterator(cache.directory() / "times")) {
+    const std::string hex = file.path().filename().string();
+    const Hash128 key{std::stoull(hex.substr(0, 16), nullptr, 16),
+                      std::stoull(hex.substr(16), nullptr, 16)};
+    const std::vector<std::byte> entry = times.find(key).value();
+    const Json known =
+        Json::parse({reinterpret_cast<const char*>(entry.data()), entry.size()}, "measured times");
+    const Json* candidates = known.find("candidates");
+    if (!candidates) continue;  // rates of the machine
+    for (std::string_view library : default_backend().libraries)
+      for (const Json& c : candidates->array())
+        if (c.at("name").text_value() == library) {
+          const std::string text = Json(Json::Object{{"winner", library},
+                                                     {"base", library},
+                                                     {"tuning", Json::Object{}},
+                                                     {"library", library_version(library)},
+                                                     {"candidates", *candidates}})
+                                       .text();
+          times.store(key, std::as_bytes(std::span(text)));
+        }
+  }
+}
+
+// What `auto` made with the library runs without it, and says so.
+TEST(MissingLibrary, IsReplacedInAPlanOfAuto) {
+  if (!is_fresh_process()) return;
+  expect(Ending::right_numbers, ending_of([]() -> std::string {
+           EmptyCache cache;
+           const fs::path file = cache.directory() / "plan.hone";
+           const std::string made = in_child([&]() -> std::string {
+             compiled({.measure = true});
+             let_libraries_win(cache);
+             CompileReport report;
+             write_plan(file, compiled({}, &report));
+             return report.library_groups > 0 ? "with a library" : "without";
+           });
+           if (made != "with a library") return made;
+           const auto plan = std::make_shared<const Plan>(read_plan(file));
+           std::size_t calls = 0;
+           for (const Variant& v : plan->variants) calls += !libraries_of(v).empty();
+           if (calls != 1 || plan->variants.size() != 2) return "no second variant";
+           fail_call("dlopen", 1, ENOENT);
+           std::vector<std::string> warnings;
+           set_log_sink(
+               [](void* to, const char* line) {
+                 static_cast<std::vector<std::string>*>(to)->emplace_back(line);
+               },
+               &warnings);
+           const std::string ending = judged(plan);
+           set_log_sink(nullptr, nullptr);
+           if (warnings.size() != 1 ||
+               warnings[0].find("groups run generated kernels instead") == std::string::npos)
+             return cat(warnings.size(), " warnings");
+           return ending;
+         }),
+         "a plan of auto");
 }
 
 // ---- a code generator that fails

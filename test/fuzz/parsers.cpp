@@ -1,5 +1,5 @@
 // Targets that read one format.
-#include "import/gguf.h"
+#include "import/gguf/gguf.h"
 #include "ir/function.h"
 #include "ops/ops.h"
 #include "plan/check.h"

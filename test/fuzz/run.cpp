@@ -1,7 +1,7 @@
 // The target that compiles, which the others do without.
 #include <chrono>
 
-#include "backend/devices.h"
+#include "backend/devices/devices.h"
 #include "compile/compile.h"
 #include "compile/sample.h"
 #include "runtime/session.h"

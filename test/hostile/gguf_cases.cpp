@@ -1,5 +1,5 @@
 // GGUF files with counts, sizes and places that lie.
-#include "import/gguf.h"
+#include "import/gguf/gguf.h"
 #include "test/hostile/hostile.h"
 #include "test/import/gguf_file.h"
 

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,10 @@ Cases gguf_cases();
 Cases plan_cases();
 Cases text_cases();
 Cases string_cases();
+
+// Sizes that are too large.
+inline constexpr std::int64_t big = std::int64_t{1} << 40, huge = std::int64_t{1} << 62,
+                              most = std::numeric_limits<std::int64_t>::max();
 
 // ==== protobuf by hand
 

@@ -2,10 +2,10 @@
 #include <chrono>
 #include <fstream>
 
-#include "backend/devices.h"
+#include "backend/devices/devices.h"
 #include "compile/compile.h"
 #include "compile/sample.h"
-#include "import/gguf.h"
+#include "import/gguf/gguf.h"
 #include "import/tensor_file.h"
 #include "ops/ops.h"
 #include "plan/plan_file.h"

@@ -61,8 +61,7 @@ Case case_of(const Lie& lie) {
           lie.open, lie.expected};
 }
 
-constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min(),
-                       most = std::numeric_limits<std::int64_t>::max(), big = std::int64_t{1} << 40;
+constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
 
 std::vector<Lie> convolutions() {
   const Operand image = in({"1", "2", "4", "4"}), filter = in({"2", "2", "3", "3"});

@@ -1,5 +1,8 @@
 // Plan files that are damaged, or forged: their hashes are right and what they say is not. What the
 // writer itself refuses is in test/plan.
+#include <cstring>
+
+#include "base/hash.h"
 #include "compile/compile.h"
 #include "plan/plan_file.h"
 #include "test/hostile/hostile.h"
@@ -49,6 +52,21 @@ void replace(std::string& content, const std::string& from, const std::string& t
   content.replace(at, from.size(), to);
 }
 
+// The plan's text, changed, with the checksum of the changed header.
+Make forged(std::string from, std::string to) {
+  return spoiled([from, to](std::string& content) {
+    replace(content, from, to);
+    std::uint64_t length = 0;
+    std::memcpy(&length, content.data(), sizeof length);
+    const std::string key = "\"hone.checksum\":\"";
+    const std::size_t at = content.find(key);
+    if (at == content.npos) throw UserError("the plan has no checksum; the test is out of date");
+    const std::size_t digits = at + key.size();
+    content.replace(digits, 32, std::string(32, '0'));
+    content.replace(digits, 32, to_hex(hash128(content.substr(sizeof length, length))));
+  });
+}
+
 Step& first_launch(Plan& p) {
   for (Step& s : p.variants[0].steps)
     if (s.kind == Step::Kind::launch) return s;
@@ -85,9 +103,11 @@ Cases plan_cases() {
         for (Dim& d : first_launch(p).operands[0].strides) d = big;
       }),
       "refused: ");
-  add("plan_arena_2_60", plan([](Plan& p) { p.variants[0].arena_bytes = std::int64_t{1} << 60; }),
+  add("plan_arena_2_60",
+      plan([](Plan& p) { p.variants[0].devices[0].arena_bytes = std::int64_t{1} << 60; }),
       "refused: ");
-  add("plan_arena_negative", plan([](Plan& p) { p.variants[0].arena_bytes = -4096; }), "refused: ");
+  add("plan_arena_negative", plan([](Plan& p) { p.variants[0].devices[0].arena_bytes = -4096; }),
+      "refused: ");
   add("plan_arena_buffer_outside", plan([](Plan& p) {
         for (PlanBuffer& b : p.variants[0].buffers)
           if (b.kind == PlanBuffer::Kind::arena) b.offset = b.offset + Dim(big);
@@ -113,12 +133,13 @@ Cases plan_cases() {
         p.variants[0].steps.push_back({.kind = Step::Kind::collective, .name = "all_reduce"});
       }),
       "refused: ");
-  add("plan_device_9", plan([](Plan& p) { first_launch(p).device = 9; }),
-      "refused: plan: a step is for device 9");
-  add("plan_stream_3", plan([](Plan& p) { first_launch(p).stream = 3; }),
-      "refused: plan: a step is for device 0, stream 3");
-  add("plan_target_of_another_machine", plan([](Plan& p) { p.variants[0].target = "z80"; }),
-      "refused: ");
+  // The writer refuses them, so that they are written into its file.
+  add("plan_device_9", forged(R"(\"group\":0,\"name\":\"dot\")", R"(\"device\":9,\"name\":\"do\")"),
+      "is for device 9 of 1");
+  add("plan_stream_3", forged(R"(\"group\":0,\"name\":\"dot\")", R"(\"stream\":3,\"name\":\"do\")"),
+      "is for stream 3 of 1");
+  add("plan_target_of_another_machine",
+      plan([](Plan& p) { p.variants[0].devices[0].target = "z80"; }), "refused: ");
   add("plan_guard_never_holds",
       plan([](Plan& p) { p.variants[0].guards.push_back({Guard::Kind::equal, 1, 2}); }),
       "refused: ");

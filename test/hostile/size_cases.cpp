@@ -5,9 +5,6 @@ namespace hone::hostile {
 
 namespace {
 
-constexpr std::int64_t big = std::int64_t{1} << 40, huge = std::int64_t{1} << 62,
-                       most = std::numeric_limits<std::int64_t>::max();
-
 // x is concatenated with itself, and the result with itself, ...
 void doubling(ModelBuilder& b, int times, bool is_constant) {
   if (is_constant)

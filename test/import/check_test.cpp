@@ -1,5 +1,5 @@
 // hone check: everything that is wrong with a model in one report.
-#include "import/check.h"
+#include "import/onnx/check.h"
 
 #include "test/import/support.h"
 

@@ -1,4 +1,6 @@
 // Functions as ONNX files: what comes back is what went out.
+#include "export/onnx/export.h"
+
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -7,7 +9,6 @@
 #include <unordered_map>
 
 #include "base/hash.h"
-#include "import/export_onnx.h"
 #include "import/tensor_file.h"
 #include "ops/common.h"
 #include "pass/fold.h"

@@ -1,5 +1,5 @@
 // GGUF: the blocks against values from outside, the file against what is wrong with it.
-#include "import/gguf.h"
+#include "import/gguf/gguf.h"
 
 #include <cmath>
 #include <cstring>

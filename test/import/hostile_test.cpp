@@ -2,7 +2,7 @@
 // Anything else (a failed assertion, another exception, a crash) is a bug of ours.
 #include <random>
 
-#include "import/onnx_context.h"
+#include "import/onnx/context.h"
 #include "support.h"
 
 namespace hone {

@@ -1,10 +1,9 @@
-#include "import/onnx_model.h"
-
 #include <bit>
 #include <cstring>
 #include <random>
 
 #include "base/hash.h"
+#include "import/onnx/model.h"
 #include "support.h"
 
 namespace hone {

@@ -1,5 +1,5 @@
 // Safetensors in several files behind an index.
-#include "import/sharded.h"
+#include "import/safetensors/sharded.h"
 
 #include "test/import/support.h"
 

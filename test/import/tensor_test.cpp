@@ -1,8 +1,9 @@
+#include "import/onnx/tensor.h"
+
 #include <sys/stat.h>
 
 #include <cmath>
 
-#include "import/onnx_tensor.h"
 #include "import/tensor_file.h"
 #include "support.h"
 #include "type/text.h"

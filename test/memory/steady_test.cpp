@@ -93,7 +93,7 @@ Plan large_plan(std::int64_t size) {
   v.buffers = {{PlanBuffer::Kind::weight, 0, 0, size * 4},
                {PlanBuffer::Kind::arena, 0, 0, size * 4},
                {PlanBuffer::Kind::result, 0, 0, size * 4}};
-  v.arena_bytes = v.arena_lower_bound = size * 4;
+  v.devices[0].arena_bytes = v.devices[0].arena_lower_bound = size * 4;
   const auto view = [&](std::uint32_t b) { return test::dense(b, DType::f32, {size}); };
   v.steps = {test::launch_of(0, {view(0), view(1)}, {false, true}, {size}, size / 1024),
              test::launch_of(0, {view(1), view(2)}, {false, true}, {size}, size / 1024)};

@@ -6,7 +6,7 @@
 
 #include "api/hone.h"
 #include "base/file.h"
-#include "import/onnx_model.h"
+#include "import/onnx/model.h"
 
 namespace hone::conformance {
 
@@ -102,10 +102,12 @@ Set made_up_set(const Case& c, const Function& f) {
 // The interpreter or a compiled plan behind one call.
 class Program {
  public:
-  Program(Source source, const std::string& strategy) : source_(std::move(source)) {
+  Program(Source source, const std::string& strategy, const Backend* backend)
+      : source_(std::move(source)) {
     if (strategy == "ref") return;
     CompileOptions options;
     options.strategy = strategy;
+    options.backend = backend;
     options.verification = Verification::none;
     options.threads = 1;
     options.cache = false;
@@ -137,7 +139,7 @@ std::string difference(const std::vector<Array>& got, const std::vector<Array>& 
   return {};
 }
 
-void judge(const Case& c, const std::string& strategy, Outcome& out) {
+void judge(const Case& c, const std::string& strategy, const Backend* backend, Outcome& out) {
   Imported imported;
   std::vector<Set> sets;
   {
@@ -150,7 +152,7 @@ void judge(const Case& c, const std::string& strategy, Outcome& out) {
   std::unique_ptr<Program> program;
   {
     Timer timer(out.compile_ms);
-    program = std::make_unique<Program>(source(imported), strategy);
+    program = std::make_unique<Program>(source(imported), strategy, backend);
   }
   Timer timer(out.run_ms);
   for (const Set& set : sets) {
@@ -162,10 +164,10 @@ void judge(const Case& c, const std::string& strategy, Outcome& out) {
 
 }  // namespace
 
-Outcome run_case(const Case& c, const std::string& strategy) {
+Outcome run_case(const Case& c, const std::string& strategy, const Backend* backend) {
   Outcome out;
   try {
-    judge(c, strategy, out);
+    judge(c, strategy, backend, out);
   } catch (const UserError& e) {
     out.verdict = Verdict::refused;
     out.reason = e.what();

@@ -6,9 +6,13 @@
 #include "test/onnx/outcome.h"
 #include "test/onnx/suite.h"
 
+namespace hone {
+struct Backend;
+}
+
 namespace hone::conformance {
 
-// Throws nothing: what is thrown below becomes the verdict.
-Outcome run_case(const Case&, const std::string& strategy);
+// Throws nothing: what is thrown below becomes the verdict. Without a backend that of the strategy.
+Outcome run_case(const Case&, const std::string& strategy, const Backend* = nullptr);
 
 }  // namespace hone::conformance

@@ -3,8 +3,8 @@
 #include <set>
 
 #include "base/file.h"
-#include "import/onnx_model.h"
-#include "import/onnx_tensor.h"
+#include "import/onnx/model.h"
+#include "import/onnx/tensor.h"
 
 namespace hone::conformance {
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/measured.h"
+#include "ops/expand.h"
 #include "ref/element.h"
 #include "test/ops/harness.h"
 
@@ -52,7 +53,7 @@ TEST(Ops, HaveWellFormedSamples) {
   for (const Case& c : harness::all_cases()) {
     SCOPED_TRACE(c.name);
     EXPECT_NO_THROW(verify(c.function));
-    EXPECT_NO_THROW(verify(expand_all(c.function)));
+    EXPECT_NO_THROW(verify(expand_composites(c.function)));
   }
 }
 
@@ -61,7 +62,7 @@ TEST(Ops, ExpandToTheSameTypes) {
   for (const Case& c : harness::all_cases()) {
     if (c.op->is_core()) continue;
     SCOPED_TRACE(c.name);
-    EXPECT_EQ(expand_all(c.function).result_types(), c.function.result_types());
+    EXPECT_EQ(expand_composites(c.function).result_types(), c.function.result_types());
     ++checked;
   }
   EXPECT_GT(checked, 100);
@@ -70,7 +71,7 @@ TEST(Ops, ExpandToTheSameTypes) {
 TEST(Ops, RoundTripThroughText) {
   for (const Case& c : harness::all_cases()) {
     SCOPED_TRACE(c.name);
-    for (const Function& f : {c.function, expand_all(c.function)}) {
+    for (const Function& f : {c.function, expand_composites(c.function)}) {
       std::string text = print(f);
       Function again = parse(text, find_op);
       EXPECT_EQ(print(again), text);

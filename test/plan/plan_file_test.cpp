@@ -36,7 +36,7 @@ Storage bytes_of(std::size_t count, int value) {
 // Steps of every kind and fields away from their usual values.
 Variant rich_variant() {
   Variant v;
-  v.target = "x86-64-v3";
+  v.devices[0].target = "x86-64-v3";
   v.guards = {{Guard::Kind::less_equal, n, 512}, {Guard::Kind::not_equal, n * 2, m}};
   v.buffers = {{PlanBuffer::Kind::param, 0, 0, n * 4},
                {PlanBuffer::Kind::result, 0, 0, n * 4},
@@ -61,17 +61,20 @@ Variant rich_variant() {
   loop.written = {false};
   loop.body = {copy, refuse};
   loop.otherwise = {launch};
-  Step wait{.kind = Step::Kind::wait, .device = 1, .stream = 2};
-  v.steps = {launch, library, copy, loop, wait};
+  const Step record{.kind = Step::Kind::record, .device = 1, .stream = 2, .index = 1};
+  const Step wait{.kind = Step::Kind::wait, .stream = 0, .index = 1};
+  v.devices.push_back({"other", "any", 3, 128, 64});
+  v.events = 2;
+  v.buffers.push_back({PlanBuffer::Kind::arena, 0, 64, 64, 1});
+  v.steps = {launch, library, copy, loop, record, wait};
   v.prepare = {copy};
   const std::vector<CandidateRecord> considered = {{"generated", 1.5, 1.25, 2, 0.1, 1e-7, ""},
                                                    {"onednn", -1, -1, -1, -1, -1, "no"}};
   v.groups = {{"add", "node 3 \"Add\"", "generated", "measured", n * 12, n,
                std::make_shared<const std::vector<CandidateRecord>>(considered)}};
   v.results = {f32({n})};
-  v.arena_bytes = 64 * n + 64;
-  v.arena_lower_bound = 64 * n;
-  v.library_bytes = 4096;
+  v.devices[0].arena_bytes = 64 * n + 64;
+  v.devices[0].arena_lower_bound = 64 * n;
   return v;
 }
 
@@ -86,14 +89,14 @@ Plan rich_plan() {
   p.result_alias = {0};
   p.checks = {{n, m + 1, "x and y differ"}};
   p.variants = {rich_variant(), rich_variant()};
-  p.variants[1].target = "any";
+  p.variants[1].devices[0].target = "any";
   Binary b;
   b.target = "x86-64-v3";
   b.code = std::vector<std::byte>(128, std::byte{0xcc});
   b.entries = {{"first", 0}, {"second", 64}};
   b.helpers = {{32, 1}};
   p.binaries = {b};
-  p.kernels = {{0, "first", {1, 2}}, {0, "second", {~0ull, 3}}};
+  p.kernels = {{0, "first", {1, 2}}, {0, "second", {~0ull, 3}, 128, 4096}};
   p.weights = {{"w/1", floats({2, 3}, 1)}, {"w/1", floats({2, 3}, 9)}, {"t", floats({6}, 1)}};
   p.prepared = {{"p", Type(DType::u8, {100}), bytes_of(100, 7)},
                 {"q", Type(DType::u8, {100}), bytes_of(100, 7)},
@@ -149,6 +152,25 @@ TEST(PlanFile, ReadsBackWhatWasWritten) {
   EXPECT_EQ(after.variants[0].steps[0].operands[1].strides[1], n);
   EXPECT_EQ(after.binaries, before.binaries);
   EXPECT_EQ(after.prepared[2].data.size(), 0u);
+}
+
+// A variant knows of its sizes what its guards say. With that knowledge a guard would be always
+// true, and the variant would run sizes that it has no memory for.
+TEST(PlanFile, GuardsKeepTheirQuestionWhereTheVariantKnowsTheAnswer) {
+  const auto steps_over = [](const Dim& s) { return equal(Dim(1), floor_div(s, Dim(500))); };
+  const Dim few = Dim::symbol("n", 500, 999);
+  Plan before = rich_plan();
+  Variant& v = before.variants[0];
+  v.guards = {{Guard::Kind::equal, steps_over(n), 1}};
+  for (PlanBuffer& b : v.buffers)
+    if (!b.bytes.is_number()) b.bytes = few * 4;
+  const fs::path path = temp_file("guards.hone");
+  write_plan(path, before);
+  const Plan after = read_plan(path);
+  ASSERT_EQ(after.variants[0].guards.size(), 1u);
+  EXPECT_EQ(after.variants[0].guards[0].a, steps_over(n));
+  EXPECT_EQ(after.variants[0].guards[0].a.eval([](std::string_view) { return 400; }), 0);
+  EXPECT_EQ(whole_text(after), whole_text(before));
 }
 
 TEST(PlanFile, IsASafetensorsFileWithEachContentOnce) {
@@ -223,8 +245,16 @@ TEST(PlanCheck, RefusesWhatLeadsNowhere) {
       {[](Plan& p) { p.variants[0].steps[0].index = 2; }, "kernel 2 of 2"},
       {[](Plan& p) { p.variants[0].steps[0].group = 1; }, "group 1 of 1"},
       {[](Plan& p) { p.variants[0].steps[0].written.pop_back(); }, "whether they are written"},
-      {[](Plan& p) { p.variants[0].steps[0].operands[0].buffer = 6; }, "buffer 6 of 5"},
+      {[](Plan& p) { p.variants[0].steps[0].operands[0].buffer = 6; }, "buffer 6 of 6"},
       {[](Plan& p) { p.variants[0].steps[0].operands[0].strides.clear(); }, "strides"},
+      {[](Plan& p) { p.variants[0].devices.clear(); }, "0 devices"},
+      {[](Plan& p) { p.variants[0].devices[0].streams = 0; }, "0 streams"},
+      {[](Plan& p) { p.variants[0].buffers[0].device = 2; }, "device 2 of 2"},
+      {[](Plan& p) { p.variants[0].steps[0].device = 2; }, "device 2 of 2"},
+      {[](Plan& p) { p.variants[0].steps[0].stream = 1; }, "stream 1 of 1"},
+      {[](Plan& p) { p.variants[0].steps[0].operands[0].buffer = 5; }, "another device"},
+      {[](Plan& p) { p.variants[0].steps[4].index = 2; }, "event 2 of 2"},
+      {[](Plan& p) { p.variants[0].events = ~0u; }, "events"},
       {[](Plan& p) { p.variants[0].steps[2].operands[0].dtype = DType::i8; }, "one type"},
       {[](Plan& p) { p.variants[0].steps[3].operands[0].dtype = DType::i8; }, "bool"},
       {[](Plan& p) { p.variants[0].steps[3].body[1].scalars.pop_back(); }, "refuse"},

@@ -27,7 +27,8 @@ double seconds_since(Clock::time_point t) {
 // What children and parent share.
 struct Shared {
   static constexpr int most_jobs = 64;
-  std::atomic<std::int64_t> next{0}, functions{0}, nodes{0}, comparisons{0}, explained{0};
+  std::atomic<std::int64_t> next{0}, functions{0}, nodes{0}, comparisons{0}, explained{0},
+      left_out{0};
   std::atomic<std::int64_t> current[most_jobs] = {};  // index, or -1
 };
 
@@ -133,6 +134,7 @@ class Campaign {
     result_.nodes = shared_->nodes;
     result_.comparisons = shared_->comparisons;
     result_.explained = shared_->explained;
+    result_.left_out = shared_->left_out;
     result_.seconds = seconds_since(start_);
     return std::move(result_);
   }
@@ -194,6 +196,7 @@ class Campaign {
     shared_->nodes += static_cast<std::int64_t>(live_nodes(c.function).size());
     shared_->comparisons += v.comparisons;
     shared_->explained += v.explained;
+    shared_->left_out += v.left_out;
     if (!v.failures.empty()) write_all(findings, to_bytes({seed, v.failures, ""}));
   }
 

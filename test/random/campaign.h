@@ -28,7 +28,7 @@ struct Finding {
 };
 
 struct CampaignResult {
-  std::int64_t functions = 0, nodes = 0, comparisons = 0, explained = 0;
+  std::int64_t functions = 0, nodes = 0, comparisons = 0, explained = 0, left_out = 0;
   double seconds = 0;
   std::vector<Finding> findings;
 };

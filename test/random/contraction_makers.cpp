@@ -157,9 +157,36 @@ Value recurrence(Builder& b, const Op& op) {
   return y;
 }
 
+// Heads may share keys; a mask is of numbers or of bools, and repeats or not.
+Value attended(Builder& b, const Op& op) {
+  Value q = tame(b, b.ranked(2, is_float), -4, 4);
+  const int rank = q.rank();
+  if (rank > 4 || q.shape()[-1].high() > 64 || q.shape()[-2].high() > 64) return {};
+  Type k = q.type();
+  k.shape[-2] = b.size();
+  if (rank > 2 && b.random.chance(30))
+    if (const Dim heads = k.shape[-3]; heads.is_number() && heads.number() % 2 == 0)
+      k.shape[-3] = std::max<std::int64_t>(1, heads.number() / 2);
+  Type v = k;
+  if (b.random.chance(40)) v.shape[-1] = b.size();
+  if (!b.fits(k.shape) || !b.fits(v.shape)) return {};
+  if (!affordable(b, q.shape().count() * k.shape[-2] * Dim(2))) return {};
+  Values operands = {q, b.operand(k), b.operand(v)};
+  Attrs attrs = {{"scale", b.random.of({0.125, 0.3, 1.0, -0.5})}};
+  if (b.random.chance(30)) attrs.set("causal", Dims{b.random.below(4)});
+  if (b.random.chance(20)) attrs.set("softcap", b.random.of({1.0, 5.0}));
+  if (b.random.chance(40)) {
+    const bool is_bool = b.random.chance(50);
+    Shape mask{b.random.chance(70) ? q.shape()[-2] : Dim(1), k.shape[-2]};
+    operands.push_back(b.operand({is_bool ? DType::b1 : q.dtype(), mask}));
+    if (is_bool) attrs.set("masked", b.random.of({-1e4, -30.0}));
+  }
+  return op(operands, std::move(attrs));
+}
+
 constexpr Maker contraction_table[] = {
     {&ops::dot, 14, contracted},    {&ops::matmul, 25, multiplied}, {&ops::conv, 22, convolved},
-    {&ops::lstm_cell, 3, one_step}, {&ops::lstm, 3, recurrence},
+    {&ops::attention, 6, attended}, {&ops::lstm_cell, 3, one_step}, {&ops::lstm, 3, recurrence},
 };
 
 }  // namespace

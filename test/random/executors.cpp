@@ -9,12 +9,15 @@
 #include <filesystem>
 #include <map>
 
-#include "backend/devices.h"
+#include "backend/cpu/device/cpu_device.h"
+#include "backend/devices/devices.h"
 #include "compile/compile.h"
+#include "compile/spread.h"
 #include "ops/ops.h"
 #include "plan/plan_file.h"
 #include "runtime/session.h"
 #include "test/codegen/guarded.h"
+#include "test/far/far.h"
 #include "test/random/c_executor.h"
 #include "test/random/judge.h"
 
@@ -32,7 +35,7 @@ std::shared_ptr<const Plan> plan_of(const Function& f, CompileOptions options) {
 
 std::vector<Arrays> run_plan(std::shared_ptr<const Plan> plan, const std::vector<Arrays>& inputs,
                              int threads = 1) {
-  Session session(Executable::load(std::move(plan), open_device("cpu")), {.threads = threads});
+  Session session(Executable::load(plan, open_devices(*plan)), {.threads = threads});
   std::vector<Arrays> out;
   for (const Arrays& i : inputs) out.push_back(session.run(i));
   return out;
@@ -82,17 +85,18 @@ std::size_t padded(std::size_t bytes) {
 
 class TellingAllocator : public Allocator {
  public:
-  std::byte* alloc(std::size_t bytes) override {
+  DeviceMemory alloc(std::size_t bytes) override {
     auto memory = std::make_unique<test::GuardedBuffer>(padded(bytes), test::Guard::behind);
     auto* data = static_cast<std::byte*>(memory->data());
     std::memset(data, poison, padded(bytes));
-    memory_[data] = std::move(memory);
-    return data;
+    const auto address = reinterpret_cast<std::uintptr_t>(data);
+    memory_[address] = std::move(memory);
+    return {address, 0};
   }
-  void free(std::byte* data, std::size_t) noexcept override { memory_.erase(data); }
+  void free(DeviceMemory m, std::size_t) noexcept override { memory_.erase(m.handle); }
 
  private:
-  std::map<std::byte*, std::unique_ptr<test::GuardedBuffer>> memory_;
+  std::map<std::uint64_t, std::unique_ptr<test::GuardedBuffer>> memory_;
 };
 
 // A tensor in memory of its own.
@@ -158,6 +162,40 @@ std::vector<Arrays> guarded(const Function& f, const std::vector<Arrays>& inputs
   return out;
 }
 
+CompileOptions far() {
+  return {.strategy = "auto",
+          .backend = &test::far_backend(),
+          .verification = Verification::none,
+          .cache = false};
+}
+
+// Each group on the processor or on one of two far devices, by chance.
+std::vector<Arrays> spread_by_chance(const Function& f, const std::vector<Arrays>& inputs) {
+  const std::shared_ptr<const Plan> here = plan_of(f, cpu()), there = plan_of(f, far());
+  const Plan* plans[] = {here.get(), there.get(), there.get()};
+  std::uint64_t state = hash128(print(f)).low | 1;
+  Assignment assignment;
+  for (std::size_t g = 0; g < here->variants[0].groups.size(); ++g) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    assignment.push_back(static_cast<std::uint16_t>((state >> 33) % 3));
+  }
+  auto plan = std::make_shared<const Plan>(spread(plans, std::span(&assignment, 1)));
+  return run_plan(plan, inputs);
+}
+
+// As the strategy predicts it to be best, without a clock.
+std::vector<Arrays> spread_by_multi(const Function& f, const std::vector<Arrays>& inputs) {
+  std::shared_ptr<const Plan> plan;
+  try {
+    plan = plan_of(f, {.strategy = "multi", .verification = Verification::none});
+  } catch (const UserError& e) {
+    if (std::strstr(e.what(), "nothing of it can be computed on another device"))
+      throw NothingToDo();
+    throw;
+  }
+  return run_plan(plan, inputs);
+}
+
 // gcc takes longer than all else together.
 constexpr int c_share = 3;
 
@@ -178,6 +216,10 @@ std::vector<Executor> make_executors() {
   all.push_back({"c", c_share, false, run_as_c});
   all.push_back({"guarded", 15, true, guarded});
   all.push_back({"file", 8, true, through_file});
+  static const test::FarListed listed;
+  all.push_back(compiled("far", 10, far()));
+  all.push_back({"spread", 5, false, spread_by_chance});
+  all.push_back({"multi", 5, false, spread_by_multi});
   all.push_back(on_threads(2));
   all.push_back(on_threads(4));
   return all;
@@ -285,6 +327,8 @@ class Checker {
     std::string why;
     try {
       why = f();
+    } catch (const NothingToDo&) {
+      ++verdict_.left_out;
     } catch (const std::exception& e) {
       why = cat("throws: ", e.what());
     }

@@ -16,9 +16,12 @@ struct Executor {
   std::string name;
   int share = 100;         // per cent of the random functions it is tried on
   bool same_bits = false;  // as the first executor's
-  // The results for each of the inputs. Throws when there are none.
+  // The results for each of the inputs. Throws when there are none; NothingToDo when the function
+  // is none for this executor.
   std::function<std::vector<Arrays>(const Function&, const std::vector<Arrays>& inputs)> run;
 };
+
+struct NothingToDo {};
 
 // The first is the compiler as people use it.
 const std::vector<Executor>& executors();
@@ -43,6 +46,7 @@ struct Failure {
 struct Verdict {
   std::vector<Failure> failures;
   int comparisons = 0, explained = 0;
+  int left_out = 0;  // executors that had nothing to do
 };
 
 // Which of the executors are tried.

@@ -111,7 +111,7 @@ Arguments parse_arguments(int argc, char** argv) {
     else if (name == "--help" || name == "-h")
       a.help = true;
     else
-      throw UserError("fuzz-graphs: '", name, "' is no option\n\n", help());
+      throw UserError("fuzz-graphs: '", name, "' is not an option\n\n", help());
   }
   check_only(a.campaign.only);
   return a;
@@ -166,6 +166,9 @@ int campaign(const Arguments& a) {
     if (!a.minimise.empty())
       write_reduced(generate(f.seed, a.campaign.nodes), f, a, cat("seed-", f.seed));
   }
+  if (r.left_out > 0)
+    std::printf("%lld functions were none for a variation: it had nothing to do\n",
+                static_cast<long long>(r.left_out));
   std::printf(
       "%lld functions, %.1f nodes each, %lld comparisons in %.1f s; %lld results within rounding "
       "that the rule refuses; %zu functions disagree\n",

@@ -1,6 +1,6 @@
 #include "test/random/onnx_makers.h"
 
-#include "import/onnx_context.h"
+#include "import/onnx/context.h"
 
 namespace hone::fuzz {
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "backend/cpu/device/cpu_device.h"
+#include "backend/cpu/device/kernel_abi.h"
 #include "plan/plan.h"
 #include "runtime/executable.h"
-#include "runtime/kernel_abi.h"
 
 namespace hone::test {
 
@@ -54,7 +54,7 @@ inline Plan plan_of(std::vector<PlanParam> params, std::vector<PlanParam> result
   p.results = std::move(results);
   p.result_alias.assign(p.results.size(), -1);
   Variant v;
-  v.target = "any";
+  v.devices[0].target = "any";
   for (const PlanParam& r : p.results) v.results.push_back(r.type);
   p.variants.push_back(v);
   return p;
@@ -103,7 +103,7 @@ inline Plan scale_and_add() {
                {PlanBuffer::Kind::arena, 0, 0, n * 4},
                {PlanBuffer::Kind::weight, 0, 0, 16},
                {PlanBuffer::Kind::result, 0, 0, n * 4}};
-  v.arena_bytes = v.arena_lower_bound = arena;
+  v.devices[0].arena_bytes = v.devices[0].arena_lower_bound = arena;
   v.groups = {{.name = "scale", .origins = "node 0 \"first\""}, {.name = "add"}};
   v.steps = {
       launch_of(0, {dense(0, DType::f32, {n}), dense(1, DType::f32, {n})}, {false, true}, {n},

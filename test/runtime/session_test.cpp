@@ -170,7 +170,7 @@ Variant constant_variant(Plan& p, float k, std::vector<Guard> guards, std::strin
   const auto w = static_cast<std::uint32_t>(p.weights.size());
   p.weights.push_back({cat("w", w), Array::of<float>(DType::f32, {1}, std::span(&k, 1))});
   Variant v;
-  v.target = std::move(target);
+  v.devices[0].target = std::move(target);
   v.guards = std::move(guards);
   v.buffers = {{PlanBuffer::Kind::weight, w, 0, 4}, {PlanBuffer::Kind::result, 0, 0, 4}};
   v.results = {f32({1})};
@@ -242,7 +242,7 @@ Plan counting_plan() {
                {PlanBuffer::Kind::result, 0, 0, 4},
                {PlanBuffer::Kind::arena, 0, 0, 4},
                {PlanBuffer::Kind::arena, 0, 64, 1}};
-  v.arena_bytes = 128;
+  v.devices[0].arena_bytes = 128;
   const View limit = dense(0, DType::i32, {}), count = dense(1, DType::i32, {}),
              counter = dense(2, DType::i32, {}), test = dense(3, DType::b1, {});
   Step loop{.kind = Step::Kind::loop, .name = "count up"};
@@ -415,7 +415,7 @@ TEST(Session, ARequirementThatIsNotMetRefusesTheRunWithItsNumber) {
   v.buffers = {{PlanBuffer::Kind::param, 0, 0, 8},
                {PlanBuffer::Kind::result, 0, 0, 4},
                {PlanBuffer::Kind::arena, 0, 0, 8}};
-  v.arena_bytes = v.arena_lower_bound = 8;
+  v.devices[0].arena_bytes = v.devices[0].arena_lower_bound = 8;
   Step require{.kind = Step::Kind::require, .name = "node 7 'pick' (Gather): index"};
   require.operands = {dense(2, DType::i64, {})};
   require.written = {false};
@@ -539,14 +539,14 @@ TEST(Session, SessionsOfOneExecutableRunAtOnce) {
 
 class CountingAllocator final : public Allocator {
  public:
-  std::byte* alloc(std::size_t bytes) override {
+  DeviceMemory alloc(std::size_t bytes) override {
     now += bytes;
     peak = std::max(peak, now);
     return device_->alloc(bytes);
   }
-  void free(std::byte* data, std::size_t bytes) noexcept override {
+  void free(DeviceMemory at, std::size_t bytes) noexcept override {
     now -= bytes;
-    device_->free(data, bytes);
+    device_->free(at, bytes);
   }
   std::size_t now = 0, peak = 0;
 
@@ -591,7 +591,8 @@ TEST(Session, RefusesInTimeWhatNeedsTooMuchMemory) {
 TEST(Session, RefusesMoreThanTheMachineHasWithoutALimit) {
   const auto allocator = std::make_shared<CountingAllocator>();
   Plan p = scale_and_add();
-  p.variants[0].arena_bytes = p.variants[0].arena_lower_bound = std::int64_t{1} << 50;
+  p.variants[0].devices[0].arena_bytes = p.variants[0].devices[0].arena_lower_bound =
+      std::int64_t{1} << 50;
   Session s(load(std::move(p)), {.threads = 1, .allocator = allocator});
   EXPECT_SAYS(refusal([&] { s.run(std::vector{ramp(1000)}); }),
               cat(default_memory_limit(), " are allowed (80 % of what this process can have)"));
@@ -615,7 +616,8 @@ TEST(Session, StartsFromAPlanFile) {
   write_plan(path, scale_and_add());
   const auto executable = Executable::open(path, open_cpu_device());
   // The weight is where the file is mapped.
-  EXPECT_EQ(executable->weight(0).data(), executable->plan().weights[0].data.bytes().data());
+  EXPECT_EQ(executable->device()->host_address(executable->weight(0, 0).at),
+            executable->plan().weights[0].data.bytes().data());
   Session s(executable);
   const Array x = ramp(5000);
   expect_scaled_and_added(x, s.run(std::span(&x, 1))[0].as<float>());
@@ -647,7 +649,8 @@ TEST(Executable, ViewsOutsideTheirBufferAreRefused) {
               "of a buffer");
   EXPECT_SAYS(says([](Variant& v) { v.buffers[0].bytes = n * 8; }), "needs 800 bytes, but has 400");
   EXPECT_SAYS(says([](Variant& v) { v.buffers[1].offset = 4; }), "does not fit an arena");
-  EXPECT_SAYS(says([](Variant& v) { v.arena_bytes = 64; }), "does not fit an arena of 64");
+  EXPECT_SAYS(says([](Variant& v) { v.devices[0].arena_bytes = 64; }),
+              "does not fit an arena of 64");
   EXPECT_SAYS(says([](Variant& v) { v.steps[0].chunks = Dim::symbol("other", 1, 2); }),
               "size 'other' is given by no input");
 }
@@ -674,7 +677,7 @@ TEST(Prepare, FillsBuffersThatRunsRead) {
   Session s(load(p));
   EXPECT_EQ(s.run(std::vector{ramp(8)})[0].as<float>()[0], 0 * 2 + 1 + 3);
   EXPECT_EQ(s.memory().shared.prepared, 16u);
-  v.target = "no-such-target";
+  v.devices[0].target = "no-such-target";
   p.prepared[0].data = {};
   EXPECT_SAYS(refusal([&] { run_prepare(p, open_cpu_device(), pool); }),
               "cannot be prepared for no-such-target");

@@ -54,10 +54,10 @@ TEST(InPlace, ChainsStayInOneBuffer) {
   f.add_result(v);
   Simulated s = simulate(f);
   std::int64_t whole = 64 * 64 * 4, rows = 64 * 4;
-  EXPECT_EQ(s.variant.arena_bytes, Dim(whole + rows));
+  EXPECT_EQ(s.variant.devices[0].arena_bytes, Dim(whole + rows));
   ScheduleOptions apart;
   apart.in_place = false;
-  EXPECT_EQ(simulate(f, apart).variant.arena_bytes, Dim(2 * whole + rows));
+  EXPECT_EQ(simulate(f, apart).variant.devices[0].arena_bytes, Dim(2 * whole + rows));
 }
 
 Value update(Value w, Value g) { return w - g * 0.1; }

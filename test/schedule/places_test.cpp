@@ -13,7 +13,7 @@ TEST(Places, ConcatOperandsAreMadeInTheirWindows) {
   Simulated s = simulate(f);
   EXPECT_EQ(s.launches, 4);
   EXPECT_EQ(s.copies, 0);
-  EXPECT_EQ(s.variant.arena_bytes, Dim(256));
+  EXPECT_EQ(s.variant.devices[0].arena_bytes, Dim(256));
 }
 
 TEST(Places, ConcatInConcatIsOneBuffer) {
@@ -24,7 +24,7 @@ TEST(Places, ConcatInConcatIsOneBuffer) {
   f.add_result(concat_values(outer, 0));
   Simulated s = simulate(f);
   EXPECT_EQ(s.copies, 0);
-  EXPECT_EQ(s.variant.arena_bytes, Dim(0));
+  EXPECT_EQ(s.variant.devices[0].arena_bytes, Dim(0));
 }
 
 TEST(Places, WhatHasAPlaceAlreadyIsCopied) {
@@ -54,7 +54,7 @@ TEST(Places, ResultsAreMadeThroughViews) {
   f.add_result(transpose_matrix(ops::neg(x)));
   Simulated s = simulate(f);
   EXPECT_EQ(s.copies, 0);
-  EXPECT_EQ(s.variant.arena_bytes, Dim(0));
+  EXPECT_EQ(s.variant.devices[0].arena_bytes, Dim(0));
 }
 
 TEST(Places, BodiesGetDenseArguments) {

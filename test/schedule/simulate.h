@@ -10,8 +10,10 @@
 #include <random>
 
 #include "ops/common.h"
+#include "plan/audit.h"
 #include "ref/evaluate.h"
 #include "schedule/plan_builder.h"
+#include "schedule/views.h"
 
 namespace hone {
 
@@ -19,7 +21,7 @@ namespace hone {
 inline Candidate whole_group(const ScheduledSpec& s) {
   Candidate c;
   c.name = "reference";
-  Kernel kernel{.name = s.name, .body = Nest{std::make_shared<Graph>(), {}}};
+  Kernel kernel{.name = s.name, .graph = std::make_shared<Graph>()};
   Candidate::Step step;
   auto add = [&](const Type& t, const Dims& strides, Candidate::Operand operand) {
     bool written = operand.kind == Candidate::Operand::Kind::result;
@@ -48,7 +50,8 @@ class Simulator {
  public:
   Simulator(const Plan& plan, const Variant& variant, const Schedule& schedule, Sizing sizes)
       : plan_(plan), variant_(variant), schedule_(schedule), sizes_(std::move(sizes)) {
-    arena_.assign(static_cast<std::size_t>(number(variant.arena_bytes)), std::byte{0xa5});
+    arena_.assign(static_cast<std::size_t>(number(variant.devices[0].arena_bytes)),
+                  std::byte{0xa5});
     for (const PreparedBuffer& p : plan.prepared)
       prepared_.emplace_back(static_cast<std::size_t>(number(byte_count(p.type))), std::byte{0xa5});
   }
@@ -70,7 +73,8 @@ class Simulator {
     return out;
   }
 
-  std::int64_t launches = 0, copies = 0;
+  // Copies within one place have nothing to do and do not count. Bytes: of all steps that ran.
+  std::int64_t launches = 0, copies = 0, bytes = 0;
 
  private:
   std::int64_t number(const Dim& d) const { return size_of(d, sizes_); }
@@ -120,6 +124,13 @@ class Simulator {
     }
   }
 
+  bool are_one_place(const View& a, const View& b) {
+    return memory(a.buffer).data() + number(a.offset) ==
+               memory(b.buffer).data() + number(b.offset) &&
+           numbers(a.dims) == numbers(b.dims) &&
+           numbers(normal_strides(a)) == numbers(normal_strides(b));
+  }
+
   Array gather(const View& v) {
     Array out = Array::zeros(v.dtype, numbers(v.dims));
     std::span<std::byte> from = memory(v.buffer), to = out.writable_bytes();
@@ -150,9 +161,14 @@ class Simulator {
     switch (s.kind) {
       case Step::Kind::launch:
         return run_group(s);
-      case Step::Kind::copy:
-        ++copies;
-        return scatter(gather(s.operands[0]), s.operands[1]);
+      case Step::Kind::copy: {
+        const Array moved = gather(s.operands[0]);
+        if (!are_one_place(s.operands[0], s.operands[1])) {
+          ++copies;
+          bytes += 2 * static_cast<std::int64_t>(moved.bytes().size());
+        }
+        return scatter(moved, s.operands[1]);
+      }
       case Step::Kind::branch:
         return run_steps(gather(s.operands[0]).integer(0) ? s.body : s.otherwise);
       case Step::Kind::loop:
@@ -176,6 +192,7 @@ class Simulator {
 
   void run_group(const Step& s) {
     ++launches;
+    bytes += number(variant_.groups.at(s.group).bytes);
     const Function& f = schedule_.specs.at(schedule_.groups.at(s.group).spec).spec.function;
     std::vector<Wide> inputs;
     for (std::size_t i = 0; i < f.params().size(); ++i)
@@ -199,7 +216,7 @@ struct Simulated {
   Plan plan;
   Variant variant;
   Schedule schedule;
-  std::int64_t launches = 0, copies = 0;
+  std::int64_t launches = 0, copies = 0, bytes = 0;
 };
 
 inline Array random_array(const Type& t, const Sizing& sizes, std::mt19937& rng) {
@@ -228,11 +245,17 @@ inline Simulated simulate(const Function& f, const ScheduleOptions& options = {}
   std::vector<Array> want = evaluate(f, inputs, Mode::strict);
   Simulator simulator(out.plan, out.variant, out.schedule, sizes);
   std::vector<Array> got = simulator.run(inputs);
+  for (const Function::Param& p : f.params())
+    out.plan.params.push_back({p.name, p.value.type(), p.donated});
+  // Prepared: what they hold is of no interest to the audit.
+  for (PreparedBuffer& p : out.plan.prepared) p.data = Storage::from(std::vector<std::byte>(1));
+  audit(out.plan, out.variant, [&](const Dim& d) { return size_of(d, sizes); });
   EXPECT_EQ(got.size(), want.size());
   for (std::size_t i = 0; i < got.size(); ++i)
     EXPECT_TRUE(got[i] == want[i]) << "result " << i << " of\n" << print(f);
   out.launches = simulator.launches;
   out.copies = simulator.copies;
+  out.bytes = simulator.bytes;
   return out;
 }
 

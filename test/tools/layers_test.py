@@ -65,7 +65,7 @@ class Layers(unittest.TestCase):
         self.refuses("<unistd.h>", {"src/plan/q.cpp": "#include <unistd.h>\n"})
 
     def test_a_backend_half_outside_backend(self):
-        self.refuses("only backend/backend.h",
+        self.refuses("only backend/backend.h and",
                      {"src/compile/q.cpp": '#include "backend/x/device/d.h"\n'})
 
     def test_llvm_in_cpp(self):
@@ -79,6 +79,27 @@ class Layers(unittest.TestCase):
 
     def test_a_path_not_spelled_from_src(self):
         self.refuses("spell the path from src/", {"src/plan/q.cpp": '#include "p.h"\n'})
+
+    def test_units_that_include_each_other(self):
+        files = {f"src/ops/{a}.{end}": f'#include "ops/{b}.h"\n' if end == "cpp" else ""
+                 for a, b in ("ab", "ba") for end in ("h", "cpp")}
+        self.refuses("1 pairs of units include each other's headers, at most 0 may: "
+                     "ops/a and ops/b", files)
+
+    def test_units_that_need_each_other_through_a_header(self):
+        files = {}
+        for a, b in ("ab", "cd"):
+            files |= {f"src/ops/{a}.h": f'#include "ops/{b}.h"\n', f"src/ops/{b}.h": "",
+                      f"src/ops/{b}.cpp": f'#include "ops/{a}.h"\n'}
+        self.refuses("2 pairs of units need each other, at most 1 may: "
+                     "ops/a and ops/b, ops/c and ops/d", files)
+
+    def test_names_of_a_backend_outside_backend(self):
+        named = 'if (name == "cpu") open("onednn");\n// made for x86-64\n'
+        self.refuses("src/ops/q.cpp: names a processor or library in 2 lines (1, 2)",
+                     {"src/ops/q.cpp": named})
+        self.assertEqual(run({"src/backend/x/device/q.cpp": named}), (0, "layers: ok\n"))
+        self.assertEqual(run({"src/ops/q.cpp": "cpu_set_t processors;\n"}), (0, "layers: ok\n"))
 
     def test_a_folder_outside_the_table(self):
         self.refuses("its folder is not in", {"src/stray/q.cpp": "int x;\n"})

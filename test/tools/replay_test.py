@@ -2,6 +2,7 @@
 makes. usage: replay_test.py HONE"""
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -26,11 +27,11 @@ with tempfile.TemporaryDirectory() as name:
     code, text = replay(HONE)
     expect(code == 0 and ": same, " in text and "1 of 1" in text, f"with itself: {code}\n{text}")
     # What differs first must be named: a pass, the groups, or a model that fails.
-    for option, wanted in (("--passes-off layout", "graph 6-layout: 2 gone"),
-                           ("--one-op-groups", "plans: 2 changed"),
+    for option, wanted in (("--passes-off layout", r"graph 6-layout: \d gone"),
+                           ("--one-op-groups", r"plans: \d changed"),
                            ("--dim nonsense", "before: compiles")):
         other.write_text(f'#!/bin/sh\nexec {HONE} "$@" {option}\n')
         other.chmod(0o755)
         code, text = replay(other)
-        expect(code == 1 and wanted in text and "0 of 1" in text, f"{option}: {code}\n{text}")
+        expect(code == 1 and re.search(wanted, text) and "0 of 1" in text, f"{option}: {code}\n{text}")
 print("replay: ok")

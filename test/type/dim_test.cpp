@@ -141,5 +141,22 @@ TEST(Dim, RefusesWhatHasNoMeaning) {
   EXPECT_THROW(Dim(0) - Dim(std::numeric_limits<std::int64_t>::min()), UserError);
 }
 
+TEST(Dim, SymbolsOfAKernelAreKnownByKindAndNumber) {
+  const Dim size = Dim::symbol("loop.0", 0, 9), loop = Dim::symbol(SymbolKind::loop, 0, 0, 9),
+            reg = Dim::symbol(SymbolKind::reg, 0, 0, 9);
+  EXPECT_NE(size, loop);
+  EXPECT_NE(loop, reg);
+  EXPECT_NE(loop, Dim::symbol(SymbolKind::loop, 1, 0, 9));
+  EXPECT_EQ(loop, Dim::symbol(SymbolKind::loop, 0, 0, 3));
+  EXPECT_EQ(loop.number_of(SymbolKind::loop), 0);
+  EXPECT_EQ(loop.number_of(SymbolKind::reg), std::nullopt);
+  EXPECT_EQ(size.number_of(SymbolKind::loop), std::nullopt);
+  const Dim ten = Dim::symbol(SymbolKind::loop, 10, 0, 9),
+            two = Dim::symbol(SymbolKind::loop, 2, 0, 9);
+  EXPECT_EQ((reg + ten * two + size + loop * two).symbols(), (Dims{size, loop, two, ten, reg}));
+  EXPECT_EQ(text(loop + size), "(loop.0+loop:0)");
+  for (const Dim& d : {loop, reg}) EXPECT_THROW(Dim::symbol(d.name(), 0, 9), UserError);
+}
+
 }  // namespace
 }  // namespace hone

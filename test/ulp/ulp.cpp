@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backend/devices.h"
+#include "backend/devices/devices.h"
 #include "compile/compile.h"
 #include "runtime/session.h"
 

@@ -6,8 +6,9 @@
 #include <stop_token>
 #include <string>
 
-#include "backend/cpu/device/cpu_device.h"
+#include "backend/devices/devices.h"
 #include "base/log.h"
+#include "plan/plan_file.h"
 #include "runtime/session.h"
 #include "type/text.h"
 
@@ -95,32 +96,42 @@ class UserPool final : public ThreadPool {
 
 class UserAllocator final : public Allocator {
  public:
-  explicit UserAllocator(const hone_allocator& allocator) : it_(allocator) {
+  UserAllocator(const hone_allocator& allocator, std::shared_ptr<Device> device)
+      : it_(allocator), device_(std::move(device)) {
+    if (!device_->shares_host_memory())
+      throw UserError("hone_allocator: device '", device_->name(),
+                      "' does not use memory of the host; leave the allocator out");
     if (!it_.alloc || !it_.free) throw UserError("hone_allocator: needs alloc and free");
   }
-  std::byte* alloc(std::size_t bytes) override {
+  DeviceMemory alloc(std::size_t bytes) override {
     void* p = it_.alloc(it_.context, bytes);
     if (!p) throw UserError("allocator: gave no memory for ", bytes, " bytes");
-    if (reinterpret_cast<std::uintptr_t>(p) % buffer_alignment != 0) {
+    const std::optional<DeviceMemory> at = device_->of_host(p);
+    if (!at) {
       it_.free(it_.context, p, bytes);
-      throw UserError("allocator: memory must be aligned to ", buffer_alignment, " bytes");
+      throw UserError("allocator: memory must be aligned to ", device_->limits().alignment,
+                      " bytes");
     }
-    return static_cast<std::byte*>(p);
+    return *at;
   }
-  void free(std::byte* p, std::size_t bytes) noexcept override { it_.free(it_.context, p, bytes); }
+  void free(DeviceMemory m, std::size_t bytes) noexcept override {
+    it_.free(it_.context, device_->host_address(m), bytes);
+  }
 
  private:
   hone_allocator it_;
+  std::shared_ptr<Device> device_;
 };
 
-SessionOptions session_options(const hone_session_options* given) {
+SessionOptions session_options(const Executable& executable, const hone_session_options* given) {
   SessionOptions out;
   if (!given) return out;
   out.threads = given->threads;
   for (std::int32_t i = 0; i < given->affinity_count; ++i)
     out.affinity.push_back(given->affinity[i]);
   if (given->pool) out.pool = std::make_shared<UserPool>(*given->pool);
-  if (given->allocator) out.allocator = std::make_shared<UserAllocator>(*given->allocator);
+  if (given->allocator)
+    out.allocator = std::make_shared<UserAllocator>(*given->allocator, executable.device());
   if (given->max_memory > 0) out.max_memory = given->max_memory;
   return out;
 }
@@ -180,7 +191,8 @@ hone_status hone_load(const char* path, hone_executable** out) {
   return guarded([&] {
     required(out, "hone_load");
     auto made = std::make_unique<hone_executable>();
-    made->it = Executable::open(required(path, "path"), open_cpu_device());
+    auto plan = std::make_shared<const Plan>(read_plan(required(path, "path")));
+    made->it = Executable::load(plan, open_devices(*plan));
     *out = made.release();
   });
 }
@@ -204,7 +216,8 @@ hone_status hone_session_create(hone_executable* e, const hone_session_options* 
   return guarded([&] {
     required(out, "hone_session_create");
     auto made = std::make_unique<hone_session>();
-    made->it = std::make_unique<Session>(required(e, "executable")->it, session_options(options));
+    const auto& executable = required(e, "executable")->it;
+    made->it = std::make_unique<Session>(executable, session_options(*executable, options));
     *out = made.release();
   });
 }

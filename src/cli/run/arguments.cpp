@@ -80,7 +80,7 @@ T parse_number(const std::string& text, std::string_view what) {
   T n = -1;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size() || !(n >= 0))
-    throw UsageError(cat("'", text, "' is no ", what));
+    throw UsageError(cat("'", text, "' is not a ", what));
   return n;
 }
 
@@ -183,7 +183,7 @@ Arguments::Option& Arguments::find(std::string_view name) {
       if (n == name) return o;
       known.push_back(n);
     }
-  throw UsageError(cat(name, ": is no option of ", program_, did_you_mean(name, known)));
+  throw UsageError(cat(name, " is not an option of ", program_, did_you_mean(name, known)));
 }
 
 void Arguments::take(Option& o, std::string_view name, const std::string& value) {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/json.h"
-#include "cli/run/run.h"
+#include "cli/run/runner.h"
 
 namespace hone::cli {
 

@@ -7,6 +7,7 @@
 #include "kernel/positions.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
+#include "plan/binary.h"
 
 namespace hone::c {
 
@@ -37,10 +38,12 @@ std::string wrapping(std::string_view op, DType t, const std::string& a, const s
   return cat("(", memory_type(t), ")((", u, ")", a, " ", op, " (", u, ")", b, ")");
 }
 
-// Functions of real numbers that have a form of ours for f32 and one of the C library for f64.
-std::string real_function(Helpers& h, std::string_view name, DType t, const std::string& x) {
-  if (t == DType::f32) return call(h.use(cat(name, "_f32")), x);
-  return call(std::string(name), x);
+// Functions of real numbers: those of ours, named after the operation, then the C library's of its
+// name. Empty when there is neither.
+std::string real_function(Helpers& h, const Op& op, DType t, const std::string& x) {
+  const std::string own = cat(op.name, "_", t);
+  if (Helpers::has(own)) return call(h.use(own), x);
+  return helper_number(library(op.name, t)) ? call(library(op.name, t), x) : "";
 }
 
 struct RoundingName {
@@ -52,19 +55,6 @@ constexpr RoundingName roundings[] = {{&ops::floor, "floor"},
                                       {&ops::round, "rint"},
                                       {&ops::trunc, "trunc"},
                                       {&ops::sqrt, "sqrt"}};
-
-struct FunctionName {
-  const Op* op;
-  std::string_view name;
-};
-constexpr FunctionName functions[] = {{&ops::exp, "exp"}, {&ops::log, "log"}, {&ops::tanh, "tanh"},
-                                      {&ops::erf, "erf"}, {&ops::sin, "sin"}, {&ops::cos, "cos"}};
-// Of ours for f64, too.
-constexpr FunctionName composites[] = {{&ops::sigmoid, "sigmoid_"},
-                                       {&ops::silu, "silu_"},
-                                       {&ops::softplus, "softplus_"},
-                                       {&ops::gelu, "gelu_"},
-                                       {&ops::gelu_tanh, "gelu_tanh_"}};
 
 struct Infix {
   const Op* op;
@@ -99,11 +89,9 @@ std::string extremum(Helpers& h, const Op& op, DType t, const std::string& a,
 std::string unary(Helpers& h, const Op& op, DType t, const std::string& x) {
   const bool real = is_float(t);
   if (auto* r = find(roundings, op)) return real ? call(library(r->name, t), x) : x;
-  if (auto* f = find(functions, op)) return real_function(h, f->name, t, x);
-  if (auto* f = find(composites, op)) return call(h.use(cat(f->name, t)), x);
   if (&op == &ops::neg) return real ? "-" + x : wrapping("-", t, "0", x);
   if (&op == &ops::abs) return real ? call(library("fabs", t), x) : call(h.integer("abs", t), x);
-  if (&op == &ops::sign) return call(real ? h.use(cat("sign_", t)) : h.integer("sign", t), x);
+  if (&op == &ops::sign && !real) return call(h.integer("sign", t), x);
   if (&op == &ops::bit_not)
     return t == DType::b1 ? "!" + x : cat("(", memory_type(t), ")~(", wrapping_type(t), ")", x);
   if (&op == &ops::square) return real ? cat(x, " * ", x) : wrapping("*", t, x, x);
@@ -113,7 +101,7 @@ std::string unary(Helpers& h, const Op& op, DType t, const std::string& x) {
     const std::string zero = real ? literal(0.0, t) : literal(std::int64_t{0}, t);
     return cat(x, " < ", zero, " ? ", zero, " : ", x);
   }
-  return "";
+  return real ? real_function(h, op, t, x) : "";
 }
 
 std::string binary(Helpers& h, const Op& op, DType t, const std::string& a, const std::string& b) {
@@ -168,34 +156,35 @@ std::string neutral(const Op& op, DType t) {
 namespace {
 
 bool has_conditional_load(const Kernel& kernel) {
-  auto any = [](const std::vector<Value>& roots) {
-    if (roots.empty()) return false;
-    const Graph& graph = roots[0].graph();
-    return std::ranges::any_of(nodes_below(roots), [&](NodeId n) {
-      return &graph.op(n) == &ops::load && !graph.operands(n).empty();
-    });
-  };
-  auto in_hole = [&](const Hole& h) {
-    return (h.value && any({h.value})) || any(values_of(h.stores));
-  };
-  if (const auto* nest = std::get_if<Nest>(&kernel.body)) return any(values_of(nest->body));
-  if (const auto* c = std::get_if<Contraction>(&kernel.body))
-    return in_hole(c->a) || in_hole(c->b) || in_hole(c->epilogue);
-  const auto& c = std::get<Convolution>(kernel.body);
-  return in_hole(c.input) || in_hole(c.epilogue);
+  const std::vector<Value> roots = values_of(kernel.body);
+  return std::ranges::any_of(nodes_below(roots), [&](NodeId n) {
+    return &kernel.graph->op(n) == &ops::load && !kernel.graph->operands(n).empty();
+  });
+}
+
+// What is written of the kernel reads them.
+std::unordered_set<RegId> registers_read(const Kernel& kernel) {
+  Dependences found;
+  for_each_statement(kernel.body, [&](const Stmt& s) {
+    if (s.kind == Stmt::Kind::fetch) return;  // not written
+    for (const Dim& d :
+         {s.extent, s.offset, s.columns, s.a.offset, s.a.stride, s.b.offset, s.b.stride})
+      add_dependences(d, found);
+    for (const Value& v : values_of(s)) found.registers.merge(dependences(v).registers);
+  });
+  return found.registers;
 }
 
 }  // namespace
 
-Renderer::Renderer(Text& out, Helpers& helpers, const Kernel& kernel)
+Renderer::Renderer(Text& out, Helpers& helpers, const Kernel& kernel, int vector_bytes)
     : out_(out),
       helpers_(helpers),
       kernel_(kernel),
+      read_registers_(registers_read(kernel)),
       reads_(kernel),
-      loads_conditionally_(has_conditional_load(kernel)) {}
-
-void Renderer::set_variable(VarId var, std::string text) { variables_[var] = std::move(text); }
-void Renderer::set_register(RegId reg, std::string name) { registers_[reg] = std::move(name); }
+      loads_conditionally_(has_conditional_load(kernel)),
+      vector_bytes_(vector_bytes) {}
 
 std::string Renderer::value(const Value& e) {
   if (e.is(ops::constant)) {
@@ -222,6 +211,7 @@ std::string Renderer::name_value(const Value& e, const std::string& expression) 
 
 std::string Renderer::emit(const Value& e) {
   if (e.is(ops::load)) return name_value(e, emit_load(e));
+  if (e.is(ops::tile_element)) return name_value(e, tile_element(e));
   if (e.is(ops::dims)) {
     const Dim& d = e.attrs().dims("dims").at(0);
     // What fits is converted from 32 bits, as vectors do it.
@@ -345,7 +335,7 @@ std::string Renderer::bitcast(const Value& e, const std::string& x) {
 DType Renderer::buffer_dtype(int param) const {
   auto p = static_cast<std::size_t>(param);
   return p < kernel_.params.size() ? kernel_.params[p].dtype
-                                   : kernel_.scratch[p - kernel_.params.size()].dtype;
+                                   : kernel_.memory[p - kernel_.params.size()].dtype;
 }
 
 std::string Renderer::buffer(int param) {
@@ -355,15 +345,6 @@ std::string Renderer::buffer(int param) {
 
 std::string Renderer::element_at(int param, const Dim& offset) {
   return cat(buffer(param), "[", position(offset), "]");
-}
-
-std::string Renderer::address(const Value& load) {
-  const int param = static_cast<int>(load.attrs().integer("param"));
-  return cat(buffer(param), " + (", position(load.attrs().dims("offset").at(0)), ")");
-}
-
-std::string Renderer::converted(const Value& load, const std::string& element) {
-  return from_memory(buffer_dtype(static_cast<int>(load.attrs().integer("param"))), element);
 }
 
 std::string Renderer::emit_load(const Value& e) {
@@ -388,7 +369,7 @@ std::string Renderer::symbol(const Dim& s) {
   }
   if (std::optional<RegId> reg = register_of(s)) return registers_.at(*reg);
   for (std::size_t i = 0; i < kernel_.sizes.size(); ++i)
-    if (kernel_.sizes[i].name() == s.name()) return cat("sizes[", i, "]");
+    if (kernel_.sizes[i] == s) return cat("sizes[", i, "]");
   throw InternalError("size ", s, " is not handed to the kernel");
 }
 

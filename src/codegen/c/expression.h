@@ -1,5 +1,5 @@
 // Writes scalar expressions and statements of a kernel as C: one constant for each value, loops as
-// loops. Used for loop nests and for the holes of skeletons.
+// loops.
 #pragma once
 
 #include <functional>
@@ -19,37 +19,17 @@ namespace hone::c {
 
 class Renderer {
  public:
-  Renderer(Text&, Helpers&, const Kernel&);
-
-  // The C expression that is a loop variable's value, an operand as it stands.
-  void set_variable(VarId, std::string);
-  // The C variable that a register is.
-  void set_register(RegId, std::string);
-  // Forgets the names of values; for text outside of their scope.
-  void forget() { cache_.clear(); }
-
-  // An operand that is this value.
-  std::string value(const Value&);
-  // The first element that a load without condition reads, as a pointer; its conversion to the
-  // dtype of the load's value, given what lies there.
-  std::string address(const Value& load);
-  std::string converted(const Value& load, const std::string& element);
-  // A sum as it stands; an operand.
-  std::string position(const Dim&);
-  std::string factor(const Dim&);
-  // The name of a parameter's memory.
-  std::string buffer(int param);
+  // Vectors of tiles have so many bytes.
+  Renderer(Text&, Helpers&, const Kernel&, int vector_bytes);
 
   void block(const Block&);
-  // Names what the block reads and computes without the variable, before a loop over it that has at
-  // least one turn.
-  void hoist(VarId var, const Block&);
-  // for (name from 0 to count) block, turns independent of each other. `var` is `first` + name.
-  void independent(VarId var, const std::string& first, const std::string& count, const Block&,
-                   const std::function<void(const std::string& name)>& before = {});
+  // A sum as it stands.
+  std::string position(const Dim&);
 
   // Parameters whose memory was read or written.
   const std::unordered_set<int>& used_params() const { return used_params_; }
+  // The variables that the tiles of the text are.
+  void declare_tiles(Text&) const;
   // The text mentions `zero`, which must be hone_zero.
   bool uses_zero() const { return uses_zero_; }
 
@@ -60,7 +40,8 @@ class Renderer {
     std::string base, turn, count;
     std::int64_t width = 1;  // count is at most this
   };
-  // Expressions.
+  // Expressions; operands as they stand.
+  std::string value(const Value&);
   std::string emit(const Value&);
   std::string name_value(const Value&, const std::string& expression);
   std::string emit_load(const Value&);
@@ -74,6 +55,8 @@ class Renderer {
   std::string from_memory(DType, const std::string& element);
 
   // Positions and memory.
+  std::string factor(const Dim&);
+  std::string buffer(int param);
   std::string sum_text(const DimExpr&);
   std::string symbol(const Dim&);
   std::string number_of(const Dim&, bool is_short);
@@ -81,6 +64,11 @@ class Renderer {
   DType buffer_dtype(int param) const;
 
   // Statements.
+  // Names what the block reads and computes without the variable, before a loop over it that has at
+  // least one turn.
+  void hoist(VarId var, const Block&);
+  // for (name from 0 to count) block, turns independent of each other. `var` is `first` + name.
+  void independent(VarId var, const std::string& first, const std::string& count, const Block&);
   void statement(const Stmt&);
   void declare(const Stmt&);
   void assign(const Stmt&);
@@ -98,6 +86,27 @@ class Renderer {
   void join_parts(const Op& combine, DType, const std::string& total, const std::string& parts,
                   std::int64_t width);
   void across_loop(const Stmt&);
+  // Register tiles: each vector of a row is a variable.
+  struct TileForm {
+    std::string name, type, macro;
+    DType dtype = DType::f32;
+    int rows = 1, vectors = 1, lanes = 1;
+    std::string vector(int row, int v) const { return cat(name, "_", row, "_", v); }
+  };
+  TileForm tile_form(int tile) const;
+  TileForm use_tile(int tile);
+  std::string window(const TileWindow&);
+  std::string tile_columns(const Stmt&);
+  std::string tile_row(const TileForm&, int param, const std::string& from,
+                       const std::string& columns);
+  void tile_fill(const Stmt&);
+  void tile_load(const Stmt&);
+  void tile_store(const Stmt&);
+  void tile_multiply(const Stmt&);
+  void tile_step(const Stmt&, const TileForm&, const std::string& columns, std::int64_t a_place,
+                 std::int64_t b_place);
+  bool show_tiles(const Stmt&);
+  std::string tile_element(const Value&);
   void scoped(const std::function<void()>&);
   void forget_registers();
   void forget_memory();
@@ -109,12 +118,16 @@ class Renderer {
   std::unordered_map<VarId, std::string> variables_;
   std::unordered_map<RegId, std::string> registers_;
   std::unordered_map<RegId, DType> register_dtypes_;
+  std::unordered_set<RegId> read_registers_;  // somewhere in the kernel
   std::unordered_map<NodeId, std::string> cache_;
   ReadsOf reads_;
   std::unordered_set<int> used_params_;
   bool loads_conditionally_ = false, uses_zero_ = false;
   std::optional<Dim> lane_;           // of the strip that is being written
   std::unordered_set<RegId> arrays_;  // registers of a strip with an element for each turn
+  int vector_bytes_;
+  std::unordered_set<int> used_tiles_;
+  std::unordered_map<int, std::string> shown_tiles_;  // in memory, by tile
   int next_ = 0;
 };
 

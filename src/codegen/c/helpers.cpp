@@ -122,7 +122,7 @@ constexpr std::string_view plain_sums_text =
     "#define $N_MULADD2(sum, v, w) ((sum) += (v) * (w))\n";
 
 // C has no word for a fused multiply-add of vectors: clang contracts, gcc has functions for those
-// of x86 and finds those of others.
+// of <immintrin.h> and finds others by itself.
 constexpr std::string_view fused_sums_text = R"c(#if defined(__clang__)
 #define $N_MULADD(sum, x, v) \
   do { \
@@ -184,10 +184,21 @@ bool Helpers::add(const std::string& name, std::string text) {
   return true;
 }
 
-std::string Helpers::use(std::string_view name) {
+namespace {
+
+const Helper* find_helper(std::string_view name) {
   const auto& all = math_helpers();
   auto it = std::find_if(all.begin(), all.end(), [&](const Helper& h) { return h.name == name; });
-  HONE_ASSERT(it != all.end(), "no C helper ", name);
+  return it == all.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+bool Helpers::has(std::string_view name) { return find_helper(name); }
+
+std::string Helpers::use(std::string_view name) {
+  const Helper* it = find_helper(name);
+  HONE_ASSERT(it, "no C helper ", name);
   if (!texts_.contains(name)) {
     std::istringstream needs{std::string(it->needs)};
     for (std::string need; needs >> need;) use(need);

@@ -1,5 +1,5 @@
 // Functions that C kernels call: arithmetic that C leaves open, conversions, f32 functions made to
-// be vectorised, vectors of the skeletons. A file gets those it uses, each after what it needs.
+// be vectorised, vectors of register tiles. A file gets those it uses, each after what it needs.
 #pragma once
 
 #include <map>
@@ -15,6 +15,7 @@ class Helpers {
  public:
   // A function by its name without the prefix, such as "exp_f32". Gives the name to call it by.
   std::string use(std::string_view name);
+  static bool has(std::string_view name);
   // Integer functions: div, rem, shift_left, shift_right, abs, sign, pow.
   std::string integer(std::string_view function, DType);
   // Of the register dtypes; `to` may also be f16 or bf16, whose result is the bits (uint16_t).

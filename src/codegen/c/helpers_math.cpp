@@ -46,6 +46,20 @@ const Helper conversions[] = {
   return hone_f32_bits(sign | (rest >= 0x0f800000u ? rest | 0x7f800000u : finite));
 }
 )"},
+    {"row_of_f16", "f32_of_f16",
+     R"(#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+HONE_INLINE void hone_row_of_f16(float *to, const uint16_t *from, int64_t count) {
+  int64_t i = 0;
+#if defined(__F16C__)
+  for (; i + 8 <= count; i += 8)
+    _mm256_storeu_ps(
+        to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
+#endif
+  for (; i < count; ++i) to[i] = hone_f32_of_f16(from[i]);
+}
+)"},
     {"f16_of_f32", "bits_f32 f32_bits",
      R"(HONE_INLINE uint16_t hone_f16_of_f32(float x) {
   const uint32_t bits = hone_bits_f32(x), rest = bits & 0x7fffffffu;

@@ -1,22 +1,12 @@
 #include "codegen/c/module.h"
 
-#include <algorithm>
-
 #include "codegen/c/expression.h"
-#include "codegen/c/skeleton.h"
 
 namespace hone::c {
 
 namespace {
 
-bool has_chunks(const Kernel& k) {
-  const auto* nest = std::get_if<Nest>(&k.body);
-  return !nest || std::any_of(nest->body.begin(), nest->body.end(), [](const Stmt& s) {
-    return s.kind == Stmt::Kind::loop && s.loop == LoopKind::chunks;
-  });
-}
-
-bool has_scratch(const Kernel& k) { return !(k.scratch_bytes == Dim(0)) || !k.scratch.empty(); }
+bool has_scratch(const Kernel& k) { return !(k.scratch_bytes == Dim(0)) || !k.memory.empty(); }
 
 std::string pointer_to(const Kernel& k, std::size_t param) {
   const KernelParam& p = k.params[param];
@@ -28,7 +18,7 @@ std::string parameters(const Kernel& k) {
   std::string out;
   auto add = [&](const std::string& text) { out += cat(out.empty() ? "" : ", ", text); };
   for (std::size_t i = 0; i < k.params.size(); ++i) add(cat(pointer_to(k, i), "p", i));
-  if (has_chunks(k)) add("int64_t begin, int64_t end");
+  if (has_grid(k)) add("int64_t begin, int64_t end");
   if (has_scratch(k)) add("unsigned char *scratch");
   if (!k.sizes.empty()) add("const int64_t *sizes");
   return out.empty() ? "void" : out;
@@ -37,16 +27,13 @@ std::string parameters(const Kernel& k) {
 }  // namespace
 
 void Module::add(const Kernel& kernel, std::string_view name) {
-  const bool is_nest = std::holds_alternative<Nest>(kernel.body);
-  const std::string head =
-      cat(is_nest ? "HONE_KERNEL" : "HONE_TILES", " void ", name, "(", parameters(kernel), ")");
+  const std::string head = cat(kernel.tiles.empty() ? "HONE_KERNEL" : "HONE_TILES", " void ", name,
+                               "(", parameters(kernel), ")");
   Text body;
   body.indent();
-  Renderer renderer(body, helpers_, kernel);
-  const Site site{body, helpers_, renderer, kernel, vector_bytes_};
-  if (auto* nest = std::get_if<Nest>(&kernel.body)) renderer.block(nest->body);
-  if (auto* c = std::get_if<Contraction>(&kernel.body)) write_contraction(site, *c);
-  if (auto* c = std::get_if<Convolution>(&kernel.body)) write_convolution(site, *c);
+  check(kernel);
+  Renderer renderer(body, helpers_, kernel, vector_bytes_);
+  renderer.block(kernel.body);
   body.close();
 
   Text prologue;
@@ -59,13 +46,14 @@ void Module::add(const Kernel& kernel, std::string_view name) {
       prologue.line("(void)", name_of_size, ";");
   for (std::size_t i = 0; i < kernel.params.size(); ++i)
     if (!used.contains(static_cast<int>(i))) prologue.line("(void)p", i, ";");
+  renderer.declare_tiles(prologue);
   if (renderer.uses_zero()) prologue.line("const int64_t zero = ", helpers_.use("zero"), ";");
-  for (std::size_t i = 0; i < kernel.scratch.size(); ++i) {
+  for (std::size_t i = 0; i < kernel.memory.size(); ++i) {
     const std::size_t param = kernel.params.size() + i;
     if (!used.contains(static_cast<int>(param))) continue;
-    const std::string_view type = memory_type(kernel.scratch[i].dtype);
+    const std::string_view type = memory_type(kernel.memory[i].dtype);
     prologue.line(type, " *const p", param, " = (", type, " *)(void *)(scratch + (",
-                  renderer.position(kernel.scratch[i].offset), "));");
+                  renderer.position(kernel.memory[i].offset), "));");
   }
   kernels_ += prologue.str() + body.str() + "\n";
 }
@@ -99,7 +87,7 @@ std::string Module::call(const Kernel& kernel, std::string_view name,
   for (std::size_t i = 0; i < operands.size(); ++i)
     add(cat("(", pointer_to(kernel, i), ")(", kernel.params[i].written ? "" : "const ", "void *)(",
             operands[i], ")"));
-  if (has_chunks(kernel)) add(begin), add(end);
+  if (has_grid(kernel)) add(begin), add(end);
   if (has_scratch(kernel)) add(scratch);
   if (!kernel.sizes.empty()) add(sizes);
   return out + ")";

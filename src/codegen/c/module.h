@@ -14,7 +14,7 @@ namespace hone::c {
 
 class Module {
  public:
-  // The vectors of register tiles have so many bits; the blocks of skeletons must be multiples.
+  // The vectors of register tiles have so many bits; their columns must be multiples.
   explicit Module(int vector_bits = 256) : vector_bytes_(vector_bits / 8) {}
 
   // static void name(parameters, begin, end, scratch, sizes): computes chunks [begin, end). Throws

@@ -33,22 +33,6 @@ class Problems {
   std::vector<std::string> list_;
 };
 
-void for_each_step(const std::vector<Step>& steps, const std::function<void(const Step&)>& f) {
-  for (const Step& s : steps) {
-    f(s);
-    for_each_step(s.body, f);
-    for_each_step(s.otherwise, f);
-  }
-}
-
-bool holds(const Guard& g) {
-  const std::int64_t a = g.a.number(), b = g.b.number();
-  return g.kind == Guard::Kind::equal        ? a == b
-         : g.kind == Guard::Kind::not_equal  ? a != b
-         : g.kind == Guard::Kind::less_equal ? a <= b
-                                             : a > b;
-}
-
 // Inputs and outputs whose sizes are not numbers.
 void check_sizes(const Plan& plan, Problems& problems) {
   auto check = [&](const char* what, const PlanParam& p) {
@@ -62,11 +46,13 @@ void check_sizes(const Plan& plan, Problems& problems) {
 }
 
 void check_steps(const Variant& v, Problems& problems) {
+  if (v.devices.size() > 1) problems.add(cat(v.devices.size(), " devices"));
   for_each_step(v.steps, [&](const Step& s) {
     const std::string origin =
         s.group < v.groups.size() ? cat(" (", v.groups[s.group].origins, ")") : "";
     if (s.kind == Step::Kind::library)
-      problems.add(cat("library call ", s.name, origin, "; compile with strategy cpu"));
+      problems.add(
+          cat("library call ", s.name, origin, "; compile with a strategy of kernels alone"));
     if (s.kind == Step::Kind::measure)
       problems.add(cat("size '", s.scalars[0], "', which data decides", origin));
     if (s.kind == Step::Kind::host) problems.add(cat("host function ", s.name, origin));
@@ -76,8 +62,9 @@ void check_steps(const Variant& v, Problems& problems) {
 
 const Variant& only_variant(const Plan& plan) {
   for (const Variant& v : plan.variants)
-    if (std::all_of(v.guards.begin(), v.guards.end(),
-                    [](const Guard& g) { return g.a.is_number() && g.b.is_number() && holds(g); }))
+    if (std::all_of(v.guards.begin(), v.guards.end(), [](const Guard& g) {
+          return g.a.is_number() && g.b.is_number() && holds(g, g.a.number(), g.b.number());
+        }))
       return v;
   throw UserError(plan.name, ": no variant of the plan serves these sizes");
 }
@@ -100,7 +87,7 @@ class ProgramWriter {
   }
 
   Program write() {
-    const std::int64_t arena = round_up(number(variant_.arena_bytes), 64);
+    const std::int64_t arena = round_up(number(variant_.devices[0].arena_bytes), 64);
     std::int64_t scratch = 0;
     for_each_step(variant_.steps, [&](const Step& s) {
       if (s.kind == Step::Kind::launch) scratch = std::max(scratch, number(s.scratch_bytes));
@@ -184,6 +171,7 @@ class ProgramWriter {
         return out_.close();
       case Step::Kind::call:
         return write_steps(s.body);
+      case Step::Kind::record:
       case Step::Kind::wait:
         return;
       case Step::Kind::refuse:

@@ -75,6 +75,7 @@ void Renderer::block(const Block& block) {
 }
 
 void Renderer::statement(const Stmt& s) {
+  if (show_tiles(s)) return;
   switch (s.kind) {
     case Stmt::Kind::loop:
       return loop(s);
@@ -90,6 +91,16 @@ void Renderer::statement(const Stmt& s) {
       return branch(s);
     case Stmt::Kind::fetch:
       return;  // standard C has no word for it
+    case Stmt::Kind::tile_fill:
+      return tile_fill(s);
+    case Stmt::Kind::tile_load:
+      return tile_load(s);
+    case Stmt::Kind::tile_store:
+      return tile_store(s);
+    case Stmt::Kind::tile_multiply:
+      return tile_multiply(s);
+    default:
+      throw UserError("kernel '", kernel_.name, "': standard C has no groups of threads");
   }
 }
 
@@ -116,6 +127,7 @@ void Renderer::declare(const Stmt& s) {
   } else {
     registers_[s.reg] = fresh("r");
     out_.line(register_type(s.value.dtype()), " ", registers_[s.reg], " = ", x, ";");
+    if (!read_registers_.contains(s.reg)) out_.line("(void)", registers_[s.reg], ";");
   }
   forget_registers();
 }
@@ -146,6 +158,13 @@ void Renderer::store(const Stmt& s) {
 void Renderer::branch(const Stmt& s) {
   out_.open("if (", value(s.condition), ")");
   scoped([&] { block(s.body); });
+  if (!s.otherwise.empty()) {
+    out_.close(" else {");
+    out_.indent();
+    forget_memory();
+    forget_registers();
+    scoped([&] { block(s.otherwise); });
+  }
   out_.close();
   forget_memory();
   forget_registers();
@@ -166,10 +185,10 @@ void Renderer::serial_loop(const Stmt& s) {
   // What was read before must be read again inside: an earlier turn may have changed it.
   if (!modified_outside(s.body).empty()) forget_registers();
   forget_memory();
-  const bool is_chunks = s.loop == LoopKind::chunks;
+  const bool is_chunks = s.loop == LoopKind::grid && has_grid(kernel_);
   out_.open("for (int64_t ", i, " = ", is_chunks ? "begin" : "0", "; ", i, " < ",
             is_chunks ? "end" : extent, "; ++", i, ")");
-  set_variable(s.var, i);
+  variables_[s.var] = i;
   scoped([&] { block(s.body); });
   out_.close();
   forget_memory();
@@ -181,7 +200,7 @@ void Renderer::unrolled_loop(const Stmt& s, std::int64_t turns) {
   if (turns == 0)
     for (RegId r : modified_outside(s.body)) out_.line("(void)", registers_.at(r), ";");
   for (std::int64_t i = 0; i < turns; ++i) {
-    set_variable(s.var, index(i));
+    variables_[s.var] = index(i);
     scoped([&] { block(s.body); });
     forget_memory();
     forget_registers();
@@ -204,16 +223,12 @@ void Renderer::lanes_loop(const Stmt& s) {
 }
 
 void Renderer::independent(VarId var, const std::string& first, const std::string& count,
-                           const Block& body,
-                           const std::function<void(const std::string&)>& before) {
+                           const Block& body) {
   const std::string i = fresh("i");
   out_.line("HONE_INDEPENDENT");
   out_.open("for (int64_t ", i, " = 0; ", i, " < ", count, "; ++", i, ")");
-  set_variable(var, first.empty() ? i : cat("(", first, " + ", i, ")"));
-  scoped([&] {
-    if (before) before(i);
-    block(body);
-  });
+  variables_[var] = first.empty() ? i : cat("(", first, " + ", i, ")");
+  scoped([&] { block(body); });
   out_.close();
 }
 
@@ -236,7 +251,7 @@ void Renderer::across_loop(const Stmt& s) {
   blocks(s.extent, p0, p1);
   blocks(inner.extent, q0, q1);
   out_.open("for (int64_t ", p, " = ", p0, "; ", p, " < ", p1, "; ++", p, ")");
-  set_variable(s.var, p);
+  variables_[s.var] = p;
   lane_ = loop_symbol(inner.var, inner.extent);
   scoped([&] { independent(inner.var, q0, cat(q1, " - ", q0), inner.body); });
   lane_.reset();
@@ -329,7 +344,7 @@ void Renderer::strip_block(const Block& block, const Strip& strip) {
     } else {
       const std::string k = fresh("i");
       out_.open("for (int64_t ", k, " = 0; ", k, " < ", position(s.extent), "; ++", k, ")");
-      set_variable(s.var, k);
+      variables_[s.var] = k;
     }
     scoped([&] { strip_block(s.body, strip); });
     out_.close();
@@ -350,8 +365,8 @@ void Renderer::strip_run(std::span<const Stmt> run, bool is_cut, const Strip& st
   out_.line("HONE_INDEPENDENT");
   out_.open("for (int64_t ", strip.turn, " = 0; ", strip.turn, " < ", strip.count, "; ++",
             strip.turn, ")");
-  set_variable(strip.var,
-               strip.base == "0" ? strip.turn : cat("(", strip.base, " + ", strip.turn, ")"));
+  variables_[strip.var] =
+      strip.base == "0" ? strip.turn : cat("(", strip.base, " + ", strip.turn, ")");
   scoped([&] {
     for (const Stmt& s : run) statement(s);
   });

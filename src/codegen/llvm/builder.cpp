@@ -26,10 +26,6 @@ struct Module::State {
 
 namespace {
 
-constexpr const char* triple = "x86_64-unknown-linux-gnu";
-constexpr const char* data_layout =
-    "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128";
-
 unsigned size_of(const auto& list) { return static_cast<unsigned>(list.size()); }
 
 constexpr unsigned on_function = static_cast<unsigned>(LLVMAttributeFunctionIndex);
@@ -66,8 +62,8 @@ Module::Module(std::string_view name, const TargetSpec& target) : state_(new Sta
   state_->context = LLVMContextCreate();
   state_->module = LLVMModuleCreateWithNameInContext(std::string(name).c_str(), state_->context);
   state_->builder = LLVMCreateBuilderInContext(state_->context);
-  LLVMSetTarget(state_->module, triple);
-  LLVMSetDataLayout(state_->module, data_layout);
+  LLVMSetTarget(state_->module, target.triple.c_str());
+  LLVMSetDataLayout(state_->module, target.data_layout.c_str());
 }
 
 Module::~Module() {

@@ -35,23 +35,12 @@ constexpr Unary unaries[] = {
     {&ops::neg, [](Value x) { return -x; }},
     {&ops::abs, [](Value x) { return abs(x); }},
     {&ops::sign, [](Value x) { return is_float(x.dtype()) ? sign(x) : integer_sign(x); }},
-    {&ops::exp, exp},
-    {&ops::log, log},
     {&ops::sqrt, [](Value x) { return sqrt(x); }},
-    {&ops::tanh, tanh},
-    {&ops::erf, erf},
-    {&ops::sin, sin},
-    {&ops::cos, cos},
     {&ops::floor, [](Value x) { return floor(x); }},
     {&ops::ceil, [](Value x) { return ceil(x); }},
     {&ops::round, [](Value x) { return round_even(x); }},
     {&ops::trunc, [](Value x) { return trunc(x); }},
     {&ops::bit_not, [](Value x) { return ~x; }},
-    {&ops::sigmoid, sigmoid},
-    {&ops::silu, silu},
-    {&ops::softplus, softplus},
-    {&ops::gelu, gelu},
-    {&ops::gelu_tanh, gelu_tanh},
 };
 
 constexpr Binary binaries[] = {
@@ -112,7 +101,7 @@ Value integer_power(Module& m, Value x, Value n) {
 }
 
 [[noreturn]] void refuse(const hone::Value& v) {
-  throw UserError(v.op().name, ": is not compiled for the CPU with ", v.type(),
+  throw UserError(v.op().name, ": is not compiled through LLVM with ", v.type(),
                   " yet; use the strategy ref for this model");
 }
 
@@ -152,7 +141,6 @@ Renderer::Renderer(Module& m, const Kernel& kernel, const KernelArguments& in)
     : m_(m), kernel_(kernel), in_(in), reads_(kernel) {}
 
 void Renderer::set_variable(VarId var, Value at) { variables_[var] = at; }
-void Renderer::set_register(RegId reg, Value v) { registers_[reg] = v; }
 
 Value Renderer::value(const Expression& e) {
   if (auto it = cache_.find(e.node()); it != cache_.end()) return it->second;
@@ -164,6 +152,7 @@ Value Renderer::value(const Expression& e) {
 
 Value Renderer::emit(const Expression& e) {
   if (e.is(ops::load)) return emit_load(e);
+  if (e.is(ops::tile_element)) return tile_element(e);
   if (e.is(ops::reg)) {
     auto it = registers_.find(static_cast<RegId>(e.attrs().integer("index")));
     HONE_ASSERT(it != registers_.end(), "register ", e.attrs().integer("index"), " has no value");
@@ -214,6 +203,7 @@ Value Renderer::emit_operation(const Expression& e, const Values& in) {
     return pow(in[0], in[1].lanes() < in[0].lanes() ? widened(in[1]) : in[1]);
   }
   if (e.is(ops::exp) && is_computed(e.operand(0))) return exp_of_rounded(in[0]);
+  if (RealFunction f = real_function(e.op())) return f(in[0]);
   for (const Unary& u : unaries)
     if (u.op == &e.op()) return u.emit(in[0]);
   // A product less its own maximum is 0; fused, it would be what was rounded off.
@@ -245,13 +235,13 @@ Value Renderer::widened(Value v) const {
 DType Renderer::buffer_dtype(int param) const {
   auto p = static_cast<std::size_t>(param);
   return p < kernel_.params.size() ? kernel_.params[p].dtype
-                                   : kernel_.scratch[p - kernel_.params.size()].dtype;
+                                   : kernel_.memory[p - kernel_.params.size()].dtype;
 }
 
 Pointer Renderer::buffer(int param) {
   auto p = static_cast<std::size_t>(param);
   if (p < kernel_.params.size()) return in_.buffers[p];
-  return offset_bytes(in_.scratch, position(kernel_.scratch[p - kernel_.params.size()].offset));
+  return offset_bytes(in_.scratch, position(kernel_.memory[p - kernel_.params.size()].offset));
 }
 
 Pointer Renderer::address(const Expression& load) {
@@ -372,7 +362,7 @@ Value Renderer::symbol(const Dim& s) {
   }
   if (std::optional<RegId> reg = register_of(s)) return registers_.at(*reg);
   for (std::size_t i = 0; i < kernel_.sizes.size(); ++i)
-    if (kernel_.sizes[i].name() == s.name()) return in_.size(static_cast<int>(i));
+    if (kernel_.sizes[i] == s) return in_.size(static_cast<int>(i));
   throw InternalError("size ", s, " is not handed to the kernel");
 }
 

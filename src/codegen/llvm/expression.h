@@ -1,5 +1,5 @@
 // Emits scalar expressions and statements of a kernel, one element or a vector of elements at a
-// time. Used for loop nests and for the holes of skeletons.
+// time.
 #pragma once
 
 #include <functional>
@@ -29,11 +29,7 @@ class Renderer {
   };
 
   void set_variable(VarId, Value at);
-  // A register that is a value, for the accumulated element of a skeleton.
-  void set_register(RegId, Value);
   void set_lanes(Lanes lanes) { lanes_ = std::move(lanes); }
-  // Forgets everything emitted so far; for a new block of code that it does not dominate.
-  void forget() { cache_.clear(); }
 
   Value value(const Expression&);
   Pointer address(const Expression& load);  // of a load without condition, scalar
@@ -101,6 +97,29 @@ class Renderer {
   bool may_stream(const Stmt& store, const Stmt& loop) const;
   Values past_caches_or_not(const Stmt& loop, Value from, int lanes,
                             const std::function<Values()>& run);
+  // Register tiles.
+  struct TileForm {
+    DType dtype = DType::f32;
+    int rows = 1, vectors = 1, lanes = 1;
+    ValueType type() const { return {dtype, lanes}; }
+  };
+  // The vectors of a row that have columns; the mask stands where not all lanes do.
+  using Columns = std::vector<std::optional<Value>>;
+  static RegId tile_vector(int tile, int i);
+  TileForm tile_form(int tile) const;
+  void add_tile(int tile, std::vector<RegId>&) const;
+  void add_tiles_carried(const Block& body, std::vector<RegId>&) const;
+  void add_tiles_joined(const Stmt& branch, std::vector<RegId>&) const;
+  void forget_tiles_filled(const Block& body);
+  Columns columns_of(const TileForm&, const Dim& columns);
+  Pointer window(const TileWindow&);
+  void tile_fill(const Stmt&);
+  void tile_load(const Stmt&);
+  void tile_store(const Stmt&);
+  void tile_multiply(const Stmt&);
+  void tile_lanes_loop(const Stmt&);
+  std::optional<std::int64_t> number_at(const Dim&);
+  Value tile_element(const Expression&);
   void accumulate(const Stmt&);
   void branch(const Stmt&);
   void body_of_loop(const Stmt&, Value at);
@@ -127,6 +146,9 @@ class Renderer {
 // A number that d is a multiple of wherever it is evaluated: the greatest that its form shows; 0
 // for 0.
 std::int64_t known_divisor(const Dim& d);
+
+// Some value of the block is an element of a tile.
+bool reads_tiles(const Block&);
 
 // Row i of the result holds element i of each row; both counts are powers of two.
 Values transposed(Values rows);

@@ -1,11 +1,13 @@
 // Exponentials, logarithms and what is made of them. Coefficients: tools/minimax.
 #include "codegen/llvm/math.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/error.h"
 #include "codegen/llvm/math_detail.h"
+#include "ops/ops.h"
 
 namespace hone::llvm {
 
@@ -318,18 +320,18 @@ void meet_lanes(Value& a, Value& b) {
 
 }  // namespace
 
-Value exp(Value x) { return for_f32("exp", x, exp_f32); }
 Value exp_of_rounded(Value x) { return for_f32("exp", x, exp_of_rounded_f32); }
 Value expm1(Value x) { return for_f32("expm1", x, expm1_f32); }
-Value log(Value x) { return for_f32("log", x, log_f32); }
 Value log1p(Value x) { return for_f32("log1p", x, log1p_f32); }
-Value tanh(Value x) { return for_f32("tanh", x, tanh_f32); }
-Value erf(Value x) { return for_f32("erf", x, erf_f32); }
 Value sinh(Value x) { return for_f32("sinh", x, sinh_f32); }
 Value cosh(Value x) { return for_f32("cosh", x, cosh_f32); }
 Value asinh(Value x) { return for_f32("asinh", x, asinh_f32); }
 Value acosh(Value x) { return for_f32("acosh", x, acosh_f32); }
 Value atanh(Value x) { return for_f32("atanh", x, atanh_f32); }
+
+namespace {
+
+Value exp(Value x) { return for_f32("exp", x, exp_f32); }
 
 Value sigmoid(Value x) { return x.dtype() == DType::f32 ? sigmoid_f32(x) : 1.0 / (exp(-x) + 1.0); }
 
@@ -350,6 +352,31 @@ Value gelu(Value x) {
   if (x.dtype() == DType::f32) return detail::gelu_in_pieces(x);
   Value argument = x * -std::sqrt(0.5);
   return x * 0.5 * x.module->call_helper("erfc", std::span(&argument, 1));
+}
+
+struct RealOp {
+  const Op* op;
+  RealFunction function;
+};
+constexpr RealOp real_ops[] = {
+    {&ops::exp, exp},
+    {&ops::log, [](Value x) { return for_f32("log", x, log_f32); }},
+    {&ops::tanh, [](Value x) { return for_f32("tanh", x, tanh_f32); }},
+    {&ops::erf, [](Value x) { return for_f32("erf", x, erf_f32); }},
+    {&ops::sin, sin},
+    {&ops::cos, cos},
+    {&ops::sigmoid, sigmoid},
+    {&ops::silu, silu},
+    {&ops::softplus, softplus},
+    {&ops::gelu, gelu},
+    {&ops::gelu_tanh, gelu_tanh},
+};
+
+}  // namespace
+
+RealFunction real_function(const Op& op) {
+  const RealOp* found = std::ranges::find(real_ops, &op, &RealOp::op);
+  return found == std::end(real_ops) ? nullptr : found->function;
 }
 
 Value pow(Value x, Value y) {

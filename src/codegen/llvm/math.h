@@ -4,25 +4,20 @@
 #pragma once
 
 #include "codegen/llvm/builder.h"
+#include "ir/op.h"
 
 namespace hone::llvm {
 
-Value exp(Value);
+// The function that an operation on one real number is; null when it is none of these.
+using RealFunction = Value (*)(Value);
+RealFunction real_function(const Op&);
+
 // For arguments that were rounded when they were computed, and may as well be rounded once more:
 // within 1.75 units in the last place of exp(x (1 + d)), |d| <= 1.25 * 2^-24; cheaper than exp(x).
 Value exp_of_rounded(Value);
 Value expm1(Value);
-Value log(Value);
 Value log1p(Value);
 Value pow(Value base, Value exponent);
-
-Value sigmoid(Value);   // 1 / (1 + exp(-x))
-Value silu(Value);      // x sigmoid(x)
-Value softplus(Value);  // log(1 + exp(x))
-Value tanh(Value);
-Value erf(Value);
-Value gelu(Value);       // x (1 + erf(x / sqrt(2))) / 2
-Value gelu_tanh(Value);  // x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2
 
 Value sin(Value);
 Value cos(Value);

@@ -1,9 +1,10 @@
 // What the files of math share.
 #pragma once
 
+#include <functional>
 #include <span>
 
-#include "codegen/llvm/math.h"
+#include "codegen/llvm/builder.h"
 
 namespace hone::llvm::detail {
 

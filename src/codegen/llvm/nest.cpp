@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "codegen/llvm/expression.h"
-#include "kernel/cost.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
 
@@ -22,6 +21,7 @@ void collect(const Block& block, const std::function<void(const Stmt&)>& f) {
   for (const Stmt& s : block) {
     f(s);
     collect(s.body, f);
+    collect(s.otherwise, f);
   }
 }
 
@@ -37,7 +37,7 @@ std::vector<hone::Value> varying_values(const Stmt& loop) {
     for (const Dim& s : d.symbols()) {
       if (std::optional<RegId> r = register_of(s); r && changed.contains(*r)) return true;
       for (const Dim& inner : symbols)
-        if (inner.name() == s.name()) return true;
+        if (inner == s) return true;
     }
     return false;
   };
@@ -63,7 +63,14 @@ bool is_wide_number(const hone::Value& v, const Kernel& kernel) {
   if (!v.is(ops::load)) return !v.is(ops::dims) && byte_size(v.dtype()) == 8;
   auto p = static_cast<std::size_t>(v.attrs().integer("param"));
   return byte_size(p < kernel.params.size() ? kernel.params[p].dtype
-                                            : kernel.scratch[p - kernel.params.size()].dtype) == 8;
+                                            : kernel.memory[p - kernel.params.size()].dtype) == 8;
+}
+
+// A multiplication is a loop, and too much code to be written out.
+bool multiplies_tiles(const Block& block) {
+  bool found = false;
+  collect(block, [&](const Stmt& s) { found = found || s.kind == Stmt::Kind::tile_multiply; });
+  return found;
 }
 
 bool contains_loop(const Block& block) {
@@ -136,6 +143,20 @@ void Renderer::block(const Block& block) {
       case Stmt::Kind::fetch:
         fetch(s);
         break;
+      case Stmt::Kind::tile_fill:
+        tile_fill(s);
+        break;
+      case Stmt::Kind::tile_load:
+        tile_load(s);
+        break;
+      case Stmt::Kind::tile_store:
+        tile_store(s);
+        break;
+      case Stmt::Kind::tile_multiply:
+        tile_multiply(s);
+        break;
+      default:
+        throw UserError("kernel '", kernel_.name, "': the LLVM renderer has no groups of threads");
     }
 }
 
@@ -209,25 +230,33 @@ void Renderer::branch(const Stmt& s) {
   Value condition = value(s.condition);
   HONE_ASSERT(condition.lanes() == 1, "a branch differs between lanes");
   std::vector<RegId> modified = modified_outside(s.body);
-  Values before = registers(modified);
-  auto cache = cache_;
-  Values after = m_.if_values(
-      condition,
-      [&] {
-        block(s.body);
-        return registers(modified);
-      },
-      [&] { return before; });
-  cache_ = std::move(cache);
+  for (RegId r : modified_outside(s.otherwise))
+    if (std::find(modified.begin(), modified.end(), r) == modified.end()) modified.push_back(r);
+  add_tiles_joined(s, modified);
+  const auto cache = cache_;
+  const auto before = registers_;
+  auto side = [&](const Block& body) {
+    cache_ = cache;
+    registers_ = before;
+    block(body);
+    return registers(modified);
+  };
+  Values after =
+      m_.if_values(condition, [&] { return side(s.body); }, [&] { return side(s.otherwise); });
+  cache_ = cache;
+  registers_ = before;
   forget_memory();
   set_registers(modified, after);
 }
 
 void Renderer::loop(const Stmt& s) {
-  if (s.loop == LoopKind::chunks) return chunk_loop(s);
-  if (s.loop == LoopKind::lanes) return lanes_loop(s);
+  if (s.loop == LoopKind::grid && kernel_.body.size() == 1) return chunk_loop(s);
+  if (s.loop == LoopKind::lanes) return reads_tiles(s.body) ? tile_lanes_loop(s) : lanes_loop(s);
   if (s.loop == LoopKind::across) return across_loop(s);
-  if (auto n = s.extent.as_number(); n && *n <= most_unrolled) return unrolled_loop(s, *n);
+  const bool unrolls =
+      s.loop == LoopKind::unrolled ||
+      (s.extent.is_number() && s.extent.number() <= most_unrolled && !multiplies_tiles(s.body));
+  if (unrolls) return unrolled_loop(s, s.extent.number());
   serial_loop(s);
 }
 
@@ -260,6 +289,7 @@ void Renderer::unrolled_loop(const Stmt& s, std::int64_t count) {
 void Renderer::serial_loop(const Stmt& s) {
   hoist(s);
   std::vector<RegId> modified = modified_outside(s.body);
+  add_tiles_carried(s.body, modified);
   Value extent = position(s.extent);
   // What was read before must be read again inside: an earlier turn may have changed it.
   if (!modified.empty()) forget_registers();
@@ -272,6 +302,7 @@ void Renderer::serial_loop(const Stmt& s) {
       });
   forget_memory();
   set_registers(modified, after);
+  forget_tiles_filled(s.body);
 }
 
 int Renderer::lanes_for(const Stmt& s) const {
@@ -292,7 +323,7 @@ int vectors_at_once(const Stmt& s, bool joins, const TargetSpec& target) {
   // Each turn runs through memory again in a loop of its own.
   if (contains_loop(s.body)) return joins ? 4 : target.vector_bits / 64;
   double weight = 0;
-  for (const hone::Value& v : varying_values(s)) weight += weight_of(v.op());
+  for (const hone::Value& v : varying_values(s)) weight += v.op().cost;
   if (joins && weight <= 4) return 8;
   return weight <= 8 ? 4 : 2;
 }
@@ -457,57 +488,18 @@ void Renderer::hoist(const Stmt& s) {
 
 namespace {
 
-void emit_nest(Module& m, const Kernel& kernel, const Nest& nest, const KernelArguments& in) {
+void emit_body(Module& m, const Kernel& kernel, const KernelArguments& in) {
+  const Block& body = kernel.body;
+  check(kernel);
   Renderer renderer(m, kernel, in);
-  renderer.note_joined(nest.body);
-  bool has_chunks = std::any_of(nest.body.begin(), nest.body.end(), [](const Stmt& s) {
-    return s.kind == Stmt::Kind::loop && s.loop == LoopKind::chunks;
-  });
+  renderer.note_joined(body);
+  const bool is_grid = has_grid(kernel);
   renderer.begin_streams();
-  if (has_chunks)
-    renderer.block(nest.body);
+  if (is_grid)
+    renderer.block(body);
   else
-    m.if_(less(in.begin, in.end), [&] { renderer.block(nest.body); });
+    m.if_(less(in.begin, in.end), [&] { renderer.block(body); });
   renderer.end_streams();
-}
-
-LoadHole load_hole(Module& m, const Kernel& kernel, const KernelArguments& in, const Hole& hole) {
-  auto renderer = std::make_shared<Renderer>(m, kernel, in);
-  auto place = [renderer, &hole](std::span<const Value> vars) {
-    renderer->forget();
-    for (std::size_t i = 0; i < hole.vars.size(); ++i)
-      renderer->set_variable(hole.vars[i], vars[i]);
-  };
-  LoadHole out;
-  if (hole.value && hole.value.is(ops::load)) out.dtype = hole.value.dtype();
-  out.elements = [renderer, place, &hole](std::span<const Value> vars, int along, int lanes,
-                                          std::optional<Value> mask) {
-    place(vars);
-    VarId var = along < 0 ? -1 : hole.vars[static_cast<std::size_t>(along)];
-    renderer->set_lanes({var, lanes, mask});
-    Value v = renderer->value(hole.value);
-    if (v.lanes() != lanes) v = broadcast(v, lanes);
-    return mask ? select(*mask, v, v.module->zero(v.type)) : v;
-  };
-  out.address = [renderer, place, &hole](std::span<const Value> vars) {
-    place(vars);
-    renderer->set_lanes({});
-    return renderer->address(hole.value);
-  };
-  return out;
-}
-
-StoreHole store_hole(Module& m, const Kernel& kernel, const KernelArguments& in, const Hole& hole) {
-  auto renderer = std::make_shared<Renderer>(m, kernel, in);
-  return
-      [renderer, &hole](std::span<const Value> vars, Value accumulated, std::optional<Value> mask) {
-        renderer->forget();
-        for (std::size_t i = 0; i < hole.vars.size(); ++i)
-          renderer->set_variable(hole.vars[i], vars[i]);
-        renderer->set_register(0, accumulated);
-        renderer->set_lanes({hole.vars.back(), accumulated.lanes(), mask});
-        renderer->block(hole.stores);
-      };
 }
 
 }  // namespace
@@ -518,13 +510,7 @@ void emit_kernel(Module& m, const Kernel& kernel, std::string_view name) {
     // A result may lie where an operand lies that is read at the same place before.
     buffers.push_back({.is_read_only = !p.written, .restrict = false, .align = byte_size(p.dtype)});
   KernelArguments in = m.begin_kernel(name, buffers);
-  if (auto* nest = std::get_if<Nest>(&kernel.body)) emit_nest(m, kernel, *nest, in);
-  if (auto* c = std::get_if<Contraction>(&kernel.body))
-    emit_contraction(m, kernel, in, load_hole(m, kernel, in, c->a), load_hole(m, kernel, in, c->b),
-                     store_hole(m, kernel, in, c->epilogue));
-  if (auto* c = std::get_if<Convolution>(&kernel.body))
-    emit_convolution(m, kernel, in, load_hole(m, kernel, in, c->input),
-                     store_hole(m, kernel, in, c->epilogue));
+  emit_body(m, kernel, in);
   m.end_kernel();
 }
 

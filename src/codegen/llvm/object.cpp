@@ -8,8 +8,8 @@
 #include <llvm-c/Transforms/PassBuilder.h>
 
 #include <cstring>
+#include <mutex>
 
-#include "base/cpu.h"
 #include "base/error.h"
 #include "base/sanitizer.h"
 
@@ -40,31 +40,35 @@ std::string take(char* text) {
   return out;
 }
 
-LLVMTargetRef x86_target() {
-  static const LLVMTargetRef target = [] {
+LLVMTargetRef find_target(const std::string& triple) {
+  static std::once_flag once;
+  std::call_once(once, [] {
     set_process_options();
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
-    return LLVMGetTargetFromName("x86-64");
-  }();
-  HONE_ASSERT(target, "LLVM is built without the x86 target");
+  });
+  LLVMTargetRef target = nullptr;
+  char* error = nullptr;
+  LLVMGetTargetFromTriple(triple.c_str(), &target, &error);
+  const std::string why = take(error);
+  HONE_ASSERT(target, "LLVM: ", why);
   return target;
 }
 
 LLVMTargetMachineRef make_machine(const TargetSpec& spec, Effort effort) {
   LLVMTargetMachineOptionsRef options = LLVMCreateTargetMachineOptions();
-  LLVMTargetMachineOptionsSetCPU(options, spec.cpu.c_str());
+  LLVMTargetMachineOptionsSetCPU(options, spec.processor.c_str());
   LLVMTargetMachineOptionsSetFeatures(options, spec.features.c_str());
   LLVMTargetMachineOptionsSetCodeGenOptLevel(
       options, effort == Effort::quick ? LLVMCodeGenLevelNone : LLVMCodeGenLevelDefault);
   LLVMTargetMachineOptionsSetRelocMode(options, LLVMRelocPIC);
   LLVMTargetMachineOptionsSetCodeModel(options, LLVMCodeModelSmall);
   LLVMTargetMachineRef machine =
-      LLVMCreateTargetMachineWithOptions(x86_target(), "x86_64-unknown-linux-gnu", options);
+      LLVMCreateTargetMachineWithOptions(find_target(spec.triple), spec.triple.c_str(), options);
   LLVMDisposeTargetMachineOptions(options);
-  HONE_ASSERT(machine, "LLVM has no machine for ", spec.cpu);
+  HONE_ASSERT(machine, "LLVM has no machine for ", spec.processor);
   return machine;
 }
 
@@ -96,20 +100,6 @@ struct Output {
 };
 
 }  // namespace
-
-TargetSpec target_spec(std::string_view name) {
-  Isa isa = name == "native" ? allowed_isa() : isa_from_name(name).value_or(Isa::v1);
-  if (isa < Isa::v3 && name == "native")
-    throw UserError("target: this machine has ", isa_name(isa), ", and x86-64-v3 is the least");
-  if (isa < Isa::v3)
-    throw UserError("target: '", name, "' is not known; give x86-64-v3, x86-64-v4 or native");
-  TargetSpec spec;
-  spec.name = isa_name(isa);
-  spec.cpu = spec.name;
-  if (name == "native") spec.tune = take(LLVMGetHostCPUName());
-  spec.vector_bits = isa >= Isa::v4 ? 512 : 256;
-  return spec;
-}
 
 struct Emitter::State {
   LLVMTargetMachineRef machine = nullptr;

@@ -166,12 +166,7 @@ function machineSection() {
   const sizes = Object.entries(run.sizes).map(([k, v]) => `${k} = ${v}`).join(', ');
   const facts = [
     ['processor', e.processor],
-    [
-      'instruction set',
-      e.allowed_isa === e.machine_isa ? e.machine_isa :
-                                        `${e.allowed_isa} allowed of ${e.machine_isa}`
-    ],
-    ['kernels made for', run.target], ['threads', e.threads], ['date', e.date],
+    ['device', e.device], ['kernels made for', run.target], ['threads', e.threads], ['date', e.date],
     ['command', e.command], ['model', report.model.file], ['plan', p.file],
     ['verification', p.verification], ['choices', p.measured ? 'measured' : 'predicted'],
     ['sizes', sizes], ['hone', e.hone], ['code generator', e.code_generator],

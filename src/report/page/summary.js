@@ -88,7 +88,7 @@ function tiles() {
 }
 
 // A strategy that has nothing to do here has not failed.
-const isIdle = (s) => (s.failure || '').startsWith('no part taken');
+const isIdle = (s) => (s.failure || '').startsWith('skipped: ');
 const remarkClass = (s) => (isIdle(s) ? 'dim' : s.failure ? 'failure' : '');
 
 // Bars to the median, a whisker over the interval, a dot for each round.

@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "compile/compile.h"
-#include "import/export_onnx.h"
+#include "export/onnx/export.h"
 #include "plan/plan_file.h"
 #include "plan/plan_json.h"
 #include "test/import/gguf_file.h"

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/devices.h"
+#include "backend/cpu/device/cpu_device.h"
+#include "backend/devices/devices.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/process_memory.h"

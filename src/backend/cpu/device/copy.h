@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/device.h"
+#include "backend/cpu/device/call.h"
 
 namespace hone {
 
 // With axes joined where memory allows and in the order of the target, cut into chunks.
-class CpuCopy final : public BoundCall {
+class CpuCopy final : public CpuCall {
  public:
   explicit CpuCopy(const StridedCopy&);
 

@@ -6,13 +6,14 @@
 #include <exception>
 #include <mutex>
 
+#include "backend/cpu/device/call.h"
 #include "backend/cpu/device/copy.h"
+#include "backend/cpu/device/loader.h"
 #include "backend/cpu/device/onednn.h"
 #include "backend/cpu/device/onednn_library.h"
-#include "base/cpu.h"
+#include "backend/cpu/isa/isa.h"
 #include "base/error.h"
-#include "host/function.h"
-#include "runtime/loader.h"
+#include "runtime/host_memory.h"
 
 namespace hone {
 
@@ -30,6 +31,12 @@ class CpuProgram final : public Program {
   LoadedBinary code_;
 };
 
+// Everything is finished when it was called for.
+class CpuEvent final : public Event {
+ public:
+  void synchronize() override {}
+};
+
 // Steps run one after another on the caller's thread and the pool's; nothing is ever under way when
 // a call returns.
 class CpuStream final : public Stream {
@@ -37,40 +44,57 @@ class CpuStream final : public Stream {
   CpuStream(std::shared_ptr<ThreadPool> pool, std::shared_ptr<Allocator> allocator)
       : pool_(std::move(pool)), allocator_(std::move(allocator)) {}
 
-  int threads() const override { return pool_->threads(); }
+  int threads() const override { return pool_ ? pool_->threads() : 1; }
 
   void reserve_scratch(std::size_t bytes) override {
     const std::size_t each = aligned(bytes);
     if (each <= scratch_each_) return;
     scratch_ = {};
-    scratch_ = OwnedMemory(allocator_, each * static_cast<std::size_t>(pool_->threads()));
+    scratch_ = OwnedMemory(allocator_, each * static_cast<std::size_t>(threads()));
     scratch_each_ = each;
+  }
+
+  void upload(DeviceMemory to, std::span<const std::byte> from) override {
+    if (!from.empty()) std::memcpy(HostMemory::address(to), from.data(), from.size());
+  }
+  void download(std::span<std::byte> to, DeviceMemory from) override {
+    if (!to.empty()) std::memcpy(to.data(), HostMemory::address(from), to.size());
+  }
+  void copy(DeviceMemory to, DeviceMemory from, std::size_t bytes) override {
+    if (bytes > 0) std::memcpy(HostMemory::address(to), HostMemory::address(from), bytes);
+  }
+  void fill(DeviceMemory to, std::byte value, std::size_t bytes) override {
+    if (bytes > 0) std::memset(HostMemory::address(to), std::to_integer<int>(value), bytes);
   }
 
   void launch(const Launch& l) override {
     const auto function = reinterpret_cast<KernelFunction>(static_cast<std::uintptr_t>(l.entry));
-    if (l.is_small || l.chunks == 1) {
-      function(l.buffers, l.sizes, 0, l.chunks, scratch(0, l.scratch_bytes));
+    void* const* operands = addresses(l.operands);
+    if (l.is_small || l.chunks == 1 || !pool_) {
+      function(operands, l.sizes, 0, l.chunks, scratch(0, l.scratch_bytes));
       return;
     }
     struct Job {
       const Launch& launch;
+      void* const* operands;
       KernelFunction function;
       const CpuStream& stream;
-    } job{l, function, *this};
+    } job{l, operands, function, *this};
     pool_->run(
         l.chunks,
         [](void* context, std::int64_t begin, std::int64_t end, int thread) {
           const Job& j = *static_cast<const Job*>(context);
-          j.function(j.launch.buffers, j.launch.sizes, begin, end,
+          j.function(j.operands, j.launch.sizes, begin, end,
                      j.stream.scratch(thread, j.launch.scratch_bytes));
         },
         &job);
   }
 
-  void call(const BoundCall& c, void* const* operands, bool is_small) override {
+  void call(const BoundCall& bound, std::span<const DeviceMemory> places, bool is_small) override {
+    const auto& c = static_cast<const CpuCall&>(bound);
     const std::int64_t chunks = c.chunks();
-    if (is_small || chunks <= 1) {
+    void* const* operands = addresses(places);
+    if (is_small || chunks <= 1 || !pool_) {
       if (chunks > 0) c.run(operands, 0, chunks, scratch(0, c.scratch_bytes()));
       return;
     }
@@ -79,11 +103,13 @@ class CpuStream final : public Stream {
     if (job.error) std::rethrow_exception(job.error);
   }
 
-  void wait() override {}
+  void record(Event&) override {}
+  void wait(Event& e) override { e.synchronize(); }
+  void synchronize() override {}
 
  private:
   struct Call {
-    const BoundCall& call;
+    const CpuCall& call;
     void* const* operands;
     const CpuStream& stream;
     std::mutex mutex;
@@ -100,75 +126,78 @@ class CpuStream final : public Stream {
     }
   }
 
+  // Kept until the next call.
+  void* const* addresses(std::span<const DeviceMemory> places) {
+    if (addresses_.size() < places.size()) addresses_.resize(places.size());
+    for (std::size_t i = 0; i < places.size(); ++i) addresses_[i] = HostMemory::address(places[i]);
+    return addresses_.data();
+  }
+
   // The last bytes of a thread's piece, so that what runs past the end leaves the piece, and the
   // last thread's the memory.
   void* scratch(int thread, std::size_t bytes) const {
-    return scratch_.data() + scratch_each_ * static_cast<std::size_t>(thread + 1) - aligned(bytes);
+    return HostMemory::address(scratch_.at()) +
+           scratch_each_ * static_cast<std::size_t>(thread + 1) - aligned(bytes);
   }
   static std::size_t aligned(std::size_t bytes) {
     return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
   }
 
-  std::shared_ptr<ThreadPool> pool_;
+  std::shared_ptr<ThreadPool> pool_;  // null: the caller's thread works alone
   std::shared_ptr<Allocator> allocator_;
+  std::vector<void*> addresses_ = std::vector<void*>(16);
   OwnedMemory scratch_;
   std::size_t scratch_each_ = 0;
 };
 
-// A host function with the sizes of its operands; where they lie is told by each run.
-class BoundHostCall final : public BoundCall {
- public:
-  BoundHostCall(const HostFunction& f, const CallRequest& r) : function_(f) {
-    for (const CallOperand& o : r.operands) call_.operands.push_back({o.dtype, o.dims, nullptr});
-    call_.settings.assign(r.settings.begin(), r.settings.end());
-    check(f, call_);
-  }
-
-  void run(void* const* operands, std::int64_t, std::int64_t, void*) const override {
-    HostCall call = call_;
-    for (std::size_t i = 0; i < call.operands.size(); ++i) call.operands[i].data = operands[i];
-    function_.compute(call);
-  }
-
- private:
-  const HostFunction& function_;
-  HostCall call_;
-};
-
-class CpuDevice final : public Device {
+class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDevice> {
  public:
   std::string_view name() const override { return "cpu"; }
-  std::string description() const override { return std::string(isa_name(allowed_isa())); }
+  std::string description() const override {
+    return std::string(cpu::isa_name(cpu::allowed_isa()));
+  }
+  const DeviceLimits& limits() const override {
+    // Below both, a step takes a few microseconds, about what waking another thread costs.
+    static constexpr DeviceLimits limits{
+        .alignment = buffer_alignment, .small_bytes = 32 << 10, .small_flops = 200'000};
+    return limits;
+  }
 
   int rank(std::string_view target) const override {
     if (target == "any") return 0;
-    const std::optional<Isa> isa = isa_from_name(target);
-    return isa && *isa <= allowed_isa() ? 1 + static_cast<int>(*isa) : -1;
+    const std::optional<cpu::Isa> isa = cpu::isa_from_name(target);
+    return isa && *isa <= cpu::allowed_isa() ? 1 + static_cast<int>(*isa) : -1;
   }
 
-  std::byte* alloc(std::size_t bytes) override {
+  DeviceMemory alloc(std::size_t bytes) override {
     const std::size_t size = (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
     void* data = size >= bytes ? std::aligned_alloc(buffer_alignment, size) : nullptr;
     if (!data) throw UserError("cpu: cannot allocate ", bytes, " bytes; use smaller sizes");
-    return static_cast<std::byte*>(data);
+    return {reinterpret_cast<std::uintptr_t>(data), 0};
   }
-  void free(std::byte* data, std::size_t) noexcept override { std::free(data); }
-  void upload(std::byte* to, std::span<const std::byte> from) override {
-    if (!from.empty()) std::memcpy(to, from.data(), from.size());
-  }
-  void download(std::span<std::byte> to, const std::byte* from) override {
-    if (!to.empty()) std::memcpy(to.data(), from, to.size());
+  void free(DeviceMemory m, std::size_t) noexcept override { std::free(HostMemory::address(m)); }
+
+  bool shares_host_memory() const override { return true; }
+  std::byte* host_address(DeviceMemory m) const override { return HostMemory::address(m); }
+  std::optional<DeviceMemory> of_host(const void* data) const override {
+    const auto at = reinterpret_cast<std::uintptr_t>(data);
+    if (at % buffer_alignment != 0) return std::nullopt;
+    return DeviceMemory{at, 0};
   }
 
   std::unique_ptr<Program> load(std::span<const Binary> binaries, std::string_view where) override {
     return std::make_unique<CpuProgram>(hone::load(binaries, where));
   }
 
+  std::string why_missing(std::string_view library) override {
+    for (const LibraryStatus& l : cpu_device_libraries())
+      if (l.name == library) return l.failure;
+    return cat("cpu: library '", library, "' is not known");
+  }
+
   std::unique_ptr<BoundCall> bind(const CallRequest& r) override {
     if (r.name.starts_with("onednn.")) return onednn::bind(r);
-    if (const HostFunction* f = find_host_function(r.name))
-      return std::make_unique<BoundHostCall>(*f, r);
-    throw UserError("cpu: function '", r.name, "' is not known; compile the plan again");
+    return Device::bind(r);
   }
   std::optional<Packing> packing(const CallRequest& r) override {
     return r.name.starts_with("onednn.") ? onednn::packing(r) : std::nullopt;
@@ -177,8 +206,10 @@ class CpuDevice final : public Device {
     return std::make_unique<CpuCopy>(c);
   }
 
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
   std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool> pool,
                                       std::shared_ptr<Allocator> allocator) override {
+    if (!allocator) allocator = shared_from_this();
     return std::make_unique<CpuStream>(std::move(pool), std::move(allocator));
   }
 };

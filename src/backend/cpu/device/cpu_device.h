@@ -1,10 +1,11 @@
 // The processor as a device: plain memory, kernels called as functions, chunks divided between the
-// threads of a pool. Runs host steps too.
+// threads of a pool.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "backend/cpu/device/call.h"
 #include "runtime/device.h"
 #include "runtime/library_status.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "backend/cpu/device/call.h"
 #include "base/checked.h"
 #include "base/error.h"
 
@@ -76,7 +77,7 @@ struct Parts {
   std::int64_t length(std::int64_t i) const { return std::min(part, size - i * part); }
 };
 
-class PiecewiseCall final : public BoundCall {
+class PiecewiseCall final : public CpuCall {
  public:
   explicit PiecewiseCall(std::vector<Piece> pieces) : pieces_(std::move(pieces)) {
     for (const Piece& p : pieces_) scratch_ = std::max(scratch_, p.scratch_bytes());
@@ -101,6 +102,7 @@ struct Request {
         has_bias(r.setting("bias", 0) != 0),
         has_relu(r.setting("relu", 0) != 0),
         is_packed(r.setting("packed", 0) != 0),
+        is_fast_only(r.setting(fast_only, 0) != 0),
         out_index(has_bias ? 3u : 2u) {
     if (r.operands.size() != out_index + 1) refuse(r, cat("got ", r.operands.size(), " operands"));
     for (std::size_t i = 0; i < r.operands.size(); ++i)
@@ -137,8 +139,14 @@ struct Request {
                       "the plan again on this machine");
   }
 
+  void check_speed(const Primitive& p) const {
+    if (is_fast_only && p.is_plain())
+      throw UserError(call.name, ": the library has only its reference implementation here (",
+                      p.implementation(), ")");
+  }
+
   const CallRequest& call;
-  bool has_bias, has_relu, is_packed;
+  bool has_bias, has_relu, is_packed, is_fast_only;
   std::size_t out_index;
 };
 
@@ -230,7 +238,7 @@ class Matmul {
     divide();
   }
 
-  std::unique_ptr<BoundCall> bind() {
+  std::unique_ptr<CpuCall> bind() {
     std::vector<Piece> pieces;
     if (request_.is_empty()) return std::make_unique<PiecewiseCall>(std::move(pieces));
     if (k_ == 0) refuse(request_.call, "sums over nothing");
@@ -254,7 +262,7 @@ class Matmul {
     return p;
   }
 
-  std::unique_ptr<BoundCall> bind_pack() {
+  std::unique_ptr<CpuCall> bind_pack() {
     std::vector<Piece> pieces;
     for (std::int64_t i = 0; i < columns_.count(); ++i) {
       const dnnl_memory_desc_t from = matrices({1, k_, columns_.length(i)}, b_.strides),
@@ -326,6 +334,7 @@ class Matmul {
     std::shared_ptr<const Primitive>& primitive = primitives_[{bs, m, n}];
     if (!primitive) primitive = make(a, b, out);
     if (!primitive) refuse(request_.call, "oneDNN has no implementation for these sizes");
+    request_.check_speed(*primitive);
     const std::int64_t b0 = batches_.begin(batch), m0 = rows_.begin(row),
                        n0 = columns_.begin(column);
     const auto at = [](std::int64_t elements) { return elements * element_bytes; };
@@ -378,7 +387,7 @@ class Convolution {
     divide();
   }
 
-  std::unique_ptr<BoundCall> bind() {
+  std::unique_ptr<CpuCall> bind() {
     std::vector<Piece> pieces;
     if (request_.is_empty()) return std::make_unique<PiecewiseCall>(std::move(pieces));
     if (request_.is_packed) request_.check_fingerprint(fingerprint(packed_desc()));
@@ -400,7 +409,7 @@ class Convolution {
     return p;
   }
 
-  std::unique_ptr<BoundCall> bind_pack() {
+  std::unique_ptr<CpuCall> bind_pack() {
     const dnnl_memory_desc_t from = w_.desc(), to = packed_desc();
     std::vector<Piece> pieces;
     Piece& p = pieces.emplace_back();
@@ -552,6 +561,7 @@ class Convolution {
     const Window w = window(image, row);
     const Form& f = form(w);
     if (!f.primitive) refuse(request_.call, "oneDNN has no implementation for these sizes");
+    request_.check_speed(*f.primitive);
     const std::int64_t first_image = images_.begin(image);
     const std::int64_t x_at =
         (first_image * x_.strides[0] + w.first * x_.strides[2]) * element_bytes;
@@ -605,7 +615,7 @@ class Convolution {
 
 }  // namespace
 
-std::unique_ptr<BoundCall> bind(const CallRequest& r) {
+std::unique_ptr<CpuCall> bind(const CallRequest& r) {
   if (r.name == "onednn.matmul") return Matmul(r).bind();
   if (r.name == "onednn.conv") return Convolution(r).bind();
   if (r.name == "onednn.pack") {
@@ -629,7 +639,7 @@ std::optional<Packing> packing(const CallRequest& r) {
 
 namespace hone::onednn {
 
-std::unique_ptr<BoundCall> bind(const CallRequest& r) {
+std::unique_ptr<CpuCall> bind(const CallRequest& r) {
   throw UserError(r.name,
                   ": this build has no oneDNN; compile the plan with generated kernels alone");
 }

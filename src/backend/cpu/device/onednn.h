@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/device.h"
+#include "backend/cpu/device/call.h"
 
 namespace hone::onednn {
 
@@ -16,7 +16,7 @@ namespace hone::onednn {
 // channels_last 0: x [n,c,space...], weights [o,c/groups,taps...], out [n,o,space...].
 // Both: `relu`; `packed`, by packing(). "onednn.pack": operands constant, packed.
 // Throws UserError when this build or machine has no oneDNN, or oneDNN cannot do it.
-std::unique_ptr<BoundCall> bind(const CallRequest&);
+std::unique_ptr<CpuCall> bind(const CallRequest&);
 
 // How the second operand, a constant, is best kept for this request. Empty: as it is.
 std::optional<Packing> packing(const CallRequest&);

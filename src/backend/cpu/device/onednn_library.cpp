@@ -7,10 +7,10 @@
 #include <cstring>
 #include <utility>
 
-#include "base/cpu.h"
+#include "backend/cpu/device/call.h"
+#include "backend/cpu/isa/isa.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "runtime/device.h"
 
 namespace hone::onednn {
 
@@ -36,8 +36,8 @@ Library open_library() {
   // Of the OpenMP run time that the library depends on.
   l.omp_set_num_threads = reinterpret_cast<void (*)(int)>(symbol(handle, "omp_set_num_threads"));
   l.omp_get_max_threads = reinterpret_cast<int (*)()>(symbol(handle, "omp_get_max_threads"));
-  if (allowed_isa() < Isa::v4)
-    l.set_max_cpu_isa(allowed_isa() == Isa::v3 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_sse41);
+  if (cpu::allowed_isa() < cpu::Isa::v4)
+    l.set_max_cpu_isa(cpu::allowed_isa() == cpu::Isa::v3 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_sse41);
   require(l.engine_create(&l.engine, dnnl_cpu, 0), "dnnl_engine_create");
   return l;
 }

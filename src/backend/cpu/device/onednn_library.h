@@ -75,7 +75,11 @@ class Primitive {
 
   dnnl_memory_desc_t desc(dnnl_query_t what) const;
   const std::string& implementation() const { return implementation_; }  // "brgconv:avx512_core"
-  bool is_plain() const { return implementation_.starts_with("ref"); }   // a loop nest
+  // A reference implementation: loops without vector code.
+  bool is_plain() const {
+    return implementation_.starts_with("ref") || implementation_.starts_with("gemm:ref") ||
+           implementation_.starts_with("simple");
+  }
   const_dnnl_primitive_t get() const { return primitive_; }
 
  private:

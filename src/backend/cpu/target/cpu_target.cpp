@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "backend/cpu/target/processor.h"
 #include "codegen/llvm/blob.h"
 #include "codegen/llvm/nest.h"
 #include "codegen/llvm/object.h"
@@ -13,11 +14,28 @@ namespace {
 class CpuTarget final : public Target {
  public:
   explicit CpuTarget(std::string_view isa)
-      : spec_(llvm::target_spec(isa)), info_(cpu_target_info(spec_.name)) {}
+      : spec_(target_spec(isa)), info_(target_info(spec_.name)) {}
 
   const TargetInfo& info() const override { return info_; }
 
   std::string_view version() const override { return version_; }
+
+  std::vector<Proposal> candidates(const GroupSpec& spec) const override {
+    std::vector<Proposal> out = Target::candidates(spec);
+    for (Candidate& c : onednn_candidates(spec, info_))
+      out.push_back({std::move(c), std::string(library_names[0]), ""});
+    return out;
+  }
+
+  // The copies are of a buffer in the second cache and of one in none.
+  void calibrate(const MachineRates& rates) override {
+    info_.fma_gflops = rates.fma_gflops / rates.threads;
+    for (const MachineRates::Copy& c : rates.copies) {
+      const double gbytes = c.gbytes / rates.threads;
+      if (c.bytes <= info_.l2_bytes) info_.cache_gbytes = gbytes;
+      info_.memory_gbytes = gbytes;
+    }
+  }
 
   std::vector<Binary> compile(std::span<const CompileJob> jobs, ThreadPool& pool) const override {
     std::vector<Binary> out(jobs.size());
@@ -71,9 +89,8 @@ class CpuTarget final : public Target {
 
   llvm::TargetSpec spec_;
   TargetInfo info_;
-  // Of the generator and LLVM, and what `native` is tuned for.
-  std::string version_ =
-      cat("llvm-19 kernels-18 ", spec_.cpu, " ", spec_.tune, " ", spec_.features);
+  // Of LLVM, and what `native` is tuned for.
+  std::string version_ = cat("llvm-19 ", spec_.processor, " ", spec_.tune, " ", spec_.features);
 };
 
 }  // namespace

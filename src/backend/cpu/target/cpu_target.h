@@ -9,6 +9,9 @@
 
 namespace hone::cpu {
 
+inline constexpr std::string_view target_names[] = {"native", "x86-64-v3", "x86-64-v4"};
+inline constexpr std::string_view library_names[] = {"onednn"};
+
 std::unique_ptr<Target> make_target(std::string_view isa);
 
 // Groups anchored by a matrix product or a convolution in f32: the library computes the anchor

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/cpu.h"
+#include "backend/cpu/isa/isa.h"
 
 namespace hone::cpu {
 

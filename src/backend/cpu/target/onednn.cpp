@@ -167,7 +167,7 @@ void append_rest(Candidate& out, const GroupSpec& spec, Value computed, const Ta
 
 std::vector<Candidate> onednn_candidates(const GroupSpec& given, const TargetInfo& info) {
   GroupSpec spec = given;
-  spec.function = expand_composites(given.function);
+  spec.function = expand_for_kernels(given.function);
   std::optional<Call> call = find_call(spec.function);
   if (!call) return {};
   Candidate out;

@@ -19,13 +19,11 @@ class NullTarget final : public Target {
   Listing list(const CompileJob&) const override { return {}; }
 
  private:
-  TargetInfo info_ = cpu_target_info("x86-64-v3");
+  TargetInfo info_ = {.name = "null"};
 };
 
 }  // namespace
 
 std::unique_ptr<Target> make_target(std::string_view) { return std::make_unique<NullTarget>(); }
-
-std::vector<Candidate> no_candidates(const GroupSpec&, const TargetInfo&) { return {}; }
 
 }  // namespace hone::null

@@ -1,0 +1,31 @@
+// What runs: a model by a strategy, or a plan. Opening a plan needs no compiler.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace hone::cli {
+
+// Runs a model by a strategy: `ref` interprets, the others run a plan.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  virtual std::vector<Array> run(std::span<const Array> inputs) = 0;
+  virtual const std::vector<PlanParam>& params() const = 0;
+  virtual const std::vector<PlanParam>& results() const = 0;
+  // Null for the interpreter.
+  virtual Session* session() { return nullptr; }
+  virtual const Plan* plan() const { return nullptr; }
+};
+
+struct PlanLimits {
+  int threads = 0;              // 0 asks the machine
+  std::int64_t max_memory = 0;  // bytes; 0: the default of sessions
+};
+std::unique_ptr<Runner> plan_runner(std::shared_ptr<const Plan>, const PlanLimits&);
+
+}  // namespace hone::cli

@@ -1,0 +1,257 @@
+#include "compile/multi.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "compile/single.h"
+#include "compile/spread.h"
+#include "compile/stats.h"
+#include "compile/store.h"
+#include "compile/whole.h"
+#include "ir/measured.h"
+#include "plan/audit.h"
+#include "runtime/session.h"
+
+namespace hone {
+
+namespace {
+
+using MultiClock = std::chrono::steady_clock;
+
+double ms_since(MultiClock::time_point start) {
+  return std::chrono::duration<double, std::milli>(MultiClock::now() - start).count();
+}
+
+// The fastest of a few runs: what disturbs a run only makes it longer.
+double upload_ms(Stream& stream, DeviceMemory to, std::span<const std::byte> bytes) {
+  double best = -1;
+  for (int i = 0; i < 3; ++i) {
+    const MultiClock::time_point start = MultiClock::now();
+    stream.upload(to, bytes);
+    stream.synchronize();
+    const double ms = ms_since(start);
+    best = best < 0 ? ms : std::min(best, ms);
+  }
+  return best;
+}
+
+CopyCost measured_copies(const std::shared_ptr<Device>& device) {
+  constexpr std::size_t few = 64, many = 1 << 20;
+  const OwnedMemory memory(device, many);
+  const std::unique_ptr<Stream> stream = device->open_stream();
+  const std::vector<std::byte> bytes(many);
+  CopyCost out;
+  out.ms = upload_ms(*stream, memory.at(), std::span(bytes).first(few));
+  const double beyond = std::max(upload_ms(*stream, memory.at(), bytes) - out.ms, 1e-6);
+  out.gbytes = static_cast<double>(many - few) / beyond * 1e-6;
+  return out;
+}
+
+void add_numbers(CompileReport& to, const CompileReport& from) {
+  using R = CompileReport;
+  for (auto of : {&R::passes_ms, &R::schedule_ms, &R::codegen_ms, &R::verify_ms, &R::measure_ms,
+                  &R::prepare_ms})
+    to.*of += from.*of;
+  for (auto of : {&R::compiled, &R::from_cache, &R::verified, &R::verified_from_cache, &R::whole,
+                  &R::whole_from_cache, &R::library_groups})
+    to.*of += from.*of;
+}
+
+class MultiCompiler {
+ public:
+  MultiCompiler(const Source& source, const CompileOptions& options, CompileReport& report)
+      : source_(source),
+        options_(options),
+        report_(report),
+        is_auto_(options.strategy == "auto"),
+        pool_(make_thread_pool({.threads = options.threads, .affinity = {}})),
+        store_(options.store ? options.store : std::make_shared<CompileStore>(options.cache)) {}
+
+  Plan run() {
+    const MultiClock::time_point start = MultiClock::now();
+    compile_kinds();
+    Plan plan = is_auto_ ? spread_or_alone() : spread_plan();
+    report_.total_ms = ms_since(start);
+    report_.kernels = static_cast<int>(plan.kernels.size());
+    if (options_.keep) {
+      report_.kernels_made.clear();
+      for (const PlanKernel& k : plan.kernels) report_.kernels_made.push_back(kernels_.at(k.hash));
+    }
+    return plan;
+  }
+
+ private:
+  // The one that shares the host's memory comes first. What cannot be compiled for a kind of device
+  // is left to the others.
+  void compile_kinds() {
+    std::vector<std::pair<const Backend*, std::shared_ptr<Device>>> all;
+    for (const Backend* b : backends())
+      if (has_device(*b)) all.emplace_back(b, open_device(b->name));
+    std::ranges::stable_partition(all,
+                                  [](const auto& k) { return k.second->shares_host_memory(); });
+    plans_.reserve(all.size());
+    const double budget = options_.budget / static_cast<double>(all.size() + 1);
+    race_seconds_ = budget / static_cast<double>(source_.variants.size());
+    for (const auto& [backend, device] : all) try {
+        compile_kind(*backend, device, budget);
+      } catch (const UserError& e) {
+        if (plans_.empty()) throw;
+        log_warning(cat(source_.name, ": is not spread over '", backend->name, "': ", e.what()));
+        failures_ += cat("; ", backend->name, ": ", e.what());
+      }
+  }
+
+  void compile_kind(const Backend& backend, const std::shared_ptr<Device>& device, double budget) {
+    CompileOptions options = options_;
+    options.strategy = "auto";
+    options.backend = &backend;
+    options.budget = budget;
+    options.store = store_;
+    options.on_plan = is_auto_ && plans_.empty() ? options_.on_plan : nullptr;
+    CompileReport own;
+    const bool is_first = plans_.empty();
+    const Plan& plan = plans_.emplace_back(compile_single(source_, options, own));
+    for (std::size_t i = 0; i < own.kernels_made.size(); ++i)
+      kernels_.emplace(plan.kernels[i].hash, own.kernels_made[i]);
+    if (is_first)
+      report_ = std::move(own);
+    else
+      add_numbers(report_, own);
+    const CopyCost copies = options_.measure && !is_first ? measured_copies(device) : CopyCost{};
+    for (std::size_t i = 0; i < device_count(backend.name); ++i) {
+      of_devices_.push_back(&plan);
+      copies_.push_back(copies);
+    }
+  }
+
+  Plan spread_or_alone() {
+    try {
+      return spread_plan();
+    } catch (const UserError& e) {
+      log_warning(cat(source_.name, ": stays on one device: ", e.what()));
+      return std::move(plans_[0]);
+    }
+  }
+
+  Plan spread_plan() {
+    chosen_.resize(plans_[0].variants.size());
+    for (std::size_t v = 0; v < chosen_.size(); ++v) choose(v);
+    if (std::ranges::all_of(chosen_, &Assignment::empty)) {
+      if (is_auto_) return std::move(plans_[0]);
+      throw UserError(source_.name, ": nothing of it can be computed on another device", failures_);
+    }
+    Plan plan = spread(of_devices_, chosen_);
+    plan.strategy = options_.strategy;
+    if (options_.on_plan) options_.on_plan(plan);
+    const MultiClock::time_point start = MultiClock::now();
+    if (options_.verification != Verification::none) verify_spread(plan);
+    report_.verify_ms += ms_since(start);
+    return plan;
+  }
+
+  const SourceVariant& source_of(const Variant& v) const {
+    for (const SourceVariant& s : source_.variants) {
+      Variant like;
+      like.guards = s.guards;
+      if (like.guards == v.guards) return s;
+    }
+    throw InternalError(cat(source_.name, ": a plan has a variant of no function"));
+  }
+
+  void choose(std::size_t v) {
+    const Variant& variant = plans_[0].variants[v];
+    const Sizing sizes = sizes_to_time(source_, source_of(variant));
+    const std::vector<Assignment> ways =
+        propose_assignments(of_devices_, v, copies_, with_measured(sizes, variant.measured));
+    if (ways.empty()) return;
+    std::vector<WayReport> reports;
+    if (is_auto_) reports.push_back({v, {}});
+    for (const Assignment& way : ways) reports.push_back({v, way});
+    // A variant that another one stands before serves machines that lack a library.
+    const bool can_run = v == 0 || variant.guards != plans_[0].variants[v - 1].guards;
+    const std::size_t best = options_.measure && can_run
+                                 ? race(reports, inputs_to_time(source_, source_of(variant), sizes))
+                                 : 0;
+    reports[best].is_chosen = true;
+    chosen_[v] = reports[best].places;
+    report_.ways.insert(report_.ways.end(), reports.begin(), reports.end());
+  }
+
+  // The first unless another is clearly faster.
+  std::size_t race(std::span<WayReport> ways, const std::vector<Array>& inputs) {
+    std::vector<std::unique_ptr<Session>> sessions;
+    std::vector<std::function<void()>> runs;
+    for (const WayReport& w : ways) {
+      std::vector<Assignment> assigned = chosen_;
+      assigned[w.variant] = w.places;
+      auto plan = std::make_shared<const Plan>(w.places.empty() ? plans_[0]
+                                                                : spread(of_devices_, assigned));
+      Executable::Devices devices = open_devices(*plan);
+      sessions.push_back(std::make_unique<Session>(
+          Executable::load(std::move(plan), std::move(devices)), SessionOptions{.pool = pool_}));
+      sessions.back()->run(inputs);  // the first run places memory
+      runs.push_back([session = sessions.back().get(), &inputs] { session->run(inputs); });
+    }
+    const std::vector<std::vector<double>> times = time_interleaved(
+        runs, {.least_sample_ms = 2, .most_seconds = race_seconds_, .drop_above = 3});
+    std::size_t best = 0;
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      ways[i].ms = median_interval(times[i]).median;
+      if (is_clearly_faster(times[i], times[best])) best = i;
+    }
+    if (options_.progress)
+      options_.progress(cat(source_.name, ": ", ways.size(), " ways over devices, ", ways[0].ms,
+                            " ms as predicted best, ", ways[best].ms, " ms as chosen"));
+    return best;
+  }
+
+  void verify_spread(const Plan& plan) {
+    const Hash128 contents = contents_of(plan);
+    for (const Variant& v : plan.variants) {
+      const SourceVariant& source = source_of(v);
+      const Sizing sizes = sizes_to_check(source_, source);
+      const Sizing all = with_measured(sizes, v.measured);
+      audit(plan, v, [&](const Dim& d) { return size_of(d, all); });
+      if (!is_small(source.function, sizes)) continue;
+      const Hash128 key = whole_key(source.function, sizes, contents);
+      if (store_->verdicts.find(key)) {
+        ++report_.whole_from_cache;
+      } else if (check_whole(source.function, sizes, plan, open_devices(plan), pool_)) {
+        ++report_.whole;
+        store_->verdicts.store(key, {});
+      }
+    }
+  }
+
+  const Source& source_;
+  const CompileOptions& options_;
+  CompileReport& report_;
+  const bool is_auto_;
+  std::shared_ptr<ThreadPool> pool_;
+  std::shared_ptr<CompileStore> store_;
+  double race_seconds_ = 0;
+  std::vector<Plan> plans_;              // per kind of device
+  std::vector<const Plan*> of_devices_;  // per device
+  std::vector<CopyCost> copies_;         // per device
+  std::vector<Assignment> chosen_;       // per variant
+  std::map<Hash128, Kernel> kernels_;    // of all plans, when they are to be kept
+  std::string failures_;
+};
+
+}  // namespace
+
+bool is_spread(const CompileOptions& o) {
+  if (o.strategy == "multi") return true;
+  return o.strategy == "auto" && o.measure && !o.backend && o.targets.empty() &&
+         absence_of("multi").empty();
+}
+
+Plan compile_multi(const Source& source, const CompileOptions& options, CompileReport& report) {
+  return MultiCompiler(source, options, report).run();
+}
+
+}  // namespace hone

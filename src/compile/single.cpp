@@ -1,0 +1,320 @@
+#include "compile/single.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+
+#include "backend/backend.h"
+#include "base/json.h"
+#include "base/machine.h"
+#include "compile/choose.h"
+#include "compile/debug.h"
+#include "compile/rates.h"
+#include "compile/whole.h"
+#include "pass/narrow.h"
+#include "plan/audit.h"
+#include "plan/plan_text.h"
+#include "runtime/prepare.h"
+#include "schedule/cost.h"
+#include "schedule/plan_builder.h"
+
+namespace hone {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+class Driver {
+ public:
+  Driver(const Source& source, const CompileOptions& options, CompileReport& report)
+      : source_(source),
+        options_(options),
+        report_(report),
+        backend_(backend_of(options)),
+        device_(has_device(backend_) ? open_device(backend_.name) : nullptr),
+        pool_(make_thread_pool({.threads = options.threads, .affinity = {}})),
+        store_(options.store ? options.store : std::make_shared<CompileStore>(options.cache)),
+        budget_(options.budget),
+        builder_(plan_),
+        debug_(cat(source.name, "-", options.strategy)) {}
+
+  Plan run() {
+    Clock::time_point start = Clock::now();
+    describe();
+    for (const std::string& name : options_.targets) compile_target(name);
+    if (options_.targets.empty()) compile_target(backend_.target_names[0]);
+    check_library();
+    Clock::time_point prepare = Clock::now();
+    if (device_) run_prepare(plan_, device_, pool_);
+    drop_unread(plan_);
+    report_.prepare_ms = milliseconds_since(prepare);
+    if (options_.on_plan) options_.on_plan(plan_);
+    Clock::time_point check = Clock::now();
+    if (options_.verification != Verification::none) check_plan();
+    report_.verify_ms += milliseconds_since(check);
+    report_.total_ms = milliseconds_since(start);
+    report_.kernels = static_cast<int>(plan_.kernels.size());
+    if (debug_.wants(Debug::times)) debug_.show(Debug::times, "times.txt", summary());
+    if (options_.keep) report_.kernels_made = builder_.kernels();
+    return std::move(plan_);
+  }
+
+ private:
+  void describe() {
+    const Function& f = source_.variants[0].function;
+    plan_.name = source_.name;
+    plan_.strategy = options_.strategy;
+    plan_.measured = options_.measure;
+    static constexpr std::string_view levels[] = {"none", "kernels", "model"};
+    plan_.verification = levels[static_cast<int>(options_.verification)];
+    plan_.machine = Json(Json::Object{{"processor", this_machine().processor},
+                                      {"device", device_ ? device_->description() : ""},
+                                      {"threads", pool_->threads()},
+                                      {"hone", HONE_VERSION}})
+                        .text();
+    plan_.params.reserve(f.params().size());
+    for (const Function::Param& p : f.params())
+      plan_.params.push_back({p.name, p.value.type(), p.donated, p.required});
+    plan_.results.reserve(f.results().size());
+    for (const Function::Result& r : f.results())
+      plan_.results.push_back({r.name, r.value.type(), false});
+    if (source_.variants.size() == 1)
+      for (const DimCheck& c : first_checks(f)) plan_.checks.push_back({c.a, c.b, c.message});
+    if (!options_.strip_graph)
+      for (const SourceVariant& v : source_.variants)
+        plan_.graph +=
+            (plan_.graph.empty() ? "" : "next variant\n") + print(v.function, &plan_.graph_arrays);
+  }
+
+  void compile_target(std::string_view name) {
+    std::unique_ptr<Target> target = backend_.target(name);
+    if (device_ && device_->description() == target->info().name) calibrate(*target);
+    KernelCompiler compile(*target, *pool_, store_->code);
+    Chooser choose({backend_, options_, compile, device_, pool_, *store_, budget_, report_});
+    builder_.start_target();
+    for (std::size_t i = 0; i < source_.variants.size(); ++i) {
+      if (options_.max_memory) check_memory(source_.variants[i]);
+      compile_variant(source_.variants[i], compile, choose);
+    }
+    report_.compiled += compile.compiled();
+    report_.from_cache += compile.from_cache();
+  }
+
+  // Only who measures may wait for a clock.
+  void calibrate(Target& target) {
+    std::optional<MachineRates> rates = known_rates(store_->times, backend_);
+    if (!rates && options_.measure) rates = measured_rates(store_->times, backend_);
+    if (rates) target.calibrate(*rates);
+  }
+
+  std::string summary() const {
+    const CompileReport& r = report_;
+    char text[400];
+    std::snprintf(text, sizeof text,
+                  "%.1f ms = passes %.1f + schedule %.1f + verify %.1f + measure %.1f + code %.1f "
+                  "+ prepare %.1f; %d groups (%d by library), %d kernels (%d compiled, %d from "
+                  "cache), %d verified (%d from cache)\n",
+                  r.total_ms, r.passes_ms, r.schedule_ms, r.verify_ms, r.measure_ms, r.codegen_ms,
+                  r.prepare_ms, r.groups, r.library_groups, r.kernels, r.compiled, r.from_cache,
+                  r.verified, r.verified_from_cache);
+    const std::string on =
+        device_ ? cat(device_->name(), " ", device_->description()) : "no device";
+    return cat("compile ", plan_.name, " (", options_.strategy, ") on ", on, ", ", pool_->threads(),
+               " threads: ", text);
+  }
+
+  void check_memory(const SourceVariant& v) {
+    // Parameters, results and weights are needed whatever the plan: refuse before compiling.
+    std::int64_t least = 0;
+    for (const Type& t : v.function.param_types()) least += byte_count(t).low();
+    if (least > *options_.max_memory)
+      throw UserError(source_.name, ": the inputs alone need ", least, " bytes, the limit is ",
+                      *options_.max_memory, "; raise --max-memory or give smaller sizes");
+  }
+
+  void compile_variant(const SourceVariant& source, KernelCompiler& compile, Chooser& choose) {
+    const std::string name = cat(compile.target().info().name, "-variant-", plan_.variants.size());
+    Clock::time_point start = Clock::now();
+    Function f = passed(narrowed(source), name);
+    report_.passes_ms += milliseconds_since(start);
+    start = Clock::now();
+    Schedule s = schedule(f, {.one_op_groups = options_.one_op_groups});
+    report_.schedule_ms += milliseconds_since(start);
+    if (options_.keep)
+      for (const ScheduledGroup& g : s.groups)
+        report_.variants.back().groups.emplace_back(g.nodes.begin(), g.nodes.end());
+    const Sizing& check = check_sizes(source);
+    const Sizing time = options_.measure ? sizes_to_time(source_, source) : check;
+    std::vector<Choice> choices =
+        choose(s, {with_measured(check, s.measured), with_measured(time, s.measured)});
+    std::vector<std::shared_ptr<const std::vector<CandidateRecord>>> considered;
+    for (Choice& c : choices)
+      considered.push_back(
+          std::make_shared<const std::vector<CandidateRecord>>(std::move(c.records)));
+    const bool has_other = std::ranges::any_of(choices, &Choice::is_library) &&
+                           std::ranges::all_of(choices, [](const Choice& c) {
+                             return !c.is_library || c.without_library.has_value();
+                           });
+    std::optional<Schedule> other;
+    if (has_other && options_.strategy == "auto") other = s;
+    add_variant(source, std::move(s), choices, considered, compile, name);
+    if (!other) return;
+    // The same without the library, for machines that lack it.
+    for (Choice& c : choices)
+      if (c.is_library)
+        c = {std::move(*c.without_library), "the library is missing", {}, {}, false};
+    if (options_.keep) report_.variants.push_back(report_.variants.back());
+    add_variant(source, std::move(*other), choices, considered, compile, name + "-kernels");
+  }
+
+  void add_variant(
+      const SourceVariant& source, Schedule s, const std::vector<Choice>& choices,
+      const std::vector<std::shared_ptr<const std::vector<CandidateRecord>>>& considered,
+      KernelCompiler& compile, const std::string& name) {
+    std::vector<Candidate> chosen;
+    for (const Choice& c : choices) chosen.push_back(c.candidate);
+    std::vector<std::uint32_t> specs;
+    specs.reserve(s.groups.size());
+    for (const ScheduledGroup& g : s.groups) specs.push_back(g.spec);
+    Clock::time_point start = Clock::now();
+    Variant v = builder_.add(std::move(s), chosen);
+    report_.schedule_ms += milliseconds_since(start);
+    start = Clock::now();
+    fill_kernels(compile);
+    report_.codegen_ms += milliseconds_since(start);
+    v.devices[0].name = backend_.name;
+    v.devices[0].target = compile.target().info().name;
+    v.guards = source.guards;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      v.groups[i].reason = choices[specs[i]].reason;
+      v.groups[i].considered = considered[specs[i]];
+    }
+    if (source_.variants.size() > 1) add_checks(v, source.function);
+    if (debug_.wants(Debug::plan)) debug_.show(Debug::plan, name + "/plan.txt", variant_text(v));
+    plan_.variants.push_back(std::move(v));
+    source_of_.push_back(&source);
+  }
+
+  Function passed(const Function& imported, const std::string& name) {
+    PassOptions options = options_.passes;
+    options.keep = options.keep || options_.keep;
+    debug_.imported(imported, name);
+    if (debug_.wants(Debug::passes))
+      options.watch = [&](const PassRecord& r) { debug_.pass(r, name); };
+    const std::size_t first = report_.passes.size();
+    Function f = run_passes(imported, options, &report_.passes);
+    if (options_.keep)
+      report_.variants.push_back(
+          {imported,
+           {report_.passes.begin() + static_cast<std::ptrdiff_t>(first), report_.passes.end()},
+           {}});
+    return f;
+  }
+
+  // A variant serves only the sizes that its guards let in.
+  static Function narrowed(const SourceVariant& v) {
+    std::vector<SizeFact> facts;
+    for (const Guard& g : v.guards)
+      facts.push_back({static_cast<SizeFact::Kind>(g.kind), g.a, g.b});
+    return narrow(v.function, facts);
+  }
+
+  // Checks of one variant hold for its sizes alone, so they are steps of it.
+  static void add_checks(Variant& v, const Function& f) {
+    std::vector<Step> checks;
+    for (const DimCheck& c : first_checks(f)) {
+      Step step;
+      step.kind = Step::Kind::refuse;
+      step.name = c.message;
+      step.scalars = {c.a, c.b};
+      checks.push_back(std::move(step));
+    }
+    v.steps.insert(v.steps.begin(), checks.begin(), checks.end());
+  }
+
+  // Who asks for the library by name is told when it computes nothing because it cannot be used.
+  void check_library() const {
+    if (!names_library(options_.strategy) || report_.library_groups > 0) return;
+    for (const Variant& v : plan_.variants)
+      for (const GroupRecord& g : v.groups)
+        for (const CandidateRecord& c : g.candidates())
+          if (c.name == options_.strategy && !c.refused.empty())
+            throw UserError(source_.name, ": strategy '", options_.strategy,
+                            "' computes no part: ", c.refused, "; choose auto or ", backend_.name);
+  }
+
+  // What the checks of single kernels cannot see: what the passes did, and where and in which order
+  // the plan runs what they left.
+  void check_plan() {
+    for (std::size_t i = 0; i < plan_.variants.size(); ++i) {
+      const Sizing all = with_measured(check_sizes(*source_of_[i]), plan_.variants[i].measured);
+      audit(plan_, plan_.variants[i], [&](const Dim& d) { return size_of(d, all); });
+      check_operands(plan_, plan_.variants[i], builder_.kernels());
+    }
+    std::optional<Hash128> contents;
+    for (const SourceVariant& v : source_.variants) {
+      const Sizing& sizes = check_sizes(v);
+      if (!is_small(v.function, sizes)) continue;
+      if (!contents) contents = contents_of(plan_);
+      check_whole(v, sizes, whole_key(v.function, sizes, *contents));
+    }
+  }
+
+  void check_whole(const SourceVariant& v, const Sizing& sizes, const Hash128& key) {
+    if (store_->verdicts.find(key)) {
+      ++report_.whole_from_cache;
+      return;
+    }
+    if (!hone::check_whole(v.function, sizes, plan_, {device_}, pool_)) return;
+    ++report_.whole;
+    store_->verdicts.store(key, {});
+  }
+
+  void fill_kernels(KernelCompiler& compile) {
+    std::vector<const Kernel*> missing;
+    for (std::size_t i = filled_; i < builder_.kernels().size(); ++i)
+      missing.push_back(&builder_.kernels()[i]);
+    std::vector<KernelCompiler::Compiled> code = compile(missing);
+    for (std::size_t i = 0; i < code.size(); ++i) {
+      plan_.kernels[filled_ + i] = {static_cast<std::uint32_t>(plan_.binaries.size()),
+                                    code[i].entry, code[i].key};
+      plan_.binaries.push_back(*code[i].binary);
+      debug_.kernel(*missing[i], compile.target(), code[i].entry);
+    }
+    filled_ = builder_.kernels().size();
+  }
+
+  const Sizing& check_sizes(const SourceVariant& v) {
+    auto [it, fresh] = check_sizes_.try_emplace(&v);
+    if (fresh) it->second = sizes_to_check(source_, v);
+    return it->second;
+  }
+
+  const Source& source_;
+  const CompileOptions& options_;
+  CompileReport& report_;
+  const Backend& backend_;
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<ThreadPool> pool_;
+  std::shared_ptr<CompileStore> store_;
+  TimeBudget budget_;
+  std::map<const SourceVariant*, Sizing> check_sizes_;
+  Plan plan_;
+  std::vector<const SourceVariant*> source_of_;  // by variant of the plan
+  PlanBuilder builder_;
+  Debug debug_;
+  std::size_t filled_ = 0;
+};
+
+}  // namespace
+
+Plan compile_single(const Source& source, const CompileOptions& options, CompileReport& report) {
+  return Driver(source, options, report).run();
+}
+
+}  // namespace hone

@@ -1,0 +1,106 @@
+#include "compile/source.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/error.h"
+#include "compile/whole.h"
+#include "schedule/schedule.h"
+
+namespace hone {
+
+namespace {
+
+std::set<std::string> symbol_names(const std::vector<Type>& types) {
+  std::set<std::string> out;
+  for (const Type& t : types)
+    for (const Dim& d : t.shape.dims)
+      for (const Dim& s : d.symbols()) out.insert(s.name());
+  return out;
+}
+
+// What bodies ask of the sizes of inputs: elsewhere a run may leave the body out, a check may not.
+void add_checks_of_bodies(const Function& f, const std::set<std::string>& known,
+                          std::vector<Guard>& out) {
+  const auto is_known = [&](const Dim& d) {
+    return std::ranges::all_of(d.symbols(), [&](const Dim& s) { return known.contains(s.name()); });
+  };
+  for (NodeId n : live_nodes(f))
+    for (const Attrs::Entry& e : f.graph().attrs(n).entries()) {
+      const auto* body = std::get_if<FunctionRef>(&e.second);
+      if (!body) continue;
+      for (const DimCheck& c : (*body)->graph().checks())
+        if (is_known(c.a) && is_known(c.b)) out.push_back({Guard::Kind::equal, c.a, c.b});
+      add_checks_of_bodies(**body, known, out);
+    }
+}
+
+// Sizes larger than one tile if that is little work; else at least 3, then at least 2; else any.
+std::optional<Sizing> odd_or_any_sizes(const Function& f, const std::vector<Guard>& conditions) {
+  struct Attempt {
+    std::int64_t least, most_flops;
+  };
+  constexpr Attempt attempts[] = {
+      {19, 20'000'000}, {3, 1'000'000'000}, {2, std::numeric_limits<std::int64_t>::max()}};
+  const std::vector<Type> types = f.param_types();
+  std::optional<Dim> flops;
+  for (const Attempt& a : attempts) {
+    std::optional<Sizing> made = odd_sizes(types, conditions, a.least);
+    if (!made) continue;
+    if (made->empty()) return made;
+    if (!flops) flops = flops_of(f);
+    if (flops_at(*flops, *made) <= a.most_flops) return made;
+  }
+  return sample_sizes(types, conditions);
+}
+
+const std::vector<Array>* served_sample(const Source& source, const SourceVariant& v) {
+  for (const std::vector<Array>& inputs : source.samples)
+    if (guards_hold(v.guards, sizes_of(v, inputs))) return &inputs;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<Guard> conditions_of(const SourceVariant& v) {
+  std::vector<Guard> out = v.guards;
+  for (const DimCheck& c : first_checks(v.function)) out.push_back({Guard::Kind::equal, c.a, c.b});
+  return out;
+}
+
+Sizing sizes_of(const SourceVariant& v, const std::vector<Array>& inputs) {
+  std::vector<std::vector<std::int64_t>> dims;
+  for (const Array& a : inputs) dims.push_back(a.dims());
+  return bind_sizes(v.function, dims);
+}
+
+Sizing sizes_to_check(const Source& source, const SourceVariant& v) {
+  const std::vector<Guard> conditions = conditions_of(v);
+  std::vector<Guard> all = conditions;
+  add_checks_of_bodies(v.function, symbol_names(v.function.param_types()), all);
+  std::optional<Sizing> made = odd_or_any_sizes(v.function, all);
+  if (!made) made = odd_or_any_sizes(v.function, conditions);
+  return made ? *made : sizes_to_time(source, v);
+}
+
+Sizing sizes_to_time(const Source& source, const SourceVariant& v) {
+  if (const std::vector<Array>* inputs = served_sample(source, v)) return sizes_of(v, *inputs);
+  if (std::optional<Sizing> made = sample_sizes(v.function.param_types(), conditions_of(v)))
+    return *made;
+  throw UserError(source.name,
+                  ": no sizes were found that satisfy a variant's conditions; give "
+                  "sample inputs with --inputs");
+}
+
+std::vector<Array> inputs_to_time(const Source& source, const SourceVariant& v,
+                                  const Sizing& sizes) {
+  if (const std::vector<Array>* inputs = served_sample(source, v)) return *inputs;
+  std::vector<Array> out;
+  for (const Function::Param& p : v.function.params())
+    out.push_back(p.required ? *p.required
+                             : sample_array(p.value.type(), sizes, Fill::random, out.size() + 1));
+  return out;
+}
+
+}  // namespace hone

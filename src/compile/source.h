@@ -1,0 +1,38 @@
+// What is compiled, and the sizes at which it is checked and timed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compile/sample.h"
+#include "ir/function.h"
+#include "plan/plan.h"
+#include "ref/evaluate.h"
+
+namespace hone {
+
+// What is compiled: one function for each set of assumptions about sizes.
+struct SourceVariant {
+  std::vector<Guard> guards;
+  Function function;
+};
+struct Source {
+  std::string name;
+  std::vector<SourceVariant> variants;
+  // Inputs for whole-model checks and timing; made up from the types when empty.
+  std::vector<std::vector<Array>> samples;
+};
+
+// All that sizes must satisfy: the variant's guards, and the equalities its function recorded.
+std::vector<Guard> conditions_of(const SourceVariant&);
+// Of the inputs, by the names of the variant's symbols.
+Sizing sizes_of(const SourceVariant&, const std::vector<Array>& inputs);
+
+// Odd and small, so that rows, strides and tails show; else those to time at.
+Sizing sizes_to_check(const Source&, const SourceVariant&);
+// Of the sample inputs that the variant serves, else made up. Throws UserError when none are found.
+Sizing sizes_to_time(const Source&, const SourceVariant&);
+// The sample inputs that the variant serves, else made-up ones of these sizes.
+std::vector<Array> inputs_to_time(const Source&, const SourceVariant&, const Sizing&);
+
+}  // namespace hone

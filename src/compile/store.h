@@ -1,0 +1,32 @@
+// What compilations learn and later ones use: machine code, verdicts and times, by content key.
+// Strategies of one `optimize` share one; on disk it lies in the cache directory of this machine.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "runtime/cache.h"
+
+namespace hone {
+
+// May be used by several threads.
+class Store {
+ public:
+  explicit Store(CompileCache cache) : cache_(std::move(cache)) {}
+
+  std::optional<std::vector<std::byte>> find(const Hash128& key);
+  void store(const Hash128& key, std::span<const std::byte> content);
+
+ private:
+  CompileCache cache_;
+  std::mutex mutex_;
+  std::map<Hash128, std::vector<std::byte>> known_;
+};
+
+struct CompileStore {
+  // Not on disk: kept as long as this lives.
+  explicit CompileStore(bool on_disk);
+  Store code, verdicts, times;
+};
+
+}  // namespace hone

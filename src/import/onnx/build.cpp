@@ -1,0 +1,90 @@
+#include "import/onnx/build.h"
+
+#include "ops/host.h"
+#include "type/text.h"
+
+namespace hone::onnx {
+
+Value joined(const Op& op, Value a, Value b) {
+  auto [x, y] = broadcast_pair(a, b, op.name);
+  return op(x, y);
+}
+
+Value number_like(Value x, double number) {
+  return filled(x.graph(), x.dtype(), x.shape(), number);
+}
+
+Value filled(hone::Graph& g, DType t, const Shape& shape, double number) {
+  return broadcast_to(constant(g, Array::scalar(number, t)), shape);
+}
+
+Value integers_filled(hone::Graph& g, DType t, const Shape& shape, std::int64_t number) {
+  return broadcast_to(constant(g, Array::scalar_int(number, t)), shape);
+}
+
+Value integer_list(hone::Graph& g, const std::vector<std::int64_t>& list, DType t) {
+  Array a = Array::zeros(t, {static_cast<std::int64_t>(list.size())});
+  for (std::size_t i = 0; i < list.size(); ++i)
+    a.set_integer(static_cast<std::int64_t>(i), list[i]);
+  return constant(g, a);
+}
+
+Value constant_value(hone::Graph& g, const Array& a) {
+  if (a.dtype() != DType::text) return constant(g, a);
+  std::string bytes;
+  Array ends = Array::zeros(DType::i64, a.dims());
+  for (std::int64_t i = 0; i < a.count(); ++i) {
+    bytes += text_at(a, i);
+    ends.set_integer(i, std::ssize(bytes));
+  }
+  const Array all = Array::of<char>(DType::u8, {std::ssize(bytes)}, bytes);
+  return ops::text_literal(constant(g, all), constant(g, ends));
+}
+
+Value counted(hone::Graph& g, DType t, const Dim& count) { return iota_value(g, t, {count}, 0); }
+
+Value along_channels(Value v, const Shape& shape) {
+  return broadcast_to(along(flatten(v), 1, shape.rank()), shape);
+}
+
+Value along(Value v, int axis, int rank) {
+  Dims dims = ones(static_cast<std::size_t>(rank));
+  dims[static_cast<std::size_t>(axis)] = v.shape().count();
+  return reshape_to(v, dims);
+}
+
+Value mean_over(Value x, const Axes& axes, bool keep) {
+  Value m = ops::mean(x, {{"axes", dims_of_axes(axes)}});
+  return keep ? unsqueeze(m, axes) : m;
+}
+
+Value sum_over(Value x, const Axes& axes, bool keep) {
+  return reduce_axes(ops::reduce_sum, x, axes, keep);
+}
+
+Value max_over(Value x, const Axes& axes, bool keep) {
+  return reduce_axes(ops::reduce_max, x, axes, keep);
+}
+
+Value where_or(Value condition, Value a, double b) {
+  return where(condition, a, constant(a.graph(), Array::scalar(b, a.dtype())));
+}
+
+Value both(Value a, Value b) { return joined(ops::bit_and, a, b); }
+
+Value take_along(Value x, Value index, int axis) {
+  Shape xs = x.shape(), is = index.shape();
+  xs[axis] = Dim(1);
+  Dim taken = is[axis];
+  is[axis] = Dim(1);
+  Shape all = broadcast_shape(x.graph(), xs, is, "gather");
+  xs = is = all;
+  xs[axis] = x.shape()[axis];
+  is[axis] = taken;
+  return ops::gather_elements(Values{broadcast_to(x, xs), broadcast_to(index, is)},
+                              {{"axis", std::int64_t{axis}}});
+}
+
+Dims ones(std::size_t n) { return Dims(n, Dim(1)); }
+
+}  // namespace hone::onnx

@@ -1,0 +1,60 @@
+#include "import/onnx/cast.h"
+
+#include <cmath>
+
+#include "import/onnx/build.h"
+
+namespace hone::onnx {
+
+namespace {
+
+bool is_small_float(DType t) { return is_small(t) && is_float(t); }
+
+// In a float dtype of at least 16 bits that holds x, or rounds it where no small float comes near.
+Value as_float(Value x) {
+  if (is_float(x.dtype()) && !is_small(x.dtype())) return x;
+  return cast_to(x, byte_size(x.dtype()) <= 2 ? DType::f32 : DType::f64);
+}
+
+// The largest number instead of what is larger, infinities too.
+Value saturated(Value x, DType to) {
+  const double largest = small_to_f64(to, static_cast<std::uint8_t>(small_float(to).largest));
+  x = as_float(x);
+  return ops::minimum(ops::maximum(x, constant_like(x, -largest)), constant_like(x, largest));
+}
+
+// To a power of two: `cast` takes the nearest, ties up.
+Value cast_to_exponent(NodeContext& c, Value x, bool saturate) {
+  const std::string_view mode = c.text("round_mode", "up");
+  if (mode != "up" && mode != "down" && mode != "nearest")
+    c.fail(cat("round_mode is '", mode, "', expected up, down or nearest"));
+  x = ops::abs(cast_to(as_float(x), sum_dtype(as_float(x).dtype())));
+  if (saturate) {
+    Value is_infinite = ops::eq(x, constant_like(x, HUGE_VAL));
+    x = where(is_infinite, x, ops::minimum(x, constant_like(x, 0x1p127)));
+  }
+  Value nearest = cast_to(x, DType::f8e8m0);
+  if (mode == "nearest") return nearest;
+  Value code = ops::bitcast(nearest, {{"dtype", DType::u8}});
+  Value number = cast_to(nearest, x.dtype());
+  if (mode == "up") {
+    code = code + cast_to(ops::lt(number, x), DType::u8);
+  } else {
+    Value steps = cast_to(ops::lt(x, number), DType::u8);
+    code = code - ops::minimum(steps, code);
+  }
+  return ops::bitcast(code, {{"dtype", DType::f8e8m0}});
+}
+
+}  // namespace
+
+Value cast_value(NodeContext& c, Value x, DType to) {
+  const bool saturate = c.flag("saturate", true);
+  if (to == DType::f8e8m0 && x.dtype() != to) return cast_to_exponent(c, x, saturate);
+  c.ignore("round_mode");
+  if (is_small_float(to) && x.dtype() != to) return cast_to(saturate ? saturated(x, to) : x, to);
+  if (is_small(to) && is_float(x.dtype())) x = cast_to(x, DType::i32);
+  return cast_to(x, to);
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,127 @@
+#include "import/onnx/check.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "import/onnx/structure.h"
+#include "import/onnx/variants.h"
+#include "import/onnx/walk.h"
+#include "ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+using onnx::Model;
+using onnx::ValueInfo;
+
+void add_sizes(const Model& model, const ImportOptions& options, ModelCheck& out) {
+  std::map<std::string, std::size_t> index;
+  std::vector<std::string_view> initialized;
+  for (const onnx::Tensor& t : model.graph->initializers) initialized.push_back(t.name);
+  std::ranges::sort(initialized);
+  for (const ValueInfo& v : model.graph->inputs) {
+    if (std::ranges::binary_search(initialized, v.name) ||
+        options.shapes.contains(std::string(v.name)))
+      continue;
+    for (std::size_t i = 0; i < v.sizes.size(); ++i) {
+      const onnx::Size& size = v.sizes[i];
+      if (size.number && *size.number >= 0) continue;
+      const std::string name = onnx::fit_size_name(size.symbol.empty() ? cat(v.name, "_d", i)
+                                                                       : std::string(size.symbol));
+      const auto given = options.dims.find(name);
+      const bool is_given = given != options.dims.end();
+      const ImportOptions::Range range = is_given ? given->second : ImportOptions::Range();
+      if (range.low == range.high) continue;
+      const auto [at, is_new] = index.emplace(name, out.open_sizes.size());
+      if (is_new) out.open_sizes.push_back({name, range.low, range.high, is_given, {}});
+      out.open_sizes[at->second].inputs.push_back(cat(v.name, " axis ", i));
+    }
+  }
+}
+
+void add_decisions(const Function& f, std::vector<std::string>& out) {
+  static const std::map<const Op*, std::string_view> decides = {
+      {&ops::if_else, "which branch runs"},
+      {&ops::while_loop, "how often the body runs"},
+      {&ops::require, "whether the run is refused"},
+      {&ops::refuse, "the run is refused when it gets here"}};
+  for (const NodeId n : live_nodes(f)) {
+    const auto found = decides.find(&f.graph().op(n));
+    if (found == decides.end()) continue;
+    std::string line = cat(origins_text(Value(&f.graph(), n)), ": ", found->second);
+    if (std::ranges::find(out, line) == out.end()) out.push_back(std::move(line));
+  }
+}
+
+// What the file says its outputs are, against what they are.
+void compare_outputs(const Model& model, const Function& f, std::vector<std::string>& warnings) {
+  for (const ValueInfo& v : model.graph->outputs) {
+    const auto r = std::ranges::find(f.results(), v.name, &Function::Result::name);
+    if (r == f.results().end() || v.kind != ValueInfo::Kind::tensor || v.data_type == 0) continue;
+    const Type& type = r->value.type();
+    bool fits = onnx::dtype_of(v.data_type) == type.dtype;
+    fits = fits && (!v.has_shape || static_cast<int>(v.sizes.size()) == type.rank());
+    for (int i = 0; fits && v.has_shape && i < type.rank(); ++i)
+      if (const auto& n = v.sizes[static_cast<std::size_t>(i)].number; n && *n >= 0)
+        fits = prove_equal(type.shape[i], *n) != false;
+    if (!fits)
+      warnings.push_back(cat("output '", v.name, "' is ", type,
+                             "; the file declares another type or other sizes"));
+  }
+}
+
+// The lines of `from` that the structure has not said already.
+void add_new(const std::vector<onnx::StructureError>& said, const std::vector<std::string>& from,
+             std::vector<std::string>& to) {
+  std::unordered_set<std::string_view> known;
+  for (const onnx::StructureError& e : said) known.insert(e.what);
+  for (const std::string& line : from)
+    if (!known.contains(line)) to.push_back(line);
+}
+
+void read(Model& model, onnx::TensorFiles& files, const ImportOptions& options,
+          const std::vector<onnx::StructureError>& said, ModelCheck& out) {
+  Imported imported;
+  try {
+    onnx::read_variants(model, files, options, imported);
+  } catch (const onnx::Refused& r) {
+    add_new(said, r.problems.wrong, out.wrong);
+    out.unsupported = r.problems.unsupported;
+    out.data_dependent = r.problems.data_dependent;
+    out.left_out = r.problems.left_out;
+    return;
+  } catch (const UserError& e) {
+    return add_new(said, {e.what()}, out.wrong);
+  }
+  out.warnings.insert(out.warnings.end(), imported.warnings.begin(), imported.warnings.end());
+  for (const ImportedVariant& v : imported.variants) add_decisions(v.function, out.decided_by_data);
+  compare_outputs(model, imported.variants[0].function, out.warnings);
+}
+
+}  // namespace
+
+ModelCheck check_onnx(const std::filesystem::path& path, const ImportOptions& options) {
+  auto file = MappedFile::open(path);
+  ModelCheck out;
+  Model model;
+  try {
+    model = onnx::parse_model(file->bytes(), file->path(), options.most_nodes);
+  } catch (const UserError& e) {
+    out.wrong.push_back(e.what());
+    return out;
+  }
+  for (const onnx::Opset& o : model.opsets)
+    out.opsets.push_back(cat(o.domain.empty() ? "ai.onnx" : o.domain, " ", o.version));
+  if (model.graph) out.nodes = static_cast<std::int64_t>(model.graph->nodes.size());
+  onnx::TensorFiles files(file);
+  const std::vector<onnx::StructureError> structure = onnx::structure_errors(model);
+  for (const onnx::StructureError& e : structure) out.wrong.push_back(e.where + e.what);
+  out.warnings = onnx::structure_warnings(model);
+  if (model.graph) add_sizes(model, options, out);
+  read(model, files, options, structure, out);
+  return out;
+}
+
+}  // namespace hone

@@ -1,0 +1,343 @@
+#include "import/onnx/context.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <unordered_map>
+
+#include "import/onnx/known.h"
+
+namespace hone::onnx {
+
+bool Assumptions::holds(const Dim& condition) const {
+  if (condition.is_number()) return condition.number() != 0;
+  for (const Assumption& a : list_)
+    if (a.condition == condition) return a.holds;
+  throw OpenQuestion{condition};
+}
+
+void NodeContext::fail(std::string_view why) const { throw UserError(node_.op, ": ", why); }
+
+void NodeContext::unsupported(std::string_view why) const {
+  throw Unsupported(node_.op, ": ", why);
+}
+
+Value NodeContext::in(std::size_t i) const {
+  if (!has(i)) fail(cat("operand ", i, " is missing"));
+  return inputs_[i];
+}
+
+Values NodeContext::all_inputs() const {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) in(i);
+  if (inputs_.empty()) fail("it has no operands; at least one is needed");
+  return inputs_;
+}
+
+namespace {
+
+std::string kind_name(std::int32_t kind) {
+  constexpr std::string_view names[] = {"undefined",
+                                        "a real",
+                                        "an integer",
+                                        "text",
+                                        "a tensor",
+                                        "a graph",
+                                        "a list of reals",
+                                        "a list of integers",
+                                        "a list of texts",
+                                        "a list of tensors",
+                                        "a list of graphs",
+                                        "a sparse tensor",
+                                        "a list of sparse tensors",
+                                        "a type",
+                                        "a list of types"};
+  if (kind < 0 || kind >= static_cast<std::int32_t>(std::size(names))) return cat("kind ", kind);
+  return std::string(names[kind]);
+}
+
+}  // namespace
+
+// The oldest files do not state the kind.
+const Attribute* NodeContext::find(std::string_view name, Attribute::Kind kind) {
+  const Attribute* a = node_.find(name);
+  if (!a) return nullptr;
+  read_[static_cast<std::size_t>(a - node_.attributes.data())] = true;
+  auto expected = static_cast<std::int32_t>(kind);
+  if (a->kind != expected && a->kind != 0)
+    fail(cat("attribute '", name, "' is ", kind_name(a->kind), ", expected ", kind_name(expected)));
+  return a;
+}
+
+std::int64_t NodeContext::integer(std::string_view name, std::int64_t fallback) {
+  const Attribute* a = find(name, Attribute::Kind::integer);
+  return a ? a->integer : fallback;
+}
+
+double NodeContext::real(std::string_view name, double fallback) {
+  const Attribute* a = find(name, Attribute::Kind::real);
+  return a ? double{a->real} : fallback;
+}
+
+std::string_view NodeContext::text(std::string_view name, std::string_view fallback) {
+  const Attribute* a = find(name, Attribute::Kind::text);
+  return a ? a->text : fallback;
+}
+
+std::optional<std::vector<std::int64_t>> NodeContext::integers(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::integers);
+  return a ? std::optional(a->integers) : std::nullopt;
+}
+
+std::optional<std::vector<float>> NodeContext::reals(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::reals);
+  return a ? std::optional(a->reals) : std::nullopt;
+}
+
+std::optional<std::vector<std::string_view>> NodeContext::texts(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::texts);
+  return a ? std::optional(a->texts) : std::nullopt;
+}
+
+std::optional<Array> NodeContext::tensor(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::tensor);
+  if (!a) return std::nullopt;
+  if (!a->tensor) fail(cat("attribute '", name, "' holds no tensor"));
+  return place_.files.array(*a->tensor);
+}
+
+DType NodeContext::dtype(std::string_view name) {
+  if (!has_attribute(name)) fail(cat("attribute '", name, "' is missing"));
+  auto number = static_cast<std::int32_t>(integer(name, 0));
+  if (std::optional<DType> t = dtype_of(number)) return *t;
+  unsupported(cat("attribute '", name, "' is ", data_type_name(number)));
+}
+
+const onnx::Graph& NodeContext::body(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::graph);
+  if (!a || !a->graph) fail(cat("attribute '", name, "' holds no graph"));
+  return *a->graph;
+}
+
+void NodeContext::ignore(std::string_view name) {
+  if (const Attribute* a = node_.find(name))
+    read_[static_cast<std::size_t>(a - node_.attributes.data())] = true;
+}
+
+void NodeContext::check_all_read() const {
+  for (std::size_t i = 0; i < read_.size(); ++i)
+    if (!read_[i])
+      unsupported(cat("attribute '", node_.attributes[i].name, "' is not known for opset ", opset_,
+                      ", or stands twice"));
+  for (std::size_t i = 0; i < taken_.size(); ++i)
+    if (!taken_[i] && inputs_[i])
+      fail(cat("operand ", i, " ('", node_.inputs[i], "') is not known for opset ", opset_));
+}
+
+Dims NodeContext::contents(std::size_t input) const {
+  Value v = in(input);
+  if (is_float(v.dtype())) fail(cat("operand ", input, " is ", v.type(), ", expected integers"));
+  if (std::optional<Dims> dims = contents_of(v)) return *dims;
+  const Array a = array(input);
+  Dims dims;
+  for (std::int64_t i = 0; i < a.count(); ++i) dims.push_back(a.integer(i));
+  return dims;
+}
+
+Dim NodeContext::measured(Value n, const Dim& most) const {
+  if (std::optional<Array> known = known_array(n)) {
+    const std::int64_t size = known->integer(0);
+    if (size < 0 || (Dim(size) - most).low() > 0)
+      fail(cat("a size is ", size, ", it must be 0 to ", most));
+    return size;
+  }
+  return place_.bodies.measured(
+      cast_to(reshape_to(n, {}), DType::i64), most,
+      node_.name.empty() && !node_.outputs.empty() ? node_.outputs[0] : node_.name);
+}
+
+namespace {
+
+// The parts of a list, so that those that are known stay so.
+Values parts_of(Value list) {
+  if (!list.is(ops::concat)) return {flatten(list)};
+  Values out;
+  for (const Value& v : list.operands())
+    for (const Value& part : parts_of(v)) out.push_back(part);
+  return out;
+}
+
+bool is_known(Value v) { return contents_of(v) || known_array(v); }
+
+// The more sizes are open, the less each may be: memory is planned for all of them at once.
+Dim limit_of(std::size_t open) {
+  return open <= 1 ? most_open_size : std::int64_t{1} << std::max<std::size_t>(24 / open, 1);
+}
+
+}  // namespace
+
+bool NodeContext::decides(std::size_t input) const {
+  if (is_known(in(input))) return false;
+  place_.bodies.ask_for_contents(in(input));
+  return true;
+}
+
+Dims NodeContext::open_contents(std::size_t input, const Dims& most) const {
+  constexpr std::int64_t most_elements = 64;
+  Value v = in(input);
+  if (is_float(v.dtype())) fail(cat("operand ", input, " is ", v.type(), ", expected integers"));
+  const std::optional<std::int64_t> count = v.shape().count().as_number();
+  if (!count || *count > most_elements || !decides(input)) return contents(input);
+  Dims out;
+  std::vector<Value> open(static_cast<std::size_t>(*count));
+  std::size_t unknown = 0;
+  for (const Value& part : parts_of(v)) {
+    const std::int64_t n = part.shape().count().number();
+    std::optional<Dims> known = contents_of(part);
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (!known) open[out.size()] = slice_axis(part, 0, i, 1), ++unknown;
+      out.push_back(known ? (*known)[static_cast<std::size_t>(i)] : Dim(0));
+    }
+  }
+  for (std::size_t k = 0; k < out.size(); ++k)
+    if (open[k]) out[k] = measured(open[k], k < most.size() ? most[k] : limit_of(unknown));
+  return out;
+}
+
+Dim NodeContext::open_size(std::size_t input, const Dim& most) const {
+  Dims dims = open_contents(input, {most});
+  if (dims.size() != 1)
+    fail(cat("operand ", input, " has ", dims.size(), " elements, expected one"));
+  return dims[0];
+}
+
+std::vector<std::int64_t> NodeContext::numbers(std::size_t input) const {
+  std::vector<std::int64_t> out;
+  for (const Dim& d : contents(input)) {
+    if (!d.is_number())
+      unsupported(cat("operand ", input, " holds the open size ", d, "; it must be constant"));
+    out.push_back(d.number());
+  }
+  return out;
+}
+
+Dim NodeContext::size(std::size_t input) const {
+  Dims dims = contents(input);
+  if (dims.size() != 1)
+    fail(cat("operand ", input, " has ", dims.size(), " elements, expected one"));
+  return dims[0];
+}
+
+std::int64_t NodeContext::number(std::size_t input) const {
+  Dim d = size(input);
+  if (!d.is_number())
+    unsupported(cat("operand ", input, " is the open size ", d, "; it must be constant"));
+  return d.number();
+}
+
+Array NodeContext::array(std::size_t input) const {
+  if (std::optional<Array> a = known_array(in(input))) return *a;
+  depends_on_data(input);
+}
+
+double NodeContext::real_number(std::size_t input) const {
+  Array a = array(input);
+  if (a.count() != 1) fail(cat("operand ", input, " has ", a.count(), " elements, expected one"));
+  return a.real(0);
+}
+
+void NodeContext::depends_on_data(std::size_t input) const {
+  throw DependsOnData(in(input), node_.op, ": operand ", input,
+                      " depends on data; it must be constant or computed from sizes");
+}
+
+std::optional<std::vector<std::int64_t>> NodeContext::list(std::string_view name,
+                                                           std::size_t input) {
+  if (auto attribute = integers(name)) return attribute;
+  if (has(input)) return numbers(input);
+  return std::nullopt;
+}
+
+Axes NodeContext::axes(const std::vector<std::int64_t>& list, int rank) const {
+  Axes out;
+  for (std::int64_t a : list) out.push_back(axis(a, rank));
+  std::sort(out.begin(), out.end());
+  if (std::adjacent_find(out.begin(), out.end()) != out.end()) fail("an axis is given twice");
+  return out;
+}
+
+namespace {
+
+auto tables() {
+  return std::array{
+      elementwise_imports(), shape_imports(),     network_imports(),  math_imports(),
+      loss_imports(),        attention_imports(), resize_imports(),   sample_imports(),
+      signal_imports(),      order_imports(),     window_imports(),   scatter_imports(),
+      quantize_imports(),    recurrent_imports(), einsum_imports(),   random_imports(),
+      loop_imports(),        sequence_imports(),  training_imports(), ml_imports(),
+      dynamic_imports(),     suppress_imports(),  gram_imports(),     text_imports()};
+}
+
+using Index = std::unordered_multimap<std::string_view, const ImportEntry*>;
+
+const Index& index() {
+  static const Index all = [] {
+    Index out;
+    for (std::span<const ImportEntry> table : tables())
+      for (const ImportEntry& e : table) out.emplace(e.op, &e);
+    return out;
+  }();
+  return all;
+}
+
+}  // namespace
+
+// Damerau-Levenshtein distance, case ignored: two neighbours that changed places are one mistake.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  auto is_same = [](char x, char y) {
+    return std::tolower(static_cast<unsigned char>(x)) ==
+           std::tolower(static_cast<unsigned char>(y));
+  };
+  // Row i holds the distances of a's first i characters to the beginnings of b.
+  std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::swap(before, above);
+    std::swap(above, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t change = above[j - 1] + (is_same(a[i - 1], b[j - 1]) ? 0 : 1);
+      row[j] = std::min({row[j - 1] + 1, above[j] + 1, change});
+      if (i > 1 && j > 1 && is_same(a[i - 1], b[j - 2]) && is_same(a[i - 2], b[j - 1]))
+        row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+std::vector<const ImportEntry*> all_imports() {
+  std::vector<const ImportEntry*> out;
+  for (std::span<const ImportEntry> table : tables())
+    for (const ImportEntry& e : table) out.push_back(&e);
+  return out;
+}
+
+const ImportEntry* find_import(std::string_view domain, std::string_view op, std::int64_t opset) {
+  auto [first, last] = index().equal_range(op);
+  for (; first != last; ++first)
+    if (first->second->domain == domain && first->second->since <= opset &&
+        opset <= first->second->until)
+      return first->second;
+  return nullptr;
+}
+
+std::string_view nearest_import(std::string_view op) {
+  op = op.substr(0, 64);  // names of operators are short, those of hostile files may not be
+  std::string_view best;
+  std::size_t least = ~std::size_t{0};
+  for (std::span<const ImportEntry> table : tables())
+    for (const ImportEntry& e : table)
+      if (std::size_t d = edit_distance(op, e.op); d < least) least = d, best = e.op;
+  return best;
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,231 @@
+// What the import function of one ONNX operator sees: its node, typed operands, attributes, and the
+// graph to build in. Not the walk over the model.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "import/onnx/model.h"
+#include "import/onnx/options.h"
+#include "import/onnx/tensor.h"
+#include "ir/function.h"
+#include "ops/common.h"
+
+namespace hone::onnx {
+
+// What a node asks for is not there yet; another error says that the model is wrong.
+struct Unsupported : UserError {
+  using UserError::UserError;
+};
+
+// The contents of a value must be known and are not.
+struct DependsOnData : Unsupported {
+  template <class... Parts>
+  explicit DependsOnData(Value v, const Parts&... parts) : Unsupported(parts...), value(v) {}
+  Value value;
+};
+
+// Thrown when the model must be read for the given contents of these inputs.
+struct NeedsContents {
+  std::vector<std::string> inputs;
+};
+
+// Thrown when a question about sizes has no answer among the assumptions: the model is read again,
+// once for each answer.
+struct OpenQuestion {
+  Dim condition;
+};
+
+// The answers that one reading of the model takes for granted.
+class Assumptions {
+ public:
+  explicit Assumptions(std::vector<Assumption> list) : list_(std::move(list)) {}
+  // Whether a Dim that is 0 or 1 is 1. Throws OpenQuestion when nothing says so.
+  bool holds(const Dim& condition) const;
+
+ private:
+  std::vector<Assumption> list_;
+};
+
+// A graph that a node holds, as a closed Function: its parameters are those of the graph, then the
+// outer values that it reads.
+struct Body {
+  std::shared_ptr<Function> function;
+  Values captures;
+};
+
+// Reads graphs that nodes hold, where they stand. Both throw NotRead after what is wrong inside was
+// noted.
+struct NotRead {};
+class Bodies {
+ public:
+  virtual Body closed(const Graph&, const std::vector<Type>& inputs) = 0;
+  virtual Values inlined(const Graph&, const Values& inputs) = 0;
+  // A new size, named after the node: what the i64 scalar holds in a run, from 0 to `most`.
+  virtual Dim measured(Value, const Dim& most, std::string_view node) = 0;
+  // Nothing: no such name where the node stands.
+  virtual std::optional<Value> named(std::string_view name) = 0;
+  // Throws NeedsContents when given contents of inputs may tell what the value holds.
+  virtual void ask_for_contents(Value) const = 0;
+
+ protected:
+  ~Bodies() = default;
+};
+
+// Where a node stands.
+struct Place {
+  hone::Graph& graph;
+  TensorFiles& files;
+  const Assumptions& assumptions;
+  Bodies& bodies;
+  std::int64_t number;  // counts the nodes that are read, those of called functions too
+  std::int64_t& turns;  // of all loops that were unrolled
+};
+
+// What a size that data decides may be where nothing else bounds it.
+inline constexpr std::int64_t most_open_size = 1 << 16;
+
+class NodeContext {
+ public:
+  NodeContext(const Node& node, std::int64_t opset, Values inputs, const Place& place)
+      : node_(node),
+        opset_(opset),
+        inputs_(std::move(inputs)),
+        place_(place),
+        read_(node.attributes.size(), false),
+        taken_(inputs_.size(), false) {}
+
+  const Node& node() const { return node_; }
+  std::string_view op() const { return node_.op; }
+  std::int64_t opset() const { return opset_; }
+  hone::Graph& graph() const { return place_.graph; }
+  const Assumptions& assumptions() const { return place_.assumptions; }
+  Bodies& bodies() const { return place_.bodies; }
+  std::int64_t& unrolled_turns() const { return place_.turns; }
+  // Another for each node: of its random numbers.
+  std::int64_t stream() const { return place_.number; }
+
+  std::size_t inputs() const { return inputs_.size(); }
+  bool has(std::size_t i) const {
+    if (i >= inputs_.size()) return false;
+    taken_[i] = true;
+    return bool(inputs_[i]);
+  }
+  Value in(std::size_t i) const;  // fails when absent
+  Values all_inputs() const;      // fails when one is absent
+  std::size_t outputs() const { return node_.outputs.size(); }
+  bool wants(std::size_t output) const {
+    return output < node_.outputs.size() && !node_.outputs[output].empty();
+  }
+
+  // Attributes. Each fails when the attribute is there with another type.
+  bool has_attribute(std::string_view name) const { return node_.find(name); }
+  std::int64_t integer(std::string_view name, std::int64_t fallback);
+  bool flag(std::string_view name, bool fallback = false) { return integer(name, fallback) != 0; }
+  double real(std::string_view name, double fallback);
+  std::string_view text(std::string_view name, std::string_view fallback);
+  std::optional<std::vector<std::int64_t>> integers(std::string_view name);
+  std::optional<std::vector<float>> reals(std::string_view name);
+  std::optional<std::vector<std::string_view>> texts(std::string_view name);
+  std::optional<Array> tensor(std::string_view name);
+  // An integer attribute that is the format's number of a type. It must be there.
+  DType dtype(std::string_view name);
+  const onnx::Graph& body(std::string_view name);  // fails when absent
+  // For attributes that change nothing in inference.
+  void ignore(std::string_view name);
+  // Fails when an attribute or an operand has not been asked for: what it says would be lost
+  // silently.
+  void check_all_read() const;
+
+  // Sizes that an integer operand holds; fails when they depend on data.
+  Dims contents(std::size_t input) const;
+  // The same; where they depend on data, sizes that a run finds: element i is 0 to most[i], or to
+  // a stated limit.
+  Dims open_contents(std::size_t input, const Dims& most = {}) const;
+  Dim open_size(std::size_t input, const Dim& most) const;
+  // Whether only a run tells what the operand holds, since no contents were given for it.
+  bool decides(std::size_t input) const;
+  // The size that an integer scalar holds when the node runs, known or not.
+  Dim measured(Value n, const Dim& most) const;
+  // The same, all of them numbers.
+  std::vector<std::int64_t> numbers(std::size_t input) const;
+  // The only element of such an operand.
+  Dim size(std::size_t input) const;
+  std::int64_t number(std::size_t input) const;
+  // The elements of an operand of any dtype, or the only one; fails when they depend on data.
+  Array array(std::size_t input) const;
+  double real_number(std::size_t input) const;
+  // Attribute `name` (older opsets) or operand `input` (newer ones), as numbers.
+  std::optional<std::vector<std::int64_t>> list(std::string_view name, std::size_t input);
+  int axis(std::int64_t axis, int rank) const { return normal_axis(axis, rank, node_.op); }
+  // Normal, in order, each once.
+  Axes axes(const std::vector<std::int64_t>& list, int rank) const;
+
+  [[noreturn]] void fail(std::string_view why) const;
+  [[noreturn]] void unsupported(std::string_view why) const;
+  [[noreturn]] void depends_on_data(std::size_t input) const;
+
+ private:
+  const Attribute* find(std::string_view name, Attribute::Kind kind);
+
+  const Node& node_;
+  std::int64_t opset_;
+  Values inputs_;
+  const Place& place_;
+  std::vector<bool> read_;           // by attribute
+  mutable std::vector<bool> taken_;  // by operand
+};
+
+// Builds the node's results, one for each ONNX output of the operator (trailing ones may be left
+// out when they are not supported).
+using ImportNode = Values (*)(NodeContext&);
+
+struct ImportEntry {
+  std::string_view op;
+  ImportNode import;
+  std::int64_t since = 1, until = newest_opset;  // opsets that the function is right for
+  std::string_view domain = "";                  // ai.onnx
+  // Instead of `import`: an op whose Op::onnx says that it is the same.
+  const Op* same = nullptr;
+
+  static constexpr std::int64_t newest_opset = 27;
+};
+
+// Also those of every Op::onnx that have no function of their own.
+std::span<const ImportEntry> elementwise_imports();
+std::span<const ImportEntry> shape_imports();
+std::span<const ImportEntry> network_imports();
+std::span<const ImportEntry> math_imports();
+std::span<const ImportEntry> loss_imports();
+std::span<const ImportEntry> attention_imports();
+std::span<const ImportEntry> resize_imports();
+std::span<const ImportEntry> sample_imports();
+std::span<const ImportEntry> signal_imports();
+std::span<const ImportEntry> order_imports();
+std::span<const ImportEntry> dynamic_imports();
+std::span<const ImportEntry> suppress_imports();
+std::span<const ImportEntry> gram_imports();
+std::span<const ImportEntry> window_imports();
+std::span<const ImportEntry> scatter_imports();
+std::span<const ImportEntry> quantize_imports();
+std::span<const ImportEntry> recurrent_imports();
+std::span<const ImportEntry> einsum_imports();
+std::span<const ImportEntry> random_imports();
+std::span<const ImportEntry> loop_imports();
+std::span<const ImportEntry> sequence_imports();
+std::span<const ImportEntry> training_imports();
+std::span<const ImportEntry> text_imports();
+std::span<const ImportEntry> ml_imports();  // of domain ai.onnx.ml
+Values import_same(NodeContext&, const Op&);
+std::vector<const ImportEntry*> all_imports();
+// Null when there is none for the opset.
+const ImportEntry* find_import(std::string_view domain, std::string_view op, std::int64_t opset);
+// The supported operator nearest in spelling.
+std::string_view nearest_import(std::string_view op);
+// How many characters differ, at most: letters of either case are the same.
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+}  // namespace hone::onnx

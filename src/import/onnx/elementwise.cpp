@@ -1,0 +1,278 @@
+#include <algorithm>
+#include <limits>
+
+#include "import/onnx/cast.h"
+
+namespace hone::onnx {
+
+namespace {
+
+template <const Op& op>
+Values unary(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  return {op(c.in(0))};
+}
+
+// Before opset 7 operands broadcast only by attribute, from `axis` on.
+Value placed(NodeContext& c, Value a, Value b) {
+  std::int64_t axis = c.integer("axis", a.rank() - b.rank());
+  if (axis < 0 || axis + b.rank() > a.rank())
+    c.fail(cat("axis ", axis, " does not place ", b.type(), " in ", a.type()));
+  Dims dims = b.shape().dims;
+  dims.resize(static_cast<std::size_t>(a.rank() - axis), Dim(1));
+  return reshape_to(b, dims);
+}
+
+std::pair<Value, Value> operand_pair(NodeContext& c) {
+  Value a = c.in(0), b = c.in(1);
+  if (c.opset() < 7) {
+    c.ignore("consumed_inputs");
+    c.ignore("axis");  // means something for an operand of lower rank only
+    if (c.flag("broadcast") && b.rank() < a.rank()) b = placed(c, a, b);
+  }
+  return broadcast_pair(a, b, c.op());
+}
+
+template <const Op& op>
+Values binary(NodeContext& c) {
+  auto [a, b] = operand_pair(c);
+  return {op(a, b)};
+}
+
+template <const Op& op, bool exchanged>
+Values comparison(NodeContext& c) {
+  auto [a, b] = operand_pair(c);
+  return {exchanged ? op(b, a) : op(a, b)};
+}
+
+// The power may have another dtype; the result has that of the base.
+Values power(NodeContext& c) {
+  auto [x, y] = operand_pair(c);
+  const DType dtype = x.dtype();
+  if (!is_float(dtype) && is_float(y.dtype()))
+    return {cast_to(ops::pow(cast_to(x, DType::f64), cast_to(y, DType::f64)), dtype)};
+  y = cast_to(y, dtype);
+  if (uniform_number(y) == 2.0) return {ops::square(x)};
+  return {ops::pow(x, y)};
+}
+
+template <const Op& op>
+Values variadic(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  Values all = broadcast_all(c.all_inputs(), c.op());
+  Value out = all[0];
+  for (std::size_t i = 1; i < all.size(); ++i) out = op(out, all[i]);
+  return {out};
+}
+
+Values mean_of_operands(NodeContext& c) {
+  Value sum = variadic<ops::add>(c)[0];
+  return {sum / static_cast<double>(c.inputs())};
+}
+
+Values modulo(NodeContext& c) {
+  auto [a, b] = operand_pair(c);
+  return {c.flag("fmod") ? ops::rem(a, b) : ops::mod(a, b)};
+}
+
+Values shift_by_direction(NodeContext& c) {
+  std::string_view way = c.text("direction", "");
+  if (way == "LEFT") return binary<ops::shift_left>(c);
+  if (way == "RIGHT") return binary<ops::shift_right>(c);
+  c.fail(cat("direction is '", way, "', expected LEFT or RIGHT"));
+}
+
+Values where_import(NodeContext& c) { return {where(c.in(0), c.in(1), c.in(2))}; }
+
+Values cast_import(NodeContext& c) {
+  if (c.opset() < 6) c.unsupported("before opset 6 the type is text; export a newer opset");
+  return {cast_value(c, c.in(0), c.dtype("to"))};
+}
+
+Values cast_like(NodeContext& c) { return {cast_value(c, c.in(0), c.in(1).dtype())}; }
+
+Values clip(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  Value x = c.in(0);
+  auto bound = [&](std::size_t input, std::string_view attribute) -> Value {
+    if (c.has(input)) return broadcast_to(reshape_to(c.in(input), {}), x.shape());
+    if (!c.has_attribute(attribute)) return Value();
+    return constant_like(x, c.real(attribute, 0));
+  };
+  if (Value low = bound(1, "min")) x = ops::maximum(x, low);
+  if (Value high = bound(2, "max")) x = ops::minimum(x, high);
+  return {x};
+}
+
+Values leaky_relu(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  return {ops::leaky_relu(c.in(0), {{"alpha", c.real("alpha", 0.01)}})};
+}
+
+Values prelu(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  Value x = c.in(0), slope = c.in(1);
+  if (c.opset() < 7 && slope.rank() == 1 && x.rank() > 2) {  // one slope for each channel
+    Dims dims(static_cast<std::size_t>(x.rank() - 1), Dim(1));
+    dims[0] = slope.shape()[0];
+    slope = reshape_to(slope, dims);
+  }
+  slope = broadcast_to(slope, x.shape());
+  return {ops::select(Values{ops::lt(x, constant_like(x, 0)), x * slope, x})};
+}
+
+// a * (exp(x) - 1) below 0.
+Value exponential_below(Value x, double a) {
+  Value zero = constant_like(x, 0);
+  return (ops::exp(ops::minimum(x, zero)) - 1.0) * a;
+}
+
+Value chosen_below(Value x, Value below, Value above) {
+  return ops::select(Values{ops::lt(x, constant_like(x, 0)), below, above});
+}
+
+Values elu(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  Value x = c.in(0);
+  return {chosen_below(x, exponential_below(x, c.real("alpha", 1)), x)};
+}
+
+Values selu(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  Value x = c.in(0);
+  double alpha = c.real("alpha", c.opset() < 6 ? 1.6732 : 1.67326319217681884765625);
+  double gamma = c.real("gamma", c.opset() < 6 ? 1.0507 : 1.05070102214813232421875);
+  return {chosen_below(x, exponential_below(x, alpha), x) * gamma};
+}
+
+Values celu(NodeContext& c) {
+  Value x = c.in(0);
+  double alpha = c.real("alpha", 1);
+  if (alpha == 0) c.fail("alpha is 0");
+  return {chosen_below(x, exponential_below(x / alpha, alpha), x)};
+}
+
+Value between_0_and_1(Value y) {
+  return ops::minimum(ops::maximum(y, constant_like(y, 0)), constant_like(y, 1));
+}
+
+Values hard_sigmoid(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  return {between_0_and_1(c.in(0) * c.real("alpha", 0.2) + c.real("beta", 0.5))};
+}
+
+Values hard_swish(NodeContext& c) {
+  Value x = c.in(0);
+  return {x * between_0_and_1(x * (1.0 / 6) + 0.5)};
+}
+
+Values softsign(NodeContext& c) {
+  Value x = c.in(0);
+  return {x / (ops::abs(x) + 1.0)};
+}
+
+Values mish(NodeContext& c) {
+  Value x = c.in(0);
+  return {x * ops::tanh(ops::softplus(x))};
+}
+
+Values thresholded_relu(NodeContext& c) {
+  Value x = c.in(0);
+  Value kept = ops::lt(constant_like(x, c.real("alpha", 1)), x);
+  return {ops::select(Values{kept, x, constant_like(x, 0)})};
+}
+
+Values is_nan(NodeContext& c) { return {ops::ne(c.in(0), c.in(0))}; }
+
+Values is_infinite(NodeContext& c) {
+  Value x = c.in(0);
+  auto equals = [&](double infinity) { return ops::eq(x, constant_like(x, infinity)); };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  bool above = c.flag("detect_positive", true), below = c.flag("detect_negative", true);
+  if (above && below) return {ops::bit_or(equals(infinity), equals(-infinity))};
+  if (above) return {equals(infinity)};
+  if (below) return {equals(-infinity)};
+  return {broadcast_to(constant(c.graph(), Array::scalar_int(0, DType::b1)), x.shape())};
+}
+
+Values gelu(NodeContext& c) {
+  std::string_view how = c.text("approximate", "none");
+  if (how == "tanh") return {ops::gelu_tanh(c.in(0))};
+  if (how != "none") c.fail(cat("approximate is '", how, "', expected none or tanh"));
+  return {ops::gelu(c.in(0))};
+}
+
+Values swish(NodeContext& c) {
+  Value x = c.in(0);
+  double alpha = c.real("alpha", 1);
+  return {alpha == 1 ? ops::silu(x) : x * ops::sigmoid(x * alpha)};
+}
+
+constexpr ImportEntry elementwise_table[] = {
+    {"Not", unary<ops::bit_not>},
+    {"Pow", power},
+    {"Mod", modulo, 10},
+    {"And", binary<ops::bit_and>},
+    {"Or", binary<ops::bit_or>},
+    {"Xor", binary<ops::bit_xor>},
+    {"Less", comparison<ops::lt, false>},
+    {"LessOrEqual", comparison<ops::le, false>, 12},
+    {"Greater", comparison<ops::lt, true>},
+    {"GreaterOrEqual", comparison<ops::le, true>, 12},
+    {"Max", variadic<ops::maximum>},
+    {"Min", variadic<ops::minimum>},
+    {"Sum", variadic<ops::add>},
+    {"Mean", mean_of_operands},
+    {"Where", where_import, 9},
+    {"Cast", cast_import},
+    {"Clip", clip},
+    {"LeakyRelu", leaky_relu},
+    {"PRelu", prelu},
+    {"Elu", elu},
+    {"HardSigmoid", hard_sigmoid},
+    {"HardSwish", hard_swish, 14},
+    {"Gelu", gelu, 20},
+    {"Swish", swish, 24},
+    {"CastLike", cast_like, 15},
+    {"BitShift", shift_by_direction, 11},
+    {"BitwiseAnd", binary<ops::bit_and>, 18},
+    {"BitwiseOr", binary<ops::bit_or>, 18},
+    {"BitwiseXor", binary<ops::bit_xor>, 18},
+    {"BitwiseNot", unary<ops::bit_not>, 18},
+    {"Selu", selu},
+    {"Celu", celu, 12},
+    {"Softsign", softsign},
+    {"Mish", mish, 18},
+    {"ThresholdedRelu", thresholded_relu},
+    {"IsNaN", is_nan, 9},
+    {"IsInf", is_infinite, 10},
+};
+
+}  // namespace
+
+std::span<const ImportEntry> elementwise_imports() {
+  static const std::vector<ImportEntry> all = [] {
+    std::vector<ImportEntry> out(std::begin(elementwise_table), std::end(elementwise_table));
+    for (const Op* op : all_ops())
+      if (!op->onnx.name.empty() &&
+          std::ranges::find(elementwise_table, op->onnx.name, &ImportEntry::op) ==
+              std::end(elementwise_table))
+        out.push_back(
+            {.op = op->onnx.name, .import = nullptr, .since = op->onnx.since, .same = op});
+    return out;
+  }();
+  return all;
+}
+
+Values import_same(NodeContext& c, const Op& op) {
+  if (op.onnx.operands == 2) {
+    auto [a, b] = operand_pair(c);
+    return {op(a, b)};
+  }
+  c.ignore("consumed_inputs");
+  Values operands;
+  for (std::size_t i = 0; i < op.onnx.operands; ++i) operands.push_back(c.in(i));
+  return {op(operands)};
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,426 @@
+// Loop and Scan: unrolled where few turns are known, else real loops.
+#include <algorithm>
+#include <functional>
+
+#include "import/onnx/build.h"
+#include "import/onnx/context.h"
+#include "import/onnx/known.h"
+
+namespace hone::onnx {
+
+namespace {
+
+constexpr std::int64_t most_unrolled = 16, most_turns_of_sequences = 1024;
+// Of all loops of a model together: loops in loops multiply.
+constexpr std::int64_t most_turns_in_all = 1 << 12, most_turns_of_all_sequences = 1 << 14;
+
+// What a loop does in each turn, for Loop and Scan alike: arguments of the body from the number of
+// the turn, the carried values and constants; its results are `skipped` ones, the carried values,
+// and outputs that are stacked along a new first axis.
+struct Turns {
+  const onnx::Graph& body;
+  Dim count;
+  Values carried, constants;
+  // In the graph of `turn`.
+  std::function<Values(Value turn, const Values& carried, const Values& constants)> arguments;
+  std::size_t skipped = 0;
+  std::vector<bool> backwards = {};  // of the outputs: the last turn's comes first
+
+  std::size_t outputs() const { return body.outputs.size() - skipped - carried.size(); }
+};
+
+struct Turned {
+  Values carried, outputs;
+};
+
+void check_results(NodeContext& c, const Turns& t) {
+  if (t.body.outputs.size() < t.skipped + t.carried.size())
+    c.fail(cat("the body gives ", t.body.outputs.size(), " values for ", t.carried.size(),
+               " carried ones"));
+}
+
+Values part(const Values& v, std::size_t first, std::size_t count) {
+  return Values(v.begin() + static_cast<std::ptrdiff_t>(first),
+                v.begin() + static_cast<std::ptrdiff_t>(first + count));
+}
+
+// Carried values may change their types from turn to turn.
+Turned unrolled(NodeContext& c, const Turns& t, std::int64_t count) {
+  Turned out{t.carried, {}};
+  std::vector<Values> stacked(t.outputs());
+  for (std::int64_t i = 0; i < count; ++i) {
+    Values made =
+        c.bodies().inlined(t.body, t.arguments(integer(c.graph(), i), out.carried, t.constants));
+    out.carried = part(made, t.skipped, t.carried.size());
+    for (std::size_t k = 0; k < stacked.size(); ++k) {
+      Value v = unsqueeze(made[t.skipped + t.carried.size() + k], {0});
+      const bool first = k < t.backwards.size() && t.backwards[k];
+      stacked[k].insert(first ? stacked[k].begin() : stacked[k].end(), v);
+    }
+  }
+  for (const Values& v : stacked) out.outputs.push_back(concat_values(v, 0));
+  return out;
+}
+
+void expect_unchanged(NodeContext& c, const Values& carried, const Function& body,
+                      std::size_t first) {
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    const Type &before = carried[i].type(), &after = body.result(first + i).type();
+    bool same = before.dtype == after.dtype && before.rank() == after.rank();
+    for (int k = 0; same && k < before.rank(); ++k)
+      same = prove_equal(before.shape[k], after.shape[k]) == true;
+    if (!same)
+      c.unsupported(cat("carried value ", i, " is ", before, " and becomes ", after,
+                        "; its type must not change"));
+  }
+}
+
+std::vector<Type> types_of(const Values& values) {
+  std::vector<Type> out;
+  for (const Value& v : values) out.push_back(v.type());
+  return out;
+}
+
+// [turn, 0, 0, ...]: where the output of a turn lies in a stack.
+Value place_in(Value stack, Value turn) {
+  Values at(static_cast<std::size_t>(stack.rank()), reshape_to(integer(stack.graph(), 0), {1}));
+  at[0] = reshape_to(turn, {1});
+  return concat_values(at, 0);
+}
+
+// Room for outputs of `turns` turns.
+Value empty_stack(hone::Graph& g, const Type& output, const Dim& turns) {
+  Dims dims = output.shape.dims;
+  dims.insert(dims.begin(), turns);
+  return integers_filled(g, output.dtype, Shape(dims), 0);
+}
+
+Value stacked(Value stack, Value output, Value turn) {
+  return ops::dynamic_update(Values{stack, unsqueeze(output, {0}), place_in(stack, turn)});
+}
+
+bool all_tensors(const Values& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](const Value& v) { return v.type().is_tensor(); });
+}
+
+// A Function whose parameters stand for the given values.
+std::shared_ptr<Function> over_values(const Values& operands) {
+  auto f = std::make_shared<Function>();
+  for (const Value& v : operands) f->add_param(v.type(), cat("p", f->params().size()));
+  return f;
+}
+
+Values params_of(const Function& f, std::size_t first, std::size_t count) {
+  Values out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back(f.param(first + i));
+  return out;
+}
+
+// The body as a closed Function over the arguments that one turn gives it.
+Body closed_body(NodeContext& c, const Turns& t) {
+  Values sample = t.arguments(integer(c.graph(), 0), t.carried, t.constants);
+  Body body = c.bodies().closed(t.body, types_of(sample));
+  expect_unchanged(c, t.carried, *body.function, t.skipped);
+  return body;
+}
+
+// Carried: turn, values, stacks. Constant: constants, captures.
+Turned counted_loop(NodeContext& c, const Turns& t) {
+  const Body body = closed_body(c, t);
+  const std::size_t n = t.carried.size(), stacks = t.outputs();
+  Values operands = {integer(c.graph(), 0)};
+  operands.insert(operands.end(), t.carried.begin(), t.carried.end());
+  for (std::size_t k = 0; k < stacks; ++k) {
+    operands.push_back(
+        empty_stack(c.graph(), body.function->result(t.skipped + n + k).type(), t.count));
+  }
+  operands.insert(operands.end(), t.constants.begin(), t.constants.end());
+  operands.insert(operands.end(), body.captures.begin(), body.captures.end());
+  auto go = over_values(operands), next = over_values(operands);
+  Value turn = next->param(0);
+  auto number = [&](const Dim& d) { return size_value(next->graph(), d, DType::i64); };
+  go->add_result(ops::lt(go->param(0), size_value(go->graph(), t.count, DType::i64)));
+  Values arguments = t.arguments(turn, params_of(*next, 1, n),
+                                 params_of(*next, 1 + n + stacks, t.constants.size()));
+  for (const Value& v : params_of(*next, 1 + n + stacks + t.constants.size(), body.captures.size()))
+    arguments.push_back(v);
+  Values made = inline_call(next->graph(), *body.function, arguments);
+  next->add_result(turn + integer_like(turn, 1));
+  for (std::size_t i = 0; i < n; ++i)
+    next->add_result(reshape_to(made[t.skipped + i], t.carried[i].shape().dims));
+  for (std::size_t k = 0; k < stacks; ++k) {
+    Value stack = next->param(1 + n + k), at = turn;
+    if (k < t.backwards.size() && t.backwards[k]) at = number(t.count - Dim(1)) - turn;
+    next->add_result(stacked(stack, made[t.skipped + n + k], at));
+  }
+  Value loop =
+      ops::while_loop(operands, {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}});
+  Turned out;
+  for (std::size_t i = 0; i < n; ++i) out.carried.push_back(loop.result(1 + i));
+  for (std::size_t k = 0; k < stacks; ++k) out.outputs.push_back(loop.result(1 + n + k));
+  return out;
+}
+
+Turned turned(NodeContext& c, const Turns& t) {
+  check_results(c, t);
+  std::optional<std::int64_t> count = t.count.as_number();
+  const bool tensors = all_tensors(t.carried);
+  const std::int64_t most = tensors ? most_unrolled : most_turns_of_sequences,
+                     left = (tensors ? most_turns_in_all : most_turns_of_all_sequences) -
+                            c.unrolled_turns();
+  if (count && *count <= std::min(most, left) && (!tensors || *count > 0)) {
+    c.unrolled_turns() += *count;
+    return unrolled(c, t, *count);
+  }
+  if (!tensors) c.unsupported(cat("a sequence that is carried for ", t.count, " turns"));
+  return counted_loop(c, t);
+}
+
+// ==== Loop
+
+// Scalars that a body may declare with one axis.
+Value as_declared(const onnx::Graph& body, std::size_t input, Value v) {
+  const ValueInfo& info = body.inputs[input];
+  return info.has_shape && info.sizes.size() == 1 ? reshape_to(v, {1}) : v;
+}
+
+// True, false, or nothing when it depends on data.
+std::optional<bool> known_condition(Value v) {
+  std::optional<Array> a = v ? known_array(v) : std::nullopt;
+  return a && a->count() == 1 ? std::optional(a->integer(0) != 0) : std::nullopt;
+}
+
+// Whether the condition that the body gives can only be the one that it is given, or true.
+bool keeps_condition(const onnx::Graph& body) {
+  if (body.outputs.empty() || body.inputs.size() < 2) return false;
+  std::string_view name = body.outputs[0].name;
+  for (std::size_t i = body.nodes.size(); i-- > 0;) {
+    const Node& n = body.nodes[i];
+    if (n.outputs.empty() || n.outputs[0] != name) continue;
+    if (n.op == "Identity" && n.inputs.size() == 1) {
+      name = n.inputs[0];
+    } else if (n.op == "Constant") {
+      const Attribute* a = n.find("value");
+      return a && a->tensor && a->tensor->raw && a->tensor->raw->size() == 1 &&
+             (*a->tensor->raw)[0] != std::byte{0};
+    } else {
+      return false;
+    }
+  }
+  return name == body.inputs[1].name;
+}
+
+// The most turns of a loop that data ends, and of its outputs when they are stacked.
+struct Most {
+  Value turns;  // i64
+  Dim stacked;
+};
+
+Most most_turns(NodeContext& c) {
+  constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max();
+  if (!c.has(0)) return {integer(c.graph(), endless), most_open_size};
+  Value turns = cast_to(reshape_to(c.in(0), {}), DType::i64);
+  std::optional<Dims> known = contents_of(turns);
+  Dim most = known ? max((*known)[0], 1) : Dim(most_open_size);
+  return {turns, most.high() > most_open_size ? Dim(most_open_size) : most};
+}
+
+// The number of turns, and one more when the loop would have gone on.
+Value turns_taken(Value turn, Value condition, Value most) {
+  return turn + cast_to(ops::bit_and(ops::lt(turn, most), condition), DType::i64);
+}
+
+// A loop that data ends. Carried: turn, condition, values, stacks. Constant: the most turns,
+// captures.
+Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Value condition) {
+  if (!all_tensors(carried)) c.unsupported("a sequence that is carried until data ends the loop");
+  hone::Graph& graph = c.graph();
+  const Most most = most_turns(c);
+  Value on = integer(graph, 1, DType::b1);
+  Values first = {as_declared(g, 0, integer(graph, 0)), as_declared(g, 1, on)};
+  first.insert(first.end(), carried.begin(), carried.end());
+  Body body = c.bodies().closed(g, types_of(first));
+  expect_unchanged(c, carried, *body.function, 1);
+  Values operands = {integer(graph, 0), condition ? reshape_to(condition, {}) : on};
+  operands.insert(operands.end(), carried.begin(), carried.end());
+  const std::size_t n = carried.size(), stacks = g.outputs.size() - 1 - n;
+  for (std::size_t k = 0; k < stacks; ++k)
+    operands.push_back(empty_stack(graph, body.function->result(1 + n + k).type(), most.stacked));
+  const std::size_t constants = operands.size();
+  operands.push_back(most.turns);
+  operands.insert(operands.end(), body.captures.begin(), body.captures.end());
+  auto go = over_values(operands), next = over_values(operands);
+  Value goes_on = ops::bit_and(ops::lt(go->param(0), go->param(constants)), go->param(1));
+  if (stacks > 0)
+    goes_on = ops::bit_and(
+        goes_on, ops::lt(go->param(0), size_value(go->graph(), most.stacked, DType::i64)));
+  go->add_result(goes_on);
+  Value turn = next->param(0);
+  Values arguments = {as_declared(g, 0, turn), as_declared(g, 1, next->param(1))};
+  for (const Value& v : params_of(*next, 2, n)) arguments.push_back(v);
+  for (const Value& v : params_of(*next, constants + 1, body.captures.size()))
+    arguments.push_back(v);
+  Values made = inline_call(next->graph(), *body.function, arguments);
+  next->add_result(turn + integer_like(turn, 1));
+  next->add_result(reshape_to(made[0], {}));
+  for (std::size_t i = 0; i < n; ++i)
+    next->add_result(reshape_to(made[1 + i], carried[i].shape().dims));
+  for (std::size_t k = 0; k < stacks; ++k)
+    next->add_result(stacked(next->param(2 + n + k), made[1 + n + k], turn));
+  Value loop =
+      ops::while_loop(operands, {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}});
+  Values out;
+  for (std::size_t i = 0; i < n; ++i) out.push_back(loop.result(2 + i));
+  if (stacks == 0) return out;
+  const Dim turns =
+      c.measured(turns_taken(loop.result(0), loop.result(1), most.turns), most.stacked);
+  for (std::size_t k = 0; k < stacks; ++k)
+    out.push_back(slice_axis(loop.result(2 + n + k), 0, 0, turns));
+  return out;
+}
+
+Values loop(NodeContext& c) {
+  const onnx::Graph& g = c.body("body");
+  if (g.inputs.size() < 2 || g.outputs.empty())
+    c.fail(cat("the body takes ", g.inputs.size(), " and gives ", g.outputs.size(), " values"));
+  Values carried;
+  for (std::size_t i = 2; i < g.inputs.size(); ++i) carried.push_back(c.in(i));
+  if (g.outputs.size() < 1 + carried.size())
+    c.fail(
+        cat("the body gives ", g.outputs.size(), " values for ", carried.size(), " carried ones"));
+  Value condition = c.has(1) ? c.in(1) : Value();
+  const bool is_counted = keeps_condition(g) && c.has(0), tensors = all_tensors(carried);
+  std::optional<bool> starts = condition ? known_condition(condition) : true;
+  // How long a sequence grows must be known; contents that are given tell how many outputs there
+  // are.
+  const bool grows = g.outputs.size() > 1 + carried.size() || !tensors;
+  if (is_counted && grows && !starts && !c.decides(1)) starts = c.array(1).integer(0) != 0;
+  if (!is_counted || !starts) return open_loop(c, g, carried, condition);
+  Dim count = tensors ? c.open_size(0, most_open_size) : c.size(0);
+  if (!*starts) count = 0;
+  Turns t{g, max(count, 0), carried, {}, {}, 1};
+  t.arguments = [&](Value turn, const Values& values, const Values&) {
+    Values out = {as_declared(g, 0, turn), as_declared(g, 1, integer(turn.graph(), 1, DType::b1))};
+    out.insert(out.end(), values.begin(), values.end());
+    return out;
+  };
+  Turned made = turned(c, t);
+  Values out = made.carried;
+  out.insert(out.end(), made.outputs.begin(), made.outputs.end());
+  return out;
+}
+
+// ==== Scan
+
+// Entry i of a list of integers that may be missing.
+std::int64_t entry(const std::optional<std::vector<std::int64_t>>& list, std::size_t i) {
+  return list && i < list->size() ? (*list)[i] : 0;
+}
+
+Value moved_axis(Value v, int from, int to) {
+  Axes order;
+  for (int i = 0; i < v.rank(); ++i)
+    if (i != from) order.push_back(i);
+  order.insert(order.begin() + to, from);
+  return transpose_by(v, order);
+}
+
+// Slice `turn` of the first axis.
+Value slice_at(Value v, Value turn, bool backwards) {
+  if (backwards) turn = size_value(turn.graph(), v.shape()[0] - Dim(1), DType::i64) - turn;
+  if (std::optional<Dims> known = contents_of(turn)) return take_axis(v, 0, (*known)[0]);
+  Dims sizes = v.shape().dims;
+  sizes[0] = 1;
+  return squeeze(ops::dynamic_slice(Values{v, place_in(v, turn)}, {{"sizes", sizes}}), {0});
+}
+
+// Scanned values with the axis of turns first; outputs likewise.
+Turned scanned(NodeContext& c, const onnx::Graph& g, const Values& states, const Values& inputs,
+               const std::vector<bool>& inputs_back, const std::vector<bool>& outputs_back) {
+  if (inputs.empty()) c.fail("nothing is scanned");
+  for (const Value& v : inputs)
+    c.graph().require_equal(
+        v.shape()[0], inputs[0].shape()[0],
+        cat("Scan: scanned values have ", v.shape()[0], " and ", inputs[0].shape()[0], " slices"));
+  Turns t{g, inputs[0].shape()[0], states, inputs, {}, 0, outputs_back};
+  t.arguments = [&](Value turn, const Values& values, const Values& scanned_values) {
+    Values out = values;
+    for (std::size_t i = 0; i < scanned_values.size(); ++i)
+      out.push_back(slice_at(scanned_values[i], turn, inputs_back[i]));
+    return out;
+  };
+  return turned(c, t);
+}
+
+std::vector<bool> flags(const std::optional<std::vector<std::int64_t>>& list, std::size_t n) {
+  std::vector<bool> out;
+  for (std::size_t i = 0; i < n; ++i) out.push_back(entry(list, i) != 0);
+  return out;
+}
+
+Values scan(NodeContext& c) {
+  const onnx::Graph& g = c.body("body");
+  const Values all = c.all_inputs();
+  const auto m =
+      static_cast<std::size_t>(std::max<std::int64_t>(c.integer("num_scan_inputs", 0), 0));
+  if (m < 1 || m > all.size()) c.fail(cat("num_scan_inputs is ", m, " of ", all.size()));
+  const Values states = part(all, 0, all.size() - m);
+  if (g.outputs.size() < states.size()) c.fail("the body gives fewer values than there are states");
+  const std::size_t outputs = g.outputs.size() - states.size();
+  auto in_axes = c.integers("scan_input_axes"), out_axes = c.integers("scan_output_axes");
+  auto in_ways = c.integers("scan_input_directions"),
+       out_ways = c.integers("scan_output_directions");
+  Values inputs;
+  for (std::size_t i = 0; i < m; ++i) {
+    Value v = all[states.size() + i];
+    inputs.push_back(moved_axis(v, c.axis(entry(in_axes, i), v.rank()), 0));
+  }
+  Turned made = scanned(c, g, states, inputs, flags(in_ways, m), flags(out_ways, outputs));
+  Values out = made.carried;
+  for (std::size_t i = 0; i < outputs; ++i) {
+    Value v = made.outputs[i];
+    out.push_back(moved_axis(v, 0, c.axis(entry(out_axes, i), v.rank())));
+  }
+  return out;
+}
+
+// Opset 8: every value has a batch axis first, and scans run over the second.
+Values scan_8(NodeContext& c) {
+  const onnx::Graph& g = c.body("body");
+  const auto m =
+      static_cast<std::size_t>(std::max<std::int64_t>(c.integer("num_scan_inputs", 0), 0));
+  auto ways = c.integers("directions");
+  if (c.has(0)) c.unsupported("lengths of sequences");
+  if (m < 1 || m + 1 > c.inputs()) c.fail(cat("num_scan_inputs is ", m));
+  const std::size_t n = c.inputs() - 1 - m;
+  std::optional<std::int64_t> batch = c.in(1).shape()[0].as_number();
+  if (!batch || *batch > most_unrolled || *batch < 1)
+    c.unsupported(cat("batches of ", c.in(1).shape()[0], "; at most ", most_unrolled));
+  if (g.outputs.size() < n) c.fail("the body gives fewer values than there are states");
+  std::vector<Values> stacked(g.outputs.size());
+  for (std::int64_t b = 0; b < *batch; ++b) {
+    Values states, inputs;
+    for (std::size_t i = 0; i < n; ++i) states.push_back(take_axis(c.in(1 + i), 0, b));
+    for (std::size_t i = 0; i < m; ++i) inputs.push_back(take_axis(c.in(1 + n + i), 0, b));
+    Turned made = scanned(c, g, states, inputs, flags(ways, m), {});
+    made.carried.insert(made.carried.end(), made.outputs.begin(), made.outputs.end());
+    for (std::size_t i = 0; i < stacked.size(); ++i)
+      stacked[i].push_back(unsqueeze(made.carried[i], {0}));
+  }
+  Values out;
+  for (const Values& v : stacked) out.push_back(concat_values(v, 0));
+  return out;
+}
+
+constexpr ImportEntry loop_table[] = {
+    {"Loop", loop},
+    {"Scan", scan_8, 8, 8},
+    {"Scan", scan, 9},
+};
+
+}  // namespace
+
+std::span<const ImportEntry> loop_imports() { return loop_table; }
+
+}  // namespace hone::onnx

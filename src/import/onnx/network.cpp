@@ -1,0 +1,260 @@
+#include <algorithm>
+#include <limits>
+
+#include "import/onnx/build.h"
+#include "import/onnx/context.h"
+
+namespace hone::onnx {
+
+namespace {
+
+// With the statistics of the batch; the running ones come closer to them.
+Values batch_norm_training(NodeContext& c, double epsilon) {
+  Value x = c.in(0);
+  const double momentum = c.real("momentum", 0.9);
+  Axes axes = {0};
+  for (int i = 2; i < x.rank(); ++i) axes.push_back(i);
+  const DType wide = sum_dtype(x.dtype());
+  Value mean = mean_over(cast_to(x, wide), axes, false);
+  Value variance = ops::variance(cast_to(x, wide), {{"axes", dims_of_axes(axes)}});
+  auto moved = [&](std::size_t input, Value batch) {
+    Value running = c.in(input);
+    return running * momentum + cast_to(batch, running.dtype()) * (1 - momentum);
+  };
+  Values operands = {x, c.in(1), c.in(2), cast_to(mean, c.in(3).dtype()),
+                     cast_to(variance, c.in(4).dtype())};
+  Value y = ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", epsilon}});
+  return {y, moved(3, mean), moved(4, variance)};
+}
+
+Values batch_norm_import(NodeContext& c) {
+  for (std::string_view name : {"consumed_inputs", "is_test"}) c.ignore(name);
+  if (!c.flag("spatial", true)) c.unsupported("spatial = 0, statistics for each element");
+  const double epsilon = c.real("epsilon", 1e-5);
+  if (c.flag("training_mode")) return batch_norm_training(c, epsilon);
+  c.ignore("momentum");
+  if (c.wants(1)) c.unsupported("training mode of before opset 14; export a newer one");
+  std::vector<Value> operands = {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)};
+  return {ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", epsilon}})};
+}
+
+// Before opset 13 the axes from `axis` on are one.
+template <const Op& op>
+Values softmax_import(NodeContext& c) {
+  Value x = c.in(0);
+  int axis = c.axis(c.integer("axis", c.opset() < 13 ? 1 : -1), x.rank());
+  if (c.opset() >= 13 || axis == x.rank() - 1) return {op(x, {{"axis", std::int64_t{axis}}})};
+  std::span<const Dim> dims = x.shape().dims;
+  Value flat = reshape_to(x, {product(dims.first(static_cast<std::size_t>(axis))),
+                              product(dims.subspan(static_cast<std::size_t>(axis)))});
+  return {reshape_to(op(flat, {{"axis", std::int64_t{1}}}), x.shape().dims)};
+}
+
+// Axes of a Reduce node: by attribute or operand; none means all, unless noop_with_empty_axes.
+std::optional<Axes> reduction_axes(NodeContext& c) {
+  const bool noop = c.flag("noop_with_empty_axes");
+  auto list = c.list("axes", 1);
+  const int rank = c.in(0).rank();
+  if (!list || list->empty()) {
+    if (noop) return std::nullopt;
+    return all_axes(rank);
+  }
+  return c.axes(*list, rank);
+}
+
+// Reduces what `before` makes of x and gives it to `after`. Nothing but them happens without axes.
+template <class Before, class Reduce, class After>
+Values reduced(NodeContext& c, Before before, Reduce reduce, After after) {
+  const bool keep = c.flag("keepdims", true);
+  std::optional<Axes> axes = reduction_axes(c);
+  Value x = before(c.in(0));
+  return {after(axes ? reduce(x, *axes, keep) : x)};
+}
+
+Value as_it_is(Value x) { return x; }
+
+template <const Op& op>
+Value reduce_by(Value x, const Axes& axes, bool keep) {
+  return reduce_axes(op, x, axes, keep);
+}
+
+// On bools the extremes are and and or.
+template <const Op& op, const Op& of_bools>
+Values reduce_extreme(NodeContext& c) {
+  if (c.in(0).dtype() == DType::b1) return reduced(c, as_it_is, reduce_by<of_bools>, as_it_is);
+  return reduced(c, as_it_is, reduce_by<op>, as_it_is);
+}
+
+template <const Op& op>
+Values reduce_import(NodeContext& c) {
+  return reduced(c, as_it_is, reduce_by<op>, as_it_is);
+}
+
+Values reduce_mean(NodeContext& c) { return reduced(c, as_it_is, mean_over, as_it_is); }
+
+Values reduce_sum_square(NodeContext& c) {
+  return reduced(c, [](Value x) { return x * x; }, reduce_by<ops::reduce_sum>, as_it_is);
+}
+
+Values reduce_l1(NodeContext& c) {
+  return reduced(c, [](Value x) { return ops::abs(x); }, reduce_by<ops::reduce_sum>, as_it_is);
+}
+
+Values reduce_l2(NodeContext& c) {
+  return reduced(
+      c, [](Value x) { return x * x; }, reduce_by<ops::reduce_sum>,
+      [](Value y) { return ops::sqrt(y); });
+}
+
+Values reduce_log_sum(NodeContext& c) {
+  return reduced(c, as_it_is, reduce_by<ops::reduce_sum>, [](Value y) { return ops::log(y); });
+}
+
+// The largest element is taken out, so that no exponential overflows; where it is infinite nothing
+// is, because infinity - infinity is no number.
+Value log_sum_exp(Value x, const Axes& axes, bool keep) {
+  Value largest = reduce_axes(ops::reduce_max, x, axes, true);
+  Value infinite =
+      ops::eq(ops::abs(largest), constant_like(largest, std::numeric_limits<double>::infinity()));
+  Value shift = ops::select(Values{infinite, constant_like(largest, 0), largest});
+  Value sum =
+      reduce_axes(ops::reduce_sum, ops::exp(x - broadcast_to(shift, x.shape())), axes, true);
+  Value y = ops::log(sum) + shift;
+  return keep ? y : squeeze(y, axes);
+}
+
+Values reduce_log_sum_exp(NodeContext& c) { return reduced(c, as_it_is, log_sum_exp, as_it_is); }
+
+// The last of equals is the first from the back.
+template <const Op& op>
+Values arg_import(NodeContext& c) {
+  Value x = c.in(0);
+  int axis = c.axis(c.integer("axis", 0), x.rank());
+  const bool last = c.flag("select_last_index"), keep = c.flag("keepdims", true);
+  Value y =
+      op(last ? reverse_axes(x, {axis}) : x, {{"axis", std::int64_t{axis}}, {"dtype", DType::i64}});
+  if (last)
+    y = broadcast_to(size_value(c.graph(), x.shape()[axis] - Dim(1), DType::i64), y.shape()) - y;
+  return {keep ? unsqueeze(y, {axis}) : y};
+}
+
+Values matmul_import(NodeContext& c) { return {ops::matmul(c.in(0), c.in(1))}; }
+
+Values gemm_import(NodeContext& c) {
+  c.ignore("broadcast");  // before opset 7: what every newer one does
+  Value a = c.in(0), b = c.in(1);
+  if (a.rank() != 2 || b.rank() != 2) c.fail(cat(a.type(), " and ", b.type(), " are no matrices"));
+  if (c.flag("transA")) a = transpose_matrix(a);
+  if (c.flag("transB")) b = transpose_matrix(b);
+  const double alpha = c.real("alpha", 1), beta = c.real("beta", 1);
+  Value y = ops::matmul(a, b);
+  if (alpha != 1) y = y * alpha;
+  if (!c.has(2)) return {y};
+  Value bias = c.in(2);
+  if (beta != 1) bias = bias * beta;
+  return {y + broadcast_to(bias, y.shape())};
+}
+
+// Scale or bias of a norm over the axes from `axis` on.
+Value norm_operand(NodeContext& c, std::size_t input, double fallback, int axis) {
+  const Shape& x = c.in(0).shape();
+  Dims tail(x.dims.begin() + axis, x.dims.end());
+  Value v = c.has(input) ? c.in(input) : scalar(c.graph(), fallback, c.in(0).dtype());
+  return broadcast_to(v, Shape(std::move(tail)));
+}
+
+void check_stash(NodeContext& c) {
+  if (c.integer("stash_type", 1) != 1) c.unsupported("a stash_type other than 1 (f32)");
+}
+
+// The mean and 1 / sqrt(variance + epsilon) of each row, in f32, with axes of size 1.
+std::pair<Value, Value> row_statistics(Value x, const Axes& axes, double epsilon) {
+  x = cast_to(x, DType::f32);
+  Value mean = mean_over(x, axes, true);
+  Value centred = x - broadcast_to(mean, x.shape());
+  return {mean, ops::rsqrt(mean_over(centred * centred, axes, true) + epsilon)};
+}
+
+Values layer_norm_import(NodeContext& c) {
+  check_stash(c);
+  Value x = c.in(0);
+  const int axis = c.axis(c.integer("axis", -1), x.rank());
+  const double epsilon = c.real("epsilon", 1e-5);
+  Values operands = {x, norm_operand(c, 1, 1, axis), norm_operand(c, 2, 0, axis)};
+  Value y = ops::layer_norm(operands, {{"axis", std::int64_t{axis}}, {"epsilon", epsilon}});
+  if (!c.wants(1) && !c.wants(2)) return {y};
+  Axes axes;
+  for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
+  auto [mean, inverse] = row_statistics(x, axes, epsilon);
+  return {y, mean, inverse};
+}
+
+Values rms_norm_import(NodeContext& c) {
+  check_stash(c);
+  Value x = c.in(0);
+  int axis = c.axis(c.integer("axis", -1), x.rank());
+  return {ops::rms_norm(Values{x, norm_operand(c, 1, 1, axis)},
+                        {{"axis", std::int64_t{axis}}, {"epsilon", c.real("epsilon", 1e-5)}})};
+}
+
+// Each group of channels of each sample has mean 0 and variance 1, then scale and bias by channel.
+Value grouped_norm(NodeContext& c, const Dim& groups, double epsilon) {
+  Value x = c.in(0);
+  const Shape shape = x.shape();
+  Dim row = product(std::span(shape.dims).subspan(1));
+  Value rows = reshape_to(x, {shape[0], groups, floor_div(row, groups)});
+  Shape each{rows.shape()[2]};
+  Values operands = {rows, broadcast_to(scalar(c.graph(), 1, x.dtype()), each),
+                     broadcast_to(scalar(c.graph(), 0, x.dtype()), each)};
+  Value y = ops::layer_norm(operands, {{"axis", std::int64_t{2}}, {"epsilon", epsilon}});
+  y = reshape_to(y, shape.dims);
+  return y * along_channels(c.in(1), shape) + along_channels(c.in(2), shape);
+}
+
+void check_channels(NodeContext& c) {
+  if (c.in(0).rank() < 2) c.fail(cat(c.in(0).type(), " has no channels"));
+}
+
+Values instance_norm(NodeContext& c) {
+  c.ignore("consumed_inputs");
+  check_channels(c);
+  return {grouped_norm(c, c.in(0).shape()[1], c.real("epsilon", 1e-5))};
+}
+
+Values group_norm(NodeContext& c) {
+  check_stash(c);
+  check_channels(c);
+  std::int64_t groups = c.integer("num_groups", 0);
+  if (groups < 1) c.fail(cat("num_groups is ", groups));
+  return {grouped_norm(c, groups, c.real("epsilon", 1e-5))};
+}
+
+constexpr ImportEntry network_table[] = {
+    {"BatchNormalization", batch_norm_import},
+    {"Softmax", softmax_import<ops::softmax>},
+    {"LogSoftmax", softmax_import<ops::log_softmax>},
+    {"ReduceSum", reduce_import<ops::reduce_sum>},
+    {"ReduceMax", reduce_extreme<ops::reduce_max, ops::reduce_or>},
+    {"ReduceMin", reduce_extreme<ops::reduce_min, ops::reduce_and>},
+    {"ReduceProd", reduce_import<ops::reduce_prod>},
+    {"ReduceMean", reduce_mean},
+    {"ArgMax", arg_import<ops::argmax>},
+    {"ArgMin", arg_import<ops::argmin>},
+    {"MatMul", matmul_import},
+    {"Gemm", gemm_import},
+    {"LayerNormalization", layer_norm_import, 17},
+    {"RMSNormalization", rms_norm_import, 23},
+    {"InstanceNormalization", instance_norm},
+    {"GroupNormalization", group_norm, 21},
+    {"ReduceSumSquare", reduce_sum_square},
+    {"ReduceL1", reduce_l1},
+    {"ReduceL2", reduce_l2},
+    {"ReduceLogSum", reduce_log_sum},
+    {"ReduceLogSumExp", reduce_log_sum_exp},
+};
+
+}  // namespace
+
+std::span<const ImportEntry> network_imports() { return network_table; }
+
+}  // namespace hone::onnx

@@ -1,0 +1,61 @@
+// What is asked of the import of a model, and what it gives.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/function.h"
+
+namespace hone {
+
+struct ImportOptions {
+  struct Range {
+    std::int64_t low = 1, high = 1 << 20;
+  };
+  // By symbol name: the file's own, or INPUT_dK for axis K of an input whose size has no name
+  // (other characters than letters, digits, '_' and '.' are replaced by '_'). low == high makes the
+  // size a number.
+  std::map<std::string, Range> dims = {};
+  // Sizes of whole inputs by name; they replace what the file says.
+  std::map<std::string, std::vector<std::int64_t>> shapes = {};
+  // What inputs hold, by name. Where a node must know it (a target shape, axes, a count), the model
+  // is read for these contents, and the function refuses others.
+  std::map<std::string, Array> contents = {};
+  // Types of the elements of inputs that are sequences or optionals, by name: each element becomes
+  // an input NAME.K, and the model is read for that many.
+  std::map<std::string, std::vector<Type>> elements = {};
+  std::int64_t most_nodes = 1'000'000;                    // after inlining
+  std::int64_t most_value_bytes = std::int64_t{1} << 40;  // of one value, where sizes are numbers
+  std::size_t most_variants = 16;
+  // Extra results: inner values by their ONNX name, those of branches too; CALL/NAME inside a call
+  // of one of the model's functions. Where a run may leave one out (its branch is not taken, or
+  // only other sizes have it) it is zero then, and a bool result named NAME + dump_flag follows it
+  // that says whether it was computed.
+  std::vector<std::string> dump = {};
+};
+inline constexpr std::string_view dump_flag = " was computed";
+
+// A condition on sizes that an `If` (or another rank-changing node) asked about: `condition` is a
+// Dim that is 0 or 1.
+struct Assumption {
+  Dim condition;
+  bool holds = true;
+};
+
+// One reading of the model: what it is when all assumptions hold. Where one branch of a data-driven
+// `If` is ill-typed under them, that branch holds ops::refuse with the reason.
+struct ImportedVariant {
+  std::vector<Assumption> assumptions;
+  Function function;
+};
+
+struct Imported {
+  std::string name;
+  std::vector<ImportedVariant> variants;  // exactly one when no size decides a rank
+  std::vector<std::string> warnings;
+};
+
+}  // namespace hone

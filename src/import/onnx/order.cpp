@@ -1,0 +1,47 @@
+// Order and choice along an axis.
+#include <algorithm>
+
+#include "import/onnx/build.h"
+#include "import/onnx/context.h"
+
+namespace hone::onnx {
+
+namespace {
+
+// Equal elements keep their order, so that the first of them is taken first.
+Values top_k(NodeContext& c) {
+  Value x = c.in(0);
+  const std::int64_t axis = c.axis(c.integer("axis", -1), x.rank());
+  c.ignore("sorted");  // any order is right when it is 0
+  const Dim most = x.shape()[static_cast<int>(axis)];
+  const Dim k = c.opset() < 10 ? Dim(c.integer("k", 0)) : c.open_size(1, most);
+  if (k.low() < 0 || (k - most).low() > 0) c.fail(cat("k is ", k, ", axis ", axis, " has ", most));
+  Value sorted =
+      ops::sort(x, {{"axis", axis}, {"descending", std::int64_t{c.flag("largest", true)}}});
+  return {slice_axis(sorted, static_cast<int>(axis), 0, k),
+          slice_axis(sorted.result(1), static_cast<int>(axis), 0, k)};
+}
+
+// The first lengths[b] elements of each sequence run backwards.
+Values reverse_sequence(NodeContext& c) {
+  Value x = c.in(0), lengths = cast_to(c.in(1), DType::i64);
+  const int batch = c.axis(c.integer("batch_axis", 1), x.rank()),
+            time = c.axis(c.integer("time_axis", 0), x.rank());
+  if (batch == time) c.fail(cat("axis ", batch, " counts both batches and time"));
+  Value t = along(counted(c.graph(), DType::i64, x.shape()[time]), time, x.rank());
+  Value length = along(lengths, batch, x.rank());
+  Value back = minus(minus(length, integer_like(length, 1)), t);
+  Value index = where(joined(ops::lt, t, length), back, t);
+  return {take_along(x, index, time)};
+}
+
+constexpr ImportEntry order_table[] = {
+    {"TopK", top_k},
+    {"ReverseSequence", reverse_sequence, 10},
+};
+
+}  // namespace
+
+std::span<const ImportEntry> order_imports() { return order_table; }
+
+}  // namespace hone::onnx

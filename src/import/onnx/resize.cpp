@@ -1,0 +1,293 @@
+// Resize and Upsample: one axis after another, each a gather of a few elements and their weighed
+// sum.
+#include <algorithm>
+#include <cmath>
+
+#include "import/onnx/build.h"
+#include "import/onnx/context.h"
+
+namespace hone::onnx {
+
+namespace {
+
+constexpr DType real = DType::f64;  // of coordinates
+
+struct How {
+  std::string_view mode, coordinates, nearest;
+  double cubic = -0.75, outside = 0;
+  bool antialias = false, exclude_outside = false;
+};
+
+// One axis: from `in` to `out` elements by `scale`, which need not be out / in exactly.
+struct Stretch {
+  int axis = 0;
+  Dim in, out;
+  Value scale;                   // a scalar
+  std::optional<double> number;  // the scale where it is known
+  Value from, to;                // region of interest; null: all
+  bool is_identity = false;
+};
+
+Value size_of(hone::Graph& g, const Dim& d) { return size_value(g, d, real); }
+Value floored(Value x) { return ops::floor(x); }
+Value clamped(Value x, const Dim& size) {
+  Value last = broadcast_to(size_of(x.graph(), size - Dim(1)), x.shape());
+  return ops::minimum(ops::maximum(x, constant_like(x, 0)), last);
+}
+Value equals(Value x, double n) { return ops::eq(x, constant_like(x, n)); }
+
+// (y of out - 1) : 0 where out is 1.
+Value by_corners(Value y, Value length, Value reach) {
+  Value one = equals(length, 1);
+  Value step = reach / where(one, constant_like(length, 1), length - 1.0);
+  return where(broadcast_to(one, y.shape()), constant_like(y, 0), y * step);
+}
+
+// Where each output element lies among the input's: [out].
+Value coordinates(NodeContext& c, const How& how, const Stretch& s) {
+  hone::Graph& g = c.graph();
+  Value y = counted(g, real, s.out), in = size_of(g, s.in), length = s.scale * in;
+  Value last = in - 1.0;
+  if (how.coordinates == "asymmetric") return y / s.scale;
+  if (how.coordinates == "align_corners") return by_corners(y, length, last);
+  Value half = (y + 0.5) / s.scale - 0.5;
+  if (how.coordinates == "half_pixel") return half;
+  if (how.coordinates == "pytorch_half_pixel")
+    return where(broadcast_to(equals(length, 1), y.shape()), constant_like(y, -0.5), half);
+  if (how.coordinates == "half_pixel_symmetric")
+    return half + in * 0.5 * (1.0 - size_of(g, s.out) / length);
+  if (how.coordinates == "tf_crop_and_resize") {
+    if (!s.from) c.fail("tf_crop_and_resize needs a region of interest");
+    Value reach = s.to - s.from;
+    Value middle = broadcast_to(reach * last * 0.5, y.shape());
+    Value at = where(broadcast_to(equals(length, 1), y.shape()), middle,
+                     by_corners(y, length, reach * last));
+    return at + s.from * last;
+  }
+  c.fail(cat("coordinate_transformation_mode is '", how.coordinates, "'"));
+}
+
+Value nearest_index(NodeContext& c, const How& how, Value x) {
+  if (how.nearest == "round_prefer_floor") return ops::ceil(x - 0.5);
+  if (how.nearest == "round_prefer_ceil") return floored(x + 0.5);
+  if (how.nearest == "floor") return floored(x);
+  if (how.nearest == "ceil") return ops::ceil(x);
+  c.fail(cat("nearest_mode is '", how.nearest, "'"));
+}
+
+// The weight of an element at a distance, in elements of the output where those lie wider apart.
+Value weight_at(const How& how, Value distance) {
+  Value d = ops::abs(distance), zero = constant_like(d, 0);
+  if (how.mode == "linear") return ops::maximum(1.0 - d, zero);
+  const double a = how.cubic;
+  Value near = ((a + 2) * d - (a + 3)) * d * d + 1.0;
+  Value far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+  Value within_two = where(ops::lt(d, constant_like(d, 2)), far, zero);
+  return where(ops::le(d, constant_like(d, 1)), near, within_two);
+}
+
+struct Taps {
+  Value index, weight;  // [out, taps]
+};
+
+// The elements around each coordinate. Their number follows from the scale when shrinking smoothly.
+Taps taps_around(NodeContext& c, const How& how, const Stretch& s, Value x) {
+  constexpr double most = 4096;
+  double squeeze = 1;
+  if (how.antialias) {
+    if (!s.number) c.unsupported("antialias with a scale that follows from open sizes");
+    squeeze = std::min(*s.number, 1.0);
+  }
+  const double radius = (how.mode == "linear" ? 1 : 2) / squeeze;
+  if (!(radius < most)) c.unsupported(cat("antialias with scale ", squeeze));
+  const auto start = static_cast<std::int64_t>(std::floor(-radius)) + 1;
+  const std::int64_t count = 2 - 2 * start;
+  Value base = floored(x);
+  Value step = iota_value(c.graph(), real, {1, count}, 1) + static_cast<double>(start);
+  Value at = plus(unsqueeze(base, {1}), step);  // [out, count]
+  Value w = weight_at(how, minus(at, unsqueeze(x, {1})) * squeeze);
+  Value inside = clamped(at, s.in);
+  if (how.exclude_outside) w = where_or(ops::eq(at, inside), w, 0);
+  if (how.exclude_outside || how.antialias) {
+    Value sum = sum_over(w, {1}, true);
+    w = over(w, where(equals(sum, 0), constant_like(sum, 1), sum));
+  }
+  return {cast_to(inside, DType::i64), w};
+}
+
+Value stretched(NodeContext& c, const How& how, const Stretch& s, Value v) {
+  const std::int64_t axis = s.axis;
+  Value x = coordinates(c, how, s), y;
+  if (how.mode == "nearest") {
+    Value index = cast_to(clamped(nearest_index(c, how, x), s.in), DType::i64);
+    y = ops::gather(Values{v, index}, {{"axis", axis}});
+  } else {
+    Taps taps = taps_around(c, how, s, x);
+    Value picked = ops::gather(Values{v, taps.index}, {{"axis", axis}});
+    Dims dims = ones(static_cast<std::size_t>(picked.rank()));
+    std::copy(taps.weight.shape().dims.begin(), taps.weight.shape().dims.end(),
+              dims.begin() + axis);
+    y = sum_over(times(picked, cast_to(reshape_to(taps.weight, dims), v.dtype())), {s.axis + 1});
+  }
+  if (how.coordinates != "tf_crop_and_resize") return y;
+  Value last = broadcast_to(size_of(c.graph(), s.in - Dim(1)), x.shape());
+  Value outside = ops::bit_or(ops::lt(x, constant_like(x, 0)), ops::lt(last, x));
+  return where(along(outside, s.axis, y.rank()), scalar(c.graph(), how.outside, y.dtype()), y);
+}
+
+// floor(size * scale) where scale is a fraction of small numbers.
+Dim scaled_size(NodeContext& c, const Dim& size, double scale) {
+  constexpr double most = 0x1p53;
+  if (size.is_number()) {
+    const double scaled = std::floor(static_cast<double>(size.number()) * scale);
+    if (scaled > most) c.fail(cat("size ", size, " times scale ", scale, " is too large"));
+    return static_cast<std::int64_t>(scaled);
+  }
+  for (std::int64_t below = 1; below <= 1024; ++below) {
+    const double above = std::round(scale * static_cast<double>(below));
+    if (above > most) break;
+    if (std::fabs(above / static_cast<double>(below) - scale) < 1e-9 * scale)
+      return floor_div(size * Dim(static_cast<std::int64_t>(above)), below);
+  }
+  c.unsupported(cat("scale ", scale, " of the open size ", size));
+}
+
+std::vector<double> known_numbers(NodeContext& c, std::size_t input) {
+  Array a = c.array(input);
+  std::vector<double> out;
+  for (std::int64_t i = 0; i < a.count(); ++i) out.push_back(a.real(i));
+  return out;
+}
+
+void set_by_scales(NodeContext& c, std::vector<Stretch>& all, const std::vector<double>& scales) {
+  if (scales.size() != all.size()) c.fail(cat(scales.size(), " scales for ", all.size(), " axes"));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Stretch& s = all[i];
+    if (!(scales[i] > 0) || !std::isfinite(scales[i])) c.fail(cat("scale ", scales[i]));
+    s.number = scales[i];
+    s.scale = scalar(c.graph(), scales[i], real);
+    s.out = scaled_size(c, s.in, scales[i]);
+    s.is_identity = scales[i] == 1;
+  }
+}
+
+// One scale for all axes, so that none becomes larger, or smaller, than asked for.
+void keep_aspect(NodeContext& c, std::vector<Stretch>& all, bool not_larger) {
+  std::optional<double> scale;
+  for (const Stretch& s : all) {
+    if (!s.number) c.unsupported("keep_aspect_ratio_policy with open sizes");
+    if (!scale || (not_larger ? *s.number < *scale : *s.number > *scale)) scale = s.number;
+  }
+  for (Stretch& s : all) {
+    s.number = scale;
+    s.scale = scalar(c.graph(), *scale, real);
+    s.out = static_cast<std::int64_t>(*scale * static_cast<double>(s.in.number()) + 0.5);
+    s.is_identity = *scale == 1;
+  }
+}
+
+void set_by_sizes(NodeContext& c, std::vector<Stretch>& all, const Dims& sizes) {
+  if (sizes.size() != all.size()) c.fail(cat(sizes.size(), " sizes for ", all.size(), " axes"));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Stretch& s = all[i];
+    s.out = sizes[i];
+    s.scale = size_of(c.graph(), s.out) / size_of(c.graph(), s.in);
+    if (s.out.is_number() && s.in.is_number() && s.in.number() > 0)
+      s.number = static_cast<double>(s.out.number()) / static_cast<double>(s.in.number());
+    s.is_identity = s.out == s.in;
+  }
+  std::string_view policy = c.text("keep_aspect_ratio_policy", "stretch");
+  if (policy == "not_larger" || policy == "not_smaller")
+    keep_aspect(c, all, policy == "not_larger");
+  else if (policy != "stretch")
+    c.fail(cat("keep_aspect_ratio_policy is '", policy, "'"));
+}
+
+std::vector<Stretch> axes_to_stretch(NodeContext& c) {
+  Value x = c.in(0);
+  std::vector<Stretch> all;
+  if (auto given = c.integers("axes")) {
+    for (std::int64_t a : *given) all.push_back({.axis = c.axis(a, x.rank())});
+  } else {
+    for (int i = 0; i < x.rank(); ++i) all.push_back({.axis = i});
+  }
+  for (Stretch& s : all) s.in = x.shape()[s.axis];
+  return all;
+}
+
+// Operand 1: the starts of all axes, then their ends, in parts of the size.
+void set_region(NodeContext& c, std::vector<Stretch>& all) {
+  if (!c.has(1)) return;
+  Value roi = cast_to(c.in(1), real);
+  const auto n = static_cast<std::int64_t>(all.size());
+  if (roi.rank() != 1 || prove_equal(roi.shape()[0], 2 * n) == false) return;
+  for (std::int64_t i = 0; i < n; ++i) {
+    all[static_cast<std::size_t>(i)].from = take_axis(roi, 0, i);
+    all[static_cast<std::size_t>(i)].to = take_axis(roi, 0, n + i);
+  }
+}
+
+Values resized(NodeContext& c, const How& how, std::vector<Stretch>& all) {
+  if (how.mode != "nearest" && how.mode != "linear" && how.mode != "cubic")
+    c.fail(cat("mode is '", how.mode, "', expected nearest, linear or cubic"));
+  if (how.antialias && how.mode == "nearest") c.fail("antialias does not go with nearest");
+  const bool cropped = how.coordinates == "tf_crop_and_resize";
+  if (cropped) set_region(c, all);
+  const DType dtype = c.in(0).dtype();
+  Value y = c.in(0);
+  if (how.mode != "nearest") y = cast_to(y, is_float(dtype) ? sum_dtype(dtype) : DType::f32);
+  for (const Stretch& s : all)
+    if (cropped || !s.is_identity) y = stretched(c, how, s, y);
+  if (y.dtype() != dtype && !is_float(dtype)) y = ops::round(y);
+  return {cast_to(y, dtype)};
+}
+
+// Before opset 11: scales only, in the coordinates of Upsample.
+Values resize_10(NodeContext& c) {
+  How how{.mode = c.text("mode", "nearest"), .coordinates = "asymmetric", .nearest = "floor"};
+  if (how.mode == "bilinear") how.mode = "linear";
+  std::vector<Stretch> all = axes_to_stretch(c);
+  std::vector<double> scales;
+  if (c.opset() >= 9) {
+    scales = known_numbers(c, 1);
+  } else if (auto given = c.reals("scales")) {
+    scales.assign(given->begin(), given->end());
+  } else {  // opset 1: the last two axes
+    scales.assign(all.size(), 1);
+    if (scales.size() < 2) c.fail(cat(c.in(0).type(), " has no height and width"));
+    scales[scales.size() - 2] = c.real("height_scale", 1);
+    scales[scales.size() - 1] = c.real("width_scale", 1);
+  }
+  set_by_scales(c, all, scales);
+  return resized(c, how, all);
+}
+
+Values resize(NodeContext& c) {
+  How how{.mode = c.text("mode", "nearest"),
+          .coordinates = c.text("coordinate_transformation_mode", "half_pixel"),
+          .nearest = c.text("nearest_mode", "round_prefer_floor"),
+          .cubic = c.real("cubic_coeff_a", -0.75),
+          .outside = c.real("extrapolation_value", 0),
+          .antialias = c.flag("antialias"),
+          .exclude_outside = c.flag("exclude_outside")};
+  std::vector<Stretch> all = axes_to_stretch(c);
+  const bool by_size = c.has(3) && c.in(3).shape()[0] != Dim(0);
+  c.text("keep_aspect_ratio_policy", "");
+  if (by_size)
+    set_by_sizes(c, all, c.open_contents(3));
+  else
+    set_by_scales(c, all, known_numbers(c, 2));
+  return resized(c, how, all);
+}
+
+constexpr ImportEntry resize_table[] = {
+    {"Upsample", resize_10, 1, 9},
+    {"Resize", resize_10, 10, 10},
+    {"Resize", resize, 11},
+};
+
+}  // namespace
+
+std::span<const ImportEntry> resize_imports() { return resize_table; }
+
+}  // namespace hone::onnx

@@ -1,0 +1,233 @@
+// Windows the other way round: what was read from an image by windows is put back into one.
+#include "import/onnx/build.h"
+#include "import/onnx/sample.h"
+#include "import/onnx/window.h"
+
+namespace hone::onnx {
+
+namespace {
+
+Value zero_of(Value x) { return constant(x.graph(), Array::scalar_int(0, x.dtype())); }
+
+// `step` - 1 zeros between the elements of an axis.
+Value spread_out(Value x, int axis, const Dim& step) {
+  if (step == Dim(1)) return x;
+  const Dim size = x.shape()[axis];
+  Value apart = unsqueeze(x, {axis + 1});
+  Dims low(static_cast<std::size_t>(apart.rank()), 0), high = low, dims = x.shape().dims;
+  high[static_cast<std::size_t>(axis) + 1] = step - Dim(1);
+  dims[static_cast<std::size_t>(axis)] = size * step;
+  x = reshape_to(pad_with(apart, zero_of(x), low, high), dims);
+  return slice_axis(x, axis, 0, (size - Dim(1)) * step + Dim(1));
+}
+
+// Zeros before and after an axis; negative numbers cut.
+Value extended(Value x, int axis, const Dim& low, const Dim& high) {
+  const Dim cut_low = max(Dim(0) - low, 0), cut_high = max(Dim(0) - high, 0);
+  x = slice_axis(x, axis, cut_low, x.shape()[axis] - cut_low - cut_high);
+  Dims before(static_cast<std::size_t>(x.rank()), 0), after = before;
+  before[static_cast<std::size_t>(axis)] = max(low, 0);
+  after[static_cast<std::size_t>(axis)] = max(high, 0);
+  return pad_with(x, zero_of(x), before, after);
+}
+
+// [c, m / groups, k...] as weights [m, c / groups, k...] of the convolution that it undoes.
+Value transposed_weights(NodeContext& c, Value w, std::int64_t groups) {
+  const Shape s = w.shape();
+  Dims split = {groups, floor_div(s[0], groups), s[1]};
+  if (s[0].is_number() && s[0].number() % groups != 0)
+    c.fail(cat("weights ", w.type(), " do not split into ", groups, " groups"));
+  Dims joined_dims = {s[1] * Dim(groups), floor_div(s[0], groups)};
+  Axes order = {0, 2, 1}, spatial;
+  for (int i = 2; i < w.rank(); ++i) {
+    split.push_back(s[i]);
+    joined_dims.push_back(s[i]);
+    order.push_back(i + 1);
+    spatial.push_back(i);
+  }
+  return reverse_axes(reshape_to(transpose_by(reshape_to(w, split), order), joined_dims), spatial);
+}
+
+struct TransposedPads {
+  Dims low, high;  // cut from the full result
+};
+
+// Pads by attribute, or what is needed to come to the wanted sizes. `full` is the result's size
+// without pads.
+TransposedPads transposed_pads(NodeContext& c, const SpatialAttributes& a, const Dims& full,
+                               const Shape& x) {
+  TransposedPads out{a.pads_low, a.pads_high};
+  std::string_view mode = c.text("auto_pad", "NOTSET");
+  const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  auto shape = c.integers("output_shape");
+  if (!shape && !same) return out;
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    // A shape may name the first two axes, too.
+    Dim want = x[static_cast<int>(i) + 2] * a.strides[i];
+    if (shape && shape->size() < full.size())
+      c.fail(cat("output_shape has ", shape->size(), " entries, expected ", full.size()));
+    if (shape) want = (*shape)[shape->size() - full.size() + i];
+    const Dim total = full[i] - want, half = floor_div(total, 2);
+    out.low[i] = mode == "SAME_UPPER" ? half : total - half;
+    out.high[i] = total - out.low[i];
+  }
+  return out;
+}
+
+Values conv_transpose(NodeContext& c) {
+  Value x = c.in(0), w = c.in(1);
+  if (w.rank() < 3) c.fail(cat("weights ", w.type(), " have no spatial axis"));
+  const std::int64_t groups = c.integer("group", 1);
+  if (groups < 1) c.fail(cat("group is ", groups));
+  Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
+  check_kernel_shape(c, window);
+  const std::size_t n = window.size();
+  if (x.rank() != static_cast<int>(n) + 2) c.fail(cat(x.type(), " does not fit ", w.type()));
+  SpatialAttributes a{window, list_or_ones(c, "strides", n), list_or_ones(c, "dilations", n),
+                      Dims(n, 0), Dims(n, 0)};
+  if (auto pads = c.integers("pads")) given_pads(c, a, *pads);
+  auto more = c.integers("output_padding").value_or(std::vector<std::int64_t>(n, 0));
+  if (more.size() != n) c.fail(cat("output_padding has ", more.size(), " entries, expected ", n));
+  Dims full;
+  for (std::size_t i = 0; i < n; ++i)
+    full.push_back((x.shape()[static_cast<int>(i) + 2] - Dim(1)) * a.strides[i] +
+                   reach_of(window[i], a.dilations[i]) + Dim(more[i]));
+  const TransposedPads pads = transposed_pads(c, a, full, x.shape());
+  for (std::size_t i = 0; i < n; ++i) {
+    const int axis = static_cast<int>(i) + 2;
+    const Dim around = reach_of(window[i], a.dilations[i]) - Dim(1);
+    x = spread_out(x, axis, a.strides[i]);
+    x = extended(x, axis, around - pads.low[i], around - pads.high[i] + Dim(more[i]));
+  }
+  Value y =
+      ops::conv(Values{x, transposed_weights(c, w, groups)}, {{"strides", ones(n)},
+                                                              {"dilations", a.dilations},
+                                                              {"pads_low", Dims(n, 0)},
+                                                              {"pads_high", Dims(n, 0)},
+                                                              {"groups", groups},
+                                                              {"channels_last", std::int64_t{0}}});
+  if (c.has(2)) y = y + along_channels(c.in(2), y.shape());
+  return {y};
+}
+
+// [n, c * window, blocks] summed into images [n, c, ...].
+Values column_to_image(NodeContext& c) {
+  Value x = c.in(0);
+  const Dims image = c.contents(1), window = c.contents(2);
+  const std::size_t n = image.size();
+  if (window.size() != n || x.rank() != 3 || n == 0)
+    c.fail(cat("image ", Shape(image), ", window ", Shape(window), " and ", x.type()));
+  SpatialAttributes a{window, list_or_ones(c, "strides", n), list_or_ones(c, "dilations", n),
+                      Dims(n, 0), Dims(n, 0)};
+  if (auto pads = c.integers("pads")) given_pads(c, a, *pads);
+  hone::Graph& g = c.graph();
+  auto number = [&](const Dim& d) { return size_value(g, d, DType::i64); };
+  Value index, exists;  // [window..., blocks...]
+  for (std::size_t i = 0; i < n; ++i) {
+    const Dim reach = reach_of(window[i], a.dilations[i]);
+    const Dim blocks =
+        floor_div(image[i] + a.pads_low[i] + a.pads_high[i] - reach, a.strides[i]) + Dim(1);
+    Value k =
+        along(counted(g, DType::i64, window[i]), static_cast<int>(i), static_cast<int>(2 * n));
+    Value o =
+        along(counted(g, DType::i64, blocks), static_cast<int>(n + i), static_cast<int>(2 * n));
+    Value at = minus(plus(times(o, number(a.strides[i])), times(k, number(a.dilations[i]))),
+                     number(a.pads_low[i]));
+    Value inside = both(joined(ops::le, number(0), at), joined(ops::lt, at, number(image[i])));
+    exists = exists ? both(exists, inside) : inside;
+    index = index ? plus(times(index, number(image[i])), at) : at;
+  }
+  const Dim pixels = product(image), channels = floor_div(x.shape()[1], product(window));
+  Value place = flatten(where(exists, index, number(pixels)));  // outside is dropped
+  Value zeros = filled(g, x.dtype(), {x.shape()[0], channels, pixels}, 0);
+  Value updates = reshape_to(x, {x.shape()[0], channels, place.shape()[0]});
+  Value y = ops::scatter(Values{zeros, place, updates},
+                         {{"axis", std::int64_t{2}}, {"kind", std::string("add")}});
+  Dims dims = {x.shape()[0], channels};
+  dims.insert(dims.end(), image.begin(), image.end());
+  return {reshape_to(y, dims)};
+}
+
+// Indices count in the image whose size follows from the window; a larger one asked for holds that
+// image at its start.
+Values max_unpool(NodeContext& c) {
+  Value x = c.in(0);
+  const Dims window = kernel_shape(c);
+  const std::size_t n = window.size();
+  if (x.rank() != static_cast<int>(n) + 2) c.fail(cat(x.type(), " does not fit the window"));
+  SpatialAttributes a{window, list_or_ones(c, "strides", n), ones(n), Dims(n, 0), Dims(n, 0)};
+  if (auto pads = c.integers("pads")) given_pads(c, a, *pads);
+  Dims image = {x.shape()[0], x.shape()[1]};
+  for (std::size_t i = 0; i < n; ++i)
+    image.push_back((x.shape()[static_cast<int>(i) + 2] - Dim(1)) * a.strides[i] + window[i] -
+                    a.pads_low[i] - a.pads_high[i]);
+  Value zeros = filled(c.graph(), x.dtype(), {product(image)}, 0);
+  Value y = ops::scatter(Values{zeros, flatten(c.in(1)), flatten(x)},
+                         {{"axis", std::int64_t{0}}, {"kind", std::string("set")}});
+  y = reshape_to(y, image);
+  if (!c.has(2)) return {y};
+  const Dims wanted = c.contents(2);
+  if (wanted.size() != image.size()) c.fail(cat("output_shape is ", Shape(wanted)));
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    y = extended(y, static_cast<int>(i), 0, wanted[i] - image[i]);
+  return {y};
+}
+
+// [n, offset groups, k, 2, q] moves the places that a convolution reads; a mask weighs them.
+Values deformable_conv(NodeContext& c) {
+  const Value x = c.in(0), w = c.in(1);
+  if (x.rank() != 4 || w.rank() != 4)
+    c.unsupported(cat("images other than of two axes: ", x.type()));
+  const std::int64_t groups = c.integer("group", 1), moved = c.integer("offset_group", 1);
+  if (groups < 1 || moved < 1) c.fail(cat("group ", groups, " and offset_group ", moved));
+  Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
+  check_kernel_shape(c, window);
+  SpatialAttributes a = spatial_attributes(c, window, x.shape());
+  const Dim n = x.shape()[0], channels = x.shape()[1], taps = product(window);
+  const Dim h = c.in(2).shape()[2], width = c.in(2).shape()[3], places = h * width;
+  const DType wide = sum_dtype(x.dtype());
+  hone::Graph& g = c.graph();
+  Value offset = reshape_to(cast_to(c.in(2), wide), {n * Dim(moved), taps, 2, places});
+  auto number = [&](const Dim& d) { return size_value(g, d, wide); };
+  std::vector<SampledAxis> axes;
+  for (int i = 0; i < 2; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    // [kh, kw, h, w]: the place along axis i that a plain convolution reads.
+    Value k = along(counted(g, wide, window[at]), i, 4),
+          o = along(counted(g, wide, i == 0 ? h : width), 2 + i, 4);
+    Value plain = minus(plus(times(o, number(a.strides[at])), times(k, number(a.dilations[at]))),
+                        number(a.pads_low[at]));
+    plain = reshape_to(broadcast_to(plain, {window[0], window[1], h, width}), {1, taps, places});
+    Value read = plus(take_axis(offset, 2, i), plain);
+    axes.push_back({x.shape()[i + 2], reshape_to(read, {n * Dim(moved), taps * places})});
+  }
+  Value image = reshape_to(
+      cast_to(x, wide), {n * Dim(moved), floor_div(channels, moved), x.shape()[2] * x.shape()[3]});
+  Value values = sampled(image, axes);  // [n moved, channels / moved, taps places]
+  if (c.has(4)) {
+    Value mask = reshape_to(cast_to(c.in(4), wide), {n * Dim(moved), 1, taps * places});
+    values = times(values, mask);
+  }
+  const Dim per_group = floor_div(channels, groups), outputs = w.shape()[0];
+  values = reshape_to(values, {n, groups, per_group, taps, places});
+  Value weights =
+      reshape_to(cast_to(w, wide), {groups, floor_div(outputs, groups), per_group, taps});
+  Value y =
+      dot_general(values, weights, {{1, 0}}, {{2, 2}, {3, 3}});  // [groups, n, places, outputs]
+  y = reshape_to(transpose_by(y, Axes{1, 0, 3, 2}), {n, outputs, h, width});
+  if (c.has(3)) y = y + along_channels(cast_to(c.in(3), wide), y.shape());
+  return {cast_to(y, x.dtype())};
+}
+
+constexpr ImportEntry scatter_table[] = {
+    {"ConvTranspose", conv_transpose},
+    {"Col2Im", column_to_image, 18},
+    {"MaxUnpool", max_unpool, 9},
+    {"DeformConv", deformable_conv, 19},
+};
+
+}  // namespace
+
+std::span<const ImportEntry> scatter_imports() { return scatter_table; }
+
+}  // namespace hone::onnx

@@ -1,0 +1,46 @@
+// An open model, and the names in it that every reading looks up.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "import/onnx/import.h"
+#include "import/onnx/model.h"
+#include "import/onnx/tensor.h"
+
+namespace hone::onnx {
+
+// The opset of a domain; 0 when it is not imported.
+std::int64_t opset_of(const std::vector<Opset>&, std::string_view domain);
+// "" for "ai.onnx".
+std::string_view normal_domain(std::string_view domain);
+// The name, or the first output's where there is none.
+std::string_view node_name(const Node&);
+
+// The name of a size as options and Dims spell it: other characters become '_'.
+std::string fit_size_name(std::string_view);
+
+// How deep calls of the model's functions may nest.
+inline constexpr int most_calls = 64;
+
+// An open model: what it says, and the files its tensors lie in. All outlive it. Throws UserError
+// when two functions of the model have one name.
+struct Source {
+  Source(const Model&, TensorFiles&, const ImportOptions&);
+  // Null when the node's operator is not a function of the model itself.
+  const LocalFunction* local_function(const Node&) const;
+
+  const Model& model;
+  TensorFiles& files;
+  const ImportOptions& options;
+  using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
+  std::map<FunctionKey, const LocalFunction*> functions;  // by name, domain and overload
+  // How many nodes a call reads at least, calls inside counted; those of held graphs are not.
+  std::unordered_map<const LocalFunction*, std::int64_t> nodes_of_call;
+};
+
+}  // namespace hone::onnx

@@ -1,0 +1,48 @@
+// The data of a model's tensors as Arrays: views into the files wherever those hold the elements as
+// they are. Knows no operator.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/file.h"
+#include "import/onnx/model.h"
+#include "type/array.h"
+
+namespace hone::onnx {
+
+// Our dtype for the format's number; nothing for complex.
+std::optional<DType> dtype_of(std::int32_t data_type);
+// The format's number for our dtype.
+std::int32_t data_type_of(DType);
+// "FLOAT", "STRING", ...; "type 99" for an unknown number.
+std::string data_type_name(std::int32_t data_type);
+
+// The files a model's tensors lie in: its own, and those beside it that the tensors name.
+class TensorFiles {
+ public:
+  // Tensors are views into `file`. External data is looked for in the file's directory only.
+  explicit TensorFiles(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}
+
+  const MappedFile& file() const { return *file_; }
+  // The same storage each time for the same Tensor, which must stay where it is. Throws UserError
+  // naming the tensor.
+  Array array(const Tensor&);
+
+ private:
+  Array read(const Tensor&);
+  Array read_packed(const Tensor&, DType);
+  Array decoded(const Tensor&, DType);
+  Storage external(const Tensor&, std::uint64_t bytes, DType);
+  const std::shared_ptr<const MappedFile>& open(std::string_view location);
+
+  std::shared_ptr<const MappedFile> file_;
+  std::unordered_map<const Tensor*, Array> decoded_;
+  std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> external_;
+};
+
+}  // namespace hone::onnx

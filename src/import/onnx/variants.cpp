@@ -1,0 +1,167 @@
+#include "import/onnx/variants.h"
+
+#include <deque>
+#include <optional>
+#include <set>
+
+#include "import/onnx/unsupported.h"
+#include "import/onnx/walk.h"
+
+namespace hone::onnx {
+
+namespace {
+
+constexpr std::size_t most_lines = 1000;  // of one message
+constexpr std::size_t most_opsets = 1000;
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string out;
+  for (std::size_t i = 0; i < lines.size() && i < most_lines; ++i) out += cat("\n  ", lines[i]);
+  if (lines.size() > most_lines) out += cat("\n  and ", lines.size() - most_lines, " more");
+  return out;
+}
+
+std::string counted(std::size_t n, std::string_view what) {
+  return cat(n, n == 1 ? " part of the model is " : " parts of the model are ", what);
+}
+
+// What the model needs as a whole. The oldest files do not name their opset.
+void check_model(Model& model) {
+  if (model.ir_version < 3 && model.opsets.empty()) model.opsets.push_back({"", 1});
+  if (!model.graph) throw UserError("holds no graph; is it an ONNX model?");
+  if (std::int64_t opset = opset_of(model.opsets, ""); opset > ImportEntry::newest_opset)
+    throw UserError("is of opset ", opset, "; the newest that is known is ",
+                    ImportEntry::newest_opset, "; export it for an older one");
+  if (model.opsets.size() > most_opsets)
+    throw UserError("imports ", model.opsets.size(), " opsets; at most ", most_opsets,
+                    " are allowed");
+  if (!model.graph->sparse_initializers.empty())
+    throw UserError("has ", model.graph->sparse_initializers.size(),
+                    " sparse initializers, the first '", model.graph->sparse_initializers[0],
+                    "'; they are not supported; store them dense");
+}
+
+Problems problems_of(const Reading& reading) {
+  Problems out;
+  if (reading.missing_operators > 0) out.unsupported = unsupported_nodes(reading.source);
+  for (const Failure& f : reading.failures)
+    (f.depends_on_data ? out.data_dependent
+     : f.unsupported   ? out.unsupported
+                       : out.wrong)
+        .push_back(f.what);
+  out.left_out = reading.left_out;
+  return out;
+}
+
+std::string conditions_text(const std::vector<Assumption>& assumptions) {
+  std::string out;
+  for (const Assumption& a : assumptions)
+    out += cat(out.empty() ? "" : " and ", a.condition, a.holds ? "" : " == 0");
+  return out;
+}
+
+// Reads the model under no assumption, and again for every answer to every question that comes up.
+class Variants {
+ public:
+  Variants(Source source, Imported& out) : source_(std::move(source)), out_(out) {}
+
+  void read_all() {
+    while (!open_.empty()) {
+      std::vector<Assumption> assumptions = std::move(open_.front());
+      open_.pop_front();
+      try {
+        read(assumptions);
+      } catch (const NeedsContents& needed) {
+        read_inputs_.insert(needed.inputs.begin(), needed.inputs.end());
+        start_again();
+      }
+    }
+    if (out_.variants.empty()) throw Refused(failure_);
+    std::vector<DumpedVariant> dumped;
+    for (std::size_t i = 0; i < dumped_.size(); ++i)
+      dumped.push_back({out_.variants[i].function, std::move(dumped_[i])});
+    add_dumped_results(source_, dumped);
+  }
+
+ private:
+  // All variants take the same parameters.
+  void start_again() {
+    open_ = {{}};
+    out_.variants.clear();
+    out_.warnings.clear();
+    dumped_.clear();
+  }
+
+  void read(const std::vector<Assumption>& assumptions) {
+    Reading reading{source_, Assumptions(assumptions)};
+    reading.read_inputs = read_inputs_;
+    Function f;
+    std::optional<Dim> question;
+    try {
+      f = read_function(reading);
+    } catch (const OpenQuestion& q) {
+      question = q.condition;
+    }
+    Problems problems = problems_of(reading);
+    // What is not supported, or met before any question, is so for all sizes.
+    if (!problems.empty() && (assumptions.empty() || reading.is_unsupported()))
+      throw Refused(std::move(problems));
+    if (!problems.empty()) return fail(assumptions, std::move(problems));
+    if (question) return fork(assumptions, *question);
+    for (const std::string& w : reading.warnings) warn(assumptions, w);
+    out_.variants.push_back({assumptions, std::move(f)});
+    dumped_.push_back(std::move(reading.dumped));
+  }
+
+  // Under some assumptions the model may be ill-typed; it must not be under all.
+  void fail(const std::vector<Assumption>& assumptions, Problems problems) {
+    warn(assumptions, cat("no variant: ", problems.text()));
+    failure_ = std::move(problems);
+  }
+
+  void fork(const std::vector<Assumption>& assumptions, const Dim& condition) {
+    if (open_.size() + out_.variants.size() + 2 > source_.options.most_variants)
+      throw UserError("sizes decide ranks in more than ", source_.options.most_variants,
+                      " ways, the last by ", condition, "; give sizes");
+    for (bool holds : {true, false}) {
+      open_.push_back(assumptions);
+      open_.back().push_back({condition, holds});
+    }
+  }
+
+  void warn(const std::vector<Assumption>& assumptions, const std::string& what) {
+    std::string when = conditions_text(assumptions);
+    out_.warnings.push_back(when.empty() ? what : cat("for sizes with ", when, ": ", what));
+  }
+
+  Source source_;
+  Imported& out_;
+  std::deque<std::vector<Assumption>> open_ = {{}};
+  Problems failure_;
+  std::vector<std::vector<std::optional<Dumped>>> dumped_;  // by variant
+  std::set<std::string, std::less<>> read_inputs_;
+};
+
+}  // namespace
+
+bool Problems::empty() const {
+  return wrong.empty() && unsupported.empty() && data_dependent.empty();
+}
+
+std::string Problems::text() const {
+  std::vector<std::string> lacking = unsupported;
+  lacking.insert(lacking.end(), data_dependent.begin(), data_dependent.end());
+  std::string out;
+  if (!lacking.empty()) out = counted(lacking.size(), "not supported:") + joined(lacking);
+  if (wrong.size() == 1 && out.empty()) return wrong[0];
+  if (!wrong.empty())
+    out += cat(out.empty() ? "" : "\n", counted(wrong.size(), "wrong:"), joined(wrong));
+  return out;
+}
+
+void read_variants(Model& model, TensorFiles& files, const ImportOptions& options, Imported& out) {
+  check_model(model);
+  Variants(Source(model, files, options), out).read_all();
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,778 @@
+#include "import/onnx/walk.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <set>
+
+#include "base/checked.h"
+#include "import/onnx/build.h"
+#include "import/onnx/known.h"
+#include "import/onnx/sequence.h"
+#include "import/onnx/unsupported.h"
+#include "ir/measured.h"
+
+namespace hone::onnx {
+
+bool Reading::is_unsupported() const {
+  return missing_operators > 0 || std::any_of(failures.begin(), failures.end(),
+                                              [](const Failure& f) { return f.unsupported; });
+}
+
+namespace {
+
+// A limit was passed: reading on would only cost time.
+struct PastLimit : UserError {
+  using UserError::UserError;
+};
+
+// Where a graph or a function body stands: what its nodes mean and who called it.
+struct Frame {
+  const std::vector<Opset>* opsets;
+  std::map<std::string_view, const Attribute*> attributes = {};  // of the call, by name
+  const Frame* caller = nullptr;
+  Origin call = {};  // the node that calls, in the caller
+  int depth = 0;
+
+  // The outermost call: the node of the model that all this stands for.
+  const Origin& root() const {
+    const Frame* f = this;
+    while (f->caller->caller) f = f->caller;
+    return f->call;
+  }
+};
+
+// Walks one graph (the model's, a branch, a function body) into a Function.
+class Walk : public Bodies {
+ public:
+  Walk(Reading& reading, const Frame& frame, Function& function, Walk* outer)
+      : reading_(reading), frame_(frame), function_(function), outer_(outer) {}
+
+  void inputs(const onnx::Graph& g);
+  Value input(const ValueInfo& v, const Type& type);
+  Value input_elements(const ValueInfo& v);
+  void initializers(const onnx::Graph& g);
+  void nodes(const std::vector<Node>& nodes);
+  // The value of a graph output. Invalid when a failure stands before it.
+  Value output(std::string_view name);
+
+  // Nothing: no such name. Invalid: it depends on a failure. A value of an enclosing Function
+  // becomes a parameter of this one.
+  std::optional<Value> find(std::string_view name);
+  void define(std::string_view name, Value v);
+  // Outer values that became parameters, in the order of the parameters.
+  const Values& captures() const { return captures_; }
+  // Of this graph, of its branches and of the functions that it calls.
+  std::optional<Dumped> find_to_dump(const std::string& name);
+
+ private:
+  hone::Graph& graph() const { return function_.graph(); }
+  Value capture(Value v, std::string_view name);
+  void ask_for_contents(Value v) const override;
+  std::optional<Value> named(std::string_view name) override { return find(name); }
+  Dim measured(Value n, const Dim& most, std::string_view node) override;
+  void node(const std::vector<Node>& nodes, std::size_t index);
+  void check_count(std::int64_t nodes) const;
+  std::optional<Values> operands(const std::vector<Node>& nodes, std::size_t index);
+  Values results(const Node& n, std::int64_t index, Values operands);
+  // Calls and branches nest through results(); what only the innermost needs stays off its frame.
+  [[gnu::noinline]] Values import(const Node& n, Values operands);
+  Body closed(const onnx::Graph&, const std::vector<Type>& inputs) override;
+  Values inlined(const onnx::Graph&, const Values& inputs) override;
+  void bind_inputs(const onnx::Graph&, const Values& inputs);
+  Place place();
+  Values call(const Node& n, std::int64_t index, const LocalFunction& f, const Values& operands);
+  [[gnu::noinline]] Values choose(const Node& n, Values operands);
+  Values inlined(const onnx::Graph& g);
+  Values by_data(Value condition, const onnx::Graph& yes, const onnx::Graph& no);
+  void keep_to_dump(const Walk& inner, const std::string& prefix);
+  Node bound(const Node& n) const;
+
+  Reading& reading_;
+  const Frame& frame_;
+  Function& function_;
+  Walk* outer_;
+  std::unordered_map<std::string_view, Value> values_;
+  std::unordered_map<std::string, Dumped> inner_;  // of branches and calls; only filled for `dump`
+  Values captures_;
+  std::size_t first_capture_ = 0;  // the parameter that stands for the first of them
+};
+
+// ==== names
+
+void Walk::define(std::string_view name, Value v) {
+  if (name.empty()) return;
+  if (!values_.emplace(name, v).second)
+    throw UserError("value '", name, "' is defined twice in one graph; names must be unique");
+}
+
+// Constants and sizes are made again, so that what follows from them stays known inside.
+Value Walk::capture(Value v, std::string_view name) {
+  if (v.op().kind == OpKind::leaf && !v.is(ops::param))
+    return graph().intern(v.op(), {}, v.attrs());
+  captures_.push_back(v);
+  return function_.add_param(v.type(), std::string(name));
+}
+
+// Throws NeedsContents when given contents of inputs may tell what v holds. Only what decides sizes
+// and shapes of results is asked for, and that is small.
+void Walk::ask_for_contents(Value v) const {
+  constexpr std::int64_t most_elements = 64;
+  NeedsContents needed;
+  const Walk* w = this;
+  for (Values params = params_of(v); !params.empty();) {
+    while (w->outer_ && &w->outer_->graph() == &w->graph()) w = w->outer_;
+    Values further;
+    for (const Value& p : params) {
+      const auto index = static_cast<std::size_t>(p.attrs().integer("index"));
+      if (w->outer_) {
+        if (index < w->first_capture_) return;
+        for (const Value& q : params_of(w->captures_[index - w->first_capture_]))
+          further.push_back(q);
+        continue;
+      }
+      const std::string& name = w->function_.params()[index].name;
+      auto given = reading_.source.options.contents.find(name);
+      if (given == reading_.source.options.contents.end() || p.rank() > 1 ||
+          p.dtype() == DType::text || given->second.count() > most_elements ||
+          reading_.read_inputs.contains(name))
+        return;
+      needed.inputs.push_back(name);
+    }
+    params = std::move(further);
+    w = w->outer_;
+  }
+  if (!needed.inputs.empty()) throw needed;
+}
+
+std::string unused_name(const std::string& name, std::set<std::string>& used) {
+  std::string out = name;
+  for (int i = 2; !used.insert(out).second; ++i) out = cat(name, "_", i);
+  return out;
+}
+
+Dim Walk::measured(Value n, const Dim& most, std::string_view node) {
+  constexpr std::size_t most_measured = 4096;
+  if (reading_.measured.size() >= most_measured)
+    throw UserError("data decides more than ", most_measured, " sizes");
+  const std::string name = unused_name(cat(fit_size_name(node), ".n"), reading_.sizes);
+  reading_.measured.insert(name);
+  const Dim size = Dim::symbol(name, 0, std::max<std::int64_t>(most.high(), 0));
+  ops::measure(n, {{"symbol", Dims{size}}, {"high", Dims{most}}});
+  return size.low() == size.high() ? Dim(size.low()) : size;
+}
+
+std::optional<Value> Walk::find(std::string_view name) {
+  if (auto it = values_.find(name); it != values_.end()) return it->second;
+  if (!outer_) return std::nullopt;
+  std::optional<Value> v = outer_->find(name);
+  if (!v || !*v || &v->graph() == &graph()) return v;
+  Value here = capture(*v, name);
+  values_.emplace(name, here);
+  return here;
+}
+
+Value Walk::output(std::string_view name) {
+  std::optional<Value> v = find(name);
+  if (v) return *v;
+  reading_.failures.push_back({cat("graph output '", name, "' is not computed by any node")});
+  return {};
+}
+
+std::optional<Dumped> Walk::find_to_dump(const std::string& name) {
+  if (auto it = values_.find(name); it != values_.end()) return Dumped{it->second, {}};
+  auto it = inner_.find(name);
+  return it == inner_.end() ? std::nullopt : std::optional(it->second);
+}
+
+// What `inner`, a part of this function, knows by name.
+void Walk::keep_to_dump(const Walk& inner, const std::string& prefix) {
+  if (reading_.source.options.dump.empty()) return;
+  for (const auto& [name, v] : inner.values_) inner_.try_emplace(cat(prefix, name), Dumped{v, {}});
+  for (const auto& [name, v] : inner.inner_) inner_.try_emplace(prefix + name, v);
+}
+
+// ==== nodes
+
+void Walk::initializers(const onnx::Graph& g) {
+  for (const Tensor& t : g.initializers) {
+    try {
+      define(t.name, constant_value(graph(), reading_.source.files.array(t)));
+    } catch (const UserError& e) {
+      values_.emplace(t.name, Value());
+      reading_.failures.push_back({e.what()});
+    }
+  }
+}
+
+void Walk::nodes(const std::vector<Node>& nodes) {
+  values_.reserve(values_.size() + nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) node(nodes, i);
+}
+
+// Bytes of the sizes that are numbers; the others are checked once they are known.
+void check_size(const Value& v, std::int64_t most) {
+  std::int64_t bytes = byte_size(v.dtype());
+  for (const Dim& d : v.shape().dims) {
+    if (!d.is_number()) continue;
+    std::optional<std::int64_t> more = try_mul(bytes, d.number());
+    if (!more) throw UserError("a result is ", v.type(), ", which does not fit in 64 bits");
+    bytes = *more;
+  }
+  if (bytes > most)
+    throw UserError("a result is ", v.type(), ", ", bytes, " bytes; at most ", most,
+                    " are allowed for one value; give smaller sizes or raise the limit");
+}
+
+void Walk::check_count(std::int64_t nodes) const {
+  if (nodes <= reading_.source.options.most_nodes) return;
+  throw PastLimit("the model has more than ", reading_.source.options.most_nodes,
+                  " nodes, calls of its own functions counted; raise the limit, or is it made to "
+                  "exhaust memory?");
+}
+
+Origin origin_of(const Node& n, std::int64_t index) {
+  return {index, std::string(node_name(n)), std::string(n.op)};
+}
+
+// Notes what goes wrong and goes on; values that are not made are defined as invalid.
+void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
+  const Node& n = nodes[index];
+  check_count(++reading_.nodes);
+  const auto number = static_cast<std::int64_t>(index);
+  std::vector<Origin> origins;
+  origins.reserve(2);
+  if (frame_.caller) origins.push_back(frame_.root());
+  origins.push_back(origin_of(n, number));
+  OriginScope scope(graph(), graph().origin_list(std::move(origins)));
+  Values made;
+  try {
+    if (std::optional<Values> given = operands(nodes, index))
+      made = results(n, number, std::move(*given));
+    else
+      ++reading_.left_out;
+    for (const Value& v : made)
+      if (v) check_size(v, reading_.source.options.most_value_bytes);
+    for (std::size_t i = 0; i < n.outputs.size(); ++i)
+      define(n.outputs[i], i < made.size() ? made[i] : Value());
+  } catch (const NotRead&) {
+    for (std::string_view name : n.outputs) values_.emplace(name, Value());
+  } catch (const OpenQuestion& q) {
+    // Variants are chosen before a run; what it finds out comes too late.
+    std::string asked;
+    for (const Dim& s : q.condition.symbols())
+      if (reading_.measured.contains(s.name())) asked = s.name();
+    if (asked.empty()) throw;
+    reading_.failures.push_back({cat(origin_of(n, number), ": asks whether ", q.condition,
+                                     ", and data decides ", asked, "; a rank cannot depend on it"),
+                                 true});
+    for (std::string_view name : n.outputs) values_.emplace(name, Value());
+  } catch (const PastLimit&) {
+    throw;
+  } catch (const UserError& e) {
+    auto* depends = dynamic_cast<const DependsOnData*>(&e);
+    if (depends) ask_for_contents(depends->value);
+    bool unsupported = dynamic_cast<const Unsupported*>(&e);
+    std::string where = cat(origin_of(n, number));
+    for (const Frame* f = &frame_; f->caller; f = f->caller) where += cat(", called by ", f->call);
+    reading_.failures.push_back({cat(where, ": ", e.what()), unsupported, depends != nullptr});
+    for (std::string_view name : n.outputs) values_.emplace(name, Value());
+  }
+}
+
+// Nothing when one depends on a failure: this node is left out silently.
+std::optional<Values> Walk::operands(const std::vector<Node>& nodes, std::size_t index) {
+  Values out;
+  out.reserve(nodes[index].inputs.size());
+  bool good = true;
+  for (std::string_view name : nodes[index].inputs) {
+    std::optional<Value> v = name.empty() ? Value() : find(name);
+    if (!v) throw UserError("operand '", name, "' ", reading_.undefined.why(nodes, index, name));
+    good = good && (*v || name.empty());
+    out.push_back(*v);
+  }
+  if (!good) return std::nullopt;
+  while (!out.empty() && !out.back()) out.pop_back();
+  return out;
+}
+
+Values Walk::results(const Node& n, std::int64_t index, Values operands) {
+  bool refers = std::any_of(n.attributes.begin(), n.attributes.end(),
+                            [](const Attribute& a) { return !a.reference.empty(); });
+  if (refers) return results(bound(n), index, std::move(operands));
+  if (const LocalFunction* f = reading_.source.local_function(n))
+    return call(n, index, *f, operands);
+  if (normal_domain(n.domain).empty() && n.op == "If") return choose(n, std::move(operands));
+  return import(n, std::move(operands));
+}
+
+// Sequences and optionals go to the operators that know them, to bodies, and through Identity.
+void check_tensors(const Node& n, const ImportEntry& entry, const Values& operands) {
+  auto holds = [&](std::span<const ImportEntry> table) {
+    return &entry >= table.data() && &entry < table.data() + table.size();
+  };
+  if (n.op == "Identity" || holds(sequence_imports()) || holds(loop_imports())) return;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (operands[i] && !operands[i].type().is_tensor())
+      throw UserError(n.op, ": operand ", i, " is ", operands[i].type(), ", expected a tensor");
+}
+
+Values Walk::import(const Node& n, Values operands) {
+  const std::int64_t opset = opset_of(*frame_.opsets, n.domain);
+  const ImportEntry* entry = find_import(normal_domain(n.domain), n.op, opset);
+  if (!entry) {
+    ++reading_.missing_operators;
+    return {};
+  }
+  check_tensors(n, *entry, operands);
+  const Place here = place();
+  NodeContext context(n, opset, std::move(operands), here);
+  Values out = entry->same ? import_same(context, *entry->same) : entry->import(context);
+  context.check_all_read();
+  for (std::size_t i = out.size(); i < n.outputs.size(); ++i)
+    if (context.wants(i)) context.unsupported(cat("output ", i, " '", n.outputs[i], "'"));
+  return out;
+}
+
+Place Walk::place() {
+  return {graph(), reading_.source.files, reading_.assumptions,
+          *this,   reading_.nodes,        reading_.turns};
+}
+
+// ==== graphs that nodes hold
+
+void Walk::bind_inputs(const onnx::Graph& g, const Values& inputs) {
+  if (g.inputs.size() != inputs.size())
+    throw UserError("graph '", g.name, "' takes ", g.inputs.size(), " values and is given ",
+                    inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) define(g.inputs[i].name, inputs[i]);
+}
+
+Body Walk::closed(const onnx::Graph& g, const std::vector<Type>& inputs) {
+  const std::size_t failures = reading_.failures.size(), missing = reading_.missing_operators;
+  Body out{std::make_shared<Function>(), {}};
+  Walk inner(reading_, frame_, *out.function, this);
+  Values params;
+  for (const Type& t : inputs) params.push_back(out.function->add_param(t, ""));
+  inner.first_capture_ = params.size();
+  inner.bind_inputs(g, params);
+  inner.initializers(g);
+  inner.nodes(g.nodes);
+  bool is_whole = true;  // an output may be an outer value that failed before
+  for (const ValueInfo& v : g.outputs) {
+    const Value found = inner.output(v.name);
+    if (found) out.function->add_result(found, std::string(v.name));
+    is_whole = is_whole && found;
+  }
+  if (!is_whole || reading_.failures.size() != failures || reading_.missing_operators != missing)
+    throw NotRead();
+  out.captures = inner.captures_;
+  return out;
+}
+
+Values Walk::inlined(const onnx::Graph& g, const Values& inputs) {
+  const std::size_t failures = reading_.failures.size(), missing = reading_.missing_operators;
+  Walk inner(reading_, frame_, function_, this);
+  inner.bind_inputs(g, inputs);
+  inner.initializers(g);
+  inner.nodes(g.nodes);
+  Values results;
+  bool is_whole = true;
+  for (const ValueInfo& v : g.outputs) {
+    results.push_back(inner.output(v.name));
+    is_whole = is_whole && results.back();
+  }
+  if (!is_whole || reading_.failures.size() != failures || reading_.missing_operators != missing)
+    throw NotRead();
+  return results;
+}
+
+// ==== functions of the model
+
+// The node with attributes that refer to the caller's replaced by them; absent ones disappear.
+Node Walk::bound(const Node& n) const {
+  Node out = n;
+  std::erase_if(out.attributes, [&](const Attribute& a) {
+    return !a.reference.empty() && !frame_.attributes.contains(a.reference);
+  });
+  for (Attribute& a : out.attributes) {
+    if (a.reference.empty()) continue;
+    std::string_view name = a.name;
+    a = *frame_.attributes.at(a.reference);
+    a.name = name;
+    a.reference = {};
+  }
+  return out;
+}
+
+Frame frame_of_call(const Frame& caller, const Node& n, const LocalFunction& f) {
+  Frame frame{.opsets = &f.opsets, .caller = &caller, .depth = caller.depth + 1};
+  for (const Attribute& a : f.defaults) frame.attributes[a.name] = &a;
+  for (const Attribute& a : n.attributes) frame.attributes[a.name] = &a;
+  return frame;
+}
+
+Values Walk::call(const Node& n, std::int64_t index, const LocalFunction& f,
+                  const Values& operands) {
+  if (frame_.depth >= most_calls)
+    throw PastLimit(cat(origin_of(n, index)), ": calls of the model's functions nest deeper than ",
+                    most_calls, "; does one call itself?");
+  if (operands.size() > f.inputs.size())
+    throw UserError(n.op, ": has ", operands.size(), " operands, the function takes ",
+                    f.inputs.size());
+  check_count(reading_.nodes + reading_.source.nodes_of_call.at(&f));
+  Frame frame = frame_of_call(frame_, n, f);
+  frame.call = origin_of(n, index);
+  Walk inner(reading_, frame, function_, nullptr);
+  for (std::size_t i = 0; i < operands.size(); ++i) inner.define(f.inputs[i], operands[i]);
+  inner.nodes(f.nodes);
+  Values out;
+  for (std::string_view name : f.outputs) out.push_back(inner.output(name));
+  keep_to_dump(inner, cat(node_name(n), "/"));
+  return out;
+}
+
+// ==== If
+
+Values Walk::choose(const Node& n, Values operands) {
+  const Place here = place();
+  NodeContext context(n, opset_of(*frame_.opsets, ""), std::move(operands), here);
+  const onnx::Graph &yes = context.body("then_branch"), &no = context.body("else_branch");
+  Value condition = context.in(0);
+  context.check_all_read();
+  if (condition.dtype() != DType::b1)
+    context.fail(cat("the condition is ", condition.type(), ", expected one bool"));
+  std::optional<Dims> known = contents_of(condition);
+  // Only tensors can be chosen at run time.
+  auto is_list = [](const ValueInfo& v) {
+    return v.kind == ValueInfo::Kind::sequence || v.kind == ValueInfo::Kind::optional;
+  };
+  if (std::any_of(yes.outputs.begin(), yes.outputs.end(), is_list)) known = context.contents(0);
+  if (known && known->size() == 1)
+    return inlined(reading_.assumptions.holds((*known)[0]) ? yes : no);
+  return by_data(reshape_to(condition, {}), yes, no);
+}
+
+Values Walk::inlined(const onnx::Graph& g) {
+  Walk inner(reading_, frame_, function_, this);
+  inner.initializers(g);
+  inner.nodes(g.nodes);
+  Values results;
+  for (const ValueInfo& v : g.outputs) results.push_back(inner.output(v.name));
+  keep_to_dump(inner, "");
+  return results;
+}
+
+// One branch of a data-driven If as a closed Function of what it captures.
+struct Branch {
+  Function function;
+  Values captures;
+  std::string refused;  // why it cannot be typed; then the others are empty
+  bool failed = false;  // something in it is not supported
+  std::map<std::string, Dumped> dumped = {};
+};
+
+// What fails in it from `before` on makes it a refused branch; what is not supported stays noted.
+void settle(Reading& reading, Branch& b, std::size_t failures_before, std::size_t missing_before) {
+  auto first = reading.failures.begin() + static_cast<std::ptrdiff_t>(failures_before);
+  auto last = reading.failures.end();
+  b.failed = reading.missing_operators > missing_before ||
+             std::any_of(first, last, [](const Failure& f) { return f.unsupported; });
+  if (b.failed || first == last) return;
+  std::string why = first->what;
+  reading.failures.erase(first, last);
+  b = {};
+  b.refused = std::move(why);
+}
+
+Branch read_branch(Reading& reading, const Frame& frame, const onnx::Graph& g, Walk* outer) {
+  const std::size_t failures = reading.failures.size(), missing = reading.missing_operators;
+  Branch b;
+  Walk inner(reading, frame, b.function, outer);
+  inner.initializers(g);
+  inner.nodes(g.nodes);
+  for (const ValueInfo& v : g.outputs)
+    if (Value found = inner.output(v.name)) b.function.add_result(found, std::string(v.name));
+  for (const std::string& name : reading.source.options.dump)
+    if (std::optional<Dumped> found = inner.find_to_dump(name))
+      if (found->value && found->value.type().is_tensor()) b.dumped.emplace(name, *found);
+  b.captures = inner.captures();
+  settle(reading, b, failures, missing);
+  return b;
+}
+
+Value zeros(hone::Graph& graph, const Type& t) {
+  return broadcast_to(constant(graph, Array::zeros(t.dtype, {})), t.shape);
+}
+
+// Adds the value and whether it was computed to both branches' results; the one that lacks it gives
+// zeros. A refused branch is given the other's results later.
+void add_dumped(const std::string& name, Branch& a, Branch& b) {
+  const auto at_a = a.dumped.find(name), at_b = b.dumped.find(name);
+  const bool has_a = at_a != a.dumped.end(), has_b = at_b != b.dumped.end();
+  const Type type = (has_a ? at_a : at_b)->second.value.type();
+  if (has_a && has_b && at_b->second.value.type() != type)
+    throw UserError("dump: '", name, "' is ", type, " in one branch of an If and ",
+                    at_b->second.value.type(), " in the other; it can be dumped from neither");
+  for (Branch* one : {&a, &b}) {
+    if (!one->refused.empty()) continue;
+    hone::Graph& graph = one->function.graph();
+    const auto at = one->dumped.find(name);
+    Dumped d{zeros(graph, type), constant(graph, Array::zeros(DType::b1, {}))};
+    if (at != one->dumped.end()) {
+      d = at->second;
+      if (!d.computed) d.computed = constant(graph, Array::scalar_int(1, DType::b1));
+    }
+    one->function.add_result(d.value, name);
+    one->function.add_result(d.computed, cat(name, dump_flag));
+  }
+}
+
+// Sizes that both branches must have: numbers where one has them.
+std::vector<Dims> common_sizes(const Function& yes, const Function& no) {
+  if (yes.results().size() != no.results().size())
+    throw UserError("If: the branches give ", yes.results().size(), " and ", no.results().size(),
+                    " results");
+  std::vector<Dims> out;
+  for (std::size_t i = 0; i < yes.results().size(); ++i) {
+    const Type &a = yes.result(i).type(), &b = no.result(i).type();
+    if (!a.is_tensor() || !b.is_tensor())
+      throw Unsupported("If: result ", i,
+                        " is a sequence or optional, and the choice depends on data");
+    if (a.dtype != b.dtype || a.rank() != b.rank())
+      throw Unsupported("If: result ", i, " is ", a, " in one branch and ", b,
+                        " in the other, and the choice depends on data");
+    Dims dims = a.shape.dims;
+    for (int k = 0; k < a.rank(); ++k)
+      if (b.shape[k].is_number()) dims[static_cast<std::size_t>(k)] = b.shape[k];
+    out.push_back(std::move(dims));
+  }
+  return out;
+}
+
+// The branch over the parameters `all`, its results in the given sizes. Where it is not proved that
+// it has them, the branch checks it when it is taken.
+FunctionRef closed_branch(const Branch& b, const Values& all, const std::vector<Dims>& sizes) {
+  Function out;
+  for (const Value& v : all) out.add_param(v.type(), "");
+  Values arguments;
+  for (const Value& v : b.captures)
+    arguments.push_back(
+        out.param(static_cast<std::size_t>(std::find(all.begin(), all.end(), v) - all.begin())));
+  for (const DimCheck& c : b.function.graph().checks()) out.graph().add_check(c);
+  Copier copy(b.function, arguments, out);
+  for (NodeId n : live_nodes(b.function))
+    if (!copy.has(n)) copy.copy(n);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    Value v = copy(b.function.result(i));
+    for (int k = 0; k < v.rank(); ++k)
+      out.graph().require_equal(v.shape()[k], sizes[i][static_cast<std::size_t>(k)],
+                                cat("If: result ", i, " is ", v.type(), " in one branch and ",
+                                    Shape(sizes[i]), " in the other"));
+    out.add_result(reshape_to(v, sizes[i]), b.function.results()[i].name);
+  }
+  return std::make_shared<const Function>(std::move(out));
+}
+
+// A branch that no run with these sizes may take: it has the other one's types and a reason.
+void refuse_like(Branch& b, const Function& other) {
+  for (const Function::Result& r : other.results()) {
+    Attrs attrs = {{"message", "these sizes do not fit this branch: " + b.refused},
+                   {"dtype", r.value.dtype()},
+                   {"shape", r.value.shape().dims}};
+    b.function.add_result(b.function.graph().intern(ops::refuse, {}, std::move(attrs)), r.name);
+  }
+}
+
+Values Walk::by_data(Value condition, const onnx::Graph& yes, const onnx::Graph& no) {
+  Branch a = read_branch(reading_, frame_, yes, this), b = read_branch(reading_, frame_, no, this);
+  if (a.failed || b.failed) return {};
+  if (!a.refused.empty() && !b.refused.empty())
+    throw UserError("If: neither branch can be typed: ", a.refused, "; and: ", b.refused);
+  std::vector<std::string> dumped;
+  for (const std::string& name : reading_.source.options.dump)
+    if (a.dumped.contains(name) || b.dumped.contains(name)) dumped.push_back(name);
+  for (const std::string& name : dumped) add_dumped(name, a, b);
+  for (Branch* one : {&a, &b}) {
+    if (one->refused.empty()) continue;
+    reading_.warnings.push_back(cat("a branch of an If is refused: ", one->refused));
+    refuse_like(*one, one == &a ? b.function : a.function);
+  }
+  Values all = a.captures;
+  for (const Value& v : b.captures)
+    if (std::find(all.begin(), all.end(), v) == all.end()) all.push_back(v);
+  // By where they are made, not by where the branches use them first.
+  std::ranges::sort(all, {}, [](const Value& v) { return std::pair(v.node(), v.index()); });
+  std::vector<Dims> sizes = common_sizes(a.function, b.function);
+  Values operands = {condition};
+  operands.insert(operands.end(), all.begin(), all.end());
+  Value made = ops::if_else(
+      operands, {{"then", closed_branch(a, all, sizes)}, {"else", closed_branch(b, all, sizes)}});
+  Values results;
+  for (std::size_t i = 0; i < yes.outputs.size(); ++i) results.push_back(made.result(i));
+  for (std::size_t i = 0; i < dumped.size(); ++i)
+    inner_[dumped[i]] = {made.result(results.size() + 2 * i),
+                         made.result(results.size() + 2 * i + 1)};
+  return results;
+}
+
+// ==== inputs
+
+// Names of sizes: the file's, made fit for a Dim, and kept apart where that makes them equal.
+class SizeNames {
+ public:
+  SizeNames(const ImportOptions& options, std::set<std::string>& used)
+      : options_(options), used_(used) {}
+
+  Dim dim(std::string_view text) {
+    auto [it, is_new] = names_.emplace(text, "");
+    if (is_new) it->second = unused_name(fit_size_name(text), used_);
+    auto given = options_.dims.find(it->second);
+    ImportOptions::Range range =
+        given == options_.dims.end() ? ImportOptions::Range() : given->second;
+    if (range.low < 0 || range.low > range.high)
+      throw UserError("size '", it->second, "': ", range.low, " to ", range.high,
+                      " is no range; give 0 <= low <= high");
+    return range.low == range.high ? Dim(range.low)
+                                   : Dim::symbol(it->second, range.low, range.high);
+  }
+
+  // An option for a size that the model does not have would be lost silently.
+  void check_options() const {
+    for (const auto& [name, range] : options_.dims) {
+      if (used_.contains(name)) continue;
+      std::string list;
+      for (const std::string& u : used_) list += cat(list.empty() ? "" : ", ", u);
+      throw UserError("size '", name, "' is given, but the model has no such size; it has ",
+                      list.empty() ? "none that are open" : list);
+    }
+  }
+
+ private:
+  const ImportOptions& options_;
+  std::map<std::string, std::string, std::less<>> names_;
+  std::set<std::string>& used_;
+};
+
+Dims given_sizes(const ValueInfo& v, const std::vector<std::int64_t>& given) {
+  if (given.size() != v.sizes.size())
+    throw UserError("input '", v.name, "': has ", v.sizes.size(), " axes, ", given.size(),
+                    " sizes were given");
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (v.sizes[i].number.value_or(given[i]) != given[i])
+      throw UserError("input '", v.name, "': axis ", i, " is ", *v.sizes[i].number,
+                      " in the model, ", given[i], " was given");
+  return dims_of(given);
+}
+
+Type input_type(const ValueInfo& v, SizeNames& names, const ImportOptions& options) {
+  std::optional<DType> dtype =
+      v.kind == ValueInfo::Kind::tensor ? dtype_of(v.data_type) : std::nullopt;
+  if (!dtype)
+    throw Unsupported("input '", v.name, "': ",
+                      v.kind == ValueInfo::Kind::tensor
+                          ? data_type_name(v.data_type) + " tensors are"
+                          : "inputs that are no tensors are",
+                      " not supported");
+  if (!v.has_shape)
+    throw UserError("input '", v.name,
+                    "' has no shape, not even a rank; export the model with input shapes");
+  if (auto given = options.shapes.find(std::string(v.name)); given != options.shapes.end())
+    return {*dtype, Shape(given_sizes(v, given->second))};
+  Dims dims;
+  for (std::size_t i = 0; i < v.sizes.size(); ++i) {
+    const Size& size = v.sizes[i];
+    bool is_open = !size.number || *size.number < 0;
+    std::string own = cat(v.name, "_d", i);
+    dims.push_back(is_open ? names.dim(size.symbol.empty() ? own : size.symbol) : *size.number);
+  }
+  return {*dtype, Shape(std::move(dims))};
+}
+
+// A parameter; where its contents are read, a constant stands for it.
+Value Walk::input(const ValueInfo& v, const Type& type) {
+  if (!reading_.read_inputs.contains(v.name)) return function_.add_param(type, std::string(v.name));
+  const Array& given = reading_.source.options.contents.at(std::string(v.name));
+  bool fits = given.dtype() == type.dtype && given.rank() == type.rank();
+  for (int i = 0; fits && i < type.rank(); ++i)
+    fits = prove_equal(type.shape[i], given.dims()[static_cast<std::size_t>(i)]) != false;
+  if (!fits)
+    throw UserError("input '", v.name, "': is ", type, " in the model, contents of ", given.type(),
+                    " were given");
+  function_.add_param(given.type(), std::string(v.name), false, given);
+  return constant(graph(), given);
+}
+
+// A sequence or optional, each of its elements a parameter.
+Value Walk::input_elements(const ValueInfo& v) {
+  using Kind = ValueInfo::Kind;
+  auto given = reading_.source.options.elements.find(std::string(v.name));
+  const bool is_known = v.kind == Kind::sequence || v.kind == Kind::optional;
+  if (!is_known || given == reading_.source.options.elements.end())
+    throw Unsupported("input '", v.name, "': ",
+                      is_known ? "a sequence or optional of unknown length is not supported"
+                               : "inputs that are no tensors are not supported");
+  Values elements;
+  for (const Type& t : given->second) {
+    if (dtype_of(v.data_type) != t.dtype || !t.is_tensor())
+      throw UserError("input '", v.name, "': elements of ", data_type_name(v.data_type), " are ",
+                      t);
+    elements.push_back(function_.add_param(t, cat(v.name, ".", elements.size())));
+  }
+  if (v.kind == Kind::sequence) return sequence_of(graph(), elements);
+  if (v.element == Kind::sequence) return optional_of(graph(), sequence_of(graph(), elements));
+  if (elements.size() > 1)
+    throw UserError("input '", v.name, "': an optional has at most one element");
+  return optional_of(graph(), elements.empty() ? Value() : elements[0]);
+}
+
+void Walk::inputs(const onnx::Graph& g) {
+  std::set<std::string_view> initialized;
+  for (const Tensor& t : g.initializers) initialized.insert(t.name);
+  SizeNames names(reading_.source.options, reading_.sizes);
+  for (const ValueInfo& v : g.inputs) {
+    if (initialized.contains(v.name)) continue;  // IR version 3 lists them among the inputs
+    try {
+      const bool is_tensor = v.kind == ValueInfo::Kind::tensor;
+      define(v.name, is_tensor ? input(v, input_type(v, names, reading_.source.options))
+                               : input_elements(v));
+    } catch (const UserError& e) {
+      bool unsupported = dynamic_cast<const Unsupported*>(&e);
+      reading_.failures.push_back({e.what(), unsupported});
+      values_.emplace(v.name, Value());
+    }
+  }
+  names.check_options();
+}
+
+}  // namespace
+
+namespace {
+
+// The elements of a sequence or optional become results NAME.K.
+void add_results(Function& f, Value v, std::string_view name) {
+  if (v.type().is_tensor()) return f.add_result(v, std::string(name));
+  Values elements;
+  add_elements(v, elements);
+  for (std::size_t i = 0; i < elements.size(); ++i) f.add_result(elements[i], cat(name, ".", i));
+}
+
+}  // namespace
+
+Function read_function(Reading& reading) {
+  const Model& model = reading.source.model;
+  const onnx::Graph& g = *model.graph;
+  Function f;
+  Frame frame{&model.opsets};
+  Walk walk(reading, frame, f, nullptr);
+  walk.inputs(g);
+  walk.initializers(g);
+  walk.nodes(g.nodes);
+  for (const ValueInfo& v : g.outputs)
+    if (Value found = walk.output(v.name)) add_results(f, found, v.name);
+  for (const std::string& name : reading.source.options.dump)
+    reading.dumped.push_back(walk.find_to_dump(name));
+  return f;
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,325 @@
+#include "import/onnx/window.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "import/onnx/build.h"
+
+namespace hone::onnx {
+
+Dims list_or_ones(NodeContext& c, std::string_view name, std::size_t n) {
+  auto list = c.integers(name);
+  if (!list) return ones(n);
+  if (list->size() != n) c.fail(cat(name, " has ", list->size(), " entries, expected ", n));
+  for (std::int64_t v : *list)
+    if (v < 1) c.fail(cat(name, " holds ", v, "; it must be positive"));
+  return dims_of(*list);
+}
+
+// How far a window reaches, its dilation included.
+Dim reach_of(const Dim& window, const Dim& dilation) {
+  return (window - Dim(1)) * dilation + Dim(1);
+}
+
+// As many outputs as the input has strides; an odd pad goes to the end, or to the start.
+void same_pads(SpatialAttributes& a, const Shape& input, bool upper) {
+  for (std::size_t i = 0; i < a.window.size(); ++i) {
+    const Dim& size = input[static_cast<int>(i) + 2];
+    Dim out = ceil_div(size, a.strides[i]);
+    Dim needed = (out - Dim(1)) * a.strides[i] + reach_of(a.window[i], a.dilations[i]);
+    Dim total = max(needed - size, 0), half = floor_div(total, 2);
+    a.pads_low[i] = upper ? half : total - half;
+    a.pads_high[i] = upper ? total - half : half;
+  }
+}
+
+void given_pads(NodeContext& c, SpatialAttributes& a, const std::vector<std::int64_t>& pads) {
+  const std::size_t n = a.window.size();
+  if (pads.size() != 2 * n) c.fail(cat("pads has ", pads.size(), " entries, expected ", 2 * n));
+  for (std::size_t i = 0; i < n; ++i) {
+    if (pads[i] < 0 || pads[i + n] < 0) c.fail("pads must not be negative");
+    a.pads_low[i] = pads[i];
+    a.pads_high[i] = pads[i + n];
+  }
+}
+
+SpatialAttributes spatial_attributes(NodeContext& c, Dims window, const Shape& input) {
+  std::size_t n = window.size();
+  if (input.rank() != static_cast<int>(n) + 2)
+    c.fail(cat("input ", input, " has ", input.rank() - 2, " spatial axes, the window has ", n));
+  SpatialAttributes a{std::move(window), list_or_ones(c, "strides", n),
+                      list_or_ones(c, "dilations", n), Dims(n, Dim(0)), Dims(n, Dim(0))};
+  std::string_view mode = c.text("auto_pad", "NOTSET");
+  auto pads = c.integers("pads");
+  if (mode == "SAME_UPPER" || mode == "SAME_LOWER") {
+    same_pads(a, input, mode == "SAME_UPPER");
+  } else if (mode == "NOTSET") {
+    if (pads) given_pads(c, a, *pads);
+  } else if (mode != "VALID") {
+    c.fail(cat("auto_pad is '", mode, "', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID"));
+  }
+  return a;
+}
+
+void check_kernel_shape(NodeContext& c, const Dims& window) {
+  auto given = c.integers("kernel_shape");
+  if (!given) return;
+  bool fits = given->size() == window.size();
+  for (std::size_t i = 0; fits && i < window.size(); ++i)
+    fits = prove_equal(window[i], (*given)[i]) != false;
+  if (!fits)
+    c.fail(cat("kernel_shape is ", Shape(dims_of(*given)), ", the weights' is ", Shape(window)));
+}
+
+Dims kernel_shape(NodeContext& c) {
+  auto kernel = c.integers("kernel_shape");
+  if (!kernel) c.fail("kernel_shape is missing");
+  for (std::int64_t n : *kernel)
+    if (n < 1) c.fail(cat("kernel_shape holds ", n, "; it must be positive"));
+  return dims_of(*kernel);
+}
+
+Value convolved(NodeContext& c, Value x, Value w, std::optional<DType> dtype) {
+  if (w.rank() < 3) c.fail(cat("weights ", w.type(), " have no spatial axis"));
+  Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
+  check_kernel_shape(c, window);
+  SpatialAttributes a = spatial_attributes(c, window, x.shape());
+  Attrs attrs = {{"strides", a.strides},
+                 {"dilations", a.dilations},
+                 {"pads_low", a.pads_low},
+                 {"pads_high", a.pads_high},
+                 {"groups", c.integer("group", 1)},
+                 {"channels_last", std::int64_t{0}}};
+  if (dtype) attrs.set("dtype", *dtype);
+  return ops::conv(Values{x, w}, std::move(attrs));
+}
+
+namespace {
+
+Values conv_import(NodeContext& c) {
+  Value y = convolved(c, c.in(0), c.in(1));
+  if (c.has(2)) y = y + along_channels(c.in(2), y.shape());
+  return {y};
+}
+
+Window pool_window(NodeContext& c) {
+  SpatialAttributes a = spatial_attributes(c, kernel_shape(c), c.in(0).shape());
+  return {.size = a.window,
+          .strides = a.strides,
+          .dilations = a.dilations,
+          .pads_low = a.pads_low,
+          .pads_high = a.pads_high};
+}
+
+// With ceil_mode the last window may hang over the end: by so many elements. It must start inside
+// the input or its low pad.
+Dim overhang(const Window& w, std::size_t i, const Dim& size) {
+  Dim reach = reach_of(w.size[i], w.dilations[i]), padded = size + w.pads_low[i] + w.pads_high[i];
+  Dim steps = ceil_div(padded - reach, w.strides[i]);
+  Dim last = floor_div(size + w.pads_low[i] - Dim(1), w.strides[i]);
+  return max(min(steps, last) * w.strides[i] + reach - padded, 0);
+}
+
+Dims overhangs(NodeContext& c, const Window& w) {
+  Dims out(w.size.size(), Dim(0));
+  if (!c.flag("ceil_mode")) return out;
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = overhang(w, i, c.in(0).shape()[static_cast<int>(i) + 2]);
+  return out;
+}
+
+void add_overhang(NodeContext& c, Window& w) {
+  const Dims over = overhangs(c, w);
+  for (std::size_t i = 0; i < over.size(); ++i) w.pads_high[i] = w.pads_high[i] + over[i];
+}
+
+// Along one spatial axis, the input element that output o reads at place k of its window: [o, k],
+// i64, outside the input in pads.
+Value window_places(hone::Graph& g, const Window& w, std::size_t i, const Dim& outputs) {
+  Shape shape{outputs, w.size[i]};
+  auto number = [&](const Dim& d) { return broadcast_to(size_value(g, d, DType::i64), shape); };
+  Value o = iota_value(g, DType::i64, shape, 0), k = iota_value(g, DType::i64, shape, 1);
+  return o * number(w.strides[i]) + k * number(w.dilations[i]) - number(w.pads_low[i]);
+}
+
+Value within(Value at, const Dim& size) {
+  Value end = broadcast_to(size_value(at.graph(), size, DType::i64), at.shape());
+  return ops::bit_and(ops::le(integer_like(at, 0), at), ops::lt(at, end));
+}
+
+// Where each element of each window lies in the flattened spatial axes of x, [outputs, window], and
+// whether it lies there at all. With `columns` the first axis is the dense one.
+struct Patches {
+  Value index, exists;
+};
+Patches patches(Value x, const Window& w, const Shape& result, bool columns) {
+  const std::size_t n = w.size.size();
+  hone::Graph& g = x.graph();
+  Value index, exists;
+  Dims outputs, window;
+  for (std::size_t step = 0; step < n; ++step) {
+    const std::size_t i = columns ? n - 1 - step : step;
+    const int axis = static_cast<int>(i) + 2;
+    Value at = window_places(g, w, i, result[axis]);
+    Dims dims = ones(2 * n);
+    dims[i] = result[axis];
+    dims[n + i] = w.size[i];
+    Value here = reshape_to(at, dims), inside = reshape_to(within(at, x.shape()[axis]), dims);
+    if (!index) {
+      index = here, exists = inside;
+      continue;
+    }
+    Value size = size_value(g, x.shape()[axis], DType::i64);
+    index = plus(times(index, size), here);
+    exists = both(exists, inside);
+  }
+  for (std::size_t i = 0; i < n; ++i) outputs.push_back(result[static_cast<int>(i) + 2]);
+  Dims flat = {product(outputs), product(w.size)};
+  return {reshape_to(index, flat), reshape_to(exists, flat)};
+}
+
+Dim count_of(std::span<const Dim> dims) { return product(dims); }
+
+// The place of each maximum among all elements of x.
+Value max_indices(NodeContext& c, Value x, const Window& w, const Shape& result) {
+  const Shape s = x.shape();
+  const Dim p = count_of(std::span(s.dims).subspan(2));
+  Patches at = patches(x, w, result, false);
+  Value safe = ops::select(Values{at.exists, at.index, integer_like(at.index, 0)});
+  Value values =
+      ops::gather(Values{reshape_to(x, {s[0], s[1], p}), safe}, {{"axis", std::int64_t{2}}});
+  Value lowest = reduce_axes(ops::reduce_max, filled(c.graph(), x.dtype(), {0}, 0), {0});
+  values = where(at.exists, values, lowest);  // [n, c, outputs, window]
+  Value k = ops::argmax(values, {{"axis", std::int64_t{3}}, {"dtype", DType::i64}});
+  Value index = at.index;
+  if (c.flag("storage_order")) index = patches(x, w, result, true).index;
+  const Dim q = index.shape()[0];
+  index = reshape_to(index, {1, 1, q, index.shape()[1]});
+  Value found = squeeze(take_along(index, unsqueeze(k, {3}), 3), {3});  // [n, c, outputs]
+  Value image = iota_value(c.graph(), DType::i64, {s[0], s[1], 1}, 0);
+  Value channel = iota_value(c.graph(), DType::i64, {s[0], s[1], 1}, 1);
+  Value before = times(image, size_value(c.graph(), s[1], DType::i64)) + channel;
+  found = plus(found, times(before, size_value(c.graph(), p, DType::i64)));
+  return reshape_to(found, result.dims);
+}
+
+Values max_pool_import(NodeContext& c) {
+  c.ignore("storage_order");
+  Window w = pool_window(c);
+  add_overhang(c, w);
+  Value x = c.in(0), y = max_pool(x, w);
+  if (!c.wants(1)) return {y};
+  return {y, max_indices(c, x, w, y.shape())};
+}
+
+// Pads that count are made real zeros, so that what hangs over, which never counts, can be pads.
+Value with_real_pads(Value x, Window& w) {
+  Dims low = {0, 0}, high = {0, 0};
+  low.insert(low.end(), w.pads_low.begin(), w.pads_low.end());
+  high.insert(high.end(), w.pads_high.begin(), w.pads_high.end());
+  w.pads_low = w.pads_high = Dims(w.size.size(), Dim(0));
+  return pad_with(x, scalar(x.graph(), 0, x.dtype()), low, high);
+}
+
+Values average_pool_import(NodeContext& c) {
+  Window w = pool_window(c);
+  Value x = c.in(0);
+  bool include_pads = c.flag("count_include_pad");
+  Dims over = overhangs(c, w);
+  bool hangs = over != Dims(over.size(), Dim(0));
+  if (include_pads && hangs) x = with_real_pads(x, w);
+  for (std::size_t i = 0; i < over.size(); ++i) w.pads_high[i] = w.pads_high[i] + over[i];
+  return {average_pool(x, w, include_pads && !hangs)};
+}
+
+// |x|^p over windows, and the p-th root of their sum.
+Value powers(Value x, double p) {
+  if (p == 1) return ops::abs(x);
+  if (p == 2) return x * x;
+  return ops::pow(ops::abs(x), constant_like(x, p));
+}
+Value root(Value x, double p) {
+  if (p == 1) return x;
+  return p == 2 ? ops::sqrt(x) : ops::pow(x, constant_like(x, 1 / p));
+}
+
+double power_of(NodeContext& c) {
+  const double p = c.opset() < 2 ? c.real("p", 2) : static_cast<double>(c.integer("p", 2));
+  if (!(p > 0)) c.fail(cat("p is ", p));
+  return p;
+}
+
+// A window over all axes.
+Attrs window_over(const Dims& size, const Dims& strides, const Dims& dilations, const Dims& low,
+                  const Dims& high) {
+  auto all = [](const Dims& list, std::int64_t other) {
+    Dims out = {other, other};
+    out.insert(out.end(), list.begin(), list.end());
+    return out;
+  };
+  return {{"window", all(size, 1)},  {"strides", all(strides, 1)}, {"dilations", all(dilations, 1)},
+          {"pads_low", all(low, 0)}, {"pads_high", all(high, 0)},  {"kind", std::string("sum")}};
+}
+
+Values lp_pool(NodeContext& c) {
+  const double p = power_of(c);
+  Window w = pool_window(c);
+  add_overhang(c, w);
+  Value sums = ops::reduce_window(
+      powers(c.in(0), p), window_over(w.size, w.strides, w.dilations, w.pads_low, w.pads_high));
+  return {root(sums, p)};
+}
+
+// Divided by a power of the mean square over neighbouring channels.
+Values local_response_norm(NodeContext& c) {
+  Value x = c.in(0);
+  const std::int64_t size = c.integer("size", 0);
+  if (size < 1 || x.rank() < 2) c.fail(cat("size ", size, " of ", x.type()));
+  const auto rank = static_cast<std::size_t>(x.rank());
+  Dims window = ones(rank), low(rank, 0), high(rank, 0);
+  window[1] = size;
+  low[1] = (size - 1) / 2;
+  high[1] = size - 1 - (size - 1) / 2;
+  Value sums = ops::reduce_window(x * x, {{"window", window},
+                                          {"strides", ones(rank)},
+                                          {"dilations", ones(rank)},
+                                          {"pads_low", low},
+                                          {"pads_high", high},
+                                          {"kind", std::string("sum")}});
+  Value scale = sums * (c.real("alpha", 1e-4) / static_cast<double>(size)) + c.real("bias", 1);
+  return {x / ops::pow(scale, constant_like(scale, c.real("beta", 0.75)))};
+}
+
+Axes spatial_axes(NodeContext& c) {
+  Axes axes;
+  for (int i = 2; i < c.in(0).rank(); ++i) axes.push_back(i);
+  return axes;
+}
+
+Values global_average_pool(NodeContext& c) { return {mean_over(c.in(0), spatial_axes(c), true)}; }
+Values global_max_pool(NodeContext& c) {
+  return {reduce_axes(ops::reduce_max, c.in(0), spatial_axes(c), true)};
+}
+
+Values global_lp_pool(NodeContext& c) {
+  const double p = power_of(c);
+  return {root(sum_over(powers(c.in(0), p), spatial_axes(c), true), p)};
+}
+
+constexpr ImportEntry window_table[] = {
+    {"Conv", conv_import},
+    {"MaxPool", max_pool_import},
+    {"AveragePool", average_pool_import},
+    {"LpPool", lp_pool},
+    {"GlobalAveragePool", global_average_pool},
+    {"GlobalMaxPool", global_max_pool},
+    {"GlobalLpPool", global_lp_pool},
+    {"LRN", local_response_norm},
+};
+
+}  // namespace
+
+std::span<const ImportEntry> window_imports() { return window_table; }
+
+}  // namespace hone::onnx

@@ -1,0 +1,30 @@
+// Attributes of operators that slide a window over the spatial axes of [n, c, ...].
+#pragma once
+
+#include "import/onnx/context.h"
+#include "ops/common.h"
+
+namespace hone::onnx {
+
+// Attributes that they share, one entry for each spatial axis. With auto_pad the pads follow from
+// the input's sizes.
+struct SpatialAttributes {
+  Dims window, strides, dilations, pads_low, pads_high;
+};
+
+// Entries of an attribute, all positive; 1 where it is not given.
+Dims list_or_ones(NodeContext& c, std::string_view name, std::size_t n);
+// How far a window reaches, its dilation included.
+Dim reach_of(const Dim& window, const Dim& dilation);
+void given_pads(NodeContext& c, SpatialAttributes& a, const std::vector<std::int64_t>& pads);
+SpatialAttributes spatial_attributes(NodeContext& c, Dims window, const Shape& input);
+// Fails when the attribute kernel_shape says another window.
+void check_kernel_shape(NodeContext& c, const Dims& window);
+// Attribute kernel_shape, which must be there.
+Dims kernel_shape(NodeContext& c);
+
+// y = conv(x, w) with the attributes of the node, without a bias. The dtype of the result is that
+// of x where none is given.
+Value convolved(NodeContext& c, Value x, Value w, std::optional<DType> dtype = std::nullopt);
+
+}  // namespace hone::onnx

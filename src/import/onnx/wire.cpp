@@ -1,0 +1,143 @@
+#include "import/onnx/wire.h"
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace hone {
+
+namespace {
+
+// Reads one varint and moves `at` behind it. Null when it is good, else what is wrong with it.
+const char* read_varint(const std::byte*& at, const std::byte* end, std::uint64_t& value) {
+  if (at != end && static_cast<unsigned char>(*at) < 128) {  // as most are
+    value = static_cast<std::uint64_t>(*at++);
+    return nullptr;
+  }
+  value = 0;
+  for (int shift = 0; shift < 70; shift += 7) {
+    if (at == end) return "a number is cut off";
+    auto byte = static_cast<std::uint64_t>(*at++);
+    value |= (byte & 127) << shift;  // protobuf drops what lies above 64 bits, too
+    if (byte < 128) return nullptr;
+  }
+  return "a number has more than 10 bytes";
+}
+
+}  // namespace
+
+WireFile::WireFile(std::string name, std::span<const std::byte> bytes)
+    : name_(std::move(name)), bytes_(bytes), budget_((std::size_t{64} << 20) + 16 * bytes.size()) {}
+
+void WireFile::fail(const std::byte* at, std::string_view what) const {
+  throw UserError(name_, ": byte ", at - bytes_.data(), " of ", bytes_.size(), ": ", what,
+                  "; the file is damaged, or is not what its name says");
+}
+
+void WireFile::charge(const std::byte* at, std::size_t bytes) {
+  if (bytes > budget_) fail(at, "more small messages than a real model of this size has");
+  budget_ -= bytes;
+}
+
+WireReader::WireReader(WireFile& file, std::span<const std::byte> bytes, int depth)
+    : file_(&file), at_(bytes.data()), end_(bytes.data() + bytes.size()), depth_(depth) {}
+
+WireReader WireReader::inside(const WireField& field) const {
+  if (depth_ + 1 > WireFile::most_nested)
+    file_->fail(field.bytes.data(),
+                cat("messages nested deeper than ", WireFile::most_nested, " levels"));
+  return WireReader(*file_, field.bytes, depth_ + 1);
+}
+
+// Most numbers of a file take one byte.
+inline std::uint64_t WireReader::varint() {
+  if (at_ != end_ && static_cast<unsigned char>(*at_) < 128)
+    return static_cast<std::uint64_t>(*at_++);
+  return long_varint();
+}
+
+bool WireReader::next(WireField& field) {
+  if (at_ == end_) return false;
+  std::uint64_t type;
+  field.number = tag(type);
+  content(field, type);
+  return true;
+}
+
+std::uint32_t WireReader::tag(std::uint64_t& type) {
+  std::uint64_t tag = varint();
+  type = tag & 7;
+  if (tag >> 3 == 0 || tag >> 32 != 0) fail(cat("field number ", tag >> 3, " is not allowed"));
+  return static_cast<std::uint32_t>(tag >> 3);
+}
+
+void WireReader::content(WireField& field, std::uint64_t type) {
+  field.type = static_cast<WireType>(type);
+  switch (field.type) {
+    case WireType::varint:
+      field.value = varint();
+      return;
+    case WireType::fixed64:
+      field.value = fixed(8);
+      return;
+    case WireType::fixed32:
+      field.value = fixed(4);
+      return;
+    case WireType::bytes:
+      field.bytes = take(varint());
+      return;
+    case WireType::group:
+      return skip_group(field.number);
+  }
+  fail(cat("wire type ", type, " of field ", field.number, " is unknown"));
+}
+
+// Groups may hold groups: what is open is counted in a list, not on the stack.
+void WireReader::skip_group(std::uint32_t number) {
+  std::vector<std::uint32_t> open = {number};
+  while (!open.empty()) {
+    if (at_ == end_) fail(cat("group ", open.back(), " has no end"));
+    WireField inner;
+    std::uint64_t type;
+    inner.number = tag(type);
+    if (type == 4) {
+      if (inner.number != open.back()) fail(cat("group ", open.back(), " has no end"));
+      open.pop_back();
+    } else if (type == static_cast<std::uint64_t>(WireType::group)) {
+      if (depth_ + static_cast<int>(open.size()) >= WireFile::most_nested)
+        fail(cat("groups nested deeper than ", WireFile::most_nested, " levels"));
+      open.push_back(inner.number);
+    } else {
+      content(inner, type);
+    }
+  }
+}
+
+std::uint64_t WireReader::long_varint() {
+  std::uint64_t value;
+  if (const char* wrong = read_varint(at_, end_, value)) fail(wrong);
+  return value;
+}
+
+std::uint64_t WireReader::fixed(std::size_t bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, take(bytes).data(), bytes);
+  return value;
+}
+
+std::span<const std::byte> WireReader::take(std::uint64_t bytes) {
+  auto left = static_cast<std::uint64_t>(end_ - at_);
+  if (bytes > left)
+    fail(cat("a field of ", bytes, " bytes, where its message has ", left, " left"));
+  const std::byte* from = at_;
+  at_ += bytes;
+  return {from, static_cast<std::size_t>(bytes)};
+}
+
+bool PackedVarints::next(std::uint64_t& value) {
+  if (at_ == end_) return false;
+  if (const char* wrong = read_varint(at_, end_, value)) file_.fail(at_, wrong);
+  return true;
+}
+
+}  // namespace hone

@@ -1,0 +1,39 @@
+// Writes statements in the order in which they run, bodies as functions. For builders of kernels;
+// knows nothing about what they compute.
+#pragma once
+
+#include <functional>
+
+#include "kernel/kernel.h"
+#include "kernel/lower.h"
+
+namespace hone {
+
+class BlockWriter {
+ public:
+  using Body = std::function<void()>;
+
+  // Variables and registers are new ones of the lowering's positions.
+  explicit BlockWriter(Lowering& lowering) : lowering_(lowering) {}
+
+  void add(Stmt s) { block_.push_back(std::move(s)); }
+  // A single iteration of a serial or unrolled loop is written without it.
+  void loop(LoopKind, const Dim& extent, const std::function<void(const Dim& at)>& body);
+  void branch(Value condition, const Body& body, const Body& otherwise = {});
+  // The position in a register, when it is more than a symbol: it is computed once. It must not be
+  // negative.
+  Dim keep(const Dim& position);
+  // a <= b
+  Value at_most(const Dim& a, const Dim& b) const;
+
+  // What was written so far.
+  Block take() { return std::exchange(block_, {}); }
+
+ private:
+  Block of(const Body& body);
+
+  Lowering& lowering_;
+  Block block_;
+};
+
+}  // namespace hone

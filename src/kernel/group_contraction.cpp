@@ -1,0 +1,443 @@
+#include "kernel/group_contraction.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "kernel/anchored.h"
+#include "kernel/blocking.h"
+#include "kernel/loops.h"
+#include "kernel/walk.h"
+#include "ops/common.h"
+#include "ops/contraction.h"
+#include "ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+using Kind = Stmt::Kind;
+
+// C[batch, m, n] = sum over k of A[batch, m, k] * B[batch, k, n]
+struct Problem {
+  using Where = std::function<Dims(const Dim& batch, const Dim& free, const Dim& k)>;
+  Value a, b;
+  Dim batch = 1, m = 1, n = 1, k = 1;
+  Where a_at, b_at;
+  std::function<Dims(const Dim& batch, const Dim& m, const Dim& n)> c_at;
+};
+
+Dims sizes_at(const Value& v, const Axes& axes) {
+  Dims out;
+  for (int a : axes) out.push_back(v.shape()[a]);
+  return out;
+}
+
+void put(Dims& to, const Axes& axes, const Dims& at) {
+  for (std::size_t i = 0; i < axes.size(); ++i) to[static_cast<std::size_t>(axes[i])] = at[i];
+}
+
+Problem of_dot(Value v, const Positions& positions) {
+  Problem p{v.operand(0), v.operand(1)};
+  const DotAxes x = dot_axes(v.attrs(), p.a.rank(), p.b.rank());
+  const Dims batch = sizes_at(p.a, x.batch_a), rows = sizes_at(p.a, x.free_a),
+             columns = sizes_at(p.b, x.free_b), contract = sizes_at(p.a, x.contract_a);
+  p.batch = product(batch), p.m = product(rows), p.n = product(columns), p.k = product(contract);
+  auto in = [&positions, batch, contract](const Axes& b_axes, const Axes& free_axes,
+                                          const Axes& k_axes, Dims free) {
+    return [&positions, batch, contract, b_axes, free_axes, k_axes, free](
+               const Dim& b, const Dim& f, const Dim& k) {
+      Dims out(b_axes.size() + free_axes.size() + k_axes.size(), 0);
+      put(out, b_axes, positions.split(b, batch));
+      put(out, free_axes, positions.split(f, free));
+      put(out, k_axes, positions.split(k, contract));
+      return out;
+    };
+  };
+  p.a_at = in(x.batch_a, x.free_a, x.contract_a, rows);
+  p.b_at = in(x.batch_b, x.free_b, x.contract_b, columns);
+  p.c_at = [&positions, batch, rows, columns](const Dim& b, const Dim& m, const Dim& n) {
+    Dims out = positions.split(b, batch);
+    for (const Dim& d : positions.split(m, rows)) out.push_back(d);
+    for (const Dim& d : positions.split(n, columns)) out.push_back(d);
+    return out;
+  };
+  return p;
+}
+
+// Pixels are the rows, the places of the window times the channels are what is summed over.
+Problem of_conv(Value v, const Positions& positions) {
+  const ConvAxes axes = conv_axes(v.attrs(), v.rank());
+  const bool channels_last = v.attrs().integer_or("channels_last", 0) != 0;
+  const Dim groups = v.attrs().integer("groups");
+  const Dims strides = v.attrs().dims("strides"), dilations = v.attrs().dims("dilations");
+  Value x = v.operand(0), w = v.operand(1);
+  Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
+  put(low, axes.space, v.attrs().dims("pads_low"));
+  put(high, axes.space, v.attrs().dims("pads_high"));
+  const Dims none(low.size(), 0);
+  if (low != none || high != none) x = pad_with(x, scalar(x.graph(), 0, x.dtype()), low, high);
+  Problem p{x, w};
+  const Dim in = w.shape()[axes.in], out = floor_div(w.shape()[axes.out], groups);
+  Dims rows = {v.shape()[axes.batch]};
+  for (const Dim& d : sizes_at(v, axes.space)) rows.push_back(d);
+  // In the order in which the input lies.
+  Dims steps = sizes_at(w, axes.weight_space);
+  steps.insert(channels_last ? steps.end() : steps.begin(), in);
+  p.batch = groups, p.m = product(rows), p.n = out, p.k = product(steps);
+  auto split_k = [&positions, steps, channels_last](const Dim& k) {
+    Dims at = positions.split(k, steps);
+    const auto channel = channels_last ? at.end() - 1 : at.begin();
+    const Dim c = *channel;
+    at.erase(channel);
+    return std::pair(c, at);
+  };
+  p.a_at = [=, &positions](const Dim& b, const Dim& m, const Dim& k) {
+    const Dims pixel = positions.split(m, rows);
+    const auto [channel, tap] = split_k(k);
+    Dims at(low.size(), 0);
+    at[static_cast<std::size_t>(axes.batch)] = pixel[0];
+    at[static_cast<std::size_t>(axes.channel)] = b * in + channel;
+    for (std::size_t i = 0; i < axes.space.size(); ++i)
+      at[static_cast<std::size_t>(axes.space[i])] =
+          pixel[i + 1] * strides[i] + tap[i] * dilations[i];
+    return at;
+  };
+  p.b_at = [=](const Dim& b, const Dim& n, const Dim& k) {
+    const auto [channel, tap] = split_k(k);
+    Dims at(low.size(), 0);
+    at[static_cast<std::size_t>(axes.out)] = b * out + n;
+    at[static_cast<std::size_t>(axes.in)] = channel;
+    put(at, axes.weight_space, tap);
+    return at;
+  };
+  p.c_at = [=, &positions](const Dim& b, const Dim& m, const Dim& n) {
+    const Dims pixel = positions.split(m, rows);
+    Dims at(low.size(), 0);
+    at[static_cast<std::size_t>(axes.batch)] = pixel[0];
+    at[static_cast<std::size_t>(axes.channel)] = b * out + n;
+    for (std::size_t i = 0; i < axes.space.size(); ++i)
+      at[static_cast<std::size_t>(axes.space[i])] = pixel[i + 1];
+    return at;
+  };
+  return p;
+}
+
+// The tile of a group is m x n, in steps of k; that of a thread rows x columns.
+struct Tiling {
+  std::int64_t m = 64, n = 64, k = 16, rows = 4, columns = 4;
+
+  std::int64_t threads() const { return m / rows * (n / columns); }
+  std::int64_t bytes(DType t) const { return (m + n) * k * byte_size(t); }
+  bool fits(const TargetInfo& target, DType t) const {
+    return m % rows == 0 && n % columns == 0 && threads() <= target.group_threads &&
+           bytes(t) <= target.group_bytes;
+  }
+  Tuning named() const {
+    return {{"tile_m", m}, {"tile_n", n}, {"tile_k", k}, {"rows", rows}, {"columns", columns}};
+  }
+};
+
+std::int64_t tile_size(const Dim& d, std::int64_t most) {
+  const auto size = static_cast<std::uint64_t>(tiling_size(d));
+  return std::min(most, static_cast<std::int64_t>(std::bit_ceil(size)));
+}
+
+Tiling default_tiling(const Problem& p, const TargetInfo& target, DType t) {
+  Tiling x;
+  x.m = tile_size(p.m, 64), x.n = tile_size(p.n, 64), x.k = tile_size(p.k, 16);
+  x.rows = std::clamp<std::int64_t>(x.m / 16, 1, 4);
+  x.columns = std::clamp<std::int64_t>(x.n / 16, 1, 4);
+  while (x.bytes(t) > target.group_bytes && x.k > 1) x.k /= 2;
+  while (x.bytes(t) > target.group_bytes && x.m + x.n > 2) (x.m > x.n ? x.m : x.n) /= 2;
+  x.rows = std::min(x.rows, x.m), x.columns = std::min(x.columns, x.n);
+  while (x.threads() > target.group_threads) {
+    if (x.rows <= x.columns && x.rows < x.m)
+      x.rows *= 2;
+    else
+      x.columns *= 2;
+  }
+  return x;
+}
+
+Tiling tiling_of(const Problem& p, const TargetInfo& target, DType t, const Tuning& tuning) {
+  const Tiling usual = default_tiling(p, target, t);
+  Tiling x{value_or(tuning, "tile_m", usual.m), value_or(tuning, "tile_n", usual.n),
+           value_or(tuning, "tile_k", usual.k), value_or(tuning, "rows", usual.rows),
+           value_or(tuning, "columns", usual.columns)};
+  const bool is_positive = std::min({x.m, x.n, x.k, x.rows, x.columns}) > 0;
+  return is_positive && x.fits(target, t) ? x : usual;
+}
+
+// Writes the statements of one kernel.
+class Writer {
+ public:
+  Writer(Kernel& kernel, AnchoredGroup& group, const Problem& p, const Tiling& t, DType accumulate)
+      : kernel_(kernel),
+        lowering_(group.lowering()),
+        positions_(group.lowering().positions()),
+        p_(p),
+        t_(t),
+        accumulate_(accumulate),
+        a_memory_(static_cast<int>(kernel.params.size())),
+        b_memory_(a_memory_ + 1) {}
+
+  // The operands and results as expressions of the indices below.
+  struct Parts {
+    Dim b = 0, m = 0, n = 0, k = 0;
+    Value a_value, b_value, element;
+    Block stores;
+  };
+
+  void write(const Parts& parts) {
+    const std::int64_t a_elements = t_.m * t_.k, size = byte_size(accumulate_);
+    kernel_.memory = {
+        {accumulate_, a_elements, 0, MemoryScope::group},
+        {accumulate_, t_.k * t_.n, ceil_ratio(a_elements * size, 64) * 64, MemoryScope::group}};
+    kernel_.tiles = {{accumulate_, static_cast<int>(t_.rows), static_cast<int>(t_.columns)}};
+    const Dim row_blocks = ceil_div(p_.m, t_.m), column_blocks = ceil_div(p_.n, t_.n);
+    kernel_.chunks = p_.batch * row_blocks * column_blocks;
+    const Dim chunk = positions_.add_loop(kernel_.chunks);
+    const Dims block = positions_.split(chunk, Dims{p_.batch, row_blocks, column_blocks});
+    batch_ = block[0];
+    first_m_ = block[1] * Dim(t_.m), first_n_ = block[2] * Dim(t_.n);
+    thread_ = positions_.add_loop(t_.threads());
+    const Dim across = t_.n / t_.columns;
+    thread_m_ = positions_.quotient(thread_, across) * Dim(t_.rows);
+    thread_n_ = positions_.remainder(thread_, across) * Dim(t_.columns);
+    Stmt group = loop(LoopKind::group, thread_);
+    group.body = steps(parts);
+    for (Stmt& s : results(parts)) group.body.push_back(std::move(s));
+    Stmt grid = loop(LoopKind::grid, chunk);
+    grid.body.push_back(std::move(group));
+    Block body;
+    body.push_back(std::move(grid));
+    find_sizes(kernel_, body);
+    kernel_.graph = lowering_.shared_graph();
+    kernel_.body = std::move(body);
+  }
+
+ private:
+  Stmt loop(LoopKind kind, const Dim& var) const {
+    Stmt s{.kind = Kind::loop, .loop = kind, .var = *loop_of(var)};
+    s.extent = positions_.extent(var);
+    return s;
+  }
+
+  Block steps(const Parts& parts) {
+    Block out;
+    out.push_back({.kind = Kind::tile_fill, .value = number(0)});
+    out[0].tile = 0, out[0].columns = t_.columns;
+    const Dim step = positions_.add_loop(ceil_div(p_.k, t_.k));
+    Stmt steps = loop(LoopKind::serial, step);
+    const Dim first_k = step * Dim(t_.k);
+    const Axis m{parts.m, first_m_, p_.m, t_.m}, n{parts.n, first_n_, p_.n, t_.n},
+        k{parts.k, first_k, p_.k, t_.k};
+    steps.body.push_back(fill(a_memory_, parts, parts.a_value, m, k));
+    steps.body.push_back(fill(b_memory_, parts, parts.b_value, k, n));
+    steps.body.push_back({.kind = Kind::barrier});
+    Stmt multiply{.kind = Kind::tile_multiply};
+    multiply.tile = 0, multiply.columns = t_.columns;
+    multiply.extent = divides(t_.k, p_.k) ? Dim(t_.k) : min(t_.k, p_.k - first_k);
+    multiply.a.param = a_memory_;
+    multiply.a.offset = thread_m_ * Dim(t_.k);
+    for (std::int64_t r = 0; r < t_.rows; ++r) multiply.a.rows.push_back(r * t_.k);
+    multiply.b.param = b_memory_;
+    multiply.b.offset = thread_n_;
+    multiply.b.stride = t_.n;
+    steps.body.push_back(std::move(multiply));
+    steps.body.push_back({.kind = Kind::barrier});
+    out.push_back(std::move(steps));
+    return out;
+  }
+
+  static bool divides(std::int64_t part, const Dim& whole) { return mod(whole, part) == Dim(0); }
+
+  Value number(double x) const { return lowering_.number(x, accumulate_); }
+
+  // Element i of a tile is made by thread i mod threads.
+  Stmt filled(std::int64_t elements, const std::function<Block(const Dim& i)>& element) {
+    const std::int64_t threads = t_.threads();
+    const Dim turn = positions_.add_loop(ceil_ratio(elements, threads));
+    const Dim i = turn * Dim(threads) + thread_;
+    Stmt s = loop(LoopKind::serial, turn);
+    s.body = element(i);
+    if (elements % threads != 0)
+      s.body = Block{branch(lowering_.below(i, elements), std::move(s.body), {})};
+    return s;
+  }
+
+  static Stmt branch(Value condition, Block body, Block otherwise) {
+    Stmt s{.kind = Kind::branch, .condition = condition};
+    s.body = std::move(body);
+    s.otherwise = std::move(otherwise);
+    return s;
+  }
+
+  Value all(const Values& conditions) const {
+    Value out;
+    for (Value c : conditions) out = out ? lowering_.apply(ops::bit_and, {out, c}) : c;
+    return out;
+  }
+
+  // The element where it lies inside, else 0.
+  Block guarded(int memory, const Dim& at, Value element, const Values& conditions) {
+    Stmt store{.kind = Kind::store, .param = memory, .offset = at, .value = element};
+    if (conditions.empty()) return {store};
+    Stmt zero{.kind = Kind::store, .param = memory, .offset = at, .value = number(0)};
+    return {branch(all(conditions), {store}, {zero})};
+  }
+
+  // m, n or k of the problem: its index in Parts, and the part of it that a tile holds.
+  struct Axis {
+    Dim var, first, extent;
+    std::int64_t tile;
+  };
+
+  // The tile of an operand, in order of rows.
+  Stmt fill(int memory, const Parts& parts, Value element, const Axis& rows, const Axis& columns) {
+    // Neighbouring threads read what lies side by side.
+    const bool along_rows =
+        stride_of_loads(element, rows.var) == 1 && stride_of_loads(element, columns.var) != 1;
+    return filled(rows.tile * columns.tile, [&](const Dim& i) {
+      const Dim by = along_rows ? rows.tile : columns.tile;
+      const Dim outer = positions_.quotient(i, by), inner = positions_.remainder(i, by);
+      const Dim row = along_rows ? inner : outer, column = along_rows ? outer : inner;
+      Values conditions;
+      std::vector<Replacement> places = {{parts.b, batch_}};
+      for (const auto& [axis, at] : {std::pair(rows, row), std::pair(columns, column)}) {
+        const Dim place = axis.first + at;
+        if (!divides(axis.tile, axis.extent))
+          conditions.push_back(lowering_.below(place, axis.extent));
+        places.push_back({axis.var, place});
+      }
+      return guarded(memory, row * Dim(columns.tile) + column,
+                     Rewriter(lowering_.graph(), std::move(places))(element), conditions);
+    });
+  }
+
+  static std::optional<std::int64_t> stride_of_loads(Value v, const Dim& var) {
+    for (NodeId n : nodes_below(std::span(&v, 1))) {
+      const Value load(&v.graph(), n);
+      if (!load.is(ops::load)) continue;
+      if (auto stride = stride_along(load, var); stride && *stride != 0) return stride;
+    }
+    return std::nullopt;
+  }
+
+  // Each thread stores what its tile holds of the results.
+  Block results(const Parts& parts) {
+    const Dim r = positions_.add_loop(t_.rows), c = positions_.add_loop(t_.columns);
+    const Dim m = first_m_ + thread_m_ + r, n = first_n_ + thread_n_ + c;
+    const Type type(accumulate_, Shape());
+    Value element = lowering_.graph().intern_typed(
+        ops::tile_element, {},
+        {{"index", std::int64_t{0}}, {"dtype", accumulate_}, {"offset", Dims{r, c}}},
+        std::span(&type, 1));
+    if (parts.element.dtype() != accumulate_)
+      element = lowering_.convert(element, parts.element.dtype());
+    Block stores = parts.stores;
+    Rewriter rewriter(lowering_.graph(), {{parts.b, batch_}, {parts.m, m}, {parts.n, n}});
+    rewriter.set(parts.element, element);
+    rewriter(stores);
+    Values conditions;
+    if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
+    if (!divides(t_.n, p_.n)) conditions.push_back(lowering_.below(n, p_.n));
+    if (!conditions.empty()) stores = Block{branch(all(conditions), std::move(stores), {})};
+    Stmt columns = loop(LoopKind::unrolled, c), rows = loop(LoopKind::unrolled, r);
+    columns.body = std::move(stores);
+    rows.body.push_back(std::move(columns));
+    Block out;
+    out.push_back(std::move(rows));
+    return out;
+  }
+
+  Kernel& kernel_;
+  Lowering& lowering_;
+  Positions& positions_;
+  const Problem& p_;
+  const Tiling& t_;
+  DType accumulate_;
+  int a_memory_, b_memory_;
+  Dim batch_ = 0, first_m_ = 0, first_n_ = 0, thread_ = 0, thread_m_ = 0, thread_n_ = 0;
+};
+
+struct Found {
+  AnchoredGroup group;
+  DType accumulate;
+};
+
+std::optional<Found> find(const GroupSpec& spec, const TargetInfo& target) {
+  if (target.group_threads == 0) return std::nullopt;
+  std::optional<AnchoredGroup> group = AnchoredGroup::find(spec);
+  if (!group) return std::nullopt;
+  const std::optional<DType> accumulate = accumulator(group->anchor().dtype());
+  // Tiles multiply operands that are cast to what they sum in.
+  if (!accumulate) return std::nullopt;
+  return Found{std::move(*group), *accumulate};
+}
+
+Problem problem_of(AnchoredGroup& group) {
+  const Positions& positions = group.lowering().positions();
+  const Value anchor = group.anchor();
+  return anchor.is(ops::conv) ? of_conv(anchor, positions) : of_dot(anchor, positions);
+}
+
+std::optional<Writer::Parts> parts_of(AnchoredGroup& group, const Problem& p, DType accumulate) {
+  group.set_operands(std::array{p.a, p.b}, 0);
+  Positions& positions = group.lowering().positions();
+  Writer::Parts parts;
+  parts.b = positions.add_loop(p.batch), parts.m = positions.add_loop(p.m);
+  parts.n = positions.add_loop(p.n), parts.k = positions.add_loop(p.k);
+  // The only position of an axis of size 1 is 0, also where it comes from a reshape.
+  auto at = [&](const Dim& var) { return positions.extent(var) == Dim(1) ? Dim(0) : var; };
+  const Dim b = at(parts.b), m = at(parts.m), n = at(parts.n), k = at(parts.k);
+  const auto left =
+      group.element(p.a, p.a_at(b, m, k), std::array{parts.b, parts.m, parts.k}, accumulate);
+  const auto right =
+      group.element(p.b, p.b_at(b, n, k), std::array{parts.b, parts.k, parts.n}, accumulate);
+  const auto epilogue = group.epilogue(p.c_at(b, m, n), std::array{parts.b, parts.m, parts.n});
+  if (!left || !right || !epilogue) return std::nullopt;
+  parts.a_value = left->value, parts.b_value = right->value;
+  parts.stores = epilogue->stores;
+  parts.element = epilogue->element;
+  return parts;
+}
+
+}  // namespace
+
+std::optional<Candidate> group_contraction_candidate(const GroupSpec& spec,
+                                                     const TargetInfo& target,
+                                                     const Tuning& tuning) {
+  std::optional<Found> found = find(spec, target);
+  if (!found) return std::nullopt;
+  AnchoredGroup& group = found->group;
+  const Problem p = problem_of(group);
+  const std::optional<Writer::Parts> parts = parts_of(group, p, found->accumulate);
+  if (!parts) return std::nullopt;
+  const Tiling t = tiling_of(p, target, found->accumulate, tuning);
+  Kernel kernel = group.kernel();
+  Writer(kernel, group, p, t, found->accumulate).write(*parts);
+  Candidate out;
+  out.name = "generated";
+  out.steps.push_back({std::move(kernel), group.operands(), {}, false});
+  return out;
+}
+
+std::vector<Tuning> group_contraction_space(const GroupSpec& spec, const TargetInfo& target) {
+  std::optional<Found> found = find(spec, target);
+  if (!found) return {};
+  const Problem p = problem_of(found->group);
+  std::vector<Tuning> out = {default_tiling(p, target, found->accumulate).named()};
+  for (const Tiling& t :
+       {Tiling{128, 128, 8, 8, 8}, Tiling{128, 64, 16, 8, 4}, Tiling{64, 64, 16, 4, 4},
+        Tiling{64, 64, 8, 8, 8}, Tiling{32, 64, 16, 2, 4}, Tiling{32, 32, 16, 2, 2},
+        Tiling{32, 32, 32, 4, 4}, Tiling{16, 16, 16, 1, 1}}) {
+    const Tuning named = t.named();
+    if (t.fits(target, found->accumulate) && std::ranges::find(out, named) == out.end())
+      out.push_back(named);
+  }
+  return out;
+}
+
+}  // namespace hone

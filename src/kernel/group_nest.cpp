@@ -1,0 +1,275 @@
+#include "kernel/group_nest.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "kernel/loops.h"
+#include "kernel/walk.h"
+#include "ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+using Kind = Stmt::Kind;
+
+Dims extents_of(const std::vector<Stmt>& loops) {
+  Dims out;
+  for (const Stmt& s : loops) out.push_back(s.extent);
+  return out;
+}
+
+std::int64_t threads_for(const Dim& work, std::int64_t most) {
+  if (!work.is_number()) return most;
+  const auto n = static_cast<std::uint64_t>(std::max<std::int64_t>(work.number(), 1));
+  return std::min(most, static_cast<std::int64_t>(std::bit_ceil(n)));
+}
+
+class Groups {
+ public:
+  Groups(Kernel& kernel, Lowering& lowering, const TargetInfo& target, const Tuning& tuning)
+      : kernel_(kernel),
+        lowering_(lowering),
+        positions_(lowering.positions()),
+        most_threads_(std::clamp<std::int64_t>(
+            value_or(tuning, "threads", std::min(target.group_threads, 256)), 1,
+            target.group_threads)),
+        rows_(value_or(tuning, "rows", -1)) {}
+
+  Block arrange(Peeled p) {
+    if (wants_rows(p)) {
+      threads_ = threads_for(row_length_, most_threads_);
+      thread_ = positions_.add_loop(threads_);
+      if (std::optional<Block> shared = share(p.inner))
+        return rows(std::move(p), std::move(*shared));
+    }
+    return elements(std::move(p));
+  }
+
+ private:
+  // ---- one thread for each turn of the outer loops
+
+  Block elements(Peeled p) {
+    const Dims extents = extents_of(p.outer);
+    const Dim total = product(extents);
+    threads_ = threads_for(total, most_threads_);
+    thread_ = positions_.add_loop(threads_);
+    kernel_.chunks = ceil_div(total, threads_);
+    const Dim chunk = positions_.add_loop(kernel_.chunks);
+    const Dim at = chunk * Dim(threads_) + thread_;
+    Block body = place(std::move(p.inner), p.outer, at);
+    if (!is_multiple(total)) body = when(lowering_.below(at, total), std::move(body));
+    return grid(chunk, std::move(p.prefix), std::move(body));
+  }
+
+  bool is_multiple(const Dim& total) const { return mod(total, threads_) == Dim(0); }
+
+  // The body at a turn of the loops, given by its number.
+  Block place(Block body, const std::vector<Stmt>& loops, const Dim& at) {
+    const Dims where = positions_.split(at, extents_of(loops));
+    std::vector<Replacement> places;
+    for (std::size_t i = 0; i < loops.size(); ++i)
+      places.push_back({symbol_of(loops[i]), where[i]});
+    Rewriter(lowering_.graph(), places)(body);
+    return body;
+  }
+
+  static Block when(Value condition, Block body) {
+    Stmt s{.kind = Kind::branch, .condition = condition};
+    s.body = std::move(body);
+    Block out;
+    out.push_back(std::move(s));
+    return out;
+  }
+
+  Block grid(const Dim& chunk, Block prefix, Block body) {
+    Stmt group{.kind = Kind::loop, .loop = LoopKind::group, .var = *loop_of(thread_)};
+    group.extent = threads_;
+    group.body = std::move(prefix);
+    for (Stmt& s : body) group.body.push_back(std::move(s));
+    Stmt chunks{.kind = Kind::loop, .loop = LoopKind::grid, .var = *loop_of(chunk)};
+    chunks.extent = kernel_.chunks;
+    chunks.body.push_back(std::move(group));
+    Block out;
+    out.push_back(std::move(chunks));
+    return out;
+  }
+
+  // ---- one group for each turn of the outer loops, its loops shared by the threads
+
+  // Worth it where a row is long and read in order, or where there are few rows.
+  bool wants_rows(const Peeled& p) {
+    if (rows_ == 0 || !kernel_.memory.empty()) return false;
+    row_length_ = 0;
+    bool in_order = false;
+    for (const Stmt& s : p.inner) {
+      if (s.kind != Kind::loop) continue;
+      Dim length = 1;
+      const Stmt* last = &s;
+      for (const Stmt* at = &s;; at = &at->body[0]) {
+        length = length * at->extent;
+        last = at;
+        if (at->body.size() != 1 || at->body[0].kind != Kind::loop) break;
+      }
+      row_length_ = typical(length) > typical(row_length_) ? length : row_length_;
+      in_order = in_order || reads_in_order(*last);
+    }
+    if (row_length_ == Dim(0)) return false;
+    constexpr double long_row = 32, few_rows = 256;
+    const bool pays = typical(row_length_) > long_row &&
+                      (in_order || typical(product(extents_of(p.outer))) < few_rows);
+    return rows_ == 1 || pays;
+  }
+
+  static bool reads_in_order(const Stmt& loop) {
+    const std::vector<Value> values = values_of(loop.body);
+    for (NodeId n : nodes_below(values)) {
+      const Value v(&values[0].graph(), n);
+      if (v.is(ops::load) && stride_of(v.attrs().dims("offset").at(0), symbol_of(loop)) == Dim(1))
+        return true;
+    }
+    return false;
+  }
+
+  Block rows(Peeled p, Block shared) {
+    kernel_.chunks = product(extents_of(p.outer));
+    const Dim chunk = positions_.add_loop(kernel_.chunks);
+    return grid(chunk, std::move(p.prefix), place(std::move(shared), p.outer, chunk));
+  }
+
+  // What all threads do alike stays as it is; loops are shared and stores are one thread's.
+  // Nothing where a later statement needs what another thread stored.
+  std::optional<Block> share(const Block& block) {
+    if (reads_what_it_writes(block)) return std::nullopt;
+    Block out;
+    for (const Stmt& s : block) {
+      switch (s.kind) {
+        case Kind::declare:
+        case Kind::assign:
+        case Kind::accumulate:
+          out.push_back(s);
+          break;
+        case Kind::store: {
+          Block one = when(lowering_.same(thread_, 0), {s});
+          out.push_back(std::move(one[0]));
+          break;
+        }
+        case Kind::loop:
+          if (!share_loop(s, out)) return std::nullopt;
+          break;
+        default:
+          return std::nullopt;
+      }
+    }
+    return out;
+  }
+
+  bool reads_what_it_writes(const Block& block) const {
+    std::unordered_set<std::int64_t> written;
+    for_each_statement(block, [&](const Stmt& s) {
+      if (s.kind == Kind::store) written.insert(s.param);
+    });
+    const std::vector<Value> values = values_of(block);
+    for (NodeId n : nodes_below(values)) {
+      const Value v(&values[0].graph(), n);
+      if (v.is(ops::load) && written.contains(v.attrs().integer("param"))) return true;
+    }
+    return false;
+  }
+
+  // Turns are dealt out one to each thread; sums of the threads are joined behind the loop.
+  bool share_loop(const Stmt& s, Block& out) {
+    if (is_ordered(s, kernel_)) return false;
+    std::vector<Stmt> loops;
+    Block inner = {s};
+    while (inner.size() == 1 && inner[0].kind == Kind::loop && !is_ordered(inner[0], kernel_) &&
+           !mentions_any(inner[0].extent, loops)) {
+      Stmt loop = std::move(inner[0]);
+      inner = std::exchange(loop.body, {});
+      loops.push_back(std::move(loop));
+    }
+    const std::vector<Sum> sums = sums_of(inner);
+    for (const Sum& sum : sums)
+      out.push_back({.kind = Kind::declare, .reg = sum.own, .value = sum.start});
+    rename(inner, sums);
+    const Dim total = product(extents_of(loops));
+    const Dim turns = floor_div(total - thread_ + Dim(threads_ - 1), threads_);
+    const Dim turn = positions_.add_loop(is_multiple(total) ? floor_div(total, threads_) : turns);
+    Stmt shared{.kind = Kind::loop, .var = *loop_of(turn)};
+    shared.extent = positions_.extent(turn);
+    shared.body = place(std::move(inner), loops, turn * Dim(threads_) + thread_);
+    out.push_back(std::move(shared));
+    for (const Sum& sum : sums) {
+      const Value own = lowering_.reg(sum.own, sum.start.dtype());
+      out.push_back(
+          {.kind = Kind::reduce_group, .reg = sum.own, .combine = sum.combine, .value = own});
+      out.push_back(
+          {.kind = Kind::accumulate, .reg = sum.outside, .combine = sum.combine, .value = own});
+    }
+    return true;
+  }
+
+  static bool mentions_any(const Dim& d, const std::vector<Stmt>& loops) {
+    return !d.is_number() &&
+           std::ranges::any_of(loops, [&](const Stmt& s) { return mentions(d, symbol_of(s)); });
+  }
+
+  struct Sum {
+    RegId outside, own;
+    const Op* combine;
+    Value start;
+  };
+
+  // Registers of the outside that the statements join to.
+  std::vector<Sum> sums_of(const Block& block) {
+    std::unordered_set<RegId> declared;
+    for_each_statement(block, [&](const Stmt& s) {
+      if (s.kind == Kind::declare) declared.insert(s.reg);
+    });
+    std::vector<Sum> out;
+    for_each_statement(block, [&](const Stmt& s) {
+      if (s.kind != Kind::accumulate || declared.contains(s.reg)) return;
+      if (std::ranges::any_of(out, [&](const Sum& x) { return x.outside == s.reg; })) return;
+      const Value start = constant(lowering_.graph(), start_of(*s.combine, s.value.dtype()));
+      out.push_back({s.reg, positions_.new_register(), s.combine, start});
+    });
+    return out;
+  }
+
+  static void rename(Block& block, const std::vector<Sum>& sums) {
+    for (Stmt& s : block) {
+      for (const Sum& sum : sums)
+        if (s.kind == Kind::accumulate && s.reg == sum.outside) s.reg = sum.own;
+      rename(s.body, sums);
+      rename(s.otherwise, sums);
+    }
+  }
+
+  Kernel& kernel_;
+  Lowering& lowering_;
+  Positions& positions_;
+  std::int64_t most_threads_, rows_, threads_ = 1;
+  Dim row_length_ = 0, thread_ = 0;
+};
+
+}  // namespace
+
+void arrange_groups(Kernel& kernel, Lowering& lowering, Block lowered, const TargetInfo& target,
+                    const Tuning& tuning) {
+  merge_loops(lowered, lowering);
+  lay_out_scratch(kernel);
+  Block body = Groups(kernel, lowering, target, tuning).arrange(peel(std::move(lowered), kernel));
+  find_sizes(kernel, body);
+  kernel.graph = lowering.shared_graph();
+  kernel.body = std::move(body);
+}
+
+std::vector<Tuning> group_nest_space(const TargetInfo& target) {
+  std::vector<Tuning> out = {{}};
+  for (std::int64_t threads : {64, 128, 256, 512})
+    for (std::int64_t rows : {0, 1})
+      if (threads <= target.group_threads) out.push_back({{"threads", threads}, {"rows", rows}});
+  return out;
+}
+
+}  // namespace hone

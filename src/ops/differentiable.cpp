@@ -1,0 +1,116 @@
+// Windows that slide, in a form whose derivative is known: what is under each place of the window
+// is a slice of the padded operand. A node or a few for each place, so for windows, not fields.
+#include <limits>
+
+#include "ops/common.h"
+#include "ops/contraction.h"
+#include "ops/gradients.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::int64_t most_places = 1024;
+
+// A window over some axes of a padded value.
+struct Sliding {
+  Axes axes;
+  std::vector<std::int64_t> window, strides, dilations;
+  Dims positions;  // of the window along each of the axes
+
+  std::int64_t places() const {
+    std::int64_t n = 1;
+    for (std::int64_t w : window) n *= w;
+    if (n > most_places)
+      throw UserError("a window of ", n, " elements has no derivative here; at most ", most_places);
+    return n;
+  }
+  // Where place k of the window, in row-major order, lies along axis i of the window.
+  std::int64_t along(std::size_t i, std::int64_t k) const {
+    for (std::size_t j = window.size(); j-- > i + 1;) k /= window[j];
+    return k % window[i];
+  }
+  Value under(Value padded, std::int64_t k) const {
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      padded = slice_axis(padded, axes[i], along(i, k) * dilations[i], positions[i], strides[i]);
+    return padded;
+  }
+};
+
+std::vector<std::int64_t> as_numbers(const Dims& dims) {
+  std::vector<std::int64_t> out;
+  for (const Dim& d : dims) out.push_back(d.number());
+  return out;
+}
+
+Value padded_by(Value x, double edge, const Axes& axes, const Dims& low, const Dims& high) {
+  Dims before(static_cast<std::size_t>(x.rank()), 0), after = before;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    before[static_cast<std::size_t>(axes[i])] = low[i];
+    after[static_cast<std::size_t>(axes[i])] = high[i];
+  }
+  return pad_with(x, scalar(x.graph(), edge, x.dtype()), before, after);
+}
+
+}  // namespace
+
+// Elements under the window that share a maximum share its derivative.
+Values grads::window_of_slices(const Call& c) {
+  const Value x = c.operands[0];
+  const std::string& kind = c.attrs.get<std::string>("kind");
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double edge = kind == "sum" ? 0 : kind == "max" ? -infinity : infinity;
+  const Sliding s{all_axes(x.rank()), as_numbers(c.attrs.dims("window")),
+                  as_numbers(c.attrs.dims("strides")), as_numbers(c.attrs.dims("dilations")),
+                  c.results[0].shape.dims};
+  const Value padded =
+      padded_by(x, edge, s.axes, c.attrs.dims("pads_low"), c.attrs.dims("pads_high"));
+  Values parts;
+  for (std::int64_t k = 0; k < s.places(); ++k) parts.push_back(unsqueeze(s.under(padded, k), {0}));
+  const Value all = ops::concat(parts, {{"axis", std::int64_t{0}}});
+  const Op& join = kind == "sum"   ? ops::reduce_sum
+                   : kind == "max" ? ops::reduce_max
+                                   : ops::reduce_min;
+  return {reduce_axes(join, all, {0})};
+}
+
+// The convolution as a sum over the places of its weights, of products of matrices.
+Values grads::conv_of_products(const Call& c) {
+  const Value x = c.operands[0], w = c.operands[1];
+  const ConvAxes axes = conv_axes(c.attrs, x.rank());
+  const DType dtype = sum_dtype(x.dtype());
+  const Dim groups = c.attrs.integer("groups"), batch = x.shape()[axes.batch],
+            in = w.shape()[axes.in], out = floor_div(w.shape()[axes.out], groups);
+  Axes order = {axes.batch, axes.channel}, weight_order = axes.weight_space, space;
+  Sliding s{{}, {}, as_numbers(c.attrs.dims("strides")), as_numbers(c.attrs.dims("dilations")), {}};
+  Dims split = {batch, groups, in}, together = {batch, groups * out};
+  for (std::size_t i = 0; i < axes.space.size(); ++i) {
+    order.push_back(axes.space[i]);
+    space.push_back(static_cast<int>(i) + 2);
+    s.axes.push_back(static_cast<int>(i) + 3);
+    s.window.push_back(w.shape()[axes.weight_space[i]].number());
+    s.positions.push_back(c.results[0].shape[axes.space[i]]);
+    together.push_back(s.positions.back());
+  }
+  weight_order.insert(weight_order.end(), {axes.out, axes.in});
+  Value image = padded_by(transpose_by(cast_to(x, dtype), order), 0, space,
+                          c.attrs.dims("pads_low"), c.attrs.dims("pads_high"));
+  for (int axis : space) split.push_back(image.shape()[axis]);
+  image = reshape_to(image, split);  // [batch, groups, in, space]
+  const Value weights =
+      reshape_to(transpose_by(cast_to(w, dtype), weight_order), {s.places(), groups, out, in});
+  Value sum;  // [groups, out, batch, space]
+  for (std::int64_t k = 0; k < s.places(); ++k) {
+    const Value part = dot_general(take_axis(weights, 0, k), s.under(image, k), {{0, 1}}, {{2, 2}});
+    sum = sum ? sum + part : part;
+  }
+  Axes back = {2, 0, 1};
+  for (int axis : space) back.push_back(axis + 1);
+  sum = reshape_to(transpose_by(sum, back), together);
+  Axes placed(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    placed[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return {cast_to(transpose_by(sum, placed), c.results[0].dtype)};
+}
+
+}  // namespace hone

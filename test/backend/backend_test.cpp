@@ -1,0 +1,48 @@
+// Which backends the conformance tests are run for.
+#include "ops/common.h"
+#include "test/backend/conformance.h"
+#include "test/far/far.h"
+
+namespace hone::test {
+
+INSTANTIATE_TEST_SUITE_P(Listed, BackendConformance,
+                         testing::Values(BackendCase{"first", [] { return open_default_device(); },
+                                                     &backend(device_names().front())},
+                                         BackendCase{"far", [] { return open_far_device(); },
+                                                     &far_backend(), true}),
+                         [](const auto& info) { return info.param.name; });
+
+namespace {
+
+// Compiling needs no device: each job gets an entry of its own name, whatever the code is.
+TEST(EveryTarget, GivesEachKernelAnEntry) {
+  Function f;
+  const Value x = f.add_param(f32({4}), "x");
+  f.add_result(x + x, "y");
+  for (const Backend* b : backends()) {
+    CompileOptions options{.strategy = "auto", .backend = b};
+    options.verification = Verification::none;
+    options.cache = false;
+    const Plan plan = compile({"entries", {{{}, f}}, {}}, options);
+    ASSERT_FALSE(plan.kernels.empty()) << b->name;
+    for (const PlanKernel& k : plan.kernels) {
+      const auto& entries = plan.binaries.at(k.binary).entries;
+      EXPECT_EQ(std::ranges::count(entries, k.entry, &Binary::Entry::name), 1) << b->name;
+    }
+  }
+}
+
+}  // namespace
+
+// Compilation opens devices by name.
+class ListedDevices final : public testing::Environment {
+ public:
+  void SetUp() override { far_ = std::make_unique<FarListed>(); }
+  void TearDown() override { far_ = nullptr; }
+
+ private:
+  std::unique_ptr<FarListed> far_;
+};
+const testing::Environment* const listed = testing::AddGlobalTestEnvironment(new ListedDevices);
+
+}  // namespace hone::test

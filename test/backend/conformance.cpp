@@ -1,0 +1,353 @@
+#include "test/backend/conformance.h"
+
+#include <numeric>
+#include <thread>
+
+#include "base/error.h"
+#include "ir/measured.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+#include "ref/compare.h"
+#include "ref/evaluate.h"
+
+namespace hone::test {
+
+std::vector<std::byte> counting(std::size_t count, int first) {
+  std::vector<std::byte> out(count);
+  for (std::size_t i = 0; i < count; ++i)
+    out[i] = static_cast<std::byte>(first + static_cast<int>(i));
+  return out;
+}
+
+std::string refusal(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+  return "accepted";
+}
+
+std::shared_ptr<const Plan> BackendConformance::compiled(const Function& f) const {
+  CompileOptions options;
+  options.backend = GetParam().backend;
+  options.threads = 2;
+  options.cache = false;
+  return std::make_shared<const Plan>(compile({"conformance", {{{}, f}}, {}}, options));
+}
+
+std::unique_ptr<Session> BackendConformance::session(std::shared_ptr<const Plan> plan) const {
+  return std::make_unique<Session>(Executable::load(std::move(plan), device_),
+                                   SessionOptions{.threads = 2});
+}
+
+void BackendConformance::expect_as_reference(const Function& f,
+                                             const std::vector<Array>& inputs) const {
+  expect_accepted(session(compiled(f))->run(inputs), f, inputs);
+}
+
+void expect_accepted(const std::vector<Array>& got, const Function& f,
+                     const std::vector<Array>& inputs) {
+  const std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::stepwise),
+                          wide = evaluate_wide(f, inputs, Mode::wide);
+  ASSERT_EQ(got.size(), strict.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const Comparison c = accept(got[i], strict[i], wide[i]);
+    EXPECT_TRUE(c.ok) << "result " << i << ": " << c;
+  }
+}
+
+namespace {
+
+std::vector<std::byte> downloaded(Stream& s, DeviceMemory from, std::size_t bytes) {
+  std::vector<std::byte> out(bytes);
+  s.download(out, from);
+  s.synchronize();
+  return out;
+}
+
+// y = 2 x + 1 over f32[n].
+Function scaled() {
+  Function f;
+  const Value x = f.add_param(f32({Dim::symbol("n", 0, 1 << 20)}), "x");
+  f.add_result(x * 2.0 + 1.0, "y");
+  return f;
+}
+
+Array ramp(std::int64_t n) {
+  Array a = Array::zeros(DType::f32, {n});
+  for (std::int64_t i = 0; i < n; ++i) a.set_real(i, static_cast<double>(i % 100));
+  return a;
+}
+
+}  // namespace
+
+TEST_P(BackendConformance, IsNamedAndRunsItsOwnTarget) {
+  EXPECT_EQ(device_->name(), GetParam().backend->name);
+  EXPECT_FALSE(device_->description().empty());
+  EXPECT_GT(device_->rank(device_->description()), 0);
+  EXPECT_EQ(device_->rank("any"), 0);
+  EXPECT_EQ(device_->rank("no-such-target"), -1);
+  const std::size_t alignment = device_->limits().alignment;
+  EXPECT_GE(alignment, 8u);
+  EXPECT_EQ(alignment & (alignment - 1), 0u) << "a power of two";
+}
+
+TEST_P(BackendConformance, AllocationsAreAlignedAndApart) {
+  const std::unique_ptr<Stream> s = device_->open_stream();
+  std::vector<OwnedMemory> all;
+  for (std::size_t bytes : {1, 63, 64, 65, 4096, 100'000}) all.push_back(memory(bytes));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    s->fill(all[i].at(), static_cast<std::byte>(i), all[i].size());
+    if (!device_->shares_host_memory()) continue;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(device_->host_address(all[i].at())) %
+                  device_->limits().alignment,
+              0u);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::vector<std::byte> got = downloaded(*s, all[i].at(), all[i].size());
+    EXPECT_EQ(std::ranges::count(got, static_cast<std::byte>(i)), std::ssize(got)) << i;
+  }
+}
+
+TEST_P(BackendConformance, TheHostReachesMemoryOnlyWhereTheDeviceSaysSo) {
+  const OwnedMemory m = memory(64);
+  alignas(4096) static std::byte host[64];
+  EXPECT_EQ(device_->host_address(m.at()) != nullptr, device_->shares_host_memory());
+  EXPECT_EQ(device_->of_host(host).has_value(), device_->shares_host_memory());
+  EXPECT_FALSE(device_->of_host(host + 1).has_value()) << "is not aligned";
+  if (!device_->shares_host_memory()) return;
+  EXPECT_EQ(device_->host_address(*device_->of_host(host) + 3), host + 3);
+}
+
+TEST_P(BackendConformance, UploadsDownloadsCopiesAndFillsAtOffsets) {
+  const std::unique_ptr<Stream> s = device_->open_stream();
+  const OwnedMemory a = memory(1000), b = memory(1000);
+  const std::vector<std::byte> bytes = counting(300, 7);
+  s->fill(a.at(), std::byte{0xee}, a.size());
+  s->fill(b.at(), std::byte{0xdd}, b.size());
+  s->upload(a.at() + 5, bytes);
+  s->copy(b.at() + 100, a.at() + 5, bytes.size());
+  s->fill(b.at() + 110, std::byte{1}, 3);
+  const std::vector<std::byte> got = downloaded(*s, b.at(), b.size());
+  EXPECT_EQ(got[99], std::byte{0xdd});
+  EXPECT_EQ(got[100], bytes[0]);
+  EXPECT_EQ(got[112], std::byte{1});
+  EXPECT_EQ(got[113], bytes[13]);
+  EXPECT_EQ(got[399], bytes[299]);
+  EXPECT_EQ(got[400], std::byte{0xdd});
+  EXPECT_EQ(downloaded(*s, a.at() + 4, 1)[0], std::byte{0xee});
+  s->upload(a.at(), {});
+  s->download({}, a.at());
+  s->copy(b.at(), a.at(), 0);
+  s->fill(a.at(), std::byte{0}, 0);
+  EXPECT_EQ(downloaded(*s, a.at() + 4, 1)[0], std::byte{0xee});
+}
+
+TEST_P(BackendConformance, StridedCopiesTransposeAndRepeat) {
+  const std::unique_ptr<Stream> s = device_->open_stream();
+  const OwnedMemory from = memory(6), to = memory(6);
+  const std::vector<std::byte> six = counting(6);
+  s->upload(from.at(), six);
+  // [2, 3] of bytes to [3, 2].
+  const auto transpose = device_->bind(StridedCopy{1, {2, 3}, {1, 2}, {3, 1}});
+  const DeviceMemory operands[] = {from.at(), to.at()};
+  s->call(*transpose, operands, false);
+  const int expected[] = {0, 3, 1, 4, 2, 5};
+  std::vector<std::byte> got = downloaded(*s, to.at(), 6);
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(std::to_integer<int>(got[i]), expected[i]);
+  // One element pair, repeated.
+  const auto repeat = device_->bind(StridedCopy{2, {3}, {2}, {0}});
+  s->call(*repeat, operands, false);
+  got = downloaded(*s, to.at(), 6);
+  for (std::size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(std::to_integer<int>(got[i]), static_cast<int>(i % 2));
+  const auto none = device_->bind(StridedCopy{4, {5, 0}, {4, 4}, {4, 4}});
+  s->call(*none, operands, false);
+  s->synchronize();
+}
+
+TEST_P(BackendConformance, AStreamRunsInOrder) {
+  const std::unique_ptr<Stream> s = device_->open_stream();
+  const OwnedMemory a = memory(64), b = memory(64);
+  for (int round = 0; round < 200; ++round) {
+    s->fill(a.at(), static_cast<std::byte>(round), 64);
+    s->copy(b.at(), a.at(), 64);
+  }
+  EXPECT_EQ(downloaded(*s, b.at(), 64), std::vector<std::byte>(64, std::byte{199}));
+}
+
+TEST_P(BackendConformance, EventsPutStreamsInOrder) {
+  const std::unique_ptr<Stream> first = device_->open_stream(), second = device_->open_stream();
+  const std::unique_ptr<Event> written = device_->make_event(), read = device_->make_event();
+  const OwnedMemory a = memory(64), b = memory(64);
+  second->wait(*written);  // was never recorded: nothing to wait for
+  written->synchronize();
+  for (int round = 0; round < 100; ++round) {
+    first->wait(*read);
+    first->fill(a.at(), static_cast<std::byte>(round), 64);
+    first->record(*written);
+    second->wait(*written);
+    second->copy(b.at(), a.at(), 64);
+    second->record(*read);
+    if (round % 10 != 0) continue;
+    EXPECT_EQ(downloaded(*second, b.at(), 64),
+              std::vector<std::byte>(64, static_cast<std::byte>(round)));
+  }
+  read->synchronize();
+  first->synchronize();
+  second->synchronize();
+}
+
+TEST_P(BackendConformance, AMissingWaitIsFound) {
+  if (!GetParam().finds_missing_waits) GTEST_SKIP() << "work is finished when a call returns";
+  const std::unique_ptr<Stream> first = device_->open_stream(), second = device_->open_stream();
+  const OwnedMemory a = memory(64), b = memory(64);
+  const auto says = [&](const std::function<void()>& f) {
+    const std::string out = refusal(f);
+    first->synchronize();
+    second->synchronize();
+    return out;
+  };
+  first->fill(a.at(), std::byte{1}, 64);
+  EXPECT_NE(says([&] { second->copy(b.at(), a.at(), 64); }).find("does not wait"),
+            std::string::npos);
+  first->copy(b.at(), a.at(), 64);
+  EXPECT_NE(says([&] { second->fill(a.at(), std::byte{2}, 64); }).find("does not wait"),
+            std::string::npos);
+  first->fill(a.at(), std::byte{1}, 32);
+  EXPECT_EQ(says([&] { second->fill(a.at() + 32, std::byte{2}, 32); }), "accepted") << "apart";
+}
+
+TEST_P(BackendConformance, LaunchesReadSizesAndOperandsWhereTheyLie) {
+  const std::shared_ptr<const Plan> plan = compiled(scaled());
+  const Variant& v = plan->variants[0];
+  EXPECT_EQ(v.devices[0].name, device_->name());
+  ASSERT_EQ(v.steps.size(), 1u);
+  const Step& step = v.steps[0];
+  const PlanKernel& kernel = plan->kernels[step.index];
+  const auto program = device_->load(std::span(&plan->binaries[kernel.binary], 1), "test");
+  EXPECT_GT(program->bytes(), 0u);
+  const std::unique_ptr<Stream> s = device_->open_stream(make_thread_pool({.threads = 2}));
+  for (std::int64_t n : {1, 7, 1000, 100'000}) {
+    const auto value = [&](const Dim& d) {
+      return d.is_number() ? d.number() : d.eval([&](std::string_view) { return n; });
+    };
+    const Array x = ramp(n);
+    const OwnedMemory from = memory(x.bytes().size() + 128), to = memory(x.bytes().size() + 128);
+    s->upload(from.at() + 128, x.bytes());
+    std::vector<std::int64_t> sizes;
+    for (const Dim& d : step.scalars) sizes.push_back(value(d));
+    std::vector<DeviceMemory> operands;
+    for (std::size_t i = 0; i < step.operands.size(); ++i)
+      operands.push_back((step.written[i] ? to.at() : from.at()) + 128);
+    s->reserve_scratch(static_cast<std::size_t>(value(step.scratch_bytes)));
+    Launch launch{.entry = program->entry(kernel.entry), .operands = operands};
+    launch.sizes = sizes.data();
+    launch.chunks = value(step.chunks);
+    launch.scratch_bytes = static_cast<std::size_t>(value(step.scratch_bytes));
+    s->launch(launch);
+    Array y = Array::zeros(DType::f32, {n});
+    s->download(y.writable_bytes(), to.at() + 128);
+    s->synchronize();
+    for (std::int64_t i = 0; i < n; ++i)
+      ASSERT_EQ(y.real(i), 2 * x.real(i) + 1) << i << " of " << n;
+  }
+}
+
+TEST_P(BackendConformance, RefusesByName) {
+  const std::shared_ptr<const Plan> plan = compiled(scaled());
+  const Binary& good = plan->binaries[0];
+  const auto program = device_->load(std::span(&good, 1), "test");
+  EXPECT_NE(refusal([&] { program->entry("nosuch"); }).find("nosuch"), std::string::npos);
+  Binary other = good;
+  other.target = "no-such-target";
+  EXPECT_NE(refusal([&] { device_->load(std::span(&other, 1), "other.hone"); }).find("other.hone"),
+            std::string::npos);
+  EXPECT_NE(refusal([&] {
+              device_->bind(CallRequest{"nosuch.function", {}, {}});
+            }).find("nosuch.function"),
+            std::string::npos);
+}
+
+TEST_P(BackendConformance, TwoSessionsRunAtOnce) {
+  const std::shared_ptr<const Plan> plan = compiled(scaled());
+  const auto executable = Executable::load(plan, device_);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&, t] {
+      Session s(executable, {.threads = 1});
+      for (int i = 0; i < 20; ++i) {
+        const Array x = ramp(100 * (i + 1) + t);
+        const Array y = s.run(std::span(&x, 1))[0];
+        wrong += y.real(x.count() - 1) != 2 * x.real(x.count() - 1) + 1;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(BackendConformance, ConstantsArePreparedAndReadOnTheDevice) {
+  Function f;
+  const Value x = f.add_param(f32({3, 40}), "x");
+  Array w = Array::zeros(DType::f32, {40, 50});
+  for (std::int64_t i = 0; i < w.count(); ++i) w.set_real(i, static_cast<double>(i % 17) - 8);
+  f.add_result(ops::matmul(x, constant(f.graph(), w)), "y");
+  Array input = Array::zeros(DType::f32, {3, 40});
+  for (std::int64_t i = 0; i < input.count(); ++i) input.set_real(i, static_cast<double>(i % 5));
+  expect_as_reference(f, {input});
+}
+
+// What the host decides while a function runs: a test, a size that data decides, in a loop too.
+TEST_P(BackendConformance, TheHostReadsWhatItDecidesBy) {
+  auto go = std::make_shared<Function>(), next = std::make_shared<Function>();
+  for (Function* f : {go.get(), next.get()})
+    f->add_param(i64({}), "round"), f->add_param(f32({}), "sum"), f->add_param(f32({5}), "x");
+  const auto number = [](Function& f, std::int64_t n) {
+    return constant(f.graph(), Array::scalar_int(n, DType::i64));
+  };
+  go->add_result(ops::lt(go->param(0), number(*go, 5)));
+  const Dim s = Dim::symbol("round.n", 0, 5);
+  ops::measure(next->param(0), {{"symbol", Dims{s}}, {"high", Dims{5}}});
+  const Value part = reduce_axes(ops::reduce_sum, slice_axis(next->param(2), 0, 0, s) * 3, {0});
+  next->add_result(ops::add(next->param(0), number(*next, 1)));
+  next->add_result(next->param(1) + part);
+  Function f;
+  const Value x = f.add_param(f32({5}), "x");
+  f.add_result(
+      ops::while_loop(std::vector<Value>{number(f, 0), scalar(f.graph(), 0, DType::f32), x},
+                      {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}})
+          .result(1),
+      "sum");
+  expect_as_reference(f, {ramp(5)});
+}
+
+TEST_P(BackendConformance, SizesThatDataDecidesAreReadTogether) {
+  Function f;
+  const Value x = f.add_param(f32({8}), "x"), a = f.add_param(i64({}), "a"),
+              b = f.add_param(i64({}), "b");
+  const Dim m = Dim::symbol("m", 0, 8), n = Dim::symbol("n", 0, 8);
+  ops::measure(a, {{"symbol", Dims{m}}, {"high", Dims{8}}});
+  ops::measure(b, {{"symbol", Dims{n}}, {"high", Dims{8}}});
+  f.add_result(slice_axis(x + x, 0, 0, m), "front");
+  f.add_result(slice_axis(x * 3.0, 0, 0, n), "other");
+  const std::shared_ptr<const Plan> plan = compiled(f);
+  const std::unique_ptr<Session> run = session(plan);
+  for (auto [first, second] : {std::pair(3, 8), std::pair(0, 1), std::pair(3, 2)}) {
+    const std::vector<Array> got = run->run(std::vector<Array>{
+        ramp(8), Array::scalar_int(first, DType::i64), Array::scalar_int(second, DType::i64)});
+    EXPECT_EQ(got[0].dims(), std::vector<std::int64_t>{first});
+    EXPECT_EQ(got[1].dims(), std::vector<std::int64_t>{second});
+    if (second > 1) {
+      EXPECT_EQ(got[1].real(1), 3);
+    }
+  }
+  EXPECT_NE(refusal([&] {
+              run->run(std::vector<Array>{ramp(8), Array::scalar_int(2, DType::i64),
+                                          Array::scalar_int(9, DType::i64)});
+            }).find("the data makes size"),
+            std::string::npos);
+}
+
+}  // namespace hone::test

@@ -1,0 +1,149 @@
+// Sessions over several devices: plans made by hand, whose steps are copies, events and waits.
+#include "plan/audit.h"
+#include "plan/plan_file.h"
+#include "test/backend/conformance.h"
+#include "test/far/far.h"
+
+namespace hone::test {
+namespace {
+
+constexpr std::int64_t count = 1000, bytes = count * 4;
+
+View whole(std::uint32_t buffer) { return {buffer, 0, DType::f32, {count}, {1}}; }
+
+Step copy(std::uint16_t device, std::uint16_t stream, std::uint32_t from, std::uint32_t to) {
+  Step s{.kind = Step::Kind::copy, .device = device, .stream = stream, .name = cat("to ", to)};
+  s.operands = {whole(from), whole(to)};
+  s.written = {false, true};
+  return s;
+}
+Step event(Step::Kind kind, std::uint16_t device, std::uint16_t stream, std::uint32_t index) {
+  Step s{.kind = kind, .device = device, .stream = stream};
+  s.index = index;
+  return s;
+}
+
+// y = x by way of both far devices and two streams of the first: each copy waits for the one
+// before it.
+Plan round_trip() {
+  using Buffer = PlanBuffer::Kind;
+  using Kind = Step::Kind;
+  const Type type = f32({count});
+  Plan p;
+  p.name = "round-trip";
+  p.params = {{"x", type}};
+  p.results = {{"y", type}};
+  p.result_alias = {-1};
+  Variant& v = p.variants.emplace_back();
+  v.devices = {{device_names().front(), "any", 1, 2 * 4032, 4032},
+               {"far", "far-1", 2, 2 * 4032, 4032},
+               {"far", "far-1", 1, 4032, 4032}};
+  v.events = 4;
+  v.results = {type};
+  v.buffers = {{Buffer::param, 0, 0, bytes, 0},    {Buffer::arena, 0, 0, bytes, 1},
+               {Buffer::arena, 0, 4032, bytes, 1}, {Buffer::arena, 0, 4032, bytes, 0},
+               {Buffer::arena, 0, 0, bytes, 2},    {Buffer::arena, 0, 0, bytes, 0},
+               {Buffer::result, 0, 0, bytes, 0}};
+  v.steps = {copy(1, 0, 0, 1),
+             event(Kind::record, 1, 0, 0),
+             event(Kind::wait, 1, 1, 0),
+             copy(1, 1, 1, 2),
+             copy(1, 1, 2, 3),  // to the first device
+             event(Kind::record, 1, 1, 1),
+             event(Kind::wait, 2, 0, 1),
+             copy(2, 0, 3, 4),
+             copy(2, 0, 4, 5),  // to the first device
+             event(Kind::record, 2, 0, 2),
+             event(Kind::wait, 0, 0, 2),
+             copy(0, 0, 5, 6)};
+  return p;
+}
+
+void audited(const Plan& p) {
+  audit(p, p.variants[0], [](const Dim& d) { return d.number(); });
+}
+
+Array numbers() {
+  Array x = Array::zeros(DType::f32, {count});
+  for (std::int64_t i = 0; i < count; ++i) x.set_real(i, static_cast<double>(i));
+  return x;
+}
+
+std::vector<Array> run(const Plan& p) {
+  const auto plan = std::make_shared<const Plan>(p);
+  Session s(Executable::load(plan, open_devices(*plan)), {.threads = 1});
+  const Array x = numbers();
+  s.run(std::span(&x, 1));
+  return s.run(std::span(&x, 1));
+}
+
+TEST(SeveralDevices, CopiesAndEventsCarryDataBetweenThem) {
+  const Plan p = round_trip();
+  audited(p);
+  EXPECT_EQ(run(p)[0], numbers());
+}
+
+TEST(SeveralDevices, SurviveAPlanFile) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "several.hone";
+  write_plan(path, round_trip());
+  const Plan read = read_plan(path);
+  EXPECT_EQ(read.variants[0].devices.size(), 3u);
+  EXPECT_EQ(run(read)[0], numbers());
+}
+
+// Every wait of the plan is needed: without it neither the audit nor the device lets it pass.
+TEST(SeveralDevices, AMissingWaitIsFoundBeforeAndDuringTheRun) {
+  const Plan p = round_trip();
+  int found = 0, refused = 0, waits = 0;
+  for (std::size_t i = 0; i < p.variants[0].steps.size(); ++i) {
+    if (p.variants[0].steps[i].kind != Step::Kind::wait) continue;
+    Plan spoilt = p;
+    auto& steps = spoilt.variants[0].steps;
+    steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(i));
+    found += refusal([&] { audited(spoilt); }).find("without waiting") != std::string::npos;
+    const std::string said = refusal([&] { run(spoilt); });
+    refused += said.find("does not wait") != std::string::npos;
+    ++waits;
+  }
+  EXPECT_EQ(waits, 3);
+  EXPECT_EQ(found, waits);
+  EXPECT_GE(refused, 1) << "far memory is watched; the host's is not";
+}
+
+TEST(SeveralDevices, MemoryIsReportedForEach) {
+  const auto plan = std::make_shared<const Plan>(round_trip());
+  Session s(Executable::load(plan, open_devices(*plan)), {.threads = 1});
+  const Array x = numbers();
+  s.run(std::span(&x, 1));
+  const MemoryReport m = s.memory();
+  ASSERT_EQ(m.devices.size(), 3u);
+  EXPECT_EQ(m.devices[1].name, "far");
+  EXPECT_EQ(m.devices[1].arena, 2 * 4032u);
+  EXPECT_EQ(m.arena, 5 * 4032u);
+}
+
+TEST(SeveralDevices, PlansThatNameWhatIsNotThereAreRefused) {
+  const auto says = [](void (*spoil)(Variant&)) {
+    Plan p = round_trip();
+    spoil(p.variants[0]);
+    return refusal([&] { run(p); });
+  };
+  const auto expect = [](const std::string& said, const char* part) {
+    EXPECT_NE(said.find(part), std::string::npos) << said;
+  };
+  expect(says([](Variant& v) { v.devices[2].name = "nosuch"; }), "is compiled for");
+  expect(says([](Variant& v) { v.devices[2].target = "far-9"; }), "is compiled for");
+  expect(says([](Variant& v) { v.devices.pop_back(); }), "device 2 of 2");
+  expect(says([](Variant& v) { v.devices.clear(); }), "0 devices");
+  expect(says([](Variant& v) { v.devices[1].streams = 1; }), "stream 1 of 1");
+  expect(says([](Variant& v) { v.events = 1; }), "event 1 of 1");
+  expect(says([](Variant& v) { v.steps[9].device = v.steps[9].stream = 0, v.steps[9].index = 1; }),
+         "two devices");
+  expect(says([](Variant& v) { v.steps[0].operands[0].strides = {2}; }), "another device");
+  expect(says([](Variant& v) { v.steps[3].operands[0].buffer = 4; }), "copies from far to far");
+  expect(says([](Variant& v) { v.buffers.push_back({PlanBuffer::Kind::result, 0, 0, bytes, 1}); }),
+         "lies on two devices");
+}
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,217 @@
+// The strategy `multi` over the processor and two far devices, which are slow where a test says so.
+#include "compile/optimize.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+#include "plan/plan_file.h"
+#include "ref/compare.h"
+#include "test/backend/conformance.h"
+#include "test/far/far.h"
+
+namespace hone::test {
+namespace {
+
+Array wave(std::vector<std::int64_t> dims, int step) {
+  Array a = Array::zeros(DType::f32, std::move(dims));
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    a.set_real(i, static_cast<double>((i * step) % 13) / 8 - 0.5);
+  return a;
+}
+
+// Products of the rows of x with so many matrices, each a group of its own.
+Function branches(const Dim& rows, int count) {
+  Function f;
+  const Value x = f.add_param(f32({rows, 4}), "x");
+  for (int i = 0; i < count; ++i)
+    f.add_result(ops::matmul(x, constant(f.graph(), wave({4, 4}, 3 + i))), cat("y", i));
+  return f;
+}
+
+// The same one after another.
+Function chain(const Dim& rows, int count) {
+  Function f;
+  Value x = f.add_param(f32({rows, 4}), "x");
+  for (int i = 0; i < count; ++i) x = ops::matmul(x, constant(f.graph(), wave({4, 4}, 3 + i)));
+  f.add_result(x, "y");
+  return f;
+}
+
+CompileOptions multi(bool measure = false) {
+  CompileOptions o{.strategy = "multi", .measure = measure, .budget = 6, .cache = false};
+  o.threads = 1;
+  return o;
+}
+
+Source source(Function f) { return {"multi", {{{}, std::move(f)}}, {}}; }
+
+void expect_as_reference(const Function& f, const Plan& plan, const std::vector<Array>& inputs) {
+  const auto shared = std::make_shared<const Plan>(plan);
+  Session s(Executable::load(shared, open_devices(plan)), {.threads = 1});
+  s.run(inputs);  // memory of an earlier run must not show
+  expect_accepted(s.run(inputs), f, inputs);
+}
+
+// What was compared, in messages.
+std::string text_of(const CompileReport& r) {
+  std::string out;
+  for (const WayReport& w : r.ways) {
+    out += cat("\n", w.ms, " ms", w.is_chosen ? ", chosen:" : ":");
+    for (std::uint16_t place : w.places) out += cat(" ", place);
+  }
+  return out;
+}
+
+class Paced {
+ public:
+  explicit Paced(FarPace pace) { set_far_pace(std::move(pace)); }
+  ~Paced() { set_far_pace({}); }
+  Paced(const Paced&) = delete;
+};
+
+TEST(Multi, ComputesOnSeveralDevicesWhatTheReferenceDoes) {
+  for (const Function& f : {branches(3, 6), chain(3, 6)}) {
+    CompileReport report;
+    const Plan plan = compile(source(f), multi(), &report);
+    EXPECT_EQ(plan.strategy, "multi");
+    EXPECT_FALSE(plan.measured);
+    EXPECT_GT(plan.variants[0].devices.size(), 1u);
+    EXPECT_EQ(report.whole, 3) << "the plans of both kinds of devices, and the joined one";
+    EXPECT_EQ(std::ranges::count(report.ways, true, &WayReport::is_chosen), 1);
+    expect_as_reference(f, plan, {wave({3, 4}, 5)});
+  }
+}
+
+TEST(Multi, ServesAllSizesOfASymbol) {
+  const Function f = chain(Dim::symbol("n", 0, 100), 3);
+  const Plan plan = compile(source(f), multi());
+  for (std::int64_t n : {1, 50, 0, 100, 7}) expect_as_reference(f, plan, {wave({n, 4}, 5)});
+}
+
+TEST(Multi, APlanOfSeveralDevicesSurvivesAFile) {
+  const Function f = branches(3, 4);
+  const auto path = std::filesystem::path(testing::TempDir()) / "multi.hone";
+  write_plan(path, compile(source(f), multi()));
+  const Plan read = read_plan(path);
+  EXPECT_GT(read.variants[0].devices.size(), 1u);
+  expect_as_reference(f, read, {wave({3, 4}, 5)});
+}
+
+TEST(Multi, TakesOfTheJoinedPlansWhatItUses) {
+  const Plan plan = compile(source(branches(3, 6)), multi());
+  std::vector<bool> used(plan.kernels.size(), false);
+  for_each_step(plan.variants[0].steps, [&](const Step& s) {
+    if (s.kind == Step::Kind::launch) used.at(s.index) = true;
+  });
+  EXPECT_EQ(std::ranges::count(used, false), 0);
+}
+
+// Runs what the first device launches many times over.
+void slow_down_first(Plan& plan) {
+  Variant& v = plan.variants[0];
+  std::vector<Step> all;
+  for (const Step& s : v.steps)
+    all.insert(all.end(), s.kind == Step::Kind::launch && s.device == 0 ? 2'000 : 1, s);
+  v.steps = std::move(all);
+}
+
+// Six equal groups end soonest on three devices when the first is slow and the others have an
+// engine each; when the first is quick and the others share an engine, on two. The other way takes
+// twice as long each time. Predictions are the same. A busy machine may delay any launch: asked
+// again, then.
+TEST(Multi, TheChoiceFollowsTheTime) {
+  const Function f = branches(2048, 6);
+  for (const bool is_shared : {false, true}) {
+    const Paced pace(
+        {std::chrono::milliseconds(6), is_shared ? std::make_shared<std::mutex>() : nullptr});
+    CompileOptions options = multi(true);
+    options.verification = Verification::none;
+    if (!is_shared) options.on_plan = slow_down_first;
+    const std::size_t devices = is_shared ? 2 : 3;
+    CompileReport report;
+    Plan plan;
+    for (int attempt = 0; attempt < 3; ++attempt) {
+      report = {};
+      plan = compile(source(f), options, &report);
+      if (plan.variants[0].devices.size() == devices) break;
+    }
+    EXPECT_TRUE(plan.measured);
+    EXPECT_EQ(plan.variants[0].devices.size(), devices) << text_of(report);
+    ASSERT_GE(report.ways.size(), 2u);
+    const auto chosen = std::ranges::find(report.ways, true, &WayReport::is_chosen);
+    ASSERT_NE(chosen, report.ways.end());
+    for (const WayReport& w : report.ways) {
+      EXPECT_GT(w.ms, 0);
+      EXPECT_LE(chosen->ms, w.ms * 1.1) << text_of(report);
+    }
+    expect_as_reference(f, plan, {wave({2048, 4}, 5)});
+  }
+}
+
+TEST(Multi, AutoStaysOnOneDeviceWhereOthersAreSlower) {
+  const Paced pace({std::chrono::milliseconds(2)});
+  const Function f = branches(3, 4);
+  CompileOptions options = multi(true);
+  options.strategy = "auto";
+  CompileReport report;
+  const Plan plan = compile(source(f), options, &report);
+  EXPECT_EQ(plan.variants[0].devices.size(), 1u);
+  EXPECT_GE(report.ways.size(), 2u) << "others were timed";
+  EXPECT_TRUE(report.ways[0].places.empty() && report.ways[0].is_chosen);
+  expect_as_reference(f, plan, {wave({3, 4}, 5)});
+}
+
+// The first device is made slow: it launches everything thousands of times.
+TEST(Multi, AutoTakesSeveralDevicesWhereTheyAreFaster) {
+  const Function f = branches(1024, 4);
+  CompileOptions options = multi(true);
+  options.strategy = "auto";
+  options.verification = Verification::none;
+  options.on_plan = [](Plan& plan) {
+    Variant& v = plan.variants[0];
+    if (v.devices.size() > 1) return;
+    std::vector<Step> all;
+    for (const Step& s : v.steps) all.insert(all.end(), 2'000, s);
+    v.steps = std::move(all);
+  };
+  CompileReport report;
+  const Plan plan = compile(source(f), options, &report);
+  EXPECT_EQ(plan.strategy, "auto");
+  EXPECT_GT(plan.variants[0].devices.size(), 1u) << text_of(report);
+  EXPECT_FALSE(report.ways.at(0).is_chosen);
+  expect_as_reference(f, plan, {wave({1024, 4}, 5)});
+}
+
+TEST(Multi, HasARowOfItsOwnInOptimize) {
+  const Function f = chain(3, 3);
+  OptimizeRequest request;
+  request.compile = multi();
+  request.strategies = {"far", "multi", "auto"};
+  request.rounds = 3;
+  request.budget = 3;
+  request.profile = true;
+  const Optimized out = optimize(source(f), request);
+  for (const StrategyRecord& r : out.plan.strategies) {
+    EXPECT_EQ(r.failure, "");
+    EXPECT_GT(r.ms, 0) << r.name;
+  }
+  ASSERT_EQ(out.compiled.size(), 3u);
+  EXPECT_FALSE(out.compiled[1].ways.empty());
+  EXPECT_TRUE(out.compiled[2].ways.empty()) << "auto leaves several devices to multi";
+}
+
+TEST(Multi, IsRefusedWithAReason) {
+  Function f;
+  f.add_result(reshape_to(f.add_param(f32({4, 3}), "x"), {3, 4}), "y");
+  EXPECT_NE(refusal([&] { compile(source(f), multi()); }).find("nothing of it can be computed"),
+            std::string::npos);
+  CompileOptions options = multi();
+  options.backend = &far_backend();
+  EXPECT_NE(refusal([&] { compile(source(chain(3, 2)), options); }).find("name no backend"),
+            std::string::npos);
+  options = multi();
+  options.targets = {"far-1"};
+  EXPECT_NE(refusal([&] { compile(source(chain(3, 2)), options); }).find("no target"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace hone::test

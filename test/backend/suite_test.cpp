@@ -1,0 +1,107 @@
+// Whole functions on every backend of the conformance tests, as `auto` compiles them: the core tier
+// of the ONNX suite, the four models, random functions. A part of each, in seconds; all with
+// HONE_CONFORMANCE=full.
+#include <cstdlib>
+
+#include "test/backend/conformance.h"
+#include "test/compile/models.h"
+#include "test/onnx/expected.h"
+#include "test/onnx/run_case.h"
+#include "test/onnx/tier.h"
+#include "test/random/generate.h"
+#include "test/random/judge.h"
+
+namespace hone::test {
+namespace {
+
+bool is_full() {
+  const char* set = std::getenv("HONE_CONFORMANCE");
+  return set && std::string_view(set) == "full";
+}
+
+CompileOptions unverified(const Backend* backend, std::string strategy = "auto") {
+  CompileOptions o{.strategy = std::move(strategy), .backend = backend};
+  o.verification = Verification::none;  // the test itself compares
+  o.threads = 2;
+  o.cache = false;
+  return o;
+}
+
+std::unique_ptr<Session> compiled_session(const Source& source, const CompileOptions& options) {
+  const auto plan = std::make_shared<const Plan>(compile(source, options));
+  return std::make_unique<Session>(Executable::load(plan, open_devices(*plan)),
+                                   SessionOptions{.threads = 2});
+}
+
+// How a random function goes wrong; empty when it does not.
+std::string wrong_in(const fuzz::Case& c, const CompileOptions& options) try {
+  const auto session = compiled_session({"random", {{{}, c.function}}, {}}, options);
+  for (const fuzz::Run& run : c.runs) {
+    fuzz::Judge judge(c.function, run);
+    if (std::string why = judge(session->run(judge.inputs())); !why.empty()) return why;
+  }
+  return "";
+} catch (const std::exception& e) {
+  return e.what();
+}
+
+TEST_P(BackendConformance, RandomFunctionsAreAsTheReferenceSays) {
+  const std::uint64_t first = 7'000'000, count = is_full() ? 2000 : 60;
+  for (std::uint64_t seed = first; seed < first + count; ++seed)
+    EXPECT_EQ(wrong_in(fuzz::generate(seed), unverified(GetParam().backend)), "") << seed;
+}
+
+// Functions of which nothing can be moved, because all of it is views or control flow, do not
+// count.
+TEST(Multi, RandomFunctionsAreAsTheReferenceSays) {
+  const int count = is_full() ? 1000 : 40;
+  int spread = 0;
+  for (std::uint64_t seed = 7'500'000; spread < count; ++seed) {
+    const std::string why = wrong_in(fuzz::generate(seed), unverified(nullptr, "multi"));
+    if (why.find("nothing of it can be computed on another device") != why.npos) continue;
+    EXPECT_EQ(why, "") << seed;
+    ++spread;
+  }
+}
+
+TEST_P(BackendConformance, TheCoreTierOfTheOnnxSuitePasses) {
+  const auto suite = conformance::find_suite(HONE_SOURCE_DIR,
+                                             std::filesystem::path(HONE_BINARY_DIR) / "onnx_suite");
+  if (!suite) GTEST_SKIP() << "NOTHING WAS TESTED: the suite was not found; set HONE_ONNX_TESTS";
+  const conformance::Expected expected =
+      conformance::read_expected(HONE_SOURCE_DIR "/test/onnx/not_passed.txt");
+  const std::size_t step = is_full() ? 1 : 16;
+  std::size_t number = 0;
+  int passed = 0, tried = 0;
+  for (const conformance::Case& c : conformance::list_cases(*suite)) {
+    if (!c.name.starts_with("node/") || number++ % step != 0) continue;
+    if (conformance::tier_of(c) != "node: core") continue;
+    const conformance::Outcome o = conformance::run_case(c, "auto", GetParam().backend);
+    const auto listed = expected.find({c.name, "auto"});
+    EXPECT_EQ(name_of(o.verdict),
+              name_of(listed == expected.end() ? conformance::Verdict::passed : listed->second))
+        << c.name << ": " << o.reason;
+    ++tried;
+    passed += o.verdict == conformance::Verdict::passed;
+  }
+  std::printf("%d of %d pass\n", passed, tried);
+  EXPECT_GT(passed, 0);
+}
+
+TEST_P(BackendConformance, TheModelsPassTheirSets) {
+  for (const std::string& model : model_names()) {
+    if (!is_full() && model != "silero_vad") continue;
+    const auto session = compiled_session(model_source(model), unverified(GetParam().backend));
+    const std::vector<TestSet> sets = test_sets(model);
+    for (std::size_t i = 0; i < (is_full() ? sets.size() : 1); ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      const std::vector<Array> got = session->run(sets[i].inputs);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+      std::printf("%s, set %zu: %.1f s\n", model.c_str(), i, took.count());
+      expect_close(got, sets[i].outputs, cat(model, " set ", i));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hone::test

@@ -1,0 +1,20 @@
+// What docs/extending.md quotes, one file for each section, and how the test reaches it.
+#pragma once
+
+#include <span>
+
+#include "backend/backend.h"
+#include "import/onnx/context.h"
+#include "ir/op.h"
+#include "ir/pattern.h"
+#include "kernel/candidates.h"
+
+namespace hone::extending {
+
+extern const Op softsign;
+std::span<const Rule> softsign_rules();
+extern const onnx::ImportEntry shrink_import;
+extern const Builder parts_builder;
+extern const Backend text_backend;
+
+}  // namespace hone::extending

@@ -1,0 +1,78 @@
+// Which accesses to far memory are in order: vector clocks of streams, events and the host. Knows
+// no threads: it judges what is asked for, in the order in which it is asked for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace hone::test {
+
+// How many operations of each stream are known to be finished.
+using Clock = std::map<int, std::int64_t>;
+
+inline void join(Clock& to, const Clock& from) {
+  for (const auto& [stream, step] : from) to[stream] = std::max(to[stream], step);
+}
+
+struct Access {
+  std::int64_t begin, end;  // bytes of an allocation
+  bool is_written;
+  int stream = 0;
+  std::int64_t step = 0;
+};
+
+// What the streams of all far devices and the host that waits for them know.
+class Order {
+ public:
+  static Order& all() {
+    static Order it;
+    return it;
+  }
+  int new_stream() {
+    const std::scoped_lock lock(mutex_);
+    return next_++;
+  }
+  void host_waited_for(const Clock& c) {
+    const std::scoped_lock lock(mutex_);
+    join(host_, c);
+  }
+  // A further operation of a stream, which finds finished what its clock says.
+  void step(int stream, Clock& clock) {
+    const std::scoped_lock lock(mutex_);
+    join(clock, host_);
+    ++clock[stream];
+  }
+  // Whether every earlier access that it collides with is finished then; notes it.
+  bool note(std::vector<Access>& earlier, Access a, int stream, const Clock& clock) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(earlier, [&](const Access& e) { return is_finished(e, host_); });
+    bool is_in_order = true;
+    for (const Access& e : earlier)
+      if (e.begin < a.end && a.begin < e.end && (e.is_written || a.is_written))
+        is_in_order = is_in_order && is_finished(e, clock);
+    a.stream = stream;
+    a.step = clock.at(stream);
+    earlier.push_back(a);
+    return is_in_order;
+  }
+  // Whether the host waited for all of them.
+  bool is_idle(const std::vector<Access>& earlier) {
+    const std::scoped_lock lock(mutex_);
+    for (const Access& e : earlier)
+      if (!is_finished(e, host_)) return false;
+    return true;
+  }
+
+ private:
+  static bool is_finished(const Access& e, const Clock& c) {
+    const auto it = c.find(e.stream);
+    return it != c.end() && e.step <= it->second;
+  }
+  std::mutex mutex_;
+  int next_ = 0;
+  Clock host_;
+};
+
+}  // namespace hone::test

@@ -1,0 +1,272 @@
+// Kernels for machines whose threads run in groups, through the interpreter, against the reference:
+// with races, unwritten memory and barriers looked at.
+#include <gtest/gtest.h>
+
+#include "../codegen/cases.h"
+#include "kernel/group_contraction.h"
+#include "kernel/walk.h"
+#include "machines.h"
+#include "run.h"
+
+namespace hone::test {
+
+namespace {
+
+TargetInfo group_target(int threads = 256, std::int64_t bytes = 32 << 10) {
+  TargetInfo t;
+  t.name = "groups";
+  t.group_threads = threads, t.group_bytes = bytes, t.subgroup_threads = 32;
+  return t;
+}
+
+std::vector<Array> inputs_of(const Function& f, std::int64_t size) {
+  std::vector<Array> out;
+  for (std::size_t i = 0; i < f.params().size(); ++i) {
+    Type t = f.param(i).type();
+    for (Dim& d : t.shape.dims)
+      d = d.substitute([&](const Dim&) { return std::optional<Dim>(size); });
+    out.push_back(random_array(t, i + 1));
+  }
+  return out;
+}
+
+void expect_agrees(const Candidate& candidate, const Function& f, std::int64_t size = 37) {
+  std::string text;
+  for (const Candidate::Step& s : candidate.steps) text += print(std::get<Kernel>(s.what));
+  SCOPED_TRACE(text);
+  const std::vector<Array> inputs = inputs_of(f, size);
+  std::vector<Array> got;
+  ASSERT_NO_THROW(got = interpret_candidate(candidate, f, inputs, all_checks));
+  const std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::strict),
+                          wide = evaluate_wide(f, inputs, Mode::wide);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const Comparison r = accept(got[i], strict[i], wide[i]);
+    ASSERT_TRUE(r.ok) << r;
+  }
+  // Text carries it.
+  for (const Candidate::Step& s : candidate.steps) {
+    const Kernel& k = std::get<Kernel>(s.what);
+    const std::string printed = print(k);
+    ASSERT_EQ(print(parse_kernel(printed)), printed);
+    ASSERT_EQ(hash(parse_kernel(printed)), hash(k));
+  }
+}
+
+void expect_contraction(const Function& f, const Tuning& tuning = {}, std::int64_t size = 37) {
+  SCOPED_TRACE(print(f));
+  const std::optional<Candidate> c =
+      group_contraction_candidate(spec_of(f), group_target(), tuning);
+  ASSERT_TRUE(c);
+  ASSERT_EQ(c->steps.size(), 1u);
+  expect_agrees(*c, f, size);
+}
+
+Function product(Type a, Type b) {
+  Function f;
+  const Value x = f.add_param(a, "x"), w = f.add_param(b, "w");
+  f.add_result(ops::matmul(x, w));
+  return f;
+}
+
+TEST(GroupContraction, SizesAroundTheTile) {
+  const Tuning tuning = {
+      {"tile_m", 16}, {"tile_n", 16}, {"tile_k", 8}, {"rows", 2}, {"columns", 4}};
+  for (std::int64_t m : {1, 15, 16, 17, 33})
+    for (std::int64_t n : {1, 16, 31})
+      for (std::int64_t k : {1, 7, 8, 9, 24}) {
+        SCOPED_TRACE(cat(m, " x ", n, " x ", k));
+        expect_contraction(product(f32({m, k}), f32({k, n})), tuning);
+        expect_contraction(product(f32({m, k}), f32({k, n})));
+      }
+}
+
+TEST(GroupContraction, EveryTuning) {
+  const Function f = product(f32({130, 70}), f32({70, 67}));
+  const std::vector<Tuning> space = group_contraction_space(spec_of(f), group_target());
+  EXPECT_GE(space.size(), 6u);
+  for (const Tuning& t : space) expect_contraction(f, t);
+}
+
+TEST(GroupContraction, DtypesAndBatches) {
+  for (DType t : {DType::f16, DType::bf16, DType::f64, DType::i32, DType::i64})
+    expect_contraction(product(Type(t, {19, 23}), Type(t, {23, 18})));
+  expect_contraction(product(f32({3, 17, 9}), f32({3, 9, 20})));
+  expect_contraction(product(f32({2, 3, 17, 9}), f32({9, 20})));
+  const Dim n = Dim::symbol("n", 1, 300);
+  expect_contraction(product(f32({n, 21}), f32({21, n})), {}, 45);
+}
+
+TEST(GroupContraction, ProducersAndConsumersAreFused) {
+  Function f;
+  Value x = f.add_param(f16({33, 40}), "x"), w = f.add_param(f16({40, 21}), "w"),
+        bias = f.add_param(f16({21}), "bias"), residual = f.add_param(f16({33, 21}), "r");
+  Value y = ops::matmul(x * 0.5, transpose_matrix(transpose_matrix(w)));
+  y = ops::gelu(y + broadcast_to(bias, y.shape()));
+  f.add_result(y + residual, "y");
+  f.add_result(y, "gelu");
+  expect_contraction(f);
+  Function g;
+  x = g.add_param(f32({40, 33}), "x"), w = g.add_param(f32({21, 40}), "w");
+  g.add_result(transpose_matrix(ops::matmul(transpose_matrix(x), transpose_matrix(w))));
+  expect_contraction(g);
+}
+
+struct Conv {
+  std::vector<Dim> x, w;
+  Dims strides, dilations, low, high;
+  std::int64_t groups = 1;
+  bool channels_last = true;
+};
+
+TEST(GroupContraction, Convolutions) {
+  const Conv list[] = {
+      {{2, 9, 11, 6}, {3, 3, 6, 20}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+      {{1, 12, 13, 5}, {3, 2, 5, 7}, {2, 3}, {1, 2}, {0, 1}, {1, 0}},
+      {{2, 6, 9, 11}, {20, 6, 3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, false},
+      {{1, 8, 7, 7}, {12, 2, 3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 4, false},
+      {{1, 7, 7, 8}, {3, 3, 1, 8}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 8},
+      {{3, 21, 4}, {5, 4, 9}, {1}, {1}, {2}, {2}},
+      {{1, 4, 8, 8}, {6, 4, 1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, 1, false},
+  };
+  for (const Conv& c : list) {
+    Function f;
+    const Value x = f.add_param(f32(Shape(Dims(c.x.begin(), c.x.end()))), "x"),
+                w = f.add_param(f32(Shape(Dims(c.w.begin(), c.w.end()))), "w");
+    f.add_result(ops::relu(ops::conv(Values{x, w}, {{"strides", c.strides},
+                                                    {"dilations", c.dilations},
+                                                    {"pads_low", c.low},
+                                                    {"pads_high", c.high},
+                                                    {"groups", c.groups},
+                                                    {"channels_last", c.channels_last ? 1 : 0}})));
+    expect_contraction(f);
+  }
+}
+
+TEST(GroupContraction, RefusesWhatIsNoContraction) {
+  Function f;
+  f.add_result(ops::relu(f.add_param(f32({20, 30}), "x")));
+  EXPECT_FALSE(group_contraction_candidate(spec_of(f), group_target()));
+  const Function g = product(f32({8, 8}), f32({8, 8}));
+  EXPECT_FALSE(group_contraction_candidate(spec_of(g), with_vectors_of_256_bits()));
+}
+
+TEST(GroupContraction, EveryBarrierIsNeeded) {
+  const Function f = product(f32({20, 40}), f32({40, 20}));
+  const Tuning tuning = {
+      {"tile_m", 16}, {"tile_n", 16}, {"tile_k", 8}, {"rows", 2}, {"columns", 2}};
+  const Kernel k = std::get<Kernel>(
+      group_contraction_candidate(spec_of(f), group_target(), tuning)->steps[0].what);
+  const std::string text = print(k), word = "barrier\n";
+  std::vector<float> memory(3 * 800);
+  auto run = [&](const Kernel& kernel) {
+    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(memory));
+    const std::span<std::byte> params[] = {bytes.subspan(0, 3200), bytes.subspan(3200, 3200),
+                                           bytes.subspan(6400, 1600)};
+    interpret(kernel, params, {}, all_checks);
+  };
+  run(k);
+  int barriers = 0;
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at, ++barriers) {
+    std::string without = text;
+    without.replace(at, word.size(), "\n");
+    try {
+      run(parse_kernel(without));
+      ADD_FAILURE() << "no race in:\n" << without;
+    } catch (const UserError& e) {
+      EXPECT_NE(std::string_view(e.what()).find("a race"), std::string_view::npos) << e.what();
+    }
+  }
+  EXPECT_EQ(barriers, 2);
+}
+
+TEST(GroupContraction, SmallMachines) {
+  for (int threads : {1, 8, 32})
+    for (std::int64_t bytes : {64, 1024}) {
+      const Function f = product(f32({37, 21}), f32({21, 18}));
+      const std::optional<Candidate> c =
+          group_contraction_candidate(spec_of(f), group_target(threads, bytes));
+      ASSERT_TRUE(c);
+      const Kernel& k = std::get<Kernel>(c->steps[0].what);
+      std::int64_t shared = 0;
+      for (const KernelMemory& m : k.memory) shared += m.elements.number() * byte_size(m.dtype);
+      EXPECT_LE(shared, bytes);
+      expect_agrees(*c, f);
+    }
+}
+
+// ---- nests
+
+int count(const Candidate& c, Stmt::Kind kind) {
+  int n = 0;
+  for (const Candidate::Step& s : c.steps)
+    for_each_statement(std::get<Kernel>(s.what).body, [&](const Stmt& s) { n += s.kind == kind; });
+  return n;
+}
+
+TEST(GroupNest, EveryOperationAgreesWithTheReference) {
+  int checked = 0;
+  for (const harness::Case& c : as_codes(harness::all_cases())) {
+    if (holds_control(c.function)) continue;
+    std::string verdict;
+    try {
+      verdict = harness::judge(c, [&](const Function& f, std::span<const Array> inputs) {
+        return interpret_candidate(nest_candidate(spec_of(f), group_target()), f, inputs,
+                                   all_checks);
+      });
+    } catch (const std::exception& e) {
+      verdict = e.what();
+    }
+    EXPECT_EQ(verdict, "") << c.name << "\n" << print(c.function);
+    ++checked;
+  }
+  EXPECT_GT(checked, 400);
+}
+
+TEST(GroupNest, LargeFunctionsAgreeWithTheReference) {
+  for (const Large& l : large_functions()) {
+    SCOPED_TRACE(l.name);
+    if (l.name == "dot" || l.name == "sort") continue;  // below, and in the samples
+    const Candidate candidate = nest_candidate(spec_of(l.function), group_target());
+    const std::vector<Array> got = interpret_candidate(candidate, l.function, l.inputs, all_checks);
+    const std::vector<Wide> strict = evaluate_wide(l.function, l.inputs, Mode::strict),
+                            wide = evaluate_wide(l.function, l.inputs, Mode::wide);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const Comparison r = accept(got[i], strict[i], wide[i]);
+      EXPECT_TRUE(r.ok) << r;
+    }
+  }
+}
+
+TEST(GroupNest, LongRowsAreSharedByTheThreadsOfAGroup) {
+  for (std::int64_t length : {33, 255, 256, 257, 700}) {
+    SCOPED_TRACE(length);
+    Function softmax, norm, sum;
+    Value x = softmax.add_param(f32({5, length}), "x");
+    softmax.add_result(ops::softmax(x, {{"axis", 1}}));
+    x = norm.add_param(f16({5, length}), "x");
+    norm.add_result(ops::layer_norm(
+        Values{x, norm.add_param(f16({length}), "s"), norm.add_param(f16({length}), "b")},
+        {{"axis", 1}, {"epsilon", 1e-5}}));
+    x = sum.add_param(f32({5, length}), "x");
+    sum.add_result(reduce_axes(ops::reduce_max, ops::exp(x), {1}));
+    sum.add_result(reduce_axes(ops::reduce_sum, x, {0, 1}));
+    for (const auto& [f, reductions] : {std::pair(&softmax, 2), {&norm, 2}, {&sum, 2}}) {
+      const Candidate c = nest_candidate(spec_of(*f), group_target());
+      EXPECT_GE(count(c, Stmt::Kind::reduce_group), reductions);
+      expect_agrees(c, *f);
+    }
+  }
+}
+
+TEST(GroupNest, ShortRowsAreAThreadEach) {
+  Function f;
+  const Value x = f.add_param(f32({700, 5}), "x");
+  f.add_result(ops::softmax(x, {{"axis", 1}}));
+  const Candidate c = nest_candidate(spec_of(f), group_target());
+  EXPECT_EQ(count(c, Stmt::Kind::reduce_group), 0);
+  expect_agrees(c, f);
+}
+
+}  // namespace
+
+}  // namespace hone::test
