@@ -183,20 +183,24 @@ void count_accesses(const Block& block, double times, std::vector<double>& count
   }
 }
 
-// Of each parameter no more than is there, and of a nest no more than it asks for.
-double bytes_of(const Kernel& k) {
+// Of each parameter no more than is there, and of a nest no more than it asks for; what it asks for
+// again is moved again where the part of a chunk does not fit the second cache.
+double bytes_of(const Kernel& k, const TargetInfo& target) {
   std::vector<double> counts(k.params.size(), INFINITY);
   if (k.tiles.empty()) {
     counts.assign(k.params.size(), 0);
     count_accesses(k.body, 1, counts);
   }
+  const double kept = static_cast<double>(target.l2_bytes) * std::max(typical(k.chunks), 1.0);
   double bytes = 0;
   for (std::size_t p = 0; p < k.params.size(); ++p) {
     const KernelParam& param = k.params[p];
     double n = 1;
     for (std::size_t i = 0; i < param.dims.size(); ++i)
       if (!(param.strides[i] == Dim(0))) n *= typical(param.dims[i]);
-    bytes += std::min(n, counts[p]) * byte_size(param.dtype);
+    const double size = byte_size(param.dtype);
+    const bool is_moved_again = std::isfinite(counts[p]) && n * size > kept;
+    bytes += (is_moved_again ? counts[p] : std::min(n, counts[p])) * size;
   }
   return bytes;
 }
@@ -205,7 +209,7 @@ double bytes_of(const Kernel& k) {
 
 double predicted_ms(const Kernel& k, const TargetInfo& target) {
   const double instructions = Costs(k, target).of(k.body, {});
-  const double bytes = bytes_of(k);
+  const double bytes = bytes_of(k, target);
   const double rate =
       bytes < static_cast<double>(target.l2_bytes) ? target.cache_gbytes : target.memory_gbytes;
   const double ms = std::max(instructions / instructions_per_ms(target), bytes / (rate * 1e6));

@@ -81,7 +81,7 @@ TEST(Parallel, ReductionsOfNarrowNumbersAndBits) {
   expect_divided(f);
   for (const Op* op : {&ops::reduce_and, &ops::reduce_or}) {
     Function g;
-    g.add_result(reduce_axes(*op, g.add_param(Type(DType::b1, Shape{many}), "x"), {0}), "y");
+    g.add_result(reduce_axes(*op, g.add_param(Type(DType::b1, Shape{8 * many}), "x"), {0}), "y");
     expect_divided(g);
   }
 }
