@@ -90,8 +90,7 @@ std::optional<AnchoredGroup> AnchoredGroup::find(const GroupSpec& spec, const Op
   return AnchoredGroup(spec, std::move(f), anchor);
 }
 
-std::vector<int> AnchoredGroup::params_below(std::span<const Value> roots,
-                                             bool stop_at_anchor) const {
+std::vector<int> AnchoredGroup::params_below(std::span<const Value> roots, Value stop) const {
   const Graph& graph = function_.graph();
   std::vector<bool> seen(graph.node_count(), false);
   std::vector<NodeId> stack;
@@ -100,7 +99,7 @@ std::vector<int> AnchoredGroup::params_below(std::span<const Value> roots,
   while (!stack.empty()) {
     NodeId n = stack.back();
     stack.pop_back();
-    if (seen[n] || (stop_at_anchor && n == anchor_.node())) continue;
+    if (seen[n] || (stop && n == stop.node())) continue;
     seen[n] = true;
     if (int i = param_index(graph, n); i >= 0) out.push_back(i);
     for (Value v : graph.operands(n)) stack.push_back(v.node());
@@ -111,7 +110,7 @@ std::vector<int> AnchoredGroup::params_below(std::span<const Value> roots,
 
 bool AnchoredGroup::is_weight(Value v) const {
   if (!v.shape().is_static()) return false;  // a number repeated as often as the inputs say
-  std::vector<int> params = params_below(std::span(&v, 1), false);
+  std::vector<int> params = params_below(std::span(&v, 1));
   return std::all_of(params.begin(), params.end(),
                      [&](int i) { return spec_.param_is_weight[static_cast<std::size_t>(i)]; });
 }
@@ -160,13 +159,17 @@ KernelParam dense_param(const Type& t, bool written) {
   return {t.dtype, t.shape.dims, dense_strides(t.shape), written};
 }
 
-void AnchoredGroup::set_operands(std::span<const Value> operands, std::size_t temporaries) {
-  std::vector<Value> roots(operands.begin(), operands.end());
-  params_ = params_below(roots, false);
-  roots.clear();
-  for (const Function::Result& r : function_.results()) roots.push_back(r.value);
-  for (int i : params_below(roots, true))
-    if (std::find(params_.begin(), params_.end(), i) == params_.end()) params_.push_back(i);
+void AnchoredGroup::set_operands(std::span<const Value> operands, std::size_t temporaries,
+                                 Value coded, Value codes) {
+  params_ = params_below(operands);
+  auto add = [&](std::span<const Value> roots, Value stop) {
+    for (int i : params_below(roots, stop))
+      if (std::find(params_.begin(), params_.end(), i) == params_.end()) params_.push_back(i);
+  };
+  if (coded) add(std::span(&coded, 1), codes);
+  std::vector<Value> results;
+  for (const Function::Result& r : function_.results()) results.push_back(r.value);
+  add(results, anchor_);
   for (int i : params_) {
     Value v = function_.param(static_cast<std::size_t>(i));
     const Dims& strides = spec_.param_strides[static_cast<std::size_t>(i)];
@@ -226,13 +229,15 @@ std::optional<std::vector<Dims>> AnchoredGroup::result_positions(const Dims& anc
 }
 
 std::optional<Splice> AnchoredGroup::epilogue(const Dims& anchor_position,
-                                              std::span<const Dim> vars) {
+                                              std::span<const Dim> vars, Value factor) {
   std::optional<std::vector<Dims>> positions = result_positions(anchor_position);
   if (!positions) return std::nullopt;
   Splice out;
   out.vars = Dims(vars.begin(), vars.end());
   out.element = lowering_.reg(element_, *accumulator(anchor_.dtype()));
-  lowering_.bind(anchor_, anchor_position, lowering_.convert(out.element, anchor_.dtype()));
+  Value sum = out.element;
+  if (factor) sum = lowering_.apply(ops::mul, {sum, factor});
+  lowering_.bind(anchor_, anchor_position, lowering_.convert(sum, anchor_.dtype()));
   for (std::size_t i = 0; i < positions->size(); ++i) {
     int param = static_cast<int>(params_.size() + i);
     lowering_.store(function_.result(i), (*positions)[i], {param, spec_.result_strides[i]});
@@ -300,7 +305,7 @@ Candidate::Step AnchoredGroup::packing_step(Value of, const std::function<Value(
   using Kind = Candidate::Operand::Kind;
   Candidate::Step step;
   step.prepare = prepare;
-  std::vector<int> params = params_below(std::span(&of, 1), false);
+  std::vector<int> params = params_below(std::span(&of, 1));
   Function f;
   Value packed = make(copy_below(function_, of, params, f));
   auto graph = std::make_shared<Graph>();
@@ -349,8 +354,10 @@ std::vector<Replacement> replacements(const Splice& s, std::span<const Dim> at) 
 
 }  // namespace
 
-Value spliced(Graph& graph, const Splice& s, std::span<const Dim> at) {
-  return Rewriter(graph, replacements(s, at))(s.value);
+Value spliced(Graph& graph, const Splice& s, std::span<const Dim> at, Value element) {
+  Rewriter rewrite(graph, replacements(s, at));
+  if (element) rewrite.set(s.element, element);
+  return rewrite(s.value);
 }
 
 Block spliced_stores(Graph& graph, const Splice& s, std::span<const Dim> at, Value element) {

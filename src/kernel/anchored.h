@@ -19,7 +19,7 @@ struct Splice {
   Dims vars;      // symbols
   Value value;    // of an operand: its element
   Block stores;   // of results; they read the element of the anchor:
-  Value element;  // of the dtype that the anchor is summed in
+  Value element;  // of the dtype that the anchor is summed in; of an operand: what it is made of
 };
 
 class AnchoredGroup {
@@ -36,8 +36,9 @@ class AnchoredGroup {
   // ---- the kernel around the anchor
 
   // Fixes the parameters of the kernel: those of the group that `operands` and the epilogue read,
-  // its results, then temporaries. Call first.
-  void set_operands(std::span<const Value> operands, std::size_t temporaries);
+  // its results, then temporaries. Of what `coded` is made of, `codes` is not read. Call first.
+  void set_operands(std::span<const Value> operands, std::size_t temporaries, Value coded = {},
+                    Value codes = {});
   Lowering& lowering() { return lowering_; }
   const std::shared_ptr<Graph>& graph() const { return graph_; }
   // The type of temporary i. Gives its number as a parameter of the kernel.
@@ -46,9 +47,10 @@ class AnchoredGroup {
   // Nothing when more than an expression is needed.
   std::optional<Splice> element(Value operand, const Dims& position, std::span<const Dim> vars,
                                 DType accumulate);
-  // Stores the group's results, given the element of the anchor. Nothing when they are not made
-  // element by element.
-  std::optional<Splice> epilogue(const Dims& anchor_position, std::span<const Dim> vars);
+  // Stores the group's results, given the element of the anchor, of which a factor may have been
+  // left out. Nothing when they are not made element by element.
+  std::optional<Splice> epilogue(const Dims& anchor_position, std::span<const Dim> vars,
+                                 Value factor = {});
   // Everything but body, chunks and scratch.
   Kernel kernel() const;
   std::vector<Candidate::Operand> operands() const;
@@ -62,7 +64,7 @@ class AnchoredGroup {
  private:
   AnchoredGroup(GroupSpec spec, Function function, Value anchor);
 
-  std::vector<int> params_below(std::span<const Value> roots, bool stop_at_anchor) const;
+  std::vector<int> params_below(std::span<const Value> roots, Value stop = {}) const;
   // Positions of the results that correspond to a position of the anchor.
   std::optional<std::vector<Dims>> result_positions(const Dims& anchor_position);
 
@@ -96,7 +98,7 @@ std::optional<std::int64_t> stride_along(Value load, const Dim& variable);
 
 // ---- splicing: the variables replaced by positions
 
-Value spliced(Graph&, const Splice&, std::span<const Dim> at);
+Value spliced(Graph&, const Splice&, std::span<const Dim> at, Value element = {});
 Block spliced_stores(Graph&, const Splice&, std::span<const Dim> at, Value element);
 // Where a load of a splice reads.
 Dim place_of_load(Value load, const Splice&, std::span<const Dim> at);

@@ -127,7 +127,11 @@ ContractionTuning tuned(const Contraction& c, const TargetInfo& target, const Tu
   ContractionTuning t;
   t.rows = positive("rows", tile.rows);
   t.columns = whole_tiles(positive("columns", tile.vectors * lanes), lanes);
-  t.k_part = whole_tiles(positive("k_part", ceil_ratio(k, ceil_ratio(k, longest_part))), lanes);
+  // A part of a panel that was made of codes stays in the first cache.
+  const std::int64_t made = target.l1_bytes / 2 / (t.columns * byte_size(c.accumulate));
+  const std::int64_t longest =
+      c.makes_b() ? std::clamp<std::int64_t>(made, lanes, longest_part) : longest_part;
+  t.k_part = whole_tiles(positive("k_part", ceil_ratio(k, ceil_ratio(k, longest))), lanes);
   t.read_a = best_reading(c, t.rows);
   const auto wanted = static_cast<ReadA>(value_or(given, "read_a", static_cast<int>(t.read_a)));
   if (wanted != ReadA::in_place || can_read_in_place(c, access_of(c), t.rows)) t.read_a = wanted;

@@ -26,11 +26,14 @@ struct Contraction {
   Dim batch = 1, m = 1, n = 1, k = 1;
   DType accumulate = DType::f32;
   Splice a, b, epilogue;
-  // B is already packed as [b, ceil(n/columns), k, columns] (zero-padded) in this parameter;
-  // then b is unused. packed_batch: it has the axis b. -1: b is a load whose n lie side by side.
+  // B is already packed as [b, ceil(n/columns), k, columns] (zero-padded) in this parameter.
+  // Then b is unused, or, with b.element, what is made of a packed element. packed_batch: it has
+  // the axis b. -1: b is a load whose n lie side by side.
   int packed_b = -1;
-  DType packed_dtype = DType::f32;  // the narrowest that holds all of B
+  DType packed_dtype = DType::f32;  // of what is packed, if it is not widened
   bool packed_batch = false;
+
+  bool makes_b() const { return static_cast<bool>(b.element); }
 };
 
 struct ContractionTuning {

@@ -3,6 +3,7 @@
 
 #include "kernel/anchored.h"
 #include "kernel/blocking.h"
+#include "kernel/coded_operand.h"
 #include "kernel/contraction.h"
 #include "kernel/walk.h"
 #include "ops/common.h"
@@ -133,13 +134,57 @@ bool lies_in_order(const Splice& b) {
          stride_of(v.attrs().dims("offset").at(0), b.vars[1]);
 }
 
+// How the right operand is read.
+struct Reading {
+  bool packs = false;
+  std::optional<CodedOperand> coded = {};  // packed: not the operand, but the codes
+};
+
+// The factor of each column, at a position over the variables of B. Nothing when it changes with k.
+std::optional<Value> factor_at(AnchoredGroup& group, const CodedOperand& coded, const Dims& at,
+                               const Dim& k) {
+  const auto position = coded.position(at, group.lowering().positions());
+  if (!position) return std::nullopt;
+  Value factor = group.lowering().element(coded.factor, *position);
+  if (dependences(factor).loops.contains(*loop_of(k))) return std::nullopt;
+  return factor;
+}
+
+// The element of B over (b, k, n), made of one of the codes. Nothing when what else it is made of
+// does not lie in the order of n.
+std::optional<Splice> made_of_codes(AnchoredGroup& group, const Problem& p,
+                                    const CodedOperand& coded, const Dims& at,
+                                    std::span<const Dim> vars, DType accumulate) {
+  Lowering& lowering = group.lowering();
+  const auto position = coded.position(at, lowering.positions());
+  if (!position) return std::nullopt;
+  const Value code = lowering.reg(lowering.positions().new_register(), coded.codes.dtype());
+  lowering.bind(coded.codes, *position, code);
+  std::optional<Splice> out = group.element(p.b, at, vars, accumulate);
+  if (!out) return std::nullopt;
+  out->element = code;
+  for (NodeId n : nodes_below(std::span(&out->value, 1))) {
+    const Value v(&out->value.graph(), n);
+    if (!v.is(ops::load)) continue;
+    const auto stride = stride_along(v, vars[2]);
+    if (stride != 0 && stride != 1) return std::nullopt;
+  }
+  return out;
+}
+
 // Fills in the expressions around it; B is read as it lies unless it is packed. Nothing when the
 // group does not allow it.
 std::optional<Contraction> spliced_into(AnchoredGroup& group, const Problem& p, Contraction c,
-                                        bool pack) {
+                                        const Reading& reading) {
+  const std::optional<CodedOperand>& coded = reading.coded;
+  const bool has_factor = coded && coded->factor, makes_b = coded && !has_factor;
   Values read = {p.a};
-  if (!pack) read.push_back(p.b);
-  group.set_operands(read, pack ? 1 : 0);
+  if (!reading.packs) read.push_back(p.b);
+  if (has_factor) read.push_back(coded->factor);
+  if (makes_b)
+    group.set_operands(read, 1, p.b, coded->codes);
+  else
+    group.set_operands(read, reading.packs ? 1 : 0);
   Positions& positions = group.lowering().positions();
   const Dim b = positions.add_loop(c.batch), m = positions.add_loop(c.m),
             n = positions.add_loop(c.n), k = positions.add_loop(c.k);
@@ -147,30 +192,43 @@ std::optional<Contraction> spliced_into(AnchoredGroup& group, const Problem& p, 
   auto at = [&](const Dim& var) { return positions.extent(var) == Dim(1) ? Dim(0) : var; };
   auto a = group.element(p.a, position_in(p.a, p.a_axes, at(b), at(m), at(k), positions),
                          std::array{b, m, k}, c.accumulate);
-  auto epilogue =
-      group.epilogue(position_in_result(p, at(b), at(m), at(n), positions), std::array{b, m, n});
+  const Dims in_b = position_in(p.b, p.b_axes, at(b), at(n), at(k), positions);
+  std::optional<Value> factor = Value();
+  if (has_factor) factor = factor_at(group, *coded, in_b, k);
+  if (!factor) return std::nullopt;
+  if (makes_b) {
+    auto made = made_of_codes(group, p, *coded, in_b, std::array{b, k, n}, c.accumulate);
+    if (!made) return std::nullopt;
+    c.b = std::move(*made);
+  }
+  if (coded) c.packed_dtype = packed_dtype(coded->codes, c.accumulate);
+  auto epilogue = group.epilogue(position_in_result(p, at(b), at(m), at(n), positions),
+                                 std::array{b, m, n}, *factor);
   if (!a || !epilogue) return std::nullopt;
   c.a = std::move(*a);
   c.epilogue = std::move(*epilogue);
-  if (pack) return c;
-  auto right = group.element(p.b, position_in(p.b, p.b_axes, at(b), at(n), at(k), positions),
-                             std::array{b, k, n}, c.accumulate);
+  if (reading.packs) return c;
+  auto right = group.element(p.b, in_b, std::array{b, k, n}, c.accumulate);
   if (!right || !lies_in_order(*right)) return std::nullopt;
   c.b = std::move(*right);
   return c;
 }
 
 Candidate candidate_of(AnchoredGroup& group, const Problem& p, Contraction c,
-                       const ContractionTuning& t, bool pack, const TargetInfo& target) {
+                       const ContractionTuning& t, const Reading& reading,
+                       const TargetInfo& target) {
   Candidate out;
   out.name = "generated";
-  if (pack) {
+  if (reading.packs) {
     const Type type = packed_type(c, t);
     const bool is_weight = group.is_weight(p.b);
     c.packed_b = group.set_temporary(0, type);
     out.temporaries.push_back({type, is_weight});
-    auto make = [&](Value v) { return packed(v, p.b_axes, c, t); };
-    out.steps.push_back(group.packing_step(p.b, make, 0, is_weight));
+    auto make = [&](Value v) {
+      return packed(reading.coded ? reading.coded->in_order(v) : v, p.b_axes, c, t);
+    };
+    const Value of = reading.coded ? reading.coded->codes : p.b;
+    out.steps.push_back(group.packing_step(of, make, 0, is_weight));
   }
   Kernel kernel = group.kernel();
   write_contraction(kernel, group.lowering(), c, t, target);
@@ -182,11 +240,21 @@ struct Found {
   AnchoredGroup group;
   Problem problem;
   Contraction shape;
-  bool may_read_b = false;  // as it lies
+  bool is_weight = false;  // B
 
-  // Its expressions with B packed or not.
-  std::optional<Contraction> contraction(AnchoredGroup& to, bool pack) const {
-    return spliced_into(to, problem, shape, pack);
+  // Its expressions with B read in this way.
+  std::optional<Contraction> contraction(AnchoredGroup& to, const Reading& reading) const {
+    return spliced_into(to, problem, shape, reading);
+  }
+
+  // The ways to read B, in the order in which they are tried.
+  std::vector<Reading> readings() const {
+    if (!is_weight) return {{false}, {true}};
+    std::vector<Reading> out;
+    for (CodedOperand& coded : coded_operands(problem.b, shape.accumulate))
+      out.push_back({true, std::move(coded)});
+    out.push_back({true});
+    return out;
   }
 };
 
@@ -200,7 +268,7 @@ std::optional<Found> find(const GroupSpec& spec) {
   const Problem p = anchor.is(ops::conv) ? of_pixelwise_conv(anchor) : of_dot(anchor);
   const Contraction c = shape_of(p, *accumulate);
   const bool is_weight = group->is_weight(p.b);
-  return Found{std::move(*group), p, c, !is_weight};
+  return Found{std::move(*group), p, c, is_weight};
 }
 
 }  // namespace
@@ -209,14 +277,13 @@ std::optional<Candidate> contraction_candidate(const GroupSpec& spec, const Targ
                                                const Tuning& tuning) {
   const std::optional<Found> found = find(spec);
   if (!found) return std::nullopt;
-  for (bool pack : {false, true}) {
-    if (!pack && !found->may_read_b) continue;
+  for (const Reading& reading : found->readings()) {
     AnchoredGroup group = found->group;
-    const std::optional<Contraction> c = found->contraction(group, pack);
+    const std::optional<Contraction> c = found->contraction(group, reading);
     if (!c) continue;
     const ContractionTuning t = tuned(*c, target, tuning);
-    if (!pack && t.pack_b) continue;
-    return candidate_of(group, found->problem, *c, t, pack, target);
+    if ((!reading.packs && t.pack_b) || (reading.coded && t.widen_b)) continue;
+    return candidate_of(group, found->problem, *c, t, reading, target);
   }
   return std::nullopt;
 }
@@ -224,11 +291,12 @@ std::optional<Candidate> contraction_candidate(const GroupSpec& spec, const Targ
 std::vector<Tuning> contraction_space(const GroupSpec& spec, const TargetInfo& target) {
   const std::optional<Found> found = find(spec);
   if (!found) return {};
-  AnchoredGroup group = found->group, other = found->group;
-  const std::optional<Contraction> in_place =
-      found->may_read_b ? found->contraction(group, false) : std::nullopt;
-  const std::optional<Contraction> c = in_place ? in_place : found->contraction(other, true);
-  return c ? space_of(*c, target, in_place.has_value()) : std::vector<Tuning>();
+  for (const Reading& reading : found->readings()) {
+    AnchoredGroup group = found->group;
+    if (const std::optional<Contraction> c = found->contraction(group, reading))
+      return space_of(*c, target, !reading.packs);
+  }
+  return {};
 }
 
 }  // namespace hone

@@ -71,9 +71,17 @@ class ContractionWriter {
     sums_ = static_cast<int>(kernel_.params.size());
     kernel_.memory = {{c_.accumulate, sums, 0}};
     if (copy > 0) kernel_.memory.push_back({c_.accumulate, copy, sums * bytes});
-    kernel_.scratch_bytes = (sums + copy) * bytes;
+    std::int64_t panel = 0;
+    if (c_.makes_b()) {
+      panel = t_.k_part * t_.columns;
+      made_panel_ = sums_ + static_cast<int>(kernel_.memory.size());
+      kernel_.memory.push_back({c_.accumulate, panel, round_up(sums + copy, line) * bytes});
+    }
+    kernel_.scratch_bytes = (round_up(sums + copy, line) + panel) * bytes;
   }
   int copy() const { return sums_ + 1; }
+  // Panels hold zeros behind the last column.
+  bool has_whole_panels() const { return c_.packed_b >= 0 && !c_.makes_b(); }
 
   // ---- chunks
 
@@ -107,12 +115,13 @@ class ContractionWriter {
       Place p;
       p.panel = panel;
       p.n = out_.keep(r.column_begin + panel * Dim(t_.columns));
-      if (c_.packed_b >= 0) {
+      if (has_whole_panels()) {
         p.columns = t_.columns;
         rows(r, p);
       } else {
         for_columns(p.n, [&](const Dim& columns) {
           p.columns = columns;
+          if (c_.makes_b()) make_panel(r, p);
           rows(r, p);
         });
       }
@@ -229,9 +238,31 @@ class ContractionWriter {
               {},
               *stride_of(load.attrs().dims("offset").at(0), c_.b.vars[1])};
     }
+    if (c_.makes_b()) return {made_panel_, 0, {}, t_.columns};
+    return {c_.packed_b, place_in_panel(r, p), {}, t_.columns};
+  }
+
+  Dim place_in_panel(const Range& r, const Place& p) const {
     Dim panel = r.first_panel + p.panel;
     if (c_.packed_batch) panel = panel + r.batch * ceil_div(c_.n, t_.columns);
-    return {c_.packed_b, (panel * c_.k + r.k_begin) * Dim(t_.columns), {}, t_.columns};
+    return (panel * c_.k + r.k_begin) * Dim(t_.columns);
+  }
+
+  // A part of a panel, of the codes of a packed one.
+  void make_panel(const Range& r, const Place& p) {
+    const Dim codes = out_.keep(place_in_panel(r, p));
+    out_.loop(LoopKind::serial, r.k_count, [&](const Dim& k) {
+      lanes(p.columns, [&](const Dim& column) {
+        const Dim in_panel = k * Dim(t_.columns) + column;
+        const Dim at[] = {r.batch, r.k_begin + k, p.n + column};
+        const Value code = lowering_.load(c_.packed_b, c_.packed_dtype, codes + in_panel);
+        const Value made = spliced(lowering_.graph(), c_.b, at, code);
+        out_.add({.kind = Kind::store,
+                  .param = made_panel_,
+                  .offset = in_panel,
+                  .value = lowering_.convert(made, c_.accumulate)});
+      });
+    });
   }
 
   // ---- results
@@ -250,7 +281,7 @@ class ContractionWriter {
           lanes(columns, [&](const Dim& column) { put(row, column, element(row, column)); });
         });
       };
-      c_.packed_b < 0 ? with(p.columns) : for_columns(p.n, with);
+      has_whole_panels() ? for_columns(p.n, with) : with(p.columns);
     };
     auto from_tile = [&] {
       elements(LoopKind::unrolled, 0, p.height, [&](const Dim& row, const Dim& column) {
@@ -326,7 +357,7 @@ class ContractionWriter {
   const ContractionTuning& t_;
   bool is_single_part_, has_even_rows_;
   std::int64_t vectors_, copy_stride_ = 0;
-  int sums_ = 0;
+  int sums_ = 0, made_panel_ = -1;
 };
 
 }  // namespace

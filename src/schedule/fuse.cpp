@@ -301,9 +301,9 @@ class Fuser {
 
   bool fits(const Edge& e, std::uint32_t producer, std::uint32_t consumer) {
     const Body &p = bodies_[producer], &c = bodies_[consumer];
-    if (!can_join(e.from) || out_.groups[producer].prepare != out_.groups[consumer].prepare ||
-        p.count + c.count > most_nodes)
-      return false;
+    if (!can_join(e.from) || p.count + c.count > most_nodes) return false;
+    if (out_.groups[producer].prepare != out_.groups[consumer].prepare)
+      return out_.groups[producer].prepare && is_dequantized(e, p) && is_used_inside(p, consumer);
     Part part = parts_[e.to];
     // What is overwritten must not be read in the same kernel.
     if (p.update != no_node || (c.update != no_node && reads_what_changes(p, c.update)))
@@ -332,6 +332,34 @@ class Fuser {
         return false;
     }
     return false;
+  }
+
+  // A weight that a contraction reads, made element by element of numbers of a narrower dtype: the
+  // contraction can keep those, and make the weight of them where it multiplies.
+  bool is_dequantized(const Edge& e, const Body& p) {
+    if (&graph_.op(e.to) != &ops::dot || p.anchored || e.path == Path::repeated ||
+        p.weight > 4 * light)
+      return false;
+    const Type& made = graph_.type(e.from);
+    bool has_codes = false, has_others = false;
+    for_each_node(p, [&](NodeId n) {
+      for (const Value& v : graph_.operands(n)) {
+        const Value base = in_memory(v);
+        if (is_member(base.node()) && group_of(base.node()) == group_of(p.head)) continue;
+        if (out_.roles[base.node()] == Role::inlined || base.shape().count() != made.shape.count())
+          continue;
+        const bool is_narrow = byte_size(base.dtype()) < byte_size(made.dtype);
+        (is_narrow ? has_codes : has_others) = true;
+      }
+    });
+    return has_codes && !has_others;
+  }
+
+  // What is read where `v` is: through views and repeats.
+  Value in_memory(Value v) const {
+    while (out_.roles[v.node()] == Role::view || out_.roles[v.node()] == Role::cloned)
+      v = v.operand(0);
+    return v;
   }
 
   // A node of the body is or reads what the update writes over.

@@ -157,6 +157,52 @@ inline void contraction_widened_weights(const Check& check) {
   }
 }
 
+// Integers with scales: what is packed is the integers.
+inline void contraction_dequantized_weights(const Check& check) {
+  enum class Scale : std::uint8_t { one, column, block };
+  for (Scale kind : {Scale::one, Scale::column, Scale::block})
+    for (bool has_zero : {false, true})
+      for (bool is_transposed : {false, true}) {
+        // Scales of blocks of a transposed weight would be gathered: it is made of them before.
+        const bool is_packed = kind != Scale::block || !is_transposed;
+        Function f;
+        Value x = f.add_param(f32({20, 64}), "x"),
+              w = f.add_param({DType::i8, is_transposed ? Shape{70, 64} : Shape{64, 70}}, "w");
+        const int n = is_transposed ? 0 : 1;
+        const Dims columns = is_transposed ? Dims{70, 1} : Dims{1, 70},
+                   blocks = is_transposed ? Dims{70, 4} : Dims{4, 70};
+        auto whole = [&](Value v) {
+          if (kind != Scale::block) return broadcast_to(v, w.shape());
+          Dims each = v.shape().dims;
+          each.insert(each.begin() + (2 - n), Dim(16));
+          return reshape_to(broadcast_to(unsqueeze(v, {2 - n}), Shape(each)), w.shape().dims);
+        };
+        const Dims of = kind == Scale::one ? Dims{} : kind == Scale::column ? columns : blocks;
+        Value number = cast_to(w, DType::i32);
+        if (has_zero)
+          number =
+              number - whole(cast_to(f.add_param({DType::i8, Shape(of)}, "w_zero"), DType::i32));
+        Value scale = f.add_param({DType::f32, Shape(of)}, "w_scale");
+        Value weights = cast_to(number, DType::f32) * whole(scale);
+        if (is_transposed) weights = transpose_matrix(weights);
+        f.add_result(ops::relu(ops::matmul(x, weights)));
+        check(contraction_candidate, f, {.packed = is_packed ? DType::i8 : DType::f32});
+      }
+}
+
+// The codes are read by the left operand, too.
+inline void contraction_codes_on_both_sides(const Check& check) {
+  for (bool has_zero : {false, true}) {
+    Function f;
+    Value w = f.add_param({DType::i8, {40, 40}}, "w"), x = f.add_param(f32({40}), "x");
+    Value number = cast_to(w, DType::f32);
+    if (has_zero) number = number - 3.0;
+    Value weights = number * broadcast_to(f.add_param(f32({1, 40}), "w_scale"), w.shape());
+    f.add_result(ops::matmul(weights * broadcast_to(x, w.shape()), weights));
+    check(contraction_candidate, f, {.packed = DType::i8});
+  }
+}
+
 inline void contraction_other_numbers(const Check& check) {
   for (DType t : {DType::f64, DType::i32, DType::i64}) {
     Function f;
@@ -367,6 +413,8 @@ inline const std::vector<AnchoredCase>& anchored_cases() {
       {"ContractionNarrowFloats", contraction_narrow_floats},
       {"ContractionBytes", contraction_bytes},
       {"ContractionWidenedWeights", contraction_widened_weights},
+      {"ContractionDequantizedWeights", contraction_dequantized_weights},
+      {"ContractionCodesOnBothSides", contraction_codes_on_both_sides},
       {"ContractionOtherNumbers", contraction_other_numbers},
       {"ContractionBothOperandsAtRunTime", contraction_both_operands_at_run_time},
       {"ContractionAttentionScores", contraction_attention_scores},
