@@ -317,10 +317,11 @@ void Chooser::measure(const std::vector<Contest>& contests, std::vector<Contest*
                       const Trials& trials) {
   double work = 0;
   for (Contest* c : open) work += c->work;
+  const double kept = trials.are_usual ? 0 : 0.75 * c_.budget.left();
   // A group that has one candidate is worth its time when there is enough to try forms of it.
   std::erase_if(open, [&](const Contest* c) {
     const bool has_time = c_.budget.left() * c->work / work > least_tuning_seconds;
-    return c->options.size() == 1 && !(c_.options.tune && has_time);
+    return c->options.size() == 1 && !(c_.options.tune && trials.are_usual && has_time);
   });
   if (open.empty()) return;
   const TimeBudget::Use use(c_.budget);
@@ -338,7 +339,7 @@ void Chooser::measure(const std::vector<Contest>& contests, std::vector<Contest*
   });
   std::ranges::stable_sort(open, std::greater(), &Contest::work);
   for (std::size_t i = 0; i < open.size(); ++i) {
-    const double left = c_.budget.left() - use.seconds();
+    const double left = c_.budget.left() - use.seconds() - kept;
     if (c_.options.progress)
       c_.options.progress(cat("comparing candidates: group ", i + 1, " of ", open.size(), " (",
                               open[i]->spec->name, "), ", std::max(0.0, std::round(left)),
@@ -362,8 +363,9 @@ void Chooser::measure(Contest& c, const Trials& sizes, double seconds) {
   if (!best) return;
   c.reason = "measured";
   const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start;
-  if (c_.options.tune && used.count() < seconds) tune(c, sizes, seconds - used.count());
-  remember(c);
+  if (c_.options.tune && sizes.are_usual && used.count() < seconds)
+    tune(c, sizes, seconds - used.count());
+  remember(c, sizes);
 }
 
 std::optional<std::size_t> Chooser::best_of(Contest& c, std::span<const std::size_t> field,
@@ -445,14 +447,15 @@ const Chooser::Option* Chooser::fastest_of_kernels(const Contest& c) {
   return best;
 }
 
-void Chooser::remember(const Contest& c) const {
+void Chooser::remember(const Contest& c, const Trials& sizes) const {
   const Option& winner = c.options[c.best];
   GroupTimes::Known known{
       .winner = winner.record.name, .base = winner.base, .tuning = winner.tuning};
   if (!winner.library.empty()) known.library = library_version(winner.library);
   for (const Option& o : c.options) known.records.push_back(o.record);
   times_.store(c.key, known);
-  if (has_symbols(c.spec->spec)) times_.store(spec_text(c.spec->spec, {}), known);
+  if (has_symbols(c.spec->spec) && sizes.are_usual)
+    times_.store(spec_text(c.spec->spec, {}), known);
 }
 
 std::optional<Candidate> Chooser::without_library(Contest& c, const Sizing& check) {
@@ -474,7 +477,10 @@ Choice Chooser::choice_of(Contest& c, const Sizing& check) {
     throw UserError("group '", c.spec->name, "' (", c.origins,
                     ") has no candidate that computes it correctly", why);
   }
-  Choice choice{.candidate = c.options[c.best].candidate, .reason = c.reason};
+  const Option& best = c.options[c.best];
+  Choice choice{.candidate = best.candidate,
+                .base = best.tuning.empty() ? best.record.name : best.base,
+                .reason = c.reason};
   choice.is_library = !c.options[c.best].library.empty();
   if (choice.is_library && c_.options.strategy == "auto")
     choice.without_library = without_library(c, check);

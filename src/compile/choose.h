@@ -19,6 +19,7 @@ namespace hone {
 
 struct Choice {
   Candidate candidate;
+  std::string base;  // its name without a tuning
   std::string reason;
   std::vector<CandidateRecord> records;  // of all candidates, the chosen one among them
   // Where the candidate calls a library in a plan that may be moved: what computes the group
@@ -42,9 +43,11 @@ class Chooser {
   };
   explicit Chooser(const Context&);
 
-  // Sizes of the symbols: small ones to check candidates at, those of use to time them at.
+  // Sizes of the symbols: small ones to check candidates at, those of use to time them at. At
+  // sizes that are not the usual ones a quarter of the time left is used, and no forms are tried.
   struct Trials {
     Sizing check, time;
+    bool are_usual = true;
   };
 
   // One choice for each spec of the schedule; those of specs met in earlier schedules are kept.
@@ -96,7 +99,7 @@ class Chooser {
   double prediction(const Candidate&) const;  // -1: it calls a library
   // False when the group does not allow it, or an option has the same kernels.
   bool add_tuned(Contest&, std::string_view base, const Tuning&) const;
-  void remember(const Contest&) const;
+  void remember(const Contest&, const Trials&) const;
   // Checked kernels alone, for machines that lack the library; nothing when none passes.
   std::optional<Candidate> without_library(Contest&, const Sizing&);
   Choice choice_of(Contest&, const Sizing& check);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <map>
 
 #include "backend/backend.h"
@@ -11,6 +12,7 @@
 #include "compile/choose.h"
 #include "compile/debug.h"
 #include "compile/rates.h"
+#include "compile/size_ranges.h"
 #include "compile/whole.h"
 #include "pass/narrow.h"
 #include "plan/audit.h"
@@ -137,6 +139,7 @@ class Driver {
                       *options_.max_memory, "; raise --max-memory or give smaller sizes");
   }
 
+  // One variant, or several for ranges of its sizes, each with one that needs no library.
   void compile_variant(const SourceVariant& source, KernelCompiler& compile, Chooser& choose) {
     const std::string name = cat(compile.target().info().name, "-variant-", plan_.variants.size());
     Clock::time_point start = Clock::now();
@@ -148,10 +151,40 @@ class Driver {
     if (options_.keep)
       for (const ScheduledGroup& g : s.groups)
         report_.variants.back().groups.emplace_back(g.nodes.begin(), g.nodes.end());
+    std::vector<SizeRange> ranges = choices_for(source, s, choose);
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      const SourceVariant* served = &source;
+      if (!ranges[i].guards.empty()) {
+        served = &parts_.emplace_back(source);
+        std::ranges::copy(ranges[i].guards, std::back_inserter(parts_.back().guards));
+        if (options_.keep && i > 0) report_.variants.push_back(report_.variants.back());
+      }
+      add_variants(*served, s, std::move(ranges[i].choices), compile,
+                   ranges.size() == 1 ? name : cat(name, "-", i));
+    }
+  }
+
+  // Who measures asks whether other choices are faster at other sizes.
+  std::vector<SizeRange> choices_for(const SourceVariant& source, const Schedule& s,
+                                     Chooser& choose) {
     const Sizing& check = check_sizes(source);
-    const Sizing time = options_.measure ? sizes_to_time(source_, source) : check;
-    std::vector<Choice> choices =
-        choose(s, {with_measured(check, s.measured), with_measured(time, s.measured)});
+    const auto choices_at = [&](const Sizing& time, bool is_usual) {
+      return SizedChoices{time, choose(s, {with_measured(check, s.measured),
+                                           with_measured(time, s.measured), is_usual})};
+    };
+    if (!options_.measure) return size_ranges(source.function, {}, choices_at(check, true), {});
+    const Sizing usual = sizes_to_time(source_, source);
+    std::vector<SizedChoices> others;
+    if (options_.strategy == "auto")
+      for (const Sizing& sizes : sizes_beside(source.function, conditions_of(source), usual))
+        others.push_back(choices_at(sizes, false));
+    std::vector<std::uint32_t> specs;
+    for (const ScheduledGroup& g : s.groups) specs.push_back(g.spec);
+    return size_ranges(source.function, specs, choices_at(usual, true), others);
+  }
+
+  void add_variants(const SourceVariant& source, const Schedule& s, std::vector<Choice> choices,
+                    KernelCompiler& compile, const std::string& name) {
     std::vector<std::shared_ptr<const std::vector<CandidateRecord>>> considered;
     for (Choice& c : choices)
       considered.push_back(
@@ -160,16 +193,14 @@ class Driver {
                            std::ranges::all_of(choices, [](const Choice& c) {
                              return !c.is_library || c.without_library.has_value();
                            });
-    std::optional<Schedule> other;
-    if (has_other && options_.strategy == "auto") other = s;
-    add_variant(source, std::move(s), choices, considered, compile, name);
-    if (!other) return;
+    add_variant(source, s, choices, considered, compile, name);
+    if (!has_other || options_.strategy != "auto") return;
     // The same without the library, for machines that lack it.
     for (Choice& c : choices)
       if (c.is_library)
-        c = {std::move(*c.without_library), "the library is missing", {}, {}, false};
+        c = {std::move(*c.without_library), "", "the library is missing", {}, {}, false};
     if (options_.keep) report_.variants.push_back(report_.variants.back());
-    add_variant(source, std::move(*other), choices, considered, compile, name + "-kernels");
+    add_variant(source, s, choices, considered, compile, name + "-kernels");
   }
 
   void add_variant(
@@ -257,7 +288,10 @@ class Driver {
       check_operands(plan_, plan_.variants[i], builder_.kernels());
     }
     std::optional<Hash128> contents;
-    for (const SourceVariant& v : source_.variants) {
+    std::set<const SourceVariant*> seen;
+    for (const SourceVariant* part : source_of_) {
+      if (!seen.insert(part).second) continue;
+      const SourceVariant& v = *part;
       const Sizing& sizes = check_sizes(v);
       if (!is_small(v.function, sizes)) continue;
       if (!contents) contents = contents_of(plan_);
@@ -306,6 +340,7 @@ class Driver {
   std::map<const SourceVariant*, Sizing> check_sizes_;
   Plan plan_;
   std::vector<const SourceVariant*> source_of_;  // by variant of the plan
+  std::deque<SourceVariant> parts_;              // of variants, for ranges of their sizes
   PlanBuilder builder_;
   Debug debug_;
   std::size_t filled_ = 0;
