@@ -168,8 +168,9 @@ class Device : public Allocator {
   // Nothing for memory that is not aligned, or without shared memory.
   virtual std::optional<DeviceMemory> of_host(const void*) const { return std::nullopt; }
 
-  // Kernels of all binaries must have different names.
-  virtual std::unique_ptr<Program> load(std::span<const Binary>, std::string_view where) = 0;
+  // What a plan runs on this device, as one program. Kernels of all binaries must have different
+  // names.
+  virtual std::unique_ptr<Program> load(std::span<const Binary* const>, std::string_view where) = 0;
   // Opens the library; why its functions cannot be called here, empty when they can.
   virtual std::string why_missing(std::string_view library) = 0;
   // Throws UserError when the function is not known here or cannot do this.

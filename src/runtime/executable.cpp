@@ -165,24 +165,23 @@ void Executable::place_streams() {
   }
 }
 
+// One program for each device, of the binaries that its steps launch kernels of.
 void Executable::load_programs() {
-  entries_.assign(devices_.size(), std::vector<ProgramEntry>(plan_->kernels.size()));
-  std::vector<std::vector<const Program*>> loaded(
-      devices_.size(), std::vector<const Program*>(plan_->binaries.size()));
-  for (std::uint32_t i : variants_) {
-    const Variant& v = plan_->variants[i];
-    for_each_step(steps(v), [&](const Step& s) {
-      if (s.kind != Step::Kind::launch) return;
-      const std::uint32_t device = device_of(v, s.device);
-      const PlanKernel& kernel = plan_->kernels[s.index];
-      const Program*& program = loaded[device][kernel.binary];
-      if (!program)
-        program = programs_
-                      .emplace_back(devices_[device]->load(
-                          std::span(&plan_->binaries[kernel.binary], 1), plan_->name))
-                      .get();
-      entries_[device][s.index] = program->entry(kernel.entry);
+  std::vector<std::set<std::uint32_t>> kernels(devices_.size());
+  for (std::uint32_t i : variants_)
+    for_each_step(steps(plan_->variants[i]), [&](const Step& s) {
+      if (s.kind == Step::Kind::launch)
+        kernels[device_of(plan_->variants[i], s.device)].insert(s.index);
     });
+  entries_.assign(devices_.size(), std::vector<ProgramEntry>(plan_->kernels.size()));
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    if (kernels[d].empty()) continue;
+    std::set<std::uint32_t> used;
+    for (std::uint32_t k : kernels[d]) used.insert(plan_->kernels[k].binary);
+    std::vector<const Binary*> binaries;
+    for (std::uint32_t b : used) binaries.push_back(&plan_->binaries[b]);
+    const Program& program = *programs_.emplace_back(devices_[d]->load(binaries, plan_->name));
+    for (std::uint32_t k : kernels[d]) entries_[d][k] = program.entry(plan_->kernels[k].entry);
   }
 }
 

@@ -111,8 +111,9 @@ class FarProgram final : public Program {
     Interpreter interpreter;
   };
 
-  FarProgram(std::span<const Binary> binaries, std::string_view where) {
-    for (const Binary& b : binaries) {
+  FarProgram(std::span<const Binary* const> binaries, std::string_view where) {
+    for (const Binary* binary : binaries) {
+      const Binary& b = *binary;
       check(b, where);
       if (b.target != target_name)
         throw UserError(where, ": is compiled for ", b.target, ", and this is ", target_name);
@@ -346,7 +347,8 @@ class FarDevice final : public Device {
   }
   DeviceMemory alloc(std::size_t bytes) override { return memory_->alloc(bytes); }
   void free(DeviceMemory m, std::size_t) noexcept override { memory_->free(m); }
-  std::unique_ptr<Program> load(std::span<const Binary> binaries, std::string_view where) override {
+  std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
+                                std::string_view where) override {
     return std::make_unique<FarProgram>(binaries, where);
   }
   using Device::bind;

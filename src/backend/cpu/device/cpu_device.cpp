@@ -185,7 +185,8 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
     return DeviceMemory{at, 0};
   }
 
-  std::unique_ptr<Program> load(std::span<const Binary> binaries, std::string_view where) override {
+  std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
+                                std::string_view where) override {
     return std::make_unique<CpuProgram>(hone::load(binaries, where));
   }
 

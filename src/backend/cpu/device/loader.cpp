@@ -1,5 +1,6 @@
 #include "backend/cpu/device/loader.h"
 
+#include <array>
 #include <vector>
 
 #include "backend/cpu/device/helpers.h"
@@ -46,11 +47,12 @@ KernelFunction LoadedBinary::entry(std::string_view name) const {
                   "; is the plan from another version?");
 }
 
-LoadedBinary load(std::span<const Binary> binaries, std::string_view where) {
+LoadedBinary load(std::span<const Binary* const> binaries, std::string_view where) {
   LoadedBinary out;
   std::vector<std::byte> code;
   std::vector<ExecutableMemory::Patch> patches;
-  for (const Binary& b : binaries) {
+  for (const Binary* binary : binaries) {
+    const Binary& b = *binary;
     check(b, where);
     check_isa(b, where);
     code.resize((code.size() + blob_align - 1) / blob_align * blob_align);
@@ -66,6 +68,6 @@ LoadedBinary load(std::span<const Binary> binaries, std::string_view where) {
   return out;
 }
 
-LoadedBinary load(const Binary& b, std::string_view where) { return load(std::span(&b, 1), where); }
+LoadedBinary load(const Binary& b, std::string_view where) { return load(std::array{&b}, where); }
 
 }  // namespace hone

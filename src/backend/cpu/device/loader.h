@@ -23,7 +23,7 @@ class LoadedBinary {
   std::size_t code_bytes() const { return memory_.size(); }
 
  private:
-  friend LoadedBinary load(std::span<const Binary>, std::string_view);
+  friend LoadedBinary load(std::span<const Binary* const>, std::string_view);
   ExecutableMemory memory_;
   std::map<std::string, std::size_t, std::less<>> offsets_;
 };
@@ -31,7 +31,7 @@ class LoadedBinary {
 // Several binaries share one mapping; their entries must have different names. Throws UserError
 // naming `where` when the processor, or the flag HONE_CPU_ISA, does not allow the binary's
 // instruction set.
-LoadedBinary load(std::span<const Binary>, std::string_view where = "machine code");
+LoadedBinary load(std::span<const Binary* const>, std::string_view where = "machine code");
 LoadedBinary load(const Binary&, std::string_view where = "machine code");
 
 }  // namespace hone
