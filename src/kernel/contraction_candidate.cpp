@@ -26,24 +26,25 @@ Dims sizes_at(const Shape& s, const Axes& axes) {
 }
 
 // A contraction as it stands in the group.
-struct Problem {
+struct ContractionProblem {
   Value a, b;  // m belongs to a, n to b
   OperandAxes a_axes, b_axes;
   // Result axes: batch, then those of m, then those of n; the last two exchanged when swapped.
   bool swapped = false;
 };
 
-Problem exchanged(Problem p) {
+ContractionProblem exchanged(ContractionProblem p) {
   std::swap(p.a, p.b);
   std::swap(p.a_axes, p.b_axes);
   p.swapped = !p.swapped;
   return p;
 }
 
-Problem of_dot(Value v) {
+ContractionProblem of_dot(Value v) {
   Value a = v.operand(0), b = v.operand(1);
   DotAxes x = dot_axes(v.attrs(), a.rank(), b.rank());
-  Problem p{a, b, {x.batch_a, x.free_a, x.contract_a}, {x.batch_b, x.free_b, x.contract_b}};
+  ContractionProblem p{
+      a, b, {x.batch_a, x.free_a, x.contract_a}, {x.batch_b, x.free_b, x.contract_b}};
   // Lanes run along n, so that one column would waste them.
   bool is_column = product(sizes_at(b.shape(), x.free_b)) == Dim(1);
   return is_column ? exchanged(p) : p;
@@ -64,7 +65,7 @@ bool is_pixelwise(Value v) {
 }
 
 // Pixels are the rows.
-Problem of_pixelwise_conv(Value v) {
+ContractionProblem of_pixelwise_conv(Value v) {
   ConvAxes axes = conv_axes(v.attrs(), v.rank());
   Axes pixels = {axes.batch};
   pixels.insert(pixels.end(), axes.space.begin(), axes.space.end());
@@ -85,7 +86,7 @@ Dims position_in(const Value& v, const OperandAxes& axes, const Dim& batch, cons
   return out;
 }
 
-Dims position_in_result(const Problem& p, const Dim& batch, const Dim& m, const Dim& n,
+Dims position_in_result(const ContractionProblem& p, const Dim& batch, const Dim& m, const Dim& n,
                         const Positions& positions) {
   Dims out = positions.split(batch, sizes_at(p.a.shape(), p.a_axes.batch));
   Dims rows = positions.split(m, sizes_at(p.a.shape(), p.a_axes.free));
@@ -115,7 +116,7 @@ Value packed(Value v, const OperandAxes& axes, const Contraction& c, const Contr
   return c.packed_batch ? x : reshape_to(x, dims);
 }
 
-Contraction shape_of(const Problem& p, DType accumulate) {
+Contraction shape_of(const ContractionProblem& p, DType accumulate) {
   Contraction c;
   c.accumulate = accumulate;
   c.packed_dtype = packed_dtype(p.b, accumulate);
@@ -152,7 +153,7 @@ std::optional<Value> factor_at(AnchoredGroup& group, const CodedOperand& coded, 
 
 // The element of B over (b, k, n), made of one of the codes. Nothing when what else it is made of
 // does not lie in the order of n.
-std::optional<Splice> made_of_codes(AnchoredGroup& group, const Problem& p,
+std::optional<Splice> made_of_codes(AnchoredGroup& group, const ContractionProblem& p,
                                     const CodedOperand& coded, const Dims& at,
                                     std::span<const Dim> vars, DType accumulate) {
   Lowering& lowering = group.lowering();
@@ -174,8 +175,8 @@ std::optional<Splice> made_of_codes(AnchoredGroup& group, const Problem& p,
 
 // Fills in the expressions around it; B is read as it lies unless it is packed. Nothing when the
 // group does not allow it.
-std::optional<Contraction> spliced_into(AnchoredGroup& group, const Problem& p, Contraction c,
-                                        const Reading& reading) {
+std::optional<Contraction> spliced_into(AnchoredGroup& group, const ContractionProblem& p,
+                                        Contraction c, const Reading& reading) {
   const std::optional<CodedOperand>& coded = reading.coded;
   const bool has_factor = coded && coded->factor, makes_b = coded && !has_factor;
   Values read = {p.a};
@@ -214,7 +215,7 @@ std::optional<Contraction> spliced_into(AnchoredGroup& group, const Problem& p, 
   return c;
 }
 
-Candidate candidate_of(AnchoredGroup& group, const Problem& p, Contraction c,
+Candidate candidate_of(AnchoredGroup& group, const ContractionProblem& p, Contraction c,
                        const ContractionTuning& t, const Reading& reading,
                        const TargetInfo& target) {
   Candidate out;
@@ -236,9 +237,9 @@ Candidate candidate_of(AnchoredGroup& group, const Problem& p, Contraction c,
   return out;
 }
 
-struct Found {
+struct FoundContraction {
   AnchoredGroup group;
-  Problem problem;
+  ContractionProblem problem;
   Contraction shape;
   bool is_weight = false;  // B
 
@@ -258,24 +259,24 @@ struct Found {
   }
 };
 
-std::optional<Found> find(const GroupSpec& spec) {
+std::optional<FoundContraction> find_contraction(const GroupSpec& spec) {
   std::optional<AnchoredGroup> group = AnchoredGroup::find(spec);
   if (!group) return std::nullopt;
   Value anchor = group->anchor();
   if (anchor.is(ops::conv) && !is_pixelwise(anchor)) return std::nullopt;
   std::optional<DType> accumulate = accumulator(anchor.dtype());
   if (!accumulate) return std::nullopt;
-  const Problem p = anchor.is(ops::conv) ? of_pixelwise_conv(anchor) : of_dot(anchor);
+  const ContractionProblem p = anchor.is(ops::conv) ? of_pixelwise_conv(anchor) : of_dot(anchor);
   const Contraction c = shape_of(p, *accumulate);
   const bool is_weight = group->is_weight(p.b);
-  return Found{std::move(*group), p, c, is_weight};
+  return FoundContraction{std::move(*group), p, c, is_weight};
 }
 
 }  // namespace
 
 std::optional<Candidate> contraction_candidate(const GroupSpec& spec, const TargetInfo& target,
                                                const Tuning& tuning) {
-  const std::optional<Found> found = find(spec);
+  const std::optional<FoundContraction> found = find_contraction(spec);
   if (!found) return std::nullopt;
   for (const Reading& reading : found->readings()) {
     AnchoredGroup group = found->group;
@@ -289,7 +290,7 @@ std::optional<Candidate> contraction_candidate(const GroupSpec& spec, const Targ
 }
 
 std::vector<Tuning> contraction_space(const GroupSpec& spec, const TargetInfo& target) {
-  const std::optional<Found> found = find(spec);
+  const std::optional<FoundContraction> found = find_contraction(spec);
   if (!found) return {};
   for (const Reading& reading : found->readings()) {
     AnchoredGroup group = found->group;

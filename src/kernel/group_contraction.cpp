@@ -19,7 +19,7 @@ namespace {
 using Kind = Stmt::Kind;
 
 // C[batch, m, n] = sum over k of A[batch, m, k] * B[batch, k, n]
-struct Problem {
+struct GroupProblem {
   using Where = std::function<Dims(const Dim& batch, const Dim& free, const Dim& k)>;
   Value a, b;
   Dim batch = 1, m = 1, n = 1, k = 1;
@@ -37,8 +37,8 @@ void put(Dims& to, const Axes& axes, const Dims& at) {
   for (std::size_t i = 0; i < axes.size(); ++i) to[static_cast<std::size_t>(axes[i])] = at[i];
 }
 
-Problem of_dot(Value v, const Positions& positions) {
-  Problem p{v.operand(0), v.operand(1)};
+GroupProblem of_dot(Value v, const Positions& positions) {
+  GroupProblem p{v.operand(0), v.operand(1)};
   const DotAxes x = dot_axes(v.attrs(), p.a.rank(), p.b.rank());
   const Dims batch = sizes_at(p.a, x.batch_a), rows = sizes_at(p.a, x.free_a),
              columns = sizes_at(p.b, x.free_b), contract = sizes_at(p.a, x.contract_a);
@@ -66,7 +66,7 @@ Problem of_dot(Value v, const Positions& positions) {
 }
 
 // Pixels are the rows, the places of the window times the channels are what is summed over.
-Problem of_conv(Value v, const Positions& positions) {
+GroupProblem of_conv(Value v, const Positions& positions) {
   const ConvAxes axes = conv_axes(v.attrs(), v.rank());
   const bool channels_last = v.attrs().integer_or("channels_last", 0) != 0;
   const Dim groups = v.attrs().integer("groups");
@@ -77,7 +77,7 @@ Problem of_conv(Value v, const Positions& positions) {
   put(high, axes.space, v.attrs().dims("pads_high"));
   const Dims none(low.size(), 0);
   if (low != none || high != none) x = pad_with(x, scalar(x.graph(), 0, x.dtype()), low, high);
-  Problem p{x, w};
+  GroupProblem p{x, w};
   const Dim in = w.shape()[axes.in], out = floor_div(w.shape()[axes.out], groups);
   Dims rows = {v.shape()[axes.batch]};
   for (const Dim& d : sizes_at(v, axes.space)) rows.push_back(d);
@@ -143,7 +143,7 @@ std::int64_t tile_size(const Dim& d, std::int64_t most) {
   return std::min(most, static_cast<std::int64_t>(std::bit_ceil(size)));
 }
 
-Tiling default_tiling(const Problem& p, const TargetInfo& target, DType t) {
+Tiling default_tiling(const GroupProblem& p, const TargetInfo& target, DType t) {
   Tiling x;
   x.m = tile_size(p.m, 64), x.n = tile_size(p.n, 64), x.k = tile_size(p.k, 16);
   x.rows = std::clamp<std::int64_t>(x.m / 16, 1, 4);
@@ -160,7 +160,7 @@ Tiling default_tiling(const Problem& p, const TargetInfo& target, DType t) {
   return x;
 }
 
-Tiling tiling_of(const Problem& p, const TargetInfo& target, DType t, const Tuning& tuning) {
+Tiling tiling_of(const GroupProblem& p, const TargetInfo& target, DType t, const Tuning& tuning) {
   const Tiling usual = default_tiling(p, target, t);
   Tiling x{value_or(tuning, "tile_m", usual.m), value_or(tuning, "tile_n", usual.n),
            value_or(tuning, "tile_k", usual.k), value_or(tuning, "rows", usual.rows),
@@ -170,9 +170,10 @@ Tiling tiling_of(const Problem& p, const TargetInfo& target, DType t, const Tuni
 }
 
 // Writes the statements of one kernel.
-class Writer {
+class GroupContractionWriter {
  public:
-  Writer(Kernel& kernel, AnchoredGroup& group, const Problem& p, const Tiling& t, DType accumulate)
+  GroupContractionWriter(Kernel& kernel, AnchoredGroup& group, const GroupProblem& p,
+                         const Tiling& t, DType accumulate)
       : kernel_(kernel),
         lowering_(group.lowering()),
         positions_(group.lowering().positions()),
@@ -355,38 +356,40 @@ class Writer {
   Kernel& kernel_;
   Lowering& lowering_;
   Positions& positions_;
-  const Problem& p_;
+  const GroupProblem& p_;
   const Tiling& t_;
   DType accumulate_;
   int a_memory_, b_memory_;
   Dim batch_ = 0, first_m_ = 0, first_n_ = 0, thread_ = 0, thread_m_ = 0, thread_n_ = 0;
 };
 
-struct Found {
+struct FoundGroupContraction {
   AnchoredGroup group;
   DType accumulate;
 };
 
-std::optional<Found> find(const GroupSpec& spec, const TargetInfo& target) {
+std::optional<FoundGroupContraction> find_group_contraction(const GroupSpec& spec,
+                                                            const TargetInfo& target) {
   if (target.group_threads == 0) return std::nullopt;
   std::optional<AnchoredGroup> group = AnchoredGroup::find(spec);
   if (!group) return std::nullopt;
   const std::optional<DType> accumulate = accumulator(group->anchor().dtype());
   // Tiles multiply operands that are cast to what they sum in.
   if (!accumulate) return std::nullopt;
-  return Found{std::move(*group), *accumulate};
+  return FoundGroupContraction{std::move(*group), *accumulate};
 }
 
-Problem problem_of(AnchoredGroup& group) {
+GroupProblem problem_of(AnchoredGroup& group) {
   const Positions& positions = group.lowering().positions();
   const Value anchor = group.anchor();
   return anchor.is(ops::conv) ? of_conv(anchor, positions) : of_dot(anchor, positions);
 }
 
-std::optional<Writer::Parts> parts_of(AnchoredGroup& group, const Problem& p, DType accumulate) {
+std::optional<GroupContractionWriter::Parts> parts_of(AnchoredGroup& group, const GroupProblem& p,
+                                                      DType accumulate) {
   group.set_operands(std::array{p.a, p.b}, 0);
   Positions& positions = group.lowering().positions();
-  Writer::Parts parts;
+  GroupContractionWriter::Parts parts;
   parts.b = positions.add_loop(p.batch), parts.m = positions.add_loop(p.m);
   parts.n = positions.add_loop(p.n), parts.k = positions.add_loop(p.k);
   // The only position of an axis of size 1 is 0, also where it comes from a reshape.
@@ -409,15 +412,15 @@ std::optional<Writer::Parts> parts_of(AnchoredGroup& group, const Problem& p, DT
 std::optional<Candidate> group_contraction_candidate(const GroupSpec& spec,
                                                      const TargetInfo& target,
                                                      const Tuning& tuning) {
-  std::optional<Found> found = find(spec, target);
+  std::optional<FoundGroupContraction> found = find_group_contraction(spec, target);
   if (!found) return std::nullopt;
   AnchoredGroup& group = found->group;
-  const Problem p = problem_of(group);
-  const std::optional<Writer::Parts> parts = parts_of(group, p, found->accumulate);
+  const GroupProblem p = problem_of(group);
+  const std::optional<GroupContractionWriter::Parts> parts = parts_of(group, p, found->accumulate);
   if (!parts) return std::nullopt;
   const Tiling t = tiling_of(p, target, found->accumulate, tuning);
   Kernel kernel = group.kernel();
-  Writer(kernel, group, p, t, found->accumulate).write(*parts);
+  GroupContractionWriter(kernel, group, p, t, found->accumulate).write(*parts);
   Candidate out;
   out.name = "generated";
   out.steps.push_back({std::move(kernel), group.operands(), {}, false});
@@ -425,9 +428,9 @@ std::optional<Candidate> group_contraction_candidate(const GroupSpec& spec,
 }
 
 std::vector<Tuning> group_contraction_space(const GroupSpec& spec, const TargetInfo& target) {
-  std::optional<Found> found = find(spec, target);
+  std::optional<FoundGroupContraction> found = find_group_contraction(spec, target);
   if (!found) return {};
-  const Problem p = problem_of(found->group);
+  const GroupProblem p = problem_of(found->group);
   std::vector<Tuning> out = {default_tiling(p, target, found->accumulate).named()};
   for (const Tiling& t :
        {Tiling{128, 128, 8, 8, 8}, Tiling{128, 64, 16, 8, 4}, Tiling{64, 64, 16, 4, 4},
