@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "compile/trial.h"
@@ -132,18 +133,22 @@ struct Samples {
   }
 };
 
-Samples at_places(const Array& got, std::size_t result, std::vector<std::int64_t> places,
-                  ElementEvaluator& strict, ElementEvaluator& wide) {
+// Nothing when more than `most` elements are computed for them.
+std::optional<Samples> at_places(const Array& got, std::size_t result,
+                                 std::vector<std::int64_t> places, ElementEvaluator& strict,
+                                 ElementEvaluator& wide, std::int64_t most) {
   const Wide none(got.dtype(), {static_cast<std::int64_t>(places.size())});
   Samples s{std::move(places), none, none, none};
-  const std::vector<Element> of_strict = strict.all_at(result, s.places),
-                             of_wide = wide.all_at(result, s.places);
+  const auto of_strict = strict.all_at(result, s.places, most);
+  if (!of_strict) return std::nullopt;
+  const auto of_wide = wide.all_at(result, s.places, most);
+  if (!of_wide) return std::nullopt;
   for (std::size_t i = 0; i < s.places.size(); ++i) {
     const std::int64_t at = s.places[i];
     set_element(s.got, i,
                 {none.is_real() ? got.real(at) : 0, none.is_real() ? 0 : got.integer(at)});
-    set_element(s.strict, i, of_strict[i]);
-    set_element(s.wide, i, of_wide[i]);
+    set_element(s.strict, i, (*of_strict)[i]);
+    set_element(s.wide, i, (*of_wide)[i]);
   }
   return s;
 }
@@ -182,6 +187,7 @@ class Check {
         function_(with_numbers(spec.function, sizes)),
         chunks_(std::make_shared<SomeChunks>(pool)),
         trial_(spec, candidate, compile, memory, chunks_, sizes, Fill::random, seed),
+        most_elements_(most_elements(function_, flops_)),
         is_one_launch_(is_one_launch(candidate)) {}
 
   Comparison operator()() {
@@ -204,13 +210,27 @@ class Check {
     return expand_composites(substitute_sizes(f, numbers));
   }
 
+  // An element alone takes several times as long as one of many. So where a few of the results need
+  // a good part of all that is computed, everything is evaluated, unless that takes much memory.
+  static std::int64_t most_elements(const Function& f, std::int64_t flops) {
+    constexpr std::int64_t most_wide_elements = 1 << 27;
+    std::int64_t all = 0;
+    for (NodeId n : live_nodes(f))
+      for (std::size_t i = 0; i < f.graph().result_count(n); ++i)
+        all += f.graph().type(n, i).shape.count().high();
+    return all > most_wide_elements ? std::numeric_limits<std::int64_t>::max()
+                                    : std::max(most_whole_flops, flops / 8);
+  }
+
   Comparison compared(Fill fill) {
     if (is_one_launch_ && flops_ > most_run_flops) {
       run(true);
       if (std::optional<Comparison> c = sampled(fill, true)) return *c;
     }
     run(false);
-    return flops_ <= most_whole_flops ? whole(function_, trial_) : *sampled(fill, false);
+    if (flops_ > most_whole_flops)
+      if (std::optional<Comparison> c = sampled(fill, false)) return *c;
+    return whole(function_, trial_);
   }
 
   void run(bool some_chunks) {
@@ -221,7 +241,8 @@ class Check {
 
   // Few elements may all be small beside what cancelled in them. So a refused result is compared on
   // as many elements as show its size and, where that is little work, enclosed in intervals.
-  // Nothing when some chunks wrote too few elements, or not those at both ends.
+  // Nothing when some chunks wrote too few elements, or not those at both ends, or when that is as
+  // much work as to evaluate everything.
   std::optional<Comparison> sampled(Fill fill, bool some_chunks) {
     constexpr std::int64_t most_enclosed_flops = 50'000'000, many_samples = 1000;
     Comparison worst;
@@ -238,12 +259,18 @@ class Check {
       std::vector<std::int64_t> few = places(wanted);
       if (std::ssize(few) < std::min(wanted, count) || !std::ranges::all_of(few, is_made))
         return std::nullopt;
-      Comparison c = at_places(got[r], r, std::move(few), strict, wide).accepted();
+      const auto at = [&](std::vector<std::int64_t> those) {
+        return at_places(got[r], r, std::move(those), strict, wide, most_elements_);
+      };
+      const std::optional<Samples> first = at(std::move(few));
+      if (!first) return std::nullopt;
+      Comparison c = first->accepted();
       if (!c.ok) {
-        const Samples many = at_places(got[r], r, places(many_samples), strict, wide);
-        c = many.accepted();
+        const std::optional<Samples> many = at(places(many_samples));
+        if (!many) return std::nullopt;
+        c = many->accepted();
         if (!c.ok && flops_ <= most_enclosed_flops)
-          c.ok = explanation.encloses(r, got[r], many.strict, many.wide, many.places);
+          c.ok = explanation.encloses(r, got[r], many->strict, many->wide, many->places);
       }
       keep_worst(worst, c);
     }
@@ -254,6 +281,7 @@ class Check {
   Function function_;
   std::shared_ptr<SomeChunks> chunks_;
   Trial trial_;
+  std::int64_t most_elements_;  // to compute one by one
   bool is_one_launch_;
 };
 

@@ -12,7 +12,8 @@ namespace hone {
 
 struct SplitFunction {
   Function function;
-  std::vector<Value> partial;  // of the function: what the parts give, to be kept in memory
+  // Of the function, to be kept in memory: what the parts give, and all of them where it is read.
+  std::vector<Value> partial;
 };
 
 // Of a function of core operations; nothing when no reduction in it gains.

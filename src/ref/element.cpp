@@ -1,5 +1,7 @@
 #include "ref/element.h"
 
+#include <limits>
+
 #include "ir/measured.h"
 #include "ops/expand.h"
 #include "ops/ops.h"
@@ -68,11 +70,12 @@ class ElementEvaluator::Impl {
   Element at(std::size_t result, std::int64_t flat) {
     return fetch(*root_, root_->function.result(result), flat);
   }
-  std::vector<Element> at(std::size_t result, std::span<const std::int64_t> flat) {
+  std::optional<std::vector<Element>> at(std::size_t result, std::span<const std::int64_t> flat,
+                                         std::int64_t most) {
     const Value v = root_->function.result(result);
     std::vector<Task> stack;
     for (std::int64_t i : flat) stack.push_back({root_, v, i});
-    compute(std::move(stack));
+    if (!compute(std::move(stack), most)) return std::nullopt;
     std::vector<Element> out;
     for (std::int64_t i : flat) out.push_back(fetch(*root_, v, i));
     return out;
@@ -103,15 +106,20 @@ class ElementEvaluator::Impl {
     return n;
   }
 
-  void compute(std::vector<Task> stack) {
+  // False when there was more to do than `most`.
+  bool compute(std::vector<Task> stack,
+               std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
     std::vector<Task> missing;
     while (!stack.empty()) {
       const std::size_t n = last_of_one_kind(stack);
       step(std::span(stack).last(n), missing);
       if (missing.empty()) stack.resize(stack.size() - n);
+      most -= std::ssize(missing);
+      if (most < 0) return false;
       stack.insert(stack.end(), missing.begin(), missing.end());
       missing.clear();
     }
+    return true;
   }
 
   // Sizes that data decides, in their order.
@@ -252,9 +260,9 @@ Element ElementEvaluator::at(std::size_t result, std::int64_t flat_index) {
   return impl_->at(result, flat_index);
 }
 
-std::vector<Element> ElementEvaluator::all_at(std::size_t result,
-                                              std::span<const std::int64_t> flat_indices) {
-  return impl_->at(result, flat_indices);
+std::optional<std::vector<Element>> ElementEvaluator::all_at(
+    std::size_t result, std::span<const std::int64_t> flat_indices, std::int64_t most) {
+  return impl_->at(result, flat_indices, most);
 }
 
 Element ElementEvaluator::at(std::size_t result, std::span<const std::int64_t> index) {

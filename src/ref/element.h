@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "ref/element_value.h"
@@ -21,8 +22,11 @@ class ElementEvaluator {
   std::vector<std::int64_t> result_dims(std::size_t result) const;
   Element at(std::size_t result, std::int64_t flat_index);
   Element at(std::size_t result, std::span<const std::int64_t> index);
-  // Of many elements, which share what they read.
-  std::vector<Element> all_at(std::size_t result, std::span<const std::int64_t> flat_indices);
+  // Of many elements, which share what they read. Nothing once more than `most` elements are
+  // needed on the way: evaluate() is faster then.
+  std::optional<std::vector<Element>> all_at(std::size_t result,
+                                             std::span<const std::int64_t> flat_indices,
+                                             std::int64_t most);
 
  private:
   class Impl;

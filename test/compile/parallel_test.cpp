@@ -101,6 +101,21 @@ TEST(Parallel, FewRows) {
   expect_divided(h);
 }
 
+// Whatever reads all of a row is divided too, not only its largest element.
+TEST(Parallel, EveryPartOfALongSoftmax) {
+  Function f;
+  f.add_result(ops::softmax(f.add_param(f32({1, 1 << 20}), "x"), {{"axis", 1}}), "y");
+  const Plan plan = plan_of(f);
+  const Variant& v = plan.variants[0];
+  int long_ones = 0;
+  for (const Step& s : v.steps)
+    if (s.kind == Step::Kind::launch && s.operands[0].dims == Dims{1, 1 << 20}) {
+      ++long_ones;
+      EXPECT_GE(s.chunks.number(), 4) << plan.kernels[s.index].entry;
+    }
+  EXPECT_EQ(long_ones, 3);  // the largest, the sum and the quotient
+}
+
 // The first of equal ones, wherever the parts end; NaN before all.
 TEST(Parallel, PlacesOfExtremes) {
   const Attrs at_0 = {{"axis", 0}, {"dtype", DType::i64}};

@@ -164,6 +164,21 @@ TEST(Evaluate, LoopsCarryValues) {
   EXPECT_EQ(ElementEvaluator(f, inputs, Mode::strict).at(0, 1).real, 7);
 }
 
+// Two rows of the softmax of a ramp need their own rows only.
+TEST(ElementEvaluator, GivesUpWhenManyElementsAreNeeded) {
+  Function f;
+  Value x = f.add_param(f32({64, 100}), "x");
+  f.add_result(ops::softmax(ops::exp(x * 1e-3), {{"axis", 1}}), "y");
+  const std::vector<Array> inputs = {ramp({64, 100})};
+  const std::vector<std::int64_t> places = {5, 6399};
+  EXPECT_FALSE(ElementEvaluator(f, inputs, Mode::wide).all_at(0, places, 200));
+  const auto few = ElementEvaluator(f, inputs, Mode::wide).all_at(0, places, 2000);
+  ASSERT_TRUE(few);
+  const Wide all = evaluate_wide(f, inputs, Mode::wide)[0];
+  EXPECT_DOUBLE_EQ((*few)[0].real, all.reals[5]);
+  EXPECT_DOUBLE_EQ((*few)[1].real, all.reals[6399]);
+}
+
 TEST(Evaluate, ExpandAllLeavesCoreOpsOnly) {
   Function f;
   Value x = f.add_param(f16({2, 4}), "x");
