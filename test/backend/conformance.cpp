@@ -1,7 +1,9 @@
 #include "test/backend/conformance.h"
 
+#include <array>
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "ir/measured.h"
@@ -226,7 +228,7 @@ TEST_P(BackendConformance, LaunchesReadSizesAndOperandsWhereTheyLie) {
   ASSERT_EQ(v.steps.size(), 1u);
   const Step& step = v.steps[0];
   const PlanKernel& kernel = plan->kernels[step.index];
-  const auto program = device_->load(std::span(&plan->binaries[kernel.binary], 1), "test");
+  const auto program = device_->load(std::array{&plan->binaries[kernel.binary]}, "test");
   EXPECT_GT(program->bytes(), 0u);
   const std::unique_ptr<Stream> s = device_->open_stream(make_thread_pool({.threads = 2}));
   for (std::int64_t n : {1, 7, 1000, 100'000}) {
@@ -258,11 +260,17 @@ TEST_P(BackendConformance, LaunchesReadSizesAndOperandsWhereTheyLie) {
 TEST_P(BackendConformance, RefusesByName) {
   const std::shared_ptr<const Plan> plan = compiled(scaled());
   const Binary& good = plan->binaries[0];
-  const auto program = device_->load(std::span(&good, 1), "test");
+  const auto program = device_->load(std::array{&good}, "test");
   EXPECT_NE(refusal([&] { program->entry("nosuch"); }).find("nosuch"), std::string::npos);
+  Binary renamed = good;
+  renamed.entries[0].name = "another";
+  const auto both = device_->load(std::array{&good, &std::as_const(renamed)}, "test");
+  EXPECT_NE(both->entry(good.entries[0].name), both->entry("another"));
   Binary other = good;
   other.target = "no-such-target";
-  EXPECT_NE(refusal([&] { device_->load(std::span(&other, 1), "other.hone"); }).find("other.hone"),
+  EXPECT_NE(refusal([&] {
+              device_->load(std::array{&std::as_const(other)}, "other.hone");
+            }).find("other.hone"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
               device_->bind(CallRequest{"nosuch.function", {}, {}});
