@@ -30,11 +30,19 @@ void BlockWriter::branch(Value condition, const Body& body, const Body& otherwis
 }
 
 Dim BlockWriter::keep(const Dim& position) {
+  const std::int64_t low = std::max<std::int64_t>(position.low(), 0);
+  return declared(position, low, std::max(low, position.high()));
+}
+
+Dim BlockWriter::keep_signed(const Dim& position) {
+  return declared(position, position.low(), position.high());
+}
+
+Dim BlockWriter::declared(const Dim& position, std::int64_t low, std::int64_t high) {
   if (position.is_number() || position.is_symbol()) return position;
   const RegId reg = lowering_.positions().new_register();
   add({.kind = Stmt::Kind::declare, .reg = reg, .value = lowering_.size(position)});
-  const std::int64_t low = std::max<std::int64_t>(position.low(), 0);
-  return register_symbol(reg, low, std::max(low, position.high()));
+  return register_symbol(reg, low, high);
 }
 
 Value BlockWriter::at_most(const Dim& a, const Dim& b) const {

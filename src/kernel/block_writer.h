@@ -23,6 +23,7 @@ class BlockWriter {
   // The position in a register, when it is more than a symbol: it is computed once. It must not be
   // negative.
   Dim keep(const Dim& position);
+  Dim keep_signed(const Dim& position);  // that may be negative
   // a <= b
   Value at_most(const Dim& a, const Dim& b) const;
 
@@ -31,6 +32,7 @@ class BlockWriter {
 
  private:
   Block of(const Body& body);
+  Dim declared(const Dim& position, std::int64_t low, std::int64_t high);
 
   Lowering& lowering_;
   Block block_;

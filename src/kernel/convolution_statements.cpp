@@ -251,7 +251,8 @@ class ConvolutionWriter {
   }
 
   // A tile of several pixels along an axis must see only pixels that exist, else its window is
-  // copied; for one pixel the taps are clipped instead. The last tile overlaps the one before it.
+  // copied; for one pixel the taps are clipped instead. The last tile overlaps the one before it,
+  // and begins before the first pixel where there are fewer than its own.
   void sums_in_place(const Box& box, const Dim& panel, Dims& start) {
     View view = whole_view(load_param(c_.input.value));
     Dims origin, seen, extent;
@@ -259,7 +260,7 @@ class ConvolutionWriter {
     for (std::size_t i = 0; i < axes_; ++i) {
       const Dim& out = c_.out_size[i];
       if (t_.tile[i] > 1 && !(out.is_number() && out.number() % t_.tile[i] == 0))
-        start[i] = out_.keep(min(start[i], out - Dim(t_.tile[i])));
+        start[i] = out_.keep_signed(min(start[i], out - Dim(t_.tile[i])));
       origin.push_back(start[i] * Dim(c_.strides[i]) - c_.pads_low[i]);
       extent.push_back(c_.input_extent(i, t_.tile[i]));
       if (sees_padding(i) && t_.tile[i] == 1 && i != last()) {
