@@ -310,6 +310,7 @@ class Chunker {
       : kernel_(kernel), lowering_(lowering), chunk_work_(static_cast<double>(chunk_bytes)) {}
 
   Block cut(Peeled p) {
+    if (!p.outer.empty() && p.outer[0].loop == LoopKind::grid) return as_they_are(std::move(p));
     Block whole = nested(p.outer, p.inner);
     Accesses accesses(kernel_);
     accesses.add(whole);
@@ -325,6 +326,15 @@ class Chunker {
   }
 
  private:
+  // Each iteration of a loop that was opened as independent is a chunk.
+  Block as_they_are(Peeled p) {
+    kernel_.chunks = p.outer[0].extent;
+    Block out = nested(std::move(p.outer), std::move(p.inner));
+    out[0].body.insert(out[0].body.begin(), std::make_move_iterator(p.prefix.begin()),
+                       std::make_move_iterator(p.prefix.end()));
+    return out;
+  }
+
   // Cuts the outermost loop whose turns are smaller than a chunk; the loops around it are cut into
   // single turns.
   Block cut_at(Peeled p, double work) {
@@ -460,8 +470,6 @@ void arrange(Kernel& kernel, Lowering& lowering, Block lowered, const TargetInfo
   merge_loops(lowered, lowering);
   Peeled p = peel(std::move(lowered), kernel);
   choose_lanes(p, kernel);
-  for (Stmt& s : p.outer)
-    if (s.loop == LoopKind::grid) s.loop = LoopKind::serial;
   mark_innermost(p.prefix, kernel);
   if (!std::any_of(p.outer.begin(), p.outer.end(),
                    [](const Stmt& s) { return s.loop == LoopKind::lanes; }))

@@ -40,6 +40,7 @@ constexpr Builder for_register_tiles[] = {
     {"generated", contraction_candidate, contraction_space},
     {"generated", convolution_candidate, convolution_space},
     {"split", split_candidate, space_of_nest},
+    {"sort", sort_candidate, sort_space},
     {"attention", attention_candidate, attention_space},
     parts,
     nest,

@@ -32,5 +32,8 @@ std::vector<Candidate> generated_candidates(const GroupSpec&, const TargetInfo&)
 Candidate nest_candidate(const GroupSpec&, const TargetInfo&, const Tuning& = {});
 // The same with long reductions in two stages; nothing when there are none.
 std::optional<Candidate> split_candidate(const GroupSpec&, const TargetInfo&, const Tuning& = {});
+// The same with sorts of long rows in pieces, which are merged; nothing when there are none.
+std::optional<Candidate> sort_candidate(const GroupSpec&, const TargetInfo&, const Tuning& = {});
+std::vector<Tuning> sort_space(const GroupSpec&, const TargetInfo&);
 
 }  // namespace hone

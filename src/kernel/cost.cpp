@@ -80,8 +80,9 @@ class Costs {
     if (s.kind == Kind::tile_load || s.kind == Kind::tile_store) return c.times * vectors(s);
     if (s.kind == Kind::tile_fill) return 0;
     if (s.kind == Kind::branch && has_tiles()) return of_branch(s, c);
-    if (s.kind == Kind::declare && s.value.is(ops::dims))
-      now_[register_symbol(s.reg, 0, 0).name()] = number(s.value.attrs().dims("dims").at(0));
+    if (s.kind == Kind::declare)
+      if (const std::optional<Dims> first = contents_of(s.value))
+        now_[register_symbol(s.reg, 0, 0).name()] = number(first->at(0));
     std::vector<Value> values = values_of(s);
     double cost = values.empty() ? 0 : expression_cost(values, c);
     if (s.kind == Kind::store) cost += access_cost(s.offset, c);

@@ -4,11 +4,6 @@
 
 namespace hone {
 
-namespace {
-
-using Kind = Stmt::Kind;
-
-// Opens a loop over every axis but one; gives the position with 0 there.
 Dims open_other_axes(Lowering& l, const Shape& shape, int axis) {
   Dims position(static_cast<std::size_t>(shape.rank()), 0);
   for (int i = 0; i < shape.rank(); ++i)
@@ -21,6 +16,10 @@ void close_other_axes(Lowering& l, const Shape& shape, int axis) {
   for (int i = 0; i < shape.rank(); ++i)
     if (i != axis && shape[i] != Dim(1)) l.close_loop();
 }
+
+namespace {
+
+using Kind = Stmt::Kind;
 
 void lower_cumulative(Lowering& l, Value v, const Memory& to) {
   const int axis = static_cast<int>(v.attrs().integer("axis"));
@@ -150,146 +149,13 @@ class Scattering {
   Value number_;  // the index of one update, counted from the front
 };
 
-// Merge sort from runs of one up. Each element of a run finds its place in the merged run by binary
-// search in the other run, so that elements are independent of each other within a pass.
-class Sorting {
- public:
-  Sorting(Lowering& l, Kernel& kernel, Value v) : l_(l), v_(v), axis_(v.attrs().integer("axis")) {
-    size_ = v.shape().dims[static_cast<std::size_t>(axis_)];
-    keys_ = add_row(kernel, v.dtype());
-    places_ = add_row(kernel, DType::i64);
-  }
-
-  void lower(std::span<const OrderedResult> results) {
-    Dims position = open_other_axes(l_, v_.shape(), static_cast<int>(axis_));
-    fill(position);
-    base_ = declare(zero(), size_ + Dim(1));
-    width_ = declare(one(), max(size_, Dim(1)) * Dim(2));
-    int passes = 0;
-    while (passes < 62 && (std::int64_t{1} << passes) < size_.high()) ++passes;
-    l_.open_loop(passes);
-    l_.open_branch(op(ops::lt, value(width_), n()));
-    merge_pass();
-    assign(base_, op(ops::sub, n(), value(base_)));
-    assign(width_, op(ops::add, value(width_), value(width_)));
-    l_.close_branch();
-    l_.close_loop();
-    store(position, results);
-    close_other_axes(l_, v_.shape(), static_cast<int>(axis_));
-  }
-
- private:
-  int add_row(Kernel& kernel, DType t) const {
-    kernel.memory.push_back({t, size_ * Dim(2), 0});
-    return static_cast<int>(kernel.params.size() + kernel.memory.size() - 1);
-  }
-
-  Value op(const Op& o, Value a, Value b) const { return l_.apply(o, {a, b}); }
-  Value choose(Value condition, Value a, Value b) const {
-    return l_.apply(ops::select, {condition, a, b});
-  }
-  Value zero() const { return l_.integer(0, DType::i64); }
-  Value one() const { return l_.integer(1, DType::i64); }
-  Value n() const { return l_.size(size_); }
-  Value value(const Dim& symbol) const { return l_.reg(*register_of(symbol), DType::i64); }
-
-  Dim declare(Value first, const Dim& extent) {
-    Dim symbol = l_.positions().add_register(extent);
-    l_.add({.kind = Kind::declare, .reg = *register_of(symbol), .value = first});
-    return symbol;
-  }
-  void assign(const Dim& symbol, Value v) {
-    l_.add({.kind = Kind::assign, .reg = *register_of(symbol), .value = v});
-  }
-
-  Value key(const Dim& at) const { return l_.load(keys_, v_.dtype(), at); }
-
-  // a stands before b, in the order asked for. NaN is the largest.
-  Value before(Value a, Value b) const {
-    const bool descending = v_.attrs().integer("descending") != 0;
-    Value larger = descending ? a : b, smaller = descending ? b : a;
-    Value less = op(ops::lt, smaller, larger);
-    if (!is_float(v_.dtype())) return less;
-    Value only_larger_is_nan =
-        op(ops::bit_and, op(ops::ne, larger, larger), op(ops::eq, smaller, smaller));
-    return op(ops::bit_or, less, only_larger_is_nan);
-  }
-
-  void fill(Dims position) {
-    Dim k = l_.open_loop(size_);
-    position[static_cast<std::size_t>(axis_)] = k;
-    l_.store(l_.element(v_.operand(0), position), Dims{k}, {keys_, {1}}, {});
-    l_.store(l_.size(k), Dims{k}, {places_, {1}}, {});
-    l_.close_loop();
-  }
-
-  void merge_pass() {
-    Dim k = l_.open_loop(size_);
-    Value i = l_.size(k), x = key(base_ + k), width = value(width_);
-    Value is_right = op(ops::ne, op(ops::bit_and, i, width), zero());
-    Value twice = op(ops::sub, op(ops::add, width, width), one());
-    Value start = op(ops::sub, i, op(ops::bit_and, i, twice));
-    Value middle = op(ops::add, start, width);
-    // The other run, as far as there is one.
-    Value other = op(ops::minimum, choose(is_right, start, middle), n());
-    Value end = op(ops::minimum, op(ops::add, other, width), n());
-    Dim low = declare(other, size_ + Dim(1)), high = declare(end, size_ + Dim(1));
-    search(x, is_right, low, high);
-    Value own = op(ops::sub, i, choose(is_right, middle, start));
-    Value passed = op(ops::sub, value(low), other);
-    Dim place = declare(op(ops::add, start, op(ops::add, own, passed)), size_);
-    Dim target = size_ - base_ + place;
-    l_.store(x, Dims{target}, {keys_, {1}}, {});
-    l_.store(l_.load(places_, DType::i64, base_ + k), Dims{target}, {places_, {1}}, {});
-    l_.close_loop();
-  }
-
-  // Moves `low` behind the elements of the other run that stand before x: of equal ones, those of
-  // the left run.
-  void search(Value x, Value is_right, const Dim& low, const Dim& high) {
-    int steps = 1;
-    while (steps < 62 && (std::int64_t{1} << (steps - 1)) < size_.high()) ++steps;
-    l_.open_loop(steps);
-    Value a = value(low), b = value(high);
-    Value is_open = op(ops::lt, a, b);
-    Value half = op(ops::shift_right, op(ops::add, a, b), one());
-    Dim probe = declare(choose(is_open, half, zero()), size_);
-    Value y = key(base_ + probe), at = value(probe);
-    Value not_after = l_.apply(ops::bit_not, {before(x, y)});
-    Value goes_on = choose(is_right, not_after, before(y, x));
-    Value moves_low = op(ops::bit_and, is_open, goes_on);
-    Value moves_high = op(ops::bit_and, is_open, l_.apply(ops::bit_not, {goes_on}));
-    Dim next_high = declare(choose(moves_high, at, b), size_ + Dim(1));
-    assign(low, choose(moves_low, op(ops::add, at, one()), a));
-    assign(high, value(next_high));
-    l_.close_loop();
-  }
-
-  void store(Dims position, std::span<const OrderedResult> results) {
-    Dim k = l_.open_loop(size_);
-    position[static_cast<std::size_t>(axis_)] = k;
-    for (const OrderedResult& r : results) {
-      Value v = r.index == 0 ? key(base_ + k) : l_.load(places_, DType::i64, base_ + k);
-      l_.store(v, position, r.memory, {});
-    }
-    l_.close_loop();
-  }
-
-  Lowering& l_;
-  Value v_;
-  std::int64_t axis_;
-  Dim size_ = 0, base_ = 0, width_ = 0;
-  int keys_ = 0, places_ = 0;
-};
-
 }  // namespace
 
 bool is_ordered_op(const Op& op) {
   return &op == &ops::cumulative || &op == &ops::scatter || &op == &ops::sort;
 }
 
-void lower_ordered(Lowering& l, Kernel& kernel, Value v, std::span<const OrderedResult> results) {
-  if (v.is(ops::sort)) Sorting(l, kernel, v).lower(results);
+void lower_ordered(Lowering& l, Value v, std::span<const OrderedResult> results) {
   if (v.is(ops::cumulative)) lower_cumulative(l, v, results[0].memory);
   if (v.is(ops::scatter)) Scattering(l, v, results[0]).lower();
 }

@@ -1,5 +1,6 @@
 // Lowering of the operations whose elements cannot be computed one by one in any order: cumulative,
-// scatter, sort. Each is a kernel of its own; its producers are fused, its consumers are not.
+// scatter, and sort (sort.h). Each has kernels of its own; its producers are fused, its consumers
+// are not.
 #pragma once
 
 #include "kernel/lower.h"
@@ -15,8 +16,11 @@ struct OrderedResult {
   bool updates = false;  // the operand that a scatter changes is there already
 };
 
-// Adds the statements for the node of `v`; may add rows of scratch to the kernel, whose parameters
-// are filled in.
-void lower_ordered(Lowering&, Kernel&, Value v, std::span<const OrderedResult> results);
+// Adds the statements for the node of `v`, which is no sort.
+void lower_ordered(Lowering&, Value v, std::span<const OrderedResult> results);
+
+// Opens a loop over every axis but one; gives the position with 0 there.
+Dims open_other_axes(Lowering&, const Shape&, int axis);
+void close_other_axes(Lowering&, const Shape&, int axis);
 
 }  // namespace hone

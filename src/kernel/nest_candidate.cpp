@@ -4,6 +4,7 @@
 #include "kernel/arrange.h"
 #include "kernel/candidates.h"
 #include "kernel/lower_ordered.h"
+#include "kernel/sort.h"
 #include "kernel/split_reduce.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
@@ -24,6 +25,7 @@ struct Root {
   std::vector<int> inner;  // the other axes; neither has those of size 1
   bool reduces = false;
   bool updates = false;  // a part of what lies in its memory is written, see GroupSpec::updates
+  Dims memory = {};      // sizes of its memory, where they are not those of the value
 
   // What is computed element by element.
   Value computed() const {
@@ -45,12 +47,13 @@ bool is_reducing(const Op& op) {
 class GroupLowering {
  public:
   GroupLowering(const GroupSpec& spec, const TargetInfo& target, const Tuning& tuning,
-                SplitFunction split, std::string name)
+                SplitFunction split, std::string name, bool sorts_in_pieces = false)
       : spec_(spec),
         target_(target),
         tuning_(tuning),
         function_(std::move(split.function)),
-        name_(std::move(name)) {
+        name_(std::move(name)),
+        sorts_in_pieces_(sorts_in_pieces) {
     for (const Value& v : split.partial) in_memory_.insert(v.node());
     for (NodeId n : live_nodes(function_))
       if (is_ordered_op(function_.graph().op(n))) in_memory_.insert(n);
@@ -222,6 +225,7 @@ class GroupLowering {
     Value value;
     Operand operand;
     Dims strides;
+    Dims memory = {};  // as in Root
   };
 
   // What the kernel for these roots reads, in a fixed order.
@@ -249,12 +253,13 @@ class GroupLowering {
 
   Kernel new_kernel(const std::vector<Root>& roots, Candidate::Step& step) {
     Kernel k;
-    auto add = [&](Value v, const Operand& operand, const Dims& strides, bool written) {
-      k.params.push_back({v.dtype(), v.shape().dims, strides, written});
-      step.operands.push_back(operand);
+    auto add = [&](const auto& x, bool written) {
+      const Dims& dims = x.memory.empty() ? x.value.shape().dims : x.memory;
+      k.params.push_back({x.value.dtype(), dims, x.strides, written});
+      step.operands.push_back(x.operand);
     };
-    for (const Input& in : inputs_) add(in.value, in.operand, in.strides, false);
-    for (const Root& r : roots) add(r.value, r.operand, r.strides, true);
+    for (const Input& in : inputs_) add(in, false);
+    for (const Root& r : roots) add(r, true);
     k.name = name_of(roots);
     return k;
   }
@@ -326,19 +331,73 @@ class GroupLowering {
     for (const Root& r : all)
       if (r.value.node() == n) roots.push_back(r);
     set_inputs(roots);
+    const Value v(&function_.graph(), n);
+    const std::optional<SortPieces> pieces =
+        sorts_in_pieces_ && v.is(ops::sort) ? sort_pieces(v, tuning_) : std::nullopt;
+    if (pieces)
+      lower_sort_steps(v, *pieces, roots);
+    else
+      add_ordered_step(roots, "", [&](Lowering& l, Kernel& k, std::span<const OrderedResult> to) {
+        v.is(ops::sort) ? lower_sort(l, k, v, to) : lower_ordered(l, v, to);
+      });
+    roots_of_level_.insert(roots_of_level_.end(), roots.begin(), roots.end());
+  }
+
+  // A kernel that reads inputs_ and writes `to`.
+  template <class F>
+  void add_ordered_step(const std::vector<Root>& to, std::string_view suffix, const F& lower) {
     Lowering lowering = make_lowering();
-    std::vector<OrderedResult> results;
-    for (std::size_t i = 0; i < roots.size(); ++i)
-      results.push_back({roots[i].value.index(),
-                         {static_cast<int>(inputs_.size() + i), roots[i].strides},
-                         roots[i].updates});
+    const auto first = static_cast<int>(inputs_.size());
     Candidate::Step step;
-    Kernel k = new_kernel(roots, step);
-    lower_ordered(lowering, k, Value(&function_.graph(), n), results);
+    Kernel k = new_kernel(to, step);
+    k.name += suffix;
+    lower(lowering, k, results_of(to, first));
     keep_repeated(lowering);
     arrange(k, lowering, lowering.take(), target_, tuning_);
     add_step(std::move(k), std::move(step));
-    roots_of_level_.insert(roots_of_level_.end(), roots.begin(), roots.end());
+  }
+
+  static std::vector<OrderedResult> results_of(const std::vector<Root>& roots, int first_param) {
+    std::vector<OrderedResult> out;
+    for (const Root& r : roots)
+      out.push_back({r.value.index(), {first_param++, r.strides}, r.updates});
+    return out;
+  }
+
+  void lower_sort_steps(Value v, const SortPieces& pieces, const std::vector<Root>& results) {
+    const bool has_places =
+        std::ranges::any_of(results, [](const Root& r) { return r.value.index() == 1; });
+    std::vector<Root> from = sort_temporaries(v, pieces, has_places);
+    add_ordered_step(from, "_pieces",
+                     [&](Lowering& l, Kernel& k, std::span<const OrderedResult> to) {
+                       lower_sort_of_pieces(l, k, v, pieces, to);
+                     });
+    for (std::int64_t width = 1; width < pieces.count; width *= 2) {
+      std::vector<Root> next =
+          width * 2 < pieces.count ? sort_temporaries(v, pieces, has_places) : results;
+      inputs_.clear();
+      for (const Root& r : from) inputs_.push_back({r.value, r.operand, r.strides, r.memory});
+      add_ordered_step(next, "_merge",
+                       [&](Lowering& l, Kernel& k, std::span<const OrderedResult> to) {
+                         lower_merge_of_pieces(l, k, v, pieces, width, results_of(from, 0), to);
+                       });
+      from = std::move(next);
+    }
+  }
+
+  std::vector<Root> sort_temporaries(Value v, const SortPieces& pieces, bool has_places) {
+    const Shape shape = shape_between_steps(v, pieces);
+    std::vector<Root> out;
+    for (std::uint32_t index = 0; index < (has_places ? 2U : 1U); ++index) {
+      const Value x = v.result(index);
+      const auto number = static_cast<int>(candidate_.temporaries.size());
+      out.push_back({.value = x,
+                     .operand = {Operand::Kind::temporary, number},
+                     .strides = dense_strides(shape),
+                     .memory = shape.dims});
+      candidate_.temporaries.push_back({Type(x.dtype(), shape), false});
+    }
+    return out;
   }
 
   const GroupSpec& spec_;
@@ -346,12 +405,22 @@ class GroupLowering {
   const Tuning& tuning_;
   Function function_;
   const std::string name_;
+  const bool sorts_in_pieces_;
   std::set<NodeId> in_memory_;  // computed into memory of their own
   std::unordered_map<Value, std::pair<Operand, Dims>, ValueHash> memory_;
   std::vector<Input> inputs_;
   std::vector<Root> roots_of_level_;
   Candidate candidate_;
 };
+
+// The first sort of the function that is worth cutting, if any.
+Value long_sort(const Function& f) {
+  for (NodeId n : live_nodes(f)) {
+    const Value v(&f.graph(), n);
+    if (v.is(ops::sort) && sort_pieces(v, {})) return v;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -365,6 +434,19 @@ std::optional<Candidate> split_candidate(const GroupSpec& spec, const TargetInfo
   std::optional<SplitFunction> split = split_reductions(expand_for_kernels(spec.function));
   if (!split) return std::nullopt;
   return GroupLowering(spec, target, tuning, std::move(*split), "split").lower();
+}
+
+std::optional<Candidate> sort_candidate(const GroupSpec& spec, const TargetInfo& target,
+                                        const Tuning& tuning) {
+  Function f = expand_for_kernels(spec.function);
+  if (!long_sort(f)) return std::nullopt;
+  return GroupLowering(spec, target, tuning, {std::move(f), {}}, "sort", true).lower();
+}
+
+std::vector<Tuning> sort_space(const GroupSpec& spec, const TargetInfo&) {
+  const Function f = expand_for_kernels(spec.function);
+  const Value sort = long_sort(f);
+  return sort ? sort_tunings(sort) : std::vector<Tuning>();
 }
 
 }  // namespace hone

@@ -166,14 +166,24 @@ std::vector<Type> infer_sort(const Call& c) {
   expect_dtype(c, 0, Accept::numeric);
   axis_attr(c, "axis", c.shape(0).rank());
   integer_attr(c, "descending", 0);
-  return {c.type(0), i64(c.shape(0))};
+  Shape shape = c.shape(0);
+  if (c.attrs.has("count")) {
+    Dim& size = shape.dims[static_cast<std::size_t>(c.attrs.integer("axis"))];
+    const Dim count = sizes_attr(c, "count", 1, 0)[0];
+    expect_at_most(c, count, size, "count is more than there are along the axis");
+    size = count;
+  }
+  return {Type(c.type(0).dtype, shape), i64(shape)};
 }
 
 std::vector<Wide> eval_sort(const Evaluation& e) {
   const Wide& x = *e.inputs[0];
   bool descending = e.attrs.integer("descending");
-  Wide y(x.dtype, x.dims), index(DType::i64, x.dims);
-  AxisSplit s = split_at(x.dims, static_cast<int>(e.attrs.integer("axis")));
+  const auto axis = static_cast<std::size_t>(e.attrs.integer("axis"));
+  Sizes dims = x.dims;
+  if (e.attrs.has("count")) dims[axis] = e.sizes(e.attrs.dims("count"))[0];
+  Wide y(x.dtype, dims), index(DType::i64, dims);
+  AxisSplit s = split_at(x.dims, static_cast<int>(axis));
   std::vector<std::int64_t> order(static_cast<std::size_t>(s.size));
   for (std::int64_t r = 0; r < s.outer * s.inner; ++r) {
     std::int64_t first = r / s.inner * s.size * s.inner + r % s.inner;
@@ -183,8 +193,9 @@ std::vector<Wide> eval_sort(const Evaluation& e) {
       return descending ? before(x, first + p * s.inner, first + q * s.inner, true)
                         : before(x, first + q * s.inner, first + p * s.inner, true);
     });
-    for (std::int64_t k = 0; k < s.size; ++k) {
-      std::int64_t from = order[static_cast<std::size_t>(k)], at = first + k * s.inner;
+    const std::int64_t to = r / s.inner * dims[axis] * s.inner + r % s.inner;
+    for (std::int64_t k = 0; k < dims[axis]; ++k) {
+      std::int64_t from = order[static_cast<std::size_t>(k)], at = to + k * s.inner;
       join_element(Join::set, y, at, x, first + from * s.inner);
       index.integers[static_cast<std::size_t>(at)] = from;
     }
@@ -356,7 +367,7 @@ constinit const Op ops::sort = {
     .name = "sort",
     .doc =
         "Two results: x in order along attribute axis, and the positions (i64) it came from. "
-        "Stable; descending = 0 or 1; NaN counts as the largest.",
+        "Stable; descending = 0 or 1; NaN counts as the largest. With count = [k], the first k.",
     .kind = OpKind::other,
     .infer = infer_sort,
     .grad = grads::sort,
@@ -366,6 +377,8 @@ constinit const Op ops::sort = {
       return {{{f32({2, 7})}, {{"axis", 1}, {"descending", 0}}},
               {{f16({5, 2})}, {{"axis", 0}, {"descending", 1}}},
               {{i64({9})}, {{"axis", 0}, {"descending", 0}}},
+              {{f32({3, 8, 2})}, {{"axis", 1}, {"descending", 1}, {"count", Dims{3}}}},
+              {{f32({sample_symbol()})}, {{"axis", 0}, {"descending", 0}, {"count", Dims{1}}}},
               {{f32({0})}, {{"axis", 0}, {"descending", 0}}}};
     },
 };

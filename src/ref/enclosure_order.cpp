@@ -82,26 +82,29 @@ std::vector<Enclosure> enclosing::position(const Enclosing& c) {
 }
 
 // The k-th of the lows and the k-th of the highs enclose the k-th element. A position is known
-// where its element stands apart from its neighbours, or in a run of certain equals that does.
+// where its element stands apart from its neighbours, or in a run of certain equals that does. What
+// follows the last of a count is not seen, so that its run does not stand apart.
 std::vector<Enclosure> enclosing::sorted(const Enclosing& c) {
   const Enclosure& x = *c.in[0];
   const bool down = c.attrs.integer("descending") != 0;
   std::vector<Wide> low = c.eval({&x.low}), high = c.eval({&x.high});
   std::vector<Enclosure> out = {{low[0], high[0]}, {low[1], low[1]}};
-  each_line(split_at(x.dims(), static_cast<int>(c.attrs.integer("axis"))), [&](const Line& l) {
+  const int axis = static_cast<int>(c.attrs.integer("axis"));
+  const AxisSplit all = split_at(x.dims(), axis);
+  each_line(split_at(out[0].dims(), axis), [&](const Line& l) {
     const std::int64_t n = l.split.size;
     bool open = false;
-    for (std::int64_t k = 0; x.low.is_real() && k < n; ++k)
-      open = open || at(x, l.place(k)).is_unknown();
+    for (std::int64_t k = 0; x.low.is_real() && k < all.size; ++k)
+      open = open || at(x, Line{all, l.outer, l.inner}.place(k)).is_unknown();
     auto key = [&](std::int64_t k) { return key_at(out[0], l.place(k), down); };
     auto apart = [&](std::int64_t k) {
-      if (k < 0 || k + 1 >= n) return true;
+      if (k + 1 >= n) return n == all.size;
       const Key a = key(k), b = key(k + 1);
       return a.high < b.low || std::isnan(a.high) != std::isnan(b.low);
     };
     for (std::int64_t from = 0, to = 0; from < n; from = to) {
-      for (to = from + 1; !apart(to - 1);) ++to;
-      bool known = !open;
+      for (to = from + 1; to < n && !apart(to - 1);) ++to;
+      bool known = !open && apart(to - 1);
       for (std::int64_t k = from; k < to; ++k) {
         known = known && (to - from == 1 || key(k).certain);
       }
@@ -109,7 +112,7 @@ std::vector<Enclosure> enclosing::sorted(const Enclosing& c) {
         if (open && x.low.is_real()) put(out[0], l.place(k), unknown_interval);
         if (known) continue;
         out[1].low.integers[l.place(k)] = 0;
-        out[1].high.integers[l.place(k)] = n - 1;
+        out[1].high.integers[l.place(k)] = all.size - 1;
       }
     }
   });

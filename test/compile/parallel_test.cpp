@@ -1,8 +1,11 @@
-// Reductions of few results and scatters of many updates are divided between threads, and give the
-// same bits on any number of them.
+// Reductions of few results, scatters of many updates and sorts of long rows are divided between
+// threads, and give the same bits on any number of them.
+#include <limits>
+
 #include "kernel/candidates.h"
 #include "kernel/lower.h"
 #include "ops/common.h"
+#include "ref/evaluate.h"
 #include "target/target_info.h"
 #include "test/compile/models.h"
 
@@ -145,6 +148,55 @@ TEST(Parallel, ScattersDivideTheirRows) {
                  "y");
     expect_divided(f);
   }
+}
+
+// Few different numbers with infinities, NaN and zeros of both signs.
+Array with_ties(std::int64_t n) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  constexpr double special[] = {std::nan(""), infinity, -infinity, 0.0, -0.0};
+  Array a = Array::zeros(DType::f32, {n});
+  std::uint32_t x = 12345;
+  for (std::int64_t i = 0; i < n; ++i) {
+    x = x * 1664525 + 1013904223;
+    const std::uint32_t random = x >> 16;
+    a.set_real(i, random % 100 < 5 ? special[random % 100] : static_cast<double>(random % 997));
+  }
+  return a;
+}
+
+TEST(Parallel, SortsOfLongRows) {
+  const std::int64_t n = (1 << 16) + 37;
+  for (const Dim& length : {Dim(n), Dim::symbol("n", 1 << 15, 1 << 20)})
+    for (int descending : {0, 1}) {
+      SCOPED_TRACE(cat(length, descending ? " descending" : " ascending"));
+      Function f;
+      const Value x = f.add_param(Type(DType::f32, Shape{length}), "x"),
+                  sorted = ops::sort(x, {{"axis", 0}, {"descending", descending}});
+      f.add_result(sorted.result(0), "y");
+      f.add_result(sorted.result(1), "places");
+      f.add_result(slice_axis(sorted.result(1), 0, 0, 5), "first");
+      const Value top =
+          ops::sort(x, {{"axis", 0}, {"descending", descending}, {"count", Dims{50}}});
+      f.add_result(top.result(0), "top");
+      f.add_result(top.result(1), "top_places");
+      auto plan = std::make_shared<const Plan>(plan_of(f));
+      EXPECT_GE(most_chunks(*plan), 8);
+      const Array inputs[] = {with_ties(n)};
+      const std::vector<Array> expected = evaluate(f, inputs);
+      for (int threads : {1, 2, 4}) {
+        Session session(Executable::load(plan, open_device("cpu")), {.threads = threads});
+        const std::vector<Array> got = session.run(inputs);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+          EXPECT_TRUE(got[i] == expected[i]) << "result " << i << ", " << threads << " threads";
+      }
+    }
+}
+
+TEST(Parallel, SortsOfFewLongRows) {
+  Function f;
+  const Value x = f.add_param(f32({3, 50'021}), "x");
+  f.add_result(ops::sort(x, {{"axis", 1}, {"descending", 1}}).result(1), "order");
+  expect_divided(f);
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ Values top_k(NodeContext& c) {
   const Dim most = x.shape()[static_cast<int>(axis)];
   const Dim k = c.opset() < 10 ? Dim(c.integer("k", 0)) : c.open_size(1, most);
   if (k.low() < 0 || (k - most).low() > 0) c.fail(cat("k is ", k, ", axis ", axis, " has ", most));
-  Value sorted =
-      ops::sort(x, {{"axis", axis}, {"descending", std::int64_t{c.flag("largest", true)}}});
-  return {slice_axis(sorted, static_cast<int>(axis), 0, k),
-          slice_axis(sorted.result(1), static_cast<int>(axis), 0, k)};
+  Attrs attrs = {{"axis", axis}, {"descending", std::int64_t{c.flag("largest", true)}}};
+  if (k != most) attrs.set("count", Dims{k});
+  Value sorted = ops::sort(x, attrs);
+  return {sorted.result(0), sorted.result(1)};
 }
 
 // The first lengths[b] elements of each sequence run backwards.
