@@ -159,8 +159,9 @@ class Driver {
         std::ranges::copy(ranges[i].guards, std::back_inserter(parts_.back().guards));
         if (options_.keep && i > 0) report_.variants.push_back(report_.variants.back());
       }
-      add_variants(*served, s, std::move(ranges[i].choices), compile,
-                   ranges.size() == 1 ? name : cat(name, "-", i));
+      const bool is_last = i + 1 == ranges.size();
+      add_variants(*served, is_last ? std::move(s) : Schedule(s), std::move(ranges[i].choices),
+                   compile, ranges.size() == 1 ? name : cat(name, "-", i));
     }
   }
 
@@ -183,7 +184,7 @@ class Driver {
     return size_ranges(source.function, specs, choices_at(usual, true), others);
   }
 
-  void add_variants(const SourceVariant& source, const Schedule& s, std::vector<Choice> choices,
+  void add_variants(const SourceVariant& source, Schedule s, std::vector<Choice> choices,
                     KernelCompiler& compile, const std::string& name) {
     std::vector<std::shared_ptr<const std::vector<CandidateRecord>>> considered;
     for (Choice& c : choices)
@@ -193,14 +194,16 @@ class Driver {
                            std::ranges::all_of(choices, [](const Choice& c) {
                              return !c.is_library || c.without_library.has_value();
                            });
-    add_variant(source, s, choices, considered, compile, name);
-    if (!has_other || options_.strategy != "auto") return;
+    std::optional<Schedule> other;
+    if (has_other && options_.strategy == "auto") other = s;
+    add_variant(source, std::move(s), choices, considered, compile, name);
+    if (!other) return;
     // The same without the library, for machines that lack it.
     for (Choice& c : choices)
       if (c.is_library)
         c = {std::move(*c.without_library), "", "the library is missing", {}, {}, false};
     if (options_.keep) report_.variants.push_back(report_.variants.back());
-    add_variant(source, s, choices, considered, compile, name + "-kernels");
+    add_variant(source, std::move(*other), choices, considered, compile, name + "-kernels");
   }
 
   void add_variant(

@@ -32,54 +32,39 @@ void keep_worst(Comparison& worst, const Comparison& c) {
   if (c.ok == was_ok && c.max_rel_error > worst.max_rel_error) worst = c;
 }
 
-// What explains a result that the first rule refuses.
-class Explanation {
- public:
-  Explanation(const Function& f, const Trial& trial) : f_(f), trial_(trial) {}
-
-  // Numbers rounded on the way: a running product may overflow there.
-  Comparison on_the_way(std::size_t i, const Array& got, const Wide& wide) {
-    if (stepwise_.empty()) stepwise_ = evaluate_wide(f_, trial_.inputs(), Mode::stepwise);
-    return accept(got, stepwise_[i], wide);
+// Whether every element is enclosed in intervals. Of those of which nothing is known the first rule
+// decides, but for those that hang on the order of operations. An open decision is one of few.
+bool encloses(const Enclosure& e, const Array& got, const Wide& strict, const Wide& wide) {
+  if (!accept(got, e).ok) return false;
+  if (!is_float(got.dtype())) return true;
+  Wide judged = wide;
+  for (std::size_t i = 0; i < judged.reals.size(); ++i) {
+    const bool is_unknown =
+        std::isnan(e.low.reals[i]) && !std::isnan(e.high.reals[i]) && !e.hangs_on_order(i);
+    judged.reals[i] = is_unknown ? got.real(static_cast<std::int64_t>(i))
+                                 : round_real(got.dtype(), wide.reals[i]);
   }
-
-  // Whether every element is enclosed. Of those of which nothing is known the first rule decides,
-  // where strict and wide are: at the places, or everywhere when there are none; not of those that
-  // hang on the order of operations. An open decision is one of few.
-  bool encloses(std::size_t i, const Array& got, const Wide& strict, const Wide& wide,
-                const std::vector<std::int64_t>& places) {
-    if (enclosures_.empty()) enclosures_ = enclose(f_, trial_.inputs());
-    const Enclosure& e = enclosures_[i];
-    if (!accept(got, e).ok) return false;
-    Wide judged = wide;
-    for (std::size_t k = 0; k < judged.reals.size(); ++k) {
-      const std::int64_t at = places.empty() ? static_cast<std::int64_t>(k) : places[k];
-      const auto flat = static_cast<std::size_t>(at);
-      const bool is_unknown = std::isnan(e.low.reals[flat]) && !std::isnan(e.high.reals[flat]) &&
-                              !e.hangs_on_order(flat);
-      judged.reals[k] = is_unknown ? got.real(at) : round_real(got.dtype(), wide.reals[k]);
-    }
-    return !is_float(got.dtype()) || accept(judged, strict, wide).ok;
-  }
-
- private:
-  const Function& f_;
-  const Trial& trial_;
-  std::vector<Wide> stepwise_;
-  std::vector<Enclosure> enclosures_;
-};
+  return accept(judged, strict, wide).ok;
+}
 
 Comparison whole(const Function& f, const Trial& trial) {
   Comparison worst;
   std::vector<Wide> strict = evaluate_wide(f, trial.inputs(), Mode::strict);
   std::vector<Wide> wide = evaluate_wide(f, trial.inputs(), Mode::wide);
   std::vector<Array> got = trial.results();
-  Explanation explanation(f, trial);
+  std::vector<Wide> stepwise;
+  std::vector<Enclosure> enclosures;
   for (std::size_t i = 0; i < got.size(); ++i) {
     Comparison c = accept(got[i], strict[i], wide[i]);
-    if (!c.ok && c.problem.empty())
-      if (const Comparison other = explanation.on_the_way(i, got[i], wide[i]); other.ok) c = other;
-    if (!c.ok && c.problem.empty()) c.ok = explanation.encloses(i, got[i], strict[i], wide[i], {});
+    // Numbers are rounded on the way as well: a running product may overflow there.
+    if (!c.ok && c.problem.empty()) {
+      if (stepwise.empty()) stepwise = evaluate_wide(f, trial.inputs(), Mode::stepwise);
+      if (const Comparison other = accept(got[i], stepwise[i], wide[i]); other.ok) c = other;
+    }
+    if (!c.ok && c.problem.empty()) {
+      if (enclosures.empty()) enclosures = enclose(f, trial.inputs());
+      c.ok = encloses(enclosures[i], got[i], strict[i], wide[i]);
+    }
     keep_worst(worst, c);
   }
   return worst;
@@ -240,15 +225,13 @@ class Check {
   }
 
   // Few elements may all be small beside what cancelled in them. So a refused result is compared on
-  // as many elements as show its size and, where that is little work, enclosed in intervals.
-  // Nothing when some chunks wrote too few elements, or not those at both ends, or when that is as
-  // much work as to evaluate everything.
+  // as many elements as show its size. Nothing when some chunks wrote too few elements, or not
+  // those at both ends, or when that is as much work as to evaluate everything.
   std::optional<Comparison> sampled(Fill fill, bool some_chunks) {
-    constexpr std::int64_t most_enclosed_flops = 50'000'000, many_samples = 1000;
+    constexpr std::int64_t many_samples = 1000;
     Comparison worst;
     ElementEvaluator strict(function_, trial_.inputs(), Mode::strict);
     ElementEvaluator wide(function_, trial_.inputs(), Mode::wide);
-    Explanation explanation(function_, trial_);
     std::vector<Array> got = trial_.results();
     for (std::size_t r = 0; r < got.size(); ++r) {
       const std::int64_t count = got[r].count(), wanted = samples_of(count, flops_, fill);
@@ -269,8 +252,6 @@ class Check {
         const std::optional<Samples> many = at(places(many_samples));
         if (!many) return std::nullopt;
         c = many->accepted();
-        if (!c.ok && flops_ <= most_enclosed_flops)
-          c.ok = explanation.encloses(r, got[r], many->strict, many->wide, many->places);
       }
       keep_worst(worst, c);
     }

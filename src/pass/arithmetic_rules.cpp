@@ -69,9 +69,12 @@ bool holds_all_of(DType to, DType from) {
 
 DType inner_dtype(const Match& m) { return m["x"].dtype(); }
 
-// The first of two casts loses nothing.
+// The first of two casts loses nothing. Floats saturate where integers keep their low bits, so a
+// float between two integers makes a difference where the last one does not hold all of the first.
 bool first_cast_is_exact(const Match& m) {
-  return holds_all_of(m.root.operand(0).dtype(), inner_dtype(m));
+  const DType from = inner_dtype(m), through = m.root.operand(0).dtype(), to = m.root.dtype();
+  const bool saturates = is_float(through) && is_integer(from) && is_integer(to);
+  return holds_all_of(through, from) && (!saturates || holds_all_of(to, from));
 }
 
 bool is_same_dtype(const Match& m) { return inner_dtype(m) == m.root.dtype(); }

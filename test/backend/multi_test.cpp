@@ -169,7 +169,7 @@ TEST(Multi, AutoTakesSeveralDevicesWhereTheyAreFaster) {
     Variant& v = plan.variants[0];
     if (v.devices.size() > 1) return;
     std::vector<Step> all;
-    for (const Step& s : v.steps) all.insert(all.end(), 2'000, s);
+    for (const Step& s : v.steps) all.insert(all.end(), 8'000, s);
     v.steps = std::move(all);
   };
   CompileReport report;
