@@ -410,11 +410,15 @@ std::optional<std::size_t> Chooser::best_of(Contest& c, std::span<const std::siz
 // Forms of the fastest candidate made of kernels, a few at a time, each against the best so far,
 // which is checked when it has won. They are compiled when their turn comes.
 void Chooser::tune(Contest& c, const Trials& sizes, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::string& name : worth_tuning(c)) {
+    const std::chrono::duration<double> used = std::chrono::steady_clock::now() - start;
+    if (used.count() < seconds) tune(c, name, sizes, seconds - used.count());
+  }
+}
+
+void Chooser::tune(Contest& c, const std::string& name, const Trials& sizes, double seconds) {
   constexpr std::size_t at_once = 3;
-  constexpr double hopeless = 1.5;  // times the time of the best
-  const Option* base = fastest_of_kernels(c);
-  if (!base || base->record.ms > hopeless * c.options[c.best].record.ms) return;
-  const std::string name = base->base;
   const std::vector<Tuning> space = c_.compile.target().space(c.spec->spec, name);
   const auto start = std::chrono::steady_clock::now();
   auto left = [&] {
@@ -437,14 +441,19 @@ void Chooser::tune(Contest& c, const Trials& sizes, double seconds) {
   }
 }
 
-// Of those that were timed; null when there is none.
-const Chooser::Option* Chooser::fastest_of_kernels(const Contest& c) {
-  const Option* best = nullptr;
+// Candidates of kernels alone that a better form could make the best, the fastest first.
+std::vector<std::string> Chooser::worth_tuning(const Contest& c) {
+  constexpr double hopeless = 1.5;  // times the time of the best
+  std::vector<const Option*> timed;
   for (const Option& o : c.options)
     if (o.library.empty() && !o.is_out() && o.record.ms >= 0 &&
-        (!best || o.record.ms < best->record.ms))
-      best = &o;
-  return best;
+        o.record.ms <= hopeless * c.options[c.best].record.ms)
+      timed.push_back(&o);
+  std::ranges::stable_sort(timed, {}, [](const Option* o) { return o->record.ms; });
+  std::vector<std::string> out;
+  for (const Option* o : timed)
+    if (std::ranges::find(out, o->base) == out.end()) out.push_back(o->base);
+  return out;
 }
 
 void Chooser::remember(const Contest& c, const Trials& sizes) const {

@@ -95,7 +95,8 @@ class Chooser {
   std::optional<std::size_t> best_of(Contest&, std::span<const std::size_t> field, const Trials&,
                                      double seconds);
   void tune(Contest&, const Trials&, double seconds);
-  static const Option* fastest_of_kernels(const Contest&);
+  void tune(Contest&, const std::string& candidate, const Trials&, double seconds);
+  static std::vector<std::string> worth_tuning(const Contest&);
   double prediction(const Candidate&) const;  // -1: it calls a library
   // False when the group does not allow it, or an option has the same kernels.
   bool add_tuned(Contest&, std::string_view base, const Tuning&) const;
