@@ -153,7 +153,8 @@ TEST(Parallel, ScattersDivideTheirRows) {
 // Few different numbers with infinities, NaN and zeros of both signs.
 Array with_ties(std::int64_t n) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  constexpr double special[] = {std::nan(""), infinity, -infinity, 0.0, -0.0};
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double special[] = {nan, infinity, -infinity, 0.0, -0.0};
   Array a = Array::zeros(DType::f32, {n});
   std::uint32_t x = 12345;
   for (std::int64_t i = 0; i < n; ++i) {
