@@ -241,7 +241,16 @@ class StepBinder {
     if (pieces > std::numeric_limits<std::uint32_t>::max())
       throw UserError("plan: step '", s.name, "' needs ", scratch, " bytes of scratch memory");
     op.target = static_cast<std::uint32_t>(pieces);
-    if (op.chunks > 0) push(op);
+    if (op.chunks > 0 && writes_elements(s)) push(op);
+  }
+
+  // A kernel without results may read operands that have no elements either: what does not change
+  // in a loop is loaded before it.
+  bool writes_elements(const Step& s) const {
+    const auto is_zero = [&](const Dim& d) { return value(d) == 0; };
+    for (std::size_t i = 0; i < s.operands.size(); ++i)
+      if (s.written[i] && std::ranges::none_of(s.operands[i].dims, is_zero)) return true;
+    return false;
   }
 
   void add_call(const Step& s) {

@@ -202,8 +202,16 @@ class ProgramWriter {
     return name;
   }
 
+  // A kernel without results may read operands that have no elements either.
+  bool writes_elements(const Step& s) const {
+    const auto is_zero = [&](const Dim& d) { return number(d) == 0; };
+    for (std::size_t i = 0; i < s.operands.size(); ++i)
+      if (s.written[i] && std::ranges::none_of(s.operands[i].dims, is_zero)) return true;
+    return false;
+  }
+
   void write_launch(const Step& s) {
-    if (number(s.chunks) == 0) return;
+    if (number(s.chunks) == 0 || !writes_elements(s)) return;
     const Kernel& kernel = kernels_[s.index];
     std::vector<std::string> operands;
     for (const View& v : s.operands) operands.push_back(place(v));
