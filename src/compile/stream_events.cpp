@@ -18,8 +18,11 @@ class EventPlacer {
     }
     clocks_.assign(streams, Clock(streams, -1));
     in_arena_.resize(v.devices.size());
-    for (std::uint32_t b = 0; b < v.buffers.size(); ++b)
-      if (v.buffers[b].kind == PlanBuffer::Kind::arena) in_arena_[v.buffers[b].device].push_back(b);
+    for (std::uint32_t b = 0; b < v.buffers.size(); ++b) {
+      const PlanBuffer& buffer = v.buffers[b];
+      if (buffer.kind == PlanBuffer::Kind::arena) in_arena_[buffer.device].push_back(b);
+      if (buffer.kind == PlanBuffer::Kind::result) of_result_[buffer.index].push_back(b);
+    }
   }
 
   void run() {
@@ -87,13 +90,15 @@ class EventPlacer {
     }
   }
 
+  // Buffers of the arena, or versions of one result.
   const std::vector<std::uint32_t>& beside(std::uint32_t b) const {
     static const std::vector<std::uint32_t> none;
     const PlanBuffer& buffer = variant_.buffers[b];
+    if (buffer.kind == PlanBuffer::Kind::result) return of_result_.at(buffer.index);
     return buffer.kind == PlanBuffer::Kind::arena ? in_arena_[buffer.device] : none;
   }
 
-  // Unless their places are numbers that say otherwise.
+  // Unless their places are numbers that say otherwise. Those of results are all 0.
   bool may_overlap(std::uint32_t a, std::uint32_t b) const {
     const PlanBuffer &x = variant_.buffers[a], &y = variant_.buffers[b];
     for (const Dim* d : {&x.offset, &x.bytes, &y.offset, &y.bytes})
@@ -108,7 +113,8 @@ class EventPlacer {
   std::vector<Clock> after_;                          // per step
   std::vector<std::vector<Access>> accesses_;         // per buffer: since it was written last
   std::vector<std::vector<std::uint32_t>> in_arena_;  // per device
-  std::map<std::size_t, std::uint32_t> events_;       // by the step after which they are recorded
+  std::map<std::uint32_t, std::vector<std::uint32_t>> of_result_;  // by its number
+  std::map<std::size_t, std::uint32_t> events_;  // by the step after which they are recorded
   std::map<std::size_t, std::vector<std::uint32_t>> waits_;  // by the step before which
 };
 
