@@ -24,8 +24,10 @@ std::optional<std::size_t> param_of(Value v) {
 std::optional<std::size_t> bias_of(Value v, const Shape& shape) {
   while (v.is(ops::broadcast) || v.is(ops::reshape)) {
     // Only sizes of 1 may be added or repeated in front of the channels.
+    const bool repeats = v.is(ops::broadcast);
     v = v.operand(0);
     if (v.shape().count() != shape[-1]) return std::nullopt;
+    if (repeats && v.rank() > 0 && v.shape()[-1] != shape[-1]) return std::nullopt;
   }
   return v.shape().count() == shape[-1] ? param_of(v) : std::nullopt;
 }
