@@ -114,8 +114,8 @@ TEST(Times, ACandidateThatIsThreeTimesSlowerRunsTwiceAtMost) {
   int fast = 0, slow = 0, late = 0;
   const std::function<void()> candidates[] = {
       [&] { ++fast, std::this_thread::sleep_for(milliseconds(2)); },
-      [&] { ++slow, std::this_thread::sleep_for(milliseconds(40)); },
-      [&] { ++late, std::this_thread::sleep_for(milliseconds(12)); }};
+      [&] { ++slow, std::this_thread::sleep_for(milliseconds(160)); },
+      [&] { ++late, std::this_thread::sleep_for(milliseconds(50)); }};
   const auto times =
       time_interleaved(candidates, {.rounds = 8, .least_sample_ms = 0, .drop_above = 3});
   EXPECT_EQ(times[0].size(), 8u);
