@@ -141,11 +141,32 @@ void exit_when_a_file_is_gone(int code) {
   ::sigaction(SIGBUS, &on_bus, nullptr);
 }
 
+namespace {
+
+void sync_directory_of(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  Fd dir(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (dir.fd >= 0) ::fsync(dir.fd);
+}
+
+}  // namespace
+
+fs::path unused_name(const fs::path& path) {
+  static std::atomic<unsigned> serial{0};
+  fs::path out = path;
+  out += cat(".tmp.", ::getpid(), ".", serial.fetch_add(1));
+  return out;
+}
+
+void rename_file(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    throw UserError(to.string(), ": cannot be renamed into place: ", reason());
+  sync_directory_of(to);
+}
+
 void write_atomic(const fs::path& path, std::span<const std::span<const std::byte>> parts,
                   Sync sync) {
-  static std::atomic<unsigned> serial{0};
-  fs::path temp = path;
-  temp += cat(".tmp.", ::getpid(), ".", serial.fetch_add(1));
+  const fs::path temp = unused_name(path);
   auto fail = [&](std::string_view what) {
     std::string why = reason();
     ::unlink(temp.c_str());
@@ -165,10 +186,7 @@ void write_atomic(const fs::path& path, std::span<const std::span<const std::byt
     if (sync == Sync::yes && ::fsync(fd.fd) != 0) fail("synced");
   }
   if (::rename(temp.c_str(), path.c_str()) != 0) fail("renamed into place");
-  if (sync == Sync::no) return;
-  fs::path parent = path.parent_path();
-  Fd dir(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (dir.fd >= 0) ::fsync(dir.fd);
+  if (sync == Sync::yes) sync_directory_of(path);
 }
 
 void write_atomic(const fs::path& path, std::string_view text) {

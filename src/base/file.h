@@ -55,6 +55,11 @@ void write_atomic(const std::filesystem::path& path,
                   std::span<const std::span<const std::byte>> parts, Sync = Sync::yes);
 void write_atomic(const std::filesystem::path& path, std::string_view text);
 
+// A name beside `path`, in its directory, that no other process takes.
+std::filesystem::path unused_name(const std::filesystem::path& path);
+// In one step, over an older file of that name; syncs the directory. Throws UserError.
+void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
+
 // The directory for cached data: HONE_CACHE_DIR, else $XDG_CACHE_HOME/hone, else ~/.cache/hone.
 // Created with mode 0700. Empty when none can be made.
 std::filesystem::path cache_directory();

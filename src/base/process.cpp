@@ -82,6 +82,11 @@ ProcessResult run_process(std::span<const std::string> argv) {
   return out;
 }
 
+std::filesystem::path this_program() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error);
+}
+
 std::optional<std::filesystem::path> find_program(std::string_view name) {
   const char* given = std::getenv("PATH");
   const std::string_view list = given ? given : "/usr/bin:/bin";

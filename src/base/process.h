@@ -17,6 +17,9 @@ struct ProcessResult {
 // argv[0] is looked up in PATH unless it holds a slash. Throws UserError when it cannot be started.
 ProcessResult run_process(std::span<const std::string> argv);
 
+// The file of the program that runs.
+std::filesystem::path this_program();
+
 // Where PATH has a program of this name; nothing when it has none.
 std::optional<std::filesystem::path> find_program(std::string_view name);
 

@@ -16,6 +16,7 @@ int tune(Words);
 int aot(Words);
 int run(Words);
 int bench(Words);
+int selftest(Words);
 int validate(Words);
 int explain(Words);
 int inspect(Words);

@@ -5,9 +5,10 @@
 
 #include "backend/backend.h"
 #include "cli/load.h"
+#include "cli/prove.h"
 #include "cli/run/table.h"
-#include "plan/plan_file.h"
 #include "report/report.h"
+#include "runtime/self_test.h"
 
 namespace hone::cli {
 
@@ -51,6 +52,23 @@ void print_table(const std::vector<StrategyRecord>& records) {
                                                         : r.failure});
   }
   std::printf("%s", table.text().c_str());
+}
+
+Json self_tests_json(const Plan& plan) {
+  Json out = Json::Array{};
+  for (const SelfTest& t : plan.self_tests)
+    out.push(Json::Object{
+        {"variant", t.variant}, {"inputs", inputs_text(plan, t)}, {"missing", t.missing}});
+  return out;
+}
+
+std::string self_tests_text(const Plan& plan) {
+  std::string out;
+  for (const SelfTest& t : plan.self_tests)
+    if (t.missing.empty())
+      out += cat(out.empty() ? "self-test: passed in a process of its own with " : "; ",
+                 inputs_text(plan, t));
+  return out.empty() ? out : out + "\n";
 }
 
 // The sets below a directory, or the one that it is.
@@ -114,7 +132,11 @@ int optimize(Words words) {
   request.progress = [&](const std::string& line) { progress(options, line); };
   request.profile = !report.empty();
   const Optimized result = hone::optimize(loaded.source, request);
-  write_plan(file, result.plan);
+  progress(options, "testing the written plan in a process of its own");
+  write_proved(file, result.plan);
+  for (const SelfTest& t : result.plan.self_tests)
+    if (!t.missing.empty())
+      warn(options, cat("warning: variant ", t.variant, " has no self-test: ", t.missing));
 
   const auto size = static_cast<std::int64_t>(fs::file_size(file));
   if (!report.empty())
@@ -130,13 +152,17 @@ int optimize(Words words) {
     std::printf("%s\n", Json(Json::Object{{"plan", file.string()},
                                           {"report", report},
                                           {"bytes", size},
+                                          {"content", to_hex(*result.plan.content)},
+                                          {"self_tests", self_tests_json(result.plan)},
                                           {"strategies", strategies_json(result.plan.strategies)}})
                             .text(2)
                             .c_str());
     return exit_ok;
   }
   print_table(result.plan.strategies);
-  std::printf("plan: %s (%s)\n", file.c_str(), bytes_text(size).c_str());
+  std::printf("plan: %s (%s), content %s\n", file.c_str(), bytes_text(size).c_str(),
+              to_hex(*result.plan.content).c_str());
+  std::printf("%s", self_tests_text(result.plan).c_str());
   if (!report.empty())
     std::printf("report: %s (%s)\n", report.c_str(),
                 bytes_text(static_cast<std::int64_t>(fs::file_size(report))).c_str());

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "compile/difference.h"
 #include "compile/sample.h"
+#include "compile/self_test.h"
 #include "compile/stats.h"
 #include "compile/store.h"
 #include "compile/whole.h"
@@ -315,6 +316,8 @@ class Optimizer {
       out.errors.push_back(std::move(e.errors));
       out.compiled.push_back(std::move(e.report));
     }
+    say("recording what the plan computes");
+    record_self_tests(out.plan, source_.samples, best->record.error_limit);
     return out;
   }
 

@@ -22,6 +22,7 @@ class PlanChecker {
     check_kernels();
     require(!plan_.variants.empty(), "plan", "it has no variant");
     for (const Variant& v : plan_.variants) check_variant(v);
+    for (const SelfTest& t : plan_.self_tests) check_self_test(t);
   }
 
  private:
@@ -56,6 +57,19 @@ class PlanChecker {
       require(std::any_of(entries.begin(), entries.end(),
                           [&](const Binary::Entry& e) { return e.name == k.entry; }),
               "kernel", "'", k.entry, "' is not in its binary");
+    }
+  }
+
+  void check_self_test(const SelfTest& t) const {
+    require(t.variant < plan_.variants.size(), "self-test", "variant ", t.variant, " of ",
+            plan_.variants.size());
+    if (!t.missing.empty()) return;
+    require(t.inputs.size() == plan_.params.size() && t.results.size() == plan_.results.size(),
+            "self-test", "it has ", t.inputs.size(), " inputs and ", t.results.size(), " results");
+    for (const SelfTestResult& r : t.results) {
+      require(r.places.size() == r.values.size(), "self-test", r.places.size(), " places and ",
+              r.values.size(), " values");
+      require(r.allowed >= 0, "self-test", "an allowed difference of ", r.allowed);
     }
   }
 

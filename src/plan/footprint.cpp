@@ -71,10 +71,16 @@ class Footprint {
   void add(const PlanWeight& w) { all(w.name, w.data); }
   void add(const PreparedBuffer& p) { all(p.name, p.type); }
   void add(const PlanCheck& c) { all(c.a, c.b, c.message); }
+  void add(const SelfTestInput& in) {
+    add(in.dims);
+    if (in.given) add(*in.given);
+  }
+  void add(const SelfTestResult& r) { all(r.dims, r.places, r.values); }
+  void add(const SelfTest& t) { all(t.inputs, t.results, t.missing); }
   void add(const Plan& p) {
     all(p.name, p.strategy, p.verification, p.params, p.results, p.result_alias, p.checks,
         p.variants, p.kernels, p.binaries, p.weights, p.prepared, p.strategies, p.graph,
-        p.graph_arrays, p.machine);
+        p.graph_arrays, p.machine, p.self_tests);
   }
 
   void add(const Json& j) {

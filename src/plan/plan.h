@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/binary.h"
+#include "plan/self_test.h"
 #include "type/array.h"
 #include "type/bounds.h"
 #include "type/type.h"
@@ -248,6 +249,9 @@ struct Plan {
   std::string graph;                // text of the imported function, unless stripped
   std::vector<Array> graph_arrays;  // its large constants
   std::string machine;              // JSON: processor, measured rates, date, version
+  // content_hash() and runs of the plan that was verified; none: it was not recorded.
+  std::optional<Hash128> content;
+  std::vector<SelfTest> self_tests;
   PlanReading reading;
 };
 

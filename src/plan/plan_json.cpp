@@ -1,5 +1,6 @@
 #include "plan/plan_json.h"
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <span>
@@ -84,6 +85,8 @@ class JsonWriter {
     o.add("strategies", list(p.strategies, &JsonWriter::strategy));
     o.add("graph_arrays", list(p.graph_arrays, &JsonWriter::graph_array));
     o.add("machine", p.machine);
+    if (p.content) o.add("content", to_hex(*p.content));
+    add_if(o, "self_tests", list(p.self_tests, &JsonWriter::self_test), Json::Array());
     o.add("symbols", symbols());
     return o;
   }
@@ -177,6 +180,38 @@ class JsonWriter {
     add_if(o, "failure", s.failure, "");
     add_if(o, "chosen", s.chosen, false);
     return o;
+  }
+
+  static Json numbers(const std::vector<std::int64_t>& all) {
+    return Json::Array(all.begin(), all.end());
+  }
+  Json self_test(const SelfTest& t) {
+    Json o = Json::Object{{"variant", t.variant}};
+    add_if(o, "missing", t.missing, "");
+    if (!t.missing.empty()) return o;
+    o.add("exact", t.is_exact);
+    o.add("inputs", list(t.inputs, &JsonWriter::self_test_input));
+    o.add("results", list(t.results, &JsonWriter::self_test_result));
+    return o;
+  }
+  Json self_test_input(const SelfTestInput& in) {
+    if (in.given) return Json::Object{{"given", array("selftest", *in.given)}};
+    return Json::Object{{"dtype", info(in.dtype).name},
+                        {"dims", numbers(in.dims)},
+                        {"seed", in.seed},
+                        {"low", in.low},
+                        {"high", in.high}};
+  }
+  // JSON has no number for infinities and NaN.
+  static Json value(double x) { return std::isfinite(x) ? Json(x) : Json(cat(x)); }
+  Json self_test_result(const SelfTestResult& r) {
+    Json values = Json::Array();
+    for (double x : r.values) values.push(value(x));
+    return Json::Object{{"dims", numbers(r.dims)},
+                        {"digest", to_hex(r.digest)},
+                        {"places", numbers(r.places)},
+                        {"values", std::move(values)},
+                        {"allowed", r.allowed}};
   }
 
   // What is known of sizes may bound a variant's symbols more narrowly than the plan's. Its guards
@@ -296,6 +331,8 @@ class JsonReader {
     p.strategies = list(j.at("strategies"), &JsonReader::strategy);
     p.graph_arrays = list(j.at("graph_arrays"), &JsonReader::array);
     p.machine = j.at("machine").text_value();
+    if (const Json* content = j.find("content")) p.content = read_hash(*content);
+    p.self_tests = list_if(j, "self_tests", &JsonReader::self_test);
     return p;
   }
 
@@ -412,6 +449,52 @@ class JsonReader {
     PreparedBuffer p{j.at("name").text_value(), type(j.at("type")), {}};
     if (const Json* data = j.find("data")) p.data = array(*data).storage();
     return p;
+  }
+  static std::vector<std::int64_t> numbers(const Json& j) {
+    std::vector<std::int64_t> out;
+    for (const Json& n : j.array()) out.push_back(n.integer());
+    return out;
+  }
+  SelfTest self_test(const Json& j) {
+    SelfTest t;
+    t.variant = read_number<std::uint32_t>(j.at("variant"));
+    t.missing = text_if(j, "missing");
+    if (!t.missing.empty()) return t;
+    t.is_exact = j.at("exact").boolean();
+    t.inputs = list(j.at("inputs"), &JsonReader::self_test_input);
+    t.results = list(j.at("results"), &JsonReader::self_test_result);
+    return t;
+  }
+  SelfTestInput self_test_input(const Json& j) {
+    SelfTestInput in;
+    if (const Json* given = j.find("given")) {
+      in.given = array(*given);
+      in.dtype = in.given->dtype();
+      in.dims = in.given->dims();
+      return in;
+    }
+    in.dtype = read_dtype(j.at("dtype"));
+    in.dims = numbers(j.at("dims"));
+    in.seed = read_number<std::uint64_t>(j.at("seed"));
+    in.low = j.at("low").real();
+    in.high = j.at("high").real();
+    return in;
+  }
+  static double value(const Json& j) {
+    if (!j.is_text()) return j.real();
+    for (double x :
+         {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()})
+      if (j.text_value() == cat(x)) return x;
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  SelfTestResult self_test_result(const Json& j) {
+    SelfTestResult r{numbers(j.at("dims")),
+                     read_hash(j.at("digest")),
+                     numbers(j.at("places")),
+                     {},
+                     j.at("allowed").real()};
+    for (const Json& x : j.at("values").array()) r.values.push_back(value(x));
+    return r;
   }
   StrategyRecord strategy(const Json& j) {
     StrategyRecord s;

@@ -687,6 +687,11 @@ MemoryReport Session::memory() {
   return state_->memory();
 }
 
+std::uint32_t Session::variant() {
+  State::Exclusive exclusive(*state_);
+  return state_->ready().variant;
+}
+
 void Session::run() {
   State::Exclusive exclusive(*state_);
   state_->run();

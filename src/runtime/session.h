@@ -90,6 +90,8 @@ class Session {
   std::vector<std::vector<std::int64_t>> result_dims();
   // For the inputs bound now; makes the session ready for them, but takes no arena yet.
   MemoryReport memory();
+  // The plan's variant that serves the inputs bound now.
+  std::uint32_t variant();
 
   // A run allocates nothing when its sizes are among the last few, and those that data decides are
   // as in the run before.

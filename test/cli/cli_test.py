@@ -18,7 +18,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 OK, DIFFERS, USAGE, USER = 0, 1, 2, 3
-COMMANDS = ["optimize", "run", "bench", "validate", "explain", "aot", "export", "inspect", "check", "ops", "devices",
+COMMANDS = ["optimize", "run", "bench", "selftest", "validate", "explain", "aot", "export", "inspect", "check", "ops", "devices",
             "doctor", "flags"]
 
 
@@ -101,6 +101,15 @@ class Cli(unittest.TestCase):
         multi, auto = json.loads(done.stdout)["strategies"]
         self.assertIn("skipped: needs at least two devices", multi["failure"])
         self.assertTrue(auto["chosen"])
+
+    def test_a_plan_tests_itself(self):
+        told = json.loads(self.hone("selftest", "digits.hone", "--json").stdout)
+        self.assertTrue(told["passed"], told)
+        self.assertTrue(all(not t["skipped"] for t in told["tests"]), told)
+        done = self.hone("--selftest", "digits.hone", program="hone-run")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertIn("as verified, with 1, 2 and 4 threads", done.stdout)
+        self.assertEqual(self.hone("selftest", "flipped.hone").returncode, USER)
 
     def test_commands_of_the_readme_run(self):
         for name in ("digits.onnx", "images.npy"):

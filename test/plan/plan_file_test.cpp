@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "base/error.h"
 #include "base/sanitizer.h"
@@ -106,6 +107,14 @@ Plan rich_plan() {
   p.graph = "%0 = param\n\"quoted\" ü";
   p.graph_arrays = {floats({2, 3}, 1), floats({4}, 5)};
   p.machine = "{\"cpu\":\"any\"}";
+  p.content = Hash128{5, 6};
+  SelfTest t;
+  t.variant = 1;
+  t.is_exact = false;
+  t.inputs = {{.dtype = DType::f32, .dims = {7}, .seed = 3, .low = -2, .high = 2},
+              {.dtype = DType::i64, .dims = {1, 2}, .given = Array::zeros(DType::i64, {1, 2})}};
+  t.results = {{{7}, {7, 8}, {0, 6}, {0.1, std::numeric_limits<double>::infinity()}, 1e-5}};
+  p.self_tests = {t, {.missing = "none"}};
   return p;
 }
 
@@ -178,8 +187,8 @@ TEST(PlanFile, IsASafetensorsFileWithEachContentOnce) {
   // Weights 0 and 2 and graph array 0 are equal, prepared 0 and 1 too.
   std::vector<std::string> names;
   for (const SafetensorsEntry& t : file.tensors) names.push_back(t.name);
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"code.0", "w/1", "tensor.2.w/1", "prepared.p", "graph.2"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"code.0", "w/1", "tensor.2.w/1", "prepared.p",
+                                             "graph.2", "selftest"}));
 }
 
 TEST(PlanFile, WeightsAreNotCopied) {
@@ -222,7 +231,7 @@ TEST(PlanFile, SaysWhatIsWrong) {
       << refusal(whole);
   whole = content(written_plan());
   whole.back() ^= 1;
-  EXPECT_NE(refusal(whole).find("is damaged: tensor 'graph.2'"), std::string::npos)
+  EXPECT_NE(refusal(whole).find("is damaged: tensor 'selftest'"), std::string::npos)
       << refusal(whole);
 }
 

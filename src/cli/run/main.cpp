@@ -5,6 +5,7 @@
 
 #include "cli/run/exit.h"
 #include "cli/run/run.h"
+#include "cli/run/self_test.h"
 #include "plan/plan_file.h"
 
 namespace hone::cli {
@@ -14,18 +15,25 @@ int run(std::span<char* const> words) {
   std::string plan;
   PlanLimits limits;
   RunRequest request;
+  bool tests_itself = false, is_same_machine = false;
   Arguments a("hone-run", "Runs a plan file once on given inputs.");
   a.positional("PLAN", "the plan (.hone), made by `hone optimize`", plan);
   add_run(a, request);
   a.number("--threads", "N", "threads to use; 0, the default, asks the machine", limits.threads);
   a.number("--max-memory", "BYTES", "refuse to run when more is needed (default: 80 % of memory)",
            limits.max_memory);
+  a.flag("--selftest", "instead run the plan's self-tests: what it computed when it was verified",
+         tests_itself);
+  a.flag("--same-machine", "with --selftest: skip nothing, and demand every bit", is_same_machine);
   a.flag("--json", "print JSON", request.json);
   a.flag("-q,--quiet", "write the results and print nothing", request.quiet);
   a.example("hone-run model.hone --input image=x.npy --output-dir out");
   if (!words.empty() && std::string_view(words[0]) == "--version")
     return std::puts("hone-run " HONE_VERSION), exit_ok;
+  a.example("hone-run --selftest model.hone");
   if (!a.parse(words)) return exit_ok;
+  if (tests_itself)
+    return self_test({plan, limits.max_memory, is_same_machine, request.json, request.quiet});
   const auto start = std::chrono::steady_clock::now();
   const auto runner = plan_runner(std::make_shared<const Plan>(read_plan(plan)), limits);
   return run_once(*runner, request, std::chrono::steady_clock::now() - start);

@@ -1,0 +1,210 @@
+#include "runtime/self_test.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/checked.h"
+#include "plan/plan_text.h"
+
+namespace hone {
+
+namespace {
+
+std::vector<Array> inputs_of(const SelfTest& t) {
+  std::vector<Array> out;
+  out.reserve(t.inputs.size());
+  for (const SelfTestInput& in : t.inputs) {
+    std::int64_t bytes = byte_size(in.dtype);
+    for (std::int64_t d : in.dims) {
+      if (d < 0) throw UserError("self-test: an input has size ", d);
+      bytes = checked_mul(bytes, d);
+    }
+    if (bytes > default_memory_limit())
+      throw UserError("self-test: an input of ", bytes, " bytes does not fit the memory");
+    out.push_back(self_test_array(in));
+  }
+  return out;
+}
+
+// As people read it: integers without a point.
+std::string value_text(const Array& a, std::int64_t i) {
+  return is_float(a.dtype()) ? cat(a.real(i)) : cat(a.integer(i));
+}
+
+// As comparisons of samples read it.
+double value_of(const Array& a, std::int64_t i) {
+  return is_float(a.dtype()) ? a.real(i) : static_cast<double>(a.integer(i));
+}
+
+std::int64_t first_difference(const Array& a, const Array& b) {
+  const auto size = static_cast<std::size_t>(byte_size(a.dtype()));
+  const auto [x, y] = std::ranges::mismatch(a.bytes(), b.bytes());
+  static_cast<void>(y);
+  return static_cast<std::int64_t>(static_cast<std::size_t>(x - a.bytes().begin()) / size);
+}
+
+bool is_near(double got, double expected, double allowed) {
+  if (std::isnan(got) || std::isnan(expected)) return std::isnan(got) && std::isnan(expected);
+  return got == expected || std::fabs(got - expected) <= allowed;
+}
+
+class Tester {
+ public:
+  Tester(std::shared_ptr<const Plan> plan, const Executable::Devices& devices,
+         const SelfTestOptions& options)
+      : plan_(std::move(plan)), devices_(devices), options_(options) {}
+
+  std::vector<SelfTestOutcome> run() {
+    if (plan_->self_tests.empty()) return {};
+    if (options_.checks_content && plan_->content) check_content();
+    whole_ = Executable::load(plan_, devices_);
+    std::vector<SelfTestOutcome> out;
+    for (const SelfTest& t : plan_->self_tests) out.push_back(run(t));
+    return out;
+  }
+
+ private:
+  void check_content() const {
+    if (const Hash128 now = content_hash(*plan_); now != *plan_->content)
+      throw SelfTestFailure(plan_->name, ": self-test: the plan's content is ", to_hex(now),
+                            ", but ", to_hex(*plan_->content),
+                            " was verified: steps, code or weights were changed since; compile the "
+                            "model again");
+  }
+
+  SelfTestOutcome run(const SelfTest& t) {
+    const Variant& v = plan_->variants[t.variant];
+    SelfTestOutcome out{t.variant, targets_text(v), {}, inputs_text(*plan_, t), t.missing, {}};
+    for (const Guard& g : v.guards)
+      out.guards += cat(out.guards.empty() ? "" : ", ", guard_text(g));
+    if (!t.missing.empty()) return out;
+    const std::shared_ptr<const Executable> executable = executable_for(t, out.skipped);
+    if (!executable) return out;
+    std::vector<Array> first;
+    for (int threads : options_.threads) {
+      std::vector<Array> got = results(executable, t, threads);
+      if (first.empty())
+        compare(t, first = std::move(got), out);
+      else
+        compare_threads(t, first, got, threads);
+    }
+    return out;
+  }
+
+  // The whole plan where it runs the variant, else the variant alone; null where neither runs here.
+  std::shared_ptr<const Executable> executable_for(const SelfTest& t, std::string& skipped) const {
+    if (std::ranges::count(whole_->variants(), t.variant) > 0) return whole_;
+    try {
+      return Executable::load(std::make_shared<const Plan>(only_variant(*plan_, t.variant)),
+                              devices_);
+    } catch (const UserError& e) {
+      if (options_.is_same_machine) throw SelfTestFailure(failed(t), e.what());
+      skipped = e.what();
+      return nullptr;
+    }
+  }
+
+  std::string failed(const SelfTest& t) const {
+    return cat(plan_->name, ": self-test of variant ", t.variant, " with ", inputs_text(*plan_, t),
+               ": ");
+  }
+
+  std::vector<Array> results(const std::shared_ptr<const Executable>& executable, const SelfTest& t,
+                             int threads) const {
+    try {
+      Session session(executable, {.threads = threads, .max_memory = options_.max_memory});
+      const std::vector<Array> inputs = inputs_of(t);
+      std::vector<Array> out = session.run(inputs);
+      const std::uint32_t ran = session.variant();
+      if (executable == whole_ && ran != t.variant)
+        throw SelfTestFailure(failed(t), "the plan runs variant ", ran, " for these sizes");
+      return out;
+    } catch (const SelfTestFailure&) {
+      throw;
+    } catch (const UserError& e) {
+      throw SelfTestFailure(failed(t), "the plan refuses to run with ", threads,
+                            " threads: ", e.what());
+    }
+  }
+
+  void compare(const SelfTest& t, const std::vector<Array>& got, SelfTestOutcome& out) const {
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const SelfTestResult& expected = t.results[i];
+      const Array& a = got[i];
+      const std::string result = cat(failed(t), "result '", plan_->results[i].name, "' ");
+      if (a.dims() != expected.dims)
+        throw SelfTestFailure(result, "is ", a.type(), ", expected dims ",
+                              Shape(Dims(expected.dims.begin(), expected.dims.end())));
+      if (hash128(a.bytes()) == expected.digest) continue;
+      const bool needs_bits = t.is_exact || options_.is_same_machine;
+      // A library's last bits may turn an integer over, an index even by much.
+      if (!needs_bits && !is_float(a.dtype())) {
+        out.sizes_only.push_back(plan_->results[i].name);
+        continue;
+      }
+      compare_samples(result, a, expected, needs_bits ? 0 : expected.allowed);
+      if (needs_bits)
+        throw SelfTestFailure(result, "differs from what was verified in elements between the ",
+                              expected.places.size(), " that are kept");
+    }
+  }
+
+  static void compare_samples(const std::string& result, const Array& a,
+                              const SelfTestResult& expected, double allowed) {
+    for (std::size_t k = 0; k < expected.places.size(); ++k) {
+      const std::int64_t at = expected.places[k];
+      if (at < 0 || at >= a.count())
+        throw SelfTestFailure(result, "has no element ", at, " of ", a.count());
+      if (is_near(value_of(a, at), expected.values[k], allowed)) continue;
+      throw SelfTestFailure(result, "element ", at, ": got ", value_text(a, at), ", expected ",
+                            expected.values[k], ", allowed difference ", allowed);
+    }
+  }
+
+  void compare_threads(const SelfTest& t, const std::vector<Array>& first,
+                       const std::vector<Array>& got, int threads) const {
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      if (std::ranges::equal(first[i].bytes(), got[i].bytes())) continue;
+      const std::string result = cat(failed(t), "result '", plan_->results[i].name, "' ");
+      if (first[i].dims() != got[i].dims())
+        throw SelfTestFailure(result, "is ", got[i].type(), " with ", threads, " threads, ",
+                              first[i].type(), " with ", options_.threads[0]);
+      const std::int64_t at = first_difference(first[i], got[i]);
+      throw SelfTestFailure(result, "element ", at, ": got ", value_text(got[i], at), " with ",
+                            threads, " threads, ", value_text(first[i], at), " with ",
+                            options_.threads[0]);
+    }
+  }
+
+  std::shared_ptr<const Plan> plan_;
+  const Executable::Devices& devices_;
+  const SelfTestOptions& options_;
+  std::shared_ptr<const Executable> whole_;
+};
+
+}  // namespace
+
+std::string inputs_text(const Plan& plan, const SelfTest& t) {
+  std::string out;
+  for (std::size_t i = 0; i < t.inputs.size(); ++i) {
+    const SelfTestInput& in = t.inputs[i];
+    out += cat(i == 0 ? "" : ", ", plan.params[i].name, " ", in.dtype,
+               Shape(Dims(in.dims.begin(), in.dims.end())));
+  }
+  return out.empty() ? "no inputs" : out;
+}
+
+std::vector<SelfTestOutcome> run_self_tests(const std::shared_ptr<const Plan>& plan,
+                                            const Executable::Devices& devices,
+                                            const SelfTestOptions& options) {
+  return Tester(plan, devices, options).run();
+}
+
+std::vector<Array> self_test_run(const Plan& plan, const SelfTest& t,
+                                 const Executable::Devices& devices) {
+  const auto one = std::make_shared<const Plan>(only_variant(plan, t.variant));
+  Session session(Executable::load(one, devices), {.threads = 1});
+  return session.run(inputs_of(t));
+}
+
+}  // namespace hone

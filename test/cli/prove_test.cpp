@@ -1,0 +1,202 @@
+// What is written is what was verified: a plan that is changed in between is not kept, and a file
+// that computes something else says so where it is run.
+#include "cli/prove.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "compile/self_test.h"
+#include "ops/ops.h"
+#include "ops/require.h"
+#include "plan/plan_file.h"
+#include "runtime/self_test.h"
+#include "test/cli/process.h"
+#include "test/compile/models.h"
+
+namespace hone::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> command = {HONE_RUN, "--selftest"};
+
+class Proved : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    cache_ = std::make_unique<test::EmptyCache>();
+    const Source source =
+        test::source_of(fs::path(HONE_SOURCE_DIR) / "examples/digits/digits.onnx");
+    plan_ = std::make_unique<Plan>(compile(source, {.strategy = "cpu"}));
+    record_self_tests(*plan_, {});
+  }
+  static void TearDownTestSuite() {
+    cache_ = nullptr;
+    plan_ = nullptr;
+  }
+  static fs::path file() { return cache_->directory() / "plan.hone"; }
+
+  // What the error says when the changed plan is written; empty: it was written.
+  static std::string refusal(const std::function<void(Plan&)>& change) {
+    Plan p = *plan_;
+    change(p);
+    try {
+      write_proved(file(), p, command);
+      return "";
+    } catch (const InternalError& e) {
+      return e.what();
+    } catch (const UserError& e) {
+      return cat("checked before writing: ", e.what());
+    }
+  }
+
+  static std::unique_ptr<test::EmptyCache> cache_;
+  static std::unique_ptr<Plan> plan_;
+};
+std::unique_ptr<test::EmptyCache> Proved::cache_;
+std::unique_ptr<Plan> Proved::plan_;
+
+Array flipped(const Array& a, std::size_t bit) {
+  Array out = Array::zeros(a.dtype(), a.dims());
+  std::ranges::copy(a.bytes(), out.writable_bytes().begin());
+  out.writable_bytes()[bit / 8] ^= std::byte{1} << bit % 8;
+  return out;
+}
+
+TEST_F(Proved, AnUnchangedPlanIsWrittenAndPassesEverywhere) {
+  EXPECT_EQ(refusal([](Plan&) {}), "");
+  const test::Finished done = test::finish({HONE_RUN, "--selftest", file()});
+  EXPECT_EQ(done.code, 0) << done.text;
+  EXPECT_NE(done.text.find("as verified, with 1, 2 and 4 threads"), std::string::npos) << done.text;
+  EXPECT_NE(done.text.find("f32[5,1,8,8]"), std::string::npos) << done.text;
+}
+
+struct Change {
+  const char* name;
+  std::function<void(Plan&)> to;
+  bool changes_results = true;  // else only the content shows it
+};
+
+std::vector<Change> changes() {
+  return {
+      {"a bit of a weight",
+       [](Plan& p) {
+         for (PlanWeight& w : p.weights) w.data = flipped(w.data, 30);
+         for (PreparedBuffer& b : p.prepared) {
+           const auto size = static_cast<std::int64_t>(b.data.size());
+           if (size > 0) b.data = flipped(Array(DType::u8, {size}, b.data), 30).storage();
+         }
+       }},
+      {"the lowest bit of a weight",
+       [](Plan& p) { p.weights[0].data = flipped(p.weights[0].data, 0); }, false},
+      {"an offset",
+       [](Plan& p) {
+         for (Step& s : p.variants[0].steps)
+           for (View& v : s.operands)
+             if (p.variants[0].buffers[v.buffer].kind == PlanBuffer::Kind::arena) {
+               v.offset = v.offset + Dim(64);
+               return;
+             }
+       }},
+      {"a bit of the code", [](Plan& p) { p.binaries[0].code[40] ^= std::byte{4}; }, false},
+      {"the begin of a kernel's code",
+       [](Plan& p) {
+         const auto launch =
+             std::ranges::find(p.variants[0].steps, Step::Kind::launch, &Step::kind);
+         Binary& b = p.binaries[p.kernels[launch->index].binary];
+         for (std::size_t i = 0; i < 16; ++i) b.code[b.entries[0].offset + i] ^= std::byte{4};
+       }},
+      {"a guard",
+       [](Plan& p) {
+         p.variants[0].guards = {{Guard::Kind::equal, p.params[0].type.shape.dims[0], Dim(3)}};
+       }},
+      {"a step that is left out", [](Plan& p) { p.variants[0].steps.pop_back(); }},
+  };
+}
+
+TEST_F(Proved, AChangeAfterVerificationIsRefusedAndTheOldFileStays) {
+  for (const Change& c : changes()) {
+    std::ofstream(file()) << "old";
+    EXPECT_NE(refusal(c.to), "") << c.name;
+    std::ifstream in(file());
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), "old") << c.name;
+    for (const fs::directory_entry& e : fs::directory_iterator(cache_->directory()))
+      EXPECT_EQ(e.path().string().find(".tmp."), std::string::npos) << e.path();
+  }
+}
+
+// Also without the record of what was verified, which an editor could renew.
+TEST_F(Proved, AChangeIsFoundByItsResults) {
+  for (const Change& c : changes()) {
+    if (!c.changes_results) continue;
+    EXPECT_NE(refusal([&](Plan& p) {
+                c.to(p);
+                p.content.reset();
+              }),
+              "")
+        << c.name;
+  }
+}
+
+TEST_F(Proved, TheFirstDifferenceIsNamed) {
+  Plan p = *plan_;
+  p.content.reset();
+  p.self_tests[0].results[0].values[0] += 1;
+  p.self_tests[0].results[0].digest.low ^= 1;
+  write_plan(file(), p);
+  const test::Finished done = test::finish({HONE_RUN, "--selftest", file()});
+  EXPECT_EQ(done.code, 1) << done.text;
+  for (const char* part : {"result 'logits' element 0: got ", ", expected ", "f32[5,1,8,8]"})
+    EXPECT_NE(done.text.find(part), std::string::npos) << done.text;
+}
+
+TEST_F(Proved, APlanWithoutSelfTestsSaysSo) {
+  Plan p = *plan_;
+  p.self_tests.clear();
+  write_plan(file(), p);
+  const test::Finished done = test::finish({HONE_RUN, "--selftest", file()});
+  EXPECT_EQ(done.code, 1) << done.text;
+  EXPECT_NE(done.text.find("no self-test was run"), std::string::npos) << done.text;
+}
+
+// Rows of a table of two, by indices that an input gives and the plan checks.
+Plan rows_of_a_table() {
+  Function f;
+  const Value x = f.add_param(f32({2, 3}), "x"), index = f.add_param(i64({4}), "index");
+  require_within(index, Dim(-2), Dim(1), "index");
+  f.add_result(ops::gather(Values{x, index}, {{"axis", 0}}), "y");
+  return compile({"rows", {{{}, f}}, {}}, {.strategy = "cpu"});
+}
+
+TEST_F(Proved, IndicesAreMadeSmallUntilThePlanTakesThem) {
+  Plan p = rows_of_a_table();
+  record_self_tests(p, {});
+  ASSERT_EQ(p.self_tests.size(), 1u);
+  EXPECT_EQ(p.self_tests[0].missing, "");
+  EXPECT_EQ(p.self_tests[0].inputs[1].high, 1);
+  write_proved(file(), p, command);
+}
+
+TEST_F(Proved, SmallSamplesAreUsedAsTheyAre) {
+  Plan p = rows_of_a_table();
+  const std::vector<std::vector<Array>> samples = {
+      {Array::zeros(DType::f32, {2, 3}), Array::from_ints(std::vector<std::int64_t>{1, 0, 0, 1})}};
+  record_self_tests(p, samples);
+  EXPECT_EQ(p.self_tests.at(0).inputs.at(1).given, samples[0][1]);
+  write_proved(file(), p, command);
+}
+
+TEST_F(Proved, AVariantThatRefusesAllInputsSaysThatItHasNone) {
+  Plan p = rows_of_a_table();
+  Step never{.kind = Step::Kind::refuse, .name = "not today"};
+  p.variants[0].steps.insert(p.variants[0].steps.begin(), never);
+  record_self_tests(p, {});
+  EXPECT_EQ(p.self_tests.at(0).missing, "not today");
+  write_proved(file(), p, command);
+  const test::Finished done = test::finish({HONE_RUN, "--selftest", file()});
+  EXPECT_EQ(done.code, 1);
+  EXPECT_NE(done.text.find("not run: not today"), std::string::npos) << done.text;
+}
+
+}  // namespace
+}  // namespace hone::cli
