@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cli/load.h"
 #include "cli/run/memory.h"
+#include "cli/run/self_test.h"
 #include "cli/run/table.h"
 #include "compile/stats.h"
 
@@ -18,6 +19,29 @@ using Clock = std::chrono::steady_clock;
 double percentile(const std::vector<double>& sorted, double p) {
   auto i = static_cast<std::size_t>(p / 100 * static_cast<double>(sorted.size() - 1) + 0.5);
   return sorted[i];
+}
+
+// Times of a plan that computes something else say nothing.
+bool passes_self_tests(const Plan& plan, const ModelOptions& options, bool tells) {
+  const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
+  SelfTestOptions of_tests;
+  if (options.max_memory > 0) of_tests.max_memory = options.max_memory;
+  try {
+    const std::vector<SelfTestOutcome> outcomes =
+        run_self_tests(unowned, open_devices(plan), of_tests);
+    if (tells) std::printf("%s", outcomes_text(outcomes, of_tests.threads).c_str());
+    if (outcomes.empty())
+      warn(options, "warning: the plan has no self-test; make it again with `hone optimize`");
+    return true;
+  } catch (const SelfTestFailure& e) {
+    std::fprintf(stderr, "hone bench: not timed: %s\n", e.what());
+    return false;
+  }
+}
+
+// Empty for the interpreter.
+std::string content_of(const Runner& runner) {
+  return runner.plan() ? to_hex(content_hash_when_read(*runner.plan())) : "";
 }
 
 }  // namespace
@@ -47,9 +71,11 @@ int bench(Words words) {
   const Loaded loaded = load(options, a);
   if (!loaded.file.is_plan() && !given.empty()) read_inputs(given, loaded.params);
   const std::unique_ptr<Runner> runner = open_runner(loaded, options, options.strategy);
+  const bool tells = !options.quiet && !options.json;
+  if (const Plan* plan = runner->plan(); plan && loaded.file.is_plan())
+    if (!passes_self_tests(*plan, options, tells)) return exit_differs;
   const std::vector<Array> inputs = inputs_or_samples(given, loaded, *runner);
   const Json memory = memory_json(*runner, inputs);
-  const bool tells = !options.quiet && !options.json;
   if (tells) tell_memory(memory);
   auto since = [](Clock::time_point t) {
     return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
@@ -79,6 +105,7 @@ int bench(Words words) {
                    {"p95_ms", percentile(sorted, 95)},
                    {"p99_ms", percentile(sorted, 99)},
                    {"throughput_per_s", 1000 / mean},
+                   {"content", content_of(*runner)},
                    {"memory", memory},
                    {"resident", resident}};
   if (!times_file.empty()) {
@@ -97,6 +124,7 @@ int bench(Words words) {
       milliseconds(median.high).c_str(), milliseconds(percentile(sorted, 90)).c_str(),
       milliseconds(percentile(sorted, 95)).c_str(), milliseconds(percentile(sorted, 99)).c_str(),
       1000 / mean);
+  if (tells && runner->plan()) std::printf("content: %s\n", content_of(*runner).c_str());
   if (tells) tell_resident(resident);
   return exit_ok;
 }

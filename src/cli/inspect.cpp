@@ -271,6 +271,8 @@ Report of_plan(const fs::path& path) {
   r.fact("choices", plan.measured ? "measured" : "predicted");
   r.fact("verification", plan.verification);
   r.fact("machine", plan.machine);
+  r.fact("content", to_hex(content_hash(plan)));
+  r.fact("self_tests", std::ranges::count(plan.self_tests, "", &SelfTest::missing));
   r.fact("kernels", plan.kernels.size());
   r.fact("code_bytes", code);
   r.fact("weight_bytes", weights);

@@ -102,6 +102,23 @@ class Cli(unittest.TestCase):
         self.assertIn("skipped: needs at least two devices", multi["failure"])
         self.assertTrue(auto["chosen"])
 
+    def test_one_model_gives_one_plan(self):
+        def content():
+            done = self.hone("optimize", DIGITS, "-o", "again.hone", "--rounds", 3, "--json")
+            self.assertEqual(done.returncode, OK, done.stderr)
+            return json.loads(done.stdout)["content"]
+        content()  # what the first one learns is kept
+        first = content()
+        for _ in range(3):
+            self.assertEqual(content(), first)
+        told = json.loads(self.hone("inspect", "again.hone", "--json").stdout)
+        self.assertEqual(told["content"], first)
+        times = json.loads(self.hone("bench", "again.hone", "--duration", "0.01", "--json").stdout)
+        self.assertEqual(times["content"], first)
+        shown = self.hone("bench", "again.hone", "--duration", "0.01").stdout
+        self.assertIn(f"content: {first}", shown)
+        self.assertLess(shown.index("self-test: "), shown.index("runs "))
+
     def test_a_plan_tests_itself(self):
         told = json.loads(self.hone("selftest", "digits.hone", "--json").stdout)
         self.assertTrue(told["passed"], told)

@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "cli/commands.h"
 #include "compile/self_test.h"
 #include "ops/ops.h"
 #include "ops/require.h"
@@ -148,6 +149,23 @@ TEST_F(Proved, TheFirstDifferenceIsNamed) {
   EXPECT_EQ(done.code, 1) << done.text;
   for (const char* part : {"result 'logits' element 0: got ", ", expected ", "f32[5,1,8,8]"})
     EXPECT_NE(done.text.find(part), std::string::npos) << done.text;
+}
+
+TEST_F(Proved, TimesOfAPlanThatFailsAreNotTold) {
+  Plan p = *plan_;
+  p.variants[0].steps.pop_back();
+  p.self_tests[0].results[0].digest.low ^= 1;
+  write_plan(file(), p);
+  std::vector<std::string> words = {file(), "--duration", "0.01", "--json"};
+  std::vector<char*> argv;
+  for (std::string& w : words) argv.push_back(w.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = bench(argv);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(code, exit_differs);
+  EXPECT_NE(said.find("not timed: "), std::string::npos) << said;
 }
 
 TEST_F(Proved, APlanWithoutSelfTestsSaysSo) {
