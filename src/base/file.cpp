@@ -77,7 +77,21 @@ void* read_whole(int fd, std::size_t size, const std::string& path) {
   return data;
 }
 
+std::string why_not_private(const struct stat& st) {
+  if (S_ISLNK(st.st_mode)) return "is a link";
+  if (st.st_uid != ::geteuid())
+    return cat("belongs to user ", st.st_uid, ", not to user ", ::geteuid(), ", who runs this");
+  if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others may write to it";
+  return "";
+}
+
 }  // namespace
+
+std::string why_not_private(const fs::path& path) {
+  struct stat st;
+  if (::lstat(path.c_str(), &st) != 0) return cat("cannot be looked at: ", reason());
+  return why_not_private(st);
+}
 
 std::shared_ptr<const MappedFile> MappedFile::map(int fd, std::string path, bool is_contained) {
   struct stat st;
@@ -105,6 +119,16 @@ std::shared_ptr<const MappedFile> MappedFile::map(int fd, std::string path, bool
 std::shared_ptr<const MappedFile> MappedFile::open(const fs::path& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.fd < 0) throw UserError(path.string(), ": cannot be opened: ", reason());
+  return map(fd.fd, path.string(), false);
+}
+
+std::shared_ptr<const MappedFile> MappedFile::open_private(const fs::path& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  if (fd.fd < 0) throw UserError(path.string(), ": cannot be opened: ", reason());
+  struct stat st;
+  if (::fstat(fd.fd, &st) != 0) throw UserError(path.string(), ": cannot be read: ", reason());
+  if (const std::string why = why_not_private(st); !why.empty())
+    throw UserError(path.string(), ": ", why);
   return map(fd.fd, path.string(), false);
 }
 

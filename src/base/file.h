@@ -18,6 +18,8 @@ class MappedFile {
  public:
   // Throws UserError naming the path and the reason.
   static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);
+  // Of code that is to be run: refuses a link, and what why_not_private() has something against.
+  static std::shared_ptr<const MappedFile> open_private(const std::filesystem::path& path);
   // Opens `relative` below `root` for data that an untrusted file names: no absolute path, no
   // "..", no symbolic link, regular files only (openat2 RESOLVE_BENEATH, or a checked walk), and
   // none with a second name, which may lie anywhere, unless HONE_HARD_LINKS=1.
@@ -40,6 +42,10 @@ class MappedFile {
   std::uint64_t identity_ = 0;
   std::string path_;
 };
+
+// Why somebody else could have written the file or directory: it is a link, belongs to another user
+// than the effective one of this process, or others may write to it. Empty: nobody else could.
+std::string why_not_private(const std::filesystem::path& path);
 
 // For programs: reading a mapped file whose bytes are gone ends the process with this code and a
 // message on stderr, not by SIGBUS.

@@ -332,7 +332,7 @@ class Optimizer {
     const Hash128 key = choice_key();
     Entry* before = now;
     if (const std::optional<std::vector<std::byte>> known = store_->times.find(key)) {
-      const std::string_view name(reinterpret_cast<const char*>(known->data()), known->size());
+      const std::string name = chosen_name(*known);
       for (Entry& e : entries_)
         if (e.plan && e.record.name == name) before = &e;
       const bool can_compare =
@@ -341,8 +341,18 @@ class Optimizer {
         before = now;
     }
     if (before != now) say(cat("the choice of an earlier run is kept: ", before->record.name));
-    store_->times.store(key, std::as_bytes(std::span(before->record.name)));
+    const std::string entry = Json(Json::Object{{"chosen", before->record.name}}).text();
+    store_->times.store(key, std::as_bytes(std::span(entry)));
     return before;
+  }
+
+  static std::string chosen_name(const std::vector<std::byte>& entry) {
+    try {
+      const std::string_view text(reinterpret_cast<const char*>(entry.data()), entry.size());
+      return Json::parse(text, "choice").at("chosen").text_value();
+    } catch (const UserError&) {
+      return "";  // not what as_before() wrote: it is overwritten
+    }
   }
 
   Hash128 choice_key() const {

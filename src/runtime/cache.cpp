@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -21,17 +23,24 @@ struct Header {
 };
 constexpr std::array<char, 8> magic = {'h', 'o', 'n', 'e', 'c', 'a', 'c', '1'};
 
-// Who can write here can run code as us.
-bool is_private(const fs::path& dir) {
-  std::error_code error;
-  fs::file_status status = fs::symlink_status(dir, error);
-  if (error || status.type() != fs::file_type::directory) return false;
-  return (status.permissions() & (fs::perms::group_write | fs::perms::others_write)) ==
-         fs::perms::none;
+// Once for each path: every compilation opens the cache several times.
+void warn(const fs::path& path, std::string_view why) {
+  static std::mutex mutex;
+  static std::set<fs::path> told;
+  const std::scoped_lock lock(mutex);
+  if (told.insert(path).second) log_warning(cat("compile cache: ", path.string(), ": ", why));
 }
 
-void warn(const fs::path& path, std::string_view why) {
-  log_warning(cat("compile cache: ", path.string(), ": ", why));
+// Who can write here can run code as us. An entry is machine code.
+bool is_private(const fs::path& dir) {
+  std::error_code error;
+  const bool is_directory = fs::is_directory(fs::symlink_status(dir, error));
+  const std::string why = is_directory ? why_not_private(dir) : "is not a directory";
+  if (why.empty()) return true;
+  warn(dir, cat(why,
+                "; nothing is read from it or kept in it; set HONE_CACHE_DIR to a directory "
+                "that only you can write to"));
+  return false;
 }
 
 }  // namespace
@@ -44,10 +53,7 @@ CompileCache::CompileCache(const fs::path& directory, std::string_view kind) {
     fs::create_directories(dir, error);
     fs::permissions(dir, fs::perms::owner_all, error);
   }
-  if (is_private(directory) && is_private(dir))
-    directory_ = dir;
-  else
-    warn(dir, "is not a directory that only its owner can write to; nothing is kept");
+  if (is_private(directory) && is_private(dir)) directory_ = dir;
 }
 
 std::optional<std::vector<std::byte>> CompileCache::find(const Hash128& key) const {
@@ -55,8 +61,12 @@ std::optional<std::vector<std::byte>> CompileCache::find(const Hash128& key) con
   fs::path path = directory_ / to_hex(key);
   std::error_code error;
   if (fs::symlink_status(path, error).type() != fs::file_type::regular) return std::nullopt;
+  if (const std::string why = why_not_private(path); !why.empty()) {
+    warn(directory_, cat("entry ", path.filename().string(), " ", why, "; it is not used"));
+    return std::nullopt;
+  }
   try {
-    auto file = MappedFile::open(path);
+    auto file = MappedFile::open_private(path);
     std::span<const std::byte> bytes = file->bytes();
     Header h;
     if (bytes.size() < sizeof h) return std::nullopt;

@@ -14,8 +14,9 @@ namespace hone {
 
 class CompileCache {
  public:
-  // Entries lie in `directory`/`kind`. An empty directory makes a cache that keeps nothing, and so
-  // does one that other users may write to.
+  // Entries lie in `directory`/`kind`. Entries hold code, so both must belong to the effective user
+  // of this process, root too, and nobody else may write to them; otherwise, and where `directory`
+  // is empty, the cache keeps nothing. The same is asked of every entry's file.
   CompileCache(const std::filesystem::path& directory, std::string_view kind);
 
   std::optional<std::vector<std::byte>> find(const Hash128& key) const;
