@@ -22,10 +22,9 @@ double percentile(const std::vector<double>& sorted, double p) {
 }
 
 // Times of a plan that computes something else say nothing.
-bool passes_self_tests(const Plan& plan, const ModelOptions& options, bool tells) {
+bool passes_self_tests(const Plan& plan, const Printing& options, bool tells) {
   const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
-  SelfTestOptions of_tests;
-  if (options.max_memory > 0) of_tests.max_memory = options.max_memory;
+  const SelfTestOptions of_tests;
   try {
     const std::vector<SelfTestOutcome> outcomes =
         run_self_tests(unowned, open_devices(plan), of_tests);
@@ -72,9 +71,10 @@ int bench(Words words) {
   if (!loaded.file.is_plan() && !given.empty()) read_inputs(given, loaded.params);
   const std::unique_ptr<Runner> runner = open_runner(loaded, options, options.strategy);
   const bool tells = !options.quiet && !options.json;
+  const std::vector<Array> inputs = inputs_or_samples(given, loaded, *runner);
+  runner->run(inputs);  // what is not allowed, or not enough memory, is said first
   if (const Plan* plan = runner->plan(); plan && loaded.file.is_plan())
     if (!passes_self_tests(*plan, options, tells)) return exit_differs;
-  const std::vector<Array> inputs = inputs_or_samples(given, loaded, *runner);
   const Json memory = memory_json(*runner, inputs);
   if (tells) tell_memory(memory);
   auto since = [](Clock::time_point t) {

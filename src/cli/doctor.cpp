@@ -68,8 +68,9 @@ Finding cache() {
     write_atomic(probe, "");
     std::filesystem::remove(probe);
     if (!CompileCache(directory, "kernels").keeps())
-      throw UserError(directory.string(),
-                      ": somebody else can write to it, so nothing is kept there");
+      throw UserError(
+          directory.string(),
+          ": belongs to another user or others may write to it, so nothing is kept there");
     return directory.string();
   });
 }

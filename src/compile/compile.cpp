@@ -7,6 +7,7 @@
 #include "compile/multi.h"
 #include "compile/single.h"
 #include "pass/unify.h"
+#include "runtime/session.h"
 
 namespace hone {
 
@@ -53,6 +54,25 @@ Source unified(const Source& source) {
   return out;
 }
 
+// At the sizes that are timed: of dynamic plans a session refuses others.
+void check_memory(const Plan& plan, const Source& source, const CompileOptions& options) {
+  const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
+  Session session(Executable::load(unowned, open_devices(plan)),
+                  {.threads = options.threads, .max_memory = *options.max_memory});
+  for (const SourceVariant& v : source.variants) {
+    const std::vector<Array> inputs = inputs_to_time(source, v, sizes_to_time(source, v));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      session.bind_input(i, {inputs[i].dtype(), inputs[i].dims(),
+                             const_cast<std::byte*>(inputs[i].bytes().data())});
+    const MemoryReport m = session.memory();
+    if (m.peak() <= static_cast<std::size_t>(*options.max_memory)) continue;
+    throw UserError(plan.name, ": the plan needs ", m.peak(), " bytes of memory (", memory_text(m),
+                    "), the limit is ", *options.max_memory,
+                    "; raise --max-memory, or use fewer threads, smaller sizes (--dim) or another "
+                    "strategy");
+  }
+}
+
 }  // namespace
 
 Plan compile(const Source& source, const CompileOptions& options, CompileReport* report) {
@@ -60,8 +80,11 @@ Plan compile(const Source& source, const CompileOptions& options, CompileReport*
   if (!report) report = &own;
   check_options(source, options);
   const Source with_fewer_sizes = unified(source);
-  if (is_spread(options)) return compile_multi(with_fewer_sizes, options, *report);
-  return compile_single(with_fewer_sizes, options, *report);
+  Plan plan = is_spread(options) ? compile_multi(with_fewer_sizes, options, *report)
+                                 : compile_single(with_fewer_sizes, options, *report);
+  if (options.max_memory && has_device(backend_of(options)))
+    check_memory(plan, with_fewer_sizes, options);
+  return plan;
 }
 
 }  // namespace hone

@@ -158,8 +158,9 @@ class Optimizer {
         e.record.failure = "skipped: it computes no part of this model";
         return e;
       }
-      e.session = std::make_unique<Session>(Executable::load(e.plan, open_devices(*e.plan)),
-                                            SessionOptions{.threads = options.threads});
+      e.session = std::make_unique<Session>(
+          Executable::load(e.plan, open_devices(*e.plan)),
+          SessionOptions{.threads = options.threads, .max_memory = limit()});
       verify(e);
     } catch (const UserError& error) {
       e.plan = nullptr;
@@ -168,6 +169,8 @@ class Optimizer {
     }
     return e;
   }
+
+  std::int64_t limit() const { return request_.compile.max_memory.value_or(-1); }
 
   // With the node that is to blame.
   [[noreturn]] void refuse(const Entry& e, const Reference& r, std::size_t result,

@@ -48,8 +48,9 @@ struct CompileOptions {
   bool keep = false;  // functions and kernels in the CompileReport
   PassOptions passes = {};
   std::size_t most_variants = 16;
-  std::optional<std::int64_t> max_memory = {};  // bytes; larger plans are refused before they run
-  std::function<void(Plan&)> on_plan = {};      // sees the finished plan before it is checked
+  // Bytes of MemoryReport::peak(); a plan that needs more is refused when it is planned.
+  std::optional<std::int64_t> max_memory = {};
+  std::function<void(Plan&)> on_plan = {};  // sees the finished plan before it is checked
 };
 
 // One variant on its way to the plan's variant of the same number. Kept on request.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <stdexcept>
 #include <vector>
 
 #include "base/error.h"
@@ -19,6 +20,10 @@ using Kind = PlanBuffer::Kind;
 struct Bytes {
   std::int64_t first = 0, end = 0;
   bool meets(const Bytes& b) const { return first < b.end && b.first < end; }
+};
+
+struct AuditProblem : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 // What memory holds between two steps.
@@ -43,20 +48,29 @@ class Auditor {
   void run() {
     Contents now = at_start();
     if (!walk(variant_.steps, now)) return;  // these sizes are refused whatever the order
+    for (std::uint32_t r = 0; r < plan_.results.size(); ++r)
+      require(versions_.contains(r) || plan_.result_alias[r] >= 0 || is_empty(variant_.results[r]),
+              plan_.name, ": no step writes result ", r);
     // Several buffers of one result hold it one after the other.
     for (std::uint32_t b = 0; b < variant_.buffers.size(); ++b)
-      HONE_ASSERT(variant_.buffers[b].kind != Kind::result || is_result_there(b, now) ||
-                      place(b).bytes == 0,
-                  plan_.name, ": no step writes result ", variant_.buffers[b].index);
+      require(variant_.buffers[b].kind != Kind::result || is_result_there(b, now) ||
+                  place(b).bytes == 0,
+              plan_.name, ": no step writes result ", variant_.buffers[b].index);
   }
 
  private:
+  template <class... Parts>
+  static void require(bool holds, const Parts&... parts) {
+    if (!holds) throw AuditProblem(cat(parts...));
+  }
+
   struct Place {
     std::int64_t first = 0, bytes = -1;  // -1: not evaluated yet
     std::int64_t end() const { return first + bytes; }
   };
 
   std::int64_t value(const Dim& d) const { return d.is_number() ? d.number() : size_(d); }
+  bool is_empty(const Type& t) const { return !t.is_tensor() || value(byte_count(t)) == 0; }
   bool is_arena(std::uint32_t b) const { return variant_.buffers[b].kind == Kind::arena; }
 
   const Place& place(std::uint32_t b) {
@@ -67,10 +81,10 @@ class Auditor {
     const Place found{is_arena(b) ? value(buffer.offset) : 0, value(buffer.bytes)};
     if (found.bytes < 0)
       throw UserError(plan_.name, ": buffer ", b, " has ", found.bytes, " bytes");
-    HONE_ASSERT(!is_arena(b) || (found.first >= 0 && found.first % alignment == 0 &&
-                                 found.end() <= value(arena_bytes(b))),
-                plan_.name, ": buffer ", b, " at ", found.first, " of ", found.bytes,
-                " bytes does not fit the arena of ", arena_bytes(b));
+    require(!is_arena(b) || (found.first >= 0 && found.first % alignment == 0 &&
+                             found.end() <= value(arena_bytes(b))),
+            plan_.name, ": buffer ", b, " at ", found.first, " of ", found.bytes,
+            " bytes does not fit the arena of ", arena_bytes(b));
     return p = found;
   }
 
@@ -190,16 +204,16 @@ class Auditor {
 
   void read(const Step& s, const View& v, Contents& now) {
     const std::uint32_t b = v.buffer;
-    HONE_ASSERT(now.order.read(s, b), plan_.name, ": step '", s.name, "' reads buffer ", b,
-                " without waiting for the stream that writes it");
-    HONE_ASSERT(now.is_there[b] || place(b).bytes == 0, plan_.name, ": step '", s.name,
-                "' reads buffer ", b, ", which nothing wrote or something overwrote");
+    require(now.order.read(s, b), plan_.name, ": step '", s.name, "' reads buffer ", b,
+            " without waiting for the stream that writes it");
+    require(now.is_there[b] || place(b).bytes == 0, plan_.name, ": step '", s.name,
+            "' reads buffer ", b, ", which nothing wrote or something overwrote");
     if (variant_.buffers[b].kind != Kind::param || now.overwritten.empty()) return;
     const auto it = now.overwritten.find(variant_.buffers[b].index);
     if (it == now.overwritten.end()) return;
     for (const Bytes& gone : it->second)
-      HONE_ASSERT(!gone.meets(bytes_of(v)), plan_.name, ": step '", s.name, "' reads input ",
-                  it->first, " where a result overwrote it");
+      require(!gone.meets(bytes_of(v)), plan_.name, ": step '", s.name, "' reads input ", it->first,
+              " where a result overwrote it");
   }
 
   void keep_apart(const Step& s, const View& to, const View& from) {
@@ -207,14 +221,14 @@ class Auditor {
     bool is_apart = true, is_same = s.kind != Step::Kind::library;
     if (share_arena(to.buffer, from.buffer)) {
       const Place &a = place(to.buffer), &b = place(from.buffer);
-      is_apart = a.end() <= b.first || b.end() <= a.first;
+      is_apart = a.end() <= b.first || b.end() <= a.first || a.bytes == 0 || b.bytes == 0;
       is_same = is_same && a.first == b.first && a.bytes == b.bytes;
     } else if (are_one_result(to.buffer, from.buffer) || are_in_one_param(to.buffer, from.buffer)) {
       is_apart = !bytes_of(to).meets(bytes_of(from));
       is_same = is_same && are_one_place(to, from);
     }
-    HONE_ASSERT(is_apart || is_same, plan_.name, ": step '", s.name, "' writes buffer ", to.buffer,
-                " over buffer ", from.buffer, ", which it uses");
+    require(is_apart || is_same, plan_.name, ": step '", s.name, "' writes buffer ", to.buffer,
+            " over buffer ", from.buffer, ", which it uses");
   }
 
   // A result and the parameter in which it lies.
@@ -228,10 +242,10 @@ class Auditor {
     const std::uint32_t b = v.buffer;
     const PlanBuffer& buffer = variant_.buffers[b];
     const auto overlaps = [&](std::uint32_t x, std::uint32_t y) { return share_memory(x, y); };
-    HONE_ASSERT(now.order.write(s, b, overlaps), plan_.name, ": step '", s.name, "' writes buffer ",
-                b, " without waiting for the streams that still use its memory");
-    HONE_ASSERT(buffer.kind != Kind::param && buffer.kind != Kind::weight, plan_.name,
-                ": a step writes an input or a weight (buffer ", b, ")");
+    require(now.order.write(s, b, overlaps), plan_.name, ": step '", s.name, "' writes buffer ", b,
+            " without waiting for the streams that still use its memory");
+    require(buffer.kind != Kind::param && buffer.kind != Kind::weight, plan_.name,
+            ": a step writes an input or a weight (buffer ", b, ")");
     if (const std::int32_t param = home_of(b); param >= 0)
       note_overwritten(now.overwritten[static_cast<std::uint32_t>(param)], bytes_of(v));
     if (buffer.kind == Kind::result)
@@ -270,7 +284,8 @@ class Auditor {
   // Whether they have bytes in common: in an arena, or as a result in a donated parameter.
   bool share_memory(std::uint32_t a, std::uint32_t b) {
     if (share_arena(a, b))
-      return place(a).end() > place(b).first && place(b).end() > place(a).first;
+      return place(a).end() > place(b).first && place(b).end() > place(a).first &&
+             place(a).bytes > 0 && place(b).bytes > 0;
     const PlanBuffer &x = variant_.buffers[a], &y = variant_.buffers[b];
     if (x.kind == y.kind) return x.index == y.index && !is_arena(a) && x.device == y.device;
     return x.kind == Kind::param && y.kind == Kind::result &&
@@ -292,9 +307,18 @@ class Auditor {
 
 }  // namespace
 
+std::string audit_problem(const Plan& plan, const Variant& variant,
+                          const std::function<std::int64_t(const Dim&)>& size) try {
+  Auditor(plan, variant, size).run();
+  return "";
+} catch (const AuditProblem& e) {
+  return e.what();
+}
+
 void audit(const Plan& plan, const Variant& variant,
            const std::function<std::int64_t(const Dim&)>& size) {
-  Auditor(plan, variant, size).run();
+  const std::string problem = audit_problem(plan, variant, size);
+  HONE_ASSERT(problem.empty(), problem);
 }
 
 }  // namespace hone

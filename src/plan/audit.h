@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "plan/plan.h"
 
@@ -13,5 +14,8 @@ namespace hone {
 // `size` evaluates a Dim. Throws InternalError that names the step and the buffer: a plan that
 // fails is the planner's mistake.
 void audit(const Plan&, const Variant&, const std::function<std::int64_t(const Dim&)>& size);
+// The same of a plan that somebody else made: what is wrong, or nothing.
+std::string audit_problem(const Plan&, const Variant&,
+                          const std::function<std::int64_t(const Dim&)>& size);
 
 }  // namespace hone

@@ -1,8 +1,10 @@
 #include "plan/plan_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -61,6 +63,64 @@ void add_if(Json& o, std::string_view key, Json value, const Json& usual) {
   if (!(value == usual)) o.add(std::string(key), std::move(value));
 }
 
+// How a step launches its kernel. Compiled code trusts that: it is written beside the kernel too,
+// and a launch of any other form is refused when the plan is read.
+std::string launch_form(const Json& step, const Json& symbols) {
+  std::string text = symbols.text();
+  for (std::string_view key : {"operands", "written", "scalars", "chunks", "scratch_bytes"})
+    if (const Json* part = step.find(key)) {
+      text += key;
+      if (key != "operands") {
+        text += part->text();
+        continue;
+      }
+      // Not which buffer it lies in and where: that is the planner's.
+      for (const Json& view : part->array())
+        for (std::size_t i = 2; i < view.array().size(); ++i) text += view.array()[i].text();
+    }
+  return to_hex(hash128(text));
+}
+
+template <class F>
+void for_each_launch(const Json& steps, const F& f) {
+  for (const Json& s : steps.array()) {
+    if (s.at("kind").text_value() == "launch") f(s);
+    for (const char* inner : {"body", "otherwise"})
+      if (const Json* body = s.find(inner)) for_each_launch(*body, f);
+  }
+}
+
+std::size_t kernel_of(const Json& launch) {
+  const Json* index = launch.find("index");
+  return index ? read_number<std::uint32_t>(*index) : 0;
+}
+
+// Per kernel: the forms in which steps launch it.
+std::vector<std::set<std::string>> launch_forms(const Json& variants, std::size_t kernels) {
+  std::vector<std::set<std::string>> out(kernels);
+  for (const Json& v : variants.array())
+    for (const char* steps : {"steps", "prepare"})
+      for_each_launch(v.at(steps), [&](const Json& s) {
+        if (kernel_of(s) < kernels) out[kernel_of(s)].insert(launch_form(s, v.at("symbols")));
+      });
+  return out;
+}
+
+void check_launch_forms(const Json& plan) {
+  const Json::Array& kernels = plan.at("kernels").array();
+  const auto found = launch_forms(plan.at("variants"), kernels.size());
+  for (std::size_t k = 0; k < kernels.size(); ++k) {
+    const Json* known = kernels[k].find("forms");
+    if (!known) continue;
+    for (const std::string& form : found[k])
+      if (std::ranges::count(known->array(), Json(form)) == 0)
+        throw UserError("plan: a step launches kernel ", k, " ('",
+                        kernels[k].at("entry").text_value(),
+                        "') with other operands, sizes or chunks than it was compiled for; compile "
+                        "the plan again");
+  }
+}
+
 // ---- writing
 
 class JsonWriter {
@@ -78,14 +138,15 @@ class JsonWriter {
     o.add("result_alias", Json::Array(p.result_alias.begin(), p.result_alias.end()));
     o.add("checks", list(p.checks, &JsonWriter::plan_check));
     o.add("variants", list(p.variants, &JsonWriter::variant));
-    o.add("kernels", list(p.kernels, &JsonWriter::kernel));
+    o.add("kernels", kernels(p, o.at("variants")));
     o.add("binaries", list(p.binaries, &JsonWriter::binary));
     o.add("weights", list(p.weights, &JsonWriter::weight));
     o.add("prepared", list(p.prepared, &JsonWriter::prepared));
     o.add("strategies", list(p.strategies, &JsonWriter::strategy));
     o.add("graph_arrays", list(p.graph_arrays, &JsonWriter::graph_array));
     o.add("machine", p.machine);
-    if (p.content) o.add("content", to_hex(*p.content));
+    if (p.content)
+      o.add("content", Json::Object{{"version", content_version}, {"hash", to_hex(*p.content)}});
     add_if(o, "self_tests", list(p.self_tests, &JsonWriter::self_test), Json::Array());
     o.add("symbols", symbols());
     return o;
@@ -137,6 +198,16 @@ class JsonWriter {
   Json plan_check(const PlanCheck& c) {
     return Json::Object{{"a", dim(c.a)}, {"b", dim(c.b)}, {"message", c.message}};
   }
+  Json kernels(const Plan& p, const Json& variants) {
+    const auto forms = launch_forms(variants, p.kernels.size());
+    Json out = Json::Array{};
+    for (std::size_t k = 0; k < p.kernels.size(); ++k) {
+      Json o = kernel(p.kernels[k]);
+      o.add("forms", Json::Array(forms[k].begin(), forms[k].end()));
+      out.push(std::move(o));
+    }
+    return out;
+  }
   Json kernel(const PlanKernel& k) {
     Json o = Json::Object{{"binary", k.binary}, {"entry", k.entry}, {"hash", to_hex(k.hash)}};
     add_if(o, "group_threads", k.group_threads, 1);
@@ -153,7 +224,8 @@ class JsonWriter {
     return Json::Object{{"target", b.target},
                         {"code", array(cat("code.", next_++), code)},
                         {"entries", std::move(entries)},
-                        {"helpers", std::move(helpers)}};
+                        {"helpers", std::move(helpers)},
+                        {"hash", to_hex(content_hash(b))}};
   }
   Json weight(const PlanWeight& w) {
     return Json::Object{{"name", w.name}, {"data", array(w.name, w.data)}};
@@ -312,6 +384,7 @@ class JsonReader {
   explicit JsonReader(const LoadTensor& load) : load_(load) {}
 
   Plan plan(const Json& j) {
+    check_launch_forms(j);
     read_symbols(j);
     Plan p;
     p.name = j.at("name").text_value();
@@ -331,7 +404,10 @@ class JsonReader {
     p.strategies = list(j.at("strategies"), &JsonReader::strategy);
     p.graph_arrays = list(j.at("graph_arrays"), &JsonReader::array);
     p.machine = j.at("machine").text_value();
-    if (const Json* content = j.find("content")) p.content = read_hash(*content);
+    // What another version hashed otherwise cannot be compared.
+    if (const Json* content = j.find("content");
+        content && content->at("version").integer() == content_version)
+      p.content = read_hash(content->at("hash"));
     p.self_tests = list_if(j, "self_tests", &JsonReader::self_test);
     return p;
   }
@@ -442,6 +518,10 @@ class JsonReader {
     for (const Json& h : j.at("helpers").array())
       b.helpers.push_back(
           {read_number<std::uint64_t>(element(h, 0)), read_number<std::uint32_t>(element(h, 1))});
+    // A call to any other place in the code ends anywhere.
+    if (const Json* hash = j.find("hash"); hash && read_hash(*hash) != content_hash(b))
+      throw UserError("plan: code for ", b.target,
+                      " has other entries than it was compiled with; compile the plan again");
     return b;
   }
   PlanWeight weight(const Json& j) { return {j.at("name").text_value(), array(j.at("data"))}; }

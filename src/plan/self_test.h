@@ -50,6 +50,9 @@ SelfTestResult self_test_result(const Array&);
 // Of all that a run of the plan reads: steps, buffers, guards, code, weights. Neither times nor the
 // names of strategies are part of it, so that compiling again gives the same.
 Hash128 content_hash(const Plan&);
+// To be raised whenever equal plans get another content_hash(): when the JSON of what a run reads
+// changes.
+inline constexpr int content_version = 1;
 // The same, of the plan that writing and reading it gives.
 Hash128 content_hash_when_read(const Plan&);
 // With this variant alone.

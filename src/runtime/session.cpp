@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/machine.h"
+#include "plan/audit.h"
 #include "plan/footprint.h"
 #include "runtime/bound.h"
 #include "runtime/host_memory.h"
@@ -50,6 +51,7 @@ struct Ready {
   std::vector<std::size_t> used;     // places of inputs and outputs, see State::places_
   std::vector<std::size_t> results;  // per output: its place; none: no step writes it
   std::uint64_t last_use = 0;
+  bool is_allowed = false;  // below the limit that was given
 
   static constexpr std::size_t none = ~std::size_t{0};
 
@@ -205,15 +207,24 @@ class Session::State {
       check_memory(peak + static_cast<std::size_t>(more), usual,
                    " (80 % of what this process can have)");
   }
-  void check_memory(std::size_t need, std::int64_t limit, std::string_view meaning) const {
+  void check_memory(std::size_t need, std::int64_t limit, std::string_view meaning) {
     if (need <= static_cast<std::size_t>(limit)) return;
     throw UserError(
-        plan().name, ": needs ", need, " bytes of memory, ", limit, " are allowed", meaning,
+        plan().name, ": needs ", need, " bytes of memory (", memory_text(memory()), "), ", limit,
+        " are allowed", meaning,
         "; raise the limit (max_memory, --max-memory), or use fewer threads or smaller sizes");
+  }
+
+  // A given limit, at sizes that are new; also where a run takes no memory of its own.
+  void check_limit(Ready& r) {
+    if (r.is_allowed || options_.max_memory < 0) return;
+    check_memory(memory().peak(), options_.max_memory, "");
+    r.is_allowed = true;
   }
 
   void run() {
     Ready& r = ready();
+    check_limit(r);
     check_contents();
     check_outputs(r);
     take_memory(r);
@@ -440,6 +451,7 @@ class Session::State {
     r->variant = choose_variant();
     const Variant& v = plan().variants[r->variant];
     r->program = bind_steps(*executable_, v, values_);
+    if (plan().reading.mapped > 0) audit_steps(v);
     for (std::size_t i = 0; i < v.results.size(); ++i) {
       const Type t = largest(v.results[i], v.measured);
       auto& dims = r->output_dims.emplace_back();
@@ -458,6 +470,20 @@ class Session::State {
       cache_.erase(std::ranges::min_element(cache_, {}, [](const auto& c) { return c->last_use; }));
     ++runner_->counters.binds;
     return cache_.emplace_back(std::move(r)).get();
+  }
+
+  // Whoever wrote the file: no step may read what nothing wrote, or write over what is still
+  // needed. A plan that was compiled here was audited then.
+  void audit_steps(const Variant& v) const {
+    std::vector<std::int64_t> values = values_;
+    const auto size = [&](const Dim& d) { return evaluate(d, executable_->symbols(), values); };
+    for (const DimBound& b : v.measured) {
+      const auto at = std::ranges::find(executable_->symbols(), b.symbol.name(), &Dim::name);
+      values[static_cast<std::size_t>(at - executable_->symbols().begin())] = size(b.most);
+    }
+    if (const std::string problem = audit_problem(plan(), v, size); !problem.empty())
+      throw UserError(problem, ", with ", values_.empty() ? "its sizes" : sizes_text(),
+                      "; the plan file was changed, compile the plan again");
   }
 
   // What data decided is known after the run.
@@ -649,6 +675,24 @@ class Session::State {
   std::exception_ptr job_error_;
   bool is_closing_ = false;
 };
+
+std::string memory_text(const MemoryReport& m) {
+  std::string out;
+  const auto add = [&](std::string_view part, std::size_t bytes) {
+    if (bytes > 0) out += cat(out.empty() ? "" : " + ", part, " ", bytes);
+  };
+  add("weights", m.shared.weights);
+  add("prepared weights", m.shared.prepared);
+  add("file", m.shared.file);
+  add("plan", m.shared.plan);
+  add("code", m.shared.code);
+  add("arena", m.arena);
+  add("scratch", m.scratch);
+  add("staging", m.staging);
+  add("steps", m.steps);
+  add("library", m.library);
+  return out;
+}
 
 std::int64_t default_memory_limit() {
   static const std::int64_t limit = usable_memory() / 5 * 4;

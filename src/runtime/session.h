@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -48,6 +49,9 @@ struct MemoryReport {
   std::size_t session() const { return arena + scratch + staging + steps + library; }
   std::size_t peak() const { return std::max(shared.peak(), shared.total() + session()); }
 };
+
+// "weights 12 + arena 4096 + ...": the parts that are not 0, in bytes.
+std::string memory_text(const MemoryReport&);
 
 struct SessionOptions {
   // Null: a pool of `threads` threads of its own; 0 threads asks default_thread_count().

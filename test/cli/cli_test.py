@@ -119,6 +119,22 @@ class Cli(unittest.TestCase):
         self.assertIn(f"content: {first}", shown)
         self.assertLess(shown.index("self-test: "), shown.index("runs "))
 
+    def test_what_needs_more_memory_than_allowed_is_not_written(self):
+        limit = ("--max-memory", 20000)
+        done = self.hone("optimize", DIGITS, "-o", "large.hone", "--rounds", 3, *limit)
+        self.assertEqual(done.returncode, USER, done.stdout)
+        for part in ("bytes of memory", "arena", "the limit is 20000", "raise --max-memory"):
+            self.assertIn(part, done.stderr)
+        self.assertFalse(self.work.joinpath("large.hone").exists())
+        for command in (["bench", "digits.hone", "--duration", "0.01"], ["bench", DIGITS],
+                        ["run", "digits.hone", "-i", "x.npy"], ["run", DIGITS, "-i", "x.npy"]):
+            done = self.hone(*command, *limit)
+            self.assertEqual(done.returncode, USER, (command, done.stdout, done.stderr))
+            self.assertIn("raise ", done.stderr)
+            self.assertNotIn("runs ", done.stdout)
+        done = self.hone("digits.hone", "-i", "x.npy", *limit, program="hone-run")
+        self.assertEqual(done.returncode, USER, done.stderr)
+
     def test_a_plan_tests_itself(self):
         told = json.loads(self.hone("selftest", "digits.hone", "--json").stdout)
         self.assertTrue(told["passed"], told)
