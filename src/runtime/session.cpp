@@ -210,8 +210,8 @@ class Session::State {
   void check_memory(std::size_t need, std::int64_t limit, std::string_view meaning) {
     if (need <= static_cast<std::size_t>(limit)) return;
     throw UserError(
-        plan().name, ": needs ", need, " bytes of memory (", memory_text(memory()), "), ", limit,
-        " are allowed", meaning,
+        plan().name, ": needs ", need, " bytes of memory, ", limit, " are allowed", meaning,
+        "; the parts are ", memory_text(memory()),
         "; raise the limit (max_memory, --max-memory), or use fewer threads or smaller sizes");
   }
 
