@@ -1,5 +1,5 @@
 # Names for the commands people use. The build itself is CMake: see CMakePresets.json.
-.PHONY: build test demo gates valgrind format layers asan tsan sanitize fuzz setup
+.PHONY: build test peers demo gates valgrind format layers asan tsan sanitize fuzz setup
 
 # For first builds, which take a third of the time. A build directory that exists keeps its own settings.
 configure := -DHONE_PCH=ON -DCMAKE_UNITY_BUILD=ON
@@ -12,6 +12,13 @@ test: setup layers
 	@tools/format
 	@$(MAKE) --no-print-directory build-release
 	@ctest --preset release
+	@echo "NOT TESTED HERE: agreement with other programs that run ONNX. Run: make peers (needs network once)"
+
+# hone against ONNX Runtime and the reference implementation of ONNX, on models at random.
+peers: setup
+	@test -f build/release/build.ninja || cmake --preset release $(configure)
+	@cmake --build --preset release --target hone
+	@tools/peers build/release
 
 demo: setup
 	@test -f build/release/build.ninja || cmake --preset release $(configure)

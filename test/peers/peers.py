@@ -1,0 +1,266 @@
+"""Compares hone with other programs that run ONNX, operator by operator. See docs/testing.md."""
+
+import argparse
+import collections
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from multiprocessing import connection
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import onnx
+from onnx import defs
+
+import case as cases
+import compare
+import executors
+import rows
+import settled
+
+PEERS = {"reference": executors.run_reference, "onnxruntime": executors.run_onnxruntime}
+CASE_SECONDS = 60
+UNSUPPORTED = ("not supported", "is unknown")
+
+
+def split_name(name):
+    domain, _, op = name.rpartition(".")
+    return domain, op
+
+
+def make(name, index, seed):
+    domain, op = split_name(name)
+    return cases.make(op, index, seed, rows.table()[name][0], domain)
+
+
+def plan(count, only):
+    """Names of operators with numbers of their cases, about `count` in all."""
+    table = rows.table()
+    chosen = {n: table[n][1] for n in sorted(table) if not only or split_name(n)[1] in only or n in only}
+    total = sum(chosen.values())
+    return [(name, i) for name, weight in chosen.items() for i in range(max(1, round(count * weight / total)))]
+
+
+def judge(case, results, hone_result, refusal, entries):
+    """The verdict of one case: a status, and a line for each peer that differs."""
+    differing = []
+    for peer, got in results.items():
+        detail = refusal or compare.difference(case, hone_result, got)
+        if detail:
+            differing.append((peer, detail))
+    if refusal and any(word in refusal for word in UNSUPPORTED):
+        return "unsupported", differing, []
+    if not results:
+        return ("both refuse" if refusal else "alone"), [], []
+    if not differing:
+        return "ok", [], []
+    used = []
+    for peer, detail in differing:
+        entry = next((e for e in entries if e.covers(case, peer, refusal or "", detail)), None)
+        if entry is None:
+            return "disagreement", differing, used
+        used.append((entry.first, entry.right, peer))
+    return "settled", differing, used
+
+
+def run_case(name, index, options, skip, directory, say, entries):
+    started = time.monotonic()
+    out = {"name": name, "index": index, "peers": {}, "refusals": {}, "differing": [], "used": [], "text": ""}
+    try:
+        case = make(name, index, options.seed)
+    except cases.Reject as e:
+        return out | {"status": "no model", "text": str(e)}
+    except Exception:  # a defect of a row
+        return out | {"status": "crash", "text": traceback.format_exc()}
+    out["text"] = case.describe()
+    results = {}
+    for peer, run in PEERS.items():
+        if peer in skip:
+            out["peers"][peer] = "crashed"
+            continue
+        say(peer)
+        try:
+            results[peer] = run(case)
+            out["peers"][peer] = "ran"
+        except Exception as e:  # whatever a peer raises, it has no result
+            out["peers"][peer] = "refused"
+            out["refusals"][peer] = f"{type(e).__name__}: {e}"[:300]
+    say("hone")
+    out["strategy"] = options.strategy or ("ref" if index % 5 == 4 else "auto")
+    hone_result, refusal = None, None
+    try:
+        hone_result = executors.run_hone(case, options.hone, directory, out["strategy"])
+    except executors.Refused as e:
+        refusal = str(e)
+    except Exception as e:  # a signal, a defect, no end, or a file that is not what it should be
+        return out | {"status": "crash", "text": f"{out['text']}\n    {type(e).__name__}: {e}"}
+    out["refusal"] = refusal
+    out["status"], out["differing"], out["used"] = judge(case, results, hone_result, refusal, entries)
+    out["seconds"] = time.monotonic() - started
+    return out
+
+
+def keep(result, options):
+    if options.keep:
+        case = make(result["name"], result["index"], options.seed)
+        executors.write(case, os.path.join(options.keep, f"{result['name']}-{result['index']}"))
+
+
+def work(pipe, options, directory):
+    """A worker: runs cases until it is told to end. It says what it is about to do, so that a crash
+    of a peer is laid to that peer's account."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    sys.stderr = open(os.devnull, "w")
+    entries = settled.read()
+    while (job := pipe.recv()) is not None:
+        name, index, skip = job
+        result = run_case(name, index, options, skip, directory, lambda who: pipe.send(("at", who)), entries)
+        pipe.send(("done", result))
+
+
+class Worker:
+    def __init__(self, options, number, root):
+        self.options, self.directory = options, os.path.join(root, str(number))
+        self.start()
+
+    def start(self):
+        self.pipe, other = multiprocessing.Pipe()
+        self.process = multiprocessing.Process(target=work, args=(other, self.options, self.directory), daemon=True)
+        self.process.start()
+        other.close()
+        self.job, self.at = None, "start"
+
+    def give(self, name, index, skip=frozenset()):
+        self.job, self.at, self.since = (name, index, skip), "start", time.monotonic()
+        self.pipe.send(self.job)
+
+    def restart(self):
+        self.process.kill()
+        self.process.join()
+        self.start()
+
+
+def run_all(jobs, options, root):
+    """Results of all jobs, in the order in which they end."""
+    queue = collections.deque((n, i, frozenset()) for n, i in jobs)
+    workers = [Worker(options, n, root) for n in range(options.workers)]
+    busy = lambda: [w for w in workers if w.job]
+    while queue or busy():
+        for w in workers:
+            if not w.job and queue:
+                w.give(*queue.popleft())
+        connection.wait([w.pipe for w in busy()], timeout=1)
+        for w in busy():
+            try:
+                while w.job and w.pipe.poll():
+                    kind, value = w.pipe.recv()
+                    if kind == "at":
+                        w.at = value
+                    else:
+                        w.job = None
+                        yield value
+                late = w.job and time.monotonic() - w.since > CASE_SECONDS
+            except (EOFError, ConnectionError):
+                late = True
+            if late:
+                name, index, skip = w.job
+                if w.at in PEERS:
+                    queue.append((name, index, skip | {w.at}))
+                else:
+                    yield {"name": name, "index": index, "status": "crash", "peers": {}, "differing": [], "used": [],
+                           "text": f"no result while at: {w.at}"}
+                w.restart()
+    for w in workers:
+        w.pipe.send(None)
+
+
+def repeat_command(result, options):
+    return (f"tools/peers BUILD_DIR --seed {options.seed} --only {result['name']} --index {result['index']}"
+            f" --strategy {result.get('strategy', 'auto')} --keep DIR")
+
+
+def report(results, options, seconds):
+    count = collections.Counter(r["status"] for r in results)
+    ran = collections.Counter(p for r in results for p, s in r["peers"].items() if s == "ran")
+    crashed = collections.Counter(p for r in results for p, s in r["peers"].items() if s == "crashed")
+    models = sum(r["status"] != "no model" for r in results)
+    for r in results:
+        if r["status"] in ("disagreement", "crash"):
+            keep(r, options)
+            print(f"\n{r['status'].upper()} {r['name']} {r['index']}: {r['text']}")
+            for peer, detail in r["differing"]:
+                print(f"    {peer}: {detail}")
+            agrees = [p for p, s in r["peers"].items() if s == "ran" and p not in dict(r["differing"])]
+            print(f"    agrees with: {', '.join(agrees) or 'none'}\n    {repeat_command(r, options)}")
+    print_lists(results)
+    print(f"\n{models} models of {len({r['name'] for r in results})} operators in {seconds:.0f} s, seed "
+          f"{options.seed}, onnx {onnx.__version__}: " + ", ".join(f"{n} {s}" for s, n in count.most_common()))
+    print("compared with " + ", ".join(f"{p}: {ran[p]} (crashed {crashed[p]})" for p in PEERS) +
+          f"; with both: {sum(list(r['peers'].values()).count('ran') == 2 for r in results)}")
+    return count["disagreement"] + count["crash"]
+
+
+def print_lists(results):
+    refused = collections.defaultdict(collections.Counter)
+    for r in results:
+        if r["status"] == "unsupported":
+            refused[r["name"]][r["refusal"].split("\n")[-1].split(": ", 1)[-1][:110]] += 1
+    print("\nnot supported by hone, and said so:")
+    for name, messages in sorted(refused.items()):
+        print(f"  {name}: " + "; ".join(f"{n} x {m}" for m, n in messages.most_common(3)))
+    print("settled (settled.txt):")
+    used = collections.Counter((u[0].split(";")[0] if r["name"] is None else r["name"], u[1], u[2]) for r in results for u in r["used"])
+    for (name, right, peer), n in sorted(used.items()):
+        print(f"  {name}: {n} against {peer}: {right}")
+    alone = collections.Counter(r["name"] for r in results if r["status"] == "alone")
+    print("no peer gave a result: " + (", ".join(f"{n} {c}" for n, c in sorted(alone.items())) or "none"))
+    missing = collections.Counter(r["name"] for r in results if r["status"] == "no model")
+    print("draws that made no valid model: " + (", ".join(f"{n} {c}" for n, c in sorted(missing.items())) or "none"))
+    named = set(rows.table()) | {n for names in rows.SKIPPED for n in names.split()}
+    known = {s.name for s in defs.get_all_schemas() if s.domain == ""}
+    for names, why in rows.SKIPPED.items():
+        print(f"skipped: {names}: {why}")
+    print("without a row: " + (", ".join(sorted(known - named)) or "none"))
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("hone", help="the program `hone`")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--count", type=int, default=3800, help="how many models, about (default: 3800)")
+    p.add_argument("--only", nargs="*", default=[], metavar="OP")
+    p.add_argument("--index", type=int, help="with --only: this case alone")
+    p.add_argument("--strategy", help="of all cases (default: auto, and ref of every fifth)")
+    p.add_argument("--keep", metavar="DIR", help="keeps the models and inputs of disagreements")
+    p.add_argument("--workers", type=int, default=os.cpu_count())
+    p.add_argument("--verbose", action="store_true", help="print every case")
+    return p.parse_args()
+
+
+def main():
+    options = arguments()
+    jobs = plan(options.count, set(options.only))
+    if options.index is not None:
+        jobs = [(name, options.index) for name in sorted({name for name, _ in jobs})]
+    if not jobs:
+        sys.exit(f"no operator is named {' or '.join(options.only)}")
+    root = tempfile.mkdtemp(prefix="peers", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    started, results = time.monotonic(), []
+    try:
+        for r in run_all(jobs, options, root):
+            results.append(r)
+            if options.verbose:
+                print(r["status"], r["name"], r["index"], r["text"], r["peers"], r.get("refusal") or "", r.get("refusals"))
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    results.sort(key=lambda r: (r["name"], r["index"]))
+    bad = report(results, options, time.monotonic() - started)
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
