@@ -100,6 +100,13 @@ auto text(const std::string& name, const std::string& v) {
   return [=](onnx_pb::Node& n) { set_text(n, name, v); };
 }
 
+Array whole_array(DType dtype, const Sizes& values) {
+  Array a = Array::zeros(dtype, {static_cast<std::int64_t>(values.size())});
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    a.set_integer(i, values[static_cast<std::size_t>(i)]);
+  return a;
+}
+
 // ==== elementwise
 
 struct Unary {
@@ -188,6 +195,40 @@ TEST(Operators, OfTwoValuesThatBroadcast) {
     EXPECT_EQ(got.dims(), (Sizes{2, 3}));
     expect_numbers(got, expected);
   }
+}
+
+// Operators whose page allows dtypes that the operations below them do not compute in.
+TEST(Operators, OfDtypesThatAreConverted) {
+  Array x = whole_array(DType::i32, {3, 4, 12});
+  expect_numbers(OneNode("ReduceMean").in(x).one(), {6});
+  expect_numbers(OneNode("ReduceL2").in(x).one(), {13});
+  expect_numbers(OneNode("ReduceLogSum").in(x).one(), {2});
+  expect_numbers(OneNode("ReduceLogSumExp").in(x).one(), {12});
+  EXPECT_EQ(OneNode("ReduceL2").in(x).one().dtype(), DType::i32);
+  expect_numbers(OneNode("QuantizeLinear")
+                     .in(whole_array(DType::i32, {5, -6, 7}))
+                     .fixed(Array::scalar_int(2, DType::i32))
+                     .fixed(Array::scalar_int(0, DType::i8))
+                     .one(),
+                 {2, -3, 4});
+  Array small = Array::zeros(DType::f8e5m2, {3});
+  small.set_real(0, std::nan(""));
+  small.set_real(1, -std::numeric_limits<double>::infinity());
+  expect_numbers(OneNode("IsNaN").in(small).one(), {1, 0, 0});
+  expect_numbers(OneNode("IsInf").in(small).one(), {0, 1, 0});
+  Array scale = Array::zeros(DType::f16, {1}), mean = Array::zeros(DType::f64, {1});
+  scale.set_real(0, 2);
+  mean.set_real(0, 1);
+  Array y = OneNode("BatchNormalization")
+                .in(real_array({1, 1, 2}, {3, 5}))
+                .in(scale)
+                .in(scale)
+                .in(mean)
+                .in(mean)
+                .set(real("epsilon", 0))
+                .one();
+  expect_numbers(y, {6, 10});
+  EXPECT_EQ(y.dtype(), DType::f32);
 }
 
 TEST(Operators, OfIntegersAndBools) {
@@ -425,6 +466,22 @@ TEST(Operators, GlobalPools) {
   Array largest = OneNode("GlobalMaxPool").in(x).one();
   expect_numbers(largest, {4, 9});
   EXPECT_EQ(largest.dims(), (Sizes{1, 2, 1, 1}));
+}
+
+// The index is one of the window's elements, also where all are what the padding holds.
+TEST(Operators, IndicesOfTheLowestNumbers) {
+  Array x = real_array({1, 1, 3}, {-std::numeric_limits<double>::infinity()});
+  auto set = [](onnx_pb::Node& n) {
+    set_ints(n, "kernel_shape", {2});
+    set_ints(n, "pads", {1, 1});
+  };
+  expect_numbers(OneNode("MaxPool").in(x).set(set).outputs(2).run().at(1), {0, 0, 1, 2});
+}
+
+TEST(Operators, ResizeTakesARegionThatDoesNotCount) {
+  Array x = real_array({1, 1, 1, 2}, {1, 2}), scales = real_array({4}, {1, 1, 1, 2});
+  Array region = real_array({8}, {0, 0, 0, 0, 1, 1, 1, 1});
+  expect_numbers(OneNode("Resize").in(x).fixed(region).fixed(scales).one(), {1, 1, 2, 2});
 }
 
 // ==== contractions and recurrence

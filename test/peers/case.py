@@ -183,7 +183,7 @@ class Case:
             if attribute.type == AttributeProto.FLOAT:
                 value = float(value)
             self.attrs[name] = value
-        self.attrs = {k: v for k, v in self.attrs.items() if v is not None}
+        self.attrs = {k: v for k, v in self.attrs.items() if v is not None and not isinstance(v, list) or v}
 
     # The model.
     def build(self):
@@ -203,7 +203,7 @@ class Case:
         if self.domain:
             opsets.append(helper.make_opsetid(self.domain, self.opset))
         model = helper.make_model(graph, opset_imports=opsets)
-        model.ir_version = max(4, helper.find_min_ir_version_for(opsets))
+        model.ir_version = 4 if self.opset < 9 and not self.domain else max(4, helper.find_min_ir_version_for(opsets))
         return self._declare_outputs(model)
 
     def _output_names(self):

@@ -18,7 +18,7 @@ import values
 NARROW = ("float16", "bfloat16")
 
 
-def spacing(case, arrays):
+def spacing(case):
     names = {t for _, t in list(case.feeds.values()) + list(case.constants.values())}
     names |= {values.name_of(o.type.tensor_type.elem_type) for o in case.model.graph.output}
     # What is computed in f64 holds constants of f32 in some programs.
@@ -48,8 +48,8 @@ def is_float(name):
     return name in values.FLOATS or name.startswith("float")
 
 
-def difference(case, got, expected):
-    """None, or what differs first, in words."""
+def difference(case, got, expected, least=0.0):
+    """None, or what differs first, in words. The spacing is taken to be `least` at least."""
     for output, a, b in zip(case.model.graph.output, got, expected):
         name = output.name.removesuffix("_wide")
         type_name = values.name_of(output.type.tensor_type.elem_type)
@@ -57,7 +57,7 @@ def difference(case, got, expected):
             return f"{name}: shape {list(a.shape)} against {list(b.shape)}"
         if is_float(type_name) and "float" not in str(b.dtype) and b.dtype.kind != "f":
             return f"{name}: dtype {a.dtype} against {b.dtype}"
-        wrong = differing(case, a, b, type_name)
+        wrong = differing(case, a, b, type_name, least)
         if wrong.any():
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
             return (f"{name}{list(place)} of {type_name}{list(a.shape)}: {a[place]!s} against {b[place]!s}, "
@@ -65,7 +65,7 @@ def difference(case, got, expected):
     return None
 
 
-def differing(case, a, b, type_name):
+def differing(case, a, b, type_name, least):
     if type_name == "string":
         return np.asarray(a.astype(str) != b.astype(str))
     if not is_float(type_name):
@@ -79,7 +79,8 @@ def differing(case, a, b, type_name):
         same = (x == y) | (np.isnan(x) & np.isnan(y))
         if case.exact:
             return ~(same & ((np.signbit(x) == np.signbit(y)) | np.isnan(x)))
-        eps, narrow = spacing(case, [a, b])
+        eps, narrow = spacing(case)
+        eps = max(eps, least)
         relative, absolute = (8, 4) if narrow else (64, 16)
         tiny = {"float16": 2.0**-24, "bfloat16": 1e-38}.get(type_name, 1e-37)
         limit = relative * eps * np.abs(y) + absolute * eps * scale_of(case, y) + 2 * tiny

@@ -60,14 +60,14 @@ def run_onnxruntime(case):
     return [np.asarray(g) for g in got]
 
 
-def run_hone(case, hone, directory, strategy):
-    """Results of `hone run`, in the model's order."""
+def run_hone(case, hone, directory, strategy, sizes=False):
+    """Results of `hone run`, in the model's order; with `sizes`, open ones are given."""
     shutil.rmtree(directory, ignore_errors=True)
     write(case, directory)
     out = os.path.join(directory, "out")
-    done = subprocess.run([hone] + command(case, directory, strategy) + ["-o", out], capture_output=True, text=True,
+    done = subprocess.run([hone] + command(case, directory, strategy, sizes) + ["-o", out], capture_output=True, text=True,
                           errors="replace", timeout=60, stdin=subprocess.DEVNULL)
-    text = (done.stderr + done.stdout).strip()
+    text = (done.stderr + done.stdout).replace(directory + "/", "").strip()
     if done.returncode not in (0, 1, 2, 3):
         raise Crashed(f"exit {done.returncode}: {text[-400:]}")
     if done.returncode != 0:
@@ -93,8 +93,11 @@ def write(case, directory):
             file.write(tensor.SerializeToString())
 
 
-def command(case, directory, strategy):
+def command(case, directory, strategy, sizes):
     words = ["run", os.path.join(directory, "model.onnx"), "-q", "--no-cache", "--threads", "1", "--strategy", strategy]
     for name in case.feeds:
         words += ["-i", f"{name}={os.path.join(directory, name + '.pb')}"]
+    for name, (array, _) in case.feeds.items() if sizes else ():
+        if array.ndim:
+            words += ["--shapes", f"{name}:{'x'.join(map(str, array.shape))}"]
     return words

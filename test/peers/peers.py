@@ -51,16 +51,16 @@ def judge(case, results, hone_result, refusal, entries):
     for peer, got in results.items():
         detail = refusal or compare.difference(case, hone_result, got)
         if detail:
-            differing.append((peer, detail))
+            differing.append((peer, detail, not refusal and not compare.difference(case, hone_result, got, 2.0**-23)))
     if refusal and any(word in refusal for word in UNSUPPORTED):
         return "unsupported", differing, []
     if not results:
         return ("both refuse" if refusal else "alone"), [], []
     if not differing:
         return "ok", [], []
-    used = []
-    for peer, detail in differing:
-        entry = next((e for e in entries if e.covers(case, peer, refusal or "", detail)), None)
+    used, agreed = [], set(results) - {d[0] for d in differing}
+    for peer, detail, within_f32 in differing:
+        entry = next((e for e in entries if e.covers(case, peer, refusal or "", detail, within_f32, agreed)), None)
         if entry is None:
             return "disagreement", differing, used
         used.append((entry.first, entry.right, peer))
@@ -93,7 +93,13 @@ def run_case(name, index, options, skip, directory, say, entries):
     out["strategy"] = options.strategy or ("ref" if index % 5 == 4 else "auto")
     hone_result, refusal = None, None
     try:
-        hone_result = executors.run_hone(case, options.hone, directory, out["strategy"])
+        try:
+            hone_result = executors.run_hone(case, options.hone, directory, out["strategy"])
+        except executors.Refused as e:
+            if not case.symbolic or not case.feeds:
+                raise
+            out["open"] = str(e)  # an operator may need sizes that are numbers: given them, it is judged
+            hone_result = executors.run_hone(case, options.hone, directory, out["strategy"], sizes=True)
     except executors.Refused as e:
         refusal = str(e)
     except Exception as e:  # a signal, a defect, no end, or a file that is not what it should be
@@ -192,9 +198,9 @@ def report(results, options, seconds):
         if r["status"] in ("disagreement", "crash"):
             keep(r, options)
             print(f"\n{r['status'].upper()} {r['name']} {r['index']}: {r['text']}")
-            for peer, detail in r["differing"]:
-                print(f"    {peer}: {detail}")
-            agrees = [p for p, s in r["peers"].items() if s == "ran" and p not in dict(r["differing"])]
+            for peer, detail, within_f32 in r["differing"]:
+                print(f"    {peer}: {detail}{' (within f32)' if within_f32 else ''}")
+            agrees = [p for p, s in r["peers"].items() if s == "ran" and p not in {d[0] for d in r["differing"]}]
             print(f"    agrees with: {', '.join(agrees) or 'none'}\n    {repeat_command(r, options)}")
     print_lists(results)
     print(f"\n{models} models of {len({r['name'] for r in results})} operators in {seconds:.0f} s, seed "
@@ -216,6 +222,8 @@ def print_lists(results):
     used = collections.Counter((u[0].split(";")[0] if r["name"] is None else r["name"], u[1], u[2]) for r in results for u in r["used"])
     for (name, right, peer), n in sorted(used.items()):
         print(f"  {name}: {n} against {peer}: {right}")
+    needed = collections.Counter(r["name"] for r in results if r.get("open"))
+    print("open sizes refused, judged with the sizes given: " + (", ".join(f"{n} {c}" for n, c in sorted(needed.items())) or "none"))
     alone = collections.Counter(r["name"] for r in results if r["status"] == "alone")
     print("no peer gave a result: " + (", ".join(f"{n} {c}" for n, c in sorted(alone.items())) or "none"))
     missing = collections.Counter(r["name"] for r in results if r["status"] == "no model")
@@ -248,6 +256,8 @@ def main():
         jobs = [(name, options.index) for name in sorted({name for name, _ in jobs})]
     if not jobs:
         sys.exit(f"no operator is named {' or '.join(options.only)}")
+    if wrong := settled.false_quotations(settled.read()):
+        sys.exit("settled.txt quotes what the specification does not say:\n  " + "\n  ".join(wrong))
     root = tempfile.mkdtemp(prefix="peers", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     started, results = time.monotonic(), []
     try:

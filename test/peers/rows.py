@@ -22,6 +22,7 @@ def within(low, high):
 
 def moderate(c):
     """Functions of floats where the last bits of huge arguments are not the question."""
+    c.sums = c.op in ("Gelu", "Mish", "Tan", "Softplus")
     c.data(c.schema.inputs[0].name, c.shape(0, 4), flavour=c.pick(["plain", "ties", "specials"]))
 
 
@@ -71,6 +72,7 @@ def shift(c):
 
 
 def variadic(c):
+    c.sums = c.op in ("Sum", "Mean")
     count = c.int(1, 4)
     shapes = c.broadcast(count) if c.opset >= 8 else [c.shape(0, 4)] * count
     name = c.schema.inputs[0].name
@@ -287,7 +289,7 @@ def quantize(c, name="QuantizeLinear"):
     else:
         c.data(x, shape, flavour=c.pick(["plain", "ties"]), low=-40 if c.chance(0.5) else None)
     scale_type = c.input_type(scale)
-    c.x(scale, np.asarray(c.r.choice([0.25, 0.5, 1.0, 2.0], scales)).astype(numpy_type(scale_type)), parameter=True)
+    c.x(scale, np.asarray(c.r.choice([1, 2, 4] if is_integer(scale_type) else [0.25, 0.5, 1.0, 2.0], scales)).astype(numpy_type(scale_type)), parameter=True)
     wanted = c.input_type(zero)
     if wanted.startswith("float") or wanted == "int32":
         c.x(zero, np.zeros(scales, numpy_type(wanted)), parameter=True)

@@ -304,6 +304,7 @@ def causal_conv(c):
 
 
 def rotary(c):
+    c.sums = True
     batch, heads, length, half = c.int(1, 2), c.int(1, 3), c.int(1, 4), c.int(1, 3)
     flat = c.chance(0.5)
     extra = c.pick([0, 0, 2])
@@ -490,6 +491,7 @@ def stft(c):
 
 
 def window_of(c):
+    c.sums = True
     c.x("size", np.asarray(c.int(1, 12), numpy_type(c.input_type("size"))), parameter=True)
     c.attr("output_datatype", c.pick([None, 1, 11, 10]))
 

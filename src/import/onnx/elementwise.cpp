@@ -182,10 +182,16 @@ Values thresholded_relu(NodeContext& c) {
   return {ops::select(Values{kept, x, constant_like(x, 0)})};
 }
 
-Values is_nan(NodeContext& c) { return {ops::ne(c.in(0), c.in(0))}; }
+// Nothing computes in small floats; f32 holds them all.
+Value computable(Value x) { return is_small(x.dtype()) ? cast_to(x, DType::f32) : x; }
+
+Values is_nan(NodeContext& c) {
+  Value x = computable(c.in(0));
+  return {ops::ne(x, x)};
+}
 
 Values is_infinite(NodeContext& c) {
-  Value x = c.in(0);
+  Value x = computable(c.in(0));
   auto equals = [&](double infinity) { return ops::eq(x, constant_like(x, infinity)); };
   constexpr double infinity = std::numeric_limits<double>::infinity();
   bool above = c.flag("detect_positive", true), below = c.flag("detect_negative", true);

@@ -9,6 +9,18 @@ namespace hone::onnx {
 namespace {
 
 // With the statistics of the batch; the running ones come closer to them.
+// Scale and bias, and the statistics, may have dtypes other than x has.
+Value normalized(Values operands, double epsilon) {
+  const DType to = operands[0].dtype();
+  auto differs = [&](Value v) { return v.dtype() != to; };
+  auto is_f64 = [](Value v) { return v.dtype() == DType::f64; };
+  if (std::ranges::any_of(operands, differs)) {
+    const DType common = std::ranges::any_of(operands, is_f64) ? DType::f64 : DType::f32;
+    for (Value& v : operands) v = cast_to(v, common);
+  }
+  return cast_to(ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", epsilon}}), to);
+}
+
 Values batch_norm_training(NodeContext& c, double epsilon) {
   Value x = c.in(0);
   const double momentum = c.real("momentum", 0.9);
@@ -23,8 +35,7 @@ Values batch_norm_training(NodeContext& c, double epsilon) {
   };
   Values operands = {x, c.in(1), c.in(2), cast_to(mean, c.in(3).dtype()),
                      cast_to(variance, c.in(4).dtype())};
-  Value y = ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", epsilon}});
-  return {y, moved(3, mean), moved(4, variance)};
+  return {normalized(operands, epsilon), moved(3, mean), moved(4, variance)};
 }
 
 Values batch_norm_import(NodeContext& c) {
@@ -34,8 +45,7 @@ Values batch_norm_import(NodeContext& c) {
   if (c.flag("training_mode")) return batch_norm_training(c, epsilon);
   c.ignore("momentum");
   if (c.wants(1)) c.unsupported("training mode of before opset 14; export a newer one");
-  std::vector<Value> operands = {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)};
-  return {ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", epsilon}})};
+  return {normalized({c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)}, epsilon)};
 }
 
 // Before opset 13 the axes from `axis` on are one.
@@ -90,7 +100,17 @@ Values reduce_import(NodeContext& c) {
   return reduced(c, as_it_is, reduce_by<op>, as_it_is);
 }
 
-Values reduce_mean(NodeContext& c) { return reduced(c, as_it_is, mean_over, as_it_is); }
+// Integers go through f64 and back, truncated, as the functions of these operators say.
+template <class Reduce, class After>
+Values reduced_in_floats(NodeContext& c, Reduce reduce, After after) {
+  const DType dtype = c.in(0).dtype();
+  if (is_float(dtype)) return reduced(c, as_it_is, reduce, after);
+  return reduced(
+      c, [](Value x) { return cast_to(x, DType::f64); }, reduce,
+      [&](Value y) { return cast_to(after(y), dtype); });
+}
+
+Values reduce_mean(NodeContext& c) { return reduced_in_floats(c, mean_over, as_it_is); }
 
 Values reduce_sum_square(NodeContext& c) {
   return reduced(c, [](Value x) { return x * x; }, reduce_by<ops::reduce_sum>, as_it_is);
@@ -101,13 +121,15 @@ Values reduce_l1(NodeContext& c) {
 }
 
 Values reduce_l2(NodeContext& c) {
+  const DType dtype = c.in(0).dtype();
+  const DType real = is_float(dtype) ? dtype : DType::f64;
   return reduced(
-      c, [](Value x) { return x * x; }, reduce_by<ops::reduce_sum>,
-      [](Value y) { return ops::sqrt(y); });
+      c, [&](Value x) { return cast_to(x, real) * cast_to(x, real); }, reduce_by<ops::reduce_sum>,
+      [&](Value y) { return cast_to(ops::sqrt(y), dtype); });
 }
 
 Values reduce_log_sum(NodeContext& c) {
-  return reduced(c, as_it_is, reduce_by<ops::reduce_sum>, [](Value y) { return ops::log(y); });
+  return reduced_in_floats(c, reduce_by<ops::reduce_sum>, [](Value y) { return ops::log(y); });
 }
 
 // The largest element is taken out, so that no exponential overflows; where it is infinite nothing
@@ -123,7 +145,7 @@ Value log_sum_exp(Value x, const Axes& axes, bool keep) {
   return keep ? y : squeeze(y, axes);
 }
 
-Values reduce_log_sum_exp(NodeContext& c) { return reduced(c, as_it_is, log_sum_exp, as_it_is); }
+Values reduce_log_sum_exp(NodeContext& c) { return reduced_in_floats(c, log_sum_exp, as_it_is); }
 
 // The last of equals is the first from the back.
 template <const Op& op>

@@ -194,6 +194,11 @@ Value max_indices(NodeContext& c, Value x, const Window& w, const Shape& result)
   Value k = ops::argmax(values, {{"axis", std::int64_t{3}}, {"dtype", DType::i64}});
   Value index = at.index;
   if (c.flag("storage_order")) index = patches(x, w, result, true).index;
+  // A place in the padding wins only where all else is the lowest number, too: then the first
+  // element of the window is meant.
+  Value first = ops::argmax(cast_to(at.exists, DType::i32),
+                            {{"axis", std::int64_t{1}}, {"dtype", DType::i64}});
+  index = where(at.exists, index, take_along(index, unsqueeze(first, {1}), 1));
   const Dim q = index.shape()[0];
   index = reshape_to(index, {1, 1, q, index.shape()[1]});
   Value found = squeeze(take_along(index, unsqueeze(k, {3}), 3), {3});  // [n, c, outputs]
