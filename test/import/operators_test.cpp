@@ -216,6 +216,9 @@ TEST(Operators, OfDtypesThatAreConverted) {
   small.set_real(1, -std::numeric_limits<double>::infinity());
   expect_numbers(OneNode("IsNaN").in(small).one(), {1, 0, 0});
   expect_numbers(OneNode("IsInf").in(small).one(), {0, 1, 0});
+  small.set_real(2, 1.75);
+  expect_numbers(OneNode("Cast").in(small).set(integer("to", 19)).one(),
+                 {std::nan(""), -std::numeric_limits<double>::infinity(), 1.75});
   Array scale = Array::zeros(DType::f16, {1}), mean = Array::zeros(DType::f64, {1});
   scale.set_real(0, 2);
   mean.set_real(0, 1);

@@ -120,7 +120,7 @@ def work(pipe, options, directory):
     """A worker: runs cases until it is told to end. It says what it is about to do, so that a crash
     of a peer is laid to that peer's account."""
     os.environ["OMP_NUM_THREADS"] = "1"
-    sys.stderr = open(os.devnull, "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # warnings of the peers
     entries = settled.read()
     while (job := pipe.recv()) is not None:
         name, index, skip = job

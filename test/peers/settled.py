@@ -37,13 +37,13 @@ class Entry:
     def covers(self, case, peer, refused, detail, within_f32, agreed):
         if case.op not in self.operators or self.peer not in ("any", peer):
             return False
-        return bool(eval(self.condition, {"re": re, "np": np}, facts(case, refused, detail, within_f32) | {"agreed": agreed}))
+        return bool(eval(self.condition, {"np": np, "agreed": agreed} | facts(case, refused, detail, within_f32)))
 
 
 def facts(case, refused, detail, within_f32):
     given = list(case.feeds.values()) + list(case.constants.values())
     wide = [a.astype(np.float64) for a, t in given if t in values.FLOATS]
-    node = next(n for n in case.model.graph.node if n.op_type == case.op)
+    node = next((n for n in case.model.graph.node if n.op_type == case.op), case.model.graph.node[0])
     attrs = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     attrs = {k: v.decode() if isinstance(v, bytes) else v for k, v in attrs.items()}
     outputs = [values.name_of(o.type.tensor_type.elem_type) for o in case.model.graph.output]

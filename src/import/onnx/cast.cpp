@@ -52,7 +52,8 @@ Value cast_value(NodeContext& c, Value x, DType to) {
   const bool saturate = c.flag("saturate", true);
   if (to == DType::f8e8m0 && x.dtype() != to) return cast_to_exponent(c, x, saturate);
   c.ignore("round_mode");
-  if (is_small_float(to) && x.dtype() != to) return cast_to(saturate ? saturated(x, to) : x, to);
+  if (x.dtype() == to) return x;
+  if (is_small_float(to)) return cast_to(saturate ? saturated(x, to) : x, to);
   if (is_small(to) && is_float(x.dtype())) x = cast_to(x, DType::i32);
   return cast_to(x, to);
 }

@@ -96,6 +96,7 @@ Values quantize_linear(NodeContext& c) {
     c.fail(cat("the zero point is ", c.in(2).dtype(), ", the result ", to));
   DType precision = c.in(1).dtype();
   if (c.integer("precision", 0) != 0) precision = c.dtype("precision");
+  if (is_small(precision)) precision = DType::f32;
   precision = is_float(precision) ? sum_dtype(precision) : DType::f64;
   Value scale = cast_to(fitted(c, c.in(1), x, axis, block), precision);
   Value zero = zero_point(c, x, axis, block);

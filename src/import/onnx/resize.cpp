@@ -273,7 +273,9 @@ Values resize(NodeContext& c) {
   std::vector<Stretch> all = axes_to_stretch(c);
   const bool by_size = c.has(3) && c.in(3).shape()[0] != Dim(0);
   c.text("keep_aspect_ratio_policy", "");
-  if (c.has(1)) c.in(1);  // a region counts in one mode only, and may stand in all
+  // A region counts in one mode only, and may stand in all; scales may stand empty beside sizes.
+  for (std::size_t i : {1U, 2U})
+    if (c.has(i)) c.in(i);
   if (by_size)
     set_by_sizes(c, all, c.open_contents(3));
   else
