@@ -4,11 +4,14 @@
 #include <filesystem>
 
 #include "backend/backend.h"
+#include "backend/devices/devices.h"
+#include "cli/expected.h"
 #include "cli/load.h"
 #include "cli/prove.h"
 #include "cli/run/table.h"
 #include "report/report.h"
 #include "runtime/self_test.h"
+#include "runtime/session.h"
 
 namespace hone::cli {
 
@@ -72,15 +75,43 @@ std::string self_tests_text(const Plan& plan) {
 }
 
 // The sets below a directory, or the one that it is.
-std::vector<std::vector<Array>> samples_in(const std::string& directory) {
-  std::vector<std::vector<Array>> out;
-  for (const fs::path& set : data_sets(directory)) out.push_back(read_set(set, "input"));
-  if (out.empty()) out.push_back(read_set(directory, "input"));
-  if (out[0].empty())
+struct Sample {
+  fs::path path;
+  std::vector<Array> inputs, outputs;  // no outputs: none lie there
+};
+
+std::vector<Sample> samples_in(const std::string& directory) {
+  std::vector<fs::path> sets = data_sets(directory);
+  if (sets.empty()) sets.emplace_back(directory);
+  std::vector<Sample> out;
+  for (const fs::path& set : sets)
+    out.push_back({set, read_set(set, "input"), read_set(set, "output")});
+  if (out[0].inputs.empty())
     throw UserError("--inputs ", directory,
                     ": holds neither input_0.pb nor test_data_set_0; put the "
                     "sample inputs there as input_K.pb");
   return out;
+}
+
+// The plan agrees with the reference, which shares the import with it: what another program stored
+// beside the inputs judges both.
+void check_expected(const Plan& plan, const std::vector<Sample>& samples, int threads) {
+  const auto shared = std::make_shared<const Plan>(plan);
+  Session session(Executable::load(shared, open_devices(*shared)), {.threads = threads});
+  for (const Sample& s : samples) {
+    if (s.outputs.empty()) continue;
+    const std::vector<Array> got = session.run(s.inputs);
+    if (got.size() != s.outputs.size())
+      throw UserError(s.path.string(), ": holds ", s.outputs.size(), " outputs, the model has ",
+                      got.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+      if (const Comparison c = compare_expected(got[i], s.outputs[i]); !c.ok)
+        throw UserError(
+            s.path.string(), ": result ", i, " '", plan.results[i].name, "' differs from output_",
+            i, ".pb: ", c,
+            "; the reference agrees with the plan, so the stored output or the import of "
+            "the model is wrong; nothing was written");
+  }
 }
 
 }  // namespace
@@ -118,7 +149,9 @@ int optimize(Words words) {
   const fs::path file = output.empty() ? fs::path(loaded.source.name + ".hone") : fs::path(output);
   check_writable(file, "--output");
   if (!report.empty()) check_writable(report, "--report");
-  if (!inputs.empty()) loaded.source.samples = samples_in(inputs);
+  std::vector<Sample> samples;
+  if (!inputs.empty()) samples = samples_in(inputs);
+  for (const Sample& s : samples) loaded.source.samples.push_back(s.inputs);
   for (const std::vector<Array>& sample : loaded.source.samples)
     check_inputs(sample, loaded.params, "samples of " + loaded.source.name);
 
@@ -132,6 +165,7 @@ int optimize(Words words) {
   request.progress = [&](const std::string& line) { progress(options, line); };
   request.profile = !report.empty();
   const Optimized result = hone::optimize(loaded.source, request);
+  check_expected(result.plan, samples, request.compile.threads);
   progress(options, "testing the written plan in a process of its own");
   write_proved(file, result.plan);
   for (const SelfTest& t : result.plan.self_tests)

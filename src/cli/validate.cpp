@@ -1,7 +1,7 @@
-#include <cmath>
 #include <cstdio>
 
 #include "backend/backend.h"
+#include "cli/expected.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
 #include "compile/difference.h"
@@ -12,25 +12,6 @@ namespace hone::cli {
 namespace fs = std::filesystem;
 
 namespace {
-
-double largest(const Array& a) {
-  double most = 0;
-  for (std::int64_t i = 0; i < a.count(); ++i)
-    if (std::isfinite(a.real(i))) most = std::max(most, std::fabs(a.real(i)));
-  return most;
-}
-
-struct Tolerance {
-  double atol = -1, rtol = -1;  // -1: by dtype
-};
-
-// |got - expected| <= atol max|expected| + rtol |expected|.
-Comparison compare(const Array& got, const Array& expected, const Tolerance& given) {
-  const bool narrow = expected.dtype() == DType::f16 || expected.dtype() == DType::bf16;
-  const double atol = given.atol >= 0 ? given.atol : narrow ? 2e-3 : 1e-4;
-  const double rtol = given.rtol >= 0 ? given.rtol : narrow ? 1e-2 : 1e-3;
-  return within(got, expected, atol * largest(expected), rtol);
-}
 
 void show_first_difference(const Loaded& loaded, const ModelOptions& options,
                            const std::string& strategy, const fs::path& set) {
@@ -101,7 +82,7 @@ int validate(Words words) {
                         " outputs, the model has ", got.size());
       bool set_ok = true;
       for (std::size_t i = 0; i < got.size(); ++i) {
-        const Comparison c = compare(got[i], set.outputs[i], tolerance);
+        const Comparison c = compare_expected(got[i], set.outputs[i], tolerance);
         set_ok = set_ok && c.ok;
         table.add({strategy, name, runner->results()[i].name, cat(got[i].type()),
                    small_number(c.max_abs_error), c.ok ? "ok" : cat("DIFFERS: ", c)});
