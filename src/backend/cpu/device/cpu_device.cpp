@@ -13,6 +13,7 @@
 #include "backend/cpu/device/onednn_library.h"
 #include "backend/cpu/isa/isa.h"
 #include "base/error.h"
+#include "base/fault.h"
 #include "runtime/host_memory.h"
 
 namespace hone {
@@ -36,6 +37,24 @@ class CpuEvent final : public Event {
  public:
   void synchronize() override {}
 };
+
+struct KernelCall {
+  KernelFunction function;
+  void* const* operands;
+  const std::int64_t* sizes;
+  std::int64_t begin, end;
+  void* scratch;
+
+  void operator()() const { function(operands, sizes, begin, end, scratch); }
+};
+
+// A kernel that is being checked may fault.
+void run_chunks(const KernelCall& call) {
+  FaultScope* scope = FaultScope::current();
+  if (!scope) return call();
+  scope->run([](void* c) { (*static_cast<const KernelCall*>(c))(); },
+             const_cast<KernelCall*>(&call));
+}
 
 // Steps run one after another on the caller's thread and the pool's; nothing is ever under way when
 // a call returns.
@@ -71,7 +90,7 @@ class CpuStream final : public Stream {
     const auto function = reinterpret_cast<KernelFunction>(static_cast<std::uintptr_t>(l.entry));
     void* const* operands = addresses(l.operands);
     if (l.is_small || l.chunks == 1 || !pool_) {
-      function(operands, l.sizes, 0, l.chunks, scratch(0, l.scratch_bytes));
+      run_chunks({function, operands, l.sizes, 0, l.chunks, scratch(0, l.scratch_bytes)});
       return;
     }
     struct Job {
@@ -84,8 +103,8 @@ class CpuStream final : public Stream {
         l.chunks,
         [](void* context, std::int64_t begin, std::int64_t end, int thread) {
           const Job& j = *static_cast<const Job*>(context);
-          j.function(j.operands, j.launch.sizes, begin, end,
-                     j.stream.scratch(thread, j.launch.scratch_bytes));
+          run_chunks({j.function, j.operands, j.launch.sizes, begin, end,
+                      j.stream.scratch(thread, j.launch.scratch_bytes)});
         },
         &job);
   }
