@@ -117,12 +117,11 @@ std::vector<Choice> Chooser::operator()(const Schedule& schedule, const Trials& 
   }
   {
     Timer timer(c_.report.verify_ms);
-    parallel_for(*c_.pool, static_cast<std::int64_t>(contests.size()), [&](std::int64_t i) {
-      settle(contests[static_cast<std::size_t>(i)], trials.check);
-    });
+    parallel_for(*c_.pool, static_cast<std::int64_t>(contests.size()),
+                 [&](std::int64_t i) { settle(contests[static_cast<std::size_t>(i)], trials); });
   }
   if (c_.options.measure) measure(contests, std::move(open), trials);
-  for (Contest& c : contests) made_.emplace(c.key, choice_of(c, trials.check));
+  for (Contest& c : contests) made_.emplace(c.key, choice_of(c, trials));
   c_.report.verified = verified_;
   c_.report.verified_from_cache = verified_from_cache_;
   std::vector<Choice> out;
@@ -235,7 +234,7 @@ void Chooser::compile_kernels(const std::vector<Contest>& contests, bool all) {
   c_.compile.try_all(kernels);
 }
 
-void Chooser::settle(Contest& c, const Sizing& sizes) {
+void Chooser::settle(Contest& c, const Trials& sizes) {
   while (c.best < c.options.size() && !passes(c.spec->spec, c.options[c.best], sizes))
     c.best = preferred(c.options);
   for (const Option& o : c.options)
@@ -244,7 +243,7 @@ void Chooser::settle(Contest& c, const Sizing& sizes) {
                       " ", o.record.refused, "; it is not used"));
 }
 
-bool Chooser::passes(const GroupSpec& spec, Option& option, const Sizing& sizes) {
+bool Chooser::passes(const GroupSpec& spec, Option& option, const Trials& sizes) {
   if (option.is_out() || option.is_checked) return !option.is_out();
   option.record.refused = c_.compile.why_not(option.candidate);
   if (!option.is_out() && c_.options.verification != Verification::none)
@@ -253,7 +252,7 @@ bool Chooser::passes(const GroupSpec& spec, Option& option, const Sizing& sizes)
   return !option.is_out();
 }
 
-void Chooser::verify_option(const GroupSpec& spec, Option& option, const Sizing& sizes) {
+void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials& sizes) {
   const Hash128 key = verdict_key(spec, option.candidate, sizes);
   if (std::optional<std::vector<std::byte>> known = c_.store.verdicts.find(key);
       known && known->size() == sizeof(double)) {
@@ -262,7 +261,8 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Sizing&
     return;
   }
   try {
-    Comparison c = verify(spec, option.candidate, c_.compile, trial_memory_, one_thread_, sizes);
+    Comparison c =
+        verify(spec, option.candidate, c_.compile, trial_memory_, sizes.check, sizes.check_also);
     option.record.error = c.max_rel_error;
     if (!c.ok) option.record.refused = cat(wrong, c);
   } catch (const UserError& e) {
@@ -273,8 +273,10 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Sizing&
   c_.store.verdicts.store(key, std::as_bytes(std::span(&option.record.error, 1)));
 }
 
-Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Sizing& sizes) const {
-  std::string text = cat("verdict ", build_id(), " ", spec_text(spec, sizes));
+Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Trials& sizes) const {
+  std::string text = cat("verdict ", build_id(), " ", spec_text(spec, sizes.check));
+  if (has_symbols(spec))
+    for (const Sizing& also : sizes.check_also) text += " " + spec_text(spec, also);
   for (const Candidate::Step& s : c.steps) {
     if (const auto* kernel = std::get_if<Kernel>(&s.what)) {
       text += " " + to_hex(c_.compile.key(*kernel));
@@ -335,7 +337,7 @@ void Chooser::measure(const std::vector<Contest>& contests, std::vector<Contest*
   }
   parallel_for(*c_.pool, std::ssize(unchecked), [&](std::int64_t i) {
     const auto& [spec, option] = unchecked[static_cast<std::size_t>(i)];
-    passes(*spec, *option, trials.check);
+    passes(*spec, *option, trials);
   });
   std::ranges::stable_sort(open, std::greater(), &Contest::work);
   for (std::size_t i = 0; i < open.size(); ++i) {
@@ -380,7 +382,7 @@ std::optional<std::size_t> Chooser::best_of(Contest& c, std::span<const std::siz
     if (!c_.options.slow_library && has_symbols(spec)) ask_for_fast_library(candidate);
     try {
       auto trial = std::make_unique<Trial>(spec, candidate, c_.compile, trial_memory_, c_.pool,
-                                           sizes.time, Fill::random, 17);
+                                           sizes.time, Fill::random, 17, Trial::Use::time);
       trial->bind();
       runs.push_back([run = trial.get()] { run->run(); });
       trials.push_back(std::move(trial));
@@ -436,8 +438,7 @@ void Chooser::tune(Contest& c, const std::string& name, const Trials& sizes, dou
     c_.compile.try_all(kernels);
     if (field.size() == 1) return;
     const std::optional<std::size_t> best = best_of(c, field, sizes, std::max(left(), 0.05));
-    if (best && (*best == c.best || passes(c.spec->spec, c.options[*best], sizes.check)))
-      c.best = *best;
+    if (best && (*best == c.best || passes(c.spec->spec, c.options[*best], sizes))) c.best = *best;
   }
 }
 
@@ -467,7 +468,7 @@ void Chooser::remember(const Contest& c, const Trials& sizes) const {
     times_.store(spec_text(c.spec->spec, {}), known);
 }
 
-std::optional<Candidate> Chooser::without_library(Contest& c, const Sizing& check) {
+std::optional<Candidate> Chooser::without_library(Contest& c, const Trials& check) {
   std::vector<Option*> options;
   for (Option& o : c.options)
     if (o.library.empty()) options.push_back(&o);
@@ -479,7 +480,7 @@ std::optional<Candidate> Chooser::without_library(Contest& c, const Sizing& chec
   return std::nullopt;
 }
 
-Choice Chooser::choice_of(Contest& c, const Sizing& check) {
+Choice Chooser::choice_of(Contest& c, const Trials& check) {
   if (c.best == c.options.size()) {
     std::string why;
     for (const Option& o : c.options) why += cat("; ", o.record.name, ": ", o.record.refused);

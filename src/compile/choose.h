@@ -48,6 +48,7 @@ class Chooser {
   struct Trials {
     Sizing check, time;
     bool are_usual = true;
+    std::vector<Sizing> check_also = {};  // where paths of kernels change
   };
 
   // One choice for each spec of the schedule; those of specs met in earlier schedules are kept.
@@ -81,10 +82,10 @@ class Chooser {
   std::size_t preferred(const std::vector<Option>&) const;
   void compile_kernels(const std::vector<Contest>&, bool all);
   // A candidate that fails is out; the next one is asked.
-  void settle(Contest&, const Sizing&);
-  bool passes(const GroupSpec&, Option&, const Sizing&);
-  void verify_option(const GroupSpec&, Option&, const Sizing&);
-  Hash128 verdict_key(const GroupSpec&, const Candidate&, const Sizing&) const;
+  void settle(Contest&, const Trials&);
+  bool passes(const GroupSpec&, Option&, const Trials&);
+  void verify_option(const GroupSpec&, Option&, const Trials&);
+  Hash128 verdict_key(const GroupSpec&, const Candidate&, const Trials&) const;
 
   bool is_open(const Contest&) const;  // times decide
   bool take_known_times(Contest&);
@@ -102,13 +103,12 @@ class Chooser {
   bool add_tuned(Contest&, std::string_view base, const Tuning&) const;
   void remember(const Contest&, const Trials&) const;
   // Checked kernels alone, for machines that lack the library; nothing when none passes.
-  std::optional<Candidate> without_library(Contest&, const Sizing&);
-  Choice choice_of(Contest&, const Sizing& check);
+  std::optional<Candidate> without_library(Contest&, const Trials&);
+  Choice choice_of(Contest&, const Trials&);
 
   Context c_;
   std::shared_ptr<TrialMemory> trial_memory_;
   GroupTimes times_;
-  std::shared_ptr<ThreadPool> one_thread_ = make_thread_pool({.threads = 1, .affinity = {}});
   std::atomic<int> verified_{0}, verified_from_cache_{0};
   std::unordered_map<std::string, Choice> made_;
 };

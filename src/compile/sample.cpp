@@ -52,8 +52,29 @@ double extreme_number(Numbers& numbers) {
 
 double real_number(Numbers& numbers, Fill fill) {
   if (fill == Fill::extreme) return extreme_number(numbers);
+  if (fill == Fill::negative) {
+    const std::uint64_t pick = numbers.next();
+    return pick % 2 == 0 ? -static_cast<double>(1 + pick / 2 % 8) / 4
+                         : -2 * numbers.unit() - 0x1p-10;
+  }
   const double x = 2 * numbers.unit() - 1;
+  if (fill == Fill::tiny) return std::ldexp(x, -20 - static_cast<int>(numbers.next() % 20));
   return fill == Fill::spread ? std::ldexp(x, static_cast<int>(numbers.next() % 7) - 3) : x;
+}
+
+std::int64_t integer_number(DType t, Numbers& numbers, Fill fill) {
+  const std::uint64_t pick = numbers.next();
+  if (fill == Fill::negative && is_signed(t)) return static_cast<std::int64_t>(pick % 16) - 8;
+  if (fill != Fill::extreme || pick / 8 % 8 != 0) return static_cast<std::int64_t>(pick % 8);
+  const int bits = bit_size(t);
+  const std::uint64_t top = std::uint64_t{1} << (bits - 1);
+  const std::uint64_t ends[] = {top,
+                                top - 1,
+                                top + 1,
+                                ~std::uint64_t{0},
+                                ~std::uint64_t{1},
+                                static_cast<std::uint64_t>(bits)};
+  return static_cast<std::int64_t>(ends[pick / 64 % std::size(ends)]);
 }
 
 // Random numbers are made once and repeated after a prime number of elements, at which no tile and
@@ -76,7 +97,7 @@ void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
       first.set_integer(i,
                         static_cast<std::int64_t>(text_number(cat("text ", numbers.next() % 8))));
     else
-      first.set_integer(i, static_cast<std::int64_t>(numbers.next() % 8));
+      first.set_integer(i, integer_number(t, numbers, fill));
   }
   const std::span<const std::byte> from = first.bytes();
   for (std::size_t at = 0; at < to.size(); at += from.size())

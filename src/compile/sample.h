@@ -16,9 +16,13 @@
 namespace hone {
 
 enum class Fill : std::uint8_t {
-  random,   // reals uniform in [-1, 1), integers in [0, 8), bools both
-  spread,   // the same, but reals of magnitudes from 1/8 to 8
-  extreme,  // mixes in zeros of both signs, denormals, large numbers, infinities and NaN
+  random,    // reals uniform in [-1, 1), integers in [0, 8), bools both
+  spread,    // the same, but reals of magnitudes from 1/8 to 8
+  negative,  // reals below zero, half of them of few values, so that many are equal; integers in
+             // [-8, 8)
+  tiny,      // reals of magnitudes from 2^-40 to 2^-20, which no absolute error may hide
+  extreme,   // mixes in zeros of both signs, denormals, large numbers, infinities and NaN, and the
+             // ends of integers
 };
 
 // Whole elements of the dtype.

@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "compile/choose.h"
 #include "compile/debug.h"
+#include "compile/guilty.h"
 #include "compile/rates.h"
 #include "compile/size_ranges.h"
 #include "compile/whole.h"
@@ -170,8 +171,11 @@ class Driver {
                                      Chooser& choose) {
     const Sizing& check = check_sizes(source);
     const auto choices_at = [&](const Sizing& time, bool is_usual) {
+      std::vector<Sizing> also;
+      for (const Sizing& sizes : sizes_to_check_also(source))
+        also.push_back(with_measured(sizes, s.measured));
       return SizedChoices{time, choose(s, {with_measured(check, s.measured),
-                                           with_measured(time, s.measured), is_usual})};
+                                           with_measured(time, s.measured), is_usual, also})};
     };
     if (!options_.measure) return size_ranges(source.function, {}, choices_at(check, true), {});
     const Sizing usual = sizes_to_time(source_, source);
@@ -250,14 +254,6 @@ class Driver {
     return f;
   }
 
-  // A variant serves only the sizes that its guards let in.
-  static Function narrowed(const SourceVariant& v) {
-    std::vector<SizeFact> facts;
-    for (const Guard& g : v.guards)
-      facts.push_back({static_cast<SizeFact::Kind>(g.kind), g.a, g.b});
-    return narrow(v.function, facts);
-  }
-
   // Checks of one variant hold for its sizes alone, so they are steps of it.
   static void add_checks(Variant& v, const Function& f) {
     std::vector<Step> checks;
@@ -307,7 +303,12 @@ class Driver {
       ++report_.whole_from_cache;
       return;
     }
-    if (!hone::check_whole(v.function, sizes, plan_, {device_}, pool_)) return;
+    const auto blame = [&](const std::vector<Array>& inputs) {
+      return guilty_pass(v.function, narrowed(v), options_.passes, inputs);
+    };
+    if (!hone::check_whole(v.function, sizes, sizes_to_check_also(v), plan_, {device_}, pool_,
+                           blame))
+      return;
     ++report_.whole;
     store_->verdicts.store(key, {});
   }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "compile/whole.h"
+#include "pass/narrow.h"
 #include "schedule/schedule.h"
 
 namespace hone {
@@ -69,6 +70,12 @@ std::vector<Guard> conditions_of(const SourceVariant& v) {
   return out;
 }
 
+Function narrowed(const SourceVariant& v) {
+  std::vector<SizeFact> facts;
+  for (const Guard& g : v.guards) facts.push_back({static_cast<SizeFact::Kind>(g.kind), g.a, g.b});
+  return narrow(v.function, facts);
+}
+
 Sizing sizes_of(const SourceVariant& v, const std::vector<Array>& inputs) {
   std::vector<std::vector<std::int64_t>> dims;
   for (const Array& a : inputs) dims.push_back(a.dims());
@@ -82,6 +89,18 @@ Sizing sizes_to_check(const Source& source, const SourceVariant& v) {
   std::optional<Sizing> made = odd_or_any_sizes(v.function, all);
   if (!made) made = odd_or_any_sizes(v.function, conditions);
   return made ? *made : sizes_to_time(source, v);
+}
+
+std::vector<Sizing> sizes_to_check_also(const SourceVariant& v) {
+  std::vector<Guard> conditions = conditions_of(v);
+  add_checks_of_bodies(v.function, symbol_names(v.function.param_types()), conditions);
+  std::vector<Sizing> out;
+  for (const std::int64_t least : {0, 1, 2, 7, 8, 15, 16, 33, 64}) {
+    std::optional<Sizing> made = odd_sizes(v.function.param_types(), conditions, least);
+    if (made && !made->empty() && std::ranges::find(out, *made) == out.end())
+      out.push_back(std::move(*made));
+  }
+  return out;
 }
 
 Sizing sizes_to_time(const Source& source, const SourceVariant& v) {

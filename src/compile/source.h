@@ -25,11 +25,16 @@ struct Source {
 
 // All that sizes must satisfy: the variant's guards, and the equalities its function recorded.
 std::vector<Guard> conditions_of(const SourceVariant&);
+// Its function for the sizes that its guards let in.
+Function narrowed(const SourceVariant&);
 // Of the inputs, by the names of the variant's symbols.
 Sizing sizes_of(const SourceVariant&, const std::vector<Array>& inputs);
 
 // Odd and small, so that rows, strides and tails show; else those to time at.
 Sizing sizes_to_check(const Source&, const SourceVariant&);
+// Others at which kernels take other ways: none, one, a part of a vector or of a tile, just one,
+// one and a bit, several. Those that satisfy the variant's conditions.
+std::vector<Sizing> sizes_to_check_also(const SourceVariant&);
 // Of the sample inputs that the variant serves, else made up. Throws UserError when none are found.
 Sizing sizes_to_time(const Source&, const SourceVariant&);
 // The sample inputs that the variant serves, else made-up ones of these sizes.

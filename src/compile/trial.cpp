@@ -6,6 +6,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "base/fault.h"
 #include "ops/ops.h"
 #include "runtime/prepare.h"
 #include "schedule/plan_builder.h"
@@ -261,29 +262,46 @@ bool all_unwritten(const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
-// Memory with a fence at both ends, for operands, arena and scratch.
+// Memory with a fence at both ends, for operands, arena and scratch. Where the host can reach it,
+// and on request, the fence behind it is a page that cannot be read.
 class Trial::Fenced final : public Allocator {
  public:
-  // Null: the memory is the host's.
-  Fenced(std::shared_ptr<Allocator> from, std::shared_ptr<Device> device)
-      : from_(std::move(from)), device_(std::move(device)) {
+  // Of places that are multiples of `alignment`. Without a device the memory is the host's.
+  Fenced(std::shared_ptr<Allocator> from, std::shared_ptr<Device> device, Use use,
+         std::size_t alignment)
+      : from_(std::move(from)), device_(std::move(device)), alignment_(alignment) {
     if (device_ && !device_->shares_host_memory()) stream_ = device_->open_stream();
+    ends_at_page_ = !stream_ && use == Use::check;
   }
 
   DeviceMemory alloc(std::size_t bytes) override {
-    const DeviceMemory all = from_->alloc(bytes + 2 * fence);
+    const std::size_t size = bytes + 2 * fence;
+    const DeviceMemory all = from_->alloc(size);
     if (stream_) {
-      stream_->fill(all, unwritten, bytes + 2 * fence);
+      stream_->fill(all, unwritten, size);
       stream_->synchronize();
-    } else {
-      std::memset(address(all), static_cast<int>(unwritten), bytes + 2 * fence);
+      live_.push_back({all + fence, bytes, all});
+      return all + fence;
     }
-    live_.push_back({all + fence, bytes});
-    return all + fence;
+    std::memset(address(all), static_cast<int>(unwritten), size);
+    std::int64_t before = fence, behind = fence;
+    std::byte* page = nullptr;
+    if (ends_at_page_) {
+      page = last_page(address(all), size);
+      close_page(page);
+      const std::size_t padded = (bytes + alignment_ - 1) / alignment_ * alignment_;
+      before = page - address(all) - static_cast<std::int64_t>(padded);
+      behind = static_cast<std::int64_t>(padded - bytes);
+    }
+    live_.push_back({all + before, bytes, all, behind, page});
+    return all + before;
   }
   void free(DeviceMemory at, std::size_t bytes) noexcept override {
-    std::erase_if(live_, [&](const auto& m) { return m.first == at; });
-    from_->free(at + -fence, bytes + 2 * fence);
+    const auto m = std::ranges::find(live_, at, &Live::at);
+    if (m->page) open_page(m->page);
+    const DeviceMemory all = m->all;
+    live_.erase(m);
+    from_->free(all, bytes + 2 * fence);
   }
 
   // Without a stream.
@@ -292,14 +310,28 @@ class Trial::Fenced final : public Allocator {
   }
 
   bool is_intact() const {
-    return std::all_of(live_.begin(), live_.end(), [&](const auto& m) {
-      return is_fence(m.first + -fence) && is_fence(m.first + static_cast<std::int64_t>(m.second));
+    return std::ranges::all_of(live_, [&](const Live& m) {
+      return is_fence(m.at + -fence, fence) &&
+             is_fence(m.at + static_cast<std::int64_t>(m.bytes), m.behind);
     });
   }
 
  private:
-  bool is_fence(DeviceMemory at) const {
-    if (!stream_) return all_unwritten(address(at), fence);
+  struct Live {
+    DeviceMemory at;
+    std::size_t bytes;
+    DeviceMemory all;
+    std::int64_t behind = fence;  // bytes of the fence that can be read
+    std::byte* page = nullptr;    // and the one that cannot
+  };
+
+  // The last whole one.
+  static std::byte* last_page(std::byte* from, std::size_t size) {
+    const auto start = reinterpret_cast<std::uintptr_t>(from), page = fence_page_bytes;
+    return from + ((start + size) / page * page - page - start);
+  }
+  bool is_fence(DeviceMemory at, std::int64_t size) const {
+    if (!stream_) return all_unwritten(address(at), static_cast<std::size_t>(size));
     std::vector<std::byte> bytes(fence);
     stream_->download(bytes, at);
     stream_->synchronize();
@@ -310,7 +342,9 @@ class Trial::Fenced final : public Allocator {
   std::shared_ptr<Allocator> from_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
-  std::vector<std::pair<DeviceMemory, std::size_t>> live_;
+  std::size_t alignment_;
+  bool ends_at_page_ = false;
+  std::vector<Live> live_;
 };
 
 struct Trial::Operand {
@@ -381,11 +415,14 @@ std::unordered_set<NodeId> made_into_filters(const Function& f) {
 
 Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
              const std::shared_ptr<TrialMemory>& memory, const std::shared_ptr<ThreadPool>& pool,
-             const Sizing& sizes, Fill fill, std::uint64_t seed)
+             const Sizing& sizes, Fill fill, std::uint64_t seed, Use use)
     : spec_(spec),
       sizes_(sizes),
-      memory_(std::make_shared<Fenced>(memory, memory->device())),
-      host_(memory->host() ? std::make_shared<Fenced>(memory->host(), nullptr) : memory_) {
+      use_(use),
+      memory_(std::make_shared<Fenced>(memory, memory->device(), use,
+                                       memory->device()->limits().alignment)),
+      host_(memory->host() ? std::make_shared<Fenced>(memory->host(), nullptr, use, 1)
+                           : std::make_shared<Fenced>(memory, memory->device(), use, 1)) {
   std::vector<Array> weights(spec.function.params().size());
   std::vector<TensorRef> refs;
   const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
@@ -416,6 +453,13 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& 
 }
 
 Trial::~Trial() = default;
+
+void Trial::run() {
+  if (use_ == Use::time) return session_->run();
+  FaultScope faults;
+  session_->run();
+  if (!faults.what().empty()) throw UserError(faults.what());
+}
 
 void Trial::refill(Fill fill, std::uint64_t seed) {
   std::size_t next = 0;
@@ -464,7 +508,7 @@ bool Trial::is_unwritten(const Array& a, std::int64_t element) {
 }
 
 void Trial::check_untouched() const {
-  bool is_clean = memory_->is_intact() && (host_ == memory_ || host_->is_intact());
+  bool is_clean = memory_->is_intact() && host_->is_intact();
   for (const auto& o : operands_) is_clean = is_clean && o->is_untouched();
   if (!is_clean) throw UserError("it writes to memory that is not its result's");
 }

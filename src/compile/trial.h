@@ -15,14 +15,19 @@ namespace hone {
 
 class Trial {
  public:
+  // Memory that is checked ends where no page is, at addresses that are multiples of an element's
+  // size and of no more; memory for timing lies as a plan's does.
+  enum class Use : std::uint8_t { check, time };
+
   // Compiles the candidate's kernels, runs its prepare steps on made-up weights.
   Trial(const GroupSpec&, const Candidate&, KernelCompiler&, const std::shared_ptr<TrialMemory>&,
-        const std::shared_ptr<ThreadPool>&, const Sizing&, Fill, std::uint64_t seed);
+        const std::shared_ptr<ThreadPool>&, const Sizing&, Fill, std::uint64_t seed, Use);
   ~Trial();
 
   // Makes ready what the first run would; throws UserError when a library refuses.
   void bind() { static_cast<void>(session_->memory()); }
-  void run() { session_->run(); }
+  // Throws UserError when a kernel faults, if its memory is checked.
+  void run();
   // Other numbers in the parameters that are no weights or filters; results are as if nothing had
   // run.
   void refill(Fill, std::uint64_t seed);
@@ -47,6 +52,7 @@ class Trial {
 
   const GroupSpec& spec_;
   const Sizing& sizes_;
+  Use use_;
   std::shared_ptr<Fenced> memory_, host_;  // of the device, and of operands
   std::vector<Array> inputs_;              // dense
   // What the session reads and writes: parameters that are no weights, then results.

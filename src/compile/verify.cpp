@@ -16,12 +16,16 @@ namespace hone {
 
 namespace {
 
-// Groups of more work than this are checked on sampled elements, on fewer where each is much work:
-// the interpreter is slow, and a check is to take a fifth of the time of a compilation at most.
-constexpr std::int64_t most_whole_flops = 300'000;
+// Groups of more work or more elements than this are checked on sampled elements, on fewer where
+// each is much work: the interpreter is slow, and a check is to take a fifth of the time of a
+// compilation at most.
+constexpr std::int64_t most_whole_flops = 300'000, most_whole_elements = 1 << 20;
 // Of more work than this some chunks are run, so that a check is a small part of what a compilation
 // takes.
 constexpr std::int64_t most_run_flops = 300'000'000;
+// Of more work than this no negative and tiny numbers are tried: it is in products, where their
+// signs and sizes decide nothing.
+constexpr std::int64_t most_varied_flops = 20'000'000;
 // So much work is in long sums, of which extreme numbers leave nothing but NaN.
 constexpr std::int64_t most_extreme_flops = 500'000'000;
 constexpr std::int64_t most_samples = 64, least_samples = 12, sampled_flops = 16'000;
@@ -47,13 +51,20 @@ bool encloses(const Enclosure& e, const Array& got, const Wide& strict, const Wi
   return accept(judged, strict, wide).ok;
 }
 
-Comparison whole(const Function& f, const Trial& trial) {
+// Every element lies where rounding can put it, also small ones beside large ones.
+Comparison accept_each(const Enclosure& e, const Array& got, Comparison c) {
+  const Comparison each = accept(got, e);
+  return each.ok || !each.problem.empty() ? c : each;
+}
+
+Comparison whole(const Function& f, const Trial& trial, bool each) {
   Comparison worst;
   std::vector<Wide> strict = evaluate_wide(f, trial.inputs(), Mode::strict);
   std::vector<Wide> wide = evaluate_wide(f, trial.inputs(), Mode::wide);
   std::vector<Array> got = trial.results();
   std::vector<Wide> stepwise;
   std::vector<Enclosure> enclosures;
+  if (each) enclosures = enclose(f, trial.inputs());
   for (std::size_t i = 0; i < got.size(); ++i) {
     Comparison c = accept(got[i], strict[i], wide[i]);
     // Numbers are rounded on the way as well: a running product may overflow there.
@@ -65,6 +76,7 @@ Comparison whole(const Function& f, const Trial& trial) {
       if (enclosures.empty()) enclosures = enclose(f, trial.inputs());
       c.ok = encloses(enclosures[i], got[i], strict[i], wide[i]);
     }
+    if (c.ok && each) c = accept_each(enclosures[i], got[i], c);
     keep_worst(worst, c);
   }
   return worst;
@@ -138,22 +150,27 @@ std::optional<Samples> at_places(const Array& got, std::size_t result,
   return s;
 }
 
-// Runs all chunks of a launch, or the first, the last and some between.
-class SomeChunks final : public ThreadPool {
+// Runs the chunks of a launch on the caller's thread: all in order; the first, the last and some
+// between; or one by one from the last to the first, as two threads by turns.
+class Chunks final : public ThreadPool {
  public:
-  explicit SomeChunks(std::shared_ptr<ThreadPool> pool) : pool_(std::move(pool)) {}
+  enum class Order : std::uint8_t { all, some, backwards };
 
-  void leave_out(bool some) { leaves_out_ = some; }
-  int threads() const override { return pool_->threads(); }
+  void set(Order order) { order_ = order; }
+  bool were_several() const { return were_several_; }
+  int threads() const override { return 2; }
   void run(std::int64_t chunks, Body body, void* context) override {
-    if (!leaves_out_) return pool_->run(chunks, body, context);
-    for (std::int64_t i = 0; i < chunks; ++i)
+    were_several_ = were_several_ || chunks > 1;
+    if (order_ == Order::all && chunks > 0) body(context, 0, chunks, 0);
+    for (std::int64_t i = 0; order_ == Order::some && i < chunks; ++i)
       if (i == 0 || i == chunks - 1 || i % 4 == 2) body(context, i, i + 1, 0);
+    for (std::int64_t i = chunks; order_ == Order::backwards && i-- > 0;)
+      body(context, i, i + 1, static_cast<int>(i % 2));
   }
 
  private:
-  std::shared_ptr<ThreadPool> pool_;
-  bool leaves_out_ = false;
+  Order order_ = Order::all;
+  bool were_several_ = false;
 };
 
 // Whether nothing that the candidate runs reads what it ran before.
@@ -166,24 +183,27 @@ bool is_one_launch(const Candidate& c) {
 class Check {
  public:
   Check(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
-        const std::shared_ptr<TrialMemory>& memory, const std::shared_ptr<ThreadPool>& pool,
-        const Sizing& sizes)
+        const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes, Fill first)
       : flops_(size_of(ideal_flops(spec.function), sizes)),
         function_(with_numbers(spec.function, sizes)),
-        chunks_(std::make_shared<SomeChunks>(pool)),
-        trial_(spec, candidate, compile, memory, chunks_, sizes, Fill::random, seed),
+        trial_(spec, candidate, compile, memory, chunks_, sizes, first, seed, Trial::Use::check),
+        is_small_(flops_ <= most_whole_flops && elements_of(function_) <= most_whole_elements),
         most_elements_(most_elements(function_, flops_)),
         is_one_launch_(is_one_launch(candidate)) {}
 
-  Comparison operator()() {
-    Comparison worst;
-    for (Fill fill : {Fill::random, Fill::extreme}) {
-      if (fill == Fill::extreme && flops_ > most_extreme_flops) break;
-      if (fill != Fill::random) trial_.refill(fill, seed);
+  Comparison all() {
+    Comparison worst = compared(Fill::random);
+    if (worst.ok && !ran_some_ && chunks_->were_several()) compare_backwards();
+    for (Fill fill : {Fill::negative, Fill::tiny, Fill::extreme}) {
+      if (flops_ > (fill == Fill::extreme ? most_extreme_flops : most_varied_flops)) continue;
+      trial_.refill(fill, seed);
       keep_worst(worst, compared(fill));
     }
     return worst;
   }
+
+  // In one run, of what memory was filled with at first.
+  Comparison once(Fill fill) { return compared(fill); }
 
  private:
   static constexpr std::uint64_t seed = 17;
@@ -195,33 +215,56 @@ class Check {
     return expand_composites(substitute_sizes(f, numbers));
   }
 
-  // An element alone takes several times as long as one of many. So where a few of the results need
-  // a good part of all that is computed, everything is evaluated, unless that takes much memory.
-  static std::int64_t most_elements(const Function& f, std::int64_t flops) {
-    constexpr std::int64_t most_wide_elements = 1 << 27;
+  static std::int64_t elements_of(const Function& f) {
     std::int64_t all = 0;
     for (NodeId n : live_nodes(f))
       for (std::size_t i = 0; i < f.graph().result_count(n); ++i)
         all += f.graph().type(n, i).shape.count().high();
-    return all > most_wide_elements ? std::numeric_limits<std::int64_t>::max()
-                                    : std::max(most_whole_flops, flops / 8);
+    return all;
+  }
+
+  // An element alone takes several times as long as one of many. So where a few of the results need
+  // a good part of all that is computed, everything is evaluated, unless that takes much memory.
+  static std::int64_t most_elements(const Function& f, std::int64_t flops) {
+    constexpr std::int64_t most_wide_elements = 1 << 27;
+    return elements_of(f) > most_wide_elements ? std::numeric_limits<std::int64_t>::max()
+                                               : std::max(most_whole_flops, flops / 8);
   }
 
   Comparison compared(Fill fill) {
     if (is_one_launch_ && flops_ > most_run_flops) {
-      run(true);
+      run(Chunks::Order::some);
+      ran_some_ = true;
       if (std::optional<Comparison> c = sampled(fill, true)) return *c;
     }
-    run(false);
-    if (flops_ > most_whole_flops)
+    ran_some_ = false;
+    run(Chunks::Order::all);
+    if (!is_small_)
       if (std::optional<Comparison> c = sampled(fill, false)) return *c;
-    return whole(function_, trial_);
+    return whole(function_, trial_, is_small_);
   }
 
-  void run(bool some_chunks) {
-    chunks_->leave_out(some_chunks);
+  void run(Chunks::Order order) {
+    chunks_->set(order);
     trial_.run();
     trial_.check_untouched();
+  }
+
+  std::vector<Hash128> hashes() const {
+    std::vector<Hash128> out;
+    for (const Array& a : trial_.results()) out.push_back(hash128(a.bytes()));
+    return out;
+  }
+
+  // What a chunk writes may not hang on which chunks ran before it, or on which thread.
+  void compare_backwards() {
+    const std::vector<Hash128> before = hashes();
+    trial_.refill(Fill::random, seed);
+    run(Chunks::Order::backwards);
+    if (hashes() != before)
+      throw UserError(
+          "its results depend on the order of its chunks and on the thread that each "
+          "runs on");
   }
 
   // Few elements may all be small beside what cancelled in them. So a refused result is compared on
@@ -260,18 +303,58 @@ class Check {
 
   std::int64_t flops_;
   Function function_;
-  std::shared_ptr<SomeChunks> chunks_;
+  std::shared_ptr<Chunks> chunks_ = std::make_shared<Chunks>();
   Trial trial_;
+  bool ran_some_ = false;  // chunks only, in the last run
+  bool is_small_;
   std::int64_t most_elements_;  // to compute one by one
   bool is_one_launch_;
 };
 
+// Whether the check is short and the reference gives an answer there.
+bool is_judged(const Function& f, const Sizing& sizes) try {
+  if (size_of(ideal_flops(f), sizes) > most_whole_flops) return false;
+  std::vector<Array> inputs;
+  for (const Type& t : f.param_types())
+    inputs.push_back(sample_array(t, sizes, Fill::random, inputs.size()));
+  evaluate(f, inputs);
+  return true;
+} catch (const UserError&) {
+  return false;
+}
+
+std::string sizes_text(const Function& f, const Sizing& sizes) {
+  std::string out;
+  for (const Dim& d : f.symbols()) {
+    const std::string name(d.name());
+    out += cat(out.empty() ? "" : ", ", name, " = ", size_of(d, sizes));
+  }
+  return out;
+}
+
 }  // namespace
 
 Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
-                  const std::shared_ptr<TrialMemory>& memory,
-                  const std::shared_ptr<ThreadPool>& pool, const Sizing& sizes) {
-  return Check(spec, candidate, compile, memory, pool, sizes)();
+                  const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes,
+                  std::span<const Sizing> others) {
+  Comparison worst = Check(spec, candidate, compile, memory, sizes, Fill::random).all();
+  if (spec.function.symbols().empty()) return worst;
+  std::vector<std::string> seen;
+  for (const Sizing& other : others) {
+    if (!worst.ok) break;
+    if (std::ranges::find(seen, sizes_text(spec.function, other)) != seen.end()) continue;
+    seen.push_back(sizes_text(spec.function, other));
+    if (!is_judged(spec.function, other)) continue;
+    constexpr Fill fills[] = {Fill::random, Fill::negative, Fill::extreme};
+    const Fill fill = fills[seen.size() % std::size(fills)];
+    try {
+      keep_worst(worst, Check(spec, candidate, compile, memory, other, fill).once(fill));
+    } catch (const UserError& e) {
+      throw UserError("at ", sizes_text(spec.function, other), " ", e.what());
+    }
+    if (!worst.ok) worst.problem = cat("at ", sizes_text(spec.function, other), ": ", worst);
+  }
+  return worst;
 }
 
 }  // namespace hone

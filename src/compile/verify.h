@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "compile/kernels.h"
 #include "compile/sample.h"
@@ -11,10 +12,12 @@
 
 namespace hone {
 
-// Whether the candidate computes the group, on random and on extreme inputs: every element of small
-// groups, sampled ones of large groups. The worst comparison.
+// Whether the candidate computes the group: on random, negative, tiny and extreme inputs, in memory
+// that ends at a page which cannot be read, its chunks in order and backwards. Every element of
+// small groups, sampled ones of large groups. Of a group with symbols also at other sizes, where it
+// is small and the reference can say what it means. The worst comparison.
 Comparison verify(const GroupSpec&, const Candidate&, KernelCompiler&,
-                  const std::shared_ptr<TrialMemory>&, const std::shared_ptr<ThreadPool>&,
-                  const Sizing&);
+                  const std::shared_ptr<TrialMemory>&, const Sizing&,
+                  std::span<const Sizing> others);
 
 }  // namespace hone

@@ -3,8 +3,11 @@
 // does it for all.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "compile/sample.h"
@@ -27,10 +30,14 @@ Hash128 contents_of(const Plan&);
 // Of everything that decides whether a plan of these contents computes the function at these sizes.
 Hash128 whole_key(const Function&, const Sizing&, const Hash128& contents);
 
-// Runs the plan on made-up data. Throws UserError that names the first wrong result. False: the
-// function itself refuses such data, so nothing can be said.
-bool check_whole(const Function&, const Sizing&, const Plan&, const Executable::Devices&,
-                 const std::shared_ptr<ThreadPool>&);
+// A text for the end of a refusal, for the inputs that led to it.
+using Blame = std::function<std::string(const std::vector<Array>& inputs)>;
+
+// Runs the plan on made-up data: typical, all negative and extreme numbers; at the other sizes too,
+// as far as the function is small there; then all again (repeat.h). Throws UserError that names the
+// first wrong result. False: the function itself refuses such data, so nothing can be said.
+bool check_whole(const Function&, const Sizing&, const std::vector<Sizing>& others, const Plan&,
+                 const Executable::Devices&, const std::shared_ptr<ThreadPool>&, const Blame&);
 
 // Looks at each launch: its operands must lie as its kernel was compiled for. Throws InternalError.
 void check_operands(const Plan&, const Variant&, std::span<const Kernel>);

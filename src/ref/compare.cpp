@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iomanip>
 #include <ostream>
 
 #include "ref/evaluate.h"
@@ -126,7 +127,8 @@ std::ostream& operator<<(std::ostream& out, const Comparison& c) {
   out << (c.ok ? "equal" : "different") << ": largest error " << c.max_abs_error << " (relative "
       << c.max_rel_error << "), allowed " << c.limit;
   if (c.first_bad >= 0)
-    out << "; first at element " << c.first_bad << ": got " << c.got << ", expected " << c.expected;
+    out << "; first at element " << c.first_bad << std::setprecision(9) << ": got " << c.got
+        << ", expected " << c.expected << std::setprecision(6);
   if (c.undecided) out << "; " << c.undecided << " elements undecided";
   return out;
 }

@@ -112,6 +112,7 @@ TEST(Verification, OfTheWholeModelNamesTheNode) {
   } catch (const UserError& e) {
     expect_contains(e.what(), "differs from the reference");
     expect_contains(e.what(), origins_text(nth(source.variants[0].function, ops::relu)));
+    expect_contains(e.what(), "pass 'fault' changes its meaning");
   }
 }
 

@@ -1,0 +1,82 @@
+#include "compile/guilty.h"
+
+#include <chrono>
+#include <optional>
+#include <set>
+
+#include "ref/compare.h"
+#include "ref/enclosure.h"
+#include "ref/rounding.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::chrono::seconds most_time{30};
+
+class Meaning {
+ public:
+  Meaning(const Function& f, const std::vector<Array>& inputs)
+      : function_(f),
+        inputs_(inputs),
+        strict_(evaluate_wide(f, inputs, Mode::stepwise)),
+        wide_(evaluate_wide(f, inputs, Mode::wide)),
+        rounding_(f, inputs, strict_, wide_) {}
+
+  // What another function gives for the same inputs; nothing when it means the same.
+  std::optional<std::string> difference(const Function& other) {
+    std::vector<Array> got;
+    try {
+      got = evaluate(other, inputs_);
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      const Comparison c = accept(got[i], strict_[i], wide_[i]);
+      if (c.ok || rounding_.explains(i, got[i])) continue;
+      if (enclosures_.empty()) enclosures_ = enclose(function_, inputs_);
+      if (!accept(got[i], enclosures_[i]).ok) return cat("result ", i, ": ", c);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const Function& function_;
+  const std::vector<Array>& inputs_;
+  std::vector<Wide> strict_, wide_;
+  Rounding rounding_;
+  std::vector<Enclosure> enclosures_;
+};
+
+std::string rules_text(const RuleLog& log) {
+  std::set<std::string_view> names;
+  for (const RuleLog::Firing& fired : log.firings) names.insert(fired.rule);
+  std::string out;
+  for (std::string_view name : names) out += cat(out.empty() ? " (rules: " : ", ", name);
+  return out.empty() ? out : out + ")";
+}
+
+}  // namespace
+
+std::string guilty_pass(const Function& f, const Function& narrowed, const PassOptions& options,
+                        const std::vector<Array>& inputs) try {
+  const auto start = std::chrono::steady_clock::now();
+  PassOptions kept = options;
+  kept.keep = true;
+  kept.watch = nullptr;
+  std::vector<PassRecord> records;
+  run_passes(narrowed, kept, &records);
+  Meaning meaning(f, inputs);
+  for (const PassRecord& r : records) {
+    if (!r.changed || !r.after) continue;
+    if (std::chrono::steady_clock::now() - start > most_time)
+      return cat("; passes before '", r.name, "' keep its meaning, the others were not tried");
+    if (const std::optional<std::string> d = meaning.difference(*r.after))
+      return cat("; pass '", r.name, "'", rules_text(r.rules), " changes its meaning: ", *d);
+  }
+  return "; every pass keeps its meaning, so a kernel or the plan's order and places are to blame";
+} catch (const UserError& e) {
+  return cat("; which pass is to blame is not known: ", e.what());
+}
+
+}  // namespace hone

@@ -1,0 +1,23 @@
+// Whether a plan gives the same bits whatever ran before, wherever its memory lies and however many
+// threads work.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace hone {
+
+// Inputs, and what a session gave for them.
+struct Repeat {
+  std::vector<Array> inputs, results;
+};
+
+// Runs all again from the last to the first, so that each comes after another with other sizes and
+// contents; then the first, the last and the first on 1, 2 and 4 threads; the inputs copied to
+// other places, arena and scratch filled with a pattern before each run. Throws UserError that
+// names the first result whose bits differ.
+void check_repeats(const std::shared_ptr<const Executable>&, const std::vector<Repeat>&);
+
+}  // namespace hone

@@ -1,0 +1,167 @@
+// Wrong kernels, as text, that a check with tame inputs, one size, one order of chunks or memory
+// with room behind it does not notice.
+#include "compile/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "backend/backend.h"
+#include "compile/options.h"
+#include "compile/store.h"
+#include "ops/common.h"
+#include "test/kernel/steps.h"
+
+namespace hone {
+namespace {
+
+using test::spec_of;
+
+Type f32(Dims dims) { return {DType::f32, Shape(std::move(dims))}; }
+
+// What verification says of a kernel whose operands are the function's parameters and results;
+// empty when it passes.
+std::string refusal(const Function& f, const std::string& kernel, const Sizing& sizes = {},
+                    const std::vector<Sizing>& others = {}) {
+  const Backend& backend = default_backend();
+  const std::unique_ptr<Target> target = backend.target(backend.target_names.front());
+  CompileStore store(false);
+  const std::unique_ptr<ThreadPool> pool = make_thread_pool({.threads = 1, .affinity = {}});
+  KernelCompiler compile(*target, *pool, store.code);
+  using Operand = Candidate::Operand;
+  Candidate::Step step{parse_kernel(kernel), {}, {}, false};
+  for (std::size_t i = 0; i < f.params().size(); ++i)
+    step.operands.push_back({Operand::Kind::param, static_cast<int>(i)});
+  for (std::size_t i = 0; i < f.results().size(); ++i)
+    step.operands.push_back({Operand::Kind::result, static_cast<int>(i)});
+  const Candidate candidate{"text", {step}, {}};
+  const auto memory = std::make_shared<TrialMemory>(device_of(CompileOptions{}));
+  try {
+    const Comparison c = verify(spec_of(f), candidate, compile, memory, sizes, others);
+    return c.ok ? "" : cat(c);
+  } catch (const UserError& e) {
+    return e.what();
+  }
+}
+
+template <class Make>
+Function of_x(const Type& type, Make make) {
+  Function f;
+  f.add_result(make(f.add_param(type, "x")), "y");
+  return f;
+}
+
+Function negated(const Type& type) {
+  return of_x(type, [](Value x) { return ops::neg(x); });
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Verify, AReadBehindAnOperandIsAFaultAlsoWhenItsValueIsNotUsed) {
+  const auto kernel = [](const std::string& first) {
+    return R"(kernel past
+p0: f32[4096] strides [1]
+p1: f32[4096] strides [1] written
+chunks 1
+for loop:0 < 4096
+  %0 = load f32 p0[)" +
+           first + R"(loop:0]
+  p1[loop:0] = %0
+for loop:1 < 4096
+  %1 = load f32 p0[loop:1]
+  %2 = neg %1
+  p1[loop:1] = %2
+)";
+  };
+  EXPECT_EQ(refusal(negated(f32({4096})), kernel("")), "");
+  const std::string why = refusal(negated(f32({4096})), kernel("1+"));
+  EXPECT_TRUE(contains(why, "memory that is not its own")) << why;
+}
+
+TEST(Verify, ChunksMayNotWriteOverEachOther) {
+  const auto kernel = [](const std::string& also) {
+    return R"(kernel order
+p0: f32[400000] strides [1]
+p1: f32[400000] strides [1] written
+chunks 4
+grid loop:0 < 4
+)" + also +
+           R"(  for loop:1 < 100000
+    %0 = load f32 p0[100000*loop:0+loop:1]
+    %1 = neg %0
+    p1[100000*loop:0+loop:1] = %1
+)";
+  };
+  EXPECT_EQ(refusal(negated(f32({400000})), kernel("")), "");
+  const std::string why = refusal(negated(f32({400000})), kernel("  p1[399999] = f32(7)\n"));
+  EXPECT_TRUE(contains(why, "order of its chunks")) << why;
+}
+
+TEST(Verify, RowsMayBeNegativeAllAlong) {
+  const auto kernel = [](const std::string& start) {
+    return R"(kernel top
+p0: f32[4,8] strides [8,1]
+p1: f32[4] strides [1] written
+chunks 4
+grid loop:0 < 4
+  var r0: f32 = f32()" +
+           start + R"()
+  for loop:1 < 8
+    %0 = load f32 p0[8*loop:0+loop:1]
+    r0 maximum= %0
+  p1[loop:0] = r0
+)";
+  };
+  const Function f =
+      of_x(f32({4, 8}), [](Value x) { return reduce_axes(ops::reduce_max, x, {1}); });
+  EXPECT_EQ(refusal(f, kernel("-inf")), "");
+  const std::string why = refusal(f, kernel("0"));
+  EXPECT_TRUE(contains(why, "got 0,")) << why;
+}
+
+TEST(Verify, SmallNumbersCountBesideLargeOnes) {
+  const auto kernel = [](const std::string& least) {
+    return R"(kernel flush
+p0: f32[512] strides [1]
+p1: f32[512] strides [1] written
+chunks 1
+for loop:0 < 512
+  %0 = load f32 p0[loop:0]
+  %1 = abs %0
+  %2 = lt %1 f32()" +
+           least + R"()
+  %3 = tanh %0
+  %4 = select %2 f32(0) %3
+  p1[loop:0] = %4
+)";
+  };
+  const Function f = of_x(f32({512}), [](Value x) { return ops::tanh(x); });
+  EXPECT_EQ(refusal(f, kernel("0")), "");
+  EXPECT_NE(refusal(f, kernel("1e-07")), "");
+}
+
+TEST(Verify, OtherSizesTakeOtherPaths) {
+  const auto kernel = [](const std::string& extent) {
+    return R"(kernel tail
+size n 0..100
+p0: f32[n] strides [1]
+p1: f32[n] strides [1] written
+chunks 1
+for loop:0 < )" +
+           extent + R"(
+  %0 = load f32 p0[loop:0]
+  %1 = neg %0
+  p1[loop:0] = %1
+)";
+  };
+  const Function f = negated(f32({Dim::symbol("n", 0, 100)}));
+  const std::vector<Sizing> others = {{{"n", 0}}, {{"n", 7}}};
+  EXPECT_EQ(refusal(f, kernel("n"), {{"n", 16}}, others), "");
+  const std::string short_tail = "8*floor_div(n,8)";
+  EXPECT_EQ(refusal(f, kernel(short_tail), {{"n", 16}}), "");
+  const std::string why = refusal(f, kernel(short_tail), {{"n", 16}}, others);
+  EXPECT_TRUE(contains(why, "at n = 7")) << why;
+}
+
+}  // namespace
+}  // namespace hone
