@@ -21,6 +21,17 @@ inline std::vector<Wide> evaluate_function(const Function& f, const std::vector<
   return evaluate_wide(f, arrays, Mode::strict);
 }
 
+// The ends of an integer dtype and their neighbours, large ones and ordinary ones.
+inline std::int64_t interesting_integer(std::mt19937& rng, DType t) {
+  if (t == DType::b1) return rng() % 2;
+  const std::uint64_t top = std::uint64_t{1} << (bit_size(t) - 1);
+  const std::uint64_t ends[] = {top, top - 1, top + 1, top - 2, ~std::uint64_t{0}, 2 * top - 2};
+  const auto of = rng() % 4;
+  if (of == 0) return static_cast<std::int64_t>(ends[rng() % std::size(ends)]);
+  if (of == 1) return static_cast<std::int64_t>(std::uint64_t{rng()} << (rng() % 33));
+  return static_cast<std::int64_t>(rng() % 9) - 4;
+}
+
 // Numbers at which rules go wrong, and ordinary ones between them.
 inline double interesting_number(std::mt19937& rng, DType t) {
   const double extremes[] = {0.0,  -0.0,    1.0,  -1.0,  INFINITY, -INFINITY, NAN,  1e-310, 1e-40,
@@ -36,10 +47,7 @@ inline Wide random_wide(const Type& t, std::mt19937& rng, const SymbolValues& sy
     dims.push_back(d.eval([&](std::string_view name) { return symbols.find(name)->second; }));
   Wide w(t.dtype, dims);
   for (double& x : w.reals) x = interesting_number(rng, t.dtype);
-  for (std::int64_t& n : w.integers)
-    n = t.dtype == DType::b1 ? rng() % 2
-        : rng() % 4 == 0     ? static_cast<std::int64_t>(rng()) << (rng() % 33)
-                             : static_cast<std::int64_t>(rng() % 9) - 4;
+  for (std::int64_t& n : w.integers) n = interesting_integer(rng, t.dtype);
   round_to_dtype(w);
   return w;
 }

@@ -22,7 +22,9 @@ struct Filling {
 
 std::vector<Filling> fillings() {
   std::vector<Filling> out;
-  for (DType t : {DType::f32, DType::f16, DType::i32, DType::u8, DType::b1}) out.push_back({t, {}});
+  for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i32, DType::i8,
+                  DType::i64, DType::u8, DType::u64, DType::b1})
+    out.push_back({t, {}});
   for (double x : {0.0, -0.0, 1.0, 4.0, 3.0, double{INFINITY}, -double{INFINITY}})
     out.push_back({DType::f32, x});
   for (double x : {0.0, -0.0, 8.0}) out.push_back({DType::f16, x});
