@@ -33,14 +33,20 @@ class Meaning {
     }
     for (std::size_t i = 0; i < got.size(); ++i) {
       const Comparison c = accept(got[i], strict_[i], wide_[i]);
-      if (c.ok || rounding_.explains(i, got[i])) continue;
-      if (enclosures_.empty()) enclosures_ = enclose(function_, inputs_);
-      if (!accept(got[i], enclosures_[i]).ok) return cat("result ", i, ": ", c);
+      if (!c.ok && !rounding_.explains(i, got[i]) && !encloses(i, got[i]))
+        return cat("result ", i, ": ", c);
     }
     return std::nullopt;
   }
 
  private:
+  // Intervals of floats are too wide to find a wrong rule.
+  bool encloses(std::size_t result, const Array& got) {
+    if (is_float(got.dtype())) return false;
+    if (enclosures_.empty()) enclosures_ = enclose(function_, inputs_);
+    return accept(got, enclosures_[result]).ok;
+  }
+
   const Function& function_;
   const std::vector<Array>& inputs_;
   std::vector<Wide> strict_, wide_;

@@ -314,6 +314,10 @@ class Check {
 // Whether the check is short and the reference gives an answer there.
 bool is_judged(const Function& f, const Sizing& sizes) try {
   if (size_of(ideal_flops(f), sizes) > most_whole_flops) return false;
+  std::int64_t elements = 0;
+  for (const std::vector<Type>& types : {f.param_types(), f.result_types()})
+    for (const Type& t : types) elements += size_of(t.shape.count(), sizes);
+  if (elements > most_whole_elements) return false;
   std::vector<Array> inputs;
   for (const Type& t : f.param_types())
     inputs.push_back(sample_array(t, sizes, Fill::random, inputs.size()));
