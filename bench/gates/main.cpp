@@ -14,10 +14,10 @@
 #include "api/hone.h"
 #include "backend/cpu/target/measure.h"
 #include "c_program.h"
-#include "compile/sample.h"
 #include "gate.h"
 #include "ref/compare.h"
 #include "runtime/device.h"
+#include "verify/sample.h"
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include "cli/load.h"
 #include "cli/run/table.h"
 #include "codegen/c/program.h"
-#include "compile/sample.h"
 #include "ref/compare.h"
 #include "target/target_info.h"
+#include "verify/sample.h"
 
 namespace hone::cli {
 

@@ -8,8 +8,8 @@
 #include "backend/backend.h"
 #include "base/flags.h"
 #include "base/terminal.h"
-#include "compile/sample.h"
 #include "plan/plan_file.h"
+#include "verify/sample.h"
 
 namespace hone::cli {
 

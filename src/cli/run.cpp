@@ -4,7 +4,7 @@
 
 #include "cli/load.h"
 #include "cli/run/exit.h"
-#include "compile/difference.h"
+#include "compile/blame.h"
 
 namespace hone::cli {
 

@@ -4,7 +4,7 @@
 #include "cli/expected.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
-#include "compile/difference.h"
+#include "compile/blame.h"
 #include "ref/compare.h"
 
 namespace hone::cli {

@@ -12,10 +12,10 @@
 #include "base/log.h"
 #include "compile/build_id.h"
 #include "compile/stats.h"
-#include "compile/trial.h"
-#include "compile/verify.h"
 #include "kernel/candidates.h"
 #include "kernel/cost.h"
+#include "verify/candidate.h"
+#include "verify/trial.h"
 
 namespace hone {
 

@@ -11,9 +11,9 @@
 #include "compile/group_times.h"
 #include "compile/kernels.h"
 #include "compile/options.h"
-#include "compile/sample.h"
-#include "compile/trial_memory.h"
 #include "schedule/schedule.h"
+#include "verify/sample.h"
+#include "verify/trial_memory.h"
 
 namespace hone {
 

@@ -9,24 +9,17 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "codegen/target.h"
+#include "codegen/kernel_code.h"
 #include "compile/store.h"
 
 namespace hone {
 
-class KernelCompiler {
+class KernelCompiler final : public KernelCode {
  public:
   KernelCompiler(const Target& target, ThreadPool& pool, Store& store)
       : target_(target), pool_(pool), store_(store) {}
 
-  struct Compiled {
-    const Binary* binary = nullptr;
-    std::string entry;
-    Hash128 key;
-  };
-  // In the order of the kernels. May be called by several threads; each Binary stays where it is.
-  // Throws UserError when the target cannot render one of them.
-  std::vector<Compiled> operator()(std::span<const Kernel* const>);
+  std::vector<Compiled> operator()(std::span<const Kernel* const>) override;
   // Compiles what it can; what the target refuses is known from then on. Returns their keys.
   std::vector<Hash128> try_all(std::span<const Kernel* const>);
   // Why the target cannot render one of the candidate's kernels; empty when it can.
@@ -34,7 +27,7 @@ class KernelCompiler {
   // Of the kernel, the target and this build.
   Hash128 key(const Kernel&) const;
 
-  const Target& target() const { return target_; }
+  const Target& target() const override { return target_; }
   int compiled() const { return compiled_; }
   int from_cache() const { return from_cache_; }
 

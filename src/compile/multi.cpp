@@ -11,10 +11,10 @@
 #include "compile/spread.h"
 #include "compile/stats.h"
 #include "compile/store.h"
-#include "compile/whole.h"
 #include "ir/measured.h"
 #include "plan/audit.h"
 #include "runtime/session.h"
+#include "verify/whole.h"
 
 namespace hone {
 

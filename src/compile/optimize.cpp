@@ -8,18 +8,17 @@
 #include "backend/backend.h"
 #include "base/json.h"
 #include "base/machine.h"
+#include "compile/blame.h"
 #include "compile/build_id.h"
-#include "compile/difference.h"
-#include "compile/guilty.h"
-#include "compile/repeat.h"
-#include "compile/sample.h"
-#include "compile/self_test.h"
 #include "compile/stats.h"
 #include "compile/store.h"
-#include "compile/whole.h"
 #include "ref/compare.h"
 #include "runtime/session.h"
 #include "schedule/cost.h"
+#include "verify/repeat.h"
+#include "verify/sample.h"
+#include "verify/self_test.h"
+#include "verify/whole.h"
 
 namespace hone {
 
@@ -215,13 +214,12 @@ class Optimizer {
     CompileOptions options = request_.compile;
     options.strategy = e.record.name;
     const std::optional<Difference> d = first_difference(source_, options, r.inputs);
-    throw UserError(
-        "refused: result ", result, " differs from the reference", at(r), ": ", c,
-        "; the first difference is ",
-        d ? cat("in ", d->where, ": ", d->comparison)
-          : "in no value that can be inspected; the difference may depend on timing or "
-            "on the thread count",
-        guilty_pass(r.variant->function, narrowed(*r.variant), options.passes, r.inputs));
+    throw UserError("refused: result ", result, " differs from the reference", at(r), ": ", c,
+                    "; the first difference is ",
+                    d ? cat("in ", d->where, ": ", d->comparison)
+                      : "in no value that can be inspected; the difference may depend on timing or "
+                        "on the thread count",
+                    guilty_pass(*r.variant, options.passes, r.inputs));
   }
 
   static std::string at(const Reference& r) {

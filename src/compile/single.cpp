@@ -9,18 +9,18 @@
 #include "backend/backend.h"
 #include "base/json.h"
 #include "base/machine.h"
+#include "compile/blame.h"
 #include "compile/choose.h"
 #include "compile/debug.h"
-#include "compile/guilty.h"
 #include "compile/rates.h"
 #include "compile/size_ranges.h"
-#include "compile/whole.h"
 #include "pass/narrow.h"
 #include "plan/audit.h"
 #include "plan/plan_text.h"
 #include "runtime/prepare.h"
 #include "schedule/cost.h"
 #include "schedule/plan_builder.h"
+#include "verify/whole.h"
 
 namespace hone {
 
@@ -304,7 +304,7 @@ class Driver {
       return;
     }
     const auto blame = [&](const std::vector<Array>& inputs) {
-      return guilty_pass(v.function, narrowed(v), options_.passes, inputs);
+      return guilty_pass(v, options_.passes, inputs);
     };
     if (!hone::check_whole(v.function, sizes, sizes_to_check_also(v), plan_, {device_}, pool_,
                            blame))

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "compile/compile.h"
-#include "compile/whole.h"
+#include "verify/whole.h"
 
 namespace hone {
 

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "compile/whole.h"
 #include "pass/narrow.h"
 #include "schedule/schedule.h"
+#include "verify/whole.h"
 
 namespace hone {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "compile/sample.h"
 #include "ir/function.h"
 #include "plan/plan.h"
 #include "ref/evaluate.h"
+#include "verify/sample.h"
 
 namespace hone {
 

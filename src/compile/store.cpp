@@ -1,6 +1,9 @@
 #include "compile/store.h"
 
+#include <sstream>
+
 #include "base/file.h"
+#include "compile/build_id.h"
 
 namespace hone {
 
@@ -25,5 +28,15 @@ CompileStore::CompileStore(bool on_disk)
     : code(CompileCache(on_disk ? cache_directory() : "", "kernels")),
       verdicts(CompileCache(on_disk ? cache_directory() : "", "verdicts")),
       times(CompileCache(on_disk ? cache_directory() : "", "times")) {}
+
+Hash128 whole_key(const Function& f, const Sizing& sizes, const Hash128& contents) {
+  std::ostringstream out;
+  std::vector<Array> arrays;
+  out << "whole " << build_id() << " " << to_hex(contents) << print(f, &arrays);
+  for (const Array& a : arrays) out << to_hex(hash128(a.bytes()));
+  for (const auto& [name, value] : std::map(sizes.begin(), sizes.end()))
+    out << " " << name << "=" << value;
+  return hash128(out.view());
+}
 
 }  // namespace hone

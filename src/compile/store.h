@@ -5,6 +5,8 @@
 #include <map>
 #include <mutex>
 
+#include "ir/function.h"
+#include "ref/evaluate.h"
 #include "runtime/cache.h"
 
 namespace hone {
@@ -28,5 +30,8 @@ struct CompileStore {
   explicit CompileStore(bool on_disk);
   Store code, verdicts, times;
 };
+
+// Of everything that decides whether a plan of these contents computes the function at these sizes.
+Hash128 whole_key(const Function&, const Sizing&, const Hash128& contents);
 
 }  // namespace hone

@@ -7,13 +7,13 @@
 #include <fstream>
 
 #include "cli/commands.h"
-#include "compile/self_test.h"
 #include "ops/ops.h"
 #include "ops/require.h"
 #include "plan/plan_file.h"
 #include "runtime/self_test.h"
 #include "test/cli/process.h"
 #include "test/compile/models.h"
+#include "verify/self_test.h"
 
 namespace hone::cli {
 namespace {

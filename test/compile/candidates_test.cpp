@@ -5,10 +5,10 @@
 #include "compile/build_id.h"
 #include "compile/group_times.h"
 #include "compile/optimize.h"
-#include "compile/sample.h"
 #include "compile/stats.h"
 #include "ops/common.h"
 #include "test/compile/models.h"
+#include "verify/sample.h"
 
 namespace hone {
 namespace {

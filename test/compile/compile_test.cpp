@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 #include "base/sanitizer.h"
-#include "compile/difference.h"
+#include "compile/blame.h"
 #include "compile/stats.h"
 #include "ops/common.h"
 #include "plan/plan_file.h"

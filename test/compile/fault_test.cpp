@@ -1,11 +1,11 @@
 // Faults planted in the compiler are found, and the message names the node that is to blame.
 #include "base/file.h"
-#include "compile/difference.h"
+#include "compile/blame.h"
 #include "compile/optimize.h"
-#include "compile/sample.h"
 #include "ops/common.h"
 #include "runtime/cache.h"
 #include "test/compile/models.h"
+#include "verify/sample.h"
 
 namespace hone {
 namespace {

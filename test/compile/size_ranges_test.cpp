@@ -2,9 +2,9 @@
 #include "compile/size_ranges.h"
 
 #include "backend/backend.h"
-#include "compile/sample.h"
 #include "ops/common.h"
 #include "test/compile/models.h"
+#include "verify/sample.h"
 
 namespace hone {
 namespace {

@@ -1,4 +1,4 @@
-#include "compile/trial_memory.h"
+#include "verify/trial_memory.h"
 
 #include <gtest/gtest.h>
 

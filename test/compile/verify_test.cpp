@@ -1,7 +1,5 @@
 // Wrong kernels, as text, that a check with tame inputs, one size, one order of chunks or memory
 // with room behind it does not notice.
-#include "compile/verify.h"
-
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
@@ -9,6 +7,7 @@
 #include "compile/store.h"
 #include "ops/common.h"
 #include "test/kernel/steps.h"
+#include "verify/candidate.h"
 
 namespace hone {
 namespace {

@@ -6,12 +6,12 @@
 #include <map>
 
 #include "base/json.h"
-#include "compile/self_test.h"
 #include "plan/check.h"
 #include "plan/plan_json.h"
 #include "runtime/self_test.h"
 #include "test/fault/child.h"
 #include "test/fault/models.h"
+#include "verify/self_test.h"
 
 namespace hone::test {
 namespace {

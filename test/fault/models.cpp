@@ -1,8 +1,8 @@
 #include "test/fault/models.h"
 
-#include "compile/sample.h"
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "verify/sample.h"
 
 namespace hone::test {
 

@@ -3,10 +3,10 @@
 
 #include "backend/devices/devices.h"
 #include "compile/compile.h"
-#include "compile/sample.h"
 #include "runtime/session.h"
 #include "test/fuzz/limits.h"
 #include "test/fuzz/targets.h"
+#include "verify/sample.h"
 
 namespace hone::fuzz {
 

@@ -4,7 +4,6 @@
 
 #include "backend/devices/devices.h"
 #include "compile/compile.h"
-#include "compile/sample.h"
 #include "import/gguf/gguf.h"
 #include "import/tensor_file.h"
 #include "ops/ops.h"
@@ -13,6 +12,7 @@
 #include "runtime/session.h"
 #include "test/hostile/hostile.h"
 #include "type/safetensors.h"
+#include "verify/sample.h"
 
 namespace hone::hostile {
 

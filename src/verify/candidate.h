@@ -4,11 +4,11 @@
 #include <memory>
 #include <span>
 
-#include "compile/kernels.h"
-#include "compile/sample.h"
-#include "compile/trial_memory.h"
+#include "codegen/kernel_code.h"
 #include "kernel/kernel.h"
 #include "ref/compare.h"
+#include "verify/sample.h"
+#include "verify/trial_memory.h"
 
 namespace hone {
 
@@ -16,7 +16,7 @@ namespace hone {
 // that ends at a page which cannot be read, its chunks in order and backwards. Every element of
 // small groups, sampled ones of large groups. Of a group with symbols also at other sizes, where it
 // is small and the reference can say what it means. The worst comparison.
-Comparison verify(const GroupSpec&, const Candidate&, KernelCompiler&,
+Comparison verify(const GroupSpec&, const Candidate&, KernelCode&,
                   const std::shared_ptr<TrialMemory>&, const Sizing&,
                   std::span<const Sizing> others);
 

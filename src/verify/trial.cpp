@@ -1,4 +1,4 @@
-#include "compile/trial.h"
+#include "verify/trial.h"
 
 #include <algorithm>
 #include <cstring>
@@ -136,8 +136,7 @@ class TrialPlan {
  public:
   TrialPlan(const GroupSpec& spec, const Sizing& sizes) : spec_(spec), sizes_(sizes) {}
 
-  Plan build(const Candidate& candidate, KernelCompiler& compile,
-             const std::vector<Array>& weights) {
+  Plan build(const Candidate& candidate, KernelCode& compile, const std::vector<Array>& weights) {
     Plan plan;
     plan.name = "trial";
     schedule_.specs.emplace_back().spec = spec_;
@@ -154,7 +153,7 @@ class TrialPlan {
     plan.variants[0].devices[0].target = compile.target().info().name;
     std::vector<const Kernel*> kernels;
     for (const Kernel& k : builder.kernels()) kernels.push_back(&k);
-    std::vector<KernelCompiler::Compiled> code = compile(kernels);
+    std::vector<KernelCode::Compiled> code = compile(kernels);
     for (std::size_t i = 0; i < code.size(); ++i) {
       plan.kernels[i] = {static_cast<std::uint32_t>(plan.binaries.size()), code[i].entry,
                          code[i].key};
@@ -413,7 +412,7 @@ std::unordered_set<NodeId> made_into_filters(const Function& f) {
 
 }  // namespace
 
-Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
+Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& compile,
              const std::shared_ptr<TrialMemory>& memory, const std::shared_ptr<ThreadPool>& pool,
              const Sizing& sizes, Fill fill, std::uint64_t seed, Use use)
     : spec_(spec),

@@ -5,11 +5,11 @@
 #include <memory>
 #include <vector>
 
-#include "compile/kernels.h"
-#include "compile/sample.h"
-#include "compile/trial_memory.h"
+#include "codegen/kernel_code.h"
 #include "kernel/kernel.h"
 #include "runtime/session.h"
+#include "verify/sample.h"
+#include "verify/trial_memory.h"
 
 namespace hone {
 
@@ -20,7 +20,7 @@ class Trial {
   enum class Use : std::uint8_t { check, time };
 
   // Compiles the candidate's kernels, runs its prepare steps on made-up weights.
-  Trial(const GroupSpec&, const Candidate&, KernelCompiler&, const std::shared_ptr<TrialMemory>&,
+  Trial(const GroupSpec&, const Candidate&, KernelCode&, const std::shared_ptr<TrialMemory>&,
         const std::shared_ptr<ThreadPool>&, const Sizing&, Fill, std::uint64_t seed, Use);
   ~Trial();
 

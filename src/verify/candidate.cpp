@@ -1,16 +1,16 @@
-#include "compile/verify.h"
+#include "verify/candidate.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 
-#include "compile/trial.h"
 #include "ops/expand.h"
 #include "pass/unify.h"
 #include "ref/element.h"
 #include "ref/enclosure.h"
 #include "schedule/cost.h"
+#include "verify/trial.h"
 
 namespace hone {
 
@@ -182,7 +182,7 @@ bool is_one_launch(const Candidate& c) {
 
 class Check {
  public:
-  Check(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
+  Check(const GroupSpec& spec, const Candidate& candidate, KernelCode& compile,
         const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes, Fill first)
       : flops_(size_of(ideal_flops(spec.function), sizes)),
         function_(with_numbers(spec.function, sizes)),
@@ -338,7 +338,7 @@ std::string sizes_text(const Function& f, const Sizing& sizes) {
 
 }  // namespace
 
-Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCompiler& compile,
+Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode& compile,
                   const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes,
                   std::span<const Sizing> others) {
   Comparison worst = Check(spec, candidate, compile, memory, sizes, Fill::random).all();

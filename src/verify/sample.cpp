@@ -1,4 +1,4 @@
-#include "compile/sample.h"
+#include "verify/sample.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "compile/guilty.h"
+#include "verify/guilty.h"
 
 #include <chrono>
 #include <optional>
@@ -64,21 +64,15 @@ std::string rules_text(const RuleLog& log) {
 
 }  // namespace
 
-std::string guilty_pass(const Function& f, const Function& narrowed, const PassOptions& options,
+std::string guilty_pass(const Function& f, std::span<const Stage> stages,
                         const std::vector<Array>& inputs) try {
   const auto start = std::chrono::steady_clock::now();
-  PassOptions kept = options;
-  kept.keep = true;
-  kept.watch = nullptr;
-  std::vector<PassRecord> records;
-  run_passes(narrowed, kept, &records);
   Meaning meaning(f, inputs);
-  for (const PassRecord& r : records) {
-    if (!r.changed || !r.after) continue;
+  for (const Stage& s : stages) {
     if (std::chrono::steady_clock::now() - start > most_time)
-      return cat("; passes before '", r.name, "' keep its meaning, the others were not tried");
-    if (const std::optional<std::string> d = meaning.difference(*r.after))
-      return cat("; pass '", r.name, "'", rules_text(r.rules), " changes its meaning: ", *d);
+      return cat("; passes before '", s.pass, "' keep its meaning, the others were not tried");
+    if (const std::optional<std::string> d = meaning.difference(s.after))
+      return cat("; pass '", s.pass, "'", rules_text(s.rules), " changes its meaning: ", *d);
   }
   return "; every pass keeps its meaning, so a kernel or the plan's order and places are to blame";
 } catch (const UserError& e) {

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "compile/sample.h"
 #include "ir/function.h"
 #include "kernel/kernel.h"
 #include "plan/plan.h"
 #include "runtime/executable.h"
+#include "verify/sample.h"
 
 namespace hone {
 
@@ -27,8 +27,6 @@ bool is_small(const Function&, const Sizing&);
 
 // Of everything that a run of the plan reads but its inputs.
 Hash128 contents_of(const Plan&);
-// Of everything that decides whether a plan of these contents computes the function at these sizes.
-Hash128 whole_key(const Function&, const Sizing&, const Hash128& contents);
 
 // A text for the end of a refusal, for the inputs that led to it.
 using Blame = std::function<std::string(const std::vector<Array>& inputs)>;

@@ -2,11 +2,13 @@
 // inputs take, too. A search, not a check: it compiles the function with inner values as results.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "compile/compile.h"
+#include "ir/function.h"
+#include "plan/plan.h"
 #include "ref/compare.h"
 
 namespace hone {
@@ -16,8 +18,11 @@ struct Difference {
   Comparison comparison;
 };
 
+// Compiles a function of the same parameters without verifying it: what is wrong shall run.
+using MakePlan = std::function<Plan(const Function&)>;
+
 // Nothing when every value agrees within its rounding (promise 1 of the design).
-std::optional<Difference> first_difference(const Source&, const CompileOptions&,
-                                           const std::vector<Array>& inputs);
+std::optional<Difference> first_difference(const Function&, const MakePlan&,
+                                           const std::vector<Array>& inputs, int threads);
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-#include "compile/repeat.h"
+#include "verify/repeat.h"
 
 #include <algorithm>
 #include <cstring>

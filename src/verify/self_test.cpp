@@ -1,12 +1,12 @@
-#include "compile/self_test.h"
+#include "verify/self_test.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "backend/devices/devices.h"
 #include "base/error.h"
-#include "compile/sample.h"
 #include "runtime/self_test.h"
+#include "verify/sample.h"
 
 namespace hone {
 

@@ -1,10 +1,8 @@
-#include "compile/whole.h"
+#include "verify/whole.h"
 
 #include <map>
 #include <sstream>
 
-#include "compile/build_id.h"
-#include "compile/repeat.h"
 #include "ir/measured.h"
 #include "ops/ops.h"
 #include "ref/compare.h"
@@ -13,6 +11,7 @@
 #include "runtime/session.h"
 #include "schedule/cost.h"
 #include "schedule/views.h"
+#include "verify/repeat.h"
 
 namespace hone {
 
@@ -130,16 +129,6 @@ Hash128 contents_of(const Plan& plan) {
   for (const PlanWeight& w : plan.weights) out << to_hex(hash128(w.data.bytes()));
   for (const PreparedBuffer& p : plan.prepared) out << to_hex(hash128(p.content().bytes()));
   for (std::int32_t alias : plan.result_alias) out << alias << " ";
-  return hash128(out.view());
-}
-
-Hash128 whole_key(const Function& f, const Sizing& sizes, const Hash128& contents) {
-  std::ostringstream out;
-  std::vector<Array> arrays;
-  out << "whole " << build_id() << " " << to_hex(contents) << print(f, &arrays);
-  for (const Array& a : arrays) out << to_hex(hash128(a.bytes()));
-  for (const auto& [name, value] : std::map(sizes.begin(), sizes.end()))
-    out << " " << name << "=" << value;
   return hash128(out.view());
 }
 

@@ -1,4 +1,4 @@
-#include "compile/difference.h"
+#include "verify/difference.h"
 
 #include "backend/devices/devices.h"
 #include "ops/ops.h"
@@ -33,14 +33,6 @@ Values results_of(const Function& f) {
   Values out;
   for (const Function::Result& r : f.results()) out.push_back(r.value);
   return out;
-}
-
-const SourceVariant& variant_for(const Source& source, const std::vector<Array>& inputs) {
-  std::vector<std::vector<std::int64_t>> dims;
-  for (const Array& a : inputs) dims.push_back(a.dims());
-  for (const SourceVariant& v : source.variants)
-    if (guards_hold(v.guards, bind_sizes(v.function, dims))) return v;
-  throw UserError(source.name, ": no variant serves these sizes");
 }
 
 // The body's symbols stand for the sizes of what is passed to it.
@@ -79,15 +71,12 @@ std::optional<Function> with_taken_branches(const Function& f, const std::vector
 // One function on one set of inputs.
 class Search {
  public:
-  Search(const Source& source, const SourceVariant& variant, Function f,
-         const CompileOptions& options, const std::vector<Array>& inputs)
-      : source_(source),
-        variant_(variant),
-        f_(std::move(f)),
-        options_(options),
+  Search(Function f, const MakePlan& make, const std::vector<Array>& inputs, int threads)
+      : f_(std::move(f)),
+        make_(make),
         inputs_(inputs),
+        threads_(threads),
         wanted_(inner_values(f_)) {
-    options_.verification = Verification::none;  // what is wrong shall run
     const Function all = with_results(f_, wanted_);
     strict_ = evaluate_wide(all, inputs_, Mode::stepwise);
     wide_ = evaluate_wide(all, inputs_, Mode::wide);
@@ -111,9 +100,8 @@ class Search {
 
  private:
   std::vector<Array> run_plan(std::span<const Value> kept) const {
-    auto plan = std::make_shared<const Plan>(
-        compile({source_.name, {{variant_.guards, with_results(f_, kept)}}, {inputs_}}, options_));
-    Session session(Executable::load(plan, open_devices(*plan)), {.threads = options_.threads});
+    auto plan = std::make_shared<const Plan>(make_(with_results(f_, kept)));
+    Session session(Executable::load(plan, open_devices(*plan)), {.threads = threads_});
     return session.run(inputs_);
   }
 
@@ -134,27 +122,25 @@ class Search {
     return Difference{cat(v.op().name, " ", v.type(), " of ", origins_text(v)), c};
   }
 
-  const Source& source_;
-  const SourceVariant& variant_;
   Function f_;
-  CompileOptions options_;
+  const MakePlan& make_;
   const std::vector<Array>& inputs_;
+  int threads_;
   Values wanted_;
   std::vector<Wide> strict_, wide_;
 };
 
 }  // namespace
 
-std::optional<Difference> first_difference(const Source& source, const CompileOptions& options,
-                                           const std::vector<Array>& inputs) {
-  const SourceVariant& variant = variant_for(source, inputs);
-  Function inlined = variant.function;
+std::optional<Difference> first_difference(const Function& f, const MakePlan& make,
+                                           const std::vector<Array>& inputs, int threads) {
+  Function inlined = f;
   while (std::optional<Function> next = with_taken_branches(inlined, inputs))
     inlined = std::move(*next);
-  if (auto d = Search(source, variant, inlined, options, inputs).run()) return d;
+  if (auto d = Search(inlined, make, inputs, threads).run()) return d;
   // Nothing is wrong in the branches: perhaps in how they are reached.
-  if (&inlined.graph() == &variant.function.graph()) return std::nullopt;
-  return Search(source, variant, variant.function, options, inputs).run();
+  if (&inlined.graph() == &f.graph()) return std::nullopt;
+  return Search(f, make, inputs, threads).run();
 }
 
 }  // namespace hone

@@ -1,0 +1,46 @@
+#include "compile/blame.h"
+
+#include "compile/compile.h"
+#include "verify/guilty.h"
+
+namespace hone {
+
+namespace {
+
+const SourceVariant& variant_for(const Source& source, const std::vector<Array>& inputs) {
+  std::vector<std::vector<std::int64_t>> dims;
+  for (const Array& a : inputs) dims.push_back(a.dims());
+  for (const SourceVariant& v : source.variants)
+    if (guards_hold(v.guards, bind_sizes(v.function, dims))) return v;
+  throw UserError(source.name, ": no variant serves these sizes");
+}
+
+}  // namespace
+
+std::optional<Difference> first_difference(const Source& source, const CompileOptions& options,
+                                           const std::vector<Array>& inputs) {
+  const SourceVariant& variant = variant_for(source, inputs);
+  CompileOptions unverified = options;
+  unverified.verification = Verification::none;
+  const auto make = [&](const Function& f) {
+    return compile({source.name, {{variant.guards, f}}, {inputs}}, unverified);
+  };
+  return first_difference(variant.function, make, inputs, options.threads);
+}
+
+std::string guilty_pass(const SourceVariant& variant, const PassOptions& options,
+                        const std::vector<Array>& inputs) try {
+  PassOptions kept = options;
+  kept.keep = true;
+  kept.watch = nullptr;
+  std::vector<PassRecord> records;
+  run_passes(narrowed(variant), kept, &records);
+  std::vector<Stage> stages;
+  for (const PassRecord& r : records)
+    if (r.changed && r.after) stages.push_back({r.name, r.rules, *r.after});
+  return guilty_pass(variant.function, stages, inputs);
+} catch (const UserError& e) {
+  return cat("; which pass is to blame is not known: ", e.what());
+}
+
+}  // namespace hone
