@@ -61,4 +61,13 @@ bool has_grid(const Kernel& k) {
          k.body[0].loop == LoopKind::grid;
 }
 
+int group_threads(const Kernel& k) {
+  std::int64_t most = 1;
+  for (const Stmt& grid : k.body)
+    for (const Stmt& s : grid.body)
+      if (s.kind == Stmt::Kind::loop && s.loop == LoopKind::group)
+        most = std::max(most, s.extent.number());
+  return static_cast<int>(most);
+}
+
 }  // namespace hone

@@ -163,6 +163,8 @@ struct Kernel {
 
 // Its body is one grid loop, of which each call runs some chunks.
 bool has_grid(const Kernel&);
+// Threads of a group; 1 where there are no groups.
+int group_threads(const Kernel&);
 
 // Throws InternalError when the statements do not obey the rules of this file.
 void check(const Kernel&);

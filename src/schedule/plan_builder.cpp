@@ -14,15 +14,6 @@ namespace hone {
 namespace {
 
 // Of the kernel's grid loops; 1 without groups.
-std::uint32_t group_threads(const Kernel& k) {
-  std::int64_t most = 1;
-  for (const Stmt& grid : k.body)
-    for (const Stmt& s : grid.body)
-      if (s.kind == Stmt::Kind::loop && s.loop == LoopKind::group)
-        most = std::max(most, s.extent.number());
-  return static_cast<std::uint32_t>(most);
-}
-
 std::uint32_t group_bytes(const Kernel& k) {
   std::int64_t end = 0;
   for (const KernelMemory& m : k.memory)
@@ -484,8 +475,9 @@ std::uint32_t PlanBuilder::kernel_index(const Kernel& kernel) {
   auto [it, fresh] = kernel_index_.try_emplace(hash(kernel), kernels_.size());
   if (fresh) {
     kernels_.push_back(kernel);
-    plan_.kernels.push_back(
-        {0, kernel.name, it->first, group_threads(kernel), group_bytes(kernel)});
+    plan_.kernels.push_back({0, kernel.name, it->first,
+                             static_cast<std::uint32_t>(group_threads(kernel)),
+                             group_bytes(kernel)});
   }
   return it->second;
 }

@@ -32,6 +32,13 @@ std::string call(const std::string& f, const std::string& a, const std::string& 
   return cat(f, "(", a, ", ", b, ")");
 }
 
+// Of two bools, one of & | ^.
+std::string logical(const Helpers& h, std::string_view op, const std::string& a,
+                    const std::string& b) {
+  if (h.dialect().promotes_integers) return cat(a, " ", op, " ", b);
+  return cat(a, op == "^" ? " != " : op == "&" ? " && " : " || ", b);
+}
+
 // Wraps; of numbers narrower than int, C computes in int.
 std::string wrapping(std::string_view op, DType t, const std::string& a, const std::string& b) {
   const std::string_view u = wrapping_type(t);
@@ -42,8 +49,9 @@ std::string wrapping(std::string_view op, DType t, const std::string& a, const s
 // name. Empty when there is neither.
 std::string real_function(Helpers& h, const Op& op, DType t, const std::string& x) {
   const std::string own = cat(op.name, "_", t);
-  if (Helpers::has(own)) return call(h.use(own), x);
-  return helper_number(library(op.name, t)) ? call(library(op.name, t), x) : "";
+  if (h.has(own)) return call(h.use(own), x);
+  const bool is_known = h.dialect().has_math && helper_number(library(op.name, t));
+  return is_known ? call(library(op.name, t), x) : "";
 }
 
 struct RoundingName {
@@ -82,7 +90,7 @@ std::string extremum(Helpers& h, const Op& op, DType t, const std::string& a,
                      const std::string& b) {
   const bool is_max = &op == &ops::maximum;
   if (is_float(t)) return call(h.use(cat(is_max ? "max_" : "min_", t)), a, b);
-  if (t == DType::b1) return cat(a, is_max ? " | " : " & ", b);
+  if (t == DType::b1) return logical(h, is_max ? "|" : "&", a, b);
   return cat("(", memory_type(t), ")(", a, is_max ? " > " : " < ", b, " ? ", a, " : ", b, ")");
 }
 
@@ -108,18 +116,22 @@ std::string binary(Helpers& h, const Op& op, DType t, const std::string& a, cons
   const bool real = is_float(t);
   if (auto* i = find(arithmetic, op))
     return real ? cat(a, " ", i->text, " ", b) : wrapping(i->text, t, a, b);
-  if (auto* i = find(bitwise, op))
-    return cat("(", register_type(t), ")(", a, " ", i->text, " ", b, ")");
+  if (auto* i = find(bitwise, op)) {
+    const std::string both =
+        t == DType::b1 ? logical(h, i->text, a, b) : cat(a, " ", i->text, " ", b);
+    return cat("(", register_type(t), ")(", both, ")");
+  }
   if (auto* i = find(comparisons, op)) {
     if (t == DType::b1) return cat("(int)", a, " ", i->text, " (int)", b);
     return cat(a, " ", i->text, " ", b);
   }
   if (&op == &ops::maximum || &op == &ops::minimum) return extremum(h, op, t, a, b);
   if (&op == &ops::div) return real ? cat(a, " / ", b) : call(h.integer("div", t), a, b);
-  if (&op == &ops::rem) return call(real ? library("fmod", t) : h.integer("rem", t), a, b);
-  if (&op == &ops::pow) {
-    if (!real) return call(h.integer("pow", t), a, b);
-    return t == DType::f32 ? call(h.use("pow_f32"), a, b) : call("pow", a, b);
+  if (&op == &ops::rem || &op == &ops::pow) {
+    if (!real) return call(h.integer(op.name, t), a, b);
+    const std::string own = cat(op.name, "_", t);
+    if (h.has(own)) return call(h.use(own), a, b);
+    return call(&op == &ops::rem ? library("fmod", t) : "pow", a, b);
   }
   if (&op == &ops::shift_left) return call(h.integer("shift_left", t), a, b);
   if (&op == &ops::shift_right) return call(h.integer("shift_right", t), a, b);
@@ -162,6 +174,12 @@ bool has_conditional_load(const Kernel& kernel) {
   });
 }
 
+bool is_near(const Kernel& kernel) {
+  bool fits = fits_32_bits(kernel.chunks);
+  for (const KernelMemory& m : kernel.memory) fits = fits && fits_32_bits(m.offset);
+  return fits && for_each_dim(kernel.body, [](const Dim& d) { return fits_32_bits(d); });
+}
+
 // What is written of the kernel reads them.
 std::unordered_set<RegId> registers_read(const Kernel& kernel) {
   Dependences found;
@@ -183,13 +201,16 @@ Renderer::Renderer(Text& out, Helpers& helpers, const Kernel& kernel, int vector
       kernel_(kernel),
       read_registers_(registers_read(kernel)),
       reads_(kernel),
-      loads_conditionally_(has_conditional_load(kernel)),
+      dialect_(helpers.dialect()),
+      hides_conditions_(!dialect_.has_groups && has_conditional_load(kernel)),
+      is_near_(dialect_.has_groups && is_near(kernel)),
       vector_bytes_(vector_bytes) {}
 
 std::string Renderer::value(const Value& e) {
   if (e.is(ops::constant)) {
     const Array a = in_registers(e.attrs().get<Array>("value"));
-    return is_float(a.dtype()) ? literal(a.real(0), a.dtype()) : literal(a.integer(0), a.dtype());
+    if (is_float(a.dtype())) return literal(a.real(0), a.dtype());
+    return narrowed(a.dtype(), literal(a.integer(0), a.dtype()));
   }
   if (e.is(ops::reg)) {
     auto it = registers_.find(static_cast<RegId>(e.attrs().integer("index")));
@@ -205,11 +226,22 @@ std::string Renderer::value(const Value& e) {
 
 std::string Renderer::name_value(const Value& e, const std::string& expression) {
   std::string name = fresh("v");
-  out_.line("const ", register_type(e.dtype()), " ", name, " = ", expression, ";");
+  out_.line("const ", register_type(e.dtype()), " ", name, " = ", narrowed(e.dtype(), expression),
+            ";");
   return name;
 }
 
+// What C would convert when it is stored, and other languages do not.
+std::string Renderer::narrowed(DType t, const std::string& expression) const {
+  t = register_dtype(t);
+  const bool is_narrow = !is_float(t) && t != DType::b1 && byte_size(t) < 4;
+  if (dialect_.promotes_integers || !is_narrow) return expression;
+  return cat("((", memory_type(t), ")(", expression, "))");
+}
+
 std::string Renderer::emit(const Value& e) {
+  if (e.is(ops::load) && e.operand_count() > 0 && !dialect_.choice_skips_loads)
+    return conditional_load(e);
   if (e.is(ops::load)) return name_value(e, emit_load(e));
   if (e.is(ops::tile_element)) return name_value(e, tile_element(e));
   if (e.is(ops::dims)) {
@@ -273,8 +305,9 @@ std::string Renderer::operation(const Value& e, const Words& in) {
   }
   if (in.size() == 2) text = binary(helpers_, e.op(), t, in[0], in[1]);
   if (text.empty())
-    throw UserError(e.op().name, ": is not written as C with ", e.type(),
-                    " yet; use a plan for this model");
+    throw UserError(e.op().name, ": is not written as ", dialect_.language, " with ", e.type(),
+                    " yet; use ",
+                    dialect_.has_groups ? "another backend" : "a plan for this model");
   return text;
 }
 
@@ -344,7 +377,25 @@ std::string Renderer::buffer(int param) {
 }
 
 std::string Renderer::element_at(int param, const Dim& offset) {
-  return cat(buffer(param), "[", position(offset), "]");
+  return element_at(param, position(offset));
+}
+
+std::string Renderer::element_at(int param, const std::string& offset) {
+  const std::string name = buffer(param);
+  if (is_array(param)) return cat(name, "[", offset, "]");
+  const DType t = buffer_dtype(param);
+  return filled(is_near_ ? dialect_.element : dialect_.far_element,
+                {{"$P", name},
+                 {"$I", offset},
+                 {"$T", std::string(memory_type(t))},
+                 {"$B", cat(byte_size(is_coded(t) ? code_dtype(t) : t))}});
+}
+
+// Memory that is a variable of the text.
+bool Renderer::is_array(int param) const {
+  const int memory = param - static_cast<int>(kernel_.params.size());
+  return dialect_.has_groups && memory >= 0 &&
+         is_variable(kernel_.memory[static_cast<std::size_t>(memory)]);
 }
 
 std::string Renderer::emit_load(const Value& e) {
@@ -359,6 +410,18 @@ std::string Renderer::emit_load(const Value& e) {
   return cat("(", register_type(t), ")(", condition, " ? ", x, " : ", zero, ")");
 }
 
+std::string Renderer::conditional_load(const Value& e) {
+  const int param = static_cast<int>(e.attrs().integer("param"));
+  const std::string name = fresh("v"), condition = value(e.operand(0));
+  const DType t = register_dtype(e.dtype());
+  out_.line(register_type(e.dtype()), " ", name, " = ",
+            is_float(t) ? literal(0.0, t) : narrowed(t, literal(std::int64_t{0}, t)), ";");
+  out_.line("if (", condition, ") ", name, " = ",
+            from_memory(buffer_dtype(param), element_at(param, e.attrs().dims("offset").at(0))),
+            ";");
+  return name;
+}
+
 // ---- positions
 
 std::string Renderer::symbol(const Dim& s) {
@@ -367,9 +430,10 @@ std::string Renderer::symbol(const Dim& s) {
     HONE_ASSERT(it != variables_.end(), "loop variable ", s, " is not in scope");
     return it->second;
   }
-  if (std::optional<RegId> reg = register_of(s)) return registers_.at(*reg);
+  if (std::optional<RegId> reg = register_of(s))
+    return is_near_ ? cat("(int32_t)", registers_.at(*reg)) : registers_.at(*reg);
   for (std::size_t i = 0; i < kernel_.sizes.size(); ++i)
-    if (kernel_.sizes[i] == s) return cat("sizes[", i, "]");
+    if (kernel_.sizes[i] == s) return dialect_.has_groups ? cat("size", i) : cat("sizes[", i, "]");
   throw InternalError("size ", s, " is not handed to the kernel");
 }
 
@@ -383,7 +447,7 @@ std::string Renderer::position(const Dim& d) {
 std::string Renderer::number_of(const Dim& d, bool is_short) {
   if (d.is_number()) return index(d.number());
   std::string text = position(d);
-  if (loads_conditionally_) {
+  if (hides_conditions_) {
     text += " + zero";
     uses_zero_ = true;
   }
@@ -428,20 +492,20 @@ std::string Renderer::factor(const Dim& d) {
       return cat("(", factor(e.a), op, factor(e.b), ")");
     // Divided in 32 bits without a sign, which is the fastest.
     std::string divisor = e.b.is_number() ? cat(e.b.number(), "u") : cat("(uint32_t)", factor(e.b));
-    return cat("(int64_t)((uint32_t)", factor(e.a), op, divisor, ")");
+    return cat("(", index_type(), ")((uint32_t)", factor(e.a), op, divisor, ")");
   }
   const std::string a = position(e.a), b = position(e.b);
   switch (e.kind) {
     case Kind::floor_div:
-      return call(helpers_.use("floor_div"), a, b);
+      return call(helpers_.use(is_near_ ? "floor_div_i32" : "floor_div"), a, b);
     case Kind::mod:
-      return call(helpers_.use("floor_mod"), a, b);
+      return call(helpers_.use(is_near_ ? "floor_mod_i32" : "floor_mod"), a, b);
     case Kind::min:
-      return call(helpers_.use("min_i64"), a, b);
+      return call(helpers_.use(is_near_ ? "min_i32" : "min_i64"), a, b);
     case Kind::max:
-      return call(helpers_.use("max_i64"), a, b);
+      return call(helpers_.use(is_near_ ? "max_i32" : "max_i64"), a, b);
     default:
-      return cat("(int64_t)(", a, " == ", b, ")");
+      return cat("(", index_type(), ")(", a, " == ", b, ")");
   }
 }
 

@@ -32,6 +32,12 @@ class Renderer {
   void declare_tiles(Text&) const;
   // The text mentions `zero`, which must be hone_zero.
   bool uses_zero() const { return uses_zero_; }
+  // Of positions.
+  std::string_view index_type() const { return is_near_ ? "int32_t" : "int64_t"; }
+  // Arrays that the threads of a group share, as C declares them without a qualifier.
+  const std::vector<std::string>& shared() const { return shared_; }
+  // What the text of a kernel of groups needs before it: sizes, tiles, memory of a thread.
+  void declare_group(Text&);
 
  private:
   // A lanes loop whose turns are divided: `base` + `turn`, turn < count.
@@ -44,7 +50,9 @@ class Renderer {
   std::string value(const Value&);
   std::string emit(const Value&);
   std::string name_value(const Value&, const std::string& expression);
+  std::string narrowed(DType, const std::string& expression) const;
   std::string emit_load(const Value&);
+  std::string conditional_load(const Value&);
   std::string operation(const Value&, const std::vector<std::string>& operands);
   bool is_open_product(const Value&) const;  // floats, not computed yet
   std::string sum_with(const Value& product, const std::string& addend);
@@ -61,6 +69,8 @@ class Renderer {
   std::string symbol(const Dim&);
   std::string number_of(const Dim&, bool is_short);
   std::string element_at(int param, const Dim& offset);
+  std::string element_at(int param, const std::string& offset);
+  bool is_array(int param) const;
   DType buffer_dtype(int param) const;
 
   // Statements.
@@ -107,6 +117,16 @@ class Renderer {
                  std::int64_t b_place);
   bool show_tiles(const Stmt&);
   std::string tile_element(const Value&);
+  // Of groups of threads; tiles are arrays of each thread there.
+  bool group_statement(const Stmt&);
+  void grid_loop(const Stmt&);
+  void group_loop(const Stmt&);
+  void reduce_group(const Stmt&);
+  void copy_async(const Stmt&);
+  void array_tile(const Stmt&);
+  void array_multiply(const Stmt&);
+  void barrier();
+  std::string zero_of(DType) const;
   void scoped(const std::function<void()>&);
   void forget_registers();
   void forget_memory();
@@ -122,7 +142,11 @@ class Renderer {
   std::unordered_map<NodeId, std::string> cache_;
   ReadsOf reads_;
   std::unordered_set<int> used_params_;
-  bool loads_conditionally_ = false, uses_zero_ = false;
+  const Dialect& dialect_;
+  const bool hides_conditions_;
+  const bool is_near_;  // positions have 32 bits
+  bool uses_zero_ = false;
+  std::vector<std::string> shared_;
   std::optional<Dim> lane_;           // of the strip that is being written
   std::unordered_set<RegId> arrays_;  // registers of a strip with an element for each turn
   int vector_bytes_;
@@ -130,6 +154,10 @@ class Renderer {
   std::unordered_map<int, std::string> shown_tiles_;  // in memory, by tile
   int next_ = 0;
 };
+
+// Memory of a kernel of groups that is a variable of its text: what a group shares, and what is
+// small of a thread.
+bool is_variable(const KernelMemory&);
 
 // reg op value, as accumulate means it.
 std::string combined(Helpers&, const Op&, DType, const std::string& a, const std::string& b);

@@ -9,17 +9,6 @@ namespace hone::c {
 
 namespace {
 
-// Names, elements and numbers that stand in a text as $X.
-using Replacements = std::vector<std::pair<std::string, std::string>>;
-
-std::string filled(std::string_view pattern, const Replacements& words) {
-  std::string out(pattern);
-  for (const auto& [from, to] : words)
-    for (std::size_t at = out.find(from); at != std::string::npos; at = out.find(from, at))
-      out.replace(at, from.size(), to), at += to.size();
-  return out;
-}
-
 std::string unsigned_type(DType t) { return cat("uint", 8 * byte_size(t), "_t"); }
 
 // 2^n
@@ -34,12 +23,7 @@ std::string highest(DType t) {
   return cat(is_signed(t) ? "INT" : "UINT", 8 * byte_size(t), "_MAX");
 }
 
-struct IntegerText {
-  std::string_view name, with_sign, without_sign;
-};
-
-// $T the type, $U the type that wraps, $V the unsigned type of the same size, $F the function.
-constexpr IntegerText integer_texts[] = {
+constexpr IntegerHelper integer_texts[] = {
     {"div",
      "HONE_INLINE $T $F($T a, $T b) {\n"
      "  return b == 0 ? ($T)-1 : b == -1 ? ($T)(($U)0 - ($U)a) : ($T)(a / b);\n"
@@ -178,27 +162,30 @@ static inline void $V_muladd2($V *sum, const $V *v, const $V *w) {
 
 }  // namespace
 
+std::string filled(std::string_view pattern,
+                   std::initializer_list<std::pair<std::string_view, std::string>> words) {
+  std::string out(pattern);
+  for (const auto& [from, to] : words)
+    for (std::size_t at = out.find(from); at != std::string::npos; at = out.find(from, at))
+      out.replace(at, from.size(), to), at += to.size();
+  return out;
+}
+
 bool Helpers::add(const std::string& name, std::string text) {
   if (!texts_.emplace(name, std::move(text)).second) return false;
   order_.push_back(name);
   return true;
 }
 
-namespace {
-
-const Helper* find_helper(std::string_view name) {
-  const auto& all = math_helpers();
-  auto it = std::find_if(all.begin(), all.end(), [&](const Helper& h) { return h.name == name; });
-  return it == all.end() ? nullptr : &*it;
+const Helper* Helpers::find(std::string_view name) const {
+  for (std::span<const Helper> list : {dialect_->helpers, std::span<const Helper>(math_helpers())})
+    if (auto it = std::ranges::find(list, name, &Helper::name); it != list.end()) return &*it;
+  return nullptr;
 }
 
-}  // namespace
-
-bool Helpers::has(std::string_view name) { return find_helper(name); }
-
 std::string Helpers::use(std::string_view name) {
-  const Helper* it = find_helper(name);
-  HONE_ASSERT(it, "no C helper ", name);
+  const Helper* it = find(name);
+  HONE_ASSERT(it, "no ", dialect_->language, " helper ", name);
   if (!texts_.contains(name)) {
     std::istringstream needs{std::string(it->needs)};
     for (std::string need; needs >> need;) use(need);
@@ -209,15 +196,17 @@ std::string Helpers::use(std::string_view name) {
 
 std::string Helpers::integer(std::string_view function, DType t) {
   const std::string name = cat(function, "_", t);
-  for (const IntegerText& i : integer_texts) {
-    if (i.name != function) continue;
-    const bool is_plain = !is_signed(t) && !i.without_sign.empty();
+  for (std::span<const IntegerHelper> list :
+       {dialect_->integer_helpers, std::span<const IntegerHelper>(integer_texts)}) {
+    const auto i = std::ranges::find(list, function, &IntegerHelper::name);
+    if (i == list.end()) continue;
+    const bool is_plain = !is_signed(t) && !i->without_sign.empty();
     add(name,
-        filled(is_plain ? i.without_sign : i.with_sign, {{"$T", std::string(memory_type(t))},
-                                                         {"$U", std::string(wrapping_type(t))},
-                                                         {"$V", unsigned_type(t)},
-                                                         {"$B", cat(8 * byte_size(t))},
-                                                         {"$F", "hone_" + name}}));
+        filled(is_plain ? i->without_sign : i->with_sign, {{"$T", std::string(memory_type(t))},
+                                                           {"$U", std::string(wrapping_type(t))},
+                                                           {"$V", unsigned_type(t)},
+                                                           {"$B", cat(8 * byte_size(t))},
+                                                           {"$F", "hone_" + name}}));
     return "hone_" + name;
   }
   throw InternalError("no C helper ", name);
@@ -238,6 +227,7 @@ std::string Helpers::saturate(DType from, DType to) {
 }
 
 std::string Helpers::bitcast(DType from, DType to) {
+  if (dialect_->bitcast) return dialect_->bitcast(from, to);
   const std::string name = cat(to, "_of_bits_of_", from);
   add(name, filled(bitcast_text, {{"$T", std::string(memory_type(to))},
                                   {"$S", std::string(memory_type(from))},
@@ -275,8 +265,10 @@ std::string Helpers::text() const {
   return out;
 }
 
-std::string_view preamble() {
-  return R"c(#if defined(__GNUC__) && !defined(__clang__)
+namespace {
+
+constexpr std::string_view c11_preamble =
+    R"c(#if defined(__GNUC__) && !defined(__clang__)
 /* What is fused says so; errno and traps of arithmetic are nobody's concern. */
 #pragma GCC optimize("fp-contract=off", "no-math-errno", "no-trapping-math")
 #define HONE_INDEPENDENT _Pragma("GCC ivdep")
@@ -319,6 +311,9 @@ std::string_view preamble() {
 #endif
 
 )c";
-}
+
+}  // namespace
+
+constinit const Dialect c11 = {.language = "C", .preamble = c11_preamble};
 
 }  // namespace hone::c

@@ -7,15 +7,18 @@
 #include <string_view>
 #include <vector>
 
-#include "type/dtype.h"
+#include "codegen/c/dialect.h"
 
 namespace hone::c {
 
 class Helpers {
  public:
+  explicit Helpers(const Dialect& dialect = c11) : dialect_(&dialect) {}
+  const Dialect& dialect() const { return *dialect_; }
+
   // A function by its name without the prefix, such as "exp_f32". Gives the name to call it by.
   std::string use(std::string_view name);
-  static bool has(std::string_view name);
+  bool has(std::string_view name) const { return find(name); }
   // Integer functions: div, rem, shift_left, shift_right, abs, sign, pow.
   std::string integer(std::string_view function, DType);
   // Of the register dtypes; `to` may also be f16 or bf16, whose result is the bits (uint16_t).
@@ -31,21 +34,15 @@ class Helpers {
   std::string text() const;
 
  private:
+  const Helper* find(std::string_view name) const;
   bool add(const std::string& name, std::string text);
 
+  const Dialect* dialect_;
   std::vector<std::string> order_;
   std::map<std::string, std::string, std::less<>> texts_;
 };
 
-// Before everything else in a file: headers, what compilers may do, macros.
-std::string_view preamble();
-
-struct Helper {
-  std::string_view name;
-  std::string_view needs;  // other names, separated by spaces
-  std::string_view text;
-};
-// The functions of one variable; Helpers::use knows them.
+// Those of C, which other dialects take over.
 const std::vector<Helper>& math_helpers();
 
 }  // namespace hone::c

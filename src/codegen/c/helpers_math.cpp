@@ -130,6 +130,28 @@ HONE_INLINE double hone_fma_f64(double a, double b, double c) {
   return a > b ? a : b;
 }
 )"},
+    {"min_i32", "",
+     R"(HONE_INLINE int32_t hone_min_i32(int32_t a, int32_t b) {
+  return a < b ? a : b;
+}
+)"},
+    {"max_i32", "",
+     R"(HONE_INLINE int32_t hone_max_i32(int32_t a, int32_t b) {
+  return a > b ? a : b;
+}
+)"},
+    {"floor_div_i32", "",
+     R"(HONE_INLINE int32_t hone_floor_div_i32(int32_t a, int32_t b) {
+  const int32_t quotient = a / b, rest = a - quotient * b;
+  return rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+)"},
+    {"floor_mod_i32", "",
+     R"(HONE_INLINE int32_t hone_floor_mod_i32(int32_t a, int32_t b) {
+  const int32_t rest = a - a / b * b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+)"},
     {"floor_div", "",
      R"(HONE_INLINE int64_t hone_floor_div(int64_t a, int64_t b) {
   const int64_t quotient = a / b, rest = a % b;

@@ -1,6 +1,7 @@
 #include "codegen/c/module.h"
 
 #include "codegen/c/expression.h"
+#include "kernel/walk.h"
 
 namespace hone::c {
 
@@ -93,6 +94,28 @@ std::string Module::call(const Kernel& kernel, std::string_view name,
   return out + ")";
 }
 
-std::string Module::text() const { return cat(preamble(), helpers_.text(), kernels_); }
+GroupText group_text(const Kernel& kernel, const Dialect& dialect) {
+  HONE_ASSERT(dialect.has_groups, dialect.language, " has no groups of threads");
+  check(kernel);
+  Helpers helpers(dialect);
+  Text head, body;
+  head.indent();
+  body.indent();
+  Renderer renderer(body, helpers, kernel, 0);
+  renderer.block(kernel.body);
+  renderer.declare_group(head);
+  GroupText out{helpers.text(), renderer.shared(), head.str() + body.str()};
+  for (std::size_t i = 0; i < kernel.memory.size(); ++i)
+    out.uses_scratch =
+        out.uses_scratch ||
+        (!is_variable(kernel.memory[i]) &&
+         renderer.used_params().contains(static_cast<int>(kernel.params.size() + i)));
+  for_each_statement(kernel.body, [&](const Stmt& s) {
+    out.meets = out.meets || s.kind == Stmt::Kind::barrier || s.kind == Stmt::Kind::reduce_group;
+  });
+  return out;
+}
+
+std::string Module::text() const { return cat(c11.preamble, helpers_.text(), kernels_); }
 
 }  // namespace hone::c

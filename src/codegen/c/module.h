@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "codegen/c/helpers.h"
 #include "codegen/c/text.h"
@@ -38,5 +39,17 @@ class Module {
   Helpers helpers_;
   std::string kernels_;
 };
+
+// A kernel for machines whose threads run in groups, without a head.
+struct GroupText {
+  std::string helpers;              // functions that it calls
+  std::vector<std::string> shared;  // arrays of a group, as C declares them without a qualifier
+  std::string body;                 // statements of a function
+  bool uses_scratch = false;
+  bool meets = false;  // its threads meet at barriers
+};
+// Of a dialect that has groups; not respelled yet. Statements name the parameters p0, p1, ... and
+// `scratch`, memory of one thread. Throws UserError for what the dialect has no words for.
+GroupText group_text(const Kernel&, const Dialect&);
 
 }  // namespace hone::c

@@ -75,7 +75,7 @@ void Renderer::block(const Block& block) {
 }
 
 void Renderer::statement(const Stmt& s) {
-  if (show_tiles(s)) return;
+  if (dialect_.has_groups ? group_statement(s) : show_tiles(s)) return;
   switch (s.kind) {
     case Stmt::Kind::loop:
       return loop(s);
@@ -127,7 +127,8 @@ void Renderer::declare(const Stmt& s) {
   } else {
     registers_[s.reg] = fresh("r");
     out_.line(register_type(s.value.dtype()), " ", registers_[s.reg], " = ", x, ";");
-    if (!read_registers_.contains(s.reg)) out_.line("(void)", registers_[s.reg], ";");
+    if (!dialect_.has_groups && !read_registers_.contains(s.reg))
+      out_.line("(void)", registers_[s.reg], ";");
   }
   forget_registers();
 }
@@ -173,6 +174,7 @@ void Renderer::branch(const Stmt& s) {
 // ---- loops
 
 void Renderer::loop(const Stmt& s) {
+  if (dialect_.has_groups && s.loop != LoopKind::unrolled) return serial_loop(s);
   if (s.loop == LoopKind::lanes) return lanes_loop(s);
   if (s.loop == LoopKind::across) return across_loop(s);
   if (lane_ && s.extent.is_number() && !keeps_loop(s)) return unrolled_loop(s, s.extent.number());
@@ -185,8 +187,9 @@ void Renderer::serial_loop(const Stmt& s) {
   // What was read before must be read again inside: an earlier turn may have changed it.
   if (!modified_outside(s.body).empty()) forget_registers();
   forget_memory();
-  const bool is_chunks = s.loop == LoopKind::grid && has_grid(kernel_);
-  out_.open("for (int64_t ", i, " = ", is_chunks ? "begin" : "0", "; ", i, " < ",
+  const bool is_chunks = !dialect_.has_groups && s.loop == LoopKind::grid && has_grid(kernel_);
+  if (s.loop == LoopKind::unrolled && !dialect_.unroll.empty()) out_.line(dialect_.unroll);
+  out_.open("for (", index_type(), " ", i, " = ", is_chunks ? "begin" : "0", "; ", i, " < ",
             is_chunks ? "end" : extent, "; ++", i, ")");
   variables_[s.var] = i;
   scoped([&] { block(s.body); });

@@ -1,0 +1,69 @@
+// What languages that look like C differ in. Kernels are written as C text with C's names for
+// types, conversions and functions; a dialect says what stands in their place.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "type/dtype.h"
+
+namespace hone::c {
+
+// A function that kernels call, without the prefix hone_ in `name` and with it in `text`.
+struct Helper {
+  std::string_view name;
+  std::string_view needs;  // other names, separated by spaces
+  std::string_view text;
+};
+
+// A function of one integer dtype: $T the type, $U the type that wraps, $V the unsigned type of the
+// same size, $B its bits, $F the function's name.
+struct IntegerHelper {
+  std::string_view name, with_sign, without_sign;  // an empty without_sign: the other one
+};
+
+struct Dialect {
+  std::string_view language;  // in messages
+  std::string_view preamble;  // before everything else in a file: what the helpers stand on
+
+  // Helpers in place of those of C of the same names, and further ones. A function of real numbers
+  // that has no helper NAME_DTYPE is the function of <math.h>, where has_math.
+  std::span<const Helper> helpers = {};
+  std::span<const IntegerHelper> integer_helpers = {};
+  bool has_math = true;
+  // The function that reads bits of one type as another of the same size; null: by memcpy.
+  std::string (*bitcast)(DType from, DType to) = nullptr;
+
+  // As in C: integers narrower than int are computed in int and stored without a conversion, and
+  // bool is one of them.
+  bool promotes_integers = true;
+  // c ? p[i] : 0 reads nothing when c is false.
+  bool choice_skips_loads = true;
+
+  // $P[$I] in memory whose type is $T, of $B bytes an element; `far_element` where $I has 64 bits.
+  std::string_view element = "$P[$I]", far_element = "$P[$I]";
+  std::string_view size = "sizes[$I]";  // the kernel's, int64_t
+
+  // Machines whose threads run in groups (write_for_groups); else a kernel is a function of
+  // chunks.
+  bool has_groups = false;
+  std::string_view group, groups, thread;  // numbers of this group, of all, of this thread in it
+  std::string_view barrier;                // a statement; also for memory
+  std::string_view unroll;                 // before a loop that is to be written out
+  // Memory of one thread, at $O bytes behind `scratch`: declares $P.
+  std::string_view scratch;
+
+  // Turns C text into this language at last; null: it is C already.
+  std::string (*respell)(std::string_view) = nullptr;
+};
+
+extern const Dialect c11;
+
+// Words that stand in a text as $X.
+std::string filled(std::string_view pattern,
+                   std::initializer_list<std::pair<std::string_view, std::string>> words);
+
+}  // namespace hone::c

@@ -1,0 +1,316 @@
+#include "codegen/c/glsl.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "codegen/c/module.h"
+
+namespace hone::c {
+
+namespace {
+
+// Conversions are exact where machines take denormals for zeros, too.
+constexpr Helper own_helpers[] = {
+    {"bits_f32", "", "#define hone_bits_f32 floatBitsToUint\n"},
+    {"f32_bits", "", "#define hone_f32_bits uintBitsToFloat\n"},
+    {"bits_f64", "", "#define hone_bits_f64 doubleBitsToInt64\n"},
+    {"f64_bits", "", "#define hone_f64_bits int64BitsToDouble\n"},
+    {"fma_f32", "", "#define hone_fma_f32 fma\n"},
+    {"fma_f64", "", "#define hone_fma_f64 fma\n"},
+    {"min_i32", "", "#define hone_min_i32 min\n"},
+    {"max_i32", "", "#define hone_max_i32 max\n"},
+    {"f32_of_f16", "",
+     R"(float hone_f32_of_f16(uint16_t h) {
+  const uint32_t exponent = (uint32_t)(h >> 10) & 31u, rest = (uint32_t)h & 1023u;
+  const uint32_t sign = ((uint32_t)h & 0x8000u) << 16;
+  const float subnormal = (float)rest * 5.9604644775390625e-8f;
+  const uint32_t shifted = (exponent == 31u ? 0x7f800000u : (exponent + 112u) << 23) | rest << 13;
+  return uintBitsToFloat(sign | (exponent == 0u ? floatBitsToUint(subnormal) : shifted));
+}
+)"},
+    {"floor_mod", "",
+     R"(int64_t hone_floor_mod(int64_t a, int64_t b) {
+  const int64_t rest = a - a / b * b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+)"},
+    {"floor_div", "",
+     R"(int64_t hone_floor_div(int64_t a, int64_t b) {
+  const int64_t quotient = a / b, rest = a - quotient * b;
+  return rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+)"},
+};
+
+// Signed remainders of negative numbers are undefined, and bool is no number.
+constexpr IntegerHelper own_integers[] = {
+    {"rem",
+     "$T $F($T a, $T b) {\n"
+     "  return b == 0 ? a : b == -1 ? ($T)0 : ($T)(a - a / b * b);\n"
+     "}\n",
+     "$T $F($T a, $T b) {\n"
+     "  return b == 0 ? a : ($T)(a % b);\n"
+     "}\n"},
+    {"div",
+     "$T $F($T a, $T b) {\n"
+     "  return b == 0 ? ($T)-1 : b == -1 ? ($T)(($U)0 - ($U)a) : ($T)(a / b);\n"
+     "}\n",
+     "$T $F($T a, $T b) {\n"
+     "  return b == 0 ? ($T)~($U)0 : ($T)(a / b);\n"
+     "}\n"},
+    {"sign",
+     "$T $F($T a) {\n"
+     "  return ($T)((int)(a > 0) - (int)(a < 0));\n"
+     "}\n",
+     ""},
+};
+
+std::string bits_as(DType from, DType to) {
+  const auto bits = [](DType t) { return byte_size(t) == 8 ? "64" : ""; };
+  HONE_ASSERT(byte_size(from) >= 4 && is_float(from) != is_float(to), "bits of ", from, " as ", to);
+  if (is_float(from))
+    return cat(from == DType::f64 ? "double" : "float", "BitsTo", is_signed(to) ? "Int" : "Uint",
+               bits(to));
+  return cat(is_signed(from) ? "int" : "uint", bits(from), "BitsTo",
+             to == DType::f64 ? "Double" : "Float");
+}
+
+constexpr std::string_view glsl_preamble = R"c(#version 460
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#extension GL_EXT_buffer_reference2 : require
+#extension GL_EXT_scalar_block_layout : require
+#extension GL_EXT_control_flow_attributes : require
+#define INFINITY uintBitsToFloat(0x7f800000u)
+#define NAN uintBitsToFloat(0x7fc00000u)
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define UINT8_MAX 255
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define UINT16_MAX 65535
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define UINT32_MAX 4294967295u
+#define INT64_MIN (-9223372036854775807l - 1l)
+#define INT64_MAX 9223372036854775807l
+#define UINT64_MAX 18446744073709551615ul
+#define fabsf abs
+#define fabs abs
+#define floorf floor
+#define ceilf ceil
+#define rintf roundEven
+#define rint roundEven
+#define truncf trunc
+#define sqrtf sqrt
+)c";
+
+// ---- C becomes GLSL: conversions are calls, doubles and 64-bit numbers have suffixes
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+bool is_type(std::string_view word) {
+  static constexpr std::string_view types[] = {"int8_t",  "uint8_t",  "int16_t", "uint16_t",
+                                               "int32_t", "uint32_t", "int64_t", "uint64_t",
+                                               "int",     "float",    "double",  "bool"};
+  return std::ranges::find(types, word) != std::end(types);
+}
+
+class Respelling {
+ public:
+  explicit Respelling(std::string_view c) : c_(c) {}
+
+  std::string run() {
+    std::string out;
+    while (at_ < c_.size()) out += next();
+    return out;
+  }
+
+ private:
+  std::size_t word_end(std::size_t from) const {
+    while (from < c_.size() && is_word(c_[from])) ++from;
+    return from;
+  }
+  // Behind the bracket that closes the one at `from`.
+  std::size_t closed(std::size_t from) const {
+    int depth = 0;
+    for (std::size_t i = from; i < c_.size(); ++i) {
+      depth += c_[i] == '(' || c_[i] == '[' ? 1 : c_[i] == ')' || c_[i] == ']' ? -1 : 0;
+      if (depth == 0) return i + 1;
+    }
+    throw InternalError("a bracket is open in: ", c_.substr(from, 80));
+  }
+
+  std::string next() {
+    const char c = c_[at_];
+    if (c == '(') {
+      const std::size_t end = word_end(at_ + 1);
+      const bool is_call = at_ > 0 && is_word(c_[at_ - 1]);
+      const std::string_view type = c_.substr(at_ + 1, end - at_ - 1);
+      if (!is_call && end < c_.size() && c_[end] == ')' && is_type(type)) {
+        at_ = end + 1;
+        return cat(type, "(", operand(), ")");
+      }
+    }
+    if (std::isdigit(static_cast<unsigned char>(c))) return number();
+    if (is_word(c)) return word();
+    ++at_;
+    return std::string(1, c);
+  }
+
+  // What a conversion stands before.
+  std::string operand() {
+    std::string out;
+    while (c_[at_] == '-' || c_[at_] == '~' || c_[at_] == '!') out += c_[at_++];
+    if (c_[at_] == '(') {
+      const std::string before = next();
+      if (before != "(") return out + before;  // another conversion
+      --at_;
+      out += bracket();
+    } else {
+      out += next();
+    }
+    for (;;) {
+      if (at_ < c_.size() && (c_[at_] == '(' || c_[at_] == '['))
+        out += bracket();
+      else if (at_ + 1 < c_.size() && c_[at_] == '.' && is_word(c_[at_ + 1]))
+        out += c_[at_++], out += next();
+      else
+        return out;
+    }
+  }
+
+  std::string bracket() {
+    const std::size_t end = closed(at_);
+    std::string inside = Respelling(c_.substr(at_ + 1, end - at_ - 2)).run();
+    const std::string out = cat(c_[at_], inside, c_[end - 1]);
+    at_ = end;
+    return out;
+  }
+
+  std::string number() {
+    const std::size_t from = at_;
+    const bool is_hexadecimal = c_.substr(at_, 2) == "0x";
+    bool is_real = false;
+    while (at_ < c_.size()) {
+      const char c = c_[at_];
+      const bool is_sign = (c == '+' || c == '-') && !is_hexadecimal && at_ > from &&
+                           (c_[at_ - 1] == 'e' || c_[at_ - 1] == 'E');
+      if (!is_word(c) && c != '.' && !is_sign) break;
+      is_real = is_real || (!is_hexadecimal && (c == '.' || c == 'e'));
+      ++at_;
+    }
+    const std::string_view text = c_.substr(from, at_ - from);
+    return cat(text, is_real && text.back() != 'f' && text.back() != 'F' ? "lf" : "");
+  }
+
+  std::string word() {
+    const std::size_t end = word_end(at_);
+    const std::string_view word = c_.substr(at_, end - at_);
+    at_ = end;
+    if (word == "INT64_C" || word == "UINT64_C") {
+      const std::size_t close = closed(at_);
+      const std::string_view digits = c_.substr(at_ + 1, close - at_ - 2);
+      at_ = close;
+      return cat(digits, word == "INT64_C" ? "l" : "ul");
+    }
+    if (word == "HONE_INLINE") return "";
+    return cat(word, word == "half" ? "_" : "");  // a word that GLSL keeps for itself
+  }
+
+  std::string_view c_;
+  std::size_t at_ = 0;
+};
+
+std::string respell(std::string_view c) {
+  // Lines of the preprocessor and comments stay.
+  std::string out, text;
+  auto flush = [&] { out += Respelling(std::exchange(text, "")).run(); };
+  for (std::size_t at = 0; at < c.size();) {
+    const bool is_comment = c.substr(at, 2) == "/*";
+    const bool is_directive = c[at] == '#' && (at == 0 || c[at - 1] == '\n');
+    if (!is_comment && !is_directive) {
+      text += c[at++];
+      continue;
+    }
+    flush();
+    const std::size_t end = is_comment ? c.find("*/", at) + 2 : c.find('\n', at);
+    out += c.substr(at, end - at);
+    at = end;
+  }
+  flush();
+  return out;
+}
+
+// A block of elements that is reached by address.
+std::string array_type(DType t) {
+  const std::string_view type = memory_type(t);
+  const int bytes = byte_size(is_coded(t) ? code_dtype(t) : t);
+  return cat("layout(buffer_reference, scalar, buffer_reference_align = ", bytes, ") buffer ", type,
+             "_array { ", type, " at[]; };\n");
+}
+
+}  // namespace
+
+constinit const Dialect glsl = {
+    .language = "GLSL",
+    .preamble = glsl_preamble,
+    .helpers = own_helpers,
+    .integer_helpers = own_integers,
+    .has_math = false,
+    .bitcast = bits_as,
+    .promotes_integers = false,
+    .choice_skips_loads = false,
+    .element = "$P.at[$I]",
+    .far_element = "$T_array(uint64_t($P) + (uint64_t)($I) * $B).at[0]",
+    .size = "arguments.sizes[$I]",
+    .has_groups = true,
+    .group = "gl_WorkGroupID.x",
+    .groups = "gl_NumWorkGroups.x",
+    .thread = "gl_LocalInvocationID.x",
+    .barrier = "memoryBarrierBuffer(); memoryBarrierShared(); barrier();",
+    .unroll = "[[unroll]]",
+    .scratch = "$T_array $P = $T_array(scratch + (uint64_t)$O);",
+    .respell = respell,
+};
+
+Shader shader(const Kernel& kernel) {
+  const GroupText text = group_text(kernel, glsl);
+  Shader out;
+  out.uses_scratch = text.uses_scratch;
+  out.words =
+      static_cast<int>(kernel.params.size() + kernel.sizes.size()) + (out.uses_scratch ? 2 : 0);
+  std::string types, members;
+  auto use_type = [&](DType t) {
+    const std::string type = array_type(t);
+    if (types.find(type) == std::string::npos) types += type;
+  };
+  for (const KernelMemory& m : kernel.memory) use_type(m.dtype);
+  for (std::size_t i = 0; i < kernel.params.size(); ++i) {
+    use_type(kernel.params[i].dtype);
+    members += cat("  ", memory_type(kernel.params[i].dtype), "_array p", i, ";\n");
+  }
+  if (!kernel.sizes.empty()) members += cat("  int64_t sizes[", kernel.sizes.size(), "];\n");
+  if (out.uses_scratch) members += "  uint64_t scratch, scratch_bytes;\n";
+  std::string arguments;
+  if (!members.empty() && out.words <= Shader::most_pushed)
+    arguments =
+        cat("layout(push_constant, scalar) uniform Arguments {\n", members, "} arguments;\n");
+  else if (!members.empty())
+    arguments = cat("layout(buffer_reference, scalar) readonly buffer Arguments {\n", members,
+                    "};\nlayout(push_constant, scalar) uniform Pushed { Arguments arguments; };\n");
+  std::string shared, locals;
+  for (const std::string& array : text.shared) shared += cat("shared ", array, ";\n");
+  for (std::size_t i = 0; i < kernel.params.size(); ++i)
+    locals +=
+        cat("  ", memory_type(kernel.params[i].dtype), "_array p", i, " = arguments.p", i, ";\n");
+  const int threads = group_threads(kernel);
+  if (out.uses_scratch)
+    locals += cat("  uint64_t scratch = arguments.scratch + uint64_t(gl_WorkGroupID.x * ", threads,
+                  "u + gl_LocalInvocationID.x) * arguments.scratch_bytes;\n");
+  out.text = cat(glsl_preamble, "/* ", in_comment(kernel.name),
+                 " */\nlayout(local_size_x = ", threads, ") in;\n", types, arguments, shared,
+                 respell(text.helpers), "void main() {\n", locals, respell(text.body), "}\n");
+  return out;
+}
+
+}  // namespace hone::c

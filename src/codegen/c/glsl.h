@@ -1,0 +1,27 @@
+// Kernels as compute shaders in GLSL: memory is reached by addresses, so no buffer is bound and
+// none is too large.
+#pragma once
+
+#include <string>
+
+#include "codegen/c/dialect.h"
+#include "kernel/kernel.h"
+
+namespace hone::c {
+
+extern const Dialect glsl;
+
+struct Shader {
+  std::string text;
+  // What is pushed, or lies at the address that is pushed when it has more words of 8 bytes than
+  // `most_pushed`: the operands' addresses, the sizes; with scratch its address and its bytes for
+  // one thread.
+  int words = 0;
+  bool uses_scratch = false;
+  static constexpr int most_pushed = 16;
+};
+
+// Throws UserError for a kernel that GLSL has no words for.
+Shader shader(const Kernel&);
+
+}  // namespace hone::c

@@ -1,0 +1,249 @@
+// The part of Renderer for machines whose threads run in groups. An iteration of the grid is the
+// work of one group; a group takes several when there are fewer groups than iterations. Tiles are
+// arrays of each thread, read and written by loops that compilers write out.
+#include <bit>
+
+#include "codegen/c/expression.h"
+#include "kernel/walk.h"
+#include "ops/ops.h"
+
+namespace hone::c {
+
+bool is_variable(const KernelMemory& m) {
+  constexpr std::int64_t most_bytes = 1024;
+  return m.scope == MemoryScope::group ||
+         (m.elements.is_number() && m.elements.number() * byte_size(m.dtype) <= most_bytes);
+}
+
+// What the threads do together; false for any other statement.
+bool Renderer::group_statement(const Stmt& s) {
+  switch (s.kind) {
+    case Stmt::Kind::loop:
+      if (s.loop == LoopKind::group) return group_loop(s), true;
+      if (s.loop == LoopKind::grid && has_grid(kernel_)) return grid_loop(s), true;
+      if (s.loop != LoopKind::grid) return false;
+      // One after the other: each finds what the one before it left.
+      serial_loop(s);
+      return barrier(), true;
+    case Stmt::Kind::barrier:
+    case Stmt::Kind::wait_copies:  // a copy is finished before its statement ends
+      if (s.kind == Stmt::Kind::barrier) barrier();
+      return true;
+    case Stmt::Kind::reduce_group:
+      return reduce_group(s), true;
+    case Stmt::Kind::copy_async:
+      return copy_async(s), true;
+    case Stmt::Kind::tile_fill:
+    case Stmt::Kind::tile_load:
+    case Stmt::Kind::tile_store:
+      return array_tile(s), true;
+    case Stmt::Kind::tile_multiply:
+      return array_multiply(s), true;
+    case Stmt::Kind::intrinsic:
+      return block(s.body), true;
+    default:
+      return false;
+  }
+}
+
+void Renderer::barrier() {
+  out_.line(dialect_.barrier);
+  forget_memory();
+}
+
+void Renderer::grid_loop(const Stmt& s) {
+  const std::string chunk = fresh("chunk");
+  out_.open("for (", index_type(), " ", chunk, " = (", index_type(), ")", dialect_.group, "; ",
+            chunk, " < ", position(kernel_.chunks), "; ", chunk, " += (", index_type(), ")",
+            dialect_.groups, ")");
+  variables_[s.var] = chunk;
+  scoped([&] { block(s.body); });
+  bool meets = false;
+  for_each_statement(s.body, [&](const Stmt& each) {
+    meets = meets || each.kind == Stmt::Kind::barrier || each.kind == Stmt::Kind::reduce_group;
+  });
+  if (meets) out_.line(dialect_.barrier);  // the next iteration writes what this one reads
+  out_.close();
+  forget_memory();
+  forget_registers();
+}
+
+void Renderer::group_loop(const Stmt& s) {
+  const std::string thread = fresh("thread");
+  out_.open();
+  out_.line("const ", index_type(), " ", thread, " = (", index_type(), ")", dialect_.thread, ";");
+  variables_[s.var] = thread;
+  scoped([&] { block(s.body); });
+  out_.close();
+}
+
+// Halves are joined until one part is left, so that the order follows from the extent alone.
+void Renderer::reduce_group(const Stmt& s) {
+  const DType t = register_dtype(s.value.dtype());
+  const int threads = group_threads(kernel_);
+  const std::string parts = cat("parts_", t),
+                    array = cat(register_type(t), " ", parts, "[", threads, "]"),
+                    thread = cat("(int32_t)", dialect_.thread), h = fresh("h"), me = fresh("me");
+  if (std::ranges::find(shared_, array) == shared_.end()) shared_.push_back(array);
+  const std::string x = value(s.value);
+  out_.open();
+  out_.line("const int32_t ", me, " = ", thread, ";");
+  const std::string mine = cat(parts, "[", me, "]"), other = cat(parts, "[", me, " + ", h, "]");
+  out_.line(mine, " = ", x, ";");
+  out_.line(dialect_.barrier);
+  if (threads > 1) {
+    const auto half = std::bit_ceil(static_cast<std::uint64_t>(threads)) / 2;
+    out_.open("for (int32_t ", h, " = ", half, "; ", h, " > 0; ", h, " /= 2)");
+    out_.line("if (", me, " < ", h, " && ", me, " + ", h, " < ", threads, ") ", mine, " = ",
+              combined(helpers_, *s.combine, t, mine, other), ";");
+    out_.line(dialect_.barrier);
+    out_.close();
+  }
+  out_.line(registers_.at(s.reg), " = ", parts, "[0];");
+  out_.line(dialect_.barrier);
+  out_.close();
+  forget_registers();
+}
+
+void Renderer::copy_async(const Stmt& s) {
+  const std::string i = fresh("i");
+  const Dim from = s.a.offset + Dim(s.a.rows.empty() ? 0 : s.a.rows[0]);
+  out_.open("for (", index_type(), " ", i, " = 0; ", i, " < ", position(s.extent), "; ++", i, ")");
+  out_.line(element_at(s.param, cat(position(s.offset), " + ", i)), " = ",
+            element_at(s.a.param, cat(position(from), " + ", i, " * ", factor(s.a.stride))), ";");
+  out_.close();
+  forget_memory();
+}
+
+// ---- tiles
+
+void Renderer::array_tile(const Stmt& s) {
+  const KernelTile& t = kernel_.tiles[static_cast<std::size_t>(s.tile)];
+  used_tiles_.insert(s.tile);
+  const std::string l = fresh("l");
+  auto each_column = [&] {
+    out_.line(dialect_.unroll);
+    out_.open("for (int32_t ", l, " = 0; ", l, " < ", t.columns, "; ++", l, ")");
+  };
+  if (s.kind == Stmt::Kind::tile_fill) {
+    const std::string x = value(s.value);
+    out_.line(dialect_.unroll);
+    out_.line("for (int32_t ", l, " = 0; ", l, " < ", t.rows * t.columns, "; ++", l, ") t", s.tile,
+              "[", l, "] = ", narrowed(t.dtype, x), ";");
+    return forget_registers();
+  }
+  const bool is_load = s.kind == Stmt::Kind::tile_load, is_whole = s.columns == Dim(t.columns);
+  const DType dtype = buffer_dtype(s.a.param);
+  const std::string offset = position(s.a.offset), stride = factor(s.a.stride),
+                    columns = is_whole ? "" : factor(s.columns);
+  each_column();
+  if (!is_whole && !is_load) out_.open("if (", l, " < ", columns, ")");
+  for (int r = 0; r < t.rows; ++r) {
+    const std::string mine = cat("t", s.tile, "[", r * t.columns, " + ", l, "]"),
+                      theirs =
+                          element_at(s.a.param, cat(offset, " + ",
+                                                    index(s.a.rows[static_cast<std::size_t>(r)]),
+                                                    " + ", l, " * ", stride));
+    if (!is_load) {
+      out_.line(theirs, " = ", to_memory(dtype, cast_number(t.dtype, register_dtype(dtype), mine)),
+                ";");
+      continue;
+    }
+    if (!is_whole) {
+      out_.line(mine, " = ", zero_of(t.dtype), ";");
+    }
+    out_.line(is_whole ? "" : cat("if (", l, " < ", columns, ") "), mine, " = ",
+              cast_number(register_dtype(dtype), t.dtype, from_memory(dtype, theirs)), ";");
+  }
+  if (!is_whole && !is_load) out_.close();
+  out_.close();
+  is_load ? forget_registers() : forget_memory();
+}
+
+std::string Renderer::zero_of(DType t) const {
+  return is_float(t) ? literal(0.0, t) : narrowed(t, literal(std::int64_t{0}, t));
+}
+
+void Renderer::array_multiply(const Stmt& s) {
+  const KernelTile& t = kernel_.tiles[static_cast<std::size_t>(s.tile)];
+  used_tiles_.insert(s.tile);
+  const std::string_view type = memory_type(t.dtype);
+  const bool is_whole = s.columns == Dim(t.columns);
+  const std::string columns = is_whole ? "" : factor(s.columns), k = fresh("k"), l = fresh("l"),
+                    b = fresh("b"), x = fresh("x"), a_offset = position(s.a.offset),
+                    b_offset = position(s.b.offset), a_stride = factor(s.a.stride),
+                    b_stride = factor(s.b.stride);
+  auto element = [&](int param, const std::string& at) {
+    const DType dtype = buffer_dtype(param);
+    return cast_number(register_dtype(dtype), t.dtype, from_memory(dtype, element_at(param, at)));
+  };
+  auto each_column = [&] {
+    out_.line(dialect_.unroll);
+    out_.open("for (int32_t ", l, " = 0; ", l, " < ", t.columns, "; ++", l, ")");
+  };
+  out_.open("for (", index_type(), " ", k, " = 0; ", k, " < ", position(s.extent), "; ++", k, ")");
+  out_.line(type, " ", b, "[", t.columns, "], ", x, ";");
+  const std::string place = s.k_group == 1 ? cat(k, " * ", b_stride, " + ", l)
+                                           : cat(k, " / ", s.k_group, " * ", b_stride, " + ", l,
+                                                 " * ", s.k_group, " + ", k, " % ", s.k_group);
+  each_column();
+  if (!is_whole) out_.line(b, "[", l, "] = ", zero_of(t.dtype), ";");
+  out_.line(is_whole ? "" : cat("if (", l, " < ", columns, ") "), b, "[", l,
+            "] = ", element(s.b.param, cat(b_offset, " + ", place)), ";");
+  out_.close();
+  for (int r = 0; r < t.rows; ++r) {
+    const std::string at = cat(a_offset, " + ", index(s.a.rows[static_cast<std::size_t>(r)]), " + ",
+                               k, " * ", a_stride);
+    const std::string mine = cat("t", s.tile, "[", r * t.columns, " + ", l, "]");
+    if (!s.a_has_columns) out_.line(x, " = ", element(s.a.param, at), ";");
+    each_column();
+    if (!is_whole) out_.open("if (", l, " < ", columns, ")");
+    if (s.a_has_columns) out_.line(x, " = ", element(s.a.param, cat(at, " + ", l)), ";");
+    const std::string factor_of_b = cat(b, "[", l, "]");
+    if (is_float(t.dtype)) {
+      out_.line(mine, " = ", helpers_.use(cat("fma_", t.dtype)), "(", x, ", ", factor_of_b, ", ",
+                mine, ");");
+    } else {
+      const std::string_view u = wrapping_type(t.dtype);
+      out_.line(mine, " = (", type, ")((", u, ")", mine, " + (", u, ")", x, " * (", u, ")",
+                factor_of_b, ");");
+    }
+    if (!is_whole) out_.close();
+    out_.close();
+  }
+  out_.close();
+  forget_registers();
+}
+
+// ---- what stands before the statements
+
+void Renderer::declare_group(Text& out) {
+  for (std::size_t i = 0; i < kernel_.sizes.size(); ++i) {
+    out.line("const ", index_type(), " size", i, " = (", index_type(), ")",
+             filled(dialect_.size, {{"$I", cat(i)}}), ";");
+  }
+  for (std::size_t t = 0; t < kernel_.tiles.size(); ++t)
+    if (used_tiles_.contains(static_cast<int>(t)))
+      out.line(memory_type(kernel_.tiles[t].dtype), " t", t, "[",
+               kernel_.tiles[t].rows * kernel_.tiles[t].columns, "];");
+  for (std::size_t i = 0; i < kernel_.memory.size(); ++i) {
+    const KernelMemory& m = kernel_.memory[i];
+    const std::size_t param = kernel_.params.size() + i;
+    if (!used_params_.contains(static_cast<int>(param))) continue;
+    const std::string_view type = memory_type(m.dtype);
+    if (!is_variable(m)) {
+      out.line(filled(dialect_.scratch, {{"$T", std::string(type)},
+                                         {"$P", cat("p", param)},
+                                         {"$O", cat("(", position(m.offset), ")")}}));
+      continue;
+    }
+    const std::string array =
+        cat(type, " p", param, "[", std::max<std::int64_t>(m.elements.number(), 1), "]");
+    if (m.scope == MemoryScope::group)
+      shared_.push_back(array);
+    else
+      out.line(array, ";");
+  }
+}
+
+}  // namespace hone::c
