@@ -511,6 +511,15 @@ TEST(Operators, GemmWithEveryOption) {
   }
 }
 
+// Without "->" the result has the axes that stand once, in one operand too.
+TEST(Operators, EinsumSumsAnAxisThatStandsTwice) {
+  const Array x = real_array({2, 2}, {1, 2, 3, 4}), v = real_array({3}, {1, 10, 100});
+  EXPECT_EQ(OneNode("Einsum").in(x).set(text("equation", "ii")).one().dims(), Sizes{});
+  expect_numbers(OneNode("Einsum").in(x).set(text("equation", "ii")).one(), {5});
+  expect_numbers(OneNode("Einsum").in(x).in(v).set(text("equation", "ii,j")).one(), {5, 50, 500});
+  expect_numbers(OneNode("Einsum").in(x).set(text("equation", "ii->i")).one(), {1, 4});
+}
+
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
 // One direction of an LSTM of batch 1, with the gates in the order input, output, forget, cell.

@@ -144,9 +144,10 @@ Values einsum(NodeContext& c) {
     Term t{c.in(i), labelled(c, lists[i], c.in(i).rank())};
     for (char l : t.labels)
       if (l >= '0' && l <= '9') most_dots = std::max(most_dots, l - '0' + 1);
-    terms.push_back(with_distinct_labels(std::move(t)));
+    terms.push_back(std::move(t));
   }
   std::string result = implied_result(terms);
+  for (Term& t : terms) t = with_distinct_labels(std::move(t));
   if (arrow != equation.npos) {
     const std::string text = equation.substr(arrow + 2);
     const bool dots = text.find("...") != text.npos;
