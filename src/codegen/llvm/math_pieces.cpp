@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "codegen/llvm/math.h"
 #include "codegen/llvm/math_detail.h"
 
 namespace hone::llvm::detail {
