@@ -37,7 +37,7 @@ CORPUS = PLACE / "corpus"
 FOLDERS = ["ops", "pass", "schedule", "kernel", "codegen", "plan", "runtime", "compile", "import/onnx", "backend/cpu"]
 # What judges is not judged; plain C is not what optimize writes.
 LEFT_OUT = re.compile(r"src/(codegen/c|backend/null)/|src/(plan|runtime)/self_test")
-MOST_MODELS = 16  # that reach a change, tried for it
+MOST_MODELS = 8  # that reach a change, tried for it
 MOST_DIFFERENT = 3  # models whose results change; then `hone optimize` is tried on these
 UNCHANGED = 2  # models on which `hone optimize` is tried where no result changes
 VERIFICATION = re.compile(r"refused|differs? from|differ |self-test|does not compute|is wrong|out of bounds|outside|red zone|"
@@ -83,15 +83,18 @@ def files_in_scope():
 
 
 def sites_of(path):
+    """Its changes, and whether its headers have to be read for it alone."""
     try:
-        return str(path), shared.sites(path)
+        found = shared.sites(path)
+        return str(path), found, shared.apart[path]
     except schemata.Unreadable as e:
         say(f"left out: {e}")
-        return str(path), []
+        return str(path), [], False
 
 
 def compiling_of(job):
-    path, chosen = job
+    path, chosen, apart = job
+    shared.apart[pathlib.Path(path)] = apart
     return path, shared.compiling(pathlib.Path(path), chosen)
 
 
@@ -115,7 +118,15 @@ def choose(sites, count, seed):
     return out
 
 
-def prepare(count, seed):
+def some_files(most, seed):
+    """Long ones are more likely; in order of their names."""
+    files = files_in_scope()
+    draw = random.Random(seed)
+    weight = {p: draw.random() ** (1 / p.read_bytes().count(b"\n")) for p in files}
+    return sorted(sorted(files, key=weight.get)[-most:])
+
+
+def prepare(count, most_files, seed):
     """The build with all changes in it; returns those that compile."""
     global shared
     new_tree()
@@ -123,13 +134,15 @@ def prepare(count, seed):
     say("looking for places to change")
     shared = sources(TREE, PLACE)
     with multiprocessing.Pool(2) as pool:
-        sites = dict(pool.imap_unordered(sites_of, files_in_scope()))
+        found = list(pool.imap_unordered(sites_of, some_files(most_files, seed)))
+        sites = {path: changes for path, changes, _ in found}
+        apart = {path: x for path, _, x in found}
         chosen = choose(sites, count, seed)
         say(f"{sum(map(len, sites.values()))} changes in {len(sites)} files are possible, {len(chosen)} chosen")
         by_file = collections.defaultdict(dict)
         for n, (path, c) in chosen.items():
             by_file[path][n] = c
-        kept = dict(pool.imap_unordered(compiling_of, list(by_file.items())))
+        kept = dict(pool.imap_unordered(compiling_of, [(p, c, apart[p]) for p, c in by_file.items()]))
     original = {path: pathlib.Path(path).read_bytes() for path in kept}
     for path, changes in kept.items():
         pathlib.Path(path).write_text(schemata.weave(original[path], changes)[0])
@@ -274,7 +287,7 @@ def run(args):
     end = time.monotonic() + 60 * args.minutes
     listed = PLACE / "changes.json"
     if not args.keep_build:
-        changes = prepare(args.count, args.seed)
+        changes = prepare(args.count, args.files, args.seed)
         listed.write_text(json.dumps(changes))
     changes = json.loads(listed.read_text())
     say("compiling the corpus without a change")
@@ -313,6 +326,7 @@ def main():
     parser = argparse.ArgumentParser(prog="tools/mutate --campaign", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=1000, help="changes to choose (default: 1000)")
+    parser.add_argument("--files", type=int, default=100, help="files to change, drawn by length (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="chooses them (default: 1)")
     parser.add_argument("--minutes", type=float, default=1e9, help="no change is begun after these")
     parser.add_argument("--keep-build", action="store_true", help="goes on with the last build and output")
