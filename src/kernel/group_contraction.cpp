@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 
 #include "kernel/anchored.h"
 #include "kernel/blocking.h"
@@ -146,6 +147,14 @@ std::int64_t tile_size(const Dim& d, std::int64_t most) {
 Tiling default_tiling(const GroupProblem& p, const TargetInfo& target, DType t) {
   Tiling x;
   x.m = tile_size(p.m, 64), x.n = tile_size(p.n, 64), x.k = tile_size(p.k, 16);
+  // Few large tiles would leave most of the machine idle.
+  constexpr double least_tiles = 64;
+  constexpr std::int64_t least_side = 16;
+  const auto tiles = [&] {
+    return typical(p.batch) * std::ceil(typical(p.m) / static_cast<double>(x.m)) *
+           std::ceil(typical(p.n) / static_cast<double>(x.n));
+  };
+  while (tiles() < least_tiles && std::max(x.m, x.n) > least_side) (x.m > x.n ? x.m : x.n) /= 2;
   x.rows = std::clamp<std::int64_t>(x.m / 16, 1, 4);
   x.columns = std::clamp<std::int64_t>(x.n / 16, 1, 4);
   while (x.bytes(t) > target.group_bytes && x.k > 1) x.k /= 2;

@@ -34,14 +34,20 @@ class Groups {
         most_threads_(std::clamp<std::int64_t>(
             value_or(tuning, "threads", std::min(target.group_threads, 256)), 1,
             target.group_threads)),
-        rows_(value_or(tuning, "rows", -1)) {}
+        rows_(value_or(tuning, "rows", -1)),
+        vectors_(value_or(tuning, "vectors", -1)),
+        may_have_threads_(target.group_threads),
+        are_threads_given_(value_or(tuning, "threads", 0) > 0),
+        has_vectors_(target.vector_bits >= 128) {}
 
   Block arrange(Peeled p) {
     if (wants_rows(p)) {
-      threads_ = threads_for(row_length_, most_threads_);
+      threads_ = row_threads();
       thread_ = positions_.add_loop(threads_);
-      if (std::optional<Block> shared = share(p.inner))
+      if (std::optional<Block> shared = share(p.inner)) {
+        keep_loads(*shared);
         return rows(std::move(p), std::move(*shared));
+      }
     }
     return elements(std::move(p));
   }
@@ -51,27 +57,70 @@ class Groups {
 
   Block elements(Peeled p) {
     const Dims extents = extents_of(p.outer);
-    const Dim total = product(extents);
+    const std::int64_t width = vector_width(p.inner, p.outer);
+    const Dim total = floor_div(product(extents), width);
     threads_ = threads_for(total, most_threads_);
     thread_ = positions_.add_loop(threads_);
     kernel_.chunks = ceil_div(total, threads_);
     const Dim chunk = positions_.add_loop(kernel_.chunks);
     const Dim at = chunk * Dim(threads_) + thread_;
-    Block body = place(std::move(p.inner), p.outer, at);
+    Block body = place(std::move(p.inner), p.outer, at, width);
     if (!is_multiple(total)) body = when(lowering_.below(at, total), std::move(body));
     return grid(chunk, std::move(p.prefix), std::move(body));
   }
 
   bool is_multiple(const Dim& total) const { return mod(total, threads_) == Dim(0); }
 
-  // The body at a turn of the loops, given by its number.
-  Block place(Block body, const std::vector<Stmt>& loops, const Dim& at) {
-    const Dims where = positions_.split(at, extents_of(loops));
+  // How many neighbouring iterations of the last loop one thread takes, as lanes: as many elements
+  // as are 16 bytes, of the widest parameter, where all that is read and written lies side by side.
+  std::int64_t vector_width(const Block& body, const std::vector<Stmt>& loops) const {
+    constexpr std::int64_t vector_bytes = 16, most = 8;
+    constexpr double worth_it = 1 << 16;
+    if (!has_vectors_ || loops.empty() || !kernel_.memory.empty()) return 1;
+    if (vectors_ < 0 && typical(product(extents_of(loops))) < worth_it) return 1;
+    const Dim along = symbol_of(loops.back());
+    std::int64_t width = vectors_ < 0 ? most : std::clamp<std::int64_t>(vectors_, 1, most);
+    for (const KernelParam& p : kernel_.params)
+      width = std::min<std::int64_t>(width, vector_bytes / byte_size(p.dtype));
+    while (width > 1 && !(mod(loops.back().extent, width) == Dim(0))) width /= 2;
+    bool moves = false;
+    const auto lies_well = [&](const Dim& offset) {
+      const std::optional<Dim> stride = stride_of(offset, along);
+      moves = moves || stride == Dim(1);
+      return stride == Dim(0) || stride == Dim(1);
+    };
+    for (const Stmt& s : body) {
+      const bool is_plain = s.kind == Kind::declare || s.kind == Kind::accumulate ||
+                            (s.kind == Kind::store && !s.condition && lies_well(s.offset));
+      if (!is_plain) return 1;
+    }
+    const std::vector<Value> values = values_of(body);
+    for (NodeId n : nodes_below(values)) {
+      const Value v(&values[0].graph(), n);
+      if (v.is(ops::load) && (v.operand_count() > 0 || !lies_well(v.attrs().dims("offset").at(0))))
+        return 1;
+    }
+    return moves ? width : 1;
+  }
+
+  // The body at a turn of the loops, given by its number; with a width, at so many of the last one.
+  Block place(Block body, const std::vector<Stmt>& loops, const Dim& at, std::int64_t width = 1) {
+    Dims extents = extents_of(loops);
+    if (width > 1) extents.back() = floor_div(extents.back(), width);
+    Dims where = positions_.split(at, extents);
+    const Dim lane = width > 1 ? positions_.add_loop(width) : Dim(0);
+    if (width > 1) where.back() = where.back() * Dim(width) + lane;
     std::vector<Replacement> places;
     for (std::size_t i = 0; i < loops.size(); ++i)
       places.push_back({symbol_of(loops[i]), where[i]});
     Rewriter(lowering_.graph(), places)(body);
-    return body;
+    if (width == 1) return body;
+    Stmt lanes{.kind = Kind::loop, .loop = LoopKind::lanes, .var = *loop_of(lane)};
+    lanes.extent = width;
+    lanes.body = std::move(body);
+    Block out;
+    out.push_back(std::move(lanes));
+    return out;
   }
 
   static Block when(Value condition, Block body) {
@@ -129,6 +178,85 @@ class Groups {
         return true;
     }
     return false;
+  }
+
+  // As many that each takes some 32 elements of a long row, and half as many of a short one.
+  std::int64_t row_threads() const {
+    if (are_threads_given_ || !has_vectors_ || !row_length_.is_number())
+      return threads_for(row_length_, most_threads_);
+    constexpr std::int64_t long_row = 4096, least = 32;
+    const std::int64_t length = row_length_.number(), each = length >= long_row ? 32 : 16;
+    const auto wanted = std::bit_floor(static_cast<std::uint64_t>(std::max(length / each, least)));
+    return std::min(static_cast<std::int64_t>(wanted), may_have_threads_);
+  }
+
+  // What several loops read at the same places is read by the first of them and kept: each thread
+  // takes the same turns of them all. Their turns are written out, so that registers hold it.
+  void keep_loads(Block& block) {
+    constexpr std::int64_t most_bytes = 128;
+    struct Use {
+      Stmt* loop;
+      Value load;
+    };
+    struct Place {
+      std::int64_t param;
+      Dim offset;  // in the variables of the first loop
+      std::vector<Use> uses;
+    };
+    std::vector<Place> places;
+    Stmt* first = nullptr;
+    for (Stmt& s : block) {
+      if (!is_loop(s) || !s.extent.is_number() || s.body.empty()) continue;
+      if (!first) first = &s;
+      if (s.extent != first->extent || width_of(s) != width_of(*first)) continue;
+      const std::vector<Value> values = values_of(s.body);
+      for (NodeId n : nodes_below(values)) {
+        const Value v(&values[0].graph(), n);
+        if (!v.is(ops::load) || v.operand_count() > 0) continue;
+        const Dim offset = v.attrs().dims("offset").at(0);
+        if (!mentions(offset, symbol_of(s))) continue;
+        std::vector<Replacement> in_first = {{symbol_of(s), symbol_of(*first)}};
+        if (width_of(s) > 1) in_first.push_back({symbol_of(s.body[0]), symbol_of(first->body[0])});
+        const Dim at = replace(offset, in_first);
+        const std::int64_t param = v.attrs().integer("param");
+        auto known = std::ranges::find_if(
+            places, [&](const Place& p) { return p.param == param && p.offset == at; });
+        if (known == places.end()) known = places.insert(places.end(), {param, at, {}});
+        known->uses.push_back({&s, v});
+      }
+    }
+    std::int64_t bytes = 0;
+    for (const Place& p : places) {
+      if (p.uses.size() < 2 || p.uses[0].loop == p.uses[1].loop) continue;
+      const std::int64_t elements = first->extent.number() * width_of(*first);
+      const DType t = p.uses[0].load.dtype();
+      bytes += elements * byte_size(t);
+      if (bytes > most_bytes) return;
+      const int memory = static_cast<int>(kernel_.params.size() + kernel_.memory.size());
+      kernel_.memory.push_back({t, elements, 0, MemoryScope::thread});
+      for (const Use& use : p.uses) keep(use.load, *use.loop, memory, &use == &p.uses[0]);
+    }
+  }
+
+  static std::int64_t width_of(const Stmt& loop) {
+    const Stmt& inner = loop.body[0];
+    return is_loop(inner) && inner.loop == LoopKind::lanes ? inner.extent.number() : 1;
+  }
+
+  void keep(Value load, Stmt& loop, int memory, bool is_first) {
+    const std::int64_t width = width_of(loop);
+    loop.loop = LoopKind::unrolled;
+    const Dim lane = width > 1 ? symbol_of(loop.body[0]) : Dim(0);
+    const Dim at = symbol_of(loop) * Dim(width) + lane;
+    if (is_first) {
+      Block& body = width > 1 ? loop.body[0].body : loop.body;
+      body.insert(body.begin(),
+                  {.kind = Kind::store, .param = memory, .offset = at, .value = load});
+      return;
+    }
+    Rewriter rewriter(lowering_.graph(), {});
+    rewriter.set(load, lowering_.load(memory, load.dtype(), at));
+    rewriter(loop.body);
   }
 
   Block rows(Peeled p, Block shared) {
@@ -192,12 +320,13 @@ class Groups {
     for (const Sum& sum : sums)
       out.push_back({.kind = Kind::declare, .reg = sum.own, .value = sum.start});
     rename(inner, sums);
-    const Dim total = product(extents_of(loops));
+    const std::int64_t width = vector_width(inner, loops);
+    const Dim total = floor_div(product(extents_of(loops)), width);
     const Dim turns = floor_div(total - thread_ + Dim(threads_ - 1), threads_);
     const Dim turn = positions_.add_loop(is_multiple(total) ? floor_div(total, threads_) : turns);
     Stmt shared{.kind = Kind::loop, .var = *loop_of(turn)};
     shared.extent = positions_.extent(turn);
-    shared.body = place(std::move(inner), loops, turn * Dim(threads_) + thread_);
+    shared.body = place(std::move(inner), loops, turn * Dim(threads_) + thread_, width);
     out.push_back(std::move(shared));
     for (const Sum& sum : sums) {
       const Value own = lowering_.reg(sum.own, sum.start.dtype());
@@ -248,7 +377,9 @@ class Groups {
   Kernel& kernel_;
   Lowering& lowering_;
   Positions& positions_;
-  std::int64_t most_threads_, rows_, threads_ = 1;
+  std::int64_t most_threads_, rows_, vectors_, threads_ = 1;
+  std::int64_t may_have_threads_;
+  bool are_threads_given_, has_vectors_;
   Dim row_length_ = 0, thread_ = 0;
 };
 
@@ -259,6 +390,7 @@ void arrange_groups(Kernel& kernel, Lowering& lowering, Block lowered, const Tar
   merge_loops(lowered, lowering);
   lay_out_scratch(kernel);
   Block body = Groups(kernel, lowering, target, tuning).arrange(peel(std::move(lowered), kernel));
+  lay_out_scratch(kernel);
   find_sizes(kernel, body);
   kernel.graph = lowering.shared_graph();
   kernel.body = std::move(body);

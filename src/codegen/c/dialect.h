@@ -53,6 +53,12 @@ struct Dialect {
   std::string_view group, groups, thread;  // numbers of this group, of all, of this thread in it
   std::string_view barrier;                // a statement; also for memory
   std::string_view unroll;                 // before a loop that is to be written out
+  // Neighbouring elements in one access: the type of $N elements of $T, which has an array `of`,
+  // and statements that read $V from element $I of $P and write it there. Empty: one by one.
+  std::string_view vector_type, vector_load, vector_store;
+  // $R = $X of all threads joined: $E joins a and b, of type $T; where the threads are $N, a power
+  // of two. Empty: by halves, in memory of the group.
+  std::string_view reduce_group;
   // Memory of one thread, at $O bytes behind `scratch`: declares $P.
   std::string_view scratch;
 

@@ -240,6 +240,9 @@ std::string Renderer::narrowed(DType t, const std::string& expression) const {
 }
 
 std::string Renderer::emit(const Value& e) {
+  if (const auto v = vector_loads_.find(e.node()); v != vector_loads_.end())
+    return name_value(
+        e, from_memory(buffer_dtype(static_cast<int>(e.attrs().integer("param"))), v->second));
   if (e.is(ops::load) && e.operand_count() > 0 && !dialect_.choice_skips_loads)
     return conditional_load(e);
   if (e.is(ops::load)) return name_value(e, emit_load(e));

@@ -81,6 +81,15 @@ void Renderer::group_loop(const Stmt& s) {
 void Renderer::reduce_group(const Stmt& s) {
   const DType t = register_dtype(s.value.dtype());
   const int threads = group_threads(kernel_);
+  if (!dialect_.reduce_group.empty() && std::has_single_bit(static_cast<unsigned>(threads))) {
+    const std::string x = value(s.value);
+    out_.line(filled(dialect_.reduce_group, {{"$R", registers_.at(s.reg)},
+                                             {"$X", x},
+                                             {"$T", std::string(register_type(t))},
+                                             {"$N", cat(threads)},
+                                             {"$E", combined(helpers_, *s.combine, t, "a", "b")}}));
+    return forget_registers();
+  }
   const std::string parts = cat("parts_", t),
                     array = cat(register_type(t), " ", parts, "[", threads, "]"),
                     thread = cat("(int32_t)", dialect_.thread), h = fresh("h"), me = fresh("me");

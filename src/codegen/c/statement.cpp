@@ -149,8 +149,18 @@ void Renderer::accumulate(const Stmt& s) {
   forget_registers();
 }
 
+// What a store takes from a vector as it is: a narrow float would be widened and rounded again.
+std::string Renderer::copied_element(const Stmt& s) const {
+  const auto v = vector_loads_.find(s.value.node());
+  const bool is_same = v != vector_loads_.end() && s.value.dtype() == buffer_dtype(s.param);
+  return is_same ? v->second : "";
+}
+
 void Renderer::store(const Stmt& s) {
-  const std::string x = to_memory(buffer_dtype(s.param), value(s.value));
+  const std::string copied = copied_element(s);
+  const std::string x = copied.empty() ? to_memory(buffer_dtype(s.param), value(s.value)) : copied;
+  if (const auto v = vector_stores_.find(&s); v != vector_stores_.end())
+    return out_.line(v->second, " = ", x, ";");
   const std::string condition = s.condition ? cat("if (", value(s.condition), ") ") : "";
   out_.line(condition, element_at(s.param, s.offset), " = ", x, ";");
   forget_memory();
@@ -174,6 +184,8 @@ void Renderer::branch(const Stmt& s) {
 // ---- loops
 
 void Renderer::loop(const Stmt& s) {
+  if (s.loop == LoopKind::lanes && s.extent.is_number() && !dialect_.vector_type.empty())
+    return vector_loop(s);
   if (dialect_.has_groups && s.loop != LoopKind::unrolled) return serial_loop(s);
   if (s.loop == LoopKind::lanes) return lanes_loop(s);
   if (s.loop == LoopKind::across) return across_loop(s);

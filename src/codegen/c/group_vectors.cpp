@@ -1,0 +1,70 @@
+// Lanes loops of known extent on machines whose threads run in groups: one thread takes all lanes.
+// What lies side by side is read before them and written behind them, as vectors.
+#include "codegen/c/expression.h"
+#include "kernel/positions.h"
+#include "kernel/walk.h"
+#include "ops/ops.h"
+
+namespace hone::c {
+
+// The first element of those that the lanes of the loop use, when they are neighbours and it is a
+// multiple of their number.
+std::optional<Dim> Renderer::vector_start(const Stmt& loop, int param, const Dim& offset) const {
+  const Dim lane = symbol_of(loop);
+  if (is_array(param) || !(stride_of(offset, lane) == Dim(1))) return std::nullopt;
+  const Replacement none[] = {{lane, 0}};
+  const Dim first = replace(offset, none);
+  if (!(mod(first, loop.extent) == Dim(0))) return std::nullopt;
+  return first;
+}
+
+std::string Renderer::vector_text(std::string_view pattern, int param, std::int64_t width,
+                                  const std::string& name, const std::string& at) {
+  return filled(pattern, {{"$T", std::string(memory_type(buffer_dtype(param)))},
+                          {"$N", cat(width)},
+                          {"$V", name},
+                          {"$P", buffer(param)},
+                          {"$I", at}});
+}
+
+void Renderer::vector_loop(const Stmt& s) {
+  const std::int64_t width = s.extent.number();
+  const std::string lane = fresh("l");
+  forget_memory();
+  std::vector<NodeId> loads;
+  const std::vector<Value> values = values_of(s.body);
+  for (NodeId n : nodes_below(values)) {
+    const Value v(&values[0].graph(), n);
+    if (!v.is(ops::load) || v.operand_count() > 0) continue;
+    const int param = static_cast<int>(v.attrs().integer("param"));
+    const auto first = vector_start(s, param, v.attrs().dims("offset").at(0));
+    if (!first) continue;
+    const std::string name = fresh("w");
+    out_.line(vector_text(dialect_.vector_type, param, width, name, ""), " ", name, ";");
+    out_.line(vector_text(dialect_.vector_load, param, width, name, position(*first)));
+    vector_loads_[n] = cat(name, ".of[", lane, "]");
+    loads.push_back(n);
+  }
+  std::vector<std::string> behind;
+  for (const Stmt& each : s.body) {
+    if (each.kind != Stmt::Kind::store || each.condition) continue;
+    const auto first = vector_start(s, each.param, each.offset);
+    if (!first) continue;
+    const std::string name = fresh("w");
+    out_.line(vector_text(dialect_.vector_type, each.param, width, name, ""), " ", name, ";");
+    behind.push_back(vector_text(dialect_.vector_store, each.param, width, name, position(*first)));
+    vector_stores_[&each] = cat(name, ".of[", lane, "]");
+  }
+  uses_vectors_ = uses_vectors_ || !loads.empty() || !behind.empty();
+  out_.line(dialect_.unroll);
+  out_.open("for (int32_t ", lane, " = 0; ", lane, " < ", width, "; ++", lane, ")");
+  variables_[s.var] = lane;
+  scoped([&] { block(s.body); });
+  out_.close();
+  for (const std::string& line : behind) out_.line(line);
+  for (NodeId n : loads) vector_loads_.erase(n);
+  forget_memory();
+  forget_registers();
+}
+
+}  // namespace hone::c
