@@ -1,9 +1,8 @@
-// Library candidates: the anchor of a group, with a bias and a relu that follow it, is one call;
-// what is left of the group is a generated kernel.
+// Library candidates of oneDNN: convolutions of channels last, products of matrices, in f32.
 #include <optional>
 
 #include "backend/cpu/target/cpu_target.h"
-#include "kernel/candidates.h"
+#include "codegen/library_call.h"
 #include "kernel/lower.h"
 #include "ops/common.h"
 
@@ -11,88 +10,20 @@ namespace hone::cpu {
 
 namespace {
 
-using Operand = Candidate::Operand;
-
-// How the operand of a node reads a parameter of the group: directly, or broadcast along the last
-// axis only (a bias).
-std::optional<std::size_t> param_of(Value v) {
-  if (!v.is(ops::param)) return std::nullopt;
-  return static_cast<std::size_t>(v.attrs().integer("index"));
-}
-
-// A parameter whose elements vary along the last axis of `shape` alone.
-std::optional<std::size_t> bias_of(Value v, const Shape& shape) {
-  while (v.is(ops::broadcast) || v.is(ops::reshape)) {
-    // Only sizes of 1 may be added or repeated in front of the channels.
-    const bool repeats = v.is(ops::broadcast);
-    v = v.operand(0);
-    if (v.shape().count() != shape[-1]) return std::nullopt;
-    if (repeats && v.rank() > 0 && v.shape()[-1] != shape[-1]) return std::nullopt;
-  }
-  return v.shape().count() == shape[-1] ? param_of(v) : std::nullopt;
-}
-
-struct Users {
-  std::vector<Value> of;   // the only user of a node, or an empty Value
-  std::vector<int> count;  // results count as users
-};
-
-Users users_of(const Function& f) {
-  Users u{std::vector<Value>(f.graph().node_count()), std::vector<int>(f.graph().node_count(), 0)};
-  for (NodeId n : live_nodes(f))
-    for (const Value& v : f.graph().operands(n)) {
-      ++u.count[v.node()];
-      u.of[v.node()] = Value(&f.graph(), n);
-    }
-  for (const Function::Result& r : f.results()) u.count[r.value.node()] += 2;
-  return u;
-}
-
-struct Call {
-  std::string name;
-  Value anchor, last;                 // `last`: what the call leaves behind
-  std::vector<std::size_t> operands;  // group parameters
-  std::vector<std::pair<std::string, std::int64_t>> settings;
-};
-
-bool is_zero(Value v) { return uniform_number(v) == 0.0; }
-
-// A bias and a relu right behind the anchor are the call's own.
-void take_epilogue(Call& call, const Users& users) {
-  auto only_user = [&](Value v) {
-    return users.count[v.node()] == 1 ? users.of[v.node()] : Value();
-  };
-  Value next = only_user(call.last);
-  if (next && next.is(ops::add)) {
-    Value other = next.operand(0) == call.last ? next.operand(1) : next.operand(0);
-    if (auto bias = other == call.last ? std::nullopt : bias_of(other, call.last.shape())) {
-      call.operands.push_back(*bias);
-      call.settings.push_back({"bias", 1});
-      call.last = next;
-      next = only_user(call.last);
-    }
-  }
-  bool relu =
-      next && (next.is(ops::relu) ||
-               (next.is(ops::maximum) && (is_zero(next.operand(0)) || is_zero(next.operand(1)))));
-  if (!relu) return;
-  call.settings.push_back({"relu", 1});
-  call.last = next;
-}
-
-void add_list(Call& call, const std::string& name, const Dims& list) {
+void add_list(LibraryCall& call, const std::string& name, const Dims& list) {
   for (std::size_t i = 0; i < list.size(); ++i)
     call.settings.push_back({cat(name, i), list[i].number()});
 }
 
-std::optional<Call> convolution(Value v) {
+std::optional<LibraryCall> convolution(Value v) {
   const Attrs& a = v.attrs();
   if (!a.integer("channels_last")) return std::nullopt;
   for (AttrName name :
        {AttrName("strides"), AttrName("dilations"), AttrName("pads_low"), AttrName("pads_high")})
     for (const Dim& d : a.dims(name))
       if (!d.is_number()) return std::nullopt;
-  Call call{"onednn.conv", v, v, {}, {{"channels_last", 1}, {"groups", a.integer("groups")}}};
+  LibraryCall call{
+      "onednn.conv", v, v, {}, {{"channels_last", 1}, {"groups", a.integer("groups")}}};
   add_list(call, "strides", a.dims("strides"));
   add_list(call, "dilations", a.dims("dilations"));
   add_list(call, "pads_low", a.dims("pads_low"));
@@ -100,90 +31,25 @@ std::optional<Call> convolution(Value v) {
   return call;
 }
 
-// [b?, m, k] x [b?, k, n], in any order of the two axes of a matrix: strides tell.
-std::optional<Call> matmul(Value v) {
-  const Axes contract = axes_of(v.attrs(), "contract"), batch = axes_of(v.attrs(), "batch");
-  const int ra = v.operand(0).rank(), rb = v.operand(1).rank();
-  const int b = static_cast<int>(batch.size() / 2);
-  if (contract.size() != 2 || b > 1 || ra != b + 2 || rb != b + 2) return std::nullopt;
-  if (b == 1 && (batch[0] != 0 || batch[1] != 0)) return std::nullopt;
-  // The library has no sum over nothing.
-  if (v.operand(0).shape()[contract[0]].low() < 1) return std::nullopt;
-  // The call's settings say whether an operand's matrix lies the other way round.
-  Call call{"onednn.matmul", v, v, {}, {}};
-  call.settings.push_back({"transpose_a", contract[0] == b});
-  call.settings.push_back({"transpose_b", contract[1] == b + 1});
-  return call;
+std::optional<LibraryCall> call_of(Value v) {
+  return v.is(ops::conv)  ? convolution(v)
+         : v.is(ops::dot) ? matmul_call(v, "onednn.matmul")
+                          : std::nullopt;
 }
 
-std::optional<Call> find_call(const Function& f) {
-  std::optional<Call> found;
-  for (NodeId n : live_nodes(f)) {
-    Value v(&f.graph(), n);
-    if (v.op().kind != OpKind::contraction) continue;
-    if (found || v.dtype() != DType::f32) return std::nullopt;
-    for (const Value& operand : v.operands())
-      if (operand.dtype() != DType::f32 || !param_of(operand)) return std::nullopt;
-    found = v.is(ops::conv) ? convolution(v) : v.is(ops::dot) ? matmul(v) : std::nullopt;
-    if (!found) return std::nullopt;
-    found->operands = {*param_of(v.operand(0)), *param_of(v.operand(1))};
-  }
-  if (found) take_epilogue(*found, users_of(f));
-  return found;
-}
-
-// The group with the call's value as a further parameter.
-GroupSpec rest_of(const GroupSpec& spec, Value computed) {
-  GroupSpec rest = spec;
-  Function f;
-  for (const Function::Param& p : spec.function.params()) f.add_param(p.value.type(), p.name);
-  Value given = f.add_param(computed.type(), "computed");
-  Values params;
-  for (std::size_t i = 0; i < spec.function.params().size(); ++i) params.push_back(f.param(i));
-  Copier copy(spec.function, params, f);
-  copy.set(computed.node(), {given});
-  for (NodeId n : live_nodes(spec.function))
-    if (!copy.has(n)) copy.copy(n);
-  for (const Function::Result& r : spec.function.results()) f.add_result(copy(r.value), r.name);
-  rest.function = f;
-  rest.param_strides.push_back(dense_strides(computed.shape()));
-  rest.param_is_weight.push_back(false);
-  return rest;
-}
-
-void append_rest(Candidate& out, const GroupSpec& spec, Value computed, const TargetInfo& info) {
-  const int given = static_cast<int>(spec.function.params().size());
-  out.temporaries.push_back({computed.type(), false});
-  Candidate rest = nest_candidate(rest_of(spec, computed), info);
-  for (Candidate::Step& step : rest.steps) {
-    for (Operand& o : step.operands) {
-      if (o.kind == Operand::Kind::temporary) o.index += 1;
-      if (o.kind == Operand::Kind::param && o.index == given) o = {Operand::Kind::temporary, 0};
-    }
-    out.steps.push_back(std::move(step));
-  }
-  for (Candidate::Temporary& t : rest.temporaries) out.temporaries.push_back(std::move(t));
-}
+constexpr LibraryAbilities abilities = {
+    .takes = [](DType t) { return t == DType::f32; },
+    .call_of = call_of,
+};
 
 }  // namespace
 
 std::vector<Candidate> onednn_candidates(const GroupSpec& given, const TargetInfo& info) {
   GroupSpec spec = given;
   spec.function = expand_for_kernels(given.function);
-  std::optional<Call> call = find_call(spec.function);
+  const std::optional<LibraryCall> call = find_library_call(spec.function, abilities);
   if (!call) return {};
-  Candidate out;
-  out.name = "onednn";
-  Candidate::Step step;
-  step.what = call->name;
-  for (std::size_t p : call->operands)
-    step.operands.push_back({Operand::Kind::param, static_cast<int>(p)});
-  step.settings = call->settings;
-  const bool whole = spec.function.results().size() == 1 && spec.function.result(0) == call->last;
-  step.operands.push_back({whole ? Operand::Kind::result : Operand::Kind::temporary, 0});
-  out.steps.push_back(std::move(step));
-  if (!whole) append_rest(out, spec, call->last, info);
-  return {out};
+  return {library_candidate(spec, *call, "onednn", info)};
 }
 
 }  // namespace hone::cpu

@@ -1,0 +1,157 @@
+#include "codegen/library_call.h"
+
+#include "kernel/candidates.h"
+#include "kernel/lower.h"
+#include "ops/common.h"
+
+namespace hone {
+
+namespace {
+
+using Operand = Candidate::Operand;
+
+// How the operand of a node reads a parameter of the group: directly, or broadcast along the last
+// axis only (a bias).
+std::optional<std::size_t> param_of(Value v) {
+  if (!v.is(ops::param)) return std::nullopt;
+  return static_cast<std::size_t>(v.attrs().integer("index"));
+}
+
+// A parameter whose elements vary along the last axis of `shape` alone.
+std::optional<std::size_t> bias_of(Value v, const Shape& shape) {
+  while (v.is(ops::broadcast) || v.is(ops::reshape)) {
+    // Only sizes of 1 may be added or repeated in front of the channels.
+    const bool repeats = v.is(ops::broadcast);
+    v = v.operand(0);
+    if (v.shape().count() != shape[-1]) return std::nullopt;
+    if (repeats && v.rank() > 0 && v.shape()[-1] != shape[-1]) return std::nullopt;
+  }
+  return v.shape().count() == shape[-1] ? param_of(v) : std::nullopt;
+}
+
+struct Users {
+  std::vector<Value> of;   // the only user of a node, or an empty Value
+  std::vector<int> count;  // results count as users
+};
+
+Users users_of(const Function& f) {
+  Users u{std::vector<Value>(f.graph().node_count()), std::vector<int>(f.graph().node_count(), 0)};
+  for (NodeId n : live_nodes(f))
+    for (const Value& v : f.graph().operands(n)) {
+      ++u.count[v.node()];
+      u.of[v.node()] = Value(&f.graph(), n);
+    }
+  for (const Function::Result& r : f.results()) u.count[r.value.node()] += 2;
+  return u;
+}
+
+bool is_zero(Value v) { return uniform_number(v) == 0.0; }
+
+// A bias and an activation right behind the anchor are the call's own.
+void take_epilogue(LibraryCall& call, const Users& users, bool has_gelu_tanh) {
+  auto only_user = [&](Value v) {
+    return users.count[v.node()] == 1 ? users.of[v.node()] : Value();
+  };
+  Value next = only_user(call.last);
+  if (next && next.is(ops::add)) {
+    Value other = next.operand(0) == call.last ? next.operand(1) : next.operand(0);
+    if (auto bias = other == call.last ? std::nullopt : bias_of(other, call.last.shape())) {
+      call.operands.push_back(*bias);
+      call.settings.push_back({"bias", 1});
+      call.last = next;
+      next = only_user(call.last);
+    }
+  }
+  if (!next) return;
+  const bool is_relu =
+      next.is(ops::relu) ||
+      (next.is(ops::maximum) && (is_zero(next.operand(0)) || is_zero(next.operand(1))));
+  const bool is_gelu = has_gelu_tanh && next.is(ops::gelu_tanh);
+  if (!is_relu && !is_gelu) return;
+  call.settings.push_back({is_relu ? "relu" : "gelu", 1});
+  call.last = next;
+}
+
+// The group with the call's value as a further parameter.
+GroupSpec rest_of(const GroupSpec& spec, Value computed) {
+  GroupSpec rest = spec;
+  Function f;
+  for (const Function::Param& p : spec.function.params()) f.add_param(p.value.type(), p.name);
+  Value given = f.add_param(computed.type(), "computed");
+  Values params;
+  for (std::size_t i = 0; i < spec.function.params().size(); ++i) params.push_back(f.param(i));
+  Copier copy(spec.function, params, f);
+  copy.set(computed.node(), {given});
+  for (NodeId n : live_nodes(spec.function))
+    if (!copy.has(n)) copy.copy(n);
+  for (const Function::Result& r : spec.function.results()) f.add_result(copy(r.value), r.name);
+  rest.function = f;
+  rest.param_strides.push_back(dense_strides(computed.shape()));
+  rest.param_is_weight.push_back(false);
+  return rest;
+}
+
+void append_rest(Candidate& out, const GroupSpec& spec, Value computed, const TargetInfo& info) {
+  const int given = static_cast<int>(spec.function.params().size());
+  out.temporaries.push_back({computed.type(), false});
+  Candidate rest = nest_candidate(rest_of(spec, computed), info);
+  for (Candidate::Step& step : rest.steps) {
+    for (Operand& o : step.operands) {
+      if (o.kind == Operand::Kind::temporary) o.index += 1;
+      if (o.kind == Operand::Kind::param && o.index == given) o = {Operand::Kind::temporary, 0};
+    }
+    out.steps.push_back(std::move(step));
+  }
+  for (Candidate::Temporary& t : rest.temporaries) out.temporaries.push_back(std::move(t));
+}
+
+}  // namespace
+
+std::optional<LibraryCall> matmul_call(Value v, std::string name) {
+  const Axes contract = axes_of(v.attrs(), "contract"), batch = axes_of(v.attrs(), "batch");
+  const int ra = v.operand(0).rank(), rb = v.operand(1).rank();
+  const int b = static_cast<int>(batch.size() / 2);
+  if (contract.size() != 2 || b > 1 || ra != b + 2 || rb != b + 2) return std::nullopt;
+  if (b == 1 && (batch[0] != 0 || batch[1] != 0)) return std::nullopt;
+  // The library has no sum over nothing.
+  if (v.operand(0).shape()[contract[0]].low() < 1) return std::nullopt;
+  // The call's settings say whether an operand's matrix lies the other way round.
+  LibraryCall call{std::move(name), v, v, {}, {}};
+  call.settings.push_back({"transpose_a", contract[0] == b});
+  call.settings.push_back({"transpose_b", contract[1] == b + 1});
+  return call;
+}
+
+std::optional<LibraryCall> find_library_call(const Function& f, const LibraryAbilities& library) {
+  std::optional<LibraryCall> found;
+  for (NodeId n : live_nodes(f)) {
+    Value v(&f.graph(), n);
+    if (v.op().kind != OpKind::contraction) continue;
+    if (found || !library.takes(v.dtype())) return std::nullopt;
+    for (const Value& operand : v.operands())
+      if (operand.dtype() != v.dtype() || !param_of(operand)) return std::nullopt;
+    found = library.call_of(v);
+    if (!found) return std::nullopt;
+    found->operands = {*param_of(v.operand(0)), *param_of(v.operand(1))};
+  }
+  if (found) take_epilogue(*found, users_of(f), library.has_gelu_tanh);
+  return found;
+}
+
+Candidate library_candidate(const GroupSpec& spec, const LibraryCall& call, std::string name,
+                            const TargetInfo& info) {
+  Candidate out;
+  out.name = std::move(name);
+  Candidate::Step step;
+  step.what = call.name;
+  for (std::size_t p : call.operands)
+    step.operands.push_back({Operand::Kind::param, static_cast<int>(p)});
+  step.settings = call.settings;
+  const bool whole = spec.function.results().size() == 1 && spec.function.result(0) == call.last;
+  step.operands.push_back({whole ? Operand::Kind::result : Operand::Kind::temporary, 0});
+  out.steps.push_back(std::move(step));
+  if (!whole) append_rest(out, spec, call.last, info);
+  return out;
+}
+
+}  // namespace hone

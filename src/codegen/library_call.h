@@ -1,0 +1,41 @@
+// Library candidates as every backend makes them: the anchor of a group, with what follows it that
+// the library does in the same call, is one step; what is left of the group is a generated kernel.
+// Knows no library: a backend says what its own can do.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "target/target_info.h"
+
+namespace hone {
+
+struct LibraryCall {
+  std::string name;                   // LIBRARY.FUNCTION
+  Value anchor, last;                 // `last`: what the call leaves behind
+  std::vector<std::size_t> operands;  // group parameters
+  std::vector<std::pair<std::string, std::int64_t>> settings;
+};
+
+struct LibraryAbilities {
+  bool (*takes)(DType);
+  // The call for an anchor, without its operands; nothing when the library has none.
+  std::optional<LibraryCall> (*call_of)(Value anchor);
+  bool has_gelu_tanh = false;  // behind the bias
+};
+
+// [b?, m, k] x [b?, k, n], in any order of the two axes of a matrix: settings transpose_a and
+// transpose_b tell.
+std::optional<LibraryCall> matmul_call(Value dot, std::string name);
+
+// The call for the only contraction of the group, whose operands are parameters, with the bias, the
+// relu or the gelu behind it. `f` is made of core operations.
+std::optional<LibraryCall> find_library_call(const Function& f, const LibraryAbilities&);
+
+// The call, then a kernel for the rest of the group, whose function is made of core operations.
+Candidate library_candidate(const GroupSpec&, const LibraryCall&, std::string name,
+                            const TargetInfo&);
+
+}  // namespace hone
