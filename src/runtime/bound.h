@@ -102,6 +102,10 @@ struct BoundProgram {
   std::vector<HostStep> hosts;
   std::vector<std::string> refusals;
   std::vector<DeviceNeeds> needs;  // per device of the executable
+  // Of all ops, with the operands of a placement; made after some runs there.
+  std::unique_ptr<Recording> recording;
+  std::uint64_t recorded_at = 0;
+  int runs_there = 0;
   // What its own tables take, and what libraries took for its calls, as measured.
   std::size_t table_bytes = 0, library_bytes = 0;
 };

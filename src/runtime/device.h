@@ -110,6 +110,12 @@ class Event {
   virtual void synchronize() = 0;
 };
 
+// Work of a stream that was recorded instead of done. Belongs to that stream.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+};
+
 // Work of one session, in order; calls may return before it is done. Belongs to one thread at a
 // time. What fails while work is done is thrown by a later synchronize().
 class Stream {
@@ -134,6 +140,13 @@ class Stream {
   virtual void record(Event&) = 0;
   // An event of any device: what follows begins after its point.
   virtual void wait(Event&) = 0;
+  // From here on launches, calls, copies and fills are recorded instead of done. False on devices
+  // that do not record.
+  virtual bool start_recording() { return false; }
+  // Null when something cannot be recorded; then none of it was done.
+  virtual std::unique_ptr<Recording> finish_recording() { return nullptr; }
+  // The recorded work, with the operands that it was recorded with.
+  virtual void replay(const Recording&) {}
   // Returns when all work is finished; throws what a part of it failed with.
   virtual void synchronize() = 0;
 };
@@ -165,7 +178,7 @@ class Device : public Allocator {
   virtual bool shares_host_memory() const { return false; }
   // Null without shared memory.
   virtual std::byte* host_address(DeviceMemory) const { return nullptr; }
-  // Nothing for memory that is not aligned, or without shared memory.
+  // Nothing for memory that is not aligned or, without shared memory, not on this device.
   virtual std::optional<DeviceMemory> of_host(const void*) const { return std::nullopt; }
 
   // What a plan runs on this device, as one program. Kernels of all binaries must have different

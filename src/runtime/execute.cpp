@@ -75,6 +75,7 @@ void StepRunner::run_steps(const Variant& variant, BoundProgram& program, const 
   fetched_of_ = nullptr;
   if (std::exchange(events_of_, &variant) != &variant) events_.clear();
   place(program, memory);
+  if (!trace && !may_stop && replayed(program, memory.placement)) return;
   while (!frames_.empty()) {
     Frame& frame = frames_.back();
     if (frame.at == frame.program->ops.size()) {
@@ -100,6 +101,41 @@ void StepRunner::run_steps(const Variant& variant, BoundProgram& program, const 
       frame.at = step(now, at);
     }
   }
+}
+
+// The first runs take what is taken once. Few steps are not worth it.
+bool StepRunner::replayed(BoundProgram& p, std::uint64_t placement) {
+  constexpr std::size_t few = 3;
+  constexpr int first_runs = 2;
+  if (p.ops.size() < few) return false;
+  if (p.recorded_at != placement) {
+    p.recording = nullptr;
+    p.recorded_at = placement;
+    p.runs_there = 0;
+  }
+  using Kind = BoundOp::Kind;
+  Stream& stream = streams_[p.ops[0].stream];
+  if (!p.recording) {
+    if (p.runs_there++ != first_runs) return false;
+    for (const BoundOp& op : p.ops)
+      if ((op.kind != Kind::launch && op.kind != Kind::call) || op.stream != p.ops[0].stream)
+        return false;
+    if (!stream.start_recording()) return false;
+    const RunCounters before = counters;
+    try {
+      for (std::uint32_t at = 0; at < p.ops.size(); ++at) step(p, at);
+    } catch (...) {
+      stream.finish_recording();
+      throw;
+    }
+    counters = before;
+    p.recording = stream.finish_recording();
+    if (!p.recording) return false;
+  }
+  stream.replay(*p.recording);
+  for (const BoundOp& op : p.ops)
+    ++(op.kind == Kind::launch ? counters.launches : calls_of(op.step->kind, counters));
+  return true;
 }
 
 void StepRunner::place(BoundProgram& p, const Memory& memory) const {

@@ -84,6 +84,8 @@ class StepRunner {
  private:
   void run_steps(const Variant&, BoundProgram&, const Memory&);
   std::uint32_t step(const BoundProgram&, std::uint32_t at);
+  // Whether all of it was done by replaying a recording.
+  bool replayed(BoundProgram&, std::uint64_t placement);
   void transfer(const BoundProgram&, const BoundOp&);
   void place(BoundProgram&, const Memory&) const;
   BoundProgram& measured(const Variant&, BoundProgram&, std::uint32_t at);

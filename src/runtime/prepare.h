@@ -21,5 +21,8 @@ void pack_constants(Plan& plan, Device&);
 // UserError when these devices cannot run a variant.
 void run_prepare(Plan& plan, const Executable::Devices&, const std::shared_ptr<ThreadPool>&);
 void run_prepare(Plan& plan, const std::shared_ptr<Device>&, const std::shared_ptr<ThreadPool>&);
+// The plan, or where it was compiled on a machine that could not prepare its weights, a copy of it
+// with weights that these devices prepared.
+std::shared_ptr<const Plan> with_prepared(std::shared_ptr<const Plan>, const Executable::Devices&);
 
 }  // namespace hone

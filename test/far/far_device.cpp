@@ -158,6 +158,12 @@ class FarCopy final : public BoundCall {
   StridedCopy copy;
 };
 
+// What was asked for, to be asked for again.
+class FarRecording final : public Recording {
+ public:
+  std::vector<std::function<void()>> asked;
+};
+
 class FarStream final : public Stream {
  public:
   FarStream(std::shared_ptr<Memory> memory, std::uint64_t seed, FarPace pace)
@@ -197,7 +203,28 @@ class FarStream final : public Stream {
     add([p, value] { std::ranges::fill(p.bytes(), value); });
   }
 
+  bool start_recording() override {
+    recording_ = std::make_unique<FarRecording>();
+    return true;
+  }
+  std::unique_ptr<Recording> finish_recording() override { return std::move(recording_); }
+  void replay(const Recording& r) override {
+    for (const auto& ask : static_cast<const FarRecording&>(r).asked) ask();
+  }
+
   void launch(const Launch& l) override {
+    if (recording_) {
+      const auto& kernel =
+          reinterpret_cast<const FarProgram::Entry*>(static_cast<std::uintptr_t>(l.entry))->kernel;
+      recording_->asked.push_back(
+          [this, again = Launch(l), operands = std::vector(l.operands.begin(), l.operands.end()),
+           sizes = std::vector(l.sizes, l.sizes + kernel.sizes.size())]() mutable {
+            again.operands = operands;
+            again.sizes = sizes.data();
+            launch(again);
+          });
+      return;
+    }
     const auto* entry =
         reinterpret_cast<const FarProgram::Entry*>(static_cast<std::uintptr_t>(l.entry));
     const Kernel& kernel = entry->kernel;
@@ -217,6 +244,13 @@ class FarStream final : public Stream {
   }
 
   void call(const BoundCall& c, std::span<const DeviceMemory> operands, bool) override {
+    if (recording_) {
+      recording_->asked.push_back(
+          [this, &c, places = std::vector(operands.begin(), operands.end())] {
+            call(c, places, false);
+          });
+      return;
+    }
     const auto& copy = static_cast<const FarCopy&>(c);
     const Piece from = use(operands[0], copy.extent(copy.copy.from_strides), false),
                 to = use(operands[1], copy.extent(copy.copy.to_strides), true);
@@ -326,6 +360,7 @@ class FarStream final : public Stream {
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
   std::exception_ptr error_;
+  std::unique_ptr<FarRecording> recording_;
   bool is_busy_ = false, is_closing_ = false;
   std::thread thread_;
 };
