@@ -1,6 +1,7 @@
 #include "api/hone.h"
 
 #include "backend/devices/devices.h"
+#include "runtime/prepare.h"
 
 namespace hone {
 
@@ -19,8 +20,10 @@ Source source(const Imported& imported) {
 }
 
 std::unique_ptr<Session> open_session(const Plan& plan, SessionOptions options) {
+  const Executable::Devices devices = open_devices(plan);
   return std::make_unique<Session>(
-      Executable::load(std::make_shared<const Plan>(plan), open_devices(plan)), std::move(options));
+      Executable::load(with_prepared(std::make_shared<const Plan>(plan), devices), devices),
+      std::move(options));
 }
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/target/cpu_target.h"
 #include "backend/cpu/target/measure.h"
+#include "backend/cuda/target/cuda_target.h"
 #include "backend/null/target/null_target.h"
 #include "base/error.h"
 
@@ -13,6 +14,9 @@ namespace {
 
 constexpr Backend built_in[] = {
     {"cpu", cpu::make_target, cpu::target_names, cpu::library_names, cpu::measure_rates},
+#ifdef HONE_CUDA
+    {"cuda", cuda::make_target, cuda::target_names, cuda::library_names, nullptr},
+#endif
     {"null", null::make_target, null::target_names, {}, nullptr},
 };
 

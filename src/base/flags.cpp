@@ -15,6 +15,7 @@ constexpr Flag table[] = {
     {"HONE_CACHE_DIR", "directory of compiled kernels and measurements", ""},
     {"HONE_CPU_ISA", "the widest instruction set to use, as `hone devices` names it, or native",
      "native"},
+    {"HONE_CUDA_DIR", "directory of NVIDIA's libraries, looked in before the usual ones", ""},
     {"HONE_DEBUG", "0 to 6: devices, passes, plans, sources, graphs, rules", "0"},
     {"HONE_DUMP", "directory that receives graphs, kernels and plans as files", ""},
     {"HONE_HARD_LINKS", "1: external data of a model may be a file with several names", "0"},

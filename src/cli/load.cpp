@@ -1,5 +1,6 @@
 #include "cli/load.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -127,7 +128,11 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.heading(std::string(compiling));
   if (with_strategy)
     a.choice("--strategy", strategies(), alternatives(strategies()) + " (default)", o.strategy);
-  const std::span<const std::string_view> targets = default_backend().target_names;
+  // Of every backend: a plan may be made for a machine that this is not.
+  std::vector<std::string_view> targets;
+  for (const Backend* b : backends())
+    for (std::string_view t : b->target_names)
+      if (std::ranges::count(targets, t) == 0) targets.push_back(t);
   a.choices(
       "--target", {targets.begin(), targets.end()},
       alternatives(targets) + ", several with commas (default: " + std::string(targets[0]) + ")",
@@ -176,10 +181,30 @@ Loaded load_model(const ModelOptions& options, const Arguments& args) {
   return out;
 }
 
+namespace {
+
+// The first one that has them all.
+const Backend& backend_with_targets(const std::vector<std::string>& targets) {
+  for (const Backend* b : backends())
+    if (std::ranges::all_of(targets, [&](const std::string& t) {
+          return std::ranges::count(b->target_names, t) > 0;
+        }))
+      return *b;
+  throw UserError(
+      "--target: ", alternatives(std::vector<std::string_view>(targets.begin(), targets.end())),
+      ": are targets of different backends; make a plan for each");
+}
+
+}  // namespace
+
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions out;
   out.strategy = options.strategy;
-  if (!options.targets.empty()) out.targets = options.targets;
+  if (!options.targets.empty()) {
+    out.targets = options.targets;
+    if (const Backend& b = backend_with_targets(options.targets); &b != &default_backend())
+      out.backend = &b;
+  }
   out.verification = options.verify == "none"    ? Verification::none
                      : options.verify == "model" ? Verification::model
                                                  : Verification::kernels;

@@ -9,6 +9,7 @@
 #include "cli/load.h"
 #include "cli/prove.h"
 #include "cli/run/table.h"
+#include "plan/plan_file.h"
 #include "report/report.h"
 #include "runtime/self_test.h"
 #include "runtime/session.h"
@@ -159,6 +160,17 @@ int optimize(Words words) {
   request.compile = compile_options(options);
   if (options.verify == "kernels") request.compile.verification = Verification::model;
   request.compile.strip_graph = strip;
+  if (const Backend* b = request.compile.backend; b && !has_device(*b)) {
+    request.compile.verification = Verification::none;
+    const Plan plan = compile(loaded.source, request.compile);
+    write_plan(file, plan);
+    warn(options, cat("warning: this machine has no device '", b->name,
+                      "': the plan was neither verified nor timed; run `hone validate ",
+                      file.string(), "` where it has one"));
+    std::printf("plan: %s (%s)\n", file.c_str(),
+                bytes_text(static_cast<std::int64_t>(fs::file_size(file))).c_str());
+    return exit_ok;
+  }
   request.strategies = strategies;
   request.rounds = rounds;
   request.budget = budget;

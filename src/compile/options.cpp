@@ -37,7 +37,15 @@ std::vector<std::string_view> strategies() {
 }
 
 std::string absence_of(std::string_view strategy) {
-  return strategy == "multi" ? absence_of_multi() : "";
+  if (strategy == "multi") return absence_of_multi();
+  for (const Backend* b : backends())
+    if (!has_device(*b) && (b->name == strategy || std::ranges::count(b->libraries, strategy) > 0))
+      try {
+        open_device(b->name);
+      } catch (const UserError& e) {
+        return cat("has no device here: ", e.what());
+      }
+  return "";
 }
 
 bool names_library(std::string_view strategy) {

@@ -5,11 +5,20 @@
 
 namespace hone::test {
 
-INSTANTIATE_TEST_SUITE_P(Listed, BackendConformance,
-                         testing::Values(BackendCase{"first", [] { return open_default_device(); },
-                                                     &backend(device_names().front())},
-                                         BackendCase{"far", [] { return open_far_device(); },
-                                                     &far_backend(), true}),
+namespace {
+
+// Every backend that this machine has a device for, and the far one.
+std::vector<BackendCase> cases() {
+  std::vector<BackendCase> out;
+  for (const std::string& name : device_names())
+    out.push_back({name, [name] { return open_device(name); }, &backend(name)});
+  out.push_back({"far", [] { return open_far_device(); }, &far_backend(), true});
+  return out;
+}
+
+}  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Listed, BackendConformance, testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
 namespace {

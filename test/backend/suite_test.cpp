@@ -8,6 +8,7 @@
 #include "test/onnx/expected.h"
 #include "test/onnx/run_case.h"
 #include "test/onnx/tier.h"
+#include "test/ops/harness.h"
 #include "test/random/generate.h"
 #include "test/random/judge.h"
 
@@ -17,6 +18,15 @@ namespace {
 bool is_full() {
   const char* set = std::getenv("HONE_CONFORMANCE");
   return set && std::string_view(set) == "full";
+}
+
+// HONE_CONFORMANCE_PART=1/4 takes the second quarter of the cases, for several processes.
+bool is_in_part(std::uint64_t number) {
+  const char* set = std::getenv("HONE_CONFORMANCE_PART");
+  unsigned part = 0, parts = 1;
+  if (set && std::sscanf(set, "%u/%u", &part, &parts) != 2)
+    throw UserError("HONE_CONFORMANCE_PART=", set, " is not of the form 1/4");
+  return number % std::max(parts, 1u) == part;
 }
 
 CompileOptions unverified(const Backend* backend, std::string strategy = "auto") {
@@ -45,10 +55,35 @@ std::string wrong_in(const fuzz::Case& c, const CompileOptions& options) try {
   return e.what();
 }
 
+// Every operation on its samples, a tenth of them without HONE_CONFORMANCE=full.
+TEST_P(BackendConformance, EveryOperationIsAsTheReferenceSays) {
+  std::uint64_t number = 0;
+  for (const harness::Case& c : harness::all_cases()) {
+    if (++number % (is_full() ? 1 : 10) != 0 || !is_in_part(number)) continue;
+    try {
+      EXPECT_EQ(harness::judge(c,
+                               [](const Function& f, std::span<const Array> inputs) {
+                                 return compiled_session({"case", {{{}, f}}, {}},
+                                                         unverified(GetParam().backend))
+                                     ->run(inputs);
+                               }),
+                "")
+          << c.name;
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << c.name << ": " << e.what();
+    }
+  }
+}
+
 TEST_P(BackendConformance, RandomFunctionsAreAsTheReferenceSays) {
-  const std::uint64_t first = 7'000'000, count = is_full() ? 2000 : 60;
-  for (std::uint64_t seed = first; seed < first + count; ++seed)
+  const char* set = std::getenv("HONE_RANDOM_FUNCTIONS");
+  const std::uint64_t first = 7'000'000, count = set         ? std::strtoull(set, nullptr, 10)
+                                                 : is_full() ? 2000
+                                                             : 60;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    if (!is_in_part(seed)) continue;
     EXPECT_EQ(wrong_in(fuzz::generate(seed), unverified(GetParam().backend)), "") << seed;
+  }
 }
 
 // Functions of which nothing can be moved, because all of it is views or control flow, do not
@@ -75,7 +110,7 @@ TEST_P(BackendConformance, TheCoreTierOfTheOnnxSuitePasses) {
   int passed = 0, tried = 0;
   for (const conformance::Case& c : conformance::list_cases(*suite)) {
     if (!c.name.starts_with("node/") || number++ % step != 0) continue;
-    if (conformance::tier_of(c) != "node: core") continue;
+    if (conformance::tier_of(c) != "node: core" || !is_in_part(number / step)) continue;
     const conformance::Outcome o = conformance::run_case(c, "auto", GetParam().backend);
     const auto listed = expected.find({c.name, "auto"});
     EXPECT_EQ(name_of(o.verdict),

@@ -5,18 +5,34 @@
 #include <mutex>
 
 #include "backend/cpu/device/cpu_device.h"
+#include "backend/cuda/device/cuda_device.h"
 #include "base/error.h"
 
 namespace hone {
 
 namespace {
 
+struct ListedDevice {
+  NamedDevice device;
+  // Null: as many as the device says. It may open a driver, so it is asked when the number matters.
+  std::size_t (*count)() = nullptr;
+
+  std::size_t how_many() const { return count ? count() : device.count; }
+};
+
 // One line for each backend; the first is the default.
-std::vector<NamedDevice> built_in() { return {{"cpu", open_cpu_device, cpu_device_libraries}}; }
+std::vector<ListedDevice> built_in() {
+  return {
+      {{"cpu", open_cpu_device, cpu_device_libraries}},
+#ifdef HONE_CUDA
+      {{"cuda", open_cuda_device, cuda_device_libraries}, cuda_device_count},
+#endif
+  };
+}
 
 struct DeviceList {
   std::mutex mutex;
-  std::vector<NamedDevice> all = built_in();
+  std::vector<ListedDevice> all = built_in();
 };
 
 DeviceList& list() {
@@ -24,7 +40,7 @@ DeviceList& list() {
   return it;
 }
 
-std::vector<NamedDevice> listed() {
+std::vector<ListedDevice> listed() {
   const std::scoped_lock lock(list().mutex);
   return list().all;
 }
@@ -33,36 +49,37 @@ std::vector<NamedDevice> listed() {
 
 AddedDevice::AddedDevice(NamedDevice device) : name_(device.name) {
   const std::scoped_lock lock(list().mutex);
-  if (std::ranges::count(list().all, name_, &NamedDevice::name) > 0)
-    throw UserError("device '", name_, "' is in the list already");
-  list().all.push_back(std::move(device));
+  for (const ListedDevice& d : list().all)
+    if (d.device.name == name_) throw UserError("device '", name_, "' is in the list already");
+  list().all.push_back({std::move(device)});
 }
 
 AddedDevice::~AddedDevice() {
   const std::scoped_lock lock(list().mutex);
-  std::erase_if(list().all, [&](const NamedDevice& d) { return d.name == name_; });
+  std::erase_if(list().all, [&](const ListedDevice& d) { return d.device.name == name_; });
 }
 
 std::vector<std::string> device_names() {
   std::vector<std::string> out;
-  for (const NamedDevice& d : listed()) out.push_back(d.name);
+  for (const ListedDevice& d : listed())
+    if (d.how_many() > 0) out.push_back(d.device.name);
   return out;
 }
 
 std::shared_ptr<Device> open_device(std::string_view name) {
   std::string known;
-  for (const NamedDevice& d : listed()) {
-    if (d.name == name) return d.open();
-    known += cat(known.empty() ? "" : ", ", d.name);
+  for (const ListedDevice& d : listed()) {
+    if (d.device.name == name) return d.device.open();
+    known += cat(known.empty() ? "" : ", ", d.device.name);
   }
   throw UserError("device '", name, "' is not in this build; there are: ", known);
 }
 
-std::shared_ptr<Device> open_default_device() { return listed().front().open(); }
+std::shared_ptr<Device> open_default_device() { return listed().front().device.open(); }
 
 std::size_t device_count(std::string_view name) {
-  for (const NamedDevice& d : listed())
-    if (d.name == name) return d.count;
+  for (const ListedDevice& d : listed())
+    if (d.device.name == name) return d.how_many();
   return 0;
 }
 
@@ -71,17 +88,17 @@ Executable::Devices open_devices(const Plan& plan) {
   for (const Variant& v : plan.variants) {
     std::map<std::string, std::size_t> of_variant;
     for (const PlanDevice& d : v.devices)
-      ++of_variant[d.name.empty() ? listed().front().name : d.name];
+      ++of_variant[d.name.empty() ? listed().front().device.name : d.name];
     for (const auto& [name, count] : of_variant) wanted[name] = std::max(wanted[name], count);
   }
   if (wanted.empty()) return {open_default_device()};
   Executable::Devices out;
   std::string missing;
-  for (const NamedDevice& d : listed()) try {
-      for (std::size_t i = 0; i < wanted[d.name]; ++i) out.push_back(d.open());
-      wanted.erase(d.name);
+  for (const ListedDevice& d : listed()) try {
+      for (std::size_t i = 0; i < wanted[d.device.name]; ++i) out.push_back(d.device.open());
+      wanted.erase(d.device.name);
     } catch (const UserError& e) {
-      missing += cat("; ", d.name, ": ", e.what());
+      missing += cat("; ", d.device.name, ": ", e.what());
     }
   if (!out.empty()) return out;
   for (const auto& [name, count] : wanted)
@@ -91,9 +108,9 @@ Executable::Devices open_devices(const Plan& plan) {
 
 std::vector<LibraryStatus> device_libraries() {
   std::vector<LibraryStatus> out;
-  for (const NamedDevice& d : listed())
-    if (d.libraries)
-      for (LibraryStatus& l : d.libraries()) out.push_back(std::move(l));
+  for (const ListedDevice& d : listed())
+    if (d.device.libraries)
+      for (LibraryStatus& l : d.device.libraries()) out.push_back(std::move(l));
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backend/devices/devices.h"
+#include "runtime/prepare.h"
 
 namespace hone::cli {
 
@@ -14,7 +15,9 @@ class PlanRunner final : public Runner {
     SessionOptions options;
     options.threads = limits.threads;
     if (limits.max_memory > 0) options.max_memory = limits.max_memory;
-    session_ = std::make_unique<Session>(Executable::load(plan_, open_devices(*plan_)), options);
+    const Executable::Devices devices = open_devices(*plan_);
+    plan_ = with_prepared(std::move(plan_), devices);
+    session_ = std::make_unique<Session>(Executable::load(plan_, devices), options);
   }
 
   std::vector<Array> run(std::span<const Array> inputs) override { return session_->run(inputs); }

@@ -1,0 +1,244 @@
+// Times functions on a GPU with inputs and outputs that lie there, and prints a line of JSON for
+// each: medians of whole runs, from the call until the device is idle. tools/gpu-check runs it
+// beside other programs. usage: bench_gpu [--strategy S] [--measure] [CASE...]
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "api/hone.h"
+#include "backend/backend.h"
+#include "base/json.h"
+
+namespace {
+
+using namespace hone;
+
+struct GpuCase {
+  std::string name;
+  std::function<void(Builder&)> build;
+  double bytes = 0, flops = 0;  // of one run: inputs and outputs once
+};
+
+std::string cased(std::string_view name, DType t, std::int64_t rows, std::int64_t columns) {
+  return cat(name, "_", t, "_", rows, "x", columns);
+}
+
+// What one input and one output of [rows, columns] cost.
+GpuCase rows_case(std::string_view name, DType t, std::int64_t rows, std::int64_t columns,
+                  const std::function<Value(Builder&, Value)>& f, int tensors = 2) {
+  GpuCase c;
+  c.name = cased(name, t, rows, columns);
+  c.bytes = static_cast<double>(tensors) * static_cast<double>(rows * columns * byte_size(t));
+  c.build = [=](Builder& b) { b.output(f(b, b.input(Type(t, Shape{rows, columns}), "x")), "y"); };
+  return c;
+}
+
+GpuCase linear_case(DType t, std::int64_t m, std::int64_t n, std::int64_t k) {
+  GpuCase c;
+  c.name = cat("linear_gelu_", t, "_", m, "x", n, "x", k);
+  c.bytes = static_cast<double>((m * k + k * n + m * n + n) * byte_size(t));
+  c.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  c.build = [=](Builder& b) {
+    const Value x = b.input(Type(t, Shape{m, k}), "x"), w = b.input(Type(t, Shape{k, n}), "w"),
+                bias = b.input(Type(t, Shape{n}), "bias");
+    const Value y = ops::matmul(x, w);
+    b.output(ops::gelu_tanh(y + broadcast_to(bias, y.shape())), "y");
+  };
+  return c;
+}
+
+std::vector<GpuCase> all_cases() {
+  std::vector<GpuCase> out;
+  const auto weight = [](Builder& b, Value x, const char* name) {
+    return b.input(Type(x.dtype(), Shape{x.shape()[-1]}), name);
+  };
+  const auto softmax = [](Builder&, Value x) { return ops::softmax(x, {{"axis", 1}}); };
+  const auto rms_norm = [weight](Builder& b, Value x) {
+    return ops::rms_norm(std::vector<Value>{x, weight(b, x, "w")},
+                         {{"axis", 1}, {"epsilon", 1e-5}});
+  };
+  for (DType t : {DType::f32, DType::bf16}) {
+    constexpr std::int64_t m = 8192, n = 16384;
+    out.push_back(rows_case("gelu", t, m, n, [](Builder&, Value x) { return ops::gelu(x); }));
+    out.push_back(rows_case(
+        "swiglu", t, m, n,
+        [](Builder& b, Value x) { return ops::silu(x) * b.input(x.type(), "g"); }, 3));
+    out.push_back(rows_case("layer_norm", t, m, n, [weight](Builder& b, Value x) {
+      return ops::layer_norm(std::vector<Value>{x, weight(b, x, "w"), weight(b, x, "b")},
+                             {{"axis", 1}, {"epsilon", 1e-5}});
+    }));
+    out.push_back(rows_case("rms_norm", t, m, n, rms_norm));
+    out.push_back(rows_case("softmax", t, m, n, softmax));
+    // 512 MB in and out.
+    for (std::int64_t row = 256; row <= 262144; row *= 4)
+      out.push_back(rows_case("sweep_softmax", t, (1 << 29) / byte_size(t) / row, row, softmax));
+  }
+  out.push_back(
+      rows_case("gelu", DType::f32, 4096, 1024, [](Builder&, Value x) { return ops::gelu(x); }));
+  out.push_back(linear_case(DType::f32, 512, 1024, 2048));
+  out.push_back(linear_case(DType::bf16, 2048, 2048, 2048));
+  out.push_back(linear_case(DType::bf16, 8192, 4096, 16384));
+  out.push_back(linear_case(DType::bf16, 16, 4096, 4096));
+  GpuCase small{"small_ops_200", {}, 0, 0};
+  small.build = [](Builder& b) {
+    Value x = b.input(f32({64, 256}), "x");
+    const Value w = b.input(f32({256, 256}), "w");
+    for (int i = 0; i < 40; ++i) {
+      x = ops::tanh(ops::matmul(x, w)) * 0.5 + x;
+      x = x - ops::relu(x) * 0.1;
+    }
+    b.output(x, "y");
+  };
+  out.push_back(small);
+  return out;
+}
+
+// A tensor on the device with random contents: a piece of them, repeated.
+class Tensor {
+ public:
+  Tensor(const std::shared_ptr<Device>& device, Stream& stream, const Type& type)
+      : dtype_(type.dtype) {
+    std::int64_t count = 1;
+    for (const Dim& d : type.shape.dims) count *= d.number(), dims_.push_back(d.number());
+    const auto bytes = static_cast<std::size_t>(count * byte_size(dtype_));
+    memory_ = OwnedMemory(device, bytes);
+    std::mt19937_64 random(7);
+    std::normal_distribution<double> number;
+    const std::int64_t few = std::min<std::int64_t>(count, 1 << 18);
+    Array piece = Array::zeros(dtype_, {few});
+    for (std::int64_t i = 0; i < few; ++i) piece.set_real(i, 0.1 * number(random));
+    stream.upload(memory_.at(), piece.bytes());
+    for (std::size_t done = piece.bytes().size(); done < bytes; done *= 2)
+      stream.copy(memory_.at() + static_cast<std::int64_t>(done), memory_.at(),
+                  std::min(done, bytes - done));
+    stream.synchronize();
+  }
+  TensorRef ref() const {
+    const DeviceMemory at = memory_.at();
+    return {dtype_, dims_,
+            reinterpret_cast<void*>(at.handle + static_cast<std::uint64_t>(at.offset))};
+  }
+
+ private:
+  DType dtype_;
+  std::vector<std::int64_t> dims_;
+  OwnedMemory memory_;
+};
+
+double us(const std::function<void()>& f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+// For half a second, at least ten times.
+double median_us(const std::function<void()>& f) {
+  for (int i = 0; i < 5; ++i) f();
+  std::vector<double> all;
+  double total = 0;
+  while (all.size() < 10 || (total < 0.5e6 && all.size() < 2000)) {
+    all.push_back(us(f));
+    total += all.back();
+  }
+  std::ranges::nth_element(all, all.begin() + std::ssize(all) / 2);
+  return all[all.size() / 2];
+}
+
+void run(const GpuCase& c, const std::string& strategy, bool measures, double copy_gbytes) {
+  Json line = Json::Object{{"case", c.name}};
+  try {
+    Builder b;
+    c.build(b);
+    CompileOptions options{.strategy = "auto", .backend = &backend("cuda")};
+    if (strategy != "auto") options.strategy = strategy;
+    options.verification = Verification::none;
+    options.measure = options.tune = measures;
+    options.cache = false;
+    Plan compiled_plan;
+    const double compile_us =
+        us([&] { compiled_plan = compile(source(b.function(), c.name), options); });
+    const auto plan = std::make_shared<const Plan>(std::move(compiled_plan));
+    const auto executable = Executable::load(plan, open_devices(*plan));
+    const std::shared_ptr<Device>& device = executable->device();
+    Session session(executable, {.max_memory = std::int64_t{1} << 40});
+    const std::unique_ptr<Stream> stream = device->open_stream();
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < plan->params.size(); ++i) {
+      tensors.emplace_back(device, *stream, plan->params[i].type);
+      session.bind_input(i, tensors.back().ref());
+    }
+    for (std::size_t i = 0; i < plan->results.size(); ++i) {
+      tensors.emplace_back(device, *stream, plan->results[i].type);
+      session.bind_output(i, tensors.back().ref());
+    }
+    const double took = median_us([&] { session.run(); });
+    std::string chosen;
+    for (const GroupRecord& g : plan->variants[0].groups) {
+      if (chosen.size() > 200) break;
+      chosen += cat(chosen.empty() ? "" : ", ", g.name, ": ", g.chosen);
+    }
+    line.add("us", took);
+    line.add("compile_ms", compile_us / 1000);
+    line.add("steps", static_cast<std::int64_t>(plan->variants[0].steps.size()));
+    if (c.bytes > 0) line.add("gbytes_per_s", c.bytes / took / 1e3);
+    if (c.bytes > 0) line.add("of_copy", c.bytes / took / 1e3 / copy_gbytes);
+    if (c.flops > 0) line.add("tflops", c.flops / took / 1e6);
+    line.add("staged_copies", session.counters().staged_copies);
+    line.add("chosen", chosen);
+    Json others = Json::Array{};
+    if (measures && !plan->variants[0].groups.empty())
+      for (const CandidateRecord& r : plan->variants[0].groups[0].candidates())
+        others.push(cat(r.name, ": ", r.refused.empty() ? cat(r.ms, " ms") : r.refused));
+    if (measures) line.add("candidates", others);
+  } catch (const std::exception& e) {
+    line.add("failure", e.what());
+  }
+  std::printf("%s\n", line.text().c_str());
+  std::fflush(stdout);
+}
+
+double copy_rate() {
+  const std::shared_ptr<Device> device = open_device("cuda");
+  const std::unique_ptr<Stream> stream = device->open_stream();
+  constexpr std::size_t bytes = std::size_t{1} << 29;
+  const OwnedMemory a(device, bytes), b(device, bytes);
+  const double took = median_us([&] {
+    stream->copy(b.at(), a.at(), bytes);
+    stream->synchronize();
+  });
+  return 2.0 * static_cast<double>(bytes) / took / 1e3;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    std::string strategy = "auto";
+    bool measures = false;
+    std::vector<std::string> wanted;
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (word == "--strategy" && i + 1 < argc)
+        strategy = argv[++i];
+      else if (word == "--measure")
+        measures = true;
+      else
+        wanted.push_back(word);
+    }
+    const double copy = copy_rate();
+    std::printf("%s\n",
+                Json(Json::Object{{"case", "copy"}, {"gbytes_per_s", copy}}).text().c_str());
+    for (const GpuCase& c : all_cases())
+      if (wanted.empty() || std::ranges::any_of(wanted, [&](const std::string& w) {
+            return c.name.find(w) != std::string::npos;
+          }))
+        run(c, strategy, measures, copy);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench_gpu: %s\n", e.what());
+    return 1;
+  }
+}

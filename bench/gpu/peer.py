@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""The cases of bench_gpu in PyTorch, eager and compiled: a line of JSON for each, with medians of whole
+runs from the call until the device is idle, as bench_gpu times them.
+usage: bench/gpu/peer.py [CASE...]"""
+
+import json
+import statistics
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+torch.set_grad_enabled(False)
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
+def tensor(dtype, *dims):
+    return (0.1 * torch.randn(*dims, device="cuda")).to(DTYPES[dtype])
+
+
+def median_us(f):
+    for _ in range(5):
+        f()
+    torch.cuda.synchronize()
+    times = []
+    while len(times) < 10 or (sum(times) < 0.5e6 and len(times) < 2000):
+        start = time.perf_counter()
+        f()
+        torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) * 1e6)
+    return statistics.median(times)
+
+
+def rows(name, dtype, m, n, f, *more):
+    x = tensor(dtype, m, n)
+    return f"{name}_{dtype}_{m}x{n}", f, (x, *[make(x) for make in more])
+
+
+def cases():
+    def weight(x):
+        return torch.randn_like(x[0])
+    for d in DTYPES:
+        m, n = 8192, 16384
+        yield lambda: rows("gelu", d, m, n, F.gelu)
+        yield lambda: rows("swiglu", d, m, n, lambda x, g: F.silu(x) * g, torch.randn_like)
+        yield lambda: rows("layer_norm", d, m, n,
+                           lambda x, w, b: F.layer_norm(x, x.shape[1:], w, b, 1e-5), weight, weight)
+        yield lambda: rows("rms_norm", d, m, n, lambda x, w: F.rms_norm(x, x.shape[1:], w, 1e-5), weight)
+        yield lambda: rows("softmax", d, m, n, lambda x: F.softmax(x, 1))
+        size = 4 if d == "f32" else 2
+        for row in (256, 4096, 65536, 262144):
+            yield lambda row=row: rows("sweep_softmax", d, (1 << 29) // size // row, row,
+                                       lambda x: F.softmax(x, 1))
+    yield lambda: rows("gelu", "f32", 4096, 1024, F.gelu)
+    for d, m, n, k in (("f32", 512, 1024, 2048), ("bf16", 2048, 2048, 2048), ("bf16", 8192, 4096, 16384),
+                       ("bf16", 16, 4096, 4096)):
+        yield lambda d=d, m=m, n=n, k=k: (
+            f"linear_gelu_{d}_{m}x{n}x{k}",
+            lambda x, w, b: F.gelu(torch.addmm(b, x, w), approximate="tanh"),
+            (tensor(d, m, k), tensor(d, k, n), tensor(d, n)))
+
+    def small(x, w):
+        for _ in range(40):
+            x = torch.tanh(x @ w) * 0.5 + x
+            x = x - torch.relu(x) * 0.1
+        return x
+    yield lambda: ("small_ops_200", small, (tensor("f32", 64, 256), tensor("f32", 256, 256)))
+
+
+def main():
+    wanted = sys.argv[1:]
+    for make in cases():
+        name, f, inputs = make()
+        if wanted and not any(w in name for w in wanted):
+            continue
+        line = {"case": name, "torch": torch.__version__}
+        line["eager_us"] = median_us(lambda: f(*inputs))
+        torch.compiler.reset()
+        mode = {"mode": "reduce-overhead"} if name.startswith("small") else {}
+        start = time.perf_counter()
+        compiled = torch.compile(f, **mode)
+        compiled(*inputs)
+        torch.cuda.synchronize()
+        line["cold_s"] = time.perf_counter() - start
+        line["compiled_us"] = median_us(lambda: compiled(*inputs))
+        print(json.dumps(line), flush=True)
+        del inputs
+
+
+main()

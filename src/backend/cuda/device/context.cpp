@@ -1,0 +1,133 @@
+#include "backend/cuda/device/context.h"
+
+#include <unistd.h>
+
+#include <map>
+
+namespace hone::cuda {
+
+namespace {
+
+// After these nothing of the context can be used any more.
+bool ends_context(CUresult r) {
+  switch (r) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Memory that was given back and is kept for the next allocations.
+constexpr cuuint64_t kept_bytes = std::uint64_t{1} << 30;
+
+}  // namespace
+
+std::shared_ptr<Context> Context::open(int ordinal) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<Context>> known;
+  static const ::pid_t process = ::getpid();
+  if (process != ::getpid())
+    throw UserError(
+        "cuda: this process was forked from one that had opened the driver, which the driver does "
+        "not allow; open devices after the fork only");
+  const std::scoped_lock lock(mutex);
+  std::weak_ptr<Context>& entry = known[ordinal];
+  std::shared_ptr<Context> c = entry.lock();
+  if (c && !c->is_lost()) return c;
+  if (c) {
+    CUdevice device = 0;
+    HONE_CUDA(cuDeviceGet, &device, ordinal);
+    HONE_CUDA(cuDevicePrimaryCtxReset, device);
+  }
+  c.reset(new Context(ordinal));
+  entry = c;
+  return c;
+}
+
+Context::Context(int ordinal) : ordinal_(ordinal), capability_(cuda::capability(ordinal)) {
+  HONE_CUDA(cuDeviceGet, &device_, ordinal);
+  char name[256] = {};
+  HONE_CUDA(cuDeviceGetName, name, sizeof name - 1, device_);
+  model_ = name;
+  HONE_CUDA(cuDevicePrimaryCtxRetain, &handle_, device_);
+  const Scope scope(*this);
+  HONE_CUDA(cuDeviceGetDefaultMemPool, &pool_, device_);
+  cuuint64_t kept = kept_bytes;
+  HONE_CUDA(cuMemPoolSetAttribute, pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
+  HONE_CUDA(cuStreamCreate, &memory_stream_, CU_STREAM_NON_BLOCKING);
+}
+
+Context::~Context() {
+  if (!is_lost()) {
+    CUcontext old = nullptr;
+    driver().cuCtxPushCurrent(handle_);
+    driver().cuStreamDestroy(memory_stream_);
+    driver().cuCtxPopCurrent(&old);
+  }
+  driver().cuDevicePrimaryCtxRelease(device_);
+}
+
+void Context::check(CUresult r, const char* call, const std::string& during) {
+  if (r == CUDA_SUCCESS) return;
+  const std::string error = cat("cuda: device ", ordinal_, ": ", call, ": ", describe(r),
+                                during.empty() ? "" : "; ", during);
+  if (ends_context(r)) {
+    const std::scoped_lock lock(mutex_);
+    if (loss_.empty())
+      loss_ = cat(error, ". Its memory is lost: close its sessions and load the plan again");
+    is_lost_.store(true, std::memory_order_release);
+    throw UserError(loss_);
+  }
+  throw UserError(error);
+}
+
+void Context::refuse_if_lost() const {
+  if (!is_lost()) return;
+  const std::scoped_lock lock(mutex_);
+  throw UserError("cuda: refused after an earlier error: ", loss_);
+}
+
+CUdeviceptr Context::alloc(std::size_t bytes) {
+  refuse_if_lost();
+  const Scope scope(*this);
+  CUdeviceptr out = 0;
+  CUresult r = driver().cuMemAllocAsync(&out, std::max<std::size_t>(bytes, 1), memory_stream_);
+  if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+    driver().cuStreamSynchronize(memory_stream_);
+    driver().cuMemPoolTrimTo(pool_, 0);
+    r = driver().cuMemAllocAsync(&out, bytes, memory_stream_);
+  }
+  if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+    std::size_t free = 0, total = 0;
+    driver().cuMemGetInfo(&free, &total);
+    throw UserError("cuda: device ", ordinal_, " (", model_, ") cannot allocate ", bytes,
+                    " bytes: ", free, " of ", total,
+                    " are free; use smaller sizes or another device");
+  }
+  check(r, "cuMemAllocAsync");
+  // Streams of all sessions may use it at once.
+  check(driver().cuStreamSynchronize(memory_stream_), "cuStreamSynchronize");
+  return out;
+}
+
+void Context::free(CUdeviceptr p) noexcept {
+  if (is_lost()) return;
+  CUcontext old = nullptr;
+  if (driver().cuCtxPushCurrent(handle_) != CUDA_SUCCESS) return;
+  driver().cuMemFreeAsync(p, memory_stream_);
+  driver().cuCtxPopCurrent(&old);
+}
+
+}  // namespace hone::cuda

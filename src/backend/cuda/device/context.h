@@ -1,0 +1,71 @@
+// One GPU of this process: its primary context, which PyTorch and the CUDA runtime share, and the
+// pool that memory comes from. An error that a kernel leaves behind ends the context; devices that
+// are opened later get a new one.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "backend/cuda/driver/driver.h"
+#include "runtime/device.h"
+
+namespace hone::cuda {
+
+class Context {
+ public:
+  // The one of this process, made at its first use. Throws UserError without a device.
+  static std::shared_ptr<Context> open(int ordinal);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  int ordinal() const { return ordinal_; }
+  CUcontext handle() const { return handle_; }
+  CUdevice device() const { return device_; }
+  int capability() const { return capability_; }
+  const std::string& model() const { return model_; }
+
+  // Throws UserError with the call and the error. After errors that end the context, every later
+  // call is refused with the first message; `during` says what ran.
+  void check(CUresult, const char* call, const std::string& during = "");
+  bool is_lost() const { return is_lost_.load(std::memory_order_acquire); }
+  void refuse_if_lost() const;
+
+  CUdeviceptr alloc(std::size_t bytes);
+  void free(CUdeviceptr) noexcept;
+
+ private:
+  explicit Context(int ordinal);
+
+  int ordinal_ = 0, capability_ = 0;
+  CUdevice device_ = 0;
+  CUcontext handle_ = nullptr;
+  CUmemoryPool pool_ = nullptr;
+  CUstream memory_stream_ = nullptr;
+  std::string model_;
+  std::atomic<bool> is_lost_ = false;
+  mutable std::mutex mutex_;
+  std::string loss_;
+};
+
+// The context is this thread's while it lives.
+class Scope {
+ public:
+  explicit Scope(const Context& c) {
+    check(driver().cuCtxPushCurrent(c.handle()), "cuCtxPushCurrent");
+  }
+  ~Scope() {
+    CUcontext old = nullptr;
+    driver().cuCtxPopCurrent(&old);
+  }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+};
+
+inline CUdeviceptr address(DeviceMemory m) {
+  return static_cast<CUdeviceptr>(m.handle) + static_cast<CUdeviceptr>(m.offset);
+}
+
+}  // namespace hone::cuda

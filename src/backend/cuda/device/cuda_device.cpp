@@ -1,0 +1,318 @@
+#include "backend/cuda/device/cuda_device.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <filesystem>
+
+#include "backend/cuda/device/context.h"
+#include "backend/cuda/device/copy.h"
+#include "backend/cuda/device/cublaslt.h"
+#include "backend/cuda/device/program.h"
+#include "base/error.h"
+
+namespace hone {
+
+namespace cuda {
+
+namespace {
+
+class CudaEvent final : public Event {
+ public:
+  explicit CudaEvent(std::shared_ptr<Context> context) : context_(std::move(context)) {
+    context_->refuse_if_lost();
+    const Scope scope(*context_);
+    context_->check(driver().cuEventCreate(&handle_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  }
+  ~CudaEvent() override {
+    if (!context_->is_lost()) driver().cuEventDestroy(handle_);
+  }
+  void synchronize() override {
+    context_->refuse_if_lost();
+    context_->check(driver().cuEventSynchronize(handle_), "cuEventSynchronize");
+  }
+  CUevent handle() const { return handle_; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  CUevent handle_ = nullptr;
+};
+
+// The kernels that were launched since the stream was last idle, for messages.
+class Recent {
+ public:
+  void add(const LoadedKernel& k) { names_[count_++ % names_.size()] = &k.name; }
+  void clear() { count_ = 0; }
+  std::string text() const {
+    if (count_ == 0) return "";
+    std::string out = count_ == 1 ? "it ran" : cat("it ran ", count_, " kernels, the last ones");
+    const std::size_t shown = std::min(count_, names_.size());
+    for (std::size_t i = count_ - shown; i < count_; ++i)
+      out += cat(i == count_ - shown ? " " : ", ", *names_[i % names_.size()]);
+    return out;
+  }
+
+ private:
+  std::array<const std::string*, 4> names_{};
+  std::size_t count_ = 0;
+};
+
+class CudaRecording final : public Recording {
+ public:
+  CudaRecording(std::shared_ptr<Context> context, CUgraphExec graph)
+      : context_(std::move(context)), graph_(graph) {}
+  ~CudaRecording() override {
+    if (!context_->is_lost()) driver().cuGraphExecDestroy(graph_);
+  }
+  CUgraphExec graph() const { return graph_; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  CUgraphExec graph_;
+};
+
+class CudaStream final : public Stream {
+ public:
+  CudaStream(std::shared_ptr<Context> context, std::shared_ptr<Allocator> allocator)
+      : context_(std::move(context)), allocator_(std::move(allocator)) {
+    context_->refuse_if_lost();
+    const Scope scope(*context_);
+    check(driver().cuStreamCreate(&handle_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  }
+  ~CudaStream() override {
+    if (context_->is_lost()) return;
+    driver().cuStreamSynchronize(handle_);
+    driver().cuStreamDestroy(handle_);
+  }
+
+  // That have scratch memory at once; kernels that need some run in so many threads.
+  int threads() const override { return scratch_threads; }
+  // Memory is taken by the first launch that needs it, for as many threads as it has.
+  void reserve_scratch(std::size_t) override {}
+
+  void upload(DeviceMemory to, std::span<const std::byte> from) override {
+    if (from.empty()) return;
+    const Scope scope(usable());
+    check(driver().cuMemcpyHtoDAsync(address(to), from.data(), from.size(), handle_),
+          "cuMemcpyHtoDAsync");
+  }
+  void download(std::span<std::byte> to, DeviceMemory from) override {
+    if (to.empty()) return;
+    const Scope scope(usable());
+    check(driver().cuMemcpyDtoHAsync(to.data(), address(from), to.size(), handle_),
+          "cuMemcpyDtoHAsync");
+  }
+  void copy(DeviceMemory to, DeviceMemory from, std::size_t bytes) override {
+    if (bytes == 0) return;
+    const Scope scope(usable());
+    check(driver().cuMemcpyDtoDAsync(address(to), address(from), bytes, handle_),
+          "cuMemcpyDtoDAsync");
+  }
+  void fill(DeviceMemory to, std::byte value, std::size_t bytes) override {
+    if (bytes == 0) return;
+    const Scope scope(usable());
+    check(driver().cuMemsetD8Async(address(to), std::to_integer<unsigned char>(value), bytes,
+                                   handle_),
+          "cuMemsetD8Async");
+  }
+
+  void launch(const Launch& l) override {
+    const auto& kernel =
+        *reinterpret_cast<const LoadedKernel*>(static_cast<std::uintptr_t>(l.entry));
+    if (l.chunks <= 0) return;
+    const CodeHeader& h = kernel.header;
+    HONE_ASSERT(l.operands.size() == h.params, kernel.name, ": ", l.operands.size(),
+                " operands for ", h.params, " parameters");
+    std::int64_t blocks = std::min<std::int64_t>(l.chunks, most_blocks);
+    values_.clear();
+    std::uint64_t addresses = 0;
+    for (const DeviceMemory& m : l.operands) {
+      values_.push_back(address(m));
+      addresses |= values_.back();
+    }
+    const bool is_aligned = addresses % h.alignment == 0;
+    const Scope scope(usable());
+    if (h.has_scratch) {
+      const auto threads = static_cast<std::int64_t>(h.threads);
+      blocks = std::clamp<std::int64_t>(scratch_threads / threads, 1, blocks);
+      const std::size_t each = (l.scratch_bytes + 63) / 64 * 64;
+      take_scratch(each * static_cast<std::size_t>(blocks * threads));
+      values_.push_back(address(scratch_.at()));
+      values_.push_back(each);
+    }
+    for (std::uint32_t i = 0; i < h.sizes; ++i)
+      values_.push_back(static_cast<std::uint64_t>(l.sizes[i]));
+    arguments_.clear();
+    for (CUdeviceptr& v : values_) arguments_.push_back(&v);
+    recent_.add(kernel);
+    check(driver().cuLaunchKernel(is_aligned ? kernel.function : kernel.unaligned,
+                                  static_cast<unsigned>(blocks), 1, 1, h.threads, 1, 1,
+                                  h.shared_bytes, handle_, arguments_.data(), nullptr),
+          "cuLaunchKernel");
+  }
+
+  void call(const BoundCall& c, std::span<const DeviceMemory> operands, bool) override {
+    const Scope scope(usable());
+    values_.clear();
+    for (const DeviceMemory& m : operands) values_.push_back(address(m));
+    static_cast<const CudaCall&>(c).run(values_, handle_);
+  }
+
+  bool start_recording() override {
+    const Scope scope(usable());
+    check(driver().cuStreamBeginCapture(handle_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+          "cuStreamBeginCapture");
+    return true;
+  }
+  // Something that cannot be captured ends the capture with an error, which is no other harm.
+  std::unique_ptr<Recording> finish_recording() override {
+    const Scope scope(usable());
+    CUgraph graph = nullptr;
+    CUgraphExec executable = nullptr;
+    if (driver().cuStreamEndCapture(handle_, &graph) != CUDA_SUCCESS) return nullptr;
+    const CUresult r = driver().cuGraphInstantiate(&executable, graph, 0);
+    driver().cuGraphDestroy(graph);
+    if (r != CUDA_SUCCESS) return nullptr;
+    return std::make_unique<CudaRecording>(context_, executable);
+  }
+  void replay(const Recording& r) override {
+    const Scope scope(usable());
+    check(driver().cuGraphLaunch(static_cast<const CudaRecording&>(r).graph(), handle_),
+          "cuGraphLaunch");
+  }
+
+  void record(Event& e) override {
+    const Scope scope(usable());
+    check(driver().cuEventRecord(static_cast<CudaEvent&>(e).handle(), handle_), "cuEventRecord");
+  }
+  void wait(Event& e) override {
+    auto* event = dynamic_cast<CudaEvent*>(&e);
+    if (!event) return e.synchronize();
+    const Scope scope(usable());
+    check(driver().cuStreamWaitEvent(handle_, event->handle(), 0), "cuStreamWaitEvent");
+  }
+  void synchronize() override {
+    const Scope scope(usable());
+    check(driver().cuStreamSynchronize(handle_), "cuStreamSynchronize");
+    recent_.clear();
+  }
+
+ private:
+  static constexpr int scratch_threads = 1024;
+  static constexpr std::int64_t most_blocks = 0x7fffffff;
+
+  const Context& usable() const {
+    context_->refuse_if_lost();
+    return *context_;
+  }
+  void check(CUresult r, const char* call) {
+    if (r != CUDA_SUCCESS) context_->check(r, call, recent_.text());
+  }
+
+  void take_scratch(std::size_t bytes) {
+    if (bytes <= scratch_.size()) return;
+    check(driver().cuStreamSynchronize(handle_), "cuStreamSynchronize");
+    scratch_ = {};
+    scratch_ = OwnedMemory(allocator_, bytes);
+  }
+
+  std::shared_ptr<Context> context_;
+  std::shared_ptr<Allocator> allocator_;
+  CUstream handle_ = nullptr;
+  OwnedMemory scratch_;
+  std::vector<CUdeviceptr> values_;
+  std::vector<void*> arguments_;
+  Recent recent_;
+};
+
+class CudaDevice final : public Device, public std::enable_shared_from_this<CudaDevice> {
+ public:
+  explicit CudaDevice(int ordinal)
+      : context_(Context::open(ordinal)), description_(cat("sm_", context_->capability())) {}
+
+  std::string_view name() const override { return "cuda"; }
+  std::string description() const override { return description_; }
+  const DeviceLimits& limits() const override {
+    static constexpr DeviceLimits limits;  // as plans align buffers
+    return limits;
+  }
+  int rank(std::string_view target) const override {
+    return rank_of(target, context_->capability());
+  }
+
+  // A caller's tensors may lie on this GPU; its address is one in this process.
+  std::optional<DeviceMemory> of_host(const void* data) const override {
+    const auto at = reinterpret_cast<CUdeviceptr>(data);
+    unsigned type = 0;
+    int ordinal = -1;
+    CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+    void* answers[] = {&type, &ordinal};
+    if (at % limits().alignment != 0 ||
+        driver().cuPointerGetAttributes(2, asked, answers, at) != CUDA_SUCCESS ||
+        type != CU_MEMORYTYPE_DEVICE || ordinal != context_->ordinal())
+      return std::nullopt;
+    return DeviceMemory{at, 0};
+  }
+
+  DeviceMemory alloc(std::size_t bytes) override { return {context_->alloc(bytes), 0}; }
+  void free(DeviceMemory m, std::size_t) noexcept override { context_->free(address(m)); }
+
+  std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
+                                std::string_view where) override {
+    return std::make_unique<CudaProgram>(context_, binaries, where);
+  }
+  std::string why_missing(std::string_view library) override {
+    for (const LibraryStatus& l : cuda_device_libraries())
+      if (l.name == library) return l.failure;
+    return cat("cuda: library '", library, "' is not known");
+  }
+  std::unique_ptr<BoundCall> bind(const CallRequest& r) override {
+    if (r.name.starts_with("cublaslt.")) return cublaslt::bind(context_, r);
+    return Device::bind(r);
+  }
+  std::unique_ptr<BoundCall> bind(const StridedCopy& c) override {
+    return std::make_unique<CudaCopy>(context_, c);
+  }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(context_); }
+  std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool>,
+                                      std::shared_ptr<Allocator> allocator) override {
+    if (!allocator) allocator = shared_from_this();
+    return std::make_unique<CudaStream>(context_, std::move(allocator));
+  }
+
+ private:
+  std::shared_ptr<Context> context_;
+  std::string description_;
+};
+
+}  // namespace
+
+}  // namespace cuda
+
+std::shared_ptr<Device> open_cuda_device() {
+  static std::atomic<unsigned> next = 0;
+  const int count = cuda::working_driver().devices;
+  return std::make_shared<cuda::CudaDevice>(
+      static_cast<int>(next++ % static_cast<unsigned>(count)));
+}
+
+std::size_t cuda_device_count() { return static_cast<std::size_t>(cuda::driver().devices); }
+
+static constexpr const char* driver_hint =
+    "install NVIDIA's driver; without it plans run on the other devices";
+
+std::vector<LibraryStatus> cuda_device_libraries() {
+  const cuda::Driver& d = cuda::driver();
+  // A machine without such a device lacks nothing.
+  if (d.version == 0 && !std::filesystem::exists("/dev/nvidiactl")) return {};
+  if (!d.failure.empty()) return {{.name = "cuda", .failure = d.failure, .hint = driver_hint}};
+  LibraryStatus out{.name = "cuda"};
+  if (d.version > 0)
+    out.version = cat("driver for CUDA ", d.version / 1000, ".", d.version % 1000 / 10);
+  out.file = "libcuda.so.1";
+  out.hint = driver_hint;
+  return {out, cublaslt::library_status()};
+}
+
+}  // namespace hone

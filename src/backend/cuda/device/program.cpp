@@ -1,0 +1,81 @@
+#include "backend/cuda/device/program.h"
+
+#include <charconv>
+#include <cstring>
+
+namespace hone::cuda {
+
+int rank_of(std::string_view target, int capability) {
+  if (target == "any") return 0;
+  constexpr std::string_view prefix = "sm_";
+  if (!target.starts_with(prefix)) return -1;
+  const std::string_view number = target.substr(prefix.size());
+  int wanted = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), wanted);
+  if (error != std::errc() || end != number.data() + number.size()) return -1;
+  return wanted / 10 == capability / 10 && wanted <= capability ? 1 + wanted : -1;
+}
+
+CudaProgram::CudaProgram(std::shared_ptr<Context> context, std::span<const Binary* const> binaries,
+                         std::string_view where)
+    : context_(std::move(context)) {
+  context_->refuse_if_lost();
+  const Scope scope(*context_);
+  try {
+    for (const Binary* b : binaries) load(*b, where);
+  } catch (...) {
+    for (CUmodule m : modules_) driver().cuModuleUnload(m);
+    throw;
+  }
+}
+
+CudaProgram::~CudaProgram() {
+  if (context_->is_lost()) return;
+  CUcontext old = nullptr;
+  if (driver().cuCtxPushCurrent(context_->handle()) != CUDA_SUCCESS) return;
+  for (CUmodule m : modules_) driver().cuModuleUnload(m);
+  driver().cuCtxPopCurrent(&old);
+}
+
+void CudaProgram::load(const Binary& b, std::string_view where) {
+  hone::check(b, where);
+  if (rank_of(b.target, context_->capability()) <= 0)
+    throw UserError(where, ": is compiled for ", b.target, ", and device ", context_->ordinal(),
+                    " is sm_", context_->capability(), "; compile it for that target");
+  CodeHeader header;
+  const auto damaged = [&] {
+    return UserError(where, ": code for ", b.target, " is damaged; compile it again");
+  };
+  if (b.code.size() < sizeof header) throw damaged();
+  std::memcpy(&header, b.code.data(), sizeof header);
+  if (header.magic != code_magic || header.cubin_bytes != b.code.size() - sizeof header)
+    throw damaged();
+  CUmodule module = nullptr;
+  context_->check(driver().cuModuleLoadData(&module, b.code.data() + sizeof header),
+                  "cuModuleLoadData", std::string(where));
+  modules_.push_back(module);
+  bytes_ += header.cubin_bytes;
+  for (const Binary::Entry& e : b.entries) {
+    auto kernel = std::make_unique<LoadedKernel>(LoadedKernel{nullptr, nullptr, header, e.name});
+    // Entries may be renamed; the cubin knows one kernel.
+    context_->check(driver().cuModuleGetFunction(&kernel->function, module, kernel_symbol),
+                    "cuModuleGetFunction", e.name);
+    if (header.alignment > 1)
+      context_->check(driver().cuModuleGetFunction(&kernel->unaligned, module, unaligned_symbol),
+                      "cuModuleGetFunction", e.name);
+    if (header.shared_bytes > default_shared_bytes)
+      context_->check(driver().cuFuncSetAttribute(kernel->function,
+                                                  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                  static_cast<int>(header.shared_bytes)),
+                      "cuFuncSetAttribute", e.name);
+    kernels_.emplace(e.name, std::move(kernel));
+  }
+}
+
+ProgramEntry CudaProgram::entry(std::string_view name) const {
+  const auto it = kernels_.find(name);
+  if (it == kernels_.end()) throw UserError("cuda: has no kernel '", name, "'");
+  return ProgramEntry{reinterpret_cast<std::uintptr_t>(it->second.get())};
+}
+
+}  // namespace hone::cuda

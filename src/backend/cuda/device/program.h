@@ -1,0 +1,41 @@
+// Loaded cubins and the kernels in them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/cuda/device/context.h"
+#include "backend/cuda/driver/code.h"
+
+namespace hone::cuda {
+
+struct LoadedKernel {
+  CUfunction function = nullptr, unaligned = nullptr;
+  CodeHeader header;
+  std::string name;
+};
+
+class CudaProgram final : public Program {
+ public:
+  CudaProgram(std::shared_ptr<Context>, std::span<const Binary* const>, std::string_view where);
+  ~CudaProgram() override;
+
+  ProgramEntry entry(std::string_view name) const override;
+  std::size_t bytes() const override { return bytes_; }
+
+ private:
+  void load(const Binary&, std::string_view where);
+
+  std::shared_ptr<Context> context_;
+  std::vector<CUmodule> modules_;
+  std::map<std::string, std::unique_ptr<LoadedKernel>, std::less<>> kernels_;
+  std::size_t bytes_ = 0;
+};
+
+// Which cubins a device of this compute capability runs, as Device::rank says it: those of its own
+// generation up to its own.
+int rank_of(std::string_view target, int capability);
+
+}  // namespace hone::cuda

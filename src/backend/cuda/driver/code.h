@@ -1,0 +1,31 @@
+// What Binary::code holds for this backend: a header, then a cubin. The target half writes it, the
+// device half launches by it.
+#pragma once
+
+#include <cstdint>
+
+namespace hone::cuda {
+
+inline constexpr std::uint64_t code_magic = 0x3130414455434f48;  // "HOCUDA01"
+
+// A kernel's arguments, in order: the address of each parameter; with scratch, its address and the
+// bytes of each thread (i64); each size (i64).
+struct CodeHeader {
+  std::uint64_t magic = code_magic;
+  std::uint32_t params = 0, sizes = 0;
+  std::uint32_t threads = 1;       // of a block
+  std::uint32_t shared_bytes = 0;  // of a block
+  std::uint32_t has_scratch = 0;
+  std::uint32_t cubin_bytes = 0;
+  std::uint32_t alignment = 1;  // of every parameter, in bytes; others take the second kernel
+  std::uint32_t reserved = 0;
+};
+static_assert(sizeof(CodeHeader) == 40);
+
+// What a cubin calls its kernels; the second one is there where alignment is not 1.
+inline constexpr const char* kernel_symbol = "hone_kernel";
+inline constexpr const char* unaligned_symbol = "hone_kernel_unaligned";
+// Shared memory that a block has without being asked.
+inline constexpr std::uint32_t default_shared_bytes = 48 << 10;
+
+}  // namespace hone::cuda

@@ -1,0 +1,56 @@
+// libcuda, opened when it is first needed. Both halves of the backend ask it which machine this is;
+// the device half runs on it.
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace hone::cuda {
+
+// Every function of the driver that is used. `cuda.h` names some of them by macros.
+// clang-format off
+#define HONE_CUDA_FUNCTIONS(X) \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) \
+  X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) \
+  X(cuDeviceGetDefaultMemPool) X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain) \
+  X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset) X(cuCtxPushCurrent) \
+  X(cuCtxPopCurrent) X(cuCtxEnablePeerAccess) X(cuMemAllocAsync) X(cuMemFreeAsync) \
+  X(cuMemGetInfo) X( cuMemHostAlloc) X(cuMemFreeHost) X(cuMemPoolSetAttribute) \
+  X(cuMemPoolTrimTo) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) \
+  X(cuMemsetD8Async) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) \
+  X(cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate) \
+  X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate) X(cuEventDestroy) \
+  X(cuEventRecord) X(cuEventSynchronize) X(cuModuleLoadData) X(cuModuleUnload) \
+  X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel) X(cuPointerGetAttributes)
+// clang-format on
+
+struct Driver {
+#define HONE_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
+  HONE_CUDA_FUNCTIONS(HONE_CUDA_MEMBER)
+#undef HONE_CUDA_MEMBER
+  std::string failure;  // why it cannot be used; empty: it can, and cuInit succeeded
+  int version = 0;      // 13000
+  int devices = 0;
+};
+
+// Opened at the first call.
+const Driver& driver();
+// The same, for callers that need it: throws UserError with its failure.
+const Driver& working_driver();
+
+// "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
+std::string describe(CUresult);
+// Throws UserError that names the call and the error.
+void check(CUresult, const char* call);
+// check(driver().f(...), "f")
+#define HONE_CUDA(function, ...) \
+  ::hone::cuda::check(::hone::cuda::driver().function(__VA_ARGS__), #function)
+
+// Compute capability 9.0 is 90. Throws UserError where there is no such device.
+int capability(int ordinal);
+
+}  // namespace hone::cuda

@@ -1,0 +1,192 @@
+#include "backend/cuda/target/cuda_target.h"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "backend/cuda/driver/code.h"
+#include "backend/cuda/driver/driver.h"
+#include "backend/cuda/target/dialect.h"
+#include "backend/cuda/target/nvrtc.h"
+#include "codegen/c/module.h"
+#include "codegen/library_call.h"
+#include "kernel/lower.h"
+#include "ops/ops.h"
+
+namespace hone::cuda {
+
+namespace {
+
+// What the tuning is made for, where there is no GPU to ask.
+constexpr int usual_capability = 90;
+
+std::string target_name(std::string_view name) {
+  if (std::ranges::count(target_names, name) == 0) {
+    std::string known;
+    for (std::string_view n : target_names) known += cat(known.empty() ? "" : ", ", n);
+    throw UserError("target '", name, "' is not known to the CUDA backend; there are: ", known);
+  }
+  if (name != target_names[0]) return std::string(name);
+  return cat("sm_", driver().devices > 0 ? capability(0) : usual_capability);
+}
+
+TargetInfo target_info(std::string name) {
+  TargetInfo out;
+  out.name = std::move(name);
+  out.vector_bits = 128;
+  out.group_threads = 1024;
+  // What every block has, less the room that reductions take.
+  out.group_bytes = static_cast<std::int64_t>(default_shared_bytes) - (8 << 10);
+  out.subgroup_threads = 32;
+  out.launch_us = 3;
+  return out;
+}
+
+struct Source {
+  CodeHeader header;
+  std::string text;
+};
+
+Source source_of(const Kernel& kernel) {
+  const c::GroupText group = c::group_text(kernel, cuda_cpp);
+  Source out;
+  out.header.params = static_cast<std::uint32_t>(kernel.params.size());
+  out.header.sizes = static_cast<std::uint32_t>(kernel.sizes.size());
+  out.header.threads = static_cast<std::uint32_t>(group_threads(kernel));
+  out.header.has_scratch = group.uses_scratch;
+  c::Text text;
+  text.paste(cat(cuda_cpp.preamble, group.helpers, "/* ", c::in_comment(kernel.name), " */\n"));
+  std::string parameters, arguments;
+  const auto add = [&](std::string_view type, const std::string& name) {
+    const std::string_view comma = parameters.empty() ? "" : ", ";
+    parameters += cat(comma, type, name);
+    arguments += cat(comma, name);
+  };
+  for (std::size_t i = 0; i < kernel.params.size(); ++i)
+    add(cat(kernel.params[i].written ? "" : "const ", c::memory_type(kernel.params[i].dtype), " *"),
+        cat("p", i));
+  if (group.uses_scratch) {
+    add("unsigned char *", "scratch_of_all");
+    add("int64_t ", "scratch_bytes");
+  }
+  for (std::size_t i = 0; i < kernel.sizes.size(); ++i) add("int64_t ", cat("n", i));
+  text.open("template <bool is_aligned>\nHONE_INLINE void hone_body(", parameters, ")");
+  for (const std::string& array : group.shared) text.line("__shared__ ", array, ";");
+  if (group.uses_scratch)
+    text.line(
+        "unsigned char *const scratch = scratch_of_all + "
+        "scratch_bytes * ((int64_t)blockIdx.x * blockDim.x + threadIdx.x);");
+  text.paste(group.body);
+  text.close();
+  const auto entry = [&](const char* name, bool is_aligned) {
+    text.open("extern \"C\" __global__ void __launch_bounds__(", out.header.threads, ") ", name,
+              "(", parameters, ")");
+    text.line("hone_body<", is_aligned ? "true" : "false", ">(", arguments, ");");
+    text.close();
+  };
+  entry(kernel_symbol, true);
+  if (group.uses_vectors) {
+    out.header.alignment = 16;
+    entry(unaligned_symbol, false);
+  }
+  out.text = text.str();
+  return out;
+}
+
+constexpr LibraryAbilities cublaslt = {
+    .takes =
+        [](DType t) {
+          return t == DType::f32 || t == DType::f64 || t == DType::f16 || t == DType::bf16;
+        },
+    .call_of = [](Value v) -> std::optional<LibraryCall> {
+      if (!v.is(ops::dot)) return std::nullopt;
+      return matmul_call(v, "cublaslt.matmul");
+    },
+    .has_gelu_tanh = true,
+};
+
+class CudaTarget final : public Target {
+ public:
+  explicit CudaTarget(std::string_view name) : info_(target_info(target_name(name))) {
+    if (nvrtc_status().failure.empty()) version_ = cat("NVRTC ", nvrtc_status().version);
+  }
+
+  const TargetInfo& info() const override { return info_; }
+  std::string_view version() const override { return version_; }
+
+  // The library's first proposals differ by what the operands are; which is fastest is measured.
+  std::vector<Proposal> candidates(const GroupSpec& given) const override {
+    std::vector<Proposal> out = Target::candidates(given);
+    GroupSpec spec = given;
+    spec.function = expand_for_kernels(given.function);
+    std::optional<LibraryCall> call = find_library_call(spec.function, cublaslt);
+    if (!call) return out;
+    for (int algorithm = 0; algorithm < 3; ++algorithm) {
+      if (algorithm > 0) call->settings.push_back({"algorithm", algorithm});
+      const std::string name(library_names[0]);
+      out.push_back(
+          {library_candidate(spec, *call, algorithm == 0 ? name : cat(name, "-", algorithm), info_),
+           name, ""});
+      if (algorithm > 0) call->settings.pop_back();
+    }
+    return out;
+  }
+
+  std::vector<Binary> compile(std::span<const CompileJob> jobs, ThreadPool& pool) const override {
+    std::vector<Binary> out(jobs.size());
+    struct Shared {
+      const CudaTarget& self;
+      std::span<const CompileJob> jobs;
+      std::vector<Binary>& out;
+      std::mutex mutex;
+      std::exception_ptr error;
+    } shared{*this, jobs, out, {}, {}};
+    pool.run(
+        static_cast<std::int64_t>(jobs.size()),
+        [](void* context, std::int64_t begin, std::int64_t end, int) {
+          auto& s = *static_cast<Shared*>(context);
+          try {
+            for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+              s.out[i] = s.self.compile_one(s.jobs[i]);
+          } catch (...) {
+            const std::scoped_lock lock(s.mutex);
+            if (!s.error) s.error = std::current_exception();
+          }
+        },
+        &shared);
+    if (shared.error) std::rethrow_exception(shared.error);
+    return out;
+  }
+
+  Listing list(const CompileJob& job) const override {
+    const Source source = source_of(*job.kernel);
+    const std::vector<std::byte> ptx =
+        nvrtc_compile(source.text, job.entry, "compute_" + info_.name.substr(3));
+    return {source.text, std::string(reinterpret_cast<const char*>(ptx.data()))};
+  }
+
+ private:
+  Binary compile_one(const CompileJob& job) const {
+    Source source = source_of(*job.kernel);
+    const std::vector<std::byte> cubin = nvrtc_compile(source.text, job.entry, info_.name);
+    source.header.cubin_bytes = static_cast<std::uint32_t>(cubin.size());
+    Binary out;
+    out.target = info_.name;
+    out.code.resize(sizeof source.header + cubin.size());
+    std::memcpy(out.code.data(), &source.header, sizeof source.header);
+    std::ranges::copy(cubin, out.code.begin() + sizeof source.header);
+    out.entries.push_back({job.entry, 0});
+    return out;
+  }
+
+  TargetInfo info_;
+  std::string version_ = "no NVRTC";
+};
+
+}  // namespace
+
+std::unique_ptr<Target> make_target(std::string_view name) {
+  return std::make_unique<CudaTarget>(name);
+}
+
+}  // namespace hone::cuda

@@ -1,0 +1,159 @@
+#include "backend/cuda/target/dialect.h"
+
+namespace hone::cuda {
+
+namespace {
+
+constexpr std::string_view preamble = R"(typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define INT64_C(n) n##LL
+#define UINT64_C(n) n##ULL
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define UINT8_MAX 255
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define UINT16_MAX 65535
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define UINT32_MAX 4294967295u
+#define INT64_MIN (-9223372036854775807LL - 1)
+#define INT64_MAX 9223372036854775807LL
+#define UINT64_MAX 18446744073709551615ULL
+#define NAN __int_as_float(0x7fc00000)
+#define INFINITY __int_as_float(0x7f800000)
+#define HONE_INLINE static __device__ __forceinline__
+#define HONE_FUSES 1
+
+template <class T, int n>
+struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) hone_vector {
+  T of[n];
+};
+template <bool is_aligned, class T, int n>
+HONE_INLINE void hone_load(hone_vector<T, n> &to, const T *from) {
+  if (is_aligned) {
+    to = *(const hone_vector<T, n> *)from;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < n; ++i) to.of[i] = from[i];
+}
+template <bool is_aligned, class T, int n>
+HONE_INLINE void hone_store(T *to, const hone_vector<T, n> &from) {
+  if (is_aligned) {
+    *(hone_vector<T, n> *)to = from;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < n; ++i) to[i] = from.of[i];
+}
+
+/* All threads get what their values join to, in an order that their number fixes. */
+template <int threads, class T, class Join>
+HONE_INLINE T hone_reduce(T x, Join join) {
+  constexpr int lanes = threads < 32 ? threads : 32, warps = threads / 32;
+  constexpr unsigned all = lanes == 32 ? 0xffffffffu : (1u << (lanes & 31)) - 1;
+#pragma unroll
+  for (int h = lanes / 2; h > 0; h /= 2) x = join(x, (T)__shfl_xor_sync(all, x, h));
+  if (warps > 1) {
+    __shared__ T parts[warps > 1 ? warps : 1];
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = parts[threadIdx.x % (warps > 1 ? warps : 1)];
+#pragma unroll
+    for (int h = warps / 2; h > 0; h /= 2) x = join(x, (T)__shfl_xor_sync(0xffffffffu, x, h));
+    __syncthreads();
+  }
+  return x;
+}
+
+)";
+
+// What the machine has instructions for.
+constexpr c::Helper helpers[] = {
+    {"bits_f32", "",
+     R"(HONE_INLINE uint32_t hone_bits_f32(float x) {
+  return __float_as_uint(x);
+}
+)"},
+    {"f32_bits", "",
+     R"(HONE_INLINE float hone_f32_bits(uint32_t bits) {
+  return __uint_as_float(bits);
+}
+)"},
+    {"bits_f64", "",
+     R"(HONE_INLINE int64_t hone_bits_f64(double x) {
+  return __double_as_longlong(x);
+}
+)"},
+    {"f64_bits", "",
+     R"(HONE_INLINE double hone_f64_bits(int64_t bits) {
+  return __longlong_as_double(bits);
+}
+)"},
+    {"fma_f32", "",
+     R"(HONE_INLINE float hone_fma_f32(float a, float b, float c) {
+  return __fmaf_rn(a, b, c);
+}
+)"},
+    {"fma_f64", "",
+     R"(HONE_INLINE double hone_fma_f64(double a, double b, double c) {
+  return __fma_rn(a, b, c);
+}
+)"},
+    {"f32_of_f16", "",
+     R"(HONE_INLINE float hone_f32_of_f16(uint16_t h) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+  return x;
+}
+)"},
+    {"bf16_of_f32", "bits_f32",
+     R"(HONE_INLINE uint16_t hone_bf16_of_f32(float x) {
+#if __CUDA_ARCH__ >= 900
+  uint16_t h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return h;
+#else
+  const uint32_t bits = hone_bits_f32(x);
+  const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  return (uint16_t)(x != x ? 0x7fffu : rounded);
+#endif
+}
+)"},
+    {"f16_of_f32", "",
+     R"(HONE_INLINE uint16_t hone_f16_of_f32(float x) {
+  uint16_t h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return h;
+}
+)"},
+};
+
+}  // namespace
+
+constinit const c::Dialect cuda_cpp = {
+    .language = "CUDA C++",
+    .preamble = preamble,
+    .helpers = helpers,
+    .size = "n$I",
+    .has_groups = true,
+    .group = "blockIdx.x",
+    .groups = "gridDim.x",
+    .thread = "threadIdx.x",
+    .barrier = "__syncthreads();",
+    .unroll = "#pragma unroll",
+    .vector_type = "hone_vector<$T, $N>",
+    .vector_load = "hone_load<is_aligned>($V, $P + ($I));",
+    .vector_store = "hone_store<is_aligned>($P + ($I), $V);",
+    .reduce_group = "$R = hone_reduce<$N>($X, [](const $T a, const $T b) -> $T { return $E; });",
+    .scratch = "$T *const $P = ($T *)(scratch + $O);",
+};
+
+}  // namespace hone::cuda

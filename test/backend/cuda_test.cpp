@@ -1,0 +1,111 @@
+// What of the CUDA backend needs no GPU: every operation compiles to machine code, for every
+// architecture, and what is missing is named.
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "backend/backend.h"
+#include "compile/compile.h"
+#include "ops/common.h"
+#include "test/backend/conformance.h"
+#include "test/ops/harness.h"
+
+#if __has_include(<nvrtc.h>)
+#include "backend/cuda/target/nvrtc.h"
+
+namespace hone::cuda {
+extern const char strided_copy_ptx[];
+}
+
+namespace hone::test {
+namespace {
+
+class CudaTarget : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string& why = cuda::nvrtc_status().failure; !why.empty())
+      GTEST_SKIP() << "NOTHING WAS TESTED: " << why;
+  }
+};
+
+Plan compiled_for(const Function& f, std::string target = "native") {
+  CompileOptions o{.strategy = "auto", .backend = &backend("cuda")};
+  o.targets = {std::move(target)};
+  o.verification = Verification::none;
+  o.threads = 1;
+  o.cache = false;
+  return compile({"test", {{{}, f}}, {}}, o);
+}
+
+Function doubled() {
+  Function f;
+  const Value x = f.add_param(f32({Dim::symbol("n", 0, 1 << 20)}), "x");
+  f.add_result(x + x, "y");
+  return f;
+}
+
+// Of each operation one sample; all of them with HONE_CONFORMANCE=full.
+TEST_F(CudaTarget, CompilesEveryOperation) {
+  const char* set = std::getenv("HONE_CONFORMANCE");
+  const bool is_full = set && std::string_view(set) == "full";
+  std::size_t kernels = 0, number = 0;
+  for (const Op* op : all_ops()) {
+    const std::vector<harness::Case> cases = harness::cases_of(*op);
+    ++number;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (!is_full && i != number % cases.size()) continue;
+      try {
+        kernels += compiled_for(cases[i].function).kernels.size();
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << cases[i].name << ": " << e.what();
+      }
+    }
+  }
+  std::printf("%zu kernels\n", kernels);
+  EXPECT_GT(kernels, 80u);
+}
+
+TEST_F(CudaTarget, CompilesForEveryArchitecture) {
+  for (std::string_view target : backend("cuda").target_names) {
+    const Plan plan = compiled_for(doubled(), std::string(target));
+    ASSERT_EQ(plan.binaries.size(), 1u) << target;
+    EXPECT_TRUE(plan.binaries[0].target.starts_with("sm_"));
+    if (target != "native") {
+      EXPECT_EQ(plan.binaries[0].target, target);
+    }
+  }
+  EXPECT_NE(refusal([] { compiled_for(doubled(), "sm_42"); }).find("there are: native, sm_75"),
+            std::string::npos);
+}
+
+// The text beside it in C++ is what runs, on machines that have no compiler.
+TEST_F(CudaTarget, StridedCopyIsWhatItsSourceSays) {
+  std::ifstream file(HONE_SOURCE_DIR "/src/backend/cuda/device/strided_copy.cu");
+  const std::string source(std::istreambuf_iterator<char>(file), {});
+  const std::vector<std::byte> made = cuda::nvrtc_compile(source, "strided_copy", "compute_75");
+  const auto instructions = [](const std::string& ptx) {
+    std::istringstream in(ptx);
+    std::string out;
+    for (std::string line; std::getline(in, line);)
+      if (!line.empty() && !line.starts_with("//") && !line.starts_with(".version"))
+        out += line + '\n';
+    while (!out.empty() && (out.back() == '\n' || out.back() == '\0')) out.pop_back();
+    return out;
+  };
+  const std::string text(reinterpret_cast<const char*>(made.data()));
+  if (cuda::nvrtc_status().version != "13.0") GTEST_SKIP() << "the text was made by NVRTC 13.0";
+  EXPECT_EQ(instructions(text), instructions(cuda::strided_copy_ptx));
+}
+
+TEST(CudaDevice, WithoutADriverTheMessageNamesTheLibrary) {
+  if (device_count("cuda") > 0) GTEST_SKIP() << "this machine has one";
+  EXPECT_EQ(std::ranges::count(device_names(), "cuda"), 0);
+  EXPECT_NE(refusal([] { open_device("cuda"); }).find("libcuda.so.1"), std::string::npos);
+  CompileOptions o{.strategy = "cuda"};
+  EXPECT_NE(refusal([&] { compile({"test", {{{}, doubled()}}, {}}, o); }).find("libcuda.so.1"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace hone::test
+#endif
