@@ -88,4 +88,5 @@ def main():
         del inputs
 
 
-main()
+if __name__ == "__main__":
+    main()

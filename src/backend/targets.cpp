@@ -12,11 +12,12 @@ namespace hone {
 
 namespace {
 
+// What is used where nothing else is asked for is the first that has a device.
 constexpr Backend built_in[] = {
-    {"cpu", cpu::make_target, cpu::target_names, cpu::library_names, cpu::measure_rates},
 #ifdef HONE_CUDA
     {"cuda", cuda::make_target, cuda::target_names, cuda::library_names, nullptr},
 #endif
+    {"cpu", cpu::make_target, cpu::target_names, cpu::library_names, cpu::measure_rates},
     {"null", null::make_target, null::target_names, {}, nullptr},
 };
 

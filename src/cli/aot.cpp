@@ -156,6 +156,13 @@ void report(const c::Program& program, const AotOptions& options, const std::str
         options.output.c_str(), options.output.c_str(), options.output.c_str());
 }
 
+// Whose kernels are made for what C compilers compile for.
+const Backend& host_backend() {
+  for (const Backend* b : backends())
+    if (has_device(*b) && open_device(b->name)->shares_host_memory()) return *b;
+  throw UserError("aot: this build has no backend for the processor");
+}
+
 }  // namespace
 
 int aot(Words words) {
@@ -178,7 +185,8 @@ int aot(Words words) {
 
   Loaded loaded = load_model(options, a);
   CompileOptions compiled = compile_options(options);
-  compiled.strategy = default_backend().name;  // kernels alone: libraries are not C
+  const Backend& host = host_backend();
+  compiled.strategy = host.name;  // kernels alone: libraries are not C
   compiled.keep = true;
   if (compiled.targets.size() > 1)
     throw UserError("aot: ", compiled.targets.size(),
@@ -188,8 +196,7 @@ int aot(Words words) {
   c::ProgramOptions request;
   request.name = options.name;
   request.embed_weights = options.embed_weights;
-  request.vector_bits =
-      default_backend().target(plan->variants[0].devices[0].target)->info().vector_bits;
+  request.vector_bits = host.target(plan->variants[0].devices[0].target)->info().vector_bits;
   const c::Program program = c::write_program(*plan, kept.kernels_made, request);
   write_files(program, options.output);
   Checked checked;

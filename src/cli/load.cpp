@@ -183,13 +183,15 @@ Loaded load_model(const ModelOptions& options, const Arguments& args) {
 
 namespace {
 
-// The first one that has them all.
+// The default one or the first that has them all.
 const Backend& backend_with_targets(const std::vector<std::string>& targets) {
+  const auto has_all = [&](const Backend& b) {
+    return std::ranges::all_of(
+        targets, [&](const std::string& t) { return std::ranges::count(b.target_names, t) > 0; });
+  };
+  if (has_all(default_backend())) return default_backend();
   for (const Backend* b : backends())
-    if (std::ranges::all_of(targets, [&](const std::string& t) {
-          return std::ranges::count(b->target_names, t) > 0;
-        }))
-      return *b;
+    if (has_all(*b)) return *b;
   throw UserError(
       "--target: ", alternatives(std::vector<std::string_view>(targets.begin(), targets.end())),
       ": are targets of different backends; make a plan for each");

@@ -49,8 +49,8 @@ std::string absence_of(std::string_view strategy) {
 }
 
 bool names_library(std::string_view strategy) {
-  const Backend* b = backend_named(strategy);
-  return b && b->name != strategy;
+  return std::ranges::any_of(
+      backends(), [&](const Backend* b) { return std::ranges::count(b->libraries, strategy) > 0; });
 }
 
 const Backend& backend_of(const CompileOptions& options) {

@@ -225,7 +225,9 @@ class ExecutionWriter {
   }
 
   const Target& target() const {
-    if (!target_) target_ = default_backend().target(variant_.devices[0].target);
+    const PlanDevice& device = variant_.devices[0];
+    const Backend& made_by = device.name.empty() ? default_backend() : backend(device.name);
+    if (!target_) target_ = made_by.target(device.target);
     return *target_;
   }
 

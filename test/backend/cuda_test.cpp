@@ -1,6 +1,7 @@
 // What of the CUDA backend needs no GPU: every operation compiles to machine code, for every
 // architecture, and what is missing is named.
 #include <algorithm>
+#include <array>
 #include <fstream>
 #include <sstream>
 
@@ -104,6 +105,40 @@ TEST(CudaDevice, WithoutADriverTheMessageNamesTheLibrary) {
   CompileOptions o{.strategy = "cuda"};
   EXPECT_NE(refusal([&] { compile({"test", {{{}, doubled()}}, {}}, o); }).find("libcuda.so.1"),
             std::string::npos);
+}
+
+// A kernel that is given an address that is none. The message comes once and names the kernel;
+// devices that are opened afterwards work.
+TEST(CudaDevice, AfterAFaultNewDevicesWork) {
+  if (device_count("cuda") == 0) GTEST_SKIP() << "this machine has none";
+  const Plan plan = compiled_for(doubled());
+  const PlanKernel& kernel = plan.kernels.at(0);
+  {
+    const std::shared_ptr<Device> device = open_device("cuda");
+    const auto program = device->load(std::array{&plan.binaries.at(kernel.binary)}, "test");
+    const std::unique_ptr<Stream> stream = device->open_stream();
+    const std::vector<DeviceMemory> nowhere(2, DeviceMemory{0x1000, 0});
+    const std::int64_t sizes[] = {1000};
+    Launch launch{.entry = program->entry(kernel.entry), .operands = nowhere};
+    launch.sizes = sizes;
+    launch.chunks = 4;
+    const std::string first = refusal([&] {
+      stream->launch(launch);
+      stream->synchronize();
+    });
+    EXPECT_NE(first.find("ILLEGAL_ADDRESS"), std::string::npos) << first;
+    EXPECT_NE(first.find(kernel.entry), std::string::npos) << first;
+    const std::string second = refusal([&] { device->alloc(64); });
+    EXPECT_NE(second.find("refused after an earlier error"), std::string::npos) << second;
+  }
+  const std::shared_ptr<Device> device = open_device("cuda");
+  const OwnedMemory memory(device, 64);
+  const std::unique_ptr<Stream> stream = device->open_stream();
+  std::vector<std::byte> got(64);
+  stream->fill(memory.at(), std::byte{7}, 64);
+  stream->download(got, memory.at());
+  stream->synchronize();
+  EXPECT_EQ(got, std::vector<std::byte>(64, std::byte{7}));
 }
 
 }  // namespace

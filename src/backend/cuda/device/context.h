@@ -21,6 +21,8 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
+  // Of no two contexts of this process equal, also where one took the place of another.
+  std::uint64_t id() const { return id_; }
   int ordinal() const { return ordinal_; }
   CUcontext handle() const { return handle_; }
   CUdevice device() const { return device_; }
@@ -39,6 +41,8 @@ class Context {
  private:
   explicit Context(int ordinal);
 
+  static inline std::atomic<std::uint64_t> next_id_ = 1;
+  const std::uint64_t id_ = next_id_++;
   int ordinal_ = 0, capability_ = 0;
   CUdevice device_ = 0;
   CUcontext handle_ = nullptr;

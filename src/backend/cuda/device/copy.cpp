@@ -35,9 +35,9 @@ std::vector<Axis> joined(const StridedCopy& c) {
 // Of each context, translated at the first use and kept as long as the context.
 CUfunction copy_function(const Context& c) {
   static std::mutex mutex;
-  static std::map<std::pair<CUcontext, const Context*>, CUmodule> modules;
+  static std::map<std::uint64_t, CUmodule> modules;
   const std::scoped_lock lock(mutex);
-  CUmodule& module = modules[{c.handle(), &c}];
+  CUmodule& module = modules[c.id()];
   const Scope scope(c);
   if (!module) HONE_CUDA(cuModuleLoadData, &module, strided_copy_ptx);
   CUfunction out = nullptr;

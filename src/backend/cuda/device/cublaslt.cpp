@@ -62,9 +62,9 @@ void check(Status s, const char* call) {
 // One for each context, kept as long as the process: making one takes milliseconds.
 Handle handle_of(const cuda::Context& c) {
   static std::mutex mutex;
-  static std::map<CUcontext, Handle> handles;
+  static std::map<std::uint64_t, Handle> handles;
   const std::scoped_lock lock(mutex);
-  Handle& h = handles[c.handle()];
+  Handle& h = handles[c.id()];
   if (!h) check(library().create(&h), "cublasLtCreate");
   return h;
 }

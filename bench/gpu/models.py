@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Whole models in PyTorch and in hone: exported to ONNX with random weights, then timed by both, from inputs
+on the GPU in PyTorch and in the host's memory in hone. A line of JSON for each.
+usage: bench/gpu/models.py HONE DIR [MODEL...]"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+import torch
+
+from peer import median_us
+
+torch.set_grad_enabled(False)
+
+
+def resnet50(batch):
+    import torchvision
+    model = torchvision.models.resnet50(weights=None).eval().half().cuda().to(memory_format=torch.channels_last)
+    x = torch.randn(batch, 3, 224, 224, device="cuda").half().to(memory_format=torch.channels_last)
+    return model, (x,)
+
+
+def bert():
+    import transformers
+    config = transformers.BertConfig(attn_implementation="eager")
+    model = transformers.BertModel(config, add_pooling_layer=False).eval().half().cuda()
+
+    class Encoder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids):
+            return self.model(input_ids=ids).last_hidden_state
+    return Encoder(), (torch.randint(0, 30000, (1, 128), device="cuda"),)
+
+
+def gpt2():
+    import transformers
+    config = transformers.GPT2Config(attn_implementation="eager", use_cache=False)
+    model = transformers.GPT2LMHeadModel(config).eval().half().cuda()
+
+    class Forward(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids):
+            return self.model(input_ids=ids).logits
+    return Forward(), (torch.randint(0, 50000, (1, 128), device="cuda"),)
+
+
+MODELS = {"resnet50_fp16_bs1": lambda: resnet50(1), "bert_base_fp16_s128": bert, "gpt2_fp16_s128": gpt2,
+          "resnet50_fp16_bs64": lambda: resnet50(64)}
+
+
+def hone(program, file, line):
+    plan = file.with_suffix(".hone")
+    start = time.monotonic()
+    subprocess.run([program, "bench", file, "--strategy", "cuda", "--verify", "none", "--no-cache",
+                    "--duration", "0.01"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    line["hone_process_to_first_s"] = time.monotonic() - start
+    r = subprocess.run([program, "optimize", file, "--strategies", "cuda,cublaslt,auto", "--verify", "kernels",
+                        "--budget", "25", "--rounds", "10", "-o", plan, "--json"], capture_output=True, text=True)
+    line["hone_optimize_s"] = time.monotonic() - start - line["hone_process_to_first_s"]
+    if r.returncode != 0:
+        line["hone_failure"] = r.stderr[-1500:]
+        return
+    line["hone_ms"] = {s["name"]: s["failure"] or s["ms"] for s in json.loads(r.stdout)["strategies"]}
+    start = time.monotonic()
+    r = subprocess.run([program, "bench", plan, "--duration", "1", "--json"], capture_output=True, text=True)
+    line["hone_plan"] = json.loads(r.stdout) if r.returncode == 0 else r.stderr[-500:]
+
+
+def main():
+    program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, make in MODELS.items():
+        if len(sys.argv) > 3 and name not in sys.argv[3:]:
+            continue
+        line = {"model": name}
+        try:
+            model, inputs = make()
+            line["eager_us"] = median_us(lambda: model(*inputs))
+            file = folder / f"{name}.onnx"
+            plain = [x.contiguous() for x in inputs]
+            torch.onnx.export(model.to(memory_format=torch.contiguous_format), tuple(plain), str(file), dynamo=False,
+                              opset_version=17)
+            model, inputs = make()
+            start = time.perf_counter()
+            compiled = torch.compile(model, mode="reduce-overhead")
+            compiled(*inputs)
+            torch.cuda.synchronize()
+            line["torch_cold_s"] = time.perf_counter() - start
+            line["compiled_us"] = median_us(lambda: compiled(*inputs))
+            hone(program, file, line)
+        except Exception as e:
+            line["failure"] = repr(e)[-1500:]
+        print(json.dumps(line), flush=True)
+
+
+main()
