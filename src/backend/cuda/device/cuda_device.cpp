@@ -310,6 +310,13 @@ std::vector<LibraryStatus> cuda_device_libraries() {
   LibraryStatus out{.name = "cuda"};
   if (d.version > 0)
     out.version = cat("driver for CUDA ", d.version / 1000, ".", d.version % 1000 / 10);
+  for (int i = 0; i < d.devices; ++i) {
+    CUdevice device = 0;
+    char name[256] = {};
+    if (d.cuDeviceGet(&device, i) == CUDA_SUCCESS &&
+        d.cuDeviceGetName(name, sizeof name - 1, device) == CUDA_SUCCESS)
+      out.version += cat(", ", name);
+  }
   out.file = "libcuda.so.1";
   out.hint = driver_hint;
   return {out, cublaslt::library_status()};

@@ -1,0 +1,153 @@
+// What the CUDA backend writes, run on the processor: kernels as g++ compiles them, with threads of
+// a block as fibers, against the reference. What a GPU does with the same text only a GPU shows.
+#include <dlfcn.h>
+
+#include <algorithm>
+
+#include "backend/backend.h"
+#include "kernel/candidates.h"
+#include "ops/common.h"
+#include "test/backend/cuda_shim.h"
+#include "test/codegen/c_library.h"
+#include "test/codegen/cases.h"
+#include "test/kernel/run.h"
+
+#if __has_include(<nvrtc.h>)
+#include "backend/cuda/target/source.h"
+
+namespace hone::test {
+namespace {
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// Instructions of the machine, which no header can stand for.
+std::string without_instructions(std::string text) {
+  text =
+      replaced(text, R"(asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));)", "x = shim_of_half(h);");
+  text = replaced(text, R"(asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));)",
+                  "h = shim_half_of(x);");
+  return text;
+}
+
+class CudaText {
+ public:
+  explicit CudaText(const Kernel& kernel)
+      : source_(cuda::source_of(kernel)), directory_("hone_cuda_text") {
+    std::string call = "if (shim_kernel == 0) shim_spread(hone_kernel, shim_arguments);";
+    if (source_.header.alignment > 1)
+      call += " else shim_spread(hone_kernel_unaligned, shim_arguments);";
+    const std::string file = (directory_.path() / "kernel.cpp").string(),
+                      library = (directory_.path() / "kernel.so").string();
+    write_atomic(file, cat(cuda_shim_head, without_instructions(source_.text),
+                           replaced(cuda_shim_tail, "SHIM_CALL", call)));
+    compile_c({compiler("g++"), "-std=c++17", "-nostdinc++", "-O1", "-w", "-ffp-contract=off",
+               "-mfma", "-shared", "-fPIC", file, "-o", library});
+    handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle_) throw UserError(::dlerror());
+  }
+  ~CudaText() {
+    if (handle_) ::dlclose(handle_);
+  }
+  CudaText(const CudaText&) = delete;
+  CudaText& operator=(const CudaText&) = delete;
+
+  bool has_vectors() const { return source_.header.alignment > 1; }
+
+  void run(std::span<const std::span<std::byte>> memory, const std::vector<std::int64_t>& sizes,
+           std::int64_t chunks, std::int64_t scratch_bytes) const {
+    if (chunks == 0) return;
+    const cuda::CodeHeader& h = source_.header;
+    const auto blocks = static_cast<unsigned>(std::min<std::int64_t>(chunks, 5));
+    std::vector<unsigned long long> arguments;
+    unsigned long long addresses = 0;
+    for (const std::span<std::byte>& m : memory) {
+      arguments.push_back(reinterpret_cast<std::uintptr_t>(m.data()));
+      addresses |= arguments.back();
+    }
+    std::vector<std::byte> scratch;
+    if (h.has_scratch) {
+      scratch.resize(static_cast<std::size_t>(scratch_bytes) * blocks * h.threads + 64);
+      arguments.push_back((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+      arguments.push_back(static_cast<unsigned long long>(scratch_bytes));
+    }
+    for (std::int64_t n : sizes) arguments.push_back(static_cast<unsigned long long>(n));
+    const auto function =
+        reinterpret_cast<void (*)(unsigned, unsigned, int, const unsigned long long*)>(
+            ::dlsym(handle_, "shim_run"));
+    function(blocks, h.threads, addresses % h.alignment == 0 ? 0 : 1, arguments.data());
+  }
+
+ private:
+  cuda::Source source_;
+  TemporaryDirectory directory_;
+  void* handle_ = nullptr;
+};
+
+// Returns how many of its kernels read and write vectors.
+int expect_text_agrees(const Function& f, const std::vector<Array>& inputs) {
+  SCOPED_TRACE(print(f));
+  int vectors = 0;
+  const auto target = backend("cuda").target("sm_90");
+  const Candidate candidate = std::move(generated_candidates(spec_of(f), target->info()).front());
+  const std::vector<Array> got = run_steps(
+      candidate, spec_of(f), inputs, Guard::behind,
+      [&](std::size_t step, std::span<const std::span<std::byte>> memory, const Sizes& sizes) {
+        const Kernel& k = std::get<Kernel>(candidate.steps[step].what);
+        const CudaText text(k);
+        vectors += text.has_vectors();
+        text.run(memory, sizes(k.sizes), sizes(k.chunks), (sizes(k.scratch_bytes) + 63) / 64 * 64);
+      });
+  const std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::strict),
+                          wide = evaluate_wide(f, inputs, Mode::wide);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const Comparison r = accept(got[i], strict[i], wide[i]);
+    EXPECT_TRUE(r.ok) << r;
+  }
+  return vectors;
+}
+
+int expect_text_agrees(const Type& t, const std::function<Value(Value)>& of) {
+  Function f;
+  f.add_result(of(f.add_param(t, "x")), "y");
+  return expect_text_agrees(f, {random_array(t, 7)});
+}
+
+TEST(CudaText, KindsOfOperationsAgree) {
+  for (const Op* op : kinds) {
+    const std::vector<harness::Case> cases = as_codes(harness::cases_of(*op));
+    if (!cases.empty()) expect_text_agrees(cases[0].function, cases[0].inputs);
+  }
+}
+
+TEST(CudaText, VectorsOfEveryWidthAgree) {
+  for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i64, DType::u8})
+    EXPECT_EQ(expect_text_agrees(Type(t, {33, 2048}), [](Value x) { return x + x; }), 1) << t;
+  // Columns that nothing divides.
+  EXPECT_EQ(expect_text_agrees(f32({67, 1001}), [](Value x) { return x + x; }), 0);
+  // A row for all rows, in another dtype.
+  Function f;
+  const Value x = f.add_param(Type(DType::bf16, {40, 2048}), "x"),
+              w = f.add_param(f32({2048}), "w");
+  f.add_result(ops::cast(x, {{"dtype", DType::f32}}) * broadcast_to(w, x.shape()), "y");
+  EXPECT_EQ(expect_text_agrees(f, {random_array(x.type(), 1), random_array(w.type(), 2)}), 1);
+}
+
+TEST(CudaText, RowsThatAreKeptAgree) {
+  const auto softmax = [](Value x) { return ops::softmax(x, {{"axis", 1}}); };
+  for (DType t : {DType::f32, DType::bf16, DType::f16})
+    for (std::int64_t row : {256, 1000, 4096}) expect_text_agrees(Type(t, {3, row}), softmax);
+  Function f;
+  const Value x = f.add_param(Type(DType::bf16, {5, 2048}), "x"),
+              w = f.add_param(Type(DType::bf16, {2048}), "w");
+  f.add_result(ops::rms_norm(std::vector<Value>{x, w}, {{"axis", 1}, {"epsilon", 1e-5}}), "y");
+  expect_text_agrees(f, {random_array(x.type(), 1), random_array(w.type(), 2)});
+  expect_text_agrees(i32({4, 300}), [](Value x) { return reduce_axes(ops::reduce_max, x, {1}); });
+}
+
+}  // namespace
+}  // namespace hone::test
+#endif
