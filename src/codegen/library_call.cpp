@@ -48,7 +48,7 @@ Users users_of(const Function& f) {
 bool is_zero(Value v) { return uniform_number(v) == 0.0; }
 
 // A bias and an activation right behind the anchor are the call's own.
-void take_epilogue(LibraryCall& call, const Users& users, bool has_gelu_tanh) {
+void take_epilogue(LibraryCall& call, const Users& users, const LibraryAbilities& library) {
   auto only_user = [&](Value v) {
     return users.count[v.node()] == 1 ? users.of[v.node()] : Value();
   };
@@ -66,7 +66,8 @@ void take_epilogue(LibraryCall& call, const Users& users, bool has_gelu_tanh) {
   const bool is_relu =
       next.is(ops::relu) ||
       (next.is(ops::maximum) && (is_zero(next.operand(0)) || is_zero(next.operand(1))));
-  const bool is_gelu = has_gelu_tanh && next.is(ops::gelu_tanh);
+  const bool is_gelu =
+      next.is(ops::gelu_tanh) && library.has_gelu_tanh && library.has_gelu_tanh(next.dtype());
   if (!is_relu && !is_gelu) return;
   call.settings.push_back({is_relu ? "relu" : "gelu", 1});
   call.last = next;
@@ -134,7 +135,7 @@ std::optional<LibraryCall> find_library_call(const Function& f, const LibraryAbi
     if (!found) return std::nullopt;
     found->operands = {*param_of(v.operand(0)), *param_of(v.operand(1))};
   }
-  if (found) take_epilogue(*found, users_of(f), library.has_gelu_tanh);
+  if (found) take_epilogue(*found, users_of(f), library);
   return found;
 }
 

@@ -23,7 +23,8 @@ struct LibraryAbilities {
   bool (*takes)(DType);
   // The call for an anchor, without its operands; nothing when the library has none.
   std::optional<LibraryCall> (*call_of)(Value anchor);
-  bool has_gelu_tanh = false;  // behind the bias
+  // Behind the bias; null: none.
+  bool (*has_gelu_tanh)(DType) = nullptr;
 };
 
 // [b?, m, k] x [b?, k, n], in any order of the two axes of a matrix: settings transpose_a and

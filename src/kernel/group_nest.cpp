@@ -194,6 +194,7 @@ class Groups {
   // takes the same turns of them all. Their turns are written out, so that registers hold it.
   void keep_loads(Block& block) {
     constexpr std::int64_t most_bytes = 128;
+    constexpr int register_bytes = 4;  // that an element takes at least
     struct Use {
       Stmt* loop;
       Value load;
@@ -230,7 +231,7 @@ class Groups {
       if (p.uses.size() < 2 || p.uses[0].loop == p.uses[1].loop) continue;
       const std::int64_t elements = first->extent.number() * width_of(*first);
       const DType t = p.uses[0].load.dtype();
-      bytes += elements * byte_size(t);
+      bytes += elements * std::max(byte_size(t), register_bytes);
       if (bytes > most_bytes) return;
       const int memory = static_cast<int>(kernel_.params.size() + kernel_.memory.size());
       kernel_.memory.push_back({t, elements, 0, MemoryScope::thread});

@@ -148,6 +148,34 @@ TEST(CudaText, RowsThatAreKeptAgree) {
   expect_text_agrees(i32({4, 300}), [](Value x) { return reduce_axes(ops::reduce_max, x, {1}); });
 }
 
+// The settings of the library's first proposal, and whether a kernel follows its call.
+std::string proposed(DType t, const std::function<Value(Value product, Value bias)>& of) {
+  Function f;
+  const Value a = f.add_param(Type(t, {32, 64}), "a"), b = f.add_param(Type(t, {64, 48}), "b"),
+              bias = f.add_param(Type(t, {48}), "bias");
+  const Value product = ops::matmul(a, b);
+  f.add_result(of(product, broadcast_to(bias, product.shape())), "y");
+  for (const Proposal& p : backend("cuda").target("sm_90")->candidates(spec_of(f))) {
+    if (p.library != "cublaslt") continue;
+    std::string out = std::get<std::string>(p.candidate.steps[0].what);
+    for (const auto& [name, value] : p.candidate.steps[0].settings)
+      if (value != 0) out += cat(" ", name);
+    return cat(out, p.candidate.steps.size() > 1 ? ", kernel" : "");
+  }
+  return "nothing";
+}
+
+TEST(CudaLibrary, TakesABiasAndAnActivationThatItComputesWell) {
+  const auto gelu = [](Value x, Value bias) { return ops::gelu_tanh(x + bias); };
+  EXPECT_EQ(proposed(DType::bf16, gelu), "cublaslt.matmul bias gelu");
+  EXPECT_EQ(proposed(DType::f32, gelu), "cublaslt.matmul bias, kernel");
+  EXPECT_EQ(proposed(DType::f16, [](Value x, Value) { return ops::relu(x); }),
+            "cublaslt.matmul relu");
+  EXPECT_EQ(proposed(DType::f16, [](Value x, Value) { return ops::tanh(x) + x; }),
+            "cublaslt.matmul, kernel");
+  EXPECT_EQ(proposed(DType::i32, [](Value x, Value bias) { return x + bias; }), "nothing");
+}
+
 }  // namespace
 }  // namespace hone::test
 #endif

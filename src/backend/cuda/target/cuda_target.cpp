@@ -49,7 +49,8 @@ constexpr LibraryAbilities cublaslt = {
       if (!v.is(ops::dot)) return std::nullopt;
       return matmul_call(v, "cublaslt.matmul");
     },
-    .has_gelu_tanh = true,
+    // With the machine's approximate tanh.
+    .has_gelu_tanh = [](DType t) { return byte_size(t) == 2; },
 };
 
 class CudaTarget final : public Target {
