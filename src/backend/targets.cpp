@@ -6,6 +6,7 @@
 #include "backend/cpu/target/measure.h"
 #include "backend/cuda/target/cuda_target.h"
 #include "backend/null/target/null_target.h"
+#include "backend/vulkan/target/vulkan_target.h"
 #include "base/error.h"
 
 namespace hone {
@@ -18,6 +19,9 @@ constexpr Backend built_in[] = {
     {"cuda", cuda::make_target, cuda::target_names, cuda::library_names, nullptr},
 #endif
     {"cpu", cpu::make_target, cpu::target_names, cpu::library_names, cpu::measure_rates},
+#ifdef HONE_VULKAN
+    {"vulkan", vulkan::make_target, vulkan::target_names, {}, nullptr},
+#endif
     {"null", null::make_target, null::target_names, {}, nullptr},
 };
 
@@ -54,7 +58,7 @@ std::vector<const Backend*> backends() {
   return list().all;
 }
 
-bool has_device(const Backend& b) { return std::ranges::count(device_names(), b.name) > 0; }
+bool has_device(const Backend& b) { return device_count(b.name) > 0; }
 
 const Backend& default_backend() {
   for (const Backend* b : backends())

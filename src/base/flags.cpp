@@ -22,6 +22,9 @@ constexpr Flag table[] = {
     {"HONE_MAP_FILES", "0: files are read into memory instead of mapped, for files that may change",
      "1"},
     {"HONE_THREADS", "threads of the default pool; 0 asks the machine", "0"},
+    {"HONE_VULKAN_DEVICE",
+     "which device that `hone devices` lists as library: number, UUID or part of a name", ""},
+    {"HONE_VULKAN_VALIDATION", "1: validation layers watch what is asked of the driver", "0"},
 };
 
 }  // namespace

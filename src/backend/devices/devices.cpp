@@ -6,6 +6,7 @@
 
 #include "backend/cpu/device/cpu_device.h"
 #include "backend/cuda/device/cuda_device.h"
+#include "backend/vulkan/device/vulkan_device.h"
 #include "base/error.h"
 
 namespace hone {
@@ -26,6 +27,9 @@ std::vector<ListedDevice> built_in() {
       {{"cpu", open_cpu_device, cpu_device_libraries}},
 #ifdef HONE_CUDA
       {{"cuda", open_cuda_device, cuda_device_libraries}, cuda_device_count},
+#endif
+#ifdef HONE_VULKAN
+      {{"vulkan", vulkan::open_device, vulkan::device_libraries}, vulkan::device_count},
 #endif
   };
 }

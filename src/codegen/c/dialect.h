@@ -40,6 +40,9 @@ struct Dialect {
   // As in C: integers narrower than int are computed in int and stored without a conversion, and
   // bool is one of them.
   bool promotes_integers = true;
+  // A 0 of f32 whose value compilers do not see, for products, where some take 0 x for 0 whatever x
+  // is. Empty: they do not.
+  std::string_view zero = {};
   // c ? p[i] : 0 reads nothing when c is false.
   bool choice_skips_loads = true;
 

@@ -251,8 +251,8 @@ std::string Renderer::emit(const Value& e) {
     const Dim& d = e.attrs().dims("dims").at(0);
     // What fits is converted from 32 bits, as vectors do it.
     const bool is_short = fits_32_bits(d) && byte_size(register_dtype(e.dtype())) <= 4;
-    return name_value(
-        e, cast_number(is_short ? DType::i32 : DType::i64, e.dtype(), number_of(d, is_short)));
+    const DType from = is_short || is_near_ ? DType::i32 : DType::i64;
+    return name_value(e, cast_number(from, e.dtype(), number_of(d, is_short)));
   }
   Words operands;
   const bool compares = find(comparisons, e.op()) != nullptr;
@@ -264,12 +264,40 @@ std::string Renderer::emit(const Value& e) {
     return name_value(
         e, binary(helpers_, e.op(), DType::i64, number_of(a, is_short), number_of(b, is_short)));
   }
+  if (compares && is_near_)
+    if (const auto a = near_position(e.operand(0)), b = near_position(e.operand(1)); a && b)
+      return name_value(e, binary(helpers_, e.op(), DType::i32, *a, *b));
   if (e.is(ops::add))
     for (std::size_t i : {0u, 1u})
       if (is_open_product(e.operand(i)))
         return name_value(e, sum_with(e.operand(i), value(e.operand(1 - i))));
-  for (const Value& operand : e.operands()) operands.push_back(value(operand));
+  for (const Value& operand : e.operands())
+    operands.push_back(e.is(ops::mul) ? multiplicand(operand) : value(operand));
   return name_value(e, operation(e, operands));
+}
+
+// A position or a number, where 32 bits hold it.
+std::optional<std::string> Renderer::near_position(const Value& e) {
+  if (is_float(e.dtype()) || e.dtype() == DType::b1 || is_coded(e.dtype())) return std::nullopt;
+  if (e.is(ops::dims)) {
+    const Dim& d = e.attrs().dims("dims").at(0);
+    // A narrower dtype would have cut it.
+    if (byte_size(e.dtype()) < 4 || !fits_32_bits(d)) return std::nullopt;
+    return number_of(d, true);
+  }
+  if (!e.is(ops::constant)) return std::nullopt;
+  const std::int64_t n = in_registers(e.attrs().get<Array>("value")).integer(0);
+  if (n != static_cast<std::int32_t>(n)) return std::nullopt;
+  return literal(n, DType::i32);
+}
+
+std::string Renderer::multiplicand(const Value& e) {
+  if (dialect_.zero.empty() || !e.is(ops::constant) || !is_float(e.dtype())) return value(e);
+  const double x = e.attrs().get<Array>("value").real(0);
+  if (x != 0) return value(e);
+  const std::string_view sign = std::signbit(x) ? "-" : "";
+  return register_dtype(e.dtype()) == DType::f64 ? cat("(", sign, "(double)", dialect_.zero, ")")
+                                                 : cat("(", sign, dialect_.zero, ")");
 }
 
 // As the kernels of a plan, sums take up products, differences do not: a product less its own
@@ -282,8 +310,8 @@ std::string Renderer::sum_with(const Value& product, const std::string& addend) 
   const DType t = register_dtype(product.dtype());
   // The addend may have named it.
   if (!is_open_product(product)) return binary(helpers_, ops::add, t, addend, value(product));
-  const std::string a = value(product.operand(0));
-  const std::string b = product.is(ops::square) ? a : value(product.operand(1));
+  const std::string a = multiplicand(product.operand(0));
+  const std::string b = product.is(ops::square) ? a : multiplicand(product.operand(1));
   return cat(helpers_.use(cat("fma_", t)), "(", a, ", ", b, ", ", addend, ")");
 }
 
@@ -351,6 +379,8 @@ std::string Renderer::cast_number(DType from, DType to, const std::string& x) {
   }
   if (from == to) return x;
   if (to == DType::b1) return cat(x, " != 0");
+  if (from == DType::i32 && to == DType::i64 && helpers_.has("i64_of_i32"))
+    return call(helpers_.use("i64_of_i32"), x);
   if (is_float(from) && !is_float(to)) return call(helpers_.saturate(from, to), x);
   return cat("(", memory_type(to), ")", x);
 }
@@ -385,13 +415,19 @@ std::string Renderer::element_at(int param, const Dim& offset) {
 
 std::string Renderer::element_at(int param, const std::string& offset) {
   const std::string name = buffer(param);
-  if (is_array(param)) return cat(name, "[", offset, "]");
+  if (is_array(param)) return in_array(name, offset);
   const DType t = buffer_dtype(param);
   return filled(is_near_ ? dialect_.element : dialect_.far_element,
                 {{"$P", name},
                  {"$I", offset},
                  {"$T", std::string(memory_type(t))},
                  {"$B", cat(byte_size(is_coded(t) ? code_dtype(t) : t))}});
+}
+
+// Of an array variable, which has few elements.
+std::string Renderer::in_array(const std::string& name, const std::string& at) const {
+  const bool is_cut = !is_near_ && !dialect_.promotes_integers;
+  return is_cut ? cat(name, "[(int32_t)(", at, ")]") : cat(name, "[", at, "]");
 }
 
 // Memory that is a variable of the text.

@@ -51,6 +51,8 @@ class Renderer {
   std::string value(const Value&);
   std::string emit(const Value&);
   std::string name_value(const Value&, const std::string& expression);
+  std::optional<std::string> near_position(const Value&);
+  std::string multiplicand(const Value&);
   std::string narrowed(DType, const std::string& expression) const;
   std::string emit_load(const Value&);
   std::string conditional_load(const Value&);
@@ -72,6 +74,7 @@ class Renderer {
   std::string element_at(int param, const Dim& offset);
   std::string element_at(int param, const std::string& offset);
   bool is_array(int param) const;
+  std::string in_array(const std::string& name, const std::string& at) const;
   DType buffer_dtype(int param) const;
 
   // Statements.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "codegen/c/glsl_math.h"
 #include "codegen/c/module.h"
 
 namespace hone::c {
@@ -17,6 +18,13 @@ constexpr Helper own_helpers[] = {
     {"f64_bits", "", "#define hone_f64_bits int64BitsToDouble\n"},
     {"fma_f32", "", "#define hone_fma_f32 fma\n"},
     {"fma_f64", "", "#define hone_fma_f64 fma\n"},
+    // Mesa until 23 takes (int64_t)x < 20 for false, as it folds the conversion into the
+    // comparison.
+    {"i64_of_i32", "",
+     R"(int64_t hone_i64_of_i32(int32_t x) {
+  return (int64_t)x << 32 >> 32;
+}
+)"},
     {"min_i32", "", "#define hone_min_i32 min\n"},
     {"max_i32", "", "#define hone_max_i32 max\n"},
     {"f32_of_f16", "",
@@ -102,6 +110,8 @@ constexpr std::string_view glsl_preamble = R"c(#version 460
 #define rint roundEven
 #define truncf trunc
 #define sqrtf sqrt
+#define copysignf(a, b) \
+  uintBitsToFloat((floatBitsToUint(a) & 0x7fffffffu) | (floatBitsToUint(b) & 0x80000000u))
 )c";
 
 // ---- C becomes GLSL: conversions are calls, doubles and 64-bit numbers have suffixes
@@ -214,7 +224,7 @@ class Respelling {
       return cat(digits, word == "INT64_C" ? "l" : "ul");
     }
     if (word == "HONE_INLINE") return "";
-    return cat(word, word == "half" ? "_" : "");  // a word that GLSL keeps for itself
+    return cat(word, word == "half" || word == "out" ? "_" : "");  // words that GLSL keeps
   }
 
   std::string_view c_;
@@ -249,16 +259,26 @@ std::string array_type(DType t) {
              "_array { ", type, " at[]; };\n");
 }
 
+std::span<const Helper> all_helpers() {
+  static const std::vector<Helper> all = [] {
+    std::vector<Helper> out(std::begin(own_helpers), std::end(own_helpers));
+    out.insert(out.end(), glsl_math_helpers().begin(), glsl_math_helpers().end());
+    return out;
+  }();
+  return all;
+}
+
 }  // namespace
 
-constinit const Dialect glsl = {
+const Dialect glsl = {
     .language = "GLSL",
     .preamble = glsl_preamble,
-    .helpers = own_helpers,
+    .helpers = all_helpers(),
     .integer_helpers = own_integers,
     .has_math = false,
     .bitcast = bits_as,
     .promotes_integers = false,
+    .zero = "uintBitsToFloat(gl_NumWorkGroups.z - 1u)",
     .choice_skips_loads = false,
     .element = "$P.at[$I]",
     .far_element = "$T_array(uint64_t($P) + (uint64_t)($I) * $B).at[0]",

@@ -1,0 +1,84 @@
+// The devices that Vulkan's drivers offer, and one of them opened.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/vulkan/device/api.h"
+
+namespace hone::vulkan {
+
+// The process's instance; lives as long as anything that uses it.
+struct Instance {
+  Instance();
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  VkInstance handle = VK_NULL_HANDLE;
+  InstanceApi api;
+  VkDebugUtilsMessengerEXT messenger = VK_NULL_HANDLE;
+  PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger = nullptr;
+};
+
+// One device as its driver describes it.
+struct Adapter {
+  VkPhysicalDevice handle = VK_NULL_HANDLE;
+  std::string name, driver, uuid;
+  std::uint32_t api_version = 0;
+  bool is_software = false;  // the processor plays the device
+  VkPhysicalDeviceLimits limits{};
+  VkPhysicalDeviceMemoryProperties memory{};
+  std::uint32_t subgroup = 1;
+  std::uint64_t max_allocation = 0;
+  std::uint32_t queue_family = 0;
+  std::uint32_t cache_version = 0;
+  VkPhysicalDeviceFeatures features{};
+  VkPhysicalDeviceVulkan11Features features11{};
+  VkPhysicalDeviceVulkan12Features features12{};
+  bool keeps_nan = false, keeps_denormals = false;  // of f32, when a shader asks for it
+  std::string why_not;                              // it cannot run kernels; empty: it can
+
+  std::string api_text() const;  // "1.3.230"
+  // Name, driver, memory, subgroups, UUID, and why it is not used.
+  std::string summary() const;
+};
+
+// Throws UserError when there is no loader or no driver.
+std::shared_ptr<Instance> open_instance();
+std::vector<Adapter> adapters(const Instance&);
+// By HONE_VULKAN_DEVICE: an index, a part of the name or the UUID; else the first one that is not
+// software, which would be slower than the processor's own backend. Throws UserError that lists
+// all.
+Adapter choose_adapter(const Instance&);
+
+// Messages of the validation layers since the process began; they are on with
+// HONE_VULKAN_VALIDATION=1.
+int validation_messages();
+
+// An open device. May be used by several threads; the queue by one at a time.
+struct Machine {
+  Machine();
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  // Submits under a lock. Throws UserError when the device is lost.
+  void submit(const VkSubmitInfo&);
+
+  std::shared_ptr<Instance> instance;
+  Adapter adapter;
+  VkDevice handle = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  std::mutex queue_mutex;
+  DeviceApi api;
+  // Changes when a buffer or pipeline is gone, so that what was recorded with it is not used again.
+  std::atomic<std::uint64_t> generation = 0;
+};
+
+}  // namespace hone::vulkan

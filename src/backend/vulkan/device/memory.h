@@ -1,0 +1,71 @@
+// Memory of a device: few large allocations, each one buffer, divided into what is asked for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "backend/vulkan/device/machine.h"
+#include "runtime/device.h"
+
+namespace hone::vulkan {
+
+// One allocation and the buffer that covers it.
+class Block {
+ public:
+  // On memory of the device, or where both host and device reach it. Throws UserError when there is
+  // not so much.
+  Block(std::shared_ptr<Machine>, std::uint64_t bytes, bool is_of_host);
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  VkBuffer buffer() const { return buffer_; }
+  std::uint64_t address() const { return address_; }
+  std::uint64_t bytes() const { return bytes_; }
+  std::byte* mapped() const { return mapped_; }  // null on memory of the device
+
+ private:
+  void close();
+
+  std::shared_ptr<Machine> machine_;
+  std::uint64_t bytes_, address_ = 0;
+  VkBuffer buffer_ = VK_NULL_HANDLE;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  std::byte* mapped_ = nullptr;
+};
+
+// A handle is the address of the first byte on the device. May be used by several threads.
+class Memory {
+ public:
+  explicit Memory(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
+
+  DeviceMemory alloc(std::size_t bytes);
+  void free(DeviceMemory) noexcept;
+
+  struct Place {
+    VkBuffer buffer;
+    std::uint64_t offset;
+  };
+  // Throws InternalError for memory that is none of this device's, or too short.
+  Place find(DeviceMemory, std::uint64_t bytes) const;
+
+ private:
+  struct Piece {
+    std::uint64_t begin, bytes;
+  };
+  struct Divided {
+    explicit Divided(std::shared_ptr<Machine> m, std::uint64_t bytes)
+        : block(std::move(m), bytes, false), free{{0, bytes}} {}
+    Block block;
+    std::map<std::uint64_t, std::uint64_t> free;  // begin, bytes
+    std::map<std::uint64_t, std::uint64_t> used;
+  };
+  std::uint64_t take(Divided&, std::uint64_t bytes);
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<Machine> machine_;
+  std::map<std::uint64_t, std::unique_ptr<Divided>> blocks_;  // by address
+};
+
+}  // namespace hone::vulkan

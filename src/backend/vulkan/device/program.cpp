@@ -1,0 +1,211 @@
+#include "backend/vulkan/device/program.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace hone::vulkan {
+
+namespace {
+
+// Numbers of the SPIR-V specification.
+constexpr std::uint32_t spirv_magic = 0x07230203, op_capability = 17, op_entry_point = 15,
+                        op_execution_mode = 16;
+constexpr std::uint32_t capability_float64 = 10;
+
+struct Capability {
+  std::uint32_t number;
+  std::string_view name;
+  bool (*has)(const Adapter&);
+};
+constexpr Capability capabilities[] = {
+    {1, "Shader", [](const Adapter&) { return true; }},
+    {5347, "PhysicalStorageBufferAddresses", [](const Adapter&) { return true; }},
+    {11, "Int64", [](const Adapter&) { return true; }},
+    {9, "Float16", [](const Adapter& a) { return a.features12.shaderFloat16 != 0; }},
+    {10, "Float64", [](const Adapter& a) { return a.features.shaderFloat64 != 0; }},
+    {22, "Int16", [](const Adapter& a) { return a.features.shaderInt16 != 0; }},
+    {39, "Int8", [](const Adapter& a) { return a.features12.shaderInt8 != 0; }},
+    {4448, "StorageBuffer8BitAccess",
+     [](const Adapter& a) { return a.features12.storageBuffer8BitAccess != 0; }},
+    {4433, "StorageBuffer16BitAccess",
+     [](const Adapter& a) { return a.features11.storageBuffer16BitAccess != 0; }},
+};
+
+using Words = std::vector<std::uint32_t>;
+
+// Fails on instructions that overlap the end, and on capabilities that the device lacks. Asks for
+// what keeps NaN, zeros' signs and denormals, where the device can.
+Words prepared(std::span<const std::uint32_t> spirv, const Adapter& a, std::string_view where) {
+  constexpr std::size_t first = 5;
+  const auto broken = [&](std::string_view why) {
+    throw UserError(where, ": its SPIR-V ", why, "; compile it again");
+  };
+  if (spirv.size() <= first || spirv[0] != spirv_magic) broken("has no header");
+  Words out(spirv.begin(), spirv.begin() + first), modes;
+  std::uint32_t main = 0;
+  bool has_doubles = false, has_modes = false;
+  for (std::size_t at = first; at < spirv.size();) {
+    const std::uint32_t words = spirv[at] >> 16, op = spirv[at] & 0xffff;
+    if (words == 0 || at + words > spirv.size()) broken("is cut");
+    if (op == op_capability && words == 2) {
+      const auto* c = std::ranges::find(capabilities, spirv[at + 1], &Capability::number);
+      if (c == std::end(capabilities))
+        broken(cat("needs capability ", spirv[at + 1], ", which is not known here"));
+      if (!c->has(a))
+        throw UserError(where, ": needs ", c->name, ", which Vulkan device '", a.name, "' lacks");
+      has_doubles = has_doubles || spirv[at + 1] == capability_float64;
+    }
+    if (op == op_entry_point && words > 2) main = spirv[at + 2];
+    const bool is_mode = op == op_execution_mode;
+    if (has_modes && !is_mode) {
+      out.insert(out.end(), modes.begin(), modes.end());
+      has_modes = false;
+    }
+    out.insert(out.end(), spirv.begin() + static_cast<std::ptrdiff_t>(at),
+               spirv.begin() + static_cast<std::ptrdiff_t>(at + words));
+    if (is_mode && modes.empty()) {
+      const auto keep = [&](std::uint32_t capability, std::uint32_t mode) {
+        const std::uint32_t asked[] = {2u << 16 | op_capability, capability};
+        out.insert(out.begin() + first, std::begin(asked), std::end(asked));
+        modes.insert(modes.end(), {4u << 16 | op_execution_mode, main, mode, 32u});
+        if (has_doubles) modes.insert(modes.end(), {4u << 16 | op_execution_mode, main, mode, 64u});
+      };
+      if (a.keeps_nan) keep(4466, 4461);
+      if (a.keeps_denormals) keep(4464, 4459);
+      has_modes = !modes.empty();
+    }
+    at += words;
+  }
+  return out;
+}
+
+}  // namespace
+
+Pipeline::~Pipeline() {
+  if (handle) machine->api.vkDestroyPipeline(machine->handle, handle, nullptr);
+  ++machine->generation;
+}
+
+Pipelines::Pipelines(std::shared_ptr<Machine> machine)
+    : machine_(std::move(machine)),
+      files_(cache_directory(), "vulkan"),
+      key_(hash128(cat(machine_->adapter.uuid, " ", machine_->adapter.driver, " ",
+                       machine_->adapter.cache_version))) {
+  VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, most_pushed * 8};
+  VkPipelineLayoutCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+  info.pushConstantRangeCount = 1;
+  info.pPushConstantRanges = &range;
+  require(machine_->api.vkCreatePipelineLayout(machine_->handle, &info, nullptr, &layout_),
+          "making a layout of kernels");
+  VkPipelineCacheCreateInfo cache{};
+  cache.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+  const std::vector<std::byte> kept = files_.find(key_).value_or(std::vector<std::byte>{});
+  cache.initialDataSize = kept.size();
+  cache.pInitialData = kept.data();
+  require(machine_->api.vkCreatePipelineCache(machine_->handle, &cache, nullptr, &cache_),
+          "making a cache of kernels");
+}
+
+Pipelines::~Pipelines() {
+  keep();
+  machine_->api.vkDestroyPipelineCache(machine_->handle, cache_, nullptr);
+  machine_->api.vkDestroyPipelineLayout(machine_->handle, layout_, nullptr);
+}
+
+void Pipelines::keep() {
+  std::size_t bytes = 0;
+  const DeviceApi& api = machine_->api;
+  if (!has_more_ ||
+      api.vkGetPipelineCacheData(machine_->handle, cache_, &bytes, nullptr) != VK_SUCCESS)
+    return;
+  std::vector<std::byte> data(bytes);
+  if (api.vkGetPipelineCacheData(machine_->handle, cache_, &bytes, data.data()) == VK_SUCCESS)
+    files_.store(key_, std::span(data).first(bytes));
+}
+
+std::shared_ptr<const Pipeline> Pipelines::get(std::span<const std::byte> code,
+                                               std::string_view where) {
+  ShaderHeader header;
+  const auto broken = [&] {
+    throw UserError(where, ": its Vulkan code is broken; compile it again");
+  };
+  if (code.size() < sizeof header) broken();
+  std::memcpy(&header, code.data(), sizeof header);
+  if (header.magic != ShaderHeader::expected_magic ||
+      header.code_words > (code.size() - sizeof header) / sizeof(std::uint32_t) ||
+      header.arguments() > 4096 || header.threads == 0)
+    broken();
+  if (header.threads > machine_->adapter.limits.maxComputeWorkGroupInvocations)
+    throw UserError(where, ": has groups of ", header.threads, " threads, and Vulkan device '",
+                    machine_->adapter.name, "' allows ",
+                    machine_->adapter.limits.maxComputeWorkGroupInvocations);
+  Words spirv(header.code_words);
+  std::memcpy(spirv.data(), code.data() + sizeof header, spirv.size() * sizeof(std::uint32_t));
+  return make(header, spirv, where);
+}
+
+std::shared_ptr<const Pipeline> Pipelines::make(const ShaderHeader& header,
+                                                std::span<const std::uint32_t> spirv,
+                                                std::string_view where) {
+  const Words words = prepared(spirv, machine_->adapter, where);
+  Words all = words;
+  all.resize(words.size() + sizeof header / sizeof(std::uint32_t));
+  std::memcpy(all.data() + words.size(), &header, sizeof header);
+  const Hash128 hash = hash128(std::as_bytes(std::span(all)));
+  const std::scoped_lock lock(mutex_);
+  std::weak_ptr<const Pipeline>& known = known_[hash];
+  if (std::shared_ptr<const Pipeline> it = known.lock()) return it;
+  const DeviceApi& api = machine_->api;
+  auto made = std::make_shared<Pipeline>(machine_);
+  made->header = header;
+  VkShaderModuleCreateInfo module{};
+  module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
+  module.codeSize = words.size() * sizeof(std::uint32_t);
+  module.pCode = words.data();
+  VkComputePipelineCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
+  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.pName = "main";
+  info.layout = layout_;
+  require(api.vkCreateShaderModule(machine_->handle, &module, nullptr, &info.stage.module),
+          "loading a kernel");
+  const VkResult r =
+      api.vkCreateComputePipelines(machine_->handle, cache_, 1, &info, nullptr, &made->handle);
+  api.vkDestroyShaderModule(machine_->handle, info.stage.module, nullptr);
+  require(r, "compiling a kernel for the device");
+  has_more_ = true;
+  known = made;
+  return made;
+}
+
+VulkanProgram::VulkanProgram(Pipelines& pipelines, std::span<const Binary* const> binaries,
+                             std::string_view where) {
+  for (const Binary* b : binaries) {
+    check(*b, where);
+    if (b->target != target_name)
+      throw UserError(where, ": is compiled for '", b->target, "', and this device runs ",
+                      target_name, "; compile it for this machine");
+    for (const Binary::Entry& e : b->entries) {
+      const std::span<const std::byte> code = std::span(b->code).subspan(e.offset);
+      std::shared_ptr<const Pipeline> p = pipelines.get(code, where);
+      bytes_ += sizeof(ShaderHeader) + p->header.code_words * sizeof(std::uint32_t);
+      if (!entries_.emplace(e.name, std::move(p)).second)
+        throw UserError(where, ": two kernels have the name '", e.name, "'; compile it again");
+    }
+  }
+}
+
+ProgramEntry VulkanProgram::entry(std::string_view name) const {
+  const auto it = entries_.find(name);
+  if (it == entries_.end())
+    throw UserError("vulkan: has no kernel '", name, "' among its ", entries_.size(),
+                    "; is the plan from another version?");
+  return ProgramEntry{reinterpret_cast<std::uintptr_t>(&it->second)};
+}
+
+}  // namespace hone::vulkan

@@ -1,0 +1,71 @@
+// Compiled kernels loaded on a device: one pipeline for each, shared between programs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "backend/vulkan/device/machine.h"
+#include "backend/vulkan/shader/shader.h"
+#include "base/hash.h"
+#include "runtime/cache.h"
+#include "runtime/device.h"
+
+namespace hone::vulkan {
+
+// A kernel that can be dispatched.
+struct Pipeline {
+  Pipeline(std::shared_ptr<Machine> m) : machine(std::move(m)) {}
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  std::shared_ptr<Machine> machine;
+  VkPipeline handle = VK_NULL_HANDLE;
+  ShaderHeader header;
+};
+
+// What is pushed lies in one range for all kernels. May be used by several threads.
+class Pipelines {
+ public:
+  explicit Pipelines(std::shared_ptr<Machine>);
+  ~Pipelines();
+  Pipelines(const Pipelines&) = delete;
+  Pipelines& operator=(const Pipelines&) = delete;
+
+  // Throws UserError naming `where` when the code is broken or needs what the device lacks.
+  std::shared_ptr<const Pipeline> get(std::span<const std::byte> code, std::string_view where);
+  std::shared_ptr<const Pipeline> make(const ShaderHeader&, std::span<const std::uint32_t> spirv,
+                                       std::string_view where);
+  VkPipelineLayout layout() const { return layout_; }
+
+ private:
+  void keep();
+
+  std::shared_ptr<Machine> machine_;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkPipelineCache cache_ = VK_NULL_HANDLE;  // the driver's code, kept on disk
+  bool has_more_ = false;                   // than what was read
+  std::mutex mutex_;
+  std::map<Hash128, std::weak_ptr<const Pipeline>> known_;
+  CompileCache files_;
+  Hash128 key_;
+};
+
+class VulkanProgram final : public Program {
+ public:
+  VulkanProgram(Pipelines&, std::span<const Binary* const>, std::string_view where);
+  ProgramEntry entry(std::string_view name) const override;
+  std::size_t bytes() const override { return bytes_; }
+  static const Pipeline& pipeline(ProgramEntry e) {
+    return **reinterpret_cast<const std::shared_ptr<const Pipeline>*>(
+        static_cast<std::uintptr_t>(e));
+  }
+
+ private:
+  std::map<std::string, std::shared_ptr<const Pipeline>, std::less<>> entries_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace hone::vulkan

@@ -1,0 +1,45 @@
+// Streams: work is noted as plain data, recorded once, and submitted again whenever the same work
+// comes in the same order.
+#pragma once
+
+#include <memory>
+
+#include "backend/vulkan/device/memory.h"
+#include "backend/vulkan/device/program.h"
+#include "runtime/device.h"
+
+namespace hone::vulkan {
+
+// What the streams of a device share.
+struct Shared {
+  Shared() : machine(std::make_shared<Machine>()), memory(machine), pipelines(machine) {}
+
+  // The kernel that copies between strides.
+  const Pipeline& strided_copy();
+
+  std::shared_ptr<Machine> machine;
+  Memory memory;
+  Pipelines pipelines;
+
+ private:
+  std::once_flag once_;
+  std::shared_ptr<const Pipeline> strided_copy_;
+};
+
+// Dimensions that lie alike on both sides are one.
+class VulkanCopy final : public BoundCall {
+ public:
+  // Throws UserError for more than 8 dimensions that are apart.
+  explicit VulkanCopy(StridedCopy);
+  const StridedCopy& copy() const { return copy_; }
+  std::int64_t count() const { return count_; }
+
+ private:
+  StridedCopy copy_;
+  std::int64_t count_ = 1;
+};
+
+std::unique_ptr<Event> make_event();
+std::unique_ptr<Stream> open_stream(std::shared_ptr<Shared>);
+
+}  // namespace hone::vulkan

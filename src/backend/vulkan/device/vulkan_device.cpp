@@ -1,0 +1,89 @@
+#include "backend/vulkan/device/vulkan_device.h"
+
+#include <strided_copy.h>  // made of strided_copy.comp
+
+#include <map>
+
+#include "backend/vulkan/device/stream.h"
+#include "base/error.h"
+
+namespace hone::vulkan {
+
+const Pipeline& Shared::strided_copy() {
+  std::call_once(once_, [&] {
+    ShaderHeader header;
+    header.operands = 29;
+    header.threads = 64;
+    strided_copy_ = pipelines.make(header, strided_copy_spirv, "the copy between strides");
+  });
+  return *strided_copy_;
+}
+
+namespace {
+
+class VulkanDevice final : public Device {
+ public:
+  std::string_view name() const override { return "vulkan"; }
+  std::string description() const override { return std::string(target_name); }
+  const DeviceLimits& limits() const override {
+    static constexpr DeviceLimits limits;
+    return limits;
+  }
+  int rank(std::string_view target) const override {
+    return target == target_name ? 1 : target == "any" ? 0 : -1;
+  }
+  DeviceMemory alloc(std::size_t bytes) override { return shared_->memory.alloc(bytes); }
+  void free(DeviceMemory m, std::size_t) noexcept override { shared_->memory.free(m); }
+  std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
+                                std::string_view where) override {
+    return std::make_unique<VulkanProgram>(shared_->pipelines, binaries, where);
+  }
+  std::string why_missing(std::string_view library) override {
+    return cat("Vulkan devices call no library '", library, "'");
+  }
+  using Device::bind;
+  std::unique_ptr<BoundCall> bind(const StridedCopy& c) override {
+    return std::make_unique<VulkanCopy>(c);
+  }
+  std::unique_ptr<Event> make_event() override { return vulkan::make_event(); }
+  std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool>,
+                                      std::shared_ptr<Allocator>) override {
+    return vulkan::open_stream(shared_);
+  }
+
+ private:
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+}  // namespace
+
+std::shared_ptr<Device> open_device() { return std::make_shared<VulkanDevice>(); }
+
+std::vector<LibraryStatus> device_libraries() {
+  std::vector<LibraryStatus> out;
+  try {
+    for (const Adapter& a : adapters(*open_instance())) {
+      LibraryStatus& l = out.emplace_back();
+      l.name = cat("vulkan:", out.size() - 1);
+      l.version = a.api_text();
+      l.file = a.summary();
+    }
+  } catch (const UserError&) {
+    return {};  // no loader or driver: open_device() says which
+  }
+  return out;
+}
+
+std::size_t device_count() {
+  static const std::size_t count = [] {
+    try {
+      choose_adapter(*open_instance());
+      return 1;
+    } catch (const UserError&) {
+      return 0;
+    }
+  }();
+  return count;
+}
+
+}  // namespace hone::vulkan

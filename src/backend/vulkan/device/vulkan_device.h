@@ -1,0 +1,20 @@
+// A Vulkan device: the one that HONE_VULKAN_DEVICE names, else the best. Opened when it is asked
+// for; until then no library is.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/library_status.h"
+
+namespace hone::vulkan {
+
+// Throws UserError that says what is missing.
+std::shared_ptr<Device> open_device();
+// The devices of all drivers, as if they were libraries; none without a loader.
+std::vector<LibraryStatus> device_libraries();
+// Whether open_device() finds one: 1 or 0.
+std::size_t device_count();
+
+}  // namespace hone::vulkan

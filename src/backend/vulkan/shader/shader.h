@@ -1,0 +1,29 @@
+// A compiled kernel as both halves of the backend know it: this header, then SPIR-V.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace hone::vulkan {
+
+// Vulkan 1.2 with addresses of buffers, scalar block layout and timeline semaphores. What else a
+// shader needs stands in its SPIR-V as capabilities.
+inline constexpr std::string_view target_name = "vulkan1.2";
+
+// Little-endian, as the machines that Vulkan runs on.
+struct ShaderHeader {
+  static constexpr std::uint32_t expected_magic = 0x31766b68;
+
+  std::uint32_t magic = expected_magic;
+  std::uint32_t code_words = 0;  // of 4 bytes, behind this header
+  // Arguments of 8 bytes: addresses of the operands, sizes, with scratch its address and its bytes
+  // for one thread. More than `most_pushed` lie in memory, and their address is pushed.
+  std::uint32_t operands = 0, sizes = 0, uses_scratch = 0;
+  std::uint32_t threads = 1;  // of a group
+  std::uint32_t reserved[2] = {};
+
+  std::uint32_t arguments() const { return operands + sizes + (uses_scratch ? 2 : 0); }
+};
+inline constexpr std::uint32_t most_pushed = 16;
+
+}  // namespace hone::vulkan

@@ -1,0 +1,89 @@
+#include "backend/vulkan/target/vulkan_target.h"
+
+#include <cstring>
+#include <mutex>
+
+#include "backend/vulkan/target/spirv.h"
+#include "base/error.h"
+#include "codegen/c/glsl.h"
+
+namespace hone::vulkan {
+
+namespace {
+
+static_assert(most_pushed == c::Shader::most_pushed);
+
+Binary compile_one(const CompileJob& job) {
+  const Kernel& kernel = *job.kernel;
+  const c::Shader shader = c::shader(kernel);
+  const std::vector<std::uint32_t> spirv = spirv_of(shader.text);
+  ShaderHeader header;
+  header.code_words = static_cast<std::uint32_t>(spirv.size());
+  header.operands = static_cast<std::uint32_t>(kernel.params.size());
+  header.sizes = static_cast<std::uint32_t>(kernel.sizes.size());
+  header.uses_scratch = shader.uses_scratch;
+  header.threads = static_cast<std::uint32_t>(group_threads(kernel));
+  Binary b;
+  b.target = target_name;
+  b.code.resize(sizeof header + spirv.size() * sizeof(std::uint32_t));
+  std::memcpy(b.code.data(), &header, sizeof header);
+  std::memcpy(b.code.data() + sizeof header, spirv.data(), spirv.size() * sizeof(std::uint32_t));
+  b.entries.push_back({job.entry, 0});
+  return b;
+}
+
+class VulkanTarget final : public Target {
+ public:
+  const TargetInfo& info() const override { return info_; }
+  std::string_view version() const override { return "glsl 1"; }
+
+  std::vector<Binary> compile(std::span<const CompileJob> jobs, ThreadPool& pool) const override {
+    struct Shared {
+      std::span<const CompileJob> jobs;
+      std::vector<Binary> out;
+      std::mutex mutex;
+      std::exception_ptr error;
+    } shared{jobs, std::vector<Binary>(jobs.size()), {}, {}};
+    pool.run(
+        static_cast<std::int64_t>(jobs.size()),
+        [](void* context, std::int64_t begin, std::int64_t end, int) {
+          auto& s = *static_cast<Shared*>(context);
+          try {
+            for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+              s.out[i] = compile_one(s.jobs[i]);
+          } catch (...) {
+            const std::scoped_lock lock(s.mutex);
+            if (!s.error) s.error = std::current_exception();
+          }
+        },
+        &shared);
+    if (shared.error) std::rethrow_exception(shared.error);
+    return std::move(shared.out);
+  }
+
+  Listing list(const CompileJob& job) const override {
+    const c::Shader shader = c::shader(*job.kernel);
+    return {shader.text, disassembly(spirv_of(shader.text))};
+  }
+
+ private:
+  // What every device of that version has; typical rates of one group's threads.
+  TargetInfo info_ = {.name = std::string(target_name),
+                      .group_threads = 256,
+                      .group_bytes = 14 << 10,
+                      .subgroup_threads = 1,
+                      .fma_gflops = 1000,
+                      .cache_gbytes = 500,
+                      .memory_gbytes = 200,
+                      .launch_us = 8};
+};
+
+}  // namespace
+
+std::unique_ptr<Target> make_target(std::string_view name) {
+  if (!name.empty() && name != target_name)
+    throw UserError("target '", name, "' is not known; Vulkan has ", target_name);
+  return std::make_unique<VulkanTarget>();
+}
+
+}  // namespace hone::vulkan

@@ -1,0 +1,154 @@
+// What only the Vulkan backend has: SPIR-V that its validator accepts, no message of the validation
+// layers, weights that are larger than what a shader may bind, and messages. Needs a Vulkan device,
+// which may be software: HONE_VULKAN_DEVICE names it.
+#ifdef HONE_VULKAN
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "backend/vulkan/device/machine.h"
+#include "backend/vulkan/shader/shader.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+#include "plan/plan_file.h"
+#include "test/backend/conformance.h"
+#include "test/ops/harness.h"
+
+namespace hone::test {
+namespace {
+
+bool tries_all() {
+  const char* set = std::getenv("HONE_CONFORMANCE");
+  return set && std::string_view(set) == "full";
+}
+
+CompileOptions vulkan_options() {
+  CompileOptions o{.strategy = "auto", .backend = &backend("vulkan")};
+  o.verification = Verification::none;
+  o.threads = 2;
+  o.cache = false;
+  return o;
+}
+
+Plan vulkan_plan(const Function& f) { return compile({"test", {{{}, f}}, {}}, vulkan_options()); }
+
+// What spirv-val says of the code of a plan's kernels; empty when it accepts them.
+std::string refused_by_validator(const Plan& plan) {
+  const std::string file = testing::TempDir() + cat("/kernel_", getpid(), ".spv");
+  std::string out;
+  for (const Binary& b : plan.binaries) {
+    std::ofstream(file, std::ios::binary)
+        .write(reinterpret_cast<const char*>(b.code.data()) + sizeof(vulkan::ShaderHeader),
+               static_cast<std::streamsize>(b.code.size() - sizeof(vulkan::ShaderHeader)));
+    const std::string command =
+        cat("spirv-val --target-env vulkan1.2 --scalar-block-layout ", file, " 2>&1");
+    FILE* pipe = popen(command.c_str(), "r");
+    char line[512];
+    while (std::fgets(line, sizeof line, pipe)) out += line;
+    if (pclose(pipe) != 0 && out.empty()) out = "spirv-val fails";
+  }
+  std::remove(file.c_str());
+  return out;
+}
+
+// Of each operation one sample; all of them with HONE_CONFORMANCE=full.
+TEST(VulkanTarget, EveryOperationIsValidSpirv) {
+  std::size_t kernels = 0, number = 0;
+  for (const Op* op : all_ops()) {
+    const std::vector<harness::Case> cases = harness::cases_of(*op);
+    ++number;
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      if (!tries_all() && i != number % cases.size()) continue;
+      try {
+        const Plan plan = vulkan_plan(cases[i].function);
+        kernels += plan.kernels.size();
+        EXPECT_EQ(refused_by_validator(plan), "") << cases[i].name;
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << cases[i].name << ": " << e.what();
+      }
+    }
+  }
+  std::printf("%zu kernels\n", kernels);
+  EXPECT_GT(kernels, 80u);
+}
+
+TEST(VulkanTarget, KnowsOneName) {
+  EXPECT_NE(refusal([] { backend("vulkan").target("vulkan9"); }).find("vulkan1.2"),
+            std::string::npos);
+}
+
+std::string refusal_with(const char* variable, const char* value) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv(variable, value, 1);
+    setenv("HONE_VULKAN_VALIDATION", "0", 1);
+    const std::string text = refusal([] { vulkan::choose_adapter(vulkan::Instance()); });
+    (void)!write(ends[1], text.data(), text.size());
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string out(4096, '\0');
+  const ssize_t count = read(ends[0], out.data(), out.size());
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  return out.substr(0, static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+}
+
+TEST(Vulkan, WhatIsMissingIsNamed) {
+  const std::string driver = refusal_with("VK_DRIVER_FILES", "/nonexistent.json");
+  EXPECT_NE(driver.find("install a driver (Debian: mesa-vulkan-drivers"), std::string::npos)
+      << driver;
+  const std::string number = refusal_with("HONE_VULKAN_DEVICE", "99");
+  EXPECT_NE(number.find("HONE_VULKAN_DEVICE is '99'; there are: 0: "), std::string::npos) << number;
+}
+
+// A plan needs no device while it is made, and none of the compiler afterwards.
+TEST(Vulkan, APlanFileRuns) {
+  Function f;
+  const Value x = f.add_param(f32({4, 8}), "x");
+  f.add_result(reduce_axes(ops::reduce_sum, x * x, {1}), "y");
+  const std::string file = testing::TempDir() + cat("/vulkan_", getpid(), ".hone");
+  write_plan(file, vulkan_plan(f));
+  const auto plan = std::make_shared<const Plan>(read_plan(file));
+  EXPECT_EQ(plan->binaries.at(0).target, "vulkan1.2");
+  Session session(Executable::load(plan, open_devices(*plan)), {});
+  Array a = Array::zeros(DType::f32, {4, 8});
+  for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, static_cast<double>(i));
+  EXPECT_EQ(session.run(std::span(&a, 1))[0].real(0), 0 + 1 + 4 + 9 + 16 + 25 + 36 + 49);
+  std::remove(file.c_str());
+}
+
+// 200 MB: more than maxStorageBufferRange of Mesa's software device.
+TEST(Vulkan, AWeightMayBeLargerThanWhatIsBound) {
+  constexpr std::int64_t rows = 50'000'000 / 64, row = 64;
+  Function f;
+  const Value x = f.add_param(f32({rows, row}), "x");
+  f.add_result(slice_axis(x * 2.0, 0, rows - 3, 3), "end");
+  f.add_result(reduce_axes(ops::reduce_sum, slice_axis(x, 1, 0, 1), {0, 1}), "sum");
+  const auto plan = std::make_shared<const Plan>(vulkan_plan(f));
+  Session session(Executable::load(plan, open_device("vulkan")), {});
+  Array a = Array::zeros(DType::f32, {rows, row});
+  for (std::int64_t i = 0; i < rows; ++i) a.set_real(i * row, static_cast<double>(i % 2));
+  for (std::int64_t i = 0; i < 3 * row; ++i) a.set_real((rows - 3) * row + i, 1);
+  const std::vector<Array> got = session.run(std::span(&a, 1));
+  EXPECT_EQ(got[0].real(3 * row - 1), 2);
+  double sum = 0;
+  for (std::int64_t i = 0; i < rows; ++i) sum += a.real(i * row);
+  EXPECT_EQ(got[1].real(0), sum);
+}
+
+// With HONE_VULKAN_VALIDATION=1 the layers watch all tests of this program.
+class ValidationLayers final : public testing::Environment {
+ public:
+  void TearDown() override { EXPECT_EQ(vulkan::validation_messages(), 0); }
+};
+const testing::Environment* const layers = testing::AddGlobalTestEnvironment(new ValidationLayers);
+
+}  // namespace
+}  // namespace hone::test
+#endif
