@@ -273,8 +273,53 @@ def summary(rows, facts):
         folders[re.match(r"src/((?:import|backend)/\w+|\w+)", r["file"])[1]]["wrong" if r["verdict"] == "wrong" else "noticed"] += 1
     return facts | {"summary": True, "changes": len(rows), "verdicts": dict(counts), "changing_results": len(changing),
                     "of_these": dict(kept), "noticed": noticed,
+                    "noticed_by_tests": {v: dict(collections.Counter(r["tests"] for r in rows if r["verdict"] == v and "tests" in r))
+                                         for v in ("wrong", "equal")},
                     "share": round(noticed / len(changing), 4) if changing else None,
                     "by_folder": {k: dict(v) for k, v in sorted(folders.items())}}
+
+
+# Each of a folder, or of many; fast ones first.
+TESTS = ["plan", "schedule", "ops", "pass", "import", "kernel", "runtime", "verify", "codegen", "fault", "compile"]
+
+
+def test_program(name, seconds, **switches):
+    scratch = PLACE / "scratch"
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir(mode=0o700)
+    own = environment(**switches) | {"HONE_CACHE_DIR": str(scratch), "TMPDIR": str(scratch)}
+    try:
+        return subprocess.run([BINARIES / "test" / f"test_{name}", "--gtest_brief=1", "--gtest_fail_fast"], cwd=TREE,
+                              env=own, capture_output=True, timeout=seconds).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def try_tests(rows, args, end):
+    """Adds to changes that optimize does not refuse which test program notices them; a sample of the equal ones."""
+    programs = [t for t in TESTS if (TREE / "test" / t).is_dir()]
+    say("building the tests")
+    must("ninja", "-j2", "-C", BINARIES, *[f"test_{t}" for t in programs])
+    reached, limit = {}, {}
+    for t in list(programs):
+        file = PLACE / "reached" / f"test_{t}"
+        file.unlink(missing_ok=True)
+        start = time.monotonic()
+        if not test_program(t, 1200, reached=file):
+            say(f"left out: test_{t} fails without a change")
+            programs.remove(t)
+            continue
+        reached[t] = {i for i, b in enumerate(file.read_bytes()) if b}
+        limit[t] = 10 * (time.monotonic() - start) + 10
+    wrong = [r for r in rows if r["verdict"] == "wrong"]
+    equal = [r for r in rows if r["verdict"] == "equal"]
+    sample = random.Random(args.seed).sample(equal, min(args.tests, len(equal)))
+    for r in wrong + sample:
+        if time.monotonic() > end or "tests" in r:
+            continue
+        mine = sorted((t for t in programs if r["n"] in reached[t]), key=limit.get)
+        r["tests"] = next((t for t in mine if not test_program(t, limit[t], mutant=r["n"])), "none" if mine else "unreached")
+        say(f"{r['verdict']:9} noticed by {r['tests']}: {r['file']}:{r['line']}: {r['kind']}")
 
 
 def machine():
@@ -316,6 +361,11 @@ def run(args):
             file.flush()
             if row["verdict"] not in ("unreached", "equal"):
                 say(f"{row['verdict']:9} {row['file']}:{row['line']}: {row['kind']}: '{row['old'][:60]}' -> '{row['new'][:60]}'")
+    if args.tests >= 0:
+        try_tests(rows, args, end)
+    with open(out, "w") as file:
+        for r in rows:
+            file.write(json.dumps(r) + "\n")
         facts = machine() | {"seed": args.seed, "models": len(reached), "chosen": args.count, "built": len(changes)}
         total = summary(rows, facts)
         file.write(json.dumps(total) + "\n")
@@ -328,6 +378,8 @@ def main():
     parser.add_argument("--count", type=int, default=1000, help="changes to choose (default: 1000)")
     parser.add_argument("--files", type=int, default=100, help="files to change, drawn by length (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="chooses them (default: 1)")
+    parser.add_argument("--tests", type=int, default=-1, metavar="N",
+                        help="also run the tests on all wrong changes and on N equal ones (default: no tests)")
     parser.add_argument("--minutes", type=float, default=1e9, help="no change is begun after these")
     parser.add_argument("--keep-build", action="store_true", help="goes on with the last build and output")
     parser.add_argument("--output", default=ROOT / f"bench/results/mutate-{datetime.date.today().isoformat()}.jsonl",
