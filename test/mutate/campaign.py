@@ -15,7 +15,7 @@ import argparse
 import collections
 import datetime
 import json
-import multiprocessing
+import multiprocessing.pool
 import os
 import pathlib
 import platform
@@ -24,6 +24,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import schemata
@@ -195,9 +196,9 @@ def environment(mutant=None, reached=None):
 
 def probe(mode, models, seconds, most, **switches):
     """{model: (outcome, message)} of those that were tried, and the seconds of each."""
-    scratch = PLACE / "scratch"
+    scratch = PLACE / "scratch" / str(threading.get_ident())
     shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
+    scratch.mkdir(parents=True)
     words = [BINARIES / "mutation_probe", mode, CORPUS, scratch, int(seconds), most, *models]
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True, errors="replace",
                           env=environment(**switches))
@@ -348,19 +349,18 @@ def run(args):
     with open(out, "w") as file:
         for r in rows:
             file.write(json.dumps(r) + "\n")
-        for m in changes:
-            if m["n"] in done:
-                continue
-            if time.monotonic() > end:
-                break
+        def one(m):
             start = time.monotonic()
-            row = try_change(m, reached, limit, args.seed)
-            row["seconds"] = round(time.monotonic() - start, 2)
+            if start < end:
+                return try_change(m, reached, limit, args.seed) | {"seconds": round(time.monotonic() - start, 2)}
+
+        left = [m for m in changes if m["n"] not in done]
+        for row in filter(None, multiprocessing.pool.ThreadPool(args.jobs).imap_unordered(one, left)):
             rows.append(row)
             file.write(json.dumps(row) + "\n")
             file.flush()
             if row["verdict"] not in ("unreached", "equal"):
-                say(f"{row['verdict']:9} {row['file']}:{row['line']}: {row['kind']}: '{row['old'][:60]}' -> '{row['new'][:60]}'")
+                say(f"{len(rows):4} {row['verdict']:9} {row['file']}:{row['line']}: {row['kind']}: '{row['old'][:60]}' -> '{row['new'][:60]}'")
     if args.tests >= 0:
         try_tests(rows, args, end)
     with open(out, "w") as file:
@@ -380,6 +380,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="chooses them (default: 1)")
     parser.add_argument("--tests", type=int, default=-1, metavar="N",
                         help="also run the tests on all wrong changes and on N equal ones (default: no tests)")
+    parser.add_argument("--jobs", type=int, default=1, help="changes tried at a time (default: 1)")
     parser.add_argument("--minutes", type=float, default=1e9, help="no change is begun after these")
     parser.add_argument("--keep-build", action="store_true", help="goes on with the last build and output")
     parser.add_argument("--output", default=ROOT / f"bench/results/mutate-{datetime.date.today().isoformat()}.jsonl",
