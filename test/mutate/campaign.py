@@ -331,14 +331,17 @@ def machine():
 
 def run(args):
     end = time.monotonic() + 60 * args.minutes
-    listed = PLACE / "changes.json"
+    listed, known = PLACE / "changes.json", PLACE / "baseline.json"
     if not args.keep_build:
         changes = prepare(args.count, args.files, args.seed)
         listed.write_text(json.dumps(changes))
+        say("compiling the corpus without a change")
+        reached, slowest = baseline()
+        known.write_text(json.dumps({"reached": {m: sorted(x) for m, x in reached.items()}, "slowest": slowest}))
     changes = json.loads(listed.read_text())
-    say("compiling the corpus without a change")
-    reached, slowest = baseline()
-    limit = 10 + 10 * slowest
+    before = json.loads(known.read_text())
+    reached = {m: set(x) for m, x in before["reached"].items()}
+    limit = 10 + 10 * before["slowest"]
     done = set()
     out = pathlib.Path(args.output)
     out.parent.mkdir(parents=True, exist_ok=True)
