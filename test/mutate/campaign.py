@@ -240,6 +240,12 @@ def verdict(plain, optimized):
     return "avoided" if any(o != "same" for o, _ in plain.values()) else "equal"
 
 
+def short(text):
+    text = text.replace(f"{TREE}/", "").replace(f"{CORPUS}/", "").replace(" Please report this with the model and the command line.", "")
+    text = text.split(" strategy  one run")[0]
+    return text if len(text) <= 240 else text[:120] + " ... " + text[-115:]
+
+
 def try_change(m, reached, limit, seed):
     draw = random.Random(f"{seed} {m['n']}")
     models = sorted(name for name, places in reached.items() if m["n"] in places)
@@ -256,9 +262,9 @@ def try_change(m, reached, limit, seed):
         if outcome in ("differs", "fails", "dies-run"):
             again, _ = probe("optimize", [name], limit, 1, mutant=m["n"])
             m.setdefault("again", {})[name] = again[name][0]
-    m["plain"] = {name: list(x) for name, x in plain.items() if x[0] != "same"}
+    m["plain"] = {name: [outcome, short(text)] for name, (outcome, text) in plain.items() if outcome != "same"}
     m["tried"] = len(plain)
-    m["optimize"] = {name: [x[0], x[1] if x[0] != "same" else ""] for name, x in optimized.items()}
+    m["optimize"] = {name: [outcome, short(text) if outcome != "same" else ""] for name, (outcome, text) in optimized.items()}
     m["verdict"] = verdict(plain, optimized)
     m["changes"] = any(o in ("differs", "fails", "dies-run") for o, _ in plain.values()) or m["verdict"] == "wrong"
     return m
