@@ -68,6 +68,7 @@ def new_tree():
     must("tar", "-x", "-C", TREE, stdin=archive.stdout)
     if archive.wait():
         fail("git archive fails")
+    (PLACE / "commit").write_text(must("git", "rev-parse", "HEAD", cwd=ROOT))
 
 
 def sources(tree, scratch):
@@ -331,7 +332,7 @@ def try_tests(rows, args, end):
 
 def machine():
     processor = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "")
-    return {"date": datetime.date.today().isoformat(), "commit": must("git", "rev-parse", "HEAD", cwd=ROOT).strip(),
+    return {"date": datetime.date.today().isoformat(), "commit": (PLACE / "commit").read_text().strip(),
             "processor": processor, "processors": os.cpu_count(), "system": platform.platform()}
 
 
@@ -347,13 +348,16 @@ def run(args):
     changes = json.loads(listed.read_text())
     before = json.loads(known.read_text())
     reached = {m: set(x) for m, x in before["reached"].items()}
-    limit = 10 + 10 * before["slowest"]
+    limit = 5 + 10 * before["slowest"]
     done = set()
     out = pathlib.Path(args.output)
     out.parent.mkdir(parents=True, exist_ok=True)
     rows = []
     if args.keep_build and out.exists():
         rows = [r for r in map(json.loads, out.read_text().splitlines()) if "n" in r]
+        for r in rows:
+            for named in (r.get("plain", {}), r.get("optimize", {})):
+                named.update({m: [outcome, short(text)] for m, (outcome, text) in named.items()})
         done = {r["n"] for r in rows}
     with open(out, "w") as file:
         for r in rows:
