@@ -102,6 +102,21 @@ class Cli(unittest.TestCase):
         self.assertIn("skipped: needs at least two devices", multi["failure"])
         self.assertTrue(auto["chosen"])
 
+    def test_a_plan_is_made_for_a_gpu_that_is_not_here(self):
+        if "sm_90" not in self.hone("optimize", "--help").stdout:
+            self.skipTest("the build has no such backend: tools/setup installs its headers")
+        done = self.hone("optimize", DIGITS, "-o", "gpu.hone", "--target", "sm_90")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        if "no device" not in done.stderr:
+            self.skipTest("this machine has a GPU")
+        self.assertIn("neither verified nor timed", done.stderr)
+        self.assertIn("sm_90", self.hone("inspect", "gpu.hone").stdout)
+        run = self.hone("run", "gpu.hone", "-i", "image=x.npy")
+        self.assertEqual(run.returncode, USER, run.stderr)
+        self.assertIn("libcuda.so.1", run.stderr)
+        mixed = self.hone("optimize", DIGITS, "-o", "mixed.hone", "--target", "sm_90,x86-64-v3")
+        self.assertIn("targets of different backends", mixed.stderr)
+
     def test_one_model_gives_one_plan(self):
         def content():
             done = self.hone("optimize", DIGITS, "-o", "again.hone", "--rounds", 3, "--json")
