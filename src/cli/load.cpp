@@ -126,8 +126,12 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.number("--max-memory", "BYTES", "refuse what needs more (default: 80 % of memory)",
            o.max_memory);
   a.heading(std::string(compiling));
+  // Backends without a device here are known, too: compiling says what they lack.
+  std::vector<std::string_view> known = strategies();
+  for (const Backend* b : backends())
+    if (std::ranges::count(known, b->name) == 0) known.push_back(b->name);
   if (with_strategy)
-    a.choice("--strategy", strategies(), alternatives(strategies()) + " (default)", o.strategy);
+    a.choice("--strategy", known, alternatives(strategies()) + " (default)", o.strategy);
   // Of every backend: a plan may be made for a machine that this is not.
   std::vector<std::string_view> targets;
   for (const Backend* b : backends())

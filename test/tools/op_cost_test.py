@@ -13,8 +13,9 @@ LIST = {"ops/ops.h"}
 USERS = {"ops/activation.cpp", "pass/raise.cpp"}
 # A faster form for one machine, which no operation needs to have.
 FASTER = {"codegen/llvm/math_pieces.cpp", "codegen/llvm/math_detail.h"}
-# Functions of the C library that kernels may call, whether an operation needs them or not.
-C_LIBRARY = {"plan/binary.cpp", "backend/cpu/device/helpers.cpp"}
+# Functions of the C library that kernels may call, whether an operation needs them or not, and those of
+# doubles that a language without that library has instead.
+C_LIBRARY = {"plan/binary.cpp", "backend/cpu/device/helpers.cpp", "codegen/c/glsl_math.cpp"}
 # erf, ops::erf, "Erf", erf_f32, hone_erf_f32, but not erfc.
 NAME = re.compile(r"(?<![A-Za-z])(?:[Ee]rf)(?![A-Za-bd-z]|c)")
 
