@@ -66,6 +66,23 @@ Json self_tests_json(const Plan& plan) {
   return out;
 }
 
+std::string tried_text(const Tried& t) {
+  std::string out = cat("verified: ", t.kernels + t.kernels_before, " kernels");
+  if (t.kernels_before > 0) out += cat(" (", t.kernels_before, " in earlier runs)");
+  out += cat(" in ", milliseconds(t.kernels_ms));
+  if (t.inputs.empty()) return out + "; the model was not run as a whole\n";
+  out += cat("; the model in ", milliseconds(t.model_ms), " on ");
+  for (std::size_t i = 0; i < t.inputs.size(); ++i) out += cat(i == 0 ? "" : "; ", t.inputs[i], "");
+  if (!t.threads.empty()) {
+    out += ", again on ";
+    for (std::size_t i = 0; i < t.threads.size(); ++i) out += cat(i == 0 ? "" : ", ", t.threads[i]);
+    out += " threads, in other memory and another order";
+  } else if (!t.left_out.empty()) {
+    out += cat(", not again: ", t.left_out);
+  }
+  return out + "\n";
+}
+
 std::string self_tests_text(const Plan& plan) {
   std::string out;
   for (const SelfTest& t : plan.self_tests)
@@ -199,6 +216,7 @@ int optimize(Words words) {
                                           {"report", report},
                                           {"bytes", size},
                                           {"content", to_hex(*result.plan.content)},
+                                          {"verified", to_json(result.tried)},
                                           {"self_tests", self_tests_json(result.plan)},
                                           {"strategies", strategies_json(result.plan.strategies)}})
                             .text(2)
@@ -208,7 +226,7 @@ int optimize(Words words) {
   print_table(result.plan.strategies);
   std::printf("plan: %s (%s), content %s\n", file.c_str(), bytes_text(size).c_str(),
               to_hex(*result.plan.content).c_str());
-  std::printf("%s", self_tests_text(result.plan).c_str());
+  std::printf("%s%s", tried_text(result.tried).c_str(), self_tests_text(result.plan).c_str());
   if (!report.empty())
     std::printf("report: %s (%s)\n", report.c_str(),
                 bytes_text(static_cast<std::int64_t>(fs::file_size(report))).c_str());

@@ -31,6 +31,7 @@ struct Entry {
   std::vector<double> times;
   std::vector<ResultError> errors;
   CompileReport report;
+  Tried tried;
 };
 
 // What the compiled results are held against: evaluated when a result was not judged in an earlier
@@ -222,6 +223,11 @@ class Optimizer {
                     guilty_pass(*r.variant, options.passes, r.inputs));
   }
 
+  std::string name_of(const Reference& r) const {
+    const bool is_given = !r.is_made_up && !source_.samples.empty();
+    return cat(is_given ? "given inputs" : "random inputs", at(r));
+  }
+
   static std::string at(const Reference& r) {
     std::string out;
     for (const auto& [name, value] : std::map(r.sizes.begin(), r.sizes.end()))
@@ -230,10 +236,18 @@ class Optimizer {
   }
 
   void verify(Entry& e) {
+    const auto start = Clock::now();
+    compare(e);
+    e.tried.kernels = e.report.verified;
+    e.tried.kernels_before = e.report.verified_from_cache;
+    e.tried.kernels_ms = e.report.verify_ms;
+    e.tried.model_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+  }
+
+  void compare(Entry& e) {
     std::optional<Hash128> contents;
     std::vector<Repeat> runs;
     bool is_known = true;
-    using Clock = std::chrono::steady_clock;
     constexpr std::chrono::seconds most_repeated{1};
     Clock::duration slowest{};
     for (std::size_t sample = 0; sample < references_.size(); ++sample) {
@@ -249,6 +263,7 @@ class Optimizer {
       is_known = is_known && judged;
       if (!judged) judged = judge(e, r, sample, got, key);
       runs.push_back({r.inputs, got});
+      e.tried.inputs.push_back(name_of(r));
       for (const ResultError& error : *judged) {
         const Comparison& c = error.comparison;
         e.record.max_error = std::max(e.record.max_error, c.max_rel_error);
@@ -257,11 +272,14 @@ class Optimizer {
         if (!r.is_made_up) e.errors.push_back(error);
       }
     }
-    if (is_known || runs.empty()) return;
+    if (runs.empty()) return;
     if (slowest > most_repeated) {
-      say("it is not run again on other threads and in other memory: one run takes too long");
+      e.tried.left_out = "one run takes more than a second";
+      say(cat("it is not run again on other threads and in other memory: ", e.tried.left_out));
       return;
     }
+    std::ranges::copy(repeat_threads, std::back_inserter(e.tried.threads));
+    if (is_known) return;
     check_repeats(Executable::load(e.plan, open_devices(*e.plan)), runs);
   }
 
@@ -366,6 +384,7 @@ class Optimizer {
     best->record.chosen = true;
     Optimized out;
     out.plan = *best->plan;
+    out.tried = best->tried;
     if (request_.profile) {
       say("timing each step of the plan");
       out.profile = profile(Executable::load(best->plan, open_devices(*best->plan)),
@@ -433,6 +452,8 @@ class Optimizer {
     return out;
   }
 
+  using Clock = std::chrono::steady_clock;
+
   const Source& source_;
   const OptimizeRequest& request_;
   std::shared_ptr<CompileStore> store_;
@@ -443,6 +464,16 @@ class Optimizer {
 };
 
 }  // namespace
+
+Json to_json(const Tried& t) {
+  Json inputs = Json::Array{}, threads = Json::Array{};
+  for (const std::string& s : t.inputs) inputs.push(s);
+  for (int n : t.threads) threads.push(n);
+  return Json::Object{{"kernels", t.kernels},       {"kernels_known", t.kernels_before},
+                      {"kernels_ms", t.kernels_ms}, {"model_ms", t.model_ms},
+                      {"inputs", inputs},           {"threads", threads},
+                      {"left_out", t.left_out}};
+}
 
 Optimized optimize(const Source& source, const OptimizeRequest& request) {
   return Optimizer(source, request).run();

@@ -13,6 +13,8 @@
 
 namespace hone {
 
+class Json;
+
 struct OptimizeRequest {
   CompileOptions compile = {};  // strategy, measure, budget and store are set by optimize
   std::vector<std::string> strategies = {};  // empty: all
@@ -32,6 +34,17 @@ struct ResultError {
   double largest = 0;  // max |expected|, over finite elements
 };
 
+// What verification tried of the plan that was chosen.
+struct Tried {
+  int kernels = 0, kernels_before = 0;  // checked now; in earlier runs of the same compiler
+  double kernels_ms = 0, model_ms = 0;
+  std::vector<std::string> inputs;  // each set for the whole model, with its sizes
+  std::vector<int> threads;         // on which all was run again, with equal bits
+  std::string left_out;             // why it was not; empty: it was, or in an earlier run
+};
+
+Json to_json(const Tried&);
+
 // Lists run parallel to Plan::strategies.
 struct Optimized {
   Plan plan;                                     // Plan::strategies holds the table
@@ -39,6 +52,7 @@ struct Optimized {
   std::vector<std::vector<ResultError>> errors;  // empty when not verified
   std::vector<CompileReport> compiled;           // when a profile was asked for
   std::optional<Profile> profile;                // of the plan, on the first sample
+  Tried tried;
 };
 
 // A strategy that fails is in the table with its reason. Throws UserError when none is left.

@@ -47,6 +47,7 @@ class ReportWriter {
                         {"environment", environment()},
                         {"strategies", strategies()},
                         {"errors", errors()},
+                        {"verified", to_json(seen_.tried)},
                         {"variants", variants()},
                         {"passes", passes()},
                         {"graphs", graphs()},

@@ -81,7 +81,7 @@ class Repeats {
 void check_repeats(const std::shared_ptr<const Executable>& executable,
                    const std::vector<Repeat>& all) {
   if (all.empty()) return;
-  for (const int threads : {1, 2, 4}) {
+  for (const int threads : repeat_threads) {
     Repeats repeats(executable, threads);
     if (threads == 1)
       for (std::size_t i = all.size(); i-- > 0;) repeats.run(all[i]);

@@ -14,8 +14,10 @@ struct Repeat {
   std::vector<Array> inputs, results;
 };
 
+inline constexpr int repeat_threads[] = {1, 2, 4};
+
 // Runs all again from the last to the first, so that each comes after another with other sizes and
-// contents; then the first, the last and the first on 1, 2 and 4 threads; the inputs copied to
+// contents; then the first, the last and the first on each number of threads; the inputs copied to
 // other places, arena and scratch filled with a pattern before each run. Throws UserError that
 // names the first result whose bits differ.
 void check_repeats(const std::shared_ptr<const Executable>&, const std::vector<Repeat>&);

@@ -265,10 +265,16 @@ bool all_unwritten(const std::byte* from, std::size_t bytes) {
 // and on request, the fence behind it is a page that cannot be read.
 class Trial::Fenced final : public Allocator {
  public:
+  // What lies between the fences of new memory.
+  enum class Content : std::uint8_t { unwritten, whatever };
+
   // Of places that are multiples of `alignment`. Without a device the memory is the host's.
   Fenced(std::shared_ptr<Allocator> from, std::shared_ptr<Device> device, Use use,
-         std::size_t alignment)
-      : from_(std::move(from)), device_(std::move(device)), alignment_(alignment) {
+         std::size_t alignment, Content content)
+      : from_(std::move(from)),
+        device_(std::move(device)),
+        alignment_(alignment),
+        content_(content) {
     if (device_ && !device_->shares_host_memory()) stream_ = device_->open_stream();
     ends_at_page_ = !stream_ && use == Use::check;
   }
@@ -282,16 +288,22 @@ class Trial::Fenced final : public Allocator {
       live_.push_back({all + fence, bytes, all});
       return all + fence;
     }
-    std::memset(address(all), static_cast<int>(unwritten), size);
     std::int64_t before = fence, behind = fence;
     std::byte* page = nullptr;
     if (ends_at_page_) {
       page = last_page(address(all), size);
-      close_page(page);
       const std::size_t padded = (bytes + alignment_ - 1) / alignment_ * alignment_;
       before = page - address(all) - static_cast<std::int64_t>(padded);
       behind = static_cast<std::int64_t>(padded - bytes);
     }
+    const auto unwrite = [&](std::int64_t from, std::int64_t to) {
+      std::memset(address(all) + from, static_cast<int>(unwritten),
+                  static_cast<std::size_t>(to - from));
+    };
+    const auto end = before + static_cast<std::int64_t>(bytes);
+    unwrite(0, content_ == Content::unwritten ? end : before);
+    unwrite(end, static_cast<std::int64_t>(size));
+    if (page) close_page(page);
     live_.push_back({all + before, bytes, all, behind, page});
     return all + before;
   }
@@ -342,6 +354,7 @@ class Trial::Fenced final : public Allocator {
   std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
   std::size_t alignment_;
+  Content content_;
   bool ends_at_page_ = false;
   std::vector<Live> live_;
 };
@@ -419,9 +432,12 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
       sizes_(sizes),
       use_(use),
       memory_(std::make_shared<Fenced>(memory, memory->device(), use,
-                                       memory->device()->limits().alignment)),
-      host_(memory->host() ? std::make_shared<Fenced>(memory->host(), nullptr, use, 1)
-                           : std::make_shared<Fenced>(memory, memory->device(), use, 1)) {
+                                       memory->device()->limits().alignment,
+                                       Fenced::Content::unwritten)),
+      host_(memory->host() ? std::make_shared<Fenced>(memory->host(), nullptr, use, 1,
+                                                      Fenced::Content::whatever)
+                           : std::make_shared<Fenced>(memory, memory->device(), use, 1,
+                                                      Fenced::Content::whatever)) {
   std::vector<Array> weights(spec.function.params().size());
   std::vector<TensorRef> refs;
   const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
@@ -472,15 +488,24 @@ void Trial::refill(Fill fill, std::uint64_t seed) {
 
 // Weights are finite: zero times an infinite weight in a padded place is nobody's business.
 Array Trial::add_weight(const Place& p, std::uint64_t seed) {
-  const auto bytes = static_cast<std::size_t>(p.count() * byte_size(p.dtype));
-  auto content = std::make_shared<OwnedMemory>(host_, std::max<std::size_t>(bytes, 1));
-  std::byte* data = host_->address(content->at());
-  sample({data, bytes}, p.dtype, Fill::random, seed);
-  const Array& dense = inputs_.emplace_back(p.dtype, p.dims, Storage(content, {data, bytes}));
+  const auto made = [&](const std::vector<std::int64_t>& dims) {
+    const auto count =
+        std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+    const auto bytes = static_cast<std::size_t>(count * byte_size(p.dtype));
+    auto content = std::make_shared<OwnedMemory>(host_, std::max<std::size_t>(bytes, 1));
+    std::byte* data = host_->address(content->at());
+    return Array(p.dtype, dims, Storage(std::move(content), {data, bytes}));
+  };
+  const auto bytes_of = [](const Array& a) {
+    return std::span(const_cast<std::byte*>(a.bytes().data()), a.bytes().size());
+  };
+  const Array& dense = inputs_.emplace_back(made(p.dims));
+  sample(bytes_of(dense), p.dtype, Fill::random, seed);
   const std::vector<std::int64_t> flat = {extent(p.dims, p.strides)};
   if (is_dense(p)) return {p.dtype, flat, dense.storage()};
-  Array spaced = Array::zeros(p.dtype, flat);
-  spread(dense, p, spaced.writable_bytes().data());
+  Array spaced = made(flat);
+  if (spaced.count() > dense.count()) std::ranges::fill(bytes_of(spaced), std::byte{});
+  spread(dense, p, bytes_of(spaced).data());
   return spaced;
 }
 
@@ -491,6 +516,7 @@ Trial::Operand& Trial::add_operand(const Type& t, const Dims& strides, bool is_r
   made->flat_dims = {extent(made->place.dims, made->place.strides)};
   made->memory = OwnedMemory(host_, std::max<std::size_t>(made->bytes(), 1));
   made->address = host_->address(made->memory.at());
+  if (is_result || !is_dense(made->place)) made->forget();
   return *operands_.emplace_back(std::move(made));
 }
 

@@ -6,7 +6,7 @@ namespace hone {
 
 namespace {
 
-constexpr std::size_t most_kept_bytes = 32 << 20;
+constexpr std::size_t most_kept_bytes = 256 << 20;
 // Of a block that is longer than what is asked for; the rest is of no use to others.
 constexpr std::size_t most_unused_bytes = 256 << 10;
 

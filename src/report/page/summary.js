@@ -12,6 +12,18 @@ function standing(s) {
   return 'no clear difference';
 }
 
+// What verification did for it.
+function tried(v) {
+  const known = v.kernels_known ? ` (${v.kernels_known} in earlier runs)` : '';
+  let text = `Verified: ${v.kernels + v.kernels_known} kernels${known} in ${ms(v.kernels_ms)}, ` +
+      `the model in ${ms(v.model_ms)} on ${v.inputs.join('; ')}`;
+  if (v.threads.length)
+    text += `, again on ${v.threads.join(', ')} threads, in other memory and another order`;
+  else if (v.left_out)
+    text += `, not again: ${v.left_out}`;
+  return text + '.';
+}
+
 function verdict() {
   if (!chosen) {
     return [
@@ -41,7 +53,7 @@ function verdict() {
   if (chosen.max_error >= 0 && chosen.error_limit >= 0)
     parts.push(
         'Its results were verified: the largest error is ', h('b', {}, tiny(chosen.max_error)),
-        ` of the largest value, and ${tiny(chosen.error_limit)} is allowed.`);
+        ` of the largest value, and ${tiny(chosen.error_limit)} is allowed. `, tried(report.verified));
   else
     parts.push('Its results as a whole were not verified in this run.');
   return parts;
