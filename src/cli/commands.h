@@ -17,6 +17,7 @@ int aot(Words);
 int run(Words);
 int bench(Words);
 int selftest(Words);
+int reduce(Words);
 int validate(Words);
 int explain(Words);
 int inspect(Words);

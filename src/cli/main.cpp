@@ -19,6 +19,7 @@ constexpr Command commands[] = {
     {"run", "run a model or plan once on given inputs", run},
     {"bench", "time a model or plan", bench},
     {"selftest", "whether a plan computes here what it computed when it was verified", selftest},
+    {"reduce", "make a case that shows a mistake of the compiler smaller", reduce},
     {"validate", "run the test sets that lie beside a model, and compare", validate},
     {"explain", "which kernel or library runs each part of a model, and why", explain},
     {"aot", "write a model as C that needs libc and libm only", aot},

@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "backend/devices/devices.h"
+#include "cli/evidence.h"
 #include "cli/expected.h"
 #include "cli/load.h"
 #include "cli/prove.h"
@@ -136,7 +137,7 @@ void check_expected(const Plan& plan, const std::vector<Sample>& samples, int th
 
 int optimize(Words words) {
   ModelOptions options;
-  std::string output, inputs, report;
+  std::string output, inputs, report, evidence;
   std::vector<std::string> strategies;
   double budget = OptimizeRequest().budget;
   bool strip = false;
@@ -154,6 +155,9 @@ int optimize(Words words) {
   a.choices("--strategies", hone::strategies(), "strategies to try (default: all)", strategies);
   add_budget(a, budget);
   a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", rounds);
+  a.text("--keep-evidence", "DIR",
+         "where a refused strategy leaves a case that shows why, reduced (see `hone reduce`)",
+         evidence);
   a.flag("--strip", "leave the graph's text out of the plan", strip);
   add_compiling(a, options, false);
   add_printing(a, options);
@@ -193,6 +197,13 @@ int optimize(Words words) {
   request.budget = budget;
   request.progress = [&](const std::string& line) { progress(options, line); };
   request.profile = !report.empty();
+  if (!evidence.empty())
+    request.on_refusal = [&](const Refusal& r) {
+      progress(options, cat("reducing what strategy ", r.strategy, " was refused for"));
+      const fs::path kept =
+          keep_evidence(evidence, loaded.source.name, r, compile_options(options));
+      warn(options, cat("warning: evidence of the refusal of ", r.strategy, ": ", kept.string()));
+    };
   const Optimized result = hone::optimize(loaded.source, request);
   check_expected(result.plan, samples, request.compile.threads);
   progress(options, "testing the written plan in a process of its own");

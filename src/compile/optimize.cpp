@@ -203,8 +203,18 @@ class Optimizer {
       e.plan = nullptr;
       e.session = nullptr;
       e.record.failure = error.what();
+      tell_refusal(e.record);
     }
     return e;
+  }
+
+  void tell_refusal(const StrategyRecord& r) const {
+    if (!request_.on_refusal || r.failure.find("refused: ") == std::string::npos) return;
+    const Reference& first = references_.at(0);
+    std::vector<Sizing> sizes;
+    for (const Reference& ref : references_)
+      if (ref.variant == first.variant) sizes.push_back(ref.sizes);
+    request_.on_refusal({r.name, r.failure, first.variant->function, sizes, first.inputs});
   }
 
   std::int64_t limit() const { return request_.compile.max_memory.value_or(-1); }

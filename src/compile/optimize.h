@@ -15,6 +15,14 @@ namespace hone {
 
 class Json;
 
+// A strategy whose plan verification refused.
+struct Refusal {
+  std::string_view strategy, message;
+  const Function& function;
+  std::vector<Sizing> sizes;         // at which it was tried
+  const std::vector<Array>& inputs;  // the first set
+};
+
 struct OptimizeRequest {
   CompileOptions compile = {};  // strategy, measure, budget and store are set by optimize
   std::vector<std::string> strategies = {};  // empty: all
@@ -25,6 +33,7 @@ struct OptimizeRequest {
   // Whole-function verification is left out, with a message, above so many multiply-adds.
   double most_verified_gmac = 20;
   std::function<void(const std::string&)> progress = {};  // one line at a time; may be empty
+  std::function<void(const Refusal&)> on_refusal = {};    // may be empty
 };
 
 // One result for one set of sample inputs, against the reference.

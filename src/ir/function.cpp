@@ -213,6 +213,12 @@ Value Copier::copy(NodeId node) {
   return made;
 }
 
+Values results_of(const Function& f) {
+  Values out;
+  for (const Function::Result& r : f.results()) out.push_back(r.value);
+  return out;
+}
+
 Function clone_params(const Function& f) {
   Function out;
   for (const Function::Param& p : f.params())

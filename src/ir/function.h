@@ -109,6 +109,8 @@ class Copier {
   std::vector<std::array<std::uint32_t, 2>> origin_map_;  // without and with the rule
 };
 
+// The values alone, without their names.
+Values results_of(const Function&);
 // A Function with the same parameters and checks and no results yet.
 Function clone_params(const Function&);
 // Runs `replace` on every live node in order; it returns the new results or an empty vector to keep

@@ -29,12 +29,6 @@ Function with_results(const Function& f, std::span<const Value> wanted) {
   return out;
 }
 
-Values results_of(const Function& f) {
-  Values out;
-  for (const Function::Result& r : f.results()) out.push_back(r.value);
-  return out;
-}
-
 // The body's symbols stand for the sizes of what is passed to it.
 Function with_sizes_of(const Function& body, std::span<const Value> arguments) {
   SizeMap map;

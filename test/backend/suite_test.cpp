@@ -10,7 +10,7 @@
 #include "test/onnx/tier.h"
 #include "test/ops/harness.h"
 #include "test/random/generate.h"
-#include "test/random/judge.h"
+#include "verify/judge.h"
 
 namespace hone::test {
 namespace {
@@ -44,10 +44,10 @@ std::unique_ptr<Session> compiled_session(const Source& source, const CompileOpt
 }
 
 // How a random function goes wrong; empty when it does not.
-std::string wrong_in(const fuzz::Case& c, const CompileOptions& options) try {
+std::string wrong_in(const Case& c, const CompileOptions& options) try {
   const auto session = compiled_session({"random", {{{}, c.function}}, {}}, options);
-  for (const fuzz::Run& run : c.runs) {
-    fuzz::Judge judge(c.function, run);
+  for (const CaseRun& run : c.runs) {
+    Judge judge(c.function, run);
     if (std::string why = judge(session->run(judge.inputs())); !why.empty()) return why;
   }
   return "";

@@ -18,7 +18,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
 OK, DIFFERS, USAGE, USER = 0, 1, 2, 3
-COMMANDS = ["optimize", "run", "bench", "selftest", "validate", "explain", "aot", "export", "inspect", "check", "ops", "devices",
+COMMANDS = ["optimize", "run", "bench", "selftest", "reduce", "validate", "explain", "aot", "export", "inspect", "check", "ops", "devices",
             "doctor", "flags"]
 
 
@@ -133,6 +133,24 @@ class Cli(unittest.TestCase):
         shown = self.hone("bench", "again.hone", "--duration", "0.01").stdout
         self.assertIn(f"content: {first}", shown)
         self.assertLess(shown.index("self-test: "), shown.index("runs "))
+
+    def test_optimize_says_what_verification_tried(self):
+        done = self.hone("optimize", DIGITS, "-o", "told.hone", "--rounds", 3)
+        self.assertRegex(done.stdout, r"verified: \d+ kernels.* the model in .* batch = \d+.* 1, 2, 4 threads")
+        told = json.loads(self.hone("optimize", DIGITS, "-o", "told.hone", "--rounds", 3, "--json").stdout)
+        self.assertEqual(told["verified"]["threads"], [1, 2, 4])
+        self.assertGreater(len(told["verified"]["inputs"]), 1)
+
+    def test_reduce_finds_nothing_in_a_case_that_shows_nothing(self):
+        (self.w / "fine.hone-ir").write_text(
+            "run seed=1 ordinary n=3\nfunction(x: f32[n]) {\n  y = tanh(x)\n  return y\n}\n")
+        done = self.hone("reduce", "fine.hone-ir", "--strategy", "cpu")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertIn("nothing to reduce", done.stdout)
+        (self.w / "broken.hone-ir").write_text("no case\n")
+        done = self.hone("reduce", "broken.hone-ir")
+        self.assertEqual(done.returncode, USER)
+        self.assertIn("run seed=1 ordinary", done.stderr)
 
     def test_what_needs_more_memory_than_allowed_is_not_written(self):
         limit = ("--max-memory", 20000)

@@ -1,6 +1,7 @@
 // Faults planted in the compiler are found, and the message names the node that is to blame.
 #include "base/file.h"
 #include "compile/blame.h"
+#include "compile/evidence.h"
 #include "compile/optimize.h"
 #include "ops/common.h"
 #include "runtime/cache.h"
@@ -237,6 +238,70 @@ Function sum_of(std::optional<Origin> origin, int* line = nullptr) {
   f.add_result(ops::add(flat, y), "z");
   return f;
 }
+
+// ---- what a refusal leaves behind
+
+// A wrong rule for one kind of operation, wherever it stands.
+Function tanh_left_out(const Function& f, RuleLog*) {
+  return transform(f, [&](NodeId n, Copier& copy, Function&) -> Values {
+    const Value v(&f.graph(), n);
+    return v.is(ops::tanh) ? Values{copy(v.operand(0))} : Values{};
+  });
+}
+
+CompileOptions without_tanh() {
+  CompileOptions options;
+  options.strategy = "cpu";
+  options.passes.list = list_with({"fault", "leaves tanh out", tanh_left_out});
+  return options;
+}
+
+Function several_operations() {
+  Function f;
+  const Dim n = Dim::symbol("n", 1, 100);
+  Value x = f.add_param(f32({n, 6}), "x"), y = f.add_param(f32({n, 6}), "y");
+  Value z = ops::relu(ops::add(x, y));
+  z = ops::mul(ops::tanh(z), y);
+  f.add_result(ops::softmax(ops::add(z, ops::exp(x)), {{"axis", 1}}), "s");
+  f.add_result(ops::neg(x), "t");
+  return f;
+}
+
+TEST(Evidence, IsReducedToTheOperationThatIsWrong) {
+  const Evidence e = evidence_of(several_operations(), {{{"n", 5}}}, without_tanh());
+  EXPECT_NE(e.fault, "");
+  std::vector<const Op*> ops;
+  for (NodeId n : live_nodes(e.found.function))
+    if (e.found.function.graph().op(n).kind != OpKind::leaf)
+      ops.push_back(&e.found.function.graph().op(n));
+  EXPECT_EQ(ops, std::vector<const Op*>{&ops::tanh}) << print(e.found.function);
+  // It is a file's text, too.
+  EXPECT_EQ(fault_of(parse_case(case_text(e.found, e.fault)), without_tanh()), e.fault);
+}
+
+TEST(Evidence, OfWhatIsRightIsTheWholeFunction) {
+  const Evidence e = evidence_of(several_operations(), {{{"n", 5}}}, {.strategy = "cpu"});
+  EXPECT_EQ(e.fault, "");
+  EXPECT_EQ(print(e.found.function), print(several_operations()));
+}
+
+TEST(Evidence, IsAskedForWhenAStrategyIsRefused) {
+  EmptyCache cache;
+  std::vector<std::string> told;
+  OptimizeRequest request;
+  request.compile = without_tanh();
+  request.strategies = {"cpu", "ref"};
+  request.on_refusal = [&](const Refusal& r) {
+    told.emplace_back(r.strategy);
+    EXPECT_NE(r.message.find("differs from the reference"), std::string::npos) << r.message;
+    EXPECT_FALSE(r.sizes.empty());
+    EXPECT_EQ(r.inputs.size(), 2u);
+  };
+  EXPECT_THROW(optimize({"built", {{{}, several_operations()}}, {}}, request), UserError);
+  EXPECT_EQ(told, std::vector<std::string>{"cpu"});
+}
+
+// ---- sizes
 
 TEST(WrongSizes, NameTheNodeAndWhatMustBeEqual) {
   EmptyCache cache;

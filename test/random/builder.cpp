@@ -9,7 +9,7 @@ Value Builder::param(const Type& t, std::optional<Wide> value) {
   HONE_ASSERT(!is_body_ || value, "a body takes no more parameters");
   Value v = function_.add_param(t, cat("x", function_.params().size()));
   values_.resize(graph().node_count());
-  if (!value) value = widen(input_array(t, style.sample, random.next(), Numbers::ordinary));
+  if (!value) value = widen(input_array(t, style.sample, random.next(), CaseNumbers::ordinary));
   values_[v.node()] = {std::move(*value)};
   pool_.push_back(v);
   return v;
@@ -147,7 +147,7 @@ Value Builder::derived(const Type& t) {
 }
 
 Value Builder::constant_of(const Type& t) {
-  return constant(graph(), input_array(t, {}, random.next(), Numbers::ordinary));
+  return constant(graph(), input_array(t, {}, random.next(), CaseNumbers::ordinary));
 }
 
 Value Builder::scalar_operand(DType t) {
@@ -205,59 +205,6 @@ DType Builder::dtype() {
   if (random.chance(50)) return style.real;
   if (random.chance(30)) return style.whole;
   return static_cast<DType>(random.below(computed_dtype_count));
-}
-
-namespace {
-
-std::vector<bool> nodes_of(const Function& f, const Values& results) {
-  std::vector<bool> used(f.graph().node_count(), false);
-  std::vector<NodeId> open;
-  for (const Value& v : results) open.push_back(v.node());
-  while (!open.empty()) {
-    NodeId n = open.back();
-    open.pop_back();
-    if (used[n]) continue;
-    used[n] = true;
-    for (const Value& v : f.graph().operands(n)) open.push_back(v.node());
-  }
-  return used;
-}
-
-// A symbol is bound by a parameter of which it is a whole size, so one such parameter stays.
-void keep_binding_params(const Function& f, std::vector<bool>& used) {
-  Dims bound;
-  for (bool already_used : {true, false})
-    for (const Function::Param& p : f.params()) {
-      if (used[p.value.node()] != already_used) continue;
-      for (const Dim& d : p.value.shape().dims) {
-        if (!d.is_symbol() || std::find(bound.begin(), bound.end(), d) != bound.end()) continue;
-        bound.push_back(d);
-        used[p.value.node()] = true;
-      }
-    }
-}
-
-}  // namespace
-
-Function rebuilt(const Function& f, const Values& results, bool drop_params) {
-  std::vector<bool> used = nodes_of(f, results);
-  keep_binding_params(f, used);
-  Function out;
-  std::vector<Values> copies(f.graph().node_count());
-  for (const Function::Param& p : f.params())
-    if (used[p.value.node()] || !drop_params)
-      copies[p.value.node()] = {
-          out.add_param(p.value.type(), cat("x", out.params().size()), p.donated)};
-  for (NodeId n = 0; n < f.graph().node_count(); ++n) {
-    if (!used[n] || !copies[n].empty()) continue;
-    Values operands;
-    for (const Value& v : f.graph().operands(n)) operands.push_back(copies[v.node()][v.index()]);
-    Value made = out.graph().intern(f.graph().op(n), operands, f.graph().attrs(n));
-    for (std::size_t i = 0; i < made.result_count(); ++i) copies[n].push_back(made.result(i));
-  }
-  for (const Value& v : results)
-    out.add_result(copies[v.node()][v.index()], cat("y", out.results().size()));
-  return out;
 }
 
 }  // namespace hone::fuzz

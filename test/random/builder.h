@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "ops/common.h"
 #include "ref/evaluate.h"
-#include "test/random/inputs.h"
-#include "test/random/random.h"
+#include "verify/case.h"
 
 namespace hone::fuzz {
 
@@ -104,9 +104,5 @@ class Builder {
   std::size_t checks_ = 0;
   std::vector<std::vector<Wide>> values_;  // by node; empty where not yet asked for
 };
-
-// A copy without the nodes and checks that no result needs, with the given results; parameters that
-// nothing reads go too when `drop_params`. Types are inferred again.
-Function rebuilt(const Function&, const Values& results, bool drop_params);
 
 }  // namespace hone::fuzz

@@ -11,8 +11,8 @@
 #include <sstream>
 #include <thread>
 
-#include "test/random/random.h"
-#include "test/random/reduce.h"
+#include "base/random.h"
+#include "verify/reduce.h"
 
 namespace hone::fuzz {
 

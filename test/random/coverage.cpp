@@ -19,7 +19,7 @@ void Coverage::add(const Function& f) {
   }
 }
 
-void Coverage::add(const Case& c) {
+void Coverage::add(const Generated& c) {
   add(c.function);
   const std::set<std::string_view> different(c.operators.begin(), c.operators.end());
   for (std::string_view op : different) ++operators_[std::string(op)];

@@ -16,7 +16,7 @@ class Coverage {
 
   // Bodies of control flow count, too.
   void add(const Function&);
-  void add(const Case&);  // and its operators of ONNX
+  void add(const Generated&);  // and its operators of ONNX
 
   // By operation and, where it has one, kind: "scatter set". The dtype is that of result 0.
   const std::map<std::string, ByDType>& counts() const { return counts_; }

@@ -19,7 +19,7 @@
 #include "test/codegen/guarded.h"
 #include "test/far/far.h"
 #include "test/random/c_executor.h"
-#include "test/random/judge.h"
+#include "verify/judge.h"
 
 namespace hone::fuzz {
 
@@ -302,7 +302,7 @@ class Checker {
  private:
   bool prepare() {
     guard("ref", [&] {
-      for (const Run& r : case_.runs) {
+      for (const CaseRun& r : case_.runs) {
         judges_.emplace_back(case_.function, r);
         inputs_.push_back(judges_.back().inputs());
       }

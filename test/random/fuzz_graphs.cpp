@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "test/random/campaign.h"
-#include "test/random/case_file.h"
 #include "test/random/coverage.h"
+#include "verify/case.h"
 
 namespace hone::fuzz {
 namespace {

@@ -99,7 +99,7 @@ bool holds(const Function& f, const Sizing& sizes) {
 }
 
 // At the sizes it was built with, at both bounds, and somewhere between.
-std::vector<Run> some_runs(const Function& f, const Style& style, Random& random) {
+std::vector<CaseRun> some_runs(const Function& f, const Style& style, Random& random) {
   std::vector<Sizing> sizes = {style.sample};
   if (!style.symbols.empty()) {
     Sizing low, high, between;
@@ -110,11 +110,11 @@ std::vector<Run> some_runs(const Function& f, const Style& style, Random& random
     }
     sizes.insert(sizes.end(), {low, high, between});
   }
-  std::vector<Run> runs;
+  std::vector<CaseRun> runs;
   for (const Sizing& s : sizes)
-    if (holds(f, s)) runs.push_back({s, random.next() % 100000, Numbers::ordinary});
+    if (holds(f, s)) runs.push_back({s, random.next() % 100000, CaseNumbers::ordinary});
   if (random.chance(40) && holds(f, style.sample))
-    runs.push_back({style.sample, random.next() % 100000, Numbers::extreme});
+    runs.push_back({style.sample, random.next() % 100000, CaseNumbers::extreme});
   return runs;
 }
 
@@ -132,16 +132,16 @@ std::vector<std::string_view> live_operators(Builder& b, const Values& results) 
   return out;
 }
 
-Case finished(Builder& b) {
+Generated finished(Builder& b) {
   Values results = some_results(b);
   Function f = rebuilt(b.function(), results, b.random.chance(85));
   f = with_donation(f, b.random);
-  return {f, some_runs(f, b.style, b.random), live_operators(b, results)};
+  return {{f, some_runs(f, b.style, b.random)}, live_operators(b, results)};
 }
 
 }  // namespace
 
-Case generate(std::uint64_t seed, int nodes) {
+Generated generate(std::uint64_t seed, int nodes) {
   Random random(seed);
   for (;;) {
     const Style style = some_style(random);
@@ -150,14 +150,14 @@ Case generate(std::uint64_t seed, int nodes) {
     int wanted = nodes ? nodes : random.between(2, random.of({8, 16, 16, 30, 30, 60}));
     grow(b, static_cast<int>(b.pool().size()) + wanted);
     try {
-      if (Case c = finished(b); !c.runs.empty()) return c;
+      if (Generated c = finished(b); !c.runs.empty()) return c;
     } catch (const UserError&) {
       // A result that cannot be typed again without the checks of the rest.
     }
   }
 }
 
-Case generate_motif(std::string_view name, std::uint64_t seed) {
+Generated generate_motif(std::string_view name, std::uint64_t seed) {
   Random random(seed);
   for (const Motif& m : motifs()) {
     if (m.name != name) continue;
@@ -168,7 +168,7 @@ Case generate_motif(std::string_view name, std::uint64_t seed) {
       try {
         if (!b.keep(m.make(b))) continue;
         grow(b, static_cast<int>(b.pool().size()) + random.below(4));
-        if (Case c = finished(b); !c.runs.empty()) return c;
+        if (Generated c = finished(b); !c.runs.empty()) return c;
       } catch (const UserError&) {
         // The parameters do not fit this recipe; others will.
       }

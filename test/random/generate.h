@@ -4,21 +4,17 @@
 #include <string_view>
 #include <vector>
 
-#include "test/random/inputs.h"
+#include "verify/case.h"
 
 namespace hone::fuzz {
 
-// A function, and sizes and inputs for it.
-struct Case {
-  Function function;
-  std::vector<Run> runs;
-  // Of ONNX, those it was made of, where it comes from a seed.
-  std::vector<std::string_view> operators = {};
+struct Generated : Case {
+  std::vector<std::string_view> operators = {};  // of ONNX, those it was made of
 };
 
 // 2 to 60 nodes, or as many as are asked for.
-Case generate(std::uint64_t seed, int nodes = 0);
+Generated generate(std::uint64_t seed, int nodes = 0);
 // One recipe of motifs() on parameters, and a little around it.
-Case generate_motif(std::string_view name, std::uint64_t seed);
+Generated generate_motif(std::string_view name, std::uint64_t seed);
 
 }  // namespace hone::fuzz

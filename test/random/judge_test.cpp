@@ -1,6 +1,6 @@
 // The judge on both sides: what the reference itself gives in any of its modes passes, and wrong
 // rules and kernels, planted in random functions, are found.
-#include "test/random/judge.h"
+#include "verify/judge.h"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ TEST(Judge, EveryModeOfTheReferenceLiesInsideTheEnclosure) {
   for (std::uint64_t seed = 1; seed <= functions; ++seed) {
     const Case c = generate(seed);
     std::int64_t elements = 0, open = 0;
-    for (const fuzz::Run& run : c.runs) {
+    for (const CaseRun& run : c.runs) {
       const std::vector<Array> inputs = inputs_of(c.function, run);
       const std::vector<Enclosure> enclosures = enclose(c.function, inputs);
       for (Mode mode : {Mode::strict, Mode::stepwise, Mode::wide}) {
@@ -195,7 +195,7 @@ bool is_found(std::uint64_t seed, const Fault& fault) {
   const Case c = generate(seed);
   const std::optional<Function> wrong = with_fault(c.function, fault);
   if (!wrong) return false;
-  for (const fuzz::Run& run : c.runs) {
+  for (const CaseRun& run : c.runs) {
     Judge judge(c.function, run);
     if (!judge(evaluate(*wrong, judge.inputs())).empty()) return true;
   }

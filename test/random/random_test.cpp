@@ -12,12 +12,12 @@
 #include "ir/measured.h"
 #include "ops/common.h"
 #include "test/random/campaign.h"
-#include "test/random/case_file.h"
 #include "test/random/coverage.h"
-#include "test/random/judge.h"
 #include "test/random/makers.h"
 #include "test/random/onnx_makers.h"
-#include "test/random/reduce.h"
+#include "verify/case.h"
+#include "verify/judge.h"
+#include "verify/reduce.h"
 
 namespace hone::fuzz {
 namespace {
@@ -89,7 +89,7 @@ TEST(Random, TheGeneratorReachesEverything) {
     symbolic += !c.function.symbols().empty();
     several += c.function.results().size() > 1;
     for (const Function::Param& p : c.function.params()) donated += p.donated;
-    for (const fuzz::Run& r : c.runs) extreme += r.numbers == Numbers::extreme;
+    for (const CaseRun& r : c.runs) extreme += r.numbers == CaseNumbers::extreme;
   }
   for (const Op* op : all_ops()) EXPECT_EQ(coverage.uses(*op) > 0, is_made(op)) << op->name;
   for (const char* op : {"scatter", "scatter_nd", "scatter_elements"})
@@ -118,7 +118,7 @@ TEST(Random, EveryRecipeIsMade) {
 TEST(Random, TheJudgeTellsRoundingFromFaults) {
   Function f;
   f.add_result(ops::floor(scalar(f.graph(), 0.3, DType::f32) * 10.0));
-  Judge judge(f, fuzz::Run{{}, 3});
+  Judge judge(f, CaseRun{{}, 3});
   EXPECT_EQ(judge({Array::scalar(3, DType::f32)}), "");
   EXPECT_EQ(judge.explained(), 0);
   EXPECT_EQ(judge({Array::scalar(2, DType::f32)}), "");

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-namespace hone::fuzz {
+namespace hone {
 
 // SplitMix64: seeds may be consecutive numbers.
 class Random {
@@ -43,4 +43,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace hone::fuzz
+}  // namespace hone

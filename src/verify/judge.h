@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "ref/enclosure.h"
-#include "test/random/inputs.h"
+#include "verify/case.h"
 
-namespace hone::fuzz {
+namespace hone {
 
 // The reference's values of one run.
 class Judge {
  public:
-  Judge(const Function&, const Run&);
+  Judge(const Function&, const CaseRun&);
 
   const std::vector<Array>& inputs() const { return inputs_; }
   // Empty when the results pass; else which of them is wrong and how.
@@ -32,4 +32,4 @@ class Judge {
   int explained_ = 0;
 };
 
-}  // namespace hone::fuzz
+}  // namespace hone

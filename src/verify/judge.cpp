@@ -1,8 +1,8 @@
-#include "test/random/judge.h"
+#include "verify/judge.h"
 
-namespace hone::fuzz {
+namespace hone {
 
-Judge::Judge(const Function& f, const Run& run) : function_(f), inputs_(inputs_of(f, run)) {
+Judge::Judge(const Function& f, const CaseRun& run) : function_(f), inputs_(inputs_of(f, run)) {
   strict_ = evaluate_wide(f, inputs_, Mode::stepwise);
   wide_ = evaluate_wide(f, inputs_, Mode::wide);
 }
@@ -28,4 +28,4 @@ std::string Judge::operator()(const std::vector<Array>& got) {
   return all;
 }
 
-}  // namespace hone::fuzz
+}  // namespace hone

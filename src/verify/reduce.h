@@ -3,9 +3,9 @@
 
 #include <functional>
 
-#include "test/random/generate.h"
+#include "verify/case.h"
 
-namespace hone::fuzz {
+namespace hone {
 
 // Whether a case still shows the fault. Must not throw.
 using Shows = std::function<bool(const Case&)>;
@@ -15,4 +15,8 @@ using Shows = std::function<bool(const Case&)>;
 // tried.
 Case reduced(Case, const Shows&, int most = 4000);
 
-}  // namespace hone::fuzz
+// A copy without the nodes and checks that no result needs, with the given results; parameters that
+// nothing reads go too when `drop_params`. Types are inferred again.
+Function rebuilt(const Function&, const Values& results, bool drop_params);
+
+}  // namespace hone

@@ -1,12 +1,11 @@
-#include "test/random/reduce.h"
+#include "verify/reduce.h"
 
 #include <algorithm>
 #include <map>
 
 #include "ops/common.h"
-#include "test/random/builder.h"
 
-namespace hone::fuzz {
+namespace hone {
 
 namespace {
 
@@ -117,12 +116,6 @@ class Editor {
   std::vector<Values> copies_;
 };
 
-Values results_of(const Function& f) {
-  Values out;
-  for (const Function::Result& r : f.results()) out.push_back(r.value);
-  return out;
-}
-
 class Reducer {
  public:
   Reducer(Case c, const Shows& shows, int most) : best_(std::move(c)), shows_(shows), left_(most) {}
@@ -147,7 +140,7 @@ class Reducer {
  private:
   const Function& f() const { return best_.function; }
 
-  bool take(Function g, std::vector<Run> runs) {
+  bool take(Function g, std::vector<CaseRun> runs) {
     if (left_-- <= 0) return false;
     Case c{std::move(g), std::move(runs)};
     if (!shows_(c)) return false;
@@ -155,20 +148,18 @@ class Reducer {
     return true;
   }
 
-  bool take(const Edit& edit, const Values& results, std::vector<Run> runs) {
+  bool take(const Edit& edit, const Values& results, std::vector<CaseRun> runs) {
     try {
       return take(Editor(f(), edit)(results), std::move(runs));
-    } catch (const UserError&) {
-      return false;  // an edit after which types do not fit
-    } catch (const InternalError&) {
-      return false;
+    } catch (const std::exception&) {
+      return false;  // an edit after which types or operands do not fit
     }
   }
   bool take(const Edit& edit) { return take(edit, results_of(f()), best_.runs); }
 
   bool fewer_runs() {
     if (best_.runs.size() < 2) return false;
-    for (const Run& r : best_.runs)
+    for (const CaseRun& r : best_.runs)
       if (take(f(), {r})) return true;
     return false;
   }
@@ -337,6 +328,59 @@ class Reducer {
 
 }  // namespace
 
+namespace {
+
+std::vector<bool> nodes_of(const Function& f, const Values& results) {
+  std::vector<bool> used(f.graph().node_count(), false);
+  std::vector<NodeId> open;
+  for (const Value& v : results) open.push_back(v.node());
+  while (!open.empty()) {
+    NodeId n = open.back();
+    open.pop_back();
+    if (used[n]) continue;
+    used[n] = true;
+    for (const Value& v : f.graph().operands(n)) open.push_back(v.node());
+  }
+  return used;
+}
+
+// A symbol is bound by a parameter of which it is a whole size, so one such parameter stays.
+void keep_binding_params(const Function& f, std::vector<bool>& used) {
+  Dims bound;
+  for (bool already_used : {true, false})
+    for (const Function::Param& p : f.params()) {
+      if (used[p.value.node()] != already_used) continue;
+      for (const Dim& d : p.value.shape().dims) {
+        if (!d.is_symbol() || std::find(bound.begin(), bound.end(), d) != bound.end()) continue;
+        bound.push_back(d);
+        used[p.value.node()] = true;
+      }
+    }
+}
+
+}  // namespace
+
+Function rebuilt(const Function& f, const Values& results, bool drop_params) {
+  std::vector<bool> used = nodes_of(f, results);
+  keep_binding_params(f, used);
+  Function out;
+  std::vector<Values> copies(f.graph().node_count());
+  for (const Function::Param& p : f.params())
+    if (used[p.value.node()] || !drop_params)
+      copies[p.value.node()] = {
+          out.add_param(p.value.type(), cat("x", out.params().size()), p.donated)};
+  for (NodeId n = 0; n < f.graph().node_count(); ++n) {
+    if (!used[n] || !copies[n].empty()) continue;
+    Values operands;
+    for (const Value& v : f.graph().operands(n)) operands.push_back(copies[v.node()][v.index()]);
+    Value made = out.graph().intern(f.graph().op(n), operands, f.graph().attrs(n));
+    for (std::size_t i = 0; i < made.result_count(); ++i) copies[n].push_back(made.result(i));
+  }
+  for (const Value& v : results)
+    out.add_result(copies[v.node()][v.index()], cat("y", out.results().size()));
+  return out;
+}
+
 Case reduced(Case c, const Shows& shows, int most) { return Reducer(std::move(c), shows, most)(); }
 
-}  // namespace hone::fuzz
+}  // namespace hone
