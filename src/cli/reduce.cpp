@@ -28,11 +28,13 @@ int reduce(Words words) {
   Arguments a("hone reduce",
               "Makes a case that shows a mistake of the compiler smaller: fewer nodes, sizes and\n"
               "results, as long as compiled and reference results differ.");
-  a.positional("CASE", "a .hone-ir that `hone optimize --keep-evidence` wrote, or one like it",
-               input);
+  a.positional("CASE", "a .hone-ir, as `hone optimize --keep-evidence` writes it", input);
   a.text("-o,--output", "FILE", "the smaller case (default: CASE-reduced.hone-ir)", output);
   a.real("--seconds", "S", "time to spend (default: 60)", seconds);
-  add_compiling(a, options, true);
+  a.choice("--strategy", strategies(), "as the case was compiled (default: auto)",
+           options.strategy);
+  a.flag("--one-op-groups", "no fusion: each operation alone", options.one_op_groups);
+  a.number("--threads", "N", "threads to use; 0, the default, asks the machine", options.threads);
   add_printing(a, options);
   a.example(cat("hone reduce evidence/model.hone-ir --strategy ", default_backend().name));
   if (!a.parse(words)) return exit_ok;

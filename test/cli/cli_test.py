@@ -142,12 +142,13 @@ class Cli(unittest.TestCase):
         self.assertGreater(len(told["verified"]["inputs"]), 1)
 
     def test_reduce_finds_nothing_in_a_case_that_shows_nothing(self):
-        (self.w / "fine.hone-ir").write_text(
-            "run seed=1 ordinary n=3\nfunction(x: f32[n]) {\n  y = tanh(x)\n  return y\n}\n")
+        pathlib.Path(self.work, "fine.hone-ir").write_text(
+            "run seed=1 ordinary n=3\nsymbol n 1 34\n%0: f32[n] = param index=0 \"x0\"\n"
+            "%1: f32[n] = tanh %0\nreturn %1 \"y0\"\n")
         done = self.hone("reduce", "fine.hone-ir", "--strategy", "cpu")
         self.assertEqual(done.returncode, OK, done.stderr)
         self.assertIn("nothing to reduce", done.stdout)
-        (self.w / "broken.hone-ir").write_text("no case\n")
+        pathlib.Path(self.work, "broken.hone-ir").write_text("no case\n")
         done = self.hone("reduce", "broken.hone-ir")
         self.assertEqual(done.returncode, USER)
         self.assertIn("run seed=1 ordinary", done.stderr)

@@ -10,6 +10,7 @@
 #include "ops/common.h"
 #include "ref/evaluate.h"
 #include "verify/case.h"
+#include "verify/reduce.h"
 
 namespace hone::fuzz {
 

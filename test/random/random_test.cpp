@@ -74,7 +74,7 @@ TEST(Random, TheGeneratorReachesEverything) {
   std::set<int> ranks;
   int symbolic = 0, empty = 0, several = 0, donated = 0, extreme = 0, largest = 0;
   for (std::uint64_t seed = 1; seed <= 800; ++seed) {
-    const Case c = generate(seed);
+    const Generated c = generate(seed);
     coverage.add(c);
     const Graph& g = c.function.graph();
     const std::vector<NodeId> nodes = live_nodes(c.function);
