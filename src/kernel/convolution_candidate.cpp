@@ -88,7 +88,9 @@ std::optional<FoundConvolution> find_convolution(const GroupSpec& spec) {
   if (!group || !group->anchor().is(ops::conv)) return std::nullopt;
   const Value anchor = group->anchor(), input = anchor.operand(0);
   if (anchor.attrs().integer_or("channels_last", 0) == 0) return std::nullopt;
-  if (!accumulator(anchor.dtype())) return std::nullopt;
+  // Without weights there is nothing to cut into panels.
+  if (!accumulator(anchor.dtype()) || anchor.operand(1).shape().count() == Dim(0))
+    return std::nullopt;
   Convolution c = shape_of(anchor);
   group->set_operands(std::span(&input, 1), 1);
   Positions& positions = group->lowering().positions();

@@ -116,9 +116,44 @@ Value unsqueeze(Value v, Axes axes) {
   return reshape_to(v, std::move(dims));
 }
 
+namespace {
+
+// Zeros, and `at` at one axis: where a slice starts.
+Value start_at(int rank, int axis, Value at) {
+  Values all(static_cast<std::size_t>(rank),
+             constant(at.graph(), Array::from_ints(std::vector<std::int64_t>{0})));
+  all[static_cast<std::size_t>(axis)] = reshape_to(at, {1});
+  return concat_values(all, 0);
+}
+
+}  // namespace
+
+Value slice_at(Value v, int axis, Value at) {
+  Dims sizes = v.shape().dims, low(sizes.size(), 0), high = low;
+  Dim& size = sizes[static_cast<std::size_t>(axis)];
+  size = min(size, 1);
+  high[static_cast<std::size_t>(axis)] = Dim(1) - size;
+  Value slice = ops::dynamic_slice(Values{v, start_at(v.rank(), axis, at)}, {{"sizes", sizes}});
+  return pad_with(slice, constant(v.graph(), Array::zeros(v.dtype(), {})), low, high);
+}
+
+Value updated_at(Value v, Value slice, Value at) {
+  slice = slice_axis(slice, 0, 0, min(v.shape()[0], 1));
+  return ops::dynamic_update(Values{v, slice, start_at(v.rank(), 0, at)});
+}
+
 Value concat_values(std::span<const Value> values, int axis) {
   if (values.empty()) throw UserError("concat: needs at least one operand, got none");
   if (values.size() == 1) return values[0];
+  // The code of a concat grows with its operands, and so does the time to make it: many are joined
+  // in groups, which lie where they belong in the whole and are alike.
+  constexpr std::size_t most = 32;
+  if (values.size() > most) {
+    Values groups;
+    for (std::size_t i = 0; i < values.size(); i += most)
+      groups.push_back(concat_values(values.subspan(i, std::min(most, values.size() - i)), axis));
+    return concat_values(groups, axis);
+  }
   return ops::concat(Values(values.begin(), values.end()),
                      {{"axis", normal_axis(axis, values[0].rank(), "concat")}});
 }

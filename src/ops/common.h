@@ -73,6 +73,11 @@ Values split_axis(Value, int axis, std::span<const Dim> sizes);
 // One index of an axis, which disappears.
 Value take_axis(Value, int axis, const Dim& index);
 Value pad_with(Value, Value number, Dims low, Dims high);
+// The slice of an axis at an i64 scalar, kept as size 1; zeros where the axis has no element.
+Value slice_at(Value, int axis, Value at);
+// v with `slice`, of size 1 along the first axis, at an i64 scalar; v where that axis has no
+// element.
+Value updated_at(Value v, Value slice, Value at);
 
 // Aligns trailing axes and repeats axes of size 1, as numpy does, explicitly.
 Value broadcast_to(Value, const Shape&);
