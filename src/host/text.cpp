@@ -3,7 +3,10 @@
 #include <locale.h>
 #include <wctype.h>
 
+#include <algorithm>
+#include <charconv>
 #include <clocale>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -139,6 +142,47 @@ std::int64_t count_pieces(std::string_view text, std::string_view delimiter, std
   std::int64_t n = 0;
   split_with(text, delimiter, most, [&](std::string_view) { ++n; });
   return n;
+}
+
+std::string digits_of(double x, int digits) {
+  if (std::isnan(x)) return "NaN";
+  if (std::isinf(x)) return x < 0 ? "-INF" : "INF";
+  // 8 digits tell most numbers that people write; more only where they tell this one apart.
+  for (int n = std::min(digits, 8);; ++n) {
+    char text[64];
+    const auto [end, error] =
+        std::to_chars(std::begin(text), std::end(text), x, std::chars_format::general, n);
+    HONE_ASSERT(error == std::errc(), "a number has more than ", sizeof text, " characters");
+    double back = 0;
+    std::from_chars(text, end, back);
+    if (n >= digits || back == x) return {text, end};
+  }
+}
+
+namespace {
+
+template <class T>
+T number_of(std::string_view given, std::string_view kind) {
+  constexpr std::string_view blanks = " \t\n\r\f\v";
+  std::string_view text = given;
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  text = text.substr(0, text.find_last_not_of(blanks) + 1);
+  const bool has_sign = text.size() > 1 && text[0] == '+' && text[1] != '-';
+  if (has_sign) text.remove_prefix(1);
+  T x{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (error == std::errc() && end == text.data() + text.size()) return x;
+  const bool is_beyond = error == std::errc::result_out_of_range;
+  throw UserError("text '", given.substr(0, 40), is_beyond ? "' is beyond " : "' does not spell ",
+                  kind);
+}
+
+}  // namespace
+
+double real_of(std::string_view text) { return number_of<double>(text, "a number"); }
+
+std::int64_t integer_of(std::string_view text) {
+  return number_of<std::int64_t>(text, "an integer of 64 bits");
 }
 
 }  // namespace hone

@@ -26,4 +26,11 @@ std::vector<std::string_view> split(std::string_view text, std::string_view deli
 // Their number, without making them.
 std::int64_t count_pieces(std::string_view text, std::string_view delimiter, std::int64_t most);
 
+// A number with at most `digits` significant digits, as few above 8 as tell it apart, as C's %g;
+// NaN, INF and -INF.
+std::string digits_of(double, int digits);
+// The number that a whole text spells, blanks around it aside. Throws UserError for another text.
+double real_of(std::string_view);
+std::int64_t integer_of(std::string_view);
+
 }  // namespace hone

@@ -104,6 +104,33 @@ void change_case(const HostCall& c) {
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = text_number(in_case(text_of(x[i]), wanted));
 }
 
+// ==== numbers: x, the same as texts; texts, the same as numbers
+
+void write_integers(const HostCall& c) {
+  const auto x = c.at(0).as<const std::int64_t>();
+  const auto out = c.at(1).as<std::uint64_t>();
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = text_number(std::to_string(x[i]));
+}
+
+// More digits than a double has tell nothing.
+bool reals_fit(const HostCall& c) {
+  return are_alike(c, 0, 1) && c.setting("count") >= 1 && c.setting("count") <= 17;
+}
+
+void write_reals(const HostCall& c) {
+  const auto x = c.at(0).as<const double>();
+  const auto out = c.at(1).as<std::uint64_t>();
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = text_number(digits_of(x[i], static_cast<int>(c.setting("count"))));
+}
+
+template <class T, T (*read)(std::string_view)>
+void read_numbers(const HostCall& c) {
+  const Numbers x = c.at(0).as<const std::uint64_t>();
+  const auto out = c.at(1).as<T>();
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = read(text_of(x[i]));
+}
+
 }  // namespace
 
 std::span<const HostFunction> text_functions() {
@@ -115,6 +142,10 @@ std::span<const HostFunction> text_functions() {
       {"text_split", {text, text, text}, split_fits, split_all},
       {"text_match", {text, text, b1}, pieces_fit, match_all},
       {"text_case", {text, text}, case_fits, change_case},
+      {"text_of_integer", {i64, text}, case_fits, write_integers},
+      {"text_of_real", {f64, text}, reals_fit, write_reals},
+      {"integer_of_text", {text, i64}, case_fits, read_numbers<std::int64_t, integer_of>},
+      {"real_of_text", {text, f64}, case_fits, read_numbers<double, real_of>},
   };
   return all;
 }

@@ -116,10 +116,60 @@ constinit const Op ops::text_case = {
     },
 };
 
+constinit const Op ops::text_of_integer = {
+    .name = "text_of_integer",
+    .doc = "Each number (i64) in decimal digits.",
+    .kind = OpKind::control,
+    .infer = [](const Call& c) -> std::vector<Type> {
+      expect_operands(c, 1);
+      expect_kind(c, 0, DType::i64);
+      return {Type(DType::text, c.shape(0))};
+    },
+};
+
+constinit const Op ops::text_of_real = {
+    .name = "text_of_real",
+    .doc =
+        "Each number (f64) with at most count significant digits, as few above 8 as tell it apart, "
+        "plain or with an exponent, whichever is shorter, as C's %g; NaN, INF and -INF.",
+    .kind = OpKind::control,
+    .infer = [](const Call& c) -> std::vector<Type> {
+      expect_operands(c, 1);
+      expect_kind(c, 0, DType::f64);
+      integer_attr(c, "count", 1);
+      return {Type(DType::text, c.shape(0))};
+    },
+};
+
+constinit const Op ops::integer_of_text = {
+    .name = "integer_of_text",
+    .doc = "The number (i64) that each text spells in decimal digits; another text is an error.",
+    .kind = OpKind::control,
+    .infer = [](const Call& c) -> std::vector<Type> {
+      expect_operands(c, 1);
+      expect_kind(c, 0, DType::text);
+      return {i64(c.shape(0))};
+    },
+};
+
+constinit const Op ops::real_of_text = {
+    .name = "real_of_text",
+    .doc =
+        "The number (f64) that each text spells, plain or with an exponent, or as nan, inf or "
+        "infinity in letters of either case; another text is an error.",
+    .kind = OpKind::control,
+    .infer = [](const Call& c) -> std::vector<Type> {
+      expect_operands(c, 1);
+      expect_kind(c, 0, DType::text);
+      return {Type(DType::f64, c.shape(0))};
+    },
+};
+
 std::span<const Op* const> host_ops() {
-  static constexpr const Op* list[] = {&ops::decode_image, &ops::text_literal, &ops::text_concat,
-                                       &ops::text_pieces,  &ops::text_split,   &ops::text_match,
-                                       &ops::text_case};
+  static constexpr const Op* list[] = {
+      &ops::decode_image, &ops::text_literal,    &ops::text_concat, &ops::text_pieces,
+      &ops::text_split,   &ops::text_match,      &ops::text_case,   &ops::text_of_integer,
+      &ops::text_of_real, &ops::integer_of_text, &ops::real_of_text};
   return list;
 }
 

@@ -21,6 +21,10 @@ extern const Op text_pieces;  // attrs: count
 extern const Op text_split;   // attrs: dims, count
 extern const Op text_match;
 extern const Op text_case;  // attrs: kind
+extern const Op text_of_integer;
+extern const Op text_of_real;  // attrs: count
+extern const Op integer_of_text;
+extern const Op real_of_text;
 }  // namespace ops
 
 std::span<const Op* const> host_ops();

@@ -142,17 +142,13 @@ FunctionRef lstm_body(const Values& operands, bool reverse) {
   Value count = f->param(at_count), gates = f->param(at_gates), h = f->param(at_h);
   Value time = count;
   if (reverse) time = size_value(g, gates.shape()[0], DType::i64) - integer_like(count, 1) - count;
-  Value zero = time_value(g, 0);
-  const Value place[] = {reshape_to(time, {1}), reshape_to(zero, {1}), reshape_to(zero, {1})};
-  Value start = concat_values(place, 0);
-  Dims sizes = {1, gates.shape()[1], gates.shape()[2]};
-  Value now = squeeze(ops::dynamic_slice(Values{gates, start}, {{"sizes", sizes}}), {0});
+  Value now = squeeze(slice_at(gates, 0, time), {0});
   Value length = operands.size() > at_length ? f->param(at_length) : Value();
   Step s = lstm_step(now, h, f->param(at_c), f->param(at_r), length, time);
   f->add_result(count + integer_like(count, 1));
   f->add_result(s.h);
   f->add_result(s.c);
-  f->add_result(ops::dynamic_update(Values{f->param(at_y), unsqueeze(s.y, {0}), start}));
+  f->add_result(updated_at(f->param(at_y), unsqueeze(s.y, {0}), time));
   return f;
 }
 

@@ -57,7 +57,7 @@ TEST(Check, ManyProblemsAreOneReportEachOnce) {
   b.node("Relu", {"x"}, {"c"});                           // 5: c again
   b.node("Relu", {"a"}, {"after"});                       // 6: follows from 0
   set_int(b.node("Softmax", {"x"}, {"s"}), "colour", 3);  // 7: an unknown attribute
-  b.node("Unsqueeze", {"x", "i"}, {"t"});                 // 8: axes from data
+  b.node("AffineGrid", {"x", "i"}, {"t"});                // 8: sizes from data
   b.output("after");
   b.output("missing");
   const ModelCheck c = check(b);

@@ -73,9 +73,6 @@ TEST(Unsupported, ADeadBranchNeedsNoSupport) {
 
 TEST(Unsupported, ModelsAsAWhole) {
   expect_contains(unary("Relu", 28).failure(), "opset 28; the newest that is known is 27");
-  ModelBuilder sparse = unary("Relu");
-  sparse.model.mutable_graph()->add_sparse_initializer()->mutable_values()->set_name("s");
-  expect_contains(sparse.failure(), "sparse initializers, the first 's'");
   ModelBuilder empty;
   empty.model.clear_graph();
   expect_contains(empty.failure(), "holds no graph");

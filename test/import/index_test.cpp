@@ -23,7 +23,7 @@ Array indices(const Indexing& i, std::int64_t last) {
   return a;
 }
 
-std::vector<std::string> texts(const std::vector<std::int64_t>& sizes) {
+std::vector<std::string> sizes_as_text(const std::vector<std::int64_t>& sizes) {
   std::vector<std::string> out;
   for (std::int64_t n : sizes) out.push_back(cat(n));
   return out;
@@ -34,16 +34,16 @@ std::string said(const Indexing& i, std::int64_t last, bool is_constant) {
   ModelBuilder b;
   std::vector<Array> inputs = {Array::zeros(DType::f32, i.x)};
   std::vector<std::string> names = {"x", "index"};
-  b.input("x", DType::f32, texts(i.x));
+  b.input("x", DType::f32, sizes_as_text(i.x));
   if (is_constant) {
     b.constant("index", indices(i, last));
   } else {
-    b.input("index", DType::i64, texts(i.index));
+    b.input("index", DType::i64, sizes_as_text(i.index));
     inputs.push_back(indices(i, last));
   }
   if (!i.updates.empty()) {
     names.push_back("updates");
-    b.input("updates", DType::f32, texts(i.updates));
+    b.input("updates", DType::f32, sizes_as_text(i.updates));
     inputs.push_back(Array::zeros(DType::f32, i.updates));
   }
   b.node(i.op, names, {"y"});

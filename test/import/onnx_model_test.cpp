@@ -112,7 +112,11 @@ class Ours {
     for (const onnx::Tensor& t : g.initializers) tensor(t);
     for (auto* list : {&g.inputs, &g.outputs})
       for (const onnx::ValueInfo& v : *list) value(v);
-    names(g.sparse_initializers);
+    for (const onnx::SparseTensor& s : g.sparse_initializers) {
+      tensor(s.values);
+      tensor(s.places);
+      for (std::int64_t d : s.dims) x_.line(" size ", d);
+    }
   }
   void node(const onnx::Node& n) {
     x_.line("node ", n.name, "|", n.op, "|", n.domain, "|", n.overload);
@@ -182,9 +186,11 @@ class Theirs {
     for (const onnx_pb::Tensor& t : g.initializer()) tensor(t);
     for (auto* list : {&g.input(), &g.output()})
       for (const onnx_pb::ValueInfo& v : *list) value(v);
-    for (const onnx_pb::SparseTensor& s : g.sparse_initializer())
-      x_.line(" name ", s.values().name());
-    x_.line(" end");
+    for (const onnx_pb::SparseTensor& s : g.sparse_initializer()) {
+      tensor(s.values());
+      tensor(s.indices());
+      for (std::int64_t d : s.dims()) x_.line(" size ", d);
+    }
   }
   void node(const onnx_pb::Node& n) {
     x_.line("node ", n.name(), "|", n.op_type(), "|", n.domain(), "|", n.overload());
@@ -297,7 +303,10 @@ std::string model_with_everything() {
   p->set_key("location");
   p->set_value("weights.bin");
   onnx_pb::Graph* g = b.model.mutable_graph();
-  g->add_sparse_initializer()->mutable_values()->set_name("sparse");
+  onnx_pb::SparseTensor* sparse = g->add_sparse_initializer();
+  sparse->mutable_values()->set_name("sparse");
+  sparse->mutable_indices()->add_int64_data(3);
+  sparse->add_dims(7);
   g->add_input()->mutable_type()->mutable_sequence_type();
   g->add_input()->mutable_type()->mutable_optional_type();
   onnx_pb::Function* f = b.model.add_functions();

@@ -91,8 +91,8 @@ TEST(TextOperators, TextsAreNoNumbers) {
     EXPECT_NE(one.b.failure().find("text"), std::string::npos) << op << ": " << one.b.failure();
   }
   OneTextNode cast("Cast");
-  set_int(*cast.node, "to", 1);
-  EXPECT_NE(cast.b.failure().find("texts are no numbers"), std::string::npos) << cast.b.failure();
+  set_int(*cast.node, "to", 9);
+  EXPECT_NE(cast.b.failure().find("casting texts to bools"), std::string::npos) << cast.b.failure();
 }
 
 TEST(TextOperators, SplitsAreAsWideAsTheTextOfMostPieces) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "import/onnx/build.h"
+#include "ops/host.h"
 
 namespace hone::onnx {
 
@@ -48,7 +49,28 @@ Value cast_to_exponent(NodeContext& c, Value x, bool saturate) {
 
 }  // namespace
 
+namespace {
+
+Value text_of_numbers(NodeContext& c, Value x) {
+  c.ignore("saturate");
+  c.ignore("round_mode");
+  if (x.dtype() == DType::u64) c.unsupported("casting u64 to texts");
+  if (!is_float(x.dtype())) return ops::text_of_integer(cast_to(x, DType::i64));
+  // Those of f32 as ONNX Runtime writes them.
+  const std::int64_t digits = x.dtype() == DType::f64 ? 17 : 8;
+  return ops::text_of_real(cast_to(x, DType::f64), {{"count", digits}});
+}
+
+Value numbers_of_text(NodeContext& c, Value x, DType to) {
+  if (to == DType::b1) c.unsupported("casting texts to bools");
+  return cast_value(c, is_float(to) ? ops::real_of_text(x) : ops::integer_of_text(x), to);
+}
+
+}  // namespace
+
 Value cast_value(NodeContext& c, Value x, DType to) {
+  if (x.dtype() != to && to == DType::text) return text_of_numbers(c, x);
+  if (x.dtype() != to && x.dtype() == DType::text) return numbers_of_text(c, x, to);
   const bool saturate = c.flag("saturate", true);
   if (to == DType::f8e8m0 && x.dtype() != to) return cast_to_exponent(c, x, saturate);
   c.ignore("round_mode");

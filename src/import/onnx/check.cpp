@@ -18,8 +18,7 @@ using onnx::ValueInfo;
 
 void add_sizes(const Model& model, const ImportOptions& options, ModelCheck& out) {
   std::map<std::string, std::size_t> index;
-  std::vector<std::string_view> initialized;
-  for (const onnx::Tensor& t : model.graph->initializers) initialized.push_back(t.name);
+  std::vector<std::string_view> initialized = onnx::initializer_names(*model.graph);
   std::ranges::sort(initialized);
   for (const ValueInfo& v : model.graph->inputs) {
     if (std::ranges::binary_search(initialized, v.name) ||

@@ -75,7 +75,7 @@ std::int64_t NodeContext::integer(std::string_view name, std::int64_t fallback) 
 
 double NodeContext::real(std::string_view name, double fallback) {
   const Attribute* a = find(name, Attribute::Kind::real);
-  return a ? double{a->real} : fallback;
+  return a ? double{a->real} : double{static_cast<float>(fallback)};
 }
 
 std::string_view NodeContext::text(std::string_view name, std::string_view fallback) {
@@ -103,6 +103,13 @@ std::optional<Array> NodeContext::tensor(std::string_view name) {
   if (!a) return std::nullopt;
   if (!a->tensor) fail(cat("attribute '", name, "' holds no tensor"));
   return place_.files.array(*a->tensor);
+}
+
+std::optional<Array> NodeContext::sparse(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::sparse);
+  if (!a) return std::nullopt;
+  if (!a->sparse) fail(cat("attribute '", name, "' holds no tensor"));
+  return place_.files.array(*a->sparse);
 }
 
 DType NodeContext::dtype(std::string_view name) {
@@ -150,9 +157,7 @@ Dim NodeContext::measured(Value n, const Dim& most) const {
       fail(cat("a size is ", size, ", it must be 0 to ", most));
     return size;
   }
-  return place_.bodies.measured(
-      cast_to(reshape_to(n, {}), DType::i64), most,
-      node_.name.empty() && !node_.outputs.empty() ? node_.outputs[0] : node_.name);
+  return place_.bodies.measured(cast_to(reshape_to(n, {}), DType::i64), most, node_name());
 }
 
 namespace {
@@ -168,38 +173,50 @@ Values parts_of(Value list) {
 
 bool is_known(Value v) { return contents_of(v) || known_array(v); }
 
-// The more sizes are open, the less each may be: memory is planned for all of them at once.
-Dim limit_of(std::size_t open) {
+}  // namespace
+
+Dim limit_of_open_sizes(std::size_t open) {
   return open <= 1 ? most_open_size : std::int64_t{1} << std::max<std::size_t>(24 / open, 1);
 }
 
-}  // namespace
+bool NodeContext::knows(std::size_t input) const { return is_known(in(input)); }
 
 bool NodeContext::decides(std::size_t input) const {
-  if (is_known(in(input))) return false;
+  if (knows(input)) return false;
   place_.bodies.ask_for_contents(in(input));
   return true;
 }
 
-Dims NodeContext::open_contents(std::size_t input, const Dims& most) const {
+std::vector<NodeContext::Element> NodeContext::elements(std::size_t input) const {
   constexpr std::int64_t most_elements = 64;
   Value v = in(input);
   if (is_float(v.dtype())) fail(cat("operand ", input, " is ", v.type(), ", expected integers"));
   const std::optional<std::int64_t> count = v.shape().count().as_number();
-  if (!count || *count > most_elements || !decides(input)) return contents(input);
-  Dims out;
-  std::vector<Value> open(static_cast<std::size_t>(*count));
-  std::size_t unknown = 0;
+  std::vector<Element> out;
+  if (!count || *count > most_elements || !decides(input)) {
+    for (const Dim& d : contents(input)) out.push_back({d, {}});
+    return out;
+  }
   for (const Value& part : parts_of(v)) {
     const std::int64_t n = part.shape().count().number();
     std::optional<Dims> known = contents_of(part);
-    for (std::int64_t i = 0; i < n; ++i) {
-      if (!known) open[out.size()] = slice_axis(part, 0, i, 1), ++unknown;
-      out.push_back(known ? (*known)[static_cast<std::size_t>(i)] : Dim(0));
-    }
+    for (std::int64_t i = 0; i < n; ++i)
+      out.push_back(known ? Element{(*known)[static_cast<std::size_t>(i)], {}}
+                          : Element{{}, cast_to(take_axis(part, 0, i), DType::i64)});
   }
-  for (std::size_t k = 0; k < out.size(); ++k)
-    if (open[k]) out[k] = measured(open[k], k < most.size() ? most[k] : limit_of(unknown));
+  return out;
+}
+
+Dims NodeContext::open_contents(std::size_t input, const Dims& most) const {
+  const std::vector<Element> all = elements(input);
+  const auto unknown = static_cast<std::size_t>(
+      std::ranges::count_if(all, [](const Element& e) { return !e.known; }));
+  Dims out;
+  for (const Element& e : all)
+    out.push_back(e.known
+                      ? *e.known
+                      : measured(e.open, out.size() < most.size() ? most[out.size()]
+                                                                  : limit_of_open_sizes(unknown)));
   return out;
 }
 
@@ -268,13 +285,34 @@ Axes NodeContext::axes(const std::vector<std::int64_t>& list, int rank) const {
 namespace {
 
 auto tables() {
-  return std::array{
-      elementwise_imports(), shape_imports(),     network_imports(),  math_imports(),
-      loss_imports(),        attention_imports(), resize_imports(),   sample_imports(),
-      signal_imports(),      order_imports(),     window_imports(),   scatter_imports(),
-      quantize_imports(),    recurrent_imports(), einsum_imports(),   random_imports(),
-      loop_imports(),        sequence_imports(),  training_imports(), ml_imports(),
-      dynamic_imports(),     suppress_imports(),  gram_imports(),     text_imports()};
+  return std::array{elementwise_imports(),
+                    shape_imports(),
+                    network_imports(),
+                    math_imports(),
+                    loss_imports(),
+                    attention_imports(),
+                    resize_imports(),
+                    sample_imports(),
+                    signal_imports(),
+                    order_imports(),
+                    window_imports(),
+                    scatter_imports(),
+                    quantize_imports(),
+                    recurrent_imports(),
+                    einsum_imports(),
+                    random_imports(),
+                    loop_imports(),
+                    sequence_imports(),
+                    training_imports(),
+                    ml_imports(),
+                    dynamic_imports(),
+                    suppress_imports(),
+                    gram_imports(),
+                    text_imports(),
+                    contrib_imports(),
+                    contrib_attention_imports(),
+                    contrib_quantize_imports(),
+                    ml_model_imports()};
 }
 
 using Index = std::unordered_multimap<std::string_view, const ImportEntry*>;

@@ -66,6 +66,8 @@ class Bodies {
   virtual Values inlined(const Graph&, const Values& inputs) = 0;
   // A new size, named after the node: what the i64 scalar holds in a run, from 0 to `most`.
   virtual Dim measured(Value, const Dim& most, std::string_view node) = 0;
+  // A new size from `low` to `high`, named after the node, which a body of its own measures.
+  virtual Dim new_size(std::int64_t low, std::int64_t high, std::string_view node) = 0;
   // Nothing: no such name where the node stands.
   virtual std::optional<Value> named(std::string_view name) = 0;
   // Throws NeedsContents when given contents of inputs may tell what the value holds.
@@ -87,6 +89,8 @@ struct Place {
 
 // What a size that data decides may be where nothing else bounds it.
 inline constexpr std::int64_t most_open_size = 1 << 16;
+// The same where several are open at once: memory is planned for all of them.
+Dim limit_of_open_sizes(std::size_t open);
 
 class NodeContext {
  public:
@@ -100,6 +104,10 @@ class NodeContext {
 
   const Node& node() const { return node_; }
   std::string_view op() const { return node_.op; }
+  // That of its first output where it has none.
+  std::string_view node_name() const {
+    return node_.name.empty() && !node_.outputs.empty() ? node_.outputs[0] : node_.name;
+  }
   std::int64_t opset() const { return opset_; }
   hone::Graph& graph() const { return place_.graph; }
   const Assumptions& assumptions() const { return place_.assumptions; }
@@ -125,12 +133,14 @@ class NodeContext {
   bool has_attribute(std::string_view name) const { return node_.find(name); }
   std::int64_t integer(std::string_view name, std::int64_t fallback);
   bool flag(std::string_view name, bool fallback = false) { return integer(name, fallback) != 0; }
+  // The fallback is rounded to f32, as the schema holds it.
   double real(std::string_view name, double fallback);
   std::string_view text(std::string_view name, std::string_view fallback);
   std::optional<std::vector<std::int64_t>> integers(std::string_view name);
   std::optional<std::vector<float>> reals(std::string_view name);
   std::optional<std::vector<std::string_view>> texts(std::string_view name);
   std::optional<Array> tensor(std::string_view name);
+  std::optional<Array> sparse(std::string_view name);  // with its zeros
   // An integer attribute that is the format's number of a type. It must be there.
   DType dtype(std::string_view name);
   const onnx::Graph& body(std::string_view name);  // fails when absent
@@ -146,6 +156,14 @@ class NodeContext {
   // a stated limit.
   Dims open_contents(std::size_t input, const Dims& most = {}) const;
   Dim open_size(std::size_t input, const Dim& most) const;
+  // The elements one by one, as sizes where they are known, else as i64 scalars.
+  struct Element {
+    std::optional<Dim> known;
+    Value open;
+  };
+  std::vector<Element> elements(std::size_t input) const;
+  // Whether it is known what the operand holds; contents that are given do not count.
+  bool knows(std::size_t input) const;
   // Whether only a run tells what the operand holds, since no contents were given for it.
   bool decides(std::size_t input) const;
   // The size that an integer scalar holds when the node runs, known or not.
@@ -218,7 +236,13 @@ std::span<const ImportEntry> loop_imports();
 std::span<const ImportEntry> sequence_imports();
 std::span<const ImportEntry> training_imports();
 std::span<const ImportEntry> text_imports();
-std::span<const ImportEntry> ml_imports();  // of domain ai.onnx.ml
+// Of domain ai.onnx.ml.
+std::span<const ImportEntry> ml_imports();
+std::span<const ImportEntry> ml_model_imports();
+// Of domain com.microsoft.
+std::span<const ImportEntry> contrib_imports();
+std::span<const ImportEntry> contrib_attention_imports();
+std::span<const ImportEntry> contrib_quantize_imports();
 Values import_same(NodeContext&, const Op&);
 std::vector<const ImportEntry*> all_imports();
 // Null when there is none for the opset.

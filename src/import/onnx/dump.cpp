@@ -30,7 +30,7 @@ void collect(const Source& source, const std::vector<Node>& nodes, const std::st
   const Graph& g = *source.model.graph;
   collect(source, g.nodes, "", names);
   for (const ValueInfo& v : g.inputs) names.emplace(v.name);
-  for (const Tensor& t : g.initializers) names.emplace(t.name);
+  for (std::string_view n : initializer_names(g)) names.emplace(n);
   if (names.contains(name))
     throw UserError("dump: '", name, "' is computed only in a branch that no sizes reach");
   std::vector<std::pair<std::size_t, std::string>> near;

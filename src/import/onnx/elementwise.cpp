@@ -163,7 +163,7 @@ Values hard_sigmoid(NodeContext& c) {
 
 Values hard_swish(NodeContext& c) {
   Value x = c.in(0);
-  return {x * between_0_and_1(x * (1.0 / 6) + 0.5)};
+  return {x * between_0_and_1(x * double{1.0f / 6} + 0.5)};
 }
 
 Values softsign(NodeContext& c) {

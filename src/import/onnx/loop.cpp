@@ -4,6 +4,7 @@
 
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
+#include "import/onnx/grown.h"
 #include "import/onnx/known.h"
 
 namespace hone::onnx {
@@ -24,6 +25,7 @@ struct Turns {
   // In the graph of `turn`.
   std::function<Values(Value turn, const Values& carried, const Values& constants)> arguments;
   std::size_t skipped = 0;
+  std::size_t first_argument = 0;    // of the carried values
   std::vector<bool> backwards = {};  // of the outputs: the last turn's comes first
 
   std::size_t outputs() const { return body.outputs.size() - skipped - carried.size(); }
@@ -62,30 +64,10 @@ Turned unrolled(NodeContext& c, const Turns& t, std::int64_t count) {
   return out;
 }
 
-void expect_unchanged(NodeContext& c, const Values& carried, const Function& body,
-                      std::size_t first) {
-  for (std::size_t i = 0; i < carried.size(); ++i) {
-    const Type &before = carried[i].type(), &after = body.result(first + i).type();
-    bool same = before.dtype == after.dtype && before.rank() == after.rank();
-    for (int k = 0; same && k < before.rank(); ++k)
-      same = prove_equal(before.shape[k], after.shape[k]) == true;
-    if (!same)
-      c.unsupported(cat("carried value ", i, " is ", before, " and becomes ", after,
-                        "; its type must not change"));
-  }
-}
-
 std::vector<Type> types_of(const Values& values) {
   std::vector<Type> out;
   for (const Value& v : values) out.push_back(v.type());
   return out;
-}
-
-// [turn, 0, 0, ...]: where the output of a turn lies in a stack.
-Value place_in(Value stack, Value turn) {
-  Values at(static_cast<std::size_t>(stack.rank()), reshape_to(integer(stack.graph(), 0), {1}));
-  at[0] = reshape_to(turn, {1});
-  return concat_values(at, 0);
 }
 
 // Room for outputs of `turns` turns.
@@ -93,10 +75,6 @@ Value empty_stack(hone::Graph& g, const Type& output, const Dim& turns) {
   Dims dims = output.shape.dims;
   dims.insert(dims.begin(), turns);
   return integers_filled(g, output.dtype, Shape(dims), 0);
-}
-
-Value stacked(Value stack, Value output, Value turn) {
-  return ops::dynamic_update(Values{stack, unsqueeze(output, {0}), place_in(stack, turn)});
 }
 
 bool all_tensors(const Values& values) {
@@ -117,48 +95,50 @@ Values params_of(const Function& f, std::size_t first, std::size_t count) {
   return out;
 }
 
-// The body as a closed Function over the arguments that one turn gives it.
-Body closed_body(NodeContext& c, const Turns& t) {
-  Values sample = t.arguments(integer(c.graph(), 0), t.carried, t.constants);
-  Body body = c.bodies().closed(t.body, types_of(sample));
-  expect_unchanged(c, t.carried, *body.function, t.skipped);
-  return body;
-}
-
-// Carried: turn, values, stacks. Constant: constants, captures.
+// Carried: turn, values, their sizes, stacks. Constant: constants, captures.
 Turned counted_loop(NodeContext& c, const Turns& t) {
-  const Body body = closed_body(c, t);
-  const std::size_t n = t.carried.size(), stacks = t.outputs();
+  const Values sample = t.arguments(integer(c.graph(), 0), t.carried, t.constants);
+  const GrownBody grown =
+      grown_body(c, t.body, types_of(sample), t.first_argument, t.carried, t.skipped, t.count);
+  const Body& body = grown.body;
+  const std::size_t n = t.carried.size(), m = grown.sizes.size(), stacks = t.outputs();
   Values operands = {integer(c.graph(), 0)};
-  operands.insert(operands.end(), t.carried.begin(), t.carried.end());
+  operands.insert(operands.end(), grown.carried.begin(), grown.carried.end());
+  operands.insert(operands.end(), grown.sizes.begin(), grown.sizes.end());
   for (std::size_t k = 0; k < stacks; ++k) {
     operands.push_back(
         empty_stack(c.graph(), body.function->result(t.skipped + n + k).type(), t.count));
   }
+  const std::size_t constants = operands.size();
   operands.insert(operands.end(), t.constants.begin(), t.constants.end());
   operands.insert(operands.end(), body.captures.begin(), body.captures.end());
   auto go = over_values(operands), next = over_values(operands);
   Value turn = next->param(0);
   auto number = [&](const Dim& d) { return size_value(next->graph(), d, DType::i64); };
   go->add_result(ops::lt(go->param(0), size_value(go->graph(), t.count, DType::i64)));
-  Values arguments = t.arguments(turn, params_of(*next, 1, n),
-                                 params_of(*next, 1 + n + stacks, t.constants.size()));
-  for (const Value& v : params_of(*next, 1 + n + stacks + t.constants.size(), body.captures.size()))
+  Values arguments =
+      t.arguments(turn, params_of(*next, 1, n), params_of(*next, constants, t.constants.size()));
+  for (const Value& v : params_of(*next, 1 + n, m)) arguments.push_back(v);
+  for (const Value& v : params_of(*next, constants + t.constants.size(), body.captures.size()))
     arguments.push_back(v);
   Values made = inline_call(next->graph(), *body.function, arguments);
   next->add_result(turn + integer_like(turn, 1));
   for (std::size_t i = 0; i < n; ++i)
-    next->add_result(reshape_to(made[t.skipped + i], t.carried[i].shape().dims));
+    next->add_result(reshape_to(made[t.skipped + i], next->param(1 + i).shape().dims));
+  for (const Value& v : part(made, t.skipped + n + stacks, m)) next->add_result(v);
   for (std::size_t k = 0; k < stacks; ++k) {
-    Value stack = next->param(1 + n + k), at = turn;
+    Value stack = next->param(1 + n + m + k), at = turn;
     if (k < t.backwards.size() && t.backwards[k]) at = number(t.count - Dim(1)) - turn;
-    next->add_result(stacked(stack, made[t.skipped + n + k], at));
+    next->add_result(updated_at(stack, unsqueeze(made[t.skipped + n + k], {0}), at));
   }
   Value loop =
       ops::while_loop(operands, {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}});
   Turned out;
-  for (std::size_t i = 0; i < n; ++i) out.carried.push_back(loop.result(1 + i));
-  for (std::size_t k = 0; k < stacks; ++k) out.outputs.push_back(loop.result(1 + n + k));
+  Values carried, sizes;
+  for (std::size_t i = 0; i < n; ++i) carried.push_back(loop.result(1 + i));
+  for (std::size_t i = 0; i < m; ++i) sizes.push_back(loop.result(1 + n + i));
+  out.carried = grown.finished(c, carried, sizes);
+  for (std::size_t k = 0; k < stacks; ++k) out.outputs.push_back(loop.result(1 + n + m + k));
   return out;
 }
 
@@ -215,15 +195,18 @@ bool keeps_condition(const onnx::Graph& body) {
 struct Most {
   Value turns;  // i64
   Dim stacked;
+  std::optional<Dim> known;
 };
 
 Most most_turns(NodeContext& c) {
   constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max();
-  if (!c.has(0)) return {integer(c.graph(), endless), most_open_size};
+  if (!c.has(0)) return {integer(c.graph(), endless), most_open_size, {}};
   Value turns = cast_to(reshape_to(c.in(0), {}), DType::i64);
-  std::optional<Dims> known = contents_of(turns);
-  Dim most = known ? max((*known)[0], 1) : Dim(most_open_size);
-  return {turns, most.high() > most_open_size ? Dim(most_open_size) : most};
+  std::optional<Dims> contents = contents_of(turns);
+  if (!contents) return {turns, most_open_size, {}};
+  const Dim most = max((*contents)[0], 1);
+  if (most.high() > most_open_size) return {turns, most_open_size, {}};
+  return {turns, most, most};
 }
 
 // The number of turns, and one more when the loop would have gone on.
@@ -231,8 +214,8 @@ Value turns_taken(Value turn, Value condition, Value most) {
   return turn + cast_to(ops::bit_and(ops::lt(turn, most), condition), DType::i64);
 }
 
-// A loop that data ends. Carried: turn, condition, values, stacks. Constant: the most turns,
-// captures.
+// A loop that data ends. Carried: turn, condition, values, their sizes, stacks. Constant: the most
+// turns, captures.
 Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Value condition) {
   if (!all_tensors(carried)) c.unsupported("a sequence that is carried until data ends the loop");
   hone::Graph& graph = c.graph();
@@ -240,11 +223,12 @@ Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Va
   Value on = integer(graph, 1, DType::b1);
   Values first = {as_declared(g, 0, integer(graph, 0)), as_declared(g, 1, on)};
   first.insert(first.end(), carried.begin(), carried.end());
-  Body body = c.bodies().closed(g, types_of(first));
-  expect_unchanged(c, carried, *body.function, 1);
+  const GrownBody grown = grown_body(c, g, types_of(first), 2, carried, 1, most.known);
+  const Body& body = grown.body;
   Values operands = {integer(graph, 0), condition ? reshape_to(condition, {}) : on};
-  operands.insert(operands.end(), carried.begin(), carried.end());
-  const std::size_t n = carried.size(), stacks = g.outputs.size() - 1 - n;
+  operands.insert(operands.end(), grown.carried.begin(), grown.carried.end());
+  operands.insert(operands.end(), grown.sizes.begin(), grown.sizes.end());
+  const std::size_t n = carried.size(), m = grown.sizes.size(), stacks = g.outputs.size() - 1 - n;
   for (std::size_t k = 0; k < stacks; ++k)
     operands.push_back(empty_stack(graph, body.function->result(1 + n + k).type(), most.stacked));
   const std::size_t constants = operands.size();
@@ -258,25 +242,28 @@ Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Va
   go->add_result(goes_on);
   Value turn = next->param(0);
   Values arguments = {as_declared(g, 0, turn), as_declared(g, 1, next->param(1))};
-  for (const Value& v : params_of(*next, 2, n)) arguments.push_back(v);
+  for (const Value& v : params_of(*next, 2, n + m)) arguments.push_back(v);
   for (const Value& v : params_of(*next, constants + 1, body.captures.size()))
     arguments.push_back(v);
   Values made = inline_call(next->graph(), *body.function, arguments);
   next->add_result(turn + integer_like(turn, 1));
   next->add_result(reshape_to(made[0], {}));
   for (std::size_t i = 0; i < n; ++i)
-    next->add_result(reshape_to(made[1 + i], carried[i].shape().dims));
+    next->add_result(reshape_to(made[1 + i], next->param(2 + i).shape().dims));
+  for (const Value& v : part(made, 1 + n + stacks, m)) next->add_result(v);
   for (std::size_t k = 0; k < stacks; ++k)
-    next->add_result(stacked(next->param(2 + n + k), made[1 + n + k], turn));
+    next->add_result(updated_at(next->param(2 + n + m + k), unsqueeze(made[1 + n + k], {0}), turn));
   Value loop =
       ops::while_loop(operands, {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}});
-  Values out;
+  Values out, sizes;
   for (std::size_t i = 0; i < n; ++i) out.push_back(loop.result(2 + i));
+  for (std::size_t i = 0; i < m; ++i) sizes.push_back(loop.result(2 + n + i));
+  out = grown.finished(c, out, sizes);
   if (stacks == 0) return out;
   const Dim turns =
       c.measured(turns_taken(loop.result(0), loop.result(1), most.turns), most.stacked);
   for (std::size_t k = 0; k < stacks; ++k)
-    out.push_back(slice_axis(loop.result(2 + n + k), 0, 0, turns));
+    out.push_back(slice_axis(loop.result(2 + n + m + k), 0, 0, turns));
   return out;
 }
 
@@ -296,10 +283,12 @@ Values loop(NodeContext& c) {
   // are.
   const bool grows = g.outputs.size() > 1 + carried.size() || !tensors;
   if (is_counted && grows && !starts && !c.decides(1)) starts = c.array(1).integer(0) != 0;
-  if (!is_counted || !starts) return open_loop(c, g, carried, condition);
+  // How often data lets it turn need not be a size when nothing is stacked.
+  const bool is_open = tensors && !grows && c.has(0) && !c.knows(0);
+  if (!is_counted || !starts || (is_open && *starts)) return open_loop(c, g, carried, condition);
   Dim count = tensors ? c.open_size(0, most_open_size) : c.size(0);
   if (!*starts) count = 0;
-  Turns t{g, max(count, 0), carried, {}, {}, 1};
+  Turns t{g, max(count, 0), carried, {}, {}, 1, 2};
   t.arguments = [&](Value turn, const Values& values, const Values&) {
     Values out = {as_declared(g, 0, turn), as_declared(g, 1, integer(turn.graph(), 1, DType::b1))};
     out.insert(out.end(), values.begin(), values.end());
@@ -327,12 +316,10 @@ Value moved_axis(Value v, int from, int to) {
 }
 
 // Slice `turn` of the first axis.
-Value slice_at(Value v, Value turn, bool backwards) {
+Value slice_of_turn(Value v, Value turn, bool backwards) {
   if (backwards) turn = size_value(turn.graph(), v.shape()[0] - Dim(1), DType::i64) - turn;
   if (std::optional<Dims> known = contents_of(turn)) return take_axis(v, 0, (*known)[0]);
-  Dims sizes = v.shape().dims;
-  sizes[0] = 1;
-  return squeeze(ops::dynamic_slice(Values{v, place_in(v, turn)}, {{"sizes", sizes}}), {0});
+  return squeeze(slice_at(v, 0, turn), {0});
 }
 
 // Scanned values with the axis of turns first; outputs likewise.
@@ -343,11 +330,11 @@ Turned scanned(NodeContext& c, const onnx::Graph& g, const Values& states, const
     c.graph().require_equal(
         v.shape()[0], inputs[0].shape()[0],
         cat("Scan: scanned values have ", v.shape()[0], " and ", inputs[0].shape()[0], " slices"));
-  Turns t{g, inputs[0].shape()[0], states, inputs, {}, 0, outputs_back};
+  Turns t{g, inputs[0].shape()[0], states, inputs, {}, 0, 0, outputs_back};
   t.arguments = [&](Value turn, const Values& values, const Values& scanned_values) {
     Values out = values;
     for (std::size_t i = 0; i < scanned_values.size(); ++i)
-      out.push_back(slice_at(scanned_values[i], turn, inputs_back[i]));
+      out.push_back(slice_of_turn(scanned_values[i], turn, inputs_back[i]));
     return out;
   };
   return turned(c, t);

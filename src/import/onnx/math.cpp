@@ -6,6 +6,7 @@
 
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
+#include "import/onnx/open.h"
 
 namespace hone::onnx {
 
@@ -210,11 +211,14 @@ Values determinant(NodeContext& c) {
 template <const char* kind>
 Values running(NodeContext& c) {
   Value x = c.in(0);
-  std::int64_t axis = c.axis(c.number(1), x.rank());
-  return {ops::cumulative(x, {{"axis", axis},
-                              {"kind", std::string(kind)},
-                              {"exclusive", std::int64_t{c.flag("exclusive")}},
-                              {"reverse", std::int64_t{c.flag("reverse")}}})};
+  if (c.in(1).shape().count() != Dim(1)) c.fail(cat("axis is ", c.in(1).type()));
+  const std::int64_t exclusive = c.flag("exclusive"), reverse = c.flag("reverse");
+  return {over_axes(c, 1, x.rank(), [&](const Axes& axes) {
+    return ops::cumulative(x, {{"axis", std::int64_t{axes[0]}},
+                               {"kind", std::string(kind)},
+                               {"exclusive", exclusive},
+                               {"reverse", reverse}});
+  })};
 }
 
 constexpr char sum_kind[] = "sum", prod_kind[] = "prod";

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "import/onnx/build.h"
+#include "import/onnx/forest.h"
 #include "type/text.h"
 
 namespace hone::onnx {
@@ -24,20 +25,6 @@ Values array_feature_extractor(NodeContext& c) {
 }
 
 // ==== trees
-
-enum class Mode { at_most, below, at_least, above, equal, unequal, member };
-constexpr int mode_count = 7;
-
-// Nodes of all trees one behind another, then the leaves, which lead to themselves.
-struct Forest {
-  std::int64_t nodes = 0, leaves = 0;
-  std::vector<std::int64_t> roots, features, modes, yes, no, tracks_missing;
-  std::vector<std::vector<double>> sets;  // of nodes of mode member
-  Array splits, weights;
-  std::vector<std::int64_t> targets;
-
-  std::int64_t count() const { return nodes + leaves; }
-};
 
 std::vector<std::int64_t> list_of(NodeContext& c, std::string_view name, std::size_t size) {
   auto list = c.integers(name);
@@ -207,7 +194,8 @@ Value goes_on_true(Value x, Value at, const Forest& f) {
   return ops::bit_or(out, ops::bit_and(ops::ne(x, x), ops::ne(does, integer_like(does, 0))));
 }
 
-// The leaf that each row reaches in each tree: i64[rows, trees], counted from 0.
+}  // namespace
+
 Value reached_leaves(NodeContext& c, Value x, const Forest& f) {
   hone::Graph& g = c.graph();
   const auto trees = static_cast<std::int64_t>(f.roots.size());
@@ -220,6 +208,8 @@ Value reached_leaves(NodeContext& c, Value x, const Forest& f) {
   }
   return at - integer_like(at, f.nodes);
 }
+
+namespace {
 
 // Over the trees, for each target: 0 average, 1 sum, 2 minimum, 3 maximum; 0 where no leaf is.
 Value aggregated(NodeContext& c, Value leaf, const Forest& f, std::int64_t targets) {
@@ -320,12 +310,11 @@ Values label_encoder(NodeContext& c) {
   return {ops::select(Values{reduce_axes(ops::reduce_or, is_key, {-1}), found, fallback})};
 }
 
-constexpr std::string_view domain = "ai.onnx.ml";
 constexpr ImportEntry ml_table[] = {
-    {.op = "Binarizer", .import = binarizer, .domain = domain},
-    {.op = "ArrayFeatureExtractor", .import = array_feature_extractor, .domain = domain},
-    {.op = "TreeEnsemble", .import = tree_ensemble, .since = 5, .domain = domain},
-    {.op = "LabelEncoder", .import = label_encoder, .since = 2, .domain = domain},
+    {.op = "Binarizer", .import = binarizer, .domain = ml_domain},
+    {.op = "ArrayFeatureExtractor", .import = array_feature_extractor, .domain = ml_domain},
+    {.op = "TreeEnsemble", .import = tree_ensemble, .since = 5, .domain = ml_domain},
+    {.op = "LabelEncoder", .import = label_encoder, .since = 2, .domain = ml_domain},
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ class Parser {
   void read(WireReader, LocalFunction&);
   void read(WireReader, Opset&);
   void read(WireReader, std::pair<std::string_view, std::string_view>&);
-  void read_sparse(WireReader, Graph&);
+  void read(WireReader, SparseTensor&);
   void add_typed(WireReader&, const WireField&, Tensor&, TypedData::Kind);
 
   // A message that may stand once. Met again, it is merged, as protobuf does.
@@ -152,16 +152,17 @@ void Parser::read(WireReader r, Graph& to) {
         each(r, f, to.outputs);
         break;
       case 15:
-        if (f.is_bytes()) read_sparse(r.inside(f), to);
+        each(r, f, to.sparse_initializers);
         break;
     }
 }
 
-void Parser::read_sparse(WireReader r, Graph& to) {
-  Tensor values;
-  for (WireField f; r.next(f);)
-    if (f.number == 1 && f.is_bytes()) read(r.inside(f), values);
-  to.sparse_initializers.push_back(values.name);
+void Parser::read(WireReader r, SparseTensor& to) {
+  for (WireField f; r.next(f);) {
+    if (f.number == 1 && f.is_bytes()) read(r.inside(f), to.values);
+    if (f.number == 2 && f.is_bytes()) read(r.inside(f), to.places);
+    if (f.number == 3) add(r, f, to.dims);
+  }
 }
 
 void Parser::each_node(WireReader& r, const WireField& f, std::vector<Node>& to) {
@@ -230,6 +231,9 @@ void Parser::read(WireReader r, Attribute& to) {
         break;
       case 21:
         set(f, to.reference);
+        break;
+      case 22:
+        one(r, f, to.sparse);
         break;
     }
 }
@@ -405,6 +409,13 @@ const Attribute* Node::find(std::string_view attribute) const {
   for (const Attribute& a : attributes)
     if (a.name == attribute) return &a;
   return nullptr;
+}
+
+std::vector<std::string_view> initializer_names(const Graph& g) {
+  std::vector<std::string_view> out;
+  for (const Tensor& t : g.initializers) out.push_back(t.name);
+  for (const SparseTensor& t : g.sparse_initializers) out.push_back(t.values.name);
+  return out;
 }
 
 Model parse_model(std::span<const std::byte> bytes, const std::string& name,

@@ -38,6 +38,13 @@ struct Tensor {
   std::vector<std::pair<std::string_view, std::string_view>> external_data;
 };
 
+// Elements of a tensor that is 0 elsewhere. Their places are numbers of elements, [n], or one
+// number for each axis, [n, rank].
+struct SparseTensor {
+  Tensor values, places;
+  std::vector<std::int64_t> dims;
+};
+
 struct Graph;
 
 struct Attribute {
@@ -64,6 +71,7 @@ struct Attribute {
   std::int64_t integer = 0;
   std::string_view text;
   std::shared_ptr<Tensor> tensor;
+  std::shared_ptr<SparseTensor> sparse;
   std::shared_ptr<Graph> graph;
   std::vector<float> reals;
   std::vector<std::int64_t> integers;
@@ -100,8 +108,11 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;
   std::vector<ValueInfo> inputs, outputs;
-  std::vector<std::string_view> sparse_initializers;  // names only: they are refused
+  std::vector<SparseTensor> sparse_initializers;  // by the names of their values
 };
+
+// Dense ones, then sparse ones.
+std::vector<std::string_view> initializer_names(const Graph&);
 
 struct Opset {
   std::string_view domain;

@@ -3,6 +3,7 @@
 
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
+#include "import/onnx/open.h"
 
 namespace hone::onnx {
 
@@ -60,25 +61,18 @@ Values softmax_import(NodeContext& c) {
   return {reshape_to(op(flat, {{"axis", std::int64_t{1}}}), x.shape().dims)};
 }
 
-// Axes of a Reduce node: by attribute or operand; none means all, unless noop_with_empty_axes.
-std::optional<Axes> reduction_axes(NodeContext& c) {
-  const bool noop = c.flag("noop_with_empty_axes");
-  auto list = c.list("axes", 1);
-  const int rank = c.in(0).rank();
-  if (!list || list->empty()) {
-    if (noop) return std::nullopt;
-    return all_axes(rank);
-  }
-  return c.axes(*list, rank);
-}
-
-// Reduces what `before` makes of x and gives it to `after`. Nothing but them happens without axes.
+// Reduces what `before` makes of x, along axes by attribute or operand, and gives it to `after`. No
+// axes means all, unless noop_with_empty_axes: then nothing but `before` and `after` happens.
 template <class Before, class Reduce, class After>
 Values reduced(NodeContext& c, Before before, Reduce reduce, After after) {
-  const bool keep = c.flag("keepdims", true);
-  std::optional<Axes> axes = reduction_axes(c);
-  Value x = before(c.in(0));
-  return {after(axes ? reduce(x, *axes, keep) : x)};
+  const bool keep = c.flag("keepdims", true), noop = c.flag("noop_with_empty_axes");
+  const auto given = c.integers("axes");
+  const Value x = before(c.in(0));
+  const bool by_operand = !given && c.has(1) && c.in(1).shape().count() != Dim(0);
+  if (by_operand)
+    return {over_axes(c, 1, x.rank(), [&](const Axes& a) { return after(reduce(x, a, keep)); })};
+  if (given && !given->empty()) return {after(reduce(x, c.axes(*given, x.rank()), keep))};
+  return {after(noop ? x : reduce(x, all_axes(x.rank()), keep))};
 }
 
 Value as_it_is(Value x) { return x; }
@@ -215,8 +209,14 @@ Values rms_norm_import(NodeContext& c) {
   check_stash(c);
   Value x = c.in(0);
   int axis = c.axis(c.integer("axis", -1), x.rank());
-  return {ops::rms_norm(Values{x, norm_operand(c, 1, 1, axis)},
-                        {{"axis", std::int64_t{axis}}, {"epsilon", c.real("epsilon", 1e-5)}})};
+  const double epsilon = c.real("epsilon", 1e-5);
+  Value y = ops::rms_norm(Values{x, norm_operand(c, 1, 1, axis)},
+                          {{"axis", std::int64_t{axis}}, {"epsilon", epsilon}});
+  if (!c.wants(1)) return {y};
+  Axes axes;
+  for (int i = axis; i < x.rank(); ++i) axes.push_back(i);
+  Value wide = cast_to(x, DType::f32);
+  return {y, ops::rsqrt(mean_over(wide * wide, axes, true) + epsilon)};
 }
 
 // Each group of channels of each sample has mean 0 and variance 1, then scale and bias by channel.
@@ -230,7 +230,16 @@ Value grouped_norm(NodeContext& c, const Dim& groups, double epsilon) {
                      broadcast_to(scalar(c.graph(), 0, x.dtype()), each)};
   Value y = ops::layer_norm(operands, {{"axis", std::int64_t{2}}, {"epsilon", epsilon}});
   y = reshape_to(y, shape.dims);
-  return y * along_channels(c.in(1), shape) + along_channels(c.in(2), shape);
+  // Opset 18 has one number for each group.
+  auto by_channel = [&](std::size_t input) {
+    Value v = flatten(c.in(input));
+    if (c.opset() < 21 && c.op() == "GroupNormalization")
+      v = reshape_to(
+          broadcast_to(reshape_to(v, {groups, 1}), {groups, floor_div(shape[1], groups)}),
+          {shape[1]});
+    return along_channels(v, shape);
+  };
+  return y * by_channel(1) + by_channel(2);
 }
 
 void check_channels(NodeContext& c) {
@@ -264,10 +273,11 @@ constexpr ImportEntry network_table[] = {
     {"ArgMin", arg_import<ops::argmin>},
     {"MatMul", matmul_import},
     {"Gemm", gemm_import},
-    {"LayerNormalization", layer_norm_import, 17},
+    {"LayerNormalization", layer_norm_import},  // ONNX Runtime writes it before opset 17, too
     {"RMSNormalization", rms_norm_import, 23},
+    {"SimplifiedLayerNormalization", rms_norm_import},  // of ONNX Runtime, in this domain
     {"InstanceNormalization", instance_norm},
-    {"GroupNormalization", group_norm, 21},
+    {"GroupNormalization", group_norm, 18},
     {"ReduceSumSquare", reduce_sum_square},
     {"ReduceL1", reduce_l1},
     {"ReduceL2", reduce_l2},

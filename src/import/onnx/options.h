@@ -21,6 +21,7 @@ struct ImportOptions {
   std::map<std::string, Range> dims = {};
   // Sizes of whole inputs by name; they replace what the file says.
   std::map<std::string, std::vector<std::int64_t>> shapes = {};
+  // An initializer that is also an input keeps its value unless `shapes` or `contents` name it.
   // What inputs hold, by name. Where a node must know it (a target shape, axes, a count), the model
   // is read for these contents, and the function refuses others.
   std::map<std::string, Array> contents = {};

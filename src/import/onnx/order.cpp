@@ -3,6 +3,7 @@
 
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
+#include "ops/require.h"
 
 namespace hone::onnx {
 
@@ -28,6 +29,7 @@ Values reverse_sequence(NodeContext& c) {
   const int batch = c.axis(c.integer("batch_axis", 1), x.rank()),
             time = c.axis(c.integer("time_axis", 0), x.rank());
   if (batch == time) c.fail(cat("axis ", batch, " counts both batches and time"));
+  require_within(lengths, 0, x.shape()[time], "length");
   Value t = along(counted(c.graph(), DType::i64, x.shape()[time]), time, x.rank());
   Value length = along(lengths, batch, x.rank());
   Value back = minus(minus(length, integer_like(length, 1)), t);

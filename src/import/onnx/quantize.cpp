@@ -1,4 +1,6 @@
 // Numbers in few bits with a scale and a zero point.
+#include "import/onnx/quantize.h"
+
 #include "import/onnx/build.h"
 #include "import/onnx/cast.h"
 #include "import/onnx/known.h"
@@ -33,8 +35,8 @@ Limits limits_of(NodeContext& c, DType t) {
   }
 }
 
-// Scale or zero point fitted to x: one number, one for each index of the axis, or one for each
-// block of `block` elements along it.
+}  // namespace
+
 Value fitted(NodeContext& c, Value v, Value x, std::int64_t axis_given, std::int64_t block) {
   if (v.rank() == 0 || (v.rank() == 1 && v.shape()[0] == Dim(1) && block == 0))
     return broadcast_to(reshape_to(v, {}), x.shape());
@@ -55,7 +57,6 @@ Value fitted(NodeContext& c, Value v, Value x, std::int64_t axis_given, std::int
   return broadcast_to(slice_axis(all, axis, 0, x.shape()[axis]), x.shape());
 }
 
-// round(x / scale) + zero, within what the type holds. Everything is of x's shape.
 Value quantized(NodeContext& c, Value x, Value scale, Value zero, DType to) {
   if (is_float(to))
     return cast_value(c, zero ? x / scale + cast_to(zero, x.dtype()) : x / scale, to);
@@ -73,6 +74,8 @@ Value dequantized(Value x, Value scale, Value zero) {
   if (zero) y = y - cast_to(zero, wide);
   return cast_to(y, scale.dtype()) * scale;
 }
+
+namespace {
 
 // Without a zero point, or with one that is known to be 0 of a float dtype (adding that would turn
 // -0 into 0): nothing.
@@ -116,9 +119,12 @@ Values dequantize_linear(NodeContext& c) {
   return {cast_to(dequantized(x, scale, zero), to)};
 }
 
-// The range of x, widened to hold 0, onto 0 .. 255.
-Values dynamic_quantize_linear(NodeContext& c) {
-  Value x = c.in(0), none = scalar(c.graph(), 0, x.dtype());
+Values dynamic_quantize_linear(NodeContext& c) { return quantized_by_range(c, c.in(0)); }
+
+}  // namespace
+
+Values quantized_by_range(NodeContext& c, Value x) {
+  Value none = scalar(c.graph(), 0, x.dtype());
   Value low = ops::minimum(reduce_axes(ops::reduce_min, x, all_axes(x.rank())), none);
   Value high = ops::maximum(reduce_axes(ops::reduce_max, x, all_axes(x.rank())), none);
   Value scale = (high - low) / 255.0;
@@ -129,13 +135,23 @@ Values dynamic_quantize_linear(NodeContext& c) {
   return {quantized(c, x, all, broadcast_to(zero, x.shape()), DType::u8), scale, zero};
 }
 
-// The integers that x stands for, up to its scale: x - zero in i32. `axis` is that of a zero point
-// with more than one element.
 Value without_zero(NodeContext& c, Value x, std::size_t zero, int axis) {
   Value wide = cast_to(x, DType::i32);
   if (!c.has(zero)) return wide;
   return wide - fitted(c, cast_to(c.in(zero), DType::i32), x, axis, 0);
 }
+
+Value requantized(NodeContext& c, Value sums, Value scale_a, Value scale_b, int axis_a, int axis_b,
+                  std::size_t scale_y) {
+  const DType real = sum_dtype(c.in(scale_y).dtype());
+  auto scale = [&](Value v, int axis) { return fitted(c, cast_to(v, real), sums, axis, 0); };
+  Value product = scale(scale_a, axis_a) * scale(scale_b, axis_b);
+  Value zero = c.in(scale_y + 1);
+  Value y = cast_to(sums, real) * (product / scale(c.in(scale_y), axis_a));
+  return quantized(c, y, number_like(y, 1), fitted(c, zero, sums, axis_a, 0), zero.dtype());
+}
+
+namespace {
 
 Value integer_product(NodeContext& c, std::size_t b, std::size_t zero_a, std::size_t zero_b) {
   Value left = c.in(0), right = c.in(b);
@@ -147,17 +163,6 @@ Values matmul_integer(NodeContext& c) { return {integer_product(c, 1, 2, 3)}; }
 
 Values conv_integer(NodeContext& c) {
   return {convolved(c, without_zero(c, c.in(0), 2, 1), without_zero(c, c.in(1), 3, 0))};
-}
-
-// Sums of integer products, scaled into the result's type. Scales may count one axis.
-Value requantized(NodeContext& c, Value sums, Value scale_a, Value scale_b, int axis_a, int axis_b,
-                  std::size_t scale_y) {
-  const DType real = sum_dtype(c.in(scale_y).dtype());
-  auto scale = [&](Value v, int axis) { return fitted(c, cast_to(v, real), sums, axis, 0); };
-  Value product = scale(scale_a, axis_a) * scale(scale_b, axis_b);
-  Value zero = c.in(scale_y + 1);
-  Value y = cast_to(sums, real) * (product / scale(c.in(scale_y), axis_a));
-  return quantized(c, y, number_like(y, 1), fitted(c, zero, sums, axis_a, 0), zero.dtype());
 }
 
 Values qlinear_matmul(NodeContext& c) {

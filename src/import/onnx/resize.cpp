@@ -11,6 +11,8 @@ namespace hone::onnx {
 namespace {
 
 constexpr DType real = DType::f64;  // of coordinates
+// What scales by data may make of an axis: so many times its size, or so many elements.
+constexpr std::int64_t most_open_scale = 4, most_open_side = 64;
 
 struct How {
   std::string_view mode, coordinates, nearest;
@@ -22,7 +24,9 @@ struct How {
 struct Stretch {
   int axis = 0;
   Dim in, out;
-  Value scale;                   // a scalar
+  // The scale as a fraction, two scalars: so that a coordinate that lies halfway between two
+  // elements is worked out exactly.
+  Value above, below;
   std::optional<double> number;  // the scale where it is known
   Value from, to;                // region of interest; null: all
   bool is_identity = false;
@@ -39,18 +43,18 @@ Value equals(Value x, double n) { return ops::eq(x, constant_like(x, n)); }
 // (y of out - 1) : 0 where out is 1.
 Value by_corners(Value y, Value length, Value reach) {
   Value one = equals(length, 1);
-  Value step = reach / where(one, constant_like(length, 1), length - 1.0);
-  return where(broadcast_to(one, y.shape()), constant_like(y, 0), y * step);
+  Value steps = where(one, constant_like(length, 1), length - 1.0);
+  return where(broadcast_to(one, y.shape()), constant_like(y, 0), y * reach / steps);
 }
 
 // Where each output element lies among the input's: [out].
 Value coordinates(NodeContext& c, const How& how, const Stretch& s) {
   hone::Graph& g = c.graph();
-  Value y = counted(g, real, s.out), in = size_of(g, s.in), length = s.scale * in;
+  Value y = counted(g, real, s.out), in = size_of(g, s.in), length = in * s.above / s.below;
   Value last = in - 1.0;
-  if (how.coordinates == "asymmetric") return y / s.scale;
+  if (how.coordinates == "asymmetric") return y * s.below / s.above;
   if (how.coordinates == "align_corners") return by_corners(y, length, last);
-  Value half = (y + 0.5) / s.scale - 0.5;
+  Value half = (y + 0.5) * s.below / s.above - 0.5;
   if (how.coordinates == "half_pixel") return half;
   if (how.coordinates == "pytorch_half_pixel")
     return where(broadcast_to(equals(length, 1), y.shape()), constant_like(y, -0.5), half);
@@ -135,21 +139,43 @@ Value stretched(NodeContext& c, const How& how, const Stretch& s, Value v) {
   return where(along(outside, s.axis, y.rank()), scalar(c.graph(), how.outside, y.dtype()), y);
 }
 
-// floor(size * scale) where scale is a fraction of small numbers.
+struct Fraction {
+  double above, below;
+};
+
+// The fraction of small numbers that a scale of f32 stands for, if there is one: 1.8333334 is 11/6.
+// Denominators go up to 1024, where two fractions are further apart than f32 rounds.
+std::optional<Fraction> fraction_of(double scale) {
+  constexpr int most = 1024;
+  for (int below = 1; below <= most; ++below) {
+    const double above = std::round(scale * below);
+    if (above >= 1 && static_cast<float>(above / below) == static_cast<float>(scale))
+      return Fraction{above, static_cast<double>(below)};
+  }
+  return std::nullopt;
+}
+
+// floor(size * scale).
 Dim scaled_size(NodeContext& c, const Dim& size, double scale) {
   constexpr double most = 0x1p53;
+  const std::optional<Fraction> f = fraction_of(scale);
   if (size.is_number()) {
-    const double scaled = std::floor(static_cast<double>(size.number()) * scale);
+    const auto n = static_cast<double>(size.number());
+    const double scaled = std::floor(f ? n * f->above / f->below : n * scale);
     if (scaled > most) c.fail(cat("size ", size, " times scale ", scale, " is too large"));
     return static_cast<std::int64_t>(scaled);
   }
-  for (std::int64_t below = 1; below <= 1024; ++below) {
-    const double above = std::round(scale * static_cast<double>(below));
-    if (above > most) break;
-    if (std::fabs(above / static_cast<double>(below) - scale) < 1e-9 * scale)
-      return floor_div(size * Dim(static_cast<std::int64_t>(above)), below);
-  }
-  c.unsupported(cat("scale ", scale, " of the open size ", size));
+  if (!f || f->above > most) c.unsupported(cat("scale ", scale, " of the open size ", size));
+  return floor_div(size * Dim(static_cast<std::int64_t>(f->above)),
+                   static_cast<std::int64_t>(f->below));
+}
+
+// Sets the scale of s to a known number.
+void set_scale(NodeContext& c, Stretch& s, double scale) {
+  const Fraction f = fraction_of(scale).value_or(Fraction{scale, 1});
+  s.number = scale;
+  s.above = scalar(c.graph(), f.above, real);
+  s.below = scalar(c.graph(), f.below, real);
 }
 
 std::vector<double> known_numbers(NodeContext& c, std::size_t input) {
@@ -164,10 +190,25 @@ void set_by_scales(NodeContext& c, std::vector<Stretch>& all, const std::vector<
   for (std::size_t i = 0; i < all.size(); ++i) {
     Stretch& s = all[i];
     if (!(scales[i] > 0) || !std::isfinite(scales[i])) c.fail(cat("scale ", scales[i]));
-    s.number = scales[i];
-    s.scale = scalar(c.graph(), scales[i], real);
+    set_scale(c, s, scales[i]);
     s.out = scaled_size(c, s.in, scales[i]);
     s.is_identity = scales[i] == 1;
+  }
+}
+
+// Scales that data holds. As everywhere, a size is a product of f32.
+void set_by_open_scales(NodeContext& c, std::vector<Stretch>& all, Value scales) {
+  const auto n = std::ssize(all);
+  if (prove_equal(scales.shape().count(), n) != true)
+    c.fail(cat("scales are ", scales.type(), " for ", n, " axes"));
+  Value one = scalar(c.graph(), 1, real);
+  for (std::int64_t i = 0; i < n; ++i) {
+    Stretch& s = all[static_cast<std::size_t>(i)];
+    Value scale = cast_to(take_axis(flatten(scales), 0, i), DType::f32);
+    Value size = ops::floor(size_value(c.graph(), s.in, DType::f32) * scale);
+    s.out = c.measured(cast_to(size, DType::i64), max(s.in * Dim(most_open_scale), most_open_side));
+    s.above = cast_to(scale, real);
+    s.below = one;
   }
 }
 
@@ -179,8 +220,7 @@ void keep_aspect(NodeContext& c, std::vector<Stretch>& all, bool not_larger) {
     if (!scale || (not_larger ? *s.number < *scale : *s.number > *scale)) scale = s.number;
   }
   for (Stretch& s : all) {
-    s.number = scale;
-    s.scale = scalar(c.graph(), *scale, real);
+    set_scale(c, s, *scale);
     s.out = static_cast<std::int64_t>(*scale * static_cast<double>(s.in.number()) + 0.5);
     s.is_identity = *scale == 1;
   }
@@ -191,7 +231,8 @@ void set_by_sizes(NodeContext& c, std::vector<Stretch>& all, const Dims& sizes) 
   for (std::size_t i = 0; i < all.size(); ++i) {
     Stretch& s = all[i];
     s.out = sizes[i];
-    s.scale = size_of(c.graph(), s.out) / size_of(c.graph(), s.in);
+    s.above = size_of(c.graph(), s.out);
+    s.below = size_of(c.graph(), s.in);
     if (s.out.is_number() && s.in.is_number() && s.in.number() > 0)
       s.number = static_cast<double>(s.out.number()) / static_cast<double>(s.in.number());
     s.is_identity = s.out == s.in;
@@ -278,6 +319,8 @@ Values resize(NodeContext& c) {
     if (c.has(i)) c.in(i);
   if (by_size)
     set_by_sizes(c, all, c.open_contents(3));
+  else if (c.decides(2))
+    set_by_open_scales(c, all, c.in(2));
   else
     set_by_scales(c, all, known_numbers(c, 2));
   return resized(c, how, all);

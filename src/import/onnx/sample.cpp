@@ -1,7 +1,10 @@
 #include "import/onnx/sample.h"
 
+#include <cmath>
+
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
+#include "ir/function.h"
 
 namespace hone::onnx {
 
@@ -48,7 +51,9 @@ Samples samples_of(const SampledAxis& a) {
   Value x = unsqueeze(a.at, {2});
   hone::Graph& g = x.graph();
   if (a.how == Interpolation::nearest) x = ops::round(x);
-  x = inside(a, x);
+  // The elements around a place of the border are repeated; of a cubic curve they differ from those
+  // around the nearest place inside.
+  if (a.how != Interpolation::cubic || a.outside != Outside::border) x = inside(a, x);
   const std::int64_t count = a.how == Interpolation::nearest  ? 1
                              : a.how == Interpolation::linear ? 2
                                                               : 4;
@@ -195,34 +200,151 @@ Values affine_grid(NodeContext& c) {
 
 // ==== RoiAlign
 
-// `bins` times `samples` places along one axis of each region: [r, bins * samples].
-Value region_places(NodeContext& c, Value start, Value length, std::int64_t bins,
-                    std::int64_t samples) {
-  Value i = iota_value(c.graph(), start.dtype(), {1, bins * samples}, 1);
-  Value step = length / static_cast<double>(bins * samples);
-  return plus(unsqueeze(start, {1}), times(i + 0.5, unsqueeze(step, {1})));
-}
-
 // Up to one element outside counts as the border, further out as nothing.
 Value is_near(Value at, const Dim& size) {
   return ops::bit_and(ops::le(constant_like(at, -1), at), ops::le(at, size_like(at, size)));
+}
+
+struct Regions {
+  Value image;          // [1, c, n h w]: all images as one, so that a place names its image, too
+  Value batch, x, y;    // [r]: the image, and where its first bin starts
+  Value width, height;  // [r]: of a bin
+  Dim images, rows, columns;
+  std::int64_t bins_high = 1, bins_wide = 1;
+};
+
+// One sample of each bin: at parts of its height and width, [r] each. [c, r, h, w], and which of
+// them exist.
+struct BinSamples {
+  Neighbours near;
+  Value exists;  // [1, 1, r h w, 1]
+};
+BinSamples bin_samples(const Regions& g, Value down, Value across) {
+  const Dim regions = g.x.shape()[0];
+  const Shape all{regions, g.bins_high, g.bins_wide};
+  const DType real = g.x.dtype();
+  auto places = [&](Value start, Value size, Value part, std::int64_t bins, int axis) {
+    Value bin = iota_value(g.x.graph(), real, Shape{1, bins}, 1);
+    Value at =
+        plus(unsqueeze(start, {1}), times(plus(bin, unsqueeze(part, {1})), unsqueeze(size, {1})));
+    return broadcast_to(unsqueeze(at, {axis}), all);
+  };
+  Value ys = places(g.y, g.height, down, g.bins_high, 2),
+        xs = places(g.x, g.width, across, g.bins_wide, 1);
+  const Dim q = regions * Dim(g.bins_high * g.bins_wide);
+  auto flat = [&](Value v) { return reshape_to(v, {1, q}); };
+  Value batch = broadcast_to(reshape_to(g.batch, {regions, 1, 1}), all);
+  Value exists = ops::bit_and(is_near(ys, g.rows), is_near(xs, g.columns));
+  Neighbours near =
+      neighbours(g.image, {{g.images, flat(batch), Interpolation::nearest, Outside::border},
+                           {g.rows, flat(ys), Interpolation::linear, Outside::border},
+                           {g.columns, flat(xs), Interpolation::linear, Outside::border}});
+  return {near, reshape_to(exists, {1, 1, q, 1})};
+}
+
+// The weighed neighbours of each sample joined: their sum, or the largest. [c, r, h, w]
+Value joined_samples(const Regions& g, Value down, Value across, bool average) {
+  const BinSamples s = bin_samples(g, down, across);
+  Value weighed = where_or(s.exists, times(s.near.values, s.near.weights), 0);
+  Value y = average ? sum_over(weighed, {3}) : max_over(weighed, {3});
+  return reshape_to(y, {g.image.shape()[1], g.x.shape()[0], g.bins_high, g.bins_wide});
+}
+
+// What the loop over samples carries and reads.
+namespace roi {
+enum Part : std::size_t { turn, sum, image, batch, x, y, width, height, down, across, wide, count };
+}
+
+// As many samples of each region as its bins have rows and columns, one after another: those of
+// the region that has most, left out where a region has fewer.
+Value adaptive(const Regions& g, bool average) {
+  hone::Graph& graph = g.x.graph();
+  auto counts = [&](Value size) { return ops::maximum(ops::ceil(size), constant_like(size, 0)); };
+  Value down = counts(g.height), across = counts(g.width);
+  auto most = [&](Value v) {
+    Value none = reshape_to(constant(graph, Array::zeros(v.dtype(), {})), {1});
+    return cast_to(max_over(concat_values(Values{v, none}, 0), {0}), DType::i64);
+  };
+  const Shape result{g.image.shape()[1], g.x.shape()[0], g.bins_high, g.bins_wide};
+  Value start = filled(graph, g.image.dtype(), result, average ? 0 : -HUGE_VAL);
+  Value total = most(down) * most(across);
+  Values operands(roi::count);
+  operands[roi::turn] = integer(graph, 0);
+  operands[roi::sum] = start;
+  operands[roi::image] = g.image;
+  operands[roi::batch] = g.batch;
+  operands[roi::x] = g.x;
+  operands[roi::y] = g.y;
+  operands[roi::width] = g.width;
+  operands[roi::height] = g.height;
+  operands[roi::down] = down;
+  operands[roi::across] = across;
+  operands[roi::wide] = ops::maximum(most(across), integer(graph, 1));
+  operands.push_back(total);
+  auto go = std::make_shared<Function>(), next = std::make_shared<Function>();
+  for (Function* f : {go.get(), next.get()})
+    for (const Value& v : operands) f->add_param(v.type(), cat("p", f->params().size()));
+  go->add_result(ops::lt(go->param(roi::turn), go->param(roi::count)));
+  auto p = [&](roi::Part i) { return next->param(i); };
+  Regions inner = g;
+  inner.image = p(roi::image), inner.batch = p(roi::batch), inner.x = p(roi::x),
+  inner.y = p(roi::y), inner.width = p(roi::width), inner.height = p(roi::height);
+  const DType real = g.x.dtype();
+  auto number = [&](Value v) { return broadcast_to(cast_to(v, real), p(roi::x).shape()); };
+  Value i = number(ops::div(p(roi::turn), p(roi::wide))),
+        k = number(ops::mod(p(roi::turn), p(roi::wide)));
+  auto part = [&](Value at, Value count) {
+    return (at + 0.5) / ops::maximum(count, constant_like(count, 1));
+  };
+  Value here = joined_samples(inner, part(i, p(roi::down)), part(k, p(roi::across)), average);
+  Value counts_here = ops::bit_and(ops::lt(i, p(roi::down)), ops::lt(k, p(roi::across)));
+  counts_here = reshape_to(counts_here, {1, g.x.shape()[0], 1, 1});
+  Value sum = p(roi::sum);
+  Value joined_up = average ? sum + here : ops::maximum(sum, here);
+  next->add_result(p(roi::turn) + integer_like(p(roi::turn), 1));
+  next->add_result(where(counts_here, joined_up, sum));
+  Value y = ops::while_loop(operands, {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}})
+                .result(roi::sum);
+  Value taken = down * across;
+  if (average) {
+    Value many = ops::maximum(taken, constant_like(taken, 1));
+    return over(y, cast_to(reshape_to(many, {1, g.x.shape()[0], 1, 1}), y.dtype()));
+  }
+  Value none = ops::eq(taken, constant_like(taken, 0));
+  return where(reshape_to(none, {1, g.x.shape()[0], 1, 1}), scalar(graph, 0, y.dtype()), y);
+}
+
+// The same number of samples in all bins.
+Value evenly_sampled(const Regions& g, std::int64_t samples, bool average) {
+  Regions fine = g;
+  fine.bins_high *= samples;
+  fine.bins_wide *= samples;
+  fine.height = g.height / static_cast<double>(samples);
+  fine.width = g.width / static_cast<double>(samples);
+  Value middle = constant_like(g.x, 0.5);
+  Value y = joined_samples(fine, middle, middle, average);
+  y = reshape_to(y,
+                 {g.image.shape()[1], g.x.shape()[0], g.bins_high, samples, g.bins_wide, samples});
+  return average ? mean_over(y, {3, 5}, false) : max_over(y, {3, 5});
 }
 
 Values roi_align(NodeContext& c) {
   const Value x = c.in(0), rois = c.in(1);
   if (x.rank() != 4 || rois.rank() != 2) c.fail(cat(x.type(), " and ", rois.type()));
   std::string_view mode = c.text("mode", "avg");
-  const std::int64_t h = c.integer("output_height", 1), w = c.integer("output_width", 1),
-                     samples = c.integer("sampling_ratio", 0);
+  const std::int64_t samples = c.integer("sampling_ratio", 0);
   std::string_view where_to =
       c.text("coordinate_transformation_mode", c.opset() < 16 ? "output_half_pixel" : "half_pixel");
   const bool half = where_to == "half_pixel";
   if (!half && where_to != "output_half_pixel")
     c.fail(cat("coordinate_transformation_mode is '", where_to, "'"));
   if (mode != "avg" && mode != "max") c.fail(cat("mode is '", mode, "', expected avg or max"));
-  if (samples < 1)
-    c.unsupported("sampling_ratio 0, where the number of samples depends on each region");
-  if (h < 1 || w < 1) c.fail(cat("output of ", h, " x ", w));
+  if (samples < 0) c.fail(cat("sampling_ratio is ", samples));
+  Regions g;
+  g.bins_high = c.integer("output_height", 1);
+  g.bins_wide = c.integer("output_width", 1);
+  if (g.bins_high < 1 || g.bins_wide < 1)
+    c.fail(cat("output of ", g.bins_high, " x ", g.bins_wide));
   Value scaled = rois * c.real("spatial_scale", 1) - (half ? 0.5 : 0.0);
   auto edge = [&](int i) { return take_axis(scaled, 1, i); };
   Value width = edge(2) - edge(0), height = edge(3) - edge(1);
@@ -230,26 +352,16 @@ Values roi_align(NodeContext& c) {
     width = ops::maximum(width, constant_like(width, 1));
     height = ops::maximum(height, constant_like(height, 1));
   }
-  const Dim regions = rois.shape()[0], per_row = w * samples, per_column = h * samples;
-  Shape all{regions, per_column, per_row};
-  Value ys = broadcast_to(unsqueeze(region_places(c, edge(1), height, h, samples), {2}), all);
-  Value xs = broadcast_to(unsqueeze(region_places(c, edge(0), width, w, samples), {1}), all);
-  Value exists = ops::bit_and(is_near(ys, x.shape()[2]), is_near(xs, x.shape()[3]));
-  Value batch = cast_to(broadcast_to(reshape_to(c.in(2), {regions, 1, 1}), all), ys.dtype());
-  const Dim q = regions * per_column * per_row;
-  auto flat = [&](Value v) { return reshape_to(v, {1, q}); };
-  // All images as one, so that a place names its image, too: [1, c, n h w].
-  Value image = reshape_to(transpose_by(x, Axes{1, 0, 2, 3}),
-                           {1, x.shape()[1], x.shape()[0] * x.shape()[2] * x.shape()[3]});
-  Neighbours near =
-      neighbours(image, {{x.shape()[0], flat(batch), Interpolation::nearest, Outside::border},
-                         {x.shape()[2], flat(ys), Interpolation::linear, Outside::border},
-                         {x.shape()[3], flat(xs), Interpolation::linear, Outside::border}});
-  Value weighed = times(near.values, near.weights);
-  weighed = where_or(reshape_to(exists, {1, 1, q, 1}), weighed, 0);
-  Value y = mode == "avg" ? sum_over(weighed, {3}) : max_over(weighed, {3});  // [1, c, q]
-  y = reshape_to(y, {x.shape()[1], regions, h, samples, w, samples});
-  y = mode == "avg" ? mean_over(y, {3, 5}, false) : max_over(y, {3, 5});
+  g.x = edge(0);
+  g.y = edge(1);
+  g.width = width / static_cast<double>(g.bins_wide);
+  g.height = height / static_cast<double>(g.bins_high);
+  g.batch = cast_to(flatten(c.in(2)), g.x.dtype());
+  g.images = x.shape()[0], g.rows = x.shape()[2], g.columns = x.shape()[3];
+  g.image = reshape_to(transpose_by(x, Axes{1, 0, 2, 3}),
+                       {1, x.shape()[1], g.images * g.rows * g.columns});
+  const bool average = mode == "avg";
+  Value y = samples == 0 ? adaptive(g, average) : evenly_sampled(g, samples, average);
   return {transpose_by(y, Axes{1, 0, 2, 3})};
 }
 

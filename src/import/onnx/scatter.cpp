@@ -2,6 +2,7 @@
 #include "import/onnx/build.h"
 #include "import/onnx/sample.h"
 #include "import/onnx/window.h"
+#include "ops/require.h"
 
 namespace hone::onnx {
 
@@ -161,6 +162,7 @@ Values max_unpool(NodeContext& c) {
   for (std::size_t i = 0; i < n; ++i)
     image.push_back((x.shape()[static_cast<int>(i) + 2] - Dim(1)) * a.strides[i] + window[i] -
                     a.pads_low[i] - a.pads_high[i]);
+  require_within(c.in(1), 0, product(image) - Dim(1), "index");
   Value zeros = filled(c.graph(), x.dtype(), {product(image)}, 0);
   Value y = ops::scatter(Values{zeros, flatten(c.in(1)), flatten(x)},
                          {{"axis", std::int64_t{0}}, {"kind", std::string("set")}});

@@ -6,6 +6,7 @@
 
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
+#include "import/onnx/open.h"
 
 namespace hone::onnx {
 
@@ -75,9 +76,16 @@ Values length(NodeContext& c) {
   return {integer(c.graph(), static_cast<std::int64_t>(elements(c, 0).size()))};
 }
 
+Value length_of(NodeContext& c, const Values& all) {
+  return integer(c.graph(), static_cast<std::int64_t>(all.size()));
+}
+
 Values at(NodeContext& c) {
   Values all = elements(c, 0);
-  return {all[position(c, 1, all.size(), false)]};
+  if (!c.decides(1)) return {all[position(c, 1, all.size(), false)]};
+  Value number = cast_to(reshape_to(c.in(1), {}), DType::i64), count = length_of(c, all);
+  number = ops::select(ops::lt(number, integer(c.graph(), 0)), number + count, number);
+  return {option_at(c, number, all)};
 }
 
 Values insert(NodeContext& c) {

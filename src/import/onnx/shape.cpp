@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
+#include "import/onnx/open.h"
 #include "ops/require.h"
 #include "type/text.h"
 
@@ -26,6 +27,7 @@ Array list_array(DType dtype, const std::vector<T>& list) {
 
 Array constant_array(NodeContext& c) {
   if (std::optional<Array> a = c.tensor("value")) return *a;
+  if (std::optional<Array> a = c.sparse("sparse_value")) return *a;
   if (c.has_attribute("value_int")) return Array::scalar_int(c.integer("value_int", 0), DType::i64);
   if (c.has_attribute("value_float")) return Array::scalar(c.real("value_float", 0), DType::f32);
   if (auto list = c.integers("value_ints")) return list_array(DType::i64, *list);
@@ -35,7 +37,7 @@ Array constant_array(NodeContext& c) {
     return text_array({}, std::span(&text, 1));
   }
   if (auto list = c.texts("value_strings")) return text_array({std::ssize(*list)}, *list);
-  c.unsupported("a value that is no tensor, number, text or list of these");
+  c.unsupported("a value that is no tensor, sparse tensor, number, text or list of these");
 }
 
 Values constant_import(NodeContext& c) { return {constant_value(c.graph(), constant_array(c))}; }
@@ -128,7 +130,8 @@ Values flatten_import(NodeContext& c) {
 // Without axes all of size 1 go; whether an open size is 1 is a question about sizes.
 Values squeeze_import(NodeContext& c) {
   Value x = c.in(0);
-  if (auto axes = c.list("axes", 1)) return {squeeze(x, c.axes(*axes, x.rank()))};
+  if (auto axes = c.integers("axes")) return {squeeze(x, c.axes(*axes, x.rank()))};
+  if (c.has(1)) return {over_axes(c, 1, x.rank(), [&](const Axes& a) { return squeeze(x, a); })};
   Axes ones;
   for (int i = 0; i < x.rank(); ++i)
     if (c.assumptions().holds(equal(x.shape()[i], 1))) ones.push_back(i);
@@ -137,15 +140,59 @@ Values squeeze_import(NodeContext& c) {
 
 Values unsqueeze_import(NodeContext& c) {
   Value x = c.in(0);
-  auto axes = c.list("axes", 1);
-  if (!axes) c.fail("axes are missing");
-  return {unsqueeze(x, c.axes(*axes, x.rank() + static_cast<int>(axes->size())))};
+  if (auto axes = c.integers("axes"))
+    return {unsqueeze(x, c.axes(*axes, x.rank() + static_cast<int>(axes->size())))};
+  if (!c.has(1)) c.fail("axes are missing");
+  const std::optional<std::int64_t> more = c.in(1).shape().count().as_number();
+  constexpr std::int64_t most_axes = 64;
+  if (!more || *more > most_axes) c.depends_on_data(1);
+  return {over_axes(c, 1, x.rank() + static_cast<int>(*more),
+                    [&](const Axes& a) { return unsqueeze(x, a); })};
+}
+
+// One axis of `size` elements, or of 1, repeated as often as data says; its number of elements must
+// be 1 where the axis has more.
+Value expanded_by(NodeContext& c, Value x, int axis, Value wanted, const Dim& limit) {
+  hone::Graph& g = c.graph();
+  const Dim size = x.shape()[axis];
+  if (prove_equal(size, 1) == true) {
+    Shape to = x.shape();
+    to[axis] = c.measured(wanted, limit);
+    return broadcast_to(x, to);
+  }
+  Value here = size_value(g, size, DType::i64), one = integer(g, 1);
+  Value is_one = ops::eq(here, one);
+  Value fits = ops::bit_or(is_one, ops::bit_or(ops::eq(wanted, one), ops::eq(wanted, here)));
+  require_within(ops::select(fits, integer(g, 0), wanted), 0, 0, "a size that does not broadcast");
+  if (prove_equal(size, 1) == false) return x;
+  const Dim n = c.measured(ops::select(is_one, wanted, here), max(size, limit));
+  return at_clamped(x, axis, counted(g, DType::i64, n));
 }
 
 Values expand_import(NodeContext& c) {
   Value x = c.in(0);
-  Shape to = broadcast_shape(c.graph(), x.shape(), Shape(c.open_contents(1)), c.op());
-  return {broadcast_to(x, to)};
+  const std::vector<NodeContext::Element> wanted = c.elements(1);
+  Dims known = ones(wanted.size());
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    known[i] = wanted[i].known.value_or(1);
+    open += !wanted[i].known;
+  }
+  const Shape to = broadcast_shape(c.graph(), x.shape(), Shape(known), c.op());
+  if (open == 0) return {broadcast_to(x, to)};
+  const int more = static_cast<int>(wanted.size()) - x.rank();
+  if (more > 0) {
+    Axes axes;
+    for (int i = 0; i < more; ++i) axes.push_back(i);
+    x = unsqueeze(x, axes);
+  }
+  const std::size_t skipped = static_cast<std::size_t>(std::max(-more, 0));
+  x = broadcast_to(x, to);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (!wanted[i].known)
+      x = expanded_by(c, x, static_cast<int>(i + skipped), wanted[i].open,
+                      limit_of_open_sizes(open));
+  return {x};
 }
 
 Values transpose_import(NodeContext& c) {
@@ -177,6 +224,18 @@ Dims equal_parts(NodeContext& c, const Dim& size) {
   return out;
 }
 
+// Sizes that an operand holds, known or not.
+Dims open_parts(NodeContext& c, const Dim& size) {
+  const std::size_t n = c.outputs();
+  if (!c.decides(1)) return c.contents(1);
+  Dims out = c.open_contents(1, Dims(n, size));
+  Dim sum = 0;
+  for (const Dim& d : out) sum = sum + d;
+  c.graph().add_check(
+      {sum, size, cat("Split: the parts together have ", sum, " elements, the axis ", size)});
+  return out;
+}
+
 Values split_import(NodeContext& c) {
   Value x = c.in(0);
   int axis = c.axis(c.integer("axis", 0), x.rank());
@@ -184,7 +243,7 @@ Values split_import(NodeContext& c) {
   if (auto list = c.integers("split"))
     sizes = dims_of(*list);
   else
-    sizes = c.has(1) ? c.contents(1) : equal_parts(c, x.shape()[axis]);
+    sizes = c.has(1) ? open_parts(c, x.shape()[axis]) : equal_parts(c, x.shape()[axis]);
   for (const Dim& d : sizes)
     if (d.low() < 0) c.fail(cat("a part has size ", d, "; it must not be negative"));
   if (sizes.size() != c.outputs())
@@ -207,11 +266,17 @@ Dim from_front(const Dim& at, const Dim& size) {
 
 Dim clamped(const Dim& at, const Dim& low, const Dim& high) { return min(max(at, low), high); }
 
+// No axis is longer than the largest step that is told apart, which leaves room for sums.
+std::int64_t checked_step(NodeContext& c, std::int64_t step, int axis) {
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  if (step == 0) c.fail(cat("step 0 at axis ", axis));
+  return std::clamp(step, -most, most);
+}
+
 Value slice_one(NodeContext& c, Value x, int axis, const Dim& start, const Dim& end,
                 std::int64_t step) {
   const Dim size = x.shape()[axis];
-  if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
-    c.fail(cat("step ", step, " at axis ", axis, " is out of range"));
+  step = checked_step(c, step, axis);
   Dim from = from_front(start, size), to = from_front(end, size);
   if (step > 0) {
     from = clamped(from, 0, size);
@@ -265,8 +330,7 @@ Value clamped_bound(Value at, const Dim& size, std::int64_t low, const Dim& high
 // Data says where it starts and ends.
 Value open_slice_one(NodeContext& c, Value x, int axis, Value start, Value end, std::int64_t step) {
   const Dim size = x.shape()[axis];
-  if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
-    c.fail(cat("step ", step, " at axis ", axis, " is out of range"));
+  step = checked_step(c, step, axis);
   const bool forward = step > 0;
   const std::int64_t by = forward ? step : -step;
   const Dim last = forward ? size : size - Dim(1);
@@ -280,7 +344,30 @@ Value open_slice_one(NodeContext& c, Value x, int axis, Value start, Value end, 
   return slice_axis(x, axis, first, n, step);
 }
 
-// Bounds that data decides: axes and steps must be known.
+// Data says the step, too: what is taken is found by its places.
+Value open_step_one(NodeContext& c, Value x, int axis, Value start, Value end, Value step) {
+  const Dim size = x.shape()[axis];
+  hone::Graph& g = x.graph();
+  step = cast_to(reshape_to(step, {}), DType::i64);
+  Value zero = integer(g, 0), one = integer(g, 1);
+  Value forward = ops::lt(zero, step);
+  auto bound = [&](Value at) {
+    return ops::select(forward, clamped_bound(at, size, 0, size),
+                       clamped_bound(at, size, -1, size - Dim(1)));
+  };
+  Value from = bound(start), to = bound(end);
+  Value span = ops::maximum(ops::select(forward, to - from, from - to), zero);
+  // No axis is longer, and the largest negative number has no opposite.
+  Value by = ops::select(forward, step, -ops::maximum(step, integer(g, -unbounded)));
+  Value count = ops::div(span - one, ops::maximum(by, one)) + one;
+  count = ops::select(ops::eq(span, zero), zero, count);
+  count = ops::select(ops::eq(step, zero), integer(g, -1), count);
+  const Dim n = c.measured(count, size);
+  Value i = counted(g, DType::i64, n);
+  return at_clamped(x, axis, broadcast_to(from, i.shape()) + i * broadcast_to(step, i.shape()));
+}
+
+// Bounds that data decides: axes must be known.
 Values open_slice(NodeContext& c) {
   Value x = c.in(0);
   Value starts = flatten(c.in(1)), ends = flatten(c.in(2));
@@ -289,20 +376,25 @@ Values open_slice(NodeContext& c) {
   std::vector<std::int64_t> axes, steps(static_cast<std::size_t>(*n), 1);
   for (std::int64_t i = 0; i < *n; ++i) axes.push_back(i);
   if (c.has(3)) axes = c.numbers(3);
-  if (c.has(4)) steps = c.numbers(4);
-  if (axes.size() != static_cast<std::size_t>(*n) || steps.size() != axes.size())
+  Value open_steps = c.has(4) && c.decides(4) ? flatten(c.in(4)) : Value();
+  if (c.has(4) && !open_steps) steps = c.numbers(4);
+  if (axes.size() != static_cast<std::size_t>(*n) || steps.size() != axes.size() ||
+      (open_steps && open_steps.shape() != starts.shape()))
     c.fail(cat(*n, " starts, ", axes.size(), " axes and ", steps.size(), " steps do not match"));
   c.axes(axes, x.rank());  // each once
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto k = static_cast<std::int64_t>(i);
-    x = open_slice_one(c, x, c.axis(axes[i], x.rank()), slice_axis(starts, 0, k, 1),
-                       slice_axis(ends, 0, k, 1), steps[i]);
+    const int axis = c.axis(axes[i], x.rank());
+    Value start = slice_axis(starts, 0, k, 1), end = slice_axis(ends, 0, k, 1);
+    x = open_steps ? open_step_one(c, x, axis, start, end, slice_axis(open_steps, 0, k, 1))
+                   : open_slice_one(c, x, axis, start, end, steps[i]);
   }
   return {x};
 }
 
 Values slice_import(NodeContext& c) {
-  if (c.opset() >= 10 && (c.decides(1) || c.decides(2))) return open_slice(c);
+  if (c.opset() >= 10 && (c.decides(1) || c.decides(2) || (c.has(4) && c.decides(4))))
+    return open_slice(c);
   Value x = c.in(0);
   Bounds b = slice_bounds(c);
   c.axes(b.axes, x.rank());  // each once
@@ -359,18 +451,23 @@ Values scatter_nd(NodeContext& c) {
 // Elements before and after each axis of x; negative ones are cut off.
 struct Pads {
   Dims low, high;
+  // Where data says how many: i64 scalars, else null.
+  Values open_low, open_high;
 };
 
-Dims pad_list(NodeContext& c) {
-  if (c.opset() >= 11) return c.open_contents(1);  // open ones cut nothing off
+std::vector<NodeContext::Element> pad_list(NodeContext& c) {
+  if (c.opset() >= 11) return c.elements(1);
   auto list = c.integers(c.opset() < 2 ? "paddings" : "pads");
   if (!list) c.fail("pads are missing");
-  return dims_of(*list);
+  std::vector<NodeContext::Element> out;
+  for (std::int64_t n : *list) out.push_back({n, {}});
+  return out;
 }
 
 Pads pads_of(NodeContext& c, int rank) {
-  Dims list = pad_list(c);
-  Pads out{Dims(static_cast<std::size_t>(rank), 0), Dims(static_cast<std::size_t>(rank), 0)};
+  const std::vector<NodeContext::Element> list = pad_list(c);
+  const auto n = static_cast<std::size_t>(rank);
+  Pads out{Dims(n, 0), Dims(n, 0), Values(n), Values(n)};
   std::vector<std::int64_t> axes;
   if (c.has(3))
     axes = c.numbers(3);
@@ -381,10 +478,46 @@ Pads pads_of(NodeContext& c, int rank) {
     c.fail(cat(list.size(), " pads for ", axes.size(), " axes; each needs two"));
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<std::size_t>(c.axis(axes[i], rank));
-    out.low[axis] = list[i];
-    out.high[axis] = list[i + axes.size()];
+    const NodeContext::Element &low = list[i], &high = list[i + axes.size()];
+    if (low.known && high.known) {
+      out.low[axis] = *low.known;
+      out.high[axis] = *high.known;
+      continue;
+    }
+    const auto value = [&](const NodeContext::Element& e) {
+      return e.known ? size_value(c.graph(), *e.known, DType::i64) : e.open;
+    };
+    out.open_low[axis] = value(low);
+    out.open_high[axis] = value(high);
   }
   return out;
+}
+
+// One axis with pads, or cuts, that data decides: each element of the result by its place in x.
+Value openly_padded(NodeContext& c, Value x, int axis, Value low, Value high, std::string_view mode,
+                    Value number) {
+  hone::Graph& g = c.graph();
+  const Dim size = x.shape()[axis];
+  Value zero = integer(g, 0), one = integer(g, 1);
+  Value cut_low = ops::maximum(-low, zero), cut_high = ops::maximum(-high, zero);
+  Value kept = size_value(g, size, DType::i64) - cut_low - cut_high;  // what is repeated around
+  const Dim n = c.measured(kept + ops::maximum(low, zero) + ops::maximum(high, zero),
+                           size + Dim(most_open_size));
+  Value i = counted(g, DType::i64, n);
+  const auto all = [&](Value v) { return broadcast_to(v, i.shape()); };
+  i = i - all(ops::maximum(low, zero));
+  Value last = kept - one, at = i;
+  if (mode == "wrap") at = ops::mod(i, all(ops::maximum(kept, one)));
+  if (mode == "reflect") {
+    Value twice = all(ops::maximum(last + last, one));
+    at = ops::mod(i, twice);
+    at = ops::minimum(at, twice - at);
+  }
+  at = ops::minimum(ops::maximum(at, all(zero)), all(last));
+  Value y = at_clamped(x, axis, at + all(cut_low));
+  if (mode != "constant") return y;
+  Value inside = ops::bit_and(ops::le(all(zero), i), ops::le(i, all(last)));
+  return where(along(inside, axis, y.rank()), y, number);
 }
 
 // Cuts what is negative; then no pad is.
@@ -420,13 +553,17 @@ Values pad_import(NodeContext& c) {
   Pads p = pads_of(c, c.in(0).rank());
   std::string_view mode = c.text("mode", "constant");
   double value = c.opset() < 11 ? c.real("value", 0) : 0;
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    c.unsupported(cat("mode '", mode, "'; use constant, reflect, edge or wrap"));
   Value x = without_negative(c.in(0), p);
+  // The number counts in one mode only, and may stand in all.
+  Value number = c.has(2) ? reshape_to(c.in(2), {}) : scalar(c.graph(), value, x.dtype());
+  for (int a = 0; a < x.rank(); ++a)
+    if (const auto i = static_cast<std::size_t>(a); p.open_low[i])
+      x = openly_padded(c, x, a, p.open_low[i], p.open_high[i], mode, number);
   if (mode == "reflect") return {ops::pad_reflect(x, {{"low", p.low}, {"high", p.high}})};
   if (mode == "edge") return {ops::pad_edge(x, {{"low", p.low}, {"high", p.high}})};
   if (mode == "wrap") return {wrapped(x, p)};
-  if (mode != "constant")
-    c.unsupported(cat("mode '", mode, "'; use constant, reflect, edge or wrap"));
-  Value number = c.has(2) ? reshape_to(c.in(2), {}) : scalar(c.graph(), value, x.dtype());
   return {pad_with(x, number, p.low, p.high)};
 }
 
@@ -463,14 +600,16 @@ Values tile_import(NodeContext& c) {
 
 Values real_range(NodeContext& c) {
   const double start = c.real_number(0), end = c.real_number(1), step = c.real_number(2);
-  double n = std::ceil((end - start) / step);
-  if (!(std::fabs(n) < 0x1p53)) c.fail(cat("from ", start, " to ", end, " by ", step));
+  const double n = std::ceil((end - start) / step);
+  if (std::isnan(n) || step == 0 || n >= 0x1p53)
+    c.fail(cat("from ", start, " to ", end, " by ", step, " is no range"));
   Shape shape{Dim(static_cast<std::int64_t>(std::max(n, 0.0)))};
   Value counted = iota_value(c.graph(), c.in(0).dtype(), shape, 0);
   return {counted * step + start};
 }
 
-// How many numbers there are is found in the run; -1, which is refused, for a step of 0.
+// How many numbers there are is found in the run; -1, which is refused, for a step of 0 or where
+// one of the three is NaN.
 Values open_range(NodeContext& c) {
   hone::Graph& g = c.graph();
   const DType dtype = c.in(0).dtype();
@@ -480,9 +619,11 @@ Values open_range(NodeContext& c) {
   Value zero = cast_to(integer(g, 0), wide);
   Value count =
       is_float(dtype) ? ops::ceil(span / step) : ops::div(span + step - ops::sign(step), step);
-  count = cast_to(ops::maximum(count, zero), DType::i64);
-  count = ops::select(ops::eq(step, zero), integer(g, -1), count);
-  const Shape shape{c.measured(count, most_open_size)};
+  Value no_range = ops::eq(step, zero);
+  if (is_float(dtype)) no_range = ops::bit_or(no_range, ops::ne(count, count));
+  count = ops::select(no_range, integer(g, -1), cast_to(ops::maximum(count, zero), DType::i64));
+  constexpr std::int64_t most = 1 << 20;
+  const Shape shape{c.measured(count, most)};
   Value counted = iota_value(g, dtype, shape, 0);
   return {counted * broadcast_to(reshape_to(c.in(2), {}), shape) +
           broadcast_to(reshape_to(c.in(0), {}), shape)};
@@ -507,11 +648,17 @@ Values triangle(NodeContext& c) {
   Value x = c.in(0);
   if (x.rank() < 2) c.fail(cat(x.type(), " is no matrix"));
   bool upper = c.flag("upper", true);
-  Dim k = c.has(1) ? c.size(1) : Dim(0);
   Shape matrix{x.shape()[-2], x.shape()[-1]};
+  // Diagonals beyond the corners are all alike; sums with them would not fit in 64 bits.
+  Value k = integer(c.graph(), 0);
+  if (c.has(1)) {
+    auto number = [&](const Dim& d) { return size_value(c.graph(), d, DType::i64); };
+    k = cast_to(reshape_to(c.in(1), {}), DType::i64);
+    k = ops::minimum(ops::maximum(k, number(Dim(0) - matrix[0])), number(matrix[1]));
+  }
   Value row = iota_value(c.graph(), DType::i64, matrix, 0);
   Value column = iota_value(c.graph(), DType::i64, matrix, 1);
-  Value limit = row + broadcast_to(size_value(c.graph(), k, DType::i64), matrix);
+  Value limit = row + broadcast_to(k, matrix);
   Value kept = upper ? ops::le(limit, column) : ops::le(column, limit);
   Value zero = broadcast_to(constant(c.graph(), Array::scalar_int(0, x.dtype())), x.shape());
   return {ops::select(Values{broadcast_to(kept, x.shape()), x, zero})};
@@ -530,7 +677,10 @@ Values one_hot_import(NodeContext& c) {
   std::int64_t axis = c.axis(c.integer("axis", -1), indices.rank() + 1);
   Value off = take_axis(values, 0, 0), on = take_axis(values, 0, 1);
   if (is_float(indices.dtype())) indices = cast_to(indices, DType::i64);
-  const Dim count = is_float(c.in(1).dtype()) ? whole_number(c, 1) : c.size(1);
+  const bool is_real = is_float(c.in(1).dtype());
+  const Dim count = c.decides(1) ? c.measured(cast_to(c.in(1), DType::i64), most_open_size)
+                    : is_real    ? whole_number(c, 1)
+                                 : c.size(1);
   return {ops::one_hot(Values{indices, on, off}, {{"axis", axis}, {"count", Dims{count}}})};
 }
 

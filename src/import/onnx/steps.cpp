@@ -23,19 +23,6 @@ Stepped unrolled(const Step& step, const Values& inputs, Values states, const Va
   return {concat_values(ys, 0), states};
 }
 
-// [time, 0, 0, ...]: where the slice of a time starts in a value of `rank` axes.
-Value start_of(Value time, int rank) {
-  Values at(static_cast<std::size_t>(rank), reshape_to(integer(time.graph(), 0), {1}));
-  at[0] = reshape_to(time, {1});
-  return concat_values(at, 0);
-}
-
-Value slice_at(Value v, Value time) {
-  Dims sizes = v.shape().dims;
-  sizes[0] = 1;
-  return squeeze(ops::dynamic_slice(Values{v, start_of(time, v.rank())}, {{"sizes", sizes}}), {0});
-}
-
 void add_params(Function& f, const Values& operands) {
   for (const Value& v : operands) f.add_param(v.type(), cat("p", f.params().size()));
 }
@@ -80,12 +67,12 @@ Stepped looped(const Step& step, const Values& inputs, const Values& states,
   Value count = body->param(0), time = count;
   if (backwards) time = size_value(body->graph(), steps - Dim(1), DType::i64) - count;
   Values now;
-  for (const Value& v : params_of(*body, 2 + n, m)) now.push_back(slice_at(v, time));
+  for (const Value& v : params_of(*body, 2 + n, m))
+    now.push_back(squeeze(slice_at(v, 0, time), {0}));
   Stepped made =
       step(now, params_of(*body, 2, n), params_of(*body, 2 + n + m, constants.size()), time);
   body->add_result(count + integer_like(count, 1));
-  body->add_result(ops::dynamic_update(
-      Values{body->param(1), unsqueeze(made.y, {0}), start_of(time, y.rank())}));
+  body->add_result(updated_at(body->param(1), unsqueeze(made.y, {0}), time));
   for (const Value& v : made.states) body->add_result(v);
   Value loop =
       ops::while_loop(operands, {{"condition", FunctionRef(go)}, {"body", FunctionRef(body)}});

@@ -36,8 +36,8 @@ class Structure {
   void graph(const Graph& g, const Scope* outer, const std::string& where) {
     Scope scope{outer};
     Names initialized;
-    for (const Tensor& t : g.initializers)
-      if (!initialized.insert(t.name).second) twice(where, cat("initializer '", t.name, "'"));
+    for (std::string_view name : initializer_names(g))
+      if (!initialized.insert(name).second) twice(where, cat("initializer '", name, "'"));
     for (const ValueInfo& v : g.inputs)
       if (!v.name.empty() && !scope.names.insert(v.name).second)
         twice(where, cat("input '", v.name, "'"));
@@ -149,9 +149,9 @@ std::vector<std::string> structure_warnings(const Model& model) {
   add_used(g, used);
   std::vector<std::string_view> inputs, initializers, nodes;
   Names initialized;
-  for (const Tensor& t : g.initializers) {
-    initialized.insert(t.name);
-    if (!used.contains(t.name)) initializers.push_back(t.name);
+  for (std::string_view name : initializer_names(g)) {
+    initialized.insert(name);
+    if (!used.contains(name)) initializers.push_back(name);
   }
   for (const ValueInfo& v : g.inputs)
     if (!used.contains(v.name) && !initialized.contains(v.name)) inputs.push_back(v.name);

@@ -45,16 +45,6 @@ namespace part {
 enum Part : std::size_t { turn, removed, kept, taken, boxes, eligible, most, limit, count };
 }
 
-Value box_at(Value all, Value place) {
-  hone::Graph& g = all.graph();
-  Value zero = reshape_to(integer(g, 0), {1});
-  Dims sizes = all.shape().dims;
-  sizes[2] = 1;
-  return ops::dynamic_slice(
-      Values{all, concat_values(Values{zero, zero, reshape_to(place, {1}), zero}, 0)},
-      {{"sizes", sizes}});
-}
-
 // [b, c, n] at one place of n: [b, c, 1].
 Value flag_at(Value flags, Value here) {
   return reduce_axes(ops::reduce_or, both(flags, here), {2}, true);
@@ -70,7 +60,7 @@ void fill_body(Function& f, bool from_center) {
   Value free = ops::bit_and(p(eligible), ops::bit_not(p(removed)));
   Value takes =
       both(flag_at(free, here), ops::lt(p(taken), broadcast_to(p(most), p(taken).shape())));
-  Value overlaps = overlap_too_much(edges_of(box_at(p(boxes), p(turn)), from_center),
+  Value overlaps = overlap_too_much(edges_of(slice_at(p(boxes), 2, p(turn)), from_center),
                                     edges_of(p(boxes), from_center), p(limit));
   f.add_result(p(turn) + integer_like(p(turn), 1));
   f.add_result(ops::bit_or(p(removed), both(both(overlaps, later), takes)));

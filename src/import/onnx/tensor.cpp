@@ -297,4 +297,43 @@ Array TensorFiles::array(const Tensor& t) {
   }
 }
 
+Array TensorFiles::array(const SparseTensor& t) {
+  constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
+  const auto fail = [&](const auto&... why) {
+    throw UserError("sparse tensor '", t.values.name, "': ", why...);
+  };
+  const Array values = array(t.values), places = array(t.places);
+  std::int64_t bytes = byte_size(values.dtype());
+  for (std::int64_t d : t.dims) {
+    if (d < 0) fail("size ", d, " is negative");
+    const std::optional<std::int64_t> more = try_mul(bytes, d);
+    if (!more || *more > most_bytes)
+      fail("its sizes make more than ", most_bytes, " bytes with the zeros; store fewer of them");
+    bytes = *more;
+  }
+  const std::int64_t count = values.count(), rank = std::ssize(t.dims);
+  const bool is_flat = places.rank() == 1;
+  if (values.rank() != 1 || places.dtype() != DType::i64 ||
+      places.dims() != (is_flat ? std::vector{count} : std::vector{count, rank}))
+    fail("values are ", values.type(), ", places ", places.type(), "; [n] and [n] or [n, ", rank,
+         "] of i64 are needed");
+  if (values.dtype() == DType::text) fail("texts have no zeros");
+  Array out = Array::zeros(values.dtype(), t.dims);
+  const auto width = static_cast<std::size_t>(byte_size(values.dtype()));
+  const std::span<std::byte> to = out.writable_bytes();
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t at = is_flat ? places.integer(i) : 0;
+    for (std::int64_t k = 0; k < rank && !is_flat; ++k) {
+      const std::int64_t place = places.integer(i * rank + k), size = t.dims[std::size_t(k)];
+      if (place < 0 || place >= size)
+        fail("place ", place, " of axis ", k, " is not in [0, ", size, ")");
+      at = at * size + place;
+    }
+    if (at < 0 || at >= out.count()) fail("place ", at, " is not in [0, ", out.count(), ")");
+    std::memcpy(to.data() + static_cast<std::size_t>(at) * width,
+                values.bytes().data() + static_cast<std::size_t>(i) * width, width);
+  }
+  return out;
+}
+
 }  // namespace hone::onnx

@@ -32,6 +32,8 @@ class TensorFiles {
   // The same storage each time for the same Tensor, which must stay where it is. Throws UserError
   // naming the tensor.
   Array array(const Tensor&);
+  // With its zeros; at most 1 GiB.
+  Array array(const SparseTensor&);
 
  private:
   Array read(const Tensor&);

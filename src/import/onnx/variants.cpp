@@ -35,10 +35,6 @@ void check_model(Model& model) {
   if (model.opsets.size() > most_opsets)
     throw UserError("imports ", model.opsets.size(), " opsets; at most ", most_opsets,
                     " are allowed");
-  if (!model.graph->sparse_initializers.empty())
-    throw UserError("has ", model.graph->sparse_initializers.size(),
-                    " sparse initializers, the first '", model.graph->sparse_initializers[0],
-                    "'; they are not supported; store them dense");
 }
 
 Problems problems_of(const Reading& reading) {

@@ -6,8 +6,10 @@
 #include <set>
 
 #include "base/checked.h"
+#include "import/onnx/branch.h"
 #include "import/onnx/build.h"
 #include "import/onnx/known.h"
+#include "import/onnx/open.h"
 #include "import/onnx/sequence.h"
 #include "import/onnx/unsupported.h"
 #include "ir/measured.h"
@@ -71,6 +73,13 @@ class Walk : public Bodies {
   void ask_for_contents(Value v) const override;
   std::optional<Value> named(std::string_view name) override { return find(name); }
   Dim measured(Value n, const Dim& most, std::string_view node) override;
+  Dim new_size(std::int64_t low, std::int64_t high, std::string_view node) override;
+  // Whether the caller says what the input is, though it has an initializer.
+  bool is_replaced(std::string_view input) const {
+    const ImportOptions& o = reading_.source.options;
+    return o.contents.contains(std::string(input)) || o.shapes.contains(std::string(input));
+  }
+  bool is_given(std::string_view name) const { return given_.contains(name); }
   void node(const std::vector<Node>& nodes, std::size_t index);
   void check_count(std::int64_t nodes) const;
   std::optional<Values> operands(const std::vector<Node>& nodes, std::size_t index);
@@ -84,7 +93,7 @@ class Walk : public Bodies {
   Values call(const Node& n, std::int64_t index, const LocalFunction& f, const Values& operands);
   [[gnu::noinline]] Values choose(const Node& n, Values operands);
   Values inlined(const onnx::Graph& g);
-  Values by_data(Value condition, const onnx::Graph& yes, const onnx::Graph& no);
+  Values by_data(NodeContext&, Value condition, const onnx::Graph& yes, const onnx::Graph& no);
   void keep_to_dump(const Walk& inner, const std::string& prefix);
   Node bound(const Node& n) const;
 
@@ -95,7 +104,8 @@ class Walk : public Bodies {
   std::unordered_map<std::string_view, Value> values_;
   std::unordered_map<std::string, Dumped> inner_;  // of branches and calls; only filled for `dump`
   Values captures_;
-  std::size_t first_capture_ = 0;  // the parameter that stands for the first of them
+  std::size_t first_capture_ = 0;     // the parameter that stands for the first of them
+  std::set<std::string_view> given_;  // inputs that replace initializers
 };
 
 // ==== names
@@ -151,13 +161,17 @@ std::string unused_name(const std::string& name, std::set<std::string>& used) {
   return out;
 }
 
-Dim Walk::measured(Value n, const Dim& most, std::string_view node) {
+Dim Walk::new_size(std::int64_t low, std::int64_t high, std::string_view node) {
   constexpr std::size_t most_measured = 4096;
   if (reading_.measured.size() >= most_measured)
     throw UserError("data decides more than ", most_measured, " sizes");
   const std::string name = unused_name(cat(fit_size_name(node), ".n"), reading_.sizes);
   reading_.measured.insert(name);
-  const Dim size = Dim::symbol(name, 0, std::max<std::int64_t>(most.high(), 0));
+  return Dim::symbol(name, low, high);
+}
+
+Dim Walk::measured(Value n, const Dim& most, std::string_view node) {
+  const Dim size = new_size(0, std::max<std::int64_t>(most.high(), 0), node);
   ops::measure(n, {{"symbol", Dims{size}}, {"high", Dims{most}}});
   return size.low() == size.high() ? Dim(size.low()) : size;
 }
@@ -195,14 +209,17 @@ void Walk::keep_to_dump(const Walk& inner, const std::string& prefix) {
 // ==== nodes
 
 void Walk::initializers(const onnx::Graph& g) {
-  for (const Tensor& t : g.initializers) {
+  const auto add = [&](std::string_view name, const auto& tensor) {
+    if (is_given(name)) return;
     try {
-      define(t.name, constant_value(graph(), reading_.source.files.array(t)));
+      define(name, constant_value(graph(), reading_.source.files.array(tensor)));
     } catch (const UserError& e) {
-      values_.emplace(t.name, Value());
+      values_.emplace(name, Value());
       reading_.failures.push_back({e.what()});
     }
-  }
+  };
+  for (const Tensor& t : g.initializers) add(t.name, t);
+  for (const SparseTensor& t : g.sparse_initializers) add(t.values.name, t);
 }
 
 void Walk::nodes(const std::vector<Node>& nodes) {
@@ -450,7 +467,7 @@ Values Walk::choose(const Node& n, Values operands) {
   if (std::any_of(yes.outputs.begin(), yes.outputs.end(), is_list)) known = context.contents(0);
   if (known && known->size() == 1)
     return inlined(reading_.assumptions.holds((*known)[0]) ? yes : no);
-  return by_data(reshape_to(condition, {}), yes, no);
+  return by_data(context, reshape_to(condition, {}), yes, no);
 }
 
 Values Walk::inlined(const onnx::Graph& g) {
@@ -461,28 +478,6 @@ Values Walk::inlined(const onnx::Graph& g) {
   for (const ValueInfo& v : g.outputs) results.push_back(inner.output(v.name));
   keep_to_dump(inner, "");
   return results;
-}
-
-// One branch of a data-driven If as a closed Function of what it captures.
-struct Branch {
-  Function function;
-  Values captures;
-  std::string refused;  // why it cannot be typed; then the others are empty
-  bool failed = false;  // something in it is not supported
-  std::map<std::string, Dumped> dumped = {};
-};
-
-// What fails in it from `before` on makes it a refused branch; what is not supported stays noted.
-void settle(Reading& reading, Branch& b, std::size_t failures_before, std::size_t missing_before) {
-  auto first = reading.failures.begin() + static_cast<std::ptrdiff_t>(failures_before);
-  auto last = reading.failures.end();
-  b.failed = reading.missing_operators > missing_before ||
-             std::any_of(first, last, [](const Failure& f) { return f.unsupported; });
-  if (b.failed || first == last) return;
-  std::string why = first->what;
-  reading.failures.erase(first, last);
-  b = {};
-  b.refused = std::move(why);
 }
 
 Branch read_branch(Reading& reading, const Frame& frame, const onnx::Graph& g, Walk* outer) {
@@ -501,90 +496,8 @@ Branch read_branch(Reading& reading, const Frame& frame, const onnx::Graph& g, W
   return b;
 }
 
-Value zeros(hone::Graph& graph, const Type& t) {
-  return broadcast_to(constant(graph, Array::zeros(t.dtype, {})), t.shape);
-}
-
-// Adds the value and whether it was computed to both branches' results; the one that lacks it gives
-// zeros. A refused branch is given the other's results later.
-void add_dumped(const std::string& name, Branch& a, Branch& b) {
-  const auto at_a = a.dumped.find(name), at_b = b.dumped.find(name);
-  const bool has_a = at_a != a.dumped.end(), has_b = at_b != b.dumped.end();
-  const Type type = (has_a ? at_a : at_b)->second.value.type();
-  if (has_a && has_b && at_b->second.value.type() != type)
-    throw UserError("dump: '", name, "' is ", type, " in one branch of an If and ",
-                    at_b->second.value.type(), " in the other; it can be dumped from neither");
-  for (Branch* one : {&a, &b}) {
-    if (!one->refused.empty()) continue;
-    hone::Graph& graph = one->function.graph();
-    const auto at = one->dumped.find(name);
-    Dumped d{zeros(graph, type), constant(graph, Array::zeros(DType::b1, {}))};
-    if (at != one->dumped.end()) {
-      d = at->second;
-      if (!d.computed) d.computed = constant(graph, Array::scalar_int(1, DType::b1));
-    }
-    one->function.add_result(d.value, name);
-    one->function.add_result(d.computed, cat(name, dump_flag));
-  }
-}
-
-// Sizes that both branches must have: numbers where one has them.
-std::vector<Dims> common_sizes(const Function& yes, const Function& no) {
-  if (yes.results().size() != no.results().size())
-    throw UserError("If: the branches give ", yes.results().size(), " and ", no.results().size(),
-                    " results");
-  std::vector<Dims> out;
-  for (std::size_t i = 0; i < yes.results().size(); ++i) {
-    const Type &a = yes.result(i).type(), &b = no.result(i).type();
-    if (!a.is_tensor() || !b.is_tensor())
-      throw Unsupported("If: result ", i,
-                        " is a sequence or optional, and the choice depends on data");
-    if (a.dtype != b.dtype || a.rank() != b.rank())
-      throw Unsupported("If: result ", i, " is ", a, " in one branch and ", b,
-                        " in the other, and the choice depends on data");
-    Dims dims = a.shape.dims;
-    for (int k = 0; k < a.rank(); ++k)
-      if (b.shape[k].is_number()) dims[static_cast<std::size_t>(k)] = b.shape[k];
-    out.push_back(std::move(dims));
-  }
-  return out;
-}
-
-// The branch over the parameters `all`, its results in the given sizes. Where it is not proved that
-// it has them, the branch checks it when it is taken.
-FunctionRef closed_branch(const Branch& b, const Values& all, const std::vector<Dims>& sizes) {
-  Function out;
-  for (const Value& v : all) out.add_param(v.type(), "");
-  Values arguments;
-  for (const Value& v : b.captures)
-    arguments.push_back(
-        out.param(static_cast<std::size_t>(std::find(all.begin(), all.end(), v) - all.begin())));
-  for (const DimCheck& c : b.function.graph().checks()) out.graph().add_check(c);
-  Copier copy(b.function, arguments, out);
-  for (NodeId n : live_nodes(b.function))
-    if (!copy.has(n)) copy.copy(n);
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    Value v = copy(b.function.result(i));
-    for (int k = 0; k < v.rank(); ++k)
-      out.graph().require_equal(v.shape()[k], sizes[i][static_cast<std::size_t>(k)],
-                                cat("If: result ", i, " is ", v.type(), " in one branch and ",
-                                    Shape(sizes[i]), " in the other"));
-    out.add_result(reshape_to(v, sizes[i]), b.function.results()[i].name);
-  }
-  return std::make_shared<const Function>(std::move(out));
-}
-
-// A branch that no run with these sizes may take: it has the other one's types and a reason.
-void refuse_like(Branch& b, const Function& other) {
-  for (const Function::Result& r : other.results()) {
-    Attrs attrs = {{"message", "these sizes do not fit this branch: " + b.refused},
-                   {"dtype", r.value.dtype()},
-                   {"shape", r.value.shape().dims}};
-    b.function.add_result(b.function.graph().intern(ops::refuse, {}, std::move(attrs)), r.name);
-  }
-}
-
-Values Walk::by_data(Value condition, const onnx::Graph& yes, const onnx::Graph& no) {
+Values Walk::by_data(NodeContext& context, Value condition, const onnx::Graph& yes,
+                     const onnx::Graph& no) {
   Branch a = read_branch(reading_, frame_, yes, this), b = read_branch(reading_, frame_, no, this);
   if (a.failed || b.failed) return {};
   if (!a.refused.empty() && !b.refused.empty())
@@ -603,17 +516,24 @@ Values Walk::by_data(Value condition, const onnx::Graph& yes, const onnx::Graph&
     if (std::find(all.begin(), all.end(), v) == all.end()) all.push_back(v);
   // By where they are made, not by where the branches use them first.
   std::ranges::sort(all, {}, [](const Value& v) { return std::pair(v.node(), v.index()); });
-  std::vector<Dims> sizes = common_sizes(a.function, b.function);
+  const std::vector<ChosenSizes> sizes = chosen_sizes(a.function, b.function);
   Values operands = {condition};
   operands.insert(operands.end(), all.begin(), all.end());
   Value made = ops::if_else(
       operands, {{"then", closed_branch(a, all, sizes)}, {"else", closed_branch(b, all, sizes)}});
-  Values results;
-  for (std::size_t i = 0; i < yes.outputs.size(); ++i) results.push_back(made.result(i));
-  for (std::size_t i = 0; i < dumped.size(); ++i)
-    inner_[dumped[i]] = {made.result(results.size() + 2 * i),
-                         made.result(results.size() + 2 * i + 1)};
-  return results;
+  std::size_t next = sizes.size();
+  Values chosen;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    Value v = made.result(i);
+    if (sizes[i].is_open()) v = from_room(context, v, made.result(next++), sizes[i].open);
+    chosen.push_back(v);
+  }
+  const auto outputs = static_cast<std::ptrdiff_t>(yes.outputs.size());
+  for (std::size_t i = 0; i < dumped.size(); ++i) {
+    const std::size_t at = yes.outputs.size() + 2 * i;
+    inner_[dumped[i]] = {chosen[at], chosen[at + 1]};
+  }
+  return Values(chosen.begin(), chosen.begin() + outputs);
 }
 
 // ==== inputs
@@ -727,11 +647,13 @@ Value Walk::input_elements(const ValueInfo& v) {
 }
 
 void Walk::inputs(const onnx::Graph& g) {
-  std::set<std::string_view> initialized;
-  for (const Tensor& t : g.initializers) initialized.insert(t.name);
+  const std::vector<std::string_view> names_given = initializer_names(g);
+  const std::set<std::string_view> initialized(names_given.begin(), names_given.end());
   SizeNames names(reading_.source.options, reading_.sizes);
   for (const ValueInfo& v : g.inputs) {
-    if (initialized.contains(v.name)) continue;  // IR version 3 lists them among the inputs
+    // IR version 3 lists all initializers among the inputs; later ones those that may be replaced.
+    if (initialized.contains(v.name) && !is_replaced(v.name)) continue;
+    if (initialized.contains(v.name)) given_.insert(v.name);
     try {
       const bool is_tensor = v.kind == ValueInfo::Kind::tensor;
       define(v.name, is_tensor ? input(v, input_type(v, names, reading_.source.options))

@@ -80,11 +80,25 @@ Dims kernel_shape(NodeContext& c) {
   return dims_of(*kernel);
 }
 
+// A window fits into the padded axis, or there is nothing to slide over.
+void expect_fit(NodeContext& c, const Dim& reach, const Dim& size, const Dim& pads) {
+  const Dim room = size + pads + equal(size, 0);
+  if (prove_less(room, reach) == false) return;
+  const std::string message = cat(c.op(), ": a window of ", reach, " elements is larger than the ",
+                                  size + pads, " of the padded input; give a larger input");
+  if (prove_less(room, reach) == true) throw UserError(message);
+  c.graph().add_check({max(reach, room), room, message});
+}
+
 Value convolved(NodeContext& c, Value x, Value w, std::optional<DType> dtype) {
   if (w.rank() < 3) c.fail(cat("weights ", w.type(), " have no spatial axis"));
   Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
   check_kernel_shape(c, window);
   SpatialAttributes a = spatial_attributes(c, window, x.shape());
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    const Dim& size = x.shape()[static_cast<int>(i) + 2];
+    expect_fit(c, reach_of(window[i], a.dilations[i]), size, a.pads_low[i] + a.pads_high[i]);
+  }
   Attrs attrs = {{"strides", a.strides},
                  {"dilations", a.dilations},
                  {"pads_low", a.pads_low},
@@ -103,8 +117,8 @@ Values conv_import(NodeContext& c) {
   return {y};
 }
 
-Window pool_window(NodeContext& c) {
-  SpatialAttributes a = spatial_attributes(c, kernel_shape(c), c.in(0).shape());
+Window pool_window(NodeContext& c, const Shape& image) {
+  SpatialAttributes a = spatial_attributes(c, kernel_shape(c), image);
   return {.size = a.window,
           .strides = a.strides,
           .dilations = a.dilations,
@@ -121,16 +135,16 @@ Dim overhang(const Window& w, std::size_t i, const Dim& size) {
   return max(min(steps, last) * w.strides[i] + reach - padded, 0);
 }
 
-Dims overhangs(NodeContext& c, const Window& w) {
+Dims overhangs(NodeContext& c, const Window& w, const Shape& image) {
   Dims out(w.size.size(), Dim(0));
   if (!c.flag("ceil_mode")) return out;
   for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = overhang(w, i, c.in(0).shape()[static_cast<int>(i) + 2]);
+    out[i] = overhang(w, i, image[static_cast<int>(i) + 2]);
   return out;
 }
 
-void add_overhang(NodeContext& c, Window& w) {
-  const Dims over = overhangs(c, w);
+void add_overhang(NodeContext& c, Window& w, const Shape& image) {
+  const Dims over = overhangs(c, w, image);
   for (std::size_t i = 0; i < over.size(); ++i) w.pads_high[i] = w.pads_high[i] + over[i];
 }
 
@@ -211,9 +225,10 @@ Value max_indices(NodeContext& c, Value x, const Window& w, const Shape& result)
 
 Values max_pool_import(NodeContext& c) {
   c.ignore("storage_order");
-  Window w = pool_window(c);
-  add_overhang(c, w);
-  Value x = c.in(0), y = max_pool(x, w);
+  Value x = c.in(0);
+  Window w = pool_window(c, x.shape());
+  add_overhang(c, w, x.shape());
+  Value y = max_pool(x, w);
   if (!c.wants(1)) return {y};
   return {y, max_indices(c, x, w, y.shape())};
 }
@@ -227,16 +242,28 @@ Value with_real_pads(Value x, Window& w) {
   return pad_with(x, scalar(x.graph(), 0, x.dtype()), low, high);
 }
 
-Values average_pool_import(NodeContext& c) {
-  Window w = pool_window(c);
-  Value x = c.in(0);
+}  // namespace
+
+Value max_pooled(NodeContext& c, Value x) {
+  c.ignore("storage_order");
+  Window w = pool_window(c, x.shape());
+  add_overhang(c, w, x.shape());
+  return max_pool(x, w);
+}
+
+Value average_pooled(NodeContext& c, Value x) {
+  Window w = pool_window(c, x.shape());
   bool include_pads = c.flag("count_include_pad");
-  Dims over = overhangs(c, w);
+  Dims over = overhangs(c, w, x.shape());
   bool hangs = over != Dims(over.size(), Dim(0));
   if (include_pads && hangs) x = with_real_pads(x, w);
   for (std::size_t i = 0; i < over.size(); ++i) w.pads_high[i] = w.pads_high[i] + over[i];
-  return {average_pool(x, w, include_pads && !hangs)};
+  return average_pool(x, w, include_pads && !hangs);
 }
+
+namespace {
+
+Values average_pool_import(NodeContext& c) { return {average_pooled(c, c.in(0))}; }
 
 // |x|^p over windows, and the p-th root of their sum.
 Value powers(Value x, double p) {
@@ -269,8 +296,8 @@ Attrs window_over(const Dims& size, const Dims& strides, const Dims& dilations, 
 
 Values lp_pool(NodeContext& c) {
   const double p = power_of(c);
-  Window w = pool_window(c);
-  add_overhang(c, w);
+  Window w = pool_window(c, c.in(0).shape());
+  add_overhang(c, w, c.in(0).shape());
   Value sums = ops::reduce_window(
       powers(c.in(0), p), window_over(w.size, w.strides, w.dilations, w.pads_low, w.pads_high));
   return {root(sums, p)};

@@ -27,4 +27,8 @@ Dims kernel_shape(NodeContext& c);
 // of x where none is given.
 Value convolved(NodeContext& c, Value x, Value w, std::optional<DType> dtype = std::nullopt);
 
+// Pooling by the attributes of the node.
+Value max_pooled(NodeContext& c, Value x);
+Value average_pooled(NodeContext& c, Value x);
+
 }  // namespace hone::onnx

@@ -1,0 +1,44 @@
+// Branches of an If that data decides: closed Functions whose results are given one type. What
+// reads them is the walk.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "import/onnx/walk.h"
+
+namespace hone::onnx {
+
+// One branch of a data-driven If as a closed Function of what it captures.
+struct Branch {
+  Function function;
+  Values captures;
+  std::string refused;  // why it cannot be typed; then the others are empty
+  bool failed = false;  // something in it is not supported
+  std::map<std::string, Dumped> dumped = {};
+};
+
+// What fails in it from `before` on makes it a refused branch; what is not supported stays noted.
+void settle(Reading&, Branch&, std::size_t failures_before, std::size_t missing_before);
+// Adds the value and whether it was computed to both branches' results; the one that lacks it gives
+// zeros. A refused branch is given the other's results later.
+void add_dumped(const std::string& name, Branch& a, Branch& b);
+// A branch that no run with these sizes may take: it has the other one's types and a reason.
+void refuse_like(Branch&, const Function& other);
+
+// The sizes of a result of an If. Where the branches have other sizes, both give it in the front of
+// zeros, and its sizes as a further result.
+struct ChosenSizes {
+  Dims dims;               // with room for both
+  std::vector<bool> open;  // by axis: the run finds how much of the room is used
+  bool is_open() const;
+};
+// Of each result.
+std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no);
+// The branch over the parameters `all`, its results in the given sizes, behind them the sizes of
+// those that are open. Where it is not proved that it has the others, the branch checks it when it
+// is taken.
+FunctionRef closed_branch(const Branch&, const Values& all, const std::vector<ChosenSizes>&);
+
+}  // namespace hone::onnx

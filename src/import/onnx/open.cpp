@@ -1,0 +1,119 @@
+#include "import/onnx/open.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "import/onnx/build.h"
+#include "ir/measured.h"
+#include "ops/require.h"
+
+namespace hone::onnx {
+
+Dim room_of(const hone::Graph& graph, const Dim& d) { return largest(d, measured_sizes(graph)); }
+
+Value in_room(Value v, const Dims& room) {
+  Dims low(room.size(), 0), high;
+  for (std::size_t i = 0; i < room.size(); ++i) high.push_back(room[i] - v.shape().dims[i]);
+  Value zero = constant(v.graph(), Array::zeros(v.dtype(), {}));
+  return reshape_to(pad_with(v, zero, low, high), room);
+}
+
+Value from_room(NodeContext& c, Value v, Value sizes, const std::vector<bool>& open) {
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    if (!open[i]) continue;
+    const int axis = static_cast<int>(i);
+    v = slice_axis(v, axis, 0, c.measured(slice_axis(sizes, 0, axis, 1), v.shape()[axis]));
+  }
+  return v;
+}
+
+Value option_at(NodeContext& c, Value number, const Values& options) {
+  hone::Graph& g = c.graph();
+  const auto count = static_cast<std::int64_t>(options.size());
+  if (options.empty()) c.fail("there is nothing to choose from");
+  const Type& first = options[0].type();
+  Dims room = first.shape.dims;
+  std::vector<bool> open(room.size(), false);
+  for (const Value& v : options) {
+    if (v.dtype() != first.dtype || v.rank() != first.rank())
+      c.unsupported(cat("data chooses between ", first, " and ", v.type()));
+    for (std::size_t i = 0; i < room.size(); ++i) {
+      if (v.shape().dims[i] == first.shape.dims[i]) continue;
+      open[i] = true;
+      room[i] = max(room[i], v.shape().dims[i]);
+    }
+  }
+  number = cast_to(reshape_to(number, {}), DType::i64);
+  require_within(number, 0, count - 1, "number");
+  const bool is_open = std::ranges::count(open, true) > 0;
+  const auto room_for = [&](Value v) { return is_open ? in_room(v, room) : v; };
+  const auto sizes_of = [&](Value v) {
+    return dims_value(g, v.shape().dims, DType::i64, {v.rank()});
+  };
+  Value out = room_for(options[0]), sizes = sizes_of(options[0]);
+  for (std::int64_t i = 1; i < count; ++i) {
+    const Value& v = options[static_cast<std::size_t>(i)];
+    Value here = ops::eq(number, integer(g, i));
+    out = ops::select(Values{broadcast_to(here, out.shape()), room_for(v), out});
+    sizes = where(here, sizes_of(v), sizes);
+  }
+  return is_open ? from_room(c, out, sizes, open) : out;
+}
+
+namespace {
+
+// All sets of `count` of the numbers below `rank`, as axes in order.
+std::vector<Axes> sets_of(int rank, std::size_t count) {
+  std::vector<Axes> out;
+  for (unsigned bits = 0; bits < 1u << rank; ++bits) {
+    Axes set;
+    for (int i = 0; i < rank; ++i)
+      if (bits >> i & 1) set.push_back(i);
+    if (set.size() == count) out.push_back(set);
+  }
+  return out;
+}
+
+}  // namespace
+
+Value over_axes(NodeContext& c, std::size_t input, int rank,
+                const std::function<Value(const Axes&)>& build) {
+  constexpr int most_rank = 6;
+  if (!c.decides(input)) return build(c.axes(c.numbers(input), rank));
+  Value axes = cast_to(flatten(c.in(input)), DType::i64);
+  const std::optional<std::int64_t> count = axes.shape()[0].as_number();
+  if (!count || rank > most_rank || *count > rank) c.depends_on_data(input);
+  hone::Graph& g = c.graph();
+  require_within(axes, -rank, rank - 1, "axis");
+  // A set is the sum of powers of two; axes that are given twice are in none of them.
+  Value front = ops::mod(axes, integer_like(axes, rank));
+  Value bits = ops::shift_left(integer_like(front, 1), front);
+  Value code = reduce_axes(ops::reduce_sum, bits, {0});
+  Values options;
+  std::string refused;
+  std::vector<std::int64_t> number_of(std::size_t{1} << (rank + 3), -1);
+  for (const Axes& set : sets_of(rank, static_cast<std::size_t>(*count))) {
+    try {
+      options.push_back(build(set));
+    } catch (const UserError& e) {
+      refused = e.what();
+      continue;
+    }
+    std::size_t at = 0;
+    for (int a : set) at += std::size_t{1} << a;
+    number_of[at] = static_cast<std::int64_t>(options.size()) - 1;
+  }
+  if (options.empty()) c.fail(refused);
+  Value number = ops::gather(Values{integer_list(g, number_of), code}, {{"axis", std::int64_t{0}}});
+  return option_at(c, number, options);
+}
+
+Value at_clamped(Value x, int axis, Value places) {
+  hone::Graph& g = x.graph();
+  Value last = size_value(g, max(x.shape()[axis] - Dim(1), 0), DType::i64);
+  places = ops::minimum(ops::maximum(places, integer_like(places, 0)),
+                        broadcast_to(last, places.shape()));
+  return ops::gather(Values{x, places}, {{"axis", std::int64_t{axis}}});
+}
+
+}  // namespace hone::onnx

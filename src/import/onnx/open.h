@@ -1,0 +1,31 @@
+// Values whose sizes data decides: one of several values of different sizes, axes that a run names,
+// and repeats and pads by data. Built of operations that exist; NodeContext measures the sizes.
+#pragma once
+
+#include <functional>
+
+#include "import/onnx/context.h"
+
+namespace hone::onnx {
+
+// v in the front of zeros of the given sizes.
+Value in_room(Value v, const Dims& room);
+// The front of v, whose sizes a run finds in `sizes`, i64[rank], where `open` says so; the others
+// are those of v.
+Value from_room(NodeContext&, Value v, Value sizes, const std::vector<bool>& open);
+// How large a size can be that is a number, a size of inputs, or measured in this graph.
+Dim room_of(const hone::Graph&, const Dim&);
+
+// The option of that number, which is an i64 scalar; a run in which there is none is refused. All
+// have one dtype and rank.
+Value option_at(NodeContext&, Value number, const Values& options);
+
+// What `build` makes of the axes that an operand holds, which are numbers of `rank` axes. Where
+// data decides them, all sets of as many axes are tried, those that `build` refuses left out.
+Value over_axes(NodeContext&, std::size_t input, int rank,
+                const std::function<Value(const Axes&)>& build);
+
+// Elements of one axis at i64 places, of which those outside are taken from the nearest end.
+Value at_clamped(Value x, int axis, Value places);
+
+}  // namespace hone::onnx

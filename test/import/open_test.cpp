@@ -1,0 +1,354 @@
+// What a model leaves open until it runs gives what it gives when it is constant: axes, steps,
+// counts and shapes by data, branches and loops whose values change their sizes.
+#include <cmath>
+#include <limits>
+
+#include "one_node.h"
+#include "type/text.h"
+
+namespace hone {
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+using Set = std::function<void(onnx_pb::Node&)>;
+
+Given data(std::string name, const Integers& list) {
+  return {std::move(name), Array::from_ints(list), false};
+}
+Given scalar_data(std::string name, std::int64_t n) {
+  return {std::move(name), Array::scalar_int(n, DType::i64), false};
+}
+Given constant(Given g) {
+  g.is_constant = true;
+  return g;
+}
+Set with(const std::string& attribute, std::int64_t n) {
+  return [=](onnx_pb::Node& node) { set_int(node, attribute, n); };
+}
+
+// With all operands but the first constant, and given in the run.
+void expect_alike(const std::string& op, const std::vector<Given>& given, int outputs = 1,
+                  const Set& set = nullptr) {
+  std::vector<Given> known = given;
+  for (std::size_t i = 1; i < known.size(); ++i) known[i].is_constant = true;
+  OneNode open(op, given, outputs), closed(op, known, outputs);
+  for (OneNode* n : {&open, &closed})
+    if (set) set(*n->node);
+  const std::vector<Array> a = open.run(), b = closed.run();
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i], b[i]) << op << " result " << i;
+}
+
+TEST(OpenOperands, AxesByData) {
+  const Given x = {"x", counting({2, 3, 4})};
+  for (std::int64_t axis : {0, 1, 2, -1, -3}) {
+    for (const char* op :
+         {"ReduceSum", "ReduceMax", "ReduceProd", "ReduceMean", "ReduceL2", "ReduceLogSumExp"})
+      for (std::int64_t keep : {0, 1})
+        expect_alike(op, {x, data("a", {axis})}, 1, with("keepdims", keep));
+    expect_alike("CumSum", {x, scalar_data("a", axis)});
+    expect_alike("Unsqueeze", {x, data("a", {axis})});
+  }
+  expect_alike("ReduceSum", {x, data("a", {2, 0})}, 1, with("keepdims", 0));
+  expect_alike("ReduceMin", {x, data("a", {-2, 0})});
+  expect_alike("Unsqueeze", {x, data("a", {4, 0})});
+  const Given ones = {"x", counting({1, 3, 1})};
+  for (const Integers& axes : {Integers{0}, {2}, {0, 2}, {-1}, {-3, -1}})
+    expect_alike("Squeeze", {ones, data("a", axes)});
+  EXPECT_THROW(OneNode("Squeeze", {ones, data("a", {1})}).run(), UserError);
+  EXPECT_THROW(OneNode("ReduceSum", {x, data("a", {3})}).run(), UserError);
+  EXPECT_THROW(OneNode("ReduceSum", {x, data("a", {1, 1})}).run(), UserError);
+}
+
+TEST(OpenOperands, CountsAndStepsByData) {
+  const Given x = {"x", counting({9, 2})};
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (const Integers& s : {Integers{1, 8, 2},
+                            {8, -100, -3},
+                            {-1, 0, -1},
+                            {0, most, 4},
+                            {most, -most - 1, -2},
+                            {3, 3, 1},
+                            {5, 2, 1},
+                            {0, 9, most},
+                            {8, -100, -most - 1}})
+    expect_alike("Slice", {x, data("s", {s[0]}), data("e", {s[1]}), constant(data("a", {0})),
+                           data("t", {s[2]})});
+  expect_alike("Split", {x, data("n", {2, 0, 7})}, 3);
+  EXPECT_THROW(OneNode("Split", {x, data("n", {2, 5})}, 2).run(), UserError);
+  expect_alike("OneHot", {{"x", Array::from_ints(Integers{0, 2, -1})},
+                          scalar_data("d", 4),
+                          {"v", reals({2}, {5, 7})}});
+  expect_alike("Trilu", {{"x", counting({3, 4})}, scalar_data("k", 1)});
+}
+
+TEST(OpenOperands, ShapesByData) {
+  const Given row = {"x", counting({1, 3})}, table = {"x", counting({2, 3})};
+  for (const Integers& to : {Integers{2, 3}, {2, 1}, {1, 1}, {4, 1, 3}, {1}, {0, 3}})
+    expect_alike("Expand", {row, data("s", to)});
+  for (const Integers& to : {Integers{1, 1}, {2, 1}, {5, 2, 3}})
+    expect_alike("Expand", {table, data("s", to)});
+  EXPECT_THROW(OneNode("Expand", {table, data("s", {3, 3})}).run(), UserError);
+  for (const Integers& p : {Integers{1, -1, 0, 2}, {-1, 0, 0, -3}, {0, 0, 0, 0}, {3, 2, 1, 0}})
+    expect_alike("Pad", {table, data("p", p), {"v", Array::scalar(7, DType::f32)}});
+  for (const char* mode : {"reflect", "edge", "wrap"})
+    for (const Integers& p : {Integers{1, 2, 1, 2}, {0, 0, 1, -1}, {0, -1, 1, 0}})
+      expect_alike("Pad", {table, data("p", p)}, 1,
+                   [&](onnx_pb::Node& n) { set_text(n, "mode", mode); });
+  for (const std::vector<float>& s : {std::vector<float>{2, 1.5f}, {0.5f, 3}, {1, 1}})
+    for (const char* mode : {"nearest", "linear", "cubic"})
+      expect_alike("Resize", {{"x", counting({4, 6})}, {"", {}}, {"s", reals({2}, s)}}, 1,
+                   [&](onnx_pb::Node& n) { set_text(n, "mode", mode); });
+}
+
+TEST(OpenOperands, ARangeOfManyNumbers) {
+  const std::vector<Array> y =
+      OneNode("Range", {scalar_data("a", 5), scalar_data("b", 100005), scalar_data("c", 1)}).run();
+  ASSERT_EQ(y[0].dims(), Integers{100000});
+  EXPECT_EQ(y[0].integer(99999), 100004);
+}
+
+// ==== branches and sequences
+
+TEST(OpenBranches, MayGiveOtherSizes) {
+  ModelBuilder b;
+  b.input("c", DType::b1, {});
+  b.input("x", DType::f32, {"n", "2"});
+  onnx_pb::Node& n = b.node("If", {"c"}, {"y", "z"});
+  onnx_pb::Graph &yes = set_graph(n, "then_branch"), &no = set_graph(n, "else_branch");
+  ModelBuilder::add(yes, "Concat", {"x", "x"}, {"y1"});
+  set_int(*yes.mutable_node(0), "axis", 0);
+  ModelBuilder::add(yes, "NonZero", {"x"}, {"z1"});
+  ModelBuilder::add(no, "Neg", {"x"}, {"y2"});
+  ModelBuilder::add(no, "NonZero", {"y1x"}, {"z2"});
+  ModelBuilder::fill(no.add_initializer(), "y1x", reals({1, 2}, {0, 1}));
+  for (const char* name : {"y1", "z1"}) yes.add_output()->set_name(name);
+  for (const char* name : {"y2", "z2"}) no.add_output()->set_name(name);
+  b.output("y");
+  b.output("z");
+  const Array x = reals({2, 2}, {1, 2, 0, 4});
+  auto run = [&](int c) { return b.run({Array::scalar_int(c, DType::b1), x}); };
+  EXPECT_EQ(run(1)[0], reals({4, 2}, {1, 2, 0, 4, 1, 2, 0, 4}));
+  EXPECT_EQ(run(1)[1], Array::of<std::int64_t>(DType::i64, {2, 3}, Integers{0, 0, 1, 0, 1, 1}));
+  EXPECT_EQ(run(0)[0], reals({2, 2}, {-1, -2, -0.0f, -4}));
+  EXPECT_EQ(run(0)[1], Array::of<std::int64_t>(DType::i64, {2, 1}, Integers{0, 1}));
+}
+
+TEST(OpenBranches, AnElementOfASequenceByData) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"3", "2"});
+  b.input("k", DType::i64, {});
+  b.ints("sizes", {1, 2});
+  b.node("SplitToSequence", {"x", "sizes"}, {"s"});
+  b.node("SequenceAt", {"s", "k"}, {"y"});
+  b.output("y");
+  const Array x = counting({3, 2});
+  auto at = [&](std::int64_t k) { return b.run({x, Array::scalar_int(k, DType::i64)})[0]; };
+  for (std::int64_t k : {0, -2}) EXPECT_EQ(at(k), reals({1, 2}, {0, 1}));
+  for (std::int64_t k : {1, -1}) EXPECT_EQ(at(k), reals({2, 2}, {2, 3, 4, 5}));
+  EXPECT_THROW(at(2), UserError);
+}
+
+// ==== loops
+
+// A Loop that puts x behind what it carries in each turn, and counts.
+ModelBuilder growing_loop(bool ends_by_data) {
+  ModelBuilder b;
+  b.input("n", DType::i64, {});
+  b.input("x", DType::f32, {"1", "2"});
+  b.constant("zero", Array::scalar_int(0, DType::i64));
+  onnx_pb::Node& n = b.node("Loop", {ends_by_data ? "" : "n", "", "x", "zero"}, {"y", "count"});
+  onnx_pb::Graph& g = set_graph(n, "body");
+  ModelBuilder::fill(g.add_input(), "i", DType::i64, {});
+  ModelBuilder::fill(g.add_input(), "on", DType::b1, {});
+  ModelBuilder::fill(g.add_input(), "v", DType::f32, {"k", "2"});
+  ModelBuilder::fill(g.add_input(), "c", DType::i64, {});
+  ModelBuilder::fill(g.add_initializer(), "one", Array::scalar_int(1, DType::i64));
+  set_int(ModelBuilder::add(g, "Concat", {"v", "x"}, {"v2"}), "axis", 0);
+  ModelBuilder::add(g, "Add", {"c", "one"}, {"c2"});
+  if (ends_by_data)
+    ModelBuilder::add(g, "Less", {"c2", "n"}, {"goes_on"});
+  else
+    ModelBuilder::add(g, "Identity", {"on"}, {"goes_on"});
+  for (const char* name : {"goes_on", "v2", "c2"}) g.add_output()->set_name(name);
+  b.output("y");
+  b.output("count");
+  return b;
+}
+
+TEST(OpenLoops, CarryWhatGrows) {
+  const Array x = reals({1, 2}, {3, 4});
+  for (bool by_data : {false, true})
+    for (std::int64_t n : {1, 2, 20, 100}) {
+      const std::vector<Array> y = growing_loop(by_data).run({Array::scalar_int(n, DType::i64), x});
+      ASSERT_EQ(y[0].dims(), (Integers{n + 1, 2}));
+      for (std::int64_t i = 0; i <= n; ++i) {
+        EXPECT_EQ(y[0].real(2 * i), 3);
+        EXPECT_EQ(y[0].real(2 * i + 1), 4);
+      }
+      EXPECT_EQ(y[1].integer(0), n);
+    }
+  EXPECT_EQ(growing_loop(false).run({Array::scalar_int(0, DType::i64), x})[0], x);
+}
+
+TEST(OpenLoops, TurnAsOftenAsDataSays) {
+  ModelBuilder b;
+  b.input("n", DType::i64, {});
+  b.constant("zero", Array::scalar_int(0, DType::i64));
+  onnx_pb::Node& n = b.node("Loop", {"n", "", "zero"}, {"y"});
+  onnx_pb::Graph& g = set_graph(n, "body");
+  ModelBuilder::fill(g.add_input(), "i", DType::i64, {});
+  ModelBuilder::fill(g.add_input(), "on", DType::b1, {});
+  ModelBuilder::fill(g.add_input(), "v", DType::i64, {});
+  ModelBuilder::add(g, "Add", {"v", "i"}, {"v2"});
+  ModelBuilder::add(g, "Identity", {"on"}, {"on2"});
+  for (const char* name : {"on2", "v2"}) g.add_output()->set_name(name);
+  b.output("y");
+  for (std::int64_t count : {0, 3, 70000})
+    EXPECT_EQ(b.run({Array::scalar_int(count, DType::i64)})[0].integer(0), count * (count - 1) / 2);
+}
+
+// ==== axes without an element
+
+TEST(OpenSizes, NothingToRepeatOver) {
+  OneNode lstm("LSTM",
+               {{"x", counting({0, 1, 3})},
+                {"w", counting({1, 8, 3}), true},
+                {"r", counting({1, 8, 2}), true}},
+               3);
+  const std::vector<Array> y = lstm.run();
+  EXPECT_EQ(y[0].dims(), (Integers{0, 1, 1, 2}));
+  EXPECT_EQ(y[1], reals({1, 1, 2}, {0, 0}));
+  OneNode gru("GRU",
+              {{"x", counting({0, 1, 3})},
+               {"w", counting({1, 6, 3}), true},
+               {"r", counting({1, 6, 2}), true}},
+              2);
+  EXPECT_EQ(gru.run()[1], reals({1, 1, 2}, {0, 0}));
+  OneNode boxes(
+      "NonMaxSuppression",
+      {{"b", counting({1, 0, 4})}, {"s", counting({1, 1, 0})}, constant(scalar_data("m", 3))});
+  EXPECT_EQ(boxes.run()[0].dims(), (Integers{0, 3}));
+}
+
+TEST(OpenSizes, ARangeFromZeroServesNothingToo) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"t", "1", "3"});
+  b.constant("w", counting({1, 8, 3}));
+  b.constant("r", counting({1, 8, 2}));
+  b.node("LSTM", {"x", "w", "r"}, {"y", "h"});
+  b.output("y");
+  b.output("h");
+  const Imported model = b.import({.dims = {{"t", {0, 64}}}});
+  const std::vector<Array> none =
+      evaluate(model.variants.at(0).function, std::vector{counting({0, 1, 3})});
+  EXPECT_EQ(none[0].dims(), (Integers{0, 1, 1, 2}));
+  EXPECT_EQ(none[1], reals({1, 1, 2}, {0, 0}));
+  const Array x = counting({2, 1, 3});
+  EXPECT_EQ(evaluate(model.variants.at(0).function, std::vector{x})[0], b.run({x})[0]);
+}
+
+// ==== initializers
+
+TEST(Initializers, AreReplacedByInputsOfTheirName) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2"});
+  b.input("w", DType::f32, {"2"});
+  b.constant("w", reals({2}, {10, 20}));
+  b.node("Add", {"x", "w"}, {"y"});
+  b.output("y");
+  EXPECT_EQ(b.run({reals({2}, {1, 2})})[0], reals({2}, {11, 22}));
+  const Imported open = b.import({.shapes = {{"w", {2}}}});
+  EXPECT_EQ(evaluate(open.variants.at(0).function,
+                     std::vector{reals({2}, {1, 2}), reals({2}, {5, 6})})[0],
+            reals({2}, {6, 8}));
+}
+
+onnx_pb::SparseTensor& sparse(ModelBuilder& b, bool by_axes) {
+  onnx_pb::SparseTensor* s = b.model.mutable_graph()->add_sparse_initializer();
+  ModelBuilder::fill(s->mutable_values(), "s", reals({2}, {5, 7}));
+  ModelBuilder::fill(s->mutable_indices(), "",
+                     by_axes ? Array::of<std::int64_t>(DType::i64, {2, 2}, Integers{0, 1, 1, 2})
+                             : Array::from_ints(Integers{1, 5}));
+  s->add_dims(2);
+  s->add_dims(3);
+  return *s;
+}
+
+ModelBuilder sparse_model() {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2", "3"});
+  b.node("Add", {"x", "s"}, {"y"});
+  b.output("y");
+  return b;
+}
+
+TEST(Initializers, MayBeSparse) {
+  for (bool by_axes : {false, true}) {
+    ModelBuilder b = sparse_model();
+    sparse(b, by_axes);
+    EXPECT_EQ(b.run({counting({2, 3})})[0], reals({2, 3}, {0, 6, 2, 3, 4, 12}));
+  }
+  ModelBuilder b = sparse_model();
+  onnx_pb::Tensor* places = sparse(b, false).mutable_indices();
+  places->Clear();
+  ModelBuilder::fill(places, "", Array::from_ints(Integers{1, 6}));
+  expect_contains(b.failure(), "place 6 is not in [0, 6)");
+  b = sparse_model();
+  sparse(b, true).set_dims(1, 2);
+  expect_contains(b.failure(), "place 2 of axis 1 is not in [0, 2)");
+  b = sparse_model();
+  sparse(b, false).set_dims(0, std::int64_t{1} << 40);
+  expect_contains(b.failure(), "bytes with the zeros");
+}
+
+// ==== texts and numbers
+
+TEST(TextCasts, NumbersAndBack) {
+  auto cast = [](const Array& x, DType to) {
+    OneNode n("Cast", {{"x", x}});
+    set_int(*n.node, "to", onnx::data_type_of(to));
+    return n;
+  };
+  auto texts_of_all = [](const Array& a) {
+    std::vector<std::string> out;
+    for (std::int64_t i = 0; i < a.count(); ++i) out.emplace_back(text_at(a, i));
+    return out;
+  };
+  const float f[] = {1.5f, -2e20f, 0.1f, 3, 123456789.0f, 1e-7f, -0.0f, NAN, HUGE_VALF, -HUGE_VALF};
+  EXPECT_EQ(texts_of_all(cast(Array::of<float>(DType::f32, {10}, f), DType::text).run()[0]),
+            (std::vector<std::string>{"1.5", "-2e+20", "0.1", "3", "1.2345679e+08", "1e-07", "-0",
+                                      "NaN", "INF", "-INF"}));
+  EXPECT_EQ(texts_of_all(cast(Array::from_ints(Integers{3, -5}), DType::text).run()[0]),
+            (std::vector<std::string>{"3", "-5"}));
+  const std::vector<std::string_view> numbers = {"1.5", "-2e3", " inf", "NaN", "+7", "1E-2"};
+  const Array back = cast(text_array({6}, numbers), DType::f32).run()[0];
+  const double expected[] = {1.5, -2000, HUGE_VAL, NAN, 7, 0.01f};
+  for (std::int64_t i = 0; i < 6; ++i)
+    EXPECT_TRUE(back.real(i) == expected[i] ||
+                (std::isnan(expected[i]) && std::isnan(back.real(i))))
+        << numbers[std::size_t(i)] << " is " << back.real(i);
+  const std::vector<std::string_view> whole = {"12", "-9223372036854775808"};
+  EXPECT_EQ(cast(text_array({2}, whole), DType::i64).run()[0].integer(1),
+            std::numeric_limits<std::int64_t>::min());
+  for (std::string_view bad : {"", "1.5x", "--1", "+-1", "one", "0x10"}) {
+    const OneNode n = cast(text_array({1}, std::span(&bad, 1)), DType::f64);
+    expect_contains(n.refusal(), "does not spell a number");
+  }
+  const std::string_view large = "9223372036854775808";
+  expect_contains(cast(text_array({1}, std::span(&large, 1)), DType::i64).refusal(), "is beyond");
+}
+
+TEST(GroupNormalization, BeforeOpset21HasOneScaleForEachGroup) {
+  const Array x = counting({1, 4, 2, 1});
+  OneNode old("GroupNormalization",
+              {{"x", x}, {"s", reals({2}, {2, 3}), true}, {"b", reals({2}, {1, -1}), true}}, 1, 18);
+  OneNode now(
+      "GroupNormalization",
+      {{"x", x}, {"s", reals({4}, {2, 2, 3, 3}), true}, {"b", reals({4}, {1, 1, -1, -1}), true}});
+  for (OneNode* n : {&old, &now}) set_int(*n->node, "num_groups", 2);
+  EXPECT_EQ(old.run()[0], now.run()[0]);
+}
+
+}  // namespace
+}  // namespace hone
