@@ -226,7 +226,9 @@ Sizing bind_sizes(const Function& f, std::span<const std::vector<std::int64_t>> 
       if (have < d.low() || have > d.high())
         throw UserError("input '", f.params()[i].name, "': axis ", k, " is ", have, ", symbol '",
                         d.name(), "' is bounded by ", d.low(), " and ", d.high(),
-                        "; give a size in that range");
+                        "; give a size in that range, or read the model for a wider one, as with "
+                        "--dim ",
+                        d.name(), "=", std::min(have, d.low()), "..", std::max(have, d.high()));
     }
   }
   for (std::size_t i = 0; i < input_dims.size(); ++i)

@@ -401,7 +401,9 @@ class Session::State {
       if (n < symbol.low() || n > symbol.high())
         throw UserError("input '", name, "': axis ", axis, " (", symbol, ") is ", n,
                         ", the plan serves ", symbol.low(), " to ", symbol.high(),
-                        "; compile it for a wider range");
+                        "; compile the model for a range that holds it, as with --dim ",
+                        symbol.name(), "=", std::min(n, symbol.low()), "..",
+                        std::max(n, symbol.high()));
       values_[s] = n;
       value_input_[s] = input;
     } else if (values_[s] != n) {

@@ -147,22 +147,45 @@ std::optional<Sizing> odd_sizes(const std::vector<Type>& types, const std::vecto
   return guards_hold(guards, sizes) ? std::optional(sizes) : std::nullopt;
 }
 
+namespace {
+
+std::int64_t count_held(const std::vector<Guard>& guards, const Sizing& sizes) {
+  return std::ranges::count_if(
+      guards, [&](const Guard& g) { return holds(g, size_of(g.a, sizes), size_of(g.b, sizes)); });
+}
+
+}  // namespace
+
 std::optional<Sizing> sample_sizes(const std::vector<Type>& types,
                                    const std::vector<Guard>& guards) {
+  constexpr std::int64_t dense = 4096;
   const std::map<std::string, Dim> symbols = symbols_of(types);
   Sizing sizes;
   for (auto& [name, s] : symbols) sizes[name] = std::max<std::int64_t>(s.low(), 1);
-  if (guards_hold(guards, sizes)) return sizes;
-  // One symbol at a time over a dense range: conditions that decide ranks read few sizes.
-  for (auto& [name, s] : symbols) {
-    std::int64_t before = sizes[name];
-    for (std::int64_t n = s.low(); n <= std::min<std::int64_t>(s.high(), 4096); ++n) {
-      sizes[name] = n;
-      if (guards_hold(guards, sizes)) return sizes;
+  std::vector<std::int64_t> numbers;  // that conditions name
+  for (const Guard& g : guards)
+    for (const Dim& d : {g.a, g.b})
+      if (d.is_number()) numbers.push_back(d.number());
+  // One symbol at a time, to the size at which most conditions hold, until they all do: conditions
+  // read few sizes, and several may each want one.
+  std::int64_t held = count_held(guards, sizes);
+  const auto all = std::ssize(guards);
+  for (bool is_better = true; is_better && held < all;) {
+    is_better = false;
+    for (auto& [name, s] : symbols) {
+      std::int64_t best = sizes[name];
+      const auto consider = [&](std::int64_t n) {
+        if (held == all || n < s.low() || n > s.high()) return;
+        sizes[name] = n;
+        if (const std::int64_t now = count_held(guards, sizes); now > held)
+          held = now, best = n, is_better = true;
+      };
+      for (std::int64_t n = s.low(); n <= std::min<std::int64_t>(s.high(), dense); ++n) consider(n);
+      for (std::int64_t n : numbers) consider(n);
+      sizes[name] = best;
     }
-    sizes[name] = before;
   }
-  return std::nullopt;
+  return held == all ? std::optional(sizes) : std::nullopt;
 }
 
 }  // namespace hone

@@ -60,6 +60,7 @@ class NoBodies final : public onnx::Bodies {
     throw onnx::NotRead();
   }
   Values inlined(const onnx::Graph&, const Values&) override { throw onnx::NotRead(); }
+  Dim new_size(std::int64_t, std::int64_t, std::string_view) override { return 0; }
   Dim measured(Value, const Dim&, std::string_view) override { throw onnx::NotRead(); }
   std::optional<Value> named(std::string_view) override { return std::nullopt; }
   void ask_for_contents(Value) const override {}

@@ -9,18 +9,6 @@
 
 namespace hone::onnx {
 
-void settle(Reading& reading, Branch& b, std::size_t failures_before, std::size_t missing_before) {
-  auto first = reading.failures.begin() + static_cast<std::ptrdiff_t>(failures_before);
-  auto last = reading.failures.end();
-  b.failed = reading.missing_operators > missing_before ||
-             std::any_of(first, last, [](const Failure& f) { return f.unsupported; });
-  if (b.failed || first == last) return;
-  std::string why = first->what;
-  reading.failures.erase(first, last);
-  b = {};
-  b.refused = std::move(why);
-}
-
 namespace {
 
 Value zeros(hone::Graph& graph, const Type& t) {

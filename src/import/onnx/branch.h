@@ -6,9 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "import/onnx/walk.h"
+#include "ir/function.h"
 
 namespace hone::onnx {
+
+// A value asked for by name, and a bool[] that says whether this run computed it; invalid: always.
+struct Dumped {
+  Value value, computed;
+};
 
 // One branch of a data-driven If as a closed Function of what it captures.
 struct Branch {
@@ -19,8 +24,6 @@ struct Branch {
   std::map<std::string, Dumped> dumped = {};
 };
 
-// What fails in it from `before` on makes it a refused branch; what is not supported stays noted.
-void settle(Reading&, Branch&, std::size_t failures_before, std::size_t missing_before);
 // Adds the value and whether it was computed to both branches' results; the one that lacks it gives
 // zeros. A refused branch is given the other's results later.
 void add_dumped(const std::string& name, Branch& a, Branch& b);

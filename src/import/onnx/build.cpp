@@ -85,6 +85,22 @@ Value take_along(Value x, Value index, int axis) {
                               {{"axis", std::int64_t{axis}}});
 }
 
+std::pair<Value, Value> of_one_depth(Value a, Value b) {
+  if (a.rank() == 0 || b.rank() == 0) return {a, b};
+  const int at_a = a.rank() - 1, at_b = b.rank() == 1 ? 0 : b.rank() - 2;
+  const Dim depth_a = a.shape()[at_a], depth_b = b.shape()[at_b];
+  auto with = [](Value v, int axis, const Dim& number) {
+    v.graph().require_equal(v.shape()[axis], number,
+                            cat("inner sizes differ: ", v.shape()[axis], " against ", number));
+    Dims dims = v.shape().dims;
+    dims[static_cast<std::size_t>(axis)] = number;
+    return reshape_to(v, dims);
+  };
+  if (depth_b.is_number() && !depth_a.is_number()) return {with(a, at_a, depth_b), b};
+  if (depth_a.is_number() && !depth_b.is_number()) return {a, with(b, at_b, depth_a)};
+  return {a, b};
+}
+
 Dims ones(std::size_t n) { return Dims(n, Dim(1)); }
 
 }  // namespace hone::onnx

@@ -43,6 +43,10 @@ Value both(Value a, Value b);  // and, broadcast
 // those of x.
 Value take_along(Value x, Value index, int axis);
 
+// [.., m, k] and [.., k, n]: k as a number in both where it is one in either, so that weights stay
+// known.
+std::pair<Value, Value> of_one_depth(Value a, Value b);
+
 Dims ones(std::size_t n);
 
 }  // namespace hone::onnx

@@ -8,6 +8,8 @@
 
 #include "import/onnx/build.h"
 #include "import/onnx/forest.h"
+#include "ir/function.h"
+#include "ops/require.h"
 #include "type/text.h"
 
 namespace hone::onnx {
@@ -407,6 +409,73 @@ Value incidence(hone::Graph& g, const std::vector<std::int64_t>& of, std::int64_
   return numbers(g, out, {std::ssize(of), classes});
 }
 
+// One round of Gauss and Seidel over the classes (T.-F. Wu, C.-J. Lin, R. Weng 2004, algorithm 2,
+// as in libsvm): probabilities p [n, k] of the quadratic form q [n, k, k], rows that are `done`
+// left alone. Gives p and which rows are done now.
+std::pair<Value, Value> coupling_round(Value p, Value q, Value done, std::int64_t k) {
+  constexpr double tolerance = 0.005;
+  auto column = [](Value v, std::int64_t t) { return slice_axis(v, 1, t, 1); };  // [n, 1]
+  Value products = sum_over(times(q, unsqueeze(p, {1})), {2});                   // [n, k]
+  Value form = sum_over(products * p, {1}, true);                                // [n, 1]
+  Value error = max_over(ops::abs(minus(products, form)), {1}, true);
+  done =
+      ops::bit_or(done, ops::lt(error, constant_like(error, tolerance / static_cast<double>(k))));
+  Value number = iota_value(p.graph(), DType::i64, p.shape(), 1), next = p;
+  for (std::int64_t t = 0; t < k; ++t) {
+    Value row = squeeze(slice_axis(q, 1, t, 1), {1}), own = column(row, t);
+    Value step = over(minus(form, column(products, t)), own), more = step + 1.0;
+    Value is_t = ops::eq(number, integer_like(number, t));
+    next = over(where(is_t, plus(next, step), next), more);
+    Value change = times(step, plus(times(step, own), column(products, t) * 2.0));
+    form = over(over(plus(form, change), more), more);
+    products = over(plus(products, times(step, row)), more);
+  }
+  return {where(done, p, next), done};
+}
+
+// Probabilities of the classes [n, k], coupled to those of pairs, which follow from decisions.
+Value coupled(NodeContext& c, Value decisions, const Pairs& pairs, const std::vector<float>& a,
+              const std::vector<float>& b, std::int64_t k) {
+  constexpr std::int64_t most_rounds = 100;
+  constexpr double least = 1e-7;
+  hone::Graph& g = c.graph();
+  const auto count = static_cast<std::int64_t>(a.size());
+  Value line = plus(times(decisions, numbers(g, a, {count})), numbers(g, b, {count}));
+  Value chance = ops::sigmoid(-line);
+  chance = ops::minimum(ops::maximum(chance, constant_like(chance, least)),
+                        constant_like(chance, 1 - least));
+  // r[i][j], the chance of i against j: of pairs both ways, 0 on the diagonal.
+  const auto n = static_cast<std::size_t>(k), size = n * n;
+  std::vector<float> forth(a.size() * size, 0), back = forth, identity(size, 0);
+  for (std::size_t p = 0; p < a.size(); ++p) {
+    const auto i = static_cast<std::size_t>(pairs.first[p]),
+               j = static_cast<std::size_t>(pairs.second[p]);
+    forth[p * size + i * n + j] = 1;
+    back[p * size + j * n + i] = 1;
+  }
+  Value r = dot_general(chance, numbers(g, forth, {count, k * k}), {}, {{1, 0}}) +
+            dot_general(1.0 - chance, numbers(g, back, {count, k * k}), {}, {{1, 0}});
+  r = reshape_to(r, {decisions.shape()[0], k, k});
+  // q[t][t] is the sum of r[j][t]^2, q[t][j] is -r[j][t] r[t][j].
+  for (std::size_t i = 0; i < size; i += n + 1) identity[i] = 1;
+  Value squares = sum_over(r * r, {1});
+  Value q =
+      minus(times(numbers(g, identity, {k, k}), unsqueeze(squares, {1})), transpose_matrix(r) * r);
+  Value start = filled(g, real, Shape{decisions.shape()[0], k}, 1 / static_cast<double>(k));
+  Value open = integers_filled(g, DType::b1, Shape{decisions.shape()[0], 1}, 0);
+  const Values operands = {integer(g, 0), start, open, q};
+  auto go = std::make_shared<Function>(), next = std::make_shared<Function>();
+  for (Function* f : {go.get(), next.get()})
+    for (const Value& v : operands) f->add_param(v.type(), cat("p", f->params().size()));
+  go->add_result(ops::lt(go->param(0), integer(go->graph(), most_rounds)));
+  auto [p, done] = coupling_round(next->param(1), next->param(3), next->param(2), k);
+  next->add_result(next->param(0) + integer_like(next->param(0), 1));
+  next->add_result(p);
+  next->add_result(done);
+  return ops::while_loop(operands, {{"condition", FunctionRef(go)}, {"body", FunctionRef(next)}})
+      .result(1);
+}
+
 Values svm_classifier(NodeContext& c) {
   Value x = cast_to(rows_of(c, c.in(0)), real);
   const Labels labels = labels_of(c, "classlabels_strings", "classlabels_ints");
@@ -423,8 +492,6 @@ Values svm_classifier(NodeContext& c) {
   if (all == 0) c.unsupported("a linear machine without support vectors");
   if (std::ssize(counts) != labels.count || labels.count < 2)
     c.fail(cat(counts.size(), " vectors_per_class for ", labels.count, " classes"));
-  if (!a.empty() && labels.count > 2)
-    c.unsupported("probabilities of more than two classes, which pairs are coupled to");
   Value decisions =
       pair_decisions(c, kernel_of(c, x, support_vectors(c, x, all)), counts, weights, rho);
   hone::Graph& g = c.graph();
@@ -436,13 +503,13 @@ Values svm_classifier(NodeContext& c) {
       dot_general(wins, first, {}, {{1, 0}}) + dot_general(1.0 - wins, second, {}, {{1, 0}});
   Value chosen = labels.at(first_largest(votes));
   if (!a.empty()) {
-    // The chance of the second of two, by its decision.
-    Value p = ops::sigmoid(-(decisions * double{a[0]} + double{b[0]}));
-    Value both = concat_values(Values{p, 1.0 - p}, 1);
-    return {labels.at(first_largest(both)), transformed(c, both, how)};
+    if (a.size() != pairs.first.size() || b.size() != a.size())
+      c.fail(cat(a.size(), " prob_a and ", b.size(), " prob_b for ", pairs.first.size(), " pairs"));
+    Value p = coupled(c, decisions, pairs, a, b, labels.count);
+    return {labels.at(first_largest(p)), transformed(c, p, how)};
   }
   if (labels.count > 2) return {chosen, transformed(c, decisions, how)};
-  Value both = concat_values(Values{decisions, -decisions}, 1);
+  Value both = concat_values(Values{-decisions, decisions}, 1);
   return {chosen, transformed(c, both, how)};
 }
 
@@ -509,7 +576,10 @@ Values one_hot_encoder(NodeContext& c) {
   shape.dims.push_back(cats.count);
   Value is_it =
       ops::eq(broadcast_to(unsqueeze(x, {x.rank()}), shape), broadcast_to(cats.all, shape));
-  if (!zeros) c.unsupported("zeros = 0, where an unknown category is an error");
+  if (!zeros) {
+    Value is_none = ops::bit_not(reduce_axes(ops::reduce_or, is_it, {x.rank()}));
+    require_within(cast_to(is_none, DType::i64), 0, 0, "an unknown category:");
+  }
   return {cast_to(is_it, real)};
 }
 

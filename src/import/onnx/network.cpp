@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
@@ -154,7 +155,10 @@ Values arg_import(NodeContext& c) {
   return {keep ? unsqueeze(y, {axis}) : y};
 }
 
-Values matmul_import(NodeContext& c) { return {ops::matmul(c.in(0), c.in(1))}; }
+Values matmul_import(NodeContext& c) {
+  auto [a, b] = of_one_depth(c.in(0), c.in(1));
+  return {ops::matmul(a, b)};
+}
 
 Values gemm_import(NodeContext& c) {
   c.ignore("broadcast");  // before opset 7: what every newer one does
@@ -163,6 +167,7 @@ Values gemm_import(NodeContext& c) {
   if (c.flag("transA")) a = transpose_matrix(a);
   if (c.flag("transB")) b = transpose_matrix(b);
   const double alpha = c.real("alpha", 1), beta = c.real("beta", 1);
+  std::tie(a, b) = of_one_depth(a, b);
   Value y = ops::matmul(a, b);
   if (alpha != 1) y = y * alpha;
   if (!c.has(2)) return {y};

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/checked.h"
-#include "import/onnx/branch.h"
 #include "import/onnx/build.h"
 #include "import/onnx/known.h"
 #include "import/onnx/open.h"
@@ -478,6 +477,19 @@ Values Walk::inlined(const onnx::Graph& g) {
   for (const ValueInfo& v : g.outputs) results.push_back(inner.output(v.name));
   keep_to_dump(inner, "");
   return results;
+}
+
+// What fails in it from `before` on makes it a refused branch; what is not supported stays noted.
+void settle(Reading& reading, Branch& b, std::size_t failures_before, std::size_t missing_before) {
+  auto first = reading.failures.begin() + static_cast<std::ptrdiff_t>(failures_before);
+  auto last = reading.failures.end();
+  b.failed = reading.missing_operators > missing_before ||
+             std::any_of(first, last, [](const Failure& f) { return f.unsupported; });
+  if (b.failed || first == last) return;
+  std::string why = first->what;
+  reading.failures.erase(first, last);
+  b = {};
+  b.refused = std::move(why);
 }
 
 Branch read_branch(Reading& reading, const Frame& frame, const onnx::Graph& g, Walk* outer) {

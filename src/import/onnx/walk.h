@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "import/onnx/branch.h"
 #include "import/onnx/context.h"
 #include "import/onnx/source.h"
 #include "import/onnx/unsupported.h"
@@ -22,11 +23,6 @@ struct Failure {
   std::string what;  // with the node
   bool unsupported = false;
   bool depends_on_data = false;  // then it is unsupported
-};
-
-// A value asked for by name, and a bool[] that says whether this run computed it; invalid: always.
-struct Dumped {
-  Value value, computed;
 };
 
 // The state of one reading.
