@@ -38,20 +38,13 @@ struct Runnable {
     options.threads = pool->threads();
     options.passes.off = passes_off;
     session = open_session(compile(s, options), {.pool = std::move(pool)});
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const Array& x = inputs[i];
-      // Inputs are read only.
-      session->bind_input(i, {x.dtype(), x.dims(), const_cast<std::byte*>(x.bytes().data())});
-    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) session->bind_input(i, as_input(inputs[i]));
     outputs = session->run(inputs);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       outputs[i] = Array::zeros(outputs[i].dtype(), outputs[i].dims());
-      session->bind_output(
-          i, {outputs[i].dtype(), outputs[i].dims(), outputs[i].writable_bytes().data()});
+      session->bind_output(i, {outputs[i].dtype(), outputs[i].dims(), outputs[i].writable_bytes()});
     }
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      session->bind_input(i, {inputs[i].dtype(), inputs[i].dims(),
-                              const_cast<std::byte*>(inputs[i].bytes().data())});
+    for (std::size_t i = 0; i < inputs.size(); ++i) session->bind_input(i, as_input(inputs[i]));
   }
   void run() { session->run(); }
 };

@@ -16,30 +16,37 @@
 namespace hone {
 
 // A function under construction from C++: the lines that call operations stand in errors and in
-// what explains the plan.
+// what explains the plan. Values belong to it and must not be used after it, unless function() was
+// copied. What is wrong throws UserError.
 class Builder {
  public:
   Builder() { function_.graph().record_source(true); }
 
+  // A value that every run is given. Names are what callers bind by: each input has one of its own.
   Value input(const Type& type, std::string name) {
-    return function_.add_param(type, std::move(name));
+    return add_input(type, std::move(name), false);
   }
   // Its memory may become that of a result (in-place updates).
   Value donated_input(const Type& type, std::string name) {
-    return function_.add_param(type, std::move(name), true);
+    return add_input(type, std::move(name), true);
   }
   // Data that is part of the model.
   Value weight(const Array& data) { return constant(function_.graph(), data); }
-  void output(Value v, std::string name) { function_.add_result(v, std::move(name)); }
+  // A value of this builder that every run gives; each output has a name of its own. The same value
+  // may be several outputs.
+  void output(Value v, std::string name);
   const Function& function() const { return function_; }
 
  private:
+  Value add_input(const Type&, std::string name, bool is_donated);
   Function function_;
 };
 
 // One function, or an imported model, ready to compile.
 Source source(const Function&, std::string name = "function");
 Source source(const Imported&);
+// The functions that a plan keeps as text. Throws UserError when it was written without them.
+Source source(const Plan&);
 
 // Opens a session for a plan on the processor.
 std::unique_ptr<Session> open_session(const Plan&, SessionOptions = {});

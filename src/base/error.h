@@ -1,5 +1,5 @@
 // Errors of two kinds. UserError: the model, file, flag or machine is at fault and the caller can
-// mend it; InternalError: an invariant of this code base does not hold. Not a logging facility.
+// fix it; InternalError: an invariant of this code base does not hold. Not a logging facility.
 #pragma once
 
 #include <sstream>
@@ -23,6 +23,11 @@ struct UserError : std::runtime_error {
   template <class... Parts>
   explicit UserError(std::string_view first, const Parts&... rest)
       : std::runtime_error(cat(first, rest...)) {}
+};
+
+// There was not enough memory: names what for, and how much.
+struct OutOfMemory : UserError {
+  using UserError::UserError;
 };
 
 struct InternalError : std::logic_error {

@@ -8,11 +8,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/flags.h"
@@ -57,10 +60,37 @@ int open_beneath(int root, const std::string& relative) {
   return at;
 }
 
+int open_below(const fs::path& root, const std::string& relative) {
+  Fd dir(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return dir.fd < 0 ? -1 : open_beneath(dir.fd, relative);
+}
+
+// Whether `path` lies below `root`; both without links.
+bool is_below(const fs::path& path, const fs::path& root) {
+  return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+}
+
+// The file that a link at `relative` leads to, when it lies where data of the model may; else -1.
+// What is opened is looked at again without links, so that nobody can exchange it meanwhile.
+int follow_link(const fs::path& root, const std::string& relative) {
+  std::error_code error;
+  const fs::path real_root = fs::canonical(root, error);
+  const fs::path target = error ? fs::path() : fs::canonical(root / relative, error);
+  for (const fs::path& part : fs::path(relative))
+    if (part == ".." || part.is_absolute()) return -1;
+  if (error) return -1;
+  std::vector<fs::path> allowed = {real_root};
+  for (fs::path at = real_root; at.has_relative_path(); at = at.parent_path())
+    if (at.filename() == "snapshots") allowed.push_back(at.parent_path() / "blobs");
+  for (const fs::path& area : allowed)
+    if (is_below(target, area)) return open_below(area, target.lexically_relative(area).string());
+  return -1;
+}
+
 // Fresh memory with the file's first `size` bytes.
 void* read_whole(int fd, std::size_t size, const std::string& path) {
   void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) throw UserError(path, ": there is no memory to read it: ", reason());
+  if (data == MAP_FAILED) throw UserError(path, ": not enough memory to read it: ", reason());
   for (std::size_t at = 0; at < size;) {
     const ssize_t n =
         ::pread(fd, static_cast<std::byte*>(data) + at, size - at, static_cast<off_t>(at));
@@ -93,20 +123,41 @@ std::string why_not_private(const fs::path& path) {
   return why_not_private(st);
 }
 
-std::shared_ptr<const MappedFile> MappedFile::map(int fd, std::string path, bool is_contained) {
+namespace {
+
+// Files that are mapped now, by identity.
+struct MappedNow {
+  std::mutex mutex;
+  std::unordered_multiset<std::uint64_t> identities;
+};
+MappedNow& mapped_now() {
+  static MappedNow m;
+  return m;
+}
+
+std::uint64_t identity_of(const struct stat& st) {
+  return mix(static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino));
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::map(int fd, std::string path, bool has_one_name) {
   struct stat st;
   if (::fstat(fd, &st) != 0) throw UserError(path, ": cannot read its size: ", reason());
   if (!S_ISREG(st.st_mode))
     throw UserError(path, ": is not a regular file; give a file, not a directory or device");
-  if (is_contained && st.st_nlink > 1 && flag("HONE_HARD_LINKS") != "1")
+  if (has_one_name && st.st_nlink > 1)
     throw UserError(path, ": has ", st.st_nlink,
-                    " names (hard links), and another may lie outside "
-                    "of the model's directory; copy it, or set HONE_HARD_LINKS=1 to allow it");
+                    " names (hard links), and another may lie outside of the model's directory; "
+                    "copy it, or allow links (--allow-links)");
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = std::move(path);
   file->size_ = static_cast<std::size_t>(st.st_size);
-  file->identity_ =
-      mix(static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino));
+  file->identity_ = identity_of(st);
+  {
+    std::lock_guard lock(mapped_now().mutex);
+    mapped_now().identities.insert(file->identity_);
+  }
   if (file->size_ == 0) return file;
   void* data = flag("HONE_MAP_FILES") == "0"
                    ? read_whole(fd, file->size_, file->path_)
@@ -133,21 +184,46 @@ std::shared_ptr<const MappedFile> MappedFile::open_private(const fs::path& path)
 }
 
 std::shared_ptr<const MappedFile> MappedFile::open_contained(const fs::path& root,
-                                                             std::string_view relative) {
+                                                             std::string_view relative,
+                                                             Links links) {
   std::string name(relative);
   if (name.empty() || name.find('\0') != std::string::npos)
     throw UserError(root.string(), ": external data location is empty or holds a zero byte");
-  Fd dir(::open(root.empty() ? "." : root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (dir.fd < 0) throw UserError(root.string(), ": cannot be opened: ", reason());
-  Fd fd(open_beneath(dir.fd, name));
+  const fs::path base = root.empty() ? fs::path(".") : root;
+  if (links == Links::any) {
+    Fd fd(::open((base / name).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (fd.fd < 0) throw UserError(name, ": external data cannot be opened: ", reason());
+    return map(fd.fd, (base / name).string(), false);
+  }
+  Fd fd(open_below(base, name));
+  const int error = fd.fd < 0 ? errno : 0;
+  if (error == ELOOP || error == ENOTDIR)
+    if (const int followed = follow_link(base, name); followed >= 0) {
+      Fd owner(followed);
+      return map(owner.fd, (base / name).string(), true);
+    }
   if (fd.fd < 0)
-    throw UserError(name, ": external data cannot be opened below ", root.string(), ": ", reason(),
-                    "; it must be a regular file in the model's own directory, without links");
+    throw UserError(name, ": external data cannot be opened below ", root.string(), ": ",
+                    error == ELOOP ? "a link leads out of there" : std::strerror(error),
+                    "; it must be a file in the model's own directory, or links must be allowed "
+                    "(--allow-links)");
   return map(fd.fd, (root / name).string(), true);
 }
 
 MappedFile::~MappedFile() {
+  {
+    std::lock_guard lock(mapped_now().mutex);
+    auto& all = mapped_now().identities;
+    if (const auto at = all.find(identity_); at != all.end()) all.erase(at);
+  }
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+bool is_mapped(const fs::path& path) {
+  struct stat st;
+  if (::stat(path.c_str(), &st) != 0) return false;
+  std::lock_guard lock(mapped_now().mutex);
+  return mapped_now().identities.contains(identity_of(st));
 }
 
 void exit_when_a_file_is_gone(int code) {
@@ -175,22 +251,96 @@ void sync_directory_of(const fs::path& path) {
 
 }  // namespace
 
+namespace {
+
+bool is_special(const fs::path& path) {
+  struct stat st;
+  return ::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode);
+}
+
+// The file that a link leads to, there or not yet; anything else as it is.
+fs::path behind_links(fs::path path) {
+  constexpr int most = 40;
+  std::error_code error;
+  for (int i = 0; i < most && fs::is_symlink(path, error); ++i) {
+    const fs::path target = fs::read_symlink(path, error);
+    path = target.is_absolute() ? target : path.parent_path() / target;
+  }
+  return path;
+}
+
+void write_all(int fd, std::span<const std::byte> part, const fs::path& path) {
+  while (!part.empty()) {
+    const ssize_t n = ::write(fd, part.data(), part.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw UserError(path.string(), ": cannot be written: ", reason());
+    part = part.subspan(static_cast<std::size_t>(n));
+  }
+}
+
+// A device or pipe: there is nothing to rename, and nothing to take its place.
+void write_special(const fs::path& path, std::span<const std::span<const std::byte>> parts) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (fd.fd < 0) throw UserError(path.string(), ": cannot be opened for writing: ", reason());
+  for (std::span<const std::byte> part : parts) write_all(fd.fd, part, path);
+}
+
+}  // namespace
+
+bool is_same_file(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error)) return true;
+  const auto whole = [&](const fs::path& p) {
+    const fs::path real = behind_links(p);
+    return fs::weakly_canonical(fs::absolute(real, error), error);
+  };
+  return whole(a) == whole(b);
+}
+
+std::string why_not_writable(const fs::path& path) {
+  constexpr std::string_view another = ", or give another place";
+  std::error_code error;
+  if (fs::is_directory(path, error)) return "is a directory; give the name of a file";
+  if (is_special(path))
+    return ::access(path.c_str(), W_OK) == 0 ? "" : cat("cannot be written: ", reason(), another);
+  const fs::path parent = behind_links(path).parent_path();
+  if (!parent.empty() && !fs::is_directory(parent, error))
+    return fs::exists(parent, error)
+               ? cat("cannot be written: ", parent.string(), " is a file, not a directory", another)
+               : cat("there is no directory ", parent.string(), "; create it first", another);
+  const fs::path probe = unused_name(path);
+  Fd fd(::open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (fd.fd < 0) return cat("cannot be written: ", reason(), another);
+  ::unlink(probe.c_str());
+  return "";
+}
+
 fs::path unused_name(const fs::path& path) {
   static std::atomic<unsigned> serial{0};
-  fs::path out = path;
+  std::error_code error;
+  fs::path out = is_special(path) ? fs::temp_directory_path(error) / "hone" : behind_links(path);
   out += cat(".tmp.", ::getpid(), ".", serial.fetch_add(1));
   return out;
 }
 
-void rename_file(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0)
+void move_file(const fs::path& from, const fs::path& to) {
+  if (is_special(to)) {
+    const auto file = MappedFile::open(from);
+    const std::span<const std::byte> all[] = {file->bytes()};
+    write_special(to, all);
+    ::unlink(from.c_str());
+    return;
+  }
+  const fs::path real = behind_links(to);
+  if (::rename(from.c_str(), real.c_str()) != 0)
     throw UserError(to.string(), ": cannot be renamed into place: ", reason());
-  sync_directory_of(to);
+  sync_directory_of(real);
 }
 
 void write_atomic(const fs::path& path, std::span<const std::span<const std::byte>> parts,
                   Sync sync) {
-  const fs::path temp = unused_name(path);
+  if (is_special(path)) return write_special(path, parts);
+  const fs::path temp = unused_name(path), real = behind_links(path);
   auto fail = [&](std::string_view what) {
     std::string why = reason();
     ::unlink(temp.c_str());
@@ -199,18 +349,16 @@ void write_atomic(const fs::path& path, std::span<const std::span<const std::byt
   {
     Fd fd(::open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (fd.fd < 0) fail("created");
-    for (std::span<const std::byte> part : parts) {
-      while (!part.empty()) {
-        ssize_t n = ::write(fd.fd, part.data(), part.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) fail("written");
-        part = part.subspan(static_cast<std::size_t>(n));
-      }
+    try {
+      for (std::span<const std::byte> part : parts) write_all(fd.fd, part, path);
+    } catch (const UserError&) {
+      ::unlink(temp.c_str());
+      throw;
     }
     if (sync == Sync::yes && ::fsync(fd.fd) != 0) fail("synced");
   }
-  if (::rename(temp.c_str(), path.c_str()) != 0) fail("renamed into place");
-  if (sync == Sync::yes) sync_directory_of(path);
+  if (::rename(temp.c_str(), real.c_str()) != 0) fail("renamed into place");
+  if (sync == Sync::yes) sync_directory_of(real);
 }
 
 void write_atomic(const fs::path& path, std::string_view text) {

@@ -18,7 +18,6 @@ constexpr Flag table[] = {
     {"HONE_CUDA_DIR", "directory of NVIDIA's libraries, looked in before the usual ones", ""},
     {"HONE_DEBUG", "0 to 6: devices, passes, plans, sources, graphs, rules", "0"},
     {"HONE_DUMP", "directory that receives graphs, kernels and plans as files", ""},
-    {"HONE_HARD_LINKS", "1: external data of a model may be a file with several names", "0"},
     {"HONE_MAP_FILES", "0: files are read into memory instead of mapped, for files that may change",
      "1"},
     {"HONE_THREADS", "threads of the default pool; 0 asks the machine", "0"},

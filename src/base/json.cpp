@@ -7,27 +7,11 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace hone {
 
 namespace {
-
-// Bytes of the UTF-8 character at the start of `s`; 0 when there is none.
-std::size_t character_bytes(std::string_view s) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
-  const unsigned char first = byte(0);
-  const std::size_t n = first < 0x80   ? 1
-                        : first < 0xc2 ? 0
-                        : first < 0xe0 ? 2
-                        : first < 0xf0 ? 3
-                                       : 4;
-  if (n == 0 || n > s.size() || first > 0xf4) return 0;
-  for (std::size_t i = 1; i < n; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
-  const bool outside = (first == 0xed && byte(1) > 0x9f) || (first == 0xf4 && byte(1) > 0x8f);
-  return overlong || outside ? 0 : n;
-}
 
 // Whether a byte of a string stands for itself: printable ASCII but the quote and the backslash.
 constexpr std::array<bool, 256> is_plain = [] {
@@ -164,7 +148,7 @@ class Parser {
         escape(out);
         continue;
       }
-      const std::size_t n = character_bytes({at_, static_cast<std::size_t>(end_ - at_)});
+      const std::size_t n = utf8_bytes({at_, static_cast<std::size_t>(end_ - at_)});
       if (n <= 1) refuse("a string holds bytes that are no UTF-8, or a control character");
       out.append(at_, n);
       at_ += n;
@@ -266,16 +250,17 @@ void print_text(std::string& out, std::string_view s) {
   out += '"';
   for (; !s.empty();) {
     const char c = s.front();
-    const std::size_t n = character_bytes(s);
+    const std::size_t n = utf8_bytes(s);
     if (n == 0) {
       out += "\\ufffd";
     } else if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned>(c));
-      out += code;
+    } else if (is_control(s)) {
+      const unsigned code = static_cast<unsigned char>(n == 2 ? s[1] : c);
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", code);
+      out += escape;
     } else {
       out += s.substr(0, n);
     }

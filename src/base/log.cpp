@@ -4,6 +4,8 @@
 #include <mutex>
 #include <string>
 
+#include "base/terminal.h"
+
 namespace hone {
 
 namespace {
@@ -33,7 +35,7 @@ void log_warning(std::string_view text) {
   if (sink().call)
     sink().call(sink().context, copy.c_str());
   else
-    std::fprintf(stderr, "hone: warning: %s\n", copy.c_str());
+    std::fprintf(stderr, "hone: warning: %s\n", printable(copy).c_str());
 }
 
 }  // namespace hone

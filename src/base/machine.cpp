@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -56,6 +57,26 @@ Machine this_machine() {
           .l2 = told(_SC_LEVEL2_CACHE_SIZE),
           .l3 = told(_SC_LEVEL3_CACHE_SIZE),
           .memory = told(_SC_PHYS_PAGES) * told(_SC_PAGESIZE)};
+}
+
+BusyTime busy_time() {
+  BusyTime out;
+  std::ifstream in("/proc/stat");  // TAG USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL
+  std::string tag;
+  double user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, softirq = 0, steal = 0;
+  if (!(in >> tag >> user >> nice >> system >> idle >> wait >> irq >> softirq >> steal)) return out;
+  out.all = (user + nice + system + irq + softirq + steal) / static_cast<double>(told(_SC_CLK_TCK));
+  timespec own{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+  out.own = static_cast<double>(own.tv_sec) + 1e-9 * static_cast<double>(own.tv_nsec);
+  return out;
+}
+
+double share_of_others(const BusyTime& before, double seconds) {
+  const BusyTime now = busy_time();
+  const double others = (now.all - before.all) - (now.own - before.own);
+  const double there = seconds * static_cast<double>(told(_SC_NPROCESSORS_ONLN));
+  return there > 0 ? std::clamp(others / there, 0.0, 1.0) : 0;
 }
 
 std::int64_t usable_memory() {

@@ -17,6 +17,15 @@ struct Machine {
 
 Machine this_machine();
 
+// Seconds of processor time since the machine started: of everything, and of this process. Zeros
+// when the system does not tell.
+struct BusyTime {
+  double all = 0, own = 0;
+};
+BusyTime busy_time();
+// The share of the machine's processors that others took during `seconds` that ended now; 0 to 1.
+double share_of_others(const BusyTime& before, double seconds);
+
 // Bytes that this process can use: the machine's memory, or less where a control group says so.
 std::int64_t usable_memory();
 

@@ -33,6 +33,29 @@ void append(std::string& out, PlainInteger auto n) {
   out += std::string_view(digits, static_cast<std::size_t>(end - digits));
 }
 
+// Bytes of the UTF-8 character at the start of `s`; 0 when there is none.
+inline std::size_t utf8_bytes(std::string_view s) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+  const unsigned char first = s.empty() ? 0xff : byte(0);
+  const std::size_t n = first < 0x80   ? 1
+                        : first < 0xc2 ? 0
+                        : first < 0xe0 ? 2
+                        : first < 0xf0 ? 3
+                                       : 4;
+  if (n == 0 || n > s.size() || first > 0xf4) return 0;
+  for (std::size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  const bool overlong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
+  const bool outside = (first == 0xed && byte(1) > 0x9f) || (first == 0xf4 && byte(1) > 0x8f);
+  return overlong || outside ? 0 : n;
+}
+// Whether `s` starts with a control character, of ASCII or of Latin-1 (U+0080 to U+009F).
+inline bool is_control(std::string_view s) {
+  const auto first = static_cast<unsigned char>(s[0]);
+  if (first < 0x20 || first == 0x7f) return true;
+  return first == 0xc2 && s.size() > 1 && static_cast<unsigned char>(s[1]) < 0xa0;
+}
+
 // A long text made of many short parts. Inlined, so that a literal is copied without a call.
 class Text {
  public:

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 
 #include "backend/backend.h"
 #include "base/file.h"
@@ -25,7 +26,19 @@ void write_file(const fs::path& path, std::span<const std::byte> bytes) {
   write_atomic(path, std::span(&bytes, 1), Sync::no);
 }
 
+// An earlier program of that name is replaced; files of others, such as a CMakeLists.txt, are not.
+void check_directory(const c::Program& program, const fs::path& directory) {
+  std::string header;
+  std::getline(std::ifstream(directory / (program.name + ".h")), header);
+  if (header.find("written by hone aot") != header.npos) return;
+  for (const c::ProgramFile& f : program.files)
+    if (fs::exists(directory / f.name))
+      throw UserError("--output ", directory.string(), ": holds another ", f.name,
+                      " already; give a new directory");
+}
+
 void write_files(const c::Program& program, const fs::path& directory) {
+  check_directory(program, directory);
   fs::create_directories(directory);
   for (const c::ProgramFile& f : program.files) write_file(directory / f.name, bytes_of(f.text));
   write_file(directory / (program.name + ".weights"), program.weights);
@@ -34,8 +47,7 @@ void write_files(const c::Program& program, const fs::path& directory) {
 // A directory that goes with its owner.
 class Workplace {
  public:
-  explicit Workplace(const fs::path& beside) : path_(beside / "check.tmp") {
-    fs::remove_all(path_);
+  explicit Workplace(const fs::path& in) : path_(unused_name(in / "check")) {
     fs::create_directories(path_);
   }
   ~Workplace() {
@@ -181,7 +193,9 @@ int aot(Words words) {
   add_printing(a, options);
   a.example("hone aot model.onnx -o model_c --dim batch=1 --check");
   if (!a.parse(words)) return exit_ok;
-  if (options.output.empty()) throw UsageError("hone aot: give a directory to write with -o DIR");
+  if (options.output.empty())
+    throw UsageError(
+        "--output is missing: give the directory to write with -o DIR\nSee hone aot --help.");
 
   Loaded loaded = load_model(options, a);
   CompileOptions compiled = compile_options(options);
@@ -189,8 +203,8 @@ int aot(Words words) {
   compiled.strategy = host.name;  // kernels alone: libraries are not C
   compiled.keep = true;
   if (compiled.targets.size() > 1)
-    throw UserError("aot: ", compiled.targets.size(),
-                    " targets given; a program in C is made for one, and runs on all");
+    throw UsageError(cat("--target: ", compiled.targets.size(),
+                         " targets given; a program in C is made for one, and runs on all"));
   CompileReport kept;
   auto plan = std::make_shared<const Plan>(compile(loaded.source, compiled, &kept));
   c::ProgramOptions request;

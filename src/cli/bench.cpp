@@ -33,7 +33,7 @@ bool passes_self_tests(const Plan& plan, const Printing& options, bool tells) {
       warn(options, "warning: the plan has no self-test; make it again with `hone optimize`");
     return true;
   } catch (const SelfTestFailure& e) {
-    std::fprintf(stderr, "hone bench: not timed: %s\n", e.what());
+    tell_error("hone bench", options.json, exit_differs, cat("not timed: ", e.what()));
     return false;
   }
 }
@@ -68,15 +68,24 @@ int bench(Words words) {
   if (!a.parse(words)) return exit_ok;
   if (!times_file.empty()) check_writable(times_file, "--exportTimes");
   const Loaded loaded = load(options, a);
+  if (!times_file.empty()) {
+    const OutputFile outputs[] = {{"--exportTimes", times_file}};
+    check_outputs(outputs, loaded.file.path);
+  }
   if (!loaded.file.is_plan() && !given.empty()) read_inputs(given, loaded.params);
   const std::unique_ptr<Runner> runner = open_runner(loaded, options, options.strategy);
   const bool tells = !options.quiet && !options.json;
-  const std::vector<Array> inputs = inputs_or_samples(given, loaded, *runner);
+  const ChosenInputs chosen = inputs_or_samples(given, loaded, *runner);
+  const std::vector<Array>& inputs = chosen.arrays;
   runner->run(inputs);  // what is not allowed, or not enough memory, is said first
   if (const Plan* plan = runner->plan(); plan && loaded.file.is_plan())
     if (!passes_self_tests(*plan, options, tells)) return exit_differs;
   const Json memory = memory_json(*runner, inputs);
   if (tells) tell_memory(memory);
+  if (tells && !chosen.assumptions.empty()) {
+    std::printf("inputs: made up (give others with --input)\n");
+    for (const std::string& line : chosen.assumptions) std::printf("  %s\n", line.c_str());
+  }
   auto since = [](Clock::time_point t) {
     return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
   };
@@ -106,6 +115,7 @@ int bench(Words words) {
                    {"p99_ms", percentile(sorted, 99)},
                    {"throughput_per_s", 1000 / mean},
                    {"content", content_of(*runner)},
+                   {"inputs", texts_json(chosen.assumptions)},
                    {"memory", memory},
                    {"resident", resident}};
   if (!times_file.empty()) {

@@ -92,8 +92,7 @@ void print(const ModelCheck& c, const std::string& path, bool quiet) {
   print(problems(c));
   if (c.left_out > 0)
     std::printf(
-        "\n%lld nodes need what these leave undefined and were not looked at; mend these "
-        "and check again\n",
+        "\n%lld nodes depend on the problems above and were skipped; fix those and check again\n",
         static_cast<long long>(c.left_out));
   if (quiet) return;
   print_sizes(c.open_sizes);
@@ -156,6 +155,7 @@ int check(Words words) {
                "an ONNX model, a plan, safetensors or their index.json, GGUF, or a directory",
                given);
   add_sizes(a, options);
+  add_links(a, options);
   add_printing(a, printing);
   a.example("hone check model.onnx");
   a.example("hone check model.onnx --dim batch=1..64 --json");

@@ -32,6 +32,7 @@ int flags(Words);
 struct Printing {
   bool json = false;
   bool quiet = false;
+  bool verbose = false;
 };
 void add_printing(Arguments&, Printing&);
 

@@ -112,7 +112,7 @@ int doctor(Words words) {
   Arguments a(
       "hone doctor",
       "Looks at the machine, the libraries, the cache and the environment, compiles and runs\n"
-      "a small function, and says what is missing and how to mend it. Exit code 1: something\n"
+      "a small function, and says what is missing and how to fix it. Exit code 1: something\n"
       "is missing.");
   add_printing(a, printing);
   a.example("hone doctor");

@@ -90,8 +90,8 @@ void print_variant(const Variant& v, std::size_t index, const Details& details) 
   for (const Guard& g : v.guards) std::printf("  when %s\n", guard_text(g).c_str());
   if (const int n = calls_that_allocate(v.steps))
     std::printf(
-        "  RUNS ALLOCATE: %d steps call a library, which takes and gives back small blocks in "
-        "every call; plans of strategy %s allocate nothing\n",
+        "  not allocation-free: %d steps call a library, which allocates in every call; plans of "
+        "strategy %s allocate nothing\n",
         n, std::string(default_backend().name).c_str());
   std::vector<int> launches(v.groups.size(), 0), calls(v.groups.size(), 0);
   count_steps(v.steps, launches, calls);
@@ -116,7 +116,7 @@ void print_variant(const Variant& v, std::size_t index, const Details& details) 
 void report_on(const std::string& page, const std::vector<std::string>& given, const Loaded& loaded,
                const ModelOptions& options, Runner& runner, CompileReport compiled,
                const std::string& command) {
-  const std::vector<Array> inputs = inputs_or_samples(given, loaded, runner);
+  const std::vector<Array> inputs = inputs_or_samples(given, loaded, runner).arrays;
   Optimized seen;
   seen.plan = *runner.plan();
   seen.compiled.push_back(std::move(compiled));
@@ -152,8 +152,15 @@ int explain(Words words) {
   a.example("hone explain model.hone --candidates");
   if (!a.parse(words)) return exit_ok;
   if (options.strategy == "ref")
-    throw UsageError("--strategy ref: interprets; there is no plan to explain");
+    throw UsageError(
+        "--strategy ref: interprets the model, so there is no plan to explain; give another "
+        "strategy");
+  if (!report.empty()) check_report(report);
   const Loaded loaded = load(options, a);
+  if (!report.empty()) {
+    const OutputFile outputs[] = {{"--report", report}};
+    check_outputs(outputs, loaded.file.path);
+  }
   CompileReport compiled;
   const std::unique_ptr<Runner> runner =
       open_runner(loaded, options, options.strategy, report.empty() ? nullptr : &compiled);

@@ -1,11 +1,14 @@
 #include "export/onnx/export.h"
 
+#include <algorithm>
 #include <cstdio>
 
+#include "api/hone.h"
 #include "base/json.h"
 #include "cli/load.h"
-#include "ops/ops.h"
+#include "pass/map_sizes.h"
 #include "plan/plan_file.h"
+#include "verify/sample.h"
 
 namespace hone::cli {
 
@@ -13,19 +16,62 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The function of a model for all its sizes; of a plan, the graph that it was made from.
-Function function_of(const Loaded& loaded) {
-  const std::string path = loaded.file.path.string();
-  if (loaded.file.is_plan()) {
-    const Plan plan = read_plan(loaded.file.path);
-    if (plan.graph.empty())
-      throw UserError(path, ": was written without its graph; export the model it was made from");
-    return parse(plan.graph, find_op, plan.graph_arrays);
+// The sizes that --dim fixes; of a plan, which was compiled for ranges, nothing else can be asked.
+Sizing fixed_sizes(const ImportOptions& options) {
+  Sizing out;
+  for (const auto& [name, range] : options.dims) {
+    if (range.low != range.high)
+      throw UsageError(cat("--dim ", name,
+                           ": a plan's sizes can be fixed, not given another range; "
+                           "give NAME=SIZE"));
+    out[name] = range.low;
   }
-  if (loaded.source.variants.size() > 1)
-    throw UserError(path, ": is ", loaded.source.variants.size(),
-                    " functions, one for each kind of sizes; choose sizes with --dim");
-  return loaded.source.variants[0].function;
+  return out;
+}
+
+bool is_known(const std::vector<Guard>& guards, const Sizing& sizes) {
+  return std::ranges::all_of(guards, [&](const Guard& g) {
+    for (const Dim* d : {&g.a, &g.b})
+      for (const Dim& s : d->symbols())
+        if (!sizes.contains(s.name())) return false;
+    return true;
+  });
+}
+
+// With the sizes fixed. Throws UserError when the function has no such size.
+Function with_sizes(const Function& f, const Sizing& sizes) {
+  SizeMap map;
+  const Dims symbols = f.symbols();
+  for (const auto& [name, n] : sizes) {
+    const auto at = std::ranges::find(symbols, name, &Dim::name);
+    if (at == symbols.end()) throw UserError("--dim ", name, ": the plan has no such size");
+    if (n < at->low() || n > at->high())
+      throw UserError("--dim ", name, "=", n, ": the plan serves ", at->low(), " to ", at->high());
+    map.symbols.emplace(name, Dim(n));
+  }
+  return map.symbols.empty() ? f : map_sizes(f, map);
+}
+
+// ONNX has no word for several functions of which sizes choose one.
+Function function_of(const Source& source, const Sizing& sizes, const std::string& path) {
+  if (source.variants.size() == 1) return with_sizes(source.variants[0].function, sizes);
+  std::string open;
+  for (const Dim& s : source.variants[0].function.symbols())
+    if (!sizes.contains(s.name())) open += cat(" --dim ", s, "=SIZE");
+  for (const SourceVariant& v : source.variants)
+    if (!is_known(v.guards, sizes))
+      throw UserError(path, ": is ", source.variants.size(),
+                      " functions, one for each kind of sizes, and ONNX holds one; choose it with",
+                      open);
+  for (const SourceVariant& v : source.variants)
+    if (guards_hold(v.guards, sizes)) return with_sizes(v.function, sizes);
+  throw UserError(path, ": serves no such sizes");
+}
+
+std::int64_t bytes_of_file(const fs::path& file) {
+  std::error_code error;
+  const auto bytes = fs::file_size(file, error);
+  return error ? 0 : static_cast<std::int64_t>(bytes);
 }
 
 }  // namespace
@@ -38,27 +84,31 @@ int export_model(Words words) {
               "Writes a model, or the graph that a plan keeps, as ONNX of opset 21.");
   add_model(a, options);
   a.text("-o,--output", "FILE", "the ONNX file to write (default: exported.onnx)", output);
-  a.number("--inside", "BYTES",
-           "larger weights go to FILE.data (default: 1048576; 0: none of them do)", inside);
+  a.bytes("--inside", "larger weights go to FILE.data (default: 1Mi; 0: none of them do)", inside);
   add_sizes(a, options.import);
+  add_weights(a, options);
+  add_links(a, options.import);
   add_printing(a, options);
   a.example("hone export model.hone -o model.onnx");
   if (!a.parse(words)) return exit_ok;
   if (output.empty()) output = "exported.onnx";
   check_writable(output, "--output");
   const Loaded loaded = load(options, a);
-  if (fs::exists(output) && fs::equivalent(output, loaded.file.path))
-    throw UserError("--output ", output, ": is the model itself; give another place");
-  const Function f = function_of(loaded);
+  const OutputFile outputs[] = {{"--output", output}, {"--output", output + ".data"}};
+  check_outputs(outputs, loaded.file.path);
+  const std::string path = loaded.file.path.string();
+  const Function f = loaded.file.is_plan() ? function_of(source(read_plan(loaded.file.path)),
+                                                         fixed_sizes(options.import), path)
+                                           : function_of(loaded.source, {}, path);
   try {
     export_onnx(f, output, {.external_above = inside});
   } catch (const UserError& e) {
-    throw UserError(loaded.file.path.string(), ": ", e.what());
+    throw UserError(path, ": ", e.what());
   }
   const std::string data = output + ".data";
   if (options.json)
     std::printf("%s\n", Json(Json::Object{{"file", output},
-                                          {"bytes", fs::file_size(output)},
+                                          {"bytes", bytes_of_file(output)},
                                           {"data", fs::exists(data) ? data : ""}})
                             .text(2)
                             .c_str());

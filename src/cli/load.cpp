@@ -7,9 +7,10 @@
 
 #include "api/hone.h"
 #include "backend/backend.h"
-#include "base/flags.h"
 #include "base/terminal.h"
+#include "cli/run/table.h"
 #include "plan/plan_file.h"
+#include "verify/made_inputs.h"
 #include "verify/sample.h"
 
 namespace hone::cli {
@@ -22,7 +23,7 @@ std::int64_t size(std::string_view text) {
   std::int64_t n = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size() || n < 0)
-    throw UsageError(cat("'", text, "' is not a size"));
+    throw UsageError(cat("'", text, "' is not a size; give a whole number, 0 or more"));
   return n;
 }
 
@@ -36,8 +37,10 @@ void add_dim(const std::string& spec, ImportOptions& options) {
   ImportOptions::Range r;
   r.low = size(range.substr(0, dots));
   r.high = dots == std::string_view::npos ? r.low : size(range.substr(dots + 2));
-  if (r.low > r.high) throw UsageError(cat("'", spec, "': the range is empty"));
-  options.dims[spec.substr(0, at)] = r;
+  if (r.low > r.high)
+    throw UsageError(cat("'", spec, "': the range is empty; give LOW..HIGH with LOW <= HIGH"));
+  if (!options.dims.emplace(spec.substr(0, at), r).second)
+    throw UsageError(cat("'", spec.substr(0, at), "' is given twice; give it once"));
 }
 
 // "input:1x3x224x224,other:2x2": sizes of whole inputs.
@@ -48,8 +51,9 @@ void add_shapes(std::string_view specs, ImportOptions& options) {
     const std::size_t colon = part.rfind(':');
     if (colon == part.npos || colon == 0)
       throw UsageError(cat("'", part, "': expected NAME:SIZExSIZE, as in image:1x3x224x224"));
-    std::vector<std::int64_t>& dims = options.shapes[std::string(part.substr(0, colon))];
-    dims.clear();
+    const auto [at, is_new] = options.shapes.try_emplace(std::string(part.substr(0, colon)));
+    if (!is_new) throw UsageError(cat("'", at->first, "' is given twice; give it once"));
+    std::vector<std::int64_t>& dims = at->second;
     for (std::string_view sizes = part.substr(colon + 1); !sizes.empty();) {
       const std::string_view one = sizes.substr(0, sizes.find('x'));
       dims.push_back(size(one));
@@ -82,13 +86,21 @@ class RefRunner final : public Runner {
   std::vector<PlanParam> params_, results_;
 };
 
+// What depends on sizes stands behind conditions on them, which can fill a page: one sentence says
+// it.
 void warn_all(const Printing& printing, const std::vector<std::string>& warnings) {
-  constexpr std::size_t most = 160;  // conditions on sizes can be long
-  for (std::string w : warnings) {
-    if (w.size() > most && flag_number("HONE_DEBUG") == 0)
-      w = w.substr(0, most) + "... (all of it with HONE_DEBUG=1)";
-    warn(printing, "warning: " + w);
+  std::size_t about_sizes = 0;
+  for (const std::string& w : warnings) {
+    if (!printing.verbose && w.starts_with(warning_about_sizes))
+      ++about_sizes;
+    else
+      warn(printing, "warning: " + w);
   }
+  if (about_sizes > 0)
+    warn(printing,
+         cat("warning: input sizes exist for which a branch of this model cannot run; a run "
+             "that reaches it is refused (--verbose prints ",
+             about_sizes == 1 ? "the condition" : cat(about_sizes, " conditions"), ")"));
 }
 
 std::vector<std::string_view> pass_names() {
@@ -104,11 +116,22 @@ void add_model(Arguments& a, ModelOptions& o) {
   a.positional("MODEL", "model.onnx, a plan (.hone), or a directory that holds one", o.model);
 }
 
+void add_links(Arguments& a, ImportOptions& o) {
+  a.flag("--allow-links", "external data may be links to any file, and have several names",
+         o.allow_links);
+}
+
 void add_sizes(Arguments& a, ImportOptions& o) {
   a.parsed("--dim", "NAME=SIZE", "a symbol's size, or its range, NAME=LOW..HIGH; repeatable",
            [&o](const std::string& s) { add_dim(s, o); });
   a.parsed("--shapes", "NAME:SIZES", "sizes of inputs: image:1x3x224x224,other:2x2",
            [&o](const std::string& s) { add_shapes(s, o); });
+}
+
+void add_weights(Arguments& a, ModelOptions& o) {
+  a.text("--weights", "FILE",
+         "tensors for the model's initializers and inputs, by name: safetensors, GGUF, .npz",
+         o.weights);
 }
 
 void add_source(Arguments& a, ModelOptions& o) {
@@ -122,9 +145,11 @@ void add_budget(Arguments& a, double& seconds) {
 
 void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.heading("");
-  a.number("--threads", "N", "threads to use; 0, the default, asks the machine", o.threads);
-  a.number("--max-memory", "BYTES", "refuse what needs more (default: 80 % of memory)",
-           o.max_memory);
+  a.number("--threads", "N", "threads to use; 0, the default, asks the machine", o.threads, 0,
+           most_threads);
+  a.bytes("--max-memory", "refuse what needs more: 500M, 2Gi, ... (default: 80 % of memory)",
+          o.max_memory);
+  add_deadline(a, o.deadline);
   a.heading(std::string(compiling));
   // Backends without a device here are known, too: compiling says what they lack.
   std::vector<std::string_view> known = strategies();
@@ -142,6 +167,8 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
       alternatives(targets) + ", several with commas (default: " + std::string(targets[0]) + ")",
       o.targets);
   add_sizes(a, o.import);
+  add_weights(a, o);
+  add_links(a, o.import);
   a.choice("--verify", {"none", "kernels", "model"},
            "none, kernels (each kernel once) or model (the whole function)", o.verify);
   a.choices("--passes-off", pass_names(), "passes to leave out", o.passes_off);
@@ -165,7 +192,9 @@ Loaded load(const ModelOptions& options, const Arguments& args) {
                            "was made from"));
     return out;
   }
-  Imported imported = import_onnx(out.file.path, options.import);
+  ImportOptions given = options.import;
+  if (!options.weights.empty()) given.weights = read_weights(options.weights);
+  Imported imported = import_onnx(out.file.path, given);
   warn_all(options, imported.warnings);
   out.warnings = imported.warnings;
   out.source = hone::source(imported);
@@ -224,7 +253,7 @@ CompileOptions compile_options(const ModelOptions& options) {
 
 std::unique_ptr<Runner> open_runner(const Loaded& loaded, const ModelOptions& options,
                                     const std::string& strategy, CompileReport* report) {
-  const PlanLimits limits{options.threads, options.max_memory};
+  const PlanLimits limits{options.threads, options.max_memory, options.deadline.at()};
   if (loaded.file.is_plan())
     return plan_runner(std::make_shared<const Plan>(read_plan(loaded.file.path)), limits);
   if (strategy == "ref") return std::make_unique<RefRunner>(loaded.source);
@@ -235,11 +264,26 @@ std::unique_ptr<Runner> open_runner(const Loaded& loaded, const ModelOptions& op
                      limits);
 }
 
-std::vector<Array> inputs_or_samples(const std::vector<std::string>& given, const Loaded& loaded,
-                                     const Runner& runner) {
-  if (!given.empty()) return read_inputs(given, runner.params());
+namespace {
+
+// The function that a plan's variant 0 computes: of its graph when it keeps that, else one that
+// takes the same inputs and asks nothing of them.
+Function function_of(const Loaded& loaded, const Runner& runner) {
+  if (!runner.plan()) return loaded.source.variants[0].function;
+  const Plan& plan = *runner.plan();
+  if (!plan.graph.empty()) return source(plan).variants[0].function;
+  Function f;
+  for (const PlanParam& p : plan.params) f.add_param(p.type, p.name, p.donated, p.required);
+  return f;
+}
+
+}  // namespace
+
+ChosenInputs inputs_or_samples(const std::vector<std::string>& given, const Loaded& loaded,
+                               const Runner& runner) {
+  if (!given.empty()) return {read_inputs(given, runner.params()), {}};
   const std::vector<fs::path> sets = data_sets(loaded.file.path.parent_path());
-  if (!sets.empty()) return read_set(sets[0], "input");
+  if (!sets.empty()) return {read_set(sets[0], "input"), {}};
   std::vector<Type> types;
   for (const PlanParam& p : runner.params()) types.push_back(p.type);
   std::vector<Guard> guards =
@@ -250,10 +294,12 @@ std::vector<Array> inputs_or_samples(const std::vector<std::string>& given, cons
   const std::optional<Sizing> sizes = sample_sizes(types, guards);
   if (!sizes)
     throw UserError(loaded.file.path.string(), ": no sizes fit the plan; give inputs with --input");
-  std::vector<Array> out;
-  for (std::size_t i = 0; i < types.size(); ++i)
-    out.push_back(sample_array(types[i], *sizes, Fill::random, i + 1));
-  return out;
+  MadeInputs made = made_inputs(function_of(loaded, runner), *sizes);
+  if (!made.problem.empty())
+    throw UserError(loaded.file.path.string(),
+                    ": no inputs were found that the model accepts: ", made.problem,
+                    "; give inputs with --input");
+  return {std::move(made.arrays), std::move(made.assumptions)};
 }
 
 std::string command_line(std::string_view program, Words words) {
@@ -271,6 +317,26 @@ void add_printing(Arguments& a, Printing& p) {
   a.heading("");
   a.flag("--json", "print JSON", p.json);
   a.flag("-q,--quiet", "print results only: no warnings, no progress", p.quiet);
+  a.flag("--verbose", "print warnings in full", p.verbose);
+}
+
+void check_report(const fs::path& file) {
+  if (file.extension() != ".html" && file.extension() != ".htm" && file.extension() != ".json")
+    throw UsageError(
+        cat("--report ", file.string(), ": must end in .html (a page) or .json (its data)"));
+  check_writable(file, "--report");
+}
+
+Json texts_json(const std::vector<std::string>& lines) {
+  Json out = Json::Array{};
+  for (const std::string& line : lines) out.push(line);
+  return out;
+}
+
+std::string file_size_text(const fs::path& file) {
+  std::error_code error;
+  const auto size = fs::file_size(file, error);
+  return error ? "not a regular file" : bytes_text(static_cast<std::int64_t>(size));
 }
 
 void warn(const Printing& printing, const std::string& line) {

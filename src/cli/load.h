@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/model_file.h"
+#include "cli/run/deadline.h"
 #include "cli/run/run.h"
 #include "cli/run/tensors.h"
 #include "compile/compile.h"
@@ -20,10 +22,12 @@ struct ModelOptions : Printing {
   std::string strategy = "auto";
   std::vector<std::string> targets;  // empty: native
   ImportOptions import;
+  std::string weights;  // a file of tensors; empty: the model's own
   std::vector<std::string> passes_off;
   std::string verify = "kernels";  // none, kernels, model
   int threads = 0;
   std::int64_t max_memory = 0;  // bytes; 0: the default of sessions
+  Deadline deadline;
   bool one_op_groups = false;
   bool no_cache = false;
 };
@@ -35,6 +39,8 @@ void add_model(Arguments&, ModelOptions&);
 void add_source(Arguments&, ModelOptions&);    // MODEL, which may not be a plan
 void add_budget(Arguments&, double& seconds);  // of comparisons; as it stands, the default
 void add_sizes(Arguments&, ImportOptions&);    // --dim and --shapes
+void add_links(Arguments&, ImportOptions&);    // --allow-links
+void add_weights(Arguments&, ModelOptions&);   // --weights
 void add_compiling(Arguments&, ModelOptions&, bool with_strategy = true);
 
 struct Loaded {
@@ -57,11 +63,22 @@ std::unique_ptr<Runner> open_runner(const Loaded&, const ModelOptions&, const st
                                     CompileReport* report = nullptr);
 
 // Inputs as given, else those of the first data set beside the model, else made up.
-std::vector<Array> inputs_or_samples(const std::vector<std::string>& given, const Loaded&,
-                                     const Runner&);
+struct ChosenInputs {
+  std::vector<Array> arrays;
+  std::vector<std::string> assumptions;  // of made-up ones, a line for each
+};
+ChosenInputs inputs_or_samples(const std::vector<std::string>& given, const Loaded&, const Runner&);
 
 // As it was typed, quoted where a shell would need it.
 std::string command_line(std::string_view program, Words);
+
+// Throws when a report cannot be written there, or its name ends in neither .html nor .json.
+void check_report(const std::filesystem::path&);
+
+// "1.2 MB"
+std::string file_size_text(const std::filesystem::path&);
+
+Json texts_json(const std::vector<std::string>&);
 
 // To stderr. Warnings, unless quiet or JSON is asked for; progress only where somebody watches.
 void warn(const Printing&, const std::string& line);

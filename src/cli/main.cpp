@@ -62,7 +62,7 @@ int dispatch(Words words) {
     known.push_back(c.name);
   }
   throw UsageError(
-      cat("'", name, "' is not a command", did_you_mean(name, known), "\nSee hone --help."));
+      cat("unknown command '", name, "'", did_you_mean(name, known), "\nSee hone --help."));
 }
 
 }  // namespace
@@ -72,6 +72,6 @@ int dispatch(Words words) {
 int main(int argc, char** argv) {
   // libgomp's threads would otherwise spin after each library call and starve our pool.
   ::setenv("OMP_WAIT_POLICY", "passive", 0);
-  return hone::cli::guarded(
-      "hone", [&] { return hone::cli::dispatch({argv + 1, static_cast<std::size_t>(argc - 1)}); });
+  const std::span<char* const> words(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0));
+  return hone::cli::guarded("hone", words, [&] { return hone::cli::dispatch(words); });
 }

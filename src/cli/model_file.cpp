@@ -4,6 +4,8 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "cli/run/arguments.h"
 
 namespace hone::cli {
 
@@ -35,16 +37,21 @@ bool is_safetensors(const std::string& bytes) {
          std::all_of(bytes.begin() + 5, bytes.begin() + 8, [](char c) { return c == 0; });
 }
 
+// The field ir_version, a small number, comes first in what every exporter writes.
+bool is_onnx(const std::string& bytes) {
+  return bytes.size() > 2 && bytes[0] == 0x08 && bytes[1] > 0 && bytes[1] < 0x20;
+}
+
 bool is_index(const std::string& bytes) {
   return bytes.starts_with('{') && bytes.find("\"weight_map\"") != bytes.npos;
 }
 
 [[noreturn]] void refuse_text(const fs::path& path, const std::string& bytes) {
-  std::string what = "is a text file, no model";
+  std::string what = "is a text file, not a model";
   if (bytes.starts_with("version https://git-lfs"))
-    what = "is a pointer of git-lfs, not the model itself; run `git lfs pull`";
+    what = "is a git-lfs pointer, not the model itself; run `git lfs pull`";
   else if (bytes.find("<html") != bytes.npos || bytes.find("<!DOCTYPE") != bytes.npos)
-    what = "is an HTML page, no model; download the file again and look at what the server says";
+    what = "is an HTML page, not a model; download the file again and read what the server says";
   else
     what += ": it starts with '" + bytes.substr(0, std::min<std::size_t>(bytes.find('\n'), 40)) +
             "'; give an ONNX model or a plan (.hone)";
@@ -53,14 +60,21 @@ bool is_index(const std::string& bytes) {
 
 fs::path resolve(const std::string& given) {
   const fs::path path = given;
-  if (!fs::exists(path))
+  const fs::file_status status = fs::status(path);
+  if (!fs::exists(status))
     throw UserError(given,
                     ": does not exist; give an ONNX model, a plan (.hone), or a directory "
                     "that holds model.onnx");
-  if (!fs::is_directory(path)) return path;
+  if (fs::is_regular_file(status)) return path;
+  if (!fs::is_directory(status))
+    throw UserError(given, ": is a ",
+                    fs::is_fifo(status)     ? "pipe"
+                    : fs::is_socket(status) ? "socket"
+                                            : "device",
+                    ", and models are mapped, not streamed; save it to a file first");
   for (const char* name : {"model.onnx", "model.hone"})
     if (fs::exists(path / name)) return path / name;
-  throw UserError(given, ": is a directory without model.onnx and model.hone; give the file");
+  throw UserError(given, ": is a directory without model.onnx or model.hone; give the file");
 }
 
 // PyTorch's files hold a pickle, a program that runs when it is read: this reads none.
@@ -92,25 +106,30 @@ ModelFile model_file(const std::string& given) {
   else
     refuse_archive(out.path, bytes);
   // Damaged, so that only its name still says what it is.
-  if (out.kind == FileKind::onnx && out.path.extension() == ".hone") out.kind = FileKind::plan;
-  if (out.kind == FileKind::onnx && out.path.extension() == ".safetensors")
-    out.kind = FileKind::safetensors;
+  const bool is_unknown = out.kind == FileKind::onnx && !is_onnx(bytes);
+  if (is_unknown && out.path.extension() == ".hone") out.kind = FileKind::plan;
+  if (is_unknown && out.path.extension() == ".safetensors") out.kind = FileKind::safetensors;
   return out;
 }
 
 void check_writable(const fs::path& file, const std::string& option) {
-  const auto fail = [&](std::string_view why) {
-    throw UserError(option, " ", file.string(), ": ", why, "; give another place");
-  };
-  std::error_code error;
-  if (fs::is_directory(file, error)) fail("is a directory, and a file is to be written");
-  error.clear();  // there is no such file yet
-  if (!file.parent_path().empty()) fs::create_directories(file.parent_path(), error);
-  if (error) fail(cat("its directory cannot be made: ", error.message()));
-  fs::path probe = file;
-  probe += ".probe";
-  if (!std::ofstream(probe)) fail("cannot be written: is its directory writable?");
-  fs::remove(probe, error);
+  if (const std::string why = why_not_writable(file); !why.empty())
+    throw UserError(option, " ", file.string(), ": ", why);
+}
+
+void check_outputs(std::span<const OutputFile> outputs, const fs::path& model) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [option, file] = outputs[i];
+    if (is_same_file(file, model))
+      throw UserError(option, " ", file.string(), ": is the model itself; give another place");
+    if (is_mapped(file))
+      throw UserError(option, " ", file.string(),
+                      ": is an input of this command; give another place");
+    for (std::size_t k = 0; k < i; ++k)
+      if (is_same_file(file, outputs[k].file) && !fs::is_character_file(file))
+        throw UsageError(cat(option, " ", file.string(), ": is also what ", outputs[k].option,
+                             " names; give each a file of its own"));
+  }
 }
 
 }  // namespace hone::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 
 namespace hone::cli {
@@ -26,7 +27,14 @@ struct ModelFile {
 // file, or when it is empty, text, or a page that a download left in its place.
 ModelFile model_file(const std::string& given);
 
-// Throws UserError when no file can be written there; makes the directories above it.
+// Throws UserError when no file can be written there.
 void check_writable(const std::filesystem::path& file, const std::string& option);
+
+struct OutputFile {
+  std::string option;  // that named it
+  std::filesystem::path file;
+};
+// Throws when one of them is the model, a file that was read for it, or another output.
+void check_outputs(std::span<const OutputFile>, const std::filesystem::path& model);
 
 }  // namespace hone::cli

@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "backend/devices/devices.h"
+#include "base/machine.h"
 #include "cli/evidence.h"
 #include "cli/expected.h"
 #include "cli/load.h"
@@ -38,6 +39,34 @@ Json strategies_json(const std::vector<StrategyRecord>& records) {
   return out;
 }
 
+// What the table's times do not say by themselves.
+std::string remark(const StrategyRecord& r, const StrategyRecord& chosen) {
+  if (r.chosen) return "<- chosen";
+  if (!r.failure.empty()) return r.failure;
+  if (r.ms >= chosen.ms) return "";
+  return r.high < chosen.low ? "faster, but an earlier run chose otherwise"
+                             : "no significant difference";
+}
+
+std::string timing_text(const TimingRecord& t) {
+  const int processors = this_machine().processors;
+  std::string out = cat("timed: ", t.sizes.empty() ? "" : t.sizes + ", ", t.threads,
+                        t.threads == 1 ? " thread" : " threads", " on ", processors,
+                        processors == 1 ? " processor" : " processors", ", ", t.rounds, " rounds");
+  const int percent = static_cast<int>(100 * t.busy + 0.5);
+  out += cat(", other processes took ", percent, " % of the machine");
+  constexpr int disturbing = 20;
+  if (percent >= disturbing) out += ": the times vary";
+  if (t.repeats > 0) out += cat(", timed again ", t.repeats == 1 ? "once" : "twice");
+  return out;
+}
+
+Json timing_json(const TimingRecord& t) {
+  return Json::Object{
+      {"sizes", t.sizes},   {"threads", t.threads}, {"processors", this_machine().processors},
+      {"rounds", t.rounds}, {"busy", t.busy},       {"repeats", t.repeats}};
+}
+
 void print_table(const std::vector<StrategyRecord>& records) {
   Table table({"strategy", "one run", "95 % interval", "of best", "error", "limit", "compile",
                "memory", ""});
@@ -49,12 +78,12 @@ void print_table(const std::vector<StrategyRecord>& records) {
     }
     char ratio[24];
     std::snprintf(ratio, sizeof ratio, "%.2fx", r.ratio_to_best);
-    table.add({r.name, milliseconds(r.ms), cat(milliseconds(r.low), " .. ", milliseconds(r.high)),
-               r.ratio_to_best > 0 ? ratio : "-", small_number(r.max_error),
-               small_number(r.error_limit), milliseconds(r.compile_ms), bytes_text(r.peak_bytes),
-               r.chosen                                 ? "<- chosen"
-               : r.failure.empty() && r.ms < chosen->ms ? "no significant difference"
-                                                        : r.failure});
+    const std::string interval = r.low == r.high
+                                     ? std::string("timed once")
+                                     : cat(milliseconds(r.low), " .. ", milliseconds(r.high));
+    table.add({r.name, milliseconds(r.ms), interval, r.ratio_to_best > 0 ? ratio : "-",
+               small_number(r.max_error), small_number(r.error_limit), milliseconds(r.compile_ms),
+               bytes_text(r.peak_bytes), remark(r, *chosen)});
   }
   std::printf("%s", table.text().c_str());
 }
@@ -99,16 +128,19 @@ struct Sample {
   std::vector<Array> inputs, outputs;  // no outputs: none lie there
 };
 
-std::vector<Sample> samples_in(const std::string& directory) {
+std::vector<Sample> samples_in(const std::string& directory, std::span<const PlanParam> params) {
   std::vector<fs::path> sets = data_sets(directory);
   if (sets.empty()) sets.emplace_back(directory);
   std::vector<Sample> out;
-  for (const fs::path& set : sets)
-    out.push_back({set, read_set(set, "input"), read_set(set, "output")});
-  if (out[0].inputs.empty())
-    throw UserError("--inputs ", directory,
-                    ": holds neither input_0.pb nor test_data_set_0; put the "
-                    "sample inputs there as input_K.pb");
+  for (const fs::path& set : sets) {
+    Sample s{set, read_set(set, "input"), read_set(set, "output")};
+    if (s.inputs.empty()) s.inputs = read_named(set, params);
+    if (s.inputs.empty() && !params.empty())
+      throw UserError("--inputs ", directory,
+                      ": holds neither input_0.pb, input_0.npy nor test_data_set_0; put the sample "
+                      "inputs there as input_K.npy or NAME.npy");
+    out.push_back(std::move(s));
+  }
   return out;
 }
 
@@ -138,6 +170,7 @@ void check_expected(const Plan& plan, const std::vector<Sample>& samples, int th
 int optimize(Words words) {
   ModelOptions options;
   std::string output, inputs, report, evidence;
+  std::vector<std::string> given;
   std::vector<std::string> strategies;
   double budget = OptimizeRequest().budget;
   bool strip = false;
@@ -149,12 +182,15 @@ int optimize(Words words) {
   add_source(a, options);
   a.text("-o,--output,--saveEngine", "FILE", "the plan to write (default: MODEL.hone, here)",
          output);
-  a.text("--inputs", "DIR", "sample inputs: input_K.pb, or test_data_set_K with them", inputs);
+  a.list("-i,--input,--loadInputs", "NAME=FILE",
+         "a sample input, as for `hone run` (default: those beside the model)", given);
+  a.text("--inputs", "DIR",
+         "sample inputs: input_K.pb, NAME.npy, ..., or test_data_set_K with them", inputs);
   a.text("--report", "FILE", "a page (.html) that shows graph, kernels, memory, times and errors",
          report);
   a.choices("--strategies", hone::strategies(), "strategies to try (default: all)", strategies);
   add_budget(a, budget);
-  a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", rounds);
+  a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", rounds, 1);
   a.text("--keep-evidence", "DIR",
          "where a refused strategy leaves a case that shows why, reduced (see `hone reduce`)",
          evidence);
@@ -170,9 +206,16 @@ int optimize(Words words) {
   Loaded loaded = load_model(options, a);
   const fs::path file = output.empty() ? fs::path(loaded.source.name + ".hone") : fs::path(output);
   check_writable(file, "--output");
-  if (!report.empty()) check_writable(report, "--report");
+  std::vector<OutputFile> outputs = {{"--output", file}};
+  if (!report.empty()) {
+    check_report(report);
+    outputs.push_back({"--report", report});
+  }
+  check_outputs(outputs, loaded.file.path);
   std::vector<Sample> samples;
-  if (!inputs.empty()) samples = samples_in(inputs);
+  if (!inputs.empty()) samples = samples_in(inputs, loaded.params);
+  if (!given.empty())
+    samples.insert(samples.begin(), {"--input", read_inputs(given, loaded.params), {}});
   for (const Sample& s : samples) loaded.source.samples.push_back(s.inputs);
   for (const std::vector<Array>& sample : loaded.source.samples)
     check_inputs(sample, loaded.params, "samples of " + loaded.source.name);
@@ -207,12 +250,11 @@ int optimize(Words words) {
   const Optimized result = hone::optimize(loaded.source, request);
   check_expected(result.plan, samples, request.compile.threads);
   progress(options, "testing the written plan in a process of its own");
-  write_proved(file, result.plan);
+  const std::int64_t size = write_proved(file, result.plan);
   for (const SelfTest& t : result.plan.self_tests)
     if (!t.missing.empty())
       warn(options, cat("warning: variant ", t.variant, " has no self-test: ", t.missing));
 
-  const auto size = static_cast<std::int64_t>(fs::file_size(file));
   if (!report.empty())
     write_report(report, result,
                  {.command = command_line("hone optimize", words),
@@ -229,18 +271,24 @@ int optimize(Words words) {
                                           {"content", to_hex(*result.plan.content)},
                                           {"verified", to_json(result.tried)},
                                           {"self_tests", self_tests_json(result.plan)},
+                                          {"inputs", texts_json(result.assumptions)},
+                                          {"timing", timing_json(result.timing)},
                                           {"strategies", strategies_json(result.plan.strategies)}})
                             .text(2)
                             .c_str());
     return exit_ok;
   }
   print_table(result.plan.strategies);
+  std::printf("%s\n", timing_text(result.timing).c_str());
+  if (!result.assumptions.empty() && !options.quiet) {
+    std::printf("inputs: made up (give others with --input or --inputs)\n");
+    for (const std::string& line : result.assumptions) std::printf("  %s\n", line.c_str());
+  }
   std::printf("plan: %s (%s), content %s\n", file.c_str(), bytes_text(size).c_str(),
               to_hex(*result.plan.content).c_str());
   std::printf("%s%s", tried_text(result.tried).c_str(), self_tests_text(result.plan).c_str());
   if (!report.empty())
-    std::printf("report: %s (%s)\n", report.c_str(),
-                bytes_text(static_cast<std::int64_t>(fs::file_size(report))).c_str());
+    std::printf("report: %s (%s)\n", report.c_str(), file_size_text(report).c_str());
   return exit_ok;
 }
 

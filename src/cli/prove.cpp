@@ -56,7 +56,8 @@ std::vector<std::string> self_test_command() {
   return {};
 }
 
-void write_proved(const fs::path& file, const Plan& plan, std::vector<std::string> command) {
+std::int64_t write_proved(const fs::path& file, const Plan& plan,
+                          std::vector<std::string> command) {
   const TemporaryFile temporary(file);
   write_plan(temporary.path(), plan);
   if (command.empty()) {
@@ -67,7 +68,9 @@ void write_proved(const fs::path& file, const Plan& plan, std::vector<std::strin
     if (done.status >= 128) refuse(file, cat("its self-test ended by signal ", done.status - 128));
     if (done.status != exit_ok) refuse(file, done.output);
   }
-  rename_file(temporary.path(), file);
+  const auto bytes = static_cast<std::int64_t>(fs::file_size(temporary.path()));
+  move_file(temporary.path(), file);
+  return bytes;
 }
 
 }  // namespace hone::cli

@@ -15,8 +15,8 @@ namespace hone::cli {
 std::vector<std::string> self_test_command();
 
 // Throws InternalError when the written file is refused, crashes or differs. Then, and while the
-// self-tests run, an older file of that name stays as it is.
-void write_proved(const std::filesystem::path&, const Plan&,
-                  std::vector<std::string> command = self_test_command());
+// self-tests run, an older file of that name stays as it is. Returns the bytes of the file.
+std::int64_t write_proved(const std::filesystem::path&, const Plan&,
+                          std::vector<std::string> command = self_test_command());
 
 }  // namespace hone::cli

@@ -14,7 +14,7 @@ namespace {
 int run_first_difference(const ModelOptions& options, const RunRequest& request,
                          const Arguments& a) {
   if (options.strategy == "ref")
-    throw UserError("--first-difference: strategy ref is the reference; name another one");
+    throw UsageError("--first-difference: strategy ref is the reference; give another --strategy");
   const Loaded loaded = load_model(options, a);
   const std::optional<Difference> d = first_difference(loaded.source, compile_options(options),
                                                        read_inputs(request.inputs, loaded.params));

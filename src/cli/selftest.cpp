@@ -12,8 +12,8 @@ int selftest(Words words) {
               "threads, what it computed when it was verified.");
   a.positional("PLAN", "the plan (.hone), made by `hone optimize`", plan);
   a.flag("--same-machine", "skip nothing, and demand every bit", request.is_same_machine);
-  a.number("--max-memory", "BYTES", "refuse what needs more (default: 80 % of memory)",
-           request.max_memory);
+  a.bytes("--max-memory", "refuse what needs more: 500M, 2Gi, ... (default: 80 % of memory)",
+          request.max_memory);
   add_printing(a, printing);
   a.example("hone selftest model.hone");
   if (!a.parse(words)) return exit_ok;

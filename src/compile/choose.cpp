@@ -265,6 +265,8 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials&
         verify(spec, option.candidate, c_.compile, trial_memory_, sizes.check, sizes.check_also);
     option.record.error = c.max_rel_error;
     if (!c.ok) option.record.refused = cat(wrong, c);
+  } catch (const OutOfMemory& e) {
+    throw OutOfMemory("checking a kernel: ", e.what(), ", or leave the checks out (--verify none)");
   } catch (const UserError& e) {
     option.record.refused = e.what();
   }

@@ -61,9 +61,7 @@ void check_memory(const Plan& plan, const Source& source, const CompileOptions& 
                   {.threads = options.threads, .max_memory = *options.max_memory});
   for (const SourceVariant& v : source.variants) {
     const std::vector<Array> inputs = inputs_to_time(source, v, sizes_to_time(source, v));
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      session.bind_input(i, {inputs[i].dtype(), inputs[i].dims(),
-                             const_cast<std::byte*>(inputs[i].bytes().data())});
+    for (std::size_t i = 0; i < inputs.size(); ++i) session.bind_input(i, as_input(inputs[i]));
     const MemoryReport m = session.memory();
     if (m.peak() <= static_cast<std::size_t>(*options.max_memory)) continue;
     throw UserError(plan.name, ": the plan needs ", m.peak(), " bytes of memory (", memory_text(m),

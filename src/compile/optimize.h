@@ -54,9 +54,21 @@ struct Tried {
 
 Json to_json(const Tried&);
 
-// Lists run parallel to Plan::strategies.
+// How the strategies were timed.
+struct TimingRecord {
+  std::string sizes;  // of the inputs: "batch = 4"; empty: all are fixed
+  int threads = 0;    // of each strategy
+  int rounds = 0;     // the most that a strategy was timed in
+  double busy = 0;    // the share of the machine's processors that other processes took, 0 to 1
+  int repeats = 0;    // how often all was timed again because the times contradicted the choice
+};
+
+// Lists but the first run parallel to Plan::strategies.
 struct Optimized {
-  Plan plan;                                     // Plan::strategies holds the table
+  Plan plan;  // Plan::strategies holds the table
+  // What was made up when no samples were given, one line for each input.
+  std::vector<std::string> assumptions;
+  TimingRecord timing;
   std::vector<std::vector<double>> times;        // by round; empty when not timed
   std::vector<std::vector<ResultError>> errors;  // empty when not verified
   std::vector<CompileReport> compiled;           // when a profile was asked for

@@ -117,9 +117,7 @@ class Profiler {
   }
 
   MemoryReport memory(Session& session) const {
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
-      session.bind_input(i, {inputs_[i].dtype(), inputs_[i].dims(),
-                             const_cast<std::byte*>(inputs_[i].bytes().data())});
+    for (std::size_t i = 0; i < inputs_.size(); ++i) session.bind_input(i, as_input(inputs_[i]));
     return session.memory();
   }
 

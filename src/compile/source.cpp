@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "pass/narrow.h"
 #include "schedule/schedule.h"
+#include "verify/made_inputs.h"
 #include "verify/whole.h"
 
 namespace hone {
@@ -115,11 +116,7 @@ Sizing sizes_to_time(const Source& source, const SourceVariant& v) {
 std::vector<Array> inputs_to_time(const Source& source, const SourceVariant& v,
                                   const Sizing& sizes) {
   if (const std::vector<Array>* inputs = served_sample(source, v)) return *inputs;
-  std::vector<Array> out;
-  for (const Function::Param& p : v.function.params())
-    out.push_back(p.required ? *p.required
-                             : sample_array(p.value.type(), sizes, Fill::random, out.size() + 1));
-  return out;
+  return made_inputs(v.function, sizes).arrays;
 }
 
 }  // namespace hone

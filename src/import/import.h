@@ -3,3 +3,4 @@
 #pragma once
 
 #include "import/onnx/import.h"
+#include "import/weights.h"

@@ -11,6 +11,7 @@
 #include "host/text.h"
 #include "import/onnx/tensor.h"
 #include "import/onnx/wire.h"
+#include "import/zip.h"
 #include "type/text.h"
 
 namespace hone {
@@ -133,16 +134,27 @@ std::pair<std::size_t, std::size_t> npy_header(std::span<const std::byte> bytes,
   return {start, size};
 }
 
-// A file's bytes from `offset` on as an array that keeps the map alive.
-Array mapped_array(const std::shared_ptr<const MappedFile>& file, std::size_t offset, DType dtype,
-                   std::vector<std::int64_t> dims) {
+// The bytes of a file, or of one in an archive, and what messages call it.
+struct NamedBytes {
+  Storage whole;
+  std::string path;
+};
+
+NamedBytes open_file(const fs::path& path) {
+  auto file = MappedFile::open(path);
+  return {Storage(file, file->bytes()), file->path()};
+}
+
+// The bytes from `offset` on as an array that keeps what holds them alive.
+Array array_of(const NamedBytes& file, std::size_t offset, DType dtype,
+               std::vector<std::int64_t> dims) {
   std::int64_t need = byte_size(dtype);
   for (std::int64_t d : dims) need = checked_mul(need, d);
-  std::span<const std::byte> bytes = file->bytes().subspan(offset);
+  std::span<const std::byte> bytes = file.whole.bytes().subspan(offset);
   if (static_cast<std::int64_t>(bytes.size()) != need)
-    throw UserError(file->path(), ": holds ", bytes.size(), " bytes of elements, its shape needs ",
+    throw UserError(file.path, ": holds ", bytes.size(), " bytes of elements, its shape needs ",
                     need);
-  return Array(dtype, std::move(dims), Storage(file, bytes));
+  return Array(dtype, std::move(dims), Storage(file.whole.owner(), bytes));
 }
 
 // ==== texts: characters of four bytes, all texts of one width, zeros behind the shorter ones. A
@@ -150,17 +162,17 @@ Array mapped_array(const std::shared_ptr<const MappedFile>& file, std::size_t of
 
 constexpr char32_t escaped_byte = 0xdc00;
 
-Array texts_of_file(const MappedFile& file, std::size_t offset, std::int64_t width,
+Array texts_of_file(const NamedBytes& file, std::size_t offset, std::int64_t width,
                     const std::vector<std::int64_t>& dims) {
-  const std::span<const std::byte> bytes = file.bytes().subspan(offset);
+  const std::span<const std::byte> bytes = file.whole.bytes().subspan(offset);
   std::int64_t count = 1;
   for (std::int64_t d : dims) count = checked_mul(count, d);
   if (checked_mul(checked_mul(count, width), 4) != static_cast<std::int64_t>(bytes.size()))
-    throw UserError(file.path(), ": holds ", bytes.size(), " bytes of elements, its shape needs ",
+    throw UserError(file.path, ": holds ", bytes.size(), " bytes of elements, its shape needs ",
                     count, " texts of ", width, " characters");
   // A width of 0 says nothing about the count.
   if (width == 0 && count > static_cast<std::int64_t>(most_text_bytes / 8))
-    throw UserError(file.path(), ": ", count, " texts are too many");
+    throw UserError(file.path, ": ", count, " texts are too many");
   Array out = Array::zeros(DType::text, dims);
   std::u32string characters(static_cast<std::size_t>(width), 0);
   for (std::int64_t i = 0; width > 0 && i < count; ++i) {
@@ -171,7 +183,7 @@ Array texts_of_file(const MappedFile& file, std::size_t offset, std::int64_t wid
       if (c >= escaped_byte + 0x80 && c <= escaped_byte + 0xff)
         c = c - escaped_byte + broken_byte;
       else if (c > last_character)
-        throw UserError(file.path(), ": text ", i, " holds no character");
+        throw UserError(file.path, ": text ", i, " holds no character");
     }
     out.set_integer(i, static_cast<std::int64_t>(text_number(utf8(text))));
   }
@@ -252,17 +264,32 @@ std::vector<Array> read_sequence_pb(const fs::path& path) {
   return out;
 }
 
-Array read_npy(const fs::path& path) {
-  auto file = MappedFile::open(path);
-  auto [start, size] = npy_header(file->bytes(), file->path());
-  NpyHeader header(as_text(file->bytes().subspan(start, size)), file->path());
+namespace {
+
+Array npy_of(const NamedBytes& file) {
+  const auto [start, size] = npy_header(file.whole.bytes(), file.path);
+  NpyHeader header(as_text(file.whole.bytes().subspan(start, size)), file.path);
   std::vector<std::int64_t> dims = header.shape();
   if (header.fortran_order() && dims.size() > 1)
-    throw UserError(file->path(),
+    throw UserError(file.path,
                     ": elements lie column by column; save numpy.ascontiguousarray(x) instead");
   if (const std::optional<std::int64_t> width = header.text_width())
-    return texts_of_file(*file, start + size, *width, dims);
-  return mapped_array(file, start + size, header.dtype(), std::move(dims));
+    return texts_of_file(file, start + size, *width, dims);
+  return array_of(file, start + size, header.dtype(), std::move(dims));
+}
+
+}  // namespace
+
+Array read_npy(const fs::path& path) { return npy_of(open_file(path)); }
+
+std::vector<NpzEntry> read_npz(const fs::path& path) {
+  std::vector<NpzEntry> out;
+  for (ZipEntry& e : read_zip(path)) {
+    const std::string name =
+        e.name.ends_with(".npy") ? e.name.substr(0, e.name.size() - 4) : e.name;
+    out.push_back({name, npy_of({e.content, cat(path.string(), ", ", e.name)})});
+  }
+  return out;
 }
 
 void write_npy(const fs::path& path, const Array& a) {
@@ -290,40 +317,40 @@ void write_npy(const fs::path& path, const Array& a) {
 namespace {
 
 // The type's sizes as numbers; the one that is not follows from the size of the file.
-std::vector<std::int64_t> raw_dims(const MappedFile& file, const Type& type) {
+std::vector<std::int64_t> raw_dims(const NamedBytes& file, const Type& type) {
   std::vector<std::int64_t> dims;
   std::int64_t known = byte_size(type.dtype);
   std::optional<std::size_t> open;
   for (const Dim& d : type.shape.dims) {
     if (!d.is_number() && open)
-      throw UserError(file.path(), ": raw elements of ", type,
+      throw UserError(file.path, ": raw elements of ", type,
                       ": more than one size is open; use a .npy file, which holds its shape");
     if (!d.is_number()) open = dims.size();
     dims.push_back(d.is_number() ? d.number() : 0);
     if (d.is_number()) known = checked_mul(known, d.number());
   }
-  const auto bytes = static_cast<std::int64_t>(file.bytes().size());
+  const auto bytes = static_cast<std::int64_t>(file.whole.bytes().size());
   if (open && known > 0 && bytes % known != 0)
-    throw UserError(file.path(), ": holds ", bytes, " bytes, which are no multiple of the ", known,
-                    " that ", type, " needs for each ", type.shape.dims[*open]);
+    throw UserError(file.path, ": holds ", bytes, " bytes, not a multiple of the ", known, " that ",
+                    type, " needs for each ", type.shape.dims[*open]);
   if (open && known > 0) dims[*open] = bytes / known;
   return dims;
 }
 
 }  // namespace
 
+Array as_type(const Array& a, const Type& like) {
+  const bool is_code = is_small(like.dtype) && a.dtype() == code_dtype(like.dtype);
+  return is_code ? Array(like.dtype, a.dims(), a.storage()) : a;
+}
+
 Array read_tensor_file(const fs::path& path, const Type& like) {
   if (path.extension() == ".pb") return read_tensor_pb(path);
-  if (path.extension() == ".npy") {
-    const Array a = read_npy(path);
-    // Small dtypes lie there as their codes.
-    const bool is_code = is_small(like.dtype) && a.dtype() == code_dtype(like.dtype);
-    return is_code ? Array(like.dtype, a.dims(), a.storage()) : a;
-  }
+  if (path.extension() == ".npy") return as_type(read_npy(path), like);
   if (like.dtype == DType::text)
-    throw UserError(path.string(), ": texts have no raw form; use .npy or .pb");
-  auto file = MappedFile::open(path);
-  return mapped_array(file, 0, like.dtype, raw_dims(*file, like));
+    throw UserError(path.string(), ": strings have no raw form; use .npy or .pb");
+  const NamedBytes file = open_file(path);
+  return array_of(file, 0, like.dtype, raw_dims(file, like));
 }
 
 }  // namespace hone

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "type/array.h"
@@ -15,6 +16,16 @@ namespace hone {
 // what they are meant to be. Texts are "<U" and their width: one that ends in zeros loses them.
 Array read_npy(const std::filesystem::path&);
 void write_npy(const std::filesystem::path&, const Array&);
+
+// The arrays of an .npz file, by name, stored or compressed. Throws UserError naming the array.
+struct NpzEntry {
+  std::string name;
+  Array data;
+};
+std::vector<NpzEntry> read_npz(const std::filesystem::path&);
+
+// Elements of a small dtype, which .npy files hold as their codes; others as they are.
+Array as_type(const Array&, const Type& like);
 
 // A serialized TensorProto, as in the test sets that come with ONNX models.
 Array read_tensor_pb(const std::filesystem::path&);

@@ -22,12 +22,22 @@ std::uint32_t expression_hash(const Op& op, std::span<const Value> operands, std
 }  // namespace
 
 Value Value::operand(std::size_t i) const {
-  std::span<const Value> all = graph_->operands(node_);
-  HONE_ASSERT(i < all.size(), op().name, " has ", all.size(), " operands, asked for ", i);
+  std::span<const Value> all = graph().operands(node_);
+  if (i >= all.size())
+    throw UserError(op().name, ": operand ", i, " does not exist; it has ", all.size());
   return all[i];
 }
+Value Value::result(std::size_t i) const {
+  if (i >= result_count())
+    throw UserError(op().name, ": result ", i, " does not exist; it has ", result_count());
+  return {graph_, node_, static_cast<std::uint32_t>(i)};
+}
+void Value::throw_empty() {
+  throw UserError(
+      "value: is empty; use an input, a weight or the result of an operation in its place");
+}
 std::vector<Value> Value::operands() const {
-  std::span<const Value> all = graph_->operands(node_);
+  std::span<const Value> all = graph().operands(node_);
   return {all.begin(), all.end()};
 }
 

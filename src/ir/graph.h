@@ -30,7 +30,11 @@ class Value {
       : graph_(graph), node_(node), index_(index) {}
 
   explicit operator bool() const { return graph_ != nullptr; }
-  Graph& graph() const { return *graph_; }
+  // Throws UserError for an empty value, and so does everything below that asks for a node.
+  Graph& graph() const {
+    if (!graph_) throw_empty();
+    return *graph_;
+  }
   NodeId node() const { return node_; }
   std::uint32_t index() const { return index_; }
   const Op& op() const;
@@ -44,10 +48,11 @@ class Value {
   std::vector<Value> operands() const;
   const Attrs& attrs() const;
   std::size_t result_count() const;
-  Value result(std::size_t i) const { return {graph_, node_, static_cast<std::uint32_t>(i)}; }
+  Value result(std::size_t i) const;  // throws UserError when there are fewer
   bool operator==(const Value&) const = default;
 
  private:
+  [[noreturn]] static void throw_empty();
   Graph* graph_ = nullptr;
   NodeId node_ = 0;
   std::uint32_t index_ = 0;

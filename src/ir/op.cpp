@@ -90,7 +90,19 @@ std::vector<std::int64_t> Evaluation::sizes(const Dims& dims) const {
 }
 
 Value apply(const Op& op, std::span<const Value> operands, Attrs attrs, std::source_location at) {
-  HONE_ASSERT(!operands.empty(), op.name, ": a leaf is built by its own function");
+  if (operands.empty())
+    throw UserError(op.name, ": has no operands; give at least one (", at.file_name(), ":",
+                    at.line(), ")");
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i])
+      throw UserError(op.name, ": operand ", i,
+                      " is empty; give an input, a weight or the result of an operation (",
+                      at.file_name(), ":", at.line(), ")");
+    if (&operands[i].graph() != &operands[0].graph())
+      throw UserError(op.name, ": operands 0 and ", i,
+                      " belong to two functions; build each function with one Builder (",
+                      at.file_name(), ":", at.line(), ")");
+  }
   Graph& graph = operands[0].graph();
   if (!graph.records_source()) return graph.intern(op, operands, std::move(attrs));
   Origin origin{at.line(), at.file_name(), ""};

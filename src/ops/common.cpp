@@ -8,6 +8,7 @@ namespace hone {
 namespace {
 
 Value binary(const Op& op, Value a, Value b) {
+  for (const Value* v : {&a, &b}) static_cast<void>(v->graph());  // refuses an empty one
   if (a.rank() == 0 && b.rank() != 0) a = broadcast_to(a, b.shape());
   if (b.rank() == 0 && a.rank() != 0) b = broadcast_to(b, a.shape());
   return op(a, b);
@@ -55,11 +56,13 @@ Value greater(Value a, Value b) { return binary(ops::lt, b, a); }
 Value greater_equal(Value a, Value b) { return binary(ops::le, b, a); }
 
 Value constant_like(Value x, double number) {
-  return broadcast_to(scalar(x.graph(), number, x.dtype()), x.shape());
+  Graph& graph = x.graph();  // refuses an empty value
+  return broadcast_to(scalar(graph, number, x.dtype()), x.shape());
 }
 
 Value integer_like(Value x, std::int64_t number) {
-  return broadcast_to(constant(x.graph(), Array::scalar_int(number, x.dtype())), x.shape());
+  Graph& graph = x.graph();
+  return broadcast_to(constant(graph, Array::scalar_int(number, x.dtype())), x.shape());
 }
 
 Value size_value(Graph& graph, const Dim& d, DType dtype) {

@@ -72,7 +72,7 @@ std::size_t checksum_position(std::string_view header) {
 
 const std::string& metadata(const Safetensors& file, std::string_view key, std::string_view path) {
   if (const std::string* text = file.find_metadata(key)) return *text;
-  throw UserError(path, ": is a safetensors file, but no plan: metadata '", key,
+  throw UserError(path, ": is a safetensors file, but not a plan: metadata '", key,
                   "' is missing; make a plan with `hone optimize MODEL.onnx`");
 }
 

@@ -54,7 +54,7 @@ T read_number(const Json& j) {
 Hash128 read_hash(const Json& j) {
   const std::string& s = j.text_value();
   if (s.size() != 32 || s.find_first_not_of("0123456789abcdef") != std::string::npos)
-    throw UserError("plan: '", s, "' is no hash");
+    throw UserError("plan: '", s, "' is not a hash");
   return {std::stoull(s.substr(0, 16), nullptr, 16), std::stoull(s.substr(16), nullptr, 16)};
 }
 

@@ -73,7 +73,14 @@ class ReportWriter {
                         {"params", types(plan_.params)},
                         {"results", types(plan_.results)},
                         {"samples_are_made_up", context_.samples_are_made_up},
+                        {"assumptions", assumptions()},
                         {"warnings", warnings}};
+  }
+
+  Json assumptions() const {
+    Json out = Json::Array{};
+    for (const std::string& line : seen_.assumptions) out.push(line);
+    return out;
   }
 
   Json plan() const {
@@ -94,6 +101,9 @@ class ReportWriter {
     return Json::Object{{"processor", this_machine().processor},
                         {"device", open_device(default_backend().name)->description()},
                         {"threads", seen_.profile->threads},
+                        {"timed_sizes", seen_.timing.sizes},
+                        {"timed_rounds", seen_.timing.rounds},
+                        {"busy", rounded(seen_.timing.busy)},
                         {"hone", HONE_VERSION},
                         {"code_generator", std::string(native->version())},
                         {"compiler", "GCC " __VERSION__},
@@ -217,7 +227,6 @@ Json report(const Optimized& seen, const ReportContext& context) {
 void write_report(const std::filesystem::path& path, const Optimized& seen,
                   const ReportContext& context) {
   const Json data = report(seen, context);
-  if (!path.parent_path().empty()) std::filesystem::create_directories(path.parent_path());
   write_atomic(path, path.extension() == ".json" ? data.text(1) : report_page(data));
 }
 

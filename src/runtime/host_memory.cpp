@@ -8,7 +8,8 @@ namespace hone {
 
 DeviceMemory HostMemory::alloc(std::size_t bytes) {
   void* data = ::operator new(bytes, std::align_val_t{alignment}, std::nothrow);
-  if (!data) throw UserError("cannot allocate ", bytes, " bytes; use smaller sizes");
+  if (!data)
+    throw OutOfMemory("out of memory: cannot allocate ", bytes, " bytes; use smaller sizes");
   return {reinterpret_cast<std::uintptr_t>(data), 0};
 }
 

@@ -2,72 +2,24 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <cstring>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "base/checked.h"
-#include "base/machine.h"
-#include "plan/audit.h"
-#include "plan/footprint.h"
-#include "runtime/bound.h"
+#include "runtime/background.h"
 #include "runtime/host_memory.h"
+#include "runtime/ready.h"
 #include "runtime/sizes.h"
 
 namespace hone {
 
-namespace {
-
-// A caller's buffer for one input or output.
-struct Port {
-  bool is_bound = false;
-  std::byte* given = nullptr;  // by the caller
-  std::byte* data = nullptr;   // the same, or what it stands for
-  std::vector<std::int64_t> dims;
-  std::size_t bytes = 0;
-};
-
-// What a device uses for it: the caller's memory where it lies, or a copy.
-struct PortPlace {
-  DeviceMemory direct;  // none: copied
-  OwnedMemory staging;
-  bool is_staged = false;
-  DeviceMemory at() const { return is_staged ? staging.at() : direct; }
-};
-
-// Everything kept for one set of sizes.
-struct Ready {
-  std::vector<std::int64_t> values;
-  std::uint32_t variant = 0;
-  BoundProgram program;
-  std::vector<std::vector<std::int64_t>> output_dims;
-  std::vector<std::size_t> output_bytes;
-  std::vector<bool> is_open;  // per output: data decides a size of it
-  // What its operands' addresses are computed from.
-  std::uint64_t placement = 0;
-  std::vector<DeviceMemory> arenas, ports;
-  std::vector<std::size_t> used;     // places of inputs and outputs, see State::places_
-  std::vector<std::size_t> results;  // per output: its place; none: no step writes it
-  std::uint64_t last_use = 0;
-  bool is_allowed = false;  // below the limit that was given
-
-  static constexpr std::size_t none = ~std::size_t{0};
-
-  std::size_t bytes() const { return sizeof(Ready) + bound_bytes(program) + heap_bytes(ports); }
-};
-
-std::string dims_text(DType dtype, std::span<const std::int64_t> dims) {
-  return cat(dtype, Shape(Dims(dims.begin(), dims.end())));
-}
-
-}  // namespace
-
 class Session::State {
  public:
   State(std::shared_ptr<const Executable> executable, SessionOptions options)
-      : executable_(std::move(executable)), options_(std::move(options)) {
+      : executable_(std::move(executable)),
+        options_(std::move(options)),
+        ports_(*executable_),
+        cache_(*executable_, options_.most_sizes),
+        job_([this] { run(); }, [this] { is_busy_.store(false, std::memory_order_release); }) {
     if (!options_.pool)
       options_.pool =
           make_thread_pool({.threads = options_.threads, .affinity = std::move(options_.affinity)});
@@ -76,27 +28,10 @@ class Session::State {
     streams_.emplace(*executable_, options_.pool, allocators_);
     runner_.emplace(*executable_, *streams_);
     runner_->trace = std::move(options_.trace);
-    inputs_.resize(plan().params.size());
-    outputs_.resize(plan().results.size());
-    values_.resize(executable_->symbols().size());
-    value_input_.resize(values_.size());
     arenas_.resize(executable_->devices().size());
     taken_scratch_.resize(arenas_.size());
     most_scratch_.resize(arenas_.size());
-    places_.resize(arenas_.size() * ports());
-    memory_.address = [this](const BoundAddress& a) { return address(a); };
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
-      inputs_[i].dims.reserve(static_cast<std::size_t>(plan().params[i].type.rank()));
-  }
-
-  ~State() {
-    if (!worker_.joinable()) return;
-    {
-      std::lock_guard lock(mutex_);
-      is_closing_ = true;
-    }
-    changed_.notify_all();
-    worker_.join();
+    memory_.address = [this](const BoundAddress& a) { return base(a) + a.offset; };
   }
 
   const Executable& executable() const { return *executable_; }
@@ -118,48 +53,16 @@ class Session::State {
   };
 
   void bind_input(std::size_t i, const TensorRef& t) {
-    if (i >= inputs_.size())
-      throw UserError("session: input ", i, " of ", inputs_.size(), " does not exist");
-    const PlanParam& p = plan().params[i];
-    Port& port = inputs_[i];
-    const bool same_dims = std::ranges::equal(port.dims, t.dims) && port.is_bound;
-    if (t.dtype != p.type.dtype || static_cast<int>(t.dims.size()) != p.type.rank())
-      throw UserError("input '", p.name, "': is ", dims_text(t.dtype, t.dims), ", the plan takes ",
-                      p.type, "; convert or reshape it");
-    if (!same_dims) {
-      port.bytes = tensor_bytes(p.name, t);
-      port.dims.assign(t.dims.begin(), t.dims.end());
-      current_ = nullptr;
-    }
-    set_data(port, i, t, p.name);
+    if (ports_.bind_input(i, t)) current_ = nullptr;
   }
-
-  void bind_output(std::size_t i, const TensorRef& t) {
-    if (i >= outputs_.size())
-      throw UserError("session: output ", i, " of ", outputs_.size(), " does not exist");
-    const PlanParam& p = plan().results[i];
-    if (t.dtype != p.type.dtype)
-      throw UserError("output '", p.name, "': is ", t.dtype, ", the plan gives ", p.type,
-                      "; give memory of that type");
-    Port& port = outputs_[i];
-    if (!port.is_bound || !std::ranges::equal(port.dims, t.dims)) {
-      port.bytes = tensor_bytes(p.name, t);
-      port.dims.assign(t.dims.begin(), t.dims.end());
-      are_outputs_checked_ = false;
-    }
-    set_data(port, inputs_.size() + i, t, p.name, plan().result_alias[i] >= 0);
-  }
+  void bind_output(std::size_t i, const TensorRef& t) { ports_.bind_output(i, t); }
 
   Ready& ready() {
     if (current_) return *current_;
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
-      if (!inputs_[i].is_bound)
-        throw UserError("session: input '", plan().params[i].name, "' is not bound");
-    match_sizes();
-    are_outputs_checked_ = false;
-    current_ = find_ready();
-    if (!current_) current_ = make_ready();
-    current_->last_use = ++uses_;
+    ports_.check_outputs_again();
+    const std::int64_t binds = cache_.binds();
+    current_ = &cache_.at(ports_);
+    runner_->counters.binds += cache_.binds() - binds;
     return *current_;
   }
 
@@ -179,18 +82,20 @@ class Session::State {
       const std::uint32_t d = executable_->stream_device(i);
       m.devices[d].scratch += most_scratch_[d] * static_cast<std::size_t>((*streams_)[i].threads());
     }
-    for (std::size_t i = 0; i < places_.size(); ++i)
-      m.devices[i / ports()].staging += places_[i].staging.size();
+    const std::vector<PortPlace>& places = ports_.places();
+    for (std::size_t i = 0; i < places.size(); ++i)
+      m.devices[ports_.device_of(i)].staging += places[i].staging.size();
     for (std::size_t i : r.used)
-      if (const std::size_t has = places_[i].staging.size(); needs_staging(i))
-        m.devices[i / ports()].staging += port_of(i).bytes - has;
+      if (ports_.needs_staging(i))
+        m.devices[ports_.device_of(i)].staging +=
+            ports_.port_of(i).bytes - places[i].staging.size();
     for (const DeviceUse& use : m.devices) {
       m.arena += use.arena;
       m.arena_lower_bound += use.arena_lower_bound;
       m.scratch += use.scratch;
       m.staging += use.staging;
     }
-    for (const std::unique_ptr<Ready>& kept : cache_) {
+    for (const std::unique_ptr<Ready>& kept : cache_.all()) {
       m.steps += kept->bytes();
       m.library += kept->program.library_bytes;
     }
@@ -225,8 +130,8 @@ class Session::State {
   void run() {
     Ready& r = ready();
     check_limit(r);
-    check_contents();
-    check_outputs(r);
+    ports_.check_contents();
+    ports_.check_outputs(r.outputs);
     take_memory(r);
     place(r);
     upload(r);
@@ -250,105 +155,29 @@ class Session::State {
     current_ = nullptr;
     cache_.clear();
     for (OwnedMemory& arena : arenas_) arena = {};
-    for (PortPlace& p : places_) p.staging = {};
+    for (PortPlace& p : ports_.places()) p.staging = {};
   }
-
-  // ---- runs in another thread
 
   void submit() {
     if (is_busy_.exchange(true, std::memory_order_acquire))
       throw UserError("session: is running already; wait() for it before the next submit()");
-    {
-      std::lock_guard lock(mutex_);
-      job_ = Job::waiting;
-      job_error_ = nullptr;
-    }
-    if (!worker_.joinable()) worker_ = std::thread([this] { work(); });
-    changed_.notify_all();
+    job_.start();
   }
-
-  bool poll() const {
-    std::lock_guard lock(mutex_);
-    return job_ == Job::none || job_ == Job::finished;
-  }
-
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return job_ == Job::none || job_ == Job::finished; });
-    job_ = Job::none;
-    if (job_error_) std::rethrow_exception(std::exchange(job_error_, nullptr));
-  }
+  bool poll() const { return job_.is_finished(); }
+  void wait() { job_.wait(); }
 
  private:
-  enum class Job : std::uint8_t { none, waiting, running, finished };
-
   const Plan& plan() const { return executable_->plan(); }
-
-  static std::size_t tensor_bytes(std::string_view name, const TensorRef& t) {
-    std::int64_t bytes = byte_size(t.dtype);
-    for (std::int64_t d : t.dims) {
-      if (d < 0) throw UserError("'", name, "': size ", d, " is negative");
-      bytes = checked_mul(bytes, d);
-    }
-    return static_cast<std::size_t>(bytes);
-  }
-
-  // ---- inputs and outputs
-
-  std::size_t ports() const { return inputs_.size() + outputs_.size(); }
-  const Port& port_of(std::size_t place) const {
-    const std::size_t i = place % ports();
-    return i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()];
-  }
-  // A result that overwrites a parameter lies in its place.
-  std::size_t place_of(std::size_t device, PlanBuffer::Kind kind, std::uint32_t index) const {
-    if (kind == PlanBuffer::Kind::param) return device * ports() + index;
-    const std::int32_t alias = plan().result_alias[index];
-    return device * ports() +
-           (alias < 0 ? inputs_.size() + index : static_cast<std::size_t>(alias));
-  }
   Stream& first_stream(std::size_t device) {
     return (*streams_)[executable_->first_stream(device)];
   }
 
-  void set_data(Port& port, std::size_t number, const TensorRef& t, std::string_view name,
-                bool may_be_null = false) {
-    if (!t.data && port.bytes > 0 && !may_be_null)
-      throw UserError("'", name, "': has no memory, but ", port.bytes, " bytes");
-    auto* given = static_cast<std::byte*>(t.data);
-    if (port.is_bound && port.given == given) return;
-    port.given = port.data = given;
-    port.is_bound = true;
-    are_outputs_checked_ = false;
-    for (std::size_t d = 0; d < arenas_.size(); ++d) {
-      PortPlace& place = places_[d * ports() + number];
-      const std::optional<DeviceMemory> direct = executable_->device(d)->of_host(given);
-      place.is_staged = !direct;
-      place.direct = direct.value_or(DeviceMemory());
-    }
-  }
-
-  // What the devices of a variant use.
-  void note_places(const Variant& v, Ready& r) const {
-    r.results.assign(outputs_.size(), Ready::none);
-    for (const PlanBuffer& b : v.buffers) {
-      const bool is_result = b.kind == PlanBuffer::Kind::result;
-      if (!is_result && b.kind != PlanBuffer::Kind::param) continue;
-      r.used.push_back(place_of(executable_->device_of(v, b.device), b.kind, b.index));
-      if (is_result) r.results[b.index] = r.used.back();
-    }
-    std::sort(r.used.begin(), r.used.end());
-    r.used.erase(std::unique(r.used.begin(), r.used.end()), r.used.end());
-    r.ports.resize(r.used.size());
-    r.arenas.resize(arenas_.size());
-  }
-
   void upload(const Ready& r) {
     for (std::size_t i : r.used) {
-      const std::size_t device = i / ports(), number = i % ports();
-      if (number >= inputs_.size() || !places_[i].is_staged) continue;
-      const Port& port = inputs_[number];
-      first_stream(device).upload(places_[i].staging.at(), {port.data, port.bytes});
+      const PortPlace& place = ports_.places()[i];
+      if (!ports_.is_input(i) || !place.is_staged) continue;
+      const Port& port = ports_.port_of(i);
+      first_stream(ports_.device_of(i)).upload(place.staging.at(), {port.data, port.bytes});
       ++runner_->counters.staged_copies;
     }
     // Streams beside the first do not wait for it by themselves.
@@ -357,223 +186,33 @@ class Session::State {
 
   void download(const Ready& r) {
     bool has_any = false;
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      const std::size_t place = r.results[i];
-      if (place == Ready::none || !places_[place].is_staged) continue;
-      first_stream(place / ports())
-          .download({outputs_[i].data, result_bytes(i)}, places_[place].staging.at());
+    for (std::size_t i = 0; i < r.outputs.size(); ++i) {
+      const std::size_t place = r.outputs[i].place;
+      if (place == OutputNeed::none || !ports_.places()[place].is_staged) continue;
+      first_stream(ports_.device_of(place))
+          .download({ports_.outputs()[i].data, result_bytes(i)},
+                    ports_.places()[place].staging.at());
       ++runner_->counters.staged_copies;
       has_any = true;
     }
     if (has_any) streams_->synchronize();
   }
 
-  // ---- sizes
-
-  // Fills values_ from the inputs' dims.
-  void match_sizes() {
-    const Dims& symbols = executable_->symbols();
-    std::fill(values_.begin(), values_.end(), std::int64_t{-1});
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
-      for (std::size_t axis = 0; axis < inputs_[i].dims.size(); ++axis) {
-        const Dim& d = plan().params[i].type.shape.dims[axis];
-        if (!d.is_symbol()) continue;
-        const auto at = std::ranges::find(symbols, d.name(), &Dim::name) - symbols.begin();
-        match_symbol(static_cast<std::size_t>(at), i, axis);
-      }
-    for (std::size_t i = 0; i < inputs_.size(); ++i)
-      for (std::size_t axis = 0; axis < inputs_[i].dims.size(); ++axis) {
-        const Dim& d = plan().params[i].type.shape.dims[axis];
-        const std::int64_t wanted = evaluate(d, executable_->symbols(), values_);
-        if (wanted == inputs_[i].dims[axis]) continue;
-        const std::string is = d.is_number() ? "" : cat(" = ", d);
-        throw UserError("input '", plan().params[i].name, "': axis ", axis, " is ",
-                        inputs_[i].dims[axis], ", must be ", wanted, is, "; the plan takes ",
-                        plan().params[i].type);
-      }
-  }
-
-  void match_symbol(std::size_t s, std::size_t input, std::size_t axis) {
-    const Dim& symbol = executable_->symbols()[s];
-    const std::int64_t n = inputs_[input].dims[axis];
-    const std::string& name = plan().params[input].name;
-    if (values_[s] < 0) {
-      if (n < symbol.low() || n > symbol.high())
-        throw UserError("input '", name, "': axis ", axis, " (", symbol, ") is ", n,
-                        ", the plan serves ", symbol.low(), " to ", symbol.high(),
-                        "; compile the model for a range that holds it, as with --dim ",
-                        symbol.name(), "=", std::min(n, symbol.low()), "..",
-                        std::max(n, symbol.high()));
-      values_[s] = n;
-      value_input_[s] = input;
-    } else if (values_[s] != n) {
-      throw UserError("size ", symbol, ": is ", values_[s], " in input '",
-                      plan().params[value_input_[s]].name, "' and ", n, " in input '", name,
-                      "'; they must be equal");
-    }
-  }
-
-  Ready* find_ready() {
-    for (const std::unique_ptr<Ready>& r : cache_)
-      if (r->values == values_) return r.get();
-    return nullptr;
-  }
-
-  std::string sizes_text() const {
-    std::string out;
-    for (std::size_t i = 0; i < values_.size(); ++i)
-      if (values_[i] != not_known)
-        out += cat(out.empty() ? "" : ", ", executable_->symbols()[i], " = ", values_[i]);
-    return out;
-  }
-
-  std::uint32_t choose_variant() const {
-    for (const PlanCheck& c : plan().checks) {
-      const std::int64_t a = evaluate(c.a, executable_->symbols(), values_);
-      const std::int64_t b = evaluate(c.b, executable_->symbols(), values_);
-      if (a != b)
-        throw UserError(c.message, ": ", c.a, " is ", a, " and ", c.b, " is ", b, ", with ",
-                        sizes_text());
-    }
-    for (std::uint32_t v : executable_->variants()) {
-      const auto& guards = plan().variants[v].guards;
-      if (std::all_of(guards.begin(), guards.end(), [&](const Guard& g) {
-            return holds(g, evaluate(g.a, executable_->symbols(), values_),
-                         evaluate(g.b, executable_->symbols(), values_));
-          }))
-        return v;
-    }
-    throw UserError(plan().name, ": no variant of the plan serves ", sizes_text(),
-                    "; compile it for these sizes");
-  }
-
-  Ready* make_ready() {
-    auto r = std::make_unique<Ready>();
-    r->values = values_;
-    r->variant = choose_variant();
-    const Variant& v = plan().variants[r->variant];
-    r->program = bind_steps(*executable_, v, values_);
-    if (plan().reading.mapped > 0) audit_steps(v);
-    for (std::size_t i = 0; i < v.results.size(); ++i) {
-      const Type t = largest(v.results[i], v.measured);
-      auto& dims = r->output_dims.emplace_back();
-      std::int64_t bytes = byte_size(t.dtype);
-      r->is_open.push_back(!(t == v.results[i]));
-      for (const Dim& d : t.shape.dims) {
-        dims.push_back(evaluate(d, executable_->symbols(), values_));
-        if (!r->is_open[i]) bytes = checked_mul(bytes, dims.back());
-      }
-      if (r->is_open[i])
-        bytes = evaluate(hone::result_bytes(v, i), executable_->symbols(), values_);
-      r->output_bytes.push_back(static_cast<std::size_t>(bytes));
-    }
-    note_places(v, *r);
-    if (cache_.size() >= std::max<std::size_t>(options_.most_sizes, 1))
-      cache_.erase(std::ranges::min_element(cache_, {}, [](const auto& c) { return c->last_use; }));
-    ++runner_->counters.binds;
-    return cache_.emplace_back(std::move(r)).get();
-  }
-
-  // Whoever wrote the file: no step may read what nothing wrote, or write over what is still
-  // needed. A plan that was compiled here was audited then.
-  void audit_steps(const Variant& v) const {
-    std::vector<std::int64_t> values = values_;
-    const auto size = [&](const Dim& d) { return evaluate(d, executable_->symbols(), values); };
-    for (const DimBound& b : v.measured) {
-      const auto at = std::ranges::find(executable_->symbols(), b.symbol.name(), &Dim::name);
-      values[static_cast<std::size_t>(at - executable_->symbols().begin())] = size(b.most);
-    }
-    if (const std::string problem = audit_problem(plan(), v, size); !problem.empty())
-      throw UserError(problem, ", with ", values_.empty() ? "its sizes" : sizes_text(),
-                      "; the plan file was changed, compile the plan again");
-  }
-
   // What data decided is known after the run.
   void note_results(const Variant& v, const Ready& r) {
-    if (v.measured.empty()) {
-      result_dims_ = r.output_dims;
-      return;
-    }
     result_dims_.resize(v.results.size());
     for (std::size_t i = 0; i < v.results.size(); ++i) {
-      const Dims& dims = v.results[i].shape.dims;
-      result_dims_[i].resize(dims.size());
-      for (std::size_t k = 0; k < dims.size(); ++k)
-        result_dims_[i][k] = evaluate(dims[k], executable_->symbols(), runner_->values());
-    }
-  }
-
-  void check_contents() const {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const PlanParam& p = plan().params[i];
-      if (!p.required || p.required->bytes().empty()) continue;
-      if (std::memcmp(inputs_[i].data, p.required->bytes().data(), inputs_[i].bytes) != 0)
-        throw UserError("input '", p.name,
-                        "': holds other numbers than the plan was compiled for; compile the model "
-                        "for these");
-    }
-  }
-
-  // ---- memory
-
-  void check_outputs(const Ready& r) {
-    if (are_outputs_checked_) return;
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      const std::string& name = plan().results[i].name;
-      if (!outputs_[i].is_bound) throw UserError("session: output '", name, "' is not bound");
-      if (r.is_open[i] && outputs_[i].bytes < r.output_bytes[i])
-        throw UserError("output '", name, "': has memory of ", outputs_[i].bytes,
-                        " bytes; data decides its size, and it may need ", r.output_bytes[i]);
-      if (!r.is_open[i] && outputs_[i].dims != r.output_dims[i])
-        throw UserError(
-            "output '", name, "': is ", dims_text(plan().results[i].type.dtype, outputs_[i].dims),
-            ", the result is ", dims_text(plan().results[i].type.dtype, r.output_dims[i]));
-      check_donated(r, i);
-    }
-    check_overlaps();
-    are_outputs_checked_ = true;
-  }
-
-  // An output that overwrites a parameter has that parameter's memory.
-  void check_donated(const Ready& r, std::size_t i) {
-    const std::int32_t param = plan().result_alias[i];
-    if (param < 0) return;
-    Port& output = outputs_[i];
-    const Port& input = inputs_[static_cast<std::size_t>(param)];
-    const std::string& name = plan().results[i].name;
-    const std::string& of = plan().params[static_cast<std::size_t>(param)].name;
-    if (output.given && output.given != input.data)
-      throw UserError("output '", name, "': overwrites the donated input '", of,
-                      "', but has other memory; give the input's address or null");
-    const std::size_t place = r.results[i];
-    if (place != Ready::none && places_[place].is_staged) {
-      const Device& device = *executable_->device(place / ports());
-      if (device.shares_host_memory())
-        throw UserError("input '", of, "': is donated to output '", name,
-                        "', so its memory must start at a multiple of ", device.limits().alignment);
-    }
-    output.data = input.data;
-  }
-
-  void check_overlaps() const {
-    const auto overlap = [](const Port& a, const Port& b) {
-      return a.bytes > 0 && b.bytes > 0 && a.data < b.data + b.bytes && b.data < a.data + a.bytes;
-    };
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
-      for (std::size_t j = 0; j < inputs_.size(); ++j)
-        if (plan().result_alias[i] != static_cast<std::int32_t>(j) &&
-            overlap(outputs_[i], inputs_[j]))
-          throw UserError("output '", plan().results[i].name, "': shares memory with input '",
-                          plan().params[j].name, "'; only a donated input may be overwritten");
-      for (std::size_t j = 0; j < i; ++j)
-        if (overlap(outputs_[i], outputs_[j]))
-          throw UserError("output '", plan().results[i].name, "': shares memory with output '",
-                          plan().results[j].name, "'");
+      result_dims_[i] = r.outputs[i].dims;
+      if (v.measured.empty()) continue;
+      for (std::size_t k = 0; k < result_dims_[i].size(); ++k)
+        result_dims_[i][k] =
+            evaluate(v.results[i].shape.dims[k], executable_->symbols(), runner_->values());
     }
   }
 
   void take_memory(const Ready& r) {
-    bool grows = std::ranges::any_of(r.used, [&](std::size_t i) { return needs_staging(i); });
+    bool grows =
+        std::ranges::any_of(r.used, [&](std::size_t i) { return ports_.needs_staging(i); });
     for (std::size_t d = 0; d < arenas_.size(); ++d)
       grows = grows || r.program.needs[d].arena_bytes > arenas_[d].size() ||
               r.program.needs[d].scratch() > taken_scratch_[d];
@@ -583,20 +222,28 @@ class Session::State {
       const std::size_t arena = r.program.needs[d].arena_bytes;
       if (arena > arenas_[d].size()) {
         arenas_[d] = {};  // first give back, then take
-        arenas_[d] = OwnedMemory(allocators_[d], arena);
+        arenas_[d] = take("values between steps", allocators_[d], arena);
       }
       taken_scratch_[d] = std::max(taken_scratch_[d], r.program.needs[d].scratch());
     }
     streams_->reserve_scratch(r.program);
     for (std::size_t i : r.used)
-      if (needs_staging(i)) {
-        places_[i].staging = {};
-        places_[i].staging = OwnedMemory(allocators_[i / ports()], port_of(i).bytes);
+      if (ports_.needs_staging(i)) {
+        OwnedMemory& staging = ports_.places()[i].staging;
+        staging = {};
+        staging = take(cat("a copy of '", ports_.name_of(i), "'"), allocators_[ports_.device_of(i)],
+                       ports_.port_of(i).bytes);
       }
   }
 
-  bool needs_staging(std::size_t place) const {
-    return places_[place].is_staged && places_[place].staging.size() < port_of(place).bytes;
+  // Names what there was no memory for.
+  OwnedMemory take(const std::string& what, const std::shared_ptr<Allocator>& from,
+                   std::size_t bytes) const {
+    try {
+      return OwnedMemory(from, bytes);
+    } catch (const OutOfMemory& e) {
+      throw OutOfMemory(plan().name, ": memory for ", what, ": ", e.what());
+    }
   }
 
   // Has the operands' addresses computed, unless they are as in the last run with these sizes.
@@ -606,17 +253,17 @@ class Session::State {
       has_moved = has_moved || !(to == now);
       to = now;
     };
-    for (std::size_t i = 0; i < r.used.size(); ++i) put(r.ports[i], places_[r.used[i]].at());
+    for (std::size_t i = 0; i < r.used.size(); ++i)
+      put(r.ports[i], ports_.places()[r.used[i]].at());
     for (std::size_t d = 0; d < arenas_.size(); ++d) put(r.arenas[d], arenas_[d].at());
     if (has_moved) r.placement = ++placements_;
   }
 
-  DeviceMemory address(const BoundAddress& a) const { return base(a) + a.offset; }
   DeviceMemory base(const BoundAddress& a) const {
     switch (a.kind) {
       case PlanBuffer::Kind::param:
       case PlanBuffer::Kind::result:
-        return places_[place_of(a.device, a.kind, a.index)].at();
+        return ports_.places()[ports_.place_of(a.device, a.kind, a.index)].at();
       case PlanBuffer::Kind::weight:
         return executable_->weight(a.device, a.index).at;
       case PlanBuffer::Kind::prepared:
@@ -627,84 +274,30 @@ class Session::State {
     return {};
   }
 
-  // ---- the thread of submit()
-
-  void work() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [&] { return is_closing_ || job_ == Job::waiting; });
-      if (job_ != Job::waiting) return;
-      job_ = Job::running;
-      lock.unlock();
-      std::exception_ptr error;
-      try {
-        run();
-      } catch (...) {
-        error = std::current_exception();
-      }
-      lock.lock();
-      job_error_ = error;
-      job_ = Job::finished;
-      is_busy_.store(false, std::memory_order_release);
-      changed_.notify_all();
-    }
-  }
-
   std::shared_ptr<const Executable> executable_;
   SessionOptions options_;
   StreamSet::Allocators allocators_;  // per device
   std::optional<StreamSet> streams_;
   std::optional<StepRunner> runner_;
-  std::vector<Port> inputs_, outputs_;
-  std::vector<std::int64_t> values_;      // of executable_->symbols()
-  std::vector<std::size_t> value_input_;  // which input gave it
-  std::vector<PortPlace> places_;         // per device: of inputs, then of outputs
-  std::vector<std::unique_ptr<Ready>> cache_;
+  Ports ports_;
+  ReadyCache cache_;
   Ready* current_ = nullptr;  // fits the inputs bound now; null: not known
-  bool are_outputs_checked_ = false;
-  std::uint64_t uses_ = 0, placements_ = 0;
+  std::uint64_t placements_ = 0;
   StepRunner::Memory memory_;
   std::vector<std::vector<std::int64_t>> result_dims_;  // of the last run
   // Per device.
   std::vector<OwnedMemory> arenas_;
   std::vector<std::size_t> taken_scratch_, most_scratch_;
-
   std::atomic<bool> is_busy_{false};
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::thread worker_;
-  Job job_ = Job::none;
-  std::exception_ptr job_error_;
-  bool is_closing_ = false;
+  BackgroundJob job_;  // last: it uses all others until it is destroyed
 };
-
-std::string memory_text(const MemoryReport& m) {
-  std::string out;
-  const auto add = [&](std::string_view part, std::size_t bytes) {
-    if (bytes > 0) out += cat(out.empty() ? "" : " + ", part, " ", bytes);
-  };
-  add("weights", m.shared.weights);
-  add("prepared weights", m.shared.prepared);
-  add("file", m.shared.file);
-  add("plan", m.shared.plan);
-  add("code", m.shared.code);
-  add("arena", m.arena);
-  add("scratch", m.scratch);
-  add("staging", m.staging);
-  add("steps", m.steps);
-  add("library", m.library);
-  return out;
-}
-
-std::int64_t default_memory_limit() {
-  static const std::int64_t limit = usable_memory() / 5 * 4;
-  return limit;
-}
 
 Session::Session(std::shared_ptr<const Executable> executable, SessionOptions options)
     : state_(std::make_unique<State>(std::move(executable), std::move(options))) {}
 
 Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
 
 const Executable& Session::executable() const { return state_->executable(); }
 
@@ -720,7 +313,9 @@ void Session::bind_output(std::size_t i, const TensorRef& t) {
 
 std::vector<std::vector<std::int64_t>> Session::output_dims() {
   State::Exclusive exclusive(*state_);
-  return state_->ready().output_dims;
+  std::vector<std::vector<std::int64_t>> out;
+  for (const OutputNeed& need : state_->ready().outputs) out.push_back(need.dims);
+  return out;
 }
 
 std::vector<std::vector<std::int64_t>> Session::result_dims() {
@@ -769,34 +364,32 @@ std::vector<Array> Session::run(std::span<const Array> inputs) {
   const auto address = [](const OwnedMemory& m) { return HostMemory::address(m.at()); };
   std::vector<std::shared_ptr<OwnedMemory>> donated(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Array& a = inputs[i];
-    void* data = const_cast<std::byte*>(a.bytes().data());
+    TensorRef input = as_input(inputs[i]);
     if (plan.params[i].donated) {
-      donated[i] = make(a.bytes().size());
-      std::ranges::copy(a.bytes(), address(*donated[i]));
-      data = address(*donated[i]);
+      donated[i] = make(input.memory.size());
+      std::ranges::copy(input.memory, address(*donated[i]));
+      input.memory = {address(*donated[i]), input.memory.size()};
     }
-    state_->bind_input(i, {a.dtype(), a.dims(), data});
+    state_->bind_input(i, input);
   }
   std::vector<std::shared_ptr<OwnedMemory>> memories;
-  const Ready& ready = state_->ready();
+  const std::vector<OutputNeed>& needs = state_->ready().outputs;
   std::int64_t ours = 0;
   for (std::size_t i = 0; i < plan.results.size(); ++i)
     if (plan.result_alias[i] < 0)
-      ours = checked_add(ours, static_cast<std::int64_t>(ready.output_bytes[i]));
+      ours = checked_add(ours, static_cast<std::int64_t>(needs[i].bytes));
   state_->check_memory(ours);
   for (std::size_t i = 0; i < plan.results.size(); ++i) {
     const std::int32_t alias = plan.result_alias[i];
-    const auto memory =
-        alias < 0 ? make(ready.output_bytes[i]) : donated[static_cast<std::size_t>(alias)];
+    memories.push_back(alias < 0 ? make(needs[i].bytes) : donated[static_cast<std::size_t>(alias)]);
     const DType dtype = plan.results[i].type.dtype;
     // How large an open result will be is not known: its memory is given as elements in a row.
-    const std::int64_t room[] = {static_cast<std::int64_t>(ready.output_bytes[i]) /
-                                 byte_size(dtype)};
+    const std::int64_t room[] = {static_cast<std::int64_t>(needs[i].bytes) / byte_size(dtype)};
     const std::span<const std::int64_t> dims =
-        ready.is_open[i] ? std::span<const std::int64_t>(room) : ready.output_dims[i];
-    state_->bind_output(i, {dtype, dims, address(*memory)});
-    memories.push_back(memory);
+        needs[i].is_open ? std::span<const std::int64_t>(room) : needs[i].dims;
+    const std::size_t bytes =
+        needs[i].is_open ? static_cast<std::size_t>(room[0] * byte_size(dtype)) : needs[i].bytes;
+    state_->bind_output(i, {dtype, dims, {address(*memories[i]), bytes}});
   }
   state_->run();
   std::vector<Array> results;

@@ -2,7 +2,6 @@
 // one call at a time; several sessions may share one executable.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -15,43 +14,11 @@
 #include "base/thread_pool.h"
 #include "runtime/executable.h"
 #include "runtime/execute.h"
+#include "runtime/memory_report.h"
+#include "runtime/ports.h"
 #include "type/array.h"
 
 namespace hone {
-
-// A dense row-major tensor in the host's memory.
-struct TensorRef {
-  DType dtype = DType::f32;
-  std::span<const std::int64_t> dims;
-  void* data = nullptr;
-};
-
-// Of one device of the executable.
-struct DeviceUse {
-  std::string name;
-  std::size_t arena = 0, arena_lower_bound = 0, scratch = 0, staging = 0;
-};
-
-// Bytes in use during a run: what sessions of the executable share, and what this one adds. Memory
-// that the caller binds is the caller's, and is not in it.
-struct MemoryReport {
-  SharedMemory shared;
-  std::size_t arena = 0, arena_lower_bound = 0;
-  std::size_t scratch = 0;  // of kernels and libraries, all threads
-  // Copies of inputs and outputs whose memory is not aligned, or not read by the device.
-  std::size_t staging = 0;
-  std::size_t steps = 0;  // bound to the sizes that are kept ready
-  // What libraries took for themselves when those steps were bound, as measured then: other
-  // threads' allocations count, and what a library keeps between sessions counts in the first.
-  std::size_t library = 0;
-  std::vector<DeviceUse> devices;  // what arena, scratch and staging are the sums of
-
-  std::size_t session() const { return arena + scratch + staging + steps + library; }
-  std::size_t peak() const { return std::max(shared.peak(), shared.total() + session()); }
-};
-
-// "weights 12 + arena 4096 + ...": the parts that are not 0, in bytes.
-std::string memory_text(const MemoryReport&);
 
 struct SessionOptions {
   // Null: a pool of `threads` threads of its own; 0 threads asks default_thread_count().
@@ -67,23 +34,25 @@ struct SessionOptions {
   std::size_t most_sizes = 8;  // sets of sizes kept ready
 };
 
-// 80 % of what this process can have.
-std::int64_t default_memory_limit();
-
 class Session {
  public:
   explicit Session(std::shared_ptr<const Executable>, SessionOptions = {});
-  ~Session();
+  ~Session();  // waits for submit()
+  // Of what was moved from, nothing but assignment and destruction is allowed. Not copied: a
+  // session is the state of one caller; open another one for the same executable.
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   const Executable& executable() const;
 
-  // Caller's memory for input or output i, used by every run until another is bound. Memory at a
-  // multiple of the device's alignment is used in place by a device that shares the host's memory;
-  // other memory is copied by each run. Inputs and
-  // outputs must not overlap. A result that overwrites a donated parameter lies where that
-  // parameter lies: its data is null or that address. Throws UserError when the type is wrong.
+  // Caller's memory for input or output i, used by every run until another is bound; it must live
+  // that long. Memory at a multiple of the device's alignment is used in place by a device that
+  // shares the host's memory; other memory is copied by each run. Inputs and outputs must not
+  // overlap. A result that overwrites a donated parameter lies where that parameter lies: its
+  // memory is empty or the parameter's. Throws UserError when the dtype, the rank, a size that the
+  // plan fixes or the length of the memory is wrong; what was bound before then stays bound.
   void bind_input(std::size_t i, const TensorRef&);
   void bind_output(std::size_t i, const TensorRef&);
   // Sizes of every output for the inputs bound now. Where data decides a size, it is the largest

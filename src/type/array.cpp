@@ -56,7 +56,10 @@ std::int64_t saturate_small(DType t, double x) {
 
 std::shared_ptr<std::byte> aligned_bytes(std::size_t size) {
   constexpr std::align_val_t align{storage_alignment};
-  auto* data = static_cast<std::byte*>(::operator new(size, align));
+  auto* data = static_cast<std::byte*>(::operator new(size, align, std::nothrow));
+  if (!data)
+    throw OutOfMemory("out of memory: cannot allocate ", size,
+                      " bytes for a tensor; use smaller sizes");
   return {data, [](std::byte* p) { ::operator delete(p, align); }};
 }
 
@@ -98,8 +101,17 @@ Array::Array(DType dtype, std::vector<std::int64_t> dims, Storage storage)
 
 Array Array::zeros(DType dtype, std::vector<std::int64_t> dims) {
   std::int64_t need = byte_size(dtype);
-  for (std::int64_t d : dims) need = checked_mul(need, d);
-  const std::shared_ptr<std::byte> owner = aligned_bytes(static_cast<std::size_t>(need));
+  for (std::int64_t d : dims) {
+    if (d < 0) throw UserError("array: size ", d, " is negative");
+    need = checked_mul(need, d);
+  }
+  std::shared_ptr<std::byte> owner;
+  try {
+    owner = aligned_bytes(static_cast<std::size_t>(need));
+  } catch (const OutOfMemory&) {
+    throw OutOfMemory("out of memory: cannot allocate ", need, " bytes for a tensor ",
+                      Type(dtype, Shape(Dims(dims.begin(), dims.end()))), "; use smaller sizes");
+  }
   std::memset(owner.get(), 0, static_cast<std::size_t>(need));
   Array a(dtype, std::move(dims), Storage(owner, {owner.get(), static_cast<std::size_t>(need)}));
   a.writable_ = owner.get();

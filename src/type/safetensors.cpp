@@ -116,18 +116,19 @@ class HeaderReader {
 std::string_view header_text(const MappedFile& file) {
   std::span<const std::byte> bytes = file.bytes();
   if (bytes.size() < length_bytes)
-    throw UserError(file.path(), ": is no safetensors file: it has ", bytes.size(), " bytes");
+    throw UserError(file.path(), ": is not a safetensors file: it has ", bytes.size(), " bytes");
   std::uint64_t length;
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > most_header_bytes)
-    throw UserError(file.path(), ": is no safetensors file: its header would have ", length,
-                    " bytes, the format allows ", most_header_bytes);
+    throw UserError(file.path(),
+                    ": is not a safetensors file or plan: it does not start with the length of a "
+                    "header; is it of another format, or damaged?");
   if (length > bytes.size() - length_bytes)
     throw UserError(file.path(), ": is cut off: its header has ", length, " bytes, the file ",
                     bytes.size());
   std::string_view text(reinterpret_cast<const char*>(bytes.data()) + length_bytes, length);
   if (!text.starts_with('{'))
-    throw UserError(file.path(), ": is no safetensors file: its header does not start with '{'");
+    throw UserError(file.path(), ": is not a safetensors file: its header does not start with '{'");
   return text;
 }
 

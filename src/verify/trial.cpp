@@ -369,7 +369,7 @@ struct Trial::Operand {
   Hash128 before;  // of a parameter's memory
 
   std::byte* data() const { return address; }
-  TensorRef ref() const { return {place.dtype, flat_dims, data()}; }
+  TensorRef ref() const { return {place.dtype, flat_dims, {data(), bytes()}}; }
   std::size_t bytes() const { return static_cast<std::size_t>(place.bytes()); }
   Hash128 hash() const { return hash128({data(), bytes()}); }
 

@@ -43,9 +43,7 @@ TEST_F(Api, RunsAPlanFileFromCpp) {
   EXPECT_STREQ(executable.input(0).name, "x");
   EXPECT_EQ(executable.input(0).dims[0], -1);
   EXPECT_EQ(executable.input(0).dims[1], 8);
-  hone_session_options options = {};
-  options.threads = 2;
-  runtime::Session session(executable, options);
+  runtime::Session session(executable, {.threads = 2});
   for (int64_t batch : {1, 5}) {
     std::vector<float> x(static_cast<std::size_t>(batch) * 8, 0.5f),
         y(static_cast<std::size_t>(batch) * 4);
@@ -106,10 +104,7 @@ TEST_F(Api, TheCallersPoolAndMemoryAreUsed) {
                               }};
   {
     runtime::Executable executable(file());
-    hone_session_options options = {};
-    options.pool = &pool;
-    options.allocator = &allocator;
-    runtime::Session session(executable, options);
+    runtime::Session session(executable, {.pool = &pool, .allocator = &allocator});
     std::vector<float> x(64 * 8, 0.25f), y(64 * 4);
     session.bind_input(0, {64, 8}, x);
     session.bind_output(0, {64, 4}, y);
@@ -138,8 +133,10 @@ TEST_F(Api, WhatACallersFunctionThrowsIsAStatus) {
     options.allocator = &allocators[i];
     hone_session* session = nullptr;
     ASSERT_EQ(hone_session_create(executable.get(), &options, &session), HONE_OK);
-    EXPECT_EQ(hone_bind_input(session, 0, HONE_F32, in, 2, x.data()), HONE_OK);
-    EXPECT_EQ(hone_bind_output(session, 0, HONE_F32, out, 2, y.data()), HONE_OK);
+    EXPECT_EQ(hone_bind_input(session, 0, HONE_F32, in, 2, x.data(), 64 * 8 * sizeof(float)),
+              HONE_OK);
+    EXPECT_EQ(hone_bind_output(session, 0, HONE_F32, out, 2, y.data(), 64 * 4 * sizeof(float)),
+              HONE_OK);
     EXPECT_NE(hone_run(session), HONE_OK);
     EXPECT_NE(std::string(hone_last_error()).find(said[i]), std::string::npos) << hone_last_error();
     hone_session_free(session);
@@ -148,9 +145,7 @@ TEST_F(Api, WhatACallersFunctionThrowsIsAStatus) {
 
 TEST_F(Api, MemoryLimitsAreRefusedWithTheNeed) {
   runtime::Executable executable(file());
-  hone_session_options options = {};
-  options.max_memory = 64;
-  runtime::Session session(executable, options);
+  runtime::Session session(executable, {.max_memory = 64});
   std::vector<float> x(64 * 8), y(64 * 4);
   try {
     session.bind_input(0, {64, 8}, x);

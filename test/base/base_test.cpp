@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,6 +14,8 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/hash.h"
+#include "base/json.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 namespace hone {
@@ -51,6 +54,88 @@ TEST_F(Files, ContainedNamesStayInside) {
   EXPECT_EQ(text_of(*MappedFile::open_contained(dir_ / "inner", "data")), "d");
   for (const char* name : {"../secret", "link", "/etc/passwd", "x/../../secret", "", "."})
     EXPECT_THROW(MappedFile::open_contained(dir_ / "inner", name), UserError) << name;
+}
+
+// As Hugging Face's cache holds a model: CACHE/snapshots/REVISION/NAME -> ../../blobs/HASH.
+TEST_F(Files, ContainedLinksAreFollowedToWhereDataOfTheModelMayLie) {
+  const fs::path root = dir_ / "cache" / "snapshots" / "r1" / "onnx",
+                 blobs = dir_ / "cache" / "blobs";
+  fs::create_directories(root);
+  fs::create_directories(blobs);
+  write_atomic(blobs / "abc", "blob");
+  write_atomic(root / "own", "own");
+  write_atomic(dir_ / "secret", "s");
+  fs::create_symlink("../../../blobs/abc", root / "data");
+  fs::create_symlink("own", root / "alias");
+  fs::create_symlink(dir_ / "secret", root / "out");
+  fs::create_symlink("../../../blobs/../../secret", root / "round");
+  fs::create_symlink(dir_, root / "up");
+  EXPECT_EQ(text_of(*MappedFile::open_contained(root, "data")), "blob");
+  EXPECT_EQ(text_of(*MappedFile::open_contained(root, "alias")), "own");
+  for (const char* name : {"out", "round", "up/secret", "../../../blobs/abc"}) {
+    EXPECT_THROW(MappedFile::open_contained(root, name), UserError) << name;
+  }
+  try {
+    MappedFile::open_contained(root, "out");
+  } catch (const UserError& e) {
+    EXPECT_NE(std::strstr(e.what(), "a link leads out of there"), nullptr) << e.what();
+    EXPECT_NE(std::strstr(e.what(), "--allow-links"), nullptr) << e.what();
+  }
+  for (const char* name : {"out", "round", "up/secret"})
+    EXPECT_EQ(text_of(*MappedFile::open_contained(root, name, MappedFile::Links::any)), "s");
+}
+
+TEST_F(Files, AWrittenFileLeavesLinksAndDevicesWhatTheyAre) {
+  write_atomic(dir_ / "target", "old");
+  fs::create_symlink("target", dir_ / "link");
+  write_atomic(dir_ / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(dir_ / "link"));
+  EXPECT_EQ(text_of(*MappedFile::open(dir_ / "target")), "new");
+  fs::create_symlink("inner/later", dir_ / "dangling");
+  write_atomic(dir_ / "dangling", "made");
+  EXPECT_EQ(text_of(*MappedFile::open(dir_ / "inner" / "later")), "made");
+  write_atomic("/dev/null", "x");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_THROW(write_atomic("/dev/full", "x"), UserError);
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  const fs::path temporary = unused_name("/dev/null");
+  write_atomic(temporary, "x");
+  move_file(temporary, "/dev/null");
+  EXPECT_FALSE(fs::exists(temporary));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  ASSERT_EQ(::mkfifo((dir_ / "pipe").c_str(), 0600), 0);
+  std::string got(4, ' ');
+  std::thread reader([&] { std::ifstream(dir_ / "pipe").read(got.data(), 4); });
+  write_atomic(dir_ / "pipe", "four");
+  reader.join();
+  EXPECT_EQ(got, "four");
+  EXPECT_TRUE(fs::is_fifo(dir_ / "pipe"));
+}
+
+TEST_F(Files, SayWhatKeepsFromWritingThem) {
+  EXPECT_EQ(why_not_writable(dir_ / "new"), "");
+  EXPECT_EQ(why_not_writable("/dev/null"), "");
+  EXPECT_NE(why_not_writable(dir_ / "inner").find("is a directory"), std::string::npos);
+  EXPECT_NE(why_not_writable(dir_ / "none" / "new").find("create it first"), std::string::npos);
+  EXPECT_TRUE(fs::is_empty(dir_ / "inner"));
+  EXPECT_TRUE(is_same_file(dir_ / "new", dir_ / "inner" / ".." / "new"));
+  EXPECT_FALSE(is_same_file(dir_ / "new", dir_ / "old"));
+  write_atomic(dir_ / "used", "x");
+  fs::create_symlink("used", dir_ / "name");
+  auto file = MappedFile::open(dir_ / "used");
+  EXPECT_TRUE(is_mapped(dir_ / "name"));
+  file.reset();
+  EXPECT_FALSE(is_mapped(dir_ / "name"));
+}
+
+TEST(Terminal, TextOfFilesDoesNothingButStand) {
+  EXPECT_EQ(printable("plain \xc3\xa4\n\t"), "plain \xc3\xa4\n\t");
+  EXPECT_EQ(printable("\x1b[31m\x07\x7f\r"), "\\x1b[31m\\x07\\x7f\\x0d");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "31m"),
+            "\\xc2\\x9b31m");
+  EXPECT_EQ(printable("\x9b\xff"), "\\x9b\\xff");
+  EXPECT_EQ(Json("\x1b\x7f\xc2\x9b").text(), "\"\\u001b\\u007f\\u009b\"");
 }
 
 TEST_F(Files, ContainedNamesStayInsideWhileTheyAreExchanged) {
@@ -94,9 +179,8 @@ TEST_F(Files, ContainedOnesHaveOneName) {
   } catch (const UserError& e) {
     EXPECT_NE(std::strstr(e.what(), "has 2 names (hard links)"), nullptr) << e.what();
   }
-  ::setenv("HONE_HARD_LINKS", "1", 1);
-  EXPECT_EQ(text_of(*MappedFile::open_contained(dir_ / "inner", "data")), "s");
-  ::unsetenv("HONE_HARD_LINKS");
+  constexpr auto any = MappedFile::Links::any;
+  EXPECT_EQ(text_of(*MappedFile::open_contained(dir_ / "inner", "data", any)), "s");
   EXPECT_EQ(text_of(*MappedFile::open(dir_ / "secret")), "s");
 }
 

@@ -16,7 +16,7 @@ TEST(ExitDeathTest, AMappedFileThatShrinksIsAMessage) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const fs::path path = fs::path(testing::TempDir()) / "shrinks.bin";
   std::ofstream(path) << std::string(1 << 16, 'x');
-  EXPECT_EXIT(std::exit(guarded("hone",
+  EXPECT_EXIT(std::exit(guarded("hone", {},
                                 [&] {
                                   const auto file = MappedFile::open(path);
                                   fs::resize_file(path, 0);

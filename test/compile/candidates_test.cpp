@@ -271,7 +271,10 @@ TEST(Optimize, IsQuickTheSecondTime) {
   request.compile.threads = 1;
   request.rounds = 6;
   const Optimized first = optimize(source, request), second = optimize(source, request);
-  ASSERT_EQ(first.plan.strategies.size(), strategies().size());
+  // Those for which this machine has nothing to do are left out.
+  ASSERT_EQ(first.plan.strategies.size(),
+            static_cast<std::size_t>(std::ranges::count_if(
+                strategies(), [](std::string_view s) { return absence_of(s).empty(); })));
   for (std::size_t i = 0; i < first.plan.strategies.size(); ++i) {
     const StrategyRecord &a = first.plan.strategies[i], &b = second.plan.strategies[i];
     EXPECT_EQ(a.max_error, b.max_error) << a.name;

@@ -53,10 +53,10 @@ TEST(Compile, UpdatesADonatedParameterInPlace) {
     std::copy(w.as<float>().begin(), w.as<float>().end(), memory);
     std::copy(g.as<float>().begin(), g.as<float>().end(), gradient);
     const std::int64_t dims[] = {64, 32};
-    session->bind_input(0, {DType::f32, dims, memory});
-    session->bind_input(1, {DType::f32, dims, gradient});
-    session->bind_output(0, {DType::f32, dims, memory});
-    session->bind_output(1, {DType::f32, {}, norm});
+    session->bind_input(0, {DType::f32, dims, memory_of(memory, 64 * 32)});
+    session->bind_input(1, {DType::f32, dims, memory_of(gradient, 64 * 32)});
+    session->bind_output(0, {DType::f32, dims, memory_of(memory, 64 * 32)});
+    session->bind_output(1, {DType::f32, {}, memory_of(norm, 1)});
     session->run();
     double squares = 0;
     for (int i = 0; i < 64 * 32; ++i) {

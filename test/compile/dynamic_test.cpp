@@ -95,13 +95,13 @@ TEST(Dynamic, WritesIntoMemoryOfTheBound) {
   alignas(64) std::int64_t count[8] = {2};
   alignas(64) float front[16], sum[16];
   alignas(64) std::int64_t tenfold[8], counts[16];
-  session->bind_input(0, {DType::f32, six, x});
-  session->bind_input(1, {DType::i64, {}, count});
+  session->bind_input(0, {DType::f32, six, memory_of(x, 6)});
+  session->bind_input(1, {DType::i64, {}, memory_of(count, 1)});
   EXPECT_EQ(session->output_dims()[0], std::vector<std::int64_t>{6});
-  session->bind_output(0, {DType::f32, six, front});
-  session->bind_output(1, {DType::f32, {}, sum});
-  session->bind_output(2, {DType::i64, {}, tenfold});
-  session->bind_output(3, {DType::i64, pairs, counts});
+  session->bind_output(0, {DType::f32, six, memory_of(front, 6)});
+  session->bind_output(1, {DType::f32, {}, memory_of(sum, 1)});
+  session->bind_output(2, {DType::i64, {}, memory_of(tenfold, 1)});
+  session->bind_output(3, {DType::i64, pairs, memory_of(counts, 12)});
   for (std::int64_t n : {2, 5, 5, 4}) {
     count[0] = n;
     session->run();
@@ -113,7 +113,7 @@ TEST(Dynamic, WritesIntoMemoryOfTheBound) {
   // The steps after the size are bound for 2, for 5 and for 4.
   EXPECT_EQ(session->counters().binds, 4);
   const std::int64_t two[] = {2};
-  session->bind_output(0, {DType::f32, two, front});
+  session->bind_output(0, {DType::f32, two, memory_of(front, 2)});
   EXPECT_THROW(session->run(), UserError);
 }
 

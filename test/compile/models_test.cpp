@@ -87,8 +87,7 @@ TEST_P(Models, NeedLittleMoreArenaThanWhatLives) {
     std::unique_ptr<Session> session = session_of(plan);
     session->run(set.inputs);
     for (std::size_t i = 0; i < set.inputs.size(); ++i)
-      session->bind_input(i, {set.inputs[i].dtype(), set.inputs[i].dims(),
-                              const_cast<std::byte*>(set.inputs[i].bytes().data())});
+      session->bind_input(i, as_input(set.inputs[i]));
     MemoryReport m = session->memory();
     EXPECT_LE(static_cast<double>(m.arena), 1.1 * static_cast<double>(m.arena_lower_bound))
         << GetParam();

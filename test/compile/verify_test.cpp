@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "backend/backend.h"
+#include "compile/compile.h"
+#include "compile/kernels.h"
 #include "compile/options.h"
 #include "compile/store.h"
 #include "ops/common.h"

@@ -47,7 +47,7 @@ class Consumer(unittest.TestCase):
     def build(self, source, name):
         out = self.work / name
         run("cmake", "-S", source, "-B", out, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
-            f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror")
+            f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Werror")
         run("cmake", "--build", out)
         return out
 
@@ -90,11 +90,15 @@ class Consumer(unittest.TestCase):
                 self.assertTrue(name in headers or re.fullmatch(r"std\w+\.h|\w+", name),
                                 f"{header}: {name}")
             self.assertNotRegex(text, r'#\s*include\s*"', header)
-        for header in ("hone/hone.h", "hone/runtime.h"):
-            run("g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", self.include,
-                "-x", "c++", "-", input=f"#include <{header}>\n")
-        run("gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only", "-I",
-            self.include, "-x", "c", "-", input="#include <hone/c.h>\n")
+        strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I", self.include]
+        for compiler in ("g++", "clang++-19"):
+            for header in ("hone/hone.h", "hone/runtime.h"):
+                run(compiler, "-std=c++20", *strict, "-x", "c++", "-", input=f"#include <{header}>\n")
+            for source in [*HERE.glob("*.cpp"), DIGITS / "main.cpp"]:
+                run(compiler, "-std=c++20", *strict, source)
+        for compiler in ("gcc", "clang-19"):
+            run(compiler, "-std=c11", *strict, "-x", "c", "-", input="#include <hone/c.h>\n")
+            run(compiler, "-std=c11", *strict, HERE / "load.c")
 
     def test_the_runtime_is_small_and_links_no_compiler(self):
         needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", self.library))

@@ -12,8 +12,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 64; ++i) image[i] = (float)(i % 17) / 16;
   status = hone_load(argv[1], &executable);
   if (status == HONE_OK) status = hone_session_create(executable, NULL, &session);
-  if (status == HONE_OK) status = hone_bind_input(session, 0, HONE_F32, image_dims, 4, image);
-  if (status == HONE_OK) status = hone_bind_output(session, 0, HONE_F32, logits_dims, 2, logits);
+  if (status == HONE_OK) status = hone_bind_input(session, 0, HONE_F32, image_dims, 4, image, sizeof image);
+  if (status == HONE_OK) status = hone_bind_output(session, 0, HONE_F32, logits_dims, 2, logits, sizeof logits);
   if (status == HONE_OK) status = hone_run(session);
   hone_session_free(session);
   hone_executable_free(executable);

@@ -8,7 +8,7 @@ int main(int argc, char** argv) try {
   std::vector<float> image(64), logits(10);
   for (int i = 0; i < 64; ++i) image[i] = static_cast<float>(i % 17) / 16;
   hone::runtime::Executable executable(argv[1]);
-  hone::runtime::Session session(executable);
+  hone::runtime::Session session(executable, {.threads = 2});
   session.bind_input(0, {1, 1, 8, 8}, image);
   session.bind_output(0, {1, 10}, logits);
   session.run();

@@ -82,8 +82,8 @@ Cases plan_cases() {
   };
   constexpr std::int64_t big = std::int64_t{1} << 40;
   add("plan_good", plan([](Plan&) {}), "ran: f32[");
-  add("plan_empty", bytes(""), "is no safetensors file");
-  add("plan_of_onnx", bytes(good_model()), "is no safetensors file");
+  add("plan_empty", bytes(""), "is not a safetensors file");
+  add("plan_of_onnx", bytes(good_model()), "is not a safetensors file");
   add("plan_cut_in_half", spoiled([](std::string& s) { s.resize(s.size() / 2); }), "refused: ");
   add("plan_bit_of_code",
       spoiled([](std::string& s) { s.back() = static_cast<char>(s.back() ^ 1); }), "is damaged");

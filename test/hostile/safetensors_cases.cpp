@@ -34,7 +34,7 @@ std::string swept_safetensors(const fs::path& file) { return sweep(file, read_as
 Cases safetensors_cases() {
   Cases out = {
       raw(
-          "st_empty", [] { return ""; }, "is no safetensors file: it has 0 bytes"),
+          "st_empty", [] { return ""; }, "is not a safetensors file: it has 0 bytes"),
       raw(
           "st_seven_bytes", [] { return std::string(7, '\0'); }, "it has 7 bytes"),
       raw(

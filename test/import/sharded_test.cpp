@@ -56,7 +56,7 @@ TEST(Sharded, WhatIsWrongIsSaid) {
       {failure(d, R"({"weight_map":{"a":3}})"), {"'a'", "no text"}},
       {failure(d, R"({"weight_map":{"b":"one.safetensors"}})"), {"'b'", "is not in"}},
       {of("gone.safetensors"), {"gone.safetensors"}},
-      {of("cut.safetensors"), {"cut.safetensors", "no safetensors"}},
+      {of("cut.safetensors"), {"cut.safetensors", "not a safetensors file"}},
       {of("../outside.safetensors"), {"outside.safetensors", ".."}},
       {of((outer.path() / "outside.safetensors").string()), {"outside.safetensors"}},
       {of("link"), {"link"}},

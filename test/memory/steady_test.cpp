@@ -33,7 +33,7 @@ class Steady : public testing::TestWithParam<int> {
   static constexpr std::size_t count = 100'000;
   test::Memory<float> x_{count}, z_{count};
   Sizes dims_ = {count};
-  TensorRef in_{DType::f32, dims_, x_.data()}, out_{DType::f32, dims_, z_.data()};
+  TensorRef in_{DType::f32, dims_, x_.memory()}, out_{DType::f32, dims_, z_.memory()};
 
   void SetUp() override {
     for (std::size_t i = 0; i < count; ++i) x_[i] = static_cast<float>(i % 77);
@@ -62,7 +62,9 @@ TEST_P(Steady, ChangingAmongKnownSizesAndBuffersAllocatesNothing) {
   const auto run = [&] {
     for (const Sizes& dims : sizes)
       for (float* z : {z_.data(), other.data(), crooked.data()}) {
-        const TensorRef in{DType::f32, dims, x_.data()}, out{DType::f32, dims, z};
+        const auto n = static_cast<std::size_t>(dims[0]);
+        const TensorRef in{DType::f32, dims, memory_of(x_.data(), n)},
+            out{DType::f32, dims, memory_of(z, n)};
         s.run({&in, 1}, {&out, 1});
       }
   };
@@ -111,7 +113,7 @@ TEST_P(Steady, PeakMemoryIsWhatTheReportSays) {
   long report = 0;
   {
     Session s(Executable::open(path, open_cpu_device()), {.threads = GetParam()});
-    s.bind_output(0, {DType::f32, dims, y.data()});
+    s.bind_output(0, {DType::f32, dims, y.memory()});
     report = static_cast<long>(s.memory().peak());
     for (int i = 0; i < 3; ++i) s.run();
   }

@@ -218,7 +218,7 @@ TEST(PlanFile, EveryFlippedBitIsRefused) {
 }
 
 TEST(PlanFile, SaysWhatIsWrong) {
-  EXPECT_NE(refusal("hello").find("is no safetensors file"), std::string::npos);
+  EXPECT_NE(refusal("hello").find("is not a safetensors file"), std::string::npos);
   std::string other(8, '\0');
   other[0] = 2;
   EXPECT_NE(refusal(other + "{}").find("but no plan"), std::string::npos);

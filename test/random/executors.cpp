@@ -111,7 +111,10 @@ class Tensor {
   explicit Tensor(const Array& a) : Tensor(a.dtype(), a.dims()) {
     std::memcpy(memory_.data(), a.bytes().data(), bytes_);
   }
-  TensorRef ref() const { return {array_.dtype(), array_.dims(), memory_.data()}; }
+  TensorRef ref() const {
+    return {array_.dtype(), array_.dims(),
+            memory_of(static_cast<std::byte*>(memory_.data()), bytes_)};
+  }
   Array array() const {
     return Array(array_.dtype(), array_.dims(),
                  Storage::copy({static_cast<const std::byte*>(memory_.data()), bytes_}));

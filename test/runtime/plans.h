@@ -12,6 +12,7 @@
 #include "backend/cpu/device/kernel_abi.h"
 #include "plan/plan.h"
 #include "runtime/executable.h"
+#include "runtime/ports.h"
 
 namespace hone::test {
 
@@ -131,6 +132,7 @@ class Memory {
     offset_ = (buffer_alignment - at % buffer_alignment) % buffer_alignment + shift;
   }
   T* data() { return reinterpret_cast<T*>(bytes_.data() + offset_); }
+  std::span<std::byte> memory() { return memory_of(data(), count_); }
   T& operator[](std::size_t i) { return data()[i]; }
   std::size_t size() const { return count_; }
 

@@ -47,6 +47,8 @@ hone_status guarded(F&& f) noexcept {
     return HONE_OK;
   } catch (const Cancelled& e) {
     return failed(e.why == Cancelled::Why::deadline ? HONE_DEADLINE : HONE_STOPPED, e.what());
+  } catch (const OutOfMemory& e) {
+    return failed(HONE_OUT_OF_MEMORY, e.what());
   } catch (const UserError& e) {
     return failed(HONE_ERROR_USER, e.what());
   } catch (const std::bad_alloc&) {
@@ -63,15 +65,21 @@ static_assert(static_cast<int>(DType::text) == HONE_TEXT && dtype_count == HONE_
 
 template <class T>
 T* required(T* p, const char* what) {
-  if (!p) throw UserError(what, ": is null");
+  if (!p) throw UserError(what, ": is null; give the address of one");
   return p;
 }
 
-void describe(const std::vector<PlanParam>& list, std::int32_t index, hone_tensor_info* out) {
+std::size_t checked_index(std::int32_t index, std::size_t count, const char* what) {
+  if (index < 0 || static_cast<std::size_t>(index) >= count)
+    throw UserError(what, " ", index, " does not exist; the plan has ", count, " ", what,
+                    "s, numbered from 0");
+  return static_cast<std::size_t>(index);
+}
+
+void describe(const std::vector<PlanParam>& list, std::int32_t index, const char* what,
+              hone_tensor_info* out) {
   required(out, "hone_tensor_info");
-  if (index < 0 || index >= static_cast<std::int32_t>(list.size()))
-    throw UserError("tensor ", index, ": there are only ", list.size());
-  const PlanParam& p = list[static_cast<std::size_t>(index)];
+  const PlanParam& p = list[checked_index(index, list.size(), what)];
   if (p.type.rank() > HONE_MOST_AXES)
     throw UserError("tensor '", p.name, "': has ", p.type.rank(), " axes, at most ",
                     int{HONE_MOST_AXES}, " can be told");
@@ -126,6 +134,15 @@ class UserAllocator final : public Allocator {
 SessionOptions session_options(const Executable& executable, const hone_session_options* given) {
   SessionOptions out;
   if (!given) return out;
+  const auto check_sign = [](const char* what, std::int64_t n) {
+    if (n < 0)
+      throw UserError("hone_session_options: ", what, " is ", n,
+                      ", must be 0 (the default) or more");
+  };
+  check_sign("threads", given->threads);
+  check_sign("affinity_count", given->affinity_count);
+  check_sign("max_memory", given->max_memory);
+  if (given->affinity_count > 0) required(given->affinity, "hone_session_options: affinity");
   out.threads = given->threads;
   for (std::int32_t i = 0; i < given->affinity_count; ++i)
     out.affinity.push_back(given->affinity[i]);
@@ -136,17 +153,17 @@ SessionOptions session_options(const Executable& executable, const hone_session_
   return out;
 }
 
-TensorRef tensor(hone_dtype dtype, const std::int64_t* dims, std::int32_t rank, void* data) {
-  if (dtype < HONE_BOOL || dtype > HONE_TEXT)
-    throw UserError("dtype ", int{dtype}, " does not exist");
-  if (rank < 0 || (rank > 0 && !dims)) throw UserError("rank ", rank, " without sizes");
-  return {static_cast<DType>(dtype), {dims, static_cast<std::size_t>(rank)}, data};
-}
-
-std::size_t checked_index(std::int32_t index, std::size_t count, const char* what) {
-  if (index < 0 || static_cast<std::size_t>(index) >= count)
-    throw UserError(what, " ", index, ": there are only ", count);
-  return static_cast<std::size_t>(index);
+TensorRef tensor(hone_dtype dtype, const std::int64_t* dims, std::int32_t rank, void* data,
+                 std::size_t bytes) {
+  const int number = dtype;
+  if (number < HONE_BOOL || number > HONE_TEXT)
+    throw UserError("dtype ", number, " does not exist; give one of hone_dtype");
+  if (rank < 0 || rank > HONE_MOST_AXES)
+    throw UserError("rank ", rank, ": must be 0 to ", int{HONE_MOST_AXES});
+  if (rank > 0) required(dims, "dims");
+  return {static_cast<DType>(number),
+          {dims, static_cast<std::size_t>(rank)},
+          {static_cast<std::byte*>(data), bytes}};
 }
 
 // A stop asked for before this run is over and done with.
@@ -158,9 +175,11 @@ void renew_stop(hone_session& s) {
 
 void give_dims(const std::vector<std::vector<std::int64_t>>& all, std::int32_t i,
                std::int64_t* dims, std::int32_t* rank) {
-  const auto& sizes = all.at(checked_index(i, all.size(), "output"));
-  if (sizes.size() > HONE_MOST_AXES) throw UserError("output ", i, ": has too many axes");
-  std::copy(sizes.begin(), sizes.end(), dims);
+  const auto& sizes = all[checked_index(i, all.size(), "output")];
+  if (sizes.size() > HONE_MOST_AXES)
+    throw UserError("output ", i, ": has ", sizes.size(), " axes, at most ", int{HONE_MOST_AXES},
+                    " can be told");
+  std::copy(sizes.begin(), sizes.end(), required(dims, "dims"));
   *required(rank, "rank") = static_cast<std::int32_t>(sizes.size());
 }
 
@@ -189,32 +208,45 @@ void hone_forget_texts(void) { forget_texts(); }
 
 hone_status hone_load(const char* path, hone_executable** out) {
   return guarded([&] {
-    required(out, "hone_load");
+    *required(out, "hone_load: out") = nullptr;
     auto made = std::make_unique<hone_executable>();
     auto plan = std::make_shared<const Plan>(read_plan(required(path, "path")));
     made->it = Executable::load(plan, open_devices(*plan));
     *out = made.release();
   });
 }
+hone_status hone_executable_share(const hone_executable* e, hone_executable** out) {
+  return guarded([&] {
+    *required(out, "hone_executable_share: out") = nullptr;
+    *out = new hone_executable{required(e, "executable")->it};
+  });
+}
 void hone_executable_free(hone_executable* e) { delete e; }
 
 std::int32_t hone_input_count(const hone_executable* e) {
-  return static_cast<std::int32_t>(e->it->plan().params.size());
+  std::int32_t n = -1;
+  guarded(
+      [&] { n = static_cast<std::int32_t>(required(e, "executable")->it->plan().params.size()); });
+  return n;
 }
 std::int32_t hone_output_count(const hone_executable* e) {
-  return static_cast<std::int32_t>(e->it->plan().results.size());
+  std::int32_t n = -1;
+  guarded(
+      [&] { n = static_cast<std::int32_t>(required(e, "executable")->it->plan().results.size()); });
+  return n;
 }
 hone_status hone_input_info(const hone_executable* e, std::int32_t i, hone_tensor_info* out) {
-  return guarded([&] { describe(required(e, "executable")->it->plan().params, i, out); });
+  return guarded([&] { describe(required(e, "executable")->it->plan().params, i, "input", out); });
 }
 hone_status hone_output_info(const hone_executable* e, std::int32_t i, hone_tensor_info* out) {
-  return guarded([&] { describe(required(e, "executable")->it->plan().results, i, out); });
+  return guarded(
+      [&] { describe(required(e, "executable")->it->plan().results, i, "output", out); });
 }
 
 hone_status hone_session_create(hone_executable* e, const hone_session_options* options,
                                 hone_session** out) {
   return guarded([&] {
-    required(out, "hone_session_create");
+    *required(out, "hone_session_create: out") = nullptr;
     auto made = std::make_unique<hone_session>();
     const auto& executable = required(e, "executable")->it;
     made->it = std::make_unique<Session>(executable, session_options(*executable, options));
@@ -224,19 +256,21 @@ hone_status hone_session_create(hone_executable* e, const hone_session_options* 
 void hone_session_free(hone_session* s) { delete s; }
 
 hone_status hone_bind_input(hone_session* s, std::int32_t i, hone_dtype dtype,
-                            const std::int64_t* dims, std::int32_t rank, const void* data) {
+                            const std::int64_t* dims, std::int32_t rank, const void* data,
+                            std::size_t bytes) {
   return guarded([&] {
     const Plan& plan = required(s, "session")->it->executable().plan();
     s->it->bind_input(checked_index(i, plan.params.size(), "input"),
-                      tensor(dtype, dims, rank, const_cast<void*>(data)));
+                      tensor(dtype, dims, rank, const_cast<void*>(data), bytes));
   });
 }
 hone_status hone_bind_output(hone_session* s, std::int32_t i, hone_dtype dtype,
-                             const std::int64_t* dims, std::int32_t rank, void* data) {
+                             const std::int64_t* dims, std::int32_t rank, void* data,
+                             std::size_t bytes) {
   return guarded([&] {
     const Plan& plan = required(s, "session")->it->executable().plan();
     s->it->bind_output(checked_index(i, plan.results.size(), "output"),
-                       tensor(dtype, dims, rank, data));
+                       tensor(dtype, dims, rank, data, bytes));
   });
 }
 
@@ -246,16 +280,21 @@ hone_status hone_output_dims(hone_session* s, std::int32_t i, std::int64_t dims[
 }
 hone_status hone_result_dims(hone_session* s, std::int32_t i, std::int64_t dims[HONE_MOST_AXES],
                              std::int32_t* rank) {
-  return guarded([&] { give_dims(required(s, "session")->it->result_dims(), i, dims, rank); });
+  return guarded([&] {
+    const auto all = required(s, "session")->it->result_dims();
+    if (all.empty() && !s->it->executable().plan().results.empty())
+      throw UserError("output ", i, ": its sizes are known after the first run; call hone_run");
+    give_dims(all, i, dims, rank);
+  });
 }
 
 hone_status hone_session_memory(hone_session* s, hone_memory* out) {
   return guarded([&] {
     MemoryReport m = required(s, "session")->it->memory();
     const SharedMemory& shared = m.shared;
-    *required(out, "hone_memory") = {m.peak(),    shared.weights, shared.prepared, shared.file,
-                                     shared.plan, shared.code,    m.arena,         m.scratch,
-                                     m.staging,   m.steps,        m.library};
+    *required(out, "hone_memory: out") = {m.peak(),    shared.weights, shared.prepared, shared.file,
+                                          shared.plan, shared.code,    m.arena,         m.scratch,
+                                          m.staging,   m.steps,        m.library};
   });
 }
 

@@ -14,6 +14,15 @@ extern "C" {
 
 #define HONE_EXPORT __attribute__((visibility("default")))
 
+/* In C++ members that a designated initialiser leaves out are zero without a warning. */
+#ifdef __cplusplus
+#define HONE_ZERO \
+  {               \
+  }
+#else
+#define HONE_ZERO
+#endif
+
 typedef enum hone_status {
   HONE_OK = 0,
   HONE_ERROR_USER = 1,     /* the file, an argument or the machine: the text says what to do */
@@ -68,8 +77,11 @@ HONE_EXPORT hone_status hone_text_of(uint64_t number, const char** text, size_t*
 /* Not while anything runs. */
 HONE_EXPORT void hone_forget_texts(void);
 
-/* Maps a plan file (.hone). */
+/* Maps a plan file (.hone). On failure *out is null. */
 HONE_EXPORT hone_status hone_load(const char* path, hone_executable** out);
+/* Another handle of the same executable, to be freed like the first. */
+HONE_EXPORT hone_status hone_executable_share(const hone_executable*, hone_executable** out);
+/* Sessions keep what they need of it, so it may be freed before them. Null is allowed. */
 HONE_EXPORT void hone_executable_free(hone_executable*);
 
 enum { HONE_MOST_AXES = 16 };
@@ -83,6 +95,7 @@ typedef struct hone_tensor_info {
   int32_t donated; /* inputs: its memory may become an output's */
 } hone_tensor_info;
 
+/* -1, and a reason in hone_last_error(), for a null handle. */
 HONE_EXPORT int32_t hone_input_count(const hone_executable*);
 HONE_EXPORT int32_t hone_output_count(const hone_executable*);
 HONE_EXPORT hone_status hone_input_info(const hone_executable*, int32_t index, hone_tensor_info*);
@@ -91,40 +104,46 @@ HONE_EXPORT hone_status hone_output_info(const hone_executable*, int32_t index, 
 /* The caller's threads: `run` calls body(arg, begin, end, thread) until [0, chunks) is covered,
  * each chunk once, with thread < threads, and returns when all are done. */
 typedef struct hone_pool {
-  void* context;
-  int32_t threads;
+  void* context HONE_ZERO;
+  int32_t threads HONE_ZERO;
   void (*run)(void* context, int64_t chunks,
-              void (*body)(void* arg, int64_t begin, int64_t end, int thread), void* arg);
+              void (*body)(void* arg, int64_t begin, int64_t end, int thread), void* arg) HONE_ZERO;
 } hone_pool;
 
 /* The caller's memory: aligned to 64 bytes; alloc returns null when there is none. */
 typedef struct hone_allocator {
-  void* context;
-  void* (*alloc)(void* context, size_t bytes);
-  void (*free)(void* context, void* memory, size_t bytes);
+  void* context HONE_ZERO;
+  void* (*alloc)(void* context, size_t bytes)HONE_ZERO;
+  void (*free)(void* context, void* memory, size_t bytes) HONE_ZERO;
 } hone_allocator;
 
-/* Zero-initialise; zeros mean the defaults. */
+/* Zero-initialise; zeros mean the defaults. What the pointers point to is copied. */
 typedef struct hone_session_options {
-  int32_t threads;         /* of a pool of the session's own; 0 asks the machine */
-  const int32_t* affinity; /* processors for them */
-  int32_t affinity_count;
-  const hone_pool* pool; /* instead of an own pool */
-  const hone_allocator* allocator;
-  int64_t max_memory; /* bytes of hone_memory.peak; 0: 80 % of what the process can have */
+  int32_t threads HONE_ZERO;         /* of a pool of the session's own; 0 asks the machine */
+  const int32_t* affinity HONE_ZERO; /* processors for them */
+  int32_t affinity_count HONE_ZERO;
+  const hone_pool* pool HONE_ZERO; /* instead of an own pool */
+  const hone_allocator* allocator HONE_ZERO;
+  int64_t max_memory
+      HONE_ZERO; /* bytes of hone_memory.peak; 0: 80 % of what the process can have */
 } hone_session_options;
 
 HONE_EXPORT hone_status hone_session_create(hone_executable*,
                                             const hone_session_options* /* or null */,
                                             hone_session** out);
+/* Waits for hone_submit. Null is allowed. */
 HONE_EXPORT void hone_session_free(hone_session*);
 
-/* Dense row-major memory of the caller, read or written by every run until another is bound. Used
- * in place when aligned to 64 bytes, else copied. */
+/* Dense row-major memory of the caller, read or written by every run until another is bound; it
+ * must live that long. `bytes` is its size: exactly what dtype and dims come to. Used in place when
+ * aligned to 64 bytes, else copied. Refused when the dtype, the rank, a size that the plan fixes,
+ * or `bytes` is wrong; what was bound before then stays bound. */
 HONE_EXPORT hone_status hone_bind_input(hone_session*, int32_t index, hone_dtype,
-                                        const int64_t* dims, int32_t rank, const void* data);
+                                        const int64_t* dims, int32_t rank, const void* data,
+                                        size_t bytes);
 HONE_EXPORT hone_status hone_bind_output(hone_session*, int32_t index, hone_dtype,
-                                         const int64_t* dims, int32_t rank, void* data);
+                                         const int64_t* dims, int32_t rank, void* data,
+                                         size_t bytes);
 /* Sizes of an output for the inputs bound now. Where data decides a size, it is the largest that it
  * can be, and the memory must be that large; the result lies dense at the start of it. */
 HONE_EXPORT hone_status hone_output_dims(hone_session*, int32_t index, int64_t dims[HONE_MOST_AXES],

@@ -1,9 +1,18 @@
 // Loads and runs plans from C++: a thin layer over the C interface that owns handles and turns
 // statuses into exceptions. Header-only, links no compiler; not for building or compiling models.
+//
+//   hone::runtime::Executable executable("model.hone");
+//   hone::runtime::Session session(executable, {.threads = 2});
+//   std::vector<float> image(64), logits(10);
+//   session.bind_input(0, {1, 1, 8, 8}, image);   // the session uses the vectors themselves
+//   session.bind_output(0, {1, 10}, logits);
+//   session.run();
 #pragma once
 
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -23,84 +32,160 @@ inline void check(hone_status status) {
 
 using Dims = std::vector<int64_t>;
 
-// A loaded plan. Copies share it; may be used by many threads at once.
+// The dtype of elements that C++ has a type for. Others, such as f16, are bound with their
+// hone_dtype.
+template <class T>
+constexpr hone_dtype dtype_of() {
+  constexpr bool is_integer = std::is_integral_v<T>, is_signed = std::is_signed_v<T>;
+  if constexpr (std::is_same_v<T, bool>)
+    return HONE_BOOL;
+  else if constexpr (std::is_same_v<T, float>)
+    return HONE_F32;
+  else if constexpr (std::is_same_v<T, double>)
+    return HONE_F64;
+  else if constexpr (is_integer && sizeof(T) == 1)
+    return is_signed ? HONE_I8 : HONE_U8;
+  else if constexpr (is_integer && sizeof(T) == 2)
+    return is_signed ? HONE_I16 : HONE_U16;
+  else if constexpr (is_integer && sizeof(T) == 4)
+    return is_signed ? HONE_I32 : HONE_U32;
+  else if constexpr (is_integer && sizeof(T) == 8)
+    return is_signed ? HONE_I64 : HONE_U64;
+  else
+    static_assert(!sizeof(T), "no dtype for these elements: bind them with their hone_dtype");
+}
+
+template <class T>
+inline constexpr bool is_span = false;
+template <class T, std::size_t N>
+inline constexpr bool is_span<std::span<T, N>> = true;
+
+// Memory that outlives the call: a vector, array or other contiguous range that has a name, or a
+// span. A temporary is refused: it would be gone when run() reads it.
+template <class R>
+concept Memory = (std::is_lvalue_reference_v<R> || is_span<std::remove_cvref_t<R>>) &&
+                 requires(std::remove_reference_t<R>& r) { std::span(r); };
+template <class R>
+using Element =
+    typename decltype(std::span(std::declval<std::remove_reference_t<R>&>()))::element_type;
+template <class R>
+concept WritableMemory = Memory<R> && !std::is_const_v<Element<R>>;
+
+// A loaded plan. Copies share it; may be used by many threads at once. Of what was moved from,
+// nothing but assignment and destruction is useful: every other call throws.
 class Executable {
  public:
-  explicit Executable(const std::string& path) {
-    hone_executable* e = nullptr;
-    check(hone_load(path.c_str(), &e));
-    it_ = Handle(e);
+  explicit Executable(const std::string& path) { check(hone_load(path.c_str(), &it_)); }
+  Executable(const Executable& o) { check(hone_executable_share(o.it_, &it_)); }
+  Executable(Executable&& o) noexcept : it_(std::exchange(o.it_, nullptr)) {}
+  Executable& operator=(Executable o) noexcept {
+    std::swap(it_, o.it_);
+    return *this;
   }
-  int32_t inputs() const { return hone_input_count(it_.get()); }
-  int32_t outputs() const { return hone_output_count(it_.get()); }
+  ~Executable() { hone_executable_free(it_); }
+
+  int32_t inputs() const { return count(hone_input_count(it_)); }
+  int32_t outputs() const { return count(hone_output_count(it_)); }
+  // The name in it lives as long as the plan.
   hone_tensor_info input(int32_t i) const {
     hone_tensor_info info;
-    check(hone_input_info(it_.get(), i, &info));
+    check(hone_input_info(it_, i, &info));
     return info;
   }
   hone_tensor_info output(int32_t i) const {
     hone_tensor_info info;
-    check(hone_output_info(it_.get(), i, &info));
+    check(hone_output_info(it_, i, &info));
     return info;
   }
-  hone_executable* get() const { return it_.get(); }
+  hone_executable* get() const { return it_; }
 
  private:
-  // Owns one handle; a shared_ptr would cost every user its header.
-  class Handle {
-   public:
-    explicit Handle(hone_executable* e = nullptr) : e_(e) {}
-    Handle(Handle&& o) noexcept : e_(std::exchange(o.e_, nullptr)) {}
-    Handle& operator=(Handle&& o) noexcept {
-      std::swap(e_, o.e_);
-      return *this;
-    }
-    ~Handle() { hone_executable_free(e_); }
-    hone_executable* get() const { return e_; }
-
-   private:
-    hone_executable* e_;
-  };
-  Handle it_;
+  static int32_t count(int32_t n) {
+    if (n < 0) throw Error(HONE_ERROR_USER, hone_last_error());
+    return n;
+  }
+  hone_executable* it_ = nullptr;
 };
 
-// Runs one call at a time. The executable must outlive it.
+// As hone_session_options. What the pointers and the span refer to is copied by the session.
+struct SessionOptions {
+  int32_t threads = 0;                     // of a pool of the session's own; 0 asks the machine
+  std::span<const int32_t> affinity = {};  // processors for them
+  const hone_pool* pool = nullptr;         // instead of an own pool
+  const hone_allocator* allocator = nullptr;
+  int64_t max_memory = 0;  // bytes of hone_memory.peak; 0: 80 % of what the process can have
+};
+
+// Runs one call at a time. Keeps what it needs of the executable, which may go before it. Moved,
+// not copied: a session is the state of one caller; open another one for the same executable. Of
+// what was moved from, nothing but assignment and destruction is useful: every other call throws.
 class Session {
  public:
-  explicit Session(const Executable& e, const hone_session_options& options = {}) {
-    check(hone_session_create(e.get(), &options, &it_));
+  explicit Session(const Executable& e, const SessionOptions& options = {}) {
+    hone_session_options given = {};
+    given.threads = options.threads;
+    given.affinity = options.affinity.data();
+    given.affinity_count = static_cast<int32_t>(options.affinity.size());
+    given.pool = options.pool;
+    given.allocator = options.allocator;
+    given.max_memory = options.max_memory;
+    check(hone_session_create(e.get(), &given, &it_));
   }
   Session(Session&& o) noexcept : it_(std::exchange(o.it_, nullptr)) {}
+  Session& operator=(Session&& o) noexcept {
+    Session taken(std::move(o));
+    std::swap(it_, taken.it_);
+    return *this;
+  }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  ~Session() { hone_session_free(it_); }
+  ~Session() { hone_session_free(it_); }  // waits for submit()
 
-  // Dense row-major memory that stays bound from run to run.
-  void bind_input(int32_t i, hone_dtype dtype, const Dims& dims, const void* data) {
-    check(hone_bind_input(it_, i, dtype, dims.data(), static_cast<int32_t>(dims.size()), data));
+  // Dense row-major memory that stays bound from run to run and is used by each of them: it must
+  // live, and stay where it is, until another is bound or the session ends. Throws Error unless
+  // dtype and dims are what the plan takes and `data` has exactly that many elements; of a larger
+  // vector bind a part, std::span(v).first(n).
+  template <class R>
+    requires Memory<R>
+  void bind_input(int32_t i, const Dims& dims, R&& data) {
+    bind_input(i, dtype_of<std::remove_const_t<Element<R>>>(), dims, data);
   }
-  void bind_output(int32_t i, hone_dtype dtype, const Dims& dims, void* data) {
-    check(hone_bind_output(it_, i, dtype, dims.data(), static_cast<int32_t>(dims.size()), data));
+  template <class R>
+    requires WritableMemory<R>
+  void bind_output(int32_t i, const Dims& dims, R&& data) {
+    bind_output(i, dtype_of<Element<R>>(), dims, data);
   }
-  // f32 vectors, the common case. The vectors must live, and keep their size, while bound.
-  void bind_input(int32_t i, const Dims& dims, const std::vector<float>& data) {
-    bind_input(i, HONE_F32, dims, data.data());
+  // Elements of any dtype, in memory of any type: 16-bit integers that are HONE_F16, or bytes.
+  template <class R>
+    requires Memory<R>
+  void bind_input(int32_t i, hone_dtype dtype, const Dims& dims, R&& data) {
+    const std::span memory(data);
+    check(hone_bind_input(it_, i, dtype, dims.data(), static_cast<int32_t>(dims.size()),
+                          memory.data(), memory.size_bytes()));
   }
-  void bind_output(int32_t i, const Dims& dims, std::vector<float>& data) {
-    bind_output(i, HONE_F32, dims, data.data());
+  template <class R>
+    requires WritableMemory<R>
+  void bind_output(int32_t i, hone_dtype dtype, const Dims& dims, R&& data) {
+    const std::span memory(data);
+    check(hone_bind_output(it_, i, dtype, dims.data(), static_cast<int32_t>(dims.size()),
+                           memory.data(), memory.size_bytes()));
   }
+
+  // Sizes of an output for the inputs bound now; where data decides one, the largest it can be.
   Dims output_dims(int32_t i) {
     int64_t dims[HONE_MOST_AXES];
     int32_t rank = 0;
     check(hone_output_dims(it_, i, dims, &rank));
     return Dims(dims, dims + rank);
   }
+  // Sizes of an output of the last run.
   Dims result_dims(int32_t i) {
     int64_t dims[HONE_MOST_AXES];
     int32_t rank = 0;
     check(hone_result_dims(it_, i, dims, &rank));
     return Dims(dims, dims + rank);
   }
+  // What a run with the inputs bound now needs.
   hone_memory memory() {
     hone_memory m;
     check(hone_session_memory(it_, &m));
@@ -108,10 +193,15 @@ class Session {
   }
 
   void run() { check(hone_run(it_)); }
+  // The same in another thread: poll() tells whether it is finished, wait() throws what it failed
+  // with.
   void submit() { check(hone_submit(it_)); }
   bool poll() const { return hone_poll(it_) != 0; }
   void wait() { check(hone_wait(it_)); }
+  // From now; negative: none. Looked at between steps.
   void set_deadline(int64_t milliseconds) { check(hone_set_deadline(it_, milliseconds)); }
+  // Ends the run in progress at its next step. The only call that may be made from another thread,
+  // beside poll().
   void stop() { hone_stop(it_); }
 
  private:

@@ -1,10 +1,13 @@
 #include "cli/run/arguments.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
+#include <optional>
 
 #include "base/error.h"
 
@@ -71,17 +74,47 @@ std::string line(const std::string& left, const std::string& meaning) {
 const std::string& one_of(const std::string& word, const std::vector<std::string_view>& words) {
   if (std::ranges::find(words, word) == words.end())
     throw UsageError(
-        cat("'", word, "' is not known; give ", alternatives(words), did_you_mean(word, words)));
+        cat("unknown value '", word, "'; give ", alternatives(words), did_you_mean(word, words)));
   return word;
 }
 
 template <class T>
-T parse_number(const std::string& text, std::string_view what) {
-  T n = -1;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || !(n >= 0))
-    throw UsageError(cat("'", text, "' is not a ", what));
+std::optional<T> parse_number(std::string_view text) {
+  T n{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return n;
+}
+
+template <class T>
+T whole_number(const std::string& text, T least, T most) {
+  const std::optional<T> n = parse_number<T>(text);
+  if (n && *n >= least && *n <= most) return *n;
+  const std::string range =
+      most == std::numeric_limits<T>::max() ? cat(least, " or more") : cat(least, " to ", most);
+  throw UsageError(cat("must be a whole number, ", range, "; got '", text, "'"));
+}
+
+// "1.5G", "64Ki", "512B": the unit's factor, and what stands before it.
+std::int64_t parse_bytes(const std::string& text) {
+  std::string_view number = text;
+  if (number.ends_with('B') || number.ends_with('b')) number.remove_suffix(1);
+  double factor = 1000;
+  if (number.ends_with('i')) {
+    number.remove_suffix(1);
+    factor = 1024;
+  }
+  static constexpr std::string_view units = "kmgt";
+  const char unit = number.empty() ? ' ' : static_cast<char>(std::tolower(number.back()));
+  const std::size_t power = units.find(unit);
+  const bool has_unit = power != units.npos;
+  if (has_unit) number.remove_suffix(1);
+  const std::optional<double> n = parse_number<double>(number);
+  const double bytes = n.value_or(-1) * (has_unit ? std::pow(factor, power + 1) : 1);
+  if (!(bytes >= 0) || bytes >= 9e18 || (factor == 1024 && !has_unit))
+    throw UsageError(
+        cat("must be a number of bytes, such as 500000000, 500M or 2Gi; got '", text, "'"));
+  return static_cast<std::int64_t>(bytes);
 }
 
 }  // namespace
@@ -154,19 +187,33 @@ void Arguments::choices(std::string_view names, std::vector<std::string_view> wo
 }
 
 void Arguments::number(std::string_view names, std::string value, std::string meaning,
-                       std::int64_t& to) {
+                       std::int64_t& to, std::int64_t least, std::int64_t most) {
   add(names, std::move(value), std::move(meaning),
-      [&to](const std::string& s) { to = parse_number<std::int64_t>(s, "whole number"); });
+      [&to, least, most](const std::string& s) { to = whole_number(s, least, most); });
 }
 
-void Arguments::number(std::string_view names, std::string value, std::string meaning, int& to) {
+void Arguments::number(std::string_view names, std::string value, std::string meaning, int& to,
+                       int least, int most) {
   add(names, std::move(value), std::move(meaning),
-      [&to](const std::string& s) { to = parse_number<int>(s, "whole number"); });
+      [&to, least, most](const std::string& s) { to = whole_number(s, least, most); });
+}
+
+void Arguments::bytes(std::string_view names, std::string meaning, std::int64_t& to) {
+  add(names, "BYTES", std::move(meaning), [&to](const std::string& s) { to = parse_bytes(s); });
 }
 
 void Arguments::real(std::string_view names, std::string value, std::string meaning, double& to) {
-  add(names, std::move(value), std::move(meaning),
-      [&to](const std::string& s) { to = parse_number<double>(s, "number"); });
+  real(names, std::move(value), std::move(meaning), [&to](double x) { to = x; });
+}
+
+void Arguments::real(std::string_view names, std::string value, std::string meaning,
+                     std::function<void(double)> set) {
+  add(names, std::move(value), std::move(meaning), [set = std::move(set)](const std::string& s) {
+    const std::optional<double> n = parse_number<double>(s);
+    if (!n || !(*n >= 0) || !std::isfinite(*n))
+      throw UsageError(cat("must be a number, 0 or more; got '", s, "'"));
+    set(*n);
+  });
 }
 
 void Arguments::parsed(std::string_view names, std::string value, std::string meaning,
@@ -176,6 +223,12 @@ void Arguments::parsed(std::string_view names, std::string value, std::string me
 
 void Arguments::example(std::string line) { examples_.push_back(std::move(line)); }
 
+bool Arguments::is_option(std::string_view word) const {
+  return word.starts_with("--") && std::ranges::any_of(options_, [&](const Option& o) {
+           return std::ranges::find(o.names, word) != o.names.end();
+         });
+}
+
 Arguments::Option& Arguments::find(std::string_view name) {
   std::vector<std::string_view> known = {"--help"};
   for (Option& o : options_)
@@ -183,11 +236,11 @@ Arguments::Option& Arguments::find(std::string_view name) {
       if (n == name) return o;
       known.push_back(n);
     }
-  throw UsageError(cat(name, " is not an option of ", program_, did_you_mean(name, known)));
+  throw UsageError(cat("unknown option ", name, did_you_mean(name, known)));
 }
 
 void Arguments::take(Option& o, std::string_view name, const std::string& value) {
-  if (o.is_given && !o.is_repeatable) throw UsageError(cat(name, ": is given twice"));
+  if (o.is_given && !o.is_repeatable) throw UsageError(cat(name, ": given twice; give it once"));
   o.is_given = true;
   try {
     o.set(value);
@@ -203,8 +256,14 @@ void Arguments::take_positional(std::string_view word) {
       *p.to = word;
       return;
     }
-  throw UsageError(cat("'", word, "': is one argument too many",
+  throw UsageError(cat("unexpected argument '", word, "'",
                        positionals_.empty() ? "" : "; options start with '-'"));
+}
+
+bool Arguments::is_given(std::string_view name) const {
+  return std::ranges::any_of(options_, [&](const Option& o) {
+    return o.is_given && std::ranges::find(o.names, name) != o.names.end();
+  });
 }
 
 bool Arguments::parse(std::span<char* const> words) try {
@@ -232,6 +291,10 @@ bool Arguments::parse(std::span<char* const> words) try {
     if (o.value.empty() && is_joined) throw UsageError(cat(name, ": takes no value"));
     if (!o.value.empty() && !is_joined && i + 1 == words.size())
       throw UsageError(cat(name, ": needs a value, ", o.value));
+    if (!o.value.empty() && !is_joined && is_option(words[i + 1]))
+      throw UsageError(cat(name, ": needs a value, ", o.value, ", and ", words[i + 1],
+                           " is an option; a value that looks like one is written ", name, "=",
+                           words[i + 1]));
     if (o.value.empty())
       take(o, name, "");
     else if (is_joined)
@@ -240,7 +303,7 @@ bool Arguments::parse(std::span<char* const> words) try {
       take(o, name, words[++i]);
   }
   for (const Positional& p : positionals_)
-    if (!p.is_given) throw UsageError(cat(p.name, " is missing: ", p.meaning));
+    if (!p.is_given) throw UsageError(cat("missing argument ", p.name, ": ", p.meaning));
   return true;
 } catch (const UsageError& e) {
   throw UsageError(cat(e.what(), "\nSee ", program_, " --help."));

@@ -2,6 +2,7 @@
 // takes, where it goes. Reads the arguments and prints the help from it.
 #pragma once
 
+#include <climits>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -45,11 +46,18 @@ class Arguments {
               std::string& to);
   void choices(std::string_view names, std::vector<std::string_view> words, std::string meaning,
                std::vector<std::string>& to);
-  // Whole, not negative.
-  void number(std::string_view names, std::string value, std::string meaning, std::int64_t& to);
-  void number(std::string_view names, std::string value, std::string meaning, int& to);
-  // Not negative.
+  // Whole, from `least` to `most`.
+  void number(std::string_view names, std::string value, std::string meaning, std::int64_t& to,
+              std::int64_t least = 0, std::int64_t most = INT64_MAX);
+  void number(std::string_view names, std::string value, std::string meaning, int& to,
+              int least = 0, int most = INT_MAX);
+  // A number of bytes, with or without a unit: 512, 64k, 1.5G (powers of 1000), 64Ki, 2Gi (of
+  // 1024).
+  void bytes(std::string_view names, std::string meaning, std::int64_t& to);
+  // Not negative, not infinite.
   void real(std::string_view names, std::string value, std::string meaning, double& to);
+  void real(std::string_view names, std::string value, std::string meaning,
+            std::function<void(double)> set);
   // Anything else: `set` throws UsageError with what is allowed; the option's name is put before
   // it.
   void parsed(std::string_view names, std::string value, std::string meaning,
@@ -59,6 +67,7 @@ class Arguments {
 
   // Reads the words behind the program's name. False when help was asked for, and printed.
   bool parse(std::span<char* const> words);
+  bool is_given(std::string_view name) const;
   // Whether an option below the heading was given; the first such.
   std::string given_below(std::string_view heading) const;
   std::string help() const;
@@ -79,6 +88,7 @@ class Arguments {
   Option& add(std::string_view names, std::string value, std::string meaning,
               std::function<void(const std::string&)> set);
   Option& find(std::string_view name);
+  bool is_option(std::string_view word) const;
   void take(Option&, std::string_view name, const std::string& value);
   void take_positional(std::string_view word);
 

@@ -1,36 +1,68 @@
 #include "cli/run/exit.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <new>
+#include <string>
+#include <system_error>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "base/terminal.h"
 #include "cli/run/arguments.h"
 
 namespace hone::cli {
 
-int guarded(const char* program, const std::function<int()>& f) {
+namespace {
+
+// What was written so far may still wait in a buffer.
+int flushed(const char* program, int code) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
+  std::fprintf(stderr, "%s: standard output: cannot be written: %s; is the disk full?\n", program,
+               std::strerror(errno));
+  return exit_user;
+}
+
+}  // namespace
+
+int tell_error(const char* program, bool is_json, int code, std::string_view text) {
+  std::fprintf(stderr, "%s: %s\n", program, std::string(text).c_str());
+  if (is_json)
+    std::printf("%s\n", Json(Json::Object{{"error", text}, {"exit_code", code}}).text(2).c_str());
+  return code;
+}
+
+int guarded(const char* program, std::span<char* const> words, const std::function<int()>& f) {
   exit_when_a_file_is_gone(exit_user);
+  print_only_printable();
+  const bool is_json =
+      std::ranges::any_of(words, [](const char* w) { return std::strcmp(w, "--json") == 0; });
+  const auto fail = [&](int code, const std::string& text) {
+    return flushed(program, tell_error(program, is_json, code, text));
+  };
   try {
-    return f();
+    return flushed(program, f());
   } catch (const UsageError& e) {
-    std::fprintf(stderr, "%s: %s\n", program, e.what());
-    return exit_usage;
+    return fail(exit_usage, e.what());
   } catch (const UserError& e) {
-    std::fprintf(stderr, "%s: %s\n", program, e.what());
-    return exit_user;
+    return fail(exit_user, e.what());
   } catch (const std::filesystem::filesystem_error& e) {
-    std::fprintf(stderr, "%s: %s: %s\n", program, e.path1().c_str(), e.code().message().c_str());
-    return exit_user;
+    return fail(exit_user, cat(e.path1().string(), ": ", e.code().message()));
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "%s: out of memory; use smaller sizes or fewer threads\n", program);
-    return exit_user;
+    return fail(exit_user,
+                "out of memory; use smaller sizes or fewer threads, or raise the limit of this "
+                "process (ulimit -v)");
+  } catch (const std::system_error& e) {
+    return fail(exit_user, cat("the system refused a thread or file: ", e.what(),
+                               "; use fewer threads (--threads), or raise the limits of this "
+                               "process (ulimit -u, -v, -n)"));
   } catch (const std::exception& e) {
-    std::fprintf(stderr,
-                 "%s: defect: %s\nPlease report this with the model and the command line.\n",
-                 program, e.what());
-    return exit_internal;
+    return fail(exit_internal, cat("defect: ", e.what(),
+                                   "\nPlease report this with the model and the command line."));
   }
 }
 

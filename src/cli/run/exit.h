@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <span>
+#include <string_view>
 
 namespace hone::cli {
 
@@ -14,8 +16,13 @@ enum ExitCode : int {
   exit_internal = 4,  // a defect of Hone
 };
 
-// Runs f and gives its exit code; what it throws goes to stderr behind the program's name. So does
-// the end of a process that reads a mapped file whose bytes are gone.
-int guarded(const char* program, const std::function<int()>& f);
+// Runs f and gives its exit code; what it throws goes to stderr behind the program's name and,
+// where the arguments ask for --json, as {"error": ..., "exit_code": ...} to stdout. So does the
+// end of a process that reads a mapped file whose bytes are gone. Output that could not be written
+// is an error, too.
+int guarded(const char* program, std::span<char* const> words, const std::function<int()>& f);
+
+// Tells an error that ended a command; for those that are no exception.
+int tell_error(const char* program, bool is_json, int code, std::string_view text);
 
 }  // namespace hone::cli

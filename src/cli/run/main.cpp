@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/run/deadline.h"
 #include "cli/run/exit.h"
 #include "cli/run/run.h"
 #include "cli/run/self_test.h"
@@ -14,14 +15,17 @@ namespace {
 int run(std::span<char* const> words) {
   std::string plan;
   PlanLimits limits;
+  Deadline deadline;
   RunRequest request;
   bool tests_itself = false, is_same_machine = false;
   Arguments a("hone-run", "Runs a plan file once on given inputs.");
   a.positional("PLAN", "the plan (.hone), made by `hone optimize`", plan);
   add_run(a, request);
-  a.number("--threads", "N", "threads to use; 0, the default, asks the machine", limits.threads);
-  a.number("--max-memory", "BYTES", "refuse to run when more is needed (default: 80 % of memory)",
-           limits.max_memory);
+  a.number("--threads", "N", "threads to use; 0, the default, asks the machine", limits.threads, 0,
+           most_threads);
+  a.bytes("--max-memory", "refuse what needs more: 500M, 2Gi, ... (default: 80 % of memory)",
+          limits.max_memory);
+  add_deadline(a, deadline);
   a.flag("--selftest", "instead run the plan's self-tests: what it computed when it was verified",
          tests_itself);
   a.flag("--same-machine", "with --selftest: skip nothing, and demand every bit", is_same_machine);
@@ -34,6 +38,7 @@ int run(std::span<char* const> words) {
   if (!a.parse(words)) return exit_ok;
   if (tests_itself)
     return self_test({plan, limits.max_memory, is_same_machine, request.json, request.quiet});
+  limits.deadline = deadline.at();
   const auto start = std::chrono::steady_clock::now();
   const auto runner = plan_runner(std::make_shared<const Plan>(read_plan(plan)), limits);
   return run_once(*runner, request, std::chrono::steady_clock::now() - start);
@@ -45,6 +50,6 @@ int run(std::span<char* const> words) {
 int main(int argc, char** argv) {
   // libgomp's threads would otherwise spin after each library call and starve our pool.
   ::setenv("OMP_WAIT_POLICY", "passive", 0);
-  return hone::cli::guarded(
-      "hone-run", [&] { return hone::cli::run({argv + 1, static_cast<std::size_t>(argc - 1)}); });
+  const std::span<char* const> words(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0));
+  return hone::cli::guarded("hone-run", words, [&] { return hone::cli::run(words); });
 }

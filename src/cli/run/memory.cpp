@@ -12,9 +12,7 @@ Json memory_json(Runner& runner, std::span<const Array> inputs) {
   Session* session = runner.session();
   if (!session) return {};
   // Sizes alone decide what is needed; the data is bound again by the run.
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    session->bind_input(
-        i, {inputs[i].dtype(), inputs[i].dims(), const_cast<std::byte*>(inputs[i].bytes().data())});
+  for (std::size_t i = 0; i < inputs.size(); ++i) session->bind_input(i, as_input(inputs[i]));
   return to_json(session->memory());
 }
 

@@ -22,7 +22,7 @@ void add_run(Arguments& a, RunRequest& r) {
   a.list(
       "-i,--input,--loadInputs", "NAME=FILE",
       "an input: .npy, .pb (TensorProto) or raw bytes; FILE alone is the first input that is not "
-      "given yet; repeatable",
+      "given yet, FILE.npz holds several by name; repeatable",
       r.inputs);
   a.parsed("-o,--output-dir", "DIR", "where NAME.npy of each result goes (default: here)",
            [&r](const std::string& s) { r.output_dir = s; });
@@ -32,6 +32,8 @@ void add_run(Arguments& a, RunRequest& r) {
 int run_once(Runner& runner, const RunRequest& request, Ms opened_in) {
   const std::vector<Array> inputs = read_inputs(request.inputs, runner.params());
   make_output_directory(request.output_dir);
+  const std::vector<std::filesystem::path> files =
+      result_files(request.output_dir, runner.results());
   const bool tells = !request.json && !request.quiet;
   Json out = Json::Object{{"memory", memory_json(runner, inputs)}};
   if (tells) tell_memory(out.at("memory"));
@@ -41,7 +43,7 @@ int run_once(Runner& runner, const RunRequest& request, Ms opened_in) {
   out.add("resident", resident_json());
 
   Json list = Json::Array{};
-  for (const Written& w : write_results(request.output_dir, runner.results(), results)) {
+  for (const Written& w : write_results(files, runner.results(), results)) {
     if (w.file.empty()) {
       list.push(Json::Object{{"name", w.name}, {"computed", false}});
       if (tells) std::printf("%s: not computed: its branch was not taken\n", w.name.c_str());

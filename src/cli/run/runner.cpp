@@ -18,6 +18,7 @@ class PlanRunner final : public Runner {
     const Executable::Devices devices = open_devices(*plan_);
     plan_ = with_prepared(std::move(plan_), devices);
     session_ = std::make_unique<Session>(Executable::load(plan_, devices), options);
+    if (limits.deadline) session_->set_deadline(*limits.deadline);
   }
 
   std::vector<Array> run(std::span<const Array> inputs) override { return session_->run(inputs); }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "import/import.h"
 #include "import/tensor_file.h"
 
@@ -46,9 +47,27 @@ std::vector<fs::path> data_sets(const fs::path& root) {
 
 std::vector<Array> read_set(const fs::path& set, std::string_view kind) {
   std::vector<Array> out;
-  for (int i = 0; fs::exists(set / cat(kind, "_", i, ".pb")); ++i)
-    out.push_back(read_tensor_pb(set / cat(kind, "_", i, ".pb")));
-  return out;
+  for (;;) {
+    const fs::path pb = set / cat(kind, "_", out.size(), ".pb"),
+                   npy = set / cat(kind, "_", out.size(), ".npy");
+    if (fs::exists(pb))
+      out.push_back(read_tensor_pb(pb));
+    else if (fs::exists(npy))
+      out.push_back(read_npy(npy));
+    else
+      return out;
+  }
+}
+
+std::vector<Array> read_named(const fs::path& set, std::span<const PlanParam> params) {
+  std::vector<Array> out;
+  for (const PlanParam& p : params)
+    for (const char* ending : {".npy", ".pb"})
+      if (const fs::path file = set / (file_name(p.name) + ending); fs::exists(file)) {
+        out.push_back(read_tensor_file(file, p.type));
+        break;
+      }
+  return out.size() == params.size() ? out : std::vector<Array>();
 }
 
 namespace {
@@ -90,8 +109,24 @@ void check_inputs(std::span<const Array> arrays, std::span<const PlanParam> para
 std::vector<Array> read_inputs(const std::vector<std::string>& specs,
                                std::span<const PlanParam> params) {
   std::vector<std::optional<Array>> found(params.size());
+  const auto take = [&](std::size_t i, Array a, const std::string& spec, const std::string& where) {
+    if (found[i])
+      throw UserError("--input ", spec, ": input '", params[i].name, "' is given twice");
+    check_input(a, params[i], where);
+    found[i] = std::move(a);
+  };
   for (const std::string& spec : specs) {
     auto [i, file] = split(spec, params);
+    if (!i && file.ends_with(".npz")) {
+      for (const NpzEntry& e : read_npz(file)) {
+        const std::optional<std::size_t> at = find(params, e.name);
+        if (!at)
+          throw UserError("--input ", spec, ": there is no input '", e.name, "'; the inputs are ",
+                          list(params));
+        take(*at, as_type(e.data, params[*at].type), spec, cat(file, ", ", e.name));
+      }
+      continue;
+    }
     const std::size_t equals = spec.find('=');
     if (!i && equals != spec.npos && !fs::exists(file))
       throw UserError("--input ", spec, ": there is no input '", spec.substr(0, equals),
@@ -99,17 +134,14 @@ std::vector<Array> read_inputs(const std::vector<std::string>& specs,
     if (!i) i = std::ranges::find_if(found, [](const auto& a) { return !a; }) - found.begin();
     if (*i >= params.size())
       throw UserError("--input ", spec, ": is one too many; the inputs are ", list(params));
-    if (found[*i])
-      throw UserError("--input ", spec, ": input '", params[*i].name, "' is given twice");
-    found[*i] = read_tensor_file(file, params[*i].type);
-    check_input(*found[*i], params[*i], file);
+    take(*i, read_tensor_file(file, params[*i].type), spec, file);
   }
   std::vector<Array> out;
   for (std::size_t i = 0; i < params.size(); ++i) {
     if (!found[i])
       throw UserError("input '", params[i].name, "' ", params[i].type,
                       " is missing; give it with --input ", params[i].name,
-                      "=FILE (.npy, .pb or raw bytes)");
+                      "=FILE (.npy, .npz, .pb or raw bytes)");
     out.push_back(std::move(*found[i]));
   }
   return out;
@@ -119,15 +151,30 @@ void make_output_directory(const fs::path& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error || !fs::is_directory(directory))
-    throw UserError("--output-dir ", directory.string(),
-                    ": cannot be made: ", error ? error.message() : "there is a file of that name",
-                    "; give another place");
+    throw UserError("--output-dir ", directory.string(), ": cannot be created: ",
+                    error ? error.message() : "there is a file of that name",
+                    "; give another directory");
 }
 
-std::vector<Written> write_results(const fs::path& directory, std::span<const PlanParam> results,
+std::vector<fs::path> result_files(const fs::path& directory, std::span<const PlanParam> results) {
+  std::vector<fs::path> out;
+  std::set<std::string> taken;
+  for (const PlanParam& r : results) {
+    std::string name = file_name(r.name);
+    while (!taken.insert(name).second) name += "_";
+    out.push_back(directory / (name + ".npy"));
+    if (is_mapped(out.back()))
+      throw UserError("--output-dir ", directory.string(), ": the result '", r.name,
+                      "' would overwrite ", out.back().string(),
+                      ", which is an input; give another directory");
+  }
+  return out;
+}
+
+std::vector<Written> write_results(std::span<const fs::path> files,
+                                   std::span<const PlanParam> results,
                                    std::span<const Array> arrays) {
   std::vector<Written> out;
-  std::set<std::string> taken;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (results[i].name.ends_with(dump_flag)) continue;  // belongs to the value before it
     const bool has_flag =
@@ -136,9 +183,7 @@ std::vector<Written> write_results(const fs::path& directory, std::span<const Pl
       out.push_back({results[i].name, arrays[i].type()});
       continue;
     }
-    std::string name = file_name(results[i].name);
-    while (!taken.insert(name).second) name += "_";
-    out.push_back({results[i].name, arrays[i].type(), directory / (name + ".npy")});
+    out.push_back({results[i].name, arrays[i].type(), files[i]});
     write_npy(out.back().file, arrays[i]);
   }
   return out;

@@ -114,7 +114,7 @@ ModelCheck check_onnx(const std::filesystem::path& path, const ImportOptions& op
   for (const onnx::Opset& o : model.opsets)
     out.opsets.push_back(cat(o.domain.empty() ? "ai.onnx" : o.domain, " ", o.version));
   if (model.graph) out.nodes = static_cast<std::int64_t>(model.graph->nodes.size());
-  onnx::TensorFiles files(file);
+  onnx::TensorFiles files(file, options.allow_links);
   const std::vector<onnx::StructureError> structure = onnx::structure_errors(model);
   for (const onnx::StructureError& e : structure) out.wrong.push_back(e.where + e.what);
   out.warnings = onnx::structure_warnings(model);

@@ -371,7 +371,7 @@ const ImportEntry* find_import(std::string_view domain, std::string_view op, std
 std::string_view nearest_import(std::string_view op) {
   op = op.substr(0, 64);  // names of operators are short, those of hostile files may not be
   std::string_view best;
-  std::size_t least = ~std::size_t{0};
+  std::size_t least = op.size() / 3 + 1;  // what differs more is another word
   for (std::span<const ImportEntry> table : tables())
     for (const ImportEntry& e : table)
       if (std::size_t d = edit_distance(op, e.op); d < least) least = d, best = e.op;

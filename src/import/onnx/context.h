@@ -247,7 +247,7 @@ Values import_same(NodeContext&, const Op&);
 std::vector<const ImportEntry*> all_imports();
 // Null when there is none for the opset.
 const ImportEntry* find_import(std::string_view domain, std::string_view op, std::int64_t opset);
-// The supported operator nearest in spelling.
+// The supported operator that is spelled nearly so; empty when there is none.
 std::string_view nearest_import(std::string_view op);
 // How many characters differ, at most: letters of either case are the same.
 std::size_t edit_distance(std::string_view a, std::string_view b);

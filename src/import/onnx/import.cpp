@@ -1,5 +1,6 @@
 #include "import/onnx/import.h"
 
+#include "import/onnx/given_weights.h"
 #include "import/onnx/variants.h"
 
 namespace hone {
@@ -16,10 +17,11 @@ std::string model_name(const std::filesystem::path& path) {
 Imported import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
   auto file = MappedFile::open(path);
   onnx::Model model = onnx::parse_model(file->bytes(), file->path(), options.most_nodes);
-  onnx::TensorFiles files(file);
+  onnx::TensorFiles files(file, options.allow_links);
   Imported out;
   out.name = model_name(path);
   try {
+    onnx::check_weights(model, options, out.warnings);
     onnx::read_variants(model, files, options, out);
   } catch (const UserError& e) {
     throw UserError(path.string(), ": ", e.what());

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "import/onnx/build.h"
+#include "import/onnx/context.h"
 #include "import/onnx/forest.h"
 #include "type/text.h"
 

@@ -25,9 +25,14 @@ struct ImportOptions {
   // What inputs hold, by name. Where a node must know it (a target shape, axes, a count), the model
   // is read for these contents, and the function refuses others.
   std::map<std::string, Array> contents = {};
+  // Tensors by name that take the place of initializers, or of inputs, which then are no inputs any
+  // more. Shapes must be those of the model; floats are rounded to its dtype.
+  std::map<std::string, Array> weights = {};
   // Types of the elements of inputs that are sequences or optionals, by name: each element becomes
   // an input NAME.K, and the model is read for that many.
   std::map<std::string, std::vector<Type>> elements = {};
+  // External data may be reached by links that lead anywhere, and have several names.
+  bool allow_links = false;
   std::int64_t most_nodes = 1'000'000;                    // after inlining
   std::int64_t most_value_bytes = std::int64_t{1} << 40;  // of one value, where sizes are numbers
   std::size_t most_variants = 16;
@@ -52,6 +57,9 @@ struct ImportedVariant {
   std::vector<Assumption> assumptions;
   Function function;
 };
+
+// How a warning starts that holds for some sizes only; its condition follows.
+inline constexpr std::string_view warning_about_sizes = "for sizes with ";
 
 struct Imported {
   std::string name;

@@ -235,7 +235,7 @@ const std::shared_ptr<const MappedFile>& TensorFiles::open(std::string_view loca
   auto found = external_.find(location);
   if (found != external_.end()) return found->second;
   std::filesystem::path directory = std::filesystem::path(file_->path()).parent_path();
-  auto file = MappedFile::open_contained(directory, location);
+  auto file = MappedFile::open_contained(directory, location, links_);
   return external_.emplace(std::string(location), std::move(file)).first->second;
 }
 

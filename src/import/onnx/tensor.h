@@ -26,7 +26,9 @@ std::string data_type_name(std::int32_t data_type);
 class TensorFiles {
  public:
   // Tensors are views into `file`. External data is looked for in the file's directory only.
-  explicit TensorFiles(std::shared_ptr<const MappedFile> file) : file_(std::move(file)) {}
+  explicit TensorFiles(std::shared_ptr<const MappedFile> file, bool allow_links = false)
+      : file_(std::move(file)),
+        links_(allow_links ? MappedFile::Links::any : MappedFile::Links::contained) {}
 
   const MappedFile& file() const { return *file_; }
   // The same storage each time for the same Tensor, which must stay where it is. Throws UserError
@@ -43,6 +45,7 @@ class TensorFiles {
   const std::shared_ptr<const MappedFile>& open(std::string_view location);
 
   std::shared_ptr<const MappedFile> file_;
+  MappedFile::Links links_;
   std::unordered_map<const Tensor*, Array> decoded_;
   std::map<std::string, std::shared_ptr<const MappedFile>, std::less<>> external_;
 };

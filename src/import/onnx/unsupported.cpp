@@ -27,7 +27,8 @@ std::string line(const Node& n, const std::string& path, std::int64_t opset, boo
   if (find_import(domain, n.op, ImportEntry::newest_opset))
     return out + "; another opset of it is supported";
   if (!advise) return out;
-  return cat(out, "; nearest supported: ", nearest_import(n.op));
+  const std::string_view near = nearest_import(n.op);
+  return near.empty() ? out : cat(out, "; nearest supported: ", near);
 }
 
 // Recursion is bounded by how deep messages nest in the file.

@@ -127,7 +127,7 @@ class Variants {
 
   void warn(const std::vector<Assumption>& assumptions, const std::string& what) {
     std::string when = conditions_text(assumptions);
-    out_.warnings.push_back(when.empty() ? what : cat("for sizes with ", when, ": ", what));
+    out_.warnings.push_back(when.empty() ? what : cat(warning_about_sizes, when, ": ", what));
   }
 
   Source source_;

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "import/onnx/build.h"
+#include "import/onnx/given_weights.h"
 #include "import/onnx/known.h"
 #include "import/onnx/open.h"
 #include "import/onnx/sequence.h"
@@ -211,7 +212,10 @@ void Walk::initializers(const onnx::Graph& g) {
   const auto add = [&](std::string_view name, const auto& tensor) {
     if (is_given(name)) return;
     try {
-      define(name, constant_value(graph(), reading_.source.files.array(tensor)));
+      std::optional<Array> given;
+      if constexpr (std::is_same_v<std::decay_t<decltype(tensor)>, Tensor>)
+        given = given_weight(reading_.source.options, tensor);
+      define(name, constant_value(graph(), given ? *given : reading_.source.files.array(tensor)));
     } catch (const UserError& e) {
       values_.emplace(name, Value());
       reading_.failures.push_back({e.what()});
@@ -658,7 +662,19 @@ Value Walk::input_elements(const ValueInfo& v) {
   return optional_of(graph(), elements.empty() ? Value() : elements[0]);
 }
 
+// Sizes for an input that the model does not have would be lost silently.
+void check_shapes(const onnx::Graph& g, const ImportOptions& options) {
+  for (const auto& [name, sizes] : options.shapes) {
+    if (std::ranges::find(g.inputs, name, &ValueInfo::name) != g.inputs.end()) continue;
+    std::string list;
+    for (const ValueInfo& v : g.inputs) list += cat(list.empty() ? "" : ", ", v.name);
+    throw UserError("sizes of input '", name, "' are given, but the model has no such input; ",
+                    list.empty() ? "it has none" : "it has " + list);
+  }
+}
+
 void Walk::inputs(const onnx::Graph& g) {
+  check_shapes(g, reading_.source.options);
   const std::vector<std::string_view> names_given = initializer_names(g);
   const std::set<std::string_view> initialized(names_given.begin(), names_given.end());
   SizeNames names(reading_.source.options, reading_.sizes);
@@ -667,6 +683,10 @@ void Walk::inputs(const onnx::Graph& g) {
     if (initialized.contains(v.name) && !is_replaced(v.name)) continue;
     if (initialized.contains(v.name)) given_.insert(v.name);
     try {
+      if (const std::optional<Array> given = given_weight(reading_.source.options, v)) {
+        define(v.name, constant_value(graph(), *given));
+        continue;
+      }
       const bool is_tensor = v.kind == ValueInfo::Kind::tensor;
       define(v.name, is_tensor ? input(v, input_type(v, names, reading_.source.options))
                                : input_elements(v));

@@ -17,7 +17,8 @@ struct ShardedSafetensors {
   std::int64_t file_bytes = 0;
 };
 
-// The files lie beside the index or below: no absolute path, no "..", no link. Throws UserError
+// The files lie beside the index or below: no absolute path, no "..", no link
+// out of there. Throws UserError
 // with the path when the index is no such JSON, when a file is missing or wrong, or when a tensor
 // is not in the file that it should be in.
 ShardedSafetensors read_sharded_safetensors(const std::filesystem::path& index);

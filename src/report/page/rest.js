@@ -166,7 +166,8 @@ function machineSection() {
   const sizes = Object.entries(run.sizes).map(([k, v]) => `${k} = ${v}`).join(', ');
   const facts = [
     ['processor', e.processor],
-    ['device', e.device], ['kernels made for', run.target], ['threads', e.threads], ['date', e.date],
+    ['device', e.device], ['kernels made for', run.target], ['threads', e.threads],
+    ['sizes timed', e.timed_sizes || 'fixed'], ['busy with others', `${digits(100 * e.busy)} %`], ['date', e.date],
     ['command', e.command], ['model', report.model.file], ['plan', p.file],
     ['verification', p.verification], ['choices', p.measured ? 'measured' : 'predicted'],
     ['sizes', sizes], ['hone', e.hone], ['code generator', e.code_generator],

@@ -33,7 +33,7 @@ struct Tensor {
   }
   ~Tensor() { std::free(data); }
   Tensor(const Tensor&) = delete;
-  TensorRef ref() const { return {dtype, dims, data}; }
+  TensorRef ref() const { return {dtype, dims, memory_of(static_cast<std::byte*>(data), bytes)}; }
 
   DType dtype;
   std::vector<std::int64_t> dims;

@@ -191,7 +191,8 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
   DeviceMemory alloc(std::size_t bytes) override {
     const std::size_t size = (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
     void* data = size >= bytes ? std::aligned_alloc(buffer_alignment, size) : nullptr;
-    if (!data) throw UserError("cpu: cannot allocate ", bytes, " bytes; use smaller sizes");
+    if (!data)
+      throw OutOfMemory("out of memory: cannot allocate ", bytes, " bytes; use smaller sizes");
     return {reinterpret_cast<std::uintptr_t>(data), 0};
   }
   void free(DeviceMemory m, std::size_t) noexcept override { std::free(HostMemory::address(m)); }

@@ -1,0 +1,237 @@
+#include "runtime/ports.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+namespace hone {
+
+namespace {
+
+// Bytes that a tensor of the caller has.
+std::size_t tensor_bytes(std::string_view what, std::string_view name, const TensorRef& t) {
+  std::int64_t bytes = byte_size(t.dtype);
+  for (std::int64_t d : t.dims) {
+    if (d < 0) throw UserError(what, " '", name, "': size ", d, " is negative");
+    bytes = checked_mul(bytes, d);
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+// Whether memory may be left out says the caller of this.
+void check_memory(std::string_view what, std::string_view name, const TensorRef& t,
+                  std::size_t bytes) {
+  if (t.memory.size() != bytes)
+    throw UserError(what, " '", name, "': ", dims_text(t.dtype, t.dims), " takes ", bytes,
+                    " bytes, the memory given has ", t.memory.size(),
+                    "; give memory of exactly that size");
+  if (!t.memory.data() && bytes > 0)
+    throw UserError(what, " '", name, "': has no memory, but ", bytes, " bytes");
+}
+
+// Sizes at which the two differ where the type has a number.
+std::optional<std::size_t> different_axis(const Type& type, std::span<const std::int64_t> dims) {
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const Dim& d = type.shape.dims[i];
+    if (d.is_number() && d.number() != dims[i]) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string dims_text(DType dtype, std::span<const std::int64_t> dims) {
+  return cat(dtype, Shape(Dims(dims.begin(), dims.end())));
+}
+
+TensorRef as_input(const Array& a) {
+  const std::span<const std::byte> bytes = a.bytes();
+  return {a.dtype(), a.dims(), {const_cast<std::byte*>(bytes.data()), bytes.size()}};
+}
+
+Ports::Ports(const Executable& executable)
+    : executable_(executable),
+      plan_(executable.plan()),
+      inputs_(plan_.params.size()),
+      outputs_(plan_.results.size()),
+      output_types_(plan_.results.size()),
+      places_(executable.devices().size() * size()) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    inputs_[i].dims.reserve(static_cast<std::size_t>(plan_.params[i].type.rank()));
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    output_types_[i] = &plan_.results[i].type;
+    for (const Variant& v : plan_.variants)
+      if (!v.measured.empty() || !(v.results[i] == plan_.results[i].type))
+        output_types_[i] = nullptr;
+  }
+}
+
+bool Ports::bind_input(std::size_t i, const TensorRef& t) {
+  if (i >= inputs_.size())
+    throw UserError("session: input ", i, " does not exist; the plan has ", inputs_.size(),
+                    " inputs, numbered from 0");
+  const std::string& name = plan_.params[i].name;
+  Port& port = inputs_[i];
+  if (t.dtype != plan_.params[i].type.dtype)
+    throw UserError("input '", name, "': is ", dims_text(t.dtype, t.dims), ", the plan takes ",
+                    plan_.params[i].type, "; convert its elements");
+  const bool is_same = port.is_bound && std::ranges::equal(port.dims, t.dims);
+  if (!is_same) check_dims(i, t.dims);
+  const std::size_t bytes = is_same ? port.bytes : tensor_bytes("input", name, t);
+  check_memory("input", name, t, bytes);
+  if (!is_same) {
+    port.bytes = bytes;
+    port.dims.assign(t.dims.begin(), t.dims.end());
+  }
+  set_data(port, i, t);
+  return !is_same;
+}
+
+// How sizes of several inputs go together is looked at when all are bound.
+void Ports::check_dims(std::size_t input, std::span<const std::int64_t> dims) const {
+  const PlanParam& p = plan_.params[input];
+  if (static_cast<int>(dims.size()) != p.type.rank())
+    throw UserError("input '", p.name, "': is ", dims_text(p.type.dtype, dims), ", the plan takes ",
+                    p.type, "; reshape it");
+  if (const auto axis = different_axis(p.type, dims))
+    throw UserError("input '", p.name, "': axis ", *axis, " is ", dims[*axis], ", must be ",
+                    p.type.shape.dims[*axis], "; the plan takes ", p.type);
+  for (std::size_t axis = 0; axis < dims.size(); ++axis) {
+    const Dim& d = p.type.shape.dims[axis];
+    if (d.is_symbol() && (dims[axis] < d.low() || dims[axis] > d.high()))
+      throw UserError("input '", p.name, "': axis ", axis, " (", d, ") is ", dims[axis],
+                      ", the plan serves ", d.low(), " to ", d.high(),
+                      "; compile the model for a range that holds it, as with --dim ", d.name(),
+                      "=", std::min(dims[axis], d.low()), "..", std::max(dims[axis], d.high()));
+  }
+}
+
+void Ports::bind_output(std::size_t i, const TensorRef& t) {
+  if (i >= outputs_.size())
+    throw UserError("session: output ", i, " does not exist; the plan has ", outputs_.size(),
+                    " outputs, numbered from 0");
+  const PlanParam& p = plan_.results[i];
+  if (t.dtype != p.type.dtype)
+    throw UserError("output '", p.name, "': is ", t.dtype, ", the plan gives ", p.type,
+                    "; give memory of that type");
+  Port& port = outputs_[i];
+  const bool is_same = port.is_bound && std::ranges::equal(port.dims, t.dims);
+  if (!is_same) check_dims_of_output(i, t.dims);
+  const std::size_t bytes = is_same ? port.bytes : tensor_bytes("output", p.name, t);
+  const bool may_be_absent = plan_.result_alias[i] >= 0 && t.memory.empty();
+  if (!may_be_absent) check_memory("output", p.name, t, bytes);
+  if (!is_same) {
+    port.bytes = bytes;
+    port.dims.assign(t.dims.begin(), t.dims.end());
+    are_outputs_checked_ = false;
+  }
+  set_data(port, inputs_.size() + i, t);
+}
+
+void Ports::check_dims_of_output(std::size_t output, std::span<const std::int64_t> dims) const {
+  const Type* type = output_types_[output];
+  if (!type) return;  // known when the inputs are: check_outputs()
+  const bool has_rank = static_cast<int>(dims.size()) == type->rank();
+  if (!has_rank || different_axis(*type, dims))
+    throw UserError("output '", plan_.results[output].name, "': is ", dims_text(type->dtype, dims),
+                    ", the plan gives ", *type, "; give memory of that shape");
+}
+
+const Port& Ports::port_of(std::size_t place) const {
+  const std::size_t i = place % size();
+  return i < inputs_.size() ? inputs_[i] : outputs_[i - inputs_.size()];
+}
+
+const std::string& Ports::name_of(std::size_t place) const {
+  const std::size_t i = place % size();
+  return i < inputs_.size() ? plan_.params[i].name : plan_.results[i - inputs_.size()].name;
+}
+
+std::size_t Ports::place_of(std::size_t device, PlanBuffer::Kind kind, std::uint32_t index) const {
+  if (kind == PlanBuffer::Kind::param) return device * size() + index;
+  const std::int32_t alias = plan_.result_alias[index];
+  return device * size() + (alias < 0 ? inputs_.size() + index : static_cast<std::size_t>(alias));
+}
+
+void Ports::set_data(Port& port, std::size_t number, const TensorRef& t) {
+  std::byte* given = t.memory.data();
+  if (port.is_bound && port.given == given) return;
+  port.given = port.data = given;
+  port.is_bound = true;
+  are_outputs_checked_ = false;
+  for (std::size_t d = 0; d < executable_.devices().size(); ++d) {
+    PortPlace& place = places_[d * size() + number];
+    const std::optional<DeviceMemory> direct = executable_.device(d)->of_host(given);
+    place.is_staged = !direct;
+    place.direct = direct.value_or(DeviceMemory());
+  }
+}
+
+void Ports::check_outputs(const std::vector<OutputNeed>& needs) {
+  if (are_outputs_checked_) return;
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const PlanParam& p = plan_.results[i];
+    const Port& port = outputs_[i];
+    if (!port.is_bound) throw UserError("session: output '", p.name, "' is not bound");
+    if (needs[i].is_open && port.bytes < needs[i].bytes)
+      throw UserError("output '", p.name, "': has memory of ", port.bytes,
+                      " bytes; data decides its size, and it may need ", needs[i].bytes);
+    if (!needs[i].is_open && port.dims != needs[i].dims)
+      throw UserError("output '", p.name, "': is ", dims_text(p.type.dtype, port.dims),
+                      ", the result is ", dims_text(p.type.dtype, needs[i].dims));
+    check_donated(needs[i], i);
+  }
+  check_overlaps();
+  are_outputs_checked_ = true;
+}
+
+// An output that overwrites a parameter has that parameter's memory.
+void Ports::check_donated(const OutputNeed& need, std::size_t i) {
+  const std::int32_t param = plan_.result_alias[i];
+  if (param < 0) return;
+  Port& output = outputs_[i];
+  const Port& input = inputs_[static_cast<std::size_t>(param)];
+  const std::string& name = plan_.results[i].name;
+  const std::string& of = plan_.params[static_cast<std::size_t>(param)].name;
+  if (output.given && output.given != input.data)
+    throw UserError("output '", name, "': overwrites the donated input '", of,
+                    "', but has other memory; give the input's address or null");
+  if (need.place != OutputNeed::none && places_[need.place].is_staged) {
+    const Device& device = *executable_.device(device_of(need.place));
+    if (device.shares_host_memory())
+      throw UserError("input '", of, "': is donated to output '", name,
+                      "', so its memory must start at a multiple of ", device.limits().alignment);
+  }
+  output.data = input.data;
+}
+
+void Ports::check_overlaps() const {
+  const auto overlap = [](const Port& a, const Port& b) {
+    return a.bytes > 0 && b.bytes > 0 && a.data < b.data + b.bytes && b.data < a.data + a.bytes;
+  };
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    for (std::size_t j = 0; j < inputs_.size(); ++j)
+      if (plan_.result_alias[i] != static_cast<std::int32_t>(j) && overlap(outputs_[i], inputs_[j]))
+        throw UserError("output '", plan_.results[i].name, "': shares memory with input '",
+                        plan_.params[j].name, "'; only a donated input may be overwritten");
+    for (std::size_t j = 0; j < i; ++j)
+      if (overlap(outputs_[i], outputs_[j]))
+        throw UserError("output '", plan_.results[i].name, "': shares memory with output '",
+                        plan_.results[j].name, "'; give each memory of its own");
+  }
+}
+
+void Ports::check_contents() const {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const PlanParam& p = plan_.params[i];
+    if (!p.required || p.required->bytes().empty()) continue;
+    if (std::memcmp(inputs_[i].data, p.required->bytes().data(), inputs_[i].bytes) != 0)
+      throw UserError("input '", p.name,
+                      "': holds other numbers than the plan was compiled for; compile the model "
+                      "for these");
+  }
+}
+
+}  // namespace hone

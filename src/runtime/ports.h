@@ -1,0 +1,112 @@
+// The caller's memory for the inputs and outputs of a session, and what the devices use in its
+// place: that memory where it lies, or a copy. Knows no steps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/executable.h"
+#include "type/array.h"
+
+namespace hone {
+
+// A dense row-major tensor in the host's memory: as many bytes as dtype and dims come to. Holds no
+// copy of any of them; dims are read by the call that is given it, the memory by every run.
+struct TensorRef {
+  DType dtype = DType::f32;
+  std::span<const std::int64_t> dims;
+  std::span<std::byte> memory;
+};
+
+// As the input of a run, which does not write to it unless the plan's parameter is donated.
+TensorRef as_input(const Array&);
+// Memory of `count` elements at `data`.
+template <class T>
+std::span<std::byte> memory_of(T* data, std::size_t count) {
+  return std::as_writable_bytes(std::span<T>(data, count));
+}
+
+// A caller's buffer for one input or output.
+struct Port {
+  bool is_bound = false;
+  std::byte* given = nullptr;  // by the caller
+  std::byte* data = nullptr;   // the same, or what it stands for
+  std::vector<std::int64_t> dims;
+  std::size_t bytes = 0;
+};
+
+// What a device uses for it.
+struct PortPlace {
+  DeviceMemory direct;  // none: copied
+  OwnedMemory staging;
+  bool is_staged = false;
+  DeviceMemory at() const { return is_staged ? staging.at() : direct; }
+};
+
+// What a run with known sizes writes to one output.
+struct OutputNeed {
+  std::vector<std::int64_t> dims;
+  std::size_t bytes = 0;
+  bool is_open = false;  // data decides a size of it, and `bytes` is the most it can be
+  // Where it is written: its place; none: no step writes it.
+  std::size_t place = none;
+  static constexpr std::size_t none = ~std::size_t{0};
+};
+
+class Ports {
+ public:
+  explicit Ports(const Executable&);
+
+  // Throw UserError, and leave what was bound before, when the dtype, the rank, a size that the
+  // plan fixes or the length of the memory is wrong. True when the sizes changed.
+  bool bind_input(std::size_t i, const TensorRef&);
+  void bind_output(std::size_t i, const TensorRef&);
+  const std::vector<Port>& inputs() const { return inputs_; }
+  const std::vector<Port>& outputs() const { return outputs_; }
+
+  // Places: on each device, those of all inputs, then those of all outputs.
+  std::size_t size() const { return inputs_.size() + outputs_.size(); }
+  std::size_t device_of(std::size_t place) const { return place / size(); }
+  bool is_input(std::size_t place) const { return place % size() < inputs_.size(); }
+  const Port& port_of(std::size_t place) const;
+  const std::string& name_of(std::size_t place) const;
+  // A result that overwrites a parameter lies in its place.
+  std::size_t place_of(std::size_t device, PlanBuffer::Kind, std::uint32_t index) const;
+  std::vector<PortPlace>& places() { return places_; }
+  const std::vector<PortPlace>& places() const { return places_; }
+  bool needs_staging(std::size_t place) const {
+    return places_[place].is_staged && places_[place].staging.size() < port_of(place).bytes;
+  }
+
+  // Throws UserError unless every output is bound to memory that fits what a run writes, and shares
+  // none with another. Looks again only when something changed.
+  void check_outputs(const std::vector<OutputNeed>&);
+  void check_outputs_again() { are_outputs_checked_ = false; }
+  // Throws UserError when an input does not hold the only contents that the plan serves.
+  void check_contents() const;
+
+ private:
+  void check_dims(std::size_t input, std::span<const std::int64_t>) const;
+  void check_dims_of_output(std::size_t output, std::span<const std::int64_t>) const;
+  void set_data(Port&, std::size_t number, const TensorRef&);
+  void check_donated(const OutputNeed&, std::size_t output);
+  void check_overlaps() const;
+
+  const Executable& executable_;
+  const Plan& plan_;
+  std::vector<Port> inputs_, outputs_;
+  std::vector<const Type*> output_types_;  // null: variants differ, or data decides a size
+  std::vector<PortPlace> places_;
+  bool are_outputs_checked_ = false;
+};
+
+// "f32[2,3]"
+std::string dims_text(DType, std::span<const std::int64_t> dims);
+
+}  // namespace hone

@@ -1,0 +1,66 @@
+// What a session keeps for the last few sets of sizes: steps bound to them, and what they need.
+// Knows sizes and types of inputs and outputs, not their contents.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/bound.h"
+#include "runtime/executable.h"
+#include "runtime/ports.h"
+
+namespace hone {
+
+// Everything kept for one set of sizes.
+struct Ready {
+  std::vector<std::int64_t> values;
+  std::uint32_t variant = 0;
+  BoundProgram program;
+  std::vector<OutputNeed> outputs;
+  // What its operands' addresses are computed from.
+  std::uint64_t placement = 0;
+  std::vector<DeviceMemory> arenas, ports;
+  std::vector<std::size_t> used;  // places of inputs and outputs, see Ports
+  std::uint64_t last_use = 0;
+  bool is_allowed = false;  // below the limit that was given
+
+  std::size_t bytes() const;
+};
+
+class ReadyCache {
+ public:
+  // Keeps `most` sets of sizes, at least one.
+  ReadyCache(const Executable&, std::size_t most);
+
+  // For the inputs bound. Throws UserError when their sizes contradict each other or are served by
+  // no variant.
+  Ready& at(const Ports&);
+  const std::vector<std::unique_ptr<Ready>>& all() const { return kept_; }
+  void clear() { kept_.clear(); }
+  std::int64_t binds() const { return binds_; }  // sets of sizes that were evaluated
+
+ private:
+  const Plan& plan() const { return executable_.plan(); }
+  std::int64_t value(const Dim&) const;
+  void match_sizes(const Ports&);
+  void match_symbol(const Ports&, std::size_t symbol, std::size_t input, std::size_t axis);
+  std::string sizes_text() const;
+  std::uint32_t choose_variant() const;
+  std::unique_ptr<Ready> make(const Ports&) const;
+  void audit_steps(const Variant&) const;
+  OutputNeed output_need(const Variant&, std::size_t output) const;
+  void note_places(const Ports&, const Variant&, Ready&) const;
+
+  const Executable& executable_;
+  std::size_t most_;
+  std::vector<std::int64_t> values_;      // of executable_.symbols()
+  std::vector<std::size_t> value_input_;  // which input gave it
+  std::vector<std::unique_ptr<Ready>> kept_;
+  std::uint64_t uses_ = 0;
+  std::int64_t binds_ = 0;
+};
+
+}  // namespace hone

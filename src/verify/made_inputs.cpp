@@ -1,0 +1,215 @@
+#include "verify/made_inputs.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "base/error.h"
+#include "ops/ops.h"
+#include "ref/evaluate.h"
+#include "verify/whole.h"
+
+namespace hone {
+
+namespace {
+
+// What the integers of a parameter are taken from.
+struct Choice {
+  std::int64_t low = 0, high = 7;
+  bool is_open_shape = false;  // -1, 1, 1, ...: a target shape that any number of elements fits
+  bool operator==(const Choice&) const = default;
+};
+
+bool has_effect(const Function& f);
+
+// Whether a run may be refused for what the node is given.
+bool has_effect(const Graph& graph, NodeId n) {
+  if (!graph.op(n).pure) return true;
+  return std::ranges::any_of(graph.attrs(n).entries(), [](const Attrs::Entry& e) {
+    const auto* body = std::get_if<FunctionRef>(&e.second);
+    return body && has_effect(**body);
+  });
+}
+
+bool has_effect(const Function& f) {
+  return std::ranges::any_of(live_nodes(f), [&](NodeId n) { return has_effect(f.graph(), n); });
+}
+
+// The part of a function that may refuse a run.
+Function refusals_of(const Function& f) {
+  const Graph& graph = f.graph();
+  const std::vector<NodeId> order = live_nodes(f);
+  std::vector<bool> is_needed(graph.node_count(), false);
+  for (auto at = order.rbegin(); at != order.rend(); ++at) {
+    if (has_effect(graph, *at)) is_needed[*at] = true;
+    if (is_needed[*at])
+      for (const Value& v : graph.operands(*at)) is_needed[v.node()] = true;
+  }
+  Function out = clone_params(f);
+  Copier copy(f, out);
+  for (NodeId n : order) {
+    if (!is_needed[n] || copy.has(n)) continue;
+    const Value made = copy.copy(n);
+    if (graph.op(n).pure && has_effect(graph, n)) out.add_result(made, "");
+  }
+  return out;
+}
+
+// Whether the result holds numbers of the operands only, so that what is required of it is required
+// of them: what require_within() makes of an index.
+bool passes_numbers_on(const Op& op) {
+  static const Op* const all[] = {&ops::cast, &ops::select,     &ops::reduce_max,
+                                  &ops::le,   &ops::reduce_min, &ops::bit_and,
+                                  &ops::eq,   &ops::maximum,    &ops::minimum};
+  return op.kind == OpKind::movement || std::ranges::find(all, &op) != std::end(all);
+}
+
+std::set<std::size_t> params_behind(const Function& f, Value root) {
+  std::map<NodeId, std::size_t> params;
+  for (std::size_t i = 0; i < f.params().size(); ++i) params[f.param(i).node()] = i;
+  std::set<std::size_t> out;
+  std::set<NodeId> met;
+  std::vector<Value> open = {root};
+  while (!open.empty()) {
+    const Value v = open.back();
+    open.pop_back();
+    if (!met.insert(v.node()).second) continue;
+    if (const auto at = params.find(v.node()); at != params.end()) out.insert(at->second);
+    if (passes_numbers_on(v.op()))
+      for (const Value& operand : v.operands()) open.push_back(operand);
+  }
+  return out;
+}
+
+// Ranges that are required of parameters as they are.
+std::vector<Choice> required_ranges(const Function& f, const Sizing& sizes) {
+  std::vector<Choice> out(f.params().size());
+  std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> ranges(out.size());
+  for (NodeId n : live_nodes(f)) {
+    if (&f.graph().op(n) != &ops::require) continue;
+    std::int64_t low = 0, high = 0;
+    try {
+      low = size_of(f.graph().attrs(n).dims("low").at(0), sizes);
+      high = size_of(f.graph().attrs(n).dims("high").at(0), sizes);
+    } catch (const UserError&) {
+      continue;  // data decides it
+    }
+    for (std::size_t p : params_behind(f, f.graph().operands(n)[0])) {
+      auto& r = ranges[p];
+      r = r ? std::pair(std::max(r->first, low), std::min(r->second, high)) : std::pair(low, high);
+    }
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!ranges[i] || ranges[i]->first > ranges[i]->second) continue;
+    const auto [low, high] = *ranges[i];
+    out[i].low = high >= 0 ? std::max<std::int64_t>(low, 0) : low;
+    out[i].high = std::min(high, out[i].low + 7);
+  }
+  return out;
+}
+
+class Maker {
+ public:
+  Maker(const Function& f, const Sizing& sizes)
+      : f_(f), sizes_(sizes), choices_(f.params().size()) {}
+
+  MadeInputs run() {
+    if (has_effect(f_) && any_open()) search();
+    MadeInputs out{inputs(), {}, problem_};
+    for (std::size_t i = 0; i < choices_.size(); ++i)
+      out.assumptions.push_back(assumption(i, out.arrays[i]));
+    return out;
+  }
+
+ private:
+  bool is_open(std::size_t i) const {
+    const Function::Param& p = f_.params()[i];
+    return !p.required && !is_float(p.value.dtype()) && p.value.dtype() != DType::text;
+  }
+  bool any_open() const {
+    for (std::size_t i = 0; i < choices_.size(); ++i)
+      if (is_open(i)) return true;
+    return false;
+  }
+
+  // Required ranges; where that does not do, one parameter at a time has its integers taken from
+  // elsewhere, and last all of them.
+  void search() {
+    const Function part = refusals_of(f_);
+    choices_ = required_ranges(part, sizes_);
+    constexpr double most_flops = 2e9;
+    const double flops = static_cast<double>(flops_at(flops_of(part), sizes_));
+    left_ = static_cast<int>(std::clamp(most_flops / std::max(flops, 1.0), 1.0, 200.0));
+    if (is_accepted(part)) return;
+    static constexpr Choice others[] = {{-1, 1, true}, {1, 1}, {0, 0}, {0, 1}, {1, 2}};
+    const std::vector<Choice> start = choices_;
+    for (std::size_t i = 0; i < choices_.size(); ++i)
+      for (const Choice& c : others) {
+        if (!is_open(i)) continue;
+        choices_ = start;
+        choices_[i] = c;
+        if (is_accepted(part)) return;
+      }
+    for (const Choice& c : others) {
+      choices_.assign(start.size(), c);
+      if (is_accepted(part)) return;
+    }
+    choices_ = start;
+  }
+
+  bool is_accepted(const Function& part) {
+    if (left_-- <= 0) return false;
+    try {
+      evaluate(part, inputs());
+      problem_.clear();
+      return true;
+    } catch (const UserError& e) {
+      if (problem_.empty()) problem_ = e.what();
+      return false;
+    }
+  }
+
+  std::vector<Array> inputs() const {
+    std::vector<Array> out;
+    for (const Function::Param& p : f_.params()) {
+      const std::size_t i = out.size();
+      if (p.required) {
+        out.push_back(*p.required);
+        continue;
+      }
+      Array a = sample_array(p.value.type(), sizes_, Fill::random, i + 1);
+      const Choice& c = choices_[i];
+      if (is_open(i) && !(c == Choice()) && a.dtype() != DType::b1)
+        for (std::int64_t k = 0; k < a.count(); ++k)
+          a.set_integer(
+              k, c.is_open_shape ? (k == 0 ? -1 : 1) : c.low + a.integer(k) % (c.high - c.low + 1));
+      out.push_back(std::move(a));
+    }
+    return out;
+  }
+
+  std::string assumption(std::size_t i, const Array& a) const {
+    const std::string what = cat("'", f_.params()[i].name, "' ", a.type(), ": ");
+    const Choice& c = choices_[i];
+    if (f_.params()[i].required) return what + "as the model requires";
+    if (is_float(a.dtype())) return what + "-1 to 1";
+    if (a.dtype() == DType::b1) return what + "false and true";
+    if (a.dtype() == DType::text) return what + "short strings";
+    if (c.is_open_shape) return what + "-1, then 1";
+    return c.low == c.high ? cat(what, c.low) : cat(what, c.low, " to ", c.high);
+  }
+
+  const Function& f_;
+  const Sizing& sizes_;
+  std::vector<Choice> choices_;
+  std::string problem_;
+  int left_ = 0;
+};
+
+}  // namespace
+
+MadeInputs made_inputs(const Function& f, const Sizing& sizes) { return Maker(f, sizes).run(); }
+
+}  // namespace hone

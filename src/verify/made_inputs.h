@@ -1,0 +1,24 @@
+// Inputs that a function accepts, made up when none are given: seeded random data whose integers
+// satisfy what reads them, as far as a bounded search finds such.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/function.h"
+#include "verify/sample.h"
+
+namespace hone {
+
+struct MadeInputs {
+  std::vector<Array> arrays;  // one for each parameter
+  // What was assumed of them, one line for each parameter: "'ids' i64[2,3]: 0 to 1".
+  std::vector<std::string> assumptions;
+  // Why a run will refuse them: nothing was found that the function accepts. Empty: it will not.
+  std::string problem;
+};
+
+// Parameters hold what is required of them, reals are those of Fill::random.
+MadeInputs made_inputs(const Function&, const Sizing&);
+
+}  // namespace hone

@@ -1,0 +1,67 @@
+#include "verify/made_inputs.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/common.h"
+#include "ops/require.h"
+#include "ref/evaluate.h"
+
+namespace hone {
+namespace {
+
+std::vector<std::int64_t> integers(const Array& a) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 0; i < a.count(); ++i) out.push_back(a.integer(i));
+  return out;
+}
+
+TEST(MadeInputs, IntegersAreOfTheRangeThatTheyMustLieIn) {
+  Function f;
+  const Value ids = f.add_param(i64({100}), "ids"), late = f.add_param(i64({100}), "late"),
+              x = f.add_param(f32({2}), "x");
+  require_within(ids, -2, 1, "ids");
+  require_within(late, 5, 6, "late");
+  f.add_result(x, "y");
+  const MadeInputs made = made_inputs(f, {});
+  EXPECT_EQ(made.problem, "");
+  for (std::int64_t i : integers(made.arrays[0])) EXPECT_TRUE(i == 0 || i == 1) << i;
+  for (std::int64_t i : integers(made.arrays[1])) EXPECT_TRUE(i == 5 || i == 6) << i;
+  EXPECT_EQ(made.assumptions[0], "'ids' i64[100]: 0 to 1");
+  EXPECT_EQ(made.assumptions[1], "'late' i64[100]: 5 to 6");
+  EXPECT_EQ(made.assumptions[2], "'x' f32[2]: -1 to 1");
+  EXPECT_NO_THROW(evaluate(f, made.arrays));
+}
+
+TEST(MadeInputs, ARangeMayDependOnASize) {
+  Function f;
+  const Dim n = Dim::symbol("n", 1, 64);
+  const Value table = f.add_param(f32({n, 4}), "table"), ids = f.add_param(i64({50}), "ids");
+  require_within(ids, 0, n - 1, "ids");
+  f.add_result(table, "y");
+  const MadeInputs made = made_inputs(f, {{"n", 3}});
+  EXPECT_EQ(made.assumptions[1], "'ids' i64[50]: 0 to 2");
+  EXPECT_NO_THROW(evaluate(f, made.arrays));
+}
+
+// What is required of a number that was computed is found by trying.
+TEST(MadeInputs, WhatIsComputedOfIntegersIsTried) {
+  Function f;
+  const Value n = f.add_param(i64({}), "n"), m = f.add_param(i64({}), "m");
+  require_within(n * m, 1, 1, "n m");
+  f.add_result(n, "y");
+  const MadeInputs made = made_inputs(f, {});
+  EXPECT_EQ(made.problem, "");
+  EXPECT_NO_THROW(evaluate(f, made.arrays));
+}
+
+TEST(MadeInputs, WhatNothingSatisfiesIsSaid) {
+  Function f;
+  const Value n = f.add_param(i64({}), "n");
+  require_within(n * n + integer_like(n, 17), 0, 3, "n n");
+  f.add_result(n, "y");
+  const MadeInputs made = made_inputs(f, {});
+  EXPECT_NE(made.problem.find("n n"), std::string::npos) << made.problem;
+}
+
+}  // namespace
+}  // namespace hone
