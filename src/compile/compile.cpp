@@ -23,11 +23,12 @@ std::string joined(std::span<const std::string_view> words) {
 void check_options(const Source& source, const CompileOptions& options) {
   if (const std::string why = absence_of(options.strategy); !why.empty())
     throw UserError("strategy '", options.strategy, "' ", why, "; choose auto");
-  std::vector<std::string_view> known = strategies();
-  std::erase(known, "ref");
-  if (std::ranges::count(known, options.strategy) == 0)
+  if (!can_compile(options.strategy)) {
+    std::vector<std::string_view> known = strategies();
+    std::erase(known, "ref");
     throw UserError("strategy '", options.strategy, "' does not compile; choose ", joined(known),
                     " (ref interprets)");
+  }
   if (options.strategy == "multi" && (options.backend || !options.targets.empty()))
     throw UserError(
         "strategy 'multi' compiles for every device of this machine; name no backend and no "

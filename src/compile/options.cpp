@@ -9,10 +9,11 @@ namespace hone {
 
 namespace {
 
-// The backend whose name or library it is; null for strategies of all backends.
+// The backend whose name or library it is; null for strategies of all backends. Others are not
+// asked for their devices, which may take opening a driver.
 const Backend* backend_named(std::string_view strategy) {
   for (const Backend* b : backends())
-    if (has_device(*b) && (b->name == strategy || std::ranges::count(b->libraries, strategy) > 0))
+    if ((b->name == strategy || std::ranges::count(b->libraries, strategy) > 0) && has_device(*b))
       return b;
   return nullptr;
 }
@@ -39,13 +40,17 @@ std::vector<std::string_view> strategies() {
 std::string absence_of(std::string_view strategy) {
   if (strategy == "multi") return absence_of_multi();
   for (const Backend* b : backends())
-    if (!has_device(*b) && (b->name == strategy || std::ranges::count(b->libraries, strategy) > 0))
+    if ((b->name == strategy || std::ranges::count(b->libraries, strategy) > 0) && !has_device(*b))
       try {
         open_device(b->name);
       } catch (const UserError& e) {
         return cat("has no device here: ", e.what());
       }
   return "";
+}
+
+bool can_compile(std::string_view strategy) {
+  return strategy == "multi" || strategy == "auto" || backend_named(strategy);
 }
 
 bool names_library(std::string_view strategy) {

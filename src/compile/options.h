@@ -86,6 +86,8 @@ struct CompileReport {
 // The names of all strategies of this build: ref, each backend that has a device and each of their
 // libraries, multi, auto.
 std::vector<std::string_view> strategies();
+// Whether it is one of them and not `ref`. Asks no other backend for its devices.
+bool can_compile(std::string_view strategy);
 // Why this build and machine have nothing for a strategy to do; empty when it can be tried.
 std::string absence_of(std::string_view strategy);
 // Whether the strategy is a library's name.

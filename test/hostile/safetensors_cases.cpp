@@ -40,10 +40,10 @@ Cases safetensors_cases() {
       raw(
           "st_length_0", [] { return std::string(8, '\0'); }, "refused: "),
       raw(
-          "st_length_most", [] { return std::string(64, '\xff'); }, "the format allows"),
+          "st_length_most", [] { return std::string(64, '\xff'); }, "the length of a header"),
       raw(
           "st_length_2_63", [] { return with_header("{}", 0, std::uint64_t{1} << 63); },
-          "the format allows"),
+          "the length of a header"),
       raw(
           "st_header_past_end", [] { return with_header("{}", 0, 1000); }, "is cut off"),
       raw(

@@ -221,7 +221,7 @@ TEST(PlanFile, SaysWhatIsWrong) {
   EXPECT_NE(refusal("hello").find("is not a safetensors file"), std::string::npos);
   std::string other(8, '\0');
   other[0] = 2;
-  EXPECT_NE(refusal(other + "{}").find("but no plan"), std::string::npos);
+  EXPECT_NE(refusal(other + "{}").find("but not a plan"), std::string::npos);
   std::string whole = content(written_plan());
   const std::size_t version = whole.find("\"hone.version\":\"1\"");
   ASSERT_NE(version, std::string::npos);
