@@ -32,6 +32,7 @@ class TensorSet {
     it->second = tensors.size();
     tensors.push_back({unique(name), a.dtype(), a.dims()});
     data.push_back(a.bytes());
+    kept_.push_back(a.storage());
     hashes.add(tensors.back().name, to_hex(hash));
     return tensors.back().name;
   }
@@ -52,6 +53,7 @@ class TensorSet {
 
   std::unordered_map<std::string, std::size_t> by_content_;
   std::unordered_set<std::string> names_;
+  std::vector<Storage> kept_;  // what came from a device is the caller's for the call alone
 };
 
 // Of the header with its own checksum's digits set to zero.

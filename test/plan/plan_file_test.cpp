@@ -198,6 +198,28 @@ TEST(PlanFile, WeightsAreNotCopied) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(p.prepared[0].data.bytes().data()) % 64, 0u);
 }
 
+// Of a device with memory of its own: each download is new memory.
+class Downloaded final : public ResidentBytes {
+ public:
+  explicit Downloaded(int value) : value_(value) {}
+  std::size_t size() const override { return 100; }
+  Storage download() const override { return bytes_of(100, value_); }
+
+ private:
+  int value_;
+};
+
+TEST(PlanFile, PreparedBytesOfADeviceAreWritten) {
+  Plan before = rich_plan();
+  for (int i : {0, 1})
+    before.prepared[static_cast<std::size_t>(i)].resident = std::make_shared<Downloaded>(7 + i);
+  const fs::path path = temp_file("resident.hone");
+  write_plan(path, before);
+  const Plan after = read_plan(path, VerifyData::all);
+  for (int i : {0, 1})
+    EXPECT_EQ(after.prepared[static_cast<std::size_t>(i)].data.bytes()[99], std::byte(7 + i));
+}
+
 TEST(PlanFile, EveryTruncationIsRefused) {
   const std::string whole = content(written_plan());
   ASSERT_EQ(refusal(whole), "accepted");
