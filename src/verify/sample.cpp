@@ -117,10 +117,15 @@ bool guards_hold(const std::vector<Guard>& guards, const Sizing& sizes) {
       guards, [&](const Guard& g) { return holds(g, size_of(g.a, sizes), size_of(g.b, sizes)); });
 }
 
+// A bound above this is that of all numbers that data could hold, as of a pad's amounts: it says
+// nothing about usual sizes, and several axes of half of it fit in no memory.
+constexpr std::int64_t most_told_by_bound = 4096, few = 17;
+
 Sizing with_measured(Sizing sizes, const std::vector<DimBound>& measured) {
   for (const DimBound& b : measured) {
     const std::int64_t most = std::min(size_of(b.most, sizes), b.symbol.high());
-    sizes[b.symbol.name()] = std::max(b.symbol.low(), most - most / 2);
+    const std::int64_t typical = most > most_told_by_bound ? few : most - most / 2;
+    sizes[b.symbol.name()] = std::max(b.symbol.low(), typical);
   }
   return sizes;
 }

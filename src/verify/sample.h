@@ -33,7 +33,8 @@ Array sample_array(const Type&, const Sizing&, Fill, std::uint64_t seed);
 // Whether the guards hold for these sizes.
 bool guards_hold(const std::vector<Guard>&, const Sizing& sizes);
 
-// With a value for each size that data decides: about half of what it can be.
+// With a value for each size that data decides: about half of what it can be, few where that is
+// large.
 Sizing with_measured(Sizing, const std::vector<DimBound>&);
 
 // Sizes for the symbols of the types that satisfy the guards: small ones first. Nothing when a

@@ -339,11 +339,13 @@ Values roi_align(NodeContext& c) {
   if (!half && where_to != "output_half_pixel")
     c.fail(cat("coordinate_transformation_mode is '", where_to, "'"));
   if (mode != "avg" && mode != "max") c.fail(cat("mode is '", mode, "', expected avg or max"));
-  if (samples < 0) c.fail(cat("sampling_ratio is ", samples));
+  constexpr std::int64_t most_samples = 1 << 10, most_bins = 1 << 20;  // of one axis
+  if (samples < 0 || samples > most_samples)
+    c.fail(cat("sampling_ratio is ", samples, ", expected 0 to ", most_samples));
   Regions g;
   g.bins_high = c.integer("output_height", 1);
   g.bins_wide = c.integer("output_width", 1);
-  if (g.bins_high < 1 || g.bins_wide < 1)
+  if (std::min(g.bins_high, g.bins_wide) < 1 || std::max(g.bins_high, g.bins_wide) > most_bins)
     c.fail(cat("output of ", g.bins_high, " x ", g.bins_wide));
   Value scaled = rois * c.real("spatial_scale", 1) - (half ? 0.5 : 0.0);
   auto edge = [&](int i) { return take_axis(scaled, 1, i); };
