@@ -10,24 +10,34 @@
 
 namespace hone {
 
-// SplitMix64: seeds may be consecutive numbers.
-class Random {
+// Any seed is a good one, consecutive numbers too. Its stream never changes: plan files hold seeds.
+// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
+class SplitMix64 {
  public:
-  // Hashed, so that streams of neighbouring seeds do not run one behind the other.
-  explicit Random(std::uint64_t seed) : state_(seed) { state_ = next() ^ (seed << 32); }
-
+  explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
   std::uint64_t next() {
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
   }
+  // In [0, 1).
+  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+ protected:
+  std::uint64_t state_;
+};
+
+class Random : public SplitMix64 {
+ public:
+  // Hashed, so that streams of neighbouring seeds do not run one behind the other.
+  explicit Random(std::uint64_t seed) : SplitMix64(seed) { state_ = next() ^ (seed << 32); }
+
   // In [0, n).
   int below(int n) { return static_cast<int>(next() % static_cast<std::uint64_t>(n)); }
   // In [low, high].
   int between(int low, int high) { return low + below(high - low + 1); }
   bool chance(int percent) { return below(100) < percent; }
-  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   double real(double low, double high) { return low + (high - low) * unit(); }
 
   template <class List>
@@ -38,9 +48,6 @@ class Random {
   T of(std::initializer_list<T> list) {
     return list.begin()[below(static_cast<int>(list.size()))];
   }
-
- private:
-  std::uint64_t state_;
 };
 
 }  // namespace hone

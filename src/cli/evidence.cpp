@@ -20,7 +20,9 @@ fs::path keep_evidence(const fs::path& directory, const std::string& model, cons
   if (!e.fault.empty()) {
     comment += cat("reduced: ", e.fault, "\n");
   } else {
-    comment += "not reduced: made-up inputs do not show it; the inputs lie beside this file\n";
+    comment +=
+        "not reduced: random inputs do not show the fault; the inputs that do are in the .npy "
+        "files here\n";
     for (std::size_t i = 0; i < refusal.inputs.size(); ++i)
       write_npy(directory / cat(name, "-input_", i, ".npy"), refusal.inputs[i]);
   }

@@ -86,8 +86,8 @@ class RefRunner final : public Runner {
   std::vector<PlanParam> params_, results_;
 };
 
-// What depends on sizes stands behind conditions on them, which can fill a page: one sentence says
-// it.
+// Warnings that hold for some sizes only list conditions and can fill a page: they are counted, in
+// one line.
 void warn_all(const Printing& printing, const std::vector<std::string>& warnings) {
   std::size_t about_sizes = 0;
   for (const std::string& w : warnings) {
@@ -129,8 +129,7 @@ void add_sizes(Arguments& a, ImportOptions& o) {
 }
 
 void add_weights(Arguments& a, ModelOptions& o) {
-  a.text("--weights", "FILE",
-         "tensors for the model's initializers and inputs, by name: safetensors, GGUF, .npz",
+  a.text("--weights", "FILE", "initializers and inputs by name: safetensors, GGUF or .npz",
          o.weights);
 }
 

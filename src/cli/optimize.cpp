@@ -192,8 +192,7 @@ int optimize(Words words) {
   add_budget(a, budget);
   a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", rounds, 1);
   a.text("--keep-evidence", "DIR",
-         "where a refused strategy leaves a case that shows why, reduced (see `hone reduce`)",
-         evidence);
+         "where a refused strategy leaves a reduced case, for `hone reduce`", evidence);
   a.flag("--strip", "leave the graph's text out of the plan", strip);
   add_compiling(a, options, false);
   add_printing(a, options);

@@ -7,37 +7,22 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "plan/plan_json.h"
 
 namespace hone {
 
 namespace {
 
-// SplitMix64: any seed is a good one, and it is short enough to stay as it is for ever.
-class Numbers {
- public:
-  explicit Numbers(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t x = state_ += 0x9e3779b97f4a7c15ull;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-    return x ^ (x >> 31);
-  }
-  double real() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-
- private:
-  std::uint64_t state_;
-};
-
 // Elements repeat after so many, a prime, so that large inputs cost a copy and rows still differ.
 constexpr std::int64_t period = 4093;
 
 void fill(Array& a, const SelfTestInput& in) {
-  Numbers numbers(in.seed);
+  SplitMix64 numbers(in.seed);
   const auto range = static_cast<std::uint64_t>(std::max(in.high - in.low, 0.0)) + 1;
   for (std::int64_t i = 0; i < a.count(); ++i)
     if (is_float(a.dtype()))
-      a.set_real(i, in.low + (in.high - in.low) * numbers.real());
+      a.set_real(i, in.low + (in.high - in.low) * numbers.unit());
     else
       a.set_integer(
           i, static_cast<std::int64_t>(in.low) + static_cast<std::int64_t>(numbers.next() % range));

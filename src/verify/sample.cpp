@@ -7,29 +7,14 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "type/text.h"
 
 namespace hone {
 
 namespace {
 
-// SplitMix64: seeds of consecutive arrays may be consecutive numbers.
-class Numbers {
- public:
-  explicit Numbers(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ull;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
-  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-
- private:
-  std::uint64_t state_;
-};
-
-double extreme_number(Numbers& numbers) {
+double extreme_number(SplitMix64& numbers) {
   // Finite numbers are small enough that no order of adding products overflows on the way, and the
   // huge ones do not sum to zero, which would leave what they swallowed on the way as the result.
   static const double values[] = {0.0,
@@ -50,7 +35,7 @@ double extreme_number(Numbers& numbers) {
   return pick < std::size(values) ? values[pick] : 8 * numbers.unit() - 4;
 }
 
-double real_number(Numbers& numbers, Fill fill) {
+double real_number(SplitMix64& numbers, Fill fill) {
   if (fill == Fill::extreme) return extreme_number(numbers);
   if (fill == Fill::negative) {
     const std::uint64_t pick = numbers.next();
@@ -62,7 +47,7 @@ double real_number(Numbers& numbers, Fill fill) {
   return fill == Fill::spread ? std::ldexp(x, static_cast<int>(numbers.next() % 7) - 3) : x;
 }
 
-std::int64_t integer_number(DType t, Numbers& numbers, Fill fill) {
+std::int64_t integer_number(DType t, SplitMix64& numbers, Fill fill) {
   const std::uint64_t pick = numbers.next();
   if (fill == Fill::negative && is_signed(t)) return static_cast<std::int64_t>(pick % 16) - 8;
   if (fill != Fill::extreme || pick / 8 % 8 != 0) return static_cast<std::int64_t>(pick % 8);
@@ -87,7 +72,7 @@ void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
   const auto size = static_cast<std::size_t>(byte_size(t));
   const std::int64_t n = std::min(static_cast<std::int64_t>(to.size() / size), period);
   Array first = Array::zeros(t, {n});
-  Numbers numbers(seed * 0x9e3779b97f4a7c15ull + 1);
+  SplitMix64 numbers(seed * 0x9e3779b97f4a7c15ull + 1);
   for (std::int64_t i = 0; i < n; ++i) {
     if (is_float(t))
       first.set_real(i, real_number(numbers, fill));

@@ -22,7 +22,7 @@ enum ExitCode : int {
 // is an error, too.
 int guarded(const char* program, std::span<char* const> words, const std::function<int()>& f);
 
-// Tells an error that ended a command; for those that are no exception.
+// Prints an error that ended a command without an exception, as `guarded` prints exceptions.
 int tell_error(const char* program, bool is_json, int code, std::string_view text);
 
 }  // namespace hone::cli

@@ -50,7 +50,7 @@ constexpr Helper own_helpers[] = {
 )"},
 };
 
-// Signed remainders of negative numbers are undefined, and bool is no number.
+// In GLSL, % of a negative number is undefined, and bool takes no part in arithmetic.
 constexpr IntegerHelper own_integers[] = {
     {"rem",
      "$T $F($T a, $T b) {\n"

@@ -28,8 +28,8 @@ std::string in(const ExportGraph& g, Value v, std::size_t i) { return g.name(v.o
 
 [[noreturn]] void refuse(std::string_view why) { throw UserError(why); }
 
-// Numbers that the file keeps in f32. The operator's own default is left out: importing it gives
-// the same number.
+// The file keeps numbers in f32. The operators' own defaults, which f32 rounds, are written too, by
+// leaving the attribute out.
 constexpr double leaky_alpha = 0.01, norm_epsilon = 1e-5;
 
 bool fits_real(Value v, AttrName name, double fallback) {

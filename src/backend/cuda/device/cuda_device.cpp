@@ -164,7 +164,7 @@ class CudaStream final : public Stream {
           "cuStreamBeginCapture");
     return true;
   }
-  // Something that cannot be captured ends the capture with an error, which is no other harm.
+  // Work that cannot be captured ends the capture with an error; the stream stays usable.
   std::unique_ptr<Recording> finish_recording() override {
     const Scope scope(usable());
     CUgraph graph = nullptr;
