@@ -16,6 +16,7 @@
 #include "ref/compare.h"
 #include "runtime/session.h"
 #include "schedule/cost.h"
+#include "verify/expansion.h"
 #include "verify/made_inputs.h"
 #include "verify/repeat.h"
 #include "verify/sample.h"
@@ -123,6 +124,8 @@ class Optimizer {
     }
     for (const std::vector<Array>& inputs : source_with_samples_.samples) add_reference(inputs);
     add_other_sizes();
+    for (const Reference& r : references_)
+      if (r.is_judge && !r.is_made_up) check_expansions(r.variant->function, r.sizes);
   }
 
   void add_reference(const std::vector<Array>& inputs) {

@@ -77,7 +77,8 @@ void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
     if (is_float(t))
       first.set_real(i, real_number(numbers, fill));
     else if (t == DType::b1)
-      first.set_integer(i, static_cast<std::int64_t>(numbers.next() & 1));
+      first.set_integer(i,
+                        static_cast<std::int64_t>(numbers.next() & 1) ^ (fill == Fill::negative));
     else if (t == DType::text)
       first.set_integer(i,
                         static_cast<std::int64_t>(text_number(cat("text ", numbers.next() % 8))));

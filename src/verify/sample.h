@@ -19,7 +19,7 @@ enum class Fill : std::uint8_t {
   random,    // reals uniform in [-1, 1), integers in [0, 8), bools both
   spread,    // the same, but reals of magnitudes from 1/8 to 8
   negative,  // reals below zero, half of them of few values, so that many are equal; integers in
-             // [-8, 8)
+             // [-8, 8), bools the opposite of the others', so that a condition takes both branches
   tiny,      // reals of magnitudes from 2^-40 to 2^-20, which no absolute error may hide
   extreme,   // mixes in zeros of both signs, denormals, large numbers, infinities and NaN, and the
              // ends of integers

@@ -7,9 +7,14 @@
 #include "compile/kernels.h"
 #include "compile/options.h"
 #include "compile/store.h"
+#include "ops/check.h"
 #include "ops/common.h"
+#include "ops/eval.h"
+#include "ops/samples.h"
 #include "test/kernel/steps.h"
 #include "verify/candidate.h"
+#include "verify/expansion.h"
+#include "verify/sample.h"
 
 namespace hone {
 namespace {
@@ -162,6 +167,50 @@ for loop:0 < )" +
   EXPECT_EQ(refusal(f, kernel(short_tail), {{"n", 16}}), "");
   const std::string why = refusal(f, kernel(short_tail), {{"n", 16}}, others);
   EXPECT_TRUE(contains(why, "at n = 7")) << why;
+}
+
+constinit const Op half = {
+    .name = "half",
+    .doc = "x / 2.",
+    .kind = OpKind::elementwise,
+    .infer = [](const Call& c) { return infer_equal(c, 1, Accept::real); },
+    .expand = [](const Call& c) -> Values { return {c.operands[0] * 0.5}; },
+    .real = [](double x) { return x / 2; },
+    .eval = eval_real<half>,
+    .samples = real_unary_samples,
+};
+
+// Plans and the reference compute the expansion, so neither shows that it is wrong.
+TEST(Verify, AnExpansionIsHeldAgainstTheDefinition) {
+  const auto check = [](const Op& op) -> std::string {
+    const Function f = of_x(f32({Dim(3), Dim::symbol("n", 1, 9)}), [&](Value x) {
+      const OriginScope scope(x.graph(), Origin{7, "middle", "Half"});
+      return ops::exp(x.graph().intern(op, std::vector{x}, {}));
+    });
+    try {
+      check_expansions(f, {{"n", 5}});
+      return "";
+    } catch (const InternalError& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(check(half), "");
+  const Function open =
+      of_x(f32({Dim::symbol("data", 1, 9)}), [](Value x) { return ops::relu(x); });
+  check_expansions(open, {});  // of a size that only a run knows nothing is said
+  Op wrong = half;
+  wrong.expand = [](const Call& c) -> Values { return {c.operands[0] * 0.51}; };
+  const std::string why = check(wrong);
+  EXPECT_TRUE(contains(why, "refused: half") && contains(why, "'middle'")) << why;
+}
+
+// The branches of an if on a parameter are both tried.
+TEST(Verify, AConditionIsTrueAndFalse) {
+  for (std::uint64_t seed = 1; seed < 5; ++seed) {
+    const Type t{DType::b1, {}};
+    EXPECT_NE(sample_array(t, {}, Fill::spread, seed).integer(0),
+              sample_array(t, {}, Fill::negative, seed).integer(0));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,97 @@
+#include "verify/expansion.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "ops/ops.h"
+#include "ref/compare.h"
+#include "verify/sample.h"
+#include "verify/whole.h"
+
+namespace hone {
+
+namespace {
+
+// The node alone, over parameters; constants stay, for they may be indices.
+Function alone(const Function& f, NodeId n) {
+  const Graph& graph = f.graph();
+  Function out;
+  Values operands;
+  for (const Value& v : graph.operands(n)) {
+    if (v.is(ops::constant))
+      operands.push_back(
+          out.graph().intern_typed(ops::constant, {}, v.attrs(), std::vector{v.type()}));
+    else
+      operands.push_back(out.add_param(v.type(), cat("operand", operands.size())));
+  }
+  const std::vector<Type> types = graph.result_types(n);
+  const Value made = out.graph().intern_typed(graph.op(n), operands, graph.attrs(n), types);
+  for (std::size_t i = 0; i < types.size(); ++i) out.add_result(made.result(i));
+  return out;
+}
+
+std::vector<Wide> by_definition(const Function& call, const std::vector<Array>& inputs,
+                                const Sizing& sizes) {
+  const Graph& graph = call.graph();
+  const NodeId n = call.result(0).node();
+  std::vector<Wide> wide;
+  std::size_t param = 0;
+  for (const Value& v : graph.operands(n))
+    wide.push_back(widen(v.is(ops::constant) ? v.attrs().get<Array>("value") : inputs[param++]));
+  std::vector<const Wide*> operands;
+  for (const Wide& w : wide) operands.push_back(&w);
+  const std::vector<Type> types = graph.result_types(n);
+  const std::function<std::int64_t(const Dim&)> size = [&](const Dim& d) {
+    return size_of(d, sizes);
+  };
+  const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> body =
+      [&](const Function& f, std::vector<Wide> in) {
+        return evaluate_in(f, std::move(in), sizes, Mode::wide);
+      };
+  return graph.op(n).eval({graph.attrs(n), operands, types, size, body});
+}
+
+std::string origins_of(const Graph& graph, NodeId n) {
+  std::string out;
+  for (const Origin& o : graph.origins(n)) out += cat(out.empty() ? "" : ", ", o);
+  return out;
+}
+
+void check_call(const Function& call, const Sizing& sizes, const std::string& origins) {
+  std::vector<Array> inputs;
+  std::vector<Wide> strict, wide, defined;
+  try {
+    for (const Type& t : call.param_types())
+      inputs.push_back(sample_array(t, sizes, Fill::random, inputs.size() + 1));
+    strict = evaluate_wide(call, inputs, Mode::stepwise);
+    wide = evaluate_wide(call, inputs, Mode::wide);
+    defined = by_definition(call, inputs, sizes);
+  } catch (const UserError&) {
+    return;  // indices that are out of range, or sizes that only a run knows
+  }
+  for (std::size_t i = 0; i < defined.size(); ++i) {
+    if (defined[i].dtype == DType::f64) continue;  // the reference computes in f64 itself
+    const Comparison c = accept(defined[i], strict[i], wide[i]);
+    if (!c.ok)
+      throw InternalError(
+          "refused: ", call.result(0).op().name, origins.empty() ? "" : " of ", origins,
+          ": what it is expanded to differs from its definition in result ", i, ": ", c);
+  }
+}
+
+}  // namespace
+
+void check_expansions(const Function& f, const Sizing& sizes) {
+  constexpr std::int64_t most_flops = 3'000'000;
+  std::unordered_set<std::uint64_t> seen;
+  for (NodeId n : live_nodes(f)) {
+    const Op& op = f.graph().op(n);
+    if (op.is_core() || !op.eval) continue;
+    const Function call = alone(f, n);
+    if (!seen.insert(call.hash()).second || flops_at(flops_of(call), sizes) > most_flops) continue;
+    check_call(call, sizes, origins_of(f.graph(), n));
+  }
+}
+
+}  // namespace hone
