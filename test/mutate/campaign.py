@@ -295,7 +295,8 @@ def test_program(name, seconds, **switches):
     scratch = PLACE / "scratch"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir(mode=0o700)
-    own = environment(**switches) | {"HONE_CACHE_DIR": str(scratch), "TMPDIR": str(scratch)}
+    models = os.environ.get("HONE_MODELS", ROOT.parent / "shared/models")
+    own = environment(**switches) | {"HONE_CACHE_DIR": str(scratch), "TMPDIR": str(scratch), "HONE_MODELS": str(models)}
     try:
         return subprocess.run([BINARIES / "test" / f"test_{name}", "--gtest_brief=1", "--gtest_fail_fast"], cwd=TREE,
                               env=own, capture_output=True, timeout=seconds).returncode == 0
