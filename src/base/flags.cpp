@@ -23,7 +23,10 @@ constexpr Flag table[] = {
     {"HONE_THREADS", "threads of the default pool; 0 asks the machine", "0"},
     {"HONE_VULKAN_DEVICE",
      "which device that `hone devices` lists as library: number, UUID or part of a name", ""},
-    {"HONE_VULKAN_VALIDATION", "1: validation layers watch what is asked of the driver", "0"},
+    {"HONE_VULKAN_VALIDATION",
+     "1: validation layers watch what is asked of the driver, and what no barrier orders runs "
+     "backwards",
+     "0"},
 };
 
 }  // namespace

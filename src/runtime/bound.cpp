@@ -39,11 +39,11 @@ class StepBinder {
     add_steps(steps, in_body, first);
     if (!variant_.measured.empty()) note_scratch_of_tails();
     out_.places.resize(out_.addresses.size());
-    out_.table_bytes = heap_bytes(out_.ops) + heap_bytes(out_.addresses) +
-                       heap_bytes(out_.scalars) + heap_bytes(out_.calls) +
-                       heap_bytes(out_.transfers) + heap_bytes(out_.hosts) +
-                       heap_bytes(out_.refusals) + heap_bytes(out_.values) +
-                       heap_bytes(out_.needs) + heap_bytes(out_.tails) + heap_bytes(out_.places);
+    out_.table_bytes =
+        heap_bytes(out_.ops) + heap_bytes(out_.addresses) + heap_bytes(out_.reaches) +
+        heap_bytes(out_.scalars) + heap_bytes(out_.calls) + heap_bytes(out_.transfers) +
+        heap_bytes(out_.hosts) + heap_bytes(out_.refusals) + heap_bytes(out_.values) +
+        heap_bytes(out_.needs) + heap_bytes(out_.tails) + heap_bytes(out_.places);
     for (const std::string& r : out_.refusals) out_.table_bytes += heap_bytes(r);
     if (before > 0) {
       const std::size_t now = taken_memory(), ours = before + out_.table_bytes;
@@ -376,10 +376,13 @@ class StepBinder {
   void add_operands(const Step& s, BoundOp& op) {
     op.first = static_cast<std::uint32_t>(out_.addresses.size());
     std::int64_t bytes = 0;
-    for (const View& v : s.operands) {
+    for (std::size_t i = 0; i < s.operands.size(); ++i) {
+      const View& v = s.operands[i];
       const PlanBuffer& b = variant_.buffers[v.buffer];
       const std::int64_t offset = value(v.offset);
-      bytes += check_window(v, offset);
+      OperandReach& reach = out_.reaches.emplace_back();
+      reach.is_written = i < s.written.size() && s.written[i];
+      bytes += check_window(v, offset, &reach);
       const std::int64_t base = b.kind == PlanBuffer::Kind::arena ? value(b.offset) : 0;
       out_.addresses.push_back(
           {b.kind, static_cast<std::uint16_t>(executable_.device_of(variant_, b.device)), b.index,
@@ -395,7 +398,7 @@ class StepBinder {
   }
 
   // Bytes that the window holds; throws when it leaves its buffer.
-  std::int64_t check_window(const View& v, std::int64_t offset) {
+  std::int64_t check_window(const View& v, std::int64_t offset, OperandReach* reach = nullptr) {
     const std::int64_t size = buffer_size(v.buffer);
     std::int64_t low = 0, high = 0, count = 1;
     for (std::size_t i = 0; i < v.dims.size(); ++i) {
@@ -411,6 +414,7 @@ class StepBinder {
     if (first < 0 || end > size)
       throw UserError("plan: a view of ", v.dtype, Shape(v.dims), " reaches bytes ", first, " to ",
                       end, " of a buffer of ", size, "; compile the plan again");
+    if (reach) reach->begin = first - offset, reach->end = end - offset;
     return checked_mul(count, element);
   }
 

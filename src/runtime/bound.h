@@ -96,6 +96,7 @@ struct BoundProgram {
   std::uint64_t placement = 0;       // and when
   std::vector<BoundOp> ops;
   std::vector<BoundAddress> addresses;
+  std::vector<OperandReach> reaches;  // of the addresses
   std::vector<std::int64_t> scalars;
   std::vector<std::unique_ptr<BoundCall>> calls;
   std::vector<BoundTransfer> transfers;

@@ -49,6 +49,12 @@ class Program {
   virtual std::size_t bytes() const = 0;
 };
 
+// The bytes that a kernel uses of an operand, counted from where the operand starts.
+struct OperandReach {
+  std::int64_t begin = 0, end = 0;  // begin < 0: a stride is negative
+  bool is_written = false;          // it may be read, too
+};
+
 struct Launch {
   ProgramEntry entry{};
   std::span<const DeviceMemory> operands;
@@ -57,6 +63,8 @@ struct Launch {
   std::uint32_t group_threads = 1, group_bytes = 0;  // of one iteration
   std::size_t scratch_bytes = 0;                     // of each thread
   bool is_small = false;                             // below the limits of the device
+  // Per operand, for devices that run launches at once; empty: not known.
+  std::span<const OperandReach> reaches = {};
 };
 
 // A copy of elements between buffers of one device that do not overlap.

@@ -250,9 +250,15 @@ std::uint32_t StepRunner::step(const BoundProgram& program, std::uint32_t at) {
   switch (op.kind) {
     case BoundOp::Kind::launch: {
       const PlanKernel& kernel = executable_.plan().kernels[op.step->index];
-      stream.launch({op.entry, operands(), program.scalars.data() + op.scalars, op.chunks,
-                     kernel.group_threads, kernel.group_bytes, op.target * BoundOp::scratch_unit,
-                     op.is_small});
+      stream.launch({op.entry,
+                     operands(),
+                     program.scalars.data() + op.scalars,
+                     op.chunks,
+                     kernel.group_threads,
+                     kernel.group_bytes,
+                     op.target * BoundOp::scratch_unit,
+                     op.is_small,
+                     {program.reaches.data() + op.first, op.step->operands.size()}});
       ++counters.launches;
       break;
     }

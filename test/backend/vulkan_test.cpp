@@ -7,9 +7,11 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "backend/vulkan/device/machine.h"
+#include "backend/vulkan/device/queue.h"
 #include "backend/vulkan/shader/shader.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -142,6 +144,52 @@ TEST(Vulkan, AWeightMayBeLargerThanWhatIsBound) {
   double sum = 0;
   for (std::int64_t i = 0; i < rows; ++i) sum += a.real(i * row);
   EXPECT_EQ(got[1].real(0), sum);
+}
+
+TEST(Vulkan, AccessesConflictWhereOneWritesWhatTheOtherUses) {
+  using vulkan::Access;
+  vulkan::Accesses before;
+  const Access used[] = {{100, 200, false}, {200, 300, true}};
+  before.add(used);
+  const auto waits = [&](Access next) { return before.conflict(std::span(&next, 1)); };
+  EXPECT_FALSE(waits({100, 200, false})) << "both read";
+  EXPECT_TRUE(waits({150, 151, true})) << "writes what is read";
+  EXPECT_TRUE(waits({299, 301, false})) << "reads what is written";
+  EXPECT_TRUE(waits({200, 201, true})) << "writes what is written";
+  EXPECT_FALSE(waits({0, 100, true})) << "ends where the other begins";
+  EXPECT_FALSE(waits({300, 400, true})) << "begins where the other ends";
+  before.clear();
+  EXPECT_FALSE(waits({0, 400, true}));
+}
+
+TEST(Vulkan, BarriersStandWhereDataFlows) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  const auto machine = std::make_shared<vulkan::Machine>();
+  vulkan::Memory memory(machine);
+  vulkan::Work work(machine);
+  constexpr std::uint64_t bytes = 1024;
+  std::vector<DeviceMemory> all;
+  for (int i = 0; i < 4; ++i) all.push_back(memory.alloc(bytes));
+  const auto place = [&](int i) { return memory.find(all[static_cast<std::size_t>(i)], bytes); };
+  work.add_fill(place(0), bytes, 1);
+  work.add_fill(place(1), bytes, 2);
+  work.add_copy(place(0), place(2), bytes);  // after the fill
+  work.add_copy(place(1), place(3), bytes);
+  work.add_fill(place(0), bytes / 2, 3);  // after the copy that reads it
+  work.add_fill(place(1), bytes, 4);
+  work.add_fill(place(0).at(bytes / 2), bytes / 2, 5);
+  const vulkan::Work::Staged got = work.stage(4 * bytes, 16);
+  for (int i = 0; i < 4; ++i)  // after all fills
+    work.add_copy(place(i), got.place.at(static_cast<std::uint64_t>(i) * bytes), bytes);
+  work.synchronize();
+  EXPECT_EQ(work.barriers(), 3u);
+  const std::uint32_t expected[] = {3, 4, 1, 2};
+  for (std::size_t i = 0; i < 4; ++i) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, got.bytes + i * bytes, sizeof word);
+    EXPECT_EQ(word, expected[i]) << i;
+  }
+  for (const DeviceMemory& m : all) memory.free(m);
 }
 
 // With HONE_VULKAN_VALIDATION=1 the layers watch all tests of this program.

@@ -141,7 +141,7 @@ Memory::Place Memory::find(DeviceMemory m, std::uint64_t bytes) const {
   const Block& b = it->second->block;
   HONE_ASSERT(at + bytes <= it->first + b.bytes(), "vulkan: memory at ", at, " ends before ", bytes,
               " bytes");
-  return {b.buffer(), at - it->first};
+  return {b.buffer(), at - it->first, at};
 }
 
 }  // namespace hone::vulkan

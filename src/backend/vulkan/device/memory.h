@@ -44,8 +44,11 @@ class Memory {
   void free(DeviceMemory) noexcept;
 
   struct Place {
-    VkBuffer buffer;
-    std::uint64_t offset;
+    VkBuffer buffer = VK_NULL_HANDLE;
+    std::uint64_t offset = 0, address = 0;
+    bool operator==(const Place&) const = default;
+
+    Place at(std::uint64_t bytes) const { return {buffer, offset + bytes, address + bytes}; }
   };
   // Throws InternalError for memory that is none of this device's, or too short.
   Place find(DeviceMemory, std::uint64_t bytes) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -50,30 +51,49 @@ Work::Staged Work::stage(std::uint64_t bytes, std::uint64_t alignment) {
   if (staged_ + std::min<std::uint64_t>(bytes, 4096) > staging_->bytes()) synchronize();
   const std::uint64_t count = std::min(bytes, staging_->bytes() - staged_), at = staged_;
   staged_ += count;
-  return {staging_->buffer(), at, count, staging_->address() + at, staging_->mapped() + at};
+  return {{staging_->buffer(), at, staging_->address() + at}, count, staging_->mapped() + at};
 }
 
-void Work::add(const Command& c) {
+bool Accesses::conflict(std::span<const Access> next) const {
+  for (const Access& n : next)
+    for (const Access& a : all_)
+      if ((n.is_write || a.is_write) && n.begin < a.end && a.begin < n.end) return true;
+  return false;
+}
+
+void Accesses::add(std::span<const Access> next) {
+  all_.insert(all_.end(), next.begin(), next.end());
+}
+
+void Work::add(Command c, std::span<const Access> accesses) {
   const std::scoped_lock lock(mutex_);
+  c.waits = commands_.empty() || accesses_.conflict(accesses);
+  if (c.waits) accesses_.clear();
+  accesses_.add(accesses);
   commands_.push_back(c);
   if (commands_.size() >= most_commands) flush();
 }
 
-void Work::add_copy(Spot from, Spot to, std::uint64_t bytes) {
-  add({.kind = Command::Kind::copy, .bytes = bytes, .from = from, .to = to});
+void Work::add_copy(Memory::Place from, Memory::Place to, std::uint64_t bytes) {
+  const Access accesses[] = {{from.address, from.address + bytes, false},
+                             {to.address, to.address + bytes, true}};
+  add({.kind = Command::Kind::copy, .bytes = bytes, .from = from, .to = to}, accesses);
 }
 
-void Work::add_fill(Spot to, std::uint64_t bytes, std::uint32_t word) {
-  add({.kind = Command::Kind::fill, .groups_or_word = word, .bytes = bytes, .to = to});
+void Work::add_fill(Memory::Place to, std::uint64_t bytes, std::uint32_t word) {
+  const Access accesses[] = {{to.address, to.address + bytes, true}};
+  add({.kind = Command::Kind::fill, .groups_or_word = word, .bytes = bytes, .to = to}, accesses);
 }
 
 void Work::add_dispatch(const Pipeline& p, VkPipelineLayout layout, std::uint32_t groups,
-                        std::span<const std::uint64_t> arguments) {
+                        std::span<const std::uint64_t> arguments,
+                        std::span<const Access> accesses) {
+  constexpr Access everything[] = {{0, ~std::uint64_t{0}, true}};
   std::uint64_t address = 0;
   if (arguments.size() > most_pushed) {
     const Staged s = stage(arguments.size_bytes(), 16);
     std::memcpy(s.bytes, arguments.data(), arguments.size_bytes());
-    address = s.address;
+    address = s.place.address;
     arguments = std::span(&address, 1);
   }
   const std::scoped_lock lock(mutex_);
@@ -84,7 +104,8 @@ void Work::add_dispatch(const Pipeline& p, VkPipelineLayout layout, std::uint32_
        .first_word = first,
        .words = arguments.size(),
        .pipeline = p.handle,
-       .layout = layout});
+       .layout = layout},
+      accesses.empty() ? everything : accesses);
 }
 
 void Work::deliver(std::span<std::byte> to, const std::byte* staged) {
@@ -215,6 +236,28 @@ void Work::forget_recordings(std::size_t keep) {
   }
 }
 
+void Work::record(const Command& c, const Recording& r, VkPipeline& bound) {
+  const DeviceApi& api = machine_->api;
+  switch (c.kind) {
+    case Command::Kind::copy: {
+      const VkBufferCopy region{c.from.offset, c.to.offset, c.bytes};
+      return api.vkCmdCopyBuffer(r.buffer, c.from.buffer, c.to.buffer, 1, &region);
+    }
+    case Command::Kind::fill:
+      return api.vkCmdFillBuffer(r.buffer, c.to.buffer, c.to.offset, c.bytes,
+                                 static_cast<std::uint32_t>(c.groups_or_word));
+    case Command::Kind::dispatch:
+      if (bound != c.pipeline)
+        api.vkCmdBindPipeline(r.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, c.pipeline);
+      bound = c.pipeline;
+      if (c.words > 0)
+        api.vkCmdPushConstants(r.buffer, c.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                               static_cast<std::uint32_t>(c.words * 8),
+                               r.words.data() + c.first_word);
+      return api.vkCmdDispatch(r.buffer, static_cast<std::uint32_t>(c.groups_or_word), 1, 1);
+  }
+}
+
 void Work::record(const Recording& r) {
   const DeviceApi& api = machine_->api;
   const VkCommandBuffer b = r.buffer;
@@ -225,7 +268,7 @@ void Work::record(const Recording& r) {
       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
   constexpr VkAccessFlags writes = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
                           reads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
-  // Each command finds what those before it left, of this buffer and of earlier ones.
+  // What follows finds what those before it left, of this buffer and of earlier ones.
   const auto barrier = [&](VkPipelineStageFlags after, VkAccessFlags access) {
     VkMemoryBarrier m{};
     m.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
@@ -234,29 +277,15 @@ void Work::record(const Recording& r) {
     api.vkCmdPipelineBarrier(b, stages, after, 0, 1, &m, 0, nullptr, 0, nullptr);
   };
   VkPipeline bound = VK_NULL_HANDLE;
-  for (const Command& c : r.commands) {
+  for (auto from = r.commands.begin(); from != r.commands.end();) {
+    const auto to = std::find_if(from + 1, r.commands.end(), std::mem_fn(&Command::waits));
     barrier(stages, reads | writes);
-    switch (c.kind) {
-      case Command::Kind::copy: {
-        const VkBufferCopy region{c.from.offset, c.to.offset, c.bytes};
-        api.vkCmdCopyBuffer(b, c.from.buffer, c.to.buffer, 1, &region);
-        break;
-      }
-      case Command::Kind::fill:
-        api.vkCmdFillBuffer(b, c.to.buffer, c.to.offset, c.bytes,
-                            static_cast<std::uint32_t>(c.groups_or_word));
-        break;
-      case Command::Kind::dispatch:
-        if (bound != c.pipeline)
-          api.vkCmdBindPipeline(b, VK_PIPELINE_BIND_POINT_COMPUTE, c.pipeline);
-        bound = c.pipeline;
-        if (c.words > 0)
-          api.vkCmdPushConstants(b, c.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                                 static_cast<std::uint32_t>(c.words * 8),
-                                 r.words.data() + c.first_word);
-        api.vkCmdDispatch(b, static_cast<std::uint32_t>(c.groups_or_word), 1, 1);
-        break;
-    }
+    barriers_ += from != r.commands.begin();
+    // Any order is right. With validation it is the other one, which shows a missing barrier on
+    // devices that run one command after the other.
+    for (std::ptrdiff_t i = 0; i < to - from; ++i)
+      record(machine_->instance->messenger ? *(to - 1 - i) : *(from + i), r, bound);
+    from = to;
   }
   barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   require(api.vkEndCommandBuffer(b), "recording work");

@@ -16,11 +16,22 @@
 
 namespace hone::vulkan {
 
-// A byte of a buffer.
-struct Spot {
-  VkBuffer buffer = VK_NULL_HANDLE;
-  std::uint64_t offset = 0;
-  bool operator==(const Spot&) const = default;
+// Bytes by their addresses on the device, which a command reads or writes.
+struct Access {
+  std::uint64_t begin = 0, end = 0;
+  bool is_write = false;
+};
+
+// What commands use that no barrier separates.
+class Accesses {
+ public:
+  // Whether a command that uses `next` must wait for one of them: one of both writes the same byte.
+  bool conflict(std::span<const Access> next) const;
+  void add(std::span<const Access>);
+  void clear() { all_.clear(); }
+
+ private:
+  std::vector<Access> all_;
 };
 
 // Belongs to one thread at a time, but for wait(), which any may call.
@@ -36,16 +47,17 @@ class Work {
   // Memory that host and device reach, until the next synchronize(); `count` of what was asked for,
   // at least 1 byte.
   struct Staged {
-    VkBuffer buffer;
-    std::uint64_t offset, count, address;
+    Memory::Place place;
+    std::uint64_t count;
     std::byte* bytes;
   };
   Staged stage(std::uint64_t bytes, std::uint64_t alignment);
 
-  void add_copy(Spot from, Spot to, std::uint64_t bytes);
-  void add_fill(Spot to, std::uint64_t bytes, std::uint32_t word);
+  void add_copy(Memory::Place from, Memory::Place to, std::uint64_t bytes);
+  void add_fill(Memory::Place to, std::uint64_t bytes, std::uint32_t word);
+  // Without accesses it may use all memory.
   void add_dispatch(const Pipeline&, VkPipelineLayout, std::uint32_t groups,
-                    std::span<const std::uint64_t> arguments);
+                    std::span<const std::uint64_t> arguments, std::span<const Access>);
   // Staged bytes go there when the work so far is finished.
   void deliver(std::span<std::byte> to, const std::byte* staged);
 
@@ -56,15 +68,18 @@ class Work {
   // What comes next begins after that point of other work of this machine.
   void follow(const std::shared_ptr<Work>& other, std::uint64_t point);
   void synchronize();
+  // Barriers between commands of all recordings so far.
+  std::uint64_t barriers() const { return barriers_; }
 
  private:
   struct Command {
-    enum class Kind : std::uint64_t { copy, fill, dispatch };
+    enum class Kind : std::uint32_t { copy, fill, dispatch };
     Kind kind = Kind::copy;
+    std::uint32_t waits = 0;  // 1: for all commands before it
     std::uint64_t groups_or_word = 0, first_word = 0, words = 0, bytes = 0;
     VkPipeline pipeline = VK_NULL_HANDLE;
     VkPipelineLayout layout = VK_NULL_HANDLE;
-    Spot from, to;
+    Memory::Place from, to;
     bool operator==(const Command&) const = default;
   };
   struct Recording {
@@ -79,11 +94,12 @@ class Work {
     const std::byte* staged;
   };
 
-  void add(const Command&);
+  void add(Command, std::span<const Access>);
   void flush();
   void reach(std::uint64_t point);
   VkCommandBuffer recorded(std::uint64_t point);
   void record(const Recording&);
+  void record(const Command&, const Recording&, VkPipeline& bound);
   void forget_recordings(std::size_t keep);
 
   std::shared_ptr<Machine> machine_;
@@ -93,6 +109,8 @@ class Work {
   std::uint64_t submitted_ = 0;
   std::vector<Command> commands_;
   std::vector<std::uint64_t> words_;
+  Accesses accesses_;  // since the last barrier
+  std::uint64_t barriers_ = 0;
   std::unordered_multimap<std::uint64_t, std::list<Recording>::iterator> by_hash_;
   std::list<Recording> recordings_;  // latest first
   std::uint64_t generation_ = 0;

@@ -17,6 +17,13 @@ constexpr std::uint32_t most_groups = 65535;
 // Kernels that need memory for each thread run on fewer groups, so that it stays small.
 constexpr std::uint64_t most_scratch = std::uint64_t{64} << 20;
 
+OperandReach reach_of(const StridedCopy& s, const std::vector<std::int64_t>& strides) {
+  OperandReach r{.end = static_cast<std::int64_t>(s.element_bytes)};
+  for (std::size_t i = 0; i < s.dims.size(); ++i)
+    (strides[i] < 0 ? r.begin : r.end) += (s.dims[i] - 1) * strides[i];
+  return r;
+}
+
 class VulkanEvent final : public Event {
  public:
   void synchronize() override {
@@ -47,7 +54,7 @@ class VulkanStream final : public Stream {
       const Memory::Place place = shared_->memory.find(to, from.size());
       const Work::Staged s = work_->stage(from.size(), 16);
       std::memcpy(s.bytes, from.data(), s.count);
-      work_->add_copy({s.buffer, s.offset}, {place.buffer, place.offset}, s.count);
+      work_->add_copy(s.place, place, s.count);
       to = to + static_cast<std::int64_t>(s.count);
       from = from.subspan(s.count);
     }
@@ -56,7 +63,7 @@ class VulkanStream final : public Stream {
     while (!to.empty()) {
       const Memory::Place place = shared_->memory.find(from, to.size());
       const Work::Staged s = work_->stage(to.size(), 16);
-      work_->add_copy({place.buffer, place.offset}, {s.buffer, s.offset}, s.count);
+      work_->add_copy(place, s.place, s.count);
       work_->deliver(to.first(s.count), s.bytes);
       from = from + static_cast<std::int64_t>(s.count);
       to = to.subspan(s.count);
@@ -66,24 +73,25 @@ class VulkanStream final : public Stream {
     if (bytes == 0) return;
     const Memory::Place target = shared_->memory.find(to, bytes),
                         source = shared_->memory.find(from, bytes);
-    work_->add_copy({source.buffer, source.offset}, {target.buffer, target.offset}, bytes);
+    work_->add_copy(source, target, bytes);
   }
   // The device fills words; the bytes around them are copied.
   void fill(DeviceMemory to, std::byte value, std::size_t bytes) override {
     if (bytes == 0) return;
     const Memory::Place place = shared_->memory.find(to, bytes);
-    const std::uint64_t begin = (place.offset + 3) / 4 * 4, end = (place.offset + bytes) / 4 * 4;
+    const std::uint64_t start = place.offset % 4, begin = (4 - start) % 4,
+                        end = (start + bytes) / 4 * 4 - start;
     const auto edge = [&](std::uint64_t from, std::uint64_t until) {
       if (from >= until) return;
       const Work::Staged s = work_->stage(until - from, 4);
       std::memset(s.bytes, std::to_integer<int>(value), until - from);
-      work_->add_copy({s.buffer, s.offset}, {place.buffer, from}, until - from);
+      work_->add_copy(s.place, place.at(from), until - from);
     };
-    if (begin >= end) return edge(place.offset, place.offset + bytes);
-    edge(place.offset, begin);
+    if (begin + 4 > bytes) return edge(0, bytes);
+    edge(0, begin);
     const auto word = std::to_integer<std::uint32_t>(value) * 0x01010101u;
-    work_->add_fill({place.buffer, begin}, end - begin, word);
-    edge(end, place.offset + bytes);
+    work_->add_fill(place.at(begin), end - begin, word);
+    edge(end, bytes);
   }
 
   void launch(const Launch& l) override {
@@ -93,8 +101,10 @@ class VulkanStream final : public Stream {
                 " operands is given ", l.operands.size());
     auto groups = static_cast<std::uint64_t>(std::min<std::int64_t>(l.chunks, most_groups));
     words_.clear();
+    accesses_.clear();
     for (const DeviceMemory& m : l.operands)
       words_.push_back(m.handle + static_cast<std::uint64_t>(m.offset));
+    for (std::size_t i = 0; i < l.reaches.size(); ++i) note_access(words_[i], l.reaches[i]);
     for (std::uint32_t i = 0; i < p.header.sizes; ++i)
       words_.push_back(static_cast<std::uint64_t>(l.sizes[i]));
     if (p.header.uses_scratch) {
@@ -102,9 +112,12 @@ class VulkanStream final : public Stream {
                           of_group = std::max<std::uint64_t>(of_thread * p.header.threads, 1);
       groups = std::clamp<std::uint64_t>(most_scratch / of_group, 1, groups);
       words_.push_back(scratch_of(groups * of_group));
+      if (!l.reaches.empty())
+        note_access(words_.back(), {0, static_cast<std::int64_t>(groups * of_group), true});
       words_.push_back(of_thread);
     }
-    work_->add_dispatch(p, shared_->pipelines.layout(), static_cast<std::uint32_t>(groups), words_);
+    work_->add_dispatch(p, shared_->pipelines.layout(), static_cast<std::uint32_t>(groups), words_,
+                        accesses_);
   }
 
   void call(const BoundCall& c, std::span<const DeviceMemory> operands, bool) override {
@@ -137,10 +150,14 @@ class VulkanStream final : public Stream {
     list(s.dims, parts);
     list(s.from_strides, unit);
     list(s.to_strides, unit);
+    accesses_.clear();
+    note_access(words_[0], reach_of(s, s.from_strides));
+    note_access(words_[1], reach_of(s, s.to_strides));
+    accesses_.back().is_write = true;
     const std::uint64_t groups = (words_[2] + 63) / 64;
     work_->add_dispatch(shared_->strided_copy(), shared_->pipelines.layout(),
                         static_cast<std::uint32_t>(std::min<std::uint64_t>(groups, most_groups)),
-                        words_);
+                        words_, accesses_);
   }
 
   void record(Event& e) override {
@@ -157,6 +174,11 @@ class VulkanStream final : public Stream {
   void synchronize() override { work_->synchronize(); }
 
  private:
+  void note_access(std::uint64_t address, const OperandReach& r) {
+    if (r.begin < r.end)
+      accesses_.push_back({address + static_cast<std::uint64_t>(r.begin),
+                           address + static_cast<std::uint64_t>(r.end), r.is_written});
+  }
   std::uint64_t scratch_of(std::uint64_t bytes) {
     if (bytes > scratch_bytes_) {
       work_->synchronize();
@@ -173,6 +195,7 @@ class VulkanStream final : public Stream {
   DeviceMemory scratch_;
   std::uint64_t scratch_bytes_ = 0;
   std::vector<std::uint64_t> words_;
+  std::vector<Access> accesses_;
 };
 
 }  // namespace
