@@ -23,6 +23,8 @@ constexpr Flag table[] = {
     {"HONE_THREADS", "threads of the default pool; 0 asks the machine", "0"},
     {"HONE_VULKAN_DEVICE",
      "which device that `hone devices` lists as library: number, UUID or part of a name", ""},
+    {"HONE_VULKAN_SUBGROUPS",
+     "0: numbers of a group's threads are joined in memory that they share", "1"},
     {"HONE_VULKAN_VALIDATION",
      "1: validation layers watch what is asked of the driver, and what no barrier orders runs "
      "backwards",

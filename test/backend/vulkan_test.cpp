@@ -41,16 +41,23 @@ Plan vulkan_plan(const Function& f) { return compile({"test", {{{}, f}}, {}}, vu
 std::string refused_by_validator(const Plan& plan) {
   const std::string file = testing::TempDir() + cat("/kernel_", getpid(), ".spv");
   std::string out;
-  for (const Binary& b : plan.binaries) {
+  const auto validate = [&](std::span<const std::byte> spirv) {
     std::ofstream(file, std::ios::binary)
-        .write(reinterpret_cast<const char*>(b.code.data()) + sizeof(vulkan::ShaderHeader),
-               static_cast<std::streamsize>(b.code.size() - sizeof(vulkan::ShaderHeader)));
+        .write(reinterpret_cast<const char*>(spirv.data()),
+               static_cast<std::streamsize>(spirv.size()));
     const std::string command =
         cat("spirv-val --target-env vulkan1.2 --scalar-block-layout ", file, " 2>&1");
     FILE* pipe = popen(command.c_str(), "r");
     char line[512];
     while (std::fgets(line, sizeof line, pipe)) out += line;
     if (pclose(pipe) != 0 && out.empty()) out = "spirv-val fails";
+  };
+  for (const Binary& b : plan.binaries) {
+    vulkan::ShaderHeader header;
+    std::memcpy(&header, b.code.data(), sizeof header);
+    const auto spirv = std::span(b.code).subspan(sizeof header);
+    validate(spirv.first(header.code_words * 4));
+    if (header.plain_words > 0) validate(spirv.subspan(header.code_words * 4));
   }
   std::remove(file.c_str());
   return out;

@@ -10,6 +10,10 @@
 
 #include "type/dtype.h"
 
+namespace hone {
+struct Op;
+}  // namespace hone
+
 namespace hone::c {
 
 // A function that kernels call, without the prefix hone_ in `name` and with it in `text`.
@@ -58,10 +62,16 @@ struct Dialect {
   std::string_view unroll;                 // before a loop that is to be written out
   // Neighbouring elements in one access: the type of $N elements of $T, which has an array `of`,
   // and statements that read $V from element $I of $P and write it there. Empty: one by one.
+  // Vectors of less than `least_vector_bytes` are read and written one by one, too.
   std::string_view vector_type, vector_load, vector_store;
+  int least_vector_bytes = 0;
   // $R = $X of all threads joined: $E joins a and b, of type $T; where the threads are $N, a power
-  // of two. Empty: by halves, in memory of the group.
+  // of two. $A is an array of the group for them all, and $S what join_subgroup gives. Empty: by
+  // halves, in memory of the group.
   std::string_view reduce_group;
+  // The text that joins `own` of those threads that run in step; empty where there is none, then
+  // all are joined by halves. Null: reduce_group does without.
+  std::string (*join_subgroup)(const Op& combine, DType) = nullptr;
   // Memory of one thread, at $O bytes behind `scratch`: declares $P.
   std::string_view scratch;
 

@@ -36,7 +36,9 @@ class Renderer {
   std::string_view index_type() const { return is_near_ ? "int32_t" : "int64_t"; }
   // Arrays that the threads of a group share, as C declares them without a qualifier.
   const std::vector<std::string>& shared() const { return shared_; }
-  bool uses_vectors() const { return uses_vectors_; }
+  // As Dialect::vector_type names them, each once.
+  const std::vector<VectorType>& vectors() const { return vectors_; }
+  bool uses_subgroups() const { return uses_subgroups_; }
   // What the text of a kernel of groups needs before it: sizes, tiles, memory of a thread.
   void declare_group(Text&);
 
@@ -136,6 +138,7 @@ class Renderer {
   std::optional<Dim> vector_start(const Stmt& loop, int param, const Dim& offset) const;
   std::string vector_text(std::string_view pattern, int param, std::int64_t width,
                           const std::string& name, const std::string& at);
+  bool use_vector(int param, std::int64_t width);
   void scoped(const std::function<void()>&);
   void forget_registers();
   void forget_memory();
@@ -159,7 +162,8 @@ class Renderer {
   // Elements of the vectors of the lanes loop that is being written.
   std::unordered_map<NodeId, std::string> vector_loads_;
   std::unordered_map<const Stmt*, std::string> vector_stores_;
-  bool uses_vectors_ = false;
+  std::vector<VectorType> vectors_;
+  bool uses_subgroups_ = false;
   std::optional<Dim> lane_;           // of the strip that is being written
   std::unordered_set<RegId> arrays_;  // registers of a strip with an element for each turn
   int vector_bytes_;

@@ -4,7 +4,9 @@
 #include <cctype>
 
 #include "codegen/c/glsl_math.h"
+#include "codegen/c/glsl_vectors.h"
 #include "codegen/c/module.h"
+#include "ops/ops.h"
 
 namespace hone::c {
 
@@ -83,8 +85,9 @@ std::string bits_as(DType from, DType to) {
              to == DType::f64 ? "Double" : "Float");
 }
 
-constexpr std::string_view glsl_preamble = R"c(#version 460
-#extension GL_EXT_shader_explicit_arithmetic_types : require
+constexpr std::string_view glsl_version = "#version 460\n";
+constexpr std::string_view glsl_preamble =
+    R"c(#extension GL_EXT_shader_explicit_arithmetic_types : require
 #extension GL_EXT_buffer_reference2 : require
 #extension GL_EXT_scalar_block_layout : require
 #extension GL_EXT_control_flow_attributes : require
@@ -259,6 +262,44 @@ std::string array_type(DType t) {
              "_array { ", type, " at[]; };\n");
 }
 
+// Of floats a subgroup's largest is not defined where one of them is NaN.
+std::string join_subgroup(const Op& op, DType t) {
+  const bool is_real = t == DType::f32 || t == DType::f64;
+  if (!is_real && t != DType::i32 && t != DType::u32) return "";
+  if (&op == &ops::add) return "subgroupAdd(own)";
+  if (&op == &ops::mul) return "subgroupMul(own)";
+  if (&op == &ops::maximum || &op == &ops::minimum) {
+    const std::string joined = cat("subgroup", &op == &ops::maximum ? "Max" : "Min", "(own)");
+    return is_real ? cat("subgroupAny(own != own) ? ", register_type(t), "(NAN) : ", joined)
+                   : joined;
+  }
+  if (is_real) return "";
+  if (&op == &ops::bit_and) return "subgroupAnd(own)";
+  if (&op == &ops::bit_or) return "subgroupOr(own)";
+  return &op == &ops::bit_xor ? "subgroupXor(own)" : "";
+}
+
+// The barrier of a subgroup is where threads come together that took different turns of a loop.
+constexpr std::string_view reduce_by_subgroups = R"({
+  $T own = $X;
+  subgroupBarrier();
+  own = $S;
+  if (subgroupElect()) $A[gl_SubgroupID] = own;
+  memoryBarrierShared(); barrier();
+  own = $A[0];
+  for (uint32_t i = 1u; i < gl_NumSubgroups; ++i) {
+    const $T a = own, b = $A[i];
+    own = $E;
+  }
+  $R = own;
+  memoryBarrierShared(); barrier();
+})";
+
+constexpr std::string_view subgroup_preamble = R"(#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_vote : require
+)";
+
 std::span<const Helper> all_helpers() {
   static const std::vector<Helper> all = [] {
     std::vector<Helper> out(std::begin(own_helpers), std::end(own_helpers));
@@ -289,13 +330,20 @@ const Dialect glsl = {
     .thread = "gl_LocalInvocationID.x",
     .barrier = "memoryBarrierBuffer(); memoryBarrierShared(); barrier();",
     .unroll = "[[unroll]]",
+    .vector_type = "$T_x$N",
+    .vector_load = "$V = hone_load_$T_x$N($P, (int64_t)($I));",
+    .vector_store = "hone_store_$T_x$N($P, (int64_t)($I), $V);",
+    .least_vector_bytes = 4,
+    .reduce_group = reduce_by_subgroups,
+    .join_subgroup = join_subgroup,
     .scratch = "$T_array $P = $T_array(scratch + (uint64_t)$O);",
     .respell = respell,
 };
 
-Shader shader(const Kernel& kernel) {
-  const GroupText text = group_text(kernel, glsl);
-  Shader out;
+namespace {
+
+// The whole text, around that of the kernel.
+void write_shader(const Kernel& kernel, const GroupText& text, Shader& out, std::string& whole) {
   out.uses_scratch = text.uses_scratch;
   out.words =
       static_cast<int>(kernel.params.size() + kernel.sizes.size()) + (out.uses_scratch ? 2 : 0);
@@ -327,9 +375,24 @@ Shader shader(const Kernel& kernel) {
   if (out.uses_scratch)
     locals += cat("  uint64_t scratch = arguments.scratch + uint64_t(gl_WorkGroupID.x * ", threads,
                   "u + gl_LocalInvocationID.x) * arguments.scratch_bytes;\n");
-  out.text = cat(glsl_preamble, "/* ", in_comment(kernel.name),
-                 " */\nlayout(local_size_x = ", threads, ") in;\n", types, arguments, shared,
-                 respell(text.helpers), "void main() {\n", locals, respell(text.body), "}\n");
+  whole = cat(glsl_version, text.uses_subgroups ? subgroup_preamble : "", glsl_preamble, "/* ",
+              in_comment(kernel.name), " */\nlayout(local_size_x = ", threads, ") in;\n", types,
+              arguments, shared, glsl_vectors(text.vectors), respell(text.helpers),
+              "void main() {\n", locals, respell(text.body), "}\n");
+}
+
+}  // namespace
+
+Shader shader(const Kernel& kernel) {
+  const GroupText text = group_text(kernel, glsl);
+  Shader out;
+  out.uses_vectors = !text.vectors.empty();
+  write_shader(kernel, text, out, out.text);
+  if (!text.uses_subgroups) return out;
+  Dialect plain = glsl;
+  plain.reduce_group = {};
+  plain.join_subgroup = nullptr;
+  write_shader(kernel, group_text(kernel, plain), out, out.plain_text);
   return out;
 }
 

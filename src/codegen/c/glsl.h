@@ -13,6 +13,11 @@ extern const Dialect glsl;
 
 struct Shader {
   std::string text;
+  // For devices whose threads do not join numbers in step; empty: the text is for all.
+  std::string plain_text;
+  // Reads and writes vectors; the specialisation constant 0 must be false where an operand does not
+  // begin at a multiple of 16 bytes.
+  bool uses_vectors = false;
   // What is pushed, or lies at the address that is pushed when it has more words of 8 bytes than
   // `most_pushed`: the operands' addresses, the sizes; with scratch its address and its bytes for
   // one thread.

@@ -81,19 +81,29 @@ void Renderer::group_loop(const Stmt& s) {
 void Renderer::reduce_group(const Stmt& s) {
   const DType t = register_dtype(s.value.dtype());
   const int threads = group_threads(kernel_);
-  if (!dialect_.reduce_group.empty() && std::has_single_bit(static_cast<unsigned>(threads))) {
+  const std::string parts = cat("parts_", t),
+                    array = cat(register_type(t), " ", parts, "[", threads, "]"),
+                    thread = cat("(int32_t)", dialect_.thread), h = fresh("h"), me = fresh("me");
+  const auto use_parts = [&] {
+    if (std::ranges::find(shared_, array) == shared_.end()) shared_.push_back(array);
+  };
+  const std::string joined =
+      dialect_.join_subgroup ? dialect_.join_subgroup(*s.combine, t) : std::string();
+  if (!dialect_.reduce_group.empty() && (!dialect_.join_subgroup || !joined.empty()) &&
+      std::has_single_bit(static_cast<unsigned>(threads))) {
+    if (dialect_.join_subgroup) use_parts();
+    uses_subgroups_ = uses_subgroups_ || dialect_.join_subgroup;
     const std::string x = value(s.value);
     out_.line(filled(dialect_.reduce_group, {{"$R", registers_.at(s.reg)},
                                              {"$X", x},
+                                             {"$A", parts},
+                                             {"$S", joined},
                                              {"$T", std::string(register_type(t))},
                                              {"$N", cat(threads)},
                                              {"$E", combined(helpers_, *s.combine, t, "a", "b")}}));
     return forget_registers();
   }
-  const std::string parts = cat("parts_", t),
-                    array = cat(register_type(t), " ", parts, "[", threads, "]"),
-                    thread = cat("(int32_t)", dialect_.thread), h = fresh("h"), me = fresh("me");
-  if (std::ranges::find(shared_, array) == shared_.end()) shared_.push_back(array);
+  use_parts();
   const std::string x = value(s.value);
   out_.open();
   out_.line("const int32_t ", me, " = ", thread, ";");

@@ -1,5 +1,7 @@
 // Lanes loops of known extent on machines whose threads run in groups: one thread takes all lanes.
 // What lies side by side is read before them and written behind them, as vectors.
+#include <algorithm>
+
 #include "codegen/c/expression.h"
 #include "kernel/positions.h"
 #include "kernel/walk.h"
@@ -27,6 +29,16 @@ std::string Renderer::vector_text(std::string_view pattern, int param, std::int6
                           {"$I", at}});
 }
 
+// False where the elements are so few that the dialect takes one by one.
+bool Renderer::use_vector(int param, std::int64_t width) {
+  const DType t = buffer_dtype(param);
+  const std::int64_t element = byte_size(is_coded(t) ? code_dtype(t) : t);
+  if (width * element < dialect_.least_vector_bytes) return false;
+  const VectorType v{memory_type(t), width, width * element};
+  if (std::ranges::find(vectors_, v) == vectors_.end()) vectors_.push_back(v);
+  return true;
+}
+
 void Renderer::vector_loop(const Stmt& s) {
   const std::int64_t width = s.extent.number();
   const std::string lane = fresh("l");
@@ -38,7 +50,7 @@ void Renderer::vector_loop(const Stmt& s) {
     if (!v.is(ops::load) || v.operand_count() > 0) continue;
     const int param = static_cast<int>(v.attrs().integer("param"));
     const auto first = vector_start(s, param, v.attrs().dims("offset").at(0));
-    if (!first) continue;
+    if (!first || !use_vector(param, width)) continue;
     const std::string name = fresh("w");
     out_.line(vector_text(dialect_.vector_type, param, width, name, ""), " ", name, ";");
     out_.line(vector_text(dialect_.vector_load, param, width, name, position(*first)));
@@ -49,13 +61,12 @@ void Renderer::vector_loop(const Stmt& s) {
   for (const Stmt& each : s.body) {
     if (each.kind != Stmt::Kind::store || each.condition) continue;
     const auto first = vector_start(s, each.param, each.offset);
-    if (!first) continue;
+    if (!first || !use_vector(each.param, width)) continue;
     const std::string name = fresh("w");
     out_.line(vector_text(dialect_.vector_type, each.param, width, name, ""), " ", name, ";");
     behind.push_back(vector_text(dialect_.vector_store, each.param, width, name, position(*first)));
     vector_stores_[&each] = cat(name, ".of[", lane, "]");
   }
-  uses_vectors_ = uses_vectors_ || !loads.empty() || !behind.empty();
   out_.line(dialect_.unroll);
   out_.open("for (int32_t ", lane, " = 0; ", lane, " < ", width, "; ++", lane, ")");
   variables_[s.var] = lane;

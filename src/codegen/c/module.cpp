@@ -110,7 +110,8 @@ GroupText group_text(const Kernel& kernel, const Dialect& dialect) {
         out.uses_scratch ||
         (!is_variable(kernel.memory[i]) &&
          renderer.used_params().contains(static_cast<int>(kernel.params.size() + i)));
-  out.uses_vectors = renderer.uses_vectors();
+  out.vectors = renderer.vectors();
+  out.uses_subgroups = renderer.uses_subgroups();
   for_each_statement(kernel.body, [&](const Stmt& s) {
     out.meets = out.meets || s.kind == Stmt::Kind::barrier || s.kind == Stmt::Kind::reduce_group;
   });

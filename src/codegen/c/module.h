@@ -47,7 +47,8 @@ struct GroupText {
   std::string body;                 // statements of a function
   bool uses_scratch = false;
   bool meets = false;  // its threads meet at barriers
-  bool uses_vectors = false;
+  std::vector<VectorType> vectors;
+  bool uses_subgroups = false;
 };
 // Of a dialect that has groups; not respelled yet. Statements name the parameters p0, p1, ... and
 // `scratch`, memory of one thread. Throws UserError for what the dialect has no words for.

@@ -50,6 +50,14 @@ constexpr DType register_dtype(DType t) {
   return t == DType::f16 || t == DType::bf16 ? DType::f32 : t;
 }
 
+// Elements of a type in memory.
+struct VectorType {
+  std::string_view type;  // as memory_type() gives it
+  std::int64_t width = 1, bytes = 1;
+
+  bool operator==(const VectorType&) const = default;
+};
+
 // "float", "int8_t"; of f16 and bf16 in memory "uint16_t", of bool "uint8_t".
 std::string_view memory_type(DType);
 // As variables are declared: "bool" for bool, "float" for f16.

@@ -43,7 +43,7 @@ Source source_of(const Kernel& kernel) {
     text.close();
   };
   entry(kernel_symbol, true);
-  if (group.uses_vectors) {
+  if (!group.vectors.empty()) {
     out.header.alignment = 16;
     entry(unaligned_symbol, false);
   }

@@ -69,6 +69,12 @@ Adapter describe(const Instance& instance, VkPhysicalDevice device) {
   a.is_software = p.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   a.limits = p.properties.limits;
   a.subgroup = p11.subgroupSize;
+  constexpr VkSubgroupFeatureFlags joins = VK_SUBGROUP_FEATURE_BASIC_BIT |
+                                           VK_SUBGROUP_FEATURE_VOTE_BIT |
+                                           VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+  a.joins_in_subgroups = (p11.subgroupSupportedOperations & joins) == joins &&
+                         (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+                         flag("HONE_VULKAN_SUBGROUPS") != "0";
   a.max_allocation = p11.maxMemoryAllocationSize;
   a.keeps_nan = p12.shaderSignedZeroInfNanPreserveFloat32;
   a.keeps_denormals = p12.shaderDenormPreserveFloat32;

@@ -35,6 +35,7 @@ struct Adapter {
   VkPhysicalDeviceLimits limits{};
   VkPhysicalDeviceMemoryProperties memory{};
   std::uint32_t subgroup = 1;
+  bool joins_in_subgroups = false;  // arithmetic and votes of the threads that run in step
   std::uint64_t max_allocation = 0;
   std::uint32_t queue_family = 0;
   std::uint32_t cache_version = 0;

@@ -27,6 +27,9 @@ constexpr Capability capabilities[] = {
     {9, "Float16", [](const Adapter& a) { return a.features12.shaderFloat16 != 0; }},
     {10, "Float64", [](const Adapter& a) { return a.features.shaderFloat64 != 0; }},
     {22, "Int16", [](const Adapter& a) { return a.features.shaderInt16 != 0; }},
+    {61, "GroupNonUniform", [](const Adapter& a) { return a.joins_in_subgroups; }},
+    {62, "GroupNonUniformVote", [](const Adapter& a) { return a.joins_in_subgroups; }},
+    {63, "GroupNonUniformArithmetic", [](const Adapter& a) { return a.joins_in_subgroups; }},
     {39, "Int8", [](const Adapter& a) { return a.features12.shaderInt8 != 0; }},
     {4448, "StorageBuffer8BitAccess",
      [](const Adapter& a) { return a.features12.storageBuffer8BitAccess != 0; }},
@@ -136,15 +139,19 @@ std::shared_ptr<const Pipeline> Pipelines::get(std::span<const std::byte> code,
   if (code.size() < sizeof header) broken();
   std::memcpy(&header, code.data(), sizeof header);
   if (header.magic != ShaderHeader::expected_magic ||
-      header.code_words > (code.size() - sizeof header) / sizeof(std::uint32_t) ||
-      header.arguments() > 4096 || header.threads == 0)
+      std::uint64_t{header.code_words} + header.plain_words >
+          (code.size() - sizeof header) / sizeof(std::uint32_t) ||
+      header.arguments() > 4096 || header.threads == 0 || header.alignment == 0)
     broken();
   if (header.threads > machine_->adapter.limits.maxComputeWorkGroupInvocations)
     throw UserError(where, ": has groups of ", header.threads, " threads, and Vulkan device '",
                     machine_->adapter.name, "' allows ",
                     machine_->adapter.limits.maxComputeWorkGroupInvocations);
-  Words spirv(header.code_words);
-  std::memcpy(spirv.data(), code.data() + sizeof header, spirv.size() * sizeof(std::uint32_t));
+  const bool is_plain = header.plain_words > 0 && !machine_->adapter.joins_in_subgroups;
+  Words spirv(is_plain ? header.plain_words : header.code_words);
+  const std::size_t first = is_plain ? header.code_words : 0;
+  std::memcpy(spirv.data(), code.data() + sizeof header + first * sizeof(std::uint32_t),
+              spirv.size() * sizeof(std::uint32_t));
   return make(header, spirv, where);
 }
 
@@ -159,9 +166,27 @@ std::shared_ptr<const Pipeline> Pipelines::make(const ShaderHeader& header,
   const std::scoped_lock lock(mutex_);
   std::weak_ptr<const Pipeline>& known = known_[hash];
   if (std::shared_ptr<const Pipeline> it = known.lock()) return it;
+  std::shared_ptr<Pipeline> made = compiled(header, words, true);
+  if (header.alignment > 1) made->words = words;
+  known = made;
+  return made;
+}
+
+const Pipeline& Pipelines::unaligned(const Pipeline& p) {
+  const std::scoped_lock lock(mutex_);
+  if (!p.unaligned) p.unaligned = compiled(p.header, p.words, false);
+  return *p.unaligned;
+}
+
+std::shared_ptr<Pipeline> Pipelines::compiled(const ShaderHeader& header,
+                                              std::span<const std::uint32_t> words,
+                                              bool is_aligned) {
   const DeviceApi& api = machine_->api;
   auto made = std::make_shared<Pipeline>(machine_);
   made->header = header;
+  const VkBool32 constant = is_aligned;
+  const VkSpecializationMapEntry entry{0, 0, sizeof constant};
+  const VkSpecializationInfo constants{1, &entry, sizeof constant, &constant};
   VkShaderModuleCreateInfo module{};
   module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   module.codeSize = words.size() * sizeof(std::uint32_t);
@@ -171,6 +196,7 @@ std::shared_ptr<const Pipeline> Pipelines::make(const ShaderHeader& header,
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.pName = "main";
+  info.stage.pSpecializationInfo = header.alignment > 1 ? &constants : nullptr;
   info.layout = layout_;
   require(api.vkCreateShaderModule(machine_->handle, &module, nullptr, &info.stage.module),
           "loading a kernel");
@@ -179,7 +205,6 @@ std::shared_ptr<const Pipeline> Pipelines::make(const ShaderHeader& header,
   api.vkDestroyShaderModule(machine_->handle, info.stage.module, nullptr);
   require(r, "compiling a kernel for the device");
   has_more_ = true;
-  known = made;
   return made;
 }
 
@@ -193,7 +218,8 @@ VulkanProgram::VulkanProgram(Pipelines& pipelines, std::span<const Binary* const
     for (const Binary::Entry& e : b->entries) {
       const std::span<const std::byte> code = std::span(b->code).subspan(e.offset);
       std::shared_ptr<const Pipeline> p = pipelines.get(code, where);
-      bytes_ += sizeof(ShaderHeader) + p->header.code_words * sizeof(std::uint32_t);
+      bytes_ += sizeof(ShaderHeader) +
+                (p->header.code_words + p->header.plain_words) * sizeof(std::uint32_t);
       if (!entries_.emplace(e.name, std::move(p)).second)
         throw UserError(where, ": two kernels have the name '", e.name, "'; compile it again");
     }

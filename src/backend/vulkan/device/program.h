@@ -24,6 +24,9 @@ struct Pipeline {
   std::shared_ptr<Machine> machine;
   VkPipeline handle = VK_NULL_HANDLE;
   ShaderHeader header;
+  // Where header.alignment is more than 1: what the kernel for other operands is made of.
+  std::vector<std::uint32_t> words;
+  mutable std::shared_ptr<const Pipeline> unaligned;  // made at first use
 };
 
 // What is pushed lies in one range for all kernels. May be used by several threads.
@@ -38,10 +41,14 @@ class Pipelines {
   std::shared_ptr<const Pipeline> get(std::span<const std::byte> code, std::string_view where);
   std::shared_ptr<const Pipeline> make(const ShaderHeader&, std::span<const std::uint32_t> spirv,
                                        std::string_view where);
+  // For operands that begin anywhere.
+  const Pipeline& unaligned(const Pipeline&);
   VkPipelineLayout layout() const { return layout_; }
 
  private:
   void keep();
+  std::shared_ptr<Pipeline> compiled(const ShaderHeader&, std::span<const std::uint32_t> words,
+                                     bool is_aligned);
 
   std::shared_ptr<Machine> machine_;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;

@@ -96,14 +96,19 @@ class VulkanStream final : public Stream {
 
   void launch(const Launch& l) override {
     if (l.chunks <= 0) return;
-    const Pipeline& p = VulkanProgram::pipeline(l.entry);
-    HONE_ASSERT(l.operands.size() == p.header.operands, "a kernel of ", p.header.operands,
+    const Pipeline& loaded = VulkanProgram::pipeline(l.entry);
+    HONE_ASSERT(l.operands.size() == loaded.header.operands, "a kernel of ", loaded.header.operands,
                 " operands is given ", l.operands.size());
     auto groups = static_cast<std::uint64_t>(std::min<std::int64_t>(l.chunks, most_groups));
     words_.clear();
     accesses_.clear();
-    for (const DeviceMemory& m : l.operands)
+    std::uint64_t all = 0;
+    for (const DeviceMemory& m : l.operands) {
       words_.push_back(m.handle + static_cast<std::uint64_t>(m.offset));
+      all |= words_.back();
+    }
+    const Pipeline& p =
+        all % loaded.header.alignment == 0 ? loaded : shared_->pipelines.unaligned(loaded);
     for (std::size_t i = 0; i < l.reaches.size(); ++i) note_access(words_[i], l.reaches[i]);
     for (std::uint32_t i = 0; i < p.header.sizes; ++i)
       words_.push_back(static_cast<std::uint64_t>(l.sizes[i]));

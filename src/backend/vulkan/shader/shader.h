@@ -1,4 +1,5 @@
-// A compiled kernel as both halves of the backend know it: this header, then SPIR-V.
+// A compiled kernel as both halves of the backend know it: this header, then SPIR-V, then SPIR-V
+// for devices whose subgroups join no numbers, where that is another one.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ inline constexpr std::string_view target_name = "vulkan1.2";
 
 // Little-endian, as the machines that Vulkan runs on.
 struct ShaderHeader {
-  static constexpr std::uint32_t expected_magic = 0x31766b68;
+  static constexpr std::uint32_t expected_magic = 0x32766b68;
 
   std::uint32_t magic = expected_magic;
   std::uint32_t code_words = 0;  // of 4 bytes, behind this header
@@ -20,7 +21,9 @@ struct ShaderHeader {
   // for one thread. More than `most_pushed` lie in memory, and their address is pushed.
   std::uint32_t operands = 0, sizes = 0, uses_scratch = 0;
   std::uint32_t threads = 1;  // of a group
-  std::uint32_t reserved[2] = {};
+  // Of all operands; others need the specialisation constant 0 to be false. 1: there is none.
+  std::uint32_t alignment = 1;
+  std::uint32_t plain_words = 0;  // of 4 bytes, behind the others
 
   std::uint32_t arguments() const { return operands + sizes + (uses_scratch ? 2 : 0); }
 };

@@ -16,9 +16,15 @@ static_assert(most_pushed == c::Shader::most_pushed);
 Binary compile_one(const CompileJob& job) {
   const Kernel& kernel = *job.kernel;
   const c::Shader shader = c::shader(kernel);
-  const std::vector<std::uint32_t> spirv = spirv_of(shader.text);
+  std::vector<std::uint32_t> spirv = spirv_of(shader.text);
   ShaderHeader header;
   header.code_words = static_cast<std::uint32_t>(spirv.size());
+  if (!shader.plain_text.empty()) {
+    const std::vector<std::uint32_t> plain = spirv_of(shader.plain_text);
+    header.plain_words = static_cast<std::uint32_t>(plain.size());
+    spirv.insert(spirv.end(), plain.begin(), plain.end());
+  }
+  header.alignment = shader.uses_vectors ? 16 : 1;
   header.operands = static_cast<std::uint32_t>(kernel.params.size());
   header.sizes = static_cast<std::uint32_t>(kernel.sizes.size());
   header.uses_scratch = shader.uses_scratch;
@@ -35,7 +41,7 @@ Binary compile_one(const CompileJob& job) {
 class VulkanTarget final : public Target {
  public:
   const TargetInfo& info() const override { return info_; }
-  std::string_view version() const override { return "glsl 1"; }
+  std::string_view version() const override { return "glsl 2"; }
 
   std::vector<Binary> compile(std::span<const CompileJob> jobs, ThreadPool& pool) const override {
     struct Shared {

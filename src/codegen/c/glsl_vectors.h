@@ -1,0 +1,15 @@
+// Neighbouring elements in one access, in GLSL.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "codegen/c/text.h"
+
+namespace hone::c {
+
+// The types $T_x$N of these vectors, and functions that read and write them. They use words of 4, 8
+// or 16 bytes where the specialisation constant 0 says that all operands begin at multiples of 16.
+std::string glsl_vectors(std::span<const VectorType>);
+
+}  // namespace hone::c
