@@ -194,8 +194,10 @@ Loaded load(const ModelOptions& options, const Arguments& args) {
   ImportOptions given = options.import;
   if (!options.weights.empty()) given.weights = read_weights(options.weights);
   Imported imported = import_onnx(out.file.path, given);
-  warn_all(options, imported.warnings);
+  out.contradictions = imported.contradictions;
   out.warnings = imported.warnings;
+  out.warnings.insert(out.warnings.end(), out.contradictions.begin(), out.contradictions.end());
+  warn_all(options, out.warnings);
   out.source = hone::source(imported);
   for (const Function::Param& p : out.source.variants[0].function.params())
     out.params.push_back({p.name, p.value.type(), false});

@@ -173,7 +173,7 @@ int optimize(Words words) {
   std::vector<std::string> given;
   std::vector<std::string> strategies;
   double budget = OptimizeRequest().budget;
-  bool strip = false;
+  bool strip = false, accept_outputs = false;
   int rounds = 20;
   Arguments a(
       "hone optimize",
@@ -193,6 +193,7 @@ int optimize(Words words) {
   a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", rounds, 1);
   a.text("--keep-evidence", "DIR",
          "where a refused strategy leaves a reduced case, for `hone reduce`", evidence);
+  a.flag("--accept-outputs", "outputs may be other than the model declares them", accept_outputs);
   a.flag("--strip", "leave the graph's text out of the plan", strip);
   add_compiling(a, options, false);
   add_printing(a, options);
@@ -203,6 +204,10 @@ int optimize(Words words) {
 
   // Before anything that takes time.
   Loaded loaded = load_model(options, a);
+  if (!loaded.contradictions.empty() && !accept_outputs)
+    throw UserError(loaded.file.path.string(), ": refused: ", loaded.contradictions[0],
+                    "; one of the two is wrong, so the model may have been read wrongly; where you "
+                    "know that the declaration is wrong, give --accept-outputs");
   const fs::path file = output.empty() ? fs::path(loaded.source.name + ".hone") : fs::path(output);
   check_writable(file, "--output");
   std::vector<OutputFile> outputs = {{"--output", file}};

@@ -131,7 +131,30 @@ TEST(Check, ExternalDataAndDeclaredTypes) {
   ModelBuilder::fill(b.model.mutable_graph()->mutable_output(0), "y", DType::i64, {"4"});
   const ModelCheck declared = check(b);
   EXPECT_TRUE(declared.ok());
-  EXPECT_EQ(holding(declared.warnings, {"output 'y'", "f32[4]", "declares"}), 1);
+  EXPECT_EQ(holding(declared.warnings, {"output 'y'", "f32[4]", "declares i64[4]"}), 1);
+}
+
+TEST(Check, OutputsThatAreNotWhatTheFileDeclares) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", "4"});
+  b.node("Relu", {"x"}, {"y"});
+  b.output("y");
+  const auto contradictions = [&](DType t, const std::vector<std::string>& sizes,
+                                  const ImportOptions& options = {}) {
+    onnx_pb::ValueInfo* y = b.model.mutable_graph()->mutable_output(0);
+    y->Clear();
+    ModelBuilder::fill(y, "y", t, sizes);
+    return b.import(options).contradictions;
+  };
+  EXPECT_TRUE(contradictions(DType::f32, {"n", "4"}).empty());
+  EXPECT_TRUE(contradictions(DType::f32, {"other", "4"}).empty());
+  EXPECT_TRUE(contradictions(DType::f32, {"3", "4"}).empty()) << "n may be 3";
+  EXPECT_EQ(holding(contradictions(DType::f32, {"n", "5"}), {"'y' is f32[n,4]", "f32[n,5]"}), 1);
+  EXPECT_EQ(holding(contradictions(DType::f32, {"4"}), {"'y' is f32[n,4]", "f32[4]"}), 1);
+  EXPECT_EQ(holding(contradictions(DType::i32, {"n", "4"}), {"'y' is f32[n,4]", "i32[n,4]"}), 1);
+  const ImportOptions given = {.shapes = {{"x", {2, 4}}}};
+  EXPECT_TRUE(contradictions(DType::f32, {"3", "4"}, given).empty()) << "sizes are given";
+  EXPECT_EQ(contradictions(DType::f32, {"4"}, given).size(), 1u);
 }
 
 TEST(Check, AgreesWithImportOnRealModels) {

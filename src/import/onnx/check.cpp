@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "import/onnx/declared.h"
 #include "import/onnx/structure.h"
 #include "import/onnx/variants.h"
 #include "import/onnx/walk.h"
@@ -54,23 +55,6 @@ void add_decisions(const Function& f, std::vector<std::string>& out) {
   }
 }
 
-// What the file says its outputs are, against what they are.
-void compare_outputs(const Model& model, const Function& f, std::vector<std::string>& warnings) {
-  for (const ValueInfo& v : model.graph->outputs) {
-    const auto r = std::ranges::find(f.results(), v.name, &Function::Result::name);
-    if (r == f.results().end() || v.kind != ValueInfo::Kind::tensor || v.data_type == 0) continue;
-    const Type& type = r->value.type();
-    bool fits = onnx::dtype_of(v.data_type) == type.dtype;
-    fits = fits && (!v.has_shape || static_cast<int>(v.sizes.size()) == type.rank());
-    for (int i = 0; fits && v.has_shape && i < type.rank(); ++i)
-      if (const auto& n = v.sizes[static_cast<std::size_t>(i)].number; n && *n >= 0)
-        fits = prove_equal(type.shape[i], *n) != false;
-    if (!fits)
-      warnings.push_back(cat("output '", v.name, "' is ", type,
-                             "; the file declares another type or other sizes"));
-  }
-}
-
 // The lines of `from` that the structure has not said already.
 void add_new(const std::vector<onnx::StructureError>& said, const std::vector<std::string>& from,
              std::vector<std::string>& to) {
@@ -96,7 +80,8 @@ void read(Model& model, onnx::TensorFiles& files, const ImportOptions& options,
   }
   out.warnings.insert(out.warnings.end(), imported.warnings.begin(), imported.warnings.end());
   for (const ImportedVariant& v : imported.variants) add_decisions(v.function, out.decided_by_data);
-  compare_outputs(model, imported.variants[0].function, out.warnings);
+  for (std::string& line : onnx::contradictions(model, options, imported.variants))
+    out.warnings.push_back(std::move(line));
 }
 
 }  // namespace

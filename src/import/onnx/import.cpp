@@ -1,5 +1,6 @@
 #include "import/onnx/import.h"
 
+#include "import/onnx/declared.h"
 #include "import/onnx/given_weights.h"
 #include "import/onnx/variants.h"
 
@@ -23,6 +24,7 @@ Imported import_onnx(const std::filesystem::path& path, const ImportOptions& opt
   try {
     onnx::check_weights(model, options, out.warnings);
     onnx::read_variants(model, files, options, out);
+    out.contradictions = onnx::contradictions(model, options, out.variants);
   } catch (const UserError& e) {
     throw UserError(path.string(), ": ", e.what());
   }

@@ -65,6 +65,9 @@ struct Imported {
   std::string name;
   std::vector<ImportedVariant> variants;  // exactly one when no size decides a rank
   std::vector<std::string> warnings;
+  // A line for each output that is not of the dtype, rank or fixed size that the file declares: the
+  // declaration is wrong, or the import is.
+  std::vector<std::string> contradictions;
 };
 
 }  // namespace hone
