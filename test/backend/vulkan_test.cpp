@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +18,7 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "plan/plan_file.h"
+#include "ref/evaluate.h"
 #include "test/backend/conformance.h"
 #include "test/ops/harness.h"
 
@@ -151,6 +154,48 @@ TEST(Vulkan, AWeightMayBeLargerThanWhatIsBound) {
   double sum = 0;
   for (std::int64_t i = 0; i < rows; ++i) sum += a.real(i * row);
   EXPECT_EQ(got[1].real(0), sum);
+}
+
+// Neighbours are read and written as words where all operands begin at multiples of 16 bytes, and
+// one by one elsewhere.
+TEST(Vulkan, VectorsAreAsTheirElements) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  const std::shared_ptr<Device> device = open_device("vulkan");
+  const std::unique_ptr<Stream> stream = device->open_stream();
+  constexpr std::int64_t count = 1 << 17;
+  for (DType t : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16,
+                  DType::u16, DType::i32, DType::u32, DType::i64, DType::u64, DType::b1}) {
+    Function f;
+    const Value x = f.add_param({t, Shape({count})}, "x");
+    f.add_result(t == DType::b1 ? ops::bit_not(x) : x * x, "y");
+    const Plan plan = vulkan_plan(f);
+    ASSERT_EQ(plan.variants[0].steps.size(), 1u) << t;
+    const Step& step = plan.variants[0].steps[0];
+    const PlanKernel& kernel = plan.kernels.at(step.index);
+    const Binary& binary = plan.binaries.at(kernel.binary);
+    vulkan::ShaderHeader header;
+    std::memcpy(&header, binary.code.data(), sizeof header);
+    EXPECT_EQ(header.alignment, 16u) << t << ": no vectors";
+    const auto program = device->load(std::array{&binary}, "test");
+    Array in = Array::zeros(t, {count});
+    for (std::int64_t i = 0; i < count; ++i)
+      is_float(t) ? in.set_real(i, static_cast<double>(i % 37) / 4) : in.set_integer(i, i % 11);
+    const std::vector<Array> expected = evaluate(f, std::span(&in, 1));
+    for (std::int64_t offset : {0, byte_size(t)}) {
+      const std::size_t bytes = in.bytes().size();
+      const OwnedMemory from(device, bytes + 64), to(device, bytes + 64);
+      stream->upload(from.at() + offset, in.bytes());
+      const DeviceMemory operands[] = {(step.written[0] ? to : from).at() + offset,
+                                       (step.written[1] ? to : from).at() + offset};
+      Launch launch{.entry = program->entry(kernel.entry), .operands = operands};
+      launch.chunks = step.chunks.number();
+      stream->launch(launch);
+      Array got = Array::zeros(t, {count});
+      stream->download(got.writable_bytes(), to.at() + offset);
+      stream->synchronize();
+      EXPECT_TRUE(std::ranges::equal(got.bytes(), expected[0].bytes())) << t << " at " << offset;
+    }
+  }
 }
 
 TEST(Vulkan, AccessesConflictWhereOneWritesWhatTheOtherUses) {

@@ -207,6 +207,14 @@ class Cli(unittest.TestCase):
         self.assertIn("as verified, with 1, 2 and 4 threads", done.stdout)
         self.assertEqual(self.hone("selftest", "flipped.hone").returncode, USER)
 
+    def test_a_device_is_tested(self):
+        told = json.loads(self.hone("selftest", "--device", "cpu", "--json").stdout)
+        self.assertEqual(told["failed"], [])
+        self.assertGreater(told["passed"], 80)
+        self.assertEqual(told["target"].count("x86-64"), 1, told)
+        self.assertEqual(self.hone("selftest", "--device", "cpu:1").returncode, USER)
+        self.assertEqual(self.hone("selftest", "--device", "cpu", "digits.hone").returncode, USAGE)
+
     def test_commands_of_the_readme_run(self):
         for name in ("digits.onnx", "images.npy"):
             shutil.copy(DIGITS.parent / name, self.work)

@@ -144,8 +144,9 @@ Arguments::Arguments(std::string program, std::string does)
 
 void Arguments::heading(std::string text) { heading_ = std::move(text); }
 
-void Arguments::positional(std::string name, std::string meaning, std::string& to) {
-  positionals_.push_back({std::move(name), std::move(meaning), &to});
+void Arguments::positional(std::string name, std::string meaning, std::string& to,
+                           std::string unless) {
+  positionals_.push_back({std::move(name), std::move(meaning), std::move(unless), &to});
 }
 
 Arguments::Option& Arguments::add(std::string_view names, std::string value, std::string meaning,
@@ -303,7 +304,8 @@ bool Arguments::parse(std::span<char* const> words) try {
       take(o, name, words[++i]);
   }
   for (const Positional& p : positionals_)
-    if (!p.is_given) throw UsageError(cat("missing argument ", p.name, ": ", p.meaning));
+    if (!p.is_given && (p.unless.empty() || !is_given(p.unless)))
+      throw UsageError(cat("missing argument ", p.name, ": ", p.meaning));
   return true;
 } catch (const UsageError& e) {
   throw UsageError(cat(e.what(), "\nSee ", program_, " --help."));
@@ -317,7 +319,8 @@ std::string Arguments::given_below(std::string_view heading) const {
 
 std::string Arguments::help() const {
   std::string out = does_ + "\nusage: " + program_;
-  for (const Positional& p : positionals_) out += " " + p.name;
+  for (const Positional& p : positionals_)
+    out += p.unless.empty() ? " " + p.name : cat(" [", p.name, "]");
   out += " [options]\n\n";
   for (const Positional& p : positionals_) out += line(p.name, p.meaning);
   std::string heading;

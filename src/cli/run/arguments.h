@@ -32,8 +32,8 @@ class Arguments {
 
   // What follows stands below this line in the help.
   void heading(std::string text);
-  // The argument that is no option. It must be given.
-  void positional(std::string name, std::string meaning, std::string& to);
+  // The argument that is no option. It must be given, but with the option `unless`.
+  void positional(std::string name, std::string meaning, std::string& to, std::string unless = "");
 
   // `names` is "--long" or "-s,--long,--alias"; the first long one stands in the help.
   void flag(std::string_view names, std::string meaning, bool& to);
@@ -80,7 +80,7 @@ class Arguments {
     std::function<void(const std::string&)> set;
   };
   struct Positional {
-    std::string name, meaning;
+    std::string name, meaning, unless;
     std::string* to = nullptr;
     bool is_given = false;
   };
