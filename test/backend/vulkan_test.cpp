@@ -14,6 +14,7 @@
 
 #include "backend/vulkan/device/machine.h"
 #include "backend/vulkan/device/queue.h"
+#include "backend/vulkan/device/stream.h"
 #include "backend/vulkan/shader/shader.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -242,6 +243,69 @@ TEST(Vulkan, BarriersStandWhereDataFlows) {
     EXPECT_EQ(word, expected[i]) << i;
   }
   for (const DeviceMemory& m : all) memory.free(m);
+}
+
+VkResult lose(VkQueue, std::uint32_t, const VkSubmitInfo*, VkFence) { return VK_ERROR_DEVICE_LOST; }
+VkResult have_no_memory(VkDevice, const VkMemoryAllocateInfo*, const VkAllocationCallbacks*,
+                        VkDeviceMemory*) {
+  return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+void expect_works(Device& device) {
+  const DeviceMemory m = device.alloc(64);
+  const std::unique_ptr<Stream> stream = device.open_stream();
+  std::vector<std::byte> got(64);
+  stream->fill(m, std::byte{7}, 64);
+  stream->download(got, m);
+  stream->synchronize();
+  EXPECT_EQ(got, std::vector<std::byte>(64, std::byte{7}));
+  device.free(m, 64);
+}
+
+TEST(Vulkan, AfterALostDeviceNewOnesWork) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  {
+    const auto shared = std::make_shared<vulkan::Shared>();
+    shared->machine->api.vkQueueSubmit = lose;
+    const std::shared_ptr<Device> device = vulkan::device_of(shared);
+    const OwnedMemory memory(device, 64);
+    const std::unique_ptr<Stream> stream = device->open_stream();
+    for (int i = 0; i < 2; ++i) {
+      const std::string why = refusal([&] {
+        stream->fill(memory.at(), std::byte{1}, 64);
+        stream->synchronize();
+      });
+      EXPECT_NE(why.find("VK_ERROR_DEVICE_LOST"), std::string::npos) << why;
+      EXPECT_NE(why.find("open the device again"), std::string::npos) << why;
+    }
+  }
+  expect_works(*open_device("vulkan"));
+}
+
+TEST(Vulkan, WithoutMemoryADeviceStaysUsable) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  const auto shared = std::make_shared<vulkan::Shared>();
+  const std::shared_ptr<Device> device = vulkan::device_of(shared);
+  const std::string much = refusal([&] { device->alloc(std::size_t{1} << 60); });
+  EXPECT_NE(much.find("1152921504606846976 bytes"), std::string::npos) << much;
+  const auto real = std::exchange(shared->machine->api.vkAllocateMemory, have_no_memory);
+  const std::string none = refusal([&] { device->alloc(64); });
+  EXPECT_NE(none.find("VK_ERROR_OUT_OF_DEVICE_MEMORY"), std::string::npos) << none;
+  shared->machine->api.vkAllocateMemory = real;
+  expect_works(*device);
+}
+
+// Callers may hold inputs and outputs on the device.
+TEST(Vulkan, MemoryOfTheDeviceIsUsedWhereItLies) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  const std::shared_ptr<Device> device = open_device("vulkan");
+  const OwnedMemory memory(device, 256);
+  const auto pointer = reinterpret_cast<void*>(memory.at().handle);
+  EXPECT_EQ(device->of_host(pointer), memory.at());
+  EXPECT_EQ(device->of_host(static_cast<std::byte*>(pointer) + 4), std::nullopt) << "not aligned";
+  alignas(64) const std::byte mine[64] = {};
+  EXPECT_EQ(device->of_host(mine), std::nullopt);
+  EXPECT_EQ(device->of_host(nullptr), std::nullopt);
 }
 
 // With HONE_VULKAN_VALIDATION=1 the layers watch all tests of this program.

@@ -12,25 +12,28 @@
 
 namespace {
 
-std::atomic<bool> is_watching{false};
+std::atomic<bool> watches{false}, watches_one{false};
+thread_local bool is_the_one = false, is_paused = false;
 std::atomic<long> allocations{0}, held{0}, peak{0};
 
+bool is_watching() { return watches && !is_paused && (!watches_one || is_the_one); }
+
 void hold(long bytes) {
-  if (!is_watching) return;
+  if (!is_watching()) return;
   const long now = held += bytes;
   for (long p = peak; now > p && !peak.compare_exchange_weak(p, now);) {
   }
 }
 
 void* taken(void* p) {
-  if (!p || !is_watching) return p;
+  if (!p || !is_watching()) return p;
   ++allocations;
   hold(static_cast<long>(malloc_usable_size(p)));
   return p;
 }
 
 void give_back(void* p) {
-  if (p && is_watching) hold(-static_cast<long>(malloc_usable_size(p)));
+  if (p && is_watching()) hold(-static_cast<long>(malloc_usable_size(p)));
 }
 
 }  // namespace
@@ -66,7 +69,7 @@ void free(void* p) {
 
 void* mmap(void* at, std::size_t n, int protection, int flags, int fd, off_t offset) {
   const long r = ::syscall(SYS_mmap, at, n, protection, flags, fd, offset);
-  if (r != -1 && is_watching) ++allocations;
+  if (r != -1 && is_watching()) ++allocations;
   if (r != -1) hold(static_cast<long>(n));
   return reinterpret_cast<void*>(r);
 }
@@ -83,11 +86,14 @@ int munmap(void* at, std::size_t n) {
 
 namespace hone::test {
 
-Watch::Watch() {
+Watch::Watch(Of of) {
   ::allocations = ::held = ::peak = 0;
-  is_watching = true;
+  watches_one = is_the_one = of == Of::this_thread;
+  watches = true;
 }
-Watch::~Watch() { is_watching = false; }
+Watch::~Watch() { watches = is_the_one = false; }
+Watch::Pause::Pause() { is_paused = true; }
+Watch::Pause::~Pause() { is_paused = false; }
 long Watch::allocations() const { return ::allocations; }
 long Watch::held() const { return ::held; }
 long Watch::peak() const { return ::peak; }

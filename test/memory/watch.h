@@ -10,16 +10,25 @@
 
 namespace hone::test {
 
-// From its making on, all threads together. One at a time.
+// From its making on, all threads together or the one that makes it. One at a time.
 class Watch {
  public:
-  Watch();
+  enum class Of : bool { all_threads, this_thread };
+  explicit Watch(Of = Of::all_threads);
   ~Watch();
   Watch(const Watch&) = delete;
 
   long allocations() const;  // calls that gave memory
   long held() const;         // bytes taken less bytes given back
   long peak() const;         // the most that were held
+
+  // While it lives, what this thread does is not watched: calls of a driver.
+  class Pause {
+   public:
+    Pause();
+    ~Pause();
+    Pause(const Pause&) = delete;
+  };
 };
 
 }  // namespace hone::test

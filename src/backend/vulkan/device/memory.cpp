@@ -97,22 +97,40 @@ DeviceMemory Memory::alloc(std::size_t asked) {
   if (bytes < asked) throw UserError("vulkan: ", asked, " bytes of memory are too much");
   const std::scoped_lock lock(mutex_);
   for (auto& [address, d] : blocks_)
-    if (const std::uint64_t begin = take(*d, bytes); begin != none) return {address + begin, 0};
+    if (const std::uint64_t begin = take(*d, bytes); begin != none)
+      return {(address + begin) ^ turned_bit, 0};
   // A block for what is large alone; for small things one that has room for more of them.
-  auto made = std::make_unique<Divided>(machine_, std::max(bytes, block_bytes));
+  std::unique_ptr<Divided> made;
+  try {
+    made = std::make_unique<Divided>(machine_, std::max(bytes, block_bytes));
+  } catch (const UserError&) {
+    give_back_unused();
+    made = std::make_unique<Divided>(machine_, bytes);
+  }
   const std::uint64_t address = made->block.address(), begin = take(*made, bytes);
   blocks_[address] = std::move(made);
-  return {address + begin, 0};
+  return {(address + begin) ^ turned_bit, 0};
+}
+
+void Memory::give_back_unused() {
+  std::erase_if(blocks_, [](const auto& entry) { return entry.second->used.empty(); });
+}
+
+bool Memory::holds(DeviceMemory m) const {
+  const std::uint64_t at = address(m);
+  const std::scoped_lock lock(mutex_);
+  const auto it = blocks_.upper_bound(at);
+  return it != blocks_.begin() && at < std::prev(it)->first + std::prev(it)->second->block.bytes();
 }
 
 void Memory::free(DeviceMemory m) noexcept {
   if (!m) return;
   const std::scoped_lock lock(mutex_);
-  auto it = blocks_.upper_bound(m.handle);
+  auto it = blocks_.upper_bound(address(m));
   if (it == blocks_.begin()) return;
   --it;
   Divided& d = *it->second;
-  const std::uint64_t begin = m.handle - it->first;
+  const std::uint64_t begin = address(m) - it->first;
   const auto used = d.used.find(begin);
   if (used == d.used.end()) return;
   auto free = d.free.emplace(begin, used->second).first;
@@ -133,7 +151,7 @@ void Memory::free(DeviceMemory m) noexcept {
 }
 
 Memory::Place Memory::find(DeviceMemory m, std::uint64_t bytes) const {
-  const std::uint64_t at = m.handle + static_cast<std::uint64_t>(m.offset);
+  const std::uint64_t at = address(m);
   const std::scoped_lock lock(mutex_);
   auto it = blocks_.upper_bound(at);
   HONE_ASSERT(it != blocks_.begin(), "vulkan: no memory at ", at);

@@ -35,12 +35,20 @@ class Block {
   std::byte* mapped_ = nullptr;
 };
 
-// A handle is the address of the first byte on the device. May be used by several threads.
+// A handle is the address of the first byte on the device with one bit turned over, so that it is
+// no address of the host's. May be used by several threads.
 class Memory {
  public:
+  static constexpr std::uint64_t turned_bit = std::uint64_t{1} << 62;
+  static std::uint64_t address(DeviceMemory m) {
+    return (m.handle ^ turned_bit) + static_cast<std::uint64_t>(m.offset);
+  }
+
   explicit Memory(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
 
   DeviceMemory alloc(std::size_t bytes);
+  // Whether it is a place in memory of this device, as callers hold it.
+  bool holds(DeviceMemory) const;
   void free(DeviceMemory) noexcept;
 
   struct Place {
@@ -65,6 +73,7 @@ class Memory {
     std::map<std::uint64_t, std::uint64_t> used;
   };
   std::uint64_t take(Divided&, std::uint64_t bytes);
+  void give_back_unused();
 
   mutable std::mutex mutex_;
   std::shared_ptr<Machine> machine_;

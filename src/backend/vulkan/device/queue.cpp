@@ -122,11 +122,10 @@ void Work::wait(std::uint64_t point) {
   const std::scoped_lock lock(mutex_);
   if (point > submitted_) flush();
   reach(point);
-  while (!deliveries_.empty() && deliveries_.front().point <= point) {
-    const Delivery d = deliveries_.front();
-    deliveries_.pop_front();
-    std::memcpy(d.to.data(), d.staged, d.to.size());
-  }
+  auto next = deliveries_.begin();
+  for (; next != deliveries_.end() && next->point <= point; ++next)
+    std::memcpy(next->to.data(), next->staged, next->to.size());
+  deliveries_.erase(deliveries_.begin(), next);
 }
 
 void Work::follow(const std::shared_ptr<Work>& other, std::uint64_t point) {
@@ -160,7 +159,7 @@ void Work::flush() {
   const std::scoped_lock lock(mutex_);
   if (commands_.empty()) return;
   const std::uint64_t point = submitted_ + 1;
-  const VkCommandBuffer buffer = recorded(point);
+  const VkCommandBuffer buffer = recorded();
   std::vector<VkSemaphore> semaphores;
   std::vector<std::uint64_t> points;
   for (const Before& b : before_) semaphores.push_back(b.work->reached_), points.push_back(b.point);
@@ -183,12 +182,12 @@ void Work::flush() {
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &reached_;
   machine_->submit(info);
-  submitted_ = point;
+  submitted_ = recordings_.front().last = point;
   before_.clear();
 }
 
-// The commands as a command buffer, which may be one of before. Takes them.
-VkCommandBuffer Work::recorded(std::uint64_t point) {
+// The commands as a command buffer, which may be one of before: the first recording. Takes them.
+VkCommandBuffer Work::recorded() {
   if (generation_ != machine_->generation) {
     reach(submitted_);
     forget_recordings(0);
@@ -204,14 +203,13 @@ VkCommandBuffer Work::recorded(std::uint64_t point) {
     commands_.clear();
     words_.clear();
     reach(r.last);  // one submission of a buffer at a time
-    r.last = point;
     return r.buffer;
   }
   if (recordings_.size() >= most_recordings) {
     reach(submitted_);
     forget_recordings(most_recordings / 2);
   }
-  Recording r{std::move(commands_), std::move(words_), VK_NULL_HANDLE, point};
+  Recording r{std::move(commands_), std::move(words_), VK_NULL_HANDLE, 0};
   commands_ = {};
   words_ = {};
   VkCommandBufferAllocateInfo info{};

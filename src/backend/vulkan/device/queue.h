@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -97,7 +96,7 @@ class Work {
   void add(Command, std::span<const Access>);
   void flush();
   void reach(std::uint64_t point);
-  VkCommandBuffer recorded(std::uint64_t point);
+  VkCommandBuffer recorded();
   void record(const Recording&);
   void record(const Command&, const Recording&, VkPipeline& bound);
   void forget_recordings(std::size_t keep);
@@ -114,7 +113,7 @@ class Work {
   std::unordered_multimap<std::uint64_t, std::list<Recording>::iterator> by_hash_;
   std::list<Recording> recordings_;  // latest first
   std::uint64_t generation_ = 0;
-  std::deque<Delivery> deliveries_;
+  std::vector<Delivery> deliveries_;  // in the order of their points
   struct Before {
     std::shared_ptr<Work> work;
     std::uint64_t point;

@@ -104,7 +104,7 @@ class VulkanStream final : public Stream {
     accesses_.clear();
     std::uint64_t all = 0;
     for (const DeviceMemory& m : l.operands) {
-      words_.push_back(m.handle + static_cast<std::uint64_t>(m.offset));
+      words_.push_back(Memory::address(m));
       all |= words_.back();
     }
     const Pipeline& p =
@@ -136,8 +136,7 @@ class VulkanStream final : public Stream {
       return copy(operands[1], operands[0],
                   s.element_bytes * static_cast<std::size_t>(bound->count()));
     words_.clear();
-    for (const DeviceMemory& m : operands)
-      words_.push_back(m.handle + static_cast<std::uint64_t>(m.offset));
+    for (const DeviceMemory& m : operands) words_.push_back(Memory::address(m));
     // The largest unit that everything is a multiple of.
     std::uint64_t all = words_[0] | words_[1] | s.element_bytes;
     for (std::size_t i = 0; i < s.dims.size(); ++i)
@@ -192,7 +191,7 @@ class VulkanStream final : public Stream {
       scratch_ = shared_->memory.alloc(bytes);
       scratch_bytes_ = bytes;
     }
-    return scratch_.handle;
+    return Memory::address(scratch_);
   }
 
   std::shared_ptr<Shared> shared_;

@@ -41,5 +41,6 @@ class VulkanCopy final : public BoundCall {
 
 std::unique_ptr<Event> make_event();
 std::unique_ptr<Stream> open_stream(std::shared_ptr<Shared>);
+std::shared_ptr<Device> device_of(std::shared_ptr<Shared>);
 
 }  // namespace hone::vulkan

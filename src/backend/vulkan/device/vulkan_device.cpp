@@ -23,6 +23,8 @@ namespace {
 
 class VulkanDevice final : public Device {
  public:
+  explicit VulkanDevice(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
   std::string_view name() const override { return "vulkan"; }
   std::string description() const override { return std::string(target_name); }
   const DeviceLimits& limits() const override {
@@ -31,6 +33,11 @@ class VulkanDevice final : public Device {
   }
   int rank(std::string_view target) const override {
     return target == target_name ? 1 : target == "any" ? 0 : -1;
+  }
+  std::optional<DeviceMemory> of_host(const void* data) const override {
+    const DeviceMemory m{reinterpret_cast<std::uintptr_t>(data), 0};
+    if (m.handle % limits().alignment != 0 || !shared_->memory.holds(m)) return std::nullopt;
+    return m;
   }
   DeviceMemory alloc(std::size_t bytes) override { return shared_->memory.alloc(bytes); }
   void free(DeviceMemory m, std::size_t) noexcept override { shared_->memory.free(m); }
@@ -52,12 +59,16 @@ class VulkanDevice final : public Device {
   }
 
  private:
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  std::shared_ptr<Shared> shared_;
 };
 
 }  // namespace
 
-std::shared_ptr<Device> open_device() { return std::make_shared<VulkanDevice>(); }
+std::shared_ptr<Device> device_of(std::shared_ptr<Shared> shared) {
+  return std::make_shared<VulkanDevice>(std::move(shared));
+}
+
+std::shared_ptr<Device> open_device() { return device_of(std::make_shared<Shared>()); }
 
 std::vector<LibraryStatus> device_libraries() {
   std::vector<LibraryStatus> out;
