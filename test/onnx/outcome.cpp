@@ -11,7 +11,8 @@ Json to_json(const Outcome& o) {
                       {"reason", o.reason},
                       {"import_ms", o.import_ms},
                       {"compile_ms", o.compile_ms},
-                      {"run_ms", o.run_ms}};
+                      {"run_ms", o.run_ms},
+                      {"on_host", Json::Array(o.on_host.begin(), o.on_host.end())}};
 }
 
 Outcome outcome_from(const Json& j) {
@@ -20,6 +21,7 @@ Outcome outcome_from(const Json& j) {
   for (std::size_t i = 0; i < std::size(verdict_names); ++i)
     if (verdict_names[i] == name) out.verdict = static_cast<Verdict>(i);
   out.reason = j.at("reason").text_value();
+  for (const Json& name : j.at("on_host").array()) out.on_host.push_back(name.text_value());
   out.import_ms = j.at("import_ms").real();
   out.compile_ms = j.at("compile_ms").real();
   out.run_ms = j.at("run_ms").real();

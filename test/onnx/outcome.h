@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -25,6 +26,8 @@ struct Outcome {
   Verdict verdict = Verdict::passed;
   std::string reason;  // empty when passed
   double import_ms = 0, compile_ms = 0, run_ms = 0;
+  // Functions of steps that the host computes whatever the device is, each once.
+  std::vector<std::string> on_host;
 
   double total_ms() const { return import_ms + compile_ms + run_ms; }
 };

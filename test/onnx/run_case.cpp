@@ -102,7 +102,7 @@ Set made_up_set(const Case& c, const Function& f) {
 // The interpreter or a compiled plan behind one call.
 class Program {
  public:
-  Program(Source source, const std::string& strategy, const Backend* backend)
+  Program(Source source, const std::string& strategy, const Backend* backend, Outcome& out)
       : source_(std::move(source)) {
     if (strategy == "ref") return;
     CompileOptions options;
@@ -112,7 +112,13 @@ class Program {
     options.threads = 1;
     options.cache = false;
     options.strip_graph = true;
-    session_ = open_session(compile(source_, options), {.threads = 1});
+    Plan plan = compile(source_, options);
+    for (const Variant& v : plan.variants)
+      for_each_step(v.steps, [&](const Step& s) {
+        if (s.kind == Step::Kind::host && std::ranges::count(out.on_host, s.name) == 0)
+          out.on_host.push_back(s.name);
+      });
+    session_ = open_session(std::move(plan), {.threads = 1});
   }
 
   std::vector<Array> run(std::span<const Array> inputs) {
@@ -152,7 +158,7 @@ void judge(const Case& c, const std::string& strategy, const Backend* backend, O
   std::unique_ptr<Program> program;
   {
     Timer timer(out.compile_ms);
-    program = std::make_unique<Program>(source(imported), strategy, backend);
+    program = std::make_unique<Program>(source(imported), strategy, backend, out);
   }
   Timer timer(out.run_ms);
   for (const Set& set : sets) {
