@@ -1,6 +1,8 @@
 // Times functions on a GPU with inputs and outputs that lie there, and prints a line of JSON for
 // each: medians of whole runs, from the call until the device is idle. tools/gpu-check runs it
-// beside other programs. usage: bench_gpu [--strategy S] [--measure] [CASE...]
+// beside other programs.
+// usage: bench_gpu [--backend B] [--strategy S] [--measure] [CASE...]
+//        bench_gpu --backend B --start PLAN   from the plan file to the first outputs
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -50,7 +52,21 @@ GpuCase linear_case(DType t, std::int64_t m, std::int64_t n, std::int64_t k) {
   return c;
 }
 
-std::vector<GpuCase> all_cases() {
+// A contraction alone.
+GpuCase matmul_case(DType t, std::int64_t m, std::int64_t n, std::int64_t k) {
+  GpuCase c;
+  c.name = cat("matmul_", t, "_", m, "x", n, "x", k);
+  c.bytes = static_cast<double>((m * k + k * n + m * n) * byte_size(t));
+  c.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  c.build = [=](Builder& b) {
+    b.output(ops::matmul(b.input(Type(t, Shape{m, k}), "x"), b.input(Type(t, Shape{k, n}), "w")),
+             "y");
+  };
+  return c;
+}
+
+// `half`: the type of 16 bits.
+std::vector<GpuCase> all_cases(DType half) {
   std::vector<GpuCase> out;
   const auto weight = [](Builder& b, Value x, const char* name) {
     return b.input(Type(x.dtype(), Shape{x.shape()[-1]}), name);
@@ -60,7 +76,7 @@ std::vector<GpuCase> all_cases() {
     return ops::rms_norm(std::vector<Value>{x, weight(b, x, "w")},
                          {{"axis", 1}, {"epsilon", 1e-5}});
   };
-  for (DType t : {DType::f32, DType::bf16}) {
+  for (DType t : {DType::f32, half}) {
     constexpr std::int64_t m = 8192, n = 16384;
     out.push_back(rows_case("gelu", t, m, n, [](Builder&, Value x) { return ops::gelu(x); }));
     out.push_back(rows_case(
@@ -79,9 +95,11 @@ std::vector<GpuCase> all_cases() {
   out.push_back(
       rows_case("gelu", DType::f32, 4096, 1024, [](Builder&, Value x) { return ops::gelu(x); }));
   out.push_back(linear_case(DType::f32, 512, 1024, 2048));
-  out.push_back(linear_case(DType::bf16, 2048, 2048, 2048));
-  out.push_back(linear_case(DType::bf16, 8192, 4096, 16384));
-  out.push_back(linear_case(DType::bf16, 16, 4096, 4096));
+  out.push_back(linear_case(half, 2048, 2048, 2048));
+  out.push_back(linear_case(half, 8192, 4096, 16384));
+  out.push_back(linear_case(half, 16, 4096, 4096));
+  out.push_back(matmul_case(half, 4096, 4096, 4096));
+  out.push_back(matmul_case(half, 16, 4096, 4096));
   GpuCase small{"small_ops_200", {}, 0, 0};
   small.build = [](Builder& b) {
     Value x = b.input(f32({64, 256}), "x");
@@ -148,13 +166,18 @@ double median_us(const std::function<void()>& f) {
   return all[all.size() / 2];
 }
 
-void run(const GpuCase& c, const std::string& strategy, bool measures, double copy_gbytes) {
+struct Request {
+  std::string backend = "cuda", strategy = "auto", start;
+  bool measures = false;
+};
+
+void run(const GpuCase& c, const Request& request, double copy_gbytes) {
+  const bool measures = request.measures;
   Json line = Json::Object{{"case", c.name}};
   try {
     Builder b;
     c.build(b);
-    CompileOptions options{.strategy = "auto", .backend = &backend("cuda")};
-    if (strategy != "auto") options.strategy = strategy;
+    CompileOptions options{.strategy = request.strategy, .backend = &backend(request.backend)};
     options.verification = Verification::none;
     options.measure = options.tune = measures;
     options.cache = false;
@@ -201,8 +224,28 @@ void run(const GpuCase& c, const std::string& strategy, bool measures, double co
   std::fflush(stdout);
 }
 
-double copy_rate() {
-  const std::shared_ptr<Device> device = open_device("cuda");
+// With everything that a process needs but the open device: the time in which a plan starts.
+void start(const Request& request) {
+  const std::shared_ptr<Device> device = open_device(request.backend);
+  const double took = us([&] {
+    const auto plan = std::make_shared<const Plan>(read_plan(request.start));
+    std::vector<Array> inputs;
+    for (const PlanParam& p : plan->params) {
+      std::vector<std::int64_t> dims;
+      for (const Dim& d : p.type.shape.dims)
+        dims.push_back(d.is_number() ? d.number() : std::max<std::int64_t>(d.low(), 1));
+      inputs.push_back(Array::zeros(p.type.dtype, dims));
+    }
+    Session(Executable::load(plan, device), {.max_memory = std::int64_t{1} << 40}).run(inputs);
+  });
+  std::printf("%s\n",
+              Json(Json::Object{{"case", "start"}, {"plan", request.start}, {"ms", took / 1000}})
+                  .text()
+                  .c_str());
+}
+
+double copy_rate(const std::string& backend) {
+  const std::shared_ptr<Device> device = open_device(backend);
   const std::unique_ptr<Stream> stream = device->open_stream();
   constexpr std::size_t bytes = std::size_t{1} << 29;
   const OwnedMemory a(device, bytes), b(device, bytes);
@@ -217,26 +260,31 @@ double copy_rate() {
 
 int main(int argc, char** argv) {
   try {
-    std::string strategy = "auto";
-    bool measures = false;
+    Request request;
     std::vector<std::string> wanted;
     for (int i = 1; i < argc; ++i) {
       const std::string word = argv[i];
       if (word == "--strategy" && i + 1 < argc)
-        strategy = argv[++i];
+        request.strategy = argv[++i];
+      else if (word == "--backend" && i + 1 < argc)
+        request.backend = argv[++i];
+      else if (word == "--start" && i + 1 < argc)
+        request.start = argv[++i];
       else if (word == "--measure")
-        measures = true;
+        request.measures = true;
       else
         wanted.push_back(word);
     }
-    const double copy = copy_rate();
+    if (!request.start.empty()) return start(request), 0;
+    const double copy = copy_rate(request.backend);
     std::printf("%s\n",
                 Json(Json::Object{{"case", "copy"}, {"gbytes_per_s", copy}}).text().c_str());
-    for (const GpuCase& c : all_cases())
+    const DType half = request.backend == "cuda" ? DType::bf16 : DType::f16;
+    for (const GpuCase& c : all_cases(half))
       if (wanted.empty() || std::ranges::any_of(wanted, [&](const std::string& w) {
             return c.name.find(w) != std::string::npos;
           }))
-        run(c, strategy, measures, copy);
+        run(c, request, copy);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench_gpu: %s\n", e.what());
     return 1;

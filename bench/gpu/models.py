@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whole models in PyTorch and in hone: exported to ONNX with random weights, then timed by both, from inputs
 on the GPU in PyTorch and in the host's memory in hone. A line of JSON for each.
-usage: bench/gpu/models.py HONE DIR [MODEL...]"""
+usage: bench/gpu/models.py HONE DIR [--backend vulkan] [MODEL...]   cuda otherwise"""
 
 import json
 import pathlib
@@ -57,13 +57,16 @@ MODELS = {"resnet50_fp16_bs1": lambda: resnet50(1), "bert_base_fp16_s128": bert,
           "resnet50_fp16_bs64": lambda: resnet50(64)}
 
 
-def hone(program, file, line):
+STRATEGIES = {"cuda": "cuda,cublaslt,auto", "vulkan": "vulkan"}
+
+
+def hone(program, backend, file, line):
     plan = file.with_suffix(".hone")
     start = time.monotonic()
-    subprocess.run([program, "bench", file, "--strategy", "cuda", "--verify", "none", "--no-cache",
+    subprocess.run([program, "bench", file, "--strategy", backend, "--verify", "none", "--no-cache",
                     "--duration", "0.01"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     line["hone_process_to_first_s"] = time.monotonic() - start
-    r = subprocess.run([program, "optimize", file, "--strategies", "cuda,cublaslt,auto", "--verify", "kernels",
+    r = subprocess.run([program, "optimize", file, "--strategies", STRATEGIES[backend], "--verify", "kernels",
                         "--budget", "25", "--rounds", "10", "-o", plan, "--json"], capture_output=True, text=True)
     line["hone_optimize_s"] = time.monotonic() - start - line["hone_process_to_first_s"]
     if r.returncode != 0:
@@ -73,13 +76,18 @@ def hone(program, file, line):
     start = time.monotonic()
     r = subprocess.run([program, "bench", plan, "--duration", "1", "--json"], capture_output=True, text=True)
     line["hone_plan"] = json.loads(r.stdout) if r.returncode == 0 else r.stderr[-500:]
+    r = subprocess.run([program, "inspect", plan, "--json"], capture_output=True, text=True)
+    line["hone_devices"] = json.loads(r.stdout).get("devices") if r.returncode == 0 else r.stderr[-500:]
 
 
 def main():
-    program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    program, folder, *wanted = sys.argv[1:]
+    folder, backend = pathlib.Path(folder), "cuda"
+    if wanted[:1] == ["--backend"]:
+        backend, wanted = wanted[1], wanted[2:]
     folder.mkdir(parents=True, exist_ok=True)
     for name, make in MODELS.items():
-        if len(sys.argv) > 3 and name not in sys.argv[3:]:
+        if wanted and name not in wanted:
             continue
         line = {"model": name}
         try:
@@ -96,7 +104,7 @@ def main():
             torch.cuda.synchronize()
             line["torch_cold_s"] = time.perf_counter() - start
             line["compiled_us"] = median_us(lambda: compiled(*inputs))
-            hone(program, file, line)
+            hone(program, backend, file, line)
         except Exception as e:
             line["failure"] = repr(e)[-1500:]
         print(json.dumps(line), flush=True)

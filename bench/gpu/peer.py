@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The cases of bench_gpu in PyTorch, eager and compiled: a line of JSON for each, with medians of whole
 runs from the call until the device is idle, as bench_gpu times them.
-usage: bench/gpu/peer.py [CASE...]"""
+usage: bench/gpu/peer.py [--half f16] [CASE...]   the type of 16 bits is bf16 otherwise"""
 
 import json
 import statistics
@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 
 torch.set_grad_enabled(False)
-DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+HALF = "f16" if sys.argv[1:2] == ["--half"] else "bf16"
+DTYPES = {"f32": torch.float32, HALF: torch.float16 if HALF == "f16" else torch.bfloat16}
 
 
 def tensor(dtype, *dims):
@@ -53,12 +54,15 @@ def cases():
             yield lambda row=row: rows("sweep_softmax", d, (1 << 29) // size // row, row,
                                        lambda x: F.softmax(x, 1))
     yield lambda: rows("gelu", "f32", 4096, 1024, F.gelu)
-    for d, m, n, k in (("f32", 512, 1024, 2048), ("bf16", 2048, 2048, 2048), ("bf16", 8192, 4096, 16384),
-                       ("bf16", 16, 4096, 4096)):
+    for d, m, n, k in (("f32", 512, 1024, 2048), (HALF, 2048, 2048, 2048), (HALF, 8192, 4096, 16384),
+                       (HALF, 16, 4096, 4096)):
         yield lambda d=d, m=m, n=n, k=k: (
             f"linear_gelu_{d}_{m}x{n}x{k}",
             lambda x, w, b: F.gelu(torch.addmm(b, x, w), approximate="tanh"),
             (tensor(d, m, k), tensor(d, k, n), tensor(d, n)))
+
+    for m, n, k in ((4096, 4096, 4096), (16, 4096, 4096)):
+        yield lambda m=m, n=n, k=k: (f"matmul_{HALF}_{m}x{n}x{k}", torch.matmul, (tensor(HALF, m, k), tensor(HALF, k, n)))
 
     def small(x, w):
         for _ in range(40):
@@ -69,7 +73,7 @@ def cases():
 
 
 def main():
-    wanted = sys.argv[1:]
+    wanted = sys.argv[3:] if sys.argv[1:2] == ["--half"] else sys.argv[1:]
     for make in cases():
         name, f, inputs = make()
         if wanted and not any(w in name for w in wanted):
