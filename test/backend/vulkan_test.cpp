@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <set>
 
 #include "backend/vulkan/device/machine.h"
 #include "backend/vulkan/device/queue.h"
@@ -21,6 +22,7 @@
 #include "plan/plan_file.h"
 #include "ref/evaluate.h"
 #include "test/backend/conformance.h"
+#include "test/compile/models.h"
 #include "test/ops/harness.h"
 
 namespace hone::test {
@@ -306,6 +308,30 @@ TEST(Vulkan, MemoryOfTheDeviceIsUsedWhereItLies) {
   alignas(64) const std::byte mine[64] = {};
   EXPECT_EQ(device->of_host(mine), std::nullopt);
   EXPECT_EQ(device->of_host(nullptr), std::nullopt);
+}
+
+// Plans of `multi` for the processor and this device, as they are verified and as test sets say.
+TEST(Vulkan, SharesModelsWithTheProcessor) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  const auto spread = [](const fs::path& model) {
+    CompileOptions o{.strategy = "multi"};
+    o.verification = Verification::model;
+    o.cache = false;
+    auto plan = std::make_shared<const Plan>(compile(source_of(model), o));
+    std::set<std::string> launched;
+    for (const Variant& v : plan->variants)
+      for_each_step(v.steps, [&](const Step& s) {
+        if (s.kind == Step::Kind::launch) launched.insert(v.devices[s.device].name);
+      });
+    EXPECT_TRUE(launched.contains("vulkan")) << model;
+    EXPECT_EQ(launched.size(), 2u) << model;
+    return plan;
+  };
+  spread(fs::path(HONE_SOURCE_DIR) / "examples/digits/digits.onnx");
+  const auto plan = spread(models_root() / "silero_vad/model.onnx");
+  Session session(Executable::load(plan, open_devices(*plan)), {.threads = 2});
+  for (const TestSet& set : test_sets("silero_vad"))
+    expect_close(session.run(set.inputs), set.outputs, "silero_vad");
 }
 
 // With HONE_VULKAN_VALIDATION=1 the layers watch all tests of this program.
