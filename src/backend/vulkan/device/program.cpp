@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/thread_pool.h"
 
 namespace hone::vulkan {
 
@@ -163,18 +164,26 @@ std::shared_ptr<const Pipeline> Pipelines::make(const ShaderHeader& header,
   all.resize(words.size() + sizeof header / sizeof(std::uint32_t));
   std::memcpy(all.data() + words.size(), &header, sizeof header);
   const Hash128 hash = hash128(std::as_bytes(std::span(all)));
-  const std::scoped_lock lock(mutex_);
-  std::weak_ptr<const Pipeline>& known = known_[hash];
-  if (std::shared_ptr<const Pipeline> it = known.lock()) return it;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (std::shared_ptr<const Pipeline> it = known_[hash].lock()) return it;
+  }
   std::shared_ptr<Pipeline> made = compiled(header, words, true);
   if (header.alignment > 1) made->words = words;
+  const std::scoped_lock lock(mutex_);
+  std::weak_ptr<const Pipeline>& known = known_[hash];
+  if (std::shared_ptr<const Pipeline> it = known.lock()) return it;  // of another thread
   known = made;
+  has_more_ = true;
   return made;
 }
 
 const Pipeline& Pipelines::unaligned(const Pipeline& p) {
   const std::scoped_lock lock(mutex_);
-  if (!p.unaligned) p.unaligned = compiled(p.header, p.words, false);
+  if (!p.unaligned) {
+    p.unaligned = compiled(p.header, p.words, false);
+    has_more_ = true;
+  }
   return *p.unaligned;
 }
 
@@ -204,25 +213,36 @@ std::shared_ptr<Pipeline> Pipelines::compiled(const ShaderHeader& header,
       api.vkCreateComputePipelines(machine_->handle, cache_, 1, &info, nullptr, &made->handle);
   api.vkDestroyShaderModule(machine_->handle, info.stage.module, nullptr);
   require(r, "compiling a kernel for the device");
-  has_more_ = true;
   return made;
 }
 
 VulkanProgram::VulkanProgram(Pipelines& pipelines, std::span<const Binary* const> binaries,
                              std::string_view where) {
+  std::vector<std::span<const std::byte>> codes;
+  std::vector<std::string> names;
   for (const Binary* b : binaries) {
     check(*b, where);
     if (b->target != target_name)
       throw UserError(where, ": is compiled for '", b->target, "', and this device runs ",
                       target_name, "; compile it for this machine");
     for (const Binary::Entry& e : b->entries) {
-      const std::span<const std::byte> code = std::span(b->code).subspan(e.offset);
-      std::shared_ptr<const Pipeline> p = pipelines.get(code, where);
-      bytes_ += sizeof(ShaderHeader) +
-                (p->header.code_words + p->header.plain_words) * sizeof(std::uint32_t);
-      if (!entries_.emplace(e.name, std::move(p)).second)
-        throw UserError(where, ": two kernels have the name '", e.name, "'; compile it again");
+      codes.push_back(std::span(b->code).subspan(e.offset));
+      names.push_back(e.name);
     }
+  }
+  // Drivers take milliseconds for each.
+  constexpr std::size_t few = 4;
+  std::vector<std::shared_ptr<const Pipeline>> made(names.size());
+  const auto pool = make_thread_pool({.threads = names.size() <= few ? 1 : 0});
+  parallel_for(*pool, std::ssize(names), [&](std::int64_t i) {
+    made[static_cast<std::size_t>(i)] = pipelines.get(codes[static_cast<std::size_t>(i)], where);
+  });
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::shared_ptr<const Pipeline>& p = made[i];
+    bytes_ += sizeof(ShaderHeader) +
+              (p->header.code_words + p->header.plain_words) * sizeof(std::uint32_t);
+    if (!entries_.emplace(names[i], p).second)
+      throw UserError(where, ": two kernels have the name '", names[i], "'; compile it again");
   }
 }
 

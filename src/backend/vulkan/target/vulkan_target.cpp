@@ -1,10 +1,10 @@
 #include "backend/vulkan/target/vulkan_target.h"
 
 #include <cstring>
-#include <mutex>
 
 #include "backend/vulkan/target/spirv.h"
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "codegen/c/glsl.h"
 
 namespace hone::vulkan {
@@ -44,27 +44,11 @@ class VulkanTarget final : public Target {
   std::string_view version() const override { return "glsl 2"; }
 
   std::vector<Binary> compile(std::span<const CompileJob> jobs, ThreadPool& pool) const override {
-    struct Shared {
-      std::span<const CompileJob> jobs;
-      std::vector<Binary> out;
-      std::mutex mutex;
-      std::exception_ptr error;
-    } shared{jobs, std::vector<Binary>(jobs.size()), {}, {}};
-    pool.run(
-        static_cast<std::int64_t>(jobs.size()),
-        [](void* context, std::int64_t begin, std::int64_t end, int) {
-          auto& s = *static_cast<Shared*>(context);
-          try {
-            for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-              s.out[i] = compile_one(s.jobs[i]);
-          } catch (...) {
-            const std::scoped_lock lock(s.mutex);
-            if (!s.error) s.error = std::current_exception();
-          }
-        },
-        &shared);
-    if (shared.error) std::rethrow_exception(shared.error);
-    return std::move(shared.out);
+    std::vector<Binary> out(jobs.size());
+    parallel_for(pool, std::ssize(jobs), [&](std::int64_t i) {
+      out[static_cast<std::size_t>(i)] = compile_one(jobs[static_cast<std::size_t>(i)]);
+    });
+    return out;
   }
 
   Listing list(const CompileJob& job) const override {
