@@ -1,5 +1,5 @@
 # What glslang and its kin add to the folders of the Vulkan backend.
-target_include_directories(hone_backend_vulkan_device SYSTEM PRIVATE ${HONE_VULKAN_INCLUDE})
+target_include_directories(hone_backend_vulkan_driver SYSTEM PUBLIC ${HONE_VULKAN_INCLUDE})
 set(strided_copy ${CMAKE_CURRENT_BINARY_DIR}/vulkan/strided_copy.h)
 set(strided_copy_source ${CMAKE_CURRENT_SOURCE_DIR}/backend/vulkan/device/strided_copy.comp)
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/vulkan)

@@ -13,9 +13,9 @@
 #include <fstream>
 #include <set>
 
-#include "backend/vulkan/device/machine.h"
 #include "backend/vulkan/device/queue.h"
 #include "backend/vulkan/device/stream.h"
+#include "backend/vulkan/driver/machine.h"
 #include "backend/vulkan/shader/shader.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -24,6 +24,7 @@
 #include "test/backend/conformance.h"
 #include "test/compile/models.h"
 #include "test/ops/harness.h"
+#include "verify/sample.h"
 
 namespace hone::test {
 namespace {
@@ -90,9 +91,43 @@ TEST(VulkanTarget, EveryOperationIsValidSpirv) {
   EXPECT_GT(kernels, 80u);
 }
 
-TEST(VulkanTarget, KnowsOneName) {
-  EXPECT_NE(refusal([] { backend("vulkan").target("vulkan9"); }).find("vulkan1.2"),
+TEST(VulkanTarget, KnowsItsForms) {
+  EXPECT_NE(refusal([] { backend("vulkan").target("vulkan9"); }).find("vulkan1.2-large"),
             std::string::npos);
+  vulkan::Adapter a;
+  a.limits.maxComputeWorkGroupInvocations = a.limits.maxComputeWorkGroupSize[0] = 1024;
+  a.limits.maxComputeSharedMemorySize = 32768;
+  EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
+  a.limits.maxComputeSharedMemorySize = 16384;
+  EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2");
+  for (std::string_view name : backend("vulkan").target_names) {
+    const auto target = backend("vulkan").target(name);
+    EXPECT_TRUE(name == "native" || target->info().name == name) << name;
+    EXPECT_GE(target->info().group_threads, 256) << name;
+  }
+}
+
+// Kernels for large groups and for small ones; the device may be too small for the large.
+TEST(Vulkan, EveryFormRuns) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  Function f;
+  const Value x = f.add_param(f32({300, 8192}), "x"), w = f.add_param(f32({8192, 70}), "w");
+  f.add_result(ops::softmax(x, {{"axis", 1}}), "y");
+  f.add_result(ops::matmul(x, w), "z");
+  std::vector<Array> inputs;
+  for (const Type& t : f.param_types())
+    inputs.push_back(sample_array(t, {}, Fill::random, inputs.size()));
+  const std::shared_ptr<Device> device = open_device("vulkan");
+  int tried = 0;
+  for (std::string_view name : backend("vulkan").target_names) {
+    CompileOptions o = vulkan_options();
+    o.targets = {std::string(name)};
+    const auto plan = std::make_shared<const Plan>(compile({"test", {{{}, f}}, {}}, o));
+    if (device->rank(plan->binaries.at(0).target) < 0) continue;
+    expect_accepted(Session(Executable::load(plan, device), {}).run(inputs), f, inputs);
+    ++tried;
+  }
+  EXPECT_GE(tried, 2);
 }
 
 std::string refusal_with(const char* variable, const char* value) {
@@ -131,7 +166,7 @@ TEST(Vulkan, APlanFileRuns) {
   const std::string file = testing::TempDir() + cat("/vulkan_", getpid(), ".hone");
   write_plan(file, vulkan_plan(f));
   const auto plan = std::make_shared<const Plan>(read_plan(file));
-  EXPECT_EQ(plan->binaries.at(0).target, "vulkan1.2");
+  EXPECT_TRUE(plan->binaries.at(0).target.starts_with("vulkan1.2"));
   Session session(Executable::load(plan, open_devices(*plan)), {});
   Array a = Array::zeros(DType::f32, {4, 8});
   for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, static_cast<double>(i));

@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "backend/vulkan/device/machine.h"
+#include "backend/vulkan/driver/machine.h"
 #include "runtime/device.h"
 
 namespace hone::vulkan {

@@ -216,15 +216,21 @@ std::shared_ptr<Pipeline> Pipelines::compiled(const ShaderHeader& header,
   return made;
 }
 
-VulkanProgram::VulkanProgram(Pipelines& pipelines, std::span<const Binary* const> binaries,
-                             std::string_view where) {
+int rank_of(const Adapter& a, std::string_view target) {
+  if (target == "any") return 0;
+  const auto* form = std::ranges::find(forms, target, &Form::name);
+  return form == std::end(forms) || !form->fits(a) ? -1 : static_cast<int>(form - forms) + 1;
+}
+
+VulkanProgram::VulkanProgram(const Adapter& adapter, Pipelines& pipelines,
+                             std::span<const Binary* const> binaries, std::string_view where) {
   std::vector<std::span<const std::byte>> codes;
   std::vector<std::string> names;
   for (const Binary* b : binaries) {
     check(*b, where);
-    if (b->target != target_name)
-      throw UserError(where, ": is compiled for '", b->target, "', and this device runs ",
-                      target_name, "; compile it for this machine");
+    if (rank_of(adapter, b->target) <= 0)
+      throw UserError(where, ": is compiled for '", b->target, "', and '", adapter.name, "' runs ",
+                      form_of(adapter).name, "; compile it for this machine");
     for (const Binary::Entry& e : b->entries) {
       codes.push_back(std::span(b->code).subspan(e.offset));
       names.push_back(e.name);

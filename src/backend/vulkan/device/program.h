@@ -6,7 +6,7 @@
 #include <mutex>
 #include <string>
 
-#include "backend/vulkan/device/machine.h"
+#include "backend/vulkan/driver/machine.h"
 #include "backend/vulkan/shader/shader.h"
 #include "base/hash.h"
 #include "runtime/cache.h"
@@ -60,9 +60,12 @@ class Pipelines {
   Hash128 key_;
 };
 
+// Device::rank.
+int rank_of(const Adapter&, std::string_view target);
+
 class VulkanProgram final : public Program {
  public:
-  VulkanProgram(Pipelines&, std::span<const Binary* const>, std::string_view where);
+  VulkanProgram(const Adapter&, Pipelines&, std::span<const Binary* const>, std::string_view where);
   ProgramEntry entry(std::string_view name) const override;
   std::size_t bytes() const override { return bytes_; }
   static const Pipeline& pipeline(ProgramEntry e) {

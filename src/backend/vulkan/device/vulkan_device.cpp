@@ -26,13 +26,15 @@ class VulkanDevice final : public Device {
   explicit VulkanDevice(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
   std::string_view name() const override { return "vulkan"; }
-  std::string description() const override { return std::string(target_name); }
+  std::string description() const override {
+    return std::string(form_of(shared_->machine->adapter).name);
+  }
   const DeviceLimits& limits() const override {
     static constexpr DeviceLimits limits;
     return limits;
   }
   int rank(std::string_view target) const override {
-    return target == target_name ? 1 : target == "any" ? 0 : -1;
+    return rank_of(shared_->machine->adapter, target);
   }
   std::optional<DeviceMemory> of_host(const void* data) const override {
     const DeviceMemory m{reinterpret_cast<std::uintptr_t>(data), 0};
@@ -43,7 +45,8 @@ class VulkanDevice final : public Device {
   void free(DeviceMemory m, std::size_t) noexcept override { shared_->memory.free(m); }
   std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
                                 std::string_view where) override {
-    return std::make_unique<VulkanProgram>(shared_->pipelines, binaries, where);
+    return std::make_unique<VulkanProgram>(shared_->machine->adapter, shared_->pipelines, binaries,
+                                           where);
   }
   std::string why_missing(std::string_view library) override {
     return cat("Vulkan devices call no library '", library, "'");

@@ -5,11 +5,36 @@
 #include <cstdint>
 #include <string_view>
 
+#include "backend/vulkan/driver/machine.h"
+
 namespace hone::vulkan {
 
-// Vulkan 1.2 with addresses of buffers, scalar block layout and timeline semaphores. What else a
-// shader needs stands in its SPIR-V as capabilities.
-inline constexpr std::string_view target_name = "vulkan1.2";
+// What kernels are compiled for: Vulkan 1.2 with addresses of buffers, scalar block layout and
+// timeline semaphores, and how large a group of threads may be. What else a shader needs stands in
+// its SPIR-V as capabilities.
+struct Form {
+  std::string_view name;      // Binary::target
+  std::uint32_t threads;      // of a group
+  std::uint32_t group_bytes;  // that a device must have for a group
+  std::uint32_t kept_bytes;   // of them for joining numbers of the threads
+
+  bool fits(const Adapter& a) const {
+    return a.limits.maxComputeWorkGroupInvocations >= threads &&
+           a.limits.maxComputeWorkGroupSize[0] >= threads &&
+           a.limits.maxComputeSharedMemorySize >= group_bytes;
+  }
+};
+// Better ones are later. What nearly every device has, then what GPUs for desks and servers have.
+inline constexpr Form forms[] = {{"vulkan1.2", 256, 16 << 10, 2 << 10},
+                                 {"vulkan1.2-large", 1024, 32 << 10, 8 << 10}};
+
+// The best form of a device.
+inline const Form& form_of(const Adapter& a) {
+  const Form* best = &forms[0];
+  for (const Form& f : forms)
+    if (f.fits(a)) best = &f;
+  return *best;
+}
 
 // Little-endian, as the machines that Vulkan runs on.
 struct ShaderHeader {

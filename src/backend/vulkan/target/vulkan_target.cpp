@@ -1,5 +1,6 @@
 #include "backend/vulkan/target/vulkan_target.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backend/vulkan/target/spirv.h"
@@ -13,7 +14,7 @@ namespace {
 
 static_assert(most_pushed == c::Shader::most_pushed);
 
-Binary compile_one(const CompileJob& job) {
+Binary compile_one(const CompileJob& job, const Form& form) {
   const Kernel& kernel = *job.kernel;
   const c::Shader shader = c::shader(kernel);
   std::vector<std::uint32_t> spirv = spirv_of(shader.text);
@@ -30,7 +31,7 @@ Binary compile_one(const CompileJob& job) {
   header.uses_scratch = shader.uses_scratch;
   header.threads = static_cast<std::uint32_t>(group_threads(kernel));
   Binary b;
-  b.target = target_name;
+  b.target = form.name;
   b.code.resize(sizeof header + spirv.size() * sizeof(std::uint32_t));
   std::memcpy(b.code.data(), &header, sizeof header);
   std::memcpy(b.code.data() + sizeof header, spirv.data(), spirv.size() * sizeof(std::uint32_t));
@@ -38,15 +39,28 @@ Binary compile_one(const CompileJob& job) {
   return b;
 }
 
+const Form& native_form() {
+  static const Form& form = [] -> const Form& {
+    try {
+      return form_of(choose_adapter(*open_instance()));
+    } catch (const UserError&) {
+      return forms[0];
+    }
+  }();
+  return form;
+}
+
 class VulkanTarget final : public Target {
  public:
+  explicit VulkanTarget(const Form& form) : form_(form) {}
+
   const TargetInfo& info() const override { return info_; }
   std::string_view version() const override { return "glsl 2"; }
 
   std::vector<Binary> compile(std::span<const CompileJob> jobs, ThreadPool& pool) const override {
     std::vector<Binary> out(jobs.size());
     parallel_for(pool, std::ssize(jobs), [&](std::int64_t i) {
-      out[static_cast<std::size_t>(i)] = compile_one(jobs[static_cast<std::size_t>(i)]);
+      out[static_cast<std::size_t>(i)] = compile_one(jobs[static_cast<std::size_t>(i)], form_);
     });
     return out;
   }
@@ -57,10 +71,11 @@ class VulkanTarget final : public Target {
   }
 
  private:
-  // What every device of that version has; typical rates of one group's threads.
-  TargetInfo info_ = {.name = std::string(target_name),
-                      .group_threads = 256,
-                      .group_bytes = 14 << 10,
+  const Form& form_;
+  // Typical rates of one group's threads.
+  TargetInfo info_ = {.name = std::string(form_.name),
+                      .group_threads = static_cast<int>(form_.threads),
+                      .group_bytes = form_.group_bytes - form_.kept_bytes,
                       .subgroup_threads = 1,
                       .fma_gflops = 1000,
                       .cache_gbytes = 500,
@@ -71,9 +86,12 @@ class VulkanTarget final : public Target {
 }  // namespace
 
 std::unique_ptr<Target> make_target(std::string_view name) {
-  if (!name.empty() && name != target_name)
-    throw UserError("target '", name, "' is not known; Vulkan has ", target_name);
-  return std::make_unique<VulkanTarget>();
+  if (name.empty() || name == target_names[0]) return std::make_unique<VulkanTarget>(native_form());
+  const auto* form = std::ranges::find(forms, name, &Form::name);
+  if (form == std::end(forms))
+    throw UserError("target '", name, "' is not known; Vulkan has ", target_names[0], ", ",
+                    forms[0].name, ", ", forms[1].name);
+  return std::make_unique<VulkanTarget>(*form);
 }
 
 }  // namespace hone::vulkan

@@ -1,4 +1,5 @@
-// Kernels as compute shaders for any device of Vulkan 1.2. Needs no device and no driver.
+// Kernels as compute shaders for any device of Vulkan 1.2. Needs no device and no driver, which are
+// asked for the native form alone.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,8 @@
 
 namespace hone::vulkan {
 
-inline constexpr std::string_view target_names[] = {target_name};
+// The first is the best form of this machine's device, the smallest where there is none.
+inline constexpr std::string_view target_names[] = {"native", forms[0].name, forms[1].name};
 
 std::unique_ptr<Target> make_target(std::string_view);
 

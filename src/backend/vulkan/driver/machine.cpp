@@ -1,4 +1,4 @@
-#include "backend/vulkan/device/machine.h"
+#include "backend/vulkan/driver/machine.h"
 
 #include <algorithm>
 #include <atomic>

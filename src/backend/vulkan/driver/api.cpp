@@ -1,4 +1,4 @@
-#include "backend/vulkan/device/api.h"
+#include "backend/vulkan/driver/api.h"
 
 #include "base/error.h"
 #include "base/library.h"

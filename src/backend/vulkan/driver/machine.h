@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/vulkan/device/api.h"
+#include "backend/vulkan/driver/api.h"
 
 namespace hone::vulkan {
 
