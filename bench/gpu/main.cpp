@@ -136,8 +136,10 @@ class Tensor {
   }
   TensorRef ref() const {
     const DeviceMemory at = memory_.at();
-    return {dtype_, dims_,
-            reinterpret_cast<void*>(at.handle + static_cast<std::uint64_t>(at.offset))};
+    return {
+        dtype_, dims_,
+        memory_of(reinterpret_cast<std::byte*>(at.handle + static_cast<std::uint64_t>(at.offset)),
+                  memory_.size())};
   }
 
  private:

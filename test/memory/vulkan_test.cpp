@@ -53,15 +53,21 @@ TEST(VulkanMemory, SteadyRunsAllocateNothing) {
     for (const std::vector<std::int64_t>& dims : sizes) {
       const auto n = static_cast<std::size_t>(dims[0]);
       const std::int64_t dims_of_y[] = {dims[0], 64}, dims_of_sum[] = {dims[0]};
-      const TensorRef inputs[] = {{DType::f32, dims, in.data()},
-                                  {DType::f32, dims_of_w, weights.data()}},
-                      outputs[] = {{DType::f32, dims_of_y, y.data()},
-                                   {DType::f32, dims_of_sum, sums.data()}};
+      const TensorRef inputs[] = {{DType::f32, dims, memory_of(in.data(), n * 256)},
+                                  {DType::f32, dims_of_w,
+                                   memory_of(weights.data(), weights.size())}},
+                      outputs[] = {{DType::f32, dims_of_y, memory_of(y.data(), n * 64)},
+                                   {DType::f32, dims_of_sum, memory_of(sums.data(), n)}};
       session.run(inputs, outputs);
       ASSERT_EQ(sums[n - 1], 256);
       ASSERT_NEAR(y[n * 64 - 1], 1.0 / 64, 1e-6);
     }
   };
+  {
+    const test::Watch watch(test::Watch::Of::this_thread);
+    delete new volatile int(1);
+    EXPECT_EQ(watch.allocations(), 1);
+  }
   for (int i = 0; i < 3; ++i) run();
   const test::Watch watch(test::Watch::Of::this_thread);
   for (int i = 0; i < 50; ++i) run();
