@@ -188,8 +188,21 @@ std::string Adapter::summary() const {
   for (std::uint32_t i = 0; i < memory.memoryHeapCount; ++i)
     if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
       bytes = std::max<std::uint64_t>(bytes, memory.memoryHeaps[i].size);
-  return cat(name, " (", driver, "), ", bytes >> 30, " GiB, subgroups of ", subgroup, ", ", uuid,
-             is_software ? ", software: used only when HONE_VULKAN_DEVICE names it" : "",
+  std::string has;
+  const auto add = [&](bool is_there, std::string_view what) {
+    if (is_there) has += cat(", ", what);
+  };
+  add(features12.shaderFloat16, "f16");
+  add(features.shaderFloat64, "f64");
+  add(features12.shaderInt8, "8-bit integers");
+  add(features.shaderInt16, "16-bit integers");
+  add(features12.storageBuffer8BitAccess, "8-bit storage");
+  add(features11.storageBuffer16BitAccess, "16-bit storage");
+  add(joins_in_subgroups, "subgroup arithmetic");
+  return cat(name, " (", driver, "), ", bytes >> 30, " GiB, groups of ",
+             limits.maxComputeWorkGroupInvocations, " threads and ",
+             limits.maxComputeSharedMemorySize >> 10, " KiB, subgroups of ", subgroup, has, ", ",
+             uuid, is_software ? ", software: used only when HONE_VULKAN_DEVICE names it" : "",
              why_not.empty() ? "" : ", not used: it ", why_not);
 }
 

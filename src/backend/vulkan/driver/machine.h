@@ -46,7 +46,7 @@ struct Adapter {
   std::string why_not;                              // it cannot run kernels; empty: it can
 
   std::string api_text() const;  // "1.3.230"
-  // Name, driver, memory, subgroups, UUID, and why it is not used.
+  // Name, driver, memory, groups of threads, what kernels may use, UUID, and why it is not used.
   std::string summary() const;
 };
 
