@@ -271,7 +271,20 @@ class Groups {
   std::optional<Block> share(const Block& block) {
     if (reads_what_it_writes(block)) return std::nullopt;
     Block out;
+    // Since the last barrier: by one thread, by all.
+    std::unordered_set<std::int64_t> by_one, by_all;
     for (const Stmt& s : block) {
+      const std::unordered_set<std::int64_t> writes = params_written({s});
+      const bool is_loop = s.kind == Kind::loop;
+      if (std::ranges::any_of(writes, [&](std::int64_t p) {
+            return by_all.contains(p) || (is_loop && by_one.contains(p));
+          })) {
+        // What a thread stores here another one must not overwrite with what came before it.
+        out.push_back({.kind = Kind::barrier});
+        by_one.clear();
+        by_all.clear();
+      }
+      (is_loop ? by_all : by_one).insert(writes.begin(), writes.end());
       switch (s.kind) {
         case Kind::declare:
         case Kind::assign:
@@ -293,11 +306,16 @@ class Groups {
     return out;
   }
 
-  bool reads_what_it_writes(const Block& block) const {
-    std::unordered_set<std::int64_t> written;
+  static std::unordered_set<std::int64_t> params_written(const Block& block) {
+    std::unordered_set<std::int64_t> out;
     for_each_statement(block, [&](const Stmt& s) {
-      if (s.kind == Kind::store) written.insert(s.param);
+      if (s.kind == Kind::store) out.insert(s.param);
     });
+    return out;
+  }
+
+  bool reads_what_it_writes(const Block& block) const {
+    const std::unordered_set<std::int64_t> written = params_written(block);
     const std::vector<Value> values = values_of(block);
     for (NodeId n : nodes_below(values)) {
       const Value v(&values[0].graph(), n);

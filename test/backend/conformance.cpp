@@ -258,6 +258,19 @@ TEST_P(BackendConformance, LaunchesReadSizesAndOperandsWhereTheyLie) {
   }
 }
 
+// All threads copy the operand, then one of them stores an element that another one copied.
+TEST_P(BackendConformance, AStoreFollowsTheCopyThatItChanges) {
+  Function f;
+  const Value x = f.add_param(f32({45}), "x"), at = f.add_param(Type(DType::i64, Shape{1}), "at");
+  const Value one = scalar(f.graph(), 1000, DType::f32);
+  f.add_result(ops::scatter_nd(std::vector<Value>{x, at, one}, {{"kind", "set"}}), "y");
+  for (std::int64_t i : {0, 7, 41, 44, -1}) {
+    Array place = Array::zeros(DType::i64, {1});
+    place.set_integer(0, i);
+    expect_as_reference(f, {ramp(45), place});
+  }
+}
+
 TEST_P(BackendConformance, RefusesByName) {
   const std::shared_ptr<const Plan> plan = compiled(scaled());
   const Binary& good = plan->binaries[0];
