@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <list>
 #include <map>
 
 #include "backend/backend.h"
@@ -11,6 +13,7 @@
 #include "compile/spread.h"
 #include "compile/stats.h"
 #include "compile/store.h"
+#include "compile/timed_run.h"
 #include "ir/measured.h"
 #include "plan/audit.h"
 #include "runtime/session.h"
@@ -184,6 +187,7 @@ class MultiCompiler {
   // The first unless another is clearly faster.
   std::size_t race(std::span<WayReport> ways, const std::vector<Array>& inputs) {
     std::vector<std::unique_ptr<Session>> sessions;
+    std::list<TimedRun> timed;
     std::vector<std::function<void()>> runs;
     for (const WayReport& w : ways) {
       std::vector<Assignment> assigned = chosen_;
@@ -193,8 +197,8 @@ class MultiCompiler {
       Executable::Devices devices = open_devices(*plan);
       sessions.push_back(std::make_unique<Session>(
           Executable::load(std::move(plan), std::move(devices)), SessionOptions{.pool = pool_}));
-      sessions.back()->run(inputs);  // the first run places memory
-      runs.push_back([session = sessions.back().get(), &inputs] { session->run(inputs); });
+      timed.emplace_back(*sessions.back(), inputs)();  // the first run places memory
+      runs.emplace_back(std::ref(timed.back()));
     }
     const std::vector<std::vector<double>> times = time_interleaved(
         runs, {.least_sample_ms = 2, .most_seconds = race_seconds_, .drop_above = 3});

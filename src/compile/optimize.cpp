@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <list>
 #include <map>
 
 #include "backend/backend.h"
@@ -13,6 +15,7 @@
 #include "compile/build_id.h"
 #include "compile/stats.h"
 #include "compile/store.h"
+#include "compile/timed_run.h"
 #include "ref/compare.h"
 #include "runtime/session.h"
 #include "schedule/cost.h"
@@ -360,12 +363,15 @@ class Optimizer {
 
   void time_plans(int rounds) {
     const Reference& r = references_.at(0);
+    std::list<TimedRun> timed;
     std::vector<std::function<void()>> runs;
     std::vector<Entry*> field;
     for (Entry& e : entries_) {
       if (!e.session) continue;
       field.push_back(&e);
-      runs.push_back([session = e.session.get(), &r] { session->run(r.inputs); });
+      for (const std::shared_ptr<Device>& d : e.session->executable().devices())
+        timing_.leaves_copies_out = timing_.leaves_copies_out || !d->shares_host_memory();
+      runs.emplace_back(std::ref(timed.emplace_back(*e.session, r.inputs)));
     }
     if (field.empty()) return;
     say(cat("timing ", field.size(), " strategies, ", rounds, " interleaved rounds"));

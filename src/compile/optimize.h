@@ -60,7 +60,9 @@ struct TimingRecord {
   int threads = 0;    // of each strategy
   int rounds = 0;     // the most that a strategy was timed in
   double busy = 0;    // the share of the machine's processors that other processes took, 0 to 1
-  int repeats = 0;    // how often all was timed again because the times contradicted the choice
+  // Of inputs and outputs between the host and devices that have their own memory.
+  bool leaves_copies_out = false;
+  int repeats = 0;  // how often all was timed again because the times contradicted the choice
 };
 
 // Lists but the first run parallel to Plan::strategies.

@@ -86,6 +86,8 @@ bool Ports::bind_input(std::size_t i, const TensorRef& t) {
     port.dims.assign(t.dims.begin(), t.dims.end());
   }
   set_data(port, i, t);
+  for (std::size_t place = i; place < places_.size(); place += size())
+    places_[place].is_stale = true;
   return !is_same;
 }
 

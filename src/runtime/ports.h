@@ -46,6 +46,7 @@ struct PortPlace {
   DeviceMemory direct;  // none: copied
   OwnedMemory staging;
   bool is_staged = false;
+  bool is_stale = true;  // an input's copy, since it was bound or lost its memory
   DeviceMemory at() const { return is_staged ? staging.at() : direct; }
 };
 

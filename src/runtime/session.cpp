@@ -53,7 +53,7 @@ class Session::State {
   };
 
   void bind_input(std::size_t i, const TensorRef& t) {
-    if (ports_.bind_input(i, t)) current_ = nullptr;
+    if (ports_.bind_input(i, t)) current_ = computed_ = nullptr;
   }
   void bind_output(std::size_t i, const TensorRef& t) { ports_.bind_output(i, t); }
 
@@ -128,19 +128,35 @@ class Session::State {
   }
 
   void run() {
+    compute(true);
+    fetch();
+  }
+
+  // Copies all inputs, or those that were bound since they were copied.
+  void compute(bool copies_all) {
+    computed_ = nullptr;
     Ready& r = ready();
     check_limit(r);
     ports_.check_contents();
     ports_.check_outputs(r.outputs);
     take_memory(r);
     place(r);
-    upload(r);
+    upload(r, copies_all);
     const Variant& v = plan().variants[r.variant];
     memory_.placement = r.placement;
     runner_->run(v, r.program, memory_);
     note_results(v, r);
-    download(r);
+    computed_ = &r;
     ++runner_->counters.runs;
+  }
+
+  void fetch() {
+    if (!computed_)
+      throw UserError(
+          "session: fetch() has no results to copy; call compute() after inputs of other sizes "
+          "were bound");
+    ports_.check_outputs(computed_->outputs);
+    download(*computed_);
   }
 
   // Of the last run.
@@ -152,10 +168,10 @@ class Session::State {
   }
 
   void trim() {
-    current_ = nullptr;
+    current_ = computed_ = nullptr;
     cache_.clear();
     for (OwnedMemory& arena : arenas_) arena = {};
-    for (PortPlace& p : ports_.places()) p.staging = {};
+    for (PortPlace& p : ports_.places()) p.staging = {}, p.is_stale = true;
   }
 
   void submit() {
@@ -172,10 +188,11 @@ class Session::State {
     return (*streams_)[executable_->first_stream(device)];
   }
 
-  void upload(const Ready& r) {
+  void upload(const Ready& r, bool all) {
     for (std::size_t i : r.used) {
-      const PortPlace& place = ports_.places()[i];
-      if (!ports_.is_input(i) || !place.is_staged) continue;
+      PortPlace& place = ports_.places()[i];
+      if (!ports_.is_input(i) || !place.is_staged || !(all || place.is_stale)) continue;
+      place.is_stale = false;
       const Port& port = ports_.port_of(i);
       first_stream(ports_.device_of(i)).upload(place.staging.at(), {port.data, port.bytes});
       ++runner_->counters.staged_copies;
@@ -231,6 +248,7 @@ class Session::State {
       if (ports_.needs_staging(i)) {
         OwnedMemory& staging = ports_.places()[i].staging;
         staging = {};
+        ports_.places()[i].is_stale = true;
         staging = take(cat("a copy of '", ports_.name_of(i), "'"), allocators_[ports_.device_of(i)],
                        ports_.port_of(i).bytes);
       }
@@ -281,7 +299,8 @@ class Session::State {
   std::optional<StepRunner> runner_;
   Ports ports_;
   ReadyCache cache_;
-  Ready* current_ = nullptr;  // fits the inputs bound now; null: not known
+  Ready* current_ = nullptr;   // fits the inputs bound now; null: not known
+  Ready* computed_ = nullptr;  // of the last run
   std::uint64_t placements_ = 0;
   StepRunner::Memory memory_;
   std::vector<std::vector<std::int64_t>> result_dims_;  // of the last run
@@ -397,6 +416,16 @@ std::vector<Array> Session::run(std::span<const Array> inputs) {
     results.emplace_back(plan.results[i].type.dtype, state_->result_dims()[i],
                          Storage(memories[i], {address(*memories[i]), state_->result_bytes(i)}));
   return results;
+}
+
+void Session::compute() {
+  State::Exclusive exclusive(*state_);
+  state_->compute(false);
+}
+
+void Session::fetch() {
+  State::Exclusive exclusive(*state_);
+  state_->fetch();
 }
 
 void Session::submit() { state_->submit(); }

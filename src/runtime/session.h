@@ -73,6 +73,14 @@ class Session {
   // Allocates the outputs. A donated input is left as it is.
   std::vector<Array> run(std::span<const Array> inputs);
 
+  // run() for a caller whose next run takes the same inputs, or who needs few of the results: an
+  // input that a device has a copy of is copied only when it was bound since, and results stay
+  // there until fetch() copies those of the last run to the bound outputs. What a run writes to a
+  // copied donated input is what the next one reads. Throws UserError as run() does; fetch() also
+  // when nothing ran at the sizes that are bound.
+  void compute();
+  void fetch();
+
   // run() in another thread. Until it is finished every other call but poll() and wait() is
   // refused.
   void submit();

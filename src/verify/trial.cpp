@@ -470,7 +470,7 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
 Trial::~Trial() = default;
 
 void Trial::run() {
-  if (use_ == Use::time) return session_->run();
+  if (use_ == Use::time) return session_->compute();
   FaultScope faults;
   session_->run();
   if (!faults.what().empty()) throw UserError(faults.what());

@@ -26,7 +26,8 @@ class Trial {
 
   // Makes ready what the first run would; throws UserError when a library refuses.
   void bind() { static_cast<void>(session_->memory()); }
-  // Throws UserError when a kernel faults, if its memory is checked.
+  // Throws UserError when a kernel faults, if its memory is checked. For timing, a device that has
+  // its own memory copies parameters there once, and results stay there.
   void run();
   // Other numbers in the parameters that are no weights or filters; results are as if nothing had
   // run.

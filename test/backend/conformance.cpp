@@ -334,6 +334,41 @@ TEST_P(BackendConformance, RunsAgainWithOtherNumbersAndPlaces) {
   EXPECT_EQ(s->counters().launches % 8, 0);
 }
 
+// Copies of inputs and results are their caller's to ask for.
+TEST_P(BackendConformance, ComputesAgainWithoutCopies) {
+  Function f;
+  const Value x = f.add_param(f32({64}), "x"), w = f.add_param(f32({64}), "w");
+  f.add_result(x * w + 1.0, "y");
+  const std::unique_ptr<Session> s = session(compiled(f));
+  std::vector<Array> inputs = {ramp(64), ramp(64)};
+  Array y = Array::zeros(DType::f32, {64});
+  for (std::size_t i = 0; i < 2; ++i) s->bind_input(i, as_input(inputs[i]));
+  s->bind_output(0, {DType::f32, y.dims(), y.writable_bytes()});
+  EXPECT_NE(refusal([&] { s->fetch(); }).find("no results"), std::string::npos);
+  const std::int64_t one = device_->shares_host_memory() ? 0 : 1;
+  for (int round = 0; round < 5; ++round) {
+    s->compute();
+    EXPECT_EQ(s->counters().staged_copies, 2 * one);
+  }
+  s->fetch();
+  EXPECT_EQ(s->counters().staged_copies, 3 * one);
+  expect_accepted({y}, f, inputs);
+  // Of what is bound again.
+  std::ranges::copy(Array::zeros(DType::f32, {64}).bytes(), inputs[1].writable_bytes().begin());
+  s->bind_input(1, as_input(inputs[1]));
+  s->compute();
+  s->fetch();
+  EXPECT_EQ(s->counters().staged_copies, 5 * one);
+  expect_accepted({y}, f, inputs);
+  // A run copies all, and memory that was given back holds nothing.
+  s->trim();
+  s->compute();
+  EXPECT_EQ(s->counters().staged_copies, 7 * one);
+  s->run();
+  EXPECT_EQ(s->counters().staged_copies, 10 * one);
+  expect_accepted({y}, f, inputs);
+}
+
 TEST_P(BackendConformance, ConstantsArePreparedAndReadOnTheDevice) {
   Function f;
   const Value x = f.add_param(f32({3, 40}), "x");

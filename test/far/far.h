@@ -24,6 +24,12 @@ struct FarPace {
 // Streams draw their delays from the seed.
 std::shared_ptr<Device> open_far_device(std::uint64_t seed = 1, FarPace = {});
 
+// What was asked of the streams of all far devices of this process so far.
+struct FarCounts {
+  std::int64_t uploads = 0, downloads = 0, launches = 0;
+};
+FarCounts far_counts();
+
 // "far", for CompileOptions::backend and for lists.
 const Backend& far_backend();
 

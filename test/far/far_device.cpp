@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::string_view target_name = "far-1";
 
+std::atomic<std::int64_t> uploads{0}, downloads{0}, launches{0};
+
 // One allocation. Its handle is no address, and no address that a processor could reach.
 struct Block {
   std::vector<std::byte> bytes;
@@ -187,10 +189,12 @@ class FarStream final : public Stream {
   int threads() const override { return 1; }
 
   void upload(DeviceMemory to, std::span<const std::byte> from) override {
+    ++uploads;
     const Piece p = use(to, from.size(), true);
     add([p, from] { std::ranges::copy(from, p.bytes().begin()); });
   }
   void download(std::span<std::byte> to, DeviceMemory from) override {
+    ++downloads;
     const Piece p = use(from, to.size(), false);
     add([p, to] { std::ranges::copy(p.bytes(), to.begin()); });
   }
@@ -225,6 +229,7 @@ class FarStream final : public Stream {
           });
       return;
     }
+    ++launches;
     const auto* entry =
         reinterpret_cast<const FarProgram::Entry*>(static_cast<std::uintptr_t>(l.entry));
     const Kernel& kernel = entry->kernel;
@@ -403,6 +408,8 @@ class FarDevice final : public Device {
 };
 
 }  // namespace
+
+FarCounts far_counts() { return {uploads, downloads, launches}; }
 
 std::shared_ptr<Device> open_far_device(std::uint64_t seed, FarPace pace) {
   return std::make_shared<FarDevice>(seed, std::move(pace));
