@@ -185,6 +185,9 @@ int explain(Words words) {
               plan->name.c_str(), plan->strategy.c_str(),
               plan->measured ? "choices measured" : "choices predicted", plan->verification.c_str(),
               plan->kernels.size(), plan->weights.size(), plan->prepared.size());
+  if (!options.precision.empty())
+    std::printf("precision %s: %s\n", options.precision.c_str(),
+                policy_text(precision_named(options.precision)).c_str());
   for (std::size_t i = 0; i < plan->variants.size(); ++i)
     print_variant(plan->variants[i], i, details);
   return exit_ok;

@@ -170,6 +170,10 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   add_links(a, o.import);
   a.choice("--verify", {"none", "kernels", "model"},
            "none, kernels (each kernel once) or model (the whole function)", o.verify);
+  a.choice("--precision", {precision_names().begin(), precision_names().end()},
+           cat(alternatives(precision_names()),
+               ": of the whole model, sums and norms in float32 (default: as the model is)"),
+           o.precision);
   a.choices("--passes-off", pass_names(), "passes to leave out", o.passes_off);
   a.flag("--one-op-groups", "no fusion: each operation alone", o.one_op_groups);
   a.flag("--no-cache", "neither read nor write the compile cache", o.no_cache);
@@ -203,6 +207,10 @@ Loaded load(const ModelOptions& options, const Arguments& args) {
     out.params.push_back({p.name, p.value.type(), false});
   for (const fs::path& set : data_sets(out.file.path.parent_path()))
     out.source.samples.push_back(read_set(set, "input"));
+  if (!options.precision.empty()) {
+    out.given = out.source;
+    out.source = at_precision(*out.given, precision_named(options.precision));
+  }
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   out.import_ms = took.count();
   return out;

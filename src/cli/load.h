@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "cli/run/run.h"
 #include "cli/run/tensors.h"
 #include "compile/compile.h"
+#include "compile/precision.h"
 #include "import/import.h"
 
 namespace hone::cli {
@@ -25,6 +27,7 @@ struct ModelOptions : Printing {
   std::string weights;  // a file of tensors; empty: the model's own
   std::vector<std::string> passes_off;
   std::string verify = "kernels";  // none, kernels, model
+  std::string precision;           // a name of precision_names(); empty: as the model is
   int threads = 0;
   std::int64_t max_memory = 0;  // bytes; 0: the default of sessions
   Deadline deadline;
@@ -45,7 +48,8 @@ void add_compiling(Arguments&, ModelOptions&, bool with_strategy = true);
 
 struct Loaded {
   ModelFile file;
-  Source source;  // empty for a plan
+  Source source;                // empty for a plan; in the precision that was asked for
+  std::optional<Source> given;  // as the model is, when a precision was asked for
   std::vector<PlanParam> params;
   std::vector<std::string> warnings;
   std::vector<std::string> contradictions;  // of the file's declared outputs; warnings, too

@@ -1,5 +1,6 @@
 #include "compile/optimize.h"
 
+#include <array>
 #include <cstdio>
 #include <filesystem>
 
@@ -57,6 +58,7 @@ std::string timing_text(const TimingRecord& t) {
   out += cat(", other processes took ", percent, " % of the machine");
   constexpr int disturbing = 20;
   if (percent >= disturbing) out += ": the times vary";
+  if (t.leaves_copies_out) out += ", without copies of inputs and outputs between host and device";
   if (t.repeats > 0) out += cat(", timed again ", t.repeats == 1 ? "once" : "twice");
   return out;
 }
@@ -120,6 +122,30 @@ std::string self_tests_text(const Plan& plan) {
       out += cat(out.empty() ? "self-test: passed in a process of its own with " : "; ",
                  inputs_text(plan, t));
   return out.empty() ? out : out + "\n";
+}
+
+// How far the plan is from the model in the precision that it was given in.
+Json precision_json(const ModelOptions& options, const std::vector<PrecisionError>& errors) {
+  Json results = Json::Array{};
+  for (const PrecisionError& e : errors)
+    results.push(Json::Object{
+        {"name", e.name}, {"largest_error", e.largest_error}, {"largest_value", e.largest_value}});
+  return Json::Object{{"name", options.precision.empty() ? "as given" : options.precision},
+                      {"results", results}};
+}
+
+std::string precision_text(const ModelOptions& options, const std::vector<PrecisionError>& errors) {
+  if (options.precision.empty()) return "";
+  std::string out = cat("precision: ", options.precision);
+  if (errors.empty())
+    return out + ", not compared with the model as given: the reference would take too long\n";
+  out += ", largest difference from the model as given, of the largest value:";
+  for (const PrecisionError& e : errors) {
+    std::array<char, 32> number{};
+    std::snprintf(number.data(), number.size(), "%.2g", e.largest_error / e.largest_value);
+    out += cat(&e == errors.data() ? " " : ", ", e.name, " ", number.data());
+  }
+  return out + "\n";
 }
 
 // The sets below a directory, or the one that it is.
@@ -252,7 +278,13 @@ int optimize(Words words) {
       warn(options, cat("warning: evidence of the refusal of ", r.strategy, ": ", kept.string()));
     };
   const Optimized result = hone::optimize(loaded.source, request);
-  check_expected(result.plan, samples, request.compile.threads);
+  std::vector<PrecisionError> errors;
+  if (loaded.given) {
+    loaded.given->samples = loaded.source.samples;
+    errors = precision_errors(*loaded.given, result.plan, request.compile.threads);
+  } else {
+    check_expected(result.plan, samples, request.compile.threads);
+  }
   progress(options, "testing the written plan in a process of its own");
   const std::int64_t size = write_proved(file, result.plan);
   for (const SelfTest& t : result.plan.self_tests)
@@ -275,6 +307,7 @@ int optimize(Words words) {
                                           {"content", to_hex(*result.plan.content)},
                                           {"verified", to_json(result.tried)},
                                           {"self_tests", self_tests_json(result.plan)},
+                                          {"precision", precision_json(options, errors)},
                                           {"inputs", texts_json(result.assumptions)},
                                           {"timing", timing_json(result.timing)},
                                           {"strategies", strategies_json(result.plan.strategies)}})
@@ -290,6 +323,7 @@ int optimize(Words words) {
   }
   std::printf("plan: %s (%s), content %s\n", file.c_str(), bytes_text(size).c_str(),
               to_hex(*result.plan.content).c_str());
+  std::printf("%s", precision_text(options, errors).c_str());
   std::printf("%s%s", tried_text(result.tried).c_str(), self_tests_text(result.plan).c_str());
   if (!report.empty())
     std::printf("report: %s (%s)\n", report.c_str(), file_size_text(report).c_str());

@@ -146,6 +146,20 @@ class Cli(unittest.TestCase):
         self.assertIn(f"content: {first}", shown)
         self.assertLess(shown.index("self-test: "), shown.index("runs "))
 
+    def test_precision_is_of_the_whole_model_and_its_error_is_said(self):
+        worst = {"fp32": 1e-5, "tf32": 2e-3, "fp16": 2e-3, "bf16": 2e-2}
+        for name, most in worst.items():
+            done = json.loads(self.hone("optimize", DIGITS, "-o", f"{name}.hone", "--rounds", 3, "--budget", 2,
+                                        "--precision", name, "--json").stdout)["precision"]
+            self.assertEqual(done["name"], name)
+            for result in done["results"]:
+                self.assertLess(result["largest_error"], most * result["largest_value"])
+                if name in ("fp16", "bf16"):
+                    self.assertGreater(result["largest_error"], 0)
+        told = self.hone("explain", DIGITS, "--precision", "bf16").stdout
+        self.assertIn("bfloat16: dot, matmul, conv", told)
+        self.assertIn("all others: float32", told)
+
     def test_optimize_says_what_verification_tried(self):
         done = self.hone("optimize", DIGITS, "-o", "told.hone", "--rounds", 3)
         self.assertRegex(done.stdout, r"verified: \d+ kernels.* the model in .* batch = \d+.* 1, 2, 4 threads")
@@ -267,6 +281,7 @@ class Cli(unittest.TestCase):
         (["validate", "digits.hone"], USER, [".: holds no test_data_set_0", "input_K.pb"]),
         (["optimize", DIGITS, "--strategies", "cpu,ato"], USAGE, ["'ato'", "did you mean auto"]),
         (["optimize", DIGITS, "--target", "sparc"], USAGE, ["'sparc'", "x86-64-v3"]),
+        (["optimize", DIGITS, "--precision", "fp8"], USAGE, ["'fp8'", "fp32, tf32, fp16 or bf16"]),
         (["optimize", DIGITS, "--verify", "all"], USAGE, ["'all'", "none, kernels or model"]),
         (["optimize", DIGITS, "--passes-off", "fuse"], USAGE, ["'fuse'", "simplify"]),
         (["optimize", DIGITS, "--dim", "n"], USAGE, ["--dim", "'n'", "NAME=LOW..HIGH"]),
