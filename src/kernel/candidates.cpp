@@ -8,6 +8,7 @@
 #include "kernel/convolution.h"
 #include "kernel/cost.h"
 #include "kernel/group_contraction.h"
+#include "kernel/group_tensor.h"
 #include "kernel/parts.h"
 
 namespace hone {
@@ -47,6 +48,7 @@ constexpr Builder for_register_tiles[] = {
 };
 
 constexpr Builder for_groups[] = {
+    {"tensor", group_tensor_candidate, group_tensor_space},
     {"generated", group_contraction_candidate, group_contraction_space},
     parts,
     nest,

@@ -13,12 +13,12 @@ namespace {
 using Kind = Stmt::Kind;
 
 // Where one row of a result lies: 0 are the keys, 1 the places they came from.
-struct Line {
+struct SortLine {
   std::uint32_t index = 0;
   int param = 0;
   Dim offset = 0, stride = 1;
 };
-using Lines = std::vector<Line>;
+using SortLines = std::vector<SortLine>;
 
 class SortWriter {
  public:
@@ -64,7 +64,7 @@ class SortWriter {
               end = keep(left + at_most_wanted(left_end - left + right_end - right), all_);
     const Dim count = keep(min(max(end - first, 0), p.kept), p.kept);
     const Runs runs = {left, left_end, right, right_end};
-    const Lines source = lines_of(from);
+    const SortLines source = lines_of(from);
     const Dim begin = find_left(source, runs, keep(min(first, end), all_));
     merge(source, {begin, left_end, right + min(first, end) - begin, right_end}, lines_of(to_),
           first, count);
@@ -108,16 +108,16 @@ class SortWriter {
       kernel_.memory.push_back({is_short ? DType::i32 : DType::i64, capacity * Dim(2), 0});
   }
 
-  Lines scratch_at(const Dim& offset) const {
-    Lines out = {{0, scratch_, offset, 1}};
+  SortLines scratch_at(const Dim& offset) const {
+    SortLines out = {{0, scratch_, offset, 1}};
     if (keeps_places_) out.push_back({1, scratch_ + 1, offset, 1});
     return out;
   }
 
-  Lines lines_of(std::span<const OrderedResult> results) const {
-    Lines out;
+  SortLines lines_of(std::span<const OrderedResult> results) const {
+    SortLines out;
     for (const OrderedResult& r : results) {
-      Line line{r.index, r.memory.param, 0, r.memory.strides[axis_]};
+      SortLine line{r.index, r.memory.param, 0, r.memory.strides[axis_]};
       for (std::size_t i = 0; i < position_.size(); ++i)
         if (i != axis_) line.offset = line.offset + position_[i] * r.memory.strides[i];
       out.push_back(std::move(line));
@@ -125,25 +125,25 @@ class SortWriter {
     return out;
   }
 
-  DType dtype_of(const Line& line) const {
+  DType dtype_of(const SortLine& line) const {
     const auto i = static_cast<std::size_t>(line.param), params = kernel_.params.size();
     return i < params ? kernel_.params[i].dtype : kernel_.memory[i - params].dtype;
   }
 
-  Value load(const Lines& from, std::uint32_t index, const Dim& at) const {
-    const Line& line = *std::ranges::find(from, index, &Line::index);
+  Value load(const SortLines& from, std::uint32_t index, const Dim& at) const {
+    const SortLine& line = *std::ranges::find(from, index, &SortLine::index);
     return l_.load(line.param, dtype_of(line), joined(line.offset + at * line.stride));
   }
-  Value key(const Lines& from, const Dim& at) const { return load(from, 0, at); }
+  Value key(const SortLines& from, const Dim& at) const { return load(from, 0, at); }
 
-  void store(const Lines& to, const Dim& at, Value key, Value place) {
-    for (const Line& line : to)
+  void store(const SortLines& to, const Dim& at, Value key, Value place) {
+    for (const SortLine& line : to)
       l_.add({.kind = Kind::store,
               .param = line.param,
               .offset = joined(line.offset + at * line.stride),
               .value = l_.convert(line.index == 0 ? key : place, dtype_of(line))});
   }
-  void copy(const Lines& from, const Dim& at, const Lines& to, const Dim& where) {
+  void copy(const SortLines& from, const Dim& at, const SortLines& to, const Dim& where) {
     store(to, where, key(from, at), keeps_places_ ? load(from, 1, at) : Value());
   }
 
@@ -215,7 +215,7 @@ class SortWriter {
   }
 
   // The first `count` elements of two runs; of equal ones, those of the left run come first.
-  void merge(const Lines& from, const Runs& runs, const Lines& to, const Dim& first,
+  void merge(const SortLines& from, const Runs& runs, const SortLines& to, const Dim& first,
              const Dim& count) {
     const Dim right = keep_changing(runs.right), k = l_.open_loop(count);
     const Dim left = runs.left + runs.right + k - right;
@@ -234,7 +234,7 @@ class SortWriter {
 
   // Where the left run goes on when so much is merged that the result has come to `at`, which
   // counts from where the left run begins.
-  Dim find_left(const Lines& from, const Runs& runs, const Dim& at) {
+  Dim find_left(const SortLines& from, const Runs& runs, const Dim& at) {
     const Dim low = keep_changing(max(runs.left, at + runs.right - runs.right_end)),
               high = keep_changing(min(at, runs.left_end));
     l_.open_loop(bits(size_) + 1);

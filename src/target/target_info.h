@@ -21,9 +21,10 @@ struct TargetInfo {
   std::int64_t chunk_bytes = 48 << 10;
 
   // Machines whose threads run in groups that share memory; 0 threads: there are no groups.
-  int group_threads = 0;         // most in one group
-  std::int64_t group_bytes = 0;  // of memory that a group shares
-  int subgroup_threads = 1;      // that run in step
+  int group_threads = 0;           // most in one group
+  std::int64_t group_bytes = 0;    // of memory that a group shares
+  int subgroup_threads = 1;        // that run in step
+  bool multiplies_halves = false;  // subgroups of 32 multiply tiles of f16 and bf16
 
   // Rates of one thread: multiply-adds of f32 x 2, bytes read plus written. Typical figures until
   // they are measured on the machine.

@@ -369,6 +369,36 @@ TEST_P(BackendConformance, ComputesAgainWithoutCopies) {
   expect_accepted({y}, f, inputs);
 }
 
+// Sizes that the tiles of machines divide, and others.
+TEST_P(BackendConformance, ProductsOfHalvesAreAsTheReferenceSays) {
+  const auto wave = [](const Type& t, int step) {
+    return harness::filled(t,
+                           [i = 0, step](DType) mutable { return 0.1 * ((i += step) % 13) - 0.6; });
+  };
+  for (DType t : {DType::f16, DType::bf16})
+    for (const auto& [m, n, k] : {std::array{64, 128, 96}, {33, 19, 21}, {16, 256, 512}}) {
+      Function f;
+      const Type left(t, {m, k}), right(t, {k, n});
+      const Value a = f.add_param(left, "a"), b = f.add_param(right, "b");
+      f.add_result(ops::gelu_tanh(ops::matmul(a, b)), "y");
+      expect_as_reference(f, {wave(left, 5), wave(right, 7)});
+    }
+  for (const std::int64_t window : {1, 3}) {
+    Function f;
+    const Type x(DType::f16, {2, 16, 12, 12}), w(DType::f16, {24, 16, window, window});
+    const Dims pads = {window / 2, window / 2}, ones = {1, 1};
+    const Value image = f.add_param(x, "x"), weights = f.add_param(w, "w");
+    f.add_result(ops::relu(ops::conv(Values{image, weights}, {{"strides", ones},
+                                                              {"dilations", ones},
+                                                              {"pads_low", pads},
+                                                              {"pads_high", pads},
+                                                              {"groups", std::int64_t{1}},
+                                                              {"channels_last", std::int64_t{0}}})),
+                 "y");
+    expect_as_reference(f, {wave(x, 5), wave(w, 7)});
+  }
+}
+
 TEST_P(BackendConformance, ConstantsArePreparedAndReadOnTheDevice) {
   Function f;
   const Value x = f.add_param(f32({3, 40}), "x");

@@ -16,6 +16,7 @@ inline constexpr const char* cuda_shim_head = R"shim(#define int64_t libc_int64_
 #define __global__
 #define __forceinline__ inline
 #define __shared__ static
+#define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(n)
 struct ShimIndex { unsigned x; };
 static ShimIndex threadIdx, blockIdx, gridDim, blockDim;
@@ -27,6 +28,7 @@ static void __syncthreads() {
   swapcontext(&shim_fibers[me], &shim_main);
   threadIdx.x = me;
 }
+static void __syncwarp() { __syncthreads(); }
 template <class T> static T __shfl_xor_sync(unsigned, T x, int h) {
   const unsigned me = threadIdx.x;
   __builtin_memcpy(&shim_slots[me], &x, sizeof x);
@@ -51,6 +53,40 @@ static double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b
 static float shim_of_half(unsigned short h) { return (float)shim_bits<_Float16>(h); }
 static unsigned short shim_half_of(float x) { return shim_bits<unsigned short>((_Float16)x); }
 #define memcpy __builtin_memcpy
+static unsigned long long __cvta_generic_to_shared(const void *) { return 0; }
+// ldmatrix: lane l names row l % 8 of piece l / 8.
+static void shim_load_pieces(unsigned *to, const unsigned short *from, bool across) {
+  const unsigned me = threadIdx.x, lane = me % 32;
+  shim_slots[me] = (unsigned long long)from;
+  __syncthreads();
+  for (unsigned piece = 0; piece < 4; ++piece) {
+    unsigned short of[2];
+    for (unsigned i = 0; i < 2; ++i) {
+      const unsigned row = across ? lane % 4 * 2 + i : lane / 4, column = across ? lane / 4 : lane % 4 * 2 + i;
+      of[i] = ((const unsigned short *)shim_slots[me - lane + piece * 8 + row])[column];
+    }
+    to[piece] = of[0] | (unsigned)of[1] << 16;
+  }
+  __syncthreads();
+}
+static unsigned shim_words[1024][6];
+// mma.m16n8k16
+static void shim_multiply(float *c, const unsigned *a, unsigned b0, unsigned b1, bool is_f16) {
+  const unsigned me = threadIdx.x, lane = me % 32;
+  for (unsigned i = 0; i < 4; ++i) shim_words[me][i] = a[i];
+  shim_words[me][4] = b0, shim_words[me][5] = b1;
+  __syncthreads();
+  for (unsigned i = 0; i < 4; ++i)
+    for (unsigned k = 0; k < 16; ++k) {
+      const unsigned row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2, first = me - lane;
+      const unsigned x = shim_words[first + row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2],
+                     y = shim_words[first + column * 4 + k % 8 / 2][4 + k / 8];
+      const unsigned short p = x >> (k % 2 * 16), q = y >> (k % 2 * 16);
+      c[i] += is_f16 ? shim_of_half(p) * shim_of_half(q)
+                     : shim_bits<float>((unsigned)p << 16) * shim_bits<float>((unsigned)q << 16);
+    }
+  __syncthreads();
+}
 )shim";
 
 inline constexpr const char* cuda_shim_tail = R"shim(

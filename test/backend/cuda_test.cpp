@@ -66,6 +66,37 @@ TEST_F(CudaTarget, CompilesEveryOperation) {
   EXPECT_GT(kernels, 80u);
 }
 
+// Layers of equal structure and weights of their own.
+Function deep(int layers) {
+  Function f;
+  int seed = 0;
+  const auto weight = [&](std::vector<std::int64_t> dims) {
+    Array a = Array::zeros(DType::f32, std::move(dims));
+    ++seed;
+    for (std::int64_t i = 0; i < a.count(); ++i)
+      a.set_real(i, static_cast<double>((i * 7 + seed) % 13) / 40 - 0.1);
+    return constant(f.graph(), a);
+  };
+  Value x = f.add_param(f32({16, 32}), "x");
+  for (int i = 0; i < layers; ++i) {
+    const Value h =
+        ops::gelu(ops::matmul(x, weight({32, 128})) + broadcast_to(weight({128}), Shape{16, 128}));
+    x = x + ops::matmul(h, weight({128, 32}));
+    x = ops::layer_norm(Values{x, weight({32}), weight({32})}, {{"axis", 1}, {"epsilon", 1e-5}});
+  }
+  f.add_result(x, "y");
+  return f;
+}
+
+// What a deep model costs is its graph: code is made for one layer.
+TEST_F(CudaTarget, DeepModelsCompileTheKernelsOfOneLayer) {
+  const Plan one = compiled_for(deep(1)), many = compiled_for(deep(96));
+  EXPECT_GE(one.kernels.size(), 2u);
+  EXPECT_EQ(many.kernels.size(), one.kernels.size());
+  EXPECT_EQ(many.binaries.size(), one.binaries.size());
+  EXPECT_EQ(many.variants[0].steps.size(), 96 * one.variants[0].steps.size());
+}
+
 TEST_F(CudaTarget, CompilesForEveryArchitecture) {
   for (std::string_view target : backend("cuda").target_names) {
     const Plan plan = compiled_for(doubled(), std::string(target));

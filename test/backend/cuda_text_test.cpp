@@ -30,6 +30,21 @@ std::string without_instructions(std::string text) {
       replaced(text, R"(asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));)", "x = shim_of_half(h);");
   text = replaced(text, R"(asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));)",
                   "h = shim_half_of(x);");
+  for (const bool across : {false, true})
+    text = replaced(
+        text,
+        cat(R"(asm volatile("ldmatrix.sync.aligned.m8n8.x4)", across ? ".trans" : "",
+            R"(.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), )",
+            R"("=r"(to[3]) : "r"(at) : "memory");)"),
+        across ? "shim_load_pieces(to, from, true);" : "shim_load_pieces(to, from, false);");
+  for (const std::string_view t : {"f16", "bf16"})
+    text = replaced(
+        text,
+        cat("asm(\"mma.sync.aligned.m16n8k16.row.col.f32.", t, ".", t,
+            R"(.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : )",
+            R"("+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), )",
+            R"("r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));)"),
+        t == "f16" ? "shim_multiply(c, a, b0, b1, true);" : "shim_multiply(c, a, b0, b1, false);");
   return text;
 }
 
@@ -146,6 +161,54 @@ TEST(CudaText, RowsThatAreKeptAgree) {
   f.add_result(ops::rms_norm(std::vector<Value>{x, w}, {{"axis", 1}, {"epsilon", 1e-5}}), "y");
   expect_text_agrees(f, {random_array(x.type(), 1), random_array(w.type(), 2)});
   expect_text_agrees(i32({4, 300}), [](Value x) { return reduce_axes(ops::reduce_max, x, {1}); });
+}
+
+// Of each side: depth or the other axis side by side, in vectors or not; sizes that tiles divide
+// and others.
+TEST(CudaText, TilesOfHalvesAgree) {
+  for (DType t : {DType::f16, DType::bf16})
+    for (const auto& [m, n, k] :
+         {std::array<std::int64_t, 3>{64, 64, 64}, {16, 48, 200}, {33, 19, 21}})
+      for (const bool a_is_turned : {false, true})
+        for (const bool b_is_turned : {false, true}) {
+          Function f;
+          const auto side = [&](std::int64_t rows, std::int64_t columns, bool is_turned) {
+            const Value v =
+                f.add_param(Type(t, is_turned ? Shape{columns, rows} : Shape{rows, columns}), "x");
+            return is_turned ? ops::transpose(v, {{"perm", Dims{1, 0}}}) : v;
+          };
+          const Value a = side(m, k, a_is_turned), b = side(k, n, b_is_turned),
+                      bias = f.add_param(Type(t, {n}), "bias");
+          f.add_result(ops::relu(ops::matmul(a, b) + broadcast_to(bias, Shape{m, n})), "y");
+          std::vector<Array> inputs;
+          for (std::size_t i = 0; i < 3; ++i) inputs.push_back(random_array(f.param(i).type(), i));
+          const auto target = backend("cuda").target("sm_90");
+          EXPECT_EQ(generated_candidates(spec_of(f), target->info()).front().name, "tensor");
+          expect_text_agrees(f, inputs);
+        }
+}
+
+TEST(CudaText, ConvolutionsOfHalvesAgree) {
+  for (const std::int64_t channels_last : {0, 1})
+    for (const std::int64_t side : {8, 9})
+      for (const std::int64_t window : {1, 3}) {
+        Function f;
+        const Type x(DType::f16,
+                     channels_last ? Shape{2, side, side, 16} : Shape{2, 16, side, side});
+        const Dims pads = {window / 2, window / 2}, ones = {1, 1}, steps = {window, window};
+        const Value image = f.add_param(x, "x"),
+                    w = f.add_param(Type(DType::f16, channels_last ? Shape{window, window, 16, 24}
+                                                                   : Shape{24, 16, window, window}),
+                                    "w");
+        f.add_result(ops::conv(Values{image, w}, {{"strides", steps},
+                                                  {"dilations", ones},
+                                                  {"pads_low", pads},
+                                                  {"pads_high", pads},
+                                                  {"groups", std::int64_t{1}},
+                                                  {"channels_last", channels_last}}),
+                     "y");
+        expect_text_agrees(f, {random_array(x, 2), random_array(w.type(), 1)});
+      }
 }
 
 // The settings of the library's first proposal, and whether a kernel follows its call.

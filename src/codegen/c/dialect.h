@@ -72,6 +72,9 @@ struct Dialect {
   // The text that joins `own` of those threads that run in step; empty where there is none, then
   // all are joined by halves. Null: reduce_group does without.
   std::string (*join_subgroup)(const Op& combine, DType) = nullptr;
+  // Helpers load_pieces, load_pieces_across and multiply_DTYPE do what the intrinsic
+  // multiply_halves means, for subgroups of 32 threads.
+  bool multiplies_halves = false;
   // Memory of one thread, at $O bytes behind `scratch`: declares $P.
   std::string_view scratch;
 

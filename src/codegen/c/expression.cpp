@@ -437,6 +437,12 @@ bool Renderer::is_array(int param) const {
          is_variable(kernel_.memory[static_cast<std::size_t>(memory)]);
 }
 
+bool Renderer::is_shared(int param) const {
+  const int memory = param - static_cast<int>(kernel_.params.size());
+  return memory >= 0 &&
+         kernel_.memory[static_cast<std::size_t>(memory)].scope == MemoryScope::group;
+}
+
 std::string Renderer::emit_load(const Value& e) {
   const int param = static_cast<int>(e.attrs().integer("param"));
   const std::string condition = e.operand_count() > 0 ? value(e.operand(0)) : "";

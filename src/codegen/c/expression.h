@@ -76,6 +76,7 @@ class Renderer {
   std::string element_at(int param, const Dim& offset);
   std::string element_at(int param, const std::string& offset);
   bool is_array(int param) const;
+  bool is_shared(int param) const;  // by the threads of a group
   std::string in_array(const std::string& name, const std::string& at) const;
   DType buffer_dtype(int param) const;
 
@@ -132,9 +133,10 @@ class Renderer {
   void array_tile(const Stmt&);
   void array_multiply(const Stmt&);
   void barrier();
+  void multiply_halves(const Stmt&);
   std::string zero_of(DType) const;
   void vector_loop(const Stmt&);
-  std::string copied_element(const Stmt&) const;
+  std::string copied_element(const Stmt&);
   std::optional<Dim> vector_start(const Stmt& loop, int param, const Dim& offset) const;
   std::string vector_text(std::string_view pattern, int param, std::int64_t width,
                           const std::string& name, const std::string& at);

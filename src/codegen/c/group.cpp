@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "codegen/c/expression.h"
+#include "kernel/group_tensor.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
 
@@ -40,7 +41,11 @@ bool Renderer::group_statement(const Stmt& s) {
     case Stmt::Kind::tile_multiply:
       return array_multiply(s), true;
     case Stmt::Kind::intrinsic:
-      return block(s.body), true;
+      if (s.name == hone::multiply_halves && dialect_.multiplies_halves)
+        multiply_halves(s);
+      else
+        block(s.body);
+      return true;
     default:
       return false;
   }

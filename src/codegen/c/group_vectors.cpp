@@ -13,7 +13,8 @@ namespace hone::c {
 // multiple of their number.
 std::optional<Dim> Renderer::vector_start(const Stmt& loop, int param, const Dim& offset) const {
   const Dim lane = symbol_of(loop);
-  if (is_array(param) || !(stride_of(offset, lane) == Dim(1))) return std::nullopt;
+  if ((is_array(param) && !is_shared(param)) || !(stride_of(offset, lane) == Dim(1)))
+    return std::nullopt;
   const Replacement none[] = {{lane, 0}};
   const Dim first = replace(offset, none);
   if (!(mod(first, loop.extent) == Dim(0))) return std::nullopt;
@@ -44,16 +45,25 @@ void Renderer::vector_loop(const Stmt& s) {
   const std::string lane = fresh("l");
   forget_memory();
   std::vector<NodeId> loads;
-  const std::vector<Value> values = values_of(s.body);
+  // What a condition guards may not be there.
+  std::vector<Value> values;
+  for (const Stmt& each : s.body)
+    if (each.kind != Stmt::Kind::branch && !each.condition)
+      for (const Value& v : values_of(each)) values.push_back(v);
   for (NodeId n : nodes_below(values)) {
     const Value v(&values[0].graph(), n);
-    if (!v.is(ops::load) || v.operand_count() > 0) continue;
+    if (!v.is(ops::load)) continue;
+    const bool is_conditional = v.operand_count() > 0;
+    if (is_conditional && dependences(v.operand(0)).loops.contains(s.var)) continue;
     const int param = static_cast<int>(v.attrs().integer("param"));
     const auto first = vector_start(s, param, v.attrs().dims("offset").at(0));
     if (!first || !use_vector(param, width)) continue;
     const std::string name = fresh("w");
-    out_.line(vector_text(dialect_.vector_type, param, width, name, ""), " ", name, ";");
-    out_.line(vector_text(dialect_.vector_load, param, width, name, position(*first)));
+    const std::string condition =
+        is_conditional ? cat("if (", value(v.operand(0)), ") ") : std::string();
+    out_.line(vector_text(dialect_.vector_type, param, width, name, ""), " ", name,
+              is_conditional ? " = {}" : "", ";");
+    out_.line(condition, vector_text(dialect_.vector_load, param, width, name, position(*first)));
     vector_loads_[n] = cat(name, ".of[", lane, "]");
     loads.push_back(n);
   }

@@ -149,11 +149,15 @@ void Renderer::accumulate(const Stmt& s) {
   forget_registers();
 }
 
-// What a store takes from a vector as it is: a narrow float would be widened and rounded again.
-std::string Renderer::copied_element(const Stmt& s) const {
-  const auto v = vector_loads_.find(s.value.node());
-  const bool is_same = v != vector_loads_.end() && s.value.dtype() == buffer_dtype(s.param);
-  return is_same ? v->second : "";
+// What a store takes from a vector or another array as it is: a narrow float would be widened and
+// rounded again.
+std::string Renderer::copied_element(const Stmt& s) {
+  if (!s.value.is(ops::load) || s.value.dtype() != buffer_dtype(s.param)) return "";
+  if (const auto v = vector_loads_.find(s.value.node()); v != vector_loads_.end()) return v->second;
+  const int from = static_cast<int>(s.value.attrs().integer("param"));
+  const bool is_array_copy =
+      is_array(from) && s.value.operand_count() == 0 && buffer_dtype(from) == buffer_dtype(s.param);
+  return is_array_copy ? element_at(from, s.value.attrs().dims("offset").at(0)) : "";
 }
 
 void Renderer::store(const Stmt& s) {

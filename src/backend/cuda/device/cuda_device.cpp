@@ -123,7 +123,8 @@ class CudaStream final : public Stream {
     const CodeHeader& h = kernel.header;
     HONE_ASSERT(l.operands.size() == h.params, kernel.name, ": ", l.operands.size(),
                 " operands for ", h.params, " parameters");
-    std::int64_t blocks = std::min<std::int64_t>(l.chunks, most_blocks);
+    const std::int64_t groups = (l.chunks - 1) / h.groups + 1;
+    std::int64_t blocks = std::min<std::int64_t>(groups, most_blocks / h.groups);
     values_.clear();
     std::uint64_t addresses = 0;
     for (const DeviceMemory& m : l.operands) {

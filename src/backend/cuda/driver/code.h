@@ -18,7 +18,7 @@ struct CodeHeader {
   std::uint32_t has_scratch = 0;
   std::uint32_t cubin_bytes = 0;
   std::uint32_t alignment = 1;  // of every parameter, in bytes; others take the second kernel
-  std::uint32_t reserved = 0;
+  std::uint32_t groups = 1;     // of the kernel's threads, in a block
 };
 static_assert(sizeof(CodeHeader) == 40);
 

@@ -134,6 +134,30 @@ constexpr c::Helper helpers[] = {
   return h;
 }
 )"},
+    // Four pieces of 8 x 8 elements: lane l gives row l % 8 of piece l / 8, and gets elements l % 4
+    // * 2 and the next of row l / 4 of each; across: of column l / 4.
+    {"load_pieces", "",
+     R"(HONE_INLINE void hone_load_pieces(uint32_t *to, const uint16_t *from) {
+  const uint32_t at = (uint32_t)__cvta_generic_to_shared(from);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+}
+)"},
+    {"load_pieces_across", "",
+     R"(HONE_INLINE void hone_load_pieces_across(uint32_t *to, const uint16_t *from) {
+  const uint32_t at = (uint32_t)__cvta_generic_to_shared(from);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+}
+)"},
+    {"multiply_f16", "",
+     R"(HONE_INLINE void hone_multiply_f16(float *c, const uint32_t *a, uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+)"},
+    {"multiply_bf16", "",
+     R"(HONE_INLINE void hone_multiply_bf16(float *c, const uint32_t *a, uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+)"},
 };
 
 }  // namespace
@@ -153,6 +177,7 @@ constinit const c::Dialect cuda_cpp = {
     .vector_load = "hone_load<is_aligned>($V, $P + ($I));",
     .vector_store = "hone_store<is_aligned>($P + ($I), $V);",
     .reduce_group = "$R = hone_reduce<$N>($X, [](const $T a, const $T b) -> $T { return $E; });",
+    .multiplies_halves = true,
     .scratch = "$T *const $P = ($T *)(scratch + $O);",
 };
 

@@ -5,12 +5,36 @@
 
 namespace hone::cuda {
 
+namespace {
+
+constexpr std::uint32_t subgroup = 32;
+
+// Few blocks run at once on a multiprocessor, however small they are: groups of one subgroup, which
+// share no memory and need no barrier of a block, are put into blocks of four.
+constexpr std::uint32_t groups_together = 4;
+
+c::Dialect of_subgroups() {
+  c::Dialect out = cuda_cpp;
+  out.group = "(blockIdx.x * 4 + threadIdx.x / 32)";
+  out.groups = "(gridDim.x * 4)";
+  out.thread = "(threadIdx.x % 32)";
+  out.barrier = "__syncwarp();";
+  return out;
+}
+
+}  // namespace
+
 Source source_of(const Kernel& kernel) {
-  const c::GroupText group = c::group_text(kernel, cuda_cpp);
+  const bool is_subgroup = group_threads(kernel) == static_cast<int>(subgroup);
+  c::GroupText group = c::group_text(kernel, is_subgroup ? of_subgroups() : cuda_cpp);
   Source out;
+  if (is_subgroup && group.shared.empty())
+    out.header.groups = groups_together;
+  else if (is_subgroup)
+    group = c::group_text(kernel, cuda_cpp);
   out.header.params = static_cast<std::uint32_t>(kernel.params.size());
   out.header.sizes = static_cast<std::uint32_t>(kernel.sizes.size());
-  out.header.threads = static_cast<std::uint32_t>(group_threads(kernel));
+  out.header.threads = static_cast<std::uint32_t>(group_threads(kernel)) * out.header.groups;
   out.header.has_scratch = group.uses_scratch;
   c::Text text;
   text.paste(cat(cuda_cpp.preamble, group.helpers, "/* ", c::in_comment(kernel.name), " */\n"));
@@ -29,7 +53,7 @@ Source source_of(const Kernel& kernel) {
   }
   for (std::size_t i = 0; i < kernel.sizes.size(); ++i) add("int64_t ", cat("n", i));
   text.open("template <bool is_aligned>\nHONE_INLINE void hone_body(", parameters, ")");
-  for (const std::string& array : group.shared) text.line("__shared__ ", array, ";");
+  for (const std::string& array : group.shared) text.line("__shared__ __align__(16) ", array, ";");
   if (group.uses_scratch)
     text.line(
         "unsigned char *const scratch = scratch_of_all + "

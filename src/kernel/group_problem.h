@@ -1,0 +1,34 @@
+// What groups of threads contract: a contraction or convolution as one sum of products over
+// batch, rows, columns and depth. A convolution is a contraction over its window. Shared by the
+// builders of such kernels; not one of them.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "kernel/anchored.h"
+#include "ops/contraction.h"
+#include "target/target_info.h"
+
+namespace hone {
+
+// C[batch, m, n] = sum over k of A[batch, m, k] * B[batch, k, n]
+struct GroupProblem {
+  using Where = std::function<Dims(const Dim& batch, const Dim& free, const Dim& k)>;
+  Value a, b;
+  Dim batch = 1, m = 1, n = 1, k = 1;
+  Where a_at, b_at;
+  std::function<Dims(const Dim& batch, const Dim& m, const Dim& n)> c_at;
+};
+
+struct FoundGroupContraction {
+  AnchoredGroup group;
+  DType accumulate;
+};
+
+// Nothing when the group is not of that form, or the machine has no groups of threads.
+std::optional<FoundGroupContraction> find_group_contraction(const GroupSpec&, const TargetInfo&);
+// The group must outlive what it gives.
+GroupProblem problem_of(AnchoredGroup&);
+
+}  // namespace hone

@@ -1,0 +1,28 @@
+// Contractions and convolutions of narrow floats on machines whose subgroups multiply tiles of
+// 16 x 8 x 16: the group keeps tiles of both operands in the memory it shares, in their own dtype,
+// and fetches the next ones into registers while it multiplies.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "kernel/tuning.h"
+#include "target/target_info.h"
+
+namespace hone {
+
+// The name of the intrinsic. Its body multiplies tiles of 2 columns, each thread what it holds of
+// the subgroup's: row l / 4 of every 8 and columns l % 4 * 2 and the next of every 8, of lane l.
+inline constexpr std::string_view multiply_halves = "multiply_halves";
+
+// The group computed around its one contraction or convolution of f16 or bf16, in one kernel.
+// Nothing when the group is not of that form, or the machine has no such instructions. Tuning:
+// `tile_m`, `tile_n`, `tile_k` of a group; `rows`, `columns` of a subgroup.
+std::optional<Candidate> group_tensor_candidate(const GroupSpec&, const TargetInfo&,
+                                                const Tuning& = {});
+
+// Tunings worth a trial, the default first; empty when the group is not of that form.
+std::vector<Tuning> group_tensor_space(const GroupSpec&, const TargetInfo&);
+
+}  // namespace hone
