@@ -2,10 +2,12 @@
 // each: medians of whole runs, from the call until the device is idle. tools/gpu-check runs it
 // beside other programs.
 // usage: bench_gpu [--backend B] [--strategy S] [--measure] [CASE...]
-//        bench_gpu --backend B --start PLAN   from the plan file to the first outputs
+//        bench_gpu --backend B --start PLAN SET   from the plan file to the first outputs of a
+//        directory's input_0.pb, input_1.pb, ...
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <random>
@@ -169,7 +171,7 @@ double median_us(const std::function<void()>& f) {
 }
 
 struct Request {
-  std::string backend = "cuda", strategy = "auto", start;
+  std::string backend = "cuda", strategy = "auto", start, set;
   bool measures = false;
 };
 
@@ -229,15 +231,14 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
 // With everything that a process needs but the open device: the time in which a plan starts.
 void start(const Request& request) {
   const std::shared_ptr<Device> device = open_device(request.backend);
+  std::vector<Array> inputs;
+  for (std::size_t i = 0;; ++i) {
+    const std::string file = cat(request.set, "/input_", i, ".pb");
+    if (!std::filesystem::exists(file)) break;
+    inputs.push_back(read_tensor_pb(file));
+  }
   const double took = us([&] {
     const auto plan = std::make_shared<const Plan>(read_plan(request.start));
-    std::vector<Array> inputs;
-    for (const PlanParam& p : plan->params) {
-      std::vector<std::int64_t> dims;
-      for (const Dim& d : p.type.shape.dims)
-        dims.push_back(d.is_number() ? d.number() : std::max<std::int64_t>(d.low(), 1));
-      inputs.push_back(Array::zeros(p.type.dtype, dims));
-    }
     Session(Executable::load(plan, device), {.max_memory = std::int64_t{1} << 40}).run(inputs);
   });
   std::printf("%s\n",
@@ -270,8 +271,8 @@ int main(int argc, char** argv) {
         request.strategy = argv[++i];
       else if (word == "--backend" && i + 1 < argc)
         request.backend = argv[++i];
-      else if (word == "--start" && i + 1 < argc)
-        request.start = argv[++i];
+      else if (word == "--start" && i + 2 < argc)
+        request.start = argv[++i], request.set = argv[++i];
       else if (word == "--measure")
         request.measures = true;
       else
