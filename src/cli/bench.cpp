@@ -67,7 +67,7 @@ int bench(Words words) {
       cat("hone bench model.onnx --strategy ", default_backend().name, " --threads 1 --json"));
   if (!a.parse(words)) return exit_ok;
   if (!times_file.empty()) check_writable(times_file, "--exportTimes");
-  const Loaded loaded = load(options, a);
+  const Loaded loaded = load(options, a, given);
   if (!times_file.empty()) {
     const OutputFile outputs[] = {{"--exportTimes", times_file}};
     check_outputs(outputs, loaded.file.path);

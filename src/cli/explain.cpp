@@ -156,7 +156,7 @@ int explain(Words words) {
         "--strategy ref: interprets the model, so there is no plan to explain; give another "
         "strategy");
   if (!report.empty()) check_report(report);
-  const Loaded loaded = load(options, a);
+  const Loaded loaded = load(options, a, given);
   if (!report.empty()) {
     const OutputFile outputs[] = {{"--report", report}};
     check_outputs(outputs, loaded.file.path);

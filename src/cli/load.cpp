@@ -8,6 +8,7 @@
 #include "api/hone.h"
 #include "backend/backend.h"
 #include "base/terminal.h"
+#include "cli/fit.h"
 #include "cli/run/table.h"
 #include "plan/plan_file.h"
 #include "verify/made_inputs.h"
@@ -179,7 +180,8 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.flag("--no-cache", "neither read nor write the compile cache", o.no_cache);
 }
 
-Loaded load(const ModelOptions& options, const Arguments& args) {
+Loaded load(const ModelOptions& options, const Arguments& args,
+            const std::vector<std::string>& inputs) {
   const auto start = std::chrono::steady_clock::now();
   Loaded out;
   out.file = model_file(options.model);
@@ -197,16 +199,20 @@ Loaded load(const ModelOptions& options, const Arguments& args) {
   }
   ImportOptions given = options.import;
   if (!options.weights.empty()) given.weights = read_weights(options.weights);
-  Imported imported = import_onnx(out.file.path, given);
+  KnownInputs known{inputs, {}};
+  for (const fs::path& set : data_sets(out.file.path.parent_path()))
+    known.sets.push_back(read_set(set, "input"));
+  const FittedImport fitted = import_fitting(out.file.path, given, known);
+  const Imported& imported = fitted.imported;
   out.contradictions = imported.contradictions;
+  for (const std::string& note : fitted.notes) warn(options, note);
   out.warnings = imported.warnings;
   out.warnings.insert(out.warnings.end(), out.contradictions.begin(), out.contradictions.end());
   warn_all(options, out.warnings);
   out.source = hone::source(imported);
   for (const Function::Param& p : out.source.variants[0].function.params())
     out.params.push_back({p.name, p.value.type(), false});
-  for (const fs::path& set : data_sets(out.file.path.parent_path()))
-    out.source.samples.push_back(read_set(set, "input"));
+  out.source.samples = std::move(known.sets);
   if (!options.precision.empty()) {
     out.given = out.source;
     out.source = at_precision(*out.given, precision_named(options.precision));
@@ -216,8 +222,9 @@ Loaded load(const ModelOptions& options, const Arguments& args) {
   return out;
 }
 
-Loaded load_model(const ModelOptions& options, const Arguments& args) {
-  Loaded out = load(options, args);
+Loaded load_model(const ModelOptions& options, const Arguments& args,
+                  const std::vector<std::string>& inputs) {
+  Loaded out = load(options, args, inputs);
   if (out.file.is_plan())
     throw UserError(out.file.path.string(), ": is a plan; this needs the model it was made from");
   return out;

@@ -56,10 +56,13 @@ struct Loaded {
   double import_ms = 0;
 };
 // Imports a model, with its sample inputs; of a plan only the file is known. `args` tell which
-// options were given.
-Loaded load(const ModelOptions&, const Arguments& args);
+// options were given. Sizes that the model leaves open serve `inputs` (--input as typed) and the
+// sets beside the model too (import_fitting).
+Loaded load(const ModelOptions&, const Arguments& args,
+            const std::vector<std::string>& inputs = {});
 // For commands that need the graph: throws UserError for a plan.
-Loaded load_model(const ModelOptions&, const Arguments& args);
+Loaded load_model(const ModelOptions&, const Arguments& args,
+                  const std::vector<std::string>& inputs = {});
 CompileOptions compile_options(const ModelOptions&);
 
 // Compiles, or opens a plan file. `report` is filled, with all that a report page shows, when

@@ -229,7 +229,7 @@ int optimize(Words words) {
   if (!a.parse(words)) return exit_ok;
 
   // Before anything that takes time.
-  Loaded loaded = load_model(options, a);
+  Loaded loaded = load_model(options, a, given);
   if (!loaded.contradictions.empty() && !accept_outputs)
     throw UserError(loaded.file.path.string(), ": refused: ", loaded.contradictions[0],
                     "; one of the two is wrong, so the model may have been read wrongly; where you "

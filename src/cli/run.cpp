@@ -15,7 +15,7 @@ int run_first_difference(const ModelOptions& options, const RunRequest& request,
                          const Arguments& a) {
   if (options.strategy == "ref")
     throw UsageError("--first-difference: strategy ref is the reference; give another --strategy");
-  const Loaded loaded = load_model(options, a);
+  const Loaded loaded = load_model(options, a, request.inputs);
   const std::optional<Difference> d = first_difference(loaded.source, compile_options(options),
                                                        read_inputs(request.inputs, loaded.params));
   const std::string text =
@@ -53,7 +53,7 @@ int run(Words words) {
   if (looks_for_difference) return run_first_difference(options, request, a);
 
   const auto start = std::chrono::steady_clock::now();
-  const Loaded loaded = load(options, a);
+  const Loaded loaded = load(options, a, request.inputs);
   // What does not fit is found before the model is compiled.
   if (!loaded.file.is_plan()) read_inputs(request.inputs, loaded.params);
   const std::unique_ptr<Runner> runner = open_runner(loaded, options, options.strategy);

@@ -495,7 +495,10 @@ void bind_tail(const Executable& executable, const Variant& variant, const Bound
     size.value = -1;
     if (n < 0 || n > most || (size.size.is_number() && size.size.number() != n))
       throw UserError(size.step->name, ": the data makes size ", size.size, " ", n,
-                      ", the plan is made for 0 to ", most);
+                      ", the plan is made for 0 to ", most,
+                      size.size.is_symbol() ? cat("; compile the model with --dim ", size.size,
+                                                  "=0..", std::max(n, most))
+                                            : std::string());
     if (size.symbol != BoundTail::none) values[size.symbol] = n;
   }
   tail.program = std::make_unique<BoundProgram>(

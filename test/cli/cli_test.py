@@ -453,6 +453,65 @@ class Cli(unittest.TestCase):
             self.assertEqual(done.returncode, OK, done.stderr)
             self.assertIn("'ids' i64[3]: 0 to 1", json.loads(done.stdout)["inputs"])
 
+    def test_given_files_decide_sizes(self):
+        self.work.joinpath("cache.onnx").write_bytes(onnx.model(
+            [onnx.node("Concat", ["past", "x"], ["all"], ints=[("axis", 0)]), onnx.node("Add", ["x", "y"], ["sum"])],
+            [onnx.value("past", onnx.F32, ["p", 2]), onnx.value("x", onnx.F32, ["n", 2]),
+             onnx.value("y", onnx.F32, ["m", 2])],
+            [onnx.value("all", onnx.F32, ["q", 2]), onnx.value("sum", onnx.F32, ["n", 2])]))
+        npy(self.work / "past.npy", "<f4", (0, 2))
+        npy(self.work / "three.npy", "<f4", (3, 2))
+        npy(self.work / "row.npy", "<f4", (1, 2))
+        given = ["-i", "past=past.npy", "-i", "x=three.npy"]
+        for strategy in ("ref", "auto"):
+            done = self.hone("run", "cache.onnx", *given, "-i", "y=row.npy", "-o", "sizes", "--strategy", strategy)
+            self.assertEqual(done.returncode, OK, done.stderr)
+            self.assertIn("note: size p is compiled for 0 to 1048576", done.stderr)
+            self.assertIn("note: size m is compiled as 1", done.stderr)
+            self.assertIn("sum: f32[3,2]", done.stdout)
+        done = self.hone("optimize", "cache.onnx", *given, "-i", "y=three.npy", "-o", "cache.hone", "--rounds", 2)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertIn("sizes n and m are taken to be equal, as node 1 'Add_node' (Add) combines them", done.stderr)
+        self.assertEqual(self.hone("run", "cache.hone", *given, "-i", "y=three.npy", "-o", "sizes").returncode, OK)
+        stated = self.hone("run", "cache.onnx", *given, "-i", "y=three.npy", "-o", "sizes", "--dim", "p=1..8")
+        self.assertEqual(stated.returncode, USER, stated.stderr)
+        self.assertIn("--dim p=0..8", stated.stderr)
+
+    def test_given_files_decide_ranks(self):
+        def branch(op, result):
+            return onnx.graph([onnx.node(op, ["x"], [result])], [], [onnx.value(result, onnx.F32, [])])
+
+        self.work.joinpath("ranks.onnx").write_bytes(onnx.model(
+            [onnx.node("If", ["c"], ["y"], [("then_branch", branch("Identity", "t")),
+                                            ("else_branch", branch("Shape", "e"))])],
+            [onnx.value("c", onnx.BOOL, []), onnx.value("x", onnx.I64, [2, 3])], [onnx.value("y", onnx.I64, [])]))
+        npy(self.work / "yes.npy", "|b1", (), b"\1")
+        npy(self.work / "no.npy", "|b1", (), b"\0")
+        npy(self.work / "whole.npy", "<i8", (2, 3))
+        for name, shape in (("yes", "[2,3]"), ("no", "[2]")):
+            done = self.hone("run", "ranks.onnx", "-i", f"c={name}.npy", "-i", "x=whole.npy", "-o", "ranks")
+            self.assertEqual(done.returncode, OK, done.stderr)
+            self.assertIn("compiled for what input 'c' holds", done.stderr)
+            self.assertIn("y: i64" + shape, done.stdout)
+        done = self.hone("optimize", "ranks.onnx", "-o", "ranks.hone")
+        self.assertEqual(done.returncode, USER, done.stderr)
+        self.assertIn("give the inputs that decide it (--input", done.stderr)
+
+    def test_sizes_that_data_decides_have_stated_limits(self):
+        self.work.joinpath("many.onnx").write_bytes(onnx.model(
+            [onnx.node("ConstantOfShape", ["n"], ["y"])], [onnx.value("n", onnx.I64, [1])],
+            [onnx.value("y", onnx.F32, ["k"])]))
+        npy(self.work / "count.npy", "<i8", (1,), struct.pack("<q", 70000))
+        size = "ConstantOfShape_node.n"
+        done = self.hone("run", "many.onnx", "-i", "n=count.npy", "-o", "many")
+        self.assertEqual(done.returncode, USER, done.stderr)
+        self.assertIn(f"--dim {size}=0..70000", done.stderr)
+        done = self.hone("run", "many.onnx", "-i", "n=count.npy", "-o", "many", "--dim", f"{size}=0..70000")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertIn("y: f32[70000]", done.stdout)
+        done = self.hone("run", "many.onnx", "-i", "n=count.npy", "-o", "many", "--dim", "other.n=0..9")
+        self.assertIn(f"the model has no such size; it has {size}", done.stderr)
+
     def test_a_model_that_loops_for_ever_meets_its_deadline(self):
         body = onnx.graph([onnx.node("Identity", ["go"], ["go_on"]), onnx.node("Add", ["v", "one"], ["w"])],
                           [onnx.value("i", onnx.I64, []), onnx.value("go", onnx.BOOL, []),

@@ -68,7 +68,9 @@ std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no) {
                         " is a sequence or optional, and the choice depends on data");
     if (a.dtype != b.dtype || a.rank() != b.rank())
       throw Unsupported("If: result ", i, " is ", a, " in one branch and ", b,
-                        " in the other, and the choice depends on data");
+                        " in the other, and data decides which; the model can be compiled for one "
+                        "value of the condition: give the inputs that decide it (--input, "
+                        "ImportOptions::contents)");
     const Dims room_a = rooms_of(yes, a.shape.dims), room_b = rooms_of(no, b.shape.dims);
     ChosenSizes s;
     for (std::size_t k = 0; k < room_a.size(); ++k) {

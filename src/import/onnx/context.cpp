@@ -175,7 +175,9 @@ bool is_known(Value v) { return contents_of(v) || known_array(v); }
 
 }  // namespace
 
-Dim limit_of_open_sizes(std::size_t open) {
+Dim NodeContext::open_limit(std::size_t open) const {
+  if (const std::optional<std::int64_t> stated = place_.bodies.stated_limit(node_name()))
+    return *stated;
   return open <= 1 ? most_open_size : std::int64_t{1} << std::max<std::size_t>(24 / open, 1);
 }
 
@@ -213,10 +215,9 @@ Dims NodeContext::open_contents(std::size_t input, const Dims& most) const {
       std::ranges::count_if(all, [](const Element& e) { return !e.known; }));
   Dims out;
   for (const Element& e : all)
-    out.push_back(e.known
-                      ? *e.known
-                      : measured(e.open, out.size() < most.size() ? most[out.size()]
-                                                                  : limit_of_open_sizes(unknown)));
+    out.push_back(e.known ? *e.known
+                          : measured(e.open, out.size() < most.size() ? most[out.size()]
+                                                                      : open_limit(unknown)));
   return out;
 }
 

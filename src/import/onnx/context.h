@@ -68,6 +68,9 @@ class Bodies {
   virtual Dim measured(Value, const Dim& most, std::string_view node) = 0;
   // A new size from `low` to `high`, named after the node, which a body of its own measures.
   virtual Dim new_size(std::int64_t low, std::int64_t high, std::string_view node) = 0;
+  // The most that the caller's options allow for sizes that this node measures; nothing: they say
+  // nothing.
+  virtual std::optional<std::int64_t> stated_limit(std::string_view node) const = 0;
   // Nothing: no such name where the node stands.
   virtual std::optional<Value> named(std::string_view name) = 0;
   // Throws NeedsContents when given contents of inputs may tell what the value holds.
@@ -89,8 +92,6 @@ struct Place {
 
 // What a size that data decides may be where nothing else bounds it.
 inline constexpr std::int64_t most_open_size = 1 << 16;
-// The same where several are open at once: memory is planned for all of them.
-Dim limit_of_open_sizes(std::size_t open);
 
 class NodeContext {
  public:
@@ -166,6 +167,10 @@ class NodeContext {
   bool knows(std::size_t input) const;
   // Whether only a run tells what the operand holds, since no contents were given for it.
   bool decides(std::size_t input) const;
+  // What a size that data decides may be where nothing bounds it: what the caller's options state
+  // for this node, else most_open_size, or less where `open` sizes are decided at once, since
+  // memory is planned for all of them.
+  Dim open_limit(std::size_t open = 1) const;
   // The size that an integer scalar holds when the node runs, known or not.
   Dim measured(Value n, const Dim& most) const;
   // The same, all of them numbers.

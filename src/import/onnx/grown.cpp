@@ -135,7 +135,7 @@ GrownBody grown_body(NodeContext& c, const onnx::Graph& graph, std::vector<Type>
       if (out.open[i][k])
         room[k] = room_for(room[k], arguments[first_argument + i].shape.dims[k],
                            out.body.function->result(first_result + i).shape().dims[k], turns,
-                           limit_of_open_sizes(count));
+                           c.open_limit(count));
     rooms.push_back(room);
     if (out.open[i].empty()) continue;
     const Value v = carried[i];

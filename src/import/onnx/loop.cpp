@@ -200,12 +200,13 @@ struct Most {
 
 Most most_turns(NodeContext& c) {
   constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max();
-  if (!c.has(0)) return {integer(c.graph(), endless), most_open_size, {}};
+  const Dim limit = c.open_limit();
+  if (!c.has(0)) return {integer(c.graph(), endless), limit, {}};
   Value turns = cast_to(reshape_to(c.in(0), {}), DType::i64);
   std::optional<Dims> contents = contents_of(turns);
-  if (!contents) return {turns, most_open_size, {}};
+  if (!contents) return {turns, limit, {}};
   const Dim most = max((*contents)[0], 1);
-  if (most.high() > most_open_size) return {turns, most_open_size, {}};
+  if (most.high() > limit.high()) return {turns, limit, {}};
   return {turns, most, most};
 }
 
@@ -286,7 +287,7 @@ Values loop(NodeContext& c) {
   // How often data lets it turn need not be a size when nothing is stacked.
   const bool is_open = tensors && !grows && c.has(0) && !c.knows(0);
   if (!is_counted || !starts || (is_open && *starts)) return open_loop(c, g, carried, condition);
-  Dim count = tensors ? c.open_size(0, most_open_size) : c.size(0);
+  Dim count = tensors ? c.open_size(0, c.open_limit()) : c.size(0);
   if (!*starts) count = 0;
   Turns t{g, max(count, 0), carried, {}, {}, 1, 2};
   t.arguments = [&](Value turn, const Values& values, const Values&) {

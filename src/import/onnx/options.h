@@ -17,7 +17,8 @@ struct ImportOptions {
   };
   // By symbol name: the file's own, or INPUT_dK for axis K of an input whose size has no name
   // (other characters than letters, digits, '_' and '.' are replaced by '_'). low == high makes the
-  // size a number.
+  // size a number. NODE.n states what a size that data decides at node NODE may be at most, where
+  // nothing else bounds it (65,536, or less for several at once).
   std::map<std::string, Range> dims = {};
   // Sizes of whole inputs by name; they replace what the file says.
   std::map<std::string, std::vector<std::int64_t>> shapes = {};

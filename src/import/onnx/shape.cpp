@@ -190,8 +190,7 @@ Values expand_import(NodeContext& c) {
   x = broadcast_to(x, to);
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (!wanted[i].known)
-      x = expanded_by(c, x, static_cast<int>(i + skipped), wanted[i].open,
-                      limit_of_open_sizes(open));
+      x = expanded_by(c, x, static_cast<int>(i + skipped), wanted[i].open, c.open_limit(open));
   return {x};
 }
 
@@ -494,15 +493,15 @@ Pads pads_of(NodeContext& c, int rank) {
 }
 
 // One axis with pads, or cuts, that data decides: each element of the result by its place in x.
-Value openly_padded(NodeContext& c, Value x, int axis, Value low, Value high, std::string_view mode,
-                    Value number) {
+Value openly_padded(NodeContext& c, Value x, int axis, Value low, Value high, const Dim& most_added,
+                    std::string_view mode, Value number) {
   hone::Graph& g = c.graph();
   const Dim size = x.shape()[axis];
   Value zero = integer(g, 0), one = integer(g, 1);
   Value cut_low = ops::maximum(-low, zero), cut_high = ops::maximum(-high, zero);
   Value kept = size_value(g, size, DType::i64) - cut_low - cut_high;  // what is repeated around
-  const Dim n = c.measured(kept + ops::maximum(low, zero) + ops::maximum(high, zero),
-                           size + Dim(most_open_size));
+  const Dim n =
+      c.measured(kept + ops::maximum(low, zero) + ops::maximum(high, zero), size + most_added);
   Value i = counted(g, DType::i64, n);
   const auto all = [&](Value v) { return broadcast_to(v, i.shape()); };
   i = i - all(ops::maximum(low, zero));
@@ -558,9 +557,11 @@ Values pad_import(NodeContext& c) {
   Value x = without_negative(c.in(0), p);
   // The number counts in one mode only, and may stand in all.
   Value number = c.has(2) ? reshape_to(c.in(2), {}) : scalar(c.graph(), value, x.dtype());
+  const auto open = std::ranges::count_if(p.open_low, [](const Value& v) { return bool(v); });
+  const Dim most_added = c.open_limit(static_cast<std::size_t>(open));
   for (int a = 0; a < x.rank(); ++a)
     if (const auto i = static_cast<std::size_t>(a); p.open_low[i])
-      x = openly_padded(c, x, a, p.open_low[i], p.open_high[i], mode, number);
+      x = openly_padded(c, x, a, p.open_low[i], p.open_high[i], most_added, mode, number);
   if (mode == "reflect") return {ops::pad_reflect(x, {{"low", p.low}, {"high", p.high}})};
   if (mode == "edge") return {ops::pad_edge(x, {{"low", p.low}, {"high", p.high}})};
   if (mode == "wrap") return {wrapped(x, p)};
@@ -678,7 +679,7 @@ Values one_hot_import(NodeContext& c) {
   Value off = take_axis(values, 0, 0), on = take_axis(values, 0, 1);
   if (is_float(indices.dtype())) indices = cast_to(indices, DType::i64);
   const bool is_real = is_float(c.in(1).dtype());
-  const Dim count = c.decides(1) ? c.measured(cast_to(c.in(1), DType::i64), most_open_size)
+  const Dim count = c.decides(1) ? c.measured(cast_to(c.in(1), DType::i64), c.open_limit())
                     : is_real    ? whole_number(c, 1)
                                  : c.size(1);
   return {ops::one_hot(Values{indices, on, off}, {{"axis", axis}, {"count", Dims{count}}})};

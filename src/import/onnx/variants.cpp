@@ -1,5 +1,6 @@
 #include "import/onnx/variants.h"
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <set>
@@ -105,6 +106,7 @@ class Variants {
     if (!problems.empty()) return fail(assumptions, std::move(problems));
     if (question) return fork(assumptions, *question);
     for (const std::string& w : reading.warnings) warn(assumptions, w);
+    for (const DimCheck& c : f.graph().checks()) warn_equal(reading, c);
     out_.variants.push_back({assumptions, std::move(f)});
     dumped_.push_back(std::move(reading.dumped));
   }
@@ -123,6 +125,19 @@ class Variants {
       open_.push_back(assumptions);
       open_.back().push_back({condition, holds});
     }
+  }
+
+  // Two sizes of inputs that the model names differently. Each pair once, whatever the variant.
+  void warn_equal(const Reading& reading, const DimCheck& c) {
+    if (!c.a.is_symbol() || !c.b.is_symbol()) return;
+    for (const Dim& d : {c.a, c.b})
+      if (reading.measured.contains(d.name())) return;
+    const std::string what =
+        cat("sizes ", c.a, " and ", c.b, " are taken to be equal, as ",
+            c.message.substr(0, c.message.find(": ")), " combines them; where ", c.b,
+            " is 1 and is to be broadcast, give --dim ", c.b, "=1");
+    if (std::ranges::find(out_.warnings, what) == out_.warnings.end())
+      out_.warnings.push_back(what);
   }
 
   void warn(const std::vector<Assumption>& assumptions, const std::string& what) {

@@ -71,6 +71,7 @@ class Walk : public Bodies {
   hone::Graph& graph() const { return function_.graph(); }
   Value capture(Value v, std::string_view name);
   void ask_for_contents(Value v) const override;
+  std::optional<std::int64_t> stated_limit(std::string_view node) const override;
   std::optional<Value> named(std::string_view name) override { return find(name); }
   Dim measured(Value n, const Dim& most, std::string_view node) override;
   Dim new_size(std::int64_t low, std::int64_t high, std::string_view node) override;
@@ -161,11 +162,23 @@ std::string unused_name(const std::string& name, std::set<std::string>& used) {
   return out;
 }
 
+constexpr std::string_view measured_ending = ".n";
+
+std::string measured_name(std::string_view node) {
+  return cat(fit_size_name(node), measured_ending);
+}
+
+std::optional<std::int64_t> Walk::stated_limit(std::string_view node) const {
+  const std::map<std::string, ImportOptions::Range>& dims = reading_.source.options.dims;
+  const auto given = dims.find(measured_name(node));
+  return given == dims.end() ? std::nullopt : std::optional(given->second.high);
+}
+
 Dim Walk::new_size(std::int64_t low, std::int64_t high, std::string_view node) {
   constexpr std::size_t most_measured = 4096;
   if (reading_.measured.size() >= most_measured)
     throw UserError("data decides more than ", most_measured, " sizes");
-  const std::string name = unused_name(cat(fit_size_name(node), ".n"), reading_.sizes);
+  const std::string name = unused_name(measured_name(node), reading_.sizes);
   reading_.measured.insert(name);
   return Dim::symbol(name, low, high);
 }
@@ -532,7 +545,13 @@ Values Walk::by_data(NodeContext& context, Value condition, const onnx::Graph& y
     if (std::find(all.begin(), all.end(), v) == all.end()) all.push_back(v);
   // By where they are made, not by where the branches use them first.
   std::ranges::sort(all, {}, [](const Value& v) { return std::pair(v.node(), v.index()); });
-  const std::vector<ChosenSizes> sizes = chosen_sizes(a.function, b.function);
+  const std::vector<ChosenSizes> sizes = [&] {
+    try {
+      return chosen_sizes(a.function, b.function);
+    } catch (const Unsupported& e) {
+      throw DependsOnData(condition, e.what());
+    }
+  }();
   Values operands = {condition};
   operands.insert(operands.end(), all.begin(), all.end());
   Value made = ops::if_else(
@@ -554,6 +573,19 @@ Values Walk::by_data(NodeContext& context, Value condition, const onnx::Graph& y
 
 // ==== inputs
 
+// An option for a size that the model does not have would be lost silently. Which sizes data
+// decides is known when all nodes are read.
+void check_given_sizes(const Reading& reading, bool all_nodes_are_read) {
+  for (const auto& [name, range] : reading.source.options.dims) {
+    if (reading.sizes.contains(name)) continue;
+    if (name.ends_with(measured_ending) && !all_nodes_are_read) continue;
+    std::string list;
+    for (const std::string& s : reading.sizes) list += cat(list.empty() ? "" : ", ", s);
+    throw UserError("size '", name, "' is given, but the model has no such size; it has ",
+                    list.empty() ? "none that are open" : list);
+  }
+}
+
 // Names of sizes: the file's, made fit for a Dim, and kept apart where that makes them equal.
 class SizeNames {
  public:
@@ -571,17 +603,6 @@ class SizeNames {
                       " is no range; give 0 <= low <= high");
     return range.low == range.high ? Dim(range.low)
                                    : Dim::symbol(it->second, range.low, range.high);
-  }
-
-  // An option for a size that the model does not have would be lost silently.
-  void check_options() const {
-    for (const auto& [name, range] : options_.dims) {
-      if (used_.contains(name)) continue;
-      std::string list;
-      for (const std::string& u : used_) list += cat(list.empty() ? "" : ", ", u);
-      throw UserError("size '", name, "' is given, but the model has no such size; it has ",
-                      list.empty() ? "none that are open" : list);
-    }
   }
 
  private:
@@ -696,7 +717,7 @@ void Walk::inputs(const onnx::Graph& g) {
       values_.emplace(v.name, Value());
     }
   }
-  names.check_options();
+  check_given_sizes(reading_, false);
 }
 
 }  // namespace
@@ -722,6 +743,7 @@ Function read_function(Reading& reading) {
   walk.inputs(g);
   walk.initializers(g);
   walk.nodes(g.nodes);
+  if (reading.failures.empty()) check_given_sizes(reading, true);
   for (const ValueInfo& v : g.outputs)
     if (Value found = walk.output(v.name)) add_results(f, found, v.name);
   for (const std::string& name : reading.source.options.dump)

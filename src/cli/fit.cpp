@@ -1,0 +1,154 @@
+#include "cli/fit.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "cli/run/tensors.h"
+#include "import/tensor_file.h"
+
+namespace hone::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Sizes = std::map<std::string, std::int64_t>;  // by symbol
+
+// Sizes of one set of inputs; empty where they are not inputs of the function.
+Sizes sizes_of(const Function& f, std::span<const Array> inputs) {
+  Sizes out;
+  if (inputs.size() != f.params().size()) return out;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Type& t = f.params()[i].value.type();
+    if (!t.is_tensor() || t.rank() != inputs[i].rank()) return {};
+    for (std::size_t axis = 0; axis < inputs[i].dims().size(); ++axis)
+      if (const Dim& d = t.shape.dims[axis]; d.is_symbol())
+        out.emplace(d.name(), inputs[i].dims()[axis]);
+  }
+  return out;
+}
+
+std::optional<std::int64_t> value(const Dim& d, const Sizes& sizes) {
+  if (d.is_number()) return d.number();
+  if (!d.is_symbol()) return std::nullopt;
+  const auto at = sizes.find(d.name());
+  return at == sizes.end() ? std::nullopt : std::optional(at->second);
+}
+
+// Symbols that are 0 in a set, and those that are 1 in all sets and must equal another size.
+struct Wanted {
+  std::map<std::string, ImportOptions::Range> with_zero;
+  std::map<std::string, std::string> ones;  // with the reason
+};
+
+Wanted wanted(const Imported& imported, const std::vector<std::vector<Array>>& sets,
+              const ImportOptions& options) {
+  Wanted out;
+  const Function& f = imported.variants[0].function;
+  std::vector<Sizes> all;
+  for (const std::vector<Array>& set : sets) all.push_back(sizes_of(f, set));
+  for (const Function::Param& p : f.params()) {
+    if (!p.value.type().is_tensor()) continue;
+    for (const Dim& d : p.value.type().shape.dims)
+      if (d.is_symbol() && d.low() > 0 && !options.dims.contains(d.name()) &&
+          std::ranges::any_of(all, [&](const Sizes& s) { return value(d, s) == 0; }))
+        out.with_zero.emplace(d.name(), ImportOptions::Range{0, d.high()});
+  }
+  for (const DimCheck& c : f.graph().checks())
+    for (const auto& [one, other] : {std::pair(c.a, c.b), std::pair(c.b, c.a)}) {
+      if (!one.is_symbol() || options.dims.contains(one.name())) continue;
+      const auto is_one = [&](const Sizes& s) { return value(one, s) == 1; };
+      const auto differs = [&](const Sizes& s) {
+        const std::optional<std::int64_t> n = value(other, s);
+        return n && *n != 1;
+      };
+      if (!all.empty() && std::ranges::all_of(all, is_one) && std::ranges::any_of(all, differs))
+        out.ones.emplace(one.name(), cat(other));
+    }
+  return out;
+}
+
+std::vector<std::vector<Array>> sets_for(const Imported& imported, const KnownInputs& known) {
+  std::vector<std::vector<Array>> out = known.sets;
+  if (known.specs.empty()) return out;
+  std::vector<PlanParam> params;
+  for (const Function::Param& p : imported.variants[0].function.params())
+    params.push_back({p.name, p.value.type(), false});
+  out.push_back(read_inputs(known.specs, params));
+  return out;
+}
+
+// Integers that --input NAME=FILE gives and that may decide a shape.
+std::map<std::string, Array> small_contents(const std::vector<std::string>& specs) {
+  constexpr std::int64_t most_elements = 64;
+  std::map<std::string, Array> out;
+  for (const std::string& spec : specs) {
+    const std::size_t at = spec.find('=');
+    if (at == spec.npos) continue;
+    const fs::path file = spec.substr(at + 1);
+    if (file.extension() != ".npy" && file.extension() != ".pb") continue;
+    Array a = file.extension() == ".npy" ? read_npy(file) : read_tensor_pb(file);
+    if (!is_float(a.dtype()) && a.dtype() != DType::text && a.rank() <= 1 &&
+        a.count() <= most_elements)
+      out.emplace(spec.substr(0, at), std::move(a));
+  }
+  return out;
+}
+
+FittedImport first_import(const fs::path& model, ImportOptions& options, const KnownInputs& known) {
+  try {
+    return {import_onnx(model, options), {}};
+  } catch (const UserError&) {
+    if (options.contents.empty()) options.contents = small_contents(known.specs);
+    if (options.contents.empty()) throw;
+    std::optional<FittedImport> out;
+    try {
+      out.emplace(FittedImport{import_onnx(model, options), {}});
+    } catch (const UserError&) {
+    }
+    if (!out) throw;
+    for (const Function::Param& p : out->imported.variants[0].function.params())
+      if (p.required)
+        out->notes.push_back(
+            cat("note: compiled for what input '", p.name, "' holds; other contents are refused"));
+    return std::move(*out);
+  }
+}
+
+}  // namespace
+
+FittedImport import_fitting(const fs::path& model, const ImportOptions& given,
+                            const KnownInputs& known) {
+  ImportOptions options = given;
+  FittedImport out = first_import(model, options, known);
+  // Each pass fixes a size at least; a number in place of a symbol may show further checks.
+  constexpr int most_passes = 8;
+  for (int pass = 0; pass < most_passes; ++pass) {
+    const Wanted now = wanted(out.imported, sets_for(out.imported, known), options);
+    if (now.with_zero.empty() && now.ones.empty()) break;
+    for (const auto& [name, other] : now.ones) {
+      options.dims[name] = {1, 1};
+      out.notes.push_back(cat("note: size ", name,
+                              " is compiled as 1, as the inputs have it, and "
+                              "broadcast to ",
+                              other, "; --dim states other sizes"));
+    }
+    for (const auto& [name, range] : now.with_zero) options.dims[name] = range;
+    try {
+      out.imported = import_onnx(model, options);
+    } catch (const UserError&) {
+      if (now.with_zero.empty()) throw;
+      for (const auto& [name, range] : now.with_zero) options.dims[name] = {0, 0};
+      out.imported = import_onnx(model, options);
+    }
+    for (const auto& [name, range] : now.with_zero) {
+      const std::int64_t high = options.dims[name].high;
+      out.notes.push_back(cat("note: size ", name, " is compiled for 0",
+                              high > 0 ? cat(" to ", high) : std::string(),
+                              ", as an input is empty; --dim states other ranges"));
+    }
+  }
+  return out;
+}
+
+}  // namespace hone::cli
