@@ -178,7 +178,9 @@ if __name__ == "__main__":
     # Children are forks, so that these packages are read once.
     import onnxruntime
     import torch
+    import transformers.models.bert.modeling_bert
     torch.set_num_threads(1)
+    torch.backends.mha.set_fastpath_enabled(False)  # its operators cannot be exported
     onnxruntime.set_default_logger_severity(4)
     multiprocessing.set_start_method("fork")
     sys.exit(main())

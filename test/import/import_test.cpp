@@ -313,6 +313,34 @@ TEST(Sizes, OptionsGiveRangesAndNumbers) {
   expect_contains(b.failure(options), "size 'n': 3 to 2 is no range");
 }
 
+// Exporters write -1 for the width of a head beside a batch and a length that may be 0.
+TEST(Sizes, AnInferredSizeDoesNotDivideByZero) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", "m", "24"});
+  b.node("Shape", {"x"}, {"s"});
+  b.ints("both", {0, 1});
+  b.node("Gather", {"s", "both"}, {"nm"});
+  b.ints("rest", {-1, 3});
+  b.node("Concat", {"nm", "rest"}, {"heads"});
+  set_int(*b.model.mutable_graph()->mutable_node(2), "axis", 0);
+  b.node("Reshape", {"x", "heads"}, {"y"});
+  b.ints("one", {1});
+  b.node("Gather", {"s", "one"}, {"m"});
+  b.ints("any", {-1});
+  b.node("Concat", {"m", "any"}, {"flat"});
+  set_int(*b.model.mutable_graph()->mutable_node(5), "axis", 0);
+  b.node("Reshape", {"x", "flat"}, {"z"});
+  b.output("y");
+  b.output("z");
+  ImportOptions options;
+  options.dims = {{"n", {0, 8}}, {"m", {0, 8}}};
+  const Function f = b.import(options).variants[0].function;
+  EXPECT_EQ(cat(f.result(0).type()), "f32[n,m,8,3]");
+  EXPECT_EQ(cat(f.result(1).type()), "f32[m,(24*n)]");
+  const std::vector<Array> empty = evaluate(f, std::vector{Array::zeros(DType::f32, {2, 0, 24})});
+  EXPECT_EQ(empty[0].dims(), (std::vector<std::int64_t>{2, 0, 8, 3}));
+}
+
 TEST(Sizes, ShapeArithmeticFollowsThroughTheGraph) {
   ModelBuilder b;
   b.input("x", DType::f32, {"n", "6", "4"});

@@ -514,3 +514,38 @@ add(
     num_heads=2,
 )
 add("ExpandDims", "ExpandDims", {"x": normal(2, 3)}, inits={"a": np.array(1, np.int32)})
+add(
+    "DynamicQuantizeLSTM",
+    "DynamicQuantizeLSTM",
+    {"x": normal(5, 2, 6)},
+    outputs=("y", "h", "c"),
+    order=["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"],
+    inits={
+        "w": codes(1, 6, 16, t=np.int8),
+        "r": codes(1, 4, 16, t=np.int8),
+        "b": normal(1, 32),
+        "ws": real([0.01]),
+        "wz": code([0], np.int8),
+        "rs": real([0.008]),
+        "rz": code([0], np.int8),
+    },
+    hidden_size=4,
+)
+add(
+    "DynamicQuantizeLSTM_both",
+    "DynamicQuantizeLSTM",
+    {"x": normal(4, 1, 6), "h0": normal(2, 1, 4), "c0": normal(2, 1, 4)},
+    outputs=("y", "h", "c"),
+    order=["x", "w", "r", "b", "", "h0", "c0", "", "ws", "wz", "rs", "rz"],
+    inits={
+        "w": codes(2, 6, 16),
+        "r": codes(2, 4, 16),
+        "b": normal(2, 32),
+        "ws": real([0.01, 0.02]),
+        "wz": code([120, 130]),
+        "rs": real([0.008, 0.01]),
+        "rz": code([128, 127]),
+    },
+    hidden_size=4,
+    direction="bidirectional",
+)

@@ -1,4 +1,5 @@
-// RNN, GRU and LSTM with all their options. An LSTM without any is an operation of its own.
+// RNN, GRU and LSTM with all their options, and com.microsoft's LSTM of 8 bits. An LSTM without any
+// option is an operation of its own.
 #include <algorithm>
 #include <functional>
 
@@ -19,7 +20,8 @@ struct Cell {
   double clip = 0;
   bool linear_before_reset = false, input_forget = false;
   bool has_peepholes = false;
-  bool is_plain = false;  // no option and the usual activations
+  bool is_plain = false;   // no option and the usual activations
+  bool in_8_bits = false;  // the recurrence rounds its state
 };
 
 // One step: gates of the input at this time [b, gates * h], states, constants (recurrent weights,
@@ -36,6 +38,21 @@ Values parts_of(Value x, int count) {
   const int last = x.rank() - 1;
   const Dim size = floor_div(x.shape()[last], count);
   return split_axis(x, last, Dims(static_cast<std::size_t>(count), size));
+}
+
+// What 8 bits leave of x, whose range, widened to hold 0, lies on 0 .. 255.
+Value in_8_bits(Value x) {
+  const Axes all = all_axes(x.rank());
+  const auto spread = [&](Value v) { return broadcast_to(v, x.shape()); };
+  Value low = reduce_axes(ops::reduce_min, x, all), high = reduce_axes(ops::reduce_max, x, all);
+  Value none = constant_like(low, 0), most = constant_like(low, 255);
+  low = ops::minimum(low, none);
+  Value scale = (ops::maximum(high, none) - low) / 255.0;
+  scale = ops::select(Values{ops::eq(scale, none), constant_like(scale, 1), scale});
+  Value zero = ops::minimum(ops::maximum(ops::round(-low / scale), none), most);
+  Value number = ops::round(x / spread(scale)) + spread(zero);
+  number = ops::minimum(ops::maximum(number, spread(none)), spread(most));
+  return (number - spread(zero)) * spread(scale);
 }
 
 Value recurrent(Value h, Value weights) { return dot_general(h, weights, {}, {{1, 1}}); }
@@ -70,6 +87,7 @@ Values gru_step(const Cell& cell, Value gates, const Values& states, const Value
 // Gates i, o, f, c. Constants: weights [4h, h], peepholes of i, o, f [3h] where there are any.
 Values lstm_step(const Cell& cell, Value gates, const Values& states, const Values& constants) {
   Value h = states[0], c = states[1];
+  if (cell.in_8_bits) h = in_8_bits(h);
   Values x = parts_of(gates + recurrent(h, constants[0]), 4), p;
   if (cell.has_peepholes)
     for (Value v : parts_of(constants[1], 3)) p.push_back(broadcast_to(v, c.shape()));
@@ -165,6 +183,7 @@ struct Kind {
   int gates;
   std::vector<std::string_view> activations;
   bool has_cell_state = false;
+  bool in_8_bits = false;
 };
 
 std::vector<Cell> cells(NodeContext& c, const Kind& kind, int directions) {
@@ -188,7 +207,8 @@ std::vector<Cell> cells(NodeContext& c, const Kind& kind, int directions) {
     out[d].linear_before_reset = linear;
     out[d].input_forget = forget;
     out[d].has_peepholes = kind.has_cell_state && c.has(7);
-    out[d].is_plain = clip <= 0 && !forget && !out[d].has_peepholes &&
+    out[d].in_8_bits = kind.in_8_bits;
+    out[d].is_plain = !kind.in_8_bits && clip <= 0 && !forget && !out[d].has_peepholes &&
                       std::equal(kind.activations.begin(), kind.activations.end(),
                                  names.begin() + static_cast<std::ptrdiff_t>(d * each));
   }
@@ -199,17 +219,34 @@ std::vector<Cell> cells(NodeContext& c, const Kind& kind, int directions) {
 
 // Time first: [steps, b, i], states [directions, b, h].
 struct Sources {
-  Value x, lengths;
+  Value x, w, r, lengths;  // weights [directions, gates * h, i] and [directions, gates * h, h]
   Values states;
   Dim hidden;
 };
 
+// Integer weights [directions, i, gates * h] as numbers, in the usual order of axes. Scales and
+// zero points are for a direction, or for each of its columns.
+Value weights_of_8_bits(NodeContext& c, std::size_t weights, std::size_t scale) {
+  Value w = c.in(weights);
+  const auto fit = [&](Value v) {
+    return broadcast_to(unsqueeze(v, v.rank() == 1 ? Axes{1, 2} : Axes{1}), w.shape());
+  };
+  Value number = cast_to(w, DType::f32);
+  if (c.has(scale + 1)) number = number - fit(cast_to(c.in(scale + 1), DType::f32));
+  return transpose_by(number * fit(c.in(scale)), Axes{0, 2, 1});
+}
+
 Sources sources(NodeContext& c, const Kind& kind, int directions, bool batch_first) {
-  Sources s{c.in(0), c.has(4) ? cast_to(c.in(4), DType::i64) : Value(), {}, 0};
+  Sources s{c.in(0), c.in(1), c.in(2), c.has(4) ? cast_to(c.in(4), DType::i64) : Value(), {}, 0};
   if (s.x.rank() != 3 || c.in(1).rank() != 3 || c.in(2).rank() != 3)
     c.fail(cat(s.x.type(), ", ", c.in(1).type(), " and ", c.in(2).type(), " must have three axes"));
+  if (kind.in_8_bits) {
+    s.x = in_8_bits(s.x);
+    s.w = weights_of_8_bits(c, 1, 8);
+    s.r = weights_of_8_bits(c, 2, 10);
+  }
   if (batch_first) s.x = transpose_by(s.x, Axes{1, 0, 2});
-  s.hidden = c.in(2).shape()[2];
+  s.hidden = s.r.shape()[2];
   if (std::int64_t given = c.integer("hidden_size", 0);
       c.has_attribute("hidden_size") && prove_equal(s.hidden, given) == false)
     c.fail(cat("hidden_size is ", given, ", the weights' is ", s.hidden));
@@ -236,7 +273,7 @@ std::pair<Value, Value> biases(NodeContext& c, int d, const Dim& size) {
 Stepped one_direction(NodeContext& c, const Kind& kind, const Cell& cell, const Sources& s, int d,
                       bool reverse) {
   const Dim size = s.hidden * Dim(kind.gates);
-  Value w = take_axis(c.in(1), 0, d), r = take_axis(c.in(2), 0, d);
+  Value w = take_axis(s.w, 0, d), r = take_axis(s.r, 0, d);
   auto [input_bias, bias] = biases(c, d, size);
   Values constants = {r};
   if (kind.step == gru_step) {
@@ -293,10 +330,15 @@ Values lstm(NodeContext& c) {
   return recurrent_import(c, {lstm_step, 4, {"Sigmoid", "Tanh", "Tanh"}, true});
 }
 
+Values lstm_of_8_bits(NodeContext& c) {
+  return recurrent_import(c, {lstm_step, 4, {"Sigmoid", "Tanh", "Tanh"}, true, true});
+}
+
 constexpr ImportEntry recurrent_table[] = {
     {"RNN", rnn},
     {"GRU", gru},
     {"LSTM", lstm},
+    {.op = "DynamicQuantizeLSTM", .import = lstm_of_8_bits, .domain = "com.microsoft"},
 };
 
 }  // namespace

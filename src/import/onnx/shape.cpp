@@ -90,6 +90,28 @@ Values open_reshape(NodeContext& c, bool zeros) {
   return {reshape_to(x, shape)};
 }
 
+// The size that -1 stands for, count / rest. The other sizes may be 0 in a run: where they are
+// factors of the count they cancel, else the size is 0 as the count is.
+Dim remaining_size(const Dim& count, const Dim& rest) {
+  if (rest.low() > 0) return floor_div(count, rest);
+  if (const std::vector<DimExpr::Term> divisor = terms_of(rest); divisor.size() == 1) {
+    Dim quotient = 0;
+    bool divides = true;
+    for (DimExpr::Term t : terms_of(count)) {
+      divides = divides && t.factor % divisor[0].factor == 0;
+      for (const Dim& atom : divisor[0].atoms) {
+        const auto at = std::ranges::find(t.atoms, atom);
+        divides = divides && at != t.atoms.end();
+        if (divides) t.atoms.erase(at);
+      }
+      if (!divides) break;
+      quotient = quotient + Dim(t.factor / divisor[0].factor) * product(t.atoms);
+    }
+    if (divides && count != Dim(0)) return quotient;
+  }
+  return floor_div(count, max(rest, 1));
+}
+
 // 0 copies the size of that axis of x, unless zeros are allowed; one -1 follows from the rest.
 Values reshape_import(NodeContext& c) {
   c.ignore("consumed_inputs");
@@ -113,7 +135,7 @@ Values reshape_import(NodeContext& c) {
     if (open) c.fail("two sizes are -1; only one can be inferred");
     open = i;
   }
-  if (open) shape[*open] = floor_div(x.shape().count(), rest);
+  if (open) shape[*open] = remaining_size(x.shape().count(), rest);
   return {reshape_to(x, shape)};
 }
 
