@@ -104,7 +104,7 @@ CHANGES = [
     *[("dynamic", g, n) for g, n in (("torch", "mlp"), ("torch", "lstm"), ("torch", "vit"), ("torch", "encoder"),
                                      ("transformers", "bert"), ("transformers", "gpt2"), ("transformers", "vit"))],
     ("dynamic_u8", "transformers", "bert"), ("dynamic_u8", "torch", "mlp"),
-    *[("qdq", "torch", n) for n in ("mlp", "lenet", "resnet", "mobilenet", "attention")],
+    *[("qdq", "torch", n) for n in ("mlp", "lenet", "resnet", "mobilenet", "vit")],
     *[("qoperator", "torch", n) for n in ("mlp", "lenet", "resnet", "mobilenet")],
     ("nbits", "transformers", "llama"), ("nbits", "torch", "mlp"),
 ]

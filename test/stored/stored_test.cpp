@@ -1,5 +1,5 @@
-// Models of one operator, or of scikit-learn, with what ONNX Runtime computed: under the reference
-// and compiled. Made by tools/stored.
+// Models of one operator, or of scikit-learn, and exported architectures (models/), with what ONNX
+// Runtime computed: under the reference and compiled. Made by tools/stored.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ void expect_close(const Array& got, const Array& expected, const std::string& wh
 
 std::vector<fs::path> stored_files() {
   std::vector<fs::path> out;
-  for (const auto& entry : fs::directory_iterator(HONE_SOURCE_DIR "/test/stored"))
+  for (const auto& entry : fs::recursive_directory_iterator(HONE_SOURCE_DIR "/test/stored"))
     if (entry.path().extension() == ".onnx") out.push_back(entry.path());
   std::ranges::sort(out);
   return out;
