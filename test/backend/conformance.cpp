@@ -271,6 +271,16 @@ TEST_P(BackendConformance, AStoreFollowsTheCopyThatItChanges) {
   }
 }
 
+TEST_P(BackendConformance, InfinitiesAreKept) {
+  Function f;
+  const Value x = f.add_param(f32({6}), "x");
+  f.add_result(ops::gelu_tanh(x), "gelu_tanh");
+  Array a = Array::zeros(DType::f32, {6});
+  const double numbers[] = {-INFINITY, INFINITY, NAN, -0.0, -1e30, 2};
+  for (std::int64_t i = 0; i < 6; ++i) a.set_real(i, numbers[i]);
+  expect_as_reference(f, {a});
+}
+
 TEST_P(BackendConformance, RefusesByName) {
   const std::shared_ptr<const Plan> plan = compiled(scaled());
   const Binary& good = plan->binaries[0];

@@ -319,7 +319,7 @@ HONE_INLINE float hone_small_expm1(float r) {
   const int32_t k = (int32_t)n, half = k >> 1;
   const float high = hone_power_of_two(half), low = hone_power_of_two(k - half);
   const float y = a * p / hone_fma_f32(p * high, low, 1.0f) * high * low;
-  return x < 0.0f ? hone_fma_f32(x, 0.0f, -y) : x - y;
+  return x < 0.0f ? -(y - (x - x)) : x - y; /* NaN for -infinity; 0 x is 0 to some compilers */
 }
 )"},
     {"gelu_tanh_f64", "sigmoid_f64 fma_f64",
