@@ -53,8 +53,11 @@ class Driver {
     if (options_.targets.empty()) compile_target(backend_.target_names[0]);
     check_library();
     Clock::time_point prepare = Clock::now();
-    if (device_) run_prepare(plan_, device_, pool_);
-    drop_unread(plan_);
+    // Without a device the steps stay in the plan, and who opens it there runs them.
+    if (device_) {
+      run_prepare(plan_, device_, pool_);
+      drop_unread(plan_);
+    }
     report_.prepare_ms = milliseconds_since(prepare);
     if (options_.on_plan) options_.on_plan(plan_);
     Clock::time_point check = Clock::now();

@@ -6,9 +6,11 @@
 #include <cmath>
 
 #include "kernel/blocking.h"
+#include "kernel/candidates.h"
 #include "kernel/group_problem.h"
 #include "kernel/loops.h"
 #include "kernel/walk.h"
+#include "ops/common.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -362,18 +364,57 @@ bool reads_vectors(const Side& s) {
   return any;
 }
 
+// Weights of a convolution that neither depth nor columns run through in order are laid out as
+// rows of depth, once.
+struct PackedRight {
+  Type type;
+  Candidate::Step step;
+};
+
+std::optional<PackedRight> packed_right(const GroupSpec& spec, const AnchoredGroup& group,
+                                        const GroupProblem& p, const TargetInfo& target) {
+  const bool is_plain = p.b.is(ops::param) && group.is_weight(p.b) && p.batch == Dim(1) &&
+                        p.k.is_number() && p.n.is_number() && p.n.number() % vector_width == 0;
+  if (!group.anchor().is(ops::conv) || !is_plain) return std::nullopt;
+  if (group.anchor().attrs().integer_or("channels_last", 0) == 0) return std::nullopt;
+  const auto param = static_cast<std::size_t>(p.b.attrs().integer("index"));
+  const Dims& strides = spec.param_strides[param];
+  if (strides.back() == Dim(1) || strides[strides.size() - 2] == Dim(1)) return std::nullopt;
+  GroupSpec packing;
+  const Value w = packing.function.add_param(p.b.type(), "w");
+  const Value packed = reshape_to(w, {p.k, p.n});
+  packing.function.add_result(packed, "packed");
+  packing.param_strides = {strides};
+  packing.result_strides = {dense_strides(packed.shape())};
+  packing.param_is_weight = {true};
+  Candidate nest = nest_candidate(packing, target);
+  if (nest.steps.size() != 1 || !nest.temporaries.empty()) return std::nullopt;
+  PackedRight out{packed.type(), std::move(nest.steps[0])};
+  out.step.prepare = true;
+  for (Candidate::Operand& o : out.step.operands)
+    o = o.kind == Candidate::Operand::Kind::param
+            ? Candidate::Operand{Candidate::Operand::Kind::param, static_cast<int>(param)}
+            : Candidate::Operand{Candidate::Operand::Kind::temporary, 0};
+  return out;
+}
+
 class TensorOperands {
  public:
-  TensorOperands(AnchoredGroup& group, const GroupProblem& p)
-      : group_(group), p_(p), positions_(group.lowering().positions()) {}
+  TensorOperands(AnchoredGroup& group, const GroupProblem& p,
+                 const std::optional<PackedRight>& packed)
+      : group_(group), p_(p), packed_(packed), positions_(group.lowering().positions()) {}
 
   std::optional<GroupTensorWriter::Parts> find() {
-    group_.set_operands(std::array{p_.a, p_.b}, 0);
+    if (packed_)
+      group_.set_operands(std::array{p_.a}, 1);
+    else
+      group_.set_operands(std::array{p_.a, p_.b}, 0);
     GroupTensorWriter::Parts parts;
     parts.b = positions_.add_loop(p_.batch);
     parts.m = positions_.add_loop(p_.m), parts.n = positions_.add_loop(p_.n);
     const std::optional<Side> left = side(parts.b, p_.a, p_.a_at, p_.m),
-                              right = side(parts.b, p_.b, p_.b_at, p_.n);
+                              right =
+                                  packed_ ? rows_of_depth() : side(parts.b, p_.b, p_.b_at, p_.n);
     const auto epilogue = group_.epilogue(p_.c_at(at(parts.b), at(parts.m), at(parts.n)),
                                           std::array{parts.b, parts.m, parts.n});
     if (!left || !right || !epilogue) return std::nullopt;
@@ -386,6 +427,15 @@ class TensorOperands {
  private:
   // The only position of an axis of size 1 is 0, also where it comes from a reshape.
   Dim at(const Dim& var) const { return positions_.extent(var) == Dim(1) ? Dim(0) : var; }
+
+  Side rows_of_depth() {
+    Side s{.along_depth = false, .width = vector_width};
+    s.free = positions_.add_loop(floor_div(p_.n, vector_width));
+    s.depth = positions_.add_loop(p_.k), s.lane = positions_.add_loop(vector_width);
+    s.element = group_.lowering().load(group_.set_temporary(0, packed_->type), p_.b.dtype(),
+                                       s.depth * p_.n + s.free * Dim(vector_width) + s.lane);
+    return s;
+  }
 
   std::optional<Side> side(const Dim& b, Value v, const GroupProblem::Where& where,
                            const Dim& extent) {
@@ -431,6 +481,7 @@ class TensorOperands {
 
   AnchoredGroup& group_;
   const GroupProblem& p_;
+  const std::optional<PackedRight>& packed_;
   Positions& positions_;
 };
 
@@ -462,7 +513,8 @@ std::optional<Candidate> group_tensor_candidate(const GroupSpec& spec, const Tar
   AnchoredGroup& group = found->group;
   const GroupProblem p = problem_of(group);
   if (!is_worth_it(p)) return std::nullopt;
-  const auto parts = TensorOperands(group, p).find();
+  std::optional<PackedRight> packed = packed_right(spec, group, p, target);
+  const auto parts = TensorOperands(group, p, packed).find();
   if (!parts) return std::nullopt;
   const TensorTiling usual = default_tensor_tiling(p, target);
   TensorTiling t{value_or(tuning, "tile_m", usual.m), value_or(tuning, "tile_n", usual.n),
@@ -473,6 +525,10 @@ std::optional<Candidate> group_tensor_candidate(const GroupSpec& spec, const Tar
   GroupTensorWriter(kernel, group, p, t).write(*parts);
   Candidate out;
   out.name = "tensor";
+  if (packed) {
+    out.temporaries.push_back({packed->type, true});
+    out.steps.push_back(std::move(packed->step));
+  }
   out.steps.push_back({std::move(kernel), group.operands(), {}, false});
   return out;
 }

@@ -97,6 +97,28 @@ TEST_F(CudaTarget, DeepModelsCompileTheKernelsOfOneLayer) {
   EXPECT_EQ(many.variants[0].steps.size(), 96 * one.variants[0].steps.size());
 }
 
+// What weights are made into is made where the plan is opened, if there was no device before.
+TEST_F(CudaTarget, PlansKeepWhatPreparesWeights) {
+  if (device_count("cuda") > 0) GTEST_SKIP() << "this machine has a device, which did it";
+  Function f;
+  Array weights = Array::zeros(DType::f16, {24, 16, 3, 3});
+  for (std::int64_t i = 0; i < weights.count(); ++i) weights.set_real(i, 0.01 * (i % 7));
+  const Value x = f.add_param(Type(DType::f16, {1, 16, 12, 12}), "x");
+  const Dims ones = {1, 1};
+  f.add_result(
+      ops::conv(Values{x, constant(f.graph(), weights)}, {{"strides", ones},
+                                                          {"dilations", ones},
+                                                          {"pads_low", ones},
+                                                          {"pads_high", ones},
+                                                          {"groups", std::int64_t{1}},
+                                                          {"channels_last", std::int64_t{0}}}),
+      "y");
+  const Plan plan = compiled_for(f);
+  ASSERT_EQ(plan.prepared.size(), 1u) << "weights are packed for tensor cores";
+  EXPECT_EQ(plan.variants[0].prepare.size(), 1u);
+  EXPECT_EQ(plan.weights.size(), 1u);
+}
+
 TEST_F(CudaTarget, CompilesForEveryArchitecture) {
   for (std::string_view target : backend("cuda").target_names) {
     const Plan plan = compiled_for(doubled(), std::string(target));

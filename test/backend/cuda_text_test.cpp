@@ -102,14 +102,21 @@ class CudaText {
   void* handle_ = nullptr;
 };
 
+int expect_text_agrees(const Function& f, const std::vector<Array>& inputs, const GroupSpec&);
+
 // Returns how many of its kernels read and write vectors.
 int expect_text_agrees(const Function& f, const std::vector<Array>& inputs) {
+  return expect_text_agrees(f, inputs, spec_of(f));
+}
+
+// With the first candidate of that spec.
+int expect_text_agrees(const Function& f, const std::vector<Array>& inputs, const GroupSpec& spec) {
   SCOPED_TRACE(print(f));
   int vectors = 0;
   const auto target = backend("cuda").target("sm_90");
-  const Candidate candidate = std::move(generated_candidates(spec_of(f), target->info()).front());
+  const Candidate candidate = std::move(generated_candidates(spec, target->info()).front());
   const std::vector<Array> got = run_steps(
-      candidate, spec_of(f), inputs, Guard::behind,
+      candidate, spec, inputs, Guard::behind,
       [&](std::size_t step, std::span<const std::span<std::byte>> memory, const Sizes& sizes) {
         const Kernel& k = std::get<Kernel>(candidate.steps[step].what);
         const CudaText text(k);
@@ -209,6 +216,31 @@ TEST(CudaText, ConvolutionsOfHalvesAgree) {
                      "y");
         expect_text_agrees(f, {random_array(x, 2), random_array(w.type(), 1)});
       }
+}
+
+// Neither axis of the weights' matrix runs through memory in order: they are packed once.
+TEST(CudaText, WeightsOfAnotherOrderArePacked) {
+  Function f;
+  const Type x(DType::f16, {1, 10, 10, 16}), w(DType::f16, {3, 3, 16, 24});
+  const Dims ones = {1, 1};
+  const Value image = f.add_param(x, "x"), weights = f.add_param(w, "w");
+  f.add_result(ops::conv(Values{image, weights}, {{"strides", ones},
+                                                  {"dilations", ones},
+                                                  {"pads_low", ones},
+                                                  {"pads_high", ones},
+                                                  {"groups", std::int64_t{1}},
+                                                  {"channels_last", std::int64_t{1}}}),
+               "y");
+  GroupSpec spec = spec_of(f);
+  spec.param_strides[1] = {3, 1, 9, 144};
+  spec.param_is_weight[1] = true;
+  const auto target = backend("cuda").target("sm_90");
+  const Candidate c = std::move(generated_candidates(spec, target->info()).front());
+  ASSERT_EQ(c.name, "tensor");
+  ASSERT_EQ(c.steps.size(), 2u);
+  EXPECT_TRUE(c.steps[0].prepare);
+  EXPECT_TRUE(c.temporaries.at(0).prepared);
+  expect_text_agrees(f, {random_array(x, 1), random_array(w, 2)}, spec);
 }
 
 // The settings of the library's first proposal, and whether a kernel follows its call.
