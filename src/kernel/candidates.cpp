@@ -22,6 +22,13 @@ std::optional<Candidate> build_nest(const GroupSpec& spec, const TargetInfo& tar
   return nest_candidate(spec, target, tuning);
 }
 
+std::optional<Candidate> build_tensor(const GroupSpec& spec, const TargetInfo& target,
+                                      const Tuning& tuning) {
+  return group_tensor_candidate(spec, target, tuning, [&](const GroupSpec& packing) {
+    return nest_candidate(packing, target);
+  });
+}
+
 Space space_of_nest(const GroupSpec&, const TargetInfo& target) { return nest_space(target); }
 
 // Each part has a form of its own.
@@ -48,7 +55,7 @@ constexpr Builder for_register_tiles[] = {
 };
 
 constexpr Builder for_groups[] = {
-    {"tensor", group_tensor_candidate, group_tensor_space},
+    {"tensor", build_tensor, group_tensor_space},
     {"generated", group_contraction_candidate, group_contraction_space},
     parts,
     nest,

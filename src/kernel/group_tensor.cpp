@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "kernel/blocking.h"
-#include "kernel/candidates.h"
 #include "kernel/group_problem.h"
 #include "kernel/loops.h"
 #include "kernel/walk.h"
@@ -372,7 +371,7 @@ struct PackedRight {
 };
 
 std::optional<PackedRight> packed_right(const GroupSpec& spec, const AnchoredGroup& group,
-                                        const GroupProblem& p, const TargetInfo& target) {
+                                        const GroupProblem& p, const NestMaker& make_nest) {
   const bool is_plain = p.b.is(ops::param) && group.is_weight(p.b) && p.batch == Dim(1) &&
                         p.k.is_number() && p.n.is_number() && p.n.number() % vector_width == 0;
   if (!group.anchor().is(ops::conv) || !is_plain) return std::nullopt;
@@ -387,7 +386,7 @@ std::optional<PackedRight> packed_right(const GroupSpec& spec, const AnchoredGro
   packing.param_strides = {strides};
   packing.result_strides = {dense_strides(packed.shape())};
   packing.param_is_weight = {true};
-  Candidate nest = nest_candidate(packing, target);
+  Candidate nest = make_nest(packing);
   if (nest.steps.size() != 1 || !nest.temporaries.empty()) return std::nullopt;
   PackedRight out{packed.type(), std::move(nest.steps[0])};
   out.step.prepare = true;
@@ -507,13 +506,13 @@ bool is_worth_it(const GroupProblem& p) {
 }  // namespace
 
 std::optional<Candidate> group_tensor_candidate(const GroupSpec& spec, const TargetInfo& target,
-                                                const Tuning& tuning) {
+                                                const Tuning& tuning, const NestMaker& make_nest) {
   std::optional<FoundGroupContraction> found = find_tensor(spec, target);
   if (!found) return std::nullopt;
   AnchoredGroup& group = found->group;
   const GroupProblem p = problem_of(group);
   if (!is_worth_it(p)) return std::nullopt;
-  std::optional<PackedRight> packed = packed_right(spec, group, p, target);
+  std::optional<PackedRight> packed = packed_right(spec, group, p, make_nest);
   const auto parts = TensorOperands(group, p, packed).find();
   if (!parts) return std::nullopt;
   const TensorTiling usual = default_tensor_tiling(p, target);

@@ -3,6 +3,7 @@
 // and fetches the next ones into registers while it multiplies.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -19,8 +20,10 @@ inline constexpr std::string_view multiply_halves = "multiply_halves";
 // The group computed around its one contraction or convolution of f16 or bf16, in one kernel.
 // Nothing when the group is not of that form, or the machine has no such instructions. Tuning:
 // `tile_m`, `tile_n`, `tile_k` of a group; `rows`, `columns` of a subgroup.
-std::optional<Candidate> group_tensor_candidate(const GroupSpec&, const TargetInfo&,
-                                                const Tuning& = {});
+// Weights are packed by what `nest` makes.
+using NestMaker = std::function<Candidate(const GroupSpec&)>;
+std::optional<Candidate> group_tensor_candidate(const GroupSpec&, const TargetInfo&, const Tuning&,
+                                                const NestMaker& nest);
 
 // Tunings worth a trial, the default first; empty when the group is not of that form.
 std::vector<Tuning> group_tensor_space(const GroupSpec&, const TargetInfo&);
