@@ -1,3 +1,4 @@
+cmake_minimum_required(VERSION 3.25)
 # Writes OUT, a C++ file with the hash of FLAGS and of the files listed in LIST, one a line: what
 # decides how models are compiled, and so part of the keys of everything that is cached.
 file(STRINGS ${LIST} files)

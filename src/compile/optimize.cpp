@@ -127,8 +127,18 @@ class Optimizer {
     }
     for (const std::vector<Array>& inputs : source_with_samples_.samples) add_reference(inputs);
     add_other_sizes();
-    for (const Reference& r : references_)
-      if (r.is_judge && !r.is_made_up) check_expansions(r.variant->function, r.sizes);
+    check_definitions();
+  }
+
+  // At each of the samples' sizes.
+  void check_definitions() const {
+    for (auto r = references_.begin(); r != references_.end(); ++r) {
+      const auto is_same = [&](const Reference& other) {
+        return other.variant == r->variant && other.sizes == r->sizes;
+      };
+      if (r->is_judge && !r->is_made_up && std::none_of(references_.begin(), r, is_same))
+        check_expansions(r->variant->function, r->sizes);
+    }
   }
 
   void add_reference(const std::vector<Array>& inputs) {

@@ -7,6 +7,7 @@
 #include "api/hone.h"
 #include "base/file.h"
 #include "import/onnx/model.h"
+#include "verify/expansion.h"
 
 namespace hone::conformance {
 
@@ -125,8 +126,12 @@ class Program {
     if (session_) return session_->run(inputs);
     std::vector<std::vector<std::int64_t>> dims;
     for (const Array& a : inputs) dims.push_back(a.dims());
-    for (const SourceVariant& v : source_.variants)
-      if (guards_hold(v.guards, bind_sizes(v.function, dims))) return evaluate(v.function, inputs);
+    for (const SourceVariant& v : source_.variants) {
+      const Sizing sizes = bind_sizes(v.function, dims);
+      if (!guards_hold(v.guards, sizes)) continue;
+      check_expansions(v.function, sizes);
+      return evaluate(v.function, inputs);
+    }
     throw UserError("no variant serves these sizes");
   }
 
