@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <memory>
+
 namespace hone {
 namespace {
 
@@ -31,6 +34,35 @@ TEST(HostText, Case) {
   EXPECT_EQ(in_case("aZ1_@[`{", LetterCase::lower), "az1_@[`{");
   EXPECT_EQ(in_case("\xc3\xa9\xce\xa9\xd0\x96", LetterCase::lower), "\xc3\xa9\xcf\x89\xd0\xb6");
   EXPECT_EQ(in_case("\xc3\xa9\xce\xa9\xd0\xb6", LetterCase::upper), "\xc3\x89\xce\xa9\xd0\x96");
+}
+
+// The tables of the C library against those of Python, which come from UnicodeData.txt on another
+// way: each character that both know, but for those whose other case is several characters.
+TEST(HostText, CaseAndBlanksOfEveryCharacter) {
+  constexpr const char* script =
+      "python3 -c \""
+      "import unicodedata\n"
+      "one = lambda s, c: ord(s) if len(s) == 1 else ord(c)\n"
+      "for c in map(chr, range(0x110000)):\n"
+      "  if unicodedata.category(c) in ('Cn', 'Cs'): continue\n"
+      "  row = one(c.lower(), c), one(c.upper(), c), c.isspace()\n"
+      "  if row != (ord(c), ord(c), False): print(ord(c), *map(int, row))\n"
+      "\"";
+  const auto close = [](std::FILE* f) { EXPECT_EQ(::pclose(f), 0); };
+  const std::unique_ptr<std::FILE, decltype(close)> table(::popen(script, "r"), close);
+  ASSERT_TRUE(table);
+  unsigned code = 0, lower = 0, upper = 0;
+  int is_blank = 0, rows = 0, blanks = 0;
+  while (std::fscanf(table.get(), "%u %u %u %d", &code, &lower, &upper, &is_blank) == 4) {
+    const std::string c = utf8({code});
+    EXPECT_EQ(code_points(in_case(c, LetterCase::lower)).at(0), lower) << "U+" << std::hex << code;
+    EXPECT_EQ(code_points(in_case(c, LetterCase::upper)).at(0), upper) << "U+" << std::hex << code;
+    EXPECT_EQ(count_pieces("a" + c + "b", "", -1), 1 + is_blank) << "U+" << std::hex << code;
+    ++rows;
+    blanks += is_blank;
+  }
+  EXPECT_GT(rows, 2700);
+  EXPECT_GE(blanks, 29);
 }
 
 // As Python's str.split.
