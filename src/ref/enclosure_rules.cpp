@@ -135,9 +135,12 @@ std::vector<Enclosure> sine(const Enclosing& c) {
   return each(c, [](Interval x) { return wave(x, -1.57079632679489661923, std::sin); }, false);
 }
 
-// Least and most of a function of two operands at the corners of the box they span.
-std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Interval),
-                               bool correct) {
+Interval nothing_known(Interval, Interval) { return unknown_interval; }
+
+// Least and most of a function of two operands at the corners of the box they span, where that
+// holds; else what `otherwise` says.
+std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Interval), bool correct,
+                               Interval (*otherwise)(Interval, Interval) = nothing_known) {
   const Enclosure &a = *c.in[0], &b = *c.in[1];
   std::vector<Wide> w;
   for (const Wide* x : {&a.low, &a.high})
@@ -150,8 +153,10 @@ std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Inter
       nans += std::isnan(v.reals[i]);
       x = {std::min(x.low, v.reals[i]), std::max(x.high, v.reals[i])};
     }
-    if (any_unknown(c, i) || (nans > 0 && nans < 4) || (nans == 0 && !holds(at(a, i), at(b, i))))
+    if (any_unknown(c, i) || (nans > 0 && nans < 4))
       x = unknown_interval;
+    else if (nans == 0 && !holds(at(a, i), at(b, i)))
+      x = otherwise(at(a, i), at(b, i));
     else if (nans == 4)
       x = {unknown_low, unknown_low};
     put(out, i, x);
@@ -189,6 +194,13 @@ std::vector<Enclosure> quotient(const Enclosing& c) {
   return corners(c, [](Interval, Interval d) { return !has_zero(d); }, correct);
 }
 
+// Of x and y without zero: of the sign of x, and no larger than either.
+Interval any_remainder(Interval x, Interval y) {
+  if (has_zero(y)) return unknown_interval;
+  const double most = std::max(std::fabs(y.low), std::fabs(y.high));
+  return {std::max(std::min(x.low, 0.0), -most), std::min(std::max(x.high, 0.0), most)};
+}
+
 // Within one period the remainder is monotone.
 std::vector<Enclosure> remainder(const Enclosing& c) {
   return corners(
@@ -199,7 +211,7 @@ std::vector<Enclosure> remainder(const Enclosing& c) {
         return !has_zero(y) && q == std::trunc(x.high / y.high) &&
                q == std::trunc(x.low / y.high) && q == std::trunc(x.high / y.low);
       },
-      true);
+      true, any_remainder);
 }
 
 std::vector<Enclosure> power(const Enclosing& c) {
