@@ -64,13 +64,21 @@ bool any_unknown(const Enclosing& c, std::size_t i) {
   return false;
 }
 
+// Of an element of which an operand is unknown: what hangs on an order hangs on it still.
+Interval unknown_from(const Enclosing& c, std::size_t i) {
+  for (const Enclosure* e : c.in)
+    if (e->low.is_real() && e->hangs_on_order(i) && at(*e, i).is_unknown())
+      return any_order_interval;
+  return unknown_interval;
+}
+
 // Of one operand, by a function on intervals.
 template <class F>
 std::vector<Enclosure> each(const Enclosing& c, F f, bool correct = true) {
   Enclosure y = empty_like(c);
   for (std::size_t i = 0; i < y.low.reals.size(); ++i) {
     const Interval x = at(*c.in[0], i);
-    put(y, i, x.is_unknown() ? unknown_interval : x.is_nan() ? x : f(x));
+    put(y, i, x.is_unknown() || x.is_nan() ? x : f(x));
   }
   return {rounded(c, std::move(y), correct)};
 }
@@ -84,7 +92,7 @@ std::vector<Enclosure> ends(const Enclosing& c, bool correct) {
   for (std::size_t i = 0; i < least.size(); ++i)
     out.push_back({std::move(least[i]), std::move(most[i])});
   for (std::size_t i = 0; i < out[0].low.reals.size() && c.op.kind == OpKind::elementwise; ++i)
-    if (any_unknown(c, i)) put(out[0], i, unknown_interval);
+    if (any_unknown(c, i)) put(out[0], i, unknown_from(c, i));
   out[0] = rounded(c, std::move(out[0]), correct);
   return out;
 }
@@ -153,7 +161,9 @@ std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Inter
       nans += std::isnan(v.reals[i]);
       x = {std::min(x.low, v.reals[i]), std::max(x.high, v.reals[i])};
     }
-    if (any_unknown(c, i) || (nans > 0 && nans < 4))
+    if (any_unknown(c, i))
+      x = unknown_from(c, i);
+    else if (nans > 0 && nans < 4)
       x = unknown_interval;
     else if (nans == 0 && !holds(at(a, i), at(b, i)))
       x = otherwise(at(a, i), at(b, i));
@@ -168,7 +178,7 @@ std::vector<Enclosure> difference(const Enclosing& c) {
   Enclosure y{std::move(c.eval({&c.in[0]->low, &c.in[1]->high}).at(0)),
               std::move(c.eval({&c.in[0]->high, &c.in[1]->low}).at(0))};
   for (std::size_t i = 0; i < y.low.reals.size(); ++i)
-    if (any_unknown(c, i)) put(y, i, unknown_interval);
+    if (any_unknown(c, i)) put(y, i, unknown_from(c, i));
   return {rounded(c, std::move(y))};
 }
 
@@ -183,6 +193,14 @@ std::vector<Enclosure> product(const Enclosing& c) {
 
 bool has_zero(Interval x) { return !x.is_point() && x.low <= 0 && x.high >= 0; }
 
+// Of d with a zero, or both of them: an infinity of either sign is among the quotients, and no NaN
+// where x is a finite number apart from zero.
+Interval any_quotient(Interval x, Interval d) {
+  const bool is_number = std::isfinite(x.low) && std::isfinite(x.high) && (x.low > 0 || x.high < 0);
+  return is_number && std::isfinite(d.low) && std::isfinite(d.high) ? Interval{-INFINITY, INFINITY}
+                                                                    : unknown_interval;
+}
+
 // Kernels may multiply by the reciprocal of a constant: of powers of two it is exact.
 std::vector<Enclosure> quotient(const Enclosing& c) {
   const Enclosure& y = *c.in[1];
@@ -191,7 +209,7 @@ std::vector<Enclosure> quotient(const Enclosing& c) {
     int exponent = 0;
     correct = at(y, i).is_point() && std::fabs(std::frexp(at(y, i).low, &exponent)) == 0.5;
   }
-  return corners(c, [](Interval, Interval d) { return !has_zero(d); }, correct);
+  return corners(c, [](Interval, Interval d) { return !has_zero(d); }, correct, any_quotient);
 }
 
 // Of x and y without zero: of the sign of x, and no larger than either.

@@ -120,6 +120,24 @@ def choose(sites, count, seed):
     return out
 
 
+def choose_again(sites, rows):
+    """Those of an earlier campaign that changed a result, with their numbers; the nearest that reads the same."""
+    named = collections.defaultdict(list)
+    for path, changes in sites.items():
+        text = pathlib.Path(path).read_bytes()
+        for c in changes:
+            words = schemata.one_line(text[c.start:c.end].decode()), schemata.one_line(c.new)
+            named[str(pathlib.Path(path).relative_to(TREE)), c.kind, *words].append((path, c))
+    out = {}
+    for row in rows:
+        same = named.get((row["file"], row["kind"], row["old"], row["new"]))
+        if same:
+            out[row["n"]] = min(same, key=lambda x: abs(x[1].line - row["line"]))
+        else:
+            say(f"gone: {row['file']}:{row['line']}: {row['kind']}: '{row['old']}'")
+    return out
+
+
 def some_files(most, seed):
     """Long ones are more likely; in order of their names."""
     files = files_in_scope()
@@ -128,18 +146,22 @@ def some_files(most, seed):
     return sorted(sorted(files, key=weight.get)[-most:])
 
 
-def prepare(count, most_files, seed):
+def prepare(args):
     """The build with all changes in it; returns those that compile."""
     global shared
     new_tree()
-    schemata.support(TREE / "src", count)
+    rows = []
+    if args.again:
+        rows = [r for r in map(json.loads, pathlib.Path(args.again).read_text().splitlines()) if r.get("changes") is True]
+    schemata.support(TREE / "src", max([args.count, *(r["n"] + 1 for r in rows)]))
+    files = sorted({TREE / r["file"] for r in rows}) or some_files(args.files, args.seed)
     say("looking for places to change")
     shared = sources(TREE, PLACE)
     with multiprocessing.Pool(2) as pool:
-        found = list(pool.imap_unordered(sites_of, some_files(most_files, seed)))
+        found = list(pool.imap_unordered(sites_of, files))
         sites = {path: changes for path, changes, _ in found}
         apart = {path: x for path, _, x in found}
-        chosen = choose(sites, count, seed)
+        chosen = choose_again(sites, rows) if rows else choose(sites, args.count, args.seed)
         say(f"{sum(map(len, sites.values()))} changes in {len(sites)} files are possible, {len(chosen)} chosen")
         by_file = collections.defaultdict(dict)
         for n, (path, c) in chosen.items():
@@ -174,7 +196,12 @@ def build(targets, kept, original):
             lines = {int(l) for f, l in bad if f.endswith(name) or name.endswith(f)}
             # A statement of several lines is blamed at any of them.
             spans = {n: range(c.line, c.line + original[path][c.start:c.end].count(b"\n") + 1) for n, c in changes.items()}
-            drop = [n for n, span in spans.items() if any(l in span for l in lines)]
+            drop = {n for n, span in spans.items() if any(l in span for l in lines)}
+            # The end of a function may be blamed for a return that is gone.
+            for l in lines:
+                before = [n for n, span in spans.items() if span.start <= l]
+                if not any(l in span for span in spans.values()) and before:
+                    drop.add(max(before, key=lambda n: spans[n].start))
             for n in drop:
                 del changes[n]
             gone += len(drop)
@@ -341,7 +368,7 @@ def run(args):
     end = time.monotonic() + 60 * args.minutes
     listed, known = PLACE / "changes.json", PLACE / "baseline.json"
     if not args.keep_build:
-        changes = prepare(args.count, args.files, args.seed)
+        changes = prepare(args)
         listed.write_text(json.dumps(changes))
         say("compiling the corpus without a change")
         reached, slowest = baseline()
@@ -380,7 +407,7 @@ def run(args):
     with open(out, "w") as file:
         for r in rows:
             file.write(json.dumps(r) + "\n")
-        facts = machine() | {"seed": args.seed, "models": len(reached), "chosen": args.count, "built": len(changes)}
+        facts = machine() | {"seed": args.seed, "models": len(reached), "chosen": args.count, "built": len(changes)} | ({"again": pathlib.Path(args.again).name} if args.again else {})
         total = summary(rows, facts)
         file.write(json.dumps(total) + "\n")
     print(json.dumps(total, indent=1))
@@ -392,6 +419,8 @@ def main():
     parser.add_argument("--count", type=int, default=1000, help="changes to choose (default: 1000)")
     parser.add_argument("--files", type=int, default=100, help="files to change, drawn by length (default: 100)")
     parser.add_argument("--seed", type=int, default=1, help="chooses them (default: 1)")
+    parser.add_argument("--again", metavar="FILE",
+                        help="instead the changes that changed a result in an earlier campaign, whose lines these are")
     parser.add_argument("--tests", type=int, default=-1, metavar="N",
                         help="also run the tests on all wrong changes and on N equal ones (default: no tests)")
     parser.add_argument("--jobs", type=int, default=1, help="changes tried at a time (default: 1)")
