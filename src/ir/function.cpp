@@ -12,6 +12,18 @@ Function::Lists& Function::own() {
   return *lists_;
 }
 
+Value Function::param(std::size_t i) const {
+  if (i >= params().size())
+    throw UserError("function: parameter ", i, " does not exist; it has ", params().size());
+  return params()[i].value;
+}
+
+Value Function::result(std::size_t i) const {
+  if (i >= results().size())
+    throw UserError("function: result ", i, " does not exist; it has ", results().size());
+  return results()[i].value;
+}
+
 Value Function::add_param(const Type& type, std::string name, bool donated,
                           std::optional<Array> required) {
   HONE_ASSERT(!required || required->type() == type, "parameter '", name, "' is ", type,

@@ -35,8 +35,8 @@ class Function {
   Graph& graph() const { return *graph_; }
   const std::vector<Param>& params() const { return lists_->params; }
   const std::vector<Result>& results() const { return lists_->results; }
-  Value param(std::size_t i) const { return params().at(i).value; }
-  Value result(std::size_t i) const { return results().at(i).value; }
+  Value param(std::size_t i) const;   // throws UserError when there are fewer
+  Value result(std::size_t i) const;  // throws UserError when there are fewer
 
   Value add_param(const Type&, std::string name, bool donated = false,
                   std::optional<Array> required = {});

@@ -165,11 +165,11 @@ class Graph {
   std::vector<DimCheck> checks_;
 };
 
-inline const Op& Value::op() const { return graph_->op(node_); }
-inline const Type& Value::type() const { return graph_->type(node_, index_); }
-inline const Attrs& Value::attrs() const { return graph_->attrs(node_); }
-inline std::size_t Value::operand_count() const { return graph_->operands(node_).size(); }
-inline std::size_t Value::result_count() const { return graph_->result_count(node_); }
+inline const Op& Value::op() const { return graph().op(node_); }
+inline const Type& Value::type() const { return graph().type(node_, index_); }
+inline const Attrs& Value::attrs() const { return graph().attrs(node_); }
+inline std::size_t Value::operand_count() const { return graph().operands(node_).size(); }
+inline std::size_t Value::result_count() const { return graph().result_count(node_); }
 
 // Nodes made while it lives come from the given origins.
 class OriginScope {
