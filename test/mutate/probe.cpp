@@ -152,7 +152,8 @@ Outcome optimized(const Job& job, const std::vector<Set>& sets) {
                                     "2"};
   std::vector<char*> given;
   for (std::string& w : words) given.push_back(w.data());
-  if (cli::guarded("hone", [&] { return cli::optimize(given); }) != cli::exit_ok) return none;
+  if (cli::guarded("hone", given, [&] { return cli::optimize(given); }) != cli::exit_ok)
+    return none;
   const auto plan = std::make_shared<const Plan>(read_plan(job.scratch / "plan.hone"));
   const std::string wrong = judge(plan, sets);
   if (!wrong.empty()) std::fprintf(stderr, "the written plan: %s\n", wrong.c_str());

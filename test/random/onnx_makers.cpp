@@ -14,7 +14,6 @@ class NoBodies : public onnx::Bodies {
   Dim new_size(std::int64_t, std::int64_t, std::string_view) override { return 0; }
   std::optional<std::int64_t> stated_limit(std::string_view) const override { return std::nullopt; }
   Dim measured(Value, const Dim&, std::string_view) override { refuse(); }
-  std::optional<std::int64_t> stated_limit(std::string_view) const override { return {}; }
   std::optional<Value> named(std::string_view) override { return std::nullopt; }
   void ask_for_contents(Value) const override {}
 

@@ -1,6 +1,7 @@
 #include "backend/vulkan/device/memory.h"
 
 #include <algorithm>
+#include <span>
 
 #include "base/error.h"
 
@@ -19,9 +20,9 @@ std::uint64_t rounded(std::uint64_t bytes) {
 std::uint32_t memory_type(const Adapter& a, std::uint32_t allowed, bool is_of_host) {
   constexpr VkMemoryPropertyFlags shared =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  const VkMemoryPropertyFlags wishes[] = {is_of_host ? shared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT
-                                                     : VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
-                                          is_of_host ? shared : 0};
+  constexpr VkMemoryPropertyFlags of_host[] = {shared | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, shared},
+                                  of_device[] = {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0};
+  const std::span<const VkMemoryPropertyFlags> wishes = is_of_host ? of_host : of_device;
   for (VkMemoryPropertyFlags wish : wishes)
     for (std::uint32_t i = 0; i < a.memory.memoryTypeCount; ++i)
       if ((allowed >> i & 1) && (a.memory.memoryTypes[i].propertyFlags & wish) == wish) return i;
