@@ -56,7 +56,8 @@ struct Evaluation {
   const std::function<std::int64_t(const Dim&)>& size;  // value of a Dim in this run
   // Evaluates a closed Function (bodies of if and while).
   const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)>& call;
-  // Sums of narrow floats and f32 are rounded to f32 after every term, as a kernel does.
+  // Sums of narrow floats and f32 are rounded to f32 after every term, as a kernel does, and those
+  // of a scatter, which stand in memory, to the dtype.
   bool round_sums = false;
 
   std::vector<std::int64_t> result_dims(std::size_t i = 0) const;

@@ -78,13 +78,18 @@ std::vector<Wide> eval_scatter(const Evaluation& e) {
   Join how = join_of(e.attrs.get<std::string>("kind"));
   AxisSplit s = split_at(y.dims, static_cast<int>(e.attrs.integer("axis")));
   std::int64_t count = indices.count();
+  const bool rounds = e.round_sums && y.is_real();
   for (std::int64_t outer = 0; outer < s.outer; ++outer)
     for (std::int64_t k = 0; k < count; ++k) {
       std::int64_t index = from_front(indices, k, s.size);
       if (index < 0 || index >= s.size) continue;
-      for (std::int64_t i = 0; i < s.inner; ++i)
-        join_element(how, y, (outer * s.size + index) * s.inner + i, updates,
-                     (outer * count + k) * s.inner + i);
+      for (std::int64_t i = 0; i < s.inner; ++i) {
+        const std::int64_t to = (outer * s.size + index) * s.inner + i;
+        join_element(how, y, to, updates, (outer * count + k) * s.inner + i);
+        if (!rounds) continue;
+        double& sum = y.reals[static_cast<std::size_t>(to)];
+        sum = round_real(y.dtype, sum);
+      }
     }
   return one_result(std::move(y));
 }

@@ -91,6 +91,10 @@ std::vector<Wide> eval_scatter_elements(const Evaluation& e) {
   for (std::int64_t at :
        element_places(y, *e.inputs[1], static_cast<int>(e.attrs.integer("axis")))) {
     if (at >= 0) join_element(how, y, at, *e.inputs[2], next);
+    if (at >= 0 && e.round_sums && y.is_real()) {
+      double& sum = y.reals[static_cast<std::size_t>(at)];
+      sum = round_real(y.dtype, sum);
+    }
     ++next;
   }
   return one_result(std::move(y));

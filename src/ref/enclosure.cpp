@@ -49,7 +49,6 @@ Enclosure Enclosing::unknown(std::size_t result) const {
 
 namespace {
 
-// Also of a maximum: of -0.0 and 0.0 a kernel returns either.
 bool all_points(const std::vector<const Enclosure*>& in) {
   return std::ranges::all_of(in, [](const Enclosure* e) { return e->is_point(); });
 }
@@ -142,7 +141,7 @@ std::vector<Enclosure> one_node(Enclosing c) {
   const EnclosureRow* row = enclosure_row(c.op);
   const bool real = is_float(c.types[0].dtype);
   const bool points = all_points(c.in);
-  if (points && (!real || !row || c.op.ulps == 0)) return of_points(c);
+  if (points && (!real || !row || (c.op.ulps == 0 && !row->either_zero))) return of_points(c);
   if (!row || (!real && row->integers == Whole::refused))
     return c.op.kind == OpKind::elementwise ? where_decided(c) : all_unknown(c);
   if (!real && row->integers == Whole::as_real) return by_reals(c, row->rule);

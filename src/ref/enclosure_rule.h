@@ -35,6 +35,7 @@ struct EnclosureRow {
   const Op* op;
   EnclosureRule rule;
   Whole integers = Whole::plain;
+  bool either_zero = false;  // of -0.0 and 0.0 a kernel returns either
 };
 // Null: the operation is known on points only.
 const EnclosureRow* enclosure_row(const Op&);
@@ -52,7 +53,8 @@ struct Interval {
   }
 };
 inline constexpr Interval unknown_interval = {unknown_low, 0};
-// Every order of the same operations is right, and some give NaN or infinity where others do not.
+// Every order of the same operations is right, and some give NaN or infinity where others do not. So
+// does a divisor next to zero.
 inline constexpr Interval any_order_interval = {unknown_low, 1};
 
 inline Interval at(const Enclosure& e, std::size_t i) { return {e.low.reals[i], e.high.reals[i]}; }

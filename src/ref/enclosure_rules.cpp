@@ -45,6 +45,8 @@ Enclosure rounded(const Enclosing& c, Enclosure e, bool correct) {
     // Rounding keeps the sign, and makes infinities of what is too large unless it is kept wider.
     if (low >= 0) x.low = std::max(x.low, 0.0);
     if (high <= 0) x.high = std::min(x.high, -0.0);
+    // What lies between may be rounded to the nearest number outside.
+    x = {std::min(x.low, round_real(t, x.low)), std::max(x.high, round_real(t, x.high))};
     if (x.high > r.most) x.high = INFINITY;
     if (x.low < -r.most) x.low = -INFINITY;
     put(e, i, x);
@@ -193,11 +195,11 @@ std::vector<Enclosure> product(const Enclosing& c) {
 
 bool has_zero(Interval x) { return !x.is_point() && x.low <= 0 && x.high >= 0; }
 
-// Of d with a zero, or both of them: an infinity of either sign is among the quotients, and no NaN
-// where x is a finite number apart from zero.
+// Of d with a zero, or both of them: an infinity of either sign is among the quotients of a number
+// apart from zero.
 Interval any_quotient(Interval x, Interval d) {
   const bool is_number = std::isfinite(x.low) && std::isfinite(x.high) && (x.low > 0 || x.high < 0);
-  return is_number && std::isfinite(d.low) && std::isfinite(d.high) ? Interval{-INFINITY, INFINITY}
+  return is_number && std::isfinite(d.low) && std::isfinite(d.high) ? any_order_interval
                                                                     : unknown_interval;
 }
 
@@ -301,7 +303,7 @@ std::vector<Enclosure> chosen(const Enclosing& c) {
         put(out, i, b);
       else
         put(out, i,
-            open ? unknown_interval : Interval{std::min(a.low, b.low), std::max(a.high, b.high)});
+            open ? unknown_from(c, i) : Interval{std::min(a.low, b.low), std::max(a.high, b.high)});
       continue;
     }
     const std::int64_t low = y.low.integers[i], high = y.high.integers[i];
@@ -404,8 +406,8 @@ constexpr EnclosureRow rows[] = {
     {&ops::div, quotient, Whole::refused},
     {&ops::rem, remainder, Whole::refused},
     {&ops::pow, power, Whole::refused},
-    {&ops::maximum, extreme},
-    {&ops::minimum, extreme},
+    {&ops::maximum, extreme, Whole::plain, true},
+    {&ops::minimum, extreme, Whole::plain, true},
     {&ops::neg, negated, Whole::as_real},
     {&ops::abs, magnitude, Whole::as_real},
     {&ops::sin, sine},
@@ -425,8 +427,8 @@ constexpr EnclosureRow rows[] = {
     {&ops::scatter, scattered, Whole::as_real},
     {&ops::reduce_sum, enclosing::summed, Whole::as_real},
     {&ops::reduce_prod, enclosing::multiplied, Whole::as_real},
-    {&ops::reduce_max, extreme},
-    {&ops::reduce_min, extreme},
+    {&ops::reduce_max, extreme, Whole::plain, true},
+    {&ops::reduce_min, extreme, Whole::plain, true},
     {&ops::argmax, enclosing::position},
     {&ops::argmin, enclosing::position},
     {&ops::reduce_window, accumulated, Whole::as_real},

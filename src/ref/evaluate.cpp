@@ -179,19 +179,6 @@ void check_contents(const Function::Param& p, const Array& given) {
 
 }  // namespace
 
-double round_real(DType t, double x) {
-  switch (t) {
-    case DType::f32:
-      return static_cast<float>(x);
-    case DType::f16:
-      return f16_to_f32(f64_to_f16(x));
-    case DType::bf16:
-      return bf16_to_f32(f64_to_bf16(x));
-    default:
-      return is_small(t) ? small_to_f64(t, f64_to_small(t, x)) : x;
-  }
-}
-
 std::int64_t size_of(const Dim& d, const Sizing& sizing) {
   if (auto n = d.as_number()) return *n;
   return d.eval([&](std::string_view name) -> std::int64_t {

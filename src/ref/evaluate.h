@@ -39,7 +39,4 @@ void check_sizes(const Function&, const Sizing&);
 // Evaluates a function in the sizing of its caller.
 std::vector<Wide> evaluate_in(const Function&, std::vector<Wide> inputs, const Sizing& outer, Mode);
 
-// What `strict` keeps of a value of a float dtype.
-double round_real(DType, double);
-
 }  // namespace hone

@@ -132,4 +132,17 @@ double small_to_f64(DType t, std::uint8_t byte) {
   return direction * std::ldexp(low % one + one, binade - 1 + f.least_exponent - f.mantissa);
 }
 
+double round_real(DType t, double x) {
+  switch (t) {
+    case DType::f32:
+      return static_cast<float>(x);
+    case DType::f16:
+      return f16_to_f32(f64_to_f16(x));
+    case DType::bf16:
+      return bf16_to_f32(f64_to_bf16(x));
+    default:
+      return is_small(t) ? small_to_f64(t, f64_to_small(t, x)) : x;
+  }
+}
+
 }  // namespace hone

@@ -82,6 +82,8 @@ const SmallFloat& small_float(DType);
 // infinity, NaN where there is none, the largest number where there is neither (and NaN -0).
 std::uint8_t f64_to_small(DType, double);
 double small_to_f64(DType, std::uint8_t code);  // bits above those of the dtype mean nothing
+// To the nearest number of a float dtype, as a cast does.
+double round_real(DType, double);
 // The dtype that holds the codes of a coded one: integers keep their values.
 constexpr DType code_dtype(DType coded) {
   if (coded == DType::text) return DType::u64;

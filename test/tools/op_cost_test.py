@@ -9,9 +9,10 @@ SRC = pathlib.Path(__file__).parents[2] / "src"
 # What must be written for the operation, and its word in the list.
 OWN = {"ops/unary.cpp", "codegen/llvm/math.cpp", "codegen/c/helpers_math.cpp"}
 LIST = {"ops/ops.h"}
-# What uses the operation for something else: gelu is made of it, and found again in a graph.
-# The probits of classifiers are its inverse.
-USERS = {"ops/activation.cpp", "pass/raise.cpp", "import/onnx/ml_models.cpp"}
+# What uses the operation for something else: gelu is made of it, and found again in a graph. The probits
+# of classifiers are its inverse. The policy of precision lists it; an operation that it does not list is
+# computed in f32.
+USERS = {"ops/activation.cpp", "pass/raise.cpp", "pass/precision.cpp", "import/onnx/ml_models.cpp"}
 # A faster form for one machine, which no operation needs to have.
 FASTER = {"codegen/llvm/math_pieces.cpp", "codegen/llvm/math_detail.h"}
 # Functions of the C library that kernels may call, whether an operation needs them or not, and those of

@@ -1,7 +1,5 @@
 #include "import/onnx/declared.h"
 
-#include <algorithm>
-
 #include "import/onnx/tensor.h"
 
 namespace hone::onnx {
@@ -33,23 +31,32 @@ std::string text_of(const ValueInfo& declared) {
   return out + ']';
 }
 
+// Null when no result has the name. Moves `at` to the result.
+const Type* type_of(const Function& f, std::string_view name, std::size_t& at) {
+  const auto& results = f.results();
+  for (std::size_t i = 0; i < results.size(); ++i, at = (at + 1) % results.size())
+    if (results[at].name == name) return &results[at].value.type();
+  return nullptr;
+}
+
 }  // namespace
 
 std::vector<std::string> contradictions(const Model& model, const ImportOptions& options,
                                         const std::vector<ImportedVariant>& variants) {
   const bool are_sizes_given = !options.shapes.empty() || !options.dims.empty();
+  // Results stand in the order of the outputs, so each is looked for from the last one on.
+  std::vector<std::size_t> last(variants.size());
   std::vector<std::string> out;
   for (const ValueInfo& declared : model.graph->outputs) {
     if (declared.kind != ValueInfo::Kind::tensor || declared.data_type == 0) continue;
     std::string is;
-    for (const ImportedVariant& v : variants) {
-      const auto& results = v.function.results();
-      const auto r = std::ranges::find(results, declared.name, &Function::Result::name);
-      if (r == results.end() || fits(declared, r->value.type(), !are_sizes_given)) {
+    for (std::size_t v = 0; v < variants.size(); ++v) {
+      const Type* type = type_of(variants[v].function, declared.name, last[v]);
+      if (type == nullptr || fits(declared, *type, !are_sizes_given)) {
         is.clear();
         break;
       }
-      is = cat(r->value.type());
+      is = cat(*type);
     }
     if (!is.empty())
       out.push_back(
