@@ -52,7 +52,7 @@ class Value {
   bool operator==(const Value&) const = default;
 
  private:
-  [[noreturn]] static void throw_empty();
+  [[noreturn, gnu::cold]] static void throw_empty();
   Graph* graph_ = nullptr;
   NodeId node_ = 0;
   std::uint32_t index_ = 0;

@@ -53,8 +53,8 @@ struct Interval {
   }
 };
 inline constexpr Interval unknown_interval = {unknown_low, 0};
-// Every order of the same operations is right, and some give NaN or infinity where others do not. So
-// does a divisor next to zero.
+// Every order of the same operations is right, and some give NaN or infinity where others do not.
+// Rounding does so to a divisor next to zero.
 inline constexpr Interval any_order_interval = {unknown_low, 1};
 
 inline Interval at(const Enclosure& e, std::size_t i) { return {e.low.reals[i], e.high.reals[i]}; }

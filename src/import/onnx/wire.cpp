@@ -56,22 +56,28 @@ inline std::uint64_t WireReader::varint() {
   return long_varint();
 }
 
-bool WireReader::next(WireField& field) {
-  if (at_ == end_) return false;
-  std::uint64_t type;
-  field.number = tag(type);
-  content(field, type);
-  return true;
+inline std::span<const std::byte> WireReader::take(std::uint64_t bytes) {
+  auto left = static_cast<std::uint64_t>(end_ - at_);
+  if (bytes > left) fail_cut_off(bytes);
+  const std::byte* from = at_;
+  at_ += bytes;
+  return {from, static_cast<std::size_t>(bytes)};
 }
 
-std::uint32_t WireReader::tag(std::uint64_t& type) {
+std::uint64_t WireReader::fixed(std::size_t bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, take(bytes).data(), bytes);
+  return value;
+}
+
+inline std::uint32_t WireReader::tag(std::uint64_t& type) {
   std::uint64_t tag = varint();
   type = tag & 7;
-  if (tag >> 3 == 0 || tag >> 32 != 0) fail(cat("field number ", tag >> 3, " is not allowed"));
+  if (tag >> 3 == 0 || tag >> 32 != 0) fail_number(tag >> 3);
   return static_cast<std::uint32_t>(tag >> 3);
 }
 
-void WireReader::content(WireField& field, std::uint64_t type) {
+inline void WireReader::content(WireField& field, std::uint64_t type) {
   field.type = static_cast<WireType>(type);
   switch (field.type) {
     case WireType::varint:
@@ -89,7 +95,15 @@ void WireReader::content(WireField& field, std::uint64_t type) {
     case WireType::group:
       return skip_group(field.number);
   }
-  fail(cat("wire type ", type, " of field ", field.number, " is unknown"));
+  fail_type(field.number, type);
+}
+
+bool WireReader::next(WireField& field) {
+  if (at_ == end_) return false;
+  std::uint64_t type;
+  field.number = tag(type);
+  content(field, type);
+  return true;
 }
 
 // Groups may hold groups: what is open is counted in a list, not on the stack.
@@ -119,19 +133,16 @@ std::uint64_t WireReader::long_varint() {
   return value;
 }
 
-std::uint64_t WireReader::fixed(std::size_t bytes) {
-  std::uint64_t value = 0;
-  std::memcpy(&value, take(bytes).data(), bytes);
-  return value;
+void WireReader::fail_number(std::uint64_t number) const {
+  fail(cat("field number ", number, " is not allowed"));
 }
 
-std::span<const std::byte> WireReader::take(std::uint64_t bytes) {
-  auto left = static_cast<std::uint64_t>(end_ - at_);
-  if (bytes > left)
-    fail(cat("a field of ", bytes, " bytes, where its message has ", left, " left"));
-  const std::byte* from = at_;
-  at_ += bytes;
-  return {from, static_cast<std::size_t>(bytes)};
+void WireReader::fail_cut_off(std::uint64_t bytes) const {
+  fail(cat("a field of ", bytes, " bytes, where its message has ", end_ - at_, " left"));
+}
+
+void WireReader::fail_type(std::uint32_t number, std::uint64_t type) const {
+  fail(cat("wire type ", type, " of field ", number, " is unknown"));
 }
 
 bool PackedVarints::next(std::uint64_t& value) {

@@ -73,6 +73,10 @@ class WireReader {
   void content(WireField&, std::uint64_t type);
   void skip_group(std::uint32_t number);
   std::uint32_t tag(std::uint64_t& type);
+  // Apart from what reads, so that reading is short.
+  [[noreturn, gnu::cold, gnu::noinline]] void fail_number(std::uint64_t) const;
+  [[noreturn, gnu::cold, gnu::noinline]] void fail_cut_off(std::uint64_t bytes) const;
+  [[noreturn, gnu::cold, gnu::noinline]] void fail_type(std::uint32_t number, std::uint64_t) const;
 
   WireFile* file_;
   const std::byte *at_, *end_;
