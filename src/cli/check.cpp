@@ -59,6 +59,13 @@ Json json(const ModelCheck& c, const std::string& path, std::string_view kind) {
                             {"inputs", inputs}});
   }
   out.add("open_sizes", std::move(sizes));
+  Json outputs = Json::Array{};
+  for (const ModelCheck::Output& o : c.outputs) {
+    Json types = Json::Array{};
+    for (const std::string& t : o.types) types.push(t);
+    outputs.push(Json::Object{{"name", o.name}, {"types", std::move(types)}});
+  }
+  out.add("outputs", std::move(outputs));
   return out;
 }
 
@@ -82,6 +89,16 @@ void print_sizes(const std::vector<ModelCheck::OpenSize>& sizes) {
   }
 }
 
+void print_outputs(const std::vector<ModelCheck::Output>& outputs) {
+  if (outputs.empty()) return;
+  std::printf("\noutputs (%zu)\n", outputs.size());
+  for (const ModelCheck::Output& o : outputs) {
+    std::string types;
+    for (const std::string& t : o.types) types += cat(types.empty() ? "" : " or ", t);
+    std::printf("  %s: %s\n", o.name.c_str(), types.c_str());
+  }
+}
+
 void print(const ModelCheck& c, const std::string& path, bool quiet) {
   const std::size_t wrong = count(problems(c));
   std::printf("%s: %s", path.c_str(), c.ok() ? "fine" : cat(wrong, " problem").c_str());
@@ -95,6 +112,7 @@ void print(const ModelCheck& c, const std::string& path, bool quiet) {
         "\n%lld nodes depend on the problems above and were skipped; fix those and check again\n",
         static_cast<long long>(c.left_out));
   if (quiet) return;
+  print_outputs(c.outputs);
   print_sizes(c.open_sizes);
   print(remarks(c));
 }

@@ -774,6 +774,8 @@ class Cli(unittest.TestCase):
         self.assertIn("batch, 1 to ", fine.stdout)
         told = json.loads(self.hone("check", DIGITS, "--json", "--dim", "batch=1..8").stdout)
         self.assertTrue(told["ok"])
+        self.assertEqual([(o["name"], len(o["types"])) for o in told["outputs"]], [("logits", 1)])
+        self.assertIn("outputs (1)\n  logits: f32[batch,10]\n", fine.stdout)
         self.assertEqual([(s["name"], s["high"], s["given"]) for s in told["open_sizes"]],
                          [("batch", 8, True)])
         for file, code, kind in [("noise.onnx", USER, "ONNX model"), ("digits.hone", OK, "plan"),

@@ -29,6 +29,9 @@ TEST(Check, AGoodModelIsFineAndItsOpenSizesAreNamed) {
   b.output("r");
   const ModelCheck c = check(b);
   EXPECT_TRUE(c.ok());
+  ASSERT_EQ(c.outputs.size(), 1U);
+  EXPECT_EQ(c.outputs[0].name, "r");
+  EXPECT_EQ(c.outputs[0].types, std::vector<std::string>{"f32[batch,3,x_d2]"});
   ASSERT_EQ(c.open_sizes.size(), 3U);
   EXPECT_EQ(c.open_sizes[0].name, "batch");
   EXPECT_EQ(c.open_sizes[0].inputs, (std::vector<std::string>{"x axis 0", "y axis 0"}));

@@ -55,6 +55,15 @@ void add_decisions(const Function& f, std::vector<std::string>& out) {
   }
 }
 
+void add_outputs(const Function& f, std::vector<ModelCheck::Output>& out) {
+  for (const Function::Result& r : f.results()) {
+    auto at = std::ranges::find(out, r.name, &ModelCheck::Output::name);
+    if (at == out.end()) at = out.insert(at, {r.name, {}});
+    std::string type = cat(r.value.type());
+    if (std::ranges::find(at->types, type) == at->types.end()) at->types.push_back(std::move(type));
+  }
+}
+
 // The lines of `from` that the structure has not said already.
 void add_new(const std::vector<onnx::StructureError>& said, const std::vector<std::string>& from,
              std::vector<std::string>& to) {
@@ -79,7 +88,10 @@ void read(Model& model, onnx::TensorFiles& files, const ImportOptions& options,
     return add_new(said, {e.what()}, out.wrong);
   }
   out.warnings.insert(out.warnings.end(), imported.warnings.begin(), imported.warnings.end());
-  for (const ImportedVariant& v : imported.variants) add_decisions(v.function, out.decided_by_data);
+  for (const ImportedVariant& v : imported.variants) {
+    add_outputs(v.function, out.outputs);
+    add_decisions(v.function, out.decided_by_data);
+  }
   for (std::string& line : onnx::contradictions(model, options, imported.variants))
     out.warnings.push_back(std::move(line));
 }

@@ -24,6 +24,13 @@ struct ModelCheck {
   std::vector<std::string> wrong, unsupported, data_dependent;
   std::int64_t left_out = 0;  // nodes that follow from those and were not looked at
 
+  // What the model gives. Types as text, "f32[batch,10]", of each variant that has another one.
+  struct Output {
+    std::string name;
+    std::vector<std::string> types;
+  };
+  std::vector<Output> outputs;  // empty when there are problems
+
   std::vector<OpenSize> open_sizes;
   std::vector<std::string> decided_by_data;  // nodes that run differently for other contents
   std::vector<std::string> warnings;
