@@ -697,7 +697,7 @@ TEST(Operators, FourierTransformsOfAnyLengthAreTheirDefinition) {
     for (int parts : {1, 2})
       for (bool inverse : {false, true})
         for (bool onesided : {false, true}) {
-          if (inverse && onesided) continue;
+          if (onesided && (inverse || parts == 2)) continue;
           SCOPED_TRACE(cat("length ", n, ", parts ", parts, inverse ? " inverse" : "",
                            onesided ? " onesided" : ""));
           std::vector<float> x;

@@ -7,7 +7,7 @@ from onnx import AttributeProto, TensorProto, checker, defs, helper, numpy_helpe
 
 import values
 
-MAX_OPSET = {"": 27, "ai.onnx.ml": 5}
+MAX_OPSET = {"": 28, "ai.onnx.ml": 5}
 # For attributes that a row says nothing of, by name.
 ATTRS = {
     "alpha": [0.1, 0.5, 1.0, 2.0], "beta": [0.2, 0.5, 1.0], "gamma": [0.5, 1.05], "bias": [0.0, 0.5, 1.0],

@@ -44,8 +44,15 @@ def division(c):
 
 def modulo(c):
     division(c)
-    t = c.bound["T"]
-    c.attr("fmod", 1 if not is_integer(t) else c.int(0, 1))
+    c.attr("fmod", c.int(0, 1) if is_integer(c.bound["T"]) or c.opset >= 28 else 1)
+
+
+def gate(c):
+    shape = c.shape(0, 4)
+    for formal in c.schema.inputs:
+        c.data(formal.name, shape)
+    if c.chance(0.6):
+        c.attr("alpha", c.pick([0.5, 1.0, 1.7]))
 
 
 def power(c):
@@ -67,7 +74,8 @@ def limits_unsigned(type_name):
 def shift(c):
     a, b = c.broadcast(2)
     c.data("X", a)
-    c.data("Y", b, low=0, high=7)
+    any_number = c.opset >= 28 and not c.bound["T"].startswith("uint")
+    c.data("Y", b, low=-3 if any_number else 0, high=70 if any_number else 7)
     c.attr("direction", c.pick(["LEFT", "RIGHT"]))
 
 
@@ -331,7 +339,7 @@ def table():
                       "Softsign Sqrt Tan Tanh Reciprocal Elu Celu Selu Gelu Mish HardSwish Swish"),
         (elementwise, 2, "Add Sub Mul And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual BitwiseAnd "
                          "BitwiseOr BitwiseXor"),
-        (division, 2, "Div"), (modulo, 2, "Mod"), (power, 2, "Pow"), (shift, 1, "BitShift"),
+        (division, 2, "Div"), (modulo, 2, "Mod"), (power, 2, "Pow"), (shift, 1, "BitShift"), (gate, 1, "SwiGLU"),
         (variadic, 2, "Max Min Sum Mean"), (clip, 2, "Clip"), (prelu, 1, "PRelu"), (where, 2, "Where"),
         (reduction, 2, "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
                        "ReduceSumSquare ReduceLogSumExp"),
@@ -356,6 +364,5 @@ SKIPPED = {
         "draws of another generator are not comparable",
     "ImageDecoder": "no peer has its codecs without further packages",
     "Scatter Upsample": "deprecated; ScatterElements and Resize have rows",
-    "SwiGLU": "newer than the opsets that hone reads",
     "Adagrad Adam Gradient Momentum FlexAttention": "of preview domains, which no peer runs",
 }

@@ -313,6 +313,11 @@ Values flex_attention(NodeContext& c) {
   const Value q = c.in(0), k = c.in(1), v = c.in(2);
   for (const Value& x : {q, k, v})
     if (x.rank() != 4) c.fail(cat(x.type(), " has not 4 axes"));
+  if (k.dtype() != q.dtype() || v.dtype() != q.dtype())
+    c.fail(cat("query, key and value are ", q.dtype(), ", ", k.dtype(), " and ", v.dtype(),
+               "; they must have one dtype"));
+  if (prove_equal(k.shape()[1], v.shape()[1]) == false)
+    c.fail(cat("keys have ", k.shape()[1], " heads, values ", v.shape()[1]));
   const DType dtype =
       c.has_attribute("softmax_precision") ? c.dtype("softmax_precision") : sum_dtype(q.dtype());
   const DType wide = sum_dtype(q.dtype());

@@ -214,7 +214,7 @@ struct ImportEntry {
   // Instead of `import`: an op whose Op::onnx says that it is the same.
   const Op* same = nullptr;
 
-  static constexpr std::int64_t newest_opset = 27;
+  static constexpr std::int64_t newest_opset = 28;
 };
 
 // Also those of every Op::onnx that have no function of their own.

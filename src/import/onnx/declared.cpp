@@ -4,9 +4,8 @@
 
 namespace hone::onnx {
 
-namespace {
-
 bool fits(const ValueInfo& declared, const Type& type, bool sizes_too) {
+  if (declared.kind != ValueInfo::Kind::tensor || declared.data_type == 0) return true;
   if (dtype_of(declared.data_type) != type.dtype) return false;
   if (!declared.has_shape) return true;
   if (static_cast<int>(declared.sizes.size()) != type.rank()) return false;
@@ -30,6 +29,8 @@ std::string text_of(const ValueInfo& declared) {
   }
   return out + ']';
 }
+
+namespace {
 
 // Null when no result has the name. Moves `at` to the result.
 const Type* type_of(const Function& f, std::string_view name, std::size_t& at) {

@@ -134,6 +134,7 @@ Groups by_first_place(const Groups& sorted) {
 
 Values unique(NodeContext& c) {
   Value x = c.in(0);
+  if (x.dtype() == DType::text) c.unsupported("texts");
   const bool whole = !c.has_attribute("axis");
   const int axis = whole ? 0 : c.axis(c.integer("axis", 0), x.rank());
   if (whole) x = flatten(x);

@@ -139,19 +139,25 @@ Values einsum(NodeContext& c) {
   if (lists.size() != c.inputs())
     c.fail(cat("'", equation, "' names ", lists.size(), " operands, there are ", c.inputs()));
   std::vector<Term> terms;
-  int most_dots = 0;
+  std::optional<int> dots;  // axes of "...", the same number wherever it stands
   for (std::size_t i = 0; i < lists.size(); ++i) {
     Term t{c.in(i), labelled(c, lists[i], c.in(i).rank())};
-    for (char l : t.labels)
-      if (l >= '0' && l <= '9') most_dots = std::max(most_dots, l - '0' + 1);
+    if (holds(lists[i], '.')) {
+      const auto here = static_cast<int>(
+          std::ranges::count_if(t.labels, [](char l) { return l >= '0' && l <= '9'; }));
+      if (dots.value_or(here) != here)
+        c.fail(cat("'", equation, "': '...' stands for ", here, " axes of operand ", i, " and for ",
+                   *dots, " of one before"));
+      dots = here;
+    }
     terms.push_back(std::move(t));
   }
   std::string result = implied_result(terms);
   for (Term& t : terms) t = with_distinct_labels(std::move(t));
   if (arrow != equation.npos) {
     const std::string text = equation.substr(arrow + 2);
-    const bool dots = text.find("...") != text.npos;
-    result = labelled(c, text, static_cast<int>(text.size()) - (dots ? 3 - most_dots : 0));
+    const int rest = text.find("...") == text.npos ? 0 : 3 - dots.value_or(0);
+    result = labelled(c, text, static_cast<int>(text.size()) - rest);
   }
   while (terms.size() > 1) {
     std::string read = result;

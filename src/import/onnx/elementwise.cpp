@@ -70,9 +70,15 @@ Values mean_of_operands(NodeContext& c) {
   return {sum / static_cast<double>(c.inputs())};
 }
 
+// From opset 28 on floats are allowed without fmod: there a zero has the sign of the divisor, too.
 Values modulo(NodeContext& c) {
   auto [a, b] = operand_pair(c);
-  return {c.flag("fmod") ? ops::rem(a, b) : ops::mod(a, b)};
+  if (c.flag("fmod")) return {ops::rem(a, b)};
+  Value r = ops::mod(a, b);
+  if (c.opset() < 28 || !is_float(r.dtype())) return {r};
+  Value zero = constant_like(r, 0);
+  Value signed_zero = ops::select(Values{ops::lt(b, zero), constant_like(r, -0.0), zero});
+  return {ops::select(Values{ops::eq(r, zero), signed_zero, r})};
 }
 
 Values shift_by_direction(NodeContext& c) {
@@ -208,11 +214,14 @@ Values gelu(NodeContext& c) {
   return {ops::gelu(c.in(0))};
 }
 
-Values swish(NodeContext& c) {
+Value swished(NodeContext& c) {
   Value x = c.in(0);
   double alpha = c.real("alpha", 1);
-  return {alpha == 1 ? ops::silu(x) : x * ops::sigmoid(x * alpha)};
+  return alpha == 1 ? ops::silu(x) : x * ops::sigmoid(x * alpha);
 }
+
+Values swish(NodeContext& c) { return {swished(c)}; }
+Values swish_gate(NodeContext& c) { return {swished(c) * c.in(1)}; }
 
 constexpr ImportEntry elementwise_table[] = {
     {"Not", unary<ops::bit_not>},
@@ -239,6 +248,7 @@ constexpr ImportEntry elementwise_table[] = {
     {"HardSwish", hard_swish, 14},
     {"Gelu", gelu, 20},
     {"Swish", swish, 24},
+    {"SwiGLU", swish_gate, 28},
     {"CastLike", cast_like, 15},
     {"BitShift", shift_by_direction, 11},
     {"BitwiseAnd", binary<ops::bit_and>, 18},

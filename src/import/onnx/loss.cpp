@@ -12,6 +12,8 @@ namespace {
 Value negative_log_likelihood(NodeContext& c, Value x, Value target, Value weight) {
   if (x.rank() < 2 || target.rank() != x.rank() - 1)
     c.fail(cat("scores are ", x.type(), ", targets ", target.type()));
+  if (weight && (weight.rank() != 1 || prove_equal(weight.shape()[0], x.shape()[1]) == false))
+    c.fail(cat("weights are ", weight.type(), " for ", x.shape()[1], " classes"));
   std::string_view how = c.text("reduction", "mean");
   Value w = filled(c.graph(), x.dtype(), target.shape(), 1), used;
   Value safe = target;

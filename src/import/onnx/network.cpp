@@ -23,8 +23,7 @@ Value normalized(Values operands, double epsilon) {
   return cast_to(ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", epsilon}}), to);
 }
 
-Values batch_norm_training(NodeContext& c, double epsilon) {
-  Value x = c.in(0);
+Values batch_norm_training(NodeContext& c, Value x, double epsilon) {
   const double momentum = c.real("momentum", 0.9);
   Axes axes = {0};
   for (int i = 2; i < x.rank(); ++i) axes.push_back(i);
@@ -44,10 +43,18 @@ Values batch_norm_import(NodeContext& c) {
   for (std::string_view name : {"consumed_inputs", "is_test"}) c.ignore(name);
   if (!c.flag("spatial", true)) c.unsupported("spatial = 0, statistics for each element");
   const double epsilon = c.real("epsilon", 1e-5);
-  if (c.flag("training_mode")) return batch_norm_training(c, epsilon);
-  c.ignore("momentum");
-  if (c.wants(1)) c.unsupported("training mode of before opset 14; export a newer one");
-  return {normalized({c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)}, epsilon)};
+  Value x = c.in(0);
+  if (x.rank() == 1) x = unsqueeze(x, {1});  // one channel
+  Values out;
+  if (c.flag("training_mode")) {
+    out = batch_norm_training(c, x, epsilon);
+  } else {
+    c.ignore("momentum");
+    if (c.wants(1)) c.unsupported("training mode of before opset 14; export a newer one");
+    out = {normalized({x, c.in(1), c.in(2), c.in(3), c.in(4)}, epsilon)};
+  }
+  out[0] = reshape_to(out[0], c.in(0).shape().dims);
+  return out;
 }
 
 // Before opset 13 the axes from `axis` on are one.

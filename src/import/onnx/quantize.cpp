@@ -95,6 +95,8 @@ Values quantize_linear(NodeContext& c) {
   const std::int64_t axis = c.integer("axis", 1), block = c.integer("block_size", 0);
   DType to = c.has(2) ? c.in(2).dtype() : DType::u8;
   if (c.integer("output_dtype", 0) != 0) to = c.dtype("output_dtype");
+  if (is_float(to) && !is_small(to))
+    c.fail(cat("output_dtype is ", to, ", expected integers or floats of 8 bits or less"));
   if (c.has(2) && c.in(2).dtype() != to)
     c.fail(cat("the zero point is ", c.in(2).dtype(), ", the result ", to));
   DType precision = c.in(1).dtype();

@@ -329,8 +329,11 @@ Value evenly_sampled(const Regions& g, std::int64_t samples, bool average) {
 }
 
 Values roi_align(NodeContext& c) {
-  const Value x = c.in(0), rois = c.in(1);
-  if (x.rank() != 4 || rois.rank() != 2) c.fail(cat(x.type(), " and ", rois.type()));
+  const Value x = c.in(0), images = c.in(2);
+  Value rois = c.in(1);
+  if (x.rank() != 4 || rois.rank() != 2 || images.rank() != 1)
+    c.fail(cat(x.type(), ", ", rois.type(), " and ", images.type()));
+  if (images.shape()[0].is_number()) rois = reshape_to(rois, {images.shape()[0], rois.shape()[1]});
   std::string_view mode = c.text("mode", "avg");
   const std::int64_t samples = c.integer("sampling_ratio", 0);
   std::string_view where_to =
@@ -358,7 +361,7 @@ Values roi_align(NodeContext& c) {
   g.y = edge(1);
   g.width = width / static_cast<double>(g.bins_wide);
   g.height = height / static_cast<double>(g.bins_high);
-  g.batch = cast_to(flatten(c.in(2)), g.x.dtype());
+  g.batch = cast_to(images, g.x.dtype());
   g.images = x.shape()[0], g.rows = x.shape()[2], g.columns = x.shape()[3];
   g.image = reshape_to(transpose_by(x, Axes{1, 0, 2, 3}),
                        {1, x.shape()[1], g.images * g.rows * g.columns});

@@ -89,6 +89,8 @@ Values conv_transpose(NodeContext& c) {
   if (auto pads = c.integers("pads")) given_pads(c, a, *pads);
   auto more = c.integers("output_padding").value_or(std::vector<std::int64_t>(n, 0));
   if (more.size() != n) c.fail(cat("output_padding has ", more.size(), " entries, expected ", n));
+  for (const std::int64_t m : more)
+    if (m < 0) c.fail(cat("output_padding holds ", m, "; it must not be negative"));
   Dims full;
   for (std::size_t i = 0; i < n; ++i)
     full.push_back((x.shape()[static_cast<int>(i) + 2] - Dim(1)) * a.strides[i] +

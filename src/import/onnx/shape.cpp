@@ -602,8 +602,9 @@ Values center_crop_pad(NodeContext& c) {
   if (axes.size() != sizes.size()) c.fail(cat(sizes.size(), " sizes for ", axes.size(), " axes"));
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const int axis = c.axis(axes[i], x.rank());
-    const Dim size = x.shape()[axis], cut = max(size - sizes[i], 0), add = max(sizes[i] - size, 0);
-    x = slice_axis(x, axis, floor_div(cut, 2), size - cut);
+    const Dim size = x.shape()[axis], kept = min(size, sizes[i]);
+    const Dim cut = size - kept, add = sizes[i] - kept;
+    x = slice_axis(x, axis, floor_div(cut, 2), kept);
     Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
     low[static_cast<std::size_t>(axis)] = floor_div(add, 2);
     high[static_cast<std::size_t>(axis)] = add - floor_div(add, 2);
@@ -621,14 +622,22 @@ Values tile_import(NodeContext& c) {
   return {ops::tile(x, {{"count", count}})};
 }
 
+// What the numbers are computed in.
+DType range_dtype(NodeContext& c, DType dtype) {
+  const std::int64_t stash = c.integer("stash_type", 1);
+  if (dtype != DType::f16 && dtype != DType::bf16) return dtype;
+  return stash == 0 ? dtype : dtype_of(static_cast<std::int32_t>(stash)).value_or(DType::f32);
+}
+
 Values real_range(NodeContext& c) {
   const double start = c.real_number(0), end = c.real_number(1), step = c.real_number(2);
   const double n = std::ceil((end - start) / step);
   if (std::isnan(n) || step == 0 || n >= 0x1p53)
     c.fail(cat("from ", start, " to ", end, " by ", step, " is no range"));
   Shape shape{Dim(static_cast<std::int64_t>(std::max(n, 0.0)))};
-  Value counted = iota_value(c.graph(), c.in(0).dtype(), shape, 0);
-  return {counted * step + start};
+  const DType dtype = c.in(0).dtype(), inner = range_dtype(c, dtype);
+  Value counted = iota_value(c.graph(), inner, shape, 0);
+  return {cast_to(counted * step + start, dtype)};
 }
 
 // How many numbers there are is found in the run; -1, which is refused, for a step of 0 or where
@@ -647,12 +656,15 @@ Values open_range(NodeContext& c) {
   count = ops::select(no_range, integer(g, -1), cast_to(ops::maximum(count, zero), DType::i64));
   constexpr std::int64_t most = 1 << 20;
   const Shape shape{c.measured(count, most)};
-  Value counted = iota_value(g, dtype, shape, 0);
-  return {counted * broadcast_to(reshape_to(c.in(2), {}), shape) +
-          broadcast_to(reshape_to(c.in(0), {}), shape)};
+  const DType inner = range_dtype(c, dtype);
+  auto given = [&](std::size_t i) {
+    return broadcast_to(cast_to(reshape_to(c.in(i), {}), inner), shape);
+  };
+  return {cast_to(iota_value(g, inner, shape, 0) * given(2) + given(0), dtype)};
 }
 
 Values range_import(NodeContext& c) {
+  if (c.opset() >= 27) c.ignore("stash_type");  // means something for narrow floats only
   if (c.decides(0) || c.decides(1) || c.decides(2)) return open_range(c);
   if (is_float(c.in(0).dtype())) return real_range(c);
   Value start = reshape_to(c.in(0), {});
@@ -707,16 +719,21 @@ Values one_hot_import(NodeContext& c) {
   return {ops::one_hot(Values{indices, on, off}, {{"axis", axis}, {"count", Dims{count}}})};
 }
 
+// Whether a block's place comes before the channel, in the channels of blocks.
+bool is_depth_first(NodeContext& c) {
+  std::string_view mode = c.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") c.fail(cat("mode '", mode, "', expected DCR or CRD"));
+  return mode == "DCR";
+}
+
 // Blocks of channels against blocks of pixels.
 Values depth_to_space(NodeContext& c) {
   Value x = c.in(0);
   const std::int64_t b = c.integer("blocksize", 0);
-  std::string_view mode = c.text("mode", "DCR");
+  const bool depth_first = is_depth_first(c);
   if (b < 1 || x.rank() != 4) c.fail(cat("blocksize ", b, " of ", x.type()));
   const Shape& s = x.shape();
   Dim channels = floor_div(s[1], checked_mul(b, b));
-  if (mode != "DCR" && mode != "CRD") c.fail(cat("mode '", mode, "', expected DCR or CRD"));
-  const bool depth_first = mode == "DCR";
   Value split = reshape_to(x, depth_first ? Dims{s[0], b, b, channels, s[2], s[3]}
                                           : Dims{s[0], channels, b, b, s[2], s[3]});
   Value moved = transpose_by(split, depth_first ? Axes{0, 3, 4, 1, 5, 2} : Axes{0, 1, 4, 2, 5, 3});
@@ -729,7 +746,8 @@ Values space_to_depth(NodeContext& c) {
   if (b < 1 || x.rank() != 4) c.fail(cat("blocksize ", b, " of ", x.type()));
   const Shape& s = x.shape();
   Dim h = floor_div(s[2], b), w = floor_div(s[3], b);
-  Value moved = transpose_by(reshape_to(x, {s[0], s[1], h, b, w, b}), Axes{0, 3, 5, 1, 2, 4});
+  Value moved = transpose_by(reshape_to(x, {s[0], s[1], h, b, w, b}),
+                             is_depth_first(c) ? Axes{0, 3, 5, 1, 2, 4} : Axes{0, 1, 3, 5, 2, 4});
   return {reshape_to(moved, {s[0], s[1] * Dim(b * b), h, w})};
 }
 

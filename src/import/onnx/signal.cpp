@@ -197,6 +197,10 @@ Values fourier(NodeContext& c) {
   const int axis = c.axis(given, x.rank());
   if (axis == x.rank() - 1) c.fail("the last axis holds the parts of complex numbers");
   const bool inverse = c.flag("inverse"), onesided = c.flag("onesided");
+  const Dim parts = inverse ? 2 : 1;
+  if (onesided && x.shape()[-1] != parts)
+    c.fail(cat("onesided, ", inverse ? "inverse, needs complex" : "needs real", " numbers: ", parts,
+               " along the last axis of ", x.type()));
   Complex in = split_complex(c, cast_to(x, sum_dtype(dtype)), axis);
   Dim length = x.shape()[axis];
   if (inverse && onesided) length = (length - Dim(1)) * Dim(2);

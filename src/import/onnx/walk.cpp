@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "import/onnx/build.h"
+#include "import/onnx/declared.h"
 #include "import/onnx/given_weights.h"
 #include "import/onnx/known.h"
 #include "import/onnx/open.h"
@@ -81,6 +82,9 @@ class Walk : public Bodies {
     return o.contents.contains(std::string(input)) || o.shapes.contains(std::string(input));
   }
   bool is_given(std::string_view name) const { return given_.contains(name); }
+  bool is_absent(std::string_view name) const {
+    return absent_.contains(name) || (outer_ && !values_.contains(name) && outer_->is_absent(name));
+  }
   void node(const std::vector<Node>& nodes, std::size_t index);
   void check_count(std::int64_t nodes) const;
   std::optional<Values> operands(const std::vector<Node>& nodes, std::size_t index);
@@ -105,8 +109,10 @@ class Walk : public Bodies {
   std::unordered_map<std::string_view, Value> values_;
   std::unordered_map<std::string, Dumped> inner_;  // of branches and calls; only filled for `dump`
   Values captures_;
-  std::size_t first_capture_ = 0;     // the parameter that stands for the first of them
-  std::set<std::string_view> given_;  // inputs that replace initializers
+  std::size_t first_capture_ = 0;      // the parameter that stands for the first of them
+  std::set<std::string_view> given_;   // inputs that replace initializers
+  std::set<std::string_view> absent_;  // inputs of a function that the call leaves out
+  std::unordered_map<std::string_view, const ValueInfo*> declared_;  // inputs with an initializer
 };
 
 // ==== names
@@ -228,7 +234,12 @@ void Walk::initializers(const onnx::Graph& g) {
       std::optional<Array> given;
       if constexpr (std::is_same_v<std::decay_t<decltype(tensor)>, Tensor>)
         given = given_weight(reading_.source.options, tensor);
-      define(name, constant_value(graph(), given ? *given : reading_.source.files.array(tensor)));
+      Value v = constant_value(graph(), given ? *given : reading_.source.files.array(tensor));
+      if (const auto it = declared_.find(name);
+          it != declared_.end() && !fits(*it->second, v.type()))
+        throw UserError("initializer '", name, "' is ", v.type(), ", the input of this name ",
+                        text_of(*it->second), "; correct the one that is wrong");
+      define(name, v);
     } catch (const UserError& e) {
       values_.emplace(name, Value());
       reading_.failures.push_back({e.what()});
@@ -319,9 +330,10 @@ std::optional<Values> Walk::operands(const std::vector<Node>& nodes, std::size_t
   out.reserve(nodes[index].inputs.size());
   bool good = true;
   for (std::string_view name : nodes[index].inputs) {
-    std::optional<Value> v = name.empty() ? Value() : find(name);
+    const bool is_left_out = name.empty() || is_absent(name);
+    std::optional<Value> v = is_left_out ? Value() : find(name);
     if (!v) throw UserError("operand '", name, "' ", reading_.undefined.why(nodes, index, name));
-    good = good && (*v || name.empty());
+    good = good && (*v || is_left_out);
     out.push_back(*v);
   }
   if (!good) return std::nullopt;
@@ -457,7 +469,12 @@ Values Walk::call(const Node& n, std::int64_t index, const LocalFunction& f,
   Frame frame = frame_of_call(frame_, n, f);
   frame.call = origin_of(n, index);
   Walk inner(reading_, frame, function_, nullptr);
-  for (std::size_t i = 0; i < operands.size(); ++i) inner.define(f.inputs[i], operands[i]);
+  for (std::size_t i = 0; i < f.inputs.size(); ++i) {
+    if (i < operands.size() && operands[i])
+      inner.define(f.inputs[i], operands[i]);
+    else
+      inner.absent_.insert(f.inputs[i]);
+  }
   inner.nodes(f.nodes);
   Values out;
   for (std::string_view name : f.outputs) out.push_back(inner.output(name));
@@ -701,7 +718,10 @@ void Walk::inputs(const onnx::Graph& g) {
   SizeNames names(reading_.source.options, reading_.sizes);
   for (const ValueInfo& v : g.inputs) {
     // IR version 3 lists all initializers among the inputs; later ones those that may be replaced.
-    if (initialized.contains(v.name) && !is_replaced(v.name)) continue;
+    if (initialized.contains(v.name) && !is_replaced(v.name)) {
+      declared_.emplace(v.name, &v);
+      continue;
+    }
     if (initialized.contains(v.name)) given_.insert(v.name);
     try {
       if (const std::optional<Array> given = given_weight(reading_.source.options, v)) {
