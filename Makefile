@@ -14,11 +14,13 @@ test: setup layers
 	@ctest --preset release
 	@echo "NOT TESTED HERE: agreement with other programs that run ONNX. Run: make peers (needs network once)"
 
-# hone against ONNX Runtime and the reference implementation of ONNX, on models at random.
+# hone against ONNX Runtime and the reference implementation of ONNX, on models at random; and against
+# the types that ONNX infers.
 peers: setup
 	@test -f build/release/build.ninja || cmake --preset release $(configure)
 	@cmake --build --preset release --target hone
 	@tools/peers build/release
+	@tools/shapes build/release
 
 demo: setup
 	@test -f build/release/build.ninja || cmake --preset release $(configure)
