@@ -15,8 +15,7 @@ void check_name(const Named& taken, std::string_view what, const std::string& na
   if (name.empty()) throw UserError("builder: an ", what, " needs a name");
   for (const auto& t : taken)
     if (t.name == name)
-      throw UserError("builder: there is an ", what, " '", name,
-                      "' already; give each a name of its own");
+      throw UserError("builder: ", what, " '", name, "' already exists; give each a unique name");
 }
 
 }  // namespace
@@ -24,10 +23,10 @@ void check_name(const Named& taken, std::string_view what, const std::string& na
 Value Builder::add_input(const Type& type, std::string name, bool is_donated) {
   check_name(function_.params(), "input", name);
   if (!type.is_tensor())
-    throw UserError("builder: input '", name, "' is ", type, "; inputs are tensors");
+    throw UserError("builder: input '", name, "' is ", type, ", expected a tensor");
   for (const Dim& d : type.shape.dims)
     if (d.low() < 0)
-      throw UserError("builder: input '", name, "' is ", type, "; sizes must be 0 or more");
+      throw UserError("builder: input '", name, "' is ", type, ", expected sizes of 0 or more");
   return function_.add_param(type, std::move(name), is_donated);
 }
 

@@ -59,7 +59,7 @@ long flag_number(std::string_view name) {
   char* end = nullptr;
   long n = std::strtol(text.c_str(), &end, 10);
   if (text.empty() || *end)
-    throw UserError(name, ": '", text, "' is not a whole number; set it to a number or unset it");
+    throw UserError(name, ": '", text, "' is not an integer; set it to a number or unset it");
   return n;
 }
 

@@ -122,7 +122,7 @@ class Parser {
 
   void check_unique(const Json::Object& o) const {
     const auto twice = [&](std::string_view key) {
-      refuse(cat("key '", key, "' stands twice in one object"));
+      refuse(cat("key '", key, "' appears twice in one object"));
     };
     if (o.size() <= 16) {
       for (std::size_t i = 1; i < o.size(); ++i)
@@ -149,7 +149,7 @@ class Parser {
         continue;
       }
       const std::size_t n = utf8_bytes({at_, static_cast<std::size_t>(end_ - at_)});
-      if (n <= 1) refuse("a string holds bytes that are no UTF-8, or a control character");
+      if (n <= 1) refuse("a string contains invalid UTF-8 or a control character");
       out.append(at_, n);
       at_ += n;
     }
@@ -361,7 +361,7 @@ bool Json::boolean() const {
 
 std::int64_t Json::integer() const {
   if (auto* n = std::get_if<std::int64_t>(&value_)) return *n;
-  wrong_kind("a whole number", *this);
+  wrong_kind("an integer", *this);
 }
 
 double Json::real() const {

@@ -33,8 +33,8 @@ void check_directory(const c::Program& program, const fs::path& directory) {
   if (header.find("written by hone aot") != header.npos) return;
   for (const c::ProgramFile& f : program.files)
     if (fs::exists(directory / f.name))
-      throw UserError("--output ", directory.string(), ": holds another ", f.name,
-                      " already; give a new directory");
+      throw UserError("--output ", directory.string(), ": already contains another ", f.name,
+                      "; give a new directory");
 }
 
 void write_files(const c::Program& program, const fs::path& directory) {
@@ -65,7 +65,7 @@ class Workplace {
 void run_or_throw(const std::vector<std::string>& argv) {
   ProcessResult r = run_process(argv);
   if (r.status != 0)
-    throw UserError(argv[0], ": ends with ", r.status, ": ", r.output.substr(0, 2000));
+    throw UserError(argv[0], ": exited with status ", r.status, ": ", r.output.substr(0, 2000));
 }
 
 struct AotOptions : ModelOptions {

@@ -83,7 +83,7 @@ int bench(Words words) {
   const Json memory = memory_json(*runner, inputs);
   if (tells) tell_memory(memory);
   if (tells && !chosen.assumptions.empty()) {
-    std::printf("inputs: made up (give others with --input)\n");
+    std::printf("inputs: random (give others with --input)\n");
     for (const std::string& line : chosen.assumptions) std::printf("  %s\n", line.c_str());
   }
   auto since = [](Clock::time_point t) {

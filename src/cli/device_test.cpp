@@ -94,7 +94,7 @@ std::string chosen_backend(std::string_view name) {
                          [](char c) { return static_cast<char>(std::toupper(c)); });
   const std::string variable = cat("HONE_", upper, "_DEVICE");
   if (std::ranges::find(all_flags(), variable, &Flag::name) == all_flags().end())
-    throw UserError("--device ", name, ": devices of ", out, " have no numbers; give --device ",
+    throw UserError("--device ", name, ": devices of ", out, " are not numbered; give --device ",
                     out);
   ::setenv(variable.c_str(), std::string(name.substr(colon + 1)).c_str(), 1);
   return out;

@@ -62,15 +62,14 @@ Finding cache() {
     const std::filesystem::path directory = cache_directory();
     if (directory.empty())
       throw UserError(
-          "no directory: HONE_CACHE_DIR, XDG_CACHE_HOME and HOME name none that can be "
-          "made; every start compiles again");
+          "no directory: none of HONE_CACHE_DIR, XDG_CACHE_HOME and HOME names one that can be "
+          "created, so every start compiles again");
     const std::filesystem::path probe = directory / "doctor";
     write_atomic(probe, "");
     std::filesystem::remove(probe);
     if (!CompileCache(directory, "kernels").keeps())
-      throw UserError(
-          directory.string(),
-          ": belongs to another user or others may write to it, so nothing is kept there");
+      throw UserError(directory.string(),
+                      ": belongs to another user or is writable by others, so it is not used");
     return directory.string();
   });
 }
@@ -100,7 +99,7 @@ Finding compiler(const std::string& strategy) {
                  const Array inputs[] = {Array::of<float>(DType::f32, {8, 16}, ones),
                                          Array::of<float>(DType::f32, {16, 8}, ones)};
                  const Array y = open_session(plan)->run(inputs)[0];
-                 if (y.real(0) != 16) throw UserError("gives ", y.real(0), " where 16 is right");
+                 if (y.real(0) != 16) throw UserError("the result is ", y.real(0), ", expected 16");
                  return std::string("right");
                });
 }

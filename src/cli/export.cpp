@@ -46,7 +46,8 @@ Function with_sizes(const Function& f, const Sizing& sizes) {
     const auto at = std::ranges::find(symbols, name, &Dim::name);
     if (at == symbols.end()) throw UserError("--dim ", name, ": the plan has no such size");
     if (n < at->low() || n > at->high())
-      throw UserError("--dim ", name, "=", n, ": the plan serves ", at->low(), " to ", at->high());
+      throw UserError("--dim ", name, "=", n, ": is out of range, expected ", at->low(), " to ",
+                      at->high());
     map.symbols.emplace(name, Dim(n));
   }
   return map.symbols.empty() ? f : map_sizes(f, map);
@@ -60,12 +61,12 @@ Function function_of(const Source& source, const Sizing& sizes, const std::strin
     if (!sizes.contains(s.name())) open += cat(" --dim ", s, "=SIZE");
   for (const SourceVariant& v : source.variants)
     if (!is_known(v.guards, sizes))
-      throw UserError(path, ": is ", source.variants.size(),
-                      " functions, one for each kind of sizes, and ONNX holds one; choose it with",
+      throw UserError(path, ": has ", source.variants.size(),
+                      " functions for different sizes, but ONNX can store only one; choose it with",
                       open);
   for (const SourceVariant& v : source.variants)
     if (guards_hold(v.guards, sizes)) return with_sizes(v.function, sizes);
-  throw UserError(path, ": serves no such sizes");
+  throw UserError(path, ": does not support these sizes");
 }
 
 std::int64_t bytes_of_file(const fs::path& file) {

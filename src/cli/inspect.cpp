@@ -122,7 +122,7 @@ Report of_onnx(const fs::path& path) {
   const auto file = MappedFile::open(path);
   const onnx::Model model =
       onnx::parse_model(file->bytes(), file->path(), ImportOptions{}.most_nodes);
-  if (!model.graph) throw UserError(path.string(), ": holds no graph; is it an ONNX model?");
+  if (!model.graph) throw UserError(path.string(), ": contains no graph; is it an ONNX model?");
   Counted counted;
   count(model.graph->nodes, counted);
   for (const onnx::LocalFunction& f : model.functions) count(f.nodes, counted);

@@ -24,7 +24,7 @@ std::int64_t size(std::string_view text) {
   std::int64_t n = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size() || n < 0)
-    throw UsageError(cat("'", text, "' is not a size; give a whole number, 0 or more"));
+    throw UsageError(cat("'", text, "' is not a size; give a non-negative integer"));
   return n;
 }
 
@@ -187,8 +187,8 @@ Loaded load(const ModelOptions& options, const Arguments& args,
   const std::string path = out.file.path.string();
   if (out.file.has_only_tensors())
     throw UserError(path,
-                    ": holds tensors and no graph; give the model that they belong to, or see "
-                    "what it holds with `hone inspect`");
+                    ": contains tensors but no graph; give the model that they belong to, or list "
+                    "them with `hone inspect`");
   if (out.file.is_plan()) {
     if (const std::string given = args.given_below(compiling); !given.empty())
       throw UsageError(cat(given, ": ", path,
@@ -225,7 +225,8 @@ Loaded load_model(const ModelOptions& options, const Arguments& args,
                   const std::vector<std::string>& inputs) {
   Loaded out = load(options, args, inputs);
   if (out.file.is_plan())
-    throw UserError(out.file.path.string(), ": is a plan; this needs the model it was made from");
+    throw UserError(out.file.path.string(),
+                    ": is a plan; this command needs the model that it was made from");
   return out;
 }
 
@@ -242,7 +243,7 @@ const Backend& backend_with_targets(const std::vector<std::string>& targets) {
     if (has_all(*b)) return *b;
   throw UserError(
       "--target: ", alternatives(std::vector<std::string_view>(targets.begin(), targets.end())),
-      ": are targets of different backends; make a plan for each");
+      ": the targets belong to different backends; make a plan for each");
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ ModelFile model_file(const std::string& given) {
   ModelFile out{resolve(given)};
   const std::string bytes = head(out.path);
   if (bytes.empty())
-    throw UserError(out.path.string(), ": is empty; was its download or copy cut off?");
+    throw UserError(out.path.string(), ": is empty; was its download or copy interrupted?");
   if (is_safetensors(bytes))
     out.kind =
         bytes.find("\"hone.version\"") != bytes.npos ? FileKind::plan : FileKind::safetensors;

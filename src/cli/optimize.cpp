@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "backend/devices/devices.h"
+#include "base/amount.h"
 #include "base/machine.h"
 #include "cli/evidence.h"
 #include "cli/expected.h"
@@ -163,8 +164,9 @@ std::vector<Sample> samples_in(const std::string& directory, std::span<const Pla
     if (s.inputs.empty()) s.inputs = read_named(set, params);
     if (s.inputs.empty() && !params.empty())
       throw UserError("--inputs ", directory,
-                      ": holds neither input_0.pb, input_0.npy nor test_data_set_0; put the sample "
-                      "inputs there as input_K.npy or NAME.npy");
+                      ": contains no input_0.pb, input_0.npy or test_data_set_0; put the sample "
+                      "inputs there as "
+                      "input_K.npy or NAME.npy");
     out.push_back(std::move(s));
   }
   return out;
@@ -179,8 +181,8 @@ void check_expected(const Plan& plan, const std::vector<Sample>& samples, int th
     if (s.outputs.empty()) continue;
     const std::vector<Array> got = session.run(s.inputs);
     if (got.size() != s.outputs.size())
-      throw UserError(s.path.string(), ": holds ", s.outputs.size(), " outputs, the model has ",
-                      got.size());
+      throw UserError(s.path.string(), ": contains ", amount(s.outputs.size(), "output", "outputs"),
+                      ", expected ", got.size());
     for (std::size_t i = 0; i < got.size(); ++i)
       if (const Comparison c = compare_expected(got[i], s.outputs[i]); !c.ok)
         throw UserError(
@@ -232,8 +234,8 @@ int optimize(Words words) {
   Loaded loaded = load_model(options, a, given);
   if (!loaded.contradictions.empty() && !accept_outputs)
     throw UserError(loaded.file.path.string(), ": refused: ", loaded.contradictions[0],
-                    "; one of the two is wrong, so the model may have been read wrongly; where you "
-                    "know that the declaration is wrong, give --accept-outputs");
+                    "; the model may have been read wrongly; if the declaration is wrong, give "
+                    "--accept-outputs");
   const fs::path file = output.empty() ? fs::path(loaded.source.name + ".hone") : fs::path(output);
   check_writable(file, "--output");
   std::vector<OutputFile> outputs = {{"--output", file}};
@@ -318,7 +320,7 @@ int optimize(Words words) {
   print_table(result.plan.strategies);
   std::printf("%s\n", timing_text(result.timing).c_str());
   if (!result.assumptions.empty() && !options.quiet) {
-    std::printf("inputs: made up (give others with --input or --inputs)\n");
+    std::printf("inputs: random (give others with --input or --inputs)\n");
     for (const std::string& line : result.assumptions) std::printf("  %s\n", line.c_str());
   }
   std::printf("plan: %s (%s), content %s\n", file.c_str(), bytes_text(size).c_str(),

@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "backend/backend.h"
+#include "base/amount.h"
 #include "cli/expected.h"
 #include "cli/load.h"
 #include "cli/run/table.h"
@@ -34,11 +35,11 @@ std::vector<Set> read_sets(const fs::path& directory) {
     out.push_back({path, read_set(path, "input"), read_set(path, "output")});
   if (out.empty())
     throw UserError(directory.empty() ? "." : directory.string(),
-                    ": holds no test_data_set_0 to validate against; it must "
-                    "hold input_K.pb and output_K.pb");
+                    ": contains no test_data_set_0 to validate against, expected one with "
+                    "input_K.pb and output_K.pb");
   for (const Set& s : out)
     if (s.outputs.empty())
-      throw UserError(s.path.string(), ": holds no output_0.pb to compare with");
+      throw UserError(s.path.string(), ": contains no output_0.pb to compare with");
   return out;
 }
 
@@ -78,8 +79,8 @@ int validate(Words words) {
       const std::string name = set.path.filename().string();
       const std::vector<Array> got = runner->run(set.inputs);
       if (got.size() != set.outputs.size())
-        throw UserError(set.path.string(), ": holds ", set.outputs.size(),
-                        " outputs, the model has ", got.size());
+        throw UserError(set.path.string(), ": contains ",
+                        amount(set.outputs.size(), "output", "outputs"), ", expected ", got.size());
       bool set_ok = true;
       for (std::size_t i = 0; i < got.size(); ++i) {
         const Comparison c = compare_expected(got[i], set.outputs[i], tolerance);

@@ -16,7 +16,7 @@ namespace {
 using Bytes = std::span<const std::byte>;
 
 [[noreturn]] void damaged(std::string_view format) {
-  throw UserError("image: the ", format, " data is damaged or cut off");
+  throw UserError("image: the ", format, " data is damaged or truncated");
 }
 
 bool starts_with(Bytes file, std::string_view magic) {
@@ -103,7 +103,7 @@ ImageSize decode_pnm(Bytes file, PixelFormat format, std::span<std::byte> out) {
   PnmHeader header(file);
   const std::int64_t width = header.number(), height = header.number(), most = header.number();
   if (most != 255)
-    throw UserError("image: PNM with a greatest value of ", most, "; only 255 is read");
+    throw UserError("image: the greatest value of a PNM is ", most, ", expected 255");
   bytes_of("PNM", height, width, pixels.channels(), out.size());
   const std::size_t each = starts_with(file, "P6") ? 3 : 1;
   const auto count = static_cast<std::size_t>(height * width);
@@ -192,7 +192,9 @@ ImageSize decode_image(std::span<const std::byte> file, PixelFormat format,
     return decode_by_library("TIFF", tiff_size, decode_tiff, file, format, out);
   if (starts_with(file, {"\0\0\0\x0cjP  \r\n", 10}) || starts_with(file, "\xff\x4f\xff\x51"))
     return decode_by_library("JPEG 2000", jpeg2000_size, decode_jpeg2000, file, format, out);
-  throw UserError("image: the data is no JPEG, PNG, WebP, TIFF, JPEG 2000, BMP or PNM (P5, P6)");
+  throw UserError(
+      "image: the format is unknown, expected JPEG, PNG, WebP, TIFF, JPEG 2000, BMP or PNM (P5, "
+      "P6)");
 }
 
 }  // namespace hone

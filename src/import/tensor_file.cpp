@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "base/amount.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -51,7 +52,8 @@ class NpyHeader {
     digits.remove_prefix(2);
     std::int64_t width = 0;
     const auto [end, error] = std::from_chars(digits.begin(), digits.end(), width);
-    if (error != std::errc() || end != digits.end() || width < 0) fail("texts without a width");
+    if (error != std::errc() || end != digits.end() || width < 0)
+      fail("the width of the strings is missing");
     return width;
   }
 
@@ -62,20 +64,21 @@ class NpyHeader {
           (d.text[0] == '|' && descr.size() > 1 && d.text.substr(1) == descr.substr(1)))
         return d.dtype;
     fail(cat("element type '", descr,
-             "' is not read; save little-endian numbers, for instance with .astype('<f4')"));
+             "' is not supported; save little-endian numbers, for example with .astype('<f4')"));
   }
 
   bool fortran_order() const {
     std::string_view rest = after("fortran_order");
     if (rest.starts_with("True")) return true;
     if (rest.starts_with("False")) return false;
-    fail("fortran_order is neither True nor False");
+    fail("fortran_order is invalid, expected True or False");
   }
 
   std::vector<std::int64_t> shape() const {
     std::string_view rest = after("shape");
     std::size_t end = rest.find(')');
-    if (rest.empty() || rest[0] != '(' || end == rest.npos) fail("shape is no tuple");
+    if (rest.empty() || rest[0] != '(' || end == rest.npos)
+      fail("shape is invalid, expected a tuple");
     std::vector<std::int64_t> dims;
     rest = trimmed(rest.substr(1, end - 1));
     while (!rest.empty()) dims.push_back(next_size(rest));
@@ -86,7 +89,7 @@ class NpyHeader {
   std::string_view descr() const {
     std::string_view rest = after("descr");
     if (rest.empty() || (rest[0] != '\'' && rest[0] != '"'))
-      fail("fields of a structured type; only plain elements are read");
+      fail("structured types are not supported; save plain elements");
     return rest.substr(1, rest.find(rest[0], 1) - 1);
   }
   [[noreturn]] void fail(std::string_view what) const {
@@ -107,9 +110,11 @@ class NpyHeader {
   std::int64_t next_size(std::string_view& rest) const {
     std::int64_t n = -1;
     auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), n);
-    if (error != std::errc() || n < 0) fail(cat("'", rest, "' in shape is no size"));
+    if (error != std::errc() || n < 0)
+      fail(cat("shape contains '", rest, "', expected non-negative integers"));
     rest = trimmed(rest.substr(static_cast<std::size_t>(end - rest.data())));
-    if (!rest.empty() && rest[0] != ',') fail(cat("'", rest, "' in shape is no size"));
+    if (!rest.empty() && rest[0] != ',')
+      fail(cat("shape contains '", rest, "', expected non-negative integers"));
     if (!rest.empty()) rest = trimmed(rest.substr(1));
     return n;
   }
@@ -125,12 +130,12 @@ std::pair<std::size_t, std::size_t> npy_header(std::span<const std::byte> bytes,
     throw UserError(path, ": is not a .npy file: it does not start with \\x93NUMPY");
   int version = static_cast<int>(bytes[6]);
   if (version < 1 || version > 3)
-    throw UserError(path, ": .npy version ", version, " is not known; versions 1 to 3 are read");
+    throw UserError(path, ": .npy version is ", version, ", expected 1 to 3");
   std::size_t width = version == 1 ? 2 : 4, size = 0, start = 8 + width;
   if (bytes.size() >= start) std::memcpy(&size, bytes.data() + 8, width);
   if (bytes.size() < start || size > bytes.size() - start)
-    throw UserError(path, ": .npy header of ", size, " bytes runs past the end of the file, ",
-                    bytes.size(), " bytes");
+    throw UserError(path, ": is truncated: its .npy header has ", amount(size, "byte", "bytes"),
+                    ", the whole file ", bytes.size());
   return {start, size};
 }
 
@@ -152,8 +157,8 @@ Array array_of(const NamedBytes& file, std::size_t offset, DType dtype,
   for (std::int64_t d : dims) need = checked_mul(need, d);
   std::span<const std::byte> bytes = file.whole.bytes().subspan(offset);
   if (static_cast<std::int64_t>(bytes.size()) != need)
-    throw UserError(file.path, ": holds ", bytes.size(), " bytes of elements, its shape needs ",
-                    need);
+    throw UserError(file.path, ": has ", amount(bytes.size(), "byte", "bytes"),
+                    " of elements, expected ", need, " for its shape");
   return Array(dtype, std::move(dims), Storage(file.whole.owner(), bytes));
 }
 
@@ -168,11 +173,13 @@ Array texts_of_file(const NamedBytes& file, std::size_t offset, std::int64_t wid
   std::int64_t count = 1;
   for (std::int64_t d : dims) count = checked_mul(count, d);
   if (checked_mul(checked_mul(count, width), 4) != static_cast<std::int64_t>(bytes.size()))
-    throw UserError(file.path, ": holds ", bytes.size(), " bytes of elements, its shape needs ",
-                    count, " texts of ", width, " characters");
+    throw UserError(file.path, ": has ", amount(bytes.size(), "byte", "bytes"),
+                    " of elements, expected ", count, " strings of ", width,
+                    " characters of 4 bytes for its shape");
   // A width of 0 says nothing about the count.
   if (width == 0 && count > static_cast<std::int64_t>(most_text_bytes / 8))
-    throw UserError(file.path, ": ", count, " texts are too many");
+    throw UserError(file.path, ": has ", amount(count, "string", "strings"), ", expected at most ",
+                    most_text_bytes / 8);
   Array out = Array::zeros(DType::text, dims);
   std::u32string characters(static_cast<std::size_t>(width), 0);
   for (std::int64_t i = 0; width > 0 && i < count; ++i) {
@@ -183,7 +190,7 @@ Array texts_of_file(const NamedBytes& file, std::size_t offset, std::int64_t wid
       if (c >= escaped_byte + 0x80 && c <= escaped_byte + 0xff)
         c = c - escaped_byte + broken_byte;
       else if (c > last_character)
-        throw UserError(file.path, ": text ", i, " holds no character");
+        throw UserError(file.path, ": string ", i, " contains an invalid character");
     }
     out.set_integer(i, static_cast<std::int64_t>(text_number(utf8(text))));
   }
@@ -271,8 +278,9 @@ Array npy_of(const NamedBytes& file) {
   NpyHeader header(as_text(file.whole.bytes().subspan(start, size)), file.path);
   std::vector<std::int64_t> dims = header.shape();
   if (header.fortran_order() && dims.size() > 1)
-    throw UserError(file.path,
-                    ": elements lie column by column; save numpy.ascontiguousarray(x) instead");
+    throw UserError(
+        file.path,
+        ": elements are in column-major (Fortran) order; save numpy.ascontiguousarray(x) instead");
   if (const std::optional<std::int64_t> width = header.text_width())
     return texts_of_file(file, start + size, *width, dims);
   return array_of(file, start + size, header.dtype(), std::move(dims));
@@ -323,16 +331,16 @@ std::vector<std::int64_t> raw_dims(const NamedBytes& file, const Type& type) {
   std::optional<std::size_t> open;
   for (const Dim& d : type.shape.dims) {
     if (!d.is_number() && open)
-      throw UserError(file.path, ": raw elements of ", type,
-                      ": more than one size is open; use a .npy file, which holds its shape");
+      throw UserError(file.path, ": raw bytes cannot be read as ", type,
+                      ", which has more than one open size; use a .npy file, which has a shape");
     if (!d.is_number()) open = dims.size();
     dims.push_back(d.is_number() ? d.number() : 0);
     if (d.is_number()) known = checked_mul(known, d.number());
   }
   const auto bytes = static_cast<std::int64_t>(file.whole.bytes().size());
   if (open && known > 0 && bytes % known != 0)
-    throw UserError(file.path, ": holds ", bytes, " bytes, not a multiple of the ", known, " that ",
-                    type, " needs for each ", type.shape.dims[*open]);
+    throw UserError(file.path, ": has ", amount(bytes, "byte", "bytes"),
+                    ", expected a multiple of ", known, " for ", type);
   if (open && known > 0) dims[*open] = bytes / known;
   return dims;
 }
@@ -348,7 +356,7 @@ Array read_tensor_file(const fs::path& path, const Type& like) {
   if (path.extension() == ".pb") return read_tensor_pb(path);
   if (path.extension() == ".npy") return as_type(read_npy(path), like);
   if (like.dtype == DType::text)
-    throw UserError(path.string(), ": strings have no raw form; use .npy or .pb");
+    throw UserError(path.string(), ": strings cannot be stored as raw bytes; use .npy or .pb");
   const NamedBytes file = open_file(path);
   return array_of(file, 0, like.dtype, raw_dims(file, like));
 }

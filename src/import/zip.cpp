@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/amount.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -45,7 +46,7 @@ class Reader {
     throw UserError(path_, ": cannot be read as a zip archive: ", why);
   }
   std::span<const std::byte> part(std::uint64_t at, std::uint64_t size) const {
-    if (at > bytes_.size() || size > bytes_.size() - at) fail("it is cut off or damaged");
+    if (at > bytes_.size() || size > bytes_.size() - at) fail("it is truncated or damaged");
     return bytes_.subspan(at, size);
   }
   template <class T>
@@ -62,11 +63,12 @@ class Reader {
   // Only a comment of at most 65,535 bytes stands behind it.
   std::size_t find_end() const {
     constexpr std::size_t most_comment = 0xffff;
-    if (bytes_.size() < end_bytes) fail("it has too few bytes");
+    if (bytes_.size() < end_bytes)
+      fail(cat("it has only ", amount(bytes_.size(), "byte", "bytes")));
     const std::size_t last = bytes_.size() - end_bytes;
     for (std::size_t back = 0; back <= std::min(last, most_comment); ++back)
       if (read<std::uint32_t>(last - back) == end_mark) return last - back;
-    fail("it has no directory; is it cut off?");
+    fail("it has no directory; is it truncated?");
   }
 
   ZipEntry entry(std::size_t at, std::string name) const {
@@ -77,9 +79,10 @@ class Reader {
       fail(cat("'", name, "' has 4 GiB or more; save it as .npy"));
     if ((flags & 1) != 0) fail(cat("'", name, "' is encrypted"));
     if (method != stored && method != deflated)
-      fail(cat("'", name, "' is compressed by method ", method, "; stored and deflated are read"));
+      fail(cat("'", name, "' uses compression method ", method,
+               ", expected 0 (stored) or 8 (deflated)"));
     if (read<std::uint32_t>(local) != local_mark)
-      fail(cat("'", name, "' is not where it should be"));
+      fail(cat("'", name, "' is not where the directory says"));
     const std::uint64_t start = std::uint64_t{local} + local_bytes +
                                 read<std::uint16_t>(local + 26) + read<std::uint16_t>(local + 28);
     const std::span<const std::byte> data = part(start, packed);
@@ -88,7 +91,7 @@ class Reader {
     const Storage content = method == stored ? Storage::copy(data) : inflated(data, size, name);
     const auto* bytes = reinterpret_cast<const Bytef*>(content.bytes().data());
     if (content.size() != size || ::crc32_z(0, bytes, content.size()) != crc)
-      fail(cat("'", name, "' does not have its checksum; it is damaged"));
+      fail(cat("'", name, "' does not match its checksum; it is damaged"));
     return {std::move(name), content};
   }
 

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "base/hash.h"
+#include "ir/located.h"
 #include "ir/op.h"
 
 namespace hone {
@@ -203,7 +204,8 @@ void Graph::require_equal(const Dim& a, const Dim& b, const std::string& message
   for (const Origin& o : origin_lists_[origins_].list) from += cat(from.empty() ? "" : ", ", o);
   for (const DimCheck& c : checks_)
     if ((c.a == a && c.b == b) || (c.a == b && c.b == a)) return;
-  checks_.push_back({a, b, from.empty() ? message : cat(from, ": ", message)});
+  if (from.empty()) return checks_.push_back({a, b, message});
+  checks_.push_back({a, b, located(from, origin_lists_[origins_].list.back().kind, message)});
 }
 
 // One that is there already is put where, and worded as, this one is: what a copy or a text of a

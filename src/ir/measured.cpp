@@ -8,7 +8,7 @@ const Dim& one_size(const Call& c, AttrName name) {
   const Attr* a = c.attrs.find(name);
   const Dims* dims = a ? std::get_if<Dims>(a) : nullptr;
   if (!dims || dims->size() != 1)
-    throw UserError("measure: attribute '", name.text(), "' is not one size");
+    throw UserError("measure: attribute '", name.text(), "' is missing or not a list of one size");
   return (*dims)[0];
 }
 
@@ -24,13 +24,15 @@ constinit const Op ops::measure = {
     .kind = OpKind::control,
     .infer = [](const Call& c) -> std::vector<Type> {
       if (c.operands.size() != 1)
-        throw UserError("measure: has ", c.operands.size(), " operands, takes one");
+        throw UserError("measure: takes 1 operand, got ", c.operands.size());
       if (c.type(0) != i64(Shape{}))
-        throw UserError("measure: operand 0 is ", c.type(0), "; a size is one i64[]");
+        throw UserError("measure: operand 0 is ", c.type(0), ", expected i64[]");
       const Dim &symbol = one_size(c, "symbol"), &high = one_size(c, "high");
       if (!symbol.is_symbol() && !symbol.is_number())
-        throw UserError("measure: symbol ", symbol, " is an expression; give one symbol");
-      if (high.low() < 0) throw UserError("measure: high ", high, " may be negative");
+        throw UserError("measure: attribute 'symbol' is ", symbol, ", expected one symbol");
+      if (high.low() < 0)
+        throw UserError("measure: attribute 'high' is ", high,
+                        ", which may be negative, expected at least 0");
       return {c.type(0)};
     },
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
@@ -58,9 +60,9 @@ std::vector<DimBound> measured_sizes(const Graph& graph) {
 
 void check_measured(const Dim& symbol, std::int64_t n, std::int64_t most) {
   if (n < 0 || n > most)
-    throw UserError("size ", symbol, ": the data makes it ", n, ", it is planned for 0 to ", most);
+    throw UserError("size ", symbol, " is ", n, " for these inputs, expected 0 to ", most);
   if (symbol.is_number() && symbol.number() != n)
-    throw UserError("size ", symbol, ": the data makes it ", n, "; give inputs that fit");
+    throw UserError("a size is ", n, " for these inputs, expected ", symbol);
 }
 
 }  // namespace hone

@@ -91,7 +91,7 @@ std::vector<std::int64_t> Evaluation::sizes(const Dims& dims) const {
 
 Value apply(const Op& op, std::span<const Value> operands, Attrs attrs, std::source_location at) {
   if (operands.empty())
-    throw UserError(op.name, ": has no operands; give at least one (", at.file_name(), ":",
+    throw UserError(op.name, ": got no operands, expected at least one (", at.file_name(), ":",
                     at.line(), ")");
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i])
@@ -100,7 +100,7 @@ Value apply(const Op& op, std::span<const Value> operands, Attrs attrs, std::sou
                       at.file_name(), ":", at.line(), ")");
     if (&operands[i].graph() != &operands[0].graph())
       throw UserError(op.name, ": operands 0 and ", i,
-                      " belong to two functions; build each function with one Builder (",
+                      " belong to different functions; build each function with one Builder (",
                       at.file_name(), ":", at.line(), ")");
   }
   Graph& graph = operands[0].graph();
@@ -119,11 +119,12 @@ namespace {
 // Leaves are built from text, too, which may say anything.
 template <class T>
 const T& leaf_attr(const Call& c, AttrName name) {
-  if (!c.operands.empty()) throw UserError(c.op.name, ": takes no operands");
+  if (!c.operands.empty())
+    throw UserError(c.op.name, ": takes no operands, got ", c.operands.size());
   const Attr* a = c.attrs.find(name);
   if (!a || !std::holds_alternative<T>(*a))
     throw UserError(c.op.name, ": attribute '", name.text(), "' is ",
-                    a ? "of another kind" : "missing");
+                    a ? "of the wrong kind" : "missing");
   return std::get<T>(*a);
 }
 
@@ -133,7 +134,7 @@ std::vector<Type> infer_dims(const Call& c) {
   const Type t(leaf_attr<DType>(c, "dtype"), Shape(leaf_attr<Dims>(c, "shape")));
   const std::size_t sizes = leaf_attr<Dims>(c, "dims").size();
   if (is_float(t.dtype) || t.shape.count() != Dim(static_cast<std::int64_t>(sizes)))
-    throw UserError("dims: ", t, " does not hold ", sizes, " sizes");
+    throw UserError("dims: the type is ", t, ", expected integers with ", sizes, " elements");
   return {t};
 }
 

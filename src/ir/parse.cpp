@@ -22,7 +22,7 @@ class Parser {
   Function parse() {
     Function f = function(0);
     skip_space();
-    if (at_ != text_.size()) fail("text after the function");
+    if (at_ != text_.size()) fail("unexpected text after the function");
     return f;
   }
 
@@ -58,7 +58,7 @@ class Parser {
     std::int64_t n = 0;
     auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), n);
     if (error != std::errc() || end != s.data() + s.size())
-      fail(cat("'", s, "' is not a whole number"));
+      fail(cat("'", s, "' is not an integer"));
     return n;
   }
   std::string string() {
@@ -118,7 +118,7 @@ class Parser {
   }
 
   Function function(int depth) {
-    if (depth > deepest) fail(cat("functions nested deeper than ", deepest));
+    if (depth > deepest) fail(cat("functions are nested more than ", deepest, " levels deep"));
     Function f;
     Symbols symbols;
     Values values;
@@ -148,7 +148,7 @@ class Parser {
     do {
       expect("%");
       if (integer(word(",:")) != static_cast<std::int64_t>(values.size() + results))
-        fail("values are numbered in order");
+        fail(cat("expected %", values.size() + results, "; values must be numbered in order"));
       ++results;
     } while (eat(","));
     expect(":");
@@ -161,7 +161,9 @@ class Parser {
     while (at_ < text_.size() && text_[at_] == ' ' && text_.substr(at_ + 1).starts_with("%"))
       operands.push_back(reference(values));
     Attrs attrs = attributes(symbols, depth);
-    if (types.size() != results) fail("one type for each result");
+    if (types.size() != results)
+      fail(cat("the node has ", results, " results and ", types.size(),
+               " types, expected equal numbers"));
     Value made = name == ops::param.name ? parameter(f, types, attrs)
                                          : operation(f, name, operands, std::move(attrs), types);
     for (std::size_t i = 0; i < results; ++i) values.push_back(made.result(i));
@@ -172,7 +174,7 @@ class Parser {
     bool donated = eat("donated");
     const auto* index = std::get_if<std::int64_t>(attrs.find("index"));
     if (types.size() != 1 || !index || *index != static_cast<std::int64_t>(f.params().size()))
-      fail("parameters are numbered in order");
+      fail(cat("expected parameter ", f.params().size(), "; parameters must be numbered in order"));
     std::optional<Array> required;
     if (eat("required")) required = contents(types[0]);
     return f.add_param(types[0], name, donated, std::move(required));
@@ -183,7 +185,7 @@ class Parser {
     Attr a = text_.substr(at_).starts_with("@") ? large_array() : dtype_or_array({});
     const Array* array = std::get_if<Array>(&a);
     if (!array || array->type() != type)
-      fail(cat("a parameter of ", type, " requires another type"));
+      fail(cat("the required contents of a parameter must be ", type, ", as the parameter is"));
     return *array;
   }
 
@@ -195,7 +197,7 @@ class Parser {
     if (!op) fail(cat("unknown operation '", name, "'"));
     Value made = f.graph().intern(*op, operands, std::move(attrs));
     if (made.graph().result_types(made.node()) != types)
-      fail(cat(name, " has type ", made.type(), ", not ", types[0]));
+      fail(cat(name, " is ", types[0], ", expected ", made.type()));
     return made;
   }
 
@@ -259,7 +261,7 @@ class Parser {
     if (at_ >= text_.size() || text_[at_] != '[') return *dtype;
     std::vector<std::int64_t> sizes;
     for (const Dim& d : dims(symbols)) {
-      if (!d.is_number()) fail("an array has numeric sizes");
+      if (!d.is_number()) fail("the sizes of an array must be numbers");
       sizes.push_back(d.number());
     }
     expect("#");
@@ -267,7 +269,8 @@ class Parser {
     while (at_ + 1 < text_.size() && text_[at_] != ';') {
       unsigned byte = 0;
       auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + at_ + 2, byte, 16);
-      if (error != std::errc() || end != text_.data() + at_ + 2) fail("bad array digits");
+      if (error != std::errc() || end != text_.data() + at_ + 2)
+        fail("expected two hexadecimal digits of an array");
       bytes.push_back(static_cast<std::byte>(byte));
       at_ += 2;
     }

@@ -57,9 +57,11 @@ std::vector<Type> infer_pad_inside(const Call& c, std::int64_t less) {
     for (const Dim& by : {low[i], high[i]}) {
       if (by == Dim(0)) continue;
       if (less > 0)
-        expect_at_most(c, by + Dim(less), to.dims[i], "the padding at axis ", i);
+        expect_at_most(c, by + Dim(less), to.dims[i], "the padding at axis ", i, " is ", by,
+                       ", expected at most ", to.dims[i] - Dim(less));
       else
-        expect_at_most(c, min(by, 1), to.dims[i], "the padding at axis ", i);
+        expect_at_most(c, min(by, 1), to.dims[i], "the padding at axis ", i, " is ", by,
+                       ", but the axis is empty, so there is no edge to repeat");
     }
     to.dims[i] = to.dims[i] + low[i] + high[i];
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/amount.h"
 #include "ops/check.h"
 #include "ops/eval.h"
 #include "ops/samples.h"
@@ -23,8 +24,8 @@ void expect_heads(const Call& c, std::size_t operand) {
     if (heads && q[i].is_number() && k[i].is_number()) {
       const std::int64_t many = q[i].number(), few = k[i].number();
       if (few == many || (few > 0 && many % few == 0)) continue;
-      throw UserError("attention: operand 0 has ", many, " heads and operand ", operand, " has ",
-                      few, "; the first must be a multiple of the second");
+      throw UserError("attention: operand 0 has ", amount(many, "head", "heads"),
+                      ", expected a multiple of the ", few, " heads of operand ", operand);
     }
     equal_sizes(c, q[i], k[i], "sizes of operands 0 and ", operand, " at axis ", i);
   }
@@ -34,17 +35,17 @@ std::vector<Type> infer_attention(const Call& c) {
   expect_operands(c, 3, 4);
   for (std::size_t i = 0; i < 3; ++i)
     if (c.type(i).rank() < 2)
-      throw UserError("attention: operand ", i, " is ", c.type(i), "; it needs two axes at least");
+      throw UserError("attention: operand ", i, " is ", c.type(i), ", expected at least two axes");
   expect_dtype(c, 0, Accept::real);
   expect_same_dtype(c, 0, 3);
   attr<double>(c, "scale");
   if (c.attrs.has("softcap") && !(attr<double>(c, "softcap") > 0))
     throw UserError("attention: attribute 'softcap' is ", attr<double>(c, "softcap"),
-                    "; give a positive number, or none");
+                    ", expected a positive number");
   if (c.attrs.has("masked")) attr<double>(c, "masked");
   if (c.attrs.has("causal") && attr<Dims>(c, "causal").size() != 1)
     throw UserError("attention: attribute 'causal' has ", attr<Dims>(c, "causal").size(),
-                    " entries; give the last key that the first query may see");
+                    " entries, expected one: the last key that the first query may see");
   expect_heads(c, 1);
   expect_heads(c, 2);
   const Shape &q = c.shape(0), &k = c.shape(1), &v = c.shape(2);
@@ -58,7 +59,8 @@ std::vector<Type> infer_attention(const Call& c) {
     if (c.type(3).dtype != DType::b1) expect_dtype(c, 3, Accept::real);
     const Shape& mask = c.shape(3);
     if (mask.rank() > rank)
-      throw UserError("attention: mask ", c.type(3), " has more axes than the scores ", scores);
+      throw UserError("attention: operand 3 (the mask) is ", c.type(3),
+                      ", expected at most as many axes as the scores ", scores);
     for (int i = 1; i <= mask.rank(); ++i)
       if (mask[-i] != Dim(1))
         equal_sizes(c, scores[-i], mask[-i], "sizes of scores and mask at axis -", i);

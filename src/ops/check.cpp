@@ -31,8 +31,9 @@ bool accepts(Accept accept, DType t) {
   return false;
 }
 
-constexpr std::string_view accepted[] = {
-    "a dtype to compute in", "a number", "a float dtype", "integers", "integers or bools", "bool"};
+constexpr std::string_view accepted[] = {"a dtype to compute in", "a numeric dtype",
+                                         "a float dtype",         "integers",
+                                         "integers or bools",     "bool"};
 
 }  // namespace
 
@@ -41,16 +42,17 @@ void expect_operands(const Call& c, std::size_t least, std::size_t most) {
     throw UserError(
         c.op.name, ": takes ", least,
         least == most ? "" : cat(most == ~std::size_t{0} ? " or more" : cat(" to ", most)),
-        " operands, got ", c.operands.size(), " (", operands_text(c), ")");
+        most == 1 ? " operand, got " : " operands, got ", c.operands.size(), " (", operands_text(c),
+        ")");
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     if (!c.type(i).is_tensor())
-      throw UserError(c.op.name, ": operand ", i, " is ", c.type(i), "; only tensors are allowed");
+      throw UserError(c.op.name, ": operand ", i, " is ", c.type(i), ", expected a tensor");
 }
 
 void expect_dtype(const Call& c, std::size_t operand, Accept accept) {
   if (!accepts(accept, c.type(operand).dtype))
-    throw UserError(c.op.name, ": operand ", operand, " is ", c.type(operand), "; it must be ",
-                    accepted[static_cast<std::size_t>(accept)], ", cast it");
+    throw UserError(c.op.name, ": operand ", operand, " is ", c.type(operand), ", expected ",
+                    accepted[static_cast<std::size_t>(accept)], "; cast it");
 }
 
 void expect_same_dtype(const Call& c, std::size_t first, std::size_t last) {
@@ -63,7 +65,7 @@ void expect_same_dtype(const Call& c, std::size_t first, std::size_t last) {
 void expect_rank(const Call& c, std::size_t operand, int rank) {
   if (c.type(operand).rank() != rank)
     throw UserError(c.op.name, ": operand ", operand, " is ", c.type(operand), " of rank ",
-                    c.type(operand).rank(), "; it must have rank ", rank, ", reshape it");
+                    c.type(operand).rank(), ", expected rank ", rank, "; reshape it");
 }
 
 Dim settle_equal(const Call& c, const Dim& a, const Dim& b, const std::string& where) {
@@ -87,10 +89,9 @@ Shape equal_shapes(const Call& c, std::size_t first, std::size_t last) {
 }
 
 void settle_at_most(const Call& c, const Dim& a, const Dim& b, const std::string& what) {
-  std::string message =
-      cat(c.op.name, ": ", what, ": ", a, " is more than ", b, " in (", operands_text(c), ")");
+  const std::string message = cat(c.op.name, ": ", what, " (operands: ", operands_text(c), ")");
   if (prove_less(b, a) == true) throw UserError(message);
-  c.graph.add_check({max(a, b), b, message});
+  c.graph.require_equal(max(a, b), b, message);
 }
 
 std::vector<Type> infer_equal(const Call& c, std::size_t operands, Accept accept) {
@@ -103,16 +104,20 @@ std::vector<Type> infer_equal(const Call& c, std::size_t operands, Accept accept
 std::int64_t integer_attr(const Call& c, AttrName name, std::int64_t least) {
   std::int64_t n = attr<std::int64_t>(c, name);
   if (n < least)
-    throw UserError(c.op.name, ": attribute '", name.text(), "' is ", n, "; it must be at least ",
+    throw UserError(c.op.name, ": attribute '", name.text(), "' is ", n, ", expected at least ",
                     least);
   return n;
 }
 
 int axis_attr(const Call& c, AttrName name, int rank) {
   std::int64_t axis = attr<std::int64_t>(c, name);
+  if (rank == 0)
+    throw UserError(c.op.name, ": attribute '", name.text(), "' is ", axis,
+                    ", but a scalar has no axes (operands: ", operands_text(c), ")");
   if (axis < 0 || axis >= rank)
-    throw UserError(c.op.name, ": axis ", axis, " is not in [0, ", rank, ") of (", operands_text(c),
-                    "); negative axes are counted from the back by the caller");
+    throw UserError(c.op.name, ": attribute '", name.text(), "' is ", axis,
+                    ", expected an axis from 0 to ", rank - 1, " of (", operands_text(c),
+                    "); make negative axes positive first");
   return static_cast<int>(axis);
 }
 
@@ -122,8 +127,10 @@ Axes axes_attr(const Call& c, AttrName name, int rank) {
   for (const Dim& d : list) {
     std::optional<std::int64_t> axis = d.as_number();
     if (!axis || *axis < 0 || *axis >= rank || (!axes.empty() && *axis <= axes.back()))
-      throw UserError(c.op.name, ": ", name.text(), " ", Shape(list),
-                      " are not ascending numbers in [0, ", rank, ") of (", operands_text(c), ")");
+      throw UserError(c.op.name, ": attribute '", name.text(), "' is ", Shape(list),
+                      rank == 0 ? ", but a scalar has no axes (operands: "
+                                : cat(", expected ascending axes from 0 to ", rank - 1, " of ("),
+                      operands_text(c), ")");
     axes.push_back(static_cast<int>(*axis));
   }
   return axes;
@@ -132,11 +139,11 @@ Axes axes_attr(const Call& c, AttrName name, int rank) {
 const Dims& sizes_attr(const Call& c, AttrName name, std::size_t n, std::int64_t least) {
   const Dims& list = attr<Dims>(c, name);
   if (list.size() != n)
-    throw UserError(c.op.name, ": ", name.text(), " ", Shape(list), " has ", list.size(),
-                    " entries, one for each of ", n, " axes is needed for (", operands_text(c),
-                    ")");
+    throw UserError(c.op.name, ": attribute '", name.text(), "' is ", Shape(list), ", expected ", n,
+                    n == 1 ? " entry for (" : " entries for (", operands_text(c), ")");
   for (const Dim& d : list)
-    expect_at_most(c, least, d, "an entry of ", name.text(), " is too small");
+    expect_at_most(c, least, d, "attribute '", name.text(), "' contains ", d,
+                   ", expected at least ", least);
   return list;
 }
 
@@ -145,7 +152,8 @@ std::vector<std::int64_t> numbers_attr(const Call& c, AttrName name, std::size_t
   std::vector<std::int64_t> out;
   for (const Dim& d : sizes_attr(c, name, n, least)) {
     if (!d.is_number())
-      throw UserError(c.op.name, ": ", name.text(), " has ", d, " in it; only numbers are allowed");
+      throw UserError(c.op.name, ": attribute '", name.text(), "' contains ", d,
+                      ", expected numbers");
     out.push_back(d.number());
   }
   return out;
@@ -159,7 +167,8 @@ std::string_view word_attr(const Call& c, AttrName name,
     if (w == word) return word;
     all += cat(all.empty() ? "" : ", ", w);
   }
-  throw UserError(c.op.name, ": ", name.text(), " '", word, "' is unknown; use one of ", all);
+  throw UserError(c.op.name, ": attribute '", name.text(), "' is '", word, "', expected one of ",
+                  all);
 }
 
 Dim window_positions(const Call& c, const Dim& size, const Dim& pads, std::int64_t window,
@@ -167,7 +176,8 @@ Dim window_positions(const Call& c, const Dim& size, const Dim& pads, std::int64
   Dim extent = Dim(window - 1) * Dim(dilation) + Dim(1), padded = size + pads;
   if (extent == Dim(1) && stride == 1) return padded;
   // A window one larger than the axis has no position; anything larger is a mistake.
-  expect_at_most(c, extent, padded + Dim(1), "the window at axis ", axis, " exceeds the input");
+  expect_at_most(c, extent, padded + Dim(1), "the window at axis ", axis, " covers ", extent,
+                 " elements, but the padded input has ", padded);
   return floor_div(padded - extent, stride) + Dim(1);
 }
 

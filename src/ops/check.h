@@ -35,7 +35,7 @@ template <class... Parts>
 Dim equal_sizes(const Call& c, const Dim& a, const Dim& b, const Parts&... where) {
   return a == b ? a : settle_equal(c, a, b, cat(where...));
 }
-// a <= b, or a check is recorded; `what`, joined, says what would be wrong.
+// a <= b, or a check is recorded; `what`, joined, is the message where it is not.
 void settle_at_most(const Call&, const Dim& a, const Dim& b, const std::string& what);
 template <class... Parts>
 void expect_at_most(const Call& c, const Dim& a, const Dim& b, const Parts&... what) {
@@ -50,7 +50,7 @@ const T& attr(const Call& c, AttrName name) {
   const Attr* a = c.attrs.find(name);
   if (!a || !std::holds_alternative<T>(*a))
     throw UserError(c.op.name, ": attribute '", name.text(), "' is ",
-                    a ? "of another kind" : "missing", "; give it as the operation's page says");
+                    a ? "of the wrong kind" : "missing", "; see the page of the operation");
   return std::get<T>(*a);
 }
 std::int64_t integer_attr(const Call&, AttrName, std::int64_t least);

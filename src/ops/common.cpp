@@ -93,7 +93,8 @@ Value transpose_by(Value v, std::span<const int> perm) {
 }
 
 Value transpose_matrix(Value v) {
-  if (v.rank() < 2) throw UserError("transpose: ", v.type(), " is no matrix; it needs two axes");
+  if (v.rank() < 2)
+    throw UserError("transpose: the operand is ", v.type(), ", expected at least two axes");
   Axes perm = all_axes(v.rank());
   std::swap(perm.end()[-1], perm.end()[-2]);
   return transpose_by(v, perm);
@@ -104,7 +105,7 @@ Value squeeze(Value v, Axes axes) {
   for (int a : axes)
     v.graph().require_equal(v.shape()[a], 1,
                             cat("squeeze: axis ", a, " of ", v.type(), " is ", v.shape()[a],
-                                ", not 1; only axes of size 1 can be removed"));
+                                ", expected 1; only axes of size 1 can be removed"));
   return reshape_to(v, sizes_without(v.shape(), axes));
 }
 
@@ -113,7 +114,7 @@ Value unsqueeze(Value v, Axes axes) {
   for (int& a : axes) a = normal_axis(a, rank, "unsqueeze");
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
-    throw UserError("unsqueeze: an axis of ", Shape(dims_of_axes(axes)), " is given twice");
+    throw UserError("unsqueeze: axes ", Shape(dims_of_axes(axes)), " name one axis twice");
   Dims dims = v.shape().dims;
   for (int a : axes) dims.insert(dims.begin() + a, Dim(1));
   return reshape_to(v, std::move(dims));
@@ -146,7 +147,7 @@ Value updated_at(Value v, Value slice, Value at) {
 }
 
 Value concat_values(std::span<const Value> values, int axis) {
-  if (values.empty()) throw UserError("concat: needs at least one operand, got none");
+  if (values.empty()) throw UserError("concat: got no operands, expected at least one");
   if (values.size() == 1) return values[0];
   // The code of a concat grows with its operands, and so does the time to make it: many are joined
   // in groups, which lie where they belong in the whole and are alike.
@@ -169,7 +170,8 @@ Value reverse_axes(Value v, Axes axes) {
 }
 
 Value slice_axis(Value v, int axis, const Dim& start, const Dim& size, std::int64_t step) {
-  if (step == 0) throw UserError("slice: the step of axis ", axis, " is 0; use 1 or -1");
+  if (step == 0)
+    throw UserError("slice: the step of axis ", axis, " is 0, expected a nonzero integer");
   axis = normal_axis(axis, v.rank(), "slice");
   if (step == 1 && start == Dim(0) && size == v.shape()[axis]) return v;
   Dim lowest = start;
@@ -193,8 +195,8 @@ Values split_axis(Value v, int axis, std::span<const Dim> sizes) {
     start = start + size;
   }
   v.graph().require_equal(start, v.shape()[axis],
-                          cat("split: the parts of axis ", axis, " of ", v.type(), " sum to ",
-                              start, ", not ", v.shape()[axis], "; they must cover the axis"));
+                          cat("split: the parts of axis ", axis, " of ", v.type(), " add up to ",
+                              start, ", expected ", v.shape()[axis], ", the size of the axis"));
   return parts;
 }
 
@@ -294,11 +296,12 @@ namespace {
 Attrs window_attrs(Value x, const Window& w) {
   auto rank = static_cast<std::size_t>(x.rank()), spatial = w.size.size();
   if (rank != spatial + 2)
-    throw UserError("pool: ", x.type(), " has ", rank, " axes; a window over ", spatial,
-                    " axes needs ", spatial + 2, " (batch, channels, and those)");
+    throw UserError("pool: the operand is ", x.type(), ", expected ", spatial + 2,
+                    " axes (batch, channels and the ", spatial, " of the window)");
   auto spread = [&](const Dims& list, std::int64_t other) {
     if (list.size() != spatial)
-      throw UserError("pool: ", Shape(list), " must have ", spatial, " entries, as the window has");
+      throw UserError("pool: a list is ", Shape(list), ", expected ", spatial,
+                      " entries, as the window has");
     Dims all(rank, other);
     std::copy(list.begin(), list.end(), all.begin() + (w.channels_last ? 1 : 2));
     return all;
@@ -327,9 +330,9 @@ Value average_pool(Value x, const Window& w, bool include_pads) {
 DType sum_dtype(DType t) { return t == DType::f16 || t == DType::bf16 ? DType::f32 : t; }
 
 int normal_axis(std::int64_t axis, int rank, std::string_view who) {
+  if (rank == 0) throw UserError(who, ": axis is ", axis, ", but the tensor is a scalar");
   if (axis < -rank || axis >= rank)
-    throw UserError(who, ": axis ", axis, " is outside rank ", rank, "; use -", rank, " to ",
-                    rank - 1);
+    throw UserError(who, ": axis is ", axis, ", expected -", rank, " to ", rank - 1);
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

@@ -101,7 +101,7 @@ std::vector<Type> infer_bitcast(const Call& c) {
   DType from = c.type(0).dtype, to = attr<DType>(c, "dtype");
   if (from == DType::b1 || to == DType::b1 || byte_size(from) != byte_size(to))
     throw UserError("bitcast: ", c.type(0), " cannot be read as ", to,
-                    "; both must have the same size and neither be bool");
+                    "; both must have elements of one size, and neither may be bool");
   return {Type(to, c.shape(0))};
 }
 
@@ -112,7 +112,7 @@ std::vector<Type> infer_source(const Call& c) {
   sizes_attr(c, "shape", static_cast<std::size_t>(shape.rank()), 0);
   DType dtype = attr<DType>(c, "dtype");
   if (dtype == DType::b1 || is_coded(dtype))
-    throw UserError("iota: counts cannot be ", dtype, "; cast them");
+    throw UserError("iota: dtype is ", dtype, ", expected a numeric dtype; cast the result");
   return {Type(dtype, std::move(shape))};
 }
 
@@ -243,9 +243,10 @@ constinit const Op ops::cast = {
       expect_operands(c, 1);
       const DType to = attr<DType>(c, "dtype");
       if (to == DType::text || c.type(0).dtype == DType::text)
-        throw UserError("cast: ", c.type(0), " to ", to, "; texts are no numbers");
+        throw UserError("cast: ", c.type(0), " cannot be cast to ", to,
+                        "; strings are not numbers");
       if (to == DType::f8e8m0 && !is_float(c.type(0).dtype))
-        throw UserError("cast: ", c.type(0), " to f8e8m0; cast it to a float first");
+        throw UserError("cast: ", c.type(0), " cannot be cast to f8e8m0; cast it to a float first");
       return {Type(to, c.shape(0))};
     },
     .grad = [](const Call& c, std::span<const Value>, std::span<const Value> dy) -> Values {
@@ -349,8 +350,7 @@ std::vector<Type> infer_random(const Call& c) {
   expect_operands(c, 2);
   for (std::size_t i = 0; i < 2; ++i)
     if (c.type(i) != Type(DType::u64, Shape{}))
-      throw UserError("random_bits: operand ", i, " is ", c.type(i),
-                      "; key and counter are scalars u64[]");
+      throw UserError("random_bits: operand ", i, " is ", c.type(i), ", expected u64[]");
   const Dims& shape = attr<Dims>(c, "shape");
   sizes_attr(c, "shape", shape.size(), 0);
   return {Type(DType::u32, Shape(shape))};

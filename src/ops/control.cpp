@@ -1,6 +1,7 @@
 // Control flow over closed Functions, and the value that must never be reached.
 #include <limits>
 
+#include "base/amount.h"
 #include "ir/function.h"
 #include "ir/measured.h"
 #include "ops/check.h"
@@ -30,14 +31,14 @@ Dim resolve(const Dim& d, const Binding& b) {
 
 Binding bind_params(const Call& c, const Function& body, std::size_t first, AttrName which) {
   if (body.params().size() != c.operands.size() - first)
-    throw UserError(c.op.name, ": ", which.text(), " takes ", body.params().size(),
-                    " values and is given ", c.operands.size() - first);
+    throw UserError(c.op.name, ": '", which.text(), "' takes ", body.params().size(),
+                    " values, got ", c.operands.size() - first);
   Binding b;
   for (std::size_t i = 0; i < body.params().size(); ++i) {
     const Type &want = body.param(i).type(), &have = c.type(first + i);
     if (want.dtype != have.dtype || want.rank() != have.rank() || !want.is_tensor())
-      throw UserError(c.op.name, ": parameter ", i, " of ", which.text(), " is ", want,
-                      " and is given ", have);
+      throw UserError(c.op.name, ": parameter ", i, " of '", which.text(), "' is ", want, ", got ",
+                      have);
     for (int k = 0; k < want.rank(); ++k)
       if (want.shape[k].is_symbol() && !bound(b, want.shape[k]))
         b.emplace_back(want.shape[k].name(), have.shape[k]);
@@ -63,10 +64,10 @@ void expect_no_own_sizes(const Call& c, const Function& body, AttrName which) {
       for (const Dim& d : body.result(i).shape().dims)
         for (const Dim& s : d.is_number() ? Dims() : d.symbols())
           if (s.name() == own.symbol.name())
-            throw UserError(c.op.name, ": result ", i, " of ", which.text(), " is ",
+            throw UserError(c.op.name, ": result ", i, " of '", which.text(), "' is ",
                             body.result(i).type(), ", whose size ", s,
-                            " only data inside it decides; give results of sizes that are known "
-                            "outside");
+                            " depends on data inside it; give results whose sizes "
+                            "are known outside");
 }
 
 std::vector<Type> infer_body(const Call& c, AttrName which, std::size_t first) {
@@ -88,12 +89,12 @@ std::vector<Type> infer_if(const Call& c) {
   expect_rank(c, 0, 0);
   std::vector<Type> yes = infer_body(c, "then", 1), no = infer_body(c, "else", 1);
   if (yes.size() != no.size() || yes.empty())
-    throw UserError("if_else: the branches give ", yes.size(), " and ", no.size(),
-                    " results; both must give the same, at least one");
+    throw UserError("if_else: the branches have ", yes.size(), " and ", no.size(),
+                    " results, expected equal numbers, at least one");
   for (std::size_t i = 0; i < yes.size(); ++i)
     if (!same_type(yes[i], no[i]))
       throw UserError("if_else: result ", i, " is ", yes[i], " in one branch and ", no[i],
-                      " in the other; they must be equal");
+                      " in the other, expected equal types");
   return yes;
 }
 
@@ -101,15 +102,15 @@ std::vector<Type> infer_while(const Call& c) {
   expect_operands(c, 1, ~std::size_t{0});
   std::vector<Type> go = infer_body(c, "condition", 0), next = infer_body(c, "body", 0);
   if (go.size() != 1 || go[0] != b1(Shape{}))
-    throw UserError("while_loop: the condition gives ", go.size(), " results, the first ",
-                    go.empty() ? Type() : go[0], "; it must give one bool[]");
+    throw UserError("while_loop: the condition has ", amount(go.size(), "result", "results"),
+                    go.empty() ? "" : cat(", the first ", go[0]), ", expected one bool[]");
   if (next.empty() || next.size() > c.operands.size())
-    throw UserError("while_loop: the body gives ", next.size(), " results for ", c.operands.size(),
-                    " operands; it must give the carried ones, at least one");
+    throw UserError("while_loop: the body has ", amount(next.size(), "result", "results"),
+                    ", expected 1 to ", c.operands.size(), ", one for each carried value");
   for (std::size_t i = 0; i < next.size(); ++i)
     if (!same_type(next[i], c.type(i)))
-      throw UserError("while_loop: carried value ", i, " is ", c.type(i), " and becomes ", next[i],
-                      "; its type must not change");
+      throw UserError("while_loop: carried value ", i, " is ", c.type(i), " before and ", next[i],
+                      " after an iteration; its type must not change");
   std::vector<Type> out;
   for (std::size_t i = 0; i < next.size(); ++i) out.push_back(c.type(i));
   return out;
@@ -242,7 +243,7 @@ constinit const Op ops::require = {
     .eval = [](const Evaluation& e) -> std::vector<Wide> {
       const std::int64_t n = e.inputs[0]->integers.at(0);
       if (n != 0)
-        throw UserError(e.attrs.get<std::string>("message"), " ", n, " is out of range, which is ",
+        throw UserError(e.attrs.get<std::string>("message"), " is ", n, ", expected ",
                         e.size(e.attrs.dims("low").at(0)), " to ",
                         e.size(e.attrs.dims("high").at(0)), "; check the values of the inputs");
       return {*e.inputs[0]};

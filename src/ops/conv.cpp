@@ -31,9 +31,9 @@ std::vector<Type> infer_conv(const Call& c) {
   expect_operands(c, 2);
   const Shape &x = c.shape(0), &w = c.shape(1);
   if (x.rank() < 3 || x.rank() > 5 || w.rank() != x.rank())
-    throw UserError("conv: operands are ", c.type(0), " and ", c.type(1),
-                    "; both need batch or channels, channels, and the same one to three spatial "
-                    "axes");
+    throw UserError(
+        "conv: operands are ", c.type(0), " and ", c.type(1),
+        ", expected equal ranks: batch or channels, channels, and one to three spatial axes");
   std::int64_t groups = integer_attr(c, "groups", 1);
   integer_attr(c, "channels_last", 0);
   ConvAxes axes = conv_axes(c.attrs, x.rank());
@@ -45,9 +45,9 @@ std::vector<Type> infer_conv(const Call& c) {
   equal_sizes(c, w[axes.in] * Dim(groups), x[axes.channel], "channels of the weights (times ",
               groups, " groups) and of the input");
   if (!w.is_static() || w[axes.out].number() % groups != 0)
-    throw UserError("conv: weights ", c.type(1), " with ", groups,
-                    " groups; their sizes must be numbers and the output channels a multiple of "
-                    "the groups");
+    throw UserError("conv: the weights are ", c.type(1),
+                    ", expected numbers as sizes and a multiple of the ", groups,
+                    " groups as output channels");
   Shape y = x;
   y[axes.channel] = w[axes.out];
   for (std::size_t i = 0; i < spatial; ++i)

@@ -22,7 +22,8 @@ struct Sliding {
     std::int64_t n = 1;
     for (std::int64_t w : window) n *= w;
     if (n > most_places)
-      throw UserError("a window of ", n, " elements has no derivative here; at most ", most_places);
+      throw UserError("the derivative of a window of ", n,
+                      " elements is not supported, expected at most ", most_places);
     return n;
   }
   // Where place k of the window, in row-major order, lies along axis i of the window.

@@ -40,8 +40,9 @@ void expect_pairs(const Call& c) {
       if (fits) axes[static_cast<std::size_t>(pairs[i].number())] = true;
     }
     if (!fits)
-      throw UserError("dot: ", name.text(), " ", Shape(pairs), " are not pairs of axes of ",
-                      c.type(0), " and ", c.type(1), ", each axis at most once");
+      throw UserError("dot: attribute '", name.text(), "' is ", Shape(pairs),
+                      ", expected pairs of axes of ", c.type(0), " and ", c.type(1),
+                      ", each axis at most once");
   }
 }
 
@@ -61,7 +62,7 @@ DType contraction_dtype(const Call& c) {
   bool floats = a == b && is_float(a) && is_float(to) && byte_size(to) >= byte_size(a);
   if (!bytes && !floats)
     throw UserError(c.op.name, ": ", c.type(0), " and ", c.type(1), " cannot be summed as ", to,
-                    "; bytes give i32, floats the same or a wider float");
+                    "; bytes are summed as i32, floats as the same or a wider float");
   return to;
 }
 

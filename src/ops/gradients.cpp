@@ -153,8 +153,8 @@ Values grads::reduce_extreme(const Call& c, std::span<const Value> y, std::span<
 
 Values grads::cumulative(const Call& c, std::span<const Value>, std::span<const Value> dy) {
   if (c.attrs.get<std::string>("kind") != "sum")
-    throw UserError("cumulative of kind ", c.attrs.get<std::string>("kind"),
-                    " has no derivative here; only sums do");
+    throw UserError("cumulative: the derivative of kind '", c.attrs.get<std::string>("kind"),
+                    "' is not supported, expected 'sum'");
   Attrs attrs = c.attrs;
   attrs.set("reverse", std::int64_t{attrs.integer_or("reverse", 0) == 0});
   return {ops::cumulative(dy[0], attrs)};

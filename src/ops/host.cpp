@@ -13,7 +13,7 @@ const std::initializer_list<std::string_view> image_kinds = {"rgb", "bgr", "gray
 
 void expect_kind(const Call& c, std::size_t operand, DType t) {
   if (c.type(operand).dtype != t)
-    throw UserError(c.op.name, ": operand ", operand, " is ", c.type(operand), "; it must be ", t);
+    throw UserError(c.op.name, ": operand ", operand, " is ", c.type(operand), ", expected ", t);
 }
 
 // Texts, and one that says what to do with all of them.

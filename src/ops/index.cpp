@@ -27,8 +27,8 @@ std::vector<Type> infer_gather(const Call& c) {
   const Shape &x = c.shape(0), &indices = c.shape(1);
   int axis = axis_attr(c, "axis", x.rank());
   // An empty axis has nothing to give, unless nothing is asked of it.
-  expect_at_most(c, min(indices.count(), 1), min(x[axis], 1), "indices into axis ", axis,
-                 ", which is empty");
+  expect_at_most(c, min(indices.count(), 1), min(x[axis], 1), "axis ", axis,
+                 " is empty, expected at least one element to index");
   return {Type(c.type(0).dtype, gathered(x, indices, axis))};
 }
 
@@ -65,8 +65,8 @@ std::vector<Type> infer_scatter(const Call& c) {
   int axis = axis_attr(c, "axis", x.rank());
   Shape needed = gathered(x.shape, c.shape(1), axis);
   if (updates.dtype != x.dtype || updates.rank() != needed.rank())
-    throw UserError("scatter: updates are ", updates, "; ", x, " at indices ", c.type(1), " takes ",
-                    Type(x.dtype, needed));
+    throw UserError("scatter: updates are ", updates, ", expected ", Type(x.dtype, needed), " for ",
+                    x, " at indices ", c.type(1));
   for (int i = 0; i < needed.rank(); ++i)
     equal_sizes(c, needed[i], updates.shape[i], "sizes of the updates at axis ", i);
   return {x};
@@ -106,7 +106,8 @@ std::vector<Type> infer_dynamic_slice(const Call& c) {
   const Shape& x = c.shape(0);
   const Dims& sizes = sizes_attr(c, "sizes", static_cast<std::size_t>(x.rank()), 0);
   for (int i = 0; i < x.rank(); ++i)
-    expect_at_most(c, sizes[static_cast<std::size_t>(i)], x[i], "the size at axis ", i);
+    expect_at_most(c, sizes[static_cast<std::size_t>(i)], x[i], "the size at axis ", i, " is ",
+                   sizes[static_cast<std::size_t>(i)], ", expected at most ", x[i]);
   return {Type(c.type(0).dtype, Shape(sizes))};
 }
 
@@ -126,7 +127,8 @@ std::vector<Type> infer_dynamic_update(const Call& c) {
   expect_starts(c, 2);
   expect_rank(c, 1, c.shape(0).rank());
   for (int i = 0; i < c.shape(0).rank(); ++i)
-    expect_at_most(c, c.shape(1)[i], c.shape(0)[i], "the update at axis ", i);
+    expect_at_most(c, c.shape(1)[i], c.shape(0)[i], "the size of the update at axis ", i, " is ",
+                   c.shape(1)[i], ", expected at most ", c.shape(0)[i]);
   return {c.type(0)};
 }
 

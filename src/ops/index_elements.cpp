@@ -49,15 +49,17 @@ int expect_elementwise_indices(const Call& c) {
   int axis = axis_attr(c, "axis", x.rank());
   expect_rank(c, 1, x.rank());
   for (int k = 0; k < x.rank(); ++k)
-    if (k != axis) expect_at_most(c, indices[k], x[k], "the indices at axis ", k);
+    if (k != axis)
+      expect_at_most(c, indices[k], x[k], "the size of the indices at axis ", k, " is ", indices[k],
+                     ", expected at most ", x[k]);
   return axis;
 }
 
 std::vector<Type> infer_gather_elements(const Call& c) {
   expect_operands(c, 2);
   int axis = expect_elementwise_indices(c);
-  expect_at_most(c, min(c.shape(1).count(), 1), min(c.shape(0)[axis], 1), "indices into axis ",
-                 axis, ", which is empty");
+  expect_at_most(c, min(c.shape(1).count(), 1), min(c.shape(0)[axis], 1), "axis ", axis,
+                 " is empty, expected at least one element to index");
   return {Type(c.type(0).dtype, c.shape(1))};
 }
 
@@ -105,8 +107,8 @@ std::vector<Type> infer_scatter_elements(const Call& c) {
   expect_elementwise_indices(c);
   expect_join(c);
   if (c.type(2).dtype != c.type(0).dtype)
-    throw UserError("scatter_elements: updates are ", c.type(2), " for ", c.type(0),
-                    "; cast one of them");
+    throw UserError("scatter_elements: updates are ", c.type(2), ", expected ", c.type(0).dtype,
+                    " as the operand; cast one of them");
   equal_shapes(c, 1, 3);
   return {c.type(0)};
 }
@@ -138,8 +140,10 @@ Places expect_places(const Call& c, bool batched) {
   const std::int64_t given = batched ? integer_attr(c, "batch", 0) : 0;
   if (indices.rank() < 1 || !indices[-1].is_number() || given < 0 || given > x.rank() ||
       indices[-1].number() > x.rank() - given || given > indices.rank() - 1)
-    throw UserError(c.op.name, ": indices ", c.type(1), " with ", given, " batch axes into ",
-                    c.type(0), "; their last axis lists axes of the operand");
+    throw UserError(
+        c.op.name, ": indices are ", c.type(1), " with ", given,
+        " batch axes, expected a last axis with at most one index for each further axis of ",
+        c.type(0));
   const int batch = static_cast<int>(given);
   for (int k = 0; k < batch; ++k) equal_sizes(c, x[k], indices[k], "batch sizes at axis ", k);
   return {batch, batch + static_cast<int>(indices[-1].number())};
@@ -183,8 +187,8 @@ std::vector<Type> infer_gather_nd(const Call& c) {
   expect_operands(c, 2);
   Places p = expect_places(c, true);
   for (int k = p.batch; k < p.end; ++k)
-    expect_at_most(c, min(c.shape(1).count(), 1), min(c.shape(0)[k], 1), "indices into axis ", k,
-                   ", which is empty");
+    expect_at_most(c, min(c.shape(1).count(), 1), min(c.shape(0)[k], 1), "axis ", k,
+                   " is empty, expected at least one element to index");
   return {Type(c.type(0).dtype, places_shape(c.shape(0), c.shape(1), p.end))};
 }
 
@@ -200,8 +204,8 @@ std::vector<Type> infer_scatter_nd(const Call& c) {
   expect_join(c);
   Type needed(c.type(0).dtype, places_shape(c.shape(0), c.shape(1), p.end));
   if (c.type(2).dtype != needed.dtype || c.type(2).rank() != needed.rank())
-    throw UserError("scatter_nd: updates are ", c.type(2), "; ", c.type(0), " at indices ",
-                    c.type(1), " takes ", needed);
+    throw UserError("scatter_nd: updates are ", c.type(2), ", expected ", needed, " for ",
+                    c.type(0), " at indices ", c.type(1));
   for (int k = 0; k < needed.rank(); ++k)
     equal_sizes(c, needed.shape[k], c.shape(2)[k], "sizes of the updates at axis ", k);
   return {c.type(0)};

@@ -26,7 +26,7 @@ std::vector<Type> infer_matmul(const Call& c) {
   for (std::size_t i = 0; i < 2; ++i)
     if (c.type(i).rank() < 1)
       throw UserError("matmul: operands are ", c.type(0), " and ", c.type(1),
-                      "; each needs at least one axis");
+                      ", expected at least one axis each");
   Matrices m = as_matrices(c);
   if (prove_equal(m.a[-1], m.b[-2]) == false)
     throw UserError("matmul: inner sizes differ: ", c.shape(0), " x ", c.shape(1), " (", m.a[-1],

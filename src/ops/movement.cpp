@@ -36,8 +36,8 @@ std::vector<Type> infer_transpose(const Call& c) {
     to.dims.push_back(x[static_cast<int>(d.number())]);
   }
   if (to.rank() != x.rank() || to.dims.size() != perm.size())
-    throw UserError("transpose: perm ", Shape(perm), " does not name each axis of ", c.type(0),
-                    " once");
+    throw UserError("transpose: attribute 'perm' is ", Shape(perm), ", expected each axis of ",
+                    c.type(0), " once");
   return {Type(c.type(0).dtype, std::move(to))};
 }
 
@@ -57,7 +57,8 @@ std::vector<Type> infer_broadcast(const Call& c) {
   Shape to(sizes_attr(c, "shape", dims.size(), 0));
   const Shape& x = c.shape(0);
   if (x.rank() > to.rank())
-    throw UserError("broadcast: ", c.type(0), " has more axes than ", to, "; reshape it first");
+    throw UserError("broadcast: the operand is ", c.type(0), ", expected at most as many axes as ",
+                    to, "; reshape it first");
   for (int i = 1; i <= x.rank(); ++i)
     if (x[-i] != to[-i] && x[-i] != Dim(1))
       c.graph.require_equal(
@@ -85,7 +86,9 @@ std::vector<Type> infer_slice(const Call& c) {
   std::vector<std::int64_t> steps = numbers_attr(c, "steps", rank, 1);
   for (std::size_t i = 0; i < rank; ++i)
     expect_at_most(c, starts[i] + (sizes[i] - Dim(1)) * Dim(steps[i]) + Dim(1), x.dims[i],
-                   "the end at axis ", i, " is outside");
+                   "the slice at axis ", i, " ends at ",
+                   starts[i] + (sizes[i] - Dim(1)) * Dim(steps[i]) + Dim(1), ", expected at most ",
+                   x.dims[i]);
   return {Type(c.type(0).dtype, Shape(sizes))};
 }
 

@@ -89,8 +89,8 @@ std::vector<Type> infer_arg(const Call& c) {
   int axis = axis_attr(c, "axis", x.rank());
   DType dtype = attr<DType>(c, "dtype");
   if (dtype != DType::i64 && dtype != DType::i32)
-    throw UserError(c.op.name, ": positions cannot be ", dtype, "; use i64 or i32");
-  expect_at_most(c, 1, x[axis], "axis ", axis, " is empty");
+    throw UserError(c.op.name, ": attribute 'dtype' is ", dtype, ", expected i64 or i32");
+  expect_at_most(c, 1, x[axis], "axis ", axis, " is empty, expected at least one element");
   x.dims.erase(x.dims.begin() + axis);
   return {Type(dtype, std::move(x))};
 }
@@ -170,7 +170,8 @@ std::vector<Type> infer_sort(const Call& c) {
   if (c.attrs.has("count")) {
     Dim& size = shape.dims[static_cast<std::size_t>(c.attrs.integer("axis"))];
     const Dim count = sizes_attr(c, "count", 1, 0)[0];
-    expect_at_most(c, count, size, "count is more than there are along the axis");
+    expect_at_most(c, count, size, "attribute 'count' is ", count, ", expected at most ", size,
+                   ", the size of the axis");
     size = count;
   }
   return {Type(c.type(0).dtype, shape), i64(shape)};

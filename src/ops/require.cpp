@@ -8,7 +8,7 @@ namespace {
 
 // A refused number; never one of a tensor whose numbers are all proved to be right.
 void refuse(std::string_view what, const Dim& n, const Dim& low, const Dim& high) {
-  throw UserError(what, " ", n, " is out of range, which is ", low, " to ", high);
+  throw UserError(what, " is ", n, ", expected ", low, " to ", high);
 }
 
 // Whether nothing is left to check when the graph runs.

@@ -185,7 +185,7 @@ std::int64_t size_of(const Dim& d, const Sizing& sizing) {
     auto it = sizing.find(std::string(name));
     if (it == sizing.end())
       throw UserError("size '", d, "': symbol '", name,
-                      "' is no size of an input; name it in the shape of an input");
+                      "' is not a size of an input; name it in the shape of an input");
     return it->second;
   });
 }

@@ -221,9 +221,9 @@ class StepBinder {
     BoundOp op = op_of(BoundOp::Kind::require, s);
     op.target = static_cast<std::uint32_t>(out_.refusals.size());
     add_operands(s, op);
-    out_.refusals.push_back(s.name + " ");
-    out_.refusals.push_back(cat(" is out of range, which is ", value(s.scalars[0]), " to ",
-                                value(s.scalars[1]), "; check the values of the inputs"));
+    out_.refusals.push_back(s.name + " is ");
+    out_.refusals.push_back(cat(", expected ", value(s.scalars[0]), " to ", value(s.scalars[1]),
+                                "; check the values of the inputs"));
     push(op);
   }
 

@@ -170,14 +170,15 @@ Dim DimExpr::make(DimExpr e) {
 
 Dim Dim::symbol(std::string name, std::int64_t low, std::int64_t high) {
   if (low < 0 || low > high)
-    throw UserError("symbol '", name, "': bounds ", low, "..", high,
-                    " are not 0 <= low <= high; correct the range");
+    throw UserError("symbol '", name, "': the range is ", low, " to ", high,
+                    ", expected 0 <= low <= high");
   bool legal = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
   for (char c : name)
     legal = legal && (std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.');
   if (!legal)
-    throw UserError("symbol '", name,
-                    "': a name is letters, digits, '_' and '.', not starting with a digit");
+    throw UserError(
+        "symbol '", name,
+        "': the name is invalid, expected letters, digits, '_' and '.', not starting with a digit");
   DimExpr e{.kind = Kind::symbol};
   e.name = std::move(name);
   e.low = low;
@@ -246,7 +247,7 @@ std::int64_t Dim::eval(const std::function<std::int64_t(std::string_view)>& valu
   switch (e.kind) {
     case Kind::floor_div:
     case Kind::mod:
-      if (b == 0) throw UserError("dim: ", *this, " divides by zero for the given sizes");
+      if (b == 0) throw UserError("size ", *this, ": division by zero for the given sizes");
       return e.kind == Kind::mod ? hone::floor_mod(a, b) : hone::floor_div(a, b);
     case Kind::min:
       return std::min(a, b);
@@ -337,8 +338,8 @@ Dim operator-(const Dim& a, const Dim& b) {
 
 Dim floor_div(const Dim& a, const Dim& b) {
   if (b.low() <= 0 && b.high() >= 0)
-    throw UserError("dim: ", a, " divided by ", b,
-                    ", which can be zero; bound the size from below");
+    throw UserError("size ", a, " is divided by ", b,
+                    ", which can be zero; give the size a lower bound of at least 1");
   if (a.is_number() && b.is_number()) return hone::floor_div(a.number(), b.number());
   if (auto exact = divide_by_product(a, b)) return *exact;
   if (b.is_number()) {
@@ -376,7 +377,8 @@ Dim ceil_div(const Dim& a, const Dim& b) { return floor_div(a + b - Dim(1), b); 
 
 Dim mod(const Dim& a, const Dim& b) {
   if (b.low() <= 0 && b.high() >= 0)
-    throw UserError("dim: ", a, " modulo ", b, ", which can be zero; bound the size from below");
+    throw UserError("size ", a, " modulo ", b,
+                    ", which can be zero; give the size a lower bound of at least 1");
   if (a.is_number() && b.is_number()) return hone::floor_mod(a.number(), b.number());
   if (b.low() > 0 && a.low() >= 0 && a.high() < b.low()) return a;
   if (b.is_number() && divide_exactly(a, b.number())) return 0;
@@ -467,7 +469,7 @@ class DimParser {
 
  private:
   [[noreturn]] void fail(std::string_view what) const {
-    throw UserError("dim '", text_, "': ", what, " at character ", at_);
+    throw UserError("size '", text_, "': ", what, " at character ", at_);
   }
   bool eat(char c) {
     if (at_ < text_.size() && text_[at_] == c) return ++at_, true;
@@ -477,7 +479,7 @@ class DimParser {
     if (!eat(c)) fail(cat("expected '", c, "'"));
   }
   Dim sum() {
-    if (++depth_ > 100) fail("nested deeper than 100");
+    if (++depth_ > 100) fail("nested more than 100 levels deep");
     Dim d = term();
     while (eat('+')) d = d + term();
     --depth_;

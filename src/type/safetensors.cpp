@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "base/amount.h"
 #include "base/checked.h"
 #include "base/json.h"
 
@@ -59,14 +60,17 @@ class HeaderReader {
       bytes = checked_mul(bytes, e.dims.back());
     }
     const Json::Array& offsets = j.at("data_offsets").array();
-    if (offsets.size() != 2) refuse(name, "data_offsets needs two numbers");
+    if (offsets.size() != 2)
+      refuse(name,
+             cat("data_offsets has ", amount(offsets.size(), "entry", "entries"), ", expected 2"));
     e.begin = offsets[0].integer();
     e.end = offsets[1].integer();
     if (e.begin < 0 || e.end < e.begin || static_cast<std::uint64_t>(e.end) > data_bytes_)
-      refuse(name, cat("bytes ", e.begin, " to ", e.end, " do not lie within ", data_bytes_,
+      refuse(name, cat("bytes ", e.begin, " to ", e.end, " are outside the ", data_bytes_,
                        " bytes of data"));
     if (e.end - e.begin != bytes)
-      refuse(name, cat("its type needs ", bytes, " bytes, but it has ", e.end - e.begin));
+      refuse(name, cat("it has ", amount(e.end - e.begin, "byte", "bytes"), ", expected ", bytes,
+                       " for its type"));
     return e;
   } catch (const UserError& error) {
     if (std::string_view(error.what()).starts_with(path_)) throw;
@@ -76,7 +80,7 @@ class HeaderReader {
   SafetensorsMetadata metadata(const Json& j) const {
     SafetensorsMetadata out;
     for (const auto& [key, value] : j.object()) {
-      if (!value.is_text()) refuse(metadata_key, cat("'", key, "' is not text"));
+      if (!value.is_text()) refuse(metadata_key, cat("'", key, "' is not a string"));
       out.emplace_back(key, value.text_value());
     }
     return out;
@@ -91,12 +95,13 @@ class HeaderReader {
     for (const Extent& e : all) {
       if (e.begin != at)
         refuse(e.name, cat("starts at byte ", e.begin, ", but the tensor before it ends at ", at,
-                           "; the format allows neither overlap nor hole"));
+                           "; overlaps and gaps are not allowed"));
       at = e.end;
     }
     if (static_cast<std::uint64_t>(at) != data_bytes_)
-      throw UserError(path_, ": has ", data_bytes_ - static_cast<std::uint64_t>(at),
-                      " bytes behind its last tensor; is it damaged?");
+      throw UserError(path_, ": has ",
+                      amount(data_bytes_ - static_cast<std::uint64_t>(at), "byte", "bytes"),
+                      " after its last tensor; is it damaged?");
   }
 
  private:
@@ -116,16 +121,18 @@ class HeaderReader {
 std::string_view header_text(const MappedFile& file) {
   std::span<const std::byte> bytes = file.bytes();
   if (bytes.size() < length_bytes)
-    throw UserError(file.path(), ": is not a safetensors file: it has ", bytes.size(), " bytes");
+    throw UserError(file.path(), ": is not a safetensors file: it has ",
+                    amount(bytes.size(), "byte", "bytes"));
   std::uint64_t length;
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > most_header_bytes)
-    throw UserError(file.path(),
-                    ": is not a safetensors file or plan: it does not start with the length of a "
-                    "header; is it of another format, or damaged?");
+    throw UserError(
+        file.path(),
+        ": is not a safetensors file or plan: it does not start with the length of a header; "
+        "is it damaged or of another format?");
   if (length > bytes.size() - length_bytes)
-    throw UserError(file.path(), ": is cut off: its header has ", length, " bytes, the file ",
-                    bytes.size());
+    throw UserError(file.path(), ": is truncated: its header has ", amount(length, "byte", "bytes"),
+                    ", the whole file ", bytes.size());
   std::string_view text(reinterpret_cast<const char*>(bytes.data()) + length_bytes, length);
   if (!text.starts_with('{'))
     throw UserError(file.path(), ": is not a safetensors file: its header does not start with '{'");
@@ -199,7 +206,7 @@ SafetensorsLayout::SafetensorsLayout(const SafetensorsMetadata& metadata,
   for (const Tensor& t : tensors) {
     if (t.name == metadata_key || t.name.starts_with(padding_prefix) ||
         !names.insert(t.name).second)
-      throw UserError("safetensors: name '", t.name, "' stands twice or is reserved; rename it");
+      throw UserError("safetensors: name '", t.name, "' appears twice or is reserved; rename it");
     padding_.push_back(static_cast<std::size_t>(round_up(at, tensor_align) - at));
     if (const auto hole = static_cast<std::int64_t>(padding_.back()); hole > 0)
       add(cat(padding_prefix, padding_.size()), DType::u8, {hole});
@@ -210,8 +217,8 @@ SafetensorsLayout::SafetensorsLayout(const SafetensorsMetadata& metadata,
       (length_bytes + text.size() + tensor_align - 1) / tensor_align * tensor_align - length_bytes,
       ' ');
   if (text.size() > most_header_bytes)
-    throw UserError("safetensors: the header would have ", text.size(),
-                    " bytes, the format allows ", most_header_bytes);
+    throw UserError("safetensors: the header would have ", amount(text.size(), "byte", "bytes"),
+                    ", expected at most ", most_header_bytes);
   const std::uint64_t length = text.size();
   header_.assign(reinterpret_cast<const char*>(&length), sizeof length);
   header_ += text;

@@ -48,12 +48,12 @@ class Table {
  private:
   void expect_room(std::size_t bytes) const {
     if (bytes > most_text_bytes / 8)
-      throw UserError("text: one of ", bytes, " bytes; at most ", most_text_bytes / 8,
-                      " are allowed, split it");
+      throw UserError("strings: a string has ", bytes, " bytes, expected at most ",
+                      most_text_bytes / 8, "; split it");
     if (bytes_ + bytes + entry_bytes > most_text_bytes)
-      throw UserError("text: ", texts_.size(), " texts take ", bytes_, " bytes, one of ", bytes,
-                      " more exceeds the limit of ", most_text_bytes,
-                      "; forget those of earlier runs (forget_texts)");
+      throw UserError("strings: ", texts_.size(), " strings use ", bytes_,
+                      " bytes, and another of ", bytes, " exceeds the limit of ", most_text_bytes,
+                      "; call forget_texts between runs");
   }
 
   std::shared_mutex mutex_;
@@ -75,9 +75,8 @@ std::uint64_t text_number(std::string_view text) { return text.empty() ? 0 : tab
 std::string_view text_of(std::uint64_t number) {
   if (number == 0) return {};
   if (const std::string* text = table().find(number)) return *text;
-  throw UserError("text: number ", number,
-                  " stands for no text that this process knows; make "
-                  "texts by text_number");
+  throw UserError("strings: number ", number,
+                  " is not a string of this process; make strings with text_number");
 }
 
 void forget_texts() { table().forget(); }

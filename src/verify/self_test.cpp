@@ -61,7 +61,7 @@ class Recorder {
     SelfTest none;
     none.variant = v;
     if (!has_plain_values(plan_.variants[v])) {
-      none.missing = "an input or a result holds texts or is no tensor";
+      none.missing = "an input or a result is a string tensor or not a tensor";
       return {none};
     }
     std::vector<SelfTest> out;

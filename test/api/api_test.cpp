@@ -124,7 +124,7 @@ TEST_F(Api, WhatACallersFunctionThrowsIsAStatus) {
        nullptr},
       {nullptr, [](void*, size_t) -> void* { throw 7; }, nullptr},
       {nullptr, [](void*, size_t) -> void* { return nullptr; }, nullptr}};
-  const char* said[] = {"no memory today", "an unknown exception", "gave no memory"};
+  const char* said[] = {"no memory today", "an unknown exception", "alloc failed"};
   const int64_t in[] = {64, 8}, out[] = {64, 4};
   std::vector<float> x(64 * 8, 0.25f), y(64 * 4);
   for (int i = 0; i < 3; ++i) {

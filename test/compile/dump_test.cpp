@@ -45,7 +45,7 @@ void keep_reached(const std::string& model, std::vector<std::string>& names) {
   for (;;) {
     const std::string message = message_of([&] { dumping(model, names); });
     const auto unreached = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
-      return message.find(cat("dump: '", name, "' is computed only in a branch that no sizes")) !=
+      return message.find(cat("dump: '", name, "' is computed only in a branch that is never")) !=
              std::string::npos;
     });
     if (unreached == names.end()) return;
@@ -139,7 +139,7 @@ TEST(DumpOfBranches, AnUnknownNameListsNearOnes) {
   std::string wrong = name;
   wrong.back() = '#';
   const std::string message = message_of([&] { dumping("ultraface_rfb_320", {wrong}); });
-  EXPECT_NE(message.find(cat("no value '", wrong, "'; near names are ")), std::string::npos)
+  EXPECT_NE(message.find(cat("no value '", wrong, "'; similar names are ")), std::string::npos)
       << message;
   EXPECT_NE(message.find(cat("'", name, "'")), std::string::npos) << message;
   const std::string inner = names_of("silero_vad").inner.at(3);

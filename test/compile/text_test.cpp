@@ -89,7 +89,8 @@ TEST(CompiledText, UnknownNumbersAndTooManyPiecesAreRefused) {
     session->run({{unknown}});
     FAIL() << "ran";
   } catch (const UserError& e) {
-    EXPECT_NE(std::string(e.what()).find("stands for no text"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("is not a string of this process"), std::string::npos)
+        << e.what();
   }
   const Array x = text_array({2, 2}, Texts{"a", "b,c,d", "", "a"});
   expect_answers(session->run({{x}}));

@@ -39,22 +39,23 @@ GgufFile many_tensors(int count, bool one_name) {
 Cases heads() {
   return {
       file(
-          "gguf_no_bytes", [] { return GgufFile(); }, "is cut off"),
+          "gguf_no_bytes", [] { return GgufFile(); }, "is truncated"),
       file(
-          "gguf_three_bytes", [] { return GgufFile{"GGU"}; }, "is cut off"),
+          "gguf_three_bytes", [] { return GgufFile{"GGU"}; }, "is truncated"),
       file(
-          "gguf_name_only", [] { return GgufFile{"GGUF"}; }, "is cut off"),
+          "gguf_name_only", [] { return GgufFile{"GGUF"}; }, "is truncated"),
       file(
           "gguf_zip", [] { return GgufFile{"PK\x03\x04" + std::string(100, '\0')}; },
-          "is no GGUF file"),
+          "is not a GGUF file"),
       file(
-          "gguf_ggml", [] { return GgufFile{"lmgg" + std::string(100, '\0')}; }, "is no GGUF file"),
+          "gguf_ggml", [] { return GgufFile{"lmgg" + std::string(100, '\0')}; },
+          "is not a GGUF file"),
       file(
-          "gguf_version_0", [] { return GgufFile().head(0, 0, 0); }, "version 0"),
+          "gguf_version_0", [] { return GgufFile().head(0, 0, 0); }, "version is 0"),
       file(
-          "gguf_version_1", [] { return GgufFile().head(0, 0, 1); }, "version 1"),
+          "gguf_version_1", [] { return GgufFile().head(0, 0, 1); }, "version is 1"),
       file(
-          "gguf_version_most", [] { return GgufFile().head(0, 0, ~0U); }, "version 4294967295"),
+          "gguf_version_most", [] { return GgufFile().head(0, 0, ~0U); }, "version is 4294967295"),
       file(
           "gguf_big_endian", [] { return GgufFile().head(0, 0, 0x03000000); }, "big-endian"),
       file(
@@ -62,9 +63,9 @@ Cases heads() {
       file(
           "gguf_nothing", [] { return GgufFile().head(0, 0); }, "read: 0 tensors"),
       file(
-          "gguf_all_tensors", [] { return GgufFile().head(huge, 0); }, "more than fit"),
+          "gguf_all_tensors", [] { return GgufFile().head(huge, 0); }, "do not fit"),
       file(
-          "gguf_all_metadata", [] { return GgufFile().head(0, huge); }, "more than fit"),
+          "gguf_all_metadata", [] { return GgufFile().head(0, huge); }, "do not fit"),
       // As many as 13 bytes each would allow, of which none is there.
       file(
           "gguf_counts_of_a_large_file",
@@ -87,26 +88,26 @@ Cases metadata() {
           "metadata"),
       file(
           "gguf_type_unknown", [=] { return key().put<std::uint32_t>(13).data(40); },
-          "metadata of type 13"),
+          "metadata type is 13"),
       file(
           "gguf_array_of_unknown",
           [=] { return key().put(array_type).put<std::uint32_t>(99).data(40); },
-          "metadata of type 99"),
+          "metadata type is 99"),
       file(
           "gguf_array_too_long",
           [=] { return key().put(array_type).put<std::uint32_t>(10).put(huge / 8).data(40); },
-          "more than fit"),
+          "do not fit"),
       file(
           "gguf_array_of_many_texts",
           [=] { return key().put(array_type).put(text_type).put<std::uint64_t>(1 << 20).data(64); },
-          "more than fit"),
+          "do not fit"),
       file(
-          "gguf_nested_9", [] { return nested(9); }, "nested deeper than 8"),
+          "gguf_nested_9", [] { return nested(9); }, "nested more than 8"),
       file(
-          "gguf_nested_200000", [] { return nested(200'000); }, "nested deeper than 8"),
+          "gguf_nested_200000", [] { return nested(200'000); }, "nested more than 8"),
       file(
           "gguf_key_twice", [] { return GgufFile().head(0, 2).alignment(32).alignment(64); },
-          "stands twice"),
+          "appears twice"),
       file(
           "gguf_alignment_0", [] { return GgufFile().head(0, 1).alignment(0); }, "multiple of 8"),
       file(
@@ -115,7 +116,7 @@ Cases metadata() {
       file(
           "gguf_alignment_is_text",
           [] { return GgufFile().head(0, 1).text("general.alignment").put(text_type).text("32"); },
-          "is no u32"),
+          "expected 4 (u32)"),
       file(
           "gguf_alignment_most",
           [] {
@@ -125,7 +126,7 @@ Cases metadata() {
                 .tensor("t", {1}, f32_type, 0)
                 .data(4);
           },
-          "do not lie within"),
+          "are outside the"),
       file(
           "gguf_text_of_10_mb",
           [=] { return key().put(text_type).text(std::string(10'000'000, 'x')); },
@@ -170,31 +171,31 @@ Cases tensors() {
       file(
           "gguf_empty", [=] { return one_tensor({0, half}, f32_type, 0, 4); }, "read: 1 tensors"),
       file(
-          "gguf_half_a_block", [] { return one_tensor({33}, q4_0_type, 0, 64); }, "whole Q4_0"),
+          "gguf_half_a_block", [] { return one_tensor({33}, q4_0_type, 0, 64); },
+          "the size of a Q4_0 block"),
       file(
-          "gguf_scalar_in_blocks", [] { return one_tensor({}, q4_0_type, 0, 64); }, "whole Q4_0"),
+          "gguf_scalar_in_blocks", [] { return one_tensor({}, q4_0_type, 0, 64); },
+          "the size of a Q4_0 block"),
       file(
           "gguf_blocks_cut_off", [] { return one_tensor({256}, q6_k_type, 0, 209); },
-          "do not lie within"),
+          "are outside the"),
       file(
-          "gguf_removed_type", [] { return one_tensor({32}, 4, 0, 64); }, "type 4"),
+          "gguf_removed_type", [] { return one_tensor({32}, 4, 0, 64); }, "type is 4"),
       file(
-          "gguf_type_most", [] { return one_tensor({32}, ~0U, 0, 64); }, "type 4294967295"),
+          "gguf_type_most", [] { return one_tensor({32}, ~0U, 0, 64); }, "type is 4294967295"),
       file(
           "gguf_not_aligned", [] { return one_tensor({4}, f32_type, 4, 64); }, "multiple of 32"),
       file(
           "gguf_offset_most", [] { return one_tensor({4}, f32_type, huge - 31, 64); },
-          "do not lie within"),
+          "are outside the"),
       file(
           "gguf_offset_wraps", [] { return one_tensor({8}, f32_type, huge - 31, 64); },
-          "do not lie within"),
+          "are outside the"),
       file(
-          "gguf_data_cut_off", [] { return one_tensor({4}, f32_type, 0, 15); },
-          "do not lie within"),
+          "gguf_data_cut_off", [] { return one_tensor({4}, f32_type, 0, 15); }, "are outside the"),
       file(
           "gguf_4_gb_that_are_not_there",
-          [] { return one_tensor({std::uint64_t{1} << 30}, f32_type, 0, 64); },
-          "do not lie within"),
+          [] { return one_tensor({std::uint64_t{1} << 30}, f32_type, 0, 64); }, "are outside the"),
       file(
           "gguf_overlap",
           [] {
@@ -219,7 +220,7 @@ Cases tensors() {
           "gguf_100000_tensors", [] { return many_tensors(100'000, false); },
           "read: 100000 tensors"),
       file(
-          "gguf_100000_of_one_name", [] { return many_tensors(100'000, true); }, "stands twice"),
+          "gguf_100000_of_one_name", [] { return many_tensors(100'000, true); }, "appears twice"),
   };
 }
 

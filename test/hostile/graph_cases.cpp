@@ -146,18 +146,18 @@ Cases graph_cases() {
   return {
       {"self_loop", changed([](ModelBuilder& b) { b.node("Relu", {"z"}, {"z"}); }), imported,
        "is the node's own result: the graph has a cycle"},
-      {"cycle_of_3", model([](ModelBuilder& b) { ring(b, 3); }), imported, "lies on a cycle"},
+      {"cycle_of_3", model([](ModelBuilder& b) { ring(b, 3); }), imported, "is part of a cycle"},
       {"cycle_of_50000", model([](ModelBuilder& b) { ring(b, 50'000); }), imported,
-       "lies on a cycle"},
+       "is part of a cycle"},
       {"chain_100000", model([](ModelBuilder& b) { chain(b, 100'000); }), imported,
        "read: 1 variants, 100001 nodes"},
       {"reversed_20000", model([](ModelBuilder& b) { reversed_chain(b, 20'000); }), imported,
-       "is computed only later"},
+       "is computed later"},
       {"undefined_50000", model([](ModelBuilder& b) {
          for (int i = 0; i < 50'000; ++i) b.node("Relu", {cat("u", i)}, {cat("y", i)});
          b.output("y0");
        }),
-       imported, "is not computed by any node, and is no input or initializer"},
+       imported, "is not computed by any node and is not an input or initializer"},
       {"name_twice", changed([](ModelBuilder& b) { b.node("Neg", {"x"}, {"y"}); }), imported,
        "value 'y' is defined twice"},
       {"name_of_input_twice", changed([](ModelBuilder& b) { b.input("x", DType::f32, {"2"}); }),
@@ -175,7 +175,8 @@ Cases graph_cases() {
       {"no_outputs", model([](ModelBuilder& b) { b.node("Relu", {"x"}, {"y"}); }), imported,
        "refused: "},
       {"empty_graph", model([](ModelBuilder& b) { b.model.mutable_graph(); }), imported, "read: "},
-      {"no_graph", model([](ModelBuilder&) {}), imported, "holds no graph; is it an ONNX model?"},
+      {"no_graph", model([](ModelBuilder&) {}), imported,
+       "contains no graph; is it an ONNX model?"},
       {"node_without_operator", changed([](ModelBuilder& b) { b.node("", {"x"}, {"z"}); }),
        imported, "not supported"},
       {"node_of_nothing", changed([](ModelBuilder& b) { b.model.mutable_graph()->add_node(); }),
@@ -196,14 +197,13 @@ Cases graph_cases() {
          set_text(b.node("PyOp", {"x"}, {"z"}), "library", "/tmp/evil.so");
        }),
        imported, "not supported"},
-      {"opset_1000", model(relu_model, 1000), imported,
-       "is of opset 1000; the newest that is known"},
+      {"opset_1000", model(relu_model, 1000), imported, "uses opset 1000, expected at most"},
       {"opset_0", model(relu_model, 0), imported, "refused: "},
       {"opset_negative", model(relu_model, -7), imported, "refused: "},
       {"opset_missing", changed([](ModelBuilder& b) { b.model.clear_opset_import(); }), imported,
        "refused: "},
       {"opset_most", model(relu_model, std::numeric_limits<std::int64_t>::max()), imported,
-       "the newest that is known"},
+       "expected at most 28"},
       {"attribute_of_other_type",
        changed([](ModelBuilder& b) { set_text(b.node("Softmax", {"x"}, {"z"}), "axis", "one"); }),
        imported, "refused: "},
@@ -233,7 +233,7 @@ Cases graph_cases() {
       {"too_many_operands", changed([](ModelBuilder& b) {
          b.node("Relu", std::vector<std::string>(10'000, "x"), {"z"});
        }),
-       imported, "operand 1 ('x') is not known for opset"},
+       imported, "input 1 (value 'x') does not exist in opset"},
       {"no_operands", changed([](ModelBuilder& b) { b.node("Conv", {}, {"z"}); }), imported,
        "refused: "},
       {"too_many_results", changed([](ModelBuilder& b) {
@@ -318,7 +318,7 @@ Cases graph_cases() {
       {"nested_if_18", model([](ModelBuilder& b) { nested_if(b, 18); }), imported, "read: "},
       {"nested_if_18_runs", model([](ModelBuilder& b) { nested_if(b, 18); }), ran, "ran: "},
       {"nested_if_40", model([](ModelBuilder& b) { nested_if(b, 30); }), imported,
-       "messages nested deeper than 64 levels"},
+       "messages are nested more than 64 levels deep"},
       {"if_without_branches", changed([](ModelBuilder& b) {
          b.input("c", DType::b1, {});
          b.node("If", {"c"}, {"z"});
@@ -351,19 +351,19 @@ Cases graph_cases() {
        }),
        imported, "does one call itself?"},
       {"functions_2_40", model([](ModelBuilder& b) { doubling_functions(b, 40); }), imported,
-       "the model has more than 1000000 nodes, calls of its own functions counted"},
+       "the model has more than 1000000 nodes with its functions expanded"},
       {"functions_2_40_of_nothing", model([](ModelBuilder& b) { doubling_to_nothing(b, 40); }),
-       imported, "the model has more than 1000000 nodes, calls of its own functions counted"},
+       imported, "the model has more than 1000000 nodes with its functions expanded"},
       {"functions_nested_60", model([](ModelBuilder& b) { function_chain(b, 60); }), imported,
        "read: "},
       {"functions_nested_100", model([](ModelBuilder& b) { function_chain(b, 100); }), imported,
-       "nest deeper than 64"},
+       "nested more than 64 deep"},
       {"function_twice", model([](ModelBuilder& b) {
          use_function(b, "f");
          add_call(add_function(b, "f"), "Relu", "a", "b", "");
          add_call(add_function(b, "f"), "Neg", "a", "b", "");
        }),
-       imported, "has two functions 'f' of domain 'local'"},
+       imported, "function 'f' of domain 'local' appears twice"},
       {"functions_of_one_name_20000", model([](ModelBuilder& b) {
          use_function(b, "f");
          for (int i = 0; i < 20'000; ++i) {
@@ -388,9 +388,9 @@ Cases graph_cases() {
          add_call(add_function(b, "f"), "Relu", "a", "b", "");
          b.model.mutable_graph()->mutable_node(0)->add_input("x");
        }),
-       imported, "has 2 operands, the function takes 1"},
+       imported, "the node has 2 inputs, but its function takes 1"},
       {"sizes_decide_40_times", model([](ModelBuilder& b) { questions(b, 40); }), imported,
-       "sizes decide ranks in more than 16 ways"},
+       "the model would need more than 16 variants"},
   };
 }
 

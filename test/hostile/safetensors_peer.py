@@ -17,10 +17,10 @@ import safetensors
 
 # What hone refuses and the other reader takes: part of hone's message, and why.
 STRICTER = {
-    "stands twice": "the format forbids a name twice",
+    "appears twice": "the format forbids a name twice",
     "is not supported": "elements that hone has no dtype for",
     "does not start with": "the format has the header begin with {",
-    "does not fit in 64 bits": "a number of a tensor whose name stands twice",
+    "does not fit in 64 bits": "a number of a tensor whose name appears twice",
 }
 BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E5M2": 1, "F8_E4M3": 1, "F8_E8M0": 1, "I16": 2, "U16": 2, "F16": 2,

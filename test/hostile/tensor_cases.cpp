@@ -57,12 +57,12 @@ Cases tensor_cases() {
        "does not fit in 64 bits"},
       {"dims_huge_and_zero", of_dims({0, most_i64, 2}, 0), imported, "read: 1 variants"},
       {"dims_100000_ones", of_dims(std::vector<std::int64_t>(100'000, 1), 4), imported, "read: "},
-      {"raw_too_short", of_dims({4}, 15), imported, "it holds 15 bytes, its dims need 16"},
-      {"raw_too_long", of_dims({4}, 17), imported, "it holds 17 bytes, its dims need 16"},
+      {"raw_too_short", of_dims({4}, 15), imported, "it has 15 bytes, expected 16"},
+      {"raw_too_long", of_dims({4}, 17), imported, "it has 17 bytes, expected 16"},
       {"raw_missing", initializer([](onnx_pb::Tensor& t) { t.add_dims(4); }), imported,
-       "it holds 0 elements, its dims need 4"},
+       "it has 0 elements, expected 4"},
       {"raw_of_2_40", of_dims({std::int64_t{1} << 40}, 4), imported,
-       "it holds 4 bytes, its dims need 4398046511104"},
+       "it has 4 bytes, expected 4398046511104"},
       {"type_0", initializer([](onnx_pb::Tensor& t) { t.set_data_type(0); }), imported,
        "are not supported"},
       {"type_99", initializer([](onnx_pb::Tensor& t) { t.set_data_type(99); }), imported,
@@ -73,14 +73,14 @@ Cases tensor_cases() {
          t.add_dims(1);
          t.add_int64_data(5);
        }),
-       imported, "its elements lie in the field of another type than f32"},
+       imported, "its elements are not in the data field of type f32"},
       {"typed_too_many", initializer([](onnx_pb::Tensor& t) {
          t.add_dims(1);
          for (int i = 0; i < 9; ++i) t.add_float_data(1);
        }),
-       imported, "it holds 9 elements, its dims need 1"},
+       imported, "it has 9 elements, expected 1"},
       {"segment", initializer([](onnx_pb::Tensor& t) { t.mutable_segment()->set_end(4); }),
-       imported, "it is one segment of a tensor"},
+       imported, "it is a segment of a tensor"},
       {"bools_are_not_0_or_1", model([](ModelBuilder& b) {
          onnx_pb::Tensor* t = b.model.mutable_graph()->add_initializer();
          t->set_name("c");
@@ -101,23 +101,21 @@ Cases tensor_cases() {
   add_npy("npy_good", npy(npy_header("(2, 3)"), 24), "read: f32[2,3]");
   add_npy("npy_empty", bytes(""), "is not a .npy file");
   add_npy("npy_magic_only", bytes("\x93NUMPY"), "refused: ");
-  add_npy("npy_version_9", npy(npy_header("(2,)"), 8, {9, 0}), "version 9 is not known");
-  add_npy("npy_header_past_end", npy(npy_header("(2,)"), 8, {1, 0}, 60'000),
-          "runs past the end of the file");
-  add_npy("npy_header_4_gib", npy(npy_header("(2,)"), 8, {2, 0}, 0xffffffff),
-          "runs past the end of the file");
+  add_npy("npy_version_9", npy(npy_header("(2,)"), 8, {9, 0}), "version is 9");
+  add_npy("npy_header_past_end", npy(npy_header("(2,)"), 8, {1, 0}, 60'000), "is truncated");
+  add_npy("npy_header_4_gib", npy(npy_header("(2,)"), 8, {2, 0}, 0xffffffff), "is truncated");
   add_npy("npy_object", npy(npy_header("(2,)", "|O"), 16), "refused: ");
-  add_npy("npy_negative", npy(npy_header("(-2,)"), 8), "is no size");
+  add_npy("npy_negative", npy(npy_header("(-2,)"), 8), "expected non-negative integers");
   add_npy("npy_overflow", npy(npy_header("(4611686018427387904, 4)"), 8),
           "does not fit in 64 bits");
-  add_npy("npy_number_too_long", npy(npy_header("(99999999999999999999999,)"), 8), "is no size");
-  add_npy("npy_too_short", npy(npy_header("(3,)"), 8),
-          "holds 8 bytes of elements, its shape needs 12");
-  add_npy("npy_no_tuple", npy(npy_header("2"), 8), "shape is no tuple");
+  add_npy("npy_number_too_long", npy(npy_header("(99999999999999999999999,)"), 8),
+          "expected non-negative integers");
+  add_npy("npy_too_short", npy(npy_header("(3,)"), 8), "has 8 bytes of elements, expected 12");
+  add_npy("npy_no_tuple", npy(npy_header("2"), 8), "shape is invalid, expected a tuple");
   add_npy("npy_open_tuple", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2,", 8),
-          "shape is no tuple");
+          "shape is invalid, expected a tuple");
   add_npy("npy_other_order", npy(npy_header("(2,)", "<f4", "Maybe"), 8),
-          "fortran_order is neither True nor False");
+          "fortran_order is invalid");
   add_npy("npy_code_in_header", npy("__import__('os').system('true')\n", 0), "is missing");
   add_npy("npy_65535_dims",
           npy(npy_header("(" +
@@ -135,7 +133,7 @@ Cases tensor_cases() {
   add_pb("pb_empty", bytes(""), read_as_pb, "refused: ");
   add_pb("pb_model", bytes(good_model()), read_as_pb, "refused: ");
   add_pb("pb_lies", bytes(number_field(1, 100) + number_field(2, 1) + bytes_field(9, "abcd")),
-         read_as_pb, "it holds 4 bytes, its dims need 400");
+         read_as_pb, "it has 4 bytes, expected 400");
   add_pb("pb_external",
          bytes(number_field(1, 1) + number_field(2, 1) + number_field(14, 1) +
                bytes_field(13, bytes_field(1, "location") + bytes_field(2, "/etc/hostname"))),

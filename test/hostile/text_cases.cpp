@@ -40,25 +40,26 @@ Cases text_cases() {
   add("text_binary", std::string("\0\xff\x80%", 4), "refused: ");
   add("text_unknown_op", param + "%1: f32[2] = system %0\nreturn %1 \"y\"\n",
       "unknown operation 'system'");
-  add("text_wrong_type", param + "%1: i32[2] = relu %0\nreturn %1 \"y\"\n", "has type f32[2]");
+  add("text_wrong_type", param + "%1: i32[2] = relu %0\nreturn %1 \"y\"\n",
+      "relu is i32[2], expected f32[2]");
   add("text_wrong_count", param + "%1: f32[2] = relu %0 %0 %0\nreturn %1 \"y\"\n", "refused: ");
   add("text_no_operand", param + "%1: f32[2] = add\nreturn %1 \"y\"\n", "refused: ");
   add("text_constant_of_nothing", "%0: f32[2] = constant\nreturn %0 \"y\"\n",
       "attribute 'value' is missing");
   add("text_constant_is_number", "%0: f32[] = constant value=1\nreturn %0 \"y\"\n",
-      "attribute 'value' is of another kind");
+      "attribute 'value' is of the wrong kind");
   add("text_constant_of_operand",
       param + "%1: f32[] = constant %0 value=f32[]#0000803f;\nreturn %1 \"y\"\n", "no operands");
   add("text_dims_of_nothing", "%0: i64[1] = dims dtype=i64 shape=[1]\nreturn %0 \"y\"\n",
       "attribute 'dims' is missing");
   add("text_dims_too_few", "%0: i64[2] = dims dims=[1] dtype=i64 shape=[2]\nreturn %0 \"y\"\n",
-      "does not hold 1 sizes");
+      "expected integers with 1 elements");
   add("text_index_is_text", "%0: f32[2] = param index=\"0\" \"x\"\nreturn %0 \"y\"\n",
       "numbered in order");
   add("text_undefined", param + "%1: f32[2] = relu %9\nreturn %1 \"y\"\n", "%9 is not defined");
   add("text_itself", param + "%1: f32[2] = relu %1\nreturn %1 \"y\"\n", "%1 is not defined");
   add("text_number_too_long", param + "%99999999999999999999: f32[2] = relu %0\nreturn\n",
-      "is not a whole number");
+      "is not an integer");
   add("text_size_huge",
       "%0: f32[9223372036854775807,9223372036854775807] = param index=0 \"x\"\n"
       "return %0 \"y\"\n",
@@ -86,7 +87,7 @@ Cases text_cases() {
       "%0: f32[" + repeated("1,", 100'000) + "1] = param index=0 \"x\"\nreturn %0 \"y\"\n",
       "read: ");
   add("text_bodies_nested", repeated("%0: f32[2] = if_else then={ ", 10'000),
-      "nested deeper than 64");
+      "nested more than 64");
   add("text_bytes_short", "%0: f32[2] = constant value=f32[2]#0000;\nreturn %0 \"y\"\n",
       "refused: ");
   add("text_bytes_huge",

@@ -66,7 +66,7 @@ TEST(Check, ManyProblemsAreOneReportEachOnce) {
   const ModelCheck c = check(b);
   EXPECT_FALSE(c.ok());
   EXPECT_EQ(holding(c.unsupported, {"node 0", "Frobnicate", "ai.onnx opset 21"}), 1);
-  EXPECT_EQ(holding(c.wrong, {"node 1", "'nowhere'", "no input or initializer"}), 1);
+  EXPECT_EQ(holding(c.wrong, {"node 1", "'nowhere'", "not an input or initializer"}), 1);
   EXPECT_EQ(holding(c.wrong, {"node 2"}), 1);
   EXPECT_EQ(holding(c.wrong, {"node 3", "cycle", "node 4"}), 1);
   EXPECT_EQ(holding(c.wrong, {"node 5", "'c'", "twice"}), 1);

@@ -176,9 +176,9 @@ TEST(Dynamic, ShapesOfTheRun) {
   EXPECT_NE(refusal(reshape, {six, list({-2, -3})}), "ran without an error");
   const Function filled = Node("ConstantOfShape").in(DType::i64, {"2"}).function();
   EXPECT_EQ(evaluate(filled, std::vector{list({3, 4})}).at(0).dims(), (Numbers{3, 4}));
-  EXPECT_NE(refusal(filled, {list({3, std::int64_t{1} << 40})}).find("is planned for"),
+  EXPECT_NE(refusal(filled, {list({3, std::int64_t{1} << 40})}).find("expected 0 to"),
             std::string::npos);
-  EXPECT_NE(refusal(filled, {list({-3, 4})}).find("is planned for"), std::string::npos);
+  EXPECT_NE(refusal(filled, {list({-3, 4})}).find("expected 0 to"), std::string::npos);
   const Function top = Node("TopK").in(DType::f32, {"n"}).in(DType::i64, {"1"}).function(2);
   EXPECT_EQ(numbers_of(evaluate(top, std::vector{six, list({2})}).at(0)),
             (std::vector<double>{6, 5}));
@@ -195,7 +195,7 @@ TEST(Dynamic, PadsAndSizesOfTheRun) {
   EXPECT_EQ(given(pad, {1, 2}), (Reals{0, 1, 2, 3, 4, 0, 0}));
   EXPECT_EQ(given(pad, {0, 0}), (Reals{1, 2, 3, 4}));
   EXPECT_EQ(given(pad, {-1, 0}), (Reals{2, 3, 4}));
-  EXPECT_NE(refusal(pad, {four, list({-3, -2})}).find("is planned for"), std::string::npos);
+  EXPECT_NE(refusal(pad, {four, list({-3, -2})}).find("expected 0 to"), std::string::npos);
   const Function crop =
       Node("CenterCropPad").in(DType::f32, {"4"}).in(DType::i64, {"1"}).function();
   EXPECT_EQ(given(crop, {2}), (Reals{2, 3}));

@@ -67,29 +67,30 @@ TEST(Inference, WhatDoesNotFitIsRefused) {
   const Array complex = reals({1, 4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}),
               real = reals({1, 4, 1}, {1, 2, 3, 4});
   const auto onesided = [](onnx_pb::Node& n) { set_int(n, "onesided", 1); };
-  expect_contains(refusal("DFT", {{"x", complex}}, onesided), "onesided, needs real");
+  expect_contains(refusal("DFT", {{"x", complex}}, onesided),
+                  "'onesided' is 1 and the input is f32[1,4,2], expected a last axis of size 1");
   expect_contains(refusal("DFT", {{"x", real}},
                           [&](onnx_pb::Node& n) {
                             onesided(n);
                             set_int(n, "inverse", 1);
                           }),
-                  "onesided, inverse, needs complex");
+                  "expected a last axis of size 2 (complex) for the inverse");
   expect_contains(refusal("ConvTranspose", {{"x", counting({1, 1, 4})}, {"w", counting({1, 1, 3})}},
                           [](onnx_pb::Node& n) { set_ints(n, "output_padding", {-1}); }),
-                  "output_padding holds -1");
+                  "'output_padding' contains -1");
   expect_contains(refusal("QuantizeLinear", {{"x", counting({4})}, {"s", reals({}, {1})}},
                           [](onnx_pb::Node& n) { set_int(n, "output_dtype", 10); }),
-                  "output_dtype is f16");
+                  "the dtype of the result is f16");
   expect_contains(
       refusal("NegativeLogLikelihoodLoss",
               {{"x", counting({3, 4})}, {"t", whole(DType::i64, {0, 1, 3})}, {"w", counting({5})}}),
-      "weights are f32[5] for 4 classes");
+      "weights are f32[5], expected one for each of the 4 classes");
   const auto equation = [](const std::string& text) {
     return [=](onnx_pb::Node& n) { set_text(n, "equation", text); };
   };
   const Array row = counting({2}), matrix = counting({2, 2}), stack = counting({2, 2, 2});
   expect_contains(refusal("Einsum", {{"x", matrix}, {"y", stack}}, equation("...ij,...jk->...ik")),
-                  "'...' stands for 1 axes of operand 1 and for 0 of one before");
+                  "'...' covers 1 axes of input 1 and 0 of an earlier one");
   expect_contains(refusal("Einsum", {{"x", row}, {"y", matrix}}, equation("i,...i->...")),
                   "ran without");
 }
@@ -106,8 +107,8 @@ TEST(Inference, FlexAttentionNeedsOneDtypeAndAsManyValuesAsKeys) {
     b.output("y");
     return b.failure();
   };
-  expect_contains(failure(DType::f16, "8"), "f32, f16 and f32; they must have one dtype");
-  expect_contains(failure(DType::f32, "4"), "keys have 8 heads, values 4");
+  expect_contains(failure(DType::f16, "8"), "f32, f16 and f32, expected one dtype");
+  expect_contains(failure(DType::f32, "4"), "keys have 8 heads and the values 4");
   expect_contains(failure(DType::f32, "8"), "imported without an error");
 }
 
@@ -121,9 +122,9 @@ TEST(Inference, AnInitializerIsWhatTheInputOfItsNameSays) {
     return b.failure();
   };
   expect_contains(failure({"4", "7"}),
-                  "initializer 'x' is f32[8,7], the input of this name f32[4,7]");
-  expect_contains(failure({"8", "7", "1"}), "the input of this name f32[8,7,1]");
-  expect_contains(failure({"8", "7"}, DType::f16), "the input of this name f16[8,7]");
+                  "initializer 'x' is f32[8,7], but the input of this name is declared f32[4,7]");
+  expect_contains(failure({"8", "7", "1"}), "the input of this name is declared f32[8,7,1]");
+  expect_contains(failure({"8", "7"}, DType::f16), "the input of this name is declared f16[8,7]");
   expect_contains(failure({"n", ""}), "imported without an error");
 }
 

@@ -178,12 +178,13 @@ TEST(Trees, BrokenOnesAreRefused) {
   auto expect = [](const std::string& got, const std::string& what) {
     EXPECT_NE(got.find(what), std::string::npos) << got;
   };
-  expect(failure("nodes_truenodeids", 0), "lead in a circle");
-  expect(failure("nodes_truenodeids", 7), "nodes_truenodeids 7 of node 0 is not in [0, 7)");
-  expect(failure("nodes_falsenodeids", -1), "is not in [0, 7)");
-  expect(failure("nodes_featureids", 4), "feature 4 is not in [0, 4)");
-  expect(failure("tree_roots", 9), "root 9 is not in [0, 7)");
-  expect(failure("leaf_targetids", 3), "target 3 is not in [0, 3)");
+  expect(failure("nodes_truenodeids", 0), "form a cycle");
+  expect(failure("nodes_truenodeids", 7),
+         "'nodes_truenodeids' contains 7 for node 0, expected at least 0 and less than 7");
+  expect(failure("nodes_falsenodeids", -1), "expected at least 0 and less than 7");
+  expect(failure("nodes_featureids", 4), "a feature is 4, expected at least 0 and less than 4");
+  expect(failure("tree_roots", 9), "a root is 9, expected at least 0 and less than 7");
+  expect(failure("leaf_targetids", 3), "a target is 3, expected at least 0 and less than 3");
 }
 
 TEST(Encoder, NumbersToNumbers) {

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/amount.h"
 #include "base/hash.h"
 #include "import/onnx/model.h"
 #include "support.h"
@@ -259,7 +260,7 @@ void expect_agreement(std::string_view bytes) {
   Outcome us = ours(bytes), them = theirs(bytes);
   if (!us.text) {
     EXPECT_NE(us.error.find("file: byte "), std::string::npos) << us.error;
-    bool limit = us.error.find("nested deeper") != std::string::npos ||
+    bool limit = us.error.find("levels deep") != std::string::npos ||
                  us.error.find("more small messages") != std::string::npos;
     EXPECT_TRUE(limit || !them.text) << us.error;
     return;
@@ -407,7 +408,8 @@ std::string field(std::uint32_t number, const std::string& content) {
 TEST(OnnxModel, LengthsBeyondTheEndAreRefused) {
   for (std::uint64_t length : {1ull, 127ull, 128ull, 1ull << 31, 1ull << 32, 1ull << 63, ~0ull}) {
     std::string bytes = varint(7 << 3 | 2) + varint(length);
-    EXPECT_NE(ours(bytes).error.find(cat("a field of ", length, " bytes, where its message has 0")),
+    EXPECT_NE(ours(bytes).error.find(cat("a field has ", amount(length, "byte", "bytes"),
+                                         ", but its message has only 0")),
               std::string::npos)
         << ours(bytes).error;
   }
@@ -421,8 +423,8 @@ TEST(OnnxModel, NestingIsBounded) {
     return field(7, graph);
   };
   EXPECT_TRUE(ours(nested(20)).text);
-  EXPECT_NE(ours(nested(22)).error.find("nested deeper than 64 levels"), std::string::npos);
-  EXPECT_NE(ours(nested(1700)).error.find("nested deeper than 64 levels"), std::string::npos);
+  EXPECT_NE(ours(nested(22)).error.find("nested more than 64 levels deep"), std::string::npos);
+  EXPECT_NE(ours(nested(1700)).error.find("nested more than 64 levels deep"), std::string::npos);
 }
 
 TEST(OnnxModel, GroupsAreSkippedWithinTheSameLimit) {
@@ -434,7 +436,7 @@ TEST(OnnxModel, GroupsAreSkippedWithinTheSameLimit) {
   };
   EXPECT_EQ(ours(groups(3)).text, ours(groups(0)).text);
   expect_agreement(groups(3));
-  EXPECT_NE(ours(groups(5000)).error.find("nested deeper than 64 levels"), std::string::npos);
+  EXPECT_NE(ours(groups(5000)).error.find("nested more than 64 levels deep"), std::string::npos);
   expect_agreement(varint(99 << 3 | 3));
   expect_agreement(varint(99 << 3 | 4));
 }
@@ -455,7 +457,8 @@ TEST(OnnxModel, MemoryIsBoundedByTheSizeOfTheFile) {
   std::string attributes;
   for (int i = 0; i < 1'000'000; ++i) attributes += field(5, "");
   std::string bytes = field(7, field(1, attributes));
-  EXPECT_NE(ours(bytes).error.find("more small messages than a real model"), std::string::npos);
+  EXPECT_NE(ours(bytes).error.find("far more small messages than an ONNX model"),
+            std::string::npos);
 }
 
 TEST(OnnxModel, MessagesThatStandTwiceAreMerged) {
@@ -470,9 +473,10 @@ TEST(OnnxModel, MessagesThatStandTwiceAreMerged) {
 TEST(OnnxModel, TheErrorNamesFileAndOffset) {
   std::string bytes = field(7, field(2, "name"));
   bytes[3] = 100;  // the length of the name, at byte 3
-  EXPECT_EQ(ours(bytes).error,
-            "file: byte 4 of 8: a field of 100 bytes, where its message has 4 left; the file is "
-            "damaged, or is not what its name says");
+  EXPECT_EQ(
+      ours(bytes).error,
+      "file: byte 4 of 8: a field has 100 bytes, but its message has only 4 left; the file is "
+      "damaged or not an ONNX file");
 }
 
 }  // namespace

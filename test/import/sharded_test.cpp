@@ -53,7 +53,7 @@ TEST(Sharded, WhatIsWrongIsSaid) {
       {failure(d, "[]"), {"weight_map"}},
       {failure(d, "{"), {"index.json"}},
       {failure(d, R"({"weight_map":[]})"), {"weight_map"}},
-      {failure(d, R"({"weight_map":{"a":3}})"), {"'a'", "no text"}},
+      {failure(d, R"({"weight_map":{"a":3}})"), {"'a'", "not a string"}},
       {failure(d, R"({"weight_map":{"b":"one.safetensors"}})"), {"'b'", "is not in"}},
       {of("gone.safetensors"), {"gone.safetensors"}},
       {of("cut.safetensors"), {"cut.safetensors", "not a safetensors file"}},

@@ -92,7 +92,8 @@ TEST(TextOperators, TextsAreNoNumbers) {
   }
   OneTextNode cast("Cast");
   set_int(*cast.node, "to", 9);
-  EXPECT_NE(cast.b.failure().find("casting texts to bools"), std::string::npos) << cast.b.failure();
+  EXPECT_NE(cast.b.failure().find("casting strings to bool"), std::string::npos)
+      << cast.b.failure();
 }
 
 TEST(TextOperators, SplitsAreAsWideAsTheTextOfMostPieces) {
@@ -164,8 +165,7 @@ TEST(TextOperators, FilesWhoseTextsLieAreRefused) {
   b.model.mutable_graph()->mutable_initializer(0)->set_dims(0, 3);
   b.node("Identity", {"w"}, {"y"});
   b.output("y");
-  EXPECT_NE(b.failure().find("it holds 2 texts, its dims need 3"), std::string::npos)
-      << b.failure();
+  EXPECT_NE(b.failure().find("it has 2 strings, expected 3"), std::string::npos) << b.failure();
   b.model.mutable_graph()->mutable_initializer(0)->set_raw_data(std::string(24, 'x'));
   EXPECT_NE(b.failure().find("string_data only"), std::string::npos) << b.failure();
 }

@@ -146,7 +146,7 @@ TEST(Function, BadTextIsRefusedWithItsLine) {
     }
   };
   refuses("%0: f32[2] = param index=0 \"x\"\n%1: f32[2] = minus %0\nreturn %1 \"y\"\n", "line 2");
-  refuses("%0: f32[2] = param index=0 \"x\"\n%1: f32[3] = plus %0 %0\nreturn", "has type");
+  refuses("%0: f32[2] = param index=0 \"x\"\n%1: f32[3] = plus %0 %0\nreturn", "expected f32[2]");
   refuses("%0: f32[2] = param index=0 \"x\"\n%1: f32[2] = plus %0 %7\nreturn", "%7");
   refuses("%0: f9[2] = param index=0 \"x\"\n", "dtype");
   refuses(std::string(100, '{'), "expected");

@@ -38,14 +38,15 @@ TEST(Text, NumbersAreEqualWhenTheTextsAre) {
 TEST(Text, ForgottenNumbersAreNotUsedAgain) {
   const std::uint64_t before = text_number("forgotten");
   forget_texts();
-  EXPECT_NE(refusal([&] { text_of(before); }).find("stands for no text"), std::string::npos);
+  EXPECT_NE(refusal([&] { text_of(before); }).find("is not a string of this process"),
+            std::string::npos);
   EXPECT_NE(text_number("another"), before);
   EXPECT_NE(text_number("forgotten"), before);
   EXPECT_EQ(text_of(0), "");
 }
 
 TEST(Text, UnknownNumbersAndTooManyTextsAreRefused) {
-  EXPECT_NE(refusal([] { text_of(~std::uint64_t{0}); }).find("stands for no text"),
+  EXPECT_NE(refusal([] { text_of(~std::uint64_t{0}); }).find("is not a string of this process"),
             std::string::npos);
   const std::string large(most_text_bytes / 8, 'x');
   EXPECT_NE(refusal([&] { text_number(large + "x"); }).find("split it"), std::string::npos);

@@ -81,8 +81,8 @@ void describe(const std::vector<PlanParam>& list, std::int32_t index, const char
   required(out, "hone_tensor_info");
   const PlanParam& p = list[checked_index(index, list.size(), what)];
   if (p.type.rank() > HONE_MOST_AXES)
-    throw UserError("tensor '", p.name, "': has ", p.type.rank(), " axes, at most ",
-                    int{HONE_MOST_AXES}, " can be told");
+    throw UserError("tensor '", p.name, "' has ", p.type.rank(), " axes, expected at most ",
+                    int{HONE_MOST_AXES});
   *out = {p.name.c_str(), static_cast<hone_dtype>(p.type.dtype), p.type.rank(), {}, p.donated};
   for (int i = 0; i < p.type.rank(); ++i) out->dims[i] = p.type.shape[i].as_number().value_or(-1);
 }
@@ -108,17 +108,17 @@ class UserAllocator final : public Allocator {
       : it_(allocator), device_(std::move(device)) {
     if (!device_->shares_host_memory())
       throw UserError("hone_allocator: device '", device_->name(),
-                      "' does not use memory of the host; leave the allocator out");
+                      "' does not use host memory; do not give an allocator");
     if (!it_.alloc || !it_.free) throw UserError("hone_allocator: needs alloc and free");
   }
   DeviceMemory alloc(std::size_t bytes) override {
     void* p = it_.alloc(it_.context, bytes);
-    if (!p) throw UserError("allocator: gave no memory for ", bytes, " bytes");
+    if (!p) throw UserError("hone_allocator: alloc failed for ", bytes, " bytes");
     const std::optional<DeviceMemory> at = device_->of_host(p);
     if (!at) {
       it_.free(it_.context, p, bytes);
-      throw UserError("allocator: memory must be aligned to ", device_->limits().alignment,
-                      " bytes");
+      throw UserError("hone_allocator: alloc returned misaligned memory, expected an alignment of ",
+                      device_->limits().alignment, " bytes");
     }
     return *at;
   }
@@ -137,7 +137,7 @@ SessionOptions session_options(const Executable& executable, const hone_session_
   const auto check_sign = [](const char* what, std::int64_t n) {
     if (n < 0)
       throw UserError("hone_session_options: ", what, " is ", n,
-                      ", must be 0 (the default) or more");
+                      ", expected 0 (the default) or more");
   };
   check_sign("threads", given->threads);
   check_sign("affinity_count", given->affinity_count);
@@ -159,7 +159,7 @@ TensorRef tensor(hone_dtype dtype, const std::int64_t* dims, std::int32_t rank, 
   if (number < HONE_BOOL || number > HONE_TEXT)
     throw UserError("dtype ", number, " does not exist; give one of hone_dtype");
   if (rank < 0 || rank > HONE_MOST_AXES)
-    throw UserError("rank ", rank, ": must be 0 to ", int{HONE_MOST_AXES});
+    throw UserError("rank is ", rank, ", expected 0 to ", int{HONE_MOST_AXES});
   if (rank > 0) required(dims, "dims");
   return {static_cast<DType>(number),
           {dims, static_cast<std::size_t>(rank)},
@@ -177,8 +177,8 @@ void give_dims(const std::vector<std::vector<std::int64_t>>& all, std::int32_t i
                std::int64_t* dims, std::int32_t* rank) {
   const auto& sizes = all[checked_index(i, all.size(), "output")];
   if (sizes.size() > HONE_MOST_AXES)
-    throw UserError("output ", i, ": has ", sizes.size(), " axes, at most ", int{HONE_MOST_AXES},
-                    " can be told");
+    throw UserError("output ", i, " has ", sizes.size(), " axes, expected at most ",
+                    int{HONE_MOST_AXES});
   std::copy(sizes.begin(), sizes.end(), required(dims, "dims"));
   *required(rank, "rank") = static_cast<std::int32_t>(sizes.size());
 }

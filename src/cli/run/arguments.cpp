@@ -92,7 +92,7 @@ T whole_number(const std::string& text, T least, T most) {
   if (n && *n >= least && *n <= most) return *n;
   const std::string range =
       most == std::numeric_limits<T>::max() ? cat(least, " or more") : cat(least, " to ", most);
-  throw UsageError(cat("must be a whole number, ", range, "; got '", text, "'"));
+  throw UsageError(cat("must be an integer, ", range, "; got '", text, "'"));
 }
 
 // "1.5G", "64Ki", "512B": the unit's factor, and what stands before it.

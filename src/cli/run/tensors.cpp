@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/amount.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "import/import.h"
@@ -82,8 +83,8 @@ bool fits(const Array& a, const Type& t) {
 void check_input(const Array& a, const PlanParam& p, std::string_view where) {
   if (fits(a, p.type)) return;
   const bool is_dtype = a.dtype() != p.type.dtype;
-  throw UserError(where, ": is ", a.type(), ", input '", p.name, "' is ", p.type,
-                  is_dtype ? "; convert its elements" : "; give it in that shape");
+  throw UserError(where, ": is ", a.type(), ", expected ", p.type, " for input '", p.name,
+                  is_dtype ? "'; convert its elements" : "'; give it in that shape");
 }
 
 // Which input a specification names, and the file. Without a name: no input.
@@ -101,7 +102,8 @@ std::pair<std::optional<std::size_t>, std::string> split(const std::string& spec
 void check_inputs(std::span<const Array> arrays, std::span<const PlanParam> params,
                   std::string_view where) {
   if (arrays.size() != params.size())
-    throw UserError(where, ": holds ", arrays.size(), " inputs, but the inputs are ", list(params));
+    throw UserError(where, ": contains ", amount(arrays.size(), "input", "inputs"), ", expected ",
+                    params.size(), ": ", list(params));
   for (std::size_t i = 0; i < arrays.size(); ++i)
     check_input(arrays[i], params[i], cat(where, ", input ", i));
 }
@@ -133,7 +135,8 @@ std::vector<Array> read_inputs(const std::vector<std::string>& specs,
                       "'; the inputs are ", list(params));
     if (!i) i = std::ranges::find_if(found, [](const auto& a) { return !a; }) - found.begin();
     if (*i >= params.size())
-      throw UserError("--input ", spec, ": is one too many; the inputs are ", list(params));
+      throw UserError("--input ", spec, ": there are too many inputs; the inputs are ",
+                      list(params));
     take(*i, read_tensor_file(file, params[*i].type), spec, file);
   }
   std::vector<Array> out;

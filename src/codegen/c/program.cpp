@@ -179,7 +179,7 @@ class ProgramWriter {
         return out_.line("return ", refusal(s.name), ";");
       case Step::Kind::require:
         return out_.line("if (*(const int64_t *)(", place(s.operands[0]), ") != 0) return ",
-                         refusal(cat(s.name, " is out of range, which is ", number(s.scalars[0]),
+                         refusal(cat(s.name, " is out of range, expected ", number(s.scalars[0]),
                                      " to ", number(s.scalars[1]))),
                          ";");
       default:

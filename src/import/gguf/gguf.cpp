@@ -7,6 +7,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "base/amount.h"
 #include "base/checked.h"
 #include "import/gguf/blocks.h"
 
@@ -86,8 +87,8 @@ class Cursor {
 
   std::span<const std::byte> take(std::uint64_t bytes, std::string_view what) {
     if (bytes > left())
-      fail(cat("is cut off or damaged: ", what, " at byte ", at_, " needs ", bytes,
-               " bytes, the file has ", left(), " more"));
+      fail(cat("is truncated or damaged: ", what, " at byte ", at_, " needs ", bytes,
+               " bytes, but only ", left(), " are left"));
     const auto out = file_.bytes().subspan(at_, bytes);
     at_ += bytes;
     return out;
@@ -106,8 +107,7 @@ class Cursor {
   std::uint64_t count(std::uint64_t least, std::string_view what) {
     const auto n = number<std::uint64_t>(what);
     if (n > left() / least)
-      fail(cat("is damaged: it would hold ", n, " ", what, ", more than fit into its ", left(),
-               " remaining bytes"));
+      fail(cat("is damaged: ", n, " ", what, " do not fit into the remaining ", left(), " bytes"));
     return n;
   }
   [[noreturn]] void fail(std::string_view why) const { throw UserError(file_.path(), ": ", why); }
@@ -154,13 +154,16 @@ std::string number_text(std::uint32_t type, std::span<const std::byte> bytes) {
 
 std::uint32_t value_type(Cursor& c) {
   const auto type = c.number<std::uint32_t>("a metadata type");
-  if (type >= std::size(value_types)) c.fail(cat("is damaged: metadata of type ", type));
+  if (type >= std::size(value_types))
+    c.fail(cat("is damaged: a metadata type is ", type, ", expected 0 to ",
+               std::size(value_types) - 1));
   return type;
 }
 
 // Skips the elements; the text tells type and count.
 std::string array_text(Cursor& c, int depth) {
-  if (depth > most_nested) c.fail(cat("has metadata nested deeper than ", most_nested));
+  if (depth > most_nested)
+    c.fail(cat("has metadata nested more than ", most_nested, " levels deep"));
   const std::uint32_t type = value_type(c);
   const std::size_t bytes = value_types[type].bytes;
   const std::uint64_t least = bytes > 0 ? bytes : type == text_type ? 8 : 12;
@@ -186,14 +189,17 @@ void read_metadata(Cursor& c, std::uint64_t count, Gguf& out) {
   std::unordered_set<std::string_view> keys;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::string_view key = c.text("a metadata key");
-    if (!keys.insert(key).second) c.fail(cat("is damaged: metadata '", key, "' stands twice"));
+    if (!keys.insert(key).second) c.fail(cat("is damaged: metadata '", key, "' appears twice"));
     const std::uint32_t type = value_type(c);
     std::string text = value_text(c, type);
     if (key == alignment_key) {
-      if (type != 4) c.fail(cat("is damaged: ", alignment_key, " is no u32"));
+      if (type != 4)
+        c.fail(
+            cat("is damaged: ", alignment_key, " has metadata type ", type, ", expected 4 (u32)"));
       out.alignment = std::stoll(text);
       if (out.alignment < 8 || out.alignment % 8 != 0)
-        c.fail(cat("is damaged: ", alignment_key, " is ", text, ", not a multiple of 8"));
+        c.fail(cat("is damaged: ", alignment_key, " is ", text,
+                   ", expected a positive multiple of 8"));
     }
     out.metadata.emplace_back(key, std::move(text));
   }
@@ -212,7 +218,7 @@ struct Entry {
 void read_dims(Cursor& c, GgufTensor& t) {
   const auto axes = c.number<std::uint32_t>("a rank");
   if (axes > most_axes)
-    refuse(c, t.name, cat("has ", axes, " axes, the format allows ", most_axes));
+    refuse(c, t.name, cat("it has ", axes, " axes, expected at most ", most_axes));
   for (std::uint32_t i = 0; i < axes; ++i) {
     const auto n = c.number<std::uint64_t>("a size");
     if (n > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
@@ -225,7 +231,8 @@ std::uint64_t byte_size(const Cursor& c, const GgufTensor& t, const Format& f) {
   const std::int64_t row = t.dims.empty() ? 1 : t.dims.back();
   if (row % f.elements != 0)
     refuse(c, t.name,
-           cat("rows of ", row, " elements are no whole ", f.name, " blocks of ", f.elements));
+           cat("its rows have ", amount(row, "element", "elements"), ", expected a multiple of ",
+               f.elements, ", the size of a ", f.name, " block"));
   // Strides are parts of the product, so it must not overflow where one size is 0 either.
   const bool is_empty = std::ranges::find(t.dims, 0) != t.dims.end();
   std::int64_t bytes = f.bytes;
@@ -247,13 +254,13 @@ Entry read_entry(Cursor& c, std::int64_t alignment) {
   const Format* format = find_format(number);
   if (!format)
     refuse(c, e.tensor.name,
-           cat("is of type ", number, ", which is not supported; supported: ", supported()));
+           cat("its type is ", number, ", which is not supported; supported: ", supported()));
   e.tensor.type = format->type;
   e.bytes = byte_size(c, e.tensor, *format);
   e.offset = c.number<std::uint64_t>("a tensor's place");
   if (e.offset % static_cast<std::uint64_t>(alignment) != 0)
     refuse(c, e.tensor.name,
-           cat("starts at byte ", e.offset, " of the data, no multiple of ", alignment));
+           cat("it starts at byte ", e.offset, " of the data, expected a multiple of ", alignment));
   return e;
 }
 
@@ -261,26 +268,28 @@ void check_places(const Cursor& c, const std::vector<Entry>& entries, std::uint6
   std::vector<const Entry*> order;
   std::unordered_set<std::string_view> names;
   for (const Entry& e : entries) {
-    if (!names.insert(e.tensor.name).second) refuse(c, e.tensor.name, "stands twice");
+    if (!names.insert(e.tensor.name).second) refuse(c, e.tensor.name, "the name appears twice");
     if (e.offset > data_bytes || e.bytes > data_bytes - e.offset)
       refuse(c, e.tensor.name,
-             cat(e.bytes, " bytes at ", e.offset, " do not lie within ", data_bytes,
-                 " bytes of data; is the file cut off?"));
+             cat("its ", e.bytes, " bytes at ", e.offset, " are outside the ", data_bytes,
+                 " bytes of data; is the file truncated?"));
     if (e.bytes > 0) order.push_back(&e);
   }
   std::ranges::sort(order, {}, &Entry::offset);
   for (std::size_t i = 1; i < order.size(); ++i)
     if (order[i]->offset < order[i - 1]->offset + order[i - 1]->bytes)
-      refuse(c, order[i]->tensor.name, cat("overlaps '", order[i - 1]->tensor.name, "'"));
+      refuse(c, order[i]->tensor.name, cat("it overlaps '", order[i - 1]->tensor.name, "'"));
 }
 
 void read_head(Cursor& c, Gguf& out) {
   const auto magic = c.take(4, "the format's name");
-  if (std::memcmp(magic.data(), "GGUF", 4) != 0) c.fail("is no GGUF file");
+  if (std::memcmp(magic.data(), "GGUF", 4) != 0)
+    c.fail("is not a GGUF file: it does not start with 'GGUF'");
   out.version = c.number<std::uint32_t>("the version");
-  if (out.version != 0 && out.version % 65536 == 0) c.fail("is a big-endian GGUF file; convert it");
+  if (out.version != 0 && out.version % 65536 == 0)
+    c.fail("is a big-endian GGUF file, which is not supported; convert it to little-endian");
   if (out.version != 2 && out.version != 3)
-    c.fail(cat("is GGUF version ", out.version, "; versions 2 and 3 are supported"));
+    c.fail(cat("its GGUF version is ", out.version, ", expected 2 or 3"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/steps.h"
@@ -16,8 +17,10 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // [b, s, heads * d] as [b, heads, s, d].
 Value with_heads(NodeContext& c, Value x, std::int64_t heads, std::string_view attribute) {
   if (x.rank() == 4) return x;
-  if (x.rank() != 3) c.fail(cat(x.type(), " has neither 3 nor 4 axes"));
-  if (heads < 1) c.fail(cat("operands of 3 axes need attribute ", attribute));
+  if (x.rank() != 3) c.fail(cat("an input is ", x.type(), ", expected 3 or 4 axes"));
+  if (heads < 1)
+    c.fail(cat("attribute '", attribute, "' is ", heads,
+               ", expected a positive integer for inputs of 3 axes"));
   const Shape& s = x.shape();
   return transpose_by(reshape_to(x, {s[0], s[1], heads, floor_div(s[2], heads)}), Axes{0, 2, 1, 3});
 }
@@ -33,7 +36,8 @@ Value grouped(NodeContext& c, Value q, const Dim& kv_heads) {
   const Shape& s = q.shape();
   if (kv_heads.is_number() && s[1].is_number() &&
       (kv_heads.number() < 1 || s[1].number() % kv_heads.number() != 0))
-    c.fail(cat(s[1], " heads of queries are no multiple of ", kv_heads, " of keys"));
+    c.fail(cat("the queries have ", amount(s[1], "head", "heads"), ", expected a multiple of the ",
+               kv_heads, " heads of the keys"));
   return reshape_to(q, {s[0], kv_heads, floor_div(s[1], kv_heads), s[2], s[3]});
 }
 
@@ -130,7 +134,8 @@ Operands attention_operands(NodeContext& c) {
   Operands o{with_heads(c, c.in(0), q_heads, "q_num_heads"),
              with_heads(c, c.in(1), kv_heads, "kv_num_heads"),
              with_heads(c, c.in(2), kv_heads, "kv_num_heads")};
-  if (c.has(4) != c.has(5)) c.fail("past_key and past_value must be given together");
+  if (c.has(4) != c.has(5))
+    c.fail("only one of 'past_key' and 'past_value' is given, expected both or neither");
   if (c.has(4)) {
     o.k = concat_values(Values{c.in(4), o.k}, 2);
     o.v = concat_values(Values{c.in(5), o.v}, 2);
@@ -144,8 +149,10 @@ Mask attention_mask(NodeContext& c, DType dtype, const Dim& queries, const Dim& 
   const std::int64_t left = c.integer("left_window_size", -1),
                      right = c.integer("right_window_size", -1);
   const bool causal = c.flag("is_causal");
-  if (left < -1 || right < -1) c.fail(cat("windows of ", left, " and ", right));
-  if (c.has(6) && c.has(4)) c.fail("nonpad_kv_seqlen and past_key exclude each other");
+  if (left < -1 || right < -1)
+    c.fail(cat("the window sizes are ", left, " and ", right, ", expected -1 (no limit) or more"));
+  if (c.has(6) && c.has(4))
+    c.fail("both 'nonpad_kv_seqlen' and 'past_key' are given, expected at most one of them");
   if (c.has(3)) mask.add_given(c.in(3));
   Value offset = size_value(c.graph(), c.has(4) ? c.in(4).shape()[2] : Dim(0), DType::i64);
   if (c.has(6)) {
@@ -195,7 +202,7 @@ Values attention(NodeContext& c) {
   const Mask mask = attention_mask(c, dtype, o.q.shape()[2], o.k.shape()[2]);
   const double cap = c.real("softcap", 0);
   const std::int64_t stage = c.integer("qk_matmul_output_mode", 0);
-  if (stage < 0 || stage > 3) c.fail(cat("qk_matmul_output_mode is ", stage, ", expected 0 to 3"));
+  if (stage < 0 || stage > 3) c.bad_attribute("qk_matmul_output_mode", stage, "0 to 3");
   const bool is_whole = dtype == sum_dtype(given) && o.k.dtype() == given && o.v.dtype() == given;
   auto finished = [&](Value y) { return c.in(0).rank() == 3 ? without_heads(y) : y; };
   if (is_whole && !c.wants(3)) return {finished(whole_attention(c, o, mask)), o.k, o.v};
@@ -236,7 +243,7 @@ Values rotary_embedding(NodeContext& c) {
   const Dim turned = given == 0 ? size : Dim(given);
   Value cosine = c.in(1), sine = c.in(2);
   if (c.has(3)) {
-    require_within(c.in(3), 0, min(cosine.shape()[0], sine.shape()[0]) - 1, "position");
+    require_within(c.in(3), 0, min(cosine.shape()[0], sine.shape()[0]) - 1, "a position");
     cosine = ops::gather(Values{cosine, c.in(3)}, {{"axis", std::int64_t{0}}});
     sine = ops::gather(Values{sine, c.in(3)}, {{"axis", std::int64_t{0}}});
   }
@@ -255,10 +262,9 @@ Values rotary_embedding(NodeContext& c) {
 Values tensor_scatter(NodeContext& c) {
   Value cache = c.in(0), update = c.in(1);
   const int axis = c.axis(c.integer("axis", -2), cache.rank());
-  if (axis == 0) c.fail("axis 0 is that of batches");
+  if (axis == 0) c.bad_attribute("axis", axis, "an axis other than 0, the batch axis");
   std::string_view mode = c.text("mode", "linear");
-  if (mode != "linear" && mode != "circular")
-    c.fail(cat("mode is '", mode, "', expected linear or circular"));
+  if (mode != "linear" && mode != "circular") c.bad_attribute("mode", mode, "linear or circular");
   const Dim &size = cache.shape()[axis], &count = update.shape()[axis];
   Dims dims = ones(static_cast<std::size_t>(cache.rank()));
   dims[0] = cache.shape()[0];
@@ -271,7 +277,7 @@ Values tensor_scatter(NodeContext& c) {
     Value all = broadcast_to(size_value(c.graph(), size, DType::i64), at.shape());
     at = ops::mod(at, all);
   } else {
-    require_within(first, 0, size - count, "write index");
+    require_within(first, 0, size - count, "an index to write to");
   }
   return {ops::scatter_elements(Values{cache, broadcast_to(at, update.shape()), update},
                                 {{"axis", std::int64_t{axis}}, {"kind", std::string("set")}})};
@@ -280,12 +286,15 @@ Values tensor_scatter(NodeContext& c) {
 // A convolution of each channel with the past on its left; the last k - 1 inputs are the new past.
 Values causal_conv_with_state(NodeContext& c) {
   Value x = c.in(0), w = c.in(1);
-  if (x.rank() != 3 || w.rank() != 3) c.fail(cat(x.type(), " and ", w.type(), " need 3 axes"));
+  if (x.rank() != 3 || w.rank() != 3)
+    c.fail(cat("the inputs are ", x.type(), " and ", w.type(), ", expected 3 axes each"));
   const Dim keep = w.shape()[2] - Dim(1);
   Value past =
       c.has(3) ? c.in(3) : filled(c.graph(), x.dtype(), {x.shape()[0], x.shape()[1], keep}, 0);
   Value padded = concat_values(Values{past, x}, 2);
-  if (!x.shape()[1].is_number()) c.unsupported("an open number of channels");
+  if (!x.shape()[1].is_number())
+    c.unsupported(cat("the number of channels is the open size ", x.shape()[1],
+                      ", expected a number; give it with --dim"));
   Value y = ops::conv(Values{padded, w}, {{"strides", Dims{1}},
                                           {"dilations", Dims{1}},
                                           {"pads_low", Dims{0}},
@@ -297,7 +306,7 @@ Values causal_conv_with_state(NodeContext& c) {
   if (how == "silu" || how == "swish")
     y = cast_to(ops::silu(cast_to(y, sum_dtype(y.dtype()))), y.dtype());
   else if (how != "none")
-    c.fail(cat("activation is '", how, "', expected none, silu or swish"));
+    c.bad_attribute("activation", how, "none, silu or swish");
   return {y, slice_axis(padded, 2, padded.shape()[2] - keep, keep)};
 }
 
@@ -305,19 +314,22 @@ Values causal_conv_with_state(NodeContext& c) {
 Value modified(NodeContext& c, std::string_view name, Value v) {
   if (!c.has_attribute(name)) return v;
   Values made = c.bodies().inlined(c.body(name), {v});
-  if (made.size() != 1) c.fail(cat(name, " gives ", made.size(), " values, expected one"));
+  if (made.size() != 1)
+    c.fail(
+        cat("graph '", name, "' has ", amount(made.size(), "output", "outputs"), ", expected one"));
   return cast_to(made[0], v.dtype());
 }
 
 Values flex_attention(NodeContext& c) {
   const Value q = c.in(0), k = c.in(1), v = c.in(2);
   for (const Value& x : {q, k, v})
-    if (x.rank() != 4) c.fail(cat(x.type(), " has not 4 axes"));
+    if (x.rank() != 4) c.fail(cat("queries, keys or values are ", x.type(), ", expected 4 axes"));
   if (k.dtype() != q.dtype() || v.dtype() != q.dtype())
     c.fail(cat("query, key and value are ", q.dtype(), ", ", k.dtype(), " and ", v.dtype(),
-               "; they must have one dtype"));
+               ", expected one dtype"));
   if (prove_equal(k.shape()[1], v.shape()[1]) == false)
-    c.fail(cat("keys have ", k.shape()[1], " heads, values ", v.shape()[1]));
+    c.fail(cat("the keys have ", amount(k.shape()[1], "head", "heads"), " and the values ",
+               v.shape()[1], ", expected equal numbers"));
   const DType dtype =
       c.has_attribute("softmax_precision") ? c.dtype("softmax_precision") : sum_dtype(q.dtype());
   const DType wide = sum_dtype(q.dtype());
@@ -343,12 +355,12 @@ Rule update_rule(NodeContext& c) {
   if (rule == "gated") return {true, false};
   if (rule == "delta") return {false, true};
   if (rule == "gated_delta") return {true, true};
-  c.fail(cat("update_rule is '", rule, "', expected linear, gated, delta or gated_delta"));
+  c.bad_attribute("update_rule", rule, "linear, gated, delta or gated_delta");
 }
 
 // [b, s, heads * d] as [s, b, heads, d] in f32 at least.
 Value by_time(NodeContext& c, Value x, std::int64_t heads) {
-  if (x.rank() != 3) c.fail(cat(x.type(), " has not 3 axes"));
+  if (x.rank() != 3) c.fail(cat("an input is ", x.type(), ", expected 3 axes"));
   const Shape& s = x.shape();
   Value split = reshape_to(x, {s[0], s[1], heads, floor_div(s[2], heads)});
   return cast_to(transpose_by(split, Axes{1, 0, 2, 3}), sum_dtype(x.dtype()));
@@ -374,9 +386,12 @@ Values linear_attention(NodeContext& c) {
   const std::int64_t q_heads = c.integer("q_num_heads", 0), heads = c.integer("kv_num_heads", 0);
   c.ignore("chunk_size");  // how to compute it, not what
   if (heads < 1 || q_heads < heads || q_heads % heads != 0)
-    c.fail(cat(q_heads, " heads of queries for ", heads, " of keys"));
+    c.fail(cat("the queries have ", amount(q_heads, "head", "heads"),
+               ", expected a multiple of the ", heads, " heads of the keys"));
   if (rule.gated != c.has(4) || rule.delta != c.has(5))
-    c.fail("decay and beta do not fit update_rule");
+    c.fail(
+        "'decay' and 'beta' do not match 'update_rule': gated rules need 'decay', delta rules "
+        "'beta'");
   const DType dtype = c.in(0).dtype();
   Value q = by_time(c, c.in(0), q_heads), k = by_time(c, c.in(1), heads);
   Value v = by_time(c, c.in(2), heads);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/open.h"
@@ -30,7 +31,7 @@ void add_dumped(const std::string& name, Branch& a, Branch& b) {
   const Type type = (has_a ? at_a : at_b)->second.value.type();
   if (has_a && has_b && at_b->second.value.type() != type)
     throw UserError("dump: '", name, "' is ", type, " in one branch of an If and ",
-                    at_b->second.value.type(), " in the other; it can be dumped from neither");
+                    at_b->second.value.type(), " in the other; only equal types can be dumped");
   for (Branch* one : {&a, &b}) {
     if (!one->refused.empty()) continue;
     hone::Graph& graph = one->function.graph();
@@ -47,7 +48,7 @@ void add_dumped(const std::string& name, Branch& a, Branch& b) {
 
 void refuse_like(Branch& b, const Function& other) {
   for (const Function::Result& r : other.results()) {
-    Attrs attrs = {{"message", "these sizes do not fit this branch: " + b.refused},
+    Attrs attrs = {{"message", "a branch that is invalid for these sizes was taken: " + b.refused},
                    {"dtype", r.value.dtype()},
                    {"shape", rooms_of(other, r.value.shape().dims)}};
     b.function.add_result(b.function.graph().intern(ops::refuse, {}, std::move(attrs)), r.name);
@@ -58,19 +59,20 @@ bool ChosenSizes::is_open() const { return std::ranges::count(open, true) > 0; }
 
 std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no) {
   if (yes.results().size() != no.results().size())
-    throw UserError("If: the branches give ", yes.results().size(), " and ", no.results().size(),
-                    " results");
+    throw UserError("then_branch has ", amount(yes.results().size(), "output", "outputs"),
+                    " and else_branch ", no.results().size(), ", expected equal numbers");
   std::vector<ChosenSizes> out;
   for (std::size_t i = 0; i < yes.results().size(); ++i) {
     const Type &a = yes.result(i).type(), &b = no.result(i).type();
     if (!a.is_tensor() || !b.is_tensor())
-      throw Unsupported("If: result ", i,
-                        " is a sequence or optional, and the choice depends on data");
+      throw Unsupported("output ", i,
+                        " is a sequence or optional and the condition depends on data; only "
+                        "tensors can be chosen at run time");
     if (a.dtype != b.dtype || a.rank() != b.rank())
-      throw Unsupported("If: result ", i, " is ", a, " in one branch and ", b,
-                        " in the other, and data decides which; the model can be compiled for one "
-                        "value of the condition: give the inputs that decide it (--input, "
-                        "ImportOptions::contents)");
+      throw Unsupported(
+          "output ", i, " is ", a, " in then_branch and ", b,
+          " in else_branch, and the condition depends on data; to compile for one "
+          "branch, give the inputs that decide it (--input, ImportOptions::contents)");
     const Dims room_a = rooms_of(yes, a.shape.dims), room_b = rooms_of(no, b.shape.dims);
     ChosenSizes s;
     for (std::size_t k = 0; k < room_a.size(); ++k) {
@@ -103,8 +105,8 @@ FunctionRef closed_branch(const Branch& b, const Values& all,
     for (int k = 0; k < v.rank(); ++k)
       if (const Dim& d = s.dims[static_cast<std::size_t>(k)]; !s.open[static_cast<std::size_t>(k)])
         out.graph().require_equal(v.shape()[k], d,
-                                  cat("If: result ", i, " is ", v.type(), " in one branch and ",
-                                      Shape(s.dims), " in the other"));
+                                  cat("If: output ", i, " is ", v.type(), " in one branch and ",
+                                      Shape(s.dims), " in the other, expected equal sizes"));
     if (s.is_open()) {
       found.push_back(dims_value(out.graph(), v.shape().dims, DType::i64, {v.rank()}));
       v = in_room(v, s.dims);

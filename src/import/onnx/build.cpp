@@ -90,8 +90,9 @@ std::pair<Value, Value> of_one_depth(Value a, Value b) {
   const int at_a = a.rank() - 1, at_b = b.rank() == 1 ? 0 : b.rank() - 2;
   const Dim depth_a = a.shape()[at_a], depth_b = b.shape()[at_b];
   auto with = [](Value v, int axis, const Dim& number) {
-    v.graph().require_equal(v.shape()[axis], number,
-                            cat("inner sizes differ: ", v.shape()[axis], " against ", number));
+    v.graph().require_equal(
+        v.shape()[axis], number,
+        cat("inner sizes are ", v.shape()[axis], " and ", number, ", expected equal sizes"));
     Dims dims = v.shape().dims;
     dims[static_cast<std::size_t>(axis)] = number;
     return reshape_to(v, dims);

@@ -28,7 +28,7 @@ Value saturated(Value x, DType to) {
 Value cast_to_exponent(NodeContext& c, Value x, bool saturate) {
   const std::string_view mode = c.text("round_mode", "up");
   if (mode != "up" && mode != "down" && mode != "nearest")
-    c.fail(cat("round_mode is '", mode, "', expected up, down or nearest"));
+    c.bad_attribute("round_mode", mode, "up, down or nearest");
   x = ops::abs(cast_to(as_float(x), sum_dtype(as_float(x).dtype())));
   if (saturate) {
     Value is_infinite = ops::eq(x, constant_like(x, HUGE_VAL));
@@ -54,7 +54,8 @@ namespace {
 Value text_of_numbers(NodeContext& c, Value x) {
   c.ignore("saturate");
   c.ignore("round_mode");
-  if (x.dtype() == DType::u64) c.unsupported("casting u64 to texts");
+  if (x.dtype() == DType::u64)
+    c.unsupported("casting u64 to strings is not supported; cast to i64 first");
   if (!is_float(x.dtype())) return ops::text_of_integer(cast_to(x, DType::i64));
   // Those of f32 as ONNX Runtime writes them.
   const std::int64_t digits = x.dtype() == DType::f64 ? 17 : 8;
@@ -62,7 +63,7 @@ Value text_of_numbers(NodeContext& c, Value x) {
 }
 
 Value numbers_of_text(NodeContext& c, Value x, DType to) {
-  if (to == DType::b1) c.unsupported("casting texts to bools");
+  if (to == DType::b1) c.unsupported("casting strings to bool is not supported; cast to i64 first");
   return cast_value(c, is_float(to) ? ops::real_of_text(x) : ops::integer_of_text(x), to);
 }
 

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <unordered_map>
 
+#include "base/amount.h"
 #include "import/onnx/known.h"
 
 namespace hone::onnx {
@@ -16,20 +17,27 @@ bool Assumptions::holds(const Dim& condition) const {
   throw OpenQuestion{condition};
 }
 
-void NodeContext::fail(std::string_view why) const { throw UserError(node_.op, ": ", why); }
+void NodeContext::fail(std::string_view why) const { throw UserError(why); }
 
-void NodeContext::unsupported(std::string_view why) const {
-  throw Unsupported(node_.op, ": ", why);
+void NodeContext::unsupported(std::string_view why) const { throw Unsupported(why); }
+
+void NodeContext::bad_input(std::size_t i, std::string_view name, std::string_view expected) const {
+  fail(cat("input ", i, " ('", name, "') is ", in(i).type(), ", expected ", expected));
+}
+
+std::string NodeContext::input_text(std::size_t i) const {
+  if (i >= node_.inputs.size() || node_.inputs[i].empty()) return cat("input ", i);
+  return cat("input ", i, " (value '", node_.inputs[i], "')");
 }
 
 Value NodeContext::in(std::size_t i) const {
-  if (!has(i)) fail(cat("operand ", i, " is missing"));
+  if (!has(i)) fail(cat("input ", i, " is missing; it is required here"));
   return inputs_[i];
 }
 
 Values NodeContext::all_inputs() const {
   for (std::size_t i = 0; i < inputs_.size(); ++i) in(i);
-  if (inputs_.empty()) fail("it has no operands; at least one is needed");
+  if (inputs_.empty()) fail("the node has no inputs, expected at least one");
   return inputs_;
 }
 
@@ -37,21 +45,22 @@ namespace {
 
 std::string kind_name(std::int32_t kind) {
   constexpr std::string_view names[] = {"undefined",
-                                        "a real",
+                                        "a float",
                                         "an integer",
-                                        "text",
+                                        "a string",
                                         "a tensor",
                                         "a graph",
-                                        "a list of reals",
+                                        "a list of floats",
                                         "a list of integers",
-                                        "a list of texts",
+                                        "a list of strings",
                                         "a list of tensors",
                                         "a list of graphs",
                                         "a sparse tensor",
                                         "a list of sparse tensors",
                                         "a type",
                                         "a list of types"};
-  if (kind < 0 || kind >= static_cast<std::int32_t>(std::size(names))) return cat("kind ", kind);
+  if (kind < 0 || kind >= static_cast<std::int32_t>(std::size(names)))
+    return cat("of the unknown type ", kind);
   return std::string(names[kind]);
 }
 
@@ -101,27 +110,29 @@ std::optional<std::vector<std::string_view>> NodeContext::texts(std::string_view
 std::optional<Array> NodeContext::tensor(std::string_view name) {
   const Attribute* a = find(name, Attribute::Kind::tensor);
   if (!a) return std::nullopt;
-  if (!a->tensor) fail(cat("attribute '", name, "' holds no tensor"));
+  if (!a->tensor) fail(cat("attribute '", name, "' has no value, expected a tensor"));
   return place_.files.array(*a->tensor);
 }
 
 std::optional<Array> NodeContext::sparse(std::string_view name) {
   const Attribute* a = find(name, Attribute::Kind::sparse);
   if (!a) return std::nullopt;
-  if (!a->sparse) fail(cat("attribute '", name, "' holds no tensor"));
+  if (!a->sparse) fail(cat("attribute '", name, "' has no value, expected a tensor"));
   return place_.files.array(*a->sparse);
 }
 
 DType NodeContext::dtype(std::string_view name) {
-  if (!has_attribute(name)) fail(cat("attribute '", name, "' is missing"));
+  if (!has_attribute(name)) fail(cat("attribute '", name, "' is missing; it is required"));
   auto number = static_cast<std::int32_t>(integer(name, 0));
   if (std::optional<DType> t = dtype_of(number)) return *t;
-  unsupported(cat("attribute '", name, "' is ", data_type_name(number)));
+  unsupported(
+      cat("attribute '", name, "' is ", data_type_name(number), ", a type that is not supported"));
 }
 
 const onnx::Graph& NodeContext::body(std::string_view name) {
   const Attribute* a = find(name, Attribute::Kind::graph);
-  if (!a || !a->graph) fail(cat("attribute '", name, "' holds no graph"));
+  if (!a || !a->graph)
+    fail(cat("attribute '", name, "' is missing or has no value, expected a graph"));
   return *a->graph;
 }
 
@@ -133,16 +144,15 @@ void NodeContext::ignore(std::string_view name) {
 void NodeContext::check_all_read() const {
   for (std::size_t i = 0; i < read_.size(); ++i)
     if (!read_[i])
-      unsupported(cat("attribute '", node_.attributes[i].name, "' is not known for opset ", opset_,
-                      ", or stands twice"));
+      unsupported(cat("attribute '", node_.attributes[i].name, "' does not exist in opset ", opset_,
+                      ", or appears twice"));
   for (std::size_t i = 0; i < taken_.size(); ++i)
-    if (!taken_[i] && inputs_[i])
-      fail(cat("operand ", i, " ('", node_.inputs[i], "') is not known for opset ", opset_));
+    if (!taken_[i] && inputs_[i]) fail(cat(input_text(i), " does not exist in opset ", opset_));
 }
 
 Dims NodeContext::contents(std::size_t input) const {
   Value v = in(input);
-  if (is_float(v.dtype())) fail(cat("operand ", input, " is ", v.type(), ", expected integers"));
+  if (is_float(v.dtype())) fail(cat(input_text(input), " is ", v.type(), ", expected integers"));
   if (std::optional<Dims> dims = contents_of(v)) return *dims;
   const Array a = array(input);
   Dims dims;
@@ -154,7 +164,7 @@ Dim NodeContext::measured(Value n, const Dim& most) const {
   if (std::optional<Array> known = known_array(n)) {
     const std::int64_t size = known->integer(0);
     if (size < 0 || (Dim(size) - most).low() > 0)
-      fail(cat("a size is ", size, ", it must be 0 to ", most));
+      fail(cat("a size is ", size, ", expected 0 to ", most));
     return size;
   }
   return place_.bodies.measured(cast_to(reshape_to(n, {}), DType::i64), most, node_name());
@@ -192,7 +202,7 @@ bool NodeContext::decides(std::size_t input) const {
 std::vector<NodeContext::Element> NodeContext::elements(std::size_t input) const {
   constexpr std::int64_t most_elements = 64;
   Value v = in(input);
-  if (is_float(v.dtype())) fail(cat("operand ", input, " is ", v.type(), ", expected integers"));
+  if (is_float(v.dtype())) fail(cat(input_text(input), " is ", v.type(), ", expected integers"));
   const std::optional<std::int64_t> count = v.shape().count().as_number();
   std::vector<Element> out;
   if (!count || *count > most_elements || !decides(input)) {
@@ -224,7 +234,8 @@ Dims NodeContext::open_contents(std::size_t input, const Dims& most) const {
 Dim NodeContext::open_size(std::size_t input, const Dim& most) const {
   Dims dims = open_contents(input, {most});
   if (dims.size() != 1)
-    fail(cat("operand ", input, " has ", dims.size(), " elements, expected one"));
+    fail(cat(input_text(input), " has ", amount(dims.size(), "element", "elements"),
+             ", expected one"));
   return dims[0];
 }
 
@@ -232,7 +243,8 @@ std::vector<std::int64_t> NodeContext::numbers(std::size_t input) const {
   std::vector<std::int64_t> out;
   for (const Dim& d : contents(input)) {
     if (!d.is_number())
-      unsupported(cat("operand ", input, " holds the open size ", d, "; it must be constant"));
+      unsupported(cat(input_text(input), " contains the open size ", d,
+                      ", expected constants; give the size with --dim"));
     out.push_back(d.number());
   }
   return out;
@@ -241,14 +253,16 @@ std::vector<std::int64_t> NodeContext::numbers(std::size_t input) const {
 Dim NodeContext::size(std::size_t input) const {
   Dims dims = contents(input);
   if (dims.size() != 1)
-    fail(cat("operand ", input, " has ", dims.size(), " elements, expected one"));
+    fail(cat(input_text(input), " has ", amount(dims.size(), "element", "elements"),
+             ", expected one"));
   return dims[0];
 }
 
 std::int64_t NodeContext::number(std::size_t input) const {
   Dim d = size(input);
   if (!d.is_number())
-    unsupported(cat("operand ", input, " is the open size ", d, "; it must be constant"));
+    unsupported(cat(input_text(input), " is the open size ", d,
+                    ", expected a constant; give the size with --dim"));
   return d.number();
 }
 
@@ -259,12 +273,14 @@ Array NodeContext::array(std::size_t input) const {
 
 double NodeContext::real_number(std::size_t input) const {
   Array a = array(input);
-  if (a.count() != 1) fail(cat("operand ", input, " has ", a.count(), " elements, expected one"));
+  if (a.count() != 1)
+    fail(cat(input_text(input), " has ", amount(a.count(), "element", "elements"),
+             ", expected one"));
   return a.real(0);
 }
 
 void NodeContext::depends_on_data(std::size_t input) const {
-  throw DependsOnData(in(input), node_.op, ": operand ", input,
+  throw DependsOnData(in(input), input_text(input),
                       " depends on data; it must be constant or computed from sizes");
 }
 
@@ -279,7 +295,8 @@ Axes NodeContext::axes(const std::vector<std::int64_t>& list, int rank) const {
   Axes out;
   for (std::int64_t a : list) out.push_back(axis(a, rank));
   std::sort(out.begin(), out.end());
-  if (std::adjacent_find(out.begin(), out.end()) != out.end()) fail("an axis is given twice");
+  if (std::adjacent_find(out.begin(), out.end()) != out.end())
+    fail(cat("axes ", Shape(dims_of(list)), " name one axis twice"));
   return out;
 }
 

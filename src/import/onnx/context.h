@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "import/onnx/model.h"
@@ -37,6 +38,7 @@ struct NeedsContents {
 // once for each answer.
 struct OpenQuestion {
   Dim condition;
+  std::string asker = {};  // the node, as errors name it
 };
 
 // The answers that one reading of the model takes for granted.
@@ -147,7 +149,7 @@ class NodeContext {
   const onnx::Graph& body(std::string_view name);  // fails when absent
   // For attributes that change nothing in inference.
   void ignore(std::string_view name);
-  // Fails when an attribute or an operand has not been asked for: what it says would be lost
+  // Fails when an attribute or an input has not been asked for: what it says would be lost
   // silently.
   void check_all_read() const;
 
@@ -187,12 +189,29 @@ class NodeContext {
   // Normal, in order, each once.
   Axes axes(const std::vector<std::int64_t>& list, int rank) const;
 
+  // Whoever reads the node says which one it is. The form of messages is `X is Y, expected Z`.
   [[noreturn]] void fail(std::string_view why) const;
+  template <class T>
+  [[noreturn]] void bad_attribute(std::string_view name, const T& value,
+                                  std::string_view expected) const {
+    fail(cat("attribute '", name, "' is ", shown(value), ", expected ", expected));
+  }
+  // `name` is that of ONNX's specification.
+  [[noreturn]] void bad_input(std::size_t i, std::string_view name,
+                              std::string_view expected) const;
   [[noreturn]] void unsupported(std::string_view why) const;
   [[noreturn]] void depends_on_data(std::size_t input) const;
 
  private:
   const Attribute* find(std::string_view name, Attribute::Kind kind);
+  static std::string shown(std::string_view text) { return cat("'", text, "'"); }
+  static std::string shown(const auto& value)
+    requires(!std::is_convertible_v<decltype(value), std::string_view>)
+  {
+    return cat(value);
+  }
+  // With the name that the model gives it.
+  std::string input_text(std::size_t i) const;
 
   const Node& node_;
   std::int64_t opset_;

@@ -48,7 +48,7 @@ Value activated(NodeContext& c, Value y, std::string_view name, const std::vecto
   if (name == "LeakyRelu") return ops::leaky_relu(y, {{"alpha", number(0, double{0.01f})}});
   if (name == "Clip") return clamped(y, number(0, -HUGE_VAL), number(1, HUGE_VAL));
   if (name == "HardSigmoid") return clamped(y * number(0, double{0.2f}) + number(1, 0.5), 0, 1);
-  c.unsupported(cat("activation '", name, "'"));
+  c.unsupported(cat("activation '", name, "' is not supported"));
 }
 
 // ==== products
@@ -78,7 +78,8 @@ Values fused_matmul(NodeContext& c) {
 
 Values fused_gemm(NodeContext& c) {
   Value a = c.in(0), b = c.in(1);
-  if (a.rank() != 2 || b.rank() != 2) c.fail(cat(a.type(), " and ", b.type(), " are no matrices"));
+  if (a.rank() != 2 || b.rank() != 2)
+    c.fail(cat("the inputs are ", a.type(), " and ", b.type(), ", expected two matrices"));
   if (c.flag("transA")) a = transpose_matrix(a);
   if (c.flag("transB")) b = transpose_matrix(b);
   const double alpha = c.real("alpha", 1), beta = c.real("beta", 1);
@@ -105,8 +106,11 @@ Values matmul_in_bits(NodeContext& c) {
   const std::int64_t depth = c.integer("K", 0), width = c.integer("N", 0),
                      bits = c.integer("bits", 4), block = c.integer("block_size", 0);
   c.ignore("accuracy_level");
-  if (bits != 2 && bits != 4 && bits != 8) c.unsupported(cat(bits, " bits; 2, 4 and 8 are known"));
-  if (depth < 1 || width < 1 || block < 1) c.fail(cat("K is ", depth, ", N ", width));
+  if (bits != 2 && bits != 4 && bits != 8)
+    c.unsupported(cat("attribute 'bits' is ", bits, ", expected 2, 4 or 8"));
+  if (depth < 1 || width < 1 || block < 1)
+    c.fail(cat("K is ", depth, ", N is ", width, " and block_size is ", block,
+               ", expected positive integers"));
   const std::int64_t blocks = (depth + block - 1) / block, per_byte = 8 / bits;
   const DType real = c.in(0).dtype();
   // [n, bytes] as [n, numbers], low bits first.
@@ -121,7 +125,8 @@ Values matmul_in_bits(NodeContext& c) {
     parts = reshape_to(parts, {width, parts.shape()[1] * Dim(per_byte)});
     return slice_axis(parts, 1, 0, count);
   };
-  if (c.in(1).dtype() != DType::u8) c.unsupported(cat("weights ", c.in(1).type(), "; bytes of u8"));
+  if (c.in(1).dtype() != DType::u8)
+    c.unsupported(cat("input 1 ('B') is ", c.in(1).type(), ", expected u8"));
   Value numbers = reshape_to(unpacked(c.in(1), blocks * block), {width, blocks, block});
   Value scale = reshape_to(cast_to(c.in(2), real), {width, blocks, 1}), zero;
   if (!c.has(3))
@@ -130,7 +135,8 @@ Values matmul_in_bits(NodeContext& c) {
     zero = reshape_to(cast_to(c.in(3), real), {width, blocks, 1});
   else
     zero = reshape_to(cast_to(unpacked(c.in(3), blocks), real), {width, blocks, 1});
-  if (c.has(4)) c.unsupported("g_idx, groups in another order");
+  if (c.has(4))
+    c.unsupported("input 4 ('g_idx') is not supported; quantize without reordering groups");
   Value weights = times(minus(cast_to(numbers, real), zero), scale);
   weights = slice_axis(reshape_to(weights, {width, blocks * block}), 1, 0, depth);
   Value y = dot_general(c.in(0), weights, {}, {{c.in(0).rank() - 1, 1}});
@@ -176,7 +182,8 @@ Values skip_norm(NodeContext& c, bool centres) {
   RowNorm n =
       row_norm(c, sum, c.in(2), centres ? operand_or_none(c, 3) : Value(), epsilon, centres);
   if (!n.mean) n.mean = n.inverse;  // nothing computes it, and nobody may ask for it
-  if (!centres && c.wants(1)) c.unsupported("the mean, which this norm has not");
+  if (!centres && c.wants(1))
+    c.unsupported("output 1 ('mean') is not supported; this normalization computes no mean");
   return {n.y, n.mean, n.inverse, sum};
 }
 Values skip_layer_norm(NodeContext& c) { return skip_norm(c, true); }
@@ -185,7 +192,7 @@ Values skip_simplified_norm(NodeContext& c) { return skip_norm(c, false); }
 // Rows of tables for words, places and segments, added and normalized.
 Values embed_layer_norm(NodeContext& c) {
   const Value ids = c.in(0);
-  if (ids.rank() != 2) c.fail(cat("operand 0 is ", ids.type(), ", expected [batch, length]"));
+  if (ids.rank() != 2) c.bad_input(0, "input_ids", "[batch, length]");
   const double epsilon = c.real("epsilon", 1e-12);
   c.ignore("mask_index_type");
   auto rows = [&](Value table, Value index) {
@@ -222,9 +229,11 @@ Values expand_dims(NodeContext& c) {
 // The distance of each row of a to each row of b.
 Values row_distances(NodeContext& c) {
   Value a = c.in(0), b = c.in(1);
-  if (a.rank() != 2 || b.rank() != 2) c.fail(cat(a.type(), " and ", b.type(), " are no matrices"));
+  if (a.rank() != 2 || b.rank() != 2)
+    c.fail(cat("the inputs are ", a.type(), " and ", b.type(), ", expected two matrices"));
   std::string_view metric = c.text("metric", "sqeuclidean");
-  if (metric != "euclidean" && metric != "sqeuclidean") c.unsupported(cat("metric '", metric, "'"));
+  if (metric != "euclidean" && metric != "sqeuclidean")
+    c.unsupported(cat("attribute 'metric' is '", metric, "', expected euclidean or sqeuclidean"));
   Value difference = minus(unsqueeze(a, {1}), unsqueeze(b, {0}));
   Value squares = sum_over(difference * difference, {2});
   return {metric == "euclidean" ? ops::sqrt(squares) : squares};

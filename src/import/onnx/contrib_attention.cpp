@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/contrib.h"
 #include "ops/require.h"
@@ -44,13 +45,15 @@ namespace {
 
 std::int64_t heads_of(NodeContext& c, std::string_view name) {
   const std::int64_t n = c.integer(name, 0);
-  if (n < 1) c.fail(cat(name, " is ", n, "; it must be positive"));
+  if (n < 1) c.bad_attribute(name, n, "a positive integer");
   return n;
 }
 
 double scale_of(NodeContext& c, const Dim& depth) {
   if (const double given = c.real("scale", 0); given != 0) return given;
-  if (!depth.is_number()) c.unsupported(cat("heads of the open size ", depth));
+  if (!depth.is_number())
+    c.unsupported(cat("the size of a head is the open size ", depth,
+                      ", expected a number; give attribute 'scale', or the size with --dim"));
   return 1 / std::sqrt(static_cast<double>(depth.number()));
 }
 
@@ -73,7 +76,7 @@ Value bias_of_any_mask(NodeContext& c, Value mask, DType dtype, double filter, c
     mask = slice_axis(slice_axis(mask, 2, keys - queries, queries), 3, 0, keys);
     return bias_of_mask(mask, dtype, filter);
   }
-  if (mask.rank() != 1) c.fail(cat("the mask is ", mask.type()));
+  if (mask.rank() != 1) c.fail(cat("the mask is ", mask.type(), ", expected 1 to 4 axes"));
   Value place = iota_value(c.graph(), DType::i32, {1, keys}, 1);
   mask = cast_to(mask, DType::i32);
   auto of_batch = [&](const Dim& first) {
@@ -125,11 +128,15 @@ Values attention_of(NodeContext& c, const Projected& from) {
   const Dim all = from.qkv.shape()[2], third = floor_div(all, 3);
   Dims sizes = {third, third, third};
   if (auto given = c.integers("qkv_hidden_sizes"); given && !given->empty()) {
-    if (given->size() != 3) c.fail("qkv_hidden_sizes are not three");
+    if (given->size() != 3)
+      c.fail(cat("attribute 'qkv_hidden_sizes' has ", amount(given->size(), "entry", "entries"),
+                 ", expected 3"));
     sizes = dims_of(*given);
   }
-  if (c.flag("do_rotary")) c.unsupported("do_rotary");
-  if (c.flag("past_present_share_buffer")) c.unsupported("past_present_share_buffer");
+  if (c.flag("do_rotary"))
+    c.unsupported("attribute 'do_rotary' is 1, expected 0; use a RotaryEmbedding node");
+  if (c.flag("past_present_share_buffer"))
+    c.unsupported("attribute 'past_present_share_buffer' is 1, expected 0");
   c.ignore("rotary_embedding_dim");
   const Values each = split_axis(from.qkv, 2, sizes);
   Parts p{split_heads(each[0], heads), split_heads(each[1], heads), split_heads(each[2], heads)};
@@ -170,13 +177,15 @@ Values quantized_attention(NodeContext& c) {
 // [b, s, heads * d], or with heads already.
 Value as_heads(NodeContext& c, Value x, std::int64_t heads) {
   if (x.rank() == 4) return x;
-  if (x.rank() != 3) c.fail(cat(x.type(), " has neither 3 nor 4 axes"));
+  if (x.rank() != 3) c.fail(cat("an input is ", x.type(), ", expected 3 or 4 axes"));
   return split_heads(x, heads);
 }
 
 Parts multi_head_parts(NodeContext& c, std::int64_t heads) {
   for (std::size_t i : {0U, 1U})
-    if (c.in(i).rank() == 5) c.unsupported("queries, keys and values in one operand");
+    if (c.in(i).rank() == 5)
+      c.unsupported(
+          "packed queries, keys and values are not supported; pass them as separate inputs");
   Parts p{as_heads(c, c.in(0), heads), as_heads(c, c.in(1), heads), as_heads(c, c.in(2), heads)};
   if (c.has(3)) {
     const Dim wide = p.q.shape()[1] * p.q.shape()[3], deep = p.v.shape()[1] * p.v.shape()[3];
@@ -191,7 +200,8 @@ Parts multi_head_parts(NodeContext& c, std::int64_t heads) {
       p.v = with_bias(p.v, each[2]);
     }
   }
-  if (c.has(6) != c.has(7)) c.fail("past_key and past_value must be given together");
+  if (c.has(6) != c.has(7))
+    c.fail("only one of 'past_key' and 'past_value' is given, expected both or neither");
   if (c.has(6)) {
     p.k = concat_values(Values{c.in(6), p.k}, 2);
     p.v = concat_values(Values{c.in(7), p.v}, 2);
@@ -202,7 +212,8 @@ Parts multi_head_parts(NodeContext& c, std::int64_t heads) {
 Values multi_head_attention(NodeContext& c) {
   const std::int64_t heads = heads_of(c, "num_heads");
   const double filter = c.real("mask_filter_value", -10000);
-  if (c.has(8) || c.has(9)) c.unsupported("past_sequence_length and cache_indirection");
+  if (c.has(8) || c.has(9))
+    c.unsupported("inputs 'past_sequence_length' and 'cache_indirection' are not supported");
   Parts p = multi_head_parts(c, heads);
   const Dim batch = p.q.shape()[0], queries = p.q.shape()[2], keys = p.k.shape()[2];
   const double scale = scale_of(c, p.q.shape()[3]);
@@ -223,7 +234,7 @@ Value rows_at(Value table, Value places, const Dim& queries) {
     Value i = iota_value(table.graph(), DType::i64, {1, queries}, 1);
     places = plus(first, i);
   }
-  require_within(places, 0, table.shape()[0] - Dim(1), "position");
+  require_within(places, 0, table.shape()[0] - Dim(1), "a position");
   return ops::gather(Values{table, places}, {{"axis", std::int64_t{0}}});
 }
 
@@ -232,8 +243,10 @@ Values contrib_rotary_embedding(NodeContext& c) {
   const bool interleaved = c.flag("interleaved");
   std::int64_t heads = c.integer("num_heads", 0);
   const std::int64_t turned = c.integer("rotary_embedding_dim", 0);
-  if (c.real("scale", 1) != 1) c.unsupported("a scale other than 1");
-  if (c.flag("is_packed_batching")) c.unsupported("is_packed_batching");
+  if (c.real("scale", 1) != 1)
+    c.unsupported(cat("attribute 'scale' is ", c.real("scale", 1), ", expected 1"));
+  if (c.flag("is_packed_batching"))
+    c.unsupported("attribute 'is_packed_batching' is 1, expected 0");
   Value x = given;
   if (given.rank() == 3) {
     const Dim size =
@@ -278,9 +291,11 @@ Values group_query_attention(NodeContext& c) {
                      window = c.integer("local_window_size", -1);
   const bool rotates = c.flag("do_rotary"), interleaved = c.flag("rotary_interleaved");
   const double cap = c.real("softcap", 0);
-  if (c.flag("smooth_softmax") || c.has(11)) c.unsupported("smooth_softmax and head_sink");
+  if (c.flag("smooth_softmax") || c.has(11))
+    c.unsupported("attribute 'smooth_softmax' and input 'head_sink' are not supported");
   if (heads % shared != 0)
-    c.fail(cat(heads, " heads of queries are no multiple of ", shared, " of keys"));
+    c.fail(
+        cat("attribute 'num_heads' is ", heads, ", expected a multiple of kv_num_heads, ", shared));
   Value q = c.in(0), k, v;
   if (c.has(1)) {
     k = c.in(1), v = c.in(2);
@@ -305,7 +320,7 @@ Values group_query_attention(NodeContext& c) {
   Value places = plus(reshape_to(first, {batch, 1}), iota_value(g, DType::i64, {1, queries}, 1));
   if (rotates) {
     Value at = c.has(9) ? cast_to(c.in(9), DType::i64) : places;
-    require_within(at, 0, c.in(7).shape()[0] - Dim(1), "position");
+    require_within(at, 0, c.in(7).shape()[0] - Dim(1), "a position");
     auto rows = [&](std::size_t table) {
       return ops::gather(Values{c.in(table), at}, {{"axis", std::int64_t{0}}});
     };

@@ -1,5 +1,6 @@
 // Numbers in few bits as ONNX Runtime's quantizer writes them: operands are taken out of their
 // scales, computed with as reals, and put back.
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/contrib.h"
 #include "import/onnx/quantize.h"
@@ -60,7 +61,8 @@ Values quantized_softmax(NodeContext& c) {
 // Scale and zero point of the result, then each operand with its own.
 Values quantized_concat(NodeContext& c) {
   if (c.inputs() < 5 || (c.inputs() - 2) % 3 != 0)
-    c.fail(cat(c.inputs(), " operands; two and three for each part are needed"));
+    c.fail(cat("the node has ", amount(c.inputs(), "input", "inputs"),
+               ", expected 2 and 3 more for each tensor to join"));
   Values parts;
   for (std::size_t i = 2; i < c.inputs(); i += 3) parts.push_back(real_operand(c, i));
   Value y = concat_values(parts, c.axis(c.integer("axis", 0), parts[0].rank()));

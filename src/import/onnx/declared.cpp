@@ -60,8 +60,8 @@ std::vector<std::string> contradictions(const Model& model, const ImportOptions&
       is = cat(*type);
     }
     if (!is.empty())
-      out.push_back(
-          cat("output '", declared.name, "' is ", is, "; the model declares ", text_of(declared)));
+      out.push_back(cat("output '", declared.name, "' is ", is, ", but the model declares ",
+                        text_of(declared)));
   }
   return out;
 }

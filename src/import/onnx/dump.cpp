@@ -32,7 +32,7 @@ void collect(const Source& source, const std::vector<Node>& nodes, const std::st
   for (const ValueInfo& v : g.inputs) names.emplace(v.name);
   for (std::string_view n : initializer_names(g)) names.emplace(n);
   if (names.contains(name))
-    throw UserError("dump: '", name, "' is computed only in a branch that no sizes reach");
+    throw UserError("dump: '", name, "' is computed only in a branch that is never taken");
   std::vector<std::pair<std::size_t, std::string>> near;
   const std::string_view start = std::string_view(name).substr(0, 256);
   for (const std::string& n : names) {
@@ -45,8 +45,8 @@ void collect(const Source& source, const std::vector<Node>& nodes, const std::st
   std::string list;
   for (std::size_t i = 0; i < std::min(near.size(), most_near); ++i)
     list += cat(list.empty() ? "" : ", ", "'", near[i].second, "'");
-  throw UserError("dump: the model has no value '", name, "'; near names are ",
-                  list.empty() ? "none" : list);
+  throw UserError("dump: the model has no value '", name, "'",
+                  list.empty() ? "" : "; similar names are " + list);
 }
 
 // What the variants that have it agree on.
@@ -58,7 +58,7 @@ Type common_type(const std::string& name, std::span<const DumpedVariant> variant
     const Type& here = v.dumped[which]->value.type();
     if (type && type->dtype != here.dtype)
       throw UserError("dump: '", name, "' is ", *type, " or ", here,
-                      ", depending on sizes; give the sizes with --dim");
+                      " depending on sizes; give the sizes with --dim");
     type = here;
   }
   return *type;

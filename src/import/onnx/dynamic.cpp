@@ -1,5 +1,6 @@
 #include "import/onnx/dynamic.h"
 
+#include "base/amount.h"
 #include "import/onnx/context.h"
 #include "ops/host.h"
 
@@ -59,10 +60,11 @@ Values compress(NodeContext& c) {
   else
     x = flatten(x);
   if (condition.rank() != 1 || condition.dtype() != DType::b1)
-    c.fail(cat("the condition is ", condition.type(), ", expected bool of one axis"));
+    c.bad_input(1, "condition", "bool of one axis");
   const Dim size = x.shape()[static_cast<int>(axis)], given = condition.shape()[0];
   if ((given - size).low() > 0)
-    c.fail(cat("the condition has ", given, " elements, the axis has ", size));
+    c.fail(cat("input 1 ('condition') has ", amount(given, "element", "elements"),
+               ", expected at most ", size, ", the size of axis ", axis));
   Chosen found = chosen(condition);
   const Dim n = c.measured(found.count, given);
   return {ops::gather(Values{x, front(found.places, n)}, {{"axis", axis}})};
@@ -89,7 +91,8 @@ Value row_order(NodeContext& c, Value x) {
   constexpr std::int64_t most_columns = 256;
   const std::optional<std::int64_t> columns = x.shape()[1].as_number();
   if (!columns || *columns > most_columns)
-    c.unsupported(cat("rows of ", x.shape()[1], " elements; at most ", most_columns));
+    c.unsupported(cat("rows of 'X' have ", amount(x.shape()[1], "element", "elements"),
+                      ", expected at most ", most_columns));
   Value order = counted(x.graph(), DType::i64, x.shape()[0]);
   for (std::int64_t k = *columns; k-- > 0;) {
     Value column = at_places(take_axis(x, 1, k), order);
@@ -134,7 +137,8 @@ Groups by_first_place(const Groups& sorted) {
 
 Values unique(NodeContext& c) {
   Value x = c.in(0);
-  if (x.dtype() == DType::text) c.unsupported("texts");
+  if (x.dtype() == DType::text)
+    c.unsupported(cat("input 0 ('X') is ", x.type(), ", expected numbers"));
   const bool whole = !c.has_attribute("axis");
   const int axis = whole ? 0 : c.axis(c.integer("axis", 0), x.rank());
   if (whole) x = flatten(x);
@@ -160,7 +164,7 @@ Values image_decoder(NodeContext& c) {
   constexpr std::int64_t most_bytes = 1 << 26, most_side = 65535;
   const std::string_view format = c.text("pixel_format", "RGB");
   if (format != "RGB" && format != "BGR" && format != "Grayscale")
-    c.fail(cat("pixel_format '", format, "'"));
+    c.bad_attribute("pixel_format", format, "RGB, BGR or Grayscale");
   const std::string kind = format == "RGB" ? "rgb" : format == "BGR" ? "bgr" : "gray";
   Value made = ops::decode_image(c.in(0), {{"kind", kind}, {"count", most_bytes}});
   Value sizes = made.result(1);

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 
@@ -40,7 +41,8 @@ std::string labelled(NodeContext& c, const std::string& text, int rank) {
   const auto named = static_cast<int>(text.size()) - (dots == text.npos ? 0 : 3);
   const int rest = rank - named;
   if (dots == text.npos ? rest != 0 : (rest < 0 || rest > 10))
-    c.fail(cat("'", text, "' does not name the axes of an operand of rank ", rank));
+    c.fail(cat("'", text, "' names ", named, dots == text.npos ? "" : " or more",
+               " axes, but its input has ", rank));
   std::string out = text;
   if (dots == text.npos) return out;
   std::string digits;
@@ -137,7 +139,8 @@ Values einsum(NodeContext& c) {
   const std::size_t arrow = equation.find("->");
   const std::vector<std::string> lists = split(equation.substr(0, arrow), ',');
   if (lists.size() != c.inputs())
-    c.fail(cat("'", equation, "' names ", lists.size(), " operands, there are ", c.inputs()));
+    c.fail(cat("'", equation, "' has ", amount(lists.size(), "term", "terms"), ", expected ",
+               c.inputs(), ", one for each input"));
   std::vector<Term> terms;
   std::optional<int> dots;  // axes of "...", the same number wherever it stands
   for (std::size_t i = 0; i < lists.size(); ++i) {
@@ -146,8 +149,8 @@ Values einsum(NodeContext& c) {
       const auto here = static_cast<int>(
           std::ranges::count_if(t.labels, [](char l) { return l >= '0' && l <= '9'; }));
       if (dots.value_or(here) != here)
-        c.fail(cat("'", equation, "': '...' stands for ", here, " axes of operand ", i, " and for ",
-                   *dots, " of one before"));
+        c.fail(cat("'", equation, "': '...' covers ", here, " axes of input ", i, " and ", *dots,
+                   " of an earlier one, expected equal numbers"));
       dots = here;
     }
     terms.push_back(std::move(t));
@@ -169,11 +172,12 @@ Values einsum(NodeContext& c) {
   Axes order;
   for (char l : result) {
     const std::size_t at = last.labels.find(l);
-    if (at == last.labels.npos) c.fail(cat("'", equation, "': no operand has axis '", l, "'"));
+    if (at == last.labels.npos)
+      c.fail(cat("'", equation, "': axis '", l, "' of the result is not an axis of any input"));
     order.push_back(static_cast<int>(at));
   }
   if (std::set<char>(result.begin(), result.end()).size() != result.size())
-    c.fail(cat("'", equation, "': an axis stands twice in the result"));
+    c.fail(cat("'", equation, "': an axis appears twice in the result"));
   return {transpose_by(last.value, order)};
 }
 

@@ -17,7 +17,8 @@ Values unary(NodeContext& c) {
 Value placed(NodeContext& c, Value a, Value b) {
   std::int64_t axis = c.integer("axis", a.rank() - b.rank());
   if (axis < 0 || axis + b.rank() > a.rank())
-    c.fail(cat("axis ", axis, " does not place ", b.type(), " in ", a.type()));
+    c.fail(cat("attribute 'axis' is ", axis, ", expected one where ", b.type(), " fits in ",
+               a.type()));
   Dims dims = b.shape().dims;
   dims.resize(static_cast<std::size_t>(a.rank() - axis), Dim(1));
   return reshape_to(b, dims);
@@ -85,13 +86,14 @@ Values shift_by_direction(NodeContext& c) {
   std::string_view way = c.text("direction", "");
   if (way == "LEFT") return binary<ops::shift_left>(c);
   if (way == "RIGHT") return binary<ops::shift_right>(c);
-  c.fail(cat("direction is '", way, "', expected LEFT or RIGHT"));
+  c.bad_attribute("direction", way, "LEFT or RIGHT");
 }
 
 Values where_import(NodeContext& c) { return {where(c.in(0), c.in(1), c.in(2))}; }
 
 Values cast_import(NodeContext& c) {
-  if (c.opset() < 6) c.unsupported("before opset 6 the type is text; export a newer opset");
+  if (c.opset() < 6)
+    c.unsupported("opsets before 6 are not supported; export the model with a newer opset");
   return {cast_value(c, c.in(0), c.dtype("to"))};
 }
 
@@ -154,7 +156,7 @@ Values selu(NodeContext& c) {
 Values celu(NodeContext& c) {
   Value x = c.in(0);
   double alpha = c.real("alpha", 1);
-  if (alpha == 0) c.fail("alpha is 0");
+  if (alpha == 0) c.bad_attribute("alpha", alpha, "a nonzero number");
   return {chosen_below(x, exponential_below(x / alpha, alpha), x)};
 }
 
@@ -210,7 +212,7 @@ Values is_infinite(NodeContext& c) {
 Values gelu(NodeContext& c) {
   std::string_view how = c.text("approximate", "none");
   if (how == "tanh") return {ops::gelu_tanh(c.in(0))};
-  if (how != "none") c.fail(cat("approximate is '", how, "', expected none or tanh"));
+  if (how != "none") c.bad_attribute("approximate", how, "none or tanh");
   return {ops::gelu(c.in(0))};
 }
 

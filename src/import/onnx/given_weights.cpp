@@ -20,7 +20,7 @@ Array as_declared(const Array& given, std::string_view name, std::int32_t data_t
   const std::optional<DType> dtype = dtype_of(data_type);
   if (!dtype || *dtype == given.dtype()) return given;
   if (!is_float(*dtype) || !is_float(given.dtype()))
-    throw UserError("weight '", name, "': is ", given.type(), ", the model declares ", *dtype,
+    throw UserError("weight '", name, "' is ", given.type(), ", expected ", *dtype,
                     "; only floats are converted");
   return rounded(given, *dtype);
 }
@@ -33,7 +33,7 @@ const Array* find(const ImportOptions& options, std::string_view name) {
 
 [[noreturn]] void refuse_shape(std::string_view name, const Array& given,
                                const std::string& declared) {
-  throw UserError("weight '", name, "': is ", given.type(), ", the model declares ", declared,
+  throw UserError("weight '", name, "' is ", given.type(), ", expected ", declared,
                   "; give the checkpoint that the model was exported from");
 }
 
@@ -90,8 +90,8 @@ void check_weights(const Model& model, const ImportOptions& options,
   for (const auto& [name, data] : options.weights)
     if (!names.contains(name)) unused.insert(name);
   if (unused.size() == options.weights.size())
-    throw UserError("the model has none of the given weights: it has ",
-                    names.empty() ? "no names" : first_names(names), "; given are ",
+    throw UserError("the model has none of the given weights: its weights are ",
+                    names.empty() ? "unnamed" : first_names(names), ", and the given ones are ",
                     first_names(unused),
                     "; export the model so that it keeps the names of its parameters");
   if (!unused.empty())

@@ -1,6 +1,7 @@
 // TfIdfVectorizer over integers: every n-gram of a pool is compared with every place of the input.
 #include <algorithm>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 
@@ -25,8 +26,8 @@ std::vector<Pool> pools_of(NodeContext& c, const std::vector<std::int64_t>& star
     const std::int64_t begin = starts[i], end = i + 1 < starts.size() ? starts[i + 1] : total;
     const auto length = static_cast<std::int64_t>(i) + 1;
     if (begin < 0 || end < begin || end > total || (end - begin) % length != 0)
-      c.fail(cat("ngram_counts says that grams of ", length, " lie from ", begin, " to ", end,
-                 " of ", total));
+      c.fail(cat("attribute 'ngram_counts' puts the ", length, "-grams at ", begin, " to ", end,
+                 " of ", total, " pool entries, expected an ascending range of whole n-grams"));
     Pool p{length,
            {items.begin() + begin, items.begin() + end},
            first,
@@ -75,32 +76,39 @@ Value columns_of(NodeContext& c, const std::vector<std::int64_t>& index, std::in
 Values tf_idf(NodeContext& c) {
   constexpr std::int64_t most_columns = 1 << 20, most_skips = 1024;
   Value x = c.in(0);
-  if (c.has_attribute("pool_strings")) c.unsupported("grams of strings");
+  if (c.has_attribute("pool_strings"))
+    c.unsupported("attribute 'pool_strings' is not supported; use integers (pool_int64s)");
   if (is_float(x.dtype()) || x.rank() < 1 || x.rank() > 2)
-    c.fail(cat("operand 0 is ", x.type(), ", expected integers of one or two axes"));
+    c.bad_input(0, "X", "integers of one or two axes");
   const std::int64_t least = c.integer("min_gram_length", 1),
                      most = c.integer("max_gram_length", 1), skips = c.integer("max_skip_count", 0);
   const std::string mode(c.text("mode", "TF"));
-  if (skips < 0 || skips > most_skips) c.unsupported(cat("max_skip_count ", skips));
-  if (mode != "TF" && mode != "IDF" && mode != "TFIDF") c.fail(cat("mode '", mode, "'"));
+  if (skips < 0 || skips > most_skips)
+    c.unsupported(cat("attribute 'max_skip_count' is ", skips, ", expected 0 to ", most_skips));
+  if (mode != "TF" && mode != "IDF" && mode != "TFIDF")
+    c.bad_attribute("mode", mode, "TF, IDF or TFIDF");
   auto starts = c.integers("ngram_counts"), index = c.integers("ngram_indexes"),
        items = c.integers("pool_int64s");
   auto weights = c.reals("weights");
-  if (!starts || !index || !items) c.fail("ngram_counts, ngram_indexes or pool_int64s is missing");
+  if (!starts || !index || !items)
+    c.fail(
+        "attribute 'ngram_counts', 'ngram_indexes' or 'pool_int64s' is missing; all are required");
   const std::vector<Pool> pools = pools_of(c, *starts, *items);
   const std::size_t grams = pools.empty() ? 0 : pools.back().first + pools.back().count;
   std::int64_t columns = 0;
   for (std::int64_t i : *index) {
-    if (i < 0 || i >= most_columns) c.fail(cat("ngram_indexes has ", i));
+    if (i < 0 || i >= most_columns)
+      c.fail(cat("attribute 'ngram_indexes' contains ", i, ", expected 0 to ", most_columns - 1));
     columns = std::max(columns, i + 1);
   }
   if (index->size() != grams || (weights && weights->size() != grams))
-    c.fail(cat("the pool has ", grams, " grams, ngram_indexes ", index->size(), ", weights ",
-               weights ? weights->size() : grams));
+    c.fail(cat("the pool has ", grams, " n-grams, but 'ngram_indexes' has ",
+               amount(index->size(), "entry", "entries"), " and 'weights' ",
+               weights ? weights->size() : grams, ", expected equal numbers"));
   Value rows = cast_to(x.rank() == 1 ? unsqueeze(x, {0}) : x, DType::i64);
   Values counts;
   for (const Pool& p : pools) counts.push_back(counts_of(rows, p, skips, least, most));
-  if (counts.empty()) c.fail("the pool is empty");
+  if (counts.empty()) c.fail("attribute 'ngram_counts' is empty, expected at least one entry");
   Value all = concat_values(counts, 1);
   if (mode == "IDF") all = ops::minimum(all, constant_like(all, 1));
   if (mode != "TF" && weights)

@@ -21,8 +21,8 @@ bool note_changes(NodeContext& c, const std::vector<Type>& before, const Functio
   for (std::size_t i = 0; i < open.size(); ++i) {
     const Type &from = before[first_argument + i], &to = body.result(first_result + i).type();
     if (!to.is_tensor() || from.dtype != to.dtype || from.rank() != to.rank())
-      c.unsupported(cat("carried value ", i, " is ", from, " and becomes ", to,
-                        "; its dtype and rank must not change"));
+      c.unsupported(cat("loop-carried value ", i, " is ", from, " before and ", to,
+                        " after an iteration; its dtype and rank must not change"));
     for (int k = 0; k < from.rank(); ++k) {
       if ((!open[i].empty() && open[i][static_cast<std::size_t>(k)]) ||
           is_same(from.shape[k], to.shape[k]))
@@ -65,7 +65,7 @@ Body with_rooms(const Body& inner, const GrownBody& g, std::vector<Type> argumen
       if (!g.open[i][axis]) continue;
       const Dim &symbol = exact[first_argument + i].shape.dims[axis], &room = rooms[i][axis];
       const Value size = take_axis(found, 0, k);
-      require_within(size, symbol.low(), room, "size of a carried value");
+      require_within(size, symbol.low(), room, "a size of a loop-carried value");
       ops::measure(size, {{"symbol", Dims{symbol}}, {"high", Dims{room}}});
       v = slice_axis(v, k, 0, symbol);
     }
@@ -84,8 +84,8 @@ Body with_rooms(const Body& inner, const GrownBody& g, std::vector<Type> argumen
         for (int k = 0; k < v.rank(); ++k) {
           const Dim &size = v.shape()[k], &room = before.shape()[k];
           f.graph().add_check({max(size, room), room,
-                               cat("Loop: carried value ", i, " grows to ", size, " at axis ", k,
-                                   ", there is room for ", room)});
+                               cat("Loop: loop-carried value ", i, " is ", size, " long at axis ",
+                                   k, ", expected at most ", room)});
         }
         found.push_back(dims_value(f.graph(), v.shape().dims, DType::i64, {v.rank()}));
         const Value start = integer_list(

@@ -24,7 +24,7 @@ bool is_small(const hone::Graph& graph, NodeId n) {
 }
 
 std::vector<Wide> no_call(const Function&, std::vector<Wide>) {
-  throw InternalError("import: a node with a body is not evaluated");
+  throw InternalError("import: a node with a body cannot be evaluated");
 }
 
 struct OpenSize {};  // a size is no number

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/grown.h"
@@ -37,8 +38,9 @@ struct Turned {
 
 void check_results(NodeContext& c, const Turns& t) {
   if (t.body.outputs.size() < t.skipped + t.carried.size())
-    c.fail(cat("the body gives ", t.body.outputs.size(), " values for ", t.carried.size(),
-               " carried ones"));
+    c.fail(cat("the body has ", amount(t.body.outputs.size(), "output", "outputs"),
+               ", expected at least ", t.skipped + t.carried.size(), ", for its ", t.carried.size(),
+               " loop-carried values"));
 }
 
 Values part(const Values& v, std::size_t first, std::size_t count) {
@@ -153,7 +155,9 @@ Turned turned(NodeContext& c, const Turns& t) {
     c.unrolled_turns() += *count;
     return unrolled(c, t, *count);
   }
-  if (!tensors) c.unsupported(cat("a sequence that is carried for ", t.count, " turns"));
+  if (!tensors)
+    c.unsupported(cat("a sequence is carried for ", t.count,
+                      " iterations, expected a number from 1 to ", std::min(most, left)));
   return counted_loop(c, t);
 }
 
@@ -218,7 +222,10 @@ Value turns_taken(Value turn, Value condition, Value most) {
 // A loop that data ends. Carried: turn, condition, values, their sizes, stacks. Constant: the most
 // turns, captures.
 Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Value condition) {
-  if (!all_tensors(carried)) c.unsupported("a sequence that is carried until data ends the loop");
+  if (!all_tensors(carried))
+    c.unsupported(
+        "a sequence is carried and data decides when the loop ends; the number of iterations must "
+        "be known");
   hone::Graph& graph = c.graph();
   const Most most = most_turns(c);
   Value on = integer(graph, 1, DType::b1);
@@ -271,12 +278,14 @@ Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Va
 Values loop(NodeContext& c) {
   const onnx::Graph& g = c.body("body");
   if (g.inputs.size() < 2 || g.outputs.empty())
-    c.fail(cat("the body takes ", g.inputs.size(), " and gives ", g.outputs.size(), " values"));
+    c.fail(cat("the body has ", amount(g.inputs.size(), "input", "inputs"), " and ",
+               g.outputs.size(), " outputs, expected at least 2 inputs and 1 output"));
   Values carried;
   for (std::size_t i = 2; i < g.inputs.size(); ++i) carried.push_back(c.in(i));
   if (g.outputs.size() < 1 + carried.size())
-    c.fail(
-        cat("the body gives ", g.outputs.size(), " values for ", carried.size(), " carried ones"));
+    c.fail(cat("the body has ", amount(g.outputs.size(), "output", "outputs"),
+               ", expected at least ", 1 + carried.size(), ", for the condition and ",
+               carried.size(), " loop-carried values"));
   Value condition = c.has(1) ? c.in(1) : Value();
   const bool is_counted = keeps_condition(g) && c.has(0), tensors = all_tensors(carried);
   std::optional<bool> starts = condition ? known_condition(condition) : true;
@@ -326,11 +335,12 @@ Value slice_of_turn(Value v, Value turn, bool backwards) {
 // Scanned values with the axis of turns first; outputs likewise.
 Turned scanned(NodeContext& c, const onnx::Graph& g, const Values& states, const Values& inputs,
                const std::vector<bool>& inputs_back, const std::vector<bool>& outputs_back) {
-  if (inputs.empty()) c.fail("nothing is scanned");
+  if (inputs.empty()) c.fail("the node has no scan inputs, expected at least one");
   for (const Value& v : inputs)
     c.graph().require_equal(
         v.shape()[0], inputs[0].shape()[0],
-        cat("Scan: scanned values have ", v.shape()[0], " and ", inputs[0].shape()[0], " slices"));
+        cat("Scan: scan inputs have ", v.shape()[0], " and ", inputs[0].shape()[0],
+            " elements along their scan axes, expected equal sizes"));
   Turns t{g, inputs[0].shape()[0], states, inputs, {}, 0, 0, outputs_back};
   t.arguments = [&](Value turn, const Values& values, const Values& scanned_values) {
     Values out = values;
@@ -352,9 +362,11 @@ Values scan(NodeContext& c) {
   const Values all = c.all_inputs();
   const auto m =
       static_cast<std::size_t>(std::max<std::int64_t>(c.integer("num_scan_inputs", 0), 0));
-  if (m < 1 || m > all.size()) c.fail(cat("num_scan_inputs is ", m, " of ", all.size()));
+  if (m < 1 || m > all.size()) c.bad_attribute("num_scan_inputs", m, cat("1 to ", all.size()));
   const Values states = part(all, 0, all.size() - m);
-  if (g.outputs.size() < states.size()) c.fail("the body gives fewer values than there are states");
+  if (g.outputs.size() < states.size())
+    c.fail(cat("the body has ", amount(g.outputs.size(), "output", "outputs"),
+               ", expected at least one for each state variable"));
   const std::size_t outputs = g.outputs.size() - states.size();
   auto in_axes = c.integers("scan_input_axes"), out_axes = c.integers("scan_output_axes");
   auto in_ways = c.integers("scan_input_directions"),
@@ -379,13 +391,17 @@ Values scan_8(NodeContext& c) {
   const auto m =
       static_cast<std::size_t>(std::max<std::int64_t>(c.integer("num_scan_inputs", 0), 0));
   auto ways = c.integers("directions");
-  if (c.has(0)) c.unsupported("lengths of sequences");
-  if (m < 1 || m + 1 > c.inputs()) c.fail(cat("num_scan_inputs is ", m));
+  if (c.has(0)) c.unsupported("input 0 ('sequence_lens') is not supported");
+  if (m < 1 || m + 1 > c.inputs())
+    c.bad_attribute("num_scan_inputs", m, cat("1 to ", c.inputs() - 1));
   const std::size_t n = c.inputs() - 1 - m;
   std::optional<std::int64_t> batch = c.in(1).shape()[0].as_number();
   if (!batch || *batch > most_unrolled || *batch < 1)
-    c.unsupported(cat("batches of ", c.in(1).shape()[0], "; at most ", most_unrolled));
-  if (g.outputs.size() < n) c.fail("the body gives fewer values than there are states");
+    c.unsupported(cat("the batch size is ", c.in(1).shape()[0], ", expected a number from 1 to ",
+                      most_unrolled));
+  if (g.outputs.size() < n)
+    c.fail(cat("the body has ", amount(g.outputs.size(), "output", "outputs"),
+               ", expected at least one for each state variable"));
   std::vector<Values> stacked(g.outputs.size());
   for (std::int64_t b = 0; b < *batch; ++b) {
     Values states, inputs;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numbers>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/open.h"
@@ -138,7 +139,7 @@ Values lp_normalization(NodeContext& c) {
   Value x = c.in(0);
   const Axes axes = {c.axis(c.integer("axis", -1), x.rank())};
   const std::int64_t p = c.integer("p", 2);
-  if (p != 1 && p != 2) c.fail(cat("p is ", p, ", expected 1 or 2"));
+  if (p != 1 && p != 2) c.bad_attribute("p", p, "1 or 2");
   Value norm = p == 1 ? sum_over(ops::abs(x), axes, true) : ops::sqrt(sum_over(x * x, axes, true));
   norm = broadcast_to(norm, x.shape());
   return {chosen(ops::eq(norm, constant_like(norm, 0)), constant_like(x, 0), x / norm)};
@@ -155,7 +156,7 @@ Values mean_variance_normalization(NodeContext& c) {
 
 Values eye_like(NodeContext& c) {
   const Value x = c.in(0);
-  if (x.rank() != 2) c.fail(cat(x.type(), " is no matrix"));
+  if (x.rank() != 2) c.fail(cat("the input is ", x.type(), ", expected a matrix"));
   DType t = x.dtype();
   if (c.has_attribute("dtype")) t = c.dtype("dtype");
   Value row = iota_value(c.graph(), DType::i64, x.shape(), 0);
@@ -170,7 +171,8 @@ Values bit_cast(NodeContext& c) {
   if (x.dtype() == DType::b1 && byte_size(to) == 1) return {cast_to(x, to)};
   if (to == DType::b1 && byte_size(x.dtype()) == 1) return {cast_to(x, to)};
   if (bit_size(to) != bit_size(x.dtype()))
-    c.fail(cat(x.dtype(), " and ", to, " have different widths"));
+    c.fail(cat("the input is ", x.dtype(), " and attribute 'to' ", to,
+               ", expected types of equal size"));
   return {to == x.dtype() ? x : ops::bitcast(x, {{"dtype", to}})};
 }
 
@@ -178,10 +180,13 @@ Values bit_cast(NodeContext& c) {
 Values determinant(NodeContext& c) {
   constexpr std::int64_t most = 32;  // columns: each is eliminated by nodes of its own
   const Value x = c.in(0);
-  if (x.rank() < 2) c.fail(cat(x.type(), " is no matrix"));
+  if (x.rank() < 2) c.fail(cat("the input is ", x.type(), ", expected a matrix"));
   std::optional<std::int64_t> n = x.shape()[-1].as_number();
-  if (!n || x.shape()[-2] != Dim(*n)) c.fail(cat(x.type(), " is no square matrix of a known size"));
-  if (*n > most) c.unsupported(cat("a matrix of ", *n, " columns; at most ", most));
+  if (!n || x.shape()[-2] != Dim(*n))
+    c.fail(cat("the input is ", x.type(), ", expected square matrices whose size is a number"));
+  if (*n > most)
+    c.unsupported(
+        cat("the matrix has ", amount(*n, "column", "columns"), ", expected at most ", most));
   const Dims batch(x.shape().dims.begin(), x.shape().dims.end() - 2);
   Value a = reshape_to(x, {product(batch), *n, *n});
   Value det = filled(c.graph(), x.dtype(), {product(batch)}, 1);
@@ -211,7 +216,7 @@ Values determinant(NodeContext& c) {
 template <const char* kind>
 Values running(NodeContext& c) {
   Value x = c.in(0);
-  if (c.in(1).shape().count() != Dim(1)) c.fail(cat("axis is ", c.in(1).type()));
+  if (c.in(1).shape().count() != Dim(1)) c.bad_input(1, "axis", "one element");
   const std::int64_t exclusive = c.flag("exclusive"), reverse = c.flag("reverse");
   return {over_axes(c, 1, x.rank(), [&](const Axes& axes) {
     return ops::cumulative(x, {{"axis", std::int64_t{axes[0]}},

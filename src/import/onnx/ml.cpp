@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/forest.h"
@@ -20,7 +21,7 @@ Values binarizer(NodeContext& c) {
 // Columns of the last axis, by number.
 Values array_feature_extractor(NodeContext& c) {
   Value x = c.in(0);
-  if (x.rank() == 0) c.fail("operand 0 is a scalar; it needs an axis to take features from");
+  if (x.rank() == 0) c.bad_input(0, "X", "at least one axis");
   if (x.rank() == 1) x = unsqueeze(x, {0});
   return {ops::gather(Values{x, flatten(c.in(1))}, {{"axis", std::int64_t{x.rank() - 1}}})};
 }
@@ -29,16 +30,18 @@ Values array_feature_extractor(NodeContext& c) {
 
 std::vector<std::int64_t> list_of(NodeContext& c, std::string_view name, std::size_t size) {
   auto list = c.integers(name);
-  if (!list) c.fail(cat("attribute '", name, "' is missing"));
+  if (!list) c.fail(cat("attribute '", name, "' is missing; it is required"));
   if (list->size() != size)
-    c.fail(cat("attribute '", name, "' has ", list->size(), " entries, expected ", size));
+    c.fail(cat("attribute '", name, "' has ", amount(list->size(), "entry", "entries"),
+               ", expected ", size));
   return *list;
 }
 
 void expect_in(NodeContext& c, const std::vector<std::int64_t>& list, std::int64_t count,
                std::string_view what) {
   for (std::int64_t n : list)
-    if (n < 0 || n >= count) c.fail(cat(what, " ", n, " is not in [0, ", count, ")"));
+    if (n < 0 || n >= count)
+      c.fail(cat("a ", what, " is ", n, ", expected at least 0 and less than ", count));
 }
 
 // Where nodes lead to, as numbers among nodes and leaves.
@@ -50,7 +53,8 @@ std::vector<std::int64_t> children(NodeContext& c, const Forest& f, std::string_
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t among = is_leaf[i] ? f.leaves : f.nodes;
     if (out[i] < 0 || out[i] >= among)
-      c.fail(cat(ids, " ", out[i], " of node ", i, " is not in [0, ", among, ")"));
+      c.fail(cat("attribute '", ids, "' contains ", out[i], " for node ", i,
+                 ", expected at least 0 and less than ", among));
     if (is_leaf[i]) out[i] += f.nodes;
   }
   return out;
@@ -64,7 +68,10 @@ void read_sets(NodeContext& c, Forest& f) {
   for (std::size_t i = 0; i < f.sets.size(); ++i) {
     if (f.modes[i] != static_cast<std::int64_t>(Mode::member)) continue;
     for (;; ++at) {
-      if (!values || at >= values->count()) c.fail("membership_values holds too few sets");
+      if (!values || at >= values->count())
+        c.fail(
+            "attribute 'membership_values' has too few sets, expected one for each node of mode "
+            "MEMBER");
       if (std::isnan(values->real(at))) break;
       f.sets[i].push_back(values->real(at));
     }
@@ -77,15 +84,19 @@ Forest read_forest(NodeContext& c) {
   const std::optional<Array> splits = c.tensor("nodes_splits"), weights = c.tensor("leaf_weights"),
                              modes = c.tensor("nodes_modes");
   if (!splits || !weights || !modes)
-    c.fail("attributes nodes_splits, nodes_modes and leaf_weights are needed");
+    c.fail(
+        "attribute 'nodes_splits', 'nodes_modes' or 'leaf_weights' is missing; all are required");
   f.splits = *splits;
   f.weights = *weights;
   f.nodes = splits->count();
   f.leaves = weights->count();
-  if (f.nodes == 0 || f.leaves == 0) c.fail("there is no node or no leaf");
+  if (f.nodes == 0 || f.leaves == 0)
+    c.fail(cat("the trees have ", amount(f.nodes, "node", "nodes"), " and ", f.leaves,
+               " leaves, expected at least one of each"));
   const auto n = static_cast<std::size_t>(f.nodes);
   if (modes->count() != f.nodes)
-    c.fail(cat("nodes_modes has ", modes->count(), " entries, expected ", f.nodes));
+    c.fail(cat("attribute 'nodes_modes' has ", amount(modes->count(), "entry", "entries"),
+               ", expected ", f.nodes));
   for (std::int64_t i = 0; i < f.nodes; ++i) f.modes.push_back(modes->integer(i));
   expect_in(c, f.modes, mode_count, "mode");
   f.features = list_of(c, "nodes_featureids", n);
@@ -96,7 +107,8 @@ Forest read_forest(NodeContext& c) {
                          : std::vector<std::int64_t>(n, 0);
   f.targets = list_of(c, "leaf_targetids", static_cast<std::size_t>(f.leaves));
   auto roots = c.integers("tree_roots");
-  if (!roots || roots->empty()) c.fail("attribute 'tree_roots' is missing or empty");
+  if (!roots || roots->empty())
+    c.fail("attribute 'tree_roots' is missing or empty, expected at least one entry");
   f.roots = *roots;
   expect_in(c, f.roots, f.nodes, "root");
   read_sets(c, f);
@@ -118,8 +130,9 @@ int depth_of(NodeContext& c, const Forest& f) {
     std::sort(next.begin(), next.end());
     next.erase(std::unique(next.begin(), next.end()), next.end());
     if (depth == most_depth) {
-      if (depth > f.nodes) c.fail("nodes of a tree lead in a circle");
-      c.unsupported(cat("a tree deeper than ", most_depth));
+      if (depth > f.nodes) c.fail("the nodes of a tree form a cycle");
+      c.unsupported(
+          cat("a tree is more than ", most_depth, " levels deep, which is not supported"));
     }
     level = std::move(next);
   }
@@ -225,7 +238,7 @@ Value aggregated(NodeContext& c, Value leaf, const Forest& f, std::int64_t targe
     Value sum = sum_over(where_or(belongs, weight, 0), {1});
     return how == 1 ? sum : sum / static_cast<double>(f.roots.size());
   }
-  if (how != 2 && how != 3) c.fail(cat("aggregate_function is ", how, ", expected 0 to 3"));
+  if (how != 2 && how != 3) c.bad_attribute("aggregate_function", how, "0 to 3");
   const double start = how == 2 ? HUGE_VAL : -HUGE_VAL;
   Value best = reduce_axes(how == 2 ? ops::reduce_min : ops::reduce_max,
                            where_or(belongs, weight, start), {1});
@@ -243,22 +256,24 @@ Value transformed(NodeContext& c, Value y) {
                               {{"axis", std::int64_t{1}}});
     return ops::select(Values{is_zero, constant_like(y, 0), rest});
   }
-  if (how == 4) c.unsupported("post_transform 4 (probit)");
-  c.fail(cat("post_transform is ", how, ", expected 0 to 4"));
+  if (how == 4)
+    c.unsupported(
+        "attribute 'post_transform' is 4 (PROBIT), which is not supported, expected 0 to 3");
+  c.bad_attribute("post_transform", how, "0 to 4");
 }
 
 Values tree_ensemble(NodeContext& c) {
   c.ignore("nodes_hitrates");
   Value x = c.in(0);
-  if (x.rank() != 2) c.fail(cat("operand 0 is ", x.type(), ", expected rows of features"));
+  if (x.rank() != 2) c.bad_input(0, "X", "two axes, [samples, features]");
   const Forest f = read_forest(c);
   if (f.splits.dtype() != x.dtype() || f.weights.dtype() != x.dtype())
-    c.fail(cat("operand 0 is ", x.type(), ", splits are ", f.splits.type(), ", weights ",
-               f.weights.type()));
+    c.fail(cat("input 0 ('X') is ", x.type(), ", nodes_splits ", f.splits.type(),
+               " and leaf_weights ", f.weights.type(), ", expected one dtype"));
   if (std::optional<std::int64_t> n = x.shape()[1].as_number())
     expect_in(c, f.features, *n, "feature");
   const std::int64_t targets = c.integer("n_targets", 1);
-  if (targets < 1) c.fail(cat("n_targets is ", targets));
+  if (targets < 1) c.bad_attribute("n_targets", targets, "a positive integer");
   expect_in(c, f.targets, targets, "target");
   return {transformed(c, aggregated(c, reached_leaves(c, x, f), f, targets))};
 }
@@ -276,7 +291,7 @@ std::optional<Array> listed(NodeContext& c, std::string_view prefix) {
 Array default_of(NodeContext& c, DType t) {
   if (std::optional<Array> given = c.tensor("default_tensor")) {
     if (given->count() != 1 || given->dtype() != t)
-      c.fail(cat("default_tensor is ", given->type(), ", expected one ", t));
+      c.bad_attribute("default_tensor", given->type(), cat("one element of ", t));
     return Array(t, {}, given->storage());
   }
   const std::int64_t integer = c.integer("default_int64", -1);
@@ -291,10 +306,13 @@ Values label_encoder(NodeContext& c) {
   for (std::string_view name : {"default_string", "default_int64", "default_float"}) c.ignore(name);
   Value x = c.in(0);
   const std::optional<Array> keys = listed(c, "keys"), values = listed(c, "values");
-  if (!keys || !values) c.fail("keys_* and values_* are needed");
+  if (!keys || !values) c.fail("a 'keys_*' or 'values_*' attribute is missing; both are required");
   if (keys->rank() != 1 || keys->dims() != values->dims() || keys->count() == 0)
-    c.fail(cat("keys are ", keys->type(), ", values ", values->type()));
-  if (keys->dtype() != x.dtype()) c.fail(cat("keys are ", keys->type(), ", operand 0 ", x.type()));
+    c.fail(cat("the keys are ", keys->type(), " and the values ", values->type(),
+               ", expected lists of one length, at least 1"));
+  if (keys->dtype() != x.dtype())
+    c.fail(cat("the keys are ", keys->type(), " and input 0 ('X') is ", x.type(),
+               ", expected one dtype"));
   Value all = constant_value(c.graph(), *keys), given = unsqueeze(x, {-1});
   Shape pairs = x.shape();
   pairs.dims.push_back(keys->count());

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/forest.h"
 #include "ir/function.h"
@@ -20,9 +21,10 @@ constexpr DType real = DType::f32;
 
 // Rows of features in f32, or f64 where they are.
 Value rows_of(NodeContext& c, Value x) {
-  if (x.dtype() == DType::text) c.fail(cat("operand 0 is ", x.type(), ", expected numbers"));
+  if (x.dtype() == DType::text) c.bad_input(0, "X", "numbers");
   if (x.rank() == 1) x = unsqueeze(x, {0});
-  if (x.rank() != 2) c.fail(cat("operand 0 is ", x.type(), ", expected rows of features"));
+  if (x.rank() != 2)
+    c.fail(cat("input 0 ('X') is ", x.type(), ", expected at most two axes, [samples, features]"));
   return cast_to(x, x.dtype() == DType::f64 ? DType::f64 : real);
 }
 
@@ -52,7 +54,9 @@ Labels labels_of(NodeContext& c, std::string_view texts, std::string_view intege
     return {constant_value(c.graph(), text_array({std::ssize(*list)}, *list)), std::ssize(*list)};
   }
   auto list = c.integers(integers);
-  if (!list || list->empty()) c.fail(cat("neither ", texts, " nor ", integers, " are given"));
+  if (!list || list->empty())
+    c.fail(cat("attributes '", texts, "' and '", integers,
+               "' are both missing or empty, expected one of them"));
   return {integer_list(c.graph(), *list), std::ssize(*list)};
 }
 
@@ -77,8 +81,7 @@ Value transformed(NodeContext& c, Value y, std::string_view how) {
     return ops::select(Values{is_zero, constant_like(y, 0), rest});
   }
   if (how == "PROBIT") return erf_inverse(y * 2.0 - 1.0) * std::sqrt(2.0);
-  c.fail(cat("post_transform is '", how,
-             "', expected NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT"));
+  c.bad_attribute("post_transform", how, "NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT");
 }
 
 Value first_largest(Value scores) {
@@ -94,7 +97,9 @@ Values of_two(NodeContext& c, const Labels& labels, Value score, bool is_probabi
   Value other = is_probability ? 1.0 - score : -score;
   Value both = concat_values(Values{other, score}, 1);
   if (!is_probability && how == "LOGISTIC") both = ops::sigmoid(both);
-  if (how == "PROBIT") c.unsupported("PROBIT of one score");
+  if (how == "PROBIT")
+    c.unsupported(
+        "attribute 'post_transform' is 'PROBIT', which is not supported for a single score");
   return {labels.at(squeeze(second, {1})), both};
 }
 
@@ -106,15 +111,19 @@ Value linear(NodeContext& c, std::int64_t& targets) {
                            shifts = reals_or_none(c, "intercepts");
   Value x = rows_of(c, c.in(0));
   const std::optional<std::int64_t> features = x.shape()[1].as_number();
-  if (!features) c.unsupported(cat("the open number of features ", x.shape()[1]));
+  if (!features)
+    c.unsupported(cat("the number of features is the open size ", x.shape()[1],
+                      ", expected a number; give it with --dim"));
   targets = *features > 0 ? std::ssize(weights) / *features : 0;
   if (targets < 1 || targets * *features != std::ssize(weights))
-    c.fail(cat(weights.size(), " coefficients for ", *features, " features"));
+    c.fail(cat("attribute 'coefficients' has ", amount(weights.size(), "entry", "entries"),
+               ", expected a positive multiple of the ", *features, " features"));
   Value w = numbers(c.graph(), weights, {targets, *features});
   Value y = dot_general(x, cast_to(w, x.dtype()), {}, {{1, 1}});
   if (shifts.empty()) return cast_to(y, real);
   if (std::ssize(shifts) != targets)
-    c.fail(cat(shifts.size(), " intercepts for ", targets, " targets"));
+    c.fail(cat("attribute 'intercepts' has ", amount(shifts.size(), "entry", "entries"),
+               ", expected ", targets, ", one for each target"));
   Value b = cast_to(numbers(c.graph(), shifts, {targets}), x.dtype());
   return cast_to(plus(y, b), real);
 }
@@ -123,7 +132,8 @@ Values linear_regressor(NodeContext& c) {
   std::int64_t targets = 0;
   Value y = linear(c, targets);
   if (c.integer("targets", targets) != targets)
-    c.fail(cat("targets is ", c.integer("targets", 1), ", the coefficients are of ", targets));
+    c.bad_attribute("targets", c.integer("targets", 1),
+                    cat(targets, ", the number of rows of 'coefficients'"));
   return {transformed(c, y, c.text("post_transform", "NONE"))};
 }
 
@@ -134,7 +144,9 @@ Values linear_classifier(NodeContext& c) {
   std::int64_t targets = 0;
   Value y = linear(c, targets);
   if (targets == 1 && labels.count == 2) return of_two(c, labels, y, false, how);
-  if (targets != labels.count) c.fail(cat(targets, " scores for ", labels.count, " classes"));
+  if (targets != labels.count)
+    c.fail(cat("the coefficients give ", targets, " scores, expected ", labels.count,
+               ", one for each class"));
   return {labels.at(first_largest(y)), transformed(c, y, how)};
 }
 
@@ -153,7 +165,8 @@ std::vector<double> tensor_or_reals(NodeContext& c, const std::string& name) {
 std::vector<std::int64_t> integers_of(NodeContext& c, std::string_view name, std::size_t count) {
   auto list = c.integers(name);
   if (!list || list->size() != count)
-    c.fail(cat(name, " has ", list ? list->size() : 0, " entries, expected ", count));
+    c.fail(cat("attribute '", name, "' has ", amount(list ? list->size() : 0, "entry", "entries"),
+               ", expected ", count));
   return *list;
 }
 
@@ -171,7 +184,9 @@ std::int64_t mode_of(NodeContext& c, std::string_view name) {
   constexpr std::string_view modes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE",
                                         "BRANCH_GT",  "BRANCH_EQ", "BRANCH_NEQ"};
   const auto found = std::ranges::find(modes, name);
-  if (found == std::end(modes)) c.fail(cat("nodes_modes holds '", name, "'"));
+  if (found == std::end(modes))
+    c.fail(cat("attribute 'nodes_modes' contains '", name,
+               "', expected LEAF or BRANCH_ with LEQ, LT, GTE, GT, EQ or NEQ"));
   return found - std::begin(modes);
 }
 
@@ -182,7 +197,8 @@ Ensemble read_ensemble(NodeContext& c, const std::string& prefix, std::int64_t t
   c.ignore("nodes_hitrates");
   c.ignore("nodes_hitrates_as_tensor");
   const auto modes = c.texts("nodes_modes");
-  if (!modes || modes->empty()) c.fail("attribute 'nodes_modes' is missing or empty");
+  if (!modes || modes->empty())
+    c.fail("attribute 'nodes_modes' is missing or empty, expected at least one entry");
   const std::size_t n = modes->size();
   const auto trees = integers_of(c, "nodes_treeids", n), ids = integers_of(c, "nodes_nodeids", n),
              features = integers_of(c, "nodes_featureids", n),
@@ -192,18 +208,21 @@ Ensemble read_ensemble(NodeContext& c, const std::string& prefix, std::int64_t t
   std::vector<std::int64_t> missing(n, 0);
   if (tracks) missing = integers_of(c, "nodes_missing_value_tracks_true", n);
   const std::vector<double> splits = tensor_or_reals(c, "nodes_values");
-  if (splits.size() != n) c.fail(cat("nodes_values has ", splits.size(), " entries, expected ", n));
+  if (splits.size() != n)
+    c.fail(cat("attribute 'nodes_values' has ", amount(splits.size(), "entry", "entries"),
+               ", expected ", n));
   std::map<Place, std::size_t> at;  // among all nodes
   for (std::size_t i = 0; i < n; ++i)
     if (!at.emplace(Place{trees[i], ids[i]}, i).second)
-      c.fail(cat("node ", ids[i], " of tree ", trees[i], " stands twice"));
+      c.fail(cat("node ", ids[i], " of tree ", trees[i], " appears twice"));
   Ensemble e;
   Forest& f = e.forest;
   std::vector<std::int64_t> number(n);  // among branches or among leaves
   for (std::size_t i = 0; i < n; ++i) number[i] = (*modes)[i] == "LEAF" ? f.leaves++ : f.nodes++;
   const auto goes_to = [&](std::size_t i, std::int64_t id) {
     const auto found = at.find({trees[i], id});
-    if (found == at.end()) c.fail(cat("node ", id, " of tree ", trees[i], " is not there"));
+    if (found == at.end())
+      c.fail(cat("tree ", trees[i], " leads to node ", id, ", which does not exist"));
     const std::size_t to = found->second;
     return number[to] + ((*modes)[to] == "LEAF" ? f.nodes : 0);
   };
@@ -231,9 +250,11 @@ Ensemble read_ensemble(NodeContext& c, const std::string& prefix, std::int64_t t
   for (std::size_t i = 0; i < m; ++i) {
     const auto found = at.find({of_tree[i], of_node[i]});
     if (found == at.end() || (*modes)[found->second] != "LEAF")
-      c.fail(cat("node ", of_node[i], " of tree ", of_tree[i], " has a weight and is no leaf"));
+      c.fail(
+          cat("node ", of_node[i], " of tree ", of_tree[i], " has a weight, but it is not a leaf"));
     if (of_target[i] < 0 || of_target[i] >= targets)
-      c.fail(cat(prefix, " ", of_target[i], " is not in [0, ", targets, ")"));
+      c.fail(cat("attribute '", prefix, "_ids' contains ", of_target[i],
+                 ", expected at least 0 and less than ", targets));
     const std::int64_t place = number[found->second] * targets + of_target[i];
     e.weights[static_cast<std::size_t>(place)] += weights[i];
     e.targets_met.insert(of_target[i]);
@@ -255,7 +276,8 @@ void check_features(NodeContext& c, Value x, const Forest& f) {
   const std::optional<std::int64_t> n = x.shape()[1].as_number();
   for (std::int64_t feature : f.features)
     if (feature < 0 || (n && feature >= *n))
-      c.fail(cat("feature ", feature, " of ", x.type(), " is not there"));
+      c.fail(cat("attribute 'nodes_featureids' contains ", feature, ", expected a column of ",
+                 x.type()));
 }
 
 Value with_base(NodeContext& c, Value y, const std::vector<double>& base) {
@@ -263,14 +285,15 @@ Value with_base(NodeContext& c, Value y, const std::vector<double>& base) {
   Array a = Array::zeros(y.dtype(), {std::ssize(base)});
   for (std::size_t i = 0; i < base.size(); ++i) a.set_real(static_cast<std::int64_t>(i), base[i]);
   if (std::ssize(base) != 1 && prove_equal(y.shape()[1], std::ssize(base)) != true)
-    c.fail(cat(base.size(), " base_values for ", y.shape()[1], " targets"));
+    c.fail(cat("attribute 'base_values' has ", amount(base.size(), "entry", "entries"),
+               ", expected 1 or ", y.shape()[1]));
   return plus(y, constant(c.graph(), a));
 }
 
 Values tree_regressor(NodeContext& c) {
   Value x = rows_of(c, c.in(0));
   const std::int64_t targets = c.integer("n_targets", 1);
-  if (targets < 1) c.fail(cat("n_targets is ", targets));
+  if (targets < 1) c.bad_attribute("n_targets", targets, "a positive integer");
   const Ensemble e = read_ensemble(c, "target", targets, x.dtype());
   check_features(c, x, e.forest);
   const std::string_view how = c.text("aggregate_function", "SUM");
@@ -282,7 +305,7 @@ Values tree_regressor(NodeContext& c) {
   else if (how == "MIN" || how == "MAX")
     y = reduce_axes(how == "MIN" ? ops::reduce_min : ops::reduce_max, all, {1});
   else
-    c.fail(cat("aggregate_function is '", how, "', expected SUM, AVERAGE, MIN or MAX"));
+    c.bad_attribute("aggregate_function", how, "SUM, AVERAGE, MIN or MAX");
   y = with_base(c, y, tensor_or_reals(c, "base_values"));
   return {cast_to(transformed(c, y, c.text("post_transform", "NONE")), real)};
 }
@@ -325,7 +348,7 @@ Value kernel_of(NodeContext& c, Value x, Value vectors) {
   Value scaled = products * gamma + shift;
   if (kind == "POLY") return ops::pow(scaled, constant_like(scaled, degree));
   if (kind == "SIGMOID") return ops::tanh(scaled);
-  c.fail(cat("kernel_type is '", kind, "', expected LINEAR, POLY, RBF or SIGMOID"));
+  c.bad_attribute("kernel_type", kind, "LINEAR, POLY, RBF or SIGMOID");
 }
 
 // support_vectors [count, features].
@@ -333,7 +356,8 @@ Value support_vectors(NodeContext& c, Value x, std::int64_t count) {
   const std::vector<float> all = reals_or_none(c, "support_vectors");
   if (count < 1 || std::ssize(all) % count != 0 ||
       prove_equal(x.shape()[1], std::ssize(all) / count) == false)
-    c.fail(cat(all.size(), " numbers of ", count, " support vectors for ", x.type()));
+    c.fail(cat("attribute 'support_vectors' has ", amount(all.size(), "entry", "entries"),
+               ", expected ", count, " vectors of ", x.shape()[1], " features"));
   return numbers(c.graph(), all, {count, std::ssize(all) / count});
 }
 
@@ -344,7 +368,9 @@ Values svm_regressor(NodeContext& c) {
                            rho = reals_or_none(c, "rho");
   Value y;
   if (count > 0) {
-    if (std::ssize(weights) != count) c.fail(cat(weights.size(), " coefficients of ", count));
+    if (std::ssize(weights) != count)
+      c.fail(cat("attribute 'coefficients' has ", amount(weights.size(), "entry", "entries"),
+                 ", expected ", count));
     Value k = kernel_of(c, x, support_vectors(c, x, count));
     y = dot_general(k, numbers(c.graph(), weights, {1, count}), {}, {{1, 1}});
   } else {
@@ -367,7 +393,9 @@ Value pair_decisions(NodeContext& c, Value kernels, const std::vector<std::int64
   for (std::size_t i = 1; i < classes; ++i) starts[i] = starts[i - 1] + counts[i - 1];
   const std::size_t pairs = classes * (classes - 1) / 2;
   if (weights.size() != (classes - 1) * static_cast<std::size_t>(all) || rho.size() < pairs)
-    c.fail(cat(weights.size(), " coefficients and ", rho.size(), " rho of ", classes, " classes"));
+    c.fail(cat("attributes 'coefficients' and 'rho' have ", weights.size(), " and ", rho.size(),
+               " entries, expected ", (classes - 1) * static_cast<std::size_t>(all), " and ", pairs,
+               " for ", classes, " classes"));
   // One row for each pair over all vectors.
   std::vector<float> matrix(pairs * static_cast<std::size_t>(all), 0);
   std::size_t pair = 0;
@@ -486,12 +514,15 @@ Values svm_classifier(NodeContext& c) {
   const std::string_view how = c.text("post_transform", "NONE");
   std::int64_t all = 0;
   for (std::int64_t n : counts) {
-    if (n < 0) c.fail("vectors_per_class holds a negative number");
+    if (n < 0) c.fail(cat("attribute 'vectors_per_class' contains ", n, ", expected 0 or more"));
     all += n;
   }
-  if (all == 0) c.unsupported("a linear machine without support vectors");
+  if (all == 0)
+    c.unsupported(
+        "a linear classifier without support vectors is not supported; use LinearClassifier");
   if (std::ssize(counts) != labels.count || labels.count < 2)
-    c.fail(cat(counts.size(), " vectors_per_class for ", labels.count, " classes"));
+    c.fail(cat("attribute 'vectors_per_class' has ", amount(counts.size(), "entry", "entries"),
+               ", expected one for each of ", labels.count, " classes, at least two"));
   Value decisions =
       pair_decisions(c, kernel_of(c, x, support_vectors(c, x, all)), counts, weights, rho);
   hone::Graph& g = c.graph();
@@ -504,7 +535,8 @@ Values svm_classifier(NodeContext& c) {
   Value chosen = labels.at(first_largest(votes));
   if (!a.empty()) {
     if (a.size() != pairs.first.size() || b.size() != a.size())
-      c.fail(cat(a.size(), " prob_a and ", b.size(), " prob_b for ", pairs.first.size(), " pairs"));
+      c.fail(cat("attributes 'prob_a' and 'prob_b' have ", a.size(), " and ", b.size(),
+                 " entries, expected ", pairs.first.size(), ", one for each pair of classes"));
     Value p = coupled(c, decisions, pairs, a, b, labels.count);
     return {labels.at(first_largest(p)), transformed(c, p, how)};
   }
@@ -535,7 +567,7 @@ Values normalizer(NodeContext& c) {
   else if (how == "L2")
     norm = ops::sqrt(sum_over(x * x, {1}, true));
   else
-    c.fail(cat("norm is '", how, "', expected MAX, L1 or L2"));
+    c.bad_attribute("norm", how, "MAX, L1 or L2");
   Value none = ops::eq(norm, constant_like(norm, 0));
   Value y = over(x, where(none, scalar(c.graph(), 1, real), norm));
   return {reshape_to(y, c.in(0).shape().dims)};
@@ -551,7 +583,8 @@ Values imputer(NodeContext& c) {
     c.ignore("imputed_value_floats");
   } else {
     const std::vector<float> list = reals_or_none(c, "imputed_value_floats");
-    if (list.empty()) c.fail("attribute 'imputed_value_floats' is missing");
+    if (list.empty())
+      c.fail("attribute 'imputed_value_floats' is missing or empty, expected at least one entry");
     by = cast_to(numbers(c.graph(), list, {std::ssize(list)}), x.dtype());
     gap = constant_like(x, c.real("replaced_value_float", 0));
     c.ignore("imputed_value_int64s");
@@ -569,7 +602,8 @@ Values one_hot_encoder(NodeContext& c) {
   const Labels cats = labels_of(c, "cats_strings", "cats_int64s");
   if (x.dtype() != cats.all.dtype()) {
     if (x.dtype() == DType::text || cats.all.dtype() == DType::text)
-      c.fail(cat("operand 0 is ", x.type(), ", the categories ", cats.all.type()));
+      c.fail(cat("input 0 ('X') is ", x.type(), " and the categories are ", cats.all.type(),
+                 ", expected strings or numbers for both"));
     x = cast_to(x, DType::i64);
   }
   Shape shape = x.shape();
@@ -578,7 +612,7 @@ Values one_hot_encoder(NodeContext& c) {
       ops::eq(broadcast_to(unsqueeze(x, {x.rank()}), shape), broadcast_to(cats.all, shape));
   if (!zeros) {
     Value is_none = ops::bit_not(reduce_axes(ops::reduce_or, is_it, {x.rank()}));
-    require_within(cast_to(is_none, DType::i64), 0, 0, "an unknown category:");
+    require_within(cast_to(is_none, DType::i64), 0, 0, "a flag that marks an unknown category");
   }
   return {cast_to(is_it, real)};
 }
@@ -596,7 +630,8 @@ Values category_mapper(NodeContext& c) {
       c.integers("cats_int64s").value_or(std::vector<std::int64_t>());
   const auto texts = c.texts("cats_strings").value_or(std::vector<std::string_view>());
   if (integers.empty() || integers.size() != texts.size())
-    c.fail(cat(integers.size(), " cats_int64s and ", texts.size(), " cats_strings"));
+    c.fail(cat("attributes 'cats_int64s' and 'cats_strings' have ", integers.size(), " and ",
+               texts.size(), " entries, expected equal numbers, at least 1"));
   const std::string_view text = c.text("default_string", "_Unused");
   const std::int64_t integer_default = c.integer("default_int64", -1);
   Value names = constant_value(c.graph(), text_array({std::ssize(texts)}, texts));

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstring>
 
+#include "base/amount.h"
 #include "base/error.h"
 
 namespace hone::onnx {
@@ -47,8 +48,9 @@ void skim(const WireReader& r, const WireField& f) {
 
 void expect_whole(const WireReader& r, const WireField& f, std::size_t element) {
   if (f.bytes.size() % element != 0)
-    r.file().fail(f.bytes.data(), cat("packed numbers of ", element, " bytes in a field of ",
-                                      f.bytes.size(), " bytes"));
+    r.file().fail(f.bytes.data(),
+                  cat("a list of numbers has ", amount(f.bytes.size(), "byte", "bytes"),
+                      ", expected a multiple of ", element));
 }
 
 void add(const WireReader& r, const WireField& f, std::vector<float>& to) {
@@ -167,7 +169,8 @@ void Parser::read(WireReader r, SparseTensor& to) {
 
 void Parser::each_node(WireReader& r, const WireField& f, std::vector<Node>& to) {
   if (f.is_bytes() && nodes_left_-- <= 0)
-    file_.fail(f.bytes.data(), cat("more than ", most_nodes_, " nodes"));
+    file_.fail(f.bytes.data(), cat("the model has more than ", most_nodes_,
+                                   " nodes; raise the limit if that is intended"));
   each(r, f, to);
 }
 

@@ -41,7 +41,8 @@ Values batch_norm_training(NodeContext& c, Value x, double epsilon) {
 
 Values batch_norm_import(NodeContext& c) {
   for (std::string_view name : {"consumed_inputs", "is_test"}) c.ignore(name);
-  if (!c.flag("spatial", true)) c.unsupported("spatial = 0, statistics for each element");
+  if (!c.flag("spatial", true))
+    c.unsupported("attribute 'spatial' is 0, expected 1 (statistics for each channel)");
   const double epsilon = c.real("epsilon", 1e-5);
   Value x = c.in(0);
   if (x.rank() == 1) x = unsqueeze(x, {1});  // one channel
@@ -50,7 +51,9 @@ Values batch_norm_import(NodeContext& c) {
     out = batch_norm_training(c, x, epsilon);
   } else {
     c.ignore("momentum");
-    if (c.wants(1)) c.unsupported("training mode of before opset 14; export a newer one");
+    if (c.wants(1))
+      c.unsupported(
+          "training mode is not supported before opset 14; export the model with a newer opset");
     out = {normalized({x, c.in(1), c.in(2), c.in(3), c.in(4)}, epsilon)};
   }
   out[0] = reshape_to(out[0], c.in(0).shape().dims);
@@ -170,7 +173,8 @@ Values matmul_import(NodeContext& c) {
 Values gemm_import(NodeContext& c) {
   c.ignore("broadcast");  // before opset 7: what every newer one does
   Value a = c.in(0), b = c.in(1);
-  if (a.rank() != 2 || b.rank() != 2) c.fail(cat(a.type(), " and ", b.type(), " are no matrices"));
+  if (a.rank() != 2 || b.rank() != 2)
+    c.fail(cat("inputs 'A' and 'B' are ", a.type(), " and ", b.type(), ", expected two matrices"));
   if (c.flag("transA")) a = transpose_matrix(a);
   if (c.flag("transB")) b = transpose_matrix(b);
   const double alpha = c.real("alpha", 1), beta = c.real("beta", 1);
@@ -192,7 +196,9 @@ Value norm_operand(NodeContext& c, std::size_t input, double fallback, int axis)
 }
 
 void check_stash(NodeContext& c) {
-  if (c.integer("stash_type", 1) != 1) c.unsupported("a stash_type other than 1 (f32)");
+  if (c.integer("stash_type", 1) != 1)
+    c.unsupported(
+        cat("attribute 'stash_type' is ", c.integer("stash_type", 1), ", expected 1 (f32)"));
 }
 
 // The mean and 1 / sqrt(variance + epsilon) of each row, in f32, with axes of size 1.
@@ -255,7 +261,9 @@ Value grouped_norm(NodeContext& c, const Dim& groups, double epsilon) {
 }
 
 void check_channels(NodeContext& c) {
-  if (c.in(0).rank() < 2) c.fail(cat(c.in(0).type(), " has no channels"));
+  if (c.in(0).rank() < 2)
+    c.fail(
+        cat("input 0 is ", c.in(0).type(), ", expected at least two axes, [batch, channels, ...]"));
 }
 
 Values instance_norm(NodeContext& c) {
@@ -268,7 +276,7 @@ Values group_norm(NodeContext& c) {
   check_stash(c);
   check_channels(c);
   std::int64_t groups = c.integer("num_groups", 0);
-  if (groups < 1) c.fail(cat("num_groups is ", groups));
+  if (groups < 1) c.bad_attribute("num_groups", groups, "a positive integer");
   return {grouped_norm(c, groups, c.real("epsilon", 1e-5))};
 }
 

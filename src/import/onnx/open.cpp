@@ -30,13 +30,14 @@ Value from_room(NodeContext& c, Value v, Value sizes, const std::vector<bool>& o
 Value option_at(NodeContext& c, Value number, const Values& options) {
   hone::Graph& g = c.graph();
   const auto count = static_cast<std::int64_t>(options.size());
-  if (options.empty()) c.fail("there is nothing to choose from");
+  if (options.empty()) c.fail("the sequence is empty, expected at least one element");
   const Type& first = options[0].type();
   Dims room = first.shape.dims;
   std::vector<bool> open(room.size(), false);
   for (const Value& v : options) {
     if (v.dtype() != first.dtype || v.rank() != first.rank())
-      c.unsupported(cat("data chooses between ", first, " and ", v.type()));
+      c.unsupported(
+          cat("data chooses between ", first, " and ", v.type(), ", expected one dtype and rank"));
     for (std::size_t i = 0; i < room.size(); ++i) {
       if (v.shape().dims[i] == first.shape.dims[i]) continue;
       open[i] = true;
@@ -44,7 +45,7 @@ Value option_at(NodeContext& c, Value number, const Values& options) {
     }
   }
   number = cast_to(reshape_to(number, {}), DType::i64);
-  require_within(number, 0, count - 1, "number");
+  require_within(number, 0, count - 1, "a position");
   const bool is_open = std::ranges::count(open, true) > 0;
   const auto room_for = [&](Value v) { return is_open ? in_room(v, room) : v; };
   const auto sizes_of = [&](Value v) {
@@ -84,7 +85,7 @@ Value over_axes(NodeContext& c, std::size_t input, int rank,
   const std::optional<std::int64_t> count = axes.shape()[0].as_number();
   if (!count || rank > most_rank || *count > rank) c.depends_on_data(input);
   hone::Graph& g = c.graph();
-  require_within(axes, -rank, rank - 1, "axis");
+  require_within(axes, -rank, rank - 1, "an axis");
   // A set is the sum of powers of two; axes that are given twice are in none of them.
   Value front = ops::mod(axes, integer_like(axes, rank));
   Value bits = ops::shift_left(integer_like(front, 1), front);

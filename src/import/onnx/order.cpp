@@ -16,7 +16,8 @@ Values top_k(NodeContext& c) {
   c.ignore("sorted");  // any order is right when it is 0
   const Dim most = x.shape()[static_cast<int>(axis)];
   const Dim k = c.opset() < 10 ? Dim(c.integer("k", 0)) : c.open_size(1, most);
-  if (k.low() < 0 || (k - most).low() > 0) c.fail(cat("k is ", k, ", axis ", axis, " has ", most));
+  if (k.low() < 0 || (k - most).low() > 0)
+    c.fail(cat("K is ", k, ", expected 0 to ", most, ", the size of axis ", axis));
   Attrs attrs = {{"axis", axis}, {"descending", std::int64_t{c.flag("largest", true)}}};
   if (k != most) attrs.set("count", Dims{k});
   Value sorted = ops::sort(x, attrs);
@@ -28,8 +29,9 @@ Values reverse_sequence(NodeContext& c) {
   Value x = c.in(0), lengths = cast_to(c.in(1), DType::i64);
   const int batch = c.axis(c.integer("batch_axis", 1), x.rank()),
             time = c.axis(c.integer("time_axis", 0), x.rank());
-  if (batch == time) c.fail(cat("axis ", batch, " counts both batches and time"));
-  require_within(lengths, 0, x.shape()[time], "length");
+  if (batch == time)
+    c.fail(cat("batch_axis and time_axis are both ", batch, ", expected different axes"));
+  require_within(lengths, 0, x.shape()[time], "a length");
   Value t = along(counted(c.graph(), DType::i64, x.shape()[time]), time, x.rank());
   Value length = along(lengths, batch, x.rank());
   Value back = minus(minus(length, integer_like(length, 1)), t);

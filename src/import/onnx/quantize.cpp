@@ -31,7 +31,7 @@ Limits limits_of(NodeContext& c, DType t) {
     case DType::i32:
       return {-2147483648.0, 2147483647.0};
     default:
-      c.unsupported(cat("quantizing to ", t));
+      c.unsupported(cat("quantizing to ", t, " is not supported"));
   }
 }
 
@@ -43,10 +43,14 @@ Value fitted(NodeContext& c, Value v, Value x, std::int64_t axis_given, std::int
   const int axis = c.axis(axis_given, x.rank());
   if (block == 0) {
     if (v.rank() == x.rank()) return broadcast_to(v, x.shape());
-    if (v.rank() != 1) c.fail(cat("scale ", v.type(), " for ", x.type(), " without blocks"));
+    if (v.rank() != 1)
+      c.fail(cat("the scale or zero point is ", v.type(), " for ", x.type(),
+                 ", expected at most one axis without 'block_size'"));
     return broadcast_to(along(v, axis, x.rank()), x.shape());
   }
-  if (v.rank() != x.rank()) c.fail(cat("scale ", v.type(), " for blocks of ", x.type()));
+  if (v.rank() != x.rank())
+    c.fail(cat("the scale or zero point is ", v.type(), " for blocks of ", x.type(),
+               ", expected equal ranks"));
   // Each number `block` times along the axis, the last block cut.
   Value each = unsqueeze(v, {axis + 1});
   Shape repeated = each.shape();
@@ -96,9 +100,10 @@ Values quantize_linear(NodeContext& c) {
   DType to = c.has(2) ? c.in(2).dtype() : DType::u8;
   if (c.integer("output_dtype", 0) != 0) to = c.dtype("output_dtype");
   if (is_float(to) && !is_small(to))
-    c.fail(cat("output_dtype is ", to, ", expected integers or floats of 8 bits or less"));
+    c.fail(
+        cat("the dtype of the result is ", to, ", expected integers or floats of 8 bits or less"));
   if (c.has(2) && c.in(2).dtype() != to)
-    c.fail(cat("the zero point is ", c.in(2).dtype(), ", the result ", to));
+    c.bad_input(2, "zero_point", cat(to, ", the dtype of the result"));
   DType precision = c.in(1).dtype();
   if (c.integer("precision", 0) != 0) precision = c.dtype("precision");
   if (is_small(precision)) precision = DType::f32;
@@ -117,7 +122,8 @@ Values dequantize_linear(NodeContext& c) {
   if (c.integer("output_dtype", 0) != 0) to = c.dtype("output_dtype");
   Value scale = cast_to(fitted(c, c.in(1), x, axis, block), sum_dtype(given));
   Value zero = zero_point(c, x, axis, block);
-  if (is_float(x.dtype()) && !is_small(x.dtype())) c.unsupported(cat("dequantizing ", x.dtype()));
+  if (is_float(x.dtype()) && !is_small(x.dtype()))
+    c.unsupported(cat("dequantizing ", x.dtype(), " is not supported"));
   return {cast_to(dequantized(x, scale, zero), to)};
 }
 

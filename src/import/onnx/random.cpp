@@ -44,9 +44,9 @@ DType result_dtype(NodeContext& c, DType fallback) {
 
 Shape given_shape(NodeContext& c) {
   auto list = c.integers("shape");
-  if (!list) c.fail("attribute 'shape' is missing");
+  if (!list) c.fail("attribute 'shape' is missing; it is required");
   for (std::int64_t n : *list)
-    if (n < 0) c.fail(cat("shape holds ", n));
+    if (n < 0) c.fail(cat("attribute 'shape' contains ", n, ", expected sizes of 0 or more"));
   return Shape(dims_of(*list));
 }
 
@@ -83,10 +83,10 @@ Values bernoulli(NodeContext& c) {
 // Draws from rows of logarithms of probabilities: how many sums of them lie below a number.
 Values multinomial(NodeContext& c) {
   Value logs = c.in(0);
-  if (logs.rank() != 2) c.fail(cat(logs.type(), " is no matrix"));
+  if (logs.rank() != 2) c.bad_input(0, "input", "a matrix, [batch, classes]");
   const DType dtype = result_dtype(c, DType::i32);
   const std::int64_t draws = c.integer("sample_size", 1);
-  if (draws < 1) c.fail(cat("sample_size is ", draws));
+  if (draws < 1) c.bad_attribute("sample_size", draws, "a positive integer");
   Value p = ops::softmax(cast_to(logs, DType::f32), {{"axis", std::int64_t{1}}});
   Value sums = ops::cumulative(p, {{"axis", std::int64_t{1}},
                                    {"kind", std::string("sum")},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/steps.h"
@@ -166,7 +167,8 @@ Activation activation(NodeContext& c, std::string_view name, ActivationNumbers& 
   }
   const bool is_affine = name == "Affine", is_scaled = name == "ScaledTanh",
              is_hard = name == "HardSigmoid";
-  if (!is_affine && !is_scaled && !is_hard) c.unsupported(cat("activation '", name, "'"));
+  if (!is_affine && !is_scaled && !is_hard)
+    c.unsupported(cat("activation '", name, "' is not supported"));
   const double a = numbers.alpha(is_hard ? 0.2 : 1), b = numbers.beta(is_hard     ? 0.5
                                                                       : is_scaled ? 1
                                                                                   : 0);
@@ -193,7 +195,8 @@ std::vector<Cell> cells(NodeContext& c, const Kind& kind, int directions) {
     names.insert(names.end(), kind.activations.begin(), kind.activations.end());
   if (auto given = c.texts("activations")) {
     if (given->size() != names.size())
-      c.fail(cat(given->size(), " activations are given, expected ", names.size()));
+      c.fail(cat("attribute 'activations' has ", amount(given->size(), "entry", "entries"),
+                 ", expected ", names.size()));
     names = *given;
   }
   ActivationNumbers numbers(c);
@@ -239,7 +242,8 @@ Value weights_of_8_bits(NodeContext& c, std::size_t weights, std::size_t scale) 
 Sources sources(NodeContext& c, const Kind& kind, int directions, bool batch_first) {
   Sources s{c.in(0), c.in(1), c.in(2), c.has(4) ? cast_to(c.in(4), DType::i64) : Value(), {}, 0};
   if (s.x.rank() != 3 || c.in(1).rank() != 3 || c.in(2).rank() != 3)
-    c.fail(cat(s.x.type(), ", ", c.in(1).type(), " and ", c.in(2).type(), " must have three axes"));
+    c.fail(cat("inputs 'X', 'W' and 'R' are ", s.x.type(), ", ", c.in(1).type(), " and ",
+               c.in(2).type(), ", expected three axes each"));
   if (kind.in_8_bits) {
     s.x = in_8_bits(s.x);
     s.w = weights_of_8_bits(c, 1, 8);
@@ -249,7 +253,7 @@ Sources sources(NodeContext& c, const Kind& kind, int directions, bool batch_fir
   s.hidden = s.r.shape()[2];
   if (std::int64_t given = c.integer("hidden_size", 0);
       c.has_attribute("hidden_size") && prove_equal(s.hidden, given) == false)
-    c.fail(cat("hidden_size is ", given, ", the weights' is ", s.hidden));
+    c.bad_attribute("hidden_size", given, cat(s.hidden, ", as in the weights"));
   Shape state{directions, s.x.shape()[1], s.hidden};
   for (std::size_t i = 0; i < (kind.has_cell_state ? 2u : 1u); ++i) {
     if (!c.has(5 + i))
@@ -302,7 +306,7 @@ Values recurrent_import(NodeContext& c, const Kind& kind) {
   c.ignore("output_sequence");  // opset 1: which outputs are wanted shows anyway
   std::string_view way = c.text("direction", "forward");
   if (way != "forward" && way != "reverse" && way != "bidirectional")
-    c.fail(cat("direction is '", way, "', expected forward, reverse or bidirectional"));
+    c.bad_attribute("direction", way, "forward, reverse or bidirectional");
   const int directions = way == "bidirectional" ? 2 : 1;
   const bool batch_first = c.flag("layout");
   const std::vector<Cell> all = cells(c, kind, directions);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 
@@ -61,14 +62,17 @@ Value coordinates(NodeContext& c, const How& how, const Stretch& s) {
   if (how.coordinates == "half_pixel_symmetric")
     return half + in * 0.5 * (1.0 - size_of(g, s.out) / length);
   if (how.coordinates == "tf_crop_and_resize") {
-    if (!s.from) c.fail("tf_crop_and_resize needs a region of interest");
+    if (!s.from) c.fail("input 1 ('roi') is missing; tf_crop_and_resize requires it");
     Value reach = s.to - s.from;
     Value middle = broadcast_to(reach * last * 0.5, y.shape());
     Value at = where(broadcast_to(equals(length, 1), y.shape()), middle,
                      by_corners(y, length, reach * last));
     return at + s.from * last;
   }
-  c.fail(cat("coordinate_transformation_mode is '", how.coordinates, "'"));
+  c.bad_attribute(
+      "coordinate_transformation_mode", how.coordinates,
+      "half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, "
+      "or tf_crop_and_resize");
 }
 
 Value nearest_index(NodeContext& c, const How& how, Value x) {
@@ -76,7 +80,8 @@ Value nearest_index(NodeContext& c, const How& how, Value x) {
   if (how.nearest == "round_prefer_ceil") return floored(x + 0.5);
   if (how.nearest == "floor") return floored(x);
   if (how.nearest == "ceil") return ops::ceil(x);
-  c.fail(cat("nearest_mode is '", how.nearest, "'"));
+  c.bad_attribute("nearest_mode", how.nearest,
+                  "round_prefer_floor, round_prefer_ceil, floor or ceil");
 }
 
 // The weight of an element at a distance, in elements of the output where those lie wider apart.
@@ -99,11 +104,16 @@ Taps taps_around(NodeContext& c, const How& how, const Stretch& s, Value x) {
   constexpr double most = 4096;
   double squeeze = 1;
   if (how.antialias) {
-    if (!s.number) c.unsupported("antialias with a scale that follows from open sizes");
+    if (!s.number)
+      c.unsupported(
+          "attribute 'antialias' is 1 and a scale depends on open sizes; give the sizes with "
+          "--dim");
     squeeze = std::min(*s.number, 1.0);
   }
   const double radius = (how.mode == "linear" ? 1 : 2) / squeeze;
-  if (!(radius < most)) c.unsupported(cat("antialias with scale ", squeeze));
+  if (!(radius < most))
+    c.unsupported(cat("attribute 'antialias' is 1 and a scale is ", squeeze, ", expected at least ",
+                      (how.mode == "linear" ? 1 : 2) / most));
   const auto start = static_cast<std::int64_t>(std::floor(-radius)) + 1;
   const std::int64_t count = 2 - 2 * start;
   Value base = floored(x);
@@ -162,10 +172,14 @@ Dim scaled_size(NodeContext& c, const Dim& size, double scale) {
   if (size.is_number()) {
     const auto n = static_cast<double>(size.number());
     const double scaled = std::floor(f ? n * f->above / f->below : n * scale);
-    if (scaled > most) c.fail(cat("size ", size, " times scale ", scale, " is too large"));
+    if (scaled > most)
+      c.fail(
+          cat("size ", size, " times scale ", scale, " is ", scaled, ", expected at most ", most));
     return static_cast<std::int64_t>(scaled);
   }
-  if (!f || f->above > most) c.unsupported(cat("scale ", scale, " of the open size ", size));
+  if (!f || f->above > most)
+    c.unsupported(cat("the open size ", size, " is scaled by ", scale,
+                      ", expected a simple fraction; give the size with --dim"));
   return floor_div(size * Dim(static_cast<std::int64_t>(f->above)),
                    static_cast<std::int64_t>(f->below));
 }
@@ -186,10 +200,13 @@ std::vector<double> known_numbers(NodeContext& c, std::size_t input) {
 }
 
 void set_by_scales(NodeContext& c, std::vector<Stretch>& all, const std::vector<double>& scales) {
-  if (scales.size() != all.size()) c.fail(cat(scales.size(), " scales for ", all.size(), " axes"));
+  if (scales.size() != all.size())
+    c.fail(cat("input 'scales' has ", amount(scales.size(), "element", "elements"), ", expected ",
+               all.size(), ", one for each axis"));
   for (std::size_t i = 0; i < all.size(); ++i) {
     Stretch& s = all[i];
-    if (!(scales[i] > 0) || !std::isfinite(scales[i])) c.fail(cat("scale ", scales[i]));
+    if (!(scales[i] > 0) || !std::isfinite(scales[i]))
+      c.fail(cat("input 'scales' contains ", scales[i], ", expected positive numbers"));
     set_scale(c, s, scales[i]);
     s.out = scaled_size(c, s.in, scales[i]);
     s.is_identity = scales[i] == 1;
@@ -200,7 +217,8 @@ void set_by_scales(NodeContext& c, std::vector<Stretch>& all, const std::vector<
 void set_by_open_scales(NodeContext& c, std::vector<Stretch>& all, Value scales) {
   const auto n = std::ssize(all);
   if (prove_equal(scales.shape().count(), n) != true)
-    c.fail(cat("scales are ", scales.type(), " for ", n, " axes"));
+    c.fail(
+        cat("input 'scales' is ", scales.type(), ", expected ", n, " elements, one for each axis"));
   Value one = scalar(c.graph(), 1, real);
   for (std::int64_t i = 0; i < n; ++i) {
     Stretch& s = all[static_cast<std::size_t>(i)];
@@ -216,7 +234,10 @@ void set_by_open_scales(NodeContext& c, std::vector<Stretch>& all, Value scales)
 void keep_aspect(NodeContext& c, std::vector<Stretch>& all, bool not_larger) {
   std::optional<double> scale;
   for (const Stretch& s : all) {
-    if (!s.number) c.unsupported("keep_aspect_ratio_policy with open sizes");
+    if (!s.number)
+      c.unsupported(
+          "attribute 'keep_aspect_ratio_policy' is not supported for open sizes; give the sizes "
+          "with --dim");
     if (!scale || (not_larger ? *s.number < *scale : *s.number > *scale)) scale = s.number;
   }
   for (Stretch& s : all) {
@@ -227,7 +248,9 @@ void keep_aspect(NodeContext& c, std::vector<Stretch>& all, bool not_larger) {
 }
 
 void set_by_sizes(NodeContext& c, std::vector<Stretch>& all, const Dims& sizes) {
-  if (sizes.size() != all.size()) c.fail(cat(sizes.size(), " sizes for ", all.size(), " axes"));
+  if (sizes.size() != all.size())
+    c.fail(cat("input 'sizes' has ", amount(sizes.size(), "element", "elements"), ", expected ",
+               all.size(), ", one for each axis"));
   for (std::size_t i = 0; i < all.size(); ++i) {
     Stretch& s = all[i];
     s.out = sizes[i];
@@ -241,7 +264,7 @@ void set_by_sizes(NodeContext& c, std::vector<Stretch>& all, const Dims& sizes) 
   if (policy == "not_larger" || policy == "not_smaller")
     keep_aspect(c, all, policy == "not_larger");
   else if (policy != "stretch")
-    c.fail(cat("keep_aspect_ratio_policy is '", policy, "'"));
+    c.bad_attribute("keep_aspect_ratio_policy", policy, "stretch, not_larger or not_smaller");
 }
 
 std::vector<Stretch> axes_to_stretch(NodeContext& c) {
@@ -270,8 +293,9 @@ void set_region(NodeContext& c, std::vector<Stretch>& all) {
 
 Values resized(NodeContext& c, const How& how, std::vector<Stretch>& all) {
   if (how.mode != "nearest" && how.mode != "linear" && how.mode != "cubic")
-    c.fail(cat("mode is '", how.mode, "', expected nearest, linear or cubic"));
-  if (how.antialias && how.mode == "nearest") c.fail("antialias does not go with nearest");
+    c.bad_attribute("mode", how.mode, "nearest, linear or cubic");
+  if (how.antialias && how.mode == "nearest")
+    c.fail("attribute 'antialias' is 1 and 'mode' is 'nearest', expected linear or cubic");
   const bool cropped = how.coordinates == "tf_crop_and_resize";
   if (cropped) set_region(c, all);
   const DType dtype = c.in(0).dtype();
@@ -295,7 +319,9 @@ Values resize_10(NodeContext& c) {
     scales.assign(given->begin(), given->end());
   } else {  // opset 1: the last two axes
     scales.assign(all.size(), 1);
-    if (scales.size() < 2) c.fail(cat(c.in(0).type(), " has no height and width"));
+    if (scales.size() < 2)
+      c.fail(
+          cat("input 0 is ", c.in(0).type(), ", expected a height and a width as its last axes"));
     scales[scales.size() - 2] = c.real("height_scale", 1);
     scales[scales.size() - 1] = c.real("width_scale", 1);
   }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "ir/function.h"
@@ -133,21 +134,22 @@ Interpolation interpolation_of(NodeContext& c, std::string_view mode) {
   if (mode == "nearest") return Interpolation::nearest;
   if (mode == "linear" || mode == "bilinear") return Interpolation::linear;
   if (mode == "cubic" || mode == "bicubic") return Interpolation::cubic;
-  c.fail(cat("mode is '", mode, "', expected nearest, linear or cubic"));
+  c.bad_attribute("mode", mode, "nearest, linear or cubic");
 }
 
 Outside outside_of(NodeContext& c, std::string_view mode) {
   if (mode == "zeros") return Outside::zeros;
   if (mode == "border") return Outside::border;
   if (mode == "reflection") return Outside::reflection;
-  c.fail(cat("padding_mode is '", mode, "', expected zeros, border or reflection"));
+  c.bad_attribute("padding_mode", mode, "zeros, border or reflection");
 }
 
 Values grid_sample(NodeContext& c) {
   Value x = c.in(0), grid = c.in(1);
   const int spatial = x.rank() - 2;
   if (spatial < 1 || grid.rank() != x.rank())
-    c.fail(cat("image ", x.type(), " and grid ", grid.type(), " do not fit"));
+    c.fail(cat("inputs 'X' and 'grid' are ", x.type(), " and ", grid.type(),
+               ", expected equal ranks of at least 3"));
   const Interpolation how = interpolation_of(c, c.text("mode", "linear"));
   const Outside outside = outside_of(c, c.text("padding_mode", "zeros"));
   const bool corners = c.flag("align_corners");
@@ -181,7 +183,9 @@ Values affine_grid(NodeContext& c) {
   Value theta = c.in(0);
   const Dims size = c.contents(1);
   const std::size_t d = size.size() < 2 ? 0 : size.size() - 2;
-  if (d != 2 && d != 3) c.fail(cat("an image of ", size.size(), " axes; expected 4 or 5"));
+  if (d != 2 && d != 3)
+    c.fail(cat("input 1 ('size') has ", amount(size.size(), "element", "elements"),
+               ", expected 4 or 5"));
   const bool corners = c.flag("align_corners");
   Dims places(size.begin() + 2, size.end());
   Values rows;
@@ -332,7 +336,8 @@ Values roi_align(NodeContext& c) {
   const Value x = c.in(0), images = c.in(2);
   Value rois = c.in(1);
   if (x.rank() != 4 || rois.rank() != 2 || images.rank() != 1)
-    c.fail(cat(x.type(), ", ", rois.type(), " and ", images.type()));
+    c.fail(cat("inputs 'X', 'rois' and 'batch_indices' are ", x.type(), ", ", rois.type(), " and ",
+               images.type(), ", expected 4, 2 and 1 axes"));
   if (images.shape()[0].is_number()) rois = reshape_to(rois, {images.shape()[0], rois.shape()[1]});
   std::string_view mode = c.text("mode", "avg");
   const std::int64_t samples = c.integer("sampling_ratio", 0);
@@ -340,16 +345,17 @@ Values roi_align(NodeContext& c) {
       c.text("coordinate_transformation_mode", c.opset() < 16 ? "output_half_pixel" : "half_pixel");
   const bool half = where_to == "half_pixel";
   if (!half && where_to != "output_half_pixel")
-    c.fail(cat("coordinate_transformation_mode is '", where_to, "'"));
-  if (mode != "avg" && mode != "max") c.fail(cat("mode is '", mode, "', expected avg or max"));
+    c.bad_attribute("coordinate_transformation_mode", where_to, "half_pixel or output_half_pixel");
+  if (mode != "avg" && mode != "max") c.bad_attribute("mode", mode, "avg or max");
   constexpr std::int64_t most_samples = 1 << 10, most_bins = 1 << 20;  // of one axis
   if (samples < 0 || samples > most_samples)
-    c.fail(cat("sampling_ratio is ", samples, ", expected 0 to ", most_samples));
+    c.bad_attribute("sampling_ratio", samples, cat("0 to ", most_samples));
   Regions g;
   g.bins_high = c.integer("output_height", 1);
   g.bins_wide = c.integer("output_width", 1);
   if (std::min(g.bins_high, g.bins_wide) < 1 || std::max(g.bins_high, g.bins_wide) > most_bins)
-    c.fail(cat("output of ", g.bins_high, " x ", g.bins_wide));
+    c.fail(cat("output_height and output_width are ", g.bins_high, " and ", g.bins_wide,
+               ", expected 1 to ", most_bins));
   Value scaled = rois * c.real("spatial_scale", 1) - (half ? 0.5 : 0.0);
   auto edge = [&](int i) { return take_axis(scaled, 1, i); };
   Value width = edge(2) - edge(0), height = edge(3) - edge(1);

@@ -1,4 +1,5 @@
 // Windows the other way round: what was read from an image by windows is put back into one.
+#include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/sample.h"
 #include "import/onnx/window.h"
@@ -37,7 +38,8 @@ Value transposed_weights(NodeContext& c, Value w, std::int64_t groups) {
   const Shape s = w.shape();
   Dims split = {groups, floor_div(s[0], groups), s[1]};
   if (s[0].is_number() && s[0].number() % groups != 0)
-    c.fail(cat("weights ", w.type(), " do not split into ", groups, " groups"));
+    c.fail(cat("input 1 ('W') is ", w.type(),
+               ", expected a first size that is a multiple of 'group', ", groups));
   Dims joined_dims = {s[1] * Dim(groups), floor_div(s[0], groups)};
   Axes order = {0, 2, 1}, spatial;
   for (int i = 2; i < w.rank(); ++i) {
@@ -66,7 +68,8 @@ TransposedPads transposed_pads(NodeContext& c, const SpatialAttributes& a, const
     // A shape may name the first two axes, too.
     Dim want = x[static_cast<int>(i) + 2] * a.strides[i];
     if (shape && shape->size() < full.size())
-      c.fail(cat("output_shape has ", shape->size(), " entries, expected ", full.size()));
+      c.fail(cat("attribute 'output_shape' has ", amount(shape->size(), "entry", "entries"),
+                 ", expected ", full.size()));
     if (shape) want = (*shape)[shape->size() - full.size() + i];
     const Dim total = full[i] - want, half = floor_div(total, 2);
     out.low[i] = mode == "SAME_UPPER" ? half : total - half;
@@ -77,20 +80,23 @@ TransposedPads transposed_pads(NodeContext& c, const SpatialAttributes& a, const
 
 Values conv_transpose(NodeContext& c) {
   Value x = c.in(0), w = c.in(1);
-  if (w.rank() < 3) c.fail(cat("weights ", w.type(), " have no spatial axis"));
+  if (w.rank() < 3) c.bad_input(1, "W", "at least three axes");
   const std::int64_t groups = c.integer("group", 1);
-  if (groups < 1) c.fail(cat("group is ", groups));
+  if (groups < 1) c.bad_attribute("group", groups, "a positive integer");
   Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
   check_kernel_shape(c, window);
   const std::size_t n = window.size();
-  if (x.rank() != static_cast<int>(n) + 2) c.fail(cat(x.type(), " does not fit ", w.type()));
+  if (x.rank() != static_cast<int>(n) + 2)
+    c.fail(cat("inputs 'X' and 'W' are ", x.type(), " and ", w.type(), ", expected equal ranks"));
   SpatialAttributes a{window, list_or_ones(c, "strides", n), list_or_ones(c, "dilations", n),
                       Dims(n, 0), Dims(n, 0)};
   if (auto pads = c.integers("pads")) given_pads(c, a, *pads);
   auto more = c.integers("output_padding").value_or(std::vector<std::int64_t>(n, 0));
-  if (more.size() != n) c.fail(cat("output_padding has ", more.size(), " entries, expected ", n));
+  if (more.size() != n)
+    c.fail(cat("attribute 'output_padding' has ", amount(more.size(), "entry", "entries"),
+               ", expected ", n));
   for (const std::int64_t m : more)
-    if (m < 0) c.fail(cat("output_padding holds ", m, "; it must not be negative"));
+    if (m < 0) c.fail(cat("attribute 'output_padding' contains ", m, ", expected 0 or more"));
   Dims full;
   for (std::size_t i = 0; i < n; ++i)
     full.push_back((x.shape()[static_cast<int>(i) + 2] - Dim(1)) * a.strides[i] +
@@ -119,7 +125,9 @@ Values column_to_image(NodeContext& c) {
   const Dims image = c.contents(1), window = c.contents(2);
   const std::size_t n = image.size();
   if (window.size() != n || x.rank() != 3 || n == 0)
-    c.fail(cat("image ", Shape(image), ", window ", Shape(window), " and ", x.type()));
+    c.fail(cat("'image_shape' is ", Shape(image), ", 'block_shape' ", Shape(window),
+               " and 'input' ", x.type(),
+               ", expected two lists of one length, at least 1, and three axes"));
   SpatialAttributes a{window, list_or_ones(c, "strides", n), list_or_ones(c, "dilations", n),
                       Dims(n, 0), Dims(n, 0)};
   if (auto pads = c.integers("pads")) given_pads(c, a, *pads);
@@ -157,21 +165,25 @@ Values max_unpool(NodeContext& c) {
   Value x = c.in(0);
   const Dims window = kernel_shape(c);
   const std::size_t n = window.size();
-  if (x.rank() != static_cast<int>(n) + 2) c.fail(cat(x.type(), " does not fit the window"));
+  if (x.rank() != static_cast<int>(n) + 2)
+    c.fail(cat("input 0 ('X') is ", x.type(), ", expected ", n + 2,
+               " axes for a 'kernel_shape' of ", amount(n, "entry", "entries")));
   SpatialAttributes a{window, list_or_ones(c, "strides", n), ones(n), Dims(n, 0), Dims(n, 0)};
   if (auto pads = c.integers("pads")) given_pads(c, a, *pads);
   Dims image = {x.shape()[0], x.shape()[1]};
   for (std::size_t i = 0; i < n; ++i)
     image.push_back((x.shape()[static_cast<int>(i) + 2] - Dim(1)) * a.strides[i] + window[i] -
                     a.pads_low[i] - a.pads_high[i]);
-  require_within(c.in(1), 0, product(image) - Dim(1), "index");
+  require_within(c.in(1), 0, product(image) - Dim(1), "an index");
   Value zeros = filled(c.graph(), x.dtype(), {product(image)}, 0);
   Value y = ops::scatter(Values{zeros, flatten(c.in(1)), flatten(x)},
                          {{"axis", std::int64_t{0}}, {"kind", std::string("set")}});
   y = reshape_to(y, image);
   if (!c.has(2)) return {y};
   const Dims wanted = c.contents(2);
-  if (wanted.size() != image.size()) c.fail(cat("output_shape is ", Shape(wanted)));
+  if (wanted.size() != image.size())
+    c.fail(
+        cat("input 2 ('output_shape') is ", Shape(wanted), ", expected ", image.size(), " sizes"));
   for (std::size_t i = 0; i < wanted.size(); ++i)
     y = extended(y, static_cast<int>(i), 0, wanted[i] - image[i]);
   return {y};
@@ -181,9 +193,12 @@ Values max_unpool(NodeContext& c) {
 Values deformable_conv(NodeContext& c) {
   const Value x = c.in(0), w = c.in(1);
   if (x.rank() != 4 || w.rank() != 4)
-    c.unsupported(cat("images other than of two axes: ", x.type()));
+    c.unsupported(
+        cat("inputs 'X' and 'W' are ", x.type(), " and ", w.type(), ", expected four axes each"));
   const std::int64_t groups = c.integer("group", 1), moved = c.integer("offset_group", 1);
-  if (groups < 1 || moved < 1) c.fail(cat("group ", groups, " and offset_group ", moved));
+  if (groups < 1 || moved < 1)
+    c.fail(
+        cat("group and offset_group are ", groups, " and ", moved, ", expected positive integers"));
   Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
   check_kernel_shape(c, window);
   SpatialAttributes a = spatial_attributes(c, window, x.shape());

@@ -51,7 +51,7 @@ namespace {
 Values elements(NodeContext& c, std::size_t input) {
   Value v = c.in(input);
   if (is_optional(v) && v.operand_count() == 1) v = v.operand(0);
-  if (!is_sequence(v)) c.fail(cat("operand ", input, " is ", v.type(), ", expected a sequence"));
+  if (!is_sequence(v)) c.fail(cat("input ", input, " is ", v.type(), ", expected a sequence"));
   return v.operands();
 }
 
@@ -61,7 +61,8 @@ std::size_t position(NodeContext& c, std::size_t input, std::size_t size, bool e
   std::int64_t at = c.number(input);
   if (at < 0) at += n;
   if (at < 0 || at > n - (end ? 0 : 1))
-    c.fail(cat("position ", c.number(input), " in a sequence of ", n));
+    c.fail(cat("input ", input, " ('position') is ", c.number(input), ", expected ", -n, " to ",
+               n - (end ? 0 : 1)));
   return static_cast<std::size_t>(at);
 }
 
@@ -97,7 +98,7 @@ Values insert(NodeContext& c) {
 
 Values erase(NodeContext& c) {
   Values all = elements(c, 0);
-  if (all.empty()) c.fail("the sequence is empty");
+  if (all.empty()) c.fail("the sequence is empty, expected at least one element");
   const std::size_t where = c.has(1) ? position(c, 1, all.size(), false) : all.size() - 1;
   all.erase(all.begin() + static_cast<std::ptrdiff_t>(where));
   return {sequence_of(c.graph(), all)};
@@ -115,8 +116,12 @@ Values split(NodeContext& c) {
     sizes = c.contents(1);
   } else {
     const std::int64_t each = c.has(1) ? c.number(1) : 1;
-    if (!size.is_number()) c.unsupported(cat("the open size ", size));
-    if (each < 1 || size.number() / each > most) c.fail(cat(size, " in parts of ", each));
+    if (!size.is_number())
+      c.unsupported(cat("axis ", axis, " has the open size ", size,
+                        ", expected a number; give it with --dim"));
+    if (each < 1 || size.number() / each > most)
+      c.fail(cat("axis ", axis, " of size ", size, " is split into parts of ", each,
+                 ", expected parts of 1 or more, at most ", most, " of them"));
     for (std::int64_t left = size.number(); left > 0; left -= each)
       sizes.push_back(std::min(each, left));
   }
@@ -128,7 +133,7 @@ Values split(NodeContext& c) {
 
 Values concat(NodeContext& c) {
   Values all = elements(c, 0);
-  if (all.empty()) c.fail("the sequence is empty");
+  if (all.empty()) c.fail("the sequence is empty, expected at least one element");
   const bool is_new = c.flag("new_axis");
   const int axis = c.axis(c.integer("axis", 0), all[0].rank() + is_new);
   if (is_new)
@@ -146,7 +151,8 @@ Values map(NodeContext& c) {
     for (std::size_t k = 0; k < c.inputs(); ++k) {
       Value v = c.in(k);
       if (is_sequence(v) && v.operand_count() != count)
-        c.fail(cat("sequences of ", count, " and ", v.operand_count(), " elements"));
+        c.fail(cat("the sequences have ", count, " and ", v.operand_count(),
+                   " elements, expected equal lengths"));
       arguments.push_back(is_sequence(v) ? v.operand(i) : v);
     }
     Values results = c.bodies().inlined(g, arguments);
@@ -170,7 +176,7 @@ Values has_element(NodeContext& c) {
 Values get_element(NodeContext& c) {
   Value v = c.in(0);
   if (!is_optional(v)) return {v};
-  if (v.operand_count() == 0) c.fail("the optional holds nothing");
+  if (v.operand_count() == 0) c.fail("the optional is empty, expected an element");
   return {v.operand(0)};
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/amount.h"
 #include "base/checked.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
@@ -37,14 +38,16 @@ Array constant_array(NodeContext& c) {
     return text_array({}, std::span(&text, 1));
   }
   if (auto list = c.texts("value_strings")) return text_array({std::ssize(*list)}, *list);
-  c.unsupported("a value that is no tensor, sparse tensor, number, text or list of these");
+  c.unsupported(
+      "no attribute with a supported value is given, expected one of value, sparse_value and "
+      "value_*");
 }
 
 Values constant_import(NodeContext& c) { return {constant_value(c.graph(), constant_array(c))}; }
 
 Values constant_of_shape(NodeContext& c) {
   Array value = c.tensor("value").value_or(Array::scalar(0, DType::f32));
-  if (value.count() != 1) c.fail(cat("value has ", value.count(), " elements, expected one"));
+  if (value.count() != 1) c.bad_attribute("value", value.type(), "one element");
   Value one = reshape_to(constant_value(c.graph(), value), {});
   return {broadcast_to(one, Shape(c.open_contents(0)))};
 }
@@ -125,14 +128,17 @@ Values reshape_import(NodeContext& c) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == Dim(0) && !zeros) {
       if (static_cast<int>(i) >= x.rank())
-        c.fail(cat("size 0 at axis ", i, " copies an axis that ", x.type(), " does not have"));
+        c.fail(cat("the new size at axis ", i,
+                   " is 0, which copies the input's size, but the input is ", x.type()));
       shape[i] = x.shape()[static_cast<int>(i)];
     }
     if (shape[i] != Dim(-1)) {
       rest = rest * shape[i];
       continue;
     }
-    if (open) c.fail("two sizes are -1; only one can be inferred");
+    if (open)
+      c.fail(cat("the new shape ", Shape(shape),
+                 " has more than one -1; only one size can be inferred"));
     open = i;
   }
   if (open) shape[*open] = remaining_size(x.shape().count(), rest);
@@ -143,7 +149,9 @@ Values flatten_import(NodeContext& c) {
   Value x = c.in(0);
   std::int64_t axis = c.integer("axis", 1);
   if (axis < 0) axis += x.rank();
-  if (axis < 0 || axis > x.rank()) c.fail(cat("axis ", axis, " is outside ", x.type()));
+  if (axis < 0 || axis > x.rank())
+    c.bad_attribute("axis", c.integer("axis", 1),
+                    cat(-x.rank(), " to ", x.rank(), " for ", x.type()));
   std::span<const Dim> dims = x.shape().dims;
   auto split = static_cast<std::size_t>(axis);
   return {reshape_to(x, {product(dims.first(split)), product(dims.subspan(split))})};
@@ -164,7 +172,7 @@ Values unsqueeze_import(NodeContext& c) {
   Value x = c.in(0);
   if (auto axes = c.integers("axes"))
     return {unsqueeze(x, c.axes(*axes, x.rank() + static_cast<int>(axes->size())))};
-  if (!c.has(1)) c.fail("axes are missing");
+  if (!c.has(1)) c.fail("input 1 ('axes') is missing; it is required");
   const std::optional<std::int64_t> more = c.in(1).shape().count().as_number();
   constexpr std::int64_t most_axes = 64;
   if (!more || *more > most_axes) c.depends_on_data(1);
@@ -185,7 +193,7 @@ Value expanded_by(NodeContext& c, Value x, int axis, Value wanted, const Dim& li
   Value here = size_value(g, size, DType::i64), one = integer(g, 1);
   Value is_one = ops::eq(here, one);
   Value fits = ops::bit_or(is_one, ops::bit_or(ops::eq(wanted, one), ops::eq(wanted, here)));
-  require_within(ops::select(fits, integer(g, 0), wanted), 0, 0, "a size that does not broadcast");
+  require_within(ops::select(fits, here, wanted), size, size, "a size that does not broadcast");
   if (prove_equal(size, 1) == false) return x;
   const Dim n = c.measured(ops::select(is_one, wanted, here), max(size, limit));
   return at_clamped(x, axis, counted(g, DType::i64, n));
@@ -235,7 +243,7 @@ Values concat_import(NodeContext& c) {
 Dims equal_parts(NodeContext& c, const Dim& size) {
   std::int64_t parts = c.integer("num_outputs", static_cast<std::int64_t>(c.outputs()));
   if (parts < 1 || parts != static_cast<std::int64_t>(c.outputs()))
-    c.fail(cat("into ", parts, " parts, with ", c.outputs(), " outputs"));
+    c.bad_attribute("num_outputs", parts, cat(c.outputs(), ", the number of outputs"));
   Dims out;
   Dim each = ceil_div(size, parts), left = size;
   for (std::int64_t i = 0; i < parts; ++i) {
@@ -252,8 +260,9 @@ Dims open_parts(NodeContext& c, const Dim& size) {
   Dims out = c.open_contents(1, Dims(n, size));
   Dim sum = 0;
   for (const Dim& d : out) sum = sum + d;
-  c.graph().add_check(
-      {sum, size, cat("Split: the parts together have ", sum, " elements, the axis ", size)});
+  c.graph().add_check({sum, size,
+                       cat("Split: the sizes of the parts add up to ", sum, ", expected ", size,
+                           ", the size of the axis")});
   return out;
 }
 
@@ -266,9 +275,10 @@ Values split_import(NodeContext& c) {
   else
     sizes = c.has(1) ? open_parts(c, x.shape()[axis]) : equal_parts(c, x.shape()[axis]);
   for (const Dim& d : sizes)
-    if (d.low() < 0) c.fail(cat("a part has size ", d, "; it must not be negative"));
+    if (d.low() < 0) c.fail(cat("the size of a part is ", d, ", expected 0 or more"));
   if (sizes.size() != c.outputs())
-    c.fail(cat(sizes.size(), " sizes for ", c.outputs(), " outputs"));
+    c.fail(cat("'split' has ", amount(sizes.size(), "element", "elements"), ", expected ",
+               c.outputs(), ", one for each output"));
   return split_axis(x, axis, sizes);
 }
 
@@ -290,7 +300,7 @@ Dim clamped(const Dim& at, const Dim& low, const Dim& high) { return min(max(at,
 // No axis is longer than the largest step that is told apart, which leaves room for sums.
 std::int64_t checked_step(NodeContext& c, std::int64_t step, int axis) {
   constexpr std::int64_t most = std::int64_t{1} << 48;
-  if (step == 0) c.fail(cat("step 0 at axis ", axis));
+  if (step == 0) c.fail(cat("the step at axis ", axis, " is 0, expected a nonzero integer"));
   return std::clamp(step, -most, most);
 }
 
@@ -334,8 +344,8 @@ Bounds slice_bounds(NodeContext& c) {
     for (std::size_t i = 0; i < n; ++i) b.axes.push_back(static_cast<std::int64_t>(i));
   if (b.steps.empty()) b.steps.assign(n, 1);
   if (n != b.ends.size() || n != b.axes.size() || n != b.steps.size())
-    c.fail(cat(n, " starts, ", b.ends.size(), " ends, ", b.axes.size(), " axes and ",
-               b.steps.size(), " steps do not match"));
+    c.fail(cat("starts, ends, axes and steps have ", n, ", ", b.ends.size(), ", ", b.axes.size(),
+               " and ", b.steps.size(), " elements, expected equal numbers"));
   return b;
 }
 
@@ -401,7 +411,8 @@ Values open_slice(NodeContext& c) {
   if (c.has(4) && !open_steps) steps = c.numbers(4);
   if (axes.size() != static_cast<std::size_t>(*n) || steps.size() != axes.size() ||
       (open_steps && open_steps.shape() != starts.shape()))
-    c.fail(cat(*n, " starts, ", axes.size(), " axes and ", steps.size(), " steps do not match"));
+    c.fail(cat("starts, axes and steps have ", *n, ", ", axes.size(), " and ", steps.size(),
+               " elements, expected equal numbers"));
   c.axes(axes, x.rank());  // each once
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto k = static_cast<std::int64_t>(i);
@@ -446,7 +457,7 @@ void require_places(Value indices, const Shape& x, std::int64_t first) {
 Values gather_nd(NodeContext& c) {
   const std::int64_t batch = c.integer("batch_dims", 0);
   if (batch < 0 || batch >= c.in(0).rank())
-    c.fail(cat("batch_dims is ", batch, ", the operand has ", c.in(0).rank(), " axes"));
+    c.bad_attribute("batch_dims", batch, cat("0 to ", c.in(0).rank() - 1, " for ", c.in(0).type()));
   require_places(c.in(1), c.in(0).shape(), batch);
   return {ops::gather_nd(Values{c.in(0), c.in(1)}, {{"batch", batch}})};
 }
@@ -479,7 +490,7 @@ struct Pads {
 std::vector<NodeContext::Element> pad_list(NodeContext& c) {
   if (c.opset() >= 11) return c.elements(1);
   auto list = c.integers(c.opset() < 2 ? "paddings" : "pads");
-  if (!list) c.fail("pads are missing");
+  if (!list) c.fail("'pads' is missing; it is required");
   std::vector<NodeContext::Element> out;
   for (std::int64_t n : *list) out.push_back({n, {}});
   return out;
@@ -496,7 +507,8 @@ Pads pads_of(NodeContext& c, int rank) {
     for (int i = 0; i < rank; ++i) axes.push_back(i);
   c.axes(axes, rank);  // each once
   if (list.size() != 2 * axes.size())
-    c.fail(cat(list.size(), " pads for ", axes.size(), " axes; each needs two"));
+    c.fail(cat("'pads' has ", amount(list.size(), "element", "elements"), ", expected ",
+               2 * axes.size(), ", two for each axis"));
   for (std::size_t i = 0; i < axes.size(); ++i) {
     auto axis = static_cast<std::size_t>(c.axis(axes[i], rank));
     const NodeContext::Element &low = list[i], &high = list[i + axes.size()];
@@ -575,7 +587,8 @@ Values pad_import(NodeContext& c) {
   std::string_view mode = c.text("mode", "constant");
   double value = c.opset() < 11 ? c.real("value", 0) : 0;
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
-    c.unsupported(cat("mode '", mode, "'; use constant, reflect, edge or wrap"));
+    c.unsupported(
+        cat("attribute 'mode' is '", mode, "', expected constant, reflect, edge or wrap"));
   Value x = without_negative(c.in(0), p);
   // The number counts in one mode only, and may stand in all.
   Value number = c.has(2) ? reshape_to(c.in(2), {}) : scalar(c.graph(), value, x.dtype());
@@ -599,7 +612,9 @@ Values center_crop_pad(NodeContext& c) {
     axes = *given;
   else
     for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
-  if (axes.size() != sizes.size()) c.fail(cat(sizes.size(), " sizes for ", axes.size(), " axes"));
+  if (axes.size() != sizes.size())
+    c.fail(cat("input 1 ('shape') has ", amount(sizes.size(), "element", "elements"), ", expected ",
+               axes.size(), ", one for each axis"));
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const int axis = c.axis(axes[i], x.rank());
     const Dim size = x.shape()[axis], kept = min(size, sizes[i]);
@@ -616,7 +631,13 @@ Values center_crop_pad(NodeContext& c) {
 // Before opset 6 one axis is repeated: operands are the number and the axis.
 Values tile_import(NodeContext& c) {
   Value x = c.in(0);
-  if (c.opset() >= 6) return {ops::tile(x, {{"count", c.open_contents(1)}})};
+  if (c.opset() >= 6) {
+    const Dims repeats = c.open_contents(1);
+    if (std::ssize(repeats) != x.rank())
+      c.fail(cat("'repeats' has ", amount(repeats.size(), "element", "elements"), ", expected ",
+                 x.rank(), ", one for each axis"));
+    return {ops::tile(x, {{"count", repeats}})};
+  }
   Dims count(static_cast<std::size_t>(x.rank()), 1);
   count[static_cast<std::size_t>(c.axis(c.number(2), x.rank()))] = c.size(1);
   return {ops::tile(x, {{"count", count}})};
@@ -633,7 +654,8 @@ Values real_range(NodeContext& c) {
   const double start = c.real_number(0), end = c.real_number(1), step = c.real_number(2);
   const double n = std::ceil((end - start) / step);
   if (std::isnan(n) || step == 0 || n >= 0x1p53)
-    c.fail(cat("from ", start, " to ", end, " by ", step, " is no range"));
+    c.fail(cat("start, limit and delta are ", start, ", ", end, " and ", step,
+               ", expected finite numbers, a nonzero delta and fewer than 2^53 elements"));
   Shape shape{Dim(static_cast<std::int64_t>(std::max(n, 0.0)))};
   const DType dtype = c.in(0).dtype(), inner = range_dtype(c, dtype);
   Value counted = iota_value(c.graph(), inner, shape, 0);
@@ -671,7 +693,7 @@ Values range_import(NodeContext& c) {
   Dim from = c.size(0), to = c.size(1);
   std::int64_t step = c.number(2);
   if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
-    c.fail(cat("step ", step, " is out of range"));
+    c.fail(cat("input 2 ('delta') is ", step, ", expected a nonzero integer above -2^63"));
   Dim span = step > 0 ? to - from : from - to;
   Shape shape{ceil_div(max(span, 0), step > 0 ? step : -step)};
   Value counted = iota_value(c.graph(), start.dtype(), shape, 0);
@@ -681,7 +703,7 @@ Values range_import(NodeContext& c) {
 // [..., m, n]: only what lies on or above (or below) diagonal k stays.
 Values triangle(NodeContext& c) {
   Value x = c.in(0);
-  if (x.rank() < 2) c.fail(cat(x.type(), " is no matrix"));
+  if (x.rank() < 2) c.bad_input(0, "input", "at least two axes");
   bool upper = c.flag("upper", true);
   Shape matrix{x.shape()[-2], x.shape()[-1]};
   // Diagonals beyond the corners are all alike; sums with them would not fit in 64 bits.
@@ -702,13 +724,14 @@ Values triangle(NodeContext& c) {
 // A size that is given as a real number.
 Dim whole_number(NodeContext& c, std::size_t input) {
   const double number = c.real_number(input);
-  if (!(number >= 0 && number < 0x1p53)) c.fail(cat("operand ", input, " is ", number));
+  if (!(number >= 0 && number < 0x1p53))
+    c.fail(cat("input ", input, " is ", number, ", expected 0 or more and less than 2^53"));
   return static_cast<std::int64_t>(number);
 }
 
 Values one_hot_import(NodeContext& c) {
   Value indices = c.in(0), values = c.in(2);
-  if (values.rank() != 1) c.fail(cat("values are ", values.type(), ", expected [off, on]"));
+  if (values.rank() != 1) c.bad_input(2, "values", "two elements, [off, on]");
   std::int64_t axis = c.axis(c.integer("axis", -1), indices.rank() + 1);
   Value off = take_axis(values, 0, 0), on = take_axis(values, 0, 1);
   if (is_float(indices.dtype())) indices = cast_to(indices, DType::i64);
@@ -722,7 +745,7 @@ Values one_hot_import(NodeContext& c) {
 // Whether a block's place comes before the channel, in the channels of blocks.
 bool is_depth_first(NodeContext& c) {
   std::string_view mode = c.text("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") c.fail(cat("mode '", mode, "', expected DCR or CRD"));
+  if (mode != "DCR" && mode != "CRD") c.bad_attribute("mode", mode, "DCR or CRD");
   return mode == "DCR";
 }
 
@@ -731,7 +754,9 @@ Values depth_to_space(NodeContext& c) {
   Value x = c.in(0);
   const std::int64_t b = c.integer("blocksize", 0);
   const bool depth_first = is_depth_first(c);
-  if (b < 1 || x.rank() != 4) c.fail(cat("blocksize ", b, " of ", x.type()));
+  if (b < 1 || x.rank() != 4)
+    c.fail(cat("blocksize is ", b, " and the input ", x.type(),
+               ", expected a positive integer and 4 axes"));
   const Shape& s = x.shape();
   Dim channels = floor_div(s[1], checked_mul(b, b));
   Value split = reshape_to(x, depth_first ? Dims{s[0], b, b, channels, s[2], s[3]}
@@ -743,7 +768,9 @@ Values depth_to_space(NodeContext& c) {
 Values space_to_depth(NodeContext& c) {
   Value x = c.in(0);
   const std::int64_t b = c.integer("blocksize", 0);
-  if (b < 1 || x.rank() != 4) c.fail(cat("blocksize ", b, " of ", x.type()));
+  if (b < 1 || x.rank() != 4)
+    c.fail(cat("blocksize is ", b, " and the input ", x.type(),
+               ", expected a positive integer and 4 axes"));
   const Shape& s = x.shape();
   Dim h = floor_div(s[2], b), w = floor_div(s[3], b);
   Value moved = transpose_by(reshape_to(x, {s[0], s[1], h, b, w, b}),

@@ -169,7 +169,8 @@ Complex split_complex(NodeContext& c, Value x, int axis) {
   const int last = x.rank() - 1;
   const Dim parts = x.shape()[last];
   if (parts != Dim(1) && parts != Dim(2))
-    c.fail(cat(x.type(), " holds neither real nor complex numbers along its last axis"));
+    c.fail(
+        cat("the input is ", x.type(), ", expected a last axis of size 1 (real) or 2 (complex)"));
   Axes order;
   for (int i = 0; i < last; ++i)
     if (i != axis) order.push_back(i);
@@ -192,20 +193,25 @@ Value join_complex(const Values& parts, int axis) {
 Values fourier(NodeContext& c) {
   const Value x = c.in(0);
   const DType dtype = x.dtype();
-  if (x.rank() < 2) c.fail(cat(x.type(), " has no axis of parts"));
+  if (x.rank() < 2)
+    c.bad_input(0, "input", "at least two axes, the last of size 1 (real) or 2 (complex)");
   std::int64_t given = c.opset() < 20 ? c.integer("axis", 1) : c.has(2) ? c.number(2) : -2;
   const int axis = c.axis(given, x.rank());
-  if (axis == x.rank() - 1) c.fail("the last axis holds the parts of complex numbers");
+  if (axis == x.rank() - 1)
+    c.fail(cat("the axis is ", given,
+               ", expected one other than the last, which holds real and imaginary parts"));
   const bool inverse = c.flag("inverse"), onesided = c.flag("onesided");
   const Dim parts = inverse ? 2 : 1;
   if (onesided && x.shape()[-1] != parts)
-    c.fail(cat("onesided, ", inverse ? "inverse, needs complex" : "needs real", " numbers: ", parts,
-               " along the last axis of ", x.type()));
+    c.fail(cat("attribute 'onesided' is 1 and the input is ", x.type(),
+               ", expected a last axis of size ", parts,
+               inverse ? " (complex) for the inverse" : " (real)"));
   Complex in = split_complex(c, cast_to(x, sum_dtype(dtype)), axis);
   Dim length = x.shape()[axis];
   if (inverse && onesided) length = (length - Dim(1)) * Dim(2);
   if (c.has(1)) length = c.size(1);
-  if (length.low() < 1) c.unsupported(cat("a transform of length ", length));
+  if (length.low() < 1)
+    c.unsupported(cat("the length of the transform is ", length, ", expected at least 1"));
   if (inverse && onesided) return {cast_to(join_complex({real_signal(in, length)}, axis), dtype)};
   const Dim count = onesided ? floor_div(length, 2) + Dim(1) : length;
   Complex y = transformed(in, length, count, inverse);
@@ -217,12 +223,13 @@ Values short_time_fourier(NodeContext& c) {
   Value x = c.in(0);
   const DType dtype = x.dtype();
   if (x.rank() == 2) x = unsqueeze(x, {2});
-  if (x.rank() != 3) c.fail(cat(x.type(), ", expected [batch, length, parts]"));
+  if (x.rank() != 3) c.bad_input(0, "signal", "[batch, length] or [batch, length, 1 or 2]");
   const Dim step = c.size(1);
   Value window = c.has(2) ? c.in(2) : Value();
   const Dim length = c.has(3) ? c.size(3) : window ? window.shape()[0] : Dim(0);
   if (length.low() < 1 || step.low() < 1)
-    c.unsupported(cat("frames of ", length, " every ", step, " elements"));
+    c.unsupported(
+        cat("frame_length and frame_step are ", length, " and ", step, ", expected at least 1"));
   const Dim frames = floor_div(x.shape()[1] - length, step) + Dim(1);
   Shape shape{frames, length};
   Value first = iota_value(c.graph(), DType::i64, shape, 0);
@@ -265,7 +272,8 @@ Values mel_weight_matrix(NodeContext& c) {
   constexpr std::int64_t most = 1 << 20;
   const std::int64_t bins = length / 2 + 1;
   if (mels < 1 || length < 0 || rate < 1 || mels > most || bins > most || mels * bins > 64 * most)
-    c.fail(cat(mels, " mel bins of a transform of ", length, " at rate ", rate));
+    c.fail(cat("num_mel_bins, dft_length and sample_rate are ", mels, ", ", length, " and ", rate,
+               ", expected positive numbers of at most ", most, " bins"));
   const double low = 2595 * std::log10(1 + low_hertz / 700),
                high = 2595 * std::log10(1 + high_hertz / 700);
   std::vector<std::int64_t> corner;

@@ -49,8 +49,8 @@ Source::Source(const Model& m, TensorFiles& f, const ImportOptions& o)
     if (!functions
              .emplace(FunctionKey{local.name, normal_domain(local.domain), local.overload}, &local)
              .second)
-      throw UserError("has two functions '", local.name, "' of domain '", local.domain,
-                      "'; give one of them another name or overload");
+      throw UserError("function '", local.name, "' of domain '", local.domain,
+                      "' appears twice; names and overloads must be unique");
   for (const LocalFunction& local : model.functions) count_nodes(*this, local, 0);
 }
 

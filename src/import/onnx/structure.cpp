@@ -72,7 +72,7 @@ class Structure {
         if (name.empty()) continue;
         if (scope.outer && scope.outer->knows(name))
           warnings.push_back(
-              cat(where, at, ": value '", name, "' hides the outer one of this name"));
+              cat(where, at, ": value '", name, "' hides the outer value of this name"));
         if (!scope.names.insert(name).second)
           errors.push_back({where, cat(at, ": value '", name,
                                        "' is defined twice in one graph; names must be unique")});
@@ -81,13 +81,13 @@ class Structure {
   }
 
   void twice(const std::string& where, const std::string& what) {
-    errors.push_back({where, what + " stands twice; names must be unique"});
+    errors.push_back({where, what + " appears twice; names must be unique"});
   }
 
   void undefined(const std::vector<Node>& nodes, std::size_t index, std::string_view name,
                  const std::string& where, const std::string& at) {
     const bool explained = explained_++ < most_explained;
-    errors.push_back({where, cat(at, ": operand '", name, "' ",
+    errors.push_back({where, cat(at, ": input '", name, "' ",
                                  explained ? undefined_.why(nodes, index, name)
                                            : "has no value before this node")});
   }

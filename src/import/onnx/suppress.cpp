@@ -96,11 +96,14 @@ Values non_max_suppression(NodeContext& c) {
   Value boxes = c.in(0), scores = c.in(1);
   hone::Graph& g = c.graph();
   if (boxes.rank() != 3 || scores.rank() != 3 || boxes.shape()[2] != Dim(4))
-    c.fail(cat("boxes are ", boxes.type(), " and scores ", scores.type(),
+    c.fail(cat("inputs 'boxes' and 'scores' are ", boxes.type(), " and ", scores.type(),
                ", expected [b, n, 4] and [b, classes, n]"));
-  c.graph().require_equal(boxes.shape()[0], scores.shape()[0], "NonMaxSuppression: batches differ");
+  c.graph().require_equal(boxes.shape()[0], scores.shape()[0],
+                          cat("NonMaxSuppression: 'boxes' and 'scores' are ", boxes.type(), " and ",
+                              scores.type(), ", expected equal batch sizes"));
   c.graph().require_equal(boxes.shape()[1], scores.shape()[2],
-                          "NonMaxSuppression: boxes and scores differ in number");
+                          cat("NonMaxSuppression: 'boxes' and 'scores' are ", boxes.type(), " and ",
+                              scores.type(), ", expected equal numbers of boxes"));
   const bool from_center = c.flag("center_point_box");
   const Shape shape = scores.shape();
   Value sorted = ops::sort(scores, {{"axis", std::int64_t{2}}, {"descending", std::int64_t{1}}});

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/amount.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "type/text.h"
@@ -128,19 +129,19 @@ void expect_typed(const Tensor& t, DType dtype) {
   const TypedData::Kind kind = kind_of(dtype);
   std::size_t held = 0;
   for (const TypedData& d : t.typed) {
-    if (d.kind != kind)
-      throw UserError("its elements lie in the field of another type than ", dtype);
+    if (d.kind != kind) throw UserError("its elements are not in the data field of type ", dtype);
     held += count_of(d, fixed_width(kind));
   }
   if (held != static_cast<std::size_t>(count))
-    throw UserError("it holds ", held, " elements, its dims need ", count);
+    throw UserError("it has ", amount(held, "element", "elements"), ", expected ", count,
+                    " for its dims");
 }
 
 std::uint64_t decimal(std::string_view key, std::string_view text) {
   std::uint64_t n = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size())
-    throw UserError("external data ", key, " is '", text, "', not a number of bytes");
+    throw UserError("external data: ", key, " is '", text, "', expected a number of bytes");
   return n;
 }
 
@@ -191,9 +192,11 @@ Array unpacked(DType t, const std::vector<std::int64_t>& dims, std::span<const s
 
 Array text_elements(const Tensor& t) {
   if (t.raw || t.external || !t.typed.empty())
-    throw UserError("texts lie in string_data only; it holds other data");
+    throw UserError(
+        "it is a string tensor with data outside string_data, expected string_data only");
   if (std::ssize(t.strings) != elements(t))
-    throw UserError("it holds ", t.strings.size(), " texts, its dims need ", elements(t));
+    throw UserError("it has ", amount(t.strings.size(), "string", "strings"), ", expected ",
+                    elements(t), " for its dims");
   return text_array(t.dims, t.strings);
 }
 
@@ -244,10 +247,12 @@ Storage TensorFiles::external(const Tensor& t, std::uint64_t bytes, DType dtype)
   const std::shared_ptr<const MappedFile>& file = open(place.location);
   std::uint64_t size = file->bytes().size();
   if (place.length && *place.length != bytes)
-    throw UserError("external data has length ", *place.length, ", its dims need ", bytes);
+    throw UserError("external data: length is ", *place.length, " bytes, expected ", bytes,
+                    " for its dims");
   if (place.offset > size || bytes > size - place.offset)
-    throw UserError("external data of ", bytes, " bytes at offset ", place.offset,
-                    " runs past the end of '", place.location, "', which has ", size);
+    throw UserError("external data: ", bytes, " bytes at offset ", place.offset,
+                    " run past the end of '", place.location, "', which has ",
+                    amount(size, "byte", "bytes"));
   return view(file->bytes().subspan(place.offset, bytes), file, dtype);
 }
 
@@ -279,13 +284,15 @@ Array TensorFiles::read(const Tensor& t) {
     throw UserError("elements of type ", data_type_name(t.data_type), " are not supported");
   if (*dtype == DType::text) return text_elements(t);
   if (is_packed(*dtype)) return read_packed(t, *dtype);
-  if (t.segment) throw UserError("it is one segment of a tensor; store it whole");
+  if (t.segment)
+    throw UserError("it is a segment of a tensor, which is not supported; store the tensor whole");
   std::int64_t bytes = checked_mul(elements(t), byte_size(*dtype));
   if (t.external)
     return Array(*dtype, t.dims, external(t, static_cast<std::uint64_t>(bytes), *dtype));
   if (!t.raw) return decoded(t, *dtype);
   if (static_cast<std::int64_t>(t.raw->size()) != bytes)
-    throw UserError("it holds ", t.raw->size(), " bytes, its dims need ", bytes);
+    throw UserError("it has ", amount(t.raw->size(), "byte", "bytes"), ", expected ", bytes,
+                    " for its dims");
   return Array(*dtype, t.dims, view(*t.raw, file_, *dtype));
 }
 
@@ -308,16 +315,16 @@ Array TensorFiles::array(const SparseTensor& t) {
     if (d < 0) fail("size ", d, " is negative");
     const std::optional<std::int64_t> more = try_mul(bytes, d);
     if (!more || *more > most_bytes)
-      fail("its sizes make more than ", most_bytes, " bytes with the zeros; store fewer of them");
+      fail("its dense form exceeds ", most_bytes, " bytes; use smaller sizes");
     bytes = *more;
   }
   const std::int64_t count = values.count(), rank = std::ssize(t.dims);
   const bool is_flat = places.rank() == 1;
   if (values.rank() != 1 || places.dtype() != DType::i64 ||
       places.dims() != (is_flat ? std::vector{count} : std::vector{count, rank}))
-    fail("values are ", values.type(), ", places ", places.type(), "; [n] and [n] or [n, ", rank,
-         "] of i64 are needed");
-  if (values.dtype() == DType::text) fail("texts have no zeros");
+    fail("values are ", values.type(), " and indices ", places.type(),
+         ", expected [n] and i64[n] or i64[n,", rank, "]");
+  if (values.dtype() == DType::text) fail("values are strings, expected numbers");
   Array out = Array::zeros(values.dtype(), t.dims);
   const auto width = static_cast<std::size_t>(byte_size(values.dtype()));
   const std::span<std::byte> to = out.writable_bytes();
@@ -326,10 +333,12 @@ Array TensorFiles::array(const SparseTensor& t) {
     for (std::int64_t k = 0; k < rank && !is_flat; ++k) {
       const std::int64_t place = places.integer(i * rank + k), size = t.dims[std::size_t(k)];
       if (place < 0 || place >= size)
-        fail("place ", place, " of axis ", k, " is not in [0, ", size, ")");
+        fail("index ", place, " at axis ", k,
+             " is out of range, expected at least 0 and less than ", size);
       at = at * size + place;
     }
-    if (at < 0 || at >= out.count()) fail("place ", at, " is not in [0, ", out.count(), ")");
+    if (at < 0 || at >= out.count())
+      fail("index ", at, " is out of range, expected at least 0 and less than ", out.count());
     std::memcpy(to.data() + static_cast<std::size_t>(at) * width,
                 values.bytes().data() + static_cast<std::size_t>(i) * width, width);
   }

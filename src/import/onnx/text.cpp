@@ -19,7 +19,7 @@ Value literal(NodeContext& c, std::vector<std::int64_t> dims,
 
 Value text_operand(NodeContext& c, std::size_t i) {
   Value x = c.in(i);
-  if (x.dtype() != DType::text) c.fail(cat("operand ", i, " is ", x.type(), ", expected texts"));
+  if (x.dtype() != DType::text) c.fail(cat("input ", i, " is ", x.type(), ", expected strings"));
   return x;
 }
 
@@ -42,7 +42,7 @@ Values string_split(NodeContext& c) {
   constexpr std::int64_t most_pieces = 4096;
   Value x = text_operand(c, 0), delimiter = literal(c, {}, {c.text("delimiter", "")});
   const std::int64_t splits = c.has_attribute("maxsplit") ? c.integer("maxsplit", 0) : -1;
-  if (splits < -1) c.fail(cat("maxsplit is ", splits));
+  if (splits < -1) c.bad_attribute("maxsplit", splits, "-1 (no limit) or more");
   Value counts = ops::text_pieces(Values{x, delimiter}, {{"count", splits}});
   Value zero = integer_list(c.graph(), {0});
   Value widest = reduce_axes(ops::reduce_max, concat_values(Values{zero, flatten(counts)}, 0), {0});
@@ -84,13 +84,15 @@ Value without(NodeContext& c, Value words, const std::vector<std::string_view>& 
 void check_locale(NodeContext& c) {
   const std::string_view name = c.text("locale", "en_US");
   for (std::string_view other : {"tr", "az", "lt"})
-    if (name.starts_with(other)) c.unsupported(cat("locale '", name, "'"));
+    if (name.starts_with(other))
+      c.unsupported(cat("attribute 'locale' is '", name,
+                        "', which has case rules of its own that are not supported"));
 }
 
 Values string_normalizer(NodeContext& c) {
   Value x = text_operand(c, 0), words = flatten(x);
   if (x.rank() != 1 && (x.rank() != 2 || x.shape()[0] != Dim(1)))
-    c.fail(cat("operand 0 is ", x.type(), ", expected [n] or [1, n]"));
+    c.bad_input(0, "X", "[n] or [1, n]");
   check_locale(c);
   c.ignore("is_case_sensitive");  // matters to stop words only
   const std::vector<std::string_view> stop =
@@ -100,7 +102,7 @@ Values string_normalizer(NodeContext& c) {
   if (action == "LOWER" || action == "UPPER")
     words = in_case(words, action == "LOWER" ? "lower" : "upper");
   else if (action != "NONE")
-    c.fail(cat("case_change_action '", action, "'; use NONE, LOWER or UPPER"));
+    c.bad_attribute("case_change_action", action, "NONE, LOWER or UPPER");
   return {x.rank() == 2 ? unsqueeze(words, {0}) : words};
 }
 

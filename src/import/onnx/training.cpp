@@ -1,4 +1,5 @@
 // Steps of optimisers (ai.onnx.preview.training).
+#include "base/amount.h"
 #include "grad/gradients.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
@@ -17,7 +18,8 @@ struct Lists {
 Lists lists_of(NodeContext& c, std::size_t kinds) {
   const Values all = c.all_inputs();
   if (all.size() < 2 + kinds || (all.size() - 2) % kinds != 0)
-    c.fail(cat(all.size(), " operands; expected two and ", kinds, " for each value"));
+    c.fail(cat("the node has ", amount(all.size(), "input", "inputs"), ", expected two and ", kinds,
+               " for each optimized tensor"));
   Lists out{reshape_to(all[0], {}), reshape_to(all[1], {}), {}};
   const std::size_t n = (all.size() - 2) / kinds;
   for (std::size_t k = 0; k < kinds; ++k)
@@ -36,7 +38,8 @@ Values momentum(NodeContext& c) {
   const double alpha = c.real("alpha", 0), beta = c.real("beta", 0),
                decay = c.real("norm_coefficient", 0);
   std::string_view mode = c.text("mode", "standard");
-  if (mode != "standard" && mode != "nesterov") c.fail(cat("mode is '", mode, "'"));
+  if (mode != "standard" && mode != "nesterov")
+    c.bad_attribute("mode", mode, "standard or nesterov");
   Values values, kept;
   for (std::size_t i = 0; i < in.of[0].size(); ++i) {
     Value x = in.of[0][i], g = x * decay + in.of[1][i], v = in.of[2][i];
@@ -103,18 +106,20 @@ Values gradient(NodeContext& c) {
   for (std::string_view z : c.texts("zs").value_or(std::vector<std::string_view>()))
     names.push_back(z);
   if (of.empty() || count == 0)
-    c.fail("attributes y and xs name what is differentiated and by what");
+    c.fail("attribute 'y' or 'xs' is missing or empty; both are required");
   if (names.size() != c.inputs())
-    c.fail(cat(c.inputs(), " inputs for ", names.size(), " names in xs and zs"));
+    c.fail(cat("the node has ", amount(c.inputs(), "input", "inputs"), ", expected ", names.size(),
+               ", one for each name in 'xs' and 'zs'"));
   const auto value_of = [&](std::string_view name) {
     const std::optional<Value> v = c.bodies().named(name);
-    if (!v) c.fail(cat("no value has the name '", name, "' here"));
+    if (!v) c.fail(cat("value '", name, "' is not defined before this node"));
     if (!*v) throw NotRead();
     return *v;
   };
   for (std::size_t i = 0; i < names.size(); ++i)
     if (c.in(i) != value_of(names[i]))
-      c.unsupported(cat("a gradient at another value than that of '", names[i], "'"));
+      c.unsupported(cat("input ", i, " is not the value '", names[i],
+                        "'; gradients at other values are not supported"));
   Values xs = c.all_inputs();
   xs.resize(count);
   const Value y = value_of(of), one = constant_like(y, 1);

@@ -25,7 +25,7 @@ std::string line(const Node& n, const std::string& path, std::int64_t opset, boo
   std::string out = cat("node ", path, " '", node_name(n), "': ", n.op, " of ",
                         domain.empty() ? "ai.onnx" : domain, " opset ", opset);
   if (find_import(domain, n.op, ImportEntry::newest_opset))
-    return out + "; another opset of it is supported";
+    return out + "; other opsets of it are supported";
   if (!advise) return out;
   const std::string_view near = nearest_import(n.op);
   return near.empty() ? out : cat(out, "; nearest supported: ", near);
@@ -158,14 +158,14 @@ std::string Undefined::why(const std::vector<Node>& nodes, std::size_t index,
                            std::string_view name) {
   const List& known = list(nodes);
   auto it = known.makes.find(name);
-  if (it == known.makes.end()) return "is not computed by any node, and is no input or initializer";
+  if (it == known.makes.end())
+    return "is not computed by any node and is not an input or initializer";
   const std::size_t maker = it->second, component = known.component[index];
   if (maker == index) return "is the node's own result: the graph has a cycle";
   if (known.component[maker] != component)
-    return cat("is computed only later, by node ", maker, "; nodes must be in order");
-  if (!lists_.at(&nodes).told.insert(component).second)
-    return "lies on a cycle that was named above";
-  return cat("lies on a cycle: ", way_back(nodes, known.makes, known.component, maker, index));
+    return cat("is computed later, by node ", maker, "; nodes must be sorted topologically");
+  if (!lists_.at(&nodes).told.insert(component).second) return "is part of the cycle above";
+  return cat("is part of a cycle: ", way_back(nodes, known.makes, known.component, maker, index));
 }
 
 }  // namespace hone::onnx

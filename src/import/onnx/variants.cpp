@@ -29,13 +29,12 @@ std::string counted(std::size_t n, std::string_view what) {
 // What the model needs as a whole. The oldest files do not name their opset.
 void check_model(Model& model) {
   if (model.ir_version < 3 && model.opsets.empty()) model.opsets.push_back({"", 1});
-  if (!model.graph) throw UserError("holds no graph; is it an ONNX model?");
+  if (!model.graph) throw UserError("contains no graph; is it an ONNX model?");
   if (std::int64_t opset = opset_of(model.opsets, ""); opset > ImportEntry::newest_opset)
-    throw UserError("is of opset ", opset, "; the newest that is known is ",
-                    ImportEntry::newest_opset, "; export it for an older one");
+    throw UserError("uses opset ", opset, ", expected at most ", ImportEntry::newest_opset,
+                    "; export the model with an older opset");
   if (model.opsets.size() > most_opsets)
-    throw UserError("imports ", model.opsets.size(), " opsets; at most ", most_opsets,
-                    " are allowed");
+    throw UserError("imports ", model.opsets.size(), " opsets, expected at most ", most_opsets);
 }
 
 Problems problems_of(const Reading& reading) {
@@ -93,11 +92,11 @@ class Variants {
     Reading reading{source_, Assumptions(assumptions)};
     reading.read_inputs = read_inputs_;
     Function f;
-    std::optional<Dim> question;
+    std::optional<OpenQuestion> question;
     try {
       f = read_function(reading);
     } catch (const OpenQuestion& q) {
-      question = q.condition;
+      question = q;
     }
     Problems problems = problems_of(reading);
     // What is not supported, or met before any question, is so for all sizes.
@@ -113,17 +112,18 @@ class Variants {
 
   // Under some assumptions the model may be ill-typed; it must not be under all.
   void fail(const std::vector<Assumption>& assumptions, Problems problems) {
-    warn(assumptions, cat("no variant: ", problems.text()));
+    warn(assumptions, cat("the model cannot run: ", problems.text()));
     failure_ = std::move(problems);
   }
 
-  void fork(const std::vector<Assumption>& assumptions, const Dim& condition) {
+  void fork(const std::vector<Assumption>& assumptions, const OpenQuestion& question) {
     if (open_.size() + out_.variants.size() + 2 > source_.options.most_variants)
-      throw UserError("sizes decide ranks in more than ", source_.options.most_variants,
-                      " ways, the last by ", condition, "; give sizes");
+      throw UserError(question.asker, ": a rank depends on whether ", question.condition,
+                      ", and the model would need more than ", source_.options.most_variants,
+                      " variants; give sizes with --dim");
     for (bool holds : {true, false}) {
       open_.push_back(assumptions);
-      open_.back().push_back({condition, holds});
+      open_.back().push_back({question.condition, holds});
     }
   }
 
@@ -132,10 +132,9 @@ class Variants {
     if (!c.a.is_symbol() || !c.b.is_symbol()) return;
     for (const Dim& d : {c.a, c.b})
       if (reading.measured.contains(d.name())) return;
-    const std::string what =
-        cat("sizes ", c.a, " and ", c.b, " are taken to be equal, as ",
-            c.message.substr(0, c.message.find(": ")), " combines them; where ", c.b,
-            " is 1 and is to be broadcast, give --dim ", c.b, "=1");
+    const std::string what = cat("sizes ", c.a, " and ", c.b, " are assumed to be equal, because ",
+                                 c.message.substr(0, c.message.find(": ")), " combines them; if ",
+                                 c.b, " is 1 and is to be broadcast, give --dim ", c.b, "=1");
     if (std::ranges::find(out_.warnings, what) == out_.warnings.end())
       out_.warnings.push_back(what);
   }

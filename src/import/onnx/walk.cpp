@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/amount.h"
 #include "base/checked.h"
 #include "import/onnx/build.h"
 #include "import/onnx/declared.h"
@@ -13,6 +14,7 @@
 #include "import/onnx/open.h"
 #include "import/onnx/sequence.h"
 #include "import/onnx/unsupported.h"
+#include "ir/located.h"
 #include "ir/measured.h"
 
 namespace hone::onnx {
@@ -183,7 +185,8 @@ std::optional<std::int64_t> Walk::stated_limit(std::string_view node) const {
 Dim Walk::new_size(std::int64_t low, std::int64_t high, std::string_view node) {
   constexpr std::size_t most_measured = 4096;
   if (reading_.measured.size() >= most_measured)
-    throw UserError("data decides more than ", most_measured, " sizes");
+    throw UserError("the model has more than ", most_measured,
+                    " sizes that depend on data; at most ", most_measured, " are supported");
   const std::string name = unused_name(measured_name(node), reading_.sizes);
   reading_.measured.insert(name);
   return Dim::symbol(name, low, high);
@@ -237,8 +240,9 @@ void Walk::initializers(const onnx::Graph& g) {
       Value v = constant_value(graph(), given ? *given : reading_.source.files.array(tensor));
       if (const auto it = declared_.find(name);
           it != declared_.end() && !fits(*it->second, v.type()))
-        throw UserError("initializer '", name, "' is ", v.type(), ", the input of this name ",
-                        text_of(*it->second), "; correct the one that is wrong");
+        throw UserError("initializer '", name, "' is ", v.type(),
+                        ", but the input of this name is declared ", text_of(*it->second),
+                        "; correct the one that is wrong");
       define(name, v);
     } catch (const UserError& e) {
       values_.emplace(name, Value());
@@ -260,19 +264,21 @@ void check_size(const Value& v, std::int64_t most) {
   for (const Dim& d : v.shape().dims) {
     if (!d.is_number()) continue;
     std::optional<std::int64_t> more = try_mul(bytes, d.number());
-    if (!more) throw UserError("a result is ", v.type(), ", which does not fit in 64 bits");
+    if (!more)
+      throw UserError(
+          "a result is ", v.type(),
+          ", whose size in bytes does not fit in 64 bits; is a size in the model wrong?");
     bytes = *more;
   }
   if (bytes > most)
-    throw UserError("a result is ", v.type(), ", ", bytes, " bytes; at most ", most,
-                    " are allowed for one value; give smaller sizes or raise the limit");
+    throw UserError("a result is ", v.type(), " of ", amount(bytes, "byte", "bytes"),
+                    ", expected at most ", most, "; give smaller sizes or raise the limit");
 }
 
 void Walk::check_count(std::int64_t nodes) const {
   if (nodes <= reading_.source.options.most_nodes) return;
   throw PastLimit("the model has more than ", reading_.source.options.most_nodes,
-                  " nodes, calls of its own functions counted; raise the limit, or is it made to "
-                  "exhaust memory?");
+                  " nodes with its functions expanded; raise the limit if that is intended");
 }
 
 Origin origin_of(const Node& n, std::int64_t index) {
@@ -301,15 +307,17 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
       define(n.outputs[i], i < made.size() ? made[i] : Value());
   } catch (const NotRead&) {
     for (std::string_view name : n.outputs) values_.emplace(name, Value());
-  } catch (const OpenQuestion& q) {
+  } catch (OpenQuestion& q) {
     // Variants are chosen before a run; what it finds out comes too late.
     std::string asked;
     for (const Dim& s : q.condition.symbols())
       if (reading_.measured.contains(s.name())) asked = s.name();
+    if (q.asker.empty()) q.asker = cat(origin_of(n, number));
     if (asked.empty()) throw;
-    reading_.failures.push_back({cat(origin_of(n, number), ": asks whether ", q.condition,
-                                     ", and data decides ", asked, "; a rank cannot depend on it"),
-                                 true});
+    reading_.failures.push_back(
+        {cat(q.asker, ": a rank depends on whether ", q.condition, ", but the size ", asked,
+             " is known only when the model runs; ranks must be known before"),
+         true});
     for (std::string_view name : n.outputs) values_.emplace(name, Value());
   } catch (const PastLimit&) {
     throw;
@@ -319,7 +327,7 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
     bool unsupported = dynamic_cast<const Unsupported*>(&e);
     std::string where = cat(origin_of(n, number));
     for (const Frame* f = &frame_; f->caller; f = f->caller) where += cat(", called by ", f->call);
-    reading_.failures.push_back({cat(where, ": ", e.what()), unsupported, depends != nullptr});
+    reading_.failures.push_back({located(where, n.op, e.what()), unsupported, depends != nullptr});
     for (std::string_view name : n.outputs) values_.emplace(name, Value());
   }
 }
@@ -332,7 +340,7 @@ std::optional<Values> Walk::operands(const std::vector<Node>& nodes, std::size_t
   for (std::string_view name : nodes[index].inputs) {
     const bool is_left_out = name.empty() || is_absent(name);
     std::optional<Value> v = is_left_out ? Value() : find(name);
-    if (!v) throw UserError("operand '", name, "' ", reading_.undefined.why(nodes, index, name));
+    if (!v) throw UserError("input '", name, "' ", reading_.undefined.why(nodes, index, name));
     good = good && (*v || is_left_out);
     out.push_back(*v);
   }
@@ -359,7 +367,8 @@ void check_tensors(const Node& n, const ImportEntry& entry, const Values& operan
   if (n.op == "Identity" || holds(sequence_imports()) || holds(loop_imports())) return;
   for (std::size_t i = 0; i < operands.size(); ++i)
     if (operands[i] && !operands[i].type().is_tensor())
-      throw UserError(n.op, ": operand ", i, " is ", operands[i].type(), ", expected a tensor");
+      throw UserError("input ", i, " (value '", n.inputs[i], "') is ", operands[i].type(),
+                      ", expected a tensor");
 }
 
 Values Walk::import(const Node& n, Values operands) {
@@ -375,7 +384,9 @@ Values Walk::import(const Node& n, Values operands) {
   Values out = entry->same ? import_same(context, *entry->same) : entry->import(context);
   context.check_all_read();
   for (std::size_t i = out.size(); i < n.outputs.size(); ++i)
-    if (context.wants(i)) context.unsupported(cat("output ", i, " '", n.outputs[i], "'"));
+    if (context.wants(i))
+      context.unsupported(
+          cat("output ", i, " ('", n.outputs[i], "') of this operator is not supported"));
   return out;
 }
 
@@ -388,8 +399,8 @@ Place Walk::place() {
 
 void Walk::bind_inputs(const onnx::Graph& g, const Values& inputs) {
   if (g.inputs.size() != inputs.size())
-    throw UserError("graph '", g.name, "' takes ", g.inputs.size(), " values and is given ",
-                    inputs.size());
+    throw UserError("graph '", g.name, "' has ", amount(g.inputs.size(), "input", "inputs"),
+                    ", expected ", inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) define(g.inputs[i].name, inputs[i]);
 }
 
@@ -460,11 +471,12 @@ Frame frame_of_call(const Frame& caller, const Node& n, const LocalFunction& f) 
 Values Walk::call(const Node& n, std::int64_t index, const LocalFunction& f,
                   const Values& operands) {
   if (frame_.depth >= most_calls)
-    throw PastLimit(cat(origin_of(n, index)), ": calls of the model's functions nest deeper than ",
-                    most_calls, "; does one call itself?");
+    throw PastLimit(cat(origin_of(n, index)),
+                    ": calls of the model's functions are nested more than ", most_calls,
+                    " deep; does one call itself?");
   if (operands.size() > f.inputs.size())
-    throw UserError(n.op, ": has ", operands.size(), " operands, the function takes ",
-                    f.inputs.size());
+    throw UserError("the node has ", amount(operands.size(), "input", "inputs"),
+                    ", but its function takes ", f.inputs.size());
   check_count(reading_.nodes + reading_.source.nodes_of_call.at(&f));
   Frame frame = frame_of_call(frame_, n, f);
   frame.call = origin_of(n, index);
@@ -490,8 +502,7 @@ Values Walk::choose(const Node& n, Values operands) {
   const onnx::Graph &yes = context.body("then_branch"), &no = context.body("else_branch");
   Value condition = context.in(0);
   context.check_all_read();
-  if (condition.dtype() != DType::b1)
-    context.fail(cat("the condition is ", condition.type(), ", expected one bool"));
+  if (condition.dtype() != DType::b1) context.bad_input(0, "cond", "one bool");
   std::optional<Dims> known = contents_of(condition);
   // Only tensors can be chosen at run time.
   auto is_list = [](const ValueInfo& v) {
@@ -547,14 +558,16 @@ Values Walk::by_data(NodeContext& context, Value condition, const onnx::Graph& y
   Branch a = read_branch(reading_, frame_, yes, this), b = read_branch(reading_, frame_, no, this);
   if (a.failed || b.failed) return {};
   if (!a.refused.empty() && !b.refused.empty())
-    throw UserError("If: neither branch can be typed: ", a.refused, "; and: ", b.refused);
+    throw UserError("both branches are invalid: then_branch: ", a.refused,
+                    "; else_branch: ", b.refused);
   std::vector<std::string> dumped;
   for (const std::string& name : reading_.source.options.dump)
     if (a.dumped.contains(name) || b.dumped.contains(name)) dumped.push_back(name);
   for (const std::string& name : dumped) add_dumped(name, a, b);
   for (Branch* one : {&a, &b}) {
     if (one->refused.empty()) continue;
-    reading_.warnings.push_back(cat("a branch of an If is refused: ", one->refused));
+    reading_.warnings.push_back(
+        cat("one branch of an If is invalid, and a run that takes it fails: ", one->refused));
     refuse_like(*one, one == &a ? b.function : a.function);
   }
   Values all = a.captures;
@@ -598,8 +611,8 @@ void check_given_sizes(const Reading& reading, bool all_nodes_are_read) {
     if (name.ends_with(measured_ending) && !all_nodes_are_read) continue;
     std::string list;
     for (const std::string& s : reading.sizes) list += cat(list.empty() ? "" : ", ", s);
-    throw UserError("size '", name, "' is given, but the model has no such size; it has ",
-                    list.empty() ? "none that are open" : list);
+    throw UserError("size '", name, "' is given, but the model has no such size; ",
+                    list.empty() ? "all its sizes are fixed" : "its open sizes are " + list);
   }
 }
 
@@ -616,8 +629,8 @@ class SizeNames {
     ImportOptions::Range range =
         given == options_.dims.end() ? ImportOptions::Range() : given->second;
     if (range.low < 0 || range.low > range.high)
-      throw UserError("size '", it->second, "': ", range.low, " to ", range.high,
-                      " is no range; give 0 <= low <= high");
+      throw UserError("size '", it->second, "': the range is ", range.low, " to ", range.high,
+                      ", expected 0 <= low <= high");
     return range.low == range.high ? Dim(range.low)
                                    : Dim::symbol(it->second, range.low, range.high);
   }
@@ -630,12 +643,12 @@ class SizeNames {
 
 Dims given_sizes(const ValueInfo& v, const std::vector<std::int64_t>& given) {
   if (given.size() != v.sizes.size())
-    throw UserError("input '", v.name, "': has ", v.sizes.size(), " axes, ", given.size(),
-                    " sizes were given");
+    throw UserError("input '", v.name, "' has ", v.sizes.size(), " axes, but ", given.size(),
+                    given.size() == 1 ? " size was given" : " sizes were given");
   for (std::size_t i = 0; i < given.size(); ++i)
     if (v.sizes[i].number.value_or(given[i]) != given[i])
-      throw UserError("input '", v.name, "': axis ", i, " is ", *v.sizes[i].number,
-                      " in the model, ", given[i], " was given");
+      throw UserError("input '", v.name, "': axis ", i, " is ", given[i], ", expected ",
+                      *v.sizes[i].number, ", which the model declares");
   return dims_of(given);
 }
 
@@ -645,12 +658,11 @@ Type input_type(const ValueInfo& v, SizeNames& names, const ImportOptions& optio
   if (!dtype)
     throw Unsupported("input '", v.name, "': ",
                       v.kind == ValueInfo::Kind::tensor
-                          ? data_type_name(v.data_type) + " tensors are"
-                          : "inputs that are no tensors are",
-                      " not supported");
+                          ? data_type_name(v.data_type) + " tensors are not supported"
+                          : "only tensors, sequences and optionals are supported");
   if (!v.has_shape)
     throw UserError("input '", v.name,
-                    "' has no shape, not even a rank; export the model with input shapes");
+                    "' has no shape, expected at least a rank; export the model with input shapes");
   if (auto given = options.shapes.find(std::string(v.name)); given != options.shapes.end())
     return {*dtype, Shape(given_sizes(v, given->second))};
   Dims dims;
@@ -670,9 +682,7 @@ Value Walk::input(const ValueInfo& v, const Type& type) {
   bool fits = given.dtype() == type.dtype && given.rank() == type.rank();
   for (int i = 0; fits && i < type.rank(); ++i)
     fits = prove_equal(type.shape[i], given.dims()[static_cast<std::size_t>(i)]) != false;
-  if (!fits)
-    throw UserError("input '", v.name, "': is ", type, " in the model, contents of ", given.type(),
-                    " were given");
+  if (!fits) throw UserError("input '", v.name, "' is ", given.type(), ", expected ", type);
   function_.add_param(given.type(), std::string(v.name), false, given);
   return constant(graph(), given);
 }
@@ -683,20 +693,22 @@ Value Walk::input_elements(const ValueInfo& v) {
   auto given = reading_.source.options.elements.find(std::string(v.name));
   const bool is_known = v.kind == Kind::sequence || v.kind == Kind::optional;
   if (!is_known || given == reading_.source.options.elements.end())
-    throw Unsupported("input '", v.name, "': ",
-                      is_known ? "a sequence or optional of unknown length is not supported"
-                               : "inputs that are no tensors are not supported");
+    throw Unsupported(
+        "input '", v.name, "': ",
+        is_known ? "a sequence or optional of unknown length is not supported; give its elements"
+                 : "only tensors, sequences and optionals are supported");
   Values elements;
   for (const Type& t : given->second) {
     if (dtype_of(v.data_type) != t.dtype || !t.is_tensor())
-      throw UserError("input '", v.name, "': elements of ", data_type_name(v.data_type), " are ",
-                      t);
+      throw UserError("input '", v.name, "': an element is ", t, ", expected a tensor of ",
+                      data_type_name(v.data_type));
     elements.push_back(function_.add_param(t, cat(v.name, ".", elements.size())));
   }
   if (v.kind == Kind::sequence) return sequence_of(graph(), elements);
   if (v.element == Kind::sequence) return optional_of(graph(), sequence_of(graph(), elements));
   if (elements.size() > 1)
-    throw UserError("input '", v.name, "': an optional has at most one element");
+    throw UserError("input '", v.name, "': the optional has ",
+                    amount(elements.size(), "element", "elements"), ", expected at most one");
   return optional_of(graph(), elements.empty() ? Value() : elements[0]);
 }
 
@@ -707,7 +719,7 @@ void check_shapes(const onnx::Graph& g, const ImportOptions& options) {
     std::string list;
     for (const ValueInfo& v : g.inputs) list += cat(list.empty() ? "" : ", ", v.name);
     throw UserError("sizes of input '", name, "' are given, but the model has no such input; ",
-                    list.empty() ? "it has none" : "it has " + list);
+                    list.empty() ? "it has no inputs" : "its inputs are " + list);
   }
 }
 

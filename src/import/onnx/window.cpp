@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/amount.h"
 #include "import/onnx/build.h"
 
 namespace hone::onnx {
@@ -11,9 +12,11 @@ namespace hone::onnx {
 Dims list_or_ones(NodeContext& c, std::string_view name, std::size_t n) {
   auto list = c.integers(name);
   if (!list) return ones(n);
-  if (list->size() != n) c.fail(cat(name, " has ", list->size(), " entries, expected ", n));
+  if (list->size() != n)
+    c.fail(cat("attribute '", name, "' has ", amount(list->size(), "entry", "entries"),
+               ", expected ", n));
   for (std::int64_t v : *list)
-    if (v < 1) c.fail(cat(name, " holds ", v, "; it must be positive"));
+    if (v < 1) c.fail(cat("attribute '", name, "' contains ", v, ", expected positive integers"));
   return dims_of(*list);
 }
 
@@ -36,9 +39,13 @@ void same_pads(SpatialAttributes& a, const Shape& input, bool upper) {
 
 void given_pads(NodeContext& c, SpatialAttributes& a, const std::vector<std::int64_t>& pads) {
   const std::size_t n = a.window.size();
-  if (pads.size() != 2 * n) c.fail(cat("pads has ", pads.size(), " entries, expected ", 2 * n));
+  if (pads.size() != 2 * n)
+    c.fail(cat("attribute 'pads' has ", amount(pads.size(), "entry", "entries"), ", expected ",
+               2 * n));
   for (std::size_t i = 0; i < n; ++i) {
-    if (pads[i] < 0 || pads[i + n] < 0) c.fail("pads must not be negative");
+    if (pads[i] < 0 || pads[i + n] < 0)
+      c.fail(cat("attribute 'pads' contains ", std::min(pads[i], pads[i + n]),
+                 ", expected 0 or more"));
     a.pads_low[i] = pads[i];
     a.pads_high[i] = pads[i + n];
   }
@@ -47,7 +54,8 @@ void given_pads(NodeContext& c, SpatialAttributes& a, const std::vector<std::int
 SpatialAttributes spatial_attributes(NodeContext& c, Dims window, const Shape& input) {
   std::size_t n = window.size();
   if (input.rank() != static_cast<int>(n) + 2)
-    c.fail(cat("input ", input, " has ", input.rank() - 2, " spatial axes, the window has ", n));
+    c.fail(cat("the input is ", input, ", expected ", n, n == 1 ? " spatial axis" : " spatial axes",
+               " as the window has"));
   SpatialAttributes a{std::move(window), list_or_ones(c, "strides", n),
                       list_or_ones(c, "dilations", n), Dims(n, Dim(0)), Dims(n, Dim(0))};
   std::string_view mode = c.text("auto_pad", "NOTSET");
@@ -57,7 +65,7 @@ SpatialAttributes spatial_attributes(NodeContext& c, Dims window, const Shape& i
   } else if (mode == "NOTSET") {
     if (pads) given_pads(c, a, *pads);
   } else if (mode != "VALID") {
-    c.fail(cat("auto_pad is '", mode, "', expected NOTSET, SAME_UPPER, SAME_LOWER or VALID"));
+    c.bad_attribute("auto_pad", mode, "NOTSET, SAME_UPPER, SAME_LOWER or VALID");
   }
   return a;
 }
@@ -69,14 +77,15 @@ void check_kernel_shape(NodeContext& c, const Dims& window) {
   for (std::size_t i = 0; fits && i < window.size(); ++i)
     fits = prove_equal(window[i], (*given)[i]) != false;
   if (!fits)
-    c.fail(cat("kernel_shape is ", Shape(dims_of(*given)), ", the weights' is ", Shape(window)));
+    c.bad_attribute("kernel_shape", Shape(dims_of(*given)),
+                    cat(Shape(window), ", as in the weights"));
 }
 
 Dims kernel_shape(NodeContext& c) {
   auto kernel = c.integers("kernel_shape");
-  if (!kernel) c.fail("kernel_shape is missing");
+  if (!kernel) c.fail("attribute 'kernel_shape' is missing; it is required");
   for (std::int64_t n : *kernel)
-    if (n < 1) c.fail(cat("kernel_shape holds ", n, "; it must be positive"));
+    if (n < 1) c.fail(cat("attribute 'kernel_shape' contains ", n, ", expected positive integers"));
   return dims_of(*kernel);
 }
 
@@ -84,27 +93,27 @@ Dims kernel_shape(NodeContext& c) {
 void expect_fit(NodeContext& c, const Dim& reach, const Dim& size, const Dim& pads) {
   const Dim room = size + pads + equal(size, 0);
   if (prove_less(room, reach) == false) return;
-  const std::string message = cat(c.op(), ": a window of ", reach, " elements is larger than the ",
-                                  size + pads, " of the padded input; give a larger input");
+  const std::string message =
+      cat(c.op(), ": the window covers ", reach, " elements, but the padded input has ",
+          size + pads, "; give a larger input");
   if (prove_less(room, reach) == true) throw UserError(message);
-  c.graph().add_check({max(reach, room), room, message});
+  c.graph().require_equal(max(reach, room), room, message);
 }
 
 Value convolved(NodeContext& c, Value x, Value w, std::optional<DType> dtype) {
-  if (w.rank() < 3) c.fail(cat("weights ", w.type(), " have no spatial axis"));
+  if (w.rank() < 3) c.fail(cat("the weights are ", w.type(), ", expected at least three axes"));
   Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
   check_kernel_shape(c, window);
+  const std::int64_t groups = c.integer("group", 1);
+  if (groups < 1) c.bad_attribute("group", groups, "a positive integer");
   SpatialAttributes a = spatial_attributes(c, window, x.shape());
   for (std::size_t i = 0; i < window.size(); ++i) {
     const Dim& size = x.shape()[static_cast<int>(i) + 2];
     expect_fit(c, reach_of(window[i], a.dilations[i]), size, a.pads_low[i] + a.pads_high[i]);
   }
-  Attrs attrs = {{"strides", a.strides},
-                 {"dilations", a.dilations},
-                 {"pads_low", a.pads_low},
-                 {"pads_high", a.pads_high},
-                 {"groups", c.integer("group", 1)},
-                 {"channels_last", std::int64_t{0}}};
+  Attrs attrs = {{"strides", a.strides},   {"dilations", a.dilations},
+                 {"pads_low", a.pads_low}, {"pads_high", a.pads_high},
+                 {"groups", groups},       {"channels_last", std::int64_t{0}}};
   if (dtype) attrs.set("dtype", *dtype);
   return ops::conv(Values{x, w}, std::move(attrs));
 }
@@ -278,7 +287,7 @@ Value root(Value x, double p) {
 
 double power_of(NodeContext& c) {
   const double p = c.opset() < 2 ? c.real("p", 2) : static_cast<double>(c.integer("p", 2));
-  if (!(p > 0)) c.fail(cat("p is ", p));
+  if (!(p > 0)) c.bad_attribute("p", p, "a positive number");
   return p;
 }
 
@@ -307,7 +316,9 @@ Values lp_pool(NodeContext& c) {
 Values local_response_norm(NodeContext& c) {
   Value x = c.in(0);
   const std::int64_t size = c.integer("size", 0);
-  if (size < 1 || x.rank() < 2) c.fail(cat("size ", size, " of ", x.type()));
+  if (size < 1 || x.rank() < 2)
+    c.fail(cat("attribute 'size' is ", size, " and the input ", x.type(),
+               ", expected a positive integer and at least two axes"));
   const auto rank = static_cast<std::size_t>(x.rank());
   Dims window = ones(rank), low(rank, 0), high(rank, 0);
   window[1] = size;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/amount.h"
 #include "base/error.h"
 
 namespace hone {
@@ -16,7 +17,7 @@ const char* read_varint(const std::byte*& at, const std::byte* end, std::uint64_
   }
   value = 0;
   for (int shift = 0; shift < 70; shift += 7) {
-    if (at == end) return "a number is cut off";
+    if (at == end) return "a number is truncated";
     auto byte = static_cast<std::uint64_t>(*at++);
     value |= (byte & 127) << shift;  // protobuf drops what lies above 64 bits, too
     if (byte < 128) return nullptr;
@@ -31,11 +32,12 @@ WireFile::WireFile(std::string name, std::span<const std::byte> bytes)
 
 void WireFile::fail(const std::byte* at, std::string_view what) const {
   throw UserError(name_, ": byte ", at - bytes_.data(), " of ", bytes_.size(), ": ", what,
-                  "; the file is damaged, or is not what its name says");
+                  "; the file is damaged or not an ONNX file");
 }
 
 void WireFile::charge(const std::byte* at, std::size_t bytes) {
-  if (bytes > budget_) fail(at, "more small messages than a real model of this size has");
+  if (bytes > budget_)
+    fail(at, "the file has far more small messages than an ONNX model of this size needs");
   budget_ -= bytes;
 }
 
@@ -45,7 +47,7 @@ WireReader::WireReader(WireFile& file, std::span<const std::byte> bytes, int dep
 WireReader WireReader::inside(const WireField& field) const {
   if (depth_ + 1 > WireFile::most_nested)
     file_->fail(field.bytes.data(),
-                cat("messages nested deeper than ", WireFile::most_nested, " levels"));
+                cat("messages are nested more than ", WireFile::most_nested, " levels deep"));
   return WireReader(*file_, field.bytes, depth_ + 1);
 }
 
@@ -110,16 +112,16 @@ bool WireReader::next(WireField& field) {
 void WireReader::skip_group(std::uint32_t number) {
   std::vector<std::uint32_t> open = {number};
   while (!open.empty()) {
-    if (at_ == end_) fail(cat("group ", open.back(), " has no end"));
+    if (at_ == end_) fail(cat("group ", open.back(), " is not closed"));
     WireField inner;
     std::uint64_t type;
     inner.number = tag(type);
     if (type == 4) {
-      if (inner.number != open.back()) fail(cat("group ", open.back(), " has no end"));
+      if (inner.number != open.back()) fail(cat("group ", open.back(), " is not closed"));
       open.pop_back();
     } else if (type == static_cast<std::uint64_t>(WireType::group)) {
       if (depth_ + static_cast<int>(open.size()) >= WireFile::most_nested)
-        fail(cat("groups nested deeper than ", WireFile::most_nested, " levels"));
+        fail(cat("groups are nested more than ", WireFile::most_nested, " levels deep"));
       open.push_back(inner.number);
     } else {
       content(inner, type);
@@ -134,15 +136,16 @@ std::uint64_t WireReader::long_varint() {
 }
 
 void WireReader::fail_number(std::uint64_t number) const {
-  fail(cat("field number ", number, " is not allowed"));
+  fail(cat("field number ", number, " is invalid, expected 1 to 536870911"));
 }
 
 void WireReader::fail_cut_off(std::uint64_t bytes) const {
-  fail(cat("a field of ", bytes, " bytes, where its message has ", end_ - at_, " left"));
+  fail(cat("a field has ", amount(bytes, "byte", "bytes"), ", but its message has only ",
+           end_ - at_, " left"));
 }
 
 void WireReader::fail_type(std::uint32_t number, std::uint64_t type) const {
-  fail(cat("wire type ", type, " of field ", number, " is unknown"));
+  fail(cat("field ", number, " has wire type ", type, ", expected 0 to 5"));
 }
 
 bool PackedVarints::next(std::uint64_t& value) {

@@ -43,7 +43,7 @@ ShardedSafetensors read_sharded_safetensors(const std::filesystem::path& index) 
   std::unordered_set<std::string_view> listed;
   for (const auto& [name, file] : weight_map->object()) {
     if (!file.is_text())
-      throw UserError(index.string(), ": weight_map: the file of '", name, "' is no text");
+      throw UserError(index.string(), ": weight_map: the file of '", name, "' is not a string");
     const std::string& file_name = file.text_value();
     auto at = shards.find(file_name);
     if (at == shards.end()) {
