@@ -136,12 +136,18 @@ TEST(Dynamic, RangeCountsInTheRun) {
   EXPECT_EQ(range(4, 4, 1), Numbers{});
   EXPECT_EQ(range(4, 0, 1), Numbers{});
   for (auto [end, step] : {std::pair(5, 0), {1 << 21, 1}})
-    EXPECT_NE(refusal(f, {whole(0), whole(end), whole(step)}).find("Range_0.n"), std::string::npos);
+    EXPECT_NE(refusal(f, {whole(0), whole(end), whole(step)}).find("number of elements"),
+              std::string::npos);
   const Function g =
       Node("Range").in(DType::f32, {}).in(DType::f32, {}).in(DType::f32, {}).function();
   EXPECT_EQ(
       numbers_of(evaluate(g, std::vector{reals({}, {1}), reals({}, {2}), reals({}, {0.25})})[0]),
       (std::vector<double>{1, 1.25, 1.5, 1.75}));
+  const Array nan = reals({}, {std::numeric_limits<double>::quiet_NaN()});
+  EXPECT_EQ(refusal(g, {reals({}, {0}), nan, reals({}, {1})}),
+            "node 0 'Range_0' (Range): the number of elements (-1: delta is 0 or an input is NaN) "
+            "is -1, expected 0 to "
+            "1048576; check the values of the inputs");
 }
 
 TEST(Dynamic, SliceTakesBoundsOfTheRun) {

@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
+#include "import/onnx/known.h"
 #include "import/onnx/open.h"
 #include "ops/require.h"
 #include "type/text.h"
@@ -677,7 +678,10 @@ Values open_range(NodeContext& c) {
   if (is_float(dtype)) no_range = ops::bit_or(no_range, ops::ne(count, count));
   count = ops::select(no_range, integer(g, -1), cast_to(ops::maximum(count, zero), DType::i64));
   constexpr std::int64_t most = 1 << 20;
-  const Shape shape{c.measured(count, most)};
+  if (const std::optional<Array> known = known_array(count); known && known->integer(0) < 0)
+    c.fail("delta is 0 or an input is NaN, expected numbers and a nonzero delta");
+  require_within(count, 0, most, "the number of elements (-1: delta is 0 or an input is NaN)");
+  const Shape shape{c.measured(ops::maximum(count, integer(g, 0)), most)};
   const DType inner = range_dtype(c, dtype);
   auto given = [&](std::size_t i) {
     return broadcast_to(cast_to(reshape_to(c.in(i), {}), inner), shape);
