@@ -54,6 +54,15 @@ TEST(Inference, ABatchNormOfOneAxisHasOneChannel) {
   EXPECT_NEAR(out[1].real(0), 0.9 + 0.1 * 2, 1e-6);  // the mean of 0, 1 and 5
 }
 
+TEST(Inference, MaxRoiPoolHasItsPooledShape) {
+  ModelBuilder b;
+  b.input("x", DType::f16, {"n", "c", "h", "w"});
+  b.input("rois", DType::f16, {"r", "5"});
+  set_ints(b.node("MaxRoiPool", {"x", "rois"}, {"y"}), "pooled_shape", {3, 2});
+  b.output("y");
+  EXPECT_EQ(type_of(b), "f16[r,c,3,2]");
+}
+
 // ==== what cannot be
 
 TEST(Inference, WhatDoesNotFitIsRefused) {
@@ -85,6 +94,15 @@ TEST(Inference, WhatDoesNotFitIsRefused) {
       refusal("NegativeLogLikelihoodLoss",
               {{"x", counting({3, 4})}, {"t", whole(DType::i64, {0, 1, 3})}, {"w", counting({5})}}),
       "weights are f32[5], expected one for each of the 4 classes");
+  const auto pooled = [&](const std::vector<float>& region,
+                          const std::vector<std::int64_t>& shape) {
+    return refusal("MaxRoiPool", {{"x", counting({1, 1, 4, 4})}, {"r", reals({1, 5}, region)}},
+                   [&](onnx_pb::Node& n) { set_ints(n, "pooled_shape", shape); });
+  };
+  expect_contains(pooled({0, 0, 0, 1, 1}, {2, 2}), "ran without");
+  expect_contains(pooled({1, 0, 0, 1, 1}, {2, 2}), "image of a region");
+  expect_contains(pooled({0, 0, 0, 1, 1}, {2}), "pooled_shape must be two numbers");
+  expect_contains(pooled({0, 0, 0, 1, 1}, {0, 2}), "pooled_shape must be two numbers");
   const auto equation = [](const std::string& text) {
     return [=](onnx_pb::Node& n) { set_text(n, "equation", text); };
   };

@@ -1,11 +1,13 @@
 #include "import/onnx/sample.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "ir/function.h"
+#include "ops/require.h"
 
 namespace hone::onnx {
 
@@ -204,6 +206,8 @@ Values affine_grid(NodeContext& c) {
 
 // ==== RoiAlign
 
+constexpr std::int64_t most_bins = 1 << 20;  // of one axis
+
 // Up to one element outside counts as the border, further out as nothing.
 Value is_near(Value at, const Dim& size) {
   return ops::bit_and(ops::le(constant_like(at, -1), at), ops::le(at, size_like(at, size)));
@@ -347,7 +351,7 @@ Values roi_align(NodeContext& c) {
   if (!half && where_to != "output_half_pixel")
     c.bad_attribute("coordinate_transformation_mode", where_to, "half_pixel or output_half_pixel");
   if (mode != "avg" && mode != "max") c.bad_attribute("mode", mode, "avg or max");
-  constexpr std::int64_t most_samples = 1 << 10, most_bins = 1 << 20;  // of one axis
+  constexpr std::int64_t most_samples = 1 << 10;  // of one axis
   if (samples < 0 || samples > most_samples)
     c.bad_attribute("sampling_ratio", samples, cat("0 to ", most_samples));
   Regions g;
@@ -376,10 +380,67 @@ Values roi_align(NodeContext& c) {
   return {transpose_by(y, Axes{1, 0, 2, 3})};
 }
 
+// ==== MaxRoiPool
+
+// To integers; halves away from zero.
+Value to_integer(Value x) {
+  const Value whole = ops::trunc(x);
+  return whole + ops::trunc((x - whole) * 2.0);
+}
+
+// Which of an axis' elements each bin of each region covers: `elements` [r, bins, size], and
+// whether it covers any: `any` [r, bins].
+struct Bins {
+  Value elements, any;
+};
+
+// Regions from `start` to `end`, [r] each, both within, in `count` bins that may overlap by one.
+Bins bins_of(Value start, Value end, std::int64_t count, const Dim& size) {
+  Value length = end - start + 1.0;
+  length = ops::maximum(length, constant_like(length, 1)) / static_cast<double>(count);
+  const Value bin = iota_value(start.graph(), start.dtype(), Shape{1, count}, 1);
+  auto edge = [&](Value place) {
+    place = plus(place, unsqueeze(start, {1}));
+    return clamped(place, constant_like(place, 0), size_like(place, size));
+  };
+  const Value first = edge(ops::floor(times(bin, unsqueeze(length, {1}))));
+  const Value past = edge(ops::ceil(times(bin + 1.0, unsqueeze(length, {1}))));
+  const Value at = iota_value(start.graph(), start.dtype(), Shape{1, 1, size}, 2);
+  return {
+      both(joined(ops::le, unsqueeze(first, {2}), at), joined(ops::lt, at, unsqueeze(past, {2}))),
+      ops::lt(first, past)};
+}
+
+// Rows of `rois` are an image and the corners x1, y1, x2 and y2. The largest of each bin, 0 of one
+// without elements.
+Values max_roi_pool(NodeContext& c) {
+  const Value x = c.in(0), rois = c.in(1);
+  if (x.rank() != 4 || rois.rank() != 2 || prove_equal(rois.shape()[1], 5) == false)
+    c.fail(cat(x.type(), " and ", rois.type(), "; expected [n,c,h,w] and [regions,5]"));
+  const auto bins = c.integers("pooled_shape");
+  if (!bins || bins->size() != 2 || std::ranges::min(*bins) < 1 ||
+      std::ranges::max(*bins) > most_bins)
+    c.fail(cat("pooled_shape must be two numbers from 1 to ", most_bins));
+  const Value wide = cast_to(rois, sum_dtype(rois.dtype()));
+  const Value scaled = to_integer(wide * c.real("spatial_scale", 1));
+  auto corner = [&](int i) { return take_axis(scaled, 1, i); };
+  const Bins high = bins_of(corner(2), corner(4), (*bins)[0], x.shape()[2]);
+  const Bins across = bins_of(corner(1), corner(3), (*bins)[1], x.shape()[3]);
+  const Value image = cast_to(take_axis(rois, 1, 0), DType::i64);
+  require_within(image, 0, x.shape()[0] - Dim(1), "image of a region");
+  Value y = ops::gather(Values{x, image}, {{"axis", std::int64_t{0}}});
+  y = where_or(unsqueeze(high.elements, {1, 4}), unsqueeze(y, {2}), -HUGE_VAL);
+  y = max_over(y, {3});
+  y = where_or(unsqueeze(across.elements, {1, 2}), unsqueeze(y, {3}), -HUGE_VAL);
+  y = max_over(y, {4});
+  return {where_or(both(unsqueeze(high.any, {1, 3}), unsqueeze(across.any, {1, 2})), y, 0)};
+}
+
 constexpr ImportEntry sample_table[] = {
     {"GridSample", grid_sample, 16},
     {"AffineGrid", affine_grid, 20},
     {"RoiAlign", roi_align, 10},
+    {"MaxRoiPool", max_roi_pool},
 };
 
 }  // namespace
