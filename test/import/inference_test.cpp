@@ -101,8 +101,8 @@ TEST(Inference, WhatDoesNotFitIsRefused) {
   };
   expect_contains(pooled({0, 0, 0, 1, 1}, {2, 2}), "ran without");
   expect_contains(pooled({1, 0, 0, 1, 1}, {2, 2}), "image of a region");
-  expect_contains(pooled({0, 0, 0, 1, 1}, {2}), "pooled_shape must be two numbers");
-  expect_contains(pooled({0, 0, 0, 1, 1}, {0, 2}), "pooled_shape must be two numbers");
+  expect_contains(pooled({0, 0, 0, 1, 1}, {2}), "'pooled_shape' must be two numbers");
+  expect_contains(pooled({0, 0, 0, 1, 1}, {0, 2}), "'pooled_shape' must be two numbers");
   const auto equation = [](const std::string& text) {
     return [=](onnx_pb::Node& n) { set_text(n, "equation", text); };
   };

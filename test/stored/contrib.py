@@ -549,3 +549,52 @@ add(
     hidden_size=4,
     direction="bidirectional",
 )
+
+
+# g_idx: groups of rows in another order than the rows. Other numbers of bits and packed zero points beside it ONNX Runtime 1.32
+# computes as 4 bits and as none.
+K, N, bs, nb = 40, 5, 16, 3
+for zeros in (False, True):
+    inits = {"b": codes(N, nb, bs // 2), "s": normal(N * nb, scale=0.1)}
+    if zeros:
+        inits["z"] = normal(N * nb) + 8
+    inits["g"] = RANDOM.permutation(np.arange(K) % nb).astype(np.int32)
+    add(
+        f"MatMulNBits g_idx{' zp' if zeros else ''}",
+        "MatMulNBits",
+        {"a": normal(2, 3, K)},
+        inits=inits,
+        order=["a", "b", "s", "z" if zeros else "", "g"],
+        K=K,
+        N=N,
+        bits=4,
+        block_size=bs,
+    )
+
+
+def sunk(name, s, past, total, lens, sink, **k):
+    ins = {"q": normal(len(lens), s, 64), "k": normal(len(lens), s, 32), "v": normal(len(lens), s, 32)}
+    ins.update(pk=normal(len(lens), 2, past, 16), pv=normal(len(lens), 2, past, 16))
+    ins.update(l=np.array(lens, np.int32), t=np.array(total, np.int32))
+    order = ["q", "k", "v", "pk", "pv", "l", "t", "", "", "", "", "w"][: 12 if sink else 7]
+    outputs = ("y", "pk2", "pv2")
+    inits = {"w": normal(4)} if sink else {}
+    add(name, "GroupQueryAttention", ins, outputs, inits=inits, order=order, num_heads=4, kv_num_heads=2, **k)
+
+
+sunk("GQA sink", 4, 0, 4, [3, 3], True)
+sunk("GQA sink softcap", 4, 0, 4, [3, 3], True, softcap=5.0)
+sunk("GQA sink window", 1, 5, 6, [5, 5], True, local_window_size=3)
+sunk("GQA smooth", 3, 5, 8, [7], False, smooth_softmax=1)
+
+# Corners at halves, behind the image, and of no size; operators of ONNX itself that no test suite has.
+regions = [[0, 0, 0, 3, 3], [1, 1, 1, 5, 4], [0, 2.5, 1.5, 3.5, 4.5], [1, -2, 3, 2, 9], [0, 9, 9, 12, 12], [1, 4, 4, 1, 1]]
+for name, scale in (("MaxRoiPool", 1.0), ("MaxRoiPool half", 0.5)):
+    add(
+        name,
+        "MaxRoiPool",
+        {"x": normal(2, 3, 6, 7), "rois": np.array(regions, np.float32)},
+        domain="",
+        pooled_shape=[3, 2],
+        spatial_scale=scale,
+    )

@@ -135,10 +135,20 @@ Values matmul_in_bits(NodeContext& c) {
     zero = reshape_to(cast_to(c.in(3), real), {width, blocks, 1});
   else
     zero = reshape_to(cast_to(unpacked(c.in(3), blocks), real), {width, blocks, 1});
-  if (c.has(4))
-    c.unsupported("input 4 ('g_idx') is not supported; quantize without reordering groups");
-  Value weights = times(minus(cast_to(numbers, real), zero), scale);
-  weights = slice_axis(reshape_to(weights, {width, blocks * block}), 1, 0, depth);
+  numbers = cast_to(numbers, real);
+  if (c.has(4)) {  // the block that each row of the matrix has its scale from
+    const Value blocks_of = slice_axis(c.in(4), 0, 0, depth);
+    require_within(blocks_of, 0, blocks - 1, "g_idx");
+    numbers = slice_axis(reshape_to(numbers, {width, blocks * block}), 1, 0, depth);
+    auto of_row = [&](Value v) {
+      if (v.rank() == 0) return v;
+      return ops::gather(Values{reshape_to(v, {width, blocks}), blocks_of},
+                         {{"axis", std::int64_t{1}}});
+    };
+    zero = of_row(zero), scale = of_row(scale);
+  }
+  Value weights = times(minus(numbers, zero), scale);
+  if (!c.has(4)) weights = slice_axis(reshape_to(weights, {width, blocks * block}), 1, 0, depth);
   Value y = dot_general(c.in(0), weights, {}, {{c.in(0).rank() - 1, 1}});
   return {c.has(5) ? added(y, c.in(5)) : y};
 }

@@ -181,12 +181,34 @@ Value as_heads(NodeContext& c, Value x, std::int64_t heads) {
   return split_heads(x, heads);
 }
 
+// [b, s, heads, parts, d], of one projection.
+Values packed_heads(NodeContext& c, Value x, std::int64_t heads, int parts) {
+  if (prove_equal(x.shape()[2], heads) == false || prove_equal(x.shape()[3], parts) == false)
+    c.fail(cat("a packed input is ", x.type(), ", expected [batch, sequence, ", heads, ", ", parts,
+               ", head_size]"));
+  Values out;
+  for (int i = 0; i < parts; ++i) out.push_back(transpose_by(take_axis(x, 3, i), Axes{0, 2, 1, 3}));
+  return out;
+}
+
 Parts multi_head_parts(NodeContext& c, std::int64_t heads) {
-  for (std::size_t i : {0U, 1U})
-    if (c.in(i).rank() == 5)
-      c.unsupported(
-          "packed queries, keys and values are not supported; pass them as separate inputs");
-  Parts p{as_heads(c, c.in(0), heads), as_heads(c, c.in(1), heads), as_heads(c, c.in(2), heads)};
+  Parts p;
+  if (c.in(0).rank() == 5) {
+    if (c.has(1) || c.has(2))
+      c.fail("inputs 'key' and 'value' are given beside a packed 'query'; leave them out");
+    const Values all = packed_heads(c, c.in(0), heads, 3);
+    p = {all[0], all[1], all[2]};
+  } else {
+    p.q = as_heads(c, c.in(0), heads);
+    if (c.in(1).rank() == 5) {
+      if (c.has(2)) c.fail("input 'value' is given beside a packed 'key'; leave it out");
+      const Values both = packed_heads(c, c.in(1), heads, 2);
+      p.k = both[0], p.v = both[1];
+    } else {
+      p.k = as_heads(c, c.in(1), heads);
+      p.v = as_heads(c, c.in(2), heads);
+    }
+  }
   if (c.has(3)) {
     const Dim wide = p.q.shape()[1] * p.q.shape()[3], deep = p.v.shape()[1] * p.v.shape()[3];
     const Values each = split_axis(c.in(3), 0, Dims{wide, wide, deep});
@@ -195,7 +217,7 @@ Parts multi_head_parts(NodeContext& c, std::int64_t heads) {
     };
     p.q = with_bias(p.q, each[0]);
     // Keys that come with heads are those of another sequence, which have theirs already.
-    if (c.in(1).rank() != 4) {
+    if (!c.has(1) || c.in(1).rank() != 4) {
       p.k = with_bias(p.k, each[1]);
       p.v = with_bias(p.v, each[2]);
     }
@@ -286,13 +308,25 @@ Value window_bias(NodeContext& c, Value places, const Dim& keys, std::int64_t wi
   return bias_of_mask(on, dtype, -std::numeric_limits<double>::infinity());
 }
 
+// A weight that softmax gives to nothing, one for all heads or [heads]: a key and a value of zeros,
+// whose bias it is.
+void add_sink(Parts& p, Value& bias, Value sink) {
+  const Value zero = scalar(p.k.graph(), 0, p.k.dtype());
+  const Dims low(4, 0), high = {0, 0, 1, 0};
+  p.k = pad_with(p.k, zero, low, high);
+  p.v = pad_with(p.v, zero, low, high);
+  const Dims& q = p.q.shape().dims;
+  const Shape all{q[0], q[1], q[2], bias.shape()[-1]}, column{q[0], q[1], q[2], 1};
+  if (sink.rank() == 1) sink = along(sink, 1, 4);
+  bias = concat_values(Values{broadcast_to(bias, all), broadcast_to(sink, column)}, 3);
+}
+
 Values group_query_attention(NodeContext& c) {
   const std::int64_t heads = heads_of(c, "num_heads"), shared = heads_of(c, "kv_num_heads"),
                      window = c.integer("local_window_size", -1);
   const bool rotates = c.flag("do_rotary"), interleaved = c.flag("rotary_interleaved");
   const double cap = c.real("softcap", 0);
-  if (c.flag("smooth_softmax") || c.has(11))
-    c.unsupported("attribute 'smooth_softmax' and input 'head_sink' are not supported");
+  const bool has_sink = c.flag("smooth_softmax") || c.has(11);
   if (heads % shared != 0)
     c.fail(
         cat("attribute 'num_heads' is ", heads, ", expected a multiple of kv_num_heads, ", shared));
@@ -338,7 +372,9 @@ Values group_query_attention(NodeContext& c) {
     high[3] = room - given.shape()[3];
     bias = plus(bias, pad_with(given, scalar(g, 0, given.dtype()), low, high));
   }
-  return {merge_heads(attended(p, bias, scale, std::nullopt, cap)), p.k, p.v};
+  const Values cache = {p.k, p.v};
+  if (has_sink) add_sink(p, bias, c.has(11) ? c.in(11) : scalar(g, 0, p.q.dtype()));
+  return {merge_heads(attended(p, bias, scale, std::nullopt, cap)), cache[0], cache[1]};
 }
 
 constexpr ImportEntry contrib_attention_table[] = {

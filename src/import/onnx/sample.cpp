@@ -416,11 +416,12 @@ Bins bins_of(Value start, Value end, std::int64_t count, const Dim& size) {
 Values max_roi_pool(NodeContext& c) {
   const Value x = c.in(0), rois = c.in(1);
   if (x.rank() != 4 || rois.rank() != 2 || prove_equal(rois.shape()[1], 5) == false)
-    c.fail(cat(x.type(), " and ", rois.type(), "; expected [n,c,h,w] and [regions,5]"));
+    c.fail(cat("inputs 'X' and 'rois' are ", x.type(), " and ", rois.type(),
+               ", expected [n, c, h, w] and [regions, 5]"));
   const auto bins = c.integers("pooled_shape");
   if (!bins || bins->size() != 2 || std::ranges::min(*bins) < 1 ||
       std::ranges::max(*bins) > most_bins)
-    c.fail(cat("pooled_shape must be two numbers from 1 to ", most_bins));
+    c.fail(cat("attribute 'pooled_shape' must be two numbers from 1 to ", most_bins));
   const Value wide = cast_to(rois, sum_dtype(rois.dtype()));
   const Value scaled = to_integer(wide * c.real("spatial_scale", 1));
   auto corner = [&](int i) { return take_axis(scaled, 1, i); };
