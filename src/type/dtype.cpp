@@ -1,7 +1,9 @@
 #include "type/dtype.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <optional>
 #include <ostream>
 
 #include "base/error.h"
@@ -102,10 +104,25 @@ int rounded_code(const SmallFloat& f, double a) {
   return ((exponent - f.least_exponent) << f.mantissa) + static_cast<int>(steps);
 }
 
+// A NaN that remembers which code of which dtype it was: what only moves numbers keeps their bits.
+double nan_of_code(DType t, int code) {
+  constexpr std::uint64_t quiet = 0x7ff8000000000000;
+  return std::bit_cast<double>(quiet | (static_cast<std::uint64_t>(t) + 1) << 8 |
+                               static_cast<std::uint64_t>(code));
+}
+
+std::optional<std::uint8_t> code_of_nan(DType t, double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  if ((bits >> 8 & 0xff) != static_cast<std::uint64_t>(t) + 1) return std::nullopt;
+  return static_cast<std::uint8_t>(bits);
+}
+
 }  // namespace
 
 std::uint8_t f64_to_small(DType t, double x) {
   const SmallFloat& f = small_float(t);
+  if (std::isnan(x))
+    if (const auto code = code_of_nan(t, x)) return *code;
   const int beyond = f.infinity != 0 ? f.infinity : f.nan != 0 ? f.nan : f.largest;
   int code = beyond;
   if (std::isnan(x))
@@ -121,10 +138,11 @@ std::uint8_t f64_to_small(DType t, double x) {
 double small_to_f64(DType t, std::uint8_t byte) {
   const SmallFloat& f = small_float(t);
   const int bits = bit_size(t), code = byte & ((1 << bits) - 1);
-  if (!f.has_sign) return code == f.nan ? std::nan("") : std::ldexp(1.0, code + f.least_exponent);
+  if (!f.has_sign)
+    return code == f.nan ? nan_of_code(t, code) : std::ldexp(1.0, code + f.least_exponent);
   const int sign = 1 << (bits - 1), low = code & (sign - 1);
   if (f.has_negative_zero ? low > std::max(f.largest, f.infinity) : code == f.nan)
-    return std::nan("");
+    return nan_of_code(t, code);
   const double direction = code & sign ? -1 : 1;
   if (f.infinity != 0 && low == f.infinity) return direction * HUGE_VAL;
   const int one = 1 << f.mantissa, binade = low >> f.mantissa;

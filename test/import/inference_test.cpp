@@ -63,6 +63,39 @@ TEST(Inference, MaxRoiPoolHasItsPooledShape) {
   EXPECT_EQ(type_of(b), "f16[r,c,3,2]");
 }
 
+// ==== values
+
+// "Reduction over an empty set of values yields undefined"; NaN as the reference of ONNX, 0 of
+// integers.
+TEST(Inference, AMeanOfNothingIsNaN) {
+  for (const bool is_constant : {false, true}) {
+    OneNode n("ReduceMean", {{"x", Array::zeros(DType::f32, {0, 2}), is_constant},
+                             {"a", whole(DType::i64, {0}), true}});
+    const Array y = n.run()[0];
+    EXPECT_EQ(y.dims(), (std::vector<std::int64_t>{1, 2}));
+    EXPECT_TRUE(std::isnan(y.real(0)) && std::isnan(y.real(1)));
+    OneNode of_integers("ReduceMean", {{"x", Array::zeros(DType::i32, {0, 2}), is_constant},
+                                       {"a", whole(DType::i64, {0}), true}});
+    EXPECT_EQ(numbers_of(of_integers.run()[0]), (std::vector<double>{0, 0}));
+  }
+}
+
+TEST(Inference, APadKeepsTheBitsOfNaN) {
+  const auto codes = [](const std::vector<std::int64_t>& values) {
+    const Array bytes = whole(DType::u8, values);
+    return Array(DType::f8e5m2, bytes.dims(), bytes.storage());
+  };
+  for (const bool is_constant : {false, true}) {
+    OneNode n("Pad",
+              {{"x", codes({0x7d, 0xff, 0x3c, 0xfe}), is_constant},
+               {"p", whole(DType::i64, {1, 0}), true}},
+              1, 23);
+    const Array y = n.run()[0];
+    EXPECT_EQ(Array(DType::u8, y.dims(), y.storage()),
+              whole(DType::u8, {0, 0x7d, 0xff, 0x3c, 0xfe}));
+  }
+}
+
 // ==== what cannot be
 
 TEST(Inference, WhatDoesNotFitIsRefused) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -55,6 +56,20 @@ TEST(SmallDtype, EveryCodeMeansWhatItsFieldsSay) {
     EXPECT_EQ(small_to_f64(DType::f8e8m0, static_cast<std::uint8_t>(code)),
               std::ldexp(1.0, code - 127));
   EXPECT_TRUE(std::isnan(small_to_f64(DType::f8e8m0, 255)));
+}
+
+TEST(SmallDtype, ANaNKeepsItsCodeInItsOwnDtypeOnly) {
+  for (const Layout& l : layouts)
+    for (int code = 0; code < codes_of(l); ++code) {
+      const double x = small_to_f64(l.dtype, static_cast<std::uint8_t>(code));
+      EXPECT_EQ(f64_to_small(l.dtype, x), code) << l.dtype;
+      if (!std::isnan(x)) continue;
+      for (const Layout& other : layouts) {
+        if (other.dtype == l.dtype) continue;
+        EXPECT_EQ(f64_to_small(other.dtype, x), f64_to_small(other.dtype, std::nan("")));
+      }
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(static_cast<float>(x)), 0x7fc00000U);
+    }
 }
 
 TEST(SmallDtype, PublishedNumbers) {
