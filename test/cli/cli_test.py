@@ -127,7 +127,7 @@ class Cli(unittest.TestCase):
         self.assertEqual(run.returncode, USER, run.stderr)
         self.assertIn("libcuda.so.1", run.stderr)
         mixed = self.hone("optimize", DIGITS, "-o", "mixed.hone", "--target", "sm_90,x86-64-v3")
-        self.assertIn("targets of different backends", mixed.stderr)
+        self.assertIn("the targets belong to different backends", mixed.stderr)
 
     def test_one_model_gives_one_plan(self):
         def content():
