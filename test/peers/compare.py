@@ -65,9 +65,22 @@ def difference(case, got, expected, least=0.0):
     return None
 
 
+def are_other_numbers(a, b):
+    """Of two texts made from numbers, which may be written in several ways: 0, 0.0."""
+    if a == b:
+        return False
+    try:
+        return float(a) != float(b)
+    except ValueError:
+        return True
+
+
 def differing(case, a, b, type_name, least):
     if type_name == "string":
-        return np.asarray(a.astype(str) != b.astype(str))
+        a, b = a.astype(str), b.astype(str)
+        if case.op in ("Cast", "CastLike"):
+            return np.asarray(np.vectorize(are_other_numbers, otypes=[bool])(a, b))
+        return np.asarray(a != b)
     if not is_float(type_name):
         if case.off_by_one and type_name != "bool":
             return np.abs(a.astype(np.float64) - b.astype(np.float64)) > 1
