@@ -44,7 +44,7 @@ BackendList& list() {
 AddedBackend::AddedBackend(const Backend& b) : backend_(b) {
   const std::scoped_lock lock(list().mutex);
   for (const Backend* known : list().all)
-    if (known->name == b.name) throw UserError("backend '", b.name, "' is in the list already");
+    if (known->name == b.name) throw UserError("backend '", b.name, "' is already registered");
   list().all.push_back(&b);
 }
 
@@ -72,7 +72,7 @@ const Backend& backend(std::string_view name) {
     if (b->name == name) return *b;
     known += cat(known.empty() ? "" : ", ", b->name);
   }
-  throw UserError("backend '", name, "' is not in this build; there are: ", known);
+  throw UserError("backend '", name, "' is not in this build, expected one of ", known);
 }
 
 }  // namespace hone

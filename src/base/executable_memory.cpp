@@ -27,7 +27,7 @@ ExecutableMemory::ExecutableMemory(std::span<const std::byte> code,
   }
   if (::mprotect(memory, code.size(), PROT_READ | PROT_EXEC) != 0)
     throw UserError("machine code: the system refuses executable memory: ", std::strerror(errno),
-                    "; does a security policy forbid it to this process?");
+                    "; check whether a security policy forbids it to this process");
   *this = std::move(owner);
 }
 

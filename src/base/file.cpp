@@ -148,8 +148,8 @@ std::shared_ptr<const MappedFile> MappedFile::map(int fd, std::string path, bool
     throw UserError(path, ": is not a regular file; give a file, not a directory or device");
   if (has_one_name && st.st_nlink > 1)
     throw UserError(path, ": has ", st.st_nlink,
-                    " names (hard links), and another may lie outside of the model's directory; "
-                    "copy it, or allow links (--allow-links)");
+                    " hard links, and another may be outside the model's directory; copy the file, "
+                    "or allow links (--allow-links)");
   std::shared_ptr<MappedFile> file(new MappedFile);
   file->path_ = std::move(path);
   file->size_ = static_cast<std::size_t>(st.st_size);
@@ -188,7 +188,7 @@ std::shared_ptr<const MappedFile> MappedFile::open_contained(const fs::path& roo
                                                              Links links) {
   std::string name(relative);
   if (name.empty() || name.find('\0') != std::string::npos)
-    throw UserError(root.string(), ": external data location is empty or holds a zero byte");
+    throw UserError(root.string(), ": external data location is empty or contains a zero byte");
   const fs::path base = root.empty() ? fs::path(".") : root;
   if (links == Links::any) {
     Fd fd(::open((base / name).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -204,7 +204,7 @@ std::shared_ptr<const MappedFile> MappedFile::open_contained(const fs::path& roo
     }
   if (fd.fd < 0)
     throw UserError(name, ": external data cannot be opened below ", root.string(), ": ",
-                    error == ELOOP ? "a link leads out of there" : std::strerror(error),
+                    error == ELOOP ? "a link leads out of it" : std::strerror(error),
                     "; it must be a file in the model's own directory, or links must be allowed "
                     "(--allow-links)");
   return map(fd.fd, (root / name).string(), true);

@@ -15,20 +15,20 @@ constexpr Flag table[] = {
     {"HONE_CACHE_DIR", "directory of compiled kernels and measurements", ""},
     {"HONE_CPU_ISA", "the widest instruction set to use, as `hone devices` names it, or native",
      "native"},
-    {"HONE_CUDA_DIR", "directory of NVIDIA's libraries, looked in before the usual ones", ""},
-    {"HONE_DEBUG", "0 to 6: devices, passes, plans, sources, graphs, rules", "0"},
+    {"HONE_CUDA_DIR", "directory of NVIDIA's libraries, searched before the usual ones", ""},
+    {"HONE_DEBUG", "0 (silent) to 6: log also devices, passes, plans, sources, graphs, rules", "0"},
     {"HONE_DUMP", "directory that receives graphs, kernels and plans as files", ""},
-    {"HONE_MAP_FILES", "0: files are read into memory instead of mapped, for files that may change",
-     "1"},
-    {"HONE_THREADS", "threads of the default pool; 0 asks the machine", "0"},
+    {"HONE_MAP_FILES",
+     "0: read files into memory instead of mapping them, for files that may change", "1"},
+    {"HONE_THREADS", "threads of the default pool; 0: as many as the machine offers", "0"},
     {"HONE_VULKAN_DEVICE",
-     "which device that `hone devices` lists as library: number, UUID or part of a name", ""},
+     "the device to use of those that `hone devices` lists as library: number, UUID or part of a "
+     "name",
+     ""},
     {"HONE_VULKAN_SUBGROUPS",
-     "0: numbers of a group's threads are joined in memory that they share", "1"},
+     "0: threads of a group reduce through shared memory, not by subgroup operations", "1"},
     {"HONE_VULKAN_VALIDATION",
-     "1: validation layers watch what is asked of the driver, and what no barrier orders runs "
-     "backwards",
-     "0"},
+     "1: enable validation layers, and run in reverse what no barrier orders", "0"},
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ class Parser {
   Json document() {
     Json v = value();
     skip_space();
-    if (at_ != end_) refuse("there is more behind the value");
+    if (at_ != end_) refuse("unexpected text after the value");
     return v;
   }
 
@@ -56,9 +56,9 @@ class Parser {
 
   // A value costs the text two bytes and us dozens, so their number is bounded by its size.
   Json value() {
-    if (++values_ > most_values_) refuse("more values than a real file of this size has");
+    if (++values_ > most_values_) refuse("far more values than a real file of this size has");
     skip_space();
-    if (at_ == end_) refuse("the text ends where a value should stand");
+    if (at_ == end_) refuse("the text ends where a value is expected");
     switch (*at_) {
       case '{':
         return object();
@@ -79,7 +79,7 @@ class Parser {
 
   Json word(std::string_view text, Json means) {
     if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(text))
-      refuse("a value is none that JSON knows");
+      refuse("invalid value");
     at_ += text.size();
     return means;
   }
@@ -87,7 +87,7 @@ class Parser {
   // Calls `element` for each element between the brackets.
   template <class F>
   void elements(char close, F&& element) {
-    if (++depth_ > most_depth_) refuse(cat("nested deeper than ", most_depth_));
+    if (++depth_ > most_depth_) refuse(cat("nested more than ", most_depth_, " levels deep"));
     ++at_;
     skip_space();
     if (!skip(close)) {
@@ -142,7 +142,7 @@ class Parser {
       const char* run = at_;
       while (at_ != end_ && is_plain[static_cast<unsigned char>(*at_)]) ++at_;
       out.append(run, at_);
-      if (at_ == end_) refuse("a string has no end");
+      if (at_ == end_) refuse("a string is not closed");
       if (skip('"')) return out;
       if (skip('\\')) {
         escape(out);
@@ -159,7 +159,7 @@ class Parser {
     static constexpr std::string_view letters = "\"\\/bfnrt", mean = "\"\\/\b\f\n\r\t";
     if (skip('u')) return append_utf8(out, code_point());
     const std::size_t i = at_ == end_ ? letters.npos : letters.find(*at_);
-    if (i == letters.npos) refuse("an escape is none that JSON knows");
+    if (i == letters.npos) refuse("invalid escape");
     out += mean[i];
     ++at_;
   }
@@ -176,9 +176,9 @@ class Parser {
   std::uint32_t code_point() {
     const std::uint32_t high = four_digits();
     if (high < 0xd800 || high > 0xdfff) return high;
-    if (high > 0xdbff || !skip('\\') || !skip('u')) refuse("half of a surrogate pair");
+    if (high > 0xdbff || !skip('\\') || !skip('u')) refuse("an unpaired surrogate");
     const std::uint32_t low = four_digits();
-    if (low < 0xdc00 || low > 0xdfff) refuse("half of a surrogate pair");
+    if (low < 0xdc00 || low > 0xdfff) refuse("an unpaired surrogate");
     return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
   }
 

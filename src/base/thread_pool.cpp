@@ -97,7 +97,7 @@ class ChunkPool final : public ThreadPool {
       busy_.store(false, std::memory_order_release);
       throw UserError(
           "thread pool: this process was forked after the pool was made, and the pool's threads "
-          "stayed behind; load the plan in the child, or use one thread");
+          "stayed in the parent; load the plan in the child, or use one thread");
     }
     start(chunks, body, context);
     help(0);
@@ -246,7 +246,8 @@ int default_thread_count() {
 
 std::unique_ptr<ThreadPool> make_thread_pool(const ThreadPoolOptions& options) {
   if (options.threads < 0 || options.threads > 1024)
-    throw UserError("thread pool: ", options.threads, " threads; ask for 1 to 1024, or 0");
+    throw UserError("thread pool: threads is ", options.threads,
+                    ", expected 1 to 1024, or 0 for as many as the machine offers");
   const int threads = options.threads > 0 ? options.threads : default_thread_count();
   if (threads == 1) return std::make_unique<SingleThread>();
   return std::make_unique<ChunkPool>(threads, options);

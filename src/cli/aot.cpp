@@ -185,8 +185,8 @@ int aot(Words words) {
       "calls it. The C needs libc and libm only. All sizes must be fixed.");
   add_source(a, options);
   a.text("-o,--output", "DIR", "the directory to write", options.output);
-  a.text("--name", "NAME", "of functions and files (default: the model's)", options.name);
-  a.flag("--embed-weights", "also as a C array, linked in", options.embed_weights);
+  a.text("--name", "NAME", "name of functions and files (default: the model's)", options.name);
+  a.flag("--embed-weights", "link the weights in, as a C array", options.embed_weights);
   a.flag("--check", "compile the example, run it, compare it with the plan", options.check);
   a.text("--cc", "PROGRAM", "compiler of --check (default: cc)", options.cc);
   add_compiling(a, options, false);
@@ -204,7 +204,7 @@ int aot(Words words) {
   compiled.keep = true;
   if (compiled.targets.size() > 1)
     throw UsageError(cat("--target: ", compiled.targets.size(),
-                         " targets given; a program in C is made for one, and runs on all"));
+                         " targets are given, expected one; a program in C runs on every target"));
   CompileReport kept;
   auto plan = std::make_shared<const Plan>(compile(loaded.source, compiled, &kept));
   c::ProgramOptions request;

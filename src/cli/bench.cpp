@@ -56,9 +56,9 @@ int bench(Words words) {
   add_model(a, options);
   a.list("-i,--input,--loadInputs", "NAME=FILE",
          "an input, as for `hone run`; default: the test set beside the model, or random", given);
-  a.number("-r,--iterations", "N", "runs at least", least_runs);
-  a.real("-t,--duration", "SECONDS", "time at least (default: 1)", seconds);
-  a.real("--warmUp", "MS", "time before it counts (default: 200)", warm_up_ms);
+  a.number("-r,--iterations", "N", "minimum number of runs", least_runs);
+  a.real("-t,--duration", "SECONDS", "minimum time (default: 1)", seconds);
+  a.real("--warmUp", "MS", "warm-up time, which is not counted (default: 200)", warm_up_ms);
   a.text("--exportTimes", "FILE", "write all times to this JSON file", times_file);
   add_compiling(a, options);
   add_printing(a, options);

@@ -167,7 +167,7 @@ int check(Words words) {
   std::string given;
   Arguments a(
       "hone check",
-      "Tells in one report everything that is wrong with a file or not supported in it,\n"
+      "Reports everything that is wrong with a file or not supported in it,\n"
       "without compiling it. Exit code 0: fine, perhaps with warnings; 3: it has problems.");
   a.positional("FILE",
                "an ONNX model, a plan, safetensors or their index.json, GGUF, or a directory",

@@ -142,7 +142,7 @@ int test_device(std::string_view name, bool tries_all, const Printing& printing)
                             .text(2)
                             .c_str());
   else if (!printing.quiet)
-    std::printf("%.*s: %d of %zu cases are as the reference says, %.1f s\n",
+    std::printf("%.*s: %d of %zu cases agree with the reference, %.1f s\n",
                 static_cast<int>(name.size()), name.data(), passed,
                 static_cast<std::size_t>(passed) + wrong, took.count());
   return wrong == 0 ? exit_ok : exit_differs;

@@ -87,7 +87,7 @@ std::vector<Finding> variables() {
 // y = relu(x w), compiled, verified and run.
 Finding compiler(const std::string& strategy) {
   return check(cat("compile and run (", strategy, ")"),
-               "may this process map memory as executable? else report this", [&] {
+               "check that this process may map executable memory; if it may, report this", [&] {
                  Builder b;
                  Value x = b.input(f32({8, 16}), "x"), w = b.input(f32({16, 8}), "w");
                  b.output(ops::relu(ops::matmul(x, w)), "y");
@@ -100,7 +100,7 @@ Finding compiler(const std::string& strategy) {
                                          Array::of<float>(DType::f32, {16, 8}, ones)};
                  const Array y = open_session(plan)->run(inputs)[0];
                  if (y.real(0) != 16) throw UserError("the result is ", y.real(0), ", expected 16");
-                 return std::string("right");
+                 return std::string("the result is correct");
                });
 }
 

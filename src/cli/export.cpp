@@ -21,9 +21,9 @@ Sizing fixed_sizes(const ImportOptions& options) {
   Sizing out;
   for (const auto& [name, range] : options.dims) {
     if (range.low != range.high)
-      throw UsageError(cat("--dim ", name,
-                           ": a plan's sizes can be fixed, not given another range; "
-                           "give NAME=SIZE"));
+      throw UsageError(
+          cat("--dim ", name,
+              ": a size of a plan can be fixed but not given another range; give NAME=SIZE"));
     out[name] = range.low;
   }
   return out;
@@ -44,7 +44,9 @@ Function with_sizes(const Function& f, const Sizing& sizes) {
   const Dims symbols = f.symbols();
   for (const auto& [name, n] : sizes) {
     const auto at = std::ranges::find(symbols, name, &Dim::name);
-    if (at == symbols.end()) throw UserError("--dim ", name, ": the plan has no such size");
+    if (at == symbols.end())
+      throw UserError("--dim ", name,
+                      ": the plan has no such size; list its inputs with `hone inspect`");
     if (n < at->low() || n > at->high())
       throw UserError("--dim ", name, "=", n, ": is out of range, expected ", at->low(), " to ",
                       at->high());
@@ -85,7 +87,7 @@ int export_model(Words words) {
               "Writes a model, or the graph that a plan keeps, as ONNX of opset 21.");
   add_model(a, options);
   a.text("-o,--output", "FILE", "the ONNX file to write (default: exported.onnx)", output);
-  a.bytes("--inside", "larger weights go to FILE.data (default: 1Mi; 0: none of them do)", inside);
+  a.bytes("--inside", "write larger weights to FILE.data (default: 1Mi; 0: none)", inside);
   add_sizes(a, options.import);
   add_weights(a, options);
   add_links(a, options.import);

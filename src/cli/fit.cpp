@@ -109,8 +109,8 @@ FittedImport first_import(const fs::path& model, ImportOptions& options, const K
     if (!out) throw;
     for (const Function::Param& p : out->imported.variants[0].function.params())
       if (p.required)
-        out->notes.push_back(
-            cat("note: compiled for what input '", p.name, "' holds; other contents are refused"));
+        out->notes.push_back(cat("note: compiled for the given values of input '", p.name,
+                                 "'; other values are refused"));
     return std::move(*out);
   }
 }
@@ -129,9 +129,8 @@ FittedImport import_fitting(const fs::path& model, const ImportOptions& given,
     for (const auto& [name, other] : now.ones) {
       options.dims[name] = {1, 1};
       out.notes.push_back(cat("note: size ", name,
-                              " is compiled as 1, as the inputs have it, and "
-                              "broadcast to ",
-                              other, "; --dim states other sizes"));
+                              " is compiled as 1, as in the inputs, and broadcast to ", other,
+                              "; give other sizes with --dim"));
     }
     for (const auto& [name, range] : now.with_zero) options.dims[name] = range;
     try {
@@ -145,7 +144,7 @@ FittedImport import_fitting(const fs::path& model, const ImportOptions& given,
       const std::int64_t high = options.dims[name].high;
       out.notes.push_back(cat("note: size ", name, " is compiled for 0",
                               high > 0 ? cat(" to ", high) : std::string(),
-                              ", as an input is empty; --dim states other ranges"));
+                              ", as an input is empty; give other ranges with --dim"));
     }
   }
   return out;

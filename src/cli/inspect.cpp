@@ -319,11 +319,11 @@ int inspect(Words words) {
   std::string given;
   bool all = false;
   Arguments a("hone inspect",
-              "Shows what a model, a plan or a file of tensors holds, without compiling it.");
+              "Shows what a model, a plan or a file of tensors contains, without compiling it.");
   a.positional("FILE",
                "an ONNX model, a plan, safetensors or their index.json, GGUF, or a directory",
                given);
-  a.flag("--weights", "also every weight", all);
+  a.flag("--weights", "list every weight too", all);
   add_printing(a, printing);
   a.example("hone inspect model.onnx");
   a.example("hone inspect model.hone --weights --json");

@@ -24,7 +24,7 @@ std::int64_t size(std::string_view text) {
   std::int64_t n = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (error != std::errc() || end != text.data() + text.size() || n < 0)
-    throw UsageError(cat("'", text, "' is not a size; give a non-negative integer"));
+    throw UsageError(cat("size is '", text, "', expected a non-negative integer"));
   return n;
 }
 
@@ -32,14 +32,14 @@ std::int64_t size(std::string_view text) {
 void add_dim(const std::string& spec, ImportOptions& options) {
   const std::size_t at = spec.find('=');
   if (at == std::string::npos || at == 0)
-    throw UsageError(cat("'", spec, "': expected NAME=SIZE or NAME=LOW..HIGH"));
+    throw UsageError(cat("got '", spec, "', expected NAME=SIZE or NAME=LOW..HIGH"));
   const std::string_view range = std::string_view(spec).substr(at + 1);
   const std::size_t dots = range.find("..");
   ImportOptions::Range r;
   r.low = size(range.substr(0, dots));
   r.high = dots == std::string_view::npos ? r.low : size(range.substr(dots + 2));
   if (r.low > r.high)
-    throw UsageError(cat("'", spec, "': the range is empty; give LOW..HIGH with LOW <= HIGH"));
+    throw UsageError(cat("got '", spec, "', expected LOW..HIGH with LOW <= HIGH"));
   if (!options.dims.emplace(spec.substr(0, at), r).second)
     throw UsageError(cat("'", spec.substr(0, at), "' is given twice; give it once"));
 }
@@ -51,7 +51,7 @@ void add_shapes(std::string_view specs, ImportOptions& options) {
     specs.remove_prefix(std::min(part.size() + 1, specs.size()));
     const std::size_t colon = part.rfind(':');
     if (colon == part.npos || colon == 0)
-      throw UsageError(cat("'", part, "': expected NAME:SIZExSIZE, as in image:1x3x224x224"));
+      throw UsageError(cat("got '", part, "', expected NAME:SIZExSIZE, as in image:1x3x224x224"));
     const auto [at, is_new] = options.shapes.try_emplace(std::string(part.substr(0, colon)));
     if (!is_new) throw UsageError(cat("'", at->first, "' is given twice; give it once"));
     std::vector<std::int64_t>& dims = at->second;
@@ -77,7 +77,7 @@ class RefRunner final : public Runner {
     for (const Array& a : inputs) dims.push_back(a.dims());
     for (const SourceVariant& v : source_.variants)
       if (guards_hold(v.guards, bind_sizes(v.function, dims))) return evaluate(v.function, inputs);
-    throw UserError(source_.name, ": no variant serves these sizes");
+    throw UserError(source_.name, ": no variant of the model supports these sizes");
   }
   const std::vector<PlanParam>& params() const override { return params_; }
   const std::vector<PlanParam>& results() const override { return results_; }
@@ -98,10 +98,9 @@ void warn_all(const Printing& printing, const std::vector<std::string>& warnings
       warn(printing, "warning: " + w);
   }
   if (about_sizes > 0)
-    warn(printing,
-         cat("warning: input sizes exist for which a branch of this model cannot run; a run "
-             "that reaches it is refused (--verbose prints ",
-             about_sizes == 1 ? "the condition" : cat(about_sizes, " conditions"), ")"));
+    warn(printing, cat("warning: for some input sizes a branch of this model cannot run, and a run "
+                       "that takes it fails (--verbose prints ",
+                       about_sizes == 1 ? "the condition" : cat(about_sizes, " conditions"), ")"));
 }
 
 std::vector<std::string_view> pass_names() {
@@ -118,20 +117,21 @@ void add_model(Arguments& a, ModelOptions& o) {
 }
 
 void add_links(Arguments& a, ImportOptions& o) {
-  a.flag("--allow-links", "external data may be links to any file, and have several names",
+  a.flag("--allow-links", "allow external data files that are symbolic or hard links",
          o.allow_links);
 }
 
 void add_sizes(Arguments& a, ImportOptions& o) {
-  a.parsed("--dim", "NAME=SIZE", "a symbol's size, or its range, NAME=LOW..HIGH; repeatable",
+  a.parsed("--dim", "NAME=SIZE",
+           "a named size of the inputs, or its range, NAME=LOW..HIGH; repeatable",
            [&o](const std::string& s) { add_dim(s, o); });
   a.parsed("--shapes", "NAME:SIZES", "sizes of inputs: image:1x3x224x224,other:2x2",
            [&o](const std::string& s) { add_shapes(s, o); });
 }
 
 void add_weights(Arguments& a, ModelOptions& o) {
-  a.text("--weights", "FILE", "initializers and inputs by name: safetensors, GGUF or .npz",
-         o.weights);
+  a.text("--weights", "FILE",
+         "weights by name, from safetensors, GGUF or .npz: initializers or inputs", o.weights);
 }
 
 void add_source(Arguments& a, ModelOptions& o) {
@@ -145,9 +145,9 @@ void add_budget(Arguments& a, double& seconds) {
 
 void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.heading("");
-  a.number("--threads", "N", "threads to use; 0, the default, asks the machine", o.threads, 0,
-           most_threads);
-  a.bytes("--max-memory", "refuse what needs more: 500M, 2Gi, ... (default: 80 % of memory)",
+  a.number("--threads", "N", "threads to use (default: 0, as many as the machine offers)",
+           o.threads, 0, most_threads);
+  a.bytes("--max-memory", "fail if more memory is needed: 500M, 2Gi, ... (default: 80 % of memory)",
           o.max_memory);
   add_deadline(a, o.deadline);
   a.heading(std::string(compiling));
@@ -172,7 +172,8 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.choice("--verify", {"none", "kernels", "model"},
            "none, kernels (each kernel once) or model (the whole function)", o.verify);
   a.choice("--precision", {precision_names().begin(), precision_names().end()},
-           cat(alternatives(precision_names()), ", of all (default: as the model is)"),
+           cat(alternatives(precision_names()),
+               ", for the whole model (default: the model's own types)"),
            o.precision);
   a.choices("--passes-off", pass_names(), "passes to leave out", o.passes_off);
   a.flag("--one-op-groups", "no fusion: each operation alone", o.one_op_groups);
@@ -191,9 +192,9 @@ Loaded load(const ModelOptions& options, const Arguments& args,
                     "them with `hone inspect`");
   if (out.file.is_plan()) {
     if (const std::string given = args.given_below(compiling); !given.empty())
-      throw UsageError(cat(given, ": ", path,
-                           " is a plan and compiled already; give the model it "
-                           "was made from"));
+      throw UsageError(
+          cat(given, ": ", path,
+              " is a plan, which is already compiled; give the model that it was made from"));
     return out;
   }
   ImportOptions given = options.import;
@@ -309,11 +310,12 @@ ChosenInputs inputs_or_samples(const std::vector<std::string>& given, const Load
       guards.push_back({Guard::Kind::equal, c.a, c.b});
   const std::optional<Sizing> sizes = sample_sizes(types, guards);
   if (!sizes)
-    throw UserError(loaded.file.path.string(), ": no sizes fit the plan; give inputs with --input");
+    throw UserError(loaded.file.path.string(),
+                    ": no sizes were found that the plan supports; give inputs with --input");
   MadeInputs made = made_inputs(function_of(loaded, runner), *sizes);
   if (!made.problem.empty())
     throw UserError(loaded.file.path.string(),
-                    ": no inputs were found that the model accepts: ", made.problem,
+                    ": no valid inputs were found for the model: ", made.problem,
                     "; give inputs with --input");
   return {std::move(made.arrays), std::move(made.assumptions)};
 }
@@ -338,8 +340,8 @@ void add_printing(Arguments& a, Printing& p) {
 
 void check_report(const fs::path& file) {
   if (file.extension() != ".html" && file.extension() != ".htm" && file.extension() != ".json")
-    throw UsageError(
-        cat("--report ", file.string(), ": must end in .html (a page) or .json (its data)"));
+    throw UsageError(cat("--report ", file.string(),
+                         ": expected a name that ends in .html (a page) or .json (its data)"));
   check_writable(file, "--report");
 }
 

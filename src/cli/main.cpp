@@ -18,24 +18,24 @@ constexpr Command commands[] = {
     {"tune", "time the ways to compute each part of a model, and keep the winners", tune},
     {"run", "run a model or plan once on given inputs", run},
     {"bench", "time a model or plan", bench},
-    {"selftest", "whether a plan computes here what it computed when it was verified", selftest},
-    {"reduce", "make a case that shows a mistake of the compiler smaller", reduce},
-    {"validate", "run the test sets that lie beside a model, and compare", validate},
-    {"explain", "which kernel or library runs each part of a model, and why", explain},
-    {"aot", "write a model as C that needs libc and libm only", aot},
+    {"selftest", "check that a plan computes here what it computed when it was verified", selftest},
+    {"reduce", "shrink a case that shows a bug of the compiler", reduce},
+    {"validate", "run the test sets beside a model, and compare the outputs", validate},
+    {"explain", "show which kernel or library runs each part of a model, and why", explain},
+    {"aot", "write a model as C that needs only libc and libm", aot},
     {"export", "write a model, or the graph that a plan keeps, as ONNX", export_model},
-    {"inspect", "inputs, outputs, operators and weights of a file, without compiling it", inspect},
-    {"check", "everything wrong or unsupported in a file, in one report", check},
-    {"ops", "the operations, and the ONNX operators that become them", ops},
-    {"devices", "what this machine computes with", devices},
-    {"doctor", "what is missing or set up badly, and how to fix it", doctor},
-    {"flags", "the environment variables that hone reads", flags},
+    {"inspect", "show inputs, outputs, operators and weights of a file, without compiling it",
+     inspect},
+    {"check", "report everything wrong or unsupported in a file", check},
+    {"ops", "list the operations, and the ONNX operators that become them", ops},
+    {"devices", "list what this machine computes with", devices},
+    {"doctor", "find what is missing or set up badly, and how to fix it", doctor},
+    {"flags", "list the environment variables that hone reads", flags},
 };
 
 std::string help() {
   std::string out =
-      "Takes a model and gives one verified plan that runs it as fast as the best known way on "
-      "this\n"
+      "Compiles a model into one verified plan that runs as fast as the best known way on this\n"
       "machine.\nusage: hone COMMAND [arguments]\n\n";
   for (const Command& c : commands) {
     std::string line = cat("  ", c.name);
@@ -43,7 +43,7 @@ std::string help() {
     out += cat(line, c.does, "\n");
   }
   return out +
-         "\n  hone COMMAND --help tells what a command takes; --json makes any of them print JSON\n"
+         "\n  hone COMMAND --help lists the options of a command; every command takes --json\n"
          "\nexample:\n"
          "  hone optimize model.onnx -o model.hone && hone run model.hone --input x.npy\n" +
          std::string(exit_codes);
@@ -56,13 +56,13 @@ int dispatch(Words words) {
     return words.empty() ? exit_usage : exit_ok;
   }
   if (name == "--version") return std::puts("hone " HONE_VERSION), exit_ok;
-  std::vector<std::string_view> known;
+  std::vector<std::string_view> known = {"--help", "--version"};
   for (const Command& c : commands) {
     if (c.name == name) return c.run(words.subspan(1));
     known.push_back(c.name);
   }
-  throw UsageError(
-      cat("unknown command '", name, "'", did_you_mean(name, known), "\nSee hone --help."));
+  throw UsageError(cat(name.starts_with("-") ? "unknown option '" : "unknown command '", name, "'",
+                       did_you_mean(name, known), "\nSee hone --help."));
 }
 
 }  // namespace

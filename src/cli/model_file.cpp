@@ -17,7 +17,7 @@ constexpr std::size_t looked_at = 4096;
 
 std::string head(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) throw UserError(path.string(), ": cannot be opened; may this user read it?");
+  if (!in) throw UserError(path.string(), ": cannot be opened; check that this user may read it");
   std::string text(looked_at, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
@@ -121,14 +121,14 @@ void check_outputs(std::span<const OutputFile> outputs, const fs::path& model) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& [option, file] = outputs[i];
     if (is_same_file(file, model))
-      throw UserError(option, " ", file.string(), ": is the model itself; give another place");
+      throw UserError(option, " ", file.string(), ": is the model itself; give another file");
     if (is_mapped(file))
       throw UserError(option, " ", file.string(),
-                      ": is an input of this command; give another place");
+                      ": is an input of this command; give another file");
     for (std::size_t k = 0; k < i; ++k)
       if (is_same_file(file, outputs[k].file) && !fs::is_character_file(file))
-        throw UsageError(cat(option, " ", file.string(), ": is also what ", outputs[k].option,
-                             " names; give each a file of its own"));
+        throw UsageError(cat(option, " ", file.string(), ": is also given as ", outputs[k].option,
+                             "; give each a different file"));
   }
 }
 

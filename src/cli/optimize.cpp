@@ -56,7 +56,7 @@ std::string timing_text(const TimingRecord& t) {
                         t.threads == 1 ? " thread" : " threads", " on ", processors,
                         processors == 1 ? " processor" : " processors", ", ", t.rounds, " rounds");
   const int percent = static_cast<int>(100 * t.busy + 0.5);
-  out += cat(", other processes took ", percent, " % of the machine");
+  out += cat(", other processes used ", percent, " % of the machine");
   constexpr int disturbing = 20;
   if (percent >= disturbing) out += ": the times vary";
   if (t.leaves_copies_out) out += ", without copies of inputs and outputs between host and device";
@@ -120,7 +120,7 @@ std::string self_tests_text(const Plan& plan) {
   std::string out;
   for (const SelfTest& t : plan.self_tests)
     if (t.missing.empty())
-      out += cat(out.empty() ? "self-test: passed in a process of its own with " : "; ",
+      out += cat(out.empty() ? "self-test: passed in a separate process with " : "; ",
                  inputs_text(plan, t));
   return out.empty() ? out : out + "\n";
 }
@@ -221,7 +221,8 @@ int optimize(Words words) {
   a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", rounds, 1);
   a.text("--keep-evidence", "DIR",
          "where a refused strategy leaves a reduced case, for `hone reduce`", evidence);
-  a.flag("--accept-outputs", "outputs may be other than the model declares them", accept_outputs);
+  a.flag("--accept-outputs", "accept outputs whose types differ from those that the model declares",
+         accept_outputs);
   a.flag("--strip", "leave the graph's text out of the plan", strip);
   add_compiling(a, options, false);
   add_printing(a, options);
@@ -274,10 +275,11 @@ int optimize(Words words) {
   request.profile = !report.empty();
   if (!evidence.empty())
     request.on_refusal = [&](const Refusal& r) {
-      progress(options, cat("reducing what strategy ", r.strategy, " was refused for"));
+      progress(options, cat("reducing the case for which strategy ", r.strategy, " was refused"));
       const fs::path kept =
           keep_evidence(evidence, loaded.source.name, r, compile_options(options));
-      warn(options, cat("warning: evidence of the refusal of ", r.strategy, ": ", kept.string()));
+      warn(options, cat("warning: strategy ", r.strategy, " was refused; the case is kept in ",
+                        kept.string()));
     };
   const Optimized result = hone::optimize(loaded.source, request);
   std::vector<PrecisionError> errors;
@@ -287,7 +289,7 @@ int optimize(Words words) {
   } else {
     check_expected(result.plan, samples, request.compile.threads);
   }
-  progress(options, "testing the written plan in a process of its own");
+  progress(options, "testing the written plan in a separate process");
   const std::int64_t size = write_proved(file, result.plan);
   for (const SelfTest& t : result.plan.self_tests)
     if (!t.missing.empty())

@@ -16,7 +16,11 @@ namespace {
 
 Case read_case(const std::string& path) {
   const auto file = MappedFile::open(path);
-  return parse_case({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
+  try {
+    return parse_case({reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()});
+  } catch (const UserError& e) {
+    throw UserError(path, ": is not a case of `hone optimize --keep-evidence`: ", e.what());
+  }
 }
 
 }  // namespace
@@ -25,16 +29,18 @@ int reduce(Words words) {
   ModelOptions options;
   std::string input, output;
   double seconds = 60;
-  Arguments a("hone reduce",
-              "Makes a case that shows a mistake of the compiler smaller: fewer nodes, sizes and\n"
-              "results, as long as compiled and reference results differ.");
+  Arguments a(
+      "hone reduce",
+      "Shrinks a case that shows a bug of the compiler: fewer nodes, sizes and results, as long\n"
+      "as compiled and reference results differ.");
   a.positional("CASE", "a .hone-ir, as `hone optimize --keep-evidence` writes it", input);
   a.text("-o,--output", "FILE", "the smaller case (default: CASE-reduced.hone-ir)", output);
   a.real("--seconds", "S", "time to spend (default: 60)", seconds);
   a.choice("--strategy", strategies(), "as the case was compiled (default: auto)",
            options.strategy);
   a.flag("--one-op-groups", "no fusion: each operation alone", options.one_op_groups);
-  a.number("--threads", "N", "threads to use; 0, the default, asks the machine", options.threads);
+  a.number("--threads", "N", "threads to use (default: 0, as many as the machine offers)",
+           options.threads);
   add_printing(a, options);
   a.example(cat("hone reduce evidence/model.hone-ir --strategy ", default_backend().name));
   if (!a.parse(words)) return exit_ok;

@@ -39,10 +39,10 @@ int run(Words words) {
   add_model(a, options);
   add_run(a, request);
   add_compiling(a, options);
-  a.list("--dump", "NAME", "inner values by ONNX name, as further results; several with commas",
+  a.list("--dump", "NAME", "also return inner values, by ONNX name; several with commas",
          options.import.dump, true);
   bool looks_for_difference = false;
-  a.flag("--first-difference", "instead name the first node that differs from the reference",
+  a.flag("--first-difference", "only name the first node that differs from the reference",
          looks_for_difference);
   add_printing(a, options);
   a.example("hone run model.hone --input image=x.npy --output-dir out");

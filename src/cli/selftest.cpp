@@ -1,6 +1,7 @@
 #include "backend/backend.h"
 #include "cli/commands.h"
 #include "cli/device_test.h"
+#include "cli/model_file.h"
 #include "cli/run/self_test.h"
 
 namespace hone::cli {
@@ -19,17 +20,22 @@ int selftest(Words words) {
          device);
   a.flag("--all", "with --device: all samples of an operation instead of one", tries_all);
   a.flag("--same-machine", "skip nothing, and demand every bit", request.is_same_machine);
-  a.bytes("--max-memory", "refuse what needs more: 500M, 2Gi, ... (default: 80 % of memory)",
+  a.bytes("--max-memory", "fail if more memory is needed: 500M, 2Gi, ... (default: 80 % of memory)",
           request.max_memory);
   add_printing(a, printing);
   a.example("hone selftest model.hone");
   a.example(cat("hone selftest --device ", default_backend().name, " --json"));
   if (!a.parse(words)) return exit_ok;
   if (!device.empty() && !plan.empty())
-    throw UsageError("a plan names its devices: give PLAN or --device");
+    throw UsageError(
+        "PLAN and --device cannot be combined, as a plan names its own devices; give one of them");
   if (tries_all && device.empty()) throw UsageError("--all needs --device");
   if (!device.empty()) return test_device(device, tries_all, printing);
-  request.plan = plan;
+  const ModelFile file = model_file(plan);
+  if (!file.is_plan())
+    throw UserError(file.path.string(),
+                    ": is not a plan; make one from a model with `hone optimize`");
+  request.plan = file.path;
   request.json = printing.json;
   request.quiet = printing.quiet;
   return self_test(request);

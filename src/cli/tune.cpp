@@ -51,7 +51,8 @@ int tune(Words words) {
   a.example("hone tune model.onnx --budget 120");
   if (!a.parse(words)) return exit_ok;
   if (options.no_cache)
-    throw UsageError("--no-cache: what is found is kept in the cache; leave it out");
+    throw UsageError(
+        "--no-cache: cannot be used here, as the winners are kept in the cache; omit it");
   const Loaded loaded = load_model(options, a);
   CompileOptions compiled = compile_options(options);
   compiled.measure = compiled.tune = true;

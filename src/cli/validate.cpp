@@ -55,7 +55,8 @@ int validate(Words words) {
               "Runs every test_data_set_K that lies beside a model and compares the outputs.");
   add_model(a, options);
   a.text("--data", "DIR", "where the sets are (default: beside the model)", data);
-  a.real("--atol", "X", "absolute tolerance, of the largest |expected| (default: 1e-4, f16 2e-3)",
+  a.real("--atol", "X",
+         "absolute tolerance, times the largest |expected| (default: 1e-4, f16 2e-3)",
          tolerance.atol);
   a.real("--rtol", "X", "relative tolerance (default: 1e-3, f16 1e-2)", tolerance.rtol);
   a.flag("--first-difference", "name the first node that differs from the reference", first);

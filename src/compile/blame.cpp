@@ -12,7 +12,7 @@ const SourceVariant& variant_for(const Source& source, const std::vector<Array>&
   for (const Array& a : inputs) dims.push_back(a.dims());
   for (const SourceVariant& v : source.variants)
     if (guards_hold(v.guards, bind_sizes(v.function, dims))) return v;
-  throw UserError(source.name, ": no variant serves these sizes");
+  throw UserError(source.name, ": no variant of the model supports these sizes");
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ std::string guilty_pass(const SourceVariant& variant, const PassOptions& options
     if (r.changed && r.after) stages.push_back({r.name, r.rules, *r.after});
   return guilty_pass(variant.function, stages, inputs);
 } catch (const UserError& e) {
-  return cat("; which pass is to blame is not known: ", e.what());
+  return cat("; the pass at fault is unknown: ", e.what());
 }
 
 }  // namespace hone

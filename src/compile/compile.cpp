@@ -31,19 +31,21 @@ void check_options(const Source& source, const CompileOptions& options) {
   }
   if (options.strategy == "multi" && (options.backend || !options.targets.empty()))
     throw UserError(
-        "strategy 'multi' compiles for every device of this machine; name no backend and no "
-        "target, or choose auto");
-  if (source.variants.empty()) throw UserError(source.name, ": nothing to compile");
+        "strategy 'multi' compiles for every device of this machine; omit the backend and the "
+        "targets, or choose auto");
+  if (source.variants.empty())
+    throw UserError(source.name, ": has no functions, so there is nothing to compile");
   const Backend& b = backend_of(options);
   if (!has_device(b) && (options.measure || options.verification != Verification::none))
     throw UserError(source.name, ": backend '", b.name,
-                    "' has no device to verify or time on; ask for neither");
+                    "' has no device here to verify or time on; turn both off "
+                    "(CompileOptions::verification and measure)");
   const std::size_t targets = std::max<std::size_t>(options.targets.size(), 1);
   const std::size_t variants = source.variants.size() * targets;
   if (variants > options.most_variants)
     throw UserError(source.name, ": ", source.variants.size(), " size variants for ", targets,
-                    " targets are ", variants, " in all, the limit is ", options.most_variants,
-                    "; give sizes with --dim or fewer targets");
+                    " targets are ", variants, " in total, expected at most ",
+                    options.most_variants, "; give sizes with --dim, or fewer targets");
 }
 
 // Variants share their parameters, so sizes are unified in all of them or in none.

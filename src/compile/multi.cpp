@@ -145,7 +145,7 @@ class MultiCompiler {
     for (std::size_t v = 0; v < chosen_.size(); ++v) choose(v);
     if (std::ranges::all_of(chosen_, &Assignment::empty)) {
       if (is_auto_) return std::move(plans_[0]);
-      throw UserError(source_.name, ": nothing of it can be computed on another device", failures_);
+      throw UserError(source_.name, ": no part of it can be computed on another device", failures_);
     }
     Plan plan = spread(of_devices_, chosen_);
     plan.strategy = options_.strategy;

@@ -115,11 +115,12 @@ class Optimizer {
       const SourceVariant& v = source_.variants[0];
       std::optional<Sizing> sizes = sample_sizes(v.function.param_types(), conditions_of(v));
       if (!sizes)
-        throw UserError(source_.name, ": no sizes fit the model; give sample inputs with --inputs");
+        throw UserError(
+            source_.name,
+            ": no sizes were found that the model supports; give sample inputs with --inputs");
       MadeInputs made = made_inputs(v.function, *sizes);
       if (!made.problem.empty())
-        throw UserError(source_.name,
-                        ": no inputs were found that the model accepts: ", made.problem,
+        throw UserError(source_.name, ": no valid inputs were found for the model: ", made.problem,
                         "; give sample inputs with --input or --inputs");
       source_with_samples_.samples.push_back(std::move(made.arrays));
       assumptions_ = std::move(made.assumptions);

@@ -50,7 +50,7 @@ void check_names(const PassOptions& options) {
                     pass == options.list.end()
                         ? cat("there is no pass '", name, "'")
                         : cat("pass '", name, "' cannot be left out: ", pass->does),
-                    "; those that may be left out are ", all);
+                    "; passes that can be left out are ", all);
   }
 }
 

@@ -139,7 +139,7 @@ class Driver {
     std::int64_t least = 0;
     for (const Type& t : v.function.param_types()) least += byte_count(t).low();
     if (least > *options_.max_memory)
-      throw UserError(source_.name, ": the inputs alone need ", least, " bytes, the limit is ",
+      throw UserError(source_.name, ": the inputs alone need ", least, " bytes, but the limit is ",
                       *options_.max_memory, "; raise --max-memory or give smaller sizes");
   }
 

@@ -15,7 +15,7 @@ class Differentiator {
   Differentiator(std::span<const Value> ys, std::span<const Value> xs) {
     for (const Value& x : xs) {
       if (!is_float(x.dtype()))
-        throw UserError("a gradient by ", x.type(), ": only floats have one");
+        throw UserError("gradient: the value is ", x.type(), ", expected a float dtype");
       stops_.insert(x);
     }
     for (const Value& y : ys) mark(y);
@@ -95,7 +95,7 @@ class Differentiator {
       const Values parts = op.differentiable ? op.differentiable(call) : op.expand(call);
       for (const auto& [i, d] : dy) flow(parts[i], d);
     } else {
-      throw UserError("operation ", op.name, " has no derivative here");
+      throw UserError("gradient: operation ", op.name, " has no derivative");
     }
   }
 

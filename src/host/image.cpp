@@ -30,7 +30,7 @@ std::size_t bytes_of(std::string_view format, std::int64_t height, std::int64_t 
   const std::int64_t bytes = checked_mul(checked_mul(height, width), channels);
   if (static_cast<std::uint64_t>(bytes) > room)
     throw UserError("image: the ", format, " image is ", height, " x ", width, ", ", bytes,
-                    " bytes; at most ", room, " are allowed");
+                    " bytes, expected at most ", room);
   return static_cast<std::size_t>(bytes);
 }
 
@@ -134,7 +134,7 @@ ImageSize decode_bmp(Bytes file, PixelFormat format, std::span<std::byte> out) {
   const std::int64_t height = stored < 0 ? -stored : stored;
   if (packed != 0 || header < 40 || (bits != 8 && bits != 24 && bits != 32))
     throw UserError("image: BMP of ", bits, " bits with compression ", packed,
-                    "; only 8, 24 and 32 bits without compression are read");
+                    ", expected 8, 24 or 32 bits without compression");
   bytes_of("BMP", height, width, pixels.channels(), out.size());
   const std::int64_t row_bytes = (width * bits + 31) / 32 * 4;
   const std::int64_t end = checked_add(start, checked_mul(row_bytes, height));

@@ -134,7 +134,7 @@ class Image {
     if (!is_plain || !is_known)
       throw UserError("image: JPEG 2000 with ", image_->numcomps, " channels in color space ",
                       static_cast<int>(image_->color_space),
-                      "; only gray and RGB of at most 8 bits, all channels of full size, are read");
+                      ", expected gray or RGB of at most 8 bits with all channels of full size");
   }
 
   bool decode(std::span<std::byte> rgb) {

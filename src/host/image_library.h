@@ -13,7 +13,7 @@ void find(void* library, const char* name, F& function) {
 }
 
 [[noreturn]] inline void missing(const char* format, const char* soname) {
-  throw UserError("image: ", format, " needs ", soname, ", which is not found; install it");
+  throw UserError("image: ", format, " needs ", soname, ", which was not found; install it");
 }
 
 }  // namespace hone

@@ -81,15 +81,15 @@ class Compiler {
   Compiler(std::string_view pattern, std::vector<Instruction>& program, std::vector<Ranges>& sets)
       : program_(program), sets_(sets) {
     if (pattern.size() > most_pattern_bytes)
-      throw UserError("regular expression: ", pattern.size(), " bytes; at most ",
-                      most_pattern_bytes, " are allowed");
+      throw UserError("regular expression: ", "the pattern has ", pattern.size(),
+                      " bytes, expected at most ", most_pattern_bytes);
     text_ = code_points(pattern);
     shown_ = pattern.size() <= 60 ? std::string(pattern) : cat(pattern.substr(0, 60), "...");
   }
 
   void run() {
     alternatives(0);
-    if (at_ < text_.size()) fail("a ) without its (");
+    if (at_ < text_.size()) fail("')' without '('");
     emit({});
   }
 
@@ -139,7 +139,8 @@ class Compiler {
 
   // With more than one, a jump before them leads to the splits behind them.
   void alternatives(int depth) {
-    if (depth > most_nesting) fail(cat("more than ", most_nesting, " nested groups"));
+    if (depth > most_nesting)
+      fail(cat("groups are nested more than ", most_nesting, " levels deep"));
     const std::uint32_t entry = emit({Kind::jump, here() + 1});
     std::vector<std::uint32_t> starts = {here()}, ends;
     sequence(depth);
@@ -167,7 +168,7 @@ class Compiler {
   bool atom(int depth) {
     if (take(U'(')) return group(depth);
     for (char32_t c : {U'*', U'+', U'?'})
-      if (is_next(c)) fail(cat("nothing stands before ", static_cast<char>(c)));
+      if (is_next(c)) fail(cat("there is nothing to repeat before '", static_cast<char>(c), "'"));
     if (take(U'['))
       emit_set(bracket());
     else if (take(U'.'))
@@ -184,8 +185,7 @@ class Compiler {
   }
 
   void literal(char32_t c) {
-    if (ignores_case_ && c >= 0x80)
-      fail("(?i) knows letters of ASCII only; one that is not stands");
+    if (ignores_case_ && c >= 0x80) fail("(?i) supports ASCII letters only");
     emit_set({{c, c}});
   }
 
@@ -199,12 +199,12 @@ class Compiler {
       ignores_case_ = true;
     } else if (take("?P<") || take("?<")) {
       while (more() && (text_[at_] == '_' || holds(words, text_[at_]))) ++at_;
-      if (!take(U'>')) fail("a group's name without its >");
+      if (!take(U'>')) fail("a group name without '>'");
     } else if (!take("?:") && is_next(U'?')) {
-      fail("a (? that is not understood (lookaround is not)");
+      fail("this kind of (? group is not supported (lookaround is not)");
     }
     alternatives(depth + 1);
-    if (!take(U')')) fail("a ( without its )");
+    if (!take(U')')) fail("'(' without ')'");
     ignores_case_ = outer;
     return true;
   }
@@ -234,8 +234,7 @@ class Compiler {
     constexpr std::u32string_view names = U"ntrfva", stand_for = U"\n\t\r\f\v\a";
     if (auto i = names.find(c); i != names.npos) return stand_for[i];
     if (c == U'x') return hexadecimal();
-    if (c >= 0x80 || (c != '_' && holds(words, c)))
-      fail(cat("\\", utf8({c}), " is not understood"));
+    if (c >= 0x80 || (c != '_' && holds(words, c))) fail(cat("unknown escape \\", utf8({c})));
     return c;
   }
 
@@ -249,7 +248,7 @@ class Compiler {
       n = n * 16 + static_cast<char32_t>(digit);
     }
     const bool is_whole = braced ? count > 0 && take(U'}') : count == 2;
-    if (!is_whole || n > last_character) fail("\\x without its digits");
+    if (!is_whole || n > last_character) fail("\\x without hexadecimal digits");
     return n;
   }
 
@@ -257,7 +256,7 @@ class Compiler {
     const bool negated = take(U'^');
     Ranges out;
     for (bool is_first = true; is_first || !is_next(U']'); is_first = false) {
-      if (!more()) fail("a [ without its ]");
+      if (!more()) fail("'[' without ']'");
       if (take("[:"))
         named_class(out);
       else
@@ -288,7 +287,7 @@ class Compiler {
       out.insert(out.end(), r.begin(), r.end());
       return;
     }
-    fail("a class [: :] that is not known");
+    fail("unknown character class [: :]");
   }
 
   void range_from(char32_t low, Ranges& out) {
@@ -303,8 +302,7 @@ class Compiler {
       }
       if (high < low) fail("a range that ends before it starts");
     }
-    if (ignores_case_ && high >= 0x80)
-      fail("(?i) knows letters of ASCII only; one that is not stands");
+    if (ignores_case_ && high >= 0x80) fail("(?i) supports ASCII letters only");
     out.emplace_back(low, high);
   }
 
@@ -326,7 +324,7 @@ class Compiler {
       return std::nullopt;
     }
     if (*least > most_repeats || *most > most_repeats || (*most >= 0 && *most < *least))
-      fail(cat("a repeat count that is not understood; at most ", most_repeats));
+      fail(cat("invalid repeat count, expected at most ", most_repeats));
     return Count{*least, *most};
   }
 
@@ -343,7 +341,7 @@ class Compiler {
     take(U'?');  // what is tried first makes no difference to whether the whole matches
     repeat(start, *c);
     const std::size_t before = at_;
-    if (count()) fail("a repetition of a repetition; put the first in (?: )");
+    if (count()) fail("a repetition is repeated; put the inner one in (?: )");
     at_ = before;
   }
 
@@ -414,8 +412,8 @@ class Regex::Run {
       visited_ = 0;
       if (budget.steps < 0)
         throw UserError(
-            "regular expression: matching takes too long; use fewer states that are "
-            "alive at once, or shorter texts");
+            "regular expression: matching takes too long; use a simpler expression or shorter "
+            "strings");
       now_.swap(next_);
     }
     return std::ranges::any_of(now_,

@@ -57,8 +57,8 @@ char32_t in_case(char32_t c, LetterCase wanted) {
   static const locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
   if (!letters)
     throw UserError(
-        "text: case of a letter beyond ASCII needs the locale C.UTF-8, which this "
-        "machine does not have; install it");
+        "strings: the case of non-ASCII letters needs the locale C.UTF-8, which is not installed; "
+        "install it");
   const auto w = static_cast<wint_t>(c);
   return static_cast<char32_t>(is_lower ? towlower_l(w, letters) : towupper_l(w, letters));
 }
@@ -173,8 +173,8 @@ T number_of(std::string_view given, std::string_view kind) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
   if (error == std::errc() && end == text.data() + text.size()) return x;
   const bool is_beyond = error == std::errc::result_out_of_range;
-  throw UserError("text '", given.substr(0, 40), is_beyond ? "' is beyond " : "' does not spell ",
-                  kind);
+  throw UserError("string '", given.substr(0, 40),
+                  is_beyond ? "' is out of range for " : "' is not ", kind);
 }
 
 }  // namespace

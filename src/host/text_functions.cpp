@@ -27,7 +27,7 @@ void make_literal(const HostCall& c) {
   std::int64_t start = 0;
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (ends[i] < start || ends[i] > static_cast<std::int64_t>(bytes.size()))
-      throw UserError("text_literal: text ", i, " is bytes ", start, " to ", ends[i], " of ",
+      throw UserError("text_literal: string ", i, " is bytes ", start, " to ", ends[i], " of ",
                       bytes.size());
     out[i] = text_number({bytes.data() + start, static_cast<std::size_t>(ends[i] - start)});
     start = ends[i];
@@ -76,8 +76,8 @@ void split_all(const HostCall& c) {
   for (std::size_t i = 0; i < x.size(); ++i) {
     const auto pieces = split(text_of(x[i]), delimiter, c.setting("count"));
     if (pieces.size() > width)
-      throw UserError("text_split: text ", i, " has ", pieces.size(), " pieces; there is room for ",
-                      width);
+      throw UserError("text_split: string ", i, " has ", pieces.size(),
+                      " pieces, expected at most ", width);
     for (std::size_t k = 0; k < width; ++k)
       out[i * width + k] = k < pieces.size() ? text_number(pieces[k]) : 0;
   }

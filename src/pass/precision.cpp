@@ -133,7 +133,7 @@ Precision precision_named(std::string_view name) {
   if (found != std::end(names)) return static_cast<Precision>(found - std::begin(names));
   std::string known;
   for (std::string_view n : names) known += cat(known.empty() ? "" : ", ", n);
-  throw UserError("precision '", name, "' is not known; choose one of ", known);
+  throw UserError("precision is '", name, "', expected one of ", known);
 }
 
 std::span<const PrecisionRule> precision_policy() { return policy; }

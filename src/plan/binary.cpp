@@ -92,7 +92,8 @@ class Reader {
     return out;
   }
   [[noreturn]] void refuse() const {
-    throw UserError(where_, ": machine code ends early or holds a wrong size; compile it again");
+    throw UserError(where_,
+                    ": machine code is truncated or contains a wrong size; compile it again");
   }
 
   std::span<const std::byte> in_;
@@ -176,7 +177,7 @@ Hash128 content_hash(const Binary& b) {
 void check(const Binary& b, std::string_view where) {
   for (const Binary::Entry& e : b.entries)
     if (e.offset >= b.code.size())
-      throw UserError(where, ": entry '", e.name, "' at byte ", e.offset, " lies outside ",
+      throw UserError(where, ": entry '", e.name, "' at byte ", e.offset, " is outside the ",
                       b.code.size(), " bytes of code; compile it again");
   std::vector<std::uint64_t> slots;
   for (const Binary::HelperSlot& h : b.helpers) {
@@ -184,8 +185,8 @@ void check(const Binary& b, std::string_view where) {
       throw UserError(where, ": calls helper ", h.helper, ", but this version has ",
                       std::size(names), "; update the program or compile the code again");
     if (h.offset % 8 != 0 || b.code.size() < 8 || h.offset > b.code.size() - 8)
-      throw UserError(where, ": helper slot at byte ", h.offset, " does not lie within ",
-                      b.code.size(), " bytes of code; compile it again");
+      throw UserError(where, ": helper slot at byte ", h.offset, " is outside the ", b.code.size(),
+                      " bytes of code; compile it again");
     slots.push_back(h.offset);
   }
   std::sort(slots.begin(), slots.end());

@@ -44,7 +44,7 @@ class PlanChecker {
       if (p == -1) continue;
       require(p >= 0 && static_cast<std::size_t>(p) < plan_.params.size() &&
                   plan_.params[static_cast<std::size_t>(p)].donated,
-              "result_alias", p, " is no donated parameter");
+              "result_alias", "parameter ", p, " is not donated");
     }
   }
 
@@ -129,13 +129,13 @@ class PlanChecker {
       for (const Dim& d : p.type.shape.dims)
         if (d.is_symbol()) known.push_back(d.name());
     require(variant_->measured.size() <= most_measured, "measured", "more than ", most_measured,
-            " sizes that data decides");
+            " sizes that depend on data");
     for (const DimBound& b : variant_->measured) {
       require(b.symbol.is_symbol() && !std::count(known.begin(), known.end(), b.symbol.name()),
-              "measured", b.symbol, " is no new symbol");
+              "measured", b.symbol, " is not a new symbol");
       for (const Dim& s : b.most.is_number() ? Dims() : b.most.symbols())
         require(std::count(known.begin(), known.end(), s.name()) > 0, "measured", "the bound of ",
-                b.symbol, " has ", s, " in it, which is not known before");
+                b.symbol, " contains ", s, ", which is not known at that point");
       known.push_back(b.symbol.name());
     }
   }
@@ -163,9 +163,9 @@ class PlanChecker {
   }
 
   void check_step(const Step& s, int depth) {
-    require(depth < most_nesting, "step", "nested deeper than ", most_nesting);
-    require(s.written.size() == s.operands.size(), "step", "'", s.name, "' says of ",
-            s.written.size(), " operands whether they are written, but has ", s.operands.size());
+    require(depth < most_nesting, "step", "nested more than ", most_nesting, " levels deep");
+    require(s.written.size() == s.operands.size(), "step", "'", s.name, "' marks ",
+            s.written.size(), " operands as read or written, but has ", s.operands.size());
     require(s.group == Step::no_group || s.group < variant_->groups.size(), "step", "group ",
             s.group, " of ", variant_->groups.size());
     for (const View& view : s.operands) {
@@ -230,7 +230,7 @@ class PlanChecker {
                   s.operands[0].dims.empty() && s.scalars.size() == 2 && is_measured(s.scalars[0]),
               "measure", "needs one i64 scalar, a symbol of the variant or a number, and a bound");
     require(is_test || s.kind == Kind::call || (s.body.empty() && s.otherwise.empty()), "step",
-            "a body where none belongs");
+            "it has a body, but steps of its kind have none");
   }
 
   const Plan& plan_;

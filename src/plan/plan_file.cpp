@@ -80,14 +80,13 @@ const std::string& metadata(const Safetensors& file, std::string_view key, std::
 
 void check_version(const std::string& version, std::string_view path) {
   if (version == std::to_string(Plan::format_version)) return;
-  throw UserError(path, ": has plan format version ", version, ", this program reads version ",
-                  Plan::format_version,
-                  "; make the plan again, or retarget it with its own version");
+  throw UserError(path, ": has plan format version ", version, ", expected ", Plan::format_version,
+                  "; make the plan again with this version of hone");
 }
 
 [[noreturn]] void refuse_damaged(std::string_view path, std::string_view part) {
-  throw UserError(path, ": is damaged: ", part,
-                  " does not have the content it was written with; copy or make the file again");
+  throw UserError(path, ": is damaged: the checksum of ", part,
+                  " does not match; copy or make the file again");
 }
 
 void verify_header(const Safetensors& file, std::string_view path) {
@@ -144,7 +143,7 @@ Plan parse_plan(const Safetensors& file, std::string_view path) {
     plan.reading.transient = heap_bytes(json) + header_heap_bytes(file);
     return plan;
   } catch (const UserError& e) {
-    throw UserError(path, ": holds a plan that this version cannot read: ", e.what());
+    throw UserError(path, ": contains a plan that this version cannot read: ", e.what());
   }
 }
 

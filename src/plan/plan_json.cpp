@@ -30,7 +30,7 @@ template <class Enum>
 Enum enumerator(std::span<const std::string_view> names, const Json& j) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == j.text_value()) return static_cast<Enum>(i);
-  throw UserError("plan: '", j.text_value(), "' is not known to this version");
+  throw UserError("plan: '", j.text_value(), "' is unknown to this version; make the plan again");
 }
 
 template <class Enum>

@@ -63,7 +63,8 @@ class Interpreter {
   explicit Interpreter(Mode mode) : mode_(mode) {}
 
   std::vector<Wide> call(const Function& f, std::vector<Wide> inputs, const Sizing& outer) {
-    if (++depth_ > deepest) throw UserError("evaluate: functions nested deeper than ", deepest);
+    if (++depth_ > deepest)
+      throw UserError("evaluate: functions are nested more than ", deepest, " levels deep");
     std::vector<std::vector<std::int64_t>> dims;
     for (const Wide& w : inputs) dims.push_back(w.dims);
     Sizing sizing = bind_sizes(f, dims, outer);
@@ -172,9 +173,9 @@ void check_size(const DimCheck& c, const Sizing& sizing) {
 
 void check_contents(const Function::Param& p, const Array& given) {
   if (p.required && !(*p.required == given))
-    throw UserError("input '", p.name,
-                    "': holds other numbers than the function was made for; "
-                    "import the model for these");
+    throw UserError(
+        "input '", p.name,
+        "' has other values than those that the model was imported for; import it for these");
 }
 
 }  // namespace
@@ -193,15 +194,14 @@ std::int64_t size_of(const Dim& d, const Sizing& sizing) {
 Sizing bind_sizes(const Function& f, std::span<const std::vector<std::int64_t>> input_dims,
                   const Sizing& outer) {
   if (input_dims.size() != f.params().size())
-    throw UserError("evaluate: ", input_dims.size(), " inputs given, the function takes ",
-                    f.params().size());
+    throw UserError("evaluate: got ", input_dims.size(), " inputs, expected ", f.params().size());
   Sizing sizing = outer;
   std::unordered_map<std::string, std::string> bound_by;
   for (std::size_t i = 0; i < input_dims.size(); ++i) {
     const Shape& shape = f.param(i).shape();
     if (static_cast<int>(input_dims[i].size()) != shape.rank())
-      throw UserError("input '", f.params()[i].name, "': given ", Shape(dims_of(input_dims[i])),
-                      ", the function takes ", f.param(i).type(), "; the ranks differ");
+      throw UserError("input '", f.params()[i].name, "' is ", Shape(dims_of(input_dims[i])),
+                      ", expected ", f.param(i).type(), "; reshape it");
     for (int k = 0; k < shape.rank(); ++k) {
       const Dim& d = shape[k];
       std::int64_t have = input_dims[i][static_cast<std::size_t>(k)];
@@ -211,11 +211,11 @@ Sizing bind_sizes(const Function& f, std::span<const std::vector<std::int64_t>> 
       expect_size(f, i, k, have, sizing[d.name()],
                   cat("symbol '", d.name(), "' is, by input '", it->second, "', "));
       if (have < d.low() || have > d.high())
-        throw UserError("input '", f.params()[i].name, "': axis ", k, " is ", have, ", symbol '",
-                        d.name(), "' is bounded by ", d.low(), " and ", d.high(),
-                        "; give a size in that range, or read the model for a wider one, as with "
-                        "--dim ",
-                        d.name(), "=", std::min(have, d.low()), "..", std::max(have, d.high()));
+        throw UserError(
+            "input '", f.params()[i].name, "': axis ", k, " is ", have, ", expected ", d.low(),
+            " to ", d.high(), " for size '", d.name(),
+            "'; give such an input, or read the model for a wider range, as with --dim ", d.name(),
+            "=", std::min(have, d.low()), "..", std::max(have, d.high()));
     }
   }
   for (std::size_t i = 0; i < input_dims.size(); ++i)
@@ -256,8 +256,8 @@ std::vector<Wide> evaluate_wide(const Function& f, std::span<const Array> inputs
   std::vector<Wide> wide;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (i < f.params().size() && inputs[i].dtype() != f.param(i).dtype())
-      throw UserError("input '", f.params()[i].name, "': given ", inputs[i].type(),
-                      ", the function takes ", f.param(i).type(), "; convert it");
+      throw UserError("input '", f.params()[i].name, "' is ", inputs[i].type(), ", expected ",
+                      f.param(i).type(), "; convert it");
     if (i < f.params().size()) check_contents(f.params()[i], inputs[i]);
     wide.push_back(widen(inputs[i]));
   }

@@ -75,7 +75,9 @@ class StepBinder {
   }
   std::int64_t at_least_zero(const Dim& d, std::string_view what) const {
     const std::int64_t n = value(d);
-    if (n < 0) throw UserError("plan: ", what, " has size ", n, " (", d, ")");
+    if (n < 0)
+      throw UserError("plan: ", what, " has size ", n, " (", d,
+                      "), expected 0 or more; compile the plan again");
     return n;
   }
   std::uint32_t device_of(const Step& s) const { return executable_.device_of(variant_, s.device); }
@@ -197,7 +199,7 @@ class StepBinder {
         return add_require(s);
       case Step::Kind::collective:
         throw UserError("plan: collective '", s.name,
-                        "' is not known to this version; make the plan without it");
+                        "' is unknown to this version; compile the plan again");
     }
   }
 
@@ -314,7 +316,7 @@ class StepBinder {
     if (!executable_.device(transfer.host)->shares_host_memory())
       throw UserError("plan: copies from ", variant_.devices[from].name, " to ",
                       variant_.devices[to].name,
-                      ", neither of which uses the memory of the host; copy by way of it");
+                      ", neither of which uses host memory; copy through host memory");
     std::int64_t bytes = static_cast<std::int64_t>(copy.element_bytes);
     for (std::int64_t d : copy.dims) bytes = checked_mul(bytes, d);
     transfer.bytes = static_cast<std::size_t>(bytes);
@@ -494,8 +496,8 @@ void bind_tail(const Executable& executable, const Variant& variant, const Bound
     const std::int64_t n = found[i], most = evaluate(size.most, executable.symbols(), values);
     size.value = -1;
     if (n < 0 || n > most || (size.size.is_number() && size.size.number() != n))
-      throw UserError(size.step->name, ": the data makes size ", size.size, " ", n,
-                      ", the plan is made for 0 to ", most,
+      throw UserError(size.step->name, ": size ", size.size, " is ", n,
+                      " for these inputs, expected 0 to ", most,
                       size.size.is_symbol() ? cat("; compile the model with --dim ", size.size,
                                                   "=0..", std::max(n, most))
                                             : std::string());

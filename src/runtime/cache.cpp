@@ -37,9 +37,10 @@ bool is_private(const fs::path& dir) {
   const bool is_directory = fs::is_directory(fs::symlink_status(dir, error));
   const std::string why = is_directory ? why_not_private(dir) : "is not a directory";
   if (why.empty()) return true;
-  warn(dir, cat(why,
-                "; nothing is read from it or kept in it; set HONE_CACHE_DIR to a directory "
-                "that only you can write to"));
+  warn(
+      dir,
+      cat(why,
+          "; the cache is not used; set HONE_CACHE_DIR to a directory that only you can write to"));
   return false;
 }
 

@@ -13,7 +13,7 @@ std::int64_t CallRequest::setting(std::string_view key, std::int64_t fallback) c
 }
 
 std::unique_ptr<BoundCall> Device::bind(const CallRequest& r) {
-  throw UserError(name(), ": function '", r.name, "' is not known; compile the plan again");
+  throw UserError(name(), ": function '", r.name, "' is unknown; compile the plan again");
 }
 
 OwnedMemory::OwnedMemory(std::shared_ptr<Allocator> allocator, std::size_t bytes)

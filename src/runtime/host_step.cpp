@@ -7,8 +7,7 @@ namespace hone {
 HostStep::HostStep(std::string_view name, std::vector<CallOperand> operands,
                    std::span<const std::pair<std::string, std::int64_t>> settings)
     : function_(find_host_function(name)) {
-  if (!function_)
-    throw UserError("host function '", name, "' is not known; compile the plan again");
+  if (!function_) throw UserError("host function '", name, "' is unknown; compile the plan again");
   for (CallOperand& o : operands) {
     call_.operands.push_back({o.dtype, std::move(o.dims), nullptr});
     operands_.push_back(

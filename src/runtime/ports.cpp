@@ -14,7 +14,7 @@ namespace {
 std::size_t tensor_bytes(std::string_view what, std::string_view name, const TensorRef& t) {
   std::int64_t bytes = byte_size(t.dtype);
   for (std::int64_t d : t.dims) {
-    if (d < 0) throw UserError(what, " '", name, "': size ", d, " is negative");
+    if (d < 0) throw UserError(what, " '", name, "' has size ", d, ", expected 0 or more");
     bytes = checked_mul(bytes, d);
   }
   return static_cast<std::size_t>(bytes);
@@ -24,11 +24,11 @@ std::size_t tensor_bytes(std::string_view what, std::string_view name, const Ten
 void check_memory(std::string_view what, std::string_view name, const TensorRef& t,
                   std::size_t bytes) {
   if (t.memory.size() != bytes)
-    throw UserError(what, " '", name, "': ", dims_text(t.dtype, t.dims), " takes ", bytes,
-                    " bytes, the memory given has ", t.memory.size(),
-                    "; give memory of exactly that size");
+    throw UserError(what, " '", name, "' has ", t.memory.size(),
+                    " bytes of memory, expected exactly ", bytes, " for ",
+                    dims_text(t.dtype, t.dims));
   if (!t.memory.data() && bytes > 0)
-    throw UserError(what, " '", name, "': has no memory, but ", bytes, " bytes");
+    throw UserError(what, " '", name, "': the memory is null, expected ", bytes, " bytes");
 }
 
 // Sizes at which the two differ where the type has a number.
@@ -75,7 +75,7 @@ bool Ports::bind_input(std::size_t i, const TensorRef& t) {
   const std::string& name = plan_.params[i].name;
   Port& port = inputs_[i];
   if (t.dtype != plan_.params[i].type.dtype)
-    throw UserError("input '", name, "': is ", dims_text(t.dtype, t.dims), ", the plan takes ",
+    throw UserError("input '", name, "' is ", dims_text(t.dtype, t.dims), ", expected ",
                     plan_.params[i].type, "; convert its elements");
   const bool is_same = port.is_bound && std::ranges::equal(port.dims, t.dims);
   if (!is_same) check_dims(i, t.dims);
@@ -95,17 +95,17 @@ bool Ports::bind_input(std::size_t i, const TensorRef& t) {
 void Ports::check_dims(std::size_t input, std::span<const std::int64_t> dims) const {
   const PlanParam& p = plan_.params[input];
   if (static_cast<int>(dims.size()) != p.type.rank())
-    throw UserError("input '", p.name, "': is ", dims_text(p.type.dtype, dims), ", the plan takes ",
+    throw UserError("input '", p.name, "' is ", dims_text(p.type.dtype, dims), ", expected ",
                     p.type, "; reshape it");
   if (const auto axis = different_axis(p.type, dims))
-    throw UserError("input '", p.name, "': axis ", *axis, " is ", dims[*axis], ", must be ",
-                    p.type.shape.dims[*axis], "; the plan takes ", p.type);
+    throw UserError("input '", p.name, "': axis ", *axis, " is ", dims[*axis], ", expected ",
+                    p.type.shape.dims[*axis], " for ", p.type);
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     const Dim& d = p.type.shape.dims[axis];
     if (d.is_symbol() && (dims[axis] < d.low() || dims[axis] > d.high()))
       throw UserError("input '", p.name, "': axis ", axis, " (", d, ") is ", dims[axis],
-                      ", the plan serves ", d.low(), " to ", d.high(),
-                      "; compile the model for a range that holds it, as with --dim ", d.name(),
+                      ", expected ", d.low(), " to ", d.high(),
+                      "; compile the model for a range that includes it, as with --dim ", d.name(),
                       "=", std::min(dims[axis], d.low()), "..", std::max(dims[axis], d.high()));
   }
 }
@@ -116,7 +116,7 @@ void Ports::bind_output(std::size_t i, const TensorRef& t) {
                     " outputs, numbered from 0");
   const PlanParam& p = plan_.results[i];
   if (t.dtype != p.type.dtype)
-    throw UserError("output '", p.name, "': is ", t.dtype, ", the plan gives ", p.type,
+    throw UserError("output '", p.name, "' is ", t.dtype, ", expected ", p.type,
                     "; give memory of that type");
   Port& port = outputs_[i];
   const bool is_same = port.is_bound && std::ranges::equal(port.dims, t.dims);
@@ -137,8 +137,8 @@ void Ports::check_dims_of_output(std::size_t output, std::span<const std::int64_
   if (!type) return;  // known when the inputs are: check_outputs()
   const bool has_rank = static_cast<int>(dims.size()) == type->rank();
   if (!has_rank || different_axis(*type, dims))
-    throw UserError("output '", plan_.results[output].name, "': is ", dims_text(type->dtype, dims),
-                    ", the plan gives ", *type, "; give memory of that shape");
+    throw UserError("output '", plan_.results[output].name, "' is ", dims_text(type->dtype, dims),
+                    ", expected ", *type, "; give memory of that shape");
 }
 
 const Port& Ports::port_of(std::size_t place) const {
@@ -176,13 +176,14 @@ void Ports::check_outputs(const std::vector<OutputNeed>& needs) {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const PlanParam& p = plan_.results[i];
     const Port& port = outputs_[i];
-    if (!port.is_bound) throw UserError("session: output '", p.name, "' is not bound");
+    if (!port.is_bound)
+      throw UserError("session: output '", p.name, "' is not bound; bind it before the run");
     if (needs[i].is_open && port.bytes < needs[i].bytes)
-      throw UserError("output '", p.name, "': has memory of ", port.bytes,
-                      " bytes; data decides its size, and it may need ", needs[i].bytes);
+      throw UserError("output '", p.name, "' has ", port.bytes, " bytes of memory, expected ",
+                      needs[i].bytes, ", the most that it may need; its size depends on data");
     if (!needs[i].is_open && port.dims != needs[i].dims)
-      throw UserError("output '", p.name, "': is ", dims_text(p.type.dtype, port.dims),
-                      ", the result is ", dims_text(p.type.dtype, needs[i].dims));
+      throw UserError("output '", p.name, "' is ", dims_text(p.type.dtype, port.dims),
+                      ", expected ", dims_text(p.type.dtype, needs[i].dims), " for these inputs");
     check_donated(needs[i], i);
   }
   check_overlaps();
@@ -198,13 +199,13 @@ void Ports::check_donated(const OutputNeed& need, std::size_t i) {
   const std::string& name = plan_.results[i].name;
   const std::string& of = plan_.params[static_cast<std::size_t>(param)].name;
   if (output.given && output.given != input.data)
-    throw UserError("output '", name, "': overwrites the donated input '", of,
-                    "', but has other memory; give the input's address or null");
+    throw UserError("output '", name, "' overwrites the donated input '", of,
+                    "', but has different memory; give the input's address or null");
   if (need.place != OutputNeed::none && places_[need.place].is_staged) {
     const Device& device = *executable_.device(device_of(need.place));
     if (device.shares_host_memory())
-      throw UserError("input '", of, "': is donated to output '", name,
-                      "', so its memory must start at a multiple of ", device.limits().alignment);
+      throw UserError("input '", of, "' is donated to output '", name,
+                      "', so its address must be a multiple of ", device.limits().alignment);
   }
   output.data = input.data;
 }
@@ -216,12 +217,12 @@ void Ports::check_overlaps() const {
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     for (std::size_t j = 0; j < inputs_.size(); ++j)
       if (plan_.result_alias[i] != static_cast<std::int32_t>(j) && overlap(outputs_[i], inputs_[j]))
-        throw UserError("output '", plan_.results[i].name, "': shares memory with input '",
+        throw UserError("output '", plan_.results[i].name, "' shares memory with input '",
                         plan_.params[j].name, "'; only a donated input may be overwritten");
     for (std::size_t j = 0; j < i; ++j)
       if (overlap(outputs_[i], outputs_[j]))
-        throw UserError("output '", plan_.results[i].name, "': shares memory with output '",
-                        plan_.results[j].name, "'; give each memory of its own");
+        throw UserError("output '", plan_.results[i].name, "' shares memory with output '",
+                        plan_.results[j].name, "'; give each its own memory");
   }
 }
 
@@ -231,8 +232,8 @@ void Ports::check_contents() const {
     if (!p.required || p.required->bytes().empty()) continue;
     if (std::memcmp(inputs_[i].data, p.required->bytes().data(), inputs_[i].bytes) != 0)
       throw UserError("input '", p.name,
-                      "': holds other numbers than the plan was compiled for; compile the model "
-                      "for these");
+                      "' has other values than those that the plan was compiled for; compile the "
+                      "model for these");
   }
 }
 

@@ -23,7 +23,8 @@ ReadyCache::ReadyCache(const Executable& executable, std::size_t most)
 Ready& ReadyCache::at(const Ports& ports) {
   for (std::size_t i = 0; i < ports.inputs().size(); ++i)
     if (!ports.inputs()[i].is_bound)
-      throw UserError("session: input '", plan().params[i].name, "' is not bound");
+      throw UserError("session: input '", plan().params[i].name,
+                      "' is not bound; bind it before the run");
   match_sizes(ports);
   auto found = std::ranges::find_if(kept_, [&](const auto& r) { return r->values == values_; });
   if (found == kept_.end()) {
@@ -60,8 +61,8 @@ void ReadyCache::match_sizes(const Ports& ports) {
     const std::int64_t wanted = value(d), given = ports.inputs()[i].dims[axis];
     if (wanted == given) return;
     const std::string is = d.is_number() ? "" : cat(" = ", d);
-    throw UserError("input '", plan().params[i].name, "': axis ", axis, " is ", given, ", must be ",
-                    wanted, is, "; the plan takes ", plan().params[i].type);
+    throw UserError("input '", plan().params[i].name, "': axis ", axis, " is ", given,
+                    ", expected ", wanted, is, " for ", plan().params[i].type);
   });
 }
 
@@ -72,9 +73,9 @@ void ReadyCache::match_symbol(const Ports& ports, std::size_t s, std::size_t inp
     values_[s] = n;
     value_input_[s] = input;
   } else if (values_[s] != n) {
-    throw UserError("size ", executable_.symbols()[s], ": is ", values_[s], " in input '",
+    throw UserError("size ", executable_.symbols()[s], " is ", values_[s], " in input '",
                     plan().params[value_input_[s]].name, "' and ", n, " in input '",
-                    plan().params[input].name, "'; they must be equal");
+                    plan().params[input].name, "', expected equal sizes");
   }
 }
 
@@ -95,8 +96,8 @@ std::uint32_t ReadyCache::choose_variant() const {
     if (std::ranges::all_of(plan().variants[v].guards,
                             [&](const Guard& g) { return holds(g, value(g.a), value(g.b)); }))
       return v;
-  throw UserError(plan().name, ": no variant of the plan serves ", sizes_text(),
-                  "; compile it for these sizes");
+  throw UserError(plan().name, ": no variant of the plan supports ", sizes_text(),
+                  "; compile the model for these sizes");
 }
 
 std::unique_ptr<Ready> ReadyCache::make(const Ports& ports) const {
@@ -122,7 +123,7 @@ void ReadyCache::audit_steps(const Variant& v) const {
   }
   if (const std::string problem = audit_problem(plan(), v, size); !problem.empty())
     throw UserError(problem, ", with ", values_.empty() ? "its sizes" : sizes_text(),
-                    "; the plan file was changed, compile the plan again");
+                    "; the plan file is damaged; compile the plan again");
 }
 
 OutputNeed ReadyCache::output_need(const Variant& v, std::size_t output) const {

@@ -44,7 +44,8 @@ class Session::State {
     explicit Exclusive(State& s) : state_(s) {
       if (state_.is_busy_.exchange(true, std::memory_order_acquire))
         throw UserError(
-            "session: is running already; it runs one call at a time, open a session per thread");
+            "session: is already running; a session runs one call at a time, so open one per "
+            "thread");
     }
     ~Exclusive() { state_.is_busy_.store(false, std::memory_order_release); }
 
@@ -115,7 +116,7 @@ class Session::State {
   void check_memory(std::size_t need, std::int64_t limit, std::string_view meaning) {
     if (need <= static_cast<std::size_t>(limit)) return;
     throw UserError(
-        plan().name, ": needs ", need, " bytes of memory, ", limit, " are allowed", meaning,
+        plan().name, ": needs ", need, " bytes of memory, but the limit is ", limit, meaning,
         "; the parts are ", memory_text(memory()),
         "; raise the limit (max_memory, --max-memory), or use fewer threads or smaller sizes");
   }
@@ -153,8 +154,8 @@ class Session::State {
   void fetch() {
     if (!computed_)
       throw UserError(
-          "session: fetch() has no results to copy; call compute() after inputs of other sizes "
-          "were bound");
+          "session: fetch() has no results to copy; after binding inputs of other sizes, call "
+          "compute() first");
     ports_.check_outputs(computed_->outputs);
     download(*computed_);
   }
@@ -176,7 +177,7 @@ class Session::State {
 
   void submit() {
     if (is_busy_.exchange(true, std::memory_order_acquire))
-      throw UserError("session: is running already; wait() for it before the next submit()");
+      throw UserError("session: is already running; call wait() before the next submit()");
     job_.start();
   }
   bool poll() const { return job_.is_finished(); }
@@ -360,7 +361,7 @@ void Session::run() {
 namespace {
 
 void check_count(std::string_view what, std::size_t got, std::size_t wanted) {
-  if (got != wanted) throw UserError("session: got ", got, " ", what, ", the plan has ", wanted);
+  if (got != wanted) throw UserError("session: got ", got, " ", what, ", expected ", wanted);
 }
 
 }  // namespace

@@ -261,7 +261,8 @@ void Section::add_control(Value v, bool is_read) {
   if (v.is(ops::while_loop)) return add_loop(v);
   if (v.is(ops::refuse)) return add_refusal(v);
   if (v.is(ops::require)) return add_requirement(v, is_read);
-  throw UserError(v.op().name, ": is no step of a plan on this device (", origins_text(v), ")");
+  throw UserError(v.op().name, ": cannot be a step of a plan on this device (", origins_text(v),
+                  ")");
 }
 
 void Section::add_branch(Value v) {

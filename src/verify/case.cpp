@@ -1,5 +1,6 @@
 #include "verify/case.h"
 
+#include <charconv>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -72,6 +73,21 @@ std::string case_text(const Case& c, std::string_view comment) {
   return out + print(c.function, nullptr, ~std::size_t{0});
 }
 
+namespace {
+
+// Of "seed=1" and "n=4".
+template <class T>
+T number(std::string_view word) {
+  const std::string_view text = word.substr(word.find('=') + 1);
+  T n{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw UserError("a run has '", word, "', expected an integer after '='");
+  return n;
+}
+
+}  // namespace
+
 Case parse_case(std::string_view text) {
   Case c;
   std::istringstream lines{std::string(text)};
@@ -89,15 +105,16 @@ Case parse_case(std::string_view text) {
       if (word == "extreme")
         run.numbers = CaseNumbers::extreme;
       else if (equals == std::string::npos ? word != "ordinary" : equals == 0)
-        throw UserError("case: '", word, "' is no part of a run; give seed=, a size or extreme");
+        throw UserError("a run has '", word,
+                        "', expected seed=, a size such as n=4, ordinary or extreme");
       else if (word.starts_with("seed="))
-        run.seed = std::stoull(word.substr(5));
+        run.seed = number<std::uint64_t>(word);
       else if (equals != std::string::npos)
-        run.sizes[word.substr(0, equals)] = std::stoll(word.substr(equals + 1));
+        run.sizes[word.substr(0, equals)] = number<std::int64_t>(word);
     }
     c.runs.push_back(std::move(run));
   }
-  if (c.runs.empty()) throw UserError("case: there is no line 'run seed=1 ordinary'");
+  if (c.runs.empty()) throw UserError("it has no line such as 'run seed=1 ordinary'");
   c.function = parse(function, find_op);
   return c;
 }

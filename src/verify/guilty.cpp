@@ -74,9 +74,9 @@ std::string guilty_pass(const Function& f, std::span<const Stage> stages,
     if (const std::optional<std::string> d = meaning.difference(s.after))
       return cat("; pass '", s.pass, "'", rules_text(s.rules), " changes its meaning: ", *d);
   }
-  return "; every pass keeps its meaning, so a kernel or the plan's order and places are to blame";
+  return "; no pass changes the result, so a kernel or the plan's order or memory is at fault";
 } catch (const UserError& e) {
-  return cat("; which pass is to blame is not known: ", e.what());
+  return cat("; the pass at fault is unknown: ", e.what());
 }
 
 }  // namespace hone

@@ -71,7 +71,7 @@ class Recorder {
       if (out.size() < 2)
         if (std::optional<SelfTest> t = made_up(v, s, none.missing)) out.push_back(std::move(*t));
     if (!out.empty()) return out;
-    if (none.missing.empty()) none.missing = "no sizes were found that the variant serves";
+    if (none.missing.empty()) none.missing = "no sizes were found that the variant supports";
     return {none};
   }
 

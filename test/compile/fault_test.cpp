@@ -338,7 +338,7 @@ TEST(WrongSizes, OfARealModelNameTheInputAndTheAxis) {
     session->run(std::vector<Array>{Array::zeros(DType::f32, {1, 3, 240, 321})});
     FAIL();
   } catch (const UserError& e) {
-    expect_contains(e.what(), "input 'input': axis 3 is 321, must be 320");
+    expect_contains(e.what(), "input 'input': axis 3 is 321, expected 320");
   }
 }
 

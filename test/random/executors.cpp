@@ -192,7 +192,7 @@ std::vector<Arrays> spread_by_multi(const Function& f, const std::vector<Arrays>
   try {
     plan = plan_of(f, {.strategy = "multi", .verification = Verification::none});
   } catch (const UserError& e) {
-    if (std::strstr(e.what(), "nothing of it can be computed on another device"))
+    if (std::strstr(e.what(), "no part of it can be computed on another device"))
       throw NothingToDo();
     throw;
   }

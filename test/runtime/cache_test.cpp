@@ -76,7 +76,7 @@ TEST_F(Cache, OfAnotherUserIsNotUsedByRoot) {
 TEST_F(Cache, SaysOnceWhyItIsNotUsed) {
   fs::permissions(directory_, fs::perms::owner_all | fs::perms::others_write);
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(is_found());
-  const std::string line = "others may write to it; nothing is read from it or kept in it";
+  const std::string line = "others may write to it; the cache is not used";
   EXPECT_NE(said_.find(line), std::string::npos) << said_;
   EXPECT_EQ(said_.find(line), said_.rfind(line)) << said_;
   EXPECT_NE(said_.find("HONE_CACHE_DIR"), std::string::npos) << said_;

@@ -119,18 +119,18 @@ TEST(Session, NamesWhatDoesNotFit) {
     });
   };
   EXPECT_EQ(run({2, 3}, {2, 3}), "accepted");
-  EXPECT_SAYS(run({2, 3}, {4, 5}), "size m: is 2 in input 'a' and 4 in input 'b'");
-  EXPECT_SAYS(run({2, 4}, {2, 3}), "input 'a': axis 1 is 4, must be 3");
-  EXPECT_SAYS(run({2, 3}, {2, 4}), "input 'b': axis 1 is 4, must be 3 = (1+m)");
-  EXPECT_SAYS(run({9, 3}, {9, 10}), "axis 0 (m) is 9, the plan serves 1 to 8");
-  EXPECT_SAYS(run({2}, {2, 3}), "input 'a': is f32[2], the plan takes f32[m,3]; reshape it");
+  EXPECT_SAYS(run({2, 3}, {4, 5}), "size m is 2 in input 'a' and 4 in input 'b'");
+  EXPECT_SAYS(run({2, 4}, {2, 3}), "input 'a': axis 1 is 4, expected 3");
+  EXPECT_SAYS(run({2, 3}, {2, 4}), "input 'b': axis 1 is 4, expected 3 = (1+m)");
+  EXPECT_SAYS(run({9, 3}, {9, 10}), "axis 0 (m) is 9, expected 1 to 8");
+  EXPECT_SAYS(run({2}, {2, 3}), "input 'a' is f32[2], expected f32[m,3]; reshape it");
   EXPECT_SAYS(refusal([&] { s.run(std::vector{Array::zeros(DType::f32, {2, 3})}); }),
-              "got 1 inputs, the plan has 2");
+              "got 1 inputs, expected 2");
   EXPECT_SAYS(refusal([&] {
                 const Array inputs[] = {Array::zeros(DType::i32, {2, 3}), Array()};
                 s.run(inputs);
               }),
-              "input 'a': is i32[2,3]");
+              "input 'a' is i32[2,3]");
   EXPECT_EQ(run({3, 3}, {3, 4}), "accepted");  // a refused call leaves the session usable
 }
 
@@ -143,14 +143,15 @@ TEST(Session, RefusesOutputsThatDoNotFit) {
     return refusal([&] { s.run(std::span(&in, 1), std::span(&out, 1)); });
   };
   EXPECT_SAYS(run({DType::f32, ninety, memory_of(z.data(), 90)}),
-              "output 'z': is f32[90], the result is f32[100]");
+              "output 'z' is f32[90], expected f32[100]");
   EXPECT_SAYS(run({DType::f32, hundred, memory_of(z.data(), 99)}),
-              "output 'z': f32[100] takes 400 bytes, the memory given has 396");
+              "output 'z' has 396 bytes of memory, expected exactly 400 for f32[100]");
   EXPECT_SAYS(run({DType::f32, {}, memory_of(z.data(), 1)}),
-              "output 'z': is f32[], the plan gives f32[n]");
-  EXPECT_SAYS(run({DType::i32, hundred, z.memory()}), "output 'z': is i32");
-  EXPECT_SAYS(run({DType::f32, hundred, {}}), "the memory given has 0");
-  EXPECT_SAYS(run({DType::f32, hundred, {static_cast<std::byte*>(nullptr), 400}}), "has no memory");
+              "output 'z' is f32[], expected f32[n]");
+  EXPECT_SAYS(run({DType::i32, hundred, z.memory()}), "output 'z' is i32");
+  EXPECT_SAYS(run({DType::f32, hundred, {}}), "has 0 bytes of memory");
+  EXPECT_SAYS(run({DType::f32, hundred, {static_cast<std::byte*>(nullptr), 400}}),
+              "the memory is null");
   EXPECT_SAYS(run({DType::f32, hundred, x.memory()}), "shares memory with input 'x'");
   EXPECT_SAYS(run({DType::f32, hundred, memory_of(x.data() + 99, 100)}),
               "shares memory with input 'x'");
@@ -209,8 +210,8 @@ TEST(Session, ChoosesTheWidestVariantWhoseGuardsHold) {
   Session s(load(guarded_plan()));
   EXPECT_EQ(chosen(s, 1), 1);
   EXPECT_EQ(chosen(s, 4), 4);
-  EXPECT_SAYS(refusal([&] { chosen(s, 5); }), "no variant of the plan serves n = 5");
-  EXPECT_SAYS(refusal([&] { chosen(s, 21); }), "no variant of the plan serves n = 21");
+  EXPECT_SAYS(refusal([&] { chosen(s, 5); }), "no variant of the plan supports n = 5");
+  EXPECT_SAYS(refusal([&] { chosen(s, 21); }), "no variant of the plan supports n = 21");
 }
 
 class IsaFlag {
@@ -323,8 +324,8 @@ TEST(Session, RunsInTheBackground) {
   EXPECT_TRUE(s.poll());
   s.submit();
   EXPECT_FALSE(s.poll());
-  EXPECT_SAYS(refusal([&] { s.run(); }), "is running already");
-  EXPECT_SAYS(refusal([&] { s.submit(); }), "is running already");
+  EXPECT_SAYS(refusal([&] { s.run(); }), "is already running");
+  EXPECT_SAYS(refusal([&] { s.submit(); }), "is already running");
   source.request_stop();
   EXPECT_THROW(s.wait(), Cancelled);
   EXPECT_TRUE(s.poll());
@@ -490,7 +491,7 @@ TEST(Session, DonatedParameterIsUpdatedInPlace) {
   EXPECT_EQ(sum[0], 6);
   EXPECT_EQ(run(w.data()), "accepted");
   EXPECT_EQ(w[3], 7);
-  EXPECT_SAYS(run(elsewhere.data()), "overwrites the donated input 'w', but has other memory");
+  EXPECT_SAYS(run(elsewhere.data()), "overwrites the donated input 'w', but has different memory");
   // Another parameter takes the result with it, without binding the output again.
   Memory<float> second(4);
   for (std::size_t i = 0; i < 4; ++i) second[i] = 1;
@@ -500,7 +501,7 @@ TEST(Session, DonatedParameterIsUpdatedInPlace) {
   EXPECT_EQ(second[2], 0);
   Memory<float> crooked(4, 4);
   s.bind_input(0, {DType::f32, four, crooked.memory()});
-  EXPECT_SAYS(refusal([&] { s.run(); }), "must start at a multiple of 64");
+  EXPECT_SAYS(refusal([&] { s.run(); }), "must be a multiple of 64");
 }
 
 TEST(Session, ConvenienceCallLeavesDonatedInputsAsTheyAre) {
@@ -591,7 +592,7 @@ TEST(Session, RefusesInTimeWhatNeedsTooMuchMemory) {
   roomy.run(std::vector{ramp(1 << 20)});
   Session s(load(scale_and_add()), {.threads = 1, .allocator = allocator, .max_memory = 30'000});
   EXPECT_SAYS(refusal([&] { s.run(std::vector{ramp(1 << 20)}); }),
-              cat("needs ", roomy.memory().peak(), " bytes of memory, 30000 are allowed"));
+              cat("needs ", roomy.memory().peak(), " bytes of memory, but the limit is 30000"));
   EXPECT_EQ(allocator->peak, 0u);
   EXPECT_EQ(refusal([&] { s.run(std::vector{ramp(1000)}); }), "accepted");
 }
@@ -602,8 +603,9 @@ TEST(Session, RefusesMoreThanTheMachineHasWithoutALimit) {
   p.variants[0].devices[0].arena_bytes = p.variants[0].devices[0].arena_lower_bound =
       std::int64_t{1} << 50;
   Session s(load(std::move(p)), {.threads = 1, .allocator = allocator});
-  EXPECT_SAYS(refusal([&] { s.run(std::vector{ramp(1000)}); }),
-              cat(default_memory_limit(), " are allowed (80 % of what this process can have)"));
+  EXPECT_SAYS(
+      refusal([&] { s.run(std::vector{ramp(1000)}); }),
+      cat("but the limit is ", default_memory_limit(), " (80 % of what this process can have)"));
   EXPECT_EQ(allocator->peak, 0u);
   EXPECT_GT(default_memory_limit(), std::int64_t{1} << 26);
   EXPECT_LT(default_memory_limit(), std::int64_t{1} << 50);

@@ -124,7 +124,7 @@ TEST(Safetensors, RefusesWhatTheFormatForbids) {
        2, -1, "appears twice"},
       {R"({"__metadata__":{"a":1}})", 0, -1, "is not a string"},
       {R"({"__metadata__":)" + std::string(1000, '[') + std::string(1000, ']') + "}", 0, -1,
-       "nested deeper"},
+       "nested more than"},
   };
   for (const Case& c : cases)
     EXPECT_NE(refusal(raw_file(c.header, c.data, c.length)).find(c.says), std::string::npos)

@@ -65,7 +65,7 @@ static_assert(static_cast<int>(DType::text) == HONE_TEXT && dtype_count == HONE_
 
 template <class T>
 T* required(T* p, const char* what) {
-  if (!p) throw UserError(what, ": is null; give the address of one");
+  if (!p) throw UserError(what, " is null, expected a valid pointer");
   return p;
 }
 
@@ -109,7 +109,8 @@ class UserAllocator final : public Allocator {
     if (!device_->shares_host_memory())
       throw UserError("hone_allocator: device '", device_->name(),
                       "' does not use host memory; do not give an allocator");
-    if (!it_.alloc || !it_.free) throw UserError("hone_allocator: needs alloc and free");
+    if (!it_.alloc || !it_.free)
+      throw UserError("hone_allocator: alloc or free is null; both are required");
   }
   DeviceMemory alloc(std::size_t bytes) override {
     void* p = it_.alloc(it_.context, bytes);
@@ -157,7 +158,7 @@ TensorRef tensor(hone_dtype dtype, const std::int64_t* dims, std::int32_t rank, 
                  std::size_t bytes) {
   const int number = dtype;
   if (number < HONE_BOOL || number > HONE_TEXT)
-    throw UserError("dtype ", number, " does not exist; give one of hone_dtype");
+    throw UserError("dtype is ", number, ", expected a value of hone_dtype");
   if (rank < 0 || rank > HONE_MOST_AXES)
     throw UserError("rank is ", rank, ", expected 0 to ", int{HONE_MOST_AXES});
   if (rank > 0) required(dims, "dims");

@@ -119,7 +119,7 @@ typedef struct hone_allocator {
 
 /* Zero-initialise; zeros mean the defaults. What the pointers point to is copied. */
 typedef struct hone_session_options {
-  int32_t threads HONE_ZERO;         /* of a pool of the session's own; 0 asks the machine */
+  int32_t threads HONE_ZERO;         /* of its own pool; 0: as many as the machine offers */
   const int32_t* affinity HONE_ZERO; /* processors for them */
   int32_t affinity_count HONE_ZERO;
   const hone_pool* pool HONE_ZERO; /* instead of an own pool */

@@ -109,7 +109,7 @@ class Executable {
 
 // As hone_session_options. What the pointers and the span refer to is copied by the session.
 struct SessionOptions {
-  int32_t threads = 0;                     // of a pool of the session's own; 0 asks the machine
+  int32_t threads = 0;                     // of its own pool; 0: as many as the machine offers
   std::span<const int32_t> affinity = {};  // processors for them
   const hone_pool* pool = nullptr;         // instead of an own pool
   const hone_allocator* allocator = nullptr;

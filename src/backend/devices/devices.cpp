@@ -54,7 +54,7 @@ std::vector<ListedDevice> listed() {
 AddedDevice::AddedDevice(NamedDevice device) : name_(device.name) {
   const std::scoped_lock lock(list().mutex);
   for (const ListedDevice& d : list().all)
-    if (d.device.name == name_) throw UserError("device '", name_, "' is in the list already");
+    if (d.device.name == name_) throw UserError("device '", name_, "' is already registered");
   list().all.push_back({std::move(device)});
 }
 
@@ -76,7 +76,7 @@ std::shared_ptr<Device> open_device(std::string_view name) {
     if (d.device.name == name) return d.device.open();
     known += cat(known.empty() ? "" : ", ", d.device.name);
   }
-  throw UserError("device '", name, "' is not in this build; there are: ", known);
+  throw UserError("device '", name, "' is not in this build, expected one of ", known);
 }
 
 std::shared_ptr<Device> open_default_device() { return listed().front().device.open(); }

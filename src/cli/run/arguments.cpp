@@ -74,7 +74,7 @@ std::string line(const std::string& left, const std::string& meaning) {
 const std::string& one_of(const std::string& word, const std::vector<std::string_view>& words) {
   if (std::ranges::find(words, word) == words.end())
     throw UsageError(
-        cat("unknown value '", word, "'; give ", alternatives(words), did_you_mean(word, words)));
+        cat("got '", word, "', expected ", alternatives(words), did_you_mean(word, words)));
   return word;
 }
 
@@ -90,9 +90,10 @@ template <class T>
 T whole_number(const std::string& text, T least, T most) {
   const std::optional<T> n = parse_number<T>(text);
   if (n && *n >= least && *n <= most) return *n;
-  const std::string range =
-      most == std::numeric_limits<T>::max() ? cat(least, " or more") : cat(least, " to ", most);
-  throw UsageError(cat("must be an integer, ", range, "; got '", text, "'"));
+  const std::string range = most == std::numeric_limits<T>::max()
+                                ? cat(" of at least ", least)
+                                : cat(" from ", least, " to ", most);
+  throw UsageError(cat("got '", text, "', expected an integer", range));
 }
 
 // "1.5G", "64Ki", "512B": the unit's factor, and what stands before it.
@@ -113,7 +114,7 @@ std::int64_t parse_bytes(const std::string& text) {
   const double bytes = n.value_or(-1) * (has_unit ? std::pow(factor, power + 1) : 1);
   if (!(bytes >= 0) || bytes >= 9e18 || (factor == 1024 && !has_unit))
     throw UsageError(
-        cat("must be a number of bytes, such as 500000000, 500M or 2Gi; got '", text, "'"));
+        cat("got '", text, "', expected a number of bytes, such as 500000000, 500M or 2Gi"));
   return static_cast<std::int64_t>(bytes);
 }
 
@@ -212,7 +213,7 @@ void Arguments::real(std::string_view names, std::string value, std::string mean
   add(names, std::move(value), std::move(meaning), [set = std::move(set)](const std::string& s) {
     const std::optional<double> n = parse_number<double>(s);
     if (!n || !(*n >= 0) || !std::isfinite(*n))
-      throw UsageError(cat("must be a number, 0 or more; got '", s, "'"));
+      throw UsageError(cat("got '", s, "', expected a number of at least 0"));
     set(*n);
   });
 }
@@ -241,7 +242,7 @@ Arguments::Option& Arguments::find(std::string_view name) {
 }
 
 void Arguments::take(Option& o, std::string_view name, const std::string& value) {
-  if (o.is_given && !o.is_repeatable) throw UsageError(cat(name, ": given twice; give it once"));
+  if (o.is_given && !o.is_repeatable) throw UsageError(cat(name, ": is given twice; give it once"));
   o.is_given = true;
   try {
     o.set(value);
@@ -291,10 +292,10 @@ bool Arguments::parse(std::span<char* const> words) try {
     const bool is_joined = end < word.size();
     if (o.value.empty() && is_joined) throw UsageError(cat(name, ": takes no value"));
     if (!o.value.empty() && !is_joined && i + 1 == words.size())
-      throw UsageError(cat(name, ": needs a value, ", o.value));
+      throw UsageError(cat(name, ": needs a value: ", name, " ", o.value));
     if (!o.value.empty() && !is_joined && is_option(words[i + 1]))
-      throw UsageError(cat(name, ": needs a value, ", o.value, ", and ", words[i + 1],
-                           " is an option; a value that looks like one is written ", name, "=",
+      throw UsageError(cat(name, ": needs a value, ", o.value, ", but is followed by the option ",
+                           words[i + 1], "; to give that as the value, write ", name, "=",
                            words[i + 1]));
     if (o.value.empty())
       take(o, name, "");

@@ -100,7 +100,7 @@ class Arguments {
 
 // Printed at the end of every help.
 inline constexpr std::string_view exit_codes =
-    "exit codes: 0 done, 1 results differ or something is missing, 2 command line,\n"
+    "exit codes: 0 success, 1 results differ or something is missing, 2 wrong command line,\n"
     "            3 model, file or machine, 4 defect of hone\n";
 
 }  // namespace hone::cli

@@ -64,7 +64,7 @@ void Deadline::start(double seconds) {
 }
 
 void add_deadline(Arguments& a, Deadline& d) {
-  a.real("--deadline", "SECONDS", "end the command when it takes longer",
+  a.real("--deadline", "SECONDS", "end the command after this time",
          [&d](double seconds) { d.start(seconds); });
 }
 

@@ -21,9 +21,9 @@ int run(std::span<char* const> words) {
   Arguments a("hone-run", "Runs a plan file once on given inputs.");
   a.positional("PLAN", "the plan (.hone), made by `hone optimize`", plan);
   add_run(a, request);
-  a.number("--threads", "N", "threads to use; 0, the default, asks the machine", limits.threads, 0,
-           most_threads);
-  a.bytes("--max-memory", "refuse what needs more: 500M, 2Gi, ... (default: 80 % of memory)",
+  a.number("--threads", "N", "threads to use (default: 0, as many as the machine offers)",
+           limits.threads, 0, most_threads);
+  a.bytes("--max-memory", "fail if more memory is needed: 500M, 2Gi, ... (default: 80 % of memory)",
           limits.max_memory);
   add_deadline(a, deadline);
   a.flag("--selftest", "instead run the plan's self-tests: what it computed when it was verified",

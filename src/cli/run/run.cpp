@@ -24,9 +24,10 @@ void add_run(Arguments& a, RunRequest& r) {
       "an input: .npy, .pb (TensorProto) or raw bytes; FILE alone is the first input that is not "
       "given yet, FILE.npz holds several by name; repeatable",
       r.inputs);
-  a.parsed("-o,--output-dir", "DIR", "where NAME.npy of each result goes (default: here)",
+  a.parsed("-o,--output-dir", "DIR",
+           "directory for NAME.npy of each result (default: the current one)",
            [&r](const std::string& s) { r.output_dir = s; });
-  a.flag("--time", "print what opening and running took", r.print_times);
+  a.flag("--time", "print how long opening and running took", r.print_times);
 }
 
 int run_once(Runner& runner, const RunRequest& request, Ms opened_in) {

@@ -84,8 +84,8 @@ std::string outcomes_text(const std::vector<SelfTestOutcome>& outcomes,
     out += o.skipped.empty() ? cat(o.inputs, ": as verified, with ", threads_text(threads), "\n")
                              : cat("not run: ", o.skipped, "\n");
     for (const std::string& r : o.sizes_only)
-      out += cat("self-test: variant ", o.variant, ": of result '", r,
-                 "' only the size was compared: it depends on bits that a library decides\n");
+      out += cat("self-test: variant ", o.variant, ": only the size of result '", r,
+                 "' was compared, as its values depend on how a library rounds\n");
   }
   return out;
 }

@@ -8,8 +8,12 @@ namespace hone::cli {
 
 namespace {
 
+// "12", "-3", "4.5 ms" and "-", which stands for no number; not "-x. Integers wrap."
 bool is_numeric(const std::string& cell) {
-  return !cell.empty() && (std::isdigit(static_cast<unsigned char>(cell[0])) || cell[0] == '-');
+  if (cell == "-") return true;
+  const std::size_t digit = cell.starts_with('-');
+  return cell.size() > digit && std::isdigit(static_cast<unsigned char>(cell[digit])) &&
+         std::ranges::count(cell, ' ') <= 1;
 }
 
 // Code points, so that a name in UTF-8 does not shift its column.
@@ -33,7 +37,7 @@ std::string Table::text() const {
     for (std::size_t i = 0; i < rows_[r].size(); ++i) {
       const std::string& cell = rows_[r][i];
       std::string gap(widths[i] - width(cell), ' ');
-      bool right = r > 0 && is_numeric(cell);
+      const bool right = r > 0 && is_numeric(cell);
       line += (i ? "  " : "") + (right ? gap + cell : cell + gap);
     }
     line.erase(line.find_last_not_of(' ') + 1);

@@ -113,7 +113,8 @@ std::vector<Array> read_inputs(const std::vector<std::string>& specs,
   std::vector<std::optional<Array>> found(params.size());
   const auto take = [&](std::size_t i, Array a, const std::string& spec, const std::string& where) {
     if (found[i])
-      throw UserError("--input ", spec, ": input '", params[i].name, "' is given twice");
+      throw UserError("--input ", spec, ": input '", params[i].name,
+                      "' is given twice; give it once");
     check_input(a, params[i], where);
     found[i] = std::move(a);
   };
@@ -135,7 +136,7 @@ std::vector<Array> read_inputs(const std::vector<std::string>& specs,
                       "'; the inputs are ", list(params));
     if (!i) i = std::ranges::find_if(found, [](const auto& a) { return !a; }) - found.begin();
     if (*i >= params.size())
-      throw UserError("--input ", spec, ": there are too many inputs; the inputs are ",
+      throw UserError("--input ", spec, ": more inputs are given than there are; the inputs are ",
                       list(params));
     take(*i, read_tensor_file(file, params[*i].type), spec, file);
   }

@@ -66,7 +66,7 @@ const Variant& only_variant(const Plan& plan) {
           return g.a.is_number() && g.b.is_number() && holds(g, g.a.number(), g.b.number());
         }))
       return v;
-  throw UserError(plan.name, ": no variant of the plan serves these sizes");
+  throw UserError(plan.name, ": no variant of the plan supports these sizes");
 }
 
 class ProgramWriter {

@@ -67,7 +67,7 @@ DType unsigned_of(DType t) {
     case DType::i64:
       return DType::u64;
     default:
-      refuse("ONNX shifts integers of 8 to 64 bits");
+      refuse("ONNX shifts only integers of 8 to 64 bits");
   }
 }
 
@@ -137,7 +137,7 @@ Names write_cast(ExportGraph& g, Value v) {
 Names write_bitcast(ExportGraph& g, Value v) {
   const DType from = v.operand(0).dtype(), to = v.dtype();
   if (bit_size(from) != bit_size(to) || from == DType::b1 || to == DType::b1)
-    refuse("ONNX reads bits as a type of the same width, which is not bool");
+    refuse("ONNX reinterprets bits only between types of equal size, and not of bool");
   g.state().need_opset(26);
   return {g.one("BitCast", {in(g, v, 0)}, {attribute("to", std::int64_t{data_type_of(to)})})};
 }
@@ -292,7 +292,7 @@ std::vector<Message> window_attributes(Value v, std::size_t first) {
 // Axes that windows do not slide over become the batch, and a channel comes behind it, unless the
 // first two axes are these already. A sum over windows is a convolution with ones.
 Names write_window(ExportGraph& g, Value v) {
-  if (!is_float(v.dtype())) refuse("ONNX slides windows over floats only");
+  if (!is_float(v.dtype())) refuse("ONNX has windows over floats only");
   const std::string& kind = v.attrs().get<std::string>("kind");
   const bool is_sum = kind == "sum", as_it_is = slides_over_space(v) && !is_sum;
   const std::size_t still = as_it_is ? 2 : still_axes(v);
@@ -360,7 +360,7 @@ Names write_dot(ExportGraph& g, Value v) {
   std::string of_a(static_cast<std::size_t>(a.rank()), ' '),
       of_b(static_cast<std::size_t>(b.rank()), ' '), result;
   char letter = 'a';
-  if (a.rank() + b.rank() > 26) refuse("it has more axes than there are letters");
+  if (a.rank() + b.rank() > 26) refuse("it has more axes than Einsum has letters");
   for (auto name : {AttrName("batch"), AttrName("contract")}) {
     const Integers pairs = v.attrs().integers(name);
     for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
@@ -471,7 +471,7 @@ Names write_if(ExportGraph& g, Value v) {
 // A branch that no run may take reads behind the end, at a place that is not known before the run:
 // then no reader refuses the whole model.
 Names write_refuse(ExportGraph& g, Value v) {
-  if (g.state().condition.empty()) refuse("ONNX refuses a run in a branch of an If only");
+  if (g.state().condition.empty()) refuse("ONNX can fail a run only in a branch of an If");
   const auto number = [&](std::int64_t n) { return g.constant(Array::scalar_int(n, DType::i64)); };
   const std::string zero = g.one("Mul", {g.cast(g.state().condition, DType::i64), number(0)});
   const std::string element =

@@ -17,7 +17,7 @@ void check_isa(const Binary& b, std::string_view where) {
   std::optional<cpu::Isa> needed = cpu::isa_from_name(b.target);
   if (!needed)
     throw UserError(where, ": is compiled for '", b.target,
-                    "', which is no x86-64 level; compile it for this machine");
+                    "', which is not an x86-64 level; compile it for this machine");
   const cpu::Isa allowed = cpu::allowed_isa();
   if (*needed <= allowed) return;
   std::string_view who =

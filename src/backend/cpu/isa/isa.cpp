@@ -38,10 +38,10 @@ Isa allowed_isa() {
   if (wanted == "native") return machine;
   std::optional<Isa> isa = isa_from_name(wanted);
   if (!isa)
-    throw UserError("HONE_CPU_ISA: '", wanted,
-                    "' is no instruction set; give native, x86-64-v2, x86-64-v3 or x86-64-v4");
+    throw UserError("HONE_CPU_ISA is '", wanted,
+                    "', expected native, x86-64-v2, x86-64-v3 or x86-64-v4");
   if (*isa > machine)
-    throw UserError("HONE_CPU_ISA: asks for ", wanted, ", but this machine has ", isa_name(machine),
+    throw UserError("HONE_CPU_ISA is ", wanted, ", but this machine has ", isa_name(machine),
                     "; give that or native");
   return *isa;
 }

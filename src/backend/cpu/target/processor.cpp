@@ -12,8 +12,7 @@ TargetInfo target_info(std::string_view isa) {
   TargetInfo t;
   t.name = isa;
   if (isa == "x86-64-v3") return t;
-  if (isa != "x86-64-v4")
-    throw UserError("target: '", isa, "' is not known; give x86-64-v3 or x86-64-v4");
+  if (isa != "x86-64-v4") throw UserError("target is '", isa, "', expected x86-64-v3 or x86-64-v4");
   t.vector_bits = 512;
   t.vector_registers = 32;
   t.fma_gflops = 100;
@@ -24,9 +23,9 @@ llvm::TargetSpec target_spec(std::string_view name) {
   const Isa isa = name == "native" ? allowed_isa() : isa_from_name(name).value_or(Isa::v1);
   if (isa < Isa::v3 && name == "native")
     throw UserError("target: this machine has ", isa_name(isa),
-                    ", and x86-64-v3 is the least (AVX2, BMI2 and FMA)");
+                    ", expected at least x86-64-v3 (AVX2, BMI2 and FMA)");
   if (isa < Isa::v3)
-    throw UserError("target: '", name, "' is not known; give x86-64-v3, x86-64-v4 or native");
+    throw UserError("target is '", name, "', expected x86-64-v3, x86-64-v4 or native");
   llvm::TargetSpec spec;
   spec.name = isa_name(isa);
   spec.processor = spec.name;
