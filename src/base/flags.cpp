@@ -16,7 +16,7 @@ constexpr Flag table[] = {
     {"HONE_CPU_ISA", "the widest instruction set to use, as `hone devices` names it, or native",
      "native"},
     {"HONE_CUDA_DIR", "directory of NVIDIA's libraries, searched before the usual ones", ""},
-    {"HONE_DEBUG", "0 (silent) to 6: log also devices, passes, plans, sources, graphs, rules", "0"},
+    {"HONE_DEBUG", "how much to log, 0 to 6: devices, passes, plans, sources, graphs, rules", "0"},
     {"HONE_DUMP", "directory that receives graphs, kernels and plans as files", ""},
     {"HONE_MAP_FILES",
      "0: read files into memory instead of mapping them, for files that may change", "1"},

@@ -268,7 +268,7 @@ class Cli(unittest.TestCase):
         (["run", "digits.hone", "--max-memory", "5Ti5"], USAGE, ["--max-memory", "bytes"]),
         (["run", "digits.hone", "--deadline", "soon"], USAGE, ["--deadline", "'soon'", "number"]),
         (["run", "digits.hone", "--deadline", "inf"], USAGE, ["--deadline", "'inf'"]),
-        (["run", "digits.hone", "-o", "--time"], USAGE, ["-o", "needs a value", "option --time"]),
+        (["run", "digits.hone", "-o", "--time"], USAGE, ["-o", "needs a value", "option --time", "write -o--time"]),
         (["run", "digits.hone", "-q", "--threads", "1", "--threads", "2"], USAGE, ["--threads", "given twice"]),
         (["run", DIGITS, "--first-difference", "--strategy", "ref"], USAGE, ["--first-difference", "reference"]),
         (["run", "digits.hone", "--weights", "tensors.gguf"], USAGE, ["--weights", "plan"]),

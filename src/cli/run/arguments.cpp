@@ -295,8 +295,8 @@ bool Arguments::parse(std::span<char* const> words) try {
       throw UsageError(cat(name, ": needs a value: ", name, " ", o.value));
     if (!o.value.empty() && !is_joined && is_option(words[i + 1]))
       throw UsageError(cat(name, ": needs a value, ", o.value, ", but is followed by the option ",
-                           words[i + 1], "; to give that as the value, write ", name, "=",
-                           words[i + 1]));
+                           words[i + 1], "; to give that as the value, write ", name,
+                           name.size() == 2 ? "" : "=", words[i + 1]));
     if (o.value.empty())
       take(o, name, "");
     else if (is_joined)
