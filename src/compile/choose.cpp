@@ -298,9 +298,10 @@ bool Chooser::is_open(const Contest& c) const {
 // at.
 bool Chooser::take_known_times(Contest& c) {
   std::optional<GroupTimes::Known> known = times_.find(c.key);
+  if (!known) known = times_.find(key_of_unmeasured(c));
   if (!known && !c_.options.measure) known = times_.find(spec_text(c.spec->spec, {}));
   if (!known) return false;
-  if (!known->tuning.empty() && !add_tuned(c, known->base, known->tuning)) return false;
+  for (const GroupTimes::Form& f : known->forms) add_tuned(c, f.base, f.tuning);
   const auto winner = std::ranges::find(
       c.options, known->winner, [](const Option& o) { return std::string_view(o.record.name); });
   if (winner == c.options.end() || winner->is_out()) return false;
@@ -313,8 +314,14 @@ bool Chooser::take_known_times(Contest& c) {
         o.record.predicted_ms = predicted;
       }
   c.best = static_cast<std::size_t>(winner - c.options.begin());
-  c.reason = "measured before";
+  if (winner->record.ms >= 0) c.reason = "measured before";
   return true;
+}
+
+// Two runs with the same budget make the same plan, so the second does not spend on such a group
+// what the first had no time for.
+std::string Chooser::key_of_unmeasured(const Contest& c) const {
+  return cat(c.key, "\nnot measured within ", c_.options.budget, " s");
 }
 
 void Chooser::measure(const std::vector<Contest>& contests, std::vector<Contest*> open,
@@ -325,7 +332,9 @@ void Chooser::measure(const std::vector<Contest>& contests, std::vector<Contest*
   // A group that has one candidate is worth its time when there is enough to try forms of it.
   std::erase_if(open, [&](const Contest* c) {
     const bool has_time = c_.budget.left() * c->work / work > least_tuning_seconds;
-    return c->options.size() == 1 && !(c_.options.tune && trials.are_usual && has_time);
+    if (c->options.size() > 1 || (c_.options.tune && trials.are_usual && has_time)) return false;
+    if (c->best == 0) times_.store(key_of_unmeasured(*c), known_of(*c));
+    return true;
   });
   if (open.empty()) return;
   const TimeBudget::Use use(c_.budget);
@@ -348,10 +357,13 @@ void Chooser::measure(const std::vector<Contest>& contests, std::vector<Contest*
       c_.options.progress(cat("comparing candidates: group ", i + 1, " of ", open.size(), " (",
                               open[i]->spec->name, "), ", std::max(0.0, std::round(left)),
                               " s left"));
-    if (left > 0)
+    if (left > 0) {
       measure(*open[i], trials, std::clamp(left * open[i]->work / work, 0.05, 5.0));
-    else
+    } else {
       open[i]->reason = "predicted: the time for comparisons was used up";
+      if (open[i]->best < open[i]->options.size())
+        times_.store(key_of_unmeasured(*open[i]), known_of(*open[i]));
+    }
     work -= open[i]->work;
   }
 }
@@ -459,26 +471,47 @@ std::vector<std::string> Chooser::worth_tuning(const Contest& c) {
   return out;
 }
 
-void Chooser::remember(const Contest& c, const Trials& sizes) const {
+// Those that call no library, the fastest first and those without a time last.
+std::vector<std::size_t> Chooser::by_time_without_library(const std::vector<Option>& options) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < options.size(); ++i)
+    if (options[i].library.empty()) out.push_back(i);
+  std::ranges::stable_sort(out, {}, [&](std::size_t i) {
+    const double ms = options[i].record.ms;
+    return ms >= 0 ? ms : std::numeric_limits<double>::infinity();
+  });
+  return out;
+}
+
+GroupTimes::Known Chooser::known_of(const Contest& c) {
   const Option& winner = c.options[c.best];
-  GroupTimes::Known known{
-      .winner = winner.record.name, .base = winner.base, .tuning = winner.tuning};
-  if (!winner.library.empty()) known.library = library_version(winner.library);
+  GroupTimes::Known known{.winner = winner.record.name};
+  const auto keep_form = [&](const Option& o) {
+    if (!o.tuning.empty()) known.forms.push_back({o.base, o.tuning});
+  };
+  keep_form(winner);
+  if (!winner.library.empty()) {
+    known.library = library_version(winner.library);
+    for (std::size_t i : by_time_without_library(c.options)) {
+      if (c.options[i].is_out()) continue;
+      keep_form(c.options[i]);
+      break;
+    }
+  }
   for (const Option& o : c.options) known.records.push_back(o.record);
+  return known;
+}
+
+void Chooser::remember(const Contest& c, const Trials& sizes) const {
+  const GroupTimes::Known known = known_of(c);
   times_.store(c.key, known);
   if (has_symbols(c.spec->spec) && sizes.are_usual)
     times_.store(spec_text(c.spec->spec, {}), known);
 }
 
 std::optional<Candidate> Chooser::without_library(Contest& c, const Trials& check) {
-  std::vector<Option*> options;
-  for (Option& o : c.options)
-    if (o.library.empty()) options.push_back(&o);
-  std::ranges::stable_sort(options, {}, [](const Option* o) {
-    return o->record.ms >= 0 ? o->record.ms : std::numeric_limits<double>::infinity();
-  });
-  for (Option* o : options)
-    if (passes(c.spec->spec, *o, check)) return o->candidate;
+  for (std::size_t i : by_time_without_library(c.options))
+    if (passes(c.spec->spec, c.options[i], check)) return c.options[i].candidate;
   return std::nullopt;
 }
 

@@ -101,6 +101,9 @@ class Chooser {
   double prediction(const Candidate&) const;  // -1: it calls a library
   // False when the group does not allow it, or an option has the same kernels.
   bool add_tuned(Contest&, std::string_view base, const Tuning&) const;
+  std::string key_of_unmeasured(const Contest&) const;
+  static GroupTimes::Known known_of(const Contest&);
+  static std::vector<std::size_t> by_time_without_library(const std::vector<Option>&);
   void remember(const Contest&, const Trials&) const;
   // Checked kernels alone, for machines that lack the library; nothing when none passes.
   std::optional<Candidate> without_library(Contest&, const Trials&);

@@ -46,11 +46,12 @@ std::optional<GroupTimes::Known> GroupTimes::find(std::string_view group) const 
   try {
     const Json j = Json::parse({reinterpret_cast<const char*>(entry->data()), entry->size()},
                                "measured times");
-    Known known{.winner = j.at("winner").text_value(),
-                .base = j.at("base").text_value(),
-                .library = j.at("library").text_value()};
-    for (const auto& [name, value] : j.at("tuning").object())
-      known.tuning.emplace_back(name, value.integer());
+    Known known{.winner = j.at("winner").text_value(), .library = j.at("library").text_value()};
+    for (const Json& form : j.at("forms").array()) {
+      Form& f = known.forms.emplace_back(form.at("base").text_value());
+      for (const auto& [name, value] : form.at("tuning").object())
+        f.tuning.emplace_back(name, value.integer());
+    }
     for (const Json& r : j.at("candidates").array()) known.records.push_back(record_of(r));
     return known;
   } catch (const UserError&) {
@@ -61,11 +62,14 @@ std::optional<GroupTimes::Known> GroupTimes::find(std::string_view group) const 
 void GroupTimes::store(std::string_view group, const Known& known) const {
   Json records = Json::Array{};
   for (const CandidateRecord& r : known.records) records.push(to_json(r));
-  Json tuning = Json::Object{};
-  for (const auto& [name, value] : known.tuning) tuning.add(name, value);
+  Json forms = Json::Array{};
+  for (const Form& f : known.forms) {
+    Json tuning = Json::Object{};
+    for (const auto& [name, value] : f.tuning) tuning.add(name, value);
+    forms.push(Json::Object{{"base", f.base}, {"tuning", tuning}});
+  }
   const Json entry = Json::Object{{"winner", known.winner},
-                                  {"base", known.base},
-                                  {"tuning", tuning},
+                                  {"forms", forms},
                                   {"library", known.library},
                                   {"candidates", records}};
   const std::string text = entry.text();

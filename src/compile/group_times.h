@@ -46,11 +46,15 @@ class GroupTimes {
  public:
   GroupTimes(Store& store, std::string_view target, const Device* device, int threads);
 
+  // Of a candidate that its builder makes in many ways.
+  struct Form {
+    std::string base;  // its name without tuning
+    Tuning tuning;
+  };
   struct Known {
-    std::string winner;        // its name among the candidates
-    std::string base;          // without tuning
-    Tuning tuning = {};        // of the winner; empty: as its builder makes it
-    std::string library = {};  // that the winner calls and its version; empty: none
+    std::string winner;            // its name among the candidates
+    std::vector<Form> forms = {};  // of the winner and of what stands in for a library, if tuned
+    std::string library = {};      // that the winner calls and its version; empty: none
     std::vector<CandidateRecord> records = {};
   };
   // `group` says all about the group and its sizes.
