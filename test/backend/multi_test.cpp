@@ -128,7 +128,7 @@ TEST(Multi, TheChoiceFollowsTheTime) {
     const std::size_t devices = is_shared ? 2 : 3;
     CompileReport report;
     Plan plan;
-    for (int attempt = 0; attempt < 3; ++attempt) {
+    for (int attempt = 0; attempt < 12; ++attempt) {
       report = {};
       plan = compile(source(f), options, &report);
       if (plan.variants[0].devices.size() == devices) break;

@@ -38,13 +38,14 @@ TEST(Timing, RunsOfACandidateCopyNothing) {
 }
 
 TEST(Timing, RoundsOfOptimizeCopyNothing) {
+  constexpr int rounds[] = {2, 40};
   FarCounts of_rounds[2];
   for (int many = 0; many < 2; ++many) {
     OptimizeRequest request;
     request.compile.cache = false;
     request.compile.threads = 1;
     request.strategies = {"far"};
-    request.rounds = many ? 40 : 2;
+    request.rounds = rounds[many];
     request.budget = 30;
     const FarCounts before = far_counts();
     const Optimized out = optimize({"timing", {{{}, small()}}, {}}, request);
@@ -53,7 +54,8 @@ TEST(Timing, RoundsOfOptimizeCopyNothing) {
     of_rounds[many] = {after.uploads - before.uploads, after.downloads - before.downloads,
                        after.launches - before.launches};
   }
-  EXPECT_GT(of_rounds[1].launches, of_rounds[0].launches + 30);
+  // A round is as many runs as fill its time, on a busy machine one.
+  EXPECT_GE(of_rounds[1].launches, rounds[1]);
   EXPECT_EQ(of_rounds[1].uploads, of_rounds[0].uploads);
   EXPECT_EQ(of_rounds[1].downloads, of_rounds[0].downloads);
 }
