@@ -185,8 +185,8 @@ class Check {
   Check(const GroupSpec& spec, const Candidate& candidate, KernelCode& compile,
         const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes, Fill first)
       : flops_(size_of(ideal_flops(spec.function), sizes)),
-        function_(with_numbers(spec.function, sizes)),
         trial_(spec, candidate, compile, memory, chunks_, sizes, first, seed, Trial::Use::check),
+        function_(trial_.of_inputs(with_numbers(spec.function, sizes))),
         is_small_(flops_ <= most_whole_flops && elements_of(function_) <= most_whole_elements),
         most_elements_(most_elements(function_, flops_)),
         is_one_launch_(is_one_launch(candidate)) {}
@@ -305,9 +305,9 @@ class Check {
   }
 
   std::int64_t flops_;
-  Function function_;
   std::shared_ptr<Chunks> chunks_ = std::make_shared<Chunks>();
   Trial trial_;
+  Function function_;        // of the trial's inputs
   bool ran_some_ = false;    // chunks only, in the last run
   bool judges_each_ = true;  // element by its enclosure, which costs several times the rule
   bool is_small_;

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/fault.h"
+#include "ops/common.h"
 #include "ops/ops.h"
 #include "runtime/prepare.h"
 #include "schedule/plan_builder.h"
@@ -105,6 +106,30 @@ bool is_dense(const Place& p) {
     step *= p.dims[i];
   }
   return true;
+}
+
+// The axes from the slowest to the fastest, where the elements lie densely in another order of axes
+// than their own.
+std::vector<int> memory_order(const Place& p) {
+  std::vector<int> order(p.dims.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto at = [](auto& list, int axis) { return list[static_cast<std::size_t>(axis)]; };
+  std::ranges::stable_sort(order, [&](int a, int b) {
+    return std::pair(at(p.strides, a), at(p.dims, a)) > std::pair(at(p.strides, b), at(p.dims, b));
+  });
+  Place sorted{p.dtype, {}, {}};
+  for (int axis : order) {
+    sorted.dims.push_back(at(p.dims, axis));
+    sorted.strides.push_back(at(p.strides, axis));
+  }
+  return is_dense(p) || !is_dense(sorted) ? std::vector<int>() : order;
+}
+
+template <class List>
+List permuted(const List& list, const std::vector<int>& order) {
+  List out;
+  for (int axis : order) out.push_back(list[static_cast<std::size_t>(axis)]);
+  return order.empty() ? list : out;
 }
 
 void spread(const Array& dense, const Place& p, std::byte* to) {
@@ -499,14 +524,34 @@ Array Trial::add_weight(const Place& p, std::uint64_t seed) {
   const auto bytes_of = [](const Array& a) {
     return std::span(const_cast<std::byte*>(a.bytes().data()), a.bytes().size());
   };
-  const Array& dense = inputs_.emplace_back(made(p.dims));
+  const std::vector<int> order = memory_order(p);
+  const Array& dense = inputs_.emplace_back(made(permuted(p.dims, order)));
   sample(bytes_of(dense), p.dtype, Fill::random, seed);
   const std::vector<std::int64_t> flat = {extent(p.dims, p.strides)};
-  if (is_dense(p)) return {p.dtype, flat, dense.storage()};
+  if (is_dense(p) || !order.empty()) return {p.dtype, flat, dense.storage()};
   Array spaced = made(flat);
   if (spaced.count() > dense.count()) std::ranges::fill(bytes_of(spaced), std::byte{});
   spread(dense, p, bytes_of(spaced).data());
   return spaced;
+}
+
+Function Trial::of_inputs(const Function& f) const {
+  Function out;
+  Values arguments;
+  for (std::size_t i = 0; i < f.params().size(); ++i) {
+    Type t = f.param(i).type();
+    const std::vector<int> order = spec_.param_is_weight[i]
+                                       ? memory_order(place_of(t, spec_.param_strides[i], sizes_))
+                                       : std::vector<int>();
+    std::vector<int> back(order.size());
+    for (std::size_t k = 0; k < order.size(); ++k)
+      back[static_cast<std::size_t>(order[k])] = static_cast<int>(k);
+    t.shape.dims = permuted(t.shape.dims, order);
+    const Value param = out.add_param(t, f.params()[i].name);
+    arguments.push_back(order.empty() ? param : transpose_by(param, back));
+  }
+  for (const Value v : inline_call(out.graph(), f, arguments)) out.add_result(v);
+  return out;
 }
 
 Trial::Operand& Trial::add_operand(const Type& t, const Dims& strides, bool is_result) {

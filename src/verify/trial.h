@@ -40,8 +40,11 @@ class Trial {
   void check_untouched() const;
   // Of a result: its bytes are those that were there before the first run.
   static bool is_unwritten(const Array&, std::int64_t element);
-  // The parameters as dense arrays, for the reference.
+  // The parameters as dense arrays, for the reference. Those of weights may have the axes in the
+  // order in which they lie in memory: large ones are then made once.
   const std::vector<Array>& inputs() const { return inputs_; }
+  // The group's function, with sizes as numbers, of inputs().
+  Function of_inputs(const Function&) const;
 
   struct Place;
 
