@@ -95,14 +95,25 @@ Hash128 content_hash(const Plan& plan) {
 
 Hash128 content_hash_when_read(const Plan& plan) {
   std::map<std::string, Array, std::less<>> arrays;
-  const Json json = plan_to_json(plan, [&](std::string_view, const Array& a) {
-    std::string name = name_of_content(a);
-    // Code lies in memory of its own that nobody owns.
-    arrays.try_emplace(name, a);
-    return name;
-  });
-  return content_hash(
-      plan_from_json(json, [&](std::string_view name) { return arrays.find(name)->second; }));
+  // The plan that is read shares its arrays with the first, so the same bytes are met twice or
+  // more.
+  struct Met {
+    std::string name;
+    Array array;  // keeps the bytes where they are; those of code are the plan's
+  };
+  std::map<std::pair<const std::byte*, std::size_t>, Met> met;
+  const auto name_of = [&](std::string_view, const Array& a) {
+    Met& m = met[{a.bytes().data(), a.bytes().size()}];
+    if (m.name.empty()) {
+      m = {name_of_content(a), a};
+      arrays.try_emplace(m.name, a);
+    }
+    return m.name;
+  };
+  const Json json = plan_to_json(plan, name_of);
+  const Plan read =
+      plan_from_json(json, [&](std::string_view name) { return arrays.find(name)->second; });
+  return hash_of(plan_to_json(read, name_of));
 }
 
 Plan only_variant(const Plan& plan, std::uint32_t variant) {
