@@ -131,7 +131,9 @@ class Cli(unittest.TestCase):
 
     def test_one_model_gives_one_plan(self):
         def content():
-            done = self.hone("optimize", DIGITS, "-o", "again.hone", "--rounds", 3, "--json")
+            # On a busy machine times may contradict an earlier choice of the strategy.
+            done = self.hone("optimize", DIGITS, "-o", "again.hone", "--rounds", 3, "--json",
+                             "--strategies", "auto")
             self.assertEqual(done.returncode, OK, done.stderr)
             return json.loads(done.stdout)["content"]
         first = content()
@@ -679,7 +681,8 @@ class Cli(unittest.TestCase):
         self.assertEqual(told["timing"]["sizes"], "batch = 1")
         self.assertGreaterEqual(told["timing"]["busy"], 0)
         # Times that contradict the choice were taken again.
-        if any(0 < s["ratio_to_best"] < 0.9 for s in told["strategies"]):
+        chosen = next(s for s in told["strategies"] if s["chosen"])
+        if any(0 < s["ms"] < 0.9 * chosen["ms"] for s in told["strategies"]):
             self.assertEqual(told["timing"]["repeats"], 2, told["strategies"])
 
     def test_hone_run_says_the_same(self):

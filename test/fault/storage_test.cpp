@@ -288,8 +288,7 @@ void let_libraries_win(const EmptyCache& cache) {
       for (const Json& c : candidates->array())
         if (c.at("name").text_value() == library) {
           const std::string text = Json(Json::Object{{"winner", library},
-                                                     {"base", library},
-                                                     {"tuning", Json::Object{}},
+                                                     {"forms", Json::Array{}},
                                                      {"library", library_version(library)},
                                                      {"candidates", *candidates}})
                                        .text();
