@@ -270,15 +270,29 @@ struct Sum {
   Element result(DType t) const { return {total.real, wrap(t, total.integer)}; }
 };
 
-// An operand whose elements are read often.
+// An operand whose elements are read often: of an array that the function is given, also one whose
+// axes are permuted, without a note of each.
 struct Source {
+  Source(Reader& r, std::size_t i) : reader(r), operand(i), leaf(r.leaf(i)) {
+    const Value v = r.input(i);
+    strides = row_major(r.frame.dims(v));
+    if (leaf || !v.is(ops::transpose)) return;
+    leaf = r.frame.leaves[v.operand(0).node()];
+    if (!leaf) return;
+    const Sizes of_leaf = row_major(leaf->dims());
+    const std::vector<std::int64_t> perm = v.attrs().integers("perm");
+    for (std::size_t k = 0; k < perm.size(); ++k)
+      strides[k] = of_leaf[static_cast<std::size_t>(perm[k])];
+  }
+
+  Element at(std::int64_t place) const {
+    return leaf ? element_of(*leaf, place) : reader.operand(operand, place);
+  }
+
   Reader& reader;
   std::size_t operand;
-  const Array* leaf = reader.leaf(operand);
-
-  Element at(std::int64_t flat) const {
-    return leaf ? element_of(*leaf, flat) : reader.operand(operand, flat);
-  }
+  const Array* leaf;
+  Sizes strides;  // of places
 };
 
 // Strides of the given axes.
@@ -289,8 +303,9 @@ Sizes strides_of(const Sizes& strides, const Axes& axes) {
 }
 
 Element dot(Reader& r, std::uint32_t, std::int64_t flat) {
-  const Sizes a = r.input_dims(0), b = r.input_dims(1), sa = row_major(a), sb = row_major(b),
-              place = index_of(flat, r.result_dims());
+  const Source x{r, 0}, y{r, 1};
+  const Sizes &a = r.input_dims(0), &b = r.input_dims(1), &sa = x.strides, &sb = y.strides;
+  const Sizes place = index_of(flat, r.result_dims());
   const DotAxes axes = dot_axes(r.attrs(), static_cast<int>(a.size()), static_cast<int>(b.size()));
   std::int64_t first_a = 0, first_b = 0;
   std::size_t next = 0;
@@ -304,7 +319,6 @@ Element dot(Reader& r, std::uint32_t, std::int64_t flat) {
   Sizes sizes;
   for (int k : axes.contract_a) sizes.push_back(at(a, k));
   const Sizes step_a = strides_of(sa, axes.contract_a), step_b = strides_of(sb, axes.contract_b);
-  const Source x{r, 0}, y{r, 1};
   Sum sum;
   each_index(sizes, [&](const Sizes& index) {
     std::int64_t p = first_a, q = first_b;
@@ -318,8 +332,9 @@ Element dot(Reader& r, std::uint32_t, std::int64_t flat) {
 }
 
 Element conv(Reader& r, std::uint32_t, std::int64_t flat) {
-  const Sizes x = r.input_dims(0), w = r.input_dims(1), sx = row_major(x), sw = row_major(w),
-              place = index_of(flat, r.result_dims()),
+  const Source input{r, 0}, weight{r, 1};
+  const Sizes &x = r.input_dims(0), &w = r.input_dims(1), &sx = input.strides, &sw = weight.strides;
+  const Sizes place = index_of(flat, r.result_dims()),
               low = r.frame.sizes(r.attrs().dims("pads_low"));
   const ConvAxes axes = conv_axes(r.attrs(), static_cast<int>(x.size()));
   const std::vector<std::int64_t> strides = r.attrs().integers("strides"),
@@ -333,7 +348,6 @@ Element conv(Reader& r, std::uint32_t, std::int64_t flat) {
                      first_w = out * at(sw, axes.out);
   Sizes window = {channels};
   for (int k : axes.weight_space) window.push_back(at(w, k));
-  const Source input{r, 0}, weight{r, 1};
   Sum sum;
   each_index(window, [&](const Sizes& index) {
     std::int64_t p = first_x + index[0] * at(sx, axes.channel),
