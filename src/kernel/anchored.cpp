@@ -170,12 +170,7 @@ void AnchoredGroup::set_operands(std::span<const Value> operands, std::size_t te
   std::vector<Value> results;
   for (const Function::Result& r : function_.results()) results.push_back(r.value);
   add(results, anchor_);
-  for (int i : params_) {
-    Value v = function_.param(static_cast<std::size_t>(i));
-    const Dims& strides = spec_.param_strides[static_cast<std::size_t>(i)];
-    lowering_.set_memory(v, {static_cast<int>(kernel_params_.size()), strides});
-    kernel_params_.push_back({v.dtype(), v.shape().dims, strides, false});
-  }
+  add_params(params_);
   for (std::size_t i = 0; i < function_.results().size(); ++i) {
     const Type& t = function_.result(i).type();
     kernel_params_.push_back({t.dtype, t.shape.dims, spec_.result_strides[i], true});
@@ -183,6 +178,23 @@ void AnchoredGroup::set_operands(std::span<const Value> operands, std::size_t te
   kernel_params_.resize(kernel_params_.size() + temporaries);
   temporary_count_ = temporaries;
   element_ = lowering_.positions().new_register();
+}
+
+void AnchoredGroup::set_inputs(std::span<const Value> operands, std::size_t temporaries) {
+  params_ = params_below(operands);
+  add_params(params_);
+  has_results_ = false;
+  kernel_params_.resize(kernel_params_.size() + temporaries);
+  temporary_count_ = temporaries;
+}
+
+void AnchoredGroup::add_params(std::span<const int> params) {
+  for (int i : params) {
+    Value v = function_.param(static_cast<std::size_t>(i));
+    const Dims& strides = spec_.param_strides[static_cast<std::size_t>(i)];
+    lowering_.set_memory(v, {static_cast<int>(kernel_params_.size()), strides});
+    kernel_params_.push_back({v.dtype(), v.shape().dims, strides, false});
+  }
 }
 
 int AnchoredGroup::set_temporary(std::size_t i, const Type& t) {
@@ -267,7 +279,7 @@ std::vector<Candidate::Operand> AnchoredGroup::operands() const {
   using Kind = Candidate::Operand::Kind;
   std::vector<Candidate::Operand> out;
   for (int i : params_) out.push_back({Kind::param, i});
-  for (std::size_t i = 0; i < function_.results().size(); ++i)
+  for (std::size_t i = 0; has_results_ && i < function_.results().size(); ++i)
     out.push_back({Kind::result, static_cast<int>(i)});
   for (std::size_t i = 0; i < temporary_count_; ++i)
     out.push_back({Kind::temporary, static_cast<int>(i)});

@@ -39,6 +39,8 @@ class AnchoredGroup {
   // its results, then temporaries. Of what `coded` is made of, `codes` is not read. Call first.
   void set_operands(std::span<const Value> operands, std::size_t temporaries, Value coded = {},
                     Value codes = {});
+  // The same of a kernel that reads `operands` and writes temporaries alone.
+  void set_inputs(std::span<const Value> operands, std::size_t temporaries);
   Lowering& lowering() { return lowering_; }
   const std::shared_ptr<Graph>& graph() const { return graph_; }
   // The type of temporary i. Gives its number as a parameter of the kernel.
@@ -64,6 +66,7 @@ class AnchoredGroup {
  private:
   AnchoredGroup(GroupSpec spec, Function function, Value anchor);
 
+  void add_params(std::span<const int> params);
   std::vector<int> params_below(std::span<const Value> roots, Value stop = {}) const;
   // Positions of the results that correspond to a position of the anchor.
   std::optional<std::vector<Dims>> result_positions(const Dims& anchor_position);
@@ -77,6 +80,7 @@ class AnchoredGroup {
   std::vector<int> params_;  // of the group, read by the kernel
   std::vector<KernelParam> kernel_params_;
   std::size_t temporary_count_ = 0;
+  bool has_results_ = true;
   RegId element_ = 0;  // of the anchor
 };
 

@@ -13,10 +13,6 @@
 
 namespace hone {
 
-// The name of the intrinsic. Its body multiplies tiles of 2 columns, each thread what it holds of
-// the subgroup's: row l / 4 of every 8 and columns l % 4 * 2 and the next of every 8, of lane l.
-inline constexpr std::string_view multiply_halves = "multiply_halves";
-
 // The group computed around its one contraction or convolution of f16 or bf16, in one kernel.
 // Nothing when the group is not of that form, or the machine has no such instructions. Tuning:
 // `tile_m`, `tile_n`, `tile_k` of a group; `rows`, `columns` of a subgroup.

@@ -372,6 +372,7 @@ void Compiler::tile_statement(const Stmt& s) {
     if (!in_group()) refuse("an asynchronous copy outside of a group of threads");
     i.run = s.kind == StmtKind::copy_async ? copy_async : wait_copies;
     if (s.kind == StmtKind::copy_async) {
+      if (s.condition) i.a = operand(value(s.condition), i.wide);
       work.a = window(s.a);
       work.b = {s.param, position(s.offset), position(1), {0}};
       if (buffer_dtype(s.param) != buffer_dtype(s.a.param))

@@ -171,6 +171,7 @@ struct PendingCopy {
   std::int64_t lane, from, to, step, elements;
   int from_buffer, to_buffer;
   std::int32_t statement;
+  bool reads = true;  // else zeros are written
 };
 
 struct Frame {

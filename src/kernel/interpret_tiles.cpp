@@ -304,8 +304,13 @@ void finish(Frame& f, const Instr& i, const PendingCopy& c) {
   mark_pending(f, c, false);
   const std::int64_t size = hone::byte_size(to.dtype);
   for (std::int64_t e = 0; e < c.elements; ++e) {
-    if (from.marks) note_read(f, i, c.from_buffer, c.lane, c.from + e * c.step);
     if (to.marks) note_write(f, i, c.to_buffer, c.lane, c.to + e);
+    if (!c.reads) {
+      std::memset(to.data + c.lane * to.lane_bytes + (c.to + e) * size, 0,
+                  static_cast<std::size_t>(size));
+      continue;
+    }
+    if (from.marks) note_read(f, i, c.from_buffer, c.lane, c.from + e * c.step);
     std::memcpy(to.data + c.lane * to.lane_bytes + (c.to + e) * size,
                 from.data + c.lane * from.lane_bytes + (c.from + e * c.step) * size,
                 static_cast<std::size_t>(size));
@@ -320,11 +325,14 @@ void copy_async(Frame& f, const Instr& i) {
   const std::int64_t row = w.a.rows.empty() ? 0 : w.a.rows[0];
   for (std::int64_t l = 0; l < f.width; ++l) {
     if (!f.is_active(l)) continue;
-    const PendingCopy c{l,         from[l] + row, to[l],      step[l],
-                        extent[l], w.a.buffer,    w.b.buffer, i.statement};
+    const bool reads = i.a == no_slot || f.at<bool>(i.a)[i.wide ? l : 0];
+    const PendingCopy c{l,          from[l] + row, to[l],       step[l], extent[l],
+                        w.a.buffer, w.b.buffer,    i.statement, reads};
     if (c.elements > 0) {
-      check_range(f, i, c.from_buffer, l, c.from);
-      check_range(f, i, c.from_buffer, l, c.from + (c.elements - 1) * c.step);
+      if (reads) {
+        check_range(f, i, c.from_buffer, l, c.from);
+        check_range(f, i, c.from_buffer, l, c.from + (c.elements - 1) * c.step);
+      }
       check_range(f, i, c.to_buffer, l, c.to);
       check_range(f, i, c.to_buffer, l, c.to + c.elements - 1);
       // Writing to it now would be as wrong as later.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 namespace hone {
 
@@ -99,12 +100,37 @@ bool Positions::proves_below(const Dim& a, const Dim& limit) const {
   return most && (*most - limit).high() < 0;
 }
 
+// a = unit * whole + rest with 0 <= rest < unit, where unit divides b: what lies within a unit does
+// not decide on a / b. The unit is 1 where there is no such sum.
+Positions::Units Positions::in_units(const Dim& a, const Dim& b) const {
+  const std::vector<DimExpr::Term> terms = terms_of(a);
+  if (!b.is_number() || b.number() <= 1 || terms.size() < 2) return {};
+  Units out{b.number()};
+  for (const DimExpr::Term& t : terms)
+    if (const std::int64_t common = std::gcd(t.factor, b.number()); common > 1)
+      out.unit = std::gcd(out.unit, common);
+  for (const DimExpr::Term& t : terms) {
+    DimExpr::Term whole = t;
+    whole.factor /= out.unit;
+    if (t.factor % out.unit != 0)
+      out.rest = out.rest + value_of(t);
+    else
+      out.whole = out.whole + value_of(whole);
+  }
+  const bool is_known = out.unit > 1 && out.unit < b.number() && !(out.rest == Dim(0)) &&
+                        proves_nonnegative(out.rest) && proves_below(out.rest, out.unit) &&
+                        proves_nonnegative(out.whole);
+  return is_known ? out : Units();
+}
+
 // Of an axis of size 0 no element is computed.
 Dim Positions::quotient(const Dim& a, const Dim& b) const {
   if (b == Dim(1) || b == Dim(0)) return a;
   Division d = divide(a, b);
   if (proves_nonnegative(d.rest) && proves_below(d.rest, b)) return d.whole;
   if (!proves_nonnegative(d.rest)) return floor_div(a, divisor(b));
+  if (const Units u = in_units(d.rest, b); u.unit > 1)
+    return d.whole + quotient(u.whole, b.number() / u.unit);
   return d.whole + floor_div(d.rest, divisor(b));
 }
 
@@ -112,7 +138,10 @@ Dim Positions::remainder(const Dim& a, const Dim& b) const {
   if (b == Dim(1) || b == Dim(0)) return 0;
   Division d = divide(a, b);
   if (proves_nonnegative(d.rest) && proves_below(d.rest, b)) return d.rest;
-  return mod(proves_nonnegative(d.rest) ? d.rest : a, divisor(b));
+  if (!proves_nonnegative(d.rest)) return mod(a, divisor(b));
+  if (const Units u = in_units(d.rest, b); u.unit > 1)
+    return remainder(u.whole, b.number() / u.unit) * Dim(u.unit) + u.rest;
+  return mod(d.rest, divisor(b));
 }
 
 Dim Positions::linear(std::span<const Dim> position, std::span<const Dim> sizes) {

@@ -37,6 +37,11 @@ class Positions {
   Dims reshape(std::span<const Dim> position, const Dims& to, const Dims& from) const;
 
  private:
+  struct Units {
+    std::int64_t unit = 1;
+    Dim whole = 0, rest = 0;
+  };
+  Units in_units(const Dim& a, const Dim& b) const;
   // Nothing in `a` is larger, when it is a sum that grows with every variable.
   std::optional<Dim> upper(const Dim& a) const;
   std::optional<Dim> lower(const Dim& a) const;

@@ -53,6 +53,23 @@ static double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b
 static float shim_of_half(unsigned short h) { return (float)shim_bits<_Float16>(h); }
 static unsigned short shim_half_of(float x) { return shim_bits<unsigned short>((_Float16)x); }
 #define memcpy __builtin_memcpy
+#define __CUDA_ARCH__ 800
+// cp.async: what a thread copied arrives when it waits for it.
+struct ShimCopy { void *to; const void *from; bool reads; };
+static ShimCopy shim_copies[1024][64];
+static unsigned shim_first[1024], shim_last[1024];
+static void shim_copy(void *to, const void *from, bool reads) {
+  const unsigned me = threadIdx.x;
+  shim_copies[me][shim_last[me]++ % 64] = {to, from, reads};
+}
+static void shim_wait(unsigned left) {
+  const unsigned me = threadIdx.x;
+  for (; shim_last[me] - shim_first[me] > left; ++shim_first[me]) {
+    const ShimCopy &c = shim_copies[me][shim_first[me] % 64];
+    if (c.reads) __builtin_memcpy(c.to, c.from, 16);
+    else __builtin_memset(c.to, 0, 16);
+  }
+}
 static unsigned long long __cvta_generic_to_shared(const void *) { return 0; }
 // ldmatrix: lane l names row l % 8 of piece l / 8.
 static void shim_load_pieces(unsigned *to, const unsigned short *from, bool across) {

@@ -30,6 +30,17 @@ std::string without_instructions(std::string text) {
       replaced(text, R"(asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));)", "x = shim_of_half(h);");
   text = replaced(text, R"(asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));)",
                   "h = shim_half_of(x);");
+  text = replaced(text, "extern __shared__ __align__(16) unsigned char shared[];",
+                  "static __align__(16) unsigned char shared[1 << 18];");
+  // The latest that a machine allows: when they are waited for.
+  text = replaced(
+      text,
+      "const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);\n    asm volatile(\"cp.async.ca"
+      ".shared.global [%0], [%1], 16, %2;\\ncp.async.commit_group;\" :: \"r\"(at), \"l\"(from), "
+      "\"r\"(reads ? 16 : 0) : \"memory\");",
+      "shim_copy(to, from, reads);");
+  text = replaced(text, "asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(n) : \"memory\");",
+                  "shim_wait(n);");
   for (const bool across : {false, true})
     text = replaced(
         text,
@@ -109,12 +120,19 @@ int expect_text_agrees(const Function& f, const std::vector<Array>& inputs) {
   return expect_text_agrees(f, inputs, spec_of(f));
 }
 
+int expect_text_agrees(const Function&, const std::vector<Array>&, const GroupSpec&,
+                       const Candidate&);
+
 // With the first candidate of that spec.
 int expect_text_agrees(const Function& f, const std::vector<Array>& inputs, const GroupSpec& spec) {
+  const auto target = backend("cuda").target("sm_90");
+  return expect_text_agrees(f, inputs, spec, generated_candidates(spec, target->info()).front());
+}
+
+int expect_text_agrees(const Function& f, const std::vector<Array>& inputs, const GroupSpec& spec,
+                       const Candidate& candidate) {
   SCOPED_TRACE(print(f));
   int vectors = 0;
-  const auto target = backend("cuda").target("sm_90");
-  const Candidate candidate = std::move(generated_candidates(spec, target->info()).front());
   const std::vector<Array> got = run_steps(
       candidate, spec, inputs, Guard::behind,
       [&](std::size_t step, std::span<const std::span<std::byte>> memory, const Sizes& sizes) {
@@ -195,6 +213,33 @@ TEST(CudaText, TilesOfHalvesAgree) {
         }
 }
 
+// Tiles that arrive while others are multiplied, and parts of the depth that a second kernel adds
+// up: steps that parts and tiles divide, and others; with what follows the product.
+TEST(CudaText, StagesAndPartsOfTheDepthAgree) {
+  const auto target = backend("cuda").target("sm_90");
+  for (const auto& [m, n, k] :
+       {std::array<std::int64_t, 3>{64, 64, 256}, {40, 72, 200}, {1, 24, 136}})
+    for (const std::int64_t stages : {1, 3, 4})
+      for (const std::int64_t parts : {1, 2, 3}) {
+        Function f;
+        const Value a = f.add_param(Type(DType::f16, {m, k}), "a"),
+                    b = f.add_param(Type(DType::f16, {k, n}), "b"),
+                    bias = f.add_param(Type(DType::f16, {n}), "bias"),
+                    more = f.add_param(Type(DType::f16, {m, n}), "more");
+        f.add_result(ops::relu(ops::matmul(a, b) + broadcast_to(bias, Shape{m, n}) + more), "y");
+        const Tuning tuning = {{"tile_m", 32},  {"tile_n", 32},     {"tile_k", 32},  {"rows", 16},
+                               {"columns", 16}, {"stages", stages}, {"parts", parts}};
+        const GroupSpec spec = spec_of(f);
+        const std::optional<Candidate> c = target->tuned(spec, "tensor", tuning);
+        ASSERT_TRUE(c);
+        EXPECT_EQ(c->steps.size(), parts > 1 ? 2u : 1u);
+        EXPECT_EQ(c->temporaries.size(), parts > 1 ? 1u : 0u);
+        std::vector<Array> inputs;
+        for (std::size_t i = 0; i < 4; ++i) inputs.push_back(random_array(f.param(i).type(), i));
+        expect_text_agrees(f, inputs, spec, *c);
+      }
+}
+
 TEST(CudaText, ConvolutionsOfHalvesAgree) {
   for (const std::int64_t channels_last : {0, 1})
     for (const std::int64_t side : {8, 9})
@@ -215,7 +260,39 @@ TEST(CudaText, ConvolutionsOfHalvesAgree) {
                                                   {"channels_last", channels_last}}),
                      "y");
         expect_text_agrees(f, {random_array(x, 2), random_array(w.type(), 1)});
+        // Places of the padding are zeros of the copies.
+        const Candidate c =
+            generated_candidates(spec_of(f), backend("cuda").target("sm_90")->info()).front();
+        if (channels_last) {
+          EXPECT_NE(print(std::get<Kernel>(c.steps.at(0).what)).find("wait copies"),
+                    std::string::npos);
+        }
       }
+}
+
+// Image and weights are padded to whole vectors of channels, the weights once.
+TEST(CudaText, ConvolutionsOfFewChannelsAgree) {
+  for (const std::int64_t channels : {1, 3, 12}) {
+    Function f;
+    const Type x(DType::f16, {2, 9, 9, channels}), w(DType::f16, {3, 3, channels, 16});
+    const Dims ones = {1, 1}, steps = {2, 2};
+    const Value image = f.add_param(x, "x"), weights = f.add_param(w, "w");
+    f.add_result(ops::relu(ops::conv(Values{image, weights}, {{"strides", steps},
+                                                              {"dilations", ones},
+                                                              {"pads_low", ones},
+                                                              {"pads_high", ones},
+                                                              {"groups", std::int64_t{1}},
+                                                              {"channels_last", std::int64_t{1}}})),
+                 "y");
+    GroupSpec spec = spec_of(f);
+    spec.param_is_weight[1] = true;
+    const Candidate c = generated_candidates(spec, backend("cuda").target("sm_90")->info()).front();
+    ASSERT_EQ(c.name, "tensor");
+    ASSERT_EQ(c.steps.size(), 3u);
+    EXPECT_TRUE(c.steps[0].prepare);
+    EXPECT_FALSE(c.steps[1].prepare);
+    expect_text_agrees(f, {random_array(x, 1), random_array(w, 2)}, spec);
+  }
 }
 
 // Neither axis of the weights' matrix runs through memory in order: they are packed once.
@@ -241,6 +318,28 @@ TEST(CudaText, WeightsOfAnotherOrderArePacked) {
   EXPECT_TRUE(c.steps[0].prepare);
   EXPECT_TRUE(c.temporaries.at(0).prepared);
   expect_text_agrees(f, {random_array(x, 1), random_array(w, 2)}, spec);
+}
+
+// Rows of weights that are no whole vectors are padded once.
+TEST(CudaText, WeightsOfOddRowsArePacked) {
+  Function f;
+  const Type x(DType::f16, {24, 40}), w(DType::f16, {40, 77});
+  const Value a = f.add_param(x, "x"), b = f.add_param(w, "w");
+  f.add_result(ops::matmul(a, b), "y");
+  GroupSpec spec = spec_of(f);
+  spec.param_is_weight[1] = true;
+  const Candidate c = generated_candidates(spec, backend("cuda").target("sm_90")->info()).front();
+  ASSERT_EQ(c.name, "tensor");
+  EXPECT_TRUE(c.steps.at(0).prepare);
+  EXPECT_EQ(c.temporaries.at(0).type.shape, (Shape{40, 80}));
+  expect_text_agrees(f, {random_array(x, 1), random_array(w, 2)}, spec);
+}
+
+TEST(CudaText, CubesOfHalvesAreProducts) {
+  const Type t(DType::f16, {3, 500});
+  expect_text_agrees(t, [](Value x) {
+    return ops::pow(x, broadcast_to(scalar(x.graph(), 3, x.dtype()), x.shape()));
+  });
 }
 
 // The settings of the library's first proposal, and whether a kernel follows its call.

@@ -75,6 +75,11 @@ struct Dialect {
   // Helpers load_pieces, load_pieces_across and multiply_DTYPE do what the intrinsic
   // multiply_halves means, for subgroups of 32 threads.
   bool multiplies_halves = false;
+  // Copies of 16 bytes that go on beside a thread's work: from address $F to $T, $N elements, or
+  // zeros unless $C; and waiting until at most $N of them are left. Empty: copies end at once.
+  std::string_view copy_async, wait_copies;
+  // Memory of a group, at $O bytes behind `shared`: declares $P, of type $T. Empty: an array each.
+  std::string_view shared;
   // Memory of one thread, at $O bytes behind `scratch`: declares $P.
   std::string_view scratch;
 

@@ -334,6 +334,10 @@ std::string Renderer::operation(const Value& e, const Words& in) {
     if (first || second)
       return cat(bound, e.is(ops::maximum) ? " > " : " < ", x, " ? ", bound, " : ", x);
   }
+  // Computed wider than it is rounded: as exact as a power in general.
+  if (e.is(ops::pow) && is_narrow(e.dtype()) && e.operand(1).is(ops::constant) &&
+      e.operand(1).attrs().get<Array>("value").real(0) == 3)
+    return cat(in[0], " * ", in[0], " * ", in[0]);
   if (in.size() == 2) text = binary(helpers_, e.op(), t, in[0], in[1]);
   if (text.empty())
     throw UserError(e.op().name, ": is not written as ", dialect_.language, " with ", e.type(),

@@ -36,6 +36,7 @@ class Renderer {
   std::string_view index_type() const { return is_near_ ? "int32_t" : "int64_t"; }
   // Arrays that the threads of a group share, as C declares them without a qualifier.
   const std::vector<std::string>& shared() const { return shared_; }
+  std::int64_t shared_bytes() const { return shared_bytes_; }  // behind Dialect::shared
   // As Dialect::vector_type names them, each once.
   const std::vector<VectorType>& vectors() const { return vectors_; }
   bool uses_subgroups() const { return uses_subgroups_; }
@@ -130,6 +131,7 @@ class Renderer {
   void group_loop(const Stmt&);
   void reduce_group(const Stmt&);
   void copy_async(const Stmt&);
+  bool copies_vector(const Stmt&, const Dim& from);
   void array_tile(const Stmt&);
   void array_multiply(const Stmt&);
   void barrier();
@@ -161,6 +163,7 @@ class Renderer {
   const bool is_near_;  // positions have 32 bits
   bool uses_zero_ = false;
   std::vector<std::string> shared_;
+  std::int64_t shared_bytes_ = 0;
   // Elements of the vectors of the lanes loop that is being written.
   std::unordered_map<NodeId, std::string> vector_loads_;
   std::unordered_map<const Stmt*, std::string> vector_stores_;

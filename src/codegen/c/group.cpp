@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "codegen/c/expression.h"
-#include "kernel/group_tensor.h"
+#include "kernel/tensor_writer.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
 
@@ -27,8 +27,12 @@ bool Renderer::group_statement(const Stmt& s) {
       serial_loop(s);
       return barrier(), true;
     case Stmt::Kind::barrier:
-    case Stmt::Kind::wait_copies:  // a copy is finished before its statement ends
-      if (s.kind == Stmt::Kind::barrier) barrier();
+      return barrier(), true;
+    case Stmt::Kind::wait_copies:
+      if (!dialect_.wait_copies.empty()) {
+        out_.line(filled(dialect_.wait_copies, {{"$N", cat(s.extent.number())}}));
+        forget_memory();
+      }
       return true;
     case Stmt::Kind::reduce_group:
       return reduce_group(s), true;
@@ -129,13 +133,41 @@ void Renderer::reduce_group(const Stmt& s) {
   forget_registers();
 }
 
+// As one access where both ends are multiples of it.
+bool Renderer::copies_vector(const Stmt& s, const Dim& from) {
+  constexpr std::int64_t bytes = 16;
+  const DType t = buffer_dtype(s.param);
+  return !dialect_.copy_async.empty() && s.a.stride == Dim(1) && is_shared(s.param) &&
+         !is_array(s.a.param) && s.extent * Dim(byte_size(t)) == Dim(bytes) &&
+         mod(s.offset, s.extent) == Dim(0) && mod(from, s.extent) == Dim(0) &&
+         use_vector(s.a.param, s.extent.number());
+}
+
 void Renderer::copy_async(const Stmt& s) {
   const std::string i = fresh("i");
   const Dim from = s.a.offset + Dim(s.a.rows.empty() ? 0 : s.a.rows[0]);
-  out_.open("for (", index_type(), " ", i, " = 0; ", i, " < ", position(s.extent), "; ++", i, ")");
-  out_.line(element_at(s.param, cat(position(s.offset), " + ", i)), " = ",
-            element_at(s.a.param, cat(position(from), " + ", i, " * ", factor(s.a.stride))), ";");
-  out_.close();
+  const std::string condition = s.condition ? value(s.condition) : std::string();
+  if (copies_vector(s, from)) {
+    out_.line(
+        filled(dialect_.copy_async, {{"$T", cat(buffer(s.param), " + (", position(s.offset), ")")},
+                                     {"$F", cat(buffer(s.a.param), " + (", position(from), ")")},
+                                     {"$N", cat(s.extent.number())},
+                                     {"$C", condition.empty() ? "true" : condition}}));
+    return forget_memory();
+  }
+  const std::string to = element_at(s.param, cat(position(s.offset), " + ", i));
+  const auto each = [&](const std::string& what) {
+    out_.line("for (", index_type(), " ", i, " = 0; ", i, " < ", position(s.extent), "; ++", i,
+              ") ", to, " = ", what, ";");
+  };
+  if (!condition.empty()) out_.open("if (", condition, ")");
+  each(element_at(s.a.param, cat(position(from), " + ", i, " * ", factor(s.a.stride))));
+  if (!condition.empty()) {
+    out_.close();
+    out_.open("else");
+    each("0");
+    out_.close();
+  }
   forget_memory();
 }
 
@@ -259,6 +291,14 @@ void Renderer::declare_group(Text& out) {
       out.line(filled(dialect_.scratch, {{"$T", std::string(type)},
                                          {"$P", cat("p", param)},
                                          {"$O", cat("(", position(m.offset), ")")}}));
+      continue;
+    }
+    if (m.scope == MemoryScope::group && !dialect_.shared.empty()) {
+      out.line(filled(
+          dialect_.shared,
+          {{"$T", std::string(type)}, {"$P", cat("p", param)}, {"$O", cat(m.offset.number())}}));
+      shared_bytes_ =
+          std::max(shared_bytes_, (m.offset + m.elements * Dim(byte_size(m.dtype))).number());
       continue;
     }
     const std::string array =

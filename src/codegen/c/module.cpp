@@ -104,7 +104,8 @@ GroupText group_text(const Kernel& kernel, const Dialect& dialect) {
   Renderer renderer(body, helpers, kernel, 0);
   renderer.block(kernel.body);
   renderer.declare_group(head);
-  GroupText out{helpers.text(), renderer.shared(), head.str() + body.str()};
+  GroupText out{helpers.text(), renderer.shared(), renderer.shared_bytes(),
+                head.str() + body.str()};
   for (std::size_t i = 0; i < kernel.memory.size(); ++i)
     out.uses_scratch =
         out.uses_scratch ||

@@ -44,6 +44,7 @@ class Module {
 struct GroupText {
   std::string helpers;              // functions that it calls
   std::vector<std::string> shared;  // arrays of a group, as C declares them without a qualifier
+  std::int64_t shared_bytes = 0;    // of memory that Dialect::shared declares
   std::string body;                 // statements of a function
   bool uses_scratch = false;
   bool meets = false;  // its threads meet at barriers

@@ -29,6 +29,29 @@ bool ends_context(CUresult r) {
   }
 }
 
+// What ended the context of a device in this process, also when nobody holds that context any more.
+class Losses {
+ public:
+  void note(int ordinal, const std::string& loss) {
+    const std::scoped_lock lock(mutex_);
+    texts_.emplace(ordinal, loss);
+  }
+  std::string of(int ordinal) {
+    const std::scoped_lock lock(mutex_);
+    const auto it = texts_.find(ordinal);
+    return it == texts_.end() ? std::string() : it->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::string> texts_;
+};
+
+Losses& losses() {
+  static Losses it;
+  return it;
+}
+
 // Memory that was given back and is kept for the next allocations.
 constexpr cuuint64_t kept_bytes = std::uint64_t{1} << 30;
 
@@ -51,7 +74,17 @@ std::shared_ptr<Context> Context::open(int ordinal) {
     HONE_CUDA(cuDeviceGet, &device, ordinal);
     HONE_CUDA(cuDevicePrimaryCtxReset, device);
   }
-  c.reset(new Context(ordinal));
+  try {
+    c.reset(new Context(ordinal));
+  } catch (const UserError& e) {
+    const std::string loss = losses().of(ordinal);
+    if (loss.empty()) throw;
+    throw UserError("cuda: device ", ordinal,
+                    " cannot be opened again in this process, as its driver makes no new context "
+                    "after an earlier error; start a new process, or use another device. The "
+                    "earlier error: ",
+                    loss);
+  }
   entry = c;
   return c;
 }
@@ -86,8 +119,11 @@ void Context::check(CUresult r, const char* call, const std::string& during) {
   if (ends_context(r)) {
     const std::scoped_lock lock(mutex_);
     if (loss_.empty())
-      loss_ = cat(error, ". Its memory is lost: close its sessions and load the plan again");
+      loss_ = cat(
+          error,
+          ". What lay on that device is lost: run the plan on another one, or in a new process");
     is_lost_.store(true, std::memory_order_release);
+    losses().note(ordinal_, loss_);
     throw UserError(loss_);
   }
   throw UserError(error);

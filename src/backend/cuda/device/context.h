@@ -1,6 +1,6 @@
 // One GPU of this process: its primary context, which PyTorch and the CUDA runtime share, and the
-// pool that memory comes from. An error that a kernel leaves behind ends the context; devices that
-// are opened later get a new one.
+// pool that memory comes from. An error that a kernel leaves behind ends the context, and
+// with most drivers every later one of the process.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,8 @@ namespace hone::cuda {
 
 class Context {
  public:
-  // The one of this process, made at its first use. Throws UserError without a device.
+  // The one of this process, made at its first use. Throws UserError without a device, and where
+  // the driver makes no new context after an error that ended one.
   static std::shared_ptr<Context> open(int ordinal);
   ~Context();
   Context(const Context&) = delete;

@@ -64,11 +64,12 @@ void CudaProgram::load(const Binary& b, std::string_view where) {
     if (header.alignment > 1)
       context_->check(driver().cuModuleGetFunction(&kernel->unaligned, module, unaligned_symbol),
                       "cuModuleGetFunction", e.name);
-    if (header.shared_bytes > default_shared_bytes)
-      context_->check(driver().cuFuncSetAttribute(kernel->function,
-                                                  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                  static_cast<int>(header.shared_bytes)),
-                      "cuFuncSetAttribute", e.name);
+    for (CUfunction f : {kernel->function, kernel->unaligned})
+      if (f && header.shared_bytes > default_shared_bytes - kept_shared_bytes)
+        context_->check(
+            driver().cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                        static_cast<int>(header.shared_bytes)),
+            "cuFuncSetAttribute", e.name);
     kernels_.emplace(e.name, std::move(kernel));
   }
 }

@@ -27,5 +27,7 @@ inline constexpr const char* kernel_symbol = "hone_kernel";
 inline constexpr const char* unaligned_symbol = "hone_kernel_unaligned";
 // Shared memory that a block has without being asked.
 inline constexpr std::uint32_t default_shared_bytes = 48 << 10;
+// Of all that a block has: for what reductions of threads and the driver take.
+inline constexpr std::uint32_t kept_shared_bytes = 9 << 10;
 
 }  // namespace hone::cuda

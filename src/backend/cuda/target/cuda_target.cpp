@@ -28,13 +28,25 @@ std::string target_name(std::string_view name) {
   return cat("sm_", driver().devices > 0 ? capability(0) : usual_capability);
 }
 
+// That a block may ask for.
+std::int64_t most_shared_bytes(std::string_view name) {
+  struct Known {
+    std::string_view name;
+    std::int64_t kibibytes;
+  };
+  constexpr Known known[] = {
+      {"sm_75", 64}, {"sm_80", 163}, {"sm_90", 227}, {"sm_100", 227}, {"sm_103", 227}};
+  constexpr std::int64_t others = 99;
+  const auto* it = std::ranges::find(known, name, &Known::name);
+  return (it == std::end(known) ? others : it->kibibytes) << 10;
+}
+
 TargetInfo target_info(std::string name) {
   TargetInfo out;
   out.name = std::move(name);
   out.vector_bits = 128;
   out.group_threads = 1024;
-  // What every block has, less the room that reductions take.
-  out.group_bytes = static_cast<std::int64_t>(default_shared_bytes) - (8 << 10);
+  out.group_bytes = most_shared_bytes(out.name) - std::int64_t{kept_shared_bytes};
   out.subgroup_threads = 32;
   out.multiplies_halves = out.name != "sm_75";  // f16 alone, in smaller pieces
   out.launch_us = 3;

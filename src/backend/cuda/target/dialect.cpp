@@ -54,6 +54,28 @@ HONE_INLINE void hone_store(T *to, const hone_vector<T, n> &from) {
   for (int i = 0; i < n; ++i) to[i] = from.of[i];
 }
 
+/* 16 bytes, or zeros; finished by hone_wait. Neighbouring places of a window are read again soon. */
+template <bool is_aligned, int n, class T>
+HONE_INLINE void hone_copy_async(T *to, const T *from, bool reads) {
+#if __CUDA_ARCH__ >= 800
+  if (is_aligned) {
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;\ncp.async.commit_group;" :: "r"(at), "l"(from), "r"(reads ? 16 : 0) : "memory");
+    return;
+  }
+#endif
+  /* Few copies are not aligned: what is short compiles fast. */
+#pragma unroll 1
+  for (int i = 0; i < n; ++i) to[i] = reads ? from[i] : (T)0;
+}
+/* Until at most n copies of this thread are left. */
+template <int n>
+HONE_INLINE void hone_wait() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory");
+#endif
+}
+
 /* All threads get what their values join to, in an order that their number fixes. */
 template <int threads, class T, class Join>
 HONE_INLINE T hone_reduce(T x, Join join) {
@@ -178,6 +200,9 @@ constinit const c::Dialect cuda_cpp = {
     .vector_store = "hone_store<is_aligned>($P + ($I), $V);",
     .reduce_group = "$R = hone_reduce<$N>($X, [](const $T a, const $T b) -> $T { return $E; });",
     .multiplies_halves = true,
+    .copy_async = "hone_copy_async<is_aligned, $N>($T, $F, $C);",
+    .wait_copies = "hone_wait<$N>();",
+    .shared = "$T *const $P = ($T *)(shared + $O);",
     .scratch = "$T *const $P = ($T *)(scratch + $O);",
 };
 

@@ -13,6 +13,9 @@ constexpr std::uint32_t subgroup = 32;
 // share no memory and need no barrier of a block, are put into blocks of four.
 constexpr std::uint32_t groups_together = 4;
 
+// What a launch gives a block.
+constexpr std::string_view shared_memory = "extern __shared__ __align__(16) unsigned char shared[]";
+
 c::Dialect of_subgroups() {
   c::Dialect out = cuda_cpp;
   out.group = "(blockIdx.x * 4 + threadIdx.x / 32)";
@@ -28,7 +31,7 @@ Source source_of(const Kernel& kernel) {
   const bool is_subgroup = group_threads(kernel) == static_cast<int>(subgroup);
   c::GroupText group = c::group_text(kernel, is_subgroup ? of_subgroups() : cuda_cpp);
   Source out;
-  if (is_subgroup && group.shared.empty())
+  if (is_subgroup && group.shared.empty() && group.shared_bytes == 0)
     out.header.groups = groups_together;
   else if (is_subgroup)
     group = c::group_text(kernel, cuda_cpp);
@@ -36,8 +39,10 @@ Source source_of(const Kernel& kernel) {
   out.header.sizes = static_cast<std::uint32_t>(kernel.sizes.size());
   out.header.threads = static_cast<std::uint32_t>(group_threads(kernel)) * out.header.groups;
   out.header.has_scratch = group.uses_scratch;
+  out.header.shared_bytes = static_cast<std::uint32_t>(group.shared_bytes);
   c::Text text;
   text.paste(cat(cuda_cpp.preamble, group.helpers, "/* ", c::in_comment(kernel.name), " */\n"));
+  if (group.shared_bytes > 0) text.line(shared_memory, ";");
   std::string parameters, arguments;
   const auto add = [&](std::string_view type, const std::string& name) {
     const std::string_view comma = parameters.empty() ? "" : ", ";

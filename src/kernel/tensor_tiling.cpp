@@ -1,0 +1,126 @@
+#include "kernel/tensor_tiling.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernel/blocking.h"
+
+namespace hone {
+
+namespace {
+
+// Shapes of tiles, and of what a subgroup has of them.
+struct TileForm {
+  std::int64_t m, n, k, rows, columns;
+};
+
+constexpr TileForm forms[] = {
+    {128, 256, 32, 64, 64}, {256, 128, 32, 64, 64}, {128, 256, 64, 64, 64}, {256, 128, 64, 64, 64},
+    {128, 128, 32, 64, 64}, {128, 128, 32, 64, 32}, {128, 128, 64, 64, 64}, {128, 128, 64, 64, 32},
+    {128, 64, 32, 32, 32},  {128, 64, 64, 32, 32},  {64, 128, 32, 32, 32},  {64, 128, 64, 32, 32},
+    {64, 64, 32, 32, 32},   {64, 64, 64, 32, 32},   {32, 64, 64, 16, 32},   {64, 32, 64, 32, 16},
+    {32, 128, 64, 32, 32},  {128, 32, 64, 32, 32},  {16, 128, 64, 16, 32},  {128, 16, 64, 32, 16},
+    {32, 32, 64, 16, 16},   {16, 64, 64, 16, 16},   {64, 16, 64, 16, 16},   {16, 32, 64, 16, 16},
+    {32, 16, 64, 16, 16},   {16, 16, 64, 16, 16},   {16, 16, 32, 16, 16}};
+
+constexpr std::int64_t stage_counts[] = {1, 3, 4};
+constexpr std::int64_t part_counts[] = {1, 2, 3, 4, 6, 8, 12, 16};
+
+double ceil_over(double a, std::int64_t b) { return std::ceil(a / static_cast<double>(b)); }
+
+}  // namespace
+
+std::int64_t TensorTiling::bytes() const {
+  const std::int64_t step = (m + row_gap) * (k + row_gap) + (k + row_gap) * (n + row_gap);
+  return std::max(stages * step * 2, m * (n + row_gap) * 4);
+}
+
+bool TensorTiling::fits(const TargetInfo& target) const {
+  // More copies of one thread than that are not told apart by the machine.
+  constexpr std::int64_t most_copies = 48;
+  if (std::min({m, n, k, rows, columns}) < 16 || stages < 1 || parts < 1) return false;
+  if (stages == 2) return false;  // a copy would have no step to arrive in
+  return m % rows == 0 && n % columns == 0 && rows % 16 == 0 && columns % 16 == 0 && k % 16 == 0 &&
+         m * k % (vector_width * threads()) == 0 && n * k % (vector_width * threads()) == 0 &&
+         m * n % (vector_width * threads()) == 0 && threads() <= target.group_threads &&
+         (m + n) * k / (vector_width * threads()) * stages <= most_copies &&
+         bytes() <= target.group_bytes;
+}
+
+Tuning TensorTiling::named() const {
+  return {{"tile_m", m},        {"tile_n", n},      {"tile_k", k},   {"rows", rows},
+          {"columns", columns}, {"stages", stages}, {"parts", parts}};
+}
+
+TensorTiling TensorTiling::of(const Tuning& t, const TensorTiling& otherwise) {
+  return {value_or(t, "tile_m", otherwise.m),        value_or(t, "tile_n", otherwise.n),
+          value_or(t, "tile_k", otherwise.k),        value_or(t, "rows", otherwise.rows),
+          value_or(t, "columns", otherwise.columns), value_or(t, "stages", otherwise.stages),
+          value_or(t, "parts", otherwise.parts)};
+}
+
+double predicted_us(const GroupProblem& p, const TensorTiling& t) {
+  // Of the whole machine, and of one of its processors.
+  constexpr double processors = 132, cache_bytes_per_us = 5.5e6, bytes_per_us = 1e5,
+                   products_per_us = 2.1e6, vectors_per_us = 7e3, shared_bytes = 220e3,
+                   registers = 65536, threads_at_once = 2048;
+  // Of a group that has a processor for itself: its start and end, a step, what each thread copies,
+  // pieces of 16 x 8 x 16, and of a depth of 16 at least; what passes through registers first.
+  constexpr double start_us = 2.4, step_us = 0.1, copy_us = 0.016, piece_us = 0.0038,
+                   sixteenth_us = 0.04, fetch_us = 0.7;
+  // The second kernel, and what it reads.
+  constexpr double launch_us = 2.3, parts_bytes_per_us = 3e6;
+  const auto number = [](std::int64_t x) { return static_cast<double>(x); };
+  const double m = typical(p.m), n = typical(p.n), k = typical(p.k), batch = typical(p.batch),
+               parts = number(t.parts), threads = number(t.threads());
+  const double groups = batch * ceil_over(m, t.m) * ceil_over(n, t.n) * parts,
+               steps = ceil_over(ceil_over(k, t.k), t.parts), each = std::ceil(groups / processors);
+  const double thread_registers =
+      number(t.rows * t.columns) / 32 + number(t.rows + t.columns) / 4 + 56;
+  const double resident = std::max(
+      1.0, std::floor(std::min({shared_bytes / number(t.bytes()), threads_at_once / threads,
+                                registers / (threads * std::min(thread_registers, 255.0))})));
+  const double loaded = number((t.m + t.n) * t.k), sixteenths = number(t.k / 16),
+               turns = std::ceil(threads / 128), pieces = number(t.rows / 16 * (t.columns / 8));
+  const double one_step = step_us + loaded / 8 / threads * turns * copy_us +
+                          sixteenths * std::max(sixteenth_us, pieces * turns * piece_us) +
+                          (t.stages == 1 ? fetch_us : 0.0);
+  const double latency = std::ceil(each / resident) * (start_us + steps * one_step);
+  const double cache_us =
+      loaded * 2 / std::min(bytes_per_us, cache_bytes_per_us / std::min(groups, processors));
+  const double busy =
+      std::max({number(t.m * t.n * t.k) / products_per_us, loaded / 8 / vectors_per_us, cache_us});
+  const double adding =
+      t.parts > 1 ? launch_us + parts * m * n * batch * 8 / parts_bytes_per_us : 0.0;
+  return std::max(latency, start_us + each * steps * busy) + adding;
+}
+
+std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo& target,
+                                         TensorOperandsLie lie, std::size_t most) {
+  struct Rated {
+    TensorTiling tiling;
+    double us;
+  };
+  std::vector<Rated> all;
+  for (const TileForm& f : forms)
+    for (const std::int64_t stages : stage_counts) {
+      if (stages > 1 && lie != TensorOperandsLie::in_vectors) continue;
+      for (const std::int64_t parts : part_counts) {
+        const TensorTiling t{f.m, f.n, f.k, f.rows, f.columns, stages, parts};
+        // Fewer steps than stages leave the later ones empty.
+        constexpr std::int64_t least_steps = 2;
+        if (parts > 1 && (!p.k.is_number() || ceil_ratio(p.k.number(), f.k) < parts * least_steps))
+          continue;
+        if (t.fits(target)) all.push_back({t, predicted_us(p, t)});
+      }
+    }
+  std::ranges::stable_sort(all, {}, &Rated::us);
+  std::vector<TensorTiling> out;
+  for (const Rated& r : all) {
+    if (out.size() == most) break;
+    out.push_back(r.tiling);
+  }
+  return out;
+}
+
+}  // namespace hone

@@ -1,0 +1,47 @@
+// How groups of threads cut a product of narrow floats for machines whose subgroups multiply tiles:
+// sizes of tiles, steps that are under way at once, parts of the depth; and which of these is
+// predicted to be fast. Writes no kernel.
+#pragma once
+
+#include <vector>
+
+#include "kernel/group_problem.h"
+#include "kernel/tuning.h"
+
+namespace hone {
+
+struct TensorTiling {
+  // The tile of a group is m x n, in steps of k; that of a subgroup rows x columns.
+  std::int64_t m = 64, n = 64, k = 32, rows = 32, columns = 32;
+  // Steps whose tiles are in memory at once: later ones arrive while one is multiplied. 1: they
+  // pass through registers.
+  std::int64_t stages = 1;
+  // Of the depth: each is a group's, and a second kernel adds them up.
+  std::int64_t parts = 1;
+
+  static constexpr std::int64_t subgroup = 32;
+  static constexpr std::int64_t vector_width = 8;  // elements of 16 bytes
+  // Rows of a tile in memory begin at different banks.
+  static constexpr std::int64_t row_gap = 8;
+
+  std::int64_t threads() const { return m / rows * (n / columns) * subgroup; }
+  std::int64_t bytes() const;  // of the memory that a group shares
+  bool fits(const TargetInfo&) const;
+  Tuning named() const;
+  static TensorTiling of(const Tuning&, const TensorTiling& otherwise);
+
+  bool operator==(const TensorTiling&) const = default;
+};
+
+// Both operands can be copied as they lie: `stages` may be more than 1.
+enum class TensorOperandsLie : std::uint8_t { in_vectors, otherwise };
+
+// All that fit, by predicted time, the best first, at most `most`. The depth has parts only where
+// its size is known.
+std::vector<TensorTiling> tensor_tilings(const GroupProblem&, const TargetInfo&, TensorOperandsLie,
+                                         std::size_t most);
+
+// Microseconds on an H100, in a coarse model: for comparisons of tilings only.
+double predicted_us(const GroupProblem&, const TensorTiling&);
+
+}  // namespace hone

@@ -1,0 +1,435 @@
+#include "kernel/tensor_writer.h"
+
+#include "kernel/blocking.h"
+#include "kernel/loops.h"
+#include "kernel/walk.h"
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+using Kind = Stmt::Kind;
+
+constexpr std::int64_t vector_width = TensorTiling::vector_width, row_gap = TensorTiling::row_gap;
+
+class TensorWriter {
+ public:
+  TensorWriter(Kernel& kernel, AnchoredGroup& group, const GroupProblem& p, const TensorTiling& t)
+      : kernel_(kernel),
+        lowering_(group.lowering()),
+        positions_(group.lowering().positions()),
+        p_(p),
+        t_(t),
+        dtype_(p.a.dtype()) {}
+
+  void write(const TensorParts& parts) {
+    const int first = static_cast<int>(kernel_.params.size());
+    b_variable_ = parts.b;
+    const bool in_rows = stores_vectors(parts);
+    a_ = {parts.left, first, first + 2, t_.m};
+    b_ = {parts.right, first + 1, first + (is_copied() ? 2 : 3), t_.n};
+    for (Operand* o : {&a_, &b_}) {
+      // Stages begin at multiples of 64 bytes.
+      o->stage = ceil_ratio(o->lines(t_.k) * o->pitch(t_.k), 32) * 32;
+      kernel_.memory.push_back({dtype_, t_.stages * o->stage, 0, MemoryScope::group});
+    }
+    if (!is_copied())
+      for (Operand* o : {&a_, &b_})
+        kernel_.memory.push_back({dtype_, o->tile * t_.k / t_.threads(), 0, MemoryScope::thread});
+    lay_out();
+    // Where the operands were.
+    result_memory_ = first + static_cast<int>(kernel_.memory.size());
+    if (in_rows)
+      kernel_.memory.push_back({DType::f32, t_.m * result_pitch(), 0, MemoryScope::group});
+    kernel_.tiles.assign(static_cast<std::size_t>(t_.columns / 8),
+                         {DType::f32, static_cast<int>(t_.rows / 8), 2});
+    const Dim chunk = place_group();
+    thread_ = positions_.add_loop(t_.threads());
+    const Dim lane = positions_.remainder(thread_, TensorTiling::subgroup),
+              number = positions_.quotient(thread_, TensorTiling::subgroup),
+              across = t_.n / t_.columns;
+    thread_m_ = positions_.quotient(number, across) * Dim(t_.rows) + positions_.quotient(lane, 4);
+    thread_n_ = positions_.remainder(number, across) * Dim(t_.columns) +
+                positions_.remainder(lane, 4) * Dim(2);
+    Stmt threads = loop(LoopKind::group, thread_);
+    threads.body = is_copied() ? copied_steps() : steps();
+    if (in_rows)
+      for (Stmt& s : results_in_rows(parts)) threads.body.push_back(std::move(s));
+    else
+      for (std::size_t i = 0; i < kernel_.tiles.size(); ++i)
+        threads.body.push_back(results(parts, static_cast<int>(i)));
+    Stmt grid = loop(LoopKind::grid, chunk);
+    grid.body.push_back(std::move(threads));
+    Block body;
+    body.push_back(std::move(grid));
+    find_sizes(kernel_, body);
+    kernel_.graph = lowering_.shared_graph();
+    kernel_.body = std::move(body);
+  }
+
+ private:
+  // One of the two, its tile and what of that a thread holds.
+  struct Operand {
+    TensorSide side;
+    int memory = 0, held = 0;
+    std::int64_t tile = 0;   // along the free axis
+    std::int64_t stage = 0;  // elements of one in memory
+    Dim first = 0, extent = 0;
+
+    std::int64_t lines(std::int64_t k) const { return side.along_depth ? tile : k; }
+    std::int64_t line(std::int64_t k) const { return side.along_depth ? k : tile; }
+    std::int64_t pitch(std::int64_t k) const { return line(k) + row_gap; }
+  };
+  bool is_copied() const { return t_.stages > 1; }
+  std::int64_t result_pitch() const { return t_.n + row_gap; }
+
+  // Groups next to each other read the same rows and columns, so that caches hold what they share.
+  Dim place_group() {
+    const Dim row_blocks = ceil_div(p_.m, t_.m), column_blocks = ceil_div(p_.n, t_.n);
+    kernel_.chunks = Dim(t_.parts) * p_.batch * row_blocks * column_blocks;
+    const Dim chunk = positions_.add_loop(kernel_.chunks);
+    std::int64_t near = 1;
+    if (row_blocks.is_number())
+      for (const std::int64_t rows : {16, 8})
+        if (near == 1 && row_blocks.number() > rows && row_blocks.number() % rows == 0) near = rows;
+    const Dims block = positions_.split(
+        chunk, near > 1 ? Dims{t_.parts, p_.batch, floor_div(row_blocks, near), column_blocks, near}
+                        : Dims{t_.parts, p_.batch, 1, column_blocks, row_blocks});
+    part_ = block[0], batch_ = block[1];
+    const Dim row_block = near > 1 ? block[2] * Dim(near) + block[4] : block[4];
+    a_.first = row_block * Dim(t_.m), b_.first = block[3] * Dim(t_.n);
+    a_.extent = p_.m, b_.extent = p_.n;
+    return chunk;
+  }
+
+  // Places within what a group shares, and within what a thread has.
+  void lay_out() {
+    Dim places[2] = {0, 0};
+    for (KernelMemory& m : kernel_.memory) {
+      Dim& place = places[m.scope == MemoryScope::group ? 0 : 1];
+      m.offset = place;
+      place = place + ceil_div(m.elements * Dim(byte_size(m.dtype)), 64) * Dim(64);
+    }
+    kernel_.scratch_bytes = places[1];
+  }
+
+  Stmt loop(LoopKind kind, const Dim& var) const {
+    Stmt s{.kind = Kind::loop, .loop = kind, .var = *loop_of(var)};
+    s.extent = positions_.extent(var);
+    return s;
+  }
+  static Stmt branch(Value condition, Block body, Block otherwise = {}) {
+    Stmt s{.kind = Kind::branch, .condition = condition};
+    s.body = std::move(body);
+    s.otherwise = std::move(otherwise);
+    return s;
+  }
+  static bool divides(std::int64_t part, const Dim& whole) { return mod(whole, part) == Dim(0); }
+  Value all(const Values& conditions) const {
+    Value out;
+    for (Value c : conditions) out = out ? lowering_.apply(ops::bit_and, {out, c}) : c;
+    return out;
+  }
+
+  // ---- the depth
+
+  Dim step_count() const { return ceil_div(p_.k, t_.k); }
+  Dim steps_of_part() const { return ceil_div(step_count(), t_.parts); }
+
+  Block zeros() {
+    Block out;
+    for (std::size_t i = 0; i < kernel_.tiles.size(); ++i) {
+      Stmt fill{.kind = Kind::tile_fill, .value = lowering_.number(0, DType::f32)};
+      fill.tile = static_cast<int>(i), fill.columns = 2;
+      out.push_back(std::move(fill));
+    }
+    return out;
+  }
+
+  // The tiles of step i are fetched while those of the step before it are multiplied.
+  Block steps() {
+    Block out = zeros();
+    fetch(0, out);
+    const Dim count = steps_of_part(), step = positions_.add_loop(count);
+    Stmt each = loop(LoopKind::serial, step);
+    put(a_, each.body);
+    put(b_, each.body);
+    each.body.push_back({.kind = Kind::barrier});
+    Block next;
+    fetch(step + Dim(1), next);
+    each.body.push_back(branch(lowering_.below(step + Dim(1), count), std::move(next)));
+    each.body.push_back(multiply(0));
+    each.body.push_back({.kind = Kind::barrier});
+    out.push_back(std::move(each));
+    return out;
+  }
+
+  // The tiles of the next steps are on their way while those of one are multiplied. All steps copy
+  // as much, behind the last one zeros, so that a number of copies says which have arrived.
+  Block copied_steps() {
+    Block out = zeros();
+    const std::int64_t ahead = t_.stages - 1;
+    const Dim stage = positions_.add_loop(ahead);
+    Stmt first = loop(LoopKind::serial, stage);
+    copy(stage, stage, first.body);
+    out.push_back(std::move(first));
+    const Dim count = steps_of_part(), step = positions_.add_loop(count);
+    const std::int64_t copies = turns(a_) + turns(b_);
+    Stmt each = loop(LoopKind::serial, step);
+    each.body.push_back({.kind = Kind::wait_copies, .extent = copies * (ahead - 1)});
+    each.body.push_back({.kind = Kind::barrier});
+    copy(step + Dim(ahead), positions_.remainder(step + Dim(ahead), t_.stages), each.body);
+    each.body.push_back(multiply(positions_.remainder(step, t_.stages)));
+    out.push_back(std::move(each));
+    out.push_back({.kind = Kind::wait_copies, .extent = 0});
+    return out;
+  }
+
+  // Vector i of a tile, in order of lines, is that of thread i mod threads.
+  struct Place {
+    Dim line, start;  // of its first element
+  };
+  Place place_of(const Operand& o, const Dim& turn) {
+    const Dim each = o.line(t_.k) / vector_width, i = turn * Dim(t_.threads()) + thread_;
+    return {positions_.quotient(i, each), positions_.remainder(i, each) * Dim(vector_width)};
+  }
+  std::int64_t turns(const Operand& o) const {
+    return o.tile * t_.k / (vector_width * t_.threads());
+  }
+
+  // Where a vector of an operand's tile lies in the operand, and when it lies in it.
+  struct Source {
+    std::vector<Replacement> places;
+    Values conditions;
+  };
+  Source source_of(const Operand& o, const Place& at, const Dim& step, const Dim& lane) {
+    Source out;
+    // Parts begin where the ones before them end, the last ones may be shorter.
+    const Dim first_k = (part_ * steps_of_part() + step) * Dim(t_.k);
+    const bool is_whole = divides(t_.parts, step_count());
+    const Dim along = o.side.along_depth ? first_k + at.start : o.first + at.start,
+              across = o.side.along_depth ? o.first + at.line : first_k + at.line;
+    const Dim extent_along = o.side.along_depth ? p_.k : o.extent,
+              extent_across = o.side.along_depth ? o.extent : p_.k;
+    const bool whole_depth = divides(t_.k, p_.k) && is_whole,
+               whole_free = divides(o.tile, o.extent);
+    // As many as are read at once are all inside, or none is.
+    const Dim one = o.side.width > 1 ? along : along + lane;
+    if (!(o.side.along_depth ? whole_free : whole_depth))
+      out.conditions.push_back(lowering_.below(across, extent_across));
+    if (!(o.side.along_depth ? whole_depth : whole_free))
+      out.conditions.push_back(lowering_.below(one, extent_along));
+    Dim free = o.side.along_depth ? across : along + lane,
+        depth = o.side.along_depth ? along + lane : across;
+    out.places = {{b_variable_, batch_}};
+    if (o.side.width > 1) {
+      out.places.push_back({o.side.lane, lane});
+      (o.side.along_depth ? depth : free) = positions_.quotient(along, vector_width);
+    }
+    out.places.push_back({o.side.free, free});
+    out.places.push_back({o.side.depth, depth});
+    return out;
+  }
+
+  void copy(const Dim& step, const Dim& stage, Block& out) {
+    for (const Operand* o : {&a_, &b_}) {
+      const Dim turn = positions_.add_loop(turns(*o));
+      Stmt all_turns = loop(LoopKind::unrolled, turn);
+      const Place at = place_of(*o, turn);
+      Source from = source_of(*o, at, step, 0);
+      if (!positions_.proves_below(step, steps_of_part()))
+        from.conditions.push_back(lowering_.below(step, steps_of_part()));
+      const Value load = Rewriter(lowering_.graph(), std::move(from.places))(o->side.element);
+      if (load.operand_count() > 0) from.conditions.push_back(load.operand(0));
+      Stmt s{.kind = Kind::copy_async, .extent = vector_width, .param = o->memory};
+      s.offset = stage * Dim(o->stage) + at.line * Dim(o->pitch(t_.k)) + at.start;
+      s.a.param = load_param(load);
+      s.a.offset = load.attrs().dims("offset").at(0);
+      s.condition = all(from.conditions);
+      all_turns.body.push_back(std::move(s));
+      out.push_back(std::move(all_turns));
+    }
+  }
+
+  void fetch(const Dim& step, Block& out) {
+    for (const Operand* o : {&a_, &b_}) {
+      const Dim turn = positions_.add_loop(turns(*o));
+      Stmt all_turns = loop(LoopKind::unrolled, turn);
+      const Place at = place_of(*o, turn);
+      const Dim lane = positions_.add_loop(vector_width);
+      const Dim to = turn * Dim(vector_width) + lane;
+      Source from = source_of(*o, at, step, lane);
+      Stmt store{.kind = Kind::store, .param = o->held, .offset = to};
+      store.value = Rewriter(lowering_.graph(), std::move(from.places))(o->side.element);
+      Stmt zero{.kind = Kind::store, .param = o->held, .offset = to};
+      zero.value = lowering_.number(0, dtype_);
+      all_turns.body =
+          guarded(std::move(store), std::move(zero), from.conditions, lane, o->side.width > 1);
+      out.push_back(std::move(all_turns));
+    }
+  }
+
+  Block guarded(Stmt store, Stmt zero, const Values& conditions, const Dim& lane, bool outside) {
+    const auto lanes = [&](Stmt inner) {
+      Stmt s = loop(LoopKind::lanes, lane);
+      s.body.push_back(std::move(inner));
+      return s;
+    };
+    Block out;
+    if (conditions.empty())
+      out.push_back(lanes(std::move(store)));
+    else if (outside)
+      out.push_back(branch(all(conditions), {lanes(std::move(store))}, {lanes(std::move(zero))}));
+    else
+      out.push_back(lanes(branch(all(conditions), {std::move(store)}, {std::move(zero)})));
+    return out;
+  }
+
+  void put(const Operand& o, Block& out) {
+    const Dim turn = positions_.add_loop(turns(o)), lane = positions_.add_loop(vector_width);
+    const Place at = place_of(o, turn);
+    Stmt store{.kind = Kind::store, .param = o.memory};
+    store.offset = at.line * Dim(o.pitch(t_.k)) + at.start + lane;
+    store.value = lowering_.load(o.held, dtype_, turn * Dim(vector_width) + lane);
+    Stmt lanes = loop(LoopKind::lanes, lane), each = loop(LoopKind::unrolled, turn);
+    lanes.body.push_back(std::move(store));
+    each.body.push_back(std::move(lanes));
+    out.push_back(std::move(each));
+  }
+
+  Stmt multiply(const Dim& stage) {
+    Stmt out{.kind = Kind::intrinsic};
+    out.name = multiply_halves;
+    for (std::size_t i = 0; i < kernel_.tiles.size(); ++i) {
+      Stmt s{.kind = Kind::tile_multiply};
+      s.tile = static_cast<int>(i), s.columns = 2, s.extent = t_.k;
+      const std::int64_t a_pitch = a_.pitch(t_.k), b_pitch = b_.pitch(t_.k),
+                         a_line = a_.side.along_depth ? a_pitch : 1;
+      s.a.param = a_.memory;
+      s.a.offset = stage * Dim(a_.stage) + thread_m_ * Dim(a_line);
+      for (std::int64_t r = 0; r < t_.rows / 8; ++r) s.a.rows.push_back(8 * r * a_line);
+      s.a.stride = a_.side.along_depth ? 1 : a_pitch;
+      s.b.param = b_.memory;
+      const Dim column = thread_n_ + Dim(8 * static_cast<std::int64_t>(i));
+      // All of a column's depth is one group of k.
+      if (b_.side.along_depth) {
+        s.b.offset = stage * Dim(b_.stage) + column * Dim(b_pitch);
+        s.b.stride = 0, s.k_group = static_cast<int>(b_pitch);
+      } else {
+        s.b.offset = stage * Dim(b_.stage) + column;
+        s.b.stride = b_pitch;
+      }
+      out.body.push_back(std::move(s));
+    }
+    return out;
+  }
+
+  // ---- results
+
+  Value tile_element(int tile, const Dim& row, const Dim& column) {
+    const Type type(DType::f32, Shape());
+    return lowering_.graph().intern_typed(
+        ops::tile_element, {},
+        {{"index", std::int64_t{tile}}, {"dtype", DType::f32}, {"offset", Dims{row, column}}},
+        std::span(&type, 1));
+  }
+
+  Block stores_at(const TensorParts& parts, const Dim& m, const Dim& n, Value element) {
+    if (parts.element.dtype() != DType::f32)
+      element = lowering_.convert(element, parts.element.dtype());
+    std::vector<Replacement> places = {{parts.b, batch_}, {parts.m, m}, {parts.n, n}};
+    if (parts.part) places.push_back({*parts.part, part_});
+    Rewriter rewriter(lowering_.graph(), std::move(places));
+    rewriter.set(parts.element, element);
+    Block stores = parts.stores;
+    rewriter(stores);
+    return stores;
+  }
+
+  // Neighbours along n are neighbours in memory, and rows are whole vectors.
+  bool stores_vectors(const TensorParts& parts) const {
+    if (parts.part || !divides(vector_width, p_.n)) return false;
+    for (const Stmt& s : parts.stores)
+      if (s.kind != Kind::store || !(stride_of(s.offset, parts.n) == Dim(1))) return false;
+    return true;
+  }
+
+  // Each thread stores what its tile holds of the results, two neighbours at once.
+  Stmt results(const TensorParts& parts, int tile) {
+    const Dim r = positions_.add_loop(t_.rows / 8), c = positions_.add_loop(2);
+    const Dim m = a_.first + thread_m_ + r * Dim(8),
+              start = b_.first + thread_n_ + Dim(8 * std::int64_t{tile}), n = start + c;
+    Block stores = stores_at(parts, m, n, tile_element(tile, r, c));
+    const bool is_even = divides(2, p_.n);
+    if (!is_even) stores = Block{branch(lowering_.below(n, p_.n), std::move(stores))};
+    Stmt rows = loop(LoopKind::unrolled, r), columns = loop(LoopKind::lanes, c);
+    columns.body = std::move(stores);
+    Values conditions;
+    if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
+    if (is_even && !divides(t_.n, p_.n)) conditions.push_back(lowering_.below(start, p_.n));
+    if (conditions.empty())
+      rows.body.push_back(std::move(columns));
+    else
+      rows.body.push_back(branch(all(conditions), {std::move(columns)}));
+    return rows;
+  }
+
+  // The group puts its tile into memory that it shares, and its threads take vectors of rows: what
+  // is read beside them and what is stored is accessed in whole lines.
+  Block results_in_rows(const TensorParts& parts) {
+    Block out;
+    out.push_back({.kind = Kind::barrier});
+    for (std::size_t i = 0; i < kernel_.tiles.size(); ++i) {
+      const Dim r = positions_.add_loop(t_.rows / 8), c = positions_.add_loop(2);
+      Stmt store{.kind = Kind::store, .param = result_memory_};
+      store.offset = (thread_m_ + r * Dim(8)) * Dim(result_pitch()) + thread_n_ +
+                     Dim(8 * static_cast<std::int64_t>(i)) + c;
+      store.value = tile_element(static_cast<int>(i), r, c);
+      Stmt rows = loop(LoopKind::unrolled, r), columns = loop(LoopKind::lanes, c);
+      columns.body.push_back(std::move(store));
+      rows.body.push_back(std::move(columns));
+      out.push_back(std::move(rows));
+    }
+    out.push_back({.kind = Kind::barrier});
+    const Dim turn = positions_.add_loop(t_.m * t_.n / (vector_width * t_.threads())),
+              lane = positions_.add_loop(vector_width);
+    const Dim i = turn * Dim(t_.threads()) + thread_, each = t_.n / vector_width;
+    const Dim row = positions_.quotient(i, each),
+              start = positions_.remainder(i, each) * Dim(vector_width);
+    const Dim m = a_.first + row, n = b_.first + start;
+    Stmt lanes = loop(LoopKind::lanes, lane), turns = loop(LoopKind::unrolled, turn);
+    lanes.body = stores_at(
+        parts, m, n + lane,
+        lowering_.load(result_memory_, DType::f32, row * Dim(result_pitch()) + start + lane));
+    Values conditions;
+    if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
+    if (!divides(t_.n, p_.n)) conditions.push_back(lowering_.below(n, p_.n));
+    if (conditions.empty())
+      turns.body.push_back(std::move(lanes));
+    else
+      turns.body.push_back(branch(all(conditions), {std::move(lanes)}));
+    out.push_back(std::move(turns));
+    return out;
+  }
+
+  Kernel& kernel_;
+  Lowering& lowering_;
+  Positions& positions_;
+  const GroupProblem& p_;
+  const TensorTiling& t_;
+  DType dtype_;
+  Operand a_, b_;
+  int result_memory_ = 0;
+  Dim b_variable_ = 0, part_ = 0, batch_ = 0, thread_ = 0, thread_m_ = 0, thread_n_ = 0;
+};
+
+}  // namespace
+
+void write_tensor_kernel(Kernel& kernel, AnchoredGroup& group, const GroupProblem& p,
+                         const TensorTiling& t, const TensorParts& parts) {
+  TensorWriter(kernel, group, p, t).write(parts);
+}
+
+}  // namespace hone

@@ -1,0 +1,43 @@
+// Statements of a kernel that multiplies tiles of f16 or bf16 together, given how its operands are
+// read and its results stored. Decides no sizes and finds no operands.
+#pragma once
+
+#include "kernel/anchored.h"
+#include "kernel/group_problem.h"
+#include "kernel/tensor_tiling.h"
+
+namespace hone {
+
+// The name of the intrinsic. Its body multiplies tiles of 2 columns, each thread what it holds of
+// the subgroup's: row l / 4 of every 8 and columns l % 4 * 2 and the next of every 8, of lane l.
+inline constexpr std::string_view multiply_halves = "multiply_halves";
+
+// How an operand is read: its element at (free, depth), of which one may be given as so many
+// vectors and the place in a vector.
+struct TensorSide {
+  Value element;
+  bool along_depth = true;  // what is neighbouring there lies side by side, in memory and in tiles
+  std::int64_t width = 1;   // elements that are read at once
+  Dim free, depth;          // variables; of the one that is read in vectors, their number
+  Dim lane = 0;             // in a vector
+
+  // The vectors lie in memory as tiles have them.
+  bool is_copied(DType t) const {
+    return width > 1 && element.is(ops::load) && element.dtype() == t;
+  }
+};
+
+struct TensorParts {
+  Dim b = 0, m = 0, n = 0;  // variables of the stores
+  TensorSide left, right;
+  Value element;  // that the stores read
+  Block stores;
+  // Variable of the stores, where the depth is in parts.
+  std::optional<Dim> part;
+};
+
+// Fills in what AnchoredGroup::kernel() leaves open.
+void write_tensor_kernel(Kernel&, AnchoredGroup&, const GroupProblem&, const TensorTiling&,
+                         const TensorParts&);
+
+}  // namespace hone
