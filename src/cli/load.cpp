@@ -172,8 +172,7 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   a.choice("--verify", {"none", "kernels", "model"},
            "none, kernels (each kernel once) or model (the whole function)", o.verify);
   a.choice("--precision", {precision_names().begin(), precision_names().end()},
-           cat(alternatives(precision_names()),
-               ", for the whole model (default: the model's own types)"),
+           cat(alternatives(precision_names()), " for the whole model (default: its own types)"),
            o.precision);
   a.choices("--passes-off", pass_names(), "passes to leave out", o.passes_off);
   a.flag("--one-op-groups", "no fusion: each operation alone", o.one_op_groups);
