@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "backend/backend.h"
 #include "kernel/candidates.h"
@@ -333,6 +334,19 @@ TEST(CudaText, WeightsOfOddRowsArePacked) {
   EXPECT_TRUE(c.steps.at(0).prepare);
   EXPECT_EQ(c.temporaries.at(0).type.shape, (Shape{40, 80}));
   expect_text_agrees(f, {random_array(x, 1), random_array(w, 2)}, spec);
+}
+
+// Also those of NaN, of which the machine's conversions make another one.
+TEST(CudaText, BitsOfHalvesStayAsTheyAre) {
+  for (DType t : {DType::f16, DType::bf16})
+    for (const std::int64_t count : {5, 1 << 17}) {
+      Array x = Array::zeros(t, {count});
+      const std::uint16_t bits = t == DType::f16 ? 0x7e00 : 0x7fc0;
+      std::memcpy(x.writable_bytes().data(), &bits, sizeof bits);
+      Function f;
+      f.add_result(ops::bitcast(f.add_param(x.type(), "x"), {{"dtype", DType::u16}}), "y");
+      expect_text_agrees(f, {x});
+    }
 }
 
 TEST(CudaText, CubesOfHalvesAreProducts) {

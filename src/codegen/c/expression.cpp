@@ -393,11 +393,19 @@ std::string Renderer::bitcast(const Value& e, const std::string& x) {
   auto in_registers = [](DType t) { return is_coded(t) ? code_dtype(t) : t; };
   const DType from = in_registers(e.operand(0).dtype()), to = in_registers(e.dtype());
   if (from == to) return x;
-  const std::string bits = is_narrow(from) ? to_memory(from, x) : x;
+  const std::string bits = is_narrow(from) ? narrow_bits(e.operand(0), x) : x;
   if (is_narrow(to)) return from_memory(to, is_narrow(from) ? bits : "(uint16_t)" + bits);
   if (!is_float(to) && (!is_float(from) || is_narrow(from)))
     return cat("(", memory_type(to), ")", bits);
   return call(helpers_.bitcast(from, to), x);
+}
+
+// Of what lies in memory as they are there: conversions to f32 and back may change those of a NaN.
+std::string Renderer::narrow_bits(const Value& v, const std::string& x) {
+  const bool is_there = v.is(ops::load) && v.operand_count() == 0 && dialect_.has_groups;
+  if (!is_there) return to_memory(v.dtype(), x);
+  if (const auto w = vector_loads_.find(v.node()); w != vector_loads_.end()) return w->second;
+  return element_at(static_cast<int>(v.attrs().integer("param")), v.attrs().dims("offset").at(0));
 }
 
 // ---- memory

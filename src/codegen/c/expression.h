@@ -65,6 +65,7 @@ class Renderer {
   std::string cast(const Value&, const std::string& x);
   std::string cast_number(DType from, DType to, const std::string& x);
   std::string bitcast(const Value&, const std::string& x);
+  std::string narrow_bits(const Value&, const std::string& x);
   std::string to_memory(DType, const std::string& x);
   std::string from_memory(DType, const std::string& element);
 
