@@ -130,23 +130,6 @@ std::optional<Dim> divide_exactly(const Dim& d, std::int64_t n) {
   return from_terms(std::move(terms));
 }
 
-// a / b when b is one product and divides every term of a.
-std::optional<Dim> divide_by_product(const Dim& a, const Dim& b) {
-  std::vector<Term> divisor = terms_of(b);
-  if (divisor.size() != 1 || b.low() <= 0) return std::nullopt;
-  std::vector<Term> terms = terms_of(a);
-  for (Term& t : terms) {
-    if (t.factor % divisor[0].factor != 0) return std::nullopt;
-    t.factor /= divisor[0].factor;
-    for (const Dim& atom : divisor[0].atoms) {
-      auto it = std::find(t.atoms.begin(), t.atoms.end(), atom);
-      if (it == t.atoms.end()) return std::nullopt;
-      t.atoms.erase(it);
-    }
-  }
-  return from_terms(std::move(terms));
-}
-
 }  // namespace
 
 Dim DimExpr::make(DimExpr e) {
@@ -336,12 +319,29 @@ Dim operator-(const Dim& a, const Dim& b) {
   return a + b * Dim(-1);
 }
 
+std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
+  const std::vector<Term> divisor = terms_of(b);
+  if (divisor.size() != 1) return std::nullopt;
+  std::vector<Term> terms = terms_of(a);
+  for (Term& t : terms) {
+    if (t.factor % divisor[0].factor != 0) return std::nullopt;
+    t.factor /= divisor[0].factor;
+    for (const Dim& atom : divisor[0].atoms) {
+      auto it = std::find(t.atoms.begin(), t.atoms.end(), atom);
+      if (it == t.atoms.end()) return std::nullopt;
+      t.atoms.erase(it);
+    }
+  }
+  return from_terms(std::move(terms));
+}
+
 Dim floor_div(const Dim& a, const Dim& b) {
   if (b.low() <= 0 && b.high() >= 0)
     throw UserError("size ", a, " is divided by ", b,
                     ", which can be zero; give the size a lower bound of at least 1");
   if (a.is_number() && b.is_number()) return hone::floor_div(a.number(), b.number());
-  if (auto exact = divide_by_product(a, b)) return *exact;
+  if (b.low() > 0)
+    if (auto exact = exact_quotient(a, b)) return *exact;
   if (b.is_number()) {
     std::int64_t n = b.number();
     if (n > 0) {
@@ -382,7 +382,7 @@ Dim mod(const Dim& a, const Dim& b) {
   if (a.is_number() && b.is_number()) return hone::floor_mod(a.number(), b.number());
   if (b.low() > 0 && a.low() >= 0 && a.high() < b.low()) return a;
   if (b.is_number() && divide_exactly(a, b.number())) return 0;
-  if (divide_by_product(a, b)) return 0;
+  if (b.low() > 0 && exact_quotient(a, b)) return 0;
   std::int64_t lo = b.low() > 0 ? 0 : b.low() + 1, hi = b.low() > 0 ? b.high() - 1 : 0;
   if (b.low() > 0 && a.low() >= 0) hi = std::min(hi, a.high());
   return binary(Kind::mod, a, b, lo, hi);

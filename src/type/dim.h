@@ -130,6 +130,8 @@ std::vector<DimExpr::Term> terms_of(const Dim& d);
 
 Dim operator+(const Dim&, const Dim&);
 Dim operator-(const Dim&, const Dim&);
+// a / b wherever b is not 0, when b is one product that divides every term of a.
+std::optional<Dim> exact_quotient(const Dim& a, const Dim& b);
 // Division by a Dim whose bounds include 0 is a UserError.
 Dim floor_div(const Dim&, const Dim&);
 Dim ceil_div(const Dim&, const Dim&);

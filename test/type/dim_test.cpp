@@ -141,6 +141,16 @@ TEST(Dim, RefusesWhatHasNoMeaning) {
   EXPECT_THROW(Dim(0) - Dim(std::numeric_limits<std::int64_t>::min()), UserError);
 }
 
+TEST(Dim, AQuotientIsExactWhereAProductDividesEveryTerm) {
+  const Dim m = Dim::symbol("m", 0, 9), n = Dim::symbol("n", 0, 9);
+  EXPECT_EQ(exact_quotient(m * n * 6 + m * 4, m * 2), n * 3 + 2);
+  EXPECT_EQ(exact_quotient(0, m), Dim(0));
+  EXPECT_EQ(exact_quotient(m * n, m * m), std::nullopt);
+  EXPECT_EQ(exact_quotient(m * 3, m * 2), std::nullopt);
+  EXPECT_EQ(exact_quotient(m * n, m + 1), std::nullopt);
+  EXPECT_EQ(exact_quotient(m, 0), std::nullopt);
+}
+
 TEST(Dim, SymbolsOfAKernelAreKnownByKindAndNumber) {
   const Dim size = Dim::symbol("loop.0", 0, 9), loop = Dim::symbol(SymbolKind::loop, 0, 0, 9),
             reg = Dim::symbol(SymbolKind::reg, 0, 0, 9);

@@ -98,21 +98,8 @@ Values open_reshape(NodeContext& c, bool zeros) {
 // factors of the count they cancel, else the size is 0 as the count is.
 Dim remaining_size(const Dim& count, const Dim& rest) {
   if (rest.low() > 0) return floor_div(count, rest);
-  if (const std::vector<DimExpr::Term> divisor = terms_of(rest); divisor.size() == 1) {
-    Dim quotient = 0;
-    bool divides = true;
-    for (DimExpr::Term t : terms_of(count)) {
-      divides = divides && t.factor % divisor[0].factor == 0;
-      for (const Dim& atom : divisor[0].atoms) {
-        const auto at = std::ranges::find(t.atoms, atom);
-        divides = divides && at != t.atoms.end();
-        if (divides) t.atoms.erase(at);
-      }
-      if (!divides) break;
-      quotient = quotient + Dim(t.factor / divisor[0].factor) * product(t.atoms);
-    }
-    if (divides && count != Dim(0)) return quotient;
-  }
+  if (count != Dim(0))
+    if (const std::optional<Dim> exact = exact_quotient(count, rest)) return *exact;
   return floor_div(count, max(rest, 1));
 }
 
