@@ -22,7 +22,7 @@ std::string target_name(std::string_view name) {
   if (std::ranges::count(target_names, name) == 0) {
     std::string known;
     for (std::string_view n : target_names) known += cat(known.empty() ? "" : ", ", n);
-    throw UserError("target '", name, "' is not known to the CUDA backend; there are: ", known);
+    throw UserError("target '", name, "' is unknown; expected one of: ", known);
   }
   if (name != target_names[0]) return std::string(name);
   return cat("sm_", driver().devices > 0 ? capability(0) : usual_capability);

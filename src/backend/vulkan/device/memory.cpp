@@ -27,7 +27,7 @@ std::uint32_t memory_type(const Adapter& a, std::uint32_t allowed, bool is_of_ho
     for (std::uint32_t i = 0; i < a.memory.memoryTypeCount; ++i)
       if ((allowed >> i & 1) && (a.memory.memoryTypes[i].propertyFlags & wish) == wish) return i;
   throw UserError("Vulkan device '", a.name, "' has no memory for buffers that ",
-                  is_of_host ? "the host reaches" : "kernels reach");
+                  is_of_host ? "the host can access" : "kernels can access");
 }
 
 }  // namespace
@@ -37,8 +37,8 @@ Block::Block(std::shared_ptr<Machine> machine, std::uint64_t bytes, bool is_of_h
   const DeviceApi& api = machine_->api;
   const Adapter& a = machine_->adapter;
   if (bytes > a.max_allocation)
-    throw UserError("vulkan: ", bytes, " bytes of memory were asked for at once, and '", a.name,
-                    "' gives at most ", a.max_allocation);
+    throw UserError("vulkan: an allocation has ", bytes, " bytes; '", a.name, "' allows at most ",
+                    a.max_allocation);
   try {
     VkBufferCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
@@ -95,7 +95,7 @@ std::uint64_t Memory::take(Divided& d, std::uint64_t bytes) {
 
 DeviceMemory Memory::alloc(std::size_t asked) {
   const std::uint64_t bytes = rounded(asked);
-  if (bytes < asked) throw UserError("vulkan: ", asked, " bytes of memory are too much");
+  if (bytes < asked) throw UserError("vulkan: an allocation of ", asked, " bytes is too large");
   const std::scoped_lock lock(mutex_);
   for (auto& [address, d] : blocks_)
     if (const std::uint64_t begin = take(*d, bytes); begin != none)

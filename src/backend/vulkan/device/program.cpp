@@ -59,7 +59,8 @@ Words prepared(std::span<const std::uint32_t> spirv, const Adapter& a, std::stri
       if (c == std::end(capabilities))
         broken(cat("needs capability ", spirv[at + 1], ", which is not known here"));
       if (!c->has(a))
-        throw UserError(where, ": needs ", c->name, ", which Vulkan device '", a.name, "' lacks");
+        throw UserError(where, ": needs ", c->name, "; Vulkan device '", a.name,
+                        "' does not support it");
       has_doubles = has_doubles || spirv[at + 1] == capability_float64;
     }
     if (op == op_entry_point && words > 2) main = spirv[at + 2];
@@ -145,8 +146,8 @@ std::shared_ptr<const Pipeline> Pipelines::get(std::span<const std::byte> code,
       header.arguments() > 4096 || header.threads == 0 || header.alignment == 0)
     broken();
   if (header.threads > machine_->adapter.limits.maxComputeWorkGroupInvocations)
-    throw UserError(where, ": has groups of ", header.threads, " threads, and Vulkan device '",
-                    machine_->adapter.name, "' allows ",
+    throw UserError(where, ": has work groups of ", header.threads, " threads; Vulkan device '",
+                    machine_->adapter.name, "' allows at most ",
                     machine_->adapter.limits.maxComputeWorkGroupInvocations);
   const bool is_plain = header.plain_words > 0 && !machine_->adapter.joins_in_subgroups;
   Words spirv(is_plain ? header.plain_words : header.code_words);
@@ -229,8 +230,9 @@ VulkanProgram::VulkanProgram(const Adapter& adapter, Pipelines& pipelines,
   for (const Binary* b : binaries) {
     check(*b, where);
     if (rank_of(adapter, b->target) <= 0)
-      throw UserError(where, ": is compiled for '", b->target, "', and '", adapter.name, "' runs ",
-                      form_of(adapter).name, "; compile it for this machine");
+      throw UserError(where, ": is compiled for '", b->target, "', expected ",
+                      form_of(adapter).name, " for '", adapter.name,
+                      "'; compile it for this machine");
     for (const Binary::Entry& e : b->entries) {
       codes.push_back(std::span(b->code).subspan(e.offset));
       names.push_back(e.name);

@@ -141,7 +141,7 @@ Instance::Instance() {
   }
   const VkResult r = create(&info, nullptr, &handle);
   if (r != VK_SUCCESS)
-    throw UserError("no Vulkan driver starts: ", meaning(r),
+    throw UserError("no Vulkan driver can be loaded: ", meaning(r),
                     "; install a driver (Debian: mesa-vulkan-drivers, or the GPU vendor's)");
   load(api, get, handle);
   if (!validates) return;
@@ -210,8 +210,8 @@ Adapter choose_adapter(const Instance& instance) {
   const std::vector<Adapter> all = adapters(instance);
   if (all.empty())
     throw UserError(
-        "Vulkan has no device here: the loader is installed, and no driver offers one; install one "
-        "(Debian: mesa-vulkan-drivers, or the GPU vendor's)");
+        "Vulkan has no device here: the loader is installed, but no driver; install one (Debian: "
+        "mesa-vulkan-drivers, or the GPU vendor's)");
   const std::string wanted = flag("HONE_VULKAN_DEVICE");
   std::string list;
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -224,9 +224,9 @@ Adapter choose_adapter(const Instance& instance) {
     if (!best && (wanted.empty() ? !a.is_software && a.why_not.empty() : is_named)) best = &a;
   }
   if (!best && wanted.empty())
-    throw UserError("Vulkan has no GPU here that can run kernels, but: ", list,
-                    "; HONE_VULKAN_DEVICE=0 takes the first of them, software too");
-  if (!best) throw UserError("HONE_VULKAN_DEVICE is '", wanted, "'; there are: ", list);
+    throw UserError("no GPU here can run Vulkan kernels; found: ", list,
+                    "; set HONE_VULKAN_DEVICE=0 to use the first, even if it is software");
+  if (!best) throw UserError("HONE_VULKAN_DEVICE is '", wanted, "', expected one of: ", list);
   if (!best->why_not.empty())
     throw UserError("Vulkan device '", best->name, "' ", best->why_not, ", which kernels need");
   return *best;

@@ -89,7 +89,7 @@ std::unique_ptr<Target> make_target(std::string_view name) {
   if (name.empty() || name == target_names[0]) return std::make_unique<VulkanTarget>(native_form());
   const auto* form = std::ranges::find(forms, name, &Form::name);
   if (form == std::end(forms))
-    throw UserError("target '", name, "' is not known; Vulkan has ", target_names[0], ", ",
+    throw UserError("target '", name, "' is unknown; Vulkan has ", target_names[0], ", ",
                     forms[0].name, ", ", forms[1].name);
   return std::make_unique<VulkanTarget>(*form);
 }
