@@ -15,11 +15,10 @@ import unittest
 import zipfile
 
 import onnx_writer as onnx
+from wrong_uses import DIFFERS, DIGITS, OK, USAGE, USER, WRONG_USES
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DIGITS = ROOT / "examples" / "digits" / "digits.onnx"
-OK, DIFFERS, USAGE, USER = 0, 1, 2, 3
 COMMANDS = ["optimize", "run", "bench", "selftest", "reduce", "validate", "explain", "aot", "export", "inspect", "check", "ops", "devices",
             "doctor", "flags"]
 
@@ -245,133 +244,14 @@ class Cli(unittest.TestCase):
                 done = self.hone(*line.split())
                 self.assertEqual(done.returncode, OK, done.stderr)
 
-    # arguments, exit code, what the message must hold: what was given, what is allowed, what to do
-    ERRORS = [
-        ([], USAGE, ["usage: hone COMMAND", "example", "exit codes"]),
-        (["frobnicate"], USAGE, ["unknown command 'frobnicate'", "hone --help"]),
-        (["optimise", "m.onnx"], USAGE, ["did you mean optimize"]),
-        (["-v"], USAGE, ["unknown option '-v'", "hone --help"]),
-        (["--verion"], USAGE, ["did you mean --version"]),
-        (["selftest", DIGITS], USER, ["digits.onnx", "is not a plan", "hone optimize"]),
-        (["reduce", DIGITS], USER, ["digits.onnx", "is not a case", "--keep-evidence"]),
-        (["reduce", "nothing.hone-ir"], USER, ["nothing.hone-ir", "cannot be opened"]),
-        (["optimize"], USAGE, ["missing argument MODEL", "hone optimize --help"]),
-        (["run", "a", "b"], USAGE, ["unexpected argument 'b'"]),
-        (["run", "digits.hone", "--treads", "2"], USAGE, ["--treads", "did you mean --threads"]),
-        (["run", "digits.hone", "--threads"], USAGE, ["--threads", "needs a value"]),
-        (["run", "digits.hone", "--threads", "two"], USAGE, ["--threads", "'two'", "integer"]),
-        (["run", "digits.hone", "--threads", "-1"], USAGE, ["--threads", "'-1'", "integer"]),
-        (["run", "digits.hone", "--threads", "1e3"], USAGE, ["--threads", "'1e3'", "integer"]),
-        (["run", "digits.hone", "--threads", "100000"], USAGE, ["--threads", "from 0 to 1024"]),
-        (["run", "digits.hone", "--threads", ""], USAGE, ["--threads", "''"]),
-        (["run", "digits.hone", "--max-memory", "much"], USAGE, ["--max-memory", "'much'", "2Gi"]),
-        (["run", "digits.hone", "--max-memory", "-1"], USAGE, ["--max-memory", "bytes"]),
-        (["run", "digits.hone", "--max-memory", "5Ti5"], USAGE, ["--max-memory", "bytes"]),
-        (["run", "digits.hone", "--deadline", "soon"], USAGE, ["--deadline", "'soon'", "number"]),
-        (["run", "digits.hone", "--deadline", "inf"], USAGE, ["--deadline", "'inf'"]),
-        (["run", "digits.hone", "-o", "--time"], USAGE, ["-o", "needs a value", "option --time", "write -o--time"]),
-        (["run", "digits.hone", "-q", "--threads", "1", "--threads", "2"], USAGE, ["--threads", "given twice"]),
-        (["run", DIGITS, "--first-difference", "--strategy", "ref"], USAGE, ["--first-difference", "reference"]),
-        (["run", "digits.hone", "--weights", "tensors.gguf"], USAGE, ["--weights", "plan"]),
-        (["run", "--json=1", "digits.hone"], USAGE, ["--json", "takes no value"]),
-        (["optimize", DIGITS, "--rounds", "0"], USAGE, ["--rounds", "at least 1"]),
-        (["optimize", DIGITS, "--report", "page.pdf"], USAGE, ["--report page.pdf", ".html"]),
-        (["optimize", DIGITS, "-o", "same.html", "--report", "same.html"], USAGE,
-         ["--report same.html", "--output", "a different file"]),
-        (["optimize", DIGITS, "--dim", "batch=1", "--dim", "batch=2"], USAGE, ["--dim", "given twice"]),
-        (["optimize", DIGITS, "--shapes", "image:1x1x8x8,image:2x1x8x8"], USAGE, ["--shapes", "given twice"]),
-        (["optimize", DIGITS, "--dim", "n="], USAGE, ["--dim", "size is ''"]),
-        (["optimize", DIGITS, "--dim", "n=-3"], USAGE, ["--dim", "size is '-3'"]),
-        (["tune", DIGITS, "--no-cache"], USAGE, ["--no-cache", "omit it"]),
-        (["aot", DIGITS], USAGE, ["--output is missing", "-o DIR"]),
-        (["aot", DIGITS, "-o", "c", "--target", "x86-64-v3,x86-64-v4"], USAGE, ["--target", "2 targets"]),
-        (["export", DIGITS, "--inside", "all"], USAGE, ["--inside", "'all'", "bytes"]),
-        (["bench", DIGITS, "--duration", "nan"], USAGE, ["--duration", "'nan'"]),
-        (["run", DIGITS, "--strategy", "fast"], USAGE, ["'fast'", "ref, cpu, onednn, multi, auto"]),
-        (["bench", DIGITS, "--strategy", "multi"], USER, ["'multi'", "devices", "at least two devices", "auto"]),
-        (["validate", "digits.hone"], USER, [".: contains no test_data_set_0", "input_K.pb"]),
-        (["optimize", DIGITS, "--strategies", "cpu,ato"], USAGE, ["'ato'", "did you mean auto"]),
-        (["optimize", DIGITS, "--target", "sparc"], USAGE, ["'sparc'", "x86-64-v3"]),
-        (["optimize", DIGITS, "--precision", "fp8"], USAGE, ["'fp8'", "fp32, tf32, fp16 or bf16"]),
-        (["optimize", DIGITS, "--verify", "all"], USAGE, ["'all'", "none, kernels or model"]),
-        (["optimize", DIGITS, "--passes-off", "fuse"], USAGE, ["'fuse'", "simplify"]),
-        (["optimize", DIGITS, "--dim", "n"], USAGE, ["--dim", "'n'", "NAME=LOW..HIGH"]),
-        (["optimize", DIGITS, "--dim", "n=9..4"], USAGE, ["--dim", "LOW <= HIGH"]),
-        (["optimize", DIGITS, "--shapes", "image"], USAGE, ["--shapes", "image:1x3x224x224"]),
-        (["optimize", DIGITS, "--shapes", "image:1xy"], USAGE, ["--shapes", "'y'", "non-negative integer"]),
-        (["bench", "digits.hone", "--duration", "long"], USAGE, ["--duration", "'long'", "number"]),
-        (["run", "digits.hone", "--dim", "n=4"], USAGE, ["--dim", "digits.hone", "plan"]),
-        (["explain", DIGITS, "--strategy", "ref"], USAGE, ["--strategy ref", "no plan"]),
-
-        (["optimize", "nowhere.onnx"], USER, ["nowhere.onnx", "does not exist", "model.onnx"]),
-        (["optimize", ""], USER, ["does not exist"]),
-        (["check", "pipe"], USER, ["pipe: is a pipe", "save it to a file"]),
-        (["inspect", "/dev/null"], USER, ["/dev/null: is a device"]),
-        (["optimize", DIGITS, "--dim", "bath=4"], USER, ["'bath'", "batch"]),
-        (["optimize", DIGITS, "--shapes", "imag:1x1x8x8"], USER, ["'imag'", "its inputs are image"]),
-        (["optimize", DIGITS, "--shapes", "image:1x1x8"], USER, ["'image'", "4 axes", "3 sizes"]),
-        (["optimize", "own.onnx", "-o", "own.onnx"], USER, ["--output own.onnx", "the model itself"]),
-        (["optimize", "own.onnx", "-o", "link.onnx"], USER, ["--output link.onnx", "the model itself"]),
-        (["export", "own.onnx", "-o", "link.onnx"], USER, ["the model itself"]),
-        (["bench", "digits.hone", "--exportTimes", "digits.hone"], USER, ["the model itself"]),
-        (["bench", "digits.hone", "--exportTimes", "none/times.json"], USER,
-         ["--exportTimes", "there is no directory none"]),
-        (["optimize", DIGITS, "--report", "none/page.html"], USER, ["--report", "there is no directory"]),
-        (["run", DIGITS, "--weights", "tensors.safetensors", "-i", "x.npy"], USER,
-         ["none of the given weights", "w", "names"]),
-        (["run", DIGITS, "--weights", "text.onnx", "-i", "x.npy"], USER, ["text.onnx", "safetensors"]),
-        (["run", "digits.hone", "-i", "x.npz"], USER, ["x.npz", "no input 'x'", "the inputs are"]),
-        (["run", "digits.hone", "-i", "cut.npz"], USER, ["cut.npz", "zip archive"]),
-        (["run", "named/digits.hone", "-i", "named/logits.npy", "-o", "named"], USER,
-         ["--output-dir named", "'logits'", "is an input"]),
-        (["optimize", "directory"], USER, ["directory", "model.onnx", "give the file"]),
-        (["optimize", "empty.onnx"], USER, ["empty.onnx", "is empty"]),
-        (["optimize", "text.onnx"], USER, ["text.onnx", "text file", "hello", "ONNX"]),
-        (["run", "renamed.hone", "-i", "x64.npy"], USER, ["x64.npy", "convert"]),
-        (["optimize", "lfs.onnx"], USER, ["lfs.onnx", "git lfs pull"]),
-        (["optimize", "page.onnx"], USER, ["page.onnx", "HTML"]),
-        (["optimize", "zip.pt"], USER, ["zip.pt", "zip archive", "torch.onnx.export"]),
-        (["inspect", "pickle.pt"], USER, ["pickle.pt", "is a pickle", "never read", "safetensors"]),
-        (["optimize", "noise.onnx"], USER, ["noise.onnx", "damaged"]),
-        (["optimize", "tensors.safetensors"], USER, ["tensors.safetensors", "no graph", "inspect"]),
-        (["optimize", "tensors.gguf"], USER, ["tensors.gguf", "no graph", "inspect"]),
-        (["inspect", "begins.safetensors"], USER, ["begins.safetensors", "header does not start with '{'"]),
-        (["optimize", "t.safetensors.index.json"], USER, ["index.json", "no graph", "inspect"]),
-        (["inspect", "cut.gguf"], USER, ["cut.gguf", "'b'", "truncated"]),
-        (["optimize", "digits.hone"], USER, ["digits.hone", "is a plan", "model"]),
-        (["optimize", DIGITS, "-o", "directory"], USER, ["--output directory", "is a directory"]),
-        (["optimize", DIGITS, "-o", "/proc/x.hone"], USER, ["--output /proc/x.hone", "written"]),
-        (["optimize", DIGITS, "-o", "text.onnx/x.hone"], USER, ["--output", "text.onnx", "cannot"]),
-        (["optimize", DIGITS, "--inputs", "directory"], USER, ["--inputs directory", "input_0.pb"]),
-        (["run", "cut.hone"], USER, ["cut.hone", "truncated"]),
-        (["run", "flipped.hone"], USER, ["flipped.hone", "damaged", "again"]),
-        (["run", "digits.hone"], USER, ["f32[batch,1,8,8]", "missing", "--input", "=FILE"]),
-        (["run", "digits.hone", "-i", "nowhere.npy"], USER, ["nowhere.npy", "cannot be opened"]),
-        (["run", "digits.hone", "-i", "y=x.npy"], USER, ["no input 'y'", "the inputs are"]),
-        (["run", "digits.hone", "-i", "x.npy", "-i", "x.npy"], USER, ["more inputs are given", "inputs are"]),
-        (["run", "digits.hone", "-i", "x2.npy"], USER, ["f32[1,1,8,9]", "f32[batch,1,8,8]", "shape"]),
-        (["run", "digits.hone", "-i", "rank.npy"], USER, ["f32[64]", "f32[batch,1,8,8]", "shape"]),
-        (["run", "digits.hone", "-i", "x64.npy"], USER, ["f64[1,1,8,8]", "f32[batch,1,8,8]", "convert"]),
-        (["run", "digits.hone", "-i", "short.raw"], USER, ["short.raw", "10 bytes", "256"]),
-        (["run", "digits.hone", "-i", "text.onnx"], USER, ["text.onnx", "20 bytes", "256"]),
-        (["run", "digits.hone", "-i", "x.npy", "-o", "x.raw"], USER, ["--output-dir x.raw"]),
-        (["run", "digits.hone", "-i", "x.npy", "--max-memory", "10"], USER, ["bytes", "raise"]),
-        (["run", "digits.hone", "-i", "x.npy", "--max-memory", "1k"], USER, ["the limit is 1000", "raise"]),
-        (["run", DIGITS, "-i", "x64.npy"], USER, ["f64[1,1,8,8]", "convert"]),
-        (["run", DIGITS, "-i", "x.npy", "--dump", "nothing"], USER, ["nothing"]),
-        (["bench", "digits.hone", "--exportTimes", "directory"], USER, ["--exportTimes", "directory"]),
-        (["validate", "digits.hone"], USER, ["test_data_set_0", "input_K.pb"]),
-        (["inspect", "text.onnx"], USER, ["text.onnx", "text file"]),
-    ]
-
     def files(self):
         return {p.relative_to(self.work): (p.is_symlink(), p.is_file() and p.read_bytes())
                 for p in self.work.rglob("*") if not p.is_fifo() and "cache" not in p.parts}
 
     def test_errors_say_what_was_given_and_what_to_do(self):
         before = self.files()
-        self.assertGreater(len(self.ERRORS), 100)
-        for arguments, code, words in self.ERRORS:
+        self.assertGreater(len(WRONG_USES), 100)
+        for arguments, code, words in WRONG_USES:
             with self.subTest(" ".join(map(str, arguments))):
                 done = self.hone(*arguments)
                 self.assertEqual(done.returncode, code, done.stderr)
@@ -386,7 +266,7 @@ class Cli(unittest.TestCase):
         self.assertEqual(self.files(), before)
 
     def test_errors_are_json_where_that_is_asked_for(self):
-        for arguments, code, words in self.ERRORS[::9]:
+        for arguments, code, words in WRONG_USES[::9]:
             if not arguments or len(arguments) < 2:
                 continue
             with self.subTest(" ".join(map(str, arguments))):
@@ -686,7 +566,7 @@ class Cli(unittest.TestCase):
             self.assertEqual(told["timing"]["repeats"], 2, told["strategies"])
 
     def test_hone_run_says_the_same(self):
-        for arguments, code, words in self.ERRORS:
+        for arguments, code, words in WRONG_USES:
             if len(arguments) < 2 or arguments[0] != "run" or arguments[1] == DIGITS:
                 continue
             if "--dim" in arguments or "--weights" in arguments or "renamed.hone" in arguments:
