@@ -54,7 +54,7 @@ struct Interval {
 };
 inline constexpr Interval unknown_interval = {unknown_low, 0};
 // Every order of the same operations is right, and some give NaN or infinity where others do not.
-// Rounding does so to a divisor next to zero.
+// Rounding does so to a divisor next to zero, and to what an infinity is multiplied by.
 inline constexpr Interval any_order_interval = {unknown_low, 1};
 
 inline Interval at(const Enclosure& e, std::size_t i) { return {e.low.reals[i], e.high.reals[i]}; }

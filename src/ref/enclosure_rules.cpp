@@ -184,23 +184,32 @@ std::vector<Enclosure> difference(const Enclosing& c) {
   return {rounded(c, std::move(y))};
 }
 
+bool has_zero(Interval x) { return !x.is_point() && x.low <= 0 && x.high >= 0; }
+bool is_infinite(Interval x) { return x.low == x.high && std::isinf(x.low); }
+bool is_nearly_zero(Interval x) { return x.low < x.high && has_zero(x); }
+
 std::vector<Enclosure> product(const Enclosing& c) {
   if (c.in[0] == c.in[1])
     return each(c, [](Interval x) {
       const double p = x.low * x.low, q = x.high * x.high;
       return Interval{x.low < 0 && x.high > 0 ? 0 : std::min(p, q), std::max(p, q)};
     });
-  return corners(c, [](Interval, Interval) { return true; }, true);
+  std::vector<Enclosure> y = corners(c, [](Interval, Interval) { return true; }, true);
+  for (std::size_t i = 0; i < y[0].low.reals.size(); ++i) {
+    const Interval a = at(*c.in[0], i), b = at(*c.in[1], i);
+    // Rounding decides whether the other factor is zero, and the product NaN.
+    if ((is_infinite(a) && is_nearly_zero(b)) || (is_infinite(b) && is_nearly_zero(a)))
+      put(y[0], i, any_order_interval);
+  }
+  return y;
 }
 
-bool has_zero(Interval x) { return !x.is_point() && x.low <= 0 && x.high >= 0; }
-
-// Of d with a zero, or both of them: an infinity of either sign is among the quotients of a number
-// apart from zero.
+// Of d with a zero, or both of them: among the quotients is an infinity of either sign, or, where x
+// has a zero as well, NaN.
 Interval any_quotient(Interval x, Interval d) {
-  const bool is_number = std::isfinite(x.low) && std::isfinite(x.high) && (x.low > 0 || x.high < 0);
-  return is_number && std::isfinite(d.low) && std::isfinite(d.high) ? any_order_interval
-                                                                    : unknown_interval;
+  const bool finite = std::isfinite(x.low) && std::isfinite(x.high) && std::isfinite(d.low) &&
+                      std::isfinite(d.high);
+  return finite ? any_order_interval : unknown_interval;
 }
 
 // Kernels may multiply by the reciprocal of a constant: of powers of two it is exact.

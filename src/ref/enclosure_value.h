@@ -10,7 +10,8 @@ namespace hone {
 
 // Elements lie in [low, high]. Where low is NaN and high is not, nothing is known and NaN is
 // possible; a positive high says that the element hangs on the order of products that overflow on
-// the way, or on a divisor that rounding may make zero. Where both are NaN, the element is NaN.
+// the way, or on a divisor or a factor of infinity that rounding may make zero. Where both are NaN,
+// the element is NaN.
 // Integers and bools: low <= high in the order of the dtype.
 struct Enclosure {
   Wide low, high;
