@@ -56,6 +56,7 @@ Json json(const ModelCheck& c, const std::string& path, std::string_view kind) {
                             {"low", s.low},
                             {"high", s.high},
                             {"given", s.given},
+                            {"required", s.required},
                             {"inputs", inputs}});
   }
   out.add("open_sizes", std::move(sizes));
@@ -84,7 +85,9 @@ void print_sizes(const std::vector<ModelCheck::OpenSize>& sizes) {
     std::string where;
     for (const std::string& i : s.inputs) where += cat(where.empty() ? "" : ", ", i);
     std::printf("  %s, %lld to %lld%s: %s\n", s.name.c_str(), static_cast<long long>(s.low),
-                static_cast<long long>(s.high), s.given ? " as given" : " by default",
+                static_cast<long long>(s.high), s.given      ? " as given"
+                : s.required ? " as the model requires"
+                             : " by default",
                 where.c_str());
   }
 }

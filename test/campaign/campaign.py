@@ -8,6 +8,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -62,7 +63,7 @@ def make_model(group, name, folder):
 
 
 def store_sets(folder, sets):
-    """Inputs and ONNX Runtime's outputs as test_data_set_K; returns how many sets it runs."""
+    """Inputs and ONNX Runtime's outputs as test_data_set_K, of the sets that it runs."""
     import numpy as np
     import onnxruntime as ort
     options = ort.SessionOptions()
@@ -87,18 +88,34 @@ def store_sets(folder, sets):
         done += 1
     if done == 0:
         raise RuntimeError("ONNX Runtime: " + refusal)
-    return done
+
+
+def described(folder):
+    """How many sets there are, and how many of them hold an input of no elements."""
+    import numpy as np
+    sets = list(folder.glob("test_data_set_*"))
+    empty = [s for s in sets if any(np.load(f).size == 0 for f in s.glob("input_*.npy"))]
+    return {"sets": len(sets), "empty_sets": len(empty)}
+
+
+def reason(error):
+    """The first line of what caused an error: exporters wrap it in what they were doing."""
+    while error.__cause__ or (error.__context__ and not error.__suppress_context__):
+        error = error.__cause__ or error.__context__
+    text = re.sub("\\x1b\\[[0-9;]*m", "", str(error)).strip() or type(error).__name__
+    return text.splitlines()[0][:200]
 
 
 def prepare(group, name, folder, answer):
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:
         folder.mkdir(parents=True)
-        answer.put(("ok", store_sets(folder, make_model(group, name, folder))))
+        store_sets(folder, make_model(group, name, folder))
+        answer.put(("ok", ""))
     except Exception as e:
         with open(folder / "export.txt", "w") as out:
             traceback.print_exc(file=out)
-        answer.put(("not exported", (str(e).strip() or type(e).__name__).splitlines()[0][:120]))
+        answer.put(("not exported", reason(e)))
 
 
 def in_a_process(function, *arguments):
@@ -167,7 +184,8 @@ def main():
         print(f"{full:45} {status:13} {time.time() - start:5.1f} s  {detail}", flush=True)
         if options.jsonl:
             with open(options.jsonl, "a") as out:
-                out.write(json.dumps({"group": group, "model": name, "status": status, "detail": detail}) + "\n")
+                line = {"group": group, "model": name, "status": status, "detail": detail}
+                out.write(json.dumps(line | (described(folder) if status != "not exported" else {})) + "\n")
     print()
     for group, by_status in counts.items():
         print(f"{group:22}", ", ".join(f"{len(v)} {k}" for k, v in sorted(by_status.items())))

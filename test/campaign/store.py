@@ -1,5 +1,5 @@
-"""Copies models of a campaign, with the first set of inputs and ONNX Runtime's outputs inside, to a folder of test/stored.
-usage: store.py CAMPAIGN_MODELS TARGET GROUP/NAME..."""
+"""Copies models of a campaign, with a set of inputs and ONNX Runtime's outputs inside, to a folder of test/stored.
+usage: store.py CAMPAIGN_MODELS TARGET GROUP/NAME[@SET]..."""
 
 import pathlib
 import sys
@@ -9,11 +9,11 @@ import onnx
 from onnx import numpy_helper
 
 
-def store(source, target):
+def store(source, number, target):
     model = onnx.load(source / "model.onnx")
     for kind, values, word in (("input", model.graph.input, "given:"), ("output", model.graph.output, "expected:")):
         for i, value in enumerate(values):
-            array = np.load(source / "test_data_set_0" / f"{kind}_{i}.npy")
+            array = np.load(source / f"test_data_set_{number}" / f"{kind}_{i}.npy")
             model.graph.initializer.append(numpy_helper.from_array(array, word + value.name))
     del model.graph.value_info[:]
     del model.metadata_props[:]
@@ -25,4 +25,5 @@ def store(source, target):
 
 root, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 for name in sys.argv[3:]:
-    store(root / name, folder / (name.replace("/", "_").replace("-", "_") + ".onnx"))
+    name, _, number = name.partition("@")
+    store(root / name, number or "0", folder / (name.replace("/", "_").replace("-", "_") + ".onnx"))

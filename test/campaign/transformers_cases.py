@@ -13,7 +13,7 @@ ALL = {**SMALL, "num_key_value_heads": 1, "head_dim": 8}
 
 def texts(n, t):
     mask = torch.ones(n, t, dtype=torch.int64)
-    mask[0, t // 2 + 1:] = 0
+    mask[:1, t // 2 + 1:] = 0
     return {"input_ids": torch.randint(3, 40, (n, t)), "attention_mask": mask}
 
 
@@ -25,7 +25,7 @@ def images(channels, side):
     return lambda n: {"pixel_values": torch.randn(n, channels, side, side)}
 
 
-def text_case(name, config, model, inputs=texts, sizes=((2, 7), (1, 1), (3, 12)), **options):
+def text_case(name, config, model, inputs=texts, sizes=((2, 7), (1, 1), (3, 12), (0, 4)), **options):
     return Case(name, lambda: model(config(**options)), inputs, list(sizes), TEXT, True)
 
 
@@ -63,7 +63,7 @@ def cached(name, config, model, heads=1, **options):
         for kind in ("keys", "values"):
             axes[f"{kind}{layer}"] = {0: "batch", 2: "past"}
     return Case(name, lambda: Cached(model(config(**options))), lambda *s: cached_inputs(*s, heads=heads),
-                [(2, 2, 5), (2, 1, 6), (1, 4, 0)], axes, True)
+                [(2, 2, 5), (2, 1, 6), (1, 4, 0), (0, 1, 3)], axes, True)
 
 
 def seq2seq_inputs(n, t, s):
@@ -71,17 +71,63 @@ def seq2seq_inputs(n, t, s):
 
 
 def seq2seq(name, config, model, **options):
-    return Case(name, lambda: model(config(use_cache=False, **options)), seq2seq_inputs, [(2, 7, 4), (1, 3, 2)],
+    return Case(name, lambda: model(config(use_cache=False, **options)), seq2seq_inputs, [(2, 7, 4), (1, 3, 2), (1, 1, 1), (0, 2, 3)],
                 {"input_ids": {0: "batch", 1: "t"}, "decoder_input_ids": {0: "batch", 1: "s"}}, True)
 
 
 def vision(name, config, model, channels=3, side=32, **options):
-    return Case(name, lambda: model(config(**options)), images(channels, side), [(2,), (1,)],
+    return Case(name, lambda: model(config(**options)), images(channels, side), [(2,), (1,), (0,)],
                 {"pixel_values": {0: "batch"}}, True)
 
 
 def audio(n, t):
     return {"input_values": torch.randn(n, t)}
+
+
+def more_cases(bert, v):
+    return [
+        text_case("xlm_roberta", tr.XLMRobertaConfig, tr.XLMRobertaForQuestionAnswering,
+                  **{**bert, "max_position_embeddings": 40}),
+        text_case("camembert", tr.CamembertConfig, tr.CamembertForTokenClassification,
+                  **{**bert, "max_position_embeddings": 40}),
+        text_case("squeezebert", tr.SqueezeBertConfig, tr.SqueezeBertModel, **bert, embedding_size=16),
+        text_case("convbert", tr.ConvBertConfig, tr.ConvBertModel, **bert, embedding_size=16),
+        text_case("mobilebert", tr.MobileBertConfig, tr.MobileBertModel, **bert, embedding_size=16,
+                  intra_bottleneck_size=16),
+        text_case("clip_text", tr.CLIPTextConfig, tr.CLIPTextModel, **bert),
+        text_case("fnet", tr.FNetConfig, tr.FNetModel, lambda n, t: {"input_ids": texts(n, t)["input_ids"]}, **bert),
+        decoder("stablelm", tr.StableLmConfig, tr.StableLmForCausalLM, **SMALL, num_key_value_heads=2),
+        decoder("olmo2", tr.Olmo2Config, tr.Olmo2ForCausalLM, **SMALL, num_key_value_heads=2),
+        decoder("cohere", tr.CohereConfig, tr.CohereForCausalLM, **SMALL, num_key_value_heads=2),
+        decoder("granite", tr.GraniteConfig, tr.GraniteForCausalLM, **SMALL, num_key_value_heads=2),
+        decoder("starcoder2", tr.Starcoder2Config, tr.Starcoder2ForCausalLM, **SMALL, num_key_value_heads=1),
+        decoder("mamba", tr.MambaConfig, tr.MambaForCausalLM, vocab_size=40, hidden_size=16, num_hidden_layers=1,
+                state_size=4),
+        cached("qwen3_cache", tr.Qwen3Config, tr.Qwen3ForCausalLM, pad_token_id=0, **ALL),
+        cached("gemma_cache", tr.GemmaConfig, tr.GemmaForCausalLM, pad_token_id=0, **ALL),
+        cached("opt_cache", tr.OPTConfig, tr.OPTForCausalLM, heads=2, vocab_size=40, hidden_size=16,
+               num_hidden_layers=2, num_attention_heads=2, ffn_dim=32, max_position_embeddings=32,
+               word_embed_proj_dim=16),
+        vision("siglip_vision", tr.SiglipVisionConfig, tr.SiglipVisionModel, **v),
+        vision("poolformer", tr.PoolFormerConfig, tr.PoolFormerModel, hidden_sizes=[8, 12, 16, 20], depths=[1, 1, 1, 1],
+               num_encoder_blocks=4),
+        vision("regnet", tr.RegNetConfig, tr.RegNetModel, embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1],
+               groups_width=4),
+        vision("mobilenet_v1", tr.MobileNetV1Config, tr.MobileNetV1Model, depth_multiplier=0.25, min_depth=4, side=64),
+        vision("efficientnet", tr.EfficientNetConfig, tr.EfficientNetModel, width_coefficient=0.25,
+               depth_coefficient=0.3, image_size=64, hidden_dim=320, side=64),
+        vision("depth_anything", tr.DepthAnythingConfig, tr.DepthAnythingForDepthEstimation, side=28,
+               backbone_config=tr.Dinov2Config(hidden_size=16, num_hidden_layers=4, num_attention_heads=2, image_size=28,
+                                               patch_size=14, out_features=["stage1", "stage2", "stage3", "stage4"],
+                                               reshape_hidden_states=False, apply_layernorm=True),
+               patch_size=14, reassemble_hidden_size=16, neck_hidden_sizes=[8, 8, 8, 8], fusion_hidden_size=8),
+        vision("yolos", tr.YolosConfig, tr.YolosForObjectDetection, **{**v, "image_size": [32, 32]},
+               num_detection_tokens=4),
+        Case("hubert", lambda: tr.HubertModel(tr.HubertConfig(
+            **{**SMALL, "num_hidden_layers": 1}, conv_dim=(8, 8), conv_stride=(5, 2), conv_kernel=(10, 3),
+            num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=2)), audio, [(2, 400), (1, 333), (0, 200)],
+            {"input_values": {0: "batch", 1: "samples"}}, True),
+    ]
 
 
 def cases():
@@ -145,8 +191,9 @@ def cases():
                depths=[1, 1, 1, 1], num_attention_heads=[1, 1, 2, 2], decoder_hidden_size=8),
         Case("wav2vec2", lambda: tr.Wav2Vec2Model(tr.Wav2Vec2Config(
             **{**SMALL, "num_hidden_layers": 1}, conv_dim=(8, 8), conv_stride=(5, 2), conv_kernel=(10, 3),
-            num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=2)), audio, [(2, 400), (1, 333)],
+            num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=2)), audio, [(2, 400), (1, 333), (0, 200)],
             {"input_values": {0: "batch", 1: "samples"}}, True),
+        *more_cases(bert, v),
         Case("whisper_encoder", lambda: tr.WhisperModel(tr.WhisperConfig(
             vocab_size=40, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
             decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32, num_mel_bins=8, max_source_positions=20,

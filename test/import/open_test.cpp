@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "import/onnx/check.h"
 #include "one_node.h"
 #include "type/text.h"
 
@@ -246,6 +247,47 @@ TEST(OpenSizes, ARangeFromZeroServesNothingToo) {
   EXPECT_EQ(none[1], reals({1, 1, 2}, {0, 0}));
   const Array x = counting({2, 1, 3});
   EXPECT_EQ(evaluate(model.variants.at(0).function, std::vector{x})[0], b.run({x})[0]);
+}
+
+// As PyTorch exports BERT: a table of 8 positions is sliced to the length and added. Longer inputs
+// cannot run, so min(8, n) is n, and the -1 of a Reshape is known for a batch of 0, too.
+TEST(OpenSizes, ATableThatIsAddedBoundsTheLength) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"batch", "n", "6"});
+  b.constant("table", counting({8, 6}));
+  b.constant("w", counting({3, 2}));
+  b.ints("zero", {0});
+  b.ints("rest", {-1});
+  b.ints("heads", {2});
+  onnx_pb::Node& batch = b.node("Shape", {"x"}, {"batches"});
+  set_int(batch, "end", 1);
+  onnx_pb::Node& length = b.node("Shape", {"x"}, {"length"});
+  set_int(length, "start", 1);
+  set_int(length, "end", 2);
+  b.node("Slice", {"table", "zero", "length", "zero"}, {"rows"});
+  b.node("Add", {"x", "rows"}, {"placed"});
+  b.node("Concat", {"batches", "length", "heads", "rest"}, {"shape"});
+  set_int(*b.model.mutable_graph()->mutable_node(4), "axis", 0);
+  set_int(b.node("Reshape", {"placed", "shape"}, {"parts"}), "allowzero", 1);
+  b.node("MatMul", {"parts", "w"}, {"y"});
+  b.output("y");
+  const Imported model = b.import({.dims = {{"batch", {0, 64}}}});
+  const Function& f = model.variants.at(0).function;
+  EXPECT_EQ(f.params()[0].value.shape()[1].high(), 8);
+  EXPECT_EQ(cat(f.results()[0].value.type()), "f32[batch,n,2,2]");
+  EXPECT_EQ(evaluate(f, std::vector{counting({0, 3, 6})})[0].dims(), (Integers{0, 3, 2, 2}));
+  EXPECT_EQ(evaluate(f, std::vector{counting({2, 8, 6})})[0].dims(), (Integers{2, 8, 2, 2}));
+  // A range that is given stays, and the check with it.
+  const Imported given = b.import({.dims = {{"n", {1, 20}}}});
+  EXPECT_EQ(given.variants.at(0).function.params()[0].value.shape()[1].high(), 20);
+  EXPECT_THROW(evaluate(given.variants.at(0).function, std::vector{counting({2, 9, 6})}), UserError);
+
+  std::ofstream(b.directory() / "test.onnx", std::ios::binary) << b.bytes();
+  const ModelCheck c = check_onnx(b.directory() / "test.onnx");
+  ASSERT_EQ(c.open_sizes.size(), 2U);
+  EXPECT_FALSE(c.open_sizes[0].required);
+  EXPECT_TRUE(c.open_sizes[1].required);
+  EXPECT_EQ(c.open_sizes[1].high, 8);
 }
 
 // ==== initializers

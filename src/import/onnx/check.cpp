@@ -35,9 +35,23 @@ void add_sizes(const Model& model, const ImportOptions& options, ModelCheck& out
       const ImportOptions::Range range = is_given ? given->second : ImportOptions::Range();
       if (range.low == range.high) continue;
       const auto [at, is_new] = index.emplace(name, out.open_sizes.size());
-      if (is_new) out.open_sizes.push_back({name, range.low, range.high, is_given, {}});
+      if (is_new) out.open_sizes.push_back({name, range.low, range.high, is_given, false, {}});
       out.open_sizes[at->second].inputs.push_back(cat(v.name, " axis ", i));
     }
+  }
+}
+
+// The import narrows ranges that the model's own checks narrow; all variants take the same inputs.
+void narrow_sizes(const Imported& imported, std::vector<ModelCheck::OpenSize>& sizes) {
+  for (const Function::Param& p : imported.variants[0].function.params()) {
+    if (!p.value.type().is_tensor()) continue;
+    for (const Dim& d : p.value.type().shape.dims)
+      for (ModelCheck::OpenSize& s : sizes)
+        if (d.is_symbol() && d.name() == s.name && (s.low != d.low() || s.high != d.high())) {
+          s.low = d.low();
+          s.high = d.high();
+          s.required = true;
+        }
   }
 }
 
@@ -88,6 +102,7 @@ void read(Model& model, onnx::TensorFiles& files, const ImportOptions& options,
     return add_new(said, {e.what()}, out.wrong);
   }
   out.warnings.insert(out.warnings.end(), imported.warnings.begin(), imported.warnings.end());
+  narrow_sizes(imported, out.open_sizes);
   for (const ImportedVariant& v : imported.variants) {
     add_outputs(v.function, out.outputs);
     add_decisions(v.function, out.decided_by_data);

@@ -11,11 +11,12 @@
 namespace hone {
 
 struct ModelCheck {
-  // A size that a run decides. `given` is true when the options bound it.
+  // A size that a run decides. `given` is true when the options bound it, `required` when the model
+  // can run no other sizes, as when it adds a table of as many rows.
   struct OpenSize {
     std::string name;
     std::int64_t low = 0, high = 0;
-    bool given = false;
+    bool given = false, required = false;
     std::vector<std::string> inputs;  // "image axis 0"
   };
   // One line for each thing that keeps the model from being imported. When all are empty,

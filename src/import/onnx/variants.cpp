@@ -169,9 +169,60 @@ std::string Problems::text() const {
   return out;
 }
 
+namespace {
+
+using Ranges = std::map<std::string, ImportOptions::Range>;
+
+// What the checks of a function leave of the ranges of its inputs' sizes: n, which must equal
+// min(32, n) because a table of 32 rows is added, is at most 32.
+Ranges ranges_left(const Function& f) {
+  Ranges out;
+  for (const Function::Param& p : f.params())
+    if (p.value.type().is_tensor())
+      for (const Dim& d : p.value.type().shape.dims)
+        if (d.is_symbol()) out[d.name()] = {d.low(), d.high()};
+  for (const DimCheck& c : f.graph().checks())
+    for (const auto& [size, other] : {std::pair(c.a, c.b), std::pair(c.b, c.a)}) {
+      if (!size.is_symbol() || other.is_symbol() || other.is_number()) continue;
+      const auto at = out.find(size.name());
+      if (at == out.end()) continue;
+      at->second.low = std::max(at->second.low, other.low());
+      at->second.high = std::min(at->second.high, other.high());
+    }
+  return out;
+}
+
+// The ranges that all variants are left with, where they are narrower than the default and nobody
+// gave them. Expressions of such sizes are simpler: min(32, n) is n.
+Ranges narrower_ranges(const Imported& imported, const ImportOptions& options) {
+  Ranges out;
+  for (const ImportedVariant& v : imported.variants)
+    for (const auto& [name, range] : ranges_left(v.function)) {
+      const auto [at, is_new] = out.emplace(name, range);
+      at->second.low = std::min(at->second.low, range.low);
+      at->second.high = std::max(at->second.high, range.high);
+    }
+  std::erase_if(out, [&](const auto& entry) {
+    const auto& [name, range] = entry;
+    const ImportOptions::Range all;
+    return options.dims.contains(name) || range.low >= range.high ||
+           (range.low <= all.low && range.high >= all.high);
+  });
+  return out;
+}
+
+}  // namespace
+
 void read_variants(Model& model, TensorFiles& files, const ImportOptions& options, Imported& out) {
   check_model(model);
+  const Imported before = out;
   Variants(Source(model, files, options), out).read_all();
+  Ranges narrower = narrower_ranges(out, options);
+  if (narrower.empty()) return;
+  ImportOptions narrowed = options;
+  narrowed.dims.merge(narrower);
+  out = before;
+  Variants(Source(model, files, narrowed), out).read_all();
 }
 
 }  // namespace hone::onnx
