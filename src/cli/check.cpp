@@ -85,7 +85,8 @@ void print_sizes(const std::vector<ModelCheck::OpenSize>& sizes) {
     std::string where;
     for (const std::string& i : s.inputs) where += cat(where.empty() ? "" : ", ", i);
     std::printf("  %s, %lld to %lld%s: %s\n", s.name.c_str(), static_cast<long long>(s.low),
-                static_cast<long long>(s.high), s.given      ? " as given"
+                static_cast<long long>(s.high),
+                s.given      ? " as given"
                 : s.required ? " as the model requires"
                              : " by default",
                 where.c_str());

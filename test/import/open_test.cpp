@@ -280,7 +280,8 @@ TEST(OpenSizes, ATableThatIsAddedBoundsTheLength) {
   // A range that is given stays, and the check with it.
   const Imported given = b.import({.dims = {{"n", {1, 20}}}});
   EXPECT_EQ(given.variants.at(0).function.params()[0].value.shape()[1].high(), 20);
-  EXPECT_THROW(evaluate(given.variants.at(0).function, std::vector{counting({2, 9, 6})}), UserError);
+  EXPECT_THROW(evaluate(given.variants.at(0).function, std::vector{counting({2, 9, 6})}),
+               UserError);
 
   std::ofstream(b.directory() / "test.onnx", std::ios::binary) << b.bytes();
   const ModelCheck c = check_onnx(b.directory() / "test.onnx");
