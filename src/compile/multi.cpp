@@ -77,7 +77,9 @@ class MultiCompiler {
   Plan run() {
     const MultiClock::time_point start = MultiClock::now();
     compile_kinds();
+    if (is_auto_) choose_alone();
     Plan plan = is_auto_ ? spread_or_alone() : spread_plan();
+    collect_reports(plan.variants[0].devices.size() > 1 ? 0 : alone_);
     report_.total_ms = ms_since(start);
     report_.kernels = static_cast<int>(plan.kernels.size());
     if (options_.keep) {
@@ -98,14 +100,17 @@ class MultiCompiler {
                                   [](const auto& k) { return k.second->shares_host_memory(); });
     plans_.reserve(all.size());
     const double budget = options_.budget / static_cast<double>(all.size() + 1);
-    race_seconds_ = budget / static_cast<double>(source_.variants.size());
+    race_seconds_ = budget / 2 / static_cast<double>(source_.variants.size());
+    std::exception_ptr first_error;
     for (const auto& [backend, device] : all) try {
         compile_kind(*backend, device, budget);
       } catch (const UserError& e) {
-        if (plans_.empty()) throw;
-        log_warning(cat(source_.name, ": is not spread over '", backend->name, "': ", e.what()));
+        if (plans_.empty() && !is_auto_) throw;
+        if (!first_error) first_error = std::current_exception();
+        log_warning(cat(source_.name, ": is not compiled for '", backend->name, "': ", e.what()));
         failures_ += cat("; ", backend->name, ": ", e.what());
       }
+    if (plans_.empty()) std::rethrow_exception(first_error);
   }
 
   void compile_kind(const Backend& backend, const std::shared_ptr<Device>& device, double budget) {
@@ -114,16 +119,14 @@ class MultiCompiler {
     options.backend = &backend;
     options.budget = budget;
     options.store = store_;
-    options.on_plan = is_auto_ && plans_.empty() ? options_.on_plan : nullptr;
+    options.on_plan = is_auto_ ? options_.on_plan : nullptr;
     CompileReport own;
     const bool is_first = plans_.empty();
     const Plan& plan = plans_.emplace_back(compile_single(source_, options, own));
+    if (is_first) starts_at_host_ = device->shares_host_memory();
     for (std::size_t i = 0; i < own.kernels_made.size(); ++i)
       kernels_.emplace(plan.kernels[i].hash, own.kernels_made[i]);
-    if (is_first)
-      report_ = std::move(own);
-    else
-      add_numbers(report_, own);
+    reports_.push_back(std::move(own));
     const CopyCost copies = options_.measure && !is_first ? measured_copies(device) : CopyCost{};
     for (std::size_t i = 0; i < device_count(backend.name); ++i) {
       of_devices_.push_back(&plan);
@@ -131,22 +134,67 @@ class MultiCompiler {
     }
   }
 
+  // Of the kinds that were compiled, that whose plan is returned, with the work of all.
+  void collect_reports(std::size_t kind) {
+    std::vector<WayReport> ways = std::move(report_.ways);
+    const double verify_ms = report_.verify_ms;
+    const int whole = report_.whole, whole_from_cache = report_.whole_from_cache;
+    report_ = std::move(reports_[kind]);
+    for (std::size_t k = 0; k < reports_.size(); ++k)
+      if (k != kind) add_numbers(report_, reports_[k]);
+    report_.ways = std::move(ways);
+    report_.verify_ms += verify_ms;
+    report_.whole += whole;
+    report_.whole_from_cache += whole_from_cache;
+  }
+
+  // The kind of device that computes the whole function fastest, at the sizes of all variants; the
+  // first unless another is faster. What leaves it must beat that.
+  void choose_alone() {
+    if (plans_.size() < 2) return;
+    std::vector<double> total(plans_.size(), 0);
+    const std::size_t first = report_.ways.size();
+    for (std::size_t s = 0; s < source_.variants.size(); ++s) {
+      const SourceVariant& source = source_.variants[s];
+      std::vector<WayReport> ways;
+      std::vector<Plan> plans;
+      for (const Plan& p : plans_) {
+        ways.push_back({s, {}, p.variants[0].devices[0].name});
+        plans.push_back(p);
+      }
+      race(ways, plans, inputs_to_time(source_, source, sizes_to_time(source_, source)));
+      for (std::size_t k = 0; k < plans_.size(); ++k) total[k] += ways[k].ms;
+      report_.ways.insert(report_.ways.end(), ways.begin(), ways.end());
+    }
+    constexpr double clearly = 0.98;
+    for (std::size_t k = 1; k < plans_.size(); ++k)
+      if (total[k] < clearly * total[alone_]) alone_ = k;
+    for (std::size_t i = first; i < report_.ways.size(); ++i)
+      report_.ways[i].is_chosen = (i - first) % plans_.size() == alone_;
+  }
+
   Plan spread_or_alone() {
     try {
-      return spread_plan();
+      if (starts_at_host_) return spread_plan();
     } catch (const UserError& e) {
       log_warning(cat(source_.name, ": stays on one device: ", e.what()));
-      return std::move(plans_[0]);
     }
+    return std::move(plans_[alone_]);
   }
 
   Plan spread_plan() {
     chosen_.resize(plans_[0].variants.size());
     for (std::size_t v = 0; v < chosen_.size(); ++v) choose(v);
-    if (std::ranges::all_of(chosen_, &Assignment::empty)) {
-      if (is_auto_) return std::move(plans_[0]);
+    // Where all is faster on another device, a variant that is not spread would leave that.
+    const bool leaves = alone_ > 0 && std::ranges::any_of(chosen_, &Assignment::empty);
+    for (WayReport& w : report_.ways)
+      if (leaves && !w.places.empty()) w.is_chosen = false;
+    if (leaves || std::ranges::all_of(chosen_, &Assignment::empty)) {
+      if (is_auto_) return std::move(plans_[alone_]);
       throw UserError(source_.name, ": no part of it can be computed on another device", failures_);
     }
+    for (WayReport& w : report_.ways)
+      if (w.places.empty() && !chosen_[w.variant].empty()) w.is_chosen = false;
     Plan plan = spread(of_devices_, chosen_);
     plan.strategy = options_.strategy;
     if (options_.on_plan) options_.on_plan(plan);
@@ -165,6 +213,7 @@ class MultiCompiler {
     throw InternalError(cat(source_.name, ": a plan has a variant of no function"));
   }
 
+  // As auto, a way over several devices only where it is clearly faster than one, copies included.
   void choose(std::size_t v) {
     const Variant& variant = plans_[0].variants[v];
     const Sizing sizes = sizes_to_time(source_, source_of(variant));
@@ -172,28 +221,35 @@ class MultiCompiler {
         propose_assignments(of_devices_, v, copies_, with_measured(sizes, variant.measured));
     if (ways.empty()) return;
     std::vector<WayReport> reports;
-    if (is_auto_) reports.push_back({v, {}});
-    for (const Assignment& way : ways) reports.push_back({v, way});
+    std::vector<Plan> plans;
+    if (is_auto_) {
+      reports.push_back({v, {}, plans_[alone_].variants[0].devices[0].name});
+      plans.push_back(plans_[alone_]);
+    }
+    for (const Assignment& way : ways) {
+      std::vector<Assignment> assigned = chosen_;
+      assigned[v] = way;
+      reports.push_back({v, way});
+      plans.push_back(spread(of_devices_, assigned));
+    }
     // A variant that another one stands before serves machines that lack a library.
     const bool can_run = v == 0 || variant.guards != plans_[0].variants[v - 1].guards;
-    const std::size_t best = options_.measure && can_run
-                                 ? race(reports, inputs_to_time(source_, source_of(variant), sizes))
-                                 : 0;
+    std::size_t best = 0;
+    if (options_.measure && can_run)
+      best = race(reports, plans, inputs_to_time(source_, source_of(variant), sizes));
     reports[best].is_chosen = true;
     chosen_[v] = reports[best].places;
-    report_.ways.insert(report_.ways.end(), reports.begin(), reports.end());
+    report_.ways.insert(report_.ways.end(), reports.begin() + (is_auto_ ? 1 : 0), reports.end());
   }
 
   // The first unless another is clearly faster.
-  std::size_t race(std::span<WayReport> ways, const std::vector<Array>& inputs) {
+  std::size_t race(std::span<WayReport> ways, std::span<Plan> plans,
+                   const std::vector<Array>& inputs) {
     std::vector<std::unique_ptr<Session>> sessions;
     std::list<TimedRun> timed;
     std::vector<std::function<void()>> runs;
-    for (const WayReport& w : ways) {
-      std::vector<Assignment> assigned = chosen_;
-      assigned[w.variant] = w.places;
-      auto plan = std::make_shared<const Plan>(w.places.empty() ? plans_[0]
-                                                                : spread(of_devices_, assigned));
+    for (Plan& p : plans) {
+      auto plan = std::make_shared<const Plan>(std::move(p));
       Executable::Devices devices = open_devices(*plan);
       sessions.push_back(std::make_unique<Session>(
           Executable::load(std::move(plan), std::move(devices)), SessionOptions{.pool = pool_}));
@@ -240,6 +296,9 @@ class MultiCompiler {
   std::shared_ptr<CompileStore> store_;
   double race_seconds_ = 0;
   std::vector<Plan> plans_;              // per kind of device
+  std::vector<CompileReport> reports_;   // likewise
+  std::size_t alone_ = 0;                // the kind that is fastest alone
+  bool starts_at_host_ = false;          // the first kind shares the host's memory
   std::vector<const Plan*> of_devices_;  // per device
   std::vector<CopyCost> copies_;         // per device
   std::vector<Assignment> chosen_;       // per variant

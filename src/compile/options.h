@@ -25,8 +25,8 @@ struct CompileStore;
 struct CompileOptions {
   // One of strategies() but `ref`. A backend's name: generated kernels only; a library's: the
   // library wherever it fits; multi: spread over the devices here, refused where there is one;
-  // auto: the best candidate of each group, measured or predicted, and when measuring, multi where
-  // it is clearly faster.
+  // auto: the best candidate of each group, measured or predicted, and when measuring, the fastest
+  // kind of device, or multi where it is clearly faster than that.
   std::string strategy = "auto";
   std::vector<std::string> targets = {};  // of the backend's target names; empty: the first
   // Null: the one that the strategy names, else the default. Of a backend without a device nothing
@@ -60,12 +60,12 @@ struct VariantReport {
   std::vector<std::vector<NodeId>> groups;  // per group of the plan: its nodes of that function
 };
 
-// One way to spread a variant over devices.
+// One way to compute a variant on the devices here.
 struct WayReport {
-  std::size_t variant = 0;  // of the plan
-  std::vector<std::uint16_t>
-      places;      // per group, the device: 0 for the first; all on it when empty
-  double ms = -1;  // median; -1: not timed
+  std::size_t variant = 0;            // of the plan; of the source where one device has all of it
+  std::vector<std::uint16_t> places;  // per group, the device: 0 for the first
+  std::string alone = {};             // the kind of device that has all of it; places is empty then
+  double ms = -1;                     // median; -1: not timed
   bool is_chosen = false;
 };
 
@@ -77,7 +77,7 @@ struct CompileReport {
   int groups = 0, kernels = 0, compiled = 0, from_cache = 0, verified = 0, verified_from_cache = 0;
   int whole = 0, whole_from_cache = 0;  // functions that were checked whole
   int library_groups = 0;               // groups for which a library candidate was chosen
-  std::vector<WayReport> ways = {};     // that were compared; of plans for several devices
+  std::vector<WayReport> ways = {};     // that were compared, where there are several devices
   // With CompileOptions::keep only.
   std::vector<VariantReport> variants;
   std::vector<Kernel> kernels_made;  // of Plan::kernels, in order

@@ -64,18 +64,27 @@ class Timing {
   }
 
  private:
-  // The first run also binds libraries and touches memory for the first time, which no other does.
-  static constexpr double most_first_ms = 20;
+  // The first run also binds libraries, copies inputs to the device and touches memory for the
+  // first time, which no other does: it may take so much longer, or as much as that took others.
+  static constexpr double usual_first_ms = 100, of_others = 2;
   static constexpr double most_repeated_ms = 10;
+  static constexpr double agree = 0.7;
 
   void start(std::size_t i) {
-    double once = run_ms(candidates_[i], 1);
-    bool is_out = is_too_slow(once - most_first_ms);
+    const double first = run_ms(candidates_[i], 1);
+    double once = first;
+    bool is_out = is_too_slow(first - std::max(usual_first_ms, of_others * most_first_ms_));
     if (!is_out) {
       once = std::max(run_ms(candidates_[i], 1), 1e-6);
-      // A short run may have been interrupted.
-      for (int again = 0; again < 2 && is_too_slow(once) && once < most_repeated_ms; ++again)
+      most_first_ms_ = std::max(most_first_ms_, first - once);
+      // A short run may have been interrupted; libraries may take several to be warm.
+      double before = first;
+      for (int again = 0;
+           again < 3 && is_too_slow(once) && (once < most_repeated_ms || once < agree * before);
+           ++again) {
+        before = once;
         once = std::min(once, std::max(run_ms(candidates_[i], 1), 1e-6));
+      }
       is_out = is_too_slow(once);
       best_ = std::min(best_, once);
     }
@@ -104,6 +113,7 @@ class Timing {
   std::vector<int> repeats_;
   std::vector<std::size_t> running_;
   double best_ = std::numeric_limits<double>::infinity();
+  double most_first_ms_ = 0;  // that a first run took beyond the second
 };
 
 }  // namespace

@@ -126,6 +126,21 @@ TEST(Times, ACandidateThatIsThreeTimesSlowerRunsTwiceAtMost) {
   EXPECT_FALSE(is_clearly_faster(times[1], times[0]));
 }
 
+// As of a library that is loaded and warmed, or of inputs that are copied to a device once.
+TEST(Times, ASlowFirstRunPutsNoCandidateOut) {
+  using std::chrono::milliseconds;
+  int first = 0, second = 0, third = 0;
+  const std::function<void()> candidates[] = {
+      [&] { std::this_thread::sleep_for(milliseconds(first++ == 0 ? 150 : 8)); },
+      [&] { std::this_thread::sleep_for(milliseconds(second++ == 0 ? 200 : 1)); },
+      [&] { std::this_thread::sleep_for(milliseconds(third++ < 2 ? 90 : 1)); }};
+  const auto times =
+      time_interleaved(candidates, {.rounds = 8, .least_sample_ms = 0, .drop_above = 3});
+  EXPECT_EQ(times[1].size(), 8u) << "as much longer as the first candidate's";
+  EXPECT_TRUE(is_clearly_faster(times[1], times[0]));
+  EXPECT_LE(third, 3) << "two slow runs agree";
+}
+
 TEST(Times, AComparisonEndsWhenItIsClear) {
   using std::chrono::milliseconds;
   int runs = 0;
