@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernel/keep_values.h"
 #include "kernel/loops.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
@@ -37,6 +38,7 @@ class Groups {
         rows_(value_or(tuning, "rows", -1)),
         vectors_(value_or(tuning, "vectors", -1)),
         may_have_threads_(target.group_threads),
+        may_share_row_(std::max(target.row_threads, target.group_threads)),
         are_threads_given_(value_or(tuning, "threads", 0) > 0),
         has_vectors_(target.vector_bits >= 128) {}
 
@@ -44,8 +46,9 @@ class Groups {
     if (wants_rows(p)) {
       threads_ = row_threads();
       thread_ = positions_.add_loop(threads_);
+      rows_count_ = product(extents_of(p.outer));
       if (std::optional<Block> shared = share(p.inner)) {
-        keep_loads(*shared);
+        keep_values(*shared, kernel_, lowering_);
         return rows(std::move(p), std::move(*shared));
       }
     }
@@ -74,10 +77,29 @@ class Groups {
   // How many neighbouring iterations of the last loop one thread takes, as lanes: as many elements
   // as are 16 bytes, of the widest parameter, where all that is read and written lies side by side.
   std::int64_t vector_width(const Block& body, const std::vector<Stmt>& loops) const {
-    constexpr std::int64_t vector_bytes = 16, most = 8;
     constexpr double worth_it = 1 << 16;
-    if (!has_vectors_ || loops.empty() || !kernel_.memory.empty()) return 1;
     if (vectors_ < 0 && typical(product(extents_of(loops))) < worth_it) return 1;
+    return possible_width(body, loops);
+  }
+
+  // Of a row that threads share. Its neighbours are those of neighbouring threads, so elements of 4
+  // bytes fill lines of memory as well one by one.
+  std::int64_t row_vector_width(const Block& body, const std::vector<Stmt>& loops) const {
+    constexpr double worth_it = 1 << 20;
+    constexpr std::int64_t wide_element = 4;
+    const auto is_narrow = [](const KernelParam& p) { return byte_size(p.dtype) < wide_element; };
+    const Dim length = product(extents_of(loops));
+    if (vectors_ < 0 && (!std::ranges::any_of(kernel_.params, is_narrow) ||
+                         typical(length * rows_count_) < worth_it))
+      return 1;
+    std::int64_t width = possible_width(body, loops);
+    while (width > 1 && !is_multiple(floor_div(length, width))) width /= 2;
+    return width;
+  }
+
+  std::int64_t possible_width(const Block& body, const std::vector<Stmt>& loops) const {
+    constexpr std::int64_t vector_bytes = 16, most = 8;
+    if (!has_vectors_ || loops.empty() || !kernel_.memory.empty()) return 1;
     const Dim along = symbol_of(loops.back());
     std::int64_t width = vectors_ < 0 ? most : std::clamp<std::int64_t>(vectors_, 1, most);
     for (const KernelParam& p : kernel_.params)
@@ -180,84 +202,16 @@ class Groups {
     return false;
   }
 
-  // As many that each takes some 32 elements of a long row, and half as many of a short one.
+  // As many that each takes some 32 elements of a long row, and half as many of a short one. What
+  // no threads together can keep of a row they read again.
   std::int64_t row_threads() const {
     if (are_threads_given_ || !has_vectors_ || !row_length_.is_number())
       return threads_for(row_length_, most_threads_);
     constexpr std::int64_t long_row = 4096, least = 32;
     const std::int64_t length = row_length_.number(), each = length >= long_row ? 32 : 16;
-    const auto wanted = std::bit_floor(static_cast<std::uint64_t>(std::max(length / each, least)));
-    return std::min(static_cast<std::int64_t>(wanted), may_have_threads_);
-  }
-
-  // What several loops read at the same places is read by the first of them and kept: each thread
-  // takes the same turns of them all. Their turns are written out, so that registers hold it.
-  void keep_loads(Block& block) {
-    constexpr std::int64_t most_bytes = 128;
-    constexpr int register_bytes = 4;  // that an element takes at least
-    struct Use {
-      Stmt* loop;
-      Value load;
-    };
-    struct Place {
-      std::int64_t param;
-      Dim offset;  // in the variables of the first loop
-      std::vector<Use> uses;
-    };
-    std::vector<Place> places;
-    Stmt* first = nullptr;
-    for (Stmt& s : block) {
-      if (!is_loop(s) || !s.extent.is_number() || s.body.empty()) continue;
-      if (!first) first = &s;
-      if (s.extent != first->extent || width_of(s) != width_of(*first)) continue;
-      const std::vector<Value> values = values_of(s.body);
-      for (NodeId n : nodes_below(values)) {
-        const Value v(&values[0].graph(), n);
-        if (!v.is(ops::load) || v.operand_count() > 0) continue;
-        const Dim offset = v.attrs().dims("offset").at(0);
-        if (!mentions(offset, symbol_of(s))) continue;
-        std::vector<Replacement> in_first = {{symbol_of(s), symbol_of(*first)}};
-        if (width_of(s) > 1) in_first.push_back({symbol_of(s.body[0]), symbol_of(first->body[0])});
-        const Dim at = replace(offset, in_first);
-        const std::int64_t param = v.attrs().integer("param");
-        auto known = std::ranges::find_if(
-            places, [&](const Place& p) { return p.param == param && p.offset == at; });
-        if (known == places.end()) known = places.insert(places.end(), {param, at, {}});
-        known->uses.push_back({&s, v});
-      }
-    }
-    std::int64_t bytes = 0;
-    for (const Place& p : places) {
-      if (p.uses.size() < 2 || p.uses[0].loop == p.uses[1].loop) continue;
-      const std::int64_t elements = first->extent.number() * width_of(*first);
-      const DType t = p.uses[0].load.dtype();
-      bytes += elements * std::max(byte_size(t), register_bytes);
-      if (bytes > most_bytes) return;
-      const int memory = static_cast<int>(kernel_.params.size() + kernel_.memory.size());
-      kernel_.memory.push_back({t, elements, 0, MemoryScope::thread});
-      for (const Use& use : p.uses) keep(use.load, *use.loop, memory, &use == &p.uses[0]);
-    }
-  }
-
-  static std::int64_t width_of(const Stmt& loop) {
-    const Stmt& inner = loop.body[0];
-    return is_loop(inner) && inner.loop == LoopKind::lanes ? inner.extent.number() : 1;
-  }
-
-  void keep(Value load, Stmt& loop, int memory, bool is_first) {
-    const std::int64_t width = width_of(loop);
-    loop.loop = LoopKind::unrolled;
-    const Dim lane = width > 1 ? symbol_of(loop.body[0]) : Dim(0);
-    const Dim at = symbol_of(loop) * Dim(width) + lane;
-    if (is_first) {
-      Block& body = width > 1 ? loop.body[0].body : loop.body;
-      body.insert(body.begin(),
-                  {.kind = Kind::store, .param = memory, .offset = at, .value = load});
-      return;
-    }
-    Rewriter rewriter(lowering_.graph(), {});
-    rewriter.set(load, lowering_.load(memory, load.dtype(), at));
-    rewriter(loop.body);
+    const auto wanted = static_cast<std::int64_t>(
+        std::bit_floor(static_cast<std::uint64_t>(std::max(length / each, least))));
+    return wanted <= may_share_row_ ? wanted : may_have_threads_;
   }
 
   Block rows(Peeled p, Block shared) {
@@ -339,7 +293,7 @@ class Groups {
     for (const Sum& sum : sums)
       out.push_back({.kind = Kind::declare, .reg = sum.own, .value = sum.start});
     rename(inner, sums);
-    const std::int64_t width = vector_width(inner, loops);
+    const std::int64_t width = row_vector_width(inner, loops);
     const Dim total = floor_div(product(extents_of(loops)), width);
     const Dim turns = floor_div(total - thread_ + Dim(threads_ - 1), threads_);
     const Dim turn = positions_.add_loop(is_multiple(total) ? floor_div(total, threads_) : turns);
@@ -397,9 +351,9 @@ class Groups {
   Lowering& lowering_;
   Positions& positions_;
   std::int64_t most_threads_, rows_, vectors_, threads_ = 1;
-  std::int64_t may_have_threads_;
+  std::int64_t may_have_threads_, may_share_row_;
   bool are_threads_given_, has_vectors_;
-  Dim row_length_ = 0, thread_ = 0;
+  Dim row_length_ = 0, rows_count_ = 1, thread_ = 0;
 };
 
 }  // namespace

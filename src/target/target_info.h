@@ -22,6 +22,7 @@ struct TargetInfo {
 
   // Machines whose threads run in groups that share memory; 0 threads: there are no groups.
   int group_threads = 0;           // most in one group
+  int row_threads = 0;             // most in one that shares no memory; 0: as many
   std::int64_t group_bytes = 0;    // of memory that a group shares
   int subgroup_threads = 1;        // that run in step
   bool multiplies_halves = false;  // subgroups of 32 multiply tiles of f16 and bf16

@@ -1,6 +1,7 @@
 #include "test/backend/conformance.h"
 
 #include <array>
+#include <cstdlib>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -380,6 +381,33 @@ TEST_P(BackendConformance, ComputesAgainWithoutCopies) {
 }
 
 // Sizes that the tiles of machines divide, and others.
+// Of more elements than one block of a GPU holds, and of many rows that are read in vectors.
+TEST_P(BackendConformance, LongRowsAreAsTheReferenceSays) {
+  const char* set = std::getenv("HONE_CONFORMANCE");
+  const bool is_full = set && std::string_view(set) == "full";
+  const auto wave = [](const Type& t, int step) {
+    return harness::filled(
+        t, [i = 0, step](DType) mutable { return 0.01 * ((i += step) % 1009) - 5; });
+  };
+  std::vector<Type> types = {f32({2, 65536}), Type(DType::bf16, {600, 2048})};
+  if (is_full)
+    for (DType t : {DType::f32, DType::f16, DType::bf16})
+      for (std::int64_t row : {32768, 49152, 65536, 131072, 262144})
+        types.push_back(Type(t, {3, row}));
+  for (const Type& t : types) {
+    SCOPED_TRACE(cat(t));
+    Function softmax, norm;
+    softmax.add_result(ops::softmax(softmax.add_param(t, "x"), {{"axis", 1}}), "y");
+    expect_as_reference(softmax, {wave(t, 7)});
+    const Value x = norm.add_param(t, "x");
+    const Type row(t.dtype, {t.shape[1]});
+    norm.add_result(ops::layer_norm(Values{x, norm.add_param(row, "s"), norm.add_param(row, "b")},
+                                    {{"axis", 1}, {"epsilon", 1e-5}}),
+                    "y");
+    expect_as_reference(norm, {wave(t, 5), wave(row, 3), wave(row, 11)});
+  }
+}
+
 TEST_P(BackendConformance, ProductsOfHalvesAreAsTheReferenceSays) {
   const auto wave = [](const Type& t, int step) {
     return harness::filled(t,

@@ -2,6 +2,7 @@
 // architecture, and what is missing is named.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -12,6 +13,7 @@
 #include "test/ops/harness.h"
 
 #if __has_include(<nvrtc.h>)
+#include "backend/cuda/driver/code.h"
 #include "backend/cuda/target/nvrtc.h"
 
 namespace hone::cuda {
@@ -131,6 +133,22 @@ TEST_F(CudaTarget, CompilesForEveryArchitecture) {
   EXPECT_NE(
       refusal([] { compiled_for(doubled(), "sm_42"); }).find("expected one of: native, sm_75"),
       std::string::npos);
+}
+
+// Clusters of blocks are there from sm_90 on; before, rows are read again.
+TEST_F(CudaTarget, LongRowsCompileForEveryArchitecture) {
+  for (std::string_view target : backend("cuda").target_names) {
+    Function f;
+    f.add_result(ops::softmax(f.add_param(f32({8, 65536}), "x"), {{"axis", 1}}), "y");
+    const Plan plan = compiled_for(f, std::string(target));
+    ASSERT_EQ(plan.binaries.size(), 1u) << target;
+    cuda::CodeHeader header;
+    std::memcpy(&header, plan.binaries[0].code.data(), sizeof header);
+    const bool has_clusters =
+        plan.binaries[0].target != "sm_75" && !plan.binaries[0].target.starts_with("sm_8");
+    EXPECT_EQ(header.blocks, has_clusters ? 8u : 1u) << target;
+    EXPECT_EQ(header.threads, has_clusters ? 256u : 1024u) << target;
+  }
 }
 
 // The text beside it in C++ is what runs, on machines that have no compiler.

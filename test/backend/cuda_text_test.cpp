@@ -31,6 +31,11 @@ std::string without_instructions(std::string text) {
       replaced(text, R"(asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));)", "x = shim_of_half(h);");
   text = replaced(text, R"(asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));)",
                   "h = shim_half_of(x);");
+  for (const bool is_max : {true, false})
+    text = replaced(text,
+                    cat("asm(\"", is_max ? "max" : "min",
+                        R"(.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b));)"),
+                    cat("m = a != a || b != b ? NAN : a ", is_max ? ">" : "<", " b ? a : b;"));
   text = replaced(text, "extern __shared__ __align__(16) unsigned char shared[];",
                   "static __align__(16) unsigned char shared[1 << 18];");
   // The latest that a machine allows: when they are waited for.
@@ -181,6 +186,9 @@ TEST(CudaText, RowsThatAreKeptAgree) {
   const auto softmax = [](Value x) { return ops::softmax(x, {{"axis", 1}}); };
   for (DType t : {DType::f32, DType::bf16, DType::f16})
     for (std::int64_t row : {256, 1000, 4096}) expect_text_agrees(Type(t, {3, row}), softmax);
+  // Many rows of narrow elements are read and written in vectors.
+  EXPECT_EQ(expect_text_agrees(Type(DType::bf16, {1024, 1024}), softmax), 1);
+  EXPECT_EQ(expect_text_agrees(f32({1024, 1024}), softmax), 0);
   Function f;
   const Value x = f.add_param(Type(DType::bf16, {5, 2048}), "x"),
               w = f.add_param(Type(DType::bf16, {2048}), "w");

@@ -258,6 +258,57 @@ TEST(GroupNest, LongRowsAreSharedByTheThreadsOfAGroup) {
   }
 }
 
+// How often a word stands in the text of a candidate of one kernel.
+std::size_t words(const Candidate& c, std::string_view word) {
+  const std::string text = print(std::get<Kernel>(c.steps.at(0).what));
+  std::size_t out = 0;
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += word.size())
+    ++out;
+  return out;
+}
+
+// Of a softmax the exponentials, of a norm the differences from the mean: what a later loop needs
+// of the same element is not computed again.
+TEST(GroupNest, RowsKeepWhatTheyComputed) {
+  TargetInfo target = group_target(1024);
+  target.vector_bits = 128;
+  for (DType t : {DType::f32, DType::bf16, DType::f64}) {
+    Function softmax, norm;
+    Value x = softmax.add_param(Type(t, {3, 512}), "x");
+    softmax.add_result(ops::softmax(x, {{"axis", 1}}));
+    x = norm.add_param(Type(t, {3, 512}), "x");
+    norm.add_result(ops::layer_norm(
+        Values{x, norm.add_param(Type(t, {512}), "s"), norm.add_param(Type(t, {512}), "b")},
+        {{"axis", 1}, {"epsilon", 1e-5}}));
+    for (const Function* f : {&softmax, &norm}) {
+      const Candidate c = nest_candidate(spec_of(*f), target);
+      expect_agrees(c, *f);
+      EXPECT_EQ(words(c, cat("load ", t, " p0[")), 1u);
+      EXPECT_LE(words(c, "= exp "), 1u);
+    }
+  }
+}
+
+// A row of more elements than the threads of a block can hold.
+TEST(GroupNest, LongRowsAreSharedByThreadsThatShareNoMemory) {
+  TargetInfo target = group_target(128);
+  target.vector_bits = 128;
+  target.row_threads = 1024;
+  for (const auto& [length, threads] :
+       {std::pair{4096, 128}, {8192, 256}, {32768, 1024}, {65536, 128}}) {
+    SCOPED_TRACE(length);
+    Function f;
+    const Value x = f.add_param(f32({2, length}), "x");
+    f.add_result(ops::softmax(x, {{"axis", 1}}));
+    const Candidate c = nest_candidate(spec_of(f), target);
+    const Kernel& k = std::get<Kernel>(c.steps.at(0).what);
+    EXPECT_EQ(group_threads(k), threads);
+    for (const KernelMemory& m : k.memory) EXPECT_EQ(m.scope, MemoryScope::thread);
+    EXPECT_EQ(words(c, "load f32 p0["), threads * 32 >= length ? 1u : 3u);
+    expect_agrees(c, f);
+  }
+}
+
 TEST(GroupNest, ShortRowsAreAThreadEach) {
   Function f;
   const Value x = f.add_param(f32({700, 5}), "x");

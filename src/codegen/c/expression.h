@@ -140,6 +140,7 @@ class Renderer {
   std::string zero_of(DType) const;
   void vector_loop(const Stmt&);
   std::string copied_element(const Stmt&);
+  std::string rounded_element(const Stmt&);
   std::optional<Dim> vector_start(const Stmt& loop, int param, const Dim& offset) const;
   std::string vector_text(std::string_view pattern, int param, std::int64_t width,
                           const std::string& name, const std::string& at);

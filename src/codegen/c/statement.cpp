@@ -160,9 +160,19 @@ std::string Renderer::copied_element(const Stmt& s) {
   return is_array_copy ? element_at(from, s.value.attrs().dims("offset").at(0)) : "";
 }
 
+// What a store rounds as a cast did already.
+std::string Renderer::rounded_element(const Stmt& s) {
+  const bool is_cast = s.value.is(ops::cast) && s.value.dtype() == buffer_dtype(s.param) &&
+                       byte_size(s.value.dtype()) == 2 && is_float(s.value.dtype()) &&
+                       s.value.operand(0).dtype() == DType::f32;
+  if (!is_cast || cache_.contains(s.value.node())) return "";
+  return to_memory(s.value.dtype(), value(s.value.operand(0)));
+}
+
 void Renderer::store(const Stmt& s) {
-  const std::string copied = copied_element(s);
-  const std::string x = copied.empty() ? to_memory(buffer_dtype(s.param), value(s.value)) : copied;
+  std::string x = copied_element(s);
+  if (x.empty()) x = rounded_element(s);
+  if (x.empty()) x = to_memory(buffer_dtype(s.param), value(s.value));
   if (const auto v = vector_stores_.find(&s); v != vector_stores_.end())
     return out_.line(v->second, " = ", x, ";");
   const std::string condition = s.condition ? cat("if (", value(s.condition), ") ") : "";

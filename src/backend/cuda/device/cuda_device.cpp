@@ -124,7 +124,8 @@ class CudaStream final : public Stream {
     HONE_ASSERT(l.operands.size() == h.params, kernel.name, ": ", l.operands.size(),
                 " operands for ", h.params, " parameters");
     const std::int64_t groups = (l.chunks - 1) / h.groups + 1;
-    std::int64_t blocks = std::min<std::int64_t>(groups, most_blocks / h.groups);
+    std::int64_t blocks =
+        std::min<std::int64_t>(groups, most_blocks / h.groups / h.blocks) * h.blocks;
     values_.clear();
     std::uint64_t addresses = 0;
     for (const DeviceMemory& m : l.operands) {

@@ -48,7 +48,8 @@ void CudaProgram::load(const Binary& b, std::string_view where) {
   };
   if (b.code.size() < sizeof header) throw damaged();
   std::memcpy(&header, b.code.data(), sizeof header);
-  if (header.magic != code_magic || header.groups == 0 ||
+  if (header.magic != code_magic || header.groups == 0 || header.blocks == 0 ||
+      (header.blocks > 1 && header.has_scratch) ||
       header.cubin_bytes != b.code.size() - sizeof header)
     throw damaged();
   CUmodule module = nullptr;

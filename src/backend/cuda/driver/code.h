@@ -6,7 +6,7 @@
 
 namespace hone::cuda {
 
-inline constexpr std::uint64_t code_magic = 0x3130414455434f48;  // "HOCUDA01"
+inline constexpr std::uint64_t code_magic = 0x3230414455434f48;  // "HOCUDA02"
 
 // A kernel's arguments, in order: the address of each parameter; with scratch, its address and the
 // bytes of each thread (i64); each size (i64).
@@ -19,12 +19,16 @@ struct CodeHeader {
   std::uint32_t cubin_bytes = 0;
   std::uint32_t alignment = 1;  // of every parameter, in bytes; others take the second kernel
   std::uint32_t groups = 1;     // of the kernel's threads, in a block
+  std::uint32_t blocks = 1;     // of a group, which are a cluster then
+  std::uint32_t reserved = 0;
 };
-static_assert(sizeof(CodeHeader) == 40);
+static_assert(sizeof(CodeHeader) == 48);
 
 // What a cubin calls its kernels; the second one is there where alignment is not 1.
 inline constexpr const char* kernel_symbol = "hone_kernel";
 inline constexpr const char* unaligned_symbol = "hone_kernel_unaligned";
+// Blocks of a cluster; more need a permission that not every device gives.
+inline constexpr std::uint32_t most_cluster_blocks = 8;
 // Shared memory that a block has without being asked.
 inline constexpr std::uint32_t default_shared_bytes = 48 << 10;
 // Of all that a block has: for what reductions of threads and the driver take.

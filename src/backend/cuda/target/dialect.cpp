@@ -1,5 +1,7 @@
 #include "backend/cuda/target/dialect.h"
 
+#include "base/error.h"
+
 namespace hone::cuda {
 
 namespace {
@@ -99,6 +101,30 @@ HONE_INLINE T hone_reduce(T x, Join join) {
 
 // What the machine has instructions for.
 constexpr c::Helper helpers[] = {
+    {"max_f32", "",
+     R"(HONE_INLINE float hone_max_f32(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float m;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b));
+  return m;
+#else
+  const float m = a > b ? a : b;
+  return a == a ? m : a;
+#endif
+}
+)"},
+    {"min_f32", "",
+     R"(HONE_INLINE float hone_min_f32(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+  float m;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b));
+  return m;
+#else
+  const float m = a < b ? a : b;
+  return a == a ? m : a;
+#endif
+}
+)"},
     {"bits_f32", "",
      R"(HONE_INLINE uint32_t hone_bits_f32(float x) {
   return __float_as_uint(x);
@@ -182,7 +208,35 @@ constexpr c::Helper helpers[] = {
 )"},
 };
 
+// Groups that are clusters of blocks: all threads meet, and read what one of each block has. Each
+// place of a reduction has a part of its own, and all meet between two turns of the grid, so nobody
+// overwrites what another block reads.
+constexpr std::string_view clusters = R"(HONE_INLINE void hone_meet() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+template <int threads, class T, class Join>
+HONE_INLINE T hone_reduce_cluster(T x, Join join) {
+  __shared__ T part;
+  x = hone_reduce<threads / HONE_BLOCKS>(x, join);
+  if (threadIdx.x == 0) part = x;
+  hone_meet();
+#pragma unroll
+  for (int block = 0; block < HONE_BLOCKS; ++block) {
+    const volatile T *from;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(from) : "l"(&part), "r"(block));
+    const T other = *from;
+    x = block == 0 ? other : join(x, other);
+  }
+  return x;
+}
+
+)";
+
 }  // namespace
+
+std::string cluster_preamble(std::uint32_t blocks) {
+  return cat("#define HONE_BLOCKS ", blocks, "\n", clusters);
+}
 
 constinit const c::Dialect cuda_cpp = {
     .language = "CUDA C++",

@@ -1,5 +1,7 @@
 #include "backend/cuda/target/source.h"
 
+#include <algorithm>
+
 #include "backend/cuda/target/dialect.h"
 #include "codegen/c/module.h"
 
@@ -16,6 +18,26 @@ constexpr std::uint32_t groups_together = 4;
 // What a launch gives a block.
 constexpr std::string_view shared_memory = "extern __shared__ __align__(16) unsigned char shared[]";
 
+// Groups of more threads than a block has are clusters of blocks, of as few threads as fill a
+// multiprocessor with several of them.
+constexpr std::uint32_t most_block_threads = 1024, usual_block_threads = 256;
+
+std::uint32_t blocks_of(std::uint32_t threads) {
+  if (threads <= most_block_threads) return 1;
+  return std::min(threads / usual_block_threads, most_cluster_blocks);
+}
+
+c::Dialect of_clusters() {
+  c::Dialect out = cuda_cpp;
+  out.group = "(blockIdx.x / HONE_BLOCKS)";
+  out.groups = "(gridDim.x / HONE_BLOCKS)";
+  out.thread = "(blockIdx.x % HONE_BLOCKS * blockDim.x + threadIdx.x)";
+  out.barrier = "hone_meet();";
+  out.reduce_group =
+      "$R = hone_reduce_cluster<$N>($X, [](const $T a, const $T b) -> $T { return $E; });";
+  return out;
+}
+
 c::Dialect of_subgroups() {
   c::Dialect out = cuda_cpp;
   out.group = "(blockIdx.x * 4 + threadIdx.x / 32)";
@@ -28,20 +50,30 @@ c::Dialect of_subgroups() {
 }  // namespace
 
 Source source_of(const Kernel& kernel) {
-  const bool is_subgroup = group_threads(kernel) == static_cast<int>(subgroup);
-  c::GroupText group = c::group_text(kernel, is_subgroup ? of_subgroups() : cuda_cpp);
+  const auto threads = static_cast<std::uint32_t>(group_threads(kernel));
+  const bool is_subgroup = threads == subgroup, is_cluster = threads > most_block_threads;
+  c::GroupText group = c::group_text(kernel, is_cluster    ? of_clusters()
+                                             : is_subgroup ? of_subgroups()
+                                                           : cuda_cpp);
   Source out;
+  out.header.blocks = blocks_of(threads);
+  const std::uint32_t blocks = out.header.blocks;
+  if (is_cluster && (!group.shared.empty() || group.shared_bytes > 0 || group.uses_scratch ||
+                     threads % (blocks * subgroup) != 0 || threads / blocks > most_block_threads))
+    throw UserError("cuda: a group of ", threads, " threads is more than ", most_cluster_blocks,
+                    " blocks of ", most_block_threads, ", or has memory beside registers");
   if (is_subgroup && group.shared.empty() && group.shared_bytes == 0)
     out.header.groups = groups_together;
   else if (is_subgroup)
     group = c::group_text(kernel, cuda_cpp);
   out.header.params = static_cast<std::uint32_t>(kernel.params.size());
   out.header.sizes = static_cast<std::uint32_t>(kernel.sizes.size());
-  out.header.threads = static_cast<std::uint32_t>(group_threads(kernel)) * out.header.groups;
+  out.header.threads = threads / blocks * out.header.groups;
   out.header.has_scratch = group.uses_scratch;
   out.header.shared_bytes = static_cast<std::uint32_t>(group.shared_bytes);
   c::Text text;
-  text.paste(cat(cuda_cpp.preamble, group.helpers, "/* ", c::in_comment(kernel.name), " */\n"));
+  text.paste(cat(cuda_cpp.preamble, is_cluster ? cluster_preamble(blocks) : "", group.helpers,
+                 "/* ", c::in_comment(kernel.name), " */\n"));
   if (group.shared_bytes > 0) text.line(shared_memory, ";");
   std::string parameters, arguments;
   const auto add = [&](std::string_view type, const std::string& name) {
@@ -66,8 +98,9 @@ Source source_of(const Kernel& kernel) {
   text.paste(group.body);
   text.close();
   const auto entry = [&](const char* name, bool is_aligned) {
-    text.open("extern \"C\" __global__ void __launch_bounds__(", out.header.threads, ") ", name,
-              "(", parameters, ")");
+    const std::string cluster = is_cluster ? cat("__cluster_dims__(", blocks, ", 1, 1) ") : "";
+    text.open("extern \"C\" __global__ void ", cluster, "__launch_bounds__(", out.header.threads,
+              ") ", name, "(", parameters, ")");
     text.line("hone_body<", is_aligned ? "true" : "false", ">(", arguments, ");");
     text.close();
   };

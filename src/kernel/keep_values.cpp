@@ -1,0 +1,222 @@
+#include "kernel/keep_values.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "kernel/walk.h"
+#include "ops/ops.h"
+
+namespace hone {
+
+namespace {
+
+using Kind = Stmt::Kind;
+
+constexpr std::int64_t most_kept_bytes = 128;  // by a thread
+
+// A loop that threads share, with what it changes.
+struct RowLoop {
+  Stmt* loop;
+  std::unordered_map<RegId, int> versions;       // of registers, before it
+  std::unordered_set<RegId> changed;             // by it
+  std::unordered_map<NodeId, std::size_t> kept;  // its values, by place
+};
+// A value of the first loop that computes it, in all loops that do.
+struct Kept {
+  std::size_t first, last;  // loop
+  Value value;              // of the first loop
+  std::int64_t memory = -1;
+};
+
+// The lanes that a turn has.
+std::int64_t width_of(const Stmt& loop) {
+  const Stmt& inner = loop.body[0];
+  return is_loop(inner) && inner.loop == LoopKind::lanes ? inner.extent.number() : 1;
+}
+
+class Keeper {
+ public:
+  Keeper(Kernel& kernel, Lowering& lowering)
+      : kernel_(kernel), lowering_(lowering), positions_(lowering.positions()) {}
+
+  void run(Block& block) {
+    std::vector<RowLoop> loops = row_loops(block);
+    if (loops.size() < 2) return;
+    std::vector<Kept> all = find_kept(loops);
+    if (all.empty() || bytes_at_once(all, loops) > most_kept_bytes) return;
+    for (Kept& k : all) {
+      k.memory = static_cast<std::int64_t>(kernel_.params.size() + kernel_.memory.size());
+      const Stmt& first = *loops[k.first].loop;
+      kernel_.memory.push_back(
+          {k.value.dtype(), first.extent.number() * width_of(first), 0, MemoryScope::thread});
+    }
+    for (std::size_t i = 0; i < loops.size(); ++i) use_kept(loops[i], i, all);
+  }
+
+ private:
+  // Those that take the same turns as the first, of plain statements.
+  std::vector<RowLoop> row_loops(Block& block) const {
+    std::vector<RowLoop> out;
+    std::unordered_map<RegId, int> versions;
+    for (Stmt& s : block) {
+      std::unordered_set<RegId> changed;
+      for_each_statement({s}, [&](const Stmt& each) {
+        if (each.reg >= 0) changed.insert(each.reg);
+      });
+      if (is_plain_loop(s) && (out.empty() || (s.extent == out[0].loop->extent &&
+                                               width_of(s) == width_of(*out[0].loop))))
+        out.push_back({&s, versions, changed, {}});
+      for (RegId r : changed) ++versions[r];
+    }
+    return out;
+  }
+
+  static bool is_plain_loop(const Stmt& s) {
+    if (!is_loop(s) || !s.extent.is_number() || s.body.empty()) return false;
+    return std::ranges::all_of(width_of(s) > 1 ? s.body[0].body : s.body, [](const Stmt& each) {
+      return each.kind == Kind::declare || each.kind == Kind::accumulate ||
+             each.kind == Kind::store;
+    });
+  }
+
+  // The largest values that an earlier loop has computed.
+  std::vector<Kept> find_kept(std::vector<RowLoop>& loops) {
+    struct Known {
+      std::size_t loop;
+      Value value;
+      std::vector<std::pair<RegId, int>> registers;
+      std::int64_t kept = -1;
+    };
+    std::vector<Kept> out;
+    std::unordered_map<NodeId, std::vector<Known>> known;  // by value in the first loop's variables
+    for (std::size_t i = 0; i < loops.size(); ++i) {
+      const Stmt& s = *loops[i].loop;
+      const Stmt& first = *loops[0].loop;
+      std::vector<Replacement> in_first = {{symbol_of(s), symbol_of(first)}};
+      if (width_of(s) > 1) in_first.push_back({symbol_of(s.body[0]), symbol_of(first.body[0])});
+      Rewriter common(lowering_.graph(), in_first);
+      const std::vector<Value> roots = values_of(s.body);
+      std::vector<NodeId> nodes = nodes_below(roots);
+      std::unordered_map<NodeId, Known*> available;
+      std::vector<std::pair<NodeId, Known>> fresh;
+      for (NodeId n : nodes) {
+        const Value v(&lowering_.graph(), n);
+        const std::optional<std::vector<std::pair<RegId, int>>> registers =
+            kept_registers(v, loops[i]);
+        if (!registers) continue;
+        const NodeId key = common(v).node();
+        for (Known& k : known[key])
+          if (k.registers == *registers) available[n] = &k;
+        if (!available.contains(n)) fresh.push_back({key, {i, v, *registers}});
+      }
+      std::vector<Value> open(roots);
+      std::unordered_set<NodeId> seen;
+      while (!open.empty()) {
+        const Value v = open.back();
+        open.pop_back();
+        if (!v || !seen.insert(v.node()).second) continue;
+        if (const auto it = available.find(v.node()); it != available.end()) {
+          Known& k = *it->second;
+          if (k.kept < 0) {
+            k.kept = std::ssize(out);
+            out.push_back({k.loop, i, k.value});
+          }
+          const auto place = static_cast<std::size_t>(k.kept);
+          out[place].last = i;
+          loops[i].kept.emplace(v.node(), place);
+          continue;
+        }
+        for (const Value& operand : v.operands()) open.push_back(operand);
+      }
+      for (auto& [key, k] : fresh) known[key].push_back(std::move(k));
+    }
+    return out;
+  }
+
+  // Of a value that differs between turns and comes from memory, the registers that it reads, which
+  // the loop must not change; nothing for any other. Sums and products of halves are held wider
+  // than memory would.
+  static std::optional<std::vector<std::pair<RegId, int>>> kept_registers(const Value& v,
+                                                                          const RowLoop& loop) {
+    const bool is_half = v.dtype() == DType::f16 || v.dtype() == DType::bf16;
+    if (is_half && !v.is(ops::load)) return std::nullopt;
+    const Stmt& s = *loop.loop;
+    const Dependences found = dependences(v);
+    if (!found.loops.contains(s.var) && !(width_of(s) > 1 && found.loops.contains(s.body[0].var)))
+      return std::nullopt;
+    const std::vector<NodeId> below = nodes_below(std::span(&v, 1));
+    if (std::ranges::none_of(below, [&](NodeId n) { return Value(&v.graph(), n).is(ops::load); }))
+      return std::nullopt;
+    std::vector<std::pair<RegId, int>> out;
+    for (RegId r : found.registers) {
+      if (loop.changed.contains(r)) return std::nullopt;
+      const auto version = loop.versions.find(r);
+      out.emplace_back(r, version == loop.versions.end() ? 0 : version->second);
+    }
+    std::ranges::sort(out);
+    return out;
+  }
+
+  // That a thread holds between two loops.
+  static std::int64_t bytes_at_once(const std::vector<Kept>& all,
+                                    const std::vector<RowLoop>& loops) {
+    constexpr std::int64_t register_bytes = 4;  // that an element takes at least
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i + 1 < loops.size(); ++i) {
+      std::int64_t here = 0;
+      for (const Kept& k : all)
+        if (k.first <= i && k.last > i)
+          here += loops[0].loop->extent.number() * width_of(*loops[0].loop) *
+                  std::max<std::int64_t>(byte_size(k.value.dtype()), register_bytes);
+      most = std::max(most, here);
+    }
+    return most;
+  }
+
+  // Reads what earlier loops kept, and keeps what it is the first to compute.
+  void use_kept(RowLoop& l, std::size_t number, const std::vector<Kept>& all) {
+    Stmt& loop = *l.loop;
+    const std::int64_t width = width_of(loop);
+    const Dim lane = width > 1 ? symbol_of(loop.body[0]) : Dim(0);
+    const Dim at = symbol_of(loop) * Dim(width) + lane;
+    Rewriter rewriter(lowering_.graph(), {});
+    for (const auto& [node, place] : l.kept) {
+      const Kept& k = all[place];
+      const Value v(&lowering_.graph(), node);
+      rewriter.set(v, lowering_.load(static_cast<int>(k.memory), v.dtype(), at));
+    }
+    std::vector<const Kept*> own;
+    for (const Kept& k : all)
+      if (k.first == number) own.push_back(&k);
+    if (own.empty() && l.kept.empty()) return;
+    std::ranges::sort(own, {}, [](const Kept* k) { return k->value.node(); });  // operands first
+    Block& body = width > 1 ? loop.body[0].body : loop.body;
+    Block before;
+    for (const Kept* k : own) {
+      const RegId reg = positions_.new_register();
+      const Value held = lowering_.reg(reg, k->value.dtype());
+      before.push_back({.kind = Kind::declare, .reg = reg, .value = rewriter(k->value)});
+      before.push_back(
+          {.kind = Kind::store, .param = static_cast<int>(k->memory), .offset = at, .value = held});
+      rewriter.set(k->value, held);
+    }
+    rewriter(body);
+    body.insert(body.begin(), before.begin(), before.end());
+    loop.loop = LoopKind::unrolled;
+  }
+
+  Kernel& kernel_;
+  Lowering& lowering_;
+  Positions& positions_;
+};
+
+}  // namespace
+
+void keep_values(Block& block, Kernel& kernel, Lowering& lowering) {
+  Keeper(kernel, lowering).run(block);
+}
+
+}  // namespace hone
