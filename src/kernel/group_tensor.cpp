@@ -261,6 +261,7 @@ class TensorBuilder {
       const auto epilogue = group.epilogue(position, std::array{parts->b, parts->m, parts->n});
       if (!epilogue) return std::nullopt;
       parts->stores = epilogue->stores, parts->element = epilogue->element;
+      if (t.depths > 1 && !stores_vectors(p, *parts)) return std::nullopt;
     }
     Kernel kernel = group.kernel();
     if (t.parts > 1) kernel.params.back().written = true;
@@ -437,7 +438,13 @@ std::optional<Candidate> built(const GroupSpec& spec, const TargetInfo& target,
   if (wanted.fits(target) && wanted != best[0])
     if (std::optional<Candidate> out = TensorBuilder::find(spec, target)->build(wanted, make_nest))
       return out;
-  return TensorBuilder::find(spec, target)->build(best[0], make_nest);
+  if (std::optional<Candidate> out = TensorBuilder::find(spec, target)->build(best[0], make_nest))
+    return out;
+  // Results that do not lie in rows.
+  constexpr std::size_t all = 10'000;
+  for (const TensorTiling& t : TensorBuilder::find(spec, target)->tilings(all))
+    if (t.depths == 1) return TensorBuilder::find(spec, target)->build(t, make_nest);
+  return std::nullopt;
 }
 
 }  // namespace

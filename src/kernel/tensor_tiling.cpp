@@ -21,10 +21,13 @@ constexpr TileForm forms[] = {
     {64, 64, 32, 32, 32},   {64, 64, 64, 32, 32},   {32, 64, 64, 16, 32},   {64, 32, 64, 32, 16},
     {32, 128, 64, 32, 32},  {128, 32, 64, 32, 32},  {16, 128, 64, 16, 32},  {128, 16, 64, 32, 16},
     {32, 32, 64, 16, 16},   {16, 64, 64, 16, 16},   {64, 16, 64, 16, 16},   {16, 32, 64, 16, 16},
-    {32, 16, 64, 16, 16},   {16, 16, 64, 16, 16},   {16, 16, 32, 16, 16}};
+    {32, 16, 64, 16, 16},   {16, 16, 64, 16, 16},   {16, 16, 32, 16, 16},   {16, 32, 128, 16, 32},
+    {16, 32, 256, 16, 32},  {16, 16, 256, 16, 16},  {32, 32, 128, 32, 32},  {32, 32, 256, 32, 32},
+    {32, 64, 128, 32, 64},  {64, 32, 128, 64, 32},  {64, 64, 128, 64, 64}};
 
 constexpr std::int64_t stage_counts[] = {1, 3, 4};
 constexpr std::int64_t part_counts[] = {1, 2, 3, 4, 6, 8, 12, 16};
+constexpr std::int64_t depth_counts[] = {1, 2, 4, 8};
 
 double ceil_over(double a, std::int64_t b) { return std::ceil(a / static_cast<double>(b)); }
 
@@ -32,31 +35,37 @@ double ceil_over(double a, std::int64_t b) { return std::ceil(a / static_cast<do
 
 std::int64_t TensorTiling::bytes() const {
   const std::int64_t step = (m + row_gap) * (k + row_gap) + (k + row_gap) * (n + row_gap);
-  return std::max(stages * step * 2, m * (n + row_gap) * 4);
+  return std::max(stages * step * 2, depths * m * (n + row_gap) * 4);
 }
 
 bool TensorTiling::fits(const TargetInfo& target) const {
   // More copies of one thread than that are not told apart by the machine.
   constexpr std::int64_t most_copies = 48;
   if (std::min({m, n, k, rows, columns}) < 16 || stages < 1 || parts < 1) return false;
+  if (depths < 1 || k % (16 * depths) != 0 || (depths > 1 && parts > 1)) return false;
   if (stages == 2) return false;  // a copy would have no step to arrive in
   return m % rows == 0 && n % columns == 0 && rows % 16 == 0 && columns % 16 == 0 && k % 16 == 0 &&
          m * k % (vector_width * threads()) == 0 && n * k % (vector_width * threads()) == 0 &&
-         m * n % (vector_width * threads()) == 0 && threads() <= target.group_threads &&
+         (depths > 1 || m * n % (vector_width * threads()) == 0) &&
+         threads() <= target.group_threads &&
          (m + n) * k / (vector_width * threads()) * stages <= most_copies &&
          bytes() <= target.group_bytes;
 }
 
 Tuning TensorTiling::named() const {
-  return {{"tile_m", m},        {"tile_n", n},      {"tile_k", k},   {"rows", rows},
-          {"columns", columns}, {"stages", stages}, {"parts", parts}};
+  return {{"tile_m", m},        {"tile_n", n},      {"tile_k", k},    {"rows", rows},
+          {"columns", columns}, {"stages", stages}, {"parts", parts}, {"depths", depths}};
 }
 
 TensorTiling TensorTiling::of(const Tuning& t, const TensorTiling& otherwise) {
-  return {value_or(t, "tile_m", otherwise.m),        value_or(t, "tile_n", otherwise.n),
-          value_or(t, "tile_k", otherwise.k),        value_or(t, "rows", otherwise.rows),
-          value_or(t, "columns", otherwise.columns), value_or(t, "stages", otherwise.stages),
-          value_or(t, "parts", otherwise.parts)};
+  return {value_or(t, "tile_m", otherwise.m),
+          value_or(t, "tile_n", otherwise.n),
+          value_or(t, "tile_k", otherwise.k),
+          value_or(t, "rows", otherwise.rows),
+          value_or(t, "columns", otherwise.columns),
+          value_or(t, "stages", otherwise.stages),
+          value_or(t, "parts", otherwise.parts),
+          value_or(t, "depths", t.empty() ? otherwise.depths : 1)};
 }
 
 double predicted_us(const GroupProblem& p, const TensorTiling& t) {
@@ -69,7 +78,7 @@ double predicted_us(const GroupProblem& p, const TensorTiling& t) {
   constexpr double start_us = 2.4, step_us = 0.1, copy_us = 0.016, piece_us = 0.0038,
                    sixteenth_us = 0.04, fetch_us = 0.7;
   // The second kernel, and what it reads.
-  constexpr double launch_us = 2.3, parts_bytes_per_us = 3e6;
+  constexpr double launch_us = 2.3, parts_bytes_per_us = 3e6, depth_us = 0.05;
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   const double m = typical(p.m), n = typical(p.n), k = typical(p.k), batch = typical(p.batch),
                parts = number(t.parts), threads = number(t.threads());
@@ -80,7 +89,7 @@ double predicted_us(const GroupProblem& p, const TensorTiling& t) {
   const double resident = std::max(
       1.0, std::floor(std::min({shared_bytes / number(t.bytes()), threads_at_once / threads,
                                 registers / (threads * std::min(thread_registers, 255.0))})));
-  const double loaded = number((t.m + t.n) * t.k), sixteenths = number(t.k / 16),
+  const double loaded = number((t.m + t.n) * t.k), sixteenths = number(t.k / 16 / t.depths),
                turns = std::ceil(threads / 128), pieces = number(t.rows / 16 * (t.columns / 8));
   const double one_step = step_us + loaded / 8 / threads * turns * copy_us +
                           sixteenths * std::max(sixteenth_us, pieces * turns * piece_us) +
@@ -90,8 +99,8 @@ double predicted_us(const GroupProblem& p, const TensorTiling& t) {
       loaded * 2 / std::min(bytes_per_us, cache_bytes_per_us / std::min(groups, processors));
   const double busy =
       std::max({number(t.m * t.n * t.k) / products_per_us, loaded / 8 / vectors_per_us, cache_us});
-  const double adding =
-      t.parts > 1 ? launch_us + parts * m * n * batch * 8 / parts_bytes_per_us : 0.0;
+  const double adding = t.parts > 1 ? launch_us + parts * m * n * batch * 8 / parts_bytes_per_us
+                                    : number(t.depths - 1) * depth_us;
   return std::max(latency, start_us + each * steps * busy) + adding;
 }
 
@@ -106,12 +115,17 @@ std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo
     for (const std::int64_t stages : stage_counts) {
       if (stages > 1 && lie != TensorOperandsLie::in_vectors) continue;
       for (const std::int64_t parts : part_counts) {
-        const TensorTiling t{f.m, f.n, f.k, f.rows, f.columns, stages, parts};
         // Fewer steps than stages leave the later ones empty.
         constexpr std::int64_t least_steps = 2;
         if (parts > 1 && (!p.k.is_number() || ceil_ratio(p.k.number(), f.k) < parts * least_steps))
           continue;
-        if (t.fits(target)) all.push_back({t, predicted_us(p, t)});
+        for (const std::int64_t depths : depth_counts) {
+          // Where a step is divided there are few groups, so each has many bytes on their way.
+          constexpr std::int64_t deep_stages = 4;
+          if (depths > 1 && (parts > 1 || stages < deep_stages)) break;
+          const TensorTiling t{f.m, f.n, f.k, f.rows, f.columns, stages, parts, depths};
+          if (t.fits(target)) all.push_back({t, predicted_us(p, t)});
+        }
       }
     }
   std::ranges::stable_sort(all, {}, &Rated::us);

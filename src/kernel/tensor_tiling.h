@@ -18,13 +18,15 @@ struct TensorTiling {
   std::int64_t stages = 1;
   // Of the depth: each is a group's, and a second kernel adds them up.
   std::int64_t parts = 1;
+  // Of the depth of a step: each is multiplied by subgroups of its own, and the group adds them up.
+  std::int64_t depths = 1;
 
   static constexpr std::int64_t subgroup = 32;
   static constexpr std::int64_t vector_width = 8;  // elements of 16 bytes
   // Rows of a tile in memory begin at different banks.
   static constexpr std::int64_t row_gap = 8;
 
-  std::int64_t threads() const { return m / rows * (n / columns) * subgroup; }
+  std::int64_t threads() const { return m / rows * (n / columns) * subgroup * depths; }
   std::int64_t bytes() const;  // of the memory that a group shares
   bool fits(const TargetInfo&) const;
   Tuning named() const;

@@ -1,5 +1,7 @@
 #include "kernel/tensor_writer.h"
 
+#include <algorithm>
+
 #include "kernel/blocking.h"
 #include "kernel/loops.h"
 #include "kernel/walk.h"
@@ -27,7 +29,8 @@ class TensorWriter {
   void write(const TensorParts& parts) {
     const int first = static_cast<int>(kernel_.params.size());
     b_variable_ = parts.b;
-    const bool in_rows = stores_vectors(parts);
+    const bool in_rows = stores_vectors(p_, parts);
+    HONE_ASSERT(in_rows || t_.depths == 1, kernel_.name, ": parts of a step meet in rows alone");
     a_ = {parts.left, first, first + 2, t_.m};
     b_ = {parts.right, first + 1, first + (is_copied() ? 2 : 3), t_.n};
     for (Operand* o : {&a_, &b_}) {
@@ -42,14 +45,19 @@ class TensorWriter {
     // Where the operands were.
     result_memory_ = first + static_cast<int>(kernel_.memory.size());
     if (in_rows)
-      kernel_.memory.push_back({DType::f32, t_.m * result_pitch(), 0, MemoryScope::group});
+      kernel_.memory.push_back({DType::f32, t_.depths * result_plane(), 0, MemoryScope::group});
     kernel_.tiles.assign(static_cast<std::size_t>(t_.columns / 8),
                          {DType::f32, static_cast<int>(t_.rows / 8), 2});
     const Dim chunk = place_group();
     thread_ = positions_.add_loop(t_.threads());
     const Dim lane = positions_.remainder(thread_, TensorTiling::subgroup),
-              number = positions_.quotient(thread_, TensorTiling::subgroup),
               across = t_.n / t_.columns;
+    Dim number = positions_.quotient(thread_, TensorTiling::subgroup);
+    if (t_.depths > 1) {
+      const Dim of_each = t_.threads() / TensorTiling::subgroup / t_.depths;
+      depth_ = positions_.quotient(number, of_each);
+      number = positions_.remainder(number, of_each);
+    }
     thread_m_ = positions_.quotient(number, across) * Dim(t_.rows) + positions_.quotient(lane, 4);
     thread_n_ = positions_.remainder(number, across) * Dim(t_.columns) +
                 positions_.remainder(lane, 4) * Dim(2);
@@ -84,6 +92,7 @@ class TensorWriter {
   };
   bool is_copied() const { return t_.stages > 1; }
   std::int64_t result_pitch() const { return t_.n + row_gap; }
+  std::int64_t result_plane() const { return t_.m * result_pitch(); }  // of each part of a step
 
   // Groups next to each other read the same rows and columns, so that caches hold what they share.
   Dim place_group() {
@@ -304,21 +313,23 @@ class TensorWriter {
     out.name = multiply_halves;
     for (std::size_t i = 0; i < kernel_.tiles.size(); ++i) {
       Stmt s{.kind = Kind::tile_multiply};
-      s.tile = static_cast<int>(i), s.columns = 2, s.extent = t_.k;
+      s.tile = static_cast<int>(i), s.columns = 2, s.extent = t_.k / t_.depths;
+      const Dim first_k = depth_ * Dim(t_.k / t_.depths);
       const std::int64_t a_pitch = a_.pitch(t_.k), b_pitch = b_.pitch(t_.k),
                          a_line = a_.side.along_depth ? a_pitch : 1;
       s.a.param = a_.memory;
-      s.a.offset = stage * Dim(a_.stage) + thread_m_ * Dim(a_line);
+      s.a.offset = stage * Dim(a_.stage) + thread_m_ * Dim(a_line) +
+                   first_k * Dim(a_.side.along_depth ? 1 : a_pitch);
       for (std::int64_t r = 0; r < t_.rows / 8; ++r) s.a.rows.push_back(8 * r * a_line);
       s.a.stride = a_.side.along_depth ? 1 : a_pitch;
       s.b.param = b_.memory;
       const Dim column = thread_n_ + Dim(8 * static_cast<std::int64_t>(i));
       // All of a column's depth is one group of k.
       if (b_.side.along_depth) {
-        s.b.offset = stage * Dim(b_.stage) + column * Dim(b_pitch);
+        s.b.offset = stage * Dim(b_.stage) + column * Dim(b_pitch) + first_k;
         s.b.stride = 0, s.k_group = static_cast<int>(b_pitch);
       } else {
-        s.b.offset = stage * Dim(b_.stage) + column;
+        s.b.offset = stage * Dim(b_.stage) + column + first_k * Dim(b_pitch);
         s.b.stride = b_pitch;
       }
       out.body.push_back(std::move(s));
@@ -346,14 +357,6 @@ class TensorWriter {
     Block stores = parts.stores;
     rewriter(stores);
     return stores;
-  }
-
-  // Neighbours along n are neighbours in memory, and rows are whole vectors.
-  bool stores_vectors(const TensorParts& parts) const {
-    if (parts.part || !divides(vector_width, p_.n)) return false;
-    for (const Stmt& s : parts.stores)
-      if (s.kind != Kind::store || !(stride_of(s.offset, parts.n) == Dim(1))) return false;
-    return true;
   }
 
   // Each thread stores what its tile holds of the results, two neighbours at once.
@@ -384,8 +387,8 @@ class TensorWriter {
     for (std::size_t i = 0; i < kernel_.tiles.size(); ++i) {
       const Dim r = positions_.add_loop(t_.rows / 8), c = positions_.add_loop(2);
       Stmt store{.kind = Kind::store, .param = result_memory_};
-      store.offset = (thread_m_ + r * Dim(8)) * Dim(result_pitch()) + thread_n_ +
-                     Dim(8 * static_cast<std::int64_t>(i)) + c;
+      store.offset = depth_ * Dim(result_plane()) + (thread_m_ + r * Dim(8)) * Dim(result_pitch()) +
+                     thread_n_ + Dim(8 * static_cast<std::int64_t>(i)) + c;
       store.value = tile_element(static_cast<int>(i), r, c);
       Stmt rows = loop(LoopKind::unrolled, r), columns = loop(LoopKind::lanes, c);
       columns.body.push_back(std::move(store));
@@ -393,17 +396,24 @@ class TensorWriter {
       out.push_back(std::move(rows));
     }
     out.push_back({.kind = Kind::barrier});
-    const Dim turn = positions_.add_loop(t_.m * t_.n / (vector_width * t_.threads())),
+    const std::int64_t vectors = t_.m * t_.n / vector_width;
+    const Dim turn = positions_.add_loop(ceil_ratio(vectors, t_.threads())),
               lane = positions_.add_loop(vector_width);
     const Dim i = turn * Dim(t_.threads()) + thread_, each = t_.n / vector_width;
     const Dim row = positions_.quotient(i, each),
               start = positions_.remainder(i, each) * Dim(vector_width);
     const Dim m = a_.first + row, n = b_.first + start;
     Stmt lanes = loop(LoopKind::lanes, lane), turns = loop(LoopKind::unrolled, turn);
-    lanes.body = stores_at(
-        parts, m, n + lane,
-        lowering_.load(result_memory_, DType::f32, row * Dim(result_pitch()) + start + lane));
+    Value sum;
+    for (std::int64_t d = 0; d < t_.depths; ++d) {
+      const Value one =
+          lowering_.load(result_memory_, DType::f32,
+                         Dim(d * result_plane()) + row * Dim(result_pitch()) + start + lane);
+      sum = sum ? lowering_.apply(ops::add, {sum, one}) : one;
+    }
+    lanes.body = stores_at(parts, m, n + lane, sum);
     Values conditions;
+    if (vectors % t_.threads() != 0) conditions.push_back(lowering_.below(i, vectors));
     if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
     if (!divides(t_.n, p_.n)) conditions.push_back(lowering_.below(n, p_.n));
     if (conditions.empty())
@@ -422,10 +432,17 @@ class TensorWriter {
   DType dtype_;
   Operand a_, b_;
   int result_memory_ = 0;
-  Dim b_variable_ = 0, part_ = 0, batch_ = 0, thread_ = 0, thread_m_ = 0, thread_n_ = 0;
+  Dim b_variable_ = 0, part_ = 0, batch_ = 0, depth_ = 0, thread_ = 0, thread_m_ = 0, thread_n_ = 0;
 };
 
 }  // namespace
+
+bool stores_vectors(const GroupProblem& p, const TensorParts& parts) {
+  if (parts.part || !(mod(p.n, vector_width) == Dim(0))) return false;
+  return std::ranges::all_of(parts.stores, [&](const Stmt& s) {
+    return s.kind == Kind::store && stride_of(s.offset, parts.n) == Dim(1);
+  });
+}
 
 void write_tensor_kernel(Kernel& kernel, AnchoredGroup& group, const GroupProblem& p,
                          const TensorTiling& t, const TensorParts& parts) {

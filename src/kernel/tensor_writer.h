@@ -37,6 +37,10 @@ struct TensorParts {
 };
 
 // Fills in what AnchoredGroup::kernel() leaves open.
+// Whether neighbours along n are neighbours in memory, in rows of whole vectors: a group puts its
+// tile together before it stores it. Where not, a tiling has one depth.
+bool stores_vectors(const GroupProblem&, const TensorParts&);
+
 void write_tensor_kernel(Kernel&, AnchoredGroup&, const GroupProblem&, const TensorTiling&,
                          const TensorParts&);
 

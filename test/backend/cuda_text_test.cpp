@@ -36,6 +36,8 @@ std::string without_instructions(std::string text) {
                     cat("asm(\"", is_max ? "max" : "min",
                         R"(.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b));)"),
                     cat("m = a != a || b != b ? NAN : a ", is_max ? ">" : "<", " b ? a : b;"));
+  text = replaced(text, R"(asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(r * 1.44269504f));)",
+                  "y = (float)__builtin_exp2((double)(r * 1.44269504f));");
   text = replaced(text, "extern __shared__ __align__(16) unsigned char shared[];",
                   "static __align__(16) unsigned char shared[1 << 18];");
   // The latest that a machine allows: when they are waited for.
@@ -222,31 +224,52 @@ TEST(CudaText, TilesOfHalvesAgree) {
         }
 }
 
-// Tiles that arrive while others are multiplied, and parts of the depth that a second kernel adds
-// up: steps that parts and tiles divide, and others; with what follows the product.
+// Tiles that arrive while others are multiplied, parts of the depth that a second kernel adds up,
+// and parts of a step that the group does: sizes that they divide, and others; with what follows
+// the product.
 TEST(CudaText, StagesAndPartsOfTheDepthAgree) {
   const auto target = backend("cuda").target("sm_90");
   for (const auto& [m, n, k] :
        {std::array<std::int64_t, 3>{64, 64, 256}, {40, 72, 200}, {1, 24, 136}})
     for (const std::int64_t stages : {1, 3, 4})
-      for (const std::int64_t parts : {1, 2, 3}) {
+      for (const auto& [parts, depths] :
+           {std::array<std::int64_t, 2>{1, 1}, {2, 1}, {3, 1}, {1, 2}}) {
         Function f;
         const Value a = f.add_param(Type(DType::f16, {m, k}), "a"),
                     b = f.add_param(Type(DType::f16, {k, n}), "b"),
                     bias = f.add_param(Type(DType::f16, {n}), "bias"),
                     more = f.add_param(Type(DType::f16, {m, n}), "more");
         f.add_result(ops::relu(ops::matmul(a, b) + broadcast_to(bias, Shape{m, n}) + more), "y");
-        const Tuning tuning = {{"tile_m", 32},  {"tile_n", 32},     {"tile_k", 32},  {"rows", 16},
-                               {"columns", 16}, {"stages", stages}, {"parts", parts}};
+        const Tuning tuning = {{"tile_m", 32},   {"tile_n", 32},    {"tile_k", 32 * depths},
+                               {"rows", 16},     {"columns", 16},   {"stages", stages},
+                               {"parts", parts}, {"depths", depths}};
         const GroupSpec spec = spec_of(f);
         const std::optional<Candidate> c = target->tuned(spec, "tensor", tuning);
         ASSERT_TRUE(c);
         EXPECT_EQ(c->steps.size(), parts > 1 ? 2u : 1u);
         EXPECT_EQ(c->temporaries.size(), parts > 1 ? 1u : 0u);
+        EXPECT_EQ(group_threads(std::get<Kernel>(c->steps[0].what)), 128 * depths);
         std::vector<Array> inputs;
         for (std::size_t i = 0; i < 4; ++i) inputs.push_back(random_array(f.param(i).type(), i));
         expect_text_agrees(f, inputs, spec, *c);
       }
+}
+
+// Few rows and a deep sum: what the model of times chooses, and results that lie across, which are
+// not put together in rows.
+TEST(CudaText, FewRowsDivideTheDepthOfAStep) {
+  const auto target = backend("cuda").target("sm_90");
+  for (const bool is_turned : {false, true}) {
+    Function f;
+    const Value a = f.add_param(Type(DType::bf16, {16, 1024}), "a"),
+                b = f.add_param(Type(DType::bf16, {1024, 96}), "b"), y = ops::matmul(a, b);
+    f.add_result(is_turned ? transpose_matrix(y) : y, "y");
+    const GroupSpec spec = spec_of(f);
+    const std::optional<Candidate> c = target->tuned(spec, "tensor", {});
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->steps.size(), is_turned ? c->steps.size() : 1u);
+    expect_text_agrees(f, {random_array(a.type(), 1), random_array(b.type(), 2)}, spec, *c);
+  }
 }
 
 TEST(CudaText, ConvolutionsOfHalvesAgree) {

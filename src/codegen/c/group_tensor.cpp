@@ -38,7 +38,7 @@ void Renderer::multiply_halves(const Stmt& s) {
   start(b, first.b.param, first.b.offset, 2 * (b_lies_along ? b_pitch : 1), cat(lane, " % 4"),
         cat("(", b_lies_along ? high : low, ")"), b_pitch,
         cat("(", b_lies_along ? low : high, ")"));
-  out_.line(dialect_.unroll);
+  out_.line(dialect_.unroll_products);
   out_.open("for (int32_t ", k, " = 0; ", k, " < ", first.extent.number(), "; ", k, " += 16)");
   out_.line("uint32_t ", x, "[", pieces, "][4], ", y, "[", columns / 2, "][4];");
   const auto load = [&](const std::string& function, const std::string& to, std::int64_t count,
