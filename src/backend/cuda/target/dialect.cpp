@@ -125,6 +125,18 @@ constexpr c::Helper helpers[] = {
 #endif
 }
 )"},
+    // Within 2 units in the last place: 2^n times 2^x for |x| <= 1/2, which the machine computes.
+    {"exp_f32", "max_f32 min_f32 power_of_two",
+     R"(HONE_INLINE float hone_exp_f32(float x) {
+  const float bounded = hone_min_f32(hone_max_f32(x, -104.0f), 89.0f);
+  const float t = __fmaf_rn(bounded, 1.44269504f, 12582912.0f), n = t - 12582912.0f;
+  const float r = __fmaf_rn(n, -1.42860677e-6f, __fmaf_rn(n, -0.693145752f, bounded));
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(r * 1.44269504f));
+  const int32_t k = (int32_t)(__float_as_uint(t) - 0x4b400000u), half = k >> 1;
+  return y * hone_power_of_two(half) * hone_power_of_two(k - half);
+}
+)"},
     {"bits_f32", "",
      R"(HONE_INLINE uint32_t hone_bits_f32(float x) {
   return __float_as_uint(x);
@@ -249,6 +261,7 @@ constinit const c::Dialect cuda_cpp = {
     .thread = "threadIdx.x",
     .barrier = "__syncthreads();",
     .unroll = "#pragma unroll",
+    .unroll_products = "#pragma unroll (is_aligned ? 64 : 1)",
     .vector_type = "hone_vector<$T, $N>",
     .vector_load = "hone_load<is_aligned>($V, $P + ($I));",
     .vector_store = "hone_store<is_aligned>($P + ($I), $V);",
