@@ -204,6 +204,41 @@ TEST(Verify, AnExpansionIsHeldAgainstTheDefinition) {
   EXPECT_TRUE(contains(why, "refused: half") && contains(why, "'middle'")) << why;
 }
 
+int evaluated = 0;
+
+constinit const Op same = {
+    .name = "same",
+    .doc = "x, at the price of a product.",
+    .kind = OpKind::elementwise,
+    .infer = [](const Call& c) { return infer_equal(c, 1, Accept::real); },
+    .expand = [](const Call& c) -> Values {
+      const Value x = c.operands[0];
+      return {x + ops::matmul(x, x) * 0.0};
+    },
+    .eval = [](const Evaluation& e) -> std::vector<Wide> {
+      ++evaluated;
+      return {*e.inputs[0]};
+    },
+    .samples = real_unary_samples,
+};
+
+// Only what is little work, by what it is expanded to; that of several layers once, whatever their
+// weights are.
+TEST(Verify, FewExpansionsOfAModelAreEvaluated) {
+  Function large;
+  large.add_result(
+      large.graph().intern(same, std::vector{large.add_param(f32({512, 512}), "x")}, {}));
+  check_expansions(large, {});
+  EXPECT_EQ(evaluated, 0);
+  Function layers;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    const Value w = constant(layers.graph(), sample_array(f32({9, 9}), {}, Fill::random, seed));
+    layers.add_result(layers.graph().intern(same, std::vector{w}, {}));
+  }
+  check_expansions(layers, {});
+  EXPECT_EQ(evaluated, 1);
+}
+
 // The branches of an if on a parameter are both tried.
 TEST(Verify, AConditionIsTrueAndFalse) {
   for (std::uint64_t seed = 1; seed < 5; ++seed) {
