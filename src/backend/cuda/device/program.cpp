@@ -66,11 +66,6 @@ void CudaProgram::load(const Binary& b, std::string_view where) {
       context_->check(driver().cuModuleGetFunction(&kernel->unaligned, module, unaligned_symbol),
                       "cuModuleGetFunction", e.name);
     for (CUfunction f : {kernel->function, kernel->unaligned})
-      if (f && header.blocks > most_cluster_blocks)
-        context_->check(
-            driver().cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
-            "cuFuncSetAttribute", e.name);
-    for (CUfunction f : {kernel->function, kernel->unaligned})
       if (f && header.shared_bytes > default_shared_bytes - kept_shared_bytes)
         context_->check(
             driver().cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,

@@ -27,9 +27,8 @@ static_assert(sizeof(CodeHeader) == 48);
 // What a cubin calls its kernels; the second one is there where alignment is not 1.
 inline constexpr const char* kernel_symbol = "hone_kernel";
 inline constexpr const char* unaligned_symbol = "hone_kernel_unaligned";
-// Blocks of a cluster; more are asked for, and some devices have them: their largest groups are in
-// smaller blocks then, of which a multiprocessor runs several at once.
-inline constexpr std::uint32_t most_cluster_blocks = 8, most_large_cluster_blocks = 16;
+// Blocks of a cluster; some devices allow 16, and parts of a device that others share fewer.
+inline constexpr std::uint32_t most_cluster_blocks = 8;
 // Shared memory that a block has without being asked.
 inline constexpr std::uint32_t default_shared_bytes = 48 << 10;
 // Of all that a block has: for what reductions of threads and the driver take.

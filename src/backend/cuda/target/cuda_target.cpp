@@ -123,19 +123,15 @@ class CudaTarget final : public Target {
   }
 
   Listing list(const CompileJob& job) const override {
-    const Source source = source_of(*job.kernel, most_blocks());
+    const Source source = source_of(*job.kernel);
     const std::vector<std::byte> ptx =
         nvrtc_compile(source.text, job.entry, "compute_" + info_.name.substr(3));
     return {source.text, std::string(reinterpret_cast<const char*>(ptx.data()))};
   }
 
  private:
-  std::uint32_t most_blocks() const {
-    return info_.name == "sm_90" ? most_large_cluster_blocks : most_cluster_blocks;
-  }
-
   Binary compile_one(const CompileJob& job) const {
-    Source source = source_of(*job.kernel, most_blocks());
+    Source source = source_of(*job.kernel);
     const std::vector<std::byte> cubin = nvrtc_compile(source.text, job.entry, info_.name);
     source.header.cubin_bytes = static_cast<std::uint32_t>(cubin.size());
     Binary out;

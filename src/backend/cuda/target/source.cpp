@@ -22,10 +22,9 @@ constexpr std::string_view shared_memory = "extern __shared__ __align__(16) unsi
 // multiprocessor with several of them.
 constexpr std::uint32_t most_block_threads = 1024, usual_block_threads = 256;
 
-std::uint32_t blocks_of(std::uint32_t threads, std::uint32_t most) {
+std::uint32_t blocks_of(std::uint32_t threads) {
   if (threads <= most_block_threads) return 1;
-  if (threads / most_cluster_blocks < most_block_threads) most = most_cluster_blocks;
-  return std::min(threads / usual_block_threads, most);
+  return std::min(threads / usual_block_threads, most_cluster_blocks);
 }
 
 c::Dialect of_clusters() {
@@ -50,14 +49,14 @@ c::Dialect of_subgroups() {
 
 }  // namespace
 
-Source source_of(const Kernel& kernel, std::uint32_t most_blocks) {
+Source source_of(const Kernel& kernel) {
   const auto threads = static_cast<std::uint32_t>(group_threads(kernel));
   const bool is_subgroup = threads == subgroup, is_cluster = threads > most_block_threads;
   c::GroupText group = c::group_text(kernel, is_cluster    ? of_clusters()
                                              : is_subgroup ? of_subgroups()
                                                            : cuda_cpp);
   Source out;
-  out.header.blocks = blocks_of(threads, most_blocks);
+  out.header.blocks = blocks_of(threads);
   const std::uint32_t blocks = out.header.blocks;
   if (is_cluster && (!group.shared.empty() || group.shared_bytes > 0 || group.uses_scratch ||
                      threads % (blocks * subgroup) != 0 || threads / blocks > most_block_threads))

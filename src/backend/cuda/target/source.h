@@ -14,8 +14,7 @@ struct Source {
 };
 
 // Its kernel is called kernel_symbol, the one for other addresses unaligned_symbol. Throws
-// UserError for an operation that is not written as CUDA C++. The largest groups are clusters of
-// `most_blocks` blocks.
-Source source_of(const Kernel&, std::uint32_t most_blocks = most_cluster_blocks);
+// UserError for an operation that is not written as CUDA C++.
+Source source_of(const Kernel&);
 
 }  // namespace hone::cuda
