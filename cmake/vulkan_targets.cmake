@@ -1,15 +1,16 @@
 # What glslang and its kin add to the folders of the Vulkan backend.
 target_include_directories(hone_backend_vulkan_driver SYSTEM PUBLIC ${HONE_VULKAN_INCLUDE})
-set(strided_copy ${CMAKE_CURRENT_BINARY_DIR}/vulkan/strided_copy.h)
-set(strided_copy_source ${CMAKE_CURRENT_SOURCE_DIR}/backend/vulkan/device/strided_copy.comp)
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/vulkan)
-add_custom_command(
-  OUTPUT ${strided_copy}
-  COMMAND ${HONE_GLSLANG_VALIDATOR} --quiet --target-env vulkan1.2 --vn strided_copy_spirv -o ${strided_copy}
-          ${strided_copy_source}
-  DEPENDS ${strided_copy_source}
-  VERBATIM)
-target_sources(hone_backend_vulkan_device PRIVATE ${strided_copy})
+foreach(shader plain_copy strided_copy)
+  set(header ${CMAKE_CURRENT_BINARY_DIR}/vulkan/${shader}.h)
+  set(source ${CMAKE_CURRENT_SOURCE_DIR}/backend/vulkan/device/${shader}.comp)
+  add_custom_command(
+    OUTPUT ${header}
+    COMMAND ${HONE_GLSLANG_VALIDATOR} --quiet --target-env vulkan1.2 --vn ${shader}_spirv -o ${header} ${source}
+    DEPENDS ${source}
+    VERBATIM)
+  target_sources(hone_backend_vulkan_device PRIVATE ${header})
+endforeach()
 target_include_directories(hone_backend_vulkan_device PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/vulkan)
 target_compile_definitions(hone_backend_devices PRIVATE HONE_VULKAN)
 target_compile_definitions(hone_backend PRIVATE HONE_VULKAN)

@@ -247,13 +247,14 @@ void start(const Request& request) {
                   .c_str());
 }
 
-double copy_rate(const std::string& backend) {
+// GB/s of a copy on the device, between places that both begin at multiples of `alignment`.
+double copy_rate(const std::string& backend, std::int64_t alignment) {
   const std::shared_ptr<Device> device = open_device(backend);
   const std::unique_ptr<Stream> stream = device->open_stream();
   constexpr std::size_t bytes = std::size_t{1} << 29;
-  const OwnedMemory a(device, bytes), b(device, bytes);
+  const OwnedMemory a(device, bytes + 256), b(device, bytes + 256);
   const double took = median_us([&] {
-    stream->copy(b.at(), a.at(), bytes);
+    stream->copy(b.at() + alignment % 256, a.at() + alignment % 256, bytes);
     stream->synchronize();
   });
   return 2.0 * static_cast<double>(bytes) / took / 1e3;
@@ -279,9 +280,14 @@ int main(int argc, char** argv) {
         wanted.push_back(word);
     }
     if (!request.start.empty()) return start(request), 0;
-    const double copy = copy_rate(request.backend);
-    std::printf("%s\n",
-                Json(Json::Object{{"case", "copy"}, {"gbytes_per_s", copy}}).text().c_str());
+    // Backends copy what is aligned and what is not in different ways: the better one counts.
+    const double aligned = copy_rate(request.backend, 256), other = copy_rate(request.backend, 4),
+                 copy = std::max(aligned, other);
+    std::printf("%s\n", Json(Json::Object{{"case", "copy"},
+                                          {"gbytes_per_s", copy},
+                                          {"unaligned_gbytes_per_s", other}})
+                            .text()
+                            .c_str());
     const DType half = request.backend == "cuda" ? DType::bf16 : DType::f16;
     for (const GpuCase& c : all_cases(half))
       if (wanted.empty() || std::ranges::any_of(wanted, [&](const std::string& w) {

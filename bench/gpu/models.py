@@ -2,8 +2,9 @@
 """Whole models in PyTorch and in hone: exported to ONNX with random weights, then timed by both. hone_ms is
 timed on inputs that lie on the GPU, as PyTorch's are; hone_plan copies its inputs and results in each run. A line
 of JSON for each.
-usage: bench/gpu/models.py HONE DIR [--backend vulkan] [MODEL...]   cuda otherwise"""
+MODELs: all of MODELS otherwise."""
 
+import argparse
 import json
 import pathlib
 import subprocess
@@ -62,31 +63,55 @@ MODELS = {"resnet50_fp16_bs1": lambda: resnet50(1), "bert_base_fp16_s128": bert,
 STRATEGIES = {"cuda": "cuda,cublaslt,auto", "vulkan": "vulkan"}
 
 
-def hone(program, backend, file, line):
+def run(command, limit):
+    """(output, None), or (None, why not) where it fails or takes more than so many seconds."""
+    try:
+        r = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return None, f"takes more than {limit} s"
+    return (r.stdout, None) if r.returncode == 0 else (None, r.stderr[-1500:])
+
+
+def hone(program, backend, file, line, limit):
     plan = file.with_suffix(".hone")
     start = time.monotonic()
-    subprocess.run([program, "bench", file, "--strategy", backend, "--verify", "none", "--no-cache",
-                    "--duration", "0.01"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    line["hone_process_to_first_s"] = time.monotonic() - start
-    r = subprocess.run([program, "optimize", file, "--strategies", STRATEGIES[backend], "--verify", "kernels",
-                        "--budget", "15", "--rounds", "10", "-o", plan, "--json"], capture_output=True, text=True)
-    line["hone_optimize_s"] = time.monotonic() - start - line["hone_process_to_first_s"]
-    if r.returncode != 0:
-        line["hone_failure"] = r.stderr[-1500:]
-        return
-    line["hone_ms"] = {s["name"]: s["failure"] or s["ms"] for s in json.loads(r.stdout)["strategies"]}
+    _, why = run([program, "bench", file, "--strategy", backend, "--verify", "none", "--no-cache",
+                  "--duration", "0.01"], limit)
+    line["hone_process_to_first_s"] = why or time.monotonic() - start
     start = time.monotonic()
-    r = subprocess.run([program, "bench", plan, "--duration", "1", "--json"], capture_output=True, text=True)
-    line["hone_plan"] = json.loads(r.stdout) if r.returncode == 0 else r.stderr[-500:]
-    r = subprocess.run([program, "inspect", plan, "--json"], capture_output=True, text=True)
-    line["hone_devices"] = json.loads(r.stdout).get("devices") if r.returncode == 0 else r.stderr[-500:]
+    out, why = run([program, "optimize", file, "--strategies", STRATEGIES[backend], "--verify", "kernels",
+                    "--budget", "15", "--rounds", "10", "-o", plan, "--json"], limit)
+    line["hone_optimize_s"] = time.monotonic() - start
+    if why:
+        line["hone_failure"] = why
+        return
+    line["hone_ms"] = {s["name"]: s["failure"] or s["ms"] for s in json.loads(out)["strategies"]}
+    out, why = run([program, "bench", plan, "--duration", "1", "--json"], limit)
+    line["hone_plan"] = why or json.loads(out)
+    out, why = run([program, "inspect", plan, "--json"], limit)
+    line["hone_devices"] = why or json.loads(out).get("devices")
+
+
+def compile_and_time(make, line):
+    model, inputs = make()
+    start = time.perf_counter()
+    compiled = torch.compile(model, mode="reduce-overhead")
+    compiled(*inputs)
+    torch.cuda.synchronize()
+    line["torch_cold_s"] = time.perf_counter() - start
+    line["compiled_us"] = median_us(lambda: compiled(*inputs))
 
 
 def main():
-    program, folder, *wanted = sys.argv[1:]
-    folder, backend = pathlib.Path(folder), "cuda"
-    if wanted[:1] == ["--backend"]:
-        backend, wanted = wanted[1], wanted[2:]
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("program", metavar="HONE")
+    p.add_argument("folder", metavar="DIR", type=pathlib.Path)
+    p.add_argument("--backend", choices=STRATEGIES, default="cuda")
+    p.add_argument("--eager", action="store_true", help="without torch.compile, which takes minutes")
+    p.add_argument("--limit", type=float, default=300, help="seconds of each command of hone")
+    p.add_argument("wanted", metavar="MODEL", nargs="*")
+    o = p.parse_args()
+    folder, wanted = o.folder, o.wanted
     folder.mkdir(parents=True, exist_ok=True)
     for name, make in MODELS.items():
         if wanted and name not in wanted:
@@ -99,14 +124,9 @@ def main():
             plain = [x.contiguous() for x in inputs]
             torch.onnx.export(model.to(memory_format=torch.contiguous_format), tuple(plain), str(file), dynamo=False,
                               opset_version=17)
-            model, inputs = make()
-            start = time.perf_counter()
-            compiled = torch.compile(model, mode="reduce-overhead")
-            compiled(*inputs)
-            torch.cuda.synchronize()
-            line["torch_cold_s"] = time.perf_counter() - start
-            line["compiled_us"] = median_us(lambda: compiled(*inputs))
-            hone(program, backend, file, line)
+            if not o.eager:
+                compile_and_time(make, line)
+            hone(o.program, o.backend, file, line, o.limit)
         except Exception as e:
             line["failure"] = repr(e)[-1500:]
         print(json.dumps(line), flush=True)

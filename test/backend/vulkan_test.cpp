@@ -175,6 +175,54 @@ TEST(Vulkan, APlanFileRuns) {
   std::remove(file.c_str());
 }
 
+std::size_t entries_of(const char* directory) {
+  return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory), {}));
+}
+
+// Devices, streams and plans are given back with their sessions, and the drivers stay loaded.
+TEST(Vulkan, ManySessionsLeaveNothingBehind) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  Function f;
+  const Value x = f.add_param(f32({64}), "x");
+  f.add_result(x * 2.0, "y");
+  const auto plan = std::make_shared<const Plan>(vulkan_plan(f));
+  Array a = Array::zeros(DType::f32, {64});
+  a.set_real(5, 3);
+  const auto run = [&] {
+    Session session(Executable::load(plan, open_device("vulkan")), {});
+    EXPECT_EQ(session.run(std::span(&a, 1))[0].real(5), 6);
+  };
+  const vulkan::Instance* const first = vulkan::open_instance().get();
+  run();
+  const std::size_t files = entries_of("/proc/self/fd"), threads = entries_of("/proc/self/task");
+  for (int i = 0; i < 200; ++i) run();
+  EXPECT_EQ(vulkan::open_instance().get(), first) << "the drivers were loaded again";
+  EXPECT_LE(entries_of("/proc/self/fd"), files);
+  EXPECT_LE(entries_of("/proc/self/task"), threads);
+}
+
+// Large copies are a kernel's, and what is left or not aligned the driver's.
+TEST(Vulkan, CopiesBeginAndEndAnywhere) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  const std::shared_ptr<Device> device = open_device("vulkan");
+  const std::unique_ptr<Stream> stream = device->open_stream();
+  constexpr std::size_t most = (std::size_t{1} << 17) + 64;
+  const OwnedMemory from(device, most), to(device, most);
+  std::vector<std::byte> sent(most), got(most);
+  for (std::size_t i = 0; i < most; ++i) sent[i] = static_cast<std::byte>(i * 31 + (i >> 8));
+  stream->upload(from.at(), sent);
+  for (const std::size_t bytes : {1 << 17, (1 << 17) + 5, 1 << 16, (1 << 16) - 16, 3})
+    for (const std::int64_t offset : {0, 16, 4, 1}) {
+      stream->fill(to.at(), std::byte{0xee}, most);
+      stream->copy(to.at() + offset, from.at() + offset, bytes);
+      stream->download(got, to.at());
+      stream->synchronize();
+      std::vector<std::byte> expected(most, std::byte{0xee});
+      std::copy_n(sent.begin() + offset, bytes, expected.begin() + offset);
+      EXPECT_TRUE(got == expected) << bytes << " bytes at " << offset;
+    }
+}
+
 // 200 MB: more than maxStorageBufferRange of Mesa's software device.
 TEST(Vulkan, AWeightMayBeLargerThanWhatIsBound) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";

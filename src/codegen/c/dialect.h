@@ -68,8 +68,8 @@ struct Dialect {
   std::string_view vector_type, vector_load, vector_store;
   int least_vector_bytes = 0;
   // $R = $X of all threads joined: $E joins a and b, of type $T; where the threads are $N, a power
-  // of two. $A is an array of the group for them all, and $S what join_subgroup gives. Empty: by
-  // halves, in memory of the group.
+  // of two. $A is an array of the group for them all, $S what join_subgroup gives, and $0 what
+  // leaves every value as it is. Empty: by halves, in memory of the group.
   std::string_view reduce_group;
   // The text that joins `own` of those threads that run in step; empty where there is none, then
   // all are joined by halves. Null: reduce_group does without.

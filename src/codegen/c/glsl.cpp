@@ -29,13 +29,27 @@ constexpr Helper own_helpers[] = {
 )"},
     {"min_i32", "", "#define hone_min_i32 min\n"},
     {"max_i32", "", "#define hone_max_i32 max\n"},
-    {"f32_of_f16", "",
+    // The device converts f16 as IEEE says, subnormal numbers too.
+    {"converts_halves", "", "layout(constant_id = 1) const bool hone_converts_halves = false;\n"},
+    {"f32_of_f16", "converts_halves",
      R"(float hone_f32_of_f16(uint16_t h) {
+  if (hone_converts_halves) return unpackHalf2x16((uint32_t)h).x;
   const uint32_t exponent = (uint32_t)(h >> 10) & 31u, rest = (uint32_t)h & 1023u;
   const uint32_t sign = ((uint32_t)h & 0x8000u) << 16;
   const float subnormal = (float)rest * 5.9604644775390625e-8f;
   const uint32_t shifted = (exponent == 31u ? 0x7f800000u : (exponent + 112u) << 23) | rest << 13;
   return uintBitsToFloat(sign | (exponent == 0u ? floatBitsToUint(subnormal) : shifted));
+}
+)"},
+    {"f16_of_f32", "converts_halves",
+     R"(uint16_t hone_f16_of_f32(float x) {
+  if (hone_converts_halves) return (uint16_t)packHalf2x16(vec2(x, 0.0f));
+  const uint32_t bits = floatBitsToUint(x), rest = bits & 0x7fffffffu;
+  const uint32_t special = rest > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  const uint32_t small = floatBitsToUint(uintBitsToFloat(rest) + 0.5f) - 0x3f000000u;
+  const uint32_t normal = (rest - 0x38000000u + 0xfffu + ((rest >> 13) & 1u)) >> 13;
+  const uint32_t finite = rest < 0x38800000u ? small : normal;
+  return (uint16_t)(((bits >> 16) & 0x8000u) | (rest >= 0x47800000u ? special : finite));
 }
 )"},
     {"floor_mod", "",
@@ -280,19 +294,21 @@ std::string join_subgroup(const Op& op, DType t) {
 }
 
 // The barrier of a subgroup is where threads come together that took different turns of a loop.
+// Each subgroup joins what all of them gave.
 constexpr std::string_view reduce_by_subgroups = R"({
   $T own = $X;
   subgroupBarrier();
   own = $S;
   if (subgroupElect()) $A[gl_SubgroupID] = own;
-  memoryBarrierShared(); barrier();
-  own = $A[0];
-  for (uint32_t i = 1u; i < gl_NumSubgroups; ++i) {
+  barrier();
+  own = $0;
+  for (uint32_t i = gl_SubgroupInvocationID; i < gl_NumSubgroups; i += gl_SubgroupSize) {
     const $T a = own, b = $A[i];
     own = $E;
   }
-  $R = own;
-  memoryBarrierShared(); barrier();
+  subgroupBarrier();
+  $R = $S;
+  barrier();
 })";
 
 constexpr std::string_view subgroup_preamble = R"(#extension GL_KHR_shader_subgroup_basic : require
@@ -328,7 +344,7 @@ const Dialect glsl = {
     .group = "gl_WorkGroupID.x",
     .groups = "gl_NumWorkGroups.x",
     .thread = "gl_LocalInvocationID.x",
-    .barrier = "memoryBarrierBuffer(); memoryBarrierShared(); barrier();",
+    .barrier = "groupMemoryBarrier(); barrier();",
     .unroll = "[[unroll]]",
     .vector_type = "$T_x$N",
     .vector_load = "$V = hone_load_$T_x$N($P, (int64_t)($I));",

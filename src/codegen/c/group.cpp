@@ -107,6 +107,7 @@ void Renderer::reduce_group(const Stmt& s) {
                                              {"$X", x},
                                              {"$A", parts},
                                              {"$S", joined},
+                                             {"$0", neutral(*s.combine, t)},
                                              {"$T", std::string(register_type(t))},
                                              {"$N", cat(threads)},
                                              {"$E", combined(helpers_, *s.combine, t, "a", "b")}}));

@@ -77,9 +77,12 @@ Words prepared(std::span<const std::uint32_t> spirv, const Adapter& a, std::stri
         out.insert(out.begin() + first, std::begin(asked), std::end(asked));
         modes.insert(modes.end(), {4u << 16 | op_execution_mode, main, mode, 32u});
         if (has_doubles) modes.insert(modes.end(), {4u << 16 | op_execution_mode, main, mode, 64u});
+        if (a.converts_halves)
+          modes.insert(modes.end(), {4u << 16 | op_execution_mode, main, mode, 16u});
       };
       if (a.keeps_nan) keep(4466, 4461);
       if (a.keeps_denormals) keep(4464, 4459);
+      if (a.converts_halves) keep(4467, 4462);  // to the nearest, ties to even
       has_modes = !modes.empty();
     }
     at += words;
@@ -194,9 +197,11 @@ std::shared_ptr<Pipeline> Pipelines::compiled(const ShaderHeader& header,
   const DeviceApi& api = machine_->api;
   auto made = std::make_shared<Pipeline>(machine_);
   made->header = header;
-  const VkBool32 constant = is_aligned;
-  const VkSpecializationMapEntry entry{0, 0, sizeof constant};
-  const VkSpecializationInfo constants{1, &entry, sizeof constant, &constant};
+  // What a shader does not have of these is ignored.
+  const VkBool32 values[] = {is_aligned, machine_->adapter.converts_halves};
+  const VkSpecializationMapEntry entries[] = {{0, 0, sizeof values[0]},
+                                              {1, sizeof values[0], sizeof values[0]}};
+  const VkSpecializationInfo constants{std::size(entries), entries, sizeof values, values};
   VkShaderModuleCreateInfo module{};
   module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   module.codeSize = words.size() * sizeof(std::uint32_t);
@@ -206,7 +211,7 @@ std::shared_ptr<Pipeline> Pipelines::compiled(const ShaderHeader& header,
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.pName = "main";
-  info.stage.pSpecializationInfo = header.alignment > 1 ? &constants : nullptr;
+  info.stage.pSpecializationInfo = &constants;
   info.layout = layout_;
   require(api.vkCreateShaderModule(machine_->handle, &module, nullptr, &info.stage.module),
           "loading a kernel");

@@ -10,20 +10,24 @@
 
 namespace hone::vulkan {
 
+// Threads of a group of the kernel that copies vectors.
+inline constexpr std::uint32_t plain_copy_threads = 256;
+
 // What the streams of a device share.
 struct Shared {
   Shared() : machine(std::make_shared<Machine>()), memory(machine), pipelines(machine) {}
 
-  // The kernel that copies between strides.
+  // Kernels that copy elements between strides, and vectors of 16 bytes.
   const Pipeline& strided_copy();
+  const Pipeline& plain_copy();
 
   std::shared_ptr<Machine> machine;
   Memory memory;
   Pipelines pipelines;
 
  private:
-  std::once_flag once_;
-  std::shared_ptr<const Pipeline> strided_copy_;
+  std::once_flag strided_once_, plain_once_;
+  std::shared_ptr<const Pipeline> strided_copy_, plain_copy_;
 };
 
 // Dimensions that lie alike on both sides are one.

@@ -1,6 +1,7 @@
 #include "backend/vulkan/device/vulkan_device.h"
 
-#include <strided_copy.h>  // made of strided_copy.comp
+#include <plain_copy.h>  // made of plain_copy.comp
+#include <strided_copy.h>
 
 #include <map>
 
@@ -10,13 +11,24 @@
 namespace hone::vulkan {
 
 const Pipeline& Shared::strided_copy() {
-  std::call_once(once_, [&] {
+  std::call_once(strided_once_, [&] {
     ShaderHeader header;
     header.operands = 29;
     header.threads = 64;
     strided_copy_ = pipelines.make(header, strided_copy_spirv, "the copy between strides");
   });
   return *strided_copy_;
+}
+
+const Pipeline& Shared::plain_copy() {
+  std::call_once(plain_once_, [&] {
+    ShaderHeader header;
+    header.operands = 2;
+    header.sizes = 1;
+    header.threads = plain_copy_threads;
+    plain_copy_ = pipelines.make(header, plain_copy_spirv, "the copy of vectors");
+  });
+  return *plain_copy_;
 }
 
 namespace {

@@ -78,6 +78,9 @@ Adapter describe(const Instance& instance, VkPhysicalDevice device) {
   a.max_allocation = p11.maxMemoryAllocationSize;
   a.keeps_nan = p12.shaderSignedZeroInfNanPreserveFloat32;
   a.keeps_denormals = p12.shaderDenormPreserveFloat32;
+  a.converts_halves = p12.shaderSignedZeroInfNanPreserveFloat16 &&
+                      p12.shaderDenormPreserveFloat16 && p12.shaderRoundingModeRTEFloat16 &&
+                      p12.shaderRoundingModeRTEFloat32 && p12.shaderRoundingModeRTEFloat64;
   api.vkGetPhysicalDeviceMemoryProperties(device, &a.memory);
   a.features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
   a.features11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
@@ -157,13 +160,14 @@ Instance::~Instance() {
   if (handle) api.vkDestroyInstance(handle, nullptr);
 }
 
+// Never destroyed: the loader would unload the drivers with the last instance, and some leave
+// something behind each time. NVIDIA's cannot be loaded any more after about 15 times.
 std::shared_ptr<Instance> open_instance() {
   static std::mutex mutex;
-  static std::weak_ptr<Instance> known;
+  static auto* const known = new std::shared_ptr<Instance>;
   const std::scoped_lock lock(mutex);
-  std::shared_ptr<Instance> it = known.lock();
-  if (!it) known = it = std::make_shared<Instance>();
-  return it;
+  if (!*known) *known = std::make_shared<Instance>();
+  return *known;
 }
 
 std::vector<Adapter> adapters(const Instance& instance) {
@@ -199,6 +203,7 @@ std::string Adapter::summary() const {
   add(features12.storageBuffer8BitAccess, "8-bit storage");
   add(features11.storageBuffer16BitAccess, "16-bit storage");
   add(joins_in_subgroups, "subgroup arithmetic");
+  add(converts_halves, "exact conversions of f16");
   return cat(name, " (", driver, "), ", bytes >> 30, " GiB, groups of ",
              limits.maxComputeWorkGroupInvocations, " threads and ",
              limits.maxComputeSharedMemorySize >> 10, " KiB, subgroups of ", subgroup, has, ", ",

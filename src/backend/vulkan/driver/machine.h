@@ -13,7 +13,7 @@
 
 namespace hone::vulkan {
 
-// The process's instance; lives as long as anything that uses it.
+// The process's instance; lives as long as the process.
 struct Instance {
   Instance();
   ~Instance();
@@ -43,6 +43,7 @@ struct Adapter {
   VkPhysicalDeviceVulkan11Features features11{};
   VkPhysicalDeviceVulkan12Features features12{};
   bool keeps_nan = false, keeps_denormals = false;  // of f32, when a shader asks for it
+  bool converts_halves = false;                     // exactly, when a shader asks for it
   std::string why_not;                              // it cannot run kernels; empty: it can
 
   std::string api_text() const;  // "1.3.230"

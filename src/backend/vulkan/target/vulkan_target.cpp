@@ -55,7 +55,7 @@ class VulkanTarget final : public Target {
   explicit VulkanTarget(const Form& form) : form_(form) {}
 
   const TargetInfo& info() const override { return info_; }
-  std::string_view version() const override { return "glsl 2"; }
+  std::string_view version() const override { return "glsl 3"; }
 
   std::vector<Binary> compile(std::span<const CompileJob> jobs, ThreadPool& pool) const override {
     std::vector<Binary> out(jobs.size());
