@@ -1,6 +1,7 @@
 #include "ref/compare.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <iomanip>
 #include <ostream>
@@ -80,8 +81,13 @@ Comparison accept(const Wide& got, const Wide& strict, const Wide& wide) {
       spread = std::max(spread, std::fabs(strict.reals[i] - wide.reals[i]));
   double limit = 4 * spread + 16 * epsilon_of(got.dtype) * most;
   note_error(c, 0, limit);
+  // Below this rounding leaves a number finite.
+  const double surely_finite = std::fabs(round_real(wide.dtype, most)) <= DBL_MAX ? most : 1;
   for (std::size_t i = 0; i < wide.reals.size(); ++i) {
-    double g = got.reals[i], s = strict.reals[i], w = round_real(wide.dtype, wide.reals[i]);
+    const double g = got.reals[i], s = strict.reals[i];
+    const double w = std::fabs(wide.reals[i]) <= surely_finite
+                         ? wide.reals[i]
+                         : round_real(wide.dtype, wide.reals[i]);
     if (!std::isfinite(s) || !std::isfinite(w)) {
       if (!same_special(s, w))
         ++c.undecided;

@@ -1,5 +1,6 @@
 #include "ref/element.h"
 
+#include <bit>
 #include <limits>
 
 #include "ir/measured.h"
@@ -28,6 +29,11 @@ Element of_wide(const Wide& w, std::int64_t i) {
   return w.is_real() ? Element{w.reals[k], 0} : Element{0, w.integers[k]};
 }
 
+bool same_bits(const Element& a, const Element& b) {
+  return a.integer == b.integer &&
+         std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real);
+}
+
 // Follows branch parameters outwards to the value they are.
 void resolve_param(Frame*& frame, Value& v) {
   while (v.is(ops::param) && frame->outer) {
@@ -46,7 +52,10 @@ Element Reader::read(Frame& in, Value v, std::int64_t flat) {
   if (const Array* leaf = where->leaves[v.node()]) return element_of(*leaf, flat);
   if (v.is(ops::dims))
     return {0, size_of(v.attrs().dims("dims")[static_cast<std::size_t>(flat)], where->sizing)};
-  if (const Element* known = where->memo[where->slot(v)].find(flat)) return *known;
+  if (const ElementOfModes* known = where->memo[where->slot(v)].find(flat)) {
+    modes_agree_ = modes_agree_ && same_bits(known->strict, known->wide);
+    return is_strict ? known->strict : known->wide;
+  }
   missing_.push_back({where, v, flat});
   complete_ = false;
   return {};
@@ -54,7 +63,7 @@ Element Reader::read(Frame& in, Value v, std::int64_t flat) {
 
 class ElementEvaluator::Impl {
  public:
-  Impl(const Function& f, std::span<const Array> inputs, Mode mode) : mode_(mode) {
+  Impl(const Function& f, std::span<const Array> inputs) {
     std::vector<std::vector<std::int64_t>> dims;
     for (const Array& a : inputs) dims.push_back(a.dims());
     root_ = &add_frame(f, bind_sizes(f, dims));
@@ -67,28 +76,29 @@ class ElementEvaluator::Impl {
     return root_->dims(root_->function.result(result));
   }
 
-  Element at(std::size_t result, std::int64_t flat) {
+  ElementOfModes at(std::size_t result, std::int64_t flat) {
     return fetch(*root_, root_->function.result(result), flat);
   }
-  std::optional<std::vector<Element>> at(std::size_t result, std::span<const std::int64_t> flat,
-                                         std::int64_t most) {
+  std::optional<std::vector<ElementOfModes>> at(std::size_t result,
+                                                std::span<const std::int64_t> flat,
+                                                std::int64_t most) {
     const Value v = root_->function.result(result);
     std::vector<Task> stack;
     for (std::int64_t i : flat) stack.push_back({root_, v, i});
     if (!compute(std::move(stack), most)) return std::nullopt;
-    std::vector<Element> out;
+    std::vector<ElementOfModes> out;
     for (std::int64_t i : flat) out.push_back(fetch(*root_, v, i));
     return out;
   }
 
  private:
-  Element fetch(Frame& frame, Value value, std::int64_t flat) {
+  ElementOfModes fetch(Frame& frame, Value value, std::int64_t flat) {
     std::vector<Task> missing;
     for (;;) {
-      // A reader without a node: only fetches the wanted element.
-      Reader wanted(frame, 0, missing);
-      Element e = wanted.read(frame, value, flat);
-      if (wanted.complete()) return e;
+      // Readers without a node: they only fetch the wanted element.
+      Reader strict(frame, 0, missing, true), wide(frame, 0, missing, false);
+      const Element of_wide = wide.read(frame, value, flat);
+      if (wide.complete()) return {strict.read(frame, value, flat), of_wide};
       compute(std::exchange(missing, {}));
     }
   }
@@ -126,7 +136,7 @@ class ElementEvaluator::Impl {
   void measure(Frame& frame) {
     for (NodeId n : live_nodes(frame.function)) {
       if (&frame.graph().op(n) != &ops::measure) continue;
-      const Element size = fetch(frame, frame.graph().operands(n)[0], 0);
+      const Element size = fetch(frame, frame.graph().operands(n)[0], 0).wide;
       bind_measured(frame.function, n, size.integer, frame.sizing);
     }
   }
@@ -161,13 +171,20 @@ class ElementEvaluator::Impl {
     for (const Task& t : tasks)
       if (!memo.find(t.flat)) wanted.push_back(t.flat);
     if (wanted.empty()) return;
-    Reader reader(frame, value.node(), missing);
-    const std::vector<Element> found = elements(reader, value.index(), wanted);
+    Reader reader(frame, value.node(), missing, false);
+    const std::vector<Element> wide = elements(reader, value.index(), wanted);
     if (!reader.complete()) return;
+    std::vector<Element> strict = wide;
+    if (!reader.modes_agree()) {
+      Reader other(frame, value.node(), missing, true);
+      strict = elements(other, value.index(), wanted);
+      if (!other.complete()) return;
+    }
     const DType t = value.dtype();
-    const bool is_rounded = mode_ != Mode::wide && is_float(t);
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-      memo.add(wanted[i], is_rounded ? Element{round_real(t, found[i].real), 0} : found[i]);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (is_float(t)) strict[i] = {round_real(t, strict[i].real), 0};
+      memo.add(wanted[i], {strict[i], wide[i]});
+    }
   }
 
   std::vector<Element> elements(Reader& reader, std::uint32_t result,
@@ -188,10 +205,11 @@ class ElementEvaluator::Impl {
   Element of_branch(Reader& reader, std::uint32_t result, std::int64_t flat) {
     Element condition = reader.operand(0, 0);
     if (!reader.complete()) return {};
-    Frame*& branch = reader.frame.branches[reader.node];
+    const bool is_then = condition.integer != 0;
+    Frame*& branch = reader.frame.branches[reader.node][is_then ? 1 : 0];
     if (!branch) {
-      const FunctionRef& body = condition.integer ? reader.attrs().get<FunctionRef>("then")
-                                                  : reader.attrs().get<FunctionRef>("else");
+      const FunctionRef& body = is_then ? reader.attrs().get<FunctionRef>("then")
+                                        : reader.attrs().get<FunctionRef>("else");
       std::vector<std::vector<std::int64_t>> dims;
       for (std::size_t i = 1; i < reader.input_count(); ++i) dims.push_back(reader.input_dims(i));
       branch = &add_frame(*body, bind_sizes(*body, dims, reader.frame.sizing));
@@ -204,7 +222,8 @@ class ElementEvaluator::Impl {
 
   // Loops and random numbers: all operands, then all results.
   Element of_whole(Reader& reader, std::uint32_t result, std::int64_t flat) {
-    std::vector<Wide>& whole = reader.frame.whole[reader.node];
+    reader.expect_modes_to_differ();  // a body rounds
+    std::vector<Wide>& whole = reader.frame.whole[reader.node][reader.is_strict ? 0 : 1];
     if (whole.empty()) {
       std::vector<Wide> operands;
       for (std::size_t i = 0; i < reader.input_count(); ++i) operands.push_back(all_of(reader, i));
@@ -236,19 +255,19 @@ class ElementEvaluator::Impl {
     };
     const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> call =
         [&](const Function& f, std::vector<Wide> in) {
-          return evaluate_in(f, std::move(in), sizing, mode_);
+          return evaluate_in(f, std::move(in), sizing,
+                             reader.is_strict ? Mode::strict : Mode::wide);
         };
     HONE_ASSERT(reader.op().eval, reader.op().name, " is not evaluated by elements");
     return reader.op().eval({reader.attrs(), inputs, types, size, call});
   }
 
-  Mode mode_;
   std::deque<Frame> frames_;
   Frame* root_ = nullptr;
 };
 
-ElementEvaluator::ElementEvaluator(const Function& f, std::span<const Array> inputs, Mode mode)
-    : impl_(std::make_unique<Impl>(f, inputs, mode)) {}
+ElementEvaluator::ElementEvaluator(const Function& f, std::span<const Array> inputs)
+    : impl_(std::make_unique<Impl>(f, inputs)) {}
 
 ElementEvaluator::~ElementEvaluator() = default;
 
@@ -256,16 +275,16 @@ std::vector<std::int64_t> ElementEvaluator::result_dims(std::size_t result) cons
   return impl_->result_dims(result);
 }
 
-Element ElementEvaluator::at(std::size_t result, std::int64_t flat_index) {
+ElementOfModes ElementEvaluator::at(std::size_t result, std::int64_t flat_index) {
   return impl_->at(result, flat_index);
 }
 
-std::optional<std::vector<Element>> ElementEvaluator::all_at(
+std::optional<std::vector<ElementOfModes>> ElementEvaluator::all_at(
     std::size_t result, std::span<const std::int64_t> flat_indices, std::int64_t most) {
   return impl_->at(result, flat_indices, most);
 }
 
-Element ElementEvaluator::at(std::size_t result, std::span<const std::int64_t> index) {
+ElementOfModes ElementEvaluator::at(std::size_t result, std::span<const std::int64_t> index) {
   Sizes dims = result_dims(result);
   HONE_ASSERT(dims.size() == index.size(), "an index of ", index.size(), " axes for rank ",
               dims.size());
@@ -275,8 +294,8 @@ Element ElementEvaluator::at(std::size_t result, std::span<const std::int64_t> i
 }
 
 double evaluate_element(const Function& f, std::span<const Array> inputs, std::size_t result,
-                        std::span<const std::int64_t> index, Mode mode) {
-  Element e = ElementEvaluator(f, inputs, mode).at(result, index);
+                        std::span<const std::int64_t> index) {
+  const Element e = ElementEvaluator(f, inputs).at(result, index).strict;
   DType t = f.result(result).dtype();
   return is_float(t) ? e.real : integer_to_real(t, e.integer);
 }

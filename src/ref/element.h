@@ -14,26 +14,28 @@ namespace hone {
 
 class ElementEvaluator {
  public:
-  // The inputs must outlive it. Throws as evaluate() does.
-  ElementEvaluator(const Function&, std::span<const Array> inputs, Mode);
+  // The inputs must outlive it. Throws as evaluate() does. Where the modes disagree on a size that
+  // data decides, that of the wide mode holds.
+  ElementEvaluator(const Function&, std::span<const Array> inputs);
   ~ElementEvaluator();
   ElementEvaluator(const ElementEvaluator&) = delete;
 
   std::vector<std::int64_t> result_dims(std::size_t result) const;
-  Element at(std::size_t result, std::int64_t flat_index);
-  Element at(std::size_t result, std::span<const std::int64_t> index);
+  ElementOfModes at(std::size_t result, std::int64_t flat_index);
+  ElementOfModes at(std::size_t result, std::span<const std::int64_t> index);
   // Of many elements, which share what they read. Nothing once more than `most` elements are
   // needed on the way: evaluate() is faster then.
-  std::optional<std::vector<Element>> all_at(std::size_t result,
-                                             std::span<const std::int64_t> flat_indices,
-                                             std::int64_t most);
+  std::optional<std::vector<ElementOfModes>> all_at(std::size_t result,
+                                                    std::span<const std::int64_t> flat_indices,
+                                                    std::int64_t most);
 
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
 
+// In the strict mode.
 double evaluate_element(const Function&, std::span<const Array> inputs, std::size_t result,
-                        std::span<const std::int64_t> index, Mode);
+                        std::span<const std::int64_t> index);
 
 }  // namespace hone

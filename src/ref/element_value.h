@@ -11,4 +11,9 @@ struct Element {
   std::int64_t integer = 0;
 };
 
+// The same element in the strict and the wide mode of the reference.
+struct ElementOfModes {
+  Element strict, wide;
+};
+
 }  // namespace hone

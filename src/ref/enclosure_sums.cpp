@@ -190,19 +190,25 @@ std::vector<Enclosure> enclosing::contracted(const Enclosing& c) {
   const Enclosure &a = *c.in[0], &b = *c.in[1];
   auto eval = [&](const Wide& x, const Wide& y) { return std::move(c.eval({&x, &y}).at(0)); };
   if (&c.op == &ops::conv && is_padded(c) && !all_finite(b)) return {c.unknown()};
-  const Wide mid_a = map(a, centre), mid_b = map(b, centre), rad_a = map(a, radius),
-             rad_b = map(b, radius), all_a = map(a, finite_magnitude),
-             all_b = map(b, finite_magnitude);
-  auto positive = [](Interval x) { return std::fabs(centre(x)); };
-  const Wide mid = eval(mid_a, mid_b), magnitudes = eval(all_a, all_b);
+  // Each of these is as much work as the operation itself, and most operands are finite points.
+  const bool specials = !all_finite(a) || !all_finite(b), points = a.is_point() && b.is_point();
+  const auto sums = [&](bool wanted, auto of_a, auto of_b) {
+    return wanted ? eval(map(a, of_a), map(b, of_b)) : Wide();
+  };
+  const auto or_zero = [](const Wide& w, std::size_t i) {
+    return w.reals.empty() ? 0.0 : w.reals[i];
+  };
+  const auto positive = [](Interval x) { return std::fabs(centre(x)); };
+  const auto special = [](Interval x) { return is_finite(x) ? 0.0 : 1.0; };
+  const auto one = [](Interval) { return 1.0; };
+  const Wide mid = sums(true, centre, centre),
+             magnitudes = sums(true, finite_magnitude, finite_magnitude);
   // |a b - mid| <= |mid a| rad b + rad a |mid b| + rad a rad b = |mid a| rad b + rad a max|b|.
-  const Wide left = eval(map(a, positive), rad_b), right = eval(rad_a, all_b);
-  auto special = [](Interval x) { return is_finite(x) ? 0.0 : 1.0; };
-  auto one = [](Interval) { return 1.0; };
-  const Wide specials_a = eval(map(a, special), map(b, one)),
-             specials_b = eval(map(a, one), map(b, special));
-  const bool points = a.is_point() && b.is_point() && &c.op == &ops::dot;
-  const Wide plain = points ? eval(a.low, b.low) : Wide();
+  const Wide left = sums(!points, positive, radius),
+             right = sums(!points, radius, finite_magnitude);
+  const Wide specials_a = sums(specials, special, one), specials_b = sums(specials, one, special);
+  const bool shows_specials = points && &c.op == &ops::dot;
+  const Wide plain = specials && shows_specials ? eval(a.low, b.low) : Wide();
   const SumError error{terms_of_contraction(c), on_grid(a) && on_grid(b),
                        precision_of_sums(c.types[0].dtype), c.exact};
   // What a product loses below the least normal number. Of narrower dtypes f64 shows when all are
@@ -214,10 +220,10 @@ std::vector<Enclosure> enclosing::contracted(const Enclosing& c) {
     const double most = magnitudes.reals[i];
     if (!c.exact && !(most <= error.round.most)) {
       put(y, i, unknown_interval);
-    } else if (specials_a.reals[i] + specials_b.reals[i] > 0) {
-      put(y, i, points ? Interval{plain.reals[i], plain.reals[i]} : unknown_interval);
+    } else if (or_zero(specials_a, i) + or_zero(specials_b, i) > 0) {
+      put(y, i, shows_specials ? Interval{plain.reals[i], plain.reals[i]} : unknown_interval);
     } else {
-      const double width = left.reals[i] + right.reals[i];
+      const double width = or_zero(left, i) + or_zero(right, i);
       const double e =
           error(most) + width * 1e-9 + (shows_zero && most == 0 && width == 0 ? 0 : underflow);
       put(y, i, either_zero({mid.reals[i] - width - e, mid.reals[i] + width + e}));

@@ -1,6 +1,7 @@
 #include "ref/evaluate.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "host/function.h"
 #include "ir/measured.h"
@@ -74,6 +75,7 @@ class Interpreter {
   }
 
  private:
+  friend class TwoInterpreters;
   static constexpr int deepest = 64;
   using Results = std::vector<std::vector<Wide>>;  // by node
 
@@ -108,9 +110,23 @@ class Interpreter {
 
   std::vector<Wide> evaluate_node(const Graph& graph, NodeId n, const Results& done,
                                   const Sizing& sizing) {
-    const Op& op = graph.op(n);
     std::vector<const Wide*> inputs;
     for (const Value& v : graph.operands(n)) inputs.push_back(&done[v.node()][v.index()]);
+    std::vector<Wide> results = computed(graph, n, inputs, sizing);
+    if (mode_ != Mode::wide && rounds(graph.op(n)))
+      for (Wide& w : results)
+        if (w.is_real()) round_to_dtype(w);
+    return results;
+  }
+
+  // Movement and control pass on what was rounded before.
+  static bool rounds(const Op& op) {
+    return op.kind != OpKind::movement && op.kind != OpKind::control;
+  }
+
+  std::vector<Wide> computed(const Graph& graph, NodeId n, std::span<const Wide* const> inputs,
+                             const Sizing& sizing) {
+    const Op& op = graph.op(n);
     std::vector<Type> types = graph.result_types(n);
     const std::function<std::int64_t(const Dim&)> size = [&](const Dim& d) {
       return size_of(d, sizing);
@@ -130,10 +146,6 @@ class Interpreter {
     }
     HONE_ASSERT(results.size() == types.size(), op.name, " gave ", results.size(), " results");
     for (std::size_t i = 0; i < results.size(); ++i) check_result(op, results[i], types[i], size);
-    // Movement and control pass on what was rounded before.
-    if (mode_ != Mode::wide && op.kind != OpKind::movement && op.kind != OpKind::control)
-      for (Wide& w : results)
-        if (w.is_real()) round_to_dtype(w);
     return results;
   }
 
@@ -148,6 +160,84 @@ class Interpreter {
   Mode mode_;
   int depth_ = 0;
   std::unordered_map<const Function*, std::unique_ptr<Program>> programs_;
+};
+
+// The strict and the wide interpreter side by side. A node whose operands are equal in both modes
+// is computed once.
+class TwoInterpreters {
+ public:
+  BothModes call(const Function& f, std::vector<Wide> inputs) {
+    const Program& p = wide_.program(f);
+    // Data may decide on another size in each mode.
+    if (!measured_sizes(p.function.graph()).empty())
+      return {strict_.call(f, inputs, {}), wide_.call(f, inputs, {})};
+    std::vector<std::vector<std::int64_t>> dims;
+    for (const Wide& w : inputs) dims.push_back(w.dims);
+    const Sizing sizing = bind_sizes(f, dims);
+    check_sizes(p.function, sizing);
+    const Graph& graph = p.function.graph();
+    std::vector<Node> done(graph.node_count());
+    for (std::size_t i = 0; i < p.order.size(); ++i) {
+      const NodeId n = p.order[i];
+      if (&graph.op(n) == &ops::param)
+        done[n].wide.push_back(
+            std::move(inputs[static_cast<std::size_t>(graph.attrs(n).integer("index"))]));
+      else
+        done[n] = evaluate_node(graph, n, done, sizing);
+      for (const Value& v : graph.operands(n))
+        if (p.last_use[v.node()] == i) done[v.node()] = {};
+    }
+    BothModes results;
+    for (const Function::Result& r : p.function.results()) {
+      const Node& node = done[r.value.node()];
+      results.strict.push_back(node.strict_or_wide(r.value.index()));
+      results.wide.push_back(node.wide[r.value.index()]);
+    }
+    return results;
+  }
+
+ private:
+  struct Node {
+    std::vector<Wide> wide, strict;  // strict is empty where it is equal
+    const Wide& strict_or_wide(std::size_t i) const { return strict.empty() ? wide[i] : strict[i]; }
+  };
+
+  Node evaluate_node(const Graph& graph, NodeId n, const std::vector<Node>& done,
+                     const Sizing& sizing) {
+    std::vector<const Wide*> wide, strict;
+    bool are_equal = !has_body(graph.attrs(n));
+    for (const Value& v : graph.operands(n)) {
+      const Node& node = done[v.node()];
+      wide.push_back(&node.wide[v.index()]);
+      strict.push_back(&node.strict_or_wide(v.index()));
+      are_equal = are_equal && node.strict.empty();
+    }
+    Node out{wide_.computed(graph, n, wide, sizing), {}};
+    if (!are_equal)
+      out.strict = strict_.computed(graph, n, strict, sizing);
+    else if (!Interpreter::rounds(graph.op(n)))
+      return out;
+    else
+      out.strict = out.wide;
+    if (Interpreter::rounds(graph.op(n)))
+      for (Wide& w : out.strict)
+        if (w.is_real()) round_to_dtype(w);
+    if (std::ranges::equal(out.strict, out.wide, same_bits)) out.strict.clear();
+    return out;
+  }
+
+  static bool has_body(const Attrs& attrs) {
+    return std::ranges::any_of(attrs.entries(), [](const Attrs::Entry& e) {
+      return std::holds_alternative<FunctionRef>(e.second);
+    });
+  }
+  static bool same_bits(const Wide& a, const Wide& b) {
+    return a.dims == b.dims && a.integers == b.integers && a.reals.size() == b.reals.size() &&
+           (a.reals.empty() ||
+            std::memcmp(a.reals.data(), b.reals.data(), sizeof(double) * a.reals.size()) == 0);
+  }
+
+  Interpreter strict_{Mode::strict}, wide_{Mode::wide};
 };
 
 void expect_size(const Function& f, std::size_t param, int axis, std::int64_t have,
@@ -252,7 +342,9 @@ std::vector<Wide> evaluate_in(const Function& f, std::vector<Wide> inputs, const
   return Interpreter(mode).call(f, std::move(inputs), outer);
 }
 
-std::vector<Wide> evaluate_wide(const Function& f, std::span<const Array> inputs, Mode mode) {
+namespace {
+
+std::vector<Wide> widened(const Function& f, std::span<const Array> inputs) {
   std::vector<Wide> wide;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (i < f.params().size() && inputs[i].dtype() != f.param(i).dtype())
@@ -261,7 +353,17 @@ std::vector<Wide> evaluate_wide(const Function& f, std::span<const Array> inputs
     if (i < f.params().size()) check_contents(f.params()[i], inputs[i]);
     wide.push_back(widen(inputs[i]));
   }
-  return evaluate_in(f, std::move(wide), {}, mode);
+  return wide;
+}
+
+}  // namespace
+
+std::vector<Wide> evaluate_wide(const Function& f, std::span<const Array> inputs, Mode mode) {
+  return evaluate_in(f, widened(f, inputs), {}, mode);
+}
+
+BothModes evaluate_both(const Function& f, std::span<const Array> inputs) {
+  return TwoInterpreters().call(f, widened(f, inputs));
 }
 
 std::vector<Array> evaluate(const Function& f, std::span<const Array> inputs, Mode mode) {

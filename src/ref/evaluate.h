@@ -25,6 +25,13 @@ std::vector<Array> evaluate(const Function&, std::span<const Array> inputs,
 // The same without the final rounding.
 std::vector<Wide> evaluate_wide(const Function&, std::span<const Array> inputs, Mode mode);
 
+// Results of the strict and the wide mode.
+struct BothModes {
+  std::vector<Wide> strict, wide;
+};
+// What the modes share, which is much of it, is computed once.
+BothModes evaluate_both(const Function&, std::span<const Array> inputs);
+
 // Values of symbols in one run.
 using Sizing = std::unordered_map<std::string, std::int64_t>;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <optional>
 
@@ -26,13 +27,13 @@ struct SmallOperands {
 class ElementMap {
  public:
   // Null when it is not there; not for longer than to the next add().
-  const Element* find(std::int64_t flat) const {
+  const ElementOfModes* find(std::int64_t flat) const {
     if (keys_.empty()) return nullptr;
     const std::size_t at = place(flat);
     return keys_[at] == flat ? &elements_[at] : nullptr;
   }
   // Changes nothing when it is there.
-  void add(std::int64_t flat, const Element& e) {
+  void add(std::int64_t flat, const ElementOfModes& e) {
     if (2 * count_ >= keys_.size()) grow();
     const std::size_t at = place(flat);
     if (keys_[at] == flat) return;
@@ -59,7 +60,7 @@ class ElementMap {
   }
 
   std::vector<std::int64_t> keys_;
-  std::vector<Element> elements_;
+  std::vector<ElementOfModes> elements_;
   std::size_t count_ = 0;
 };
 
@@ -73,8 +74,9 @@ struct Frame {
   std::vector<const Array*> leaves;       // by node: a constant's array, an outermost parameter's
   std::vector<SmallOperands> small;       // by node
   std::vector<Sizes> known_dims;          // by slot; empty when not asked for yet, or rank 0
-  std::vector<std::vector<Wide>> whole;   // by node: results of ops that are evaluated as a whole
-  std::unordered_map<NodeId, Frame*> branches;
+  // By node, strict and wide: results of ops that are evaluated as a whole.
+  std::vector<std::array<std::vector<Wide>, 2>> whole;
+  std::unordered_map<NodeId, std::array<Frame*, 2>> branches;  // otherwise, then
 
   const Graph& graph() const { return function.graph(); }
   std::size_t slot(Value v) const { return first_slot[v.node()] + v.index(); }
@@ -95,16 +97,20 @@ struct Task {
   std::int64_t flat;
 };
 
-// Reads operand elements for a rule; what is not known yet is noted, and the rule runs again later.
+// Reads operand elements for a rule, in one mode; what is not known yet is noted, and the rule runs
+// again later.
 class Reader {
  public:
-  Reader(Frame& frame, NodeId node, std::vector<Task>& missing)
-      : frame(frame), node(node), missing_(missing) {}
+  Reader(Frame& frame, NodeId node, std::vector<Task>& missing, bool is_strict)
+      : frame(frame), node(node), is_strict(is_strict), missing_(missing) {}
 
   // A default element when it is not known yet.
   Element operand(std::size_t i, std::int64_t flat) { return read(frame, input(i), flat); }
   Element read(Frame&, Value, std::int64_t flat);
   bool complete() const { return complete_; }
+  // What was read is the same in both modes.
+  bool modes_agree() const { return modes_agree_; }
+  void expect_modes_to_differ() { modes_agree_ = false; }
   // The array that operand `i` is; null when it is computed.
   const Array* leaf(std::size_t i) const { return frame.leaves[input(i).node()]; }
 
@@ -118,10 +124,11 @@ class Reader {
 
   Frame& frame;
   const NodeId node;
+  const bool is_strict;
 
  private:
   std::vector<Task>& missing_;
-  bool complete_ = true;
+  bool complete_ = true, modes_agree_ = true;
 };
 
 // The element at `flat` of result `result`; meaningful when the reader is complete afterwards.

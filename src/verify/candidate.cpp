@@ -28,6 +28,7 @@ constexpr std::int64_t most_run_flops = 300'000'000;
 constexpr std::int64_t most_varied_flops = 20'000'000;
 // So much work is in long sums, of which extreme numbers leave nothing but NaN.
 constexpr std::int64_t most_extreme_flops = 500'000'000;
+constexpr std::uint64_t seed = 17;  // of inputs
 constexpr std::int64_t most_samples = 64, least_samples = 12, sampled_flops = 16'000;
 
 void keep_worst(Comparison& worst, const Comparison& c) {
@@ -57,11 +58,10 @@ Comparison accept_each(const Enclosure& e, const Array& got, Comparison c) {
   return each.ok || !each.problem.empty() ? c : each;
 }
 
-Comparison whole(const Function& f, const Trial& trial, bool each) {
+Comparison whole(const Function& f, const Trial& trial, const BothModes& expected, bool each) {
   Comparison worst;
-  std::vector<Wide> strict = evaluate_wide(f, trial.inputs(), Mode::strict);
-  std::vector<Wide> wide = evaluate_wide(f, trial.inputs(), Mode::wide);
-  std::vector<Array> got = trial.results();
+  const std::vector<Wide>&strict = expected.strict, &wide = expected.wide;
+  const std::vector<Array> got = trial.results();
   std::vector<Wide> stepwise;
   std::vector<Enclosure> enclosures;
   if (each) enclosures = enclose(f, trial.inputs());
@@ -90,11 +90,11 @@ void set_element(Wide& w, std::size_t i, const Element& e) {
 }
 
 // How many elements of a result to check, by the work in each. Places are found by random numbers;
-// extreme ones need few.
+// what the others show is the same everywhere.
 std::int64_t samples_of(std::int64_t count, std::int64_t flops, Fill fill) {
   const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
   const std::int64_t wanted = std::clamp(sampled_flops / each, least_samples, most_samples);
-  return fill == Fill::extreme ? std::max(wanted / 3, least_samples) : wanted;
+  return fill == Fill::random ? wanted : std::max(wanted / 3, least_samples);
 }
 
 // Both ends, and places in between that meet every residue of a tile sooner or later: where each is
@@ -132,20 +132,18 @@ struct Samples {
 
 // Nothing when more than `most` elements are computed for them.
 std::optional<Samples> at_places(const Array& got, std::size_t result,
-                                 std::vector<std::int64_t> places, ElementEvaluator& strict,
-                                 ElementEvaluator& wide, std::int64_t most) {
+                                 std::vector<std::int64_t> places, ElementEvaluator& reference,
+                                 std::int64_t most) {
   const Wide none(got.dtype(), {static_cast<std::int64_t>(places.size())});
   Samples s{std::move(places), none, none, none};
-  const auto of_strict = strict.all_at(result, s.places, most);
-  if (!of_strict) return std::nullopt;
-  const auto of_wide = wide.all_at(result, s.places, most);
-  if (!of_wide) return std::nullopt;
+  const auto expected = reference.all_at(result, s.places, most);
+  if (!expected) return std::nullopt;
   for (std::size_t i = 0; i < s.places.size(); ++i) {
     const std::int64_t at = s.places[i];
     set_element(s.got, i,
                 {none.is_real() ? got.real(at) : 0, none.is_real() ? 0 : got.integer(at)});
-    set_element(s.strict, i, (*of_strict)[i]);
-    set_element(s.wide, i, (*of_wide)[i]);
+    set_element(s.strict, i, (*expected)[i].strict);
+    set_element(s.wide, i, (*expected)[i].wide);
   }
   return s;
 }
@@ -202,15 +200,13 @@ class Check {
     return worst;
   }
 
-  // In one run, of what memory was filled with at first.
-  Comparison once(Fill fill) {
-    judges_each_ = false;
-    return compared(fill);
+  // In one run, on what memory was filled with at first, of which the reference said this.
+  Comparison once(const BothModes& expected) {
+    run(Chunks::Order::all);
+    return whole(function_, trial_, expected, false);
   }
 
  private:
-  static constexpr std::uint64_t seed = 17;
-
   // A size like n + 64 says nothing about n, so the reference gets numbers.
   static Function with_numbers(const Function& f, const Sizing& sizes) {
     std::map<std::string, Dim> numbers;
@@ -244,7 +240,8 @@ class Check {
     run(Chunks::Order::all);
     if (!is_small_)
       if (std::optional<Comparison> c = sampled(fill, false)) return *c;
-    return whole(function_, trial_, is_small_ && judges_each_ && fill == Fill::random);
+    return whole(function_, trial_, evaluate_both(function_, trial_.inputs()),
+                 is_small_ && fill == Fill::random);
   }
 
   void run(Chunks::Order order) {
@@ -276,8 +273,7 @@ class Check {
   std::optional<Comparison> sampled(Fill fill, bool some_chunks) {
     constexpr std::int64_t many_samples = 1000;
     Comparison worst;
-    ElementEvaluator strict(function_, trial_.inputs(), Mode::strict);
-    ElementEvaluator wide(function_, trial_.inputs(), Mode::wide);
+    ElementEvaluator reference(function_, trial_.inputs());
     std::vector<Array> got = trial_.results();
     for (std::size_t r = 0; r < got.size(); ++r) {
       const std::int64_t count = got[r].count(), wanted = samples_of(count, flops_, fill);
@@ -289,7 +285,7 @@ class Check {
       if (std::ssize(few) < std::min(wanted, count) || !std::ranges::all_of(few, is_made))
         return std::nullopt;
       const auto at = [&](std::vector<std::int64_t> those) {
-        return at_places(got[r], r, std::move(those), strict, wide, most_elements_);
+        return at_places(got[r], r, std::move(those), reference, most_elements_);
       };
       const std::optional<Samples> first = at(std::move(few));
       if (!first) return std::nullopt;
@@ -307,28 +303,25 @@ class Check {
   std::int64_t flops_;
   std::shared_ptr<Chunks> chunks_ = std::make_shared<Chunks>();
   Trial trial_;
-  Function function_;        // of the trial's inputs
-  bool ran_some_ = false;    // chunks only, in the last run
-  bool judges_each_ = true;  // element by its enclosure, which costs several times the rule
+  Function function_;      // of the trial's inputs
+  bool ran_some_ = false;  // chunks only, in the last run
   bool is_small_;
   std::int64_t most_elements_;  // to compute one by one
   bool is_one_launch_;
 };
 
-// Whether the check is short and the reference gives an answer there.
-bool is_judged(const Function& f, const Sizing& sizes) try {
-  if (size_of(ideal_flops(f), sizes) > most_whole_flops) return false;
+// What the group means on the inputs of a trial; nothing where that takes long, or the reference
+// refuses such sizes or data.
+std::optional<BothModes> meaning(const GroupSpec& spec, const Sizing& sizes, Fill fill) try {
+  const Function& f = spec.function;
+  if (size_of(ideal_flops(f), sizes) > most_whole_flops) return std::nullopt;
   std::int64_t elements = 0;
   for (const std::vector<Type>& types : {f.param_types(), f.result_types()})
     for (const Type& t : types) elements += size_of(t.shape.count(), sizes);
-  if (elements > most_whole_elements) return false;
-  std::vector<Array> inputs;
-  for (const Type& t : f.param_types())
-    inputs.push_back(sample_array(t, sizes, Fill::random, inputs.size()));
-  evaluate(f, inputs);
-  return true;
+  if (elements > most_whole_elements) return std::nullopt;
+  return evaluate_both(f, Trial::sample_inputs(spec, sizes, fill, seed));
 } catch (const UserError&) {
-  return false;
+  return std::nullopt;
 }
 
 std::string sizes_text(const Function& f, const Sizing& sizes) {
@@ -352,11 +345,12 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
     if (!worst.ok) break;
     if (std::ranges::find(seen, sizes_text(spec.function, other)) != seen.end()) continue;
     seen.push_back(sizes_text(spec.function, other));
-    if (!is_judged(spec.function, other)) continue;
     constexpr Fill fills[] = {Fill::random, Fill::negative, Fill::extreme};
     const Fill fill = fills[seen.size() % std::size(fills)];
+    const std::optional<BothModes> expected = meaning(spec, other, fill);
+    if (!expected) continue;
     try {
-      keep_worst(worst, Check(spec, candidate, compile, memory, other, fill).once(fill));
+      keep_worst(worst, Check(spec, candidate, compile, memory, other, fill).once(*expected));
     } catch (const UserError& e) {
       throw UserError("at ", sizes_text(spec.function, other), " ", e.what());
     }

@@ -65,6 +65,19 @@ std::int64_t integer_number(DType t, SplitMix64& numbers, Fill fill) {
 // Random numbers are made once and repeated after a prime number of elements, at which no tile and
 // no row of a kernel returns.
 constexpr std::int64_t period = 4093;
+static_assert(sample_period_bytes % period == 0);
+
+void put_sample(Array& to, std::int64_t i, SplitMix64& numbers, Fill fill) {
+  const DType t = to.dtype();
+  if (is_float(t))
+    to.set_real(i, real_number(numbers, fill));
+  else if (t == DType::b1)
+    to.set_integer(i, static_cast<std::int64_t>(numbers.next() & 1) ^ (fill == Fill::negative));
+  else if (t == DType::text)
+    to.set_integer(i, static_cast<std::int64_t>(text_number(cat("text ", numbers.next() % 8))));
+  else
+    to.set_integer(i, integer_number(t, numbers, fill));
+}
 
 }  // namespace
 
@@ -73,17 +86,11 @@ void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
   const std::int64_t n = std::min(static_cast<std::int64_t>(to.size() / size), period);
   Array first = Array::zeros(t, {n});
   SplitMix64 numbers(seed * 0x9e3779b97f4a7c15ull + 1);
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (is_float(t))
-      first.set_real(i, real_number(numbers, fill));
-    else if (t == DType::b1)
-      first.set_integer(i,
-                        static_cast<std::int64_t>(numbers.next() & 1) ^ (fill == Fill::negative));
-    else if (t == DType::text)
-      first.set_integer(i,
-                        static_cast<std::int64_t>(text_number(cat("text ", numbers.next() % 8))));
-    else
-      first.set_integer(i, integer_number(t, numbers, fill));
+  if (t == DType::f32) {  // most are
+    auto* at = reinterpret_cast<float*>(first.writable_bytes().data());
+    for (std::int64_t i = 0; i < n; ++i) at[i] = static_cast<float>(real_number(numbers, fill));
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) put_sample(first, i, numbers, fill);
   }
   const std::span<const std::byte> from = first.bytes();
   for (std::size_t at = 0; at < to.size(); at += from.size())

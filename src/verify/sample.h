@@ -25,6 +25,9 @@ enum class Fill : std::uint8_t {
              // ends of integers
 };
 
+// Elements of every dtype repeat after so many bytes, which are whole pages.
+inline constexpr std::size_t sample_period_bytes = std::size_t{4093} * 4096;
+
 // Whole elements of the dtype.
 void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed);
 // The type's symbols must be in sizes.

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/fault.h"
+#include "base/large_memory.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "runtime/prepare.h"
@@ -433,6 +434,22 @@ struct Trial::Operand {
 
 namespace {
 
+// A large weight repeats its numbers, so it need not take memory for each. Not for timing: it would
+// stay in the processor's cache.
+std::optional<Array> sampled_large(DType t, const std::vector<std::int64_t>& dims,
+                                   std::uint64_t seed) {
+  const auto count =
+      std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+  const auto bytes = static_cast<std::size_t>(count * byte_size(t));
+  if (bytes < 2 * sample_period_bytes) return std::nullopt;
+  std::vector<std::byte> content(sample_period_bytes);
+  sample(content, t, Fill::random, seed);
+  std::shared_ptr<std::byte> memory = repeated_memory(content, bytes);
+  if (!memory) return std::nullopt;
+  const std::span<const std::byte> all(memory.get(), bytes);
+  return Array(t, dims, Storage(std::move(memory), all));
+}
+
 // Zero times an infinite filter in a padded place is nobody's business.
 std::unordered_set<NodeId> made_into_filters(const Function& f) {
   std::unordered_set<NodeId> out;
@@ -494,6 +511,18 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
 
 Trial::~Trial() = default;
 
+std::vector<Array> Trial::sample_inputs(const GroupSpec& spec, const Sizing& sizes, Fill fill,
+                                        std::uint64_t seed) {
+  const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
+  std::vector<Array> out;
+  for (std::size_t i = 0; i < spec.function.params().size(); ++i) {
+    const Value param = spec.function.param(i);
+    const bool is_finite = spec.param_is_weight[i] || filters.contains(param.node());
+    out.push_back(sample_array(param.type(), sizes, is_finite ? Fill::random : fill, seed + i));
+  }
+  return out;
+}
+
 void Trial::run() {
   if (use_ == Use::time) return session_->compute();
   FaultScope faults;
@@ -525,8 +554,14 @@ Array Trial::add_weight(const Place& p, std::uint64_t seed) {
     return std::span(const_cast<std::byte*>(a.bytes().data()), a.bytes().size());
   };
   const std::vector<int> order = memory_order(p);
-  const Array& dense = inputs_.emplace_back(made(permuted(p.dims, order)));
-  sample(bytes_of(dense), p.dtype, Fill::random, seed);
+  const auto sampled = [&](const std::vector<std::int64_t>& dims) {
+    if (use_ == Use::check)
+      if (std::optional<Array> large = sampled_large(p.dtype, dims, seed)) return *large;
+    Array a = made(dims);
+    sample(bytes_of(a), p.dtype, Fill::random, seed);
+    return a;
+  };
+  const Array& dense = inputs_.emplace_back(sampled(permuted(p.dims, order)));
   const std::vector<std::int64_t> flat = {extent(p.dims, p.strides)};
   if (is_dense(p) || !order.empty()) return {p.dtype, flat, dense.storage()};
   Array spaced = made(flat);

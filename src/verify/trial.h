@@ -24,6 +24,11 @@ class Trial {
         const std::shared_ptr<ThreadPool>&, const Sizing&, Fill, std::uint64_t seed, Use);
   ~Trial();
 
+  // What inputs() would be, without other orders of axes: made-up numbers, finite ones where a
+  // weight or a filter is.
+  static std::vector<Array> sample_inputs(const GroupSpec&, const Sizing&, Fill,
+                                          std::uint64_t seed);
+
   // Makes ready what the first run would; throws UserError when a library refuses.
   void bind() { static_cast<void>(session_->memory()); }
   // Throws UserError when a kernel faults, if its memory is checked. For timing, a device that has

@@ -81,7 +81,7 @@ TEST(Evaluate, LongChains) {
   Array in = ramp({2});
   EXPECT_EQ(evaluate_wide(f, std::span(&in, 1), Mode::strict)[0].reals, (Reals{100000, 100001}));
   const std::int64_t last[] = {1};
-  EXPECT_EQ(evaluate_element(f, std::span(&in, 1), 0, last, Mode::strict), 100001);
+  EXPECT_EQ(evaluate_element(f, std::span(&in, 1), 0, last), 100001);
 }
 
 FunctionRef made(const std::vector<Type>& params, const std::function<Values(Function&)>& results) {
@@ -104,10 +104,10 @@ TEST(Evaluate, OnlyTheTakenBranchIsReached) {
   Array in = ramp({2});
   std::vector<Array> good = {Array::scalar_int(1, DType::b1), in};
   EXPECT_EQ(evaluate_wide(f, good, Mode::strict)[0].reals, (Reals{0, 2}));
-  EXPECT_EQ(ElementEvaluator(f, good, Mode::strict).at(0, 1).real, 2);
+  EXPECT_EQ(ElementEvaluator(f, good).at(0, 1).strict.real, 2);
   std::vector<Array> bad = {Array::scalar_int(0, DType::b1), in};
   EXPECT_EQ(refusal(f, bad), "not here");
-  EXPECT_THROW(ElementEvaluator(f, bad, Mode::strict).at(0, 1), UserError);
+  EXPECT_THROW(ElementEvaluator(f, bad).at(0, 1), UserError);
 }
 
 // A body binds its own symbols to what it is given, and may use its caller's.
@@ -129,7 +129,7 @@ TEST(Evaluate, BodiesBindTheirOwnSymbols) {
   f.add_result(y);
   std::vector<Array> inputs = {Array::scalar_int(0, DType::b1), ramp({3})};
   EXPECT_EQ(evaluate_wide(f, inputs, Mode::strict)[0].reals, (Reals{0, 1, 2, 0, 1, 2, 21}));
-  EXPECT_EQ(ElementEvaluator(f, inputs, Mode::strict).at(0, 6).real, 21);
+  EXPECT_EQ(ElementEvaluator(f, inputs).at(0, 6).strict.real, 21);
 }
 
 // The same name inside and outside: the body's own.
@@ -145,7 +145,7 @@ TEST(Evaluate, BodySymbolsHideTheCallers) {
   std::vector<Array> inputs = {Array::scalar_int(1, DType::b1), ramp({3})};
   EXPECT_EQ(evaluate_wide(f, inputs, Mode::strict)[0].reals, Reals{6});
   EXPECT_EQ(evaluate_wide(f, inputs, Mode::strict)[1].reals, Reals{3});
-  EXPECT_EQ(ElementEvaluator(f, inputs, Mode::strict).at(0, 0).real, 6);
+  EXPECT_EQ(ElementEvaluator(f, inputs).at(0, 0).strict.real, 6);
 }
 
 TEST(Evaluate, LoopsCarryValues) {
@@ -163,7 +163,7 @@ TEST(Evaluate, LoopsCarryValues) {
   f.add_result(loop.result(1));
   std::vector<Array> inputs = {Array::scalar_int(4, DType::i64), ramp({2}), ramp({2})};
   EXPECT_EQ(evaluate_wide(f, inputs, Mode::strict)[0].reals, (Reals{0, 7}));
-  EXPECT_EQ(ElementEvaluator(f, inputs, Mode::strict).at(0, 1).real, 7);
+  EXPECT_EQ(ElementEvaluator(f, inputs).at(0, 1).strict.real, 7);
 }
 
 // Two rows of the softmax of a ramp need their own rows only.
@@ -173,12 +173,12 @@ TEST(ElementEvaluator, GivesUpWhenManyElementsAreNeeded) {
   f.add_result(ops::softmax(ops::exp(x * 1e-3), {{"axis", 1}}), "y");
   const std::vector<Array> inputs = {ramp({64, 100})};
   const std::vector<std::int64_t> places = {5, 6399};
-  EXPECT_FALSE(ElementEvaluator(f, inputs, Mode::wide).all_at(0, places, 200));
-  const auto few = ElementEvaluator(f, inputs, Mode::wide).all_at(0, places, 2000);
+  EXPECT_FALSE(ElementEvaluator(f, inputs).all_at(0, places, 200));
+  const auto few = ElementEvaluator(f, inputs).all_at(0, places, 2000);
   ASSERT_TRUE(few);
   const Wide all = evaluate_wide(f, inputs, Mode::wide)[0];
-  EXPECT_DOUBLE_EQ((*few)[0].real, all.reals[5]);
-  EXPECT_DOUBLE_EQ((*few)[1].real, all.reals[6399]);
+  EXPECT_DOUBLE_EQ((*few)[0].wide.real, all.reals[5]);
+  EXPECT_DOUBLE_EQ((*few)[1].wide.real, all.reals[6399]);
 }
 
 TEST(Evaluate, ExpandAllLeavesCoreOpsOnly) {

@@ -14,6 +14,7 @@
 #include "backend/cpu/isa/isa.h"
 #include "base/error.h"
 #include "base/fault.h"
+#include "base/large_memory.h"
 #include "runtime/host_memory.h"
 
 namespace hone {
@@ -193,6 +194,7 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
     void* data = size >= bytes ? std::aligned_alloc(buffer_alignment, size) : nullptr;
     if (!data)
       throw OutOfMemory("out of memory: cannot allocate ", bytes, " bytes; use smaller sizes");
+    prefer_large_pages(static_cast<std::byte*>(data), size);
     return {reinterpret_cast<std::uintptr_t>(data), 0};
   }
   void free(DeviceMemory m, std::size_t) noexcept override { std::free(HostMemory::address(m)); }

@@ -1,0 +1,71 @@
+#include "base/large_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace hone {
+
+namespace {
+
+constexpr std::size_t page = 4096, large_page = std::size_t{2} << 20;
+
+struct Descriptor {
+  int number;
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+struct Mapping {
+  void* at = MAP_FAILED;
+  std::size_t bytes = 0;
+  ~Mapping() {
+    if (at != MAP_FAILED) ::munmap(at, bytes);
+  }
+};
+
+}  // namespace
+
+void prefer_large_pages(std::byte* at, std::size_t bytes) {
+  if (bytes < 2 * large_page) return;
+  const auto start = reinterpret_cast<std::uintptr_t>(at);
+  const std::size_t before = (page - start % page) % page;
+  // Without large pages memory is as usual.
+  static_cast<void>(::madvise(at + before, (bytes - before) / page * page, MADV_HUGEPAGE));
+}
+
+std::shared_ptr<std::byte> repeated_memory(std::span<const std::byte> content, std::size_t bytes) {
+  const std::size_t period = content.size();
+  HONE_ASSERT(period > 0 && period % page == 0, "a period of ", period, " bytes");
+  const Descriptor file{::memfd_create("hone", MFD_CLOEXEC)};
+  if (file.number < 0 || ::ftruncate(file.number, static_cast<off_t>(period)) != 0) return nullptr;
+  // The last element ends where a page ends, so the content begins somewhere in the first page.
+  const std::size_t used = (bytes + page - 1) / page * page, first = used - bytes;
+  {
+    Mapping whole{::mmap(nullptr, period, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0),
+                  period};
+    if (whole.at == MAP_FAILED) return nullptr;
+    auto* to = static_cast<std::byte*>(whole.at);
+    std::memcpy(to + first, content.data(), period - first);
+    std::memcpy(to, content.data() + (period - first), first);
+  }
+  const auto all = std::make_shared<Mapping>();
+  all->bytes = used + page;
+  all->at =
+      ::mmap(nullptr, all->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all->at == MAP_FAILED) return nullptr;
+  auto* start = static_cast<std::byte*>(all->at);
+  for (std::size_t at = 0; at < used; at += period)
+    if (::mmap(start + at, std::min(period, used - at), PROT_READ,
+               MAP_SHARED | MAP_FIXED | MAP_POPULATE, file.number, 0) == MAP_FAILED)
+      return nullptr;
+  return {all, start + first};
+}
+
+}  // namespace hone
