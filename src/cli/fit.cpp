@@ -147,6 +147,7 @@ FittedImport import_fitting(const fs::path& model, const ImportOptions& given,
                               ", as an input is empty; give other ranges with --dim"));
     }
   }
+  out.options = std::move(options);
   return out;
 }
 

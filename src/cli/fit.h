@@ -17,7 +17,8 @@ struct KnownInputs {
 
 struct FittedImport {
   Imported imported;
-  std::vector<std::string> notes;  // what was decided by the inputs, a line for each
+  std::vector<std::string> notes = {};  // what was decided by the inputs, a line for each
+  ImportOptions options = {};           // with which it was imported
 };
 
 // Imports with `options`, and again where the inputs do not fit what that serves: a size that is 0

@@ -201,7 +201,8 @@ Loaded load(const ModelOptions& options, const Arguments& args,
   KnownInputs known{inputs, {}};
   for (const fs::path& set : data_sets(out.file.path.parent_path()))
     known.sets.push_back(read_set(set, "input"));
-  const FittedImport fitted = import_fitting(out.file.path, given, known);
+  FittedImport fitted = import_fitting(out.file.path, given, known);
+  out.import = std::move(fitted.options);
   const Imported& imported = fitted.imported;
   out.contradictions = imported.contradictions;
   for (const std::string& note : fitted.notes) warn(options, note);

@@ -53,6 +53,7 @@ struct Loaded {
   std::vector<PlanParam> params;
   std::vector<std::string> warnings;
   std::vector<std::string> contradictions;  // of the file's declared outputs; warnings, too
+  ImportOptions import;                     // with which it was imported
   double import_ms = 0;
 };
 // Imports a model, with its sample inputs; of a plan only the file is known. `args` tell which

@@ -1,6 +1,7 @@
 #include "compile/optimize.h"
 
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 
@@ -13,6 +14,7 @@
 #include "cli/load.h"
 #include "cli/prove.h"
 #include "cli/run/table.h"
+#include "cli/second_reading.h"
 #include "plan/plan_file.h"
 #include "report/report.h"
 #include "runtime/self_test.h"
@@ -99,8 +101,10 @@ Json self_tests_json(const Plan& plan) {
   return out;
 }
 
-std::string tried_text(const Tried& t) {
-  std::string out = cat("verified: ", t.kernels + t.kernels_before, " kernels");
+std::string tried_text(const Tried& t, const onnx::ReadingCheck& reading, double reading_ms) {
+  std::string out = cat("verified: ", reading.judged, " of ", reading.nodes,
+                        " nodes by a second reading of the model in ", milliseconds(reading_ms),
+                        "; ", t.kernels + t.kernels_before, " kernels");
   if (t.kernels_before > 0) out += cat(" (", t.kernels_before, " in earlier runs)");
   out += cat(" in ", milliseconds(t.kernels_ms));
   if (t.inputs.empty()) return out + "; the model was not run as a whole\n";
@@ -201,7 +205,7 @@ int optimize(Words words) {
   std::vector<std::string> given;
   std::vector<std::string> strategies;
   double budget = OptimizeRequest().budget;
-  bool strip = false, accept_outputs = false;
+  bool strip = false, accept_outputs = false, accept_reading = false;
   int rounds = 20;
   Arguments a(
       "hone optimize",
@@ -223,6 +227,8 @@ int optimize(Words words) {
          "where a refused strategy leaves a reduced case, for `hone reduce`", evidence);
   a.flag("--accept-outputs", "accept outputs whose types differ from those that the model declares",
          accept_outputs);
+  a.flag("--accept-reading", "accept nodes whose results differ from those of a second reading",
+         accept_reading);
   a.flag("--strip", "leave the graph's text out of the plan", strip);
   add_compiling(a, options, false);
   add_printing(a, options);
@@ -237,6 +243,14 @@ int optimize(Words words) {
     throw UserError(loaded.file.path.string(), ": refused: ", loaded.contradictions[0],
                     "; the model may have been read wrongly; if the declaration is wrong, give "
                     "--accept-outputs");
+  const auto read_at = std::chrono::steady_clock::now();
+  const onnx::ReadingCheck reading = read_again(loaded.file.path, loaded.import);
+  const std::chrono::duration<double, std::milli> reading_took =
+      std::chrono::steady_clock::now() - read_at;
+  if (!reading.wrong.empty() && !accept_reading)
+    throw InternalError("refused: ", reading.wrong,
+                        ", as its operator's page says; the model was read wrongly. "
+                        "--accept-reading goes on");
   const fs::path file = output.empty() ? fs::path(loaded.source.name + ".hone") : fs::path(output);
   check_writable(file, "--output");
   std::vector<OutputFile> outputs = {{"--output", file}};
@@ -305,18 +319,22 @@ int optimize(Words words) {
                   .warnings = loaded.warnings,
                   .samples_are_made_up = loaded.source.samples.empty()});
   if (options.json) {
-    std::printf("%s\n", Json(Json::Object{{"plan", file.string()},
-                                          {"report", report},
-                                          {"bytes", size},
-                                          {"content", to_hex(*result.plan.content)},
-                                          {"verified", to_json(result.tried)},
-                                          {"self_tests", self_tests_json(result.plan)},
-                                          {"precision", precision_json(options, errors)},
-                                          {"inputs", texts_json(result.assumptions)},
-                                          {"timing", timing_json(result.timing)},
-                                          {"strategies", strategies_json(result.plan.strategies)}})
-                            .text(2)
-                            .c_str());
+    std::printf("%s\n",
+                Json(Json::Object{{"plan", file.string()},
+                                  {"report", report},
+                                  {"bytes", size},
+                                  {"content", to_hex(*result.plan.content)},
+                                  {"verified", to_json(result.tried)},
+                                  {"read_again", Json::Object{{"nodes", reading.nodes},
+                                                              {"judged", reading.judged},
+                                                              {"ms", reading_took.count()}}},
+                                  {"self_tests", self_tests_json(result.plan)},
+                                  {"precision", precision_json(options, errors)},
+                                  {"inputs", texts_json(result.assumptions)},
+                                  {"timing", timing_json(result.timing)},
+                                  {"strategies", strategies_json(result.plan.strategies)}})
+                    .text(2)
+                    .c_str());
     return exit_ok;
   }
   print_table(result.plan.strategies);
@@ -328,7 +346,8 @@ int optimize(Words words) {
   std::printf("plan: %s (%s), content %s\n", file.c_str(), bytes_text(size).c_str(),
               to_hex(*result.plan.content).c_str());
   std::printf("%s", precision_text(options, errors).c_str());
-  std::printf("%s%s", tried_text(result.tried).c_str(), self_tests_text(result.plan).c_str());
+  std::printf("%s%s", tried_text(result.tried, reading, reading_took.count()).c_str(),
+              self_tests_text(result.plan).c_str());
   if (!report.empty())
     std::printf("report: %s (%s)\n", report.c_str(), file_size_text(report).c_str());
   return exit_ok;

@@ -1,0 +1,81 @@
+#include "cli/second_reading.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "api/hone.h"
+#include "base/file.h"
+#include "compile/source.h"
+#include "ir/measured.h"
+#include "ref/evaluate.h"
+#include "verify/made_inputs.h"
+#include "verify/whole.h"
+
+namespace hone::cli {
+
+namespace {
+
+constexpr std::int64_t most_flops = 100'000'000, most_elements = 1 << 24;
+
+std::optional<onnx::Numbers> numbers_of(const Wide& w) {
+  onnx::Numbers out{w.dtype, w.dims, w.reals};
+  if (w.is_real()) return out;
+  if (w.dtype == DType::text || w.dtype == DType::u64) return std::nullopt;
+  for (std::int64_t i : w.integers)
+    out.values.push_back(std::clamp(static_cast<double>(i), -onnx::most_whole, onnx::most_whole));
+  return out;
+}
+
+bool is_little_work(const Function& f, const Sizing& sizes) {
+  std::int64_t elements = 0;
+  for (NodeId n : live_nodes(f))
+    for (std::size_t i = 0; i < f.graph().result_count(n); ++i) {
+      const Type& t = f.graph().type(n, i);
+      if (t.is_tensor()) elements += size_of(t.shape.count(), sizes);
+      if (elements > most_elements) return false;
+    }
+  return flops_at(flops_of(f), sizes) <= most_flops;
+}
+
+// The values of one run of the function, by their names in the model.
+std::unordered_map<std::string, onnx::Numbers> values_of(const Function& f, const Sizing& sizes) {
+  std::unordered_map<std::string, onnx::Numbers> out;
+  const std::vector<Array> inputs = made_inputs(f, sizes).arrays;
+  std::vector<Wide> results = evaluate_wide(f, inputs, Mode::wide);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (std::optional<onnx::Numbers> n = numbers_of(results[i]))
+      out.emplace(f.results()[i].name, std::move(*n));
+  return out;
+}
+
+}  // namespace
+
+onnx::ReadingCheck read_again(const std::filesystem::path& path, const ImportOptions& options) try {
+  const auto file = MappedFile::open(path);
+  const onnx::Model model = onnx::parse_model(file->bytes(), file->path(), options.most_nodes);
+  ImportOptions with_values = options;
+  with_values.dump = onnx::names_to_check(model);
+  const Source source = hone::source(import_onnx(path, with_values));
+  onnx::ReadingCheck out;
+  for (const SourceVariant& v : source.variants) {
+    const Sizing sizes =
+        with_measured(sizes_to_check(source, v), measured_sizes(v.function.graph()));
+    if (!is_little_work(v.function, sizes)) continue;
+    const auto values = values_of(v.function, sizes);
+    const auto find = [&](std::string_view name) -> const onnx::Numbers* {
+      const std::string text(name);
+      if (!options.weights.empty() && options.weights.contains(text)) return nullptr;
+      if (values.contains(cat(text, dump_flag))) return nullptr;  // not of every variant
+      const auto it = values.find(text);
+      return it == values.end() ? nullptr : &it->second;
+    };
+    const onnx::ReadingCheck here = onnx::check_reading(model, find);
+    if (here.judged > out.judged || !here.wrong.empty()) out = here;
+    if (!out.wrong.empty()) break;
+  }
+  return out;
+} catch (const UserError&) {
+  return {};  // made-up inputs that the model refuses, or values that cannot be named
+}
+
+}  // namespace hone::cli

@@ -1,0 +1,98 @@
+#include "verify/onnx/call.h"
+
+#include <algorithm>
+
+namespace hone::onnx {
+
+std::int64_t product(const Sizes& dims) {
+  std::int64_t n = 1;
+  for (std::int64_t d : dims) n *= d;
+  return n;
+}
+
+Sizes strides_of(const Sizes& dims) {
+  Sizes out(dims.size(), 1);
+  for (std::size_t i = dims.size(); i-- > 1;) out[i - 1] = out[i] * dims[i];
+  return out;
+}
+
+void for_index(const Sizes& dims, const std::function<void(const Sizes&)>& f) {
+  Sizes index(dims.size(), 0);
+  for (std::int64_t left = product(dims); left > 0; --left) {
+    f(index);
+    for (std::size_t i = dims.size(); i-- > 0;) {
+      if (++index[i] < dims[i]) break;
+      index[i] = 0;
+    }
+  }
+}
+
+std::int64_t place(const Sizes& index, const Sizes& strides) {
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < index.size(); ++i) at += index[i] * strides[i];
+  return at;
+}
+
+// ---- attributes
+
+const Attribute* Call::find(std::string_view name, Attribute::Kind kind) {
+  const Attribute* a = node_.find(name);
+  if (!a) return nullptr;
+  read_[static_cast<std::size_t>(a - node_.attributes.data())] = true;
+  if (a->kind != static_cast<std::int32_t>(kind) || !a->reference.empty()) throw NotJudged();
+  return a;
+}
+
+std::int64_t Call::integer(std::string_view name, std::int64_t otherwise) {
+  const Attribute* a = find(name, Attribute::Kind::integer);
+  return a ? a->integer : otherwise;
+}
+
+double Call::real(std::string_view name, double otherwise) {
+  const Attribute* a = find(name, Attribute::Kind::real);
+  return a ? a->real : otherwise;
+}
+
+std::string Call::text(std::string_view name, std::string otherwise) {
+  const Attribute* a = find(name, Attribute::Kind::text);
+  return a ? std::string(a->text) : std::move(otherwise);
+}
+
+std::optional<Sizes> Call::integers(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::integers);
+  return a ? std::optional(a->integers) : std::nullopt;
+}
+
+std::optional<Numbers> Call::tensor(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::tensor);
+  if (!a) return std::nullopt;
+  if (!a->tensor) throw NotJudged();
+  std::optional<Numbers> n = numbers_of(*a->tensor);
+  if (!n) throw NotJudged();
+  return n;
+}
+
+Sizes Call::list(std::size_t input) const {
+  Sizes out;
+  for (double x : in(input).values) out.push_back(static_cast<std::int64_t>(x));
+  return out;
+}
+
+std::optional<Sizes> Call::list(std::string_view name, std::size_t input) {
+  if (has_attribute(name)) return integers(name);
+  return has(input) ? std::optional(list(input)) : std::nullopt;
+}
+
+std::size_t Call::axis(std::int64_t axis, std::int64_t rank) const {
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= std::max<std::int64_t>(rank, 1)) throw NotJudged();
+  return static_cast<std::size_t>(axis);
+}
+
+bool Call::all_read() const {
+  for (bool read : read_)
+    if (!read) return false;
+  return true;
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,83 @@
+// One node as its meaning sees it. Internal to verify/onnx.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "verify/onnx/numbers.h"
+
+namespace hone::onnx {
+
+using Sizes = std::vector<std::int64_t>;
+
+// Thrown for what has no meaning here.
+struct NotJudged {};
+
+std::int64_t product(const Sizes&);
+Sizes strides_of(const Sizes& dims);
+// Calls f with every index in row-major order.
+void for_index(const Sizes& dims, const std::function<void(const Sizes&)>& f);
+std::int64_t place(const Sizes& index, const Sizes& strides);
+
+class Call {
+ public:
+  Call(const Node& node, std::int64_t opset, std::span<const Numbers* const> inputs)
+      : node_(node), opset_(opset), inputs_(inputs), read_(node.attributes.size(), false) {}
+
+  std::string_view op() const { return node_.op; }
+  std::int64_t opset() const { return opset_; }
+  std::size_t inputs() const { return inputs_.size(); }
+  std::size_t outputs() const { return node_.outputs.size(); }
+  bool has(std::size_t i) const { return i < inputs_.size() && inputs_[i]; }
+  const Numbers& in(std::size_t i) const {
+    if (!has(i)) throw NotJudged();
+    return *inputs_[i];
+  }
+  int rank() const { return static_cast<int>(in(0).dims.size()); }
+
+  bool has_attribute(std::string_view name) const { return node_.find(name); }
+  std::int64_t integer(std::string_view name, std::int64_t otherwise);
+  double real(std::string_view name, double otherwise);
+  std::string text(std::string_view name, std::string otherwise);
+  std::optional<Sizes> integers(std::string_view name);
+  std::optional<Numbers> tensor(std::string_view name);
+  // Of an operand that holds integers.
+  Sizes list(std::size_t input) const;
+  // An attribute in older opsets, an operand in newer ones; nothing where it is left out.
+  std::optional<Sizes> list(std::string_view name, std::size_t input);
+  // Counted from the front.
+  std::size_t axis(std::int64_t axis, std::int64_t rank) const;
+  std::size_t axis(std::string_view name, std::int64_t otherwise) {
+    return axis(integer(name, otherwise), rank());
+  }
+  // Whether an attribute was not asked for, so that what it says is not in the results.
+  bool all_read() const;
+
+ private:
+  const Attribute* find(std::string_view name, Attribute::Kind kind);
+
+  const Node& node_;
+  std::int64_t opset_;
+  std::span<const Numbers* const> inputs_;
+  std::vector<bool> read_;
+};
+
+using Meaning = std::vector<Numbers> (*)(Call&);
+struct MeaningRow {
+  std::string_view op;
+  Meaning meaning;
+};
+std::span<const MeaningRow> elementwise_meanings();
+std::span<const MeaningRow> movement_meanings();
+std::span<const MeaningRow> sum_meanings();
+std::span<const MeaningRow> window_meanings();
+
+// More products than this are not added.
+inline constexpr double most_products = 5e6;
+inline void check_work(double products) {
+  if (products > most_products) throw NotJudged();
+}
+
+}  // namespace hone::onnx

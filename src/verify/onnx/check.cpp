@@ -1,0 +1,151 @@
+#include "verify/onnx/check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "import/onnx/source.h"
+
+namespace hone::onnx {
+
+namespace {
+
+// A check is to take little time beside compiling. More elements of one node, and of all.
+constexpr std::int64_t most_elements = 1 << 17, most_elements_in_all = 1 << 22;
+
+bool is_judged(const Model& model, const Node& n) {
+  return normal_domain(n.domain).empty() && has_meaning(n.op) &&
+         std::ranges::none_of(model.functions, [&](const LocalFunction& f) {
+           return f.name == n.op && normal_domain(f.domain).empty();
+         });
+}
+
+// Equal for nodes that do the same on operands of the same sizes.
+std::string kind_of(const Node& n, std::span<const Numbers* const> inputs) {
+  std::string out(n.op);
+  for (const Attribute& a : n.attributes) {
+    out += cat(" ", a.name, "=", a.integer, ",", a.real, ",", a.text);
+    for (std::int64_t i : a.integers) out += cat(" ", i);
+    for (float r : a.reals) out += cat(" ", r);
+    if (a.tensor) out += cat(" ", static_cast<const void*>(a.tensor.get()));
+  }
+  for (const Numbers* x : inputs) {
+    out += x ? cat(" ", x->dtype) : " -";
+    if (!x) continue;
+    for (std::int64_t d : x->dims) out += cat(",", d);
+    if (!is_float(x->dtype) && x->values.size() <= 64)
+      for (double v : x->values) out += cat(":", v);
+  }
+  return out;
+}
+
+double tolerance(DType t) {
+  return t == DType::f16 ? 2e-3 : t == DType::bf16 ? 2e-2 : is_float(t) ? 1e-5 : 0;
+}
+
+std::string text_of(const Numbers& n) {
+  std::string out = cat(n.dtype, "[");
+  for (std::size_t i = 0; i < n.dims.size(); ++i) out += cat(i == 0 ? "" : ",", n.dims[i]);
+  return out + "]";
+}
+
+// Empty: they agree.
+std::string difference(const Numbers& got, const Numbers& expected) {
+  if (got.dtype != expected.dtype || got.dims != expected.dims)
+    return cat("is ", text_of(got), ", expected ", text_of(expected));
+  double most = 0;
+  for (double x : expected.values)
+    if (std::isfinite(x)) most = std::max(most, std::fabs(x));
+  const double allowed = tolerance(got.dtype) * most;
+  for (std::size_t i = 0; i < expected.values.size(); ++i) {
+    const double a = got.values[i], b = expected.values[i];
+    if (a == b || (a != a && b != b) || std::fabs(a - b) <= allowed) continue;
+    return cat("is ", a, " at element ", i, ", expected ", b);
+  }
+  return "";
+}
+
+class Check {
+ public:
+  Check(const Model& model, const std::function<const Numbers*(std::string_view)>& values)
+      : model_(model), values_(values) {}
+
+  ReadingCheck run() {
+    const Graph& g = *model_.graph;
+    for (const Tensor& t : g.initializers) initializer(t);
+    for (std::size_t i = 0; i < g.nodes.size() && out_.wrong.empty(); ++i) node(g.nodes[i], i);
+    return out_;
+  }
+
+ private:
+  void initializer(const Tensor& t) {
+    const Numbers* got = values_(t.name);
+    if (!got || !out_.wrong.empty() || left_ < got->count()) return;
+    const std::optional<Numbers> expected = numbers_of(t);
+    if (!expected) return;
+    left_ -= got->count();
+    if (const std::string d = difference(*got, *expected); !d.empty())
+      out_.wrong = cat("initializer '", t.name, "' ", d);
+  }
+
+  void node(const Node& n, std::size_t index) {
+    ++out_.nodes;
+    if (!is_judged(model_, n)) return;
+    std::vector<const Numbers*> inputs;
+    std::int64_t elements = 0;
+    for (std::string_view name : n.inputs) {
+      inputs.push_back(name.empty() ? nullptr : values_(name));
+      if (!name.empty() && !inputs.back()) return;
+      if (inputs.back()) elements += inputs.back()->count();
+    }
+    for (std::string_view name : n.outputs)
+      if (const Numbers* y = values_(name)) elements += y->count();
+    if (elements > std::min(most_elements, left_)) return;
+    if (!seen_.insert(kind_of(n, inputs)).second) {
+      ++out_.judged;
+      return;
+    }
+    const auto meant = meaning_of(n, opset_of(model_.opsets, n.domain), inputs);
+    if (!meant) return;
+    left_ -= elements;
+    ++out_.judged;
+    for (std::size_t i = 0; i < std::min(meant->size(), n.outputs.size()); ++i) {
+      const Numbers* got = n.outputs[i].empty() ? nullptr : values_(n.outputs[i]);
+      if (!got) continue;
+      const std::string d = difference(*got, (*meant)[i]);
+      if (d.empty()) continue;
+      std::string given;
+      for (const Numbers* x : inputs)
+        given += cat(given.empty() ? "" : ", ", x ? text_of(*x) : "-");
+      out_.wrong = cat("node ", index, " '", node_name(n), "' (", n.op, ") of ", given,
+                       ": result '", n.outputs[i], "' ", d);
+      return;
+    }
+  }
+
+  const Model& model_;
+  const std::function<const Numbers*(std::string_view)>& values_;
+  ReadingCheck out_;
+  std::set<std::string> seen_;
+  std::int64_t left_ = most_elements_in_all;
+};
+
+}  // namespace
+
+std::vector<std::string> names_to_check(const Model& model) {
+  std::set<std::string> names;
+  if (!model.graph) return {};
+  for (const Node& n : model.graph->nodes)
+    if (is_judged(model, n))
+      for (const FewNames* list : {&n.inputs, &n.outputs})
+        for (std::string_view name : *list)
+          if (!name.empty()) names.emplace(name);
+  return {names.begin(), names.end()};
+}
+
+ReadingCheck check_reading(const Model& model,
+                           const std::function<const Numbers*(std::string_view)>& values) {
+  return model.graph ? Check(model, values).run() : ReadingCheck();
+}
+
+}  // namespace hone::onnx

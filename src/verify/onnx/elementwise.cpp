@@ -1,0 +1,257 @@
+// Operators on single elements, whose operands broadcast.
+#include <cmath>
+#include <unordered_map>
+
+#include "verify/onnx/call.h"
+
+namespace hone::onnx {
+
+namespace {
+
+Sizes broadcast_dims(const Sizes& a, const Sizes& b) {
+  Sizes out(std::max(a.size(), b.size()));
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto size = [&](const Sizes& s) {
+      return i + s.size() < out.size() ? 1 : s[i + s.size() - out.size()];
+    };
+    const std::int64_t x = size(a), y = size(b);
+    if (x != y && x != 1 && y != 1) throw NotJudged();
+    out[i] = x == 1 ? y : x;
+  }
+  return out;
+}
+
+// The element of an operand that broadcasts to the index.
+double element(const Numbers& n, const Sizes& index) {
+  const Sizes strides = strides_of(n.dims);
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < n.dims.size(); ++i)
+    if (n.dims[i] != 1) at += index[i + index.size() - n.dims.size()] * strides[i];
+  return n.values[static_cast<std::size_t>(at)];
+}
+
+template <class F>
+Numbers joined(const Numbers& a, const Numbers& b, DType t, F f) {
+  Numbers out{t, broadcast_dims(a.dims, b.dims), {}};
+  for_index(out.dims, [&](const Sizes& index) {
+    out.values.push_back(f(element(a, index), element(b, index)));
+  });
+  return out;
+}
+
+template <class F>
+std::vector<Numbers> mapped(Call& c, F f) {
+  Numbers out{c.in(0).dtype, c.in(0).dims, {}};
+  for (double x : c.in(0).values) out.values.push_back(f(x));
+  return {out};
+}
+
+using Unary = double (*)(double);
+const std::unordered_map<std::string_view, Unary> plain_unary = {
+    {"Abs", [](double x) { return std::fabs(x); }},
+    {"Neg", [](double x) { return -x; }},
+    {"Exp", [](double x) { return std::exp(x); }},
+    {"Log", [](double x) { return std::log(x); }},
+    {"Sqrt", [](double x) { return std::sqrt(x); }},
+    {"Tanh", [](double x) { return std::tanh(x); }},
+    {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
+    {"Erf", [](double x) { return std::erf(x); }},
+    {"Ceil", [](double x) { return std::ceil(x); }},
+    {"Floor", [](double x) { return std::floor(x); }},
+    {"Round", [](double x) { return std::nearbyint(x); }},
+    {"Relu", [](double x) { return x > 0 || x != x ? x : 0; }},
+    {"Reciprocal", [](double x) { return 1 / x; }},
+    {"Sin", [](double x) { return std::sin(x); }},
+    {"Cos", [](double x) { return std::cos(x); }},
+    {"Tan", [](double x) { return std::tan(x); }},
+    {"Asin", [](double x) { return std::asin(x); }},
+    {"Acos", [](double x) { return std::acos(x); }},
+    {"Atan", [](double x) { return std::atan(x); }},
+    {"Sinh", [](double x) { return std::sinh(x); }},
+    {"Cosh", [](double x) { return std::cosh(x); }},
+    {"Asinh", [](double x) { return std::asinh(x); }},
+    {"Acosh", [](double x) { return std::acosh(x); }},
+    {"Atanh", [](double x) { return std::atanh(x); }},
+    {"Sign", [](double x) { return static_cast<double>((x > 0) - (x < 0)); }},
+    {"Softplus", [](double x) { return x > 30 ? x : std::log1p(std::exp(x)); }},
+    {"Softsign", [](double x) { return x / (1 + std::fabs(x)); }},
+    {"Identity", [](double x) { return x; }},
+    {"Not", [](double x) { return x == 0 ? 1.0 : 0.0; }},
+    {"HardSwish", [](double x) { return x * std::fmax(0, std::fmin(1, x / 6 + 0.5)); }},
+    {"Mish", [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }},
+};
+
+std::vector<Numbers> unary(Call& c) { return mapped(c, plain_unary.at(c.op())); }
+
+std::vector<Numbers> with_numbers(Call& c) {
+  const std::string_view op = c.op();
+  if (op == "LeakyRelu") {
+    const double alpha = c.real("alpha", 0.01);
+    return mapped(c, [&](double x) { return x < 0 ? alpha * x : x; });
+  }
+  if (op == "Elu") {
+    const double alpha = c.real("alpha", 1);
+    return mapped(c, [&](double x) { return x < 0 ? alpha * std::expm1(x) : x; });
+  }
+  if (op == "Celu") {
+    const double alpha = c.real("alpha", 1);
+    return mapped(
+        c, [&](double x) { return std::fmax(0, x) + std::fmin(0, alpha * std::expm1(x / alpha)); });
+  }
+  if (op == "Selu") {
+    const double alpha = c.real("alpha", 1.67326319217681884765625),
+                 gamma = c.real("gamma", 1.05070102214813232421875);
+    return mapped(c, [&](double x) { return gamma * (x > 0 ? x : alpha * std::expm1(x)); });
+  }
+  if (op == "HardSigmoid") {
+    const double alpha = c.real("alpha", 0.2), beta = c.real("beta", 0.5);
+    return mapped(c, [&](double x) { return std::fmax(0, std::fmin(1, alpha * x + beta)); });
+  }
+  if (op == "ThresholdedRelu") {
+    const double alpha = c.real("alpha", 1);
+    return mapped(c, [&](double x) { return x > alpha ? x : 0; });
+  }
+  if (op == "Shrink") {
+    const double lambd = c.real("lambd", 0.5), bias = c.real("bias", 0);
+    return mapped(c, [&](double x) { return x < -lambd ? x + bias : x > lambd ? x - bias : 0; });
+  }
+  // Gelu
+  const bool is_tanh = c.text("approximate", "none") == "tanh";
+  return mapped(c, [&](double x) {
+    return is_tanh ? x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)))
+                   : x / 2 * (1 + std::erf(x / std::sqrt(2)));
+  });
+}
+
+std::vector<Numbers> binary(Call& c) {
+  const std::string_view op = c.op();
+  if (c.opset() < 7) throw NotJudged();  // they broadcast in other ways
+  const Numbers &a = c.in(0), &b = c.in(1);
+  const DType t = a.dtype;
+  if (op == "Add") return {joined(a, b, t, [](double x, double y) { return x + y; })};
+  if (op == "Sub") return {joined(a, b, t, [](double x, double y) { return x - y; })};
+  if (op == "Mul") return {joined(a, b, t, [](double x, double y) { return x * y; })};
+  if (op == "Div") {
+    if (is_float(t)) return {joined(a, b, t, [](double x, double y) { return x / y; })};
+    return {joined(a, b, t, [](double x, double y) { return std::trunc(x / y); })};
+  }
+  if (op == "Pow") {
+    if (!is_float(t)) throw NotJudged();
+    return {joined(a, b, t, [](double x, double y) { return std::pow(x, y); })};
+  }
+  if (op == "PRelu") return {joined(a, b, t, [](double x, double y) { return x < 0 ? x * y : x; })};
+  if (op == "Mod") {
+    if (c.integer("fmod", 0) != 0)
+      return {joined(a, b, t, [](double x, double y) { return std::fmod(x, y); })};
+    return {joined(a, b, t, [](double x, double y) { return x - y * std::floor(x / y); })};
+  }
+  const auto compare = [&](auto f) {
+    return std::vector{
+        joined(a, b, DType::b1, [&](double x, double y) { return f(x, y) ? 1.0 : 0.0; })};
+  };
+  if (op == "Equal") return compare([](double x, double y) { return x == y; });
+  if (op == "Less") return compare([](double x, double y) { return x < y; });
+  if (op == "Greater") return compare([](double x, double y) { return x > y; });
+  if (op == "LessOrEqual") return compare([](double x, double y) { return x <= y; });
+  if (op == "GreaterOrEqual") return compare([](double x, double y) { return x >= y; });
+  if (op == "And") return compare([](double x, double y) { return x != 0 && y != 0; });
+  if (op == "Or") return compare([](double x, double y) { return x != 0 || y != 0; });
+  return compare([](double x, double y) { return (x != 0) != (y != 0); });  // Xor
+}
+
+std::vector<Numbers> of_many(Call& c) {
+  const std::string_view op = c.op();
+  if (c.opset() < 8) throw NotJudged();
+  Numbers out = c.in(0);
+  for (std::size_t i = 1; i < c.inputs(); ++i)
+    out = joined(out, c.in(i), out.dtype, [&](double x, double y) {
+      if (op == "Max") return x != x || x > y ? x : y;
+      if (op == "Min") return x != x || x < y ? x : y;
+      return x + y;
+    });
+  if (op == "Mean")
+    for (double& x : out.values) x /= static_cast<double>(c.inputs());
+  return {out};
+}
+
+std::vector<Numbers> where(Call& c) {
+  const Numbers &condition = c.in(0), &a = c.in(1), &b = c.in(2);
+  Numbers out{a.dtype, broadcast_dims(broadcast_dims(condition.dims, a.dims), b.dims), {}};
+  for_index(out.dims, [&](const Sizes& index) {
+    out.values.push_back(element(condition, index) != 0 ? element(a, index) : element(b, index));
+  });
+  return {out};
+}
+
+std::vector<Numbers> clip(Call& c) {
+  const double low = c.has(1) ? c.in(1).values.at(0) : c.real("min", -INFINITY),
+               high = c.has(2) ? c.in(2).values.at(0) : c.real("max", INFINITY);
+  return mapped(c, [&](double x) { return x != x ? x : std::fmin(std::fmax(x, low), high); });
+}
+
+std::vector<Numbers> cast(Call& c) {
+  const std::int64_t to = c.integer("to", 0);
+  if (c.has_attribute("saturate") || c.has_attribute("round_mode")) throw NotJudged();
+  const auto to_type = [&](DType t, auto f) {
+    std::vector<Numbers> out = mapped(c, f);
+    out[0].dtype = t;
+    return out;
+  };
+  const auto whole = [](double x) { return std::trunc(x); };
+  switch (to) {
+    case 1:
+      return to_type(DType::f32,
+                     [](double x) { return static_cast<double>(static_cast<float>(x)); });
+    case 2:
+      return to_type(DType::u8, whole);
+    case 3:
+      return to_type(DType::i8, whole);
+    case 6:
+      return to_type(DType::i32, whole);
+    case 7:
+      return to_type(DType::i64, whole);
+    case 9:
+      return to_type(DType::b1, [](double x) { return x != 0 ? 1.0 : 0.0; });
+    case 10:
+      return to_type(DType::f16, [](double x) { return x; });  // rounded: within the tolerance
+    case 11:
+      return to_type(DType::f64, [](double x) { return x; });
+    default:
+      throw NotJudged();
+  }
+}
+
+std::vector<Numbers> is_special(Call& c) {
+  const bool nan = c.op() == "IsNaN", low = c.integer("detect_negative", 1) != 0,
+             high = c.integer("detect_positive", 1) != 0;
+  std::vector<Numbers> out = mapped(c, [&](double x) {
+    return nan ? x != x : std::isinf(x) && (x > 0 ? high : low) ? 1.0 : 0.0;
+  });
+  out[0].dtype = DType::b1;
+  return out;
+}
+
+}  // namespace
+
+std::span<const MeaningRow> elementwise_meanings() {
+  static const std::vector<MeaningRow> rows = [] {
+    std::vector<MeaningRow> out;
+    for (const auto& [name, f] : plain_unary) out.push_back({name, unary});
+    for (const char* name :
+         {"LeakyRelu", "Elu", "Celu", "Selu", "HardSigmoid", "ThresholdedRelu", "Shrink", "Gelu"})
+      out.push_back({name, with_numbers});
+    for (const char* name : {"Add", "Sub", "Mul", "Div", "Pow", "PRelu", "Mod", "Equal", "Less",
+                             "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor"})
+      out.push_back({name, binary});
+    for (const char* name : {"Max", "Min", "Sum", "Mean"}) out.push_back({name, of_many});
+    out.push_back({"Where", where});
+    out.push_back({"Clip", clip});
+    out.push_back({"Cast", cast});
+    out.push_back({"IsNaN", is_special});
+    out.push_back({"IsInf", is_special});
+    return out;
+  }();
+  return rows;
+}
+
+}  // namespace hone::onnx

@@ -1,0 +1,21 @@
+// What nodes of a model file give, worked out from the operators' pages on plain numbers, one
+// element after the other. It shares no code with the import beyond the parsing of the file, nor
+// with operations, so that an operator which the import reads wrongly is seen.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "import/onnx/model.h"
+#include "verify/onnx/numbers.h"
+
+namespace hone::onnx {
+
+// The first results of the node; null stands for an input that is left out. Nothing where the
+// operator, an attribute or a number has no meaning here, or where that takes long.
+std::optional<std::vector<Numbers>> meaning_of(const Node&, std::int64_t opset,
+                                               std::span<const Numbers* const> inputs);
+bool has_meaning(std::string_view op);
+
+}  // namespace hone::onnx

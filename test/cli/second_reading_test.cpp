@@ -1,0 +1,126 @@
+#include "cli/second_reading.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+
+#include "test/onnx/suite.h"
+
+namespace hone::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+onnx::Node node(std::string_view op, const std::vector<std::string_view>& inputs,
+                std::vector<onnx::Attribute> attributes = {}) {
+  onnx::Node n;
+  n.op = op;
+  for (std::string_view name : inputs) n.inputs.push_back(name);
+  n.outputs.push_back("y");
+  n.attributes = std::move(attributes);
+  return n;
+}
+
+onnx::Attribute integers(std::string_view name, std::vector<std::int64_t> list) {
+  onnx::Attribute a;
+  a.name = name;
+  a.kind = static_cast<std::int32_t>(onnx::Attribute::Kind::integers);
+  a.integers = std::move(list);
+  return a;
+}
+
+using Values = std::map<std::string_view, onnx::Numbers>;
+
+onnx::ReadingCheck check(const onnx::Node& n, const Values& values) {
+  onnx::Model model;
+  model.opsets = {{"", 18}};
+  model.graph.emplace().nodes = {n};
+  return onnx::check_reading(model, [&](std::string_view name) -> const onnx::Numbers* {
+    const auto it = values.find(name);
+    return it == values.end() ? nullptr : &it->second;
+  });
+}
+
+struct Example {
+  onnx::Node node;
+  Values values;
+};
+
+std::vector<Example> examples() {
+  const DType f = DType::f32, i = DType::i64;
+  return {
+      {node("Relu", {"x"}), {{"x", {f, {3}, {-1, 0, 2}}}, {"y", {f, {3}, {0, 0, 2}}}}},
+      {node("Sub", {"a", "b"}),
+       {{"a", {f, {2, 1}, {1, 2}}},
+        {"b", {f, {2}, {10, 20}}},
+        {"y", {f, {2, 2}, {-9, -19, -8, -18}}}}},
+      {node("Transpose", {"x"}, {integers("perm", {1, 0})}),
+       {{"x", {f, {2, 3}, {1, 2, 3, 4, 5, 6}}}, {"y", {f, {3, 2}, {1, 4, 2, 5, 3, 6}}}}},
+      {node("Slice", {"x", "s", "e", "a", "t"}),
+       {{"x", {f, {5}, {1, 2, 3, 4, 5}}},
+        {"s", {i, {1}, {-1}}},
+        {"e", {i, {1}, {-6}}},
+        {"a", {i, {1}, {0}}},
+        {"t", {i, {1}, {-2}}},
+        {"y", {f, {3}, {5, 3, 1}}}}},
+      {node("Conv", {"x", "w"}, {integers("pads", {1, 0}), integers("strides", {2})}),
+       {{"x", {f, {1, 1, 4}, {1, 2, 3, 4}}},
+        {"w", {f, {1, 1, 2}, {10, 1}}},
+        {"y", {f, {1, 1, 2}, {1, 23}}}}},
+      {node("MaxPool", {"x"}, {integers("kernel_shape", {2})}),
+       {{"x", {f, {1, 1, 3}, {1, 3, 2}}}, {"y", {f, {1, 1, 2}, {3, 3}}}}},
+      {node("ReduceMean", {"x", "a"}),
+       {{"x", {f, {2, 2}, {1, 2, 3, 4}}}, {"a", {i, {1}, {0}}}, {"y", {f, {1, 2}, {2, 3}}}}},
+      {node("Gather", {"x", "i"}),
+       {{"x", {f, {3}, {7, 8, 9}}}, {"i", {i, {2}, {-1, 0}}}, {"y", {f, {2}, {9, 7}}}}},
+      {node("MatMul", {"a", "b"}),
+       {{"a", {f, {1, 2}, {1, 2}}}, {"b", {f, {2, 2}, {1, 2, 3, 4}}}, {"y", {f, {1, 2}, {7, 10}}}}},
+  };
+}
+
+TEST(SecondReading, NoticesAResultThatIsWrong) {
+  for (const Example& e : examples()) {
+    const onnx::ReadingCheck right = check(e.node, e.values);
+    EXPECT_EQ(right.judged, 1) << e.node.op;
+    EXPECT_EQ(right.wrong, "") << e.node.op;
+    for (std::size_t i = 0; i < e.values.at("y").values.size(); ++i) {
+      Values wrong = e.values;
+      wrong.at("y").values[i] += 1;
+      EXPECT_NE(check(e.node, wrong).wrong, "") << e.node.op << " element " << i;
+    }
+    Values reshaped = e.values;
+    reshaped.at("y").dims.push_back(1);
+    EXPECT_NE(check(e.node, reshaped).wrong, "") << e.node.op;
+  }
+}
+
+// What it does not know is not judged.
+TEST(SecondReading, LeavesOutWhatIsNotKnown) {
+  const Values values = {{"x", {DType::f32, {1}, {1}}}, {"y", {DType::f32, {1}, {5}}}};
+  EXPECT_EQ(check(node("NoSuchOperator", {"x"}), values).judged, 0);
+  EXPECT_EQ(check(node("Relu", {"x"}, {integers("no_such_attribute", {1})}), values).judged, 0);
+  EXPECT_EQ(check(node("Relu", {"z"}), values).judged, 0);
+}
+
+TEST(SecondReading, AgreesWithTheImport) {
+  std::vector<fs::path> models = {HONE_SOURCE_DIR "/examples/digits/digits.onnx"};
+  for (const auto& e : fs::recursive_directory_iterator(HONE_SOURCE_DIR "/test/stored"))
+    if (e.path().extension() == ".onnx") models.push_back(e.path());
+  const fs::path cache = fs::path(HONE_BINARY_DIR) / "onnx_suite";
+  if (const auto suite = conformance::find_suite(HONE_SOURCE_DIR, cache))
+    for (const conformance::Case& c : conformance::list_cases(*suite)) models.push_back(c.model);
+  int judged = 0, nodes = 0;
+  for (const fs::path& m : models) {
+    const onnx::ReadingCheck c = read_again(m, {});
+    EXPECT_EQ(c.wrong, "") << m;
+    judged += c.judged;
+    nodes += c.nodes;
+  }
+  RecordProperty("judged", judged);
+  RecordProperty("nodes", nodes);
+  EXPECT_GT(judged, 500) << "of " << nodes;
+}
+
+}  // namespace
+}  // namespace hone::cli
