@@ -73,6 +73,7 @@ std::span<const MeaningRow> elementwise_meanings();
 std::span<const MeaningRow> movement_meanings();
 std::span<const MeaningRow> sum_meanings();
 std::span<const MeaningRow> window_meanings();
+std::span<const MeaningRow> recurrent_meanings();
 
 // More products than this are not added.
 inline constexpr double most_products = 5e6;

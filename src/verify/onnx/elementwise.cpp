@@ -221,6 +221,43 @@ std::vector<Numbers> cast(Call& c) {
   }
 }
 
+// The element of a scale or zero point for an element of x: one for all, or one along an axis.
+double along_axis(Call& c, std::size_t input, std::size_t axis, const Sizes& index) {
+  const Numbers& n = c.in(input);
+  if (n.dims.size() > 1) throw NotJudged();
+  return n.values.at(n.count() == 1 ? 0 : static_cast<std::size_t>(index[axis]));
+}
+
+std::vector<Numbers> quantize(Call& c) {
+  const Numbers& x = c.in(0);
+  const std::int64_t given = c.integer("axis", 1);
+  const std::size_t axis = c.in(1).count() == 1 ? 0 : c.axis(given, c.rank());
+  const bool to_integers = c.op() == "QuantizeLinear";
+  Numbers out{to_integers ? DType::u8 : c.in(1).dtype, x.dims, {}};
+  if (to_integers && c.has(2)) out.dtype = c.in(2).dtype;
+  if (to_integers && out.dtype != DType::u8 && out.dtype != DType::i8) throw NotJudged();
+  const double low = out.dtype == DType::i8 ? -128 : 0, high = out.dtype == DType::i8 ? 127 : 255;
+  if (to_integers && c.integer("saturate", 1) == 0) throw NotJudged();
+  std::size_t i = 0;
+  for_index(x.dims, [&](const Sizes& index) {
+    const double scale = along_axis(c, 1, axis, index),
+                 zero = c.has(2) ? along_axis(c, 2, axis, index) : 0, v = x.values[i++];
+    if (!to_integers) return out.values.push_back((v - zero) * scale);
+    // Rounding of the quotient decides next to the middle of two integers.
+    const double q = v / scale, off = std::fabs(q - std::floor(q) - 0.5);
+    if (off > 0 && off < 1e-5) throw NotJudged();
+    out.values.push_back(std::fmin(std::fmax(std::nearbyint(q) + zero, low), high));
+  });
+  return {out};
+}
+
+std::vector<Numbers> dropout(Call& c) {
+  if (c.outputs() > 1 || c.has(2)) throw NotJudged();
+  static_cast<void>(c.real("ratio", 0.5));
+  static_cast<void>(c.integer("seed", 0));
+  return {c.in(0)};
+}
+
 std::vector<Numbers> is_special(Call& c) {
   const bool nan = c.op() == "IsNaN", low = c.integer("detect_negative", 1) != 0,
              high = c.integer("detect_positive", 1) != 0;
@@ -247,6 +284,9 @@ std::span<const MeaningRow> elementwise_meanings() {
     out.push_back({"Where", where});
     out.push_back({"Clip", clip});
     out.push_back({"Cast", cast});
+    out.push_back({"QuantizeLinear", quantize});
+    out.push_back({"DequantizeLinear", quantize});
+    out.push_back({"Dropout", dropout});
     out.push_back({"IsNaN", is_special});
     out.push_back({"IsInf", is_special});
     return out;

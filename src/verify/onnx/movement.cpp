@@ -393,6 +393,74 @@ std::vector<Numbers> constant(Call& c) {
   return {*value};
 }
 
+double joined(const std::string& how, double a, double b) {
+  if (how == "none") return b;
+  if (how == "add") return a + b;
+  if (how == "mul") return a * b;
+  if (how == "max") return std::fmax(a, b);
+  if (how == "min") return std::fmin(a, b);
+  throw NotJudged();
+}
+
+// Puts updates where they belong; which of two that replace the same element stays is not said.
+class Scatter {
+ public:
+  explicit Scatter(Call& c)
+      : how_(c.text("reduction", "none")), out_(c.in(0)), taken_(out_.values.size(), false) {}
+  void put(std::int64_t at, double update) {
+    const auto i = static_cast<std::size_t>(at);
+    if (taken_.at(i) && how_ == "none") throw NotJudged();
+    taken_[i] = true;
+    out_.values[i] = joined(how_, out_.values[i], update);
+  }
+  std::vector<Numbers> result() const { return {out_}; }
+
+ private:
+  std::string how_;
+  Numbers out_;
+  std::vector<bool> taken_;
+};
+
+std::vector<Numbers> scatter_elements(Call& c) {
+  const Numbers &x = c.in(0), &indices = c.in(1), &updates = c.in(2);
+  const std::size_t axis = c.axis("axis", 0);
+  const Sizes strides = strides_of(x.dims);
+  Scatter out(c);
+  std::size_t i = 0;
+  for_index(indices.dims, [&](Sizes index) {
+    index[axis] = from_front(indices.values[i], x.dims[axis]);
+    out.put(place(index, strides), updates.values.at(i));
+    ++i;
+  });
+  return out.result();
+}
+
+std::vector<Numbers> scatter_nd(Call& c) {
+  const Numbers &x = c.in(0), &indices = c.in(1), &updates = c.in(2);
+  const auto depth = static_cast<std::size_t>(indices.dims.back());
+  const Sizes strides = strides_of(x.dims),
+              inner(x.dims.begin() + static_cast<std::ptrdiff_t>(depth), x.dims.end());
+  const std::int64_t each = product(inner);
+  Scatter out(c);
+  for (std::size_t i = 0; i * depth < indices.values.size(); ++i) {
+    std::int64_t first = 0;
+    for (std::size_t k = 0; k < depth; ++k)
+      first += from_front(indices.values[i * depth + k], x.dims[k]) * strides[k];
+    for (std::int64_t k = 0; k < each; ++k)
+      out.put(first + k,
+              updates.values.at(i * static_cast<std::size_t>(each) + static_cast<std::size_t>(k)));
+  }
+  return out.result();
+}
+
+std::vector<Numbers> eye_like(Call& c) {
+  if (c.has_attribute("dtype")) throw NotJudged();
+  Numbers out{c.in(0).dtype, c.in(0).dims, {}};
+  const std::int64_t k = c.integer("k", 0);
+  for_index(out.dims, [&](const Sizes& i) { out.values.push_back(i[1] - i[0] == k ? 1 : 0); });
+  return {out};
+}
+
 constexpr MeaningRow movement_rows[] = {
     {"Constant", constant},
     {"Transpose", transpose},
@@ -417,6 +485,9 @@ constexpr MeaningRow movement_rows[] = {
     {"DepthToSpace", depth_and_space},
     {"SpaceToDepth", depth_and_space},
     {"OneHot", one_hot},
+    {"ScatterElements", scatter_elements},
+    {"ScatterND", scatter_nd},
+    {"EyeLike", eye_like},
 };
 
 }  // namespace
