@@ -76,7 +76,7 @@ std::span<const MeaningRow> window_meanings();
 std::span<const MeaningRow> recurrent_meanings();
 
 // More products than this are not added.
-inline constexpr double most_products = 5e6;
+inline constexpr double most_products = 2e6;
 inline void check_work(double products) {
   if (products > most_products) throw NotJudged();
 }
