@@ -147,6 +147,10 @@ std::vector<Enclosure> sine(const Enclosing& c) {
 
 Interval nothing_known(Interval, Interval) { return unknown_interval; }
 
+// -0.0 is less than 0.0: what divides by them tells them apart.
+double lesser(double a, double b) { return b < a || (b == a && std::signbit(b)) ? b : a; }
+double greater(double a, double b) { return b > a || (b == a && std::signbit(a)) ? b : a; }
+
 // Least and most of a function of two operands at the corners of the box they span, where that
 // holds; else what `otherwise` says.
 std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Interval), bool correct,
@@ -161,7 +165,7 @@ std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Inter
     int nans = 0;
     for (const Wide& v : w) {
       nans += std::isnan(v.reals[i]);
-      x = {std::min(x.low, v.reals[i]), std::max(x.high, v.reals[i])};
+      x = {lesser(x.low, v.reals[i]), greater(x.high, v.reals[i])};
     }
     if (any_unknown(c, i))
       x = unknown_from(c, i);
