@@ -44,14 +44,45 @@ bool is_little_work(const Function& f, const Sizing& sizes) {
 }
 
 // The values of one run of the function, by their names in the model.
-std::unordered_map<std::string, onnx::Numbers> values_of(const Function& f, const Sizing& sizes) {
+std::unordered_map<std::string, onnx::Numbers> values_of(const Function& f,
+                                                         const std::vector<Array>& inputs) {
   std::unordered_map<std::string, onnx::Numbers> out;
-  const std::vector<Array> inputs = made_inputs(f, sizes).arrays;
   std::vector<Wide> results = evaluate_wide(f, inputs, Mode::wide);
   for (std::size_t i = 0; i < results.size(); ++i)
     if (std::optional<onnx::Numbers> n = numbers_of(results[i]))
       out.emplace(f.results()[i].name, std::move(*n));
   return out;
+}
+
+// Numbers of both signs, also in integers, which many functions refuse.
+std::vector<Array> negative_inputs(const Function& f, const Sizing& sizes) {
+  std::vector<Array> out;
+  for (const Function::Param& p : f.params())
+    out.push_back(p.required ? *p.required
+                             : sample_array(p.value.type(), sizes, Fill::negative, out.size() + 1));
+  return out;
+}
+
+std::string lost_output(const onnx::Model& model, const Function& f) {
+  for (const onnx::ValueInfo& o : model.graph->outputs)
+    if (o.kind == onnx::ValueInfo::Kind::tensor &&
+        std::ranges::none_of(f.results(), [&](const auto& r) { return r.name == o.name; }))
+      return cat("output '", o.name, "' is not among the results");
+  return "";
+}
+
+onnx::ReadingCheck check_run(const onnx::Model& model, const ImportOptions& options,
+                             const Function& f, const std::vector<Array>& inputs) try {
+  const auto values = values_of(f, inputs);
+  return onnx::check_reading(model, [&](std::string_view name) -> const onnx::Numbers* {
+    const std::string text(name);
+    if (options.weights.contains(text)) return nullptr;
+    if (values.contains(cat(text, dump_flag))) return nullptr;  // not of every variant
+    const auto it = values.find(text);
+    return it == values.end() ? nullptr : &it->second;
+  });
+} catch (const UserError&) {
+  return {};  // the model refuses such inputs
 }
 
 }  // namespace
@@ -66,18 +97,16 @@ onnx::ReadingCheck read_again(const std::filesystem::path& path, const ImportOpt
   out.nodes = static_cast<int>(model.graph->nodes.size());
   for (const SourceVariant& v : source.variants) {
     const Sizing sizes = with_measured(small_sizes(source, v), measured_sizes(v.function.graph()));
+    out.wrong = lost_output(model, v.function);
+    if (!out.wrong.empty()) return out;
     if (!is_little_work(v.function, sizes)) continue;
-    const auto values = values_of(v.function, sizes);
-    const auto find = [&](std::string_view name) -> const onnx::Numbers* {
-      const std::string text(name);
-      if (!options.weights.empty() && options.weights.contains(text)) return nullptr;
-      if (values.contains(cat(text, dump_flag))) return nullptr;  // not of every variant
-      const auto it = values.find(text);
-      return it == values.end() ? nullptr : &it->second;
-    };
-    const onnx::ReadingCheck here = onnx::check_reading(model, find);
-    if (here.judged > out.judged || !here.wrong.empty()) out = here;
-    if (!out.wrong.empty()) break;
+    for (const std::vector<Array>& inputs :
+         {made_inputs(v.function, sizes).arrays, negative_inputs(v.function, sizes)}) {
+      const onnx::ReadingCheck here = check_run(model, options, v.function, inputs);
+      out.judged = std::max(out.judged, here.judged);
+      out.wrong = here.wrong;
+      if (!out.wrong.empty()) return out;
+    }
   }
   return out;
 } catch (const UserError&) {

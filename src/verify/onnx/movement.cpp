@@ -453,6 +453,35 @@ std::vector<Numbers> scatter_nd(Call& c) {
   return out.result();
 }
 
+std::vector<Numbers> non_zero(Call& c) {
+  const Numbers& x = c.in(0);
+  if (x.dims.empty()) throw NotJudged();
+  std::vector<Sizes> found;
+  std::size_t i = 0;
+  for_index(x.dims, [&](const Sizes& index) {
+    if (x.values[i++] != 0) found.push_back(index);
+  });
+  Numbers out{DType::i64, {c.rank(), static_cast<std::int64_t>(found.size())}, {}};
+  for (std::size_t axis = 0; axis < x.dims.size(); ++axis)
+    for (const Sizes& index : found) out.values.push_back(static_cast<double>(index[axis]));
+  return {out};
+}
+
+std::vector<Numbers> compress(Call& c) {
+  const Numbers &condition = c.in(1), flat = {c.in(0).dtype, {c.in(0).count()}, c.in(0).values};
+  const Numbers& x = c.has_attribute("axis") ? c.in(0) : flat;
+  const std::size_t axis = c.axis(c.integer("axis", 0), static_cast<std::int64_t>(x.dims.size()));
+  Sizes kept;
+  for (std::size_t i = 0; i < condition.values.size(); ++i)
+    if (condition.values[i] != 0) kept.push_back(static_cast<std::int64_t>(i));
+  Sizes dims = x.dims;
+  dims[axis] = static_cast<std::int64_t>(kept.size());
+  return moved(x, dims, [&](Sizes index) {
+    index[axis] = kept[static_cast<std::size_t>(index[axis])];
+    return index;
+  });
+}
+
 std::vector<Numbers> eye_like(Call& c) {
   if (c.has_attribute("dtype")) throw NotJudged();
   Numbers out{c.in(0).dtype, c.in(0).dims, {}};
@@ -488,6 +517,8 @@ constexpr MeaningRow movement_rows[] = {
     {"ScatterElements", scatter_elements},
     {"ScatterND", scatter_nd},
     {"EyeLike", eye_like},
+    {"NonZero", non_zero},
+    {"Compress", compress},
 };
 
 }  // namespace

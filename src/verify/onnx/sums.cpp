@@ -377,6 +377,40 @@ std::vector<Numbers> lrn(Call& c) {
   return {out};
 }
 
+// Of real signals [.., n, 1] and complex ones [.., n, 2], without another length.
+std::vector<Numbers> dft(Call& c) {
+  const Numbers& x = c.in(0);
+  const bool inverse = c.integer("inverse", 0) != 0, one_sided = c.integer("onesided", 0) != 0;
+  const std::int64_t given = c.opset() < 20 ? c.integer("axis", 1)
+                             : c.has(2)     ? c.list(2).at(0)
+                                            : -2;
+  const std::size_t axis = c.axis(given, c.rank());
+  const std::int64_t n = x.dims[axis], parts = x.dims.back();
+  if (axis + 1 >= x.dims.size() || (inverse && one_sided) || (c.has(1) && c.list(1).at(0) != n))
+    throw NotJudged();
+  Numbers out{x.dtype, x.dims, {}};
+  out.dims[axis] = one_sided ? n / 2 + 1 : n;
+  out.dims.back() = 2;
+  check_work(static_cast<double>(out.count()) * static_cast<double>(n));
+  const Sizes strides = strides_of(x.dims);
+  for_index(out.dims, [&](Sizes index) {
+    const std::int64_t k = index[axis], part = index.back();
+    double sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      index[axis] = i;
+      index.back() = 0;
+      const std::int64_t from = place(index, strides);
+      const double re = at(x, from), im = parts == 2 ? at(x, from + 1) : 0,
+                   turn = (inverse ? 2 : -2) * M_PI * static_cast<double>(k * i % n) /
+                          static_cast<double>(n);
+      sum += part == 0 ? re * std::cos(turn) - im * std::sin(turn)
+                       : re * std::sin(turn) + im * std::cos(turn);
+    }
+    out.values.push_back(inverse ? sum / static_cast<double>(n) : sum);
+  });
+  return {out};
+}
+
 constexpr MeaningRow sum_rows[] = {
     {"ReduceSum", reduce},
     {"ReduceMean", reduce},
@@ -402,6 +436,7 @@ constexpr MeaningRow sum_rows[] = {
     {"InstanceNormalization", instance_normalization},
     {"GroupNormalization", group_normalization},
     {"LRN", lrn},
+    {"DFT", dft},
 };
 
 }  // namespace
