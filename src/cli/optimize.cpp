@@ -244,7 +244,7 @@ int optimize(Words words) {
                     "; the model may have been read wrongly; if the declaration is wrong, give "
                     "--accept-outputs");
   const auto read_at = std::chrono::steady_clock::now();
-  const onnx::ReadingCheck reading = read_again(loaded.file.path, loaded.import);
+  const onnx::ReadingCheck reading = read_again(loaded.file.path, loaded.import, loaded.source);
   const std::chrono::duration<double, std::milli> reading_took =
       std::chrono::steady_clock::now() - read_at;
   if (!reading.wrong.empty() && !accept_reading)

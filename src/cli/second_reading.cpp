@@ -5,7 +5,6 @@
 
 #include "api/hone.h"
 #include "base/file.h"
-#include "compile/source.h"
 #include "ir/measured.h"
 #include "ref/evaluate.h"
 #include "verify/made_inputs.h"
@@ -87,18 +86,19 @@ onnx::ReadingCheck check_run(const onnx::Model& model, const ImportOptions& opti
 
 }  // namespace
 
-onnx::ReadingCheck read_again(const std::filesystem::path& path, const ImportOptions& options) try {
+onnx::ReadingCheck read_again(const std::filesystem::path& path, const ImportOptions& options,
+                              const Source& source) try {
   const auto file = MappedFile::open(path);
   const onnx::Model model = onnx::parse_model(file->bytes(), file->path(), options.most_nodes);
   ImportOptions with_values = options;
   with_values.dump = onnx::names_to_check(model);
-  const Source source = hone::source(import_onnx(path, with_values));
   onnx::ReadingCheck out;
   out.nodes = static_cast<int>(model.graph->nodes.size());
-  for (const SourceVariant& v : source.variants) {
-    const Sizing sizes = with_measured(small_sizes(source, v), measured_sizes(v.function.graph()));
-    out.wrong = lost_output(model, v.function);
-    if (!out.wrong.empty()) return out;
+  for (const SourceVariant& v : source.variants)
+    if (out.wrong = lost_output(model, v.function); !out.wrong.empty()) return out;
+  const Source again = hone::source(import_onnx(path, with_values));
+  for (const SourceVariant& v : again.variants) {
+    const Sizing sizes = with_measured(small_sizes(again, v), measured_sizes(v.function.graph()));
     if (!is_little_work(v.function, sizes)) continue;
     for (const std::vector<Array>& inputs :
          {made_inputs(v.function, sizes).arrays, negative_inputs(v.function, sizes)}) {

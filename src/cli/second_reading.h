@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "compile/source.h"
 #include "import/import.h"
 #include "verify/onnx/check.h"
 
@@ -11,6 +12,8 @@ namespace hone::cli {
 
 // Nothing is judged where the model is too much work for the reference, or needs inputs that cannot
 // be made up.
-onnx::ReadingCheck read_again(const std::filesystem::path&, const ImportOptions&);
+// `source` is the model as it was read at first.
+onnx::ReadingCheck read_again(const std::filesystem::path&, const ImportOptions&,
+                              const Source& source);
 
 }  // namespace hone::cli

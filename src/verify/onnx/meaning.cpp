@@ -30,7 +30,7 @@ bool is_held(const Numbers& n, double most_of_all) {
   const double most = std::min(std::ldexp(1, bits), most_of_all),
                least = is_signed(n.dtype) ? -most : 0;
   for (double x : n.values)
-    if (!(x >= least && x < most && x == std::trunc(x))) return false;
+    if (x == x && !(x >= least && x < most && x == std::trunc(x))) return false;
   return true;
 }
 
