@@ -227,8 +227,7 @@ int optimize(Words words) {
          "where a refused strategy leaves a reduced case, for `hone reduce`", evidence);
   a.flag("--accept-outputs", "accept outputs whose types differ from those that the model declares",
          accept_outputs);
-  a.flag("--accept-reading", "accept nodes whose results differ from those of a second reading",
-         accept_reading);
+  a.flag("--accept-reading", "accept nodes that a second reading finds wrong", accept_reading);
   a.flag("--strip", "leave the graph's text out of the plan", strip);
   add_compiling(a, options, false);
   add_printing(a, options);
