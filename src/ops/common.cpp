@@ -213,8 +213,22 @@ Value pad_with(Value v, Value number, Dims low, Dims high) {
   return ops::pad(Values{v, number}, {{"low", std::move(low)}, {"high", std::move(high)}});
 }
 
+namespace {
+
+// Sizes that cannot be equal broadcast where one of them can be 1.
+bool must_be_one(const Dim& d, const Dim& other) {
+  return !d.is_number() && d.low() <= 1 && d.high() >= 1 && prove_equal(d, other) == false;
+}
+
+}  // namespace
+
 Value broadcast_to(Value v, const Shape& shape) {
-  return v.shape() == shape ? v : ops::broadcast(v, {{"shape", shape.dims}});
+  if (v.shape() == shape) return v;
+  Dims dims = v.shape().dims;
+  const std::size_t first = shape.dims.size() - std::min(dims.size(), shape.dims.size());
+  for (std::size_t i = 0; i < dims.size() && first + i < shape.dims.size(); ++i)
+    if (must_be_one(dims[i], shape.dims[first + i])) dims[i] = 1;
+  return ops::broadcast(reshape_to(v, dims), {{"shape", shape.dims}});
 }
 
 Shape broadcast_shape(Graph& graph, const Shape& a, const Shape& b, std::string_view who) {
@@ -226,10 +240,11 @@ Shape broadcast_shape(Graph& graph, const Shape& a, const Shape& b, std::string_
     } else if (x == Dim(1)) {
       out[-i] = y;
     } else {
-      graph.require_equal(x, y,
+      const bool first = must_be_one(x, y), second = !first && must_be_one(y, x);
+      graph.require_equal(second ? Dim(1) : x, first ? Dim(1) : y,
                           cat(who, ": shapes ", a, " and ", b, " do not broadcast: ", x,
                               " against ", y, " at axis -", i, "; sizes must be equal or 1"));
-      out[-i] = x.is_number() ? x : y;
+      out[-i] = second || (!first && x.is_number()) ? x : y;
     }
   }
   return out;
