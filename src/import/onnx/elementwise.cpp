@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "import/onnx/cast.h"
+#include "import/onnx/known.h"
 
 namespace hone::onnx {
 
@@ -91,10 +92,19 @@ Values shift_by_direction(NodeContext& c) {
 
 Values where_import(NodeContext& c) { return {where(c.in(0), c.in(1), c.in(2))}; }
 
+// Sizes that exporters compute in floats, as ceil(8 / 2.0), stay sizes where they are known.
+Value integers_of_floats(Value x, Value made) {
+  constexpr std::int64_t most = 64;
+  const std::optional<std::int64_t> count = made.shape().count().as_number();
+  if (!is_float(x.dtype()) || is_float(made.dtype()) || !count || *count > most) return made;
+  const std::optional<Array> known = known_array(made);
+  return known ? constant(made.graph(), *known) : made;
+}
+
 Values cast_import(NodeContext& c) {
   if (c.opset() < 6)
     c.unsupported("opsets before 6 are not supported; export the model with a newer opset");
-  return {cast_value(c, c.in(0), c.dtype("to"))};
+  return {integers_of_floats(c.in(0), cast_value(c, c.in(0), c.dtype("to")))};
 }
 
 Values cast_like(NodeContext& c) { return {cast_value(c, c.in(0), c.in(1).dtype())}; }
