@@ -150,6 +150,101 @@ TEST(OpenBranches, AnElementOfASequenceByData) {
   EXPECT_THROW(at(2), UserError);
 }
 
+// A graph of a node that reads a sequence from outside of it.
+TEST(OpenBranches, ReadSequencesFromOutside) {
+  ModelBuilder b;
+  b.input("c", DType::b1, {});
+  b.input("x", DType::f32, {"2"});
+  b.node("SequenceConstruct", {"x", "x"}, {"s"});
+  b.constant("zero", Array::scalar_int(0, DType::i64));
+  onnx_pb::Node& n = b.node("If", {"c"}, {"y"});
+  onnx_pb::Graph &yes = set_graph(n, "then_branch"), &no = set_graph(n, "else_branch");
+  ModelBuilder::add(yes, "SequenceAt", {"s", "zero"}, {"y1"});
+  set_int(ModelBuilder::add(no, "ConcatFromSequence", {"s"}, {"y2"}), "axis", 0);
+  yes.add_output()->set_name("y1");
+  no.add_output()->set_name("y2");
+  b.output("y");
+  const Array x = reals({2}, {3, 4});
+  EXPECT_EQ(b.run({Array::scalar_int(1, DType::b1), x})[0], x);
+  EXPECT_EQ(b.run({Array::scalar_int(0, DType::b1), x})[0], reals({4}, {3, 4, 3, 4}));
+}
+
+// What depends on a part that is not supported is left out, and not called wrong.
+TEST(OpenBranches, OfWhatIsNotSupported) {
+  ModelBuilder b;
+  b.input("c", DType::b1, {});
+  b.input("x", DType::f32, {"2"});
+  onnx_pb::Node& n = b.node("If", {"c"}, {"y"});
+  for (const char* branch : {"then_branch", "else_branch"}) {
+    onnx_pb::Graph& g = set_graph(n, branch);
+    ModelBuilder::add(g, "Nonesuch", {"x"}, {"v"});
+    onnx_pb::Node& inner = ModelBuilder::add(g, "If", {"c"}, {"w"});
+    for (const char* side : {"then_branch", "else_branch"}) {
+      onnx_pb::Graph& h = set_graph(inner, side);
+      ModelBuilder::add(h, "Neg", {"v"}, {"u"});
+      h.add_output()->set_name("u");
+    }
+    g.add_output()->set_name("w");
+  }
+  b.output("y");
+  const std::string why = b.failure();
+  EXPECT_NE(why.find("Nonesuch"), std::string::npos) << why;
+  EXPECT_EQ(why.find("0 results"), std::string::npos) << why;
+}
+
+// ==== sizes
+
+// Exporters compute sizes in floats, beside others that are open.
+TEST(OpenSizes, ComputedInFloatsAreKnown) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", "6"});
+  b.node("Shape", {"x"}, {"s"});
+  b.constant("one", Array::scalar_int(1, DType::i64));
+  b.constant("four", reals({}, {4}));
+  b.node("Gather", {"s", "one"}, {"w"});
+  set_int(b.node("Cast", {"w"}, {"f"}), "to", 1);
+  b.node("Div", {"f", "four"}, {"d"});
+  b.node("Ceil", {"d"}, {"c"});
+  set_int(b.node("Cast", {"c"}, {"i"}), "to", 7);
+  b.ints("axes", {0});
+  b.ints("rest", {-1});
+  b.node("Unsqueeze", {"i", "axes"}, {"u"});
+  set_int(b.node("Concat", {"rest", "u"}, {"t"}), "axis", 0);
+  b.node("Reshape", {"x", "t"}, {"y"});
+  b.output("y");
+  const Function f = b.import().variants.at(0).function;
+  EXPECT_EQ(f.result(0).type().shape[1], Dim(2));
+  EXPECT_EQ(b.run({counting({3, 6})})[0].dims(), (Integers{9, 2}));
+}
+
+// x[i:i+1] has at most one element, also where the bounds themselves are such slices.
+TEST(OpenSizes, ASliceOfKnownLength) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"5", "2"});
+  b.input("offsets", DType::i64, {"3"});
+  b.input("i", DType::i64, {"1"});
+  b.ints("one", {1});
+  b.ints("two", {2});
+  b.node("Add", {"i", "one"}, {"j"});
+  b.node("Add", {"i", "two"}, {"k"});
+  b.node("Slice", {"offsets", "i", "j"}, {"start"});
+  b.node("Slice", {"offsets", "j", "k"}, {"end"});
+  b.node("Slice", {"x", "start", "end"}, {"rows"});
+  set_int(b.node("ReduceSum", {"rows", "zero"}, {"sum"}), "keepdims", 1);
+  b.ints("zero", {0});
+  b.node("Sub", {"end", "start"}, {"count"});
+  set_int(b.node("Cast", {"count"}, {"real"}), "to", 1);
+  b.node("Div", {"sum", "real"}, {"y"});
+  b.output("y");
+  const Array x = counting({5, 2}),
+              offsets = Array::of<std::int64_t>(DType::i64, {3}, Integers{0, 3, 5});
+  const auto at = [&](std::int64_t i) {
+    return b.run({x, offsets, Array::of<std::int64_t>(DType::i64, {1}, Integers{i})})[0];
+  };
+  EXPECT_EQ(at(0), reals({1, 2}, {2, 3}));
+  EXPECT_EQ(at(1), reals({1, 2}, {7, 8}));
+}
+
 // ==== loops
 
 // A Loop that puts x behind what it carries in each turn, and counts.

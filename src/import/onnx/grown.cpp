@@ -110,10 +110,10 @@ Values GrownBody::finished(NodeContext& c, const Values& values, const Values& f
   return out;
 }
 
-GrownBody grown_body(NodeContext& c, const onnx::Graph& graph, std::vector<Type> arguments,
+GrownBody grown_body(NodeContext& c, const ReadBody& read, std::vector<Type> arguments,
                      std::size_t first_argument, const Values& carried, std::size_t first_result,
                      const std::optional<Dim>& turns) {
-  GrownBody out{c.bodies().closed(graph, arguments), carried, {}, {}};
+  GrownBody out{read(arguments), carried, {}, {}};
   out.open.resize(carried.size());
   std::size_t count = 0;
   while (note_changes(c, arguments, *out.body.function, first_argument, first_result, out.open)) {
@@ -125,7 +125,7 @@ GrownBody grown_body(NodeContext& c, const onnx::Graph& graph, std::vector<Type>
                                    c.node_name());
         ++count;
       }
-    out.body = c.bodies().closed(graph, arguments);
+    out.body = read(arguments);
   }
   if (count == 0) return out;
   std::vector<Dims> rooms;

@@ -2,6 +2,8 @@
 // the front of a room, and its sizes are carried beside it.
 #pragma once
 
+#include <functional>
+
 #include "import/onnx/context.h"
 
 namespace hone::onnx {
@@ -19,9 +21,12 @@ struct GrownBody {
   Values finished(NodeContext&, const Values& carried, const Values& sizes) const;
 };
 
+// Reads the graph for inputs of these types.
+using ReadBody = std::function<Body(const std::vector<Type>&)>;
+
 // `arguments` are the types of the graph's inputs; carried values are those from `first_argument`
 // on, and its results from `first_result` on. `turns`: the most there are, where that is known.
-GrownBody grown_body(NodeContext&, const onnx::Graph&, std::vector<Type> arguments,
+GrownBody grown_body(NodeContext&, const ReadBody&, std::vector<Type> arguments,
                      std::size_t first_argument, const Values& carried, std::size_t first_result,
                      const std::optional<Dim>& turns);
 

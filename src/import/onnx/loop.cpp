@@ -4,6 +4,7 @@
 
 #include "base/amount.h"
 #include "import/onnx/build.h"
+#include "import/onnx/carried.h"
 #include "import/onnx/context.h"
 #include "import/onnx/grown.h"
 #include "import/onnx/known.h"
@@ -99,11 +100,14 @@ Values params_of(const Function& f, std::size_t first, std::size_t count) {
 
 // Carried: turn, values, their sizes, stacks. Constant: constants, captures.
 Turned counted_loop(NodeContext& c, const Turns& t) {
-  const Values sample = t.arguments(integer(c.graph(), 0), t.carried, t.constants);
-  const GrownBody grown =
-      grown_body(c, t.body, types_of(sample), t.first_argument, t.carried, t.skipped, t.count);
+  CarriedSequences sequences(c, t.carried, t.first_argument, t.skipped);
+  const Values sample = t.arguments(integer(c.graph(), 0), sequences.tensors(), t.constants);
+  const auto read = [&](const std::vector<Type>& inputs) { return sequences.read(t.body, inputs); };
+  const GrownBody grown = grown_body(c, read, types_of(sample), t.first_argument,
+                                     sequences.tensors(), t.skipped, t.count);
   const Body& body = grown.body;
-  const std::size_t n = t.carried.size(), m = grown.sizes.size(), stacks = t.outputs();
+  const std::size_t n = grown.carried.size(), m = grown.sizes.size(),
+                    stacks = body.function->results().size() - t.skipped - n - m;
   Values operands = {integer(c.graph(), 0)};
   operands.insert(operands.end(), grown.carried.begin(), grown.carried.end());
   operands.insert(operands.end(), grown.sizes.begin(), grown.sizes.end());
@@ -139,8 +143,8 @@ Turned counted_loop(NodeContext& c, const Turns& t) {
   Values carried, sizes;
   for (std::size_t i = 0; i < n; ++i) carried.push_back(loop.result(1 + i));
   for (std::size_t i = 0; i < m; ++i) sizes.push_back(loop.result(1 + n + i));
-  out.carried = grown.finished(c, carried, sizes);
   for (std::size_t k = 0; k < stacks; ++k) out.outputs.push_back(loop.result(1 + n + m + k));
+  out.carried = sequences.finished(grown.finished(c, carried, sizes), out.outputs);
   return out;
 }
 
@@ -155,9 +159,6 @@ Turned turned(NodeContext& c, const Turns& t) {
     c.unrolled_turns() += *count;
     return unrolled(c, t, *count);
   }
-  if (!tensors)
-    c.unsupported(cat("a sequence is carried for ", t.count,
-                      " iterations, expected a number from 1 to ", std::min(most, left)));
   return counted_loop(c, t);
 }
 
@@ -222,21 +223,21 @@ Value turns_taken(Value turn, Value condition, Value most) {
 // A loop that data ends. Carried: turn, condition, values, their sizes, stacks. Constant: the most
 // turns, captures.
 Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Value condition) {
-  if (!all_tensors(carried))
-    c.unsupported(
-        "a sequence is carried and data decides when the loop ends; the number of iterations must "
-        "be known");
+  CarriedSequences sequences(c, carried, 2, 1);
   hone::Graph& graph = c.graph();
   const Most most = most_turns(c);
   Value on = integer(graph, 1, DType::b1);
   Values first = {as_declared(g, 0, integer(graph, 0)), as_declared(g, 1, on)};
-  first.insert(first.end(), carried.begin(), carried.end());
-  const GrownBody grown = grown_body(c, g, types_of(first), 2, carried, 1, most.known);
+  first.insert(first.end(), sequences.tensors().begin(), sequences.tensors().end());
+  const auto read = [&](const std::vector<Type>& inputs) { return sequences.read(g, inputs); };
+  const GrownBody grown =
+      grown_body(c, read, types_of(first), 2, sequences.tensors(), 1, most.known);
   const Body& body = grown.body;
   Values operands = {integer(graph, 0), condition ? reshape_to(condition, {}) : on};
   operands.insert(operands.end(), grown.carried.begin(), grown.carried.end());
   operands.insert(operands.end(), grown.sizes.begin(), grown.sizes.end());
-  const std::size_t n = carried.size(), m = grown.sizes.size(), stacks = g.outputs.size() - 1 - n;
+  const std::size_t n = grown.carried.size(), m = grown.sizes.size(),
+                    stacks = body.function->results().size() - 1 - n - m;
   for (std::size_t k = 0; k < stacks; ++k)
     operands.push_back(empty_stack(graph, body.function->result(1 + n + k).type(), most.stacked));
   const std::size_t constants = operands.size();
@@ -266,12 +267,15 @@ Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Va
   Values out, sizes;
   for (std::size_t i = 0; i < n; ++i) out.push_back(loop.result(2 + i));
   for (std::size_t i = 0; i < m; ++i) sizes.push_back(loop.result(2 + n + i));
-  out = grown.finished(c, out, sizes);
-  if (stacks == 0) return out;
-  const Dim turns =
-      c.measured(turns_taken(loop.result(0), loop.result(1), most.turns), most.stacked);
-  for (std::size_t k = 0; k < stacks; ++k)
-    out.push_back(slice_axis(loop.result(2 + n + m + k), 0, 0, turns));
+  Values outputs;
+  if (stacks > 0) {
+    const Dim turns =
+        c.measured(turns_taken(loop.result(0), loop.result(1), most.turns), most.stacked);
+    for (std::size_t k = 0; k < stacks; ++k)
+      outputs.push_back(slice_axis(loop.result(2 + n + m + k), 0, 0, turns));
+  }
+  out = sequences.finished(grown.finished(c, out, sizes), outputs);
+  out.insert(out.end(), outputs.begin(), outputs.end());
   return out;
 }
 
@@ -289,14 +293,13 @@ Values loop(NodeContext& c) {
   Value condition = c.has(1) ? c.in(1) : Value();
   const bool is_counted = keeps_condition(g) && c.has(0), tensors = all_tensors(carried);
   std::optional<bool> starts = condition ? known_condition(condition) : true;
-  // How long a sequence grows must be known; contents that are given tell how many outputs there
-  // are.
+  // Contents that are given tell how long a sequence becomes, and how many outputs there are.
   const bool grows = g.outputs.size() > 1 + carried.size() || !tensors;
   if (is_counted && grows && !starts && !c.decides(1)) starts = c.array(1).integer(0) != 0;
   // How often data lets it turn need not be a size when nothing is stacked.
   const bool is_open = tensors && !grows && c.has(0) && !c.knows(0);
   if (!is_counted || !starts || (is_open && *starts)) return open_loop(c, g, carried, condition);
-  Dim count = tensors ? c.open_size(0, c.open_limit()) : c.size(0);
+  Dim count = tensors || c.decides(0) ? c.open_size(0, c.open_limit()) : c.size(0);
   if (!*starts) count = 0;
   Turns t{g, max(count, 0), carried, {}, {}, 1, 2};
   t.arguments = [&](Value turn, const Values& values, const Values&) {

@@ -1,5 +1,6 @@
-// Sequences and optionals whose elements are known one by one while the model is read: they never
-// reach the function, only their elements do.
+// Sequences and optionals whose elements are known one by one while the model is read, and
+// sequences of equal elements, which lie in one tensor: they never reach the function, only their
+// elements do.
 #include "import/onnx/sequence.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/open.h"
+#include "ops/require.h"
 
 namespace hone::onnx {
 
@@ -24,6 +26,16 @@ constinit const Op sequence_op = {
     .doc = "Values in order. Only while a model is read.",
     .infer = [](const Call& c) { return tuple_types(c, Type::Kind::sequence); },
 };
+constinit const Op stacked_op = {
+    .name = "stacked_sequence",
+    .doc = "The slices along the first axis, in order. Only while a model is read.",
+    .infer = [](const Call& c) { return tuple_types(c, Type::Kind::sequence); },
+};
+constinit const Op appended_op = {
+    .name = "appended",
+    .doc = "A sequence that a loop carries, and one element more. Only while a model is read.",
+    .infer = [](const Call& c) -> std::vector<Type> { return {c.type(0)}; },
+};
 constinit const Op optional_op = {
     .name = "optional",
     .doc = "A value, or none. Only while a model is read.",
@@ -35,24 +47,85 @@ constinit const Op optional_op = {
 Value sequence_of(hone::Graph& g, const Values& elements) {
   return g.intern(sequence_op, elements, {});
 }
+Value stacked_sequence(hone::Graph& g, Value stack) {
+  return g.intern(stacked_op, Values{stack}, {});
+}
 Value optional_of(hone::Graph& g, Value element) {
   return g.intern(optional_op, element ? Values{element} : Values{}, {});
 }
 bool is_sequence(Value v) { return v.is(sequence_op); }
+bool is_stacked(Value v) { return v.is(stacked_op); }
 bool is_optional(Value v) { return v.is(optional_op); }
 
 void add_elements(Value v, Values& out) {
   if (v.type().is_tensor()) return out.push_back(v);
-  for (const Value& e : v.operands()) add_elements(e, out);
+  if (!is_stacked(v)) {
+    for (const Value& e : v.operands()) add_elements(e, out);
+    return;
+  }
+  for (std::int64_t i = 0; i < v.operand(0).shape()[0].number(); ++i)
+    out.push_back(take_axis(v.operand(0), 0, i));
+}
+
+bool is_carried(Value v) {
+  return v.is(appended_op) || (v.is(ops::param) && v.type().kind == Type::Kind::sequence);
+}
+
+Carried carried_parts(Value v) {
+  Carried out;
+  for (; v.is(appended_op); v = v.operand(0)) out.appended.push_back(v.operand(1));
+  std::reverse(out.appended.begin(), out.appended.end());
+  out.from = v;
+  return out;
 }
 
 namespace {
 
-Values elements(NodeContext& c, std::size_t input) {
+constexpr std::int64_t most_elements = 4096;
+
+Value sequence_input(NodeContext& c, std::size_t input) {
   Value v = c.in(input);
   if (is_optional(v) && v.operand_count() == 1) v = v.operand(0);
-  if (!is_sequence(v)) c.fail(cat("input ", input, " is ", v.type(), ", expected a sequence"));
-  return v.operands();
+  if (is_carried(v))
+    c.unsupported(
+        "a loop carries the sequence for more iterations than are unrolled; in its body, elements "
+        "can only be appended");
+  if (!is_sequence(v) && !is_stacked(v))
+    c.fail(cat("input ", input, " is ", v.type(), ", expected a sequence"));
+  return v;
+}
+
+// One by one, so there must be a number of them.
+Values elements(NodeContext& c, std::size_t input) {
+  const Value v = sequence_input(c, input);
+  if (is_stacked(v)) {
+    const Dim& count = v.operand(0).shape()[0];
+    if (!count.is_number() || count.number() > most_elements)
+      c.unsupported(cat("the sequence has ", count, " elements, expected a number up to ",
+                        most_elements, " where it is not only read, appended to or concatenated"));
+  }
+  Values out;
+  add_elements(v, out);
+  return out;
+}
+
+// v in those dims, which a run checks where they are open.
+Value of_dims(NodeContext& c, Value v, const Type& type) {
+  const bool fits = v.dtype() == type.dtype && v.rank() == type.rank();
+  for (int k = 0; fits && k < v.rank(); ++k)
+    c.graph().require_equal(v.shape()[k], type.shape[k],
+                            cat("an element is ", v.type(), ", expected ", type,
+                                " like the others of a sequence of open length"));
+  if (!fits)
+    c.unsupported(cat("an element is ", v.type(), ", expected ", type,
+                      " like the others of a sequence of open length"));
+  return reshape_to(v, type.shape.dims);
+}
+
+Type element_type(Value stack) {
+  Type t = stack.type();
+  t.shape.dims.erase(t.shape.dims.begin());
+  return t;
 }
 
 // A position that counts from the back when negative; `end` itself may be one.
@@ -74,6 +147,8 @@ Values empty(NodeContext& c) {
 }
 
 Values length(NodeContext& c) {
+  if (const Value v = sequence_input(c, 0); is_stacked(v))
+    return {size_value(c.graph(), v.operand(0).shape()[0], DType::i64)};
   return {integer(c.graph(), static_cast<std::int64_t>(elements(c, 0).size()))};
 }
 
@@ -81,15 +156,34 @@ Value length_of(NodeContext& c, const Values& all) {
   return integer(c.graph(), static_cast<std::int64_t>(all.size()));
 }
 
+// Positions count from the back when negative.
+Value from_the_front(Value number, Value count) {
+  return ops::select(ops::lt(number, integer_like(number, 0)), number + count, number);
+}
+
+Value slice_of_stack(NodeContext& c, Value stack) {
+  const Dim& count = stack.shape()[0];
+  const Value number = from_the_front(cast_to(reshape_to(c.in(1), {}), DType::i64),
+                                      size_value(c.graph(), count, DType::i64));
+  require_within(number, 0, count - Dim(1), "a position in a sequence");
+  return reshape_to(slice_at(stack, 0, number), element_type(stack).shape.dims);
+}
+
 Values at(NodeContext& c) {
+  if (const Value v = sequence_input(c, 0); is_stacked(v)) return {slice_of_stack(c, v.operand(0))};
   Values all = elements(c, 0);
   if (!c.decides(1)) return {all[position(c, 1, all.size(), false)]};
   Value number = cast_to(reshape_to(c.in(1), {}), DType::i64), count = length_of(c, all);
-  number = ops::select(ops::lt(number, integer(c.graph(), 0)), number + count, number);
-  return {option_at(c, number, all)};
+  return {option_at(c, from_the_front(number, count), all)};
 }
 
 Values insert(NodeContext& c) {
+  if (is_carried(c.in(0)) && !c.has(2))
+    return {c.graph().intern(appended_op, Values{c.in(0), c.in(1)}, {})};
+  if (const Value v = sequence_input(c, 0); is_stacked(v) && !c.has(2)) {
+    const Value stack = v.operand(0), more = of_dims(c, c.in(1), element_type(stack));
+    return {stacked_sequence(c.graph(), concat_values(Values{stack, unsqueeze(more, {0})}, 0))};
+  }
   Values all = elements(c, 0);
   const std::size_t where = c.has(2) ? position(c, 2, all.size(), true) : all.size();
   all.insert(all.begin() + static_cast<std::ptrdiff_t>(where), c.in(1));
@@ -104,9 +198,35 @@ Values erase(NodeContext& c) {
   return {sequence_of(c.graph(), all)};
 }
 
+Value moved_first(Value x, int axis) {
+  Axes order = {axis};
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != axis) order.push_back(i);
+  return transpose_by(x, order);
+}
+
+// The slices of an axis along a new first one; where they keep that axis its size is 1.
+Value slices_first(Value x, int axis, bool keeps_axis) {
+  const Value stack = moved_first(x, axis);
+  return keeps_axis ? unsqueeze(stack, {axis + 1}) : stack;
+}
+
+// The elements of a stack side by side along one of their axes, or along a new one.
+Value joined(Value stack, int axis, bool is_new) {
+  Axes order;
+  for (int i = 1; i < stack.rank(); ++i) order.push_back(i);
+  order.insert(order.begin() + axis, 0);
+  Value out = transpose_by(stack, order);
+  if (is_new) return out;
+  Dims dims = out.shape().dims;
+  const auto at = dims.begin() + axis;
+  at[1] = at[0] * at[1];
+  dims.erase(at);
+  return reshape_to(out, dims);
+}
+
 // Parts of the given sizes, or of one size and what is left, or single slices.
 Values split(NodeContext& c) {
-  constexpr std::int64_t most = 4096;
   Value x = c.in(0);
   const int axis = c.axis(c.integer("axis", 0), x.rank());
   const bool keep = c.flag("keepdims", true);
@@ -116,12 +236,15 @@ Values split(NodeContext& c) {
     sizes = c.contents(1);
   } else {
     const std::int64_t each = c.has(1) ? c.number(1) : 1;
+    if (each == 1 && (!size.is_number() || size.number() > most_elements))
+      return {stacked_sequence(c.graph(), slices_first(x, axis, c.has(1) || keep))};
     if (!size.is_number())
-      c.unsupported(cat("axis ", axis, " has the open size ", size,
-                        ", expected a number; give it with --dim"));
-    if (each < 1 || size.number() / each > most)
+      c.unsupported(cat("axis ", axis, " has the open size ", size, " and is split into parts of ",
+                        each,
+                        ", expected parts of 1 or a size that is a number; give it with --dim"));
+    if (each < 1 || size.number() / each > most_elements)
       c.fail(cat("axis ", axis, " of size ", size, " is split into parts of ", each,
-                 ", expected parts of 1 or more, at most ", most, " of them"));
+                 ", expected parts of 1 or more, at most ", most_elements, " of them"));
     for (std::int64_t left = size.number(); left > 0; left -= each)
       sizes.push_back(std::min(each, left));
   }
@@ -132,6 +255,11 @@ Values split(NodeContext& c) {
 }
 
 Values concat(NodeContext& c) {
+  if (const Value v = sequence_input(c, 0); is_stacked(v)) {
+    const Value stack = v.operand(0);
+    const bool is_new = c.flag("new_axis");
+    return {joined(stack, c.axis(c.integer("axis", 0), stack.rank() - 1 + is_new), is_new)};
+  }
   Values all = elements(c, 0);
   if (all.empty()) c.fail("the sequence is empty, expected at least one element");
   const bool is_new = c.flag("new_axis");
@@ -179,6 +307,27 @@ Values get_element(NodeContext& c) {
   if (v.operand_count() == 0) c.fail("the optional is empty, expected an element");
   return {v.operand(0)};
 }
+
+}  // namespace
+
+Value extended_sequence(NodeContext& c, Value sequence, Value stack) {
+  if (!is_sequence(sequence) && !is_stacked(sequence))
+    c.unsupported(cat("a loop carries a ", sequence.type(), ", expected a sequence"));
+  Values parts;
+  if (is_stacked(sequence)) {
+    const Type whole = sequence.operand(0).type();
+    Type wanted = stack.type();
+    wanted.shape.dims[0] = whole.shape[0];
+    parts.push_back(of_dims(c, sequence.operand(0), wanted));
+  } else {
+    for (const Value& v : sequence.operands())
+      parts.push_back(unsqueeze(of_dims(c, v, element_type(stack)), {0}));
+  }
+  parts.push_back(stack);
+  return stacked_sequence(c.graph(), concat_values(parts, 0));
+}
+
+namespace {
 
 constexpr ImportEntry sequence_table[] = {
     {"SequenceConstruct", construct, 11},

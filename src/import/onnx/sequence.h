@@ -1,5 +1,6 @@
 // Sequences and optionals as values of the graph that is built: nodes whose operands are the
-// elements. They stand only between the nodes of a model; no Function gives or takes one.
+// elements, or one tensor with equal elements along its first axis. They stand only between the
+// nodes of a model; no Function gives or takes one.
 #pragma once
 
 #include "ir/graph.h"
@@ -7,11 +8,28 @@
 namespace hone::onnx {
 
 Value sequence_of(hone::Graph&, const Values& elements);
+// A sequence of the slices along the first axis, whose size need not be a number.
+Value stacked_sequence(hone::Graph&, Value stack);
 // An invalid element: none.
 Value optional_of(hone::Graph&, Value element);
 bool is_sequence(Value);
+bool is_stacked(Value);
 bool is_optional(Value);
-// Adds a tensor, or all tensors in a sequence or optional, in order.
+// Adds a tensor, or all tensors in a sequence or optional, in order. Of a stacked sequence there
+// must be a number of them.
 void add_elements(Value, Values& out);
+
+class NodeContext;
+// `sequence`, with the slices of the stack behind its elements, which must have their type.
+Value extended_sequence(NodeContext&, Value sequence, Value stack);
+
+// A sequence that a loop carries: a parameter of its body, and what the body appends to it. Nothing
+// else can be done with it.
+struct Carried {
+  Value from;  // the parameter
+  Values appended;
+};
+bool is_carried(Value);
+Carried carried_parts(Value);
 
 }  // namespace hone::onnx

@@ -346,6 +346,24 @@ Value clamped_bound(Value at, const Dim& size, std::int64_t low, const Dim& high
   return ops::minimum(ops::maximum(front, integer(g, low)), size_value(g, high, DType::i64));
 }
 
+// end - start, where the graph shows that it is a number: x[i:i + 1].
+std::optional<std::int64_t> known_distance(Value start, Value end) {
+  if (start == end) return 0;
+  if (!end.is(ops::add)) return std::nullopt;
+  for (const std::size_t i : {0u, 1u})
+    if (end.operand(i) == start)
+      if (std::optional<Array> a = known_array(end.operand(1 - i)); a && a->count() == 1)
+        return a->integer(0);
+  return std::nullopt;
+}
+
+// How many elements there are at most.
+Dim most_between(const Dim& size, Value start, Value end, std::int64_t by) {
+  const std::optional<std::int64_t> distance = known_distance(start, end);
+  return distance && *distance >= 0 ? min(ceil_div(size, by), ceil_div(Dim(*distance), by))
+                                    : ceil_div(size, by);
+}
+
 // Data says where it starts and ends.
 Value open_slice_one(NodeContext& c, Value x, int axis, Value start, Value end, std::int64_t step) {
   const Dim size = x.shape()[axis];
@@ -358,7 +376,8 @@ Value open_slice_one(NodeContext& c, Value x, int axis, Value start, Value end, 
         to = clamped_bound(end, size, forward ? 0 : -1, last);
   Value span = ops::maximum(forward ? to - from : from - to, integer(g, 0));
   Value count = ops::div(span + integer(g, by - 1), integer(g, by));
-  const Dim n = c.measured(count, ceil_div(size, by));
+  const Dim n =
+      c.measured(count, forward ? most_between(size, start, end, by) : ceil_div(size, by));
   const Dim first = c.measured(ops::maximum(from, integer(g, 0)), size);
   return slice_axis(x, axis, first, n, step);
 }
@@ -386,10 +405,29 @@ Value open_step_one(NodeContext& c, Value x, int axis, Value start, Value end, V
   return at_clamped(x, axis, broadcast_to(from, i.shape()) + i * broadcast_to(step, i.shape()));
 }
 
+// Bounds of as many first axes as `starts` can have elements; axes for which it has none are taken
+// whole.
+void fill_bounds(Value& starts, Value& ends) {
+  const Dim n = starts.shape()[0];
+  if (n.is_number() || n.high() != 1 || ends.rank() != 1) return;
+  hone::Graph& g = starts.graph();
+  const Value none = ops::lt(size_value(g, n, DType::i64), integer(g, 1));
+  g.require_equal(n, ends.shape()[0],
+                  cat("starts and ends have ", n, " and ", ends.shape()[0],
+                      " elements, expected equal numbers"));
+  const auto filled = [&](Value v, std::int64_t number) {
+    const Value first = reshape_to(in_room(cast_to(v, DType::i64), {1}), {});
+    return reshape_to(ops::select(none, integer(g, number), first), {1});
+  };
+  starts = filled(starts, 0);
+  ends = filled(ends, std::numeric_limits<std::int64_t>::max());
+}
+
 // Bounds that data decides: axes must be known.
 Values open_slice(NodeContext& c) {
   Value x = c.in(0);
   Value starts = flatten(c.in(1)), ends = flatten(c.in(2));
+  if (!c.has(3) && !c.has(4)) fill_bounds(starts, ends);
   const std::optional<std::int64_t> n = starts.shape()[0].as_number();
   if (!n || ends.shape() != starts.shape()) c.depends_on_data(c.decides(1) ? 1 : 2);
   std::vector<std::int64_t> axes, steps(static_cast<std::size_t>(*n), 1);

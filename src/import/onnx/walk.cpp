@@ -125,8 +125,20 @@ void Walk::define(std::string_view name, Value v) {
     throw UserError("value '", name, "' is defined twice in one graph; names must be unique");
 }
 
-// Constants and sizes are made again, so that what follows from them stays known inside.
+// Constants and sizes are made again, so that what follows from them stays known inside; sequences
+// and optionals too, of their elements.
 Value Walk::capture(Value v, std::string_view name) {
+  if (is_carried(v))
+    throw Unsupported(
+        "value '", name,
+        "': a graph inside the body of a loop uses a sequence that the loop carries for "
+        "more iterations than are unrolled");
+  if (!v.type().is_tensor()) {
+    Values elements;
+    for (const Value& e : v.operands())
+      elements.push_back(capture(e, cat(name, ".", elements.size())));
+    return graph().intern(v.op(), elements, v.attrs());
+  }
   if (v.op().kind == OpKind::leaf && !v.is(ops::param))
     return graph().intern(v.op(), {}, v.attrs());
   captures_.push_back(v);
@@ -543,13 +555,18 @@ Branch read_branch(Reading& reading, const Frame& frame, const onnx::Graph& g, W
   Walk inner(reading, frame, b.function, outer);
   inner.initializers(g);
   inner.nodes(g.nodes);
-  for (const ValueInfo& v : g.outputs)
-    if (Value found = inner.output(v.name)) b.function.add_result(found, std::string(v.name));
+  bool is_whole = true;  // an output may depend on an outer value that failed before
+  for (const ValueInfo& v : g.outputs) {
+    const Value found = inner.output(v.name);
+    if (found) b.function.add_result(found, std::string(v.name));
+    is_whole = is_whole && found;
+  }
   for (const std::string& name : reading.source.options.dump)
     if (std::optional<Dumped> found = inner.find_to_dump(name))
       if (found->value && found->value.type().is_tensor()) b.dumped.emplace(name, *found);
   b.captures = inner.captures();
   settle(reading, b, failures, missing);
+  b.failed = b.failed || (b.refused.empty() && !is_whole);
   return b;
 }
 
@@ -759,6 +776,10 @@ namespace {
 // The elements of a sequence or optional become results NAME.K.
 void add_results(Function& f, Value v, std::string_view name) {
   if (v.type().is_tensor()) return f.add_result(v, std::string(name));
+  if (is_stacked(v) && !v.operand(0).shape()[0].is_number())
+    throw Unsupported("output '", name, "' is a sequence of ", v.operand(0).shape()[0],
+                      " elements, expected a number of them; give sizes with --dim or inputs, or "
+                      "concatenate the sequence in the model");
   Values elements;
   add_elements(v, elements);
   for (std::size_t i = 0; i < elements.size(); ++i) f.add_result(elements[i], cat(name, ".", i));
@@ -776,8 +797,11 @@ Function read_function(Reading& reading) {
   walk.initializers(g);
   walk.nodes(g.nodes);
   if (reading.failures.empty()) check_given_sizes(reading, true);
-  for (const ValueInfo& v : g.outputs)
-    if (Value found = walk.output(v.name)) add_results(f, found, v.name);
+  for (const ValueInfo& v : g.outputs) try {
+      if (Value found = walk.output(v.name)) add_results(f, found, v.name);
+    } catch (const Unsupported& e) {
+      reading.failures.push_back({e.what(), true});
+    }
   for (const std::string& name : reading.source.options.dump)
     reading.dumped.push_back(walk.find_to_dump(name));
   return f;

@@ -1,0 +1,119 @@
+// Sequences of as many elements as sizes or data say: loops append to them, axes are split into
+// them.
+#include <functional>
+
+#include "one_node.h"
+
+namespace hone {
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+
+// A Loop whose body appends row i of x to the sequence "s", then what `more` adds to "t".
+ModelBuilder appending_loop(const std::vector<std::string>& rows, const char* start,
+                            const std::function<void(onnx_pb::Graph&)>& more = {}) {
+  ModelBuilder b;
+  b.input("x", DType::f32, rows);
+  b.input("n", DType::i64, {});
+  b.node("SequenceEmpty", {}, {"none"});
+  b.node("SequenceConstruct", {"first"}, {"one"});
+  b.constant("first", reals({2}, {7, 8}));
+  onnx_pb::Node& loop = b.node("Loop", {"n", "", start}, {"sequence"});
+  onnx_pb::Graph& g = set_graph(loop, "body");
+  ModelBuilder::fill(g.add_input(), "i", DType::i64, {});
+  ModelBuilder::fill(g.add_input(), "on", DType::b1, {});
+  g.add_input()->set_name("s");
+  set_int(ModelBuilder::add(g, "Gather", {"x", "i"}, {"row"}), "axis", 0);
+  ModelBuilder::add(g, "SequenceInsert", {"s", "row"}, {"t"});
+  if (more)
+    more(g);
+  else
+    ModelBuilder::add(g, "Identity", {"t"}, {"u"});
+  ModelBuilder::add(g, "Identity", {"on"}, {"go"});
+  for (const char* name : {"go", "u"}) g.add_output()->set_name(name);
+  return b;
+}
+
+void add_outputs_of_sequence(ModelBuilder& b) {
+  b.constant("last", Array::scalar_int(-1, DType::i64));
+  set_int(b.node("ConcatFromSequence", {"sequence"}, {"joined"}), "axis", 0);
+  onnx_pb::Node& stack = b.node("ConcatFromSequence", {"sequence"}, {"stacked"});
+  set_int(stack, "axis", 1);
+  set_int(stack, "new_axis", 1);
+  b.node("SequenceLength", {"sequence"}, {"length"});
+  b.node("SequenceAt", {"sequence", "last"}, {"end"});
+  for (const char* name : {"joined", "stacked", "length", "end"}) b.output(name);
+}
+
+TEST(OpenSequences, ALoopAppends) {
+  ModelBuilder b = appending_loop({"rows", "2"}, "none");
+  add_outputs_of_sequence(b);
+  const Array x = counting({40, 2});
+  for (const std::int64_t n : {1, 3, 40}) {
+    const std::vector<Array> y = b.run({x, Array::scalar_int(n, DType::i64)});
+    EXPECT_EQ(y[0].dims(), Integers{2 * n});
+    EXPECT_EQ(y[1].dims(), (Integers{2, n}));
+    EXPECT_EQ(y[2].integer(0), n);
+    EXPECT_EQ(y[3], reals({2}, {static_cast<float>(2 * n - 2), static_cast<float>(2 * n - 1)}));
+    for (std::int64_t i = 0; i < n; ++i) {
+      EXPECT_EQ(y[0].real(2 * i + 1), 2 * i + 1);
+      EXPECT_EQ(y[1].real(n + i), 2 * i + 1);
+    }
+  }
+}
+
+TEST(OpenSequences, BehindOtherElements) {
+  ModelBuilder b = appending_loop({"rows", "2"}, "one", [](onnx_pb::Graph& g) {
+    ModelBuilder::add(g, "Neg", {"row"}, {"less"});
+    ModelBuilder::add(g, "SequenceInsert", {"t", "less"}, {"u"});
+  });
+  add_outputs_of_sequence(b);
+  const std::vector<Array> y = b.run({counting({2, 2}), Array::scalar_int(2, DType::i64)});
+  EXPECT_EQ(y[0], reals({10}, {7, 8, 0, 1, -0.0f, -1, 2, 3, -2, -3}));
+  EXPECT_EQ(y[2].integer(0), 5);
+}
+
+TEST(OpenSequences, SlicesOfAnOpenAxis) {
+  for (const bool keeps : {false, true}) {
+    ModelBuilder b;
+    b.input("x", DType::f32, {"2", "n"});
+    b.input("k", DType::i64, {});
+    onnx_pb::Node& split = b.node("SplitToSequence", {"x"}, {"s"});
+    set_int(split, "axis", 1);
+    set_int(split, "keepdims", keeps);
+    b.node("SequenceAt", {"s", "k"}, {"y"});
+    b.node("SequenceInsert", {"s", "y"}, {"longer"});
+    b.node("SequenceLength", {"longer"}, {"length"});
+    b.output("y");
+    b.output("length");
+    const auto at = [&](std::int64_t k) {
+      return b.run({counting({2, 3}), Array::scalar_int(k, DType::i64)});
+    };
+    const Integers dims = keeps ? Integers{2, 1} : Integers{2};
+    EXPECT_EQ(at(1)[0], reals(dims, {1, 4}));
+    EXPECT_EQ(at(-1)[0], reals(dims, {2, 5}));
+    EXPECT_EQ(at(0)[1].integer(0), 4);
+    EXPECT_THROW(at(3), UserError);
+    EXPECT_THROW(at(-4), UserError);
+  }
+}
+
+TEST(OpenSequences, WhatIsRefused) {
+  ModelBuilder reads = appending_loop({"rows", "2"}, "none", [](onnx_pb::Graph& g) {
+    ModelBuilder::add(g, "SequenceAt", {"t", "i"}, {"read"});
+    ModelBuilder::add(g, "SequenceInsert", {"t", "read"}, {"u"});
+  });
+  reads.output("sequence");
+  expect_contains(reads.failure(), "elements can only be appended");
+  ModelBuilder other = appending_loop({"rows", "2"}, "none", [](onnx_pb::Graph& g) {
+    ModelBuilder::add(g, "SequenceConstruct", {"row"}, {"u"});
+  });
+  other.output("sequence");
+  expect_contains(other.failure(), "is another sequence after an iteration");
+  ModelBuilder result = appending_loop({"rows", "2"}, "none");
+  result.output("sequence");
+  expect_contains(result.failure(), "output 'sequence' is a sequence of");
+}
+
+}  // namespace
+}  // namespace hone
