@@ -258,7 +258,8 @@ bool is_special(const fs::path& path) {
   return ::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode);
 }
 
-// The file that a link leads to, there or not yet; anything else as it is.
+// The file that a link leads to, there or not yet; anything else as it is. Links that lead round in
+// a circle lead to a link.
 fs::path behind_links(fs::path path) {
   constexpr int most = 40;
   std::error_code error;
@@ -303,7 +304,9 @@ std::string why_not_writable(const fs::path& path) {
   if (fs::is_directory(path, error)) return "is a directory; give the name of a file";
   if (is_special(path))
     return ::access(path.c_str(), W_OK) == 0 ? "" : cat("cannot be written: ", reason(), another);
-  const fs::path parent = behind_links(path).parent_path();
+  const fs::path real = behind_links(path), parent = real.parent_path();
+  if (fs::is_symlink(real, error))
+    return "is a symbolic link that leads back to itself; give another place";
   if (!parent.empty() && !fs::is_directory(parent, error))
     return fs::exists(parent, error)
                ? cat("cannot be written: ", parent.string(), " is a file, not a directory", another)
@@ -341,6 +344,8 @@ void write_atomic(const fs::path& path, std::span<const std::span<const std::byt
                   Sync sync) {
   if (is_special(path)) return write_special(path, parts);
   const fs::path temp = unused_name(path), real = behind_links(path);
+  if (std::error_code error; fs::is_symlink(real, error))
+    throw UserError(path.string(), ": is a symbolic link that leads back to itself");
   auto fail = [&](std::string_view what) {
     std::string why = reason();
     ::unlink(temp.c_str());

@@ -217,8 +217,9 @@ class MultiCompiler {
   void choose(std::size_t v) {
     const Variant& variant = plans_[0].variants[v];
     const Sizing sizes = sizes_to_time(source_, source_of(variant));
-    const std::vector<Assignment> ways =
-        propose_assignments(of_devices_, v, copies_, with_measured(sizes, variant.measured));
+    const std::vector<Assignment> ways = propose_assignments(
+        of_devices_, v, copies_,
+        with_measured(sizes, variant.measured, source_of(variant).function.graph().checks()));
     if (ways.empty()) return;
     std::vector<WayReport> reports;
     std::vector<Plan> plans;
@@ -274,7 +275,7 @@ class MultiCompiler {
     for (const Variant& v : plan.variants) {
       const SourceVariant& source = source_of(v);
       const Sizing sizes = sizes_to_check(source_, source);
-      const Sizing all = with_measured(sizes, v.measured);
+      const Sizing all = with_measured(sizes, v.measured, source.function.graph().checks());
       audit(plan, v, [&](const Dim& d) { return size_of(d, all); });
       if (!is_small(source.function, sizes)) continue;
       const Hash128 key = whole_key(source.function, sizes, contents);

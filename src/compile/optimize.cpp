@@ -367,8 +367,15 @@ class Optimizer {
       timing_.sizes += cat(timing_.sizes.empty() ? "" : ", ", name, " = ", value);
     timing_.threads =
         request_.compile.threads > 0 ? request_.compile.threads : default_thread_count();
-    for (Entry& e : entries_)
-      if (e.record.name == "ref") set_times(e, {time_of_reference(r)});
+    if (std::ranges::none_of(entries_, [](const Entry& e) { return bool(e.plan); })) return;
+    for (Entry& e : entries_) {
+      if (e.record.name != "ref") continue;
+      try {
+        set_times(e, {time_of_reference(r)});
+      } catch (const OutOfMemory& o) {
+        e.record.failure = o.what();
+      }
+    }
     time_plans(request_.rounds);
   }
 

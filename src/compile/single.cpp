@@ -173,12 +173,16 @@ class Driver {
   std::vector<SizeRange> choices_for(const SourceVariant& source, const Schedule& s,
                                      Chooser& choose) {
     const Sizing& check = check_sizes(source);
+    const std::vector<DimCheck>& checks = source.function.graph().checks();
     const auto choices_at = [&](const Sizing& time, bool is_usual) {
       std::vector<Sizing> also;
-      for (const Sizing& sizes : sizes_to_check_also(source))
-        also.push_back(with_measured(sizes, s.measured));
-      return SizedChoices{time, choose(s, {with_measured(check, s.measured),
-                                           with_measured(time, s.measured), is_usual, also})};
+      for (const Sizing& sizes : sizes_to_check_also(source)) {
+        Sizing all = with_measured(sizes, s.measured, checks);
+        if (checks_hold(checks, all)) also.push_back(std::move(all));
+      }
+      return SizedChoices{time,
+                          choose(s, {with_measured(check, s.measured, checks),
+                                     with_measured(time, s.measured, checks), is_usual, also})};
     };
     if (!options_.measure) return size_ranges(source.function, {}, choices_at(check, true), {});
     const Sizing usual = sizes_to_time(source_, source);
@@ -285,7 +289,8 @@ class Driver {
   // the plan runs what they left.
   void check_plan() {
     for (std::size_t i = 0; i < plan_.variants.size(); ++i) {
-      const Sizing all = with_measured(check_sizes(*source_of_[i]), plan_.variants[i].measured);
+      const Sizing all = with_measured(check_sizes(*source_of_[i]), plan_.variants[i].measured,
+                                       source_of_[i]->function.graph().checks());
       audit(plan_, plan_.variants[i], [&](const Dim& d) { return size_of(d, all); });
       check_operands(plan_, plan_.variants[i], builder_.kernels());
     }

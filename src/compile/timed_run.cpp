@@ -1,18 +1,29 @@
 #include "compile/timed_run.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/checked.h"
 #include "runtime/host_memory.h"
 
 namespace hone {
 
-TimedRun::Memory::Memory(DType t, std::vector<std::int64_t> d) : dtype(t), dims(std::move(d)) {
-  std::int64_t all = byte_size(dtype);
-  for (std::int64_t n : dims) all = checked_mul(all, n);
-  bytes = static_cast<std::size_t>(all);
-  memory = OwnedMemory(std::make_shared<HostMemory>(), std::max<std::size_t>(bytes, 1));
+namespace {
+
+// Nothing where they multiply beyond 64 bits.
+std::optional<std::int64_t> count_of(const std::vector<std::int64_t>& dims) {
+  std::optional<std::int64_t> out = 1;
+  for (const std::int64_t n : dims) out = out ? try_mul(*out, n) : std::nullopt;
+  return out;
 }
+
+}  // namespace
+
+TimedRun::Memory::Memory(DType t, std::int64_t elements)
+    : dtype(t),
+      dims{elements},
+      bytes(static_cast<std::size_t>(checked_mul(elements, byte_size(dtype)))),
+      memory(std::make_shared<HostMemory>(), std::max<std::size_t>(bytes, 1)) {}
 
 TensorRef TimedRun::Memory::ref() const {
   return {dtype, dims, {HostMemory::address(memory.at()), bytes}};
@@ -22,14 +33,23 @@ TimedRun::TimedRun(Session& session, const std::vector<Array>& inputs)
     : session_(&session), inputs_(inputs), donated_(inputs.size()) {
   const Plan& plan = session.executable().plan();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (plan.params[i].donated)
-      donated_[i] = std::make_unique<Memory>(inputs[i].dtype(), inputs[i].dims());
+    if (plan.params[i].donated) {
+      donated_[i] = std::make_unique<Memory>(inputs[i].dtype(), inputs[i].count());
+      donated_[i]->dims = inputs[i].dims();
+    }
     session.bind_input(i, donated_[i] ? donated_[i]->ref() : as_input(inputs[i]));
   }
   const std::vector<std::vector<std::int64_t>> dims = session.output_dims();
+  const std::vector<std::size_t> bytes = session.output_bytes();
   for (std::size_t i = 0; i < plan.results.size(); ++i) {
     const std::int32_t of = plan.result_alias[i];
-    if (of < 0) outputs_.push_back(std::make_unique<Memory>(plan.results[i].type.dtype, dims[i]));
+    if (of < 0) {
+      const DType dtype = plan.results[i].type.dtype;
+      const std::int64_t elements = static_cast<std::int64_t>(bytes[i]) / byte_size(dtype);
+      outputs_.push_back(std::make_unique<Memory>(dtype, elements));
+      // Sizes that data decides can multiply to more than there ever are.
+      if (count_of(dims[i]) == elements) outputs_.back()->dims = dims[i];
+    }
     session.bind_output(
         i, of < 0 ? outputs_.back()->ref() : donated_[static_cast<std::size_t>(of)]->ref());
   }

@@ -17,10 +17,10 @@ class TimedRun {
 
  private:
   struct Memory {
-    Memory(DType, std::vector<std::int64_t> dims);
+    Memory(DType, std::int64_t elements);
     TensorRef ref() const;
     DType dtype;
-    std::vector<std::int64_t> dims;
+    std::vector<std::int64_t> dims;  // elements in a row until they are set
     std::size_t bytes;
     OwnedMemory memory;
   };

@@ -8,11 +8,17 @@
 namespace hone {
 
 Wide::Wide(DType t, std::vector<std::int64_t> d) : dtype(t), dims(std::move(d)) {
-  std::size_t n = static_cast<std::size_t>(count());
-  if (is_real())
-    reals.resize(n);
-  else
-    integers.resize(n);
+  const std::size_t n = static_cast<std::size_t>(count());
+  try {
+    if (is_real())
+      reals.resize(n);
+    else
+      integers.resize(n);
+  } catch (const std::exception&) {  // bad_alloc, or length_error
+    throw OutOfMemory("out of memory: the reference needs 8 bytes for each element of ",
+                      Type(dtype, Shape(dims_of(dims))),
+                      "; use smaller sizes, or leave the reference out");
+  }
 }
 
 std::int64_t Wide::count() const {

@@ -338,6 +338,13 @@ std::vector<std::vector<std::int64_t>> Session::output_dims() {
   return out;
 }
 
+std::vector<std::size_t> Session::output_bytes() {
+  State::Exclusive exclusive(*state_);
+  std::vector<std::size_t> out;
+  for (const OutputNeed& need : state_->ready().outputs) out.push_back(need.bytes);
+  return out;
+}
+
 std::vector<std::vector<std::int64_t>> Session::result_dims() {
   State::Exclusive exclusive(*state_);
   return state_->result_dims();

@@ -59,6 +59,9 @@ class Session {
   // that it can be, and the bound memory, of any dims, must have room for that much; what a run
   // writes lies dense at the start of it.
   std::vector<std::vector<std::int64_t>> output_dims();
+  // The memory that each of them needs. Where data decides several sizes, that can be less than
+  // output_dims() come to; it is bound as elements in a row then.
+  std::vector<std::size_t> output_bytes();
   // Sizes of the outputs of the last run.
   std::vector<std::vector<std::int64_t>> result_dims();
   // For the inputs bound now; makes the session ready for them, but takes no arena yet.

@@ -114,14 +114,37 @@ std::optional<Dim> quotient(const Dim& d, const Dim& product) {
 
 }  // namespace
 
+namespace {
+
+// By one limit; nothing where it says nothing of d.
+std::optional<Dim> limited(const Dim& d, const SizeLimit& limit) {
+  const std::optional<Dim> times = quotient(d, limit.product);
+  return times && times->low() >= 0 ? std::optional(*times * limit.most) : std::nullopt;
+}
+
+// The most of a limit may have a limit itself, an earlier one. Nothing where sizes multiply beyond
+// 64 bits.
+std::optional<Dim> largest_by(Dim d, std::span<const DimBound> bounds,
+                              std::span<const SizeLimit> limits) try {
+  for (std::size_t i = limits.size(); i-- > 0;)
+    if (const std::optional<Dim> less = limited(d, limits[i])) d = *less;
+  return largest(d, bounds);
+} catch (const UserError&) {
+  return std::nullopt;
+}
+
+}  // namespace
+
 Dim largest(const Dim& d, std::span<const DimBound> bounds, std::span<const SizeLimit> limits) {
-  Dim best = largest(d, bounds);
-  for (const SizeLimit& limit : limits)
-    if (std::optional<Dim> times = quotient(d, limit.product); times && times->low() >= 0) {
-      const Dim other = largest(*times * limit.most, bounds);
-      if ((best - other).high() > 0) best = min(best, other);
+  std::optional<Dim> best = largest_by(d, bounds, {});
+  for (std::size_t i = 0; i < limits.size(); ++i)
+    for (const std::span earlier : {limits.subspan(i, 1), limits.first(i + 1)}) {
+      if (!limited(d, limits[i])) continue;
+      const std::optional<Dim> other = largest_by(d, bounds, earlier);
+      if (other && (!best || (*best - *other).high() > 0))
+        best = best ? min(*best, *other) : *other;
     }
-  return best;
+  return best ? *best : largest(d, bounds);  // which says what does not fit in 64 bits
 }
 
 }  // namespace hone

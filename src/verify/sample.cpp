@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <set>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -114,11 +115,82 @@ bool guards_hold(const std::vector<Guard>& guards, const Sizing& sizes) {
 // nothing about usual sizes, and several axes of half of it fit in no memory.
 constexpr std::int64_t most_told_by_bound = 4096, few = 17;
 
-Sizing with_measured(Sizing sizes, const std::vector<DimBound>& measured) {
+namespace {
+
+// Nothing where the check has a size that is not among them, or beyond 64 bits.
+std::optional<bool> check_holds(const DimCheck& c, const Sizing& sizes) {
+  for (const Dim& d : {c.a, c.b})
+    for (const Dim& s : d.symbols())
+      if (!sizes.contains(s.name())) return std::nullopt;
+  try {
+    return size_of(c.a, sizes) == size_of(c.b, sizes);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
+// Gives the symbols values up to those that they have, so that the check holds: all 1 at first,
+// then each the largest one that leaves a solution for the last, as the axes of a reshaped tensor.
+void satisfy(const DimCheck& c, const std::vector<Dim>& symbols, Sizing& sizes) {
+  const Sizing before = sizes;
+  for (const Dim& s : symbols) sizes[s.name()] = std::max<std::int64_t>(s.low(), 1);
+  const auto value = [&](const Dim& d) { return size_of(d, sizes); };
+  // The value of `s` for which the check holds.
+  const auto solved = [&](const Dim& s) -> std::optional<std::int64_t> {
+    const std::int64_t old = sizes[s.name()];
+    const std::int64_t a = value(c.a), b = value(c.b);
+    const auto holds_at = [&](std::int64_t n) {
+      if (n < s.low() || n > s.high()) return false;
+      sizes[s.name()] = n;
+      const bool holds = value(c.a) == value(c.b);
+      sizes[s.name()] = old;
+      return holds;
+    };
+    for (const std::int64_t n : {old, a > 0 ? b / a * old : old, b > 0 ? a / b * old : old, a, b})
+      if (holds_at(n)) return n;
+    return std::nullopt;
+  };
+  const Dim& last = symbols.front();
+  for (std::size_t i = symbols.size(); i-- > 1;) {
+    std::int64_t& size = sizes[symbols[i].name()];
+    const std::int64_t least = size;
+    for (size = std::max(before.at(symbols[i].name()), least); size > least && !solved(last);
+         --size) {
+    }
+  }
+  if (const std::optional<std::int64_t> n = solved(last))
+    sizes[last.name()] = *n;
+  else
+    sizes = before;
+}
+
+}  // namespace
+
+bool checks_hold(std::span<const DimCheck> checks, const Sizing& sizes) {
+  return std::ranges::none_of(
+      checks, [&](const DimCheck& c) { return check_holds(c, sizes) == std::optional(false); });
+}
+
+Sizing with_measured(Sizing sizes, const std::vector<DimBound>& measured,
+                     std::span<const DimCheck> checks) {
+  std::set<std::string> settled;  // that may not change any more
+  // Later bounds and checks hold earlier symbols.
   for (const DimBound& b : measured) {
     const std::int64_t most = std::min(size_of(b.most, sizes), b.symbol.high());
     const std::int64_t typical = most > most_told_by_bound ? few : most - most / 2;
     sizes[b.symbol.name()] = std::max(b.symbol.low(), typical);
+    for (const DimCheck& c : checks) {
+      if (!holds_symbol(c.a, b.symbol.name()) && !holds_symbol(c.b, b.symbol.name())) continue;
+      std::optional<bool> holds = check_holds(c, sizes);
+      std::vector<Dim> open;
+      for (const DimBound& m : measured)
+        if (!settled.contains(std::string(m.symbol.name())) && sizes.contains(m.symbol.name()) &&
+            (holds_symbol(c.a, m.symbol.name()) || holds_symbol(c.b, m.symbol.name())))
+          open.push_back(m.symbol);
+      if (holds == std::optional(false) && !open.empty()) satisfy(c, open, sizes);
+      if (!holds) continue;
+      for (const Dim& s : open) settled.insert(std::string(s.name()));
+    }
   }
   return sizes;
 }

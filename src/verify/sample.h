@@ -37,8 +37,10 @@ Array sample_array(const Type&, const Sizing&, Fill, std::uint64_t seed);
 bool guards_hold(const std::vector<Guard>&, const Sizing& sizes);
 
 // With a value for each size that data decides: about half of what it can be, few where that is
-// large.
-Sizing with_measured(Sizing, const std::vector<DimBound>&);
+// large, and such that the checks hold, as far as a bounded search finds that.
+Sizing with_measured(Sizing, const std::vector<DimBound>&, std::span<const DimCheck> checks = {});
+// Whether the checks hold for these sizes; those of other sizes do not count.
+bool checks_hold(std::span<const DimCheck> checks, const Sizing&);
 
 // Sizes for the symbols of the types that satisfy the guards: small ones first. Nothing when a
 // bounded search finds none.

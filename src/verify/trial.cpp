@@ -480,6 +480,9 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
                                                       Fenced::Content::whatever)
                            : std::make_shared<Fenced>(memory, memory->device(), use, 1,
                                                       Fenced::Content::whatever)) {
+  // A kernel may rely on them, as that of a reshape on equal numbers of elements.
+  if (!checks_hold(spec.function.graph().checks(), sizes))
+    throw UserError("no sizes were found that satisfy what the group requires of them");
   std::vector<Array> weights(spec.function.params().size());
   std::vector<TensorRef> refs;
   const std::unordered_set<NodeId> filters = made_into_filters(spec.function);

@@ -97,7 +97,12 @@ bool fits(const Step& s, const Kernel& k, bool has_open_sizes) {
 
 }  // namespace
 
-Dim flops_of(const Function& f) { return largest(ideal_flops(f), measured_sizes(f.graph())); }
+Dim flops_of(const Function& f) try {
+  return largest(ideal_flops(f), measured_sizes(f.graph()));
+} catch (const UserError&) {
+  // Bounds of sizes that data decides multiply beyond 64 bits.
+  return std::numeric_limits<std::int64_t>::max();
+}
 
 std::int64_t flops_at(const Dim& flops, const Sizing& given) {
   try {
@@ -108,7 +113,7 @@ std::int64_t flops_at(const Dim& flops, const Sizing& given) {
 }
 
 bool is_small(const Function& f, const Sizing& given) try {
-  const Sizing sizes = with_measured(given, measured_sizes(f.graph()));
+  const Sizing sizes = with_measured(given, measured_sizes(f.graph()), f.graph().checks());
   constexpr std::int64_t most_flops = 200'000, most_bytes = 256 << 10;
   const Graph& graph = f.graph();
   std::int64_t bytes = 0;

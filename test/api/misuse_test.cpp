@@ -93,6 +93,7 @@ TEST_F(Misuse, OfTheCInterface) {
   hone_tensor_info info;
   std::int64_t dims[HONE_MOST_AXES];
   std::int32_t rank = 0;
+  std::size_t room = 0;
   const auto bind = [&](hone_dtype dtype, const std::int64_t* d, std::int32_t r, const void* data,
                         std::size_t bytes) {
     check(hone_bind_input(s, 0, dtype, d, r, data, bytes));
@@ -180,6 +181,10 @@ TEST_F(Misuse, OfTheCInterface) {
          check(hone_output_dims(s, 3, dims, &rank));
        },
        {"output 3 does not exist"}},
+      {"bytes of output 3",
+       [&] { check(hone_output_bytes(s, 3, &room)); },
+       {"output 3 does not exist"}},
+      {"bytes to nowhere", [&] { check(hone_output_bytes(s, 0, nullptr)); }, {"bytes is null"}},
       {"run without outputs", [&] { check(hone_run(s)); }, {"output 'y' is not bound"}},
       {"bind an output of another size",
        [&] { check(hone_bind_output(s, 0, HONE_F32, in, 2, x.data(), 32)); },

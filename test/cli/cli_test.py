@@ -91,6 +91,8 @@ class Cli(unittest.TestCase):
         shutil.copy(DIGITS, w / "own.onnx")
         shutil.copy(DIGITS, w / "renamed.hone")
         w.joinpath("link.onnx").symlink_to("own.onnx")
+        w.joinpath("circle.hone").symlink_to("circle2.hone")
+        w.joinpath("circle2.hone").symlink_to("circle.hone")
         os.mkfifo(w / "pipe")
         with zipfile.ZipFile(w / "x.npz", "w") as archive:
             archive.write(w / "x.npy", "x.npy")

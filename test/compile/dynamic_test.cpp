@@ -5,6 +5,7 @@
 #include "pass/expand.h"
 #include "plan/plan_file.h"
 #include "test/compile/models.h"
+#include "verify/sample.h"
 
 namespace hone {
 namespace {
@@ -46,6 +47,50 @@ void expect_front(const std::vector<Array>& got, const Array& x, std::int64_t co
 }
 
 Array integer(std::int64_t n) { return Array::scalar_int(n, DType::i64); }
+
+// 2 * x in a shape that data decides, twice; a kernel of it reads behind x where the numbers of
+// elements differ.
+Function reshaped_twice(const Dim& size) {
+  Function f;
+  Value v = f.add_param(f32({size}), "x");
+  for (const char* name : {"a", "b", "c", "d"}) {
+    if (name[0] == 'c') v = reshape_to(v + v, {v.shape().count()});
+    const Dim s = Dim::symbol(cat(name, ".n"), 0, 1 << 20);
+    ops::measure(f.add_param(i64({}), name), {{"symbol", Dims{s}}, {"high", Dims{size}}});
+    if (name[0] == 'b') v = reshape_to(v, {Dim::symbol("a.n", 0, 1 << 20), s});
+    if (name[0] == 'd') v = reshape_to(v, {Dim::symbol("c.n", 0, 1 << 20), s});
+  }
+  f.add_result(v, "y");
+  return f;
+}
+
+TEST(Dynamic, SizesToTryFitWhatIsRequiredOfThem) {
+  const Function f = reshaped_twice(Dim::symbol("n", 1, 1 << 20));
+  for (const std::int64_t n : {1, 2, 19, 64, 19456, 65521}) {
+    const Sizing sizes = with_measured({{"n", n}}, measured_sizes(f.graph()), f.graph().checks());
+    EXPECT_EQ(sizes.at("a.n") * sizes.at("b.n"), n);
+    EXPECT_EQ(sizes.at("c.n") * sizes.at("d.n"), n);
+    EXPECT_TRUE(checks_hold(f.graph().checks(), sizes));
+  }
+  EXPECT_FALSE(
+      checks_hold(f.graph().checks(), {{"n", 8}, {"a.n", 2}, {"b.n", 2}, {"c.n", 2}, {"d.n", 4}}));
+}
+
+TEST(Dynamic, ReshapesByDataRun) {
+  EmptyCache cache;
+  const Function f = reshaped_twice(Dim::symbol("n", 1, 4096));
+  auto plan = std::make_shared<const Plan>(compile(dynamic(f), {.strategy = "cpu"}));
+  std::unique_ptr<Session> session = session_of(plan);
+  const Array x = numbers({1, 2, 3, 4, 5, 6});
+  const std::vector<Array> y =
+      session->run(std::vector<Array>{x, integer(2), integer(3), integer(3), integer(2)});
+  EXPECT_EQ(y[0], Array::of<float>(DType::f32, {3, 2}, std::vector<float>{2, 4, 6, 8, 10, 12}));
+  // Both sizes can be 6, but not at once.
+  EXPECT_EQ(session->output_dims()[0], (std::vector<std::int64_t>{6, 6}));
+  EXPECT_EQ(session->output_bytes()[0], 6 * sizeof(float));
+  EXPECT_THROW(session->run(std::vector<Array>{x, integer(2), integer(2), integer(3), integer(2)}),
+               UserError);
+}
 
 TEST(Dynamic, IsMeasuredAnewInEachRun) {
   EmptyCache cache;

@@ -279,6 +279,12 @@ hone_status hone_output_dims(hone_session* s, std::int32_t i, std::int64_t dims[
                              std::int32_t* rank) {
   return guarded([&] { give_dims(required(s, "session")->it->output_dims(), i, dims, rank); });
 }
+hone_status hone_output_bytes(hone_session* s, std::int32_t i, std::size_t* bytes) {
+  return guarded([&] {
+    const std::vector<std::size_t> all = required(s, "session")->it->output_bytes();
+    *required(bytes, "hone_output_bytes: bytes") = all[checked_index(i, all.size(), "output")];
+  });
+}
 hone_status hone_result_dims(hone_session* s, std::int32_t i, std::int64_t dims[HONE_MOST_AXES],
                              std::int32_t* rank) {
   return guarded([&] {

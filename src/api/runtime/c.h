@@ -148,6 +148,9 @@ HONE_EXPORT hone_status hone_bind_output(hone_session*, int32_t index, hone_dtyp
  * can be, and the memory must be that large; the result lies dense at the start of it. */
 HONE_EXPORT hone_status hone_output_dims(hone_session*, int32_t index, int64_t dims[HONE_MOST_AXES],
                                          int32_t* rank);
+/* The memory that an output needs for the inputs bound now. Where data decides several sizes, that
+ * can be less than hone_output_dims come to; bind it as one axis then: bytes / element size. */
+HONE_EXPORT hone_status hone_output_bytes(hone_session*, int32_t index, size_t* bytes);
 /* Sizes of an output of the last run. */
 HONE_EXPORT hone_status hone_result_dims(hone_session*, int32_t index, int64_t dims[HONE_MOST_AXES],
                                          int32_t* rank);

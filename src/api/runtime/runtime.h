@@ -178,6 +178,13 @@ class Session {
     check(hone_output_dims(it_, i, dims, &rank));
     return Dims(dims, dims + rank);
   }
+  // The memory that an output needs for the inputs bound now. Where data decides several sizes,
+  // that can be less than output_dims() come to; bind it as one axis then.
+  size_t output_bytes(int32_t i) {
+    size_t bytes = 0;
+    check(hone_output_bytes(it_, i, &bytes));
+    return bytes;
+  }
   // Sizes of an output of the last run.
   Dims result_dims(int32_t i) {
     int64_t dims[HONE_MOST_AXES];

@@ -90,7 +90,8 @@ template <class T>
 T whole_number(const std::string& text, T least, T most) {
   const std::optional<T> n = parse_number<T>(text);
   if (n && *n >= least && *n <= most) return *n;
-  const std::string range = most == std::numeric_limits<T>::max()
+  const bool is_large = text.find_first_not_of("0123456789") == std::string::npos && !text.empty();
+  const std::string range = most == std::numeric_limits<T>::max() && !is_large
                                 ? cat(" of at least ", least)
                                 : cat(" from ", least, " to ", most);
   throw UsageError(cat("got '", text, "', expected an integer", range));
@@ -213,7 +214,7 @@ void Arguments::real(std::string_view names, std::string value, std::string mean
   add(names, std::move(value), std::move(meaning), [set = std::move(set)](const std::string& s) {
     const std::optional<double> n = parse_number<double>(s);
     if (!n || !(*n >= 0) || !std::isfinite(*n))
-      throw UsageError(cat("got '", s, "', expected a number of at least 0"));
+      throw UsageError(cat("got '", s, "', expected a finite number of at least 0"));
     set(*n);
   });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -38,6 +39,7 @@ int tell_error(const char* program, bool is_json, int code, std::string_view tex
 
 int guarded(const char* program, std::span<char* const> words, const std::function<int()>& f) {
   exit_when_a_file_is_gone(exit_user);
+  std::signal(SIGXFSZ, SIG_IGN);  // so that a write beyond `ulimit -f` fails with a reason
   print_only_printable();
   const bool is_json =
       std::ranges::any_of(words, [](const char* w) { return std::strcmp(w, "--json") == 0; });
