@@ -151,8 +151,31 @@ TEST(Wrong, CyclesAreSpelledOut) {
   late.node("Relu", {"a"}, {"b"});
   late.node("Neg", {"x"}, {"a"});
   late.output("b");
-  expect_contains(late.failure(),
-                  "is computed later, by node 1; nodes must be sorted topologically");
+  EXPECT_EQ(late.run({reals({2}, {1, -2})})[0], reals({2}, {0, 2}));
+}
+
+// Converters write such files, and ONNX Runtime reads them.
+TEST(Import, NodesInAnyOrder) {
+  ModelBuilder b;
+  b.input("c", DType::b1, {});
+  b.input("x", DType::f32, {"2"});
+  onnx_pb::Node& n = b.node("If", {"c"}, {"y"});
+  onnx_pb::Graph &yes = set_graph(n, "then_branch"), &no = set_graph(n, "else_branch");
+  ModelBuilder::add(yes, "Neg", {"inner"}, {"y1"});
+  ModelBuilder::add(yes, "Relu", {"late"}, {"inner"});
+  ModelBuilder::add(no, "Identity", {"late"}, {"y2"});
+  yes.add_output()->set_name("y1");
+  no.add_output()->set_name("y2");
+  b.node("Exp", {"missing"}, {"unused"});
+  b.node("Neg", {"x"}, {"late"});
+  b.output("y");
+  expect_contains(b.failure(), "node 1 'Exp_1' (Exp): input 'missing' is not computed by any node");
+  b.model.mutable_graph()->mutable_node(1)->set_input(0, "late");
+  const Array x = reals({2}, {1, -2});
+  EXPECT_EQ(b.run({Array::scalar_int(1, DType::b1), x})[0], reals({2}, {-0.0f, -2}));
+  EXPECT_EQ(b.run({Array::scalar_int(0, DType::b1), x})[0], reals({2}, {-1, 2}));
+  const Function f = b.import().variants.at(0).function;
+  EXPECT_EQ(f.graph().origins(f.result(0).node())[0].index, 0);
 }
 
 TEST(Wrong, NamesThatAreDefinedTwice) {

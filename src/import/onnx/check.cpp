@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "import/onnx/declared.h"
+#include "import/onnx/sorted.h"
 #include "import/onnx/structure.h"
 #include "import/onnx/variants.h"
 #include "import/onnx/walk.h"
@@ -127,9 +128,14 @@ ModelCheck check_onnx(const std::filesystem::path& path, const ImportOptions& op
     out.opsets.push_back(cat(o.domain.empty() ? "ai.onnx" : o.domain, " ", o.version));
   if (model.graph) out.nodes = static_cast<std::int64_t>(model.graph->nodes.size());
   onnx::TensorFiles files(file, options.allow_links);
+  const bool was_sorted = !onnx::sort_nodes(model);
   const std::vector<onnx::StructureError> structure = onnx::structure_errors(model);
   for (const onnx::StructureError& e : structure) out.wrong.push_back(e.where + e.what);
   out.warnings = onnx::structure_warnings(model);
+  if (!was_sorted)
+    out.warnings.push_back(
+        "nodes stand before those that make their inputs, which ONNX does not allow; they are read "
+        "in a sorted order");
   if (model.graph) add_sizes(model, options, out);
   read(model, files, options, structure, out);
   return out;

@@ -2,6 +2,7 @@
 
 #include "import/onnx/declared.h"
 #include "import/onnx/given_weights.h"
+#include "import/onnx/sorted.h"
 #include "import/onnx/variants.h"
 
 namespace hone {
@@ -23,7 +24,12 @@ Imported import_onnx(const std::filesystem::path& path, const ImportOptions& opt
   out.name = model_name(path);
   try {
     onnx::check_weights(model, options, out.warnings);
-    onnx::read_variants(model, files, options, out);
+    try {
+      onnx::read_variants(model, files, options, out);
+    } catch (const onnx::NotSorted&) {
+      onnx::sort_nodes(model);
+      onnx::read_variants(model, files, options, out);
+    }
     out.contradictions = onnx::contradictions(model, options, out.variants);
   } catch (const UserError& e) {
     throw UserError(path.string(), ": ", e.what());

@@ -84,6 +84,7 @@ struct Node {
   std::string_view name, op, domain, overload;
   FewNames inputs, outputs;
   std::vector<Attribute> attributes;
+  std::int64_t place = -1;  // in the file, where nodes were sorted
 
   const Attribute* find(std::string_view attribute) const;
 };
@@ -135,6 +136,7 @@ struct Model {
   std::vector<Opset> opsets;
   std::optional<Graph> graph;
   std::vector<LocalFunction> functions;
+  bool is_sorted = false;  // by sort_nodes()
 };
 
 // Views into `bytes`, which must outlive the result. `name` stands in errors. Throws UserError with

@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "import/onnx/sorted.h"
 #include "import/onnx/unsupported.h"
 #include "import/onnx/walk.h"
 
@@ -63,7 +64,7 @@ class Structure {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       const Node& n = nodes[i];
       const std::string at =
-          cat(Origin{static_cast<std::int64_t>(i), std::string(node_name(n)), std::string(n.op)});
+          cat(Origin{place_of(n, i), std::string(node_name(n)), std::string(n.op)});
       for (std::string_view name : n.inputs)
         if (!name.empty() && !scope.knows(name)) undefined(nodes, i, name, where, at);
       for (const Attribute& a : n.attributes)

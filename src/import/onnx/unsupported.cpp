@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "import/onnx/context.h"
+#include "import/onnx/sorted.h"
 #include "import/onnx/source.h"
 
 namespace hone::onnx {
@@ -24,6 +25,10 @@ std::string line(const Node& n, const std::string& path, std::int64_t opset, boo
   std::string_view domain = normal_domain(n.domain);
   std::string out = cat("node ", path, " '", node_name(n), "': ", n.op, " of ",
                         domain.empty() ? "ai.onnx" : domain, " opset ", opset);
+  if (domain == "com.microsoft.nchwc")
+    return out +
+           "; its weights are laid out for the machine on which ONNX Runtime optimized the model; "
+           "save it at level ORT_ENABLE_EXTENDED";
   if (find_import(domain, n.op, ImportEntry::newest_opset))
     return out + "; other opsets of it are supported";
   if (!advise) return out;
@@ -38,9 +43,10 @@ void collect(const Source& source, const std::vector<Node>& nodes, const std::ve
     const Node& n = nodes[i];
     std::int64_t opset = opset_of(opsets, n.domain);
     if (!is_known(source, n, opset))
-      out.push_back(line(n, cat(path, i), opset, out.size() < most_advised));
+      out.push_back(line(n, cat(path, place_of(n, i)), opset, out.size() < most_advised));
     for (const Attribute& a : n.attributes)
-      if (a.graph) collect(source, a.graph->nodes, opsets, cat(path, i, ".", a.name, "."), out);
+      if (a.graph)
+        collect(source, a.graph->nodes, opsets, cat(path, place_of(n, i), ".", a.name, "."), out);
   }
 }
 
@@ -60,13 +66,14 @@ std::string way_back(const std::vector<Node>& nodes, const Producers& makes,
       if (auto it = makes.find(name); it != makes.end() && component[it->second] == component[from])
         if (came_from.emplace(it->second, at).second) open.push_back(it->second);
   }
-  std::string text = cat("node ", to);
+  const auto place = [&](std::size_t i) { return place_of(nodes[i], i); };
+  std::string text = cat("node ", place(to));
   std::size_t told = 0;
   for (std::size_t at = to; at != from;) {
     at = came_from.at(at);
-    if (++told <= most_told) text += cat(" -> node ", at);
+    if (++told <= most_told) text += cat(" -> node ", place(at));
   }
-  return cat(text, told > most_told ? " -> ..." : "", " -> node ", to);
+  return cat(text, told > most_told ? " -> ..." : "", " -> node ", place(to));
 }
 
 // Strongly connected components of the nodes along operands, by Tarjan's algorithm, without
@@ -163,7 +170,8 @@ std::string Undefined::why(const std::vector<Node>& nodes, std::size_t index,
   const std::size_t maker = it->second, component = known.component[index];
   if (maker == index) return "is the node's own result: the graph has a cycle";
   if (known.component[maker] != component)
-    return cat("is computed later, by node ", maker, "; nodes must be sorted topologically");
+    return cat("is computed by node ", place_of(nodes[maker], maker),
+               ", which depends on a cycle of nodes");
   if (!lists_.at(&nodes).told.insert(component).second) return "is part of the cycle above";
   return cat("is part of a cycle: ", way_back(nodes, known.makes, known.component, maker, index));
 }

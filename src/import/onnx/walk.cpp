@@ -13,6 +13,7 @@
 #include "import/onnx/known.h"
 #include "import/onnx/open.h"
 #include "import/onnx/sequence.h"
+#include "import/onnx/sorted.h"
 #include "import/onnx/unsupported.h"
 #include "ir/located.h"
 #include "ir/measured.h"
@@ -301,7 +302,7 @@ Origin origin_of(const Node& n, std::int64_t index) {
 void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
   const Node& n = nodes[index];
   check_count(++reading_.nodes);
-  const auto number = static_cast<std::int64_t>(index);
+  const std::int64_t number = place_of(n, index);
   std::vector<Origin> origins;
   origins.reserve(2);
   if (frame_.caller) origins.push_back(frame_.root());
@@ -352,6 +353,7 @@ std::optional<Values> Walk::operands(const std::vector<Node>& nodes, std::size_t
   for (std::string_view name : nodes[index].inputs) {
     const bool is_left_out = name.empty() || is_absent(name);
     std::optional<Value> v = is_left_out ? Value() : find(name);
+    if (!v && !reading_.source.model.is_sorted) throw NotSorted();
     if (!v) throw UserError("input '", name, "' ", reading_.undefined.why(nodes, index, name));
     good = good && (*v || is_left_out);
     out.push_back(*v);

@@ -1,0 +1,21 @@
+// Nodes in an order in which each stands behind those that make its operands. ONNX demands that of
+// a file; ONNX Runtime does not, nor do converters to f16 that write for it.
+#pragma once
+
+#include "import/onnx/model.h"
+
+namespace hone::onnx {
+
+// A name has no value yet, and the model was not sorted: it may be made later in the file.
+struct NotSorted {};
+
+// Sorts the nodes of all graphs and functions, and keeps the file's order where it can; nodes of a
+// cycle come last. Whether one moved.
+bool sort_nodes(Model&);
+
+// Where the node stands in the file, as it stands at `index` now.
+inline std::int64_t place_of(const Node& n, std::size_t index) {
+  return n.place < 0 ? static_cast<std::int64_t>(index) : n.place;
+}
+
+}  // namespace hone::onnx
