@@ -34,6 +34,26 @@ OneNode multi_head(const std::vector<Given>& given) {
   return n;
 }
 
+// The quantizer writes them in this domain where the opset lacks a type.
+TEST(Contrib, QuantizesAsTheOperatorsOfOnnx) {
+  const Array x = waves({2, 6}),
+              scale = Array::of<float>(DType::f32, {}, std::vector<float>{0.001f});
+  for (const DType t : {DType::u16, DType::i8}) {
+    const Array zero = Array::scalar_int(3, t);
+    OneNode known("QuantizeLinear", {{"x", x}, {"s", scale}, {"z", zero}});
+    OneNode other("QuantizeLinear", {{"x", x}, {"s", scale}, {"z", zero}});
+    OneNode back("DequantizeLinear", {{"q", known.run()[0]}, {"s", scale}, {"z", zero}});
+    OneNode other_back("DequantizeLinear", {{"q", known.run()[0]}, {"s", scale}, {"z", zero}});
+    for (OneNode* n : {&other, &other_back}) {
+      n->builder.model.add_opset_import()->set_domain("com.microsoft");
+      n->builder.model.mutable_opset_import(1)->set_version(1);
+      n->node->set_domain("com.microsoft");
+    }
+    EXPECT_EQ(other.run()[0], known.run()[0]);
+    EXPECT_EQ(other_back.run()[0], back.run()[0]);
+  }
+}
+
 TEST(Contrib, QueriesKeysAndValuesInOneOperand) {
   const Array packed = waves({2, 3, 2, 3, 4}), bias = waves({24});
   const Array q = part_of(packed, 0), k = part_of(packed, 1), v = part_of(packed, 2);

@@ -188,6 +188,9 @@ Values qlinear_conv(NodeContext& c) {
 constexpr ImportEntry quantize_table[] = {
     {"QuantizeLinear", quantize_linear, 10},
     {"DequantizeLinear", dequantize_linear, 10},
+    // As ONNX Runtime's quantizer writes them for types that older opsets lack.
+    {.op = "QuantizeLinear", .import = quantize_linear, .domain = "com.microsoft"},
+    {.op = "DequantizeLinear", .import = dequantize_linear, .domain = "com.microsoft"},
     {"DynamicQuantizeLinear", dynamic_quantize_linear, 11},
     {"MatMulInteger", matmul_integer, 10},
     {"ConvInteger", conv_integer, 10},
