@@ -177,8 +177,10 @@ def main():
             subprocess.run(["rm", "-rf", str(folder)], check=True)
             status, detail = in_a_process(prepare, group, name, folder)
         if status == "ok":
-            is_quantized = group == "changed" and name.split("-")[0] in ("dynamic", "dynamic_u8", "qdq", "qoperator",
-                                                                         "nbits")
+            is_quantized = False
+            if group == "changed":
+                import other_cases
+                is_quantized = name.split("-")[0] in other_cases.QUANTIZED
             status, detail = validate(options.hone, folder, is_quantized)
         counts.setdefault(group, {}).setdefault(status, []).append(name)
         print(f"{full:45} {status:13} {time.time() - start:5.1f} s  {detail}", flush=True)

@@ -69,6 +69,12 @@ def quantized(kind, source, sets, file):
         q.quantize_dynamic(source, file, weight_type=q.QuantType.QUInt8, per_channel=True)
     elif kind == "qdq":
         q.quantize_static(source, file, Samples(sets), quant_format=q.QuantFormat.QDQ, per_channel=True)
+    elif kind == "qdq16":  # in com.microsoft's domain
+        q.quantize_static(source, file, Samples(sets), quant_format=q.QuantFormat.QDQ,
+                          activation_type=q.QuantType.QUInt16, extra_options={"UseQDQContribOps": True})
+    elif kind == "float16":
+        from onnxruntime.transformers.float16 import convert_float_to_float16
+        onnx.save(convert_float_to_float16(onnx.load(source), keep_io_types=True), file)
     elif kind == "qoperator":
         q.quantize_static(source, file, Samples(sets), quant_format=q.QuantFormat.QOperator)
     elif kind == "nbits":
@@ -107,5 +113,7 @@ CHANGES = [
     *[("qdq", "torch", n) for n in ("mlp", "lenet", "resnet", "mobilenet", "vit")],
     *[("qoperator", "torch", n) for n in ("mlp", "lenet", "resnet", "mobilenet")],
     ("nbits", "transformers", "llama"), ("nbits", "torch", "mlp"),
+    *[("qdq16", "torch", n) for n in ("lenet", "resnet")],
+    *[("float16", g, n) for g, n in (("torch", "resnet"), ("torch", "vit"), ("transformers", "bert"))],
 ]
-QUANTIZED = ("dynamic", "dynamic_u8", "qdq", "qoperator", "nbits")
+QUANTIZED = ("dynamic", "dynamic_u8", "qdq", "qdq16", "float16", "qoperator", "nbits")

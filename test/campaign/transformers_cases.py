@@ -75,16 +75,17 @@ def seq2seq(name, config, model, **options):
                 {"input_ids": {0: "batch", 1: "t"}, "decoder_input_ids": {0: "batch", 1: "s"}}, True)
 
 
-def lively(model):
+def lively(model, gain):
     """With larger weights: a deep stack of the package's small ones gives next to nothing."""
     for part in model.modules():
         if isinstance(part, torch.nn.Conv2d):
             torch.nn.init.kaiming_normal_(part.weight)
+            part.weight.data *= gain
     return model
 
 
-def vision(name, config, model, channels=3, side=32, **options):
-    return Case(name, lambda: lively(model(config(**options))), images(channels, side), [(2,), (1,), (0,)],
+def vision(name, config, model, channels=3, side=32, gain=1, **options):
+    return Case(name, lambda: lively(model(config(**options)), gain), images(channels, side), [(2,), (1,), (0,)],
                 {"pixel_values": {0: "batch"}}, True)
 
 
@@ -123,7 +124,7 @@ def more_cases(bert, v):
                groups_width=4),
         vision("mobilenet_v1", tr.MobileNetV1Config, tr.MobileNetV1Model, depth_multiplier=0.25, min_depth=4, side=64),
         vision("efficientnet", tr.EfficientNetConfig, tr.EfficientNetModel, width_coefficient=0.25,
-               depth_coefficient=0.3, image_size=64, hidden_dim=320, side=64),
+               depth_coefficient=0.3, image_size=64, hidden_dim=320, side=64, gain=3),
         vision("depth_anything", tr.DepthAnythingConfig, tr.DepthAnythingForDepthEstimation, side=28,
                backbone_config=tr.Dinov2Config(hidden_size=16, num_hidden_layers=4, num_attention_heads=2, image_size=28,
                                                patch_size=14, out_features=["stage1", "stage2", "stage3", "stage4"],
