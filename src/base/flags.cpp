@@ -25,6 +25,7 @@ constexpr Flag table[] = {
      "the device to use of those that `hone devices` lists as library: number, UUID or part of a "
      "name",
      ""},
+    {"HONE_VULKAN_MATRICES", "0: no cooperative matrices, as on devices that have none", "1"},
     {"HONE_VULKAN_SUBGROUPS",
      "0: threads of a group reduce through shared memory, not by subgroup operations", "1"},
     {"HONE_VULKAN_VALIDATION",

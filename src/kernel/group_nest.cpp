@@ -371,7 +371,7 @@ void arrange_groups(Kernel& kernel, Lowering& lowering, Block lowered, const Tar
 
 std::vector<Tuning> group_nest_space(const TargetInfo& target) {
   std::vector<Tuning> out = {{}};
-  for (std::int64_t threads : {64, 128, 256, 512})
+  for (std::int64_t threads : {64, 128, 256, 512, 1024})
     for (std::int64_t rows : {0, 1})
       if (threads <= target.group_threads) out.push_back({{"threads", threads}, {"rows", rows}});
   return out;

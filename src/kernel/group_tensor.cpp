@@ -191,7 +191,8 @@ std::optional<FoundGroupContraction> find_tensor(const GroupSpec& spec, const Ta
   if (!found || found->accumulate != DType::f32) return std::nullopt;
   const Value anchor = found->group.anchor();
   for (std::size_t i = 0; i < 2; ++i)
-    if (!is_half_float(anchor.operand(i).dtype()) || anchor.operand(i).dtype() != anchor.dtype())
+    if (!is_half_float(anchor.operand(i).dtype()) || anchor.operand(i).dtype() != anchor.dtype() ||
+        (target.has_opaque_tiles && anchor.dtype() != DType::f16))
       return std::nullopt;
   return found;
 }
@@ -261,11 +262,12 @@ class TensorBuilder {
       const auto epilogue = group.epilogue(position, std::array{parts->b, parts->m, parts->n});
       if (!epilogue) return std::nullopt;
       parts->stores = epilogue->stores, parts->element = epilogue->element;
-      if (t.depths > 1 && !stores_vectors(p, *parts)) return std::nullopt;
+      if (t.depths > 1 && !target_.has_opaque_tiles && !stores_vectors(p, *parts))
+        return std::nullopt;
     }
     Kernel kernel = group.kernel();
     if (t.parts > 1) kernel.params.back().written = true;
-    write_tensor_kernel(kernel, group, p, t, *parts);
+    write_tensor_kernel(kernel, group, p, t, *parts, target_.has_opaque_tiles);
     out.steps.push_back({std::move(kernel), group.operands(), {}, false});
     if (t.parts > 1) add_parts(t.parts, first, make_nest, out);
     return out;

@@ -672,7 +672,7 @@ class KernelParser {
       r.expect(" * ");
       s.b = window(r);
       if (r.eat(" in groups of "))
-        s.k_group = static_cast<int>(r.integer("the size of a group of k", 1, 64));
+        s.k_group = static_cast<int>(r.integer("the size of a group of k", 1, 4096));
       r.expect(" k < ");
       s.extent = size(r);
     } else {

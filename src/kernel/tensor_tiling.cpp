@@ -35,7 +35,7 @@ double ceil_over(double a, std::int64_t b) { return std::ceil(a / static_cast<do
 
 std::int64_t TensorTiling::bytes() const {
   const std::int64_t step = (m + row_gap) * (k + row_gap) + (k + row_gap) * (n + row_gap);
-  return std::max(stages * step * 2, depths * m * (n + row_gap) * 4);
+  return std::max(stages * step * 2, depths * (m / rows * put_rows()) * (n + row_gap) * 4);
 }
 
 bool TensorTiling::fits(const TargetInfo& target) const {
@@ -65,7 +65,8 @@ TensorTiling TensorTiling::of(const Tuning& t, const TensorTiling& otherwise) {
           value_or(t, "columns", otherwise.columns),
           value_or(t, "stages", otherwise.stages),
           value_or(t, "parts", otherwise.parts),
-          value_or(t, "depths", t.empty() ? otherwise.depths : 1)};
+          value_or(t, "depths", t.empty() ? otherwise.depths : 1),
+          otherwise.strip};
 }
 
 double predicted_us(const GroupProblem& p, const TensorTiling& t) {
@@ -113,7 +114,7 @@ std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo
   std::vector<Rated> all;
   for (const TileForm& f : forms)
     for (const std::int64_t stages : stage_counts) {
-      if (stages > 1 && lie != TensorOperandsLie::in_vectors) continue;
+      if (stages > 1 && (lie != TensorOperandsLie::in_vectors || target.has_opaque_tiles)) continue;
       for (const std::int64_t parts : part_counts) {
         // Fewer steps than stages leave the later ones empty.
         constexpr std::int64_t least_steps = 2;
@@ -122,8 +123,11 @@ std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo
         for (const std::int64_t depths : depth_counts) {
           // Where a step is divided there are few groups, so each has many bytes on their way.
           constexpr std::int64_t deep_stages = 4;
-          if (depths > 1 && (parts > 1 || stages < deep_stages)) break;
-          const TensorTiling t{f.m, f.n, f.k, f.rows, f.columns, stages, parts, depths};
+          if (depths > 1 && (parts > 1 || (stages < deep_stages && !target.has_opaque_tiles)))
+            break;
+          const TensorTiling t{f.m,    f.n,       f.k,
+                               f.rows, f.columns, stages,
+                               parts,  depths,    target.has_opaque_tiles ? 16 : 0};
           if (t.fits(target)) all.push_back({t, predicted_us(p, t)});
         }
       }

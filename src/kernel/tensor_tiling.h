@@ -20,6 +20,8 @@ struct TensorTiling {
   std::int64_t parts = 1;
   // Of the depth of a step: each is multiplied by subgroups of its own, and the group adds them up.
   std::int64_t depths = 1;
+  // Rows of a subgroup's tile that the group puts into memory at once, to store them; 0: all.
+  std::int64_t strip = 0;
 
   static constexpr std::int64_t subgroup = 32;
   static constexpr std::int64_t vector_width = 8;  // elements of 16 bytes
@@ -27,6 +29,7 @@ struct TensorTiling {
   static constexpr std::int64_t row_gap = 8;
 
   std::int64_t threads() const { return m / rows * (n / columns) * subgroup * depths; }
+  std::int64_t put_rows() const { return strip > 0 ? strip : rows; }
   std::int64_t bytes() const;  // of the memory that a group shares
   bool fits(const TargetInfo&) const;
   Tuning named() const;

@@ -18,18 +18,20 @@ constexpr std::int64_t vector_width = TensorTiling::vector_width, row_gap = Tens
 
 class TensorWriter {
  public:
-  TensorWriter(Kernel& kernel, AnchoredGroup& group, const GroupProblem& p, const TensorTiling& t)
+  TensorWriter(Kernel& kernel, AnchoredGroup& group, const GroupProblem& p, const TensorTiling& t,
+               bool has_opaque_tiles)
       : kernel_(kernel),
         lowering_(group.lowering()),
         positions_(group.lowering().positions()),
         p_(p),
         t_(t),
+        is_opaque_(has_opaque_tiles),
         dtype_(p.a.dtype()) {}
 
   void write(const TensorParts& parts) {
     const int first = static_cast<int>(kernel_.params.size());
     b_variable_ = parts.b;
-    const bool in_rows = stores_vectors(p_, parts);
+    const bool in_vectors = stores_vectors(p_, parts), in_rows = in_vectors || is_opaque_;
     HONE_ASSERT(in_rows || t_.depths == 1, kernel_.name, ": parts of a step meet in rows alone");
     a_ = {parts.left, first, first + 2, t_.m};
     b_ = {parts.right, first + 1, first + (is_copied() ? 2 : 3), t_.n};
@@ -58,13 +60,17 @@ class TensorWriter {
       depth_ = positions_.quotient(number, of_each);
       number = positions_.remainder(number, of_each);
     }
-    thread_m_ = positions_.quotient(number, across) * Dim(t_.rows) + positions_.quotient(lane, 4);
+    const Dim down = positions_.quotient(number, across), line = positions_.quotient(lane, 4);
+    thread_m_ = down * Dim(t_.rows) + line;
+    thread_put_ = down * Dim(t_.put_rows()) + line;
     thread_n_ = positions_.remainder(number, across) * Dim(t_.columns) +
                 positions_.remainder(lane, 4) * Dim(2);
     Stmt threads = loop(LoopKind::group, thread_);
     threads.body = is_copied() ? copied_steps() : steps();
     if (in_rows)
-      for (Stmt& s : results_in_rows(parts)) threads.body.push_back(std::move(s));
+      for (std::int64_t first = 0; first < t_.rows; first += t_.put_rows())
+        for (Stmt& s : results_in_rows(parts, first, in_vectors ? vector_width : 1))
+          threads.body.push_back(std::move(s));
     else
       for (std::size_t i = 0; i < kernel_.tiles.size(); ++i)
         threads.body.push_back(results(parts, static_cast<int>(i)));
@@ -92,7 +98,8 @@ class TensorWriter {
   };
   bool is_copied() const { return t_.stages > 1; }
   std::int64_t result_pitch() const { return t_.n + row_gap; }
-  std::int64_t result_plane() const { return t_.m * result_pitch(); }  // of each part of a step
+  std::int64_t put_lines() const { return t_.m / t_.rows * t_.put_rows(); }
+  std::int64_t result_plane() const { return put_lines() * result_pitch(); }  // of a part of a step
 
   // Groups next to each other read the same rows and columns, so that caches hold what they share.
   Dim place_group() {
@@ -310,7 +317,7 @@ class TensorWriter {
 
   Stmt multiply(const Dim& stage) {
     Stmt out{.kind = Kind::intrinsic};
-    out.name = multiply_halves;
+    out.name = is_opaque_ ? multiply_matrices : multiply_halves;
     for (std::size_t i = 0; i < kernel_.tiles.size(); ++i) {
       Stmt s{.kind = Kind::tile_multiply};
       s.tile = static_cast<int>(i), s.columns = 2, s.extent = t_.k / t_.depths;
@@ -379,47 +386,68 @@ class TensorWriter {
     return rows;
   }
 
-  // The group puts its tile into memory that it shares, and its threads take vectors of rows: what
-  // is read beside them and what is stored is accessed in whole lines.
-  Block results_in_rows(const TensorParts& parts) {
+  // Rows of all subgroups' tiles, from `first` on in each, as they lie in memory of the group.
+  Block put_results(std::int64_t first) {
     Block out;
-    out.push_back({.kind = Kind::barrier});
     for (std::size_t i = 0; i < kernel_.tiles.size(); ++i) {
-      const Dim r = positions_.add_loop(t_.rows / 8), c = positions_.add_loop(2);
+      const Dim r = positions_.add_loop(t_.put_rows() / 8), c = positions_.add_loop(2);
       Stmt store{.kind = Kind::store, .param = result_memory_};
-      store.offset = depth_ * Dim(result_plane()) + (thread_m_ + r * Dim(8)) * Dim(result_pitch()) +
-                     thread_n_ + Dim(8 * static_cast<std::int64_t>(i)) + c;
-      store.value = tile_element(static_cast<int>(i), r, c);
+      store.offset = depth_ * Dim(result_plane()) +
+                     (thread_put_ + r * Dim(8)) * Dim(result_pitch()) + thread_n_ +
+                     Dim(8 * static_cast<std::int64_t>(i)) + c;
+      store.value = tile_element(static_cast<int>(i), r + Dim(first / 8), c);
       Stmt rows = loop(LoopKind::unrolled, r), columns = loop(LoopKind::lanes, c);
       columns.body.push_back(std::move(store));
       rows.body.push_back(std::move(columns));
       out.push_back(std::move(rows));
     }
+    if (!is_opaque_) return out;
+    Stmt all{.kind = Kind::intrinsic};
+    all.name = store_matrices;
+    all.body = std::move(out);
+    Block one;
+    one.push_back(std::move(all));
+    return one;
+  }
+
+  // The group puts rows of its tile into memory that it shares, and its threads take `width`
+  // neighbours each: what is read beside them and what is stored is accessed in whole lines.
+  Block results_in_rows(const TensorParts& parts, std::int64_t first, std::int64_t width) {
+    Block out;
     out.push_back({.kind = Kind::barrier});
-    const std::int64_t vectors = t_.m * t_.n / vector_width;
+    for (Stmt& s : put_results(first)) out.push_back(std::move(s));
+    out.push_back({.kind = Kind::barrier});
+    const std::int64_t vectors = put_lines() * t_.n / width;
     const Dim turn = positions_.add_loop(ceil_ratio(vectors, t_.threads())),
-              lane = positions_.add_loop(vector_width);
-    const Dim i = turn * Dim(t_.threads()) + thread_, each = t_.n / vector_width;
-    const Dim row = positions_.quotient(i, each),
-              start = positions_.remainder(i, each) * Dim(vector_width);
+              lane = width > 1 ? positions_.add_loop(width) : Dim(0);
+    const Dim i = turn * Dim(t_.threads()) + thread_, each = t_.n / width;
+    const Dim line = positions_.quotient(i, each),
+              start = positions_.remainder(i, each) * Dim(width);
+    const Dim row = t_.put_rows() == t_.rows
+                        ? line
+                        : positions_.quotient(line, t_.put_rows()) * Dim(t_.rows) + Dim(first) +
+                              positions_.remainder(line, t_.put_rows());
     const Dim m = a_.first + row, n = b_.first + start;
-    Stmt lanes = loop(LoopKind::lanes, lane), turns = loop(LoopKind::unrolled, turn);
     Value sum;
     for (std::int64_t d = 0; d < t_.depths; ++d) {
       const Value one =
           lowering_.load(result_memory_, DType::f32,
-                         Dim(d * result_plane()) + row * Dim(result_pitch()) + start + lane);
+                         Dim(d * result_plane()) + line * Dim(result_pitch()) + start + lane);
       sum = sum ? lowering_.apply(ops::add, {sum, one}) : one;
     }
-    lanes.body = stores_at(parts, m, n + lane, sum);
+    Block stores = stores_at(parts, m, n + lane, sum);
+    if (width > 1) {
+      Stmt lanes = loop(LoopKind::lanes, lane);
+      lanes.body = std::exchange(stores, {});
+      stores.push_back(std::move(lanes));
+    }
     Values conditions;
     if (vectors % t_.threads() != 0) conditions.push_back(lowering_.below(i, vectors));
     if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
     if (!divides(t_.n, p_.n)) conditions.push_back(lowering_.below(n, p_.n));
-    if (conditions.empty())
-      turns.body.push_back(std::move(lanes));
-    else
-      turns.body.push_back(branch(all(conditions), {std::move(lanes)}));
+    if (!conditions.empty()) stores = Block{branch(all(conditions), std::move(stores))};
+    Stmt turns = loop(width > 1 ? LoopKind::unrolled : LoopKind::serial, turn);
+    turns.body = std::move(stores);
     out.push_back(std::move(turns));
     return out;
   }
@@ -429,10 +457,12 @@ class TensorWriter {
   Positions& positions_;
   const GroupProblem& p_;
   const TensorTiling& t_;
+  const bool is_opaque_;
   DType dtype_;
   Operand a_, b_;
   int result_memory_ = 0;
-  Dim b_variable_ = 0, part_ = 0, batch_ = 0, depth_ = 0, thread_ = 0, thread_m_ = 0, thread_n_ = 0;
+  Dim b_variable_ = 0, part_ = 0, batch_ = 0, depth_ = 0, thread_ = 0, thread_m_ = 0, thread_n_ = 0,
+      thread_put_ = 0;
 };
 
 }  // namespace
@@ -445,8 +475,8 @@ bool stores_vectors(const GroupProblem& p, const TensorParts& parts) {
 }
 
 void write_tensor_kernel(Kernel& kernel, AnchoredGroup& group, const GroupProblem& p,
-                         const TensorTiling& t, const TensorParts& parts) {
-  TensorWriter(kernel, group, p, t).write(parts);
+                         const TensorTiling& t, const TensorParts& parts, bool has_opaque_tiles) {
+  TensorWriter(kernel, group, p, t, has_opaque_tiles).write(parts);
 }
 
 }  // namespace hone

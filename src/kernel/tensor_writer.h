@@ -11,6 +11,12 @@ namespace hone {
 // The name of the intrinsic. Its body multiplies tiles of 2 columns, each thread what it holds of
 // the subgroup's: row l / 4 of every 8 and columns l % 4 * 2 and the next of every 8, of lane l.
 inline constexpr std::string_view multiply_halves = "multiply_halves";
+// The same of tiles that are matrices of a subgroup, of which no thread knows its part; and what
+// puts rows of them into memory of the group. Its body means that each thread stores what
+// multiply_halves says it holds, from a multiple of 16 rows on. Tiles are used in pairs, which are
+// 16 columns. All memory of the group is read and written in vectors of 16 bytes, or read as f32.
+inline constexpr std::string_view multiply_matrices = "multiply_matrices",
+                                  store_matrices = "store_matrices";
 
 // How an operand is read: its element at (free, depth), of which one may be given as so many
 // vectors and the place in a vector.
@@ -42,6 +48,6 @@ struct TensorParts {
 bool stores_vectors(const GroupProblem&, const TensorParts&);
 
 void write_tensor_kernel(Kernel&, AnchoredGroup&, const GroupProblem&, const TensorTiling&,
-                         const TensorParts&);
+                         const TensorParts&, bool has_opaque_tiles);
 
 }  // namespace hone

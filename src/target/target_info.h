@@ -26,6 +26,9 @@ struct TargetInfo {
   std::int64_t group_bytes = 0;    // of memory that a group shares
   int subgroup_threads = 1;        // that run in step
   bool multiplies_halves = false;  // subgroups of 32 multiply tiles of f16 and bf16
+  // They do so as matrices of f16 of which no thread knows its part: a subgroup fills, multiplies
+  // and stores them as a whole.
+  bool has_opaque_tiles = false;
 
   // Rates of one thread: multiply-adds of f32 x 2, bytes read plus written. Typical figures until
   // they are measured on the machine.

@@ -380,8 +380,8 @@ Dim mod(const Dim& a, const Dim& b) {
     throw UserError("size ", a, " modulo ", b,
                     ", which can be zero; give the size a lower bound of at least 1");
   if (a.is_number() && b.is_number()) return hone::floor_mod(a.number(), b.number());
-  if (b.low() > 0 && a.low() >= 0 && a.high() < b.low()) return a;
   if (b.is_number() && divide_exactly(a, b.number())) return 0;
+  if (b.low() > 0 && a.low() >= 0 && a.high() < b.low()) return a;
   if (b.low() > 0 && exact_quotient(a, b)) return 0;
   std::int64_t lo = b.low() > 0 ? 0 : b.low() + 1, hi = b.low() > 0 ? b.high() - 1 : 0;
   if (b.low() > 0 && a.low() >= 0) hi = std::min(hi, a.high());

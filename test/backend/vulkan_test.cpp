@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "backend/vulkan/device/queue.h"
@@ -23,6 +24,7 @@
 #include "ref/evaluate.h"
 #include "test/backend/conformance.h"
 #include "test/compile/models.h"
+#include "test/kernel/steps.h"
 #include "test/ops/harness.h"
 #include "verify/sample.h"
 
@@ -98,6 +100,10 @@ TEST(VulkanTarget, KnowsItsForms) {
   a.limits.maxComputeWorkGroupInvocations = a.limits.maxComputeWorkGroupSize[0] = 1024;
   a.limits.maxComputeSharedMemorySize = 32768;
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
+  a.limits.maxComputeSharedMemorySize = 49152;
+  EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
+  a.multiplies_matrices = true;
+  EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.3-matrices");
   a.limits.maxComputeSharedMemorySize = 16384;
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2");
   for (std::string_view name : backend("vulkan").target_names) {
@@ -105,6 +111,59 @@ TEST(VulkanTarget, KnowsItsForms) {
     EXPECT_TRUE(name == "native" || target->info().name == name) << name;
     EXPECT_GE(target->info().group_threads, 256) << name;
   }
+}
+
+// glslang wrote NVIDIA's matrices, the binary holds those of Khronos: types of three uses, loads by
+// rows and by columns, products and stores. A device without them refuses the plan by its target.
+TEST(VulkanTarget, MatricesAreThoseOfKhronos) {
+  Function f;
+  const Value x = f.add_param(f16({64, 64}), "x"), w = f.add_param(f16({96, 64}), "w");
+  f.add_result(ops::matmul(x, transpose_matrix(w)), "y");
+  const auto target = backend("vulkan").target("vulkan1.3-matrices");
+  const Candidate c = target->candidates(spec_of(f)).front().candidate;
+  ASSERT_EQ(c.name, "tensor");
+  const auto pool = make_thread_pool({.threads = 1});
+  const CompileJob job{&std::get<Kernel>(c.steps.at(0).what), "entry"};
+  const Binary b = target->compile(std::span(&job, 1), *pool).at(0);
+  vulkan::ShaderHeader header;
+  std::memcpy(&header, b.code.data(), sizeof header);
+  EXPECT_EQ(header.subgroup, 32u);
+  std::vector<std::uint32_t> spirv(header.code_words);
+  std::memcpy(spirv.data(), b.code.data() + sizeof header, spirv.size() * 4);
+  // Numbers of SPIR-V and of SPV_KHR_cooperative_matrix.
+  constexpr std::uint32_t capability = 17, constant = 43, extension = 10, nv_capability = 5357,
+                          khr_capability = 6022, type = 4456, load = 4457, store = 4458,
+                          multiply = 4459;
+  std::map<std::uint32_t, std::uint32_t> numbers;  // by id
+  std::multiset<std::uint32_t> uses, layouts;
+  std::size_t stores = 0, products = 0, capabilities = 0, largest = 0;
+  for (std::size_t at = 5; at < spirv.size(); at += spirv[at] >> 16) {
+    const std::uint32_t op = spirv[at] & 0xffff, *words = &spirv[at + 1];
+    EXPECT_FALSE(op >= 5358 && op <= 5362) << "an instruction of NVIDIA's extension";
+    EXPECT_FALSE(op == capability && words[0] == nv_capability);
+    if (op == extension)
+      EXPECT_NE(std::string_view(reinterpret_cast<const char*>(words)),
+                "SPV_NV_cooperative_matrix");
+    capabilities += op == capability && words[0] == khr_capability;
+    if (op == constant) numbers[words[1]] = words[2];
+    if (op == constant) largest = std::max<std::size_t>(largest, words[1]);
+    if (op == type) uses.insert(numbers.at(words[5]));
+    if (op == load) layouts.insert(numbers.at(words[3]));
+    stores += op == store;
+    products += op == multiply;
+  }
+  EXPECT_EQ(capabilities, 1u);
+  EXPECT_LT(largest, spirv[3]) << "an id beyond the bound";
+  EXPECT_EQ(uses, (std::multiset<std::uint32_t>{0, 1, 2}));
+  EXPECT_TRUE(layouts.contains(0) && layouts.contains(1));
+  EXPECT_GT(stores, 0u);
+  EXPECT_GT(products, 0u);
+  if (!std::getenv("HONE_VULKAN_DEVICE")) return;
+  const std::shared_ptr<Device> device = open_device("vulkan");
+  if (device->rank(b.target) > 0) return;
+  const Binary* binaries[] = {&b};
+  EXPECT_NE(refusal([&] { device->load(binaries, "plan.hone"); }).find("vulkan1.3-matrices"),
+            std::string::npos);
 }
 
 // Kernels for large groups and for small ones; the device may be too small for the large.

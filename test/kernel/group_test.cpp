@@ -2,8 +2,11 @@
 // with races, unwritten memory and barriers looked at.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "../codegen/cases.h"
 #include "kernel/group_contraction.h"
+#include "kernel/group_tensor.h"
 #include "kernel/walk.h"
 #include "machines.h"
 #include "run.h"
@@ -201,6 +204,93 @@ int count(const Candidate& c, Stmt::Kind kind) {
   for (const Candidate::Step& s : c.steps)
     for_each_statement(std::get<Kernel>(s.what).body, [&](const Stmt& s) { n += s.kind == kind; });
   return n;
+}
+
+// ---- tiles of which no thread knows its part
+
+TargetInfo matrix_target() {
+  TargetInfo t = group_target(1024, 40 << 10);
+  t.multiplies_halves = t.has_opaque_tiles = true;
+  return t;
+}
+
+void expect_matrices(const Function& f, const Tuning& tuning, std::size_t steps) {
+  SCOPED_TRACE(print(f));
+  const std::optional<Candidate> c =
+      group_tensor_candidate(spec_of(f), matrix_target(), tuning,
+                             [](const GroupSpec& s) { return nest_candidate(s, matrix_target()); });
+  ASSERT_TRUE(c);
+  ASSERT_EQ(c->steps.size(), steps);
+  std::size_t multiplications = 0, stores = 0;
+  for (const Candidate::Step& step : c->steps)
+    for_each_statement(std::get<Kernel>(step.what).body, [&](const Stmt& s) {
+      multiplications += s.name == "multiply_matrices";
+      stores += s.name == "store_matrices";
+    });
+  EXPECT_EQ(multiplications, 1u);
+  EXPECT_GE(stores, 1u);
+  expect_agrees(*c, f);
+}
+
+// Sizes that tiles divide and others; each side along the depth and across it.
+TEST(GroupMatrices, SidesLieEitherWay) {
+  for (const auto& [m, n, k] :
+       {std::array<std::int64_t, 3>{64, 64, 64}, {16, 48, 136}, {33, 19, 21}})
+    for (const bool a_is_turned : {false, true})
+      for (const bool b_is_turned : {false, true}) {
+        Function f;
+        const auto side = [&](std::int64_t rows, std::int64_t columns, bool is_turned) {
+          const Value v = f.add_param(
+              Type(DType::f16, is_turned ? Shape{columns, rows} : Shape{rows, columns}), "x");
+          return is_turned ? transpose_matrix(v) : v;
+        };
+        const Value a = side(m, k, a_is_turned), b = side(k, n, b_is_turned),
+                    bias = f.add_param(Type(DType::f16, {n}), "bias");
+        f.add_result(ops::relu(ops::matmul(a, b) + broadcast_to(bias, Shape{m, n})), "y");
+        expect_matrices(f, {}, 1);
+      }
+}
+
+TEST(GroupMatrices, PartsOfTheDepthAndOfAStep) {
+  for (const auto& [parts, depths] : {std::array<std::int64_t, 2>{1, 1}, {3, 1}, {1, 2}, {1, 4}})
+    for (const bool is_turned : {false, true}) {
+      Function f;
+      const Value a = f.add_param(f16({40, 200}), "a"), b = f.add_param(f16({200, 72}), "b"),
+                  y = ops::matmul(a, b);
+      f.add_result(is_turned ? transpose_matrix(y) : y, "y");
+      expect_matrices(f,
+                      {{"tile_m", 64},
+                       {"tile_n", 64},
+                       {"tile_k", 16 * depths},
+                       {"rows", 32},
+                       {"columns", 32},
+                       {"stages", 1},
+                       {"parts", parts},
+                       {"depths", depths}},
+                      parts > 1 ? 2 : 1);
+    }
+}
+
+TEST(GroupMatrices, Convolutions) {
+  Function f;
+  const Value x = f.add_param(f16({2, 9, 9, 16}), "x"), w = f.add_param(f16({3, 3, 16, 24}), "w");
+  f.add_result(ops::conv(Values{x, w}, {{"strides", Dims{1, 1}},
+                                        {"dilations", Dims{1, 1}},
+                                        {"pads_low", Dims{1, 1}},
+                                        {"pads_high", Dims{1, 1}},
+                                        {"groups", std::int64_t{1}},
+                                        {"channels_last", std::int64_t{1}}}));
+  expect_matrices(f, {}, 1);
+}
+
+// Matrices are of f16 alone.
+TEST(GroupMatrices, OthersAreLeftToOtherBuilders) {
+  for (const DType t : {DType::bf16, DType::f32})
+    EXPECT_NE(generated_candidates(spec_of(product(Type(t, {64, 64}), Type(t, {64, 64}))),
+                                   matrix_target())
+                  .front()
+                  .name,
+              "tensor");
 }
 
 TEST(GroupNest, EveryOperationAgreesWithTheReference) {

@@ -96,6 +96,7 @@ TEST(Dim, EqualPolynomialsAreEqual) {
   EXPECT_EQ(floor_div(n * m * Dim(6), m * Dim(2)), n * Dim(3));
   EXPECT_EQ(floor_div(n * Dim(4) + Dim(3), 4), n);
   EXPECT_EQ(mod(n * Dim(8), 4), Dim(0));
+  EXPECT_EQ(mod(Dim::symbol("nothing", 0, 0) * Dim(8), 8), Dim(0));
   EXPECT_EQ(prove_equal(n, n + Dim(1)), false);
   EXPECT_EQ(prove_equal(n, m), std::nullopt);
   EXPECT_EQ(min(n, n + Dim(1)), n);

@@ -29,6 +29,24 @@ struct IntegerHelper {
   std::string_view name, with_sign, without_sign;  // an empty without_sign: the other one
 };
 
+// Words of 16 bytes, and matrices of 16 x 16 elements that a subgroup of 32 threads makes of them:
+// of f16, and of f32 for sums.
+struct MatrixWords {
+  std::string_view thread, first_thread;  // numbers in order of subgroups: own, of the subgroup
+  std::string_view barrier;               // a statement; for memory of the group alone
+  std::string_view word, zero;            // the type, and such a value
+  std::string_view element;               // the f32 number $I of the words $A
+  // The vector $V of $N elements of $T from the words $W, the word $W from it; the elements from
+  // number $I of $P on as a word.
+  std::string_view unpack, pack, read;
+  std::string_view left, right, sums;  // types of matrices
+  std::string_view fill;               // a statement: all of $V is $X
+  // Statements between $V and the words $A from number $I on, where a row begins $P words behind
+  // the one before it, with $C being true a column.
+  std::string_view load, store;
+  std::string_view multiply;  // a statement: $S is $S + $L $R
+};
+
 struct Dialect {
   std::string_view language;  // in messages
   std::string_view preamble;  // before everything else in a file: what the helpers stand on
@@ -77,6 +95,8 @@ struct Dialect {
   // Helpers load_pieces, load_pieces_across and multiply_DTYPE do what the intrinsic
   // multiply_halves means, for subgroups of 32 threads.
   bool multiplies_halves = false;
+  // What multiply_matrices and store_matrices are; null: what their bodies say.
+  const MatrixWords* matrices = nullptr;
   // Copies of 16 bytes that go on beside a thread's work: from address $F to $T, $N elements, or
   // zeros unless $C; and waiting until at most $N of them are left. Empty: copies end at once.
   std::string_view copy_async, wait_copies;

@@ -204,7 +204,9 @@ Renderer::Renderer(Text& out, Helpers& helpers, const Kernel& kernel, int vector
       dialect_(helpers.dialect()),
       hides_conditions_(!dialect_.has_groups && has_conditional_load(kernel)),
       is_near_(dialect_.has_groups && is_near(kernel)),
-      vector_bytes_(vector_bytes) {}
+      vector_bytes_(vector_bytes) {
+  find_matrices();
+}
 
 std::string Renderer::value(const Value& e) {
   if (e.is(ops::constant)) {
@@ -427,6 +429,7 @@ std::string Renderer::element_at(int param, const Dim& offset) {
 
 std::string Renderer::element_at(int param, const std::string& offset) {
   const std::string name = buffer(param);
+  if (in_words_.contains(param)) return element_in_words(param, offset);
   if (is_array(param)) return in_array(name, offset);
   const DType t = buffer_dtype(param);
   return filled(is_near_ ? dialect_.element : dialect_.far_element,

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -40,6 +41,7 @@ class Renderer {
   // As Dialect::vector_type names them, each once.
   const std::vector<VectorType>& vectors() const { return vectors_; }
   bool uses_subgroups() const { return uses_subgroups_; }
+  bool uses_matrices() const { return uses_matrices_; }
   // What the text of a kernel of groups needs before it: sizes, tiles, memory of a thread.
   void declare_group(Text&);
 
@@ -137,6 +139,21 @@ class Renderer {
   void array_multiply(const Stmt&);
   void barrier();
   void multiply_halves(const Stmt&);
+  // Of matrices, which only some kernels use.
+  void find_matrices();
+  std::int64_t word_elements(int param) const;
+  std::string words_name(int param);
+  std::string word_number(int param, const Dim& at);
+  std::string word_at(int param, const Dim& at);
+  std::string element_in_words(int param, const std::string& at);
+  std::string unpacked(int param, std::int64_t width, const std::string& name, const Dim& first);
+  std::string packed(int param, std::int64_t width, const std::string& name, const Dim& first);
+  bool moves_word(const Stmt&);
+  void at_corner(const std::function<void()>& write);
+  void fill_matrices(const Stmt&);
+  void multiply_matrices(const Stmt&);
+  void store_matrices(const Stmt&);
+  void declare_matrices(Text&);
   std::string zero_of(DType) const;
   void vector_loop(const Stmt&);
   std::string copied_element(const Stmt&);
@@ -170,11 +187,13 @@ class Renderer {
   std::unordered_map<NodeId, std::string> vector_loads_;
   std::unordered_map<const Stmt*, std::string> vector_stores_;
   std::vector<VectorType> vectors_;
-  bool uses_subgroups_ = false;
+  bool uses_subgroups_ = false, uses_matrices_ = false;
+  std::unordered_set<int> in_words_;  // memory that is an array of words, for matrices
+  VarId group_thread_ = -1;           // the variable of the group loop
   std::optional<Dim> lane_;           // of the strip that is being written
   std::unordered_set<RegId> arrays_;  // registers of a strip with an element for each turn
   int vector_bytes_;
-  std::unordered_set<int> used_tiles_;
+  std::set<int> used_tiles_;
   std::unordered_map<int, std::string> shown_tiles_;  // in memory, by tile
   int next_ = 0;
 };

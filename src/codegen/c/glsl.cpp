@@ -316,6 +316,42 @@ constexpr std::string_view subgroup_preamble = R"(#extension GL_KHR_shader_subgr
 #extension GL_KHR_shader_subgroup_vote : require
 )";
 
+// Kernels with matrices declare the memory model that these demand.
+constexpr std::string_view matrix_preamble = R"(#pragma use_vulkan_memory_model
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_NV_cooperative_matrix : require
+)";
+
+std::string matrix_types() {
+  constexpr std::string_view names[] = {"hone_left", "hone_right", "hone_sums"};
+  std::string out;
+  for (std::size_t i = 0; i < std::size(names); ++i)
+    out += cat("layout(constant_id = ", matrix_rows[i], ") const uint ", names[i],
+               "_rows = 16;\n#define ", names[i], " fcoopmatNV<", i < 2 ? 16 : 32,
+               ", gl_ScopeSubgroup, ", names[i], "_rows, 16>\n");
+  return out;
+}
+
+constexpr MatrixWords matrix_words = {
+    .thread = "(gl_SubgroupID * 32u + gl_SubgroupInvocationID)",
+    .first_thread = "(int32_t)(gl_SubgroupID * 32u)",
+    .barrier = "barrier();",
+    .word = "uvec4",
+    .zero = "uvec4(0u)",
+    .element = "uintBitsToFloat($A[(int32_t)($I) / 4][(int32_t)($I) % 4])",
+    .unpack = "$V = hone_unpack_$T_x$N($W);",
+    .pack = "$W = hone_pack_$T_x$N($V);",
+    .read = "hone_read_$T_x$N($P, (int64_t)($I))",
+    .left = "hone_left",
+    .right = "hone_right",
+    .sums = "hone_sums",
+    .fill = "$V = hone_sums($X);",
+    .load = "coopMatLoadNV($V, $A, (uint32_t)($I), $Pu, $C);",
+    .store = "coopMatStoreNV($V, $A, (uint32_t)($I), $Pu, false);",
+    .multiply = "$S = coopMatMulAddNV($L, $R, $S);",
+};
+
 std::span<const Helper> all_helpers() {
   static const std::vector<Helper> all = [] {
     std::vector<Helper> out(std::begin(own_helpers), std::end(own_helpers));
@@ -352,6 +388,7 @@ const Dialect glsl = {
     .least_vector_bytes = 4,
     .reduce_group = reduce_by_subgroups,
     .join_subgroup = join_subgroup,
+    .matrices = &matrix_words,
     .scratch = "$T_array $P = $T_array(scratch + (uint64_t)$O);",
     .respell = respell,
 };
@@ -391,9 +428,11 @@ void write_shader(const Kernel& kernel, const GroupText& text, Shader& out, std:
   if (out.uses_scratch)
     locals += cat("  uint64_t scratch = arguments.scratch + uint64_t(gl_WorkGroupID.x * ", threads,
                   "u + gl_LocalInvocationID.x) * arguments.scratch_bytes;\n");
-  whole = cat(glsl_version, text.uses_subgroups ? subgroup_preamble : "", glsl_preamble, "/* ",
+  whole = cat(glsl_version, text.uses_subgroups ? subgroup_preamble : "",
+              text.uses_matrices ? matrix_preamble : "", glsl_preamble, "/* ",
               in_comment(kernel.name), " */\nlayout(local_size_x = ", threads, ") in;\n", types,
-              arguments, shared, glsl_vectors(text.vectors), respell(text.helpers),
+              arguments, text.uses_matrices ? matrix_types() : "", shared,
+              glsl_vectors(text.vectors, text.uses_matrices), respell(text.helpers),
               "void main() {\n", locals, respell(text.body), "}\n");
 }
 
@@ -403,6 +442,7 @@ Shader shader(const Kernel& kernel) {
   const GroupText text = group_text(kernel, glsl);
   Shader out;
   out.uses_vectors = !text.vectors.empty();
+  out.uses_matrices = text.uses_matrices;
   write_shader(kernel, text, out, out.text);
   if (!text.uses_subgroups) return out;
   Dialect plain = glsl;

@@ -11,6 +11,11 @@ namespace hone::c {
 
 extern const Dialect glsl;
 
+// Matrices are written as GL_NV_cooperative_matrix has them, where a left operand, a right one and
+// sums are one type. Here the number of their rows tells them apart: it is one of these
+// specialisation constants. Of a left operand, a right one, of sums.
+inline constexpr int matrix_rows[] = {100, 101, 102};
+
 struct Shader {
   std::string text;
   // For devices whose threads do not join numbers in step; empty: the text is for all.
@@ -23,6 +28,7 @@ struct Shader {
   // one thread.
   int words = 0;
   bool uses_scratch = false;
+  bool uses_matrices = false;  // of subgroups of 32 threads, all of them there
   static constexpr int most_pushed = 16;
 };
 

@@ -39,6 +39,8 @@ bool Renderer::group_statement(const Stmt& s) {
     case Stmt::Kind::copy_async:
       return copy_async(s), true;
     case Stmt::Kind::tile_fill:
+      if (uses_matrices_) return fill_matrices(s), true;
+      [[fallthrough]];
     case Stmt::Kind::tile_load:
     case Stmt::Kind::tile_store:
       return array_tile(s), true;
@@ -47,6 +49,10 @@ bool Renderer::group_statement(const Stmt& s) {
     case Stmt::Kind::intrinsic:
       if (s.name == hone::multiply_halves && dialect_.multiplies_halves)
         multiply_halves(s);
+      else if (s.name == hone::multiply_matrices && uses_matrices_)
+        multiply_matrices(s);
+      else if (s.name == hone::store_matrices && uses_matrices_)
+        store_matrices(s);
       else
         block(s.body);
       return true;
@@ -56,7 +62,7 @@ bool Renderer::group_statement(const Stmt& s) {
 }
 
 void Renderer::barrier() {
-  out_.line(dialect_.barrier);
+  out_.line(uses_matrices_ ? dialect_.matrices->barrier : dialect_.barrier);
   forget_memory();
 }
 
@@ -71,7 +77,7 @@ void Renderer::grid_loop(const Stmt& s) {
   for_each_statement(s.body, [&](const Stmt& each) {
     meets = meets || each.kind == Stmt::Kind::barrier || each.kind == Stmt::Kind::reduce_group;
   });
-  if (meets) out_.line(dialect_.barrier);  // the next iteration writes what this one reads
+  if (meets) barrier();  // the next iteration writes what this one reads
   out_.close();
   forget_memory();
   forget_registers();
@@ -80,8 +86,10 @@ void Renderer::grid_loop(const Stmt& s) {
 void Renderer::group_loop(const Stmt& s) {
   const std::string thread = fresh("thread");
   out_.open();
-  out_.line("const ", index_type(), " ", thread, " = (", index_type(), ")", dialect_.thread, ";");
+  out_.line("const ", index_type(), " ", thread, " = (", index_type(), ")",
+            uses_matrices_ ? dialect_.matrices->thread : dialect_.thread, ";");
   variables_[s.var] = thread;
+  group_thread_ = s.var;
   scoped([&] { block(s.body); });
   out_.close();
 }
@@ -280,13 +288,20 @@ void Renderer::declare_group(Text& out) {
              filled(dialect_.size, {{"$I", cat(i)}}), ";");
   }
   for (std::size_t t = 0; t < kernel_.tiles.size(); ++t)
-    if (used_tiles_.contains(static_cast<int>(t)))
+    if (used_tiles_.contains(static_cast<int>(t)) && !uses_matrices_)
       out.line(memory_type(kernel_.tiles[t].dtype), " t", t, "[",
                kernel_.tiles[t].rows * kernel_.tiles[t].columns, "];");
+  if (uses_matrices_) declare_matrices(out);
   for (std::size_t i = 0; i < kernel_.memory.size(); ++i) {
     const KernelMemory& m = kernel_.memory[i];
     const std::size_t param = kernel_.params.size() + i;
     if (!used_params_.contains(static_cast<int>(param))) continue;
+    if (in_words_.contains(static_cast<int>(param))) {
+      if (m.scope == MemoryScope::thread)
+        out.line(dialect_.matrices->word, " p", param, "[",
+                 m.elements.number() / word_elements(static_cast<int>(param)), "];");
+      continue;
+    }
     const std::string_view type = memory_type(m.dtype);
     if (!is_variable(m)) {
       out.line(filled(dialect_.scratch, {{"$T", std::string(type)},

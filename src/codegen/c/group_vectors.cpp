@@ -13,7 +13,8 @@ namespace hone::c {
 // multiple of their number.
 std::optional<Dim> Renderer::vector_start(const Stmt& loop, int param, const Dim& offset) const {
   const Dim lane = symbol_of(loop);
-  if ((is_array(param) && !is_shared(param)) || !(stride_of(offset, lane) == Dim(1)))
+  if ((is_array(param) && !is_shared(param) && !in_words_.contains(param)) ||
+      !(stride_of(offset, lane) == Dim(1)))
     return std::nullopt;
   const Replacement none[] = {{lane, 0}};
   const Dim first = replace(offset, none);
@@ -42,6 +43,7 @@ bool Renderer::use_vector(int param, std::int64_t width) {
 
 void Renderer::vector_loop(const Stmt& s) {
   const std::int64_t width = s.extent.number();
+  if (moves_word(s)) return;
   const std::string lane = fresh("l");
   forget_memory();
   std::vector<NodeId> loads;
@@ -63,7 +65,9 @@ void Renderer::vector_loop(const Stmt& s) {
         is_conditional ? cat("if (", value(v.operand(0)), ") ") : std::string();
     out_.line(vector_text(dialect_.vector_type, param, width, name, ""), " ", name,
               is_conditional ? " = {}" : "", ";");
-    out_.line(condition, vector_text(dialect_.vector_load, param, width, name, position(*first)));
+    out_.line(condition, in_words_.contains(param) ? unpacked(param, width, name, *first)
+                                                   : vector_text(dialect_.vector_load, param, width,
+                                                                 name, position(*first)));
     vector_loads_[n] = cat(name, ".of[", lane, "]");
     loads.push_back(n);
   }
@@ -74,7 +78,9 @@ void Renderer::vector_loop(const Stmt& s) {
     if (!first || !use_vector(each.param, width)) continue;
     const std::string name = fresh("w");
     out_.line(vector_text(dialect_.vector_type, each.param, width, name, ""), " ", name, ";");
-    behind.push_back(vector_text(dialect_.vector_store, each.param, width, name, position(*first)));
+    behind.push_back(in_words_.contains(each.param) ? packed(each.param, width, name, *first)
+                                                    : vector_text(dialect_.vector_store, each.param,
+                                                                  width, name, position(*first)));
     vector_stores_[&each] = cat(name, ".of[", lane, "]");
   }
   out_.line(dialect_.unroll);

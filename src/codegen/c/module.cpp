@@ -113,6 +113,7 @@ GroupText group_text(const Kernel& kernel, const Dialect& dialect) {
          renderer.used_params().contains(static_cast<int>(kernel.params.size() + i)));
   out.vectors = renderer.vectors();
   out.uses_subgroups = renderer.uses_subgroups();
+  out.uses_matrices = renderer.uses_matrices();
   for_each_statement(kernel.body, [&](const Stmt& s) {
     out.meets = out.meets || s.kind == Stmt::Kind::barrier || s.kind == Stmt::Kind::reduce_group;
   });

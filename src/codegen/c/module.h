@@ -49,7 +49,7 @@ struct GroupText {
   bool uses_scratch = false;
   bool meets = false;  // its threads meet at barriers
   std::vector<VectorType> vectors;
-  bool uses_subgroups = false;
+  bool uses_subgroups = false, uses_matrices = false;
 };
 // Of a dialect that has groups; not respelled yet. Statements name the parameters p0, p1, ... and
 // `scratch`, memory of one thread. Throws UserError for what the dialect has no words for.

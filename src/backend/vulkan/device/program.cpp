@@ -31,6 +31,8 @@ constexpr Capability capabilities[] = {
     {61, "GroupNonUniform", [](const Adapter& a) { return a.joins_in_subgroups; }},
     {62, "GroupNonUniformVote", [](const Adapter& a) { return a.joins_in_subgroups; }},
     {63, "GroupNonUniformArithmetic", [](const Adapter& a) { return a.joins_in_subgroups; }},
+    {5345, "VulkanMemoryModel", [](const Adapter& a) { return a.multiplies_matrices; }},
+    {6022, "CooperativeMatrixKHR", [](const Adapter& a) { return a.multiplies_matrices; }},
     {39, "Int8", [](const Adapter& a) { return a.features12.shaderInt8 != 0; }},
     {4448, "StorageBuffer8BitAccess",
      [](const Adapter& a) { return a.features12.storageBuffer8BitAccess != 0; }},
@@ -152,6 +154,10 @@ std::shared_ptr<const Pipeline> Pipelines::get(std::span<const std::byte> code,
     throw UserError(where, ": has work groups of ", header.threads, " threads; Vulkan device '",
                     machine_->adapter.name, "' allows at most ",
                     machine_->adapter.limits.maxComputeWorkGroupInvocations);
+  if (header.subgroup > 0 && (header.subgroup < machine_->adapter.least_subgroup ||
+                              header.subgroup > machine_->adapter.most_subgroup))
+    throw UserError(where, ": needs subgroups of ", header.subgroup, " threads; Vulkan device '",
+                    machine_->adapter.name, "' does not allow them");
   const bool is_plain = header.plain_words > 0 && !machine_->adapter.joins_in_subgroups;
   Words spirv(is_plain ? header.plain_words : header.code_words);
   const std::size_t first = is_plain ? header.code_words : 0;
@@ -212,6 +218,13 @@ std::shared_ptr<Pipeline> Pipelines::compiled(const ShaderHeader& header,
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &constants;
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{};
+  subgroup.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+  subgroup.requiredSubgroupSize = header.subgroup;
+  if (header.subgroup > 0) {
+    info.stage.pNext = &subgroup;
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+  }
   info.layout = layout_;
   require(api.vkCreateShaderModule(machine_->handle, &module, nullptr, &info.stage.module),
           "loading a kernel");

@@ -4,20 +4,56 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
+// Newer than the headers of Debian 12.
+#ifndef VK_KHR_cooperative_matrix
+#define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
+constexpr VkStructureType VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR =
+    static_cast<VkStructureType>(1000506000);
+constexpr VkStructureType VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR =
+    static_cast<VkStructureType>(1000506001);
+enum VkComponentTypeKHR {
+  VK_COMPONENT_TYPE_FLOAT16_KHR = 0,
+  VK_COMPONENT_TYPE_FLOAT32_KHR = 1,
+  VK_COMPONENT_TYPE_FLOAT64_KHR = 2,
+  VK_COMPONENT_TYPE_SINT8_KHR = 3,
+  VK_COMPONENT_TYPE_SINT32_KHR = 5,
+  VK_COMPONENT_TYPE_UINT8_KHR = 7,
+  VK_COMPONENT_TYPE_UINT32_KHR = 9,
+};
+enum VkScopeKHR { VK_SCOPE_SUBGROUP_KHR = 3 };
+struct VkPhysicalDeviceCooperativeMatrixFeaturesKHR {
+  VkStructureType sType;
+  void* pNext;
+  VkBool32 cooperativeMatrix, cooperativeMatrixRobustBufferAccess;
+};
+struct VkCooperativeMatrixPropertiesKHR {
+  VkStructureType sType;
+  void* pNext;
+  std::uint32_t MSize, NSize, KSize;
+  VkComponentTypeKHR AType, BType, CType, ResultType;
+  VkBool32 saturatingAccumulation;
+  VkScopeKHR scope;
+};
+typedef VkResult(VKAPI_PTR* PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)(
+    VkPhysicalDevice, std::uint32_t*, VkCooperativeMatrixPropertiesKHR*);
+#endif
+
 namespace hone::vulkan {
 
-#define HONE_VULKAN_INSTANCE_FUNCTIONS(X)     \
-  X(vkDestroyInstance)                        \
-  X(vkEnumeratePhysicalDevices)               \
-  X(vkGetPhysicalDeviceProperties2)           \
-  X(vkGetPhysicalDeviceFeatures2)             \
-  X(vkGetPhysicalDeviceMemoryProperties)      \
-  X(vkGetPhysicalDeviceQueueFamilyProperties) \
-  X(vkEnumerateDeviceExtensionProperties)     \
-  X(vkCreateDevice)                           \
+#define HONE_VULKAN_INSTANCE_FUNCTIONS(X)              \
+  X(vkDestroyInstance)                                 \
+  X(vkEnumeratePhysicalDevices)                        \
+  X(vkGetPhysicalDeviceProperties2)                    \
+  X(vkGetPhysicalDeviceFeatures2)                      \
+  X(vkGetPhysicalDeviceMemoryProperties)               \
+  X(vkGetPhysicalDeviceQueueFamilyProperties)          \
+  X(vkEnumerateDeviceExtensionProperties)              \
+  X(vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR) \
+  X(vkCreateDevice)                                    \
   X(vkGetDeviceProcAddr)
 
 #define HONE_VULKAN_DEVICE_FUNCTIONS(X) \

@@ -48,6 +48,83 @@ std::string missing_of(const Adapter& a) {
   return out;
 }
 
+bool has_extension(const InstanceApi& api, VkPhysicalDevice device, std::string_view name) {
+  std::uint32_t count = 0;
+  api.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
+  std::vector<VkExtensionProperties> all(count);
+  api.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, all.data());
+  return std::ranges::any_of(
+      all, [&](const VkExtensionProperties& e) { return name == e.extensionName; });
+}
+
+std::string_view component_name(VkComponentTypeKHR t) {
+  switch (t) {
+    case VK_COMPONENT_TYPE_FLOAT16_KHR:
+      return "f16";
+    case VK_COMPONENT_TYPE_FLOAT32_KHR:
+      return "f32";
+    case VK_COMPONENT_TYPE_FLOAT64_KHR:
+      return "f64";
+    case VK_COMPONENT_TYPE_SINT8_KHR:
+      return "i8";
+    case VK_COMPONENT_TYPE_SINT32_KHR:
+      return "i32";
+    case VK_COMPONENT_TYPE_UINT8_KHR:
+      return "u8";
+    case VK_COMPONENT_TYPE_UINT32_KHR:
+      return "u32";
+    default:
+      return "";
+  }
+}
+
+// What the device says of VK_KHR_cooperative_matrix; types that have no name here are left out.
+void describe_matrices(const InstanceApi& api, Adapter& a) {
+  if (a.api_version < VK_API_VERSION_1_3 ||
+      !api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR ||
+      !has_extension(api, a.handle, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
+    return;
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices{};
+  matrices.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+  VkPhysicalDeviceVulkan13Features f13{};
+  f13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+  f13.pNext = &matrices;
+  VkPhysicalDeviceFeatures2 f{};
+  f.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  f.pNext = &f13;
+  api.vkGetPhysicalDeviceFeatures2(a.handle, &f);
+  VkPhysicalDeviceVulkan13Properties p13{};
+  p13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES;
+  VkPhysicalDeviceProperties2 p{};
+  p.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  p.pNext = &p13;
+  api.vkGetPhysicalDeviceProperties2(a.handle, &p);
+  if (f13.subgroupSizeControl && f13.computeFullSubgroups &&
+      (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
+    a.least_subgroup = p13.minSubgroupSize, a.most_subgroup = p13.maxSubgroupSize;
+  if (!matrices.cooperativeMatrix) return;
+  std::uint32_t count = 0;
+  api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(a.handle, &count, nullptr);
+  std::vector<VkCooperativeMatrixPropertiesKHR> all(count);
+  for (auto& m : all) m.sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+  api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(a.handle, &count, all.data());
+  for (const auto& m : all) {
+    const MatrixShape shape{m.MSize, m.NSize, m.KSize, m.AType, m.ResultType};
+    const bool is_plain = m.AType == m.BType && m.CType == m.ResultType &&
+                          !m.saturatingAccumulation && m.scope == VK_SCOPE_SUBGROUP_KHR &&
+                          !component_name(m.AType).empty() && !component_name(m.CType).empty();
+    if (is_plain && std::ranges::find(a.matrices, shape) == a.matrices.end())
+      a.matrices.push_back(shape);
+  }
+  std::ranges::sort(a.matrices, {}, &MatrixShape::text);
+  constexpr std::uint32_t subgroup = 32;
+  const MatrixShape used{16, 16, 16, VK_COMPONENT_TYPE_FLOAT16_KHR, VK_COMPONENT_TYPE_FLOAT32_KHR};
+  a.multiplies_matrices = a.features12.vulkanMemoryModel && a.features12.shaderFloat16 &&
+                          a.least_subgroup <= subgroup && subgroup <= a.most_subgroup &&
+                          std::ranges::find(a.matrices, used) != a.matrices.end() &&
+                          flag("HONE_VULKAN_MATRICES") != "0";
+}
+
 Adapter describe(const Instance& instance, VkPhysicalDevice device) {
   const InstanceApi& api = instance.api;
   Adapter a;
@@ -91,6 +168,7 @@ Adapter describe(const Instance& instance, VkPhysicalDevice device) {
   api.vkGetPhysicalDeviceFeatures2(device, &f);
   a.features = f.features;
   a.features11.pNext = a.features12.pNext = nullptr;
+  describe_matrices(api, a);
   std::uint32_t count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
@@ -182,6 +260,10 @@ std::vector<Adapter> adapters(const Instance& instance) {
   return out;
 }
 
+std::string MatrixShape::text() const {
+  return cat(m, "x", n, "x", k, " ", component_name(of), " to ", component_name(sums));
+}
+
 std::string Adapter::api_text() const {
   return cat(VK_API_VERSION_MAJOR(api_version), ".", VK_API_VERSION_MINOR(api_version), ".",
              VK_API_VERSION_PATCH(api_version));
@@ -204,6 +286,7 @@ std::string Adapter::summary() const {
   add(features11.storageBuffer16BitAccess, "16-bit storage");
   add(joins_in_subgroups, "subgroup arithmetic");
   add(converts_halves, "exact conversions of f16");
+  for (const MatrixShape& m : matrices) add(true, cat("matrices ", m.text()));
   return cat(name, " (", driver, "), ", bytes >> 30, " GiB, groups of ",
              limits.maxComputeWorkGroupInvocations, " threads and ",
              limits.maxComputeSharedMemorySize >> 10, " KiB, subgroups of ", subgroup, has, ", ",
@@ -251,6 +334,17 @@ Machine::Machine() : instance(open_instance()), adapter(choose_adapter(*instance
   f12.storageBuffer8BitAccess = adapter.features12.storageBuffer8BitAccess;
   f12.shaderInt8 = adapter.features12.shaderInt8;
   f12.shaderFloat16 = adapter.features12.shaderFloat16;
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices{};
+  matrices.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+  matrices.cooperativeMatrix = VK_TRUE;
+  VkPhysicalDeviceVulkan13Features f13{};
+  f13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
+  f13.pNext = &matrices;
+  f13.subgroupSizeControl = f13.computeFullSubgroups = VK_TRUE;
+  if (adapter.multiplies_matrices) {
+    f12.vulkanMemoryModel = VK_TRUE;
+    f12.pNext = &f13;
+  }
   VkPhysicalDeviceVulkan11Features f11{};
   f11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
   f11.pNext = &f12;
@@ -264,6 +358,11 @@ Machine::Machine() : instance(open_instance()), adapter(choose_adapter(*instance
   f.features.shaderInt16 = adapter.features.shaderInt16;
   f.features.shaderFloat64 = adapter.features.shaderFloat64;
   info.pNext = &f;
+  const char* const extensions[] = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME};
+  if (adapter.multiplies_matrices) {
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = extensions;
+  }
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queues;
   require(instance->api.vkCreateDevice(adapter.handle, &info, nullptr, &handle),

@@ -26,6 +26,15 @@ struct Instance {
   PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger = nullptr;
 };
 
+// Matrices that subgroups multiply: m x k by k x n, of these types.
+struct MatrixShape {
+  std::uint32_t m = 0, n = 0, k = 0;
+  VkComponentTypeKHR of = VK_COMPONENT_TYPE_FLOAT16_KHR, sums = VK_COMPONENT_TYPE_FLOAT32_KHR;
+
+  std::string text() const;  // "16x16x16 f16 to f32"
+  bool operator==(const MatrixShape&) const = default;
+};
+
 // One device as its driver describes it.
 struct Adapter {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
@@ -42,9 +51,13 @@ struct Adapter {
   VkPhysicalDeviceFeatures features{};
   VkPhysicalDeviceVulkan11Features features11{};
   VkPhysicalDeviceVulkan12Features features12{};
-  bool keeps_nan = false, keeps_denormals = false;  // of f32, when a shader asks for it
-  bool converts_halves = false;                     // exactly, when a shader asks for it
-  std::string why_not;                              // it cannot run kernels; empty: it can
+  bool keeps_nan = false, keeps_denormals = false;      // of f32, when a shader asks for it
+  bool converts_halves = false;                         // exactly, when a shader asks for it
+  std::uint32_t least_subgroup = 0, most_subgroup = 0;  // that a shader may ask for; 0: none
+  std::vector<MatrixShape> matrices;                    // in order of their text, each once
+  // Subgroups of 32 multiply 16 x 16 elements of f16 into f32, unless HONE_VULKAN_MATRICES=0.
+  bool multiplies_matrices = false;
+  std::string why_not;  // it cannot run kernels; empty: it can
 
   std::string api_text() const;  // "1.3.230"
   // Name, driver, memory, groups of threads, what kernels may use, UUID, and why it is not used.

@@ -17,16 +17,20 @@ struct Form {
   std::uint32_t threads;      // of a group
   std::uint32_t group_bytes;  // that a device must have for a group
   std::uint32_t kept_bytes;   // of them for joining numbers of the threads
+  bool has_matrices = false;  // that subgroups of 32 multiply
 
   bool fits(const Adapter& a) const {
     return a.limits.maxComputeWorkGroupInvocations >= threads &&
            a.limits.maxComputeWorkGroupSize[0] >= threads &&
-           a.limits.maxComputeSharedMemorySize >= group_bytes;
+           a.limits.maxComputeSharedMemorySize >= group_bytes &&
+           (!has_matrices || a.multiplies_matrices);
   }
 };
-// Better ones are later. What nearly every device has, then what GPUs for desks and servers have.
+// Better ones are later. What nearly every device has, then what GPUs for desks and servers have,
+// then those of them that multiply cooperative matrices.
 inline constexpr Form forms[] = {{"vulkan1.2", 256, 16 << 10, 2 << 10},
-                                 {"vulkan1.2-large", 1024, 32 << 10, 8 << 10}};
+                                 {"vulkan1.2-large", 1024, 32 << 10, 8 << 10},
+                                 {"vulkan1.3-matrices", 1024, 48 << 10, 8 << 10, true}};
 
 // The best form of a device.
 inline const Form& form_of(const Adapter& a) {
@@ -38,7 +42,7 @@ inline const Form& form_of(const Adapter& a) {
 
 // Little-endian, as the machines that Vulkan runs on.
 struct ShaderHeader {
-  static constexpr std::uint32_t expected_magic = 0x32766b68;
+  static constexpr std::uint32_t expected_magic = 0x33766b68;
 
   std::uint32_t magic = expected_magic;
   std::uint32_t code_words = 0;  // of 4 bytes, behind this header
@@ -49,6 +53,7 @@ struct ShaderHeader {
   // Of all operands; others need the specialisation constant 0 to be false. 1: there is none.
   std::uint32_t alignment = 1;
   std::uint32_t plain_words = 0;  // of 4 bytes, behind the others
+  std::uint32_t subgroup = 0;     // threads that must be in each subgroup; 0: any number
 
   std::uint32_t arguments() const { return operands + sizes + (uses_scratch ? 2 : 0); }
 };

@@ -20,17 +20,6 @@ constexpr std::uint32_t op_decorate = 71, op_member_decorate = 72, op_type_void 
                         no_contraction = 42;
 constexpr std::uint32_t float_arithmetic[] = {127, 129, 131, 133, 136};  // negate + - * /
 constexpr std::uint32_t first_float_comparison = 180, last_float_comparison = 191;
-constexpr std::size_t first_instruction = 5;
-
-template <class Visit>
-void for_each_instruction(const std::vector<std::uint32_t>& spirv, Visit&& visit) {
-  for (std::size_t at = first_instruction; at < spirv.size();) {
-    const std::uint32_t words = spirv[at] >> 16;
-    HONE_ASSERT(words > 0 && at + words <= spirv.size(), "SPIR-V is cut at word ", at);
-    visit(spirv[at] & 0xffff, at);
-    at += words;
-  }
-}
 
 // Without this decoration a driver may contract and reorder what the polynomials of kernels rely
 // on: x + c - c becomes x, and a choice by a comparison a maximum, which forgets NaN.

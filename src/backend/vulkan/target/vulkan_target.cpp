@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/vulkan/target/matrices.h"
 #include "backend/vulkan/target/spirv.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -14,14 +15,18 @@ namespace {
 
 static_assert(most_pushed == c::Shader::most_pushed);
 
+std::vector<std::uint32_t> code_of(const std::string& glsl) {
+  return with_khronos_matrices(spirv_of(glsl));
+}
+
 Binary compile_one(const CompileJob& job, const Form& form) {
   const Kernel& kernel = *job.kernel;
   const c::Shader shader = c::shader(kernel);
-  std::vector<std::uint32_t> spirv = spirv_of(shader.text);
+  std::vector<std::uint32_t> spirv = code_of(shader.text);
   ShaderHeader header;
   header.code_words = static_cast<std::uint32_t>(spirv.size());
   if (!shader.plain_text.empty()) {
-    const std::vector<std::uint32_t> plain = spirv_of(shader.plain_text);
+    const std::vector<std::uint32_t> plain = code_of(shader.plain_text);
     header.plain_words = static_cast<std::uint32_t>(plain.size());
     spirv.insert(spirv.end(), plain.begin(), plain.end());
   }
@@ -29,6 +34,7 @@ Binary compile_one(const CompileJob& job, const Form& form) {
   header.operands = static_cast<std::uint32_t>(kernel.params.size());
   header.sizes = static_cast<std::uint32_t>(kernel.sizes.size());
   header.uses_scratch = shader.uses_scratch;
+  header.subgroup = shader.uses_matrices ? 32 : 0;
   header.threads = static_cast<std::uint32_t>(group_threads(kernel));
   Binary b;
   b.target = form.name;
@@ -55,7 +61,7 @@ class VulkanTarget final : public Target {
   explicit VulkanTarget(const Form& form) : form_(form) {}
 
   const TargetInfo& info() const override { return info_; }
-  std::string_view version() const override { return "glsl 3"; }
+  std::string_view version() const override { return "glsl 4"; }
 
   std::vector<Binary> compile(std::span<const CompileJob> jobs, ThreadPool& pool) const override {
     std::vector<Binary> out(jobs.size());
@@ -67,7 +73,7 @@ class VulkanTarget final : public Target {
 
   Listing list(const CompileJob& job) const override {
     const c::Shader shader = c::shader(*job.kernel);
-    return {shader.text, disassembly(spirv_of(shader.text))};
+    return {shader.text, disassembly(code_of(shader.text))};
   }
 
  private:
@@ -76,7 +82,9 @@ class VulkanTarget final : public Target {
   TargetInfo info_ = {.name = std::string(form_.name),
                       .group_threads = static_cast<int>(form_.threads),
                       .group_bytes = form_.group_bytes - form_.kept_bytes,
-                      .subgroup_threads = 1,
+                      .subgroup_threads = form_.has_matrices ? 32 : 1,
+                      .multiplies_halves = form_.has_matrices,
+                      .has_opaque_tiles = form_.has_matrices,
                       .fma_gflops = 1000,
                       .cache_gbytes = 500,
                       .memory_gbytes = 200,
@@ -90,7 +98,7 @@ std::unique_ptr<Target> make_target(std::string_view name) {
   const auto* form = std::ranges::find(forms, name, &Form::name);
   if (form == std::end(forms))
     throw UserError("target '", name, "' is unknown; Vulkan has ", target_names[0], ", ",
-                    forms[0].name, ", ", forms[1].name);
+                    forms[0].name, ", ", forms[1].name, ", ", forms[2].name);
   return std::make_unique<VulkanTarget>(*form);
 }
 

@@ -11,7 +11,8 @@
 namespace hone::vulkan {
 
 // The first is the best form of this machine's device, the smallest where there is none.
-inline constexpr std::string_view target_names[] = {"native", forms[0].name, forms[1].name};
+inline constexpr std::string_view target_names[] = {"native", forms[0].name, forms[1].name,
+                                                    forms[2].name};
 
 std::unique_ptr<Target> make_target(std::string_view);
 

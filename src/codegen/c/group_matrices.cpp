@@ -1,0 +1,223 @@
+// Tiles of a subgroup as matrices of which no thread knows its part, where the dialect has them.
+// What the group shares is one array of words of 16 bytes then, and what a thread holds of operands
+// on their way there are such words, too.
+#include <algorithm>
+
+#include "codegen/c/expression.h"
+#include "kernel/positions.h"
+#include "kernel/tensor_writer.h"
+#include "kernel/walk.h"
+
+namespace hone::c {
+
+namespace {
+
+constexpr std::int64_t word_bytes = 16, side = 16, lines_of_thread = side / 8;
+
+std::string matrix_name(std::int64_t row, int tile) { return cat("sums_", row, "_", tile / 2); }
+
+// Thread memory whose elements are stored one by one somewhere.
+void find_stored_alone(const Block& block, std::int64_t width, std::unordered_set<int>& out) {
+  for (const Stmt& s : block) {
+    const bool is_lanes = is_loop(s) && s.loop == LoopKind::lanes && s.extent.is_number();
+    if (s.kind == Stmt::Kind::store && (width == 1 || s.condition)) out.insert(s.param);
+    find_stored_alone(s.body, is_lanes ? s.extent.number() : 1, out);
+    find_stored_alone(s.otherwise, 1, out);
+  }
+}
+
+}  // namespace
+
+void Renderer::find_matrices() {
+  if (!dialect_.matrices) return;
+  for_each_statement(kernel_.body, [&](const Stmt& s) {
+    uses_matrices_ =
+        uses_matrices_ || (s.kind == Stmt::Kind::intrinsic && s.name == hone::multiply_matrices);
+  });
+  if (!uses_matrices_) return;
+  std::unordered_set<int> stored_alone;
+  find_stored_alone(kernel_.body, 1, stored_alone);
+  for (std::size_t i = 0; i < kernel_.memory.size(); ++i) {
+    const KernelMemory& m = kernel_.memory[i];
+    const int param = static_cast<int>(kernel_.params.size() + i);
+    if (m.scope == MemoryScope::group || (is_variable(m) && !stored_alone.contains(param)))
+      in_words_.insert(param);
+  }
+}
+
+std::int64_t Renderer::word_elements(int param) const {
+  return word_bytes / byte_size(buffer_dtype(param));
+}
+
+std::string Renderer::words_name(int param) {
+  return is_shared(param) ? "hone_shared" : buffer(param);
+}
+
+// The number of the word that begins with the element.
+std::string Renderer::word_number(int param, const Dim& at) {
+  const auto memory = static_cast<std::size_t>(param) - kernel_.params.size();
+  const Dim first = is_shared(param) ? kernel_.memory[memory].offset.number() / word_bytes : 0;
+  buffer(param);
+  return position(first + floor_div(at, word_elements(param)));
+}
+
+std::string Renderer::word_at(int param, const Dim& at) {
+  return in_array(words_name(param), word_number(param, at));
+}
+
+std::string Renderer::element_in_words(int param, const std::string& at) {
+  const auto memory = static_cast<std::size_t>(param) - kernel_.params.size();
+  const std::int64_t first =
+      is_shared(param) ? kernel_.memory[memory].offset.number() / byte_size(buffer_dtype(param))
+                       : 0;
+  HONE_ASSERT(buffer_dtype(param) == DType::f32, kernel_.name, ": an element of a word of p",
+              param);
+  return filled(dialect_.matrices->element,
+                {{"$A", words_name(param)}, {"$I", cat("(", at, " + ", first, ")")}});
+}
+
+// A vector of `width` elements from words, and to one.
+std::string Renderer::unpacked(int param, std::int64_t width, const std::string& name,
+                               const Dim& first) {
+  std::string words;
+  for (std::int64_t i = 0; i < width; i += word_elements(param))
+    words += cat(words.empty() ? "" : ", ", word_at(param, first + Dim(i)));
+  return filled(dialect_.matrices->unpack, {{"$T", std::string(memory_type(buffer_dtype(param)))},
+                                            {"$N", cat(width)},
+                                            {"$V", name},
+                                            {"$W", words}});
+}
+
+std::string Renderer::packed(int param, std::int64_t width, const std::string& name,
+                             const Dim& first) {
+  HONE_ASSERT(width == word_elements(param), kernel_.name, ": a vector of p", param, " is no word");
+  return filled(dialect_.matrices->pack, {{"$T", std::string(memory_type(buffer_dtype(param)))},
+                                          {"$N", cat(width)},
+                                          {"$V", name},
+                                          {"$W", word_at(param, first)}});
+}
+
+// A lanes loop that copies a word as it is.
+bool Renderer::moves_word(const Stmt& s) {
+  if (!uses_matrices_ || s.body.size() != 1) return false;
+  const Stmt& store = s.body[0];
+  if (store.kind != Stmt::Kind::store || store.condition || !in_words_.contains(store.param) ||
+      !store.value.is(ops::load) || store.value.dtype() != buffer_dtype(store.param))
+    return false;
+  const int from = static_cast<int>(store.value.attrs().integer("param"));
+  const auto to_first = vector_start(s, store.param, store.offset),
+             from_first = vector_start(s, from, store.value.attrs().dims("offset").at(0));
+  const std::int64_t width = s.extent.number();
+  const bool is_conditional = store.value.operand_count() > 0;
+  if (!to_first || !from_first || width != word_elements(store.param) ||
+      (is_conditional && dependences(store.value.operand(0)).loops.contains(s.var)))
+    return false;
+  const std::string to = word_at(store.param, *to_first);
+  if (!in_words_.contains(from)) use_vector(from, width);
+  const std::string word = in_words_.contains(from) ? word_at(from, *from_first)
+                                                    : vector_text(dialect_.matrices->read, from,
+                                                                  width, "", position(*from_first));
+  if (is_conditional) {
+    const std::string condition = value(store.value.operand(0));
+    out_.line(to, " = ", dialect_.matrices->zero, ";");
+    out_.line("if (", condition, ") ", to, " = ", word, ";");
+  } else {
+    out_.line(to, " = ", word, ";");
+  }
+  forget_memory();
+  return true;
+}
+
+void Renderer::fill_matrices(const Stmt& s) {
+  used_tiles_.insert(s.tile);
+  if (s.tile % 2 != 0) return;  // of the tile before it
+  const std::string x = value(s.value);
+  for (std::int64_t i = 0; i < kernel_.tiles[static_cast<std::size_t>(s.tile)].rows; i += 2)
+    out_.line(filled(dialect_.matrices->fill, {{"$V", matrix_name(i / 2, s.tile)}, {"$X", x}}));
+}
+
+// Where the first thread of the subgroup is: the corner of what the subgroup has.
+void Renderer::at_corner(const std::function<void()>& write) {
+  std::string& thread = variables_.at(group_thread_);
+  const std::string own = std::exchange(thread, std::string(dialect_.matrices->first_thread));
+  write();
+  variables_.at(group_thread_) = own;
+}
+
+void Renderer::multiply_matrices(const Stmt& s) {
+  const MatrixWords& words = *dialect_.matrices;
+  const Stmt& first = s.body[0];
+  const bool a_lies_along = first.a.stride == Dim(1), b_lies_along = first.k_group > 1;
+  const std::int64_t a_pitch = a_lies_along ? first.a.rows[1] / 8 : first.a.stride.number(),
+                     b_pitch = b_lies_along ? first.k_group : first.b.stride.number();
+  const auto load = [&](std::string_view type, const std::string& name, int param, const Dim& at,
+                        std::int64_t pitch, bool is_by_columns) {
+    out_.line(type, " ", name, ";");
+    out_.line(filled(words.load, {{"$V", name},
+                                  {"$A", words_name(param)},
+                                  {"$I", word_number(param, at)},
+                                  {"$P", cat(pitch / word_elements(param))},
+                                  {"$C", is_by_columns ? "true" : "false"}}));
+  };
+  out_.open();
+  at_corner([&] {
+    for (std::int64_t k = 0; k < first.extent.number(); k += side) {
+      std::vector<std::string> left;
+      for (std::size_t i = 0; i < first.a.rows.size(); i += lines_of_thread) {
+        left.push_back(fresh("left"));
+        load(words.left, left.back(), first.a.param,
+             first.a.offset + Dim(first.a.rows[i] + k * (a_lies_along ? 1 : a_pitch)), a_pitch,
+             !a_lies_along);
+      }
+      for (std::size_t j = 0; j < s.body.size(); j += 2) {
+        const std::string right = fresh("right");
+        const Stmt& column = s.body[j];
+        used_tiles_.insert(column.tile);
+        load(words.right, right, column.b.param,
+             column.b.offset + Dim(k * (b_lies_along ? 1 : b_pitch)), b_pitch, b_lies_along);
+        for (std::size_t i = 0; i < left.size(); ++i)
+          out_.line(filled(words.multiply,
+                           {{"$S", matrix_name(static_cast<std::int64_t>(i), column.tile)},
+                            {"$L", left[i]},
+                            {"$R", right}}));
+      }
+    }
+  });
+  out_.close();
+  forget_registers();
+}
+
+void Renderer::store_matrices(const Stmt& s) {
+  at_corner([&] {
+    for (std::size_t j = 0; j < s.body.size(); j += 2) {
+      const Stmt &rows = s.body[j], &columns = rows.body[0], &store = columns.body[0];
+      const Replacement none[] = {{symbol_of(rows), 0}, {symbol_of(columns), 0}};
+      const Dim corner = replace(store.offset, none);
+      const std::int64_t pitch = stride_of(store.offset, symbol_of(rows))->number() / 8,
+                         line = replace(store.value.attrs().dims("offset").at(0), none).number();
+      const int tile = static_cast<int>(store.value.attrs().integer("index"));
+      for (std::int64_t i = 0; i < rows.extent.number(); i += lines_of_thread)
+        out_.line(filled(dialect_.matrices->store,
+                         {{"$V", matrix_name((line + i) / lines_of_thread, tile)},
+                          {"$A", words_name(store.param)},
+                          {"$I", word_number(store.param, corner + Dim(8 * i * pitch))},
+                          {"$P", cat(pitch / word_elements(store.param))}}));
+    }
+  });
+  forget_memory();
+}
+
+void Renderer::declare_matrices(Text& out) {
+  for (const int tile : used_tiles_)
+    for (std::int64_t i = 0;
+         tile % 2 == 0 && i < kernel_.tiles[static_cast<std::size_t>(tile)].rows; i += 2)
+      out.line(dialect_.matrices->sums, " ", matrix_name(i / 2, tile), ";");
+  Dim bytes = 0;
+  for (const KernelMemory& m : kernel_.memory)
+    if (m.scope == MemoryScope::group)
+      bytes = max(bytes, m.offset + m.elements * Dim(byte_size(m.dtype)));
+  shared_.push_back(
+      cat(dialect_.matrices->word, " hone_shared[", ceil_div(bytes, word_bytes).number(), "]"));
+}
+
+}  // namespace hone::c
