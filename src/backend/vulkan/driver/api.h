@@ -92,7 +92,8 @@ namespace hone::vulkan {
   X(vkCmdPipelineBarrier)               \
   X(vkCreateSemaphore)                  \
   X(vkDestroySemaphore)                 \
-  X(vkWaitSemaphores)
+  X(vkWaitSemaphores)                   \
+  X(vkGetSemaphoreCounterValue)
 
 #define HONE_VULKAN_MEMBER(name) PFN_##name name = nullptr;
 
