@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/checked.h"
-#include "kernel/anchored.h"
+#include "kernel/attention_problem.h"
 #include "kernel/block_writer.h"
 #include "kernel/blocking.h"
 #include "ops/common.h"
@@ -18,45 +18,6 @@ namespace {
 using Kind = Stmt::Kind;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-// Longer rows of queries or values do not fit the scratch of a chunk.
-constexpr std::int64_t longest_attention_row = 512;
-
-// An attention of known row lengths, as it stands in a group. The leading axes of keys and values
-// are those of the queries, but that each of their heads may serve several.
-struct AttentionProblem {
-  Value q, k, v, mask;  // no mask: not valid
-  Dims leading, shared;
-  Dim queries = 1, keys = 1;
-  std::int64_t depth = 1, width = 1;
-  double scale = 1, masked = -infinity;
-  std::optional<double> softcap;
-  std::optional<Dim> last_key;  // that the first query may see
-};
-
-std::optional<AttentionProblem> problem_of(Value a) {
-  AttentionProblem p;
-  p.q = a.operand(0), p.k = a.operand(1), p.v = a.operand(2);
-  if (a.operand_count() > 3) p.mask = a.operand(3);
-  const Dims &q = p.q.shape().dims, &k = p.k.shape().dims;
-  p.leading.assign(q.begin(), q.end() - 2);
-  p.shared.assign(k.begin(), k.end() - 2);
-  p.queries = q.end()[-2];
-  p.keys = k.end()[-2];
-  const std::optional<std::int64_t> depth = q.back().as_number(),
-                                    width = p.v.shape()[-1].as_number();
-  auto fits = [](const std::optional<std::int64_t>& n) {
-    return n && *n >= 1 && *n <= longest_attention_row;
-  };
-  if (accumulator(a.dtype()) != DType::f32 || !fits(depth) || !fits(width)) return std::nullopt;
-  p.depth = *depth;
-  p.width = *width;
-  p.scale = a.attrs().real("scale");
-  p.masked = a.attrs().real_or("masked", -infinity);
-  if (a.attrs().has("softcap")) p.softcap = a.attrs().real("softcap");
-  if (a.attrs().has("causal")) p.last_key = a.attrs().dims("causal")[0];
-  return p;
-}
 
 // ---- tuning
 
@@ -329,7 +290,7 @@ class AttentionWriter {
     const RegId most = declare(number(-infinity));
     lanes(seen, [&](const Dim& j) {
       Value s = scaled(in(scores, row + j));
-      if (are_changed()) {
+      if (p_.changes_scores()) {
         s = keep(changed(s, r, j));
         put(scores, row + j, s);
       }
@@ -341,7 +302,7 @@ class AttentionWriter {
     out_.branch(apply(ops::ne, now, before), [&] { shrink(r, now, before, shift); });
     const RegId sum = declare(number(0));
     lanes(seen, [&](const Dim& j) {
-      const Value s = are_changed() ? in(scores, row + j) : scaled(in(scores, row + j));
+      const Value s = p_.changes_scores() ? in(scores, row + j) : scaled(in(scores, row + j));
       const Value p = keep(lowering_.apply(ops::exp, {apply(ops::sub, s, shift)}));
       put(scores, row + j, p);
       accumulate(sum, ops::add, p);
@@ -370,20 +331,13 @@ class AttentionWriter {
 
   Value scaled(Value s) const { return p_.scale == 1 ? s : apply(ops::mul, s, number(p_.scale)); }
 
-  // Whether more is made of scores than their scaling, so that they are stored again.
-  bool are_changed() const { return p_.softcap || p_.mask; }
-
   // What the row makes of a scaled score before the softmax.
   Value changed(Value s, const Dim& row, const Dim& j) const {
-    if (p_.softcap) {
-      s = lowering_.apply(ops::tanh, {apply(ops::mul, s, number(1 / *p_.softcap))});
-      s = apply(ops::mul, s, number(*p_.softcap));
-    }
-    if (!p_.mask) return s;
-    const Dim at[] = {batch_, first_query_ + row, first_key_ + j};
-    Value m = spliced(lowering_.graph(), a_.mask, at);
-    return m.dtype() == DType::b1 ? lowering_.apply(ops::select, {m, s, number(p_.masked)})
-                                  : apply(ops::add, s, lowering_.convert(m, DType::f32));
+    Value mask;
+    if (p_.mask)
+      mask = spliced(lowering_.graph(), a_.mask,
+                     std::array{batch_, first_query_ + row, first_key_ + j});
+    return changed_score(lowering_, p_, s, mask);
   }
 
   // The sum over no keys is 0.
@@ -452,42 +406,29 @@ std::optional<Attention> spliced_into(AnchoredGroup& group, const AttentionProbl
   if (p.mask) read.push_back(p.mask);
   if (!pack) read.push_back(p.v);
   group.set_operands(read, pack ? 2 : 1);
-  Positions& positions = group.lowering().positions();
-  const Dim b = positions.add_loop(a.batch), m = positions.add_loop(p.queries),
-            s = positions.add_loop(p.keys), d = positions.add_loop(p.depth),
-            e = positions.add_loop(p.width);
-  // The only position of an axis of size 1 is 0.
-  auto at = [&](const Dim& var) { return positions.extent(var) == Dim(1) ? Dim(0) : var; };
-  const Dims lead = positions.split(at(b), p.leading);
-  Dims shared = lead;
-  if (!shared.empty() && p.leading.back() != p.shared.back())
-    shared.back() = positions.quotient(lead.back(), floor_div(p.leading.back(), p.shared.back()));
-  a.matrix = Positions::linear(shared, p.shared);
-  auto position = [&](Dims matrix, const Dim& row, const Dim& column) {
-    matrix.push_back(at(row));
-    matrix.push_back(at(column));
-    return matrix;
-  };
-  auto query = group.element(p.q, position(lead, m, d), std::array{b, m, d}, DType::f32);
-  auto epilogue = group.epilogue(position(lead, m, e), std::array{b, m, e});
+  const AttentionPlaces at(p, group.lowering().positions());
+  a.matrix = at.matrix;
+  auto query =
+      group.element(p.q, at(at.lead, at.m, at.d), std::array{at.b, at.m, at.d}, DType::f32);
+  auto epilogue = group.epilogue(at(at.lead, at.m, at.e), std::array{at.b, at.m, at.e});
   if (!query || !epilogue) return std::nullopt;
   a.query = std::move(*query);
   a.epilogue = std::move(*epilogue);
   if (p.mask) {
-    Dims place = position(lead, m, s);
-    place.erase(place.begin(), place.end() - p.mask.rank());
-    for (int i = 0; i < p.mask.rank(); ++i)
-      if (p.mask.shape()[i] == Dim(1)) place[static_cast<std::size_t>(i)] = 0;
-    a.mask = {{b, m, s}, group.lowering().element(p.mask, place), {}, {}};
-    if (!group.lowering().take().empty()) return std::nullopt;
+    std::optional<Splice> mask = mask_element(group, p, at);
+    if (!mask) return std::nullopt;
+    a.mask = std::move(*mask);
   }
   if (pack) {
-    const Value load = group.lowering().load(group.set_temporary(1, packed_values(p)), DType::f32,
-                                             (a.matrix * p.keys + at(s)) * Dim(p.width) + at(e));
-    a.value = {{b, s, e}, load, {}, {}};
+    const Dims in_order = at({a.matrix}, at.s, at.e);
+    const Value load =
+        group.lowering().load(group.set_temporary(1, packed_values(p)), DType::f32,
+                              (a.matrix * p.keys + in_order[1]) * Dim(p.width) + in_order[2]);
+    a.value = {{at.b, at.s, at.e}, load, {}, {}};
     return a;
   }
-  auto value = group.element(p.v, position(shared, s, e), std::array{b, s, e}, DType::f32);
+  auto value =
+      group.element(p.v, at(at.shared, at.s, at.e), std::array{at.b, at.s, at.e}, DType::f32);
   if (!value || !lie_in_order(*value)) return std::nullopt;
   a.value = std::move(*value);
   return a;
@@ -509,19 +450,6 @@ Candidate candidate_of(AnchoredGroup& group, Attention a, const AttentionTuning&
   AttentionWriter(kernel, group.lowering(), a, t).write();
   out.steps.push_back({std::move(kernel), group.operands(), {}, false});
   return out;
-}
-
-struct FoundAttention {
-  AnchoredGroup group;
-  AttentionProblem problem;
-};
-
-std::optional<FoundAttention> find_attention(const GroupSpec& spec) {
-  std::optional<AnchoredGroup> group = AnchoredGroup::find(spec, &ops::attention);
-  if (!group) return std::nullopt;
-  std::optional<AttentionProblem> problem = problem_of(group->anchor());
-  if (!problem) return std::nullopt;
-  return FoundAttention{std::move(*group), std::move(*problem)};
 }
 
 }  // namespace
