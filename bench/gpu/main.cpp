@@ -6,6 +6,7 @@
 //        directory's input_0.pb, input_1.pb, ...
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -15,6 +16,7 @@
 #include "api/hone.h"
 #include "backend/backend.h"
 #include "base/json.h"
+#include "ops/common.h"
 
 namespace {
 
@@ -67,6 +69,36 @@ GpuCase matmul_case(DType t, std::int64_t m, std::int64_t n, std::int64_t k) {
   return c;
 }
 
+// Of `heads` matrices; what a query may see: all, nothing behind it, or the last `window` of that.
+GpuCase attention_case(DType t, std::int64_t heads, std::int64_t length, std::int64_t row,
+                       bool is_causal, std::int64_t window = 0) {
+  GpuCase c;
+  c.name = cat("attention_",
+               is_causal    ? "causal_"
+               : window > 0 ? cat("window", window, "_")
+                            : "",
+               t, "_", heads, "x", length, "x", row);
+  const auto n = static_cast<double>(length), all = static_cast<double>(heads * row);
+  const double seen = is_causal ? n / 2 : window > 0 ? static_cast<double>(window) : n;
+  c.bytes = 4 * n * all * static_cast<double>(byte_size(t));
+  c.flops = 4 * n * seen * all;
+  c.build = [=](Builder& b) {
+    const Type type(t, Shape{heads, length, row});
+    Values in = {b.input(type, "q"), b.input(type, "k"), b.input(type, "v")};
+    Attrs attrs = {{"scale", 1 / std::sqrt(static_cast<double>(row))}};
+    if (is_causal) attrs.set("causal", Dims{0});
+    if (window > 0) {
+      const Shape scores{length, length};
+      const Value query = iota_value(in[0].graph(), DType::i64, scores, 0),
+                  key = iota_value(in[0].graph(), DType::i64, scores, 1);
+      in.push_back(
+          ops::bit_and(ops::le(key, query), ops::lt(query - static_cast<double>(window), key)));
+    }
+    b.output(ops::attention(in, attrs), "y");
+  };
+  return c;
+}
+
 // `half`: the type of 16 bits.
 std::vector<GpuCase> all_cases(DType half) {
   std::vector<GpuCase> out;
@@ -102,6 +134,14 @@ std::vector<GpuCase> all_cases(DType half) {
   out.push_back(linear_case(half, 16, 4096, 4096));
   out.push_back(matmul_case(half, 4096, 4096, 4096));
   out.push_back(matmul_case(half, 16, 4096, 4096));
+  for (const bool is_causal : {false, true}) {
+    out.push_back(attention_case(half, 96, 2048, 64, is_causal));
+    out.push_back(attention_case(half, 64, 8192, 128, is_causal));
+    out.push_back(attention_case(half, 12, 128, 64, is_causal));
+  }
+  out.push_back(attention_case(half, 8, 16384, 64, false));
+  out.push_back(attention_case(half, 8, 16384, 64, false, 256));
+  out.push_back(attention_case(DType::f32, 16, 2048, 64, false));
   GpuCase small{"small_ops_200", {}, 0, 0};
   small.build = [](Builder& b) {
     Value x = b.input(f32({64, 256}), "x");

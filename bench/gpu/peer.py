@@ -3,6 +3,7 @@
 runs from the call until the device is idle, as bench_gpu times them.
 usage: bench/gpu/peer.py [--half f16] [CASE...]   the type of 16 bits is bf16 otherwise"""
 
+import functools
 import json
 import statistics
 import sys
@@ -38,6 +39,26 @@ def rows(name, dtype, m, n, f, *more):
     return f"{name}_{dtype}_{m}x{n}", f, (x, *[make(x) for make in more])
 
 
+def attention(backend, is_causal, q, k, v):
+    with torch.nn.attention.sdpa_kernel(backend):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+
+
+def attention_cases():
+    """Each by PyTorch's own kernel (flash) and by cuDNN; f32 by the one that takes it."""
+    backend = torch.nn.attention.SDPBackend
+    for d, heads, length, row in ((HALF, 96, 2048, 64), (HALF, 64, 8192, 128), (HALF, 12, 128, 64),
+                                  (HALF, 8, 16384, 64), ("f32", 16, 2048, 64)):
+        for is_causal in (False, True):
+            for name, by in (("flash", backend.FLASH_ATTENTION), ("cudnn", backend.CUDNN_ATTENTION),
+                             ("efficient", backend.EFFICIENT_ATTENTION)):
+                if (d == "f32") == (name == "efficient"):
+                    yield lambda by=by, name=name, d=d, heads=heads, length=length, row=row, c=is_causal: (
+                        f"attention_{'causal_' if c else ''}{d}_{heads}x{length}x{row} {name}",
+                        functools.partial(attention, by, c),
+                        tuple(tensor(d, 1, heads, length, row) for _ in range(3)))
+
+
 def cases():
     def weight(x):
         return torch.randn_like(x[0])
@@ -64,6 +85,8 @@ def cases():
     for m, n, k in ((4096, 4096, 4096), (16, 4096, 4096)):
         yield lambda m=m, n=n, k=k: (f"matmul_{HALF}_{m}x{n}x{k}", torch.matmul, (tensor(HALF, m, k), tensor(HALF, k, n)))
 
+    yield from attention_cases()
+
     def small(x, w):
         for _ in range(40):
             x = torch.tanh(x @ w) * 0.5 + x
@@ -80,6 +103,10 @@ def main():
             continue
         line = {"case": name, "torch": torch.__version__}
         line["eager_us"] = median_us(lambda: f(*inputs))
+        if name.startswith("attention"):
+            print(json.dumps(line), flush=True)
+            del inputs
+            continue
         torch.compiler.reset()
         mode = {"mode": "reduce-overhead"} if name.startswith("small") else {}
         start = time.perf_counter()

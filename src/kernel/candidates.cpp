@@ -7,9 +7,11 @@
 #include "kernel/contraction.h"
 #include "kernel/convolution.h"
 #include "kernel/cost.h"
+#include "kernel/group_attention.h"
 #include "kernel/group_contraction.h"
 #include "kernel/group_tensor.h"
 #include "kernel/parts.h"
+#include "kernel/tensor_attention.h"
 
 namespace hone {
 
@@ -27,6 +29,12 @@ std::optional<Candidate> build_tensor(const GroupSpec& spec, const TargetInfo& t
   return group_tensor_candidate(spec, target, tuning, [&](const GroupSpec& packing) {
     return nest_candidate(packing, target);
   });
+}
+
+std::optional<Candidate> build_tensor_attention(const GroupSpec& spec, const TargetInfo& target,
+                                                const Tuning& tuning) {
+  return tensor_attention_candidate(
+      spec, target, tuning, [&](const GroupSpec& step) { return nest_candidate(step, target); });
 }
 
 Space space_of_nest(const GroupSpec&, const TargetInfo& target) { return nest_space(target); }
@@ -55,6 +63,8 @@ constexpr Builder for_register_tiles[] = {
 };
 
 constexpr Builder for_groups[] = {
+    {"attention", build_tensor_attention, tensor_attention_space},
+    {"attention-f32", group_attention_candidate, group_attention_space},
     {"tensor", build_tensor, group_tensor_space},
     {"generated", group_contraction_candidate, group_contraction_space},
     parts,

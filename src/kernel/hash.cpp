@@ -116,8 +116,10 @@ class KernelHasher {
         add(s.reg);
         break;
       case Kind::accumulate:
-      case Kind::reduce_group:
         add(s.reg), add(op(*s.combine));
+        break;
+      case Kind::reduce_group:
+        add(s.reg), add(op(*s.combine)), add(s.extent);
         break;
       case Kind::store:
         add(s.param), add(s.offset);

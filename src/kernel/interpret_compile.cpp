@@ -173,7 +173,13 @@ void Compiler::reduce_group(const Stmt& s) {
   const Val x = value(s.value), r = changed_register(s);
   const Run run = reduce_group_run(*s.combine, r.cell);
   if (!run) refuse("groups do not reduce by ", s.combine->name);
-  emit({.run = run, .wide = true, .to = r.slot, .a = widen(x)});
+  if (p_.width % s.extent.number() != 0)
+    refuse("a reduction over ", s.extent, " neighbours in a group of ", p_.width);
+  emit({.run = run,
+        .wide = true,
+        .to = r.slot,
+        .a = widen(x),
+        .detail = static_cast<std::uint32_t>(s.extent.number())});
   forget_register(s.reg);
 }
 

@@ -236,8 +236,9 @@ Run cast_run(Cell from, Cell to);
 Run round_run(DType);         // f32 to the numbers of f16 or bf16
 Run round_double_run(DType);  // from f64, rounded once
 Run bitcast_run(DType from, DType to);
-Run join_lanes_run(const Op&, Cell);    // to = combine(to, all lanes of a)
-Run reduce_group_run(const Op&, Cell);  // every lane of to = combine of all lanes of a
+Run join_lanes_run(const Op&, Cell);  // to = combine(to, all lanes of a)
+// Every lane of to = combine of all lanes of a; detail > 1: of each so many neighbours.
+Run reduce_group_run(const Op&, Cell);
 Run load_run(DType memory);
 Run store_run(DType memory);
 

@@ -391,11 +391,15 @@ struct ReduceGroup {
   template <class T>
   struct Loop {
     static void run(Frame& f, const Instr& i) {
-      T* to = f.at<T>(i.to);
-      std::copy_n(f.at<T>(i.a), f.width, to);
-      for (std::int64_t n = f.width; n > 1; n = (n + 1) / 2)
-        for (std::int64_t l = 0; l < n / 2; ++l) to[l] = F::of(to[l], to[l + (n + 1) / 2]);
-      std::fill_n(to, f.width, to[0]);
+      T* all = f.at<T>(i.to);
+      std::copy_n(f.at<T>(i.a), f.width, all);
+      // detail: neighbours that join; 1: all threads.
+      const std::int64_t neighbours = i.detail > 1 ? i.detail : f.width;
+      for (T* to = all; to < all + f.width; to += neighbours) {
+        for (std::int64_t n = neighbours; n > 1; n = (n + 1) / 2)
+          for (std::int64_t l = 0; l < n / 2; ++l) to[l] = F::of(to[l], to[l + (n + 1) / 2]);
+        std::fill_n(to, neighbours, to[0]);
+      }
     }
   };
   static constexpr Runs runs = runs_of<Loop>();

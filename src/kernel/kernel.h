@@ -113,7 +113,9 @@ struct Stmt {
 
     // Of groups: every thread of the group reaches them, or none.
     barrier,       // what each thread wrote before it, all of them see after it
-    reduce_group,  // reg = combine over all threads of value, in an order fixed by the extent alone
+    reduce_group,  // reg = combine over all threads of value, in an order fixed by the extent
+                   // alone; extent > 1: over each so many neighbouring threads, a power of two up
+                   // to 32
     copy_async,    // params[param][offset, + extent) = a(0, 0...extent), or zeros where condition
                    // (if any) does not hold; finished by a wait_copies
     wait_copies,   // until at most extent of this thread's latest copy_async are unfinished

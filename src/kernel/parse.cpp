@@ -591,6 +591,10 @@ class KernelParser {
     r.expect(" ");
     if (r.eat("= group ")) {
       s.kind = Kind::reduce_group;
+      if (r.eat("of ")) {
+        s.extent = r.integer("a number of threads", 2, 32);
+        r.expect(" ");
+      }
       s.combine = joiner(r);
       r.expect(" ");
     } else if (!r.eat("= ")) {

@@ -200,7 +200,9 @@ class KernelPrinter {
         out_ << "barrier";
         break;
       case Kind::reduce_group:
-        out_ << "r" << s.reg << " = group " << s.combine->name << " " << value;
+        out_ << "r" << s.reg << " = group ";
+        if (!(s.extent == Dim(1))) out_ << "of " << plain(s.extent) << " ";
+        out_ << s.combine->name << " " << value;
         break;
       case Kind::copy_async:
         out_ << "p" << s.param << "[" << plain(s.offset) << "] = async " << window(s.a) << " x "

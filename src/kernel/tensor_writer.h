@@ -18,6 +18,15 @@ inline constexpr std::string_view multiply_halves = "multiply_halves";
 inline constexpr std::string_view multiply_matrices = "multiply_matrices",
                                   store_matrices = "store_matrices";
 
+// The same, of a left operand that each thread holds in its own memory, as tiles have it, in f32:
+// element (row r of every 8, column c of the t-th of so many tiles) at (r * tiles + t) * 2 + c.
+// Its body rounds them into memory of the group, waits, and multiplies what lies there.
+inline constexpr std::string_view multiply_held_halves = "multiply_held_halves";
+
+// exp(x * ln 2) in its body is a power of two that may be 0 where it is below 2^-126, and 2 units
+// in the last place off.
+inline constexpr std::string_view short_powers = "short_powers";
+
 // How an operand is read: its element at (free, depth), of which one may be given as so many
 // vectors and the place in a vector.
 struct TensorSide {

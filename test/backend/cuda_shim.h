@@ -52,6 +52,10 @@ static float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, 
 static double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }
 static float shim_of_half(unsigned short h) { return (float)shim_bits<_Float16>(h); }
 static unsigned short shim_half_of(float x) { return shim_bits<unsigned short>((_Float16)x); }
+static unsigned short shim_bf16_of(float x) {
+  const unsigned bits = shim_bits<unsigned>(x);
+  return x != x ? 0x7fff : (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
 #define memcpy __builtin_memcpy
 #define __CUDA_ARCH__ 800
 // cp.async: what a thread copied arrives when it waits for it.

@@ -38,6 +38,14 @@ std::string without_instructions(std::string text) {
                     cat("m = a != a || b != b ? NAN : a ", is_max ? ">" : "<", " b ? a : b;"));
   text = replaced(text, R"(asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(r * 1.44269504f));)",
                   "y = (float)__builtin_exp2((double)(r * 1.44269504f));");
+  text = replaced(text, R"(asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));)",
+                  "y = (float)__builtin_exp2((double)x);");
+  text =
+      replaced(text, R"(asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));)",
+               "both = shim_half_of(low) | (uint32_t)shim_half_of(high) << 16;");
+  text =
+      replaced(text, R"(asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));)",
+               "both = shim_bf16_of(low) | (uint32_t)shim_bf16_of(high) << 16;");
   text = replaced(text, "extern __shared__ __align__(16) unsigned char shared[];",
                   "static __align__(16) unsigned char shared[1 << 18];");
   // The latest that a machine allows: when they are waited for.
@@ -300,6 +308,30 @@ TEST(CudaText, ConvolutionsOfHalvesAgree) {
                     std::string::npos);
         }
       }
+}
+
+// Queries, keys and values in vectors and not, with and without what hides keys.
+TEST(CudaText, AttentionOfHalvesAgrees) {
+  const auto target = backend("cuda").target("sm_90");
+  for (DType t : {DType::f16, DType::bf16})
+    for (const std::int64_t row : {64, 80, 20})
+      for (const bool is_causal : {false, true})
+        for (const Tuning& tuning :
+             {Tuning{}, Tuning{{"rows", 32}, {"subgroups", 2}, {"keys", 64}}}) {
+          Function f;
+          const Value q = f.add_param(Type(t, {2, 75, row}), "q"),
+                      k = f.add_param(Type(t, {1, 130, row}), "k"),
+                      v = f.add_param(Type(t, {1, 130, row}), "v");
+          Attrs attrs = {{"scale", 0.2}};
+          if (is_causal) attrs.set("causal", Dims{20});
+          f.add_result(ops::attention(Values{q, k, v}, attrs), "y");
+          const GroupSpec spec = spec_of(f);
+          const std::optional<Candidate> c = target->tuned(spec, "attention", tuning);
+          ASSERT_TRUE(c);
+          expect_text_agrees(
+              f, {random_array(q.type(), 1), random_array(k.type(), 2), random_array(v.type(), 3)},
+              spec, *c);
+        }
 }
 
 // Image and weights are padded to whole vectors of channels, the weights once.

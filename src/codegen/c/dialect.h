@@ -92,8 +92,10 @@ struct Dialect {
   // The text that joins `own` of those threads that run in step; empty where there is none, then
   // all are joined by halves. Null: reduce_group does without.
   std::string (*join_subgroup)(const Op& combine, DType) = nullptr;
-  // Helpers load_pieces, load_pieces_across and multiply_DTYPE do what the intrinsic
-  // multiply_halves means, for subgroups of 32 threads.
+  // The same of each $N neighbouring threads of a subgroup. Empty: by halves.
+  std::string_view reduce_neighbours = {};
+  // Helpers load_pieces, load_pieces_across, pack_DTYPE and multiply_DTYPE do what the intrinsics
+  // multiply_halves and multiply_held_halves mean, for subgroups of 32 threads.
   bool multiplies_halves = false;
   // What multiply_matrices and store_matrices are; null: what their bodies say.
   const MatrixWords* matrices = nullptr;

@@ -256,6 +256,9 @@ std::string Renderer::emit(const Value& e) {
     const DType from = is_short || is_near_ ? DType::i32 : DType::i64;
     return name_value(e, cast_number(from, e.dtype(), number_of(d, is_short)));
   }
+  if (has_short_powers_)
+    if (const std::optional<Value> x = power_of_two(e))
+      return name_value(e, call(helpers_.use("short_power_f32"), value(*x)));
   Words operands;
   const bool compares = find(comparisons, e.op()) != nullptr;
   if (compares && e.operand(0).is(ops::dims) && e.operand(1).is(ops::dims)) {

@@ -138,6 +138,7 @@ class Renderer {
   void array_tile(const Stmt&);
   void array_multiply(const Stmt&);
   void barrier();
+  void intrinsic(const Stmt&);
   void multiply_halves(const Stmt&);
   // Of matrices, which only some kernels use.
   void find_matrices();
@@ -154,6 +155,9 @@ class Renderer {
   void multiply_matrices(const Stmt&);
   void store_matrices(const Stmt&);
   void declare_matrices(Text&);
+  void multiply_held_halves(const Stmt&);
+  // What exp is of, where that is a product with ln 2 and the statement allows short powers.
+  std::optional<Value> power_of_two(const Value&) const;
   std::string zero_of(DType) const;
   void vector_loop(const Stmt&);
   std::string copied_element(const Stmt&);
@@ -190,6 +194,7 @@ class Renderer {
   bool uses_subgroups_ = false, uses_matrices_ = false;
   std::unordered_set<int> in_words_;  // memory that is an array of words, for matrices
   VarId group_thread_ = -1;           // the variable of the group loop
+  bool has_short_powers_ = false;     // in what is being written
   std::optional<Dim> lane_;           // of the strip that is being written
   std::unordered_set<RegId> arrays_;  // registers of a strip with an element for each turn
   int vector_bytes_;

@@ -47,18 +47,21 @@ bool Renderer::group_statement(const Stmt& s) {
     case Stmt::Kind::tile_multiply:
       return array_multiply(s), true;
     case Stmt::Kind::intrinsic:
-      if (s.name == hone::multiply_halves && dialect_.multiplies_halves)
-        multiply_halves(s);
-      else if (s.name == hone::multiply_matrices && uses_matrices_)
-        multiply_matrices(s);
-      else if (s.name == hone::store_matrices && uses_matrices_)
-        store_matrices(s);
-      else
-        block(s.body);
-      return true;
+      return intrinsic(s), true;
     default:
       return false;
   }
+}
+
+void Renderer::intrinsic(const Stmt& s) {
+  if (s.name == hone::multiply_halves && dialect_.multiplies_halves) return multiply_halves(s);
+  if (s.name == hone::multiply_held_halves && dialect_.multiplies_halves)
+    return multiply_held_halves(s);
+  if (s.name == hone::multiply_matrices && uses_matrices_) return multiply_matrices(s);
+  if (s.name == hone::store_matrices && uses_matrices_) return store_matrices(s);
+  has_short_powers_ = s.name == hone::short_powers && helpers_.has("short_power_f32");
+  block(s.body);
+  has_short_powers_ = false;
 }
 
 void Renderer::barrier() {
@@ -104,9 +107,22 @@ void Renderer::reduce_group(const Stmt& s) {
   const auto use_parts = [&] {
     if (std::ranges::find(shared_, array) == shared_.end()) shared_.push_back(array);
   };
-  const std::string joined =
-      dialect_.join_subgroup ? dialect_.join_subgroup(*s.combine, t) : std::string();
-  if (!dialect_.reduce_group.empty() && (!dialect_.join_subgroup || !joined.empty()) &&
+  const std::int64_t neighbours = s.extent.number();
+  if (neighbours > 1 && !dialect_.reduce_neighbours.empty()) {
+    const std::string x = value(s.value);
+    out_.line(
+        filled(dialect_.reduce_neighbours, {{"$R", registers_.at(s.reg)},
+                                            {"$X", x},
+                                            {"$T", std::string(register_type(t))},
+                                            {"$N", cat(neighbours)},
+                                            {"$E", combined(helpers_, *s.combine, t, "a", "b")}}));
+    return forget_registers();
+  }
+  const std::string joined = dialect_.join_subgroup && neighbours == 1
+                                 ? dialect_.join_subgroup(*s.combine, t)
+                                 : std::string();
+  if (neighbours == 1 && !dialect_.reduce_group.empty() &&
+      (!dialect_.join_subgroup || !joined.empty()) &&
       std::has_single_bit(static_cast<unsigned>(threads))) {
     if (dialect_.join_subgroup) use_parts();
     uses_subgroups_ = uses_subgroups_ || dialect_.join_subgroup;
@@ -128,15 +144,18 @@ void Renderer::reduce_group(const Stmt& s) {
   const std::string mine = cat(parts, "[", me, "]"), other = cat(parts, "[", me, " + ", h, "]");
   out_.line(mine, " = ", x, ";");
   out_.line(dialect_.barrier);
-  if (threads > 1) {
-    const auto half = std::bit_ceil(static_cast<std::uint64_t>(threads)) / 2;
+  const std::int64_t joining = neighbours > 1 ? neighbours : threads;
+  const std::string place = neighbours > 1 ? cat(me, " % ", neighbours) : me;
+  if (joining > 1) {
+    const auto half = std::bit_ceil(static_cast<std::uint64_t>(joining)) / 2;
     out_.open("for (int32_t ", h, " = ", half, "; ", h, " > 0; ", h, " /= 2)");
-    out_.line("if (", me, " < ", h, " && ", me, " + ", h, " < ", threads, ") ", mine, " = ",
+    out_.line("if (", place, " < ", h, " && ", place, " + ", h, " < ", joining, ") ", mine, " = ",
               combined(helpers_, *s.combine, t, mine, other), ";");
     out_.line(dialect_.barrier);
     out_.close();
   }
-  out_.line(registers_.at(s.reg), " = ", parts, "[0];");
+  const std::string first = neighbours > 1 ? cat(me, " - ", place) : "0";
+  out_.line(registers_.at(s.reg), " = ", parts, "[", first, "];");
   out_.line(dialect_.barrier);
   out_.close();
   forget_registers();

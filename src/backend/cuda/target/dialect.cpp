@@ -78,6 +78,14 @@ HONE_INLINE void hone_wait() {
 #endif
 }
 
+/* Each n neighbouring threads get what their values join to. */
+template <int n, class T, class Join>
+HONE_INLINE T hone_join(T x, Join join) {
+#pragma unroll
+  for (int h = n / 2; h > 0; h /= 2) x = join(x, (T)__shfl_xor_sync(0xffffffffu, x, h));
+  return x;
+}
+
 /* All threads get what their values join to, in an order that their number fixes. */
 template <int threads, class T, class Join>
 HONE_INLINE T hone_reduce(T x, Join join) {
@@ -194,6 +202,28 @@ constexpr c::Helper helpers[] = {
   return h;
 }
 )"},
+    {"short_power_f32", "",
+     R"(HONE_INLINE float hone_short_power_f32(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+)"},
+    // Two neighbouring elements in a register.
+    {"pack_f16", "",
+     R"(HONE_INLINE uint32_t hone_pack_f16(float low, float high) {
+  uint32_t both;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+)"},
+    {"pack_bf16", "",
+     R"(HONE_INLINE uint32_t hone_pack_bf16(float low, float high) {
+  uint32_t both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+)"},
     // Four pieces of 8 x 8 elements: lane l gives row l % 8 of piece l / 8, and gets elements l % 4
     // * 2 and the next of row l / 4 of each; across: of column l / 4.
     {"load_pieces", "",
@@ -266,6 +296,7 @@ constinit const c::Dialect cuda_cpp = {
     .vector_load = "hone_load<is_aligned>($V, $P + ($I));",
     .vector_store = "hone_store<is_aligned>($P + ($I), $V);",
     .reduce_group = "$R = hone_reduce<$N>($X, [](const $T a, const $T b) -> $T { return $E; });",
+    .reduce_neighbours = "$R = hone_join<$N>($X, [](const $T a, const $T b) -> $T { return $E; });",
     .multiplies_halves = true,
     .copy_async = "hone_copy_async<is_aligned, $N>($T, $F, $C);",
     .wait_copies = "hone_wait<$N>();",

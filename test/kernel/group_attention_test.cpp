@@ -1,0 +1,211 @@
+// Attention for machines whose threads run in groups, through the interpreter, against the
+// reference: with races, unwritten memory and barriers looked at.
+#include "kernel/group_attention.h"
+
+#include <gtest/gtest.h>
+
+#include "../codegen/cases.h"
+#include "kernel/tensor_attention.h"
+#include "machines.h"
+#include "run.h"
+
+namespace hone::test {
+
+namespace {
+
+TargetInfo tensor_target() {
+  TargetInfo t;
+  t.name = "groups";
+  t.group_threads = 1024, t.group_bytes = 200 << 10, t.subgroup_threads = 32;
+  t.multiplies_halves = true;
+  return t;
+}
+
+std::optional<Candidate> built(const Function& f, const Tuning& tuning) {
+  return tensor_attention_candidate(spec_of(f), tensor_target(), tuning, [](const GroupSpec& step) {
+    return nest_candidate(step, tensor_target());
+  });
+}
+
+Function attention_of(const std::vector<Type>& operands, Attrs attrs, double scale = 0.3) {
+  Function f;
+  Values values;
+  for (const Type& t : operands) values.push_back(f.add_param(t, cat("x", values.size())));
+  attrs.set("scale", scale);
+  f.add_result(ops::attention(values, std::move(attrs)), "y");
+  return f;
+}
+
+void expect_agrees(const Function& f, const std::optional<Candidate>& candidate, std::int64_t n,
+                   std::int64_t m) {
+  ASSERT_TRUE(candidate) << print(f);
+  std::string printed;
+  for (const Candidate::Step& s : candidate->steps) {
+    const Kernel& k = std::get<Kernel>(s.what);
+    printed = print(k);
+    ASSERT_EQ(print(parse_kernel(printed)), printed);
+    ASSERT_EQ(hash(parse_kernel(printed)), hash(k));
+  }
+  std::vector<Array> inputs;
+  for (std::size_t i = 0; i < f.params().size(); ++i) {
+    Type t = f.param(i).type();
+    for (Dim& d : t.shape.dims)
+      d = d.substitute([&](const Dim& s) { return std::optional<Dim>(s.name() == "n" ? n : m); });
+    inputs.push_back(random_array(t, i + 1));
+  }
+  SCOPED_TRACE(cat(print(f), " n=", n, " m=", m));
+  std::vector<Array> got;
+  ASSERT_NO_THROW(got = interpret_candidate(*candidate, f, inputs, all_checks)) << printed;
+  const std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::strict),
+                          wide = evaluate_wide(f, inputs, Mode::wide);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const Comparison r = accept(got[i], strict[i], wide[i]);
+    EXPECT_TRUE(r.ok) << r;
+  }
+}
+
+const Dim n = Dim::symbol("n", 0, 4096), m = Dim::symbol("m", 0, 4096);
+
+Type half(Dims dims, DType t = DType::f16) { return Type(t, Shape(std::move(dims))); }
+
+// By tensor tiles, and by those of f32.
+std::vector<std::optional<Candidate>> both_of(const Function& f) {
+  return {built(f, {{"rows", 16}, {"subgroups", 1}, {"keys", 32}}),
+          group_attention_candidate(spec_of(f), tensor_target(), {{"threads", 32}, {"keys", 16}})};
+}
+
+TEST(GroupAttention, TakesEveryForm) {
+  struct Form {
+    std::vector<Type> operands;
+    Attrs attrs;
+  };
+  const Form forms[] = {
+      {{half({2, n, 16}), half({2, m, 16}), half({2, m, 32})}, {}},
+      {{half({n, 24}), half({m, 24}), half({m, 40})}, {}},
+      {{half({n, 13}), half({m, 13}), half({m, 9})}, {}},
+      {{half({2, n, 16}), half({2, m, 16}), half({2, m, 16})}, {{"causal", Dims{0}}}},
+      {{half({2, n, 16}), half({2, m, 16}), half({2, m, 16})}, {{"causal", Dims{m - n}}}},
+      {{half({2, 4, n, 16}), half({2, 2, m, 16}), half({2, 2, m, 16})}, {{"softcap", 1.5}}},
+      {{half({2, n, 16}), half({2, m, 16}), half({2, m, 16}), half({2, n, m})}, {}},
+      {{half({2, n, 16}), half({2, m, 16}), half({2, m, 16}), half({2, 1, m})}, {}},
+      {{half({2, n, 16}), half({2, m, 16}), half({2, m, 16}), Type(DType::b1, {n, m})},
+       {{"masked", -20.0}}},
+      {{half({n, 16}, DType::bf16), half({m, 16}, DType::bf16), half({m, 16}, DType::bf16)}, {}},
+  };
+  for (const Form& form : forms) {
+    const Function f = attention_of(form.operands, form.attrs);
+    for (const std::optional<Candidate>& c : both_of(f))
+      for (const std::array<std::int64_t, 2> size : {std::array<std::int64_t, 2>{0, 3},
+                                                     {3, 0},
+                                                     {1, 1},
+                                                     {16, 32},
+                                                     {17, 33},
+                                                     {33, 70},
+                                                     {40, 31}})
+        expect_agrees(f, c, size[0], size[1]);
+  }
+}
+
+TEST(GroupAttention, TakesEveryTuning) {
+  const Function f = attention_of({half({1, 150, 32}), half({1, 140, 32}), half({1, 140, 32})},
+                                  {{"causal", Dims{0}}});
+  const std::vector<Tuning> space = tensor_attention_space(spec_of(f), tensor_target());
+  EXPECT_GT(space.size(), 10u);
+  for (const Tuning& t : space) expect_agrees(f, built(f, t), 0, 0);
+  const Type x = f32({1, 150, 33});
+  const Function wide = attention_of({x, x, x}, {{"causal", Dims{0}}});
+  const std::vector<Tuning> more = group_attention_space(spec_of(wide), tensor_target());
+  EXPECT_GT(more.size(), 10u);
+  for (const Tuning& t : more)
+    expect_agrees(wide, group_attention_candidate(spec_of(wide), tensor_target(), t), 0, 0);
+}
+
+// What a machine has little memory of is no reason to refuse usual rows.
+TEST(GroupAttention, FitsSmallMemories) {
+  TargetInfo small = tensor_target();
+  small.group_bytes = 32 << 10, small.group_threads = 128;
+  for (const std::int64_t row : {16, 64, 128}) {
+    const Type x = f32({70, row});
+    const Function f = attention_of({x, x, x}, {});
+    const auto c = group_attention_candidate(spec_of(f), small);
+    expect_agrees(f, c, 0, 0);
+    std::int64_t bytes = 0;
+    for (const KernelMemory& m : std::get<Kernel>(c->steps[0].what).memory)
+      if (m.scope == MemoryScope::group) bytes = (m.offset + m.elements * Dim(4)).number();
+    EXPECT_LE(bytes, small.group_bytes);
+  }
+}
+
+// A mask of positions alone is no mask, but says which blocks of keys are skipped.
+Function windowed(const Dim& queries, const Dim& keys, std::int64_t window, bool is_added) {
+  Function f;
+  const Type q = half({2, queries, 16}), k = half({2, keys, 16});
+  Values in = {f.add_param(q, "q"), f.add_param(k, "k"), f.add_param(k, "v")};
+  const Shape scores{queries, keys};
+  const Value query = iota_value(f.graph(), DType::i64, scores, 0),
+              key = iota_value(f.graph(), DType::i64, scores, 1);
+  Value mask = ops::bit_and(ops::le(key, query), ops::lt(query - double(window), key));
+  if (is_added) {
+    const Value zero = broadcast_to(scalar(f.graph(), 0, DType::f16), scores),
+                none = broadcast_to(scalar(f.graph(), -INFINITY, DType::f16), scores);
+    mask = ops::select(mask, zero, none);
+  }
+  in.push_back(mask);
+  f.add_result(ops::attention(in, {{"scale", 0.4}}), "y");
+  return f;
+}
+
+TEST(GroupAttention, SkipsKeysOutsideOfAWindow) {
+  const Function f = windowed(n, m, 20, false);
+  const auto c = built(f, {{"rows", 16}, {"subgroups", 1}, {"keys", 32}});
+  ASSERT_TRUE(c);
+  // Lengths up to 4096 are many keys: their values are looked at once.
+  ASSERT_EQ(c->steps.size(), 2u);
+  EXPECT_EQ(c->temporaries.at(0).type.dtype, DType::f32);
+  const Function known = windowed(90, 90, 20, false);
+  const auto small = built(known, {{"rows", 16}, {"subgroups", 1}, {"keys", 16}});
+  ASSERT_TRUE(small);
+  EXPECT_EQ(small->steps.size(), 1u);
+  for (const std::array<std::int64_t, 2> size :
+       {std::array<std::int64_t, 2>{1, 1}, {100, 100}, {130, 70}, {70, 130}})
+    expect_agrees(f, c, size[0], size[1]);
+  expect_agrees(known, small, 0, 0);
+  expect_agrees(
+      known, group_attention_candidate(spec_of(known), tensor_target(), {{"threads", 32}}), 0, 0);
+}
+
+// Numbers that are added may meet a score of infinity, so nothing is skipped.
+TEST(GroupAttention, AddsMasksOfNumbersEverywhere) {
+  const Function f = windowed(n, m, 20, true);
+  const auto c = built(f, {{"rows", 16}, {"subgroups", 1}, {"keys", 32}});
+  ASSERT_TRUE(c);
+  EXPECT_EQ(c->steps.size(), 1u);
+  expect_agrees(f, c, 70, 80);
+}
+
+// Values that no query of a group may see make NaN where they are infinite, as 0 times them is.
+TEST(GroupAttention, HiddenValuesThatAreInfiniteCount) {
+  for (const Dim& length : {Dim(96), Dim::symbol("n", 1, 4096)})
+    for (const std::int64_t place : {2, 50, 95}) {
+      const Type t = half({length, 16});
+      const Function f = attention_of({t, t, t}, {{"causal", Dims{0}}});
+      const auto c = built(f, {{"rows", 16}, {"subgroups", 1}, {"keys", 16}});
+      ASSERT_TRUE(c);
+      EXPECT_EQ(c->steps.size(), length.is_number() ? 1u : 2u);
+      std::vector<Array> inputs;
+      for (std::uint64_t i = 0; i < 3; ++i) inputs.push_back(random_array(half({96, 16}), i));
+      inputs[2].set_real(place * 16 + 5, INFINITY);
+      const std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::strict),
+                              wide = evaluate_wide(f, inputs, Mode::wide);
+      for (const Candidate& each :
+           {*c, *group_attention_candidate(spec_of(f), tensor_target(), {{"threads", 32}})}) {
+        const std::vector<Array> got = interpret_candidate(each, f, inputs, all_checks);
+        const Comparison r = accept(got[0], strict[0], wide[0]);
+        EXPECT_TRUE(r.ok) << r;
+      }
+    }
+}
+
+}  // namespace
+
+}  // namespace hone::test
