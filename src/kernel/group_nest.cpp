@@ -39,6 +39,9 @@ class Groups {
         vectors_(value_or(tuning, "vectors", -1)),
         may_have_threads_(target.group_threads),
         may_share_row_(std::max(target.row_threads, target.group_threads)),
+        spread_(value_or(tuning, "spread", -1)),
+        row_blocks_(target.row_blocks),
+        block_bytes_(target.group_bytes),
         are_threads_given_(value_or(tuning, "threads", 0) > 0),
         has_vectors_(target.vector_bits >= 128) {}
 
@@ -47,8 +50,13 @@ class Groups {
       threads_ = row_threads();
       thread_ = positions_.add_loop(threads_);
       rows_count_ = product(extents_of(p.outer));
+      is_spread_ = spreads();
+      if (is_spread_) {
+        threads_ = spreading_threads();
+        thread_ = positions_.add_loop(threads_);
+      }
       if (std::optional<Block> shared = share(p.inner)) {
-        keep_values(*shared, kernel_, lowering_);
+        is_spread_ ? spread(*shared) : keep_values(*shared, kernel_, lowering_);
         return rows(std::move(p), std::move(*shared));
       }
     }
@@ -214,6 +222,53 @@ class Groups {
     return wanted <= may_share_row_ ? wanted : may_have_threads_;
   }
 
+  // ---- rows that registers do not hold: the memory of blocks holds the rest
+
+  // Bytes of an element of what is read and written, the narrowest.
+  std::int64_t element_bytes() const {
+    std::int64_t out = 4;
+    for (const KernelParam& p : kernel_.params)
+      out = std::min<std::int64_t>(out, byte_size(p.dtype));
+    return out;
+  }
+  bool is_narrow() const { return element_bytes() < 4; }
+
+  // Two blocks, so that one computes while the other reads or writes, fit a processor with some 64
+  // elements of a thread.
+  static constexpr std::int64_t spread_elements = 64;
+  std::int64_t spreading_threads() const {
+    if (are_threads_given_) return threads_;
+    const std::int64_t wanted = row_length_.number() / spread_elements,
+                       least = std::min<std::int64_t>(may_share_row_, 256 * row_blocks_);
+    return std::clamp(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted))),
+                      least, may_share_row_);
+  }
+  bool spreads() const {
+    if (spread_ == 0 || row_blocks_ == 0 || !row_length_.is_number() || !has_vectors_) return false;
+    constexpr std::int64_t kept_elements = 32;
+    const std::int64_t length = row_length_.number(), threads = spreading_threads(),
+                       each = length / threads;
+    // Narrow elements are kept in whole pieces.
+    if (length % (threads * 8) != 0 ||
+        each * element_bytes() * threads / row_blocks_ > block_bytes_)
+      return false;
+    const bool is_long = length > 256 * row_blocks_ * kept_elements;
+    return spread_ == 1 || (is_long && threads > may_have_threads_);
+  }
+
+  // What registers hold of a loop of so many turns.
+  std::int64_t turns_in_registers(std::int64_t turns) const {
+    constexpr std::int64_t most = 24;
+    // Loops of equal numbers of turns would be one family.
+    return is_narrow() || turns <= most ? 0 : turns == 2 * most ? most / 2 : most;
+  }
+
+  void spread(Block& shared) {
+    for (const std::int64_t turns : turns_)
+      keep_loads(shared, kernel_, lowering_, turns,
+                 turns == first_turns_ ? MemoryScope::thread : MemoryScope::spread);
+  }
+
   Block rows(Peeled p, Block shared) {
     kernel_.chunks = product(extents_of(p.outer));
     const Dim chunk = positions_.add_loop(kernel_.chunks);
@@ -297,10 +352,25 @@ class Groups {
     const Dim total = floor_div(product(extents_of(loops)), width);
     const Dim turns = floor_div(total - thread_ + Dim(threads_ - 1), threads_);
     const Dim turn = positions_.add_loop(is_multiple(total) ? floor_div(total, threads_) : turns);
-    Stmt shared{.kind = Kind::loop, .var = *loop_of(turn)};
-    shared.extent = positions_.extent(turn);
-    shared.body = place(std::move(inner), loops, turn * Dim(threads_) + thread_, width);
-    out.push_back(std::move(shared));
+    const auto share_turns = [&](const Dim& from, const Dim& var, Block body) {
+      Stmt shared{.kind = Kind::loop, .var = *loop_of(var)};
+      shared.extent = positions_.extent(var);
+      shared.body = place(std::move(body), loops, (from + var) * Dim(threads_) + thread_, width);
+      const Dim turns = shared.extent;
+      out.push_back(std::move(shared));
+      if (is_spread_ && turns.is_number() &&
+          std::ranges::find(turns_, turns.number()) == turns_.end())
+        turns_.push_back(turns.number());
+    };
+    const Dim all = positions_.extent(turn);
+    const std::int64_t first = is_spread_ && all.is_number() ? turns_in_registers(all.number()) : 0;
+    if (first > 0) {
+      first_turns_ = first;
+      share_turns(0, positions_.add_loop(first), inner);
+      share_turns(first, positions_.add_loop(all - Dim(first)), std::move(inner));
+    } else {
+      share_turns(0, turn, std::move(inner));
+    }
     for (const Sum& sum : sums) {
       const Value own = lowering_.reg(sum.own, sum.start.dtype());
       out.push_back(
@@ -352,7 +422,10 @@ class Groups {
   Positions& positions_;
   std::int64_t most_threads_, rows_, vectors_, threads_ = 1;
   std::int64_t may_have_threads_, may_share_row_;
-  bool are_threads_given_, has_vectors_;
+  std::int64_t spread_, row_blocks_, block_bytes_;
+  std::vector<std::int64_t> turns_;  // of the loops that are shared
+  std::int64_t first_turns_ = 0;     // of a loop whose others are spread
+  bool are_threads_given_, has_vectors_, is_spread_ = false;
   Dim row_length_ = 0, rows_count_ = 1, thread_ = 0;
 };
 

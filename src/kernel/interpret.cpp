@@ -280,15 +280,20 @@ class Machine {
     f_.buffers.push_back(b);
   }
 
-  // Pieces of one scope may lie over each other, so they share marks: one for each few bytes.
+  // Pieces of one scope may lie over each other, so they share marks: one for each few bytes. What
+  // is spread lies behind what else a thread has.
   void add_memory() {
     const Kernel& k = p_.kernel;
-    std::int64_t bytes[2] = {}, unit = 8;
+    std::int64_t bytes[2] = {}, unit = 8, spread = 0;
     for (const KernelMemory& m : k.memory) {
-      std::int64_t& all = bytes[m.scope == MemoryScope::group];
-      all = std::max(all, size(m.offset) + size(m.elements) * hone::byte_size(m.dtype));
+      const std::int64_t end = size(m.offset) + size(m.elements) * hone::byte_size(m.dtype);
+      std::int64_t& all =
+          m.scope == MemoryScope::spread ? spread : bytes[m.scope == MemoryScope::group];
+      all = std::max(all, end);
       unit = std::min<std::int64_t>(unit, hone::byte_size(m.dtype));
     }
+    const std::int64_t first_spread = (bytes[0] + 63) / 64 * 64;
+    if (spread > 0) bytes[0] = first_spread + spread;
     for (std::int64_t& b : bytes) {
       b = (b + 63) / 64 * 64;
       if (b > (std::int64_t{1} << 32))
@@ -313,11 +318,13 @@ class Machine {
                .is_group = is_group,
                .is_thread = !is_group,
                .marks = marks[is_group]};
-      b.data = memory_[is_group].data() + size(m.offset);
+      const std::int64_t offset =
+          size(m.offset) + (m.scope == MemoryScope::spread ? first_spread : 0);
+      b.data = memory_[is_group].data() + offset;
       b.lane_bytes = is_group || p_.threads == 0 ? 0 : bytes[0];
       b.marks_of_lane = b.lane_bytes / unit;
       b.marks_per_element = hone::byte_size(m.dtype) / unit;
-      b.first_mark = size(m.offset) / unit;
+      b.first_mark = offset / unit;
       f_.buffers.push_back(b);
     }
   }

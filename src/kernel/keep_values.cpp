@@ -41,17 +41,21 @@ class Keeper {
  public:
   Keeper(Kernel& kernel, Lowering& lowering)
       : kernel_(kernel), lowering_(lowering), positions_(lowering.positions()) {}
+  Keeper(Kernel& kernel, Lowering& lowering, std::int64_t turns, MemoryScope scope)
+      : Keeper(kernel, lowering) {
+    turns_ = turns, scope_ = scope;
+  }
 
   void run(Block& block) {
     std::vector<RowLoop> loops = row_loops(block);
     if (loops.size() < 2) return;
     std::vector<Kept> all = find_kept(loops);
-    if (all.empty() || bytes_at_once(all, loops) > most_kept_bytes) return;
+    if (all.empty() || (turns_ == 0 && bytes_at_once(all, loops) > most_kept_bytes)) return;
     for (Kept& k : all) {
       k.memory = static_cast<std::int64_t>(kernel_.params.size() + kernel_.memory.size());
       const Stmt& first = *loops[k.first].loop;
       kernel_.memory.push_back(
-          {k.value.dtype(), first.extent.number() * width_of(first), 0, MemoryScope::thread});
+          {k.value.dtype(), first.extent.number() * width_of(first), 0, scope_});
     }
     for (std::size_t i = 0; i < loops.size(); ++i) use_kept(loops[i], i, all);
   }
@@ -60,14 +64,17 @@ class Keeper {
   // Those that take the same turns as the first, of plain statements.
   std::vector<RowLoop> row_loops(Block& block) const {
     std::vector<RowLoop> out;
+    const auto is_wanted = [&](const Stmt& s) {
+      return is_plain_loop(s) && (turns_ == 0 || s.extent == Dim(turns_));
+    };
     std::unordered_map<RegId, int> versions;
     for (Stmt& s : block) {
       std::unordered_set<RegId> changed;
       for_each_statement({s}, [&](const Stmt& each) {
         if (each.reg >= 0) changed.insert(each.reg);
       });
-      if (is_plain_loop(s) && (out.empty() || (s.extent == out[0].loop->extent &&
-                                               width_of(s) == width_of(*out[0].loop))))
+      if (is_wanted(s) && (out.empty() || (s.extent == out[0].loop->extent &&
+                                           width_of(s) == width_of(*out[0].loop))))
         out.push_back({&s, versions, changed, {}});
       for (RegId r : changed) ++versions[r];
     }
@@ -104,6 +111,7 @@ class Keeper {
       std::vector<std::pair<NodeId, Known>> fresh;
       for (NodeId n : nodes) {
         const Value v(&lowering_.graph(), n);
+        if (turns_ > 0 && !v.is(ops::load)) continue;
         const std::optional<std::vector<std::pair<RegId, int>>> registers =
             kept_registers(v, loops[i]);
         if (!registers) continue;
@@ -211,12 +219,19 @@ class Keeper {
   Kernel& kernel_;
   Lowering& lowering_;
   Positions& positions_;
+  std::int64_t turns_ = 0;  // of the loops that are looked at, which keep loads alone; 0: of all
+  MemoryScope scope_ = MemoryScope::thread;
 };
 
 }  // namespace
 
 void keep_values(Block& block, Kernel& kernel, Lowering& lowering) {
   Keeper(kernel, lowering).run(block);
+}
+
+void keep_loads(Block& block, Kernel& kernel, Lowering& lowering, std::int64_t turns,
+                MemoryScope scope) {
+  Keeper(kernel, lowering, turns, scope).run(block);
 }
 
 }  // namespace hone

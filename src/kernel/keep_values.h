@@ -11,4 +11,8 @@ namespace hone {
 // is more than registers hold.
 void keep_values(Block&, Kernel&, Lowering&);
 
+// Of loops of so many turns alone: what they load is kept in memory of that scope, however much it
+// is. What they compute of it they compute again.
+void keep_loads(Block&, Kernel&, Lowering&, std::int64_t turns, MemoryScope);
+
 }  // namespace hone

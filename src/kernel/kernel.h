@@ -39,6 +39,8 @@ enum class MemoryScope : std::uint8_t {
   thread,  // nobody: scratch of one thread; what one iteration of the grid leaves, the next may
            // find
   group,   // the threads of one iteration of the grid, see LoopKind::group
+  spread,  // nobody, of known size: more than registers hold. Machines that can put it into the
+           // memory that a group shares, a piece for each thread
 };
 
 // Memory that a kernel has beside its parameters. Loads and stores name it by params.size() + i.

@@ -171,12 +171,13 @@ void find_sizes(Kernel& kernel, const Block& body) {
 }
 
 void lay_out_scratch(Kernel& kernel) {
-  Dim offset = 0;
+  Dim scratch = 0, spread = 0;
   for (KernelMemory& s : kernel.memory) {
+    Dim& offset = s.scope == MemoryScope::spread ? spread : scratch;
     s.offset = offset;
     offset = offset + ceil_div(s.elements * byte_size(s.dtype), 64) * Dim(64);
   }
-  kernel.scratch_bytes = offset;
+  kernel.scratch_bytes = scratch;
 }
 
 }  // namespace hone

@@ -235,8 +235,9 @@ class KernelParser {
 
   void buffer(Reader& r) {
     number_of_line(r, "p", kernel_.params.size() + kernel_.memory.size());
-    const bool is_group = r.eat("group ");
-    if (is_group || r.eat("scratch ")) return memory(r, is_group);
+    if (r.eat("group ")) return memory(r, MemoryScope::group);
+    if (r.eat("spread ")) return memory(r, MemoryScope::spread);
+    if (r.eat("scratch ")) return memory(r, MemoryScope::thread);
     if (!kernel_.memory.empty()) r.fail("parameters come before the kernel's own memory");
     KernelParam p;
     p.dtype = r.dtype();
@@ -251,13 +252,14 @@ class KernelParser {
     kernel_.params.push_back(std::move(p));
   }
 
-  void memory(Reader& r, bool is_group) {
+  void memory(Reader& r, MemoryScope scope) {
     KernelMemory m;
-    m.scope = is_group ? MemoryScope::group : MemoryScope::thread;
+    m.scope = scope;
     m.dtype = r.dtype();
     r.expect(" x ");
     m.elements = size(r);
-    if (is_group && !m.elements.is_number()) r.fail("memory of a group has a known size");
+    if (scope != MemoryScope::thread && !m.elements.is_number())
+      r.fail("memory of a group has a known size");
     r.expect(" at ");
     m.offset = size(r);
     if (m.offset.is_number() && m.offset.number() % 64 != 0)

@@ -306,8 +306,10 @@ std::string print(const Kernel& k) {
   for (std::size_t i = 0; i < k.memory.size(); ++i) {
     const KernelMemory& m = k.memory[i];
     out << "p" << k.params.size() + i << ": "
-        << (m.scope == MemoryScope::group ? "group " : "scratch ") << m.dtype << " x "
-        << plain(m.elements) << " at " << plain(m.offset) << "\n";
+        << (m.scope == MemoryScope::group    ? "group "
+            : m.scope == MemoryScope::spread ? "spread "
+                                             : "scratch ")
+        << m.dtype << " x " << plain(m.elements) << " at " << plain(m.offset) << "\n";
   }
   for (std::size_t i = 0; i < k.tiles.size(); ++i)
     out << "t" << i << ": tile " << k.tiles[i].dtype << " " << k.tiles[i].rows << "x"

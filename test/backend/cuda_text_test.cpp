@@ -207,6 +207,23 @@ TEST(CudaText, RowsThatAreKeptAgree) {
   expect_text_agrees(i32({4, 300}), [](Value x) { return reduce_axes(ops::reduce_max, x, {1}); });
 }
 
+// What registers do not hold of a row lies in the memory of the block.
+TEST(CudaText, RowsThatAreSpreadAgree) {
+  const auto target = backend("cuda").target("sm_90");
+  for (DType t : {DType::f32, DType::bf16, DType::f16})
+    for (const std::int64_t threads : {64, 128}) {
+      Function f;
+      const Value x = f.add_param(Type(t, {3, 4096}), "x");
+      f.add_result(ops::softmax(x, {{"axis", 1}}), "y");
+      const GroupSpec spec = spec_of(f);
+      const auto c = target->tuned(spec, "nest", {{"spread", 1}, {"threads", threads}});
+      ASSERT_TRUE(c);
+      const Kernel& k = std::get<Kernel>(c->steps.at(0).what);
+      EXPECT_NE(print(k).find("spread"), std::string::npos);
+      expect_text_agrees(f, {random_array(x.type(), 1)}, spec, *c);
+    }
+}
+
 // Of each side: depth or the other axis side by side, in vectors or not; sizes that tiles divide
 // and others.
 TEST(CudaText, TilesOfHalvesAgree) {
@@ -310,28 +327,33 @@ TEST(CudaText, ConvolutionsOfHalvesAgree) {
       }
 }
 
+// Attention over two heads that share keys, by that candidate.
+void expect_attention(const Type& row, const Attrs& attrs, std::string_view name,
+                      const Tuning& tuning) {
+  const Dim width = row.shape[0];
+  Function f;
+  const Value q = f.add_param(Type(row.dtype, {2, 75, width}), "q"),
+              k = f.add_param(Type(row.dtype, {1, 130, width}), "k"),
+              v = f.add_param(Type(row.dtype, {1, 130, width}), "v");
+  f.add_result(ops::attention(Values{q, k, v}, attrs), "y");
+  const GroupSpec spec = spec_of(f);
+  const std::optional<Candidate> c = backend("cuda").target("sm_90")->tuned(spec, name, tuning);
+  ASSERT_TRUE(c);
+  expect_text_agrees(
+      f, {random_array(q.type(), 1), random_array(k.type(), 2), random_array(v.type(), 3)}, spec,
+      *c);
+}
+
 // Queries, keys and values in vectors and not, with and without what hides keys.
-TEST(CudaText, AttentionOfHalvesAgrees) {
-  const auto target = backend("cuda").target("sm_90");
-  for (DType t : {DType::f16, DType::bf16})
-    for (const std::int64_t row : {64, 80, 20})
-      for (const bool is_causal : {false, true})
-        for (const Tuning& tuning :
-             {Tuning{}, Tuning{{"rows", 32}, {"subgroups", 2}, {"keys", 64}}}) {
-          Function f;
-          const Value q = f.add_param(Type(t, {2, 75, row}), "q"),
-                      k = f.add_param(Type(t, {1, 130, row}), "k"),
-                      v = f.add_param(Type(t, {1, 130, row}), "v");
-          Attrs attrs = {{"scale", 0.2}};
-          if (is_causal) attrs.set("causal", Dims{20});
-          f.add_result(ops::attention(Values{q, k, v}, attrs), "y");
-          const GroupSpec spec = spec_of(f);
-          const std::optional<Candidate> c = target->tuned(spec, "attention", tuning);
-          ASSERT_TRUE(c);
-          expect_text_agrees(
-              f, {random_array(q.type(), 1), random_array(k.type(), 2), random_array(v.type(), 3)},
-              spec, *c);
-        }
+TEST(CudaText, AttentionAgrees) {
+  const Attrs all = {{"scale", 0.2}}, causal = {{"scale", 0.2}, {"causal", Dims{20}}};
+  const Tuning wide = {{"rows", 32}, {"subgroups", 2}, {"keys", 64}};
+  expect_attention(Type(DType::f16, {64}), all, "attention", {});
+  expect_attention(Type(DType::f16, {20}), causal, "attention", {});
+  expect_attention(Type(DType::bf16, {64}), causal, "attention", wide);
+  expect_attention(Type(DType::bf16, {80}), all, "attention", wide);
+  for (const std::int64_t width : {20, 64})
+    expect_attention(f32({width}), width == 20 ? causal : all, "attention-f32", {});
 }
 
 // Image and weights are padded to whole vectors of channels, the weights once.

@@ -399,6 +399,31 @@ TEST(GroupNest, LongRowsAreSharedByThreadsThatShareNoMemory) {
   }
 }
 
+// Of still longer rows the blocks that share one keep in their memory what registers do not hold.
+TEST(GroupNest, RowsThatRegistersDoNotHoldAreSpread) {
+  TargetInfo target = group_target(128, 100 << 10);
+  target.vector_bits = 128;
+  target.row_threads = 1024;
+  target.row_blocks = 4;
+  for (DType t : {DType::f32, DType::bf16}) {
+    SCOPED_TRACE(t);
+    Function f;
+    const Value x = f.add_param(Type(t, {2, 65536}), "x");
+    f.add_result(ops::softmax(x, {{"axis", 1}}));
+    const Candidate c = nest_candidate(spec_of(f), target);
+    const Kernel& k = std::get<Kernel>(c.steps.at(0).what);
+    EXPECT_EQ(group_threads(k), 1024);
+    std::int64_t kept = 0, spread = 0;
+    for (const KernelMemory& m : k.memory)
+      (m.scope == MemoryScope::spread ? spread : kept) += m.elements.number();
+    // Each thread has 64 elements.
+    EXPECT_EQ(kept + spread, 64);
+    EXPECT_GE(spread, 40);
+    EXPECT_EQ(words(c, cat("load ", t, " p0[")), t == DType::f32 ? 2u : 1u);
+    expect_agrees(c, f);
+  }
+}
+
 TEST(GroupNest, ShortRowsAreAThreadEach) {
   Function f;
   const Value x = f.add_param(f32({700, 5}), "x");

@@ -104,6 +104,10 @@ struct Dialect {
   std::string_view copy_async, wait_copies;
   // Memory of a group, at $O bytes behind `shared`: declares $P, of type $T. Empty: an array each.
   std::string_view shared;
+  // Where `shared` is there for each block of a group, so many: the number of a thread in its
+  // block. What is spread lies in it then, else in memory of the thread.
+  std::string_view block_thread = {};
+  int blocks = 1;
   // Memory of one thread, at $O bytes behind `scratch`: declares $P.
   std::string_view scratch;
 

@@ -433,6 +433,7 @@ std::string Renderer::element_at(int param, const Dim& offset) {
 std::string Renderer::element_at(int param, const std::string& offset) {
   const std::string name = buffer(param);
   if (in_words_.contains(param)) return element_in_words(param, offset);
+  if (is_spread(param)) return cat(name, "[", spread_place(param, offset), "]");
   if (is_array(param)) return in_array(name, offset);
   const DType t = buffer_dtype(param);
   return filled(is_near_ ? dialect_.element : dialect_.far_element,
@@ -460,6 +461,25 @@ bool Renderer::is_shared(int param) const {
   return memory >= 0 &&
          kernel_.memory[static_cast<std::size_t>(memory)].scope == MemoryScope::group;
 }
+
+bool Renderer::is_spread(int param) const {
+  const int memory = param - static_cast<int>(kernel_.params.size());
+  return memory >= 0 && !dialect_.block_thread.empty() &&
+         kernel_.memory[static_cast<std::size_t>(memory)].scope == MemoryScope::spread;
+}
+
+// Pieces of 16 bytes of narrow elements, or single ones, of all threads side by side.
+std::string Renderer::spread_place(int param, const std::string& at) const {
+  constexpr std::int64_t piece_bytes = 16, wide = 4;
+  const KernelMemory& m = kernel_.memory[static_cast<std::size_t>(param) - kernel_.params.size()];
+  const std::int64_t size = byte_size(m.dtype), piece = piece_bytes / size;
+  if (size >= wide || m.elements.number() % piece != 0)
+    return cat("(", at, ") * ", block_threads(), " + ", dialect_.block_thread);
+  return cat("((", at, ") / ", piece, " * ", block_threads(), " + ", dialect_.block_thread, ") * ",
+             piece, " + (", at, ") % ", piece);
+}
+
+std::int64_t Renderer::block_threads() const { return group_threads(kernel_) / dialect_.blocks; }
 
 std::string Renderer::emit_load(const Value& e) {
   const int param = static_cast<int>(e.attrs().integer("param"));

@@ -81,6 +81,10 @@ class Renderer {
   std::string element_at(int param, const std::string& offset);
   bool is_array(int param) const;
   bool is_shared(int param) const;  // by the threads of a group
+  bool is_spread(int param) const;  // in the memory of a block
+  std::string spread_place(int param, const std::string& at) const;
+  std::int64_t block_threads() const;
+  std::int64_t shared_of_group() const;
   std::string in_array(const std::string& name, const std::string& at) const;
   DType buffer_dtype(int param) const;
 

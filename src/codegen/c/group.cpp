@@ -301,6 +301,15 @@ void Renderer::array_multiply(const Stmt& s) {
 
 // ---- what stands before the statements
 
+// The bytes of memory that the group shares, which what is spread lies behind.
+std::int64_t Renderer::shared_of_group() const {
+  Dim end = 0;
+  for (const KernelMemory& m : kernel_.memory)
+    if (m.scope == MemoryScope::group)
+      end = max(end, m.offset + ceil_div(m.elements * Dim(byte_size(m.dtype)), 64) * Dim(64));
+  return end.number();
+}
+
 void Renderer::declare_group(Text& out) {
   for (std::size_t i = 0; i < kernel_.sizes.size(); ++i) {
     out.line("const ", index_type(), " size", i, " = (", index_type(), ")",
@@ -322,6 +331,14 @@ void Renderer::declare_group(Text& out) {
       continue;
     }
     const std::string_view type = memory_type(m.dtype);
+    if (m.scope == MemoryScope::spread && !dialect_.block_thread.empty()) {
+      const std::int64_t first = shared_of_group() + m.offset.number() * block_threads();
+      out.line(filled(dialect_.shared,
+                      {{"$T", std::string(type)}, {"$P", cat("p", param)}, {"$O", cat(first)}}));
+      const Dim bytes = m.elements * Dim(byte_size(m.dtype));
+      shared_bytes_ = std::max(shared_bytes_, first + bytes.number() * block_threads());
+      continue;
+    }
     if (!is_variable(m)) {
       out.line(filled(dialect_.scratch, {{"$T", std::string(type)},
                                          {"$P", cat("p", param)},

@@ -13,7 +13,7 @@ namespace hone::c {
 // multiple of their number.
 std::optional<Dim> Renderer::vector_start(const Stmt& loop, int param, const Dim& offset) const {
   const Dim lane = symbol_of(loop);
-  if ((is_array(param) && !is_shared(param) && !in_words_.contains(param)) ||
+  if ((is_array(param) && !is_shared(param) && !is_spread(param) && !in_words_.contains(param)) ||
       !(stride_of(offset, lane) == Dim(1)))
     return std::nullopt;
   const Replacement none[] = {{lane, 0}};
@@ -28,7 +28,7 @@ std::string Renderer::vector_text(std::string_view pattern, int param, std::int6
                           {"$N", cat(width)},
                           {"$V", name},
                           {"$P", buffer(param)},
-                          {"$I", at}});
+                          {"$I", is_spread(param) && !at.empty() ? spread_place(param, at) : at}});
 }
 
 // False where the elements are so few that the dialect takes one by one.

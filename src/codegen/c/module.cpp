@@ -96,6 +96,9 @@ std::string Module::call(const Kernel& kernel, std::string_view name,
 
 GroupText group_text(const Kernel& kernel, const Dialect& dialect) {
   HONE_ASSERT(dialect.has_groups, dialect.language, " has no groups of threads");
+  for (const KernelMemory& m : kernel.memory)
+    HONE_ASSERT(m.scope != MemoryScope::spread || !dialect.block_thread.empty(), kernel.name, ": ",
+                dialect.language, " spreads no memory of threads");
   check(kernel);
   Helpers helpers(dialect);
   Text head, body;
@@ -109,7 +112,7 @@ GroupText group_text(const Kernel& kernel, const Dialect& dialect) {
   for (std::size_t i = 0; i < kernel.memory.size(); ++i)
     out.uses_scratch =
         out.uses_scratch ||
-        (!is_variable(kernel.memory[i]) &&
+        (!is_variable(kernel.memory[i]) && kernel.memory[i].scope != MemoryScope::spread &&
          renderer.used_params().contains(static_cast<int>(kernel.params.size() + i)));
   out.vectors = renderer.vectors();
   out.uses_subgroups = renderer.uses_subgroups();

@@ -50,6 +50,7 @@ TargetInfo target_info(std::string name) {
   // Blocks of a cluster, from sm_90 on; registers hold 32 elements of a thread.
   if (out.name != "sm_75" && !out.name.starts_with("sm_8"))
     out.row_threads = out.group_threads * static_cast<int>(most_cluster_blocks);
+  out.row_blocks = static_cast<int>(most_cluster_blocks);
   out.subgroup_threads = 32;
   out.multiplies_halves = out.name != "sm_75";  // f16 alone, in smaller pieces
   out.launch_us = 3;

@@ -301,6 +301,7 @@ constinit const c::Dialect cuda_cpp = {
     .copy_async = "hone_copy_async<is_aligned, $N>($T, $F, $C);",
     .wait_copies = "hone_wait<$N>();",
     .shared = "$T *const $P = ($T *)(shared + $O);",
+    .block_thread = "(int32_t)threadIdx.x",
     .scratch = "$T *const $P = ($T *)(scratch + $O);",
 };
 

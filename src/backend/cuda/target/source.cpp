@@ -27,12 +27,13 @@ std::uint32_t blocks_of(std::uint32_t threads) {
   return std::min(threads / usual_block_threads, most_cluster_blocks);
 }
 
-c::Dialect of_clusters() {
+c::Dialect of_clusters(std::uint32_t blocks) {
   c::Dialect out = cuda_cpp;
   out.group = "(blockIdx.x / HONE_BLOCKS)";
   out.groups = "(gridDim.x / HONE_BLOCKS)";
   out.thread = "(blockIdx.x % HONE_BLOCKS * blockDim.x + threadIdx.x)";
   out.barrier = "hone_meet();";
+  out.blocks = static_cast<int>(blocks);
   out.reduce_group =
       "$R = hone_reduce_cluster<$N>($X, [](const $T a, const $T b) -> $T { return $E; });";
   return out;
@@ -52,13 +53,15 @@ c::Dialect of_subgroups() {
 Source source_of(const Kernel& kernel) {
   const auto threads = static_cast<std::uint32_t>(group_threads(kernel));
   const bool is_subgroup = threads == subgroup, is_cluster = threads > most_block_threads;
-  c::GroupText group = c::group_text(kernel, is_cluster    ? of_clusters()
+  c::GroupText group = c::group_text(kernel, is_cluster    ? of_clusters(blocks_of(threads))
                                              : is_subgroup ? of_subgroups()
                                                            : cuda_cpp);
   Source out;
   out.header.blocks = blocks_of(threads);
   const std::uint32_t blocks = out.header.blocks;
-  if (is_cluster && (!group.shared.empty() || group.shared_bytes > 0 || group.uses_scratch ||
+  const bool shares_memory = std::ranges::any_of(
+      kernel.memory, [](const KernelMemory& m) { return m.scope == MemoryScope::group; });
+  if (is_cluster && (!group.shared.empty() || shares_memory || group.uses_scratch ||
                      threads % (blocks * subgroup) != 0 || threads / blocks > most_block_threads))
     throw UserError("cuda: a group of ", threads, " threads is more than ", most_cluster_blocks,
                     " blocks of ", most_block_threads, ", or has memory beside registers");
