@@ -1,6 +1,7 @@
 // Lanes loops of known extent on machines whose threads run in groups: one thread takes all lanes.
 // What lies side by side is read before them and written behind them, as vectors.
 #include <algorithm>
+#include <bit>
 
 #include "codegen/c/expression.h"
 #include "kernel/positions.h"
@@ -31,11 +32,13 @@ std::string Renderer::vector_text(std::string_view pattern, int param, std::int6
                           {"$I", is_spread(param) && !at.empty() ? spread_place(param, at) : at}});
 }
 
-// False where the elements are so few that the dialect takes one by one.
+// False where the elements are no power of two, or so few that the dialect takes one by one.
 bool Renderer::use_vector(int param, std::int64_t width) {
   const DType t = buffer_dtype(param);
   const std::int64_t element = byte_size(is_coded(t) ? code_dtype(t) : t);
-  if (width * element < dialect_.least_vector_bytes) return false;
+  if (width * element < dialect_.least_vector_bytes ||
+      !std::has_single_bit(static_cast<std::uint64_t>(width)))
+    return false;
   const VectorType v{memory_type(t), width, width * element};
   if (std::ranges::find(vectors_, v) == vectors_.end()) vectors_.push_back(v);
   return true;
