@@ -10,13 +10,6 @@ namespace {
 
 using Operand = Candidate::Operand;
 
-// How the operand of a node reads a parameter of the group: directly, or broadcast along the last
-// axis only (a bias).
-std::optional<std::size_t> param_of(Value v) {
-  if (!v.is(ops::param)) return std::nullopt;
-  return static_cast<std::size_t>(v.attrs().integer("index"));
-}
-
 // A parameter whose elements vary along the last axis of `shape` alone.
 std::optional<std::size_t> bias_of(Value v, const Shape& shape) {
   while (v.is(ops::broadcast) || v.is(ops::reshape)) {
@@ -62,6 +55,15 @@ void take_epilogue(LibraryCall& call, const Users& users, const LibraryAbilities
       next = only_user(call.last);
     }
   }
+  if (next && library.has_residual && next.is(ops::add)) {
+    const Value other = next.operand(0) == call.last ? next.operand(1) : next.operand(0);
+    if (auto residual = param_of(other); residual && other.type() == call.last.type()) {
+      call.operands.push_back(*residual);
+      call.settings.push_back({"residual", 1});
+      call.last = next;
+      next = only_user(call.last);
+    }
+  }
   if (!next) return;
   const bool is_relu =
       next.is(ops::relu) ||
@@ -71,6 +73,11 @@ void take_epilogue(LibraryCall& call, const Users& users, const LibraryAbilities
   if (!is_relu && !is_gelu) return;
   call.settings.push_back({is_relu ? "relu" : "gelu", 1});
   call.last = next;
+}
+
+void add_list(LibraryCall& call, const std::string& name, const Dims& list) {
+  for (std::size_t i = 0; i < list.size(); ++i)
+    call.settings.push_back({cat(name, i), list[i].number()});
 }
 
 // The group with the call's value as a further parameter.
@@ -121,6 +128,27 @@ std::optional<LibraryCall> matmul_call(Value v, std::string name) {
   call.settings.push_back({"transpose_a", contract[0] == b});
   call.settings.push_back({"transpose_b", contract[1] == b + 1});
   return call;
+}
+
+std::optional<LibraryCall> convolution_call(Value v, std::string name) {
+  const Attrs& a = v.attrs();
+  if (!a.integer("channels_last")) return std::nullopt;
+  for (AttrName list :
+       {AttrName("strides"), AttrName("dilations"), AttrName("pads_low"), AttrName("pads_high")})
+    for (const Dim& d : a.dims(list))
+      if (!d.is_number()) return std::nullopt;
+  LibraryCall call{
+      std::move(name), v, v, {}, {{"channels_last", 1}, {"groups", a.integer("groups")}}};
+  add_list(call, "strides", a.dims("strides"));
+  add_list(call, "dilations", a.dims("dilations"));
+  add_list(call, "pads_low", a.dims("pads_low"));
+  add_list(call, "pads_high", a.dims("pads_high"));
+  return call;
+}
+
+std::optional<std::size_t> param_of(Value v) {
+  if (!v.is(ops::param)) return std::nullopt;
+  return static_cast<std::size_t>(v.attrs().integer("index"));
 }
 
 std::optional<LibraryCall> find_library_call(const Function& f, const LibraryAbilities& library) {

@@ -25,14 +25,23 @@ struct LibraryAbilities {
   std::optional<LibraryCall> (*call_of)(Value anchor);
   // Behind the bias; null: none.
   bool (*has_gelu_tanh)(DType) = nullptr;
+  // Adds another value like the result behind the bias.
+  bool has_residual = false;
 };
 
 // [b?, m, k] x [b?, k, n], in any order of the two axes of a matrix: settings transpose_a and
 // transpose_b tell.
 std::optional<LibraryCall> matmul_call(Value dot, std::string name);
 
+// Of channels last, with numbers as sizes of windows: settings channels_last, groups, strides0 and
+// so on, dilations0, pads_low0, pads_high0.
+std::optional<LibraryCall> convolution_call(Value conv, std::string name);
+
+// The parameter of the group that a value is.
+std::optional<std::size_t> param_of(Value);
+
 // The call for the only contraction of the group, whose operands are parameters, with the bias, the
-// relu or the gelu behind it. `f` is made of core operations.
+// residual, the relu or the gelu behind it. `f` is made of core operations.
 std::optional<LibraryCall> find_library_call(const Function& f, const LibraryAbilities&);
 
 // The call, then a kernel for the rest of the group, whose function is made of core operations.

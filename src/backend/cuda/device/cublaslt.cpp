@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "backend/cuda/device/cublaslt_abi.h"
-#include "base/flags.h"
+#include "backend/cuda/driver/open.h"
 #include "base/library.h"
 
 namespace hone::cublaslt {
@@ -27,21 +27,12 @@ struct Library {
 
 Library open_cublaslt() {
   Library l;
-  void* opened = nullptr;
-  std::string tried;
-  for (const std::string& directory :
-       {flag("HONE_CUDA_DIR"), std::string(), std::string("/usr/local/cuda/lib64")}) {
-    l.file = directory.empty() ? soname : directory + "/" + soname;
-    if ((opened = open_library(l.file.c_str()))) break;
-    tried += cat(tried.empty() ? "" : ", ", directory.empty() ? "the library path" : directory);
-  }
-  if (!opened) {
-    l.file.clear();
-    l.failure = cat("no ", soname, ": looked in ", tried, "; set HONE_CUDA_DIR to its directory");
-    return l;
-  }
-#define HONE_CUBLASLT_FIND(name, symbol, ...)                                    \
-  l.name = reinterpret_cast<decltype(l.name)>(find_in_library(opened, #symbol)); \
+  const cuda::OpenedLibrary opened = cuda::open_nvidia_library(soname);
+  l.file = opened.file;
+  l.failure = opened.failure;
+  if (!opened.handle) return l;
+#define HONE_CUBLASLT_FIND(name, symbol, ...)                                           \
+  l.name = reinterpret_cast<decltype(l.name)>(find_in_library(opened.handle, #symbol)); \
   if (!l.name && l.failure.empty()) l.failure = cat(l.file, " lacks ", #symbol);
   HONE_CUBLASLT_FUNCTIONS(HONE_CUBLASLT_FIND)
 #undef HONE_CUBLASLT_FIND

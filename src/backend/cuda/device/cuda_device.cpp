@@ -8,6 +8,7 @@
 #include "backend/cuda/device/context.h"
 #include "backend/cuda/device/copy.h"
 #include "backend/cuda/device/cublaslt.h"
+#include "backend/cuda/device/cudnn.h"
 #include "backend/cuda/device/program.h"
 #include "base/error.h"
 
@@ -147,10 +148,22 @@ class CudaStream final : public Stream {
     arguments_.clear();
     for (CUdeviceptr& v : values_) arguments_.push_back(&v);
     recent_.add(kernel);
-    check(driver().cuLaunchKernel(is_aligned ? kernel.function : kernel.unaligned,
-                                  static_cast<unsigned>(blocks), 1, 1, h.threads, 1, 1,
-                                  h.shared_bytes, handle_, arguments_.data(), nullptr),
-          "cuLaunchKernel");
+    // It may start while the launch before it ends, since it waits for that one's results itself.
+    CUlaunchAttribute early{};
+    early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    early.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config{};
+    config.gridDimX = static_cast<unsigned>(blocks);
+    config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = h.threads;
+    config.blockDimY = config.blockDimZ = 1;
+    config.sharedMemBytes = h.shared_bytes;
+    config.hStream = handle_;
+    config.attrs = &early;
+    config.numAttrs = h.waits ? 1 : 0;
+    check(driver().cuLaunchKernelEx(&config, is_aligned ? kernel.function : kernel.unaligned,
+                                    arguments_.data(), nullptr),
+          "cuLaunchKernelEx");
   }
 
   void call(const BoundCall& c, std::span<const DeviceMemory> operands, bool) override {
@@ -271,8 +284,10 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   }
   std::unique_ptr<BoundCall> bind(const CallRequest& r) override {
     if (r.name.starts_with("cublaslt.")) return cublaslt::bind(context_, r);
+    if (r.name.starts_with("cudnn.")) return cudnn::bind(context_, r);
     return Device::bind(r);
   }
+  std::optional<Packing> packing(const CallRequest& r) override { return cudnn::packing(r); }
   std::unique_ptr<BoundCall> bind(const StridedCopy& c) override {
     return std::make_unique<CudaCopy>(context_, c);
   }
@@ -321,7 +336,7 @@ std::vector<LibraryStatus> cuda_device_libraries() {
   }
   out.file = "libcuda.so.1";
   out.hint = driver_hint;
-  return {out, cublaslt::library_status()};
+  return {out, cublaslt::library_status(), cudnn::library_status()};
 }
 
 }  // namespace hone

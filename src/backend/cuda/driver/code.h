@@ -20,7 +20,7 @@ struct CodeHeader {
   std::uint32_t alignment = 1;  // of every parameter, in bytes; others take the second kernel
   std::uint32_t groups = 1;     // of the kernel's threads, in a block
   std::uint32_t blocks = 1;     // of a group, which are a cluster then
-  std::uint32_t reserved = 0;
+  std::uint32_t waits = 0;      // 1: it waits for the launch before it by itself
 };
 static_assert(sizeof(CodeHeader) == 48);
 

@@ -5,11 +5,9 @@
 #include <mutex>
 
 #include "backend/cuda/driver/driver.h"
+#include "backend/cuda/target/libraries.h"
 #include "backend/cuda/target/nvrtc.h"
 #include "backend/cuda/target/source.h"
-#include "codegen/library_call.h"
-#include "kernel/lower.h"
-#include "ops/ops.h"
 
 namespace hone::cuda {
 
@@ -41,6 +39,11 @@ std::int64_t most_shared_bytes(std::string_view name) {
   return (it == std::end(known) ? others : it->kibibytes) << 10;
 }
 
+// Has clusters of blocks, and kernels that wait for the kernel before them.
+bool is_hopper_or_later(std::string_view name) {
+  return name != "sm_75" && !name.starts_with("sm_8");
+}
+
 TargetInfo target_info(std::string name) {
   TargetInfo out;
   out.name = std::move(name);
@@ -48,7 +51,7 @@ TargetInfo target_info(std::string name) {
   out.group_threads = 1024;
   out.group_bytes = most_shared_bytes(out.name) - std::int64_t{kept_shared_bytes};
   // Blocks of a cluster, from sm_90 on; registers hold 32 elements of a thread.
-  if (out.name != "sm_75" && !out.name.starts_with("sm_8"))
+  if (is_hopper_or_later(out.name))
     out.row_threads = out.group_threads * static_cast<int>(most_cluster_blocks);
   out.row_blocks = static_cast<int>(most_cluster_blocks);
   out.subgroup_threads = 32;
@@ -56,19 +59,6 @@ TargetInfo target_info(std::string name) {
   out.launch_us = 3;
   return out;
 }
-
-constexpr LibraryAbilities cublaslt = {
-    .takes =
-        [](DType t) {
-          return t == DType::f32 || t == DType::f64 || t == DType::f16 || t == DType::bf16;
-        },
-    .call_of = [](Value v) -> std::optional<LibraryCall> {
-      if (!v.is(ops::dot)) return std::nullopt;
-      return matmul_call(v, "cublaslt.matmul");
-    },
-    // With the machine's approximate tanh.
-    .has_gelu_tanh = [](DType t) { return byte_size(t) == 2; },
-};
 
 class CudaTarget final : public Target {
  public:
@@ -79,21 +69,9 @@ class CudaTarget final : public Target {
   const TargetInfo& info() const override { return info_; }
   std::string_view version() const override { return version_; }
 
-  // The library's first proposals differ by what the operands are; which is fastest is measured.
-  std::vector<Proposal> candidates(const GroupSpec& given) const override {
-    std::vector<Proposal> out = Target::candidates(given);
-    GroupSpec spec = given;
-    spec.function = expand_for_kernels(given.function);
-    std::optional<LibraryCall> call = find_library_call(spec.function, cublaslt);
-    if (!call) return out;
-    for (int algorithm = 0; algorithm < 3; ++algorithm) {
-      if (algorithm > 0) call->settings.push_back({"algorithm", algorithm});
-      const std::string name(library_names[0]);
-      out.push_back(
-          {library_candidate(spec, *call, algorithm == 0 ? name : cat(name, "-", algorithm), info_),
-           name, ""});
-      if (algorithm > 0) call->settings.pop_back();
-    }
+  std::vector<Proposal> candidates(const GroupSpec& spec) const override {
+    std::vector<Proposal> out = Target::candidates(spec);
+    for (Proposal& p : library_proposals(spec, info_)) out.push_back(std::move(p));
     return out;
   }
 
@@ -134,6 +112,7 @@ class CudaTarget final : public Target {
   Binary compile_one(const CompileJob& job) const {
     Source source = source_of(*job.kernel);
     const std::vector<std::byte> cubin = nvrtc_compile(source.text, job.entry, info_.name);
+    source.header.waits = is_hopper_or_later(info_.name);
     source.header.cubin_bytes = static_cast<std::uint32_t>(cubin.size());
     Binary out;
     out.target = info_.name;

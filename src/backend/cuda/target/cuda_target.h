@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "backend/cuda/target/libraries.h"
 #include "codegen/target.h"
 
 namespace hone::cuda {
@@ -11,7 +12,7 @@ namespace hone::cuda {
 inline constexpr std::string_view target_names[] = {"native", "sm_75",  "sm_80",  "sm_86", "sm_89",
                                                     "sm_90",  "sm_100", "sm_103", "sm_120"};
 
-inline constexpr std::string_view library_names[] = {"cublaslt"};
+inline constexpr std::string_view library_names[] = {cublaslt_name, cudnn_name};
 
 std::unique_ptr<Target> make_target(std::string_view);
 

@@ -56,6 +56,13 @@ HONE_INLINE void hone_store(T *to, const hone_vector<T, n> &from) {
   for (int i = 0; i < n; ++i) to[i] = from.of[i];
 }
 
+/* Until what the kernel before this one wrote is there; then the next kernel's blocks may come. */
+HONE_INLINE void hone_wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\ngriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 /* 16 bytes, or zeros; finished by hone_wait. Neighbouring places of a window are read again soon. */
 template <bool is_aligned, int n, class T>
 HONE_INLINE void hone_copy_async(T *to, const T *from, bool reads) {

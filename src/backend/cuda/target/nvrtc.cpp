@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "backend/cuda/driver/open.h"
 #include "base/error.h"
-#include "base/flags.h"
 #include "base/library.h"
 
 namespace hone::cuda {
@@ -40,28 +40,17 @@ void open_builtins(const std::filesystem::path& directory) {
   }
 }
 
-// Where the flag says, where the system looks, and where CUDA is usually installed.
 void* open_somewhere(NvrtcStatus& status) {
-  std::vector<std::string> directories;
-  if (const std::string given = flag("HONE_CUDA_DIR"); !given.empty()) directories.push_back(given);
-  directories.push_back("");
-  directories.push_back("/usr/local/cuda/lib64");
+  std::vector<std::string> more;
 #ifdef HONE_NVRTC_DIR
-  directories.push_back(HONE_NVRTC_DIR);  // that this build was configured with
+  more.push_back(HONE_NVRTC_DIR);  // that this build was configured with
 #endif
-  std::string tried;
-  for (const std::string& directory : directories) {
-    if (!directory.empty()) open_builtins(directory);
-    const std::string file = directory.empty() ? soname : directory + "/" + soname;
-    if (void* library = open_library(file.c_str())) {
-      status.file = file;
-      return library;
-    }
-    tried += cat(tried.empty() ? "" : ", ", directory.empty() ? "the library path" : directory);
-  }
-  status.failure = cat("no ", soname, ": looked in ", tried,
-                       "; set HONE_CUDA_DIR to the directory that holds it");
-  return nullptr;
+  OpenedLibrary opened = open_nvidia_library(soname, more);
+  status.file = std::move(opened.file);
+  status.failure = std::move(opened.failure);
+  if (const auto directory = std::filesystem::path(status.file).parent_path(); !directory.empty())
+    open_builtins(directory);
+  return opened.handle;
 }
 
 Nvrtc open_nvrtc() {

@@ -18,6 +18,9 @@ constexpr std::uint32_t groups_together = 4;
 // What a launch gives a block.
 constexpr std::string_view shared_memory = "extern __shared__ __align__(16) unsigned char shared[]";
 
+// Before it a kernel touches no memory, see CodeHeader::waits.
+constexpr std::string_view wait_for_previous = "hone_wait_for_previous();";
+
 // Groups of more threads than a block has are clusters of blocks, of as few threads as fill a
 // multiprocessor with several of them.
 constexpr std::uint32_t most_block_threads = 1024, usual_block_threads = 256;
@@ -104,6 +107,7 @@ Source source_of(const Kernel& kernel) {
     const std::string cluster = is_cluster ? cat("__cluster_dims__(", blocks, ", 1, 1) ") : "";
     text.open("extern \"C\" __global__ void ", cluster, "__launch_bounds__(", out.header.threads,
               ") ", name, "(", parameters, ")");
+    text.line(wait_for_previous);
     text.line("hone_body<", is_aligned ? "true" : "false", ">(", arguments, ");");
     text.close();
   };

@@ -1,0 +1,96 @@
+#include "backend/cuda/target/libraries.h"
+
+#include <bit>
+
+#include "codegen/library_call.h"
+#include "kernel/lower.h"
+#include "ops/ops.h"
+
+namespace hone::cuda {
+
+namespace {
+
+bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
+
+constexpr LibraryAbilities cublaslt = {
+    .takes = [](DType t) { return t == DType::f32 || t == DType::f64 || is_half(t); },
+    .call_of = [](Value v) -> std::optional<LibraryCall> {
+      if (!v.is(ops::dot)) return std::nullopt;
+      return matmul_call(v, "cublaslt.matmul");
+    },
+    // With the machine's approximate tanh.
+    .has_gelu_tanh = [](DType t) { return byte_size(t) == 2; },
+};
+
+// A graph of cuDNN is made for each size, by compiling, so it is offered for known sizes alone.
+constexpr LibraryAbilities cudnn = {
+    .takes = is_half,
+    .call_of = [](Value v) -> std::optional<LibraryCall> {
+      if (!v.is(ops::conv) || v.rank() != 4 || !v.type().shape.is_static()) return std::nullopt;
+      return convolution_call(v, "cudnn.conv");
+    },
+    .has_residual = true,
+};
+
+// The only attention of the group, whose operands are parameters.
+std::optional<LibraryCall> attention_call(const Function& f) {
+  std::optional<LibraryCall> found;
+  for (NodeId n : live_nodes(f)) {
+    const Value v(&f.graph(), n);
+    if (!v.is(ops::attention)) continue;
+    if (found || !is_half(v.dtype()) || v.rank() > 4 || v.attrs().has("softcap"))
+      return std::nullopt;
+    found = LibraryCall{"cudnn.attention", v, v, {}, {}};
+    for (const Value& operand : v.operands()) {
+      const std::optional<std::size_t> param = param_of(operand);
+      if (!param || !operand.shape().is_static()) return std::nullopt;
+      found->operands.push_back(*param);
+    }
+    const auto scale = static_cast<float>(v.attrs().real("scale"));
+    found->settings.push_back({"scale_bits", std::bit_cast<std::uint32_t>(scale)});
+    if (v.operands().size() > 3) {
+      const DType t = v.operand(3).dtype();
+      if (!is_half(t) && t != DType::f32) return std::nullopt;
+      found->settings.push_back({"mask", 1});
+    }
+    if (v.attrs().has("causal")) {
+      const Dim& offset = v.attrs().dims("causal")[0];
+      if (!offset.is_number()) return std::nullopt;
+      found->settings.push_back({"causal", 1});
+      found->settings.push_back({"causal_offset", offset.number()});
+    }
+  }
+  return found;
+}
+
+// `count` forms of the call, which differ in the number in its `choice`.
+void propose(std::vector<Proposal>& out, const GroupSpec& spec, LibraryCall call,
+             std::string_view library, std::string_view choice, int count, const TargetInfo& info) {
+  for (int i = 0; i < count; ++i) {
+    if (i > 0) call.settings.push_back({std::string(choice), i});
+    const std::string name = i == 0 ? std::string(library) : cat(library, "-", i);
+    out.push_back({library_candidate(spec, call, name, info), std::string(library), ""});
+    if (i > 0) call.settings.pop_back();
+  }
+}
+
+}  // namespace
+
+std::vector<Proposal> library_proposals(const GroupSpec& given, const TargetInfo& info) {
+  std::vector<Proposal> out;
+  GroupSpec spec = given;
+  spec.function = expand_for_kernels(given.function, &ops::attention);
+  if (const auto call = attention_call(spec.function)) {
+    propose(out, spec, *call, cudnn_name, "plan", 2, info);
+    return out;
+  }
+  spec.function = expand_for_kernels(given.function);
+  if (const auto call = find_library_call(spec.function, cublaslt))
+    propose(out, spec, *call, cublaslt_name, "algorithm", 3, info);
+  if (const auto call = find_library_call(spec.function, cudnn);
+      call && spec.param_is_weight[call->operands[1]])
+    propose(out, spec, *call, cudnn_name, "plan", 3, info);
+  return out;
+}
+
+}  // namespace hone::cuda
