@@ -7,6 +7,7 @@
 #include "pass/expand.h"
 #include "pass/fold.h"
 #include "pass/fold_batch_norm.h"
+#include "pass/join_products.h"
 #include "pass/layout.h"
 #include "pass/raise.h"
 #include "pass/simplify.h"
@@ -35,6 +36,8 @@ constexpr Pass passes[] = {
      [](const Function& f, RuleLog*) { return expand(f); }},
     {"sink", "reshapes and transposes behind what can join a contraction or reduction",
      plain<sink>},
+    {"join-products", "products of one value with several constants, as one product",
+     plain<join_products>},
     {"fold-again", "what became constant", plain<fold>},
     {"simplify-again", "the same rules on what the passes above left", simplify},
 };

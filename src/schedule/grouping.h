@@ -18,7 +18,7 @@ enum class Role : std::uint8_t {
   cloned,     // costs nothing to repeat (broadcast): repeated in every group that uses it
   view,       // another window over its operand's memory
   computed,   // member of one group
-  assembled,  // concat whose operands are written where they belong; a group of its own
+  assembled,  // concat or reshape whose operands are written where they belong; a group of its own
   control,    // a group of its own
 };
 
@@ -30,7 +30,7 @@ struct Group {
   enum class Kind : std::uint8_t {
     compute,
     control,   // one control node: if, while, refuse, require
-    assemble,  // one concat: copies of the operands that are not written in place
+    assemble,  // one assembled node: copies of the operands that are not written in place
   };
   Kind kind = Kind::compute;
 };

@@ -87,19 +87,24 @@ bool Places::views_fit(Value base, const View& at) const {
   return true;
 }
 
-View Places::window(Value concat, std::size_t i) {
-  View at = of(concat);
-  auto axis = static_cast<std::size_t>(concat.attrs().integer("axis"));
+View Places::window(Value assembled, std::size_t i) {
+  View at = of(assembled);
+  if (assembled.is(ops::reshape)) {
+    const std::optional<Layout> layout = operand_layout(graph_, assembled.node(), layout_of(at));
+    HONE_ASSERT(layout, "the operand of an assembled reshape has no layout");
+    return view_at(at, *layout, assembled.operand(0).shape());
+  }
+  auto axis = static_cast<std::size_t>(assembled.attrs().integer("axis"));
   Dim start = 0;
-  for (std::size_t k = 0; k < i; ++k) start = start + concat.operand(k).shape().dims[axis];
+  for (std::size_t k = 0; k < i; ++k) start = start + assembled.operand(k).shape().dims[axis];
   at.offset = at.offset + start * at.strides[axis] * Dim(byte_size(at.dtype));
-  at.dims = concat.operand(i).shape().dims;
+  at.dims = assembled.operand(i).shape().dims;
   return at;
 }
 
-void Places::place_operands(Value concat) {
-  for (std::size_t i = 0; i < concat.operand_count(); ++i)
-    try_place(concat.operand(i), keep(window(concat, i)));
+void Places::place_operands(Value assembled) {
+  for (std::size_t i = 0; i < assembled.operand_count(); ++i)
+    try_place(assembled.operand(i), keep(window(assembled, i)));
 }
 
 void Places::place_new(const Extracted& group, const Group& members) {

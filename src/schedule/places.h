@@ -1,5 +1,5 @@
-// Where the values of one function lie: in slots of their own, in windows of a concat, in the
-// caller's results, or as views of another value. Emits no step.
+// Where the values of one function lie: in slots of their own, in windows of a concat or reshape,
+// in the caller's results, or as views of another value. Emits no step.
 #pragma once
 
 #include <deque>
@@ -21,8 +21,8 @@ class Places {
 
   // Of any value that is in memory or a view of one.
   const View& of(Value);
-  // The window of operand i of an assembled concat.
-  View window(Value concat, std::size_t i);
+  // The window of operand i of an assembled concat or reshape.
+  View window(Value assembled, std::size_t i);
 
  private:
   std::uint32_t number(Value v) const { return grouping_.value_number(v); }
@@ -33,7 +33,7 @@ class Places {
   const View& keep(View v) { return made_.emplace_back(std::move(v)); }
   bool is_all_of_its_slot(const View&) const;
   bool views_fit(Value base, const View& at) const;
-  void place_operands(Value concat);
+  void place_operands(Value assembled);
   void place_new(const Extracted&, const Group&);
 
   Slots& slots_;

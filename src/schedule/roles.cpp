@@ -23,6 +23,10 @@ class RoleFinder {
   RoleFinder(const Function& f, const std::vector<bool>& weights, bool assemble, Grouping& out)
       : graph_(f.graph()), weights_(weights), assemble_(assemble), out_(out) {
     dense_.resize(graph_.node_count());
+    uses_.resize(graph_.node_count());
+    for (NodeId n : out.order)
+      for (const Value& v : graph_.operands(n)) ++uses_[v.node()];
+    for (const Function::Result& r : f.results()) ++uses_[r.value.node()];
   }
 
   void run() {
@@ -44,7 +48,24 @@ class RoleFinder {
     if (&op == &ops::broadcast || is_list_of_places(n)) return Role::cloned;
     bool moves_cloned = operands_are(n, Role::cloned) && graph_.operands(n).size() == 1;
     if (moves_cloned) return Role::cloned;
-    return is_view(n) ? Role::view : Role::computed;
+    if (is_view(n)) return Role::view;
+    return assemble_ && !weights_[n] && can_be_written_in_order(n) ? Role::assembled
+                                                                   : Role::computed;
+  }
+
+  // A reshape of transposed results of an attention or contraction, such as of heads that are put
+  // side by side: nobody else reads these, so they are written where the reshape has them.
+  bool can_be_written_in_order(NodeId n) const {
+    if (&graph_.op(n) != &ops::reshape) return false;
+    std::optional<Layout> layout = dense_layout(graph_.type(n).shape);
+    do {
+      layout = operand_layout(graph_, n, *layout);
+      n = graph_.operands(n)[0].node();
+      if (!layout || uses_[n] != 1) return false;
+    } while (out_.roles[n] == Role::view);
+    const Op& op = graph_.op(n);
+    return out_.roles[n] == Role::computed &&
+           (op.kind == OpKind::contraction || &op == &ops::attention);
   }
 
   bool operands_are(NodeId n, Role role) const {
@@ -95,6 +116,7 @@ class RoleFinder {
   const bool assemble_;
   Grouping& out_;
   std::vector<std::optional<Layout>> dense_;  // per view node
+  std::vector<std::uint32_t> uses_;           // per node
 };
 
 // Weights alone decide the value: it is computed before the first run.

@@ -106,9 +106,9 @@ class Section {
   }
 
   // Operands that could not be made in their windows are copied there.
-  void add_assembly(Value concat) {
-    for (std::size_t i = 0; i < concat.operand_count(); ++i)
-      copy_value(concat.operand(i), places_.window(concat, i));
+  void add_assembly(Value assembled) {
+    for (std::size_t i = 0; i < assembled.operand_count(); ++i)
+      copy_value(assembled.operand(i), places_.window(assembled, i));
   }
 
   // Nothing to do when the value is there already.
