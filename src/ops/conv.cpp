@@ -186,7 +186,7 @@ constinit const Op ops::conv = {
         "with nothing (pads add no products). Attributes strides, dilations, pads_low, pads_high "
         "(one entry for each spatial axis), groups, channels_last. Channels-first: x [N,C,...], "
         "weights [O,C/groups,...]; channels-last: x [N,...,C], weights [...,C/groups,O]. Narrow "
-        "floats are summed in f32 and rounded once. Optional attribute dtype as for dot.",
+        "floats are summed in f32 and rounded once. Optional attributes dtype and mode as for dot.",
     .kind = OpKind::contraction,
     .infer = infer_conv,
     .differentiable = grads::conv_of_products,

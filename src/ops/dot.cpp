@@ -186,7 +186,9 @@ constinit const Op ops::dot = {
         "The general contraction: sums of products over the pairs of axes in attribute contract "
         "= [a0,b0,a1,b1,...]; attribute batch pairs axes that stay, alike. Result axes: batch, "
         "free axes of a, free axes of b. Narrow floats are summed in f32 and rounded once. "
-        "Optional attribute dtype of the result: i32 for bytes, a wider float for floats.",
+        "Optional attributes: dtype of the result, i32 for bytes, a wider float for floats; tf32 = "
+        "1 "
+        "says that f32 operands hold what tf32 holds, ten bits of mantissa.",
     .kind = OpKind::contraction,
     .infer = infer_dot,
     .grad = grads::dot,

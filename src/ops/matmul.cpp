@@ -57,6 +57,11 @@ Values expand_matmul(const Call& c) {
   std::optional<DType> dtype;
   if (c.attrs.has("dtype")) dtype = c.attrs.get<DType>("dtype");
   Value y = dot_general(a, b, batch, {{a.rank() - 1, b.rank() - 2}}, dtype);
+  if (c.attrs.has("mode")) {
+    Attrs attrs = y.attrs();
+    attrs.set("mode", c.attrs.get<std::string>("mode"));
+    y = ops::dot(Values{a, b}, std::move(attrs));
+  }
   return {reshape_to(y, c.results[0].shape.dims)};
 }
 
@@ -115,7 +120,8 @@ constinit const Op ops::matmul = {
     .name = "matmul",
     .doc =
         "y[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]; leading axes broadcast, rank "
-        "1 is a row (a) or a column (b) and disappears. Optional attribute dtype as for dot.",
+        "1 is a row (a) or a column (b) and disappears. Optional attributes dtype and tf32 as for "
+        "dot.",
     .kind = OpKind::contraction,
     .infer = infer_matmul,
     .expand = expand_matmul,

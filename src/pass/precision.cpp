@@ -99,7 +99,11 @@ class Narrowing {
     Graph& graph = from_.graph();
     Values operands;
     for (const Value& v : graph.operands(n)) operands.push_back(operand(v, copy));
-    const Value made = operands[0].graph().intern(graph.op(n), operands, graph.attrs(n));
+    const Op& op = graph.op(n);
+    Attrs attrs = graph.attrs(n);
+    if (precision_ == Precision::tf32 && op.kind == OpKind::contraction)
+      attrs.set("mode", std::string("tf32"));
+    const Value made = operands[0].graph().intern(op, operands, attrs);
     Values out;
     for (std::size_t i = 0; i < made.result_count(); ++i) {
       const Value result = made.result(i), before(&graph, n, static_cast<std::uint32_t>(i));

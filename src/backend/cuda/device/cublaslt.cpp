@@ -122,8 +122,10 @@ class Matmul final : public CudaCall {
     is_double_ = t == r_64f;
     const cuda::Scope scope(*context_);
     handle_ = handle_of(*context_);
-    check(library().create_description(&description_, is_double_ ? compute_64f : compute_32f,
-                                       is_double_ ? r_64f : r_32f),
+    const Compute compute = is_double_             ? compute_64f
+                            : r.setting("tf32", 0) ? compute_32f_tf32
+                                                   : compute_32f;
+    check(library().create_description(&description_, compute, is_double_ ? r_64f : r_32f),
           "cublasLtMatmulDescCreate");
     set(trans_a, static_cast<std::int32_t>(first.is_transposed));
     set(trans_b, static_cast<std::int32_t>(second.is_transposed));

@@ -12,8 +12,9 @@ LibraryStatus library_status();
 
 // cublaslt.matmul: operands a [b?, m, k], b [b?, k, n], with `bias` a vector [n], and the result
 // [b?, m, n]; a and b may be stored the other way round (transpose_a, transpose_b). Settings: bias,
-// relu, gelu (with tanh) apply in this order; algorithm: the number in the library's list of
-// proposals. Throws UserError for what the library does not take.
+// relu, gelu (with tanh) apply in this order; tf32: f32 operands hold what tf32
+// holds; algorithm: the number in the library's list of proposals. Throws UserError for what the
+// library does not take.
 std::unique_ptr<cuda::CudaCall> bind(std::shared_ptr<cuda::Context>, const CallRequest&);
 
 }  // namespace hone::cublaslt

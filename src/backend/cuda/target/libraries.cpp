@@ -12,11 +12,21 @@ namespace {
 
 bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 
+// Its operands hold what tf32 holds, so tensor cores multiply them without rounding.
+bool is_tf32(Value v) {
+  return v.attrs().has("mode") && v.attrs().get<std::string>("mode") == "tf32";
+}
+
+std::optional<LibraryCall> with_tf32(std::optional<LibraryCall> call, Value v) {
+  if (call && is_tf32(v)) call->settings.push_back({"tf32", 1});
+  return call;
+}
+
 constexpr LibraryAbilities cublaslt = {
     .takes = [](DType t) { return t == DType::f32 || t == DType::f64 || is_half(t); },
     .call_of = [](Value v) -> std::optional<LibraryCall> {
       if (!v.is(ops::dot)) return std::nullopt;
-      return matmul_call(v, "cublaslt.matmul");
+      return with_tf32(matmul_call(v, "cublaslt.matmul"), v);
     },
     // With the machine's approximate tanh.
     .has_gelu_tanh = [](DType t) { return byte_size(t) == 2; },
@@ -24,10 +34,12 @@ constexpr LibraryAbilities cublaslt = {
 
 // A graph of cuDNN is made for each size, by compiling, so it is offered for known sizes alone.
 constexpr LibraryAbilities cudnn = {
-    .takes = is_half,
+    .takes = [](DType t) { return is_half(t) || t == DType::f32; },
     .call_of = [](Value v) -> std::optional<LibraryCall> {
-      if (!v.is(ops::conv) || v.rank() != 4 || !v.type().shape.is_static()) return std::nullopt;
-      return convolution_call(v, "cudnn.conv");
+      const bool has_tensor_cores = is_half(v.dtype()) || is_tf32(v);
+      if (!v.is(ops::conv) || v.rank() != 4 || !v.shape().is_static() || !has_tensor_cores)
+        return std::nullopt;
+      return with_tf32(convolution_call(v, "cudnn.conv"), v);
     },
     .has_residual = true,
 };
