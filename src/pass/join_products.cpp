@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -26,10 +27,10 @@ class Joiner {
       for (const Value& v : f.graph().operands(n)) users_[v.node()].push_back(n);
     for (const Function::Result& r : f.results()) is_result_.insert(r.value.node());
     // Of each value and form of product, in order.
-    std::map<std::pair<NodeId, bool>, std::vector<Part>> found;
+    std::map<std::tuple<NodeId, DType, bool>, std::vector<Part>> found;
     for (NodeId n : live_nodes(f))
       if (const auto p = part({&f.graph(), n}))
-        found[{p->dot.operand(0).node(), static_cast<bool>(p->bias)}].push_back(*p);
+        found[{p->dot.operand(0).node(), p->dot.dtype(), static_cast<bool>(p->bias)}].push_back(*p);
     for (auto& [key, parts] : found)
       if (parts.size() > 1) groups_.push_back(std::move(parts));
   }

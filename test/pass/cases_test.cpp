@@ -7,6 +7,7 @@
 #include "evaluate.h"
 #include "pass/expand.h"
 #include "pass/fold.h"
+#include "pass/join_products.h"
 #include "pass/layout.h"
 #include "pass/raise.h"
 #include "pass/simplify.h"
@@ -44,6 +45,7 @@ Function run_pass(const std::string& name, const Function& f) {
   if (name == "fold") return fold(f);
   if (name == "expand") return expand(f);
   if (name == "raise") return raise(f);
+  if (name == "join-products") return join_products(f);
   if (name == "layout") return layout(f);
   if (name == "sink") return sink(f);
   throw UserError("no pass '", name, "'");

@@ -57,6 +57,25 @@ TEST(Places, ResultsAreMadeThroughViews) {
   EXPECT_EQ(s.variant.devices[0].arena_bytes, Dim(0));
 }
 
+// Two heads of an attention, put side by side for the product behind it.
+Function heads(bool are_read_twice) {
+  Function f;
+  const Value q = f.add_param(f32({1, 2, 8, 4}), "q"), k = f.add_param(f32({1, 2, 6, 4}), "k"),
+              v = f.add_param(f32({1, 2, 6, 4}), "v"), w = f.add_param(f32({8, 3}), "w");
+  const Value y = ops::attention(Values{q, k, v}, {{"scale", 0.5}});
+  const Value rows = reshape_to(transpose_by(y, Axes{0, 2, 1, 3}), {8, 8});
+  f.add_result(dot_general(rows, w, {}, {{1, 0}}));
+  if (are_read_twice) f.add_result(reduce_axes(ops::reduce_sum, y, {2}));
+  return f;
+}
+
+TEST(Places, HeadsAreMadeSideBySide) {
+  Simulated s = simulate(heads(false));
+  EXPECT_EQ(s.launches, 2);
+  EXPECT_EQ(s.copies, 0);
+  EXPECT_GT(simulate(heads(true)).launches, 3) << "others want the heads as they are";
+}
+
 TEST(Places, BodiesGetDenseArguments) {
   Function f;
   Value c = f.add_param(b1({}), "c"), x = f.add_param(f32({4, 6}), "x");
