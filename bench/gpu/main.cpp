@@ -16,6 +16,7 @@
 #include "api/hone.h"
 #include "backend/backend.h"
 #include "base/json.h"
+#include "decode.h"
 #include "ops/common.h"
 
 namespace {
@@ -153,6 +154,7 @@ std::vector<GpuCase> all_cases(DType half) {
     b.output(x, "y");
   };
   out.push_back(small);
+  out.push_back({cat("gpt2_decode_", half), [half](Builder& b) { build_decode(b, half); }, 0, 0});
   return out;
 }
 
@@ -238,7 +240,16 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
       tensors.emplace_back(device, *stream, plan->params[i].type);
       session.bind_input(i, tensors.back().ref());
     }
+    // The next value of a donated input takes its memory.
     for (std::size_t i = 0; i < plan->results.size(); ++i) {
+      const auto before = std::ranges::find_if(plan->params, [&](const PlanParam& p) {
+        return p.donated && p.name + "_next" == plan->results[i].name;
+      });
+      if (before != plan->params.end()) {
+        const auto number = static_cast<std::size_t>(before - plan->params.begin());
+        session.bind_output(i, tensors[number].ref());
+        continue;
+      }
       tensors.emplace_back(device, *stream, plan->results[i].type);
       session.bind_output(i, tensors.back().ref());
     }

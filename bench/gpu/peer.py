@@ -93,6 +93,43 @@ def cases():
             x = x - torch.relu(x) * 0.1
         return x
     yield lambda: ("small_ops_200", small, (tensor("f32", 64, 256), tensor("f32", 256, 256)))
+    yield decode
+
+
+def decode():
+    """One token of GPT-2 124M, with caches of 1024 keys and values that are updated in place."""
+    layers, heads, depth, length, words, width = 12, 12, 64, 1024, 50257, 768
+
+    def weight(*dims):
+        return tensor(HALF, *dims) * 0.02
+    table, places = weight(words, width), weight(length, width)
+
+    def norm():
+        return weight(width), weight(width)
+    blocks = [(*norm(), weight(width, 3 * width), weight(3 * width), weight(width, width), weight(width), *norm(),
+               weight(width, 4 * width), weight(4 * width), weight(4 * width, width), weight(width),
+               weight(1, heads, length, depth), weight(1, heads, length, depth)) for _ in range(layers)]
+    last = norm()
+    numbers = torch.arange(length, device="cuda")
+    for block in blocks:
+        for x in block:
+            torch._dynamo.mark_static_address(x)
+
+    def step(token, position):
+        x = table[token] + places[position]
+        mask = (numbers <= position).view(1, 1, 1, length)
+        for w1, b1, qkv, qkv_b, out, out_b, w2, b2, up, up_b, down, down_b, keys, values in blocks:
+            h = torch.addmm(qkv_b, F.layer_norm(x, (width,), w1, b1), qkv)
+            q, k, v = (p.view(1, heads, 1, depth) for p in h.chunk(3, 1))
+            keys.index_copy_(2, position, k)
+            values.index_copy_(2, position, v)
+            a = F.scaled_dot_product_attention(q, keys, values, attn_mask=mask).view(1, width)
+            x = x + torch.addmm(out_b, a, out)
+            h = F.gelu(torch.addmm(up_b, F.layer_norm(x, (width,), w2, b2), up), approximate="tanh")
+            x = x + torch.addmm(down_b, h, down)
+        return F.layer_norm(x, (width,), *last) @ table.T
+    token = torch.zeros(1, dtype=torch.long, device="cuda")
+    return f"gpt2_decode_{HALF}", step, (token, token.clone())
 
 
 def main():
@@ -108,7 +145,7 @@ def main():
             del inputs
             continue
         torch.compiler.reset()
-        mode = {"mode": "reduce-overhead"} if name.startswith("small") else {}
+        mode = {"mode": "reduce-overhead"} if name.startswith(("small", "gpt2")) else {}
         start = time.perf_counter()
         compiled = torch.compile(f, **mode)
         compiled(*inputs)

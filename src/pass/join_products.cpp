@@ -26,11 +26,13 @@ class Joiner {
     for (NodeId n : live_nodes(f))
       for (const Value& v : f.graph().operands(n)) users_[v.node()].push_back(n);
     for (const Function::Result& r : f.results()) is_result_.insert(r.value.node());
-    // Of each value and form of product, in order.
-    std::map<std::tuple<NodeId, DType, bool>, std::vector<Part>> found;
+    // Of each value, node and number, and form of product, in order.
+    std::map<std::tuple<NodeId, std::uint32_t, DType, bool>, std::vector<Part>> found;
     for (NodeId n : live_nodes(f))
-      if (const auto p = part({&f.graph(), n}))
-        found[{p->dot.operand(0).node(), p->dot.dtype(), static_cast<bool>(p->bias)}].push_back(*p);
+      if (const auto p = part({&f.graph(), n})) {
+        const Value x = p->dot.operand(0);
+        found[{x.node(), x.index(), p->dot.dtype(), static_cast<bool>(p->bias)}].push_back(*p);
+      }
     for (auto& [key, parts] : found)
       if (parts.size() > 1) groups_.push_back(std::move(parts));
   }
