@@ -129,6 +129,7 @@ enum NumericalNote : int {
 // clang-format off
 #define HONE_CUDNN_FUNCTIONS(X) \
   X(version, cudnnGetVersion, std::size_t()) \
+  X(cuda_version, cudnnGetCudartVersion, std::size_t()) \
   X(status_name, cudnnGetErrorString, const char*(Status)) \
   X(last_error, cudnnGetLastErrorString, void(char*, std::size_t)) \
   X(create, cudnnCreate, Status(Handle*)) \

@@ -17,7 +17,9 @@ constexpr const char* soname = "libcudnn.so.9";
 // Attention is wrong in 9.10.0 and 9.10.1.
 constexpr std::size_t least_version = 91002;
 
-// What it opens by name when it first needs it, ending the process where there is none.
+// What it opens by name when it first needs it, ending the process where there is none. Another
+// version of CUDA has other names.
+constexpr std::size_t cuda_major = 13;
 constexpr const char* needed[] = {"libcublasLt.so.13", "libnvrtc.so.13"};
 
 Library open_cudnn() {
@@ -34,6 +36,9 @@ Library open_cudnn() {
   if (!l.name && l.failure.empty()) l.failure = cat(l.file, " lacks ", #symbol);
   HONE_CUDNN_FUNCTIONS(HONE_CUDNN_FIND)
 #undef HONE_CUDNN_FIND
+  if (l.failure.empty() && l.cuda_version() / 1000 != cuda_major)
+    l.failure = cat(l.file, " is for CUDA ", l.cuda_version() / 1000, "; needed is cuDNN for CUDA ",
+                    cuda_major);
   if (l.failure.empty() && l.version() < least_version)
     l.failure = cat(l.file, " is version ", version_text(l.version()), "; needed is ",
                     version_text(least_version), " or later");
