@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "compile/compile.h"
+#include "kernel/candidates.h"
 #include "ops/common.h"
 #include "test/backend/conformance.h"
 #include "test/ops/harness.h"
@@ -133,6 +134,28 @@ TEST_F(CudaTarget, CompilesForEveryArchitecture) {
   EXPECT_NE(
       refusal([] { compiled_for(doubled(), "sm_42"); }).find("expected one of: native, sm_75"),
       std::string::npos);
+}
+
+// A launch may come early only where its kernel waits by itself, before it reads or writes memory.
+TEST_F(CudaTarget, WhatIsLaunchedEarlyWaitsFirst) {
+  for (const std::string target : {"sm_80", "sm_90", "sm_100"}) {
+    const Plan plan = compiled_for(doubled(), target);
+    cuda::CodeHeader header;
+    std::memcpy(&header, plan.binaries.at(0).code.data(), sizeof header);
+    EXPECT_EQ(header.waits, target == "sm_80" ? 0u : 1u) << target;
+    const std::unique_ptr<Target> made = backend("cuda").target(target);
+    GroupSpec spec{doubled(), {}, {}, {false}};
+    spec.param_strides = spec.result_strides = {Dims{1}};
+    const Candidate nest = nest_candidate(spec, made->info());
+    const Kernel& kernel = std::get<Kernel>(nest.steps.at(0).what);
+    const std::string ptx = made->list({&kernel, "doubled"}).assembly;
+    const std::size_t wait = ptx.find("griddepcontrol.wait"), load = ptx.find("ld.global"),
+                      store = ptx.find("st.global");
+    ASSERT_TRUE(load != std::string::npos && store != std::string::npos) << ptx;
+    if (header.waits) {
+      EXPECT_LT(wait, std::min(load, store)) << target;
+    }
+  }
 }
 
 // Clusters of blocks are there from sm_90 on; before, rows are read again.
