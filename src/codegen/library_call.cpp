@@ -55,6 +55,7 @@ void take_epilogue(LibraryCall& call, const Users& users, const LibraryAbilities
       next = only_user(call.last);
     }
   }
+  if (library.has_residual && call.last == call.anchor) return;
   if (next && library.has_residual && next.is(ops::add)) {
     const Value other = next.operand(0) == call.last ? next.operand(1) : next.operand(0);
     if (auto residual = param_of(other); residual && other.type() == call.last.type()) {

@@ -25,7 +25,7 @@ struct LibraryAbilities {
   std::optional<LibraryCall> (*call_of)(Value anchor);
   // Behind the bias; null: none.
   bool (*has_gelu_tanh)(DType) = nullptr;
-  // Adds another value like the result behind the bias.
+  // Behind a bias, adds another value like the result; and without one takes nothing that follows.
   bool has_residual = false;
 };
 

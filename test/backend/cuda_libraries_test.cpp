@@ -148,8 +148,8 @@ TEST(CudaLibrary, CudnnComputesWhatTheReferenceSays) {
     expect_computed(attended({.queries = length, .keys = length + 40, .mask = Shape{length + 40}}),
                     what.c_str());
   }
-  const auto rounded = [&](DType t) {
-    Array w = Array::zeros(t, {32, 16, 3, 3});
+  const auto weights = [&](DType t, std::vector<std::int64_t> dims) {
+    Array w = Array::zeros(t, std::move(dims));
     for (std::int64_t i = 0; i < w.count(); ++i) w.set_real(i, 0.125 * ((i % 7) - 3));
     return w;
   };
@@ -158,14 +158,15 @@ TEST(CudaLibrary, CudnnComputesWhatTheReferenceSays) {
     const Value x = f.add_param(Type(t, {2, 16, 9, 9}), "x"),
                 other = f.add_param(Type(t, {2, 32, 9, 9}), "other");
     const Dims ones = {1, 1};
-    const Value y =
-        ops::conv(Values{x, constant(f.graph(), rounded(t))}, {{"strides", ones},
-                                                               {"dilations", ones},
-                                                               {"pads_low", ones},
-                                                               {"pads_high", ones},
-                                                               {"groups", std::int64_t{1}},
-                                                               {"channels_last", std::int64_t{0}}});
-    f.add_result(ops::relu(y + other), "y");
+    const Value y = ops::conv(Values{x, constant(f.graph(), weights(t, {32, 16, 3, 3}))},
+                              {{"strides", ones},
+                               {"dilations", ones},
+                               {"pads_low", ones},
+                               {"pads_high", ones},
+                               {"groups", std::int64_t{1}},
+                               {"channels_last", std::int64_t{0}}});
+    const Value bias = constant(f.graph(), weights(t, {32, 1, 1}));
+    f.add_result(ops::relu(y + broadcast_to(bias, y.shape()) + other), "y");
     expect_computed(f, "convolution");
   }
 }

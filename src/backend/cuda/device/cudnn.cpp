@@ -96,12 +96,13 @@ std::unique_ptr<CudaCall> bind_convolution(std::shared_ptr<cuda::Context> contex
     g.pointwise(op, {y, operand}, made);
     y = made;
   };
+  // In the order that ready kernels of the library have; the sum is the same but for rounding.
+  if (has_residual)
+    follow(add, g.in_memory(last - 1, channels_second(r, r.operands[last - 1]), type));
   if (has_bias) {
     const std::int64_t channels = result.dims[1];
     follow(add, g.in_memory(2, {{1, channels, 1, 1}, {channels, 1, channels, channels}}, type));
   }
-  if (has_residual)
-    follow(add, g.in_memory(last - 1, channels_second(r, r.operands[last - 1]), type));
   if (has_relu) follow(relu, std::nullopt);
   return std::move(g).finish(r.name, {.number = r.setting("plan", 0),
                                       .may_round_to_tf32 = type != r_32f || r.setting("tf32", 0)});
@@ -173,7 +174,8 @@ class Attention {
     if (r_.setting("causal", 0)) s = causal(s);
     const Graph::Tensor p = softmax(s);
     g_.multiply_matrices(p, v, g_.in_memory(3 + has_mask_, result_, type_));
-    return std::move(g_).finish(r_.name, {r_.setting("plan", 0), true});
+    return std::move(g_).finish(
+        r_.name, {.number = r_.setting("plan", 0), .may_round_to_tf32 = true, .may_compile = true});
   }
 
  private:

@@ -74,6 +74,7 @@ enum Attribute : int {
   pack_pointers = 1001,
   pack_workspace = 1003,
   engine_numerical_notes = 1303,
+  engine_behavior_notes = 1305,
   matmul_type = 1500,
   operation_matmul_a = 1520,
   operation_matmul_b = 1521,
@@ -100,6 +101,7 @@ enum ElementKind : int {
   of_pointwise_mode = 14,
   of_descriptor = 15,
   of_reduction = 18,
+  of_behavior_note = 19,
 };
 
 enum DataType : int { r_32f = 0, r_16f = 2, r_32i = 4, r_16bf = 9, r_bool = 11 };
@@ -124,6 +126,7 @@ enum NumericalNote : int {
   narrows_sums = 2,
   nondeterministic = 4,
 };
+enum BehaviorNote : int { compiles_at_run_time = 0 };
 
 // The library's functions and their types.
 // clang-format off

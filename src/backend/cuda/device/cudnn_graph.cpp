@@ -61,8 +61,36 @@ SharedHandle& handle_of(const cuda::Context& c) {
   return h;
 }
 
-// In the order in which the library proposes them, without those that compute less precisely than
-// they are asked to, or not the same each time.
+// The notes of a kind that an engine has.
+template <class Note>
+std::vector<Note> notes_of(Body engine, Attribute a, ElementKind kind) {
+  std::vector<Note> out(16);
+  std::int64_t count = 0;
+  check(library().get_attribute(engine, a, kind, std::ssize(out), &count, out.data()),
+        "cudnnBackendGetAttribute");
+  out.resize(static_cast<std::size_t>(count));
+  return out;
+}
+
+// Computes less precisely than it is asked to, not the same each time, or too late.
+bool is_unwanted(const Descriptor& config, const Wish& wish) {
+  Descriptor engine(engine_kind);
+  Body body = engine.body();
+  std::int64_t ignored = 0;
+  check(library().get_attribute(config.body(), config_engine, of_descriptor, 1, &ignored, &body),
+        "cudnnBackendGetAttribute");
+  const auto numbers = notes_of<NumericalNote>(body, engine_numerical_notes, of_numerical_note);
+  const auto behavior = notes_of<BehaviorNote>(body, engine_behavior_notes, of_behavior_note);
+  return std::ranges::any_of(
+             numbers,
+             [&](NumericalNote n) {
+               return n == narrows_sums || n == nondeterministic ||
+                      (!wish.may_round_to_tf32 && (n == narrows_inputs || n == uses_tensor_cores));
+             }) ||
+         (!wish.may_compile && std::ranges::count(behavior, compiles_at_run_time) > 0);
+}
+
+// In the order in which the library proposes them.
 std::vector<Descriptor> configurations(const Descriptor& graph, const Wish& wish) {
   constexpr std::int64_t most = 32;
   Descriptor heuristics(engine_heuristics_kind);
@@ -78,21 +106,7 @@ std::vector<Descriptor> configurations(const Descriptor& graph, const Wish& wish
                                 bodies.data()),
         "cudnnBackendGetAttribute");
   found.erase(found.begin() + count, found.end());
-  std::erase_if(found, [&](const Descriptor& config) {
-    Descriptor engine(engine_kind);
-    Body body = engine.body();
-    std::int64_t ignored = 0, notes = 0;
-    std::array<NumericalNote, 16> note{};
-    if (library().get_attribute(config.body(), config_engine, of_descriptor, 1, &ignored, &body) !=
-            success ||
-        library().get_attribute(body, engine_numerical_notes, of_numerical_note, note.size(),
-                                &notes, note.data()) != success)
-      return true;
-    return std::any_of(note.begin(), note.begin() + notes, [&](NumericalNote n) {
-      return n == narrows_sums || n == nondeterministic ||
-             (!wish.may_round_to_tf32 && (n == narrows_inputs || n == uses_tensor_cores));
-    });
-  });
+  std::erase_if(found, [&](const Descriptor& config) { return is_unwanted(config, wish); });
   return found;
 }
 

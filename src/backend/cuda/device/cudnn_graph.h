@@ -67,6 +67,7 @@ struct Layout {
 struct Wish {
   std::int64_t number = 0;
   bool may_round_to_tf32 = false;
+  bool may_compile = false;  // kernels for this graph, in a second or so
 };
 
 class Graph {
