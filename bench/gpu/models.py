@@ -60,7 +60,7 @@ MODELS = {"resnet50_fp16_bs1": lambda: resnet50(1), "bert_base_fp16_s128": bert,
           "resnet50_fp16_bs64": lambda: resnet50(64)}
 
 
-STRATEGIES = {"cuda": "cuda,cublaslt,cudnn,auto", "vulkan": "vulkan"}
+STRATEGIES = {"cuda": "cuda,auto", "vulkan": "vulkan"}
 
 
 def run(command, limit):
