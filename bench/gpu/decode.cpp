@@ -1,12 +1,26 @@
 #include "decode.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "ops/common.h"
 
 namespace hone {
+
+Array random_weight(DType t, std::vector<std::int64_t> dims, std::mt19937_64& random) {
+  Array a = Array::zeros(t, std::move(dims));
+  constexpr std::int64_t few = 1 << 16;
+  std::normal_distribution<double> number;
+  const std::int64_t made = std::min(few, a.count());
+  for (std::int64_t i = 0; i < made; ++i) a.set_real(i, 0.02 * number(random));
+  const std::span<std::byte> bytes = a.writable_bytes();
+  const auto piece = static_cast<std::size_t>(made * byte_size(t));
+  for (std::size_t at = piece; at < bytes.size(); at += piece)
+    std::copy_n(bytes.begin(), std::min(piece, bytes.size() - at),
+                bytes.begin() + static_cast<std::ptrdiff_t>(at));
+  return a;
+}
 
 namespace {
 
@@ -34,19 +48,8 @@ class Writer {
   }
 
  private:
-  // A piece of random numbers, repeated.
   Value weight(std::vector<std::int64_t> dims) {
-    Array a = Array::zeros(type_, std::move(dims));
-    constexpr std::int64_t few = 1 << 16;
-    std::normal_distribution<double> number;
-    const std::int64_t made = std::min(few, a.count());
-    for (std::int64_t i = 0; i < made; ++i) a.set_real(i, 0.02 * number(random_));
-    const std::span<std::byte> bytes = a.writable_bytes();
-    const auto piece = static_cast<std::size_t>(made * byte_size(type_));
-    for (std::size_t at = piece; at < bytes.size(); at += piece)
-      std::copy_n(bytes.begin(), std::min(piece, bytes.size() - at),
-                  bytes.begin() + static_cast<std::ptrdiff_t>(at));
-    return b_.weight(a);
+    return b_.weight(random_weight(type_, std::move(dims), random_));
   }
 
   Value norm(Value x) {

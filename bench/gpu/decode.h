@@ -2,9 +2,14 @@
 // updated in place. Random weights.
 #pragma once
 
+#include <random>
+
 #include "api/hone.h"
 
 namespace hone {
+
+// A piece of random numbers around 0, repeated.
+Array random_weight(DType, std::vector<std::int64_t> dims, std::mt19937_64&);
 
 struct DecodeSizes {
   std::int64_t layers = 12, heads = 12, depth = 64, length = 1024, words = 50257;

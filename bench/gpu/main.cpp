@@ -16,6 +16,7 @@
 #include "api/hone.h"
 #include "backend/backend.h"
 #include "base/json.h"
+#include "compile/precision.h"
 #include "decode.h"
 #include "ops/common.h"
 
@@ -27,6 +28,7 @@ struct GpuCase {
   std::string name;
   std::function<void(Builder&)> build;
   double bytes = 0, flops = 0;  // of one run: inputs and outputs once
+  std::optional<Precision> precision = {};
 };
 
 std::string cased(std::string_view name, DType t, std::int64_t rows, std::int64_t columns) {
@@ -40,6 +42,24 @@ GpuCase rows_case(std::string_view name, DType t, std::int64_t rows, std::int64_
   c.name = cased(name, t, rows, columns);
   c.bytes = static_cast<double>(tensors) * static_cast<double>(rows * columns * byte_size(t));
   c.build = [=](Builder& b) { b.output(f(b, b.input(Type(t, Shape{rows, columns}), "x")), "y"); };
+  return c;
+}
+
+// As tf32, with weights and bias that are known, so that they are rounded once.
+GpuCase tf32_case(std::int64_t m, std::int64_t n, std::int64_t k) {
+  GpuCase c;
+  c.name = cat("linear_gelu_tf32_", m, "x", n, "x", k);
+  c.bytes = static_cast<double>((m * k + k * n + m * n + n) * 4);
+  c.flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  c.precision = Precision::tf32;
+  c.build = [=](Builder& b) {
+    std::mt19937_64 random(7);
+    const Value x = b.input(f32({m, k}), "x"),
+                w = b.weight(random_weight(DType::f32, {k, n}, random)),
+                bias = b.weight(random_weight(DType::f32, {n}, random));
+    const Value y = ops::matmul(x, w);
+    b.output(ops::gelu_tanh(y + broadcast_to(bias, y.shape())), "y");
+  };
   return c;
 }
 
@@ -130,6 +150,7 @@ std::vector<GpuCase> all_cases(DType half) {
   out.push_back(
       rows_case("gelu", DType::f32, 4096, 1024, [](Builder&, Value x) { return ops::gelu(x); }));
   out.push_back(linear_case(DType::f32, 512, 1024, 2048));
+  out.push_back(tf32_case(512, 1024, 2048));
   out.push_back(linear_case(half, 2048, 2048, 2048));
   out.push_back(linear_case(half, 8192, 4096, 16384));
   out.push_back(linear_case(half, 16, 4096, 4096));
@@ -227,9 +248,10 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
     options.verification = Verification::none;
     options.measure = options.tune = measures;
     options.cache = false;
+    Source made = source(b.function(), c.name);
+    if (c.precision) made = at_precision(made, *c.precision);
     Plan compiled_plan;
-    const double compile_us =
-        us([&] { compiled_plan = compile(source(b.function(), c.name), options); });
+    const double compile_us = us([&] { compiled_plan = compile(made, options); });
     const auto plan = std::make_shared<const Plan>(std::move(compiled_plan));
     const auto executable = Executable::load(plan, open_devices(*plan));
     const std::shared_ptr<Device>& device = executable->device();

@@ -82,6 +82,11 @@ def cases():
             lambda x, w, b: F.gelu(torch.addmm(b, x, w), approximate="tanh"),
             (tensor(d, m, k), tensor(d, k, n), tensor(d, n)))
 
+    def linear_tf32(x, w, b):
+        return F.gelu(torch.addmm(b, x, w), approximate="tanh")
+    yield lambda: ("linear_gelu_tf32_512x1024x2048", linear_tf32,
+                   (tensor("f32", 512, 2048), tensor("f32", 2048, 1024), tensor("f32", 1024)))
+
     for m, n, k in ((4096, 4096, 4096), (16, 4096, 4096)):
         yield lambda m=m, n=n, k=k: (f"matmul_{HALF}_{m}x{n}x{k}", torch.matmul, (tensor(HALF, m, k), tensor(HALF, k, n)))
 
@@ -139,6 +144,7 @@ def main():
         if wanted and not any(w in name for w in wanted):
             continue
         line = {"case": name, "torch": torch.__version__}
+        torch.backends.cuda.matmul.allow_tf32 = "tf32" in name
         line["eager_us"] = median_us(lambda: f(*inputs))
         if name.startswith("attention"):
             print(json.dumps(line), flush=True)
