@@ -14,6 +14,9 @@ namespace hone {
 
 namespace {
 
+// Joined weights are a copy in memory, and large products fill a machine alone.
+constexpr std::int64_t most_joined_bytes = std::int64_t{16} << 20;
+
 // One of the products that are joined.
 struct Part {
   Value dot, bias;  // bias: a constant vector or number, empty where there is none
@@ -34,7 +37,8 @@ class Joiner {
         found[{x.node(), x.index(), p->dot.dtype(), static_cast<bool>(p->bias)}].push_back(*p);
       }
     for (auto& [key, parts] : found)
-      if (parts.size() > 1) groups_.push_back(std::move(parts));
+      if (parts.size() > 1 && weight_bytes(parts) <= most_joined_bytes)
+        groups_.push_back(std::move(parts));
   }
 
   Function run() {
@@ -77,6 +81,13 @@ class Joiner {
     };
     if (!std::ranges::all_of(users_[p.last.node()], moves)) return std::nullopt;
     return p;
+  }
+
+  static std::int64_t weight_bytes(const std::vector<Part>& parts) {
+    std::int64_t bytes = 0;
+    for (const Part& p : parts)
+      bytes += std::ssize(p.dot.operand(1).attrs().get<Array>("value").bytes());
+    return bytes;
   }
 
   // The constant vector that is repeated along all axes but the last, or the number along all.

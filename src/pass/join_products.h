@@ -7,7 +7,8 @@
 
 namespace hone {
 
-// Left alone where something elementwise follows a part, since that joins the part's own product.
+// Left alone where something elementwise follows a part, since that joins the part's own product,
+// and where the constants are large.
 Function join_products(const Function&);
 
 }  // namespace hone
