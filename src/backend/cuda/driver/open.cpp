@@ -1,5 +1,6 @@
 #include "backend/cuda/driver/open.h"
 
+#include <sstream>
 #include <vector>
 
 #include "base/error.h"
@@ -9,9 +10,11 @@
 namespace hone::cuda {
 
 OpenedLibrary open_nvidia_library(const std::string& soname, std::span<const std::string> more) {
-  std::vector<std::string> directories = {"", "/usr/local/cuda/lib64"};
-  if (const std::string given = flag("HONE_CUDA_DIR"); !given.empty())
-    directories.insert(directories.begin(), given);
+  std::vector<std::string> directories;
+  std::istringstream given(flag("HONE_CUDA_DIR"));
+  for (std::string one; std::getline(given, one, ':');)
+    if (!one.empty()) directories.push_back(one);
+  directories.insert(directories.end(), {"", "/usr/local/cuda/lib64"});
   directories.insert(directories.end(), more.begin(), more.end());
   OpenedLibrary out;
   std::string tried;
@@ -21,8 +24,9 @@ OpenedLibrary open_nvidia_library(const std::string& soname, std::span<const std
     tried += cat(tried.empty() ? "" : ", ", directory.empty() ? "the library path" : directory);
   }
   out.file.clear();
-  out.failure = cat("no ", soname, ": looked in ", tried,
-                    "; set HONE_CUDA_DIR to the directory that holds it");
+  out.failure =
+      cat("no ", soname, ": looked in ", tried,
+          "; set HONE_CUDA_DIR to the directory that holds it (several: separated by colons)");
   return out;
 }
 
