@@ -15,11 +15,11 @@ namespace hone::cuda {
 // clang-format off
 #define HONE_CUDA_FUNCTIONS(X) \
   X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) \
-  X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) \
-  X(cuDeviceGetDefaultMemPool) X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain) \
+  X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) \
+  X(cuDeviceGetDefaultMemPool) X(cuDevicePrimaryCtxRetain) \
   X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset) X(cuCtxPushCurrent) \
-  X(cuCtxPopCurrent) X(cuCtxEnablePeerAccess) X(cuMemAllocAsync) X(cuMemFreeAsync) \
-  X(cuMemGetInfo) X( cuMemHostAlloc) X(cuMemFreeHost) X(cuMemPoolSetAttribute) \
+  X(cuCtxPopCurrent) X(cuMemAllocAsync) X(cuMemFreeAsync) \
+  X(cuMemGetInfo) X(cuMemPoolSetAttribute) \
   X(cuMemPoolTrimTo) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) \
   X(cuMemsetD8Async) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) \
   X(cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate) \
