@@ -25,13 +25,17 @@ struct Part {
 
 class Joiner {
  public:
-  explicit Joiner(const Function& f) : from_(f), users_(f.graph().node_count()) {
-    for (NodeId n : live_nodes(f))
+  explicit Joiner(const Function& f) : from_(f) {
+    const std::vector<NodeId> live = live_nodes(f);
+    const auto is_dot = [&](NodeId n) { return &f.graph().op(n) == &ops::dot; };
+    if (std::ranges::count_if(live, is_dot) < 2) return;
+    users_.resize(f.graph().node_count());
+    for (NodeId n : live)
       for (const Value& v : f.graph().operands(n)) users_[v.node()].push_back(n);
     for (const Function::Result& r : f.results()) is_result_.insert(r.value.node());
     // Of each value, node and number, and form of product, in order.
     std::map<std::tuple<NodeId, std::uint32_t, DType, bool>, std::vector<Part>> found;
-    for (NodeId n : live_nodes(f))
+    for (NodeId n : live)
       if (const auto p = part({&f.graph(), n})) {
         const Value x = p->dot.operand(0);
         found[{x.node(), x.index(), p->dot.dtype(), static_cast<bool>(p->bias)}].push_back(*p);

@@ -34,7 +34,7 @@ WRONG_USES = [
     (["run", DIGITS, "--first-difference", "--strategy", "ref"], USAGE, ["--first-difference", "reference"]),
     (["run", "digits.hone", "--weights", "tensors.gguf"], USAGE, ["--weights", "plan"]),
     (["run", "--json=1", "digits.hone"], USAGE, ["--json", "takes no value"]),
-    (["optimize", DIGITS, "--rounds", "0"], USAGE, ["--rounds", "at least 1"]),
+    (["optimize", DIGITS, "--rounds", "0"], USAGE, ["--rounds", "expected an integer from 1"]),
     (["optimize", DIGITS, "--rounds", "1000000000000"], USAGE, ["--rounds", "from 1 to 2147483647"]),
     (["optimize", DIGITS, "--budget", "1e400"], USAGE, ["--budget", "'1e400'", "finite"]),
     (["optimize", DIGITS, "-o", "circle.hone"], USER, ["circle.hone", "leads back to itself"]),

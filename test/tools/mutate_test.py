@@ -11,6 +11,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mutate"))
 import campaign
+import prepare
 import schemata
 
 PROGRAM = """
@@ -45,7 +46,7 @@ class Mutate(unittest.TestCase):
         (cls.root / "src/base").mkdir(parents=True)
         cls.file = cls.root / "src/program.cpp"
         cls.file.write_text(PROGRAM)
-        sources = campaign.sources(cls.root, cls.root)
+        sources = prepare.sources(cls.root, cls.root)
         schemata.support(cls.root / "src", 1000)
         every = dict(enumerate(sources.sites(cls.file)))
         cls.wrong = len(every)
@@ -106,9 +107,9 @@ class Mutate(unittest.TestCase):
 
     def test_choice_follows_from_the_seed(self):
         sites = {"a.cpp": list(self.kept.values())}
-        self.assertEqual(campaign.choose(sites, 20, 1), campaign.choose(sites, 20, 1))
-        self.assertNotEqual(campaign.choose(sites, 20, 1), campaign.choose(sites, 20, 2))
-        self.assertEqual(len(set(campaign.choose(sites, 20, 1).values())), 20)
+        self.assertEqual(prepare.choose(sites, 20, 1), prepare.choose(sites, 20, 1))
+        self.assertNotEqual(prepare.choose(sites, 20, 1), prepare.choose(sites, 20, 2))
+        self.assertEqual(len(set(prepare.choose(sites, 20, 1).values())), 20)
 
     def test_verdicts(self):
         same, wrong = {"m": ("same", "")}, {"m": ("differs", "set 0")}
