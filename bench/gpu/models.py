@@ -110,7 +110,7 @@ def main():
     p.add_argument("--eager", action="store_true", help="without torch.compile, which takes minutes")
     p.add_argument("--limit", type=float, default=300, help="seconds of each command of hone")
     p.add_argument("wanted", metavar="MODEL", nargs="*")
-    o = p.parse_args()
+    o = p.parse_intermixed_args()
     folder, wanted = o.folder, o.wanted
     folder.mkdir(parents=True, exist_ok=True)
     for name, make in MODELS.items():

@@ -620,7 +620,8 @@ std::optional<Rows> rows_of(AnchoredGroup& group, Value v, const AttentionPlaces
 
 std::optional<FoundAttention> find_tensor_attention(const GroupSpec& spec,
                                                     const TargetInfo& target) {
-  if (!target.multiplies_halves) return std::nullopt;
+  // Scores stay in registers, so each thread has to know which of them it holds.
+  if (!target.multiplies_halves || target.has_opaque_tiles) return std::nullopt;
   std::optional<FoundAttention> found = find_attention(spec);
   if (!found) return std::nullopt;
   const AttentionProblem& p = found->problem;

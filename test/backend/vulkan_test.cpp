@@ -166,6 +166,35 @@ TEST(VulkanTarget, MatricesAreThoseOfKhronos) {
             std::string::npos);
 }
 
+// Forms differ in what their kernels may hold, and each candidate is one that the form can write.
+TEST(VulkanTarget, EveryFormCompilesItsAttention) {
+  const auto pool = make_thread_pool({.threads = 1});
+  int compiled = 0;
+  for (std::string_view name : backend("vulkan").target_names) {
+    const auto target = backend("vulkan").target(name);
+    for (const DType t : {DType::f16, DType::f32})
+      for (const bool is_causal : {false, true}) {
+        Function f;
+        Values in;
+        for (const char* each : {"q", "k", "v"})
+          in.push_back(f.add_param(Type(t, {4, 128, 64}), each));
+        Attrs attrs = {{"scale", 0.125}};
+        if (is_causal) attrs.set("causal", Dims{0});
+        f.add_result(ops::attention(in, attrs), "y");
+        for (const auto& each : target->candidates(spec_of(f)))
+          for (const Candidate::Step& step : each.candidate.steps) {
+            const auto* kernel = std::get_if<Kernel>(&step.what);
+            if (!kernel) continue;
+            const CompileJob job{kernel, "entry"};
+            EXPECT_NO_THROW(target->compile(std::span(&job, 1), *pool))
+                << name << " " << t << " " << each.candidate.name;
+            ++compiled;
+          }
+      }
+  }
+  EXPECT_GE(compiled, 16);
+}
+
 // Kernels for large groups and for small ones; the device may be too small for the large.
 TEST(Vulkan, EveryFormRuns) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";

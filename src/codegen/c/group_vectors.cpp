@@ -14,9 +14,10 @@ namespace hone::c {
 // multiple of their number.
 std::optional<Dim> Renderer::vector_start(const Stmt& loop, int param, const Dim& offset) const {
   const Dim lane = symbol_of(loop);
-  if ((is_array(param) && !is_shared(param) && !is_spread(param) && !in_words_.contains(param)) ||
-      !(stride_of(offset, lane) == Dim(1)))
-    return std::nullopt;
+  // An array of its own has no address where memory of a group has none.
+  const bool has_address = !is_array(param) || (is_shared(param) && !dialect_.shared.empty()) ||
+                           is_spread(param) || in_words_.contains(param);
+  if (!has_address || !(stride_of(offset, lane) == Dim(1))) return std::nullopt;
   const Replacement none[] = {{lane, 0}};
   const Dim first = replace(offset, none);
   if (!(mod(first, loop.extent) == Dim(0))) return std::nullopt;
