@@ -255,7 +255,7 @@ TEST(Vulkan, APlanFileRuns) {
   const std::string file = testing::TempDir() + cat("/vulkan_", getpid(), ".hone");
   write_plan(file, vulkan_plan(f));
   const auto plan = std::make_shared<const Plan>(read_plan(file));
-  EXPECT_TRUE(plan->binaries.at(0).target.starts_with("vulkan1.2"));
+  EXPECT_TRUE(plan->binaries.at(0).target.starts_with("vulkan1."));
   Session session(Executable::load(plan, open_devices(*plan)), {});
   Array a = Array::zeros(DType::f32, {4, 8});
   for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, static_cast<double>(i));
