@@ -164,7 +164,7 @@ void slow_down_processor(Plan& plan) {
   Variant& v = plan.variants[0];
   if (v.devices.size() > 1 || v.devices[0].name != "cpu") return;
   std::vector<Step> all;
-  for (const Step& s : v.steps) all.insert(all.end(), 12'000, s);
+  for (const Step& s : v.steps) all.insert(all.end(), 24'000, s);
   v.steps = std::move(all);
 }
 
@@ -178,7 +178,7 @@ CompileOptions auto_without_processor() {
 
 // Two far devices take half the time of one.
 TEST(Multi, AutoTakesSeveralDevicesWhereTheyAreFaster) {
-  const Paced pace({std::chrono::milliseconds(20)});
+  const Paced pace({std::chrono::milliseconds(40)});
   const Function f = branches(2048, 4);
   CompileReport report;
   Plan plan;
