@@ -52,7 +52,7 @@ struct AttentionPlaces {
   const Positions* positions_;
 };
 
-// The element of the mask over (b, m, s). Nothing when it is no expression.
+// The element of the mask over (b, m, s). Empty if the mask is not an expression.
 std::optional<Splice> mask_element(AnchoredGroup&, const AttentionProblem&, const AttentionPlaces&);
 
 // Keys that a query may see at most: none before query + first, none behind query + last. Scores of

@@ -280,8 +280,8 @@ class Machine {
     f_.buffers.push_back(b);
   }
 
-  // Pieces of one scope may lie over each other, so they share marks: one for each few bytes. What
-  // is spread lies behind what else a thread has.
+  // Pieces of one scope may lie over each other, so they share marks: one for each few bytes.
+  // Spread memory follows the thread's other memory.
   void add_memory() {
     const Kernel& k = p_.kernel;
     std::int64_t bytes[2] = {}, unit = 8, spread = 0;

@@ -301,7 +301,7 @@ void Renderer::array_multiply(const Stmt& s) {
 
 // ---- what stands before the statements
 
-// The bytes of memory that the group shares, which what is spread lies behind.
+// Bytes of the group's shared memory; spread memory starts after them.
 std::int64_t Renderer::shared_of_group() const {
   Dim end = 0;
   for (const KernelMemory& m : kernel_.memory)

@@ -90,7 +90,8 @@ std::string Renderer::unpacked(int param, std::int64_t width, const std::string&
 
 std::string Renderer::packed(int param, std::int64_t width, const std::string& name,
                              const Dim& first) {
-  HONE_ASSERT(width == word_elements(param), kernel_.name, ": a vector of p", param, " is no word");
+  HONE_ASSERT(width == word_elements(param), kernel_.name, ": a vector of p", param,
+              " does not fill one word");
   return filled(dialect_.matrices->pack, {{"$T", std::string(memory_type(buffer_dtype(param)))},
                                           {"$N", cat(width)},
                                           {"$V", name},

@@ -33,7 +33,7 @@ std::string Renderer::vector_text(std::string_view pattern, int param, std::int6
                           {"$I", is_spread(param) && !at.empty() ? spread_place(param, at) : at}});
 }
 
-// False where the elements are no power of two, or so few that the dialect takes one by one.
+// False if the width is not a power of two or is below the dialect's smallest vector.
 bool Renderer::use_vector(int param, std::int64_t width) {
   const DType t = buffer_dtype(param);
   const std::int64_t element = byte_size(is_coded(t) ? code_dtype(t) : t);

@@ -21,7 +21,7 @@ void for_each_read(const Node& n, const std::function<void(std::string_view)>& r
   }
 }
 
-// By node: those that read its results. Empty when each stands behind what it reads.
+// For each node, the nodes that read its results. Empty if the nodes are already sorted.
 std::vector<Indices> readers(const std::vector<Node>& nodes) {
   std::unordered_map<std::string_view, std::size_t> makes;
   for (std::size_t i = 0; i < nodes.size(); ++i)

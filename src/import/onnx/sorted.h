@@ -1,5 +1,6 @@
-// Nodes in an order in which each stands behind those that make its operands. ONNX demands that of
-// a file; ONNX Runtime does not, nor do converters to f16 that write for it.
+// Sorts nodes so that each one follows the nodes that produce its operands. ONNX requires that
+// order in a file; ONNX Runtime accepts any, and some converters to f16 write files that rely on
+// it.
 #pragma once
 
 #include "import/onnx/model.h"

@@ -12,8 +12,8 @@
 
 namespace hone::onnx {
 
-// The first results of the node; null stands for an input that is left out. Nothing where the
-// operator, an attribute or a number has no meaning here, or where that takes long.
+// The leading results of the node; a null input is an omitted one. Empty if the operator, an
+// attribute or a dtype is not covered, or if the evaluation would take too long.
 std::optional<std::vector<Numbers>> meaning_of(const Node&, std::int64_t opset,
                                                std::span<const Numbers* const> inputs);
 bool has_meaning(std::string_view op);
