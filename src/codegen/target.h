@@ -31,6 +31,8 @@ struct Proposal {
   Candidate candidate;
   std::string library;  // that its steps call; empty: kernels alone
   std::string refused;  // why this target cannot do it; empty: it can be checked and timed
+  // The group with what the library rounds more often than the group does, as it states.
+  std::optional<Function> rounded = std::nullopt;
 };
 
 class Target {

@@ -168,7 +168,8 @@ std::vector<Chooser::Option> Chooser::options_for(const GroupSpec& spec) const {
   const bool wants_library = c_.options.strategy != c_.backend.name;
   for (Proposal& p : c_.compile.target().candidates(spec)) {
     if (!p.library.empty() && !wants_library) continue;
-    Option& o = out.emplace_back(std::move(p.candidate), std::move(p.library));
+    Option& o =
+        out.emplace_back(std::move(p.candidate), std::move(p.library), std::move(p.rounded));
     o.record.name = o.candidate.name;
     o.record.refused = std::move(p.refused);
     o.base = o.candidate.name;
@@ -261,8 +262,8 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials&
     return;
   }
   try {
-    Comparison c =
-        verify(spec, option.candidate, c_.compile, trial_memory_, sizes.check, sizes.check_also);
+    Comparison c = verify(spec, option.candidate, c_.compile, trial_memory_, sizes.check,
+                          sizes.check_also, option.rounded ? &*option.rounded : nullptr);
     option.record.error = c.max_rel_error;
     if (!c.ok) option.record.refused = cat(wrong, c);
   } catch (const OutOfMemory& e) {

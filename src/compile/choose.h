@@ -59,6 +59,7 @@ class Chooser {
   struct Option {
     Candidate candidate;
     std::string library;
+    std::optional<Function> rounded;  // as of the Proposal
     CandidateRecord record;
     std::string base;  // the name that the target knows it by
     Tuning tuning;

@@ -58,13 +58,15 @@ Comparison accept_each(const Enclosure& e, const Array& got, Comparison c) {
   return each.ok || !each.problem.empty() ? c : each;
 }
 
-Comparison whole(const Function& f, const Trial& trial, const BothModes& expected, bool each) {
+// `rounded`: the function of which enclosures are taken.
+Comparison whole(const Function& f, const Function& rounded, const Trial& trial,
+                 const BothModes& expected, bool each) {
   Comparison worst;
   const std::vector<Wide>&strict = expected.strict, &wide = expected.wide;
   const std::vector<Array> got = trial.results();
   std::vector<Wide> stepwise;
   std::vector<Enclosure> enclosures;
-  if (each) enclosures = enclose(f, trial.inputs());
+  if (each) enclosures = enclose(rounded, trial.inputs());
   for (std::size_t i = 0; i < got.size(); ++i) {
     Comparison c = accept(got[i], strict[i], wide[i]);
     // Numbers are rounded on the way as well: a running product may overflow there.
@@ -73,7 +75,7 @@ Comparison whole(const Function& f, const Trial& trial, const BothModes& expecte
       if (const Comparison other = accept(got[i], stepwise[i], wide[i]); other.ok) c = other;
     }
     if (!c.ok && c.problem.empty()) {
-      if (enclosures.empty()) enclosures = enclose(f, trial.inputs());
+      if (enclosures.empty()) enclosures = enclose(rounded, trial.inputs());
       c.ok = encloses(enclosures[i], got[i], strict[i], wide[i]);
     }
     if (c.ok && each) c = accept_each(enclosures[i], got[i], c);
@@ -181,10 +183,12 @@ bool is_one_launch(const Candidate& c) {
 class Check {
  public:
   Check(const GroupSpec& spec, const Candidate& candidate, KernelCode& compile,
-        const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes, Fill first)
+        const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes, Fill first,
+        const Function* rounded)
       : flops_(size_of(ideal_flops(spec.function), sizes)),
         trial_(spec, candidate, compile, memory, chunks_, sizes, first, seed, Trial::Use::check),
         function_(trial_.of_inputs(with_numbers(spec.function, sizes))),
+        rounded_(rounded ? trial_.of_inputs(with_numbers(*rounded, sizes)) : function_),
         is_small_(flops_ <= most_whole_flops && elements_of(function_) <= most_whole_elements),
         most_elements_(most_elements(function_, flops_)),
         is_one_launch_(is_one_launch(candidate)) {}
@@ -203,7 +207,7 @@ class Check {
   // In one run, on what memory was filled with at first, of which the reference said this.
   Comparison once(const BothModes& expected) {
     run(Chunks::Order::all);
-    return whole(function_, trial_, expected, false);
+    return whole(function_, rounded_, trial_, expected, false);
   }
 
  private:
@@ -240,7 +244,7 @@ class Check {
     run(Chunks::Order::all);
     if (!is_small_)
       if (std::optional<Comparison> c = sampled(fill, false)) return *c;
-    return whole(function_, trial_, evaluate_both(function_, trial_.inputs()),
+    return whole(function_, rounded_, trial_, evaluate_both(function_, trial_.inputs()),
                  is_small_ && fill == Fill::random);
   }
 
@@ -304,6 +308,7 @@ class Check {
   std::shared_ptr<Chunks> chunks_ = std::make_shared<Chunks>();
   Trial trial_;
   Function function_;      // of the trial's inputs
+  Function rounded_;       // that, with the roundings that the candidate adds
   bool ran_some_ = false;  // chunks only, in the last run
   bool is_small_;
   std::int64_t most_elements_;  // to compute one by one
@@ -337,8 +342,8 @@ std::string sizes_text(const Function& f, const Sizing& sizes) {
 
 Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode& compile,
                   const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes,
-                  std::span<const Sizing> others) {
-  Comparison worst = Check(spec, candidate, compile, memory, sizes, Fill::random).all();
+                  std::span<const Sizing> others, const Function* rounded) {
+  Comparison worst = Check(spec, candidate, compile, memory, sizes, Fill::random, rounded).all();
   if (spec.function.symbols().empty()) return worst;
   std::vector<std::string> seen;
   for (const Sizing& other : others) {
@@ -350,7 +355,8 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
     const std::optional<BothModes> expected = meaning(spec, other, fill);
     if (!expected) continue;
     try {
-      keep_worst(worst, Check(spec, candidate, compile, memory, other, fill).once(*expected));
+      keep_worst(worst,
+                 Check(spec, candidate, compile, memory, other, fill, rounded).once(*expected));
     } catch (const UserError& e) {
       throw UserError("at ", sizes_text(spec.function, other), " ", e.what());
     }

@@ -16,8 +16,10 @@ namespace hone {
 // that ends at a page which cannot be read, its chunks in order and backwards. Every element of
 // small groups, sampled ones of large groups. Of a group with symbols also at other sizes, where it
 // is small and the reference can say what it means. The worst comparison.
+// `rounded`: the function with roundings that the candidate adds; elements may lie where these can
+// put them. Null: it adds none.
 Comparison verify(const GroupSpec&, const Candidate&, KernelCode&,
                   const std::shared_ptr<TrialMemory>&, const Sizing&,
-                  std::span<const Sizing> others);
+                  std::span<const Sizing> others, const Function* rounded = nullptr);
 
 }  // namespace hone

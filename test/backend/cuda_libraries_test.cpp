@@ -3,8 +3,10 @@
 #include "compile/compile.h"
 #include "ops/common.h"
 #include "pass/precision.h"
+#include "ref/enclosure.h"
 #include "test/backend/conformance.h"
 #include "test/ops/harness.h"
+#include "verify/sample.h"
 
 #if __has_include(<nvrtc.h>)
 namespace hone::test {
@@ -71,6 +73,39 @@ TEST(CudaLibrary, CudnnAttendsToKnownSizesOfHalves) {
               v = any_length.add_param(t, "v");
   any_length.add_result(ops::attention(Values{q, k, v}, {{"scale", 0.125}}), "y");
   EXPECT_EQ(proposed(any_length, "cudnn"), "nothing") << "each length would be compiled";
+}
+
+// What the library rounds is stated, and only that: a result whose weights were rounded lies in the
+// enclosure of the proposal's function, not in that of the group, and no other number does.
+TEST(CudaLibrary, CudnnStatesThatItRoundsWeights) {
+  const Function f = attended({.heads = 1, .shared = 1, .queries = 8, .keys = 8});
+  GroupSpec spec{f, {}, {}, std::vector<bool>(f.params().size(), false)};
+  for (const Function::Param& p : f.params())
+    spec.param_strides.push_back(dense_strides(p.value.shape()));
+  spec.result_strides.push_back(dense_strides(f.result(0).shape()));
+  int stated = 0, outside = 0;
+  for (const Proposal& p : backend("cuda").target("sm_90")->candidates(spec)) {
+    EXPECT_EQ(p.rounded.has_value(), p.library == "cudnn");
+    if (!p.rounded) continue;
+    ++stated;
+    std::vector<Array> inputs;
+    for (const Function::Param& param : f.params())
+      inputs.push_back(sample_array(param.value.type(), {}, Fill::random, inputs.size()));
+    const Wide computed = evaluate_wide(*p.rounded, inputs, Mode::wide).at(0);
+    const Enclosure group = enclose(f, inputs).at(0), library = enclose(*p.rounded, inputs).at(0);
+    for (std::size_t i = 0; i < computed.reals.size(); ++i) {
+      const auto lies_in = [&](const Enclosure& e, double x) {
+        return round_real(DType::f16, e.low.reals[i]) <= x &&
+               x <= round_real(DType::f16, e.high.reals[i]);
+      };
+      const double y = round_real(DType::f16, computed.reals[i]);
+      EXPECT_TRUE(lies_in(library, y)) << i;
+      outside += !lies_in(group, y);
+      EXPECT_FALSE(lies_in(library, y + 0x1p-6)) << i;
+    }
+  }
+  EXPECT_EQ(stated, 2);
+  EXPECT_GT(outside, 0) << "the statement changes nothing";
 }
 
 Function convolved(DType t, const std::function<Value(Value y, Value bias, Value other)>& follow,

@@ -4,6 +4,8 @@
 
 #include "codegen/library_call.h"
 #include "kernel/lower.h"
+#include "ops/common.h"
+#include "ops/expand.h"
 #include "ops/ops.h"
 
 namespace hone::cuda {
@@ -75,6 +77,35 @@ std::optional<LibraryCall> attention_call(const Function& f) {
   return found;
 }
 
+// cuDNN rounds the weights of keys to the dtype of the values before it multiplies them, and sums
+// what it has not rounded. Of the group's only attention.
+Function with_rounded_weights(const Function& f) {
+  const auto attention = [](const Graph& from, NodeId n) {
+    Function inner;
+    Values operands;
+    for (const Value& v : from.operands(n))
+      operands.push_back(inner.add_param(v.type(), cat("operand", operands.size())));
+    inner.add_result(ops::attention(operands, from.attrs(n)));
+    const Function steps =
+        expand_composites(inner, [](const Op& op) { return &op == &ops::softmax; });
+    return transform(steps, [&](NodeId at, Copier& copy, Function&) -> Values {
+      if (&steps.graph().op(at) != &ops::softmax) return {};
+      const Value scores = copy(steps.graph().operands(at)[0]);
+      const Axes axes = {scores.rank() - 1};
+      const auto each = [&](Value row) { return broadcast_back(row, axes, scores.shape()); };
+      const Value powers = ops::exp(scores - each(reduce_axes(ops::reduce_max, scores, axes)));
+      const Value sum = reduce_axes(ops::reduce_sum, powers, axes);
+      return {cast_to(cast_to(powers, operands[2].dtype()), scores.dtype()) * each(1.0 / sum)};
+    });
+  };
+  return transform(f, [&](NodeId n, Copier& copy, Function& to) -> Values {
+    if (&f.graph().op(n) != &ops::attention) return {};
+    Values arguments;
+    for (const Value& v : f.graph().operands(n)) arguments.push_back(copy(v));
+    return inline_call(to.graph(), attention(f.graph(), n), arguments);
+  });
+}
+
 // `count` forms of the call, which differ in the number in its `choice`.
 void propose(std::vector<Proposal>& out, const GroupSpec& spec, LibraryCall call,
              std::string_view library, std::string_view choice, int count, const TargetInfo& info) {
@@ -94,6 +125,7 @@ std::vector<Proposal> library_proposals(const GroupSpec& given, const TargetInfo
   spec.function = expand_for_kernels(given.function, &ops::attention);
   if (const auto call = attention_call(spec.function)) {
     propose(out, spec, *call, cudnn_name, "plan", 2, info);
+    for (Proposal& p : out) p.rounded = with_rounded_weights(spec.function);
     return out;
   }
   spec.function = expand_for_kernels(given.function);
