@@ -117,6 +117,7 @@ class MultiCompiler {
     CompileOptions options = options_;
     options.strategy = "auto";
     options.backend = &backend;
+    options.size_ranges = is_auto_;
     options.budget = budget;
     options.store = store_;
     options.on_plan = is_auto_ ? options_.on_plan : nullptr;
@@ -173,9 +174,16 @@ class MultiCompiler {
       report_.ways[i].is_chosen = (i - first) % plans_.size() == alone_;
   }
 
+  // A plan that tells ranges of sizes apart has variants that the other plans may lack.
+  bool has_size_ranges() const {
+    return std::ranges::any_of(plans_, [&](const Plan& p) {
+      return std::ranges::any_of(p.variants, [&](const Variant& v) { return !source_for(v); });
+    });
+  }
+
   Plan spread_or_alone() {
     try {
-      if (starts_at_host_) return spread_plan();
+      if (starts_at_host_ && !has_size_ranges()) return spread_plan();
     } catch (const UserError& e) {
       log_warning(cat(source_.name, ": stays on one device: ", e.what()));
     }
@@ -204,13 +212,15 @@ class MultiCompiler {
     return plan;
   }
 
+  const SourceVariant* source_for(const Variant& v) const {
+    const auto found = std::ranges::find(source_.variants, v.guards, &SourceVariant::guards);
+    return found == source_.variants.end() ? nullptr : &*found;
+  }
+
   const SourceVariant& source_of(const Variant& v) const {
-    for (const SourceVariant& s : source_.variants) {
-      Variant like;
-      like.guards = s.guards;
-      if (like.guards == v.guards) return s;
-    }
-    throw InternalError(cat(source_.name, ": a plan has a variant of no function"));
+    const SourceVariant* source = source_for(v);
+    HONE_ASSERT(source, source_.name, ": a plan has a variant of no function");
+    return *source;
   }
 
   // As auto, a way over several devices only where it is clearly faster than one, copies included.

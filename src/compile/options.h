@@ -33,10 +33,13 @@ struct CompileOptions {
   // can be checked or timed.
   const Backend* backend = nullptr;
   Verification verification = Verification::kernels;
-  bool measure = false;      // time the candidates of each group; else predict
-  bool tune = false;         // time other forms of the fastest candidates, too
-  bool remeasure = false;    // also what was measured in earlier runs
-  double budget = 15;        // seconds that measuring may take
+  bool measure = false;    // time the candidates of each group; else predict
+  bool tune = false;       // time other forms of the fastest candidates, too
+  bool remeasure = false;  // also what was measured in earlier runs
+  double budget = 15;      // seconds that measuring may take
+  // A variant for a range of sizes where other choices are faster. Plans that are joined need the
+  // same variants.
+  bool size_ranges = true;
   bool slow_library = true;  // the library also where it has only a reference implementation
   int threads = 0;           // of compilation and of timed runs; 0: the machine's
   bool cache = true;         // the compile cache on disk

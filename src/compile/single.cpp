@@ -187,7 +187,7 @@ class Driver {
     if (!options_.measure) return size_ranges(source.function, {}, choices_at(check, true), {});
     const Sizing usual = sizes_to_time(source_, source);
     std::vector<SizedChoices> others;
-    if (options_.strategy == "auto")
+    if (options_.strategy == "auto" && options_.size_ranges)
       for (const Sizing& sizes : sizes_beside(source.function, conditions_of(source), usual))
         others.push_back(choices_at(sizes, false));
     std::vector<std::uint32_t> specs;

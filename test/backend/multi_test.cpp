@@ -86,6 +86,22 @@ TEST(Multi, ServesAllSizesOfASymbol) {
   for (std::int64_t n : {1, 50, 0, 100, 7}) expect_as_reference(f, plan, {wave({n, 4}, 5)});
 }
 
+// A plan of one device may tell small sizes from large ones; the joined one must not.
+TEST(Multi, ServesAllSizesWhereTimesDecide) {
+  Function f;
+  Value x = f.add_param(f32({Dim::symbol("n", 0, 2048), 128}), "x");
+  for (int i = 0; i < 3; ++i)
+    x = ops::softmax(ops::matmul(x, constant(f.graph(), wave({128, 128}, 3 + i))), {{"axis", 1}});
+  f.add_result(x, "y");
+  CompileOptions options = multi(true);
+  options.cache = true;
+  const Plan plan = compile(source(f), options);
+  EXPECT_EQ(plan.strategy, "multi");
+  for (std::int64_t n : {1, 300, 0, 2048}) expect_as_reference(f, plan, {wave({n, 128}, 5)});
+  options.strategy = "auto";
+  expect_as_reference(f, compile(source(f), options), {wave({7, 128}, 5)});
+}
+
 TEST(Multi, APlanOfSeveralDevicesSurvivesAFile) {
   const Function f = branches(3, 4);
   const auto path = std::filesystem::path(testing::TempDir()) / "multi.hone";

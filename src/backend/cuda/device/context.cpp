@@ -30,16 +30,19 @@ bool ends_context(CUresult r) {
 }
 
 // What ended the context of a device in this process, also when nobody holds that context any more.
+// Drivers may refuse new contexts of every device after that.
 class Losses {
  public:
   void note(int ordinal, const std::string& loss) {
     const std::scoped_lock lock(mutex_);
     texts_.emplace(ordinal, loss);
   }
-  std::string of(int ordinal) {
+  // That of this device, else of another one.
+  std::string before(int ordinal) {
     const std::scoped_lock lock(mutex_);
     const auto it = texts_.find(ordinal);
-    return it == texts_.end() ? std::string() : it->second;
+    if (it != texts_.end()) return it->second;
+    return texts_.empty() ? std::string() : texts_.begin()->second;
   }
 
  private:
@@ -77,13 +80,13 @@ std::shared_ptr<Context> Context::open(int ordinal) {
   try {
     c.reset(new Context(ordinal));
   } catch (const UserError& e) {
-    const std::string loss = losses().of(ordinal);
+    const std::string loss = losses().before(ordinal);
     if (loss.empty()) throw;
-    throw UserError("cuda: device ", ordinal,
-                    " cannot be opened again in this process, as its driver makes no new context "
-                    "after an earlier error; start a new process, or use another device. The "
-                    "earlier error: ",
-                    loss);
+    throw UserError(
+        "cuda: device ", ordinal,
+        " cannot be opened in this process, as its driver makes no new context after an "
+        "earlier error; start a new process. The earlier error: ",
+        loss);
   }
   entry = c;
   return c;
