@@ -35,6 +35,8 @@ struct DeviceLimits {
   std::size_t alignment = 64;
   // A step below both is less work than handing it out to several threads.
   std::int64_t small_bytes = 0, small_flops = 0;
+  // Of f32 and f64. Else its arithmetic may take them for zeros (docs/numbers.md).
+  bool keeps_denormals = true;
 };
 
 // A kernel within a program, as the device that loaded it knows it.

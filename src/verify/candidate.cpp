@@ -187,6 +187,7 @@ class Check {
         const Function* rounded)
       : flops_(size_of(ideal_flops(spec.function), sizes)),
         trial_(spec, candidate, compile, memory, chunks_, sizes, first, seed, Trial::Use::check),
+        extreme_(extreme_of(memory->device()->limits())),
         function_(trial_.of_inputs(with_numbers(spec.function, sizes))),
         rounded_(rounded ? trial_.of_inputs(with_numbers(*rounded, sizes)) : function_),
         is_small_(flops_ <= most_whole_flops && elements_of(function_) <= most_whole_elements),
@@ -196,8 +197,8 @@ class Check {
   Comparison all() {
     Comparison worst = compared(Fill::random);
     if (worst.ok && !ran_some_ && chunks_->were_several()) compare_backwards();
-    for (Fill fill : {Fill::negative, Fill::tiny, Fill::extreme}) {
-      if (flops_ > (fill == Fill::extreme ? most_extreme_flops : most_varied_flops)) continue;
+    for (Fill fill : {Fill::negative, Fill::tiny, extreme_}) {
+      if (flops_ > (is_extreme(fill) ? most_extreme_flops : most_varied_flops)) continue;
       trial_.refill(fill, seed);
       keep_worst(worst, compared(fill));
     }
@@ -307,6 +308,7 @@ class Check {
   std::int64_t flops_;
   std::shared_ptr<Chunks> chunks_ = std::make_shared<Chunks>();
   Trial trial_;
+  Fill extreme_;           // for this device
   Function function_;      // of the trial's inputs
   Function rounded_;       // that, with the roundings that the candidate adds
   bool ran_some_ = false;  // chunks only, in the last run
@@ -350,7 +352,7 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
     if (!worst.ok) break;
     if (std::ranges::find(seen, sizes_text(spec.function, other)) != seen.end()) continue;
     seen.push_back(sizes_text(spec.function, other));
-    constexpr Fill fills[] = {Fill::random, Fill::negative, Fill::extreme};
+    const Fill fills[] = {Fill::random, Fill::negative, extreme_of(memory->device()->limits())};
     const Fill fill = fills[seen.size() % std::size(fills)];
     const std::optional<BothModes> expected = meaning(spec, other, fill);
     if (!expected) continue;

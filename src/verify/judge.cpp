@@ -1,8 +1,26 @@
 #include "verify/judge.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 namespace hone {
 
-Judge::Judge(const Function& f, const CaseRun& run) : function_(f), inputs_(inputs_of(f, run)) {
+namespace {
+
+// As a device of f32 sees them.
+void clear_denormals(Array& a) {
+  if (!is_float(a.dtype())) return;
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    if (const double x = a.real(i); std::abs(x) < std::numeric_limits<float>::min())
+      a.set_real(i, std::copysign(0.0, x));
+}
+
+}  // namespace
+
+Judge::Judge(const Function& f, const CaseRun& run, bool keeps_denormals)
+    : function_(f), inputs_(inputs_of(f, run)) {
+  if (!keeps_denormals) std::ranges::for_each(inputs_, clear_denormals);
   strict_ = evaluate_wide(f, inputs_, Mode::stepwise);
   wide_ = evaluate_wide(f, inputs_, Mode::wide);
 }

@@ -14,7 +14,8 @@ namespace hone {
 // The reference's values of one run.
 class Judge {
  public:
-  Judge(const Function&, const CaseRun&);
+  // A device that may take denormals for zeros is given none.
+  Judge(const Function&, const CaseRun&, bool keeps_denormals = true);
 
   const std::vector<Array>& inputs() const { return inputs_; }
   // Empty when the results pass; else which of them is wrong and how.

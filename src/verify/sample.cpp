@@ -36,8 +36,13 @@ double extreme_number(SplitMix64& numbers) {
   return pick < std::size(values) ? values[pick] : 8 * numbers.unit() - 4;
 }
 
+constexpr double least_normal = std::numeric_limits<float>::min();
+
 double real_number(SplitMix64& numbers, Fill fill) {
-  if (fill == Fill::extreme) return extreme_number(numbers);
+  if (is_extreme(fill)) {
+    const double x = extreme_number(numbers);
+    return fill == Fill::normal_extreme && std::abs(x) < least_normal ? std::copysign(0.0, x) : x;
+  }
   if (fill == Fill::negative) {
     const std::uint64_t pick = numbers.next();
     return pick % 2 == 0 ? -static_cast<double>(1 + pick / 2 % 8) / 4
@@ -51,7 +56,7 @@ double real_number(SplitMix64& numbers, Fill fill) {
 std::int64_t integer_number(DType t, SplitMix64& numbers, Fill fill) {
   const std::uint64_t pick = numbers.next();
   if (fill == Fill::negative && is_signed(t)) return static_cast<std::int64_t>(pick % 16) - 8;
-  if (fill != Fill::extreme || pick / 8 % 8 != 0) return static_cast<std::int64_t>(pick % 8);
+  if (!is_extreme(fill) || pick / 8 % 8 != 0) return static_cast<std::int64_t>(pick % 8);
   const int bits = bit_size(t);
   const std::uint64_t top = std::uint64_t{1} << (bits - 1);
   const std::uint64_t ends[] = {top,

@@ -11,6 +11,7 @@
 
 #include "plan/plan.h"
 #include "ref/evaluate.h"
+#include "runtime/device.h"
 #include "type/array.h"
 
 namespace hone {
@@ -23,7 +24,15 @@ enum class Fill : std::uint8_t {
   tiny,      // reals of magnitudes from 2^-40 to 2^-20, which no absolute error may hide
   extreme,   // mixes in zeros of both signs, denormals, large numbers, infinities and NaN, and the
              // ends of integers
+  normal_extreme,  // the same, but no denormals: for devices that may take them for zeros
 };
+
+constexpr bool is_extreme(Fill fill) {
+  return fill == Fill::extreme || fill == Fill::normal_extreme;
+}
+constexpr Fill extreme_of(const DeviceLimits& device) {
+  return device.keeps_denormals ? Fill::extreme : Fill::normal_extreme;
+}
 
 // Elements of every dtype repeat after so many bytes, which are whole pages.
 inline constexpr std::size_t sample_period_bytes = std::size_t{4093} * 4096;

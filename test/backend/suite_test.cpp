@@ -46,8 +46,10 @@ std::unique_ptr<Session> compiled_session(const Source& source, const CompileOpt
 // How a random function goes wrong; empty when it does not.
 std::string wrong_in(const Case& c, const CompileOptions& options) try {
   const auto session = compiled_session({"random", {{{}, c.function}}, {}}, options);
+  const bool keeps_denormals =
+      !options.backend || open_device(options.backend->name)->limits().keeps_denormals;
   for (const CaseRun& run : c.runs) {
-    Judge judge(c.function, run);
+    Judge judge(c.function, run, keeps_denormals);
     if (std::string why = judge(session->run(judge.inputs())); !why.empty()) return why;
   }
   return "";

@@ -2,6 +2,8 @@
 // with room behind it does not notice.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "backend/backend.h"
 #include "compile/compile.h"
 #include "compile/kernels.h"
@@ -245,6 +247,25 @@ TEST(Verify, AConditionIsTrueAndFalse) {
     const Type t{DType::b1, {}};
     EXPECT_NE(sample_array(t, {}, Fill::spread, seed).integer(0),
               sample_array(t, {}, Fill::negative, seed).integer(0));
+  }
+}
+
+// Devices that may take denormals for zeros are given none, but all other special numbers.
+TEST(Samples, HoldDenormalsOnlyForDevicesThatKeepThem) {
+  for (const bool keeps : {true, false}) {
+    DeviceLimits limits;
+    limits.keeps_denormals = keeps;
+    const Array a = sample_array(f32({4000}), {}, extreme_of(limits), 1);
+    int denormals = 0, infinities = 0, nans = 0;
+    for (std::int64_t i = 0; i < a.count(); ++i) {
+      const double x = a.real(i);
+      denormals += std::fpclassify(static_cast<float>(x)) == FP_SUBNORMAL;
+      infinities += std::isinf(x);
+      nans += std::isnan(x);
+    }
+    EXPECT_EQ(denormals > 0, keeps);
+    EXPECT_GT(infinities, 0);
+    EXPECT_GT(nans, 0);
   }
 }
 

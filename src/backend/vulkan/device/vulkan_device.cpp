@@ -35,16 +35,15 @@ namespace {
 
 class VulkanDevice final : public Device {
  public:
-  explicit VulkanDevice(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  explicit VulkanDevice(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {
+    limits_.keeps_denormals = shared_->machine->adapter.keeps_denormals;
+  }
 
   std::string_view name() const override { return "vulkan"; }
   std::string description() const override {
     return std::string(form_of(shared_->machine->adapter).name);
   }
-  const DeviceLimits& limits() const override {
-    static constexpr DeviceLimits limits;
-    return limits;
-  }
+  const DeviceLimits& limits() const override { return limits_; }
   int rank(std::string_view target) const override {
     return rank_of(shared_->machine->adapter, target);
   }
@@ -75,6 +74,7 @@ class VulkanDevice final : public Device {
 
  private:
   std::shared_ptr<Shared> shared_;
+  DeviceLimits limits_;
 };
 
 }  // namespace

@@ -285,6 +285,7 @@ std::string Adapter::summary() const {
   add(features12.storageBuffer8BitAccess, "8-bit storage");
   add(features11.storageBuffer16BitAccess, "16-bit storage");
   add(joins_in_subgroups, "subgroup arithmetic");
+  add(keeps_denormals, "denormals");
   add(converts_halves, "exact conversions of f16");
   for (const MatrixShape& m : matrices) add(true, cat("matrices ", m.text()));
   return cat(name, " (", driver, "), ", bytes >> 30, " GiB, groups of ",
