@@ -10,9 +10,9 @@ std::vector<Proposal> Target::candidates(const GroupSpec& spec) const {
   return out;
 }
 
-// Two builders may share a name; a group is of the form of one of them.
+// Two forms may share a name; a group is of the form of one of them.
 std::vector<Tuning> Target::space(const GroupSpec& spec, std::string_view candidate) const {
-  for (const Builder& b : builders(info()))
+  for (const KernelForm& b : kernel_forms(info()))
     if (b.name == candidate)
       if (std::vector<Tuning> space = b.space(spec, info()); !space.empty()) return space;
   return {};
@@ -20,7 +20,7 @@ std::vector<Tuning> Target::space(const GroupSpec& spec, std::string_view candid
 
 std::optional<Candidate> Target::tuned(const GroupSpec& spec, std::string_view candidate,
                                        const Tuning& tuning) const {
-  for (const Builder& b : builders(info()))
+  for (const KernelForm& b : kernel_forms(info()))
     if (b.name == candidate)
       if (std::optional<Candidate> c = b.build(spec, info(), tuning)) return c;
   return std::nullopt;

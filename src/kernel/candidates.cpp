@@ -49,10 +49,10 @@ std::optional<Candidate> build_parts(const GroupSpec& spec, const TargetInfo& ta
 
 Space space_of_parts(const GroupSpec&, const TargetInfo&) { return {}; }
 
-constexpr Builder parts = {"parts", build_parts, space_of_parts};
-constexpr Builder nest = {"nest", build_nest, space_of_nest};
+constexpr KernelForm parts = {"parts", build_parts, space_of_parts};
+constexpr KernelForm nest = {"nest", build_nest, space_of_nest};
 
-constexpr Builder for_register_tiles[] = {
+constexpr KernelForm for_register_tiles[] = {
     {"generated", contraction_candidate, contraction_space},
     {"generated", convolution_candidate, convolution_space},
     {"split", split_candidate, space_of_nest},
@@ -62,7 +62,7 @@ constexpr Builder for_register_tiles[] = {
     nest,
 };
 
-constexpr Builder for_groups[] = {
+constexpr KernelForm for_groups[] = {
     {"attention", build_tensor_attention, tensor_attention_space},
     {"attention-f32", group_attention_candidate, group_attention_space},
     {"tensor", build_tensor, group_tensor_space},
@@ -73,14 +73,14 @@ constexpr Builder for_groups[] = {
 
 }  // namespace
 
-std::span<const Builder> builders(const TargetInfo& target) {
+std::span<const KernelForm> kernel_forms(const TargetInfo& target) {
   if (target.group_threads > 0) return for_groups;
   return for_register_tiles;
 }
 
 std::vector<Candidate> generated_candidates(const GroupSpec& spec, const TargetInfo& target) {
   std::vector<Candidate> out;
-  for (const Builder& b : builders(target))
+  for (const KernelForm& b : kernel_forms(target))
     if (auto candidate = b.build(spec, target, {})) out.push_back(std::move(*candidate));
   if (out.size() > 1 && target.group_threads == 0)
     std::ranges::stable_sort(out, {}, [&](const Candidate& c) { return predicted_ms(c, target); });

@@ -13,16 +13,16 @@
 namespace hone {
 
 // Makes candidates of one form.
-struct Builder {
+struct KernelForm {
   std::string_view name;  // of its candidates
-  // Nothing when the group is not of that form. What the tuning does not name, the builder chooses.
+  // Nothing when the group is not of that form. What the tuning does not name, the form chooses.
   std::optional<Candidate> (*build)(const GroupSpec&, const TargetInfo&, const Tuning&);
   // Tunings worth a trial, the default first; empty when the group is not of that form.
   std::vector<Tuning> (*space)(const GroupSpec&, const TargetInfo&);
 };
 
 // Those for such a machine. Plain loop nests, which fit every group, are the last.
-std::span<const Builder> builders(const TargetInfo&);
+std::span<const KernelForm> kernel_forms(const TargetInfo&);
 
 // What they make without a tuning: at least one, the one predicted to be the fastest first. Throws
 // UserError for an operation that no kernel can compute (control flow, host operations).

@@ -32,8 +32,8 @@ Function attention_of(std::vector<Type> operands, Attrs attrs) {
 
 std::optional<Candidate> in_parts(const GroupSpec& spec, const TargetInfo& target,
                                   const Tuning& tuning) {
-  const auto all = builders(target);
-  return std::ranges::find(all, "parts", &Builder::name)->build(spec, target, tuning);
+  const auto all = kernel_forms(target);
+  return std::ranges::find(all, "parts", &KernelForm::name)->build(spec, target, tuning);
 }
 
 std::string judge(const Function& f, std::span<const Array> inputs, std::span<const Array> got) {

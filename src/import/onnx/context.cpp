@@ -305,6 +305,8 @@ namespace {
 auto tables() {
   return std::array{elementwise_imports(),
                     shape_imports(),
+                    slice_imports(),
+                    pad_imports(),
                     network_imports(),
                     math_imports(),
                     loss_imports(),

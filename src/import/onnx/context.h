@@ -239,6 +239,8 @@ struct ImportEntry {
 // Also those of every Op::onnx that have no function of their own.
 std::span<const ImportEntry> elementwise_imports();
 std::span<const ImportEntry> shape_imports();
+std::span<const ImportEntry> slice_imports();
+std::span<const ImportEntry> pad_imports();
 std::span<const ImportEntry> network_imports();
 std::span<const ImportEntry> math_imports();
 std::span<const ImportEntry> loss_imports();

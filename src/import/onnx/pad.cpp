@@ -1,0 +1,171 @@
+// Pad and CenterCropPad: elements are added around axes or cut from their ends, by numbers, sizes
+// of inputs or data.
+#include <algorithm>
+
+#include "base/amount.h"
+#include "import/onnx/build.h"
+#include "import/onnx/context.h"
+#include "import/onnx/open.h"
+
+namespace hone::onnx {
+
+namespace {
+
+// Elements before and after each axis of x; negative ones are cut off.
+struct Pads {
+  Dims low, high;
+  // Where data says how many: i64 scalars, else null.
+  Values open_low, open_high;
+};
+
+std::vector<NodeContext::Element> pad_list(NodeContext& c) {
+  if (c.opset() >= 11) return c.elements(1);
+  auto list = c.integers(c.opset() < 2 ? "paddings" : "pads");
+  if (!list) c.fail("'pads' is missing; it is required");
+  std::vector<NodeContext::Element> out;
+  for (std::int64_t n : *list) out.push_back({n, {}});
+  return out;
+}
+
+Pads pads_of(NodeContext& c, int rank) {
+  const std::vector<NodeContext::Element> list = pad_list(c);
+  const auto n = static_cast<std::size_t>(rank);
+  Pads out{Dims(n, 0), Dims(n, 0), Values(n), Values(n)};
+  std::vector<std::int64_t> axes;
+  if (c.has(3))
+    axes = c.numbers(3);
+  else
+    for (int i = 0; i < rank; ++i) axes.push_back(i);
+  c.axes(axes, rank);  // each once
+  if (list.size() != 2 * axes.size())
+    c.fail(cat("'pads' has ", amount(list.size(), "element", "elements"), ", expected ",
+               2 * axes.size(), ", two for each axis"));
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    auto axis = static_cast<std::size_t>(c.axis(axes[i], rank));
+    const NodeContext::Element &low = list[i], &high = list[i + axes.size()];
+    if (low.known && high.known) {
+      out.low[axis] = *low.known;
+      out.high[axis] = *high.known;
+      continue;
+    }
+    const auto value = [&](const NodeContext::Element& e) {
+      return e.known ? size_value(c.graph(), *e.known, DType::i64) : e.open;
+    };
+    out.open_low[axis] = value(low);
+    out.open_high[axis] = value(high);
+  }
+  return out;
+}
+
+// One axis with pads, or cuts, that data decides: each element of the result by its place in x.
+Value openly_padded(NodeContext& c, Value x, int axis, Value low, Value high, const Dim& most_added,
+                    std::string_view mode, Value number) {
+  hone::Graph& g = c.graph();
+  const Dim size = x.shape()[axis];
+  Value zero = integer(g, 0), one = integer(g, 1);
+  Value cut_low = ops::maximum(-low, zero), cut_high = ops::maximum(-high, zero);
+  Value kept = size_value(g, size, DType::i64) - cut_low - cut_high;  // what is repeated around
+  const Dim n =
+      c.measured(kept + ops::maximum(low, zero) + ops::maximum(high, zero), size + most_added);
+  Value i = counted(g, DType::i64, n);
+  const auto all = [&](Value v) { return broadcast_to(v, i.shape()); };
+  i = i - all(ops::maximum(low, zero));
+  Value last = kept - one, at = i;
+  if (mode == "wrap") at = ops::mod(i, all(ops::maximum(kept, one)));
+  if (mode == "reflect") {
+    Value twice = all(ops::maximum(last + last, one));
+    at = ops::mod(i, twice);
+    at = ops::minimum(at, twice - at);
+  }
+  at = ops::minimum(ops::maximum(at, all(zero)), all(last));
+  Value y = at_clamped(x, axis, at + all(cut_low));
+  if (mode != "constant") return y;
+  Value inside = ops::bit_and(ops::le(all(zero), i), ops::le(i, all(last)));
+  return where(along(inside, axis, y.rank()), y, number);
+}
+
+// Cuts what is negative; then no pad is.
+Value without_negative(Value x, Pads& p) {
+  for (int a = 0; a < x.rank(); ++a) {
+    Dim &low = p.low[static_cast<std::size_t>(a)], &high = p.high[static_cast<std::size_t>(a)];
+    Dim cut_low = max(Dim(0) - low, 0), cut_high = max(Dim(0) - high, 0);
+    low = max(low, 0);
+    high = max(high, 0);
+    x = slice_axis(x, a, cut_low, x.shape()[a] - cut_low - cut_high);
+  }
+  return x;
+}
+
+// Around each end comes the other one.
+Value wrapped(Value x, const Pads& p) {
+  for (int a = 0; a < x.rank(); ++a) {
+    const Dim &low = p.low[static_cast<std::size_t>(a)],
+              &high = p.high[static_cast<std::size_t>(a)];
+    if (low == Dim(0) && high == Dim(0)) continue;
+    const Dim size = x.shape()[a], all = low + size + high;
+    Value i = counted(x.graph(), DType::i64, all);
+    auto number = [&](const Dim& d) {
+      return broadcast_to(size_value(x.graph(), d, DType::i64), i.shape());
+    };
+    x = ops::gather(Values{x, ops::mod(i - number(low), number(size))},
+                    {{"axis", std::int64_t{a}}});
+  }
+  return x;
+}
+
+Values pad_import(NodeContext& c) {
+  Pads p = pads_of(c, c.in(0).rank());
+  std::string_view mode = c.text("mode", "constant");
+  double value = c.opset() < 11 ? c.real("value", 0) : 0;
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    c.unsupported(
+        cat("attribute 'mode' is '", mode, "', expected constant, reflect, edge or wrap"));
+  Value x = without_negative(c.in(0), p);
+  // The number counts in one mode only, and may stand in all.
+  Value number = c.has(2) ? reshape_to(c.in(2), {}) : scalar(c.graph(), value, x.dtype());
+  const auto open = std::ranges::count_if(p.open_low, [](const Value& v) { return bool(v); });
+  const Dim most_added = c.open_limit(static_cast<std::size_t>(open));
+  for (int a = 0; a < x.rank(); ++a)
+    if (const auto i = static_cast<std::size_t>(a); p.open_low[i])
+      x = openly_padded(c, x, a, p.open_low[i], p.open_high[i], most_added, mode, number);
+  if (mode == "reflect") return {ops::pad_reflect(x, {{"low", p.low}, {"high", p.high}})};
+  if (mode == "edge") return {ops::pad_edge(x, {{"low", p.low}, {"high", p.high}})};
+  if (mode == "wrap") return {wrapped(x, p)};
+  return {pad_with(x, number, p.low, p.high)};
+}
+
+// Cut or filled with zeros on both sides; an odd element goes to the end.
+Values center_crop_pad(NodeContext& c) {
+  Value x = c.in(0);
+  const Dims sizes = c.open_contents(1);
+  std::vector<std::int64_t> axes;
+  if (auto given = c.integers("axes"))
+    axes = *given;
+  else
+    for (int i = 0; i < x.rank(); ++i) axes.push_back(i);
+  if (axes.size() != sizes.size())
+    c.fail(cat("input 1 ('shape') has ", amount(sizes.size(), "element", "elements"), ", expected ",
+               axes.size(), ", one for each axis"));
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const int axis = c.axis(axes[i], x.rank());
+    const Dim size = x.shape()[axis], kept = min(size, sizes[i]);
+    const Dim cut = size - kept, add = sizes[i] - kept;
+    x = slice_axis(x, axis, floor_div(cut, 2), kept);
+    Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
+    low[static_cast<std::size_t>(axis)] = floor_div(add, 2);
+    high[static_cast<std::size_t>(axis)] = add - floor_div(add, 2);
+    x = pad_with(x, constant(c.graph(), Array::scalar_int(0, x.dtype())), low, high);
+  }
+  return {x};
+}
+
+constexpr ImportEntry pad_table[] = {
+    {"Pad", pad_import},
+    {"CenterCropPad", center_crop_pad, 18},
+};
+
+}  // namespace
+
+std::span<const ImportEntry> pad_imports() { return pad_table; }
+
+}  // namespace hone::onnx
