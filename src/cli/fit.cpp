@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/file.h"
 #include "cli/run/tensors.h"
+#include "import/onnx/model.h"
 #include "import/tensor_file.h"
 
 namespace hone::cli {
@@ -78,6 +80,44 @@ std::vector<std::vector<Array>> sets_for(const Imported& imported, const KnownIn
   return out;
 }
 
+std::optional<Array> tensor_of(const fs::path& file) {
+  if (file.extension() == ".npy") return read_npy(file);
+  if (file.extension() == ".pb") return read_tensor_pb(file);
+  return std::nullopt;
+}
+
+// What is given of input number `index`: by name, else in the first set beside the model.
+std::optional<Array> given_input(const KnownInputs& known, const std::string& name,
+                                 std::size_t index) {
+  for (const std::string& spec : known.specs)
+    if (spec.starts_with(name + "=")) return tensor_of(spec.substr(name.size() + 1));
+  if (!known.sets.empty() && index < known.sets[0].size()) return known.sets[0][index];
+  return std::nullopt;
+}
+
+// Inputs of which the model gives no rank get that of the tensors that are given. Whether there was
+// one.
+bool add_ranks(const fs::path& path, const KnownInputs& known, FittedImport& to) {
+  const auto file = MappedFile::open(path);
+  const onnx::Model model = onnx::parse_model(file->bytes(), file->path(), to.options.most_nodes);
+  if (!model.graph) return false;
+  const std::vector<std::string_view> initialized = onnx::initializer_names(*model.graph);
+  bool is_new = false;
+  std::size_t index = 0;
+  for (const onnx::ValueInfo& v : model.graph->inputs) {
+    if (std::ranges::find(initialized, v.name) != initialized.end()) continue;
+    const std::string name(v.name);
+    const std::optional<Array> given = given_input(known, name, index++);
+    if (v.has_shape || v.kind != onnx::ValueInfo::Kind::tensor || !given) continue;
+    if (to.options.shapes.contains(name) || !to.options.ranks.emplace(name, given->rank()).second)
+      continue;
+    is_new = true;
+    to.notes.push_back(cat("note: the model gives no shape for input '", name,
+                           "'; compiled for rank ", given->rank(), ", as in the inputs"));
+  }
+  return is_new;
+}
+
 // Integers that --input NAME=FILE gives and that may decide a shape.
 std::map<std::string, Array> small_contents(const std::vector<std::string>& specs) {
   constexpr std::int64_t most_elements = 64;
@@ -85,17 +125,16 @@ std::map<std::string, Array> small_contents(const std::vector<std::string>& spec
   for (const std::string& spec : specs) {
     const std::size_t at = spec.find('=');
     if (at == spec.npos) continue;
-    const fs::path file = spec.substr(at + 1);
-    if (file.extension() != ".npy" && file.extension() != ".pb") continue;
-    Array a = file.extension() == ".npy" ? read_npy(file) : read_tensor_pb(file);
-    if (!is_float(a.dtype()) && a.dtype() != DType::text && a.rank() <= 1 &&
-        a.count() <= most_elements)
-      out.emplace(spec.substr(0, at), std::move(a));
+    std::optional<Array> a = tensor_of(spec.substr(at + 1));
+    if (a && !is_float(a->dtype()) && a->dtype() != DType::text && a->rank() <= 1 &&
+        a->count() <= most_elements)
+      out.emplace(spec.substr(0, at), std::move(*a));
   }
   return out;
 }
 
-FittedImport first_import(const fs::path& model, ImportOptions& options, const KnownInputs& known) {
+FittedImport read_for_contents(const fs::path& model, ImportOptions& options,
+                               const KnownInputs& known) {
   try {
     return {import_onnx(model, options), {}};
   } catch (const UserError&) {
@@ -112,6 +151,19 @@ FittedImport first_import(const fs::path& model, ImportOptions& options, const K
         out->notes.push_back(cat("note: compiled for the given values of input '", p.name,
                                  "'; other values are refused"));
     return std::move(*out);
+  }
+}
+
+FittedImport first_import(const fs::path& model, ImportOptions& options, const KnownInputs& known) {
+  try {
+    return read_for_contents(model, options, known);
+  } catch (const UserError&) {
+    FittedImport ranked{.imported = {}, .notes = {}, .options = options};
+    if (!add_ranks(model, known, ranked)) throw;
+    options = ranked.options;
+    FittedImport out = read_for_contents(model, options, known);
+    out.notes.insert(out.notes.begin(), ranked.notes.begin(), ranked.notes.end());
+    return out;
   }
 }
 

@@ -25,7 +25,8 @@ struct FittedImport {
 // in an input gets a range from 0 (the size 0 alone where the model cannot be read for such a
 // range); of two sizes that must be equal and differ, the one that is 1 becomes the number 1, so
 // that it broadcasts. A model that is refused because data decides a shape is read for what small
-// integer inputs hold. Ranges that `options` states stay.
+// integer inputs hold; inputs without a rank get that of what is given for them. Ranges that
+// `options` states stay.
 FittedImport import_fitting(const std::filesystem::path&, const ImportOptions& options,
                             const KnownInputs&);
 

@@ -273,6 +273,29 @@ std::vector<Array> read_sequence_pb(const fs::path& path) {
 
 namespace {
 
+// Whether a file has no fields but those of a SequenceProto or OptionalProto.
+bool may_be_sequence(const fs::path& path) {
+  auto file = MappedFile::open(path);
+  WireFile wire(file->path(), file->bytes());
+  WireReader r(wire);
+  for (WireField f; r.next(f);)
+    if (f.number > 7 || f.is_bytes() == (f.number == 2)) return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<Array> read_tensors_pb(const fs::path& path) {
+  try {
+    return {read_tensor_pb(path)};
+  } catch (const UserError&) {
+    if (!may_be_sequence(path)) throw;
+    return read_sequence_pb(path);
+  }
+}
+
+namespace {
+
 Array npy_of(const NamedBytes& file) {
   const auto [start, size] = npy_header(file.whole.bytes(), file.path);
   NpyHeader header(as_text(file.whole.bytes().subspan(start, size)), file.path);

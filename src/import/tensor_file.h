@@ -33,6 +33,9 @@ Array read_tensor_pb(const std::filesystem::path&);
 // A serialized SequenceProto or OptionalProto: the tensors in it, in order.
 std::vector<Array> read_sequence_pb(const std::filesystem::path&);
 
+// Any of the three; a file that reads as a tensor is one.
+std::vector<Array> read_tensors_pb(const std::filesystem::path&);
+
 // By ending: .npy, .pb; anything else is raw little-endian elements of `like`, at most one of whose
 // sizes may be open: it follows from the file's. Whether an .npy or .pb fits is the caller's
 // question.

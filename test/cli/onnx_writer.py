@@ -24,8 +24,20 @@ def text(field, data):
 
 
 def value(name, dtype, sizes):
-    dims = b"".join(text(1, number(1, s) if isinstance(s, int) else text(2, s)) for s in sizes)
-    return text(1, name) + text(2, text(1, number(1, dtype) + text(2, dims)))
+    """Without sizes (None) its rank is open."""
+    shape = b""
+    if sizes is not None:
+        shape = text(2, b"".join(text(1, number(1, s) if isinstance(s, int) else text(2, s)) for s in sizes))
+    return text(1, name) + text(2, text(1, number(1, dtype) + shape))
+
+
+def sequence(name, dtype):
+    return text(1, name) + text(2, text(4, text(1, text(1, number(1, dtype)))))
+
+
+def sequence_of(tensors):
+    """A SequenceProto."""
+    return number(2, 1) + b"".join(text(3, t) for t in tensors)
 
 
 def tensor(name, dtype, dims, data, location=None):

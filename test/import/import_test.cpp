@@ -93,7 +93,12 @@ TEST(Unsupported, ModelsAsAWhole) {
       ->mutable_type()
       ->mutable_tensor_type()
       ->clear_shape();
-  expect_contains(shapeless.failure(), "input 'x' has no shape, expected at least a rank");
+  expect_contains(shapeless.failure(),
+                  "input 'x' has no shape in the model; give its sizes (--shapes x:");
+  const Array x = reals({2, 3}, {1, -2, 3, -4, 5, -6}), y = reals({2, 3}, {1, 0, 3, 0, 5, 0});
+  for (const ImportOptions& options :
+       {ImportOptions{.shapes = {{"x", {2, 3}}}}, ImportOptions{.ranks = {{"x", 2}}}})
+    EXPECT_EQ(evaluate(shapeless.import(options).variants[0].function, std::vector{x})[0], y);
 }
 
 TEST(Unsupported, UnusedOutputsOnly) {

@@ -135,6 +135,25 @@ TEST(OpenBranches, MayGiveOtherSizes) {
   EXPECT_EQ(run(0)[1], Array::of<std::int64_t>(DType::i64, {2, 1}, Integers{0, 1}));
 }
 
+// n and min(n, 2) are not two names of one size.
+TEST(OpenBranches, MayGiveASliceOfOpenLength) {
+  ModelBuilder b;
+  b.input("c", DType::b1, {});
+  b.input("x", DType::f32, {"n"});
+  b.ints("zero", {0});
+  b.ints("two", {2});
+  onnx_pb::Node& n = b.node("If", {"c"}, {"y"});
+  onnx_pb::Graph &yes = set_graph(n, "then_branch"), &no = set_graph(n, "else_branch");
+  ModelBuilder::add(yes, "Neg", {"x"}, {"whole"});
+  ModelBuilder::add(no, "Slice", {"x", "zero", "two"}, {"start"});
+  yes.add_output()->set_name("whole");
+  no.add_output()->set_name("start");
+  b.output("y");
+  const Array x = reals({3}, {1, 2, 3});
+  EXPECT_EQ(b.run({Array::scalar_int(1, DType::b1), x})[0], reals({3}, {-1, -2, -3}));
+  EXPECT_EQ(b.run({Array::scalar_int(0, DType::b1), x})[0], reals({2}, {1, 2}));
+}
+
 TEST(OpenBranches, AnElementOfASequenceByData) {
   ModelBuilder b;
   b.input("x", DType::f32, {"3", "2"});
@@ -285,6 +304,39 @@ TEST(OpenLoops, CarryWhatGrows) {
       EXPECT_EQ(y[1].integer(0), n);
     }
   EXPECT_EQ(growing_loop(false).run({Array::scalar_int(0, DType::i64), x})[0], x);
+}
+
+// What an iteration gives has a size by data, which is the same in all.
+TEST(OpenLoops, StackOutputsWhoseSizesDataDecides) {
+  for (const bool ends_by_data : {false, true}) {
+    ModelBuilder b;
+    b.input("x", DType::f32, {"n", "4"});
+    b.input("most", DType::i64, {});
+    onnx_pb::Node& loop = b.node("Loop", {"most", "", "zero"}, {"count", "places"});
+    b.constant("zero", Array::scalar_int(0, DType::i64));
+    b.constant("limit", Array::scalar_int(30, DType::i64));
+    onnx_pb::Graph& g = set_graph(loop, "body");
+    ModelBuilder::fill(g.add_input(), "i", DType::i64, {});
+    ModelBuilder::fill(g.add_input(), "on", DType::b1, {});
+    ModelBuilder::fill(g.add_input(), "v", DType::i64, {});
+    ModelBuilder::fill(g.add_initializer(), "one", Array::scalar_int(1, DType::i64));
+    set_int(ModelBuilder::add(g, "Gather", {"x", "i"}, {"row"}), "axis", 0);
+    ModelBuilder::add(g, "NonZero", {"row"}, {"places_1"});
+    ModelBuilder::add(g, "Add", {"v", "one"}, {"v2"});
+    if (ends_by_data)
+      ModelBuilder::add(g, "Less", {"v2", "limit"}, {"goes_on"});
+    else
+      ModelBuilder::add(g, "Identity", {"on"}, {"goes_on"});
+    for (const char* name : {"goes_on", "v2", "places_1"}) g.add_output()->set_name(name);
+    b.output("places");
+    const auto run = [&](const Array& x, std::int64_t n) {
+      return b.run({x, Array::scalar_int(n, DType::i64)})[0];
+    };
+    const Array x = reals({3, 4}, {1, 0, 2, 0, 0, 3, 4, 0, 1, 1, 1, 0});
+    EXPECT_EQ(run(x, 2), Array::of<std::int64_t>(DType::i64, {2, 1, 2}, Integers{0, 2, 1, 2}));
+    EXPECT_EQ(run(x, 0).count(), 0);
+    EXPECT_THROW(run(x, 3), UserError);  // two places, and then three
+  }
 }
 
 TEST(OpenLoops, TurnAsOftenAsDataSays) {

@@ -98,13 +98,62 @@ TEST(OpenSequences, SlicesOfAnOpenAxis) {
   }
 }
 
+// Each element follows from the one before it.
+TEST(OpenSequences, ALoopReadsWhatItCarries) {
+  ModelBuilder b = appending_loop({"rows", "2"}, "one", [](onnx_pb::Graph& g) {
+    ModelBuilder::fill(g.add_initializer(), "before", Array::scalar_int(-2, DType::i64));
+    ModelBuilder::add(g, "SequenceAt", {"t", "before"}, {"earlier"});
+    ModelBuilder::add(g, "Add", {"earlier", "row"}, {"sum"});
+    ModelBuilder::add(g, "SequenceInsert", {"t", "sum"}, {"u"});
+  });
+  add_outputs_of_sequence(b);
+  for (const std::int64_t n : {0, 1, 3, 40}) {
+    const std::vector<Array> y = b.run({counting({40, 2}), Array::scalar_int(n, DType::i64)});
+    ASSERT_EQ(y[0].dims(), Integers{2 + 4 * n});
+    EXPECT_EQ(y[2].integer(0), 1 + 2 * n);
+    double sum = 7;
+    for (std::int64_t i = 0; i < n; ++i) {
+      sum += static_cast<double>(2 * i);
+      EXPECT_EQ(y[0].real(2 + 4 * i), 2 * i);
+      EXPECT_EQ(y[0].real(2 + 4 * i + 2), sum);
+    }
+    EXPECT_EQ(y[3].real(0), sum);
+  }
+}
+
+// An axis of an open size in parts of 3, of which the last may be shorter.
+TEST(OpenSequences, PartsOfAnOpenAxis) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", "2"});
+  b.input("k", DType::i64, {});
+  b.constant("three", Array::scalar_int(3, DType::i64));
+  b.node("SplitToSequence", {"x", "three"}, {"s"});
+  b.node("SequenceAt", {"s", "k"}, {"y"});
+  b.node("SequenceLength", {"s"}, {"length"});
+  set_int(b.node("ConcatFromSequence", {"s"}, {"all"}), "axis", 0);
+  for (const char* name : {"y", "length", "all"}) b.output(name);
+  const auto at = [&](std::int64_t rows, std::int64_t k) {
+    return b.run({counting({rows, 2}), Array::scalar_int(k, DType::i64)});
+  };
+  EXPECT_EQ(at(7, 1)[0], reals({3, 2}, {6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(at(7, -1)[0], reals({1, 2}, {12, 13}));
+  EXPECT_EQ(at(6, -1)[0], reals({3, 2}, {6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(at(2, 0)[0], reals({2, 2}, {0, 1, 2, 3}));
+  EXPECT_EQ(at(7, 0)[1].integer(0), 3);
+  EXPECT_EQ(at(7, 0)[2], counting({7, 2}));
+  EXPECT_THROW(at(7, 3), UserError);
+  set_int(b.node("ConcatFromSequence", {"s"}, {"side"}), "axis", 1);
+  b.output("side");
+  expect_contains(b.failure(), "the last may be shorter");
+}
+
 TEST(OpenSequences, WhatIsRefused) {
   ModelBuilder reads = appending_loop({"rows", "2"}, "none", [](onnx_pb::Graph& g) {
     ModelBuilder::add(g, "SequenceAt", {"t", "i"}, {"read"});
     ModelBuilder::add(g, "SequenceInsert", {"t", "read"}, {"u"});
   });
   reads.output("sequence");
-  expect_contains(reads.failure(), "elements can only be appended");
+  expect_contains(reads.failure(), "expected one that has an element before the loop");
   ModelBuilder other = appending_loop({"rows", "2"}, "none", [](onnx_pb::Graph& g) {
     ModelBuilder::add(g, "SequenceConstruct", {"row"}, {"u"});
   });

@@ -4,23 +4,59 @@
 
 #include "import/onnx/build.h"
 #include "import/onnx/sequence.h"
+#include "import/onnx/sorted.h"
 
 namespace hone::onnx {
 
-CarriedSequences::CarriedSequences(NodeContext& c, const Values& carried, std::size_t first_input,
-                                   std::size_t first_output)
-    : c_(c), carried_(carried), first_input_(first_input), first_output_(first_output) {
-  for (const Value& v : carried_)
-    if (v.type().is_tensor()) tensors_.push_back(v);
+namespace {
+
+// Whether a graph does more with a sequence than to append elements and to give it back.
+bool reads(const onnx::Graph& g, std::string_view sequence) {
+  std::set<std::string_view> names = {sequence};
+  for (const Node& n : g.nodes) {
+    const bool hands_on = (n.op == "SequenceInsert" && n.inputs.size() == 2) || n.op == "Identity";
+    if (hands_on && !n.inputs.empty() && !n.outputs.empty() && names.contains(n.inputs[0])) {
+      names.insert(n.outputs[0]);
+      continue;
+    }
+    bool is_read = false;
+    for_each_read(n, [&](std::string_view name) { is_read = is_read || names.contains(name); });
+    if (is_read) return true;
+  }
+  return false;
 }
 
-Body CarriedSequences::read(const onnx::Graph& graph, const std::vector<Type>& inputs) {
-  if (tensors_.size() == carried_.size()) return c_.bodies().closed(graph, inputs);
+}  // namespace
+
+CarriedSequences::CarriedSequences(NodeContext& c, const onnx::Graph& body, const Values& carried,
+                                   std::size_t first_input, std::size_t first_output)
+    : c_(c),
+      body_(body),
+      carried_(carried),
+      first_input_(first_input),
+      first_output_(first_output) {
+  for (std::size_t i = 0; i < carried_.size(); ++i) {
+    const Value v = carried_[i];
+    if (v.type().is_tensor()) {
+      tensors_.push_back(v);
+    } else if (reads(body_, body_.inputs[first_input_ + i].name)) {
+      tensors_.push_back(stack_of(c, v));
+      read_.insert(i);
+    }
+  }
+}
+
+Body CarriedSequences::read(const std::vector<Type>& inputs) {
+  if (std::ranges::all_of(carried_, [](const Value& v) { return v.type().is_tensor(); }))
+    return c_.bodies().closed(body_, inputs);
   std::vector<Type> all = inputs;
-  for (std::size_t i = 0; i < carried_.size(); ++i)
-    if (!carried_[i].type().is_tensor())
+  std::set<std::size_t> stacks;
+  for (std::size_t i = 0; i < carried_.size(); ++i) {
+    if (is_appended_to(i))
       all.insert(all.begin() + static_cast<std::ptrdiff_t>(first_input_ + i), carried_[i].type());
-  const Body whole = c_.bodies().closed(graph, all);
+    if (read_.contains(i)) stacks.insert(first_input_ + i);
+  }
+  const Body whole = c_.bodies().closed(body_, all, stacks);
   Body out{std::make_shared<Function>(), whole.captures};
   Function& f = *out.function;
   Values given;
@@ -33,7 +69,13 @@ Body CarriedSequences::read(const onnx::Graph& graph, const std::vector<Type>& i
   for (std::size_t r = 0; r < made.size(); ++r) {
     const std::size_t i = r - first_output_;
     const bool is_carried_value = r >= first_output_ && i < carried_.size();
-    if (is_carried_value && !carried_[i].type().is_tensor()) {
+    if (is_carried_value && read_.contains(i)) {
+      if (!is_stacked(made[r]))
+        c_.unsupported(cat("loop-carried value ", i,
+                           " is a sequence of elements that may differ in size after an iteration, "
+                           "and the loop has more iterations than are unrolled"));
+      f.add_result(made[r].operand(0), whole.function->results()[r].name);
+    } else if (is_carried_value && is_appended_to(i)) {
       const Value before = whole.function->result(r);
       if (!is_carried(before) ||
           carried_parts(before).from != whole.function->param(first_input_ + i))
@@ -81,8 +123,9 @@ Values CarriedSequences::finished(const Values& tensors, Values& outputs) const 
   outputs.resize(outputs.size() - appended);
   auto next = stacks.begin();
   for (std::size_t i = 0, tensor = 0; i < carried_.size(); ++i) {
-    if (carried_[i].type().is_tensor()) {
-      out.push_back(tensors[tensor++]);
+    if (!is_appended_to(i)) {
+      const Value v = tensors[tensor++];
+      out.push_back(read_.contains(i) ? stacked_sequence(v.graph(), v) : v);
       continue;
     }
     if (appended_[i] == 0) {

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "import/onnx/declared.h"
+#include "import/onnx/input_types.h"
 #include "import/onnx/sorted.h"
 #include "import/onnx/structure.h"
 #include "import/onnx/variants.h"
@@ -124,6 +125,7 @@ ModelCheck check_onnx(const std::filesystem::path& path, const ImportOptions& op
     out.wrong.push_back(e.what());
     return out;
   }
+  onnx::give_ranks(model, options);
   for (const onnx::Opset& o : model.opsets)
     out.opsets.push_back(cat(o.domain.empty() ? "ai.onnx" : o.domain, " ", o.version));
   if (model.graph) out.nodes = static_cast<std::int64_t>(model.graph->nodes.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,7 +65,10 @@ struct Body {
 struct NotRead {};
 class Bodies {
  public:
-  virtual Body closed(const Graph&, const std::vector<Type>& inputs) = 0;
+  // Inputs in `stacks` are tensors whose slices are the elements of a sequence that the graph
+  // takes.
+  virtual Body closed(const Graph&, const std::vector<Type>& inputs,
+                      const std::set<std::size_t>& stacks = {}) = 0;
   virtual Values inlined(const Graph&, const Values& inputs) = 0;
   // A new size, named after the node: what the i64 scalar holds in a run, from 0 to `most`.
   virtual Dim measured(Value, const Dim& most, std::string_view node) = 0;

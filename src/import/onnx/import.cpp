@@ -2,6 +2,7 @@
 
 #include "import/onnx/declared.h"
 #include "import/onnx/given_weights.h"
+#include "import/onnx/input_types.h"
 #include "import/onnx/sorted.h"
 #include "import/onnx/variants.h"
 
@@ -19,6 +20,7 @@ std::string model_name(const std::filesystem::path& path) {
 Imported import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
   auto file = MappedFile::open(path);
   onnx::Model model = onnx::parse_model(file->bytes(), file->path(), options.most_nodes);
+  onnx::give_ranks(model, options);
   onnx::TensorFiles files(file, options.allow_links);
   Imported out;
   out.name = model_name(path);

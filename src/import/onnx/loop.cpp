@@ -8,6 +8,7 @@
 #include "import/onnx/context.h"
 #include "import/onnx/grown.h"
 #include "import/onnx/known.h"
+#include "import/onnx/open_outputs.h"
 
 namespace hone::onnx {
 
@@ -100,9 +101,12 @@ Values params_of(const Function& f, std::size_t first, std::size_t count) {
 
 // Carried: turn, values, their sizes, stacks. Constant: constants, captures.
 Turned counted_loop(NodeContext& c, const Turns& t) {
-  CarriedSequences sequences(c, t.carried, t.first_argument, t.skipped);
+  CarriedSequences sequences(c, t.body, t.carried, t.first_argument, t.skipped);
   const Values sample = t.arguments(integer(c.graph(), 0), sequences.tensors(), t.constants);
-  const auto read = [&](const std::vector<Type>& inputs) { return sequences.read(t.body, inputs); };
+  OpenOutputs open(c, t.skipped + sequences.tensors().size());
+  const auto read = [&](const std::vector<Type>& inputs) {
+    return open.with_rooms(sequences.read(inputs));
+  };
   const GrownBody grown = grown_body(c, read, types_of(sample), t.first_argument,
                                      sequences.tensors(), t.skipped, t.count);
   const Body& body = grown.body;
@@ -144,6 +148,7 @@ Turned counted_loop(NodeContext& c, const Turns& t) {
   for (std::size_t i = 0; i < n; ++i) carried.push_back(loop.result(1 + i));
   for (std::size_t i = 0; i < m; ++i) sizes.push_back(loop.result(1 + n + i));
   for (std::size_t k = 0; k < stacks; ++k) out.outputs.push_back(loop.result(1 + n + m + k));
+  open.finish(out.outputs);
   out.carried = sequences.finished(grown.finished(c, carried, sizes), out.outputs);
   return out;
 }
@@ -223,13 +228,16 @@ Value turns_taken(Value turn, Value condition, Value most) {
 // A loop that data ends. Carried: turn, condition, values, their sizes, stacks. Constant: the most
 // turns, captures.
 Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Value condition) {
-  CarriedSequences sequences(c, carried, 2, 1);
+  CarriedSequences sequences(c, g, carried, 2, 1);
   hone::Graph& graph = c.graph();
   const Most most = most_turns(c);
   Value on = integer(graph, 1, DType::b1);
   Values first = {as_declared(g, 0, integer(graph, 0)), as_declared(g, 1, on)};
   first.insert(first.end(), sequences.tensors().begin(), sequences.tensors().end());
-  const auto read = [&](const std::vector<Type>& inputs) { return sequences.read(g, inputs); };
+  OpenOutputs open(c, 1 + sequences.tensors().size());
+  const auto read = [&](const std::vector<Type>& inputs) {
+    return open.with_rooms(sequences.read(inputs));
+  };
   const GrownBody grown =
       grown_body(c, read, types_of(first), 2, sequences.tensors(), 1, most.known);
   const Body& body = grown.body;
@@ -274,6 +282,7 @@ Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Va
     for (std::size_t k = 0; k < stacks; ++k)
       outputs.push_back(slice_axis(loop.result(2 + n + m + k), 0, 0, turns));
   }
+  open.finish(outputs);
   out = sequences.finished(grown.finished(c, out, sizes), outputs);
   out.insert(out.end(), outputs.begin(), outputs.end());
   return out;

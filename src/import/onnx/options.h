@@ -22,6 +22,8 @@ struct ImportOptions {
   std::map<std::string, Range> dims = {};
   // Sizes of whole inputs by name; they replace what the file says.
   std::map<std::string, std::vector<std::int64_t>> shapes = {};
+  // Ranks of inputs for which the file gives none, by name; their sizes are open.
+  std::map<std::string, int> ranks = {};
   // An initializer that is also an input keeps its value unless `shapes` or `contents` name it.
   // What inputs hold, by name. Where a node must know it (a target shape, axes, a count), the model
   // is read for these contents, and the function refuses others.

@@ -31,6 +31,14 @@ constinit const Op stacked_op = {
     .doc = "The slices along the first axis, in order. Only while a model is read.",
     .infer = [](const Call& c) { return tuple_types(c, Type::Kind::sequence); },
 };
+constinit const Op parts_op = {
+    .name = "parts",
+    .doc =
+        "Parts of attribute number elements along attribute axis, in order; the last may be "
+        "shorter. Only "
+        "while a model is read.",
+    .infer = [](const Call& c) { return tuple_types(c, Type::Kind::sequence); },
+};
 constinit const Op appended_op = {
     .name = "appended",
     .doc = "A sequence that a loop carries, and one element more. Only while a model is read.",
@@ -55,6 +63,7 @@ Value optional_of(hone::Graph& g, Value element) {
 }
 bool is_sequence(Value v) { return v.is(sequence_op); }
 bool is_stacked(Value v) { return v.is(stacked_op); }
+bool is_parts(Value v) { return v.is(parts_op); }
 bool is_optional(Value v) { return v.is(optional_op); }
 
 void add_elements(Value v, Values& out) {
@@ -90,7 +99,7 @@ Value sequence_input(NodeContext& c, std::size_t input) {
     c.unsupported(
         "a loop carries the sequence for more iterations than are unrolled; in its body, elements "
         "can only be appended");
-  if (!is_sequence(v) && !is_stacked(v))
+  if (!is_sequence(v) && !is_stacked(v) && !is_parts(v))
     c.fail(cat("input ", input, " is ", v.type(), ", expected a sequence"));
   return v;
 }
@@ -98,6 +107,11 @@ Value sequence_input(NodeContext& c, std::size_t input) {
 // One by one, so there must be a number of them.
 Values elements(NodeContext& c, std::size_t input) {
   const Value v = sequence_input(c, input);
+  if (is_parts(v))
+    c.unsupported(
+        "the sequence has the parts of an open axis, of which the last may be shorter; its "
+        "elements "
+        "can be read by position, counted, and concatenated along that axis");
   if (is_stacked(v)) {
     const Dim& count = v.operand(0).shape()[0];
     if (!count.is_number() || count.number() > most_elements)
@@ -146,7 +160,23 @@ Values empty(NodeContext& c) {
   return {sequence_of(c.graph(), {})};
 }
 
+// The parts of an axis whose size is open.
+struct Parts {
+  explicit Parts(Value v)
+      : whole(v.operand(0)),
+        axis(static_cast<int>(v.attrs().integer("axis"))),
+        each(v.attrs().integer("number")) {}
+
+  Dim count() const { return ceil_div(whole.shape()[axis], each); }
+
+  Value whole;
+  int axis;
+  std::int64_t each;
+};
+
 Values length(NodeContext& c) {
+  if (const Value v = sequence_input(c, 0); is_parts(v))
+    return {size_value(c.graph(), Parts(v).count(), DType::i64)};
   if (const Value v = sequence_input(c, 0); is_stacked(v))
     return {size_value(c.graph(), v.operand(0).shape()[0], DType::i64)};
   return {integer(c.graph(), static_cast<std::int64_t>(elements(c, 0).size()))};
@@ -169,7 +199,21 @@ Value slice_of_stack(NodeContext& c, Value stack) {
   return reshape_to(slice_at(stack, 0, number), element_type(stack).shape.dims);
 }
 
+Value part_at(NodeContext& c, const Parts& p) {
+  hone::Graph& g = c.graph();
+  const Value number = from_the_front(cast_to(reshape_to(c.in(1), {}), DType::i64),
+                                      size_value(g, p.count(), DType::i64));
+  require_within(number, 0, p.count() - Dim(1), "a position in a sequence");
+  const Dim& size = p.whole.shape()[p.axis];
+  const Value start = number * integer_like(number, p.each);
+  const Value left = size_value(g, size, DType::i64) - start;
+  const Dim first = c.measured(start, max(size - Dim(1), 0)),
+            count = c.measured(ops::minimum(left, integer(g, p.each)), min(size, p.each));
+  return slice_axis(p.whole, p.axis, first, count);
+}
+
 Values at(NodeContext& c) {
+  if (const Value v = sequence_input(c, 0); is_parts(v)) return {part_at(c, Parts(v))};
   if (const Value v = sequence_input(c, 0); is_stacked(v)) return {slice_of_stack(c, v.operand(0))};
   Values all = elements(c, 0);
   if (!c.decides(1)) return {all[position(c, 1, all.size(), false)]};
@@ -238,11 +282,10 @@ Values split(NodeContext& c) {
     const std::int64_t each = c.has(1) ? c.number(1) : 1;
     if (each == 1 && (!size.is_number() || size.number() > most_elements))
       return {stacked_sequence(c.graph(), slices_first(x, axis, c.has(1) || keep))};
-    if (!size.is_number())
-      c.unsupported(cat("axis ", axis, " has the open size ", size, " and is split into parts of ",
-                        each,
-                        ", expected parts of 1 or a size that is a number; give it with --dim"));
-    if (each < 1 || size.number() / each > most_elements)
+    if (!size.is_number() && each > 0)
+      return {
+          c.graph().intern(parts_op, Values{x}, {{"axis", std::int64_t{axis}}, {"number", each}})};
+    if (each < 1 || !size.is_number() || size.number() / each > most_elements)
       c.fail(cat("axis ", axis, " of size ", size, " is split into parts of ", each,
                  ", expected parts of 1 or more, at most ", most_elements, " of them"));
     for (std::int64_t left = size.number(); left > 0; left -= each)
@@ -255,6 +298,11 @@ Values split(NodeContext& c) {
 }
 
 Values concat(NodeContext& c) {
+  if (const Value v = sequence_input(c, 0); is_parts(v)) {
+    const Parts p(v);
+    if (!c.flag("new_axis") && c.axis(c.integer("axis", 0), p.whole.rank()) == p.axis)
+      return {p.whole};
+  }
   if (const Value v = sequence_input(c, 0); is_stacked(v)) {
     const Value stack = v.operand(0);
     const bool is_new = c.flag("new_axis");
@@ -309,6 +357,18 @@ Values get_element(NodeContext& c) {
 }
 
 }  // namespace
+
+Value stack_of(NodeContext& c, Value sequence) {
+  if (is_stacked(sequence)) return sequence.operand(0);
+  if (!is_sequence(sequence) || sequence.operand_count() == 0)
+    c.unsupported(
+        "the loop reads a sequence that it carries for more iterations than are unrolled, expected "
+        "one that has an element before the loop, and elements of one type");
+  Values parts;
+  for (const Value& v : sequence.operands())
+    parts.push_back(unsqueeze(of_dims(c, v, sequence.operand(0).type()), {0}));
+  return concat_values(parts, 0);
+}
 
 Value extended_sequence(NodeContext& c, Value sequence, Value stack) {
   if (!is_sequence(sequence) && !is_stacked(sequence))

@@ -14,12 +14,16 @@ Value stacked_sequence(hone::Graph&, Value stack);
 Value optional_of(hone::Graph&, Value element);
 bool is_sequence(Value);
 bool is_stacked(Value);
+// Parts of an axis whose size need not be a number. They have no equal sizes.
+bool is_parts(Value);
 bool is_optional(Value);
 // Adds a tensor, or all tensors in a sequence or optional, in order. Of a stacked sequence there
 // must be a number of them.
 void add_elements(Value, Values& out);
 
 class NodeContext;
+// The elements, which must be of one type and at least one, along a new first axis.
+Value stack_of(NodeContext&, Value sequence);
 // `sequence`, with the slices of the stack behind its elements, which must have their type.
 Value extended_sequence(NodeContext&, Value sequence, Value stack);
 

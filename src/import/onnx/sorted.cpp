@@ -11,7 +11,8 @@ namespace {
 
 using Indices = std::vector<std::size_t>;
 
-// Names that a node reads, those that its graphs read from outside too.
+}  // namespace
+
 void for_each_read(const Node& n, const std::function<void(std::string_view)>& read) {
   for (std::string_view name : n.inputs) read(name);
   for (const Attribute& a : n.attributes) {
@@ -20,6 +21,8 @@ void for_each_read(const Node& n, const std::function<void(std::string_view)>& r
     for (const ValueInfo& v : a.graph->outputs) read(v.name);
   }
 }
+
+namespace {
 
 // For each node, the nodes that read its results. Empty if the nodes are already sorted.
 std::vector<Indices> readers(const std::vector<Node>& nodes) {

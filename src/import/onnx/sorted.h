@@ -3,6 +3,9 @@
 // it.
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "import/onnx/model.h"
 
 namespace hone::onnx {
@@ -13,6 +16,9 @@ struct NotSorted {};
 // Sorts the nodes of all graphs and functions, and keeps the file's order where it can; nodes of a
 // cycle come last. Whether one moved.
 bool sort_nodes(Model&);
+
+// Names that a node reads, those that its graphs read from outside too.
+void for_each_read(const Node&, const std::function<void(std::string_view)>& read);
 
 // Where the node stands in the file, as it stands at `index` now.
 inline std::int64_t place_of(const Node& n, std::size_t index) {

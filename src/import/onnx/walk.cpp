@@ -10,6 +10,7 @@
 #include "import/onnx/build.h"
 #include "import/onnx/declared.h"
 #include "import/onnx/given_weights.h"
+#include "import/onnx/input_types.h"
 #include "import/onnx/known.h"
 #include "import/onnx/open.h"
 #include "import/onnx/sequence.h"
@@ -94,7 +95,8 @@ class Walk : public Bodies {
   Values results(const Node& n, std::int64_t index, Values operands);
   // Calls and branches nest through results(); what only the innermost needs stays off its frame.
   [[gnu::noinline]] Values import(const Node& n, Values operands);
-  Body closed(const onnx::Graph&, const std::vector<Type>& inputs) override;
+  Body closed(const onnx::Graph&, const std::vector<Type>& inputs,
+              const std::set<std::size_t>& stacks) override;
   Values inlined(const onnx::Graph&, const Values& inputs) override;
   void bind_inputs(const onnx::Graph&, const Values& inputs);
   Place place();
@@ -175,12 +177,6 @@ void Walk::ask_for_contents(Value v) const {
     w = w->outer_;
   }
   if (!needed.inputs.empty()) throw needed;
-}
-
-std::string unused_name(const std::string& name, std::set<std::string>& used) {
-  std::string out = name;
-  for (int i = 2; !used.insert(out).second; ++i) out = cat(name, "_", i);
-  return out;
 }
 
 constexpr std::string_view measured_ending = ".n";
@@ -418,12 +414,17 @@ void Walk::bind_inputs(const onnx::Graph& g, const Values& inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) define(g.inputs[i].name, inputs[i]);
 }
 
-Body Walk::closed(const onnx::Graph& g, const std::vector<Type>& inputs) {
+Body Walk::closed(const onnx::Graph& g, const std::vector<Type>& inputs,
+                  const std::set<std::size_t>& stacks) {
   const std::size_t failures = reading_.failures.size(), missing = reading_.missing_operators;
   Body out{std::make_shared<Function>(), {}};
   Walk inner(reading_, frame_, *out.function, this);
   Values params;
-  for (const Type& t : inputs) params.push_back(out.function->add_param(t, ""));
+  for (const Type& t : inputs) {
+    const Value v = out.function->add_param(t, "");
+    const bool is_stack = stacks.contains(params.size());
+    params.push_back(is_stack ? stacked_sequence(out.function->graph(), v) : v);
+  }
   inner.first_capture_ = params.size();
   inner.bind_inputs(g, params);
   inner.initializers(g);
@@ -635,65 +636,6 @@ void check_given_sizes(const Reading& reading, bool all_nodes_are_read) {
   }
 }
 
-// Names of sizes: the file's, made fit for a Dim, and kept apart where that makes them equal.
-class SizeNames {
- public:
-  SizeNames(const ImportOptions& options, std::set<std::string>& used)
-      : options_(options), used_(used) {}
-
-  Dim dim(std::string_view text) {
-    auto [it, is_new] = names_.emplace(text, "");
-    if (is_new) it->second = unused_name(fit_size_name(text), used_);
-    auto given = options_.dims.find(it->second);
-    ImportOptions::Range range =
-        given == options_.dims.end() ? ImportOptions::Range() : given->second;
-    if (range.low < 0 || range.low > range.high)
-      throw UserError("size '", it->second, "': the range is ", range.low, " to ", range.high,
-                      ", expected 0 <= low <= high");
-    return range.low == range.high ? Dim(range.low)
-                                   : Dim::symbol(it->second, range.low, range.high);
-  }
-
- private:
-  const ImportOptions& options_;
-  std::map<std::string, std::string, std::less<>> names_;
-  std::set<std::string>& used_;
-};
-
-Dims given_sizes(const ValueInfo& v, const std::vector<std::int64_t>& given) {
-  if (given.size() != v.sizes.size())
-    throw UserError("input '", v.name, "' has ", v.sizes.size(), " axes, but ", given.size(),
-                    given.size() == 1 ? " size was given" : " sizes were given");
-  for (std::size_t i = 0; i < given.size(); ++i)
-    if (v.sizes[i].number.value_or(given[i]) != given[i])
-      throw UserError("input '", v.name, "': axis ", i, " is ", given[i], ", expected ",
-                      *v.sizes[i].number, ", which the model declares");
-  return dims_of(given);
-}
-
-Type input_type(const ValueInfo& v, SizeNames& names, const ImportOptions& options) {
-  std::optional<DType> dtype =
-      v.kind == ValueInfo::Kind::tensor ? dtype_of(v.data_type) : std::nullopt;
-  if (!dtype)
-    throw Unsupported("input '", v.name, "': ",
-                      v.kind == ValueInfo::Kind::tensor
-                          ? data_type_name(v.data_type) + " tensors are not supported"
-                          : "only tensors, sequences and optionals are supported");
-  if (!v.has_shape)
-    throw UserError("input '", v.name,
-                    "' has no shape, expected at least a rank; export the model with input shapes");
-  if (auto given = options.shapes.find(std::string(v.name)); given != options.shapes.end())
-    return {*dtype, Shape(given_sizes(v, given->second))};
-  Dims dims;
-  for (std::size_t i = 0; i < v.sizes.size(); ++i) {
-    const Size& size = v.sizes[i];
-    bool is_open = !size.number || *size.number < 0;
-    std::string own = cat(v.name, "_d", i);
-    dims.push_back(is_open ? names.dim(size.symbol.empty() ? own : size.symbol) : *size.number);
-  }
-  return {*dtype, Shape(std::move(dims))};
-}
-
 // A parameter; where its contents are read, a constant stands for it.
 Value Walk::input(const ValueInfo& v, const Type& type) {
   if (!reading_.read_inputs.contains(v.name)) return function_.add_param(type, std::string(v.name));
@@ -731,22 +673,11 @@ Value Walk::input_elements(const ValueInfo& v) {
   return optional_of(graph(), elements.empty() ? Value() : elements[0]);
 }
 
-// Sizes for an input that the model does not have would be lost silently.
-void check_shapes(const onnx::Graph& g, const ImportOptions& options) {
-  for (const auto& [name, sizes] : options.shapes) {
-    if (std::ranges::find(g.inputs, name, &ValueInfo::name) != g.inputs.end()) continue;
-    std::string list;
-    for (const ValueInfo& v : g.inputs) list += cat(list.empty() ? "" : ", ", v.name);
-    throw UserError("sizes of input '", name, "' are given, but the model has no such input; ",
-                    list.empty() ? "it has no inputs" : "its inputs are " + list);
-  }
-}
-
 void Walk::inputs(const onnx::Graph& g) {
   check_shapes(g, reading_.source.options);
   const std::vector<std::string_view> names_given = initializer_names(g);
   const std::set<std::string_view> initialized(names_given.begin(), names_given.end());
-  SizeNames names(reading_.source.options, reading_.sizes);
+  InputTypes types(reading_.source.options, reading_.sizes);
   for (const ValueInfo& v : g.inputs) {
     // IR version 3 lists all initializers among the inputs; later ones those that may be replaced.
     if (initialized.contains(v.name) && !is_replaced(v.name)) {
@@ -760,8 +691,7 @@ void Walk::inputs(const onnx::Graph& g) {
         continue;
       }
       const bool is_tensor = v.kind == ValueInfo::Kind::tensor;
-      define(v.name, is_tensor ? input(v, input_type(v, names, reading_.source.options))
-                               : input_elements(v));
+      define(v.name, is_tensor ? input(v, types.of(v)) : input_elements(v));
     } catch (const UserError& e) {
       bool unsupported = dynamic_cast<const Unsupported*>(&e);
       reading_.failures.push_back({e.what(), unsupported});
@@ -778,6 +708,10 @@ namespace {
 // The elements of a sequence or optional become results NAME.K.
 void add_results(Function& f, Value v, std::string_view name) {
   if (v.type().is_tensor()) return f.add_result(v, std::string(name));
+  if (is_parts(v))
+    throw Unsupported("output '", name,
+                      "' is a sequence of the parts of an open axis, expected a "
+                      "number of them; give sizes with --dim or inputs");
   if (is_stacked(v) && !v.operand(0).shape()[0].is_number())
     throw Unsupported("output '", name, "' is a sequence of ", v.operand(0).shape()[0],
                       " elements, expected a number of them; give sizes with --dim or inputs, or "
