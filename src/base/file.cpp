@@ -159,7 +159,7 @@ std::shared_ptr<const MappedFile> MappedFile::map(int fd, std::string path, bool
     mapped_now().identities.insert(file->identity_);
   }
   if (file->size_ == 0) return file;
-  void* data = flag("HONE_MAP_FILES") == "0"
+  void* data = flag_number("HONE_MAP_FILES") == 0
                    ? read_whole(fd, file->size_, file->path_)
                    : ::mmap(nullptr, file->size_, PROT_READ, MAP_PRIVATE, fd, 0);
   if (data == MAP_FAILED) throw UserError(file->path_, ": cannot be mapped: ", reason());

@@ -17,20 +17,21 @@ constexpr Flag table[] = {
      "native"},
     {"HONE_CUDA_DIR",
      "directories of NVIDIA's libraries, separated by colons, searched before the usual ones", ""},
-    {"HONE_DEBUG", "how much to log, 0 to 6: devices, passes, plans, sources, graphs, rules", "0"},
+    {"HONE_DEBUG", "how much to log, 0 to 6: devices, passes, plans, sources, graphs, rules", "0",
+     6},
     {"HONE_DUMP", "directory that receives graphs, kernels and plans as files", ""},
     {"HONE_MAP_FILES",
-     "0: read files into memory instead of mapping them, for files that may change", "1"},
-    {"HONE_THREADS", "threads of the default pool; 0: as many as the machine offers", "0"},
+     "0: read files into memory instead of mapping them, for files that may change", "1", 1},
+    {"HONE_THREADS", "threads of the default pool; 0: as many as the machine offers", "0", 1024},
     {"HONE_VULKAN_DEVICE",
      "the device to use of those that `hone devices` lists as library: number, UUID or part of a "
      "name",
      ""},
-    {"HONE_VULKAN_MATRICES", "0: no cooperative matrices, as on devices that have none", "1"},
+    {"HONE_VULKAN_MATRICES", "0: no cooperative matrices, as on devices that have none", "1", 1},
     {"HONE_VULKAN_SUBGROUPS",
-     "0: threads of a group reduce through shared memory, not by subgroup operations", "1"},
+     "0: threads of a group reduce through shared memory, not by subgroup operations", "1", 1},
     {"HONE_VULKAN_VALIDATION",
-     "1: enable validation layers, and run in reverse what no barrier orders", "0"},
+     "1: enable validation layers, and run in reverse what no barrier orders", "0", 1},
 };
 
 }  // namespace
@@ -57,11 +58,13 @@ std::string flag(std::string_view name) {
 }
 
 long flag_number(std::string_view name) {
-  std::string text = flag(name);
+  const std::string text = flag(name);
+  const long most = std::ranges::find(table, name, &Flag::name)->most;
   char* end = nullptr;
-  long n = std::strtol(text.c_str(), &end, 10);
-  if (text.empty() || *end)
-    throw UserError(name, ": '", text, "' is not an integer; set it to a number or unset it");
+  const long n = std::strtol(text.c_str(), &end, 10);
+  if (text.empty() || *end || n < 0 || n > most)
+    throw UserError(name, " is '", text, "', expected an integer from 0 to ", most,
+                    "; set it to one, or unset it");
   return n;
 }
 

@@ -12,6 +12,7 @@ struct Flag {
   std::string_view name;  // HONE_...
   std::string_view meaning;
   std::string_view fallback;  // value when unset
+  long most = -1;             // of a number from 0; -1: it is text
 };
 
 std::span<const Flag> all_flags();
@@ -20,7 +21,7 @@ std::vector<std::string> unknown_flags();
 
 // The flag's text, or its fallback. The name must be in the table.
 std::string flag(std::string_view name);
-// The flag as a number; throws UserError when it is not one.
+// The flag as a number; throws UserError when it is none or out of the table's range.
 long flag_number(std::string_view name);
 
 }  // namespace hone

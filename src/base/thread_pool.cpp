@@ -237,8 +237,7 @@ double cgroup_quota() {
 }  // namespace
 
 int default_thread_count() {
-  if (const long set = flag_number("HONE_THREADS"); set > 0)
-    return static_cast<int>(std::min(set, 1024L));
+  if (const long set = flag_number("HONE_THREADS"); set > 0) return static_cast<int>(set);
   const int count = affinity_count();
   const double quota = cgroup_quota();
   return quota > 0 ? std::clamp(static_cast<int>(std::ceil(quota)), 1, count) : count;

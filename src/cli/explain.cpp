@@ -161,35 +161,40 @@ int explain(Words words) {
     const OutputFile outputs[] = {{"--report", report}};
     check_outputs(outputs, loaded.file.path);
   }
-  CompileReport compiled;
-  const std::unique_ptr<Runner> runner =
-      open_runner(loaded, options, options.strategy, report.empty() ? nullptr : &compiled);
-  const Plan* plan = runner->plan();
-  if (!report.empty())
+  // Only a report runs the plan and needs its devices.
+  Plan plan;
+  if (report.empty()) {
+    plan = made_plan(loaded, options, options.strategy);
+  } else {
+    CompileReport compiled;
+    const std::unique_ptr<Runner> runner =
+        open_runner(loaded, options, options.strategy, &compiled);
+    plan = *runner->plan();
     report_on(report, given, loaded, options, *runner, std::move(compiled),
               command_line("hone explain", words));
+  }
   if (options.json) {
     Json variants = Json::Array{};
-    for (const Variant& v : plan->variants) variants.push(variant_json(v));
-    std::printf("%s\n", Json(Json::Object{{"name", plan->name},
-                                          {"strategy", plan->strategy},
-                                          {"verification", plan->verification},
-                                          {"measured", plan->measured},
-                                          {"kernels", plan->kernels.size()},
+    for (const Variant& v : plan.variants) variants.push(variant_json(v));
+    std::printf("%s\n", Json(Json::Object{{"name", plan.name},
+                                          {"strategy", plan.strategy},
+                                          {"verification", plan.verification},
+                                          {"measured", plan.measured},
+                                          {"kernels", plan.kernels.size()},
                                           {"variants", variants}})
                             .text(2)
                             .c_str());
     return exit_ok;
   }
   std::printf("%s: strategy %s, %s, verification %s, %zu kernels, %zu weights, %zu prepared\n",
-              plan->name.c_str(), plan->strategy.c_str(),
-              plan->measured ? "choices measured" : "choices predicted", plan->verification.c_str(),
-              plan->kernels.size(), plan->weights.size(), plan->prepared.size());
+              plan.name.c_str(), plan.strategy.c_str(),
+              plan.measured ? "choices measured" : "choices predicted", plan.verification.c_str(),
+              plan.kernels.size(), plan.weights.size(), plan.prepared.size());
   if (!options.precision.empty())
     std::printf("precision %s: %s\n", options.precision.c_str(),
                 policy_text(precision_named(options.precision)).c_str());
-  for (std::size_t i = 0; i < plan->variants.size(); ++i)
-    print_variant(plan->variants[i], i, details);
+  for (std::size_t i = 0; i < plan.variants.size(); ++i)
+    print_variant(plan.variants[i], i, details);
   return exit_ok;
 }
 

@@ -44,22 +44,26 @@ void add_dim(const std::string& spec, ImportOptions& options) {
     throw UsageError(cat("'", spec.substr(0, at), "' is given twice; give it once"));
 }
 
-// "input:1x3x224x224,other:2x2": sizes of whole inputs.
+// Between separators; of an empty text one empty part.
+std::vector<std::string_view> parts_of(std::string_view text, char separator) {
+  std::vector<std::string_view> out;
+  for (std::size_t at; (at = text.find(separator)) != text.npos; text.remove_prefix(at + 1))
+    out.push_back(text.substr(0, at));
+  out.push_back(text);
+  return out;
+}
+
+// "input:1x3x224x224,other:2x2": sizes of whole inputs. "scalar:" has none.
 void add_shapes(std::string_view specs, ImportOptions& options) {
-  while (!specs.empty()) {
-    const std::string_view part = specs.substr(0, specs.find(','));
-    specs.remove_prefix(std::min(part.size() + 1, specs.size()));
+  for (const std::string_view part : parts_of(specs, ',')) {
     const std::size_t colon = part.rfind(':');
     if (colon == part.npos || colon == 0)
       throw UsageError(cat("got '", part, "', expected NAME:SIZExSIZE, as in image:1x3x224x224"));
     const auto [at, is_new] = options.shapes.try_emplace(std::string(part.substr(0, colon)));
     if (!is_new) throw UsageError(cat("'", at->first, "' is given twice; give it once"));
-    std::vector<std::int64_t>& dims = at->second;
-    for (std::string_view sizes = part.substr(colon + 1); !sizes.empty();) {
-      const std::string_view one = sizes.substr(0, sizes.find('x'));
-      dims.push_back(size(one));
-      sizes.remove_prefix(std::min(one.size() + 1, sizes.size()));
-    }
+    const std::string_view sizes = part.substr(colon + 1);
+    if (sizes.empty()) continue;
+    for (const std::string_view one : parts_of(sizes, 'x')) at->second.push_back(size(one));
   }
 }
 
@@ -268,16 +272,21 @@ CompileOptions compile_options(const ModelOptions& options) {
   return out;
 }
 
-std::unique_ptr<Runner> open_runner(const Loaded& loaded, const ModelOptions& options,
-                                    const std::string& strategy, CompileReport* report) {
-  const PlanLimits limits{options.threads, options.max_memory, options.deadline.at()};
-  if (loaded.file.is_plan())
-    return plan_runner(std::make_shared<const Plan>(read_plan(loaded.file.path)), limits);
-  if (strategy == "ref") return std::make_unique<RefRunner>(loaded.source);
+Plan made_plan(const Loaded& loaded, const ModelOptions& options, const std::string& strategy,
+               CompileReport* report) {
+  if (loaded.file.is_plan()) return read_plan(loaded.file.path);
   CompileOptions compiled = compile_options(options);
   compiled.strategy = strategy;
   compiled.keep = report != nullptr;
-  return plan_runner(std::make_shared<const Plan>(compile(loaded.source, compiled, report)),
+  return compile(loaded.source, compiled, report);
+}
+
+std::unique_ptr<Runner> open_runner(const Loaded& loaded, const ModelOptions& options,
+                                    const std::string& strategy, CompileReport* report) {
+  const PlanLimits limits{options.threads, options.max_memory, options.deadline.at()};
+  if (!loaded.file.is_plan() && strategy == "ref")
+    return std::make_unique<RefRunner>(loaded.source);
+  return plan_runner(std::make_shared<const Plan>(made_plan(loaded, options, strategy, report)),
                      limits);
 }
 

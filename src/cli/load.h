@@ -66,8 +66,11 @@ Loaded load_model(const ModelOptions&, const Arguments& args,
                   const std::vector<std::string>& inputs = {});
 CompileOptions compile_options(const ModelOptions&);
 
-// Compiles, or opens a plan file. `report` is filled, with all that a report page shows, when
-// something was compiled.
+// Compiles, or reads a plan file; needs no device of the plan. `report` is filled, with all that a
+// report page shows, when something was compiled.
+Plan made_plan(const Loaded&, const ModelOptions&, const std::string& strategy,
+               CompileReport* report = nullptr);
+// The same, ready to run.
 std::unique_ptr<Runner> open_runner(const Loaded&, const ModelOptions&, const std::string& strategy,
                                     CompileReport* report = nullptr);
 

@@ -58,7 +58,10 @@ int dispatch(Words words) {
   if (name == "--version") return std::puts("hone " HONE_VERSION), exit_ok;
   std::vector<std::string_view> known = {"--help", "--version"};
   for (const Command& c : commands) {
-    if (c.name == name) return c.run(words.subspan(1));
+    if (c.name == name) {
+      if (c.run != doctor) warn_of_misspelt_flags("hone", words);  // doctor tells in its own way
+      return c.run(words.subspan(1));
+    }
     known.push_back(c.name);
   }
   throw UsageError(cat(name.starts_with("-") ? "unknown option '" : "unknown command '", name, "'",

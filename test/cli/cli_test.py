@@ -124,6 +124,9 @@ class Cli(unittest.TestCase):
             self.skipTest("this machine has a GPU")
         self.assertIn("neither verified nor timed", done.stderr)
         self.assertIn("sm_90", self.hone("inspect", "gpu.hone").stdout)
+        told = self.hone("explain", "gpu.hone", "--candidates", "--steps")
+        self.assertEqual(told.returncode, OK, told.stderr)
+        self.assertIn("sm_90", told.stdout)
         run = self.hone("run", "gpu.hone", "-i", "image=x.npy")
         self.assertEqual(run.returncode, USER, run.stderr)
         self.assertIn("libcuda.so.1", run.stderr)
@@ -390,6 +393,47 @@ class Cli(unittest.TestCase):
         done = self.hone("optimize", "ranks.onnx", "-o", "ranks.hone")
         self.assertEqual(done.returncode, USER, done.stderr)
         self.assertIn("give the inputs that decide it (--input", done.stderr)
+
+    def test_given_files_decide_the_rank_of_an_input_without_one(self):
+        self.work.joinpath("free.onnx").write_bytes(onnx.model(
+            [onnx.node("Neg", ["x"], ["y"])], [onnx.value("x", onnx.F32, None)],
+            [onnx.value("y", onnx.F32, None)]))
+        refused = self.hone("check", "free.onnx")
+        self.assertEqual(refused.returncode, USER, refused.stderr)
+        self.assertIn("--shapes x:", refused.stdout + refused.stderr)
+        npy(self.work / "square.npy", "<f4", (2, 2))
+        done = self.hone("run", "free.onnx", "-i", "x=square.npy", "-o", "free")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertIn("compiled for rank 2", done.stderr)
+        self.assertIn("y: f32[2,2]", done.stdout)
+        fixed = self.hone("check", "free.onnx", "--shapes", "x:3x4")
+        self.assertEqual(fixed.returncode, OK, fixed.stderr)
+        self.assertIn("f32[3,4]", fixed.stdout)
+
+    def test_validate_compares_the_tensors_of_a_sequence(self):
+        folder = self.work / "pieces"
+        data = folder / "test_data_set_0"
+        data.mkdir(parents=True)
+        folder.joinpath("model.onnx").write_bytes(onnx.model(
+            [onnx.node("SequenceConstruct", ["x", "x"], ["s"])], [onnx.value("x", onnx.F32, [2])],
+            [onnx.sequence("s", onnx.F32)]))
+        npy(data / "input_0.npy", "<f4", (2,), bytes(8))
+        tensor = onnx.tensor("", onnx.F32, [2], bytes(8))
+        data.joinpath("output_0.pb").write_bytes(onnx.sequence_of([tensor, tensor]))
+        done = self.hone("validate", "pieces")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        self.assertEqual(done.stdout.count("ok"), 2, done.stdout)
+        data.joinpath("output_0.pb").write_bytes(onnx.sequence_of([tensor]))
+        self.assertIn("1 output, expected 2", self.hone("validate", "pieces").stderr)
+        data.joinpath("output_0.pb").write_bytes(tensor[:-3])
+        self.assertEqual(self.hone("validate", "pieces").returncode, USER)
+
+    def test_a_misspelt_variable_is_told(self):
+        told = self.hone("ops", HONE_TREADS="2")
+        self.assertEqual(told.returncode, OK)
+        self.assertIn("HONE_TREADS is not read; did you mean HONE_THREADS?", told.stderr)
+        self.assertEqual(self.hone("ops", "--quiet", HONE_TREADS="2").stderr, "")
+        self.assertEqual(self.hone("ops", HONE_ELSEWHERE_UNKNOWN="2").stderr, "")
 
     def test_sizes_that_data_decides_have_stated_limits(self):
         self.work.joinpath("many.onnx").write_bytes(onnx.model(

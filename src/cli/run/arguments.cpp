@@ -245,6 +245,10 @@ Arguments::Option& Arguments::find(std::string_view name) {
 void Arguments::take(Option& o, std::string_view name, const std::string& value) {
   if (o.is_given && !o.is_repeatable) throw UsageError(cat(name, ": is given twice; give it once"));
   o.is_given = true;
+  if (value == "-" && (o.value.ends_with("FILE") || o.value.ends_with("DIR")))
+    throw UsageError(cat(name,
+                         " -: standard input and output are not read or written; give a name, ",
+                         "or ./- for a file that is called so"));
   try {
     o.set(value);
   } catch (const UsageError& e) {

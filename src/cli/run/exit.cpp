@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/flags.h"
 #include "base/json.h"
 #include "base/terminal.h"
 #include "cli/run/arguments.h"
@@ -35,6 +36,25 @@ int tell_error(const char* program, bool is_json, int code, std::string_view tex
   if (is_json)
     std::printf("%s\n", Json(Json::Object{{"error", text}, {"exit_code", code}}).text(2).c_str());
   return code;
+}
+
+void warn_of_misspelt_flags(const char* program, std::span<char* const> words) {
+  for (const std::string_view word : words)
+    if (word == "--json" || word == "--quiet" || word == "-q") return;
+  // Beyond the prefix, which all have in common.
+  constexpr std::size_t prefix = std::string_view("HONE_").size();
+  std::vector<std::string_view> known;
+  for (const Flag& f : all_flags()) known.push_back(f.name.substr(prefix));
+  for (const std::string& name : unknown_flags()) {
+    const std::string_view own = std::string_view(name).substr(prefix);
+    const auto longer = std::ranges::find_if(
+        known, [&](std::string_view k) { return !own.empty() && k.starts_with(own); });
+    const std::string near = longer != known.end() ? std::string(*longer) : nearest(own, known);
+    if (!near.empty())
+      std::fprintf(stderr,
+                   "%s: warning: environment variable %s is not read; did you mean HONE_%s?\n",
+                   program, name.c_str(), near.c_str());
+  }
 }
 
 int guarded(const char* program, std::span<char* const> words, const std::function<int()>& f) {

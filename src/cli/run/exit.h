@@ -22,6 +22,10 @@ enum ExitCode : int {
 // is an error, too.
 int guarded(const char* program, std::span<char* const> words, const std::function<int()>& f);
 
+// Warns of HONE_ variables that are not read but look like those that are, unless the arguments ask
+// for --quiet or --json.
+void warn_of_misspelt_flags(const char* program, std::span<char* const> words);
+
 // Prints an error that ended a command without an exception, as `guarded` prints exceptions.
 int tell_error(const char* program, bool is_json, int code, std::string_view text);
 

@@ -51,5 +51,8 @@ int main(int argc, char** argv) {
   // libgomp's threads would otherwise spin after each library call and starve our pool.
   ::setenv("OMP_WAIT_POLICY", "passive", 0);
   const std::span<char* const> words(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0));
-  return hone::cli::guarded("hone-run", words, [&] { return hone::cli::run(words); });
+  return hone::cli::guarded("hone-run", words, [&] {
+    hone::cli::warn_of_misspelt_flags("hone-run", words);
+    return hone::cli::run(words);
+  });
 }

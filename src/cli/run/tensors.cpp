@@ -48,11 +48,10 @@ std::vector<fs::path> data_sets(const fs::path& root) {
 
 std::vector<Array> read_set(const fs::path& set, std::string_view kind) {
   std::vector<Array> out;
-  for (;;) {
-    const fs::path pb = set / cat(kind, "_", out.size(), ".pb"),
-                   npy = set / cat(kind, "_", out.size(), ".npy");
+  for (int i = 0;; ++i) {
+    const fs::path pb = set / cat(kind, "_", i, ".pb"), npy = set / cat(kind, "_", i, ".npy");
     if (fs::exists(pb))
-      out.push_back(read_tensor_pb(pb));
+      std::ranges::move(read_tensors_pb(pb), std::back_inserter(out));
     else if (fs::exists(npy))
       out.push_back(read_npy(npy));
     else
@@ -120,6 +119,9 @@ std::vector<Array> read_inputs(const std::vector<std::string>& specs,
   };
   for (const std::string& spec : specs) {
     auto [i, file] = split(spec, params);
+    if (file.empty())
+      throw UserError("--input ", spec.empty() ? "''" : spec,
+                      ": names no file, expected NAME=FILE or FILE");
     if (!i && file.ends_with(".npz")) {
       for (const NpzEntry& e : read_npz(file)) {
         const std::optional<std::size_t> at = find(params, e.name);

@@ -15,7 +15,7 @@ namespace hone::cli {
 
 // The directories test_data_set_K below `root`, in order.
 std::vector<std::filesystem::path> data_sets(const std::filesystem::path& root);
-// input_K.pb or .npy, or output_K of one of them.
+// input_K.pb or .npy, or output_K of one of them; of a sequence or optional its tensors, in order.
 std::vector<Array> read_set(const std::filesystem::path& set, std::string_view kind);
 // NAME.npy or .pb for each parameter, as `hone run` writes results; empty when one is missing.
 std::vector<Array> read_named(const std::filesystem::path& set, std::span<const PlanParam> params);

@@ -122,7 +122,7 @@ void describe_matrices(const InstanceApi& api, Adapter& a) {
   a.multiplies_matrices = a.features12.vulkanMemoryModel && a.features12.shaderFloat16 &&
                           a.least_subgroup <= subgroup && subgroup <= a.most_subgroup &&
                           std::ranges::find(a.matrices, used) != a.matrices.end() &&
-                          flag("HONE_VULKAN_MATRICES") != "0";
+                          flag_number("HONE_VULKAN_MATRICES") != 0;
 }
 
 Adapter describe(const Instance& instance, VkPhysicalDevice device) {
@@ -151,7 +151,7 @@ Adapter describe(const Instance& instance, VkPhysicalDevice device) {
                                            VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
   a.joins_in_subgroups = (p11.subgroupSupportedOperations & joins) == joins &&
                          (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
-                         flag("HONE_VULKAN_SUBGROUPS") != "0";
+                         flag_number("HONE_VULKAN_SUBGROUPS") != 0;
   a.max_allocation = p11.maxMemoryAllocationSize;
   a.keeps_nan = p12.shaderSignedZeroInfNanPreserveFloat32;
   a.keeps_denormals = p12.shaderDenormPreserveFloat32;
@@ -196,7 +196,7 @@ Instance::Instance() {
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;
-  const bool validates = flag("HONE_VULKAN_VALIDATION") == "1";
+  const bool validates = flag_number("HONE_VULKAN_VALIDATION") != 0;
   const char* layer = "VK_LAYER_KHRONOS_validation";
   const char* extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
   const VkValidationFeatureEnableEXT enabled[] = {
