@@ -57,6 +57,6 @@ std::vector<Tuning> space(const GroupSpec& spec, const TargetInfo& target) {
 
 }  // namespace
 
-constinit const Builder parts_builder = {"parts", build, space};
+constinit const KernelForm parts_builder = {"parts", build, space};
 
 }  // namespace hone::extending

@@ -14,7 +14,7 @@ namespace hone::extending {
 extern const Op softsign;
 std::span<const Rule> softsign_rules();
 extern const onnx::ImportEntry shrink_import;
-extern const Builder parts_builder;
+extern const KernelForm parts_builder;
 extern const Backend text_backend;
 
 }  // namespace hone::extending

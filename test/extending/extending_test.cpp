@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 
 #include "compile/compile.h"
 #include "grad/gradients.h"
@@ -56,7 +57,8 @@ TEST(Extending, TheRuleFires) {
 
 // A node that holds no graphs.
 class NoBodies final : public onnx::Bodies {
-  onnx::Body closed(const onnx::Graph&, const std::vector<Type>&) override {
+  onnx::Body closed(const onnx::Graph&, const std::vector<Type>&,
+                    const std::set<std::size_t>&) override {
     throw onnx::NotRead();
   }
   Values inlined(const onnx::Graph&, const Values&) override { throw onnx::NotRead(); }
@@ -95,7 +97,7 @@ Function scaled(std::int64_t rows) {
 }
 
 TEST(Extending, TheBuilderMakesKernelsThatAreRight) {
-  const Builder& parts = extending::parts_builder;
+  const KernelForm& parts = extending::parts_builder;
   const Function f = scaled(32);
   const GroupSpec spec = test::spec_of(f);
   const std::vector<Tuning> space = parts.space(spec, {});

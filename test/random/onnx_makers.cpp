@@ -1,5 +1,7 @@
 #include "test/random/onnx_makers.h"
 
+#include <set>
+
 #include "import/onnx/context.h"
 
 namespace hone::fuzz {
@@ -9,7 +11,10 @@ namespace {
 // Nodes here hold no graphs and wait for no contents.
 class NoBodies : public onnx::Bodies {
  public:
-  onnx::Body closed(const onnx::Graph&, const std::vector<Type>&) override { refuse(); }
+  onnx::Body closed(const onnx::Graph&, const std::vector<Type>&,
+                    const std::set<std::size_t>&) override {
+    refuse();
+  }
   Values inlined(const onnx::Graph&, const Values&) override { refuse(); }
   Dim new_size(std::int64_t, std::int64_t, std::string_view) override { return 0; }
   std::optional<std::int64_t> stated_limit(std::string_view) const override { return std::nullopt; }
