@@ -101,10 +101,11 @@ Json self_tests_json(const Plan& plan) {
   return out;
 }
 
-std::string tried_text(const Tried& t, const onnx::ReadingCheck& reading, double reading_ms) {
+std::string tried_text(const Tried& t, const SecondReading& reading, double reading_ms) {
   std::string out = cat("verified: ", reading.judged, " of ", reading.nodes,
-                        " nodes by a second reading of the model in ", milliseconds(reading_ms),
-                        "; ", t.kernels + t.kernels_before, " kernels");
+                        " nodes by a second reading of the model");
+  if (reading.alone > 0) out += cat(" (", reading.alone, " alone on small operands)");
+  out += cat(" in ", milliseconds(reading_ms), "; ", t.kernels + t.kernels_before, " kernels");
   if (t.kernels_before > 0) out += cat(" (", t.kernels_before, " in earlier runs)");
   out += cat(" in ", milliseconds(t.kernels_ms));
   if (t.inputs.empty()) return out + "; the model was not run as a whole\n";
@@ -243,7 +244,7 @@ int optimize(Words words) {
                     "; the model may have been read wrongly; if the declaration is wrong, give "
                     "--accept-outputs");
   const auto read_at = std::chrono::steady_clock::now();
-  const onnx::ReadingCheck reading = read_again(loaded.file.path, loaded.import, loaded.source);
+  const SecondReading reading = read_again(loaded.file.path, loaded.import, loaded.source);
   const std::chrono::duration<double, std::milli> reading_took =
       std::chrono::steady_clock::now() - read_at;
   if (!reading.wrong.empty() && !accept_reading)
@@ -318,6 +319,8 @@ int optimize(Words words) {
                   .warnings = loaded.warnings,
                   .samples_are_made_up = loaded.source.samples.empty()});
   if (options.json) {
+    Json::Object left_out;
+    for (const auto& [op, nodes] : reading.left_out) left_out.emplace_back(op, nodes);
     std::printf("%s\n",
                 Json(Json::Object{{"plan", file.string()},
                                   {"report", report},
@@ -326,6 +329,8 @@ int optimize(Words words) {
                                   {"verified", to_json(result.tried)},
                                   {"read_again", Json::Object{{"nodes", reading.nodes},
                                                               {"judged", reading.judged},
+                                                              {"alone", reading.alone},
+                                                              {"left_out", left_out},
                                                               {"ms", reading_took.count()}}},
                                   {"self_tests", self_tests_json(result.plan)},
                                   {"precision", precision_json(options, errors)},

@@ -5,16 +5,24 @@
 
 #include "api/hone.h"
 #include "base/file.h"
+#include "import/onnx/variants.h"
 #include "ir/measured.h"
 #include "ref/evaluate.h"
 #include "verify/made_inputs.h"
+#include "verify/onnx/alone.h"
+#include "verify/onnx/check.h"
 #include "verify/whole.h"
 
 namespace hone::cli {
 
 namespace {
 
-constexpr std::int64_t most_flops = 100'000'000, most_elements = 1 << 24;
+// Of evaluations.
+struct Work {
+  std::int64_t flops = 0, elements = 0;
+};
+constexpr std::int64_t most_of_node_in_model = 1 << 17;
+constexpr Work most_of_model = {100'000'000, 1 << 24}, most_of_all_nodes = {50'000'000, 1 << 22};
 
 std::optional<onnx::Numbers> numbers_of(const Wide& w) {
   onnx::Numbers out{w.dtype, w.dims, w.reals};
@@ -31,15 +39,17 @@ Sizing small_sizes(const Source& source, const SourceVariant& v) {
   return small ? *small : sizes_to_check(source, v);
 }
 
-bool is_little_work(const Function& f, const Sizing& sizes) {
-  std::int64_t elements = 0;
+// Nothing: more than the most.
+std::optional<Work> work_of(const Function& f, const Sizing& sizes, const Work& most) {
+  Work out;
   for (NodeId n : live_nodes(f))
     for (std::size_t i = 0; i < f.graph().result_count(n); ++i) {
       const Type& t = f.graph().type(n, i);
-      if (t.is_tensor()) elements += size_of(t.shape.count(), sizes);
-      if (elements > most_elements) return false;
+      if (t.is_tensor()) out.elements += size_of(t.shape.count(), sizes);
+      if (out.elements > most.elements) return std::nullopt;
     }
-  return flops_at(flops_of(f), sizes) <= most_flops;
+  out.flops = flops_at(flops_of(f), sizes);
+  return out.flops <= most.flops ? std::optional(out) : std::nullopt;
 }
 
 // The values of one run of the function, by their names in the model.
@@ -71,43 +81,163 @@ std::string lost_output(const onnx::Model& model, const Function& f) {
 }
 
 onnx::ReadingCheck check_run(const onnx::Model& model, const ImportOptions& options,
-                             const Function& f, const std::vector<Array>& inputs) try {
+                             const Function& f, const std::vector<Array>& inputs,
+                             std::int64_t most_of_node) try {
   const auto values = values_of(f, inputs);
-  return onnx::check_reading(model, [&](std::string_view name) -> const onnx::Numbers* {
+  const auto value = [&](std::string_view name) -> const onnx::Numbers* {
     const std::string text(name);
     if (options.weights.contains(text)) return nullptr;
     if (values.contains(cat(text, dump_flag))) return nullptr;  // not of every variant
     const auto it = values.find(text);
     return it == values.end() ? nullptr : &it->second;
-  });
+  };
+  return onnx::check_reading(model, value, most_of_node);
 } catch (const UserError&) {
   return {};  // the model refuses such inputs
 }
 
-}  // namespace
-
-onnx::ReadingCheck read_again(const std::filesystem::path& path, const ImportOptions& options,
-                              const Source& source) try {
-  const auto file = MappedFile::open(path);
-  const onnx::Model model = onnx::parse_model(file->bytes(), file->path(), options.most_nodes);
-  ImportOptions with_values = options;
-  with_values.dump = onnx::names_to_check(model);
+// On inputs of two kinds, at small sizes of each variant. Takes from `left` what that costs, and
+// leaves out a variant which is more work than that.
+onnx::ReadingCheck check_model(const onnx::Model& model, const ImportOptions& options,
+                               const Source& source, Work& left, std::int64_t most_of_node) {
   onnx::ReadingCheck out;
-  out.nodes = static_cast<int>(model.graph->nodes.size());
-  for (const SourceVariant& v : source.variants)
-    if (out.wrong = lost_output(model, v.function); !out.wrong.empty()) return out;
-  const Source again = hone::source(import_onnx(path, with_values));
-  for (const SourceVariant& v : again.variants) {
-    const Sizing sizes = with_measured(small_sizes(again, v), measured_sizes(v.function.graph()));
-    if (!is_little_work(v.function, sizes)) continue;
+  for (const SourceVariant& v : source.variants) {
+    const Sizing sizes = with_measured(small_sizes(source, v), measured_sizes(v.function.graph()));
+    const std::optional<Work> work = work_of(v.function, sizes, left);
+    if (!work) continue;
+    left.flops -= work->flops;
+    left.elements -= work->elements;
     for (const std::vector<Array>& inputs :
          {made_inputs(v.function, sizes).arrays, negative_inputs(v.function, sizes)}) {
-      const onnx::ReadingCheck here = check_run(model, options, v.function, inputs);
-      out.judged = std::max(out.judged, here.judged);
-      out.wrong = here.wrong;
+      onnx::ReadingCheck here = check_run(model, options, v.function, inputs, most_of_node);
+      out.judged.merge(here.judged);
+      out.wrong = std::move(here.wrong);
       if (!out.wrong.empty()) return out;
     }
   }
+  return out;
+}
+
+std::string wrong_initializer(const onnx::Model& model, const ImportOptions& options,
+                              onnx::TensorFiles& files) {
+  return onnx::check_initializers(model,
+                                  [&](const onnx::Tensor& t) -> std::optional<onnx::Numbers> {
+                                    if (options.weights.contains(std::string(t.name)))
+                                      return std::nullopt;
+                                    return numbers_of(widen(files.array(t)));
+                                  });
+}
+
+// ---- nodes alone
+
+class Alone {
+ public:
+  Alone(std::shared_ptr<const MappedFile> file, const Source& source)
+      : file_(std::move(file)), source_(source) {
+    for (const SourceVariant& v : source.variants)
+      sizes_.push_back(with_measured(small_sizes(source, v), measured_sizes(v.function.graph())));
+  }
+
+  // Those that are little work first.
+  onnx::ReadingCheck run(const std::vector<onnx::MetNode>& met) {
+    for (const Work& most : {Work{200'000, 1 << 15}, Work{2'000'000, 1 << 19}}) {
+      most_of_node_ = most;
+      for (auto at = known_.begin(); at != known_.end();) at = at->second ? ++at : known_.erase(at);
+      for (const onnx::MetNode& m : met)
+        if (!out_.judged.contains(onnx::id_of(m.node)) && judge(m) && !out_.wrong.empty())
+          return out_;
+    }
+    return out_;
+  }
+
+ private:
+  // Whether it could be.
+  bool judge(const onnx::MetNode& m) {
+    for (const Sizing& sizes : sizes_) {
+      const auto n = onnx::sized_node(m, [&](const Dim& d) { return size_of(d, sizes); });
+      if (!n || !judge(*n)) continue;
+      out_.judged.insert(onnx::id_of(m.node));
+      return true;
+    }
+    return false;
+  }
+  bool judge(const onnx::SizedNode& n) {
+    const auto [known, is_new] = known_.emplace(onnx::kind_of(n), false);
+    if (is_new)
+      onnx::try_small_sizes(
+          n, [&](const onnx::SizeMap& m) { return read(onnx::OneNode(n, m)).has_value(); },
+          [&](const onnx::SizeMap& m) { return known->second = judge(onnx::OneNode(n, m)); });
+    return known->second;
+  }
+  bool judge(const onnx::OneNode& one) {
+    const std::optional<Source> source = read(one);
+    if (!source) return false;
+    const Work most = {std::min(left_.flops, most_of_node_.flops),
+                       std::min(left_.elements, most_of_node_.elements)};
+    Work left = most;
+    onnx::ReadingCheck c = check_model(one.model, {}, *source, left, most.elements);
+    left_.flops -= most.flops - left.flops;
+    left_.elements -= most.elements - left.elements;
+    out_.wrong = std::move(c.wrong);
+    return !c.judged.empty();
+  }
+
+  // Nothing where the import refuses it.
+  std::optional<Source> read(const onnx::OneNode& one) const try {
+    onnx::Model model = one.model;
+    onnx::TensorFiles files(file_);
+    ImportOptions options;
+    options.dump = onnx::names_to_check(model);
+    Imported imported;
+    onnx::read_model(model, files, options, imported);
+    return hone::source(imported);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+
+  std::shared_ptr<const MappedFile> file_;
+  const Source& source_;
+  std::vector<Sizing> sizes_;          // by variant
+  std::map<std::string, bool> known_;  // by kind: whether it could be judged
+  Work left_ = most_of_all_nodes, most_of_node_;
+  onnx::ReadingCheck out_;
+};
+
+}  // namespace
+
+SecondReading read_again(const std::filesystem::path& path, const ImportOptions& options,
+                         const Source& source) try {
+  const auto file = MappedFile::open(path);
+  onnx::Model model = onnx::parse_model(file->bytes(), file->path(), options.most_nodes);
+  onnx::TensorFiles files(file, options.allow_links);
+  SecondReading out;
+  for (const SourceVariant& v : source.variants)
+    if (out.wrong = lost_output(model, v.function); !out.wrong.empty()) return out;
+  if (out.wrong = wrong_initializer(model, options, files); !out.wrong.empty()) return out;
+
+  ImportOptions with_values = options;
+  with_values.dump = onnx::names_to_check(model);
+  std::vector<onnx::MetNode> met;
+  Imported imported;
+  onnx::read_model(
+      model, files, with_values, imported,
+      [&](const onnx::Node& n, const std::vector<onnx::Opset>& opsets, const Values& operands) {
+        if (onnx::is_judged(model, n)) met.push_back(onnx::met_node(n, opsets, operands));
+      });
+  const Source again = hone::source(imported);
+  Work left = most_of_model;
+  onnx::ReadingCheck whole = check_model(model, options, again, left, most_of_node_in_model);
+  onnx::ReadingCheck alone;
+  if (whole.wrong.empty()) alone = Alone(file, again).run(met);
+  for (const onnx::Node* n : onnx::all_nodes(model)) {
+    const bool in_model = whole.judged.contains(onnx::id_of(*n)),
+               by_itself = alone.judged.contains(onnx::id_of(*n));
+    ++out.nodes;
+    out.judged += in_model || by_itself;
+    out.alone += by_itself && !in_model;
+    if (!in_model && !by_itself) ++out.left_out[std::string(n->op)];
+  }
+  out.wrong = whole.wrong.empty() ? std::move(alone.wrong) : std::move(whole.wrong);
   return out;
 } catch (const UserError&) {
   return {};  // made-up inputs that the model refuses, or values that cannot be named

@@ -1,9 +1,5 @@
 #include "import/onnx/import.h"
 
-#include "import/onnx/declared.h"
-#include "import/onnx/given_weights.h"
-#include "import/onnx/input_types.h"
-#include "import/onnx/sorted.h"
 #include "import/onnx/variants.h"
 
 namespace hone {
@@ -20,19 +16,11 @@ std::string model_name(const std::filesystem::path& path) {
 Imported import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
   auto file = MappedFile::open(path);
   onnx::Model model = onnx::parse_model(file->bytes(), file->path(), options.most_nodes);
-  onnx::give_ranks(model, options);
   onnx::TensorFiles files(file, options.allow_links);
   Imported out;
   out.name = model_name(path);
   try {
-    onnx::check_weights(model, options, out.warnings);
-    try {
-      onnx::read_variants(model, files, options, out);
-    } catch (const onnx::NotSorted&) {
-      onnx::sort_nodes(model);
-      onnx::read_variants(model, files, options, out);
-    }
-    out.contradictions = onnx::contradictions(model, options, out.variants);
+    onnx::read_model(model, files, options, out);
   } catch (const UserError& e) {
     throw UserError(path.string(), ": ", e.what());
   }

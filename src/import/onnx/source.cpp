@@ -43,8 +43,8 @@ std::int64_t count_nodes(Source& s, const LocalFunction& f, int depth) {
 
 }  // namespace
 
-Source::Source(const Model& m, TensorFiles& f, const ImportOptions& o)
-    : model(m), files(f), options(o) {
+Source::Source(const Model& m, TensorFiles& f, const ImportOptions& o, Observer seen)
+    : model(m), files(f), options(o), observer(std::move(seen)) {
   for (const LocalFunction& local : model.functions)
     if (!functions
              .emplace(FunctionKey{local.name, normal_domain(local.domain), local.overload}, &local)

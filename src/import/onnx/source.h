@@ -1,6 +1,7 @@
 // An open model, and the names in it that every reading looks up.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -27,16 +28,22 @@ std::string fit_size_name(std::string_view);
 // How deep calls of the model's functions may nest.
 inline constexpr int most_calls = 64;
 
+// Called for each node that is read by its operator's import function, those of branches, bodies
+// and called functions too, before it is. An omitted operand is an invalid Value.
+using Observer =
+    std::function<void(const Node&, const std::vector<Opset>&, const Values& operands)>;
+
 // An open model: what it says, and the files its tensors lie in. All outlive it. Throws UserError
 // when two functions of the model have one name.
 struct Source {
-  Source(const Model&, TensorFiles&, const ImportOptions&);
+  Source(const Model&, TensorFiles&, const ImportOptions&, Observer = {});
   // Null when the node's operator is not a function of the model itself.
   const LocalFunction* local_function(const Node&) const;
 
   const Model& model;
   TensorFiles& files;
   const ImportOptions& options;
+  Observer observer;
   using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
   std::map<FunctionKey, const LocalFunction*> functions;  // by name, domain and overload
   // How many nodes a call reads at least, calls inside counted; those of held graphs are not.

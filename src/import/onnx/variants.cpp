@@ -5,6 +5,10 @@
 #include <optional>
 #include <set>
 
+#include "import/onnx/declared.h"
+#include "import/onnx/given_weights.h"
+#include "import/onnx/input_types.h"
+#include "import/onnx/sorted.h"
 #include "import/onnx/unsupported.h"
 #include "import/onnx/walk.h"
 
@@ -213,16 +217,30 @@ Ranges narrower_ranges(const Imported& imported, const ImportOptions& options) {
 
 }  // namespace
 
-void read_variants(Model& model, TensorFiles& files, const ImportOptions& options, Imported& out) {
+void read_variants(Model& model, TensorFiles& files, const ImportOptions& options, Imported& out,
+                   const Observer& observer) {
   check_model(model);
   const Imported before = out;
-  Variants(Source(model, files, options), out).read_all();
+  Variants(Source(model, files, options, observer), out).read_all();
   Ranges narrower = narrower_ranges(out, options);
   if (narrower.empty()) return;
   ImportOptions narrowed = options;
   narrowed.dims.merge(narrower);
   out = before;
-  Variants(Source(model, files, narrowed), out).read_all();
+  Variants(Source(model, files, narrowed, observer), out).read_all();
+}
+
+void read_model(Model& model, TensorFiles& files, const ImportOptions& options, Imported& out,
+                const Observer& observer) {
+  give_ranks(model, options);
+  check_weights(model, options, out.warnings);
+  try {
+    read_variants(model, files, options, out, observer);
+  } catch (const NotSorted&) {
+    sort_nodes(model);
+    read_variants(model, files, options, out, observer);
+  }
+  out.contradictions = contradictions(model, options, out.variants);
 }
 
 }  // namespace hone::onnx

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "import/onnx/model.h"
 #include "import/onnx/options.h"
+#include "import/onnx/source.h"
 #include "import/onnx/tensor.h"
 
 namespace hone::onnx {
@@ -30,6 +31,8 @@ struct Refused : UserError {
 
 // Fills out's variants and warnings. Throws Refused with everything that was found, and UserError
 // when a limit is passed.
-void read_variants(Model&, TensorFiles&, const ImportOptions&, Imported& out);
+void read_variants(Model&, TensorFiles&, const ImportOptions&, Imported& out, const Observer& = {});
+// The whole of an import but for the file and the name. Sorts the model's nodes if it must.
+void read_model(Model&, TensorFiles&, const ImportOptions&, Imported& out, const Observer& = {});
 
 }  // namespace hone::onnx

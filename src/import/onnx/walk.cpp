@@ -388,6 +388,7 @@ Values Walk::import(const Node& n, Values operands) {
     ++reading_.missing_operators;
     return {};
   }
+  if (reading_.source.observer) reading_.source.observer(n, *frame_.opsets, operands);
   check_tensors(n, *entry, operands);
   const Place here = place();
   NodeContext context(n, opset, std::move(operands), here);

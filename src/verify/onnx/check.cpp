@@ -10,15 +10,9 @@ namespace hone::onnx {
 
 namespace {
 
-// A check is to take little time beside compiling. More elements of one node, and of all.
+// A check is to take little time beside compiling. More elements of one initializer, and of all
+// that is looked at.
 constexpr std::int64_t most_elements = 1 << 17, most_elements_in_all = 1 << 22;
-
-bool is_judged(const Model& model, const Node& n) {
-  return normal_domain(n.domain).empty() && has_meaning(n.op) &&
-         std::ranges::none_of(model.functions, [&](const LocalFunction& f) {
-           return f.name == n.op && normal_domain(f.domain).empty();
-         });
-}
 
 // Equal for nodes that do the same on operands of the same sizes.
 std::string kind_of(const Node& n, std::span<const Numbers* const> inputs) {
@@ -67,10 +61,19 @@ std::string difference(const Numbers& got, const Numbers& expected) {
   return "";
 }
 
+void add_nodes(const std::vector<Node>& nodes, std::vector<const Node*>& out) {
+  for (const Node& n : nodes) {
+    out.push_back(&n);
+    for (const Attribute& a : n.attributes)
+      if (a.graph) add_nodes(a.graph->nodes, out);
+  }
+}
+
 class Check {
  public:
-  Check(const Model& model, const std::function<const Numbers*(std::string_view)>& values)
-      : model_(model), values_(values) {}
+  Check(const Model& model, const std::function<const Numbers*(std::string_view)>& values,
+        std::int64_t most_of_node)
+      : model_(model), values_(values), most_of_node_(most_of_node) {}
 
   ReadingCheck run() {
     const Graph& g = *model_.graph;
@@ -91,7 +94,6 @@ class Check {
   }
 
   void node(const Node& n, std::size_t index) {
-    ++out_.nodes;
     if (!is_judged(model_, n)) return;
     std::vector<const Numbers*> inputs;
     std::int64_t elements = 0;
@@ -102,15 +104,15 @@ class Check {
     }
     for (std::string_view name : n.outputs)
       if (const Numbers* y = values_(name)) elements += y->count();
-    if (elements > std::min(most_elements, left_)) return;
+    if (elements > std::min(most_of_node_, left_)) return;
     if (!seen_.insert(kind_of(n, inputs)).second) {
-      ++out_.judged;
+      out_.judged.insert(id_of(n));
       return;
     }
     const auto meant = meaning_of(n, opset_of(model_.opsets, n.domain), inputs);
     if (!meant) return;
     left_ -= elements;
-    ++out_.judged;
+    out_.judged.insert(id_of(n));
     for (std::size_t i = 0; i < std::min(meant->size(), n.outputs.size()); ++i) {
       const Numbers* got = n.outputs[i].empty() ? nullptr : values_(n.outputs[i]);
       if (!got) continue;
@@ -127,12 +129,51 @@ class Check {
 
   const Model& model_;
   const std::function<const Numbers*(std::string_view)>& values_;
+  std::int64_t most_of_node_;
   ReadingCheck out_;
   std::set<std::string> seen_;
   std::int64_t left_ = most_elements_in_all;
 };
 
 }  // namespace
+
+NodeId id_of(const Node& n) {
+  for (std::string_view name : n.outputs)
+    if (!name.empty()) return name.data();
+  return nullptr;
+}
+
+bool is_judged(const Model& model, const Node& n) {
+  return normal_domain(n.domain).empty() && has_meaning(n.op) &&
+         std::ranges::none_of(model.functions, [&](const LocalFunction& f) {
+           return f.name == n.op && normal_domain(f.domain).empty();
+         });
+}
+
+std::vector<const Node*> all_nodes(const Model& model) {
+  std::vector<const Node*> out;
+  if (model.graph) add_nodes(model.graph->nodes, out);
+  for (const LocalFunction& f : model.functions) add_nodes(f.nodes, out);
+  return out;
+}
+
+std::string check_initializers(const Model& model,
+                               const std::function<std::optional<Numbers>(const Tensor&)>& values) {
+  std::int64_t left = most_elements_in_all;
+  for (const Tensor& t : model.graph->initializers) {
+    std::int64_t count = 1;
+    for (std::int64_t d : t.dims) count *= d;
+    if (count > std::min(most_elements, left)) continue;
+    const std::optional<Numbers> expected = numbers_of(t);
+    if (!expected) continue;
+    left -= count;
+    const std::optional<Numbers> got = values(t);
+    if (!got) continue;
+    if (const std::string d = difference(*got, *expected); !d.empty())
+      return cat("initializer '", t.name, "' ", d);
+  }
+  return "";
+}
 
 std::vector<std::string> names_to_check(const Model& model) {
   std::set<std::string> names;
@@ -146,8 +187,9 @@ std::vector<std::string> names_to_check(const Model& model) {
 }
 
 ReadingCheck check_reading(const Model& model,
-                           const std::function<const Numbers*(std::string_view)>& values) {
-  return model.graph ? Check(model, values).run() : ReadingCheck();
+                           const std::function<const Numbers*(std::string_view)>& values,
+                           std::int64_t most_of_node) {
+  return model.graph ? Check(model, values, most_of_node).run() : ReadingCheck();
 }
 
 }  // namespace hone::onnx

@@ -1,0 +1,241 @@
+#include "verify/onnx/alone.h"
+
+#include <algorithm>
+#include <set>
+
+#include "import/onnx/known.h"
+#include "ir/op.h"
+
+namespace hone::onnx {
+
+namespace {
+
+// Sizes up to this one stay: windows, groups and channels of pictures are such.
+constexpr std::int64_t small = 8;
+// Operands of so many elements are known: sizes, axes, places; of reals, those of a Resize.
+constexpr std::int64_t most_integers = 64, most_reals = 8;
+
+std::optional<Array> little_contents(const Value& v) {
+  const Dim count = v.shape().count();
+  const std::int64_t most = is_float(v.dtype()) ? most_reals : most_integers;
+  if (v.dtype() == DType::text || v.rank() > 1 + !is_float(v.dtype()) || !count.is_number() ||
+      count.number() > most)
+    return std::nullopt;
+  try {
+    return known_array(v);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
+std::string text_of(const Attribute& a) {
+  std::string out = cat(" ", a.name, "=", a.integer, ",", a.real, ",", a.text);
+  for (std::int64_t i : a.integers) out += cat(" ", i);
+  for (float r : a.reals) out += cat(" ", r);
+  for (std::string_view t : a.texts) out += cat(" ", t);
+  if (a.tensor) out += cat(" ", static_cast<const void*>(a.tensor.get()));
+  return out;
+}
+
+// Larger numbers in contents are no sizes, but ends of ranges.
+constexpr std::int64_t most_size = 1 << 24;
+
+bool holds_sizes(const SizedNode::Operand& o) {
+  return o.contents && o.dtype == DType::i64 && o.dims.size() <= 1;
+}
+
+std::set<std::int64_t> sizes_of(const SizedNode& n, bool in_contents) {
+  std::set<std::int64_t> out;
+  for (const auto& o : n.operands) {
+    if (!o) continue;
+    if (!o->contents) out.insert(o->dims.begin(), o->dims.end());
+    if (in_contents && holds_sizes(*o))
+      for (std::int64_t i = 0; i < o->contents->count(); ++i)
+        if (o->contents->integer(i) < most_size) out.insert(o->contents->integer(i));
+  }
+  return out;
+}
+
+std::vector<std::int64_t> large_sizes(const std::set<std::int64_t>& all) {
+  return {all.upper_bound(small), all.end()};
+}
+
+// Small ones that no operand has.
+class NewSizes {
+ public:
+  explicit NewSizes(std::set<std::int64_t> taken) : taken_(std::move(taken)) {}
+  std::int64_t next(std::int64_t least) {
+    while (!taken_.insert(least).second) ++least;
+    return least;
+  }
+
+ private:
+  std::set<std::int64_t> taken_;
+};
+
+// In the same order, so that a part remains one.
+SizeMap different_sizes(const SizedNode& n, bool in_contents) {
+  const std::set<std::int64_t> all = sizes_of(n, in_contents);
+  NewSizes sizes(all);
+  SizeMap out = {{}, in_contents};
+  std::int64_t least = 5;
+  for (std::int64_t s : large_sizes(all)) least = out.sizes[s] = sizes.next(least);
+  return out;
+}
+
+// What is a multiple of another size remains one, as channels of groups.
+SizeMap divided_sizes(const SizedNode& n) {
+  std::int64_t by = 1;
+  const std::vector<std::int64_t> large = large_sizes(sizes_of(n, false));
+  const auto fits = [&](std::int64_t d) {
+    return std::ranges::all_of(large, [&](std::int64_t s) { return s % d == 0 && s / d > 1; });
+  };
+  while (!large.empty() && fits(2 * by)) by *= 2;
+  SizeMap out;
+  for (std::int64_t s : large)
+    if (by > 1) out.sizes[s] = s / by;
+  return out;
+}
+
+// The largest first, which cost most.
+SizeMap sizes_in_turn(const SizedNode& n, const std::function<bool(const SizeMap&)>& accepts) {
+  const std::set<std::int64_t> all = sizes_of(n, false);
+  std::vector<std::int64_t> large = large_sizes(all);
+  std::ranges::reverse(large);
+  NewSizes sizes(all);
+  SizeMap out;
+  for (std::int64_t s : large)
+    for (std::int64_t least : {5, 19, 36}) {
+      if (least >= s) break;
+      out.sizes[s] = sizes.next(least);
+      if (accepts(out)) break;
+      out.sizes.erase(s);
+    }
+  return out;
+}
+
+Array with_sizes(const Array& a, const SizeMap& sizes) {
+  Array out = Array::zeros(a.dtype(), a.dims());
+  for (std::int64_t i = 0; i < a.count(); ++i) out.set_integer(i, sizes.of(a.integer(i)));
+  return out;
+}
+
+}  // namespace
+
+MetNode met_node(const Node& n, const std::vector<Opset>& opsets, const Values& operands) {
+  MetNode out{n, opsets, {}};
+  for (const Value& v : operands) {
+    if (!v) {
+      out.operands.push_back(std::nullopt);
+      continue;
+    }
+    MetNode::Operand o{v.type(), {}, {}};
+    if (v.type().is_tensor()) o.contents = little_contents(v);
+    if (v.type().is_tensor() && !o.contents && v.dtype() == DType::i64 && v.rank() <= 1)
+      o.sizes = contents_of(v);
+    out.operands.push_back(std::move(o));
+  }
+  return out;
+}
+
+std::optional<SizedNode> sized_node(const MetNode& met,
+                                    const std::function<std::int64_t(const Dim&)>& size_of) try {
+  SizedNode out{&met, {}};
+  for (const auto& o : met.operands) {
+    if (!o) {
+      out.operands.push_back(std::nullopt);
+      continue;
+    }
+    if (!o->type.is_tensor() || o->type.dtype == DType::text) return std::nullopt;
+    SizedNode::Operand sized{o->type.dtype, {}, o->contents};
+    for (const Dim& d : o->type.shape.dims) sized.dims.push_back(size_of(d));
+    if (o->sizes && o->sizes->size() <= most_integers) {
+      Array a = Array::zeros(o->type.dtype, sized.dims);
+      for (std::size_t i = 0; i < o->sizes->size(); ++i)
+        a.set_integer(static_cast<std::int64_t>(i), size_of((*o->sizes)[i]));
+      sized.contents = std::move(a);
+    }
+    out.operands.push_back(std::move(sized));
+  }
+  return out;
+} catch (const UserError&) {
+  return std::nullopt;
+}
+
+std::string kind_of(const SizedNode& n) {
+  std::string out = cat(n.met->node.op, " of ", opset_of(n.met->opsets, n.met->node.domain));
+  for (const Attribute& a : n.met->node.attributes) out += text_of(a);
+  for (std::size_t i = 0; i < n.operands.size(); ++i) {
+    const auto& o = n.operands[i];
+    out += o ? cat(" ", o->dtype) : " -";
+    if (!o) continue;
+    // One value twice is another kind than two values.
+    const FewNames& names = n.met->node.inputs;
+    out += cat("@", std::ranges::find(names, names[i]) - names.begin());
+    for (std::int64_t d : o->dims) out += cat(",", d);
+    if (!o->contents) continue;
+    for (std::int64_t k = 0; k < o->contents->count(); ++k)
+      out +=
+          is_float(o->dtype) ? cat(":", o->contents->real(k)) : cat(":", o->contents->integer(k));
+  }
+  return out;
+}
+
+void try_small_sizes(const SizedNode& n, const std::function<bool(const SizeMap&)>& accepts,
+                     const std::function<bool(const SizeMap&)>& tries) {
+  const std::vector<std::int64_t> of_dims = large_sizes(sizes_of(n, false)),
+                                  of_all = large_sizes(sizes_of(n, true));
+  if (std::ranges::any_of(n.operands, [](const auto& o) { return o && holds_sizes(*o); }) &&
+      !of_all.empty() && tries(different_sizes(n, true)))
+    return;
+  if (!of_dims.empty()) {
+    if (tries(different_sizes(n, false))) return;
+    if (const SizeMap m = divided_sizes(n); !m.sizes.empty() && tries(m)) return;
+    if (const SizeMap m = sizes_in_turn(n, accepts); !m.sizes.empty() && tries(m)) return;
+  }
+  tries({});
+}
+
+OneNode::OneNode(const SizedNode& n, const SizeMap& sizes) {
+  model.ir_version = 10;
+  model.opsets = n.met->opsets;
+  Graph& g = model.graph.emplace();
+  Node node = n.met->node;
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (i >= n.operands.size() || !n.operands[i]) {
+      node.inputs[i] = {};
+      continue;
+    }
+    const SizedNode::Operand& o = *n.operands[i];
+    if (!names.insert(node.inputs[i]).second) continue;
+    if (o.contents) {
+      const Array& a = contents.emplace_back(
+          sizes.in_contents && holds_sizes(o) ? with_sizes(*o.contents, sizes) : *o.contents);
+      Tensor t;
+      t.name = node.inputs[i];
+      t.data_type = data_type_of(a.dtype());
+      t.dims = a.dims();
+      t.raw = a.bytes();
+      g.initializers.push_back(std::move(t));
+      continue;
+    }
+    ValueInfo v;
+    v.name = node.inputs[i];
+    v.kind = ValueInfo::Kind::tensor;
+    v.data_type = data_type_of(o.dtype);
+    v.has_shape = true;
+    for (std::int64_t d : o.dims) v.sizes.push_back({sizes.of(d), {}});
+    g.inputs.push_back(std::move(v));
+  }
+  for (std::string_view name : node.outputs) {
+    if (name.empty()) continue;
+    ValueInfo v;
+    v.name = name;
+    v.kind = ValueInfo::Kind::tensor;
+    g.outputs.push_back(std::move(v));
+  }
+  g.nodes.push_back(std::move(node));
+}
+
+}  // namespace hone::onnx
