@@ -135,23 +135,30 @@ TEST(OpenBranches, MayGiveOtherSizes) {
   EXPECT_EQ(run(0)[1], Array::of<std::int64_t>(DType::i64, {2, 1}, Integers{0, 1}));
 }
 
-// n and min(n, 2) are not two names of one size.
-TEST(OpenBranches, MayGiveASliceOfOpenLength) {
-  ModelBuilder b;
-  b.input("c", DType::b1, {});
-  b.input("x", DType::f32, {"n"});
-  b.ints("zero", {0});
-  b.ints("two", {2});
-  onnx_pb::Node& n = b.node("If", {"c"}, {"y"});
-  onnx_pb::Graph &yes = set_graph(n, "then_branch"), &no = set_graph(n, "else_branch");
-  ModelBuilder::add(yes, "Neg", {"x"}, {"whole"});
-  ModelBuilder::add(no, "Slice", {"x", "zero", "two"}, {"start"});
-  yes.add_output()->set_name("whole");
-  no.add_output()->set_name("start");
-  b.output("y");
-  const Array x = reals({3}, {1, 2, 3});
-  EXPECT_EQ(b.run({Array::scalar_int(1, DType::b1), x})[0], reals({3}, {-1, -2, -3}));
-  EXPECT_EQ(b.run({Array::scalar_int(0, DType::b1), x})[0], reals({2}, {1, 2}));
+// Sizes that are equal in some runs only: n and min(n, 2), n and m.
+TEST(OpenBranches, MayGiveSizesOfInputs) {
+  for (const bool is_slice : {true, false}) {
+    ModelBuilder b;
+    b.input("c", DType::b1, {});
+    b.input("x", DType::f32, {"n"});
+    b.input("z", DType::f32, {"m"});
+    b.ints("zero", {0});
+    b.ints("two", {2});
+    onnx_pb::Node& n = b.node("If", {"c"}, {"y"});
+    onnx_pb::Graph &yes = set_graph(n, "then_branch"), &no = set_graph(n, "else_branch");
+    ModelBuilder::add(yes, "Neg", {"x"}, {"whole"});
+    if (is_slice)
+      ModelBuilder::add(no, "Slice", {"x", "zero", "two"}, {"other"});
+    else
+      ModelBuilder::add(no, "Identity", {"z"}, {"other"});
+    yes.add_output()->set_name("whole");
+    no.add_output()->set_name("other");
+    b.output("y");
+    const Array x = reals({3}, {1, 2, 3}), z = reals({5}, {4, 5, 6, 7, 8});
+    const auto run = [&](int c) { return b.run({Array::scalar_int(c, DType::b1), x, z})[0]; };
+    EXPECT_EQ(run(1), reals({3}, {-1, -2, -3}));
+    EXPECT_EQ(run(0), is_slice ? reals({2}, {1, 2}) : z);
+  }
 }
 
 TEST(OpenBranches, AnElementOfASequenceByData) {

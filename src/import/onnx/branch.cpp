@@ -23,26 +23,6 @@ Dims rooms_of(const Function& branch, const Dims& dims) {
   return out;
 }
 
-bool has_all(const Dims& symbols, const Dims& of) {
-  return std::ranges::all_of(of, [&](const Dim& s) { return std::ranges::count(symbols, s) > 0; });
-}
-
-// Whether two functions of the same sizes differ, as n and min(n, 2) do. Of n and m, which may be
-// two names of one size, nothing is known.
-bool differ_somewhere(const Dim& a, const Dim& b) {
-  const Dims of_a = a.symbols(), of_b = b.symbols();
-  if (of_a.empty() || of_b.empty() || !(has_all(of_a, of_b) || has_all(of_b, of_a))) return false;
-  const Dims& all = of_a.size() < of_b.size() ? of_b : of_a;
-  for (const std::int64_t add : {0, 1, 2, 3, 7, 100}) {
-    const auto number = [&](const Dim& s) -> std::optional<Dim> {
-      const auto place = std::ranges::find(all, s) - all.begin();
-      return Dim(std::min(s.low() + add + place, s.high()));
-    };
-    if (prove_equal(a.substitute(number), b.substitute(number)) == false) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void add_dumped(const std::string& name, Branch& a, Branch& b) {
@@ -77,7 +57,7 @@ void refuse_like(Branch& b, const Function& other) {
 
 bool ChosenSizes::is_open() const { return std::ranges::count(open, true) > 0; }
 
-std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no) {
+std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no, bool may_differ) {
   if (yes.results().size() != no.results().size())
     throw UserError("then_branch has ", amount(yes.results().size(), "output", "outputs"),
                     " and else_branch ", no.results().size(), ", expected equal numbers");
@@ -98,7 +78,9 @@ std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no) {
     for (std::size_t k = 0; k < room_a.size(); ++k) {
       const Dim &x = a.shape.dims[k], &y = b.shape.dims[k];
       const bool is_measured = room_a[k] != x || room_b[k] != y;
-      s.open.push_back(is_measured || prove_equal(x, y) == false || differ_somewhere(x, y));
+      const std::optional<bool> equal = prove_equal(x, y);
+      s.is_unproven = s.is_unproven || (!is_measured && !equal);
+      s.open.push_back(is_measured || (may_differ ? equal != true : equal == false));
       s.dims.push_back(s.open.back() ? max(room_a[k], room_b[k]) : y.is_number() ? y : x);
     }
     out.push_back(std::move(s));

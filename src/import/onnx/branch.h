@@ -33,12 +33,14 @@ void refuse_like(Branch&, const Function& other);
 // The sizes of a result of an If. Where the branches have other sizes, both give it in the front of
 // zeros, and its sizes as a further result.
 struct ChosenSizes {
-  Dims dims;               // with room for both
-  std::vector<bool> open;  // by axis: the run finds how much of the room is used
+  Dims dims;                 // with room for both
+  std::vector<bool> open;    // by axis: the run finds how much of the room is used
+  bool is_unproven = false;  // whether some sizes are equal depends on those of the inputs
   bool is_open() const;
 };
-// Of each result.
-std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no);
+// Of each result. Sizes that may be equal and may differ are either open or taken to be equal, and
+// a run in which they differ is refused.
+std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no, bool may_differ);
 // The branch over the parameters `all`, its results in the given sizes, behind them the sizes of
 // those that are open. Where it is not proved that it has the others, the branch checks it when it
 // is taken.

@@ -95,6 +95,7 @@ class Variants {
   void read(const std::vector<Assumption>& assumptions) {
     Reading reading{source_, Assumptions(assumptions)};
     reading.read_inputs = read_inputs_;
+    reading.branches_may_differ = branches_may_differ_;
     Function f;
     std::optional<OpenQuestion> question;
     try {
@@ -103,6 +104,11 @@ class Variants {
       question = q;
     }
     Problems problems = problems_of(reading);
+    // Sizes that data decides are not supported everywhere; those of inputs are.
+    if (!problems.empty() && branches_may_differ_ && reading.has_unproven_branches) {
+      branches_may_differ_ = false;
+      return start_again();
+    }
     // What is not supported, or met before any question, is so for all sizes.
     if (!problems.empty() && (assumptions.empty() || reading.is_unsupported()))
       throw Refused(std::move(problems));
@@ -154,6 +160,7 @@ class Variants {
   Problems failure_;
   std::vector<std::vector<std::optional<Dumped>>> dumped_;  // by variant
   std::set<std::string, std::less<>> read_inputs_;
+  bool branches_may_differ_ = true;
 };
 
 }  // namespace

@@ -598,11 +598,13 @@ Values Walk::by_data(NodeContext& context, Value condition, const onnx::Graph& y
   std::ranges::sort(all, {}, [](const Value& v) { return std::pair(v.node(), v.index()); });
   const std::vector<ChosenSizes> sizes = [&] {
     try {
-      return chosen_sizes(a.function, b.function);
+      return chosen_sizes(a.function, b.function, reading_.branches_may_differ);
     } catch (const Unsupported& e) {
       throw DependsOnData(condition, e.what());
     }
   }();
+  for (const ChosenSizes& s : sizes)
+    reading_.has_unproven_branches = reading_.has_unproven_branches || s.is_unproven;
   Values operands = {condition};
   operands.insert(operands.end(), all.begin(), all.end());
   Value made = ops::if_else(

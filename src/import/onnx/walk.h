@@ -38,6 +38,9 @@ struct Reading {
   std::int64_t left_out = 0;            // nodes that need what a failure leaves undefined
   std::set<std::string> sizes = {};     // names that are taken
   std::set<std::string> measured = {};  // those of them that data decides
+  // Of branches that data chooses: how sizes are read that may be equal and may differ, and whether
+  // there are such.
+  bool branches_may_differ = true, has_unproven_branches = false;
   std::vector<std::optional<Dumped>> dumped = {};  // of options.dump; nothing: not in this reading
 
   bool is_unsupported() const;
