@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/error.h"
+
 namespace hone {
 
 namespace {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "import/onnx/check.h"
+#include "ir/measured.h"
 #include "one_node.h"
 #include "type/text.h"
 
@@ -100,6 +101,28 @@ TEST(OpenOperands, ShapesByData) {
     for (const char* mode : {"nearest", "linear", "cubic"})
       expect_alike("Resize", {{"x", counting({4, 6})}, {"", {}}, {"s", reals({2}, s)}}, 1,
                    [&](onnx_pb::Node& n) { set_text(n, "mode", mode); });
+}
+
+// What one shape needs at most is what x has, however many there are one after another.
+TEST(OpenOperands, ShapesByDataInAChain) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", "c", "h", "w"});
+  std::string before = "x";
+  const std::vector<Integers> shapes = {{2, -1, 4, 5}, {2, 12, -1}, {0, 3, 4, -1}, {-1, 10}};
+  std::vector<Array> inputs = {counting({2, 3, 4, 5})};
+  for (const Integers& shape : shapes) {
+    const std::string name = cat("shape", inputs.size()), made = cat("y", inputs.size());
+    b.input(name, DType::i64, {cat(shape.size())});
+    inputs.push_back(Array::from_ints(shape));
+    b.node("Relu", {before}, {made + "r"});
+    b.node("Reshape", {made + "r", name}, {made});
+    before = made;
+  }
+  b.output(before);
+  const Function f = b.import().variants[0].function;
+  EXPECT_EQ(evaluate(f, inputs)[0].dims(), (Integers{12, 10}));
+  const Dims most = largest(f.result(0).type(), measured_sizes(f.graph())).shape.dims;
+  EXPECT_EQ(cat(most[0]), "(c*h*n*w)");
 }
 
 TEST(OpenOperands, ARangeOfManyNumbers) {

@@ -68,6 +68,17 @@ Values size_import(NodeContext& c) {
   return {dims_value(c.graph(), {c.in(0).shape().count()}, DType::i64, {})};
 }
 
+// A number of elements that the graph checks to be that of a value whose sizes data does not
+// decide; bounds that follow from it do not multiply along a chain of reshapes.
+Dim number_by_inputs(const hone::Graph& g, Dim count) {
+  for (std::size_t i = g.checks().size(); i-- > 0;) {
+    const DimCheck& c = g.checks()[i];
+    if (room_of(g, count) == count) break;
+    if (c.a == count || c.b == count) count = c.a == count ? c.b : c.a;
+  }
+  return count;
+}
+
 // A shape that data computes: zeros and -1 are replaced in the run.
 Values open_reshape(NodeContext& c, bool zeros) {
   Value x = c.in(0), given = cast_to(flatten(c.in(1)), DType::i64);
@@ -75,7 +86,7 @@ Values open_reshape(NodeContext& c, bool zeros) {
   const std::optional<std::int64_t> rank = given.shape()[0].as_number();
   constexpr std::int64_t most_axes = 16;
   if (!rank || *rank > most_axes) c.depends_on_data(1);
-  const Dim total = x.shape().count();
+  const Dim total = number_by_inputs(g, x.shape().count());
   Dims copied;
   for (int i = 0; i < *rank; ++i) copied.push_back(i < x.rank() ? x.shape()[i] : Dim(0));
   if (!zeros)
