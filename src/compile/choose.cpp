@@ -236,8 +236,12 @@ void Chooser::compile_kernels(const std::vector<Contest>& contests, bool all) {
 }
 
 void Chooser::settle(Contest& c, const Trials& sizes) {
-  while (c.best < c.options.size() && !passes(c.spec->spec, c.options[c.best], sizes))
-    c.best = preferred(c.options);
+  try {
+    while (c.best < c.options.size() && !passes(c.spec->spec, c.options[c.best], sizes))
+      c.best = preferred(c.options);
+  } catch (const OutOfMemory& e) {
+    throw OutOfMemory(c.origins, ": ", e.what());
+  }
   for (const Option& o : c.options)
     if (o.record.refused.starts_with(wrong))
       log_warning(cat("group '", c.spec->name, "' (", c.origins, "): candidate ", o.record.name,
