@@ -5,6 +5,7 @@
 #include "ops/contraction.h"
 #include "ops/indices.h"
 #include "ops/window.h"
+#include "ref/evaluate.h"
 #include "ref/frame.h"
 
 namespace hone {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <optional>
 
+#include "ir/function.h"
 #include "ops/eval.h"
 #include "ref/element_value.h"
 

@@ -3,6 +3,7 @@
 #include "backend/devices/devices.h"
 #include "ops/ops.h"
 #include "pass/map_sizes.h"
+#include "ref/evaluate.h"
 #include "runtime/session.h"
 
 namespace hone {

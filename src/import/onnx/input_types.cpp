@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "import/onnx/context.h"
 #include "import/onnx/source.h"
 #include "import/onnx/tensor.h"
-#include "import/onnx/unsupported.h"
 
 namespace hone::onnx {
 
