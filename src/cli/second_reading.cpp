@@ -128,46 +128,98 @@ std::string wrong_initializer(const onnx::Model& model, const ImportOptions& opt
                                   });
 }
 
+// Sequences are not numbers.
+Function without_sequences(const Function& f) {
+  Function out = clone_params(f);
+  Copier copy(f, out);
+  for (NodeId n : live_nodes(f))
+    if (!copy.has(n)) copy.copy(n);
+  for (const Function::Result& r : f.results())
+    if (r.value.type().is_tensor()) out.add_result(copy(r.value), r.name);
+  return out;
+}
+
+// With all values of the graph as results, where they can be named.
+Source source_again(onnx::Model& model, ImportOptions options, onnx::TensorFiles& files,
+                    std::vector<onnx::MetNode>& met) {
+  const auto see = [&](const onnx::Node& n, const std::vector<onnx::Opset>& opsets,
+                       const Values& operands) {
+    if (onnx::is_judged(model, n)) met.push_back(onnx::met_node(n, opsets, operands));
+  };
+  options.dump = onnx::names_to_check(model);
+  Imported imported;
+  try {
+    onnx::read_model(model, files, options, imported, see);
+    for (ImportedVariant& v : imported.variants) v.function = without_sequences(v.function);
+    return hone::source(imported);
+  } catch (const UserError&) {
+    met.clear();
+  }
+  options.dump.clear();
+  imported = {};
+  onnx::read_model(model, files, options, imported, see);
+  return hone::source(imported);
+}
+
 // ---- nodes alone
 
 class Alone {
  public:
-  Alone(std::shared_ptr<const MappedFile> file, const Source& source)
-      : file_(std::move(file)), source_(source) {
+  // `judged`: nodes that were judged in the model.
+  Alone(std::shared_ptr<const MappedFile> file, const Source& source,
+        const std::set<onnx::NodeId>& judged)
+      : file_(std::move(file)), judged_(judged) {
     for (const SourceVariant& v : source.variants)
       sizes_.push_back(with_measured(small_sizes(source, v), measured_sizes(v.function.graph())));
   }
 
-  // Those that are little work first.
+  // The others on operands as small as they can be, those that are little work first; then all at
+  // other sizes than those of the model.
   onnx::ReadingCheck run(const std::vector<onnx::MetNode>& met) {
-    for (const Work& most : {Work{200'000, 1 << 15}, Work{2'000'000, 1 << 19}}) {
+    const auto at_small_sizes = [this](const onnx::SizedNode& n) { return judge_small(n); };
+    for (const Work& most : {little_work, Work{2'000'000, 1 << 19}}) {
       most_of_node_ = most;
-      for (auto at = known_.begin(); at != known_.end();) at = at->second ? ++at : known_.erase(at);
+      std::erase_if(known_, [](const auto& kind) { return !kind.second; });
       for (const onnx::MetNode& m : met)
-        if (!out_.judged.contains(onnx::id_of(m.node)) && judge(m) && !out_.wrong.empty())
-          return out_;
+        if (!judged_.contains(onnx::id_of(m.node)) && !out_.judged.contains(onnx::id_of(m.node)))
+          if (judge(m, at_small_sizes); !out_.wrong.empty()) return out_;
     }
+    most_of_node_ = little_work;
+    known_.clear();
+    for (const onnx::MetNode& m : met)
+      if (judge(m, [this](const onnx::SizedNode& n) { return judge_others(n); });
+          !out_.wrong.empty())
+        break;
     return out_;
   }
 
  private:
-  // Whether it could be.
-  bool judge(const onnx::MetNode& m) {
+  static constexpr Work little_work = {200'000, 1 << 15};
+
+  // One of each kind, at the sizes of the first variant in which that can be done.
+  void judge(const onnx::MetNode& m, const std::function<bool(const onnx::SizedNode&)>& judges) {
     for (const Sizing& sizes : sizes_) {
       const auto n = onnx::sized_node(m, [&](const Dim& d) { return size_of(d, sizes); });
-      if (!n || !judge(*n)) continue;
+      if (!n) continue;
+      const auto [known, is_new] = known_.emplace(onnx::kind_of(*n), false);
+      if (is_new) known->second = judges(*n);
+      if (!known->second) continue;
       out_.judged.insert(onnx::id_of(m.node));
-      return true;
+      return;
     }
-    return false;
   }
-  bool judge(const onnx::SizedNode& n) {
-    const auto [known, is_new] = known_.emplace(onnx::kind_of(n), false);
-    if (is_new)
-      onnx::try_small_sizes(
-          n, [&](const onnx::SizeMap& m) { return read(onnx::OneNode(n, m)).has_value(); },
-          [&](const onnx::SizeMap& m) { return known->second = judge(onnx::OneNode(n, m)); });
-    return known->second;
+  bool judge_small(const onnx::SizedNode& n) {
+    bool done = false;
+    onnx::try_small_sizes(
+        n, [&](const onnx::SizeMap& m) { return read(onnx::OneNode(n, m)).has_value(); },
+        [&](const onnx::SizeMap& m) { return done = judge(onnx::OneNode(n, m)); });
+    return done;
+  }
+  bool judge_others(const onnx::SizedNode& n) {
+    bool done = false;
+    for (const onnx::SizeMap& m : onnx::other_sizes(n))
+      if (judge(onnx::OneNode(n, m))) done = true;
+    return done;
   }
   bool judge(const onnx::OneNode& one) {
     const std::optional<Source> source = read(one);
@@ -178,7 +230,7 @@ class Alone {
     onnx::ReadingCheck c = check_model(one.model, {}, *source, left, most.elements);
     left_.flops -= most.flops - left.flops;
     left_.elements -= most.elements - left.elements;
-    out_.wrong = std::move(c.wrong);
+    if (out_.wrong.empty()) out_.wrong = std::move(c.wrong);
     return !c.judged.empty();
   }
 
@@ -190,13 +242,14 @@ class Alone {
     options.dump = onnx::names_to_check(model);
     Imported imported;
     onnx::read_model(model, files, options, imported);
+    for (ImportedVariant& v : imported.variants) v.function = without_sequences(v.function);
     return hone::source(imported);
   } catch (const UserError&) {
     return std::nullopt;
   }
 
   std::shared_ptr<const MappedFile> file_;
-  const Source& source_;
+  const std::set<onnx::NodeId>& judged_;
   std::vector<Sizing> sizes_;          // by variant
   std::map<std::string, bool> known_;  // by kind: whether it could be judged
   Work left_ = most_of_all_nodes, most_of_node_;
@@ -215,20 +268,12 @@ SecondReading read_again(const std::filesystem::path& path, const ImportOptions&
     if (out.wrong = lost_output(model, v.function); !out.wrong.empty()) return out;
   if (out.wrong = wrong_initializer(model, options, files); !out.wrong.empty()) return out;
 
-  ImportOptions with_values = options;
-  with_values.dump = onnx::names_to_check(model);
   std::vector<onnx::MetNode> met;
-  Imported imported;
-  onnx::read_model(
-      model, files, with_values, imported,
-      [&](const onnx::Node& n, const std::vector<onnx::Opset>& opsets, const Values& operands) {
-        if (onnx::is_judged(model, n)) met.push_back(onnx::met_node(n, opsets, operands));
-      });
-  const Source again = hone::source(imported);
+  const Source again = source_again(model, options, files, met);
   Work left = most_of_model;
   onnx::ReadingCheck whole = check_model(model, options, again, left, most_of_node_in_model);
   onnx::ReadingCheck alone;
-  if (whole.wrong.empty()) alone = Alone(file, again).run(met);
+  if (whole.wrong.empty()) alone = Alone(file, again, whole.judged).run(met);
   for (const onnx::Node* n : onnx::all_nodes(model)) {
     const bool in_model = whole.judged.contains(onnx::id_of(*n)),
                by_itself = alone.judged.contains(onnx::id_of(*n));
@@ -240,7 +285,7 @@ SecondReading read_again(const std::filesystem::path& path, const ImportOptions&
   out.wrong = whole.wrong.empty() ? std::move(alone.wrong) : std::move(whole.wrong);
   return out;
 } catch (const UserError&) {
-  return {};  // made-up inputs that the model refuses, or values that cannot be named
+  return {};  // made-up inputs that the model refuses
 }
 
 }  // namespace hone::cli

@@ -34,6 +34,7 @@ std::string text_of(const Attribute& a) {
   for (float r : a.reals) out += cat(" ", r);
   for (std::string_view t : a.texts) out += cat(" ", t);
   if (a.tensor) out += cat(" ", static_cast<const void*>(a.tensor.get()));
+  if (a.graph) out += cat(" ", static_cast<const void*>(a.graph.get()));
   return out;
 }
 
@@ -194,6 +195,21 @@ void try_small_sizes(const SizedNode& n, const std::function<bool(const SizeMap&
     if (const SizeMap m = sizes_in_turn(n, accepts); !m.sizes.empty() && tries(m)) return;
   }
   tries({});
+}
+
+std::vector<SizeMap> other_sizes(const SizedNode& n) {
+  std::vector<SizeMap> out;
+  for (const bool with_ones : {false, true}) {
+    const std::set<std::int64_t> all = sizes_of(n, false);
+    if (with_ones && !all.contains(1)) continue;
+    NewSizes sizes(all);
+    SizeMap m;
+    std::int64_t least = 2;
+    for (auto at = all.lower_bound(with_ones ? 1 : 2); at != all.end(); ++at)
+      least = m.sizes[*at] = sizes.next(least);
+    if (!m.sizes.empty()) out.push_back(std::move(m));
+  }
+  return out;
 }
 
 OneNode::OneNode(const SizedNode& n, const SizeMap& sizes) {

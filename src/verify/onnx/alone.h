@@ -61,6 +61,9 @@ struct SizeMap {
 void try_small_sizes(const SizedNode&, const std::function<bool(const SizeMap&)>& accepts,
                      const std::function<bool(const SizeMap&)>& tries);
 
+// Sizes that are all others, those of one with and without: what is right at one size only shows.
+std::vector<SizeMap> other_sizes(const SizedNode&);
+
 // A model whose inputs are the operands of which nothing is known, and whose outputs are those of
 // the node. Stays where it is, since the model has views into it.
 struct OneNode {

@@ -72,6 +72,12 @@ std::optional<Numbers> Call::tensor(std::string_view name) {
   return n;
 }
 
+const Graph& Call::graph(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::graph);
+  if (!a || !a->graph) throw NotJudged();
+  return *a->graph;
+}
+
 Sizes Call::list(std::size_t input) const {
   Sizes out;
   for (double x : in(input).values) out.push_back(static_cast<std::int64_t>(x));

@@ -23,8 +23,13 @@ std::int64_t place(const Sizes& index, const Sizes& strides);
 
 class Call {
  public:
-  Call(const Node& node, std::int64_t opset, std::span<const Numbers* const> inputs)
-      : node_(node), opset_(opset), inputs_(inputs), read_(node.attributes.size(), false) {}
+  Call(const Node& node, std::int64_t opset, std::span<const Numbers* const> inputs,
+       const NumbersByName& outer)
+      : node_(node),
+        opset_(opset),
+        inputs_(inputs),
+        outer_(outer),
+        read_(node.attributes.size(), false) {}
 
   std::string_view op() const { return node_.op; }
   std::int64_t opset() const { return opset_; }
@@ -43,6 +48,9 @@ class Call {
   std::string text(std::string_view name, std::string otherwise);
   std::optional<Sizes> integers(std::string_view name);
   std::optional<Numbers> tensor(std::string_view name);
+  const Graph& graph(std::string_view name);
+  // A value from outside of the node's graphs.
+  const Numbers* outer(std::string_view name) const { return outer_ ? outer_(name) : nullptr; }
   // Of an operand that holds integers.
   Sizes list(std::size_t input) const;
   // An attribute in older opsets, an operand in newer ones; nothing where it is left out.
@@ -61,6 +69,7 @@ class Call {
   const Node& node_;
   std::int64_t opset_;
   std::span<const Numbers* const> inputs_;
+  const NumbersByName& outer_;
   std::vector<bool> read_;
 };
 
@@ -74,6 +83,7 @@ std::span<const MeaningRow> movement_meanings();
 std::span<const MeaningRow> sum_meanings();
 std::span<const MeaningRow> window_meanings();
 std::span<const MeaningRow> recurrent_meanings();
+std::span<const MeaningRow> control_meanings();
 
 // More products than this are not added.
 inline constexpr double most_products = 2e6;

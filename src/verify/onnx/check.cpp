@@ -22,6 +22,7 @@ std::string kind_of(const Node& n, std::span<const Numbers* const> inputs) {
     for (std::int64_t i : a.integers) out += cat(" ", i);
     for (float r : a.reals) out += cat(" ", r);
     if (a.tensor) out += cat(" ", static_cast<const void*>(a.tensor.get()));
+    if (a.graph) out += cat(" ", static_cast<const void*>(a.graph.get()));
   }
   for (const Numbers* x : inputs) {
     out += x ? cat(" ", x->dtype) : " -";
@@ -71,8 +72,7 @@ void add_nodes(const std::vector<Node>& nodes, std::vector<const Node*>& out) {
 
 class Check {
  public:
-  Check(const Model& model, const std::function<const Numbers*(std::string_view)>& values,
-        std::int64_t most_of_node)
+  Check(const Model& model, const NumbersByName& values, std::int64_t most_of_node)
       : model_(model), values_(values), most_of_node_(most_of_node) {}
 
   ReadingCheck run() {
@@ -109,7 +109,7 @@ class Check {
       out_.judged.insert(id_of(n));
       return;
     }
-    const auto meant = meaning_of(n, opset_of(model_.opsets, n.domain), inputs);
+    const auto meant = meaning_of(n, opset_of(model_.opsets, n.domain), inputs, values_);
     if (!meant) return;
     left_ -= elements;
     out_.judged.insert(id_of(n));
@@ -128,7 +128,7 @@ class Check {
   }
 
   const Model& model_;
-  const std::function<const Numbers*(std::string_view)>& values_;
+  const NumbersByName& values_;
   std::int64_t most_of_node_;
   ReadingCheck out_;
   std::set<std::string> seen_;
@@ -176,18 +176,29 @@ std::string check_initializers(const Model& model,
 }
 
 std::vector<std::string> names_to_check(const Model& model) {
-  std::set<std::string> names;
   if (!model.graph) return {};
-  for (const Node& n : model.graph->nodes)
-    if (is_judged(model, n))
-      for (const FewNames* list : {&n.inputs, &n.outputs})
-        for (std::string_view name : *list)
-          if (!name.empty()) names.emplace(name);
+  std::set<std::string_view> defined;
+  for (const ValueInfo& v : model.graph->inputs) defined.insert(v.name);
+  for (std::string_view name : initializer_names(*model.graph)) defined.insert(name);
+  for (const Node& n : model.graph->nodes) defined.insert(n.outputs.begin(), n.outputs.end());
+  std::set<std::string> names;
+  for (const Node& n : model.graph->nodes) {
+    if (!is_judged(model, n)) continue;
+    for (const FewNames* list : {&n.inputs, &n.outputs})
+      for (std::string_view name : *list)
+        if (!name.empty()) names.emplace(name);
+    // What the graphs that the node holds use of this one.
+    std::vector<const Node*> inner;
+    for (const Attribute& a : n.attributes)
+      if (a.graph) add_nodes(a.graph->nodes, inner);
+    for (const Node* i : inner)
+      for (std::string_view name : i->inputs)
+        if (defined.contains(name) && !name.empty()) names.emplace(name);
+  }
   return {names.begin(), names.end()};
 }
 
-ReadingCheck check_reading(const Model& model,
-                           const std::function<const Numbers*(std::string_view)>& values,
+ReadingCheck check_reading(const Model& model, const NumbersByName& values,
                            std::int64_t most_of_node) {
   return model.graph ? Check(model, values, most_of_node).run() : ReadingCheck();
 }

@@ -28,8 +28,7 @@ std::vector<std::string> names_to_check(const Model&);
 
 // Each node's results against its meaning on the values that the import's function gives by name.
 // Null: that value is not known. Nodes whose operands and results have more elements are left out.
-ReadingCheck check_reading(const Model&,
-                           const std::function<const Numbers*(std::string_view name)>& values,
+ReadingCheck check_reading(const Model&, const NumbersByName& values,
                            std::int64_t most_of_node = 1 << 17);
 
 // The initializers, as far as they are not large, against what the import holds of them. Empty:

@@ -14,7 +14,7 @@ const std::unordered_map<std::string_view, Meaning>& table() {
   static const auto made = [] {
     std::unordered_map<std::string_view, Meaning> out;
     for (const auto rows : {elementwise_meanings(), movement_meanings(), sum_meanings(),
-                            window_meanings(), recurrent_meanings()})
+                            window_meanings(), recurrent_meanings(), control_meanings()})
       for (const MeaningRow& r : rows) out.emplace(r.op, r.meaning);
     return out;
   }();
@@ -39,12 +39,13 @@ bool is_held(const Numbers& n, double most_of_all) {
 bool has_meaning(std::string_view op) { return table().contains(op); }
 
 std::optional<std::vector<Numbers>> meaning_of(const Node& node, std::int64_t opset,
-                                               std::span<const Numbers* const> inputs) try {
+                                               std::span<const Numbers* const> inputs,
+                                               const NumbersByName& outer) try {
   const auto row = table().find(node.op);
   if (row == table().end()) return std::nullopt;
   for (const Numbers* n : inputs)
     if (n && !is_held(*n, 0x1p53)) return std::nullopt;
-  Call call(node, opset, inputs);
+  Call call(node, opset, inputs, outer);
   std::vector<Numbers> out = row->second(call);
   if (!call.all_read()) return std::nullopt;
   for (const Numbers& n : out)

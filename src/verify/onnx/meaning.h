@@ -12,10 +12,12 @@
 
 namespace hone::onnx {
 
-// The leading results of the node; a null input is an omitted one. Empty if the operator, an
-// attribute or a dtype is not covered, or if the evaluation would take too long.
+// The leading results of the node; a null input is an omitted one. Graphs that the node holds may
+// use outer values. Empty if the operator, an attribute or a dtype is not covered, or if the
+// evaluation would take too long.
 std::optional<std::vector<Numbers>> meaning_of(const Node&, std::int64_t opset,
-                                               std::span<const Numbers* const> inputs);
+                                               std::span<const Numbers* const> inputs,
+                                               const NumbersByName& outer = {});
 bool has_meaning(std::string_view op);
 
 }  // namespace hone::onnx

@@ -482,6 +482,41 @@ std::vector<Numbers> compress(Call& c) {
   });
 }
 
+// The different slices along an axis, or elements, in order; the first place of each, which of them
+// each slice is, and how often it is there.
+std::vector<Numbers> unique(Call& c) {
+  const Numbers flat = {c.in(0).dtype, {c.in(0).count()}, c.in(0).values};
+  const Numbers& x = c.has_attribute("axis") ? c.in(0) : flat;
+  const std::size_t axis = c.axis(c.integer("axis", 0), static_cast<std::int64_t>(x.dims.size()));
+  const bool sorts = c.integer("sorted", 1) != 0;
+  std::vector<std::vector<double>> slices;
+  for (std::int64_t i = 0; i < x.dims[axis]; ++i) slices.push_back(part(x, axis, i, 1)[0].values);
+  std::vector<std::size_t> firsts;  // of each group
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    for (double v : slices[i])
+      if (v != v) throw NotJudged();
+    if (std::ranges::find(slices, slices[i]) - slices.begin() == static_cast<std::ptrdiff_t>(i))
+      firsts.push_back(i);
+  }
+  if (sorts) std::ranges::sort(firsts, {}, [&](std::size_t i) { return slices[i]; });
+  Sizes places, group(slices.size()), counts(firsts.size());
+  for (std::size_t k = 0; k < firsts.size(); ++k) {
+    places.push_back(static_cast<std::int64_t>(firsts[k]));
+    for (std::size_t i = 0; i < slices.size(); ++i)
+      if (slices[i] == slices[firsts[k]]) {
+        group[i] = static_cast<std::int64_t>(k);
+        ++counts[k];
+      }
+  }
+  Sizes dims = x.dims;
+  dims[axis] = static_cast<std::int64_t>(places.size());
+  Numbers different = moved(x, dims, [&](Sizes index) {
+    index[axis] = places[static_cast<std::size_t>(index[axis])];
+    return index;
+  })[0];
+  return {different, integers(places)[0], integers(group)[0], integers(counts)[0]};
+}
+
 std::vector<Numbers> eye_like(Call& c) {
   if (c.has_attribute("dtype")) throw NotJudged();
   Numbers out{c.in(0).dtype, c.in(0).dims, {}};
@@ -519,6 +554,7 @@ constexpr MeaningRow movement_rows[] = {
     {"EyeLike", eye_like},
     {"NonZero", non_zero},
     {"Compress", compress},
+    {"Unique", unique},
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Tensors of model files as plain numbers.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "import/onnx/model.h"
@@ -18,6 +20,8 @@ struct Numbers {
 
   std::int64_t count() const;
 };
+// Values by name; null: not known.
+using NumbersByName = std::function<const Numbers*(std::string_view name)>;
 inline constexpr double most_whole = 0x1p53 - 1;
 
 // What an initializer holds; nothing where its data lie in another file or have other dtypes than
