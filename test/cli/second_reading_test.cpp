@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
 #include "api/hone.h"
 #include "test/import/support.h"
 #include "test/onnx/suite.h"
+#include "verify/onnx/alone.h"
 #include "verify/onnx/check.h"
 
 namespace hone::cli {
@@ -31,6 +33,44 @@ onnx::Attribute integers(std::string_view name, std::vector<std::int64_t> list) 
   a.kind = static_cast<std::int32_t>(onnx::Attribute::Kind::integers);
   a.integers = std::move(list);
   return a;
+}
+
+onnx::Attribute integer(std::string_view name, std::int64_t value) {
+  onnx::Attribute a;
+  a.name = name;
+  a.kind = static_cast<std::int32_t>(onnx::Attribute::Kind::integer);
+  a.integer = value;
+  return a;
+}
+
+onnx::Node with_outputs(onnx::Node n, const std::vector<std::string_view>& names) {
+  n.outputs = {};
+  for (std::string_view name : names) n.outputs.push_back(name);
+  return n;
+}
+
+// Adds slices of "a" to the state and takes slices of "b" from that. All sizes are 2, so that no
+// shape tells axes and directions apart.
+onnx::Node scan_of_two() {
+  onnx::Attribute body;
+  body.name = "body";
+  body.kind = static_cast<std::int32_t>(onnx::Attribute::Kind::graph);
+  body.graph = std::make_shared<onnx::Graph>();
+  body.graph->nodes = {with_outputs(node("Add", {"state", "a"}), {"sum"}),
+                       with_outputs(node("Sub", {"sum", "b"}), {"rest"})};
+  const auto named = [](std::string_view name) {
+    onnx::ValueInfo v;
+    v.name = name;
+    return v;
+  };
+  body.graph->inputs = {named("state"), named("a"), named("b")};
+  body.graph->outputs = {named("sum"), named("rest")};
+  return with_outputs(
+      node("Scan", {"s", "x", "z"},
+           {body, integer("num_scan_inputs", 2), integers("scan_input_axes", {1, 0}),
+            integers("scan_input_directions", {1, 0}), integers("scan_output_axes", {1}),
+            integers("scan_output_directions", {1})}),
+      {"last", "y"});
 }
 
 using Values = std::map<std::string_view, onnx::Numbers>;
@@ -79,6 +119,27 @@ std::vector<Example> examples() {
        {{"x", {f, {3}, {7, 8, 9}}}, {"i", {i, {2}, {-1, 0}}}, {"y", {f, {2}, {9, 7}}}}},
       {node("MatMul", {"a", "b"}),
        {{"a", {f, {1, 2}, {1, 2}}}, {"b", {f, {2, 2}, {1, 2, 3, 4}}}, {"y", {f, {1, 2}, {7, 10}}}}},
+      {node("Flatten", {"x"}),
+       {{"x", {f, {2, 1, 3}, {1, 2, 3, 4, 5, 6}}}, {"y", {f, {2, 3}, {1, 2, 3, 4, 5, 6}}}}},
+      {with_outputs(node("Unique", {"x"}), {"y", "firsts", "groups", "counts"}),
+       {{"x", {f, {4}, {3, 1, 3, 2}}},
+        {"y", {f, {3}, {1, 2, 3}}},
+        {"firsts", {i, {3}, {1, 3, 0}}},
+        {"groups", {i, {4}, {2, 0, 2, 1}}},
+        {"counts", {i, {3}, {1, 1, 2}}}}},
+      {with_outputs(node("Unique", {"x"}, {integer("axis", 1), integer("sorted", 0)}),
+                    {"y", "firsts", "groups", "counts"}),
+       {{"x", {f, {2, 3}, {7, 2, 7, 4, 5, 4}}},
+        {"y", {f, {2, 2}, {7, 2, 4, 5}}},
+        {"firsts", {i, {2}, {0, 1}}},
+        {"groups", {i, {3}, {0, 1, 0}}},
+        {"counts", {i, {2}, {2, 1}}}}},
+      {scan_of_two(),
+       {{"s", {f, {2}, {100, 200}}},
+        {"x", {f, {2, 2}, {1, 2, 4, 5}}},
+        {"z", {f, {2, 2}, {10, 20, 30, 40}}},
+        {"last", {f, {2}, {103, 209}}},
+        {"y", {f, {2, 2}, {73, 92, 169, 185}}}}},
   };
 }
 
@@ -87,14 +148,28 @@ TEST(SecondReading, NoticesAResultThatIsWrong) {
     const onnx::ReadingCheck right = check(e.node, e.values);
     EXPECT_EQ(right.judged.size(), 1) << e.node.op;
     EXPECT_EQ(right.wrong, "") << e.node.op;
-    for (std::size_t i = 0; i < e.values.at("y").values.size(); ++i) {
-      Values wrong = e.values;
-      wrong.at("y").values[i] += 1;
-      EXPECT_NE(check(e.node, wrong).wrong, "") << e.node.op << " element " << i;
+    for (std::string_view y : e.node.outputs) {
+      for (std::size_t i = 0; i < e.values.at(y).values.size(); ++i) {
+        Values wrong = e.values;
+        wrong.at(y).values[i] += 1;
+        EXPECT_NE(check(e.node, wrong).wrong, "") << e.node.op << " element " << i << " of " << y;
+      }
+      Values reshaped = e.values;
+      reshaped.at(y).dims.push_back(1);
+      EXPECT_NE(check(e.node, reshaped).wrong, "") << e.node.op << " " << y;
     }
-    Values reshaped = e.values;
-    reshaped.at("y").dims.push_back(1);
-    EXPECT_NE(check(e.node, reshaped).wrong, "") << e.node.op;
+  }
+}
+
+TEST(SecondReading, NoticesALostAxisOrDirectionOfScan) {
+  const onnx::Node scan = scan_of_two();
+  for (const Example& e : examples()) {
+    if (e.node.op != "Scan") continue;
+    for (std::size_t i = 2; i < scan.attributes.size(); ++i) {
+      onnx::Node lost = scan;
+      lost.attributes.erase(lost.attributes.begin() + static_cast<std::ptrdiff_t>(i));
+      EXPECT_NE(check(lost, e.values).wrong, "") << scan.attributes[i].name;
+    }
   }
 }
 
@@ -110,6 +185,57 @@ TEST(SecondReading, LeavesOutWhatIsNotKnown) {
 SecondReading reading_of(const ModelBuilder& b) {
   const fs::path file = b.directory() / "test.onnx";
   return read_again(file, {}, hone::source(b.import()));
+}
+
+// A size of 1 hides which axis the import takes where the node names none.
+TEST(SecondReading, JudgesFlattenAtOtherSizesThanOne) {
+  const onnx::MetNode met{node("Flatten", {"x"}), {{"", 18}}, {}};
+  const onnx::SizedNode n{&met, {{{DType::f32, {1, 6}, {}}}}};
+  EXPECT_TRUE(std::ranges::any_of(onnx::other_sizes(n), [](const onnx::SizeMap& m) {
+    return m.of(1) != 1 && m.of(6) != 1 && m.of(1) != m.of(6);
+  }));
+  ModelBuilder b;
+  b.input("x", DType::f32, {"1", "6"});
+  b.node("Flatten", {"x"}, {"y"});
+  b.output("y");
+  const SecondReading r = reading_of(b);
+  EXPECT_EQ(r.wrong, "");
+  EXPECT_EQ(r.judged, 1);
+}
+
+TEST(SecondReading, JudgesAllResultsOfUnique) {
+  for (const std::int64_t sorted : {0, 1}) {
+    ModelBuilder b;
+    b.input("x", DType::i64, {"12"});
+    set_int(b.node("Unique", {"x"}, {"y", "firsts", "groups", "counts"}), "sorted", sorted);
+    for (const char* name : {"y", "firsts", "groups", "counts"}) b.output(name);
+    const SecondReading r = reading_of(b);
+    EXPECT_EQ(r.wrong, "") << sorted;
+    EXPECT_EQ(r.judged, 1) << sorted;
+  }
+}
+
+TEST(SecondReading, JudgesScanBackwardsAlongInnerAxes) {
+  ModelBuilder b;
+  b.input("s", DType::f32, {"4"});
+  b.input("x", DType::f32, {"4", "4"});
+  b.input("z", DType::f32, {"4", "4"});
+  onnx_pb::Node& scan = b.node("Scan", {"s", "x", "z"}, {"last", "y"});
+  set_int(scan, "num_scan_inputs", 2);
+  set_ints(scan, "scan_input_axes", {1, 0});
+  set_ints(scan, "scan_input_directions", {1, 0});
+  set_ints(scan, "scan_output_axes", {1});
+  set_ints(scan, "scan_output_directions", {1});
+  onnx_pb::Graph& g = set_graph(scan, "body");
+  for (const char* name : {"state", "a", "b"})
+    ModelBuilder::fill(g.add_input(), name, DType::f32, {"4"});
+  ModelBuilder::add(g, "Add", {"state", "a"}, {"sum"});
+  ModelBuilder::add(g, "Sub", {"sum", "b"}, {"rest"});
+  for (const char* name : {"sum", "rest"}) g.add_output()->set_name(name);
+  for (const char* name : {"last", "y"}) b.output(name);
+  const SecondReading r = reading_of(b);
+  EXPECT_EQ(r.wrong, "");
+  EXPECT_FALSE(r.left_out.contains("Scan"));
 }
 
 // 200 GFLOP, with nodes whose sizes may only shrink together, one at a time, or not at all.
