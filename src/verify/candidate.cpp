@@ -187,7 +187,7 @@ class Check {
         const Function* rounded)
       : flops_(size_of(ideal_flops(spec.function), sizes)),
         trial_(spec, candidate, compile, memory, chunks_, sizes, first, seed, Trial::Use::check),
-        extreme_(extreme_of(memory->device()->limits())),
+        extreme_(extreme_of(memory->device()->limits().keeps_denormals)),
         function_(trial_.of_inputs(with_numbers(spec.function, sizes))),
         rounded_(rounded ? trial_.of_inputs(with_numbers(*rounded, sizes)) : function_),
         is_small_(flops_ <= most_whole_flops && elements_of(function_) <= most_whole_elements),
@@ -352,7 +352,8 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
     if (!worst.ok) break;
     if (std::ranges::find(seen, sizes_text(spec.function, other)) != seen.end()) continue;
     seen.push_back(sizes_text(spec.function, other));
-    const Fill fills[] = {Fill::random, Fill::negative, extreme_of(memory->device()->limits())};
+    const Fill fills[] = {Fill::random, Fill::negative,
+                          extreme_of(memory->device()->limits().keeps_denormals)};
     const Fill fill = fills[seen.size() % std::size(fills)];
     const std::optional<BothModes> expected = meaning(spec, other, fill);
     if (!expected) continue;

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "verify/sample.h"
 
 namespace hone {
 
 namespace {
 
-// As a device of f32 sees them.
+// As a device may see them that does not keep denormals.
 void clear_denormals(Array& a) {
   if (!is_float(a.dtype())) return;
   for (std::int64_t i = 0; i < a.count(); ++i)
-    if (const double x = a.real(i); std::abs(x) < std::numeric_limits<float>::min())
+    if (const double x = a.real(i); std::abs(x) < least_normal)
       a.set_real(i, std::copysign(0.0, x));
 }
 

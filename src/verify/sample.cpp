@@ -36,8 +36,6 @@ double extreme_number(SplitMix64& numbers) {
   return pick < std::size(values) ? values[pick] : 8 * numbers.unit() - 4;
 }
 
-constexpr double least_normal = std::numeric_limits<float>::min();
-
 double real_number(SplitMix64& numbers, Fill fill) {
   if (is_extreme(fill)) {
     const double x = extreme_number(numbers);

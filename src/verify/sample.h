@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -11,7 +12,6 @@
 
 #include "plan/plan.h"
 #include "ref/evaluate.h"
-#include "runtime/device.h"
 #include "type/array.h"
 
 namespace hone {
@@ -30,9 +30,12 @@ enum class Fill : std::uint8_t {
 constexpr bool is_extreme(Fill fill) {
   return fill == Fill::extreme || fill == Fill::normal_extreme;
 }
-constexpr Fill extreme_of(const DeviceLimits& device) {
-  return device.keeps_denormals ? Fill::extreme : Fill::normal_extreme;
+// For devices that keep denormals, or may not.
+constexpr Fill extreme_of(bool keeps_denormals) {
+  return keeps_denormals ? Fill::extreme : Fill::normal_extreme;
 }
+// Below it, a device that does not keep denormals may take a number for zero.
+inline constexpr double least_normal = std::numeric_limits<float>::min();
 
 // Elements of every dtype repeat after so many bytes, which are whole pages.
 inline constexpr std::size_t sample_period_bytes = std::size_t{4093} * 4096;

@@ -160,8 +160,7 @@ bool check_whole(const Function& f, const Sizing& sizes, const std::vector<Sizin
   };
   const bool keeps_denormals =
       std::ranges::all_of(devices, [](const auto& d) { return d->limits().keeps_denormals; });
-  const Fill extreme = keeps_denormals ? Fill::extreme : Fill::normal_extreme;
-  for (Fill fill : {Fill::spread, Fill::negative, extreme}) check(sizes, fill);
+  for (Fill fill : {Fill::spread, Fill::negative, extreme_of(keeps_denormals)}) check(sizes, fill);
   constexpr std::size_t apart = 3;  // a third of the sizes, the smallest among them
   for (std::size_t i = 0; i < others.size(); i += apart)
     if (others[i] != sizes && is_small(f, others[i])) check(others[i], Fill::spread);

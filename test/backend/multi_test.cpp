@@ -86,20 +86,20 @@ TEST(Multi, ServesAllSizesOfASymbol) {
   for (std::int64_t n : {1, 50, 0, 100, 7}) expect_as_reference(f, plan, {wave({n, 4}, 5)});
 }
 
-// A plan of one device may tell small sizes from large ones; the joined one must not.
+// Few rows of such a product are faster otherwise than many, so a plan of one device tells them
+// apart. The joined one must not.
 TEST(Multi, ServesAllSizesWhereTimesDecide) {
   Function f;
-  Value x = f.add_param(f32({Dim::symbol("n", 0, 2048), 128}), "x");
-  for (int i = 0; i < 3; ++i)
-    x = ops::softmax(ops::matmul(x, constant(f.graph(), wave({128, 128}, 3 + i))), {{"axis", 1}});
-  f.add_result(x, "y");
+  const Value x = f.add_param(f32({Dim::symbol("n", 0, 4096), 64}), "x");
+  f.add_result(ops::matmul(x, constant(f.graph(), wave({64, 64}, 3))), "y");
   CompileOptions options = multi(true);
-  options.cache = true;
-  const Plan plan = compile(source(f), options);
-  EXPECT_EQ(plan.strategy, "multi");
-  for (std::int64_t n : {1, 300, 0, 2048}) expect_as_reference(f, plan, {wave({n, 128}, 5)});
+  for (int again = 0; again < 5; ++again) {  // times differ
+    const Plan plan = compile(source(f), options);
+    EXPECT_EQ(plan.strategy, "multi");
+    for (std::int64_t n : {1, 300, 0, 4096}) expect_as_reference(f, plan, {wave({n, 64}, 5)});
+  }
   options.strategy = "auto";
-  expect_as_reference(f, compile(source(f), options), {wave({7, 128}, 5)});
+  expect_as_reference(f, compile(source(f), options), {wave({7, 64}, 5)});
 }
 
 TEST(Multi, APlanOfSeveralDevicesSurvivesAFile) {

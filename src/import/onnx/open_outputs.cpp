@@ -18,7 +18,7 @@ std::vector<bool> open_axes(Value v) {
   return out;
 }
 
-// The sizes in each row, which must be equal; zeros where there is no row.
+// The sizes of all iterations, one row each. The rows must be equal; without rows, zeros.
 Value common_sizes(Value rows) {
   const Value zero = integer(rows.graph(), 0);
   const Value most = reduce_axes(ops::reduce_max, rows, {0}),

@@ -38,7 +38,7 @@ std::string text_of(const Attribute& a) {
   return out;
 }
 
-// Larger numbers in contents are no sizes, but ends of ranges.
+// A larger number in an operand is not a size: Slice, for example, is given "to the end" so.
 constexpr std::int64_t most_size = 1 << 24;
 
 bool holds_sizes(const SizedNode::Operand& o) {

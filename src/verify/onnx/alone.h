@@ -39,7 +39,7 @@ struct SizedNode {
   const MetNode* met = nullptr;
   std::vector<std::optional<Operand>> operands;
 };
-// Nothing where a size is not known, or an operand is no tensor.
+// Empty if a size is not known or an operand is not a tensor.
 std::optional<SizedNode> sized_node(const MetNode&,
                                     const std::function<std::int64_t(const Dim&)>& size_of);
 // Equal for nodes that do the same on operands of the same sizes.
@@ -64,8 +64,8 @@ void try_small_sizes(const SizedNode&, const std::function<bool(const SizeMap&)>
 // Sizes that are all others, those of one with and without: what is right at one size only shows.
 std::vector<SizeMap> other_sizes(const SizedNode&);
 
-// A model whose inputs are the operands of which nothing is known, and whose outputs are those of
-// the node. Stays where it is, since the model has views into it.
+// A model that consists of this node. Operands with known contents become initializers, the others
+// inputs of the model. Not movable, because the model has views into `contents`.
 struct OneNode {
   OneNode(const SizedNode&, const SizeMap&);
   OneNode(const OneNode&) = delete;

@@ -36,7 +36,9 @@ namespace {
 class VulkanDevice final : public Device {
  public:
   explicit VulkanDevice(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {
-    limits_.keeps_denormals = shared_->machine->adapter.keeps_denormals;
+    // A software driver computes as the processor does, whatever it promises: it is held to that.
+    const Adapter& a = shared_->machine->adapter;
+    limits_.keeps_denormals = a.keeps_denormals || a.is_software;
   }
 
   std::string_view name() const override { return "vulkan"; }
