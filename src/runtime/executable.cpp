@@ -188,10 +188,22 @@ void Executable::load_programs() {
 DeviceBytes Executable::on_device(std::uint32_t device, std::span<const std::byte> bytes) {
   if (const auto at = devices_[device]->of_host(bytes.data())) return {*at, bytes.size()};
   const OwnedMemory& copy = copies_.emplace_back(devices_[device], bytes.size());
-  const std::unique_ptr<Stream> stream = devices_[device]->open_stream();
-  stream->upload(copy.at(), bytes);
-  stream->synchronize();
+  uploads_.push_back({device, copy.at(), bytes});
   return {copy.at(), copy.size()};
+}
+
+// By one stream for each device: opening one may take milliseconds.
+void Executable::upload() {
+  for (std::uint32_t d = 0; d < devices_.size(); ++d) {
+    std::unique_ptr<Stream> stream;
+    for (const Upload& u : uploads_) {
+      if (u.device != d) continue;
+      if (!stream) stream = devices_[d]->open_stream();
+      stream->upload(u.to, u.from);
+    }
+    if (stream) stream->synchronize();
+  }
+  uploads_ = {};
 }
 
 void Executable::place_constants() {
@@ -204,6 +216,7 @@ void Executable::place_constants() {
         place_constant(plan_->variants[v], plan_->variants[v].buffers[s.operands[i].buffer],
                        s.written[i]);
     });
+  upload();
 }
 
 void Executable::place_constant(const Variant& v, const PlanBuffer& b, bool is_written) {

@@ -108,6 +108,7 @@ class Executable {
   void place_constants();
   void place_constant(const Variant&, const PlanBuffer&, bool is_written);
   DeviceBytes on_device(std::uint32_t device, std::span<const std::byte>);
+  void upload();
   DeviceBytes make_prepared(std::uint32_t device, std::uint32_t i);
   void measure();
 
@@ -124,6 +125,12 @@ class Executable {
   std::vector<std::vector<DeviceBytes>> weights_, prepared_;
   std::vector<Made> made_;
   std::vector<OwnedMemory> copies_;
+  struct Upload {
+    std::uint32_t device;
+    DeviceMemory to;
+    std::span<const std::byte> from;
+  };
+  std::vector<Upload> uploads_;    // that place_constants() still has to do
   std::vector<Storage> contents_;  // of prepared buffers, on their way or read where they lie
   std::vector<std::shared_ptr<const ResidentBytes>> residents_;  // used where they are
   SharedMemory memory_;
