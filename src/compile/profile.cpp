@@ -54,7 +54,7 @@ class Profiler {
     if (!first_step_) first_step_ = &e.step;
     if (numbers_.empty()) return;
     const std::uint32_t step = numbers_.at(&e.step);
-    const double us = microseconds(e.end - e.start);
+    const double us = e.device_ms ? *e.device_ms * 1000 : microseconds(e.end - e.start);
     now_.step_us[step] += us;
     ++now_.calls[step];
     if (now_.events.size() < Profile::most_events)

@@ -118,6 +118,10 @@ class Event {
   // Returns when the work before the point that was recorded last is finished; at once when none
   // was.
   virtual void synchronize() = 0;
+  // What the device itself measured from the other event's point to this one's. Both are made to
+  // have a time, by the same device, and their work is finished. Nothing on devices without a
+  // clock.
+  virtual std::optional<double> ms_since(const Event&) const { return std::nullopt; }
 };
 
 // Work of a stream that was recorded instead of done. Belongs to that stream.
@@ -202,7 +206,7 @@ class Device : public Allocator {
   virtual std::optional<Packing> packing(const CallRequest&) { return std::nullopt; }
   // Its operands are source and target.
   virtual std::unique_ptr<BoundCall> bind(const StridedCopy&) = 0;
-  virtual std::unique_ptr<Event> make_event() = 0;
+  virtual std::unique_ptr<Event> make_event(bool has_time = false) = 0;
   // On a device whose work the host's threads do, it is divided between the pool's; without one the
   // caller's does it. Scratch comes from the allocator, null: the device.
   virtual std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool> = nullptr,

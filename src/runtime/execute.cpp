@@ -92,15 +92,29 @@ void StepRunner::run_steps(const Variant& variant, BoundProgram& program, const 
       frames_.push_back({&tail, 0});
       continue;
     }
-    if (trace) {
-      const Clock::time_point start = Clock::now();
-      frame.at = step(now, at);
-      streams_[op.stream].synchronize();
-      trace({*op.step, group_of(variant, *op.step), start, Clock::now()});
-    } else {
-      frame.at = step(now, at);
-    }
+    frame.at = trace ? traced(variant, now, at) : step(now, at);
   }
+}
+
+std::uint32_t StepRunner::traced(const Variant& variant, const BoundProgram& program,
+                                 std::uint32_t at) {
+  const BoundOp& op = program.ops[at];
+  Stream& stream = streams_[op.stream];
+  around_.resize(streams_.size());
+  auto& [before, after] = around_[op.stream];
+  if (!before) {
+    Device& device = *executable_.device(executable_.stream_device(op.stream));
+    before = device.make_event(true);
+    after = device.make_event(true);
+  }
+  const Clock::time_point start = Clock::now();
+  stream.record(*before);
+  const std::uint32_t next = step(program, at);
+  stream.record(*after);
+  stream.synchronize();
+  const Clock::time_point end = Clock::now();
+  trace({*op.step, group_of(variant, *op.step), start, end, after->ms_since(*before)});
+  return next;
 }
 
 // The first runs take what is taken once. Few steps are not worth it.

@@ -30,6 +30,7 @@ struct StepEvent {
   const Step& step;
   const GroupRecord* group;  // null: belongs to none
   std::chrono::steady_clock::time_point start, end;
+  std::optional<double> device_ms;  // of the work alone, where the device measures it
 };
 
 struct RunCounters {
@@ -92,6 +93,7 @@ class StepRunner {
   std::int64_t read(const BoundProgram&, std::uint32_t at, std::uint32_t operand);
   void fetch(const BoundProgram&, std::uint32_t at);
   Event& event(const BoundOp&);
+  std::uint32_t traced(const Variant&, const BoundProgram&, std::uint32_t at);
   void check_stop(const Variant&, const Step&) const;
   const Device& device_of(const BoundOp& op) const {
     return *executable_.device(executable_.stream_device(op.stream));
@@ -108,6 +110,11 @@ class StepRunner {
   const BoundProgram* last_ = nullptr;
   std::vector<std::unique_ptr<Event>> events_;  // of the variant that ran last
   const Variant* events_of_ = nullptr;
+  // Around the step that is traced, for each stream.
+  struct Around {
+    std::unique_ptr<Event> before, after;
+  };
+  std::vector<Around> around_;
   // Operands [fetched_from_, fetched_to_) of a program, brought to the host together.
   const BoundProgram* fetched_of_ = nullptr;
   std::uint32_t fetched_from_ = 0, fetched_to_ = 0;

@@ -11,7 +11,8 @@ namespace {
 std::vector<BackendCase> cases() {
   std::vector<BackendCase> out;
   for (const std::string& name : device_names())
-    out.push_back({name, [name] { return open_device(name); }, &backend(name)});
+    out.push_back(
+        {name, [name] { return open_device(name); }, &backend(name), false, name != "cpu"});
   out.push_back({"far", [] { return open_far_device(); }, &far_backend(), true});
   return out;
 }

@@ -1,6 +1,7 @@
 #include "test/backend/conformance.h"
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <numeric>
 #include <thread>
@@ -201,6 +202,31 @@ TEST_P(BackendConformance, EventsPutStreamsInOrder) {
   read->synchronize();
   first->synchronize();
   second->synchronize();
+}
+
+TEST_P(BackendConformance, EventsMeasureTimeWhereTheDeviceHasAClock) {
+  using Clock = std::chrono::steady_clock;
+  const std::unique_ptr<Stream> s = device_->open_stream();
+  const std::unique_ptr<Event> begin = device_->make_event(true), end = device_->make_event(true),
+                               other = device_->make_event();
+  constexpr std::size_t bytes = 16 << 20;
+  const OwnedMemory a = memory(bytes);
+  for (int value = 0; value < 2; ++value) {
+    const Clock::time_point start = Clock::now();
+    s->record(*begin);
+    s->fill(a.at(), static_cast<std::byte>(value), bytes);
+    s->record(*end);
+    s->record(*other);
+    s->synchronize();
+    const double most = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    EXPECT_FALSE(other->ms_since(*begin)) << "it was not made to have a time";
+    EXPECT_FALSE(end->ms_since(*other));
+    const std::optional<double> ms = end->ms_since(*begin);
+    EXPECT_EQ(ms.has_value(), GetParam().has_clock);
+    if (!ms) continue;
+    EXPECT_GT(*ms, 0);
+    EXPECT_LE(*ms, most);
+  }
 }
 
 TEST_P(BackendConformance, AMissingWaitIsFound) {

@@ -21,6 +21,7 @@ struct BackendCase {
   const Backend* backend = nullptr;
   // Whether an access that nothing puts in order is refused, instead of giving any result.
   bool finds_missing_waits = false;
+  bool has_clock = false;  // Event::ms_since()
 };
 
 inline std::ostream& operator<<(std::ostream& out, const BackendCase& c) { return out << c.name; }

@@ -395,7 +395,7 @@ class FarDevice final : public Device {
   std::unique_ptr<BoundCall> bind(const StridedCopy& c) override {
     return std::make_unique<FarCopy>(c);
   }
-  std::unique_ptr<Event> make_event() override { return std::make_unique<FarEvent>(); }
+  std::unique_ptr<Event> make_event(bool) override { return std::make_unique<FarEvent>(); }
   std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool>,
                                       std::shared_ptr<Allocator>) override {
     return std::make_unique<FarStream>(memory_, seed_, pace_);

@@ -229,7 +229,7 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
     return std::make_unique<CpuCopy>(c);
   }
 
-  std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+  std::unique_ptr<Event> make_event(bool) override { return std::make_unique<CpuEvent>(); }
   std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool> pool,
                                       std::shared_ptr<Allocator> allocator) override {
     if (!allocator) allocator = shared_from_this();

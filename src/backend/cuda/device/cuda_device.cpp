@@ -20,10 +20,13 @@ namespace {
 
 class CudaEvent final : public Event {
  public:
-  explicit CudaEvent(std::shared_ptr<Context> context) : context_(std::move(context)) {
+  CudaEvent(std::shared_ptr<Context> context, bool has_time)
+      : context_(std::move(context)), has_time_(has_time) {
     context_->refuse_if_lost();
     const Scope scope(*context_);
-    context_->check(driver().cuEventCreate(&handle_, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    context_->check(
+        driver().cuEventCreate(&handle_, has_time ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING),
+        "cuEventCreate");
   }
   ~CudaEvent() override {
     if (!context_->is_lost()) driver().cuEventDestroy(handle_);
@@ -32,10 +35,20 @@ class CudaEvent final : public Event {
     context_->refuse_if_lost();
     context_->check(driver().cuEventSynchronize(handle_), "cuEventSynchronize");
   }
+  std::optional<double> ms_since(const Event& other) const override {
+    const auto* from = dynamic_cast<const CudaEvent*>(&other);
+    if (!from || !has_time_ || !from->has_time_) return std::nullopt;
+    context_->refuse_if_lost();
+    const Scope scope(*context_);
+    float ms = 0;
+    context_->check(driver().cuEventElapsedTime(&ms, from->handle_, handle_), "cuEventElapsedTime");
+    return ms;
+  }
   CUevent handle() const { return handle_; }
 
  private:
   std::shared_ptr<Context> context_;
+  bool has_time_;
   CUevent handle_ = nullptr;
 };
 
@@ -291,7 +304,9 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
   std::unique_ptr<BoundCall> bind(const StridedCopy& c) override {
     return std::make_unique<CudaCopy>(context_, c);
   }
-  std::unique_ptr<Event> make_event() override { return std::make_unique<CudaEvent>(context_); }
+  std::unique_ptr<Event> make_event(bool has_time) override {
+    return std::make_unique<CudaEvent>(context_, has_time);
+  }
   std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool>,
                                       std::shared_ptr<Allocator> allocator) override {
     if (!allocator) allocator = shared_from_this();

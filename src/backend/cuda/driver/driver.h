@@ -9,6 +9,10 @@
 
 #include "base/error.h"
 
+// The version that drivers of CUDA 12.1 have, too.
+#undef cuEventElapsedTime
+extern "C" CUresult cuEventElapsedTime(float*, CUevent, CUevent);
+
 namespace hone::cuda {
 
 // Every function of the driver that is used. `cuda.h` names some of them by macros.
@@ -24,7 +28,7 @@ namespace hone::cuda {
   X(cuMemsetD8Async) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) \
   X(cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate) \
   X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate) X(cuEventDestroy) \
-  X(cuEventRecord) X(cuEventSynchronize) X(cuModuleLoadData) X(cuModuleUnload) \
+  X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime) X(cuModuleLoadData) X(cuModuleUnload) \
   X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel) X(cuLaunchKernelEx) \
   X(cuPointerGetAttributes)
 // clang-format on

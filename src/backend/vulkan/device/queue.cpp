@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint64_t staging_bytes = std::uint64_t{8} << 20;
 constexpr std::size_t most_commands = 256;  // that wait to be submitted
 constexpr std::size_t most_recordings = 64;
+constexpr Access everything[] = {{0, ~std::uint64_t{0}, true}};
 
 }  // namespace
 
@@ -89,7 +90,6 @@ void Work::add_fill(Memory::Place to, std::uint64_t bytes, std::uint32_t word) {
 void Work::add_dispatch(const Pipeline& p, VkPipelineLayout layout, std::uint32_t groups,
                         std::span<const std::uint64_t> arguments,
                         std::span<const Access> accesses) {
-  constexpr Access everything[] = {{0, ~std::uint64_t{0}, true}};
   std::uint64_t address = 0;
   if (arguments.size() > most_pushed) {
     const Staged s = stage(arguments.size_bytes(), 16);
@@ -107,6 +107,10 @@ void Work::add_dispatch(const Pipeline& p, VkPipelineLayout layout, std::uint32_
        .pipeline = p.handle,
        .layout = layout},
       accesses.empty() ? everything : accesses);
+}
+
+void Work::add_time(VkQueryPool queries, std::uint32_t query) {
+  add({.kind = Command::Kind::time, .first_word = query, .queries = queries}, everything);
 }
 
 void Work::deliver(std::span<std::byte> to, const std::byte* staged) {
@@ -257,6 +261,12 @@ void Work::record(const Command& c, const Recording& r, VkPipeline& bound) {
     case Command::Kind::fill:
       return api.vkCmdFillBuffer(r.buffer, c.to.buffer, c.to.offset, c.bytes,
                                  static_cast<std::uint32_t>(c.groups_or_word));
+    case Command::Kind::time: {
+      const auto query = static_cast<std::uint32_t>(c.first_word);
+      api.vkCmdResetQueryPool(r.buffer, c.queries, query, 1);
+      return api.vkCmdWriteTimestamp(r.buffer, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, c.queries,
+                                     query);
+    }
     case Command::Kind::dispatch:
       if (bound != c.pipeline)
         api.vkCmdBindPipeline(r.buffer, VK_PIPELINE_BIND_POINT_COMPUTE, c.pipeline);

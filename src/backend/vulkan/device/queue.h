@@ -57,6 +57,8 @@ class Work {
   // Without accesses it may use all memory.
   void add_dispatch(const Pipeline&, VkPipelineLayout, std::uint32_t groups,
                     std::span<const std::uint64_t> arguments, std::span<const Access>);
+  // Writes the device's clock when all work so far is finished.
+  void add_time(VkQueryPool, std::uint32_t query);
   // Staged bytes go there when the work so far is finished.
   void deliver(std::span<std::byte> to, const std::byte* staged);
 
@@ -72,12 +74,13 @@ class Work {
 
  private:
   struct Command {
-    enum class Kind : std::uint32_t { copy, fill, dispatch };
+    enum class Kind : std::uint32_t { copy, fill, dispatch, time };
     Kind kind = Kind::copy;
     std::uint32_t waits = 0;  // 1: for all commands before it
     std::uint64_t groups_or_word = 0, first_word = 0, words = 0, bytes = 0;
     VkPipeline pipeline = VK_NULL_HANDLE;
     VkPipelineLayout layout = VK_NULL_HANDLE;
+    VkQueryPool queries = VK_NULL_HANDLE;
     Memory::Place from, to;
     bool operator==(const Command&) const = default;
   };

@@ -26,9 +26,16 @@ OperandReach reach_of(const StridedCopy& s, const std::vector<std::int64_t>& str
 
 class VulkanEvent final : public Event {
  public:
+  explicit VulkanEvent(std::unique_ptr<const Clock> t) : time(std::move(t)) {}
   void synchronize() override {
     if (work) work->wait(value);
   }
+  std::optional<double> ms_since(const Event& other) const override {
+    const auto* from = dynamic_cast<const VulkanEvent*>(&other);
+    if (!from || !time || !from->time) return std::nullopt;
+    return time->ms_since(*from->time);
+  }
+  std::unique_ptr<const Clock> time;  // null: has none
   std::shared_ptr<Work> work;
   std::uint64_t value = 0;
 };
@@ -171,6 +178,7 @@ class VulkanStream final : public Stream {
 
   void record(Event& e) override {
     auto& event = dynamic_cast<VulkanEvent&>(e);
+    if (event.time) work_->add_time(event.time->queries(), 0);
     event.work = work_;
     event.value = work_->now();
   }
@@ -239,7 +247,39 @@ VulkanCopy::VulkanCopy(StridedCopy c) : copy_(std::move(c)) {
   }
 }
 
-std::unique_ptr<Event> make_event() { return std::make_unique<VulkanEvent>(); }
+Clock::Clock(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {
+  VkQueryPoolCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = 1;
+  require(machine_->api.vkCreateQueryPool(machine_->handle, &info, nullptr, &queries_),
+          "making a clock");
+}
+
+Clock::~Clock() {
+  ++machine_->generation;
+  machine_->api.vkDestroyQueryPool(machine_->handle, queries_, nullptr);
+}
+
+std::uint64_t Clock::ticks() const {
+  std::uint64_t out = 0;
+  require(machine_->api.vkGetQueryPoolResults(machine_->handle, queries_, 0, 1, sizeof out, &out,
+                                              sizeof out, VK_QUERY_RESULT_64_BIT),
+          "reading a clock");
+  return out;
+}
+
+double Clock::ms_since(const Clock& other) const {
+  const Adapter& a = machine_->adapter;
+  const std::uint64_t past = (ticks() - other.ticks()) << (64 - a.time_bits) >> (64 - a.time_bits);
+  return static_cast<double>(past) * static_cast<double>(a.limits.timestampPeriod) * 1e-6;
+}
+
+std::unique_ptr<Event> make_event(const Shared& shared, bool has_time) {
+  const bool can = has_time && shared.machine->adapter.time_bits > 0;
+  return std::make_unique<VulkanEvent>(can ? std::make_unique<const Clock>(shared.machine)
+                                           : nullptr);
+}
 
 std::unique_ptr<Stream> open_stream(std::shared_ptr<Shared> shared) {
   return std::make_unique<VulkanStream>(std::move(shared));

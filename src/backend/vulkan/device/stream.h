@@ -30,6 +30,25 @@ struct Shared {
   std::shared_ptr<const Pipeline> strided_copy_, plain_copy_;
 };
 
+// One time of the device, which work of a stream writes.
+class Clock {
+ public:
+  explicit Clock(std::shared_ptr<Machine>);
+  ~Clock();
+  Clock(const Clock&) = delete;
+  Clock& operator=(const Clock&) = delete;
+
+  VkQueryPool queries() const { return queries_; }
+  // Both were written, and that is finished.
+  double ms_since(const Clock&) const;
+
+ private:
+  std::uint64_t ticks() const;
+
+  std::shared_ptr<Machine> machine_;
+  VkQueryPool queries_ = VK_NULL_HANDLE;
+};
+
 // Dimensions that lie alike on both sides are one.
 class VulkanCopy final : public BoundCall {
  public:
@@ -43,7 +62,7 @@ class VulkanCopy final : public BoundCall {
   std::int64_t count_ = 1;
 };
 
-std::unique_ptr<Event> make_event();
+std::unique_ptr<Event> make_event(const Shared&, bool has_time);
 std::unique_ptr<Stream> open_stream(std::shared_ptr<Shared>);
 std::shared_ptr<Device> device_of(std::shared_ptr<Shared>);
 

@@ -68,7 +68,9 @@ class VulkanDevice final : public Device {
   std::unique_ptr<BoundCall> bind(const StridedCopy& c) override {
     return std::make_unique<VulkanCopy>(c);
   }
-  std::unique_ptr<Event> make_event() override { return vulkan::make_event(); }
+  std::unique_ptr<Event> make_event(bool has_time) override {
+    return vulkan::make_event(*shared_, has_time);
+  }
   std::unique_ptr<Stream> open_stream(std::shared_ptr<ThreadPool>,
                                       std::shared_ptr<Allocator>) override {
     return vulkan::open_stream(shared_);

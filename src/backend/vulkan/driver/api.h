@@ -90,6 +90,11 @@ namespace hone::vulkan {
   X(vkCmdCopyBuffer)                    \
   X(vkCmdFillBuffer)                    \
   X(vkCmdPipelineBarrier)               \
+  X(vkCreateQueryPool)                  \
+  X(vkDestroyQueryPool)                 \
+  X(vkGetQueryPoolResults)              \
+  X(vkCmdResetQueryPool)                \
+  X(vkCmdWriteTimestamp)                \
   X(vkCreateSemaphore)                  \
   X(vkDestroySemaphore)                 \
   X(vkWaitSemaphores)                   \

@@ -176,6 +176,8 @@ Adapter describe(const Instance& instance, VkPhysicalDevice device) {
   a.queue_family = VK_QUEUE_FAMILY_IGNORED;
   for (std::uint32_t i = 0; i < count && a.queue_family == VK_QUEUE_FAMILY_IGNORED; ++i)
     if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) a.queue_family = i;
+  if (a.queue_family != VK_QUEUE_FAMILY_IGNORED)
+    a.time_bits = families[a.queue_family].timestampValidBits;
   a.why_not = missing_of(a);
   return a;
 }

@@ -47,6 +47,7 @@ struct Adapter {
   bool joins_in_subgroups = false;  // arithmetic and votes of the threads that run in step
   std::uint64_t max_allocation = 0;
   std::uint32_t queue_family = 0;
+  std::uint32_t time_bits = 0;  // of the queue's clock; 0: it has none
   std::uint32_t cache_version = 0;
   VkPhysicalDeviceFeatures features{};
   VkPhysicalDeviceVulkan11Features features11{};
