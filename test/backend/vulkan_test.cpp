@@ -393,7 +393,7 @@ TEST(Vulkan, BarriersStandWhereDataFlows) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
   const auto machine = std::make_shared<vulkan::Machine>();
   vulkan::Memory memory(machine);
-  vulkan::Work work(machine);
+  vulkan::Work work(machine, std::make_shared<vulkan::Staging>(machine));
   constexpr std::uint64_t bytes = 1024;
   std::vector<DeviceMemory> all;
   for (int i = 0; i < 4; ++i) all.push_back(memory.alloc(bytes));
@@ -467,6 +467,36 @@ TEST(Vulkan, WithoutMemoryADeviceStaysUsable) {
   EXPECT_NE(none.find("VK_ERROR_OUT_OF_DEVICE_MEMORY"), std::string::npos) << none;
   shared->machine->api.vkAllocateMemory = real;
   expect_works(*device);
+}
+
+PFN_vkAllocateMemory allocate_really = nullptr;
+int allocations = 0;
+VkResult count_allocation(VkDevice device, const VkMemoryAllocateInfo* info,
+                          const VkAllocationCallbacks* callbacks, VkDeviceMemory* memory) {
+  ++allocations;
+  return allocate_really(device, info, callbacks, memory);
+}
+
+// Drivers take milliseconds for each allocation.
+TEST(Vulkan, APlanOfManyWeightsStartsWithTwoAllocations) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  Function f;
+  Value y = f.add_param(f32({64}), "x");
+  for (int i = 0; i < 8; ++i) {
+    Array w = Array::zeros(DType::f32, {64});
+    for (int k = 0; k < 64; ++k) w.set_real(k, i + k % (i + 2));
+    y = y * constant(f.graph(), w) + y;
+  }
+  f.add_result(y, "y");
+  const auto shared = std::make_shared<vulkan::Shared>();
+  allocate_really = std::exchange(shared->machine->api.vkAllocateMemory, count_allocation);
+  allocations = 0;
+  const auto plan = std::make_shared<const Plan>(vulkan_plan(f));
+  EXPECT_EQ(plan->weights.size(), 8u);
+  const auto executable = Executable::load(plan, vulkan::device_of(shared));
+  const std::vector<Array> inputs = {Array::zeros(DType::f32, {64})};
+  for (int i = 0; i < 3; ++i) Session(executable).run(inputs);
+  EXPECT_EQ(allocations, 2) << "one for the device, one that the host reaches";
 }
 
 // Callers may hold inputs and outputs on the device.

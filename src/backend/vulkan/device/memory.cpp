@@ -151,6 +151,20 @@ void Memory::free(DeviceMemory m) noexcept {
   blocks_.erase(it);
 }
 
+std::unique_ptr<Block> Staging::take() {
+  constexpr std::uint64_t bytes = std::uint64_t{8} << 20;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (kept_) return std::move(kept_);
+  }
+  return std::make_unique<Block>(machine_, bytes, true);
+}
+
+void Staging::give_back(std::unique_ptr<Block> b) {
+  const std::scoped_lock lock(mutex_);
+  if (!kept_) kept_ = std::move(b);
+}
+
 Memory::Place Memory::find(DeviceMemory m, std::uint64_t bytes) const {
   const std::uint64_t at = address(m);
   const std::scoped_lock lock(mutex_);

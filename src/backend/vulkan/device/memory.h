@@ -80,4 +80,21 @@ class Memory {
   std::map<std::uint64_t, std::unique_ptr<Divided>> blocks_;  // by address
 };
 
+// Memory that host and device reach, each block one stream's. Taking it from the driver costs
+// milliseconds, so the next stream gets what an earlier one gave back. May be used by several
+// threads.
+class Staging {
+ public:
+  explicit Staging(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
+
+  std::unique_ptr<Block> take();
+  // One is kept. The device no longer uses it.
+  void give_back(std::unique_ptr<Block>);
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<Machine> machine_;
+  std::unique_ptr<Block> kept_;
+};
+
 }  // namespace hone::vulkan

@@ -12,14 +12,14 @@ namespace hone::vulkan {
 
 namespace {
 
-constexpr std::uint64_t staging_bytes = std::uint64_t{8} << 20;
 constexpr std::size_t most_commands = 256;  // that wait to be submitted
 constexpr std::size_t most_recordings = 64;
 constexpr Access everything[] = {{0, ~std::uint64_t{0}, true}};
 
 }  // namespace
 
-Work::Work(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {
+Work::Work(std::shared_ptr<Machine> machine, std::shared_ptr<Staging> staging)
+    : machine_(std::move(machine)), source_(std::move(staging)) {
   VkCommandPoolCreateInfo pool{};
   pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
   pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
@@ -42,13 +42,14 @@ Work::~Work() {
   } catch (const UserError&) {
     // A lost device does nothing any more.
   }
+  if (staging_) source_->give_back(std::move(staging_));
   machine_->api.vkDestroySemaphore(machine_->handle, reached_, nullptr);
   machine_->api.vkDestroyCommandPool(machine_->handle, pool_, nullptr);
 }
 
 // Offsets begin anew after each synchronize(), so that equal runs are equal commands.
 Work::Staged Work::stage(std::uint64_t bytes, std::uint64_t alignment) {
-  if (!staging_) staging_ = std::make_unique<Block>(machine_, staging_bytes, true);
+  if (!staging_) staging_ = source_->take();
   staged_ = (staged_ + alignment - 1) / alignment * alignment;
   if (staged_ + std::min<std::uint64_t>(bytes, 4096) > staging_->bytes()) synchronize();
   const std::uint64_t count = std::min(bytes, staging_->bytes() - staged_), at = staged_;

@@ -36,7 +36,7 @@ class Accesses {
 // Belongs to one thread at a time, but for wait(), which any may call.
 class Work {
  public:
-  explicit Work(std::shared_ptr<Machine>);
+  Work(std::shared_ptr<Machine>, std::shared_ptr<Staging>);
   ~Work();
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
@@ -122,6 +122,7 @@ class Work {
     std::uint64_t point;
   };
   std::vector<Before> before_;
+  std::shared_ptr<Staging> source_;
   std::unique_ptr<Block> staging_;
   std::uint64_t staged_ = 0;
 };

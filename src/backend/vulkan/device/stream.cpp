@@ -43,7 +43,8 @@ class VulkanEvent final : public Event {
 class VulkanStream final : public Stream {
  public:
   explicit VulkanStream(std::shared_ptr<Shared> shared)
-      : shared_(std::move(shared)), work_(std::make_shared<Work>(shared_->machine)) {}
+      : shared_(std::move(shared)),
+        work_(std::make_shared<Work>(shared_->machine, shared_->staging)) {}
   ~VulkanStream() override {
     try {
       work_->synchronize();

@@ -15,7 +15,11 @@ inline constexpr std::uint32_t plain_copy_threads = 256;
 
 // What the streams of a device share.
 struct Shared {
-  Shared() : machine(std::make_shared<Machine>()), memory(machine), pipelines(machine) {}
+  Shared()
+      : machine(std::make_shared<Machine>()),
+        memory(machine),
+        staging(std::make_shared<Staging>(machine)),
+        pipelines(machine) {}
 
   // Kernels that copy elements between strides, and vectors of 16 bytes.
   const Pipeline& strided_copy();
@@ -23,6 +27,7 @@ struct Shared {
 
   std::shared_ptr<Machine> machine;
   Memory memory;
+  std::shared_ptr<Staging> staging;
   Pipelines pipelines;
 
  private:
