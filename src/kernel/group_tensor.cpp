@@ -243,7 +243,7 @@ class TensorBuilder {
     TensorOperands operands(group, p, packed);
     auto parts = operands.find();
     if (!parts) return std::nullopt;
-    if (t.stages > 1 &&
+    if (t.stages > 2 &&
         !(parts->left.is_copied(p.a.dtype()) && parts->right.is_copied(p.a.dtype())))
       return std::nullopt;
     Candidate out;

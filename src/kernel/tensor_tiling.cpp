@@ -25,7 +25,7 @@ constexpr TileForm forms[] = {
     {16, 32, 256, 16, 32},  {16, 16, 256, 16, 16},  {32, 32, 128, 32, 32},  {32, 32, 256, 32, 32},
     {32, 64, 128, 32, 64},  {64, 32, 128, 64, 32},  {64, 64, 128, 64, 64}};
 
-constexpr std::int64_t stage_counts[] = {1, 3, 4};
+constexpr std::int64_t stage_counts[] = {1, 2, 3, 4};
 constexpr std::int64_t part_counts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr std::int64_t depth_counts[] = {1, 2, 4, 8};
 
@@ -34,8 +34,12 @@ double ceil_over(double a, std::int64_t b) { return std::ceil(a / static_cast<do
 }  // namespace
 
 std::int64_t TensorTiling::bytes() const {
-  const std::int64_t step = (m + row_gap) * (k + row_gap) + (k + row_gap) * (n + row_gap);
-  return std::max(stages * step * 2, depths * (m / rows * put_rows()) * (n + row_gap) * 4);
+  // A tile lies along the depth or across it.
+  const auto tile = [&](std::int64_t side) {
+    return ceil_ratio(std::max(side * (k + row_gap), k * (side + row_gap)) * 2, 64) * 64;
+  };
+  return std::max(stages * (tile(m) + tile(n)),
+                  depths * (m / rows * put_rows()) * (n + row_gap) * 4);
 }
 
 bool TensorTiling::fits(const TargetInfo& target) const {
@@ -43,7 +47,6 @@ bool TensorTiling::fits(const TargetInfo& target) const {
   constexpr std::int64_t most_copies = 48;
   if (std::min({m, n, k, rows, columns}) < 16 || stages < 1 || parts < 1) return false;
   if (depths < 1 || k % (16 * depths) != 0 || (depths > 1 && parts > 1)) return false;
-  if (stages == 2) return false;  // a copy would have no step to arrive in
   return m % rows == 0 && n % columns == 0 && rows % 16 == 0 && columns % 16 == 0 && k % 16 == 0 &&
          m * k % (vector_width * threads()) == 0 && n * k % (vector_width * threads()) == 0 &&
          (depths > 1 || m * n % (vector_width * threads()) == 0) &&
@@ -114,7 +117,10 @@ std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo
   std::vector<Rated> all;
   for (const TileForm& f : forms)
     for (const std::int64_t stages : stage_counts) {
-      if (stages > 1 && (lie != TensorOperandsLie::in_vectors || target.has_opaque_tiles)) continue;
+      const bool is_copied = stages > 2;
+      if (is_copied ? lie != TensorOperandsLie::in_vectors || target.has_opaque_tiles
+                    : stages == 2 && !target.has_opaque_tiles)
+        continue;
       for (const std::int64_t parts : part_counts) {
         // Fewer steps than stages leave the later ones empty.
         constexpr std::int64_t least_steps = 2;

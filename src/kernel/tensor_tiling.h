@@ -13,8 +13,8 @@ namespace hone {
 struct TensorTiling {
   // The tile of a group is m x n, in steps of k; that of a subgroup rows x columns.
   std::int64_t m = 64, n = 64, k = 32, rows = 32, columns = 32;
-  // Steps whose tiles are in memory at once: later ones arrive while one is multiplied. 1: they
-  // pass through registers.
+  // Steps whose tiles are in memory at once: later ones arrive while one is multiplied. 1 and 2:
+  // they pass through registers.
   std::int64_t stages = 1;
   // Of the depth: each is a group's, and a second kernel adds them up.
   std::int64_t parts = 1;

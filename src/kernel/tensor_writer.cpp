@@ -96,7 +96,7 @@ class TensorWriter {
     std::int64_t line(std::int64_t k) const { return side.along_depth ? k : tile; }
     std::int64_t pitch(std::int64_t k) const { return line(k) + row_gap; }
   };
-  bool is_copied() const { return t_.stages > 1; }
+  bool is_copied() const { return t_.stages > 2; }
   std::int64_t result_pitch() const { return t_.n + row_gap; }
   std::int64_t put_lines() const { return t_.m / t_.rows * t_.put_rows(); }
   std::int64_t result_plane() const { return put_lines() * result_pitch(); }  // of a part of a step
@@ -164,20 +164,22 @@ class TensorWriter {
     return out;
   }
 
-  // The tiles of step i are fetched while those of the step before it are multiplied.
+  // The tiles of step i are fetched while those of the step before it are multiplied. With memory
+  // for two steps nobody waits until all have multiplied: what is put next lies elsewhere.
   Block steps() {
     Block out = zeros();
     fetch(0, out);
     const Dim count = steps_of_part(), step = positions_.add_loop(count);
+    const Dim stage = t_.stages == 2 ? positions_.remainder(step, 2) : Dim(0);
     Stmt each = loop(LoopKind::serial, step);
-    put(a_, each.body);
-    put(b_, each.body);
+    put(a_, stage, each.body);
+    put(b_, stage, each.body);
     each.body.push_back({.kind = Kind::barrier});
     Block next;
     fetch(step + Dim(1), next);
     each.body.push_back(branch(lowering_.below(step + Dim(1), count), std::move(next)));
-    each.body.push_back(multiply(0));
-    each.body.push_back({.kind = Kind::barrier});
+    each.body.push_back(multiply(stage));
+    if (t_.stages == 1) each.body.push_back({.kind = Kind::barrier});
     out.push_back(std::move(each));
     return out;
   }
@@ -303,11 +305,11 @@ class TensorWriter {
     return out;
   }
 
-  void put(const Operand& o, Block& out) {
+  void put(const Operand& o, const Dim& stage, Block& out) {
     const Dim turn = positions_.add_loop(turns(o)), lane = positions_.add_loop(vector_width);
     const Place at = place_of(o, turn);
     Stmt store{.kind = Kind::store, .param = o.memory};
-    store.offset = at.line * Dim(o.pitch(t_.k)) + at.start + lane;
+    store.offset = stage * Dim(o.stage) + at.line * Dim(o.pitch(t_.k)) + at.start + lane;
     store.value = lowering_.load(o.held, dtype_, turn * Dim(vector_width) + lane);
     Stmt lanes = loop(LoopKind::lanes, lane), each = loop(LoopKind::unrolled, turn);
     lanes.body.push_back(std::move(store));

@@ -252,7 +252,12 @@ TEST(GroupMatrices, SidesLieEitherWay) {
 }
 
 TEST(GroupMatrices, PartsOfTheDepthAndOfAStep) {
-  for (const auto& [parts, depths] : {std::array<std::int64_t, 2>{1, 1}, {3, 1}, {1, 2}, {1, 4}})
+  for (const auto& [parts, depths, stages] : {std::array<std::int64_t, 3>{1, 1, 1},
+                                              {3, 1, 1},
+                                              {1, 2, 1},
+                                              {1, 4, 1},
+                                              {1, 1, 2},
+                                              {3, 1, 2}})
     for (const bool is_turned : {false, true}) {
       Function f;
       const Value a = f.add_param(f16({40, 200}), "a"), b = f.add_param(f16({200, 72}), "b"),
@@ -264,7 +269,7 @@ TEST(GroupMatrices, PartsOfTheDepthAndOfAStep) {
                        {"tile_k", 16 * depths},
                        {"rows", 32},
                        {"columns", 32},
-                       {"stages", 1},
+                       {"stages", stages},
                        {"parts", parts},
                        {"depths", depths}},
                       parts > 1 ? 2 : 1);
