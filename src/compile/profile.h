@@ -1,5 +1,6 @@
 // Where the time of one plan goes: every step timed in place, run after run. Not a benchmark: each
-// step is waited for, so a profiled run takes longer than others.
+// step is waited for, so a profiled run takes longer than others. A device with a clock says how
+// long its step took; else it is what the host saw.
 #pragma once
 
 #include <cstdint>
