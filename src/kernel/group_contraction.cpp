@@ -19,18 +19,26 @@ namespace {
 
 using Kind = Stmt::Kind;
 
-// The tile of a group is m x n, in steps of k; that of a thread rows x columns.
+// Of what a thread fetches for a step at once.
+constexpr std::int64_t most_fetched = 8;
+
+// The tile of a group is m x n, in steps of k; that of a thread rows x columns. With two stages the
+// tiles of a step come through registers while those of the step before it are multiplied.
 struct Tiling {
-  std::int64_t m = 64, n = 64, k = 16, rows = 4, columns = 4;
+  std::int64_t m = 64, n = 64, k = 16, rows = 4, columns = 4, stages = 1;
 
   std::int64_t threads() const { return m / rows * (n / columns); }
-  std::int64_t bytes(DType t) const { return (m + n) * k * byte_size(t); }
+  std::int64_t bytes(DType t) const { return stages * (m + n) * k * byte_size(t); }
   bool fits(const TargetInfo& target, DType t) const {
     return m % rows == 0 && n % columns == 0 && threads() <= target.group_threads &&
-           bytes(t) <= target.group_bytes;
+           bytes(t) <= target.group_bytes && (stages == 1 || is_fetched_at_once());
+  }
+  bool is_fetched_at_once() const {
+    return stages == 2 && ceil_ratio(std::max(m, n) * k, threads()) <= most_fetched;
   }
   Tuning named() const {
-    return {{"tile_m", m}, {"tile_n", n}, {"tile_k", k}, {"rows", rows}, {"columns", columns}};
+    return {{"tile_m", m},  {"tile_n", n},        {"tile_k", k},
+            {"rows", rows}, {"columns", columns}, {"stages", stages}};
   }
 };
 
@@ -79,9 +87,9 @@ Tiling default_tiling(const GroupProblem& p, const TargetInfo& target, DType t) 
 
 Tiling tiling_of(const GroupProblem& p, const TargetInfo& target, DType t, const Tuning& tuning) {
   const Tiling usual = default_tiling(p, target, t);
-  Tiling x{value_or(tuning, "tile_m", usual.m), value_or(tuning, "tile_n", usual.n),
-           value_or(tuning, "tile_k", usual.k), value_or(tuning, "rows", usual.rows),
-           value_or(tuning, "columns", usual.columns)};
+  Tiling x{value_or(tuning, "tile_m", usual.m),        value_or(tuning, "tile_n", usual.n),
+           value_or(tuning, "tile_k", usual.k),        value_or(tuning, "rows", usual.rows),
+           value_or(tuning, "columns", usual.columns), value_or(tuning, "stages", usual.stages)};
   const bool is_positive = std::min({x.m, x.n, x.k, x.rows, x.columns}) > 0;
   return is_positive && x.fits(target, t) ? x : usual;
 }
@@ -108,10 +116,19 @@ class GroupContractionWriter {
   };
 
   void write(const Parts& parts) {
-    const std::int64_t a_elements = t_.m * t_.k, size = byte_size(accumulate_);
-    kernel_.memory = {
-        {accumulate_, a_elements, 0, MemoryScope::group},
-        {accumulate_, t_.k * t_.n, ceil_ratio(a_elements * size, 64) * 64, MemoryScope::group}};
+    const std::int64_t size = byte_size(accumulate_);
+    const auto whole_lines = [&](std::int64_t elements) {
+      return ceil_ratio(elements * size, 64) * 64;
+    };
+    const std::int64_t a_elements = t_.stages * t_.m * t_.k, b_elements = t_.stages * t_.k * t_.n;
+    kernel_.memory = {{accumulate_, a_elements, 0, MemoryScope::group},
+                      {accumulate_, b_elements, whole_lines(a_elements), MemoryScope::group}};
+    if (t_.stages > 1) {
+      const std::int64_t a = turns(t_.m * t_.k), b = turns(t_.k * t_.n);
+      kernel_.memory.push_back({accumulate_, a, 0, MemoryScope::thread});
+      kernel_.memory.push_back({accumulate_, b, whole_lines(a), MemoryScope::thread});
+      kernel_.scratch_bytes = whole_lines(a) + whole_lines(b);
+    }
     kernel_.tiles = {{accumulate_, static_cast<int>(t_.rows), static_cast<int>(t_.columns)}};
     const Dim row_blocks = ceil_div(p_.m, t_.m), column_blocks = ceil_div(p_.n, t_.n);
     kernel_.chunks = p_.batch * row_blocks * column_blocks;
@@ -148,23 +165,32 @@ class GroupContractionWriter {
     out[0].tile = 0, out[0].columns = t_.columns;
     const Dim step = positions_.add_loop(ceil_div(p_.k, t_.k));
     Stmt steps = loop(LoopKind::serial, step);
+    const Dim stage = t_.stages > 1 ? positions_.remainder(step, 2) : Dim(0);
+    if (t_.stages == 1) {
+      fill(parts, step, Through::nothing, steps.body);
+      steps.body.push_back({.kind = Kind::barrier});
+    } else {
+      fill(parts, 0, Through::registers, out);
+      put(parts, stage, steps.body);
+      steps.body.push_back({.kind = Kind::barrier});
+      const Dim next = step + Dim(1), count = positions_.extent(step);
+      Block fetch;
+      fill(parts, next, Through::registers, fetch);
+      steps.body.push_back(branch(lowering_.below(next, count), std::move(fetch), {}));
+    }
     const Dim first_k = step * Dim(t_.k);
-    const Axis m{parts.m, first_m_, p_.m, t_.m}, n{parts.n, first_n_, p_.n, t_.n},
-        k{parts.k, first_k, p_.k, t_.k};
-    steps.body.push_back(fill(a_memory_, parts, parts.a_value, m, k));
-    steps.body.push_back(fill(b_memory_, parts, parts.b_value, k, n));
-    steps.body.push_back({.kind = Kind::barrier});
     Stmt multiply{.kind = Kind::tile_multiply};
     multiply.tile = 0, multiply.columns = t_.columns;
     multiply.extent = divides(t_.k, p_.k) ? Dim(t_.k) : min(t_.k, p_.k - first_k);
     multiply.a.param = a_memory_;
-    multiply.a.offset = thread_m_ * Dim(t_.k);
+    multiply.a.offset = stage * Dim(t_.m * t_.k) + thread_m_ * Dim(t_.k);
     for (std::int64_t r = 0; r < t_.rows; ++r) multiply.a.rows.push_back(r * t_.k);
     multiply.b.param = b_memory_;
-    multiply.b.offset = thread_n_;
+    multiply.b.offset = stage * Dim(t_.k * t_.n) + thread_n_;
     multiply.b.stride = t_.n;
     steps.body.push_back(std::move(multiply));
-    steps.body.push_back({.kind = Kind::barrier});
+    // With two stages the next step is put elsewhere.
+    if (t_.stages == 1) steps.body.push_back({.kind = Kind::barrier});
     out.push_back(std::move(steps));
     return out;
   }
@@ -173,16 +199,18 @@ class GroupContractionWriter {
 
   Value number(double x) const { return lowering_.number(x, accumulate_); }
 
-  // Element i of a tile is made by thread i mod threads.
-  Stmt filled(std::int64_t elements, const std::function<Block(const Dim& i)>& element) {
+  std::int64_t turns(std::int64_t elements) const { return ceil_ratio(elements, t_.threads()); }
+
+  // Element i of a tile is made by thread i mod threads, in one of its turns.
+  Stmt filled(std::int64_t elements,
+              const std::function<Block(const Dim& i, const Dim& turn)>& element) {
     const std::int64_t threads = t_.threads();
-    const Dim turn = positions_.add_loop(ceil_ratio(elements, threads));
+    const Dim turn = positions_.add_loop(turns(elements));
     const Dim i = turn * Dim(threads) + thread_;
     // Written out, all that a thread reads is on its way at once.
-    constexpr std::int64_t most_written_out = 8;
-    const bool is_short = positions_.extent(turn).number() <= most_written_out;
+    const bool is_short = positions_.extent(turn).number() <= most_fetched;
     Stmt s = loop(is_short ? LoopKind::unrolled : LoopKind::serial, turn);
-    s.body = element(i);
+    s.body = element(i, turn);
     if (elements % threads != 0)
       s.body = Block{branch(lowering_.below(i, elements), std::move(s.body), {})};
     return s;
@@ -215,15 +243,48 @@ class GroupContractionWriter {
     std::int64_t tile;
   };
 
+  // The tiles of a step go to memory of the group at once, or are held by the threads until they
+  // are put there.
+  enum class Through : std::uint8_t { nothing, registers };
+  void fill(const Parts& parts, const Dim& step, Through through, Block& out) {
+    const Axis m{parts.m, first_m_, p_.m, t_.m}, n{parts.n, first_n_, p_.n, t_.n},
+        k{parts.k, step * Dim(t_.k), p_.k, t_.k};
+    out.push_back(fill(a_memory_, parts, parts.a_value, m, k, through));
+    out.push_back(fill(b_memory_, parts, parts.b_value, k, n, through));
+  }
+  void put(const Parts& parts, const Dim& stage, Block& out) {
+    const auto held = [&](int memory, Value element, const Dim& rows_var, std::int64_t rows,
+                          const Dim& columns_var, std::int64_t columns) {
+      const bool along_rows = lies_along_rows(element, rows_var, columns_var);
+      out.push_back(filled(rows * columns, [&](const Dim& i, const Dim& turn) {
+        const auto [row, column] = place(i, rows, columns, along_rows);
+        Stmt store{.kind = Kind::store, .param = memory};
+        store.offset = stage * Dim(rows * columns) + row * Dim(columns) + column;
+        store.value = lowering_.load(memory + 2, accumulate_, turn);
+        return Block{store};
+      }));
+    };
+    held(a_memory_, parts.a_value, parts.m, t_.m, parts.k, t_.k);
+    held(b_memory_, parts.b_value, parts.k, t_.k, parts.n, t_.n);
+  }
+
+  // Neighbouring threads read what lies side by side.
+  static bool lies_along_rows(Value element, const Dim& rows, const Dim& columns) {
+    return stride_of_loads(element, rows) == 1 && stride_of_loads(element, columns) != 1;
+  }
+  std::pair<Dim, Dim> place(const Dim& i, std::int64_t rows, std::int64_t columns,
+                            bool along_rows) {
+    const Dim by = along_rows ? rows : columns;
+    const Dim outer = positions_.quotient(i, by), inner = positions_.remainder(i, by);
+    return along_rows ? std::pair(inner, outer) : std::pair(outer, inner);
+  }
+
   // The tile of an operand, in order of rows.
-  Stmt fill(int memory, const Parts& parts, Value element, const Axis& rows, const Axis& columns) {
-    // Neighbouring threads read what lies side by side.
-    const bool along_rows =
-        stride_of_loads(element, rows.var) == 1 && stride_of_loads(element, columns.var) != 1;
-    return filled(rows.tile * columns.tile, [&](const Dim& i) {
-      const Dim by = along_rows ? rows.tile : columns.tile;
-      const Dim outer = positions_.quotient(i, by), inner = positions_.remainder(i, by);
-      const Dim row = along_rows ? inner : outer, column = along_rows ? outer : inner;
+  Stmt fill(int memory, const Parts& parts, Value element, const Axis& rows, const Axis& columns,
+            Through through) {
+    const bool along_rows = lies_along_rows(element, rows.var, columns.var);
+    return filled(rows.tile * columns.tile, [&](const Dim& i, const Dim& turn) {
+      const auto [row, column] = place(i, rows.tile, columns.tile, along_rows);
       Values conditions;
       std::vector<Replacement> places = {{parts.b, batch_}};
       for (const auto& [axis, at] : {std::pair(rows, row), std::pair(columns, column)}) {
@@ -232,7 +293,9 @@ class GroupContractionWriter {
           conditions.push_back(lowering_.below(place, axis.extent));
         places.push_back({axis.var, place});
       }
-      return guarded(memory, row * Dim(columns.tile) + column,
+      const bool is_held = through == Through::registers;
+      return guarded(is_held ? memory + 2 : memory,
+                     is_held ? turn : row * Dim(columns.tile) + column,
                      Rewriter(lowering_.graph(), std::move(places))(element), conditions);
     });
   }
@@ -330,13 +393,14 @@ std::vector<Tuning> group_contraction_space(const GroupSpec& spec, const TargetI
   if (!found) return {};
   const GroupProblem p = problem_of(found->group);
   std::vector<Tuning> out = {default_tiling(p, target, found->accumulate).named()};
-  for (const Tiling& t :
-       {Tiling{128, 128, 8, 8, 8}, Tiling{128, 64, 16, 8, 4}, Tiling{64, 64, 16, 4, 4},
-        Tiling{64, 64, 8, 8, 8}, Tiling{32, 64, 16, 2, 4}, Tiling{32, 32, 16, 2, 2},
-        Tiling{32, 32, 32, 4, 4}, Tiling{16, 16, 16, 1, 1}}) {
-    const Tuning named = t.named();
-    if (t.fits(target, found->accumulate) && std::ranges::find(out, named) == out.end())
-      out.push_back(named);
+  for (Tiling t : {Tiling{128, 128, 8, 8, 8}, Tiling{128, 64, 16, 8, 4}, Tiling{64, 64, 16, 4, 4},
+                   Tiling{64, 64, 8, 8, 8}, Tiling{32, 64, 16, 2, 4}, Tiling{32, 32, 16, 2, 2},
+                   Tiling{32, 32, 32, 4, 4}, Tiling{16, 16, 16, 1, 1}}) {
+    for (t.stages = 1; t.stages <= 2; ++t.stages) {
+      const Tuning named = t.named();
+      if (t.fits(target, found->accumulate) && std::ranges::find(out, named) == out.end())
+        out.push_back(named);
+    }
   }
   return out;
 }

@@ -74,11 +74,14 @@ Function product(Type a, Type b) {
 TEST(GroupContraction, SizesAroundTheTile) {
   const Tuning tuning = {
       {"tile_m", 16}, {"tile_n", 16}, {"tile_k", 8}, {"rows", 2}, {"columns", 4}};
+  Tuning in_stages = tuning;
+  in_stages.emplace_back("stages", 2);
   for (std::int64_t m : {1, 15, 16, 17, 33})
     for (std::int64_t n : {1, 16, 31})
       for (std::int64_t k : {1, 7, 8, 9, 24}) {
         SCOPED_TRACE(cat(m, " x ", n, " x ", k));
         expect_contraction(product(f32({m, k}), f32({k, n})), tuning);
+        expect_contraction(product(f32({m, k}), f32({k, n})), in_stages);
         expect_contraction(product(f32({m, k}), f32({k, n})));
       }
 }
@@ -153,10 +156,10 @@ TEST(GroupContraction, RefusesWhatIsNoContraction) {
   EXPECT_FALSE(group_contraction_candidate(spec_of(g), with_vectors_of_256_bits()));
 }
 
-TEST(GroupContraction, EveryBarrierIsNeeded) {
+void expect_every_barrier_needed(std::int64_t stages, int expected) {
   const Function f = product(f32({20, 40}), f32({40, 20}));
-  const Tuning tuning = {
-      {"tile_m", 16}, {"tile_n", 16}, {"tile_k", 8}, {"rows", 2}, {"columns", 2}};
+  const Tuning tuning = {{"tile_m", 16}, {"tile_n", 16}, {"tile_k", 8},
+                         {"rows", 2},    {"columns", 2}, {"stages", stages}};
   const Kernel k = std::get<Kernel>(
       group_contraction_candidate(spec_of(f), group_target(), tuning)->steps[0].what);
   const std::string text = print(k), word = "barrier\n";
@@ -179,7 +182,12 @@ TEST(GroupContraction, EveryBarrierIsNeeded) {
       EXPECT_NE(std::string_view(e.what()).find("a race"), std::string_view::npos) << e.what();
     }
   }
-  EXPECT_EQ(barriers, 2);
+  EXPECT_EQ(barriers, expected);
+}
+
+TEST(GroupContraction, EveryBarrierIsNeeded) {
+  expect_every_barrier_needed(1, 2);
+  expect_every_barrier_needed(2, 1);
 }
 
 TEST(GroupContraction, SmallMachines) {
