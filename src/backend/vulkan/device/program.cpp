@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -243,9 +244,13 @@ int rank_of(const Adapter& a, std::string_view target) {
 
 VulkanProgram::VulkanProgram(const Adapter& adapter, Pipelines& pipelines,
                              std::span<const Binary* const> binaries, std::string_view where) {
+  // Drivers take longest for long code, which must not come last.
+  std::vector<const Binary*> longest_first(binaries.begin(), binaries.end());
+  std::ranges::stable_sort(longest_first, std::greater(),
+                           [](const Binary* b) { return b->code.size(); });
   std::vector<std::span<const std::byte>> codes;
   std::vector<std::string> names;
-  for (const Binary* b : binaries) {
+  for (const Binary* b : longest_first) {
     check(*b, where);
     if (rank_of(adapter, b->target) <= 0)
       throw UserError(where, ": is compiled for '", b->target, "', expected ",
