@@ -477,7 +477,7 @@ VkResult count_allocation(VkDevice device, const VkMemoryAllocateInfo* info,
   return allocate_really(device, info, callbacks, memory);
 }
 
-// Drivers take milliseconds for each allocation.
+// Drivers may take milliseconds for each allocation.
 TEST(Vulkan, APlanOfManyWeightsStartsWithTwoAllocations) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
   Function f;

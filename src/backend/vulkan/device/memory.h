@@ -80,8 +80,8 @@ class Memory {
   std::map<std::uint64_t, std::unique_ptr<Divided>> blocks_;  // by address
 };
 
-// Memory that host and device reach, each block one stream's. Taking it from the driver costs
-// milliseconds, so the next stream gets what an earlier one gave back. May be used by several
+// Memory that host and device reach, each block one stream's. Taking it from the driver may
+// cost milliseconds, so the next stream gets what an earlier one gave back. May be used by several
 // threads.
 class Staging {
  public:
