@@ -97,7 +97,7 @@ double predicted_us(const GroupProblem& p, const TensorTiling& t) {
                turns = std::ceil(threads / 128), pieces = number(t.rows / 16 * (t.columns / 8));
   const double one_step = step_us + loaded / 8 / threads * turns * copy_us +
                           sixteenths * std::max(sixteenth_us, pieces * turns * piece_us) +
-                          (t.stages == 1 ? fetch_us : 0.0);
+                          (t.stages <= 2 ? fetch_us : 0.0);
   const double latency = std::ceil(each / resident) * (start_us + steps * one_step);
   const double cache_us =
       loaded * 2 / std::min(bytes_per_us, cache_bytes_per_us / std::min(groups, processors));
