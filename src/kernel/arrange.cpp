@@ -474,7 +474,7 @@ void arrange(Kernel& kernel, Lowering& lowering, Block lowered, const TargetInfo
   if (!std::any_of(p.outer.begin(), p.outer.end(),
                    [](const Stmt& s) { return s.loop == LoopKind::lanes; }))
     RowKeeper(kernel, lowering).keep(p.inner);
-  lay_out_scratch(kernel);
+  place_memory(kernel);
   const std::int64_t kib =
       std::max<std::int64_t>(1, value_or(tuning, "chunk_kib", target.chunk_bytes >> 10));
   Block body = Chunker(kernel, lowering, kib << 10).cut(std::move(p));

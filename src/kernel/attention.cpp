@@ -8,6 +8,7 @@
 #include "kernel/attention_problem.h"
 #include "kernel/block_writer.h"
 #include "kernel/blocking.h"
+#include "kernel/loops.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -121,13 +122,9 @@ class AttentionWriter {
     const std::array<std::int64_t, scratch_count> sizes = {
         t_.queries * query_stride_, t_.queries * score_stride_, t_.queries * sum_stride_,
         t_.queries, t_.queries};
-    std::int64_t offset = 0;
     first_scratch_ = static_cast<int>(kernel_.params.size());
-    for (std::int64_t elements : sizes) {
-      kernel_.memory.push_back({DType::f32, elements, offset});
-      offset = round_up(offset + elements * 4, 64);
-    }
-    kernel_.scratch_bytes = offset;
+    for (std::int64_t elements : sizes) kernel_.memory.push_back({DType::f32, elements});
+    place_memory(kernel_);
     kernel_.tiles = {{DType::f32, static_cast<int>(t_.rows), static_cast<int>(t_.columns)}};
   }
 

@@ -38,14 +38,21 @@ class AttentionWords {
 
   void write_grid(std::int64_t threads, const std::function<void()>& thread) {
     const Dim matrices = product(p_.leading), blocks = ceil_div(p_.queries, queries_);
-    kernel_.chunks = matrices * blocks;
-    out_.loop(LoopKind::grid, kernel_.chunks, [&](const Dim& chunk) {
-      const Dims at = positions_.split(chunk, Dims{matrices, blocks});
+    write_groups({matrices, blocks}, threads, [&](const Dims& at) {
       batch_ = at[0];
+      place_group(at[1], blocks);
+      thread();
+    });
+  }
+  // A group for each position of these sizes.
+  void write_groups(const Dims& sizes, std::int64_t threads,
+                    const std::function<void(const Dims& at)>& thread) {
+    kernel_.chunks = product(sizes);
+    out_.loop(LoopKind::grid, kernel_.chunks, [&](const Dim& chunk) {
+      const Dims at = positions_.split(chunk, sizes);
       out_.loop(LoopKind::group, threads, [&](const Dim& own) {
         thread_ = own;
-        place_group(at[1], blocks);
-        thread();
+        thread(at);
       });
     });
     kernel_.body = out_.take();
@@ -80,15 +87,6 @@ class AttentionWords {
   int add_memory(DType t, std::int64_t elements, MemoryScope scope) {
     kernel_.memory.push_back({t, elements, 0, scope});
     return static_cast<int>(kernel_.params.size() + kernel_.memory.size()) - 1;
-  }
-  void place_memory() {
-    Dim places[2] = {0, 0};
-    for (KernelMemory& m : kernel_.memory) {
-      Dim& place = places[m.scope == MemoryScope::group ? 0 : 1];
-      m.offset = place;
-      place = place + ceil_div(m.elements * Dim(byte_size(m.dtype)), 64) * Dim(64);
-    }
-    kernel_.scratch_bytes = places[1];
   }
   Value in(int memory, const Dim& at) const { return lowering_.load(memory, DType::f32, at); }
   void put(int memory, const Dim& at, Value v) {

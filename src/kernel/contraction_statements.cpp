@@ -4,6 +4,7 @@
 #include "kernel/block_writer.h"
 #include "kernel/blocking.h"
 #include "kernel/contraction.h"
+#include "kernel/loops.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -27,7 +28,7 @@ class ContractionWriter {
         vectors_(t.columns / target.lanes(byte_size(c.accumulate))) {}
 
   void write() {
-    lay_out_scratch();
+    add_memory();
     const Dim row_blocks = ceil_div(c_.m, t_.chunk_rows);
     const Dim column_blocks = ceil_div(c_.n, t_.chunk_columns);
     kernel_.chunks = c_.batch * row_blocks * column_blocks;
@@ -56,7 +57,7 @@ class ContractionWriter {
   // ---- scratch
 
   // Sums of tiles, at first; then the copy of A.
-  void lay_out_scratch() {
+  void add_memory() {
     const std::int64_t bytes = byte_size(c_.accumulate), line = 64 / bytes;
     const std::int64_t sums =
         round_up(is_single_part_ ? t_.rows * t_.columns : t_.chunk_rows * t_.chunk_columns, line);
@@ -69,15 +70,13 @@ class ContractionWriter {
       copy = t_.k_part * copy_stride_;
     }
     sums_ = static_cast<int>(kernel_.params.size());
-    kernel_.memory = {{c_.accumulate, sums, 0}};
-    if (copy > 0) kernel_.memory.push_back({c_.accumulate, copy, sums * bytes});
-    std::int64_t panel = 0;
+    kernel_.memory = {{c_.accumulate, sums}};
+    if (copy > 0) kernel_.memory.push_back({c_.accumulate, copy});
     if (c_.makes_b()) {
-      panel = t_.k_part * t_.columns;
       made_panel_ = sums_ + static_cast<int>(kernel_.memory.size());
-      kernel_.memory.push_back({c_.accumulate, panel, round_up(sums + copy, line) * bytes});
+      kernel_.memory.push_back({c_.accumulate, t_.k_part * t_.columns});
     }
-    kernel_.scratch_bytes = (round_up(sums + copy, line) + panel) * bytes;
+    place_memory(kernel_);
   }
   int copy() const { return sums_ + 1; }
   // Panels hold zeros behind the last column.

@@ -80,7 +80,7 @@ class GroupAttentionWriter : AttentionWords {
     scores_ = shared(t_.queries() * key_pitch());
     factors_ = shared(t_.queries());
     changed_ = add_memory(DType::f32, tile_rows * sum_columns(), MemoryScope::thread);
-    place_memory();
+    place_memory(kernel_);
     kernel_.tiles = {{DType::f32, tile_rows, static_cast<int>(score_columns())},
                      {DType::f32, tile_rows, static_cast<int>(sum_columns())}};
   }

@@ -434,9 +434,9 @@ class Groups {
 void arrange_groups(Kernel& kernel, Lowering& lowering, Block lowered, const TargetInfo& target,
                     const Tuning& tuning) {
   merge_loops(lowered, lowering);
-  lay_out_scratch(kernel);
+  place_memory(kernel);
   Block body = Groups(kernel, lowering, target, tuning).arrange(peel(std::move(lowered), kernel));
-  lay_out_scratch(kernel);
+  place_memory(kernel);
   find_sizes(kernel, body);
   kernel.graph = lowering.shared_graph();
   kernel.body = std::move(body);

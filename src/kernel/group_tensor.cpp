@@ -307,30 +307,14 @@ class TensorBuilder {
   // The steps that add the parts up, and all that follows in the group.
   void add_parts(std::int64_t count, std::size_t temporary, const NestMaker& make_nest,
                  Candidate& out) const {
-    using Kind = Candidate::Operand::Kind;
-    const Value anchor = found_.group.anchor();
-    const Type type = type_of_parts(count);
-    GroupSpec rest = spec_;
-    rest.function = transform(
-        found_.group.function(), [&](NodeId n, Copier&, Function& to) -> std::vector<Value> {
-          if (n != anchor.node()) return {};
-          const Value all = to.add_param(type, "parts");
-          return {cast_to(reduce_axes(ops::reduce_sum, all, {0}), anchor.dtype())};
-        });
-    const auto param = static_cast<int>(spec_.param_strides.size());
-    rest.param_strides.push_back(dense_strides(type.shape));
-    rest.param_is_weight.push_back(false);
-    Candidate nest = make_nest(rest);
-    const auto shift = static_cast<int>(out.temporaries.size());
-    for (Candidate::Step& step : nest.steps) {
-      for (Candidate::Operand& o : step.operands) {
-        if (o.kind == Kind::temporary) o.index += shift;
-        if (o.kind == Kind::param && o.index == param)
-          o = {Kind::temporary, static_cast<int>(temporary)};
-      }
-      out.steps.push_back(std::move(step));
-    }
-    for (Candidate::Temporary& t : nest.temporaries) out.temporaries.push_back(std::move(t));
+    const DType dtype = found_.group.anchor().dtype();
+    const Left left[] = {{type_of_parts(count), static_cast<int>(temporary)}};
+    add_rest(
+        out, spec_, found_.group, left,
+        [&](std::span<const Value> parts) {
+          return cast_to(reduce_axes(ops::reduce_sum, parts[0], {0}), dtype);
+        },
+        make_nest);
   }
 
   const GroupSpec& spec_;

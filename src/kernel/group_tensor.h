@@ -3,11 +3,10 @@
 // and fetches the next ones into registers while it multiplies.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
-#include "kernel/kernel.h"
+#include "kernel/rest.h"
 #include "kernel/tuning.h"
 #include "target/target_info.h"
 
@@ -17,7 +16,6 @@ namespace hone {
 // Nothing when the group is not of that form, or the machine has no such instructions. Tuning:
 // `tile_m`, `tile_n`, `tile_k` of a group; `rows`, `columns` of a subgroup.
 // Weights are packed by what `nest` makes.
-using NestMaker = std::function<Candidate(const GroupSpec&)>;
 std::optional<Candidate> group_tensor_candidate(const GroupSpec&, const TargetInfo&, const Tuning&,
                                                 const NestMaker& nest);
 

@@ -170,14 +170,16 @@ void find_sizes(Kernel& kernel, const Block& body) {
   for (auto& [name, symbol] : found) kernel.sizes.push_back(symbol);
 }
 
-void lay_out_scratch(Kernel& kernel) {
-  Dim scratch = 0, spread = 0;
-  for (KernelMemory& s : kernel.memory) {
-    Dim& offset = s.scope == MemoryScope::spread ? spread : scratch;
-    s.offset = offset;
-    offset = offset + ceil_div(s.elements * byte_size(s.dtype), 64) * Dim(64);
+void place_memory(Kernel& kernel) {
+  Dim of_thread = 0, of_group = 0, spread = 0;
+  for (KernelMemory& m : kernel.memory) {
+    Dim& end = m.scope == MemoryScope::thread  ? of_thread
+               : m.scope == MemoryScope::group ? of_group
+                                               : spread;
+    m.offset = end;
+    end = end + ceil_div(m.elements * Dim(byte_size(m.dtype)), 64) * Dim(64);
   }
-  kernel.scratch_bytes = scratch;
+  kernel.scratch_bytes = of_thread;
 }
 
 }  // namespace hone

@@ -28,7 +28,7 @@ Peeled peel(Block, const Kernel&);
 
 // Fills in the sizes that the body and what is declared for it mention.
 void find_sizes(Kernel&, const Block& body);
-// Gives scratch its places.
-void lay_out_scratch(Kernel&);
+// Gives the kernel's own memory its places: one behind the other in each scope.
+void place_memory(Kernel&);
 
 }  // namespace hone

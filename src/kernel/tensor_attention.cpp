@@ -5,10 +5,10 @@
 #include <numbers>
 
 #include "base/checked.h"
+#include "kernel/attention_rows.h"
 #include "kernel/attention_words.h"
 #include "kernel/blocking.h"
 #include "kernel/tensor_writer.h"
-#include "kernel/walk.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -17,7 +17,7 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t lanes_of_subgroup = 32;
-constexpr std::int64_t copied_elements = 8;  // elements of 16 bytes
+constexpr std::int64_t copied_elements = AttentionRows::vector_width;
 // Lines in memory begin at different banks.
 constexpr std::int64_t line_gap = 8;
 constexpr std::int64_t stages = 2;  // blocks of keys and values in memory
@@ -73,14 +73,13 @@ std::vector<AttentionTiling> tilings(const AttentionProblem& p, const TargetInfo
 
 // ---- operands
 
-// Rows of q, k or v as a group's memory holds them: padded to whole pieces, with a gap.
-struct Rows {
-  Splice element;  // over the matrix, the row, vector and place in it
-  Dim extent = 0;  // rows that there are
-  std::int64_t columns = 0, padded = 0, lines = 0;
+// As a group's memory holds them: padded to whole pieces, with a gap.
+struct Rows : AttentionRows {
+  explicit Rows(AttentionRows rows)
+      : AttentionRows(std::move(rows)), padded(round_up(columns, 16)) {}
+
+  std::int64_t padded = 0, lines = 0;
   int memory = 0;
-  bool are_vectors = false;  // of 16 bytes, in memory
-  bool are_copied = false;   // as they lie
 
   std::int64_t pitch() const { return padded + line_gap; }
 };
@@ -98,10 +97,10 @@ struct TensorAttention {
   AttentionProblem problem;
   Dim b = 0;  // variable: the matrix
   Rows query, key, value;
-  KeyRange range;
-  std::optional<Splice> mask;  // (b, m, s); what the range does not say
-  Splice epilogue;             // (b, m, e)
-  std::optional<Finite> finite;
+  Splice epilogue;  // (b, m, e)
+  KeyRange range = {};
+  std::optional<Splice> mask = {};  // (b, m, s); what the range does not say
+  std::optional<Finite> finite = {};
 };
 
 class TensorAttentionWriter : AttentionWords {
@@ -146,7 +145,7 @@ class TensorAttentionWriter : AttentionWords {
     most_ = of_thread(steps_), shift_ = of_thread(steps_), less_ = of_thread(steps_);
     totals_ = of_thread(steps_), shrink_ = of_thread(steps_);
     scaled_ = of_thread(std::max<std::int64_t>(steps_ * 2, copied_elements));
-    place_memory();
+    place_memory(kernel_);
     kernel_.tiles.assign(static_cast<std::size_t>(score_tiles_ + sum_tiles_),
                          {DType::f32, static_cast<int>(steps_), 2});
   }
@@ -578,46 +577,6 @@ class TensorAttentionWriter : AttentionWords {
 
 // ---- candidates
 
-// Whether all that is read lies in vectors of 16 bytes.
-bool reads_vectors(Value element, const Dim& lane) {
-  bool any = false;
-  for (NodeId n : nodes_below(std::span(&element, 1))) {
-    const Value load(&element.graph(), n);
-    if (!load.is(ops::load)) continue;
-    const Dim offset = load.attrs().dims("offset").at(0);
-    const std::optional<Dim> stride = stride_of(offset, lane);
-    if (stride == Dim(0)) continue;
-    const Replacement none[] = {{lane, 0}};
-    if (!(stride == Dim(1)) || !(mod(replace(offset, none), copied_elements) == Dim(0)))
-      return false;
-    if (load.operand_count() > 0 && dependences(load.operand(0)).loops.contains(*loop_of(lane)))
-      return false;
-    any = true;
-  }
-  return any;
-}
-
-std::optional<Rows> rows_of(AnchoredGroup& group, Value v, const AttentionPlaces& at,
-                            const Dims& matrix, const Dim& row) {
-  Positions& positions = group.lowering().positions();
-  Rows out;
-  out.columns = v.shape()[-1].number();
-  out.padded = round_up(out.columns, 16);
-  out.extent = v.shape()[-2];
-  const Dim vector = positions.add_loop(ceil_ratio(out.columns, copied_elements)),
-            lane = positions.add_loop(copied_elements);
-  std::optional<Splice> element =
-      group.element(v, at(matrix, row, vector * Dim(copied_elements) + lane),
-                    std::array{at.b, row, vector, lane}, DType::f32);
-  if (!element) return std::nullopt;
-  if (element->value.dtype() != v.dtype())
-    element->value = group.lowering().convert(element->value, v.dtype());
-  out.are_vectors = out.columns % copied_elements == 0 && reads_vectors(element->value, lane);
-  out.are_copied = out.are_vectors && element->value.is(ops::load);
-  out.element = std::move(*element);
-  return out;
-}
-
 std::optional<FoundAttention> find_tensor_attention(const GroupSpec& spec,
                                                     const TargetInfo& target) {
   // Scores stay in registers, so each thread has to know which of them it holds.
@@ -634,20 +593,22 @@ std::optional<FoundAttention> find_tensor_attention(const GroupSpec& spec,
 
 std::optional<TensorAttention> spliced_into(AnchoredGroup& group, const AttentionProblem& p,
                                             const std::optional<Type>& finite) {
-  TensorAttention a{.problem = p};
   Values read = {p.q, p.k, p.v};
   if (p.mask) read.push_back(p.mask);
   group.set_operands(read, finite ? 1 : 0);
   const AttentionPlaces at(p, group.lowering().positions());
-  a.b = at.b;
-  std::optional<Rows> query = rows_of(group, p.q, at, at.lead, at.m),
-                      key = rows_of(group, p.k, at, at.shared, at.s),
-                      value = rows_of(group, p.v, at, at.shared, at.s);
+  std::optional<AttentionRows> query = attention_rows(group, p.q, at, at.lead, at.m),
+                               key = attention_rows(group, p.k, at, at.shared, at.s),
+                               value = attention_rows(group, p.v, at, at.shared, at.s);
   std::optional<Splice> epilogue =
       group.epilogue(at(at.lead, at.m, at.e), std::array{at.b, at.m, at.e});
   if (!query || !key || !value || !epilogue) return std::nullopt;
-  a.query = std::move(*query), a.key = std::move(*key), a.value = std::move(*value);
-  a.epilogue = std::move(*epilogue);
+  TensorAttention a{.problem = p,
+                    .b = at.b,
+                    .query = Rows(std::move(*query)),
+                    .key = Rows(std::move(*key)),
+                    .value = Rows(std::move(*value)),
+                    .epilogue = std::move(*epilogue)};
   if (p.mask) {
     a.mask = mask_element(group, p, at);
     if (!a.mask) return std::nullopt;

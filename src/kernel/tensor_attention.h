@@ -4,11 +4,10 @@
 // comes (online softmax). So memory grows with the number of keys, not with its square.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
-#include "kernel/kernel.h"
+#include "kernel/rest.h"
 #include "kernel/tuning.h"
 #include "target/target_info.h"
 
@@ -19,7 +18,6 @@ namespace hone {
 // `subgroups` of a group, `keys` of a block. Blocks of keys that no query of a group may see are
 // skipped; where there are many, a step that `nest` makes says first whether their values are
 // finite.
-using NestMaker = std::function<Candidate(const GroupSpec&)>;
 std::optional<Candidate> tensor_attention_candidate(const GroupSpec&, const TargetInfo&,
                                                     const Tuning&, const NestMaker& nest);
 // Tunings worth a trial, the default first; empty when the group is not of that form.

@@ -43,7 +43,7 @@ class TensorWriter {
     if (!is_copied())
       for (Operand* o : {&a_, &b_})
         kernel_.memory.push_back({dtype_, o->tile * t_.k / t_.threads(), 0, MemoryScope::thread});
-    lay_out();
+    place_memory(kernel_);
     // Where the operands were.
     result_memory_ = first + static_cast<int>(kernel_.memory.size());
     if (in_rows)
@@ -118,17 +118,6 @@ class TensorWriter {
     a_.first = row_block * Dim(t_.m), b_.first = block[3] * Dim(t_.n);
     a_.extent = p_.m, b_.extent = p_.n;
     return chunk;
-  }
-
-  // Places within what a group shares, and within what a thread has.
-  void lay_out() {
-    Dim places[2] = {0, 0};
-    for (KernelMemory& m : kernel_.memory) {
-      Dim& place = places[m.scope == MemoryScope::group ? 0 : 1];
-      m.offset = place;
-      place = place + ceil_div(m.elements * Dim(byte_size(m.dtype)), 64) * Dim(64);
-    }
-    kernel_.scratch_bytes = places[1];
   }
 
   Stmt loop(LoopKind kind, const Dim& var) const {
