@@ -7,6 +7,7 @@
 #include "kernel/contraction.h"
 #include "kernel/convolution.h"
 #include "kernel/cost.h"
+#include "kernel/few_query_attention.h"
 #include "kernel/group_attention.h"
 #include "kernel/group_contraction.h"
 #include "kernel/group_tensor.h"
@@ -37,6 +38,12 @@ std::optional<Candidate> build_tensor_attention(const GroupSpec& spec, const Tar
       spec, target, tuning, [&](const GroupSpec& step) { return nest_candidate(step, target); });
 }
 
+std::optional<Candidate> build_few_queries(const GroupSpec& spec, const TargetInfo& target,
+                                           const Tuning& tuning) {
+  return few_query_attention_candidate(
+      spec, target, tuning, [&](const GroupSpec& rest) { return nest_candidate(rest, target); });
+}
+
 Space space_of_nest(const GroupSpec&, const TargetInfo& target) { return nest_space(target); }
 
 // Each part has a form of its own.
@@ -64,6 +71,7 @@ constexpr KernelForm for_register_tiles[] = {
 
 constexpr KernelForm for_groups[] = {
     {"attention", build_tensor_attention, tensor_attention_space},
+    {"attention-few", build_few_queries, few_query_attention_space},
     {"attention-f32", group_attention_candidate, group_attention_space},
     {"tensor", build_tensor, group_tensor_space},
     {"generated", group_contraction_candidate, group_contraction_space},

@@ -329,10 +329,10 @@ TEST(CudaText, ConvolutionsOfHalvesAgree) {
 
 // Attention over two heads that share keys, by that candidate.
 void expect_attention(const Type& row, const Attrs& attrs, std::string_view name,
-                      const Tuning& tuning) {
+                      const Tuning& tuning, std::int64_t queries = 75) {
   const Dim width = row.shape[0];
   Function f;
-  const Value q = f.add_param(Type(row.dtype, {2, 75, width}), "q"),
+  const Value q = f.add_param(Type(row.dtype, {2, queries, width}), "q"),
               k = f.add_param(Type(row.dtype, {1, 130, width}), "k"),
               v = f.add_param(Type(row.dtype, {1, 130, width}), "v");
   f.add_result(ops::attention(Values{q, k, v}, attrs), "y");
@@ -354,6 +354,11 @@ TEST(CudaText, AttentionAgrees) {
   expect_attention(Type(DType::bf16, {80}), all, "attention", wide);
   for (const std::int64_t width : {20, 64})
     expect_attention(f32({width}), width == 20 ? causal : all, "attention-f32", {});
+  for (const std::int64_t parts : {1, 2}) {
+    const Tuning few = {{"threads", 64}, {"unroll", 2}, {"parts", parts}};
+    expect_attention(Type(DType::bf16, {64}), all, "attention-few", few, 1);
+    expect_attention(Type(DType::f16, {20}), causal, "attention-few", few, 5);
+  }
 }
 
 // Image and weights are padded to whole vectors of channels, the weights once.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "../codegen/cases.h"
+#include "kernel/few_query_attention.h"
 #include "kernel/tensor_attention.h"
 #include "machines.h"
 #include "run.h"
@@ -118,6 +119,84 @@ TEST(GroupAttention, TakesEveryTuning) {
   EXPECT_GT(more.size(), 10u);
   for (const Tuning& t : more)
     expect_agrees(wide, group_attention_candidate(spec_of(wide), tensor_target(), t), 0, 0);
+}
+
+std::optional<Candidate> of_few(const Function& f, const Tuning& tuning) {
+  return few_query_attention_candidate(
+      spec_of(f), tensor_target(), tuning,
+      [](const GroupSpec& step) { return nest_candidate(step, tensor_target()); });
+}
+
+TEST(FewQueryAttention, TakesEveryForm) {
+  struct Form {
+    std::vector<Type> operands;
+    Attrs attrs;
+  };
+  const Dim least = Dim::symbol("m", 1, 4096);
+  const Form forms[] = {
+      {{half({2, 1, 16}), half({2, m, 16}), half({2, m, 32})}, {}},
+      {{half({2, 1, 16}), half({2, least, 16}), half({2, least, 16})}, {}},
+      {{half({3, 40}), half({m, 40}), half({m, 24})}, {}},
+      {{half({1, 13}), half({least, 13}), half({least, 9})}, {}},
+      {{half({2, 3, 16}), half({2, m, 16}), half({2, m, 16})}, {{"causal", Dims{m - 3}}}},
+      {{half({2, 2, 16}), half({2, 50, 16}), half({2, 50, 16})}, {{"causal", Dims{47}}}},
+      {{half({2, 4, 1, 16}), half({2, 2, m, 16}), half({2, 2, m, 16})}, {{"softcap", 1.5}}},
+      {{half({2, 10, 1, 16}), half({2, 1, m, 16}), half({2, 1, m, 16}), half({1, m})}, {}},
+      {{half({6, 3, 16}), half({2, m, 16}), half({2, m, 16}), half({6, 3, m})}, {}},
+      {{half({2, 7, 16}), half({2, least, 16}), half({2, least, 16}), Type(DType::b1, {1, least})},
+       {{"masked", -20.0}}},
+      {{half({1, 16}, DType::bf16), half({m, 16}, DType::bf16), half({m, 16}, DType::bf16)}, {}},
+      {{f32({2, 1, 32}), f32({2, least, 32}), f32({2, least, 32})}, {}},
+  };
+  for (const Form& form : forms) {
+    const Function f = attention_of(form.operands, form.attrs);
+    const bool has_parts = f.param(1).type().shape[-2].low() >= 1;
+    for (const std::int64_t parts : {1, 3}) {
+      const auto c = of_few(f, {{"threads", 32}, {"unroll", 2}, {"parts", parts}});
+      ASSERT_TRUE(c) << print(f);
+      EXPECT_EQ(c->steps.size(), parts > 1 && has_parts ? 2u : 1u);
+      for (const std::int64_t size : {0, 1, 2, 31, 32, 33, 70})
+        if (size > 0 || !has_parts) expect_agrees(f, c, 0, size);
+    }
+  }
+}
+
+TEST(FewQueryAttention, TakesEveryTuning) {
+  const Type q = half({3, 1, 64}), k = half({3, 1024, 64});
+  const Function f = attention_of({q, k, k, half({1, 1024})}, {});
+  const std::vector<Tuning> space = few_query_attention_space(spec_of(f), tensor_target());
+  EXPECT_GT(space.size(), 5u);
+  for (const Tuning& t : space) expect_agrees(f, of_few(f, t), 0, 0);
+}
+
+// Rows that see nothing are NaN, and infinite values count where their weight is 0.
+TEST(FewQueryAttention, KeepsWhatIsNoNumber) {
+  const Type q = half({2, 1, 16}), k = half({2, 40, 16});
+  const Function f = attention_of({q, k, k, Type(DType::b1, {2, 1, 40})}, {});
+  for (const std::int64_t parts : {1, 2}) {
+    const auto c = of_few(f, {{"threads", 32}, {"unroll", 1}, {"parts", parts}});
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->steps.size(), static_cast<std::size_t>(parts));
+    std::vector<Array> inputs = {random_array(q, 1), random_array(k, 2), random_array(k, 3),
+                                 Array::zeros(DType::b1, {2, 1, 40})};
+    for (std::int64_t i = 40; i < 60; ++i) inputs[3].set_real(i, 1);
+    inputs[2].set_real(40 * 16 + 30 * 16 + 5, INFINITY);
+    const std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::strict),
+                            wide = evaluate_wide(f, inputs, Mode::wide);
+    const std::vector<Array> got = interpret_candidate(*c, f, inputs, all_checks);
+    const Comparison r = accept(got[0], strict[0], wide[0]);
+    EXPECT_TRUE(r.ok) << r;
+    EXPECT_TRUE(std::isnan(got[0].real(3)));
+    EXPECT_TRUE(std::isnan(got[0].real(16 + 5)));
+    EXPECT_FALSE(std::isnan(got[0].real(16 + 6)));
+  }
+}
+
+// With as many queries as fill a block of them, tiles are faster.
+TEST(FewQueryAttention, LeavesManyQueriesToTiles) {
+  const Type q = half({2, 8, 16}), k = half({2, 40, 16});
+  EXPECT_FALSE(of_few(attention_of({q, k, k}, {}), {}));
+  EXPECT_FALSE(of_few(attention_of({half({2, n, 16}), k, k}, {}), {}));
 }
 
 // What a machine has little memory of is no reason to refuse usual rows.
