@@ -27,6 +27,7 @@ class RoleFinder {
     for (NodeId n : out.order)
       for (const Value& v : graph_.operands(n)) ++uses_[v.node()];
     for (const Function::Result& r : f.results()) ++uses_[r.value.node()];
+    find_mask_nodes(f);
   }
 
   void run() {
@@ -41,6 +42,8 @@ class RoleFinder {
       return is_uniform(graph_.attrs(n).get<Array>("value")) ? Role::inlined : Role::constant;
     if (&op == &ops::dims || &op == &ops::iota) return Role::inlined;
     if (op.kind == OpKind::control || !op.pure) return Role::control;
+    if (maps_elements(op) && is_for_masks_[n] && operands_are(n, Role::inlined))
+      return Role::inlined;
     if (op.kind != OpKind::movement) return Role::computed;
     if (&op == &ops::concat && assemble_ && !weights_[n] && is_worth_assembling(n))
       return Role::assembled;
@@ -66,6 +69,29 @@ class RoleFinder {
     const Op& op = graph_.op(n);
     return out_.roles[n] == Role::computed &&
            (op.kind == OpKind::contraction || &op == &ops::attention);
+  }
+
+  // What positions alone say of the keys that queries see is repeated where it is needed, unless it
+  // is small: attention finds in it which keys it may skip.
+  void find_mask_nodes(const Function& f) {
+    is_for_masks_.assign(graph_.node_count(), true);
+    for (const Function::Result& r : f.results()) is_for_masks_[r.value.node()] = false;
+    for (auto n = out_.order.rbegin(); n != out_.order.rend(); ++n) {
+      const Op& op = graph_.op(*n);
+      const bool passes_on =
+          is_for_masks_[*n] && (maps_elements(op) || op.kind == OpKind::movement);
+      const std::span<const Value> operands = graph_.operands(*n);
+      for (std::size_t i = 0; i < operands.size(); ++i)
+        if (!passes_on && !is_large_mask(*n, i)) is_for_masks_[operands[i].node()] = false;
+    }
+  }
+
+  bool is_large_mask(NodeId reader, std::size_t operand) const {
+    constexpr std::size_t mask_operand = 3;
+    constexpr std::int64_t small = 1 << 20;
+    if (&graph_.op(reader) != &ops::attention || operand != mask_operand) return false;
+    const Type& t = graph_.operands(reader)[operand].type();
+    return t.dtype == DType::b1 && (!t.shape.is_static() || t.shape.count().number() >= small);
   }
 
   bool operands_are(NodeId n, Role role) const {
@@ -117,6 +143,7 @@ class RoleFinder {
   Grouping& out_;
   std::vector<std::optional<Layout>> dense_;  // per view node
   std::vector<std::uint32_t> uses_;           // per node
+  std::vector<bool> is_for_masks_;  // per node: nobody needs it but attention, for a large mask
 };
 
 // Weights alone decide the value: it is computed before the first run.

@@ -48,6 +48,35 @@ TEST(Fuse, RowsTakeProducersAndConsumers) {
   EXPECT_EQ(simulate(g).launches, 1);
 }
 
+// Two attentions that see a window of the keys before a query.
+Function windowed(const Dim& length, bool is_read) {
+  Function f;
+  Values in;
+  for (const char* name : {"q", "k", "v"}) in.push_back(f.add_param(f32({2, length, 4}), name));
+  const Dims rows{length, 1}, columns{1, length};
+  const Shape scores{length, length};
+  const Value query = iota_value(f.graph(), DType::i64, rows, 0),
+              key = broadcast_to(iota_value(f.graph(), DType::i64, columns, 1), scores),
+              first = broadcast_to(query - 3.0, scores);
+  const Value mask = ops::bit_and(ops::le(key, broadcast_to(query, scores)), ops::lt(first, key));
+  in.push_back(mask);
+  const Value x = ops::attention(in, {{"scale", 0.5}});
+  in[0] = x;
+  f.add_result(ops::attention(in, {{"scale", 0.5}}));
+  if (is_read) f.add_result(mask);
+  return f;
+}
+
+// Attention looks into a mask of positions for keys that it may skip; small ones are read as fast.
+TEST(Fuse, AttentionTakesLargeMasksOfPositions) {
+  const Dim n = Dim::symbol("n", 1, 1 << 16);
+  const std::vector<std::string> alone = {"attention", "attention"};
+  EXPECT_EQ(names(simulate(windowed(n, false), {}, {{"n", 7}}).schedule), alone);
+  EXPECT_EQ(names(schedule(windowed(1024, false))), alone);
+  EXPECT_GT(names(schedule(windowed(1023, false))).size(), 2u);
+  EXPECT_GT(names(schedule(windowed(1024, true))).size(), 2u) << "somebody reads the mask";
+}
+
 TEST(Fuse, ReductionTakesItsProducersAndScalarConsumers) {
   Function f;
   Value x = f.add_param(f32({5, 8}), "x");
