@@ -8,6 +8,7 @@
 #include "kernel/convolution.h"
 #include "kernel/cost.h"
 #include "kernel/few_query_attention.h"
+#include "kernel/few_row_product.h"
 #include "kernel/group_attention.h"
 #include "kernel/group_contraction.h"
 #include "kernel/group_tensor.h"
@@ -73,6 +74,7 @@ constexpr KernelForm for_groups[] = {
     {"attention", build_tensor_attention, tensor_attention_space},
     {"attention-few", build_few_queries, few_query_attention_space},
     {"attention-f32", group_attention_candidate, group_attention_space},
+    {"rows", few_row_product_candidate, few_row_product_space},
     {"tensor", build_tensor, group_tensor_space},
     {"generated", group_contraction_candidate, group_contraction_space},
     parts,

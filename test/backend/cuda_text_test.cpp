@@ -344,6 +344,24 @@ void expect_attention(const Type& row, const Attrs& attrs, std::string_view name
       *c);
 }
 
+// Products of few rows with a matrix whose rows or columns lie in vectors, or in none.
+TEST(CudaText, ProductsOfFewRowsAgree) {
+  for (const bool is_transposed : {false, true})
+    for (const std::int64_t columns : {40, 45}) {
+      Function f;
+      const Value x = f.add_param(Type(DType::bf16, {2, 136}), "x"),
+                  w = f.add_param(is_transposed ? Type(DType::bf16, {columns, 136})
+                                                : Type(DType::bf16, {136, columns}),
+                                  "w");
+      f.add_result(is_transposed ? dot_general(x, w, {}, {{1, 1}}) : ops::matmul(x, w), "y");
+      const GroupSpec spec = spec_of(f);
+      const std::optional<Candidate> c = backend("cuda").target("sm_90")->tuned(
+          spec, "rows", {{"threads", 64}, {"vectors", 2}, {"unroll", 4}});
+      ASSERT_TRUE(c);
+      expect_text_agrees(f, {random_array(x.type(), 1), random_array(w.type(), 2)}, spec, *c);
+    }
+}
+
 // Queries, keys and values in vectors and not, with and without what hides keys.
 TEST(CudaText, AttentionAgrees) {
   const Attrs all = {{"scale", 0.2}}, causal = {{"scale", 0.2}, {"causal", Dims{20}}};

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "../codegen/cases.h"
+#include "kernel/few_row_product.h"
 #include "kernel/group_contraction.h"
 #include "kernel/group_tensor.h"
 #include "kernel/walk.h"
@@ -69,6 +70,73 @@ Function product(Type a, Type b) {
   const Value x = f.add_param(a, "x"), w = f.add_param(b, "w");
   f.add_result(ops::matmul(x, w));
   return f;
+}
+
+TargetInfo row_target() { return group_target(1024, 200 << 10); }
+
+void expect_rows(const Function& f, const Tuning& tuning, std::int64_t size = 37) {
+  SCOPED_TRACE(print(f));
+  const std::optional<Candidate> c = few_row_product_candidate(spec_of(f), row_target(), tuning);
+  ASSERT_TRUE(c);
+  expect_agrees(*c, f, size);
+}
+
+// x times w, or times its transpose.
+Function rows_of(const Type& x, const Type& w, bool is_transposed) {
+  Function f;
+  const Value a = f.add_param(x, "x"), b = f.add_param(w, "w");
+  f.add_result(is_transposed ? dot_general(a, b, {}, {{1, 1}}) : ops::matmul(a, b));
+  return f;
+}
+
+TEST(FewRowProduct, SizesAroundTheTile) {
+  for (const bool is_transposed : {false, true})
+    for (const Tuning& t : {Tuning{{"threads", 64}, {"vectors", 2}, {"unroll", 2}},
+                            Tuning{{"threads", 32}, {"vectors", 4}, {"unroll", 4}}})
+      for (const DType d : {DType::f16, DType::f32})
+        for (const std::int64_t m : {1, 3})
+          for (const std::int64_t n : {16, 31, 40, 64})
+            for (const std::int64_t k : {64, 71, 72, 256})
+              expect_rows(rows_of(Type(d, {m, k}),
+                                  is_transposed ? Type(d, {n, k}) : Type(d, {k, n}), is_transposed),
+                          t);
+}
+
+TEST(FewRowProduct, EveryTuning) {
+  for (const bool is_transposed : {false, true}) {
+    const Function f =
+        rows_of(Type(DType::bf16, {2, 768}),
+                is_transposed ? Type(DType::bf16, {300, 768}) : Type(DType::bf16, {768, 300}),
+                is_transposed);
+    const std::vector<Tuning> space = few_row_product_space(spec_of(f), row_target());
+    EXPECT_GT(space.size(), 5u);
+    for (const Tuning& t : space) expect_rows(f, t);
+  }
+}
+
+// Symbolic sizes, matrices of a batch, weights made of narrow numbers, and what follows.
+TEST(FewRowProduct, WhatIsAroundIt) {
+  const Dim n = Dim::symbol("n", 1, 4096);
+  const Tuning t = {{"threads", 32}, {"vectors", 2}, {"unroll", 2}};
+  for (const std::int64_t size : {16, 37, 64}) {
+    expect_rows(rows_of(Type(DType::f16, {2, 96}), Type(DType::f16, {96, n}), false), t, size);
+    expect_rows(rows_of(Type(DType::f16, {1, n}), Type(DType::f16, {40, n}), true), t, size);
+  }
+  Function f;
+  const Value x = f.add_param(Type(DType::f16, {3, 2, 72}), "x"),
+              w = f.add_param(Type(DType::i8, {3, 72, 24}), "w"),
+              b = f.add_param(Type(DType::f16, {24}), "b");
+  const Value y = dot_general(x, cast_to(w, DType::f16) * 0.25, {{0, 0}}, {{2, 1}});
+  f.add_result(ops::gelu(y + broadcast_to(b, y.shape())));
+  expect_rows(f, t);
+}
+
+TEST(FewRowProduct, LeavesManyRowsAndShortOnesToTiles) {
+  for (const Function& f :
+       {rows_of(f32({5, 256}), f32({256, 256}), false),
+        rows_of(Type(DType::f32, {Dim::symbol("n", 1, 9), 256}), f32({256, 256}), false),
+        rows_of(f32({1, 32}), f32({32, 256}), false)})
+    EXPECT_FALSE(few_row_product_candidate(spec_of(f), row_target(), {}));
 }
 
 TEST(GroupContraction, SizesAroundTheTile) {
