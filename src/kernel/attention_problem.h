@@ -32,8 +32,7 @@ struct FoundAttention {
 // else than f32, or has rows of unknown or great length.
 std::optional<FoundAttention> find_attention(const GroupSpec&);
 
-// Whether a block of queries is filled well enough: one query alone is faster in parts, whose
-// memory grows with the number of keys, too.
+// Whether a block of queries is filled well enough for tiles of them.
 bool has_many_queries(const AttentionProblem&);
 
 // Positions over variables: of the matrix, the query, the key, and the element of a row.

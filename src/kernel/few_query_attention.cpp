@@ -514,11 +514,8 @@ std::optional<Candidate> few_query_attention_candidate(const GroupSpec& spec,
 std::vector<Tuning> few_query_attention_space(const GroupSpec& spec, const TargetInfo& target) {
   constexpr std::size_t most = 12;
   const std::optional<FoundFewQueries> found = find_few_queries(spec, target);
-  std::vector<Tuning> out;
-  if (found)
-    for (const FewQueryTiling& t : tilings(found->attention.problem, found->rows, target))
-      if (out.size() < most) out.push_back(t.named());
-  return out;
+  return found ? named(tilings(found->attention.problem, found->rows, target), most)
+               : std::vector<Tuning>();
 }
 
 }  // namespace hone

@@ -454,11 +454,7 @@ std::optional<Candidate> few_row_product_candidate(const GroupSpec& spec, const 
 std::vector<Tuning> few_row_product_space(const GroupSpec& spec, const TargetInfo& target) {
   constexpr std::size_t most = 12;
   const std::optional<FoundRows> rows = find_rows(spec, target);
-  std::vector<Tuning> out;
-  if (rows)
-    for (const RowTiling& t : tilings(rows->problem, target))
-      if (out.size() < most) out.push_back(t.named());
-  return out;
+  return rows ? named(tilings(rows->problem, target), most) : std::vector<Tuning>();
 }
 
 }  // namespace hone

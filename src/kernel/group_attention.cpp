@@ -428,10 +428,7 @@ std::optional<Candidate> group_attention_candidate(const GroupSpec& spec, const 
 
 std::vector<Tuning> group_attention_space(const GroupSpec& spec, const TargetInfo& target) {
   const std::optional<FoundAttention> found = find_group_attention(spec, target);
-  std::vector<Tuning> out;
-  if (found)
-    for (const GroupAttentionTiling& t : tilings(found->problem, target)) out.push_back(t.named());
-  return out;
+  return found ? named(tilings(found->problem, target)) : std::vector<Tuning>();
 }
 
 }  // namespace hone

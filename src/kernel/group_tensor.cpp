@@ -448,10 +448,8 @@ std::vector<Tuning> group_tensor_space(const GroupSpec& given, const TargetInfo&
   constexpr std::size_t most = 12;
   const std::optional<PaddedChannels> padded = pad_channels(given, target);
   const GroupSpec& spec = padded ? padded->spec : given;
-  std::vector<Tuning> out;
-  if (std::optional<TensorBuilder> plan = TensorBuilder::find(spec, target))
-    for (const TensorTiling& t : plan->tilings(most)) out.push_back(t.named());
-  return out;
+  std::optional<TensorBuilder> plan = TensorBuilder::find(spec, target);
+  return plan ? named(plan->tilings(most)) : std::vector<Tuning>();
 }
 
 }  // namespace hone

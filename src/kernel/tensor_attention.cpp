@@ -690,10 +690,7 @@ std::optional<Candidate> tensor_attention_candidate(const GroupSpec& spec, const
 
 std::vector<Tuning> tensor_attention_space(const GroupSpec& spec, const TargetInfo& target) {
   const std::optional<FoundAttention> found = find_tensor_attention(spec, target);
-  std::vector<Tuning> out;
-  if (found)
-    for (const AttentionTiling& t : tilings(found->problem, target)) out.push_back(t.named());
-  return out;
+  return found ? named(tilings(found->problem, target)) : std::vector<Tuning>();
 }
 
 }  // namespace hone

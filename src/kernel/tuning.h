@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,6 +19,15 @@ inline std::int64_t value_or(const Tuning& t, std::string_view name, std::int64_
   auto it =
       std::find_if(t.begin(), t.end(), [&](const auto& entry) { return entry.first == name; });
   return it == t.end() ? otherwise : it->second;
+}
+
+// Of the first so many tilings.
+template <class Tiling>
+std::vector<Tuning> named(const std::vector<Tiling>& tilings, std::size_t most = SIZE_MAX) {
+  std::vector<Tuning> out;
+  for (const Tiling& t : tilings)
+    if (out.size() < most) out.push_back(t.named());
+  return out;
 }
 
 }  // namespace hone
