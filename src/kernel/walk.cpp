@@ -6,6 +6,13 @@
 
 namespace hone {
 
+bool only_fetches(const Stmt& s) {
+  if (s.kind == Stmt::Kind::fetch) return true;
+  const bool is_around = s.kind == Stmt::Kind::loop || s.kind == Stmt::Kind::branch;
+  return is_around && std::ranges::all_of(s.body, only_fetches) &&
+         std::ranges::all_of(s.otherwise, only_fetches);
+}
+
 std::vector<NodeId> nodes_below(std::span<const Value> roots) {
   if (roots.empty()) return {};
   const Graph& graph = roots[0].graph();

@@ -18,6 +18,9 @@ namespace hone {
 // All nodes below the roots, operands before users.
 std::vector<NodeId> nodes_below(std::span<const Value> roots);
 
+// A hint, or hints in loops and branches.
+bool only_fetches(const Stmt&);
+
 inline bool is_loop(const Stmt& s) { return s.kind == Stmt::Kind::loop; }
 
 // What positions call the variable of a loop.

@@ -46,6 +46,7 @@ std::string without_instructions(std::string text) {
   text =
       replaced(text, R"(asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));)",
                "both = shim_bf16_of(low) | (uint32_t)shim_bf16_of(high) << 16;");
+  text = replaced(text, R"(asm volatile("prefetch.global.L2 [%0];" :: "l"(at));)", "");
   text = replaced(text, "extern __shared__ __align__(16) unsigned char shared[];",
                   "static __align__(16) unsigned char shared[1 << 18];");
   // The latest that a machine allows: when they are waited for.

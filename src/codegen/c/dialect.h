@@ -102,6 +102,10 @@ struct Dialect {
   // Copies of 16 bytes that go on beside a thread's work: from address $F to $T, $N elements, or
   // zeros unless $C; and waiting until at most $N of them are left. Empty: copies end at once.
   std::string_view copy_async, wait_copies;
+  // Asks for what lies at address $A, in the second cache. Empty: there is no word for it.
+  std::string_view fetch = {};
+  // A statement behind the fetches that a group begins with.
+  std::string_view behind_fetches = {};
   // Memory of a group, at $O bytes behind `shared`: declares $P, of type $T. Empty: an array each.
   std::string_view shared;
   // Where `shared` is there for each block of a group, so many: the number of a thread in its

@@ -181,10 +181,10 @@ bool is_near(const Kernel& kernel) {
 }
 
 // What is written of the kernel reads them.
-std::unordered_set<RegId> registers_read(const Kernel& kernel) {
+std::unordered_set<RegId> registers_read(const Kernel& kernel, const Dialect& dialect) {
   Dependences found;
   for_each_statement(kernel.body, [&](const Stmt& s) {
-    if (s.kind == Stmt::Kind::fetch) return;  // not written
+    if (s.kind == Stmt::Kind::fetch && dialect.fetch.empty()) return;  // not written
     for (const Dim& d :
          {s.extent, s.offset, s.columns, s.a.offset, s.a.stride, s.b.offset, s.b.stride})
       add_dependences(d, found);
@@ -199,7 +199,7 @@ Renderer::Renderer(Text& out, Helpers& helpers, const Kernel& kernel, int vector
     : out_(out),
       helpers_(helpers),
       kernel_(kernel),
-      read_registers_(registers_read(kernel)),
+      read_registers_(registers_read(kernel, helpers.dialect())),
       reads_(kernel),
       dialect_(helpers.dialect()),
       hides_conditions_(!dialect_.has_groups && has_conditional_load(kernel)),

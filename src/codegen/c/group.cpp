@@ -93,7 +93,12 @@ void Renderer::group_loop(const Stmt& s) {
             uses_matrices_ ? dialect_.matrices->thread : dialect_.thread, ";");
   variables_[s.var] = thread;
   group_thread_ = s.var;
-  scoped([&] { block(s.body); });
+  scoped([&] {
+    const auto first = std::ranges::find_if_not(s.body, only_fetches);
+    for (auto i = s.body.begin(); i != first; ++i) statement(*i);
+    if (!dialect_.behind_fetches.empty()) out_.line(dialect_.behind_fetches);
+    for (auto i = first; i != s.body.end(); ++i) statement(*i);
+  });
   out_.close();
 }
 

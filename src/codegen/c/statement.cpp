@@ -90,7 +90,10 @@ void Renderer::statement(const Stmt& s) {
     case Stmt::Kind::branch:
       return branch(s);
     case Stmt::Kind::fetch:
-      return;  // standard C has no word for it
+      if (!dialect_.fetch.empty())
+        out_.line(filled(dialect_.fetch,
+                         {{"$A", cat(buffer(s.param), " + (", position(s.offset), ")")}}));
+      return;
     case Stmt::Kind::tile_fill:
       return tile_fill(s);
     case Stmt::Kind::tile_load:

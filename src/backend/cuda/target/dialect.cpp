@@ -63,6 +63,8 @@ HONE_INLINE void hone_wait_for_previous() {
 #endif
 }
 
+HONE_INLINE void hone_fetch(const void *at) { asm volatile("prefetch.global.L2 [%0];" :: "l"(at)); }
+
 /* 16 bytes, or zeros; finished by hone_wait. Neighbouring places of a window are read again soon. */
 template <bool is_aligned, int n, class T>
 HONE_INLINE void hone_copy_async(T *to, const T *from, bool reads) {
@@ -307,6 +309,7 @@ constinit const c::Dialect cuda_cpp = {
     .multiplies_halves = true,
     .copy_async = "hone_copy_async<is_aligned, $N>($T, $F, $C);",
     .wait_copies = "hone_wait<$N>();",
+    .fetch = "hone_fetch($A);",
     .shared = "$T *const $P = ($T *)(shared + $O);",
     .block_thread = "(int32_t)threadIdx.x",
     .scratch = "$T *const $P = ($T *)(scratch + $O);",

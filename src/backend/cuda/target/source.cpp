@@ -4,6 +4,7 @@
 
 #include "backend/cuda/target/dialect.h"
 #include "codegen/c/module.h"
+#include "kernel/walk.h"
 
 namespace hone::cuda {
 
@@ -18,7 +19,7 @@ constexpr std::uint32_t groups_together = 4;
 // What a launch gives a block.
 constexpr std::string_view shared_memory = "extern __shared__ __align__(16) unsigned char shared[]";
 
-// Before it a kernel touches no memory, see CodeHeader::waits.
+// Before it a kernel touches no memory, see CodeHeader::waits; but it may ask for some.
 constexpr std::string_view wait_for_previous = "hone_wait_for_previous();";
 
 // Groups of more threads than a block has are clusters of blocks, of as few threads as fill a
@@ -42,6 +43,14 @@ c::Dialect of_clusters(std::uint32_t blocks) {
   return out;
 }
 
+// Such a kernel waits behind them.
+bool begins_with_fetches(const Kernel& kernel) {
+  if (!has_grid(kernel)) return false;
+  const Block& group = kernel.body.at(0).body;
+  return group.size() == 1 && is_loop(group[0]) && !group[0].body.empty() &&
+         only_fetches(group[0].body[0]);
+}
+
 c::Dialect of_subgroups() {
   c::Dialect out = cuda_cpp;
   out.group = "(blockIdx.x * 4 + threadIdx.x / 32)";
@@ -56,9 +65,14 @@ c::Dialect of_subgroups() {
 Source source_of(const Kernel& kernel) {
   const auto threads = static_cast<std::uint32_t>(group_threads(kernel));
   const bool is_subgroup = threads == subgroup, is_cluster = threads > most_block_threads;
-  c::GroupText group = c::group_text(kernel, is_cluster    ? of_clusters(blocks_of(threads))
-                                             : is_subgroup ? of_subgroups()
-                                                           : cuda_cpp);
+  const bool waits_later = begins_with_fetches(kernel);
+  const auto with_wait = [&](c::Dialect d) {
+    if (waits_later) d.behind_fetches = wait_for_previous;
+    return d;
+  };
+  c::GroupText group = c::group_text(kernel, with_wait(is_cluster ? of_clusters(blocks_of(threads))
+                                                       : is_subgroup ? of_subgroups()
+                                                                     : cuda_cpp));
   Source out;
   out.header.blocks = blocks_of(threads);
   const std::uint32_t blocks = out.header.blocks;
@@ -71,7 +85,7 @@ Source source_of(const Kernel& kernel) {
   if (is_subgroup && group.shared.empty() && group.shared_bytes == 0)
     out.header.groups = groups_together;
   else if (is_subgroup)
-    group = c::group_text(kernel, cuda_cpp);
+    group = c::group_text(kernel, with_wait(cuda_cpp));
   out.header.params = static_cast<std::uint32_t>(kernel.params.size());
   out.header.sizes = static_cast<std::uint32_t>(kernel.sizes.size());
   out.header.threads = threads / blocks * out.header.groups;
@@ -107,7 +121,7 @@ Source source_of(const Kernel& kernel) {
     const std::string cluster = is_cluster ? cat("__cluster_dims__(", blocks, ", 1, 1) ") : "";
     text.open("extern \"C\" __global__ void ", cluster, "__launch_bounds__(", out.header.threads,
               ") ", name, "(", parameters, ")");
-    text.line(wait_for_previous);
+    if (!waits_later) text.line(wait_for_previous);
     text.line("hone_body<", is_aligned ? "true" : "false", ">(", arguments, ");");
     text.close();
   };
