@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernel/walk.h"
 #include "ops/ops.h"
 
 namespace hone {
@@ -47,6 +48,22 @@ Dim BlockWriter::declared(const Dim& position, std::int64_t low, std::int64_t hi
 
 Value BlockWriter::at_most(const Dim& a, const Dim& b) const {
   return lowering_.apply(ops::le, {lowering_.size(a), lowering_.size(b)});
+}
+
+bool BlockWriter::fetches_first(const Dim& groups) {
+  constexpr double few = 512;
+  return typical(groups) <= few;
+}
+
+void BlockWriter::fetch(Value element) {
+  for (const NodeId n : nodes_below(std::span(&element, 1))) {
+    const Value load(&element.graph(), n);
+    if (!load.is(ops::load) || load.operand_count() > 0) continue;
+    add({.kind = Stmt::Kind::fetch,
+         .param = static_cast<int>(load.attrs().integer("param")),
+         .offset = load.attrs().dims("offset").at(0),
+         .cache = 2});
+  }
 }
 
 }  // namespace hone

@@ -20,6 +20,11 @@ class BlockWriter {
   // A single iteration of a serial or unrolled loop is written without it.
   void loop(LoopKind, const Dim& extent, const std::function<void(const Dim& at)>& body);
   void branch(Value condition, const Body& body, const Body& otherwise = {});
+  // Asks for what an expression loads, but where conditions decide that it does.
+  void fetch(Value element);
+  // So few groups are on the machine at once: what they ask for first, before they wait for the
+  // kernel before them, arrives while that still runs.
+  static bool fetches_first(const Dim& groups);
   // The position in a register, when it is more than a symbol: it is computed once. It must not be
   // negative.
   Dim keep(const Dim& position);

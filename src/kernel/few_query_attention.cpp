@@ -179,6 +179,7 @@ class FewQueryWriter : AttentionWords {
     vector_ = positions_.remainder(thread_, vectors_);
     slot_ = positions_.quotient(thread_, vectors_);
     const Dim keys = part_keys();
+    if (BlockWriter::fetches_first(kernel_.chunks)) fetch_keys(keys);
     each_row([&](std::int64_t r) {
       branch_unless_known(
           has_row(r), [&] { bring(a_.query, query_, r, matrix_of(r), query_of(r), {}); },
@@ -204,6 +205,23 @@ class FewQueryWriter : AttentionWords {
     return t_.parts == 1 ? p_.keys : ceil_div(ceil_div(p_.keys, t_.parts), step_) * Dim(step_);
   }
   bool has_all_keys() const { return divides(t_.parts * step_, p_.keys); }
+
+  void fetch_keys(const Dim& keys) {
+    serial(ceil_div(keys, step_), [&](const Dim& turn) {
+      first_key_ = part_ * keys + turn * Dim(step_);
+      for (const AttentionRows* rows : {&a_.key, &a_.value})
+        each_key([&](std::int64_t, const Dim& key) {
+          Values there;
+          if (!has_all_keys()) there.push_back(lowering_.below(key, p_.keys));
+          if (vectors_ > ceil_ratio(rows->columns, own_elements))
+            there.push_back(lowering_.below(vector_, ceil_ratio(rows->columns, own_elements)));
+          branch_unless_known(there, [&] {
+            const std::array at = {matrix_ * Dim(a_.rows.heads), key, vector_, Dim(0)};
+            out_.fetch(spliced(lowering_.graph(), rows->element, at));
+          });
+        });
+    });
+  }
 
   // Of the thread, in this step.
   void each_key(const std::function<void(std::int64_t u, const Dim& key)>& body) {

@@ -211,7 +211,7 @@ class RowWriter {
   void thread() {
     vector_ = positions_.remainder(thread_, t_.vectors);
     slot_ = positions_.quotient(thread_, t_.vectors);
-    if (has_few_groups()) fetch_matrix();
+    if (BlockWriter::fetches_first(kernel_.chunks)) fetch_matrix();
     for (std::int64_t i = 0; i < p_.rows; ++i)
       lanes(sum_width_,
             [&](const Dim& lane) { put(sums_, Dim(i * sum_width_) + lane, number(0)); });
@@ -222,12 +222,6 @@ class RowWriter {
     for (std::int64_t i = 0; i < p_.rows; ++i) p_.along_depth ? join_threads(i) : add_slots(i);
   }
 
-  // They are all there at once, so what they ask for before they wait for the kernel before them
-  // arrives while that still runs.
-  bool has_few_groups() const {
-    constexpr double few = 512;
-    return typical(kernel_.chunks) <= few;
-  }
   void fetch_matrix() {
     out_.loop(LoopKind::serial, ceil_div(p_.k, depth_), [&](const Dim& turn) {
       for (std::int64_t u = 0; u < t_.unroll; ++u)
@@ -240,26 +234,14 @@ class RowWriter {
     for (const Value c : below(first_column_ + vector_ * Dim(vector_elements), p_.n, columns_))
       there.push_back(c);
     const Dim number = positions_.quotient(first_column_, vector_elements) + vector_;
-    where(there, [&] { fetch(spliced_at(parts_.matrix, {batch_, number, row, 0})); });
+    where(there, [&] { out_.fetch(spliced_at(parts_.matrix, {batch_, number, row, 0})); });
   }
   void fetch_column(const Dim& depth, std::int64_t u) {
     Values there = below(depth + vector_ * Dim(vector_elements), p_.k, depth_);
     for (const Value c : below(column_of(u), p_.n, columns_)) there.push_back(c);
     const Dim number = positions_.quotient(depth, vector_elements) + vector_;
-    where(there, [&] { fetch(spliced_at(parts_.matrix, {batch_, column_of(u), number, 0})); });
+    where(there, [&] { out_.fetch(spliced_at(parts_.matrix, {batch_, column_of(u), number, 0})); });
   }
-  // What the element of the matrix is read from.
-  void fetch(Value element) {
-    for (NodeId n : nodes_below(std::span(&element, 1))) {
-      const Value load(&element.graph(), n);
-      if (!load.is(ops::load) || load.operand_count() > 0) continue;
-      out_.add({.kind = Kind::fetch,
-                .param = static_cast<int>(load.attrs().integer("param")),
-                .offset = load.attrs().dims("offset").at(0),
-                .cache = 2});
-    }
-  }
-
   // So many elements from `first` on, each where `at` says; zeros behind the limit.
   void bring(int memory, std::int64_t place, std::int64_t count, const Dim& first, const Dim& limit,
              std::int64_t whole, Values there,
