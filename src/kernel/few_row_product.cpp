@@ -6,13 +6,10 @@
 #include <cmath>
 #include <functional>
 
-#include "kernel/block_writer.h"
 #include "kernel/blocking.h"
 #include "kernel/group_problem.h"
-#include "kernel/loops.h"
+#include "kernel/group_words.h"
 #include "kernel/walk.h"
-#include "ops/common.h"
-#include "ops/ops.h"
 
 namespace hone {
 
@@ -117,14 +114,11 @@ struct RowParts {
   Splice row, matrix, epilogue;
 };
 
-class RowWriter {
+class RowWriter : GroupWords {
  public:
   RowWriter(Kernel& kernel, AnchoredGroup& group, const RowProblem& p, const RowTiling& t,
             const RowParts& parts)
-      : kernel_(kernel),
-        lowering_(group.lowering()),
-        positions_(lowering_.positions()),
-        out_(lowering_),
+      : GroupWords(kernel, group.lowering()),
         p_(p),
         t_(t),
         parts_(parts),
@@ -133,77 +127,30 @@ class RowWriter {
 
   void write() {
     add_memories();
-    const Dim blocks = ceil_div(p_.n, columns_);
-    kernel_.chunks = p_.batch * blocks;
-    out_.loop(LoopKind::grid, kernel_.chunks, [&](const Dim& chunk) {
-      const Dims at = positions_.split(chunk, Dims{p_.batch, blocks});
+    write_groups({p_.batch, ceil_div(p_.n, columns_)}, t_.threads, [&](const Dims& at) {
       batch_ = at[0], first_column_ = at[1] * Dim(columns_);
-      out_.loop(LoopKind::group, t_.threads, [&](const Dim& own) {
-        thread_ = own;
-        thread();
-      });
+      thread();
     });
-    kernel_.body = out_.take();
-    kernel_.graph = lowering_.shared_graph();
-    find_sizes(kernel_, kernel_.body);
   }
 
  private:
-  using Kind = Stmt::Kind;
-  using Body = std::function<void(const Dim&)>;
-
   void add_memories() {
-    const auto add = [&](std::int64_t elements, MemoryScope scope) {
-      kernel_.memory.push_back({DType::f32, elements, 0, scope});
-      return static_cast<int>(kernel_.params.size() + kernel_.memory.size()) - 1;
-    };
-    if (!p_.along_depth) found_ = add(t_.slots() * t_.pitch(), MemoryScope::group);
+    if (!p_.along_depth)
+      found_ = add_memory(DType::f32, t_.slots() * t_.pitch(), MemoryScope::group);
     row_width_ = p_.along_depth ? vector_elements : t_.unroll;
     sum_width_ = p_.along_depth ? t_.unroll : vector_elements;
-    row_ = add(p_.rows * row_width_, MemoryScope::thread);
-    matrix_ = add(t_.unroll * vector_elements, MemoryScope::thread);
-    sums_ = add(p_.rows * sum_width_, MemoryScope::thread);
+    row_ = add_memory(DType::f32, p_.rows * row_width_, MemoryScope::thread);
+    matrix_ = add_memory(DType::f32, t_.unroll * vector_elements, MemoryScope::thread);
+    sums_ = add_memory(DType::f32, p_.rows * sum_width_, MemoryScope::thread);
     place_memory(kernel_);
   }
 
-  // ---- short forms
-
-  Value number(double x) const { return lowering_.number(x, DType::f32); }
-  Value in(int memory, const Dim& at) const { return lowering_.load(memory, DType::f32, at); }
-  void put(int memory, const Dim& at, Value v) {
-    out_.add({.kind = Kind::store,
-              .param = memory,
-              .offset = at,
-              .value = lowering_.convert(v, DType::f32)});
-  }
-  void lanes(std::int64_t count, const Body& body) { out_.loop(LoopKind::lanes, count, body); }
-  RegId declare(Value v) {
-    const RegId r = positions_.new_register();
-    out_.add({.kind = Kind::declare, .reg = r, .value = v});
-    return r;
-  }
-  Value reg(RegId r) const { return lowering_.reg(r, DType::f32); }
-  void accumulate(RegId r, Value v) {
-    out_.add({.kind = Kind::accumulate, .reg = r, .combine = &ops::add, .value = v});
-  }
-  void join(RegId r, std::int64_t neighbours) {
-    if (neighbours == 1) return;
-    out_.add({.kind = Kind::reduce_group,
-              .extent = neighbours,
-              .reg = r,
-              .combine = &ops::add,
-              .value = reg(r)});
-  }
-  static bool divides(std::int64_t part, const Dim& whole) { return mod(whole, part) == Dim(0); }
-  void where(const Values& conditions, const BlockWriter::Body& body,
-             const BlockWriter::Body& otherwise = {}) {
-    Value all;
-    for (const Value c : conditions) all = all ? lowering_.apply(ops::bit_and, {all, c}) : c;
-    all ? out_.branch(all, body, otherwise) : body();
-  }
   // Nothing where all parts of this size are whole.
   Values below(const Dim& at, const Dim& limit, std::int64_t part) const {
     return divides(part, limit) ? Values() : Values{lowering_.below(at, limit)};
+  }
+  void put_number(int memory, const Dim& at, Value v) {
+    put(memory, at, lowering_.convert(v, DType::f32));
   }
 
   // ---- a group
@@ -215,7 +162,7 @@ class RowWriter {
     for (std::int64_t i = 0; i < p_.rows; ++i)
       lanes(sum_width_,
             [&](const Dim& lane) { put(sums_, Dim(i * sum_width_) + lane, number(0)); });
-    out_.loop(LoopKind::serial, ceil_div(p_.k, depth_), [&](const Dim& turn) {
+    serial(ceil_div(p_.k, depth_), [&](const Dim& turn) {
       p_.along_depth ? step_along_depth(turn * Dim(depth_))
                      : step_along_columns(turn * Dim(depth_));
     });
@@ -223,7 +170,7 @@ class RowWriter {
   }
 
   void fetch_matrix() {
-    out_.loop(LoopKind::serial, ceil_div(p_.k, depth_), [&](const Dim& turn) {
+    serial(ceil_div(p_.k, depth_), [&](const Dim& turn) {
       for (std::int64_t u = 0; u < t_.unroll; ++u)
         p_.along_depth ? fetch_column(turn * Dim(depth_), u) : fetch_row(turn * Dim(depth_), u);
     });
@@ -234,13 +181,15 @@ class RowWriter {
     for (const Value c : below(first_column_ + vector_ * Dim(vector_elements), p_.n, columns_))
       there.push_back(c);
     const Dim number = positions_.quotient(first_column_, vector_elements) + vector_;
-    where(there, [&] { out_.fetch(spliced_at(parts_.matrix, {batch_, number, row, 0})); });
+    branch_unless_known(there,
+                        [&] { out_.fetch(spliced_at(parts_.matrix, {batch_, number, row, 0})); });
   }
   void fetch_column(const Dim& depth, std::int64_t u) {
     Values there = below(depth + vector_ * Dim(vector_elements), p_.k, depth_);
     for (const Value c : below(column_of(u), p_.n, columns_)) there.push_back(c);
     const Dim number = positions_.quotient(depth, vector_elements) + vector_;
-    where(there, [&] { out_.fetch(spliced_at(parts_.matrix, {batch_, column_of(u), number, 0})); });
+    branch_unless_known(
+        there, [&] { out_.fetch(spliced_at(parts_.matrix, {batch_, column_of(u), number, 0})); });
   }
   // So many elements from `first` on, each where `at` says; zeros behind the limit.
   void bring(int memory, std::int64_t place, std::int64_t count, const Dim& first, const Dim& limit,
@@ -255,14 +204,15 @@ class RowWriter {
     const bool ends_inside = !divides(count, limit);
     if (!ends_inside)
       for (const Value c : below(first, limit, whole)) there.push_back(c);
-    where(
+    branch_unless_known(
         there,
         [&] {
           put_all([&](const Dim& to, const Dim& lane) {
             Values one;
             if (ends_inside) one.push_back(lowering_.below(first + lane, limit));
-            where(
-                one, [&] { put(memory, to, element(lane)); }, [&] { put(memory, to, number(0)); });
+            branch_unless_known(
+                one, [&] { put_number(memory, to, element(lane)); },
+                [&] { put(memory, to, number(0)); });
           });
         },
         clear);
@@ -289,9 +239,9 @@ class RowWriter {
         const Dim at = Dim(i * sum_width_) + lane;
         const RegId sum = declare(in(sums_, at));
         for (std::int64_t u = 0; u < t_.unroll; ++u)
-          accumulate(sum,
-                     lowering_.apply(ops::mul, {in(row_, i * row_width_ + u),
-                                                in(matrix_, Dim(u * vector_elements) + lane)}));
+          accumulate(sum, ops::add,
+                     apply(ops::mul, in(row_, i * row_width_ + u),
+                           in(matrix_, Dim(u * vector_elements) + lane)));
         put(sums_, at, reg(sum));
       });
   }
@@ -314,9 +264,9 @@ class RowWriter {
       for (std::int64_t u = 0; u < t_.unroll; ++u) {
         const RegId sum = declare(in(sums_, i * sum_width_ + u));
         lanes(vector_elements, [&](const Dim& lane) {
-          accumulate(sum,
-                     lowering_.apply(ops::mul, {in(row_, Dim(i * row_width_) + lane),
-                                                in(matrix_, Dim(u * vector_elements) + lane)}));
+          accumulate(sum, ops::add,
+                     apply(ops::mul, in(row_, Dim(i * row_width_) + lane),
+                           in(matrix_, Dim(u * vector_elements) + lane)));
         });
         put(sums_, i * sum_width_ + u, reg(sum));
       }
@@ -328,30 +278,31 @@ class RowWriter {
   void join_threads(std::int64_t i) {
     for (std::int64_t u = 0; u < t_.unroll; ++u) {
       const RegId sum = declare(in(sums_, i * sum_width_ + u));
-      join(sum, t_.vectors);
+      join(sum, ops::add, t_.vectors);
       Values own = below(column_of(u), p_.n, columns_);
       if (t_.vectors > 1) own.push_back(lowering_.same(vector_, 0));
-      where(own, [&] { store(i, column_of(u), reg(sum)); });
+      branch_unless_known(own, [&] { store(i, column_of(u), reg(sum)); });
     }
   }
 
   void add_slots(std::int64_t i) {
-    if (i > 0) out_.add({.kind = Kind::barrier});
+    if (i > 0) barrier();
     lanes(vector_elements, [&](const Dim& lane) {
       put(found_, slot_ * Dim(t_.pitch()) + vector_ * Dim(vector_elements) + lane,
           in(sums_, Dim(i * sum_width_) + lane));
     });
-    out_.add({.kind = Kind::barrier});
+    barrier();
     const Dim column = positions_.quotient(thread_, t_.adders()),
               part = positions_.remainder(thread_, t_.adders());
     const RegId sum = declare(number(0));
-    out_.loop(LoopKind::serial, t_.slots() / t_.adders(), [&](const Dim& turn) {
-      accumulate(sum, in(found_, (turn * Dim(t_.adders()) + part) * Dim(t_.pitch()) + column));
+    serial(t_.slots() / t_.adders(), [&](const Dim& turn) {
+      accumulate(sum, ops::add,
+                 in(found_, (turn * Dim(t_.adders()) + part) * Dim(t_.pitch()) + column));
     });
-    join(sum, t_.adders());
+    join(sum, ops::add, t_.adders());
     Values own = below(first_column_ + column, p_.n, columns_);
     if (t_.adders() > 1) own.push_back(lowering_.same(part, 0));
-    where(own, [&] { store(i, first_column_ + column, reg(sum)); });
+    branch_unless_known(own, [&] { store(i, first_column_ + column, reg(sum)); });
   }
 
   void store(std::int64_t i, const Dim& column, Value sum) {
@@ -360,17 +311,13 @@ class RowWriter {
       out_.add(std::move(s));
   }
 
-  Kernel& kernel_;
-  Lowering& lowering_;
-  Positions& positions_;
-  BlockWriter out_;
   const RowProblem& p_;
   const RowTiling& t_;
   const RowParts& parts_;
   std::int64_t columns_, depth_;  // of a group, of a step
   std::int64_t row_width_ = 0, sum_width_ = 0;
   int found_ = 0, row_ = 0, matrix_ = 0, sums_ = 0;
-  Dim batch_ = 0, first_column_ = 0, thread_ = 0, vector_ = 0, slot_ = 0;
+  Dim batch_ = 0, first_column_ = 0, vector_ = 0, slot_ = 0;
 };
 
 // ---- candidates
