@@ -363,6 +363,27 @@ TEST(CudaText, ProductsOfFewRowsAgree) {
     }
 }
 
+// What a kernel of few groups reads is on its way while the kernel before it still runs.
+TEST(CudaText, FewGroupsFetchBeforeTheyWait) {
+  for (const std::int64_t columns : {512, 1 << 20}) {
+    Function f;
+    const Value x = f.add_param(Type(DType::bf16, {1, 256}), "x"),
+                w = f.add_param(Type(DType::bf16, {256, columns}), "w");
+    f.add_result(ops::matmul(x, w), "y");
+    const auto c = backend("cuda").target("sm_90")->tuned(spec_of(f), "rows", {});
+    ASSERT_TRUE(c);
+    const std::string text = cuda::source_of(std::get<Kernel>(c->steps.at(0).what)).text;
+    const std::size_t body = text.find("void hone_body"), entry = text.find("extern \"C\""),
+                      fetch = text.find("hone_fetch(", body), read = text.find("hone_load<", body),
+                      wait = text.find("hone_wait_for_previous();", body);
+    ASSERT_NE(wait, std::string::npos);
+    EXPECT_EQ(fetch < wait, columns == 512);
+    EXPECT_EQ(wait < entry, columns == 512);
+    EXPECT_LT(body, read);
+    EXPECT_TRUE(columns > 512 || wait < read) << "reads what another kernel may be writing";
+  }
+}
+
 // Queries, keys and values in vectors and not, with and without what hides keys.
 TEST(CudaText, AttentionAgrees) {
   const Attrs all = {{"scale", 0.2}}, causal = {{"scale", 0.2}, {"causal", Dims{20}}};
