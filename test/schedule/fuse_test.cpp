@@ -53,8 +53,7 @@ Function windowed(const Dim& length, bool is_read) {
   Function f;
   Values in;
   for (const char* name : {"q", "k", "v"}) in.push_back(f.add_param(f32({2, length, 4}), name));
-  const Dims rows{length, 1}, columns{1, length};
-  const Shape scores{length, length};
+  const Shape rows{length, 1}, columns{1, length}, scores{length, length};
   const Value query = iota_value(f.graph(), DType::i64, rows, 0),
               key = broadcast_to(iota_value(f.graph(), DType::i64, columns, 1), scores),
               first = broadcast_to(query - 3.0, scores);
