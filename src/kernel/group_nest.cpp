@@ -47,9 +47,9 @@ class Groups {
 
   Block arrange(Peeled p) {
     if (wants_rows(p)) {
+      rows_count_ = product(extents_of(p.outer));
       threads_ = row_threads();
       thread_ = positions_.add_loop(threads_);
-      rows_count_ = product(extents_of(p.outer));
       is_spread_ = spreads();
       if (is_spread_) {
         threads_ = spreading_threads();
@@ -57,6 +57,7 @@ class Groups {
       }
       if (std::optional<Block> shared = share(p.inner)) {
         is_spread_ ? spread(*shared) : keep_values(*shared, kernel_, lowering_);
+        store_last(*shared, kernel_, lowering_);
         return rows(std::move(p), std::move(*shared));
       }
     }
@@ -210,15 +211,19 @@ class Groups {
     return false;
   }
 
-  // As many that each takes some 32 elements of a long row, and half as many of a short one. What
-  // no threads together can keep of a row they read again.
+  // As many that each takes some 32 elements of a long row, and half as many of a short one; few
+  // elements where there are too few rows to keep the machine busy otherwise. What no threads
+  // together can keep of a row they read again.
   std::int64_t row_threads() const {
     if (are_threads_given_ || !has_vectors_ || !row_length_.is_number())
       return threads_for(row_length_, most_threads_);
-    constexpr std::int64_t long_row = 4096, least = 32;
+    constexpr std::int64_t long_row = 4096, least = 32, few_rows = 128, of_few = 4;
+    const std::int64_t most_of_few = std::min<std::int64_t>(may_have_threads_, 512);
     const std::int64_t length = row_length_.number(), each = length >= long_row ? 32 : 16;
+    const std::int64_t by_few =
+        typical(rows_count_) < few_rows ? std::min(length / of_few, most_of_few) : 0;
     const auto wanted = static_cast<std::int64_t>(
-        std::bit_floor(static_cast<std::uint64_t>(std::max(length / each, least))));
+        std::bit_floor(static_cast<std::uint64_t>(std::max({length / each, by_few, least}))));
     return wanted <= may_share_row_ ? wanted : may_have_threads_;
   }
 

@@ -16,6 +16,7 @@ namespace {
 using Kind = Stmt::Kind;
 
 constexpr std::int64_t most_kept_bytes = 128;  // by a thread
+constexpr std::int64_t register_bytes = 4;     // that an element takes at least
 
 // A loop that threads share, with what it changes.
 struct RowLoop {
@@ -36,6 +37,15 @@ std::int64_t width_of(const Stmt& loop) {
   const Stmt& inner = loop.body[0];
   return is_loop(inner) && inner.loop == LoopKind::lanes ? inner.extent.number() : 1;
 }
+
+bool is_plain_loop(const Stmt& s) {
+  if (!is_loop(s) || !s.extent.is_number() || s.body.empty()) return false;
+  return std::ranges::all_of(width_of(s) > 1 ? s.body[0].body : s.body, [](const Stmt& each) {
+    return each.kind == Kind::declare || each.kind == Kind::accumulate || each.kind == Kind::store;
+  });
+}
+
+Block& elements_of(Stmt& loop) { return width_of(loop) > 1 ? loop.body[0].body : loop.body; }
 
 class Keeper {
  public:
@@ -79,14 +89,6 @@ class Keeper {
       for (RegId r : changed) ++versions[r];
     }
     return out;
-  }
-
-  static bool is_plain_loop(const Stmt& s) {
-    if (!is_loop(s) || !s.extent.is_number() || s.body.empty()) return false;
-    return std::ranges::all_of(width_of(s) > 1 ? s.body[0].body : s.body, [](const Stmt& each) {
-      return each.kind == Kind::declare || each.kind == Kind::accumulate ||
-             each.kind == Kind::store;
-    });
   }
 
   // The largest values that an earlier loop has computed.
@@ -171,7 +173,6 @@ class Keeper {
   // That a thread holds between two loops.
   static std::int64_t bytes_at_once(const std::vector<Kept>& all,
                                     const std::vector<RowLoop>& loops) {
-    constexpr std::int64_t register_bytes = 4;  // that an element takes at least
     std::int64_t most = 0;
     for (std::size_t i = 0; i + 1 < loops.size(); ++i) {
       std::int64_t here = 0;
@@ -201,7 +202,7 @@ class Keeper {
       if (k.first == number) own.push_back(&k);
     if (own.empty() && l.kept.empty()) return;
     std::ranges::sort(own, {}, [](const Kept* k) { return k->value.node(); });  // operands first
-    Block& body = width > 1 ? loop.body[0].body : loop.body;
+    Block& body = elements_of(loop);
     Block before;
     for (const Kept* k : own) {
       const RegId reg = positions_.new_register();
@@ -223,7 +224,77 @@ class Keeper {
   MemoryScope scope_ = MemoryScope::thread;
 };
 
+// Whether the stores of a loop to parameters can come behind all its turns, and are better there.
+bool stores_better_last(Stmt& loop, const Kernel& kernel) {
+  if (!is_plain_loop(loop)) return false;
+  const Block& body = elements_of(loop);
+  const std::int64_t elements = loop.extent.number() * width_of(loop);
+  std::unordered_set<RegId> changed;
+  std::int64_t bytes = 0;
+  for (const Stmt& s : body) {
+    if (s.kind != Kind::store) changed.insert(s.reg);
+    if (s.kind != Kind::store || s.param >= std::ssize(kernel.params)) continue;
+    Dependences place;
+    add_dependences(s.offset, place);
+    if (s.condition ||
+        std::ranges::any_of(place.registers, [&](RegId r) { return changed.contains(r); }))
+      return false;
+    bytes += elements * std::max<std::int64_t>(byte_size(s.value.dtype()), register_bytes);
+  }
+  const std::vector<Value> values = values_of(body);
+  const auto loads = [&](NodeId n) {
+    const Value v(&values[0].graph(), n);
+    return v.is(ops::load) && v.attrs().integer("param") < std::ssize(kernel.params);
+  };
+  return loop.extent.number() > 1 && bytes > 0 && bytes <= most_kept_bytes &&
+         std::ranges::any_of(nodes_below(values), loads);
+}
+
+// Takes the stores to parameters out of a loop; the loop of them.
+Stmt taken_stores(Stmt& loop, Kernel& kernel, Lowering& lowering) {
+  Positions& positions = lowering.positions();
+  const std::int64_t width = width_of(loop);
+  const auto place = [&](const Stmt& l) {
+    return symbol_of(l) * Dim(width) + (width > 1 ? symbol_of(l.body[0]) : Dim(0));
+  };
+  Stmt out = loop;
+  out.var = *loop_of(positions.add_loop(loop.extent));
+  std::vector<Replacement> turns = {{symbol_of(loop), symbol_of(out)}};
+  if (width > 1) {
+    out.body[0].var = *loop_of(positions.add_loop(width));
+    turns.push_back({symbol_of(loop.body[0]), symbol_of(out.body[0])});
+  }
+  const Rewriter moved(lowering.graph(), turns);
+  Block& stores = elements_of(out);
+  stores.clear();
+  const std::size_t params = kernel.params.size();
+  for (Stmt& s : elements_of(loop)) {
+    if (s.kind != Kind::store || s.param >= std::ssize(kernel.params)) continue;
+    const auto memory = static_cast<int>(params + kernel.memory.size());
+    const DType dtype = s.value.dtype();
+    kernel.memory.push_back({dtype, loop.extent.number() * width, 0, MemoryScope::thread});
+    Stmt store = s;
+    store.offset = moved(s.offset);
+    store.value = lowering.load(memory, dtype, place(out));
+    stores.push_back(std::move(store));
+    s.param = memory;
+    s.offset = place(loop);
+  }
+  loop.loop = out.loop = LoopKind::unrolled;
+  return out;
+}
+
 }  // namespace
+
+void store_last(Block& block, Kernel& kernel, Lowering& lowering) {
+  Block out;
+  for (Stmt& s : block) {
+    const bool is_split = stores_better_last(s, kernel);
+    out.push_back(std::move(s));
+    if (is_split) out.push_back(taken_stores(out.back(), kernel, lowering));
+  }
+  block = std::move(out);
+}
 
 void keep_values(Block& block, Kernel& kernel, Lowering& lowering) {
   Keeper(kernel, lowering).run(block);

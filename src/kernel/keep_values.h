@@ -1,4 +1,5 @@
-// What several loops of a row compute of the same elements. Chooses no loops and no threads.
+// What loops of a row hold in memory of the thread: what several of them compute of the same
+// elements, and what they store. Chooses no loops and no threads.
 #pragma once
 
 #include "kernel/lower.h"
@@ -14,5 +15,10 @@ void keep_values(Block&, Kernel&, Lowering&);
 // Of loops of so many turns alone: what they load is kept in memory of that scope, however much it
 // is. What they compute of it they compute again.
 void keep_loads(Block&, Kernel&, Lowering&, std::int64_t turns, MemoryScope);
+
+// A compiler that cannot tell whether a store changes what is loaded next waits for each load of a
+// loop in turn. So a loop of few turns that loads and stores keeps what it would store, and one
+// behind it stores.
+void store_last(Block&, Kernel&, Lowering&);
 
 }  // namespace hone

@@ -460,6 +460,54 @@ TEST(GroupNest, RowsKeepWhatTheyComputed) {
   }
 }
 
+// Of few rows a thread takes few elements; of many, more.
+TEST(GroupNest, FewRowsHaveMoreThreads) {
+  TargetInfo target = group_target(1024);
+  target.vector_bits = 128;
+  for (const auto& [rows, threads] : {std::pair{2, 512}, {127, 512}, {128, 128}}) {
+    SCOPED_TRACE(rows);
+    Function f;
+    const Value x = f.add_param(f32({rows, 2048}), "x");
+    f.add_result(ops::softmax(x, {{"axis", 1}}));
+    const Candidate c = nest_candidate(spec_of(f), target);
+    EXPECT_EQ(group_threads(std::get<Kernel>(c.steps.at(0).what)), threads);
+    expect_agrees(c, f);
+  }
+}
+
+// A compiler may not move a load before a store that could change what it reads.
+TEST(GroupNest, RowsLoadAllBeforeTheyStore) {
+  TargetInfo target = group_target(1024);
+  target.vector_bits = 128;
+  for (const auto& [dtype, rows] :
+       {std::pair{DType::f32, 3}, {DType::bf16, 3}, {DType::bf16, 2048}}) {
+    Function f;
+    const Value x = f.add_param(Type(dtype, {rows, 1024}), "x"),
+                scale = f.add_param(Type(dtype, {1024}), "s");
+    f.add_result(ops::softmax(x, {{"axis", 1}}) * broadcast_to(scale, x.shape()));
+    const Candidate c = nest_candidate(spec_of(f), target);
+    const Kernel& k = std::get<Kernel>(c.steps.at(0).what);
+    std::size_t storing = 0;
+    for_each_statement(k.body, [&](const Stmt& s) {
+      if (s.kind != Stmt::Kind::loop || s.loop != LoopKind::unrolled) return;
+      const auto is_param = [&](std::int64_t p) { return p < std::ssize(k.params); };
+      bool stores = false, loads = false;
+      for_each_statement(s.body, [&](const Stmt& each) {
+        stores = stores || (each.kind == Stmt::Kind::store && is_param(each.param));
+      });
+      const std::vector<Value> values = values_of(s.body);
+      for (NodeId n : nodes_below(values)) {
+        const Value v(&values[0].graph(), n);
+        loads = loads || (v.is(ops::load) && is_param(v.attrs().integer("param")));
+      }
+      EXPECT_FALSE(stores && loads);
+      storing += stores;
+    });
+    EXPECT_EQ(storing, 1u);
+    if (rows < 16) expect_agrees(c, f);
+  }
+}
+
 // A row of more elements than the threads of a block can hold.
 TEST(GroupNest, LongRowsAreSharedByThreadsThatShareNoMemory) {
   TargetInfo target = group_target(128);
