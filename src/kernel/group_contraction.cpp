@@ -47,7 +47,7 @@ std::int64_t tile_size(const Dim& d, std::int64_t most) {
   return std::min(most, static_cast<std::int64_t>(std::bit_ceil(size)));
 }
 
-Tiling default_tiling(const GroupProblem& p, const TargetInfo& target, DType t) {
+Tiling one_stage_tiling(const GroupProblem& p, const TargetInfo& target, DType t) {
   Tiling x;
   // With 8 x 8 sums a thread multiplies four times as often as it reads.
   constexpr Tiling large{128, 128, 8, 8, 8};
@@ -65,8 +65,8 @@ Tiling default_tiling(const GroupProblem& p, const TargetInfo& target, DType t) 
            std::ceil(typical(p.n) / static_cast<double>(x.n));
   };
   while (tiles() < least_tiles && std::max(x.m, x.n) > least_side) (x.m > x.n ? x.m : x.n) /= 2;
-  x.rows = std::clamp<std::int64_t>(x.m / 16, 1, 4);
-  x.columns = std::clamp<std::int64_t>(x.n / 16, 1, 4);
+  x.rows = std::clamp<std::int64_t>(x.m / 8, 1, 8);
+  x.columns = std::clamp<std::int64_t>(x.n / 8, 1, 4);
   while (x.bytes(t) > target.group_bytes && x.k > 1) x.k /= 2;
   while (x.bytes(t) > target.group_bytes && x.m + x.n > 2) (x.m > x.n ? x.m : x.n) /= 2;
   x.rows = std::min(x.rows, x.m), x.columns = std::min(x.columns, x.n);
@@ -83,6 +83,14 @@ Tiling default_tiling(const GroupProblem& p, const TargetInfo& target, DType t) 
          x.bytes(t) * 2 <= target.group_bytes)
     x.k *= 2;
   return x;
+}
+
+// Wherever a step's tiles fit into registers, fetching them while others are multiplied is faster.
+Tiling default_tiling(const GroupProblem& p, const TargetInfo& target, DType t) {
+  const Tiling one = one_stage_tiling(p, target, t);
+  Tiling two = one;
+  two.stages = 2;
+  return two.fits(target, t) ? two : one;
 }
 
 Tiling tiling_of(const GroupProblem& p, const TargetInfo& target, DType t, const Tuning& tuning) {
@@ -394,8 +402,9 @@ std::vector<Tuning> group_contraction_space(const GroupSpec& spec, const TargetI
   const GroupProblem p = problem_of(found->group);
   std::vector<Tuning> out = {default_tiling(p, target, found->accumulate).named()};
   for (Tiling t : {Tiling{128, 128, 8, 8, 8}, Tiling{128, 64, 16, 8, 4}, Tiling{64, 64, 16, 4, 4},
-                   Tiling{64, 64, 8, 8, 8}, Tiling{32, 64, 16, 2, 4}, Tiling{32, 32, 16, 2, 2},
-                   Tiling{32, 32, 32, 4, 4}, Tiling{16, 16, 16, 1, 1}}) {
+                   Tiling{64, 64, 16, 8, 4}, Tiling{64, 64, 8, 8, 8}, Tiling{32, 64, 16, 2, 4},
+                   Tiling{32, 32, 16, 4, 4}, Tiling{32, 32, 16, 2, 2}, Tiling{32, 32, 32, 4, 4},
+                   Tiling{16, 16, 16, 1, 1}}) {
     for (t.stages = 1; t.stages <= 2; ++t.stages) {
       const Tuning named = t.named();
       if (t.fits(target, found->accumulate) && std::ranges::find(out, named) == out.end())

@@ -270,6 +270,11 @@ void Renderer::array_multiply(const Stmt& s) {
     out_.line(dialect_.unroll);
     out_.open("for (int32_t ", l, " = 0; ", l, " < ", t.columns, "; ++", l, ")");
   };
+  // Neighbouring steps read neighbouring elements, which compilers of shaders see in turns that are
+  // written out.
+  constexpr std::int64_t most_written_out = 512;
+  if (s.extent.is_number() && s.extent.number() * t.rows * t.columns <= most_written_out)
+    out_.line(dialect_.unroll);
   out_.open("for (", index_type(), " ", k, " = 0; ", k, " < ", position(s.extent), "; ++", k, ")");
   out_.line(type, " ", b, "[", t.columns, "], ", x, ";");
   const std::string place = s.k_group == 1 ? cat(k, " * ", b_stride, " + ", l)
