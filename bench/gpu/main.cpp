@@ -19,6 +19,7 @@
 #include "compile/precision.h"
 #include "decode.h"
 #include "ops/common.h"
+#include "runtime/prepare.h"
 
 namespace {
 
@@ -337,7 +338,7 @@ void start(const Request& request) {
   }
   const double took = us([&] {
     const auto plan = std::make_shared<const Plan>(read_plan(request.start));
-    Session(Executable::load(plan, device), {.max_memory = std::int64_t{1} << 40}).run(inputs);
+    Session(load_plan(plan, {device}), {.max_memory = std::int64_t{1} << 40}).run(inputs);
   });
   std::printf("%s\n",
               Json(Json::Object{{"case", "start"}, {"plan", request.start}, {"ms", took / 1000}})

@@ -77,10 +77,8 @@ Source source(const Plan& plan) {
 }
 
 std::unique_ptr<Session> open_session(const Plan& plan, SessionOptions options) {
-  const Executable::Devices devices = open_devices(plan);
   return std::make_unique<Session>(
-      Executable::load(with_prepared(std::make_shared<const Plan>(plan), devices), devices),
-      std::move(options));
+      load_plan(std::make_shared<const Plan>(plan), open_devices(plan)), std::move(options));
 }
 
 }  // namespace hone

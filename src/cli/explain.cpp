@@ -6,6 +6,7 @@
 #include "plan/plan_json.h"
 #include "plan/plan_text.h"
 #include "report/report.h"
+#include "runtime/prepare.h"
 
 namespace hone::cli {
 
@@ -121,8 +122,8 @@ void report_on(const std::string& page, const std::vector<std::string>& given, c
   seen.plan = *runner.plan();
   seen.compiled.push_back(std::move(compiled));
   seen.profile =
-      profile(Executable::load(std::make_shared<const Plan>(seen.plan), open_devices(seen.plan)),
-              inputs, {.threads = options.threads});
+      profile(load_plan(std::make_shared<const Plan>(seen.plan), open_devices(seen.plan)), inputs,
+              {.threads = options.threads});
   const std::filesystem::path& model = loaded.file.path;
   ReportContext context{.command = command, .model_file = model.string()};
   context.samples_are_made_up = given.empty() && data_sets(model.parent_path()).empty();

@@ -36,10 +36,10 @@ struct Costs {
   double start_us, step_us, copy_us, piece_us, sixteenth_us, fetch_us, launch_us,
       parts_bytes_per_us, depth_us, vectors_per_us;
 };
-// Of tiles whose elements a thread knows, as CUDA writes them.
+// Of tiles whose elements a thread knows.
 constexpr Costs of_known_tiles{2.4, 0.1, 0.016, 0.0038, 0.04, 0.7, 2.3, 3e6, 0.05, 7e3};
-// Of those that Vulkan's cooperative matrices hide: the fit of 62 tilings of 4096 x 4096 x 4096 and
-// 16 x 4096 x 4096 is within 17 % (root mean square).
+// Of those whose elements are hidden: fitted to 62 tilings of 4096 x 4096 x 4096 and
+// 16 x 4096 x 4096, from which they are 17 % away (root mean square).
 constexpr Costs of_opaque_tiles{6, 0.08, 0.012, 0.0033, 0.021, 0.32, 11, 1.4e6, 0.05, 1.9e3};
 
 double ceil_over(double a, std::int64_t b) { return std::ceil(a / static_cast<double>(b)); }
@@ -109,8 +109,8 @@ double predicted_us(const GroupProblem& p, const TensorTiling& t) {
   const double latency = std::ceil(each / resident) * (c.start_us + steps * one_step);
   const double cache_us =
       loaded * 2 / std::min(bytes_per_us, cache_bytes_per_us / std::min(groups, processors));
-  const double busy =
-      std::max({number(t.m * t.n * t.k) / products_per_us, loaded / 8 / c.vectors_per_us, cache_us});
+  const double busy = std::max(
+      {number(t.m * t.n * t.k) / products_per_us, loaded / 8 / c.vectors_per_us, cache_us});
   const double adding = t.parts > 1 ? c.launch_us + parts * m * n * batch * 8 / c.parts_bytes_per_us
                                     : number(t.depths - 1) * c.depth_us;
   return std::max(latency, c.start_us + each * steps * busy) + adding;

@@ -16,6 +16,11 @@ namespace hone {
 
 namespace {
 
+std::size_t static_bytes(const Type& t) {
+  if (auto n = byte_count(t).as_number(); n && *n >= 0) return static_cast<std::size_t>(*n);
+  throw UserError("plan: a prepared buffer of type ", t, " depends on a size; compile it again");
+}
+
 // Whether every prepared buffer that the variant's prepare steps write has data.
 bool is_prepared(const Plan& plan, const Variant& v) {
   bool has_all = true;
@@ -23,15 +28,16 @@ bool is_prepared(const Plan& plan, const Variant& v) {
     for (std::size_t i = 0; i < s.operands.size(); ++i) {
       const PlanBuffer& b = v.buffers[s.operands[i].buffer];
       if (s.written[i] && b.kind == PlanBuffer::Kind::prepared)
-        has_all &= plan.prepared[b.index].size() > 0;
+        has_all &=
+            plan.prepared[b.index].size() > 0 || static_bytes(plan.prepared[b.index].type) == 0;
     }
   });
   return has_all;
 }
 
-std::size_t static_bytes(const Type& t) {
-  if (auto n = byte_count(t).as_number(); n && *n >= 0) return static_cast<std::size_t>(*n);
-  throw UserError("plan: a prepared buffer of type ", t, " depends on a size; compile it again");
+bool all_are_prepared(const Plan& plan, const std::vector<std::uint32_t>& variants) {
+  return std::ranges::all_of(variants,
+                             [&](std::uint32_t v) { return is_prepared(plan, plan.variants[v]); });
 }
 
 // Which of `all` stand for the variant's devices; empty when one of them finds none.
@@ -94,7 +100,7 @@ void Executable::choose_variants(const Devices& all) {
   if (purpose_ == Purpose::run)
     choose_for_run(all);
   else
-    choose_for_prepare(all);
+    choose_for_prepare();
 }
 
 void Executable::choose_for_run(const Devices& devices) {
@@ -119,22 +125,18 @@ void Executable::choose_for_run(const Devices& devices) {
     throw UserError(plan_->name, ": is compiled for ", names, ", but this machine runs ",
                     descriptions(devices), "; compile the plan again for it");
   }
+  if (!all_are_prepared(*plan_, variants_))
+    throw UserError(plan_->name, ": its compiler had no device to prepare weights for ",
+                    descriptions(devices), "; load it with load_plan(), which does");
   for (std::size_t i = 0; i < variants_.size(); ++i)
     std::erase_if(variants_, [&](std::uint32_t& other) {
       return &other > &variants_[i] && all[variants_[i]].guards == all[other].guards;
     });
 }
 
-void Executable::choose_for_prepare(const Devices& devices) {
-  for (std::uint32_t i = 0; i < plan_->variants.size(); ++i) {
-    const Variant& v = plan_->variants[i];
-    if (is_prepared(*plan_, v)) continue;
-    if (places_[i].empty())
-      throw UserError(plan_->name, ": weights cannot be prepared for ", targets_text(v),
-                      " here, because this machine runs ", descriptions(devices),
-                      "; compile on a machine that has the target");
-    variants_.push_back(i);
-  }
+void Executable::choose_for_prepare() {
+  for (std::uint32_t i = 0; i < plan_->variants.size(); ++i)
+    if (!places_[i].empty() && !is_prepared(*plan_, plan_->variants[i])) variants_.push_back(i);
 }
 
 // Keeps the devices that variants use.

@@ -43,8 +43,9 @@ class Executable {
 
   // Each device of a variant is given the first of `devices` that has its name and runs its target
   // best, each at most once. Throws UserError when that fails for every variant. To prepare, the
-  // variants are loaded whose prepared buffers are not all there, and what their prepare steps
-  // write gets memory.
+  // variants are loaded that find devices and whose prepared buffers are not all there, and what
+  // their prepare steps write gets memory. To run, all must be there: load_plan() of
+  // runtime/prepare.h sees to that.
   static std::shared_ptr<const Executable> load(std::shared_ptr<const Plan>, Devices,
                                                 Purpose = Purpose::run);
   static std::shared_ptr<const Executable> load(std::shared_ptr<const Plan>,
@@ -101,7 +102,7 @@ class Executable {
   Executable() = default;
   void choose_variants(const Devices&);
   void choose_for_run(const Devices&);
-  void choose_for_prepare(const Devices&);
+  void choose_for_prepare();
   void take_devices(const Devices&);
   void place_streams();
   void load_programs();

@@ -68,16 +68,18 @@ void run_prepare(Plan& plan, const std::shared_ptr<Device>& device,
   run_prepare(plan, Executable::Devices{device}, pool);
 }
 
-std::shared_ptr<const Plan> with_prepared(std::shared_ptr<const Plan> plan,
-                                          const Executable::Devices& devices) {
+std::shared_ptr<const Executable> load_plan(std::shared_ptr<const Plan> plan,
+                                            const Executable::Devices& devices) {
   const bool has_all = std::ranges::all_of(plan->prepared, [](const PreparedBuffer& b) {
     const auto bytes = byte_count(b.type).as_number();
     return b.size() > 0 || (bytes && *bytes == 0);
   });
-  if (has_all) return plan;
-  auto out = std::make_shared<Plan>(*plan);
-  run_prepare(*out, devices, make_thread_pool({}));
-  return out;
+  if (!has_all) {
+    auto prepared = std::make_shared<Plan>(*plan);
+    run_prepare(*prepared, devices, make_thread_pool({}));
+    plan = std::move(prepared);
+  }
+  return Executable::load(std::move(plan), devices);
 }
 
 }  // namespace hone

@@ -1,5 +1,6 @@
-// Computes what depends on weights alone, before a plan is written or run. The compiler calls it;
-// a plan file holds its results.
+// Computes what depends on weights alone, before a plan is written or run. The compiler calls it,
+// and a plan file holds its results; where the compiler has no such device, the machine that loads
+// the plan does.
 #pragma once
 
 #include <memory>
@@ -17,12 +18,13 @@ namespace hone {
 void pack_constants(Plan& plan, Device&);
 
 // Packs constants, runs the prepare steps of every variant and fills the prepared buffers that have
-// no data; what a device wrote stays in its memory until somebody needs it elsewhere. Throws
-// UserError when these devices cannot run a variant.
+// no data; what a device wrote stays in its memory until somebody needs it elsewhere. Leaves out
+// variants that these devices cannot run.
 void run_prepare(Plan& plan, const Executable::Devices&, const std::shared_ptr<ThreadPool>&);
 void run_prepare(Plan& plan, const std::shared_ptr<Device>&, const std::shared_ptr<ThreadPool>&);
-// The plan, or where it was compiled on a machine that could not prepare its weights, a copy of it
-// with weights that these devices prepared.
-std::shared_ptr<const Plan> with_prepared(std::shared_ptr<const Plan>, const Executable::Devices&);
+// A plan file's plan, to be run. Where its compiler had no such devices and so could not prepare
+// its weights, a copy of the plan is loaded with weights that these devices prepare now.
+std::shared_ptr<const Executable> load_plan(std::shared_ptr<const Plan>,
+                                            const Executable::Devices&);
 
 }  // namespace hone

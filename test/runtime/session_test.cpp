@@ -674,8 +674,10 @@ TEST(Prepare, FillsBuffersThatRunsRead) {
   v.prepare = {
       launch_of(0, {dense(2, DType::f32, {4}), dense(4, DType::f32, {4})}, {false, true}, {4})};
   v.steps[1].operands[1].buffer = 4;
-  EXPECT_SAYS(refusal([&] { Session(load(p)).run(std::vector{ramp(8)}); }),
-              "needs 16 bytes, but has 0");
+  // A plan whose compiler could not prepare is prepared by who loads it.
+  EXPECT_SAYS(refusal([&] { load(p); }), "load it with load_plan()");
+  Session prepared(load_plan(std::make_shared<const Plan>(p), {open_cpu_device()}));
+  EXPECT_EQ(prepared.run(std::vector{ramp(8)})[0].as<float>()[0], 0 * 2 + 1 + 3);
   const std::shared_ptr<ThreadPool> pool = make_thread_pool({.threads = 1});
   run_prepare(p, open_cpu_device(), pool);  // the arena's size is not known: n may be 0
   ASSERT_EQ(p.prepared[0].data.size(), 16u);
@@ -687,10 +689,27 @@ TEST(Prepare, FillsBuffersThatRunsRead) {
   Session s(load(p));
   EXPECT_EQ(s.run(std::vector{ramp(8)})[0].as<float>()[0], 0 * 2 + 1 + 3);
   EXPECT_EQ(s.memory().shared.prepared, 16u);
-  v.devices[0].target = "no-such-target";
-  p.prepared[0].data = {};
-  EXPECT_SAYS(refusal([&] { run_prepare(p, open_cpu_device(), pool); }),
-              "cannot be prepared for no-such-target");
+}
+
+// What a machine cannot run it need not prepare.
+TEST(Prepare, LeavesOutVariantsOfOtherMachines) {
+  Plan p = scale_and_add();
+  p.prepared = {{"packed", f32({4}), {}}, {"packed for another machine", f32({4}), {}}};
+  Variant& v = p.variants[0];
+  v.buffers.push_back({PlanBuffer::Kind::prepared, 0, 0, 16});
+  v.prepare = {
+      launch_of(0, {dense(2, DType::f32, {4}), dense(4, DType::f32, {4})}, {false, true}, {4})};
+  v.steps[1].operands[1].buffer = 4;
+  Variant other = v;
+  other.devices[0].target = "no-such-target";
+  other.buffers[4].index = 1;
+  p.variants.push_back(other);
+  Session s(load_plan(std::make_shared<const Plan>(p), {open_cpu_device()}));
+  EXPECT_EQ(s.run(std::vector{ramp(8)})[0].as<float>()[0], 0 * 2 + 1 + 3);
+  p.variants.erase(p.variants.begin());
+  run_prepare(p, open_cpu_device(), make_thread_pool({.threads = 1}));
+  EXPECT_EQ(p.prepared[1].data.size(), 0u);
+  EXPECT_SAYS(refusal([&] { load(p); }), "is compiled for no-such-target");
 }
 
 }  // namespace

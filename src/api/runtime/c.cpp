@@ -9,6 +9,7 @@
 #include "backend/devices/devices.h"
 #include "base/log.h"
 #include "plan/plan_file.h"
+#include "runtime/prepare.h"
 #include "runtime/session.h"
 #include "type/text.h"
 
@@ -212,7 +213,7 @@ hone_status hone_load(const char* path, hone_executable** out) {
     *required(out, "hone_load: out") = nullptr;
     auto made = std::make_unique<hone_executable>();
     auto plan = std::make_shared<const Plan>(read_plan(required(path, "path")));
-    made->it = Executable::load(plan, open_devices(*plan));
+    made->it = load_plan(plan, open_devices(*plan));
     *out = made.release();
   });
 }

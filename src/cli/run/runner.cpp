@@ -15,9 +15,7 @@ class PlanRunner final : public Runner {
     SessionOptions options;
     options.threads = limits.threads;
     if (limits.max_memory > 0) options.max_memory = limits.max_memory;
-    const Executable::Devices devices = open_devices(*plan_);
-    plan_ = with_prepared(std::move(plan_), devices);
-    session_ = std::make_unique<Session>(Executable::load(plan_, devices), options);
+    session_ = std::make_unique<Session>(load_plan(plan_, open_devices(*plan_)), options);
     if (limits.deadline) session_->set_deadline(*limits.deadline);
   }
 
