@@ -22,7 +22,7 @@ std::optional<Candidate> Target::tuned(const GroupSpec& spec, std::string_view c
                                        const Tuning& tuning) const {
   for (const KernelForm& b : kernel_forms(info()))
     if (b.name == candidate)
-      if (std::optional<Candidate> c = b.build(spec, info(), tuning)) return c;
+      if (std::optional<Candidate> c = built(b, spec, info(), tuning)) return c;
   return std::nullopt;
 }
 

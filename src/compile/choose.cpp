@@ -55,6 +55,7 @@ std::string spec_text(const GroupSpec& spec, const Sizing& sizes) {
       note(strides);
     }
   for (bool weight : spec.param_is_weight) text += weight ? 'w' : '-';
+  if (spec.is_aligned) text += " aligned";
   for (auto [result, param] : spec.updates) text += cat(" ", result, "<-", param);
   note(spec.function.symbols());
   for (NodeId n : live_nodes(spec.function))

@@ -150,7 +150,8 @@ class Driver {
     Function f = passed(narrowed(source), name);
     report_.passes_ms += milliseconds_since(start);
     start = Clock::now();
-    Schedule s = schedule(f, {.one_op_groups = options_.one_op_groups});
+    Schedule s = schedule(f, {.one_op_groups = options_.one_op_groups,
+                              .tells_alignment = compile.target().info().group_threads > 0});
     report_.schedule_ms += milliseconds_since(start);
     if (options_.keep)
       for (const ScheduledGroup& g : s.groups)

@@ -88,10 +88,20 @@ std::span<const KernelForm> kernel_forms(const TargetInfo& target) {
   return for_register_tiles;
 }
 
+std::optional<Candidate> built(const KernelForm& form, const GroupSpec& spec,
+                               const TargetInfo& target, const Tuning& tuning) {
+  std::optional<Candidate> out = form.build(spec, target, tuning);
+  if (out && target.group_threads > 0)
+    for (Candidate::Step& s : out->steps)
+      // What it does not share with the group is placed by the plan, which aligns it.
+      if (auto* kernel = std::get_if<Kernel>(&s.what)) kernel->is_aligned = spec.is_aligned;
+  return out;
+}
+
 std::vector<Candidate> generated_candidates(const GroupSpec& spec, const TargetInfo& target) {
   std::vector<Candidate> out;
   for (const KernelForm& b : kernel_forms(target))
-    if (auto candidate = b.build(spec, target, {})) out.push_back(std::move(*candidate));
+    if (auto candidate = built(b, spec, target, {})) out.push_back(std::move(*candidate));
   if (out.size() > 1 && target.group_threads == 0)
     std::ranges::stable_sort(out, {}, [&](const Candidate& c) { return predicted_ms(c, target); });
   return out;

@@ -24,6 +24,10 @@ struct KernelForm {
 // Those for such a machine. Plain loop nests, which fit every group, are the last.
 std::span<const KernelForm> kernel_forms(const TargetInfo&);
 
+// What a form makes, for the alignment that the group states.
+std::optional<Candidate> built(const KernelForm&, const GroupSpec&, const TargetInfo&,
+                               const Tuning&);
+
 // What they make without a tuning: at least one, the one predicted to be the fastest first. Throws
 // UserError for an operation that no kernel can compute (control flow, host operations).
 std::vector<Candidate> generated_candidates(const GroupSpec&, const TargetInfo&);

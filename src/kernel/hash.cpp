@@ -17,6 +17,7 @@ class KernelHasher {
       add(p.dtype), add(p.dims), add(p.strides), add(p.written);
       add(static_cast<std::uint64_t>(p.streams_from));
     }
+    add(k.is_aligned);
     add(k.memory.size());
     for (const KernelMemory& m : k.memory)
       add(m.dtype), add(m.elements), add(m.offset), add(m.scope);

@@ -152,10 +152,14 @@ struct Stmt {
   std::string name;  // of an intrinsic
 };
 
+// Of memory that vectors are read from and written to, in bytes.
+inline constexpr std::int64_t vector_alignment = 16;
+
 struct Kernel {
   std::string name;  // readable, e.g. "add_relu"; the hash tells kernels apart
   std::vector<KernelParam> params;
-  Dims sizes;  // symbols handed over at run time, in the order of the sizes argument
+  bool is_aligned = false;  // every parameter begins at a multiple of vector_alignment
+  Dims sizes;               // symbols handed over at run time, in the order of the sizes argument
   Dim chunks = 1;
   Dim scratch_bytes = 0;  // per thread
   std::vector<KernelMemory> memory;
@@ -188,6 +192,7 @@ struct GroupSpec {
   Function function;
   std::vector<Dims> param_strides, result_strides;
   std::vector<bool> param_is_weight;  // known before the run: may be packed by prepare
+  bool is_aligned = false;  // every parameter and result begins at a multiple of vector_alignment
   // (result, parameter): the parameter lies where the result lies, and the group changes a part of
   // it. A candidate writes that part alone.
   std::vector<std::pair<int, int>> updates = {};

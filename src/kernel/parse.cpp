@@ -168,6 +168,8 @@ class KernelParser {
       kernel_.sizes.push_back(size_symbol(r));
     else if (r.eat("symbol "))
       size_symbol(r);
+    else if (r.eat("aligned"))
+      kernel_.is_aligned = true;
     else if (r.eat("chunks "))
       kernel_.chunks = size(r);
     else if (r.eat("scratch_bytes "))

@@ -314,6 +314,7 @@ std::string print(const Kernel& k) {
   for (std::size_t i = 0; i < k.tiles.size(); ++i)
     out << "t" << i << ": tile " << k.tiles[i].dtype << " " << k.tiles[i].rows << "x"
         << k.tiles[i].columns << "\n";
+  if (k.is_aligned) out << "aligned\n";
   out << "chunks " << plain(k.chunks) << "\n";
   if (k.scratch_bytes != Dim(0)) out << "scratch_bytes " << plain(k.scratch_bytes) << "\n";
   KernelPrinter(out, k).block(k.body, 0);

@@ -11,8 +11,9 @@
 namespace hone {
 
 struct ScheduleOptions {
-  bool one_op_groups = false;  // every operation a group of its own, for debugging
-  bool in_place = true;        // results may take the memory of what they are made of
+  bool one_op_groups = false;    // every operation a group of its own, for debugging
+  bool in_place = true;          // results may take the memory of what they are made of
+  bool tells_alignment = false;  // groups whose memory is aligned are told from others
 };
 
 // What a function requires of the sizes that are known before it runs; what it requires of sizes

@@ -1,5 +1,7 @@
 #include "schedule/specs.h"
 
+#include <algorithm>
+
 #include "base/hash.h"
 #include "schedule/cost.h"
 #include "schedule/in_place.h"
@@ -8,7 +10,7 @@
 namespace hone {
 
 std::uint64_t Specs::Key::hash() const {
-  std::uint64_t h = mix(function, prepare);
+  std::uint64_t h = mix(function, prepare * 2 + is_aligned);
   for (auto [result, param] : updates) h = mix(h, static_cast<std::uint64_t>(result + param + 1));
   for (bool w : is_weight) h = mix(h, w);
   for (const Dim& d : strides) h = mix(h, d.hash());
@@ -33,6 +35,13 @@ void Specs::add_strides(const View& v) {
   normalize_strides(v.dims, std::span(key_.strides).subspan(first));
 }
 
+// Slots begin at such multiples; what lies inside one may not.
+bool Specs::is_aligned(const ScheduledGroup& group) const {
+  return options_.tells_alignment && std::ranges::all_of(group.views, [](const View& v) {
+           return mod(v.offset, vector_alignment) == Dim(0);
+         });
+}
+
 // Says no where strides of axes of size 1 would have to be made normal first.
 bool Specs::fits(const Key& key, bool prepare, const Updates& updates,
                  const ScheduledGroup& group) const {
@@ -43,7 +52,7 @@ bool Specs::fits(const Key& key, bool prepare, const Updates& updates,
         return false;
     return true;
   };
-  if (key.prepare != prepare || key.updates != updates ||
+  if (key.prepare != prepare || key.updates != updates || key.is_aligned != is_aligned(group) ||
       key.is_weight.size() != group.params().size())
     return false;
   for (std::size_t i = 0; i < group.params().size(); ++i)
@@ -61,6 +70,7 @@ std::uint32_t Specs::spec(std::uint32_t function, bool prepare, const Updates& u
   if (latest != none && fits(keys_[latest], prepare, updates, group)) return latest;
   key_.function = function;
   key_.prepare = prepare;
+  key_.is_aligned = is_aligned(group);
   key_.updates = updates;
   key_.is_weight.clear();
   key_.strides.clear();
@@ -90,8 +100,9 @@ std::uint32_t Specs::add(const ScheduledGroup& group) {
   for (const View& v : group.results()) out.spec.result_strides.push_back(normal_strides(v));
   out.spec.param_is_weight = key_.is_weight;
   out.spec.updates = key_.updates;
+  out.spec.is_aligned = key_.is_aligned;
   out.prepare = key_.prepare;
-  if (in_place_) out.in_place = in_place_pairs(f);
+  if (options_.in_place) out.in_place = in_place_pairs(f);
   out.name = group_name(f);
   out.bytes = ideal_bytes(out.spec);
   out.flops = ideal_flops(f);

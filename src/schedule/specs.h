@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "schedule/schedule.h"
 #include "schedule/scheduled.h"
 #include "schedule/slots.h"
 
@@ -13,8 +14,8 @@ namespace hone {
 
 class Specs {
  public:
-  Specs(Schedule& out, const Slots& slots, bool in_place)
-      : out_(out), slots_(slots), in_place_(in_place) {}
+  Specs(Schedule& out, const Slots& slots, const ScheduleOptions& options)
+      : out_(out), slots_(slots), options_(options) {}
 
   // The number of a function equal to f; those of different sections may be.
   std::uint32_t function(const Function& f);
@@ -26,7 +27,7 @@ class Specs {
   // What tells specs of one function apart.
   struct Key {
     std::uint32_t function = 0;
-    bool prepare = false;
+    bool prepare = false, is_aligned = false;
     Updates updates;
     std::vector<bool> is_weight;
     Dims strides;  // of all parameters, then of all results
@@ -37,11 +38,12 @@ class Specs {
   bool fits(const Key&, bool prepare, const Updates&, const ScheduledGroup&) const;
   std::uint32_t find(const ScheduledGroup&);
   void add_strides(const View&);
+  bool is_aligned(const ScheduledGroup&) const;
   std::uint32_t add(const ScheduledGroup&);
 
   Schedule& out_;
   const Slots& slots_;
-  const bool in_place_;
+  const ScheduleOptions options_;
   std::vector<Function> functions_;
   std::vector<std::uint32_t> latest_;                              // per function: a spec, or none
   std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;  // of functions_

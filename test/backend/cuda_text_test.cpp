@@ -81,7 +81,7 @@ class CudaText {
   explicit CudaText(const Kernel& kernel)
       : source_(cuda::source_of(kernel)), directory_("hone_cuda_text") {
     std::string call = "if (shim_kernel == 0) shim_spread(hone_kernel, shim_arguments);";
-    if (source_.header.alignment > 1)
+    if (source_.header.has_unaligned)
       call += " else shim_spread(hone_kernel_unaligned, shim_arguments);";
     const std::string file = (directory_.path() / "kernel.cpp").string(),
                       library = (directory_.path() / "kernel.so").string();

@@ -31,6 +31,7 @@ p4: group f32 x 64 at 4096
 p5: scratch f32 x 3+n at 64*n
 t0: tile f32 4x16
 t1: tile bf16 2x2
+aligned
 chunks ceil
 )";
 

@@ -147,6 +147,9 @@ class CudaStream final : public Stream {
       addresses |= values_.back();
     }
     const bool is_aligned = addresses % h.alignment == 0;
+    if (!is_aligned && !kernel.unaligned)
+      throw UserError(kernel.name, ": an operand does not begin at a multiple of ", h.alignment,
+                      " bytes, as the plan promised; compile the plan again");
     const Scope scope(usable());
     if (h.has_scratch) {
       const auto threads = static_cast<std::int64_t>(h.threads);

@@ -62,7 +62,7 @@ void CudaProgram::load(const Binary& b, std::string_view where) {
     // Entries may be renamed; the cubin knows one kernel.
     context_->check(driver().cuModuleGetFunction(&kernel->function, module, kernel_symbol),
                     "cuModuleGetFunction", e.name);
-    if (header.alignment > 1)
+    if (header.has_unaligned)
       context_->check(driver().cuModuleGetFunction(&kernel->unaligned, module, unaligned_symbol),
                       "cuModuleGetFunction", e.name);
     for (CUfunction f : {kernel->function, kernel->unaligned})

@@ -6,7 +6,7 @@
 
 namespace hone::cuda {
 
-inline constexpr std::uint64_t code_magic = 0x3230414455434f48;  // "HOCUDA02"
+inline constexpr std::uint64_t code_magic = 0x3330414455434f48;  // "HOCUDA03"
 
 // A kernel's arguments, in order: the address of each parameter; with scratch, its address and the
 // bytes of each thread (i64); each size (i64).
@@ -17,14 +17,15 @@ struct CodeHeader {
   std::uint32_t shared_bytes = 0;  // of a block
   std::uint32_t has_scratch = 0;
   std::uint32_t cubin_bytes = 0;
-  std::uint32_t alignment = 1;  // of every parameter, in bytes; others take the second kernel
+  std::uint32_t alignment = 1;  // of every parameter of the first kernel, in bytes
   std::uint32_t groups = 1;     // of the kernel's threads, in a block
   std::uint32_t blocks = 1;     // of a group, which are a cluster then
   std::uint32_t waits = 0;      // 1: it waits for the launch before it by itself
+  std::uint32_t has_unaligned = 0, reserved = 0;  // 1: there is a second kernel for other operands
 };
-static_assert(sizeof(CodeHeader) == 48);
+static_assert(sizeof(CodeHeader) == 56);
 
-// What a cubin calls its kernels; the second one is there where alignment is not 1.
+// What a cubin calls its kernels.
 inline constexpr const char* kernel_symbol = "hone_kernel";
 inline constexpr const char* unaligned_symbol = "hone_kernel_unaligned";
 // Blocks of a cluster; some devices allow 16, and parts of a device that others share fewer.

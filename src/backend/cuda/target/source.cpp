@@ -127,8 +127,9 @@ Source source_of(const Kernel& kernel) {
   };
   entry(kernel_symbol, true);
   if (!group.vectors.empty()) {
-    out.header.alignment = 16;
-    entry(unaligned_symbol, false);
+    out.header.alignment = vector_alignment;
+    out.header.has_unaligned = !kernel.is_aligned;
+    if (!kernel.is_aligned) entry(unaligned_symbol, false);
   }
   out.text = text.str();
   return out;
