@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/amount.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/run/arguments.h"
@@ -14,6 +15,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t looked_at = 4096;
+// A plan and a safetensors file begin with eight bytes of length; a model of ONNX has more.
+constexpr std::size_t least_bytes = 8;
 
 std::string head(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -94,6 +97,9 @@ ModelFile model_file(const std::string& given) {
   const std::string bytes = head(out.path);
   if (bytes.empty())
     throw UserError(out.path.string(), ": is empty; was its download or copy interrupted?");
+  if (bytes.size() < least_bytes)
+    throw UserError(out.path.string(), ": has ", amount(bytes.size(), "byte", "bytes"),
+                    ", too few for a model; was its download or copy interrupted?");
   if (is_safetensors(bytes))
     out.kind =
         bytes.find("\"hone.version\"") != bytes.npos ? FileKind::plan : FileKind::safetensors;

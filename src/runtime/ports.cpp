@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/checked.h"
 #include "base/error.h"
@@ -210,19 +211,29 @@ void Ports::check_donated(const OutputNeed& need, std::size_t i) {
   output.data = input.data;
 }
 
+// Outputs in the order of their memory: disjoint when each ends before the next begins. Inputs may
+// share memory with one another.
 void Ports::check_overlaps() const {
-  const auto overlap = [](const Port& a, const Port& b) {
-    return a.bytes > 0 && b.bytes > 0 && a.data < b.data + b.bytes && b.data < a.data + a.bytes;
-  };
-  for (std::size_t i = 0; i < outputs_.size(); ++i) {
-    for (std::size_t j = 0; j < inputs_.size(); ++j)
-      if (plan_.result_alias[i] != static_cast<std::int32_t>(j) && overlap(outputs_[i], inputs_[j]))
-        throw UserError("output '", plan_.results[i].name, "' shares memory with input '",
+  const auto end = [](const Port& p) { return p.data + p.bytes; };
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].bytes > 0) order.push_back(i);
+  std::ranges::sort(order, std::less(), [&](std::size_t i) { return outputs_[i].data; });
+  for (std::size_t k = 1; k < order.size(); ++k) {
+    const auto [first, second] = std::minmax(order[k - 1], order[k]);
+    if (outputs_[order[k]].data < end(outputs_[order[k - 1]]))
+      throw UserError("output '", plan_.results[second].name, "' shares memory with output '",
+                      plan_.results[first].name, "'; give each its own memory");
+  }
+  for (std::size_t j = 0; j < inputs_.size(); ++j) {
+    const Port& input = inputs_[j];
+    if (input.bytes == 0) continue;
+    auto at = std::ranges::upper_bound(order, input.data, std::less(),
+                                       [&](std::size_t i) { return end(outputs_[i]); });
+    for (; at != order.end() && outputs_[*at].data < end(input); ++at)
+      if (plan_.result_alias[*at] != static_cast<std::int32_t>(j))
+        throw UserError("output '", plan_.results[*at].name, "' shares memory with input '",
                         plan_.params[j].name, "'; only a donated input may be overwritten");
-    for (std::size_t j = 0; j < i; ++j)
-      if (overlap(outputs_[i], outputs_[j]))
-        throw UserError("output '", plan_.results[i].name, "' shares memory with output '",
-                        plan_.results[j].name, "'; give each its own memory");
   }
 }
 

@@ -55,6 +55,7 @@ class Cli(unittest.TestCase):
                 del cls.environment[name]
         w = cls.work
         w.joinpath("empty.onnx").touch()
+        w.joinpath("byte.hone").write_bytes(b"a")
         w.joinpath("text.onnx").write_text("hello, this is text\n")
         w.joinpath("lfs.onnx").write_text("version https://git-lfs.github.com/spec/v1\noid x\n")
         w.joinpath("page.onnx").write_text("<!DOCTYPE html><html></html>\n")

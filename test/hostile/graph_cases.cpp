@@ -383,6 +383,16 @@ Cases graph_cases() {
          add_call(add_function(b, "f"), "Relu", "a", "elsewhere", "");
        }),
        imported, "refused: "},
+      {"function_without_outputs", model([](ModelBuilder& b) {
+         use_function(b, "f");
+         onnx_pb::Function& f = add_function(b, "f");
+         f.clear_output();
+         add_call(f, "Relu", "a", "b", "");
+         b.model.mutable_graph()->mutable_node(0)->clear_output();
+         b.node("Relu", {"x"}, {"y"});
+         b.output("y");
+       }),
+       imported, "its function has no outputs, so the call computes nothing"},
       {"function_given_too_much", model([](ModelBuilder& b) {
          use_function(b, "f");
          add_call(add_function(b, "f"), "Relu", "a", "b", "");

@@ -206,6 +206,30 @@ float chosen(Session& s, std::int64_t count) {
   return s.run(std::vector{ramp(count)})[0].as<float>()[0];
 }
 
+TEST(Session, TellsWhichOfManyShareMemory) {
+  const std::vector<PlanParam> three = {{"a", f32({4})}, {"b", f32({4})}, {"c", f32({4})}};
+  std::vector<PlanParam> results = {{"p", f32({4})}, {"q", f32({4})}, {"r", f32({4})}};
+  Plan plan = plan_of(three, results);
+  plan.variants[0].results = {f32({4}), f32({4}), f32({4})};
+  Session s(load(plan));
+  Memory<float> memory(64);
+  const Sizes four = {4};
+  // Where each of a, b, c, p, q, r begins.
+  const auto run = [&](std::array<std::size_t, 6> begin) {
+    std::vector<TensorRef> in, out;
+    for (std::size_t i = 0; i < 6; ++i)
+      (i < 3 ? in : out).push_back({DType::f32, four, memory_of(memory.data() + begin[i], 4)});
+    return refusal([&] { s.run(in, out); });
+  };
+  EXPECT_EQ(run({0, 4, 8, 12, 16, 20}), "accepted");
+  EXPECT_EQ(run({4, 4, 4, 8, 0, 12}), "accepted");  // inputs may share, neighbours may touch
+  EXPECT_SAYS(run({0, 4, 8, 20, 16, 23}), "output 'r' shares memory with output 'p'");
+  EXPECT_SAYS(run({0, 4, 8, 16, 20, 16}), "output 'r' shares memory with output 'p'");
+  EXPECT_SAYS(run({0, 40, 8, 12, 37, 20}), "output 'q' shares memory with input 'b'");
+  EXPECT_SAYS(run({60, 40, 23, 12, 16, 20}), "output 'r' shares memory with input 'c'");
+  EXPECT_SAYS(run({15, 40, 50, 12, 24, 20}), "output 'p' shares memory with input 'a'");
+}
+
 TEST(Session, ChoosesTheWidestVariantWhoseGuardsHold) {
   Session s(load(guarded_plan()));
   EXPECT_EQ(chosen(s, 1), 1);

@@ -185,7 +185,11 @@ void Arguments::choices(std::string_view names, std::vector<std::string_view> wo
                         std::string meaning, std::vector<std::string>& to) {
   add(names, "WORD,...", std::move(meaning), [&to, words = std::move(words)](const std::string& s) {
     to.clear();
-    for (const std::string& word : split(s, ',')) to.push_back(one_of(word, words));
+    for (const std::string& word : split(s, ',')) {
+      if (std::ranges::count(to, word) > 0)
+        throw UsageError(cat("'", word, "' is given twice; give each once"));
+      to.push_back(one_of(word, words));
+    }
   });
 }
 

@@ -53,6 +53,8 @@ class Structure {
     Scope scope;
     scope.names.insert(f.inputs.begin(), f.inputs.end());
     const std::string where = cat("function '", f.name, "': ");
+    if (f.outputs.empty())
+      errors.push_back({where, "it has no outputs, so a call of it computes nothing"});
     nodes(f.nodes, scope, where);
     for (std::string_view name : f.outputs)
       if (!scope.knows(name))

@@ -493,6 +493,8 @@ Values Walk::call(const Node& n, std::int64_t index, const LocalFunction& f,
   if (operands.size() > f.inputs.size())
     throw UserError("the node has ", amount(operands.size(), "input", "inputs"),
                     ", but its function takes ", f.inputs.size());
+  if (f.outputs.empty())
+    throw UserError("its function has no outputs, so the call computes nothing");
   check_count(reading_.nodes + reading_.source.nodes_of_call.at(&f));
   Frame frame = frame_of_call(frame_, n, f);
   frame.call = origin_of(n, index);
