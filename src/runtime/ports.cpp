@@ -213,9 +213,10 @@ void Ports::check_donated(const OutputNeed& need, std::size_t i) {
 
 // Outputs in the order of their memory: disjoint when each ends before the next begins. Inputs may
 // share memory with one another.
-void Ports::check_overlaps() const {
+void Ports::check_overlaps() {
   const auto end = [](const Port& p) { return p.data + p.bytes; };
-  std::vector<std::size_t> order;
+  std::vector<std::size_t>& order = by_place_;
+  order.clear();
   for (std::size_t i = 0; i < outputs_.size(); ++i)
     if (outputs_[i].bytes > 0) order.push_back(i);
   std::ranges::sort(order, std::less(), [&](std::size_t i) { return outputs_[i].data; });

@@ -97,13 +97,14 @@ class Ports {
   void check_dims_of_output(std::size_t output, std::span<const std::int64_t>) const;
   void set_data(Port&, std::size_t number, const TensorRef&);
   void check_donated(const OutputNeed&, std::size_t output);
-  void check_overlaps() const;
+  void check_overlaps();
 
   const Executable& executable_;
   const Plan& plan_;
   std::vector<Port> inputs_, outputs_;
   std::vector<const Type*> output_types_;  // null: variants differ, or data decides a size
   std::vector<PortPlace> places_;
+  std::vector<std::size_t> by_place_;  // outputs with memory, in its order; kept between runs
   bool are_outputs_checked_ = false;
 };
 

@@ -18,7 +18,7 @@ namespace {
 // What all sections (the function and the bodies in it) share.
 struct Builder {
   Builder(const Function& f, const ScheduleOptions& o)
-      : whole(f), options(o), slots(out), specs(out, slots, o) {}
+      : whole(f), options(o), slots(out), specs(out, slots, o.in_place, o.tells_alignment) {}
   const Function& whole;
   Schedule out;
   ScheduleOptions options;

@@ -37,7 +37,7 @@ void Specs::add_strides(const View& v) {
 
 // Slots begin at such multiples; what lies inside one may not.
 bool Specs::is_aligned(const ScheduledGroup& group) const {
-  return options_.tells_alignment && std::ranges::all_of(group.views, [](const View& v) {
+  return tells_alignment_ && std::ranges::all_of(group.views, [](const View& v) {
            return mod(v.offset, vector_alignment) == Dim(0);
          });
 }
@@ -102,7 +102,7 @@ std::uint32_t Specs::add(const ScheduledGroup& group) {
   out.spec.updates = key_.updates;
   out.spec.is_aligned = key_.is_aligned;
   out.prepare = key_.prepare;
-  if (options_.in_place) out.in_place = in_place_pairs(f);
+  if (in_place_) out.in_place = in_place_pairs(f);
   out.name = group_name(f);
   out.bytes = ideal_bytes(out.spec);
   out.flops = ideal_flops(f);

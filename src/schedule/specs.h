@@ -6,7 +6,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "schedule/schedule.h"
 #include "schedule/scheduled.h"
 #include "schedule/slots.h"
 
@@ -14,8 +13,8 @@ namespace hone {
 
 class Specs {
  public:
-  Specs(Schedule& out, const Slots& slots, const ScheduleOptions& options)
-      : out_(out), slots_(slots), options_(options) {}
+  Specs(Schedule& out, const Slots& slots, bool in_place, bool tells_alignment)
+      : out_(out), slots_(slots), in_place_(in_place), tells_alignment_(tells_alignment) {}
 
   // The number of a function equal to f; those of different sections may be.
   std::uint32_t function(const Function& f);
@@ -43,7 +42,7 @@ class Specs {
 
   Schedule& out_;
   const Slots& slots_;
-  const ScheduleOptions options_;
+  const bool in_place_, tells_alignment_;
   std::vector<Function> functions_;
   std::vector<std::uint32_t> latest_;                              // per function: a spec, or none
   std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;  // of functions_
