@@ -178,11 +178,15 @@ class GroupContractionWriter {
       fill(parts, step, Through::nothing, steps.body);
       steps.body.push_back({.kind = Kind::barrier});
     } else {
-      fill(parts, 0, Through::registers, out);
+      const Dim next = step + Dim(1), count = positions_.extent(step);
+      Block first, fetch;
+      fill(parts, 0, Through::registers, first);
+      if (count.low() > 0)
+        std::ranges::move(first, std::back_inserter(out));
+      else
+        out.push_back(branch(lowering_.below(0, count), std::move(first), {}));
       put(parts, stage, steps.body);
       steps.body.push_back({.kind = Kind::barrier});
-      const Dim next = step + Dim(1), count = positions_.extent(step);
-      Block fetch;
       fill(parts, next, Through::registers, fetch);
       steps.body.push_back(branch(lowering_.below(next, count), std::move(fetch), {}));
     }

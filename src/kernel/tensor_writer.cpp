@@ -156,9 +156,13 @@ class TensorWriter {
   // The tiles of step i are fetched while those of the step before it are multiplied. With memory
   // for two steps nobody waits until all have multiplied: what is put next lies elsewhere.
   Block steps() {
-    Block out = zeros();
-    fetch(0, out);
+    Block out = zeros(), first;
     const Dim count = steps_of_part(), step = positions_.add_loop(count);
+    fetch(0, first);
+    if (count.low() > 0)
+      std::ranges::move(first, std::back_inserter(out));
+    else
+      out.push_back(branch(lowering_.below(0, count), std::move(first)));
     const Dim stage = t_.stages == 2 ? positions_.remainder(step, 2) : Dim(0);
     Stmt each = loop(LoopKind::serial, step);
     put(a_, stage, each.body);

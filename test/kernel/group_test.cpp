@@ -89,6 +89,14 @@ Function rows_of(const Type& x, const Type& w, bool is_transposed) {
   return f;
 }
 
+// A product whose depth is n steps of 16, and may be empty; another parameter tells n.
+Function product_of_open_depth(DType t, std::int64_t rows, std::int64_t columns) {
+  const Dim n = Dim::symbol("n", 0, 300);
+  Function f = product(Type(t, {rows, n * Dim(16)}), Type(t, {n * Dim(16), columns}));
+  f.add_param(Type(t, {n}), "n");
+  return f;
+}
+
 TEST(FewRowProduct, SizesAroundTheTile) {
   for (const bool is_transposed : {false, true})
     for (const Tuning& t : {Tuning{{"threads", 64}, {"vectors", 2}, {"unroll", 2}},
@@ -116,9 +124,9 @@ TEST(FewRowProduct, EveryTuning) {
 
 // Symbolic sizes, matrices of a batch, weights made of narrow numbers, and what follows.
 TEST(FewRowProduct, WhatIsAroundIt) {
-  const Dim n = Dim::symbol("n", 1, 4096);
+  const Dim n = Dim::symbol("n", 0, 4096);
   const Tuning t = {{"threads", 32}, {"vectors", 2}, {"unroll", 2}};
-  for (const std::int64_t size : {16, 37, 64}) {
+  for (const std::int64_t size : {0, 16, 37, 64}) {
     expect_rows(rows_of(Type(DType::f16, {2, 96}), Type(DType::f16, {96, n}), false), t, size);
     expect_rows(rows_of(Type(DType::f16, {1, n}), Type(DType::f16, {40, n}), true), t, size);
   }
@@ -146,12 +154,21 @@ TEST(GroupContraction, SizesAroundTheTile) {
   in_stages.emplace_back("stages", 2);
   for (std::int64_t m : {1, 15, 16, 17, 33})
     for (std::int64_t n : {1, 16, 31})
-      for (std::int64_t k : {1, 7, 8, 9, 24}) {
+      for (std::int64_t k : {0, 1, 7, 8, 9, 24}) {
         SCOPED_TRACE(cat(m, " x ", n, " x ", k));
         expect_contraction(product(f32({m, k}), f32({k, n})), tuning);
         expect_contraction(product(f32({m, k}), f32({k, n})), in_stages);
         expect_contraction(product(f32({m, k}), f32({k, n})));
       }
+}
+
+// What is fetched before the first step is there only if there is a step.
+TEST(GroupContraction, OpenDepthsMayBeEmpty) {
+  for (const std::int64_t stages : {1, 2})
+    for (const std::int64_t size : {0, 1, 3})
+      expect_contraction(product_of_open_depth(DType::f32, 9, 7),
+                         {{"tile_m", 16}, {"tile_n", 16}, {"tile_k", 16}, {"stages", stages}},
+                         size);
 }
 
 TEST(GroupContraction, EveryTuning) {
@@ -290,7 +307,8 @@ TargetInfo matrix_target() {
   return t;
 }
 
-void expect_matrices(const Function& f, const Tuning& tuning, std::size_t steps) {
+void expect_matrices(const Function& f, const Tuning& tuning, std::size_t steps,
+                     std::int64_t size = 37) {
   SCOPED_TRACE(print(f));
   const std::optional<Candidate> c =
       group_tensor_candidate(spec_of(f), matrix_target(), tuning,
@@ -305,7 +323,7 @@ void expect_matrices(const Function& f, const Tuning& tuning, std::size_t steps)
     });
   EXPECT_EQ(multiplications, 1u);
   EXPECT_GE(stores, 1u);
-  expect_agrees(*c, f);
+  expect_agrees(*c, f, size);
 }
 
 // Sizes that tiles divide and others; each side along the depth and across it.
@@ -350,6 +368,13 @@ TEST(GroupMatrices, PartsOfTheDepthAndOfAStep) {
                        {"depths", depths}},
                       parts > 1 ? 2 : 1);
     }
+}
+
+TEST(GroupMatrices, OpenDepthsMayBeEmpty) {
+  for (const std::int64_t stages : {1, 2})
+    for (const std::int64_t size : {0, 1, 3})
+      expect_matrices(product_of_open_depth(DType::f16, 40, 24),
+                      {{"tile_k", 16}, {"stages", stages}}, 1, size);
 }
 
 TEST(GroupMatrices, Convolutions) {
