@@ -15,30 +15,44 @@ namespace hone {
 
 namespace {
 
-double extreme_number(SplitMix64& numbers) {
-  // Finite numbers are small enough that no order of adding products overflows on the way, and the
-  // huge ones do not sum to zero, which would leave what they swallowed on the way as the result.
-  static const double values[] = {0.0,
-                                  -0.0,
-                                  1.0,
-                                  -1.0,
-                                  1e-40,
-                                  -1e-40,
-                                  1e-3,
-                                  65504,
-                                  1e15,
-                                  -3e14,
-                                  std::numeric_limits<double>::infinity(),
-                                  -std::numeric_limits<double>::infinity(),
-                                  std::numeric_limits<double>::quiet_NaN()};
-  // One in eight is special, so that a reduction is not always NaN.
-  std::uint64_t pick = numbers.next() % (8 * std::size(values));
-  return pick < std::size(values) ? values[pick] : 8 * numbers.unit() - 4;
+// What operations of reals treat apart. Finite numbers are small enough that no order of adding
+// products overflows on the way, and the huge ones do not sum to zero, which would leave what they
+// swallowed on the way as the result. Ties of roundings to whole numbers, bf16, f16 and f32.
+constexpr double special_reals[] = {0.0,
+                                    -0.0,
+                                    1.0,
+                                    -1.0,
+                                    0.5,
+                                    1 + 0x1p-8,
+                                    1 + 0x1p-11,
+                                    1 + 0x1p-24,
+                                    1e-40,
+                                    -1e-40,
+                                    1e-3,
+                                    65504,
+                                    1e15,
+                                    -3e14,
+                                    std::numeric_limits<double>::infinity(),
+                                    -std::numeric_limits<double>::infinity(),
+                                    std::numeric_limits<double>::quiet_NaN()};
+
+// The ends of integers and what stands next to them, the divisor of a quotient that overflows, and
+// a shift by all bits.
+std::int64_t special_integer(DType t, std::uint64_t pick) {
+  const auto bits = static_cast<std::uint64_t>(bit_size(t)), top = std::uint64_t{1} << (bits - 1);
+  const std::uint64_t all[] = {top, top - 1, top + 1, ~std::uint64_t{0}, ~std::uint64_t{1}, bits};
+  return static_cast<std::int64_t>(all[pick % std::size(all)]);
 }
 
-double real_number(SplitMix64& numbers, Fill fill) {
+// Of 16 elements one is special in all inputs, so that special numbers meet, and one by chance in
+// each: few enough that a reduction is not always NaN.
+bool is_special(std::int64_t i, std::uint64_t pick) { return i % 16 == 3 || pick % 16 == 0; }
+
+double real_number(SplitMix64& numbers, Fill fill, std::int64_t i) {
   if (is_extreme(fill)) {
-    const double x = extreme_number(numbers);
+    const std::uint64_t pick = numbers.next();
+    const double x = is_special(i, pick) ? special_reals[pick / 16 % std::size(special_reals)]
+                                         : 8 * numbers.unit() - 4;
     return fill == Fill::normal_extreme && std::abs(x) < least_normal ? std::copysign(0.0, x) : x;
   }
   if (fill == Fill::negative) {
@@ -51,19 +65,11 @@ double real_number(SplitMix64& numbers, Fill fill) {
   return fill == Fill::spread ? std::ldexp(x, static_cast<int>(numbers.next() % 7) - 3) : x;
 }
 
-std::int64_t integer_number(DType t, SplitMix64& numbers, Fill fill) {
+std::int64_t integer_number(DType t, SplitMix64& numbers, Fill fill, std::int64_t i) {
   const std::uint64_t pick = numbers.next();
   if (fill == Fill::negative && is_signed(t)) return static_cast<std::int64_t>(pick % 16) - 8;
-  if (!is_extreme(fill) || pick / 8 % 8 != 0) return static_cast<std::int64_t>(pick % 8);
-  const int bits = bit_size(t);
-  const std::uint64_t top = std::uint64_t{1} << (bits - 1);
-  const std::uint64_t ends[] = {top,
-                                top - 1,
-                                top + 1,
-                                ~std::uint64_t{0},
-                                ~std::uint64_t{1},
-                                static_cast<std::uint64_t>(bits)};
-  return static_cast<std::int64_t>(ends[pick / 64 % std::size(ends)]);
+  if (is_extreme(fill) && is_special(i, pick)) return special_integer(t, pick / 16);
+  return static_cast<std::int64_t>(pick % 8);
 }
 
 // Random numbers are made once and repeated after a prime number of elements, at which no tile and
@@ -74,13 +80,13 @@ static_assert(sample_period_bytes % period == 0);
 void put_sample(Array& to, std::int64_t i, SplitMix64& numbers, Fill fill) {
   const DType t = to.dtype();
   if (is_float(t))
-    to.set_real(i, real_number(numbers, fill));
+    to.set_real(i, real_number(numbers, fill, i));
   else if (t == DType::b1)
     to.set_integer(i, static_cast<std::int64_t>(numbers.next() & 1) ^ (fill == Fill::negative));
   else if (t == DType::text)
     to.set_integer(i, static_cast<std::int64_t>(text_number(cat("text ", numbers.next() % 8))));
   else
-    to.set_integer(i, integer_number(t, numbers, fill));
+    to.set_integer(i, integer_number(t, numbers, fill, i));
 }
 
 }  // namespace
@@ -92,7 +98,7 @@ void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
   SplitMix64 numbers(seed * 0x9e3779b97f4a7c15ull + 1);
   if (t == DType::f32) {  // most are
     auto* at = reinterpret_cast<float*>(first.writable_bytes().data());
-    for (std::int64_t i = 0; i < n; ++i) at[i] = static_cast<float>(real_number(numbers, fill));
+    for (std::int64_t i = 0; i < n; ++i) at[i] = static_cast<float>(real_number(numbers, fill, i));
   } else {
     for (std::int64_t i = 0; i < n; ++i) put_sample(first, i, numbers, fill);
   }

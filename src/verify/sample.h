@@ -22,8 +22,8 @@ enum class Fill : std::uint8_t {
   negative,  // reals below zero, half of them of few values, so that many are equal; integers in
              // [-8, 8), bools the opposite of the others', so that a condition takes both branches
   tiny,      // reals of magnitudes from 2^-40 to 2^-20, which no absolute error may hide
-  extreme,   // mixes in zeros of both signs, denormals, large numbers, infinities and NaN, and the
-             // ends of integers
+  extreme,  // mixes in zeros of both signs, denormals, ties of roundings, large numbers, infinities
+            // and NaN, and the ends of integers, at some of the same places in all inputs
   normal_extreme,  // the same, but no denormals: for devices that may take them for zeros
 };
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <set>
 
 #include "backend/backend.h"
 #include "compile/compile.h"
@@ -248,6 +250,17 @@ TEST(Verify, AConditionIsTrueAndFalse) {
     EXPECT_NE(sample_array(t, {}, Fill::spread, seed).integer(0),
               sample_array(t, {}, Fill::negative, seed).integer(0));
   }
+}
+
+// All pairs of the ends of integers meet, as the lowest one and the divisor -1.
+TEST(Samples, SpecialNumbersMeet) {
+  const Array a = sample_array(Type(DType::i32, {4000}), {}, Fill::extreme, 1),
+              b = sample_array(Type(DType::i32, {4000}), {}, Fill::extreme, 2);
+  std::set<std::pair<std::int64_t, std::int64_t>> pairs;
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    if (i % 16 == 3) pairs.emplace(a.integer(i), b.integer(i));
+  EXPECT_EQ(pairs.size(), 36u);
+  EXPECT_TRUE(pairs.contains({std::numeric_limits<std::int32_t>::min(), -1}));
 }
 
 // Devices that may take denormals for zeros are given none, but all other special numbers.
