@@ -95,6 +95,13 @@ std::size_t Call::axis(std::int64_t axis, std::int64_t rank) const {
   return static_cast<std::size_t>(axis);
 }
 
+Node Call::as(std::string_view op) {
+  read_.assign(read_.size(), true);
+  Node out = node_;
+  out.op = op;
+  return out;
+}
+
 bool Call::all_read() const {
   for (bool read : read_)
     if (!read) return false;

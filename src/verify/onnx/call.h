@@ -60,6 +60,8 @@ class Call {
   std::size_t axis(std::string_view name, std::int64_t otherwise) {
     return axis(integer(name, otherwise), rank());
   }
+  // The node under another operator, which reads its attributes.
+  Node as(std::string_view op);
   // Whether an attribute was not asked for, so that what it says is not in the results.
   bool all_read() const;
 
@@ -84,6 +86,7 @@ std::span<const MeaningRow> sum_meanings();
 std::span<const MeaningRow> window_meanings();
 std::span<const MeaningRow> recurrent_meanings();
 std::span<const MeaningRow> control_meanings();
+std::span<const MeaningRow> quantized_meanings();
 
 // More products than this are not added.
 inline constexpr double most_products = 2e6;

@@ -13,8 +13,9 @@ namespace {
 const std::unordered_map<std::string_view, Meaning>& table() {
   static const auto made = [] {
     std::unordered_map<std::string_view, Meaning> out;
-    for (const auto rows : {elementwise_meanings(), movement_meanings(), sum_meanings(),
-                            window_meanings(), recurrent_meanings(), control_meanings()})
+    for (const auto rows :
+         {elementwise_meanings(), movement_meanings(), sum_meanings(), window_meanings(),
+          recurrent_meanings(), control_meanings(), quantized_meanings()})
       for (const MeaningRow& r : rows) out.emplace(r.op, r.meaning);
     return out;
   }();
