@@ -43,6 +43,14 @@ onnx::Attribute integer(std::string_view name, std::int64_t value) {
   return a;
 }
 
+onnx::Attribute text(std::string_view name, std::string_view value) {
+  onnx::Attribute a;
+  a.name = name;
+  a.kind = static_cast<std::int32_t>(onnx::Attribute::Kind::text);
+  a.text = value;
+  return a;
+}
+
 onnx::Node with_outputs(onnx::Node n, const std::vector<std::string_view>& names) {
   n.outputs = {};
   for (std::string_view name : names) n.outputs.push_back(name);
@@ -119,6 +127,10 @@ std::vector<Example> examples() {
        {{"x", {f, {3}, {7, 8, 9}}}, {"i", {i, {2}, {-1, 0}}}, {"y", {f, {2}, {9, 7}}}}},
       {node("MatMul", {"a", "b"}),
        {{"a", {f, {1, 2}, {1, 2}}}, {"b", {f, {2, 2}, {1, 2, 3, 4}}}, {"y", {f, {1, 2}, {7, 10}}}}},
+      // A corner lies where a length of 2.4 ends, though 2 are left.
+      {node("Resize", {"x", "", "s"},
+            {text("mode", "linear"), text("coordinate_transformation_mode", "align_corners")}),
+       {{"x", {f, {4}, {1, 2, 3, 4}}}, {"s", {f, {1}, {0.6}}}, {"y", {f, {2}, {1, 1 + 3 / 1.4}}}}},
       // A scale and a zero point for each row, and for each column.
       {node("QLinearMatMul", {"a", "as", "az", "b", "bs", "bz", "ys", "yz"}),
        {{"a", {u8, {2, 2}, {11, 12, 13, 14}}},
