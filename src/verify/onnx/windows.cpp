@@ -246,7 +246,7 @@ class Resizer {
     const auto in = static_cast<double>(size), n = static_cast<double>(out);
     if (coordinates_ == "asymmetric") return x / scale;
     // The resized length is not rounded, as the suite has it: 2.4 where 4 is scaled by 0.6.
-    const double length = in * scale;
+    const double length = std::fabs(in * scale - n) < 1e-9 ? n : in * scale;
     if (coordinates_ == "align_corners") return length == 1 ? 0 : x * (in - 1) / (length - 1);
     const double half = (x + 0.5) / scale - 0.5;
     if (coordinates_ == "pytorch_half_pixel") {
