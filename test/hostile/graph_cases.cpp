@@ -172,9 +172,13 @@ Cases graph_cases() {
        "graph output 'nothing' is not computed by any node"},
       {"output_without_name", changed([](ModelBuilder& b) { b.output(""); }), imported,
        "refused: "},
-      {"no_outputs", model([](ModelBuilder& b) { b.node("Relu", {"x"}, {"y"}); }), imported,
-       "refused: "},
-      {"empty_graph", model([](ModelBuilder& b) { b.model.mutable_graph(); }), imported, "read: "},
+      {"no_outputs", model([](ModelBuilder& b) {
+         b.input("x", DType::f32, {"2"});
+         b.node("Relu", {"x"}, {"y"});
+       }),
+       imported, "the graph has no outputs, so the model computes nothing"},
+      {"empty_graph", model([](ModelBuilder& b) { b.model.mutable_graph(); }), imported,
+       "the graph has no outputs, so the model computes nothing"},
       {"no_graph", model([](ModelBuilder&) {}), imported,
        "contains no graph; is it an ONNX model?"},
       {"node_without_operator", changed([](ModelBuilder& b) { b.node("", {"x"}, {"z"}); }),

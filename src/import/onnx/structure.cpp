@@ -44,6 +44,8 @@ class Structure {
         twice(where, cat("input '", v.name, "'"));
     scope.names.insert(initialized.begin(), initialized.end());
     nodes(g.nodes, scope, where);
+    if (!outer && g.outputs.empty())
+      errors.push_back({where, "the graph has no outputs, so the model computes nothing"});
     for (const ValueInfo& v : g.outputs)
       if (!scope.knows(v.name))
         errors.push_back({where, cat("graph output '", v.name, "' is not computed by any node")});

@@ -15,7 +15,7 @@ struct StructureError {
 };
 
 // Names defined twice, operands without a value (with the cycle when there is one), results that no
-// node makes, functions without outputs.
+// node makes, functions and models without outputs.
 std::vector<StructureError> structure_errors(const Model&);
 // What is allowed and does nothing: unused initializers, nodes and inputs, functions without a
 // call, inner names that hide outer ones.
