@@ -737,9 +737,11 @@ Function read_function(Reading& reading) {
   walk.inputs(g);
   walk.initializers(g);
   walk.nodes(g.nodes);
-  if (reading.failures.empty()) check_given_sizes(reading, true);
-  if (g.outputs.empty() && reading.source.options.dump.empty())
-    throw UserError("the graph has no outputs, so the model computes nothing");
+  if (reading.failures.empty()) {
+    check_given_sizes(reading, true);
+    if (g.outputs.empty() && reading.source.options.dump.empty())
+      throw UserError("the graph has no outputs, so the model computes nothing");
+  }
   for (const ValueInfo& v : g.outputs) try {
       if (Value found = walk.output(v.name)) add_results(f, found, v.name);
     } catch (const Unsupported& e) {
