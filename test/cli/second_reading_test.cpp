@@ -121,6 +121,19 @@ std::vector<Example> examples() {
         {"y", {f, {1, 1, 2}, {1, 23}}}}},
       {node("MaxPool", {"x"}, {integers("kernel_shape", {2})}),
        {{"x", {f, {1, 1, 3}, {1, 3, 2}}}, {"y", {f, {1, 1, 2}, {3, 3}}}}},
+      // Numbered down the columns of the second channel.
+      {with_outputs(
+           node("MaxPool", {"x"}, {integers("kernel_shape", {2, 2}), integer("storage_order", 1)}),
+           {"y", "places"}),
+       {{"x", {f, {1, 2, 2, 3}, {1, 2, 3, 4, 9, 6, 7, 8, 12, 11, 10, 5}}},
+        {"y", {f, {1, 2, 1, 2}, {9, 9, 11, 12}}},
+        {"places", {i, {1, 2, 1, 2}, {3, 3, 7, 10}}}}},
+      // The last window ends behind the padding.
+      {node("AveragePool", {"x"},
+            {integers("kernel_shape", {2}), integers("strides", {2}), integer("ceil_mode", 1)}),
+       {{"x", {f, {1, 1, 3}, {1, 3, 2}}}, {"y", {f, {1, 1, 2}, {2, 2}}}}},
+      {node("LpPool", {"x"}, {integers("kernel_shape", {2}), integers("pads", {1, 0})}),
+       {{"x", {f, {1, 1, 3}, {-3, 4, 0}}}, {"y", {f, {1, 1, 3}, {3, 5, 4}}}}},
       {node("ReduceMean", {"x", "a"}),
        {{"x", {f, {2, 2}, {1, 2, 3, 4}}}, {"a", {i, {1}, {0}}}, {"y", {f, {1, 2}, {2, 3}}}}},
       {node("Gather", {"x", "i"}),

@@ -142,22 +142,41 @@ std::vector<Numbers> conv_transpose(Call& c) {
   return {out};
 }
 
+// Where an element lies, counted through the whole tensor, the first axis of the image slowest or
+// fastest.
+double counted_place(const Sizes& dims, const Sizes& index, bool columns_first) {
+  std::int64_t at = index[0] * dims[1] + index[1];
+  const std::size_t n = dims.size() - 2;
+  for (std::size_t i = 0; i < n; ++i) at *= dims[i + 2];
+  std::int64_t inside = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t axis = columns_first ? dims.size() - 1 - i : i + 2;
+    inside = inside * dims[axis] + index[axis];
+  }
+  return static_cast<double>(at + inside);
+}
+
 std::vector<Numbers> pool(Call& c) {
   const Numbers& x = c.in(0);
   const bool is_max = c.op() == "MaxPool", rounds_up = c.integer("ceil_mode", 0) != 0,
-             counts_pads = c.integer("count_include_pad", 0) != 0;
-  if (c.outputs() > 1 || (!is_max && rounds_up) || c.integer("storage_order", 0) != 0)
-    throw NotJudged();
+             counts_pads = c.integer("count_include_pad", 0) != 0,
+             columns_first = c.integer("storage_order", 0) != 0;
+  // Whether what a last window reaches behind the padding counts is said nowhere.
+  if (rounds_up && counts_pads) throw NotJudged();
   const auto kernel = c.integers("kernel_shape");
   if (!kernel) throw NotJudged();
   const Window w = window_of(c, *kernel, true);
   Numbers out{x.dtype, {x.dims[0], x.dims[1]}, {}};
   out.dims.insert(out.dims.end(), w.out.begin(), w.out.end());
+  Numbers places{DType::i64, out.dims, {}};
   check_work(static_cast<double>(out.count()) * static_cast<double>(product(*kernel)));
   for_index(out.dims, [&](const Sizes& index) {
-    double most = -INFINITY, sum = 0, count = 0;
+    double most = -INFINITY, sum = 0, count = 0, place = std::nan("");
     for_window(w, x.dims, index, [&](const Sizes&, const Sizes& source) {
       const double here = at(x, source);
+      // Of equal ones any may be named.
+      if (here == most) place = std::nan("");
+      if (here > most) place = counted_place(x.dims, source, columns_first);
       most = here != here || here > most ? here : most;
       sum += here;
       count += 1;
@@ -165,6 +184,28 @@ std::vector<Numbers> pool(Call& c) {
     if (counts_pads) count = static_cast<double>(product(*kernel));
     if (count == 0) throw NotJudged();
     out.values.push_back(is_max ? most : sum / count);
+    places.values.push_back(place);
+  });
+  if (c.outputs() > 1) return {out, places};
+  return {out};
+}
+
+std::vector<Numbers> lp_pool(Call& c) {
+  if (c.opset() < 2) throw NotJudged();  // p was a real number
+  const Numbers& x = c.in(0);
+  const auto p = static_cast<double>(c.integer("p", 2));
+  const auto kernel = c.integers("kernel_shape");
+  if (!kernel) throw NotJudged();
+  const Window w = window_of(c, *kernel, true);
+  Numbers out{x.dtype, {x.dims[0], x.dims[1]}, {}};
+  out.dims.insert(out.dims.end(), w.out.begin(), w.out.end());
+  check_work(static_cast<double>(out.count()) * static_cast<double>(product(*kernel)));
+  for_index(out.dims, [&](const Sizes& index) {
+    double sum = 0;
+    for_window(w, x.dims, index, [&](const Sizes&, const Sizes& source) {
+      sum += std::pow(std::fabs(at(x, source)), p);
+    });
+    out.values.push_back(std::pow(sum, 1 / p));
   });
   return {out};
 }
@@ -318,8 +359,13 @@ std::vector<Numbers> resize(Call& c) {
 }
 
 constexpr MeaningRow window_rows[] = {
-    {"Conv", conv},        {"ConvTranspose", conv_transpose},  {"MaxPool", pool},
-    {"AveragePool", pool}, {"GlobalAveragePool", global_pool}, {"GlobalMaxPool", global_pool},
+    {"Conv", conv},
+    {"ConvTranspose", conv_transpose},
+    {"MaxPool", pool},
+    {"AveragePool", pool},
+    {"LpPool", lp_pool},
+    {"GlobalAveragePool", global_pool},
+    {"GlobalMaxPool", global_pool},
     {"Resize", resize},
 };
 
