@@ -158,8 +158,7 @@ TEST_F(CudaTarget, WhatIsLaunchedEarlyWaitsFirst) {
   }
 }
 
-// Clusters of blocks are there from sm_90 on; before, rows are read again.
-// The other form takes almost half of the time that a kernel takes to compile.
+// The other form takes almost as long to compile as the first.
 TEST_F(CudaTarget, OnlyWhatMayLieUnalignedHasAFormForThat) {
   for (const std::int64_t before : {3, 4}) {
     Function f;
@@ -179,6 +178,7 @@ TEST_F(CudaTarget, OnlyWhatMayLieUnalignedHasAFormForThat) {
   }
 }
 
+// Clusters of blocks are there from sm_90 on; before, rows are read again.
 TEST_F(CudaTarget, LongRowsCompileForEveryArchitecture) {
   for (std::string_view target : backend("cuda").target_names) {
     Function f;

@@ -27,26 +27,27 @@ onnx::Node node(std::string_view op, const std::vector<std::string_view>& inputs
   return n;
 }
 
-onnx::Attribute integers(std::string_view name, std::vector<std::int64_t> list) {
+onnx::Attribute attribute(std::string_view name, onnx::Attribute::Kind kind) {
   onnx::Attribute a;
   a.name = name;
-  a.kind = static_cast<std::int32_t>(onnx::Attribute::Kind::integers);
+  a.kind = static_cast<std::int32_t>(kind);
+  return a;
+}
+
+onnx::Attribute integers(std::string_view name, std::vector<std::int64_t> list) {
+  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::integers);
   a.integers = std::move(list);
   return a;
 }
 
 onnx::Attribute integer(std::string_view name, std::int64_t value) {
-  onnx::Attribute a;
-  a.name = name;
-  a.kind = static_cast<std::int32_t>(onnx::Attribute::Kind::integer);
+  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::integer);
   a.integer = value;
   return a;
 }
 
 onnx::Attribute text(std::string_view name, std::string_view value) {
-  onnx::Attribute a;
-  a.name = name;
-  a.kind = static_cast<std::int32_t>(onnx::Attribute::Kind::text);
+  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::text);
   a.text = value;
   return a;
 }

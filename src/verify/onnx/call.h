@@ -62,7 +62,7 @@ class Call {
   }
   // The node under another operator, which reads its attributes.
   Node as(std::string_view op);
-  // Whether an attribute was not asked for, so that what it says is not in the results.
+  // Whether every attribute was asked for; what the others say is not in the results.
   bool all_read() const;
 
  private:

@@ -156,20 +156,27 @@ double counted_place(const Sizes& dims, const Sizes& index, bool columns_first) 
   return static_cast<double>(at + inside);
 }
 
+// The results of a pool, still without values; not judged where they would be much work.
+Numbers pooled(Call& c, const Window& w) {
+  const Numbers& x = c.in(0);
+  Numbers out{x.dtype, {x.dims[0], x.dims[1]}, {}};
+  out.dims.insert(out.dims.end(), w.out.begin(), w.out.end());
+  check_work(static_cast<double>(out.count()) * static_cast<double>(product(w.kernel)));
+  return out;
+}
+
 std::vector<Numbers> pool(Call& c) {
   const Numbers& x = c.in(0);
   const bool is_max = c.op() == "MaxPool", rounds_up = c.integer("ceil_mode", 0) != 0,
              counts_pads = c.integer("count_include_pad", 0) != 0,
              columns_first = c.integer("storage_order", 0) != 0;
-  // Whether what a last window reaches behind the padding counts is said nowhere.
+  // ONNX does not say whether the part of the last window behind the padding counts.
   if (rounds_up && counts_pads) throw NotJudged();
   const auto kernel = c.integers("kernel_shape");
   if (!kernel) throw NotJudged();
   const Window w = window_of(c, *kernel, true);
-  Numbers out{x.dtype, {x.dims[0], x.dims[1]}, {}};
-  out.dims.insert(out.dims.end(), w.out.begin(), w.out.end());
+  Numbers out = pooled(c, w);
   Numbers places{DType::i64, out.dims, {}};
-  check_work(static_cast<double>(out.count()) * static_cast<double>(product(*kernel)));
   for_index(out.dims, [&](const Sizes& index) {
     double most = -INFINITY, sum = 0, count = 0, place = std::nan("");
     for_window(w, x.dims, index, [&](const Sizes&, const Sizes& source) {
@@ -197,9 +204,7 @@ std::vector<Numbers> lp_pool(Call& c) {
   const auto kernel = c.integers("kernel_shape");
   if (!kernel) throw NotJudged();
   const Window w = window_of(c, *kernel, true);
-  Numbers out{x.dtype, {x.dims[0], x.dims[1]}, {}};
-  out.dims.insert(out.dims.end(), w.out.begin(), w.out.end());
-  check_work(static_cast<double>(out.count()) * static_cast<double>(product(*kernel)));
+  Numbers out = pooled(c, w);
   for_index(out.dims, [&](const Sizes& index) {
     double sum = 0;
     for_window(w, x.dims, index, [&](const Sizes&, const Sizes& source) {
