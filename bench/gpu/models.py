@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """Whole models in PyTorch and in hone: exported to ONNX with random weights, then timed by both. hone_ms is
 timed on inputs that lie on the GPU, as PyTorch's are; hone_plan copies its inputs and results in each run. A line
-of JSON for each.
+of JSON for each. First answers are of whole processes, with empty caches: hone_first_s of a model, hone_plan_first_s of
+a plan file, whose results differ from PyTorch's by hone_error, as a share of the largest; PyTorch's is
+torch_import_s + torch_cold_s.
 MODELs: all of MODELS otherwise."""
 
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
 import time
 
+import numpy as np
 import torch
 
 from peer import median_us
@@ -72,20 +76,34 @@ def run(command, limit):
     return (r.stdout, None) if r.returncode == 0 else (None, r.stderr[-1500:])
 
 
-def hone(program, backend, file, line, limit):
-    plan = file.with_suffix(".hone")
+def first_answer(command, expected, limit):
+    """(seconds or why not, the largest difference as a share of the largest number) of a process that writes its
+    result to the directory that ends the command."""
+    folder = pathlib.Path(command[-1])
     start = time.monotonic()
-    _, why = run([program, "bench", file, "--strategy", backend, "--verify", "none", "--no-cache",
-                  "--duration", "0.01"], limit)
-    line["hone_process_to_first_s"] = why or time.monotonic() - start
+    _, why = run(command, limit)
+    took = time.monotonic() - start
+    if why:
+        return why, None
+    got = np.load(next(folder.glob("*.npy"))).astype(np.float64)
+    return took, float(np.abs(got - expected).max() / np.abs(expected).max())
+
+
+def hone(program, backend, file, expected, line, o):
+    plan, limit = file.with_suffix(".hone"), o.limit
+    given = ["-i", file.with_suffix(".npy"), "-o", file.with_suffix(".results")]
+    line["hone_first_s"], line["hone_error"] = first_answer(
+        [program, "run", file, "--strategy", backend, "--verify", "none", "--no-cache", *given], expected, limit)
     start = time.monotonic()
     out, why = run([program, "optimize", file, "--strategies", STRATEGIES[backend], "--verify", "kernels",
-                    "--budget", "15", "--rounds", "10", "-o", plan, "--json"], limit)
+                    "--budget", str(o.budget), "--rounds", "10", "-o", plan, "--json"], limit)
     line["hone_optimize_s"] = time.monotonic() - start
     if why:
         line["hone_failure"] = why
         return
     line["hone_ms"] = {s["name"]: s["failure"] or s["ms"] for s in json.loads(out)["strategies"]}
+    line["hone_plan_first_s"], line["hone_plan_error"] = first_answer(
+        [pathlib.Path(program).parent / "hone-run", plan, *given], expected, limit)
     out, why = run([program, "bench", plan, "--duration", "1", "--json"], limit)
     line["hone_plan"] = why or json.loads(out)
     out, why = run([program, "inspect", plan, "--json"], limit)
@@ -94,6 +112,9 @@ def hone(program, backend, file, line, limit):
 
 def compile_and_time(make, line):
     model, inputs = make()
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import torch"], check=True)
+    line["torch_import_s"] = time.perf_counter() - start
     start = time.perf_counter()
     compiled = torch.compile(model, mode="reduce-overhead")
     compiled(*inputs)
@@ -109,10 +130,12 @@ def main():
     p.add_argument("--backend", choices=STRATEGIES, default="cuda")
     p.add_argument("--eager", action="store_true", help="without torch.compile, which takes minutes")
     p.add_argument("--limit", type=float, default=300, help="seconds of each command of hone")
+    p.add_argument("--budget", type=float, default=40, help="seconds in which `hone optimize` may time candidates")
     p.add_argument("wanted", metavar="MODEL", nargs="*")
     o = p.parse_intermixed_args()
     folder, wanted = o.folder, o.wanted
     folder.mkdir(parents=True, exist_ok=True)
+    os.environ["CUDA_CACHE_DISABLE"] = "1"  # of NVRTC
     for name, make in MODELS.items():
         if wanted and name not in wanted:
             continue
@@ -122,11 +145,13 @@ def main():
             line["eager_us"] = median_us(lambda: model(*inputs))
             file = folder / f"{name}.onnx"
             plain = [x.contiguous() for x in inputs]
+            np.save(file.with_suffix(".npy"), plain[0].cpu().numpy())
+            expected = model(*inputs).double().cpu().numpy()
             torch.onnx.export(model.to(memory_format=torch.contiguous_format), tuple(plain), str(file), dynamo=False,
                               opset_version=17)
             if not o.eager:
                 compile_and_time(make, line)
-            hone(o.program, o.backend, file, line, o.limit)
+            hone(o.program, o.backend, file, expected, line, o)
         except Exception as e:
             line["failure"] = repr(e)[-1500:]
         print(json.dumps(line), flush=True)

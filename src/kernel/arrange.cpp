@@ -222,7 +222,9 @@ class RowKeeper {
  public:
   RowKeeper(Kernel& kernel, Lowering& lowering) : kernel_(kernel), lowering_(lowering) {}
 
-  // Within one block: what an earlier lanes loop computed at the same place is read back.
+  // Within one block: what an earlier lanes loop computed at the same place is read back. Halves
+  // are wider in registers than in memory, so the loop that computed them reads them back as well:
+  // x - max(x) is positive where one loop has another x than the other.
   void keep(Block& block) {
     for (Stmt& s : block)
       if (is_loop(s) && s.loop != LoopKind::lanes) keep(s.body);
@@ -273,6 +275,8 @@ class RowKeeper {
     read_back(block[k].body);
   }
 
+  static bool is_half(Value v) { return v.dtype() == DType::f16 || v.dtype() == DType::bf16; }
+
   static bool depends_on(Value v, VarId var) { return dependences(v).loops.contains(var); }
 
   Value keep_row(Stmt& loop, Value v, const Dim& read_at) {
@@ -280,7 +284,13 @@ class RowKeeper {
     if (fresh) {
       it->second = static_cast<int>(kernel_.params.size() + kernel_.memory.size());
       kernel_.memory.push_back({v.dtype(), loop.extent, 0});
-      Stmt s{.kind = Kind::store, .param = it->second, .offset = symbol_of(loop), .value = v};
+      const Dim at = symbol_of(loop);
+      Stmt s{.kind = Kind::store, .param = it->second, .offset = at, .value = v};
+      if (is_half(v)) {
+        Rewriter as_stored(lowering_.graph(), {});
+        as_stored.set(v, lowering_.load(it->second, v.dtype(), at));
+        as_stored(loop.body);
+      }
       loop.body.insert(loop.body.begin(), std::move(s));
     }
     return lowering_.load(it->second, v.dtype(), read_at);

@@ -218,6 +218,7 @@ class Encloser {
       out.push_back(done[r.value.node()][r.value.index()]);
     return out;
   }
+  bool is_way_open() const { return is_way_open_; }
 
  private:
   // By node, the place in the order after which nothing reads it.
@@ -259,6 +260,7 @@ class Encloser {
                    &no = *c.attrs.get<FunctionRef>("else");
     const std::int64_t low = c.in[0]->low.integers[0], high = c.in[0]->high.integers[0];
     if (low == high) return call(low ? yes : no, copies(c, 1), sizing);
+    is_way_open_ = true;
     try {
       std::vector<Enclosure> out = call(yes, copies(c, 1), sizing),
                              other = call(no, copies(c, 1), sizing);
@@ -275,7 +277,10 @@ class Encloser {
     std::vector<Enclosure> values = copies(c, 0);
     for (;;) {
       const Enclosure go = call(condition, values, sizing).at(0);
-      if (go.low.integers[0] != go.high.integers[0]) return all_unknown(c);
+      if (go.low.integers[0] != go.high.integers[0]) {
+        is_way_open_ = true;
+        return all_unknown(c);
+      }
       if (go.low.integers[0] == 0) break;
       std::vector<Enclosure> next = call(body, values, sizing);
       std::move(next.begin(), next.end(), values.begin());
@@ -283,14 +288,20 @@ class Encloser {
     values.resize(c.types.size());
     return values;
   }
+
+  bool is_way_open_ = false;
 };
 
 }  // namespace
 
-std::vector<Enclosure> enclose(const Function& f, std::span<const Array> inputs) {
+std::vector<Enclosure> enclose(const Function& f, std::span<const Array> inputs,
+                               bool* is_way_open) {
   std::vector<Enclosure> in;
   for (const Array& a : inputs) in.push_back({widen(a), widen(a)});
-  return Encloser().call(f, std::move(in), {});
+  Encloser encloser;
+  std::vector<Enclosure> out = encloser.call(f, std::move(in), {});
+  if (is_way_open) *is_way_open = encloser.is_way_open();
+  return out;
 }
 
 Comparison accept(const Array& got_array, const Enclosure& e) {

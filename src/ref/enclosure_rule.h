@@ -47,6 +47,7 @@ struct Interval {
   double low, high;
   bool is_unknown() const { return low != low && high == high; }
   bool is_nan() const { return low != low && high != high; }
+  bool hangs_on_order() const { return is_unknown() && high > 0; }
   // -0.0 and 0.0 are two numbers.
   bool is_point() const {
     return (low == high && std::signbit(low) == std::signbit(high)) || is_nan();
@@ -54,7 +55,8 @@ struct Interval {
 };
 inline constexpr Interval unknown_interval = {unknown_low, 0};
 // Every order of the same operations is right, and some give NaN or infinity where others do not.
-// Rounding does so to a divisor next to zero, and to what an infinity is multiplied by.
+// Rounding does so to a divisor next to zero, to what an infinity is multiplied by, to numbers that
+// may be infinite, and to the exponent of a negative number.
 inline constexpr Interval any_order_interval = {unknown_low, 1};
 
 inline Interval at(const Enclosure& e, std::size_t i) { return {e.low.reals[i], e.high.reals[i]}; }

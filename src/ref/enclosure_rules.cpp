@@ -170,22 +170,43 @@ std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Inter
     if (any_unknown(c, i))
       x = unknown_from(c, i);
     else if (nans > 0 && nans < 4)
-      x = unknown_interval;
-    else if (nans == 0 && !holds(at(a, i), at(b, i)))
-      x = otherwise(at(a, i), at(b, i));
-    else if (nans == 4)
+      x = any_order_interval;  // as of an infinity that may be divided by another one
+    else if (nans == 4 && (at(a, i).is_nan() || at(b, i).is_nan() || holds(at(a, i), at(b, i))))
       x = {unknown_low, unknown_low};
+    else if (!holds(at(a, i), at(b, i)))
+      x = otherwise(at(a, i), at(b, i));
     put(out, i, x);
   }
   return {rounded(c, std::move(out), correct)};
 }
 
+// Whether a - b may be inf - inf, and may be another number.
+bool may_cancel_infinities(Interval a, Interval b) {
+  return ((a.high == INFINITY && b.high == INFINITY) ||
+          (a.low == -INFINITY && b.low == -INFINITY)) &&
+         !(a.is_point() && b.is_point());
+}
+
 std::vector<Enclosure> difference(const Enclosing& c) {
   Enclosure y{std::move(c.eval({&c.in[0]->low, &c.in[1]->high}).at(0)),
               std::move(c.eval({&c.in[0]->high, &c.in[1]->low}).at(0))};
-  for (std::size_t i = 0; i < y.low.reals.size(); ++i)
-    if (any_unknown(c, i)) put(y, i, unknown_from(c, i));
+  for (std::size_t i = 0; i < y.low.reals.size(); ++i) {
+    if (any_unknown(c, i))
+      put(y, i, unknown_from(c, i));
+    else if (may_cancel_infinities(at(*c.in[0], i), at(*c.in[1], i)))
+      put(y, i, any_order_interval);
+  }
   return {rounded(c, std::move(y))};
+}
+
+std::vector<Enclosure> total(const Enclosing& c) {
+  std::vector<Enclosure> y = monotone(c);
+  for (std::size_t i = 0; i < y[0].low.reals.size(); ++i) {
+    const Interval b = at(*c.in[1], i);
+    if (!any_unknown(c, i) && may_cancel_infinities(at(*c.in[0], i), {-b.high, -b.low}))
+      put(y[0], i, any_order_interval);
+  }
+  return y;
 }
 
 bool has_zero(Interval x) { return !x.is_point() && x.low <= 0 && x.high >= 0; }
@@ -247,9 +268,17 @@ std::vector<Enclosure> remainder(const Enclosing& c) {
       true, any_remainder);
 }
 
+// Of x that may be negative: a number where y is whole.
+Interval any_power(Interval x, Interval y) {
+  const bool may_be_whole = std::floor(y.high) >= y.low;
+  if (y.is_point() && may_be_whole) return unknown_interval;
+  return x.high < 0 && !may_be_whole ? Interval{unknown_low, unknown_low} : any_order_interval;
+}
+
 std::vector<Enclosure> power(const Enclosing& c) {
   return corners(
-      c, [](Interval x, Interval y) { return x.low > 0 || (x.is_point() && y.is_point()); }, false);
+      c, [](Interval x, Interval y) { return x.low > 0 || (x.is_point() && y.is_point()); }, false,
+      any_power);
 }
 
 // ---- decisions
@@ -413,7 +442,7 @@ std::vector<Enclosure> joined_bits(const Enclosing& c) {
 
 // Of operations that are not merely monotone.
 constexpr EnclosureRow rows[] = {
-    {&ops::add, monotone, Whole::as_real},
+    {&ops::add, total, Whole::as_real},
     {&ops::sub, difference, Whole::as_real},
     {&ops::mul, product, Whole::as_real},
     {&ops::div, quotient, Whole::refused},

@@ -100,13 +100,14 @@ std::vector<Enclosure> enclosing::summed(const Enclosing& c) {
               eval_map(c, [](Interval x) { return x.is_unknown() ? unknown_low : x.high; })};
   const Wide magnitudes = eval_map(c, finite_magnitude);
   const Wide open = eval_map(c, [](Interval x) { return x.is_unknown() ? 1.0 : 0.0; });
+  const Wide hanging = eval_map(c, [](Interval x) { return x.hangs_on_order() ? 1.0 : 0.0; });
   SumError error{terms_of(c), true, precision_within(c), c.exact};
   for (std::size_t i : joined(c)) error.on_grid = error.on_grid && on_grid(*c.in[i]);
   for (std::size_t i = 0; i < y.low.reals.size(); ++i) {
     Interval x = at(y, i);
     const double most = magnitudes.reals[i], e = error(most);
     if (open.reals[i] > 0) {
-      put(y, i, unknown_interval);
+      put(y, i, hanging.reals[i] > 0 ? any_order_interval : unknown_interval);
       continue;
     }
     x = either_zero({x.low - e, x.high + e});

@@ -9,10 +9,9 @@
 namespace hone {
 
 // Elements lie in [low, high]. Where low is NaN and high is not, nothing is known and NaN is
-// possible; a positive high says that the element hangs on the order of products that overflow on
-// the way, or on a divisor or a factor of infinity that rounding may make zero. Where both are NaN,
-// the element is NaN.
-// Integers and bools: low <= high in the order of the dtype.
+// possible; a positive high says that order or rounding decides whether it is: of products that
+// overflow on the way, of what may be zero or infinite, of an exponent that may be whole. Where
+// both are NaN, the element is NaN. Integers and bools: low <= high in the order of the dtype.
 struct Enclosure {
   Wide low, high;
 

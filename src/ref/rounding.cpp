@@ -13,7 +13,9 @@ namespace hone {
 
 namespace {
 
-constexpr int phases = 6;
+// At first, and before a result is refused: a decision that all of the first agree on may still be
+// one on rounding, and does so once in 2^7 times.
+constexpr int few_phases = 6, all_phases = 30;
 
 // Of core ops: those whose float results are rounded.
 bool rounds(const Op& op, const Attrs& attrs) {
@@ -152,13 +154,17 @@ bool explains_reals(const Wide& got, const Wide& wide, std::span<const Wide* con
 // and elements decided on which all of them agree. Where that distance comes from a few elements
 // next to a tie or a step, only a few may be that far off.
 bool Rounding::explains(std::size_t r, const Array& got) {
-  for (int p = static_cast<int>(perturbed_.size()); p < phases; ++p)
-    perturbed_.push_back(evaluate_wide(Perturber(p)(function_), inputs_, Mode::strict));
-  std::vector<const Wide*> others = {&strict_[r]};
-  for (const auto& p : perturbed_) others.push_back(&p[r]);
   const Wide numbers = widen(got);
-  return numbers.is_real() ? explains_reals(numbers, wide_[r], others)
-                           : explains_integers(numbers, wide_[r], others);
+  for (const int phases : {few_phases, all_phases}) {
+    for (int p = static_cast<int>(perturbed_.size()); p < phases; ++p)
+      perturbed_.push_back(evaluate_wide(Perturber(p)(function_), inputs_, Mode::strict));
+    std::vector<const Wide*> others = {&strict_[r]};
+    for (const auto& p : perturbed_) others.push_back(&p[r]);
+    if (numbers.is_real() ? explains_reals(numbers, wide_[r], others)
+                          : explains_integers(numbers, wide_[r], others))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace hone

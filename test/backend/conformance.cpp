@@ -434,6 +434,22 @@ TEST_P(BackendConformance, LongRowsAreAsTheReferenceSays) {
   }
 }
 
+// What one loop subtracts from the elements of a row is the largest of them as that loop has them:
+// half a unit more, of a large number, would be infinite behind exp. The slice keeps loops from
+// sharing the product, so that they share the logarithm.
+TEST_P(BackendConformance, RowsOfLargeHalvesAreAsTheReferenceSays) {
+  for (const std::int64_t row : {2, 40, 3000}) {
+    const Type t(DType::bf16, {5, row}), place(DType::i32, {2});
+    Function f;
+    const Value x = f.add_param(t, "x"), by = f.add_param(t, "by"), at = f.add_param(place, "at");
+    const Value one = ops::dynamic_slice(Values{by, at}, {{"sizes", Dims{1, row}}});
+    f.add_result(ops::softmax(ops::log(x) * broadcast_to(one, t.shape), {{"axis", 1}}), "y");
+    expect_as_reference(
+        f, {harness::filled(t, [i = 0](DType) mutable { return 1.1 + ++i % 997; }),
+            harness::filled(t, [](DType) { return 1e9; }), Array::zeros(DType::i32, {2})});
+  }
+}
+
 TEST_P(BackendConformance, ProductsOfHalvesAreAsTheReferenceSays) {
   const auto wave = [](const Type& t, int step) {
     return harness::filled(t,

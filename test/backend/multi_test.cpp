@@ -175,12 +175,14 @@ TEST(Multi, AutoStaysOnOneDeviceWhereOthersAreSlower) {
   expect_as_reference(f, plan, {wave({3, 4}, 5)});
 }
 
-// The processor is made slow: it launches everything thousands of times.
+// The processor is made slow: it launches everything thousands of times, of so many rows that the
+// launches themselves count for little.
+constexpr std::int64_t slow_rows = 16'384;
 void slow_down_processor(Plan& plan) {
   Variant& v = plan.variants[0];
   if (v.devices.size() > 1 || v.devices[0].name != "cpu") return;
   std::vector<Step> all;
-  for (const Step& s : v.steps) all.insert(all.end(), 24'000, s);
+  for (const Step& s : v.steps) all.insert(all.end(), 8'000, s);
   v.steps = std::move(all);
 }
 
@@ -192,13 +194,31 @@ CompileOptions auto_without_processor() {
   return options;
 }
 
-// Two far devices take half the time of one.
+// What the slow processor takes for the whole function now.
+std::chrono::microseconds time_on_processor(const Function& f) {
+  CompileOptions options = multi();
+  options.strategy = "cpu";
+  options.verification = Verification::none;
+  options.on_plan = slow_down_processor;
+  const auto plan = std::make_shared<const Plan>(compile(source(f), options));
+  Session s(Executable::load(plan, open_devices(*plan)), {.threads = 1});
+  const std::vector<Array> inputs = {wave({slow_rows, 4}, 5)};
+  s.run(inputs);
+  const auto start = std::chrono::steady_clock::now();
+  s.run(inputs);
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() -
+                                                               start);
+}
+
+// One far device takes some three quarters of the processor's time; two of them and the processor,
+// half of it.
 TEST(Multi, AutoTakesSeveralDevicesWhereTheyAreFaster) {
-  const Paced pace({std::chrono::milliseconds(40)});
-  const Function f = branches(2048, 4);
+  constexpr int groups = 4;
+  const Function f = branches(slow_rows, groups);
   CompileReport report;
   Plan plan;
   for (int attempt = 0; attempt < 6; ++attempt) {
+    const Paced pace({time_on_processor(f) * 2 / 3 / groups});
     report = {};
     plan = compile(source(f), auto_without_processor(), &report);
     if (plan.variants[0].devices.size() > 1) break;
@@ -206,13 +226,13 @@ TEST(Multi, AutoTakesSeveralDevicesWhereTheyAreFaster) {
   EXPECT_EQ(plan.strategy, "auto");
   EXPECT_GT(plan.variants[0].devices.size(), 1u) << text_of(report);
   EXPECT_FALSE(report.ways.at(0).is_chosen || report.ways.at(1).is_chosen) << text_of(report);
-  expect_as_reference(f, plan, {wave({2048, 4}, 5)});
+  expect_as_reference(f, plan, {wave({slow_rows, 4}, 5)});
 }
 
 // What one device computes in order gains nothing from a second, so nothing leaves the fastest.
 TEST(Multi, AutoStaysOnTheFastestDevice) {
   const Paced pace({std::chrono::milliseconds(2)});
-  const Function f = chain(2048, 4);
+  const Function f = chain(slow_rows, 4);
   CompileReport report;
   const Plan plan = compile(source(f), auto_without_processor(), &report);
   ASSERT_EQ(plan.variants[0].devices.size(), 1u) << text_of(report);
@@ -221,7 +241,7 @@ TEST(Multi, AutoStaysOnTheFastestDevice) {
   EXPECT_EQ(report.ways[1].alone, "far");
   EXPECT_TRUE(report.ways[1].is_chosen) << text_of(report);
   EXPECT_EQ(report.kernels, std::ssize(plan.kernels));
-  expect_as_reference(f, plan, {wave({2048, 4}, 5)});
+  expect_as_reference(f, plan, {wave({slow_rows, 4}, 5)});
 }
 
 TEST(Multi, HasARowOfItsOwnInOptimize) {

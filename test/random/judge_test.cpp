@@ -72,6 +72,38 @@ TEST(Judge, AProductThatOverflowsOnTheWayHangsOnItsOrder) {
   EXPECT_FALSE(enclosed(f, {1e30f, 2, 3, 4}).hangs_on_order(0));
 }
 
+// x / x may be next to 1, and a negative number has a power of 1 alone.
+TEST(Judge, APowerHangsOnAnExponentThatMayBeWhole) {
+  Function f;
+  Value x = f.add_param(f32({4}), "x");
+  f.add_result(ops::pow(x, x / x));
+  const Enclosure e = enclosed(f, {-3, 3, NAN, -0.0f});
+  EXPECT_TRUE(e.hangs_on_order(0));
+  EXPECT_LT(e.low.reals[1], 3);
+  EXPECT_GT(e.high.reals[1], 3);
+  EXPECT_TRUE(std::isnan(e.high.reals[2]) && std::isnan(e.high.reals[3]));
+  Function half;
+  x = half.add_param(f32({1}), "x");
+  half.add_result(ops::pow(x, x / x * 0.5));
+  EXPECT_TRUE(std::isnan(enclosed(half, {-3}).high.reals[0])) << "no whole number is next to it";
+}
+
+// The sum of two large numbers may be kept wider than f32, or be infinite: so may what is left of
+// it, or be no number.
+TEST(Judge, InfinitiesOfRoundingMayCancel) {
+  const auto left = [](bool is_sum, const std::vector<float>& numbers) {
+    Function f;
+    Value x = f.add_param(f32({1}), "x"), twice = x + x;
+    f.add_result(is_sum ? twice + -twice : twice - twice);
+    return enclosed(f, numbers);
+  };
+  for (const bool is_sum : {false, true}) {
+    EXPECT_TRUE(left(is_sum, {3e38f}).hangs_on_order(0));
+    EXPECT_TRUE(std::isnan(left(is_sum, {INFINITY}).high.reals[0])) << "it is infinite";
+    EXPECT_EQ(left(is_sum, {1}).high.reals[0], 0);
+  }
+}
+
 TEST(Judge, ADecisionOnRoundingIsOpenAndOthersAreNot) {
   Function f;
   Value x = f.add_param(f32({3}), "x");

@@ -52,6 +52,17 @@ constexpr Helper own_helpers[] = {
   return (uint16_t)(((bits >> 16) & 0x8000u) | (rest >= 0x47800000u ? special : finite));
 }
 )"},
+    // 2^t is within 2 units in the last place.
+    {"raises_two", "", "layout(constant_id = 2) const bool hone_raises_two = false;\n"},
+    // 2^t of t = x / ln(2), and what the rounding of t left of x.
+    {"exp_f32", "polynomial_exp_f32 raises_two fma_f32",
+     R"(float hone_exp_f32(float x) {
+  if (!hone_raises_two) return hone_polynomial_exp_f32(x);
+  const float bounded = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x, t = bounded * 1.44269504f;
+  const float left = hone_fma_f32(t, 1.90465421e-9f, hone_fma_f32(t, -0.693147182f, bounded));
+  return exp2(t) * (left + 1.0f);
+}
+)"},
     {"floor_mod", "",
      R"(int64_t hone_floor_mod(int64_t a, int64_t b) {
   const int64_t rest = a - a / b * b;

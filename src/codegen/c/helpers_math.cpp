@@ -222,14 +222,19 @@ HONE_INLINE float hone_small_expm1(float r) {
   return hone_fma_f32(r * r, p, r);
 }
 )"},
-    {"exp_f32", "bits_f32 power_of_two small_expm1 fma_f32",
-     R"(HONE_INLINE float hone_exp_f32(float x) {
+    {"polynomial_exp_f32", "bits_f32 power_of_two small_expm1 fma_f32",
+     R"(HONE_INLINE float hone_polynomial_exp_f32(float x) {
   const float bounded = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
   /* The sum with 1.5 * 2^23 holds the nearest integer in its low bits. */
   const float t = hone_fma_f32(bounded, 1.44269504f, 12582912.0f), n = t - 12582912.0f;
   const float r = hone_fma_f32(n, 2.12194440e-4f, hone_fma_f32(n, -0.693359375f, bounded));
   const int32_t k = (int32_t)(hone_bits_f32(t) - 0x4b400000u), half = k >> 1;
   return (hone_small_expm1(r) + 1.0f) * hone_power_of_two(half) * hone_power_of_two(k - half);
+}
+)"},
+    {"exp_f32", "polynomial_exp_f32",
+     R"(HONE_INLINE float hone_exp_f32(float x) {
+  return hone_polynomial_exp_f32(x);
 }
 )"},
     {"log_f32", "bits_f32 f32_bits fma_f32",

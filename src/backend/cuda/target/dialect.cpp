@@ -142,16 +142,16 @@ constexpr c::Helper helpers[] = {
 #endif
 }
 )"},
-    // Within 2 units in the last place: 2^n times 2^x for |x| <= 1/2, which the machine computes.
-    {"exp_f32", "max_f32 min_f32 power_of_two",
+    // 2^t of t = x / ln(2), which the machine computes within 2 units in the last place, and what the
+    // rounding of t left of x.
+    {"exp_f32", "max_f32 min_f32",
      R"(HONE_INLINE float hone_exp_f32(float x) {
   const float bounded = hone_min_f32(hone_max_f32(x, -104.0f), 89.0f);
-  const float t = __fmaf_rn(bounded, 1.44269504f, 12582912.0f), n = t - 12582912.0f;
-  const float r = __fmaf_rn(n, -1.42860677e-6f, __fmaf_rn(n, -0.693145752f, bounded));
+  const float t = bounded * 1.44269504f;
+  const float left = __fmaf_rn(t, 1.90465421e-9f, __fmaf_rn(t, -0.693147182f, bounded));
   float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(r * 1.44269504f));
-  const int32_t k = (int32_t)(__float_as_uint(t) - 0x4b400000u), half = k >> 1;
-  return y * hone_power_of_two(half) * hone_power_of_two(k - half);
+  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(t));
+  return y * (left + 1.0f);
 }
 )"},
     {"bits_f32", "",

@@ -54,6 +54,7 @@ struct Adapter {
   VkPhysicalDeviceVulkan12Features features12{};
   bool keeps_nan = false, keeps_denormals = false;      // of f32, when a shader asks for it
   bool converts_halves = false;                         // exactly, when a shader asks for it
+  bool raises_two = false;                              // exp2 is within 2 units in the last place
   std::uint32_t least_subgroup = 0, most_subgroup = 0;  // that a shader may ask for; 0: none
   std::vector<MatrixShape> matrices;                    // in order of their text, each once
   // Subgroups of 32 multiply 16 x 16 elements of f16 into f32, unless HONE_VULKAN_MATRICES=0.
