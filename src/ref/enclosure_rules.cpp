@@ -367,7 +367,9 @@ bool is_zero(const Enclosure& x, std::size_t i) {
                          : x.low.integers[i] == 0 && x.high.integers[i] == 0;
 }
 
-// A cast rounds in every evaluation, and rounding is monotone.
+// A cast rounds in every evaluation, and rounding is monotone. But the casts that end a composite
+// operation may be left out, and between zero and what was rounded to it infinity makes a
+// difference.
 std::vector<Enclosure> cast(const Enclosing& c) {
   const Enclosure& x = *c.in[0];
   const DType from = x.dtype(), to = c.types[0].dtype;
@@ -380,6 +382,10 @@ std::vector<Enclosure> cast(const Enclosing& c) {
     // Rounding to small floats is not monotone: too large may be NaN, and some have no sign.
     for (std::size_t i = 0; is_small(to) && i < y.low.reals.size(); ++i)
       if (!at(x, i).is_point()) put(y, i, unknown_interval);
+    for (std::size_t i = 0; i < y.low.reals.size(); ++i) {
+      if (y.low.reals[i] == 0) y.low.reals[i] = std::min(y.low.reals[i], x.low.reals[i]);
+      if (y.high.reals[i] == 0) y.high.reals[i] = std::max(y.high.reals[i], x.high.reals[i]);
+    }
     return {std::move(y)};
   }
   for (std::size_t i = 0; i < y.low.integers.size(); ++i) {
