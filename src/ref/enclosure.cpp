@@ -141,7 +141,9 @@ std::vector<Enclosure> one_node(Enclosing c) {
   const EnclosureRow* row = enclosure_row(c.op);
   const bool real = is_float(c.types[0].dtype);
   const bool points = all_points(c.in);
-  if (points && (!real || !row || (c.op.ulps == 0 && !row->either_zero))) return of_points(c);
+  const bool are_numbers = !row || !row->for_points;
+  if (points && are_numbers && (!real || !row || (c.op.ulps == 0 && !row->either_zero)))
+    return of_points(c);
   if (!row || (!real && row->integers == Whole::refused))
     return c.op.kind == OpKind::elementwise ? where_decided(c) : all_unknown(c);
   if (!real && row->integers == Whole::as_real) return by_reals(c, row->rule);

@@ -403,6 +403,16 @@ std::vector<Enclosure> cast(const Enclosing& c) {
   return {std::move(y)};
 }
 
+// NaN has many patterns of bits, of which any may come.
+std::vector<Enclosure> reinterpreted(const Enclosing& c) {
+  const Enclosure& x = *c.in[0];
+  const bool has_nan = std::ranges::any_of(x.low.reals, [](double v) { return v != v; });
+  if (x.is_point() && !has_nan) return ends(c, true);
+  Enclosure y = c.unknown();
+  for (std::size_t i = 0; has_nan && i < y.low.reals.size(); ++i) put(y, i, any_order_interval);
+  return {std::move(y)};
+}
+
 // Where an index hangs on rounding, every element of an operand may be anywhere.
 std::vector<Enclosure> indexed(const Enclosing& c) {
   const std::size_t index = &c.op == &ops::dynamic_update ? 2 : 1;
@@ -469,6 +479,7 @@ constexpr EnclosureRow rows[] = {
     {&ops::le, less_or_equal},
     {&ops::select, chosen},
     {&ops::cast, cast},
+    {&ops::bitcast, reinterpreted, Whole::plain, false, true},
     {&ops::gather, indexed},
     {&ops::dynamic_slice, indexed},
     {&ops::dynamic_update, indexed},

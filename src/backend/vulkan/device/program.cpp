@@ -208,8 +208,7 @@ std::shared_ptr<Pipeline> Pipelines::compiled(const ShaderHeader& header,
   const VkBool32 values[] = {is_aligned, machine_->adapter.converts_halves,
                              machine_->adapter.raises_two};
   constexpr std::uint32_t size = sizeof values[0];
-  const VkSpecializationMapEntry entries[] = {
-      {0, 0, size}, {1, size, size}, {2, 2 * size, size}};
+  const VkSpecializationMapEntry entries[] = {{0, 0, size}, {1, size, size}, {2, 2 * size, size}};
   const VkSpecializationInfo constants{std::size(entries), entries, sizeof values, values};
   VkShaderModuleCreateInfo module{};
   module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
