@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernel/blocking.h"
+#include "kernel/keep_values.h"
 #include "kernel/loops.h"
 #include "kernel/walk.h"
 #include "ops/common.h"
@@ -412,8 +413,14 @@ class TensorWriter {
     out.push_back({.kind = Kind::barrier});
     for (Stmt& s : put_results(first)) out.push_back(std::move(s));
     out.push_back({.kind = Kind::barrier});
-    const std::int64_t vectors = put_lines() * t_.n / width;
-    const Dim turn = positions_.add_loop(ceil_ratio(vectors, t_.threads())),
+    const std::int64_t vectors = put_lines() * t_.n / width,
+                       count = ceil_ratio(vectors, t_.threads());
+    // So many turns load what lies beside the tile before they store.
+    constexpr std::int64_t most_at_once = 4;
+    const bool is_divided = count > most_at_once && count % most_at_once == 0;
+    const Dim now = positions_.add_loop(is_divided ? most_at_once : count),
+              later = is_divided ? positions_.add_loop(count / most_at_once) : Dim(0),
+              turn = later * Dim(most_at_once) + now,
               lane = width > 1 ? positions_.add_loop(width) : Dim(0);
     const Dim i = turn * Dim(t_.threads()) + thread_, each = t_.n / width;
     const Dim line = positions_.quotient(i, each),
@@ -441,9 +448,18 @@ class TensorWriter {
     if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
     if (!divides(t_.n, p_.n)) conditions.push_back(lowering_.below(n, p_.n));
     if (!conditions.empty()) stores = Block{branch(all(conditions), std::move(stores))};
-    Stmt turns = loop(width > 1 ? LoopKind::unrolled : LoopKind::serial, turn);
-    turns.body = std::move(stores);
-    out.push_back(std::move(turns));
+    const LoopKind kind = width > 1 ? LoopKind::unrolled : LoopKind::serial;
+    Stmt these = loop(kind, now);
+    these.body = std::move(stores);
+    Block at_once;
+    at_once.push_back(std::move(these));
+    store_last(at_once, kernel_, lowering_);
+    if (is_divided) {
+      Stmt all_turns = loop(kind, later);
+      all_turns.body = std::exchange(at_once, {});
+      at_once.push_back(std::move(all_turns));
+    }
+    std::ranges::move(at_once, std::back_inserter(out));
     return out;
   }
 
