@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "kernel/candidates.h"
+#include "kernel/walk.h"
+#include "ops/ops.h"
 #include "test/codegen/guarded.h"
 
 namespace hone::test {
@@ -34,6 +36,33 @@ inline GroupSpec spec_of(const Function& f, bool is_padded = false) {
   for (const Type& t : f.result_types()) spec.result_strides.push_back(strides(t));
   spec.param_is_weight.assign(f.params().size(), false);
   return spec;
+}
+
+// Loops that are written out and access parameters: those that store, and of these those that load
+// as well, in which a compiler may not move a load before a store that could change what it reads.
+struct StoringLoops {
+  int all = 0, load_as_well = 0;
+};
+inline StoringLoops storing_loops(const Kernel& k) {
+  StoringLoops out;
+  const auto is_param = [&](std::int64_t p) { return p < std::ssize(k.params); };
+  for_each_statement(k.body, [&](const Stmt& s) {
+    if (!is_loop(s) || s.loop != LoopKind::unrolled) return;
+    bool stores = false, loads = false;
+    for (const Stmt& inner : s.body)
+      if (is_loop(inner) && inner.loop == LoopKind::unrolled) return;  // is looked at itself
+    for_each_statement(s.body, [&](const Stmt& each) {
+      stores = stores || (each.kind == Stmt::Kind::store && is_param(each.param));
+    });
+    const std::vector<Value> values = values_of(s.body);
+    for (NodeId n : nodes_below(values)) {
+      const Value v(&values[0].graph(), n);
+      loads = loads || (v.is(ops::load) && is_param(v.attrs().integer("param")));
+    }
+    out.all += stores;
+    out.load_as_well += stores && loads;
+  });
+  return out;
 }
 
 // The symbols' values, from arrays given for parameters.
