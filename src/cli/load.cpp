@@ -170,6 +170,12 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
       "--target", {targets.begin(), targets.end()},
       alternatives(targets) + ", several with commas (default: " + std::string(targets[0]) + ")",
       o.targets);
+  std::vector<std::string_view> kinds;
+  for (const Backend* b : backends()) kinds.push_back(b->name);
+  a.choices("--devices", kinds,
+            "of the strategy multi: devices that each compute a part, such as cuda,cuda "
+            "(default: those that are fastest)",
+            o.devices, true);
   add_sizes(a, o.import);
   add_weights(a, o);
   add_links(a, o.import);
@@ -256,6 +262,7 @@ const Backend& backend_with_targets(const std::vector<std::string>& targets) {
 CompileOptions compile_options(const ModelOptions& options) {
   CompileOptions out;
   out.strategy = options.strategy;
+  out.devices = options.devices;
   if (!options.targets.empty()) {
     out.targets = options.targets;
     if (const Backend& b = backend_with_targets(options.targets); &b != &default_backend())

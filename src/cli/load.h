@@ -23,6 +23,7 @@ struct ModelOptions : Printing {
   std::string model;
   std::string strategy = "auto";
   std::vector<std::string> targets;  // empty: native
+  std::vector<std::string> devices;  // of multi; empty: the fastest
   ImportOptions import;
   std::string weights;  // a file of tensors; empty: the model's own
   std::vector<std::string> passes_off;

@@ -282,6 +282,9 @@ int optimize(Words words) {
                 bytes_text(static_cast<std::int64_t>(fs::file_size(file))).c_str());
     return exit_ok;
   }
+  if (!options.devices.empty() && !strategies.empty() &&
+      std::ranges::count(strategies, "multi") == 0)
+    throw UsageError("--devices: is of the strategy multi; add it to --strategies");
   request.strategies = strategies;
   request.rounds = rounds;
   request.budget = budget;

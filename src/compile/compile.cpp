@@ -20,6 +20,22 @@ std::string joined(std::span<const std::string_view> words) {
   return out;
 }
 
+// Only multi chooses among devices.
+void check_devices(const CompileOptions& options) {
+  if (options.strategy != "multi") return;
+  for (const std::string& name : options.devices) {
+    const std::size_t here = device_count(name),
+                      wanted = static_cast<std::size_t>(std::ranges::count(options.devices, name));
+    if (wanted <= here) continue;
+    std::string known;
+    for (const Backend* b : backends())
+      if (has_device(*b))
+        known += cat(known.empty() ? "" : ", ", b->name, " (", device_count(b->name), ")");
+    throw UserError("device '", name, "' is named ", wanted, wanted == 1 ? " time" : " times",
+                    ", but this machine has ", here, "; it has: ", known);
+  }
+}
+
 void check_options(const Source& source, const CompileOptions& options) {
   if (const std::string why = absence_of(options.strategy); !why.empty())
     throw UserError("strategy '", options.strategy, "' ", why, "; choose auto");
@@ -33,6 +49,7 @@ void check_options(const Source& source, const CompileOptions& options) {
     throw UserError(
         "strategy 'multi' compiles for every device of this machine; omit the backend and the "
         "targets, or choose auto");
+  check_devices(options);
   if (source.variants.empty())
     throw UserError(source.name, ": has no functions, so there is nothing to compile");
   const Backend& b = backend_of(options);

@@ -98,6 +98,10 @@ class MultiCompiler {
       if (has_device(*b)) all.emplace_back(b, open_device(b->name));
     std::ranges::stable_partition(all,
                                   [](const auto& k) { return k.second->shares_host_memory(); });
+    // The first is where inputs come from, wanted or not.
+    for (std::size_t i = all.size(); i-- > 1;)
+      if (!named().empty() && count_wanted(all[i].first->name) == 0)
+        all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
     plans_.reserve(all.size());
     const double budget = options_.budget / static_cast<double>(all.size() + 1);
     race_seconds_ = budget / 2 / static_cast<double>(source_.variants.size());
@@ -129,10 +133,21 @@ class MultiCompiler {
       kernels_.emplace(plan.kernels[i].hash, own.kernels_made[i]);
     reports_.push_back(std::move(own));
     const CopyCost copies = options_.measure && !is_first ? measured_copies(device) : CopyCost{};
-    for (std::size_t i = 0; i < device_count(backend.name); ++i) {
+    const std::size_t wanted = count_wanted(backend.name);
+    const std::size_t used = wanted > 0 ? wanted : device_count(backend.name);
+    for (std::size_t i = 0; i < used; ++i) {
+      if (wanted > 0) wanted_.push_back(static_cast<std::uint16_t>(of_devices_.size()));
       of_devices_.push_back(&plan);
       copies_.push_back(copies);
     }
+  }
+
+  // The kinds of devices of which each is to have a part; auto has what is fastest.
+  std::span<const std::string> named() const {
+    return is_auto_ ? std::span<const std::string>() : options_.devices;
+  }
+  std::size_t count_wanted(std::string_view kind) const {
+    return static_cast<std::size_t>(std::ranges::count(named(), kind));
   }
 
   // Of the kinds that were compiled, that whose plan is returned, with the work of all.
@@ -229,7 +244,11 @@ class MultiCompiler {
     const Sizing sizes = sizes_to_time(source_, source_of(variant));
     const std::vector<Assignment> ways = propose_assignments(
         of_devices_, v, copies_,
-        with_measured(sizes, variant.measured, source_of(variant).function.graph().checks()));
+        with_measured(sizes, variant.measured, source_of(variant).function.graph().checks()),
+        wanted_);
+    if (ways.empty() && !wanted_.empty())
+      throw UserError(source_.name, ": has too few parts for ", wanted_.size(),
+                      " devices; name fewer, or compile without fusion (one_op_groups)");
     if (ways.empty()) return;
     std::vector<WayReport> reports;
     std::vector<Plan> plans;
@@ -312,6 +331,7 @@ class MultiCompiler {
   bool starts_at_host_ = false;          // the first kind shares the host's memory
   std::vector<const Plan*> of_devices_;  // per device
   std::vector<CopyCost> copies_;         // per device
+  std::vector<std::uint16_t> wanted_;    // of them; empty: the fastest
   std::vector<Assignment> chosen_;       // per variant
   std::map<Hash128, Kernel> kernels_;    // of all plans, when they are to be kept
   std::string failures_;

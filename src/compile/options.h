@@ -29,6 +29,9 @@ struct CompileOptions {
   // kind of device, or multi where it is clearly faster than that.
   std::string strategy = "auto";
   std::vector<std::string> targets = {};  // of the backend's target names; empty: the first
+  // Of multi: each of these kinds of devices computes a part, one that is named twice on two of
+  // them. Empty: those that are fastest.
+  std::vector<std::string> devices = {};
   // Null: the one that the strategy names, else the default. Of a backend without a device nothing
   // can be checked or timed.
   const Backend* backend = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "base/error.h"
@@ -331,15 +332,17 @@ class TimeModel {
   }
 
   // Each group where it would be finished first, copies counted `weight` times.
-  Assignment greedy(double weight, std::size_t devices) const {
+  Assignment greedy(double weight, std::span<const std::uint16_t> devices) const {
     State now(*this);
     now.weight = weight;
     Assignment out(groups(), 0);
     std::vector<bool> is_decided(groups(), false);
     for (const Step* s : units_) {
-      if (!is_decided[s->group] && movable_[s->group])
-        for (std::uint16_t d = 1; d < devices; ++d)
+      if (!is_decided[s->group] && movable_[s->group]) {
+        out[s->group] = devices[0];
+        for (std::uint16_t d : devices.subspan(1))
           if (now.finished(*s, d) < now.finished(*s, out[s->group])) out[s->group] = d;
+      }
       is_decided[s->group] = true;
       now.run(*s, out[s->group]);
     }
@@ -353,16 +356,17 @@ class TimeModel {
     return out;
   }
 
-  // Consecutive groups in parts of about the same time, one on each device.
-  Assignment stages(std::size_t devices) const {
+  // Consecutive groups in parts, one on each device: of about the same time, or of as many groups.
+  Assignment stages(std::span<const std::uint16_t> devices, bool by_time) const {
+    const auto size = [&](std::size_t g) { return !movable_[g] ? 0 : by_time ? ms(0, g) : 1; };
     double all = 0, so_far = 0;
-    for (std::size_t g = 0; g < groups(); ++g) all += ms(0, g);
+    for (std::size_t g = 0; g < groups(); ++g) all += size(g);
     Assignment out(groups(), 0);
     for (std::size_t g = 0; g < groups(); ++g) {
-      const double part = all > 0 ? so_far / all * static_cast<double>(devices) : 0;
+      const double part = all > 0 ? so_far / all * static_cast<double>(devices.size()) : 0;
       if (movable_[g])
-        out[g] = static_cast<std::uint16_t>(std::min(static_cast<std::size_t>(part), devices - 1));
-      so_far += ms(0, g);
+        out[g] = devices[std::min(static_cast<std::size_t>(part), devices.size() - 1)];
+      so_far += size(g);
     }
     return out;
   }
@@ -442,18 +446,27 @@ class TimeModel {
 }  // namespace
 
 std::vector<Assignment> propose_assignments(std::span<const Plan* const> plans, std::size_t variant,
-                                            std::span<const CopyCost> copies, const Sizing& sizes) {
+                                            std::span<const CopyCost> copies, const Sizing& sizes,
+                                            std::span<const std::uint16_t> wanted) {
   constexpr std::size_t most = 3;
   const TimeModel model(plans, variant, copies, sizes);
+  std::vector<std::uint16_t> first(plans.size());
+  std::iota(first.begin(), first.end(), std::uint16_t{0});
   std::vector<Assignment> all;
-  for (std::size_t devices = 2; devices <= plans.size(); ++devices) {
+  const auto propose = [&](std::span<const std::uint16_t> devices) {
     for (double weight : {1.0, 0.0}) all.push_back(model.greedy(weight, devices));
-    all.push_back(model.stages(devices));
+    for (const bool by_time : {true, false}) all.push_back(model.stages(devices, by_time));
+  };
+  if (!wanted.empty()) propose(wanted);
+  for (std::size_t devices = 2; devices <= plans.size() && wanted.empty(); ++devices) {
+    propose(std::span(first).first(devices));
     if (plans[devices - 1] != plans[devices - 2])
       all.push_back(model.all_on(static_cast<std::uint16_t>(devices - 1)));
   }
-  std::erase_if(all, [](const Assignment& a) {
-    return std::ranges::all_of(a, [](std::uint16_t d) { return d == 0; });
+  std::erase_if(all, [&](const Assignment& a) {
+    const auto has = [&](std::uint16_t d) { return std::ranges::count(a, d) > 0; };
+    return wanted.empty() ? std::ranges::none_of(a, [](std::uint16_t d) { return d > 0; })
+                          : !std::ranges::all_of(wanted, has);
   });
   std::ranges::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());

@@ -34,8 +34,10 @@ struct CopyCost {
 
 // Assignments worth timing, those predicted to be fastest first, by the groups' measured or
 // predicted times in the plans and the costs of copies, per plan; the first one's is not used. Each
-// uses at least two devices; empty when nothing can be moved.
+// uses at least two devices, or, where some are `wanted`, each of those and of the others only the
+// first, by groups that cannot be moved. Empty when that is not possible.
 std::vector<Assignment> propose_assignments(std::span<const Plan* const> plans, std::size_t variant,
-                                            std::span<const CopyCost>, const Sizing& sizes);
+                                            std::span<const CopyCost>, const Sizing& sizes,
+                                            std::span<const std::uint16_t> wanted = {});
 
 }  // namespace hone

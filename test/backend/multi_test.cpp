@@ -262,6 +262,28 @@ TEST(Multi, HasARowOfItsOwnInOptimize) {
   EXPECT_TRUE(out.compiled[2].ways.empty()) << "auto leaves several devices to multi";
 }
 
+// Equal numbers of groups where times say nothing, on each device that is named.
+TEST(Multi, UsesTheDevicesThatAreNamed) {
+  const std::vector<std::vector<std::string>> all = {
+      {"far", "far"}, {"far"}, {"cpu", "far"}, {"far", "cpu", "far"}};
+  for (const bool measures : {false, true})
+    for (const std::vector<std::string>& named : all) {
+      for (const Function& f : {branches(3, 6), chain(3, 6)}) {
+        CompileOptions options = multi(measures);
+        options.devices = named;
+        const Plan plan = compile(source(f), options);
+        const Variant& v = plan.variants[0];
+        std::vector<int> launches(v.devices.size(), 0);
+        for (const Step& s : v.steps)
+          if (s.kind == Step::Kind::launch) ++launches.at(s.device);
+        ASSERT_EQ(v.devices.size(), 1 + std::ranges::count(named, "far"));
+        EXPECT_EQ(launches[0] > 0, std::ranges::count(named, "cpu") > 0);
+        for (std::size_t d = 1; d < launches.size(); ++d) EXPECT_GT(launches[d], 0) << d;
+        expect_as_reference(f, plan, {wave({3, 4}, 5)});
+      }
+    }
+}
+
 TEST(Multi, IsRefusedWithAReason) {
   Function f;
   f.add_result(reshape_to(f.add_param(f32({4, 3}), "x"), {3, 4}), "y");
@@ -275,6 +297,16 @@ TEST(Multi, IsRefusedWithAReason) {
   options.targets = {"far-1"};
   EXPECT_NE(refusal([&] { compile(source(chain(3, 2)), options); }).find("the targets"),
             std::string::npos);
+  options = multi();
+  options.devices = {"far", "far", "far"};
+  EXPECT_EQ(refusal([&] {
+              compile(source(chain(3, 4)), options);
+            }).find("device 'far' is named 3 times, but this machine has 2; it has: "),
+            0u);
+  options.devices = {"far", "cpu", "far"};
+  EXPECT_EQ(refusal([&] { compile(source(chain(3, 2)), options); }),
+            "multi: has too few parts for 3 devices; name fewer, or compile without fusion "
+            "(one_op_groups)");
 }
 
 }  // namespace

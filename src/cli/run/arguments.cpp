@@ -182,15 +182,16 @@ void Arguments::choice(std::string_view names, std::vector<std::string_view> wor
 }
 
 void Arguments::choices(std::string_view names, std::vector<std::string_view> words,
-                        std::string meaning, std::vector<std::string>& to) {
-  add(names, "WORD,...", std::move(meaning), [&to, words = std::move(words)](const std::string& s) {
-    to.clear();
-    for (const std::string& word : split(s, ',')) {
-      if (std::ranges::count(to, word) > 0)
-        throw UsageError(cat("'", word, "' is given twice; give each once"));
-      to.push_back(one_of(word, words));
-    }
-  });
+                        std::string meaning, std::vector<std::string>& to, bool may_repeat) {
+  add(names, "WORD,...", std::move(meaning),
+      [&to, may_repeat, words = std::move(words)](const std::string& s) {
+        to.clear();
+        for (const std::string& word : split(s, ',')) {
+          if (!may_repeat && std::ranges::count(to, word) > 0)
+            throw UsageError(cat("'", word, "' is given twice; give each once"));
+          to.push_back(one_of(word, words));
+        }
+      });
 }
 
 void Arguments::number(std::string_view names, std::string value, std::string meaning,

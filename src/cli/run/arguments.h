@@ -41,11 +41,11 @@ class Arguments {
   // Repeatable; with `commas` each may hold several.
   void list(std::string_view names, std::string value, std::string meaning,
             std::vector<std::string>& to, bool commas = false);
-  // One, or several, of the words.
+  // One, or several, of the words; with `may_repeat` one several times.
   void choice(std::string_view names, std::vector<std::string_view> words, std::string meaning,
               std::string& to);
   void choices(std::string_view names, std::vector<std::string_view> words, std::string meaning,
-               std::vector<std::string>& to);
+               std::vector<std::string>& to, bool may_repeat = false);
   // Whole, from `least` to `most`.
   void number(std::string_view names, std::string value, std::string meaning, std::int64_t& to,
               std::int64_t least = 0, std::int64_t most = INT64_MAX);
