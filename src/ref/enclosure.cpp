@@ -306,9 +306,10 @@ std::vector<Enclosure> enclose(const Function& f, std::span<const Array> inputs,
   return out;
 }
 
-Comparison accept(const Array& got_array, const Enclosure& e) {
+Comparison accept(const Array& got, const Enclosure& e) { return accept(widen(got), e); }
+
+Comparison accept(const Wide& got, const Enclosure& e) {
   Comparison c;
-  const Wide got = widen(got_array);
   if (got.dtype != e.dtype() || got.dims != e.dims()) {
     c.ok = false;
     c.problem = cat("got ", got.dtype, Shape(dims_of(got.dims)), ", expected ", e.dtype(),

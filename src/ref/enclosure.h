@@ -16,6 +16,7 @@ std::vector<Enclosure> enclose(const Function&, std::span<const Array> inputs,
                                bool* is_way_open = nullptr);
 
 // Whether every element lies inside; what nothing is known of counts as undecided.
+Comparison accept(const Wide& got, const Enclosure&);
 Comparison accept(const Array& got, const Enclosure&);
 
 }  // namespace hone

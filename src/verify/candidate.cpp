@@ -39,21 +39,20 @@ void keep_worst(Comparison& worst, const Comparison& c) {
 
 // Whether every element is enclosed in intervals. Of those of which nothing is known the first rule
 // decides, but for those that hang on the order of operations. An open decision is one of few.
-bool encloses(const Enclosure& e, const Array& got, const Wide& strict, const Wide& wide) {
+bool encloses(const Enclosure& e, const Wide& got, const Wide& strict, const Wide& wide) {
   if (!accept(got, e).ok) return false;
-  if (!is_float(got.dtype())) return true;
+  if (!got.is_real()) return true;
   Wide judged = wide;
   for (std::size_t i = 0; i < judged.reals.size(); ++i) {
     const bool is_unknown =
         std::isnan(e.low.reals[i]) && !std::isnan(e.high.reals[i]) && !e.hangs_on_order(i);
-    judged.reals[i] = is_unknown ? got.real(static_cast<std::int64_t>(i))
-                                 : round_real(got.dtype(), wide.reals[i]);
+    judged.reals[i] = is_unknown ? got.reals[i] : round_real(got.dtype, wide.reals[i]);
   }
   return accept(judged, strict, wide).ok;
 }
 
 // Every element lies where rounding can put it, also small ones beside large ones.
-Comparison accept_each(const Enclosure& e, const Array& got, Comparison c) {
+Comparison accept_each(const Enclosure& e, const Wide& got, Comparison c) {
   const Comparison each = accept(got, e);
   return each.ok || !each.problem.empty() ? c : each;
 }
@@ -63,8 +62,8 @@ Comparison whole(const Function& f, const Function& rounded, const Trial& trial,
                  const BothModes& expected, bool each) {
   Comparison worst;
   const std::vector<Wide>&strict = expected.strict, &wide = expected.wide;
-  const std::vector<Array> got = trial.results();
-  std::vector<Wide> stepwise;
+  std::vector<Wide> got, stepwise;
+  for (const Array& a : trial.results()) got.push_back(widen(a));
   std::vector<Enclosure> enclosures;
   if (each) enclosures = enclose(rounded, trial.inputs());
   for (std::size_t i = 0; i < got.size(); ++i) {

@@ -295,7 +295,7 @@ class Trial::Fenced final : public Allocator {
   enum class Content : std::uint8_t { unwritten, whatever };
 
   // Of places that are multiples of `alignment`. Without a device the memory is the host's.
-  Fenced(std::shared_ptr<Allocator> from, std::shared_ptr<Device> device, Use use,
+  Fenced(std::shared_ptr<TrialMemory> from, std::shared_ptr<Device> device, Use use,
          std::size_t alignment, Content content)
       : from_(std::move(from)),
         device_(std::move(device)),
@@ -306,6 +306,7 @@ class Trial::Fenced final : public Allocator {
   }
 
   DeviceMemory alloc(std::size_t bytes) override {
+    if (ends_at_page_) return alloc_before_page(bytes);
     const std::size_t size = bytes + 2 * fence;
     const DeviceMemory all = from_->alloc(size);
     if (stream_) {
@@ -314,28 +315,14 @@ class Trial::Fenced final : public Allocator {
       live_.push_back({all + fence, bytes, all});
       return all + fence;
     }
-    std::int64_t before = fence, behind = fence;
-    std::byte* page = nullptr;
-    if (ends_at_page_) {
-      page = last_page(address(all), size);
-      const std::size_t padded = (bytes + alignment_ - 1) / alignment_ * alignment_;
-      before = page - address(all) - static_cast<std::int64_t>(padded);
-      behind = static_cast<std::int64_t>(padded - bytes);
-    }
-    const auto unwrite = [&](std::int64_t from, std::int64_t to) {
-      std::memset(address(all) + from, static_cast<int>(unwritten),
-                  static_cast<std::size_t>(to - from));
-    };
-    const auto end = before + static_cast<std::int64_t>(bytes);
-    unwrite(0, content_ == Content::unwritten ? end : before);
-    unwrite(end, static_cast<std::int64_t>(size));
-    if (page) close_page(page);
-    live_.push_back({all + before, bytes, all, behind, page});
-    return all + before;
+    unwrite(address(all), fence);
+    unwrite(address(all) + fence + bytes, fence);
+    if (content_ == Content::unwritten) unwrite(address(all) + fence, bytes);
+    live_.push_back({all + fence, bytes, all});
+    return all + fence;
   }
   void free(DeviceMemory at, std::size_t bytes) noexcept override {
     const auto m = std::ranges::find(live_, at, &Live::at);
-    if (m->page) open_page(m->page);
     const DeviceMemory all = m->all;
     live_.erase(m);
     from_->free(all, bytes + 2 * fence);
@@ -359,13 +346,22 @@ class Trial::Fenced final : public Allocator {
     std::size_t bytes;
     DeviceMemory all;
     std::int64_t behind = fence;  // bytes of the fence that can be read
-    std::byte* page = nullptr;    // and the one that cannot
   };
 
-  // The last whole one.
-  static std::byte* last_page(std::byte* from, std::size_t size) {
-    const auto start = reinterpret_cast<std::uintptr_t>(from), page = fence_page_bytes;
-    return from + ((start + size) / page * page - page - start);
+  // As many bytes before the page as the alignment asks for; the rest of them is a fence too.
+  DeviceMemory alloc_before_page(std::size_t bytes) {
+    const std::size_t padded = (bytes + alignment_ - 1) / alignment_ * alignment_;
+    const TrialMemory::BeforePage all = from_->alloc_before_page(fence + padded);
+    std::byte* content = all.page - padded;
+    unwrite(content - fence, fence);
+    unwrite(content + bytes, padded - bytes);
+    if (content_ == Content::unwritten) unwrite(content, bytes);
+    const DeviceMemory at = all.at + (content - all.begin);
+    live_.push_back({at, bytes, all.at, static_cast<std::int64_t>(padded - bytes)});
+    return at;
+  }
+  static void unwrite(std::byte* from, std::size_t bytes) {
+    std::memset(from, static_cast<int>(unwritten), bytes);
   }
   bool is_fence(DeviceMemory at, std::int64_t size) const {
     if (!stream_) return all_unwritten(address(at), static_cast<std::size_t>(size));
@@ -376,7 +372,7 @@ class Trial::Fenced final : public Allocator {
   }
 
   static constexpr std::int64_t fence = 16 << 10;
-  std::shared_ptr<Allocator> from_;
+  std::shared_ptr<TrialMemory> from_;
   std::shared_ptr<Device> device_;
   std::unique_ptr<Stream> stream_;
   std::size_t alignment_;

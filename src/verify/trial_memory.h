@@ -23,6 +23,14 @@ class TrialMemory final : public Allocator {
   DeviceMemory alloc(std::size_t bytes) override;
   void free(DeviceMemory, std::size_t bytes) noexcept override;
 
+  // Memory that the host can reach, with a page behind it that cannot be read. That page stays
+  // closed while the memory is kept: to close one takes as long as to fill many.
+  struct BeforePage {
+    DeviceMemory at;  // of at least so many bytes
+    std::byte *begin, *page;
+  };
+  BeforePage alloc_before_page(std::size_t bytes);
+
  private:
   TrialMemory() : from_(std::make_shared<HostMemory>()) {}
 
@@ -30,7 +38,12 @@ class TrialMemory final : public Allocator {
     DeviceMemory at;
     std::size_t bytes;
     bool is_used;
+    std::byte* page = nullptr;  // that cannot be read
   };
+  Block* best_kept(std::size_t bytes, bool has_page);
+  void give_back(const Block&) noexcept;
+  std::byte* address(DeviceMemory) const;
+
   std::shared_ptr<Device> device_;
   std::shared_ptr<Allocator> from_;
   std::shared_ptr<TrialMemory> host_;
