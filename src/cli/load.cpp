@@ -173,8 +173,7 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   std::vector<std::string_view> kinds;
   for (const Backend* b : backends()) kinds.push_back(b->name);
   a.choices("--devices", kinds,
-            cat("of the strategy multi: devices that each compute a part, such as ", kinds[0], ",",
-                kinds[0], " (default: those that are fastest)"),
+            cat("of multi: devices that each compute a part, as in ", kinds[0], ",", kinds[0]),
             o.devices, true);
   add_sizes(a, o.import);
   add_weights(a, o);

@@ -210,8 +210,7 @@ int optimize(Words words) {
   int rounds = 20;
   Arguments a(
       "hone optimize",
-      "Reads a model, compiles it with every strategy, verifies each against the reference,\n"
-      "times them side by side, prints the table, and writes the best plan.");
+      "Compiles a model with every strategy, verifies and times each, and writes the best plan.");
   add_source(a, options);
   a.text("-o,--output,--saveEngine", "FILE", "the plan to write (default: MODEL.hone, here)",
          output);
