@@ -44,8 +44,11 @@ class Perturber {
       Values operands;
       for (const Value& v : g.operands(n)) {
         Value x = copy(v);
-        operands.push_back(here || rounded[v.node()] ? noisy(x, std::max(g.op(v.node()).ulps, 1.0))
-                                                     : x);
+        const bool is_again = !operands.empty() && v == g.operands(n)[0];
+        operands.push_back(is_again ? operands[0]  // a number equals itself
+                           : here || rounded[v.node()]
+                               ? noisy(x, std::max(g.op(v.node()).ulps, 1.0))
+                               : x);
         // What is only moved or compared is as uncertain as what it is made of.
         rounded[n] = rounded[n] || (rounded[v.node()] && !is_cast);
       }

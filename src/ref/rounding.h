@@ -17,8 +17,8 @@ class Rounding {
 
   // Evaluates the function up to thirty times more, with a relative error of at most one unit in
   // the last place of its dtype (4 after exp and its like) on every use of a rounded value and on
-  // every operand that is rounded. The error differs from element to element, use to use, time to
-  // time.
+  // every operand that is rounded. The error differs from element to element, operation to
+  // operation, time to time.
   bool explains(std::size_t result, const Array& got);
 
  private:
