@@ -186,6 +186,11 @@ Attrs attrs_as_codes(const Attrs& attrs) {
   return out;
 }
 
+// That sums small floats as wider ones, which hold all their numbers.
+bool is_contraction(const Op& op) {
+  return &op == &ops::dot || &op == &ops::matmul || &op == &ops::conv;
+}
+
 Values node_as_codes(const Graph& from, NodeId n, const Copier& copier, Graph& to) {
   const Op& op = from.op(n);
   Values operands;
@@ -195,6 +200,9 @@ Values node_as_codes(const Graph& from, NodeId n, const Copier& copier, Graph& t
     if (&op == &ops::cast) return {cast_codes(operands[0], given, wanted)};
     return {bitcast_codes(operands[0], wanted)};
   }
+  if (is_contraction(op))
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      operands[i] = cast_codes(operands[i], from.operands(n)[i].dtype(), from.type(n, 0).dtype);
   Value made = to.intern(op, operands, attrs_as_codes(from.attrs(n)));
   Values results;
   for (std::size_t i = 0; i < made.result_count(); ++i) results.push_back(made.result(i));

@@ -171,7 +171,7 @@ std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Inter
       x = unknown_from(c, i);
     else if (nans > 0 && nans < 4)
       x = any_order_interval;  // as of an infinity that may be divided by another one
-    else if (nans == 4 && (at(a, i).is_nan() || at(b, i).is_nan() || holds(at(a, i), at(b, i))))
+    else if (nans == 4)
       x = {unknown_low, unknown_low};
     else if (!holds(at(a, i), at(b, i)))
       x = otherwise(at(a, i), at(b, i));
@@ -268,17 +268,16 @@ std::vector<Enclosure> remainder(const Enclosing& c) {
       true, any_remainder);
 }
 
-// Of x that may be negative: a number where y is whole.
-Interval any_power(Interval x, Interval y) {
-  const bool may_be_whole = std::floor(y.high) >= y.low;
-  if (y.is_point() && may_be_whole) return unknown_interval;
-  return x.high < 0 && !may_be_whole ? Interval{unknown_low, unknown_low} : any_order_interval;
-}
-
 std::vector<Enclosure> power(const Enclosing& c) {
-  return corners(
-      c, [](Interval x, Interval y) { return x.low > 0 || (x.is_point() && y.is_point()); }, false,
-      any_power);
+  std::vector<Enclosure> out = corners(
+      c, [](Interval x, Interval y) { return x.low > 0 || (x.is_point() && y.is_point()); }, false);
+  // Of a negative number: NaN, and a number where the exponent is whole.
+  for (std::size_t i = 0; i < out[0].low.reals.size(); ++i) {
+    const Interval x = at(*c.in[0], i), y = at(*c.in[1], i);
+    if (x.low < 0 && y.low < y.high && std::floor(y.high) >= y.low)
+      put(out[0], i, any_order_interval);
+  }
+  return out;
 }
 
 // ---- decisions
@@ -373,6 +372,7 @@ bool is_zero(const Enclosure& x, std::size_t i) {
 std::vector<Enclosure> cast(const Enclosing& c) {
   const Enclosure& x = *c.in[0];
   const DType from = x.dtype(), to = c.types[0].dtype;
+  if (from == to) return {x};  // is left out
   if (to == DType::b1)
     return decided(c, [&](std::size_t i) {
       return is_zero(x, i) ? 1 : may_be_zero(x, i) ? 0 : -1;
