@@ -192,6 +192,19 @@ TEST(FewQueryAttention, KeepsWhatIsNoNumber) {
   }
 }
 
+// There is nothing to divide by.
+TEST(FewQueryAttention, OfNoHeadsIsNothing) {
+  for (const Dims& lead : {Dims{0}, Dims{0, 0}, Dims{2, 0}}) {
+    const auto rows = [&](std::int64_t count) {
+      Dims dims = lead;
+      dims.push_back(count), dims.push_back(16);
+      return Type(DType::f16, Shape(dims));
+    };
+    const Function f = attention_of({rows(3), rows(40), rows(40)}, {});
+    if (const auto c = of_few(f, {})) expect_agrees(f, c, 0, 0);
+  }
+}
+
 // With as many queries as fill a block of them, tiles are faster.
 TEST(FewQueryAttention, LeavesManyQueriesToTiles) {
   const Type q = half({2, 8, 16}), k = half({2, 40, 16});
