@@ -93,6 +93,25 @@ TEST(VulkanTarget, EveryOperationIsValidSpirv) {
   EXPECT_GT(kernels, 80u);
 }
 
+// A driver's compiler fails at a division beside the minimum of a subgroup's floats.
+TEST(VulkanTarget, MinimaOfFloatsAreMaximaOfTheirNegatives) {
+  constexpr std::uint32_t float_min = 355, float_max = 358;  // OpGroupNonUniformFMin and FMax
+  Function f;
+  const Value least = reduce_axes(ops::reduce_min, f.add_param(f32({17, 17}), "x"), {0, 1});
+  f.add_result(least / (least + 1.0), "y");
+  std::map<std::uint32_t, int> uses;
+  const Plan plan = vulkan_plan(f);
+  for (const Binary& b : plan.binaries) {
+    vulkan::ShaderHeader header;
+    std::memcpy(&header, b.code.data(), sizeof header);
+    std::vector<std::uint32_t> spirv(header.code_words);
+    std::memcpy(spirv.data(), b.code.data() + sizeof header, spirv.size() * 4);
+    for (std::size_t at = 5; at < spirv.size(); at += spirv[at] >> 16) ++uses[spirv[at] & 0xffff];
+  }
+  EXPECT_EQ(uses[float_min], 0);
+  EXPECT_GT(uses[float_max], 0);
+}
+
 TEST(VulkanTarget, KnowsItsForms) {
   EXPECT_NE(refusal([] { backend("vulkan").target("vulkan9"); }).find("vulkan1.2-large"),
             std::string::npos);

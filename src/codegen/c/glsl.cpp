@@ -294,7 +294,10 @@ std::string join_subgroup(const Op& op, DType t) {
   if (&op == &ops::add) return "subgroupAdd(own)";
   if (&op == &ops::mul) return "subgroupMul(own)";
   if (&op == &ops::maximum || &op == &ops::minimum) {
-    const std::string joined = cat("subgroup", &op == &ops::maximum ? "Max" : "Min", "(own)");
+    // NVIDIA's compiler (580.159) ends the process at a division beside subgroupMin of floats.
+    const std::string joined = &op == &ops::maximum ? "subgroupMax(own)"
+                               : is_real            ? "-subgroupMax(-own)"
+                                                    : "subgroupMin(own)";
     return is_real ? cat("subgroupAny(own != own) ? ", register_type(t), "(NAN) : ", joined)
                    : joined;
   }
