@@ -159,6 +159,7 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   std::vector<std::string_view> known = strategies();
   for (const Backend* b : backends())
     if (std::ranges::count(known, b->name) == 0) known.push_back(b->name);
+  o.has_strategy = with_strategy;
   if (with_strategy)
     a.choice("--strategy", known, alternatives(strategies()) + " (default)", o.strategy);
   // Of every backend: a plan may be made for a machine that this is not.
@@ -205,6 +206,8 @@ Loaded load(const ModelOptions& options, const Arguments& args,
               " is a plan, which is already compiled; give the model that it was made from"));
     return out;
   }
+  if (options.has_strategy && options.strategy != "multi" && !options.devices.empty())
+    throw UsageError("--devices: is of the strategy multi; give --strategy multi");
   ImportOptions given = options.import;
   if (!options.weights.empty()) given.weights = read_weights(options.weights);
   KnownInputs known{inputs, {}};

@@ -22,6 +22,7 @@ namespace hone::cli {
 struct ModelOptions : Printing {
   std::string model;
   std::string strategy = "auto";
+  bool has_strategy = false;         // the command has that option
   std::vector<std::string> targets;  // empty: native
   std::vector<std::string> devices;  // of multi; empty: the fastest
   ImportOptions import;
