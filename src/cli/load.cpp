@@ -174,7 +174,7 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
   std::vector<std::string_view> kinds;
   for (const Backend* b : backends()) kinds.push_back(b->name);
   a.choices("--devices", kinds,
-            cat("of multi: devices that each compute a part, as in ", kinds[0], ",", kinds[0]),
+            cat("for multi: devices that each compute a part, such as ", kinds[0], ",", kinds[0]),
             o.devices, true);
   add_sizes(a, o.import);
   add_weights(a, o);
@@ -207,7 +207,7 @@ Loaded load(const ModelOptions& options, const Arguments& args,
     return out;
   }
   if (options.has_strategy && options.strategy != "multi" && !options.devices.empty())
-    throw UsageError("--devices: is of the strategy multi; give --strategy multi");
+    throw UsageError("--devices: applies to the strategy multi only; give --strategy multi");
   ImportOptions given = options.import;
   if (!options.weights.empty()) given.weights = read_weights(options.weights);
   KnownInputs known{inputs, {}};

@@ -283,7 +283,7 @@ int optimize(Words words) {
   }
   if (!options.devices.empty() && !strategies.empty() &&
       std::ranges::count(strategies, "multi") == 0)
-    throw UsageError("--devices: is of the strategy multi; add it to --strategies");
+    throw UsageError("--devices: applies to the strategy multi only; add multi to --strategies");
   request.strategies = strategies;
   request.rounds = rounds;
   request.budget = budget;

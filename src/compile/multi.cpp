@@ -248,7 +248,7 @@ class MultiCompiler {
         wanted_);
     if (ways.empty() && !wanted_.empty())
       throw UserError(source_.name, ": has too few parts for ", wanted_.size(),
-                      " devices; name fewer, or compile without fusion (one_op_groups)");
+                      " devices; name fewer, or compile with --one-op-groups");
     if (ways.empty()) return;
     std::vector<WayReport> reports;
     std::vector<Plan> plans;

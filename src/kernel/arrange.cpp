@@ -223,8 +223,8 @@ class RowKeeper {
   RowKeeper(Kernel& kernel, Lowering& lowering) : kernel_(kernel), lowering_(lowering) {}
 
   // Within one block: what an earlier lanes loop computed at the same place is read back. Halves
-  // are wider in registers than in memory, so the loop that computed them reads them back as well:
-  // x - max(x) is positive where one loop has another x than the other.
+  // are rounded when they are stored, so the loop that computes them reads them back as well.
+  // Otherwise two loops would see different values of x, and x - max(x) could be positive.
   void keep(Block& block) {
     for (Stmt& s : block)
       if (is_loop(s) && s.loop != LoopKind::lanes) keep(s.body);

@@ -39,7 +39,8 @@ struct SharedRows {
 std::optional<SharedRows> shared_rows(const AttentionProblem& p) {
   constexpr std::int64_t most_together = 8;
   SharedRows out;
-  if (!p.leading.empty() && p.leading.back() != p.shared.back()) {  // of which there may be none
+  // Equal numbers are not divided: both may be 0.
+  if (!p.leading.empty() && p.leading.back() != p.shared.back()) {
     const std::optional<std::int64_t> heads =
         floor_div(p.leading.back(), p.shared.back()).as_number();
     if (!heads) return std::nullopt;

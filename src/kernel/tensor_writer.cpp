@@ -415,7 +415,7 @@ class TensorWriter {
     out.push_back({.kind = Kind::barrier});
     const std::int64_t vectors = put_lines() * t_.n / width,
                        count = ceil_ratio(vectors, t_.threads());
-    // So many turns load what lies beside the tile before they store.
+    // The loads of this many turns come before their stores, so that they overlap.
     constexpr std::int64_t most_at_once = 4;
     const bool is_divided = count > most_at_once && count % most_at_once == 0;
     const Dim now = positions_.add_loop(is_divided ? most_at_once : count),

@@ -186,7 +186,7 @@ Attrs attrs_as_codes(const Attrs& attrs) {
   return out;
 }
 
-// That sums small floats as wider ones, which hold all their numbers.
+// A contraction may sum small floats in a wider dtype, to which their codes are converted exactly.
 bool is_contraction(const Op& op) {
   return &op == &ops::dot || &op == &ops::matmul || &op == &ops::conv;
 }

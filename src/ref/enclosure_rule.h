@@ -36,7 +36,7 @@ struct EnclosureRow {
   EnclosureRule rule;
   Whole integers = Whole::plain;
   bool either_zero = false;  // of -0.0 and 0.0 a kernel returns either
-  bool for_points = false;   // what it gives of points hangs on more than their value
+  bool for_points = false;   // the rule applies also where all operands are points
 };
 // Null: the operation is known on points only.
 const EnclosureRow* enclosure_row(const Op&);

@@ -366,13 +366,13 @@ bool is_zero(const Enclosure& x, std::size_t i) {
                          : x.low.integers[i] == 0 && x.high.integers[i] == 0;
 }
 
-// A cast rounds in every evaluation, and rounding is monotone. But the casts that end a composite
-// operation may be left out, and between zero and what was rounded to it infinity makes a
-// difference.
+// A cast rounds in every evaluation, and rounding is monotone. But a kernel may leave out the cast
+// at the end of a composite operation. So a number that rounds to zero stays an end of its
+// interval: multiplied by infinity it is not NaN.
 std::vector<Enclosure> cast(const Enclosing& c) {
   const Enclosure& x = *c.in[0];
   const DType from = x.dtype(), to = c.types[0].dtype;
-  if (from == to) return {x};  // is left out
+  if (from == to) return {x};  // kernels leave such a cast out
   if (to == DType::b1)
     return decided(c, [&](std::size_t i) {
       return is_zero(x, i) ? 1 : may_be_zero(x, i) ? 0 : -1;

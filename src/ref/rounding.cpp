@@ -13,8 +13,8 @@ namespace hone {
 
 namespace {
 
-// At first, and before a result is refused: a decision that all of the first agree on may still be
-// one on rounding, and does so once in 2^7 times.
+// Numbers of evaluations: at first, and before a result is refused. Six evaluations and the
+// reference agree by chance on one of 2^7 decisions that rounding makes.
 constexpr int few_phases = 6, all_phases = 30;
 
 // Of core ops: those whose float results are rounded.

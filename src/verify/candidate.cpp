@@ -298,7 +298,7 @@ class Check {
         const std::optional<Samples> many = at(places(many_samples));
         if (!many) return std::nullopt;
         c = many->accepted();
-        // The rule estimates an error from few elements; their enclosures know it.
+        // The rule estimates the error from few elements. Enclosures of all of them decide.
         if (!c.ok && flops_ <= most_varied_flops) return std::nullopt;
       }
       keep_worst(worst, c);

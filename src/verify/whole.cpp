@@ -108,9 +108,9 @@ void compare(const Function& f, const std::vector<Array>& inputs, const std::vec
   Rounding rounding(f, inputs, strict, wide);
   std::vector<Enclosure> enclosures;
   bool is_way_open = false;
-  // Chance may miss what a whole number rarely becomes: 1 of that made of a sine; and what all of a
-  // long sum does to the branch that is taken. Of f64 no evaluation is more precise, and intervals
-  // are narrow. Those of other floats are too wide to find a wrong rule.
+  // Random perturbations may miss a rare outcome of a rounding decision, such as the other branch
+  // of an `if`, and f64 has no more precise evaluation to compare with. There enclosures decide.
+  // Those of other floats are too wide to find a wrong rule.
   auto encloses = [&](std::size_t i) {
     if (enclosures.empty()) enclosures = enclose(f, inputs, &is_way_open);
     const bool is_judged = !is_float(got[i].dtype()) || got[i].dtype() == DType::f64 ||

@@ -434,9 +434,9 @@ TEST_P(BackendConformance, LongRowsAreAsTheReferenceSays) {
   }
 }
 
-// What one loop subtracts from the elements of a row is the largest of them as that loop has them:
-// half a unit more, of a large number, would be infinite behind exp. The slice keeps loops from
-// sharing the product, so that they share the logarithm.
+// All loops of a softmax must see the same rounded elements. If the maximum is taken of unrounded
+// ones, x - max is positive for large numbers and exp overflows. The slice keeps the loops from
+// sharing the whole product, so that they share the logarithm alone.
 TEST_P(BackendConformance, RowsOfLargeHalvesAreAsTheReferenceSays) {
   for (const std::int64_t row : {2, 40, 3000}) {
     const Type t(DType::bf16, {5, row}), place(DType::i32, {2});

@@ -281,7 +281,7 @@ TEST(CudaText, StagesAndPartsOfTheDepthAgree) {
       }
 }
 
-// What lies beside the results is on its way for several of them at once.
+// The epilogue's operands are loaded for several vectors before the first one is stored.
 TEST(CudaText, TilesLoadBeforeTheyStore) {
   const auto target = backend("cuda").target("sm_90");
   for (const std::int64_t tile : {64, 128}) {  // 4 vectors a thread, and 16

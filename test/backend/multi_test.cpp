@@ -305,8 +305,7 @@ TEST(Multi, IsRefusedWithAReason) {
             0u);
   options.devices = {"far", "cpu", "far"};
   EXPECT_EQ(refusal([&] { compile(source(chain(3, 2)), options); }),
-            "multi: has too few parts for 3 devices; name fewer, or compile without fusion "
-            "(one_op_groups)");
+            "multi: has too few parts for 3 devices; name fewer, or compile with --one-op-groups");
 }
 
 }  // namespace

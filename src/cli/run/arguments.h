@@ -41,7 +41,7 @@ class Arguments {
   // Repeatable; with `commas` each may hold several.
   void list(std::string_view names, std::string value, std::string meaning,
             std::vector<std::string>& to, bool commas = false);
-  // One, or several, of the words; with `may_repeat` one several times.
+  // One of the words, or several; with `may_repeat` a word may occur more than once.
   void choice(std::string_view names, std::vector<std::string_view> words, std::string meaning,
               std::string& to);
   void choices(std::string_view names, std::vector<std::string_view> words, std::string meaning,

@@ -52,9 +52,9 @@ constexpr Helper own_helpers[] = {
   return (uint16_t)(((bits >> 16) & 0x8000u) | (rest >= 0x47800000u ? special : finite));
 }
 )"},
-    // 2^t is within 2 units in the last place.
+    // Whether exp2 of this device is within 2 units in the last place.
     {"raises_two", "", "layout(constant_id = 2) const bool hone_raises_two = false;\n"},
-    // 2^t of t = x / ln(2), and what the rounding of t left of x.
+    // exp(x) = 2^t * exp(x - t ln(2)), where t is x / ln(2) rounded.
     {"exp_f32", "polynomial_exp_f32 raises_two fma_f32",
      R"(float hone_exp_f32(float x) {
   if (!hone_raises_two) return hone_polynomial_exp_f32(x);
@@ -294,7 +294,7 @@ std::string join_subgroup(const Op& op, DType t) {
   if (&op == &ops::add) return "subgroupAdd(own)";
   if (&op == &ops::mul) return "subgroupMul(own)";
   if (&op == &ops::maximum || &op == &ops::minimum) {
-    // NVIDIA's compiler (580.159) ends the process at a division beside subgroupMin of floats.
+    // NVIDIA's driver 580.159 crashes on a shader with both subgroupMin of floats and a division.
     const std::string joined = &op == &ops::maximum ? "subgroupMax(own)"
                                : is_real            ? "-subgroupMax(-own)"
                                                     : "subgroupMin(own)";

@@ -142,8 +142,8 @@ constexpr c::Helper helpers[] = {
 #endif
 }
 )"},
-    // 2^t of t = x / ln(2), which the machine computes within 2 units in the last place, and what
-    // the rounding of t left of x.
+    // exp(x) = 2^t * exp(x - t ln(2)), where t is x / ln(2) rounded. The instruction for 2^t is
+    // within 2 units in the last place; the second factor corrects the rounding of t.
     {"exp_f32", "max_f32 min_f32",
      R"(HONE_INLINE float hone_exp_f32(float x) {
   const float bounded = hone_min_f32(hone_max_f32(x, -104.0f), 89.0f);
