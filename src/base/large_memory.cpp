@@ -41,8 +41,13 @@ void prefer_large_pages(std::byte* at, std::size_t bytes) {
 }
 
 std::shared_ptr<std::byte> repeated_memory(std::span<const std::byte> content, std::size_t bytes) {
-  const std::size_t period = content.size();
-  HONE_ASSERT(period > 0 && period % page == 0, "a period of ", period, " bytes");
+  HONE_ASSERT(!content.empty() && content.size() % page == 0, "a period of ", content.size(),
+              " bytes");
+  // A process may have some 65,000 mappings. So that a few hundred are enough, the memory that is
+  // mapped again and again holds the content as often as that takes.
+  constexpr std::size_t most_mappings = 512;
+  const std::size_t times = 1 + bytes / (content.size() * most_mappings),
+                    period = times * content.size();
   const Descriptor file{::memfd_create("hone", MFD_CLOEXEC)};
   if (file.number < 0 || ::ftruncate(file.number, static_cast<off_t>(period)) != 0) return nullptr;
   // The last element ends where a page ends, so the content begins somewhere in the first page.
@@ -52,8 +57,11 @@ std::shared_ptr<std::byte> repeated_memory(std::span<const std::byte> content, s
                   period};
     if (whole.at == MAP_FAILED) return nullptr;
     auto* to = static_cast<std::byte*>(whole.at);
-    std::memcpy(to + first, content.data(), period - first);
-    std::memcpy(to, content.data() + (period - first), first);
+    const std::size_t last = content.size() - first;
+    for (std::size_t at = 0; at < period; at += content.size()) {
+      std::memcpy(to + at + first, content.data(), last);
+      std::memcpy(to + at, content.data() + last, first);
+    }
   }
   const auto all = std::make_shared<Mapping>();
   all->bytes = used + page;

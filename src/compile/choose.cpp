@@ -282,7 +282,8 @@ void Chooser::verify_option(const GroupSpec& spec, Option& option, const Trials&
 }
 
 Hash128 Chooser::verdict_key(const GroupSpec& spec, const Candidate& c, const Trials& sizes) const {
-  std::string text = cat("verdict ", build_id(), " ", spec_text(spec, sizes.check));
+  std::string text =
+      cat("verdict ", build_id(), " ", sample_seed(), " ", spec_text(spec, sizes.check));
   if (has_symbols(spec))
     for (const Sizing& also : sizes.check_also) text += " " + spec_text(spec, also);
   for (const Candidate::Step& s : c.steps) {

@@ -32,7 +32,8 @@ CompileStore::CompileStore(bool on_disk)
 Hash128 whole_key(const Function& f, const Sizing& sizes, const Hash128& contents) {
   std::ostringstream out;
   std::vector<Array> arrays;
-  out << "whole " << build_id() << " " << to_hex(contents) << print(f, &arrays);
+  out << "whole " << build_id() << " " << sample_seed() << " " << to_hex(contents)
+      << print(f, &arrays);
   for (const Array& a : arrays) out << to_hex(hash128(a.bytes()));
   for (const auto& [name, value] : std::map(sizes.begin(), sizes.end()))
     out << " " << name << "=" << value;

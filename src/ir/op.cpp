@@ -29,14 +29,12 @@ std::int64_t Wide::count() const {
 
 Wide widen(const Array& a) {
   if (a.dtype() == DType::f32) {
-    Wide w;
-    w.dims = a.dims();
-    w.reals.reserve(static_cast<std::size_t>(a.count()));
-    const std::byte* p = a.bytes().data();  // of a file, perhaps: of any alignment
-    for (std::int64_t i = 0, n = a.count(); i < n; ++i, p += sizeof(float)) {
+    Wide w(a.dtype(), a.dims());
+    const std::byte* from = a.bytes().data();  // of a file, perhaps: of any alignment
+    for (std::size_t i = 0; i < w.reals.size(); ++i) {
       float x;
-      std::memcpy(&x, p, sizeof x);
-      w.reals.push_back(x);
+      std::memcpy(&x, from + i * sizeof x, sizeof x);
+      w.reals[i] = x;
     }
     return w;
   }

@@ -180,22 +180,6 @@ Join join_of(std::string_view word) {
   return Join::set;
 }
 
-double join(Join how, double a, double b) {
-  switch (how) {
-    case Join::sum:
-      return a + b;
-    case Join::product:
-      return a * b;
-    case Join::maximum:
-      return std::isnan(a) || a > b ? a : b;
-    case Join::minimum:
-      return std::isnan(a) || a < b ? a : b;
-    case Join::set:
-      return b;
-  }
-  return b;
-}
-
 std::int64_t join(Join how, DType t, std::int64_t a, std::int64_t b) {
   switch (how) {
     case Join::sum:

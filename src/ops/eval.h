@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <functional>
 #include <span>
 
@@ -147,7 +148,21 @@ std::vector<Wide> map_two(const Evaluation& e, R real, I integer) {
 enum class Join : std::uint8_t { sum, product, maximum, minimum, set };
 // "sum" and "add", "prod" and "mul", "max", "min", "set".
 Join join_of(std::string_view word);
-double join(Join, double a, double b);
+inline double join(Join how, double a, double b) {
+  switch (how) {
+    case Join::sum:
+      return a + b;
+    case Join::product:
+      return a * b;
+    case Join::maximum:
+      return std::isnan(a) || a > b ? a : b;
+    case Join::minimum:
+      return std::isnan(a) || a < b ? a : b;
+    case Join::set:
+      return b;
+  }
+  return b;
+}
 std::int64_t join(Join, DType, std::int64_t a, std::int64_t b);
 // What an empty reduction gives.
 double real_start(Join);

@@ -1,9 +1,11 @@
 #include "ref/compare.h"
 
 #include <algorithm>
+#include <bit>
 #include <cfloat>
 #include <cmath>
 #include <iomanip>
+#include <limits>
 #include <ostream>
 
 #include "ref/evaluate.h"
@@ -27,11 +29,34 @@ void note_error(Comparison& c, double error, double limit) {
   c.limit = std::max(c.limit, limit);
 }
 
+// Magnitudes compare as their bits do, infinities and NaN above all numbers. Unlike a maximum of
+// doubles, one of integers is computed several at a time.
+constexpr std::int64_t bits_of_infinity = std::int64_t{0x7ff} << 52;
+
+std::int64_t magnitude_bits(double x) {
+  return std::bit_cast<std::int64_t>(x) & std::numeric_limits<std::int64_t>::max();
+}
+
+template <class F>
+double largest_magnitude(std::size_t n, F f) {
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < n; ++i) most = std::max(most, magnitude_bits(f(i)));
+  return std::bit_cast<double>(most);
+}
+
+// Of the finite ones.
+template <class F>
+double largest_finite(std::size_t n, F f) {
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t bits = magnitude_bits(f(i));
+    most = std::max(most, bits < bits_of_infinity ? bits : 0);
+  }
+  return std::bit_cast<double>(most);
+}
+
 double largest(const std::vector<double>& values) {
-  double most = 0;
-  for (double x : values)
-    if (std::isfinite(x)) most = std::max(most, std::fabs(x));
-  return most;
+  return largest_finite(values.size(), [&](std::size_t i) { return values[i]; });
 }
 
 Comparison accept_integers(Comparison c, const Wide& got, const Wide& strict, const Wide& wide) {
@@ -75,15 +100,24 @@ Comparison accept(const Wide& got, const Wide& strict, const Wide& wide) {
   Comparison c;
   if (!same_form(c, got, wide) || !same_form(c, strict, wide)) return c;
   if (!got.is_real()) return accept_integers(std::move(c), got, strict, wide);
-  double spread = 0, most = largest(wide.reals);
-  for (std::size_t i = 0; i < wide.reals.size(); ++i)
-    if (std::isfinite(wide.reals[i]) && std::isfinite(strict.reals[i]))
-      spread = std::max(spread, std::fabs(strict.reals[i] - wide.reals[i]));
+  const double *at = got.reals.data(), *rounded = strict.reals.data(), *exact = wide.reals.data();
+  const std::size_t n = wide.reals.size();
+  const double most = largest(wide.reals),
+               spread = largest_finite(n, [=](std::size_t i) { return rounded[i] - exact[i]; });
   double limit = 4 * spread + 16 * epsilon_of(got.dtype) * most;
   note_error(c, 0, limit);
   // Below this rounding leaves a number finite.
   const double surely_finite = std::fabs(round_real(wide.dtype, most)) <= DBL_MAX ? most : 1;
-  for (std::size_t i = 0; i < wide.reals.size(); ++i) {
+  // Mostly all is finite and near, which is seen at once. NaN and infinities are above the limit.
+  const double error = largest_magnitude(n, [=](std::size_t i) { return at[i] - exact[i]; });
+  if (error <= limit && limit <= DBL_MAX &&
+      largest_magnitude(n, [=](std::size_t i) { return rounded[i]; }) <= DBL_MAX &&
+      largest_magnitude(n, [=](std::size_t i) { return exact[i]; }) <= surely_finite) {
+    c.max_abs_error = error;
+    c.max_rel_error = most > 0 ? error / most : 0;
+    return c;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
     const double g = got.reals[i], s = strict.reals[i];
     const double w = std::fabs(wide.reals[i]) <= surely_finite
                          ? wide.reals[i]

@@ -47,12 +47,17 @@ void resolve_param(Frame*& frame, Value& v) {
 
 Element Reader::read(Frame& in, Value v, std::int64_t flat) {
   if (const Array* leaf = in.leaves[v.node()]) return element_of(*leaf, flat);
+  const auto found = [&](const Frame& frame) { return frame.memo[frame.slot(v)].find(flat); };
   Frame* where = &in;
-  resolve_param(where, v);
-  if (const Array* leaf = where->leaves[v.node()]) return element_of(*leaf, flat);
-  if (v.is(ops::dims))
-    return {0, size_of(v.attrs().dims("dims")[static_cast<std::size_t>(flat)], where->sizing)};
-  if (const ElementOfModes* known = where->memo[where->slot(v)].find(flat)) {
+  const ElementOfModes* known = found(in);
+  if (!known) {
+    resolve_param(where, v);
+    if (const Array* leaf = where->leaves[v.node()]) return element_of(*leaf, flat);
+    if (v.is(ops::dims))
+      return {0, size_of(v.attrs().dims("dims")[static_cast<std::size_t>(flat)], where->sizing)};
+    if (where != &in) known = found(*where);
+  }
+  if (known) {
     modes_agree_ = modes_agree_ && same_bits(known->strict, known->wide);
     return is_strict ? known->strict : known->wide;
   }
@@ -63,7 +68,7 @@ Element Reader::read(Frame& in, Value v, std::int64_t flat) {
 
 class ElementEvaluator::Impl {
  public:
-  Impl(const Function& f, std::span<const Array> inputs) {
+  Impl(const Function& f, std::span<const Array> inputs, Mode rounded) : rounded_(rounded) {
     std::vector<std::vector<std::int64_t>> dims;
     for (const Array& a : inputs) dims.push_back(a.dims());
     root_ = &add_frame(f, bind_sizes(f, dims));
@@ -145,6 +150,7 @@ class ElementEvaluator::Impl {
     Frame& frame = frames_.emplace_back();
     frame.function = expand_composites(f);
     frame.sizing = std::move(sizing);
+    frame.rounds_sums = rounded_ == Mode::stepwise;
     check_sizes(frame.function, frame.sizing);
     const Graph& graph = frame.graph();
     std::uint32_t slots = 0;
@@ -255,19 +261,19 @@ class ElementEvaluator::Impl {
     };
     const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)> call =
         [&](const Function& f, std::vector<Wide> in) {
-          return evaluate_in(f, std::move(in), sizing,
-                             reader.is_strict ? Mode::strict : Mode::wide);
+          return evaluate_in(f, std::move(in), sizing, reader.is_strict ? rounded_ : Mode::wide);
         };
     HONE_ASSERT(reader.op().eval, reader.op().name, " is not evaluated by elements");
     return reader.op().eval({reader.attrs(), inputs, types, size, call});
   }
 
+  const Mode rounded_;
   std::deque<Frame> frames_;
   Frame* root_ = nullptr;
 };
 
-ElementEvaluator::ElementEvaluator(const Function& f, std::span<const Array> inputs)
-    : impl_(std::make_unique<Impl>(f, inputs)) {}
+ElementEvaluator::ElementEvaluator(const Function& f, std::span<const Array> inputs, Mode rounded)
+    : impl_(std::make_unique<Impl>(f, inputs, rounded)) {}
 
 ElementEvaluator::~ElementEvaluator() = default;
 

@@ -219,10 +219,12 @@ Element reduce(Reader& r, Join how, std::int64_t flat) {
     else
       sizes.push_back(x[i]);
   Element y = start_of(how, r.type().dtype);
+  const bool rounds = r.rounds_sums(r.type().dtype);
   each_index(sizes, [&](const Sizes& index) {
     for (std::size_t i = 0; i < axes.size(); ++i)
       base[static_cast<std::size_t>(axes[i])] = index[i];
     y = joined(how, r.type().dtype, y, r.operand(0, flat_of(base, x)));
+    if (rounds) y.real = static_cast<float>(y.real);
   });
   return y;
 }
@@ -261,9 +263,11 @@ Element reduce_window(Reader& r, std::uint32_t, std::int64_t flat) {
 
 // Sums products.
 struct Sum {
-  Element total;
+  bool rounds = false;  // to f32 after every term
+  Element total = {};
   void add(Element a, Element b) {
     total.real += a.real * b.real;
+    if (rounds) total.real = static_cast<float>(total.real);
     total.integer = static_cast<std::int64_t>(static_cast<std::uint64_t>(total.integer) +
                                               static_cast<std::uint64_t>(a.integer) *
                                                   static_cast<std::uint64_t>(b.integer));
@@ -320,7 +324,7 @@ Element dot(Reader& r, std::uint32_t, std::int64_t flat) {
   Sizes sizes;
   for (int k : axes.contract_a) sizes.push_back(at(a, k));
   const Sizes step_a = strides_of(sa, axes.contract_a), step_b = strides_of(sb, axes.contract_b);
-  Sum sum;
+  Sum sum{r.rounds_sums(r.type().dtype)};
   each_index(sizes, [&](const Sizes& index) {
     std::int64_t p = first_a, q = first_b;
     for (std::size_t i = 0; i < index.size(); ++i) {
@@ -349,7 +353,7 @@ Element conv(Reader& r, std::uint32_t, std::int64_t flat) {
                      first_w = out * at(sw, axes.out);
   Sizes window = {channels};
   for (int k : axes.weight_space) window.push_back(at(w, k));
-  Sum sum;
+  Sum sum{r.rounds_sums(r.type().dtype)};
   each_index(window, [&](const Sizes& index) {
     std::int64_t p = first_x + index[0] * at(sx, axes.channel),
                  q = first_w + index[0] * at(sw, axes.in);

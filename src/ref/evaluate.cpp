@@ -19,11 +19,12 @@ namespace {
 struct Program {
   Function function;
   std::vector<NodeId> order;
-  std::vector<std::size_t> last_use;  // by node
+  std::vector<std::size_t> last_use;           // by node
+  std::unordered_map<NodeId, Wide> constants;  // that are kept widened
 };
 
 Program make_program(const Function& f) {
-  Program p{expand_composites(f), {}, {}};
+  Program p{expand_composites(f), {}, {}, {}};
   p.order = live_nodes(p.function);
   p.last_use.assign(p.function.graph().node_count(), 0);
   for (std::size_t i = 0; i < p.order.size(); ++i)
@@ -59,9 +60,34 @@ std::vector<Wide> host_results(const Op& op, const Attrs& attrs,
   return results;
 }
 
+// What evaluation needs of a function and of the bodies in it, made once.
+class Programs {
+ public:
+  // Bodies are attributes of nodes of programs, so their addresses stay.
+  Program& of(const Function& f) {
+    auto [it, fresh] = programs_.try_emplace(&f);
+    if (fresh) it->second = std::make_unique<Program>(make_program(f));
+    return *it->second;
+  }
+
+  // A constant in doubles, kept from then on; null where those of large constants would take much
+  // memory.
+  const Wide* constant(Program& p, NodeId n) {
+    if (const auto at = p.constants.find(n); at != p.constants.end()) return &at->second;
+    const Array& a = p.function.graph().attrs(n).get<Array>("value");
+    if (a.count() > free_elements_) return nullptr;
+    free_elements_ -= a.count();
+    return &p.constants.emplace(n, widen(a)).first->second;
+  }
+
+ private:
+  std::unordered_map<const Function*, std::unique_ptr<Program>> programs_;
+  std::int64_t free_elements_ = 1 << 20;
+};
+
 class Interpreter {
  public:
-  explicit Interpreter(Mode mode) : mode_(mode) {}
+  Interpreter(Mode mode, Programs& programs) : mode_(mode), programs_(programs) {}
 
   std::vector<Wide> call(const Function& f, std::vector<Wide> inputs, const Sizing& outer) {
     if (++depth_ > deepest)
@@ -69,7 +95,7 @@ class Interpreter {
     std::vector<std::vector<std::int64_t>> dims;
     for (const Wide& w : inputs) dims.push_back(w.dims);
     Sizing sizing = bind_sizes(f, dims, outer);
-    std::vector<Wide> results = run(program(f), std::move(inputs), sizing);
+    std::vector<Wide> results = run(programs_.of(f), std::move(inputs), sizing);
     --depth_;
     return results;
   }
@@ -77,30 +103,30 @@ class Interpreter {
  private:
   friend class TwoInterpreters;
   static constexpr int deepest = 64;
-  using Results = std::vector<std::vector<Wide>>;  // by node
 
-  // Bodies are attributes of nodes of cached programs, so their addresses stay.
-  const Program& program(const Function& f) {
-    auto [it, fresh] = programs_.try_emplace(&f);
-    if (fresh) it->second = std::make_unique<Program>(make_program(f));
-    return *it->second;
-  }
+  // Results of a node: its own, or a constant that is kept.
+  struct Done {
+    std::vector<Wide> own;
+    const Wide* kept = nullptr;
+    const Wide& operator[](std::size_t i) const { return kept ? *kept : own[i]; }
+  };
 
-  std::vector<Wide> run(const Program& p, std::vector<Wide> inputs, Sizing& sizing) {
+  std::vector<Wide> run(Program& p, std::vector<Wide> inputs, Sizing& sizing) {
     check_sizes(p.function, sizing);
     const Graph& graph = p.function.graph();
-    Results done(graph.node_count());
+    std::vector<Done> done(graph.node_count());
     for (std::size_t i = 0; i < p.order.size(); ++i) {
       NodeId n = p.order[i];
       if (&graph.op(n) == &ops::param)
-        done[n].push_back(
+        done[n].own.push_back(
             std::move(inputs[static_cast<std::size_t>(graph.attrs(n).integer("index"))]));
-      else
-        done[n] = evaluate_node(graph, n, done, sizing);
+      else if (&graph.op(n) == &ops::constant)
+        done[n].kept = programs_.constant(p, n);
+      if (done[n].own.empty() && !done[n].kept) done[n].own = evaluate_node(graph, n, done, sizing);
       if (&graph.op(n) == &ops::measure)
         bind_measured(p.function, n, done[n][0].integers.at(0), sizing);
       for (const Value& v : graph.operands(n))
-        if (p.last_use[v.node()] == i) done[v.node()].clear();
+        if (p.last_use[v.node()] == i) done[v.node()].own.clear();
     }
     std::vector<Wide> results;
     for (const Function::Result& r : p.function.results())
@@ -108,7 +134,7 @@ class Interpreter {
     return results;
   }
 
-  std::vector<Wide> evaluate_node(const Graph& graph, NodeId n, const Results& done,
+  std::vector<Wide> evaluate_node(const Graph& graph, NodeId n, const std::vector<Done>& done,
                                   const Sizing& sizing) {
     std::vector<const Wide*> inputs;
     for (const Value& v : graph.operands(n)) inputs.push_back(&done[v.node()][v.index()]);
@@ -122,6 +148,12 @@ class Interpreter {
   // Movement and control pass on what was rounded before.
   static bool rounds(const Op& op) {
     return op.kind != OpKind::movement && op.kind != OpKind::control;
+  }
+
+  // Whether its mode rounds nothing on the way to a result.
+  bool rounds_results_only(const Op& op) const {
+    return mode_ != Mode::stepwise || op.kind == OpKind::leaf || op.kind == OpKind::elementwise ||
+           op.kind == OpKind::movement;
   }
 
   std::vector<Wide> computed(const Graph& graph, NodeId n, std::span<const Wide* const> inputs,
@@ -159,15 +191,18 @@ class Interpreter {
 
   Mode mode_;
   int depth_ = 0;
-  std::unordered_map<const Function*, std::unique_ptr<Program>> programs_;
+  Programs& programs_;
 };
 
-// The strict and the wide interpreter side by side. A node whose operands are equal in both modes
+// An interpreter that rounds and the wide one side by side. A node whose operands are equal in both
 // is computed once.
 class TwoInterpreters {
  public:
+  TwoInterpreters(Mode rounded, Programs& programs)
+      : strict_(rounded, programs), wide_(Mode::wide, programs), programs_(programs) {}
+
   BothModes call(const Function& f, std::vector<Wide> inputs) {
-    const Program& p = wide_.program(f);
+    Program& p = programs_.of(f);
     // Data may decide on another size in each mode.
     if (!measured_sizes(p.function.graph()).empty())
       return {strict_.call(f, inputs, {}), wide_.call(f, inputs, {})};
@@ -182,8 +217,9 @@ class TwoInterpreters {
       if (&graph.op(n) == &ops::param)
         done[n].wide.push_back(
             std::move(inputs[static_cast<std::size_t>(graph.attrs(n).integer("index"))]));
-      else
-        done[n] = evaluate_node(graph, n, done, sizing);
+      else if (&graph.op(n) == &ops::constant)
+        done[n].kept = programs_.constant(p, n);
+      if (done[n].wide.empty() && !done[n].kept) done[n] = evaluate_node(graph, n, done, sizing);
       for (const Value& v : graph.operands(n))
         if (p.last_use[v.node()] == i) done[v.node()] = {};
     }
@@ -191,7 +227,7 @@ class TwoInterpreters {
     for (const Function::Result& r : p.function.results()) {
       const Node& node = done[r.value.node()];
       results.strict.push_back(node.strict_or_wide(r.value.index()));
-      results.wide.push_back(node.wide[r.value.index()]);
+      results.wide.push_back(node.in_doubles(r.value.index()));
     }
     return results;
   }
@@ -199,20 +235,24 @@ class TwoInterpreters {
  private:
   struct Node {
     std::vector<Wide> wide, strict;  // strict is empty where it is equal
-    const Wide& strict_or_wide(std::size_t i) const { return strict.empty() ? wide[i] : strict[i]; }
+    const Wide* kept = nullptr;      // a constant that is both
+    const Wide& in_doubles(std::size_t i) const { return kept ? *kept : wide[i]; }
+    const Wide& strict_or_wide(std::size_t i) const {
+      return strict.empty() ? in_doubles(i) : strict[i];
+    }
   };
 
   Node evaluate_node(const Graph& graph, NodeId n, const std::vector<Node>& done,
                      const Sizing& sizing) {
     std::vector<const Wide*> wide, strict;
-    bool are_equal = !has_body(graph.attrs(n));
+    bool are_equal = !has_body(graph.attrs(n)) && strict_.rounds_results_only(graph.op(n));
     for (const Value& v : graph.operands(n)) {
       const Node& node = done[v.node()];
-      wide.push_back(&node.wide[v.index()]);
+      wide.push_back(&node.in_doubles(v.index()));
       strict.push_back(&node.strict_or_wide(v.index()));
       are_equal = are_equal && node.strict.empty();
     }
-    Node out{wide_.computed(graph, n, wide, sizing), {}};
+    Node out{wide_.computed(graph, n, wide, sizing), {}, nullptr};
     if (!are_equal)
       out.strict = strict_.computed(graph, n, strict, sizing);
     else if (!Interpreter::rounds(graph.op(n)))
@@ -237,7 +277,8 @@ class TwoInterpreters {
             std::memcmp(a.reals.data(), b.reals.data(), sizeof(double) * a.reals.size()) == 0);
   }
 
-  Interpreter strict_{Mode::strict}, wide_{Mode::wide};
+  Interpreter strict_, wide_;
+  Programs& programs_;
 };
 
 void expect_size(const Function& f, std::size_t param, int axis, std::int64_t have,
@@ -339,7 +380,8 @@ void bind_measured(const Function& f, NodeId measure, std::int64_t n, Sizing& si
 
 std::vector<Wide> evaluate_in(const Function& f, std::vector<Wide> inputs, const Sizing& outer,
                               Mode mode) {
-  return Interpreter(mode).call(f, std::move(inputs), outer);
+  Programs programs;
+  return Interpreter(mode, programs).call(f, std::move(inputs), outer);
 }
 
 namespace {
@@ -362,8 +404,19 @@ std::vector<Wide> evaluate_wide(const Function& f, std::span<const Array> inputs
   return evaluate_in(f, widened(f, inputs), {}, mode);
 }
 
-BothModes evaluate_both(const Function& f, std::span<const Array> inputs) {
-  return TwoInterpreters().call(f, widened(f, inputs));
+struct Evaluator::Kept {
+  Programs programs;
+};
+
+Evaluator::Evaluator(const Function& f) : function_(f), kept_(std::make_unique<Kept>()) {}
+Evaluator::~Evaluator() = default;
+
+std::vector<Wide> Evaluator::in(Mode mode, std::span<const Array> inputs) {
+  return Interpreter(mode, kept_->programs).call(function_, widened(function_, inputs), {});
+}
+
+BothModes Evaluator::both(std::span<const Array> inputs, Mode rounded) {
+  return TwoInterpreters(rounded, kept_->programs).call(function_, widened(function_, inputs));
 }
 
 std::vector<Array> evaluate(const Function& f, std::span<const Array> inputs, Mode mode) {

@@ -2,6 +2,7 @@
 // of every backend and the folder of small constants; not fast, and never used to answer a user.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -25,12 +26,26 @@ std::vector<Array> evaluate(const Function&, std::span<const Array> inputs,
 // The same without the final rounding.
 std::vector<Wide> evaluate_wide(const Function&, std::span<const Array> inputs, Mode mode);
 
-// Results of the strict and the wide mode.
+// Results of a mode that rounds, and of the wide one.
 struct BothModes {
   std::vector<Wide> strict, wide;
 };
-// What the modes share, which is much of it, is computed once.
-BothModes evaluate_both(const Function&, std::span<const Array> inputs);
+
+// Evaluates one function several times, in any mode: its expansion and its smaller constants in
+// doubles are made once.
+class Evaluator {
+ public:
+  explicit Evaluator(const Function&);  // which must outlive it
+  ~Evaluator();
+  std::vector<Wide> in(Mode, std::span<const Array> inputs);
+  // What the modes share, which is much of it, is computed once.
+  BothModes both(std::span<const Array> inputs, Mode rounded = Mode::strict);
+
+ private:
+  struct Kept;
+  const Function& function_;
+  std::unique_ptr<Kept> kept_;
+};
 
 // Values of symbols in one run.
 using Sizing = std::unordered_map<std::string, std::int64_t>;

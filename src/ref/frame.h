@@ -53,7 +53,7 @@ class ElementMap {
   }
   void grow() {
     ElementMap larger;
-    larger.keys_.assign(std::max<std::size_t>(2 * keys_.size(), 16), -1);
+    larger.keys_.assign(std::max<std::size_t>(4 * keys_.size(), 64), -1);
     larger.elements_.resize(larger.keys_.size());
     for (std::size_t i = 0; i < keys_.size(); ++i)
       if (keys_[i] != -1) larger.add(keys_[i], elements_[i]);
@@ -68,7 +68,8 @@ class ElementMap {
 struct Frame {
   Function function;  // core ops only
   Sizing sizing;
-  Frame* outer = nullptr;  // of a branch: its parameter i is operand i + 1 of `call` there
+  bool rounds_sums = false;  // in the strict mode, to f32 after every term
+  Frame* outer = nullptr;    // of a branch: its parameter i is operand i + 1 of `call` there
   NodeId call = 0;
   std::vector<ElementMap> memo;           // by slot
   std::vector<std::uint32_t> first_slot;  // by node
@@ -112,6 +113,12 @@ class Reader {
   // What was read is the same in both modes.
   bool modes_agree() const { return modes_agree_; }
   void expect_modes_to_differ() { modes_agree_ = false; }
+  // Whether a sum in this dtype is rounded to f32 after every term.
+  bool rounds_sums(DType t) {
+    if (!frame.rounds_sums || !is_float(t) || t == DType::f64) return false;
+    expect_modes_to_differ();
+    return is_strict;
+  }
   // The array that operand `i` is; null when it is computed.
   const Array* leaf(std::size_t i) const { return frame.leaves[input(i).node()]; }
 

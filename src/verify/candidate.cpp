@@ -22,7 +22,9 @@ namespace {
 constexpr std::int64_t most_whole_flops = 300'000, most_whole_elements = 1 << 20;
 // Of more work than this some chunks are run, so that a check is a small part of what a compilation
 // takes.
-constexpr std::int64_t most_run_flops = 300'000'000;
+constexpr std::int64_t most_run_flops = 30'000'000;
+// One of so many chunks is run where that is enough.
+constexpr std::int64_t least_apart = 4, most_apart = 64;
 // Of more work than this no negative and tiny numbers are tried: it is in products, where their
 // signs and sizes decide nothing.
 constexpr std::int64_t most_varied_flops = 20'000'000;
@@ -58,7 +60,7 @@ Comparison accept_each(const Enclosure& e, const Wide& got, Comparison c) {
 }
 
 // `rounded`: the function of which enclosures are taken.
-Comparison whole(const Function& f, const Function& rounded, const Trial& trial,
+Comparison whole(Evaluator& evaluate, const Function& rounded, const Trial& trial,
                  const BothModes& expected, bool each) {
   Comparison worst;
   const std::vector<Wide>&strict = expected.strict, &wide = expected.wide;
@@ -70,7 +72,7 @@ Comparison whole(const Function& f, const Function& rounded, const Trial& trial,
     Comparison c = accept(got[i], strict[i], wide[i]);
     // Numbers are rounded on the way as well: a running product may overflow there.
     if (!c.ok && c.problem.empty()) {
-      if (stepwise.empty()) stepwise = evaluate_wide(f, trial.inputs(), Mode::stepwise);
+      if (stepwise.empty()) stepwise = evaluate.in(Mode::stepwise, trial.inputs());
       if (const Comparison other = accept(got[i], stepwise[i], wide[i]); other.ok) c = other;
     }
     if (!c.ok && c.problem.empty()) {
@@ -149,26 +151,36 @@ std::optional<Samples> at_places(const Array& got, std::size_t result,
   return s;
 }
 
-// Runs the chunks of a launch on the caller's thread: all in order; the first, the last and some
-// between; or one by one from the last to the first, as two threads by turns.
+// Runs the chunks of a launch on the caller's thread: all, or the first, the last and one of every
+// `apart` between; in order as one thread, or from the last to the first as two threads by turns.
 class Chunks final : public ThreadPool {
  public:
-  enum class Order : std::uint8_t { all, some, backwards };
+  enum class Which : std::uint8_t { all, some };
+  enum class Order : std::uint8_t { forwards, backwards };
 
-  void set(Order order) { order_ = order; }
+  explicit Chunks(std::int64_t apart) : apart_(apart) {}
+  void set(Which which, Order order) {
+    which_ = which;
+    order_ = order;
+  }
   bool were_several() const { return were_several_; }
   int threads() const override { return 2; }
   void run(std::int64_t chunks, Body body, void* context) override {
     were_several_ = were_several_ || chunks > 1;
-    if (order_ == Order::all && chunks > 0) body(context, 0, chunks, 0);
-    for (std::int64_t i = 0; order_ == Order::some && i < chunks; ++i)
-      if (i == 0 || i == chunks - 1 || i % 4 == 2) body(context, i, i + 1, 0);
-    for (std::int64_t i = chunks; order_ == Order::backwards && i-- > 0;)
-      body(context, i, i + 1, static_cast<int>(i % 2));
+    const bool is_backwards = order_ == Order::backwards;
+    if (which_ == Which::all && !is_backwards && chunks > 0) return body(context, 0, chunks, 0);
+    int turn = 0;
+    for (std::int64_t k = 0; k < chunks; ++k) {
+      const std::int64_t i = is_backwards ? chunks - 1 - k : k;
+      if (which_ == Which::all || i == 0 || i == chunks - 1 || i % apart_ == 2)
+        body(context, i, i + 1, is_backwards ? turn++ % 2 : 0);
+    }
   }
 
  private:
-  Order order_ = Order::all;
+  std::int64_t apart_;
+  Which which_ = Which::all;
+  Order order_ = Order::forwards;
   bool were_several_ = false;
 };
 
@@ -181,10 +193,10 @@ bool is_one_launch(const Candidate& c) {
 
 class Check {
  public:
-  Check(const GroupSpec& spec, const Candidate& candidate, KernelCode& compile,
+  Check(const GroupSpec& spec, const Dim& flops, const Candidate& candidate, KernelCode& compile,
         const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes, Fill first,
         const Function* rounded)
-      : flops_(size_of(ideal_flops(spec.function), sizes)),
+      : flops_(size_of(flops, sizes)),
         trial_(spec, candidate, compile, memory, chunks_, sizes, first, seed, Trial::Use::check),
         extreme_(extreme_of(memory->device()->limits().keeps_denormals)),
         function_(trial_.of_inputs(with_numbers(spec.function, sizes))),
@@ -195,7 +207,7 @@ class Check {
 
   Comparison all() {
     Comparison worst = compared(Fill::random);
-    if (worst.ok && !ran_some_ && chunks_->were_several()) compare_backwards();
+    if (worst.ok && chunks_->were_several()) compare_backwards();
     for (Fill fill : {Fill::negative, Fill::tiny, extreme_}) {
       if (flops_ > (is_extreme(fill) ? most_extreme_flops : most_varied_flops)) continue;
       trial_.refill(fill, seed);
@@ -206,8 +218,8 @@ class Check {
 
   // In one run, on what memory was filled with at first, of which the reference said this.
   Comparison once(const BothModes& expected) {
-    run(Chunks::Order::all);
-    return whole(function_, rounded_, trial_, expected, false);
+    run(Chunks::Which::all);
+    return whole(evaluate_, rounded_, trial_, expected, false);
   }
 
  private:
@@ -236,20 +248,19 @@ class Check {
 
   Comparison compared(Fill fill) {
     if (is_one_launch_ && flops_ > most_run_flops) {
-      run(Chunks::Order::some);
-      ran_some_ = true;
+      run(Chunks::Which::some);
       if (std::optional<Comparison> c = sampled(fill, true)) return *c;
     }
-    ran_some_ = false;
-    run(Chunks::Order::all);
+    run(Chunks::Which::all);
     if (!is_small_)
       if (std::optional<Comparison> c = sampled(fill, false)) return *c;
-    return whole(function_, rounded_, trial_, evaluate_both(function_, trial_.inputs()),
+    return whole(evaluate_, rounded_, trial_, evaluate_.both(trial_.inputs()),
                  is_small_ && fill == Fill::random);
   }
 
-  void run(Chunks::Order order) {
-    chunks_->set(order);
+  void run(Chunks::Which which, Chunks::Order order = Chunks::Order::forwards) {
+    ran_ = which;
+    chunks_->set(which, order);
     trial_.run();
     trial_.check_untouched();
   }
@@ -264,7 +275,7 @@ class Check {
   void compare_backwards() {
     const std::vector<Hash128> before = hashes();
     trial_.refill(Fill::random, seed);
-    run(Chunks::Order::backwards);
+    run(ran_, Chunks::Order::backwards);
     if (hashes() != before)
       throw UserError(
           "its results depend on the order of its chunks and on the thread that each "
@@ -288,18 +299,24 @@ class Check {
       std::vector<std::int64_t> few = places(wanted);
       if (std::ssize(few) < std::min(wanted, count) || !std::ranges::all_of(few, is_made))
         return std::nullopt;
-      const auto at = [&](std::vector<std::int64_t> those) {
-        return at_places(got[r], r, std::move(those), reference, most_elements_);
+      const auto at = [&](std::vector<std::int64_t> those, ElementEvaluator& by) {
+        return at_places(got[r], r, std::move(those), by, most_elements_);
       };
-      const std::optional<Samples> first = at(std::move(few));
+      const std::optional<Samples> first = at(std::move(few), reference);
       if (!first) return std::nullopt;
       Comparison c = first->accepted();
       if (!c.ok) {
-        const std::optional<Samples> many = at(places(many_samples));
+        const std::optional<Samples> many = at(places(many_samples), reference);
         if (!many) return std::nullopt;
         c = many->accepted();
+      }
+      if (!c.ok) {
         // The rule estimates the error from few elements. Enclosures of all of them decide.
-        if (!c.ok && flops_ <= most_varied_flops) return std::nullopt;
+        if (flops_ <= most_varied_flops) return std::nullopt;
+        // That is too much work: what sums gather on the way to a few elements is taken in.
+        ElementEvaluator stepwise(function_, trial_.inputs(), Mode::stepwise);
+        if (const std::optional<Samples> many = at(places(many_samples), stepwise))
+          c = many->accepted();
       }
       keep_worst(worst, c);
     }
@@ -307,27 +324,32 @@ class Check {
   }
 
   std::int64_t flops_;
-  std::shared_ptr<Chunks> chunks_ = std::make_shared<Chunks>();
+  std::shared_ptr<Chunks> chunks_ =
+      std::make_shared<Chunks>(std::clamp(flops_ / most_run_flops, least_apart, most_apart));
   Trial trial_;
-  Fill extreme_;           // for this device
-  Function function_;      // of the trial's inputs
-  Function rounded_;       // that, with the roundings that the candidate adds
-  bool ran_some_ = false;  // chunks only, in the last run
+  Fill extreme_;       // for this device
+  Function function_;  // of the trial's inputs
+  Evaluator evaluate_{function_};
+  Function rounded_;                        // that, with the roundings that the candidate adds
+  Chunks::Which ran_ = Chunks::Which::all;  // in the last run
   bool is_small_;
   std::int64_t most_elements_;  // to compute one by one
   bool is_one_launch_;
 };
 
-// What the group means on the inputs of a trial; nothing where that takes long, or the reference
-// refuses such sizes or data.
-std::optional<BothModes> meaning(const GroupSpec& spec, const Sizing& sizes, Fill fill) try {
+// What the group means on the inputs of a trial; nothing where that takes more than is left of the
+// work for all sizes, or the reference refuses such sizes or data.
+std::optional<BothModes> meaning(const GroupSpec& spec, const Dim& of_group, const Sizing& sizes,
+                                 Fill fill, std::int64_t& flops_left) try {
+  const std::int64_t flops = size_of(of_group, sizes);
+  if (flops > std::min(most_whole_flops, flops_left)) return std::nullopt;
+  flops_left -= flops;
   const Function& f = spec.function;
-  if (size_of(ideal_flops(f), sizes) > most_whole_flops) return std::nullopt;
   std::int64_t elements = 0;
   for (const std::vector<Type>& types : {f.param_types(), f.result_types()})
     for (const Type& t : types) elements += size_of(t.shape.count(), sizes);
   if (elements > most_whole_elements) return std::nullopt;
-  return evaluate_both(f, Trial::sample_inputs(spec, sizes, fill, seed));
+  return Evaluator(f).both(Trial::sample_inputs(spec, sizes, fill, seed));
 } catch (const UserError&) {
   return std::nullopt;
 }
@@ -346,9 +368,12 @@ std::string sizes_text(const Function& f, const Sizing& sizes) {
 Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode& compile,
                   const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes,
                   std::span<const Sizing> others, const Function* rounded) {
-  Comparison worst = Check(spec, candidate, compile, memory, sizes, Fill::random, rounded).all();
+  const Dim flops = ideal_flops(spec.function);
+  Comparison worst =
+      Check(spec, flops, candidate, compile, memory, sizes, Fill::random, rounded).all();
   if (spec.function.symbols().empty()) return worst;
   std::vector<std::string> seen;
+  std::int64_t flops_left = 2 * most_whole_flops;
   for (const Sizing& other : others) {
     if (!worst.ok) break;
     if (std::ranges::find(seen, sizes_text(spec.function, other)) != seen.end()) continue;
@@ -356,11 +381,12 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
     const Fill fills[] = {Fill::random, Fill::negative,
                           extreme_of(memory->device()->limits().keeps_denormals)};
     const Fill fill = fills[seen.size() % std::size(fills)];
-    const std::optional<BothModes> expected = meaning(spec, other, fill);
+    const std::optional<BothModes> expected = meaning(spec, flops, other, fill, flops_left);
     if (!expected) continue;
     try {
-      keep_worst(worst,
-                 Check(spec, candidate, compile, memory, other, fill, rounded).once(*expected));
+      keep_worst(
+          worst,
+          Check(spec, flops, candidate, compile, memory, other, fill, rounded).once(*expected));
     } catch (const UserError& e) {
       throw UserError("at ", sizes_text(spec.function, other), " ", e.what());
     }

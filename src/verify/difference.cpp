@@ -73,8 +73,7 @@ class Search {
         threads_(threads),
         wanted_(inner_values(f_)) {
     const Function all = with_results(f_, wanted_);
-    strict_ = evaluate_wide(all, inputs_, Mode::stepwise);
-    wide_ = evaluate_wide(all, inputs_, Mode::wide);
+    expected_ = Evaluator(all).both(inputs_, Mode::stepwise);
   }
 
   // In a plan that keeps every value; when all is right in it and wrong without, in plans that keep
@@ -102,8 +101,7 @@ class Search {
 
   bool results_agree(const Values& results) const {
     const Function f = with_results(f_, results);
-    const std::vector<Wide> strict = evaluate_wide(f, inputs_, Mode::stepwise),
-                            wide = evaluate_wide(f, inputs_, Mode::wide);
+    const auto [strict, wide] = Evaluator(f).both(inputs_, Mode::stepwise);
     const std::vector<Array> got = run_plan(results);
     for (std::size_t i = 0; i < got.size(); ++i)
       if (!accept(got[i], strict[i], wide[i]).ok) return false;
@@ -111,7 +109,7 @@ class Search {
   }
 
   std::optional<Difference> differs(std::size_t i, const Array& got) const {
-    const Comparison c = accept(got, strict_[i], wide_[i]);
+    const Comparison c = accept(got, expected_.strict[i], expected_.wide[i]);
     if (c.ok) return std::nullopt;
     const Value& v = wanted_[i];
     return Difference{cat(v.op().name, " ", v.type(), " of ", origins_text(v)), c};
@@ -122,7 +120,7 @@ class Search {
   const std::vector<Array>& inputs_;
   int threads_;
   Values wanted_;
-  std::vector<Wide> strict_, wide_;
+  BothModes expected_;  // the steps are rounded
 };
 
 }  // namespace

@@ -67,19 +67,19 @@ std::string origins_of(const Graph& graph, NodeId n) {
 
 void check_call(const Function& call, const Sizing& sizes, const std::string& origins) {
   std::vector<Array> inputs;
-  std::vector<Wide> strict, wide, defined;
+  BothModes expected;
+  std::vector<Wide> defined;
   try {
     for (const Type& t : call.param_types())
       inputs.push_back(sample_array(t, sizes, Fill::random, inputs.size() + 1));
-    strict = evaluate_wide(call, inputs, Mode::stepwise);
-    wide = evaluate_wide(call, inputs, Mode::wide);
+    expected = Evaluator(call).both(inputs, Mode::stepwise);
     defined = by_definition(call, inputs, sizes);
   } catch (const UserError&) {
     return;  // indices that are out of range, or sizes that only a run knows
   }
   for (std::size_t i = 0; i < defined.size(); ++i) {
     if (defined[i].dtype == DType::f64) continue;  // the reference computes in f64 itself
-    const Comparison c = accept(defined[i], strict[i], wide[i]);
+    const Comparison c = accept(defined[i], expected.strict[i], expected.wide[i]);
     if (!c.ok)
       throw InternalError(
           "refused: ", call.result(0).op().name, origins.empty() ? "" : " of ", origins,

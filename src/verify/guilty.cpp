@@ -19,9 +19,8 @@ class Meaning {
   Meaning(const Function& f, const std::vector<Array>& inputs)
       : function_(f),
         inputs_(inputs),
-        strict_(evaluate_wide(f, inputs, Mode::stepwise)),
-        wide_(evaluate_wide(f, inputs, Mode::wide)),
-        rounding_(f, inputs, strict_, wide_) {}
+        expected_(Evaluator(f).both(inputs, Mode::stepwise)),
+        rounding_(f, inputs, expected_.strict, expected_.wide) {}
 
   // What another function gives for the same inputs; nothing when it means the same.
   std::optional<std::string> difference(const Function& other) {
@@ -32,7 +31,7 @@ class Meaning {
       return e.what();
     }
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const Comparison c = accept(got[i], strict_[i], wide_[i]);
+      const Comparison c = accept(got[i], expected_.strict[i], expected_.wide[i]);
       if (!c.ok && !rounding_.explains(i, got[i]) && !encloses(i, got[i]))
         return cat("result ", i, ": ", c);
     }
@@ -49,7 +48,7 @@ class Meaning {
 
   const Function& function_;
   const std::vector<Array>& inputs_;
-  std::vector<Wide> strict_, wide_;
+  BothModes expected_;  // the steps are rounded
   Rounding rounding_;
   std::vector<Enclosure> enclosures_;
 };

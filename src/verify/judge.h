@@ -28,7 +28,7 @@ class Judge {
 
   const Function& function_;
   std::vector<Array> inputs_;
-  std::vector<Wide> strict_, wide_;
+  BothModes expected_;  // the steps are rounded
   std::optional<std::vector<Enclosure>> enclosures_;
   int explained_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "verify/sample.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/flags.h"
 #include "base/random.h"
 #include "type/text.h"
 
@@ -75,7 +77,15 @@ std::int64_t integer_number(DType t, SplitMix64& numbers, Fill fill, std::int64_
 // Random numbers are made once and repeated after a prime number of elements, at which no tile and
 // no row of a kernel returns.
 constexpr std::int64_t period = 4093;
-static_assert(sample_period_bytes % period == 0);
+
+// Bytes after which the memory repeats what stands at its beginning, and of how many that is true.
+struct Repetition {
+  std::size_t after, bytes;
+};
+std::array<Repetition, 2> repeats(std::size_t bytes, DType t) {
+  return {{{static_cast<std::size_t>(period * byte_size(t)), std::min(bytes, sample_period_bytes)},
+           {sample_period_bytes, bytes}}};
+}
 
 void put_sample(Array& to, std::int64_t i, SplitMix64& numbers, Fill fill) {
   const DType t = to.dtype();
@@ -91,20 +101,31 @@ void put_sample(Array& to, std::int64_t i, SplitMix64& numbers, Fill fill) {
 
 }  // namespace
 
+std::uint64_t sample_seed() { return static_cast<std::uint64_t>(flag_number("HONE_SEED")); }
+
 void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
   const auto size = static_cast<std::size_t>(byte_size(t));
   const std::int64_t n = std::min(static_cast<std::int64_t>(to.size() / size), period);
   Array first = Array::zeros(t, {n});
-  SplitMix64 numbers(seed * 0x9e3779b97f4a7c15ull + 1);
+  Random numbers(seed + (sample_seed() << 32));
   if (t == DType::f32) {  // most are
     auto* at = reinterpret_cast<float*>(first.writable_bytes().data());
     for (std::int64_t i = 0; i < n; ++i) at[i] = static_cast<float>(real_number(numbers, fill, i));
   } else {
     for (std::int64_t i = 0; i < n; ++i) put_sample(first, i, numbers, fill);
   }
-  const std::span<const std::byte> from = first.bytes();
-  for (std::size_t at = 0; at < to.size(); at += from.size())
-    std::memcpy(to.data() + at, from.data(), std::min(from.size(), to.size() - at));
+  std::ranges::copy(first.bytes(), to.begin());
+  for (const auto& [after, bytes] : repeats(to.size(), t))
+    for (std::size_t at = after; at < bytes; at += after)
+      std::memcpy(to.data() + at, to.data(), std::min(after, bytes - at));
+}
+
+std::optional<Hash128> sample_digest(std::span<const std::byte> of, DType t) {
+  const std::byte* at = of.data();
+  const auto both = repeats(of.size(), t);
+  for (const auto& [after, bytes] : both)
+    if (bytes > after && std::memcmp(at, at + after, bytes - after) != 0) return std::nullopt;
+  return hash128(of.first(std::min(of.size(), both[0].after)));
 }
 
 Array sample_array(const Type& type, const Sizing& sizes, Fill fill, std::uint64_t seed) {

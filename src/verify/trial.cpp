@@ -388,12 +388,15 @@ struct Trial::Operand {
   std::vector<std::int64_t> flat_dims;
   OwnedMemory memory;
   std::byte* address = nullptr;
-  Hash128 before;  // of a parameter's memory
+  std::optional<Hash128> before;  // digest of a parameter's memory
 
   std::byte* data() const { return address; }
   TensorRef ref() const { return {place.dtype, flat_dims, {data(), bytes()}}; }
   std::size_t bytes() const { return static_cast<std::size_t>(place.bytes()); }
-  Hash128 hash() const { return hash128({data(), bytes()}); }
+  std::optional<Hash128> digest() const {
+    const std::span<const std::byte> all(data(), bytes());
+    return is_dense(place) ? sample_digest(all, place.dtype) : hash128(all);
+  }
 
   // The numbers as a dense array: a parameter that lies densely is that array.
   Array fill(Fill fill, std::uint64_t seed) {
@@ -404,7 +407,7 @@ struct Trial::Operand {
       sample(content.writable_bytes(), place.dtype, fill, seed);
       spread(content, place, data());
     }
-    before = hash();
+    before = digest();
     return content;
   }
   void forget() { std::memset(data(), static_cast<int>(unwritten), bytes()); }
@@ -414,7 +417,7 @@ struct Trial::Operand {
   }
 
   bool is_untouched() const {
-    return is_result ? is_dense(place) || has_no_writes_between() : hash() == before;
+    return is_result ? is_dense(place) || has_no_writes_between() : digest() == before;
   }
   bool has_no_writes_between() const {
     std::vector<std::byte> now(data(), data() + bytes());
@@ -437,7 +440,9 @@ std::optional<Array> sampled_large(DType t, const std::vector<std::int64_t>& dim
   const auto count =
       std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
   const auto bytes = static_cast<std::size_t>(count * byte_size(t));
-  if (bytes < 2 * sample_period_bytes) return std::nullopt;
+  constexpr std::size_t least_bytes = std::size_t{4}
+                                      << 20;  // of less the system's calls take longer
+  if (bytes < least_bytes) return std::nullopt;
   std::vector<std::byte> content(sample_period_bytes);
   sample(content, t, Fill::random, seed);
   std::shared_ptr<std::byte> memory = repeated_memory(content, bytes);

@@ -67,19 +67,18 @@ std::vector<Array> sample_inputs(const Function& f, const Sizing& sizes, Fill re
 
 struct Inputs {
   std::vector<Array> arrays;
-  std::vector<Wide> strict, wide;
+  BothModes expected;
 };
 
 // Integers may be indices, of which the function refuses extreme or negative ones: beside tamer
 // ones the reals are extreme all the same. Nothing where it refuses all.
-std::optional<Inputs> accepted_inputs(const Function& f, const Sizing& sizes, Fill fill,
-                                      std::uint64_t round) {
+std::optional<Inputs> accepted_inputs(const Function& f, Evaluator& evaluate, const Sizing& sizes,
+                                      Fill fill, std::uint64_t round) {
   for (const Fill integers : {fill, Fill::negative, Fill::random}) {
     if (integers != fill && !is_extreme(fill)) break;
     try {
-      Inputs out{sample_inputs(f, sizes, fill, integers, round), {}, {}};
-      out.strict = evaluate_wide(f, out.arrays, Mode::stepwise);
-      out.wide = evaluate_wide(f, out.arrays, Mode::wide);
+      Inputs out{sample_inputs(f, sizes, fill, integers, round), {}};
+      out.expected = evaluate.both(out.arrays, Mode::stepwise);
       return out;
     } catch (const UserError&) {
     }
@@ -102,9 +101,10 @@ std::uint64_t extreme_rounds(const Function& f, const Sizing& sizes) {
       std::clamp<std::int64_t>(std::min(wanted, affordable), 1, most));
 }
 
-void compare(const Function& f, const std::vector<Array>& inputs, const std::vector<Wide>& strict,
-             const std::vector<Wide>& wide, const std::vector<Array>& got, Fill fill,
+void compare(const Function& f, const Inputs& given, const std::vector<Array>& got, Fill fill,
              const Blame& blame) {
+  const std::vector<Array>& inputs = given.arrays;
+  const auto& [strict, wide] = given.expected;
   Rounding rounding(f, inputs, strict, wide);
   std::vector<Enclosure> enclosures;
   bool is_way_open = false;
@@ -189,11 +189,12 @@ bool check_whole(const Function& f, const Sizing& sizes, const std::vector<Sizin
   const std::shared_ptr<const Executable> executable = Executable::load(unowned, devices);
   Session session(executable, {.pool = pool});
   std::vector<Repeat> runs;
+  Evaluator evaluate(f);
   const auto check = [&](const Sizing& at, Fill fill, std::uint64_t round = 0) {
-    std::optional<Inputs> inputs = accepted_inputs(f, at, fill, round);
+    std::optional<Inputs> inputs = accepted_inputs(f, evaluate, at, fill, round);
     if (!inputs) return;
     std::vector<Array> got = session.run(inputs->arrays);
-    compare(f, inputs->arrays, inputs->strict, inputs->wide, got, fill, blame);
+    compare(f, *inputs, got, fill, blame);
     if (round == 0) runs.push_back({std::move(inputs->arrays), std::move(got)});
   };
   const bool keeps_denormals =

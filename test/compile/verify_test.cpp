@@ -2,7 +2,9 @@
 // with room behind it does not notice.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <set>
 
@@ -105,6 +107,31 @@ grid loop:0 < 4
   EXPECT_EQ(refusal(negated(f32({400000})), kernel("")), "");
   const std::string why = refusal(negated(f32({400000})), kernel("  p1[399999] = f32(7)\n"));
   EXPECT_TRUE(contains(why, "order of its chunks")) << why;
+}
+
+// Of much work some chunks run: a wrong one is seen that is the first, the last, or overwrites.
+TEST(Verify, SomeChunksOfMuchWorkAreChecked) {
+  const auto kernel = [](const std::string& also, const std::string& from) {
+    return R"(kernel some
+p0: f32[400000] strides [1]
+p1: f32[400000] strides [1] written
+chunks 200
+grid loop:0 < 200
+)" + also + "  for loop:1 < 2000\n    %0 = load f32 p0[2000*loop:0+" +
+           from + R"(]
+    %1 = neg %0
+    p1[2000*loop:0+loop:1] = %1
+)";
+  };
+  const Function f = of_x(f32({400000}), [](Value x) {
+    for (int i = 0; i < 101; ++i) x = ops::neg(x);
+    return x;
+  });
+  EXPECT_EQ(refusal(f, kernel("", "loop:1")), "");
+  const std::string why = refusal(f, kernel("  p1[399999] = f32(7)\n", "loop:1"));
+  EXPECT_TRUE(contains(why, "order of its chunks")) << why;
+  const std::string last = "mod(loop:1+floor_div(loop:0,199),2000)";  // of a chunk the next element
+  EXPECT_NE(refusal(f, kernel("", last)), "");
 }
 
 TEST(Verify, RowsMayBeNegativeAllAlong) {
@@ -253,6 +280,42 @@ TEST(Verify, AConditionIsTrueAndFalse) {
 }
 
 // All pairs of the ends of integers meet, as the lowest one and the divisor -1.
+TEST(Samples, ADigestCountsEveryByte) {
+  for (const DType t : {DType::f32, DType::f16, DType::i8})
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{40}, std::size_t{20'000},
+                                    std::size_t{60'000}, 3 * sample_period_bytes + 1000}) {
+      std::vector<std::byte> memory(bytes);
+      sample(memory, t, Fill::random, 5);
+      const auto digest = sample_digest(memory, t);
+      ASSERT_TRUE(digest);
+      for (std::size_t at = 0; at < bytes; at += at < 40 ? 1 : 997) {
+        memory[at] ^= std::byte{16};
+        EXPECT_NE(sample_digest(memory, t), digest) << at << " of " << bytes;
+        memory[at] ^= std::byte{16};
+      }
+      if (bytes > 0) {
+        memory.back() ^= std::byte{1};
+        EXPECT_NE(sample_digest(memory, t), digest);
+      }
+    }
+}
+
+TEST(Samples, ASeedTriesOtherNumbers) {
+  const auto made = [](std::uint64_t seed) {
+    return sample_array(f32({1000}), {}, Fill::random, seed);
+  };
+  const Array first = made(1), second = made(2);
+  ::setenv("HONE_SEED", "7", 1);
+  EXPECT_FALSE(made(1) == first);
+  EXPECT_FALSE(made(1) == second);
+  ::unsetenv("HONE_SEED");
+  EXPECT_TRUE(made(1) == first);
+  // Two inputs do not hold the same numbers, not at other places either.
+  const std::span<const float> a = first.as<float>(), b = second.as<float>();
+  const std::set<float> of_first(a.begin(), a.end());
+  EXPECT_LT(std::ranges::count_if(b, [&](float x) { return of_first.contains(x); }), 3);
+}
+
 TEST(Samples, SpecialNumbersMeet) {
   const Array a = sample_array(Type(DType::i32, {4000}), {}, Fill::extreme, 1),
               b = sample_array(Type(DType::i32, {4000}), {}, Fill::extreme, 2);

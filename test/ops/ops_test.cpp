@@ -168,18 +168,23 @@ TEST(Ops, GiveTheSameInBothModesAtOnce) {
   for (const Case& c : harness::all_cases(7, 5)) {
     if (c.op == &ops::refuse) continue;
     SCOPED_TRACE(c.name);
-    const BothModes both = evaluate_both(c.function, c.inputs);
-    const std::vector<Wide> strict = evaluate_wide(c.function, c.inputs, Mode::strict),
-                            wide = evaluate_wide(c.function, c.inputs, Mode::wide);
+    Evaluator evaluate(c.function);
+    const std::vector<Wide> wide = evaluate_wide(c.function, c.inputs, Mode::wide);
     const auto same = [&](const Wide& a, const Wide& b) {
       return a.dtype == b.dtype && a.dims == b.dims && a.integers == b.integers &&
              std::ranges::equal(a.reals, b.reals, [](double x, double y) {
                return x == y || (std::isnan(x) && std::isnan(y));
              });
     };
-    for (std::size_t i = 0; i < wide.size(); ++i, ++checked) {
-      EXPECT_TRUE(same(both.strict.at(i), strict[i]));
-      EXPECT_TRUE(same(both.wide.at(i), wide[i]));
+    for (const Mode rounded : {Mode::strict, Mode::stepwise}) {
+      const BothModes both = evaluate.both(c.inputs, rounded);
+      const std::vector<Wide> strict = evaluate_wide(c.function, c.inputs, rounded),
+                              again = evaluate.in(rounded, c.inputs);
+      for (std::size_t i = 0; i < wide.size(); ++i, ++checked) {
+        EXPECT_TRUE(same(both.strict.at(i), strict[i]));
+        EXPECT_TRUE(same(again.at(i), strict[i]));
+        EXPECT_TRUE(same(both.wide.at(i), wide[i]));
+      }
     }
   }
   EXPECT_GT(checked, 100);

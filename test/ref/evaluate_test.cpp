@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "ops/common.h"
 #include "ops/expand.h"
 #include "ref/element.h"
@@ -179,6 +181,45 @@ TEST(ElementEvaluator, GivesUpWhenManyElementsAreNeeded) {
   const Wide all = evaluate_wide(f, inputs, Mode::wide)[0];
   EXPECT_DOUBLE_EQ((*few)[0].wide.real, all.reals[5]);
   EXPECT_DOUBLE_EQ((*few)[1].wide.real, all.reals[6399]);
+}
+
+// Sums of thirds, whose steps all round.
+TEST(ElementEvaluator, RoundsSumsStepByStepWhereItIsAsked) {
+  const auto thirds = [](std::vector<std::int64_t> dims) {
+    Array a = ramp(std::move(dims));
+    for (std::int64_t i = 0; i < a.count(); ++i)
+      a.set_real(i, (static_cast<double>(i * 7 % 101) - 40) / 3);
+    return a;
+  };
+  Function f;
+  const Value a = f.add_param(f32({4, 600}), "a"), b = f.add_param(f32({600, 4}), "b"),
+              x = f.add_param(f32({1, 30, 6, 6}), "x"), w = f.add_param(f32({4, 30, 3, 3}), "w");
+  f.add_result(ops::matmul(a, b));
+  f.add_result(ops::conv(Values{x, w}, {{"strides", Dims{1, 1}},
+                                        {"dilations", Dims{1, 1}},
+                                        {"groups", 1},
+                                        {"pads_low", Dims{0, 0}},
+                                        {"pads_high", Dims{0, 0}},
+                                        {"channels_last", 0}}));
+  f.add_result(reduce_axes(ops::reduce_sum, a, {1}));
+  const std::vector<Array> inputs = {thirds({4, 600}), thirds({600, 4}), thirds({1, 30, 6, 6}),
+                                     thirds({4, 30, 3, 3})};
+  const std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::strict),
+                          stepwise = evaluate_wide(f, inputs, Mode::stepwise);
+  ElementEvaluator once(f, inputs), each(f, inputs, Mode::stepwise);
+  for (std::size_t r = 0; r < strict.size(); ++r) {
+    SCOPED_TRACE(r);
+    double by_element = 0, by_tensor = 0;  // squares of what the steps leave
+    for (std::int64_t i = 0; i < strict[r].count(); ++i) {
+      const auto k = static_cast<std::size_t>(i);
+      EXPECT_EQ(once.at(r, i).strict.real, strict[r].reals[k]);
+      const ElementOfModes e = each.at(r, i);
+      by_element += std::pow(e.strict.real - e.wide.real, 2);
+      by_tensor += std::pow(stepwise[r].reals[k] - e.wide.real, 2);
+    }
+    EXPECT_GT(by_element, by_tensor / 9);
+    EXPECT_LT(by_element, by_tensor * 9);
+  }
 }
 
 TEST(Evaluate, ExpandAllLeavesCoreOpsOnly) {
