@@ -84,7 +84,8 @@ class Groups {
   bool is_multiple(const Dim& total) const { return mod(total, threads_) == Dim(0); }
 
   // How many neighbouring iterations of the last loop one thread takes, as lanes: as many elements
-  // as are 16 bytes, of the widest parameter, where all that is read and written lies side by side.
+  // as are 16 bytes, of the widest parameter, where all that is written lies side by side, and what
+  // is read does too, or lies beside what the next thread reads.
   std::int64_t vector_width(const Block& body, const std::vector<Stmt>& loops) const {
     constexpr double worth_it = 1 << 16;
     if (vectors_ < 0 && typical(product(extents_of(loops))) < worth_it) return 1;
@@ -120,6 +121,12 @@ class Groups {
       moves = moves || stride == Dim(1);
       return stride == Dim(0) || stride == Dim(1);
     };
+    // The lanes are the whole loop, so that the next thread has the next turn of the loop around
+    // it.
+    const bool are_whole = loops.size() > 1 && loops.back().extent == Dim(width);
+    const auto lies_across = [&](const Dim& offset) {
+      return are_whole && stride_of(offset, symbol_of(loops[loops.size() - 2])) == Dim(1);
+    };
     for (const Stmt& s : body) {
       const bool is_plain = s.kind == Kind::declare || s.kind == Kind::accumulate ||
                             (s.kind == Kind::store && !s.condition && lies_well(s.offset));
@@ -128,8 +135,10 @@ class Groups {
     const std::vector<Value> values = values_of(body);
     for (NodeId n : nodes_below(values)) {
       const Value v(&values[0].graph(), n);
-      if (v.is(ops::load) && (v.operand_count() > 0 || !lies_well(v.attrs().dims("offset").at(0))))
-        return 1;
+      if (!v.is(ops::load)) continue;
+      const Dim& offset = v.attrs().dims("offset").at(0);
+      const bool is_conditional = v.operand_count() > 0;
+      if ((is_conditional || !lies_well(offset)) && !lies_across(offset)) return 1;
     }
     return moves ? width : 1;
   }

@@ -305,8 +305,11 @@ class Check {
       const std::optional<Samples> first = at(std::move(few), reference);
       if (!first) return std::nullopt;
       Comparison c = first->accepted();
+      std::vector<std::int64_t> many_places;
       if (!c.ok) {
-        const std::optional<Samples> many = at(places(many_samples), reference);
+        many_places = places(many_samples);
+        std::erase_if(many_places, [&](std::int64_t i) { return !is_made(i); });
+        const std::optional<Samples> many = at(many_places, reference);
         if (!many) return std::nullopt;
         c = many->accepted();
       }
@@ -315,7 +318,7 @@ class Check {
         if (flops_ <= most_varied_flops) return std::nullopt;
         // That is too much work: what sums gather on the way to a few elements is taken in.
         ElementEvaluator stepwise(function_, trial_.inputs(), Mode::stepwise);
-        if (const std::optional<Samples> many = at(places(many_samples), stepwise))
+        if (const std::optional<Samples> many = at(std::move(many_places), stepwise))
           c = many->accepted();
       }
       keep_worst(worst, c);

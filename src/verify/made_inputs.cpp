@@ -15,10 +15,11 @@ namespace hone {
 
 namespace {
 
-// What the integers of a parameter are taken from.
+// What the integers or texts of a parameter are taken from.
 struct Choice {
   std::int64_t low = 0, high = 7;
   bool is_open_shape = false;  // -1, 1, 1, ...: a target shape that any number of elements fits
+  std::vector<std::int64_t> members = {};  // these instead, where there are any
   bool operator==(const Choice&) const = default;
 };
 
@@ -110,6 +111,37 @@ std::vector<Choice> required_ranges(const Function& f, const Sizing& sizes) {
   return out;
 }
 
+// The numbers of constants that the value holds.
+void add_numbers_behind(const Value root, std::vector<std::int64_t>& out) {
+  constexpr std::size_t most = 64;
+  std::vector<Value> open = {root};
+  while (!open.empty()) {
+    const Value v = open.back();
+    open.pop_back();
+    if (v.is(ops::constant)) {
+      const auto& a = v.attrs().get<Array>("value");
+      for (std::int64_t i = 0; i < a.count() && out.size() < most; ++i)
+        if (std::ranges::find(out, a.integer(i)) == out.end()) out.push_back(a.integer(i));
+    } else if (v.op().kind == OpKind::movement) {
+      for (const Value& operand : v.operands()) open.push_back(operand);
+    }
+  }
+}
+
+// What parameters are compared with, as the categories that an encoder knows.
+std::vector<std::vector<std::int64_t>> compared_with(const Function& f) {
+  std::vector<std::vector<std::int64_t>> out(f.params().size());
+  for (NodeId n : live_nodes(f)) {
+    if (&f.graph().op(n) != &ops::eq) continue;
+    const std::span<const Value> sides = f.graph().operands(n);
+    if (is_float(sides[0].dtype())) continue;
+    for (const std::size_t side : {0, 1})
+      for (const std::size_t p : params_behind(f, sides[side]))
+        add_numbers_behind(sides[1 - side], out[p]);
+  }
+  return out;
+}
+
 class Maker {
  public:
   Maker(const Function& f, const Sizing& sizes)
@@ -126,16 +158,17 @@ class Maker {
  private:
   bool is_open(std::size_t i) const {
     const Function::Param& p = f_.params()[i];
-    return !p.required && !is_float(p.value.dtype()) && p.value.dtype() != DType::text;
+    return !p.required && !is_float(p.value.dtype());
   }
+  bool is_text(std::size_t i) const { return f_.param(i).dtype() == DType::text; }
   bool any_open() const {
     for (std::size_t i = 0; i < choices_.size(); ++i)
       if (is_open(i)) return true;
     return false;
   }
 
-  // Required ranges; where that does not do, one parameter at a time has its integers taken from
-  // elsewhere, and last all of them.
+  // Required ranges; where that does not do, what the model compares a parameter with; then one
+  // parameter at a time has its integers taken from elsewhere, and last all of them.
   void search() {
     const Function part = refusals_of(f_);
     choices_ = required_ranges(part, sizes_);
@@ -143,11 +176,15 @@ class Maker {
     const double flops = static_cast<double>(flops_at(flops_of(part), sizes_));
     left_ = static_cast<int>(std::clamp(most_flops / std::max(flops, 1.0), 1.0, 200.0));
     if (is_accepted(part)) return;
-    static constexpr Choice others[] = {{-1, 1, true}, {1, 1}, {0, 0}, {0, 1}, {1, 2}};
+    const std::vector<std::vector<std::int64_t>> compared = compared_with(part);
+    for (std::size_t i = 0; i < choices_.size(); ++i)
+      if (is_open(i)) choices_[i].members = compared[i];
+    if (is_accepted(part)) return;
+    static const Choice others[] = {{-1, 1, true}, {1, 1}, {0, 0}, {0, 1}, {1, 2}};
     const std::vector<Choice> start = choices_;
     for (std::size_t i = 0; i < choices_.size(); ++i)
       for (const Choice& c : others) {
-        if (!is_open(i)) continue;
+        if (!is_open(i) || is_text(i)) continue;
         choices_ = start;
         choices_[i] = c;
         if (is_accepted(part)) return;
@@ -182,12 +219,17 @@ class Maker {
       Array a = sample_array(p.value.type(), sizes_, Fill::random, i + 1);
       const Choice& c = choices_[i];
       if (is_open(i) && !(c == Choice()) && a.dtype() != DType::b1)
-        for (std::int64_t k = 0; k < a.count(); ++k)
-          a.set_integer(
-              k, c.is_open_shape ? (k == 0 ? -1 : 1) : c.low + a.integer(k) % (c.high - c.low + 1));
+        for (std::int64_t k = 0; k < a.count(); ++k) a.set_integer(k, taken(c, a, k));
       out.push_back(std::move(a));
     }
     return out;
+  }
+
+  static std::int64_t taken(const Choice& c, const Array& random, std::int64_t k) {
+    if (!c.members.empty()) return c.members[static_cast<std::size_t>(k) % c.members.size()];
+    if (c.is_open_shape) return k == 0 ? -1 : 1;
+    if (random.dtype() == DType::text) return random.integer(k);
+    return c.low + random.integer(k) % (c.high - c.low + 1);
   }
 
   std::string assumption(std::size_t i, const Array& a) const {
@@ -196,6 +238,8 @@ class Maker {
     if (f_.params()[i].required) return what + "as the model requires";
     if (is_float(a.dtype())) return what + "-1 to 1";
     if (a.dtype() == DType::b1) return what + "false and true";
+    if (!c.members.empty())
+      return cat(what, "of the ", c.members.size(), " that it is compared with");
     if (a.dtype() == DType::text) return what + "short strings";
     if (c.is_open_shape) return what + "-1, then 1";
     return c.low == c.high ? cat(what, c.low) : cat(what, c.low, " to ", c.high);

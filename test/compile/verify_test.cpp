@@ -134,6 +134,40 @@ grid loop:0 < 200
   EXPECT_NE(refusal(f, kernel("", last)), "");
 }
 
+// Few elements of which most are zero say too little about how large the others are; of many, some
+// are in chunks that did not run.
+TEST(Verify, FewElementsOfMuchWorkMayBeSmallBesideTheOthers) {
+  const auto kernel = [](const std::string& depth) {
+    return R"(kernel sums
+p0: f32[2560,6400] strides [6400,1]
+p1: f32[6400] strides [1]
+p2: f32[2560] strides [1] written
+chunks 40
+grid loop:0 < 40
+  for loop:1 < 64
+    var r0: f32 = f32(0)
+    for loop:2 < )" +
+           depth + R"(
+      %0 = load f32 p0[409600*loop:0+6400*loop:1+loop:2]
+      %1 = load f32 p1[loop:2]
+      %2 = mul %0 %1
+      r0 add= %2
+    %3 = sub r0 f32(27)
+    %4 = maximum %3 f32(0)
+    p2[64*loop:0+loop:1] = %4
+)";
+  };
+  Function f;
+  const Value x = f.add_param(f32({2560, 6400}), "x"), w = f.add_param(f32({6400}), "w");
+  f.add_result(ops::relu(dot_general(x, w, {}, {{1, 0}}) - 27.0));
+  for (const char* seed : {"0", "1", "2", "3"}) {
+    ::setenv("HONE_SEED", seed, 1);
+    EXPECT_EQ(refusal(f, kernel("6400")), "") << seed;
+    EXPECT_NE(refusal(f, kernel("6399")), "") << seed;
+  }
+  ::unsetenv("HONE_SEED");
+}
+
 TEST(Verify, RowsMayBeNegativeAllAlong) {
   const auto kernel = [](const std::string& start) {
     return R"(kernel top

@@ -500,6 +500,32 @@ TEST(GroupNest, FewRowsHaveMoreThreads) {
   }
 }
 
+// Images of few channels become vectors of channels, of which those behind are zeros: a thread
+// stores one at once, and its neighbour loads what lies beside.
+TEST(GroupNest, AThreadTakesAWholeAxisWhereItsNeighboursLoadSideBySide) {
+  TargetInfo target = group_target();
+  target.vector_bits = 128;
+  const auto lanes_of = [&](const std::vector<int>& order) {
+    Function f;
+    const Value x = f.add_param(Type(DType::f16, {2, 3, 100, 130}), "x"),
+                moved = transpose_by(x, order);
+    Dims high(4, 0);
+    high[3] = Dim(136) - moved.shape()[3];
+    if (moved.shape()[3] == Dim(3)) high[3] = 5;
+    f.add_result(pad_with(moved, scalar(f.graph(), 0, DType::f16), Dims(4, 0), high));
+    const Candidate c = nest_candidate(spec_of(f), target);
+    expect_agrees(c, f);
+    std::int64_t lanes = 0;
+    for_each_statement(std::get<Kernel>(c.steps.at(0).what).body, [&](const Stmt& s) {
+      if (s.kind == Stmt::Kind::loop && s.loop == LoopKind::lanes) lanes = s.extent.number();
+    });
+    return lanes;
+  };
+  EXPECT_EQ(lanes_of({0, 2, 3, 1}), 8);
+  EXPECT_EQ(lanes_of({0, 1, 2, 3}), 0);  // in rows of threads as well as alone
+  EXPECT_EQ(lanes_of({0, 3, 2, 1}), 0);  // neighbours would load from far
+}
+
 TEST(GroupNest, RowsLoadAllBeforeTheyStore) {
   TargetInfo target = group_target(1024);
   target.vector_bits = 128;

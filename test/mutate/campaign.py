@@ -66,7 +66,10 @@ def probe(mode, models, seconds, most, **switches):
                           env=environment(**switches), preexec_fn=lambda: os.sched_setaffinity(0, mine))
     out, times = {}, {}
     for line in done.stdout.splitlines():
-        name, outcome, took, message = line.split("\t", 3)
+        fields = line.split("\t", 3)
+        if len(fields) != 4:
+            continue  # what a changed program prints where it should not
+        name, outcome, took, message = fields
         out[name], times[name] = (outcome, message.strip()), float(took)
     if done.returncode and models[0] not in out:  # while objects were made, before main()
         out[models[0]] = ("dies", f"before main(), code {done.returncode} {done.stderr[-300:]}")

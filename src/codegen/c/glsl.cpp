@@ -293,15 +293,13 @@ std::string join_subgroup(const Op& op, DType t) {
   if (!is_real && t != DType::i32 && t != DType::u32) return "";
   if (&op == &ops::add) return "subgroupAdd(own)";
   if (&op == &ops::mul) return "subgroupMul(own)";
-  if (&op == &ops::maximum || &op == &ops::minimum) {
-    // NVIDIA's driver 580.159 crashes on a shader with both subgroupMin of floats and a division.
-    const std::string joined = &op == &ops::maximum ? "subgroupMax(own)"
-                               : is_real            ? "-subgroupMax(-own)"
-                                                    : "subgroupMin(own)";
-    return is_real ? cat("subgroupAny(own != own) ? ", register_type(t), "(NAN) : ", joined)
-                   : joined;
-  }
+  if (&op == &ops::maximum)
+    return is_real ? cat("subgroupAny(own != own) ? ", register_type(t), "(NAN) : subgroupMax(own)")
+                   : "subgroupMax(own)";
+  // NVIDIA's driver 580.159 crashes on a shader with both a subgroup's least float, also as the
+  // largest of the negatives, and a division.
   if (is_real) return "";
+  if (&op == &ops::minimum) return "subgroupMin(own)";
   if (&op == &ops::bit_and) return "subgroupAnd(own)";
   if (&op == &ops::bit_or) return "subgroupOr(own)";
   return &op == &ops::bit_xor ? "subgroupXor(own)" : "";
