@@ -67,6 +67,19 @@ bool passes_numbers_on(const Op& op) {
   return op.kind == OpKind::movement || std::ranges::find(all, &op) != std::end(all);
 }
 
+bool hangs_on_param(Value root) {
+  std::set<NodeId> met;
+  std::vector<Value> open = {root};
+  while (!open.empty()) {
+    const Value v = open.back();
+    open.pop_back();
+    if (v.is(ops::param)) return true;
+    if (!met.insert(v.node()).second) continue;
+    for (const Value& operand : v.operands()) open.push_back(operand);
+  }
+  return false;
+}
+
 std::set<std::size_t> params_behind(const Function& f, Value root) {
   std::map<NodeId, std::size_t> params;
   for (std::size_t i = 0; i < f.params().size(); ++i) params[f.param(i).node()] = i;
@@ -111,33 +124,19 @@ std::vector<Choice> required_ranges(const Function& f, const Sizing& sizes) {
   return out;
 }
 
-// The numbers of constants that the value holds.
-void add_numbers_behind(const Value root, std::vector<std::int64_t>& out) {
-  constexpr std::size_t most = 64;
-  std::vector<Value> open = {root};
-  while (!open.empty()) {
-    const Value v = open.back();
-    open.pop_back();
-    if (v.is(ops::constant)) {
-      const auto& a = v.attrs().get<Array>("value");
-      for (std::int64_t i = 0; i < a.count() && out.size() < most; ++i)
-        if (std::ranges::find(out, a.integer(i)) == out.end()) out.push_back(a.integer(i));
-    } else if (v.op().kind == OpKind::movement) {
-      for (const Value& operand : v.operands()) open.push_back(operand);
-    }
-  }
-}
-
-// What parameters are compared with, as the categories that an encoder knows.
-std::vector<std::vector<std::int64_t>> compared_with(const Function& f) {
-  std::vector<std::vector<std::int64_t>> out(f.params().size());
+// What is compared with what a parameter holds, as the categories that an encoder knows: of each
+// parameter the other sides that hang on none.
+std::vector<Values> compared_with(const Function& f) {
+  std::vector<Values> out(f.params().size());
   for (NodeId n : live_nodes(f)) {
     if (&f.graph().op(n) != &ops::eq) continue;
     const std::span<const Value> sides = f.graph().operands(n);
-    if (is_float(sides[0].dtype())) continue;
-    for (const std::size_t side : {0, 1})
-      for (const std::size_t p : params_behind(f, sides[side]))
-        add_numbers_behind(sides[1 - side], out[p]);
+    for (const std::size_t side : {0, 1}) {
+      Value other = sides[1 - side];
+      while (other.op().kind == OpKind::movement) other = other.operand(0);
+      if (is_float(other.dtype()) || hangs_on_param(other)) continue;
+      for (const std::size_t p : params_behind(f, sides[side])) out[p].push_back(other);
+    }
   }
   return out;
 }
@@ -176,10 +175,7 @@ class Maker {
     const double flops = static_cast<double>(flops_at(flops_of(part), sizes_));
     left_ = static_cast<int>(std::clamp(most_flops / std::max(flops, 1.0), 1.0, 200.0));
     if (is_accepted(part)) return;
-    const std::vector<std::vector<std::int64_t>> compared = compared_with(part);
-    for (std::size_t i = 0; i < choices_.size(); ++i)
-      if (is_open(i)) choices_[i].members = compared[i];
-    if (is_accepted(part)) return;
+    if (take_members(part) && is_accepted(part)) return;
     static const Choice others[] = {{-1, 1, true}, {1, 1}, {0, 0}, {0, 1}, {1, 2}};
     const std::vector<Choice> start = choices_;
     for (std::size_t i = 0; i < choices_.size(); ++i)
@@ -194,6 +190,36 @@ class Maker {
       if (is_accepted(part)) return;
     }
     choices_ = start;
+  }
+
+  // Whether any parameter is compared with numbers or texts.
+  bool take_members(const Function& part) {
+    constexpr std::size_t most = 64;
+    const std::vector<Values> compared = compared_with(part);
+    bool any = false;
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+      if (!is_open(i)) continue;
+      std::vector<std::int64_t>& members = choices_[i].members;
+      for (const Array& a : evaluated(part, compared[i]))
+        for (std::int64_t k = 0; k < a.count() && members.size() < most; ++k)
+          if (std::ranges::find(members, a.integer(k)) == members.end())
+            members.push_back(a.integer(k));
+      any = any || !members.empty();
+    }
+    return any;
+  }
+
+  // Of values that hang on no parameter.
+  std::vector<Array> evaluated(const Function& part, const Values& values) const try {
+    if (values.empty()) return {};
+    Function out = clone_params(part);
+    Copier copy(part, out);
+    for (NodeId n : live_nodes(part))
+      if (part.graph().op(n).pure && !copy.has(n)) copy.copy(n);
+    for (const Value& v : values) out.add_result(copy(v), "");
+    return evaluate(out, inputs());
+  } catch (const UserError&) {
+    return {};
   }
 
   bool is_accepted(const Function& part) {
@@ -239,7 +265,7 @@ class Maker {
     if (is_float(a.dtype())) return what + "-1 to 1";
     if (a.dtype() == DType::b1) return what + "false and true";
     if (!c.members.empty())
-      return cat(what, "of the ", c.members.size(), " that it is compared with");
+      return cat(what, "the ", c.members.size(), " values that it is compared with");
     if (a.dtype() == DType::text) return what + "short strings";
     if (c.is_open_shape) return what + "-1, then 1";
     return c.low == c.high ? cat(what, c.low) : cat(what, c.low, " to ", c.high);

@@ -54,6 +54,23 @@ TEST(MadeInputs, WhatIsComputedOfIntegersIsTried) {
   EXPECT_NO_THROW(evaluate(f, made.arrays));
 }
 
+// An encoder that refuses what is no category.
+TEST(MadeInputs, NumbersAreThoseThatTheyAreComparedWith) {
+  Function f;
+  const Value x = f.add_param(i64({5}), "x");
+  const std::int64_t known[] = {1000, -70, 36};
+  const Value categories = constant(f.graph(), Array::of<std::int64_t>(DType::i64, {3}, known));
+  const Value is_it = ops::eq(broadcast_to(reshape_to(x, {5, 1}), Shape{5, 3}),
+                              broadcast_to(categories + 0.0, Shape{5, 3})),
+              is_none = ops::bit_not(reduce_axes(ops::reduce_or, is_it, {1}));
+  require_within(cast_to(is_none, DType::i64), 0, 0, "a flag that marks an unknown category");
+  f.add_result(x, "y");
+  const MadeInputs made = made_inputs(f, {});
+  EXPECT_EQ(made.problem, "");
+  EXPECT_EQ(integers(made.arrays[0]), (std::vector<std::int64_t>{1000, -70, 36, 1000, -70}));
+  EXPECT_EQ(made.assumptions[0], "'x' i64[5]: the 3 values that it is compared with");
+}
+
 TEST(MadeInputs, WhatNothingSatisfiesIsSaid) {
   Function f;
   const Value n = f.add_param(i64({}), "n");

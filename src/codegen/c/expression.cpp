@@ -17,11 +17,6 @@ using Words = std::vector<std::string>;
 
 bool is_narrow(DType t) { return t == DType::f16 || t == DType::bf16; }
 
-// Arithmetic on narrow floats keeps wider intermediates; these hold exactly what memory would.
-bool is_rounded(const Value& v) {
-  return v.is(ops::load) || v.is(ops::cast) || v.is(ops::constant);
-}
-
 // "exp" of f64, "expf" of f32.
 std::string library(std::string_view name, DType t) {
   return cat(name, t == DType::f32 ? "f" : "");
@@ -193,6 +188,20 @@ std::unordered_set<RegId> registers_read(const Kernel& kernel, const Dialect& di
   return found.registers;
 }
 
+// The loads of registers that hold a narrow float from memory all along.
+std::unordered_map<RegId, Value> held_loads(const Kernel& kernel) {
+  std::unordered_map<RegId, Value> out;
+  std::unordered_set<RegId> others;
+  for_each_statement(kernel.body, [&](const Stmt& s) {
+    if (s.reg < 0) return;
+    const bool is_load =
+        s.kind == Stmt::Kind::declare && s.value.is(ops::load) && is_narrow(s.value.dtype());
+    if (!is_load || !out.emplace(s.reg, s.value).second) others.insert(s.reg);
+  });
+  for (RegId r : others) out.erase(r);
+  return out;
+}
+
 }  // namespace
 
 Renderer::Renderer(Text& out, Helpers& helpers, const Kernel& kernel, int vector_bytes)
@@ -200,6 +209,7 @@ Renderer::Renderer(Text& out, Helpers& helpers, const Kernel& kernel, int vector
       helpers_(helpers),
       kernel_(kernel),
       read_registers_(registers_read(kernel, helpers.dialect())),
+      held_loads_(held_loads(kernel)),
       reads_(kernel),
       dialect_(helpers.dialect()),
       hides_conditions_(!dialect_.has_groups && has_conditional_load(kernel)),
@@ -361,6 +371,17 @@ std::string Renderer::to_memory(DType t, const std::string& x) {
 std::string Renderer::from_memory(DType t, const std::string& element) {
   if (is_narrow(t)) return call(helpers_.use(cat("f32_of_", t)), element);
   return t == DType::b1 ? cat(element, " != 0") : element;
+}
+
+// Arithmetic on narrow floats keeps wider intermediates; these hold exactly what memory would.
+bool Renderer::is_rounded(const Value& v) const {
+  return v.is(ops::load) || v.is(ops::cast) || v.is(ops::constant) || held_load(v);
+}
+
+std::optional<Value> Renderer::held_load(const Value& v) const {
+  if (!v.is(ops::reg)) return std::nullopt;
+  const auto at = held_loads_.find(static_cast<RegId>(v.attrs().integer("index")));
+  return at == held_loads_.end() ? std::nullopt : std::optional(at->second);
 }
 
 std::string Renderer::cast(const Value& e, const std::string& x) {

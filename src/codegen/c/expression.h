@@ -64,6 +64,9 @@ class Renderer {
   std::string operation(const Value&, const std::vector<std::string>& operands);
   bool is_open_product(const Value&) const;  // floats, not computed yet
   std::string sum_with(const Value& product, const std::string& addend);
+  bool is_rounded(const Value&) const;
+  // Of a register, where it holds a narrow float from memory all along.
+  std::optional<Value> held_load(const Value&) const;
   std::string cast(const Value&, const std::string& x);
   std::string cast_number(DType from, DType to, const std::string& x);
   std::string bitcast(const Value&, const std::string& x);
@@ -182,6 +185,7 @@ class Renderer {
   std::unordered_map<RegId, std::string> registers_;
   std::unordered_map<RegId, DType> register_dtypes_;
   std::unordered_set<RegId> read_registers_;  // somewhere in the kernel
+  std::unordered_map<RegId, Value> held_loads_;
   std::unordered_map<NodeId, std::string> cache_;
   ReadsOf reads_;
   std::unordered_set<int> used_params_;

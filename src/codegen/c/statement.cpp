@@ -155,8 +155,11 @@ void Renderer::accumulate(const Stmt& s) {
 // What a store takes from a vector or another array as it is: a narrow float would be widened and
 // rounded again.
 std::string Renderer::copied_element(const Stmt& s) {
-  if (!s.value.is(ops::load) || s.value.dtype() != buffer_dtype(s.param)) return "";
-  if (const auto v = vector_loads_.find(s.value.node()); v != vector_loads_.end()) return v->second;
+  const Value from_memory = held_load(s.value).value_or(s.value);
+  if (!from_memory.is(ops::load) || s.value.dtype() != buffer_dtype(s.param)) return "";
+  if (const auto v = vector_loads_.find(from_memory.node()); v != vector_loads_.end())
+    return v->second;
+  if (!s.value.is(ops::load)) return "";
   const int from = static_cast<int>(s.value.attrs().integer("param"));
   const bool is_array_copy =
       is_array(from) && s.value.operand_count() == 0 && buffer_dtype(from) == buffer_dtype(s.param);
