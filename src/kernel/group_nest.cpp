@@ -247,12 +247,12 @@ class Groups {
   }
   bool is_narrow() const { return element_bytes() < 4; }
 
-  // Two blocks, so that one computes while the other reads or writes, fit a processor with some 64
-  // elements of a thread.
-  static constexpr std::int64_t spread_elements = 64;
+  // Several blocks, so that one computes while another reads or writes, fit a processor with some
+  // 256 bytes of a thread.
+  static constexpr std::int64_t spread_bytes = 256;
   std::int64_t spreading_threads() const {
     if (are_threads_given_) return threads_;
-    const std::int64_t wanted = row_length_.number() / spread_elements,
+    const std::int64_t wanted = row_length_.number() * element_bytes() / spread_bytes,
                        least = std::min<std::int64_t>(may_share_row_, 256 * row_blocks_);
     return std::clamp(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted))),
                       least, may_share_row_);
