@@ -1,5 +1,6 @@
 #include "base/large_memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,6 +39,13 @@ void prefer_large_pages(std::byte* at, std::size_t bytes) {
   const std::size_t before = (page - start % page) % page;
   // Without large pages memory is as usual.
   static_cast<void>(::madvise(at + before, (bytes - before) / page * page, MADV_HUGEPAGE));
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  ::mallopt(M_MMAP_THRESHOLD, 256 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
+#endif
 }
 
 std::shared_ptr<std::byte> repeated_memory(std::span<const std::byte> content, std::size_t bytes) {

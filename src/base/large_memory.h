@@ -11,6 +11,10 @@ namespace hone {
 // in fewer steps. Does nothing to small amounts.
 void prefer_large_pages(std::byte* at, std::size_t bytes);
 
+// What the process frees stays with it, up to half a gigabyte: a compilation takes and frees arrays
+// of the same sizes again and again, and new memory is handed out page by page, and cleared.
+void keep_freed_memory();
+
 // `bytes` of memory that can only be read and repeats `content`: it takes as much of the machine's
 // memory as one repetition. Ends at a page that cannot be read. The content's size must be a
 // multiple of a page's. Null where the system does not offer it.

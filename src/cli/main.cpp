@@ -1,9 +1,8 @@
-#include <malloc.h>
-
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/large_memory.h"
 #include "cli/commands.h"
 
 namespace hone::cli {
@@ -77,12 +76,7 @@ int dispatch(Words words) {
 int main(int argc, char** argv) {
   // libgomp's threads would otherwise spin after each library call and starve our pool.
   ::setenv("OMP_WAIT_POLICY", "passive", 0);
-#ifdef __GLIBC__
-  // Checks and the reference take and free arrays of the same sizes again and again: what was freed
-  // stays with the process, for new memory is handed out page by page, and cleared.
-  ::mallopt(M_MMAP_THRESHOLD, 256 << 20);
-  ::mallopt(M_TRIM_THRESHOLD, 512 << 20);
-#endif
+  hone::keep_freed_memory();
   const std::span<char* const> words(argv + 1, static_cast<std::size_t>(argc > 0 ? argc - 1 : 0));
   return hone::cli::guarded("hone", words, [&] { return hone::cli::dispatch(words); });
 }
