@@ -67,17 +67,18 @@ bool passes_numbers_on(const Op& op) {
   return op.kind == OpKind::movement || std::ranges::find(all, &op) != std::end(all);
 }
 
-bool hangs_on_param(Value root) {
-  std::set<NodeId> met;
+// The nodes that make the value; nothing where it hangs on a parameter or on what a run decides.
+std::optional<std::set<NodeId>> made_of(Value root) {
+  std::set<NodeId> out;
   std::vector<Value> open = {root};
   while (!open.empty()) {
     const Value v = open.back();
     open.pop_back();
-    if (v.is(ops::param)) return true;
-    if (!met.insert(v.node()).second) continue;
+    if (v.is(ops::param) || has_effect(v.graph(), v.node())) return std::nullopt;
+    if (!out.insert(v.node()).second) continue;
     for (const Value& operand : v.operands()) open.push_back(operand);
   }
-  return false;
+  return out;
 }
 
 std::set<std::size_t> params_behind(const Function& f, Value root) {
@@ -134,7 +135,7 @@ std::vector<Values> compared_with(const Function& f) {
     for (const std::size_t side : {0, 1}) {
       Value other = sides[1 - side];
       while (other.op().kind == OpKind::movement) other = other.operand(0);
-      if (is_float(other.dtype()) || hangs_on_param(other)) continue;
+      if (is_float(other.dtype()) || !made_of(other)) continue;
       for (const std::size_t p : params_behind(f, sides[side])) out[p].push_back(other);
     }
   }
@@ -212,10 +213,12 @@ class Maker {
   // Of values that hang on no parameter.
   std::vector<Array> evaluated(const Function& part, const Values& values) const try {
     if (values.empty()) return {};
+    std::set<NodeId> nodes;
+    for (const Value& v : values) nodes.merge(*made_of(v));
     Function out = clone_params(part);
     Copier copy(part, out);
     for (NodeId n : live_nodes(part))
-      if (part.graph().op(n).pure && !copy.has(n)) copy.copy(n);
+      if (nodes.contains(n)) copy.copy(n);
     for (const Value& v : values) out.add_result(copy(v), "");
     return evaluate(out, inputs());
   } catch (const UserError&) {
@@ -253,8 +256,8 @@ class Maker {
 
   static std::int64_t taken(const Choice& c, const Array& random, std::int64_t k) {
     if (!c.members.empty()) return c.members[static_cast<std::size_t>(k) % c.members.size()];
-    if (c.is_open_shape) return k == 0 ? -1 : 1;
     if (random.dtype() == DType::text) return random.integer(k);
+    if (c.is_open_shape) return k == 0 ? -1 : 1;
     return c.low + random.integer(k) % (c.high - c.low + 1);
   }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/measured.h"
 #include "ops/common.h"
 #include "ops/require.h"
 #include "ref/evaluate.h"
@@ -69,6 +70,24 @@ TEST(MadeInputs, NumbersAreThoseThatTheyAreComparedWith) {
   EXPECT_EQ(made.problem, "");
   EXPECT_EQ(integers(made.arrays[0]), (std::vector<std::int64_t>{1000, -70, 36, 1000, -70}));
   EXPECT_EQ(made.assumptions[0], "'x' i64[5]: the 3 values that it is compared with");
+}
+
+// Sizes that a run decides are not known before it; texts stay texts whatever is tried.
+TEST(MadeInputs, OtherSidesThatARunDecidesAreLeftOut) {
+  Function f;
+  const Value x = f.add_param(i64({3}), "x"), t = f.add_param(Type(DType::text, {2}), "t");
+  const Dim n = Dim::symbol("n", 0, 3);
+  const Value counted = ops::measure(reduce_axes(ops::reduce_min, x, {0}),
+                                     {{"symbol", Dims{n}}, {"high", Dims{3}}}),
+              size = size_value(f.graph(), n, DType::i64);
+  for (const Value& v : {counted, size}) {
+    const Value is_it = ops::eq(x, broadcast_to(v, Shape{3}));
+    require_within(cast_to(reduce_axes(ops::reduce_or, is_it, {0}), DType::i64), 1, 1, "a flag");
+  }
+  f.add_result(t, "y");
+  const MadeInputs made = made_inputs(f, {});
+  EXPECT_EQ(made.problem, "");
+  EXPECT_NO_THROW(evaluate(f, made.arrays));
 }
 
 TEST(MadeInputs, WhatNothingSatisfiesIsSaid) {
