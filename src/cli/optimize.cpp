@@ -122,11 +122,17 @@ std::string tried_text(const Tried& t, const SecondReading& reading, double read
 }
 
 std::string self_tests_text(const Plan& plan) {
+  std::vector<std::pair<std::string, int>> sets;  // and how many of them have such inputs
+  for (const SelfTest& t : plan.self_tests) {
+    if (!t.missing.empty()) continue;
+    const std::string inputs = inputs_text(plan, t);
+    if (sets.empty() || sets.back().first != inputs) sets.emplace_back(inputs, 0);
+    ++sets.back().second;
+  }
   std::string out;
-  for (const SelfTest& t : plan.self_tests)
-    if (t.missing.empty())
-      out += cat(out.empty() ? "self-test: passed in a separate process with " : "; ",
-                 inputs_text(plan, t));
+  for (const auto& [inputs, count] : sets)
+    out += cat(out.empty() ? "self-test: passed in a separate process with " : "; ", inputs,
+               count > 1 ? cat(" (", count, " sets)") : "");
   return out.empty() ? out : out + "\n";
 }
 

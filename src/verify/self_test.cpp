@@ -21,6 +21,19 @@ double usual_error(DType t) {
   return t == DType::f64 ? 1e-11 : t == DType::f32 ? 1e-4 : t == DType::f16 ? 2e-2 : 1e-1;
 }
 
+// What made-up reals are taken from; of a condition that is an input, false below zero.
+struct Range {
+  double low = -1, high = 1;
+};
+// Where data decide which steps run, mostly by a sign, one draw takes one way.
+constexpr Range of_one_sign[] = {{-1, 0}, {0, 1}};
+
+bool has_branches(const Variant& v) {
+  bool has = false;
+  for_each_step(v.steps, [&](const Step& s) { has = has || s.kind == Step::Kind::branch; });
+  return has;
+}
+
 bool is_exact(const Variant& v) {
   bool exact = true;
   for_each_step(v.steps, [&](const Step& s) {
@@ -69,7 +82,12 @@ class Recorder {
     if (std::optional<SelfTest> t = of_samples(v)) out.push_back(std::move(*t));
     for (const Sizing& s : sizes)
       if (out.size() < 2)
-        if (std::optional<SelfTest> t = made_up(v, s, none.missing)) out.push_back(std::move(*t));
+        if (std::optional<SelfTest> t = made_up(v, s, {}, none.missing))
+          out.push_back(std::move(*t));
+    if (!sizes.empty() && has_branches(plan_.variants[v]))
+      for (const Range& r : of_one_sign)
+        if (std::optional<SelfTest> t = made_up(v, sizes[0], r, none.missing))
+          out.push_back(std::move(*t));
     if (!out.empty()) return out;
     if (none.missing.empty()) none.missing = "no sizes were found that the variant supports";
     return {none};
@@ -126,11 +144,12 @@ class Recorder {
     return std::nullopt;
   }
 
-  std::optional<SelfTest> made_up(std::uint32_t v, const Sizing& sizes, std::string& refusal) {
+  std::optional<SelfTest> made_up(std::uint32_t v, const Sizing& sizes, const Range& reals,
+                                  std::string& refusal) {
     for (double high : integer_ranges) {
       SelfTest t = started(v);
       for (const PlanParam& p : plan_.params)
-        t.inputs.push_back(made_up(p, sizes, high, t.inputs.size() + 1));
+        t.inputs.push_back(made_up(p, sizes, reals, high, t.inputs.size() + 1));
       try {
         record(t);
         return t;
@@ -141,13 +160,16 @@ class Recorder {
     return std::nullopt;
   }
 
-  static SelfTestInput made_up(const PlanParam& p, const Sizing& sizes, double high,
-                               std::uint64_t seed) {
+  static SelfTestInput made_up(const PlanParam& p, const Sizing& sizes, const Range& reals,
+                               double high, std::uint64_t seed) {
     SelfTestInput in{.dtype = p.type.dtype, .dims = {}, .seed = seed, .given = p.required};
+    in.low = reals.low;
+    in.high = reals.high;
     for (const Dim& d : p.type.shape.dims) in.dims.push_back(size_of(d, sizes));
     if (!is_float(in.dtype)) {
-      in.low = 0;
-      in.high = in.dtype == DType::b1 ? 1 : high;
+      const bool is_condition = in.dtype == DType::b1;
+      in.low = is_condition && reals.low >= 0 ? 1 : 0;
+      in.high = is_condition ? (reals.high > 0 ? 1 : 0) : high;
     }
     return in;
   }
