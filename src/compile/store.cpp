@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "compile/build_id.h"
+#include "verify/sample.h"
 
 namespace hone {
 
