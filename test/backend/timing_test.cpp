@@ -2,6 +2,7 @@
 #include "compile/kernels.h"
 #include "compile/optimize.h"
 #include "kernel/candidates.h"
+#include "ops/common.h"
 #include "ops/ops.h"
 #include "test/backend/conformance.h"
 #include "test/far/far.h"

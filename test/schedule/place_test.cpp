@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "base/error.h"
+
 namespace hone {
 namespace {
 
