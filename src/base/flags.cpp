@@ -22,8 +22,7 @@ constexpr Flag table[] = {
     {"HONE_DUMP", "directory that receives graphs, kernels and plans as files", ""},
     {"HONE_MAP_FILES",
      "0: read files into memory instead of mapping them, for files that may change", "1", 1},
-    {"HONE_SEED", "which numbers verification makes up: each seed tries others", "0",
-     1'000'000'000},
+    {"HONE_SEED", "seed of the numbers that verification makes up", "0", 1'000'000'000},
     {"HONE_THREADS", "threads of the default pool; 0: as many as the machine offers", "0", 1024},
     {"HONE_VULKAN_DEVICE",
      "the device to use of those that `hone devices` lists as library: number, UUID or part of a "

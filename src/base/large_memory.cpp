@@ -51,8 +51,8 @@ void keep_freed_memory() {
 std::shared_ptr<std::byte> repeated_memory(std::span<const std::byte> content, std::size_t bytes) {
   HONE_ASSERT(!content.empty() && content.size() % page == 0, "a period of ", content.size(),
               " bytes");
-  // A process may have some 65,000 mappings. So that a few hundred are enough, the memory that is
-  // mapped again and again holds the content as often as that takes.
+  // A process may have about 65,000 mappings. Large memory repeats the content in the file, so that
+  // it needs no more than a few hundred.
   constexpr std::size_t most_mappings = 512;
   const std::size_t times = 1 + bytes / (content.size() * most_mappings),
                     period = times * content.size();

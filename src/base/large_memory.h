@@ -11,8 +11,8 @@ namespace hone {
 // in fewer steps. Does nothing to small amounts.
 void prefer_large_pages(std::byte* at, std::size_t bytes);
 
-// What the process frees stays with it, up to half a gigabyte: a compilation takes and frees arrays
-// of the same sizes again and again, and new memory is handed out page by page, and cleared.
+// The process keeps up to half a gigabyte of what it frees. A compilation allocates arrays of the
+// same sizes again and again, and the system clears new memory page by page.
 void keep_freed_memory();
 
 // `bytes` of memory that can only be read and repeats `content`: it takes as much of the machine's

@@ -1,6 +1,7 @@
 #include "ir/function.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/hash.h"
 
@@ -171,6 +172,21 @@ std::vector<NodeId> live_nodes(const Function& f) {
   auto made = std::make_unique<const Function::Live>(node_count, nodes);
   if (known.compare_exchange_strong(none, made.get())) static_cast<void>(made.release());
   return nodes;
+}
+
+std::vector<NodeId> nodes_below(std::span<const Value> roots) {
+  if (roots.empty()) return {};
+  const Graph& graph = roots[0].graph();
+  std::unordered_set<NodeId> seen;
+  std::vector<NodeId> out;
+  auto visit = [&](Value v) {
+    if (seen.insert(v.node()).second) out.push_back(v.node());
+  };
+  for (Value v : roots) visit(v);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    for (Value operand : graph.operands(out[i])) visit(operand);
+  std::sort(out.begin(), out.end());  // nodes are made after their operands
+  return out;
 }
 
 Copier::Copier(const Function& from, Function& to) : Copier(from, param_values(to), to) {}

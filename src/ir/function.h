@@ -82,6 +82,8 @@ bool same_structure(const Function&, const Function&);
 // Node ids that the results need (and params and impure nodes), operands before users, in an order
 // that depends on structure only. No recursion.
 std::vector<NodeId> live_nodes(const Function&);
+// All nodes that the roots are made of, which are of one graph; operands before users.
+std::vector<NodeId> nodes_below(std::span<const Value> roots);
 
 // Copies nodes of one graph into another, one at a time, operands first. map[node] is filled as it
 // goes; a pass overrides entries for the nodes it replaces.

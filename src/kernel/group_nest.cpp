@@ -83,9 +83,9 @@ class Groups {
 
   bool is_multiple(const Dim& total) const { return mod(total, threads_) == Dim(0); }
 
-  // How many neighbouring iterations of the last loop one thread takes, as lanes: as many elements
-  // as are 16 bytes, of the widest parameter, where all that is written lies side by side, and what
-  // is read does too, or lies beside what the next thread reads.
+  // How many iterations of the last loop one thread takes, as lanes: as many elements of the widest
+  // parameter as fit 16 bytes. What a thread writes must be contiguous. So must what it reads, or
+  // else neighbouring threads must read neighbouring elements.
   std::int64_t vector_width(const Block& body, const std::vector<Stmt>& loops) const {
     constexpr double worth_it = 1 << 16;
     if (vectors_ < 0 && typical(product(extents_of(loops))) < worth_it) return 1;
@@ -121,8 +121,7 @@ class Groups {
       moves = moves || stride == Dim(1);
       return stride == Dim(0) || stride == Dim(1);
     };
-    // The lanes are the whole loop, so that the next thread has the next turn of the loop around
-    // it.
+    // When the lanes are the whole loop, the next thread has the next iteration of the outer loop.
     const bool are_whole = loops.size() > 1 && loops.back().extent == Dim(width);
     const auto lies_across = [&](const Dim& offset) {
       return are_whole && stride_of(offset, symbol_of(loops[loops.size() - 2])) == Dim(1);
@@ -247,8 +246,8 @@ class Groups {
   }
   bool is_narrow() const { return element_bytes() < 4; }
 
-  // Several blocks, so that one computes while another reads or writes, fit a processor with some
-  // 256 bytes of a thread.
+  // With about 256 bytes for each thread several blocks fit a processor, so that one computes while
+  // another reads or writes.
   static constexpr std::int64_t spread_bytes = 256;
   std::int64_t spreading_threads() const {
     if (are_threads_given_) return threads_;

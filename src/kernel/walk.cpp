@@ -13,21 +13,6 @@ bool only_fetches(const Stmt& s) {
          std::ranges::all_of(s.otherwise, only_fetches);
 }
 
-std::vector<NodeId> nodes_below(std::span<const Value> roots) {
-  if (roots.empty()) return {};
-  const Graph& graph = roots[0].graph();
-  std::unordered_set<NodeId> seen;
-  std::vector<NodeId> out;
-  auto visit = [&](Value v) {
-    if (seen.insert(v.node()).second) out.push_back(v.node());
-  };
-  for (Value v : roots) visit(v);
-  for (std::size_t i = 0; i < out.size(); ++i)
-    for (Value operand : graph.operands(out[i])) visit(operand);
-  std::sort(out.begin(), out.end());  // nodes are made after their operands
-  return out;
-}
-
 std::vector<Value> values_of(const Stmt& s) {
   std::vector<Value> out;
   if (s.value) out.push_back(s.value);

@@ -15,9 +15,6 @@
 
 namespace hone {
 
-// All nodes below the roots, operands before users.
-std::vector<NodeId> nodes_below(std::span<const Value> roots);
-
 // A hint, or hints in loops and branches.
 bool only_fetches(const Stmt&);
 

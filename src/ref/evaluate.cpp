@@ -70,8 +70,7 @@ class Programs {
     return *it->second;
   }
 
-  // A constant in doubles, kept from then on; null where those of large constants would take much
-  // memory.
+  // A constant in doubles, which is kept; null once those that are kept take too much memory.
   const Wide* constant(Program& p, NodeId n) {
     if (const auto at = p.constants.find(n); at != p.constants.end()) return &at->second;
     const Array& a = p.function.graph().attrs(n).get<Array>("value");
@@ -150,7 +149,7 @@ class Interpreter {
     return op.kind != OpKind::movement && op.kind != OpKind::control;
   }
 
-  // Whether its mode rounds nothing on the way to a result.
+  // Whether this mode rounds only the results of the operation, no intermediate numbers.
   bool rounds_results_only(const Op& op) const {
     return mode_ != Mode::stepwise || op.kind == OpKind::leaf || op.kind == OpKind::elementwise ||
            op.kind == OpKind::movement;

@@ -23,7 +23,7 @@ constexpr std::int64_t most_whole_flops = 300'000, most_whole_elements = 1 << 20
 // Of more work than this some chunks are run, so that a check is a small part of what a compilation
 // takes.
 constexpr std::int64_t most_run_flops = 30'000'000;
-// One of so many chunks is run where that is enough.
+// Of these, one in 4 to one in 64 is run, fewer where there is more work.
 constexpr std::int64_t least_apart = 4, most_apart = 64;
 // Of more work than this no negative and tiny numbers are tried: it is in products, where their
 // signs and sizes decide nothing.
@@ -305,21 +305,19 @@ class Check {
       const std::optional<Samples> first = at(std::move(few), reference);
       if (!first) return std::nullopt;
       Comparison c = first->accepted();
-      std::vector<std::int64_t> many_places;
       if (!c.ok) {
-        many_places = places(many_samples);
-        std::erase_if(many_places, [&](std::int64_t i) { return !is_made(i); });
-        const std::optional<Samples> many = at(many_places, reference);
-        if (!many) return std::nullopt;
-        c = many->accepted();
-      }
-      if (!c.ok) {
+        std::vector<std::int64_t> many = places(many_samples);
+        std::erase_if(many, [&](std::int64_t i) { return !is_made(i); });
+        const std::optional<Samples> more = at(many, reference);
+        if (!more) return std::nullopt;
+        c = more->accepted();
         // The rule estimates the error from few elements. Enclosures of all of them decide.
-        if (flops_ <= most_varied_flops) return std::nullopt;
-        // That is too much work: what sums gather on the way to a few elements is taken in.
+        if (!c.ok && flops_ <= most_varied_flops) return std::nullopt;
+        // That is too much work here, so the estimate includes the rounding of every addition.
         ElementEvaluator stepwise(function_, trial_.inputs(), Mode::stepwise);
-        if (const std::optional<Samples> many = at(std::move(many_places), stepwise))
-          c = many->accepted();
+        if (!c.ok)
+          if (const std::optional<Samples> rounded = at(std::move(many), stepwise))
+            c = rounded->accepted();
       }
       keep_worst(worst, c);
     }
@@ -340,13 +338,11 @@ class Check {
   bool is_one_launch_;
 };
 
-// What the group means on the inputs of a trial; nothing where that takes more than is left of the
-// work for all sizes, or the reference refuses such sizes or data.
-std::optional<BothModes> meaning(const GroupSpec& spec, const Dim& of_group, const Sizing& sizes,
-                                 Fill fill, std::int64_t& flops_left) try {
-  const std::int64_t flops = size_of(of_group, sizes);
-  if (flops > std::min(most_whole_flops, flops_left)) return std::nullopt;
-  flops_left -= flops;
+// What the group means on the inputs of a trial; nothing where that takes long, or the reference
+// refuses such sizes or data.
+std::optional<BothModes> meaning(const GroupSpec& spec, const Dim& flops, const Sizing& sizes,
+                                 Fill fill) try {
+  if (size_of(flops, sizes) > most_whole_flops) return std::nullopt;
   const Function& f = spec.function;
   std::int64_t elements = 0;
   for (const std::vector<Type>& types : {f.param_types(), f.result_types()})
@@ -376,7 +372,6 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
       Check(spec, flops, candidate, compile, memory, sizes, Fill::random, rounded).all();
   if (spec.function.symbols().empty()) return worst;
   std::vector<std::string> seen;
-  std::int64_t flops_left = 2 * most_whole_flops;
   for (const Sizing& other : others) {
     if (!worst.ok) break;
     if (std::ranges::find(seen, sizes_text(spec.function, other)) != seen.end()) continue;
@@ -384,7 +379,7 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
     const Fill fills[] = {Fill::random, Fill::negative,
                           extreme_of(memory->device()->limits().keeps_denormals)};
     const Fill fill = fills[seen.size() % std::size(fills)];
-    const std::optional<BothModes> expected = meaning(spec, flops, other, fill, flops_left);
+    const std::optional<BothModes> expected = meaning(spec, flops, other, fill);
     if (!expected) continue;
     try {
       keep_worst(

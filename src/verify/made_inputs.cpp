@@ -19,7 +19,7 @@ namespace {
 struct Choice {
   std::int64_t low = 0, high = 7;
   bool is_open_shape = false;  // -1, 1, 1, ...: a target shape that any number of elements fits
-  std::vector<std::int64_t> members = {};  // these instead, where there are any
+  std::vector<std::int64_t> members = {};  // where not empty, these and no others
   bool operator==(const Choice&) const = default;
 };
 
@@ -67,18 +67,12 @@ bool passes_numbers_on(const Op& op) {
   return op.kind == OpKind::movement || std::ranges::find(all, &op) != std::end(all);
 }
 
-// The nodes that make the value; nothing where it hangs on a parameter or on what a run decides.
-std::optional<std::set<NodeId>> made_of(Value root) {
-  std::set<NodeId> out;
-  std::vector<Value> open = {root};
-  while (!open.empty()) {
-    const Value v = open.back();
-    open.pop_back();
-    if (v.is(ops::param) || has_effect(v.graph(), v.node())) return std::nullopt;
-    if (!out.insert(v.node()).second) continue;
-    for (const Value& operand : v.operands()) open.push_back(operand);
-  }
-  return out;
+// Whether the value is the same in every run.
+bool is_fixed(const Value v) {
+  const Graph& graph = v.graph();
+  return std::ranges::none_of(nodes_below(std::span(&v, 1)), [&](NodeId n) {
+    return &graph.op(n) == &ops::param || has_effect(graph, n);
+  });
 }
 
 std::set<std::size_t> params_behind(const Function& f, Value root) {
@@ -125,8 +119,8 @@ std::vector<Choice> required_ranges(const Function& f, const Sizing& sizes) {
   return out;
 }
 
-// What is compared with what a parameter holds, as the categories that an encoder knows: of each
-// parameter the other sides that hang on none.
+// For each parameter the fixed values that its elements are compared with, such as the categories
+// of an encoder.
 std::vector<Values> compared_with(const Function& f) {
   std::vector<Values> out(f.params().size());
   for (NodeId n : live_nodes(f)) {
@@ -135,7 +129,7 @@ std::vector<Values> compared_with(const Function& f) {
     for (const std::size_t side : {0, 1}) {
       Value other = sides[1 - side];
       while (other.op().kind == OpKind::movement) other = other.operand(0);
-      if (is_float(other.dtype()) || !made_of(other)) continue;
+      if (is_float(other.dtype()) || !is_fixed(other)) continue;
       for (const std::size_t p : params_behind(f, sides[side])) out[p].push_back(other);
     }
   }
@@ -193,7 +187,8 @@ class Maker {
     choices_ = start;
   }
 
-  // Whether any parameter is compared with numbers or texts.
+  // Takes the elements of parameters from what they are compared with; false where there is
+  // nothing.
   bool take_members(const Function& part) {
     constexpr std::size_t most = 64;
     const std::vector<Values> compared = compared_with(part);
@@ -210,15 +205,11 @@ class Maker {
     return any;
   }
 
-  // Of values that hang on no parameter.
+  // Of values that are the same in every run.
   std::vector<Array> evaluated(const Function& part, const Values& values) const try {
-    if (values.empty()) return {};
-    std::set<NodeId> nodes;
-    for (const Value& v : values) nodes.merge(*made_of(v));
     Function out = clone_params(part);
     Copier copy(part, out);
-    for (NodeId n : live_nodes(part))
-      if (nodes.contains(n)) copy.copy(n);
+    for (NodeId n : nodes_below(values)) copy.copy(n);
     for (const Value& v : values) out.add_result(copy(v), "");
     return evaluate(out, inputs());
   } catch (const UserError&) {
@@ -268,7 +259,7 @@ class Maker {
     if (is_float(a.dtype())) return what + "-1 to 1";
     if (a.dtype() == DType::b1) return what + "false and true";
     if (!c.members.empty())
-      return cat(what, "the ", c.members.size(), " values that it is compared with");
+      return cat(what, "the ", c.members.size(), " values that the model compares it with");
     if (a.dtype() == DType::text) return what + "short strings";
     if (c.is_open_shape) return what + "-1, then 1";
     return c.low == c.high ? cat(what, c.low) : cat(what, c.low, " to ", c.high);

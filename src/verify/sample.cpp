@@ -78,7 +78,7 @@ std::int64_t integer_number(DType t, SplitMix64& numbers, Fill fill, std::int64_
 // no row of a kernel returns.
 constexpr std::int64_t period = 4093;
 
-// Bytes after which the memory repeats what stands at its beginning, and of how many that is true.
+// The first `bytes` of the memory repeat themselves every `after` bytes.
 struct Repetition {
   std::size_t after, bytes;
 };

@@ -38,17 +38,16 @@ constexpr Fill extreme_of(bool keeps_denormals) {
 // Below it, a device that does not keep denormals may take a number for zero.
 inline constexpr double least_normal = std::numeric_limits<float>::min();
 
-// Elements of every dtype repeat after so many bytes, which are whole pages, a prime number of
-// them.
+// Elements of every dtype repeat after so many bytes, a prime number of pages.
 inline constexpr std::size_t sample_period_bytes = std::size_t{61} * 4096;
 
-// Which numbers are made up: the flag HONE_SEED. Another seed may find what this one did not.
+// The flag HONE_SEED. Each seed makes up other numbers, which may find other mistakes.
 std::uint64_t sample_seed();
 
 // Whole elements of the dtype.
 void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed);
-// A digest of what sample() wrote, in which every byte counts and which takes less time than one of
-// all bytes; nothing when elements do not repeat as they should.
+// A digest of what sample() wrote; nothing when its elements do not repeat. Any changed byte is
+// seen, yet only the first period is hashed, which is faster than to hash all bytes.
 std::optional<Hash128> sample_digest(std::span<const std::byte>, DType);
 // The type's symbols must be in sizes.
 Array sample_array(const Type&, const Sizing&, Fill, std::uint64_t seed);

@@ -21,11 +21,11 @@ double usual_error(DType t) {
   return t == DType::f64 ? 1e-11 : t == DType::f32 ? 1e-4 : t == DType::f16 ? 2e-2 : 1e-1;
 }
 
-// What made-up reals are taken from; of a condition that is an input, false below zero.
+// Made-up reals lie in it. Bools are false in a range below zero, true in one above zero.
 struct Range {
   double low = -1, high = 1;
 };
-// Where data decide which steps run, mostly by a sign, one draw takes one way.
+// A condition is mostly a sign, so numbers of one sign take one branch, and the others the other.
 constexpr Range of_one_sign[] = {{-1, 0}, {0, 1}};
 
 bool has_branches(const Variant& v) {

@@ -440,8 +440,8 @@ std::optional<Array> sampled_large(DType t, const std::vector<std::int64_t>& dim
   const auto count =
       std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
   const auto bytes = static_cast<std::size_t>(count * byte_size(t));
-  constexpr std::size_t least_bytes = std::size_t{4}
-                                      << 20;  // of less the system's calls take longer
+  // For smaller weights the system calls take longer than writing the numbers.
+  constexpr std::size_t least_bytes = 4 << 20;
   if (bytes < least_bytes) return std::nullopt;
   std::vector<std::byte> content(sample_period_bytes);
   sample(content, t, Fill::random, seed);
@@ -453,17 +453,11 @@ std::optional<Array> sampled_large(DType t, const std::vector<std::int64_t>& dim
 
 // Zero times an infinite filter in a padded place is nobody's business.
 std::unordered_set<NodeId> made_into_filters(const Function& f) {
-  std::unordered_set<NodeId> out;
-  std::vector<Value> open;
+  Values filters;
   for (NodeId n : live_nodes(f))
-    if (&f.graph().op(n) == &ops::conv) open.push_back(f.graph().operands(n)[1]);
-  while (!open.empty()) {
-    const Value v = open.back();
-    open.pop_back();
-    if (!out.insert(v.node()).second) continue;
-    for (std::size_t i = 0; i < v.operand_count(); ++i) open.push_back(v.operand(i));
-  }
-  return out;
+    if (&f.graph().op(n) == &ops::conv) filters.push_back(f.graph().operands(n)[1]);
+  const std::vector<NodeId> nodes = nodes_below(filters);
+  return {nodes.begin(), nodes.end()};
 }
 
 }  // namespace

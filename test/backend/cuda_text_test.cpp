@@ -221,7 +221,7 @@ TEST(CudaText, RowsThatAreSpreadAgree) {
       ASSERT_TRUE(c);
       const Kernel& k = std::get<Kernel>(c->steps.at(0).what);
       EXPECT_NE(print(k).find("spread"), std::string::npos);
-      // What is kept of a half is what was read, not converted to f32 and back.
+      // A half that is kept is copied as it was read, not converted to f32 and back.
       EXPECT_EQ(cuda::source_of(k).text.find(cat("hone_f32_of_", t, "(hone_", t, "_of_f32(")),
                 std::string::npos);
       expect_text_agrees(f, {random_array(x.type(), 1)}, spec, *c);

@@ -112,9 +112,9 @@ SpirvModule spirv_of(const Binary& b) {
   return out;
 }
 
-// NVIDIA's driver 580.159 crashes on a shader with both a subgroup's least float, also as the
-// largest of the negatives, and a division.
-TEST(VulkanTarget, NoSubgroupIsAskedForItsLeastFloat) {
+// NVIDIA's driver 580.159 crashes on a shader that has a division and subgroupMin(x) of floats, or
+// -subgroupMax(-x).
+TEST(VulkanTarget, MinimaOfFloatsUseSharedMemory) {
   constexpr std::uint32_t float_min = 355, float_max = 358;  // OpGroupNonUniformFMin and FMax
   const auto uses_of = [&](const Op& reduce) {
     Function f;

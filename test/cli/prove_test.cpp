@@ -4,9 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
 #include <fstream>
+#include <set>
 
 #include "cli/commands.h"
+#include "ops/common.h"
 #include "ops/ops.h"
 #include "ops/require.h"
 #include "plan/plan_file.h"
@@ -193,6 +197,32 @@ TEST_F(Proved, IndicesAreMadeSmallUntilThePlanTakesThem) {
   ASSERT_EQ(p.self_tests.size(), 1u);
   EXPECT_EQ(p.self_tests[0].missing, "");
   EXPECT_EQ(p.self_tests[0].inputs[1].high, 1);
+  write_proved(file(), p, command);
+}
+
+TEST_F(Proved, BothBranchesAreTaken) {
+  const auto body = [](const Op& op) {
+    Function f;
+    f.add_result(op(f.add_param(f32({2, 3}), "x")));
+    return std::make_shared<const Function>(std::move(f));
+  };
+  Function f;
+  const Value x = f.add_param(f32({2, 3}), "x"), c = f.add_param(b1({}), "c");
+  const Value sum = reduce_axes(ops::reduce_sum, x, {0, 1}),
+              is_positive = ops::lt(scalar(f.graph(), 0, DType::f32), sum);
+  for (const Value& condition : {is_positive, c})
+    f.add_result(
+        ops::if_else(Values{condition, x}, {{"then", body(ops::exp)}, {"else", body(ops::tanh)}}));
+  Plan p = compile({"branches", {{{}, f}}, {}}, {.strategy = "cpu"});
+  record_self_tests(p, {});
+  std::array<std::set<bool>, 2> is_exp;  // of each result, in all sets
+  for (const SelfTest& t : p.self_tests) {
+    const double first = self_test_array(t.inputs.at(0)).real(0);
+    for (std::size_t r = 0; r < 2; ++r)
+      is_exp[r].insert(std::abs(t.results.at(r).values.at(0) - std::exp(first)) < 1e-5);
+  }
+  EXPECT_EQ(is_exp[0].size(), 2u);
+  EXPECT_EQ(is_exp[1].size(), 2u);
   write_proved(file(), p, command);
 }
 

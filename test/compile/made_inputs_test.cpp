@@ -55,7 +55,7 @@ TEST(MadeInputs, WhatIsComputedOfIntegersIsTried) {
   EXPECT_NO_THROW(evaluate(f, made.arrays));
 }
 
-// An encoder that refuses what is no category.
+// An encoder refuses a number that is none of its categories.
 TEST(MadeInputs, NumbersAreThoseThatTheyAreComparedWith) {
   Function f;
   const Value x = f.add_param(i64({5}), "x");
@@ -69,11 +69,11 @@ TEST(MadeInputs, NumbersAreThoseThatTheyAreComparedWith) {
   const MadeInputs made = made_inputs(f, {});
   EXPECT_EQ(made.problem, "");
   EXPECT_EQ(integers(made.arrays[0]), (std::vector<std::int64_t>{1000, -70, 36, 1000, -70}));
-  EXPECT_EQ(made.assumptions[0], "'x' i64[5]: the 3 values that it is compared with");
+  EXPECT_EQ(made.assumptions[0], "'x' i64[5]: the 3 values that the model compares it with");
 }
 
-// Sizes that a run decides are not known before it; texts stay texts whatever is tried.
-TEST(MadeInputs, OtherSidesThatARunDecidesAreLeftOut) {
+// Values that depend on the data of a run are no candidates. Texts stay texts whatever is tried.
+TEST(MadeInputs, ValuesThatDependOnDataAreNoCandidates) {
   Function f;
   const Value x = f.add_param(i64({3}), "x"), t = f.add_param(Type(DType::text, {2}), "t");
   const Dim n = Dim::symbol("n", 0, 3);

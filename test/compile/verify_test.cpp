@@ -109,7 +109,8 @@ grid loop:0 < 4
   EXPECT_TRUE(contains(why, "order of its chunks")) << why;
 }
 
-// Of much work some chunks run: a wrong one is seen that is the first, the last, or overwrites.
+// A check of much work runs some of the chunks. It still finds a wrong last chunk, and a chunk that
+// overwrites the result of another.
 TEST(Verify, SomeChunksOfMuchWorkAreChecked) {
   const auto kernel = [](const std::string& also, const std::string& from) {
     return R"(kernel some
@@ -134,8 +135,8 @@ grid loop:0 < 200
   EXPECT_NE(refusal(f, kernel("", last)), "");
 }
 
-// Few elements of which most are zero say too little about how large the others are; of many, some
-// are in chunks that did not run.
+// Where most of a few sampled elements are zero, they do not show how large the others are, so many
+// are compared. Those in chunks that did not run must not count.
 TEST(Verify, FewElementsOfMuchWorkMayBeSmallBesideTheOthers) {
   const auto kernel = [](const std::string& depth) {
     return R"(kernel sums

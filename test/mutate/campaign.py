@@ -68,7 +68,7 @@ def probe(mode, models, seconds, most, **switches):
     for line in done.stdout.splitlines():
         fields = line.split("\t", 3)
         if len(fields) != 4:
-            continue  # what a changed program prints where it should not
+            continue  # a changed program may print anything
         name, outcome, took, message = fields
         out[name], times[name] = (outcome, message.strip()), float(took)
     if done.returncode and models[0] not in out:  # while objects were made, before main()

@@ -188,7 +188,7 @@ std::unordered_set<RegId> registers_read(const Kernel& kernel, const Dialect& di
   return found.registers;
 }
 
-// The loads of registers that hold a narrow float from memory all along.
+// For registers that are never assigned again and hold a narrow float: the load that they hold.
 std::unordered_map<RegId, Value> held_loads(const Kernel& kernel) {
   std::unordered_map<RegId, Value> out;
   std::unordered_set<RegId> others;

@@ -65,7 +65,7 @@ class Renderer {
   bool is_open_product(const Value&) const;  // floats, not computed yet
   std::string sum_with(const Value& product, const std::string& addend);
   bool is_rounded(const Value&) const;
-  // Of a register, where it holds a narrow float from memory all along.
+  // The load that a register holds, where it holds an unchanged narrow float.
   std::optional<Value> held_load(const Value&) const;
   std::string cast(const Value&, const std::string& x);
   std::string cast_number(DType from, DType to, const std::string& x);

@@ -296,8 +296,8 @@ std::string join_subgroup(const Op& op, DType t) {
   if (&op == &ops::maximum)
     return is_real ? cat("subgroupAny(own != own) ? ", register_type(t), "(NAN) : subgroupMax(own)")
                    : "subgroupMax(own)";
-  // NVIDIA's driver 580.159 crashes on a shader with both a subgroup's least float, also as the
-  // largest of the negatives, and a division.
+  // NVIDIA's driver 580.159 crashes on a shader that has a division and subgroupMin(x) of floats,
+  // or -subgroupMax(-x). So minima of floats use shared memory.
   if (is_real) return "";
   if (&op == &ops::minimum) return "subgroupMin(own)";
   if (&op == &ops::bit_and) return "subgroupAnd(own)";

@@ -46,7 +46,7 @@ Binary compile_one(const CompileJob& job, const Form& form) {
 }
 
 const Form& native_form() {
-  static const Form& form = [] -> const Form& {
+  static const Form& form = []() -> const Form& {
     try {
       return form_of(choose_adapter(*open_instance()));
     } catch (const UserError&) {
