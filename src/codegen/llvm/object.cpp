@@ -9,9 +9,15 @@
 
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "base/error.h"
 #include "base/sanitizer.h"
+
+// Not in LLVM's interface for C, whose handler of fatal errors is not called for lack of memory.
+namespace llvm {
+void install_bad_alloc_error_handler(void (*handler)(void*, const char*, bool), void* data);
+}
 
 namespace hone::llvm {
 
@@ -44,6 +50,9 @@ LLVMTargetRef find_target(const std::string& triple) {
   static std::once_flag once;
   std::call_once(once, [] {
     set_process_options();
+    // Without a handler LLVM ends the process.
+    ::llvm::install_bad_alloc_error_handler(
+        [](void*, const char*, bool) { throw std::bad_alloc(); }, nullptr);
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();

@@ -1,0 +1,118 @@
+"""Models whose sizes, numbers or warnings the programs must treat well.
+usage: models_test.py BUILD_DIR"""
+
+import json
+import os
+import pathlib
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import onnx_writer as onnx
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = ROOT / "examples/digits/digits.onnx"
+SILERO = pathlib.Path(os.environ.get("HONE_MODELS") or ROOT / "../shared/models") / "silero_vad/model.onnx"
+OK, USER = 0, 3
+
+
+class Models(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.work = pathlib.Path(tempfile.mkdtemp(prefix="hone-models-"))
+        cls.addClassCleanup(shutil.rmtree, cls.work)
+        cls.environment = {k: v for k, v in os.environ.items() if not k.startswith("HONE_")}
+        cls.environment["HONE_CACHE_DIR"] = str(cls.work / "cache")
+
+    def hone(self, *arguments, code=OK, **more):
+        done = subprocess.run([str(BUILD / "hone"), *map(str, arguments)], cwd=self.work, text=True,
+                              capture_output=True, env=self.environment, **more)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def write(self, name, *parts):
+        self.work.joinpath(name).write_bytes(onnx.model(*parts))
+        return name
+
+    # ---- sizes that the model demands
+
+    def optimize_keeps_auto(self, model, *options):
+        told = json.loads(self.hone("optimize", model, "-o", "demanded.hone", "--rounds", 2, "--json",
+                                    *options).stdout)
+        auto = next(s for s in told["strategies"] if s["name"] == "auto")
+        self.assertEqual(auto["failure"], "")
+        self.assertTrue(all(not t["missing"] for t in told["self_tests"]), told)
+
+    def test_two_open_sizes_that_a_constant_demands(self):
+        model = self.write(
+            "added.onnx", [onnx.node("Add", ["x", "table"], ["y"])], [onnx.value("x", onnx.F32, ["h", "w"])],
+            [onnx.value("y", onnx.F32, ["h", "w"])],
+            [onnx.tensor("table", onnx.F32, [3, 14], onnx.floats(*range(42)))])
+        self.optimize_keeps_auto(model)
+        self.optimize_keeps_auto(model, "--shapes", "x:3x14")
+
+    def test_two_open_sizes_whose_product_is_demanded(self):
+        model = self.write(
+            "flat.onnx", [onnx.node("Flatten", ["x"], ["f"]), onnx.node("Gemm", ["f", "w"], ["y"])],
+            [onnx.value("x", onnx.F32, [1, 2, "h", "v"])], [onnx.value("y", onnx.F32, [1, 3])],
+            [onnx.tensor("w", onnx.F32, [24, 3], onnx.floats(*range(72)))])
+        self.optimize_keeps_auto(model, "--shapes", "x:1x2x3x4")
+        raw = self.work / "x.raw"
+        raw.write_bytes(onnx.floats(*range(24)))
+        done = self.hone("run", model, "-i", f"x={raw}", "--shapes", "x:1x2x3x4", "-o", "flat")
+        self.assertIn("y: f32[1,3]", done.stdout)
+
+    def test_a_tile_by_data_is_verified_in_time(self):
+        model = self.write(
+            "tile.onnx", [onnx.node("Tile", ["x", "n"], ["y"])],
+            [onnx.value("x", onnx.F32, [2, 3]), onnx.value("n", onnx.I64, [2])],
+            [onnx.value("y", onnx.F32, ["a", "b"])])
+        done = self.hone("optimize", model, "-o", "tile.hone", "--rounds", 2, "--deadline", 60, "--json")
+        told = json.loads(done.stdout)
+        self.assertTrue(any(s["chosen"] and not s["failure"] for s in told["strategies"]), told)
+
+    # ---- limits of the machine
+
+    def test_little_address_space_is_told(self):
+        """Whatever fits runs, and what does not is a message: never a signal."""
+        codes = set()
+        for megabytes in (64, 128, 192, 256, 384, 512, 1024, 4096):
+            def limit():
+                resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+            done = subprocess.run([str(BUILD / "hone"), "bench", DIGITS, "--duration", "0.01"], cwd=self.work,
+                                  capture_output=True, text=True, env=self.environment, preexec_fn=limit)
+            with self.subTest(megabytes):
+                # 127: the loader of programs found no place for the libraries.
+                self.assertIn(done.returncode, (OK, USER, 127), done.stderr)
+                self.assertNotIn("defect", done.stderr)
+                if done.returncode != OK:
+                    self.assertRegex(done.stderr, "(?i)memory|shared object")
+            codes.add(done.returncode)
+        self.assertIn(OK, codes)
+
+    # ---- silero_vad, whose branches hold for some sizes only
+
+    @unittest.skipUnless(SILERO.is_file(), "NOTHING WAS TESTED: no silero_vad")
+    def test_warnings_of_silero_are_one_line_in_words(self):
+        few = ("--strategies", "cpu", "--rounds", 2, "--verify", "none")
+        done = self.hone("optimize", SILERO, "-o", "silero.hone", *few)
+        told = [l for l in done.stderr.splitlines() if "warning" in l]
+        self.assertEqual(len(told), 1, done.stderr)
+        self.assertIn("for some input sizes a branch of this model cannot run", told[0])
+        self.assertIn("--verbose prints", told[0])
+        full = self.hone("optimize", SILERO, "-o", "silero.hone", *few, "--verbose")
+        self.assertIn("warning: for sizes with ", full.stderr)
+        self.assertNotIn("--verbose", full.stderr)
+        refused = self.hone("export", "silero.hone", "-o", "silero.onnx", code=USER)
+        self.assertIn("choose it with --dim input_d0=SIZE --dim input_d1=SIZE", refused.stderr)
+        self.hone("export", "silero.hone", "-o", "silero.onnx", "--dim", "input_d0=1", "--dim", "input_d1=576")
+        self.hone("check", "silero.onnx")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
