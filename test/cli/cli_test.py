@@ -286,7 +286,8 @@ class Cli(unittest.TestCase):
     def test_output_that_is_lost_is_an_error(self):
         for arguments in (["ops"], ["inspect", DIGITS], ["inspect", DIGITS, "--json"], ["devices"], ["--help"],
                           ["run", "digits.hone", "-i", "x.npy", "-o", "out-full"],
-                          ["bench", "digits.hone", "--duration", "0.01"]):
+                          ["bench", "digits.hone", "--duration", "0.01"],
+                          ["optimize", DIGITS, "-o", "full.hone", "--rounds", 3, "--strategies", "cpu"]):
             with self.subTest(arguments), open("/dev/full", "w") as full:
                 done = subprocess.run([str(BUILD / "hone"), *map(str, arguments)], cwd=self.work, stdout=full,
                                       stderr=subprocess.PIPE, text=True, env=self.environment)

@@ -70,6 +70,37 @@ double cubic_at(const std::vector<double>& row, double x) {
   return sum;
 }
 
+// As PyTorch writes it: scales without an element beside sizes, and a region that does not count.
+TEST(Edges, ResizeTakesEmptyScalesBesideSizes) {
+  for (std::int64_t opset : {11, 13}) {
+    const OneNode model("Resize",
+                        {{"x", counting({1, 1, 2, 2})},
+                         {"roi", Array::zeros(DType::f32, {opset == 11 ? 8 : 0}), true},
+                         {"scales", Array::zeros(DType::f32, {0}), true},
+                         {"sizes", Array::from_ints(Integers{1, 1, 4, 2}), true}},
+                        1, opset);
+    EXPECT_EQ(model.run()[0], reals({1, 1, 4, 2}, {0, 1, 0, 1, 2, 3, 2, 3})) << opset;
+  }
+}
+
+// A sampling ratio of 0 takes as many samples as a bin has elements.
+TEST(Edges, RoiAlignChoosesItsNumberOfSamples) {
+  Array image = counting({1, 1, 8, 8});
+  for (std::int64_t i = 0; i < image.count(); ++i)
+    image.set_real(i, static_cast<double>(i * i % 37));
+  auto pooled = [&](std::int64_t ratio) {
+    OneNode model("RoiAlign", {{"x", image},
+                               {"rois", reals({1, 4}, {0, 0, 6, 6})},
+                               {"i", Array::from_ints(Integers{0})}});
+    set_int(*model.node, "output_height", 2);
+    set_int(*model.node, "output_width", 2);
+    set_int(*model.node, "sampling_ratio", ratio);
+    return model.run()[0];
+  };
+  EXPECT_EQ(pooled(0), pooled(3));
+  EXPECT_NE(pooled(0), pooled(1));
+}
+
 TEST(Edges, CubicSamplesNearTheBorderRepeatElementsNotPlaces) {
   const std::vector<float> row = {3, -1, 4, 1, -5, 9};
   std::vector<float> grid;
