@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/checked.h"
+#include "kernel/blocking.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
 

@@ -10,6 +10,7 @@
 #include "ir/function.h"
 #include "ops/eval.h"
 #include "ref/element_value.h"
+#include "ref/evaluate.h"
 
 namespace hone {
 
