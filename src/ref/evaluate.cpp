@@ -8,7 +8,6 @@
 #include "ops/expand.h"
 #include "ops/host.h"
 #include "ops/ops.h"
-#include "ref/frame.h"
 
 namespace hone {
 

@@ -57,6 +57,8 @@ Sizing bind_sizes(const Function&, std::span<const std::vector<std::int64_t>> in
 std::int64_t size_of(const Dim&, const Sizing&);
 // Throws UserError for the first recorded equality that does not hold.
 void check_sizes(const Function&, const Sizing&);
+// Binds the symbol of a node of ops::measure to what was measured, and checks what waited for it.
+void bind_measured(const Function&, NodeId measure, std::int64_t n, Sizing&);
 
 // Evaluates a function in the sizing of its caller.
 std::vector<Wide> evaluate_in(const Function&, std::vector<Wide> inputs, const Sizing& outer, Mode);

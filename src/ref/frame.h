@@ -14,9 +14,6 @@
 
 namespace hone {
 
-// Binds the symbol of a node of ops::measure to what was measured, and checks what waited for it.
-void bind_measured(const Function&, NodeId measure, std::int64_t n, Sizing&);
-
 // Operands of some elements each, kept for a node that is evaluated element by element.
 struct SmallOperands {
   std::vector<Wide> operands;
