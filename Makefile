@@ -1,5 +1,5 @@
 # Names for the commands people use. The build itself is CMake: see CMakePresets.json.
-.PHONY: build test peers demo gates valgrind format layers asan tsan sanitize fuzz setup
+.PHONY: build test peers single demo gates valgrind format layers asan tsan sanitize fuzz setup
 
 # For first builds, which take a third of the time. A build directory that exists keeps its own settings.
 configure := -DHONE_PCH=ON -DCMAKE_UNITY_BUILD=ON
@@ -21,6 +21,10 @@ peers: setup
 	@cmake --build --preset release --target hone
 	@tools/peers build/release
 	@tools/shapes build/release
+
+# That each file compiles without the others of a unity build and without precompiled headers.
+single: setup
+	@tools/single
 
 demo: setup
 	@test -f build/release/build.ninja || cmake --preset release $(configure)
