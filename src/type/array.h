@@ -85,4 +85,11 @@ class Array {
   std::byte* writable_ = nullptr;
 };
 
+// Bytes of their elements together.
+inline std::size_t bytes_of(std::span<const Array> arrays) {
+  std::size_t bytes = 0;
+  for (const Array& a : arrays) bytes += a.bytes().size();
+  return bytes;
+}
+
 }  // namespace hone

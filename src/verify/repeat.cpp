@@ -81,11 +81,17 @@ class Repeats {
 void check_repeats(const std::shared_ptr<const Executable>& executable,
                    const std::vector<Repeat>& all) {
   if (all.empty()) return;
+  // What a run costs grows with them.
+  const auto bytes = [](const Repeat& r) { return bytes_of(r.inputs) + bytes_of(r.results); };
+  const auto [least, most] = std::ranges::minmax_element(all, {}, bytes);
   for (const int threads : repeat_threads) {
     Repeats repeats(executable, threads);
+    repeats.run(*least);
     if (threads == 1)
       for (std::size_t i = all.size(); i-- > 0;) repeats.run(all[i]);
-    for (const Repeat* r : {&all.front(), &all.back(), &all.front()}) repeats.run(*r);
+    else
+      repeats.run(*most);
+    repeats.run(*least);
   }
 }
 

@@ -52,10 +52,9 @@ double largest(const Array& a) {
 class Recorder {
  public:
   Recorder(Plan& plan, std::span<const std::vector<Array>> samples, double relative_error)
-      : plan_(plan),
-        devices_(open_devices(plan)),
-        samples_(samples),
-        relative_error_(relative_error) {
+      : plan_(plan), devices_(open_devices(plan)), relative_error_(relative_error) {
+    for (const std::vector<Array>& inputs : samples) samples_.push_back(&inputs);
+    std::ranges::stable_sort(samples_, {}, [](const auto* s) { return bytes_of(*s); });
     for (const PlanParam& p : plan.params) types_.push_back(p.type);
   }
 
@@ -125,14 +124,12 @@ class Recorder {
     return out;
   }
 
-  // The first small set of samples that the variant serves.
+  // The smallest set of samples that the variant serves.
   std::optional<SelfTest> of_samples(std::uint32_t v) {
-    for (const std::vector<Array>& inputs : samples_) {
-      std::size_t bytes = 0;
-      for (const Array& a : inputs) bytes += a.bytes().size();
-      if (bytes > most_given_bytes) continue;
+    for (const std::vector<Array>* inputs : samples_) {
+      if (bytes_of(*inputs) > most_given_bytes) break;
       SelfTest t = started(v);
-      for (const Array& a : inputs)
+      for (const Array& a : *inputs)
         t.inputs.push_back({.dtype = a.dtype(), .dims = a.dims(), .given = a});
       try {
         record(t);
@@ -192,7 +189,7 @@ class Recorder {
 
   Plan& plan_;
   Executable::Devices devices_;
-  std::span<const std::vector<Array>> samples_;
+  std::vector<const std::vector<Array>*> samples_;  // the smallest first
   double relative_error_;
   std::vector<Type> types_;
 };
