@@ -62,6 +62,77 @@ TEST(OpenOperands, AxesByData) {
   EXPECT_THROW(OneNode("ReduceSum", {x, data("a", {1, 1})}).run(), UserError);
 }
 
+// A model of one reduction over the axes that its input 'a' names, as many as a run gives.
+struct OpenAxes {
+  OpenAxes(const std::string& op, const std::vector<std::string>& sizes, const Set& set) {
+    builder.input("x", DType::f32, sizes);
+    builder.input("a", DType::i64, {"k"});
+    set(builder.node(op, {"x", "a"}, {"y"}));
+    builder.output("y");
+  }
+  ModelBuilder builder;
+};
+
+TEST(OpenOperands, AnOpenNumberOfAxes) {
+  const std::vector<Integers> lists = {{}, {0}, {-1}, {1, 0}, {2, -3}, {-2}, {0, 1, 2}};
+  const ImportOptions from_zero = {
+      .dims = {{"k", {0, 8}}, {"n", {0, 8}}, {"m", {0, 8}}, {"p", {0, 8}}}};
+  for (const char* op :
+       {"ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceSumSquare", "ReduceLogSum"})
+    for (std::int64_t noop : {0, 1}) {
+      const Set set = with("noop_with_empty_axes", noop);
+      const Imported open = OpenAxes(op, {"n", "m", "p"}, set).builder.import(from_zero);
+      for (const Integers& dims : {Integers{2, 3, 4}, {1, 3, 1}, {1, 1, 1}})
+        for (const Integers& axes : lists) {
+          const std::vector<Array> inputs = {counting(dims), Array::from_ints(axes)};
+          const ImportedVariant* v = variant_for(open, inputs);
+          ASSERT_TRUE(v);
+          OneNode known(op, {{"x", inputs[0]}, constant(data("a", axes))});
+          set(*known.node);
+          EXPECT_EQ(evaluate(v->function, inputs)[0], known.run()[0])
+              << op << " of " << Shape(dims_of(dims)) << " over " << Shape(dims_of(axes));
+        }
+    }
+}
+
+TEST(OpenOperands, AnOpenNumberOfAxesOfNothing) {
+  const Imported open = OpenAxes("ReduceSum", {"n", "2"}, [](onnx_pb::Node&) {
+                        }).builder.import({.dims = {{"k", {0, 8}}, {"n", {0, 8}}}});
+  const Function& f = open.variants.at(0).function;
+  const auto sum = [&](const Array& x, const Integers& axes) {
+    return evaluate(f, std::vector{x, Array::from_ints(axes)})[0];
+  };
+  EXPECT_EQ(sum(counting({0, 2}), {0}), reals({1, 2}, {0, 0}));
+  EXPECT_EQ(sum(counting({0, 2}), {1}), reals({0, 1}, {}));
+  EXPECT_EQ(sum(counting({0, 2}), {}), reals({1, 1}, {0}));
+  EXPECT_EQ(sum(counting({3, 2}), {-1}), reals({3, 1}, {1, 5, 9}));
+  EXPECT_EQ(sum(counting({1, 2}), {1, 0}), reals({1, 1}, {1}));
+}
+
+TEST(OpenOperands, AnOpenNumberOfAxesIsChecked) {
+  const OpenAxes keep("ReduceMax", {"2", "3"}, with("keepdims", 1));
+  const std::vector<std::pair<Integers, std::string>> wrong = {
+      {{2}, "an axis is 2, expected -2 to 1"},
+      {{0, -3}, "an axis is -3, expected -2 to 1"},
+      {{1, 1}, "how often one axis is named is 2, expected 0 to 1"},
+      {{0, 1, -2}, "how often one axis is named is 2, expected 0 to 1"}};
+  for (const auto& [axes, why] : wrong) try {
+      keep.builder.run({counting({2, 3}), Array::from_ints(axes)});
+      ADD_FAILURE() << Shape(dims_of(axes)) << " was taken";
+    } catch (const UserError& e) {
+      expect_contains(e.what(), why);
+    }
+  const std::string rank =
+      "how many axes input 1 (value 'a') names depends on data, and with it the rank of the result";
+  expect_contains(OpenAxes("ReduceMax", {"2", "3"}, with("keepdims", 0)).builder.failure(), rank);
+  ModelBuilder squeeze;
+  squeeze.input("x", DType::f32, {"1", "1"});
+  squeeze.input("a", DType::i64, {"k"});
+  squeeze.node("Squeeze", {"x", "a"}, {"y"});
+  squeeze.output("y");
+  expect_contains(squeeze.failure(), rank);
+}
+
 TEST(OpenOperands, CountsAndStepsByData) {
   const Given x = {"x", counting({9, 2})};
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();

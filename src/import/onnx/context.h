@@ -205,6 +205,8 @@ class NodeContext {
                               std::string_view expected) const;
   [[noreturn]] void unsupported(std::string_view why) const;
   [[noreturn]] void depends_on_data(std::size_t input) const;
+  // An input as messages name it: its number, and its name in the model.
+  std::string input_text(std::size_t i) const;
 
  private:
   const Attribute* find(std::string_view name, Attribute::Kind kind);
@@ -214,8 +216,6 @@ class NodeContext {
   {
     return cat(value);
   }
-  // With the name that the model gives it.
-  std::string input_text(std::size_t i) const;
 
   const Node& node_;
   std::int64_t opset_;

@@ -80,10 +80,12 @@ Values reduced(NodeContext& c, Before before, Reduce reduce, After after) {
   const auto given = c.integers("axes");
   const Value x = before(c.in(0));
   const bool by_operand = !given && c.has(1) && c.in(1).shape().count() != Dim(0);
-  if (by_operand)
-    return {over_axes(c, 1, x.rank(), [&](const Axes& a) { return after(reduce(x, a, keep)); })};
-  if (given && !given->empty()) return {after(reduce(x, c.axes(*given, x.rank()), keep))};
-  return {after(noop ? x : reduce(x, all_axes(x.rank()), keep))};
+  const auto along = [&](const Axes& a) {
+    if (a.empty() && noop) return after(x);
+    return after(reduce(x, a.empty() ? all_axes(x.rank()) : a, keep));
+  };
+  if (by_operand) return {over_axes(c, 1, x.rank(), along)};
+  return {along(given ? c.axes(*given, x.rank()) : Axes{})};
 }
 
 Value as_it_is(Value x) { return x; }

@@ -63,16 +63,30 @@ Value option_at(NodeContext& c, Value number, const Values& options) {
 
 namespace {
 
-// All sets of `count` of the numbers below `rank`, as axes in order.
-std::vector<Axes> sets_of(int rank, std::size_t count) {
+// All sets of the numbers below `rank`, as axes in order: those of `count` numbers, or of any.
+std::vector<Axes> sets_of(int rank, std::optional<std::int64_t> count) {
   std::vector<Axes> out;
   for (unsigned bits = 0; bits < 1u << rank; ++bits) {
     Axes set;
     for (int i = 0; i < rank; ++i)
       if (bits >> i & 1) set.push_back(i);
-    if (set.size() == count) out.push_back(set);
+    if (!count || std::ssize(set) == *count) out.push_back(set);
   }
   return out;
+}
+
+// The set of axes that a run names, as a sum of powers of two. Refuses a run that names an axis
+// twice, or one that does not exist.
+Value code_of_set(Value axes, int rank) {
+  hone::Graph& g = axes.graph();
+  require_within(axes, -rank, rank - 1, "an axis");
+  Value front = ops::mod(axes, integer_like(axes, rank));
+  Value is_named =
+      joined(ops::eq, unsqueeze(front, {1}), unsqueeze(counted(g, DType::i64, rank), {0}));
+  Value times_named = reduce_axes(ops::reduce_sum, cast_to(is_named, DType::i64), {0});
+  require_within(times_named, 0, 1, "how often one axis is named");
+  Value bits = ops::shift_left(times_named, counted(g, DType::i64, rank));
+  return reduce_axes(ops::reduce_sum, bits, {0});
 }
 
 }  // namespace
@@ -83,17 +97,12 @@ Value over_axes(NodeContext& c, std::size_t input, int rank,
   if (!c.decides(input)) return build(c.axes(c.numbers(input), rank));
   Value axes = cast_to(flatten(c.in(input)), DType::i64);
   const std::optional<std::int64_t> count = axes.shape()[0].as_number();
-  if (!count || rank > most_rank || *count > rank) c.depends_on_data(input);
-  hone::Graph& g = c.graph();
-  require_within(axes, -rank, rank - 1, "an axis");
-  // A set is the sum of powers of two; axes that are given twice are in none of them.
-  Value front = ops::mod(axes, integer_like(axes, rank));
-  Value bits = ops::shift_left(integer_like(front, 1), front);
-  Value code = reduce_axes(ops::reduce_sum, bits, {0});
+  if (rank < 1 || rank > most_rank || (count && *count > rank)) c.depends_on_data(input);
+  Value code = code_of_set(axes, rank);
   Values options;
   std::string refused;
-  std::vector<std::int64_t> number_of(std::size_t{1} << (rank + 3), -1);
-  for (const Axes& set : sets_of(rank, static_cast<std::size_t>(*count))) {
+  std::vector<std::int64_t> number_of(std::size_t{1} << rank, -1);
+  for (const Axes& set : sets_of(rank, count)) {
     try {
       options.push_back(build(set));
     } catch (const UserError& e) {
@@ -105,7 +114,13 @@ Value over_axes(NodeContext& c, std::size_t input, int rank,
     number_of[at] = static_cast<std::int64_t>(options.size()) - 1;
   }
   if (options.empty()) c.fail(refused);
-  Value number = ops::gather(Values{integer_list(g, number_of), code}, {{"axis", std::int64_t{0}}});
+  for (const Value& v : options)
+    if (v.rank() != options[0].rank())
+      throw DependsOnData(c.in(input), "how many axes ", c.input_text(input),
+                          " names depends on data, and with it the rank of the result; give their "
+                          "number, or keep the axes with size 1");
+  Value number =
+      ops::gather(Values{integer_list(c.graph(), number_of), code}, {{"axis", std::int64_t{0}}});
   return option_at(c, number, options);
 }
 

@@ -21,7 +21,8 @@ Dim room_of(const hone::Graph&, const Dim&);
 Value option_at(NodeContext&, Value number, const Values& options);
 
 // What `build` makes of the axes that an operand holds, which are numbers of `rank` axes. Where
-// data decides them, all sets of as many axes are tried, those that `build` refuses left out.
+// data decides them, all sets of as many axes are tried, those that `build` refuses left out; all
+// sets where data decides how many there are, too, which must give one rank.
 Value over_axes(NodeContext&, std::size_t input, int rank,
                 const std::function<Value(const Axes&)>& build);
 
