@@ -108,13 +108,8 @@ Values conv_transpose(NodeContext& c) {
     x = spread_out(x, axis, a.strides[i]);
     x = extended(x, axis, around - pads.low[i], around - pads.high[i] + Dim(more[i]));
   }
-  Value y =
-      ops::conv(Values{x, transposed_weights(c, w, groups)}, {{"strides", ones(n)},
-                                                              {"dilations", a.dilations},
-                                                              {"pads_low", Dims(n, 0)},
-                                                              {"pads_high", Dims(n, 0)},
-                                                              {"groups", groups},
-                                                              {"channels_last", std::int64_t{0}}});
+  a = {window, ones(n), a.dilations, Dims(n, 0), Dims(n, 0)};
+  Value y = convolution(x, transposed_weights(c, w, groups), a, groups);
   if (c.has(2)) y = y + along_channels(c.in(2), y.shape());
   return {y};
 }

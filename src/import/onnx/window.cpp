@@ -100,39 +100,18 @@ void expect_fit(NodeContext& c, const Dim& reach, const Dim& size, const Dim& pa
   c.graph().require_equal(max(reach, room), room, message);
 }
 
-Value convolved(NodeContext& c, Value x, Value w, std::optional<DType> dtype) {
-  if (w.rank() < 3) c.fail(cat("the weights are ", w.type(), ", expected at least three axes"));
-  Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
-  check_kernel_shape(c, window);
-  const std::int64_t groups = c.integer("group", 1);
-  if (groups < 1) c.bad_attribute("group", groups, "a positive integer");
-  SpatialAttributes a = spatial_attributes(c, window, x.shape());
-  for (std::size_t i = 0; i < window.size(); ++i) {
-    const Dim& size = x.shape()[static_cast<int>(i) + 2];
-    expect_fit(c, reach_of(window[i], a.dilations[i]), size, a.pads_low[i] + a.pads_high[i]);
-  }
-  Attrs attrs = {{"strides", a.strides},   {"dilations", a.dilations},
-                 {"pads_low", a.pads_low}, {"pads_high", a.pads_high},
-                 {"groups", groups},       {"channels_last", std::int64_t{0}}};
-  if (dtype) attrs.set("dtype", *dtype);
-  return ops::conv(Values{x, w}, std::move(attrs));
-}
-
 namespace {
 
-Values conv_import(NodeContext& c) {
-  Value y = convolved(c, c.in(0), c.in(1));
-  if (c.has(2)) y = y + along_channels(c.in(2), y.shape());
-  return {y};
-}
-
-Window pool_window(NodeContext& c, const Shape& image) {
-  SpatialAttributes a = spatial_attributes(c, kernel_shape(c), image);
+Window window_of(const SpatialAttributes& a) {
   return {.size = a.window,
           .strides = a.strides,
           .dilations = a.dilations,
           .pads_low = a.pads_low,
           .pads_high = a.pads_high};
+}
+
+Window pool_window(NodeContext& c, const Shape& image) {
+  return window_of(spatial_attributes(c, kernel_shape(c), image));
 }
 
 // With ceil_mode the last window may hang over the end: by so many elements. It must start inside
@@ -204,6 +183,38 @@ Patches patches(Value x, const Window& w, const Shape& result, bool columns) {
 
 Dim count_of(std::span<const Dim> dims) { return product(dims); }
 
+// Weights whose sizes are not all numbers, which no kernel of a convolution takes: the elements
+// below each window as a matrix, times the weights.
+Value convolved_by_product(Value x, Value w, const SpatialAttributes& a, std::int64_t groups,
+                           std::optional<DType> dtype) {
+  hone::Graph& g = x.graph();
+  const Shape xs = x.shape(), ws = w.shape();
+  g.require_equal(
+      ws[1] * Dim(groups), xs[1],
+      cat("conv: channels of the weights (times ", groups, " groups) and of the input are ",
+          ws[1] * Dim(groups), " and ", xs[1], ", expected equal sizes"));
+  const Dim each = floor_div(ws[0], groups);
+  g.require_equal(each * Dim(groups), ws[0],
+                  cat("conv: the weights have ", ws[0],
+                      " output channels, expected a multiple of the ", groups, " groups"));
+  Shape result = xs;
+  result[1] = ws[0];
+  for (std::size_t i = 0; i < a.window.size(); ++i) {
+    const int axis = static_cast<int>(i) + 2;
+    const Dim padded = xs[axis] + a.pads_low[i] + a.pads_high[i];
+    result[axis] = floor_div(padded - reach_of(a.window[i], a.dilations[i]), a.strides[i]) + Dim(1);
+  }
+  const Patches at = patches(x, window_of(a), result, false);
+  const Dim pixels = count_of(std::span(xs.dims).subspan(2));
+  Value safe = ops::select(Values{at.exists, at.index, integer_like(at.index, 0)});
+  Value below = ops::gather(Values{reshape_to(x, {xs[0], Dim(groups), ws[1], pixels}), safe},
+                            {{"axis", std::int64_t{3}}});  // [n, group, channel, output, place]
+  below = where_or(at.exists, below, 0);
+  Value filters = reshape_to(w, {Dim(groups), each, ws[1], count_of(a.window)});
+  Value y = dot_general(filters, below, {{0, 1}}, {{2, 2}, {3, 4}}, dtype);
+  return reshape_to(transpose_by(y, Axes{2, 0, 1, 3}), result.dims);
+}
+
 // The place of each maximum among all elements of x.
 Value max_indices(NodeContext& c, Value x, const Window& w, const Shape& result) {
   const Shape s = x.shape();
@@ -253,6 +264,30 @@ Value with_real_pads(Value x, Window& w) {
 
 }  // namespace
 
+Value convolution(Value x, Value w, const SpatialAttributes& a, std::int64_t groups,
+                  std::optional<DType> dtype) {
+  if (!w.shape().is_static()) return convolved_by_product(x, w, a, groups, dtype);
+  Attrs attrs = {{"strides", a.strides},   {"dilations", a.dilations},
+                 {"pads_low", a.pads_low}, {"pads_high", a.pads_high},
+                 {"groups", groups},       {"channels_last", std::int64_t{0}}};
+  if (dtype) attrs.set("dtype", *dtype);
+  return ops::conv(Values{x, w}, std::move(attrs));
+}
+
+Value convolved(NodeContext& c, Value x, Value w, std::optional<DType> dtype) {
+  if (w.rank() < 3) c.fail(cat("the weights are ", w.type(), ", expected at least three axes"));
+  Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
+  check_kernel_shape(c, window);
+  const std::int64_t groups = c.integer("group", 1);
+  if (groups < 1) c.bad_attribute("group", groups, "a positive integer");
+  SpatialAttributes a = spatial_attributes(c, window, x.shape());
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    const Dim& size = x.shape()[static_cast<int>(i) + 2];
+    expect_fit(c, reach_of(window[i], a.dilations[i]), size, a.pads_low[i] + a.pads_high[i]);
+  }
+  return convolution(x, w, a, groups, dtype);
+}
+
 Value max_pooled(NodeContext& c, Value x) {
   c.ignore("storage_order");
   Window w = pool_window(c, x.shape());
@@ -271,6 +306,12 @@ Value average_pooled(NodeContext& c, Value x) {
 }
 
 namespace {
+
+Values conv_import(NodeContext& c) {
+  Value y = convolved(c, c.in(0), c.in(1));
+  if (c.has(2)) y = y + along_channels(c.in(2), y.shape());
+  return {y};
+}
 
 Values average_pool_import(NodeContext& c) { return {average_pooled(c, c.in(0))}; }
 

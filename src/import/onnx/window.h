@@ -23,6 +23,9 @@ void check_kernel_shape(NodeContext& c, const Dims& window);
 // Attribute kernel_shape, which must be there.
 Dims kernel_shape(NodeContext& c);
 
+// The sizes of the weights may be open.
+Value convolution(Value x, Value w, const SpatialAttributes&, std::int64_t groups,
+                  std::optional<DType> dtype = std::nullopt);
 // y = conv(x, w) with the attributes of the node, without a bias. The dtype of the result is that
 // of x where none is given.
 Value convolved(NodeContext& c, Value x, Value w, std::optional<DType> dtype = std::nullopt);
