@@ -174,6 +174,94 @@ TEST(OpenOperands, ShapesByData) {
                    [&](onnx_pb::Node& n) { set_text(n, "mode", mode); });
 }
 
+// To the sizes `s`, or by the scales.
+void expect_same_resize(const Array& x, const Given& s, const Set& set) {
+  std::vector<Given> given = {{"x", x}, {"", {}}, {"", {}}, s};
+  if (is_float(s.value.dtype())) given = {{"x", x}, {"", {}}, s};
+  expect_alike("Resize", given, 1, set);
+}
+
+TEST(OpenOperands, SmoothResizesByData) {
+  for (const char* mode : {"linear", "cubic"})
+    for (std::int64_t outside : {0, 1}) {
+      const Set smooth = [&](onnx_pb::Node& n) {
+        set_text(n, "mode", mode);
+        set_int(n, "antialias", 1);
+        set_int(n, "exclude_outside", outside);
+      };
+      for (const Integers& to : {Integers{1, 1}, {2, 3}, {3, 9}, {11, 1}, {7, 4}})
+        expect_same_resize(counting({7, 9}), data("s", to), smooth);
+      expect_same_resize(counting({1, 1}), data("s", {1, 4}), smooth);
+      for (const std::vector<float>& by :
+           {std::vector<float>{0.5f, 0.25f}, {1, 0.125f}, {2, 0.375f}, {0.0625f, 1}})
+        expect_same_resize(counting({8, 9}), {"s", reals({2}, by)}, smooth);
+    }
+}
+
+TEST(OpenOperands, ResizesThatKeepTheirAspectByData) {
+  for (const char* policy : {"not_larger", "not_smaller"})
+    for (const char* mode : {"nearest", "linear", "cubic"})
+      for (std::int64_t smooth : {0, 1}) {
+        if (smooth && std::string_view(mode) == "nearest") continue;
+        const Set keep = [&](onnx_pb::Node& n) {
+          set_text(n, "keep_aspect_ratio_policy", policy);
+          set_text(n, "mode", mode);
+          set_int(n, "antialias", smooth);
+        };
+        for (const Integers& to : {Integers{6, 9}, {2, 8}, {9, 2}, {1, 1}, {5, 7}, {1, 20}})
+          expect_same_resize(counting({5, 7}), data("s", to), keep);
+        expect_same_resize(counting({1, 3}), data("s", {1, 1}), keep);
+      }
+}
+
+// An image of open sizes to fixed ones, as exporters write it, needs no data.
+TEST(OpenOperands, SmoothResizesOfOpenSizes) {
+  for (const char* policy : {"stretch", "not_larger", "not_smaller"}) {
+    const Set set = [&](onnx_pb::Node& n) {
+      set_text(n, "mode", "linear");
+      set_int(n, "antialias", 1);
+      set_text(n, "keep_aspect_ratio_policy", policy);
+    };
+    ModelBuilder b;
+    b.input("x", DType::f32, {"h", "w"});
+    b.ints("s", {3, 4});
+    set(b.node("Resize", {"x", "", "", "s"}, {"y"}));
+    b.output("y");
+    for (const Integers& dims : {Integers{1, 1}, {3, 4}, {9, 5}, {20, 31}}) {
+      OneNode known("Resize",
+                    {{"x", counting(dims)}, {"", {}}, {"", {}}, constant(data("s", {3, 4}))});
+      set(*known.node);
+      EXPECT_EQ(b.run({counting(dims)})[0], known.run()[0]) << policy << Shape(dims_of(dims));
+    }
+  }
+}
+
+TEST(OpenOperands, SizesOfResizesAreChecked) {
+  const auto resized = [](const Given& s, const Set& set) {
+    std::vector<Given> given = {{"x", counting({4, 6})}, {"", {}}, {"", {}}, s};
+    if (is_float(s.value.dtype())) given = {given[0], {"", {}}, s};
+    OneNode node("Resize", given);
+    set_text(*node.node, "mode", "linear");
+    set(*node.node);
+    return node;
+  };
+  const auto scales = [](float a, float b) { return Given{"s", reals({2}, {a, b})}; };
+  const auto keep = [](const char* policy) {
+    return [=](onnx_pb::Node& n) { set_text(n, "keep_aspect_ratio_policy", policy); };
+  };
+  const Set smooth = with("antialias", 1);
+  const std::string range = "expected 0 to";
+  EXPECT_EQ(resized(scales(0, 1), smooth).run()[0].dims(), (Integers{0, 6}));
+  EXPECT_EQ(resized(scales(0.125f, 1), smooth).run()[0].dims(), (Integers{0, 6}));
+  expect_contains(resized(scales(17, 1), smooth).refusal(), range);
+  expect_contains(resized(scales(-1, 1), smooth).refusal(), range);
+  for (const char* policy : {"not_larger", "not_smaller"})
+    expect_contains(resized(data("s", {-1, -1}), keep(policy)).refusal(), range);
+  // 6 columns would become 6144, more than the 4096 that are planned for.
+  expect_contains(resized(data("s", {4096, 1}), keep("not_smaller")).refusal(), range);
+  EXPECT_EQ(resized(data("s", {4096, 3}), keep("not_larger")).run()[0].dims(), (Integers{2, 3}));
+}
+
 // What one shape needs at most is what x has, however many there are one after another.
 TEST(OpenOperands, ShapesByDataInAChain) {
   ModelBuilder b;
@@ -455,83 +543,6 @@ TEST(OpenLoops, TurnAsOftenAsDataSays) {
   b.output("y");
   for (std::int64_t count : {0, 3, 70000})
     EXPECT_EQ(b.run({Array::scalar_int(count, DType::i64)})[0].integer(0), count * (count - 1) / 2);
-}
-
-// The weights of the second are inputs whose sizes are all open.
-void expect_same_convolution(const Array& x, const Array& w, const Set& set,
-                             const std::string& op = "Conv") {
-  const std::size_t channels = op == "Conv" ? 0 : 1;
-  const Array bias = counting({w.dims()[channels]});
-  OneNode known(op, {{"x", x}, {"w", w, true}, {"b", bias, true}});
-  set(*known.node);
-  ModelBuilder b;
-  std::vector<std::string> names[2];
-  for (std::size_t i = 0; i < x.dims().size(); ++i) {
-    names[0].push_back(cat("x", i));
-    names[1].push_back(cat("w", i));
-  }
-  b.input("x", x.dtype(), names[0]);
-  b.input("w", w.dtype(), names[1]);
-  b.input("b", DType::f32, {names[1][channels]});
-  set(b.node(op, {"x", "w", "b"}, {"y"}));
-  b.output("y");
-  const Imported open = b.import({.dims = {{"x0", {0, 8}}}});
-  EXPECT_EQ(evaluate(open.variants.at(0).function, std::vector{x, w, bias})[0], known.run()[0])
-      << Shape(dims_of(x.dims())) << " by " << Shape(dims_of(w.dims()));
-}
-
-TEST(OpenSizes, WeightsOfAConvolution) {
-  const auto plain = [](onnx_pb::Node&) {};
-  for (const Integers& w : {Integers{3, 2, 3, 2}, {1, 2, 1, 1}, {2, 2, 5, 6}, {4, 2, 1, 6}})
-    expect_same_convolution(counting({2, 2, 5, 6}), counting(w), plain);
-  expect_same_convolution(counting({1, 1, 1}), counting({1, 1, 1}), plain);
-  expect_same_convolution(counting({0, 1, 4}), counting({2, 1, 3}), plain);
-  expect_same_convolution(counting({1, 2, 3, 4, 3}), counting({2, 2, 2, 2, 3}), plain);
-  expect_same_convolution(counting({2, 4, 7, 5}), counting({6, 2, 3, 2}), [](onnx_pb::Node& n) {
-    set_int(n, "group", 2);
-    set_ints(n, "strides", {2, 1});
-    set_ints(n, "dilations", {1, 3});
-    set_ints(n, "pads", {1, 0, 2, 1});
-  });
-  for (const char* same : {"SAME_UPPER", "SAME_LOWER", "VALID"})
-    expect_same_convolution(counting({1, 1, 7, 4}), counting({2, 1, 4, 3}), [&](onnx_pb::Node& n) {
-      set_text(n, "auto_pad", same);
-      set_ints(n, "strides", {2, 3});
-    });
-}
-
-TEST(OpenSizes, WeightsOfATransposedConvolution) {
-  const auto plain = [](onnx_pb::Node&) {};
-  for (const Integers& w : {Integers{2, 3, 3, 2}, {2, 1, 1, 1}, {2, 4, 1, 6}})
-    expect_same_convolution(counting({2, 2, 3, 4}), counting(w), plain, "ConvTranspose");
-  expect_same_convolution(counting({0, 1, 4}), counting({1, 2, 3}), plain, "ConvTranspose");
-  const auto moved = [](onnx_pb::Node& n) {
-    set_ints(n, "strides", {2, 3});
-    set_ints(n, "dilations", {1, 2});
-    set_ints(n, "pads", {1, 0, 2, 1});
-    set_ints(n, "output_padding", {1, 0});
-  };
-  expect_same_convolution(counting({2, 2, 3, 5}), counting({2, 3, 3, 2}), moved, "ConvTranspose");
-}
-
-TEST(OpenSizes, WeightsOfAConvolutionAreChecked) {
-  ModelBuilder b;
-  b.input("x", DType::f32, {"1", "c", "l"});
-  b.input("w", DType::f32, {"o", "i", "k"});
-  set_int(b.node("Conv", {"x", "w"}, {"y"}), "group", 2);
-  b.output("y");
-  const auto refusal = [&](const Integers& x, const Integers& w) -> std::string {
-    try {
-      b.run({counting(x), counting(w)});
-    } catch (const UserError& e) {
-      return e.what();
-    }
-    return "ran without an error";
-  };
-  EXPECT_EQ(refusal({1, 4, 5}, {6, 2, 5}), "ran without an error");
-  expect_contains(refusal({1, 4, 5}, {6, 3, 2}), "channels of the weights (times 2 groups)");
-  expect_contains(refusal({1, 4, 5}, {3, 2, 2}), "expected a multiple of the 2 groups");
-  expect_contains(refusal({1, 4, 5}, {6, 2, 6}), "the window covers");
 }
 
 // ==== axes without an element

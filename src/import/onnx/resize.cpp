@@ -99,27 +99,47 @@ struct Taps {
   Value index, weight;  // [out, taps]
 };
 
-// The elements around each coordinate. Their number follows from the scale when shrinking smoothly.
-Taps taps_around(NodeContext& c, const How& how, const Stretch& s, Value x) {
+// How many elements around a coordinate count, and where the first lies, from the one below it.
+struct Reach {
+  Dim count;
+  Value start;    // f64 scalar
+  Value squeeze;  // by how much the elements of the output lie wider apart, f64 scalar
+};
+
+Reach known_reach(NodeContext& c, double plain, double squeeze) {
   constexpr double most = 4096;
-  double squeeze = 1;
-  if (how.antialias) {
-    if (!s.number)
-      c.unsupported(
-          "attribute 'antialias' is 1 and a scale depends on open sizes; give the sizes with "
-          "--dim");
-    squeeze = std::min(*s.number, 1.0);
-  }
-  const double radius = (how.mode == "linear" ? 1 : 2) / squeeze;
+  const double radius = plain / squeeze;
   if (!(radius < most))
     c.unsupported(cat("attribute 'antialias' is 1 and a scale is ", squeeze, ", expected at least ",
-                      (how.mode == "linear" ? 1 : 2) / most));
-  const auto start = static_cast<std::int64_t>(std::floor(-radius)) + 1;
-  const std::int64_t count = 2 - 2 * start;
+                      plain / most));
+  const double start = std::floor(-radius) + 1;
+  return {2 - 2 * static_cast<std::int64_t>(start), scalar(c.graph(), start, real),
+          scalar(c.graph(), squeeze, real)};
+}
+
+// Their number follows from the scale when shrinking smoothly.
+Reach reach_around(NodeContext& c, const How& how, const Stretch& s) {
+  const double plain = how.mode == "linear" ? 1 : 2;
+  if (!how.antialias) return known_reach(c, plain, 1);
+  if (s.number) return known_reach(c, plain, std::min(*s.number, 1.0));
+  // An axis of n elements shrinks to one at least, by half of 1 / n or more as sizes are rounded.
+  // One that shrinks to nothing has no coordinate.
+  hone::Graph& g = c.graph();
+  const Dim limit = max(s.in, 1) * Dim(static_cast<std::int64_t>(2 * plain));
+  Value one = scalar(g, 1, real);
+  Value squeeze = ops::minimum(s.above / s.below, one);
+  Value radius = ops::minimum(plain / squeeze, size_of(g, limit));
+  Value start = ops::floor(-radius) + 1.0;
+  return {c.measured(cast_to(2.0 - start * 2.0, DType::i64), limit * Dim(2)), start, squeeze};
+}
+
+// The elements around each coordinate.
+Taps taps_around(NodeContext& c, const How& how, const Stretch& s, Value x) {
+  const Reach reach = reach_around(c, how, s);
   Value base = floored(x);
-  Value step = iota_value(c.graph(), real, {1, count}, 1) + static_cast<double>(start);
+  Value step = iota_value(c.graph(), real, {1, reach.count}, 1) + reach.start;
   Value at = plus(unsqueeze(base, {1}), step);  // [out, count]
-  Value w = weight_at(how, minus(at, unsqueeze(x, {1})) * squeeze);
+  Value w = weight_at(how, minus(at, unsqueeze(x, {1})) * reach.squeeze);
   Value inside = clamped(at, s.in);
   if (how.exclude_outside) w = where_or(ops::eq(at, inside), w, 0);
   if (how.exclude_outside || how.antialias) {
@@ -230,14 +250,30 @@ void set_by_open_scales(NodeContext& c, std::vector<Stretch>& all, Value scales)
   }
 }
 
+// The scale of the axis that decides for all, as the fraction of its sizes.
+void keep_open_aspect(NodeContext& c, std::vector<Stretch>& all, bool not_larger) {
+  Value above = all[0].above, below = all[0].below;
+  for (const Stretch& s : all) {
+    Value first = s.above * below, second = above * s.below;
+    Value decides = not_larger ? ops::lt(first, second) : ops::lt(second, first);
+    above = ops::select(Values{decides, s.above, above});
+    below = ops::select(Values{decides, s.below, below});
+  }
+  for (Stretch& s : all) {
+    Value size = ops::floor(size_of(c.graph(), s.in) * above / below + 0.5);
+    s.out = c.measured(cast_to(size, DType::i64), not_larger ? s.out : c.open_limit(all.size()));
+    s.above = above;
+    s.below = below;
+    s.number.reset();
+    s.is_identity = false;
+  }
+}
+
 // One scale for all axes, so that none becomes larger, or smaller, than asked for.
 void keep_aspect(NodeContext& c, std::vector<Stretch>& all, bool not_larger) {
   std::optional<double> scale;
   for (const Stretch& s : all) {
-    if (!s.number)
-      c.unsupported(
-          "attribute 'keep_aspect_ratio_policy' is not supported for open sizes; give the sizes "
-          "with --dim");
+    if (!s.number) return keep_open_aspect(c, all, not_larger);
     if (!scale || (not_larger ? *s.number < *scale : *s.number > *scale)) scale = s.number;
   }
   for (Stretch& s : all) {
