@@ -585,6 +585,28 @@ TEST(OpenSizes, ARangeFromZeroServesNothingToo) {
   EXPECT_EQ(evaluate(model.variants.at(0).function, std::vector{x})[0], b.run({x})[0]);
 }
 
+TEST(OpenSizes, AScanOfNothingGivesWhatItCarries) {
+  ModelBuilder b;
+  b.input("s", DType::f32, {"2"});
+  b.input("x", DType::f32, {"t", "2"});
+  onnx_pb::Node& scan = b.node("Scan", {"s", "x"}, {"end", "sums"});
+  set_int(scan, "num_scan_inputs", 1);
+  onnx_pb::Graph& g = set_graph(scan, "body");
+  for (const char* name : {"before", "row"}) g.add_input()->set_name(name);
+  ModelBuilder::add(g, "Add", {"before", "row"}, {"after"});
+  ModelBuilder::add(g, "Identity", {"after"}, {"sum"});
+  for (const char* name : {"after", "sum"}) g.add_output()->set_name(name);
+  b.output("end");
+  b.output("sums");
+  const Imported model = b.import({.dims = {{"t", {0, 64}}}});
+  const auto run = [&](const Array& x) {
+    return evaluate(model.variants.at(0).function, std::vector{reals({2}, {5, 7}), x});
+  };
+  EXPECT_EQ(run(counting({0, 2}))[0], reals({2}, {5, 7}));
+  EXPECT_EQ(run(counting({0, 2}))[1].dims(), (Integers{0, 2}));
+  EXPECT_EQ(run(counting({2, 2}))[1], reals({2, 2}, {5, 8, 7, 11}));
+}
+
 // As PyTorch exports BERT: a table of 8 positions is sliced to the length and added. Longer inputs
 // cannot run, so min(8, n) is n, and the -1 of a Reshape is known for a batch of 0, too.
 TEST(OpenSizes, ATableThatIsAddedBoundsTheLength) {

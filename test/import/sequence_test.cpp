@@ -147,6 +147,69 @@ TEST(OpenSequences, PartsOfAnOpenAxis) {
   expect_contains(b.failure(), "the last may be shorter");
 }
 
+// A SequenceMap over the rows of x, of `second` and of a tensor: row * other + k.
+ModelBuilder mapped_rows(const char* second) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", "2"});
+  b.input("z", DType::f32, {"m", "2"});
+  b.input("k", DType::f32, {"2"});
+  set_int(b.node("SplitToSequence", {"x"}, {"xs"}), "keepdims", 0);
+  set_int(b.node("SplitToSequence", {"z"}, {"zs"}), "keepdims", 0);
+  b.node("SequenceConstruct", {"k", "k", "k"}, {"three"});
+  b.node("SequenceEmpty", {}, {"none"});
+  onnx_pb::Graph& g =
+      set_graph(b.node("SequenceMap", {"xs", second, "k"}, {"sequence", "others"}), "body");
+  for (const char* name : {"row", "other", "added"}) g.add_input()->set_name(name);
+  ModelBuilder::add(g, "Mul", {"row", "other"}, {"product"});
+  ModelBuilder::add(g, "Add", {"product", "added"}, {"sum"});
+  set_int(ModelBuilder::add(g, "ReduceSum", {"row"}, {"total"}), "keepdims", 1);
+  for (const char* name : {"sum", "total"}) g.add_output()->set_name(name);
+  add_outputs_of_sequence(b);
+  set_int(b.node("ConcatFromSequence", {"others"}, {"totals"}), "axis", 0);
+  b.output("totals");
+  return b;
+}
+
+TEST(OpenSequences, AreMapped) {
+  const ModelBuilder b = mapped_rows("zs");
+  const Imported model = b.import({.dims = {{"n", {0, 64}}, {"m", {0, 64}}}});
+  const Array k = reals({2}, {3, 5});
+  for (const std::int64_t n : {1, 2, 20}) {
+    const Array x = counting({n, 2});
+    const std::vector<Array> y = evaluate(model.variants.at(0).function, std::vector{x, x, k});
+    ASSERT_EQ(y[0].dims(), Integers{2 * n});
+    EXPECT_EQ(y[2].integer(0), n);
+    for (std::int64_t i = 0; i < 2 * n; ++i)
+      EXPECT_EQ(y[0].real(i), static_cast<double>(i * i) + k.real(i % 2));
+    EXPECT_EQ(y[3].real(0), y[0].real(2 * n - 2));
+    ASSERT_EQ(y[4].dims(), Integers{n});
+    for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(y[4].real(i), 4 * i + 1);
+  }
+  EXPECT_THROW(b.run({counting({2, 2}), counting({3, 2}), k}), UserError);
+}
+
+TEST(OpenSequences, NoElementsAreMapped) {
+  ModelBuilder b = mapped_rows("zs");
+  b.model.mutable_graph()->mutable_output()->DeleteSubrange(3, 1);  // the last element
+  b.model.mutable_graph()->mutable_node()->DeleteSubrange(8, 1);
+  const Imported model = b.import({.dims = {{"n", {0, 64}}, {"m", {0, 64}}}});
+  const std::vector<Array> y =
+      evaluate(model.variants.at(0).function,
+               std::vector{counting({0, 2}), counting({0, 2}), counting({2})});
+  EXPECT_EQ(y[0].dims(), Integers{0});
+  EXPECT_EQ(y[1].dims(), (Integers{2, 0}));
+  EXPECT_EQ(y[2].integer(0), 0);
+  EXPECT_EQ(y[3].dims(), Integers{0});
+}
+
+TEST(OpenSequences, AreMappedBesideOthers) {
+  const ModelBuilder b = mapped_rows("three");
+  const Array k = reals({2}, {3, 5}), z = counting({1, 2});
+  EXPECT_EQ(b.run({counting({3, 2}), z, k})[0], reals({6}, {3, 10, 9, 20, 15, 30}));
+  EXPECT_THROW(b.run({counting({2, 2}), z, k}), UserError);
+  expect_contains(mapped_rows("none").failure(), "input 1 is mapped beside a sequence of open");
+}
+
 TEST(OpenSequences, WhatIsRefused) {
   ModelBuilder reads = appending_loop({"rows", "2"}, "none", [](onnx_pb::Graph& g) {
     ModelBuilder::add(g, "SequenceAt", {"t", "i"}, {"read"});

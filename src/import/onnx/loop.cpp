@@ -1,4 +1,6 @@
 // Loop and Scan: unrolled where few turns are known, else real loops.
+#include "import/onnx/loop.h"
+
 #include <algorithm>
 #include <functional>
 
@@ -340,7 +342,9 @@ Value moved_axis(Value v, int from, int to) {
 // Slice `turn` of the first axis.
 Value slice_of_turn(Value v, Value turn, bool backwards) {
   if (backwards) turn = size_value(turn.graph(), v.shape()[0] - Dim(1), DType::i64) - turn;
-  if (std::optional<Dims> known = contents_of(turn)) return take_axis(v, 0, (*known)[0]);
+  const std::optional<Dims> known = contents_of(turn);
+  // The first slice of an axis that may be empty is asked for its type, and no turn reads it.
+  if (known && prove_less((*known)[0], v.shape()[0]) == true) return take_axis(v, 0, (*known)[0]);
   return squeeze(slice_at(v, 0, turn), {0});
 }
 
@@ -428,6 +432,31 @@ Values scan_8(NodeContext& c) {
   for (const Values& v : stacked) out.push_back(concat_values(v, 0));
   return out;
 }
+
+}  // namespace
+
+Values mapped(NodeContext& c, const onnx::Graph& g, const Values& inputs,
+              const std::vector<bool>& is_stack) {
+  std::optional<Dim> count;
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    if (!is_stack[k]) continue;
+    const Dim& size = inputs[k].shape()[0];
+    if (!count) count = size;
+    c.graph().require_equal(
+        *count, size,
+        cat("the sequences have ", *count, " and ", size, " elements, expected equal lengths"));
+  }
+  Turns t{g, *count, {}, inputs, {}};
+  t.arguments = [&](Value turn, const Values&, const Values& all) {
+    Values out = all;
+    for (std::size_t k = 0; k < out.size(); ++k)
+      if (is_stack[k]) out[k] = slice_of_turn(out[k], turn, false);
+    return out;
+  };
+  return turned(c, t).outputs;
+}
+
+namespace {
 
 constexpr ImportEntry loop_table[] = {
     {"Loop", loop},

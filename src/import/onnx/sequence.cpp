@@ -7,6 +7,7 @@
 
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
+#include "import/onnx/loop.h"
 #include "import/onnx/open.h"
 #include "ops/require.h"
 
@@ -317,9 +318,28 @@ Values concat(NodeContext& c) {
   return {concat_values(all, axis)};
 }
 
+// Sequences of which one is a stack are all walked as stacks.
+Values mapped_stacks(NodeContext& c, const onnx::Graph& g) {
+  Values inputs, out;
+  std::vector<bool> is_stack;
+  for (std::size_t k = 0; k < c.inputs(); ++k) {
+    is_stack.push_back(!c.in(k).type().is_tensor());
+    Value v = is_stack.back() ? sequence_input(c, k) : c.in(k);
+    if (is_stack.back() && (is_parts(v) || v.operand_count() == 0))
+      c.unsupported(cat("input ", k,
+                        " is mapped beside a sequence of open length, expected one "
+                        "that has an element, and elements of one type"));
+    inputs.push_back(is_stack.back() ? stack_of(c, v) : v);
+  }
+  for (const Value& v : mapped(c, g, inputs, is_stack))
+    out.push_back(stacked_sequence(c.graph(), v));
+  return out;
+}
+
 // The body for each element; other sequences are walked alongside, tensors are given each time.
 Values map(NodeContext& c) {
   const onnx::Graph& g = c.body("body");
+  if (std::ranges::any_of(c.all_inputs(), is_stacked)) return mapped_stacks(c, g);
   const std::size_t count = elements(c, 0).size();
   std::vector<Values> made(g.outputs.size());
   for (std::size_t i = 0; i < count; ++i) {
