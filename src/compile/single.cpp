@@ -174,16 +174,15 @@ class Driver {
   std::vector<SizeRange> choices_for(const SourceVariant& source, const Schedule& s,
                                      Chooser& choose) {
     const Sizing& check = check_sizes(source);
-    const std::vector<DimCheck>& checks = source.function.graph().checks();
     const auto choices_at = [&](const Sizing& time, bool is_usual) {
       std::vector<Sizing> also;
       for (const Sizing& sizes : sizes_to_check_also(source)) {
-        Sizing all = with_measured(sizes, s.measured, checks);
-        if (checks_hold(checks, all)) also.push_back(std::move(all));
+        Sizing all = with_measured(sizes, s.measured, s.checks);
+        if (checks_hold(s.checks, all)) also.push_back(std::move(all));
       }
       return SizedChoices{time,
-                          choose(s, {with_measured(check, s.measured, checks),
-                                     with_measured(time, s.measured, checks), is_usual, also})};
+                          choose(s, {with_measured(check, s.measured, s.checks),
+                                     with_measured(time, s.measured, s.checks), is_usual, also})};
     };
     if (!options_.measure) return size_ranges(source.function, {}, choices_at(check, true), {});
     const Sizing usual = sizes_to_time(source_, source);

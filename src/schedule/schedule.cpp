@@ -46,6 +46,7 @@ class Section {
       waiting_.push_back(b.symbol.name());
       note_measured(b);
     }
+    std::ranges::copy(f.graph().checks(), std::back_inserter(builder.out.checks));
     for (std::size_t i = 0; i < extraction_.groups.size(); ++i)
       add_item(extraction_.groups[i], grouping_.groups[i]);
     for (std::size_t i = 0; i < results.size(); ++i) copy_value(f.result(i), results[i]);

@@ -69,7 +69,8 @@ struct Schedule {
   std::vector<std::uint32_t> loop_parents{0};  // per loop: the loop around it
   std::vector<Type> params, results;
   std::vector<DimBound> measured;      // sizes that data decides, those of bodies too
-  std::vector<SizeLimit> limits;       // what is checked of them once they are known
+  std::vector<DimCheck> checks;        // what the function and its bodies require of sizes
+  std::vector<SizeLimit> limits;       // what is checked of measured sizes once they are known
   std::vector<std::uint32_t> donated;  // slots of parameters that results may overwrite
 };
 

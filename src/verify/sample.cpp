@@ -159,6 +159,11 @@ std::optional<bool> check_holds(const DimCheck& c, const Sizing& sizes) {
   }
 }
 
+std::int64_t count_broken(std::span<const DimCheck> checks, const Sizing& sizes) {
+  return std::ranges::count_if(
+      checks, [&](const DimCheck& c) { return check_holds(c, sizes) == std::optional(false); });
+}
+
 // Gives the symbols values up to those that they have, so that the check holds: all 1 at first,
 // then each the largest one that leaves a solution for the last, as the axes of a reshaped tensor.
 void satisfy(const DimCheck& c, const std::vector<Dim>& symbols, Sizing& sizes) {
@@ -197,8 +202,7 @@ void satisfy(const DimCheck& c, const std::vector<Dim>& symbols, Sizing& sizes) 
 }  // namespace
 
 bool checks_hold(std::span<const DimCheck> checks, const Sizing& sizes) {
-  return std::ranges::none_of(
-      checks, [&](const DimCheck& c) { return check_holds(c, sizes) == std::optional(false); });
+  return count_broken(checks, sizes) == 0;
 }
 
 Sizing with_measured(Sizing sizes, const std::vector<DimBound>& measured,
@@ -211,13 +215,22 @@ Sizing with_measured(Sizing sizes, const std::vector<DimBound>& measured,
     sizes[b.symbol.name()] = std::max(b.symbol.low(), typical);
     for (const DimCheck& c : checks) {
       if (!holds_symbol(c.a, b.symbol.name()) && !holds_symbol(c.b, b.symbol.name())) continue;
-      std::optional<bool> holds = check_holds(c, sizes);
-      std::vector<Dim> open;
-      for (const DimBound& m : measured)
-        if (!settled.contains(std::string(m.symbol.name())) && sizes.contains(m.symbol.name()) &&
-            (holds_symbol(c.a, m.symbol.name()) || holds_symbol(c.b, m.symbol.name())))
-          open.push_back(m.symbol);
-      if (holds == std::optional(false) && !open.empty()) satisfy(c, open, sizes);
+      const std::optional<bool> holds = check_holds(c, sizes);
+      std::vector<Dim> known, open;
+      for (const DimBound& m : measured) {
+        const std::string name(m.symbol.name());
+        if (!sizes.contains(name) || (!holds_symbol(c.a, name) && !holds_symbol(c.b, name)))
+          continue;
+        known.push_back(m.symbol);
+        if (!settled.contains(name)) open.push_back(m.symbol);
+      }
+      // Also those that a bound settled, if no other check fails for it.
+      for (const std::vector<Dim>* symbols : {&open, &known}) {
+        if (symbols->empty() || check_holds(c, sizes) != std::optional(false)) continue;
+        const Sizing before = sizes;
+        satisfy(c, *symbols, sizes);
+        if (count_broken(checks, sizes) >= count_broken(checks, before)) sizes = before;
+      }
       if (!holds) continue;
       for (const Dim& s : open) settled.insert(std::string(s.name()));
     }

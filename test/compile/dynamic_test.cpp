@@ -76,6 +76,15 @@ TEST(Dynamic, SizesToTryFitWhatIsRequiredOfThem) {
       checks_hold(f.graph().checks(), {{"n", 8}, {"a.n", 2}, {"b.n", 2}, {"c.n", 2}, {"d.n", 4}}));
 }
 
+// One of two equal sizes can be no more than 5, the other by itself 65,536.
+TEST(Dynamic, SizesToTryFitTheLesserBound) {
+  const Dim n = Dim::symbol("n", 1, 1 << 24), m = Dim::symbol("m", 0, 5);
+  const DimCheck checks[] = {{max(Dim(65536), n), Dim(65536)}, {n, m}};
+  const Sizing sizes = with_measured({}, {{n, 65536}, {m, 5}}, checks);
+  EXPECT_TRUE(checks_hold(checks, sizes));
+  EXPECT_GT(sizes.at("m"), 1);
+}
+
 TEST(Dynamic, ReshapesByDataRun) {
   EmptyCache cache;
   const Function f = reshaped_twice(Dim::symbol("n", 1, 4096));

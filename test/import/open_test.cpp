@@ -528,6 +528,29 @@ TEST(OpenLoops, StackOutputsWhoseSizesDataDecides) {
   }
 }
 
+// Kernels of the body are verified at sizes for which its sums exist.
+TEST(OpenLoops, CarryWhatASliceOfOpenSizeIsAddedTo) {
+  ModelBuilder b;
+  b.input("most", DType::i64, {});
+  b.input("x", DType::f32, {"1"});
+  b.constant("table", reals({5}, {1, 2, 3, 4, 5}));
+  b.constant("one", Array::of<std::int64_t>(DType::i64, {1}, Integers{1}));
+  onnx_pb::Graph& g = set_graph(b.node("Loop", {"most", "", "x"}, {"sum"}), "body");
+  ModelBuilder::fill(g.add_input(), "i", DType::i64, {});
+  ModelBuilder::fill(g.add_input(), "on", DType::b1, {});
+  ModelBuilder::fill(g.add_input(), "v", DType::f32, {"1"});
+  ModelBuilder::fill(g.add_initializer(), "axes",
+                     Array::of<std::int64_t>(DType::i64, {1}, Integers{0}));
+  ModelBuilder::add(g, "Unsqueeze", {"i", "axes"}, {"from"});
+  ModelBuilder::add(g, "Add", {"from", "one"}, {"to"});
+  ModelBuilder::add(g, "Slice", {"table", "from", "to"}, {"part"});
+  ModelBuilder::add(g, "Add", {"v", "part"}, {"v2"});
+  ModelBuilder::add(g, "Identity", {"on"}, {"on2"});
+  for (const char* name : {"on2", "v2"}) g.add_output()->set_name(name);
+  b.output("sum");
+  EXPECT_EQ(b.run({Array::scalar_int(5, DType::i64), reals({1}, {-2})})[0], reals({1}, {13}));
+}
+
 TEST(OpenLoops, TurnAsOftenAsDataSays) {
   ModelBuilder b;
   b.input("n", DType::i64, {});
