@@ -7,6 +7,7 @@
 #include "cli/run/exit.h"
 #include "cli/run/self_test.h"
 #include "plan/plan_file.h"
+#include "verify/whole.h"
 
 namespace hone::cli {
 
@@ -60,6 +61,8 @@ std::int64_t write_proved(const fs::path& file, const Plan& plan,
                           std::vector<std::string> command) {
   const TemporaryFile temporary(file);
   write_plan(temporary.path(), plan);
+  if (contents_of(read_plan(temporary.path(), VerifyData::all)) != contents_of(plan))
+    refuse(file, "reading it gives another plan than was written");
   if (command.empty()) {
     prove_here(file, temporary.path());
   } else {

@@ -300,7 +300,7 @@ class Driver {
       if (!seen.insert(part).second) continue;
       const SourceVariant& v = *part;
       const Sizing& sizes = check_sizes(v);
-      if (!is_small(v.function, sizes)) continue;
+      if (!is_medium(v.function, sizes)) continue;
       if (!contents) contents = contents_of(plan_);
       check_whole(v, sizes, whole_key(v.function, sizes, *contents));
     }

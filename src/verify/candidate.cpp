@@ -25,8 +25,8 @@ constexpr std::int64_t most_whole_flops = 300'000, most_whole_elements = 1 << 20
 constexpr std::int64_t most_run_flops = 30'000'000;
 // Of these, one in 4 to one in 64 is run, fewer where there is more work.
 constexpr std::int64_t least_apart = 4, most_apart = 64;
-// Of more work than this no negative and tiny numbers are tried: it is in products, where their
-// signs and sizes decide nothing.
+// Of more work than this no negative, tiny and wide numbers are tried: it is in products, where
+// their signs and sizes decide nothing.
 constexpr std::int64_t most_varied_flops = 20'000'000;
 // So much work is in long sums, of which extreme numbers leave nothing but NaN.
 constexpr std::int64_t most_extreme_flops = 500'000'000;
@@ -208,7 +208,7 @@ class Check {
   Comparison all() {
     Comparison worst = compared(Fill::random);
     if (worst.ok && chunks_->were_several()) compare_backwards();
-    for (Fill fill : {Fill::negative, Fill::tiny, extreme_}) {
+    for (Fill fill : {Fill::negative, Fill::tiny, Fill::wide, extreme_}) {
       if (flops_ > (is_extreme(fill) ? most_extreme_flops : most_varied_flops)) continue;
       trial_.refill(fill, seed);
       keep_worst(worst, compared(fill));

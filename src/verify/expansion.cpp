@@ -65,13 +65,13 @@ std::string origins_of(const Graph& graph, NodeId n) {
   return out;
 }
 
-void check_call(const Function& call, const Sizing& sizes, const std::string& origins) {
+void check_call(const Function& call, const Sizing& sizes, const std::string& origins, Fill fill) {
   std::vector<Array> inputs;
   BothModes expected;
   std::vector<Wide> defined;
   try {
     for (const Type& t : call.param_types())
-      inputs.push_back(sample_array(t, sizes, Fill::random, inputs.size() + 1));
+      inputs.push_back(sample_array(t, sizes, fill, inputs.size() + 1));
     expected = Evaluator(call).both(inputs, Mode::stepwise);
     defined = by_definition(call, inputs, sizes);
   } catch (const UserError&) {
@@ -99,7 +99,8 @@ void check_expansions(const Function& f, const Sizing& sizes) {
     if (!seen.insert(call.hash()).second) continue;
     // What it is expanded to says what it computes.
     if (flops_at(flops_of(expand_composites(call)), sizes) > most_flops) continue;
-    check_call(call, sizes, origins_of(f.graph(), n));
+    for (Fill fill : {Fill::random, Fill::wide})
+      check_call(call, sizes, origins_of(f.graph(), n), fill);
   }
 }
 

@@ -14,7 +14,7 @@ struct Repeat {
   std::vector<Array> inputs, results;
 };
 
-inline constexpr int repeat_threads[] = {1, 2, 4};
+inline constexpr int repeat_threads[] = {1, 2, 4, 7};
 
 // On one thread runs all again from the last to the first, so that each comes after another with
 // other sizes and contents; on more threads the one of most bytes; before and after these the one

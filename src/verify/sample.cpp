@@ -63,12 +63,24 @@ double real_number(SplitMix64& numbers, Fill fill, std::int64_t i) {
                          : -2 * numbers.unit() - 0x1p-10;
   }
   const double x = 2 * numbers.unit() - 1;
+  if (fill == Fill::wide) return std::ldexp(x, static_cast<int>(numbers.next() % 24) - 10);
   if (fill == Fill::tiny) return std::ldexp(x, -20 - static_cast<int>(numbers.next() % 20));
   return fill == Fill::spread ? std::ldexp(x, static_cast<int>(numbers.next() % 7) - 3) : x;
 }
 
+std::int64_t wide_integer(DType t, std::uint64_t pick) {
+  constexpr std::uint64_t of_indices = 13;  // half of them are as large as sizes of axes may be
+  const auto all = static_cast<std::uint64_t>(bit_size(t) - is_signed(t));
+  const std::uint64_t most = pick & 4 ? all : std::min(all, of_indices),
+                      bits = (pick >> 3) % (most + 1);
+  const auto n =
+      static_cast<std::int64_t>(bits == 0 ? 0 : (pick * 0x9E3779B97F4A7C15) >> (64 - bits));
+  return is_signed(t) && pick % 4 == 0 ? -n : n;
+}
+
 std::int64_t integer_number(DType t, SplitMix64& numbers, Fill fill, std::int64_t i) {
   const std::uint64_t pick = numbers.next();
+  if (fill == Fill::wide) return wide_integer(t, pick);
   if (fill == Fill::negative && is_signed(t)) return static_cast<std::int64_t>(pick % 16) - 8;
   if (is_extreme(fill) && is_special(i, pick)) return special_integer(t, pick / 16);
   return static_cast<std::int64_t>(pick % 8);
@@ -99,6 +111,17 @@ void put_sample(Array& to, std::int64_t i, SplitMix64& numbers, Fill fill) {
     to.set_integer(i, integer_number(t, numbers, fill, i));
 }
 
+// Of Fill::wide: twice as large as all others, so that no element before them is as extreme.
+void put_extremes_last(std::span<std::byte> to, DType t) {
+  constexpr std::size_t few = 16;
+  const auto size = static_cast<std::size_t>(byte_size(t)), n = to.size() / size;
+  if (!is_float(t) || is_small(t) || n <= few) return;
+  Array ends = Array::zeros(t, {2});
+  ends.set_real(0, -0x1p14);
+  ends.set_real(1, 0x1p14);
+  std::ranges::copy(ends.bytes(), to.subspan((n - 2) * size).begin());
+}
+
 }  // namespace
 
 std::uint64_t sample_seed() { return static_cast<std::uint64_t>(flag_number("HONE_SEED")); }
@@ -118,6 +141,7 @@ void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
   for (const auto& [after, bytes] : repeats(to.size(), t))
     for (std::size_t at = after; at < bytes; at += after)
       std::memcpy(to.data() + at, to.data(), std::min(after, bytes - at));
+  if (fill == Fill::wide) put_extremes_last(to, t);
 }
 
 std::optional<Hash128> sample_digest(std::span<const std::byte> of, DType t) {

@@ -22,7 +22,10 @@ enum class Fill : std::uint8_t {
   spread,    // the same, but reals of magnitudes from 1/8 to 8
   negative,  // reals below zero, half of them of few values, so that many are equal; integers in
              // [-8, 8), bools the opposite of the others', so that a condition takes both branches
-  tiny,      // reals of magnitudes from 2^-40 to 2^-20, which no absolute error may hide
+  wide,     // numbers of magnitudes from 2^-10 to 2^13, of both signs; integers as far as the dtype
+            // holds them. In more than a few reals the last one is the largest, alone, and the one
+            // before it the lowest: a maximum that leaves out the end shows
+  tiny,     // reals of magnitudes from 2^-40 to 2^-20, which no absolute error may hide
   extreme,  // mixes in zeros of both signs, denormals, ties of roundings, large numbers, infinities
             // and NaN, and the ends of integers, at some of the same places in all inputs
   normal_extreme,  // the same, but no denormals: for devices that may take them for zeros
@@ -46,8 +49,9 @@ std::uint64_t sample_seed();
 
 // Whole elements of the dtype.
 void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed);
-// A digest of what sample() wrote; nothing when its elements do not repeat. Any changed byte is
-// seen, yet only the first period is hashed, which is faster than to hash all bytes.
+// A digest of what sample() wrote; nothing when its elements do not repeat, as those of Fill::wide.
+// Any changed byte is seen, yet only the first period is hashed, which is faster than to hash all
+// bytes.
 std::optional<Hash128> sample_digest(std::span<const std::byte>, DType);
 // The type's symbols must be in sizes.
 Array sample_array(const Type&, const Sizing&, Fill, std::uint64_t seed);

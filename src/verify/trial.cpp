@@ -395,7 +395,8 @@ struct Trial::Operand {
   std::size_t bytes() const { return static_cast<std::size_t>(place.bytes()); }
   std::optional<Hash128> digest() const {
     const std::span<const std::byte> all(data(), bytes());
-    return is_dense(place) ? sample_digest(all, place.dtype) : hash128(all);
+    const auto known = is_dense(place) ? sample_digest(all, place.dtype) : std::nullopt;
+    return known ? known : hash128(all);
   }
 
   // The numbers as a dense array: a parameter that lies densely is that array.

@@ -52,6 +52,13 @@ void write_variant(const Variant& v, const Plan& plan, std::ostream& out) {
   write_steps(v.steps, plan, out);
 }
 
+// With the ranges of symbols, which the text of a size leaves out.
+void write_type(const Type& t, std::ostream& out) {
+  out << " " << t;
+  for (const Dim& d : t.shape.dims)
+    for (const Dim& s : d.symbols()) out << " " << s << "=" << s.low() << ".." << s.high();
+}
+
 std::vector<Array> sample_inputs(const Function& f, const Sizing& sizes, Fill reals, Fill integers,
                                  std::uint64_t round) {
   constexpr std::uint64_t apart = 64;  // seeds of two rounds
@@ -75,7 +82,7 @@ struct Inputs {
 std::optional<Inputs> accepted_inputs(const Function& f, Evaluator& evaluate, const Sizing& sizes,
                                       Fill fill, std::uint64_t round) {
   for (const Fill integers : {fill, Fill::negative, Fill::random}) {
-    if (integers != fill && !is_extreme(fill)) break;
+    if (integers != fill && !is_extreme(fill) && fill != Fill::wide) break;
     try {
       Inputs out{sample_inputs(f, sizes, fill, integers, round), {}};
       out.expected = evaluate.both(out.arrays, Mode::stepwise);
@@ -157,9 +164,12 @@ std::int64_t flops_at(const Dim& flops, const Sizing& given) {
   }
 }
 
-bool is_small(const Function& f, const Sizing& given) try {
+namespace {
+
+// Without loops, whose work is not known.
+bool is_within(const Function& f, const Sizing& given, std::int64_t most_flops,
+               std::int64_t most_bytes) try {
   const Sizing sizes = with_measured(given, measured_sizes(f.graph()), f.graph().checks());
-  constexpr std::int64_t most_flops = 200'000, most_bytes = 256 << 10;
   const Graph& graph = f.graph();
   std::int64_t bytes = 0;
   for (NodeId n : live_nodes(f)) {
@@ -173,8 +183,26 @@ bool is_small(const Function& f, const Sizing& given) try {
   return false;  // a body measures a size of its own
 }
 
+}  // namespace
+
+bool is_small(const Function& f, const Sizing& sizes) {
+  return is_within(f, sizes, 200'000, 256 << 10);
+}
+
+bool is_medium(const Function& f, const Sizing& sizes) {
+  return is_within(f, sizes, 100'000'000, 64 << 20);
+}
+
 Hash128 contents_of(const Plan& plan) {
   std::ostringstream out;
+  for (const PlanParam& p : plan.params) {
+    out << p.name << (p.donated ? " donated" : "");
+    write_type(p.type, out);
+    if (p.required) out << " " << to_hex(hash128(p.required->bytes()));
+    out << "\n";
+  }
+  for (const PlanParam& r : plan.results) out << r.name << " " << r.type << "\n";
+  for (const PlanCheck& c : plan.checks) out << c.a << "," << c.b << "," << c.message << "\n";
   for (const Variant& v : plan.variants) write_variant(v, plan, out);
   for (const PlanWeight& w : plan.weights) out << to_hex(hash128(w.data.bytes()));
   for (const PreparedBuffer& p : plan.prepared) out << to_hex(hash128(p.content().bytes()));
@@ -199,8 +227,11 @@ bool check_whole(const Function& f, const Sizing& sizes, const std::vector<Sizin
   };
   const bool keeps_denormals =
       std::ranges::all_of(devices, [](const auto& d) { return d->limits().keeps_denormals; });
-  for (Fill fill : {Fill::spread, Fill::negative}) check(sizes, fill);
-  for (std::uint64_t round = 0; round < extreme_rounds(f, sizes); ++round)
+  check(sizes, Fill::wide);
+  const bool is_little = is_small(f, sizes);
+  if (is_little)
+    for (Fill fill : {Fill::spread, Fill::negative}) check(sizes, fill);
+  for (std::uint64_t round = 0; is_little && round < extreme_rounds(f, sizes); ++round)
     check(sizes, extreme_of(keeps_denormals), round);
   constexpr std::size_t apart = 3;  // a third of the sizes, the smallest among them
   for (std::size_t i = 0; i < others.size(); i += apart)

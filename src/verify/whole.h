@@ -1,6 +1,6 @@
 // Whether a whole plan computes its function: what the checks of single kernels cannot see, the
 // passes and the planner. For functions so small that it costs little beside their code; optimize.h
-// does it for all.
+// does it for all, on usual numbers.
 #pragma once
 
 #include <functional>
@@ -24,6 +24,8 @@ std::int64_t flops_at(const Dim& flops, const Sizing&);
 
 // Few operations and few bytes at these sizes, and no loop whose rounds depend on data.
 bool is_small(const Function&, const Sizing&);
+// So few that one evaluation costs little beside a compilation; no such loop.
+bool is_medium(const Function&, const Sizing&);
 
 // Of everything that a run of the plan reads but its inputs.
 Hash128 contents_of(const Plan&);
@@ -31,9 +33,10 @@ Hash128 contents_of(const Plan&);
 // A text for the end of a refusal, for the inputs that led to it.
 using Blame = std::function<std::string(const std::vector<Array>& inputs)>;
 
-// Runs the plan on made-up data: typical, all negative and extreme numbers; at the other sizes too,
-// as far as the function is small there; then all again (repeat.h). Throws UserError that names the
-// first wrong result. False: the function itself refuses such data, so nothing can be said.
+// Runs the plan on made-up data: numbers of many magnitudes; where the function is small also
+// typical, all negative and extreme ones; at the other sizes too, as far as it is small there; then
+// all again (repeat.h). Throws UserError that names the first wrong result. False: the function
+// itself refuses such data, so nothing can be said.
 bool check_whole(const Function&, const Sizing&, const std::vector<Sizing>& others, const Plan&,
                  const Executable::Devices&, const std::shared_ptr<ThreadPool>&, const Blame&);
 

@@ -18,6 +18,7 @@
 #include "test/cli/process.h"
 #include "test/compile/models.h"
 #include "verify/self_test.h"
+#include "verify/whole.h"
 
 namespace hone::cli {
 namespace {
@@ -141,6 +142,29 @@ TEST_F(Proved, AChangeIsFoundByItsResults) {
               "")
         << c.name;
   }
+}
+
+// What the file says of inputs is compared too: no run of a self-test depends on it.
+TEST_F(Proved, TheContentsCountWhatIsAskedOfInputs) {
+  Plan p;
+  const Dim n = Dim::symbol("n", 1, 64), m = Dim::symbol("m", 1, 64);
+  p.params.push_back({"x", Type(DType::f32, {n, m}), false, {}});
+  p.checks.push_back({n, m, "sizes differ"});
+  const std::vector<std::function<void(Plan&)>> all = {
+      [](Plan&) {},
+      [](Plan& q) { q.checks.clear(); },
+      [&](Plan& q) { q.params[0].type.shape.dims[1] = Dim::symbol("m", 1, 65); },
+      [](Plan& q) { q.params[0].name = "y"; },
+      [](Plan& q) { q.params[0].donated = true; },
+      [](Plan& q) { q.params[0].required = Array::zeros(DType::f32, {1, 1}); },
+  };
+  std::set<std::string> seen;
+  for (const auto& change : all) {
+    Plan q = p;
+    change(q);
+    seen.insert(to_hex(contents_of(q)));
+  }
+  EXPECT_EQ(seen.size(), all.size());
 }
 
 TEST_F(Proved, TheFirstDifferenceIsNamed) {

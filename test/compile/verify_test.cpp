@@ -191,6 +191,51 @@ grid loop:0 < 4
   EXPECT_TRUE(contains(why, "got 0,")) << why;
 }
 
+// Right up to 8 and from 30,000 on, where tame and extreme numbers lie.
+TEST(Verify, NumbersBetweenUsualAndHugeOnesCount) {
+  const auto kernel = [](const std::string& least) {
+    return R"(kernel piece
+p0: f32[512] strides [1]
+p1: f32[512] strides [1] written
+chunks 1
+for loop:0 < 512
+  %0 = load f32 p0[loop:0]
+  %1 = abs %0
+  %2 = lt f32()" +
+           least + R"() %1
+  %3 = lt %1 f32(30000)
+  %4 = bit_and %2 %3
+  %5 = tanh %0
+  %6 = select %4 f32(0) %5
+  p1[loop:0] = %6
+)";
+  };
+  const Function f = of_x(f32({512}), [](Value x) { return ops::tanh(x); });
+  EXPECT_EQ(refusal(f, kernel("30000")), "");
+  EXPECT_NE(refusal(f, kernel("8")), "");
+}
+
+// Other numbers repeat, so the end of a long row holds no maximum of its own.
+TEST(Verify, TheEndOfALongRowCounts) {
+  const auto kernel = [](int end) {
+    return cat(R"(kernel top
+p0: f32[9000] strides [1]
+p1: f32[] strides [] written
+chunks 1
+var r0: f32 = f32(-inf)
+for loop:0 < )",
+               end, R"(
+  %0 = load f32 p0[loop:0]
+  r0 maximum= %0
+p1[0] = r0
+)");
+  };
+  const Function f =
+      of_x(f32({9000}), [](Value x) { return reduce_axes(ops::reduce_max, x, {0}); });
+  EXPECT_EQ(refusal(f, kernel(9000)), "");
+  EXPECT_NE(refusal(f, kernel(8999)), "");
+}
+
 TEST(Verify, SmallNumbersCountBesideLargeOnes) {
   const auto kernel = [](const std::string& least) {
     return R"(kernel flush
@@ -266,7 +311,14 @@ TEST(Verify, AnExpansionIsHeldAgainstTheDefinition) {
   check_expansions(open, {});  // of a size that only a run knows nothing is said
   Op wrong = half;
   wrong.expand = [](const Call& c) -> Values { return {c.operands[0] * 0.51}; };
-  const std::string why = check(wrong);
+  std::string why = check(wrong);
+  EXPECT_TRUE(contains(why, "refused: half") && contains(why, "'middle'")) << why;
+  // Of large numbers only.
+  wrong.expand = [](const Call& c) -> Values {
+    const Value y = c.operands[0] * 0.5;
+    return {ops::minimum(y, constant_like(y, 100))};
+  };
+  why = check(wrong);
   EXPECT_TRUE(contains(why, "refused: half") && contains(why, "'middle'")) << why;
 }
 
@@ -302,7 +354,7 @@ TEST(Verify, FewExpansionsOfAModelAreEvaluated) {
     layers.add_result(layers.graph().intern(same, std::vector{w}, {}));
   }
   check_expansions(layers, {});
-  EXPECT_EQ(evaluated, 1);
+  EXPECT_EQ(evaluated, 2);  // on usual and on wide numbers
 }
 
 // The branches of an if on a parameter are both tried.
