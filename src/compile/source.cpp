@@ -57,6 +57,23 @@ std::optional<Sizing> odd_or_any_sizes(const Function& f, const std::vector<Guar
   return sample_sizes(types, conditions);
 }
 
+// Each size is that of the symbol before it: who compares only their sum or their product takes the
+// sizes for the first ones.
+std::optional<Sizing> exchanged(const Sizing& sizes, const std::vector<Type>& types,
+                                const std::vector<Guard>& conditions) {
+  const std::set<std::string> all = symbol_names(types);
+  const std::vector<std::string> names(all.begin(), all.end());
+  if (names.size() < 2) return std::nullopt;
+  Sizing out = sizes;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    out[names[i]] = sizes.at(names[(i + names.size() - 1) % names.size()]);
+  for (const Type& t : types)
+    for (const Dim& d : t.shape.dims)
+      for (const Dim& s : d.symbols())
+        if (out.at(s.name()) < s.low() || out.at(s.name()) > s.high()) return std::nullopt;
+  return guards_hold(conditions, out) ? std::optional(out) : std::nullopt;
+}
+
 const std::vector<Array>* served_sample(const Source& source, const SourceVariant& v) {
   for (const std::vector<Array>& inputs : source.samples)
     if (guards_hold(v.guards, sizes_of(v, inputs))) return &inputs;
@@ -95,12 +112,16 @@ Sizing sizes_to_check(const Source& source, const SourceVariant& v) {
 std::vector<Sizing> sizes_to_check_also(const SourceVariant& v) {
   std::vector<Guard> conditions = conditions_of(v);
   add_checks_of_bodies(v.function, symbol_names(v.function.param_types()), conditions);
+  const std::vector<Type> types = v.function.param_types();
   std::vector<Sizing> out;
-  for (const std::int64_t least : {0, 1, 2, 7, 8, 15, 16, 33, 64}) {
-    std::optional<Sizing> made = odd_sizes(v.function.param_types(), conditions, least);
+  const auto add = [&](std::optional<Sizing> made) {
     if (made && !made->empty() && std::ranges::find(out, *made) == out.end())
       out.push_back(std::move(*made));
-  }
+  };
+  // Nothing, one element, and ends of many lengths behind vectors of 4, 8 and 16.
+  for (const std::int64_t least : {0, 1, 2, 7, 12, 15, 16, 37, 54})
+    add(odd_sizes(types, conditions, least));
+  if (const auto made = odd_sizes(types, conditions, 16)) add(exchanged(*made, types, conditions));
   return out;
 }
 

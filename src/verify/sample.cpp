@@ -50,11 +50,23 @@ std::int64_t special_integer(DType t, std::uint64_t pick) {
 // each: few enough that a reduction is not always NaN.
 bool is_special(std::int64_t i, std::uint64_t pick) { return i % 16 == 3 || pick % 16 == 0; }
 
+// Of every few stretches one holds a single number: whole rows of it, whatever they find a maximum
+// or a sum in.
+constexpr std::int64_t stretch = 64, stretches_apart = 6;
+
+double extreme_real(SplitMix64& numbers, std::int64_t i) {
+  constexpr double of_stretches[] = {-std::numeric_limits<double>::infinity(), -3e14, -0.0};
+  const std::uint64_t pick = numbers.next();
+  const std::int64_t place = i / stretch;
+  if (place % stretches_apart == 1)
+    return of_stretches[place / stretches_apart % std::ssize(of_stretches)];
+  return is_special(i, pick) ? special_reals[pick / 16 % std::size(special_reals)]
+                             : 8 * numbers.unit() - 4;
+}
+
 double real_number(SplitMix64& numbers, Fill fill, std::int64_t i) {
   if (is_extreme(fill)) {
-    const std::uint64_t pick = numbers.next();
-    const double x = is_special(i, pick) ? special_reals[pick / 16 % std::size(special_reals)]
-                                         : 8 * numbers.unit() - 4;
+    const double x = extreme_real(numbers, i);
     return fill == Fill::normal_extreme && std::abs(x) < least_normal ? std::copysign(0.0, x) : x;
   }
   if (fill == Fill::negative) {

@@ -27,7 +27,8 @@ enum class Fill : std::uint8_t {
             // before it the lowest: a maximum that leaves out the end shows
   tiny,     // reals of magnitudes from 2^-40 to 2^-20, which no absolute error may hide
   extreme,  // mixes in zeros of both signs, denormals, ties of roundings, large numbers, infinities
-            // and NaN, and the ends of integers, at some of the same places in all inputs
+            // and NaN, and the ends of integers, at some of the same places in all inputs; some
+            // rows of 64 elements are one number, first -infinity
   normal_extreme,  // the same, but no denormals: for devices that may take them for zeros
 };
 

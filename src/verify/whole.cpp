@@ -190,7 +190,7 @@ bool is_small(const Function& f, const Sizing& sizes) {
 }
 
 bool is_medium(const Function& f, const Sizing& sizes) {
-  return is_within(f, sizes, 100'000'000, 64 << 20);
+  return is_within(f, sizes, 20'000'000, 16 << 20);
 }
 
 Hash128 contents_of(const Plan& plan) {

@@ -133,6 +133,19 @@ TEST(Edges, ConstantsAreThoseOfTheSchema) {
 
 // ==== sizes of 0
 
+TEST(Edges, InfinitiesOfTheAskedForSign) {
+  const float huge = std::numeric_limits<float>::infinity();
+  for (const bool negative : {false, true})
+    for (const bool positive : {false, true}) {
+      OneNode is_inf("IsInf", {{"x", reals({4}, {-huge, huge, NAN, 1})}});
+      set_int(*is_inf.node, "detect_negative", negative);
+      set_int(*is_inf.node, "detect_positive", positive);
+      const Array y = is_inf.run()[0];
+      for (std::int64_t i = 0; i < 4; ++i)
+        EXPECT_EQ(y.integer(i), (i == 0 && negative) || (i == 1 && positive)) << i;
+    }
+}
+
 TEST(Edges, NothingToMultiply) {
   const Array bias = reals({4}, {1, 2, 3, 4});
   const Array y = OneNode("Conv", {{"x", counting({1, 0, 5, 5})},

@@ -156,6 +156,10 @@ TEST(Trees, EveryModeAndAggregateAsAWalkDoesIt) {
     const double number = std::uniform_real_distribution<double>(-1, 1)(random);
     x.set_real(i, i % 11 == 0 ? NAN : i % 7 == 0 ? 0.5 : number);
   }
+  for (std::size_t i = 0; i < 50; ++i) {  // in each row, the number at which one node splits
+    const Tree& t = trees[i % trees.size()];
+    x.set_real(static_cast<std::int64_t>(i) * 4 + t.features[i % 7], t.splits[i % 7]);
+  }
   for (std::int64_t aggregate : {0, 1, 2, 3}) {
     const Array y = tree_model(trees, x, aggregate).run({x}).at(0);
     ASSERT_EQ(y.type(), Type(DType::f32, {50, 3}));

@@ -143,6 +143,8 @@ TEST(TextOperators, NormalizerDropsStopWordsAndChangesCase) {
       {false, "NONE", {"monday"}, {"monday", "Monday", "x"}, {"x"}},
       {false, "UPPER", {"a", "b"}, {"a", "c\xc3\xa9", "B", "d"}, {"C\xc3\x89", "D"}},
       {true, "LOWER", {"A"}, {"A", "a", "B"}, {"a", "b"}},
+      {true, "LOWER", {}, {"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}, {"abcdefghijklmnopqrstuvwxyz"}},
+      {true, "UPPER", {}, {"abcdefghijklmnopqrstuvwxyz"}, {"ABCDEFGHIJKLMNOPQRSTUVWXYZ"}},
       {true, "NONE", {"a"}, {"a", "a"}, {""}},
       {true, "NONE", {}, {"a", "a"}, {"a", "a"}},
       {true, "NONE", {"a"}, {}, {""}},
