@@ -40,10 +40,12 @@ void keep_worst(Comparison& worst, const Comparison& c) {
 }
 
 // Whether every element is enclosed in intervals. Of those of which nothing is known the first rule
-// decides, but for those that hang on the order of operations. An open decision is one of few.
-bool encloses(const Enclosure& e, const Wide& got, const Wide& strict, const Wide& wide) {
+// decides, but for those that hang on the order of operations. An open decision is one of few. Of
+// wide numbers many sums cancel, and the logarithm of such a sum may be anything.
+bool encloses(const Enclosure& e, const Wide& got, const Wide& strict, const Wide& wide,
+              Fill fill) {
   if (!accept(got, e).ok) return false;
-  if (!got.is_real()) return true;
+  if (!got.is_real() || fill == Fill::wide) return true;
   Wide judged = wide;
   for (std::size_t i = 0; i < judged.reals.size(); ++i) {
     const bool is_unknown =
@@ -59,9 +61,9 @@ Comparison accept_each(const Enclosure& e, const Wide& got, Comparison c) {
   return each.ok || !each.problem.empty() ? c : each;
 }
 
-// `rounded`: the function of which enclosures are taken.
+// `rounded`: the function of which enclosures are taken. `each`: every element must lie in its own.
 Comparison whole(Evaluator& evaluate, const Function& rounded, const Trial& trial,
-                 const BothModes& expected, bool each) {
+                 const BothModes& expected, Fill fill, bool each) {
   Comparison worst;
   const std::vector<Wide>&strict = expected.strict, &wide = expected.wide;
   std::vector<Wide> got, stepwise;
@@ -77,7 +79,7 @@ Comparison whole(Evaluator& evaluate, const Function& rounded, const Trial& tria
     }
     if (!c.ok && c.problem.empty()) {
       if (enclosures.empty()) enclosures = enclose(rounded, trial.inputs());
-      c.ok = encloses(enclosures[i], got[i], strict[i], wide[i]);
+      c.ok = encloses(enclosures[i], got[i], strict[i], wide[i], fill);
     }
     if (c.ok && each) c = accept_each(enclosures[i], got[i], c);
     keep_worst(worst, c);
@@ -217,9 +219,9 @@ class Check {
   }
 
   // In one run, on what memory was filled with at first, of which the reference said this.
-  Comparison once(const BothModes& expected) {
+  Comparison once(const BothModes& expected, Fill fill) {
     run(Chunks::Which::all);
-    return whole(evaluate_, rounded_, trial_, expected, false);
+    return whole(evaluate_, rounded_, trial_, expected, fill, false);
   }
 
  private:
@@ -254,7 +256,7 @@ class Check {
     run(Chunks::Which::all);
     if (!is_small_)
       if (std::optional<Comparison> c = sampled(fill, false)) return *c;
-    return whole(evaluate_, rounded_, trial_, evaluate_.both(trial_.inputs()),
+    return whole(evaluate_, rounded_, trial_, evaluate_.both(trial_.inputs()), fill,
                  is_small_ && fill == Fill::random);
   }
 
@@ -382,9 +384,8 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
     const std::optional<BothModes> expected = meaning(spec, flops, other, fill);
     if (!expected) continue;
     try {
-      keep_worst(
-          worst,
-          Check(spec, flops, candidate, compile, memory, other, fill, rounded).once(*expected));
+      keep_worst(worst, Check(spec, flops, candidate, compile, memory, other, fill, rounded)
+                            .once(*expected, fill));
     } catch (const UserError& e) {
       throw UserError("at ", sizes_text(spec.function, other), " ", e.what());
     }
