@@ -75,21 +75,25 @@ std::vector<Axes> sets_of(int rank, std::optional<std::int64_t> count) {
   return out;
 }
 
-// The set of axes that a run names, as a sum of powers of two. Refuses a run that names an axis
-// twice, or one that does not exist.
+// The set of axes that a run names, as a sum of powers of two.
 Value code_of_set(Value axes, int rank) {
-  hone::Graph& g = axes.graph();
-  require_within(axes, -rank, rank - 1, "an axis");
-  Value front = ops::mod(axes, integer_like(axes, rank));
-  Value is_named =
-      joined(ops::eq, unsqueeze(front, {1}), unsqueeze(counted(g, DType::i64, rank), {0}));
-  Value times_named = reduce_axes(ops::reduce_sum, cast_to(is_named, DType::i64), {0});
-  require_within(times_named, 0, 1, "how often one axis is named");
-  Value bits = ops::shift_left(times_named, counted(g, DType::i64, rank));
+  Value times_named =
+      reduce_axes(ops::reduce_sum, cast_to(named_axes(axes, rank), DType::i64), {0});
+  Value bits = ops::shift_left(times_named, counted(axes.graph(), DType::i64, rank));
   return reduce_axes(ops::reduce_sum, bits, {0});
 }
 
 }  // namespace
+
+Value named_axes(Value axes, int rank) {
+  require_within(axes, -rank, rank - 1, "an axis");
+  Value front = ops::mod(axes, integer_like(axes, rank));
+  Value all = counted(axes.graph(), DType::i64, rank);
+  Value is_named = joined(ops::eq, unsqueeze(front, {1}), unsqueeze(all, {0}));
+  Value times_named = reduce_axes(ops::reduce_sum, cast_to(is_named, DType::i64), {0});
+  require_within(times_named, 0, 1, "how often one axis is named");
+  return is_named;
+}
 
 Value over_axes(NodeContext& c, std::size_t input, int rank,
                 const std::function<Value(const Axes&)>& build) {

@@ -20,6 +20,10 @@ Dim room_of(const hone::Graph&, const Dim&);
 // have one dtype and rank.
 Value option_at(NodeContext&, Value number, const Values& options);
 
+// Whether each axis that a run names is each axis of `rank`, b1[names, rank]. A run that names an
+// axis twice, or one that does not exist, is refused.
+Value named_axes(Value axes, int rank);
+
 // What `build` makes of the axes that an operand holds, which are numbers of `rank` axes. Where
 // data decides them, all sets of as many axes are tried, those that `build` refuses left out; all
 // sets where data decides how many there are, too, which must give one rank.

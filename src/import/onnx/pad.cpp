@@ -16,6 +16,7 @@ struct Pads {
   Dims low, high;
   // Where data says how many: i64 scalars, else null.
   Values open_low, open_high;
+  Dim most_added = 0;  // to one axis, by data
 };
 
 std::vector<NodeContext::Element> pad_list(NodeContext& c) {
@@ -27,10 +28,52 @@ std::vector<NodeContext::Element> pad_list(NodeContext& c) {
   return out;
 }
 
+// The most that pads add to an axis which data names: the largest sum of any two of them, one
+// before and one after, where all are known.
+Dim most_added_by(NodeContext& c, Value pads, int rank) {
+  const std::optional<std::int64_t> count = pads.shape()[0].as_number();
+  if (!count || c.decides(1)) return c.open_limit(static_cast<std::size_t>(rank));
+  const Dims list = c.contents(1);
+  Dim low = 0, high = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Dim& most = i < list.size() / 2 ? low : high;
+    most = max(most, list[i]);
+  }
+  return low + high;
+}
+
+// Pads of axes that data names, or of as many as data says: each axis sums those that name it.
+Pads pads_of_named(NodeContext& c, int rank) {
+  hone::Graph& g = c.graph();
+  Value list = cast_to(flatten(c.in(1)), DType::i64);
+  Value axes = c.has(3) ? cast_to(flatten(c.in(3)), DType::i64) : counted(g, DType::i64, rank);
+  const Dim count = axes.shape()[0];
+  const std::string why = cat("'pads' has ", amount(list.shape()[0], "element", "elements"),
+                              ", expected ", count * Dim(2), ", two for each axis");
+  if (prove_equal(list.shape()[0], count * Dim(2)) == false) c.fail(why);
+  g.require_equal(list.shape()[0], count * Dim(2), why);
+  const auto n = static_cast<std::size_t>(rank);
+  Pads out{Dims(n, 0), Dims(n, 0), Values(n), Values(n), most_added_by(c, list, rank)};
+  Value is_named = named_axes(axes, rank), zero = integer(g, 0);
+  const auto by_axis = [&](const Dim& first) {
+    Value part = unsqueeze(slice_axis(list, 0, first, count), {1});
+    return reduce_axes(ops::reduce_sum, where(is_named, part, zero), {0});
+  };
+  Value low = by_axis(0), high = by_axis(count);
+  for (int a = 0; a < rank; ++a) {
+    out.open_low[static_cast<std::size_t>(a)] = take_axis(low, 0, a);
+    out.open_high[static_cast<std::size_t>(a)] = take_axis(high, 0, a);
+  }
+  return out;
+}
+
 Pads pads_of(NodeContext& c, int rank) {
+  if (c.opset() >= 11 && (!c.in(1).shape().count().as_number() || (c.has(3) && c.decides(3))))
+    return pads_of_named(c, rank);
   const std::vector<NodeContext::Element> list = pad_list(c);
   const auto n = static_cast<std::size_t>(rank);
-  Pads out{Dims(n, 0), Dims(n, 0), Values(n), Values(n)};
+  Pads out{Dims(n, 0), Dims(n, 0), Values(n), Values(n), 0};
+  std::size_t open = 0;
   std::vector<std::int64_t> axes;
   if (c.has(3))
     axes = c.numbers(3);
@@ -53,7 +96,9 @@ Pads pads_of(NodeContext& c, int rank) {
     };
     out.open_low[axis] = value(low);
     out.open_high[axis] = value(high);
+    ++open;
   }
+  if (open > 0) out.most_added = c.open_limit(open);
   return out;
 }
 
@@ -123,11 +168,9 @@ Values pad_import(NodeContext& c) {
   Value x = without_negative(c.in(0), p);
   // The number counts in one mode only, and may stand in all.
   Value number = c.has(2) ? reshape_to(c.in(2), {}) : scalar(c.graph(), value, x.dtype());
-  const auto open = std::ranges::count_if(p.open_low, [](const Value& v) { return bool(v); });
-  const Dim most_added = c.open_limit(static_cast<std::size_t>(open));
   for (int a = 0; a < x.rank(); ++a)
     if (const auto i = static_cast<std::size_t>(a); p.open_low[i])
-      x = openly_padded(c, x, a, p.open_low[i], p.open_high[i], most_added, mode, number);
+      x = openly_padded(c, x, a, p.open_low[i], p.open_high[i], p.most_added, mode, number);
   if (mode == "reflect") return {ops::pad_reflect(x, {{"low", p.low}, {"high", p.high}})};
   if (mode == "edge") return {ops::pad_edge(x, {{"low", p.low}, {"high", p.high}})};
   if (mode == "wrap") return {wrapped(x, p)};

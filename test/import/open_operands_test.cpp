@@ -1,0 +1,79 @@
+// Axes of pads and transforms, and sizes of windows, grids and images, give by data what they give
+// when they are constant.
+#include "by_data.h"
+
+namespace hone {
+namespace {
+
+Set in_mode(const char* mode) {
+  return [=](onnx_pb::Node& n) { set_text(n, "mode", mode); };
+}
+Given int32(const Integers& list) {
+  Array a = Array::zeros(DType::i32, {std::ssize(list)});
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    a.set_real(i, static_cast<double>(list[static_cast<std::size_t>(i)]));
+  return {"i", a};
+}
+
+TEST(OpenOperands, AxesOfPadsByData) {
+  const Given x = {"x", counting({2, 3, 4})};
+  const std::vector<std::pair<Integers, Integers>> cases = {
+      {{1}, {1, 2}},  {{-1}, {0, 3}},          {{2, 0}, {1, 0, 2, 1}},
+      {{-3}, {0, 0}}, {{1, 0}, {-1, 0, 1, 0}}, {{0, 2, -2}, {1, 2, 0, 0, 1, 2}},
+      {{}, {}},       {{1}, {-1, -2}}};
+  for (const auto& [axes, pads] : cases) {
+    const Given none = {"", {}}, p = data("p", pads), a = data("a", axes);
+    for (const char* mode : {"constant", "edge", "wrap"}) {
+      expect_alike("Pad", {x, constant(p), none, a}, 1, in_mode(mode));
+      expect_alike("Pad", {x, p, none, a}, 1, in_mode(mode));
+      expect_alike("Pad", {x, p, none, constant(a)}, 1, in_mode(mode));
+    }
+  }
+  const Given inside = data("p", {1, 2, 0, 1}), number = {"v", Array::scalar(7, DType::f32)};
+  for (const Integers& axes : {Integers{1, 2}, {2, 1}, {-1, -2}}) {
+    expect_alike("Pad", {x, constant(inside), {"", {}}, data("a", axes)}, 1, in_mode("reflect"));
+    expect_alike("Pad", {x, inside, number, data("a", axes)});
+    expect_alike("Pad", {x, inside, number, int32(axes)});
+  }
+  for (const Integers& dims : {Integers{1, 1}, {0, 1}, {1}})
+    expect_alike("Pad", {{"x", counting(dims)}, data("p", {2, 1}), {"", {}}, data("a", {-1})});
+}
+
+// A run says how many axes are padded.
+TEST(OpenOperands, AnOpenNumberOfAxesOfPads) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2", "3"});
+  b.input("p", DType::i64, {"n"});
+  b.input("a", DType::i64, {"k"});
+  b.node("Pad", {"x", "p", "", "a"}, {"y"});
+  b.output("y");
+  const Imported open = b.import({.dims = {{"k", {0, 4}}, {"n", {0, 8}}}});
+  const auto padded = [&](const Integers& pads, const Integers& axes) {
+    const std::vector<Array> inputs = {counting({2, 3}), Array::from_ints(pads),
+                                       Array::from_ints(axes)};
+    return evaluate(open.variants.at(0).function, inputs)[0];
+  };
+  EXPECT_EQ(padded({}, {}), counting({2, 3}));
+  EXPECT_EQ(padded({0, -1}, {0}), reals({1, 3}, {0, 1, 2}));
+  EXPECT_EQ(padded({1, -1, 0, -1}, {-1, 0}), reals({0, 4}, {}));
+  EXPECT_EQ(padded({-2, 0, 1, -1}, {1, 0}), reals({1, 2}, {2, 0}));
+  EXPECT_THROW(padded({0, 1, 2}, {0}), UserError);
+  EXPECT_THROW(padded({0, 1}, {0, 1}), UserError);
+}
+
+TEST(OpenOperands, AxesOfPadsAreChecked) {
+  const auto refusal = [](const Integers& pads, const Integers& axes) {
+    return OneNode("Pad",
+                   {{"x", counting({2, 3})}, constant(data("p", pads)), {"", {}}, data("a", axes)})
+        .refusal();
+  };
+  expect_contains(refusal({1, 1}, {2}), "an axis is 2, expected -2 to 1");
+  expect_contains(refusal({1, 1}, {-3}), "an axis is -3, expected -2 to 1");
+  expect_contains(refusal({1, 1, 1, 1}, {1, -1}),
+                  "how often one axis is named is 2, expected 0 to 1");
+  expect_contains(refusal({1, 1, 1}, {1}), "'pads' has 3 elements, expected 2, two for each axis");
+  expect_contains(refusal({-2, -1}, {0}), "expected 0 to");
+}
+
+}  // namespace
+}  // namespace hone
