@@ -75,5 +75,51 @@ TEST(OpenOperands, AxesOfPadsAreChecked) {
   expect_contains(refusal({-2, -1}, {0}), "expected 0 to");
 }
 
+Set transforming(std::int64_t inverse, std::int64_t onesided) {
+  return [=](onnx_pb::Node& n) {
+    set_int(n, "inverse", inverse);
+    set_int(n, "onesided", onesided);
+  };
+}
+
+TEST(OpenOperands, AxesOfTransformsByData) {
+  for (const Integers& sizes : {Integers{2, 5, 4}, {3, 1, 6}, {1, 1, 2}, {0, 4, 3}})
+    for (std::int64_t axis : {0, 1, 2, -2, -3, -4})
+      for (std::int64_t parts : {1, 2}) {
+        Integers dims = sizes;
+        dims.push_back(parts);
+        const Given x = {"x", counting(dims)}, at = scalar_data("a", axis);
+        if (dims[static_cast<std::size_t>(axis < 0 ? axis + 4 : axis)] == 0) continue;
+        for (std::int64_t inverse : {0, 1})
+          expect_alike("DFT", {x, {"", {}}, at}, 1, transforming(inverse, 0));
+        expect_alike("DFT", {x, constant(scalar_data("n", 3)), at}, 1, transforming(0, 0));
+        if (parts == 1) expect_alike("DFT", {x, {"", {}}, at}, 1, transforming(0, 1));
+        if (parts == 2)
+          expect_alike("DFT", {x, constant(scalar_data("n", 7)), at}, 1, transforming(1, 1));
+      }
+  const Given row = {"x", counting({4, 2})};
+  for (std::int64_t axis : {0, -2})
+    expect_alike("DFT", {row, {"", {}}, data("a", {axis})}, 1, transforming(0, 0));
+}
+
+TEST(OpenOperands, AxesOfTransformsAreChecked) {
+  const auto refusal = [](const Integers& dims, std::int64_t axis) {
+    OneNode node("DFT", {{"x", counting(dims)}, {"", {}}, scalar_data("a", axis)});
+    return node.refusal();
+  };
+  expect_contains(refusal({2, 3, 2}, 3), "an axis is 3, expected -3 to 2");
+  expect_contains(refusal({2, 3, 2}, -4), "an axis is -4, expected -3 to 2");
+  const std::string last = "the axis of a transform, counted from the front, is 2, expected 0 to 1";
+  expect_contains(refusal({2, 3, 2}, 2), last);
+  expect_contains(refusal({2, 3, 2}, -1), last);
+  expect_contains(refusal({2, 3, 3}, 0), "expected a last axis of size 1 (real) or 2 (complex)");
+  expect_contains(refusal({1, 1, 1, 1, 1, 1, 2}, 0), "depends on data");
+  expect_contains(refusal({2, 0, 2}, 1),
+                  "the choice of input 2 (value 'a') (-1: the length of the transform is 0, "
+                  "expected at least 1) is -1");
+  OneNode two("DFT", {{"x", counting({2, 3, 2})}, {"", {}}, data("a", {0, 1})});
+  expect_contains(two.refusal(), "input 2 ('axis') is i64[2], expected one element");
+}
+
 }  // namespace
 }  // namespace hone

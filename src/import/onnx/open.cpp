@@ -110,7 +110,7 @@ Value over_axes(NodeContext& c, std::size_t input, int rank,
     try {
       options.push_back(build(set));
     } catch (const UserError& e) {
-      refused = e.what();
+      if (refused.empty()) refused = e.what();
       continue;
     }
     std::size_t at = 0;
@@ -125,6 +125,9 @@ Value over_axes(NodeContext& c, std::size_t input, int rank,
                           "number, or keep the axes with size 1");
   Value number =
       ops::gather(Values{integer_list(c.graph(), number_of), code}, {{"axis", std::int64_t{0}}});
+  if (!refused.empty())
+    require_within(number, 0, std::ssize(options) - 1,
+                   cat("the choice of ", c.input_text(input), " (-1: ", refused, ")"));
   return option_at(c, number, options);
 }
 

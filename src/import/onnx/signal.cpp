@@ -5,6 +5,8 @@
 
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
+#include "import/onnx/open.h"
+#include "ops/require.h"
 
 namespace hone::onnx {
 
@@ -190,32 +192,54 @@ Value join_complex(const Values& parts, int axis) {
   return concat_values(out, rank);
 }
 
-Values fourier(NodeContext& c) {
-  const Value x = c.in(0);
-  const DType dtype = x.dtype();
-  if (x.rank() < 2)
-    c.bad_input(0, "input", "at least two axes, the last of size 1 (real) or 2 (complex)");
-  std::int64_t given = c.opset() < 20 ? c.integer("axis", 1) : c.has(2) ? c.number(2) : -2;
-  const int axis = c.axis(given, x.rank());
+struct Transform {
+  std::optional<Dim> length;  // that of the axis, or twice as long, where none is given
+  bool inverse, onesided;
+};
+
+// x transformed along one axis.
+Value transformed_along(NodeContext& c, Value x, const Transform& how, int axis) {
   if (axis == x.rank() - 1)
-    c.fail(cat("the axis is ", given,
+    c.fail(cat("the axis is ", axis,
                ", expected one other than the last, which holds real and imaginary parts"));
-  const bool inverse = c.flag("inverse"), onesided = c.flag("onesided");
-  const Dim parts = inverse ? 2 : 1;
-  if (onesided && x.shape()[-1] != parts)
-    c.fail(cat("attribute 'onesided' is 1 and the input is ", x.type(),
-               ", expected a last axis of size ", parts,
-               inverse ? " (complex) for the inverse" : " (real)"));
-  Complex in = split_complex(c, cast_to(x, sum_dtype(dtype)), axis);
-  Dim length = x.shape()[axis];
-  if (inverse && onesided) length = (length - Dim(1)) * Dim(2);
-  if (c.has(1)) length = c.size(1);
+  Complex in = split_complex(c, cast_to(x, sum_dtype(x.dtype())), axis);
+  const bool to_real = how.inverse && how.onesided;
+  const Dim size = x.shape()[axis];
+  const Dim length = how.length.value_or(to_real ? (size - Dim(1)) * Dim(2) : size);
   if (length.low() < 1)
     c.unsupported(cat("the length of the transform is ", length, ", expected at least 1"));
-  if (inverse && onesided) return {cast_to(join_complex({real_signal(in, length)}, axis), dtype)};
-  const Dim count = onesided ? floor_div(length, 2) + Dim(1) : length;
-  Complex y = transformed(in, length, count, inverse);
-  return {cast_to(join_complex({y.real, y.imaginary}, axis), dtype)};
+  if (to_real) return cast_to(join_complex({real_signal(in, length)}, axis), x.dtype());
+  const Dim count = how.onesided ? floor_div(length, 2) + Dim(1) : length;
+  Complex y = transformed(in, length, count, how.inverse);
+  return cast_to(join_complex({y.real, y.imaginary}, axis), x.dtype());
+}
+
+Values fourier(NodeContext& c) {
+  const Value x = c.in(0);
+  const int rank = x.rank();
+  if (rank < 2)
+    c.bad_input(0, "input", "at least two axes, the last of size 1 (real) or 2 (complex)");
+  Transform how{{}, c.flag("inverse"), c.flag("onesided")};
+  const Dim parts = how.inverse ? 2 : 1;
+  if (how.onesided && x.shape()[-1] != parts)
+    c.fail(cat("attribute 'onesided' is 1 and the input is ", x.type(),
+               ", expected a last axis of size ", parts,
+               how.inverse ? " (complex) for the inverse" : " (real)"));
+  if (c.has(1)) how.length = c.size(1);
+  const bool is_operand = c.opset() >= 20 && c.has(2);
+  if (!is_operand || !c.decides(2)) {
+    const std::int64_t given = c.opset() < 20 ? c.integer("axis", 1)
+                               : is_operand   ? c.number(2)
+                                              : -2;
+    return {transformed_along(c, x, how, c.axis(given, rank))};
+  }
+  if (c.in(2).shape().count() != Dim(1)) c.bad_input(2, "axis", "one element");
+  Value axis = cast_to(c.in(2), DType::i64);
+  require_within(axis, -rank, rank - 1, "an axis");
+  require_within(ops::mod(axis, integer_like(axis, rank)), 0, rank - 2,
+                 "the axis of a transform, counted from the front,");
+  return {over_axes(c, 2, rank,
+                    [&](const Axes& axes) { return transformed_along(c, x, how, axes[0]); })};
 }
 
 // Frames of `length` elements every `step`, weighed by the window, each transformed.
