@@ -121,5 +121,29 @@ TEST(OpenOperands, AxesOfTransformsAreChecked) {
   expect_contains(two.refusal(), "input 2 ('axis') is i64[2], expected one element");
 }
 
+TEST(OpenOperands, SizesOfWindowsByData) {
+  for (const char* op : {"HannWindow", "HammingWindow", "BlackmanWindow"})
+    for (std::int64_t periodic : {0, 1}) {
+      const auto window = [&](const Given& size, std::int64_t dtype) {
+        OneNode node(op, {size});
+        set_int(*node.node, "periodic", periodic);
+        set_int(*node.node, "output_datatype", dtype);
+        return node;
+      };
+      for (std::int64_t n : {0, 1, 2, 3, 16, 65536})
+        for (std::int64_t dtype : {1, 10, 11}) {
+          const Given size = scalar_data("n", n);
+          EXPECT_EQ(window(size, dtype).run()[0], window(constant(size), dtype).run()[0]) << n;
+        }
+      EXPECT_EQ(window(scalar_data("n", 1), 1).run()[0].dims(), Integers{1});
+      EXPECT_EQ(window(data("n", {4}), 1).run()[0].dims(), Integers{4});
+      expect_contains(window(scalar_data("n", -1), 1).refusal(),
+                      "is -1 for these inputs, expected 0 to 65536");
+      expect_contains(window(scalar_data("n", 65537), 1).refusal(),
+                      "is 65537 for these inputs, expected 0 to 65536");
+      expect_contains(window(data("n", {3, 4}), 1).refusal(), "has 2 elements, expected one");
+    }
+}
+
 }  // namespace
 }  // namespace hone

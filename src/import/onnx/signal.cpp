@@ -273,7 +273,7 @@ Values short_time_fourier(NodeContext& c) {
 // a0 - a1 cos(2 pi n / N) + a2 cos(4 pi n / N).
 Values cosine_window(NodeContext& c, double a0, double a1, double a2) {
   const DType dtype = c.has_attribute("output_datatype") ? c.dtype("output_datatype") : DType::f32;
-  const Dim size = c.size(0);
+  const Dim size = c.open_size(0, c.open_limit());
   const bool periodic = c.flag("periodic", true);
   Value n = counted(c.graph(), DType::f64, size);
   Value length =
