@@ -145,5 +145,22 @@ TEST(OpenOperands, SizesOfWindowsByData) {
     }
 }
 
+TEST(OpenOperands, SizesOfGridsByData) {
+  for (std::int64_t corners : {0, 1}) {
+    const Set set = with("align_corners", corners);
+    for (const Integers& size :
+         {Integers{2, 3, 5, 6}, {2, 3, 1, 4}, {2, 1, 1, 1}, {2, 3, 0, 2}, {2, 0, 3, 0}})
+      expect_alike("AffineGrid", {{"t", counting({2, 2, 3})}, data("s", size)}, 1, set);
+    for (const Integers& size : {Integers{2, 3, 4, 5, 6}, {2, 3, 1, 1, 1}, {2, 3, 2, 0, 1}})
+      expect_alike("AffineGrid", {{"t", counting({2, 3, 4})}, data("s", size)}, 1, set);
+  }
+  const auto refusal = [](const Integers& size) {
+    return OneNode("AffineGrid", {{"t", counting({1, 2, 3})}, data("s", size)}).refusal();
+  };
+  expect_contains(refusal({1, 1, -1, 2}), "is -1 for these inputs, expected 0 to 4096");
+  expect_contains(refusal({1, 1, 2, 4097}), "is 4097 for these inputs, expected 0 to 4096");
+  expect_contains(refusal({1, 1, 2}), "has 3 elements, expected 4 or 5");
+}
+
 }  // namespace
 }  // namespace hone

@@ -183,13 +183,15 @@ Value grid_places(NodeContext& c, const Dim& size, bool corners) {
 // theta [n, d, d + 1] applied to each place of an image of sizes [n, c, ...].
 Values affine_grid(NodeContext& c) {
   Value theta = c.in(0);
-  const Dims size = c.contents(1);
+  const std::vector<NodeContext::Element> size = c.elements(1);
   const std::size_t d = size.size() < 2 ? 0 : size.size() - 2;
   if (d != 2 && d != 3)
     c.fail(cat("input 1 ('size') has ", amount(size.size(), "element", "elements"),
                ", expected 4 or 5"));
   const bool corners = c.flag("align_corners");
-  Dims places(size.begin() + 2, size.end());
+  Dims places;
+  for (std::size_t i = 2; i < size.size(); ++i)
+    places.push_back(size[i].known ? *size[i].known : c.measured(size[i].open, c.open_limit(d)));
   Values rows;
   for (std::size_t i = d; i-- > 0;) {
     Value at = along(grid_places(c, places[i], corners), static_cast<int>(i), static_cast<int>(d));
