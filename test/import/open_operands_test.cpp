@@ -162,5 +162,52 @@ TEST(OpenOperands, SizesOfGridsByData) {
   expect_contains(refusal({1, 1, 2}), "has 3 elements, expected 4 or 5");
 }
 
+Set windowed(const Integers& strides, const Integers& dilations, const Integers& pads) {
+  return [=](onnx_pb::Node& n) {
+    set_ints(n, "strides", strides);
+    set_ints(n, "dilations", dilations);
+    set_ints(n, "pads", pads);
+  };
+}
+
+TEST(OpenOperands, SizesOfImagesOfColumnsByData) {
+  const Set plain = [](onnx_pb::Node&) {};
+  const auto expect_same = [](const Integers& x, const Integers& image, const Integers& block,
+                              const Set& set) {
+    const Given in = {"x", counting(x)}, i = data("i", image), b = data("b", block);
+    expect_alike("Col2Im", {in, i, b}, 1, set);
+    expect_alike("Col2Im", {in, constant(i), b}, 1, set);
+    expect_alike("Col2Im", {in, i, constant(b)}, 1, set);
+  };
+  expect_same({1, 5, 5}, {5, 5}, {1, 5}, plain);
+  expect_same({2, 8, 6}, {3, 4}, {2, 2}, plain);
+  expect_same({2, 8, 6}, {6, 1}, {1, 1}, plain);
+  expect_same({1, 3, 1}, {1}, {1}, plain);
+  expect_same({1, 3, 1}, {3}, {3}, plain);
+  expect_same({1, 6, 0}, {0, 4}, {1, 2}, plain);
+  expect_same({1, 6, 0}, {2, 4}, {3, 2}, plain);
+  expect_same({1, 10, 12}, {3, 4, 5}, {1, 1, 5}, plain);
+  expect_same({2, 4, 16}, {6, 6}, {2, 2}, windowed({1, 1}, {2, 2}, {0, 0, 0, 0}));
+  expect_same({1, 6, 15}, {5, 6}, {2, 3}, windowed({2, 1}, {1, 1}, {0, 1, 1, 0}));
+}
+
+TEST(OpenOperands, SizesOfImagesOfColumnsAreChecked) {
+  const auto refusal = [](const Integers& x, const Integers& image, const Integers& block) {
+    return OneNode("Col2Im", {{"x", counting(x)}, data("i", image), data("b", block)}).refusal();
+  };
+  expect_contains(refusal({1, 4, 4}, {3, 3}, {2, 0}),
+                  "a size in 'block_shape' is Col2Im_0.n_2, expected 1 or more");
+  expect_contains(refusal({1, 4, 4}, {3, 3}, {5, 1}),
+                  "size Col2Im_0.n is 5 for these inputs, expected 0 to 4");
+  expect_contains(refusal({1, 4, 4}, {3, -1}, {2, 2}), "is -1 for these inputs, expected 0 to 6");
+  expect_contains(refusal({1, 4, 4}, {3, 9}, {2, 2}), "is 9 for these inputs, expected 0 to 6");
+  expect_contains(refusal({1, 4, 4}, {3, 4}, {2, 2}), "blocks, expected");
+  expect_contains(refusal({1, 4, 2}, {3, 2}, {3, 1}), "channels, expected");
+  expect_contains(refusal({1, 4, 4}, {3, 3}, {2}), "expected two lists of one length");
+  const Given x = {"x", counting({1, 4, 4})}, block = constant(data("b", {2, 0}));
+  expect_contains(OneNode("Col2Im", {x, constant(data("i", {3, 3})), block}).refusal(),
+                  "a size in 'block_shape' is 0, expected 1 or more");
+}
+
 }  // namespace
 }  // namespace hone

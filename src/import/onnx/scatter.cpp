@@ -114,29 +114,69 @@ Values conv_transpose(NodeContext& c) {
   return {y};
 }
 
+struct Columns {
+  SpatialAttributes window;
+  Dims image, blocks;
+};
+
+// Sizes that data decides are bounded by what x holds, and by the limit of open sizes: a window has
+// no more elements than x has channels, and an image is no larger than all blocks side by side.
+Columns columns_of(NodeContext& c, Value x) {
+  const std::vector<NodeContext::Element> image = c.elements(1), window = c.elements(2);
+  const std::size_t n = image.size();
+  if (window.size() != n || x.rank() != 3 || n == 0)
+    c.fail(cat("'image_shape' has ", amount(n, "element", "elements"), ", 'block_shape' ",
+               window.size(), ", and 'input' is ", x.type(),
+               ", expected two lists of one length, at least 1, and three axes"));
+  const auto size = [&](const NodeContext::Element& e, std::int64_t low, const Dim& most,
+                        std::string_view list) {
+    const Dim d = e.known ? *e.known : c.measured(e.open, most), least = max(d, low);
+    c.graph().require_equal(least, d,
+                            cat("a size in '", list, "' is ", d, ", expected ", low, " or more"));
+    return least;
+  };
+  const Dim channels = x.shape()[1], places = x.shape()[2], limit = c.open_limit(n);
+  Columns out{{Dims(n, 1), list_or_ones(c, "strides", n), list_or_ones(c, "dilations", n),
+               Dims(n, 0), Dims(n, 0)},
+              {},
+              {}};
+  SpatialAttributes& a = out.window;
+  for (std::size_t i = 0; i < n; ++i)
+    a.window[i] = size(window[i], 1, min(channels, limit), "block_shape");
+  if (auto pads = c.integers("pads")) given_pads(c, a, *pads);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Dim reach = reach_of(a.window[i], a.dilations[i]);
+    // Without blocks one axis is too short for a window, and the others are of any size.
+    const Dim most = places.low() < 1 ? limit : min(places * a.strides[i] + reach, limit);
+    out.image.push_back(size(image[i], 0, most, "image_shape"));
+    const Dim padded = out.image[i] + a.pads_low[i] + a.pads_high[i];
+    out.blocks.push_back(max(floor_div(padded - reach, a.strides[i]) + Dim(1), 0));
+  }
+  const auto require = [&](const Dim& have, const Dim& needed, std::string_view what) {
+    c.graph().require_equal(
+        have, needed,
+        cat("input 0 is ", x.type(), " and has ", have, " ", what, ", expected ", needed,
+            " for 'image_shape' ", Shape(out.image), " and 'block_shape' ", Shape(a.window)));
+  };
+  require(channels, floor_div(channels, product(a.window)) * product(a.window), "channels");
+  require(places, product(out.blocks), "blocks");
+  return out;
+}
+
 // [n, c * window, blocks] summed into images [n, c, ...].
 Values column_to_image(NodeContext& c) {
   Value x = c.in(0);
-  const Dims image = c.contents(1), window = c.contents(2);
+  const Columns in = columns_of(c, x);
+  const SpatialAttributes& a = in.window;
+  const Dims &image = in.image, &window = a.window;
   const std::size_t n = image.size();
-  if (window.size() != n || x.rank() != 3 || n == 0)
-    c.fail(cat("'image_shape' is ", Shape(image), ", 'block_shape' ", Shape(window),
-               " and 'input' ", x.type(),
-               ", expected two lists of one length, at least 1, and three axes"));
-  SpatialAttributes a{window, list_or_ones(c, "strides", n), list_or_ones(c, "dilations", n),
-                      Dims(n, 0), Dims(n, 0)};
-  if (auto pads = c.integers("pads")) given_pads(c, a, *pads);
   hone::Graph& g = c.graph();
   auto number = [&](const Dim& d) { return size_value(g, d, DType::i64); };
   Value index, exists;  // [window..., blocks...]
   for (std::size_t i = 0; i < n; ++i) {
-    const Dim reach = reach_of(window[i], a.dilations[i]);
-    const Dim blocks =
-        floor_div(image[i] + a.pads_low[i] + a.pads_high[i] - reach, a.strides[i]) + Dim(1);
-    Value k =
-        along(counted(g, DType::i64, window[i]), static_cast<int>(i), static_cast<int>(2 * n));
-    Value o =
-        along(counted(g, DType::i64, blocks), static_cast<int>(n + i), static_cast<int>(2 * n));
+    const auto axis = static_cast<int>(i), rank = static_cast<int>(2 * n);
+    Value k = along(counted(g, DType::i64, window[i]), axis, rank);
+    Value o = along(counted(g, DType::i64, in.blocks[i]), axis + rank / 2, rank);
     Value at = minus(plus(times(o, number(a.strides[i])), times(k, number(a.dilations[i]))),
                      number(a.pads_low[i]));
     Value inside = both(joined(ops::le, number(0), at), joined(ops::lt, at, number(image[i])));
