@@ -121,6 +121,57 @@ TEST(OpenOperands, AxesOfTransformsAreChecked) {
   expect_contains(two.refusal(), "input 2 ('axis') is i64[2], expected one element");
 }
 
+// A transform of a known length may be computed in another way.
+void expect_near(const std::string& op, const std::vector<Given>& given, const Set& set) {
+  std::vector<Given> known = given;
+  for (std::size_t i = 1; i < known.size(); ++i) known[i].is_constant = true;
+  OneNode open(op, given), closed(op, known);
+  for (OneNode* n : {&open, &closed}) set(*n->node);
+  const Array a = open.run()[0], b = closed.run()[0];
+  ASSERT_EQ(a.dims(), b.dims());
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    EXPECT_NEAR(a.real(i), b.real(i), 1e-4) << op << " element " << i;
+}
+
+TEST(OpenOperands, LengthsOfTransformsByData) {
+  for (std::int64_t n : {1, 2, 3, 5, 8})
+    for (std::int64_t parts : {1, 2}) {
+      const Given x = {"x", counting({2, 5, parts})}, length = scalar_data("n", n);
+      for (std::int64_t inverse : {0, 1}) expect_near("DFT", {x, length}, transforming(inverse, 0));
+      expect_near("DFT", {x, length}, transforming(parts == 2, 1));
+      expect_near("DFT", {x, length, scalar_data("a", 0)}, transforming(0, 0));
+    }
+  const auto refusal = [](std::int64_t n) {
+    return OneNode("DFT", {{"x", counting({1, 4, 1})}, scalar_data("n", n)}).refusal();
+  };
+  expect_contains(refusal(0), "the length of the transform is DFT_0.n, expected 1 or more");
+  expect_contains(refusal(-1), "is -1 for these inputs, expected 0 to 4096");
+  expect_contains(refusal(4097), "is 4097 for these inputs, expected 0 to 4096");
+}
+
+TEST(OpenOperands, FramesByData) {
+  const Given window = {"w", reals({4}, {1, 0.5f, 2, 1}), true};
+  for (std::int64_t parts : {1, 2})
+    for (std::int64_t step : {1, 2, 3, 7, 100}) {
+      const Given x = {"x", counting({2, 9, parts})}, by = scalar_data("s", step);
+      const Set set = [&](onnx_pb::Node& n) { set_int(n, "onesided", parts == 1); };
+      expect_near("STFT", {x, by, window}, set);
+      for (std::int64_t n : {1, 2, 4, 9}) {
+        expect_near("STFT", {x, by, {"", {}}, scalar_data("n", n)}, set);
+        expect_near("STFT", {x, constant(by), window, scalar_data("n", n)}, set);
+      }
+    }
+  const auto refusal = [](std::int64_t step, std::int64_t n) {
+    return OneNode(
+               "STFT",
+               {{"x", counting({1, 9, 1})}, scalar_data("s", step), {"", {}}, scalar_data("n", n)})
+        .refusal();
+  };
+  expect_contains(refusal(0, 2), "frame_step is STFT_0.n, expected 1 or more");
+  expect_contains(refusal(1, 0), "frame_length is STFT_0.n_2, expected 1 or more");
+  expect_contains(refusal(1, 10), "is 10 for these inputs, expected 0 to 9");
+}
+
 TEST(OpenOperands, SizesOfWindowsByData) {
   for (const char* op : {"HannWindow", "HammingWindow", "BlackmanWindow"})
     for (std::int64_t periodic : {0, 1}) {

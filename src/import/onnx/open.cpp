@@ -27,6 +27,12 @@ Value from_room(NodeContext& c, Value v, Value sizes, const std::vector<bool>& o
   return v;
 }
 
+Dim at_least(NodeContext& c, const Dim& d, std::int64_t low, std::string_view what) {
+  const Dim least = max(d, low);
+  c.graph().require_equal(least, d, cat(what, " is ", d, ", expected ", low, " or more"));
+  return least;
+}
+
 Value option_at(NodeContext& c, Value number, const Values& options) {
   hone::Graph& g = c.graph();
   const auto count = static_cast<std::int64_t>(options.size());

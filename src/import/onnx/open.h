@@ -16,6 +16,9 @@ Value from_room(NodeContext&, Value v, Value sizes, const std::vector<bool>& ope
 // How large a size can be that is a number, a size of inputs, or measured in this graph.
 Dim room_of(const hone::Graph&, const Dim&);
 
+// d, which a run is refused with when it is less than `low`.
+Dim at_least(NodeContext&, const Dim& d, std::int64_t low, std::string_view what);
+
 // The option of that number, which is an i64 scalar; a run in which there is none is refused. All
 // have one dtype and rank.
 Value option_at(NodeContext&, Value number, const Values& options);

@@ -1,6 +1,7 @@
 // Windows the other way round: what was read from an image by windows is put back into one.
 #include "base/amount.h"
 #include "import/onnx/build.h"
+#include "import/onnx/open.h"
 #include "import/onnx/sample.h"
 #include "import/onnx/window.h"
 #include "ops/require.h"
@@ -130,10 +131,8 @@ Columns columns_of(NodeContext& c, Value x) {
                ", expected two lists of one length, at least 1, and three axes"));
   const auto size = [&](const NodeContext::Element& e, std::int64_t low, const Dim& most,
                         std::string_view list) {
-    const Dim d = e.known ? *e.known : c.measured(e.open, most), least = max(d, low);
-    c.graph().require_equal(least, d,
-                            cat("a size in '", list, "' is ", d, ", expected ", low, " or more"));
-    return least;
+    return at_least(c, e.known ? *e.known : c.measured(e.open, most), low,
+                    cat("a size in '", list, "'"));
   };
   const Dim channels = x.shape()[1], places = x.shape()[2], limit = c.open_limit(n);
   Columns out{{Dims(n, 1), list_or_ones(c, "strides", n), list_or_ones(c, "dilations", n),

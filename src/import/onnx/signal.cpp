@@ -225,7 +225,8 @@ Values fourier(NodeContext& c) {
     c.fail(cat("attribute 'onesided' is 1 and the input is ", x.type(),
                ", expected a last axis of size ", parts,
                how.inverse ? " (complex) for the inverse" : " (real)"));
-  if (c.has(1)) how.length = c.size(1);
+  if (c.has(1))
+    how.length = at_least(c, c.open_size(1, c.open_limit(2)), 1, "the length of the transform");
   const bool is_operand = c.opset() >= 20 && c.has(2);
   if (!is_operand || !c.decides(2)) {
     const std::int64_t given = c.opset() < 20 ? c.integer("axis", 1)
@@ -248,13 +249,15 @@ Values short_time_fourier(NodeContext& c) {
   const DType dtype = x.dtype();
   if (x.rank() == 2) x = unsqueeze(x, {2});
   if (x.rank() != 3) c.bad_input(0, "signal", "[batch, length] or [batch, length, 1 or 2]");
-  const Dim step = c.size(1);
+  const Dim size = x.shape()[1],
+            step = at_least(c, c.open_size(1, c.open_limit()), 1, "frame_step");
   Value window = c.has(2) ? c.in(2) : Value();
-  const Dim length = c.has(3) ? c.size(3) : window ? window.shape()[0] : Dim(0);
-  if (length.low() < 1 || step.low() < 1)
-    c.unsupported(
-        cat("frame_length and frame_step are ", length, " and ", step, ", expected at least 1"));
-  const Dim frames = floor_div(x.shape()[1] - length, step) + Dim(1);
+  Dim length = window ? window.shape()[0] : Dim(0);
+  // A transform is a product with a matrix of its length by its length.
+  if (c.has(3)) length = c.open_size(3, min(size, c.open_limit(2)));
+  length = at_least(c, length, 1, "frame_length");
+  const Dim frames =
+      at_least(c, floor_div(size - length, step) + Dim(1), 0, "the number of frames");
   Shape shape{frames, length};
   Value first = iota_value(c.graph(), DType::i64, shape, 0);
   Value index = first * broadcast_to(size_value(c.graph(), step, DType::i64), shape) +
