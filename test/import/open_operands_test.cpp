@@ -260,5 +260,27 @@ TEST(OpenOperands, SizesOfImagesOfColumnsAreChecked) {
                   "a size in 'block_shape' is 0, expected 1 or more");
 }
 
+TEST(OpenOperands, SizesOfUnpooledImagesByData) {
+  const auto index = [](const Integers& dims) {
+    Array a = Array::zeros(DType::i64, dims);
+    for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, static_cast<double>(3 * i + 1));
+    return Given{"i", a};
+  };
+  const Given x = {"x", counting({1, 2, 2, 2})}, at = index({1, 2, 2, 2});
+  const auto unpooled = [&](const Given& shape) {
+    OneNode node("MaxUnpool", {x, at, shape});
+    set_ints(*node.node, "kernel_shape", {2, 2});
+    set_ints(*node.node, "strides", {2, 2});
+    return node;
+  };
+  for (const Integers& to : {Integers{1, 2, 4, 4}, {1, 2, 5, 7}, {1, 2, 4, 9}, {1, 2, 1, 0}})
+    EXPECT_EQ(unpooled(data("s", to)).run()[0], unpooled(constant(data("s", to))).run()[0]);
+  const std::string first = "images or channels in 'output_shape' is";
+  expect_contains(unpooled(data("s", {2, 2, 4, 4})).refusal(), first + " 2, expected 1 to 1");
+  expect_contains(unpooled(data("s", {1, 1, 4, 4})).refusal(), first + " 1, expected 2 to 2");
+  expect_contains(unpooled(data("s", {1, 2, 4, -1})).refusal(), "is -1 for these inputs");
+  expect_contains(unpooled(data("s", {1, 2, 4})).refusal(), "has 3 elements, expected 4 sizes");
+}
+
 }  // namespace
 }  // namespace hone

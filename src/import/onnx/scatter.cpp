@@ -214,12 +214,20 @@ Values max_unpool(NodeContext& c) {
                          {{"axis", std::int64_t{0}}, {"kind", std::string("set")}});
   y = reshape_to(y, image);
   if (!c.has(2)) return {y};
-  const Dims wanted = c.contents(2);
+  const std::vector<NodeContext::Element> wanted = c.elements(2);
   if (wanted.size() != image.size())
-    c.fail(
-        cat("input 2 ('output_shape') is ", Shape(wanted), ", expected ", image.size(), " sizes"));
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    y = extended(y, static_cast<int>(i), 0, wanted[i] - image[i]);
+    c.fail(cat("input 2 ('output_shape') has ", amount(wanted.size(), "element", "elements"),
+               ", expected ", image.size(), " sizes"));
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    Dim size = image[i];
+    if (wanted[i].known)
+      size = *wanted[i].known;
+    else if (i < 2)
+      require_within(wanted[i].open, size, size, "images or channels in 'output_shape'");
+    else
+      size = c.measured(wanted[i].open, c.open_limit(n));
+    y = extended(y, static_cast<int>(i), 0, size - image[i]);
+  }
   return {y};
 }
 
