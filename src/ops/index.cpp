@@ -48,8 +48,8 @@ std::vector<Wide> eval_gather(const Evaluation& e) {
   dims.insert(dims.end(), x.dims.begin() + axis + 1, x.dims.end());
   Wide y(x.dtype, std::move(dims));
   if (s.size == 0 && y.count() > 0)
-    throw UserError("gather: axis ", axis, " of ", Shape(x.dims),
-                    " is empty, expected at least one element for ", count, " indices");
+    throw UserError("gather: axis ", axis, " of x has no element, expected at least one for ",
+                    count, " indices");
   for (std::int64_t k = 0; k < count; ++k) {
     std::int64_t index = from_front(indices, k, s.size);
     index = std::clamp<std::int64_t>(index, 0, s.size - 1);

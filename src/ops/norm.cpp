@@ -153,11 +153,16 @@ std::vector<Wide> eval_softmax(const Evaluation& e, bool logarithm) {
   for (std::int64_t r = 0; r < s.outer * s.inner; ++r) {
     double* x = y.reals.data() + r / s.inner * s.size * s.inner + r % s.inner;
     for (std::int64_t k = 0; k < s.size; ++k) {
-      // 1 / sum over j of exp(x_j - x_k), for each k on its own.
-      long double sum = 0;
+      // 1 / sum over j of exp(x_j - x_k), for each k on its own. The sum is infinite where x_j is
+      // far above; its logarithm is not.
+      long double sum = 0, top = 0;
       const double* from = e.inputs[0]->reals.data() + (x - y.reals.data());
-      for (std::int64_t j = 0; j < s.size; ++j) sum += expl(from[j * s.inner] - from[k * s.inner]);
-      x[k * s.inner] = static_cast<double>(logarithm ? -logl(sum) : 1 / sum);
+      const auto above = [&](std::int64_t j) -> long double {
+        return from[j * s.inner] - from[k * s.inner];
+      };
+      for (std::int64_t j = 0; logarithm && j < s.size; ++j) top = std::max(top, above(j));
+      for (std::int64_t j = 0; j < s.size; ++j) sum += expl(above(j) - top);
+      x[k * s.inner] = static_cast<double>(logarithm ? -(top + logl(sum)) : 1 / sum);
     }
   }
   return one_result(std::move(y));

@@ -79,6 +79,7 @@ void check_call(const Function& call, const Sizing& sizes, const std::string& or
   }
   for (std::size_t i = 0; i < defined.size(); ++i) {
     if (defined[i].dtype == DType::f64) continue;  // the reference computes in f64 itself
+    if (fill == Fill::wide && byte_size(defined[i].dtype) < 4) continue;  // products overflow
     const Comparison c = accept(defined[i], expected.strict[i], expected.wide[i]);
     if (!c.ok)
       throw InternalError(

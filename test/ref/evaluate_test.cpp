@@ -31,6 +31,23 @@ std::string refusal(const Function& f, const std::vector<Array>& inputs) {
   return "";
 }
 
+TEST(Evaluate, AGatherFromNothingIsRefused) {
+  Function f;
+  const Value x = f.add_param(f32({Dim::symbol("n", 0, 8), 2}), "x"),
+              at = f.add_param(i64({1}), "at");
+  f.add_result(ops::gather(Values{x, at}, {{"axis", std::int64_t{0}}}), "y");
+  const std::vector<std::int64_t> first = {0};
+  EXPECT_NE(refusal(f, {zeros({0, 2}), Array::from_ints(first)}), "");
+}
+
+TEST(Evaluate, LogarithmsOfSoftmaxesFarBelowTheLargest) {
+  Function f;
+  f.add_result(ops::log_softmax(f.add_param(f32({2}), "x"), {{"axis", std::int64_t{0}}}), "y");
+  const Array x = Array::of<float>(DType::f32, {2}, std::vector<float>{-16384, 16384});
+  EXPECT_EQ(evaluate(f, {{x}})[0],
+            Array::of<float>(DType::f32, {2}, std::vector<float>{-32768, 0}));
+}
+
 TEST(Evaluate, NamesTheSymbolAndBothSizes) {
   Dim n = Dim::symbol("n", 1, 8);
   Function f;
