@@ -64,6 +64,17 @@ TEST(OpenWeights, OfATransposedConvolution) {
   expect_same_convolution(counting({2, 2, 3, 5}), counting({2, 3, 3, 2}), moved, "ConvTranspose");
 }
 
+TEST(OpenWeights, HaveTheSizesOfTheAttribute) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"1", "2", "9"});
+  b.input("w", DType::f32, {"3", "2", "k"});
+  set_ints(b.node("Conv", {"x", "w"}, {"y"}), "kernel_shape", {4});
+  b.output("y");
+  const Function f = b.import().variants.at(0).function;
+  EXPECT_EQ(f.result(0).type(), f32({1, 3, 6}));
+  EXPECT_THROW(evaluate(f, {{counting({1, 2, 9}), counting({3, 2, 5})}}), UserError);
+}
+
 TEST(OpenWeights, AreChecked) {
   ModelBuilder b;
   b.input("x", DType::f32, {"1", "c", "l"});

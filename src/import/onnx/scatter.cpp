@@ -84,8 +84,7 @@ Values conv_transpose(NodeContext& c) {
   if (w.rank() < 3) c.bad_input(1, "W", "at least three axes");
   const std::int64_t groups = c.integer("group", 1);
   if (groups < 1) c.bad_attribute("group", groups, "a positive integer");
-  Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
-  check_kernel_shape(c, window);
+  const Dims window = window_of_weights(c, w);
   const std::size_t n = window.size();
   if (x.rank() != static_cast<int>(n) + 2)
     c.fail(cat("inputs 'X' and 'W' are ", x.type(), " and ", w.type(), ", expected equal ranks"));
@@ -241,8 +240,7 @@ Values deformable_conv(NodeContext& c) {
   if (groups < 1 || moved < 1)
     c.fail(
         cat("group and offset_group are ", groups, " and ", moved, ", expected positive integers"));
-  Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
-  check_kernel_shape(c, window);
+  const Dims window = window_of_weights(c, w);
   SpatialAttributes a = spatial_attributes(c, window, x.shape());
   const Dim n = x.shape()[0], channels = x.shape()[1], taps = product(window);
   const Dim h = c.in(2).shape()[2], width = c.in(2).shape()[3], places = h * width;

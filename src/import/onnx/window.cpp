@@ -70,15 +70,21 @@ SpatialAttributes spatial_attributes(NodeContext& c, Dims window, const Shape& i
   return a;
 }
 
-void check_kernel_shape(NodeContext& c, const Dims& window) {
+Dims window_of_weights(NodeContext& c, Value w) {
+  const Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
   auto given = c.integers("kernel_shape");
-  if (!given) return;
+  if (!given) return window;
   bool fits = given->size() == window.size();
   for (std::size_t i = 0; fits && i < window.size(); ++i)
     fits = prove_equal(window[i], (*given)[i]) != false;
   if (!fits)
     c.bad_attribute("kernel_shape", Shape(dims_of(*given)),
                     cat(Shape(window), ", as in the weights"));
+  for (std::size_t i = 0; i < window.size(); ++i)
+    c.graph().require_equal(window[i], Dim((*given)[i]),
+                            cat("attribute 'kernel_shape' is ", Shape(dims_of(*given)),
+                                ", but the weights have ", Shape(window)));
+  return dims_of(*given);
 }
 
 Dims kernel_shape(NodeContext& c) {
@@ -276,8 +282,7 @@ Value convolution(Value x, Value w, const SpatialAttributes& a, std::int64_t gro
 
 Value convolved(NodeContext& c, Value x, Value w, std::optional<DType> dtype) {
   if (w.rank() < 3) c.fail(cat("the weights are ", w.type(), ", expected at least three axes"));
-  Dims window(w.shape().dims.begin() + 2, w.shape().dims.end());
-  check_kernel_shape(c, window);
+  const Dims window = window_of_weights(c, w);
   const std::int64_t groups = c.integer("group", 1);
   if (groups < 1) c.bad_attribute("group", groups, "a positive integer");
   SpatialAttributes a = spatial_attributes(c, window, x.shape());

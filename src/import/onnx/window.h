@@ -18,8 +18,9 @@ Dims list_or_ones(NodeContext& c, std::string_view name, std::size_t n);
 Dim reach_of(const Dim& window, const Dim& dilation);
 void given_pads(NodeContext& c, SpatialAttributes& a, const std::vector<std::int64_t>& pads);
 SpatialAttributes spatial_attributes(NodeContext& c, Dims window, const Shape& input);
-// Fails when the attribute kernel_shape says another window.
-void check_kernel_shape(NodeContext& c, const Dims& window);
+// The sizes of the weights behind the channels, numbers where attribute kernel_shape says them.
+// Fails when it says others.
+Dims window_of_weights(NodeContext& c, Value w);
 // Attribute kernel_shape, which must be there.
 Dims kernel_shape(NodeContext& c);
 
