@@ -171,6 +171,44 @@ TEST(Trees, EveryModeAndAggregateAsAWalkDoesIt) {
   }
 }
 
+// The older operator, one node and two leaves: 1 where the test holds, 2 elsewhere.
+TEST(Trees, ModesByNameBesideAndAtTheNumber) {
+  struct Row {
+    const char* mode;
+    float below, at, above;
+  };
+  for (const Row& r :
+       {Row{"BRANCH_LEQ", 1, 1, 2}, Row{"BRANCH_LT", 1, 2, 2}, Row{"BRANCH_GTE", 2, 1, 1},
+        Row{"BRANCH_GT", 2, 2, 1}, Row{"BRANCH_EQ", 2, 1, 2}, Row{"BRANCH_NEQ", 1, 2, 1}}) {
+    const Array x = Array::of<float>(DType::f32, {3, 1}, std::vector<float>{0.25f, 0.5f, 0.75f});
+    ModelBuilder b = ml_model(x);
+    b.model.mutable_opset_import(1)->set_version(3);
+    onnx_pb::Node& n = ml_node(b, "TreeEnsembleRegressor");
+    onnx_pb::Attribute* modes = n.add_attribute();
+    modes->set_name("nodes_modes");
+    modes->set_type(8);
+    for (const char* mode : {r.mode, "LEAF", "LEAF"}) modes->add_strings(mode);
+    const auto reals_of = [&](const std::string& name, const std::vector<float>& values) {
+      onnx_pb::Attribute* a = n.add_attribute();
+      a->set_name(name);
+      a->set_type(6);
+      for (const float v : values) a->add_floats(v);
+    };
+    set_int(n, "n_targets", 1);
+    for (const char* name : {"nodes_treeids", "nodes_featureids"}) set_ints(n, name, {0, 0, 0});
+    set_ints(n, "nodes_nodeids", {0, 1, 2});
+    set_ints(n, "nodes_truenodeids", {1, 0, 0});
+    set_ints(n, "nodes_falsenodeids", {2, 0, 0});
+    reals_of("nodes_values", {0.5f, 0, 0});
+    for (const char* name : {"target_treeids", "target_ids"}) set_ints(n, name, {0, 0});
+    set_ints(n, "target_nodeids", {1, 2});
+    reals_of("target_weights", {1, 2});
+    EXPECT_EQ(b.run({x}).at(0),
+              Array::of<float>(DType::f32, {3, 1}, std::vector<float>{r.below, r.at, r.above}))
+        << r.mode;
+  }
+}
+
 TEST(Trees, BrokenOnesAreRefused) {
   const Array x = Array::zeros(DType::f32, {2, 4});
   auto failure = [&](const std::string& attribute, std::int64_t value) {
