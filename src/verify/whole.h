@@ -34,8 +34,8 @@ Hash128 contents_of(const Plan&);
 using Blame = std::function<std::string(const std::vector<Array>& inputs)>;
 
 // Runs the plan on made-up data: numbers of many magnitudes; where the function is small also
-// typical, all negative and extreme ones; at the other sizes too, as far as it is small there; then
-// all again (repeat.h). Throws UserError that names the first wrong result. False: the function
+// typical, all negative and extreme ones, then all again (repeat.h); at the other sizes too, as far
+// as it is small there. Throws UserError that names the first wrong result. False: the function
 // itself refuses such data, so nothing can be said.
 bool check_whole(const Function&, const Sizing&, const std::vector<Sizing>& others, const Plan&,
                  const Executable::Devices&, const std::shared_ptr<ThreadPool>&, const Blame&);
