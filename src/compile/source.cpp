@@ -57,8 +57,8 @@ std::optional<Sizing> odd_or_any_sizes(const Function& f, const std::vector<Guar
   return sample_sizes(types, conditions);
 }
 
-// Each size is that of the symbol before it: who compares only their sum or their product takes the
-// sizes for the first ones.
+// Gives each symbol the size of the one before it. Code that tells sizes apart by their sum or
+// their product takes the new sizes for the old ones.
 std::optional<Sizing> exchanged(const Sizing& sizes, const std::vector<Type>& types,
                                 const std::vector<Guard>& conditions) {
   const std::set<std::string> all = symbol_names(types);
@@ -110,18 +110,18 @@ Sizing sizes_to_check(const Source& source, const SourceVariant& v) {
 }
 
 std::vector<Sizing> sizes_to_check_also(const SourceVariant& v) {
-  std::vector<Guard> conditions = conditions_of(v);
-  add_checks_of_bodies(v.function, symbol_names(v.function.param_types()), conditions);
+  constexpr std::int64_t few = 16;
+  // 0, 1, and sizes that leave many different remainders by 4, 8 and 16.
+  constexpr std::int64_t least_sizes[] = {0, 1, 2, 7, 12, 15, few, 37, 54};
   const std::vector<Type> types = v.function.param_types();
+  std::vector<Guard> conditions = conditions_of(v);
+  add_checks_of_bodies(v.function, symbol_names(types), conditions);
   std::vector<Sizing> out;
-  const auto add = [&](std::optional<Sizing> made) {
-    if (made && !made->empty() && std::ranges::find(out, *made) == out.end())
-      out.push_back(std::move(*made));
+  const auto add = [&](const std::optional<Sizing>& made) {
+    if (made && !made->empty() && std::ranges::find(out, *made) == out.end()) out.push_back(*made);
   };
-  // Nothing, one element, and ends of many lengths behind vectors of 4, 8 and 16.
-  for (const std::int64_t least : {0, 1, 2, 7, 12, 15, 16, 37, 54})
-    add(odd_sizes(types, conditions, least));
-  if (const auto made = odd_sizes(types, conditions, 16)) add(exchanged(*made, types, conditions));
+  for (const std::int64_t least : least_sizes) add(odd_sizes(types, conditions, least));
+  if (const auto made = odd_sizes(types, conditions, few)) add(exchanged(*made, types, conditions));
   return out;
 }
 

@@ -153,8 +153,8 @@ std::vector<Wide> eval_softmax(const Evaluation& e, bool logarithm) {
   for (std::int64_t r = 0; r < s.outer * s.inner; ++r) {
     double* x = y.reals.data() + r / s.inner * s.size * s.inner + r % s.inner;
     for (std::int64_t k = 0; k < s.size; ++k) {
-      // 1 / sum over j of exp(x_j - x_k), for each k on its own. The sum is infinite where x_j is
-      // far above; its logarithm is not.
+      // 1 / sum over j of exp(x_j - x_k), for each k on its own. Where x_j is far
+      // above x_k the sum overflows, but its logarithm is small, so `top` is taken out first.
       long double sum = 0, top = 0;
       const double* from = e.inputs[0]->reals.data() + (x - y.reals.data());
       const auto above = [&](std::int64_t j) -> long double {

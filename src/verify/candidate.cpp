@@ -40,8 +40,9 @@ void keep_worst(Comparison& worst, const Comparison& c) {
 }
 
 // Whether every element is enclosed in intervals. Of those of which nothing is known the first rule
-// decides, but for those that hang on the order of operations. An open decision is one of few. Of
-// wide numbers many sums cancel, and the logarithm of such a sum may be anything.
+// decides, but for those that hang on the order of operations. An open decision is one of few.
+// Where sums of wide numbers cancel, a logarithm may be anything, so there the intervals are
+// enough.
 bool encloses(const Enclosure& e, const Wide& got, const Wide& strict, const Wide& wide,
               Fill fill) {
   if (!accept(got, e).ok) return false;

@@ -50,8 +50,7 @@ std::int64_t special_integer(DType t, std::uint64_t pick) {
 // each: few enough that a reduction is not always NaN.
 bool is_special(std::int64_t i, std::uint64_t pick) { return i % 16 == 3 || pick % 16 == 0; }
 
-// Of every few stretches one holds a single number: whole rows of it, whatever they find a maximum
-// or a sum in.
+// One of every few stretches holds a single number, so that short rows hold nothing else.
 constexpr std::int64_t stretch = 64, stretches_apart = 6;
 
 double extreme_real(SplitMix64& numbers, std::int64_t i) {

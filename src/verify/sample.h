@@ -22,13 +22,13 @@ enum class Fill : std::uint8_t {
   spread,    // the same, but reals of magnitudes from 1/8 to 8
   negative,  // reals below zero, half of them of few values, so that many are equal; integers in
              // [-8, 8), bools the opposite of the others', so that a condition takes both branches
-  wide,     // numbers of magnitudes from 2^-10 to 2^13, of both signs; integers as far as the dtype
-            // holds them. In more than a few reals the last one is the largest, alone, and the one
-            // before it the lowest: a maximum that leaves out the end shows
-  tiny,     // reals of magnitudes from 2^-40 to 2^-20, which no absolute error may hide
+  wide,      // numbers of magnitudes from 2^-10 to 2^13, of both signs; integers of all sizes that
+             // the dtype holds. The last of more than 16 reals is the largest of all and the one
+             // before it the lowest, so that a maximum which leaves out the end is wrong
+  tiny,      // reals of magnitudes from 2^-40 to 2^-20, which no absolute error may hide
   extreme,  // mixes in zeros of both signs, denormals, ties of roundings, large numbers, infinities
             // and NaN, and the ends of integers, at some of the same places in all inputs; some
-            // rows of 64 elements are one number, first -infinity
+            // stretches of 64 elements hold a single number, the first of them -infinity
   normal_extreme,  // the same, but no denormals: for devices that may take them for zeros
 };
 

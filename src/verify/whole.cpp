@@ -52,7 +52,7 @@ void write_variant(const Variant& v, const Plan& plan, std::ostream& out) {
   write_steps(v.steps, plan, out);
 }
 
-// With the ranges of symbols, which the text of a size leaves out.
+// The type and the ranges of its symbols, which the text of a size leaves out.
 void write_type(const Type& t, std::ostream& out) {
   out << " " << t;
   for (const Dim& d : t.shape.dims)
@@ -117,8 +117,8 @@ void compare(const Function& f, const Inputs& given, const std::vector<Array>& g
   bool is_way_open = false;
   // Random perturbations may miss a rare outcome of a rounding decision, such as the other branch
   // of an `if`, and f64 has no more precise evaluation to compare with. There enclosures decide.
-  // Those of other floats are too wide to find a wrong rule, but for numbers that overflow on the
-  // way.
+  // Those of other floats are too wide to find a wrong rule, and decide only for numbers of which
+  // products may overflow.
   auto encloses = [&](std::size_t i) {
     if (enclosures.empty()) enclosures = enclose(f, inputs, &is_way_open);
     const bool is_judged = !is_float(got[i].dtype()) || got[i].dtype() == DType::f64 ||
@@ -167,7 +167,7 @@ std::int64_t flops_at(const Dim& flops, const Sizing& given) {
 
 namespace {
 
-// Without loops, whose work is not known.
+// False for a function with a loop, whose number of turns is not known.
 bool is_within(const Function& f, const Sizing& given, std::int64_t most_flops,
                std::int64_t most_bytes) try {
   const Sizing sizes = with_measured(given, measured_sizes(f.graph()), f.graph().checks());
@@ -202,7 +202,11 @@ Hash128 contents_of(const Plan& plan) {
     if (p.required) out << " " << to_hex(hash128(p.required->bytes()));
     out << "\n";
   }
-  for (const PlanParam& r : plan.results) out << r.name << " " << r.type << "\n";
+  for (const PlanParam& r : plan.results) {
+    out << r.name;
+    write_type(r.type, out);
+    out << "\n";
+  }
   for (const PlanCheck& c : plan.checks) out << c.a << "," << c.b << "," << c.message << "\n";
   for (const Variant& v : plan.variants) write_variant(v, plan, out);
   for (const PlanWeight& w : plan.weights) out << to_hex(hash128(w.data.bytes()));
@@ -230,10 +234,11 @@ bool check_whole(const Function& f, const Sizing& sizes, const std::vector<Sizin
       std::ranges::all_of(devices, [](const auto& d) { return d->limits().keeps_denormals; });
   check(sizes, Fill::wide);
   const bool is_little = is_small(f, sizes);
-  if (is_little)
+  if (is_little) {
     for (Fill fill : {Fill::spread, Fill::negative}) check(sizes, fill);
-  for (std::uint64_t round = 0; is_little && round < extreme_rounds(f, sizes); ++round)
-    check(sizes, extreme_of(keeps_denormals), round);
+    for (std::uint64_t round = 0; round < extreme_rounds(f, sizes); ++round)
+      check(sizes, extreme_of(keeps_denormals), round);
+  }
   constexpr std::size_t apart = 3;  // a third of the sizes, the smallest among them
   for (std::size_t i = 0; i < others.size(); i += apart)
     if (others[i] != sizes && is_small(f, others[i])) check(others[i], Fill::spread);

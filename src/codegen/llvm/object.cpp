@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/sanitizer.h"
 
-// Not in LLVM's interface for C, whose handler of fatal errors is not called for lack of memory.
+// LLVM's C interface has no handler for a lack of memory, so its C++ function is declared here.
 namespace llvm {
 void install_bad_alloc_error_handler(void (*handler)(void*, const char*, bool), void* data);
 }

@@ -343,7 +343,7 @@ Value moved_axis(Value v, int from, int to) {
 Value slice_of_turn(Value v, Value turn, bool backwards) {
   if (backwards) turn = size_value(turn.graph(), v.shape()[0] - Dim(1), DType::i64) - turn;
   const std::optional<Dims> known = contents_of(turn);
-  // The first slice of an axis that may be empty is asked for its type, and no turn reads it.
+  // Where the axis may be empty, slice 0 is built for its type only, and may not exist.
   if (known && prove_less((*known)[0], v.shape()[0]) == true) return take_axis(v, 0, (*known)[0]);
   return squeeze(slice_at(v, 0, turn), {0});
 }

@@ -1,12 +1,12 @@
-// The loop of an operator that calls its body once for each element. Not Loop and Scan themselves.
+// A loop for operators that call a body once for each element, such as SequenceMap.
 #pragma once
 
 #include "import/onnx/context.h"
 
 namespace hone::onnx {
 
-// The results of the body, stacked, for each slice along the first axis of the inputs that are
-// stacks, of which there is one at least; the others are given to each call.
+// Calls the body with each slice along the first axis of the inputs that are stacks, and with the
+// other inputs as they are. Stacks each result. At least one input is a stack.
 Values mapped(NodeContext&, const onnx::Graph& body, const Values& inputs,
               const std::vector<bool>& is_stack);
 

@@ -16,20 +16,20 @@ Value from_room(NodeContext&, Value v, Value sizes, const std::vector<bool>& ope
 // How large a size can be that is a number, a size of inputs, or measured in this graph.
 Dim room_of(const hone::Graph&, const Dim&);
 
-// d, which a run is refused with when it is less than `low`.
+// d as a size of at least `low`. A run in which it is less is refused.
 Dim at_least(NodeContext&, const Dim& d, std::int64_t low, std::string_view what);
 
 // The option of that number, which is an i64 scalar; a run in which there is none is refused. All
 // have one dtype and rank.
 Value option_at(NodeContext&, Value number, const Values& options);
 
-// Whether each axis that a run names is each axis of `rank`, b1[names, rank]. A run that names an
+// b1[names, rank]: element [i, a] is true where the i-th name is axis a. A run that names an
 // axis twice, or one that does not exist, is refused.
 Value named_axes(Value axes, int rank);
 
 // What `build` makes of the axes that an operand holds, which are numbers of `rank` axes. Where
-// data decides them, all sets of as many axes are tried, those that `build` refuses left out; all
-// sets where data decides how many there are, too, which must give one rank.
+// data decides them, `build` is tried on all sets of as many axes, and those that it refuses are
+// left out. Where data also decides how many there are, all sets are tried; all must give one rank.
 Value over_axes(NodeContext&, std::size_t input, int rank,
                 const std::function<Value(const Axes&)>& build);
 

@@ -119,8 +119,8 @@ struct Columns {
   Dims image, blocks;
 };
 
-// Sizes that data decides are bounded by what x holds, and by the limit of open sizes: a window has
-// no more elements than x has channels, and an image is no larger than all blocks side by side.
+// Bounds for sizes that data decides, beside the limit of open sizes: a block has at most as many
+// elements as x has channels, and all blocks in a row are at least as long as the image.
 Columns columns_of(NodeContext& c, Value x) {
   const std::vector<NodeContext::Element> image = c.elements(1), window = c.elements(2);
   const std::size_t n = image.size();

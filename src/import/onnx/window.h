@@ -18,13 +18,13 @@ Dims list_or_ones(NodeContext& c, std::string_view name, std::size_t n);
 Dim reach_of(const Dim& window, const Dim& dilation);
 void given_pads(NodeContext& c, SpatialAttributes& a, const std::vector<std::int64_t>& pads);
 SpatialAttributes spatial_attributes(NodeContext& c, Dims window, const Shape& input);
-// The sizes of the weights behind the channels, numbers where attribute kernel_shape says them.
-// Fails when it says others.
+// The spatial sizes of the weights: those of attribute kernel_shape, which is checked against the
+// weights, where it is given.
 Dims window_of_weights(NodeContext& c, Value w);
 // Attribute kernel_shape, which must be there.
 Dims kernel_shape(NodeContext& c);
 
-// The sizes of the weights may be open.
+// ops::conv, or the same as gathered patches times the weights where these have open sizes.
 Value convolution(Value x, Value w, const SpatialAttributes&, std::int64_t groups,
                   std::optional<DType> dtype = std::nullopt);
 // y = conv(x, w) with the attributes of the node, without a bias. The dtype of the result is that
