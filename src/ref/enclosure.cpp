@@ -181,7 +181,7 @@ Enclosure hull(Enclosure a, const Enclosure& b) {
     const Interval x = at(a, i), y = at(b, i);
     if (x.is_nan() && y.is_nan()) continue;
     const bool open = x.low != x.low || y.low != y.low;
-    put(a, i, open ? unknown_interval : Interval{std::min(x.low, y.low), std::max(x.high, y.high)});
+    put(a, i, open ? unknown_interval : joined(x, y));
   }
   for (std::size_t i = 0; i < a.low.integers.size(); ++i) {
     a.low.integers[i] = std::min(a.low.integers[i], b.low.integers[i],

@@ -60,6 +60,14 @@ inline constexpr Interval unknown_interval = {unknown_low, 0};
 // may be infinite, and to the exponent of a negative number.
 inline constexpr Interval any_order_interval = {unknown_low, 1};
 
+// -0.0 is less than 0.0: what divides by them tells them apart.
+inline double lesser(double a, double b) { return b < a || (b == a && std::signbit(b)) ? b : a; }
+inline double greater(double a, double b) { return b > a || (b == a && std::signbit(a)) ? b : a; }
+// What lies in one or the other; of neither anything is unknown.
+inline Interval joined(Interval a, Interval b) {
+  return {lesser(a.low, b.low), greater(a.high, b.high)};
+}
+
 inline Interval at(const Enclosure& e, std::size_t i) { return {e.low.reals[i], e.high.reals[i]}; }
 inline void put(Enclosure& e, std::size_t i, Interval x) {
   e.low.reals[i] = x.low;

@@ -42,9 +42,10 @@ Enclosure rounded(const Enclosing& c, Enclosure e, bool correct) {
     const auto [low, high] = at(e, i);
     if (low != low || (low == high && (low == 0 || (correct && is_exact(t, low))))) continue;
     Interval x = {low - error_at(r, c.units, low), high + error_at(r, c.units, high)};
-    // Rounding keeps the sign, and makes infinities of what is too large unless it is kept wider.
-    if (low >= 0) x.low = std::max(x.low, 0.0);
-    if (high <= 0) x.high = std::min(x.high, -0.0);
+    // Rounding keeps the sign, also that of a zero, and makes infinities of what is too large
+    // unless it is kept wider.
+    if (low >= 0 && x.low < 0) x.low = std::copysign(0.0, low);
+    if (high <= 0 && x.high > 0) x.high = std::copysign(0.0, high);
     // What lies between may be rounded to the nearest number outside.
     x = {std::min(x.low, round_real(t, x.low)), std::max(x.high, round_real(t, x.high))};
     if (x.high > r.most) x.high = INFINITY;
@@ -127,7 +128,7 @@ Interval wave(Interval x, double shift, double (*f)(double)) {
   if (!std::isfinite(x.low) || !std::isfinite(x.high))
     return x.is_point() ? Interval{unknown_low, unknown_low} : unknown_interval;
   constexpr double pi = 3.14159265358979323846;
-  double low = std::min(f(x.low), f(x.high)), high = std::max(f(x.low), f(x.high));
+  const double low = lesser(f(x.low), f(x.high)), high = greater(f(x.low), f(x.high));
   if (x.is_point()) return {low, high};
   // A little wider, for what is lost in the multiples themselves.
   const double slack = 1e-15 * (std::fabs(x.low) + std::fabs(x.high)) + 1e-15;
@@ -147,10 +148,6 @@ std::vector<Enclosure> sine(const Enclosing& c) {
 
 Interval nothing_known(Interval, Interval) { return unknown_interval; }
 
-// -0.0 is less than 0.0: what divides by them tells them apart.
-double lesser(double a, double b) { return b < a || (b == a && std::signbit(b)) ? b : a; }
-double greater(double a, double b) { return b > a || (b == a && std::signbit(a)) ? b : a; }
-
 // Least and most of a function of two operands at the corners of the box they span, where that
 // holds; else what `otherwise` says.
 std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Interval), bool correct,
@@ -165,7 +162,7 @@ std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Inter
     int nans = 0;
     for (const Wide& v : w) {
       nans += std::isnan(v.reals[i]);
-      x = {lesser(x.low, v.reals[i]), greater(x.high, v.reals[i])};
+      x = joined(x, {v.reals[i], v.reals[i]});
     }
     if (any_unknown(c, i))
       x = unknown_from(c, i);
@@ -343,8 +340,7 @@ std::vector<Enclosure> chosen(const Enclosing& c) {
       if (!maybe || (a.is_nan() && b.is_nan()))
         put(out, i, b);
       else
-        put(out, i,
-            open ? unknown_from(c, i) : Interval{std::min(a.low, b.low), std::max(a.high, b.high)});
+        put(out, i, open ? unknown_from(c, i) : joined(a, b));
       continue;
     }
     const std::int64_t low = y.low.integers[i], high = y.high.integers[i];
@@ -424,7 +420,7 @@ std::vector<Enclosure> indexed(const Enclosing& c) {
     for (std::size_t i = 0; i < e->low.reals.size(); ++i) {
       const Interval x = at(*e, i);
       if (x.low != x.low) return {std::move(out)};
-      all = {std::min(all.low, x.low), std::max(all.high, x.high)};
+      all = joined(all, x);
     }
   for (std::size_t i = 0; i < out.low.reals.size(); ++i) put(out, i, all);
   return {std::move(out)};
