@@ -231,7 +231,7 @@ class TensorBuilder {
   std::optional<Candidate> build(const TensorTiling& t, const NestMaker& make_nest) {
     AnchoredGroup& group = found_.group;
     const GroupProblem p = problem_of(group);
-    if (t.parts > 1 && !p.k.is_number()) return std::nullopt;
+    if ((t.parts > 1 && !p.k.is_number()) || !t.divides_steps(p)) return std::nullopt;
     const std::optional<Type> packed = packed_type(spec_, group, p);
     const std::size_t first = packed ? 1 : 0;
     if (t.parts > 1)

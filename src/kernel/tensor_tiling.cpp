@@ -28,19 +28,23 @@ constexpr TileForm forms[] = {
 constexpr std::int64_t stage_counts[] = {1, 2, 3, 4};
 constexpr std::int64_t part_counts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr std::int64_t depth_counts[] = {1, 2, 4, 8};
+constexpr std::int64_t ahead_counts[] = {1, 2, 4};
 
 // Measured on an H100. Of a group that has a processor for itself: its start and end, a step, what
 // each thread copies, pieces of 16 x 8 x 16, and of a depth of 16 at least; what passes through
-// registers first. Of parts: the second kernel, and what it reads.
+// registers first. Of parts: the second kernel, and what it reads. Where a step is divided: each
+// part of it, the second wait of a step with memory for one, and the share of latency that
+// nothing hides.
 struct Costs {
   double start_us, step_us, copy_us, piece_us, sixteenth_us, fetch_us, launch_us,
-      parts_bytes_per_us, depth_us, vectors_per_us;
+      parts_bytes_per_us, vectors_per_us, depth_us, wait_us, seen_latency;
 };
 // Of tiles whose elements a thread knows.
-constexpr Costs of_known_tiles{2.4, 0.1, 0.016, 0.0038, 0.04, 0.7, 2.3, 3e6, 0.05, 7e3};
+constexpr Costs of_known_tiles{2.4, 0.1, 0.016, 0.0038, 0.04, 0.7, 2.3, 3e6, 7e3, 0.05, 0, 0};
 // Of those whose elements are hidden: fitted to 62 tilings of 4096 x 4096 x 4096 and
-// 16 x 4096 x 4096, from which they are 17 % away (root mean square).
-constexpr Costs of_opaque_tiles{6, 0.08, 0.012, 0.0033, 0.021, 0.32, 11, 1.4e6, 0.05, 1.9e3};
+// 16 x 4096 x 4096, from which they are 17 % away (root mean square), and 46 of the latter.
+constexpr Costs of_opaque_tiles{6,  0.08,  0.012, 0.0033, 0.021, 0.32,
+                                11, 1.4e6, 1.9e3, 0.02,   0.06,  0.2};
 
 double ceil_over(double a, std::int64_t b) { return std::ceil(a / static_cast<double>(b)); }
 
@@ -60,17 +64,24 @@ bool TensorTiling::fits(const TargetInfo& target) const {
   constexpr std::int64_t most_copies = 48;
   if (std::min({m, n, k, rows, columns}) < 16 || stages < 1 || parts < 1) return false;
   if (depths < 1 || k % (16 * depths) != 0 || (depths > 1 && parts > 1)) return false;
+  if (ahead < 1 || ahead > 4 || (ahead > 1 && stages > 2)) return false;
   return m % rows == 0 && n % columns == 0 && rows % 16 == 0 && columns % 16 == 0 && k % 16 == 0 &&
          m * k % (vector_width * threads()) == 0 && n * k % (vector_width * threads()) == 0 &&
          (depths > 1 || m * n % (vector_width * threads()) == 0) &&
          threads() <= target.group_threads &&
-         (m + n) * k / (vector_width * threads()) * stages <= most_copies &&
+         (m + n) * k / (vector_width * threads()) * std::max(stages, ahead) <= most_copies &&
          bytes() <= target.group_bytes;
 }
 
+bool TensorTiling::divides_steps(const GroupProblem& p) const {
+  if (ahead == 1) return true;
+  return p.k.is_number() && ceil_ratio(ceil_ratio(p.k.number(), k), parts) % ahead == 0;
+}
+
 Tuning TensorTiling::named() const {
-  return {{"tile_m", m},        {"tile_n", n},      {"tile_k", k},    {"rows", rows},
-          {"columns", columns}, {"stages", stages}, {"parts", parts}, {"depths", depths}};
+  return {{"tile_m", m},    {"tile_n", n},        {"tile_k", k},
+          {"rows", rows},   {"columns", columns}, {"stages", stages},
+          {"parts", parts}, {"depths", depths},   {"ahead", ahead}};
 }
 
 TensorTiling TensorTiling::of(const Tuning& t, const TensorTiling& otherwise) {
@@ -82,6 +93,7 @@ TensorTiling TensorTiling::of(const Tuning& t, const TensorTiling& otherwise) {
           value_or(t, "stages", otherwise.stages),
           value_or(t, "parts", otherwise.parts),
           value_or(t, "depths", t.empty() ? otherwise.depths : 1),
+          value_or(t, "ahead", t.empty() ? otherwise.ahead : 1),
           otherwise.strip};
 }
 
@@ -105,15 +117,17 @@ double predicted_us(const GroupProblem& p, const TensorTiling& t) {
                turns = std::ceil(threads / 128), pieces = number(t.rows / 16 * (t.columns / 8));
   const double one_step = c.step_us + loaded / 8 / threads * turns * c.copy_us +
                           sixteenths * std::max(c.sixteenth_us, pieces * turns * c.piece_us) +
-                          (t.stages <= 2 ? c.fetch_us : 0.0);
+                          (t.stages <= 2 ? c.fetch_us / number(t.ahead) : 0.0);
   const double latency = std::ceil(each / resident) * (c.start_us + steps * one_step);
   const double cache_us =
       loaded * 2 / std::min(bytes_per_us, cache_bytes_per_us / std::min(groups, processors));
   const double busy = std::max(
       {number(t.m * t.n * t.k) / products_per_us, loaded / 8 / c.vectors_per_us, cache_us});
-  const double adding = t.parts > 1 ? c.launch_us + parts * m * n * batch * 8 / c.parts_bytes_per_us
-                                    : number(t.depths - 1) * c.depth_us;
-  return std::max(latency, c.start_us + each * steps * busy) + adding;
+  const double working = c.start_us + each * steps * busy, least = std::max(latency, working);
+  if (t.parts > 1) return least + c.launch_us + parts * m * n * batch * 8 / c.parts_bytes_per_us;
+  if (t.depths == 1) return least;
+  return least + c.seen_latency * std::min(latency, working) + number(t.depths - 1) * c.depth_us +
+         (t.stages == 1 ? steps * c.wait_us : 0);
 }
 
 std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo& target,
@@ -139,10 +153,12 @@ std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo
           constexpr std::int64_t deep_stages = 4;
           if (depths > 1 && (parts > 1 || (stages < deep_stages && !target.has_opaque_tiles)))
             break;
-          const TensorTiling t{f.m,    f.n,       f.k,
-                               f.rows, f.columns, stages,
-                               parts,  depths,    target.has_opaque_tiles ? 16 : 0};
-          if (t.fits(target)) all.push_back({t, predicted_us(p, t)});
+          for (const std::int64_t ahead : ahead_counts) {
+            if (ahead > 1 && depths == 1) break;
+            const TensorTiling t{f.m,    f.n,   f.k,    f.rows, f.columns,
+                                 stages, parts, depths, ahead,  target.has_opaque_tiles ? 16 : 0};
+            if (t.fits(target) && t.divides_steps(p)) all.push_back({t, predicted_us(p, t)});
+          }
         }
       }
     }

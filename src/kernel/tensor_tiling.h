@@ -20,6 +20,9 @@ struct TensorTiling {
   std::int64_t parts = 1;
   // Of the depth of a step: each is multiplied by subgroups of its own, and the group adds them up.
   std::int64_t depths = 1;
+  // Steps whose tiles are on their way through registers while one is multiplied: 1, 2 or 4. More
+  // than 1 divide the number of steps, which is known.
+  std::int64_t ahead = 1;
   // Rows of a subgroup's tile that the group puts into memory at once, to store them; 0: all.
   std::int64_t strip = 0;
 
@@ -32,6 +35,7 @@ struct TensorTiling {
   std::int64_t put_rows() const { return strip > 0 ? strip : rows; }
   std::int64_t bytes() const;  // of the memory that a group shares
   bool fits(const TargetInfo&) const;
+  bool divides_steps(const GroupProblem&) const;  // ahead of them, those of a part
   Tuning named() const;
   static TensorTiling of(const Tuning&, const TensorTiling& otherwise);
 

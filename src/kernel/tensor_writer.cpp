@@ -43,7 +43,7 @@ class TensorWriter {
     }
     if (!is_copied())
       for (Operand* o : {&a_, &b_})
-        kernel_.memory.push_back({dtype_, o->tile * t_.k / t_.threads(), 0, MemoryScope::thread});
+        kernel_.memory.push_back({dtype_, t_.ahead * held_of(*o), 0, MemoryScope::thread});
     place_memory(kernel_);
     // Where the operands were.
     result_memory_ = first + static_cast<int>(kernel_.memory.size());
@@ -98,6 +98,7 @@ class TensorWriter {
     std::int64_t pitch(std::int64_t k) const { return line(k) + row_gap; }
   };
   bool is_copied() const { return t_.stages > 2; }
+  std::int64_t held_of(const Operand& o) const { return o.tile * t_.k / t_.threads(); }
   std::int64_t result_pitch() const { return t_.n + row_gap; }
   std::int64_t put_lines() const { return t_.m / t_.rows * t_.put_rows(); }
   std::int64_t result_plane() const { return put_lines() * result_pitch(); }  // of a part of a step
@@ -154,26 +155,32 @@ class TensorWriter {
     return out;
   }
 
-  // The tiles of step i are fetched while those of the step before it are multiplied. With memory
-  // for two steps nobody waits until all have multiplied: what is put next lies elsewhere.
+  // The tiles of the next steps are fetched while those of one are multiplied. With memory for two
+  // steps nobody waits until all have multiplied: what is put next lies elsewhere.
   Block steps() {
-    Block out = zeros(), first;
-    const Dim count = steps_of_part(), step = positions_.add_loop(count);
-    fetch(0, first);
-    if (count.low() > 0)
-      std::ranges::move(first, std::back_inserter(out));
-    else
-      out.push_back(branch(lowering_.below(0, count), std::move(first)));
-    const Dim stage = t_.stages == 2 ? positions_.remainder(step, 2) : Dim(0);
-    Stmt each = loop(LoopKind::serial, step);
-    put(a_, stage, each.body);
-    put(b_, stage, each.body);
-    each.body.push_back({.kind = Kind::barrier});
-    Block next;
-    fetch(step + Dim(1), next);
-    each.body.push_back(branch(lowering_.below(step + Dim(1), count), std::move(next)));
-    each.body.push_back(multiply(stage));
-    if (t_.stages == 1) each.body.push_back({.kind = Kind::barrier});
+    Block out = zeros();
+    const Dim count = steps_of_part(), turn = positions_.add_loop(floor_div(count, t_.ahead));
+    for (std::int64_t i = 0; i < t_.ahead; ++i) {
+      Block first;
+      fetch(i, i, first);
+      if (count.low() > i)
+        std::ranges::move(first, std::back_inserter(out));
+      else
+        out.push_back(branch(lowering_.below(i, count), std::move(first)));
+    }
+    Stmt each = loop(LoopKind::serial, turn);
+    for (std::int64_t i = 0; i < t_.ahead; ++i) {
+      const Dim step = turn * Dim(t_.ahead) + Dim(i),
+                stage = t_.stages == 2 ? positions_.remainder(step, 2) : Dim(0);
+      put(a_, stage, i, each.body);
+      put(b_, stage, i, each.body);
+      each.body.push_back({.kind = Kind::barrier});
+      Block next;
+      fetch(step + Dim(t_.ahead), i, next);
+      each.body.push_back(branch(lowering_.below(step + Dim(t_.ahead), count), std::move(next)));
+      each.body.push_back(multiply(stage));
+      if (t_.stages == 1) each.body.push_back({.kind = Kind::barrier});
+    }
     out.push_back(std::move(each));
     return out;
   }
@@ -265,13 +272,15 @@ class TensorWriter {
     }
   }
 
-  void fetch(const Dim& step, Block& out) {
+  // What a thread holds of `ahead` steps lies one behind the other: those of `held` are written, or
+  // put into the memory of the group.
+  void fetch(const Dim& step, std::int64_t held, Block& out) {
     for (const Operand* o : {&a_, &b_}) {
       const Dim turn = positions_.add_loop(turns(*o));
       Stmt all_turns = loop(LoopKind::unrolled, turn);
       const Place at = place_of(*o, turn);
       const Dim lane = positions_.add_loop(vector_width);
-      const Dim to = turn * Dim(vector_width) + lane;
+      const Dim to = Dim(held * held_of(*o)) + turn * Dim(vector_width) + lane;
       Source from = source_of(*o, at, step, lane);
       Stmt store{.kind = Kind::store, .param = o->held, .offset = to};
       store.value = Rewriter(lowering_.graph(), std::move(from.places))(o->side.element);
@@ -299,12 +308,13 @@ class TensorWriter {
     return out;
   }
 
-  void put(const Operand& o, const Dim& stage, Block& out) {
+  void put(const Operand& o, const Dim& stage, std::int64_t held, Block& out) {
     const Dim turn = positions_.add_loop(turns(o)), lane = positions_.add_loop(vector_width);
     const Place at = place_of(o, turn);
     Stmt store{.kind = Kind::store, .param = o.memory};
     store.offset = stage * Dim(o.stage) + at.line * Dim(o.pitch(t_.k)) + at.start + lane;
-    store.value = lowering_.load(o.held, dtype_, turn * Dim(vector_width) + lane);
+    store.value =
+        lowering_.load(o.held, dtype_, Dim(held * held_of(o)) + turn * Dim(vector_width) + lane);
     Stmt lanes = loop(LoopKind::lanes, lane), each = loop(LoopKind::unrolled, turn);
     lanes.body.push_back(std::move(store));
     each.body.push_back(std::move(lanes));
