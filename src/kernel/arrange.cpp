@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "kernel/cost.h"
 #include "kernel/group_nest.h"
 #include "kernel/loops.h"
 #include "kernel/memory_hints.h"
@@ -19,9 +20,6 @@ using Kind = Stmt::Kind;
 bool contains_loop(const Block& block) { return std::any_of(block.begin(), block.end(), is_loop); }
 
 // ---- which loop runs in vectors
-
-// What is kept in a row of memory rather than computed again.
-bool is_expensive(const Op& op) { return op.cost >= 10; }
 
 constexpr double vector_lanes = 16;
 // Against one element of a vector that lies in order.

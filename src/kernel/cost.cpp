@@ -208,6 +208,13 @@ double bytes_of(const Kernel& k, const TargetInfo& target) {
 
 }  // namespace
 
+bool is_expensive(const Op& op) { return op.cost >= 10; }
+
+bool has_expensive(Value v) {
+  return std::ranges::any_of(nodes_below(std::span(&v, 1)),
+                             [&](NodeId n) { return is_expensive(v.graph().op(n)); });
+}
+
 double predicted_ms(const Kernel& k, const TargetInfo& target) {
   const double instructions = Costs(k, target).of(k.body, {});
   const double bytes = bytes_of(k, target);

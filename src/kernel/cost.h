@@ -8,6 +8,8 @@
 namespace hone {
 
 double predicted_ms(const Kernel&, const TargetInfo&);
+bool is_expensive(const Op&);  // of one element
+bool has_expensive(Value);     // whether anything is that it is computed from
 // Of the steps that run each time, with what a launch costs. Its steps must all be kernels.
 double predicted_ms(const Candidate&, const TargetInfo&);
 

@@ -7,6 +7,7 @@
 
 #include "kernel/anchored.h"
 #include "kernel/blocking.h"
+#include "kernel/cost.h"
 #include "kernel/group_problem.h"
 #include "kernel/loops.h"
 #include "kernel/walk.h"
@@ -340,7 +341,10 @@ class GroupContractionWriter {
     if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
     if (!divides(t_.n, p_.n)) conditions.push_back(lowering_.below(n, p_.n));
     if (!conditions.empty()) stores = Block{branch(all(conditions), std::move(stores), {})};
-    Stmt columns = loop(LoopKind::unrolled, c), rows = loop(LoopKind::unrolled, r);
+    // An expensive body that is there once for each element takes compilers long.
+    const bool is_long = std::ranges::any_of(values_of(stores), has_expensive);
+    Stmt columns = loop(LoopKind::unrolled, c),
+         rows = loop(is_long ? LoopKind::serial : LoopKind::unrolled, r);
     columns.body = std::move(stores);
     rows.body.push_back(std::move(columns));
     Block out;

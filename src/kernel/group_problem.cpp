@@ -58,6 +58,7 @@ GroupProblem of_conv(Value v, const Positions& positions) {
   const Dims none(low.size(), 0);
   if (low != none || high != none) x = pad_with(x, scalar(x.graph(), 0, x.dtype()), low, high);
   GroupProblem p{x, w};
+  p.is_convolution = true;
   const Dim in = w.shape()[axes.in], out = floor_div(w.shape()[axes.out], groups);
   Dims rows = {v.shape()[axes.batch]};
   for (const Dim& d : sizes_at(v, axes.space)) rows.push_back(d);

@@ -17,6 +17,7 @@ struct GroupProblem {
   using Where = std::function<Dims(const Dim& batch, const Dim& free, const Dim& k)>;
   Value a, b;
   Dim batch = 1, m = 1, n = 1, k = 1;
+  bool is_convolution = false;
   Where a_at, b_at;
   std::function<Dims(const Dim& batch, const Dim& m, const Dim& n)> c_at;
 };

@@ -154,7 +154,8 @@ std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo
           if (depths > 1 && (parts > 1 || (stages < deep_stages && !target.has_opaque_tiles)))
             break;
           for (const std::int64_t ahead : ahead_counts) {
-            if (ahead > 1 && depths == 1) break;
+            // Positions in images are long, and written out for each of them.
+            if (ahead > 1 && (depths == 1 || p.is_convolution)) break;
             const TensorTiling t{f.m,    f.n,   f.k,    f.rows, f.columns,
                                  stages, parts, depths, ahead,  target.has_opaque_tiles ? 16 : 0};
             if (t.fits(target) && t.divides_steps(p)) all.push_back({t, predicted_us(p, t)});

@@ -156,33 +156,45 @@ class TensorWriter {
   }
 
   // The tiles of the next steps are fetched while those of one are multiplied. With memory for two
-  // steps nobody waits until all have multiplied: what is put next lies elsewhere.
+  // steps nobody waits until all have multiplied: what is put next lies elsewhere. A loop that
+  // multiplies zeros before anything has arrived has the code that fetches once: compilers take
+  // long for positions in images. Where several steps are on their way there are few in all, and
+  // one more of each would count.
   Block steps() {
     Block out = zeros();
-    const Dim count = steps_of_part(), turn = positions_.add_loop(floor_div(count, t_.ahead));
+    const bool starts_with_zeros = t_.ahead == 1;
+    const Dim count = steps_of_part(), rounds = floor_div(count, t_.ahead),
+              round = positions_.add_loop(starts_with_zeros ? rounds + Dim(1) : rounds);
+    if (starts_with_zeros)
+      for (const Operand* o : {&a_, &b_}) out.push_back(nothing_held(*o));
+    else
+      for (std::int64_t i = 0; i < t_.ahead; ++i) fetch(i, i, out);
+    Stmt each = loop(LoopKind::serial, round);
     for (std::int64_t i = 0; i < t_.ahead; ++i) {
-      Block first;
-      fetch(i, i, first);
-      if (count.low() > i)
-        std::ranges::move(first, std::back_inserter(out));
-      else
-        out.push_back(branch(lowering_.below(i, count), std::move(first)));
-    }
-    Stmt each = loop(LoopKind::serial, turn);
-    for (std::int64_t i = 0; i < t_.ahead; ++i) {
-      const Dim step = turn * Dim(t_.ahead) + Dim(i),
+      const Dim step = round * Dim(t_.ahead) + Dim(i),
+                next = starts_with_zeros ? step : step + Dim(t_.ahead),
                 stage = t_.stages == 2 ? positions_.remainder(step, 2) : Dim(0);
       put(a_, stage, i, each.body);
       put(b_, stage, i, each.body);
       each.body.push_back({.kind = Kind::barrier});
-      Block next;
-      fetch(step + Dim(t_.ahead), i, next);
-      each.body.push_back(branch(lowering_.below(step + Dim(t_.ahead), count), std::move(next)));
+      Block fetched;
+      fetch(next, i, fetched);
+      each.body.push_back(branch(lowering_.below(next, count), std::move(fetched)));
       each.body.push_back(multiply(stage));
       if (t_.stages == 1) each.body.push_back({.kind = Kind::barrier});
     }
     out.push_back(std::move(each));
     return out;
+  }
+
+  Stmt nothing_held(const Operand& o) {
+    const Dim turn = positions_.add_loop(turns(o)), lane = positions_.add_loop(vector_width);
+    Stmt zero{.kind = Kind::store, .param = o.held, .offset = turn * Dim(vector_width) + lane};
+    zero.value = lowering_.number(0, dtype_);
+    Stmt lanes = loop(LoopKind::lanes, lane), each = loop(LoopKind::unrolled, turn);
+    lanes.body.push_back(std::move(zero));
+    each.body.push_back(std::move(lanes));
+    return each;
   }
 
   // The tiles of the next steps are on their way while those of one are multiplied. All steps copy

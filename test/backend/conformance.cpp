@@ -479,6 +479,21 @@ TEST_P(BackendConformance, ProductsOfHalvesAreAsTheReferenceSays) {
   }
 }
 
+// What follows a product takes each row of a thread's tile in turn where it is long.
+TEST_P(BackendConformance, LongFunctionsOfProductsAreAsTheReferenceSays) {
+  for (const auto& [m, n, k] : {std::array{64, 128, 96}, {33, 19, 21}, {2, 70, 5}}) {
+    Function f;
+    const Type left(DType::f32, {m, k}), right(DType::f32, {k, n});
+    const Value a = f.add_param(left, "a"), b = f.add_param(right, "b"), y = ops::matmul(a, b);
+    f.add_result(ops::gelu(y) * ops::tanh(ops::sin(y)), "y");
+    const auto wave = [](const Type& t, int step) {
+      return harness::filled(
+          t, [i = 0, step](DType) mutable { return 0.1 * ((i += step) % 13) - 0.6; });
+    };
+    expect_as_reference(f, {wave(left, 5), wave(right, 7)});
+  }
+}
+
 TEST_P(BackendConformance, ConstantsArePreparedAndReadOnTheDevice) {
   Function f;
   const Value x = f.add_param(f32({3, 40}), "x");

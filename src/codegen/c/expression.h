@@ -104,6 +104,7 @@ class Renderer {
   void store(const Stmt&);
   void branch(const Stmt&);
   void loop(const Stmt&);
+  bool is_short_of_steps(const Stmt&) const;
   void serial_loop(const Stmt&);
   void unrolled_loop(const Stmt&, std::int64_t turns);
   void lanes_loop(const Stmt&);
@@ -134,6 +135,8 @@ class Renderer {
   void tile_step(const Stmt&, const TileForm&, const std::string& columns, std::int64_t a_place,
                  std::int64_t b_place);
   bool show_tiles(const Stmt&);
+  std::vector<int> tiles_by_rows(const Stmt& loop) const;
+  void turn_tile(int tile);
   std::string tile_element(const Value&);
   // Of groups of threads; tiles are arrays of each thread there.
   bool group_statement(const Stmt&);
@@ -207,6 +210,7 @@ class Renderer {
   std::unordered_set<RegId> arrays_;  // registers of a strip with an element for each turn
   int vector_bytes_;
   std::set<int> used_tiles_;
+  std::unordered_map<int, VarId> tile_rows_;          // loops that turn a tile, by tile
   std::unordered_map<int, std::string> shown_tiles_;  // in memory, by tile
   int next_ = 0;
 };

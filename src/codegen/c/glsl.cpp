@@ -394,6 +394,7 @@ const Dialect glsl = {
     .thread = "gl_LocalInvocationID.x",
     .barrier = "groupMemoryBarrier(); barrier();",
     .unroll = "[[unroll]]",
+    .keep_loop = "[[dont_unroll]]",
     .vector_type = "$T_x$N",
     .vector_load = "$V = hone_load_$T_x$N($P, (int64_t)($I));",
     .vector_store = "hone_store_$T_x$N($P, (int64_t)($I), $V);",

@@ -206,6 +206,41 @@ void Renderer::copy_async(const Stmt& s) {
 
 // ---- tiles
 
+// The tiles of which a serial loop reads its own row each time, and no other. Registers have no
+// number that a loop counts, and written out, the body would be there once for each row. So the row
+// is always the first, and what the loop has read goes behind the others: after the loop the tile
+// is as before.
+std::vector<int> Renderer::tiles_by_rows(const Stmt& loop) const {
+  if (!dialect_.has_groups || loop.loop != LoopKind::serial) return {};
+  std::set<int> own, others;
+  for (const Value& root : values_of(loop.body))
+    for (NodeId n : nodes_below(std::span(&root, 1))) {
+      const Value v(&root.graph(), n);
+      if (!v.is(ops::tile_element)) continue;
+      const int tile = static_cast<int>(v.attrs().integer("index"));
+      const std::int64_t rows = kernel_.tiles[static_cast<std::size_t>(tile)].rows;
+      const bool is_own = loop_of(v.attrs().dims("offset")[0]) == loop.var;
+      (is_own && rows > 1 && loop.extent == Dim(rows) ? own : others).insert(tile);
+    }
+  std::vector<int> out;
+  std::ranges::set_difference(own, others, std::back_inserter(out));
+  return out;
+}
+
+void Renderer::turn_tile(int tile) {
+  const KernelTile& t = kernel_.tiles[static_cast<std::size_t>(tile)];
+  const std::string l = fresh("l"), first = fresh("first");
+  const auto each = [&](std::int64_t count, const std::string& statement) {
+    out_.line(dialect_.unroll);
+    out_.line("for (int32_t ", l, " = 0; ", l, " < ", count, "; ++", l, ") ", statement);
+  };
+  const std::int64_t behind = (t.rows - 1) * t.columns;
+  out_.line(memory_type(t.dtype), " ", first, "[", t.columns, "];");
+  each(t.columns, cat(first, "[", l, "] = t", tile, "[", l, "];"));
+  each(behind, cat("t", tile, "[", l, "] = t", tile, "[", l, " + ", t.columns, "];"));
+  each(t.columns, cat("t", tile, "[", l, " + ", behind, "] = ", first, "[", l, "];"));
+}
+
 void Renderer::array_tile(const Stmt& s) {
   const KernelTile& t = kernel_.tiles[static_cast<std::size_t>(s.tile)];
   used_tiles_.insert(s.tile);

@@ -151,31 +151,40 @@ void Renderer::multiply_matrices(const Stmt& s) {
   const bool a_lies_along = first.a.stride == Dim(1), b_lies_along = first.k_group > 1;
   const std::int64_t a_pitch = a_lies_along ? first.a.rows[1] / 8 : first.a.stride.number(),
                      b_pitch = b_lies_along ? first.k_group : first.b.stride.number();
-  const auto load = [&](std::string_view type, const std::string& name, int param, const Dim& at,
-                        std::int64_t pitch, bool is_by_columns) {
+  const auto corner = [&](int param, const Dim& at) {
+    const std::string name = fresh("corner");
+    out_.line("const ", index_type(), " ", name, " = ", word_number(param, at), ";");
+    return name;
+  };
+  // `behind` elements after a corner.
+  const auto load = [&](std::string_view type, const std::string& name, int param,
+                        const std::string& from, std::int64_t behind, std::int64_t pitch,
+                        bool is_by_columns) {
     out_.line(type, " ", name, ";");
     out_.line(filled(words.load, {{"$V", name},
                                   {"$A", words_name(param)},
-                                  {"$I", word_number(param, at)},
+                                  {"$I", cat(from, " + ", behind / word_elements(param))},
                                   {"$P", cat(pitch / word_elements(param))},
                                   {"$C", is_by_columns ? "true" : "false"}}));
   };
   out_.open();
   at_corner([&] {
+    const std::string a_corner = corner(first.a.param, first.a.offset),
+                      b_corner = corner(first.b.param, first.b.offset);
     for (std::int64_t k = 0; k < first.extent.number(); k += side) {
       std::vector<std::string> left;
       for (std::size_t i = 0; i < first.a.rows.size(); i += lines_of_thread) {
         left.push_back(fresh("left"));
-        load(words.left, left.back(), first.a.param,
-             first.a.offset + Dim(first.a.rows[i] + k * (a_lies_along ? 1 : a_pitch)), a_pitch,
-             !a_lies_along);
+        load(words.left, left.back(), first.a.param, a_corner,
+             first.a.rows[i] + k * (a_lies_along ? 1 : a_pitch), a_pitch, !a_lies_along);
       }
       for (std::size_t j = 0; j < s.body.size(); j += 2) {
         const std::string right = fresh("right");
         const Stmt& column = s.body[j];
         used_tiles_.insert(column.tile);
-        load(words.right, right, column.b.param,
-             column.b.offset + Dim(k * (b_lies_along ? 1 : b_pitch)), b_pitch, b_lies_along);
+        load(words.right, right, column.b.param, b_corner,
+             (column.b.offset - first.b.offset).number() + k * (b_lies_along ? 1 : b_pitch),
+             b_pitch, b_lies_along);
         for (std::size_t i = 0; i < left.size(); ++i)
           out_.line(filled(words.multiply,
                            {{"$S", matrix_name(static_cast<std::int64_t>(i), column.tile)},

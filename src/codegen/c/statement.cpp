@@ -213,6 +213,15 @@ void Renderer::loop(const Stmt& s) {
   serial_loop(s);
 }
 
+// A loop of few turns, each of them a step of a group: compilers write it out, which takes them
+// longer than it saves. Where a turn holds several steps it is worth it.
+bool Renderer::is_short_of_steps(const Stmt& s) const {
+  constexpr std::int64_t most_turns = 16, most_barriers = 2;
+  if (!dialect_.has_groups || s.loop != LoopKind::serial || !s.extent.is_number()) return false;
+  const auto barriers = std::ranges::count(s.body, Stmt::Kind::barrier, &Stmt::kind);
+  return s.extent.number() <= most_turns && barriers > 0 && barriers <= most_barriers;
+}
+
 void Renderer::serial_loop(const Stmt& s) {
   if (s.extent.low() > 0) hoist(s.var, s.body);  // else what it reads may not be there
   const std::string extent = position(s.extent), i = fresh("i");
@@ -221,11 +230,16 @@ void Renderer::serial_loop(const Stmt& s) {
   forget_memory();
   const bool is_chunks = !dialect_.has_groups && s.loop == LoopKind::grid && has_grid(kernel_);
   if (s.loop == LoopKind::unrolled && !dialect_.unroll.empty()) out_.line(dialect_.unroll);
+  const std::vector<int> turned = tiles_by_rows(s);
+  for (int t : turned) tile_rows_.emplace(t, s.var);
+  if (!turned.empty() || is_short_of_steps(s)) out_.line(dialect_.keep_loop);
   out_.open("for (", index_type(), " ", i, " = ", is_chunks ? "begin" : "0", "; ", i, " < ",
             is_chunks ? "end" : extent, "; ++", i, ")");
   variables_[s.var] = i;
   scoped([&] { block(s.body); });
+  for (int t : turned) turn_tile(t);
   out_.close();
+  for (int t : turned) tile_rows_.erase(t);
   forget_memory();
   forget_registers();
 }

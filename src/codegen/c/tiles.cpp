@@ -249,7 +249,11 @@ std::string Renderer::tile_element(const Value& e) {
   const int tile = static_cast<int>(e.attrs().integer("index"));
   const Dims& at = e.attrs().dims("offset");
   const std::int64_t width = kernel_.tiles[static_cast<std::size_t>(tile)].columns;
-  if (dialect_.has_groups) return in_array(cat("t", tile), position(at[0] * Dim(width) + at[1]));
+  if (dialect_.has_groups) {
+    const auto turned = tile_rows_.find(tile);
+    const Dim row = turned != tile_rows_.end() && loop_of(at[0]) == turned->second ? Dim(0) : at[0];
+    return in_array(cat("t", tile), position(row * Dim(width) + at[1]));
+  }
   auto it = shown_tiles_.find(tile);
   HONE_ASSERT(it != shown_tiles_.end(), "an element of tile ", tile, " is read outside of loops");
   return cat(it->second, "[", position(at[0] * Dim(width) + at[1]), "]");

@@ -300,6 +300,7 @@ constinit const c::Dialect cuda_cpp = {
     .thread = "threadIdx.x",
     .barrier = "__syncthreads();",
     .unroll = "#pragma unroll",
+    .keep_loop = "#pragma unroll 1",
     .unroll_products = "#pragma unroll (is_aligned ? 64 : 1)",
     .vector_type = "hone_vector<$T, $N>",
     .vector_load = "hone_load<is_aligned>($V, $P + ($I));",
