@@ -192,6 +192,37 @@ Enclosure hull(Enclosure a, const Enclosure& b) {
   return a;
 }
 
+// ---- steps that rounding decides
+
+// Whether some element is one of values that lie apart.
+bool is_open_choice(const Enclosing& c) {
+  const Enclosure &go = *c.in[0], &x = *c.in[1], &y = *c.in[2];
+  if (!x.low.is_real()) return go.low.integers != go.high.integers;
+  for (std::size_t i = 0; i < go.low.integers.size(); ++i) {
+    const Interval a = at(x, i), b = at(y, i);
+    const bool meet = a.low <= b.high && b.low <= a.high;
+    if (go.low.integers[i] != go.high.integers[i] && !meet) return true;
+  }
+  return false;
+}
+
+// Whether operands hang on a step. A choice hangs on its condition only where its outcomes lie
+// apart: leaky_relu is continuous.
+bool hangs_on_step(const Enclosing& c) {
+  const bool chooses = &c.op == &ops::select;
+  return (chooses && is_open_choice(c)) ||
+         std::any_of(c.in.begin() + (chooses ? 1 : 0), c.in.end(),
+                     [](const Enclosure* e) { return e->hangs_on_step; });
+}
+
+// Whether a result jumps where its operands are moved a little.
+bool is_open_step(const Op& op, const Enclosure& e) {
+  static constexpr const Op* steps[] = {&ops::floor, &ops::ceil, &ops::round,
+                                        &ops::trunc, &ops::sign, &ops::rem};
+  return e.low.is_real() ? std::ranges::count(steps, &op) > 0 && !e.is_point()
+                         : e.low.integers != e.high.integers;
+}
+
 class Encloser {
  public:
   std::vector<Enclosure> call(const Function& f, std::vector<Enclosure> inputs,
@@ -220,7 +251,6 @@ class Encloser {
       out.push_back(done[r.value.node()][r.value.index()]);
     return out;
   }
-  bool is_way_open() const { return is_way_open_; }
 
  private:
   // By node, the place in the order after which nothing reads it.
@@ -245,9 +275,13 @@ class Encloser {
       rounded_again = once_more_rounded(*c.in[0]);
       c.in[0] = &rounded_again;
     }
-    if (&c.op == &ops::if_else) return branch(c, sizing);
-    if (&c.op == &ops::while_loop) return loop(c, sizing);
-    return one_node(std::move(c));
+    std::vector<Enclosure> out = &c.op == &ops::if_else      ? branch(c, sizing)
+                                 : &c.op == &ops::while_loop ? loop(c, sizing)
+                                                             : one_node(c);
+    const bool operand_hangs = hangs_on_step(c);
+    for (Enclosure& e : out)
+      e.hangs_on_step = e.hangs_on_step || operand_hangs || is_open_step(c.op, e);
+    return out;
   }
 
   static std::vector<Enclosure> copies(const Enclosing& c, std::size_t from) {
@@ -262,7 +296,6 @@ class Encloser {
                    &no = *c.attrs.get<FunctionRef>("else");
     const std::int64_t low = c.in[0]->low.integers[0], high = c.in[0]->high.integers[0];
     if (low == high) return call(low ? yes : no, copies(c, 1), sizing);
-    is_way_open_ = true;
     try {
       std::vector<Enclosure> out = call(yes, copies(c, 1), sizing),
                              other = call(no, copies(c, 1), sizing);
@@ -280,8 +313,9 @@ class Encloser {
     for (;;) {
       const Enclosure go = call(condition, values, sizing).at(0);
       if (go.low.integers[0] != go.high.integers[0]) {
-        is_way_open_ = true;
-        return all_unknown(c);
+        std::vector<Enclosure> out = all_unknown(c);
+        for (Enclosure& e : out) e.hangs_on_step = true;
+        return out;
       }
       if (go.low.integers[0] == 0) break;
       std::vector<Enclosure> next = call(body, values, sizing);
@@ -290,20 +324,14 @@ class Encloser {
     values.resize(c.types.size());
     return values;
   }
-
-  bool is_way_open_ = false;
 };
 
 }  // namespace
 
-std::vector<Enclosure> enclose(const Function& f, std::span<const Array> inputs,
-                               bool* is_way_open) {
+std::vector<Enclosure> enclose(const Function& f, std::span<const Array> inputs) {
   std::vector<Enclosure> in;
   for (const Array& a : inputs) in.push_back({widen(a), widen(a)});
-  Encloser encloser;
-  std::vector<Enclosure> out = encloser.call(f, std::move(in), {});
-  if (is_way_open) *is_way_open = encloser.is_way_open();
-  return out;
+  return Encloser().call(f, std::move(in), {});
 }
 
 Comparison accept(const Array& got, const Enclosure& e) { return accept(widen(got), e); }

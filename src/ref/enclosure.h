@@ -10,10 +10,8 @@
 
 namespace hone {
 
-// Throws as evaluate() does. `is_way_open`: whether rounding decides which branch of an `if` is
-// taken, or how often a loop turns.
-std::vector<Enclosure> enclose(const Function&, std::span<const Array> inputs,
-                               bool* is_way_open = nullptr);
+// Throws as evaluate() does.
+std::vector<Enclosure> enclose(const Function&, std::span<const Array> inputs);
 
 // Whether every element lies inside; what nothing is known of counts as undecided.
 Comparison accept(const Wide& got, const Enclosure&);

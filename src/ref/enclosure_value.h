@@ -14,6 +14,9 @@ namespace hone {
 // both are NaN, the element is NaN. Integers and bools: low <= high in the order of the dtype.
 struct Enclosure {
   Wide low, high;
+  // Whether some element is made of a step whose outcome rounding decides: of a comparison, a whole
+  // number, a position, a branch.
+  bool hangs_on_step = false;
 
   const std::vector<std::int64_t>& dims() const { return low.dims; }
   DType dtype() const { return low.dtype; }

@@ -5,8 +5,7 @@
 #include <set>
 
 #include "ref/compare.h"
-#include "ref/enclosure.h"
-#include "ref/rounding.h"
+#include "verify/explanation.h"
 
 namespace hone {
 
@@ -17,10 +16,9 @@ constexpr std::chrono::seconds most_time{30};
 class Meaning {
  public:
   Meaning(const Function& f, const std::vector<Array>& inputs)
-      : function_(f),
-        inputs_(inputs),
+      : inputs_(inputs),
         expected_(Evaluator(f).both(inputs, Mode::stepwise)),
-        rounding_(f, inputs, expected_.strict, expected_.wide) {}
+        rounding_(f, inputs, expected_) {}
 
   // What another function gives for the same inputs; nothing when it means the same.
   std::optional<std::string> difference(const Function& other) {
@@ -32,25 +30,15 @@ class Meaning {
     }
     for (std::size_t i = 0; i < got.size(); ++i) {
       const Comparison c = accept(got[i], expected_.strict[i], expected_.wide[i]);
-      if (!c.ok && !rounding_.explains(i, got[i]) && !encloses(i, got[i]))
-        return cat("result ", i, ": ", c);
+      if (!c.ok && !rounding_.explains(i, got[i])) return cat("result ", i, ": ", c);
     }
     return std::nullopt;
   }
 
  private:
-  // Intervals of floats are too wide to find a wrong rule.
-  bool encloses(std::size_t result, const Array& got) {
-    if (is_float(got.dtype())) return false;
-    if (enclosures_.empty()) enclosures_ = enclose(function_, inputs_);
-    return accept(got, enclosures_[result]).ok;
-  }
-
-  const Function& function_;
   const std::vector<Array>& inputs_;
   BothModes expected_;  // the steps are rounded
-  Rounding rounding_;
-  std::vector<Enclosure> enclosures_;
+  Explanation rounding_;
 };
 
 std::string rules_text(const RuleLog& log) {

@@ -6,11 +6,10 @@
 #include "ir/measured.h"
 #include "ops/ops.h"
 #include "ref/compare.h"
-#include "ref/enclosure.h"
-#include "ref/rounding.h"
 #include "runtime/session.h"
 #include "schedule/cost.h"
 #include "schedule/views.h"
+#include "verify/explanation.h"
 #include "verify/repeat.h"
 
 namespace hone {
@@ -110,26 +109,13 @@ std::uint64_t extreme_rounds(const Function& f, const Sizing& sizes) {
 
 void compare(const Function& f, const Inputs& given, const std::vector<Array>& got, Fill fill,
              const Blame& blame) {
-  const std::vector<Array>& inputs = given.arrays;
   const auto& [strict, wide] = given.expected;
-  Rounding rounding(f, inputs, strict, wide);
-  std::vector<Enclosure> enclosures;
-  bool is_way_open = false;
-  // Random perturbations may miss a rare outcome of a rounding decision, such as the other branch
-  // of an `if`, and f64 has no more precise evaluation to compare with. There enclosures decide.
-  // Those of other floats are too wide to find a wrong rule, and decide only for numbers of which
-  // products may overflow.
-  auto encloses = [&](std::size_t i) {
-    if (enclosures.empty()) enclosures = enclose(f, inputs, &is_way_open);
-    const bool is_judged = !is_float(got[i].dtype()) || got[i].dtype() == DType::f64 ||
-                           fill == Fill::wide || is_extreme(fill) || is_way_open;
-    return is_judged && accept(got[i], enclosures[i]).ok;
-  };
+  Explanation rounding(f, given.arrays, given.expected, fill == Fill::wide || is_extreme(fill));
   for (std::size_t i = 0; i < got.size(); ++i) {
     const Comparison c = accept(got[i], strict[i], wide[i]);
-    if (!c.ok && (!c.problem.empty() || (!rounding.explains(i, got[i]) && !encloses(i))))
+    if (!c.ok && (!c.problem.empty() || !rounding.explains(i, got[i])))
       throw UserError("refused: result ", i, " differs from the reference: ", c,
-                      blame ? blame(inputs) : "");
+                      blame ? blame(given.arrays) : "");
   }
 }
 

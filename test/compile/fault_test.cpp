@@ -1,5 +1,6 @@
 // Faults planted in the compiler are found, and the message names the node that is to blame.
 #include "base/file.h"
+#include "base/random.h"
 #include "compile/blame.h"
 #include "compile/evidence.h"
 #include "compile/optimize.h"
@@ -115,6 +116,41 @@ TEST(Verification, OfTheWholeModelNamesTheNode) {
     expect_contains(e.what(), origins_text(nth(source.variants[0].function, ops::relu)));
     expect_contains(e.what(), "pass 'fault' changes its meaning");
   }
+}
+
+// ---- what is right though the rule refuses it
+
+// Next to a tie the order of a sum decides which whole number is next, and the two evaluations of
+// the reference may agree on the other one.
+TEST(Verification, AWholeNumberThatTheOrderOfASumDecidesIsRight) {
+  EmptyCache cache;
+  Function f;
+  const Value x = f.add_param(f32({1, 64}), "x"), w = f.add_param(f32({1, 64}), "w");
+  f.add_result(ops::round(reduce_axes(ops::reduce_sum, x * w, {1})), "y");
+  std::vector<std::vector<Array>> refused;  // inputs on which the rule alone refuses the plan
+  const auto plan = std::make_shared<const Plan>(
+      compile({"round", {{{}, f}}, {}}, {.strategy = "cpu", .verification = Verification::none}));
+  Session session(Executable::load(plan, open_devices(*plan)));
+  for (std::uint64_t seed = 1; seed <= 200 && refused.size() < 3; ++seed) {
+    Random random(seed);
+    std::vector<float> weights(64);
+    for (float& v : weights) v = static_cast<float>(random.unit() - 0.5);
+    for (int pairs = 0; pairs < 8; ++pairs) {
+      const auto at = static_cast<std::size_t>(8 * pairs);
+      weights[at + static_cast<std::size_t>(random.below(4))] = 0x1p24f;
+      weights[at + static_cast<std::size_t>(random.between(4, 7))] = -0x1p24f;
+    }
+    const std::vector<Array> inputs = {
+        Array::of<float>(DType::f32, {1, 64}, std::vector<float>(64, 1)),
+        Array::of<float>(DType::f32, {1, 64}, weights)};
+    const auto [strict, wide] = Evaluator(f).both(inputs, Mode::stepwise);
+    if (!accept(session.run(inputs)[0], strict[0], wide[0]).ok) refused.push_back(inputs);
+  }
+  ASSERT_FALSE(refused.empty());
+  OptimizeRequest request;
+  request.compile.verification = Verification::model;
+  request.strategies = {"cpu"};
+  EXPECT_NO_THROW(optimize({"round", {{{}, f}}, refused}, request));
 }
 
 // ---- a wrong kernel: the compile cache holds the code of another function

@@ -117,6 +117,30 @@ TEST(Judge, ADecisionOnRoundingIsOpenAndOthersAreNot) {
   EXPECT_EQ(e.high.reals[2], 5);
 }
 
+// What jumps where a rounded number is moved a little, and what is computed from it. A choice
+// between values that meet does not jump.
+TEST(Judge, AStepThatRoundingDecidesIsKnown) {
+  const auto hangs = [](const auto& make, const std::vector<float>& numbers) {
+    Function f;
+    f.add_result(make(f.add_param(f32({1}), "x") * 0.1));
+    return enclosed(f, numbers).hangs_on_step;
+  };
+  const auto chosen = [](double above, double below) {
+    return [=](Value x) {
+      const Value low = broadcast_to(scalar(x.graph(), 0.3f, DType::f32), x.shape());
+      return ops::select(ops::lt(x, low), x * below, x * above) * 2.0;
+    };
+  };
+  const std::vector<float> tie = {3}, clear = {7.5};
+  const auto whole = [](Value x) { return ops::exp(ops::floor(x * 10.0)); };
+  EXPECT_TRUE(hangs(whole, tie));
+  EXPECT_FALSE(hangs(whole, clear));
+  EXPECT_TRUE(hangs(chosen(1, 2), tie));
+  EXPECT_FALSE(hangs(chosen(1, 2), clear));
+  EXPECT_FALSE(hangs(chosen(1, 1), tie)) << "both give the same";
+  EXPECT_FALSE(hangs([](Value x) { return ops::tanh(x); }, tie)) << "it has no step";
+}
+
 TEST(Judge, APositionAmongNearTiesIsOneOfThem) {
   Function f;
   Value x = f.add_param(f32({4}), "x");
