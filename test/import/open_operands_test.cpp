@@ -1,5 +1,5 @@
-// Axes of pads and transforms, and sizes of windows, grids and images, give by data what they give
-// when they are constant.
+// Axes of pads, slices and transforms, sizes of windows, grids and images, scales and other numbers
+// give by data what they give when they are constant.
 #include "by_data.h"
 
 namespace hone {
@@ -280,6 +280,150 @@ TEST(OpenOperands, SizesOfUnpooledImagesByData) {
   expect_contains(unpooled(data("s", {1, 1, 4, 4})).refusal(), first + " 1, expected 2 to 2");
   expect_contains(unpooled(data("s", {1, 2, 4, -1})).refusal(), "is -1 for these inputs");
   expect_contains(unpooled(data("s", {1, 2, 4})).refusal(), "has 3 elements, expected 4 sizes");
+}
+
+TEST(OpenOperands, AxesOfSlicesByData) {
+  const Given x = {"x", counting({3, 4, 5})};
+  const auto sliced = [&](const Integers& starts, const Integers& ends, const Integers& axes,
+                          const Integers& steps) {
+    std::vector<Given> given = {x, data("s", starts), data("e", ends), data("a", axes)};
+    if (!steps.empty()) given.push_back(data("b", steps));
+    expect_alike("Slice", given);
+    for (const std::size_t known : {1U, 2U, 4U})
+      if (known < given.size()) given[known] = constant(given[known]);
+    expect_alike("Slice", given);
+    return OneNode("Slice", given).run()[0];
+  };
+  EXPECT_EQ(sliced({1}, {3}, {2}, {}).dims(), (Integers{3, 4, 2}));
+  EXPECT_EQ(sliced({1, 0}, {3, 2}, {-1, 0}, {}).dims(), (Integers{2, 4, 2}));
+  EXPECT_EQ(sliced({1, 2}, {9, 3}, {0, 1}, {1, 1}).dims(), (Integers{2, 1, 5}));
+  EXPECT_EQ(sliced({-1, 0}, {-9, 4}, {1, 2}, {-2, 3}).dims(), (Integers{3, 2, 2}));
+  EXPECT_EQ(sliced({}, {}, {}, {}), counting({3, 4, 5}));
+  EXPECT_EQ(sliced({2}, {2}, {0}, {}).dims(), (Integers{0, 4, 5}));
+  expect_alike("Slice", {{"x", counting({6})}, data("s", {2}), data("e", {5}), data("a", {0})});
+  const Array y = OneNode("Slice", {{"x", counting({2, 3})},
+                                    data("s", {2, 1}),
+                                    data("e", {-9, 2}),
+                                    data("a", {1, 0}),
+                                    data("b", {-1, 1})})
+                      .run()[0];
+  EXPECT_EQ(y, reals({1, 3}, {5, 4, 3}));
+}
+
+// A run says how many axes have bounds: of the first, or of those that are named.
+TEST(OpenOperands, AnOpenNumberOfAxesOfSlices) {
+  for (const bool are_named : {false, true}) {
+    ModelBuilder b;
+    b.input("x", DType::f32, {"2", "3"});
+    for (const char* name : {"s", "e", "a"})
+      if (name[0] != 'a' || are_named) b.input(name, DType::i64, {"n"});
+    b.node("Slice",
+           are_named ? std::vector<std::string>{"x", "s", "e", "a"}
+                     : std::vector<std::string>{"x", "s", "e"},
+           {"y"});
+    b.output("y");
+    const Imported open = b.import({.dims = {{"n", {0, 3}}}});
+    const auto sliced = [&](const Integers& starts, const Integers& ends, const Integers& axes) {
+      std::vector<Array> inputs = {counting({2, 3}), Array::from_ints(starts),
+                                   Array::from_ints(ends)};
+      if (are_named) inputs.push_back(Array::from_ints(axes));
+      return evaluate(variant_for(open, inputs)->function, inputs)[0];
+    };
+    EXPECT_EQ(sliced({}, {}, {}), counting({2, 3}));
+    EXPECT_EQ(sliced({1}, {2}, {0}), reals({1, 3}, {3, 4, 5}));
+    EXPECT_EQ(sliced({1, 0}, {2, 2}, {0, 1}), reals({1, 2}, {3, 4}));
+    if (are_named) EXPECT_EQ(sliced({1, 0}, {2, 1}, {-1, 0}), reals({1, 1}, {1}));
+    EXPECT_THROW(sliced({0, 0, 0}, {1, 1, 1}, {0, 1, 0}), UserError);
+  }
+}
+
+TEST(OpenOperands, AxesOfSlicesAreChecked) {
+  const auto refusal = [](const Integers& starts, const Integers& ends, const Integers& axes) {
+    return OneNode("Slice",
+                   {{"x", counting({2, 3})}, data("s", starts), data("e", ends), data("a", axes)})
+        .refusal();
+  };
+  expect_contains(refusal({0}, {1}, {2}), "an axis is 2, expected -2 to 1");
+  expect_contains(refusal({0, 0}, {1, 1}, {1, -1}),
+                  "how often one axis is named is 2, expected 0 to 1");
+  expect_contains(refusal({0, 0}, {1, 1}, {1}),
+                  "(value 's') has 2 elements for 1 axes, expected equal numbers");
+}
+
+// In inference every element stays; in training the same are dropped as by a constant.
+TEST(OpenOperands, DropoutMayTrainByData) {
+  const Given x = {"x", reals({2, 3}, {1, -2, 3, INFINITY, 0, 6})};
+  const Given ratio = {"r", Array::scalar(0.5, DType::f32)};
+  const auto mode = [](bool trains) {
+    return Given{"t", Array::scalar_int(trains, DType::b1), false};
+  };
+  const Set seeded = with("seed", 7);
+  for (const bool is_constant : {false, true}) {
+    Given r = ratio;
+    r.is_constant = is_constant;
+    OneNode still("Dropout", {x, r, mode(false)}, 2);
+    EXPECT_EQ(still.run()[0], x.value);
+    EXPECT_EQ(numbers_of(still.run()[1]), std::vector<double>(6, 1));
+    OneNode open("Dropout", {x, r, mode(true)}, 2),
+        known("Dropout", {x, r, constant(mode(true))}, 2);
+    for (OneNode* n : {&open, &known}) seeded(*n->node);
+    const std::vector<Array> y = open.run();
+    EXPECT_EQ(y[0], known.run()[0]);
+    EXPECT_EQ(y[1], known.run()[1]);
+    for (std::int64_t i = 0; i < 6; ++i)
+      EXPECT_EQ(y[0].real(i), y[1].integer(i) ? 2 * x.value.real(i) : 0) << i;
+  }
+}
+
+TEST(OpenOperands, ScalesOfUpsampleByData) {
+  const Given x = {"x", counting({1, 1, 2, 3})};
+  for (const std::int64_t opset : {9, 10})
+    for (const char* mode : {"nearest", "linear"})
+      for (const std::vector<float>& scales :
+           {std::vector<float>{1, 1, 2, 3}, {1, 1, 1, 1}, {1, 2, 1.5f, 2}, {1, 1, 3, 1}}) {
+        const Given by = {"s", reals({4}, scales)};
+        const char* op = opset == 9 ? "Upsample" : "Resize";
+        OneNode open(op, {x, by}, 1, opset), known(op, {x, constant(by)}, 1, opset);
+        for (OneNode* n : {&open, &known}) set_text(*n->node, "mode", mode);
+        EXPECT_EQ(open.run()[0], known.run()[0]) << op << " " << mode << " " << scales[2];
+      }
+  OneNode twice("Upsample", {x, {"s", reals({4}, {1, 1, 1, 2})}}, 1, 9);
+  EXPECT_EQ(twice.run()[0], reals({1, 1, 2, 6}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}));
+}
+
+TEST(OpenOperands, NumbersOfMelWeightsByData) {
+  const auto weights = [](bool is_constant, std::int64_t mels, std::int64_t length,
+                          std::int64_t rate, float low, float high) {
+    std::vector<Given> given = {scalar_data("m", mels),
+                                scalar_data("n", length),
+                                scalar_data("r", rate),
+                                {"l", Array::scalar(low, DType::f32)},
+                                {"h", Array::scalar(high, DType::f32)}};
+    for (Given& g : given) g.is_constant = is_constant;
+    return OneNode("MelWeightMatrix", given).run()[0];
+  };
+  const auto expect_near_to = [](const Array& got, const Array& wanted) {
+    ASSERT_EQ(got.dims(), wanted.dims());
+    for (std::int64_t i = 0; i < got.count(); ++i)
+      EXPECT_NEAR(got.real(i), wanted.real(i), 1e-6) << i;
+  };
+  for (const auto& [mels, length, rate, low, high] : {std::tuple{8, 16, 8192, 0.0f, 4096.0f},
+                                                      {8, 16, 8192, 0.0f, 2048.0f},
+                                                      {20, 512, 16000, 125.0f, 7600.0f},
+                                                      {1, 9, 22050, 0.0f, 11025.0f},
+                                                      {3, 0, 100, 0.0f, 50.0f}})
+    expect_near_to(weights(false, mels, length, rate, low, high),
+                   weights(true, mels, length, rate, low, high));
+  EXPECT_EQ(weights(false, 3, 64, 16000, 0, 8000).dims(), (Integers{33, 3}));
+  const auto refusal = [&](std::int64_t mels, std::int64_t rate) {
+    std::vector<Given> given = {scalar_data("m", mels), constant(scalar_data("n", 16)),
+                                scalar_data("r", rate),
+                                constant({"l", Array::scalar(0.0, DType::f32)}),
+                                constant({"h", Array::scalar(100.0, DType::f32)})};
+    return OneNode("MelWeightMatrix", given).refusal();
+  };
+  expect_contains(refusal(0, 8000), "num_mel_bins is");
+  expect_contains(refusal(2, 0), "sample_rate is");
 }
 
 }  // namespace

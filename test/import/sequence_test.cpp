@@ -147,6 +147,57 @@ TEST(OpenSequences, PartsOfAnOpenAxis) {
   expect_contains(b.failure(), "the last may be shorter");
 }
 
+// Data says how long the parts are: of one axis of 7.
+TEST(OpenSequences, PartsOfASizeByData) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"7", "2"});
+  b.input("each", DType::i64, {});
+  b.input("k", DType::i64, {});
+  b.node("SplitToSequence", {"x", "each"}, {"s"});
+  b.node("SequenceAt", {"s", "k"}, {"y"});
+  b.node("SequenceLength", {"s"}, {"length"});
+  set_int(b.node("ConcatFromSequence", {"s"}, {"all"}), "axis", 0);
+  for (const char* name : {"y", "length", "all"}) b.output(name);
+  const auto at = [&](std::int64_t each, std::int64_t k) {
+    return b.run(
+        {counting({7, 2}), Array::scalar_int(each, DType::i64), Array::scalar_int(k, DType::i64)});
+  };
+  EXPECT_EQ(at(3, 1)[0], reals({3, 2}, {6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(at(3, -1)[0], reals({1, 2}, {12, 13}));
+  EXPECT_EQ(at(2, -4)[0], reals({2, 2}, {0, 1, 2, 3}));
+  EXPECT_EQ(at(1, 6)[0], reals({1, 2}, {12, 13}));
+  for (const std::int64_t each : {7, 8, 100'000}) {
+    EXPECT_EQ(at(each, 0)[0], counting({7, 2}));
+    EXPECT_EQ(at(each, 0)[1].integer(0), 1);
+  }
+  EXPECT_EQ(at(2, 0)[1].integer(0), 4);
+  EXPECT_EQ(at(2, 0)[2], counting({7, 2}));
+  EXPECT_THROW(at(3, 3), UserError);
+  EXPECT_THROW(at(0, 0), UserError);
+  EXPECT_THROW(at(-1, 0), UserError);
+}
+
+TEST(OpenSequences, PartsOfSizesByData) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2", "5"});
+  b.input("sizes", DType::i64, {"3"});
+  set_int(b.node("SplitToSequence", {"x", "sizes"}, {"s"}), "axis", -1);
+  b.constant("one", Array::scalar_int(1, DType::i64));
+  b.node("SequenceAt", {"s", "one"}, {"y"});
+  b.node("SequenceErase", {"s", "one"}, {"rest"});
+  set_int(b.node("ConcatFromSequence", {"rest"}, {"z"}), "axis", 1);
+  for (const char* name : {"y", "z"}) b.output(name);
+  const auto of = [&](const Integers& sizes) {
+    return b.run({counting({2, 5}), Array::from_ints(sizes)});
+  };
+  EXPECT_EQ(of({1, 2, 2})[0], reals({2, 2}, {1, 2, 6, 7}));
+  EXPECT_EQ(of({1, 2, 2})[1], reals({2, 3}, {0, 3, 4, 5, 8, 9}));
+  EXPECT_EQ(of({0, 5, 0})[0], counting({2, 5}));
+  EXPECT_EQ(of({2, 0, 3})[1], counting({2, 5}));
+  EXPECT_THROW(of({1, 2, 3}), UserError);
+  EXPECT_THROW(of({-1, 3, 3}), UserError);
+}
+
 // A SequenceMap over the rows of x, of `second` and of a tensor: row * other + k.
 ModelBuilder mapped_rows(const char* second) {
   ModelBuilder b;

@@ -101,6 +101,25 @@ Value named_axes(Value axes, int rank) {
   return is_named;
 }
 
+Value by_axis(Value named, Value list, std::int64_t otherwise) {
+  hone::Graph& g = named.graph();
+  const Value own = where(named, unsqueeze(cast_to(list, DType::i64), {1}), integer(g, 0)),
+              found = reduce_axes(ops::reduce_sum, own, {0});
+  if (otherwise == 0) return found;
+  return where(reduce_axes(ops::reduce_or, named, {0}), found, integer(g, otherwise));
+}
+
+Dims part_sizes(NodeContext& c, std::size_t input, std::size_t count, const Dim& size) {
+  if (!c.decides(input)) return c.contents(input);
+  Dims out = c.open_contents(input, Dims(count, size));
+  Dim sum = 0;
+  for (const Dim& d : out) sum = sum + d;
+  c.graph().add_check({sum, size,
+                       cat(c.op(), ": the sizes of the parts add up to ", sum, ", expected ", size,
+                           ", the size of the axis")});
+  return out;
+}
+
 Value over_axes(NodeContext& c, std::size_t input, int rank,
                 const std::function<Value(const Axes&)>& build) {
   constexpr int most_rank = 6;

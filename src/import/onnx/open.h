@@ -26,6 +26,13 @@ Value option_at(NodeContext&, Value number, const Values& options);
 // b1[names, rank]: element [i, a] is true where the i-th name is axis a. A run that names an
 // axis twice, or one that does not exist, is refused.
 Value named_axes(Value axes, int rank);
+// i64[rank]: for each axis the element of `list` that stands beside its name, else `otherwise`.
+// `named`: by named_axes.
+Value by_axis(Value named, Value list, std::int64_t otherwise);
+
+// The sizes of `count` parts of an axis that an operand holds. A run in which data gives others
+// than add up to `size` is refused.
+Dims part_sizes(NodeContext&, std::size_t input, std::size_t count, const Dim& size);
 
 // What `build` makes of the axes that an operand holds, which are numbers of `rank` axes. Where
 // data decides them, `build` is tried on all sets of as many axes, and those that it refuses are

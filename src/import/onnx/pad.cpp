@@ -54,12 +54,9 @@ Pads pads_of_named(NodeContext& c, int rank) {
   g.require_equal(list.shape()[0], count * Dim(2), why);
   const auto n = static_cast<std::size_t>(rank);
   Pads out{Dims(n, 0), Dims(n, 0), Values(n), Values(n), most_added_by(c, list, rank)};
-  Value is_named = named_axes(axes, rank), zero = integer(g, 0);
-  const auto by_axis = [&](const Dim& first) {
-    Value part = unsqueeze(slice_axis(list, 0, first, count), {1});
-    return reduce_axes(ops::reduce_sum, where(is_named, part, zero), {0});
-  };
-  Value low = by_axis(0), high = by_axis(count);
+  Value named = named_axes(axes, rank);
+  Value low = by_axis(named, slice_axis(list, 0, 0, count), 0),
+        high = by_axis(named, slice_axis(list, 0, count, count), 0);
   for (int a = 0; a < rank; ++a) {
     out.open_low[static_cast<std::size_t>(a)] = take_axis(low, 0, a);
     out.open_high[static_cast<std::size_t>(a)] = take_axis(high, 0, a);

@@ -101,6 +101,7 @@ Values multinomial(NodeContext& c) {
 }
 
 // In training each element is dropped with the ratio's probability, and what stays is scaled up.
+// Data may say whether it is training.
 Values dropout(NodeContext& c) {
   for (std::string_view name : {"is_test", "consumed_inputs"}) c.ignore(name);
   Value x = c.in(0);
@@ -109,16 +110,20 @@ Values dropout(NodeContext& c) {
                                  ? static_cast<std::uint64_t>(c.integer("seed", 0))
                                  : static_cast<std::uint64_t>(c.stream());
   c.ignore("ratio");
-  const bool training = c.has(2) && c.array(2).integer(0) != 0;
+  const Value is_open = c.has(2) && c.decides(2) ? reshape_to(c.in(2), {}) : Value();
+  const bool training = is_open || (c.has(2) && c.array(2).integer(0) != 0);
   const bool has_ratio = c.has(1);
   const DType mask = c.opset() < 10 ? x.dtype() : DType::b1;
-  if (!training) return {x, integers_filled(c.graph(), mask, x.shape(), 1)};
+  const Value all = integers_filled(c.graph(), mask, x.shape(), 1);
+  if (!training) return {x, all};
   Value ratio =
       has_ratio ? cast_to(reshape_to(c.in(1), {}), DType::f32) : scalar(c.graph(), 0.5, DType::f32);
   Value u = uniform(c, seed, x.shape());
   Value kept = ops::le(broadcast_to(ratio, u.shape()), u);
-  Value scale = cast_to(1.0 / (1.0 - ratio), x.dtype());
-  return {where_or(kept, x * scale, 0), kept};
+  Value y = where_or(kept, x * cast_to(1.0 / (1.0 - ratio), x.dtype()), 0);
+  if (!is_open) return {y, kept};
+  Value trains = broadcast_to(is_open, x.shape());
+  return {ops::select(trains, y, x), ops::select(trains, kept, all)};
 }
 
 constexpr ImportEntry random_table[] = {

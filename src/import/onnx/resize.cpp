@@ -349,6 +349,10 @@ Values resize_10(NodeContext& c) {
   if (how.mode == "bilinear") how.mode = "linear";
   std::vector<Stretch> all = axes_to_stretch(c);
   std::vector<double> scales;
+  if (c.opset() >= 9 && c.decides(1)) {
+    set_by_open_scales(c, all, c.in(1));
+    return resized(c, how, all);
+  }
   if (c.opset() >= 9) {
     scales = known_numbers(c, 1);
   } else if (auto given = c.reals("scales")) {

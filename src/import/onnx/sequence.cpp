@@ -110,9 +110,9 @@ Values elements(NodeContext& c, std::size_t input) {
   const Value v = sequence_input(c, input);
   if (is_parts(v))
     c.unsupported(
-        "the sequence has the parts of an open axis, of which the last may be shorter; its "
-        "elements "
-        "can be read by position, counted, and concatenated along that axis");
+        "the sequence has an open number of parts of an axis, of which the last may be shorter; "
+        "its "
+        "elements can be read by position, counted, and concatenated along that axis");
   if (is_stacked(v)) {
     const Dim& count = v.operand(0).shape()[0];
     if (!count.is_number() || count.number() > most_elements)
@@ -161,18 +161,18 @@ Values empty(NodeContext& c) {
   return {sequence_of(c.graph(), {})};
 }
 
-// The parts of an axis whose size is open.
+// The parts of an axis, where their number is open.
 struct Parts {
   explicit Parts(Value v)
       : whole(v.operand(0)),
         axis(static_cast<int>(v.attrs().integer("axis"))),
-        each(v.attrs().integer("number")) {}
+        each(v.attrs().dims("number")[0]) {}
 
   Dim count() const { return ceil_div(whole.shape()[axis], each); }
 
   Value whole;
   int axis;
-  std::int64_t each;
+  Dim each;
 };
 
 Values length(NodeContext& c) {
@@ -206,10 +206,10 @@ Value part_at(NodeContext& c, const Parts& p) {
                                       size_value(g, p.count(), DType::i64));
   require_within(number, 0, p.count() - Dim(1), "a position in a sequence");
   const Dim& size = p.whole.shape()[p.axis];
-  const Value start = number * integer_like(number, p.each);
+  const Value each = size_value(g, p.each, DType::i64), start = number * each;
   const Value left = size_value(g, size, DType::i64) - start;
   const Dim first = c.measured(start, max(size - Dim(1), 0)),
-            count = c.measured(ops::minimum(left, integer(g, p.each)), min(size, p.each));
+            count = c.measured(ops::minimum(left, each), min(size, p.each));
   return slice_axis(p.whole, p.axis, first, count);
 }
 
@@ -270,22 +270,35 @@ Value joined(Value stack, int axis, bool is_new) {
   return reshape_to(out, dims);
 }
 
+// The size of parts that data gives. Parts longer than the axis are one.
+Dim open_part(NodeContext& c, const Dim& size) {
+  const Dim most = max(size, 1);
+  const Value given = cast_to(reshape_to(c.in(1), {}), DType::i64);
+  const Value kept = ops::minimum(given, size_value(c.graph(), most, DType::i64));
+  return at_least(c, c.measured(kept, most), 1, "the size of the parts");
+}
+
 // Parts of the given sizes, or of one size and what is left, or single slices.
 Values split(NodeContext& c) {
   Value x = c.in(0);
   const int axis = c.axis(c.integer("axis", 0), x.rank());
   const bool keep = c.flag("keepdims", true);
   const Dim size = x.shape()[axis];
+  const auto parts_of = [&](const Dim& each) -> Values {
+    return {c.graph().intern(parts_op, Values{x},
+                             {{"axis", std::int64_t{axis}}, {"number", Dims{each}}})};
+  };
   Dims sizes;
   if (c.has(1) && c.in(1).rank() == 1) {
-    sizes = c.contents(1);
+    const std::optional<std::int64_t> count = c.in(1).shape()[0].as_number();
+    sizes = part_sizes(c, 1, static_cast<std::size_t>(count.value_or(0)), size);
+  } else if (c.has(1) && c.decides(1)) {
+    return parts_of(open_part(c, size));
   } else {
     const std::int64_t each = c.has(1) ? c.number(1) : 1;
     if (each == 1 && (!size.is_number() || size.number() > most_elements))
       return {stacked_sequence(c.graph(), slices_first(x, axis, c.has(1) || keep))};
-    if (!size.is_number() && each > 0)
-      return {
-          c.graph().intern(parts_op, Values{x}, {{"axis", std::int64_t{axis}}, {"number", each}})};
+    if (!size.is_number() && each > 0) return parts_of(each);
     if (each < 1 || !size.is_number() || size.number() / each > most_elements)
       c.fail(cat("axis ", axis, " of size ", size, " is split into parts of ", each,
                  ", expected parts of 1 or more, at most ", most_elements, " of them"));

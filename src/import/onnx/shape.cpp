@@ -250,19 +250,6 @@ Dims equal_parts(NodeContext& c, const Dim& size) {
   return out;
 }
 
-// Sizes that an operand holds, known or not.
-Dims open_parts(NodeContext& c, const Dim& size) {
-  const std::size_t n = c.outputs();
-  if (!c.decides(1)) return c.contents(1);
-  Dims out = c.open_contents(1, Dims(n, size));
-  Dim sum = 0;
-  for (const Dim& d : out) sum = sum + d;
-  c.graph().add_check({sum, size,
-                       cat("Split: the sizes of the parts add up to ", sum, ", expected ", size,
-                           ", the size of the axis")});
-  return out;
-}
-
 Values split_import(NodeContext& c) {
   Value x = c.in(0);
   int axis = c.axis(c.integer("axis", 0), x.rank());
@@ -270,7 +257,8 @@ Values split_import(NodeContext& c) {
   if (auto list = c.integers("split"))
     sizes = dims_of(*list);
   else
-    sizes = c.has(1) ? open_parts(c, x.shape()[axis]) : equal_parts(c, x.shape()[axis]);
+    sizes =
+        c.has(1) ? part_sizes(c, 1, c.outputs(), x.shape()[axis]) : equal_parts(c, x.shape()[axis]);
   for (const Dim& d : sizes)
     if (d.low() < 0) c.fail(cat("the size of a part is ", d, ", expected 0 or more"));
   if (sizes.size() != c.outputs())

@@ -291,9 +291,44 @@ Values hann(NodeContext& c) { return cosine_window(c, 0.5, 0.5, 0); }
 Values hamming(NodeContext& c) { return cosine_window(c, 25.0 / 46, 21.0 / 46, 0); }
 Values blackman(NodeContext& c) { return cosine_window(c, 0.42, 0.5, 0.08); }
 
+// What a frequency of the operand is on the mel scale, in f64.
+Value mel_of(NodeContext& c, std::size_t input) {
+  const Value hertz = cast_to(reshape_to(c.in(input), {}), DType::f64);
+  return ops::log(hertz / 700.0 + 1.0) * (2595 / std::numbers::ln10);
+}
+
+// The same matrix where data holds some of the numbers: each element by its bin and its corners.
+Value open_mel_weights(NodeContext& c, DType dtype) {
+  constexpr std::int64_t most_rate = std::int64_t{1} << 40;
+  hone::Graph& g = c.graph();
+  const Dim mels = at_least(c, c.open_size(0, c.open_limit(2)), 1, "num_mel_bins"),
+            length = c.open_size(1, c.open_limit(2)), bins = floor_div(length, 2) + Dim(1);
+  const Dim rate = at_least(c, c.open_size(2, most_rate), 1, "sample_rate");
+  const Value low = mel_of(c, 3), high = mel_of(c, 4);
+  const Value i = counted(g, DType::f64, mels + Dim(2));
+  const auto all = [&](Value v) { return broadcast_to(v, i.shape()); };
+  const auto all_of = [&](const Dim& d) { return all(size_value(g, d, DType::f64)); };
+  const Value mel = i * all(high - low) / all_of(mels + Dim(2)) + all(low);
+  const Value hertz = (ops::pow(number_like(mel, 10), mel / 2595.0) - 1.0) * 700.0;
+  const Value corner = ops::floor(all_of(length + Dim(1)) * hertz / all_of(rate));
+  const Shape shape{bins, mels};
+  const auto corners = [&](std::int64_t first) {
+    return broadcast_to(slice_axis(corner, 0, first, mels), shape);
+  };
+  const Value left = corners(0), middle = corners(1), right = corners(2),
+              bin = iota_value(g, DType::f64, shape, 0), one = number_like(bin, 1);
+  const Value rising = ops::select(ops::eq(left, middle), one, (bin - left) / (middle - left));
+  const Value up = ops::bit_and(ops::le(left, bin), ops::le(bin, middle)),
+              down = ops::bit_and(ops::le(middle, bin), ops::lt(bin, right));
+  const Value y = where(down, (right - bin) / (right - middle), where_or(up, rising, 0));
+  return cast_to(y, dtype);
+}
+
 // Triangles over spectrogram bins whose corners are equally far apart on the mel scale.
 Values mel_weight_matrix(NodeContext& c) {
   const DType dtype = c.has_attribute("output_datatype") ? c.dtype("output_datatype") : DType::f32;
+  for (std::size_t i = 0; i < 5; ++i)
+    if (c.decides(i)) return {open_mel_weights(c, dtype)};
   const std::int64_t mels = c.number(0), length = c.number(1), rate = c.number(2);
   const double low_hertz = c.real_number(3), high_hertz = c.real_number(4);
   constexpr std::int64_t most = 1 << 20;

@@ -166,13 +166,15 @@ void fill_bounds(Value& starts, Value& ends) {
   ends = filled(ends, std::numeric_limits<std::int64_t>::max());
 }
 
-// Bounds that data decides: axes must be known.
+// Bounds that data decides, of known axes.
 Values open_slice(NodeContext& c) {
   Value x = c.in(0);
   Value starts = flatten(c.in(1)), ends = flatten(c.in(2));
   if (!c.has(3) && !c.has(4)) fill_bounds(starts, ends);
   const std::optional<std::int64_t> n = starts.shape()[0].as_number();
-  if (!n || ends.shape() != starts.shape()) c.depends_on_data(c.decides(1) ? 1 : 2);
+  if (!n || ends.shape() != starts.shape())
+    c.fail(cat("starts and ends are ", starts.type(), " and ", ends.type(),
+               ", expected equal numbers of elements"));
   std::vector<std::int64_t> axes, steps(static_cast<std::size_t>(*n), 1);
   for (std::int64_t i = 0; i < *n; ++i) axes.push_back(i);
   if (c.has(3)) axes = c.numbers(3);
@@ -193,7 +195,45 @@ Values open_slice(NodeContext& c) {
   return {x};
 }
 
+// Whether data says which axes have bounds, or how many of them.
+bool are_axes_open(NodeContext& c) {
+  if (c.has(3) && c.decides(3)) return true;
+  const auto count = [&](std::size_t i) { return c.in(i).shape().count(); };
+  if (!c.has(3) && !c.has(4) && count(1).high() == 1) return false;  // fill_bounds
+  for (const std::size_t i : {1U, 2U, 4U})
+    if (c.has(i) && !count(i).is_number()) return true;
+  return false;
+}
+
+// Each axis has the bounds of its name, and is taken whole where it has none.
+Values slice_of_named(NodeContext& c) {
+  Value x = c.in(0), axes = c.has(3) ? cast_to(flatten(c.in(3)), DType::i64)
+                                     : counted(c.graph(), DType::i64, c.in(1).shape().count());
+  const int rank = x.rank();
+  const Value named = named_axes(axes, rank);
+  const auto by_name = [&](std::size_t input, std::int64_t otherwise) {
+    const Value list = flatten(c.in(input));
+    const Dim here = list.shape()[0], count = axes.shape()[0];
+    const std::string why = cat(c.input_text(input), " has ", here, " elements for ", count,
+                                " axes, expected equal numbers");
+    if (prove_equal(here, count) == false) c.fail(why);
+    c.graph().require_equal(here, count, why);
+    return by_axis(named, reshape_to(list, {count}), otherwise);
+  };
+  const Value starts = by_name(1, 0), ends = by_name(2, unbounded);
+  const bool steps_by_one =
+      !c.has(4) || (c.knows(4) && c.contents(4) == Dims(c.contents(4).size(), 1));
+  const Value steps = c.has(4) ? by_name(4, 1) : Value();
+  for (int axis = 0; axis < rank; ++axis) {
+    const Value start = slice_axis(starts, 0, axis, 1), end = slice_axis(ends, 0, axis, 1);
+    x = steps_by_one ? open_slice_one(c, x, axis, start, end, 1)
+                     : open_step_one(c, x, axis, start, end, slice_axis(steps, 0, axis, 1));
+  }
+  return {x};
+}
+
 Values slice_import(NodeContext& c) {
+  if (c.opset() >= 10 && are_axes_open(c)) return slice_of_named(c);
   if (c.opset() >= 10 && (c.decides(1) || c.decides(2) || (c.has(4) && c.decides(4))))
     return open_slice(c);
   Value x = c.in(0);

@@ -715,8 +715,8 @@ void add_results(Function& f, Value v, std::string_view name) {
   if (v.type().is_tensor()) return f.add_result(v, std::string(name));
   if (is_parts(v))
     throw Unsupported("output '", name,
-                      "' is a sequence of the parts of an open axis, expected a "
-                      "number of them; give sizes with --dim or inputs");
+                      "' is a sequence of an open number of parts of an axis, expected a number "
+                      "of them; give sizes with --dim or inputs");
   if (is_stacked(v) && !v.operand(0).shape()[0].is_number())
     throw Unsupported("output '", name, "' is a sequence of ", v.operand(0).shape()[0],
                       " elements, expected a number of them; give sizes with --dim or inputs, or "
