@@ -426,5 +426,24 @@ TEST(OpenOperands, NumbersOfMelWeightsByData) {
   expect_contains(refusal(2, 0), "sample_rate is");
 }
 
+// Beside a 0 any size may stand: those that the operand has, and what the options state.
+TEST(OpenOperands, ShapesOfTensorsWithoutElementsByData) {
+  const Set zeros = with("allowzero", 1);
+  for (const Integers& to : {Integers{3, 4, 0}, {0, 3, 4}, {4, 0, 1}, {0, 0, 0}})
+    expect_alike("Reshape", {{"x", counting({0, 3, 4})}, data("s", to)}, 1, zeros);
+  const auto reshaped = [&](const ImportOptions& options, const Integers& to) {
+    ModelBuilder b;
+    b.input("x", DType::f32, {"0", "3"});
+    b.input("s", DType::i64, {"2"});
+    zeros(b.node("Reshape", {"x", "s"}, {"y"}));
+    b.output("y");
+    const std::vector<Array> inputs = {counting({0, 3}), Array::from_ints(to)};
+    return evaluate(variant_for(b.import(options), inputs)->function, inputs)[0];
+  };
+  EXPECT_EQ(reshaped({}, {3, 0}), counting({3, 0}));
+  EXPECT_THROW(reshaped({}, {7, 0}), UserError);
+  EXPECT_EQ(reshaped({.dims = {{"Reshape_0.n", {0, 7}}}}, {7, 0}), counting({7, 0}));
+}
+
 }  // namespace
 }  // namespace hone
