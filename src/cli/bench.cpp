@@ -82,10 +82,7 @@ int bench(Words words) {
     if (!passes_self_tests(*plan, options, tells)) return exit_differs;
   const Json memory = memory_json(*runner, inputs);
   if (tells) tell_memory(memory);
-  if (tells && !chosen.assumptions.empty()) {
-    std::printf("inputs: random (give others with --input)\n");
-    for (const std::string& line : chosen.assumptions) std::printf("  %s\n", line.c_str());
-  }
+  if (tells) print_assumptions(chosen.assumptions, "--input", options);
   auto since = [](Clock::time_point t) {
     return std::chrono::duration<double, std::milli>(Clock::now() - t).count();
   };

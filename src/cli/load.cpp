@@ -20,24 +20,28 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::int64_t size(std::string_view text) {
+// One size in `spec`, which has the form `expected`.
+std::int64_t size(std::string_view text, std::string_view spec, std::string_view expected) {
   std::int64_t n = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error == std::errc::result_out_of_range)
+    throw UsageError(cat("got '", spec, "', expected sizes below 2^63"));
   if (error != std::errc() || end != text.data() + text.size() || n < 0)
-    throw UsageError(cat("size is '", text, "', expected a non-negative integer"));
+    throw UsageError(cat("got '", spec, "', expected ", expected, " with non-negative integers"));
   return n;
 }
 
 // "n=4" or "n=1..64".
 void add_dim(const std::string& spec, ImportOptions& options) {
+  constexpr std::string_view form = "NAME=SIZE or NAME=LOW..HIGH";
   const std::size_t at = spec.find('=');
   if (at == std::string::npos || at == 0)
-    throw UsageError(cat("got '", spec, "', expected NAME=SIZE or NAME=LOW..HIGH"));
+    throw UsageError(cat("got '", spec, "', expected ", form));
   const std::string_view range = std::string_view(spec).substr(at + 1);
   const std::size_t dots = range.find("..");
   ImportOptions::Range r;
-  r.low = size(range.substr(0, dots));
-  r.high = dots == std::string_view::npos ? r.low : size(range.substr(dots + 2));
+  r.low = size(range.substr(0, dots), spec, form);
+  r.high = dots == std::string_view::npos ? r.low : size(range.substr(dots + 2), spec, form);
   if (r.low > r.high)
     throw UsageError(cat("got '", spec, "', expected LOW..HIGH with LOW <= HIGH"));
   if (!options.dims.emplace(spec.substr(0, at), r).second)
@@ -55,15 +59,17 @@ std::vector<std::string_view> parts_of(std::string_view text, char separator) {
 
 // "input:1x3x224x224,other:2x2": sizes of whole inputs. "scalar:" has none.
 void add_shapes(std::string_view specs, ImportOptions& options) {
+  constexpr std::string_view form = "NAME:SIZExSIZE, as in image:1x3x224x224,";
   for (const std::string_view part : parts_of(specs, ',')) {
     const std::size_t colon = part.rfind(':');
     if (colon == part.npos || colon == 0)
-      throw UsageError(cat("got '", part, "', expected NAME:SIZExSIZE, as in image:1x3x224x224"));
+      throw UsageError(cat("got '", part, "', expected ", form, " with non-negative integers"));
     const auto [at, is_new] = options.shapes.try_emplace(std::string(part.substr(0, colon)));
     if (!is_new) throw UsageError(cat("'", at->first, "' is given twice; give it once"));
     const std::string_view sizes = part.substr(colon + 1);
     if (sizes.empty()) continue;
-    for (const std::string_view one : parts_of(sizes, 'x')) at->second.push_back(size(one));
+    for (const std::string_view one : parts_of(sizes, 'x'))
+      at->second.push_back(size(one, part, form));
   }
 }
 
@@ -354,6 +360,18 @@ void add_printing(Arguments& a, Printing& p) {
   a.flag("--json", "print JSON", p.json);
   a.flag("-q,--quiet", "print results only: no warnings, no progress", p.quiet);
   a.flag("--verbose", "print warnings in full", p.verbose);
+}
+
+void print_assumptions(const std::vector<std::string>& lines, std::string_view options,
+                       const Printing& p) {
+  constexpr std::size_t few = 8;
+  if (lines.empty() || p.quiet) return;
+  // One line more takes as much room as saying that it is left out.
+  const std::size_t shown = p.verbose || lines.size() <= few + 1 ? lines.size() : few;
+  std::printf("inputs: random (give others with %s)\n", std::string(options).c_str());
+  for (std::size_t i = 0; i < shown; ++i) std::printf("  %s\n", lines[i].c_str());
+  if (shown < lines.size())
+    std::printf("  and %zu more inputs (--verbose prints all)\n", lines.size() - shown);
 }
 
 void check_report(const fs::path& file) {

@@ -83,6 +83,11 @@ struct ChosenInputs {
 };
 ChosenInputs inputs_or_samples(const std::vector<std::string>& given, const Loaded&, const Runner&);
 
+// What is assumed of made-up inputs: a few lines, or all where the caller asks for them. `options`:
+// those that give others.
+void print_assumptions(const std::vector<std::string>& lines, std::string_view options,
+                       const Printing&);
+
 // As it was typed, quoted where a shell would need it.
 std::string command_line(std::string_view program, Words);
 

@@ -351,10 +351,7 @@ int optimize(Words words) {
   }
   print_table(result.plan.strategies);
   std::printf("%s\n", timing_text(result.timing).c_str());
-  if (!result.assumptions.empty() && !options.quiet) {
-    std::printf("inputs: random (give others with --input or --inputs)\n");
-    for (const std::string& line : result.assumptions) std::printf("  %s\n", line.c_str());
-  }
+  print_assumptions(result.assumptions, "--input or --inputs", options);
   std::printf("plan: %s (%s), content %s\n", file.c_str(), bytes_text(size).c_str(),
               to_hex(*result.plan.content).c_str());
   std::printf("%s", precision_text(options, errors).c_str());
