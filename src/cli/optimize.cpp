@@ -121,18 +121,24 @@ std::string tried_text(const Tried& t, const SecondReading& reading, double read
   return out + "\n";
 }
 
-std::string self_tests_text(const Plan& plan) {
-  std::vector<std::pair<std::string, int>> sets;  // and how many of them have such inputs
+std::string self_tests_text(const Plan& plan, bool verbose) {
+  constexpr std::size_t few = 8;
+  struct Set {
+    std::string inputs, shown;
+    int count = 0;  // of sets with such inputs
+  };
+  std::vector<Set> sets;
   for (const SelfTest& t : plan.self_tests) {
     if (!t.missing.empty()) continue;
     const std::string inputs = inputs_text(plan, t);
-    if (sets.empty() || sets.back().first != inputs) sets.emplace_back(inputs, 0);
-    ++sets.back().second;
+    if (sets.empty() || sets.back().inputs != inputs)
+      sets.push_back({inputs, verbose ? inputs : inputs_text(plan, t, few)});
+    ++sets.back().count;
   }
   std::string out;
-  for (const auto& [inputs, count] : sets)
-    out += cat(out.empty() ? "self-test: passed in a separate process with " : "; ", inputs,
-               count > 1 ? cat(" (", count, " sets)") : "");
+  for (const Set& s : sets)
+    out += cat(out.empty() ? "self-test: passed in a separate process with " : "; ", s.shown,
+               s.count > 1 ? cat(" (", s.count, " sets)") : "");
   return out.empty() ? out : out + "\n";
 }
 
@@ -356,7 +362,7 @@ int optimize(Words words) {
               to_hex(*result.plan.content).c_str());
   std::printf("%s", precision_text(options, errors).c_str());
   std::printf("%s%s", tried_text(result.tried, reading, reading_took.count()).c_str(),
-              self_tests_text(result.plan).c_str());
+              self_tests_text(result.plan, options.verbose).c_str());
   if (!report.empty())
     std::printf("report: %s (%s)\n", report.c_str(), file_size_text(report).c_str());
   return exit_ok;

@@ -73,9 +73,10 @@ std::vector<Array> negative_inputs(const Function& f, const Sizing& sizes) {
 }
 
 std::string lost_output(const onnx::Model& model, const Function& f) {
+  std::set<std::string_view> results;
+  for (const Function::Result& r : f.results()) results.insert(r.name);
   for (const onnx::ValueInfo& o : model.graph->outputs)
-    if (o.kind == onnx::ValueInfo::Kind::tensor &&
-        std::ranges::none_of(f.results(), [&](const auto& r) { return r.name == o.name; }))
+    if (o.kind == onnx::ValueInfo::Kind::tensor && !results.contains(o.name))
       return cat("output '", o.name, "' is not among the results");
   return "";
 }

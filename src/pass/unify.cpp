@@ -1,6 +1,7 @@
 #include "pass/unify.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/measured.h"
 
@@ -41,14 +42,17 @@ void collect(const Function& f, Names& names) {
 
 class Substitution {
  public:
-  explicit Substitution(const Names& names) : names_(names) {}
+  // What stands for a symbol; nothing: it stays.
+  using Lookup = std::function<std::optional<Dim>(const Dim& symbol)>;
 
-  Dim operator()(const Dim& d) const {
-    return d.substitute([&](const Dim& symbol) -> std::optional<Dim> {
-      if (!names_.contains(symbol.name())) return std::nullopt;
-      return resolved(names_, symbol);
-    });
-  }
+  explicit Substitution(Lookup lookup) : lookup_(std::move(lookup)) {}
+  explicit Substitution(const Names& names)
+      : lookup_([&names](const Dim& symbol) -> std::optional<Dim> {
+          if (!names.contains(symbol.name())) return std::nullopt;
+          return resolved(names, symbol);
+        }) {}
+
+  Dim operator()(const Dim& d) const { return d.substitute(lookup_); }
   Type operator()(Type t) const {
     for (Dim& d : t.shape.dims) d = (*this)(d);
     return t;
@@ -91,7 +95,7 @@ class Substitution {
     return a;
   }
 
-  const Names& names_;
+  Lookup lookup_;
 };
 
 }  // namespace
@@ -104,6 +108,14 @@ Function unify_sizes(const Function& f) {
 
 Function substitute_sizes(const Function& f, const std::map<std::string, Dim>& by_name) {
   return Substitution(by_name)(f);
+}
+
+Function substitute_sizes(const Function& f,
+                          const std::unordered_map<std::string, std::int64_t>& by_name) {
+  return Substitution([&](const Dim& symbol) -> std::optional<Dim> {
+    const auto at = by_name.find(symbol.name());
+    return at == by_name.end() ? std::nullopt : std::optional<Dim>(at->second);
+  })(f);
 }
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 
 #include "ir/function.h"
 
@@ -16,5 +17,8 @@ Function unify_sizes(const Function&);
 // The function with some symbols replaced by the Dims of the given names, in types, attributes,
 // checks and bodies.
 Function substitute_sizes(const Function&, const std::map<std::string, Dim>& by_name);
+// The same by numbers.
+Function substitute_sizes(const Function&,
+                          const std::unordered_map<std::string, std::int64_t>& by_name);
 
 }  // namespace hone

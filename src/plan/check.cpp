@@ -106,12 +106,15 @@ class PlanChecker {
               " lies on two devices");
       device = b.device;
     }
+    std::vector<std::vector<std::size_t>> overwritten_by(plan_.params.size());
+    for (std::size_t r = 0; r < device_of.size(); ++r)
+      if (const std::int32_t p = plan_.result_alias[r]; p >= 0)
+        overwritten_by[static_cast<std::size_t>(p)].push_back(r);
     for (const PlanBuffer& b : variant_->buffers) {
       if (b.kind != PlanBuffer::Kind::param) continue;
-      for (std::size_t r = 0; r < device_of.size(); ++r)
-        require(plan_.result_alias[r] != static_cast<std::int64_t>(b.index) || device_of[r] < 0 ||
-                    device_of[r] == b.device,
-                "buffer", "result ", r, " overwrites a parameter on another device");
+      for (const std::size_t r : overwritten_by[b.index])
+        require(device_of[r] < 0 || device_of[r] == b.device, "buffer", "result ", r,
+                " overwrites a parameter on another device");
     }
   }
 

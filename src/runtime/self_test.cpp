@@ -189,13 +189,15 @@ class Tester {
 
 }  // namespace
 
-std::string inputs_text(const Plan& plan, const SelfTest& t) {
+std::string inputs_text(const Plan& plan, const SelfTest& t, std::size_t most) {
   std::string out;
-  for (std::size_t i = 0; i < t.inputs.size(); ++i) {
+  const std::size_t count = t.inputs.size(), shown = count <= most ? count : most;
+  for (std::size_t i = 0; i < shown; ++i) {
     const SelfTestInput& in = t.inputs[i];
     out += cat(i == 0 ? "" : ", ", plan.params[i].name, " ", in.dtype,
                Shape(Dims(in.dims.begin(), in.dims.end())));
   }
+  if (shown < count) out += cat(" and ", count - shown, " more");
   return out.empty() ? "no inputs" : out;
 }
 

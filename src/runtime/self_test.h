@@ -34,8 +34,9 @@ struct SelfTestOutcome {
   std::vector<std::string> sizes_only;  // results of which only sizes were compared
 };
 
-// The inputs of a self-test with their sizes, as text.
-std::string inputs_text(const Plan&, const SelfTest&);
+// The inputs of a self-test with their sizes, as text: the first `most`, and how many more there
+// are.
+std::string inputs_text(const Plan&, const SelfTest&, std::size_t most = ~std::size_t{0});
 
 // Throws SelfTestFailure at the first difference. Empty when the plan has none.
 std::vector<SelfTestOutcome> run_self_tests(const std::shared_ptr<const Plan>&,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "ops/expand.h"
 #include "pass/unify.h"
@@ -228,9 +227,7 @@ class Check {
  private:
   // A size like n + 64 says nothing about n, so the reference gets numbers.
   static Function with_numbers(const Function& f, const Sizing& sizes) {
-    std::map<std::string, Dim> numbers;
-    for (const auto& [name, value] : sizes) numbers.emplace(name, value);
-    return expand_composites(substitute_sizes(f, numbers));
+    return expand_composites(substitute_sizes(f, sizes));
   }
 
   static std::int64_t elements_of(const Function& f) {

@@ -365,6 +365,8 @@ class Cli(unittest.TestCase):
                 self.assertEqual(done.returncode, OK, done.stderr)
                 self.assertEqual(len(re.findall(r"^  'x\d+' f32\[2\]: -1 to 1$", done.stdout, re.M)), shown)
                 self.assertEqual("and 12 more inputs (--verbose prints all)" in done.stdout, shown == 8)
+                if command[0] == "optimize":
+                    self.assertEqual("x7 f32[2] and 12 more" in done.stdout, shown == 8)
 
     def test_given_files_decide_sizes(self):
         self.work.joinpath("cache.onnx").write_bytes(onnx.model(
