@@ -52,7 +52,7 @@ TEST(Check, ManyProblemsAreOneReportEachOnce) {
   ModelBuilder b;
   b.input("x", DType::f32, {"4"});
   b.input("i", DType::i64, {"4"});
-  b.input("k", DType::i64, {"n"});
+  b.input("k", DType::i64, {"6"});
   b.node("Frobnicate", {"x"}, {"a"});                     // 0: no such operator
   b.node("Add", {"x", "nowhere"}, {"b"});                 // 1: undefined
   b.node("Add", {"x", "i"}, {"c"});                       // 2: types differ
@@ -61,7 +61,7 @@ TEST(Check, ManyProblemsAreOneReportEachOnce) {
   b.node("Relu", {"x"}, {"c"});                           // 5: c again
   b.node("Relu", {"a"}, {"after"});                       // 6: follows from 0
   set_int(b.node("Softmax", {"x"}, {"s"}), "colour", 3);  // 7: an unknown attribute
-  b.node("Unsqueeze", {"x", "k"}, {"t"});                 // 8: a rank from data
+  b.node("Unsqueeze", {"x", "k"}, {"t"});                 // 8: many axes from data
   b.output("after");
   b.output("missing");
   const ModelCheck c = check(b);

@@ -332,7 +332,9 @@ TEST(OpenOperands, AnOpenNumberOfAxesOfSlices) {
     EXPECT_EQ(sliced({}, {}, {}), counting({2, 3}));
     EXPECT_EQ(sliced({1}, {2}, {0}), reals({1, 3}, {3, 4, 5}));
     EXPECT_EQ(sliced({1, 0}, {2, 2}, {0, 1}), reals({1, 2}, {3, 4}));
-    if (are_named) EXPECT_EQ(sliced({1, 0}, {2, 1}, {-1, 0}), reals({1, 1}, {1}));
+    if (are_named) {
+      EXPECT_EQ(sliced({1, 0}, {2, 1}, {-1, 0}), reals({1, 1}, {1}));
+    }
     EXPECT_THROW(sliced({0, 0, 0}, {1, 1, 1}, {0, 1, 0}), UserError);
   }
 }
@@ -443,6 +445,81 @@ TEST(OpenOperands, ShapesOfTensorsWithoutElementsByData) {
   EXPECT_EQ(reshaped({}, {3, 0}), counting({3, 0}));
   EXPECT_THROW(reshaped({}, {7, 0}), UserError);
   EXPECT_EQ(reshaped({.dims = {{"Reshape_0.n", {0, 7}}}}, {7, 0}), counting({7, 0}));
+}
+
+// What a node makes of a list of a length that only the run's inputs have: the model has a variant
+// for each length.
+Array with_list(const std::string& op, const Array& x, const Integers& list, const Set& set = {}) {
+  ModelBuilder b;
+  std::vector<std::string> sizes;
+  for (const std::int64_t d : x.dims()) sizes.push_back(cat(d));
+  b.input("x", DType::f32, sizes);
+  b.input("a", DType::i64, {"k"});
+  onnx_pb::Node& node = b.node(op, {"x", "a"}, {"y"});
+  if (set) set(node);
+  b.output("y");
+  const std::vector<Array> inputs = {x, Array::from_ints(list)};
+  const Imported model = b.import({.dims = {{"k", {0, 4}}}});
+  const ImportedVariant* variant = variant_for(model, inputs);
+  if (!variant) throw UserError("no variant takes these inputs");
+  return evaluate(variant->function, inputs)[0];
+}
+
+TEST(OpenOperands, AnOpenNumberOfAxesDecidesTheRank) {
+  const Array x = counting({2, 3, 2});
+  const Set drops = with("keepdims", 0);
+  EXPECT_EQ(with_list("ReduceSum", x, {1}, drops), reals({2, 2}, {6, 9, 24, 27}));
+  EXPECT_EQ(with_list("ReduceSum", x, {2, 0}, drops), reals({3}, {14, 22, 30}));
+  EXPECT_EQ(with_list("ReduceSum", x, {0, -1, 1}, drops), reals({}, {66}));
+  EXPECT_EQ(with_list("ReduceSum", x, {}, drops), reals({}, {66}));
+  EXPECT_EQ(with_list("ReduceMax", x, {0, 1}, drops), reals({2}, {10, 11}));
+  EXPECT_EQ(with_list("Squeeze", counting({1, 2, 1}), {0}), counting({2, 1}));
+  EXPECT_EQ(with_list("Squeeze", counting({1, 2, 1}), {-1, 0}), counting({2}));
+  EXPECT_EQ(with_list("Unsqueeze", counting({2, 3}), {1}), counting({2, 1, 3}));
+  EXPECT_EQ(with_list("Unsqueeze", counting({2, 3}), {0, -1}), counting({1, 2, 3, 1}));
+  EXPECT_EQ(with_list("Unsqueeze", counting({2, 3}), {}), counting({2, 3}));
+  EXPECT_THROW(with_list("Squeeze", counting({1, 2, 1}), {1}), UserError);
+  EXPECT_THROW(with_list("ReduceSum", x, {0, 0}, drops), UserError);
+  EXPECT_THROW(with_list("ReduceSum", x, {0, 1, 2, 0}, drops), UserError);
+}
+
+TEST(OpenOperands, AnOpenNumberOfSizesDecidesTheRank) {
+  const Array x = counting({2, 3});
+  EXPECT_EQ(with_list("Reshape", x, {6}), counting({6}));
+  EXPECT_EQ(with_list("Reshape", x, {3, -1}), counting({3, 2}));
+  EXPECT_EQ(with_list("Reshape", x, {1, 0, 2, 1}), counting({1, 3, 2, 1}));
+  EXPECT_EQ(with_list("Expand", reals({1}, {7}), {2, 2}), reals({2, 2}, {7, 7, 7, 7}));
+  EXPECT_EQ(with_list("Expand", reals({1}, {7}), {3}), reals({3}, {7, 7, 7}));
+}
+
+// Only the axes that data names must have size 1, also where other sizes are open.
+TEST(OpenOperands, SqueezedAxesOfOpenSizesByData) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n", "m", "1"});
+  b.input("a", DType::i64, {"1"});
+  b.node("Squeeze", {"x", "a"}, {"y"});
+  b.output("y");
+  const auto squeezed = [&](const Integers& dims, std::int64_t axis) {
+    return b.run({counting(dims), Array::from_ints(Integers{axis})})[0];
+  };
+  EXPECT_EQ(squeezed({4, 3, 1}, 2), counting({4, 3}));
+  EXPECT_EQ(squeezed({1, 3, 1}, 0), counting({3, 1}));
+  EXPECT_EQ(squeezed({4, 1, 1}, -2), counting({4, 1}));
+  EXPECT_EQ(squeezed({1, 1, 1}, 1), counting({1, 1}));
+  for (const std::int64_t axis : {0, 1, -3}) EXPECT_THROW(squeezed({4, 3, 1}, axis), UserError);
+}
+
+// A number of axes that only a run finds cannot choose a variant.
+TEST(OpenOperands, ANumberOfAxesThatDataDecidesIsRefused) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"2", "3"});
+  b.input("c", DType::i64, {"2"});
+  b.node("NonZero", {"c"}, {"found"});
+  b.ints("list", {-1});
+  b.node("Reshape", {"found", "list"}, {"axes"});
+  with("keepdims", 0)(b.node("ReduceSum", {"x", "axes"}, {"y"}));
+  b.output("y");
+  expect_contains(b.failure(), "is known only when the model runs");
 }
 
 }  // namespace

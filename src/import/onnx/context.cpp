@@ -199,10 +199,26 @@ bool NodeContext::decides(std::size_t input) const {
   return true;
 }
 
+std::int64_t NodeContext::count_of_variant(const Dim& count, std::int64_t most,
+                                           std::string_view what) const {
+  for (std::int64_t n = std::max<std::int64_t>(count.low(), 0); n <= most; ++n)
+    if (assumptions().holds(equal(count, n))) return n;
+  fail(cat("the number of ", what, " is ", count, ", expected at most ", most));
+}
+
+Value NodeContext::list_of_variant(Value list, std::int64_t most, std::string_view what) const {
+  const Dim count = list.shape().count();
+  const std::int64_t n = count_of_variant(count, most, what);
+  graph().require_equal(count, n, cat("the number of ", what, " is ", count, ", expected ", n));
+  return reshape_to(list, {n});
+}
+
 std::vector<NodeContext::Element> NodeContext::elements(std::size_t input) const {
   constexpr std::int64_t most_elements = 64;
   Value v = in(input);
   if (is_float(v.dtype())) fail(cat(input_text(input), " is ", v.type(), ", expected integers"));
+  if (!v.shape().count().is_number() && decides(input))
+    v = list_of_variant(v, most_open_rank, "sizes");
   const std::optional<std::int64_t> count = v.shape().count().as_number();
   std::vector<Element> out;
   if (!count || *count > most_elements || !decides(input)) {

@@ -99,6 +99,9 @@ struct Place {
 // What a size that data decides may be where nothing else bounds it.
 inline constexpr std::int64_t most_open_size = 1 << 16;
 
+// Of a list of sizes, where how many they are is open.
+inline constexpr std::int64_t most_open_rank = 8;
+
 class NodeContext {
  public:
   NodeContext(const Node& node, std::int64_t opset, Values inputs, const Place& place)
@@ -169,6 +172,11 @@ class NodeContext {
     Value open;
   };
   std::vector<Element> elements(std::size_t input) const;
+  // The number that the open size of a list is, up to `most`. The model has a variant for each, so
+  // it must be a size of inputs.
+  std::int64_t count_of_variant(const Dim& count, std::int64_t most, std::string_view what) const;
+  // The list with so many elements.
+  Value list_of_variant(Value list, std::int64_t most, std::string_view what) const;
   // Whether it is known what the operand holds; contents that are given do not count.
   bool knows(std::size_t input) const;
   // Whether only a run tells what the operand holds, since no contents were given for it.

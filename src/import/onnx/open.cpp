@@ -120,40 +120,58 @@ Dims part_sizes(NodeContext& c, std::size_t input, std::size_t count, const Dim&
   return out;
 }
 
+namespace {
+
+// What is made of each set of axes that is not refused.
+struct MadeOfAxes {
+  MadeOfAxes(int rank, std::optional<std::int64_t> count,
+             const std::function<Value(const Axes&)>& build)
+      : number_of(std::size_t{1} << rank, -1) {
+    for (const Axes& set : sets_of(rank, count)) {
+      try {
+        options.push_back(build(set));
+      } catch (const UserError& e) {
+        if (refused.empty()) refused = e.what();
+        continue;
+      }
+      std::size_t at = 0;
+      for (int a : set) at += std::size_t{1} << a;
+      number_of[at] = std::ssize(options) - 1;
+    }
+  }
+
+  bool have_one_rank() const {
+    return std::ranges::all_of(options,
+                               [&](const Value& v) { return v.rank() == options[0].rank(); });
+  }
+
+  Values options;
+  std::string refused;                  // why the first one was
+  std::vector<std::int64_t> number_of;  // by code_of_set; -1: refused
+};
+
+}  // namespace
+
 Value over_axes(NodeContext& c, std::size_t input, int rank,
                 const std::function<Value(const Axes&)>& build) {
   constexpr int most_rank = 6;
   if (!c.decides(input)) return build(c.axes(c.numbers(input), rank));
   Value axes = cast_to(flatten(c.in(input)), DType::i64);
-  const std::optional<std::int64_t> count = axes.shape()[0].as_number();
-  if (rank < 1 || rank > most_rank || (count && *count > rank)) c.depends_on_data(input);
-  Value code = code_of_set(axes, rank);
-  Values options;
-  std::string refused;
-  std::vector<std::int64_t> number_of(std::size_t{1} << rank, -1);
-  for (const Axes& set : sets_of(rank, count)) {
-    try {
-      options.push_back(build(set));
-    } catch (const UserError& e) {
-      if (refused.empty()) refused = e.what();
-      continue;
-    }
-    std::size_t at = 0;
-    for (int a : set) at += std::size_t{1} << a;
-    number_of[at] = static_cast<std::int64_t>(options.size()) - 1;
+  const auto count = [&] { return axes.shape()[0].as_number(); };
+  if (rank < 1 || rank > most_rank || (count() && *count() > rank)) c.depends_on_data(input);
+  MadeOfAxes made(rank, count(), build);
+  if (!made.have_one_rank()) {
+    axes = c.list_of_variant(axes, rank, "axes");
+    made = MadeOfAxes(rank, count(), build);
   }
-  if (options.empty()) c.fail(refused);
-  for (const Value& v : options)
-    if (v.rank() != options[0].rank())
-      throw DependsOnData(c.in(input), "how many axes ", c.input_text(input),
-                          " names depends on data, and with it the rank of the result; give their "
-                          "number, or keep the axes with size 1");
+  if (made.options.empty()) c.fail(made.refused);
   Value number =
-      ops::gather(Values{integer_list(c.graph(), number_of), code}, {{"axis", std::int64_t{0}}});
-  if (!refused.empty())
-    require_within(number, 0, std::ssize(options) - 1,
-                   cat("the choice of ", c.input_text(input), " (-1: ", refused, ")"));
-  return option_at(c, number, options);
+      ops::gather(Values{integer_list(c.graph(), made.number_of), code_of_set(axes, rank)},
+                  {{"axis", std::int64_t{0}}});
+  if (!made.refused.empty())
+    require_within(number, 0, std::ssize(made.options) - 1,
+                   cat("the choice of ", c.input_text(input), " (-1: ", made.refused, ")"));
+  return option_at(c, number, made.options);
 }
 
 Value at_clamped(Value x, int axis, Value places) {

@@ -36,7 +36,8 @@ Dims part_sizes(NodeContext&, std::size_t input, std::size_t count, const Dim& s
 
 // What `build` makes of the axes that an operand holds, which are numbers of `rank` axes. Where
 // data decides them, `build` is tried on all sets of as many axes, and those that it refuses are
-// left out. Where data also decides how many there are, all sets are tried; all must give one rank.
+// left out. Where how many there are is open, too, all sets are tried; if they give several ranks,
+// the model has a variant for each number of axes.
 Value over_axes(NodeContext&, std::size_t input, int rank,
                 const std::function<Value(const Axes&)>& build);
 

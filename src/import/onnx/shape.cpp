@@ -92,15 +92,16 @@ Dim most_reshaped(NodeContext& c, Value x, const Dim& total) {
 Values open_reshape(NodeContext& c, bool zeros) {
   Value x = c.in(0), given = cast_to(flatten(c.in(1)), DType::i64);
   hone::Graph& g = c.graph();
-  const std::optional<std::int64_t> rank = given.shape()[0].as_number();
+  if (!given.shape()[0].is_number()) given = c.list_of_variant(given, most_open_rank, "sizes");
+  const std::int64_t rank = given.shape()[0].number();
   constexpr std::int64_t most_axes = 16;
-  if (!rank || *rank > most_axes) c.depends_on_data(1);
+  if (rank > most_axes) c.depends_on_data(1);
   const Dim total = number_by_inputs(g, x.shape().count());
   Dims copied;
-  for (int i = 0; i < *rank; ++i) copied.push_back(i < x.rank() ? x.shape()[i] : Dim(0));
+  for (int i = 0; i < rank; ++i) copied.push_back(i < x.rank() ? x.shape()[i] : Dim(0));
   if (!zeros)
     given = ops::select(ops::eq(given, integer_like(given, 0)),
-                        dims_value(g, copied, DType::i64, {*rank}), given);
+                        dims_value(g, copied, DType::i64, {rank}), given);
   Value open = ops::eq(given, integer_like(given, -1));
   Value others =
       reduce_axes(ops::reduce_prod, ops::select(open, integer_like(given, 1), given), {0});
@@ -108,7 +109,7 @@ Values open_reshape(NodeContext& c, bool zeros) {
   given = ops::select(open, broadcast_to(rest, given.shape()), given);
   const Dim most = most_reshaped(c, x, total);
   Dims shape;
-  for (std::int64_t i = 0; i < *rank; ++i)
+  for (std::int64_t i = 0; i < rank; ++i)
     shape.push_back(c.measured(slice_axis(given, 0, i, 1), most));
   return {reshape_to(x, shape)};
 }
@@ -164,11 +165,40 @@ Values flatten_import(NodeContext& c) {
   return {reshape_to(x, {product(dims.first(split)), product(dims.subspan(split))})};
 }
 
+// The first element of an axis as all that there is, a zero where there is none.
+Value with_size_one(Value x, int axis) {
+  Shape one = x.shape();
+  one[axis] = 1;
+  return in_room(slice_axis(x, axis, 0, min(x.shape()[axis], 1)), one.dims);
+}
+
+// Without the axes that data names. Only those that it names must have size 1, so a run checks them
+// where sizes are open.
+Value openly_squeezed(NodeContext& c, Value x) {
+  const auto is_one = [&](int axis) { return prove_equal(x.shape()[axis], 1); };
+  Value y = over_axes(c, 1, x.rank(), [&](const Axes& axes) {
+    Value v = x;
+    for (int a : axes)
+      if (!is_one(a).has_value()) v = with_size_one(v, a);
+    return squeeze(v, axes);
+  });
+  bool are_known = true;
+  for (int i = 0; i < x.rank(); ++i) are_known = are_known && is_one(i).has_value();
+  if (are_known) return y;
+  const Value sizes = dims_value(c.graph(), x.shape().dims, DType::i64, {x.rank()}),
+              named = ops::gather(Values{sizes, cast_to(flatten(c.in(1)), DType::i64)},
+                                  {{"axis", std::int64_t{0}}});
+  require_within(named - integer_like(named, 1), 0, 0,
+                 "the size of an axis to be removed, less 1,");
+  return y;
+}
+
 // Without axes all of size 1 go; whether an open size is 1 is a question about sizes.
 Values squeeze_import(NodeContext& c) {
   Value x = c.in(0);
   if (auto axes = c.integers("axes")) return {squeeze(x, c.axes(*axes, x.rank()))};
-  if (c.has(1)) return {over_axes(c, 1, x.rank(), [&](const Axes& a) { return squeeze(x, a); })};
+  if (c.has(1) && c.decides(1)) return {openly_squeezed(c, x)};
+  if (c.has(1)) return {squeeze(x, c.axes(c.numbers(1), x.rank()))};
   Axes ones;
   for (int i = 0; i < x.rank(); ++i)
     if (c.assumptions().holds(equal(x.shape()[i], 1))) ones.push_back(i);
@@ -180,10 +210,14 @@ Values unsqueeze_import(NodeContext& c) {
   if (auto axes = c.integers("axes"))
     return {unsqueeze(x, c.axes(*axes, x.rank() + static_cast<int>(axes->size())))};
   if (!c.has(1)) c.fail("input 1 ('axes') is missing; it is required");
-  const std::optional<std::int64_t> more = c.in(1).shape().count().as_number();
-  constexpr std::int64_t most_axes = 64;
-  if (!more || *more > most_axes) c.depends_on_data(1);
-  return {over_axes(c, 1, x.rank() + static_cast<int>(*more),
+  const Dim count = c.in(1).shape().count();
+  constexpr std::int64_t most_axes = 64, most_by_data = 6;
+  const std::int64_t more =
+      count.is_number()
+          ? count.number()
+          : c.count_of_variant(count, std::max<std::int64_t>(most_by_data - x.rank(), 0), "axes");
+  if (more > most_axes) c.depends_on_data(1);
+  return {over_axes(c, 1, x.rank() + static_cast<int>(more),
                     [&](const Axes& a) { return unsqueeze(x, a); })};
 }
 
