@@ -278,5 +278,95 @@ TEST(OpenSequences, WhatIsRefused) {
   expect_contains(result.failure(), "output 'sequence' is a sequence of");
 }
 
+// ==== chosen by data
+
+using Fill = std::function<void(onnx_pb::Graph&)>;
+
+// An If whose branches give the sequence "then" and "else": its elements side by side, their
+// number, and the last one.
+ModelBuilder chosen_sequence(const Fill& yes, const Fill& no) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"rows", "2"});
+  b.input("c", DType::b1, {});
+  b.node("SequenceConstruct", {"x"}, {"outer"});
+  onnx_pb::Node& choice = b.node("If", {"c"}, {"sequence"});
+  const auto branch = [&](const char* name, const char* output, const Fill& fill) {
+    onnx_pb::Graph& g = set_graph(choice, name);
+    ModelBuilder::add(g, "Neg", {"x"}, {"less"});
+    fill(g);
+    g.add_output()->set_name(output);
+  };
+  branch("then_branch", "then", yes);
+  branch("else_branch", "else", no);
+  b.constant("last", Array::scalar_int(-1, DType::i64));
+  set_int(b.node("ConcatFromSequence", {"sequence"}, {"joined"}), "axis", 0);
+  b.node("SequenceLength", {"sequence"}, {"length"});
+  b.node("SequenceAt", {"sequence", "last"}, {"end"});
+  for (const char* name : {"joined", "length", "end"}) b.output(name);
+  return b;
+}
+
+std::vector<Array> chosen_by(const ModelBuilder& b, bool condition, std::int64_t rows = 2) {
+  return b.run({counting({rows, 2}), Array::scalar_int(condition, DType::b1)});
+}
+
+void one(onnx_pb::Graph& g, const char* name, const std::vector<std::string>& elements) {
+  ModelBuilder::add(g, "SequenceConstruct", elements, {name});
+}
+
+TEST(ChosenSequences, OfOneLengthMayHaveOtherSizes) {
+  const ModelBuilder b =
+      chosen_sequence([](onnx_pb::Graph& g) { one(g, "then", {"x", "less"}); },
+                      [](onnx_pb::Graph& g) {
+                        set_int(ModelBuilder::add(g, "Concat", {"x", "x"}, {"twice"}), "axis", 0);
+                        one(g, "else", {"twice", "x"});
+                      });
+  const std::vector<Array> yes = chosen_by(b, true), no = chosen_by(b, false);
+  EXPECT_EQ(yes[0], reals({4, 2}, {0, 1, 2, 3, -0.0f, -1, -2, -3}));
+  EXPECT_EQ(yes[2], reals({2, 2}, {-0.0f, -1, -2, -3}));
+  EXPECT_EQ(no[0], reals({6, 2}, {0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(no[1].integer(0), 2);
+}
+
+TEST(ChosenSequences, OfSeveralLengthsHaveElementsOfOneType) {
+  const ModelBuilder b =
+      chosen_sequence([](onnx_pb::Graph& g) { one(g, "then", {"less"}); },
+                      [](onnx_pb::Graph& g) {
+                        ModelBuilder::add(g, "SequenceInsert", {"outer", "less"}, {"more"});
+                        ModelBuilder::add(g, "SequenceInsert", {"more", "x"}, {"else"});
+                      });
+  for (const std::int64_t rows : {1, 2}) {
+    const std::vector<Array> yes = chosen_by(b, true, rows), no = chosen_by(b, false, rows);
+    EXPECT_EQ(yes[0].dims(), (Integers{rows, 2}));
+    EXPECT_EQ(no[0].dims(), (Integers{3 * rows, 2}));
+    EXPECT_EQ(yes[1].integer(0), 1);
+    EXPECT_EQ(no[1].integer(0), 3);
+    EXPECT_EQ(yes[2].real(1), -1);
+    EXPECT_EQ(no[2].real(1), 1);
+  }
+}
+
+TEST(ChosenSequences, MayBeEmptyOrSplitFromAnOpenAxis) {
+  ModelBuilder b = chosen_sequence(
+      [](onnx_pb::Graph& g) { ModelBuilder::add(g, "SequenceEmpty", {}, {"then"}); },
+      [](onnx_pb::Graph& g) { ModelBuilder::add(g, "SplitToSequence", {"x"}, {"else"}); });
+  b.model.mutable_graph()->mutable_output()->DeleteSubrange(2, 1);  // the last element
+  b.model.mutable_graph()->mutable_node()->DeleteSubrange(4, 1);
+  EXPECT_EQ(chosen_by(b, true)[1].integer(0), 0);
+  EXPECT_EQ(chosen_by(b, true)[0].dims(), (Integers{0, 2}));
+  EXPECT_EQ(chosen_by(b, false, 5)[1].integer(0), 5);
+  EXPECT_EQ(chosen_by(b, false, 5)[0], counting({5, 2}));
+}
+
+TEST(ChosenSequences, OfSeveralLengthsAndTypesAreRefused) {
+  const ModelBuilder b =
+      chosen_sequence([](onnx_pb::Graph& g) { one(g, "then", {"x"}); },
+                      [](onnx_pb::Graph& g) {
+                        set_int(ModelBuilder::add(g, "Concat", {"x", "x"}, {"twice"}), "axis", 0);
+                        one(g, "else", {"x", "twice"});
+                      });
+  expect_contains(b.failure(), "has another length in the other branch");
+}
+
 }  // namespace
 }  // namespace hone

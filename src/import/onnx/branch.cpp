@@ -6,6 +6,7 @@
 #include "import/onnx/build.h"
 #include "import/onnx/context.h"
 #include "import/onnx/open.h"
+#include "import/onnx/sequence.h"
 #include "ir/measured.h"
 
 namespace hone::onnx {
@@ -23,7 +24,115 @@ Dims rooms_of(const Function& branch, const Dims& dims) {
   return out;
 }
 
+// An output of one branch, and that of the other, which may be missing.
+struct Output {
+  const Branch* branch;
+  Value value;
+};
+
+bool is_list(Value v) { return is_sequence(v) || is_stacked(v); }
+
+// Of the elements of a sequence; nothing where it is empty. With sizes that the outside knows.
+std::optional<Type> element_type(const Output& o) {
+  const Value& v = o.value;
+  if (v.operand_count() == 0) return std::nullopt;
+  Type t = v.operand(0).type();
+  if (is_stacked(v)) t.shape.dims.erase(t.shape.dims.begin());
+  t.shape.dims = rooms_of(o.branch->function, t.shape.dims);
+  return t;
+}
+
+// A sequence as the slices of one tensor.
+Value stacked(const Output& o, const std::optional<Type>& other) {
+  const Value& v = o.value;
+  if (is_stacked(v)) return v.operand(0);
+  if (v.operand_count() == 0) {
+    Type none = *other;
+    none.shape.dims.insert(none.shape.dims.begin(), 0);
+    return zeros(o.branch->function.graph(), none);
+  }
+  Values parts;
+  for (const Value& e : v.operands()) {
+    if (e.type() != v.operand(0).type())
+      throw Unsupported("a sequence of ", v.operand(0).type(), " and ", e.type(),
+                        " has another length in the other branch, and the condition depends on "
+                        "data; expected elements of one type");
+    parts.push_back(unsqueeze(e, {0}));
+  }
+  return concat_values(parts, 0);
+}
+
+OutputForm form_of(Value a, Value b) {
+  using Kind = OutputForm::Kind;
+  if (!b) b = a;
+  if (a.type().is_tensor() && b.type().is_tensor()) return {};
+  if (is_list(a) && is_list(b)) {
+    const bool alike = is_sequence(a) && is_sequence(b) && a.operand_count() == b.operand_count();
+    return alike ? OutputForm{Kind::sequence, a.operand_count()} : OutputForm{Kind::stack};
+  }
+  if (is_optional(a) && is_optional(b) && a.operand_count() == b.operand_count() &&
+      std::ranges::all_of(a.operands(), [](const Value& v) { return v.type().is_tensor(); }) &&
+      std::ranges::all_of(b.operands(), [](const Value& v) { return v.type().is_tensor(); }))
+    return {Kind::optional, a.operand_count()};
+  throw Unsupported(
+      "the branches give kinds of values that cannot be chosen at run time, such as an optional "
+      "that one of them leaves empty, and the condition depends on data; to compile for one "
+      "branch, give the inputs that decide it (--input, ImportOptions::contents)");
+}
+
 }  // namespace
+
+std::vector<OutputForm> add_outputs(Branch& a, Branch& b) {
+  if (a.refused.empty() && b.refused.empty() && a.outputs.size() != b.outputs.size())
+    throw UserError("then_branch has ", amount(a.outputs.size(), "output", "outputs"),
+                    " and else_branch ", b.outputs.size(), ", expected equal numbers");
+  std::vector<OutputForm> forms;
+  const std::size_t count = std::max(a.outputs.size(), b.outputs.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<Output> both;
+    for (const Branch* one : {&a, &b})
+      if (one->refused.empty()) both.push_back({one, one->outputs[i].value});
+    forms.push_back(form_of(both[0].value, both.size() > 1 ? both[1].value : Value()));
+    for (Branch* one : {&a, &b}) {
+      if (!one->refused.empty()) continue;
+      const auto& [value, name] = one->outputs[i];
+      if (forms.back().kind == OutputForm::Kind::tensor) {
+        one->function.add_result(value, name);
+      } else if (forms.back().kind == OutputForm::Kind::stack) {
+        const Output& other = both.back().branch == one ? both.front() : both.back();
+        one->function.add_result(stacked({one, value}, element_type(other)), name);
+      } else {
+        for (std::size_t k = 0; k < forms.back().count; ++k)
+          one->function.add_result(value.operand(k), cat(name, ".", k));
+      }
+    }
+  }
+  return forms;
+}
+
+Values outputs_of(hone::Graph& g, const std::vector<OutputForm>& forms, const Values& values) {
+  Values out;
+  auto at = values.begin();
+  for (const OutputForm& f : forms) {
+    const Values own(at, at + static_cast<std::ptrdiff_t>(f.count));
+    at += static_cast<std::ptrdiff_t>(f.count);
+    switch (f.kind) {
+      case OutputForm::Kind::tensor:
+        out.push_back(own[0]);
+        break;
+      case OutputForm::Kind::stack:
+        out.push_back(stacked_sequence(g, own[0]));
+        break;
+      case OutputForm::Kind::sequence:
+        out.push_back(sequence_of(g, own));
+        break;
+      case OutputForm::Kind::optional:
+        out.push_back(optional_of(g, own.empty() ? Value() : own[0]));
+        break;
+    }
+  }
+  return out;
+}
 
 void add_dumped(const std::string& name, Branch& a, Branch& b) {
   const auto at_a = a.dumped.find(name), at_b = b.dumped.find(name);
@@ -58,16 +167,9 @@ void refuse_like(Branch& b, const Function& other) {
 bool ChosenSizes::is_open() const { return std::ranges::count(open, true) > 0; }
 
 std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no, bool may_differ) {
-  if (yes.results().size() != no.results().size())
-    throw UserError("then_branch has ", amount(yes.results().size(), "output", "outputs"),
-                    " and else_branch ", no.results().size(), ", expected equal numbers");
   std::vector<ChosenSizes> out;
   for (std::size_t i = 0; i < yes.results().size(); ++i) {
     const Type &a = yes.result(i).type(), &b = no.result(i).type();
-    if (!a.is_tensor() || !b.is_tensor())
-      throw Unsupported("output ", i,
-                        " is a sequence or optional and the condition depends on data; only "
-                        "tensors can be chosen at run time");
     if (a.dtype != b.dtype || a.rank() != b.rank())
       throw Unsupported(
           "output ", i, " is ", a, " in then_branch and ", b,

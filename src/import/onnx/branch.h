@@ -18,11 +18,25 @@ struct Dumped {
 // One branch of a data-driven If as a closed Function of what it captures.
 struct Branch {
   Function function;
-  Values captures;
-  std::string refused;  // why it cannot be typed; then the others are empty
-  bool failed = false;  // something in it is not supported
+  std::vector<Function::Result> outputs = {};  // tensors, sequences and optionals
+  Values captures = {};
+  std::string refused = {};  // why it cannot be typed; then the others are empty
+  bool failed = false;       // something in it is not supported
   std::map<std::string, Dumped> dumped = {};
 };
+
+// How an output is given by results, which are tensors.
+struct OutputForm {
+  enum class Kind : std::uint8_t { tensor, sequence, optional, stack };
+  Kind kind = Kind::tensor;
+  std::size_t count = 1;  // of results: elements of a sequence or optional
+};
+// Adds the outputs of both to their functions as results in one form. Sequences of different
+// lengths become stacks, so their elements must have one type. A refused branch is given the
+// other's results later.
+std::vector<OutputForm> add_outputs(Branch& a, Branch& b);
+// The outputs that the first of these values stand for.
+Values outputs_of(hone::Graph&, const std::vector<OutputForm>&, const Values&);
 
 // Adds the value and whether it was computed to both branches' results; the one that lacks it gives
 // zeros. A refused branch is given the other's results later.

@@ -522,11 +522,11 @@ Values Walk::choose(const Node& n, Values operands) {
   context.check_all_read();
   if (condition.dtype() != DType::b1) context.bad_input(0, "cond", "one bool");
   std::optional<Dims> known = contents_of(condition);
-  // Only tensors can be chosen at run time.
+  // Sequences and optionals are not chosen at run time where that can be avoided.
   auto is_list = [](const ValueInfo& v) {
     return v.kind == ValueInfo::Kind::sequence || v.kind == ValueInfo::Kind::optional;
   };
-  if (std::any_of(yes.outputs.begin(), yes.outputs.end(), is_list)) known = context.contents(0);
+  if (std::ranges::any_of(yes.outputs, is_list) && !context.decides(0)) known = context.contents(0);
   if (known && known->size() == 1)
     return inlined(reading_.assumptions.holds((*known)[0]) ? yes : no);
   return by_data(context, reshape_to(condition, {}), yes, no);
@@ -564,7 +564,7 @@ Branch read_branch(Reading& reading, const Frame& frame, const onnx::Graph& g, W
   bool is_whole = true;  // an output may depend on an outer value that failed before
   for (const ValueInfo& v : g.outputs) {
     const Value found = inner.output(v.name);
-    if (found) b.function.add_result(found, std::string(v.name));
+    if (found) b.outputs.push_back({found, std::string(v.name)});
     is_whole = is_whole && found;
   }
   for (const std::string& name : reading.source.options.dump)
@@ -586,6 +586,13 @@ Values Walk::by_data(NodeContext& context, Value condition, const onnx::Graph& y
   std::vector<std::string> dumped;
   for (const std::string& name : reading_.source.options.dump)
     if (a.dumped.contains(name) || b.dumped.contains(name)) dumped.push_back(name);
+  const std::vector<OutputForm> forms = [&] {
+    try {
+      return add_outputs(a, b);
+    } catch (const Unsupported& e) {
+      throw DependsOnData(condition, e.what());
+    }
+  }();
   for (const std::string& name : dumped) add_dumped(name, a, b);
   for (Branch* one : {&a, &b}) {
     if (one->refused.empty()) continue;
@@ -618,12 +625,12 @@ Values Walk::by_data(NodeContext& context, Value condition, const onnx::Graph& y
     if (sizes[i].is_open()) v = from_room(context, v, made.result(next++), sizes[i].open);
     chosen.push_back(v);
   }
-  const auto outputs = static_cast<std::ptrdiff_t>(yes.outputs.size());
+  const std::size_t before = chosen.size() - 2 * dumped.size();
   for (std::size_t i = 0; i < dumped.size(); ++i) {
-    const std::size_t at = yes.outputs.size() + 2 * i;
+    const std::size_t at = before + 2 * i;
     inner_[dumped[i]] = {chosen[at], chosen[at + 1]};
   }
-  return Values(chosen.begin(), chosen.begin() + outputs);
+  return outputs_of(graph(), forms, chosen);
 }
 
 // ==== inputs
