@@ -1,4 +1,9 @@
-// Sessions over several devices: plans made by hand, whose steps are copies, events and waits.
+// Sessions over several devices: plans made by hand, whose steps are copies, events and waits; and
+// what threads of the processor are given.
+#include <set>
+
+#include "backend/cpu/device/cpu_device.h"
+#include "backend/cpu/device/kernel_abi.h"
 #include "plan/audit.h"
 #include "plan/plan_file.h"
 #include "test/backend/conformance.h"
@@ -143,6 +148,54 @@ TEST(SeveralDevices, PlansThatNameWhatIsNotThereAreRefused) {
   expect(says([](Variant& v) { v.steps[3].operands[0].buffer = 4; }), "copies from far to far");
   expect(says([](Variant& v) { v.buffers.push_back({PlanBuffer::Kind::result, 0, 0, bytes, 1}); }),
          "lies on two devices");
+}
+
+constexpr std::int64_t many_chunks = 4096;
+constexpr std::size_t scratch_bytes = 256;
+
+// Chunks of a launch: each writes where its scratch lies and fills it.
+void note_scratch(void* const* buffers, const std::int64_t*, std::int64_t begin, std::int64_t end,
+                  void* scratch) {
+  auto* found = static_cast<void**>(buffers[0]);
+  for (std::int64_t i = begin; i < end; ++i) found[i] = scratch;
+  std::memset(scratch, 1, scratch_bytes);
+}
+
+// Two threads with one piece would be seen now and then only.
+TEST(CpuStream, EveryThreadHasScratchOfItsOwn) {
+  for (const int threads : {1, 2, 9, 16}) {
+    // Tells every number of a thread, one after the other, as no pool of a busy machine does.
+    class EveryThread final : public ThreadPool {
+     public:
+      explicit EveryThread(int count) : count_(count) {}
+      int threads() const override { return count_; }
+      void run(std::int64_t chunks, Body body, void* context) override {
+        for (std::int64_t i = 0; i < chunks; ++i)
+          body(context, i, i + 1, static_cast<int>(i % count_));
+      }
+
+     private:
+      int count_;
+    };
+    const std::shared_ptr<Device> device = open_cpu_device();
+    const auto stream = device->open_stream(std::make_shared<EveryThread>(threads));
+    std::vector<void*> found(many_chunks);
+    const DeviceMemory at{reinterpret_cast<std::uintptr_t>(found.data()), 0};
+    stream->reserve_scratch(scratch_bytes);
+    Launch launch{.entry = ProgramEntry{reinterpret_cast<std::uintptr_t>(&note_scratch)},
+                  .operands = std::span(&at, 1)};
+    launch.chunks = many_chunks;
+    launch.scratch_bytes = scratch_bytes;
+    stream->launch(launch);
+    const std::set<void*> pieces(found.begin(), found.end());
+    EXPECT_EQ(pieces.size(), static_cast<std::size_t>(threads));
+    std::uintptr_t before = 0;
+    for (void* piece : pieces) {
+      const auto here = reinterpret_cast<std::uintptr_t>(piece);
+      EXPECT_TRUE(before == 0 || here - before >= scratch_bytes) << threads;
+      before = here;
+    }
+  }
 }
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -73,6 +75,35 @@ TEST(ThreadPool, UsesSeveralThreadsWithDifferentNumbers) {
       },
       &job);
   EXPECT_EQ(job.numbers, 1 + 2);
+}
+
+// A thread that flushes denormals, or rounds another way, gives other bits than the caller's.
+TEST(ThreadPool, WorkersCalculateAsTheirCallerDoes) {
+  auto pool = pool_of(3);
+  struct Job {
+    std::atomic<int> inside{0};
+    std::array<unsigned, 3> control{};  // of each thread, without the flags of what happened
+    std::array<float, 3> half_of_least{}, third{};
+  } job;
+  pool->run(
+      3,
+      [](void* context, std::int64_t, std::int64_t, int thread) {
+        Job& j = *static_cast<Job*>(context);
+        ++j.inside;
+        while (j.inside < 3) std::this_thread::yield();
+        const auto at = static_cast<std::size_t>(thread);
+        volatile float least = std::numeric_limits<float>::min(), one = 1;
+        constexpr unsigned flags = 0x3f;
+        j.control[at] = __builtin_ia32_stmxcsr() & ~flags;
+        j.half_of_least[at] = least / 2;
+        j.third[at] = one / 3;
+      },
+      &job);
+  for (const std::size_t thread : {0, 1, 2}) {
+    EXPECT_EQ(job.control[thread], 0x1f80u) << thread;
+    EXPECT_EQ(job.half_of_least[thread], std::numeric_limits<float>::min() / 2) << thread;
+    EXPECT_EQ(job.third[thread], 1.0f / 3) << thread;
+  }
 }
 
 TEST(ThreadPool, NestedJobsRunInTheirCaller) {
