@@ -357,9 +357,29 @@ bool may_be_zero(const Enclosure& x, std::size_t i) {
   return v.is_unknown() || (v.low <= 0 && v.high >= 0);
 }
 
+constexpr double most_held_integer = 0x1p53;
+
 bool is_zero(const Enclosure& x, std::size_t i) {
   return x.low.is_real() ? x.low.reals[i] == 0 && x.high.reals[i] == 0
                          : x.low.integers[i] == 0 && x.high.integers[i] == 0;
+}
+
+// What x may be and what that is rounded to; of integers beyond 2^53, which f64 does not hold, it
+// stays as it was.
+void round_once(const Enclosure& x, Enclosure& y) {
+  const DType to = y.dtype();
+  for (std::size_t i = 0; i < y.low.reals.size(); ++i) {
+    const Interval given = x.low.is_real()
+                               ? at(x, i)
+                               : Interval{integer_to_real(x.dtype(), x.low.integers[i]),
+                                          integer_to_real(x.dtype(), x.high.integers[i])};
+    const bool is_held = x.low.is_real() || (std::fabs(given.low) < most_held_integer &&
+                                             std::fabs(given.high) < most_held_integer);
+    if (!is_held || std::isnan(given.low) || std::isnan(given.high)) continue;
+    put(y, i,
+        {std::min(given.low, round_real(to, given.low)),
+         std::max(given.high, round_real(to, given.high))});
+  }
 }
 
 // A cast rounds in every evaluation, and rounding is monotone. But a kernel may leave out the cast
@@ -374,6 +394,7 @@ std::vector<Enclosure> cast(const Enclosing& c) {
       return is_zero(x, i) ? 1 : may_be_zero(x, i) ? 0 : -1;
     });
   Enclosure y = ends(c, true)[0];
+  if (is_float(to) && !is_small(to)) round_once(x, y);
   if (is_float(from) && is_float(to)) {
     // Rounding to small floats is not monotone: too large may be NaN, and some have no sign.
     for (std::size_t i = 0; is_small(to) && i < y.low.reals.size(); ++i)

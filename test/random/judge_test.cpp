@@ -61,6 +61,28 @@ TEST(Judge, AnEnclosureIsAsWideAsItsRounding) {
   EXPECT_LT(width, 1e-6);
 }
 
+// A cast of an exact number is what that is rounded to, also where two numbers are as near.
+TEST(Judge, ACastOfAnExactNumberIsOneNumber) {
+  struct Row {
+    DType from, to;
+    double given, rounded;
+  };
+  const Row rows[] = {{DType::f32, DType::bf16, 1 + 0x1p-8, 1},
+                      {DType::f32, DType::bf16, 1 + 0x3p-8, 1 + 0x4p-8},
+                      {DType::f32, DType::bf16, 1 + 0x1p-8 + 0x1p-23, 1 + 0x2p-8},
+                      {DType::f64, DType::f16, 1 + 0x1p-11 + 0x1p-40, 1 + 0x2p-11},
+                      {DType::f32, DType::f16, 65520, HUGE_VAL}};
+  for (const Row& r : rows) {
+    Function f;
+    f.add_result(cast_to(f.add_param(Type(r.from, {1}), "x"), r.to), "y");
+    Array x = Array::zeros(r.from, {1});
+    x.set_real(0, r.given);
+    const Enclosure e = enclose(f, std::span(&x, 1)).at(0);
+    EXPECT_EQ(round_real(r.to, e.low.reals[0]), r.rounded) << r.from << " to " << r.to;
+    EXPECT_EQ(round_real(r.to, e.high.reals[0]), r.rounded) << r.from << " to " << r.to;
+  }
+}
+
 // Multiplied from the left the first is infinity; its second half alone is zero, and zero times
 // infinity is not a number.
 TEST(Judge, AProductThatOverflowsOnTheWayHangsOnItsOrder) {
