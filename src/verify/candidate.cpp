@@ -255,7 +255,7 @@ class Check {
     if (!is_small_)
       if (std::optional<Comparison> c = sampled(fill, false)) return *c;
     return whole(evaluate_, rounded_, trial_, evaluate_.both(trial_.inputs()), fill,
-                 is_small_ && fill == Fill::random);
+                 is_small_ && (fill == Fill::random || is_extreme(fill)));
   }
 
   void run(Chunks::Which which, Chunks::Order order = Chunks::Order::forwards) {

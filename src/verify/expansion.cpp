@@ -1,6 +1,7 @@
 #include "verify/expansion.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 
 #include "base/error.h"
@@ -88,6 +89,36 @@ void check_call(const Function& call, const Sizing& sizes, const std::string& or
   }
 }
 
+// Numbers that lie close to one another and far from zero leave a row's mean and its largest number
+// out where they are taken away first. What takes them away last, or not at all, leaves rounding.
+void check_stability(const Function& call, const Sizing& sizes, const std::string& origins) {
+  constexpr double most_lost = 0.01;  // of the largest element
+  const Op& op = call.result(0).op();
+  const bool is_of_rows = op.is_row || op.kind == OpKind::reduction;
+  if (!is_of_rows || call.result(0).dtype() != DType::f32) return;
+  std::vector<Array> inputs;
+  for (const Type& t : call.param_types())
+    inputs.push_back(sample_array(t, sizes, Fill::far, inputs.size() + 1));
+  std::vector<Wide> rounded, defined;
+  try {
+    rounded = evaluate_wide(call, inputs, Mode::strict);
+    defined = by_definition(call, inputs, sizes);
+  } catch (const UserError&) {
+    return;
+  }
+  const std::vector<double>&got = rounded[0].reals, &wanted = defined[0].reals;
+  double most = 0, error = 0;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    most = std::max(most, std::fabs(wanted[i]));
+    const double here = std::fabs(got[i] - wanted[i]);
+    error = here <= error ? error : here;  // NaN stays
+  }
+  if (std::isfinite(most) && !(error <= most_lost * most))
+    throw InternalError("refused: ", op.name, origins.empty() ? "" : " of ", origins,
+                        ": what it is expanded to loses ", error, " of ", most,
+                        " to rounding on numbers next to 1000");
+}
+
 }  // namespace
 
 void check_expansions(const Function& f, const Sizing& sizes) {
@@ -102,6 +133,7 @@ void check_expansions(const Function& f, const Sizing& sizes) {
     if (flops_at(flops_of(expand_composites(call)), sizes) > most_flops) continue;
     for (Fill fill : {Fill::random, Fill::wide})
       check_call(call, sizes, origins_of(f.graph(), n), fill);
+    check_stability(call, sizes, origins_of(f.graph(), n));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -19,14 +20,19 @@ namespace {
 
 // What operations of reals treat apart. Finite numbers are small enough that no order of adding
 // products overflows on the way, and the huge ones do not sum to zero, which would leave what they
-// swallowed on the way as the result. Ties of roundings to whole numbers, bf16, f16 and f32.
+// swallowed on the way as the result. Ties of roundings to whole numbers, bf16, f16 and f32, and
+// what is a little more than a tie, also when it was rounded to another dtype on the way.
 constexpr double special_reals[] = {0.0,
                                     -0.0,
                                     1.0,
                                     -1.0,
                                     0.5,
                                     1 + 0x1p-8,
+                                    1 + 0x3p-8,
+                                    1 + 0x1p-8 + 0x1p-23,
                                     1 + 0x1p-11,
+                                    1 + 0x3p-11,
+                                    1 + 0x1p-11 + 0x1p-40,
                                     1 + 0x1p-24,
                                     1e-40,
                                     -1e-40,
@@ -63,6 +69,35 @@ double extreme_real(SplitMix64& numbers, std::int64_t i) {
                              : 8 * numbers.unit() - 4;
 }
 
+// NaN as arithmetic makes it, but of either sign, and with the first or all of the bits below
+// those. Adding to such bits, as to round them, makes another number.
+std::uint64_t nan_bits(DType t, std::uint64_t pick) {
+  const int all = bit_size(t), mantissa = t == DType::f64   ? 52
+                                          : t == DType::f32 ? 23
+                                          : t == DType::f16 ? 10
+                                                            : 7;
+  const std::uint64_t sign = std::uint64_t{1} << (all - 1),
+                      quiet = std::uint64_t{1} << (mantissa - 1), infinity = sign - (quiet << 1);
+  const std::uint64_t kinds[] = {infinity | quiet, sign | infinity | quiet, sign - 1,
+                                 infinity | quiet | 1};
+  return kinds[pick % std::size(kinds)];
+}
+
+// All memory of elements that begin here.
+void put_nan(std::byte* at, DType t, std::uint64_t pick) {
+  const std::uint64_t bits = nan_bits(t, pick);
+  std::memcpy(at, &bits, static_cast<std::size_t>(byte_size(t)));
+}
+
+// Some of the elements are one number for a while, for longer and longer, so that a row of a mask
+// of any length hides all or nothing: those from 6 to 7, 48 to 63, 384 to 511 and so on are false,
+// and from 12 to 15, 96 to 127 and so on true.
+std::optional<bool> of_run(std::int64_t i) {
+  const int octave = std::bit_width(static_cast<std::uint64_t>(i)) - 1;
+  if (octave < 2 || (i >> (octave - 1) & 1) == 0 || octave % 3 == 1) return std::nullopt;
+  return octave % 3 == 0;
+}
+
 double real_number(SplitMix64& numbers, Fill fill, std::int64_t i) {
   if (is_extreme(fill)) {
     const double x = extreme_real(numbers, i);
@@ -76,6 +111,7 @@ double real_number(SplitMix64& numbers, Fill fill, std::int64_t i) {
   const double x = 2 * numbers.unit() - 1;
   if (fill == Fill::wide) return std::ldexp(x, static_cast<int>(numbers.next() % 24) - 10);
   if (fill == Fill::tiny) return std::ldexp(x, -20 - static_cast<int>(numbers.next() % 20));
+  if (fill == Fill::far) return 1000 + x;
   return fill == Fill::spread ? std::ldexp(x, static_cast<int>(numbers.next() % 7) - 3) : x;
 }
 
@@ -112,10 +148,12 @@ std::array<Repetition, 2> repeats(std::size_t bytes, DType t) {
 
 void put_sample(Array& to, std::int64_t i, SplitMix64& numbers, Fill fill) {
   const DType t = to.dtype();
-  if (is_float(t))
+  if (is_float(t)) {
     to.set_real(i, real_number(numbers, fill, i));
-  else if (t == DType::b1)
-    to.set_integer(i, static_cast<std::int64_t>(numbers.next() & 1) ^ (fill == Fill::negative));
+    if (!is_small(t) && std::isnan(to.real(i)))
+      put_nan(to.writable_bytes().data() + i * byte_size(t), t, static_cast<std::uint64_t>(i));
+  } else if (t == DType::b1)
+    to.set_integer(i, of_run(i).value_or((numbers.next() & 1) ^ (fill == Fill::negative)));
   else if (t == DType::text)
     to.set_integer(i, static_cast<std::int64_t>(text_number(cat("text ", numbers.next() % 8))));
   else
@@ -144,7 +182,11 @@ void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
   Random numbers(seed + (sample_seed() << 32));
   if (t == DType::f32) {  // most are
     auto* at = reinterpret_cast<float*>(first.writable_bytes().data());
-    for (std::int64_t i = 0; i < n; ++i) at[i] = static_cast<float>(real_number(numbers, fill, i));
+    for (std::int64_t i = 0; i < n; ++i) {
+      at[i] = static_cast<float>(real_number(numbers, fill, i));
+      if (at[i] != at[i])
+        put_nan(reinterpret_cast<std::byte*>(at + i), t, static_cast<std::uint64_t>(i));
+    }
   } else {
     for (std::int64_t i = 0; i < n; ++i) put_sample(first, i, numbers, fill);
   }

@@ -18,7 +18,8 @@
 namespace hone {
 
 enum class Fill : std::uint8_t {
-  random,    // reals uniform in [-1, 1), integers in [0, 8), bools both
+  random,    // reals uniform in [-1, 1), integers in [0, 8); bools both, in some places for a while
+             // only one, longer and longer, so that a row of a mask may hide all
   spread,    // the same, but reals of magnitudes from 1/8 to 8
   negative,  // reals below zero, half of them of few values, so that many are equal; integers in
              // [-8, 8), bools the opposite of the others', so that a condition takes both branches
@@ -26,9 +27,11 @@ enum class Fill : std::uint8_t {
              // the dtype holds. The last of more than 16 reals is the largest of all and the one
              // before it the lowest, so that a maximum which leaves out the end is wrong
   tiny,      // reals of magnitudes from 2^-40 to 2^-20, which no absolute error may hide
+  far,       // reals from 999 to 1001: what is left of a difference of their squares is rounding
   extreme,  // mixes in zeros of both signs, denormals, ties of roundings, large numbers, infinities
-            // and NaN, and the ends of integers, at some of the same places in all inputs; some
-            // stretches of 64 elements hold a single number, the first of them -infinity
+            // and NaN of several bits, and the ends of integers, at some of the same places in all
+            // inputs; some stretches of 64 elements hold a single number, the first of them
+            // -infinity
   normal_extreme,  // the same, but no denormals: for devices that may take them for zeros
 };
 

@@ -312,6 +312,30 @@ TEST(Verify, AnExpansionIsHeldAgainstTheDefinition) {
   EXPECT_TRUE(contains(why, "refused: half") && contains(why, "'middle'")) << why;
 }
 
+// The sum of squares less the square of the sum is nothing but rounding for numbers next to 1000.
+TEST(Verify, AnExpansionOfRowsKeepsWhatIsLeftOfLargeNumbers) {
+  const auto check = [](const Op& op) -> std::string {
+    Function f;
+    const Value x = f.add_param(f32({4, 64}), "x");
+    f.add_result(f.graph().intern(op, std::vector{x}, {{"axes", Dims{1}}}));
+    try {
+      check_expansions(f, {});
+      return "";
+    } catch (const InternalError& e) {
+      return e.what();
+    }
+  };
+  EXPECT_EQ(check(ops::variance), "");
+  Op wrong = ops::variance;
+  wrong.expand = [](const Call& c) -> Values {
+    const Value x = c.operands[0];
+    const auto mean = [&](Value v) { return reduce_axes(ops::reduce_sum, v, {1}) / 64.0; };
+    return {mean(x * x) - mean(x) * mean(x)};
+  };
+  const std::string why = check(wrong);
+  EXPECT_TRUE(contains(why, "refused: variance") && contains(why, "next to 1000")) << why;
+}
+
 int evaluated = 0;
 
 constinit const Op same = {
@@ -401,6 +425,38 @@ TEST(Samples, SpecialNumbersMeet) {
     if (i % 16 == 3) pairs.emplace(a.integer(i), b.integer(i));
   EXPECT_EQ(pairs.size(), 36u);
   EXPECT_TRUE(pairs.contains({std::numeric_limits<std::int32_t>::min(), -1}));
+}
+
+// A rounding that adds to the bits of a NaN makes another number of some.
+TEST(Samples, NaNHasSeveralBits) {
+  for (const DType t : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    const Array a = sample_array(Type(t, {4000}), {}, Fill::extreme, 1);
+    const auto size = static_cast<std::size_t>(byte_size(t));
+    std::set<std::vector<std::byte>> found;
+    for (std::int64_t i = 0; i < a.count(); ++i)
+      if (std::isnan(a.real(i))) {
+        const auto from = a.bytes().begin() + i * byte_size(t);
+        found.emplace(from, from + static_cast<std::ptrdiff_t>(size));
+      }
+    EXPECT_EQ(found.size(), 4u) << t;
+  }
+}
+
+// A row of a mask that hides all is another case than one that hides some.
+TEST(Samples, SomeRowsOfBoolsAreOneNumber) {
+  for (const Fill fill : {Fill::random, Fill::negative, Fill::extreme})
+    for (const std::int64_t width : {2, 16, 64, 100, 256}) {
+      const Array a = sample_array(Type(DType::b1, {64, width}), {}, fill, 1);
+      int of_false = 0, of_true = 0;
+      for (std::int64_t row = 0; row < 64; ++row) {
+        std::int64_t sum = 0;
+        for (std::int64_t i = 0; i < width; ++i) sum += a.integer(row * width + i);
+        of_false += sum == 0;
+        of_true += sum == width;
+      }
+      EXPECT_TRUE(of_false > 0 && of_false < 32) << width;
+      EXPECT_TRUE(of_true > 0 && of_true < 32) << width;
+    }
 }
 
 // Devices that may take denormals for zeros are given none, but all other special numbers.
