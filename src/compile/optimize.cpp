@@ -310,7 +310,25 @@ class Optimizer {
     }
     std::ranges::copy(repeat_threads, std::back_inserter(e.tried.threads));
     if (is_known) return;
+    add_extreme_run(e, runs);
     check_repeats(Executable::load(e.plan, open_devices(*e.plan)), runs);
+  }
+
+  // Of the first sizes. The reference is not asked: it may be much work.
+  void add_extreme_run(const Entry& e, std::vector<Repeat>& runs) const {
+    const Reference& r = references_[0];
+    const bool keeps_denormals =
+        std::ranges::all_of(e.session->executable().devices(),
+                            [](const auto& d) { return d->limits().keeps_denormals; });
+    std::optional<std::vector<Array>> inputs =
+        extreme_like(r.variant->function, r.inputs, keeps_denormals);
+    if (!inputs) return;
+    try {
+      std::vector<Array> got = e.session->run(*inputs);
+      runs.push_back({std::move(*inputs), std::move(got)});
+    } catch (const UserError&) {
+      // What is computed from such numbers is refused as an index.
+    }
   }
 
   Hash128 verdict_key(const Reference& r, const Hash128& contents) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -14,11 +15,17 @@ namespace hone {
 
 namespace {
 
-std::set<std::string> symbol_names(const std::vector<Type>& types) {
-  std::set<std::string> out;
+std::map<std::string, Dim> symbols_of(const std::vector<Type>& types) {
+  std::map<std::string, Dim> out;
   for (const Type& t : types)
     for (const Dim& d : t.shape.dims)
-      for (const Dim& s : d.symbols()) out.insert(s.name());
+      for (const Dim& s : d.symbols()) out.emplace(s.name(), s);
+  return out;
+}
+
+std::set<std::string> symbol_names(const std::vector<Type>& types) {
+  std::set<std::string> out;
+  for (const auto& [name, symbol] : symbols_of(types)) out.insert(name);
   return out;
 }
 
@@ -122,6 +129,37 @@ std::vector<Sizing> sizes_to_check_also(const SourceVariant& v) {
   };
   for (const std::int64_t least : least_sizes) add(odd_sizes(types, conditions, least));
   if (const auto made = odd_sizes(types, conditions, few)) add(exchanged(*made, types, conditions));
+  return out;
+}
+
+std::vector<Sizing> sizes_of_one_symbol(const SourceVariant& v, const Sizing& sizes) {
+  constexpr std::int64_t large_sizes[] = {70'000, 20'000, 5'000, 1'000};
+  constexpr std::int64_t most_flops = 2'000'000;
+  constexpr std::size_t most_symbols = 4;
+  const std::map<std::string, Dim> symbols = symbols_of(v.function.param_types());
+  std::vector<Guard> conditions = conditions_of(v);
+  add_checks_of_bodies(v.function, symbol_names(v.function.param_types()), conditions);
+  std::vector<Sizing> out;
+  if (symbols.empty() || symbols.size() > most_symbols) return out;
+  const auto add = [&](const Sizing& made) {
+    const bool is_new = made != sizes && std::ranges::find(out, made) == out.end();
+    if (is_new && guards_hold(conditions, made)) out.push_back(made);
+    return guards_hold(conditions, made);
+  };
+  Sizing least;
+  for (const auto& [name, s] : symbols) least[name] = std::max<std::int64_t>(s.low(), 1);
+  const Dim flops = flops_of(v.function);
+  for (const auto& [name, s] : symbols) {
+    Sizing made = sizes;
+    const std::int64_t old = made.at(name);
+    made[name] = old < s.high() ? old + 1 : std::max(old - 1, s.low());
+    add(made);
+    made = least;
+    for (const std::int64_t large : large_sizes) {
+      made[name] = std::clamp(large, s.low(), s.high());
+      if (flops_at(flops, made) <= most_flops && add(made)) break;
+    }
+  }
   return out;
 }
 

@@ -1,7 +1,9 @@
 #include "verify/repeat.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "runtime/host_memory.h"
 #include "runtime/ports.h"
@@ -9,6 +11,9 @@
 namespace hone {
 
 namespace {
+
+// So few that sets of sizes are dropped, and made again, between runs.
+constexpr std::size_t most_sizes = 2;
 
 // A NaN in every float dtype, and an index beyond every axis.
 constexpr int poison = 0xff;
@@ -44,16 +49,59 @@ Array moved(const Array& a) {
   return {a.dtype(), a.dims(), Storage(memory, {at, bytes})};
 }
 
-class Repeats {
+// A pool that can have each of its threads compute a part of every launch. Left to itself the
+// caller's thread may do all of a short launch, or of any on a busy machine, before another wakes.
+class EveryThread final : public ThreadPool {
  public:
-  Repeats(const std::shared_ptr<const Executable>& executable, int threads) : threads_(threads) {
-    const std::shared_ptr<Device>& first = executable->devices()[0];
-    if (first->shares_host_memory()) memory_ = std::make_shared<PoisonedMemory>(first);
-    session_ = std::make_unique<Session>(executable,
-                                         SessionOptions{.threads = threads, .allocator = memory_});
+  explicit EveryThread(int threads)
+      // More threads than processors, each looking for work, would keep one another from it.
+      : pool_(make_thread_pool({.threads = threads, .spin_us = 0})) {}
+
+  void use_every_thread(bool on) { uses_every_thread_ = on; }
+  int threads() const override { return pool_->threads(); }
+  void run(std::int64_t chunks, Body body, void* context) override {
+    if (!uses_every_thread_) return pool_->run(chunks, body, context);
+    Job job{chunks, std::min<std::int64_t>(chunks, threads()), body, context, 0};
+    pool_->run(
+        job.parts,
+        [](void* all, std::int64_t begin, std::int64_t end, int thread) {
+          static_cast<Job*>(all)->run(begin, end, thread);
+        },
+        &job);
   }
 
-  void run(const Repeat& r) {
+ private:
+  struct Job {
+    std::int64_t chunks, parts;
+    Body body;
+    void* context;
+    std::atomic<std::int64_t> waiting;
+
+    // A thread that waits for the others takes no second part.
+    void run(std::int64_t begin, std::int64_t end, int thread) {
+      if (end - begin == 1)
+        for (++waiting; waiting < parts;) std::this_thread::yield();
+      const std::int64_t first = begin * chunks / parts, last = end * chunks / parts;
+      body(context, first, last, thread);
+    }
+  };
+
+  std::shared_ptr<ThreadPool> pool_;
+  bool uses_every_thread_ = false;
+};
+
+class Repeats {
+ public:
+  Repeats(const std::shared_ptr<const Executable>& executable, int threads)
+      : threads_(threads), pool_(std::make_shared<EveryThread>(threads)) {
+    const std::shared_ptr<Device>& first = executable->devices()[0];
+    if (first->shares_host_memory()) memory_ = std::make_shared<PoisonedMemory>(first);
+    session_ = std::make_unique<Session>(
+        executable, SessionOptions{.pool = pool_, .allocator = memory_, .most_sizes = most_sizes});
+  }
+
+  void run(const Repeat& r, bool on_every_thread = false) {
+    pool_->use_every_thread(on_every_thread);
     std::vector<Array> inputs;
     for (const Array& a : r.inputs) inputs.push_back(moved(a));
     if (memory_) memory_->fill();
@@ -78,6 +126,7 @@ class Repeats {
   }
 
   int threads_;
+  std::shared_ptr<EveryThread> pool_;
   std::shared_ptr<PoisonedMemory> memory_;
   std::unique_ptr<Session> session_;
 };
@@ -93,10 +142,13 @@ void check_repeats(const std::shared_ptr<const Executable>& executable,
   for (const int threads : repeat_threads) {
     Repeats repeats(executable, threads);
     repeats.run(*least);
-    if (threads == 1)
+    if (threads == 1) {
       for (std::size_t i = all.size(); i-- > 0;) repeats.run(all[i]);
-    else
+    } else {
       repeats.run(*most);
+      // A special number is rounded as any other on each thread.
+      repeats.run(all.back(), true);
+    }
     repeats.run(*least);
   }
 }

@@ -20,6 +20,17 @@ std::int64_t bytes_of(const Type& t, const Sizing& sizes) {
   return t.is_tensor() ? size_of(byte_count(t), sizes) : 0;
 }
 
+// A size and the ranges of its symbols, which its text leaves out.
+void write_size(const Dim& d, std::ostream& out) {
+  out << " " << d;
+  for (const Dim& s : d.symbols()) out << " " << s << "=" << s.low() << ".." << s.high();
+}
+
+void write_type(const Type& t, std::ostream& out) {
+  out << " " << t;
+  for (const Dim& d : t.shape.dims) write_size(d, out);
+}
+
 // Everything that a run reads of a step.
 void write_steps(const std::vector<Step>& steps, const Plan& plan, std::ostream& out) {
   for (const Step& s : steps) {
@@ -43,19 +54,21 @@ void write_steps(const std::vector<Step>& steps, const Plan& plan, std::ostream&
 
 void write_variant(const Variant& v, const Plan& plan, std::ostream& out) {
   for (const PlanDevice& d : v.devices)
-    out << d.name << " " << d.target << " " << d.streams << " " << d.arena_bytes << "\n";
+    out << d.name << " " << d.target << " " << d.streams << " " << d.arena_bytes << " "
+        << d.arena_lower_bound << "\n";
   for (const Guard& g : v.guards) out << static_cast<int>(g.kind) << g.a << "," << g.b << " ";
   for (const PlanBuffer& b : v.buffers)
     out << static_cast<int>(b.kind) << "," << b.index << "," << b.offset << "," << b.bytes << ","
         << b.device << " ";
+  out << v.events << " " << Shape(v.result_bytes) << "\n";
+  for (const Type& t : v.results) write_type(t, out);
+  for (const DimBound& b : v.measured) {
+    write_size(b.symbol, out);
+    write_size(b.most, out);
+  }
   write_steps(v.steps, plan, out);
-}
-
-// The type and the ranges of its symbols, which the text of a size leaves out.
-void write_type(const Type& t, std::ostream& out) {
-  out << " " << t;
-  for (const Dim& d : t.shape.dims)
-    for (const Dim& s : d.symbols()) out << " " << s << "=" << s.low() << ".." << s.high();
+  out << "prepare\n";
+  write_steps(v.prepare, plan, out);
 }
 
 std::vector<Array> sample_inputs(const Function& f, const Sizing& sizes, Fill reals, Fill integers,
@@ -185,7 +198,7 @@ Hash128 contents_of(const Plan& plan) {
   for (const PlanParam& p : plan.params) {
     out << p.name << (p.donated ? " donated" : "");
     write_type(p.type, out);
-    if (p.required) out << " " << to_hex(hash128(p.required->bytes()));
+    if (p.required) out << " " << p.required->type() << " " << to_hex(hash128(p.required->bytes()));
     out << "\n";
   }
   for (const PlanParam& r : plan.results) {
@@ -195,15 +208,19 @@ Hash128 contents_of(const Plan& plan) {
   }
   for (const PlanCheck& c : plan.checks) out << c.a << "," << c.b << "," << c.message << "\n";
   for (const Variant& v : plan.variants) write_variant(v, plan, out);
-  for (const PlanWeight& w : plan.weights) out << to_hex(hash128(w.data.bytes()));
+  for (const PlanKernel& k : plan.kernels)
+    out << to_hex(k.hash) << " " << k.binary << " " << k.entry << " " << k.group_threads << " "
+        << k.group_bytes << "\n";
+  for (const Binary& b : plan.binaries) out << to_hex(content_hash(b)) << "\n";
+  for (const PlanWeight& w : plan.weights) out << w.data.type() << to_hex(hash128(w.data.bytes()));
   for (const PreparedBuffer& p : plan.prepared) out << to_hex(hash128(p.content().bytes()));
   for (std::int32_t alias : plan.result_alias) out << alias << " ";
   return hash128(out.view());
 }
 
-bool check_whole(const Function& f, const Sizing& sizes, const std::vector<Sizing>& others,
-                 const Plan& plan, const Executable::Devices& devices,
-                 const std::shared_ptr<ThreadPool>& pool, const Blame& blame) {
+bool check_whole(const Function& f, const Sizing& sizes, const OtherSizes& others, const Plan& plan,
+                 const Executable::Devices& devices, const std::shared_ptr<ThreadPool>& pool,
+                 const Blame& blame) {
   const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
   const std::shared_ptr<const Executable> executable = Executable::load(unowned, devices);
   Session session(executable, {.pool = pool});
@@ -219,17 +236,46 @@ bool check_whole(const Function& f, const Sizing& sizes, const std::vector<Sizin
   const bool keeps_denormals =
       std::ranges::all_of(devices, [](const auto& d) { return d->limits().keeps_denormals; });
   check(sizes, Fill::wide);
-  const bool is_little = is_small(f, sizes);
-  if (is_little) {
+  if (is_small(f, sizes))
     for (Fill fill : {Fill::spread, Fill::negative}) check(sizes, fill);
-    for (std::uint64_t round = 0; round < extreme_rounds(f, sizes); ++round)
-      check(sizes, extreme_of(keeps_denormals), round);
-  }
   constexpr std::size_t apart = 3;  // a third of the sizes, the smallest among them
-  for (std::size_t i = 0; i < others.size(); i += apart)
-    if (others[i] != sizes && is_small(f, others[i])) check(others[i], Fill::spread);
-  if (is_little) check_repeats(executable, runs);
+  for (std::size_t i = 0; i < others.of_kernels.size(); i += apart)
+    if (const Sizing& at = others.of_kernels[i]; at != sizes && is_small(f, at))
+      check(at, Fill::spread);
+  for (const Sizing& at : others.of_plans)
+    if (is_medium(f, at)) check(at, Fill::spread);
+  for (std::uint64_t round = 0; round < extreme_rounds(f, sizes); ++round)
+    check(sizes, extreme_of(keeps_denormals), round);
+  check_repeats(executable, runs);
   return !runs.empty();
+}
+
+namespace {
+
+bool has_loop(const Function& f) {
+  const Graph& graph = f.graph();
+  return std::ranges::any_of(live_nodes(f), [&](NodeId n) {
+    return &graph.op(n) == &ops::while_loop ||
+           std::ranges::any_of(graph.attrs(n).entries(), [](const Attrs::Entry& e) {
+             const auto* body = std::get_if<FunctionRef>(&e.second);
+             return body && has_loop(**body);
+           });
+  });
+}
+
+}  // namespace
+
+std::optional<std::vector<Array>> extreme_like(const Function& f, const std::vector<Array>& inputs,
+                                               bool keeps_denormals) {
+  bool has_reals = false;
+  std::vector<Array> out = inputs;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!is_float(out[i].dtype()) || f.params()[i].required) continue;
+    has_reals = true;
+    out[i] = Array::zeros(inputs[i].dtype(), inputs[i].dims());
+    sample(out[i].writable_bytes(), out[i].dtype(), extreme_of(keeps_denormals), i + 1);
+  }
+  return has_reals && !has_loop(f) ? std::optional(std::move(out)) : std::nullopt;
 }
 
 void check_operands(const Plan& plan, const Variant& variant, std::span<const Kernel> kernels) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,12 +34,24 @@ Hash128 contents_of(const Plan&);
 // A text for the end of a refusal, for the inputs that led to it.
 using Blame = std::function<std::string(const std::vector<Array>& inputs)>;
 
-// Runs the plan on made-up data: numbers of many magnitudes; where the function is small also
-// typical, all negative and extreme ones, then all again (repeat.h); at the other sizes too, as far
-// as it is small there. Throws UserError that names the first wrong result. False: the function
-// itself refuses such data, so nothing can be said.
-bool check_whole(const Function&, const Sizing&, const std::vector<Sizing>& others, const Plan&,
+// At which a plan is run beside those that are checked first.
+struct OtherSizes {
+  std::vector<Sizing> of_kernels;  // a third of those at which kernels are checked
+  std::vector<Sizing> of_plans;    // all of these
+};
+
+// Runs the plan on made-up data: numbers of many magnitudes and extreme ones; where the function is
+// small also typical and all negative ones; at the other sizes too, as far as it is little work
+// there; then all again (repeat.h). Throws UserError that names the first wrong result. False: the
+// function itself refuses such data, so nothing can be said.
+bool check_whole(const Function&, const Sizing&, const OtherSizes&, const Plan&,
                  const Executable::Devices&, const std::shared_ptr<ThreadPool>&, const Blame&);
+
+// Those inputs with extreme numbers in place of reals, where the device keeps denormals or not. For
+// runs that nothing judges but each other, of functions of any size. Nothing where there are no
+// reals, or a loop that might never end with them.
+std::optional<std::vector<Array>> extreme_like(const Function&, const std::vector<Array>& inputs,
+                                               bool keeps_denormals);
 
 // Looks at each launch: its operands must lie as its kernel was compiled for. Throws InternalError.
 void check_operands(const Plan&, const Variant&, std::span<const Kernel>);
