@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -52,6 +53,29 @@ onnx::Attribute text(std::string_view name, std::string_view value) {
   return a;
 }
 
+onnx::Attribute real(std::string_view name, float value) {
+  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::real);
+  a.real = value;
+  return a;
+}
+
+onnx::Attribute reals(std::string_view name, std::vector<float> list) {
+  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::reals);
+  a.reals = std::move(list);
+  return a;
+}
+
+onnx::Attribute texts(std::string_view name, std::vector<std::string_view> list) {
+  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::texts);
+  a.texts = std::move(list);
+  return a;
+}
+
+onnx::Node of_domain(onnx::Node n, std::string_view domain) {
+  n.domain = domain;
+  return n;
+}
+
 onnx::Node with_outputs(onnx::Node n, const std::vector<std::string_view>& names) {
   n.outputs = {};
   for (std::string_view name : names) n.outputs.push_back(name);
@@ -86,7 +110,7 @@ using Values = std::map<std::string_view, onnx::Numbers>;
 
 onnx::ReadingCheck check(const onnx::Node& n, const Values& values) {
   onnx::Model model;
-  model.opsets = {{"", 18}};
+  model.opsets = {{"", 18}, {"ai.onnx.ml", 3}, {"com.microsoft", 1}};
   model.graph.emplace().nodes = {n};
   return onnx::check_reading(model, [&](std::string_view name) -> const onnx::Numbers* {
     const auto it = values.find(name);
@@ -207,8 +231,115 @@ std::vector<Example> examples() {
   };
 }
 
+// Of single elements, lines and their order.
+std::vector<Example> examples_of_lines() {
+  const DType f = DType::f32, i = DType::i64, u8 = DType::u8, i8 = DType::i8;
+  return {
+      {node("BitwiseNot", {"x"}), {{"x", {u8, {2}, {0, 200}}}, {"y", {u8, {2}, {255, 55}}}}},
+      {node("BitwiseXor", {"a", "b"}),
+       {{"a", {i8, {2}, {6, -1}}}, {"b", {i8, {1}, {3}}}, {"y", {i8, {2}, {5, -4}}}}},
+      {node("BitShift", {"a", "b"}, {text("direction", "LEFT")}),
+       {{"a", {u8, {2}, {3, 129}}}, {"b", {u8, {2}, {2, 1}}}, {"y", {u8, {2}, {12, 2}}}}},
+      {node("Hardmax", {"x"}, {integer("axis", 0)}),
+       {{"x", {f, {2, 2}, {1, 5, 1, 6}}}, {"y", {f, {2, 2}, {1, 0, 0, 1}}}}},
+      {node("CumProd", {"x", "a"}, {integer("reverse", 1), integer("exclusive", 1)}),
+       {{"x", {f, {3}, {2, 3, 4}}}, {"a", {i, {}, {0}}}, {"y", {f, {3}, {12, 4, 1}}}}},
+      {node("LpNormalization", {"x"}),
+       {{"x", {f, {1, 2}, {3, -4}}}, {"y", {f, {1, 2}, {0.6, -0.8}}}}},
+      {node("GlobalLpPool", {"x"}), {{"x", {f, {1, 1, 2}, {3, -4}}}, {"y", {f, {1, 1, 1}, {5}}}}},
+      {node("MeanVarianceNormalization", {"x"}, {integers("axes", {1})}),
+       {{"x", {f, {1, 2}, {1, 3}}}, {"y", {f, {1, 2}, {-1, 1}}}}},
+      {node("RMSNormalization", {"x", "s"}, {real("epsilon", 0)}),
+       {{"x", {f, {1, 2}, {7, -1}}}, {"s", {f, {2}, {5, 10}}}, {"y", {f, {1, 2}, {7, -2}}}}},
+      {node("ReverseSequence", {"x", "l"}),
+       {{"x", {f, {3, 2}, {1, 2, 3, 4, 5, 6}}},
+        {"l", {i, {2}, {2, 3}}},
+        {"y", {f, {3, 2}, {3, 6, 1, 4, 5, 2}}}}},
+      // Between four elements, on one, and half beyond the left.
+      {node("GridSample", {"x", "g"}),
+       {{"x", {f, {1, 1, 2, 2}, {1, 2, 3, 4}}},
+        {"g", {f, {1, 1, 3, 2}, {0, 0, 0.5, -0.5, -1, -0.5}}},
+        {"y", {f, {1, 1, 1, 3}, {2.5, 2, 0.5}}}}},
+      {node("GridSample", {"x", "g"},
+            {integer("align_corners", 1), text("padding_mode", "reflection")}),
+       {{"x", {f, {1, 1, 1, 3}, {1, 2, 4}}},
+        {"g", {f, {1, 1, 2, 2}, {1.5, 0, -1, 0}}},
+        {"y", {f, {1, 1, 1, 2}, {3, 1}}}}},
+      {node("ReduceSum", {"x"}, {integer("noop_with_empty_axes", 1)}),
+       {{"x", {f, {2}, {1, 2}}}, {"y", {f, {2}, {1, 2}}}}},
+  };
+}
+
+std::vector<Example> examples_of_other_domains() {
+  const DType f = DType::f32, i = DType::i64;
+  const std::string_view ml = "ai.onnx.ml", contrib = "com.microsoft";
+  return {
+      {of_domain(node("Scaler", {"x"}, {reals("offset", {1, 2}), reals("scale", {10})}), ml),
+       {{"x", {f, {1, 2}, {3, 5}}}, {"y", {f, {1, 2}, {20, 30}}}}},
+      {of_domain(node("Normalizer", {"x"}, {text("norm", "L1")}), ml),
+       {{"x", {f, {1, 2}, {3, -5}}}, {"y", {f, {1, 2}, {0.375, -0.625}}}}},
+      {of_domain(node("Binarizer", {"x"}, {real("threshold", 2)}), ml),
+       {{"x", {f, {3}, {1, 2, 3}}}, {"y", {f, {3}, {0, 0, 1}}}}},
+      {of_domain(node("Imputer", {"x"},
+                      {reals("imputed_value_floats", {8, 9}), real("replaced_value_float", -1)}),
+                 ml),
+       {{"x", {f, {1, 2}, {3, -1}}}, {"y", {f, {1, 2}, {3, 9}}}}},
+      {of_domain(node("ArrayFeatureExtractor", {"x", "c"}), ml),
+       {{"x", {f, {2, 3}, {1, 2, 3, 4, 5, 6}}}, {"c", {i, {1}, {2}}}, {"y", {f, {2, 1}, {3, 6}}}}},
+      {of_domain(node("LabelEncoder", {"x"},
+                      {integers("keys_int64s", {4, 7}), integers("values_int64s", {40, 70})}),
+                 ml),
+       {{"x", {i, {3}, {7, 4, 5}}}, {"y", {i, {3}, {70, 40, -1}}}}},
+      {of_domain(node("OneHotEncoder", {"x"}, {integers("cats_int64s", {4, 7})}), ml),
+       {{"x", {i, {2}, {7, 5}}}, {"y", {f, {2, 2}, {0, 1, 0, 0}}}}},
+      {of_domain(node("LinearRegressor", {"x"},
+                      {reals("coefficients", {1, 2, 3, 4}), reals("intercepts", {10, 20}),
+                       integer("targets", 2)}),
+                 ml),
+       {{"x", {f, {1, 2}, {1, 10}}}, {"y", {f, {1, 2}, {31, 63}}}}},
+      {with_outputs(of_domain(node("LinearClassifier", {"x"},
+                                   {reals("coefficients", {1, 2}), reals("intercepts", {0.5}),
+                                    integers("classlabels_ints", {3, 8})}),
+                              ml),
+                    {"y"}),
+       {{"x", {f, {2, 2}, {1, -1, 1, 0}}}, {"y", {i, {2}, {3, 8}}}}},
+      {of_domain(
+           node("TreeEnsembleRegressor", {"x"},
+                {integers("nodes_treeids", {0, 0, 0}), integers("nodes_nodeids", {0, 1, 2}),
+                 integers("nodes_featureids", {1, 0, 0}),
+                 texts("nodes_modes", {"BRANCH_LEQ", "LEAF", "LEAF"}),
+                 reals("nodes_values", {3, 0, 0}), integers("nodes_truenodeids", {1, 0, 0}),
+                 integers("nodes_falsenodeids", {2, 0, 0}), integers("target_treeids", {0, 0}),
+                 integers("target_nodeids", {1, 2}), integers("target_ids", {0, 0}),
+                 reals("target_weights", {10, 20}), integer("n_targets", 1)}),
+           ml),
+       {{"x", {f, {2, 2}, {9, 3, 9, 4}}}, {"y", {f, {2, 1}, {10, 20}}}}},
+      {of_domain(node("QuickGelu", {"x"}, {real("alpha", 0)}), contrib),
+       {{"x", {f, {2}, {3, -4}}}, {"y", {f, {2}, {1.5, -2}}}}},
+      {of_domain(node("FusedMatMul", {"a", "b"}, {integer("transA", 1), real("alpha", 2)}),
+                 contrib),
+       {{"a", {f, {2, 1}, {1, 2}}}, {"b", {f, {2, 1}, {3, 4}}}, {"y", {f, {1, 1}, {22}}}}},
+      {of_domain(node("ExpandDims", {"x", "a"}), contrib),
+       {{"x", {f, {2}, {3, 4}}}, {"a", {i, {}, {-1}}}, {"y", {f, {2, 1}, {3, 4}}}}},
+      {of_domain(node("SkipLayerNormalization", {"x", "z", "s", "b"}, {real("epsilon", 0)}),
+                 contrib),
+       {{"x", {f, {1, 2}, {1, 2}}},
+        {"z", {f, {1, 2}, {0, 1}}},
+        {"s", {f, {2}, {10, 100}}},
+        {"b", {f, {2}, {1, 2}}},
+        {"y", {f, {1, 2}, {-9, 102}}}}},
+  };
+}
+
+std::vector<Example> all_examples() {
+  std::vector<Example> out = examples();
+  for (const auto& more : {examples_of_lines(), examples_of_other_domains()})
+    out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
 TEST(SecondReading, NoticesAResultThatIsWrong) {
-  for (const Example& e : examples()) {
+  for (const Example& e : all_examples()) {
     const onnx::ReadingCheck right = check(e.node, e.values);
     EXPECT_EQ(right.judged.size(), 1) << e.node.op;
     EXPECT_EQ(right.wrong, "") << e.node.op;
@@ -222,6 +353,23 @@ TEST(SecondReading, NoticesAResultThatIsWrong) {
       reshaped.at(y).dims.push_back(1);
       EXPECT_NE(check(e.node, reshaped).wrong, "") << e.node.op << " " << y;
     }
+  }
+}
+
+TEST(SecondReading, NoticesTheSignOfAZeroOfAnInitializer) {
+  const std::vector<float> zeros = {0.0f, -0.0f};
+  onnx::Model model;
+  model.opsets = {{"", 18}};
+  onnx::Tensor t;
+  t.name = "w";
+  t.data_type = 1;
+  t.dims = {2};
+  t.raw = std::as_bytes(std::span(zeros));
+  model.graph.emplace().initializers.push_back(t);
+  for (const double second : {-0.0, 0.0}) {
+    const onnx::Numbers got{DType::f32, {2}, {0.0, second}};
+    const auto checked = onnx::check_reading(model, [&](std::string_view) { return &got; });
+    EXPECT_EQ(checked.wrong.empty(), std::signbit(second)) << checked.wrong;
   }
 }
 

@@ -63,6 +63,17 @@ std::optional<Sizes> Call::integers(std::string_view name) {
   return a ? std::optional(a->integers) : std::nullopt;
 }
 
+std::vector<double> Call::reals(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::reals);
+  return a ? std::vector<double>(a->reals.begin(), a->reals.end()) : std::vector<double>();
+}
+
+std::vector<std::string> Call::texts(std::string_view name) {
+  const Attribute* a = find(name, Attribute::Kind::texts);
+  return a ? std::vector<std::string>(a->texts.begin(), a->texts.end())
+           : std::vector<std::string>();
+}
+
 std::optional<Numbers> Call::tensor(std::string_view name) {
   const Attribute* a = find(name, Attribute::Kind::tensor);
   if (!a) return std::nullopt;

@@ -47,6 +47,9 @@ class Call {
   double real(std::string_view name, double otherwise);
   std::string text(std::string_view name, std::string otherwise);
   std::optional<Sizes> integers(std::string_view name);
+  // Empty where they are left out.
+  std::vector<double> reals(std::string_view name);
+  std::vector<std::string> texts(std::string_view name);
   std::optional<Numbers> tensor(std::string_view name);
   const Graph& graph(std::string_view name);
   // A value from outside of the node's graphs.
@@ -77,7 +80,7 @@ class Call {
 
 using Meaning = std::vector<Numbers> (*)(Call&);
 struct MeaningRow {
-  std::string_view op;
+  std::string_view op;  // behind its domain, unless that is ONNX's own
   Meaning meaning;
 };
 std::span<const MeaningRow> elementwise_meanings();
@@ -87,6 +90,9 @@ std::span<const MeaningRow> window_meanings();
 std::span<const MeaningRow> recurrent_meanings();
 std::span<const MeaningRow> control_meanings();
 std::span<const MeaningRow> quantized_meanings();
+std::span<const MeaningRow> sample_meanings();
+std::span<const MeaningRow> learned_meanings();
+std::span<const MeaningRow> contrib_meanings();
 
 // More products than this are not added.
 inline constexpr double most_products = 2e6;

@@ -44,6 +44,14 @@ std::string text_of(const Numbers& n) {
   return out + "]";
 }
 
+// Of numbers that nothing computed: also whether a zero has another sign. Empty: they agree.
+std::string difference_of_zeros(const Numbers& got, const Numbers& expected) {
+  for (std::size_t i = 0; i < expected.values.size(); ++i)
+    if (expected.values[i] == 0 && std::signbit(got.values[i]) != std::signbit(expected.values[i]))
+      return cat("is ", got.values[i], " at element ", i, ", expected ", expected.values[i]);
+  return "";
+}
+
 // Empty: they agree.
 std::string difference(const Numbers& got, const Numbers& expected) {
   if (got.dtype != expected.dtype || got.dims != expected.dims)
@@ -89,8 +97,9 @@ class Check {
     const std::optional<Numbers> expected = numbers_of(t);
     if (!expected) return;
     left_ -= got->count();
-    if (const std::string d = difference(*got, *expected); !d.empty())
-      out_.wrong = cat("initializer '", t.name, "' ", d);
+    std::string d = difference(*got, *expected);
+    if (d.empty()) d = difference_of_zeros(*got, *expected);
+    if (!d.empty()) out_.wrong = cat("initializer '", t.name, "' ", d);
   }
 
   void node(const Node& n, std::size_t index) {
@@ -144,9 +153,8 @@ NodeId id_of(const Node& n) {
 }
 
 bool is_judged(const Model& model, const Node& n) {
-  return normal_domain(n.domain).empty() && has_meaning(n.op) &&
-         std::ranges::none_of(model.functions, [&](const LocalFunction& f) {
-           return f.name == n.op && normal_domain(f.domain).empty();
+  return has_meaning(n) && std::ranges::none_of(model.functions, [&](const LocalFunction& f) {
+           return f.name == n.op && normal_domain(f.domain) == normal_domain(n.domain);
          });
 }
 
@@ -169,8 +177,9 @@ std::string check_initializers(const Model& model,
     left -= count;
     const std::optional<Numbers> got = values(t);
     if (!got) continue;
-    if (const std::string d = difference(*got, *expected); !d.empty())
-      return cat("initializer '", t.name, "' ", d);
+    std::string d = difference(*got, *expected);
+    if (d.empty()) d = difference_of_zeros(*got, *expected);
+    if (!d.empty()) return cat("initializer '", t.name, "' ", d);
   }
   return "";
 }

@@ -115,6 +115,10 @@ std::vector<Numbers> with_numbers(Call& c) {
     const double lambd = c.real("lambd", 0.5), bias = c.real("bias", 0);
     return mapped(c, [&](double x) { return x < -lambd ? x + bias : x > lambd ? x - bias : 0; });
   }
+  if (op == "Swish") {
+    const double alpha = c.real("alpha", 1);
+    return mapped(c, [&](double x) { return x / (1 + std::exp(-alpha * x)); });
+  }
   // Gelu
   const bool is_tanh = c.text("approximate", "none") == "tanh";
   return mapped(c, [&](double x) {
@@ -157,6 +161,30 @@ std::vector<Numbers> binary(Call& c) {
   if (op == "And") return compare([](double x, double y) { return x != 0 && y != 0; });
   if (op == "Or") return compare([](double x, double y) { return x != 0 || y != 0; });
   return compare([](double x, double y) { return (x != 0) != (y != 0); });  // Xor
+}
+
+std::vector<Numbers> bitwise(Call& c) {
+  const std::string_view op = c.op();
+  const DType t = c.in(0).dtype;
+  const auto whole = [](double x) { return static_cast<std::int64_t>(x); };
+  if (op == "BitwiseNot") {
+    const double most = is_signed(t) ? -1 : std::ldexp(1, bit_size(t)) - 1;
+    return mapped(c, [&](double x) { return most - x; });
+  }
+  return {joined(c.in(0), c.in(1), t, [&](double x, double y) {
+    const std::int64_t a = whole(x), b = whole(y);
+    return static_cast<double>(op == "BitwiseAnd" ? a & b : op == "BitwiseOr" ? a | b : a ^ b);
+  })};
+}
+
+std::vector<Numbers> bit_shift(Call& c) {
+  const bool is_left = c.text("direction", "") == "LEFT";
+  const int bits = bit_size(c.in(0).dtype);
+  return {joined(c.in(0), c.in(1), c.in(0).dtype, [&](double x, double by) {
+    if (by >= bits) throw NotJudged();
+    return is_left ? std::fmod(std::ldexp(x, static_cast<int>(by)), std::ldexp(1, bits))
+                   : std::floor(std::ldexp(x, -static_cast<int>(by)));
+  })};
 }
 
 std::vector<Numbers> of_many(Call& c) {
@@ -274,13 +302,16 @@ std::span<const MeaningRow> elementwise_meanings() {
   static const std::vector<MeaningRow> rows = [] {
     std::vector<MeaningRow> out;
     for (const auto& [name, f] : plain_unary) out.push_back({name, unary});
-    for (const char* name :
-         {"LeakyRelu", "Elu", "Celu", "Selu", "HardSigmoid", "ThresholdedRelu", "Shrink", "Gelu"})
+    for (const char* name : {"LeakyRelu", "Elu", "Celu", "Selu", "HardSigmoid", "ThresholdedRelu",
+                             "Shrink", "Gelu", "Swish"})
       out.push_back({name, with_numbers});
     for (const char* name : {"Add", "Sub", "Mul", "Div", "Pow", "PRelu", "Mod", "Equal", "Less",
                              "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor"})
       out.push_back({name, binary});
     for (const char* name : {"Max", "Min", "Sum", "Mean"}) out.push_back({name, of_many});
+    for (const char* name : {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"})
+      out.push_back({name, bitwise});
+    out.push_back({"BitShift", bit_shift});
     out.push_back({"Where", where});
     out.push_back({"Clip", clip});
     out.push_back({"Cast", cast});

@@ -4,18 +4,26 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "base/error.h"
+#include "import/onnx/source.h"
 #include "verify/onnx/call.h"
 
 namespace hone::onnx {
 
 namespace {
 
-const std::unordered_map<std::string_view, Meaning>& table() {
+std::string name_of(const Node& node) {
+  const std::string_view domain = normal_domain(node.domain);
+  return domain.empty() ? std::string(node.op) : cat(domain, ".", node.op);
+}
+
+const std::unordered_map<std::string, Meaning>& table() {
   static const auto made = [] {
-    std::unordered_map<std::string_view, Meaning> out;
+    std::unordered_map<std::string, Meaning> out;
     for (const auto rows :
          {elementwise_meanings(), movement_meanings(), sum_meanings(), window_meanings(),
-          recurrent_meanings(), control_meanings(), quantized_meanings()})
+          recurrent_meanings(), control_meanings(), quantized_meanings(), sample_meanings(),
+          learned_meanings(), contrib_meanings()})
       for (const MeaningRow& r : rows) out.emplace(r.op, r.meaning);
     return out;
   }();
@@ -37,12 +45,12 @@ bool is_held(const Numbers& n, double most_of_all) {
 
 }  // namespace
 
-bool has_meaning(std::string_view op) { return table().contains(op); }
+bool has_meaning(const Node& node) { return table().contains(name_of(node)); }
 
 std::optional<std::vector<Numbers>> meaning_of(const Node& node, std::int64_t opset,
                                                std::span<const Numbers* const> inputs,
                                                const NumbersByName& outer) try {
-  const auto row = table().find(node.op);
+  const auto row = table().find(name_of(node));
   if (row == table().end()) return std::nullopt;
   for (const Numbers* n : inputs)
     if (n && !is_held(*n, 0x1p53)) return std::nullopt;

@@ -18,6 +18,6 @@ namespace hone::onnx {
 std::optional<std::vector<Numbers>> meaning_of(const Node&, std::int64_t opset,
                                                std::span<const Numbers* const> inputs,
                                                const NumbersByName& outer = {});
-bool has_meaning(std::string_view op);
+bool has_meaning(const Node&);
 
 }  // namespace hone::onnx

@@ -517,6 +517,19 @@ std::vector<Numbers> unique(Call& c) {
   return {different, integers(places)[0], integers(group)[0], integers(counts)[0]};
 }
 
+// The leading elements of each line along the time, as many as its place in the batch says, from
+// the last to the first.
+std::vector<Numbers> reverse_sequence(Call& c) {
+  const Numbers& x = c.in(0);
+  const std::size_t batch = c.axis("batch_axis", 1), time = c.axis("time_axis", 0);
+  const Sizes lengths = c.list(1);
+  return moved(x, x.dims, [&](Sizes index) {
+    const std::int64_t length = lengths.at(static_cast<std::size_t>(index[batch]));
+    if (index[time] < length) index[time] = length - 1 - index[time];
+    return index;
+  });
+}
+
 std::vector<Numbers> eye_like(Call& c) {
   if (c.has_attribute("dtype")) throw NotJudged();
   Numbers out{c.in(0).dtype, c.in(0).dims, {}};
@@ -550,6 +563,8 @@ constexpr MeaningRow movement_rows[] = {
     {"SpaceToDepth", depth_and_space},
     {"OneHot", one_hot},
     {"ScatterElements", scatter_elements},
+    {"Scatter", scatter_elements},
+    {"ReverseSequence", reverse_sequence},
     {"ScatterND", scatter_nd},
     {"EyeLike", eye_like},
     {"NonZero", non_zero},

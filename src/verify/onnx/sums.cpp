@@ -72,7 +72,12 @@ std::vector<Numbers> reduce(Call& c) {
              nothing = c.integer("noop_with_empty_axes", 0) != 0;
   const auto axes = c.list("axes", 1);
   const bool all = !axes || axes->empty();
-  if (all && nothing) throw NotJudged();
+  if (all && nothing) {
+    if (c.op() != "ReduceSum" && c.op() != "ReduceMean" && c.op() != "ReduceMax" &&
+        c.op() != "ReduceMin" && c.op() != "ReduceProd")
+      throw NotJudged();  // pages of other versions say other things
+    return {x};
+  }
   std::vector<bool> along(x.dims.size(), all);
   if (!all)
     for (std::int64_t a : *axes) along[c.axis(a, c.rank())] = true;
@@ -142,6 +147,75 @@ std::vector<Numbers> cumulative(Call& c) {
       out.values[static_cast<std::size_t>(p)] = exclusive ? sum : sum + x;
       sum += x;
     }
+  });
+  return {out};
+}
+
+std::vector<Numbers> cumulative_product(Call& c) {
+  Numbers out = c.in(0);
+  const std::size_t axis = c.axis(c.list(1).at(0), c.rank());
+  const bool exclusive = c.integer("exclusive", 0) != 0, reverse = c.integer("reverse", 0) != 0;
+  for_lines(c.in(0).dims, only(axis, out.dims.size()), [&](Sizes places) {
+    if (reverse) std::ranges::reverse(places);
+    double all = 1;
+    for (std::int64_t p : places) {
+      const double x = at(c.in(0), p);
+      out.values[static_cast<std::size_t>(p)] = exclusive ? all : all * x;
+      all *= x;
+    }
+  });
+  return {out};
+}
+
+// 1 at the first of the largest, 0 elsewhere.
+std::vector<Numbers> hardmax(Call& c) {
+  Numbers out = c.in(0);
+  const bool is_old = c.opset() < 13;
+  const std::size_t axis = c.axis("axis", is_old ? 1 : -1);
+  std::vector<bool> along = only(axis, out.dims.size());
+  if (is_old) std::fill(along.begin() + static_cast<std::ptrdiff_t>(axis), along.end(), true);
+  for_lines(c.in(0).dims, along, [&](const Sizes& places) {
+    std::int64_t best = places.at(0);
+    for (std::int64_t p : places) {
+      if (std::isnan(at(c.in(0), p))) throw NotJudged();
+      if (at(c.in(0), p) > at(c.in(0), best)) best = p;
+    }
+    for (std::int64_t p : places) out.values[static_cast<std::size_t>(p)] = p == best ? 1 : 0;
+  });
+  return {out};
+}
+
+double norm_of(const std::vector<double>& x, std::int64_t p) {
+  double sum = 0;
+  for (double v : x) sum += std::pow(std::fabs(v), static_cast<double>(p));
+  return std::pow(sum, 1 / static_cast<double>(p));
+}
+
+std::vector<Numbers> lp_normalization(Call& c) {
+  Numbers out = c.in(0);
+  const std::int64_t p = c.integer("p", 2);
+  for_lines(c.in(0).dims, only(c.axis("axis", -1), out.dims.size()), [&](const Sizes& places) {
+    std::vector<double> line;
+    for (std::int64_t i : places) line.push_back(at(c.in(0), i));
+    const double norm = norm_of(line, p);
+    if (norm == 0) throw NotJudged();
+    for (std::int64_t i : places) out.values[static_cast<std::size_t>(i)] /= norm;
+  });
+  return {out};
+}
+
+std::vector<Numbers> global_lp_pool(Call& c) {
+  if (c.opset() < 2) throw NotJudged();
+  const Numbers& x = c.in(0);
+  const std::int64_t p = c.integer("p", 2);
+  std::vector<bool> along(x.dims.size(), true);
+  along.at(0) = along.at(1) = false;
+  Numbers out{x.dtype, x.dims, {}};
+  std::fill(out.dims.begin() + 2, out.dims.end(), 1);
+  for_lines(x.dims, along, [&](const Sizes& places) {
+    std::vector<double> line;
+    for (std::int64_t i : places) line.push_back(at(x, i));
+    out.values.push_back(norm_of(line, p));
   });
   return {out};
 }
@@ -327,6 +401,35 @@ std::vector<Numbers> layer_normalization(Call& c) {
   return {out};
 }
 
+std::vector<Numbers> mean_variance_normalization(Call& c) {
+  const Numbers& x = c.in(0);
+  std::vector<bool> along(x.dims.size(), false);
+  for (std::int64_t a : c.integers("axes").value_or(Sizes{0, 2, 3}))
+    along[c.axis(a, c.rank())] = true;
+  return {normalized(x, along, 0)};
+}
+
+// By the root of the mean of squares. SimplifiedLayerNormalization is the name of an older form.
+std::vector<Numbers> rms_normalization(Call& c) {
+  const Numbers &x = c.in(0), &scale = c.in(1);
+  const std::size_t axis = c.axis("axis", -1);
+  static_cast<void>(c.integer("stash_type", 1));
+  const double epsilon = c.real("epsilon", 1e-5);
+  const std::int64_t line =
+      product(Sizes(x.dims.begin() + static_cast<std::ptrdiff_t>(axis), x.dims.end()));
+  if (scale.count() != line) throw NotJudged();
+  std::vector<bool> along(x.dims.size(), false);
+  std::fill(along.begin() + static_cast<std::ptrdiff_t>(axis), along.end(), true);
+  Numbers out = x;
+  for_lines(x.dims, along, [&](const Sizes& places) {
+    double squares = 0;
+    for (std::int64_t p : places) squares += at(x, p) * at(x, p) / static_cast<double>(line);
+    for (std::int64_t p : places)
+      out.values[static_cast<std::size_t>(p)] *= at(scale, p % line) / std::sqrt(squares + epsilon);
+  });
+  return {out};
+}
+
 std::vector<Numbers> instance_normalization(Call& c) {
   const Numbers& x = c.in(0);
   std::vector<bool> along(x.dims.size(), true);
@@ -427,6 +530,13 @@ constexpr MeaningRow sum_rows[] = {
     {"Softmax", softmax},
     {"LogSoftmax", softmax},
     {"CumSum", cumulative},
+    {"CumProd", cumulative_product},
+    {"Hardmax", hardmax},
+    {"LpNormalization", lp_normalization},
+    {"GlobalLpPool", global_lp_pool},
+    {"MeanVarianceNormalization", mean_variance_normalization},
+    {"RMSNormalization", rms_normalization},
+    {"SimplifiedLayerNormalization", rms_normalization},
     {"TopK", top_k},
     {"MatMul", matmul},
     {"Gemm", gemm},

@@ -1,0 +1,117 @@
+// Domain com.microsoft: what ONNX Runtime's optimizer puts in place of several nodes.
+#include <algorithm>
+#include <cmath>
+
+#include "verify/onnx/call.h"
+#include "verify/onnx/meaning.h"
+
+namespace hone::onnx {
+
+namespace {
+
+Numbers joined(Call& c, std::string_view op, const Numbers& a, const Numbers& b) {
+  constexpr std::int64_t opset = 13;
+  Node node;
+  node.op = op;
+  const Numbers* inputs[] = {&a, &b};
+  const auto made = meaning_of(node, opset, inputs);
+  static_cast<void>(c);
+  if (!made) throw NotJudged();
+  return made->at(0);
+}
+
+template <class F>
+std::vector<Numbers> each(Numbers x, F f) {
+  for (double& v : x.values) v = f(v);
+  return {std::move(x)};
+}
+
+// The first operand, plus the second where there is one.
+Numbers biased(Call& c) { return c.has(1) ? joined(c, "Add", c.in(0), c.in(1)) : c.in(0); }
+
+std::vector<Numbers> bias_gelu(Call& c) {
+  return each(biased(c), [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2))); });
+}
+
+std::vector<Numbers> fast_gelu(Call& c) {
+  return each(biased(c), [](double x) {
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  });
+}
+
+std::vector<Numbers> quick_gelu(Call& c) {
+  const double alpha = c.real("alpha", 1.702);
+  return each(c.in(0), [&](double x) { return x / (1 + std::exp(-alpha * x)); });
+}
+
+Numbers turned(const Numbers& x) {
+  if (x.dims.size() < 2) return x;
+  const std::int64_t rows = x.dims[x.dims.size() - 2], columns = x.dims.back();
+  Numbers out = x;
+  std::swap(out.dims[x.dims.size() - 2], out.dims.back());
+  for (std::int64_t i = 0; i < x.count(); ++i) {
+    const std::int64_t in_matrix = i % std::max<std::int64_t>(rows * columns, 1),
+                       to = i - in_matrix + in_matrix % columns * rows + in_matrix / columns;
+    out.values[static_cast<std::size_t>(to)] = x.values[static_cast<std::size_t>(i)];
+  }
+  return out;
+}
+
+std::vector<Numbers> fused_matmul(Call& c) {
+  if (c.integer("transBatchA", 0) != 0 || c.integer("transBatchB", 0) != 0) throw NotJudged();
+  const bool a = c.integer("transA", 0) != 0, b = c.integer("transB", 0) != 0;
+  const double alpha = c.real("alpha", 1);
+  return each(joined(c, "MatMul", a ? turned(c.in(0)) : c.in(0), b ? turned(c.in(1)) : c.in(1)),
+              [&](double x) { return alpha * x; });
+}
+
+std::vector<Numbers> expand_dims(Call& c) {
+  Numbers out = c.in(0);
+  std::int64_t axis = c.list(1).at(0);
+  if (axis < 0) axis += static_cast<std::int64_t>(out.dims.size()) + 1;
+  if (axis < 0 || axis > static_cast<std::int64_t>(out.dims.size())) throw NotJudged();
+  out.dims.insert(out.dims.begin() + axis, 1);
+  return {out};
+}
+
+// Along the last axis of the sum of both operands and a bias: less the mean, or not, by the root of
+// what is left of squares.
+std::vector<Numbers> skip_normalization(Call& c) {
+  const bool is_simple = c.op() == "SkipSimplifiedLayerNormalization";
+  if (c.in(0).dims != c.in(1).dims || c.in(0).dims.empty()) throw NotJudged();
+  const double epsilon = c.real("epsilon", 1e-12);
+  const std::size_t bias = is_simple ? 3 : 4;
+  Numbers sum = joined(c, "Add", c.in(0), c.in(1));
+  if (c.has(bias)) sum = joined(c, "Add", sum, c.in(bias));
+  Numbers out = sum;
+  const auto width = static_cast<std::size_t>(sum.dims.back());
+  for (std::size_t first = 0; first < sum.values.size(); first += width) {
+    double mean = 0, squares = 0;
+    for (std::size_t k = 0; k < width && !is_simple; ++k)
+      mean += sum.values[first + k] / static_cast<double>(width);
+    for (std::size_t k = 0; k < width; ++k)
+      squares += std::pow(sum.values[first + k] - mean, 2) / static_cast<double>(width);
+    for (std::size_t k = 0; k < width; ++k)
+      out.values[first + k] =
+          (sum.values[first + k] - mean) / std::sqrt(squares + epsilon) * c.in(2).values.at(k) +
+          (!is_simple && c.has(3) ? c.in(3).values.at(k) : 0);
+  }
+  return {out};
+}
+
+constexpr MeaningRow contrib_rows[] = {
+    {"com.microsoft.BiasGelu", bias_gelu},
+    {"com.microsoft.FastGelu", fast_gelu},
+    {"com.microsoft.QuickGelu", quick_gelu},
+    {"com.microsoft.FusedMatMul", fused_matmul},
+    {"com.microsoft.TransposeMatMul", fused_matmul},
+    {"com.microsoft.ExpandDims", expand_dims},
+    {"com.microsoft.SkipLayerNormalization", skip_normalization},
+    {"com.microsoft.SkipSimplifiedLayerNormalization", skip_normalization},
+};
+
+}  // namespace
+
+std::span<const MeaningRow> contrib_meanings() { return contrib_rows; }
+
+}  // namespace hone::onnx
