@@ -91,6 +91,8 @@ std::span<const MeaningRow> recurrent_meanings();
 std::span<const MeaningRow> control_meanings();
 std::span<const MeaningRow> quantized_meanings();
 std::span<const MeaningRow> sample_meanings();
+std::span<const MeaningRow> attention_meanings();
+std::span<const MeaningRow> loss_meanings();
 std::span<const MeaningRow> learned_meanings();
 std::span<const MeaningRow> contrib_meanings();
 

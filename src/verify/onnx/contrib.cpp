@@ -99,6 +99,37 @@ std::vector<Numbers> skip_normalization(Call& c) {
   return {out};
 }
 
+// Numbers of few bits, the low ones of a byte first, in blocks along the depth with a scale each.
+std::vector<Numbers> matmul_in_bits(Call& c) {
+  const std::int64_t depth = c.integer("K", 0), width = c.integer("N", 0),
+                     bits = c.integer("bits", 4), block = c.integer("block_size", 0);
+  static_cast<void>(c.integer("accuracy_level", 0));
+  const Numbers &a = c.in(0), &codes = c.in(1), &scales = c.in(2);
+  if (c.has(3) || c.has(4) || (bits != 4 && bits != 8) || block < 1 || depth < 1 ||
+      a.dims.empty() || a.dims.back() != depth || codes.dims.size() != 3)
+    throw NotJudged();
+  const std::int64_t blocks = (depth + block - 1) / block, bytes = codes.dims[2];
+  check_work(static_cast<double>(a.count()) * static_cast<double>(width));
+  const auto weight = [&](std::int64_t n, std::int64_t k) {
+    const std::int64_t in_block = k % block, place = (n * blocks + k / block) * bytes;
+    const auto byte = static_cast<std::int64_t>(
+        codes.values.at(static_cast<std::size_t>(place + in_block * bits / 8)));
+    const std::int64_t code = bits == 8 ? byte : in_block % 2 == 0 ? byte & 15 : byte >> 4;
+    return static_cast<double>(code - (std::int64_t{1} << (bits - 1))) *
+           scales.values.at(static_cast<std::size_t>(n * blocks + k / block));
+  };
+  Numbers out{a.dtype, a.dims, {}};
+  out.dims.back() = width;
+  for (std::int64_t row = 0; row < a.count() / depth; ++row)
+    for (std::int64_t n = 0; n < width; ++n) {
+      double sum = c.has(5) ? c.in(5).values.at(static_cast<std::size_t>(n)) : 0;
+      for (std::int64_t k = 0; k < depth; ++k)
+        sum += a.values[static_cast<std::size_t>(row * depth + k)] * weight(n, k);
+      out.values.push_back(sum);
+    }
+  return {out};
+}
+
 constexpr MeaningRow contrib_rows[] = {
     {"com.microsoft.BiasGelu", bias_gelu},
     {"com.microsoft.FastGelu", fast_gelu},
@@ -106,6 +137,7 @@ constexpr MeaningRow contrib_rows[] = {
     {"com.microsoft.FusedMatMul", fused_matmul},
     {"com.microsoft.TransposeMatMul", fused_matmul},
     {"com.microsoft.ExpandDims", expand_dims},
+    {"com.microsoft.MatMulNBits", matmul_in_bits},
     {"com.microsoft.SkipLayerNormalization", skip_normalization},
     {"com.microsoft.SkipSimplifiedLayerNormalization", skip_normalization},
 };
