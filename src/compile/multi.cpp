@@ -311,8 +311,8 @@ class MultiCompiler {
       if (store_->verdicts.find(key)) {
         ++report_.whole_from_cache;
       } else if (check_whole(source.function, sizes,
-                             {sizes_to_check_also(source), sizes_of_one_symbol(source, sizes)},
-                             plan, open_devices(plan), pool_, nullptr)) {
+                             {sizes_to_check_also(source), sizes_of_one_symbol(source)}, plan,
+                             open_devices(plan), pool_, nullptr)) {
         ++report_.whole;
         store_->verdicts.store(key, {});
       }

@@ -314,9 +314,8 @@ class Driver {
     const auto blame = [&](const std::vector<Array>& inputs) {
       return guilty_pass(v, options_.passes, inputs);
     };
-    if (!hone::check_whole(v.function, sizes,
-                           {sizes_to_check_also(v), sizes_of_one_symbol(v, sizes)}, plan_,
-                           {device_}, pool_, blame))
+    if (!hone::check_whole(v.function, sizes, {sizes_to_check_also(v), sizes_of_one_symbol(v)},
+                           plan_, {device_}, pool_, blame))
       return;
     ++report_.whole;
     store_->verdicts.store(key, {});

@@ -132,32 +132,31 @@ std::vector<Sizing> sizes_to_check_also(const SourceVariant& v) {
   return out;
 }
 
-std::vector<Sizing> sizes_of_one_symbol(const SourceVariant& v, const Sizing& sizes) {
+std::vector<Sizing> sizes_of_one_symbol(const SourceVariant& v) {
   constexpr std::int64_t large_sizes[] = {70'000, 20'000, 5'000, 1'000};
-  constexpr std::int64_t most_flops = 2'000'000;
+  constexpr std::int64_t most_flops = 1'000'000;
   constexpr std::size_t most_symbols = 4;
-  const std::map<std::string, Dim> symbols = symbols_of(v.function.param_types());
+  const std::vector<Type> types = v.function.param_types();
+  const std::map<std::string, Dim> symbols = symbols_of(types);
   std::vector<Guard> conditions = conditions_of(v);
-  add_checks_of_bodies(v.function, symbol_names(v.function.param_types()), conditions);
+  add_checks_of_bodies(v.function, symbol_names(types), conditions);
+  const std::optional<Sizing> few = odd_sizes(types, conditions, 2);
   std::vector<Sizing> out;
-  if (symbols.empty() || symbols.size() > most_symbols) return out;
-  const auto add = [&](const Sizing& made) {
-    const bool is_new = made != sizes && std::ranges::find(out, made) == out.end();
-    if (is_new && guards_hold(conditions, made)) out.push_back(made);
-    return guards_hold(conditions, made);
-  };
-  Sizing least;
-  for (const auto& [name, s] : symbols) least[name] = std::max<std::int64_t>(s.low(), 1);
+  if (symbols.empty() || symbols.size() > most_symbols || !few) return out;
+  out.push_back(*few);
   const Dim flops = flops_of(v.function);
+  const auto add = [&](const Sizing& made) {
+    const bool fits = guards_hold(conditions, made) && flops_at(flops, made) <= most_flops;
+    if (fits && std::ranges::find(out, made) == out.end()) out.push_back(made);
+    return fits;
+  };
   for (const auto& [name, s] : symbols) {
-    Sizing made = sizes;
-    const std::int64_t old = made.at(name);
-    made[name] = old < s.high() ? old + 1 : std::max(old - 1, s.low());
+    Sizing made = *few;
+    made[name] = std::min(made.at(name) + 1, s.high());
     add(made);
-    made = least;
     for (const std::int64_t large : large_sizes) {
       made[name] = std::clamp(large, s.low(), s.high());
-      if (flops_at(flops, made) <= most_flops && add(made)) break;
+      if (add(made)) break;
     }
   }
   return out;

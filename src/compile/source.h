@@ -35,10 +35,10 @@ Sizing sizes_to_check(const Source&, const SourceVariant&);
 // Others at which kernels take other ways: none, one, a part of a vector or of a tile, just one,
 // one and a bit, several. Those that satisfy the variant's conditions.
 std::vector<Sizing> sizes_to_check_also(const SourceVariant&);
-// Others for the plan as a whole: each symbol alone one larger than at `sizes`, for what is kept
-// from run to run may be told apart by too few of them; and each alone large, for a number of
-// elements that is held in few bits.
-std::vector<Sizing> sizes_of_one_symbol(const SourceVariant&, const Sizing& sizes);
+// Others for the plan as a whole: few of all, then of each symbol alone one more, for what is kept
+// from run to run may be told apart by too few of them; and many, for a number of elements that is
+// held in few bits. Those that are little work.
+std::vector<Sizing> sizes_of_one_symbol(const SourceVariant&);
 // Of the sample inputs that the variant serves, else made up. Throws UserError when none are found.
 Sizing sizes_to_time(const Source&, const SourceVariant&);
 // The sample inputs that the variant serves, else made-up ones of these sizes.

@@ -41,8 +41,8 @@ struct OtherSizes {
 };
 
 // Runs the plan on made-up data: numbers of many magnitudes and extreme ones; where the function is
-// small also typical and all negative ones; at the other sizes too, as far as it is little work
-// there; then all again (repeat.h). Throws UserError that names the first wrong result. False: the
+// small also typical and all negative ones, and then all again (repeat.h); at the other sizes too,
+// as far as it is little work there. Throws UserError that names the first wrong result. False: the
 // function itself refuses such data, so nothing can be said.
 bool check_whole(const Function&, const Sizing&, const OtherSizes&, const Plan&,
                  const Executable::Devices&, const std::shared_ptr<ThreadPool>&, const Blame&);
