@@ -133,32 +133,40 @@ std::vector<Sizing> sizes_to_check_also(const SourceVariant& v) {
 }
 
 std::vector<Sizing> sizes_of_one_symbol(const SourceVariant& v) {
+  constexpr std::int64_t least_sizes[] = {2, 1, 3, 7, 16};
   constexpr std::int64_t large_sizes[] = {70'000, 20'000, 5'000, 1'000};
   constexpr std::int64_t most_flops = 1'000'000;
   constexpr std::size_t most_symbols = 4;
   const std::vector<Type> types = v.function.param_types();
   const std::map<std::string, Dim> symbols = symbols_of(types);
+  if (symbols.empty() || symbols.size() > most_symbols) return {};
   std::vector<Guard> conditions = conditions_of(v);
   add_checks_of_bodies(v.function, symbol_names(types), conditions);
-  const std::optional<Sizing> few = odd_sizes(types, conditions, 2);
-  std::vector<Sizing> out;
-  if (symbols.empty() || symbols.size() > most_symbols || !few) return out;
-  out.push_back(*few);
   const Dim flops = flops_of(v.function);
-  const auto add = [&](const Sizing& made) {
-    const bool fits = guards_hold(conditions, made) && flops_at(flops, made) <= most_flops;
-    if (fits && std::ranges::find(out, made) == out.end()) out.push_back(made);
-    return fits;
+  const auto fits = [&](const Sizing& made) {
+    return guards_hold(conditions, made) && flops_at(flops, made) <= most_flops;
   };
-  for (const auto& [name, s] : symbols) {
-    Sizing made = *few;
-    made[name] = std::min(made.at(name) + 1, s.high());
-    add(made);
-    for (const std::int64_t large : large_sizes) {
-      made[name] = std::clamp(large, s.low(), s.high());
-      if (add(made)) break;
+  std::vector<Sizing> out;  // of those that were tried the most
+  for (const std::int64_t least : least_sizes) {
+    const std::optional<Sizing> few = odd_sizes(types, conditions, least);
+    if (!few) continue;
+    std::vector<Sizing> here = {*few};
+    for (const auto& [name, s] : symbols) {
+      Sizing more = *few;
+      if (++more[name] <= s.high() && fits(more)) here.push_back(std::move(more));
     }
+    if (here.size() > out.size()) out = std::move(here);
+    if (out.size() == symbols.size() + 1) break;
   }
+  const Sizing few = out.empty() ? Sizing() : out.front();
+  for (const auto& [name, s] : symbols)
+    for (const std::int64_t large : large_sizes) {
+      Sizing many = few;
+      many[name] = std::clamp(large, s.low(), s.high());
+      if (out.empty() || many == few || !fits(many)) continue;
+      out.push_back(std::move(many));
+      break;
+    }
   return out;
 }
 
