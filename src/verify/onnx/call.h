@@ -91,6 +91,7 @@ std::span<const MeaningRow> recurrent_meanings();
 std::span<const MeaningRow> control_meanings();
 std::span<const MeaningRow> quantized_meanings();
 std::span<const MeaningRow> sample_meanings();
+std::span<const MeaningRow> signal_meanings();
 std::span<const MeaningRow> attention_meanings();
 std::span<const MeaningRow> loss_meanings();
 std::span<const MeaningRow> learned_meanings();

@@ -99,6 +99,22 @@ std::vector<Numbers> skip_normalization(Call& c) {
   return {out};
 }
 
+std::vector<Numbers> bias_softmax(Call& c) {
+  Numbers out = joined(c, "Add", c.in(0), c.in(1));
+  const std::size_t axis = c.axis("axis", 1);
+  static_cast<void>(c.integer("is_inner_broadcast", 0));
+  const auto line = static_cast<std::size_t>(
+      product(Sizes(out.dims.begin() + static_cast<std::ptrdiff_t>(axis), out.dims.end())));
+  for (std::size_t first = 0; first < out.values.size(); first += line) {
+    double most = -INFINITY, sum = 0;
+    for (std::size_t k = 0; k < line; ++k) most = std::fmax(most, out.values[first + k]);
+    for (std::size_t k = 0; k < line; ++k)
+      sum += out.values[first + k] = std::exp(out.values[first + k] - most);
+    for (std::size_t k = 0; k < line; ++k) out.values[first + k] /= sum;
+  }
+  return {out};
+}
+
 // Numbers of few bits, the low ones of a byte first, in blocks along the depth with a scale each.
 std::vector<Numbers> matmul_in_bits(Call& c) {
   const std::int64_t depth = c.integer("K", 0), width = c.integer("N", 0),
@@ -132,6 +148,7 @@ std::vector<Numbers> matmul_in_bits(Call& c) {
 
 constexpr MeaningRow contrib_rows[] = {
     {"com.microsoft.BiasGelu", bias_gelu},
+    {"com.microsoft.BiasSoftmax", bias_softmax},
     {"com.microsoft.FastGelu", fast_gelu},
     {"com.microsoft.QuickGelu", quick_gelu},
     {"com.microsoft.FusedMatMul", fused_matmul},

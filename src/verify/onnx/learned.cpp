@@ -295,12 +295,30 @@ std::vector<Numbers> tree_regressor(Call& c) {
   return {scores_of(std::move(rows), c.text("post_transform", "NONE"))};
 }
 
+// Columns beside one another.
+std::vector<Numbers> feature_vectorizer(Call& c) {
+  static_cast<void>(c.integers("inputdimensions"));
+  const std::int64_t rows = rows_of(c).count;
+  Numbers out{DType::f32, {rows, 0}, {}};
+  for (std::size_t i = 0; i < c.inputs(); ++i) {
+    if (c.in(i).dims.size() != 2 || c.in(i).dims[0] != rows) throw NotJudged();
+    out.dims[1] += c.in(i).dims[1];
+  }
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::size_t i = 0; i < c.inputs(); ++i) {
+      const auto from = c.in(i).values.begin() + row * c.in(i).dims[1];
+      out.values.insert(out.values.end(), from, from + c.in(i).dims[1]);
+    }
+  return {out};
+}
+
 constexpr MeaningRow learned_rows[] = {
     {"ai.onnx.ml.Binarizer", binarizer},
     {"ai.onnx.ml.Scaler", scaler},
     {"ai.onnx.ml.Normalizer", normalizer},
     {"ai.onnx.ml.Imputer", imputer},
     {"ai.onnx.ml.ArrayFeatureExtractor", array_feature_extractor},
+    {"ai.onnx.ml.FeatureVectorizer", feature_vectorizer},
     {"ai.onnx.ml.LabelEncoder", label_encoder},
     {"ai.onnx.ml.OneHotEncoder", one_hot_encoder},
     {"ai.onnx.ml.LinearRegressor", linear_regressor},

@@ -23,7 +23,8 @@ const std::unordered_map<std::string, Meaning>& table() {
     for (const auto rows :
          {elementwise_meanings(), movement_meanings(), sum_meanings(), window_meanings(),
           recurrent_meanings(), control_meanings(), quantized_meanings(), sample_meanings(),
-          attention_meanings(), loss_meanings(), learned_meanings(), contrib_meanings()})
+          signal_meanings(), attention_meanings(), loss_meanings(), learned_meanings(),
+          contrib_meanings()})
       for (const MeaningRow& r : rows) out.emplace(r.op, r.meaning);
     return out;
   }();

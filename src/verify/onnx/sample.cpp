@@ -1,4 +1,5 @@
-// Operators that read between the elements of an image.
+// Operators that read between the elements of an image, or choose boxes in one.
+#include <algorithm>
 #include <cmath>
 
 #include "verify/onnx/call.h"
@@ -101,7 +102,70 @@ std::vector<Numbers> grid_sample(Call& c) {
   return {out};
 }
 
-constexpr MeaningRow sample_rows[] = {{"GridSample", grid_sample}};
+struct Box {
+  double low[2], high[2];
+
+  double area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
+};
+
+// Two opposite corners, or a middle with width and height.
+Box box_at(const Numbers& boxes, std::int64_t at, bool from_center) {
+  const double* v = boxes.values.data() + at * 4;
+  if (from_center) return {{v[1] - v[3] / 2, v[0] - v[2] / 2}, {v[1] + v[3] / 2, v[0] + v[2] / 2}};
+  return {{std::fmin(v[0], v[2]), std::fmin(v[1], v[3])},
+          {std::fmax(v[0], v[2]), std::fmax(v[1], v[3])}};
+}
+
+// What both have, of what one of them has.
+double overlap(const Box& a, const Box& b) {
+  double both = 1;
+  for (int i : {0, 1})
+    both *= std::fmax(0, std::fmin(a.high[i], b.high[i]) - std::fmax(a.low[i], b.low[i]));
+  return both / (a.area() + b.area() - both);
+}
+
+// Of each batch and class the boxes from the best score on that none before overlaps too much.
+std::vector<Numbers> non_max_suppression(Call& c) {
+  const Numbers &boxes = c.in(0), &scores = c.in(1);
+  const std::int64_t most = c.has(2) ? c.list(2).at(0) : 0;
+  const double limit = c.has(3) ? c.in(3).values.at(0) : 0,
+               least = c.has(4) ? c.in(4).values.at(0) : -INFINITY;
+  const bool from_center = c.integer("center_point_box", 0) != 0;
+  const std::int64_t batches = scores.dims.at(0), classes = scores.dims.at(1),
+                     count = scores.dims.at(2);
+  Numbers out{DType::i64, {0, 3}, {}};
+  for (std::int64_t row = 0; row < batches * classes; ++row) {
+    std::vector<std::int64_t> order, kept;
+    const auto score = [&](std::int64_t i) {
+      return scores.values.at(static_cast<std::size_t>(row * count + i));
+    };
+    for (std::int64_t i = 0; i < count; ++i)
+      if (score(i) > least) order.push_back(i);
+    std::ranges::stable_sort(order, [&](auto a, auto b) { return score(a) > score(b); });
+    for (std::size_t k = 0; k + 1 < order.size(); ++k)
+      if (score(order[k]) == score(order[k + 1])) throw NotJudged();
+    for (std::int64_t i : order) {
+      const auto box = [&](std::int64_t at) {
+        return box_at(boxes, row / classes * count + at, from_center);
+      };
+      bool is_free = static_cast<std::int64_t>(kept.size()) < most;
+      for (std::int64_t k : kept) {
+        const double common = overlap(box(i), box(k));
+        if (std::fabs(common - limit) < 1e-5) throw NotJudged();
+        is_free = is_free && common <= limit;
+      }
+      if (!is_free) continue;
+      kept.push_back(i);
+      for (std::int64_t n : {row / classes, row % classes, i})
+        out.values.push_back(static_cast<double>(n));
+      ++out.dims[0];
+    }
+  }
+  return {out};
+}
+
+constexpr MeaningRow sample_rows[] = {{"GridSample", grid_sample},
+                                      {"NonMaxSuppression", non_max_suppression}};
 
 }  // namespace
 
