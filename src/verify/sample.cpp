@@ -103,6 +103,11 @@ double real_number(SplitMix64& numbers, Fill fill, std::int64_t i) {
     const double x = extreme_real(numbers, i);
     return fill == Fill::normal_extreme && std::abs(x) < least_normal ? std::copysign(0.0, x) : x;
   }
+  if (fill == Fill::rare) {
+    const std::uint64_t pick = numbers.next();
+    const double x = special_reals[pick % std::size(special_reals)];
+    if (i % 251 == 83) return std::abs(x) < least_normal ? std::copysign(0.0, x) : x;
+  }
   if (fill == Fill::negative) {
     const std::uint64_t pick = numbers.next();
     return pick % 2 == 0 ? -static_cast<double>(1 + pick / 2 % 8) / 4

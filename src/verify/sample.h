@@ -33,6 +33,8 @@ enum class Fill : std::uint8_t {
             // inputs; some stretches of 64 elements hold a single number, the first of them
             // -infinity
   normal_extreme,  // the same, but no denormals: for devices that may take them for zeros
+  rare,  // random numbers, and of 251 one of the extreme ones but for denormals: few enough that
+         // a row of hundreds holds one infinity or none, and its sum is not always NaN
 };
 
 constexpr bool is_extreme(Fill fill) {

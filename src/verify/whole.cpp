@@ -123,7 +123,8 @@ std::uint64_t extreme_rounds(const Function& f, const Sizing& sizes) {
 void compare(const Function& f, const Inputs& given, const std::vector<Array>& got, Fill fill,
              const Blame& blame) {
   const auto& [strict, wide] = given.expected;
-  Explanation rounding(f, given.arrays, given.expected, fill == Fill::wide || is_extreme(fill));
+  const bool may_overflow = fill == Fill::wide || fill == Fill::rare || is_extreme(fill);
+  Explanation rounding(f, given.arrays, given.expected, may_overflow);
   for (std::size_t i = 0; i < got.size(); ++i) {
     const Comparison c = accept(got[i], strict[i], wide[i]);
     if (!c.ok && (!c.problem.empty() || !rounding.explains(i, got[i])))
@@ -246,6 +247,7 @@ bool check_whole(const Function& f, const Sizing& sizes, const OtherSizes& other
     if (is_medium(f, at)) check(at, Fill::spread);
   // What rules forget of special numbers shows at any size.
   const Sizing& few = is_small(f, sizes) || others.of_plans.empty() ? sizes : others.of_plans[0];
+  check(few, Fill::rare);
   for (std::uint64_t round = 0; round < extreme_rounds(f, few); ++round)
     check(few, extreme_of(keeps_denormals), round);
   if (is_small(f, sizes)) check_repeats(executable, runs);

@@ -118,6 +118,8 @@ Box box_at(const Numbers& boxes, std::int64_t at, bool from_center) {
 
 // What both have, of what one of them has.
 double overlap(const Box& a, const Box& b) {
+  if (a.area() <= 0 || b.area() <= 0 || a.high[0] < a.low[0] || b.high[0] < b.low[0])
+    throw NotJudged();
   double both = 1;
   for (int i : {0, 1})
     both *= std::fmax(0, std::fmin(a.high[i], b.high[i]) - std::fmax(a.low[i], b.low[i]));
@@ -131,6 +133,7 @@ std::vector<Numbers> non_max_suppression(Call& c) {
   const double limit = c.has(3) ? c.in(3).values.at(0) : 0,
                least = c.has(4) ? c.in(4).values.at(0) : -INFINITY;
   const bool from_center = c.integer("center_point_box", 0) != 0;
+  if (!(limit >= 0 && limit <= 1)) throw NotJudged();
   const std::int64_t batches = scores.dims.at(0), classes = scores.dims.at(1),
                      count = scores.dims.at(2);
   Numbers out{DType::i64, {0, 3}, {}};
