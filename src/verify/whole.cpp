@@ -105,11 +105,10 @@ std::optional<Inputs> accepted_inputs(const Function& f, Evaluator& evaluate, co
   return std::nullopt;
 }
 
-// How often the extreme contents are drawn: small inputs hold few of the special numbers at once.
-// Less often where that is much work.
+// How often the extreme contents are drawn for a small function: small inputs hold few of the
+// special numbers at once. Less often where that is much work.
 std::uint64_t extreme_rounds(const Function& f, const Sizing& sizes) {
   constexpr std::int64_t all_special = 512, most = 16, most_flops = 30'000;
-  if (!is_small(f, sizes)) return 1;
   std::int64_t least = all_special;
   for (const Function::Param& p : f.params())
     if (!p.required) least = std::min(least, size_of(p.value.type().shape.count(), sizes));
@@ -248,8 +247,9 @@ bool check_whole(const Function& f, const Sizing& sizes, const OtherSizes& other
   // What rules forget of special numbers shows at any size.
   const Sizing& few = is_small(f, sizes) || others.of_plans.empty() ? sizes : others.of_plans[0];
   check(few, Fill::rare);
-  for (std::uint64_t round = 0; round < extreme_rounds(f, few); ++round)
-    check(few, extreme_of(keeps_denormals), round);
+  if (is_small(f, few))
+    for (std::uint64_t round = 0; round < extreme_rounds(f, few); ++round)
+      check(few, extreme_of(keeps_denormals), round);
   if (is_small(f, sizes)) check_repeats(executable, runs);
   return !runs.empty();
 }

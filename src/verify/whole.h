@@ -40,10 +40,11 @@ struct OtherSizes {
   std::vector<Sizing> of_plans;    // all of these
 };
 
-// Runs the plan on made-up data: numbers of many magnitudes and extreme ones; where the function is
-// small also typical and all negative ones, and then all again (repeat.h); at the other sizes too,
-// as far as it is little work there. Throws UserError that names the first wrong result. False: the
-// function itself refuses such data, so nothing can be said.
+// Runs the plan on made-up data: numbers of many magnitudes, and such of which few are special;
+// where the function is small also typical, all negative and extreme ones, and then all again
+// (repeat.h); at the other sizes too, as far as it is little work there. Throws UserError that
+// names the first wrong result. False: the function itself refuses such data, so nothing can be
+// said.
 bool check_whole(const Function&, const Sizing&, const OtherSizes&, const Plan&,
                  const Executable::Devices&, const std::shared_ptr<ThreadPool>&, const Blame&);
 
