@@ -261,6 +261,40 @@ TEST(OpenSequences, AreMappedBesideOthers) {
   expect_contains(mapped_rows("none").failure(), "input 1 is mapped beside a sequence of open");
 }
 
+// At a position by data, of a sequence of known length or of the rows of x.
+TEST(OpenSequences, InsertAndEraseAtAPosition) {
+  for (const bool is_open : {false, true}) {
+    ModelBuilder b;
+    b.input("x", DType::f32, {is_open ? "n" : "3", "1"});
+    b.input("k", DType::i64, {});
+    b.constant("new", reals({1, 1}, {9}));
+    b.node("SplitToSequence", {"x"}, {"s"});
+    b.node("SequenceInsert", {"s", "new", "k"}, {"more"});
+    b.node("SequenceErase", {"more", "k"}, {"same"});
+    b.node("SequenceErase", {"same", "k"}, {"less"});
+    b.node("SequenceErase", {"less"}, {"least"});
+    const char* of[] = {"more", "same", "less", "least"};
+    const char* joined[] = {"more_", "same_", "less_", "least_"};
+    for (int i = 0; i < 4; ++i) {
+      set_int(b.node("ConcatFromSequence", {of[i]}, {joined[i]}), "axis", 0);
+      b.output(joined[i]);
+    }
+    const auto at = [&](std::int64_t k) {
+      std::vector<std::vector<double>> out;
+      for (const Array& a : b.run({counting({3, 1}), Array::scalar_int(k, DType::i64)}))
+        out.push_back(numbers_of(a));
+      return out;
+    };
+    using Lists = std::vector<std::vector<double>>;
+    EXPECT_EQ(at(0), (Lists{{9, 0, 1, 2}, {0, 1, 2}, {1, 2}, {1}}));
+    EXPECT_EQ(at(2), (Lists{{0, 1, 9, 2}, {0, 1, 2}, {0, 1}, {0}}));
+    // From the back, an element is inserted before the one that is erased.
+    EXPECT_EQ(at(-1), (Lists{{0, 1, 9, 2}, {0, 1, 9}, {0, 1}, {0}}));
+    EXPECT_THROW(at(3), UserError) << "the last of three is at 2";
+    EXPECT_THROW(at(-4), UserError);
+  }
+}
+
 TEST(OpenSequences, WhatIsRefused) {
   ModelBuilder reads = appending_loop({"rows", "2"}, "none", [](onnx_pb::Graph& g) {
     ModelBuilder::add(g, "SequenceAt", {"t", "i"}, {"read"});

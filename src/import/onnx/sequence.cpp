@@ -192,19 +192,23 @@ Value from_the_front(Value number, Value count) {
   return ops::select(ops::lt(number, integer_like(number, 0)), number + count, number);
 }
 
+// The position in a list of `count` things, counted from the front; a run refuses others.
+Value checked_position(NodeContext& c, std::size_t input, const Dim& count, const Dim& last) {
+  const Value at = from_the_front(cast_to(reshape_to(c.in(input), {}), DType::i64),
+                                  size_value(c.graph(), count, DType::i64));
+  require_within(at, 0, last, "a position in a sequence");
+  return at;
+}
+
 Value slice_of_stack(NodeContext& c, Value stack) {
   const Dim& count = stack.shape()[0];
-  const Value number = from_the_front(cast_to(reshape_to(c.in(1), {}), DType::i64),
-                                      size_value(c.graph(), count, DType::i64));
-  require_within(number, 0, count - Dim(1), "a position in a sequence");
+  const Value number = checked_position(c, 1, count, count - Dim(1));
   return reshape_to(slice_at(stack, 0, number), element_type(stack).shape.dims);
 }
 
 Value part_at(NodeContext& c, const Parts& p) {
   hone::Graph& g = c.graph();
-  const Value number = from_the_front(cast_to(reshape_to(c.in(1), {}), DType::i64),
-                                      size_value(g, p.count(), DType::i64));
-  require_within(number, 0, p.count() - Dim(1), "a position in a sequence");
+  const Value number = checked_position(c, 1, p.count(), p.count() - Dim(1));
   const Dim& size = p.whole.shape()[p.axis];
   const Value each = size_value(g, p.each, DType::i64), start = number * each;
   const Value left = size_value(g, size, DType::i64) - start;
@@ -222,13 +226,47 @@ Values at(NodeContext& c) {
   return {option_at(c, from_the_front(number, count), all)};
 }
 
+// Whether elements must be found in one tensor: there is an open number of them, or data says at
+// which position something is done.
+bool is_found_in_stack(NodeContext& c, Value sequence, std::size_t position) {
+  return (is_stacked(sequence) && !sequence.operand(0).shape()[0].is_number()) ||
+         (c.has(position) && c.decides(position) &&
+          (is_stacked(sequence) || (is_sequence(sequence) && sequence.operand_count() > 0)));
+}
+
+// The slices at these places.
+Value slices_at(Value stack, Value places) {
+  return ops::gather(Values{stack, places}, {{"axis", std::int64_t{0}}});
+}
+
+// The new element lies behind the others, and is taken at its position.
+Value inserted(NodeContext& c, Value stack) {
+  const Value more = of_dims(c, c.in(1), element_type(stack));
+  const Value all = concat_values(Values{stack, unsqueeze(more, {0})}, 0);
+  if (!c.has(2)) return all;
+  const Dim& count = stack.shape()[0];
+  const Value i = counted(c.graph(), DType::i64, count + Dim(1)),
+              at = broadcast_to(checked_position(c, 2, count, count), i.shape()),
+              end = broadcast_to(size_value(c.graph(), count, DType::i64), i.shape());
+  const Value behind = ops::select(ops::eq(i, at), end, i - integer_like(i, 1));
+  return slices_at(all, ops::select(ops::lt(i, at), i, behind));
+}
+
+Value erased(NodeContext& c, Value stack) {
+  const Dim count = at_least(c, stack.shape()[0], 1, "the number of elements");
+  const Dim left = count - Dim(1);
+  if (!c.has(1)) return slice_axis(stack, 0, 0, left);
+  const Value i = counted(c.graph(), DType::i64, left),
+              at = broadcast_to(checked_position(c, 1, count, left), i.shape());
+  return slices_at(stack, ops::select(ops::lt(i, at), i, i + integer_like(i, 1)));
+}
+
 Values insert(NodeContext& c) {
   if (is_carried(c.in(0)) && !c.has(2))
     return {c.graph().intern(appended_op, Values{c.in(0), c.in(1)}, {})};
-  if (const Value v = sequence_input(c, 0); is_stacked(v) && !c.has(2)) {
-    const Value stack = v.operand(0), more = of_dims(c, c.in(1), element_type(stack));
-    return {stacked_sequence(c.graph(), concat_values(Values{stack, unsqueeze(more, {0})}, 0))};
-  }
+  const Value v = sequence_input(c, 0);
+  if (is_found_in_stack(c, v, 2) || (is_stacked(v) && !c.has(2)))
+    return {stacked_sequence(c.graph(), inserted(c, stack_of(c, v)))};
   Values all = elements(c, 0);
   const std::size_t where = c.has(2) ? position(c, 2, all.size(), true) : all.size();
   all.insert(all.begin() + static_cast<std::ptrdiff_t>(where), c.in(1));
@@ -236,6 +274,8 @@ Values insert(NodeContext& c) {
 }
 
 Values erase(NodeContext& c) {
+  if (const Value v = sequence_input(c, 0); is_found_in_stack(c, v, 1))
+    return {stacked_sequence(c.graph(), erased(c, stack_of(c, v)))};
   Values all = elements(c, 0);
   if (all.empty()) c.fail("the sequence is empty, expected at least one element");
   const std::size_t where = c.has(1) ? position(c, 1, all.size(), false) : all.size() - 1;
