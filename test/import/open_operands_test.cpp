@@ -389,6 +389,27 @@ TEST(OpenOperands, ScalesOfUpsampleByData) {
         for (OneNode* n : {&open, &known}) set_text(*n->node, "mode", mode);
         EXPECT_EQ(open.run()[0], known.run()[0]) << op << " " << mode << " " << scales[2];
       }
+  // An axis becomes 64 elements long, or four times as long, or what the options state for it.
+  ModelBuilder large;
+  large.input("x", DType::f32, {"1", "20"});
+  large.input("s", DType::f32, {"2"});
+  large.node("Resize", {"x", "", "s"}, {"y"});
+  large.output("y");
+  const std::vector<Array> inputs = {counting({1, 20}), reals({2}, {1, 5})};
+  expect_contains(
+      [&] {
+        try {
+          large.run(inputs);
+        } catch (const UserError& e) {
+          return std::string(e.what());
+        }
+        return std::string();
+      }(),
+      "size Resize_0.n_2 is 100 for these inputs, expected 0 to 80");
+  const Imported stated = large.import({.dims = {{"Resize_0.n_2", {0, 100}}}});
+  const Array y = evaluate(stated.variants.at(0).function, inputs)[0];
+  EXPECT_EQ(y.dims(), (Integers{1, 100}));
+  EXPECT_EQ(y.real(99), 19);
   OneNode twice("Upsample", {x, {"s", reals({4}, {1, 1, 1, 2})}}, 1, 9);
   EXPECT_EQ(twice.run()[0], reals({1, 1, 2, 6}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}));
 }

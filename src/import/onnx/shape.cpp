@@ -80,12 +80,12 @@ Dim number_by_inputs(const hone::Graph& g, Dim count) {
 }
 
 // The largest size that x, of so many elements, may be given by data. Beside a 0 any may stand, so
-// where x may be empty those that it has are taken too, and what the caller's options state.
-Dim most_reshaped(NodeContext& c, Value x, const Dim& total) {
+// where x may be empty those that it has are taken too.
+Dim most_reshaped(Value x, const Dim& total) {
   Dim most = max(total, 1);
   if (total.low() > 0) return most;
   for (const Dim& d : x.shape().dims) most = max(most, d);
-  return max(most, c.bodies().stated_limit(c.node_name()).value_or(0));
+  return most;
 }
 
 // A shape that data computes: zeros and -1 are replaced in the run.
@@ -107,7 +107,7 @@ Values open_reshape(NodeContext& c, bool zeros) {
       reduce_axes(ops::reduce_prod, ops::select(open, integer_like(given, 1), given), {0});
   Value rest = ops::div(size_value(g, total, DType::i64), ops::maximum(others, integer(g, 1)));
   given = ops::select(open, broadcast_to(rest, given.shape()), given);
-  const Dim most = most_reshaped(c, x, total);
+  const Dim most = most_reshaped(x, total);
   Dims shape;
   for (std::int64_t i = 0; i < rank; ++i)
     shape.push_back(c.measured(slice_axis(given, 0, i, 1), most));

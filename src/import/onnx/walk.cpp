@@ -185,6 +185,13 @@ std::string measured_name(std::string_view node) {
   return cat(fit_size_name(node), measured_ending);
 }
 
+// Whether a node may measure a size of that name: NAME.n, or NAME.n_2, ... where it measures more.
+bool may_be_measured(std::string_view name) {
+  const std::string_view stem = name.substr(0, name.find_last_not_of("0123456789") + 1);
+  if (stem.size() < name.size() && stem.ends_with('_')) name = stem.substr(0, stem.size() - 1);
+  return name.ends_with(measured_ending);
+}
+
 std::optional<std::int64_t> Walk::stated_limit(std::string_view node) const {
   const std::map<std::string, ImportOptions::Range>& dims = reading_.source.options.dims;
   const auto given = dims.find(measured_name(node));
@@ -198,12 +205,17 @@ Dim Walk::new_size(std::int64_t low, std::int64_t high, std::string_view node) {
                     " sizes that depend on data; at most ", most_measured, " are supported");
   const std::string name = unused_name(measured_name(node), reading_.sizes);
   reading_.measured.insert(name);
+  const std::map<std::string, ImportOptions::Range>& dims = reading_.source.options.dims;
+  if (const auto given = dims.find(name); given != dims.end())
+    high = std::max(high, given->second.high);
   return Dim::symbol(name, low, high);
 }
 
 Dim Walk::measured(Value n, const Dim& most, std::string_view node) {
-  const Dim size = new_size(0, std::max<std::int64_t>(most.high(), 0), node);
-  ops::measure(n, {{"symbol", Dims{size}}, {"high", Dims{most}}});
+  const std::int64_t bound = std::max<std::int64_t>(most.high(), 0);
+  const Dim size = new_size(0, bound, node);
+  ops::measure(n,
+               {{"symbol", Dims{size}}, {"high", Dims{size.high() > bound ? size.high() : most}}});
   return size.low() == size.high() ? Dim(size.low()) : size;
 }
 
@@ -640,7 +652,7 @@ Values Walk::by_data(NodeContext& context, Value condition, const onnx::Graph& y
 void check_given_sizes(const Reading& reading, bool all_nodes_are_read) {
   for (const auto& [name, range] : reading.source.options.dims) {
     if (reading.sizes.contains(name)) continue;
-    if (name.ends_with(measured_ending) && !all_nodes_are_read) continue;
+    if (may_be_measured(name) && !all_nodes_are_read) continue;
     std::string list;
     for (const std::string& s : reading.sizes) list += cat(list.empty() ? "" : ", ", s);
     throw UserError("size '", name, "' is given, but the model has no such size; ",
