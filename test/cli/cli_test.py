@@ -168,9 +168,9 @@ class Cli(unittest.TestCase):
 
     def test_optimize_says_what_verification_tried(self):
         done = self.hone("optimize", DIGITS, "-o", "told.hone", "--rounds", 3)
-        self.assertRegex(done.stdout, r"verified: (\d+) of \1 nodes .*; \d+ kernels.* the model in .* batch = \d+.* 1, 2, 4, 7 threads")
+        self.assertRegex(done.stdout, r"verified: (\d+) of \1 nodes .*; \d+ kernels.* the model in .* batch = \d+.* 1, 2, 4, 7, 16 threads")
         told = json.loads(self.hone("optimize", DIGITS, "-o", "told.hone", "--rounds", 3, "--json").stdout)
-        self.assertEqual(told["verified"]["threads"], [1, 2, 4, 7])
+        self.assertEqual(told["verified"]["threads"], [1, 2, 4, 7, 16])
         self.assertEqual(told["read_again"]["judged"], told["read_again"]["nodes"])
         self.assertGreater(len(told["verified"]["inputs"]), 1)
 
