@@ -252,15 +252,22 @@ Interval any_remainder(Interval x, Interval y) {
   return {std::max(std::min(x.low, 0.0), -most), std::min(std::max(x.high, 0.0), most)};
 }
 
+// How often y goes into x. NaN where f64 does not hold that number.
+double times_of(double x, double y) {
+  constexpr double most = 0x1p52;
+  const double times = std::round((x - std::fmod(x, y)) / y);
+  return std::fabs(times) < most ? times : unknown_low;
+}
+
 // Within one period the remainder is monotone.
 std::vector<Enclosure> remainder(const Enclosing& c) {
   return corners(
       c,
       [](Interval x, Interval y) {
         if (x.is_point() && y.is_point()) return true;
-        const double q = std::trunc(x.low / y.low);
-        return !has_zero(y) && q == std::trunc(x.high / y.high) &&
-               q == std::trunc(x.low / y.high) && q == std::trunc(x.high / y.low);
+        const double q = times_of(x.low, y.low);
+        return !has_zero(y) && q == times_of(x.high, y.high) && q == times_of(x.low, y.high) &&
+               q == times_of(x.high, y.low);
       },
       true, any_remainder);
 }
