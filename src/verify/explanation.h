@@ -17,6 +17,7 @@ class Explanation {
               bool may_overflow = false)
       : function_(f),
         inputs_(inputs),
+        expected_(expected),
         rounding_(f, inputs, expected.strict, expected.wide),
         may_overflow_(may_overflow) {}
 
@@ -29,6 +30,7 @@ class Explanation {
 
   const Function& function_;
   const std::vector<Array>& inputs_;
+  const BothModes& expected_;
   Rounding rounding_;
   bool may_overflow_;
   std::vector<Enclosure> enclosures_;
