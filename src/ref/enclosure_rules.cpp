@@ -275,10 +275,15 @@ std::vector<Enclosure> remainder(const Enclosing& c) {
 std::vector<Enclosure> power(const Enclosing& c) {
   std::vector<Enclosure> out = corners(
       c, [](Interval x, Interval y) { return x.low > 0 || (x.is_point() && y.is_point()); }, false);
-  // Of a negative number: NaN, and a number where the exponent is whole.
+  // Of a negative number: NaN, and a number where the exponent is whole. A power of 1 is 1 whatever
+  // the exponent, and so is a power to 0 of whatever number: also where one of them is NaN.
+  const auto holds = [](Interval x, double number) {
+    return x.low < x.high && x.low <= number && x.high >= number;
+  };
   for (std::size_t i = 0; i < out[0].low.reals.size(); ++i) {
     const Interval x = at(*c.in[0], i), y = at(*c.in[1], i);
-    if (x.low < 0 && y.low < y.high && std::floor(y.high) >= y.low)
+    const bool may_be_whole = x.low < 0 && y.low < y.high && std::floor(y.high) >= y.low;
+    if (may_be_whole || (y.is_nan() && holds(x, 1)) || (x.is_nan() && holds(y, 0)))
       put(out[0], i, any_order_interval);
   }
   return out;

@@ -184,6 +184,12 @@ bool all_finite(const Enclosure& e) {
   return true;
 }
 
+bool any_hanging(const Enclosure& e) {
+  for (std::size_t i = 0; i < e.low.reals.size(); ++i)
+    if (e.hangs_on_order(i)) return true;
+  return false;
+}
+
 }  // namespace
 
 // Kernels may multiply weights by the zeros of the padding, which counts for infinite ones.
@@ -208,6 +214,9 @@ std::vector<Enclosure> enclosing::contracted(const Enclosing& c) {
   const Wide left = sums(!points, positive, radius),
              right = sums(!points, radius, finite_magnitude);
   const Wide specials_a = sums(specials, special, one), specials_b = sums(specials, one, special);
+  const auto hanging = [](Interval x) { return x.hangs_on_order() ? 1.0 : 0.0; };
+  const bool hangs = specials && (any_hanging(a) || any_hanging(b));
+  const Wide hanging_a = sums(hangs, hanging, one), hanging_b = sums(hangs, one, hanging);
   const bool shows_specials = points && &c.op == &ops::dot;
   const Wide plain = specials && shows_specials ? eval(a.low, b.low) : Wide();
   const SumError error{terms_of_contraction(c), on_grid(a) && on_grid(b),
@@ -222,7 +231,11 @@ std::vector<Enclosure> enclosing::contracted(const Enclosing& c) {
     if (!c.exact && !(most <= error.round.most)) {
       put(y, i, unknown_interval);
     } else if (or_zero(specials_a, i) + or_zero(specials_b, i) > 0) {
-      put(y, i, shows_specials ? Interval{plain.reals[i], plain.reals[i]} : unknown_interval);
+      const bool is_open = or_zero(hanging_a, i) + or_zero(hanging_b, i) > 0;
+      put(y, i,
+          is_open          ? any_order_interval
+          : shows_specials ? Interval{plain.reals[i], plain.reals[i]}
+                           : unknown_interval);
     } else {
       const double width = or_zero(left, i) + or_zero(right, i);
       const double e =

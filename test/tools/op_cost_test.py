@@ -16,7 +16,7 @@ USERS = {"ops/activation.cpp", "pass/raise.cpp", "pass/precision.cpp", "import/o
 # A faster form for one machine, which no operation needs to have.
 FASTER = {"codegen/llvm/math_pieces.cpp", "codegen/llvm/math_detail.h"}
 # The second reading of models, which shares no code with what it judges.
-JUDGE = {"verify/onnx/elementwise.cpp"}
+JUDGE = {"verify/onnx/elementwise.cpp", "verify/onnx/contrib.cpp"}
 # Functions of the C library that kernels may call, whether an operation needs them or not, and those of
 # doubles that a language without that library has instead.
 C_LIBRARY = {"plan/binary.cpp", "backend/cpu/device/helpers.cpp", "codegen/c/glsl_math.cpp"}
