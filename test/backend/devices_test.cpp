@@ -1,5 +1,6 @@
 // Sessions over several devices: plans made by hand, whose steps are copies, events and waits; and
 // what threads of the processor are given.
+#include <cstring>
 #include <set>
 
 #include "backend/cpu/device/cpu_device.h"

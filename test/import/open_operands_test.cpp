@@ -1,5 +1,7 @@
 // Axes of pads, slices and transforms, sizes of windows, grids and images, scales and other numbers
 // give by data what they give when they are constant.
+#include <cmath>
+
 #include "by_data.h"
 
 namespace hone {
