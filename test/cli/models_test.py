@@ -4,6 +4,7 @@ usage: models_test.py BUILD_DIR"""
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import struct
@@ -66,6 +67,20 @@ class Models(unittest.TestCase):
         raw.write_bytes(onnx.floats(*range(24)))
         done = self.hone("run", model, "-i", f"x={raw}", "--shapes", "x:1x2x3x4", "-o", "flat")
         self.assertIn("y: f32[1,3]", done.stdout)
+
+    def test_few_of_many_inputs_are_listed_unless_all_are_asked_for(self):
+        names = [f"x{i}" for i in range(20)]
+        model = self.write("many.onnx", [onnx.node("Sum", names, ["y"])], [onnx.value(n, onnx.F32, [2]) for n in names],
+                           [onnx.value("y", onnx.F32, [2])])
+        for command in (["optimize", "--strategies", "cpu"], ["bench", "--duration", "0.01"]):
+            done = self.hone(command[0], model, *command[1:], "-q", "--verbose")
+            self.assertNotIn("inputs: random", done.stdout, "quiet")
+            for arguments, shown in ([], 8), (["--verbose"], 20):
+                done = self.hone(command[0], model, *command[1:], *arguments)
+                self.assertEqual(len(re.findall(r"^  'x\d+' f32\[2\]: -1 to 1$", done.stdout, re.M)), shown)
+                self.assertEqual("and 12 more inputs (--verbose prints all)" in done.stdout, shown == 8)
+                if command[0] == "optimize":
+                    self.assertEqual("x7 f32[2] and 12 more" in done.stdout, shown == 8)
 
     def test_a_tile_by_data_is_verified_in_time(self):
         model = self.write(
