@@ -15,6 +15,7 @@
 #include "cli/prove.h"
 #include "cli/run/table.h"
 #include "cli/second_reading.h"
+#include "cli/strategy_table.h"
 #include "plan/plan_file.h"
 #include "report/report.h"
 #include "runtime/self_test.h"
@@ -43,15 +44,6 @@ Json strategies_json(const std::vector<StrategyRecord>& records) {
   return out;
 }
 
-// What the table's times do not say by themselves.
-std::string remark(const StrategyRecord& r, const StrategyRecord& chosen) {
-  if (r.chosen) return "<- chosen";
-  if (!r.failure.empty()) return r.failure;
-  if (r.ms >= chosen.ms) return "";
-  return r.high < chosen.low ? "faster, but an earlier run chose otherwise"
-                             : "no significant difference";
-}
-
 std::string timing_text(const TimingRecord& t) {
   const int processors = this_machine().processors;
   std::string out = cat("timed: ", t.sizes.empty() ? "" : t.sizes + ", ", t.threads,
@@ -70,27 +62,6 @@ Json timing_json(const TimingRecord& t) {
   return Json::Object{
       {"sizes", t.sizes},   {"threads", t.threads}, {"processors", this_machine().processors},
       {"rounds", t.rounds}, {"busy", t.busy},       {"repeats", t.repeats}};
-}
-
-void print_table(const std::vector<StrategyRecord>& records) {
-  Table table({"strategy", "one run", "95 % interval", "of best", "error", "limit", "compile",
-               "memory", ""});
-  const auto chosen = std::ranges::find(records, true, &StrategyRecord::chosen);
-  for (const StrategyRecord& r : records) {
-    if (!r.failure.empty() && r.ms < 0) {
-      table.add({r.name, "-", "-", "-", "-", "-", "-", "-", r.failure});
-      continue;
-    }
-    char ratio[24];
-    std::snprintf(ratio, sizeof ratio, "%.2fx", r.ratio_to_best);
-    const std::string interval = r.low == r.high
-                                     ? std::string("timed once")
-                                     : cat(milliseconds(r.low), " .. ", milliseconds(r.high));
-    table.add({r.name, milliseconds(r.ms), interval, r.ratio_to_best > 0 ? ratio : "-",
-               small_number(r.max_error), small_number(r.error_limit), milliseconds(r.compile_ms),
-               bytes_text(r.peak_bytes), remark(r, *chosen)});
-  }
-  std::printf("%s", table.text().c_str());
 }
 
 Json self_tests_json(const Plan& plan) {
@@ -355,7 +326,7 @@ int optimize(Words words) {
                     .c_str());
     return exit_ok;
   }
-  print_table(result.plan.strategies);
+  std::printf("%s", strategy_table(result.plan.strategies).c_str());
   std::printf("%s\n", timing_text(result.timing).c_str());
   print_assumptions(result.assumptions, "--input or --inputs", options);
   std::printf("plan: %s (%s), content %s\n", file.c_str(), bytes_text(size).c_str(),

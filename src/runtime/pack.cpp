@@ -52,6 +52,7 @@ class ConstantPacker {
   bool choose_sizes(const Variant& v) {
     std::vector<std::vector<std::int64_t>> served;
     std::vector<std::int64_t> at;
+    tried_ = 0;
     collect_sizes(v, at, served);
     if (served.empty()) return false;
     least_ = served.front();
@@ -59,22 +60,34 @@ class ConstantPacker {
     return true;
   }
 
-  // Tries powers of two for each symbol.
+  // Tries for each symbol the size that a guard demands, or powers of two.
   void collect_sizes(const Variant& v, std::vector<std::int64_t>& at,
-                     std::vector<std::vector<std::int64_t>>& served) const {
-    if (served.size() >= most_trials) return;
+                     std::vector<std::vector<std::int64_t>>& served) {
+    if (served.size() >= most_served || tried_ >= most_tried) return;
     if (at.size() == symbols_.size()) {
+      ++tried_;
       if (serves(v, at)) served.push_back(at);
       return;
     }
     const Dim& symbol = symbols_[at.size()];
-    const std::int64_t first = std::clamp<std::int64_t>(1, symbol.low(), symbol.high());
+    const std::optional<std::int64_t> demanded = demanded_size(v, symbol);
+    const std::int64_t first =
+        demanded.value_or(std::clamp<std::int64_t>(1, symbol.low(), symbol.high()));
     for (std::int64_t n = first; n <= symbol.high() && n <= most_size; n *= 2) {
       at.push_back(n);
       collect_sizes(v, at, served);
       at.pop_back();
-      if (n == 0) break;
+      if (n == 0 || demanded) break;
     }
+  }
+
+  static std::optional<std::int64_t> demanded_size(const Variant& v, const Dim& symbol) {
+    for (const Guard& g : v.guards) {
+      if (g.kind != Guard::Kind::equal) continue;
+      if (g.a == symbol && g.b.is_number()) return g.b.number();
+      if (g.b == symbol && g.a.is_number()) return g.a.number();
+    }
+    return std::nullopt;
   }
 
   bool serves(const Variant& v, const std::vector<std::int64_t>& sizes) const try {
@@ -136,12 +149,14 @@ class ConstantPacker {
     return packed;
   }
 
-  static constexpr std::size_t most_trials = 1000;
+  // Variants of many symbols may serve none of the sizes that are tried.
+  static constexpr std::size_t most_served = 1000, most_tried = 20'000;
   static constexpr std::int64_t most_size = 1 << 14;
   Plan& plan_;
   Device& device_;
   std::uint16_t at_ = 0;  // the device, in the variant at hand
   Dims symbols_;
+  std::size_t tried_ = 0;
   std::vector<std::int64_t> least_, larger_;
   std::map<std::string, std::uint32_t> packed_;  // buffers, by what they hold
 };
