@@ -10,7 +10,7 @@ namespace hone::cli {
 
 namespace {
 
-// What the table's times do not say by themselves.
+// The last column: what the times do not show.
 std::string remark(const StrategyRecord& r, const StrategyRecord& chosen) {
   if (r.chosen) return "<- chosen";
   if (!r.failure.empty()) return r.failure;

@@ -8,8 +8,9 @@
 namespace hone {
 
 double predicted_ms(const Kernel&, const TargetInfo&);
-bool is_expensive(const Op&);  // of one element
-bool has_expensive(Value);     // whether anything is that it is computed from
+// Whether computing one element costs as much as a function of the mathematical library.
+bool is_expensive(const Op&);
+bool has_expensive(Value);  // whether an operation that the value depends on is
 // Of the steps that run each time, with what a launch costs. Its steps must all be kernels.
 double predicted_ms(const Candidate&, const TargetInfo&);
 

@@ -341,7 +341,7 @@ class GroupContractionWriter {
     if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
     if (!divides(t_.n, p_.n)) conditions.push_back(lowering_.below(n, p_.n));
     if (!conditions.empty()) stores = Block{branch(all(conditions), std::move(stores), {})};
-    // An expensive body that is there once for each element takes compilers long.
+    // Unrolling an expensive body for each element takes compilers long.
     const bool is_long = std::ranges::any_of(values_of(stores), has_expensive);
     Stmt columns = loop(LoopKind::unrolled, c),
          rows = loop(is_long ? LoopKind::serial : LoopKind::unrolled, r);

@@ -33,8 +33,8 @@ constexpr std::int64_t ahead_counts[] = {1, 2, 4};
 // Measured on an H100. Of a group that has a processor for itself: its start and end, a step, what
 // each thread copies, pieces of 16 x 8 x 16, and of a depth of 16 at least; what passes through
 // registers first. Of parts: the second kernel, and what it reads. Where a step is divided: each
-// part of it, the second wait of a step with memory for one, and the share of latency that
-// nothing hides.
+// part of it, the second barrier of a step whose memory holds one step, and the share of the
+// latency that is not hidden.
 struct Costs {
   double start_us, step_us, copy_us, piece_us, sixteenth_us, fetch_us, launch_us,
       parts_bytes_per_us, vectors_per_us, depth_us, wait_us, seen_latency;
@@ -154,7 +154,7 @@ std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo
           if (depths > 1 && (parts > 1 || (stages < deep_stages && !target.has_opaque_tiles)))
             break;
           for (const std::int64_t ahead : ahead_counts) {
-            // Positions in images are long, and written out for each of them.
+            // Positions in images are long expressions, and each step ahead repeats them.
             if (ahead > 1 && (depths == 1 || p.is_convolution)) break;
             const TensorTiling t{f.m,    f.n,   f.k,    f.rows, f.columns,
                                  stages, parts, depths, ahead,  target.has_opaque_tiles ? 16 : 0};

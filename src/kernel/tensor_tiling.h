@@ -35,7 +35,7 @@ struct TensorTiling {
   std::int64_t put_rows() const { return strip > 0 ? strip : rows; }
   std::int64_t bytes() const;  // of the memory that a group shares
   bool fits(const TargetInfo&) const;
-  bool divides_steps(const GroupProblem&) const;  // ahead of them, those of a part
+  bool divides_steps(const GroupProblem&) const;  // whether `ahead` divides the steps of a part
   Tuning named() const;
   static TensorTiling of(const Tuning&, const TensorTiling& otherwise);
 

@@ -156,10 +156,10 @@ class TensorWriter {
   }
 
   // The tiles of the next steps are fetched while those of one are multiplied. With memory for two
-  // steps nobody waits until all have multiplied: what is put next lies elsewhere. A loop that
-  // multiplies zeros before anything has arrived has the code that fetches once: compilers take
-  // long for positions in images. Where several steps are on their way there are few in all, and
-  // one more of each would count.
+  // steps no thread waits until all have multiplied, because the next step goes elsewhere. With one
+  // step ahead the first iteration multiplies zeros, so that the code that fetches is there only
+  // once: positions in images take compilers long. With several ahead there are few iterations, and
+  // an additional one would cost too much.
   Block steps() {
     Block out = zeros();
     const bool starts_with_zeros = t_.ahead == 1;
@@ -284,8 +284,8 @@ class TensorWriter {
     }
   }
 
-  // What a thread holds of `ahead` steps lies one behind the other: those of `held` are written, or
-  // put into the memory of the group.
+  // A thread's registers hold `ahead` steps, one after another. fetch() fills those of step `held`,
+  // put() stores them to the memory of the group.
   void fetch(const Dim& step, std::int64_t held, Block& out) {
     for (const Operand* o : {&a_, &b_}) {
       const Dim turn = positions_.add_loop(turns(*o));

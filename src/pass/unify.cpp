@@ -42,7 +42,7 @@ void collect(const Function& f, Names& names) {
 
 class Substitution {
  public:
-  // What stands for a symbol; nothing: it stays.
+  // Returns what replaces a symbol, or nothing where the symbol is kept.
   using Lookup = std::function<std::optional<Dim>(const Dim& symbol)>;
 
   explicit Substitution(Lookup lookup) : lookup_(std::move(lookup)) {}

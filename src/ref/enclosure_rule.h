@@ -63,7 +63,7 @@ inline constexpr Interval any_order_interval = {unknown_low, 1};
 // -0.0 is less than 0.0: what divides by them tells them apart.
 inline double lesser(double a, double b) { return b < a || (b == a && std::signbit(b)) ? b : a; }
 inline double greater(double a, double b) { return b > a || (b == a && std::signbit(a)) ? b : a; }
-// What lies in one or the other; of neither anything is unknown.
+// The smallest interval around two, neither of which may be unknown.
 inline Interval joined(Interval a, Interval b) {
   return {lesser(a.low, b.low), greater(a.high, b.high)};
 }

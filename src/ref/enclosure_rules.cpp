@@ -252,7 +252,7 @@ Interval any_remainder(Interval x, Interval y) {
   return {std::max(std::min(x.low, 0.0), -most), std::min(std::max(x.high, 0.0), most)};
 }
 
-// How often y goes into x. NaN where f64 does not hold that number.
+// How many times y goes into x; NaN where f64 cannot hold that number exactly.
 double times_of(double x, double y) {
   constexpr double most = 0x1p52;
   const double times = std::round((x - std::fmod(x, y)) / y);

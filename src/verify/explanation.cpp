@@ -6,8 +6,8 @@ namespace hone {
 
 namespace {
 
-// Whether the rule accepts a result but for elements that hang on the order of operations: inf/inf
-// of numbers that a kernel keeps wider, 0/0 of what cancels.
+// Whether the rule accepts a result when elements that depend on the order of operations are left
+// out: inf/inf of numbers that a kernel keeps in a wider dtype, 0/0 of differences that cancel.
 bool accepts_others(const Enclosure& e, const Array& got, Wide strict, Wide wide) {
   const Wide g = widen(got);
   bool any = false;

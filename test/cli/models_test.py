@@ -91,6 +91,14 @@ class Models(unittest.TestCase):
         told = json.loads(done.stdout)
         self.assertTrue(any(s["chosen"] and not s["failure"] for s in told["strategies"]), told)
 
+    def test_open_sizes_beside_a_number_of_axes_are_compiled_in_time(self):
+        """The variant for three axes serves no power of two, whatever the other sizes are."""
+        model = self.write(
+            "unsqueeze.onnx", [onnx.node("Unsqueeze", ["x", "axes"], ["y"])],
+            [onnx.value("x", onnx.F32, [0, "a", "b"]), onnx.value("axes", onnx.I64, ["k"])],
+            [onnx.value("y", onnx.F32, ["p", "q", "r", "s", "t"])])
+        self.hone("optimize", model, "-o", "unsqueeze.hone", "--strategies", "auto", "--rounds", 2, "--deadline", 60)
+
     # ---- limits of the machine
 
     def test_little_address_space_is_told(self):

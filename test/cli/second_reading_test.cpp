@@ -28,47 +28,34 @@ onnx::Node node(std::string_view op, const std::vector<std::string_view>& inputs
   return n;
 }
 
-onnx::Attribute attribute(std::string_view name, onnx::Attribute::Kind kind) {
+using Kind = onnx::Attribute::Kind;
+
+template <class T>
+onnx::Attribute attribute(std::string_view name, Kind kind, T onnx::Attribute::* field, T value) {
   onnx::Attribute a;
   a.name = name;
   a.kind = static_cast<std::int32_t>(kind);
-  return a;
-}
-
-onnx::Attribute integers(std::string_view name, std::vector<std::int64_t> list) {
-  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::integers);
-  a.integers = std::move(list);
+  a.*field = std::move(value);
   return a;
 }
 
 onnx::Attribute integer(std::string_view name, std::int64_t value) {
-  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::integer);
-  a.integer = value;
-  return a;
+  return attribute(name, Kind::integer, &onnx::Attribute::integer, value);
 }
-
-onnx::Attribute text(std::string_view name, std::string_view value) {
-  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::text);
-  a.text = value;
-  return a;
+onnx::Attribute integers(std::string_view name, std::vector<std::int64_t> list) {
+  return attribute(name, Kind::integers, &onnx::Attribute::integers, std::move(list));
 }
-
 onnx::Attribute real(std::string_view name, float value) {
-  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::real);
-  a.real = value;
-  return a;
+  return attribute(name, Kind::real, &onnx::Attribute::real, value);
 }
-
 onnx::Attribute reals(std::string_view name, std::vector<float> list) {
-  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::reals);
-  a.reals = std::move(list);
-  return a;
+  return attribute(name, Kind::reals, &onnx::Attribute::reals, std::move(list));
 }
-
+onnx::Attribute text(std::string_view name, std::string_view value) {
+  return attribute(name, Kind::text, &onnx::Attribute::text, value);
+}
 onnx::Attribute texts(std::string_view name, std::vector<std::string_view> list) {
-  onnx::Attribute a = attribute(name, onnx::Attribute::Kind::texts);
-  a.texts = std::move(list);
-  return a;
+  return attribute(name, Kind::texts, &onnx::Attribute::texts, std::move(list));
 }
 
 onnx::Node of_domain(onnx::Node n, std::string_view domain) {

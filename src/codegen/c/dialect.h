@@ -78,7 +78,7 @@ struct Dialect {
   std::string_view group, groups, thread;  // numbers of this group, of all, of this thread in it
   std::string_view barrier;                // a statement; also for memory
   std::string_view unroll;                 // before a loop that is to be written out
-  std::string_view keep_loop;              // before one that is not
+  std::string_view keep_loop;              // before a loop that must not be
   // The same for products of tiles: where memory is not aligned, which is rare, they stay loops.
   std::string_view unroll_products = unroll;
   // Neighbouring elements in one access: the type of $N elements of $T, which has an array `of`,

@@ -210,7 +210,7 @@ class Renderer {
   std::unordered_set<RegId> arrays_;  // registers of a strip with an element for each turn
   int vector_bytes_;
   std::set<int> used_tiles_;
-  std::unordered_map<int, VarId> tile_rows_;          // loops that turn a tile, by tile
+  std::unordered_map<int, VarId> tile_rows_;          // the loop that turns it, by tile
   std::unordered_map<int, std::string> shown_tiles_;  // in memory, by tile
   int next_ = 0;
 };

@@ -206,9 +206,9 @@ void Renderer::copy_async(const Stmt& s) {
 
 // ---- tiles
 
-// The tiles of which a serial loop reads its own row each time, and no other. Registers have no
-// number that a loop counts, and written out, the body would be there once for each row. So the row
-// is always the first, and what the loop has read goes behind the others: after the loop the tile
+// The tiles of which iteration i of a serial loop reads row i and no other. Registers cannot be
+// indexed by a variable, and unrolling would repeat the body for each row. So the body reads row 0,
+// and turn_tile() then moves each row up by one and the first to the end. After the loop the tile
 // is as before.
 std::vector<int> Renderer::tiles_by_rows(const Stmt& loop) const {
   if (!dialect_.has_groups || loop.loop != LoopKind::serial) return {};

@@ -213,8 +213,8 @@ void Renderer::loop(const Stmt& s) {
   serial_loop(s);
 }
 
-// A loop of few turns, each of them a step of a group: compilers write it out, which takes them
-// longer than it saves. Where a turn holds several steps it is worth it.
+// A short loop whose iterations are one step of a group each. Compilers unroll it, which costs more
+// time to compile than it saves. Iterations of several steps are worth unrolling.
 bool Renderer::is_short_of_steps(const Stmt& s) const {
   constexpr std::int64_t most_turns = 16, most_barriers = 2;
   if (!dialect_.has_groups || s.loop != LoopKind::serial || !s.extent.is_number()) return false;

@@ -25,7 +25,7 @@ struct Branch {
   std::map<std::string, Dumped> dumped = {};
 };
 
-// How an output is given by results, which are tensors.
+// How the results of an If, which are tensors, represent one of its outputs.
 struct OutputForm {
   enum class Kind : std::uint8_t { tensor, sequence, optional, stack };
   Kind kind = Kind::tensor;
@@ -35,7 +35,7 @@ struct OutputForm {
 // lengths become stacks, so their elements must have one type. A refused branch is given the
 // other's results later.
 std::vector<OutputForm> add_outputs(Branch& a, Branch& b);
-// The outputs that the first of these values stand for.
+// Rebuilds the outputs from the results of the If, which come first among these values.
 Values outputs_of(hone::Graph&, const std::vector<OutputForm>&, const Values&);
 
 // Adds the value and whether it was computed to both branches' results; the one that lacks it gives

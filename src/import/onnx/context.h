@@ -99,7 +99,7 @@ struct Place {
 // What a size that data decides may be where nothing else bounds it.
 inline constexpr std::int64_t most_open_size = 1 << 16;
 
-// Of a list of sizes, where how many they are is open.
+// The longest list of sizes whose length is open.
 inline constexpr std::int64_t most_open_rank = 8;
 
 class NodeContext {
@@ -172,10 +172,10 @@ class NodeContext {
     Value open;
   };
   std::vector<Element> elements(std::size_t input) const;
-  // The number that the open size of a list is, up to `most`. The model has a variant for each, so
-  // it must be a size of inputs.
+  // The value of an open size in this variant of the model. The model has a variant for each value
+  // up to `most`, so the size must be one of the inputs.
   std::int64_t count_of_variant(const Dim& count, std::int64_t most, std::string_view what) const;
-  // The list with so many elements.
+  // The list with the number of elements that count_of_variant gives.
   Value list_of_variant(Value list, std::int64_t most, std::string_view what) const;
   // Whether it is known what the operand holds; contents that are given do not count.
   bool knows(std::size_t input) const;

@@ -26,8 +26,8 @@ Value option_at(NodeContext&, Value number, const Values& options);
 // b1[names, rank]: element [i, a] is true where the i-th name is axis a. A run that names an
 // axis twice, or one that does not exist, is refused.
 Value named_axes(Value axes, int rank);
-// i64[rank]: for each axis the element of `list` that stands beside its name, else `otherwise`.
-// `named`: by named_axes.
+// i64[rank]: for each axis that `named` (see named_axes) holds, the element of `list` at the same
+// index; `otherwise` for the other axes.
 Value by_axis(Value named, Value list, std::int64_t otherwise);
 
 // The sizes of `count` parts of an axis that an operand holds. A run in which data gives others

@@ -239,7 +239,7 @@ Value slices_at(Value stack, Value places) {
   return ops::gather(Values{stack, places}, {{"axis", std::int64_t{0}}});
 }
 
-// The new element lies behind the others, and is taken at its position.
+// Appends the new element to the stack, then gathers all elements in their new order.
 Value inserted(NodeContext& c, Value stack) {
   const Value more = of_dims(c, c.in(1), element_type(stack));
   const Value all = concat_values(Values{stack, unsqueeze(more, {0})}, 0);

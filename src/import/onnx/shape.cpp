@@ -165,7 +165,7 @@ Values flatten_import(NodeContext& c) {
   return {reshape_to(x, {product(dims.first(split)), product(dims.subspan(split))})};
 }
 
-// The first element of an axis as all that there is, a zero where there is none.
+// Reduces an axis to its first element, or to a zero where it is empty.
 Value with_size_one(Value x, int axis) {
   Shape one = x.shape();
   one[axis] = 1;

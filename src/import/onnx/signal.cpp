@@ -291,13 +291,14 @@ Values hann(NodeContext& c) { return cosine_window(c, 0.5, 0.5, 0); }
 Values hamming(NodeContext& c) { return cosine_window(c, 25.0 / 46, 21.0 / 46, 0); }
 Values blackman(NodeContext& c) { return cosine_window(c, 0.42, 0.5, 0.08); }
 
-// What a frequency of the operand is on the mel scale, in f64.
+// The frequency that an operand holds, on the mel scale, in f64.
 Value mel_of(NodeContext& c, std::size_t input) {
   const Value hertz = cast_to(reshape_to(c.in(input), {}), DType::f64);
   return ops::log(hertz / 700.0 + 1.0) * (2595 / std::numbers::ln10);
 }
 
-// The same matrix where data holds some of the numbers: each element by its bin and its corners.
+// The same matrix where data gives some of the numbers. Each element is computed from its bin and
+// the corners of its filter.
 Value open_mel_weights(NodeContext& c, DType dtype) {
   constexpr std::int64_t most_rate = std::int64_t{1} << 40;
   hone::Graph& g = c.graph();

@@ -205,7 +205,7 @@ bool are_axes_open(NodeContext& c) {
   return false;
 }
 
-// Each axis has the bounds of its name, and is taken whole where it has none.
+// Slices every axis: one that is named by its bounds, the others as a whole.
 Values slice_of_named(NodeContext& c) {
   Value x = c.in(0), axes = c.has(3) ? cast_to(flatten(c.in(3)), DType::i64)
                                      : counted(c.graph(), DType::i64, c.in(1).shape().count());

@@ -1,6 +1,7 @@
 // Reductions, products of matrices, norms.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -117,13 +118,18 @@ std::vector<Numbers> arg(Call& c) {
   return {out};
 }
 
-std::vector<Numbers> softmax(Call& c) {
-  Numbers out = c.in(0);
+// The axes of a row: the one that is named; before version 13 also those behind it.
+std::vector<bool> rows_of_scores(Call& c) {
   const bool is_old = c.opset() < 13;
   const std::size_t axis = c.axis("axis", is_old ? 1 : -1);
-  std::vector<bool> along = only(axis, out.dims.size());
+  std::vector<bool> along = only(axis, c.in(0).dims.size());
   if (is_old) std::fill(along.begin() + static_cast<std::ptrdiff_t>(axis), along.end(), true);
-  for_lines(c.in(0).dims, along, [&](const Sizes& places) {
+  return along;
+}
+
+std::vector<Numbers> softmax(Call& c) {
+  Numbers out = c.in(0);
+  for_lines(c.in(0).dims, rows_of_scores(c), [&](const Sizes& places) {
     double most = -INFINITY, sum = 0;
     for (std::int64_t p : places) most = std::fmax(most, at(out, p));
     for (std::int64_t p : places) sum += std::exp(at(out, p) - most);
@@ -135,46 +141,31 @@ std::vector<Numbers> softmax(Call& c) {
   return {out};
 }
 
-std::vector<Numbers> cumulative(Call& c) {
+// What is joined up to each place of an axis, with it or without.
+template <class Join>
+std::vector<Numbers> running(Call& c, double first, Join join) {
   Numbers out = c.in(0);
   const std::size_t axis = c.axis(c.list(1).at(0), c.rank());
   const bool exclusive = c.integer("exclusive", 0) != 0, reverse = c.integer("reverse", 0) != 0;
   for_lines(c.in(0).dims, only(axis, out.dims.size()), [&](Sizes places) {
     if (reverse) std::ranges::reverse(places);
-    double sum = 0;
+    double all = first;
     for (std::int64_t p : places) {
-      const double x = at(c.in(0), p);
-      out.values[static_cast<std::size_t>(p)] = exclusive ? sum : sum + x;
-      sum += x;
+      const double before = all;
+      all = join(all, at(c.in(0), p));
+      out.values[static_cast<std::size_t>(p)] = exclusive ? before : all;
     }
   });
   return {out};
 }
 
-std::vector<Numbers> cumulative_product(Call& c) {
-  Numbers out = c.in(0);
-  const std::size_t axis = c.axis(c.list(1).at(0), c.rank());
-  const bool exclusive = c.integer("exclusive", 0) != 0, reverse = c.integer("reverse", 0) != 0;
-  for_lines(c.in(0).dims, only(axis, out.dims.size()), [&](Sizes places) {
-    if (reverse) std::ranges::reverse(places);
-    double all = 1;
-    for (std::int64_t p : places) {
-      const double x = at(c.in(0), p);
-      out.values[static_cast<std::size_t>(p)] = exclusive ? all : all * x;
-      all *= x;
-    }
-  });
-  return {out};
-}
+std::vector<Numbers> cumulative(Call& c) { return running(c, 0, std::plus()); }
+std::vector<Numbers> cumulative_product(Call& c) { return running(c, 1, std::multiplies()); }
 
 // 1 at the first of the largest, 0 elsewhere.
 std::vector<Numbers> hardmax(Call& c) {
   Numbers out = c.in(0);
-  const bool is_old = c.opset() < 13;
-  const std::size_t axis = c.axis("axis", is_old ? 1 : -1);
-  std::vector<bool> along = only(axis, out.dims.size());
-  if (is_old) std::fill(along.begin() + static_cast<std::ptrdiff_t>(axis), along.end(), true);
-  for_lines(c.in(0).dims, along, [&](const Sizes& places) {
+  for_lines(c.in(0).dims, rows_of_scores(c), [&](const Sizes& places) {
     std::int64_t best = places.at(0);
     for (std::int64_t p : places) {
       if (std::isnan(at(c.in(0), p))) throw NotJudged();
