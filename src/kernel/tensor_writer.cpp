@@ -156,19 +156,26 @@ class TensorWriter {
   }
 
   // The tiles of the next steps are fetched while those of one are multiplied. With memory for two
-  // steps no thread waits until all have multiplied, because the next step goes elsewhere. With one
-  // step ahead the first iteration multiplies zeros, so that the code that fetches is there only
-  // once: positions in images take compilers long. With several ahead there are few iterations, and
-  // an additional one would cost too much.
+  // steps no thread waits until all have multiplied, because the next step goes elsewhere. With
+  // opaque tiles and one step ahead the first iteration multiplies zeros, so that the code that
+  // fetches is there only once: positions in images take drivers long. With several ahead there are
+  // few iterations, and an additional one would cost too much.
   Block steps() {
     Block out = zeros();
-    const bool starts_with_zeros = t_.ahead == 1;
+    const bool starts_with_zeros = is_opaque_ && t_.ahead == 1;
     const Dim count = steps_of_part(), rounds = floor_div(count, t_.ahead),
               round = positions_.add_loop(starts_with_zeros ? rounds + Dim(1) : rounds);
     if (starts_with_zeros)
       for (const Operand* o : {&a_, &b_}) out.push_back(nothing_held(*o));
     else
-      for (std::int64_t i = 0; i < t_.ahead; ++i) fetch(i, i, out);
+      for (std::int64_t i = 0; i < t_.ahead; ++i) {
+        Block first;
+        fetch(i, i, first);
+        if (count.low() > i)
+          std::ranges::move(first, std::back_inserter(out));
+        else
+          out.push_back(branch(lowering_.below(i, count), std::move(first)));
+      }
     Stmt each = loop(LoopKind::serial, round);
     for (std::int64_t i = 0; i < t_.ahead; ++i) {
       const Dim step = round * Dim(t_.ahead) + Dim(i),

@@ -213,11 +213,12 @@ void Renderer::loop(const Stmt& s) {
   serial_loop(s);
 }
 
-// A short loop whose iterations are one step of a group each. Compilers unroll it, which costs more
-// time to compile than it saves. Iterations of several steps are worth unrolling.
+// A short loop whose iterations are one step of a product of opaque matrices each. Drivers unroll
+// it, which costs more time to compile than it saves. Iterations of several steps are worth
+// unrolling.
 bool Renderer::is_short_of_steps(const Stmt& s) const {
   constexpr std::int64_t most_turns = 16, most_barriers = 2;
-  if (!dialect_.has_groups || s.loop != LoopKind::serial || !s.extent.is_number()) return false;
+  if (!uses_matrices_ || s.loop != LoopKind::serial || !s.extent.is_number()) return false;
   const auto barriers = std::ranges::count(s.body, Stmt::Kind::barrier, &Stmt::kind);
   return s.extent.number() <= most_turns && barriers > 0 && barriers <= most_barriers;
 }
