@@ -189,7 +189,7 @@ def settle(question, hone, path):
 
 def read_list():
     """Entries separated by empty lines: names of tests without their parameters, a status, a reason.
-        test_dft_dynamic_axis_opset20 test_sequence_erase; refuses
+        test_dft_dynamic_axis_opset20 test_onehot_empty_depth; refuses
         The reason, in one or more lines."""
     with open(LISTED) as file:
         text = "\n".join(line for line in file.read().split("\n") if not line.startswith("#"))
