@@ -14,8 +14,7 @@
 #include "base/machine.h"
 #include "compile/compile.h"
 #include "ops/ops.h"
-#include "ref/compare.h"
-#include "ref/evaluate.h"
+#include "ref/expected.h"
 #include "runtime/session.h"
 
 namespace hone::cli {
@@ -76,10 +75,10 @@ std::string wrong_in(const DeviceCase& c, const Backend& backend,
   const auto plan =
       std::make_shared<const Plan>(compile({"self-test", {{{}, c.function}}, {}}, options));
   const std::vector<Array> got = Session(Executable::load(plan, device)).run(c.inputs);
-  const std::vector<Wide> strict = evaluate_wide(c.function, c.inputs, Mode::strict),
-                          wide = evaluate_wide(c.function, c.inputs, Mode::wide);
+  Evaluator evaluator(c.function);
+  Expected expected(evaluator, c.inputs, Mode::strict);
   for (std::size_t i = 0; i < got.size(); ++i)
-    if (const Comparison r = accept(got[i], strict[i], wide[i]); !r)
+    if (const Comparison r = expected.accept(i, widen(got[i])); !r)
       return cat("result ", i, ": ", r);
   return "";
 }

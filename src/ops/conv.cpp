@@ -95,48 +95,66 @@ void add_products(const Problem& p, const U* from, const U* w, U* __restrict to,
     for (std::int64_t k = 0; k < n; ++k) to[k * to_step] = sum(to[k * to_step], k * from_step);
 }
 
-// One output plane, of zeros before: all taps and input channels of its group.
+// Output planes beside one another in a group, of zeros before. Each element is summed over taps,
+// then channels, in order; pieces of rows are read once for all planes.
 template <class U>
-void plane(const Problem& p, const U* x, const U* w, U* y) {
+void add_planes(const Problem& p, const U* x, const U* w, U* y, std::int64_t planes) {
   constexpr int together = 8;
+  constexpr std::int64_t piece = 256;
+  const auto add = [&]<int channels>(std::int64_t i, std::int64_t t, auto& at, auto& step,
+                                     std::int64_t first, std::int64_t n) {
+    for (std::int64_t o = 0; o < planes; ++o)
+      add_products<channels>(p, x + i * p.x_size + at[1] + first * step[1],
+                             w + (o * p.in + i) * p.taps + t,
+                             y + o * p.y_size + at[0] + first * step[0], n, step[1], step[0]);
+  };
   for (std::int64_t t = 0; t < p.taps; ++t) {
     const WindowTap& tap = p.each[static_cast<std::size_t>(t)];
     tap.rows.each(tap.first, [&](auto& at, auto& step, std::int64_t n) {
-      std::int64_t i = 0;
-      for (; i + together <= p.in; i += together)
-        add_products<together>(p, x + i * p.x_size + at[1], w + i * p.taps + t, y + at[0], n,
-                               step[1], step[0]);
-      for (; i < p.in; ++i)
-        add_products<1>(p, x + i * p.x_size + at[1], w + i * p.taps + t, y + at[0], n, step[1],
-                        step[0]);
+      for (std::int64_t k = 0; k < n; k += piece) {
+        std::int64_t i = 0;
+        for (; i + together <= p.in; i += together)
+          add.template operator()<together>(i, t, at, step, k, std::min(piece, n - k));
+        for (; i < p.in; ++i) add.template operator()<1>(i, t, at, step, k, std::min(piece, n - k));
+      }
     });
   }
 }
 
+// The numbers themselves where they are of that type, else `copy` of them.
 template <class U, class T>
-std::vector<U> numbers_as(const std::vector<T>& from) {
-  std::vector<U> to(from.size());
-  std::ranges::transform(from, to.begin(), [](T x) { return static_cast<U>(x); });
-  return to;
+const U* numbers_as(const std::vector<T>& from, std::vector<U>& copy) {
+  if constexpr (std::is_same_v<U, T>) {
+    return from.data();
+  } else {
+    copy.resize(from.size());
+    std::ranges::transform(from, copy.begin(), [](T x) { return static_cast<U>(x); });
+    return copy.data();
+  }
 }
 
 // U is what T is multiplied and summed in.
 template <class U, class T>
 void convolve(const Problem& p, const std::vector<T>& x, const std::vector<T>& w,
               std::vector<T>& y) {
-  const std::int64_t channels = p.groups * p.out, planes = p.batch * channels;
-  const std::vector<U> in = numbers_as<U>(x), weights = numbers_as<U>(w);
-  parallel_chunks(
-      planes, planes * p.in * p.taps * p.y_size, [&](std::int64_t from, std::int64_t to) {
-        std::vector<U> sums(static_cast<std::size_t>(p.y_size));
-        for (std::int64_t k = from; k < to; ++k) {
-          const std::int64_t o = k % channels, group = k / channels * p.groups + o / p.out;
-          std::ranges::fill(sums, U{});
-          plane(p, in.data() + group * p.in * p.x_size, weights.data() + o * p.in * p.taps,
-                sums.data());
-          std::ranges::copy(sums, y.begin() + k * p.y_size);
-        }
-      });
+  constexpr std::int64_t together = 16;  // output channels
+  const std::int64_t blocks = (p.out + together - 1) / together;
+  std::vector<U> x_copy, w_copy;
+  const U *in = numbers_as<U>(x, x_copy), *weights = numbers_as<U>(w, w_copy);
+  parallel_chunks(p.batch * p.groups * blocks,
+                  p.batch * p.groups * p.out * p.in * p.taps * p.y_size,
+                  [&](std::int64_t from, std::int64_t to) {
+                    std::vector<U> sums;
+                    for (std::int64_t k = from; k < to; ++k) {
+                      const std::int64_t part = k / blocks, first = k % blocks * together,
+                                         o = part % p.groups * p.out + first,
+                                         planes = std::min(together, p.out - first);
+                      sums.assign(static_cast<std::size_t>(planes * p.y_size), U{});
+                      add_planes(p, in + part * p.in * p.x_size, weights + o * p.in * p.taps,
+                                 sums.data(), planes);
+                      std::ranges::copy(sums, y.begin() + (part * p.out + first) * p.y_size);
+                    }
+                  });
 }
 
 std::vector<Wide> eval_conv(const Evaluation& e) {

@@ -181,14 +181,15 @@ class ElementEvaluator::Impl {
     const std::vector<Element> wide = elements(reader, value.index(), wanted);
     if (!reader.complete()) return;
     std::vector<Element> strict = wide;
-    if (!reader.modes_agree()) {
+    const bool is_rounded = rounded_ != Mode::wide;
+    if (is_rounded && !reader.modes_agree()) {
       Reader other(frame, value.node(), missing, true);
       strict = elements(other, value.index(), wanted);
       if (!other.complete()) return;
     }
     const DType t = value.dtype();
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (is_float(t)) strict[i] = {round_real(t, strict[i].real), 0};
+      if (is_rounded && is_float(t)) strict[i] = {round_real(t, strict[i].real), 0};
       memo.add(wanted[i], {strict[i], wide[i]});
     }
   }

@@ -16,8 +16,9 @@ class ElementEvaluator {
  public:
   // The inputs must outlive it. Throws as evaluate() does. Where the modes disagree on a size that
   // data decides, that of the wide mode holds.
-  // `rounded` is the mode of what its elements call strict. Mode::stepwise rounds each addition of
-  // dot, conv and reductions, but not of a cumulative sum.
+  // `rounded` is the mode of what its elements call strict; Mode::wide makes them equal in half the
+  // time. Mode::stepwise rounds each addition of dot, conv and reductions, but not of a cumulative
+  // sum.
   ElementEvaluator(const Function&, std::span<const Array> inputs, Mode rounded = Mode::strict);
   ~ElementEvaluator();
   ElementEvaluator(const ElementEvaluator&) = delete;

@@ -1,7 +1,6 @@
 #include "ref/evaluate.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "host/function.h"
 #include "ir/measured.h"
@@ -99,7 +98,6 @@ class Interpreter {
   }
 
  private:
-  friend class TwoInterpreters;
   static constexpr int deepest = 64;
 
   // Results of a node: its own, or a constant that is kept.
@@ -148,12 +146,6 @@ class Interpreter {
     return op.kind != OpKind::movement && op.kind != OpKind::control;
   }
 
-  // Whether this mode rounds only the results of the operation, no intermediate numbers.
-  bool rounds_results_only(const Op& op) const {
-    return mode_ != Mode::stepwise || op.kind == OpKind::leaf || op.kind == OpKind::elementwise ||
-           op.kind == OpKind::movement;
-  }
-
   std::vector<Wide> computed(const Graph& graph, NodeId n, std::span<const Wide* const> inputs,
                              const Sizing& sizing) {
     const Op& op = graph.op(n);
@@ -189,93 +181,6 @@ class Interpreter {
 
   Mode mode_;
   int depth_ = 0;
-  Programs& programs_;
-};
-
-// An interpreter that rounds and the wide one side by side. A node whose operands are equal in both
-// is computed once.
-class TwoInterpreters {
- public:
-  TwoInterpreters(Mode rounded, Programs& programs)
-      : strict_(rounded, programs), wide_(Mode::wide, programs), programs_(programs) {}
-
-  BothModes call(const Function& f, std::vector<Wide> inputs) {
-    Program& p = programs_.of(f);
-    // Data may decide on another size in each mode.
-    if (!measured_sizes(p.function.graph()).empty())
-      return {strict_.call(f, inputs, {}), wide_.call(f, inputs, {})};
-    std::vector<std::vector<std::int64_t>> dims;
-    for (const Wide& w : inputs) dims.push_back(w.dims);
-    const Sizing sizing = bind_sizes(f, dims);
-    check_sizes(p.function, sizing);
-    const Graph& graph = p.function.graph();
-    std::vector<Node> done(graph.node_count());
-    for (std::size_t i = 0; i < p.order.size(); ++i) {
-      const NodeId n = p.order[i];
-      if (&graph.op(n) == &ops::param)
-        done[n].wide.push_back(
-            std::move(inputs[static_cast<std::size_t>(graph.attrs(n).integer("index"))]));
-      else if (&graph.op(n) == &ops::constant)
-        done[n].kept = programs_.constant(p, n);
-      if (done[n].wide.empty() && !done[n].kept) done[n] = evaluate_node(graph, n, done, sizing);
-      for (const Value& v : graph.operands(n))
-        if (p.last_use[v.node()] == i) done[v.node()] = {};
-    }
-    BothModes results;
-    for (const Function::Result& r : p.function.results()) {
-      const Node& node = done[r.value.node()];
-      results.strict.push_back(node.strict_or_wide(r.value.index()));
-      results.wide.push_back(node.in_doubles(r.value.index()));
-    }
-    return results;
-  }
-
- private:
-  struct Node {
-    std::vector<Wide> wide, strict;  // strict is empty where it is equal
-    const Wide* kept = nullptr;      // a constant that is both
-    const Wide& in_doubles(std::size_t i) const { return kept ? *kept : wide[i]; }
-    const Wide& strict_or_wide(std::size_t i) const {
-      return strict.empty() ? in_doubles(i) : strict[i];
-    }
-  };
-
-  Node evaluate_node(const Graph& graph, NodeId n, const std::vector<Node>& done,
-                     const Sizing& sizing) {
-    std::vector<const Wide*> wide, strict;
-    bool are_equal = !has_body(graph.attrs(n)) && strict_.rounds_results_only(graph.op(n));
-    for (const Value& v : graph.operands(n)) {
-      const Node& node = done[v.node()];
-      wide.push_back(&node.in_doubles(v.index()));
-      strict.push_back(&node.strict_or_wide(v.index()));
-      are_equal = are_equal && node.strict.empty();
-    }
-    Node out{wide_.computed(graph, n, wide, sizing), {}, nullptr};
-    if (!are_equal)
-      out.strict = strict_.computed(graph, n, strict, sizing);
-    else if (!Interpreter::rounds(graph.op(n)))
-      return out;
-    else
-      out.strict = out.wide;
-    if (Interpreter::rounds(graph.op(n)))
-      for (Wide& w : out.strict)
-        if (w.is_real()) round_to_dtype(w);
-    if (std::ranges::equal(out.strict, out.wide, same_bits)) out.strict.clear();
-    return out;
-  }
-
-  static bool has_body(const Attrs& attrs) {
-    return std::ranges::any_of(attrs.entries(), [](const Attrs::Entry& e) {
-      return std::holds_alternative<FunctionRef>(e.second);
-    });
-  }
-  static bool same_bits(const Wide& a, const Wide& b) {
-    return a.dims == b.dims && a.integers == b.integers && a.reals.size() == b.reals.size() &&
-           (a.reals.empty() ||
-            std::memcmp(a.reals.data(), b.reals.data(), sizeof(double) * a.reals.size()) == 0);
-  }
-
-  Interpreter strict_, wide_;
   Programs& programs_;
 };
 
@@ -411,10 +316,6 @@ Evaluator::~Evaluator() = default;
 
 std::vector<Wide> Evaluator::in(Mode mode, std::span<const Array> inputs) {
   return Interpreter(mode, kept_->programs).call(function_, widened(function_, inputs), {});
-}
-
-BothModes Evaluator::both(std::span<const Array> inputs, Mode rounded) {
-  return TwoInterpreters(rounded, kept_->programs).call(function_, widened(function_, inputs));
 }
 
 std::vector<Array> evaluate(const Function& f, std::span<const Array> inputs, Mode mode) {

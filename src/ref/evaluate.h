@@ -26,11 +26,6 @@ std::vector<Array> evaluate(const Function&, std::span<const Array> inputs,
 // The same without the final rounding.
 std::vector<Wide> evaluate_wide(const Function&, std::span<const Array> inputs, Mode mode);
 
-// Results of a mode that rounds, and of the wide one.
-struct BothModes {
-  std::vector<Wide> strict, wide;
-};
-
 // Evaluates one function several times, in any mode: its expansion and its smaller constants in
 // doubles are made once.
 class Evaluator {
@@ -38,8 +33,6 @@ class Evaluator {
   explicit Evaluator(const Function&);  // which must outlive it
   ~Evaluator();
   std::vector<Wide> in(Mode, std::span<const Array> inputs);
-  // What the modes share, which is much of it, is computed once.
-  BothModes both(std::span<const Array> inputs, Mode rounded = Mode::strict);
 
  private:
   struct Kept;

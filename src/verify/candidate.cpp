@@ -9,6 +9,7 @@
 #include "pass/unify.h"
 #include "ref/element.h"
 #include "ref/enclosure.h"
+#include "ref/expected.h"
 #include "schedule/cost.h"
 #include "verify/trial.h"
 
@@ -66,15 +67,15 @@ Comparison accept_each(const Enclosure& e, const Wide& got, Comparison c) {
 
 // `rounded`: the function of which enclosures are taken. `each`: every element must lie in its own.
 Comparison whole(Evaluator& evaluate, const Function& rounded, const Trial& trial,
-                 const BothModes& expected, Fill fill, bool each) {
+                 Expected& expected, Fill fill, bool each) {
   Comparison worst;
-  const std::vector<Wide>&strict = expected.strict, &wide = expected.wide;
+  const std::vector<Wide>& wide = expected.wide();
   std::vector<Wide> got, stepwise;
   for (const Array& a : trial.results()) got.push_back(widen(a));
   std::vector<Enclosure> enclosures;
   if (each) enclosures = enclose(rounded, trial.inputs());
   for (std::size_t i = 0; i < got.size(); ++i) {
-    Comparison c = accept(got[i], strict[i], wide[i]);
+    Comparison c = expected.accept(i, got[i]);
     // Numbers are rounded on the way as well: a running product may overflow there.
     if (!c.ok && c.problem.empty()) {
       if (stepwise.empty()) stepwise = evaluate.in(Mode::stepwise, trial.inputs());
@@ -82,7 +83,7 @@ Comparison whole(Evaluator& evaluate, const Function& rounded, const Trial& tria
     }
     if (!c.ok && c.problem.empty()) {
       if (enclosures.empty()) enclosures = enclose(rounded, trial.inputs());
-      c.ok = encloses(enclosures[i], got[i], strict[i], wide[i], fill);
+      c.ok = encloses(enclosures[i], got[i], expected.rounded()[i], wide[i], fill);
     }
     if (c.ok && each) c = accept_each(enclosures[i], got[i], c);
     keep_worst(worst, c);
@@ -97,21 +98,26 @@ void set_element(Wide& w, std::size_t i, const Element& e) {
     w.integers[i] = e.integer;
 }
 
-// How many elements of a result to check, by the work in each. Places are found by random numbers;
-// what the others show is the same everywhere.
-std::int64_t samples_of(std::int64_t count, std::int64_t flops, Fill fill) {
+// How many elements of a result to check, by the work in each, and how many of them lie beside one
+// another: where each is little work they may share a row that was reduced.
+struct SampleSize {
+  std::int64_t wanted, beside;
+};
+
+// Places are found by random numbers; what the others show is the same everywhere.
+SampleSize samples_of(std::int64_t count, std::int64_t flops, Fill fill) {
   const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
   const std::int64_t wanted = std::clamp(sampled_flops / each, least_samples, most_samples);
-  return fill == Fill::random ? wanted : std::max(wanted / 3, least_samples);
+  return {fill == Fill::random ? wanted : std::max(wanted / 3, least_samples),
+          wanted < most_samples ? 1 : 4};
 }
 
-// Both ends, and places in between that meet every residue of a tile sooner or later: where each is
-// little work some beside one another, which may share a row that was reduced. Of those between
-// only the `usable` ones, and fewer than wanted where few are.
+// Both ends, and places in between that meet every residue of a tile sooner or later. Of those
+// between only the `usable` ones, and fewer than wanted where few are.
 template <class Usable>
-std::vector<std::int64_t> sampled_places(std::int64_t count, std::int64_t wanted, Usable usable) {
-  const std::int64_t beside = wanted < most_samples ? 1 : 4;
-  wanted = std::min(wanted, count);
+std::vector<std::int64_t> sampled_places(std::int64_t count, SampleSize size, Usable usable) {
+  const auto [all, beside] = size;
+  const std::int64_t wanted = std::min(all, count);
   std::vector<std::int64_t> out;
   for (std::int64_t i = 0; i < wanted / 4; ++i) {
     out.push_back(i);
@@ -223,7 +229,7 @@ class Check {
   }
 
   // In one run, on what memory was filled with at first, of which the reference said this.
-  Comparison once(const BothModes& expected, Fill fill) {
+  Comparison once(Expected& expected, Fill fill) {
     run(Chunks::Which::all);
     return whole(evaluate_, rounded_, trial_, expected, fill, false);
   }
@@ -267,7 +273,8 @@ class Check {
     run(Chunks::Which::all);
     if (!is_small_)
       if (std::optional<Comparison> c = sampled(fill, false)) return *c;
-    return whole(evaluate_, rounded_, trial_, evaluate_.both(trial_.inputs()), fill,
+    Expected expected(evaluate_, trial_.inputs(), Mode::strict);
+    return whole(evaluate_, rounded_, trial_, expected, fill,
                  is_small_ && (fill == Fill::random || (is_extreme(fill) && is_each_extreme_)));
   }
 
@@ -301,27 +308,36 @@ class Check {
   std::optional<Comparison> sampled(Fill fill, bool some_chunks) {
     constexpr std::int64_t many_samples = 1000;
     Comparison worst;
-    ElementEvaluator reference(function_, trial_.inputs());
+    ElementEvaluator wide(function_, trial_.inputs(), Mode::wide);
+    std::optional<ElementEvaluator> both;
     std::vector<Array> got = trial_.results();
     for (std::size_t r = 0; r < got.size(); ++r) {
-      const std::int64_t count = got[r].count(), wanted = samples_of(count, flops_, fill);
+      const std::int64_t count = got[r].count();
+      const SampleSize size = samples_of(count, flops_, fill);
       const auto is_made = [&](std::int64_t at) {
         return !some_chunks || !Trial::is_unwritten(got[r], at);
       };
-      const auto places = [&](std::int64_t n) { return sampled_places(count, n, is_made); };
-      std::vector<std::int64_t> few = places(wanted);
-      if (std::ssize(few) < std::min(wanted, count) || !std::ranges::all_of(few, is_made))
+      const auto places = [&](SampleSize n) { return sampled_places(count, n, is_made); };
+      std::vector<std::int64_t> few = places(size);
+      if (std::ssize(few) < std::min(size.wanted, count) || !std::ranges::all_of(few, is_made))
         return std::nullopt;
       const auto at = [&](std::vector<std::int64_t> those, ElementEvaluator& by) {
         return at_places(got[r], r, std::move(those), by, most_elements_);
       };
-      const std::optional<Samples> first = at(std::move(few), reference);
+      // What the rule accepts when rounding changes nothing it accepts in any case.
+      std::optional<Samples> first = at(few, wide);
       if (!first) return std::nullopt;
       Comparison c = first->accepted();
       if (!c.ok) {
-        std::vector<std::int64_t> many = places(many_samples);
+        if (!both) both.emplace(function_, trial_.inputs());
+        first = at(std::move(few), *both);
+        if (!first) return std::nullopt;
+        c = first->accepted();
+      }
+      if (!c.ok) {
+        std::vector<std::int64_t> many = places({many_samples, 4});
         std::erase_if(many, [&](std::int64_t i) { return !is_made(i); });
-        const std::optional<Samples> more = at(many, reference);
+        const std::optional<Samples> more = at(many, *both);
         if (!more) return std::nullopt;
         c = more->accepted();
         // The rule estimates the error from few elements. Enclosures of all of them decide.
@@ -352,19 +368,28 @@ class Check {
   bool is_one_launch_;
 };
 
-// What the group means on the inputs of a trial; nothing where that takes long, or the reference
-// refuses such sizes or data.
-std::optional<BothModes> meaning(const GroupSpec& spec, const Dim& flops, const Sizing& sizes,
-                                 Fill fill) try {
-  if (size_of(flops, sizes) > most_whole_flops) return std::nullopt;
+// What the group means on the inputs of a trial.
+struct GroupMeaning {
+  GroupMeaning(const GroupSpec& spec, const Sizing& sizes, Fill fill)
+      : inputs(Trial::sample_inputs(spec, sizes, fill, seed)), evaluator(spec.function) {}
+
+  std::vector<Array> inputs;
+  Evaluator evaluator;
+  Expected expected{evaluator, inputs, Mode::strict};
+};
+
+// Nothing where that takes long, or the reference refuses such sizes or data.
+std::unique_ptr<GroupMeaning> meaning(const GroupSpec& spec, const Dim& flops, const Sizing& sizes,
+                                      Fill fill) try {
+  if (size_of(flops, sizes) > most_whole_flops) return nullptr;
   const Function& f = spec.function;
   std::int64_t elements = 0;
   for (const std::vector<Type>& types : {f.param_types(), f.result_types()})
     for (const Type& t : types) elements += size_of(t.shape.count(), sizes);
-  if (elements > most_whole_elements) return std::nullopt;
-  return Evaluator(f).both(Trial::sample_inputs(spec, sizes, fill, seed));
+  if (elements > most_whole_elements) return nullptr;
+  return std::make_unique<GroupMeaning>(spec, sizes, fill);
 } catch (const UserError&) {
-  return std::nullopt;
+  return nullptr;
 }
 
 std::string sizes_text(const Function& f, const Sizing& sizes) {
@@ -393,11 +418,11 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
     const Fill fills[] = {Fill::random, Fill::negative,
                           extreme_of(memory->device()->limits().keeps_denormals)};
     const Fill fill = fills[seen.size() % std::size(fills)];
-    const std::optional<BothModes> expected = meaning(spec, flops, other, fill);
-    if (!expected) continue;
+    const std::unique_ptr<GroupMeaning> meant = meaning(spec, flops, other, fill);
+    if (!meant) continue;
     try {
       keep_worst(worst, Check(spec, flops, candidate, compile, memory, other, fill, rounded)
-                            .once(*expected, fill));
+                            .once(meant->expected, fill));
     } catch (const UserError& e) {
       throw UserError("at ", sizes_text(spec.function, other), " ", e.what());
     }

@@ -3,7 +3,7 @@
 #include "backend/devices/devices.h"
 #include "ops/ops.h"
 #include "pass/map_sizes.h"
-#include "ref/evaluate.h"
+#include "ref/expected.h"
 #include "runtime/session.h"
 
 namespace hone {
@@ -71,10 +71,10 @@ class Search {
         make_(make),
         inputs_(inputs),
         threads_(threads),
-        wanted_(inner_values(f_)) {
-    const Function all = with_results(f_, wanted_);
-    expected_ = Evaluator(all).both(inputs_, Mode::stepwise);
-  }
+        wanted_(inner_values(f_)),
+        all_(with_results(f_, wanted_)),
+        evaluator_(all_),
+        expected_(evaluator_, inputs_, Mode::stepwise) {}
 
   // In a plan that keeps every value; when all is right in it and wrong without, in plans that keep
   // the results and one value more.
@@ -101,15 +101,16 @@ class Search {
 
   bool results_agree(const Values& results) const {
     const Function f = with_results(f_, results);
-    const auto [strict, wide] = Evaluator(f).both(inputs_, Mode::stepwise);
+    Evaluator evaluator(f);
+    Expected expected(evaluator, inputs_, Mode::stepwise);
     const std::vector<Array> got = run_plan(results);
     for (std::size_t i = 0; i < got.size(); ++i)
-      if (!accept(got[i], strict[i], wide[i]).ok) return false;
+      if (!expected.accept(i, widen(got[i])).ok) return false;
     return true;
   }
 
-  std::optional<Difference> differs(std::size_t i, const Array& got) const {
-    const Comparison c = accept(got, expected_.strict[i], expected_.wide[i]);
+  std::optional<Difference> differs(std::size_t i, const Array& got) {
+    const Comparison c = expected_.accept(i, widen(got));
     if (c.ok) return std::nullopt;
     const Value& v = wanted_[i];
     return Difference{cat(v.op().name, " ", v.type(), " of ", origins_text(v)), c};
@@ -120,7 +121,9 @@ class Search {
   const std::vector<Array>& inputs_;
   int threads_;
   Values wanted_;
-  BothModes expected_;  // the steps are rounded
+  Function all_;  // with them as results
+  Evaluator evaluator_;
+  Expected expected_;
 };
 
 }  // namespace

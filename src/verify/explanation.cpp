@@ -32,7 +32,7 @@ bool Explanation::encloses(std::size_t result, const Array& got) {
       !is_float(got.dtype()) || got.dtype() == DType::f64 || may_overflow_ || e.hangs_on_step;
   if (is_judged) return accept(got, e).ok;
   return accept(got, e).ok &&
-         accepts_others(e, got, expected_.strict[result], expected_.wide[result]);
+         accepts_others(e, got, expected_.rounded()[result], expected_.wide()[result]);
 }
 
 }  // namespace hone

@@ -2,27 +2,27 @@
 // Asked after a refusal only; it is slow.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "ref/enclosure.h"
+#include "ref/expected.h"
 #include "ref/rounding.h"
 
 namespace hone {
 
 class Explanation {
  public:
-  // `expected`: of these inputs, stepwise and wide. `may_overflow`: products of the inputs may. All
-  // must outlive this object.
-  Explanation(const Function& f, const std::vector<Array>& inputs, const BothModes& expected,
+  // `expected`: of these inputs, stepwise. `may_overflow`: products of the inputs may. All must
+  // outlive this object.
+  Explanation(const Function& f, const std::vector<Array>& inputs, Expected& expected,
               bool may_overflow = false)
-      : function_(f),
-        inputs_(inputs),
-        expected_(expected),
-        rounding_(f, inputs, expected.strict, expected.wide),
-        may_overflow_(may_overflow) {}
+      : function_(f), inputs_(inputs), expected_(expected), may_overflow_(may_overflow) {}
 
+  // Of a result that `expected` refuses.
   bool explains(std::size_t result, const Array& got) {
-    return rounding_.explains(result, got) || encloses(result, got);
+    if (!rounding_) rounding_.emplace(function_, inputs_, expected_.rounded(), expected_.wide());
+    return rounding_->explains(result, got) || encloses(result, got);
   }
 
  private:
@@ -30,8 +30,8 @@ class Explanation {
 
   const Function& function_;
   const std::vector<Array>& inputs_;
-  const BothModes& expected_;
-  Rounding rounding_;
+  Expected& expected_;
+  std::optional<Rounding> rounding_;
   bool may_overflow_;
   std::vector<Enclosure> enclosures_;
 };

@@ -4,7 +4,6 @@
 #include <optional>
 #include <set>
 
-#include "ref/compare.h"
 #include "verify/explanation.h"
 
 namespace hone {
@@ -17,7 +16,8 @@ class Meaning {
  public:
   Meaning(const Function& f, const std::vector<Array>& inputs)
       : inputs_(inputs),
-        expected_(Evaluator(f).both(inputs, Mode::stepwise)),
+        evaluator_(f),
+        expected_(evaluator_, inputs, Mode::stepwise),
         rounding_(f, inputs, expected_) {}
 
   // What another function gives for the same inputs; nothing when it means the same.
@@ -29,7 +29,7 @@ class Meaning {
       return e.what();
     }
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const Comparison c = accept(got[i], expected_.strict[i], expected_.wide[i]);
+      const Comparison c = expected_.accept(i, widen(got[i]));
       if (!c.ok && !rounding_.explains(i, got[i])) return cat("result ", i, ": ", c);
     }
     return std::nullopt;
@@ -37,7 +37,8 @@ class Meaning {
 
  private:
   const std::vector<Array>& inputs_;
-  BothModes expected_;  // the steps are rounded
+  Evaluator evaluator_;
+  Expected expected_;
   Explanation rounding_;
 };
 

@@ -20,9 +20,9 @@ void clear_denormals(Array& a) {
 }  // namespace
 
 Judge::Judge(const Function& f, const CaseRun& run, bool keeps_denormals)
-    : function_(f), inputs_(inputs_of(f, run)) {
+    : function_(f), evaluator_(f), inputs_(inputs_of(f, run)) {
   if (!keeps_denormals) std::ranges::for_each(inputs_, clear_denormals);
-  expected_ = Evaluator(f).both(inputs_, Mode::stepwise);
+  expected_.emplace(evaluator_, inputs_, Mode::stepwise);
 }
 
 const std::vector<Enclosure>& Judge::enclosures() {
@@ -31,11 +31,11 @@ const std::vector<Enclosure>& Judge::enclosures() {
 }
 
 std::string Judge::operator()(const std::vector<Array>& got) {
-  if (got.size() != expected_.wide.size())
-    return cat(got.size(), " results, expected ", expected_.wide.size());
+  if (got.size() != expected_->wide().size())
+    return cat(got.size(), " results, expected ", expected_->wide().size());
   std::string all;
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const Comparison c = hone::accept(got[i], expected_.strict[i], expected_.wide[i]);
+    const Comparison c = expected_->accept(i, widen(got[i]));
     if (c.ok) continue;
     const Comparison wider = c.problem.empty() ? hone::accept(got[i], enclosures()[i]) : c;
     if (wider.ok)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ref/enclosure.h"
+#include "ref/expected.h"
 #include "verify/case.h"
 
 namespace hone {
@@ -27,8 +28,9 @@ class Judge {
   const std::vector<Enclosure>& enclosures();
 
   const Function& function_;
+  Evaluator evaluator_;
   std::vector<Array> inputs_;
-  BothModes expected_;  // the steps are rounded
+  std::optional<Expected> expected_;
   std::optional<std::vector<Enclosure>> enclosures_;
   int explained_ = 0;
 };

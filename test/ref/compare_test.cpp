@@ -1,9 +1,10 @@
-#include "ref/compare.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "ops/common.h"
+#include "ops/require.h"
+#include "ref/expected.h"
 #include "test/ref/special.h"
 
 namespace hone {
@@ -55,6 +56,49 @@ TEST(Compare, WhereTheReferencesDisagreeNothingIsDecided) {
   Wide large = values(DType::f16, {1e6, 2}), full = values(DType::f16, {infinity, 2});
   EXPECT_TRUE(accept(full, full, large));
   EXPECT_FALSE(accept(values(DType::f16, {65504, 2}), full, large));
+}
+
+// y = exp(x), and whether the mode that rounds was evaluated shows in the limit.
+TEST(Expected, AsksTheModeThatRoundsWhereTheOtherDoesNotAccept) {
+  Function f;
+  f.add_result(ops::exp(f.add_param(Type(DType::f16, {2}), "x")), "y");
+  std::vector<Array> inputs = {Array::zeros(DType::f16, {2})};
+  inputs[0].set_real(0, 1);
+  Evaluator evaluator(f);
+  Expected expected(evaluator, inputs, Mode::strict);
+  const double e = std::exp(1.0), narrow = 16 * 0x1p-10 * e;
+  EXPECT_EQ(expected.wide()[0].reals[0], e);
+  const Comparison near = expected.accept(0, values(DType::f16, {e + 0.9 * narrow, 1}));
+  EXPECT_TRUE(near);
+  EXPECT_NEAR(near.limit, narrow, 1e-12);
+  const double rounded = expected.rounded()[0].reals[0], limit = narrow + 4 * std::fabs(e - rounded);
+  EXPECT_NE(rounded, e);
+  const Comparison further = expected.accept(0, values(DType::f16, {e + (narrow + limit) / 2, 1}));
+  EXPECT_TRUE(further);
+  EXPECT_NEAR(further.limit, limit, 1e-12);
+  EXPECT_FALSE(expected.accept(0, values(DType::f16, {e + 1.1 * limit, 1})));
+  EXPECT_FALSE(expected.accept(0, values(DType::f16, {nan, 1})));
+}
+
+// What rounds to 1 in f16 is an index out of range there, and 0 in the other mode.
+TEST(Expected, NothingIsDecidedWhereOneModeRefusesTheInputs) {
+  Function f;
+  const Value x = f.add_param(Type(DType::f16, {1}), "x");
+  const Value index = cast_to(x + 0x3p-13, DType::i64);
+  require_within(index, 0, 0, "an index");
+  f.add_result(index, "y");
+  std::vector<Array> inputs = {Array::zeros(DType::f16, {1})};
+  inputs[0].set_real(0, 1 - 0x1p-11);
+  EXPECT_THROW(evaluate(f, inputs), UserError);
+  Evaluator evaluator(f);
+  Expected expected(evaluator, inputs, Mode::strict);
+  EXPECT_TRUE(expected.may_be_refused());
+  EXPECT_TRUE(expected.accept(0, integers({0})));
+  const Comparison other = expected.accept(0, integers({1}));
+  EXPECT_TRUE(other);
+  EXPECT_EQ(other.undecided, 1);
+  inputs[0].set_real(0, 0.5);
+  EXPECT_FALSE(Expected(evaluator, inputs, Mode::strict).may_be_refused());
 }
 
 TEST(Compare, IntegersAreEqual) {

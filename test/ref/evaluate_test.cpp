@@ -200,6 +200,36 @@ TEST(ElementEvaluator, GivesUpWhenManyElementsAreNeeded) {
   EXPECT_DOUBLE_EQ((*few)[1].wide.real, all.reals[6399]);
 }
 
+TEST(ElementEvaluator, WideModeRoundsNothing) {
+  Function f;
+  Value x = f.add_param(f32({10}), "x");
+  f.add_result(ops::exp(x * 0.1), "y");
+  const std::vector<Array> inputs = {ramp({10})};
+  ElementEvaluator both(f, inputs), wide(f, inputs, Mode::wide);
+  EXPECT_NE(both.at(0, 3).strict.real, both.at(0, 3).wide.real);
+  EXPECT_EQ(wide.at(0, 3).wide.real, both.at(0, 3).wide.real);
+  EXPECT_EQ(wide.at(0, 3).strict.real, both.at(0, 3).wide.real);
+}
+
+// More channels than are added together, and rows longer than a piece.
+TEST(Evaluate, ConvolutionsOfManyChannelsAndLongRows) {
+  Function f;
+  const Value x = f.add_param(f32({2, 22, 2, 300}), "x"), w = f.add_param(f32({38, 11, 2, 3}), "w");
+  f.add_result(ops::conv(Values{x, w}, {{"strides", Dims{1, 1}},
+                                        {"dilations", Dims{1, 2}},
+                                        {"groups", 2},
+                                        {"pads_low", Dims{1, 1}},
+                                        {"pads_high", Dims{0, 2}},
+                                        {"channels_last", 0}}));
+  std::vector<Array> inputs = {ramp({2, 22, 2, 300}), ramp({38, 11, 2, 3})};
+  for (Array& a : inputs)
+    for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, static_cast<double>(i * 37 % 101));
+  const Wide all = evaluate_wide(f, inputs, Mode::strict)[0];
+  ElementEvaluator one(f, inputs);
+  for (std::int64_t i = 0; i < all.count(); i += 89)
+    ASSERT_EQ(one.at(0, i).strict.real, all.reals[static_cast<std::size_t>(i)]) << i;
+}
+
 // Sums of thirds, whose steps all round.
 TEST(ElementEvaluator, RoundsSumsStepByStepWhereItIsAsked) {
   const auto thirds = [](std::vector<std::int64_t> dims) {
