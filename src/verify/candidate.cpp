@@ -65,24 +65,59 @@ Comparison accept_each(const Enclosure& e, const Wide& got, Comparison c) {
   return each.ok || !each.problem.empty() ? c : each;
 }
 
-// `rounded`: the function of which enclosures are taken. `each`: every element must lie in its own.
-Comparison whole(Evaluator& evaluate, const Function& rounded, const Trial& trial,
-                 Expected& expected, Fill fill, bool each) {
+// What a group means on the inputs of a trial. Functions are made when they are first asked for: a
+// check on other sizes rarely needs them.
+class GroupMeaning {
+ public:
+  // `rounded`: with the roundings that a candidate adds, or null.
+  GroupMeaning(const GroupSpec& spec, const Trial& trial, const Sizing& sizes,
+               const Function* rounded)
+      : spec_(spec), trial_(trial), sizes_(sizes), rounded_(rounded) {}
+
+  const Function& function() {
+    if (!function_) function_ = with_numbers(spec_.function);
+    return *function_;
+  }
+  Evaluator& evaluator() {
+    if (!evaluator_) evaluator_.emplace(function());
+    return *evaluator_;
+  }
+  std::vector<Enclosure> enclosures() {
+    return enclose(rounded_ ? with_numbers(*rounded_) : function(), trial_.inputs());
+  }
+
+ private:
+  // A size like n + 64 says nothing about n, so the reference gets numbers.
+  Function with_numbers(const Function& f) const {
+    return trial_.of_inputs(expand_composites(substitute_sizes(f, sizes_)));
+  }
+
+  const GroupSpec& spec_;
+  const Trial& trial_;
+  const Sizing& sizes_;
+  const Function* rounded_;
+  std::optional<Function> function_;
+  std::optional<Evaluator> evaluator_;
+};
+
+// `each`: every element must lie in its own enclosure.
+Comparison whole(GroupMeaning& meaning, const Trial& trial, Expected& expected, Fill fill,
+                 bool each) {
   Comparison worst;
   const std::vector<Wide>& wide = expected.wide();
   std::vector<Wide> got, stepwise;
   for (const Array& a : trial.results()) got.push_back(widen(a));
   std::vector<Enclosure> enclosures;
-  if (each) enclosures = enclose(rounded, trial.inputs());
+  if (each) enclosures = meaning.enclosures();
   for (std::size_t i = 0; i < got.size(); ++i) {
     Comparison c = expected.accept(i, got[i]);
     // Numbers are rounded on the way as well: a running product may overflow there.
     if (!c.ok && c.problem.empty()) {
-      if (stepwise.empty()) stepwise = evaluate.in(Mode::stepwise, trial.inputs());
+      if (stepwise.empty()) stepwise = meaning.evaluator().in(Mode::stepwise, trial.inputs());
       if (const Comparison other = accept(got[i], stepwise[i], wide[i]); other.ok) c = other;
     }
     if (!c.ok && c.problem.empty()) {
-      if (enclosures.empty()) enclosures = enclose(rounded, trial.inputs());
+      if (enclosures.empty()) enclosures = meaning.enclosures();
       c.ok = encloses(enclosures[i], got[i], expected.rounded()[i], wide[i], fill);
     }
     if (c.ok && each) c = accept_each(enclosures[i], got[i], c);
@@ -210,14 +245,14 @@ class Check {
       : flops_(size_of(flops, sizes)),
         trial_(spec, candidate, compile, memory, chunks_, sizes, first, seed, Trial::Use::check),
         extreme_(extreme_of(memory->device()->limits().keeps_denormals)),
-        function_(trial_.of_inputs(with_numbers(spec.function, sizes))),
-        rounded_(rounded ? trial_.of_inputs(with_numbers(*rounded, sizes)) : function_),
-        is_small_(flops_ <= most_whole_flops && elements_of(function_) <= most_whole_elements),
-        is_each_extreme_(flops_ <= most_each_extreme_flops || has_narrowing_cast(function_)),
-        most_elements_(most_elements(function_, flops_)),
+        meaning_(spec, trial_, sizes, rounded),
         is_one_launch_(is_one_launch(candidate)) {}
 
   Comparison all() {
+    const Function& f = meaning_.function();
+    is_small_ = flops_ <= most_whole_flops && elements_of(f) <= most_whole_elements;
+    is_each_extreme_ = flops_ <= most_each_extreme_flops || has_narrowing_cast(f);
+    most_elements_ = most_elements(f, flops_);
     Comparison worst = compared(Fill::random);
     if (worst.ok && chunks_->were_several()) compare_backwards();
     for (Fill fill : {Fill::negative, Fill::tiny, Fill::wide, extreme_}) {
@@ -231,15 +266,10 @@ class Check {
   // In one run, on what memory was filled with at first, of which the reference said this.
   Comparison once(Expected& expected, Fill fill) {
     run(Chunks::Which::all);
-    return whole(evaluate_, rounded_, trial_, expected, fill, false);
+    return whole(meaning_, trial_, expected, fill, false);
   }
 
  private:
-  // A size like n + 64 says nothing about n, so the reference gets numbers.
-  static Function with_numbers(const Function& f, const Sizing& sizes) {
-    return expand_composites(substitute_sizes(f, sizes));
-  }
-
   // Which of two numbers next to the exact one it takes shows in no sum of errors.
   static bool has_narrowing_cast(const Function& f) {
     return std::ranges::any_of(live_nodes(f), [&](NodeId n) {
@@ -273,8 +303,8 @@ class Check {
     run(Chunks::Which::all);
     if (!is_small_)
       if (std::optional<Comparison> c = sampled(fill, false)) return *c;
-    Expected expected(evaluate_, trial_.inputs(), Mode::strict);
-    return whole(evaluate_, rounded_, trial_, expected, fill,
+    Expected expected(meaning_.evaluator(), trial_.inputs(), Mode::strict);
+    return whole(meaning_, trial_, expected, fill,
                  is_small_ && (fill == Fill::random || (is_extreme(fill) && is_each_extreme_)));
   }
 
@@ -308,7 +338,8 @@ class Check {
   std::optional<Comparison> sampled(Fill fill, bool some_chunks) {
     constexpr std::int64_t many_samples = 1000;
     Comparison worst;
-    ElementEvaluator wide(function_, trial_.inputs(), Mode::wide);
+    const Function& f = meaning_.function();
+    ElementEvaluator wide(f, trial_.inputs(), Mode::wide);
     std::optional<ElementEvaluator> both;
     std::vector<Array> got = trial_.results();
     for (std::size_t r = 0; r < got.size(); ++r) {
@@ -329,7 +360,7 @@ class Check {
       if (!first) return std::nullopt;
       Comparison c = first->accepted();
       if (!c.ok) {
-        if (!both) both.emplace(function_, trial_.inputs());
+        if (!both) both.emplace(f, trial_.inputs());
         first = at(std::move(few), *both);
         if (!first) return std::nullopt;
         c = first->accepted();
@@ -343,7 +374,7 @@ class Check {
         // The rule estimates the error from few elements. Enclosures of all of them decide.
         if (!c.ok && flops_ <= most_varied_flops) return std::nullopt;
         // That is too much work here, so the estimate includes the rounding of every addition.
-        ElementEvaluator stepwise(function_, trial_.inputs(), Mode::stepwise);
+        ElementEvaluator stepwise(f, trial_.inputs(), Mode::stepwise);
         if (!c.ok)
           if (const std::optional<Samples> rounded = at(std::move(many), stepwise))
             c = rounded->accepted();
@@ -357,37 +388,35 @@ class Check {
   std::shared_ptr<Chunks> chunks_ =
       std::make_shared<Chunks>(std::clamp(flops_ / most_run_flops, least_apart, most_apart));
   Trial trial_;
-  Fill extreme_;       // for this device
-  Function function_;  // of the trial's inputs
-  Evaluator evaluate_{function_};
-  Function rounded_;                        // that, with the roundings that the candidate adds
+  Fill extreme_;  // for this device
+  GroupMeaning meaning_;
   Chunks::Which ran_ = Chunks::Which::all;  // in the last run
-  bool is_small_;
-  bool is_each_extreme_;        // each element is held against its own enclosure there too
-  std::int64_t most_elements_;  // to compute one by one
+  bool is_small_ = false;
+  bool is_each_extreme_ = false;    // each element is held against its own enclosure there too
+  std::int64_t most_elements_ = 0;  // to compute one by one
   bool is_one_launch_;
 };
 
-// What the group means on the inputs of a trial.
-struct GroupMeaning {
-  GroupMeaning(const GroupSpec& spec, const Sizing& sizes, Fill fill)
-      : inputs(Trial::sample_inputs(spec, sizes, fill, seed)), evaluator(spec.function) {}
+// What a group gives on made-up inputs.
+struct Given {
+  Given(const GroupSpec& spec, Evaluator& evaluator, const Sizing& sizes, Fill fill)
+      : inputs(Trial::sample_inputs(spec, sizes, fill, seed)),
+        expected(evaluator, inputs, Mode::strict) {}
 
   std::vector<Array> inputs;
-  Evaluator evaluator;
-  Expected expected{evaluator, inputs, Mode::strict};
+  Expected expected;
 };
 
 // Nothing where that takes long, or the reference refuses such sizes or data.
-std::unique_ptr<GroupMeaning> meaning(const GroupSpec& spec, const Dim& flops, const Sizing& sizes,
-                                      Fill fill) try {
+std::unique_ptr<Given> given_at(const GroupSpec& spec, Evaluator& evaluator, const Dim& flops,
+                                const Sizing& sizes, Fill fill) try {
   if (size_of(flops, sizes) > most_whole_flops) return nullptr;
   const Function& f = spec.function;
   std::int64_t elements = 0;
   for (const std::vector<Type>& types : {f.param_types(), f.result_types()})
     for (const Type& t : types) elements += size_of(t.shape.count(), sizes);
   if (elements > most_whole_elements) return nullptr;
-  return std::make_unique<GroupMeaning>(spec, sizes, fill);
+  return std::make_unique<Given>(spec, evaluator, sizes, fill);
 } catch (const UserError&) {
   return nullptr;
 }
@@ -410,6 +439,7 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
   Comparison worst =
       Check(spec, flops, candidate, compile, memory, sizes, Fill::random, rounded).all();
   if (spec.function.symbols().empty()) return worst;
+  Evaluator evaluator(spec.function);
   std::vector<std::string> seen;
   for (const Sizing& other : others) {
     if (!worst.ok) break;
@@ -418,11 +448,11 @@ Comparison verify(const GroupSpec& spec, const Candidate& candidate, KernelCode&
     const Fill fills[] = {Fill::random, Fill::negative,
                           extreme_of(memory->device()->limits().keeps_denormals)};
     const Fill fill = fills[seen.size() % std::size(fills)];
-    const std::unique_ptr<GroupMeaning> meant = meaning(spec, flops, other, fill);
-    if (!meant) continue;
+    const std::unique_ptr<Given> given = given_at(spec, evaluator, flops, other, fill);
+    if (!given) continue;
     try {
       keep_worst(worst, Check(spec, flops, candidate, compile, memory, other, fill, rounded)
-                            .once(meant->expected, fill));
+                            .once(given->expected, fill));
     } catch (const UserError& e) {
       throw UserError("at ", sizes_text(spec.function, other), " ", e.what());
     }

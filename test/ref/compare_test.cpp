@@ -71,7 +71,8 @@ TEST(Expected, AsksTheModeThatRoundsWhereTheOtherDoesNotAccept) {
   const Comparison near = expected.accept(0, values(DType::f16, {e + 0.9 * narrow, 1}));
   EXPECT_TRUE(near);
   EXPECT_NEAR(near.limit, narrow, 1e-12);
-  const double rounded = expected.rounded()[0].reals[0], limit = narrow + 4 * std::fabs(e - rounded);
+  const double rounded = expected.rounded()[0].reals[0],
+               limit = narrow + 4 * std::fabs(e - rounded);
   EXPECT_NE(rounded, e);
   const Comparison further = expected.accept(0, values(DType::f16, {e + (narrow + limit) / 2, 1}));
   EXPECT_TRUE(further);
