@@ -122,6 +122,9 @@ struct Op {
   // By how many units in the last place the float that a kernel computes may be off where operands
   // are exact. 0: it is exact, or only moved.
   double ulps = 1;
+  // Of an elementwise op: numbers at which it changes its way, of either sign, such as those beyond
+  // which e^x is an infinity or zero. Verification gives kernels these and their neighbours.
+  std::span<const double> edges = {};
   OperatorName onnx = {};
   Samples (*samples)() = nullptr;
   double low = -2, high = 2;  // range of random sample values

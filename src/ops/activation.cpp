@@ -38,6 +38,21 @@ std::optional<Dim> floor_modulo(std::span<const Dim> x) {
   return x[1].low() > 0 ? std::optional(mod(x[0], x[1])) : std::nullopt;
 }
 
+// Where 1 / x overflows or is subnormal, in f64, f32 and f16.
+constexpr double recip_edges[] = {0,        0x1p-1022, 0x1p-1024, 0x1p1022, 0x1p-126,
+                                  0x1p-128, 0x1p126,   0x1p-14,   0x1p-16,  0x1p14};
+constexpr double rsqrt_edges[] = {0,       0x1p-1074, 0x1p-1022,      0x1p-149, 0x1p-126,
+                                  0x1p-24, 0x1p-14,   0x1.fffffep127, 65504};
+// Where x * x overflows or is zero, in f64, f32 and f16.
+constexpr double square_edges[] = {0x1p512, 0x1p-538, 0x1p64, 0x1p-75, 0x1p8, 0x1p-13};
+// Where e^x overflows, is subnormal, is zero, or adds nothing to 1, in f64, f32 and f16.
+constexpr double sigmoid_edges[] = {709.782712893384, 708.396418532264, 745.133219101941,
+                                    36.7368005696771, 88.7228390520684, 87.3365447505531,
+                                    103.972077083992, 16.6355323334,    11.0898664884610,
+                                    17.3286795139986, 7.62461898616};
+// Where erfc of x / sqrt(2) is subnormal or zero, or erf of it rounds to 1.
+constexpr double gelu_edges[] = {38.5, 37.5, 14.2, 13.2, 12.9, 8.3, 5.54, 3.9, 2.8, 1, 0x1p-12};
+
 }  // namespace
 
 constinit const Op ops::recip = {
@@ -49,6 +64,7 @@ constinit const Op ops::recip = {
     .real = [](double x) { return 1 / x; },
     .eval = eval_real<ops::recip>,
     .cost = 8,
+    .edges = recip_edges,
     .onnx = {"Reciprocal"},
     .samples = real_unary_samples,
     .low = 0.2,
@@ -64,6 +80,7 @@ constinit const Op ops::rsqrt = {
     .real = [](double x) { return std::pow(x, -0.5); },
     .eval = eval_real<ops::rsqrt>,
     .cost = 16,
+    .edges = rsqrt_edges,
     .samples = real_unary_samples,
     .low = 0.2,
     .high = 4,
@@ -84,6 +101,7 @@ constinit const Op ops::square = {
                 return static_cast<std::int64_t>(u * u);
               });
         },
+    .edges = square_edges,
     .samples = numeric_unary_samples,
 };
 
@@ -168,6 +186,7 @@ constinit const Op ops::sigmoid = {
     .is_function = true,
     .cost = 16,
     .ulps = 4,
+    .edges = sigmoid_edges,
     .onnx = {"Sigmoid"},
     .samples = real_unary_samples,
     .low = -8,
@@ -185,6 +204,7 @@ constinit const Op ops::silu = {
     .is_function = true,
     .cost = 17,
     .ulps = 4,
+    .edges = sigmoid_edges,
     .samples = real_unary_samples,
     .low = -8,
     .high = 8,
@@ -204,6 +224,7 @@ constinit const Op ops::gelu = {
     .is_function = true,
     .cost = 16,
     .ulps = 4,
+    .edges = gelu_edges,
     .onnx = {"Gelu", 20},
     .samples = real_unary_samples,
     .low = -4,
@@ -229,6 +250,7 @@ constinit const Op ops::gelu_tanh = {
     .is_function = true,
     .cost = 16,
     .ulps = 4,
+    .edges = gelu_edges,
     .samples = real_unary_samples,
     .low = -4,
     .high = 4,
@@ -251,6 +273,7 @@ constinit const Op ops::softplus = {
     .is_function = true,
     .cost = 17,
     .ulps = 4,
+    .edges = sigmoid_edges,
     .onnx = {"Softplus"},
     .samples = real_unary_samples,
     .low = -8,

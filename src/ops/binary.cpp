@@ -177,6 +177,11 @@ constinit const Op ops::rem = {
     .samples = numeric_binary_samples,
 };
 
+namespace {
+// Powers that kernels treat apart, and bases of which a power is exact.
+constexpr double pow_edges[] = {0, 1, 2, 3, 0.5, 1.5, 0x1p-149, 0x1p-24, 127, 128, 149};
+}  // namespace
+
 constinit const Op ops::pow = {
     .name = "pow",
     .doc = "x to the y, as C's pow. Integers wrap; a negative integer power is 1 / x^-y truncated.",
@@ -199,6 +204,7 @@ constinit const Op ops::pow = {
     .contents = contents_by_value,
     .cost = 40,
     .ulps = 4,
+    .edges = pow_edges,
     .onnx = {"Pow", 1, 2},
     .samples = numeric_binary_samples,
     .low = 0.1,

@@ -18,6 +18,28 @@ std::int64_t negated(std::int64_t n) {
   return static_cast<std::int64_t>(-static_cast<std::uint64_t>(n));
 }
 
+// Where the result overflows, is subnormal and is zero, in f64, f32 and f16.
+constexpr double exp_edges[] = {709.782712893384, 708.396418532264, 745.133219101941,
+                                88.7228390520684, 87.3365447505531, 103.972077083992,
+                                11.0898664884610, 9.70406052783923, 17.3286795139986};
+// Zero, the least subnormal and normal numbers of f64, f32 and f16, and 1, next to which the
+// logarithm is small.
+constexpr double log_edges[] = {0, 0x1p-1074, 0x1p-1022, 0x1p-149, 0x1p-126, 0x1p-24, 0x1p-14, 1};
+// Those, and the largest numbers.
+constexpr double root_edges[] = {0,       0x1p-1074, 0x1p-1022,      0x1p-149, 0x1p-126,
+                                 0x1p-24, 0x1p-14,   0x1.fffffep127, 65504};
+// Where the result rounds to 1, in f64, f32, f16 and bf16; and where it is x.
+constexpr double tanh_edges[] = {19.0615474653985, 9.01091334728, 4.50545667364, 3.12, 0.625,
+                                 0x1p-12,          0x1p-27};
+constexpr double erf_edges[] = {5.92158719576, 3.91920583, 2.7, 1.99, 1, 0.84375, 0x1p-12, 0x1p-28};
+// Multiples of a quarter of pi, and numbers that are far from zero, of which a quotient loses bits.
+constexpr double turn_edges[] = {
+    0.785398163397448, 1.5707963267949, 2.35619449019234, 3.14159265358979, 4.71238898038469,
+    6.28318530717959,  0x1p13,          105615,           0x1p22,           1e10};
+// Halves, the largest number below a half, and where every number is whole.
+constexpr double whole_edges[] = {0.5,    1.5,    2.5,          0x1.fffffep-2, 1023.5, 2047.5,
+                                  0x1p22, 0x1p23, 0x1p22 + 0.5, 0x1p51,        0x1p52};
+
 }  // namespace
 
 constinit const Op ops::neg = {
@@ -102,6 +124,7 @@ constinit const Op ops::exp = {
     .rising = true,
     .cost = 12,
     .ulps = 4,
+    .edges = exp_edges,
     .onnx = {"Exp"},
     .samples = real_unary_samples,
 };
@@ -119,6 +142,7 @@ constinit const Op ops::log = {
     .rising = true,
     .cost = 15,
     .ulps = 4,
+    .edges = log_edges,
     .onnx = {"Log"},
     .samples = real_unary_samples,
     .low = 0.01,
@@ -137,6 +161,7 @@ constinit const Op ops::sqrt = {
     .eval = eval_real<ops::sqrt>,
     .rising = true,
     .cost = 8,
+    .edges = root_edges,
     .onnx = {"Sqrt"},
     .samples = real_unary_samples,
     .low = 0,
@@ -156,6 +181,7 @@ constinit const Op ops::tanh = {
     .rising = true,
     .cost = 18,
     .ulps = 4,
+    .edges = tanh_edges,
     .onnx = {"Tanh"},
     .samples = real_unary_samples,
     .low = -6,
@@ -176,6 +202,7 @@ constinit const Op ops::erf = {
     .rising = true,
     .cost = 20,
     .ulps = 4,
+    .edges = erf_edges,
     .onnx = {"Erf", 9},
     .samples = real_unary_samples,
     .low = -4,
@@ -194,6 +221,7 @@ constinit const Op ops::sin = {
     .eval = eval_real<ops::sin>,
     .cost = 25,
     .ulps = 4,
+    .edges = turn_edges,
     .onnx = {"Sin", 7},
     .samples = real_unary_samples,
     .low = -10,
@@ -212,6 +240,7 @@ constinit const Op ops::cos = {
     .eval = eval_real<ops::cos>,
     .cost = 25,
     .ulps = 4,
+    .edges = turn_edges,
     .onnx = {"Cos", 7},
     .samples = real_unary_samples,
     .low = -10,
@@ -228,6 +257,7 @@ constinit const Op ops::floor = {
     .eval = eval_real<ops::floor>,
     .rising = true,
     .ulps = 0,
+    .edges = whole_edges,
     .onnx = {"Floor"},
     .samples = real_unary_samples,
 };
@@ -242,6 +272,7 @@ constinit const Op ops::ceil = {
     .eval = eval_real<ops::ceil>,
     .rising = true,
     .ulps = 0,
+    .edges = whole_edges,
     .onnx = {"Ceil"},
     .samples = real_unary_samples,
 };
@@ -256,6 +287,7 @@ constinit const Op ops::round = {
     .eval = eval_real<ops::round>,
     .rising = true,
     .ulps = 0,
+    .edges = whole_edges,
     .onnx = {"Round", 11},
     .samples = real_unary_samples,
 };
@@ -270,6 +302,7 @@ constinit const Op ops::trunc = {
     .eval = eval_real<ops::trunc>,
     .rising = true,
     .ulps = 0,
+    .edges = whole_edges,
     .samples = real_unary_samples,
 };
 

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/flags.h"
 #include "base/random.h"
+#include "ref/compare.h"
 #include "type/text.h"
 
 namespace hone {
@@ -59,14 +60,23 @@ bool is_special(std::int64_t i, std::uint64_t pick) { return i % 16 == 3 || pick
 // One of every few stretches holds a single number, so that short rows hold nothing else.
 constexpr std::int64_t stretch = 64, stretches_apart = 6;
 
-double extreme_real(SplitMix64& numbers, std::int64_t i) {
+// An edge, or the number of the dtype next to it, of either sign.
+double edge_real(DType t, std::uint64_t pick, std::span<const double> edges) {
+  const double steps = static_cast<double>(pick % 3) - 1,
+               x = edges[pick / 8 % edges.size()] * (1 + steps * epsilon_of(t));
+  return pick / 4 % 2 == 0 ? x : -x;
+}
+
+double extreme_real(SplitMix64& numbers, std::int64_t i, DType t, std::span<const double> edges) {
   constexpr double of_stretches[] = {-std::numeric_limits<double>::infinity(), -3e14, -0.0};
   const std::uint64_t pick = numbers.next();
   const std::int64_t place = i / stretch;
   if (place % stretches_apart == 1)
     return of_stretches[place / stretches_apart % std::ssize(of_stretches)];
-  return is_special(i, pick) ? special_reals[pick / 16 % std::size(special_reals)]
-                             : 8 * numbers.unit() - 4;
+  if (!is_special(i, pick)) return 8 * numbers.unit() - 4;
+  const std::uint64_t which = pick / 16;
+  return edges.empty() || which % 2 == 0 ? special_reals[which / 2 % std::size(special_reals)]
+                                         : edge_real(t, which / 2, edges);
 }
 
 // NaN as arithmetic makes it, but of either sign, and with the first or all of the bits below
@@ -98,9 +108,10 @@ std::optional<bool> of_run(std::int64_t i) {
   return octave % 3 == 0;
 }
 
-double real_number(SplitMix64& numbers, Fill fill, std::int64_t i) {
+double real_number(SplitMix64& numbers, Fill fill, std::int64_t i, DType t,
+                   std::span<const double> edges) {
   if (is_extreme(fill)) {
-    const double x = extreme_real(numbers, i);
+    const double x = extreme_real(numbers, i, t, edges);
     return fill == Fill::normal_extreme && std::abs(x) < least_normal ? std::copysign(0.0, x) : x;
   }
   if (fill == Fill::rare) {
@@ -151,10 +162,11 @@ std::array<Repetition, 2> repeats(std::size_t bytes, DType t) {
            {sample_period_bytes, bytes}}};
 }
 
-void put_sample(Array& to, std::int64_t i, SplitMix64& numbers, Fill fill) {
+void put_sample(Array& to, std::int64_t i, SplitMix64& numbers, Fill fill,
+                std::span<const double> edges) {
   const DType t = to.dtype();
   if (is_float(t)) {
-    to.set_real(i, real_number(numbers, fill, i));
+    to.set_real(i, real_number(numbers, fill, i, t, edges));
     if (!is_small(t) && std::isnan(to.real(i)))
       put_nan(to.writable_bytes().data() + i * byte_size(t), t, static_cast<std::uint64_t>(i));
   } else if (t == DType::b1)
@@ -180,7 +192,8 @@ void put_extremes_last(std::span<std::byte> to, DType t) {
 
 std::uint64_t sample_seed() { return static_cast<std::uint64_t>(flag_number("HONE_SEED")); }
 
-void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
+void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed,
+            std::span<const double> edges) {
   const auto size = static_cast<std::size_t>(byte_size(t));
   const std::int64_t n = std::min(static_cast<std::int64_t>(to.size() / size), period);
   Array first = Array::zeros(t, {n});
@@ -188,12 +201,12 @@ void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed) {
   if (t == DType::f32) {  // most are
     auto* at = reinterpret_cast<float*>(first.writable_bytes().data());
     for (std::int64_t i = 0; i < n; ++i) {
-      at[i] = static_cast<float>(real_number(numbers, fill, i));
+      at[i] = static_cast<float>(real_number(numbers, fill, i, t, edges));
       if (at[i] != at[i])
         put_nan(reinterpret_cast<std::byte*>(at + i), t, static_cast<std::uint64_t>(i));
     }
   } else {
-    for (std::int64_t i = 0; i < n; ++i) put_sample(first, i, numbers, fill);
+    for (std::int64_t i = 0; i < n; ++i) put_sample(first, i, numbers, fill, edges);
   }
   std::ranges::copy(first.bytes(), to.begin());
   for (const auto& [after, bytes] : repeats(to.size(), t))
@@ -210,11 +223,12 @@ std::optional<Hash128> sample_digest(std::span<const std::byte> of, DType t) {
   return hash128(of.first(std::min(of.size(), both[0].after)));
 }
 
-Array sample_array(const Type& type, const Sizing& sizes, Fill fill, std::uint64_t seed) {
+Array sample_array(const Type& type, const Sizing& sizes, Fill fill, std::uint64_t seed,
+                   std::span<const double> edges) {
   std::vector<std::int64_t> dims;
   for (const Dim& d : type.shape.dims) dims.push_back(size_of(d, sizes));
   Array a = Array::zeros(type.dtype, dims);
-  sample(a.writable_bytes(), type.dtype, fill, seed);
+  sample(a.writable_bytes(), type.dtype, fill, seed, edges);
   return a;
 }
 

@@ -53,14 +53,17 @@ inline constexpr std::size_t sample_period_bytes = std::size_t{61} * 4096;
 // The flag HONE_SEED. Each seed makes up other numbers, which may find other mistakes.
 std::uint64_t sample_seed();
 
-// Whole elements of the dtype.
-void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed);
+// Whole elements of the dtype. The special ones of extreme contents are `edges` and their
+// neighbours too, of both signs (verify/edges.h).
+void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed,
+            std::span<const double> edges = {});
 // A digest of what sample() wrote; nothing when its elements do not repeat, as those of Fill::wide.
 // Any changed byte is seen, yet only the first period is hashed, which is faster than to hash all
 // bytes.
 std::optional<Hash128> sample_digest(std::span<const std::byte>, DType);
 // The type's symbols must be in sizes.
-Array sample_array(const Type&, const Sizing&, Fill, std::uint64_t seed);
+Array sample_array(const Type&, const Sizing&, Fill, std::uint64_t seed,
+                   std::span<const double> edges = {});
 
 // Whether the guards hold for these sizes.
 bool guards_hold(const std::vector<Guard>&, const Sizing& sizes);

@@ -12,6 +12,7 @@
 #include "ops/ops.h"
 #include "runtime/prepare.h"
 #include "schedule/plan_builder.h"
+#include "verify/edges.h"
 
 namespace hone {
 
@@ -385,6 +386,7 @@ struct Trial::Operand {
   Place place;
   bool is_result = false;
   bool is_filter = false;  // always finite
+  std::vector<double> edges;
   std::vector<std::int64_t> flat_dims;
   OwnedMemory memory;
   std::byte* address = nullptr;
@@ -403,9 +405,9 @@ struct Trial::Operand {
   Array fill(Fill fill, std::uint64_t seed) {
     Array content = is_dense(place) ? dense() : Array::zeros(place.dtype, place.dims);
     if (is_dense(place)) {
-      sample({data(), bytes()}, place.dtype, fill, seed);
+      sample({data(), bytes()}, place.dtype, fill, seed, edges);
     } else {
-      sample(content.writable_bytes(), place.dtype, fill, seed);
+      sample(content.writable_bytes(), place.dtype, fill, seed, edges);
       spread(content, place, data());
     }
     before = digest();
@@ -482,6 +484,8 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
   std::vector<Array> weights(spec.function.params().size());
   std::vector<TensorRef> refs;
   const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
+  std::vector<std::vector<double>> edges(spec.function.params().size());
+  if (use == Use::check) edges = edges_of_params(spec.function);
   for (std::size_t i = 0; i < spec.function.params().size(); ++i) {
     const Value param = spec.function.param(i);
     const Type t = param.type();
@@ -490,6 +494,7 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
     } else {
       Operand& o = add_operand(t, spec.param_strides[i], false);
       o.is_filter = filters.contains(param.node());
+      o.edges = std::move(edges[i]);
       inputs_.push_back(o.fill(o.is_filter ? Fill::random : fill, seed + i));
       refs.push_back(o.ref());
     }
@@ -513,11 +518,13 @@ Trial::~Trial() = default;
 std::vector<Array> Trial::sample_inputs(const GroupSpec& spec, const Sizing& sizes, Fill fill,
                                         std::uint64_t seed) {
   const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
+  const std::vector<std::vector<double>> edges = edges_of_params(spec.function);
   std::vector<Array> out;
   for (std::size_t i = 0; i < spec.function.params().size(); ++i) {
     const Value param = spec.function.param(i);
     const bool is_finite = spec.param_is_weight[i] || filters.contains(param.node());
-    out.push_back(sample_array(param.type(), sizes, is_finite ? Fill::random : fill, seed + i));
+    out.push_back(
+        sample_array(param.type(), sizes, is_finite ? Fill::random : fill, seed + i, edges[i]));
   }
   return out;
 }
