@@ -8,6 +8,7 @@
 #include "ops/indices.h"
 #include "ops/join.h"
 #include "ops/samples.h"
+#include "ops/update.h"
 
 namespace hone {
 
@@ -137,12 +138,15 @@ std::vector<Type> infer_dynamic_update(const Call& c) {
 
 std::vector<Wide> eval_dynamic_update(const Evaluation& e) {
   Wide y = *e.inputs[0];
-  const Wide& part = *e.inputs[1];
-  copy_box(y, clamped_box(y, *e.inputs[2], part.dims), part, {0, row_major(part.dims)}, part.dims);
+  update_box(y, *e.inputs[1], *e.inputs[2]);
   return one_result(std::move(y));
 }
 
 }  // namespace
+
+void update_box(Wide& x, const Wide& part, const Wide& starts) {
+  copy_box(x, clamped_box(x, starts, part.dims), part, {0, row_major(part.dims)}, part.dims);
+}
 
 constinit const Op ops::gather = {
     .name = "gather",

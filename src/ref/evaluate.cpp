@@ -7,6 +7,7 @@
 #include "ops/expand.h"
 #include "ops/host.h"
 #include "ops/ops.h"
+#include "ops/update.h"
 
 namespace hone {
 
@@ -86,13 +87,16 @@ class Interpreter {
  public:
   Interpreter(Mode mode, Programs& programs) : mode_(mode), programs_(programs) {}
 
-  std::vector<Wide> call(const Function& f, std::vector<Wide> inputs, const Sizing& outer) {
+  // Of inputs that it may change, and after them of others that outlive the call.
+  std::vector<Wide> call(const Function& f, std::vector<Wide> inputs, const Sizing& outer,
+                         std::span<const Wide* const> borrowed = {}) {
     if (++depth_ > deepest)
       throw UserError("evaluate: functions are nested more than ", deepest, " levels deep");
     std::vector<std::vector<std::int64_t>> dims;
     for (const Wide& w : inputs) dims.push_back(w.dims);
+    for (const Wide* w : borrowed) dims.push_back(w->dims);
     Sizing sizing = bind_sizes(f, dims, outer);
-    std::vector<Wide> results = run(programs_.of(f), std::move(inputs), sizing);
+    std::vector<Wide> results = run(programs_.of(f), std::move(inputs), borrowed, sizing);
     --depth_;
     return results;
   }
@@ -100,34 +104,83 @@ class Interpreter {
  private:
   static constexpr int deepest = 64;
 
-  // Results of a node: its own, or a constant that is kept.
+  // Results of a node: its own, or a constant or a borrowed input.
   struct Done {
     std::vector<Wide> own;
     const Wide* kept = nullptr;
     const Wide& operator[](std::size_t i) const { return kept ? *kept : own[i]; }
   };
 
-  std::vector<Wide> run(Program& p, std::vector<Wide> inputs, Sizing& sizing) {
+  std::vector<Wide> run(Program& p, std::vector<Wide> inputs, std::span<const Wide* const> borrowed,
+                        Sizing& sizing) {
     check_sizes(p.function, sizing);
     const Graph& graph = p.function.graph();
     std::vector<Done> done(graph.node_count());
     for (std::size_t i = 0; i < p.order.size(); ++i) {
       NodeId n = p.order[i];
-      if (&graph.op(n) == &ops::param)
-        done[n].own.push_back(
-            std::move(inputs[static_cast<std::size_t>(graph.attrs(n).integer("index"))]));
-      else if (&graph.op(n) == &ops::constant)
+      if (&graph.op(n) == &ops::param) {
+        const auto index = static_cast<std::size_t>(graph.attrs(n).integer("index"));
+        if (index < inputs.size())
+          done[n].own.push_back(std::move(inputs[index]));
+        else
+          done[n].kept = borrowed[index - inputs.size()];
+      } else if (&graph.op(n) == &ops::constant) {
         done[n].kept = programs_.constant(p, n);
+      } else if (Wide* x = changed_in_place(p, i, done)) {
+        const std::span<const Value> operands = graph.operands(n);
+        update_box(*x, done[operands[1].node()][operands[1].index()],
+                   done[operands[2].node()][operands[2].index()]);
+        done[n].own.push_back(std::move(*x));
+      }
       if (done[n].own.empty() && !done[n].kept) done[n].own = evaluate_node(graph, n, done, sizing);
       if (&graph.op(n) == &ops::measure)
         bind_measured(p.function, n, done[n][0].integers.at(0), sizing);
       for (const Value& v : graph.operands(n))
         if (p.last_use[v.node()] == i) done[v.node()].own.clear();
     }
-    std::vector<Wide> results;
-    for (const Function::Result& r : p.function.results())
-      results.push_back(done[r.value.node()][r.value.index()]);
-    return results;
+    return results_of(p.function, done);
+  }
+
+  static std::vector<Wide> results_of(const Function& f, std::vector<Done>& done) {
+    const std::vector<Function::Result>& all = f.results();
+    std::vector<Wide> out;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Value v = all[i].value;
+      const bool is_last = std::none_of(all.begin() + static_cast<std::ptrdiff_t>(i) + 1, all.end(),
+                                        [&](const Function::Result& r) { return r.value == v; });
+      if (is_last && !done[v.node()].kept)
+        out.push_back(std::move(done[v.node()].own[v.index()]));
+      else
+        out.push_back(done[v.node()][v.index()]);
+    }
+    return out;
+  }
+
+  // What a dynamic_update at position i of the order may change, as nothing reads it afterwards: a
+  // loop that fills a tensor would copy it in each iteration.
+  static Wide* changed_in_place(const Program& p, std::size_t i, std::vector<Done>& done) {
+    const Graph& graph = p.function.graph();
+    if (&graph.op(p.order[i]) != &ops::dynamic_update) return nullptr;
+    const std::span<const Value> operands = graph.operands(p.order[i]);
+    const Value x = operands[0];
+    const bool is_read = p.last_use[x.node()] != i || x == operands[1] || x == operands[2];
+    return is_read || done[x.node()].kept ? nullptr : &done[x.node()].own[x.index()];
+  }
+
+  // What ops::while_loop.eval does, without copies of what an iteration does not change.
+  std::vector<Wide> loop(const Attrs& attrs, std::span<const Wide* const> inputs,
+                         std::size_t carried, const Sizing& sizing) {
+    const Function &condition = *attrs.get<FunctionRef>("condition"),
+                   &body = *attrs.get<FunctionRef>("body");
+    std::vector<Wide> values;
+    for (const Wide* w : inputs.first(carried)) values.push_back(*w);
+    const auto goes_on = [&] {
+      std::vector<const Wide*> all(inputs.begin(), inputs.end());
+      for (std::size_t i = 0; i < carried; ++i) all[i] = &values[i];
+      return call(condition, {}, sizing, all).at(0).integers.at(0) != 0;
+    };
+    while (goes_on()) values = call(body, std::move(values), sizing, inputs.subspan(carried));
+    return values;
   }
 
   std::vector<Wide> evaluate_node(const Graph& graph, NodeId n, const std::vector<Done>& done,
@@ -157,7 +210,8 @@ class Interpreter {
         [&](const Function& f, std::vector<Wide> in) { return call(f, std::move(in), sizing); };
     std::vector<Wide> results;
     try {
-      results = op.eval
+      results = &op == &ops::while_loop ? loop(graph.attrs(n), inputs, types.size(), sizing)
+                : op.eval
                     ? op.eval({graph.attrs(n), inputs, types, size, body, mode_ == Mode::stepwise})
                     : host_results(op, graph.attrs(n), inputs, types, size);
     } catch (const UserError& e) {

@@ -1,5 +1,6 @@
 #include "verify/whole.h"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -189,6 +190,27 @@ bool is_small(const Function& f, const Sizing& sizes) {
 
 bool is_medium(const Function& f, const Sizing& sizes) {
   return is_within(f, sizes, 20'000'000, 16 << 20);
+}
+
+namespace {
+
+// Whether rounding may move a value to the next whole number.
+bool has_steps(const Function& f) {
+  const Graph& graph = f.graph();
+  return std::ranges::any_of(live_nodes(f), [&](NodeId n) {
+    const Op& op = graph.op(n);
+    const bool is_cast = &op == &ops::cast && !is_float(graph.type(n, 0).dtype) &&
+                         is_float(graph.operands(n)[0].dtype());
+    return is_cast || &op == &ops::round || &op == &ops::floor || &op == &ops::ceil ||
+           &op == &ops::trunc;
+  });
+}
+
+}  // namespace
+
+bool is_explainable(const Function& f, const Sizing& sizes) {
+  return is_medium(f, sizes) ||
+         (has_steps(f) && is_within(f, sizes, 1'000'000'000, std::int64_t{1} << 30));
 }
 
 Hash128 contents_of(const Plan& plan) {
