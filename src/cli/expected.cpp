@@ -16,11 +16,14 @@ double largest(const Array& a) {
 
 }  // namespace
 
+Tolerance Tolerance::of(DType t) const {
+  const bool narrow = t == DType::f16 || t == DType::bf16;
+  return {atol >= 0 ? atol : narrow ? 2e-3 : 1e-4, rtol >= 0 ? rtol : narrow ? 1e-2 : 1e-3};
+}
+
 Comparison compare_expected(const Array& got, const Array& expected, const Tolerance& given) {
-  const bool narrow = expected.dtype() == DType::f16 || expected.dtype() == DType::bf16;
-  const double atol = given.atol >= 0 ? given.atol : narrow ? 2e-3 : 1e-4;
-  const double rtol = given.rtol >= 0 ? given.rtol : narrow ? 1e-2 : 1e-3;
-  return within(got, expected, atol * largest(expected), rtol);
+  const Tolerance t = given.of(expected.dtype());
+  return within(got, expected, t.atol * largest(expected), t.rtol);
 }
 
 }  // namespace hone::cli

@@ -8,6 +8,8 @@ namespace hone::cli {
 
 struct Tolerance {
   double atol = -1, rtol = -1;  // -1: 1e-4 and 1e-3, of narrow floats 2e-3 and 1e-2
+
+  Tolerance of(DType) const;  // both given
 };
 
 // |got - expected| <= atol max|expected| + rtol |expected|.

@@ -153,19 +153,44 @@ bool explains_reals(const Wide& got, const Wide& wide, std::span<const Wide* con
 
 }  // namespace
 
+void Rounding::evaluate(int phases) {
+  for (int p = static_cast<int>(perturbed_.size()); p < phases; ++p)
+    perturbed_.push_back(evaluate_wide(Perturber(p)(function_), inputs_, Mode::strict));
+}
+
 // The rule once more, with the largest distance of any perturbed evaluation for that of `strict`,
 // and elements decided on which all of them agree. Where that distance comes from a few elements
 // next to a tie or a step, only a few may be that far off.
 bool Rounding::explains(std::size_t r, const Array& got) {
   const Wide numbers = widen(got);
   for (const int phases : {few_phases, all_phases}) {
-    for (int p = static_cast<int>(perturbed_.size()); p < phases; ++p)
-      perturbed_.push_back(evaluate_wide(Perturber(p)(function_), inputs_, Mode::strict));
+    evaluate(phases);
     std::vector<const Wide*> others = {&strict_[r]};
     for (const auto& p : perturbed_) others.push_back(&p[r]);
     if (numbers.is_real() ? explains_reals(numbers, wide_[r], others)
                           : explains_integers(numbers, wide_[r], others))
       return true;
+  }
+  return false;
+}
+
+bool Rounding::spans(std::size_t r, const Array& got, double atol, double rtol) {
+  const Wide numbers = widen(got);
+  const auto is_inside = [&](std::size_t i) {
+    const double w = wide_[r].reals[i];
+    double low = std::min(w, strict_[r].reals[i]), high = std::max(w, strict_[r].reals[i]);
+    for (const std::vector<Wide>& p : perturbed_) {
+      low = std::min(low, p[r].reals[i]);
+      high = std::max(high, p[r].reals[i]);
+    }
+    const double more = (high - low) / 2 + atol + rtol * std::fabs(w);
+    return numbers.reals[i] >= low - more && numbers.reals[i] <= high + more;
+  };
+  for (const int phases : {few_phases, all_phases}) {
+    evaluate(phases);
+    bool all = true;
+    for (std::size_t i = 0; all && i < numbers.reals.size(); ++i) all = is_inside(i);
+    if (all) return true;
   }
   return false;
 }

@@ -21,7 +21,14 @@ class Rounding {
   // operation, time to time.
   bool explains(std::size_t result, const Array& got);
 
+  // For results of another program: whether each element lies among those of these evaluations, or
+  // outside by at most half the distance between the least and the largest, and `atol` and `rtol`
+  // of |wide|.
+  bool spans(std::size_t result, const Array& got, double atol, double rtol);
+
  private:
+  void evaluate(int phases);
+
   const Function& function_;
   const std::vector<Array>& inputs_;
   const std::vector<Wide>&strict_, &wide_;

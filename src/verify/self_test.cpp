@@ -13,8 +13,29 @@ namespace hone {
 namespace {
 
 constexpr std::size_t most_given_bytes = std::size_t{64} << 10;
-// Integers may be indices: smaller ranges are tried where the plan refuses.
-constexpr double integer_ranges[] = {7, 1, 0};
+// What integers are. They may be indices, of which smaller ones are tried where the plan refuses;
+// or axes, each of which may stand there once; or a shape, of which few fit the elements.
+struct Integers {
+  enum class Kind { random, counting, shape } kind = Kind::random;
+  double high = 0;  // of random ones
+};
+constexpr Integers integer_contents[] = {{Integers::Kind::random, 7},
+                                         {Integers::Kind::random, 1},
+                                         {Integers::Kind::random, 0},
+                                         {Integers::Kind::counting},
+                                         {Integers::Kind::shape}};
+constexpr std::int64_t most_listed = 64;  // elements of axes and shapes
+
+// 0, 1, 2, ... or -1, 1, 1, ...; nothing of what cannot be axes or a shape.
+std::optional<Array> listed(Integers::Kind kind, DType dtype,
+                            const std::vector<std::int64_t>& dims) {
+  Array a = Array::zeros(dtype, dims);
+  if (dims.size() > 1 || a.count() > most_listed || (dtype != DType::i64 && dtype != DType::i32))
+    return std::nullopt;
+  for (std::int64_t i = 0; i < a.count(); ++i)
+    a.set_integer(i, kind == Integers::Kind::counting ? i : i == 0 ? -1 : 1);
+  return a;
+}
 
 // What libraries of other machines may differ by, of the largest |element|.
 double usual_error(DType t) {
@@ -143,10 +164,10 @@ class Recorder {
 
   std::optional<SelfTest> made_up(std::uint32_t v, const Sizing& sizes, const Range& reals,
                                   std::string& refusal) {
-    for (double high : integer_ranges) {
+    for (const Integers& integers : integer_contents) {
       SelfTest t = started(v);
       for (const PlanParam& p : plan_.params)
-        t.inputs.push_back(made_up(p, sizes, reals, high, t.inputs.size() + 1));
+        t.inputs.push_back(made_up(p, sizes, reals, integers, t.inputs.size() + 1));
       try {
         record(t);
         return t;
@@ -158,7 +179,7 @@ class Recorder {
   }
 
   static SelfTestInput made_up(const PlanParam& p, const Sizing& sizes, const Range& reals,
-                               double high, std::uint64_t seed) {
+                               const Integers& integers, std::uint64_t seed) {
     SelfTestInput in{.dtype = p.type.dtype, .dims = {}, .seed = seed, .given = p.required};
     in.low = reals.low;
     in.high = reals.high;
@@ -166,7 +187,9 @@ class Recorder {
     if (!is_float(in.dtype)) {
       const bool is_condition = in.dtype == DType::b1;
       in.low = is_condition && reals.low >= 0 ? 1 : 0;
-      in.high = is_condition ? (reals.high > 0 ? 1 : 0) : high;
+      in.high = is_condition ? (reals.high > 0 ? 1 : 0) : integers.high;
+      if (!in.given && integers.kind != Integers::Kind::random)
+        in.given = listed(integers.kind, in.dtype, in.dims);
     }
     return in;
   }

@@ -192,9 +192,6 @@ bool is_medium(const Function& f, const Sizing& sizes) {
   return is_within(f, sizes, 20'000'000, 16 << 20);
 }
 
-namespace {
-
-// Whether rounding may move a value to the next whole number.
 bool has_steps(const Function& f) {
   const Graph& graph = f.graph();
   return std::ranges::any_of(live_nodes(f), [&](NodeId n) {
@@ -205,8 +202,6 @@ bool has_steps(const Function& f) {
            &op == &ops::trunc;
   });
 }
-
-}  // namespace
 
 bool is_explainable(const Function& f, const Sizing& sizes) {
   return is_medium(f, sizes) ||

@@ -27,6 +27,8 @@ std::int64_t flops_at(const Dim& flops, const Sizing&);
 bool is_small(const Function&, const Sizing&);
 // So few that one evaluation costs little beside a compilation; no such loop.
 bool is_medium(const Function&, const Sizing&);
+// Whether rounding may move a value to the next whole number, as in quantized models.
+bool has_steps(const Function&);
 // So few that a difference can be looked into (explanation.h): where a rounding decides a step,
 // such as the next quantized number, the search may take seconds, for right results differ there.
 bool is_explainable(const Function&, const Sizing&);

@@ -15,6 +15,7 @@ class Case:
     sizes: list  # tuples of sizes; the first is exported
     open_axes: dict = dataclasses.field(default_factory=dict)  # input: {axis: name}
     by_keyword: bool = False  # inputs are keywords of the module, results have names
+    seed: int = 7  # of inputs and weights
 
 
 def tensors_in(result):
@@ -41,7 +42,7 @@ def wrapped(case, names):
 
 def export(case, exporter, file):
     """Writes the model; returns its sets of inputs, as dicts of arrays."""
-    torch.manual_seed(7)
+    torch.manual_seed(case.seed)
     sets = [case.inputs(*sizes) for sizes in case.sizes]
     names = list(sets[0])
     module = wrapped(case, names)

@@ -19,7 +19,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "examples/digits/digits.onnx"
 SILERO = pathlib.Path(os.environ.get("HONE_MODELS") or ROOT / "../shared/models") / "silero_vad/model.onnx"
-OK, USER = 0, 3
+OK, DIFFERS, USER = 0, 1, 3
 
 
 class Models(unittest.TestCase):
@@ -97,7 +97,47 @@ class Models(unittest.TestCase):
             "unsqueeze.onnx", [onnx.node("Unsqueeze", ["x", "axes"], ["y"])],
             [onnx.value("x", onnx.F32, [0, "a", "b"]), onnx.value("axes", onnx.I64, ["k"])],
             [onnx.value("y", onnx.F32, ["p", "q", "r", "s", "t"])])
-        self.hone("optimize", model, "-o", "unsqueeze.hone", "--strategies", "auto", "--rounds", 2, "--deadline", 60)
+        told = json.loads(self.hone("optimize", model, "-o", "unsqueeze.hone", "--strategies", "auto", "--rounds", 2,
+                                    "--deadline", 60, "--json").stdout)
+        self.assertEqual([t["missing"] for t in told["self_tests"] if t["missing"]], [])
+
+    def test_each_number_of_axes_has_a_self_test(self):
+        """Axes that differ for Squeeze, a shape that fits for Reshape."""
+        for op, sizes, most in (("Squeeze", [1, "a", 1, "b"], 4), ("Reshape", ["a", "b"], 8)):
+            model = self.write(f"{op}.onnx", [onnx.node(op, ["x", "which"], ["y"])],
+                               [onnx.value("x", onnx.F32, sizes), onnx.value("which", onnx.I64, ["k"])],
+                               [onnx.value("y", onnx.F32, None)])
+            told = json.loads(self.hone("optimize", model, "-o", f"{op}.hone", "--strategies", "cpu", "--rounds", 2,
+                                        "--json").stdout)
+            self.assertEqual([t["missing"] for t in told["self_tests"] if t["missing"]], [])
+            tested = set(re.findall(r"which i64\[(\d)\]", " ".join(t["inputs"] for t in told["self_tests"])))
+            self.assertEqual(tested, set(map(str, range(1, most + 1))))
+
+    # ---- steps that rounding decides
+
+    def test_a_quantized_network_with_numbers_on_the_edge_of_a_step_is_optimized(self):
+        model = ROOT / "test/stored/models/changed_dynamic_transformers_vit_edges.onnx"
+        told = json.loads(self.hone("optimize", model, "-o", "edges.hone", "--json").stdout)
+        for name in ("cpu", "auto"):
+            self.assertEqual(next(s for s in told["strategies"] if s["name"] == name)["failure"], "")
+
+    def validate_rounded(self, expected, code):
+        """Of 3 x, rounded to whole numbers: 2.5, which is 2 or 3, and 1.2."""
+        folder = self.work / "rounded"
+        data = folder / "test_data_set_0"
+        data.mkdir(parents=True, exist_ok=True)
+        folder.joinpath("model.onnx").write_bytes(onnx.model(
+            [onnx.node("Mul", ["x", "three"], ["z"]), onnx.node("Round", ["z"], ["y"])],
+            [onnx.value("x", onnx.F32, [2])], [onnx.value("y", onnx.F32, [2])],
+            [onnx.tensor("three", onnx.F32, [1], onnx.floats(3))]))
+        data.joinpath("input_0.pb").write_bytes(onnx.tensor("x", onnx.F32, [2], onnx.floats(2.5 / 3, 0.4)))
+        data.joinpath("output_0.pb").write_bytes(onnx.tensor("y", onnx.F32, [2], onnx.floats(*expected)))
+        return json.loads(self.hone("validate", folder, "--strategy", "ref,cpu", "--json", code=code).stdout)
+
+    def test_a_step_that_rounding_decides_is_no_difference(self):
+        rows = self.validate_rounded((2, 1), OK) + self.validate_rounded((3, 1), OK)
+        self.assertEqual({r["rounding_decides_a_step"] for r in rows}, {True, False})
+        self.assertTrue(all(not r["ok"] for r in self.validate_rounded((3, 2), DIFFERS)))
 
     # ---- limits of the machine
 

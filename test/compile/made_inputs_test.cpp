@@ -55,6 +55,22 @@ TEST(MadeInputs, WhatIsComputedOfIntegersIsTried) {
   EXPECT_NO_THROW(evaluate(f, made.arrays));
 }
 
+// Axes: each may stand there once.
+TEST(MadeInputs, IntegersThatMustDifferAreCounted) {
+  Function f;
+  const Value axes = f.add_param(i64({5}), "axes");
+  const auto all = [&](double x) { return broadcast_to(scalar(f.graph(), x, DType::i64), {5}); };
+  const Value seen =
+      ops::scatter(Values{all(0), axes, all(1)}, {{"axis", 0}, {"kind", std::string("add")}});
+  require_within(axes, 0, 4, "axes");
+  require_within(seen, 1, 1, "how often each axis stands there");
+  f.add_result(axes, "y");
+  const MadeInputs made = made_inputs(f, {});
+  EXPECT_EQ(made.problem, "");
+  EXPECT_EQ(integers(made.arrays[0]), (std::vector<std::int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(made.assumptions[0], "'axes' i64[5]: 0, 1, 2, ...");
+}
+
 // An encoder refuses a number that is none of its categories.
 TEST(MadeInputs, NumbersAreThoseThatTheyAreComparedWith) {
   Function f;

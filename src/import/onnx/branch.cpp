@@ -62,6 +62,13 @@ Value stacked(const Output& o, const std::optional<Type>& other) {
   return concat_values(parts, 0);
 }
 
+std::string kind_of(Value v) {
+  if (v.type().is_tensor()) return cat("a tensor ", v.type());
+  if (is_list(v)) return "a sequence";
+  if (!is_optional(v)) return "a value of another kind";
+  return v.operand_count() == 0 ? "an empty optional" : "an optional with a value";
+}
+
 OutputForm form_of(Value a, Value b) {
   using Kind = OutputForm::Kind;
   if (!b) b = a;
@@ -75,9 +82,10 @@ OutputForm form_of(Value a, Value b) {
       std::ranges::all_of(b.operands(), [](const Value& v) { return v.type().is_tensor(); }))
     return {Kind::optional, a.operand_count()};
   throw Unsupported(
-      "the branches give kinds of values that cannot be chosen at run time, such as an optional "
-      "that one of them leaves empty, and the condition depends on data; to compile for one "
-      "branch, give the inputs that decide it (--input, ImportOptions::contents)");
+      "the branches give ", kind_of(a), " and ", kind_of(b),
+      ", expected the same kind, for only a run tells which branch is taken; export a model whose "
+      "branches agree, or compile for one branch: give the inputs that decide it (--input, "
+      "ImportOptions::contents)");
 }
 
 }  // namespace
@@ -173,8 +181,9 @@ std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no, b
     if (a.dtype != b.dtype || a.rank() != b.rank())
       throw Unsupported(
           "output ", i, " is ", a, " in then_branch and ", b,
-          " in else_branch, and the condition depends on data; to compile for one "
-          "branch, give the inputs that decide it (--input, ImportOptions::contents)");
+          " in else_branch, expected equal dtypes and ranks, for only a run tells which branch is "
+          "taken; export a model whose branches agree, or compile for one branch: give the inputs "
+          "that decide it (--input, ImportOptions::contents)");
     const Dims room_a = rooms_of(yes, a.shape.dims), room_b = rooms_of(no, b.shape.dims);
     ChosenSizes s;
     for (std::size_t k = 0; k < room_a.size(); ++k) {

@@ -680,7 +680,8 @@ Value Walk::input_elements(const ValueInfo& v) {
   if (!is_known || given == reading_.source.options.elements.end())
     throw Unsupported(
         "input '", v.name, "': ",
-        is_known ? "a sequence or optional of unknown length is not supported; give its elements"
+        is_known ? "a sequence or optional of unknown length is not supported; give its elements "
+                   "(ImportOptions::elements), or export the model with a tensor for each of them"
                  : "only tensors, sequences and optionals are supported");
   Values elements;
   for (const Type& t : given->second) {
