@@ -295,5 +295,37 @@ TEST(Evaluate, ThreadsDoNotShow) {
   }
 }
 
+// An iteration changes what it carries in place, but not what something reads afterwards, nor what
+// the loop does not carry.
+TEST(Evaluate, ALoopThatFillsATensorKeepsWhatIsReadAgain) {
+  constexpr std::int64_t n = 20'000;
+  const Type count = i64({}), filled = f32({n});
+  auto go = std::make_shared<Function>(), body = std::make_shared<Function>();
+  for (Function* g : {go.get(), body.get()}) {
+    g->add_param(count, "i");
+    for (const char* name : {"y", "before", "x"}) g->add_param(filled, name);
+  }
+  go->add_result(ops::lt(go->param(0), scalar(go->graph(), static_cast<double>(n), DType::i64)));
+  const Value i = body->param(0), y = body->param(1), x = body->param(3);
+  const Value next =
+      updated_at(y, ops::dynamic_slice(Values{x, reshape_to(i, {1})}, {{"sizes", Dims{1}}}),
+                 reshape_to(i, {1}));
+  body->add_result(i + 1.0);
+  body->add_result(next);
+  body->add_result(y);
+  Function f;
+  const Value given = f.add_param(filled, "x"), start = f.add_param(filled, "start");
+  const Value loop = ops::while_loop(Values{scalar(f.graph(), 0, DType::i64), start, start, given},
+                                     {{"condition", FunctionRef(go)}, {"body", FunctionRef(body)}});
+  f.add_result(loop.result(1), "y");
+  f.add_result(loop.result(2), "before");
+  f.add_result(start, "start");
+  const std::vector<Array> got = evaluate(f, {{ramp({n}), zeros({n})}});
+  EXPECT_EQ(got[0], ramp({n}));
+  EXPECT_EQ(got[1].real(n - 2), static_cast<double>(n - 2));
+  EXPECT_EQ(got[1].real(n - 1), 0);
+  EXPECT_EQ(got[2], zeros({n}));
+}
+
 }  // namespace
 }  // namespace hone
