@@ -85,14 +85,29 @@ class Perturber {
       attrs.set(name, Dims(axes.space.size(), 0));
   }
 
-  // x * (1 + units * eps * sin(a * i + b)) for the i-th element.
+  // x * (1 + error), up to `units` units in the last place. The product is taken in f64, where
+  // 1 + eps exists for every dtype.
   Value noisy(Value x, double units) {
     if (!is_float(x.dtype())) return x;
+    const double most = units * epsilon_of(x.dtype());
+    const Value wide = cast_to(x, DType::f64);
+    ++uses_;
+    return cast_to(phase_ % 3 == 2 ? wide * (1.0 + most * sign()) : wide * each(x, most),
+                   x.dtype());
+  }
+
+  // 1 + most * sin(a * i + b) for the i-th element of a tensor like x.
+  Value each(Value x, double most) const {
     Value i = iota_value(x.graph(), DType::f64, {x.shape().count()}, 0);
-    Value wave = ops::sin(i * 2.3 + static_cast<double>(phase_ * 131 + 17 * ++uses_));
-    Value factor = reshape_to(wave * (units * epsilon_of(x.dtype())) + 1.0, x.shape().dims);
-    // The product is taken in f64, where 1 + eps exists for every dtype.
-    return cast_to(cast_to(x, DType::f64) * factor, x.dtype());
+    Value wave = ops::sin(i * 2.3 + static_cast<double>(phase_ * 131 + 17 * uses_));
+    return reshape_to(wave * most + 1.0, x.shape().dims);
+  }
+
+  // Equal numbers are rounded equally, so the errors of a whole tensor may have one sign and add
+  // up.
+  double sign() const {
+    const auto mixed = static_cast<std::uint64_t>(phase_ * 131 + uses_) * 0x9e3779b97f4a7c15;
+    return mixed >> 63 ? 1 : -1;
   }
 
   int phase_;
@@ -120,12 +135,14 @@ bool explains_special(double got, double wide, std::size_t i, std::span<const Wi
   return !agree || !differ(got, wide);
 }
 
-bool explains_reals(const Wide& got, const Wide& wide, std::span<const Wide* const> others) {
+bool explains_reals(const Wide& got, const Wide& wide, std::span<const Wide* const> others,
+                    const std::vector<bool>& left_out) {
+  const auto is_left_out = [&](std::size_t i) { return !left_out.empty() && left_out[i]; };
   const std::size_t n = wide.reals.size();
   std::vector<double> distance(n, 0);
   double widest = 0, most = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    if (special(wide.reals[i])) continue;
+    if (special(wide.reals[i]) || is_left_out(i)) continue;
     most = std::max(most, std::fabs(wide.reals[i]));
     for (const Wide* o : others)
       if (!special(o->reals[i]))
@@ -135,6 +152,7 @@ bool explains_reals(const Wide& got, const Wide& wide, std::span<const Wide* con
   const double rule = 16 * epsilon_of(got.dtype) * most;
   std::size_t uncertain = 0, off = 0;
   for (std::size_t i = 0; i < n; ++i) {
+    if (is_left_out(i)) continue;
     const double w = round_real(wide.dtype, wide.reals[i]);
     const bool any_special = special(w) || std::any_of(others.begin(), others.end(), [&](auto* o) {
                                return special(o->reals[i]);
@@ -153,21 +171,26 @@ bool explains_reals(const Wide& got, const Wide& wide, std::span<const Wide* con
 
 }  // namespace
 
-void Rounding::evaluate(int phases) {
+void Rounding::perturb(int phases) {
   for (int p = static_cast<int>(perturbed_.size()); p < phases; ++p)
     perturbed_.push_back(evaluate_wide(Perturber(p)(function_), inputs_, Mode::strict));
+}
+
+std::vector<const Wide*> Rounding::evaluations(std::size_t r) const {
+  std::vector<const Wide*> out = {&strict_[r]};
+  for (const auto& p : perturbed_) out.push_back(&p[r]);
+  return out;
 }
 
 // The rule once more, with the largest distance of any perturbed evaluation for that of `strict`,
 // and elements decided on which all of them agree. Where that distance comes from a few elements
 // next to a tie or a step, only a few may be that far off.
-bool Rounding::explains(std::size_t r, const Array& got) {
+bool Rounding::explains(std::size_t r, const Array& got, const std::vector<bool>& left_out) {
   const Wide numbers = widen(got);
   for (const int phases : {few_phases, all_phases}) {
-    evaluate(phases);
-    std::vector<const Wide*> others = {&strict_[r]};
-    for (const auto& p : perturbed_) others.push_back(&p[r]);
-    if (numbers.is_real() ? explains_reals(numbers, wide_[r], others)
+    perturb(phases);
+    const std::vector<const Wide*> others = evaluations(r);
+    if (numbers.is_real() ? explains_reals(numbers, wide_[r], others, left_out)
                           : explains_integers(numbers, wide_[r], others))
       return true;
   }
@@ -178,21 +201,37 @@ bool Rounding::spans(std::size_t r, const Array& got, double atol, double rtol) 
   const Wide numbers = widen(got);
   const auto is_inside = [&](std::size_t i) {
     const double w = wide_[r].reals[i];
-    double low = std::min(w, strict_[r].reals[i]), high = std::max(w, strict_[r].reals[i]);
-    for (const std::vector<Wide>& p : perturbed_) {
-      low = std::min(low, p[r].reals[i]);
-      high = std::max(high, p[r].reals[i]);
+    double low = w, high = w;
+    for (const Wide* o : evaluations(r)) {
+      low = std::min(low, o->reals[i]);
+      high = std::max(high, o->reals[i]);
     }
     const double more = (high - low) / 2 + atol + rtol * std::fabs(w);
     return numbers.reals[i] >= low - more && numbers.reals[i] <= high + more;
   };
   for (const int phases : {few_phases, all_phases}) {
-    evaluate(phases);
+    perturb(phases);
     bool all = true;
     for (std::size_t i = 0; all && i < numbers.reals.size(); ++i) all = is_inside(i);
     if (all) return true;
   }
   return false;
+}
+
+std::vector<bool> Rounding::noise(std::size_t r) {
+  perturb(all_phases);
+  std::vector<bool> out(wide_[r].reals.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    double low = wide_[r].reals[i], high = low;
+    bool is_finite = !special(low);
+    for (const Wide* o : evaluations(r)) {
+      low = std::min(low, o->reals[i]);
+      high = std::max(high, o->reals[i]);
+      is_finite = is_finite && !special(o->reals[i]);
+    }
+    out[i] = is_finite && 2 * (high - low) > std::max(std::fabs(low), std::fabs(high));
+  }
+  return out;
 }
 
 }  // namespace hone

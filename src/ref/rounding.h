@@ -17,9 +17,13 @@ class Rounding {
 
   // Evaluates the function up to thirty times more, with a relative error of at most one unit in
   // the last place of its dtype (4 after exp and its like) on every use of a rounded value and on
-  // every operand that is rounded. The error differs from element to element, operation to
-  // operation, time to time.
-  bool explains(std::size_t result, const Array& got);
+  // every operand that is rounded. The error differs from operation to operation and time to time,
+  // and two times in three from element to element. Elements in `left_out`, if it is not empty, are
+  // neither judged nor count for the limit of the others.
+  bool explains(std::size_t result, const Array& got, const std::vector<bool>& left_out = {});
+  // Elements of a float result that have no digit in common in all these evaluations: nothing but
+  // rounding is left of them.
+  std::vector<bool> noise(std::size_t result);
 
   // For results of another program: whether each element lies among those of these evaluations, or
   // outside by at most half the distance between the least and the largest, and `atol` and `rtol`
@@ -27,7 +31,8 @@ class Rounding {
   bool spans(std::size_t result, const Array& got, double atol, double rtol);
 
  private:
-  void evaluate(int phases);
+  void perturb(int phases);
+  std::vector<const Wide*> evaluations(std::size_t result) const;
 
   const Function& function_;
   const std::vector<Array>& inputs_;

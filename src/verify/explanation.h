@@ -25,12 +25,15 @@ class Explanation {
   }
   // Without enclosures, which are too wide where many steps follow each other.
   bool rounding_explains(std::size_t result, const Array& got) {
-    if (!rounding_) rounding_.emplace(function_, inputs_, expected_.rounded(), expected_.wide());
-    return rounding_->explains(result, got);
+    return rounding().explains(result, got);
   }
 
  private:
   bool encloses(std::size_t result, const Array& got);
+  Rounding& rounding() {
+    if (!rounding_) rounding_.emplace(function_, inputs_, expected_.rounded(), expected_.wide());
+    return *rounding_;
+  }
 
   const Function& function_;
   const std::vector<Array>& inputs_;
