@@ -29,8 +29,11 @@ constexpr std::int64_t least_apart = 4, most_apart = 64;
 // Of more work than this no negative, tiny and wide numbers are tried: it is in products, where
 // their signs and sizes decide nothing.
 constexpr std::int64_t most_varied_flops = 20'000'000;
-// So much work is in long sums, of which extreme numbers leave nothing but NaN.
+// So much work is in long sums, of which extreme numbers leave nothing but NaN. Beyond it few
+// numbers are special.
 constexpr std::int64_t most_extreme_flops = 500'000'000;
+// Of more work than this they are tried only where some chunks show them.
+constexpr std::int64_t most_rare_flops = 4'000'000'000;
 // Enclosures of extreme numbers are made for little work, and where casts to fewer bits round.
 constexpr std::int64_t most_each_extreme_flops = 20'000;
 constexpr std::uint64_t seed = 17;  // of inputs
@@ -260,6 +263,7 @@ class Check {
       trial_.refill(fill, seed);
       keep_worst(worst, compared(fill));
     }
+    if (flops_ > most_extreme_flops) compare_rare(worst);
     return worst;
   }
 
@@ -319,6 +323,15 @@ class Check {
     std::vector<Hash128> out;
     for (const Array& a : trial_.results()) out.push_back(hash128(a.bytes()));
     return out;
+  }
+
+  // What a kernel makes of NaN and infinity shows in some chunks, and on some elements.
+  void compare_rare(Comparison& worst) {
+    if (!is_one_launch_ && flops_ > most_rare_flops) return;
+    trial_.refill(Fill::rare, seed);
+    run(is_one_launch_ ? Chunks::Which::some : Chunks::Which::all);
+    if (const std::optional<Comparison> c = sampled(Fill::rare, is_one_launch_))
+      keep_worst(worst, *c);
   }
 
   // What a chunk writes may not hang on which chunks ran before it, or on which thread.

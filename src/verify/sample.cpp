@@ -108,6 +108,14 @@ std::optional<bool> of_run(std::int64_t i) {
   return octave % 3 == 0;
 }
 
+// One of five is an infinity of either sign by turns: many draws hold none without a NaN next to
+// it.
+double rare_real(std::uint64_t pick, std::int64_t place) {
+  if (place % 5 == 2) return place % 2 == 0 ? INFINITY : -INFINITY;
+  const double x = special_reals[pick % std::size(special_reals)];
+  return std::abs(x) < least_normal ? std::copysign(0.0, x) : x;
+}
+
 double real_number(SplitMix64& numbers, Fill fill, std::int64_t i, DType t,
                    std::span<const double> edges) {
   if (is_extreme(fill)) {
@@ -116,8 +124,7 @@ double real_number(SplitMix64& numbers, Fill fill, std::int64_t i, DType t,
   }
   if (fill == Fill::rare) {
     const std::uint64_t pick = numbers.next();
-    const double x = special_reals[pick % std::size(special_reals)];
-    if (i % 251 == 83) return std::abs(x) < least_normal ? std::copysign(0.0, x) : x;
+    if (i % 251 == 83) return rare_real(pick, i / 251);
   }
   if (fill == Fill::negative) {
     const std::uint64_t pick = numbers.next();

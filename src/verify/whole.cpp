@@ -290,15 +290,15 @@ bool has_loop(const Function& f) {
 
 }  // namespace
 
-std::optional<std::vector<Array>> extreme_like(const Function& f, const std::vector<Array>& inputs,
-                                               bool keeps_denormals) {
+std::optional<std::vector<Array>> special_like(const Function& f, const std::vector<Array>& inputs,
+                                               Fill fill) {
   bool has_reals = false;
   std::vector<Array> out = inputs;
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (!is_float(out[i].dtype()) || f.params()[i].required) continue;
     has_reals = true;
     out[i] = Array::zeros(inputs[i].dtype(), inputs[i].dims());
-    sample(out[i].writable_bytes(), out[i].dtype(), extreme_of(keeps_denormals), i + 1);
+    sample(out[i].writable_bytes(), out[i].dtype(), fill, i + 1);
   }
   return has_reals && !has_loop(f) ? std::optional(std::move(out)) : std::nullopt;
 }

@@ -53,11 +53,11 @@ struct OtherSizes {
 bool check_whole(const Function&, const Sizing&, const OtherSizes&, const Plan&,
                  const Executable::Devices&, const std::shared_ptr<ThreadPool>&, const Blame&);
 
-// Those inputs with extreme numbers in place of reals, where the device keeps denormals or not. For
-// runs that nothing judges but each other, of functions of any size. Nothing where there are no
-// reals, or a loop that might never end with them.
-std::optional<std::vector<Array>> extreme_like(const Function&, const std::vector<Array>& inputs,
-                                               bool keeps_denormals);
+// Those inputs with numbers of that kind in place of reals. For runs that little judges but each
+// other, of functions of any size. Nothing where there are no reals, or a loop that might never end
+// with them.
+std::optional<std::vector<Array>> special_like(const Function&, const std::vector<Array>& inputs,
+                                               Fill);
 
 // Looks at each launch: its operands must lie as its kernel was compiled for. Throws InternalError.
 void check_operands(const Plan&, const Variant&, std::span<const Kernel>);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <sstream>
@@ -114,6 +115,16 @@ TEST(Faults, ModelsAreRightWithoutOne) {
               return out;
             }),
             "");
+}
+
+// Random numbers say nothing of NaN and infinities, and single elements of much work are judged.
+TEST(Faults, ALargeProductKeepsSpecialNumbers) {
+  const auto& all = faults();
+  const auto fault = std::ranges::find(all, "kernel-sub-of-itself", &Fault::name);
+  ASSERT_NE(fault, all.end());
+  const Finding f = try_fault(*fault, large_model());
+  EXPECT_TRUE(f.outcome == Outcome::refused || f.outcome == Outcome::replaced)
+      << words[static_cast<int>(f.outcome)] << ": " << f.how;
 }
 
 TEST_P(Faults, NoneGivesAWrongNumber) {

@@ -194,6 +194,10 @@ void add_expressions(std::vector<Fault>& all) {
      [](Graph&, Value, const Values& v) {
        return made(ops::minimum, {made(ops::exp, v), number(v[0], 1e30)});
      });
+  op("sub-of-itself", "x - x becomes 0, though x may be NaN or infinite", ops::sub,
+     [](Graph&, Value old, const Values& v) {
+       return is_real(old) && v[0] == v[1] ? number(v[0], 0) : Value();
+     });
   op("sub-loses-bits", "the result of sub is rounded to f16", ops::sub,
      [](Graph&, Value old, const Values& v) -> Value {
        if (old.dtype() != DType::f32) return {};

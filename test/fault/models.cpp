@@ -142,6 +142,7 @@ void update(Function& f) {
   Value w = f.add_param(f32({30, 20}), "w", true), g = f.add_param(f32({30, 20}), "g");
   f.add_result(w - g * 0.1, "updated");
   f.add_result(ops::sqrt(ops::reduce_sum(g * g, {{"axes", Dims{0, 1}}})), "norm");
+  f.add_result(g - g, "none");
 }
 
 // A row of what the caller gives away is replaced, after the old rows were read.
@@ -150,6 +151,13 @@ void cache(Function& f) {
         at = f.add_param(i64({2}), "at");
   f.add_result(ops::dynamic_update(std::vector<Value>{all, ops::tanh(next), at}), "all");
   f.add_result(ops::reduce_max(all, {{"axes", Dims{0}}}), "old");
+}
+
+// So much work that a kernel is run in parts and judged on few elements.
+void large_product(Function& f) {
+  Value x = f.add_param(f32({512, 1024}), "x");
+  Value y = ops::relu(ops::matmul(x, weight(f, {1024, 512}, 1)));
+  f.add_result(y - y, "y");
 }
 
 SmallModel model(const std::string& name, void (*build)(Function&)) {
@@ -174,5 +182,7 @@ std::vector<SmallModel> small_models() {
           model("open_sizes", open_sizes), model("update", update), model("cache", cache),
           model("depthwise", depthwise)};
 }
+
+SmallModel large_model() { return model("large_product", large_product); }
 
 }  // namespace hone::test

@@ -14,5 +14,7 @@ struct SmallModel {
 
 // Compiled for every fault of a compilation.
 std::vector<SmallModel> small_models();
+// Compiled for few: its kernel is half a billion operations.
+SmallModel large_model();
 
 }  // namespace hone::test

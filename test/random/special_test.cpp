@@ -1,0 +1,57 @@
+// NaN and infinities of functions that are too much work to evaluate whole.
+#include "verify/special.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/common.h"
+#include "verify/sample.h"
+
+namespace hone::fuzz {
+namespace {
+
+Function product(Value (*after)(Value p), std::int64_t layers = 1) {
+  Function f;
+  Value p = f.add_param(f32({64, 256}), "x");
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const Type weights = f32({256, 256});
+    p = ops::matmul(p, constant(f.graph(), sample_array(weights, {}, Fill::random, 7)));
+  }
+  f.add_result(after(p), "y");
+  return f;
+}
+
+// What is said where `wrong` is computed in place of `right`.
+std::string said(Value (*right)(Value p), Value (*wrong)(Value p)) {
+  const std::vector<Array> inputs = {sample_array(f32({64, 256}), {}, Fill::rare, 1)};
+  const std::vector<Array> got = evaluate(product(wrong), inputs);
+  return wrong_special(product(right), inputs, got);
+}
+
+Value itself(Value p) { return p; }
+Value zero(Value p) { return constant_like(p, 0); }
+Value difference(Value p) { return p - p; }
+Value behind_relu(Value p) { return ops::relu(p) - ops::relu(p); }
+Value quotient(Value p) { return p / p; }
+
+TEST(Special, WhatRulesForgetOfNaNAndInfinity) {
+  EXPECT_NE(said(difference, zero), "");
+  EXPECT_NE(said(behind_relu, zero), "");
+  EXPECT_NE(said(quotient, [](Value p) { return constant_like(p, 1); }), "");
+  EXPECT_NE(said([](Value p) { return ops::relu(p) + behind_relu(p); },
+                 [](Value p) { return ops::relu(p); }),
+            "");
+}
+
+TEST(Special, RightResultsPass) {
+  for (Value (*f)(Value) : {itself, difference, behind_relu, quotient}) EXPECT_EQ(said(f, f), "");
+}
+
+// Too much work: nothing is said.
+TEST(Special, ADeepFunctionIsNotJudged) {
+  const Function deep = product(difference, 3);
+  const std::vector<Array> inputs = {sample_array(f32({64, 256}), {}, Fill::rare, 1)};
+  EXPECT_EQ(wrong_special(deep, inputs, evaluate(product(zero, 3), inputs)), "");
+}
+
+}  // namespace
+}  // namespace hone::fuzz
