@@ -66,7 +66,15 @@ const NamedClass named_classes[] = {
     {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
     {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
     {"word", words},
+    {"blank", {{'\t', '\t'}, {' ', ' '}}},
+    {"cntrl", {{0, 0x1f}, {0x7f, 0x7f}}},
+    {"graph", {{'!', '~'}}},
+    {"print", {{' ', '~'}}},
+    {"ascii", {{0, 0x7f}}},
 };
+
+// What (?i) lets letters of ASCII match beside their other case: the long s and the sign of Kelvin.
+constexpr std::pair<char32_t, char32_t> other_letters[] = {{'s', 0x17f}, {'k', 0x212a}};
 
 int hexadecimal_digit(char32_t c) {
   if (c >= '0' && c <= '9') return static_cast<int>(c - '0');
@@ -135,6 +143,15 @@ class Compiler {
         const char32_t low = std::max(r[i].first, from), high = std::min(r[i].second, to);
         if (low <= high) r.emplace_back(low ^ 0x20, high ^ 0x20);
       }
+    for (const auto& [letter, other] : other_letters)
+      if (std::ranges::any_of(
+              r, [&](const auto& x) { return x.first <= letter && letter <= x.second; }))
+        r.emplace_back(other, other);
+  }
+  // Of a class and, with (?i), of the other case of its letters.
+  Ranges opposite_here(Ranges r) const {
+    if (ignores_case_) add_other_case(r);
+    return opposite(std::move(r));
   }
 
   // With more than one, a jump before them leads to the splits behind them.
@@ -169,10 +186,11 @@ class Compiler {
     if (take(U'(')) return group(depth);
     for (char32_t c : {U'*', U'+', U'?'})
       if (is_next(c)) fail(cat("there is nothing to repeat before '", static_cast<char>(c), "'"));
+    if (is_next(U'{') && count()) fail("there is nothing to repeat before a count");
     if (take(U'['))
       emit_set(bracket());
     else if (take(U'.'))
-      emit_set(opposite({{'\n', '\n'}}));
+      emit_set(dot_takes_all_ ? opposite({}) : opposite({{'\n', '\n'}}));
     else if (take(U'^'))
       emit_condition(Kind::at_start);
     else if (take(U'$'))
@@ -190,23 +208,44 @@ class Compiler {
   }
 
   bool group(int depth) {
-    const bool outer = ignores_case_;
-    if (take("?i)")) {
-      ignores_case_ = true;  // to the end of the group around it
-      return false;
-    }
-    if (take("?i:")) {
-      ignores_case_ = true;
-    } else if (take("?P<") || take("?<")) {
+    const bool case_outside = ignores_case_, dot_outside = dot_takes_all_;
+    if (take("?P<") || take("?<")) {
       while (more() && (text_[at_] == '_' || holds(words, text_[at_]))) ++at_;
       if (!take(U'>')) fail("a group name without '>'");
-    } else if (!take("?:") && is_next(U'?')) {
-      fail("this kind of (? group is not supported (lookaround is not)");
+    } else if (take(U'?')) {
+      flags();
+      if (take(U')')) return false;  // they hold to the end of the group around it
+      take(U':');
     }
     alternatives(depth + 1);
     if (!take(U')')) fail("'(' without ')'");
-    ignores_case_ = outer;
+    ignores_case_ = case_outside;
+    dot_takes_all_ = dot_outside;
     return true;
+  }
+
+  // Up to the ) or : behind them.
+  void flags() {
+    const std::size_t start = at_ - 1;
+    bool sets = true;
+    while (more() && !is_next(U')') && !is_next(U':')) {
+      if (take(U'i'))
+        ignores_case_ = sets;
+      else if (take(U's'))
+        dot_takes_all_ = sets;
+      else if (take(U'U'))
+        continue;  // what is tried first makes no difference to whether the whole matches
+      else if (sets && take(U'-'))
+        sets = false;
+      else
+        break;
+    }
+    const bool is_empty = at_ == start + 1 && !is_next(U':');
+    const bool ends_in_minus = text_[at_ - 1] == '-';
+    if (!(is_next(U')') || is_next(U':')) || is_empty || ends_in_minus) {
+      at_ = start;
+      fail("this kind of (? group is not supported (lookaround is not)");
+    }
   }
 
   void escape() {
@@ -221,11 +260,11 @@ class Compiler {
 
   std::optional<Ranges> class_escape() {
     if (take(U'd')) return digits;
-    if (take(U'D')) return opposite(digits);
+    if (take(U'D')) return opposite_here(digits);
     if (take(U's')) return spaces;
-    if (take(U'S')) return opposite(spaces);
+    if (take(U'S')) return opposite_here(spaces);
     if (take(U'w')) return words;
-    if (take(U'W')) return opposite(words);
+    if (take(U'W')) return opposite_here(words);
     return std::nullopt;
   }
 
@@ -234,8 +273,17 @@ class Compiler {
     constexpr std::u32string_view names = U"ntrfva", stand_for = U"\n\t\r\f\v\a";
     if (auto i = names.find(c); i != names.npos) return stand_for[i];
     if (c == U'x') return hexadecimal();
+    if (c == U'0' || (is_octal(c) && more() && is_octal(text_[at_]))) return octal(c - U'0');
     if (c >= 0x80 || (c != '_' && holds(words, c))) fail(cat("unknown escape \\", utf8({c})));
     return c;
+  }
+
+  static bool is_octal(char32_t c) { return c >= '0' && c <= '7'; }
+
+  // Up to two more digits.
+  char32_t octal(char32_t n) {
+    for (int i = 0; i < 2 && more() && is_octal(text_[at_]); ++i) n = n * 8 + (text_[at_++] - U'0');
+    return n;
   }
 
   char32_t hexadecimal() {
@@ -283,7 +331,7 @@ class Compiler {
     const bool negated = take(U'^');
     for (const NamedClass& c : named_classes) {
       if (!take(cat(c.name, ":]"))) continue;
-      const Ranges r = negated ? opposite(c.ranges) : c.ranges;
+      const Ranges r = negated ? opposite_here(c.ranges) : c.ranges;
       out.insert(out.end(), r.begin(), r.end());
       return;
     }
@@ -379,7 +427,7 @@ class Compiler {
   std::vector<Instruction>& program_;
   std::vector<Ranges>& sets_;
   std::size_t at_ = 0, emitted_ = 0;
-  bool ignores_case_ = false;
+  bool ignores_case_ = false, dot_takes_all_ = false;
 };
 
 bool is_word(char32_t c) { return holds(words, c); }

@@ -1,6 +1,7 @@
 // Regular expressions without backtracking: time grows with pattern times text, whatever they are.
 // Syntax is that of RE2, less what a match of the whole text has no use for: literals, ., classes,
-// \d \w \s \b and their opposites, ( ), (?: ), |, * + ? {m,n} (greedy or not), ^ $ \A \z, (?i).
+// \d \w \s \b and their opposites, ( ), (?: ), |, * + ? {m,n} (greedy or not), ^ $ \A \z, the flags
+// i, s and U.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 #include "host/text.h"
 
 #include <locale.h>
+#include <stdlib.h>
 #include <wctype.h>
 
 #include <algorithm>
@@ -161,6 +162,13 @@ std::string digits_of(double x, int digits) {
 
 namespace {
 
+// Rounded as any other number: too large ones to infinity, too small ones to zero.
+double rounded_beyond(std::string_view digits) {
+  static const locale_t plain = newlocale(LC_NUMERIC_MASK, "C", nullptr);
+  HONE_ASSERT(plain, "the locale C is missing");
+  return strtod_l(std::string(digits).c_str(), nullptr, plain);
+}
+
 template <class T>
 T number_of(std::string_view given, std::string_view kind) {
   constexpr std::string_view blanks = " \t\n\r\f\v";
@@ -171,8 +179,11 @@ T number_of(std::string_view given, std::string_view kind) {
   if (has_sign) text.remove_prefix(1);
   T x{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
-  if (error == std::errc() && end == text.data() + text.size()) return x;
+  const bool is_whole = end == text.data() + text.size();
+  if (error == std::errc() && is_whole) return x;
   const bool is_beyond = error == std::errc::result_out_of_range;
+  if constexpr (std::is_floating_point_v<T>)
+    if (is_beyond && is_whole) return rounded_beyond(text);
   throw UserError("string '", given.substr(0, 40),
                   is_beyond ? "' is out of range for " : "' is not ", kind);
 }

@@ -29,7 +29,8 @@ std::int64_t count_pieces(std::string_view text, std::string_view delimiter, std
 // A number with at most `digits` significant digits, as few above 8 as tell it apart, as C's %g;
 // NaN, INF and -INF.
 std::string digits_of(double, int digits);
-// The number that a whole text spells, blanks around it aside. Throws UserError for another text.
+// The number that a whole text spells, blanks around it aside; a real is rounded, to infinity or
+// zero if need be. Throws UserError for another text.
 double real_of(std::string_view);
 std::int64_t integer_of(std::string_view);
 

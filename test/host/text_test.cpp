@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <memory>
+
+#include "base/error.h"
 
 namespace hone {
 namespace {
@@ -63,6 +66,143 @@ TEST(HostText, CaseAndBlanksOfEveryCharacter) {
   }
   EXPECT_GT(rows, 2700);
   EXPECT_GE(blanks, 29);
+}
+
+// The simple mappings of UnicodeData.txt where a language or SpecialCasing.txt has another: one
+// letter becomes one letter, whatever stands around it.
+TEST(HostText, CaseIsLetterByLetter) {
+  struct {
+    char32_t letter, lower, upper;
+  } rows[] = {
+      {0x00b5, 0x00b5, 0x039c},     // micro sign
+      {0x00df, 0x00df, 0x00df},     // sharp s, SS when it may be two letters
+      {0x1e9e, 0x00df, 0x1e9e},     // capital sharp s
+      {0x0130, 0x0069, 0x0130},     // capital i with dot
+      {0x0131, 0x0131, 0x0049},     // dotless i
+      {0x0149, 0x0149, 0x0149},     // n preceded by apostrophe
+      {0x017f, 0x017f, 0x0053},     // long s
+      {0x01c4, 0x01c6, 0x01c4},     // DZ with caron, its title case, its small letter
+      {0x01c5, 0x01c6, 0x01c4},     //
+      {0x01c6, 0x01c6, 0x01c4},     //
+      {0x01f0, 0x01f0, 0x01f0},     // j with caron
+      {0x0307, 0x0307, 0x0307},     // combining dot above
+      {0x0345, 0x0345, 0x0399},     // combining iota
+      {0x0390, 0x0390, 0x0390},     // iota with dialytika and tonos
+      {0x03a3, 0x03c3, 0x03a3},     // sigma, at the end of a word too
+      {0x03c2, 0x03c2, 0x03a3},     // final sigma
+      {0x0587, 0x0587, 0x0587},     // Armenian ligature
+      {0x10d0, 0x10d0, 0x1c90},     // Georgian
+      {0x13a0, 0xab70, 0x13a0},     // Cherokee
+      {0xab70, 0xab70, 0x13a0},     //
+      {0x1f80, 0x1f80, 0x1f88},     // alpha with psili and iota
+      {0x1fb3, 0x1fb3, 0x1fbc},     // alpha with iota
+      {0x2126, 0x03c9, 0x2126},     // ohm, kelvin, angstrom
+      {0x212a, 0x006b, 0x212a},     //
+      {0x212b, 0x00e5, 0x212b},     //
+      {0x2160, 0x2170, 0x2160},     // Roman one
+      {0x24b6, 0x24d0, 0x24b6},     // circled A
+      {0xfb00, 0xfb00, 0xfb00},     // ligatures ff and st
+      {0xfb06, 0xfb06, 0xfb06},     //
+      {0xff21, 0xff41, 0xff21},     // fullwidth A
+      {0x10400, 0x10428, 0x10400},  // Deseret
+      {0x1e900, 0x1e922, 0x1e900},  // Adlam
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(in_case(utf8({row.letter}), LetterCase::lower), utf8({row.lower}))
+        << "U+" << std::hex << static_cast<unsigned>(row.letter);
+    EXPECT_EQ(in_case(utf8({row.letter}), LetterCase::upper), utf8({row.upper}))
+        << "U+" << std::hex << static_cast<unsigned>(row.letter);
+  }
+  // A letter and its mark stay two characters.
+  EXPECT_EQ(in_case("e\xcc\x81i\xcc\x87", LetterCase::upper), "E\xcc\x81I\xcc\x87");
+  EXPECT_EQ(in_case("\xce\x9f\xce\xa3 \xce\xa3", LetterCase::lower), "\xce\xbf\xcf\x83 \xcf\x83");
+}
+
+// As C's %g: 8 digits, and of f64 as many more as tell the number apart.
+TEST(HostText, DigitsOfNumbers) {
+  struct {
+    double x;
+    int digits;  // 17 of f64, 8 of others
+    std::string_view text;
+  } rows[] = {
+      {0.0, 8, "0"},
+      {-0.0, 8, "-0"},
+      {INFINITY, 8, "INF"},
+      {-INFINITY, 17, "-INF"},
+      {NAN, 8, "NaN"},
+      {-NAN, 8, "NaN"},
+      {1, 8, "1"},
+      {-1.5, 8, "-1.5"},
+      {0.1f, 8, "0.1"},
+      {0.1, 17, "0.1"},
+      {1.0 / 3, 17, "0.3333333333333333"},
+      {1e-4, 17, "0.0001"},
+      {1e-5, 17, "1e-05"},
+      {123456789, 17, "123456789"},
+      {1e15, 17, "1e+15"},
+      {1e100, 17, "1e+100"},
+      {65504, 8, "65504"},
+      {0x1p-24, 8, "5.9604645e-08"},
+      {3.3895313892515355e38, 8, "3.3895314e+38"},  // largest bf16
+      {3.4028234663852886e38, 8, "3.4028235e+38"},  // largest f32
+      {1.401298464324817e-45, 8, "1.4012985e-45"},  // least f32
+      {1.1754943508222875e-38, 8, "1.1754944e-38"},
+      {1.7976931348623157e308, 17, "1.7976931348623157e+308"},
+      {2.2250738585072014e-308, 17, "2.2250738585072014e-308"},
+      {5e-324, 17, "4.9406565e-324"},
+  };
+  for (const auto& row : rows) EXPECT_EQ(digits_of(row.x, row.digits), row.text);
+}
+
+TEST(HostText, NumbersOfDigits) {
+  struct {
+    std::string_view text;
+    double x;
+  } rows[] = {
+      {"0", 0.0},
+      {"-0", -0.0},
+      {"+0", 0.0},
+      {"1", 1},
+      {"+1.5", 1.5},
+      {".5", 0.5},
+      {"5.", 5},
+      {"-3e2", -300},
+      {"3.1415926E8", 3.1415926e8},
+      {"1e+05", 1e5},
+      {"1E-05", 1e-5},
+      {" \t12\n", 12},
+      {"INF", INFINITY},
+      {"+INF", INFINITY},
+      {"-INF", -INFINITY},
+      {"inf", INFINITY},
+      {"Infinity", INFINITY},
+      {"NaN", NAN},
+      {"nan", NAN},
+      {"-NaN", NAN},
+      {"9007199254740993", 9007199254740992},  // a tie, to even
+      {"9007199254740993.0000000001", 9007199254740994},
+      {"1.7976931348623157e308", 1.7976931348623157e308},
+      {"1.7976931348623159e308", INFINITY},
+      {"1e400", INFINITY},
+      {"-1e400", -INFINITY},
+      {"5e-324", 5e-324},
+      {"2e-324", 0},
+      {"-1e-400", -0.0},
+  };
+  for (const auto& row : rows) {
+    const double x = real_of(row.text);
+    EXPECT_TRUE(std::isnan(row.x) ? std::isnan(x) : x == row.x) << row.text << ": " << x;
+    EXPECT_EQ(std::signbit(x) && !std::isnan(x), std::signbit(row.x) && !std::isnan(row.x))
+        << row.text;
+  }
+  for (std::string_view wrong : {"", " ", "+", "-", ".", "e5", "1e", "1e+", "1 2", "1,5", "+-1",
+                                 "--1", "0x10", "1f", "one", "1_000", "\xd9\xa1"})
+    EXPECT_THROW(real_of(wrong), UserError) << wrong;
+  EXPECT_EQ(integer_of("-9223372036854775808"), INT64_MIN);
+  EXPECT_EQ(integer_of(" +9223372036854775807 "), INT64_MAX);
+  EXPECT_EQ(integer_of("-0"), 0);
+  for (std::string_view wrong : {"", "9223372036854775808", "1.0", "1e3", "0x10", "+-1", "- 1"})
+    EXPECT_THROW(integer_of(wrong), UserError) << wrong;
 }
 
 // As Python's str.split.
