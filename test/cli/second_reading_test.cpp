@@ -118,6 +118,8 @@ std::vector<Example> examples() {
        {{"a", {f, {2, 1}, {1, 2}}},
         {"b", {f, {2}, {10, 20}}},
         {"y", {f, {2, 2}, {-9, -19, -8, -18}}}}},
+      {node("CastLike", {"x", "t"}),
+       {{"x", {f, {3}, {-1.5, 0, 2.75}}}, {"t", {i, {1}, {9}}}, {"y", {i, {3}, {-1, 0, 2}}}}},
       {node("Transpose", {"x"}, {integers("perm", {1, 0})}),
        {{"x", {f, {2, 3}, {1, 2, 3, 4, 5, 6}}}, {"y", {f, {3, 2}, {1, 4, 2, 5, 3, 6}}}}},
       {node("Slice", {"x", "s", "e", "a", "t"}),
@@ -519,6 +521,49 @@ TEST(SecondReading, JudgesNodesOfLargeModelsAlone) {
   EXPECT_EQ(r.nodes, 11);
   EXPECT_EQ(r.judged, 10);
   EXPECT_EQ(r.alone, 10);
+}
+
+// The fields that onnx.proto has beside raw_data.
+TEST(SecondReading, ElementsInTypedFields) {
+  const auto bytes = [](const auto& list) { return std::as_bytes(std::span(list)); };
+  const float reals[] = {0.5f, -2};
+  const double wide[] = {0.1, -0.0};
+  const std::uint8_t varints[] = {0xac, 0x02, 0xff, 0xff, 0xff, 0xff,
+                                  0xff, 0xff, 0xff, 0xff, 0xff, 0x01};  // 300, -1
+  const std::uint8_t halves[] = {0x80, 0x78, 0x80, 0x80, 0x02};         // 0x3c00, 0x8000
+  using Field = onnx::TypedData::Kind;
+  struct Row {
+    std::int32_t data_type;
+    Field field;
+    std::span<const std::byte> packed;
+    onnx::Numbers numbers;
+  };
+  const Row rows[] = {{1, Field::f32, bytes(reals), {DType::f32, {2}, {0.5, -2}}},
+                      {11, Field::f64, bytes(wide), {DType::f64, {2}, {0.1, -0.0}}},
+                      {7, Field::i64, bytes(varints), {DType::i64, {2}, {300, -1}}},
+                      {6, Field::i32, bytes(varints), {DType::i32, {2}, {300, -1}}},
+                      {9, Field::i32, bytes(varints), {DType::b1, {2}, {1, 1}}},
+                      {10, Field::i32, bytes(halves), {DType::f16, {2}, {1, -0.0}}}};
+  for (const Row& r : rows) {
+    onnx::Tensor t;
+    t.data_type = r.data_type;
+    t.dims = {2};
+    t.typed = {{r.field, WireType::bytes, r.packed}};
+    const auto got = onnx::numbers_of(t);
+    ASSERT_TRUE(got) << r.data_type;
+    EXPECT_EQ(got->dtype, r.numbers.dtype);
+    EXPECT_EQ(got->values, r.numbers.values) << r.data_type;
+    EXPECT_EQ(std::signbit(got->values[1]), std::signbit(r.numbers.values[1]));
+    t.dims = {3};
+    EXPECT_FALSE(onnx::numbers_of(t)) << "one is missing";
+    t.dims = {2};
+    t.data_type = r.data_type == 11 ? 1 : 11;
+    EXPECT_FALSE(onnx::numbers_of(t)) << "another field holds them";
+  }
+  onnx::Tensor single;
+  single.data_type = 7;
+  single.typed = {{Field::i64, WireType::varint, {}, ~std::uint64_t{0}}};
+  EXPECT_EQ(onnx::numbers_of(single)->values, std::vector<double>{-1});
 }
 
 TEST(SecondReading, AgreesWithTheImport) {

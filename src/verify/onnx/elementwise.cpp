@@ -217,36 +217,33 @@ std::vector<Numbers> clip(Call& c) {
   return mapped(c, [&](double x) { return x != x ? x : std::fmin(std::fmax(x, low), high); });
 }
 
-std::vector<Numbers> cast(Call& c) {
-  const std::int64_t to = c.integer("to", 0);
+std::vector<Numbers> cast_as(Call& c, DType to) {
   if (c.has_attribute("saturate") || c.has_attribute("round_mode")) throw NotJudged();
-  const auto to_type = [&](DType t, auto f) {
-    std::vector<Numbers> out = mapped(c, f);
-    out[0].dtype = t;
-    return out;
+  const auto number = [to](double x) {
+    if (to == DType::b1) return x != 0 ? 1.0 : 0.0;
+    if (to == DType::f32) return static_cast<double>(static_cast<float>(x));
+    return is_float(to) ? x : std::trunc(x);  // f16 is rounded: within the tolerance
   };
-  const auto whole = [](double x) { return std::trunc(x); };
-  switch (to) {
-    case 1:
-      return to_type(DType::f32,
-                     [](double x) { return static_cast<double>(static_cast<float>(x)); });
-    case 2:
-      return to_type(DType::u8, whole);
-    case 3:
-      return to_type(DType::i8, whole);
-    case 6:
-      return to_type(DType::i32, whole);
-    case 7:
-      return to_type(DType::i64, whole);
-    case 9:
-      return to_type(DType::b1, [](double x) { return x != 0 ? 1.0 : 0.0; });
-    case 10:
-      return to_type(DType::f16, [](double x) { return x; });  // rounded: within the tolerance
-    case 11:
-      return to_type(DType::f64, [](double x) { return x; });
-    default:
-      throw NotJudged();
-  }
+  std::vector<Numbers> out = mapped(c, number);
+  out[0].dtype = to;
+  return out;
+}
+
+std::vector<Numbers> cast(Call& c) {
+  static constexpr std::pair<std::int64_t, DType> types[] = {
+      {1, DType::f32}, {2, DType::u8}, {3, DType::i8},   {6, DType::i32},
+      {7, DType::i64}, {9, DType::b1}, {10, DType::f16}, {11, DType::f64}};
+  const std::int64_t to = c.integer("to", 0);
+  for (const auto& [number, dtype] : types)
+    if (number == to) return cast_as(c, dtype);
+  throw NotJudged();
+}
+
+// To the type of the second operand.
+std::vector<Numbers> cast_like(Call& c) {
+  const DType to = c.in(1).dtype;
+  if (is_small(to) || to == DType::text) throw NotJudged();
+  return cast_as(c, to);
 }
 
 // The element of a scale or zero point for an element of x: one for all, or one along an axis.
@@ -315,6 +312,7 @@ std::span<const MeaningRow> elementwise_meanings() {
     out.push_back({"Where", where});
     out.push_back({"Clip", clip});
     out.push_back({"Cast", cast});
+    out.push_back({"CastLike", cast_like});
     out.push_back({"QuantizeLinear", quantize});
     out.push_back({"DequantizeLinear", quantize});
     out.push_back({"Dropout", dropout});
