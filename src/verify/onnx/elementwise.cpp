@@ -217,12 +217,43 @@ std::vector<Numbers> clip(Call& c) {
   return mapped(c, [&](double x) { return x != x ? x : std::fmin(std::fmax(x, low), high); });
 }
 
+// Floats of eight bits, as the page of Cast has them.
+struct SmallFloat {
+  DType dtype;
+  int digits, least_exponent;  // digits behind the point
+  double most;
+  bool has_infinity, has_negative_zero;
+};
+constexpr SmallFloat small_floats[] = {{DType::f8e4m3fn, 3, -6, 448, false, true},
+                                       {DType::f8e4m3fnuz, 3, -7, 240, false, false},
+                                       {DType::f8e5m2, 2, -14, 57344, true, true},
+                                       {DType::f8e5m2fnuz, 2, -15, 57344, false, false}};
+
+// To the nearest, ties to even. Beyond the largest number: that, or infinity or NaN.
+double rounded_to(const SmallFloat& f, bool saturates, double x) {
+  if (x != x) return x;
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  const double step = std::ldexp(1, std::max(exponent - 1, f.least_exponent) - f.digits);
+  const double y = std::isinf(x) ? x : std::nearbyint(x / step) * step;
+  if (std::fabs(y) > f.most) {
+    if (saturates) return std::copysign(f.most, x);
+    return f.has_infinity ? std::copysign(INFINITY, x) : NAN;
+  }
+  return y == 0 && !f.has_negative_zero ? 0 : y;
+}
+
 std::vector<Numbers> cast_as(Call& c, DType to) {
-  if (c.has_attribute("saturate") || c.has_attribute("round_mode")) throw NotJudged();
-  const auto number = [to](double x) {
+  if (c.has_attribute("round_mode")) throw NotJudged();
+  const bool saturates = c.integer("saturate", 1) != 0;
+  const auto small = std::ranges::find(small_floats, to, &SmallFloat::dtype);
+  const bool is_small_float = small != std::end(small_floats);
+  if (!is_small_float && (is_small(to) || to == DType::text)) throw NotJudged();
+  const auto number = [&](double x) {
+    if (is_small_float) return rounded_to(*small, saturates, x);
     if (to == DType::b1) return x != 0 ? 1.0 : 0.0;
     if (to == DType::f32) return static_cast<double>(static_cast<float>(x));
-    return is_float(to) ? x : std::trunc(x);  // f16 is rounded: within the tolerance
+    return is_float(to) ? x : std::trunc(x);  // halves are rounded: within the tolerance
   };
   std::vector<Numbers> out = mapped(c, number);
   out[0].dtype = to;
@@ -231,8 +262,10 @@ std::vector<Numbers> cast_as(Call& c, DType to) {
 
 std::vector<Numbers> cast(Call& c) {
   static constexpr std::pair<std::int64_t, DType> types[] = {
-      {1, DType::f32}, {2, DType::u8}, {3, DType::i8},   {6, DType::i32},
-      {7, DType::i64}, {9, DType::b1}, {10, DType::f16}, {11, DType::f64}};
+      {1, DType::f32},        {2, DType::u8},        {3, DType::i8},          {6, DType::i32},
+      {7, DType::i64},        {9, DType::b1},        {10, DType::f16},        {11, DType::f64},
+      {16, DType::bf16},      {17, DType::f8e4m3fn}, {18, DType::f8e4m3fnuz}, {19, DType::f8e5m2},
+      {20, DType::f8e5m2fnuz}};
   const std::int64_t to = c.integer("to", 0);
   for (const auto& [number, dtype] : types)
     if (number == to) return cast_as(c, dtype);
@@ -240,11 +273,7 @@ std::vector<Numbers> cast(Call& c) {
 }
 
 // To the type of the second operand.
-std::vector<Numbers> cast_like(Call& c) {
-  const DType to = c.in(1).dtype;
-  if (is_small(to) || to == DType::text) throw NotJudged();
-  return cast_as(c, to);
-}
+std::vector<Numbers> cast_like(Call& c) { return cast_as(c, c.in(1).dtype); }
 
 // The element of a scale or zero point for an element of x: one for all, or one along an axis.
 double along_axis(Call& c, std::size_t input, std::size_t axis, const Sizes& index) {
