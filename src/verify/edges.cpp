@@ -31,7 +31,8 @@ Ends ends_of(DType t) {
                        : t == DType::f32 ? 0x1p-149
                        : t == DType::f16 ? 0x1p-24
                                          : 0x1p-133;
-  return {largest, largest / (1 + epsilon_of(t) / 2), least};
+  const double power = largest / (2 - epsilon_of(t));
+  return {largest, largest - power * epsilon_of(t), least};
 }
 
 // What rounds to the ends of the dtype, and the ties next to them.

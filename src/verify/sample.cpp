@@ -60,23 +60,24 @@ bool is_special(std::int64_t i, std::uint64_t pick) { return i % 16 == 3 || pick
 // One of every few stretches holds a single number, so that short rows hold nothing else.
 constexpr std::int64_t stretch = 64, stretches_apart = 6;
 
-// An edge, or the number of the dtype next to it, of either sign.
-double edge_real(DType t, std::uint64_t pick, std::span<const double> edges) {
-  const double steps = static_cast<double>(pick % 3) - 1,
-               x = edges[pick / 8 % edges.size()] * (1 + steps * epsilon_of(t));
-  return pick / 4 % 2 == 0 ? x : -x;
+// The edges one after the other, each of them or the number of the dtype below or above it; then
+// those of the other sign, and so on until each stood there with both neighbours.
+double edge_real(DType t, std::size_t k, std::span<const double> edges) {
+  const std::size_t round = k / edges.size();
+  const double steps = static_cast<double>((k + round / 2) % 3) - 1,
+               x = edges[k % edges.size()] * (1 + steps * epsilon_of(t));
+  return round % 2 == 0 ? x : -x;
 }
 
 double extreme_real(SplitMix64& numbers, std::int64_t i, DType t, std::span<const double> edges) {
   constexpr double of_stretches[] = {-std::numeric_limits<double>::infinity(), -3e14, -0.0};
   const std::uint64_t pick = numbers.next();
+  if (!edges.empty() && i % 16 == 11) return edge_real(t, static_cast<std::size_t>(i / 16), edges);
   const std::int64_t place = i / stretch;
   if (place % stretches_apart == 1)
     return of_stretches[place / stretches_apart % std::ssize(of_stretches)];
-  if (!is_special(i, pick)) return 8 * numbers.unit() - 4;
-  const std::uint64_t which = pick / 16;
-  return edges.empty() || which % 2 == 0 ? special_reals[which / 2 % std::size(special_reals)]
-                                         : edge_real(t, which / 2, edges);
+  return is_special(i, pick) ? special_reals[pick / 16 % std::size(special_reals)]
+                             : 8 * numbers.unit() - 4;
 }
 
 // NaN as arithmetic makes it, but of either sign, and with the first or all of the bits below

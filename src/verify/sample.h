@@ -53,8 +53,8 @@ inline constexpr std::size_t sample_period_bytes = std::size_t{61} * 4096;
 // The flag HONE_SEED. Each seed makes up other numbers, which may find other mistakes.
 std::uint64_t sample_seed();
 
-// Whole elements of the dtype. The special ones of extreme contents are `edges` and their
-// neighbours too, of both signs (verify/edges.h).
+// Whole elements of the dtype. Of 16 elements of extreme contents one is one of `edges` or next to
+// it, of either sign (verify/edges.h).
 void sample(std::span<std::byte> to, DType, Fill, std::uint64_t seed,
             std::span<const double> edges = {});
 // A digest of what sample() wrote; nothing when its elements do not repeat, as those of Fill::wide.

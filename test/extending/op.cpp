@@ -8,6 +8,9 @@
 
 namespace hone::extending {
 
+// Where |x| is nothing beside 1, and 1 beside |x|, in f64, f32 and f16.
+constexpr double softsign_edges[] = {0x1p-53, 0x1p-24, 0x1p-11, 0x1p53, 0x1p24, 0x1p11};
+
 constinit const Op softsign = {
     .name = "softsign",
     .doc = "x / (1 + |x|).",
@@ -21,6 +24,7 @@ constinit const Op softsign = {
     .eval = eval_real<softsign>,
     .cost = 10,
     .ulps = 2,
+    .edges = softsign_edges,
     .onnx = {"Softsign"},
     .samples = real_unary_samples,
 };

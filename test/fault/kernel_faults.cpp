@@ -194,6 +194,11 @@ void add_expressions(std::vector<Fault>& all) {
      [](Graph&, Value, const Values& v) {
        return made(ops::minimum, {made(ops::exp, v), number(v[0], 1e30)});
      });
+  op("exp-overflows-early", "exp of numbers above 88 is infinity", ops::exp,
+     [](Graph&, Value, const Values& v) {
+       const Value is_large = made(ops::lt, {number(v[0], 88), v[0]});
+       return made(ops::select, {is_large, number(v[0], INFINITY), made(ops::exp, v)});
+     });
   op("sub-of-itself", "x - x becomes 0, though x may be NaN or infinite", ops::sub,
      [](Graph&, Value old, const Values& v) {
        return is_real(old) && v[0] == v[1] ? number(v[0], 0) : Value();

@@ -43,6 +43,18 @@ TEST(Ops, AreComplete) {
   std::cout << all_ops().size() << " operations (" << core << " core), " << samples << " samples\n";
 }
 
+// Functions of one real number have places where kernels go wrong; each lies within f64.
+TEST(Ops, FunctionsOfOneNumberStateTheirEdges) {
+  int checked = 0;
+  for (const Op* op : all_ops()) {
+    if (!op->real) continue;
+    EXPECT_FALSE(op->edges.empty()) << op->name;
+    for (const double edge : op->edges) EXPECT_TRUE(std::isfinite(edge) && edge >= 0) << op->name;
+    ++checked;
+  }
+  EXPECT_GT(checked, 10);
+}
+
 TEST(Ops, WithoutSamplesFail) {
   Op op = ops::add;
   op.samples = nullptr;

@@ -15,7 +15,8 @@ bool is_explained(Value (*make)(Value x), const std::vector<float>& got) {
   f.add_result(make(x), "y");
   const std::vector<Array> inputs = {
       Array::of(DType::f32, {1}, std::span<const float>(std::vector<float>{0.3f}))};
-  const BothModes expected = Evaluator(f).both(inputs, Mode::stepwise);
+  Evaluator evaluator(f);
+  Expected expected(evaluator, inputs, Mode::stepwise);
   const Array result = Array::of(DType::f32, {std::ssize(got)}, std::span<const float>(got));
   return Explanation(f, inputs, expected).explains(0, result);
 }
