@@ -1,6 +1,7 @@
 // Wrong kernels: a kernel is broken after it was chosen and before it becomes code, as a mistake of
 // lowering or of code generation would.
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "kernel/walk.h"
