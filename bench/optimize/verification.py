@@ -5,8 +5,10 @@ usage: verification.py PATH/TO/hone MODEL... [--rounds N]
 
 MODEL: an ONNX file or a folder with one, or gpt2 or resnet50, which models.py writes. On one thread, with an empty
 cache, medians of N rounds. compile_ms: the strategy cpu with each kernel checked, of which kernels_ms are the checks
-(kernels_share). whole_ms: what `hone optimize` takes longer than with --verify none: kernels, the whole function, other
-sizes, second runs, the second reading and the written file; whole_ratio is to compile_ms."""
+(kernels_share). unchecked_ms: the same with --verify none, and added_share what checks add to it, of compile_ms: a part of
+what checks do, such as touching memory first, the compilation then need not. whole_ms: what `hone optimize` takes longer than
+with --verify none: kernels, the whole function, other sizes, second runs, the second reading and the written file;
+whole_ratio is to compile_ms."""
 import argparse
 import json
 import os
@@ -48,10 +50,11 @@ def main():
             if name in ("gpt2", "resnet50"):
                 model = f"{place}/{name}.onnx"
                 subprocess.run([sys.executable, MODELS, name, model], check=True)
-            walls, compiles, checks, more = [], [], [], []
+            walls, compiles, unchecked, checks, more = [], [], [], [], []
             for _ in range(args.rounds):
-                without, _ = optimize(args.hone, model, "none", place)
+                without, plain = optimize(args.hone, model, "none", place)
                 wall, report = optimize(args.hone, model, "model", place)
+                unchecked.append(plain["strategies"][0]["compile_ms"])
                 compiles.append(report["strategies"][0]["compile_ms"])
                 checks.append(report["verified"]["kernels_ms"])
                 more.append(wall - without)
@@ -60,6 +63,8 @@ def main():
                 "model": Path(name).name, "rounds": args.rounds,
                 "compile_ms": round(statistics.median(compiles), 1),
                 "kernels_ms": round(statistics.median(checks), 1),
+                "unchecked_ms": round(statistics.median(unchecked), 1),
+                "added_share": round(1 - statistics.median(unchecked) / statistics.median(compiles), 3),
                 "kernels_share": round(statistics.median(c / of for c, of in zip(checks, compiles)), 3),
                 "whole_ms": round(statistics.median(more), 1),
                 "whole_ratio": round(statistics.median(m / of for m, of in zip(more, compiles)), 2),
