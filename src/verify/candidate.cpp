@@ -136,8 +136,8 @@ void set_element(Wide& w, std::size_t i, const Element& e) {
     w.integers[i] = e.integer;
 }
 
-// How many elements of a result to check, by the work in each, and how many of them lie beside one
-// another: where each is little work they may share a row that was reduced.
+// `wanted` elements of a result are checked, fewer where each is much work. They are taken `beside`
+// at a time, next to one another, where each is little work: they may share a row that was reduced.
 struct SampleSize {
   std::int64_t wanted, beside;
 };

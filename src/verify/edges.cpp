@@ -1,11 +1,8 @@
 #include "verify/edges.h"
 
-#include <limits>
-
 #include "ops/eval.h"
 #include "ops/expand.h"
 #include "ops/ops.h"
-#include "ref/compare.h"
 #include "ref/enclosure_rule.h"
 
 namespace hone {
@@ -23,16 +20,8 @@ Ends ends_of(DType t) {
     return {small_to_f64(t, static_cast<std::uint8_t>(largest)),
             small_to_f64(t, static_cast<std::uint8_t>(largest - 1)), small_to_f64(t, 1)};
   }
-  const double largest = t == DType::f64   ? std::numeric_limits<double>::max()
-                         : t == DType::f32 ? std::numeric_limits<float>::max()
-                         : t == DType::f16 ? 65504
-                                           : 0x1.fep127,
-               least = t == DType::f64   ? 0x1p-1074
-                       : t == DType::f32 ? 0x1p-149
-                       : t == DType::f16 ? 0x1p-24
-                                         : 0x1p-133;
-  const double power = largest / (2 - epsilon_of(t));
-  return {largest, largest - power * epsilon_of(t), least};
+  const Precision p = precision_of(t);
+  return {p.most, p.most - p.eps * (p.most / (2 - p.eps)), p.tiny};
 }
 
 // What rounds to the ends of the dtype, and the ties next to them.

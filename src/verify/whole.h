@@ -53,9 +53,9 @@ struct OtherSizes {
 bool check_whole(const Function&, const Sizing&, const OtherSizes&, const Plan&,
                  const Executable::Devices&, const std::shared_ptr<ThreadPool>&, const Blame&);
 
-// Those inputs with numbers of that kind in place of reals. For runs that little judges but each
-// other, of functions of any size. Nothing where there are no reals, or a loop that might never end
-// with them.
+// The inputs with other numbers, of that kind, in place of reals: for more runs of a function that
+// may be too large to evaluate. Nothing where no input is real, or where the function has a loop,
+// which such numbers might never end.
 std::optional<std::vector<Array>> special_like(const Function&, const std::vector<Array>& inputs,
                                                Fill);
 

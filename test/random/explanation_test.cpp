@@ -21,7 +21,7 @@ bool is_explained(Value (*make)(Value x), const std::vector<float>& got) {
   return Explanation(f, inputs, expected).explains(0, result);
 }
 
-// Six equal numbers less their mean, which is no more than rounding, multiplied by one another.
+// Six equal numbers minus their mean, multiplied together. Each difference is only rounding error.
 // Only a kernel that divides by a product with 1/6 gives another number than 0.
 Value product_of_noise(Value x) {
   Value six = broadcast_to(x, {6});

@@ -20,8 +20,8 @@ Function product(Value (*after)(Value p), std::int64_t layers = 1) {
   return f;
 }
 
-// What is said where `wrong` is computed in place of `right`.
-std::string said(Value (*right)(Value p), Value (*wrong)(Value p)) {
+// The message for a plan that computes `wrong` where `right` is expected.
+std::string message_for(Value (*right)(Value p), Value (*wrong)(Value p)) {
   const std::vector<Array> inputs = {sample_array(f32({64, 256}), {}, Fill::rare, 1)};
   const std::vector<Array> got = evaluate(product(wrong), inputs);
   return wrong_special(product(right), inputs, got);
@@ -34,19 +34,20 @@ Value behind_relu(Value p) { return ops::relu(p) - ops::relu(p); }
 Value quotient(Value p) { return p / p; }
 
 TEST(Special, WhatRulesForgetOfNaNAndInfinity) {
-  EXPECT_NE(said(difference, zero), "");
-  EXPECT_NE(said(behind_relu, zero), "");
-  EXPECT_NE(said(quotient, [](Value p) { return constant_like(p, 1); }), "");
-  EXPECT_NE(said([](Value p) { return ops::relu(p) + behind_relu(p); },
-                 [](Value p) { return ops::relu(p); }),
+  EXPECT_NE(message_for(difference, zero), "");
+  EXPECT_NE(message_for(behind_relu, zero), "");
+  EXPECT_NE(message_for(quotient, [](Value p) { return constant_like(p, 1); }), "");
+  EXPECT_NE(message_for([](Value p) { return ops::relu(p) + behind_relu(p); },
+                        [](Value p) { return ops::relu(p); }),
             "");
 }
 
 TEST(Special, RightResultsPass) {
-  for (Value (*f)(Value) : {itself, difference, behind_relu, quotient}) EXPECT_EQ(said(f, f), "");
+  for (Value (*f)(Value) : {itself, difference, behind_relu, quotient})
+    EXPECT_EQ(message_for(f, f), "");
 }
 
-// Too much work: nothing is said.
+// Too much work for single elements, so there is no message.
 TEST(Special, ADeepFunctionIsNotJudged) {
   const Function deep = product(difference, 3);
   const std::vector<Array> inputs = {sample_array(f32({64, 256}), {}, Fill::rare, 1)};

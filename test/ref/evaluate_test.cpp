@@ -22,6 +22,16 @@ Array ramp(std::vector<std::int64_t> dims) {
   return a;
 }
 
+// Of two spatial axes, without strides.
+Value conv_of(Value x, Value w, Dims dilations, int groups, Dims low, Dims high) {
+  return ops::conv(Values{x, w}, {{"strides", Dims{1, 1}},
+                                  {"dilations", std::move(dilations)},
+                                  {"groups", groups},
+                                  {"pads_low", std::move(low)},
+                                  {"pads_high", std::move(high)},
+                                  {"channels_last", 0}});
+}
+
 std::string refusal(const Function& f, const std::vector<Array>& inputs) {
   try {
     evaluate(f, inputs);
@@ -215,12 +225,7 @@ TEST(ElementEvaluator, WideModeRoundsNothing) {
 TEST(Evaluate, ConvolutionsOfManyChannelsAndLongRows) {
   Function f;
   const Value x = f.add_param(f32({2, 22, 2, 300}), "x"), w = f.add_param(f32({38, 11, 2, 3}), "w");
-  f.add_result(ops::conv(Values{x, w}, {{"strides", Dims{1, 1}},
-                                        {"dilations", Dims{1, 2}},
-                                        {"groups", 2},
-                                        {"pads_low", Dims{1, 1}},
-                                        {"pads_high", Dims{0, 2}},
-                                        {"channels_last", 0}}));
+  f.add_result(conv_of(x, w, {1, 2}, 2, {1, 1}, {0, 2}));
   std::vector<Array> inputs = {ramp({2, 22, 2, 300}), ramp({38, 11, 2, 3})};
   for (Array& a : inputs)
     for (std::int64_t i = 0; i < a.count(); ++i) a.set_real(i, static_cast<double>(i * 37 % 101));
@@ -242,12 +247,7 @@ TEST(ElementEvaluator, RoundsSumsStepByStepWhereItIsAsked) {
   const Value a = f.add_param(f32({4, 600}), "a"), b = f.add_param(f32({600, 4}), "b"),
               x = f.add_param(f32({1, 30, 6, 6}), "x"), w = f.add_param(f32({4, 30, 3, 3}), "w");
   f.add_result(ops::matmul(a, b));
-  f.add_result(ops::conv(Values{x, w}, {{"strides", Dims{1, 1}},
-                                        {"dilations", Dims{1, 1}},
-                                        {"groups", 1},
-                                        {"pads_low", Dims{0, 0}},
-                                        {"pads_high", Dims{0, 0}},
-                                        {"channels_last", 0}}));
+  f.add_result(conv_of(x, w, {1, 1}, 1, {0, 0}, {0, 0}));
   f.add_result(reduce_axes(ops::reduce_sum, a, {1}));
   const std::vector<Array> inputs = {thirds({4, 600}), thirds({600, 4}), thirds({1, 30, 6, 6}),
                                      thirds({4, 30, 3, 3})};
