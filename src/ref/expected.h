@@ -16,8 +16,9 @@ class Expected {
   // In the other mode, evaluated when it is first asked for. Throws where that refuses the inputs.
   const std::vector<Wide>& rounded();
 
-  // The rule of compare.h. What it accepts when rounding changes nothing it accepts in any case, so
-  // the other mode is evaluated for the rest only, and `limit` may be less than the rule allows.
+  // The rule of compare.h. A result that it accepts with the wide mode in place of both is accepted
+  // for any numbers of the other mode. So that is evaluated only where the wide mode alone refuses,
+  // and `limit` may be smaller than the rule allows.
   Comparison accept(std::size_t result, const Wide& got);
 
   // Whether the other mode refuses the inputs, so that a plan may as well.

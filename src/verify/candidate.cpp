@@ -368,7 +368,7 @@ class Check {
       const auto at = [&](std::vector<std::int64_t> those, ElementEvaluator& by) {
         return at_places(got[r], r, std::move(those), by, most_elements_);
       };
-      // What the rule accepts when rounding changes nothing it accepts in any case.
+      // What the wide mode alone accepts is accepted for any numbers of the other (ref/expected.h).
       std::optional<Samples> first = at(few, wide);
       if (!first) return std::nullopt;
       Comparison c = first->accepted();
