@@ -76,6 +76,25 @@ void take_epilogue(LibraryCall& call, const Users& users, const LibraryAbilities
   call.last = next;
 }
 
+// Libraries describe a tensor as rows within matrices within batches, each perhaps with room behind
+// it. The rows of a slice with steps can reach into each other: columns 0 and 2 of [2,3] have
+// strides 3 and 2, which no library takes. Open sizes count as 64, or what is nearest to it.
+bool lies_in_rows(const Shape& shape, const Dims& strides) {
+  const auto number = [](const Dim& d) {
+    const Dim at =
+        d.substitute([](const Dim& s) { return std::clamp<std::int64_t>(64, s.low(), s.high()); });
+    return at.number();
+  };
+  const auto is_within = [&](int inner, int outer) {
+    return number(strides[inner] * shape[inner] - strides[outer]) <= 0;
+  };
+  for (int i = 0; i < shape.rank(); ++i)
+    for (int j = 0; j < i; ++j)
+      if (number(shape[i]) > 1 && number(shape[j]) > 1 && !is_within(i, j) && !is_within(j, i))
+        return false;
+  return true;
+}
+
 void add_list(LibraryCall& call, const std::string& name, const Dims& list) {
   for (std::size_t i = 0; i < list.size(); ++i)
     call.settings.push_back({cat(name, i), list[i].number()});
@@ -152,7 +171,9 @@ std::optional<std::size_t> param_of(Value v) {
   return static_cast<std::size_t>(v.attrs().integer("index"));
 }
 
-std::optional<LibraryCall> find_library_call(const Function& f, const LibraryAbilities& library) {
+std::optional<LibraryCall> find_library_call(const GroupSpec& spec,
+                                             const LibraryAbilities& library) {
+  const Function& f = spec.function;
   std::optional<LibraryCall> found;
   for (NodeId n : live_nodes(f)) {
     Value v(&f.graph(), n);
@@ -164,7 +185,10 @@ std::optional<LibraryCall> find_library_call(const Function& f, const LibraryAbi
     if (!found) return std::nullopt;
     found->operands = {*param_of(v.operand(0)), *param_of(v.operand(1))};
   }
-  if (found) take_epilogue(*found, users_of(f), library);
+  if (!found) return std::nullopt;
+  for (std::size_t p : found->operands)
+    if (!lies_in_rows(f.param(p).shape(), spec.param_strides[p])) return std::nullopt;
+  take_epilogue(*found, users_of(f), library);
   return found;
 }
 

@@ -41,8 +41,8 @@ std::optional<LibraryCall> convolution_call(Value conv, std::string name);
 std::optional<std::size_t> param_of(Value);
 
 // The call for the only contraction of the group, whose operands are parameters, with the bias, the
-// residual, the relu or the gelu behind it. `f` is made of core operations.
-std::optional<LibraryCall> find_library_call(const Function& f, const LibraryAbilities&);
+// residual, the relu or the gelu behind it. The group's function is made of core operations.
+std::optional<LibraryCall> find_library_call(const GroupSpec&, const LibraryAbilities&);
 
 // The call, then a kernel for the rest of the group, whose function is made of core operations.
 Candidate library_candidate(const GroupSpec&, const LibraryCall&, std::string name,

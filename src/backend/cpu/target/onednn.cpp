@@ -26,7 +26,7 @@ constexpr LibraryAbilities abilities = {
 std::vector<Candidate> onednn_candidates(const GroupSpec& given, const TargetInfo& info) {
   GroupSpec spec = given;
   spec.function = expand_for_kernels(given.function);
-  const std::optional<LibraryCall> call = find_library_call(spec.function, abilities);
+  const std::optional<LibraryCall> call = find_library_call(spec, abilities);
   if (!call) return {};
   return {library_candidate(spec, *call, "onednn", info)};
 }

@@ -129,9 +129,9 @@ std::vector<Proposal> library_proposals(const GroupSpec& given, const TargetInfo
     return out;
   }
   spec.function = expand_for_kernels(given.function);
-  if (const auto call = find_library_call(spec.function, cublaslt))
+  if (const auto call = find_library_call(spec, cublaslt))
     propose(out, spec, *call, cublaslt_name, "algorithm", 3, info);
-  if (const auto call = find_library_call(spec.function, cudnn);
+  if (const auto call = find_library_call(spec, cudnn);
       call && spec.param_is_weight[call->operands[1]])
     propose(out, spec, *call, cudnn_name, "plan", 3, info);
   return out;
