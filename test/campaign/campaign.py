@@ -15,6 +15,8 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+from facts import facts  # noqa: E402
 
 STRATEGIES = "ref,cpu,auto"
 SECONDS = 600
@@ -161,10 +163,13 @@ def main():
     parser.add_argument("--only", help="names that contain this")
     parser.add_argument("--keep", default="build/campaign-models", help="where the models go")
     parser.add_argument("--again", action="store_true", help="models that lie there are compared again, not made again")
-    parser.add_argument("--jsonl", help="append a line for each model")
+    parser.add_argument("--jsonl", help="append a line of the machine and one for each model")
     options = parser.parse_args()
     root = pathlib.Path(options.keep).resolve()
     counts = {}
+    if options.jsonl:
+        with open(options.jsonl, "a") as out:
+            out.write(json.dumps(facts()) + "\n")
     for group, name in names_of(options.groups.split(",")):
         full = f"{group}/{name}"
         if options.only and options.only not in full:
