@@ -78,8 +78,8 @@ std::shared_ptr<std::byte> repeated_memory(std::span<const std::byte> content, s
   if (all->at == MAP_FAILED) return nullptr;
   auto* start = static_cast<std::byte*>(all->at);
   for (std::size_t at = 0; at < used; at += period)
-    if (::mmap(start + at, std::min(period, used - at), PROT_READ,
-               MAP_SHARED | MAP_FIXED | MAP_POPULATE, file.number, 0) == MAP_FAILED)
+    if (::mmap(start + at, std::min(period, used - at), PROT_READ, MAP_SHARED | MAP_FIXED,
+               file.number, 0) == MAP_FAILED)
       return nullptr;
   return {all, start + first};
 }

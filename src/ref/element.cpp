@@ -46,6 +46,7 @@ void resolve_param(Frame*& frame, Value& v) {
 }  // namespace
 
 Element Reader::read(Frame& in, Value v, std::int64_t flat) {
+  ++reads;
   if (const Array* leaf = in.leaves[v.node()]) return element_of(*leaf, flat);
   const auto found = [&](const Frame& frame) { return frame.memo[frame.slot(v)].find(flat); };
   Frame* where = &in;
@@ -95,6 +96,8 @@ class ElementEvaluator::Impl {
     for (std::int64_t i : flat) out.push_back(fetch(*root_, v, i));
     return out;
   }
+
+  std::int64_t reads() const { return reads_; }
 
  private:
   ElementOfModes fetch(Frame& frame, Value value, std::int64_t flat) {
@@ -179,12 +182,14 @@ class ElementEvaluator::Impl {
     if (wanted.empty()) return;
     Reader reader(frame, value.node(), missing, false);
     const std::vector<Element> wide = elements(reader, value.index(), wanted);
+    reads_ += reader.reads;
     if (!reader.complete()) return;
     std::vector<Element> strict = wide;
     const bool is_rounded = rounded_ != Mode::wide;
     if (is_rounded && !reader.modes_agree()) {
       Reader other(frame, value.node(), missing, true);
       strict = elements(other, value.index(), wanted);
+      reads_ += other.reads;
       if (!other.complete()) return;
     }
     const DType t = value.dtype();
@@ -269,6 +274,7 @@ class ElementEvaluator::Impl {
   }
 
   const Mode rounded_;
+  std::int64_t reads_ = 0;
   std::deque<Frame> frames_;
   Frame* root_ = nullptr;
 };
@@ -290,6 +296,8 @@ std::optional<std::vector<ElementOfModes>> ElementEvaluator::all_at(
     std::size_t result, std::span<const std::int64_t> flat_indices, std::int64_t most) {
   return impl_->at(result, flat_indices, most);
 }
+
+std::int64_t ElementEvaluator::reads() const { return impl_->reads(); }
 
 ElementOfModes ElementEvaluator::at(std::size_t result, std::span<const std::int64_t> index) {
   Sizes dims = result_dims(result);

@@ -31,6 +31,8 @@ class ElementEvaluator {
   std::optional<std::vector<ElementOfModes>> all_at(std::size_t result,
                                                     std::span<const std::int64_t> flat_indices,
                                                     std::int64_t most);
+  // How often an element was read so far, which tells what the elements cost.
+  std::int64_t reads() const;
 
  private:
   class Impl;

@@ -291,7 +291,9 @@ struct Source {
   }
 
   Element at(std::int64_t place) const {
-    return leaf ? element_of(*leaf, place) : reader.operand(operand, place);
+    if (!leaf) return reader.operand(operand, place);
+    ++reader.reads;
+    return element_of(*leaf, place);
   }
 
   Reader& reader;

@@ -153,9 +153,14 @@ Interval nothing_known(Interval, Interval) { return unknown_interval; }
 std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Interval), bool correct,
                                Interval (*otherwise)(Interval, Interval) = nothing_known) {
   const Enclosure &a = *c.in[0], &b = *c.in[1];
+  // Both ends of an operand that is known are one.
+  const auto sides = [](const Enclosure& e) {
+    return e.is_point() ? std::vector{&e.low} : std::vector{&e.low, &e.high};
+  };
   std::vector<Wide> w;
-  for (const Wide* x : {&a.low, &a.high})
-    for (const Wide* y : {&b.low, &b.high}) w.push_back(std::move(c.eval({x, y}).at(0)));
+  for (const Wide* x : sides(a))
+    for (const Wide* y : sides(b)) w.push_back(std::move(c.eval({x, y}).at(0)));
+  const int all = static_cast<int>(w.size());
   Enclosure out = empty_like(c);
   for (std::size_t i = 0; i < out.low.reals.size(); ++i) {
     Interval x = {INFINITY, -INFINITY};
@@ -166,9 +171,9 @@ std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Inter
     }
     if (any_unknown(c, i))
       x = unknown_from(c, i);
-    else if (nans > 0 && nans < 4)
+    else if (nans > 0 && nans < all)
       x = any_order_interval;  // as of an infinity that may be divided by another one
-    else if (nans == 4)
+    else if (nans == all)
       x = {unknown_low, unknown_low};
     else if (!holds(at(a, i), at(b, i)))
       x = otherwise(at(a, i), at(b, i));

@@ -131,6 +131,7 @@ class Reader {
   Frame& frame;
   const NodeId node;
   const bool is_strict;
+  std::int64_t reads = 0;
 
  private:
   std::vector<Task>& missing_;

@@ -1,6 +1,7 @@
 #include "verify/candidate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -21,6 +22,8 @@ namespace {
 // each is much work: the interpreter is slow, and a check is to take a fifth of the time of a
 // compilation at most.
 constexpr std::int64_t most_whole_flops = 300'000, most_whole_elements = 1 << 20;
+// A check at other sizes, of which there are some eight, is of no more work than this.
+constexpr std::int64_t most_other_flops = 100'000;
 // Of more work than this some chunks are run, so that a check is a small part of what a compilation
 // takes.
 constexpr std::int64_t most_run_flops = 30'000'000;
@@ -37,7 +40,8 @@ constexpr std::int64_t most_rare_flops = 4'000'000'000;
 // Enclosures of extreme numbers are made for little work, and where casts to fewer bits round.
 constexpr std::int64_t most_each_extreme_flops = 20'000;
 constexpr std::uint64_t seed = 17;  // of inputs
-constexpr std::int64_t most_samples = 64, least_samples = 12, sampled_flops = 16'000;
+constexpr std::int64_t most_samples = 64, least_samples = 12, sampled_flops = 16'000,
+                       sampled_reads = 200'000;
 
 void keep_worst(Comparison& worst, const Comparison& c) {
   const bool was_ok = worst.ok;
@@ -137,17 +141,20 @@ void set_element(Wide& w, std::size_t i, const Element& e) {
 }
 
 // `wanted` elements of a result are checked, fewer where each is much work. They are taken `beside`
-// at a time, next to one another, where each is little work: they may share a row that was reduced.
+// at a time, next to one another, where each is little arithmetic: they may share a row that was
+// reduced.
 struct SampleSize {
   std::int64_t wanted, beside;
 };
 
-// Places are found by random numbers; what the others show is the same everywhere.
-SampleSize samples_of(std::int64_t count, std::int64_t flops, Fill fill) {
+// `reads`: of elements on the way to one of the result. Places are found by random numbers;
+// what the others show is the same everywhere.
+SampleSize samples_of(std::int64_t count, std::int64_t flops, std::int64_t reads, Fill fill) {
   const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
-  const std::int64_t wanted = std::clamp(sampled_flops / each, least_samples, most_samples);
+  const std::int64_t wanted = std::clamp(std::min(sampled_flops / each, sampled_reads / reads),
+                                         least_samples, most_samples);
   return {fill == Fill::random ? wanted : std::max(wanted / 3, least_samples),
-          wanted < most_samples ? 1 : 4};
+          sampled_flops / each < most_samples ? 1 : 4};
 }
 
 // Both ends, and places in between that meet every residue of a tile sooner or later. Of those
@@ -357,7 +364,11 @@ class Check {
     std::vector<Array> got = trial_.results();
     for (std::size_t r = 0; r < got.size(); ++r) {
       const std::int64_t count = got[r].count();
-      const SampleSize size = samples_of(count, flops_, fill);
+      if (count == 0) continue;
+      const std::int64_t before = wide.reads();
+      if (!wide.all_at(r, std::array{std::int64_t{0}}, most_elements_)) return std::nullopt;
+      const SampleSize size =
+          samples_of(count, flops_, std::max<std::int64_t>(wide.reads() - before, 1), fill);
       const auto is_made = [&](std::int64_t at) {
         return !some_chunks || !Trial::is_unwritten(got[r], at);
       };
@@ -423,7 +434,7 @@ struct Given {
 // Nothing where that takes long, or the reference refuses such sizes or data.
 std::unique_ptr<Given> given_at(const GroupSpec& spec, Evaluator& evaluator, const Dim& flops,
                                 const Sizing& sizes, Fill fill) try {
-  if (size_of(flops, sizes) > most_whole_flops) return nullptr;
+  if (size_of(flops, sizes) > most_other_flops) return nullptr;
   const Function& f = spec.function;
   std::int64_t elements = 0;
   for (const std::vector<Type>& types : {f.param_types(), f.result_types()})

@@ -141,11 +141,12 @@ void check_repeats(const std::shared_ptr<const Executable>& executable,
   const auto [least, most] = std::ranges::minmax_element(all, {}, bytes);
   for (const int threads : repeat_threads) {
     Repeats repeats(executable, threads);
-    repeats.run(*least);
     if (threads == 1) {
+      repeats.run(*least);
       for (std::size_t i = all.size(); i-- > 0;) repeats.run(all[i]);
+      if (least == all.begin()) continue;
     } else {
-      repeats.run(*most);
+      if (most != least) repeats.run(*most);
       // A special number is rounded as any other on each thread.
       repeats.run(all.back(), true);
     }

@@ -6,8 +6,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <random>
 #include <set>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/flags.h"
@@ -170,19 +173,50 @@ std::array<Repetition, 2> repeats(std::size_t bytes, DType t) {
            {sample_period_bytes, bytes}}};
 }
 
-void put_sample(Array& to, std::int64_t i, SplitMix64& numbers, Fill fill,
-                std::span<const double> edges) {
-  const DType t = to.dtype();
-  if (is_float(t)) {
-    to.set_real(i, real_number(numbers, fill, i, t, edges));
-    if (!is_small(t) && std::isnan(to.real(i)))
-      put_nan(to.writable_bytes().data() + i * byte_size(t), t, static_cast<std::uint64_t>(i));
-  } else if (t == DType::b1)
-    to.set_integer(i, of_run(i).value_or((numbers.next() & 1) ^ (fill == Fill::negative)));
-  else if (t == DType::text)
-    to.set_integer(i, static_cast<std::int64_t>(text_number(cat("text ", numbers.next() % 8))));
-  else
-    to.set_integer(i, integer_number(t, numbers, fill, i));
+// The numbers that are repeated, as far as they were needed so far.
+class Numbers {
+ public:
+  Numbers(DType t, Fill fill, std::uint64_t seed)
+      : fill_(fill), random_(seed), made_(Array::zeros(t, {period})) {}
+
+  void copy(std::span<std::byte> to, std::span<const double> edges) {
+    const std::int64_t n = static_cast<std::int64_t>(to.size()) / byte_size(made_.dtype());
+    for (; count_ < n; ++count_) put(count_, edges);
+    std::ranges::copy(made_.bytes().first(to.size()), to.begin());
+  }
+
+ private:
+  void put(std::int64_t i, std::span<const double> edges) {
+    const DType t = made_.dtype();
+    if (is_float(t)) {
+      made_.set_real(i, real_number(random_, fill_, i, t, edges));
+      if (!is_small(t) && std::isnan(made_.real(i)))
+        put_nan(made_.writable_bytes().data() + i * byte_size(t), t, static_cast<std::uint64_t>(i));
+    } else if (t == DType::b1)
+      made_.set_integer(i, of_run(i).value_or((random_.next() & 1) ^ (fill_ == Fill::negative)));
+    else if (t == DType::text)
+      made_.set_integer(i,
+                        static_cast<std::int64_t>(text_number(cat("text ", random_.next() % 8))));
+    else
+      made_.set_integer(i, integer_number(t, random_, fill_, i));
+  }
+
+  Fill fill_;
+  Random random_;
+  Array made_;
+  std::int64_t count_ = 0;
+};
+
+// The same few are asked for again and again: they are kept.
+void put_numbers(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed,
+                 std::span<const double> edges) {
+  if (!edges.empty()) return Numbers(t, fill, seed).copy(to, edges);
+  constexpr std::size_t most_kept = 256;
+  static std::mutex mutex;
+  static std::map<std::tuple<DType, Fill, std::uint64_t>, Numbers> kept;
+  const std::scoped_lock lock(mutex);
+  if (kept.size() >= most_kept) kept.clear();
+  kept.try_emplace({t, fill, seed}, t, fill, seed).first->second.copy(to, edges);
 }
 
 // Of Fill::wide: twice as large as all others, so that no element before them is as extreme.
@@ -202,21 +236,8 @@ std::uint64_t sample_seed() { return static_cast<std::uint64_t>(flag_number("HON
 
 void sample(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed,
             std::span<const double> edges) {
-  const auto size = static_cast<std::size_t>(byte_size(t));
-  const std::int64_t n = std::min(static_cast<std::int64_t>(to.size() / size), period);
-  Array first = Array::zeros(t, {n});
-  Random numbers(seed + (sample_seed() << 32));
-  if (t == DType::f32) {  // most are
-    auto* at = reinterpret_cast<float*>(first.writable_bytes().data());
-    for (std::int64_t i = 0; i < n; ++i) {
-      at[i] = static_cast<float>(real_number(numbers, fill, i, t, edges));
-      if (at[i] != at[i])
-        put_nan(reinterpret_cast<std::byte*>(at + i), t, static_cast<std::uint64_t>(i));
-    }
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) put_sample(first, i, numbers, fill, edges);
-  }
-  std::ranges::copy(first.bytes(), to.begin());
+  const auto once = static_cast<std::size_t>(period * byte_size(t));
+  put_numbers(to.first(std::min(to.size(), once)), t, fill, seed + (sample_seed() << 32), edges);
   for (const auto& [after, bytes] : repeats(to.size(), t))
     for (std::size_t at = after; at < bytes; at += after)
       std::memcpy(to.data() + at, to.data(), std::min(after, bytes - at));
