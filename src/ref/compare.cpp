@@ -22,8 +22,6 @@ bool same_form(Comparison& c, const Wide& got, const Wide& expected) {
   return false;
 }
 
-bool same_special(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
-
 void note_error(Comparison& c, double error, double limit) {
   if (error > c.max_abs_error) c.max_abs_error = error;
   c.limit = std::max(c.limit, limit);
@@ -129,6 +127,8 @@ Comparison accept(const Wide& got, const Wide& strict, const Wide& wide) {
   c.max_rel_error = most > 0 ? c.max_abs_error / most : 0;
   return c;
 }
+
+bool same_special(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
 
 Comparison accept(const Array& got, const Wide& strict, const Wide& wide) {
   return accept(widen(got), strict, wide);

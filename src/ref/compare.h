@@ -28,6 +28,8 @@ std::ostream& operator<<(std::ostream&, const Comparison&);
 // agree on them; integers equal where strict and wide are.
 Comparison accept(const Wide& got, const Wide& strict, const Wide& wide);
 Comparison accept(const Array& got, const Wide& strict, const Wide& wide);
+// Of infinities, NaN and numbers, where at least one is no number: both are NaN, or equal.
+bool same_special(double a, double b);
 
 // |got - expected| <= absolute + relative |expected|; infinities and NaN agree.
 Comparison within(const Array& got, const Array& expected, double absolute, double relative);

@@ -89,9 +89,10 @@ class ElementEvaluator::Impl {
                                                 std::span<const std::int64_t> flat,
                                                 std::int64_t most) {
     const Value v = root_->function.result(result);
-    std::vector<Task> stack;
-    for (std::int64_t i : flat) stack.push_back({root_, v, i});
-    if (!compute(std::move(stack), most)) return std::nullopt;
+    std::vector<Task> missing;
+    Reader wide(*root_, 0, missing, false);  // it only says which of them are not there yet
+    for (std::int64_t i : flat) wide.read(*root_, v, i);
+    if (!compute(std::move(missing), most)) return std::nullopt;
     std::vector<ElementOfModes> out;
     for (std::int64_t i : flat) out.push_back(fetch(*root_, v, i));
     return out;

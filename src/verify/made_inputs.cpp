@@ -18,8 +18,7 @@ namespace {
 // What the integers or texts of a parameter are taken from.
 struct Choice {
   std::int64_t low = 0, high = 7;
-  bool is_open_shape = false;  // -1, 1, 1, ...: a target shape that any number of elements fits
-  bool is_counting = false;    // 0, 1, 2, ...: axes, each of which may stand there once
+  Listed listed = Listed::no;
   std::vector<std::int64_t> members = {};  // where not empty, these and no others
   bool operator==(const Choice&) const = default;
 };
@@ -172,8 +171,8 @@ class Maker {
     left_ = static_cast<int>(std::clamp(most_flops / std::max(flops, 1.0), 1.0, 200.0));
     if (is_accepted(part)) return;
     if (take_members(part) && is_accepted(part)) return;
-    static const Choice others[] = {{-1, 1, true}, {1, 1}, {0, 0},
-                                    {0, 1},        {1, 2}, {.is_counting = true}};
+    static const Choice others[] = {{.listed = Listed::shape},   {1, 1}, {0, 0}, {0, 1}, {1, 2},
+                                    {.listed = Listed::counting}};
     const std::vector<Choice> start = choices_;
     for (std::size_t i = 0; i < choices_.size(); ++i)
       for (const Choice& c : others) {
@@ -250,8 +249,7 @@ class Maker {
   static std::int64_t taken(const Choice& c, const Array& random, std::int64_t k) {
     if (!c.members.empty()) return c.members[static_cast<std::size_t>(k) % c.members.size()];
     if (random.dtype() == DType::text) return random.integer(k);
-    if (c.is_open_shape) return k == 0 ? -1 : 1;
-    if (c.is_counting) return k;
+    if (c.listed != Listed::no) return listed_integer(c.listed, k);
     return c.low + random.integer(k) % (c.high - c.low + 1);
   }
 
@@ -264,8 +262,8 @@ class Maker {
     if (!c.members.empty())
       return cat(what, "the ", c.members.size(), " values that the model compares it with");
     if (a.dtype() == DType::text) return what + "short strings";
-    if (c.is_open_shape) return what + "-1, then 1";
-    if (c.is_counting) return what + "0, 1, 2, ...";
+    if (c.listed == Listed::shape) return what + "-1, then 1";
+    if (c.listed == Listed::counting) return what + "0, 1, 2, ...";
     return c.low == c.high ? cat(what, c.low) : cat(what, c.low, " to ", c.high);
   }
 

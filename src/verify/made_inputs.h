@@ -2,6 +2,7 @@
 // satisfy what reads them, as far as a bounded search finds such.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,16 @@
 #include "verify/sample.h"
 
 namespace hone {
+
+// What integers are where random ones do not do.
+enum class Listed : std::uint8_t {
+  no,
+  counting,  // 0, 1, 2, ...: axes, each of which may stand there once
+  shape      // -1, 1, 1, ...: a target shape that any number of elements fits
+};
+constexpr std::int64_t listed_integer(Listed l, std::int64_t k) {
+  return l == Listed::counting ? k : k == 0 ? -1 : 1;
+}
 
 struct MadeInputs {
   std::vector<Array> arrays;  // one for each parameter

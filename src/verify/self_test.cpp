@@ -6,6 +6,7 @@
 #include "backend/devices/devices.h"
 #include "base/error.h"
 #include "runtime/self_test.h"
+#include "verify/made_inputs.h"
 #include "verify/sample.h"
 
 namespace hone {
@@ -13,27 +14,22 @@ namespace hone {
 namespace {
 
 constexpr std::size_t most_given_bytes = std::size_t{64} << 10;
-// What integers are. They may be indices, of which smaller ones are tried where the plan refuses;
-// or axes, each of which may stand there once; or a shape, of which few fit the elements.
+// What integers are. They may be indices, of which smaller ones are tried where the plan refuses.
 struct Integers {
-  enum class Kind { random, counting, shape } kind = Kind::random;
+  Listed listed = Listed::no;
   double high = 0;  // of random ones
 };
-constexpr Integers integer_contents[] = {{Integers::Kind::random, 7},
-                                         {Integers::Kind::random, 1},
-                                         {Integers::Kind::random, 0},
-                                         {Integers::Kind::counting},
-                                         {Integers::Kind::shape}};
+constexpr Integers integer_contents[] = {
+    {.high = 7}, {.high = 1}, {.high = 0}, {Listed::counting}, {Listed::shape}};
 constexpr std::int64_t most_listed = 64;  // elements of axes and shapes
 
-// 0, 1, 2, ... or -1, 1, 1, ...; nothing of what cannot be axes or a shape.
-std::optional<Array> listed(Integers::Kind kind, DType dtype,
-                            const std::vector<std::int64_t>& dims) {
+// Nothing of what cannot be axes or a shape.
+std::optional<Array> listed_array(Listed listed, DType dtype,
+                                  const std::vector<std::int64_t>& dims) {
   Array a = Array::zeros(dtype, dims);
   if (dims.size() > 1 || a.count() > most_listed || (dtype != DType::i64 && dtype != DType::i32))
     return std::nullopt;
-  for (std::int64_t i = 0; i < a.count(); ++i)
-    a.set_integer(i, kind == Integers::Kind::counting ? i : i == 0 ? -1 : 1);
+  for (std::int64_t i = 0; i < a.count(); ++i) a.set_integer(i, listed_integer(listed, i));
   return a;
 }
 
@@ -188,8 +184,8 @@ class Recorder {
       const bool is_condition = in.dtype == DType::b1;
       in.low = is_condition && reals.low >= 0 ? 1 : 0;
       in.high = is_condition ? (reals.high > 0 ? 1 : 0) : integers.high;
-      if (!in.given && integers.kind != Integers::Kind::random)
-        in.given = listed(integers.kind, in.dtype, in.dims);
+      if (!in.given && integers.listed != Listed::no)
+        in.given = listed_array(integers.listed, in.dtype, in.dims);
     }
     return in;
   }

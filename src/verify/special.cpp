@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "ops/ops.h"
+#include "ref/compare.h"
 #include "ref/element.h"
 
 namespace hone {
@@ -21,14 +22,12 @@ bool may_pad_specials(const Function& f) {
   return false;
 }
 
-bool is_same(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
-
 // Where the modes agree. A number that is finite in both may be infinite in a kernel whose sums
 // overflow on the way, but it is not NaN.
 bool is_wrong(const ElementOfModes& expected, double got) {
   const double strict = expected.strict.real, wide = expected.wide.real;
   if (std::isfinite(strict) && std::isfinite(wide)) return std::isnan(got);
-  return is_same(strict, wide) && !is_same(got, wide);
+  return same_special(strict, wide) && !same_special(got, wide);
 }
 
 // A few elements of each kind, from all over the result: most may be of one.

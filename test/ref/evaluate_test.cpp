@@ -210,6 +210,17 @@ TEST(ElementEvaluator, GivesUpWhenManyElementsAreNeeded) {
   EXPECT_DOUBLE_EQ((*few)[1].wide.real, all.reals[6399]);
 }
 
+TEST(ElementEvaluator, ManyElementsOfAResultThatIsAnInput) {
+  Function f;
+  f.add_result(f.add_param(f32({3}), "x"), "y");
+  const std::vector<Array> inputs = {ramp({3})};
+  const std::vector<std::int64_t> places = {2, 0};
+  const auto found = ElementEvaluator(f, inputs).all_at(0, places, 10);
+  ASSERT_TRUE(found);
+  EXPECT_EQ((*found)[0].wide.real, inputs[0].real(2));
+  EXPECT_EQ((*found)[1].strict.real, inputs[0].real(0));
+}
+
 TEST(ElementEvaluator, WideModeRoundsNothing) {
   Function f;
   Value x = f.add_param(f32({10}), "x");
