@@ -149,6 +149,47 @@ TEST(If, FortyDeepIsRead) {
   expect_contains(deep.failure(), "nested more than 64 levels deep");
 }
 
+// Only a run tells whether there is an element, so it can be asked for, and taken where it is.
+TEST(If, AnOptionalThatOneBranchLeavesEmpty) {
+  ModelBuilder b;
+  b.input("x", DType::f32, {"n"});
+  b.input("c", DType::b1, {});
+  onnx_pb::Node& n = b.node("If", {"c"}, {"o"});
+  onnx_pb::Graph &yes = set_graph(n, "then_branch"), &no = set_graph(n, "else_branch");
+  ModelBuilder::add(yes, "Optional", {"x"}, {"a"});
+  ModelBuilder::add(no, "Optional", {}, {"a2"});
+  yes.add_output()->set_name("a");
+  no.add_output()->set_name("a2");
+  b.node("OptionalHasElement", {"o"}, {"has"});
+  onnx_pb::Node& reader = b.node("If", {"has"}, {"y"});
+  onnx_pb::Graph &there = set_graph(reader, "then_branch"),
+                 &missing = set_graph(reader, "else_branch");
+  ModelBuilder::add(there, "OptionalGetElement", {"o"}, {"e"});
+  ModelBuilder::add(missing, "Add", {"x", "x"}, {"e2"});
+  there.add_output()->set_name("e");
+  missing.add_output()->set_name("e2");
+  b.output("y");
+  b.output("has");
+  const Array x = reals({2}, {3, 4}), t = Array::scalar_int(1, DType::b1),
+              f = Array::scalar_int(0, DType::b1);
+  EXPECT_EQ(b.run({x, t}), (std::vector{x, t}));
+  EXPECT_EQ(b.run({x, f}), (std::vector{reals({2}, {6, 8}), f}));
+
+  // Read without asking: a run without an element is refused.
+  b.node("OptionalGetElement", {"o"}, {"z"});
+  b.output("z");
+  EXPECT_EQ(b.run({x, t})[2], x);
+  try {
+    b.run({x, f});
+    ADD_FAILURE() << "an element that is not there was read";
+  } catch (const UserError& e) {
+    expect_contains(e.what(), "how many elements an optional that is read lacks is 1, expected 0");
+  }
+
+  b.output("o");
+  expect_contains(b.failure(), "only a run tells whether the optional holds an element");
+}
+
 // ==== functions of the model
 
 TEST(LocalFunctions, AreInlinedWithTheirAttributes) {

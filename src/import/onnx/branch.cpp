@@ -62,6 +62,22 @@ Value stacked(const Output& o, const std::optional<Type>& other) {
   return concat_values(parts, 0);
 }
 
+// An optional as a tensor and whether it is one.
+void add_maybe(Branch& to, Value v, const Output& other, const std::string& name) {
+  hone::Graph& graph = to.function.graph();
+  const bool is_empty = v.operand_count() == 0;
+  const auto type_there = [&] {
+    Type t = other.value.operand(0).type();
+    t.shape.dims = rooms_of(other.branch->function, t.shape.dims);
+    return t;
+  };
+  to.function.add_result(is_empty ? zeros(graph, type_there()) : v.operand(0), name);
+  to.function.add_result(may_be_empty(v)
+                             ? v.operand(1)
+                             : constant(graph, Array::scalar_int(is_empty ? 0 : 1, DType::b1)),
+                         cat(name, ".is_there"));
+}
+
 std::string kind_of(Value v) {
   if (v.type().is_tensor()) return cat("a tensor ", v.type());
   if (is_list(v)) return "a sequence";
@@ -77,10 +93,14 @@ OutputForm form_of(Value a, Value b) {
     const bool alike = is_sequence(a) && is_sequence(b) && a.operand_count() == b.operand_count();
     return alike ? OutputForm{Kind::sequence, a.operand_count()} : OutputForm{Kind::stack};
   }
-  if (is_optional(a) && is_optional(b) && a.operand_count() == b.operand_count() &&
-      std::ranges::all_of(a.operands(), [](const Value& v) { return v.type().is_tensor(); }) &&
-      std::ranges::all_of(b.operands(), [](const Value& v) { return v.type().is_tensor(); }))
-    return {Kind::optional, a.operand_count()};
+  const auto is_of_tensors = [](Value v) {
+    return is_optional(v) &&
+           std::ranges::all_of(v.operands(), [](const Value& of) { return of.type().is_tensor(); });
+  };
+  if (is_of_tensors(a) && is_of_tensors(b)) {
+    const bool alike = a.operand_count() == b.operand_count() && !may_be_empty(a);
+    return alike ? OutputForm{Kind::optional, a.operand_count()} : OutputForm{Kind::maybe, 2};
+  }
   throw Unsupported(
       "the branches give ", kind_of(a), " and ", kind_of(b),
       ", expected the same kind, for only a run tells which branch is taken; export a model whose "
@@ -106,9 +126,13 @@ std::vector<OutputForm> add_outputs(Branch& a, Branch& b) {
       const auto& [value, name] = one->outputs[i];
       if (forms.back().kind == OutputForm::Kind::tensor) {
         one->function.add_result(value, name);
-      } else if (forms.back().kind == OutputForm::Kind::stack) {
+      } else if (forms.back().kind == OutputForm::Kind::stack ||
+                 forms.back().kind == OutputForm::Kind::maybe) {
         const Output& other = both.back().branch == one ? both.front() : both.back();
-        one->function.add_result(stacked({one, value}, element_type(other)), name);
+        if (forms.back().kind == OutputForm::Kind::stack)
+          one->function.add_result(stacked({one, value}, element_type(other)), name);
+        else
+          add_maybe(*one, value, other, name);
       } else {
         for (std::size_t k = 0; k < forms.back().count; ++k)
           one->function.add_result(value.operand(k), cat(name, ".", k));
@@ -136,6 +160,9 @@ Values outputs_of(hone::Graph& g, const std::vector<OutputForm>& forms, const Va
         break;
       case OutputForm::Kind::optional:
         out.push_back(optional_of(g, own.empty() ? Value() : own[0]));
+        break;
+      case OutputForm::Kind::maybe:
+        out.push_back(optional_of(g, own[0], own[1]));
         break;
     }
   }

@@ -27,12 +27,13 @@ struct Branch {
 
 // How the results of an If, which are tensors, represent one of its outputs.
 struct OutputForm {
-  enum class Kind : std::uint8_t { tensor, sequence, optional, stack };
+  enum class Kind : std::uint8_t { tensor, sequence, optional, maybe, stack };
   Kind kind = Kind::tensor;
   std::size_t count = 1;  // of results: elements of a sequence or optional
 };
 // Adds the outputs of both to their functions as results in one form. Sequences of different
-// lengths become stacks, so their elements must have one type. A refused branch is given the
+// lengths become stacks, so their elements must have one type. An optional that one of them leaves
+// empty becomes a tensor, zeros where there is none, and a bool. A refused branch is given the
 // other's results later.
 std::vector<OutputForm> add_outputs(Branch& a, Branch& b);
 // Rebuilds the outputs from the results of the If, which come first among these values.

@@ -47,7 +47,9 @@ constinit const Op appended_op = {
 };
 constinit const Op optional_op = {
     .name = "optional",
-    .doc = "A value, or none. Only while a model is read.",
+    .doc =
+        "A value, or none; or a value and a bool that says whether it is there. Only while a "
+        "model is read.",
     .infer = [](const Call& c) { return tuple_types(c, Type::Kind::optional); },
 };
 
@@ -59,16 +61,24 @@ Value sequence_of(hone::Graph& g, const Values& elements) {
 Value stacked_sequence(hone::Graph& g, Value stack) {
   return g.intern(stacked_op, Values{stack}, {});
 }
-Value optional_of(hone::Graph& g, Value element) {
-  return g.intern(optional_op, element ? Values{element} : Values{}, {});
+Value optional_of(hone::Graph& g, Value element, Value is_there) {
+  Values operands;
+  for (const Value& v : {element, is_there})
+    if (v) operands.push_back(v);
+  return g.intern(optional_op, operands, {});
 }
 bool is_sequence(Value v) { return v.is(sequence_op); }
 bool is_stacked(Value v) { return v.is(stacked_op); }
 bool is_parts(Value v) { return v.is(parts_op); }
 bool is_optional(Value v) { return v.is(optional_op); }
+bool may_be_empty(Value v) { return is_optional(v) && v.operand_count() == 2; }
 
 void add_elements(Value v, Values& out) {
   if (v.type().is_tensor()) return out.push_back(v);
+  if (may_be_empty(v))
+    throw Unsupported(
+        "only a run tells whether the optional holds an element; OptionalHasElement and "
+        "OptionalGetElement can read it");
   if (!is_stacked(v)) {
     for (const Value& e : v.operands()) add_elements(e, out);
     return;
@@ -418,6 +428,7 @@ Values make_optional(NodeContext& c) {
 }
 
 Values has_element(NodeContext& c) {
+  if (c.has(0) && may_be_empty(c.in(0))) return {c.in(0).operand(1)};
   const bool has = c.has(0) && (!is_optional(c.in(0)) || c.in(0).operand_count() == 1);
   return {integer(c.graph(), has, DType::b1)};
 }
@@ -426,6 +437,11 @@ Values get_element(NodeContext& c) {
   Value v = c.in(0);
   if (!is_optional(v)) return {v};
   if (v.operand_count() == 0) c.fail("the optional is empty, expected an element");
+  if (may_be_empty(v)) {
+    const Value there = cast_to(v.operand(1), DType::i64);
+    require_within(integer_like(there, 1) - there, 0, 0,
+                   "how many elements an optional that is read lacks");
+  }
   return {v.operand(0)};
 }
 
