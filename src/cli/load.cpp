@@ -325,23 +325,20 @@ ChosenInputs inputs_or_samples(const std::vector<std::string>& given, const Load
   if (!given.empty()) return {read_inputs(given, runner.params()), {}};
   const std::vector<fs::path> sets = data_sets(loaded.file.path.parent_path());
   if (!sets.empty()) return {read_set(sets[0], "input"), {}};
-  std::vector<Type> types;
-  for (const PlanParam& p : runner.params()) types.push_back(p.type);
   std::vector<Guard> guards =
       runner.plan() ? runner.plan()->variants[0].guards : std::vector<Guard>();
   if (runner.plan())
     for (const PlanCheck& c : runner.plan()->checks)
       guards.push_back({Guard::Kind::equal, c.a, c.b});
-  const std::optional<Sizing> sizes = sample_sizes(types, guards);
-  if (!sizes)
+  std::optional<MadeInputs> made = made_inputs_and_sizes(function_of(loaded, runner), guards);
+  if (!made)
     throw UserError(loaded.file.path.string(),
                     ": no sizes were found that the plan supports; give inputs with --input");
-  MadeInputs made = made_inputs(function_of(loaded, runner), *sizes);
-  if (!made.problem.empty())
+  if (!made->problem.empty())
     throw UserError(loaded.file.path.string(),
-                    ": no valid inputs were found for the model: ", made.problem,
+                    ": no valid inputs were found for the model: ", made->problem,
                     "; give inputs with --input");
-  return {std::move(made.arrays), std::move(made.assumptions)};
+  return {std::move(made->arrays), std::move(made->assumptions)};
 }
 
 std::string command_line(std::string_view program, Words words) {

@@ -278,4 +278,30 @@ class Maker {
 
 MadeInputs made_inputs(const Function& f, const Sizing& sizes) { return Maker(f, sizes).run(); }
 
+std::optional<MadeInputs> made_inputs_and_sizes(const Function& f,
+                                                const std::vector<Guard>& guards) {
+  constexpr std::size_t most_symbols = 8;
+  const std::optional<Sizing> first = sample_sizes(f.param_types(), guards);
+  if (!first) return std::nullopt;
+  MadeInputs made = made_inputs(f, *first);
+  if (made.problem.empty() || first->size() > most_symbols) return made;
+  std::int64_t all = 1;
+  for (const auto& [name, size] : *first) all += size;
+  for (const Dim& s : f.symbols()) {
+    const std::string name(s.name());
+    if (!first->contains(name)) continue;
+    std::set<std::int64_t> sums = {all};
+    for (const auto& [a, size_a] : *first)
+      for (const auto& [b, size_b] : *first)
+        if (a < b && a != name && b != name) sums.insert(size_a + size_b);
+    for (const std::int64_t sum : sums) {
+      Sizing sizes = *first;
+      sizes[name] = sum;
+      if (sum < s.low() || sum > s.high() || !guards_hold(guards, sizes)) continue;
+      if (MadeInputs more = made_inputs(f, sizes); more.problem.empty()) return more;
+    }
+  }
+  return made;
+}
+
 }  // namespace hone

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,9 @@ struct MadeInputs {
 
 // Parameters hold what is required of them, reals are those of Fill::random.
 MadeInputs made_inputs(const Function&, const Sizing&);
+// Of sizes that satisfy the guards; nothing when there are none. Where the function refuses the
+// first ones, others follow in which one size is the sum of two others, as that of a mask over what
+// a cache holds and what is new, or more than all others.
+std::optional<MadeInputs> made_inputs_and_sizes(const Function&, const std::vector<Guard>&);
 
 }  // namespace hone

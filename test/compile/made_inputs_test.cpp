@@ -44,6 +44,24 @@ TEST(MadeInputs, ARangeMayDependOnASize) {
   EXPECT_NO_THROW(evaluate(f, made.arrays));
 }
 
+// A mask over what a cache holds and what is new is as long as both: no size alone says so.
+TEST(MadeInputs, ASizeMayBeTheSumOfTwo) {
+  Function f;
+  const Dim past = Dim::symbol("past", 0, 64), fresh = Dim::symbol("fresh", 0, 64),
+            total = Dim::symbol("total", 0, 64);
+  const Value mask = f.add_param(f32({total}), "mask");
+  f.add_param(f32({past}), "cache");
+  f.add_param(f32({fresh}), "x");
+  const Value all = iota_value(f.graph(), DType::i64, {past + fresh}, 0);
+  require_within(all, 0, total - 1, "a position");
+  f.add_result(ops::gather(Values{mask, all}, {{"axis", 0}}), "y");
+  const std::optional<MadeInputs> made = made_inputs_and_sizes(f, {});
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->problem, "");
+  EXPECT_GE(made->arrays[0].count(), made->arrays[1].count() + made->arrays[2].count());
+  EXPECT_NO_THROW(evaluate(f, made->arrays));
+}
+
 // What is required of a number that was computed is found by trying.
 TEST(MadeInputs, WhatIsComputedOfIntegersIsTried) {
   Function f;
