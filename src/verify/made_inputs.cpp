@@ -142,7 +142,7 @@ class Maker {
       : f_(f), sizes_(sizes), choices_(f.params().size()) {}
 
   MadeInputs run() {
-    if (has_effect(f_) && any_open()) search();
+    if (has_effect(f_)) search();
     MadeInputs out{inputs(), {}, problem_};
     for (std::size_t i = 0; i < choices_.size(); ++i)
       out.assumptions.push_back(assumption(i, out.arrays[i]));
@@ -168,8 +168,10 @@ class Maker {
     choices_ = required_ranges(part, sizes_);
     constexpr double most_flops = 2e9;
     const double flops = static_cast<double>(flops_at(flops_of(part), sizes_));
+    // Of reals there is no choice, so they are tried only where that is little work.
+    if (!any_open() && flops > most_flops / 20) return;
     left_ = static_cast<int>(std::clamp(most_flops / std::max(flops, 1.0), 1.0, 200.0));
-    if (is_accepted(part)) return;
+    if (is_accepted(part) || !any_open()) return;
     if (take_members(part) && is_accepted(part)) return;
     static const Choice others[] = {{.listed = Listed::shape},   {1, 1}, {0, 0}, {0, 1}, {1, 2},
                                     {.listed = Listed::counting}};
