@@ -131,7 +131,7 @@ class Reader {
   Frame& frame;
   const NodeId node;
   const bool is_strict;
-  std::int64_t reads = 0;
+  std::int64_t reads = 0;  // of elements so far
 
  private:
   std::vector<Task>& missing_;

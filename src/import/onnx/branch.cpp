@@ -62,20 +62,22 @@ Value stacked(const Output& o, const std::optional<Type>& other) {
   return concat_values(parts, 0);
 }
 
-// An optional as a tensor and whether it is one.
+// An optional as its element, or zeros like the other's, and a bool: whether it has one.
 void add_maybe(Branch& to, Value v, const Output& other, const std::string& name) {
   hone::Graph& graph = to.function.graph();
-  const bool is_empty = v.operand_count() == 0;
-  const auto type_there = [&] {
+  const auto flag = [&](bool b) { return constant(graph, Array::scalar_int(b, DType::b1)); };
+  Value element, is_there;
+  if (v.operand_count() > 0) {
+    element = v.operand(0);
+    is_there = may_be_empty(v) ? v.operand(1) : flag(true);
+  } else {
     Type t = other.value.operand(0).type();
     t.shape.dims = rooms_of(other.branch->function, t.shape.dims);
-    return t;
-  };
-  to.function.add_result(is_empty ? zeros(graph, type_there()) : v.operand(0), name);
-  to.function.add_result(may_be_empty(v)
-                             ? v.operand(1)
-                             : constant(graph, Array::scalar_int(is_empty ? 0 : 1, DType::b1)),
-                         cat(name, ".is_there"));
+    element = zeros(graph, t);
+    is_there = flag(false);
+  }
+  to.function.add_result(element, name);
+  to.function.add_result(is_there, cat(name, ".is_there"));
 }
 
 std::string kind_of(Value v) {
@@ -124,18 +126,22 @@ std::vector<OutputForm> add_outputs(Branch& a, Branch& b) {
     for (Branch* one : {&a, &b}) {
       if (!one->refused.empty()) continue;
       const auto& [value, name] = one->outputs[i];
-      if (forms.back().kind == OutputForm::Kind::tensor) {
-        one->function.add_result(value, name);
-      } else if (forms.back().kind == OutputForm::Kind::stack ||
-                 forms.back().kind == OutputForm::Kind::maybe) {
-        const Output& other = both.back().branch == one ? both.front() : both.back();
-        if (forms.back().kind == OutputForm::Kind::stack)
+      const Output& other = both.back().branch == one ? both.front() : both.back();
+      switch (forms.back().kind) {
+        case OutputForm::Kind::tensor:
+          one->function.add_result(value, name);
+          break;
+        case OutputForm::Kind::stack:
           one->function.add_result(stacked({one, value}, element_type(other)), name);
-        else
+          break;
+        case OutputForm::Kind::maybe:
           add_maybe(*one, value, other, name);
-      } else {
-        for (std::size_t k = 0; k < forms.back().count; ++k)
-          one->function.add_result(value.operand(k), cat(name, ".", k));
+          break;
+        case OutputForm::Kind::sequence:
+        case OutputForm::Kind::optional:
+          for (std::size_t k = 0; k < forms.back().count; ++k)
+            one->function.add_result(value.operand(k), cat(name, ".", k));
+          break;
       }
     }
   }
