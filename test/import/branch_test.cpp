@@ -183,7 +183,7 @@ TEST(If, AnOptionalThatOneBranchLeavesEmpty) {
     b.run({x, f});
     ADD_FAILURE() << "an element that is not there was read";
   } catch (const UserError& e) {
-    expect_contains(e.what(), "how many elements an optional that is read lacks is 1, expected 0");
+    expect_contains(e.what(), "the number of elements missing in the optional is 1, expected 0");
   }
 
   b.output("o");

@@ -440,7 +440,7 @@ Values get_element(NodeContext& c) {
   if (may_be_empty(v)) {
     const Value there = cast_to(v.operand(1), DType::i64);
     require_within(integer_like(there, 1) - there, 0, 0,
-                   "how many elements an optional that is read lacks");
+                   "the number of elements missing in the optional");
   }
   return {v.operand(0)};
 }
