@@ -470,6 +470,27 @@ TEST(SecondReading, JudgesAllResultsOfUnique) {
   }
 }
 
+TEST(SecondReading, JudgesEquationsOfEinsum) {
+  struct Sum {
+    std::string equation;
+    std::vector<std::string> x, y;
+  };
+  for (const Sum& sum : {Sum{"ii", {"4", "4"}, {}}, Sum{"...ii->...i", {"2", "3", "3"}, {}},
+                         Sum{"bij,jk", {"2", "3", "4"}, {"4", "2"}}, Sum{"ba", {"2", "3"}, {}},
+                         Sum{"...ij,...jk", {"1", "2", "3"}, {"4", "3", "2"}}}) {
+    ModelBuilder b;
+    b.input("x", DType::f32, sum.x);
+    if (!sum.y.empty()) b.input("y", DType::f32, sum.y);
+    onnx_pb::Node& n =
+        sum.y.empty() ? b.node("Einsum", {"x"}, {"z"}) : b.node("Einsum", {"x", "y"}, {"z"});
+    set_text(n, "equation", sum.equation);
+    b.output("z");
+    const SecondReading r = reading_of(b);
+    EXPECT_EQ(r.wrong, "") << sum.equation;
+    EXPECT_EQ(r.judged, 1) << sum.equation;
+  }
+}
+
 TEST(SecondReading, JudgesScanBackwardsAlongInnerAxes) {
   ModelBuilder b;
   b.input("s", DType::f32, {"4"});

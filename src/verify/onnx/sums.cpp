@@ -304,18 +304,45 @@ std::vector<Numbers> gemm(Call& c) {
   return {out};
 }
 
+// "..." as digits for the axes that it stands for; 0 is the last one.
+std::string with_digits(std::string term, std::size_t axes) {
+  if (axes > 10) throw NotJudged();
+  std::string digits;
+  for (std::size_t i = axes; i-- > 0;) digits += static_cast<char>('0' + i);
+  const std::size_t dots = term.find("...");
+  return dots == term.npos ? term : term.replace(dots, 3, digits);
+}
+
 std::vector<Numbers> einsum(Call& c) {
   std::string text = c.text("equation", "");
   std::erase(text, ' ');
   const std::size_t arrow = text.find("->");
-  if (text.find('.') != text.npos || arrow == text.npos) throw NotJudged();
   std::vector<std::string> terms(1);
   for (char letter : text.substr(0, arrow))
     letter == ',' ? terms.emplace_back() : terms.back() += letter;
-  const std::string result = text.substr(arrow + 2);
   std::map<char, std::int64_t> sizes;
-  for (std::size_t i = 0; i < terms.size(); ++i)
-    for (std::size_t k = 0; k < terms[i].size(); ++k) sizes[terms[i][k]] = c.in(i).dims.at(k);
+  std::map<char, int> times;
+  std::size_t most = 0;  // axes of one "..."
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    const Sizes& dims = c.in(i).dims;
+    if (terms[i].find('.') != terms[i].npos) {
+      const std::size_t rest = dims.size() + 3 - terms[i].size();
+      terms[i] = with_digits(terms[i], rest);
+      most = std::max(most, rest);
+    }
+    for (std::size_t k = 0; k < terms[i].size(); ++k) {
+      ++times[terms[i][k]];
+      std::int64_t& size = sizes.try_emplace(terms[i][k], 1).first->second;
+      if (size == 1) size = dims.at(k);
+    }
+  }
+  std::string result = "...";  // then what stands once
+  if (arrow != text.npos)
+    result = text.substr(arrow + 2);
+  else
+    for (const auto& [letter, n] : times)
+      if (n == 1 && letter > '9') result += letter;
+  result = with_digits(result, most);
   std::string letters = result;
   for (const auto& [letter, size] : sizes)
     if (result.find(letter) == result.npos) letters += letter;
@@ -334,7 +361,8 @@ std::vector<Numbers> einsum(Call& c) {
     double x = 1;
     for (std::size_t i = 0; i < terms.size(); ++i) {
       Sizes from;
-      for (char letter : terms[i]) from.push_back(index[letters.find(letter)]);
+      for (std::size_t k = 0; k < terms[i].size(); ++k)
+        from.push_back(c.in(i).dims[k] == 1 ? 0 : index[letters.find(terms[i][k])]);
       x *= at(c.in(i), place(from, strides_of(c.in(i).dims)));
     }
     const Sizes where(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(result.size()));
