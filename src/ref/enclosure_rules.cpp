@@ -153,7 +153,7 @@ Interval nothing_known(Interval, Interval) { return unknown_interval; }
 std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Interval), bool correct,
                                Interval (*otherwise)(Interval, Interval) = nothing_known) {
   const Enclosure &a = *c.in[0], &b = *c.in[1];
-  // Both ends of an operand that is known are one.
+  // A known operand has one value, not two ends.
   const auto sides = [](const Enclosure& e) {
     return e.is_point() ? std::vector{&e.low} : std::vector{&e.low, &e.high};
   };
