@@ -122,7 +122,7 @@ def verdict(plain, optimized):
 
 
 def short(text):
-    text = text.replace(f"{TREE}/", "").replace(f"{CORPUS}/", "").replace(" Please report this with the model and the command line.", "")
+    text = text.replace(f"{TREE}/", "").replace(f"{CORPUS}/", "").replace(f"{ROOT}/", "").replace(" Please report this with the model and the command line.", "")
     text = text.split(" strategy  one run")[0]
     return text if len(text) <= 240 else text[:120] + " ... " + text[-115:]
 
