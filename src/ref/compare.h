@@ -28,7 +28,7 @@ std::ostream& operator<<(std::ostream&, const Comparison&);
 // agree on them; integers equal where strict and wide are.
 Comparison accept(const Wide& got, const Wide& strict, const Wide& wide);
 Comparison accept(const Array& got, const Wide& strict, const Wide& wide);
-// Of infinities, NaN and numbers, where at least one is no number: both are NaN, or equal.
+// For two values of which at least one is infinite or NaN: whether both are NaN, or they are equal.
 bool same_special(double a, double b);
 
 // |got - expected| <= absolute + relative |expected|; infinities and NaN agree.

@@ -22,7 +22,7 @@ namespace {
 // each is much work: the interpreter is slow, and a check is to take a fifth of the time of a
 // compilation at most.
 constexpr std::int64_t most_whole_flops = 300'000, most_whole_elements = 1 << 20;
-// A check at other sizes, of which there are some eight, is of no more work than this.
+// A kernel is checked at some eight other sizes, each only if it takes no more work than this.
 constexpr std::int64_t most_other_flops = 100'000;
 // Of more work than this some chunks are run, so that a check is a small part of what a compilation
 // takes.
@@ -147,8 +147,8 @@ struct SampleSize {
   std::int64_t wanted, beside;
 };
 
-// `reads`: of elements on the way to one of the result. Places are found by random numbers;
-// what the others show is the same everywhere.
+// `reads`: how many elements the reference reads to compute one. Wrong places show on random
+// numbers; what the other fills show is the same at every place, so they need fewer samples.
 SampleSize samples_of(std::int64_t count, std::int64_t flops, std::int64_t reads, Fill fill) {
   const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
   const std::int64_t wanted = std::clamp(std::min(sampled_flops / each, sampled_reads / reads),

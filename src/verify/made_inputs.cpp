@@ -168,7 +168,7 @@ class Maker {
     choices_ = required_ranges(part, sizes_);
     constexpr double most_flops = 2e9;
     const double flops = static_cast<double>(flops_at(flops_of(part), sizes_));
-    // Of reals there is no choice, so they are tried only where that is little work.
+    // Real inputs are made up in one way only, so they are tried only where that is cheap.
     if (!any_open() && flops > most_flops / 20) return;
     left_ = static_cast<int>(std::clamp(most_flops / std::max(flops, 1.0), 1.0, 200.0));
     if (is_accepted(part) || !any_open()) return;

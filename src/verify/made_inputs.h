@@ -12,7 +12,7 @@
 
 namespace hone {
 
-// What integers are where random ones do not do.
+// Integers that are tried where the function refuses random ones.
 enum class Listed : std::uint8_t {
   no,
   counting,  // 0, 1, 2, ...: axes, each of which may stand there once
@@ -32,9 +32,9 @@ struct MadeInputs {
 
 // Parameters hold what is required of them, reals are those of Fill::random.
 MadeInputs made_inputs(const Function&, const Sizing&);
-// Of sizes that satisfy the guards; nothing when there are none. Where the function refuses the
-// first ones, others follow in which one size is the sum of two others, as that of a mask over what
-// a cache holds and what is new, or more than all others.
+// Also makes up the sizes, which satisfy the guards; nothing when no such sizes are found. If the
+// function refuses the first sizes, one size at a time is set to the sum of two others, such as the
+// length of an attention mask over cached and new tokens, or to more than the sum of all.
 std::optional<MadeInputs> made_inputs_and_sizes(const Function&, const std::vector<Guard>&);
 
 }  // namespace hone

@@ -173,7 +173,7 @@ std::array<Repetition, 2> repeats(std::size_t bytes, DType t) {
            {sample_period_bytes, bytes}}};
 }
 
-// The numbers that are repeated, as far as they were needed so far.
+// The numbers that a sample repeats, made on demand.
 class Numbers {
  public:
   Numbers(DType t, Fill fill, std::uint64_t seed)
@@ -207,7 +207,7 @@ class Numbers {
   std::int64_t count_ = 0;
 };
 
-// The same few are asked for again and again: they are kept.
+// Keeps the numbers, because checks ask for the same ones many times.
 void put_numbers(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed,
                  std::span<const double> edges) {
   if (!edges.empty()) return Numbers(t, fill, seed).copy(to, edges);

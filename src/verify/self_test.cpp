@@ -23,7 +23,7 @@ constexpr Integers integer_contents[] = {
     {.high = 7}, {.high = 1}, {.high = 0}, {Listed::counting}, {Listed::shape}};
 constexpr std::int64_t most_listed = 64;  // elements of axes and shapes
 
-// Nothing of what cannot be axes or a shape.
+// Nothing if the dtype, rank or size rules out that these are axes or a shape.
 std::optional<Array> listed_array(Listed listed, DType dtype,
                                   const std::vector<std::int64_t>& dims) {
   Array a = Array::zeros(dtype, dims);

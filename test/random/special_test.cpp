@@ -47,7 +47,7 @@ TEST(Special, RightResultsPass) {
     EXPECT_EQ(message_for(f, f), "");
 }
 
-// Too much work for single elements, so there is no message.
+// Computing even one element is too much work here, so nothing is compared and nothing reported.
 TEST(Special, ADeepFunctionIsNotJudged) {
   const Function deep = product(difference, 3);
   const std::vector<Array> inputs = {sample_array(f32({64, 256}), {}, Fill::rare, 1)};

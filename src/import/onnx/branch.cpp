@@ -62,7 +62,7 @@ Value stacked(const Output& o, const std::optional<Type>& other) {
   return concat_values(parts, 0);
 }
 
-// An optional as its element, or zeros like the other's, and a bool: whether it has one.
+// Adds two results: the element, or zeros of the type in the other branch, and whether it exists.
 void add_maybe(Branch& to, Value v, const Output& other, const std::string& name) {
   hone::Graph& graph = to.function.graph();
   const auto flag = [&](bool b) { return constant(graph, Array::scalar_int(b, DType::b1)); };

@@ -10,14 +10,15 @@ namespace hone::onnx {
 Value sequence_of(hone::Graph&, const Values& elements);
 // A sequence of the slices along the first axis, whose size need not be a number.
 Value stacked_sequence(hone::Graph&, Value stack);
-// An invalid element: none. `is_there`, a bool, where only a run tells whether there is one.
+// Empty if `element` is invalid. `is_there` is a bool, given when only a run tells whether the
+// optional has an element.
 Value optional_of(hone::Graph&, Value element, Value is_there = {});
 bool is_sequence(Value);
 bool is_stacked(Value);
 // Parts of an axis whose size need not be a number. They have no equal sizes.
 bool is_parts(Value);
 bool is_optional(Value);
-// Whether only a run tells that there is an element: a tensor then.
+// Whether only a run tells if there is an element. The element is a tensor then.
 bool may_be_empty(Value optional);
 // Adds a tensor, or all tensors in a sequence or optional, in order. Of a stacked sequence there
 // must be a number of them.

@@ -304,7 +304,7 @@ std::vector<Numbers> gemm(Call& c) {
   return {out};
 }
 
-// "..." as digits for the axes that it stands for; 0 is the last one.
+// Replaces "..." by one digit for each axis that it stands for. Digit 0 is the last of these axes.
 std::string with_digits(std::string term, std::size_t axes) {
   if (axes > 10) throw NotJudged();
   std::string digits;
