@@ -71,7 +71,7 @@ def cases():
         yield lambda: rows("rms_norm", d, m, n, lambda x, w: F.rms_norm(x, x.shape[1:], w, 1e-5), weight)
         yield lambda: rows("softmax", d, m, n, lambda x: F.softmax(x, 1))
         size = 4 if d == "f32" else 2
-        for row in (256, 4096, 65536, 262144):
+        for row in (256, 1024, 4096, 16384, 32768, 65536, 131072, 262144):
             yield lambda row=row: rows("sweep_softmax", d, (1 << 29) // size // row, row,
                                        lambda x: F.softmax(x, 1))
     yield lambda: rows("gelu", "f32", 4096, 1024, F.gelu)

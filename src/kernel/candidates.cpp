@@ -47,6 +47,37 @@ std::optional<Candidate> build_few_queries(const GroupSpec& spec, const TargetIn
 
 Space space_of_nest(const GroupSpec&, const TargetInfo& target) { return nest_space(target); }
 
+// Whether the group of a kernel is more than one block.
+bool is_cluster(const Kernel& kernel, const TargetInfo& target) {
+  const int threads = group_threads(kernel);
+  return spreads(kernel) ? blocks_of_spread(threads) > 1 : threads > target.group_threads;
+}
+
+// Rows of one block where the nest has clusters of blocks: parts of a device that others share may
+// have none so large. What the block does not hold is read again.
+std::optional<Candidate> build_one_block(const GroupSpec& spec, const TargetInfo& target,
+                                         const Tuning& tuning) {
+  constexpr std::int64_t least_of_cluster = 16384;
+  const auto is_long = [](const Dim& d) { return d.is_number() && d.number() > least_of_cluster; };
+  if (target.row_blocks <= 1 ||
+      std::ranges::none_of(spec.function.params(), [&](const Function::Param& p) {
+        return std::ranges::any_of(p.value.shape().dims, is_long);
+      }))
+    return std::nullopt;
+  const Candidate usual = nest_candidate(spec, target, tuning);
+  if (std::ranges::none_of(usual.steps, [&](const Candidate::Step& s) {
+        const auto* kernel = std::get_if<Kernel>(&s.what);
+        return kernel && is_cluster(*kernel, target);
+      }))
+    return std::nullopt;
+  TargetInfo alone = target;
+  alone.row_threads = 0;
+  alone.row_blocks = 1;
+  Candidate out = nest_candidate(spec, alone, tuning);
+  out.name = "nest-one-block";
+  return out;
+}
+
 // Each part has a form of its own.
 std::optional<Candidate> build_parts(const GroupSpec& spec, const TargetInfo& target,
                                      const Tuning&) {
@@ -59,6 +90,7 @@ Space space_of_parts(const GroupSpec&, const TargetInfo&) { return {}; }
 
 constexpr KernelForm parts = {"parts", build_parts, space_of_parts};
 constexpr KernelForm nest = {"nest", build_nest, space_of_nest};
+constexpr KernelForm one_block = {"nest-one-block", build_one_block, space_of_parts};
 
 constexpr KernelForm for_register_tiles[] = {
     {"generated", contraction_candidate, contraction_space},
@@ -79,6 +111,7 @@ constexpr KernelForm for_groups[] = {
     {"generated", group_contraction_candidate, group_contraction_space},
     parts,
     nest,
+    one_block,
 };
 
 }  // namespace

@@ -20,6 +20,10 @@ Dims extents_of(const std::vector<Stmt>& loops) {
   return out;
 }
 
+std::int64_t floor_power(std::int64_t n) {
+  return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(n)));
+}
+
 std::int64_t threads_for(const Dim& work, std::int64_t most) {
   if (!work.is_number()) return most;
   const auto n = static_cast<std::uint64_t>(std::max<std::int64_t>(work.number(), 1));
@@ -93,14 +97,15 @@ class Groups {
   }
 
   // Of a row that threads share. Its neighbours are those of neighbouring threads, so elements of 4
-  // bytes fill lines of memory as well one by one.
+  // bytes fill lines of memory as well one by one; but what is spread moves in vectors of 16 bytes.
   std::int64_t row_vector_width(const Block& body, const std::vector<Stmt>& loops) const {
     constexpr double worth_it = 1 << 20;
     constexpr std::int64_t wide_element = 4;
     const auto is_narrow = [](const KernelParam& p) { return byte_size(p.dtype) < wide_element; };
     const Dim length = product(extents_of(loops));
-    if (vectors_ < 0 && (!std::ranges::any_of(kernel_.params, is_narrow) ||
-                         typical(length * rows_count_) < worth_it))
+    if (vectors_ < 0 && !is_spread_ &&
+        (!std::ranges::any_of(kernel_.params, is_narrow) ||
+         typical(length * rows_count_) < worth_it))
       return 1;
     std::int64_t width = possible_width(body, loops);
     while (width > 1 && !is_multiple(floor_div(length, width))) width /= 2;
@@ -230,12 +235,11 @@ class Groups {
     const std::int64_t length = row_length_.number(), each = length >= long_row ? 32 : 16;
     const std::int64_t by_few =
         typical(rows_count_) < few_rows ? std::min(length / of_few, most_of_few) : 0;
-    const auto wanted = static_cast<std::int64_t>(
-        std::bit_floor(static_cast<std::uint64_t>(std::max({length / each, by_few, least}))));
+    const std::int64_t wanted = floor_power(std::max({length / each, by_few, least}));
     return wanted <= may_share_row_ ? wanted : may_have_threads_;
   }
 
-  // ---- rows that registers do not hold: the memory of blocks holds the rest
+  // ---- rows that registers do not hold: the memory of blocks does
 
   // Bytes of an element of what is read and written, the narrowest.
   std::int64_t element_bytes() const {
@@ -244,42 +248,37 @@ class Groups {
       out = std::min<std::int64_t>(out, byte_size(p.dtype));
     return out;
   }
-  bool is_narrow() const { return element_bytes() < 4; }
 
-  // With about 256 bytes for each thread several blocks fit a processor, so that one computes while
-  // another reads or writes.
-  static constexpr std::int64_t spread_bytes = 256;
+  std::int64_t row_bytes() const { return row_length_.number() * element_bytes(); }
+
+  // With 256 bytes of the row for each thread, and 256 threads in a block, three blocks fit a
+  // processor: one of them computes while others read or write. A row of few threads is one block,
+  // whose threads meet sooner than those of a cluster.
   std::int64_t spreading_threads() const {
-    if (are_threads_given_) return threads_;
-    const std::int64_t wanted = row_length_.number() * element_bytes() / spread_bytes,
-                       least = std::min<std::int64_t>(may_share_row_, 256 * row_blocks_);
-    return std::clamp(static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted))),
-                      least, may_share_row_);
+    constexpr std::int64_t bytes_each = 256;
+    return are_threads_given_ ? threads_
+                              : floor_power(std::clamp<std::int64_t>(row_bytes() / bytes_each, 1,
+                                                                     most_spreading_threads()));
+  }
+  std::int64_t most_spreading_threads() const {
+    return std::max(threads_of_one_block, row_blocks_ * spread_block_threads);
   }
   bool spreads() const {
-    if (spread_ == 0 || row_blocks_ == 0 || !row_length_.is_number() || !has_vectors_) return false;
-    constexpr std::int64_t kept_elements = 32;
-    const std::int64_t length = row_length_.number(), threads = spreading_threads(),
-                       each = length / threads;
-    // Narrow elements are kept in whole pieces.
-    if (length % (threads * 8) != 0 ||
-        each * element_bytes() * threads / row_blocks_ > block_bytes_)
+    if (spread_ == 0 || row_length_ == Dim(0) || !row_length_.is_number() || !has_vectors_)
       return false;
-    const bool is_long = length > 256 * row_blocks_ * kept_elements;
-    return spread_ == 1 || (is_long && threads > may_have_threads_);
+    constexpr std::int64_t least_bytes = 128 << 10;
+    const std::int64_t length = row_length_.number(), threads = spreading_threads();
+    // Elements are kept in whole vectors.
+    return row_blocks_ > 0 && threads <= most_spreading_threads() && length % (threads * 8) == 0 &&
+           row_bytes() / blocks_of_spread(threads) <= block_bytes_ &&
+           (spread_ == 1 || row_bytes() >= least_bytes);
   }
 
-  // What registers hold of a loop of so many turns.
-  std::int64_t turns_in_registers(std::int64_t turns) const {
-    constexpr std::int64_t most = 24;
-    // Loops of equal numbers of turns would be one family.
-    return is_narrow() || turns <= most ? 0 : turns == 2 * most ? most / 2 : most;
-  }
-
+  // What a block has room for of what its threads keep.
   void spread(Block& shared) {
+    std::int64_t left = block_bytes_ * blocks_of_spread(threads_) / threads_;
     for (const std::int64_t turns : turns_)
-      keep_loads(shared, kernel_, lowering_, turns,
-                 turns == first_turns_ ? MemoryScope::thread : MemoryScope::spread);
+      left -= keep_loads(shared, kernel_, lowering_, turns, left);
   }
 
   Block rows(Peeled p, Block shared) {
@@ -365,25 +364,13 @@ class Groups {
     const Dim total = floor_div(product(extents_of(loops)), width);
     const Dim turns = floor_div(total - thread_ + Dim(threads_ - 1), threads_);
     const Dim turn = positions_.add_loop(is_multiple(total) ? floor_div(total, threads_) : turns);
-    const auto share_turns = [&](const Dim& from, const Dim& var, Block body) {
-      Stmt shared{.kind = Kind::loop, .var = *loop_of(var)};
-      shared.extent = positions_.extent(var);
-      shared.body = place(std::move(body), loops, (from + var) * Dim(threads_) + thread_, width);
-      const Dim turns = shared.extent;
-      out.push_back(std::move(shared));
-      if (is_spread_ && turns.is_number() &&
-          std::ranges::find(turns_, turns.number()) == turns_.end())
-        turns_.push_back(turns.number());
-    };
-    const Dim all = positions_.extent(turn);
-    const std::int64_t first = is_spread_ && all.is_number() ? turns_in_registers(all.number()) : 0;
-    if (first > 0) {
-      first_turns_ = first;
-      share_turns(0, positions_.add_loop(first), inner);
-      share_turns(first, positions_.add_loop(all - Dim(first)), std::move(inner));
-    } else {
-      share_turns(0, turn, std::move(inner));
-    }
+    Stmt shared{.kind = Kind::loop, .var = *loop_of(turn)};
+    shared.extent = positions_.extent(turn);
+    shared.body = place(std::move(inner), loops, turn * Dim(threads_) + thread_, width);
+    if (is_spread_ && shared.extent.is_number() &&
+        std::ranges::find(turns_, shared.extent.number()) == turns_.end())
+      turns_.push_back(shared.extent.number());
+    out.push_back(std::move(shared));
     for (const Sum& sum : sums) {
       const Value own = lowering_.reg(sum.own, sum.start.dtype());
       out.push_back(
@@ -437,7 +424,6 @@ class Groups {
   std::int64_t may_have_threads_, may_share_row_;
   std::int64_t spread_, row_blocks_, block_bytes_;
   std::vector<std::int64_t> turns_;  // of the loops that are shared
-  std::int64_t first_turns_ = 0;     // of a loop whose others are spread
   bool are_threads_given_, has_vectors_, is_spread_ = false;
   Dim row_length_ = 0, rows_count_ = 1, thread_ = 0;
 };

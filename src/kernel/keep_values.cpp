@@ -51,23 +51,31 @@ class Keeper {
  public:
   Keeper(Kernel& kernel, Lowering& lowering)
       : kernel_(kernel), lowering_(lowering), positions_(lowering.positions()) {}
-  Keeper(Kernel& kernel, Lowering& lowering, std::int64_t turns, MemoryScope scope)
+  Keeper(Kernel& kernel, Lowering& lowering, std::int64_t turns, std::int64_t most_bytes)
       : Keeper(kernel, lowering) {
-    turns_ = turns, scope_ = scope;
+    turns_ = turns, most_bytes_ = most_bytes;
   }
 
-  void run(Block& block) {
+  // The bytes of a thread that it keeps.
+  std::int64_t run(Block& block) {
     std::vector<RowLoop> loops = row_loops(block);
-    if (loops.size() < 2) return;
+    if (loops.size() < 2) return 0;
     std::vector<Kept> all = find_kept(loops);
-    if (all.empty() || (turns_ == 0 && bytes_at_once(all, loops) > most_kept_bytes)) return;
+    while (spreads() && bytes_of(all, loops) > most_bytes_) drop_last(all, loops);
+    const std::int64_t bytes = spreads() ? bytes_of(all, loops) : bytes_at_once(all, loops);
+    if (all.empty() || bytes > most_bytes_) return 0;
     for (Kept& k : all) {
       k.memory = static_cast<std::int64_t>(kernel_.params.size() + kernel_.memory.size());
       const Stmt& first = *loops[k.first].loop;
-      kernel_.memory.push_back(
-          {k.value.dtype(), first.extent.number() * width_of(first), 0, scope_});
+      kernel_.memory.push_back({k.value.dtype(), first.extent.number() * width_of(first), 0,
+                                spreads() ? MemoryScope::spread : MemoryScope::thread});
     }
-    for (std::size_t i = 0; i < loops.size(); ++i) use_kept(loops[i], i, all);
+    std::vector<Block> copies;  // before each loop
+    for (std::size_t i = 0; i < loops.size(); ++i) copies.push_back(use_kept(loops[i], i, all));
+    for (std::size_t i = loops.size(); i-- > 0;)
+      block.insert(block.begin() + (loops[i].loop - block.data()),
+                   std::move_iterator(copies[i].begin()), std::move_iterator(copies[i].end()));
+    return bytes;
   }
 
  private:
@@ -170,6 +178,23 @@ class Keeper {
     return out;
   }
 
+  bool spreads() const { return turns_ > 0; }
+
+  static void drop_last(std::vector<Kept>& all, std::vector<RowLoop>& loops) {
+    all.pop_back();
+    for (RowLoop& l : loops)
+      std::erase_if(l.kept, [&](const auto& each) { return each.second == all.size(); });
+  }
+
+  static std::int64_t bytes_of(const std::vector<Kept>& all, const std::vector<RowLoop>& loops) {
+    std::int64_t out = 0;
+    for (const Kept& k : all) {
+      const Stmt& first = *loops[k.first].loop;
+      out += first.extent.number() * width_of(first) * byte_size(k.value.dtype());
+    }
+    return out;
+  }
+
   // That a thread holds between two loops.
   static std::int64_t bytes_at_once(const std::vector<Kept>& all,
                                     const std::vector<RowLoop>& loops) {
@@ -185,8 +210,33 @@ class Keeper {
     return most;
   }
 
-  // Reads what earlier loops kept, and keeps what it is the first to compute.
-  void use_kept(RowLoop& l, std::size_t number, const std::vector<Kept>& all) {
+  // Whether vectors of 16 bytes can be copied as they lie: no condition guards the load, and the
+  // lanes of a turn are one vector.
+  static bool is_copied(const Value& load, const Stmt& loop) {
+    const std::int64_t width = width_of(loop);
+    return width * byte_size(load.dtype()) == vector_alignment && load.operand_count() == 0 &&
+           stride_of(load.attrs().dims("offset").at(0), symbol_of(loop.body[0])) == Dim(1);
+  }
+
+  // The loop that asks for all that a loop loads.
+  Stmt copying_loop(const Kept& k, const Stmt& loop) {
+    const Dim turn = positions_.add_loop(loop.extent);
+    const Replacement at[] = {{symbol_of(loop), turn}, {symbol_of(loop.body[0]), 0}};
+    Stmt copy{.kind = Kind::copy_async,
+              .extent = width_of(loop),
+              .param = static_cast<int>(k.memory),
+              .offset = turn * Dim(width_of(loop))};
+    copy.a.param = static_cast<int>(k.value.attrs().integer("param"));
+    copy.a.offset = replace(k.value.attrs().dims("offset").at(0), at);
+    Stmt out{.kind = Kind::loop, .loop = LoopKind::unrolled, .var = *loop_of(turn)};
+    out.extent = loop.extent;
+    out.body.push_back(std::move(copy));
+    return out;
+  }
+
+  // Reads what earlier loops kept, and keeps what it is the first to compute. Returns what comes
+  // before the loop.
+  Block use_kept(RowLoop& l, std::size_t number, const std::vector<Kept>& all) {
     Stmt& loop = *l.loop;
     const std::int64_t width = width_of(loop);
     const Dim lane = width > 1 ? symbol_of(loop.body[0]) : Dim(0);
@@ -200,11 +250,16 @@ class Keeper {
     std::vector<const Kept*> own;
     for (const Kept& k : all)
       if (k.first == number) own.push_back(&k);
-    if (own.empty() && l.kept.empty()) return;
+    if (own.empty() && l.kept.empty()) return {};
     std::ranges::sort(own, {}, [](const Kept* k) { return k->value.node(); });  // operands first
     Block& body = elements_of(loop);
-    Block before;
+    Block before, copies;
     for (const Kept* k : own) {
+      if (spreads() && is_copied(k->value, loop)) {
+        copies.push_back(copying_loop(*k, loop));
+        rewriter.set(k->value, lowering_.load(static_cast<int>(k->memory), k->value.dtype(), at));
+        continue;
+      }
       const RegId reg = positions_.new_register();
       const Value held = lowering_.reg(reg, k->value.dtype());
       before.push_back({.kind = Kind::declare, .reg = reg, .value = rewriter(k->value)});
@@ -215,13 +270,17 @@ class Keeper {
     rewriter(body);
     body.insert(body.begin(), before.begin(), before.end());
     loop.loop = LoopKind::unrolled;
+    if (!copies.empty()) copies.push_back({.kind = Kind::wait_copies, .extent = 0});
+    return copies;
   }
 
   Kernel& kernel_;
   Lowering& lowering_;
   Positions& positions_;
-  std::int64_t turns_ = 0;  // of the loops that are looked at, which keep loads alone; 0: of all
-  MemoryScope scope_ = MemoryScope::thread;
+  // Of the loops that are looked at, whose loads are spread; 0: of all, which keep what they
+  // compute in memory of the thread.
+  std::int64_t turns_ = 0;
+  std::int64_t most_bytes_ = most_kept_bytes;
 };
 
 // Whether the stores of a loop to parameters can come behind all its turns, and are better there.
@@ -300,9 +359,9 @@ void keep_values(Block& block, Kernel& kernel, Lowering& lowering) {
   Keeper(kernel, lowering).run(block);
 }
 
-void keep_loads(Block& block, Kernel& kernel, Lowering& lowering, std::int64_t turns,
-                MemoryScope scope) {
-  Keeper(kernel, lowering, turns, scope).run(block);
+std::int64_t keep_loads(Block& block, Kernel& kernel, Lowering& lowering, std::int64_t turns,
+                        std::int64_t most_bytes) {
+  return Keeper(kernel, lowering, turns, most_bytes).run(block);
 }
 
 }  // namespace hone

@@ -12,9 +12,10 @@ namespace hone {
 // is more than registers hold.
 void keep_values(Block&, Kernel&, Lowering&);
 
-// Of loops of so many turns alone: what they load is kept in memory of that scope, however much it
-// is. What they compute of it they compute again.
-void keep_loads(Block&, Kernel&, Lowering&, std::int64_t turns, MemoryScope);
+// Of loops of so many turns alone: what several of them load is kept in memory of scope spread, as
+// long as a thread needs no more than so many bytes. What they compute of it they compute again.
+// Returns the bytes that a thread needs.
+std::int64_t keep_loads(Block&, Kernel&, Lowering&, std::int64_t turns, std::int64_t most_bytes);
 
 // A compiler that cannot tell whether a store changes what is loaded next waits for each load of a
 // loop in turn. So a loop of few turns that loads and stores keeps what it would store, and one

@@ -61,6 +61,11 @@ bool has_grid(const Kernel& k) {
          k.body[0].loop == LoopKind::grid;
 }
 
+bool spreads(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.memory,
+                             [](const KernelMemory& m) { return m.scope == MemoryScope::spread; });
+}
+
 int group_threads(const Kernel& k) {
   std::int64_t most = 1;
   for (const Stmt& grid : k.body)

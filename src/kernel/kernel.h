@@ -43,6 +43,13 @@ enum class MemoryScope : std::uint8_t {
            // memory that a group shares, a piece for each thread
 };
 
+// Blocks of a group of so many threads that has memory of scope spread, on machines whose groups
+// are made of blocks.
+inline constexpr std::int64_t threads_of_one_block = 512, spread_block_threads = 256;
+constexpr std::int64_t blocks_of_spread(std::int64_t threads) {
+  return threads <= threads_of_one_block ? 1 : threads / spread_block_threads;
+}
+
 // Memory that a kernel has beside its parameters. Loads and stores name it by params.size() + i.
 struct KernelMemory {
   DType dtype = DType::f32;
@@ -174,6 +181,7 @@ struct Kernel {
 bool has_grid(const Kernel&);
 // Threads of a group; 1 where there are no groups.
 int group_threads(const Kernel&);
+bool spreads(const Kernel&);  // has memory of scope spread
 
 // Throws InternalError when the statements do not obey the rules of this file.
 void check(const Kernel&);

@@ -25,8 +25,8 @@ struct TargetInfo {
   int row_threads = 0;           // most in one that shares no memory; 0: as many
   std::int64_t group_bytes = 0;  // of memory that a group shares
   int subgroup_threads = 1;      // that run in step
-  // Blocks that a group of more than group_threads is made of, each with group_bytes for what its
-  // threads spread in it; 0: nothing is spread.
+  // The most blocks that a group may be made of, each with group_bytes for what its threads spread
+  // in it; 0: nothing is spread.
   int row_blocks = 0;
   bool multiplies_halves = false;  // subgroups of 32 multiply tiles of f16 and bf16
   // They do so as matrices of f16 of which no thread knows its part: a subgroup fills, multiplies

@@ -17,7 +17,7 @@ inline constexpr const char* cuda_shim_head = R"shim(#define int64_t libc_int64_
 #define __forceinline__ inline
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 struct ShimIndex { unsigned x; };
 static ShimIndex threadIdx, blockIdx, gridDim, blockDim;
 static ucontext_t shim_fibers[1024], shim_main;
@@ -49,6 +49,12 @@ static float __int_as_float(int x) { return shim_bits<float>(x); }
 static long long __double_as_longlong(double x) { return shim_bits<long long>(x); }
 static double __longlong_as_double(long long x) { return shim_bits<double>(x); }
 static float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static float __fmaf_rd(float a, float b, float c) {
+  const double exact = (double)a * b + c;
+  const float near = (float)exact;
+  return near > exact ? __builtin_nextafterf(near, -__builtin_inff()) : near;
+}
+static float __saturatef(float x) { return x > 1 ? 1 : x > 0 ? x : 0; }
 static double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }
 static float shim_of_half(unsigned short h) { return (float)shim_bits<_Float16>(h); }
 static unsigned short shim_half_of(float x) { return shim_bits<unsigned short>((_Float16)x); }

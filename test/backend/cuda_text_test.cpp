@@ -36,8 +36,10 @@ std::string without_instructions(std::string text) {
                     cat("asm(\"", is_max ? "max" : "min",
                         R"(.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b));)"),
                     cat("m = a != a || b != b ? NAN : a ", is_max ? ">" : "<", " b ? a : b;"));
-  text = replaced(text, R"(asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(t));)",
-                  "y = (float)__builtin_exp2((double)t);");
+  text = replaced(text, R"(asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(r));)",
+                  "y = (float)__builtin_exp2((double)r);");
+  text = replaced(text, R"(asm("mov.b32 %0, {%1, %2};" : "=f"(x) : "h"((uint16_t)0), "h"(h));)",
+                  "x = shim_bits<float>((uint32_t)h << 16);");
   text = replaced(text, R"(asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));)",
                   "y = (float)__builtin_exp2((double)x);");
   text =
@@ -50,12 +52,13 @@ std::string without_instructions(std::string text) {
   text = replaced(text, "extern __shared__ __align__(16) unsigned char shared[];",
                   "static __align__(16) unsigned char shared[1 << 18];");
   // The latest that a machine allows: when they are waited for.
-  text = replaced(
-      text,
-      "const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);\n    asm volatile(\"cp.async.ca"
-      ".shared.global [%0], [%1], 16, %2;\\ncp.async.commit_group;\" :: \"r\"(at), \"l\"(from), "
-      "\"r\"(reads ? 16 : 0) : \"memory\");",
-      "shim_copy(to, from, reads);");
+  for (const std::string_view through : {"ca", "cg"})
+    text = replaced(text,
+                    cat("asm volatile(\"cp.async.", through,
+                        ".shared.global [%0], [%1], 16, %2;\" :: \"r\"(at), \"l\"(from), "
+                        "\"r\"(bytes) : \"memory\");"),
+                    "shim_copy(to, from, reads);");
+  text = replaced(text, "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");", "");
   text = replaced(text, "asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(n) : \"memory\");",
                   "shim_wait(n);");
   for (const bool across : {false, true})
@@ -226,6 +229,20 @@ TEST(CudaText, RowsThatAreSpreadAgree) {
                 std::string::npos);
       expect_text_agrees(f, {random_array(x.type(), 1)}, spec, *c);
     }
+}
+
+// A part of a device that others share may have no clusters.
+TEST(CudaText, RowsOfClustersHaveACandidateOfOneBlock) {
+  for (const auto& [t, row, count] :
+       {std::tuple{"sm_90", 65536, 2u}, {"sm_90", 4096, 1u}, {"sm_86", 65536, 1u}}) {
+    const auto target = backend("cuda").target(t);
+    Function f;
+    f.add_result(ops::softmax(f.add_param(f32({8, row}), "x"), {{"axis", 1}}), "y");
+    const std::vector<Candidate> all = generated_candidates(spec_of(f), target->info());
+    ASSERT_EQ(all.size(), count) << t << " " << row;
+    EXPECT_EQ(all.back().name, count == 2 ? "nest-one-block" : "nest");
+    EXPECT_LE(group_threads(std::get<Kernel>(all.back().steps.at(0).what)), 1024);
+  }
 }
 
 // Of each side: depth or the other axis side by side, in vectors or not; sizes that tiles divide

@@ -568,25 +568,42 @@ TEST(GroupNest, LongRowsAreSharedByThreadsThatShareNoMemory) {
 
 // Of still longer rows the blocks that share one keep in their memory what registers do not hold.
 TEST(GroupNest, RowsThatRegistersDoNotHoldAreSpread) {
-  TargetInfo target = group_target(128, 100 << 10);
+  TargetInfo target = group_target(128, 200 << 10);
   target.vector_bits = 128;
   target.row_threads = 1024;
   target.row_blocks = 4;
-  for (DType t : {DType::f32, DType::bf16}) {
+  for (const auto& [t, threads] : {std::pair{DType::f32, 1024}, {DType::bf16, 512}}) {
     SCOPED_TRACE(t);
     Function f;
     const Value x = f.add_param(Type(t, {2, 65536}), "x");
     f.add_result(ops::softmax(x, {{"axis", 1}}));
     const Candidate c = nest_candidate(spec_of(f), target);
     const Kernel& k = std::get<Kernel>(c.steps.at(0).what);
-    EXPECT_EQ(group_threads(k), 1024);
-    std::int64_t kept = 0, spread = 0;
-    for (const KernelMemory& m : k.memory)
-      (m.scope == MemoryScope::spread ? spread : kept) += m.elements.number();
-    // Each thread has 64 elements.
-    EXPECT_EQ(kept + spread, 64);
-    EXPECT_GE(spread, 40);
-    EXPECT_EQ(words(c, cat("load ", t, " p0[")), t == DType::f32 ? 2u : 1u);
+    EXPECT_EQ(group_threads(k), threads);
+    ASSERT_EQ(k.memory.size(), 1u);
+    EXPECT_EQ(k.memory[0].scope, MemoryScope::spread);
+    EXPECT_EQ(k.memory[0].elements, Dim(65536 / threads));
+    EXPECT_EQ(words(c, " = async p0["), 1u);
+    EXPECT_EQ(words(c, cat("load ", t, " p0[")), 0u);
+    expect_agrees(c, f);
+  }
+}
+
+// Of several operands as many are kept as the memory of blocks has room for.
+TEST(GroupNest, SpreadOperandsThatDoNotFitAreReadAgain) {
+  for (const auto& [kibibytes, kept] : {std::pair{100, 1u}, {200, 2u}}) {
+    SCOPED_TRACE(kibibytes);
+    TargetInfo target = group_target(128, kibibytes << 10);
+    target.vector_bits = 128;
+    target.row_threads = 1024;
+    target.row_blocks = 4;
+    Function f;
+    const Value x = f.add_param(f32({2, 65536}), "x"), y = f.add_param(f32({2, 65536}), "y");
+    f.add_result(ops::softmax(x + y, {{"axis", 1}}));
+    const Candidate c = nest_candidate(spec_of(f), target);
+    EXPECT_EQ(std::get<Kernel>(c.steps.at(0).what).memory.size(), kept);
+    EXPECT_EQ(words(c, " = async p"), kept);
+    EXPECT_EQ(words(c, "load f32 p0[") + words(c, "load f32 p1["), kept == 1 ? 3u : 0u);
     expect_agrees(c, f);
   }
 }

@@ -90,6 +90,8 @@ struct Dialect {
   // of two. $A is an array of the group for them all, $S what join_subgroup gives, and $0 what
   // leaves every value as it is. Empty: by halves, in memory of the group.
   std::string_view reduce_group;
+  // It begins when all threads have read what the one before it left.
+  bool reductions_meet = false;
   // The text that joins `own` of those threads that run in step; empty where there is none, then
   // all are joined by halves. Null: reduce_group does without.
   std::string (*join_subgroup)(const Op& combine, DType) = nullptr;
@@ -101,7 +103,8 @@ struct Dialect {
   // What multiply_matrices and store_matrices are; null: what their bodies say.
   const MatrixWords* matrices = nullptr;
   // Copies of 16 bytes that go on beside a thread's work: from address $F to $T, $N elements, or
-  // zeros unless $C; and waiting until at most $N of them are left. Empty: copies end at once.
+  // zeros unless $C; $G: true where the group reads them, not this thread alone. And waiting until
+  // at most $N of them are left. Empty: copies end at once.
   std::string_view copy_async, wait_copies;
   // Asks for what lies at address $A, in the second cache. Empty: there is no word for it.
   std::string_view fetch = {};

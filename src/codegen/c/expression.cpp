@@ -489,12 +489,11 @@ bool Renderer::is_spread(int param) const {
          kernel_.memory[static_cast<std::size_t>(memory)].scope == MemoryScope::spread;
 }
 
-// Pieces of 16 bytes of narrow elements, or single ones, of all threads side by side.
+// Pieces of 16 bytes, or single elements, of all threads side by side.
 std::string Renderer::spread_place(int param, const std::string& at) const {
-  constexpr std::int64_t piece_bytes = 16, wide = 4;
   const KernelMemory& m = kernel_.memory[static_cast<std::size_t>(param) - kernel_.params.size()];
-  const std::int64_t size = byte_size(m.dtype), piece = piece_bytes / size;
-  if (size >= wide || m.elements.number() % piece != 0)
+  const std::int64_t piece = vector_alignment / byte_size(m.dtype);
+  if (m.elements.number() % piece != 0)
     return cat("(", at, ") * ", block_threads(), " + ", dialect_.block_thread);
   return cat("((", at, ") / ", piece, " * ", block_threads(), " + ", dialect_.block_thread, ") * ",
              piece, " + (", at, ") % ", piece);

@@ -78,7 +78,8 @@ void Renderer::grid_loop(const Stmt& s) {
   scoped([&] { block(s.body); });
   bool meets = false;
   for_each_statement(s.body, [&](const Stmt& each) {
-    meets = meets || each.kind == Stmt::Kind::barrier || each.kind == Stmt::Kind::reduce_group;
+    meets = meets || each.kind == Stmt::Kind::barrier ||
+            (each.kind == Stmt::Kind::reduce_group && !dialect_.reductions_meet);
   });
   if (meets) barrier();  // the next iteration writes what this one reads
   out_.close();
@@ -170,10 +171,10 @@ void Renderer::reduce_group(const Stmt& s) {
 bool Renderer::copies_vector(const Stmt& s, const Dim& from) {
   constexpr std::int64_t bytes = 16;
   const DType t = buffer_dtype(s.param);
-  return !dialect_.copy_async.empty() && s.a.stride == Dim(1) && is_shared(s.param) &&
-         !is_array(s.a.param) && s.extent * Dim(byte_size(t)) == Dim(bytes) &&
-         mod(s.offset, s.extent) == Dim(0) && mod(from, s.extent) == Dim(0) &&
-         use_vector(s.a.param, s.extent.number());
+  return !dialect_.copy_async.empty() && s.a.stride == Dim(1) &&
+         (is_shared(s.param) || is_spread(s.param)) && !is_array(s.a.param) &&
+         s.extent * Dim(byte_size(t)) == Dim(bytes) && mod(s.offset, s.extent) == Dim(0) &&
+         mod(from, s.extent) == Dim(0) && use_vector(s.a.param, s.extent.number());
 }
 
 void Renderer::copy_async(const Stmt& s) {
@@ -181,11 +182,14 @@ void Renderer::copy_async(const Stmt& s) {
   const Dim from = s.a.offset + Dim(s.a.rows.empty() ? 0 : s.a.rows[0]);
   const std::string condition = s.condition ? value(s.condition) : std::string();
   if (copies_vector(s, from)) {
-    out_.line(
-        filled(dialect_.copy_async, {{"$T", cat(buffer(s.param), " + (", position(s.offset), ")")},
-                                     {"$F", cat(buffer(s.a.param), " + (", position(from), ")")},
-                                     {"$N", cat(s.extent.number())},
-                                     {"$C", condition.empty() ? "true" : condition}}));
+    const std::string at = position(s.offset);
+    out_.line(filled(dialect_.copy_async,
+                     {{"$T", cat(buffer(s.param), " + (",
+                                 is_spread(s.param) ? spread_place(s.param, at) : at, ")")},
+                      {"$F", cat(buffer(s.a.param), " + (", position(from), ")")},
+                      {"$N", cat(s.extent.number())},
+                      {"$G", is_spread(s.param) ? "false" : "true"},
+                      {"$C", condition.empty() ? "true" : condition}}));
     return forget_memory();
   }
   const std::string to = element_at(s.param, cat(position(s.offset), " + ", i));

@@ -37,6 +37,25 @@ CudaProgram::~CudaProgram() {
   driver().cuCtxPopCurrent(&old);
 }
 
+// Not every device, nor every part of one, runs as many blocks as a cluster.
+void CudaProgram::require_clusters(CUfunction f, const CodeHeader& header, std::string_view where) {
+  CUlaunchAttribute size{};
+  size.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  size.value.clusterDim = {header.blocks, 1, 1};
+  CUlaunchConfig config{};
+  config.gridDimX = header.blocks;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = header.threads;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = header.shared_bytes;
+  config.attrs = &size;
+  config.numAttrs = 1;
+  int clusters = 0;
+  if (driver().cuOccupancyMaxActiveClusters(&clusters, f, &config) != CUDA_SUCCESS || clusters == 0)
+    throw UserError(where, ": needs clusters of ", header.blocks, " blocks, which device ",
+                    context_->ordinal(), " does not run; optimize the model on this device");
+}
+
 void CudaProgram::load(const Binary& b, std::string_view where) {
   hone::check(b, where);
   if (rank_of(b.target, context_->capability()) <= 0)
@@ -65,12 +84,18 @@ void CudaProgram::load(const Binary& b, std::string_view where) {
     if (header.has_unaligned)
       context_->check(driver().cuModuleGetFunction(&kernel->unaligned, module, unaligned_symbol),
                       "cuModuleGetFunction", e.name);
-    for (CUfunction f : {kernel->function, kernel->unaligned})
+    for (CUfunction f : {kernel->function, kernel->unaligned}) {
+      const auto set = [&](CUfunction_attribute attribute, std::uint32_t value) {
+        context_->check(driver().cuFuncSetAttribute(f, attribute, static_cast<int>(value)),
+                        "cuFuncSetAttribute", e.name);
+      };
       if (f && header.shared_bytes > default_shared_bytes - kept_shared_bytes)
-        context_->check(
-            driver().cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                        static_cast<int>(header.shared_bytes)),
-            "cuFuncSetAttribute", e.name);
+        set(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, header.shared_bytes);
+      if (f && header.blocks > portable_cluster_blocks) {
+        set(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+        require_clusters(f, header, where);
+      }
+    }
     kernels_.emplace(e.name, std::move(kernel));
   }
 }

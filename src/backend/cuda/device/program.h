@@ -27,6 +27,7 @@ class CudaProgram final : public Program {
 
  private:
   void load(const Binary&, std::string_view where);
+  void require_clusters(CUfunction, const CodeHeader&, std::string_view where);
 
   std::shared_ptr<Context> context_;
   std::vector<CUmodule> modules_;

@@ -28,8 +28,8 @@ static_assert(sizeof(CodeHeader) == 56);
 // What a cubin calls its kernels.
 inline constexpr const char* kernel_symbol = "hone_kernel";
 inline constexpr const char* unaligned_symbol = "hone_kernel_unaligned";
-// Blocks of a cluster; some devices allow 16, and parts of a device that others share fewer.
-inline constexpr std::uint32_t most_cluster_blocks = 8;
+// Blocks of a cluster that every device has which has clusters. A kernel of more has to ask.
+inline constexpr std::uint32_t portable_cluster_blocks = 8;
 // Shared memory that a block has without being asked.
 inline constexpr std::uint32_t default_shared_bytes = 48 << 10;
 // Of all that a block has: for what reductions of threads and the driver take.

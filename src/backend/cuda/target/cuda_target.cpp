@@ -44,16 +44,26 @@ bool is_hopper_or_later(std::string_view name) {
   return name != "sm_75" && !name.starts_with("sm_8");
 }
 
+// Blocks of a cluster. Parts of a device that others share may have fewer; they say so when a
+// kernel is loaded.
+int most_cluster_blocks(std::string_view name) {
+  if (!is_hopper_or_later(name)) return 1;
+  constexpr std::string_view large[] = {"sm_90", "sm_100", "sm_103"};
+  return std::ranges::find(large, name) != std::end(large)
+             ? 16
+             : static_cast<int>(portable_cluster_blocks);
+}
+
 TargetInfo target_info(std::string name) {
   TargetInfo out;
   out.name = std::move(name);
   out.vector_bits = 128;
   out.group_threads = 1024;
   out.group_bytes = most_shared_bytes(out.name) - std::int64_t{kept_shared_bytes};
-  // Blocks of a cluster, from sm_90 on; registers hold 32 elements of a thread.
+  // Registers hold 32 elements of a thread.
   if (is_hopper_or_later(out.name))
-    out.row_threads = out.group_threads * static_cast<int>(most_cluster_blocks);
-  out.row_blocks = static_cast<int>(most_cluster_blocks);
+    out.row_threads = out.group_threads * static_cast<int>(portable_cluster_blocks);
+  out.row_blocks = most_cluster_blocks(out.name);
   out.subgroup_threads = 32;
   out.multiplies_halves = out.name != "sm_75";  // f16 alone, in smaller pieces
   out.launch_us = 3;

@@ -65,13 +65,19 @@ HONE_INLINE void hone_wait_for_previous() {
 
 HONE_INLINE void hone_fetch(const void *at) { asm volatile("prefetch.global.L2 [%0];" :: "l"(at)); }
 
-/* 16 bytes, or zeros; finished by hone_wait. Neighbouring places of a window are read again soon. */
-template <bool is_aligned, int n, class T>
+/* 16 bytes, or zeros; finished by hone_wait. Tiles of a group go through the first cache, because
+   neighbouring places of a window are read again soon. */
+template <bool is_aligned, int n, bool is_of_group, class T>
 HONE_INLINE void hone_copy_async(T *to, const T *from, bool reads) {
 #if __CUDA_ARCH__ >= 800
   if (is_aligned) {
     const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;\ncp.async.commit_group;" :: "r"(at), "l"(from), "r"(reads ? 16 : 0) : "memory");
+    const uint32_t bytes = reads ? 16 : 0;
+    if (is_of_group)
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");
+    else
+      asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.commit_group;" ::: "memory");
     return;
   }
 #endif
@@ -142,16 +148,17 @@ constexpr c::Helper helpers[] = {
 #endif
 }
 )"},
-    // exp(x) = 2^t * exp(x - t ln(2)), where t is x / ln(2) rounded. The instruction for 2^t is
-    // within 2 units in the last place; the second factor corrects the rounding of t.
-    {"exp_f32", "max_f32 min_f32",
+    // exp(x) = 2^n * 2^r with n = x / ln(2) rounded down and 0 <= r < 1, where the instruction for
+    // 2^r is within 2 units in the last place. The last bits of a sum hold n. A sum that is limited
+    // to 0 and 1 limits n to -126 and 126; r takes what is beyond, infinities and NaN too.
+    {"exp_f32", "",
      R"(HONE_INLINE float hone_exp_f32(float x) {
-  const float bounded = hone_min_f32(hone_max_f32(x, -104.0f), 89.0f);
-  const float t = bounded * 1.44269504f;
-  const float left = __fmaf_rn(t, 1.90465421e-9f, __fmaf_rn(t, -0.693147182f, bounded));
+  const float part = __saturatef(__fmaf_rn(x, 1.44269504f / 252.0f, 0.5f));
+  const float n = __fmaf_rd(part, 252.0f, 12582913.0f);
+  const float r = __fmaf_rn(x, 1.92596299e-8f, __fmaf_rn(x, 1.44269504f, 12583039.0f - n));
   float y;
-  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(t));
-  return y * (left + 1.0f);
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(r));
+  return __uint_as_float(__float_as_uint(n) << 23) * y;
 }
 )"},
     {"bits_f32", "",
@@ -188,6 +195,14 @@ constexpr c::Helper helpers[] = {
      R"(HONE_INLINE float hone_f32_of_f16(uint16_t h) {
   float x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+  return x;
+}
+)"},
+    // Takes half of a register as it is, be it the upper one or the lower one.
+    {"f32_of_bf16", "",
+     R"(HONE_INLINE float hone_f32_of_bf16(uint16_t h) {
+  float x;
+  asm("mov.b32 %0, {%1, %2};" : "=f"(x) : "h"((uint16_t)0), "h"(h));
   return x;
 }
 )"},
@@ -259,26 +274,41 @@ constexpr c::Helper helpers[] = {
 )"},
 };
 
-// Groups that are clusters of blocks: all threads meet, and read what one of each block has. Each
-// place of a reduction has a part of its own, and all meet between two turns of the grid, so nobody
-// overwrites what another block reads.
-constexpr std::string_view clusters = R"(HONE_INLINE void hone_meet() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+// Groups that are clusters of blocks. Each block arrives at the cluster's barrier when it begins
+// and whenever others may write to its memory again, and waits there before it writes to theirs. So
+// what it has to wait for has mostly happened.
+constexpr std::string_view clusters = R"(HONE_INLINE void hone_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+HONE_INLINE void hone_wait_for_blocks() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+HONE_INLINE void hone_meet() {
+  hone_wait_for_blocks();
+  hone_arrive();
+  hone_wait_for_blocks();
+  hone_arrive();
 }
 template <int threads, class T, class Join>
 HONE_INLINE T hone_reduce_cluster(T x, Join join) {
-  __shared__ T part;
-  x = hone_reduce<threads / HONE_BLOCKS>(x, join);
-  if (threadIdx.x == 0) part = x;
-  hone_meet();
-#pragma unroll
-  for (int block = 0; block < HONE_BLOCKS; ++block) {
-    const volatile T *from;
-    asm("mapa.u64 %0, %1, %2;" : "=l"(from) : "l"(&part), "r"(block));
-    const T other = *from;
-    x = block == 0 ? other : join(x, other);
+  constexpr int warps = threads / HONE_BLOCKS / 32, all = HONE_BLOCKS * warps;
+  static_assert(all >= 32, "a warp reads them all");
+  __shared__ T parts[all];
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  x = hone_join<32>(x, join);
+  hone_wait_for_blocks();
+  if (lane < HONE_BLOCKS) {
+    T *to;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(to) : "l"(&parts[blockIdx.x % HONE_BLOCKS * warps + warp]), "r"(lane));
+    *to = x;
   }
-  return x;
+  hone_arrive();
+  hone_wait_for_blocks();
+  x = parts[lane];
+#pragma unroll
+  for (int i = 32; i < all; i += 32) x = join(x, parts[i + lane]);
+  hone_arrive();
+  return hone_join<32>(x, join);
 }
 
 )";
@@ -308,7 +338,7 @@ constinit const c::Dialect cuda_cpp = {
     .reduce_group = "$R = hone_reduce<$N>($X, [](const $T a, const $T b) -> $T { return $E; });",
     .reduce_neighbours = "$R = hone_join<$N>($X, [](const $T a, const $T b) -> $T { return $E; });",
     .multiplies_halves = true,
-    .copy_async = "hone_copy_async<is_aligned, $N>($T, $F, $C);",
+    .copy_async = "hone_copy_async<is_aligned, $N, $G>($T, $F, $C);",
     .wait_copies = "hone_wait<$N>();",
     .fetch = "hone_fetch($A);",
     .shared = "$T *const $P = ($T *)(shared + $O);",

@@ -23,12 +23,14 @@ constexpr std::string_view shared_memory = "extern __shared__ __align__(16) unsi
 constexpr std::string_view wait_for_previous = "hone_wait_for_previous();";
 
 // Groups of more threads than a block has are clusters of blocks, of as few threads as fill a
-// multiprocessor with several of them.
-constexpr std::uint32_t most_block_threads = 1024, usual_block_threads = 256;
+// multiprocessor with several of them. More blocks pay only where their memory keeps the row.
+constexpr std::uint32_t most_block_threads = 1024, usual_block_threads = 256,
+                        usual_cluster_blocks = 8;
 
-std::uint32_t blocks_of(std::uint32_t threads) {
+std::uint32_t blocks_of(const Kernel& kernel, std::uint32_t threads) {
+  if (spreads(kernel)) return static_cast<std::uint32_t>(blocks_of_spread(threads));
   if (threads <= most_block_threads) return 1;
-  return std::min(threads / usual_block_threads, most_cluster_blocks);
+  return std::min(threads / usual_block_threads, usual_cluster_blocks);
 }
 
 c::Dialect of_clusters(std::uint32_t blocks) {
@@ -38,6 +40,7 @@ c::Dialect of_clusters(std::uint32_t blocks) {
   out.thread = "(blockIdx.x % HONE_BLOCKS * blockDim.x + threadIdx.x)";
   out.barrier = "hone_meet();";
   out.blocks = static_cast<int>(blocks);
+  out.reductions_meet = true;
   out.reduce_group =
       "$R = hone_reduce_cluster<$N>($X, [](const $T a, const $T b) -> $T { return $E; });";
   return out;
@@ -64,24 +67,24 @@ c::Dialect of_subgroups() {
 
 Source source_of(const Kernel& kernel) {
   const auto threads = static_cast<std::uint32_t>(group_threads(kernel));
-  const bool is_subgroup = threads == subgroup, is_cluster = threads > most_block_threads;
+  const std::uint32_t blocks = blocks_of(kernel, threads);
+  const bool is_subgroup = threads == subgroup, is_cluster = blocks > 1;
   const bool waits_later = begins_with_fetches(kernel);
   const auto with_wait = [&](c::Dialect d) {
     if (waits_later) d.behind_fetches = wait_for_previous;
     return d;
   };
-  c::GroupText group = c::group_text(kernel, with_wait(is_cluster ? of_clusters(blocks_of(threads))
+  c::GroupText group = c::group_text(kernel, with_wait(is_cluster    ? of_clusters(blocks)
                                                        : is_subgroup ? of_subgroups()
                                                                      : cuda_cpp));
   Source out;
-  out.header.blocks = blocks_of(threads);
-  const std::uint32_t blocks = out.header.blocks;
+  out.header.blocks = blocks;
   const bool shares_memory = std::ranges::any_of(
       kernel.memory, [](const KernelMemory& m) { return m.scope == MemoryScope::group; });
   if (is_cluster && (!group.shared.empty() || shares_memory || group.uses_scratch ||
                      threads % (blocks * subgroup) != 0 || threads / blocks > most_block_threads))
-    throw UserError("cuda: a group of ", threads, " threads is more than ", most_cluster_blocks,
-                    " blocks of ", most_block_threads, ", or has memory beside registers");
+    throw UserError("cuda: a group of ", threads, " threads is more than ", blocks, " blocks of ",
+                    most_block_threads, ", or has memory beside registers");
   if (is_subgroup && group.shared.empty() && group.shared_bytes == 0)
     out.header.groups = groups_together;
   else if (is_subgroup)
@@ -121,8 +124,11 @@ Source source_of(const Kernel& kernel) {
     const std::string cluster = is_cluster ? cat("__cluster_dims__(", blocks, ", 1, 1) ") : "";
     text.open("extern \"C\" __global__ void ", cluster, "__launch_bounds__(", out.header.threads,
               ") ", name, "(", parameters, ")");
+    if (is_cluster) text.line("hone_arrive();");
     if (!waits_later) text.line(wait_for_previous);
     text.line("hone_body<", is_aligned ? "true" : "false", ">(", arguments, ");");
+    // No block may end while another one writes to its memory.
+    if (is_cluster) text.line("hone_wait_for_blocks();");
     text.close();
   };
   entry(kernel_symbol, true);
