@@ -53,8 +53,9 @@ bool is_cluster(const Kernel& kernel, const TargetInfo& target) {
   return spreads(kernel) ? blocks_of_spread(threads) > 1 : threads > target.group_threads;
 }
 
-// Rows of one block where the nest has clusters of blocks: parts of a device that others share may
-// have none so large. What the block does not hold is read again.
+// Where the nest shares a row among the blocks of a cluster, a second candidate gives it to one
+// block, which reads again what it does not hold. Parts of a device that others share may run no
+// such clusters.
 std::optional<Candidate> build_one_block(const GroupSpec& spec, const TargetInfo& target,
                                          const Tuning& tuning) {
   constexpr std::int64_t least_of_cluster = 16384;

@@ -274,7 +274,7 @@ class Groups {
            (spread_ == 1 || row_bytes() >= least_bytes);
   }
 
-  // What a block has room for of what its threads keep.
+  // Keeps as many of the loads as a block has room for.
   void spread(Block& shared) {
     std::int64_t left = block_bytes_ * blocks_of_spread(threads_) / threads_;
     for (const std::int64_t turns : turns_)

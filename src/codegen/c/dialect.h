@@ -90,7 +90,7 @@ struct Dialect {
   // of two. $A is an array of the group for them all, $S what join_subgroup gives, and $0 what
   // leaves every value as it is. Empty: by halves, in memory of the group.
   std::string_view reduce_group;
-  // It begins when all threads have read what the one before it left.
+  // Whether a reduction begins only after all threads have read what the one before it left.
   bool reductions_meet = false;
   // The text that joins `own` of those threads that run in step; empty where there is none, then
   // all are joined by halves. Null: reduce_group does without.

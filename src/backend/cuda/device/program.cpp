@@ -37,7 +37,7 @@ CudaProgram::~CudaProgram() {
   driver().cuCtxPopCurrent(&old);
 }
 
-// Not every device, nor every part of one, runs as many blocks as a cluster.
+// Some devices, and parts of a device that others share, run no clusters of so many blocks.
 void CudaProgram::require_clusters(CUfunction f, const CodeHeader& header, std::string_view where) {
   CUlaunchAttribute size{};
   size.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;

@@ -28,7 +28,7 @@ static_assert(sizeof(CodeHeader) == 56);
 // What a cubin calls its kernels.
 inline constexpr const char* kernel_symbol = "hone_kernel";
 inline constexpr const char* unaligned_symbol = "hone_kernel_unaligned";
-// Blocks of a cluster that every device has which has clusters. A kernel of more has to ask.
+// Every device that has clusters allows this many blocks in one. A kernel must ask for more.
 inline constexpr std::uint32_t portable_cluster_blocks = 8;
 // Shared memory that a block has without being asked.
 inline constexpr std::uint32_t default_shared_bytes = 48 << 10;

@@ -148,9 +148,10 @@ constexpr c::Helper helpers[] = {
 #endif
 }
 )"},
-    // exp(x) = 2^n * 2^r with n = x / ln(2) rounded down and 0 <= r < 1, where the instruction for
-    // 2^r is within 2 units in the last place. The last bits of a sum hold n. A sum that is limited
-    // to 0 and 1 limits n to -126 and 126; r takes what is beyond, infinities and NaN too.
+    // exp(x) = 2^n * 2^r with n = x / ln(2) rounded down and 0 <= r < 1. The instruction for 2^r is
+    // within 2 units in the last place. `n` holds the integer in its last bits. Because `part` is
+    // limited to 0 and 1, the integer lies between -126 and 126; where x is beyond that, infinite
+    // or NaN, r makes up for it.
     {"exp_f32", "",
      R"(HONE_INLINE float hone_exp_f32(float x) {
   const float part = __saturatef(__fmaf_rn(x, 1.44269504f / 252.0f, 0.5f));
@@ -198,7 +199,7 @@ constexpr c::Helper helpers[] = {
   return x;
 }
 )"},
-    // Takes half of a register as it is, be it the upper one or the lower one.
+    // The compiler makes one instruction of it for the upper and for the lower half of a register.
     {"f32_of_bf16", "",
      R"(HONE_INLINE float hone_f32_of_bf16(uint16_t h) {
   float x;
@@ -275,8 +276,8 @@ constexpr c::Helper helpers[] = {
 };
 
 // Groups that are clusters of blocks. Each block arrives at the cluster's barrier when it begins
-// and whenever others may write to its memory again, and waits there before it writes to theirs. So
-// what it has to wait for has mostly happened.
+// and whenever others may write to its memory again, and waits there before it writes to theirs. By
+// then the others have mostly arrived.
 constexpr std::string_view clusters = R"(HONE_INLINE void hone_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
