@@ -5,13 +5,10 @@
 
 #include <utility>
 
-#include "backend/backend.h"
 #include "backend/cuda/driver/driver.h"
 #include "backend/devices/devices.h"
-#include "compile/compile.h"
-#include "ops/common.h"
-#include "ops/ops.h"
 #include "runtime/session.h"
+#include "test/memory/steady_runs.h"
 #include "test/memory/watch.h"
 
 #ifdef HONE_WATCHES_MEMORY
@@ -48,38 +45,15 @@ TEST(CudaMemory, SteadyRunsAllocateNothing) {
   Unwatched<&Driver::cuCtxPushCurrent>::put(driver);
   Unwatched<&Driver::cuCtxPopCurrent>::put(driver);
   Unwatched<&Driver::cuPointerGetAttributes>::put(driver);
-  Function f;
-  const Value x = f.add_param(f32({Dim::symbol("n", 1, 4096), 256}), "x"),
-              w = f.add_param(f32({256, 64}), "w");
-  f.add_result(ops::softmax(ops::matmul(x, w), {{"axis", 1}}), "y");
-  f.add_result(reduce_axes(ops::reduce_sum, x, {1}), "sum");
-  CompileOptions options{.backend = &backend("cuda")};
-  options.verification = Verification::none;
-  options.cache = false;
-  const auto plan = std::make_shared<const Plan>(compile({"test", {{{}, f}}, {}}, options));
+  const std::shared_ptr<const Plan> plan = test::steady_plan("cuda");
   Session session(Executable::load(plan, open_devices(*plan)), {});
-  const std::vector<std::int64_t> sizes[] = {{32, 256}, {100, 256}}, dims_of_w = {256, 64};
-  std::vector<float> weights(256 * 64, 0.5f), in(100 * 256, 1.0f), y(100 * 64), sums(100);
-  const auto run = [&] {
-    for (const std::vector<std::int64_t>& dims : sizes) {
-      const auto n = static_cast<std::size_t>(dims[0]);
-      const std::int64_t dims_of_y[] = {dims[0], 64}, dims_of_sum[] = {dims[0]};
-      const TensorRef inputs[] = {{DType::f32, dims, memory_of(in.data(), n * 256)},
-                                  {DType::f32, dims_of_w,
-                                   memory_of(weights.data(), weights.size())}},
-                      outputs[] = {{DType::f32, dims_of_y, memory_of(y.data(), n * 64)},
-                                   {DType::f32, dims_of_sum, memory_of(sums.data(), n)}};
-      session.run(inputs, outputs);
-      ASSERT_EQ(sums[n - 1], 256);
-      ASSERT_NEAR(y[n * 64 - 1], 1.0 / 64, 1e-6);
-    }
-  };
-  for (int i = 0; i < 6; ++i) run();
+  test::SteadyRuns runs(session);
+  for (int i = 0; i < 6; ++i) runs.run();
   const test::Watch watch(test::Watch::Of::this_thread);
   const long launches = Unwatched<&Driver::cuLaunchKernelEx>::calls +
                         Unwatched<&Driver::cuGraphLaunch>::calls,
              device_allocations = Alloc::calls;
-  for (int i = 0; i < 50; ++i) run();
+  for (int i = 0; i < 50; ++i) runs.run();
   EXPECT_EQ(watch.allocations(), 0);
   EXPECT_EQ(Alloc::calls, device_allocations);
   EXPECT_GT(Unwatched<&Driver::cuLaunchKernelEx>::calls + Unwatched<&Driver::cuGraphLaunch>::calls,

@@ -304,7 +304,8 @@ std::vector<Numbers> gemm(Call& c) {
   return {out};
 }
 
-// Replaces "..." by one digit for each axis that it stands for. Digit 0 is the last of these axes.
+// Gives the axes of "..." labels like the others: for two axes "b...k" becomes "b10k". Counting
+// from the last axis gives equal labels to axes that broadcast against each other.
 std::string with_digits(std::string term, std::size_t axes) {
   if (axes > 10) throw NotJudged();
   std::string digits;
