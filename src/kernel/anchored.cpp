@@ -290,6 +290,23 @@ std::vector<Candidate::Operand> AnchoredGroup::operands() const {
 
 namespace {
 
+// From so many elements on, turning squares of them saves more time than its code takes to compile.
+constexpr double least_turned_elements = 1 << 22;
+
+// Whether memory that is read lies in order along `outer` and not along the loop in it.
+bool crosses(const Stmt& outer) {
+  if (outer.body.size() != 1 || !is_loop(outer.body[0])) return false;
+  const Stmt& inner = outer.body[0];
+  const std::vector<Value> roots = values_of(inner.body);
+  return std::ranges::any_of(nodes_below(roots), [&](NodeId n) {
+    const Value v(&roots[0].graph(), n);
+    if (!v.is(ops::load)) return false;
+    const Dim& at = v.attrs().dims("offset").at(0);
+    return stride_of(at, symbol_of(outer)) == Dim(1) && mentions(at, symbol_of(inner)) &&
+           stride_of(at, symbol_of(inner)) != Dim(1);
+  });
+}
+
 // A nest that computes `v`: its outer axes are chunks, its last one lanes.
 void build_nest(Kernel& kernel, Lowering& lowering, Value v, int param) {
   const Dims& dims = v.shape().dims;
@@ -306,7 +323,10 @@ void build_nest(Kernel& kernel, Lowering& lowering, Value v, int param) {
   Stmt& chunks = kernel.body.back();
   chunks.loop = LoopKind::grid;
   // Statements before the innermost loop may stand in the loops around it.
-  chunks.body.back().body.back().loop = LoopKind::lanes;
+  Stmt& middle = chunks.body.back();
+  middle.body.back().loop = LoopKind::lanes;
+  if (typical(v.shape().count()) >= least_turned_elements && crosses(middle))
+    middle.loop = LoopKind::across;
   kernel.chunks = chunks.extent;
 }
 

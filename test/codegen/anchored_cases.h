@@ -85,6 +85,16 @@ inline void contraction_transposed_weights(const Check& check) {
   check(contraction_candidate, f);
 }
 
+// Large ones are turned in squares, of which the last have columns that are only padding.
+inline void contraction_large_transposed_weights(const Check& check) {
+  for (DType t : {DType::f32, DType::f16}) {
+    Function f;
+    Value x = f.add_param({t, {1, 1051}}, "x"), w = f.add_param({t, {4001, 1051}}, "w");
+    f.add_result(ops::matmul(x, transpose_matrix(w)));
+    check(contraction_candidate, f, {.packed = t});
+  }
+}
+
 inline void contraction_rows_of_several_axes(const Check& check) {
   Function f;
   Value x = f.add_param(f32({3, 7, 33}), "x"), w = f.add_param(f32({33, 20}), "w"),
@@ -406,6 +416,7 @@ inline const std::vector<AnchoredCase>& anchored_cases() {
   static const std::vector<AnchoredCase> all = {
       {"ContractionDenseLayer", contraction_dense_layer},
       {"ContractionTransposedWeights", contraction_transposed_weights},
+      {"ContractionLargeTransposedWeights", contraction_large_transposed_weights},
       {"ContractionRowsOfSeveralAxes", contraction_rows_of_several_axes},
       {"ContractionReshapedAndTransposedResults", contraction_reshaped_and_transposed_results},
       {"ContractionFusedProducers", contraction_fused_producers},

@@ -86,6 +86,7 @@ class Renderer {
   void across_loop(const Stmt&);
   void across_tile(const Stmt& outer, const std::vector<Expression>& loads, Value p, int block,
                    Value q, const Lanes&);
+  std::optional<Value> mask_of_rows(const Expression& load, VarId lane, Value q, const Lanes&);
   std::vector<Expression> crossing_loads(const Stmt& outer);
   int lanes_for(const Stmt&) const;
   void store(const Stmt&);

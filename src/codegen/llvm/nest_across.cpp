@@ -66,18 +66,30 @@ std::vector<Renderer::Expression> Renderer::crossing_loads(const Stmt& outer) {
   std::vector<Expression> roots = values_of(inner.body);
   for (NodeId n : nodes_below(roots)) {
     Expression e(&roots[0].graph(), n);
-    if (!e.is(ops::load) || e.operand_count() > 0 || reads_(e).written) continue;
+    if (!e.is(ops::load) || reads_(e).written) continue;
     const Dim& at = e.attrs().dims("offset").at(0);
-    // A place that the body finds is not known before it.
-    auto is_known = [&](const Dim& s) {
-      const std::optional<RegId> reg = register_of(s);
-      return !reg || registers_.contains(*reg);
-    };
-    if (!std::ranges::all_of(at.symbols(), is_known)) continue;
+    // A place or condition that the body finds is not known before it, and a row is read under one
+    // condition.
+    const Dependences d = dependences(e);
+    const auto is_known = [&](RegId r) { return registers_.contains(r); };
+    if (!std::ranges::all_of(d.registers, is_known)) continue;
+    if (e.operand_count() > 0 && dependences(e.operand(0)).loops.contains(outer.var)) continue;
     if (stride_of(at, p) == Dim(1) && mentions(at, q) && stride_of(at, q) != Dim(1))
       out.push_back(e);
   }
   return out;
+}
+
+// Which of the lanes from q on are read.
+std::optional<Value> Renderer::mask_of_rows(const Expression& load, VarId lane, Value q,
+                                            const Lanes& lanes) {
+  auto cache = cache_;
+  set_variable(lane, q);
+  set_lanes(lanes);
+  std::optional<Value> mask = combined_mask(load);
+  set_lanes({});
+  cache_ = std::move(cache);
+  return mask;
 }
 
 // Elements [p, p + block) of the outer loop times the lanes from q on.
@@ -88,14 +100,15 @@ void Renderer::across_tile(const Stmt& outer, const std::vector<Expression>& loa
   set_variable(outer.var, p);
   for (const Expression& e : loads) {
     const DType dtype = buffer_dtype(static_cast<int>(e.attrs().integer("param")));
+    const std::optional<Value> mask = mask_of_rows(e, inner.var, q, lanes);
     Values rows;
     for (int i = 0; i < lanes.count; ++i) {
       set_variable(inner.var, q + i);
       Pointer from = address(e);
-      if (!lanes.mask)
+      if (!mask)
         rows.push_back(load(dtype, from, block));
       else
-        rows.push_back(load_masked(dtype, from, broadcast(extract(*lanes.mask, i), block)));
+        rows.push_back(load_masked(dtype, from, broadcast(extract(*mask, i), block)));
     }
     columns.push_back(transposed(std::move(rows)));
   }
