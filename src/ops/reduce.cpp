@@ -49,12 +49,39 @@ void round_to_f32(Wide& w, std::int64_t at) {
   x = static_cast<float>(x);
 }
 
+// A row that joins into one element keeps it in a register.
+template <Join how>
+double join_row(double to, const double* from, std::int64_t step, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to = join(how, to, from[i * step]);
+  return to;
+}
+double join_row(Join how, double to, const double* from, std::int64_t step, std::int64_t n) {
+  switch (how) {
+    case Join::sum:
+      return join_row<Join::sum>(to, from, step, n);
+    case Join::product:
+      return join_row<Join::product>(to, from, step, n);
+    case Join::maximum:
+      return join_row<Join::maximum>(to, from, step, n);
+    case Join::minimum:
+      return join_row<Join::minimum>(to, from, step, n);
+    case Join::set:
+      break;
+  }
+  return join_row<Join::set>(to, from, step, n);
+}
+
 std::vector<Wide> eval_reduce(const Evaluation& e, Join how) {
   const Wide& x = *e.inputs[0];
   auto [y, to] = reduction(x, axes_of(e.attrs, "axes"), how);
   Sizes from = row_major(x.dims);
   const bool rounds = rounds_joins(e);
   Rows<2>(x.dims, {to, from}).each({0, 0}, [&](auto& at, auto& step, std::int64_t n) {
+    if (x.is_real() && step[0] == 0 && !rounds) {
+      double& one = y.reals[static_cast<std::size_t>(at[0])];
+      one = join_row(how, one, x.reals.data() + at[1], step[1], n);
+      return;
+    }
     for (std::int64_t i = 0; i < n; ++i) {
       join_element(how, y, at[0] + i * step[0], x, at[1] + i * step[1]);
       if (rounds) round_to_f32(y, at[0] + i * step[0]);

@@ -155,6 +155,7 @@ std::vector<Enclosure> one_node(Enclosing c) {
 void tidy(Enclosure& e) {
   for (std::size_t i = 0; i < e.low.reals.size(); ++i) {
     const Interval x = at(e, i);
+    if (x.low <= x.high && x.low > -INFINITY && x.high < INFINITY) continue;
     if (x.is_nan() || x.is_unknown()) continue;
     if (std::isnan(x.high) || (x.low == -INFINITY && x.high == INFINITY))
       put(e, i, unknown_interval);
