@@ -12,6 +12,7 @@
 #include "ref/enclosure.h"
 #include "ref/expected.h"
 #include "schedule/cost.h"
+#include "verify/chunks.h"
 #include "verify/trial.h"
 
 namespace hone {
@@ -207,56 +208,17 @@ std::optional<Samples> at_places(const Array& got, std::size_t result,
   return s;
 }
 
-// Runs the chunks of a launch on the caller's thread: all, or the first, the last and one of every
-// `apart` between; in order as one thread, or from the last to the first as two threads by turns.
-class Chunks final : public ThreadPool {
- public:
-  enum class Which : std::uint8_t { all, some };
-  enum class Order : std::uint8_t { forwards, backwards };
-
-  explicit Chunks(std::int64_t apart) : apart_(apart) {}
-  void set(Which which, Order order) {
-    which_ = which;
-    order_ = order;
-  }
-  bool were_several() const { return were_several_; }
-  int threads() const override { return 2; }
-  void run(std::int64_t chunks, Body body, void* context) override {
-    were_several_ = were_several_ || chunks > 1;
-    const bool is_backwards = order_ == Order::backwards;
-    if (which_ == Which::all && !is_backwards && chunks > 0) return body(context, 0, chunks, 0);
-    int turn = 0;
-    for (std::int64_t k = 0; k < chunks; ++k) {
-      const std::int64_t i = is_backwards ? chunks - 1 - k : k;
-      if (which_ == Which::all || i == 0 || i == chunks - 1 || i % apart_ == 2)
-        body(context, i, i + 1, is_backwards ? turn++ % 2 : 0);
-    }
-  }
-
- private:
-  std::int64_t apart_;
-  Which which_ = Which::all;
-  Order order_ = Order::forwards;
-  bool were_several_ = false;
-};
-
-// Whether nothing that the candidate runs reads what it ran before.
-bool is_one_launch(const Candidate& c) {
-  const auto runs = [](const Candidate::Step& s) { return !s.prepare; };
-  return std::ranges::count_if(c.steps, runs) == 1 &&
-         std::holds_alternative<Kernel>(std::ranges::find_if(c.steps, runs)->what);
-}
-
 class Check {
  public:
   Check(const GroupSpec& spec, const Dim& flops, const Candidate& candidate, KernelCode& compile,
         const std::shared_ptr<TrialMemory>& memory, const Sizing& sizes, Fill first,
         const Function* rounded)
       : flops_(size_of(flops, sizes)),
+        is_one_launch_(is_one_launch(candidate)),
+        packs_some_(is_one_launch_ && flops_ > most_run_flops && chunks_->pack_for_some(candidate)),
         trial_(spec, candidate, compile, memory, chunks_, sizes, first, seed, Trial::Use::check),
         extreme_(extreme_of(memory->device()->limits().keeps_denormals)),
-        meaning_(spec, trial_, sizes, rounded),
-        is_one_launch_(is_one_launch(candidate)) {}
+        meaning_(spec, trial_, sizes, rounded) {}
 
   Comparison all() {
     const Function& f = meaning_.function();
@@ -322,6 +284,10 @@ class Check {
   void run(Chunks::Which which, Chunks::Order order = Chunks::Order::forwards) {
     ran_ = which;
     chunks_->set(which, order);
+    if (packs_some_ && which == Chunks::Which::all) {
+      packs_some_ = false;
+      trial_.prepare();
+    }
     trial_.run();
     trial_.check_untouched();
   }
@@ -411,6 +377,7 @@ class Check {
   std::int64_t flops_;
   std::shared_ptr<Chunks> chunks_ =
       std::make_shared<Chunks>(std::clamp(flops_ / most_run_flops, least_apart, most_apart));
+  bool is_one_launch_, packs_some_;
   Trial trial_;
   Fill extreme_;  // for this device
   GroupMeaning meaning_;
@@ -418,7 +385,6 @@ class Check {
   bool is_small_ = false;
   bool is_each_extreme_ = false;    // each element is held against its own enclosure there too
   std::int64_t most_elements_ = 0;  // to compute one by one
-  bool is_one_launch_;
 };
 
 // What a group gives on made-up inputs.

@@ -46,7 +46,7 @@ void for_each_place(const std::vector<std::int64_t>& dims, const std::vector<std
   const auto near = static_cast<std::size_t>(std::ranges::min_element(strides) - strides.begin());
   std::vector<std::int64_t> dense(dims.size(), 1);
   for (std::size_t k = last; k > 0; --k) dense[k - 1] = dense[k] * dims[k];
-  const std::int64_t row = dims[last], beside = near == last ? 1 : dims[near];
+  const std::int64_t row = dims[last], beside = dims[near];
   std::int64_t outer = 1;
   for (std::size_t k = 0; k < last; ++k) outer *= k == near ? 1 : dims[k];
   for (std::int64_t o = 0; o < outer; ++o) {
@@ -56,6 +56,10 @@ void for_each_place(const std::vector<std::int64_t>& dims, const std::vector<std
       from += rest % dims[k] * dense[k];
       at += rest % dims[k] * strides[k];
       rest /= dims[k];
+    }
+    if (near == last) {
+      for (std::int64_t i = 0; i < row; ++i) f(from + i, at + i * strides[last]);
+      continue;
     }
     for (std::int64_t first = 0; first < beside; first += side)
       for (std::int64_t i = 0; i < row; ++i)
@@ -471,6 +475,8 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
     : spec_(spec),
       sizes_(sizes),
       use_(use),
+      device_(memory->device()),
+      pool_(pool),
       memory_(std::make_shared<Fenced>(memory, memory->device(), use,
                                        memory->device()->limits().alignment,
                                        Fenced::Content::unwritten)),
@@ -482,7 +488,6 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
   if (!checks_hold(spec.function.graph().checks(), sizes))
     throw UserError("no sizes were found that satisfy what the group requires of them");
   std::vector<Array> weights(spec.function.params().size());
-  std::vector<TensorRef> refs;
   const std::unordered_set<NodeId> filters = made_into_filters(spec.function);
   std::vector<std::vector<double>> edges(spec.function.params().size());
   if (use == Use::check) edges = edges_of_params(spec.function);
@@ -496,21 +501,14 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
       o.is_filter = filters.contains(param.node());
       o.edges = std::move(edges[i]);
       inputs_.push_back(o.fill(o.is_filter ? Fill::random : fill, seed + i));
-      refs.push_back(o.ref());
     }
   }
-  auto plan = std::make_shared<Plan>(TrialPlan(spec, sizes).build(candidate, compile, weights));
-  fix_sizes(*plan, sizes);
-  plan->variants[0].devices[0].name = memory->device()->name();
-  run_prepare(*plan, memory->device(), pool);
-  SessionOptions options;
-  options.pool = pool;
-  options.allocator = memory_;
-  session_ = std::make_unique<Session>(Executable::load(plan, memory->device()), options);
-  for (std::size_t i = 0; i < refs.size(); ++i) session_->bind_input(i, refs[i]);
   for (std::size_t i = 0; i < spec.function.results().size(); ++i)
-    session_->bind_output(
-        i, add_operand(spec.function.result(i).type(), spec.result_strides[i], true).ref());
+    add_operand(spec.function.result(i).type(), spec.result_strides[i], true);
+  plan_ = TrialPlan(spec, sizes).build(candidate, compile, weights);
+  fix_sizes(plan_, sizes);
+  plan_.variants[0].devices[0].name = device_->name();
+  prepare();
 }
 
 Trial::~Trial() = default;
@@ -527,6 +525,20 @@ std::vector<Array> Trial::sample_inputs(const GroupSpec& spec, const Sizing& siz
         sample_array(param.type(), sizes, is_finite ? Fill::random : fill, seed + i, edges[i]));
   }
   return out;
+}
+
+void Trial::prepare() {
+  session_.reset();
+  auto plan = std::make_shared<Plan>(plan_);
+  run_prepare(*plan, device_, pool_);
+  SessionOptions options;
+  options.pool = pool_;
+  options.allocator = memory_;
+  session_ = std::make_unique<Session>(Executable::load(plan, device_), options);
+  std::size_t inputs = 0, outputs = 0;
+  for (const auto& o : operands_)
+    o->is_result ? session_->bind_output(outputs++, o->ref())
+                 : session_->bind_input(inputs++, o->ref());
 }
 
 void Trial::run() {

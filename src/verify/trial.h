@@ -29,6 +29,8 @@ class Trial {
   static std::vector<Array> sample_inputs(const GroupSpec&, const Sizing&, Fill,
                                           std::uint64_t seed);
 
+  // Runs the prepare steps again, on the same weights.
+  void prepare();
   // Makes ready what the first run would; throws UserError when a library refuses.
   void bind() { static_cast<void>(session_->memory()); }
   // Throws UserError when a kernel faults, if its memory is checked. For timing, a device that has
@@ -62,6 +64,9 @@ class Trial {
   const GroupSpec& spec_;
   const Sizing& sizes_;
   Use use_;
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<ThreadPool> pool_;
+  Plan plan_;                              // with nothing prepared
   std::shared_ptr<Fenced> memory_, host_;  // of the device, and of operands
   std::vector<Array> inputs_;              // dense
   // What the session reads and writes: parameters that are no weights, then results.

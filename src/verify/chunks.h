@@ -1,0 +1,49 @@
+// Runs the chunks of a launch on the caller's thread, all or some, in one order or another: what a
+// check runs a candidate's kernels on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "kernel/kernel.h"
+
+namespace hone {
+
+class Chunks final : public ThreadPool {
+ public:
+  // Some: the first, the last and one of every `apart` between.
+  enum class Which : std::uint8_t { all, some };
+  // As one thread does, or from the last to the first as two threads by turns.
+  enum class Order : std::uint8_t { forwards, backwards };
+
+  explicit Chunks(std::int64_t apart) : apart_(apart) {}
+  void set(Which which, Order order) {
+    which_ = which;
+    order_ = order;
+    packing_.reset();
+  }
+  // From now on what a launch of the candidate's packing kernel makes is what some chunks of its
+  // other kernel read, and no more. False where that is not known: then all is packed.
+  bool pack_for_some(const Candidate&);
+  bool were_several() const { return were_several_; }
+  int threads() const override { return 2; }
+  void run(std::int64_t chunks, Body body, void* context) override;
+
+ private:
+  bool is_some(std::int64_t i, std::int64_t chunks) const {
+    return i == 0 || i == chunks - 1 || i % apart_ == 2;
+  }
+
+  std::int64_t apart_;
+  Which which_ = Which::all;
+  Order order_ = Order::forwards;
+  std::optional<std::vector<bool>> packing_;  // by chunk of the packing kernel: whether it runs
+  bool were_several_ = false;
+};
+
+// Whether nothing that the candidate runs reads what it ran before.
+bool is_one_launch(const Candidate&);
+
+}  // namespace hone
