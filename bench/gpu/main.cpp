@@ -30,7 +30,8 @@ struct GpuCase {
   std::function<void(Builder&)> build;
   double bytes = 0, flops = 0;  // of one run: inputs and outputs once
   std::optional<Precision> precision = {};
-  int in_a_row = 1;  // one run computes it so often, each time of other inputs; times are of one
+  int in_a_row =
+      1;  // how often one run computes it, on inputs of its own; reported times are of one
 };
 
 std::string cased(std::string_view name, DType t, std::int64_t rows, std::int64_t columns) {
@@ -65,7 +66,8 @@ GpuCase tf32_case(std::int64_t m, std::int64_t n, std::int64_t k) {
   return c;
 }
 
-// One that is short by itself is bound by its launch and by the wait for its end.
+// A short product alone mostly measures its launch and the wait for its end; several in a row do
+// not.
 GpuCase linear_case(DType t, std::int64_t m, std::int64_t n, std::int64_t k, int in_a_row = 1) {
   GpuCase c;
   c.name = cat("linear_gelu_", t, "_", m, "x", n, "x", k);

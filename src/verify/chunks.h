@@ -24,8 +24,9 @@ class Chunks final : public ThreadPool {
     order_ = order;
     packing_.reset();
   }
-  // From now on what a launch of the candidate's packing kernel makes is what some chunks of its
-  // other kernel read, and no more. False where that is not known: then all is packed.
+  // Until the next set(), the candidate's packing kernel runs only those chunks whose results are
+  // read by the chunks of its other kernel that Which::some runs. False where these are not known;
+  // then everything is packed.
   bool pack_for_some(const Candidate&);
   bool were_several() const { return were_several_; }
   int threads() const override { return 2; }

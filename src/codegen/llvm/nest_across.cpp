@@ -68,8 +68,8 @@ std::vector<Renderer::Expression> Renderer::crossing_loads(const Stmt& outer) {
     Expression e(&roots[0].graph(), n);
     if (!e.is(ops::load) || reads_(e).written) continue;
     const Dim& at = e.attrs().dims("offset").at(0);
-    // A place or condition that the body finds is not known before it, and a row is read under one
-    // condition.
+    // Loads are made before the body, so they may not need registers that the body declares. Each
+    // row is read under one condition.
     const Dependences d = dependences(e);
     const auto is_known = [&](RegId r) { return registers_.contains(r); };
     if (!std::ranges::all_of(d.registers, is_known)) continue;
