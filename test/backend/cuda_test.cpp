@@ -14,6 +14,7 @@
 #include "test/ops/harness.h"
 
 #if __has_include(<nvrtc.h>)
+#include "backend/cuda/device/shared_share.h"
 #include "backend/cuda/driver/code.h"
 #include "backend/cuda/target/nvrtc.h"
 
@@ -176,6 +177,41 @@ TEST_F(CudaTarget, OnlyWhatMayLieUnalignedHasAFormForThat) {
     EXPECT_EQ(with_vectors, 1u);
     EXPECT_EQ(with_both, before % 4 == 0 ? 0u : 1u) << "the long part begins at " << before;
   }
+}
+
+// Of Hopper: 132 multiprocessors, of whose memory blocks take 228 KB at most.
+TEST(CudaLaunch, AsksForTheMemoryOfBlocksThatRunAtOnce) {
+  constexpr cuda::Multiprocessors machine{132, 228 << 10, 1 << 10};
+  constexpr std::int64_t kib = 1 << 10;
+  const auto percent = [&](std::int64_t block, std::int64_t most, std::int64_t blocks,
+                           bool copies = false) {
+    return cuda::shared_percent({block * kib, most, copies}, blocks, machine);
+  };
+  EXPECT_EQ(percent(0, 8, 1000), 0) << "without shared memory all of it is cache";
+  EXPECT_EQ(percent(57, 4, 1), 25);
+  EXPECT_EQ(percent(57, 4, 132), 25) << "a block for each multiprocessor";
+  EXPECT_EQ(percent(57, 4, 133), 50);
+  EXPECT_EQ(percent(57, 2, 1 << 20), 50) << "more do not run at once";
+  EXPECT_EQ(percent(57, 4, 1 << 20), 100);
+  EXPECT_EQ(percent(57, 4, 1 << 20, true), 85) << "copies need room in the cache";
+  EXPECT_EQ(percent(220, 1, 1 << 20, true), 97) << "but one block has to fit";
+  EXPECT_EQ(cuda::shared_percent({57 * kib, 4, false}, 1000, {}), 0) << "of unknown devices";
+}
+
+TEST_F(CudaTarget, KernelsSayThatTheyCopyTilesThroughTheFirstCache) {
+  const auto copies = [](const Function& f) {
+    cuda::CodeHeader header;
+    std::memcpy(&header, compiled_for(f, "sm_90").binaries.at(0).code.data(), sizeof header);
+    EXPECT_GT(header.shared_bytes, 0u);
+    return header.copies_through_cache;
+  };
+  Function product, rows;
+  product.add_result(ops::matmul(product.add_param(Type(DType::f16, Shape{128, 256}), "x"),
+                                 product.add_param(Type(DType::f16, Shape{256, 128}), "w")),
+                     "y");
+  EXPECT_EQ(copies(product), 1u);
+  rows.add_result(ops::softmax(rows.add_param(f32({8, 1 << 18}), "x"), {{"axis", 1}}), "y");
+  EXPECT_EQ(copies(rows), 0u) << "a row stays in the memory of blocks, past that cache";
 }
 
 // Clusters of blocks are there from sm_90 on, so that the memory of blocks keeps rows; before, they

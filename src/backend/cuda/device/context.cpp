@@ -55,6 +55,12 @@ Losses& losses() {
   return it;
 }
 
+int attribute(CUdevice device, CUdevice_attribute a) {
+  int value = 0;
+  HONE_CUDA(cuDeviceGetAttribute, &value, a, device);
+  return value;
+}
+
 // Memory that was given back and is kept for the next allocations.
 constexpr cuuint64_t kept_bytes = std::uint64_t{1} << 30;
 
@@ -97,6 +103,9 @@ Context::Context(int ordinal) : ordinal_(ordinal), capability_(cuda::capability(
   char name[256] = {};
   HONE_CUDA(cuDeviceGetName, name, sizeof name - 1, device_);
   model_ = name;
+  multiprocessors_ = {attribute(device_, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+                      attribute(device_, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+                      attribute(device_, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)};
   HONE_CUDA(cuDevicePrimaryCtxRetain, &handle_, device_);
   const Scope scope(*this);
   HONE_CUDA(cuDeviceGetDefaultMemPool, &pool_, device_);

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "backend/cuda/device/shared_share.h"
 #include "backend/cuda/driver/driver.h"
 #include "runtime/device.h"
 
@@ -29,6 +30,7 @@ class Context {
   CUdevice device() const { return device_; }
   int capability() const { return capability_; }
   const std::string& model() const { return model_; }
+  const Multiprocessors& multiprocessors() const { return multiprocessors_; }
 
   // Throws UserError with the call and the error. After errors that end the context, every later
   // call is refused with the first message; `during` says what ran.
@@ -50,6 +52,7 @@ class Context {
   CUmemoryPool pool_ = nullptr;
   CUstream memory_stream_ = nullptr;
   std::string model_;
+  Multiprocessors multiprocessors_;
   std::atomic<bool> is_lost_ = false;
   mutable std::mutex mutex_;
   std::string loss_;

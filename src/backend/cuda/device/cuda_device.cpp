@@ -131,8 +131,7 @@ class CudaStream final : public Stream {
   }
 
   void launch(const Launch& l) override {
-    const auto& kernel =
-        *reinterpret_cast<const LoadedKernel*>(static_cast<std::uintptr_t>(l.entry));
+    auto& kernel = *reinterpret_cast<LoadedKernel*>(static_cast<std::uintptr_t>(l.entry));
     if (l.chunks <= 0) return;
     const CodeHeader& h = kernel.header;
     HONE_ASSERT(l.operands.size() == h.params, kernel.name, ": ", l.operands.size(),
@@ -147,7 +146,8 @@ class CudaStream final : public Stream {
       addresses |= values_.back();
     }
     const bool is_aligned = addresses % h.alignment == 0;
-    if (!is_aligned && !kernel.unaligned)
+    LoadedFunction& function = is_aligned ? kernel.aligned : kernel.unaligned;
+    if (!function.handle)
       throw UserError(kernel.name, ": an operand does not begin at a multiple of ", h.alignment,
                       " bytes, as the plan promised; compile the plan again");
     const Scope scope(usable());
@@ -164,6 +164,7 @@ class CudaStream final : public Stream {
     arguments_.clear();
     for (CUdeviceptr& v : values_) arguments_.push_back(&v);
     recent_.add(kernel);
+    divide_memory(function, blocks);
     // It may start while the launch before it ends, since it waits for that one's results itself.
     CUlaunchAttribute early{};
     early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
@@ -177,8 +178,7 @@ class CudaStream final : public Stream {
     config.hStream = handle_;
     config.attrs = &early;
     config.numAttrs = h.waits ? 1 : 0;
-    check(driver().cuLaunchKernelEx(&config, is_aligned ? kernel.function : kernel.unaligned,
-                                    arguments_.data(), nullptr),
+    check(driver().cuLaunchKernelEx(&config, function.handle, arguments_.data(), nullptr),
           "cuLaunchKernelEx");
   }
 
@@ -231,6 +231,15 @@ class CudaStream final : public Stream {
  private:
   static constexpr int scratch_threads = 1024;
   static constexpr std::int64_t most_blocks = 0x7fffffff;
+
+  // A launch takes what was last asked for its kernel.
+  void divide_memory(LoadedFunction& f, std::int64_t blocks) {
+    const int percent = shared_percent(f.share, blocks, context_->multiprocessors());
+    if (f.percent.exchange(percent, std::memory_order_relaxed) == percent) return;
+    check(driver().cuFuncSetAttribute(f.handle, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                      percent),
+          "cuFuncSetAttribute");
+  }
 
   const Context& usable() const {
     context_->refuse_if_lost();

@@ -1,5 +1,6 @@
 #include "backend/cuda/device/program.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -77,27 +78,40 @@ void CudaProgram::load(const Binary& b, std::string_view where) {
   modules_.push_back(module);
   bytes_ += header.cubin_bytes;
   for (const Binary::Entry& e : b.entries) {
-    auto kernel = std::make_unique<LoadedKernel>(LoadedKernel{nullptr, nullptr, header, e.name});
+    auto kernel = std::make_unique<LoadedKernel>();
+    kernel->header = header;
+    kernel->name = e.name;
     // Entries may be renamed; the cubin knows one kernel.
-    context_->check(driver().cuModuleGetFunction(&kernel->function, module, kernel_symbol),
-                    "cuModuleGetFunction", e.name);
-    if (header.has_unaligned)
-      context_->check(driver().cuModuleGetFunction(&kernel->unaligned, module, unaligned_symbol),
-                      "cuModuleGetFunction", e.name);
-    for (CUfunction f : {kernel->function, kernel->unaligned}) {
-      const auto set = [&](CUfunction_attribute attribute, std::uint32_t value) {
-        context_->check(driver().cuFuncSetAttribute(f, attribute, static_cast<int>(value)),
-                        "cuFuncSetAttribute", e.name);
-      };
-      if (f && header.shared_bytes > default_shared_bytes - kept_shared_bytes)
-        set(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, header.shared_bytes);
-      if (f && header.blocks > portable_cluster_blocks) {
-        set(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
-        require_clusters(f, header, where);
-      }
-    }
+    prepare(kernel->aligned, module, kernel_symbol, *kernel, where);
+    if (header.has_unaligned) prepare(kernel->unaligned, module, unaligned_symbol, *kernel, where);
     kernels_.emplace(e.name, std::move(kernel));
   }
+}
+
+void CudaProgram::prepare(LoadedFunction& f, CUmodule module, const char* symbol,
+                          const LoadedKernel& kernel, std::string_view where) {
+  const auto check = [&](CUresult r, const char* call) { context_->check(r, call, kernel.name); };
+  const CodeHeader& header = kernel.header;
+  check(driver().cuModuleGetFunction(&f.handle, module, symbol), "cuModuleGetFunction");
+  const auto set = [&](CUfunction_attribute attribute, std::uint32_t value) {
+    check(driver().cuFuncSetAttribute(f.handle, attribute, static_cast<int>(value)),
+          "cuFuncSetAttribute");
+  };
+  if (header.shared_bytes > default_shared_bytes - kept_shared_bytes)
+    set(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, header.shared_bytes);
+  if (header.blocks > portable_cluster_blocks) {
+    set(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    require_clusters(f.handle, header, where);
+  }
+  int own_bytes = 0, most = 0;
+  check(driver().cuFuncGetAttribute(&own_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f.handle),
+        "cuFuncGetAttribute");
+  check(driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+            &most, f.handle, static_cast<int>(header.threads), header.shared_bytes),
+        "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  const std::int64_t bytes = header.shared_bytes + own_bytes;
+  f.share = {bytes > 0 ? bytes + context_->multiprocessors().kept_bytes : 0, std::max(most, 1),
+             header.copies_through_cache != 0};
 }
 
 ProgramEntry CudaProgram::entry(std::string_view name) const {

@@ -1,20 +1,29 @@
 // Loaded cubins and the kernels in them.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "backend/cuda/device/context.h"
+#include "backend/cuda/device/shared_share.h"
 #include "backend/cuda/driver/code.h"
 
 namespace hone::cuda {
 
+// A kernel of the driver, and what share of a multiprocessor's memory its launches ask for.
+struct LoadedFunction {
+  CUfunction handle = nullptr;
+  BlockShare share;
+  std::atomic<int> percent = -1;  // what the last launch asked for
+};
+
 struct LoadedKernel {
-  CUfunction function = nullptr, unaligned = nullptr;
   CodeHeader header;
   std::string name;
+  LoadedFunction aligned, unaligned;
 };
 
 class CudaProgram final : public Program {
@@ -27,6 +36,8 @@ class CudaProgram final : public Program {
 
  private:
   void load(const Binary&, std::string_view where);
+  void prepare(LoadedFunction&, CUmodule, const char* symbol, const LoadedKernel&,
+               std::string_view where);
   void require_clusters(CUfunction, const CodeHeader&, std::string_view where);
 
   std::shared_ptr<Context> context_;

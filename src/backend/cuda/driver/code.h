@@ -17,11 +17,13 @@ struct CodeHeader {
   std::uint32_t shared_bytes = 0;  // of a block
   std::uint32_t has_scratch = 0;
   std::uint32_t cubin_bytes = 0;
-  std::uint32_t alignment = 1;  // of every parameter of the first kernel, in bytes
-  std::uint32_t groups = 1;     // of the kernel's threads, in a block
-  std::uint32_t blocks = 1;     // of a group, which are a cluster then
-  std::uint32_t waits = 0;      // 1: it waits for the launch before it by itself
-  std::uint32_t has_unaligned = 0, reserved = 0;  // 1: there is a second kernel for other operands
+  std::uint32_t alignment = 1;      // of every parameter of the first kernel, in bytes
+  std::uint32_t groups = 1;         // of the kernel's threads, in a block
+  std::uint32_t blocks = 1;         // of a group, which are a cluster then
+  std::uint32_t waits = 0;          // 1: it waits for the launch before it by itself
+  std::uint32_t has_unaligned = 0;  // 1: there is a second kernel for other operands
+  // 1: it copies from global to shared memory through the first cache.
+  std::uint32_t copies_through_cache = 0;
 };
 static_assert(sizeof(CodeHeader) == 56);
 

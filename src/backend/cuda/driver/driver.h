@@ -29,7 +29,8 @@ namespace hone::cuda {
   X(cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate) \
   X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate) X(cuEventDestroy) \
   X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime) X(cuModuleLoadData) X(cuModuleUnload) \
-  X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuOccupancyMaxActiveClusters) X(cuLaunchKernel) \
+  X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute) \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuOccupancyMaxActiveClusters) X(cuLaunchKernel) \
   X(cuLaunchKernelEx) X(cuPointerGetAttributes)
 // clang-format on
 

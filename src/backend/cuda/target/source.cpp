@@ -54,6 +54,17 @@ bool begins_with_fetches(const Kernel& kernel) {
          only_fetches(group[0].body[0]);
 }
 
+// The copies of `hone_copy_async` that go through the first cache.
+bool copies_tiles(const Kernel& kernel) {
+  bool out = false;
+  for_each_statement(kernel.body, [&](const Stmt& s) {
+    const int memory = s.param - static_cast<int>(kernel.params.size());
+    out |= s.kind == Stmt::Kind::copy_async && memory >= 0 &&
+           kernel.memory[static_cast<std::size_t>(memory)].scope == MemoryScope::group;
+  });
+  return out;
+}
+
 c::Dialect of_subgroups() {
   c::Dialect out = cuda_cpp;
   out.group = "(blockIdx.x * 4 + threadIdx.x / 32)";
@@ -94,6 +105,7 @@ Source source_of(const Kernel& kernel) {
   out.header.threads = threads / blocks * out.header.groups;
   out.header.has_scratch = group.uses_scratch;
   out.header.shared_bytes = static_cast<std::uint32_t>(group.shared_bytes);
+  out.header.copies_through_cache = copies_tiles(kernel);
   c::Text text;
   text.paste(cat(cuda_cpp.preamble, is_cluster ? cluster_preamble(blocks) : "", group.helpers,
                  "/* ", c::in_comment(kernel.name), " */\n"));
