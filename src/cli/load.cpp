@@ -330,15 +330,9 @@ ChosenInputs inputs_or_samples(const std::vector<std::string>& given, const Load
   if (runner.plan())
     for (const PlanCheck& c : runner.plan()->checks)
       guards.push_back({Guard::Kind::equal, c.a, c.b});
-  std::optional<MadeInputs> made = made_inputs_and_sizes(function_of(loaded, runner), guards);
-  if (!made)
-    throw UserError(loaded.file.path.string(),
-                    ": no sizes were found that the plan supports; give inputs with --input");
-  if (!made->problem.empty())
-    throw UserError(loaded.file.path.string(),
-                    ": no valid inputs were found for the model: ", made->problem,
-                    "; give inputs with --input");
-  return {std::move(made->arrays), std::move(made->assumptions)};
+  MadeInputs made = made_inputs_of(loaded.file.path.string(), function_of(loaded, runner), guards,
+                                   "give inputs with --input");
+  return {std::move(made.arrays), std::move(made.assumptions)};
 }
 
 std::string command_line(std::string_view program, Words words) {

@@ -112,16 +112,10 @@ class Optimizer {
     source_with_samples_ = source_;
     if (source_with_samples_.samples.empty()) {
       const SourceVariant& v = source_.variants[0];
-      std::optional<MadeInputs> made = made_inputs_and_sizes(v.function, conditions_of(v));
-      if (!made)
-        throw UserError(
-            source_.name,
-            ": no sizes were found that the model supports; give sample inputs with --inputs");
-      if (!made->problem.empty())
-        throw UserError(source_.name, ": no valid inputs were found for the model: ", made->problem,
-                        "; give sample inputs with --input or --inputs");
-      source_with_samples_.samples.push_back(std::move(made->arrays));
-      assumptions_ = std::move(made->assumptions);
+      MadeInputs made = made_inputs_of(source_.name, v.function, conditions_of(v),
+                                       "give sample inputs with --input or --inputs");
+      source_with_samples_.samples.push_back(std::move(made.arrays));
+      assumptions_ = std::move(made.assumptions);
       say("no sample inputs given: random data is used");
     }
     for (const std::vector<Array>& inputs : source_with_samples_.samples) add_reference(inputs);

@@ -306,4 +306,13 @@ std::optional<MadeInputs> made_inputs_and_sizes(const Function& f,
   return made;
 }
 
+MadeInputs made_inputs_of(std::string_view model, const Function& f,
+                          const std::vector<Guard>& guards, std::string_view instead) {
+  std::optional<MadeInputs> made = made_inputs_and_sizes(f, guards);
+  if (!made) throw UserError(model, ": no sizes were found that it supports; ", instead);
+  if (!made->problem.empty())
+    throw UserError(model, ": no valid inputs were found for it: ", made->problem, "; ", instead);
+  return std::move(*made);
+}
+
 }  // namespace hone

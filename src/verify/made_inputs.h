@@ -36,5 +36,8 @@ MadeInputs made_inputs(const Function&, const Sizing&);
 // function refuses the first sizes, one size at a time is set to the sum of two others, such as the
 // length of an attention mask over cached and new tokens, or to more than the sum of all.
 std::optional<MadeInputs> made_inputs_and_sizes(const Function&, const std::vector<Guard>&);
+// The same of a model. Throws UserError, which says what to do instead, where no inputs are found.
+MadeInputs made_inputs_of(std::string_view model, const Function&, const std::vector<Guard>&,
+                          std::string_view instead);
 
 }  // namespace hone
