@@ -137,6 +137,42 @@ std::string precision_text(const ModelOptions& options, const std::vector<Precis
   return out + "\n";
 }
 
+struct Request {
+  ModelOptions model;
+  std::string output, inputs, report, evidence;
+  std::vector<std::string> given, strategies;
+  double budget = OptimizeRequest().budget;
+  bool strips = false, accepts_outputs = false, accepts_reading = false;
+  int rounds = 20;
+};
+
+bool parse(Arguments& a, Request& r, Words words) {
+  add_source(a, r.model);
+  a.text("-o,--output,--saveEngine", "FILE", "the plan to write (default: MODEL.hone, here)",
+         r.output);
+  a.list("-i,--input,--loadInputs", "NAME=FILE",
+         "a sample input, as for `hone run` (default: those beside the model)", r.given);
+  a.text("--inputs", "DIR",
+         "sample inputs: input_K.pb, NAME.npy, ..., or test_data_set_K with them", r.inputs);
+  a.text("--report", "FILE", "a page (.html) that shows graph, kernels, memory, times and errors",
+         r.report);
+  a.choices("--strategies", hone::strategies(), "strategies to try (default: all)", r.strategies);
+  add_budget(a, r.budget);
+  a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", r.rounds, 1);
+  a.text("--keep-evidence", "DIR",
+         "where a refused strategy leaves a reduced case, for `hone reduce`", r.evidence);
+  a.flag("--accept-outputs", "accept outputs whose types differ from those that the model declares",
+         r.accepts_outputs);
+  a.flag("--accept-reading", "accept nodes that a second reading finds wrong", r.accepts_reading);
+  a.flag("--strip", "leave the graph's text out of the plan", r.strips);
+  add_compiling(a, r.model, false);
+  add_printing(a, r.model);
+  a.example("hone optimize model.onnx -o model.hone --dim batch=1..64");
+  a.example(
+      cat("hone optimize resnet/ --target ", default_backend().target_names.back(), " --json"));
+  return a.parse(words);
+}
+
 // The sets below a directory, or the one that it is.
 struct Sample {
   fs::path path;
@@ -181,161 +217,178 @@ void check_expected(const Plan& plan, const std::vector<Sample>& samples, int th
   }
 }
 
-}  // namespace
+// What is known before anything that takes long.
+struct Prepared {
+  Loaded loaded;
+  SecondReading reading;
+  double reading_ms = 0;
+  fs::path file;  // to write
+  std::vector<Sample> samples;
+};
 
-int optimize(Words words) {
-  ModelOptions options;
-  std::string output, inputs, report, evidence;
-  std::vector<std::string> given;
-  std::vector<std::string> strategies;
-  double budget = OptimizeRequest().budget;
-  bool strip = false, accept_outputs = false, accept_reading = false;
-  int rounds = 20;
-  Arguments a(
-      "hone optimize",
-      "Compiles a model with every strategy, verifies and times each, and writes the best plan.");
-  add_source(a, options);
-  a.text("-o,--output,--saveEngine", "FILE", "the plan to write (default: MODEL.hone, here)",
-         output);
-  a.list("-i,--input,--loadInputs", "NAME=FILE",
-         "a sample input, as for `hone run` (default: those beside the model)", given);
-  a.text("--inputs", "DIR",
-         "sample inputs: input_K.pb, NAME.npy, ..., or test_data_set_K with them", inputs);
-  a.text("--report", "FILE", "a page (.html) that shows graph, kernels, memory, times and errors",
-         report);
-  a.choices("--strategies", hone::strategies(), "strategies to try (default: all)", strategies);
-  add_budget(a, budget);
-  a.number("--rounds", "N", "timing rounds, interleaved (default: 20)", rounds, 1);
-  a.text("--keep-evidence", "DIR",
-         "where a refused strategy leaves a reduced case, for `hone reduce`", evidence);
-  a.flag("--accept-outputs", "accept outputs whose types differ from those that the model declares",
-         accept_outputs);
-  a.flag("--accept-reading", "accept nodes that a second reading finds wrong", accept_reading);
-  a.flag("--strip", "leave the graph's text out of the plan", strip);
-  add_compiling(a, options, false);
-  add_printing(a, options);
-  a.example("hone optimize model.onnx -o model.hone --dim batch=1..64");
-  a.example(
-      cat("hone optimize resnet/ --target ", default_backend().target_names.back(), " --json"));
-  if (!a.parse(words)) return exit_ok;
-
-  // Before anything that takes time.
-  Loaded loaded = load_model(options, a, given);
-  if (!loaded.contradictions.empty() && !accept_outputs)
+void read_again(const Request& r, Prepared& p) {
+  const Loaded& loaded = p.loaded;
+  if (!loaded.contradictions.empty() && !r.accepts_outputs)
     throw UserError(loaded.file.path.string(), ": refused: ", loaded.contradictions[0],
                     "; the model may have been read wrongly; if the declaration is wrong, give "
                     "--accept-outputs");
-  const auto read_at = std::chrono::steady_clock::now();
-  const SecondReading reading = read_again(loaded.file.path, loaded.import, loaded.source);
-  const std::chrono::duration<double, std::milli> reading_took =
-      std::chrono::steady_clock::now() - read_at;
-  if (!reading.wrong.empty() && !accept_reading)
-    throw InternalError("refused: ", reading.wrong,
+  const auto start = std::chrono::steady_clock::now();
+  p.reading = cli::read_again(loaded.file.path, loaded.import, loaded.source);
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  p.reading_ms = took.count();
+  if (!p.reading.wrong.empty() && !r.accepts_reading)
+    throw InternalError("refused: ", p.reading.wrong,
                         ", as its operator's page says; the model was read wrongly. "
                         "--accept-reading goes on");
-  const fs::path file = output.empty() ? fs::path(loaded.source.name + ".hone") : fs::path(output);
+}
+
+fs::path checked_output(const Request& r, const Loaded& loaded) {
+  fs::path file = r.output.empty() ? fs::path(loaded.source.name + ".hone") : fs::path(r.output);
   check_writable(file, "--output");
   std::vector<OutputFile> outputs = {{"--output", file}};
-  if (!report.empty()) {
-    check_report(report);
-    outputs.push_back({"--report", report});
+  if (!r.report.empty()) {
+    check_report(r.report);
+    outputs.push_back({"--report", r.report});
   }
   check_outputs(outputs, loaded.file.path);
-  std::vector<Sample> samples;
-  if (!inputs.empty()) samples = samples_in(inputs, loaded.params);
-  if (!given.empty())
-    samples.insert(samples.begin(), {"--input", read_inputs(given, loaded.params), {}});
-  for (const Sample& s : samples) loaded.source.samples.push_back(s.inputs);
-  for (const std::vector<Array>& sample : loaded.source.samples)
-    check_inputs(sample, loaded.params, "samples of " + loaded.source.name);
+  return file;
+}
 
+Prepared prepared(const Request& r, const Arguments& a) {
+  Prepared p;
+  p.loaded = load_model(r.model, a, r.given);
+  read_again(r, p);
+  p.file = checked_output(r, p.loaded);
+  if (!r.inputs.empty()) p.samples = samples_in(r.inputs, p.loaded.params);
+  if (!r.given.empty())
+    p.samples.insert(p.samples.begin(), {"--input", read_inputs(r.given, p.loaded.params), {}});
+  Source& source = p.loaded.source;
+  for (const Sample& s : p.samples) source.samples.push_back(s.inputs);
+  for (const std::vector<Array>& sample : source.samples)
+    check_inputs(sample, p.loaded.params, "samples of " + source.name);
+  return p;
+}
+
+void print_plan(const fs::path& file, std::int64_t bytes, const std::string& more = "") {
+  std::printf("plan: %s (%s)%s\n", file.c_str(), bytes_text(bytes).c_str(), more.c_str());
+}
+
+// For a device that this machine lacks.
+void write_untried(const Request& r, const Prepared& p, CompileOptions options) {
+  options.verification = Verification::none;
+  write_plan(p.file, compile(p.loaded.source, options));
+  warn(r.model, cat("warning: this machine has no device '", options.backend->name,
+                    "': the plan was neither verified nor timed; run `hone validate ",
+                    p.file.string(), "` where it has one"));
+  print_plan(p.file, static_cast<std::int64_t>(fs::file_size(p.file)));
+}
+
+Optimized optimized(const Request& r, const Prepared& p, CompileOptions compiled) {
+  if (!r.model.devices.empty() && !r.strategies.empty() &&
+      std::ranges::count(r.strategies, "multi") == 0)
+    throw UsageError("--devices: applies to the strategy multi only; add multi to --strategies");
   OptimizeRequest request;
-  request.compile = compile_options(options);
-  if (options.verify == "kernels") request.compile.verification = Verification::model;
-  request.compile.strip_graph = strip;
-  if (const Backend* b = request.compile.backend; b && !has_device(*b)) {
-    request.compile.verification = Verification::none;
-    const Plan plan = compile(loaded.source, request.compile);
-    write_plan(file, plan);
-    warn(options, cat("warning: this machine has no device '", b->name,
-                      "': the plan was neither verified nor timed; run `hone validate ",
-                      file.string(), "` where it has one"));
-    std::printf("plan: %s (%s)\n", file.c_str(),
-                bytes_text(static_cast<std::int64_t>(fs::file_size(file))).c_str());
+  request.compile = std::move(compiled);
+  request.strategies = r.strategies;
+  request.rounds = r.rounds;
+  request.budget = r.budget;
+  request.progress = [&](const std::string& line) { progress(r.model, line); };
+  request.profile = !r.report.empty();
+  if (!r.evidence.empty())
+    request.on_refusal = [&](const Refusal& refusal) {
+      progress(r.model,
+               cat("reducing the case for which strategy ", refusal.strategy, " was refused"));
+      const fs::path kept =
+          keep_evidence(r.evidence, p.loaded.source.name, refusal, compile_options(r.model));
+      warn(r.model, cat("warning: strategy ", refusal.strategy,
+                        " was refused; the case is kept in ", kept.string()));
+    };
+  return hone::optimize(p.loaded.source, request);
+}
+
+// What is told of the plan that was written.
+struct BestPlan {
+  std::vector<PrecisionError> errors;
+  std::int64_t bytes = 0;
+};
+
+Json result_json(const Request& r, const Prepared& p, const Optimized& result, const BestPlan& w) {
+  Json::Object left_out;
+  for (const auto& [op, nodes] : p.reading.left_out) left_out.emplace_back(op, nodes);
+  return Json::Object{{"plan", p.file.string()},
+                      {"report", r.report},
+                      {"bytes", w.bytes},
+                      {"content", to_hex(*result.plan.content)},
+                      {"verified", to_json(result.tried)},
+                      {"read_again", Json::Object{{"nodes", p.reading.nodes},
+                                                  {"judged", p.reading.judged},
+                                                  {"alone", p.reading.alone},
+                                                  {"left_out", left_out},
+                                                  {"ms", p.reading_ms}}},
+                      {"self_tests", self_tests_json(result.plan)},
+                      {"precision", precision_json(r.model, w.errors)},
+                      {"inputs", texts_json(result.assumptions)},
+                      {"timing", timing_json(result.timing)},
+                      {"strategies", strategies_json(result.plan.strategies)}};
+}
+
+void print_result(const Request& r, const Prepared& p, const Optimized& result, const BestPlan& w) {
+  std::printf("%s", strategy_table(result.plan.strategies).c_str());
+  std::printf("%s\n", timing_text(result.timing).c_str());
+  print_assumptions(result.assumptions, "--input or --inputs", r.model);
+  print_plan(p.file, w.bytes, ", content " + to_hex(*result.plan.content));
+  std::printf("%s", precision_text(r.model, w.errors).c_str());
+  std::printf("%s%s", tried_text(result.tried, p.reading, p.reading_ms).c_str(),
+              self_tests_text(result.plan, r.model.verbose).c_str());
+  if (!r.report.empty())
+    std::printf("report: %s (%s)\n", r.report.c_str(), file_size_text(r.report).c_str());
+}
+
+}  // namespace
+
+int optimize(Words words) {
+  Arguments a(
+      "hone optimize",
+      "Compiles a model with every strategy, verifies and times each, and writes the best plan.");
+  Request r;
+  if (!parse(a, r, words)) return exit_ok;
+  Prepared p = prepared(r, a);
+
+  CompileOptions compiled = compile_options(r.model);
+  compiled.strip_graph = r.strips;
+  if (compiled.backend && !has_device(*compiled.backend)) {
+    write_untried(r, p, std::move(compiled));
     return exit_ok;
   }
-  if (!options.devices.empty() && !strategies.empty() &&
-      std::ranges::count(strategies, "multi") == 0)
-    throw UsageError("--devices: applies to the strategy multi only; add multi to --strategies");
-  request.strategies = strategies;
-  request.rounds = rounds;
-  request.budget = budget;
-  request.progress = [&](const std::string& line) { progress(options, line); };
-  request.profile = !report.empty();
-  if (!evidence.empty())
-    request.on_refusal = [&](const Refusal& r) {
-      progress(options, cat("reducing the case for which strategy ", r.strategy, " was refused"));
-      const fs::path kept =
-          keep_evidence(evidence, loaded.source.name, r, compile_options(options));
-      warn(options, cat("warning: strategy ", r.strategy, " was refused; the case is kept in ",
-                        kept.string()));
-    };
-  const Optimized result = hone::optimize(loaded.source, request);
-  std::vector<PrecisionError> errors;
+  if (r.model.verify == "kernels") compiled.verification = Verification::model;
+  const Optimized result = optimized(r, p, std::move(compiled));
+
+  BestPlan w;
+  Loaded& loaded = p.loaded;
   if (loaded.given) {
     loaded.given->samples = loaded.source.samples;
-    errors = precision_errors(*loaded.given, result.plan, request.compile.threads);
+    w.errors = precision_errors(*loaded.given, result.plan, r.model.threads);
   } else {
-    check_expected(result.plan, samples, request.compile.threads);
+    check_expected(result.plan, p.samples, r.model.threads);
   }
-  progress(options, "testing the written plan in a separate process");
-  const std::int64_t size = write_proved(file, result.plan);
+  progress(r.model, "testing the written plan in a separate process");
+  w.bytes = write_proved(p.file, result.plan);
   for (const SelfTest& t : result.plan.self_tests)
     if (!t.missing.empty())
-      warn(options, cat("warning: variant ", t.variant, " has no self-test: ", t.missing));
-
-  if (!report.empty())
-    write_report(report, result,
+      warn(r.model, cat("warning: variant ", t.variant, " has no self-test: ", t.missing));
+  if (!r.report.empty())
+    write_report(r.report, result,
                  {.command = command_line("hone optimize", words),
                   .model_file = loaded.file.path.string(),
-                  .plan_file = file.string(),
-                  .plan_bytes = size,
+                  .plan_file = p.file.string(),
+                  .plan_bytes = w.bytes,
                   .import_ms = loaded.import_ms,
                   .warnings = loaded.warnings,
                   .samples_are_made_up = loaded.source.samples.empty()});
-  if (options.json) {
-    Json::Object left_out;
-    for (const auto& [op, nodes] : reading.left_out) left_out.emplace_back(op, nodes);
-    std::printf("%s\n",
-                Json(Json::Object{{"plan", file.string()},
-                                  {"report", report},
-                                  {"bytes", size},
-                                  {"content", to_hex(*result.plan.content)},
-                                  {"verified", to_json(result.tried)},
-                                  {"read_again", Json::Object{{"nodes", reading.nodes},
-                                                              {"judged", reading.judged},
-                                                              {"alone", reading.alone},
-                                                              {"left_out", left_out},
-                                                              {"ms", reading_took.count()}}},
-                                  {"self_tests", self_tests_json(result.plan)},
-                                  {"precision", precision_json(options, errors)},
-                                  {"inputs", texts_json(result.assumptions)},
-                                  {"timing", timing_json(result.timing)},
-                                  {"strategies", strategies_json(result.plan.strategies)}})
-                    .text(2)
-                    .c_str());
-    return exit_ok;
-  }
-  std::printf("%s", strategy_table(result.plan.strategies).c_str());
-  std::printf("%s\n", timing_text(result.timing).c_str());
-  print_assumptions(result.assumptions, "--input or --inputs", options);
-  std::printf("plan: %s (%s), content %s\n", file.c_str(), bytes_text(size).c_str(),
-              to_hex(*result.plan.content).c_str());
-  std::printf("%s", precision_text(options, errors).c_str());
-  std::printf("%s%s", tried_text(result.tried, reading, reading_took.count()).c_str(),
-              self_tests_text(result.plan, options.verbose).c_str());
-  if (!report.empty())
-    std::printf("report: %s (%s)\n", report.c_str(), file_size_text(report).c_str());
+  if (r.model.json)
+    std::printf("%s\n", result_json(r, p, result, w).text(2).c_str());
+  else
+    print_result(r, p, result, w);
   return exit_ok;
 }
 
