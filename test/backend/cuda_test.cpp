@@ -14,7 +14,7 @@
 #include "test/ops/harness.h"
 
 #if __has_include(<nvrtc.h>)
-#include "backend/cuda/device/shared_share.h"
+#include "backend/cuda/device/memory_split.h"
 #include "backend/cuda/driver/code.h"
 #include "backend/cuda/target/nvrtc.h"
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "backend/cuda/device/shared_share.h"
+#include "backend/cuda/device/memory_split.h"
 #include "backend/cuda/driver/driver.h"
 #include "runtime/device.h"
 

@@ -234,7 +234,7 @@ class CudaStream final : public Stream {
 
   // A launch takes what was last asked for its kernel.
   void divide_memory(LoadedFunction& f, std::int64_t blocks) {
-    const int percent = shared_percent(f.share, blocks, context_->multiprocessors());
+    const int percent = shared_percent(f.memory, blocks, context_->multiprocessors());
     if (f.percent.exchange(percent, std::memory_order_relaxed) == percent) return;
     check(driver().cuFuncSetAttribute(f.handle, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
                                       percent),

@@ -110,8 +110,8 @@ void CudaProgram::prepare(LoadedFunction& f, CUmodule module, const char* symbol
             &most, f.handle, static_cast<int>(header.threads), header.shared_bytes),
         "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   const std::int64_t bytes = header.shared_bytes + own_bytes;
-  f.share = {bytes > 0 ? bytes + context_->multiprocessors().kept_bytes : 0, std::max(most, 1),
-             header.copies_through_cache != 0};
+  f.memory = {bytes > 0 ? bytes + context_->multiprocessors().kept_bytes : 0, std::max(most, 1),
+              header.copies_through_cache != 0};
 }
 
 ProgramEntry CudaProgram::entry(std::string_view name) const {

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "backend/cuda/device/context.h"
-#include "backend/cuda/device/shared_share.h"
+#include "backend/cuda/device/memory_split.h"
 #include "backend/cuda/driver/code.h"
 
 namespace hone::cuda {
 
-// A kernel of the driver, and what share of a multiprocessor's memory its launches ask for.
+// A kernel of the driver, and what memory its blocks need.
 struct LoadedFunction {
   CUfunction handle = nullptr;
-  BlockShare share;
+  BlockMemory memory;
   std::atomic<int> percent = -1;  // what the last launch asked for
 };
 

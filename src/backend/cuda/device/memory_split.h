@@ -14,7 +14,7 @@ struct Multiprocessors {
 };
 
 // Of a kernel on a device.
-struct BlockShare {
+struct BlockMemory {
   std::int64_t bytes = 0;  // of a block, with what the driver takes
   std::int64_t most = 1;   // blocks that one multiprocessor runs at once
   // It copies from global to shared memory through the first cache.
@@ -22,6 +22,6 @@ struct BlockShare {
 };
 
 // Per cent of Multiprocessors::shared_bytes that a launch of so many blocks asks for.
-int shared_percent(const BlockShare&, std::int64_t blocks, const Multiprocessors&);
+int shared_percent(const BlockMemory&, std::int64_t blocks, const Multiprocessors&);
 
 }  // namespace hone::cuda
