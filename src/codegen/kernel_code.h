@@ -19,8 +19,8 @@ class KernelCode {
 
   virtual ~KernelCode() = default;
   virtual const Target& target() const = 0;
-  // In the order of the kernels. May be called by several threads; each Binary stays where it is.
-  // Throws UserError when the target cannot render one of them.
+  // In the order of the kernels. Thread-safe; each Binary keeps its address. Throws UserError when
+  // the target cannot render one of them.
   virtual std::vector<Compiled> operator()(std::span<const Kernel* const>) = 0;
 };
 

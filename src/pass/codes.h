@@ -1,5 +1,6 @@
-// Small dtypes become their codes: values of u8 and i8, and casts integer arithmetic on them, so
-// that a backend moves and reinterprets bytes and knows of no small dtype besides.
+// Replaces small dtypes by their codes, which are u8 or i8 values, and casts by integer arithmetic
+// on them. A backend then only moves and reinterprets bytes and needs no other support for small
+// dtypes.
 #pragma once
 
 #include "ir/function.h"

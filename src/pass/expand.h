@@ -1,12 +1,12 @@
-// Replaces composite operations by what they are made of, as far as no kernel takes them.
+// Replaces composite operations by their expansions, unless a kernel computes them directly.
 #pragma once
 
 #include "ir/function.h"
 
 namespace hone {
 
-// No composite is left but those that groups take whole: elementwise ones, rows (softmax, norms)
-// and attention. Bodies of control nodes included.
+// The only composites left are those that groups take whole: elementwise ones, rows (softmax,
+// norms) and attention. Includes the bodies of control nodes.
 Function expand(const Function&);
 
 }  // namespace hone

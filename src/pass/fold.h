@@ -1,5 +1,5 @@
-// Evaluates what depends on small constants alone. Large constants are left to the preparation of
-// weights.
+// Evaluates nodes that depend only on small constants. Large constants are left to the preparation
+// of weights.
 #pragma once
 
 #include "ir/function.h"
@@ -7,7 +7,7 @@
 namespace hone {
 
 // Replaces nodes whose operands are constants and whose results have at most 64 KiB by constants,
-// each operation rounded to its dtype. What only repeats or rearranges a constant stays.
+// each operation rounded to its dtype. Nodes that only repeat or rearrange a constant stay.
 Function fold(const Function&);
 
 }  // namespace hone

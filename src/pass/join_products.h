@@ -1,14 +1,14 @@
-// Products of one value with several constant matrices become one product, whose parts are windows:
-// queries, keys and values of an attention. Few rows fill a machine better that way, and the value
-// is read once.
+// Joins products of one value with several constant matrices, such as queries, keys and values of
+// an attention, into one product and takes the parts as windows of it. This uses the machine better
+// when there are few rows, and reads the value once.
 #pragma once
 
 #include "ir/function.h"
 
 namespace hone {
 
-// Left alone where something elementwise follows a part, since that joins the part's own product,
-// and where the constants are large.
+// Skips products followed by an elementwise operation, which joins the product's own group, and
+// large constants.
 Function join_products(const Function&);
 
 }  // namespace hone

@@ -1,4 +1,5 @@
-// Rewrites the sizes in a function: types, attributes, checks, bodies. Decides nothing about them.
+// Rewrites the sizes in a function: types, attributes, checks, bodies. The caller chooses the new
+// sizes.
 #pragma once
 
 #include <map>
@@ -9,16 +10,15 @@
 namespace hone {
 
 struct SizeMap {
-  std::map<std::string, Dim, std::less<>> symbols;  // what replaces them, by name
-  bool pin = false;  // sizes that can have one value only become that number
+  std::map<std::string, Dim, std::less<>> symbols;  // replacement of each symbol, by name
+  bool pin = false;  // sizes with only one possible value become that number
 
   Dim operator()(const Dim&) const;
 };
 
-// Parameter types are mapped too. Types are not inferred again. A check that is proved by the new
-// sizes is dropped; one that they refute stays, because a body may never be reached.
-// Symbols that a body binds for itself, to other sizes than those of the same name outside, are its
-// own.
+// Parameter types are mapped too. Types are not inferred again. A check that the new sizes prove is
+// dropped; one that they refute stays, because a body may never be reached. A symbol that a body
+// binds to a different size than the outer symbol of that name is local to the body.
 Function map_sizes(const Function&, const SizeMap&);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// What is known about sizes makes their bounds narrower, and sizes that can have one value only
-// become numbers. Changes parameter types, so it runs before the passes.
+// Narrows the bounds of sizes by known facts, and replaces sizes with only one possible value by
+// numbers. Changes parameter types, so it runs before the passes.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ struct SizeFact {
   Dim a = 0, b = 0;
 };
 
-// The function for sizes of which the facts, and its own checks, hold.
+// The function specialized to sizes that satisfy the facts and its own checks.
 Function narrow(const Function&, std::span<const SizeFact> facts);
 
 }  // namespace hone

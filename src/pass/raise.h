@@ -1,5 +1,5 @@
-// Finds rows and activations that are spelled in smaller operations and makes them the composites
-// that groups take whole.
+// Finds rows and activations written as smaller operations and replaces them by the composites that
+// groups take whole.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace hone {
 
 std::span<const Rule> raise_rules();
 
-// Expects what simplify leaves.
+// Expects a simplified function.
 Function raise(const Function&, RuleLog* = nullptr);
 
 }  // namespace hone

@@ -1,12 +1,12 @@
-// Two contractions around a softmax of rows, by the name of attention.
+// Replaces two contractions around a softmax of rows by the composite `attention`.
 #pragma once
 
 #include "pass/rewrite.h"
 
 namespace hone {
 
-// Of class rounding: the same real function on the same domain. Scores or probabilities that
-// somebody else reads stay as they are.
+// Of class rounding: the same real function on the same domain. Not applied where the scores or
+// probabilities have another user.
 Function raise_attention(const Function&, RuleLog* log = nullptr);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// The rewrite engine: applies named rules to a function until none matches. Knows matching, order
-// and termination; holds no rule of its own.
+// The rewrite engine: applies named rules to a function until none matches. Handles matching, order
+// and termination; contains no rules.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,16 @@ enum class Order : std::uint8_t {
   users_first,   // for selection: the largest pattern wins, and inner nodes have no other users
 };
 
-// Every rule that fired, in order, for those who ask.
+// Every rule that fired, in order.
 struct RuleLog {
   struct Firing {
     std::string_view rule;
-    std::uint32_t function = 0;  // of `functions`
-    NodeId node = 0;             // of that function: what the rule, or a chain of them, replaced
+    std::uint32_t function = 0;  // index in `functions`
+    NodeId node = 0;             // in that function: the node that the rule, or a chain of rules,
+                                 // replaced
   };
   std::vector<Firing> firings;
-  // As they were when rules fired in them: each round, and each body.
+  // Snapshots in which rules fired: one per round and body.
   std::vector<Function> functions;
 };
 
@@ -41,7 +42,7 @@ struct Matcher {
   };
   std::uint32_t rule = 0;
   std::vector<Step> steps;
-  // Leading steps that ask the same as those of the matcher before: where that one failed at such a
+  // Number of leading steps equal to those of the previous matcher: if that one failed at such a
   // step, this one fails, too.
   std::size_t shared = 0;
 };
@@ -50,11 +51,11 @@ struct Matcher {
 class MatcherList {
  public:
   void add(Matcher);
-  // To be called once, after the last add.
+  // Call once, after the last add.
   void index();
   std::span<const Matcher> all() const { return matchers_; }
-  // A bit for each matcher that these operands do not rule out (null: no such operand), 64 of them
-  // from number 64 * word on.
+  // A bit for each matcher that these operands do not rule out (null: no such operand), for the 64
+  // matchers from number 64 * word on.
   std::uint64_t possible(const Op* first, const Op* second, std::size_t word) const {
     return sides_[0].of(first)[word] & sides_[1].of(second)[word];
   }
@@ -62,11 +63,12 @@ class MatcherList {
 
  private:
   using Bits = std::vector<std::uint64_t>;
-  // By the op of one operand: those that patterns name, and all others.
+  // Matchers by the op of one operand: one entry for each op that patterns name, and one for all
+  // others.
   struct Side {
     std::vector<const Op*> ops;
     std::vector<Bits> named;
-    Bits number;  // others that may hold a number: constants, and movements of them
+    Bits number;  // other ops that may hold a number: constants, and movements of them
     Bits other;
     const Bits& of(const Op*) const;
   };
@@ -97,9 +99,9 @@ class RuleSet {
   std::unordered_map<const Op*, std::uint32_t> root_index_;
 };
 
-// The function with no rule left to apply, bodies of control nodes included; f itself (same graph,
-// nothing allocated in it) when no rule fires. Throws InternalError when a rule changes a type or
-// the rules do not come to an end.
+// Applies rules until none matches, including in the bodies of control nodes. Returns f itself
+// (same graph, nothing allocated in it) when no rule fires. Throws InternalError when a rule
+// changes a type or the rules do not terminate.
 Function rewrite(const Function& f, const RuleSet&, RuleLog* log = nullptr);
 
 // Applies a pass to the bodies of all control nodes, innermost first, then to the function.

@@ -1,5 +1,5 @@
-// Algebra: rules that make a function smaller without changing what it computes. Evaluates nothing;
-// fold does.
+// Algebra: rules that make a function smaller without changing what it computes. Does not evaluate
+// constants; fold does.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
-// Moves reshapes and transposes of what a contraction or reduction gives past the elementwise
-// operations that follow, so that these can join it. Elsewhere nothing is moved: there the same
-// operations may be wanted behind the movement.
+// Moves reshapes and transposes of a contraction's or reduction's result past the elementwise
+// operations that follow, so that these can join its group. Other movements stay: the operations
+// may belong after them.
 #pragma once
 
 #include "ir/function.h"

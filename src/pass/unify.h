@@ -1,5 +1,5 @@
-// Makes one symbol of two that are recorded as equal. Changes parameter types, so it runs before
-// the passes; not a simplification of expressions.
+// Merges symbols that are recorded as equal. Changes parameter types, so it runs before the passes;
+// does not simplify expressions.
 #pragma once
 
 #include <map>
@@ -10,14 +10,14 @@
 
 namespace hone {
 
-// Every check of the form symbol == symbol (in bodies too) is answered by writing one for the
-// other everywhere; what binds inputs to symbols then finds a contradiction and names it.
+// For every check of the form symbol == symbol (in bodies too), replaces one symbol by the other
+// everywhere; binding inputs to symbols then reports any contradiction.
 Function unify_sizes(const Function&);
 
 // The function with some symbols replaced by the Dims of the given names, in types, attributes,
 // checks and bodies.
 Function substitute_sizes(const Function&, const std::map<std::string, Dim>& by_name);
-// The same by numbers.
+// The same with numbers.
 Function substitute_sizes(const Function&,
                           const std::unordered_map<std::string, std::int64_t>& by_name);
 

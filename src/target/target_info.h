@@ -1,5 +1,5 @@
-// A machine as data: what candidates are sized by and times are predicted from. Opens nothing and
-// compiles nothing.
+// A machine as data, used to size candidates and to predict times. Opens nothing and compiles
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -9,42 +9,42 @@
 namespace hone {
 
 struct TargetInfo {
-  std::string name;  // Binary::target of what is made for it
+  std::string name;  // Binary::target of code compiled for it
   int vector_bits = 256;
   int vector_registers = 16;
   std::int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20;  // of one thread
-  // Results from so many bytes on are written past the caches: little of them would be left there
-  // when they are read, and what is written is not read from memory first.
+  // Results of at least this size bypass the caches: little of them would remain cached until they
+  // are read, and a bypassing store does not first read the line from memory.
   std::int64_t stream_bytes = 8 << 20;
 
   // Work of one chunk of a loop nest, in bytes moved; an operation counts as half a byte.
   std::int64_t chunk_bytes = 48 << 10;
 
-  // Machines whose threads run in groups that share memory; 0 threads: there are no groups.
-  int group_threads = 0;         // most in one group
-  int row_threads = 0;           // most in one that shares no memory; 0: as many
-  std::int64_t group_bytes = 0;  // of memory that a group shares
-  int subgroup_threads = 1;      // that run in step
-  // The most blocks that a group may be made of, each with group_bytes for what its threads spread
-  // in it; 0: nothing is spread.
+  // Machines whose threads run in groups that share memory; 0: the machine has no groups.
+  int group_threads = 0;         // maximum in one group
+  int row_threads = 0;           // maximum in a group that shares no memory; 0: the same
+  std::int64_t group_bytes = 0;  // of shared memory per group
+  int subgroup_threads = 1;      // that run in lockstep
+  // Maximum number of blocks in a group. Each block has group_bytes for the spread arrays of its
+  // threads; 0: spread memory is not supported.
   int row_blocks = 0;
   bool multiplies_halves = false;  // subgroups of 32 multiply tiles of f16 and bf16
-  // They do so as matrices of f16 of which no thread knows its part: a subgroup fills, multiplies
-  // and stores them as a whole.
+  // The tiles are opaque f16 matrices: no thread knows which elements it holds, and a subgroup
+  // fills, multiplies and stores them as a whole.
   bool has_opaque_tiles = false;
 
-  // Rates of one thread: multiply-adds of f32 x 2, bytes read plus written. Typical figures until
-  // they are measured on the machine.
+  // Rates of one thread: f32 multiply-adds x 2, bytes read plus written. Typical figures until
+  // measured on the machine.
   double fma_gflops = 50;
   double cache_gbytes = 60, memory_gbytes = 15;
-  double launch_us = 1;  // one step of a plan, without its work
+  double launch_us = 1;  // overhead of one step of a plan
 
   int lanes(std::int64_t element_bytes) const {
     return static_cast<int>(vector_bits / 8 / element_bytes);
   }
 };
 
-// What a machine was measured to do in this process, by all threads together.
+// Rates measured on this machine in this process, of all threads together.
 struct MachineRates {
   struct Copy {
     std::int64_t bytes = 0;  // of the buffer that each thread copies
