@@ -1,5 +1,5 @@
-// What languages that look like C differ in. Kernels are written as C text with C's names for
-// types, conversions and functions; a dialect says what stands in their place.
+// The differences between C-like languages. Kernels are written as C text with C's names for types,
+// conversions and functions; a dialect says what replaces them.
 #pragma once
 
 #include <initializer_list>
@@ -16,116 +16,117 @@ struct Op;
 
 namespace hone::c {
 
-// A function that kernels call, without the prefix hone_ in `name` and with it in `text`.
+// A function that kernels call; the prefix hone_ is omitted in `name` and present in `text`.
 struct Helper {
   std::string_view name;
   std::string_view needs;  // other names, separated by spaces
   std::string_view text;
 };
 
-// A function of one integer dtype: $T the type, $U the type that wraps, $V the unsigned type of the
-// same size, $B its bits, $F the function's name.
+// A function of one integer dtype: $T is the type, $U the type that wraps, $V the unsigned type of
+// the same size, $B its number of bits, $F the function's name.
 struct IntegerHelper {
-  std::string_view name, with_sign, without_sign;  // an empty without_sign: the other one
+  std::string_view name, with_sign, without_sign;  // empty without_sign: same as with_sign
 };
 
-// Words of 16 bytes, and matrices of 16 x 16 elements that a subgroup of 32 threads makes of them:
-// of f16, and of f32 for sums.
+// Words of 16 bytes, and 16 x 16 matrices that a subgroup of 32 threads loads from them: f16
+// operands and f32 sums.
 struct MatrixWords {
-  std::string_view thread, first_thread;  // numbers in order of subgroups: own, of the subgroup
-  std::string_view barrier;               // a statement; for memory of the group alone
-  std::string_view word, zero;            // the type, and such a value
-  std::string_view element;               // the f32 number $I of the words $A
-  // The vector $V of $N elements of $T from the words $W, the word $W from it; the elements from
-  // number $I of $P on as a word.
+  std::string_view thread, first_thread;  // indices ordered by subgroup: own, and subgroup's first
+  std::string_view barrier;               // a statement; orders group memory only
+  std::string_view word, zero;            // the type, and a zero of it
+  std::string_view element;               // f32 element $I of the words $A
+  // unpack: vector $V of $N elements of $T from words $W; pack: word $W from $V; read: the elements
+  // of $P from index $I on as a word.
   std::string_view unpack, pack, read;
-  std::string_view left, right, sums;  // types of matrices
-  std::string_view fill;               // a statement: all of $V is $X
-  // Statements between $V and the words $A from number $I on, where a row begins $P words behind
-  // the one before it, with $C being true a column.
+  std::string_view left, right, sums;  // matrix types
+  std::string_view fill;               // a statement: sets all of $V to $X
+  // Statements that load $V from the words $A starting at $I, or store it there; rows ($C true:
+  // columns) are $P words apart.
   std::string_view load, store;
-  std::string_view multiply;  // a statement: $S is $S + $L $R
+  std::string_view multiply;  // a statement: $S = $S + $L $R
 };
 
 struct Dialect {
-  std::string_view language;  // in messages
-  std::string_view preamble;  // before everything else in a file: what the helpers stand on
+  std::string_view language;  // for messages
+  std::string_view preamble;  // first in a file; the helpers depend on it
 
-  // Helpers in place of those of C of the same names, and further ones. A function of real numbers
-  // that has no helper NAME_DTYPE is the function of <math.h>, where has_math.
+  // Helpers that replace C's of the same names, and additional ones. A real function without a
+  // helper NAME_DTYPE uses <math.h>, if has_math.
   std::span<const Helper> helpers = {};
   std::span<const IntegerHelper> integer_helpers = {};
   bool has_math = true;
-  // The function that reads bits of one type as another of the same size; null: by memcpy.
+  // The function that reinterprets one type as another of the same size; null: memcpy.
   std::string (*bitcast)(DType from, DType to) = nullptr;
 
   // As in C: integers narrower than int are computed in int and stored without a conversion, and
   // bool is one of them.
   bool promotes_integers = true;
-  // A 0 of f32 whose value compilers do not see, for products, where some take 0 x for 0 whatever x
-  // is. Empty: they do not.
+  // An f32 zero whose value compilers cannot see, for products: some fold 0 * x to 0 for every x.
+  // Empty: not needed.
   std::string_view zero = {};
-  // c ? p[i] : 0 reads nothing when c is false.
+  // c ? p[i] : 0 does not read memory when c is false.
   bool choice_skips_loads = true;
 
-  // $P[$I] in memory whose type is $T, of $B bytes an element; `far_element` where $I has 64 bits.
+  // $P[$I] in memory of type $T, $B bytes per element; `far_element` if $I has 64 bits.
   std::string_view element = "$P[$I]", far_element = "$P[$I]";
-  std::string_view size = "sizes[$I]";  // the kernel's, int64_t
+  std::string_view size = "sizes[$I]";  // the kernel's sizes, int64_t
 
-  // Machines whose threads run in groups (write_for_groups); else a kernel is a function of
+  // For machines whose threads run in groups (write_for_groups); else a kernel is a function of
   // chunks.
   bool has_groups = false;
-  std::string_view group, groups, thread;  // numbers of this group, of all, of this thread in it
-  std::string_view barrier;                // a statement; also for memory
-  std::string_view unroll;                 // before a loop that is to be written out
-  std::string_view keep_loop;              // before a loop that must not be
-  // The same for products of tiles: where memory is not aligned, which is rare, they stay loops.
+  std::string_view group, groups, thread;  // index of this group, number of groups, index of this
+                                           // thread in it
+  std::string_view barrier;                // a statement; also orders memory
+  std::string_view unroll;                 // before a loop to unroll
+  std::string_view keep_loop;              // before a loop not to unroll
+  // The same for products of tiles; with unaligned memory, which is rare, they stay loops.
   std::string_view unroll_products = unroll;
   // Neighbouring elements in one access: the type of $N elements of $T, which has an array `of`,
-  // and statements that read $V from element $I of $P and write it there. Empty: one by one.
-  // Vectors of less than `least_vector_bytes` are read and written one by one, too.
+  // and statements that read $V from element $I of $P and write it there. Empty, or for vectors
+  // smaller than `least_vector_bytes`: one by one.
   std::string_view vector_type, vector_load, vector_store;
   int least_vector_bytes = 0;
-  // $R = $X of all threads joined: $E joins a and b, of type $T; where the threads are $N, a power
-  // of two. $A is an array of the group for them all, $S what join_subgroup gives, and $0 what
-  // leaves every value as it is. Empty: by halves, in memory of the group.
+  // $R = reduction of all threads' $X: $E combines a and b, of type $T; $N threads, a power of two.
+  // $A is a group array with one element per thread, $S the result of join_subgroup, and $0 the
+  // neutral element. Empty: pairwise halving in group memory.
   std::string_view reduce_group;
-  // Whether a reduction begins only after all threads have read what the one before it left.
+  // Whether a reduction begins only after all threads have read the previous reduction's result.
   bool reductions_meet = false;
-  // The text that joins `own` of those threads that run in step; empty where there is none, then
-  // all are joined by halves. Null: reduce_group does without.
+  // The expression that reduces `own` over the threads of a subgroup; empty if there is none: then
+  // all threads are reduced by halves. Null: reduce_group does not need it.
   std::string (*join_subgroup)(const Op& combine, DType) = nullptr;
-  // The same of each $N neighbouring threads of a subgroup. Empty: by halves.
+  // The same for each $N neighbouring threads of a subgroup. Empty: by halves.
   std::string_view reduce_neighbours = {};
-  // Helpers load_pieces, load_pieces_across, pack_DTYPE and multiply_DTYPE do what the intrinsics
-  // multiply_halves and multiply_held_halves mean, for subgroups of 32 threads.
+  // Helpers load_pieces, load_pieces_across, pack_DTYPE and multiply_DTYPE implement the intrinsics
+  // multiply_halves and multiply_held_halves for subgroups of 32 threads.
   bool multiplies_halves = false;
-  // What multiply_matrices and store_matrices are; null: what their bodies say.
+  // Implements multiply_matrices and store_matrices; null: their bodies are rendered.
   const MatrixWords* matrices = nullptr;
-  // Copies of 16 bytes that go on beside a thread's work: from address $F to $T, $N elements, or
-  // zeros unless $C; $G: true where the group reads them, not this thread alone. And waiting until
-  // at most $N of them are left. Empty: copies end at once.
+  // Asynchronous copies of 16 bytes: from address $F to $T, $N elements, or zeros unless $C; $G:
+  // whether the whole group reads them, not only this thread. wait_copies waits until at most $N
+  // are pending. Empty: copies are synchronous.
   std::string_view copy_async, wait_copies;
-  // Asks for what lies at address $A, in the second cache. Empty: there is no word for it.
+  // Prefetches address $A into the second-level cache. Empty: not supported.
   std::string_view fetch = {};
-  // A statement behind the fetches that a group begins with.
+  // A statement after the prefetches at the start of a group.
   std::string_view behind_fetches = {};
-  // Memory of a group, at $O bytes behind `shared`: declares $P, of type $T. Empty: an array each.
+  // Group memory at byte offset $O of `shared`: declares $P, of type $T. Empty: separate arrays.
   std::string_view shared;
-  // Where `shared` is there for each block of a group, so many: the number of a thread in its
-  // block. What is spread lies in it then, else in memory of the thread.
+  // If each of the `blocks` blocks of a group has its own `shared`: the index of a thread in its
+  // block. Spread memory then lies in `shared`, else in thread memory.
   std::string_view block_thread = {};
   int blocks = 1;
-  // Memory of one thread, at $O bytes behind `scratch`: declares $P.
+  // Thread memory at byte offset $O of `scratch`: declares $P.
   std::string_view scratch;
 
-  // Turns C text into this language at last; null: it is C already.
+  // Final step: translates the C text to this language; null: it is C already.
   std::string (*respell)(std::string_view) = nullptr;
 };
 
 extern const Dialect c11;
 
-// Words that stand in a text as $X.
+// Replaces each $X in the pattern by its word.
 std::string filled(std::string_view pattern,
                    std::initializer_list<std::pair<std::string_view, std::string>> words);
 

@@ -20,39 +20,42 @@ namespace hone::c {
 
 class Renderer {
  public:
-  // Vectors of tiles have so many bytes.
+  // `vector_bytes`: size of the vectors of register tiles.
   Renderer(Text&, Helpers&, const Kernel&, int vector_bytes);
 
   void block(const Block&);
-  // A sum as it stands.
+  // The position as an expression; a sum is not parenthesized.
   std::string position(const Dim&);
 
-  // Parameters whose memory was read or written.
+  // Parameters that the text reads or writes.
   const std::unordered_set<int>& used_params() const { return used_params_; }
-  // The variables that the tiles of the text are.
+  // Declares the variables of the register tiles.
   void declare_tiles(Text&) const;
-  // The text mentions `zero`, which must be hone_zero.
+  // The text uses `zero`, which must be set to hone_zero.
   bool uses_zero() const { return uses_zero_; }
-  // Of positions.
+  // Type of positions.
   std::string_view index_type() const { return is_near_ ? "int32_t" : "int64_t"; }
-  // Arrays that the threads of a group share, as C declares them without a qualifier.
+  // Declarations of arrays that a group shares, in C without a qualifier.
   const std::vector<std::string>& shared() const { return shared_; }
-  std::int64_t shared_bytes() const { return shared_bytes_; }  // behind Dialect::shared
-  // As Dialect::vector_type names them, each once.
+  std::int64_t shared_bytes() const {
+    return shared_bytes_;
+  }  // size of the memory declared by
+     // Dialect::shared
+  // The types used with Dialect::vector_type, each once.
   const std::vector<VectorType>& vectors() const { return vectors_; }
   bool uses_subgroups() const { return uses_subgroups_; }
   bool uses_matrices() const { return uses_matrices_; }
-  // What the text of a kernel of groups needs before it: sizes, tiles, memory of a thread.
+  // Declarations that precede a group kernel's text: sizes, tiles, thread memory.
   void declare_group(Text&);
 
  private:
-  // A lanes loop whose turns are divided: `base` + `turn`, turn < count.
+  // A lanes loop split into strips: iteration `base` + `turn`, turn < count.
   struct Strip {
     VarId var = -1;
     std::string base, turn, count;
     std::int64_t width = 1;  // count is at most this
   };
-  // Expressions; operands as they stand.
+  // Expressions that can be used as operands.
   std::string value(const Value&);
   std::string emit(const Value&);
   std::string name_value(const Value&, const std::string& expression);
@@ -65,7 +68,7 @@ class Renderer {
   bool is_open_product(const Value&) const;  // floats, not computed yet
   std::string sum_with(const Value& product, const std::string& addend);
   bool is_rounded(const Value&) const;
-  // The load that a register holds, where it holds an unchanged narrow float.
+  // The load that a register holds, if it holds an unmodified narrow float.
   std::optional<Value> held_load(const Value&) const;
   std::string cast(const Value&, const std::string& x);
   std::string cast_number(DType from, DType to, const std::string& x);
@@ -91,11 +94,10 @@ class Renderer {
   std::string in_array(const std::string& name, const std::string& at) const;
   DType buffer_dtype(int param) const;
 
-  // Statements.
-  // Names what the block reads and computes without the variable, before a loop over it that has at
-  // least one turn.
+  // Statements. Before a loop with at least one iteration: emits the reads and computations of the
+  // block that do not depend on the loop variable.
   void hoist(VarId var, const Block&);
-  // for (name from 0 to count) block, turns independent of each other. `var` is `first` + name.
+  // for (name from 0 to count) block, with independent iterations. `var` is `first` + name.
   void independent(VarId var, const std::string& first, const std::string& count, const Block&);
   void statement(const Stmt&);
   void declare(const Stmt&);
@@ -138,7 +140,7 @@ class Renderer {
   std::vector<int> tiles_by_rows(const Stmt& loop) const;
   void turn_tile(int tile);
   std::string tile_element(const Value&);
-  // Of groups of threads; tiles are arrays of each thread there.
+  // Groups of threads; their tiles are per-thread arrays.
   bool group_statement(const Stmt&);
   void grid_loop(const Stmt&);
   void group_loop(const Stmt&);
@@ -150,7 +152,7 @@ class Renderer {
   void barrier();
   void intrinsic(const Stmt&);
   void multiply_halves(const Stmt&);
-  // Of matrices, which only some kernels use.
+  // Matrices, which only some kernels use.
   void find_matrices();
   std::int64_t word_elements(int param) const;
   std::string words_name(int param);
@@ -166,7 +168,7 @@ class Renderer {
   void store_matrices(const Stmt&);
   void declare_matrices(Text&);
   void multiply_held_halves(const Stmt&);
-  // What exp is of, where that is a product with ln 2 and the statement allows short powers.
+  // For exp of a product with ln 2: the other factor, if the statement allows short powers.
   std::optional<Value> power_of_two(const Value&) const;
   std::string zero_of(DType) const;
   void vector_loop(const Stmt&);
@@ -187,7 +189,7 @@ class Renderer {
   std::unordered_map<VarId, std::string> variables_;
   std::unordered_map<RegId, std::string> registers_;
   std::unordered_map<RegId, DType> register_dtypes_;
-  std::unordered_set<RegId> read_registers_;  // somewhere in the kernel
+  std::unordered_set<RegId> read_registers_;  // anywhere in the kernel
   std::unordered_map<RegId, Value> held_loads_;
   std::unordered_map<NodeId, std::string> cache_;
   ReadsOf reads_;
@@ -198,30 +200,30 @@ class Renderer {
   bool uses_zero_ = false;
   std::vector<std::string> shared_;
   std::int64_t shared_bytes_ = 0;
-  // Elements of the vectors of the lanes loop that is being written.
+  // Vector elements of the current lanes loop.
   std::unordered_map<NodeId, std::string> vector_loads_;
   std::unordered_map<const Stmt*, std::string> vector_stores_;
   std::vector<VectorType> vectors_;
   bool uses_subgroups_ = false, uses_matrices_ = false;
-  std::unordered_set<int> in_words_;  // memory that is an array of words, for matrices
+  std::unordered_set<int> in_words_;  // memory stored as an array of words, for matrices
   VarId group_thread_ = -1;           // the variable of the group loop
-  bool has_short_powers_ = false;     // in what is being written
-  std::optional<Dim> lane_;           // of the strip that is being written
-  std::unordered_set<RegId> arrays_;  // registers of a strip with an element for each turn
+  bool has_short_powers_ = false;     // in the current statement
+  std::optional<Dim> lane_;           // of the current strip
+  std::unordered_set<RegId> arrays_;  // registers of a strip with one element per iteration
   int vector_bytes_;
   std::set<int> used_tiles_;
-  std::unordered_map<int, VarId> tile_rows_;          // the loop that turns it, by tile
+  std::unordered_map<int, VarId> tile_rows_;          // by tile: the loop that rotates it
   std::unordered_map<int, std::string> shown_tiles_;  // in memory, by tile
   int next_ = 0;
 };
 
-// Memory of a kernel of groups that is a variable of its text: what a group shares, and what is
-// small of a thread.
+// Whether memory of a group kernel is a variable of its text: shared memory, and small thread
+// memory.
 bool is_variable(const KernelMemory&);
 
-// reg op value, as accumulate means it.
+// `reg op value` with the meaning of accumulate.
 std::string combined(Helpers&, const Op&, DType, const std::string& a, const std::string& b);
-// What leaves every value as it is under `combine`.
+// The neutral element of `combine`.
 std::string neutral(const Op&, DType);
 
 }  // namespace hone::c

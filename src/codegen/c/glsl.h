@@ -1,5 +1,5 @@
-// Kernels as compute shaders in GLSL: memory is reached by addresses, so no buffer is bound and
-// none is too large.
+// Kernels as compute shaders in GLSL: memory is accessed by address, so no buffers are bound and
+// buffer size is not limited.
 #pragma once
 
 #include <string>
@@ -11,28 +11,28 @@ namespace hone::c {
 
 extern const Dialect glsl;
 
-// Matrices are written as GL_NV_cooperative_matrix has them, where a left operand, a right one and
-// sums are one type. Here the number of their rows tells them apart: it is one of these
-// specialisation constants. Of a left operand, a right one, of sums.
+// Matrices use GL_NV_cooperative_matrix, where left operands, right operands and sums have one
+// type. The number of rows distinguishes them: it is one of these specialisation constants, for
+// left operands, right operands and sums.
 inline constexpr int matrix_rows[] = {100, 101, 102};
 
 struct Shader {
   std::string text;
-  // For devices whose threads do not join numbers in step; empty: the text is for all.
+  // For devices without subgroup arithmetic; empty: `text` works on all devices.
   std::string plain_text;
-  // Reads and writes vectors; the specialisation constant 0 must be false where an operand does not
-  // begin at a multiple of 16 bytes.
+  // Reads and writes vectors; the specialisation constant 0 must be false if an operand is not
+  // aligned to 16 bytes.
   bool uses_vectors = false;
-  // What is pushed, or lies at the address that is pushed when it has more words of 8 bytes than
-  // `most_pushed`: the operands' addresses, the sizes; with scratch its address and its bytes for
-  // one thread.
+  // Number of 8-byte arguments: the operands' addresses, the sizes; with scratch its address and
+  // its bytes per thread. Pushed, or if more than `most_pushed`, stored at the address that is
+  // pushed.
   int words = 0;
   bool uses_scratch = false;
-  bool uses_matrices = false;  // of subgroups of 32 threads, all of them there
+  bool uses_matrices = false;  // requires full subgroups of 32 threads
   static constexpr int most_pushed = 16;
 };
 
-// Throws UserError for a kernel that GLSL has no words for.
+// Throws UserError for a kernel that GLSL cannot express.
 Shader shader(const Kernel&);
 
 }  // namespace hone::c

@@ -1,4 +1,4 @@
-// Helpers of GLSL in place of functions of the C library.
+// GLSL helpers that replace functions of the C library.
 #pragma once
 
 #include <vector>

@@ -9,8 +9,8 @@
 namespace hone::c {
 
 // The types $T_x$N of these vectors, and functions that read and write them. They use words of 4, 8
-// or 16 bytes where the specialisation constant 0 says that all operands begin at multiples of 16.
-// `of_words`: also those between vectors and words of 16 bytes.
+// or 16 bytes if the specialisation constant 0 says that all operands are aligned to 16 bytes.
+// `of_words`: also conversions between vectors and words of 16 bytes.
 std::string glsl_vectors(std::span<const VectorType>, bool of_words);
 
 }  // namespace hone::c

@@ -1,5 +1,5 @@
-// Functions that C kernels call: arithmetic that C leaves open, conversions, f32 functions made to
-// be vectorised, vectors of register tiles. A file gets those it uses, each after what it needs.
+// Functions that C kernels call: arithmetic that C leaves undefined, conversions, vectorisable f32
+// functions, vectors of register tiles. A file gets those it uses, each after its dependencies.
 #pragma once
 
 #include <map>
@@ -16,21 +16,21 @@ class Helpers {
   explicit Helpers(const Dialect& dialect = c11) : dialect_(&dialect) {}
   const Dialect& dialect() const { return *dialect_; }
 
-  // A function by its name without the prefix, such as "exp_f32". Gives the name to call it by.
+  // Adds a function by its name without the prefix, such as "exp_f32". Returns the name to call.
   std::string use(std::string_view name);
   bool has(std::string_view name) const { return find(name); }
   // Integer functions: div, rem, shift_left, shift_right, abs, sign, pow.
   std::string integer(std::string_view function, DType);
-  // Of the register dtypes; `to` may also be f16 or bf16, whose result is the bits (uint16_t).
+  // For register dtypes; `to` may also be f16 or bf16, whose result is the bits (uint16_t).
   std::string saturate(DType from, DType to);
   std::string bitcast(DType from, DType to);
   // A type of `lanes` numbers, and macros on variables of it: NAME_ZERO(v), NAME_LOAD(v, p),
   // NAME_LOAD_PART(v, p, n) for n elements and zeros, NAME_STORE(p, v), NAME_MULADD(sum, x, v) for
-  // a number x, NAME_MULADD2(sum, v, w). Gives the macros' NAME; the type is vector_type().
+  // a number x, NAME_MULADD2(sum, v, w). Returns NAME; the type is vector_type().
   std::string vector(DType, int lanes);
   static std::string vector_type(DType, int lanes);
 
-  // All that were used, in order.
+  // All used helpers, in order.
   std::string text() const;
 
  private:
@@ -42,7 +42,7 @@ class Helpers {
   std::map<std::string, std::string, std::less<>> texts_;
 };
 
-// Those of C, which other dialects take over.
+// C's helpers, which other dialects reuse.
 const std::vector<Helper>& math_helpers();
 
 }  // namespace hone::c

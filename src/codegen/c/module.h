@@ -1,5 +1,5 @@
-// Kernels as functions of one C file. Decides nothing: order, layout and blocking stand in the
-// kernels. The file needs libc and libm only.
+// Kernels as functions of one C file. Makes no choices: the kernels determine order, layout and
+// blocking. The file needs only libc and libm.
 #pragma once
 
 #include <span>
@@ -15,17 +15,17 @@ namespace hone::c {
 
 class Module {
  public:
-  // The vectors of register tiles have so many bits; their columns must be multiples.
+  // `vector_bits`: size of the vectors of register tiles; the tiles' columns must be multiples.
   explicit Module(int vector_bits = 256) : vector_bytes_(vector_bits / 8) {}
 
   // static void name(parameters, begin, end, scratch, sizes): computes chunks [begin, end). Throws
-  // UserError for an operation that has no C yet.
+  // UserError for an operation that cannot be written as C yet.
   void add(const Kernel&, std::string_view name);
   // The same kernel as a function of the type KernelFunction with external linkage.
   void add_entry(const Kernel&, std::string_view name);
 
-  // A call of a kernel of this name, without semicolon. `operands` are pointers of type
-  // (const) unsigned char *.
+  // A call of the named kernel, without semicolon. `operands` are pointers of type (const) unsigned
+  // char *.
   static std::string call(const Kernel&, std::string_view name,
                           std::span<const std::string> operands, const std::string& begin,
                           const std::string& end, const std::string& scratch,
@@ -40,19 +40,19 @@ class Module {
   std::string kernels_;
 };
 
-// A kernel for machines whose threads run in groups, without a head.
+// A kernel for machines whose threads run in groups, without the function header.
 struct GroupText {
   std::string helpers;              // functions that it calls
-  std::vector<std::string> shared;  // arrays of a group, as C declares them without a qualifier
+  std::vector<std::string> shared;  // declarations of group arrays, in C without a qualifier
   std::int64_t shared_bytes = 0;    // of memory that Dialect::shared declares
   std::string body;                 // statements of a function
   bool uses_scratch = false;
-  bool meets = false;  // its threads meet at barriers
+  bool meets = false;  // it contains barriers
   std::vector<VectorType> vectors;
   bool uses_subgroups = false, uses_matrices = false;
 };
-// Of a dialect that has groups; not respelled yet. Statements name the parameters p0, p1, ... and
-// `scratch`, memory of one thread. Throws UserError for what the dialect has no words for.
+// For a dialect that has groups; not respelled yet. Statements name the parameters p0, p1, ... and
+// `scratch`, memory of one thread. Throws UserError for what the dialect cannot express.
 GroupText group_text(const Kernel&, const Dialect&);
 
 }  // namespace hone::c

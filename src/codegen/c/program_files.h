@@ -1,4 +1,4 @@
-// The files of a program around its kernels and steps. Not a place for decisions.
+// The files of a program around its kernels and steps. Only formats text; makes no choices.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct ProgramFacts {
   std::size_t weights_bytes = 0;
   std::uint64_t checksum = 0;
   bool embeds_weights = false;
-  std::vector<std::string> refusals;  // messages; statuses from first_refusal on
+  std::vector<std::string> refusals;  // messages; their statuses start at first_refusal
 };
 
 constexpr int first_refusal = 100;

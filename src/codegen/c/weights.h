@@ -1,5 +1,5 @@
-// The weights file of a program: 64 bytes of header (magic, bytes and checksum of what follows),
-// then each weight at a multiple of 64. Little-endian.
+// The weights file of a program: a 64-byte header (magic, size and checksum of the rest), then each
+// weight aligned to 64 bytes. Little-endian.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ struct WeightsFile {
 };
 WeightsFile weights_file(const Plan&);
 
-// The same checksum in C, as a function hone_checksum.
+// The same checksum as a C function, hone_checksum.
 std::string checksum_text();
-// The bytes as a C array of this name.
+// The bytes as a C array with this name.
 std::string array_text(const std::string& name, const std::vector<std::byte>&);
 
 }  // namespace hone::c
