@@ -1,5 +1,5 @@
-// What a backend offers the compiler. One line in targets.cpp for each; there is no other
-// registration. Its device half stands in devices.h.
+// What a backend offers the compiler. Each backend has one line in targets.cpp; there is no other
+// registration. The device half is in devices.h.
 #pragma once
 
 #include <memory>
@@ -13,28 +13,29 @@
 namespace hone {
 
 struct Backend {
-  std::string_view name;  // "cpu"; a strategy: kernels alone
-  // By one of target_names, of which the first is what fits this machine; throws UserError for
-  // another one.
+  std::string_view name;  // "cpu"; as a strategy: kernels only
+  // Takes one of target_names, the first of which fits this machine; throws UserError for other
+  // names.
   std::unique_ptr<Target> (*target)(std::string_view name);
   std::span<const std::string_view> target_names;
-  // Whose functions its target's candidates may call. Each is a strategy: the library wherever it
-  // can.
+  // Libraries that the target's candidates may call. Each is also a strategy: use the library
+  // wherever possible.
   std::span<const std::string_view> libraries;
-  // The rates of this machine with so many threads, in a fraction of a second. Null: no machine.
+  // Measures the rates of this machine with that many threads, in a fraction of a second. Null: no
+  // machine.
   MachineRates (*measure)(int threads);
 };
 
-// Of this build, and what was added.
+// The backends of this build and the added ones.
 std::vector<const Backend*> backends();
-// The first one that has a device here: what is used where nothing else is asked for.
+// The default: the first backend that has a device on this machine.
 const Backend& default_backend();
 bool has_device(const Backend&);
-// Throws UserError that lists the known ones.
+// Throws UserError listing the known backends.
 const Backend& backend(std::string_view name);
 
-// A backend that is in the list of this process for as long as this lives, as AddedDevice is for
-// its other half. The backend must live longer.
+// Adds a backend to the list of this process while this object lives, as AddedDevice does for the
+// device half. The backend must outlive it.
 class AddedBackend {
  public:
   explicit AddedBackend(const Backend&);

@@ -75,8 +75,7 @@ struct Dialect {
   // For machines whose threads run in groups (write_for_groups); else a kernel is a function of
   // chunks.
   bool has_groups = false;
-  std::string_view group, groups, thread;  // index of this group, number of groups, index of this
-                                           // thread in it
+  std::string_view group, groups, thread;  // group index, group count, thread in group
   std::string_view barrier;                // a statement; also orders memory
   std::string_view unroll;                 // before a loop to unroll
   std::string_view keep_loop;              // before a loop not to unroll

@@ -1,5 +1,5 @@
-// A thin layer over the LLVM C API to write kernels in: typed values with operators, memory access,
-// structured control flow. Not an optimiser. Arithmetic follows docs/numbers.md: multiply-add may
+// A thin layer over the LLVM C API for writing kernels: typed values with operators, memory access,
+// structured control flow. Does not optimise. Arithmetic follows docs/numbers.md: multiply-add may
 // be contracted, nothing else is relaxed.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace hone::llvm {
 
 class Module;
 
-// What is in a register: `lanes` elements. f16 and bf16 exist in memory only (here they are f32);
+// The type of a register: `lanes` elements. f16 and bf16 exist in memory only (here they are f32);
 // b1 is one bit per lane, a mask.
 struct ValueType {
   DType dtype = DType::i64;
@@ -31,8 +31,8 @@ struct ValueType {
   bool operator==(const ValueType&) const = default;
 };
 
-// The dtype in which elements of `t` are computed: f32 for f16 and bf16, their codes for coded
-// ones, else `t`.
+// The dtype in which elements of `t` are computed: f32 for f16 and bf16, the code's dtype for coded
+// dtypes, else `t`.
 constexpr DType register_dtype(DType t) {
   if (is_coded(t)) return code_dtype(t);
   return t == DType::f16 || t == DType::bf16 ? DType::f32 : t;
@@ -53,7 +53,7 @@ struct Pointer {
   Module* module = nullptr;
 };
 
-// ---- arithmetic. Two operands have one dtype; a scalar is broadcast to the other's lanes.
+// ---- arithmetic. Both operands have the same dtype; a scalar is broadcast to the other's lanes.
 
 Value operator+(Value, Value);
 Value operator-(Value, Value);
@@ -68,19 +68,19 @@ Value operator~(Value);
 Value operator<<(Value, Value);  // an amount outside [0, bits) shifts every bit out
 Value operator>>(Value, Value);  // arithmetic for signed dtypes
 
-Value equal(Value, Value);  // comparisons give a mask; with NaN only not_equal holds
+Value equal(Value, Value);  // comparisons return a mask; with NaN only not_equal holds
 Value not_equal(Value, Value);
 Value less(Value, Value);
 Value less_equal(Value, Value);
 Value greater(Value, Value);
 Value greater_equal(Value, Value);
 Value is_nan(Value);
-Value unordered(Value, Value);  // one of them is NaN
+Value unordered(Value, Value);  // at least one is NaN
 Value select(Value mask, Value if_true, Value if_false);
 Pointer select(Value mask, Pointer if_true, Pointer if_false);
 
 Value fma(Value a, Value b, Value c);  // a * b + c, rounded once
-Value minimum(Value, Value);           // NaN wins; of two zeros either
+Value minimum(Value, Value);           // NaN wins; of two zeros, either one
 Value maximum(Value, Value);
 Value abs(Value);
 Value copysign(Value magnitude, Value sign);
@@ -113,13 +113,13 @@ Value insert(Value vector, Value scalar, int lane);
 Value permute(Value a, Value b, std::span<const int> lanes);
 Value slice_lanes(Value, int first, int count);
 Value concat_lanes(Value low, Value high);  // equal lane counts
-// Folds lanes pairwise, upper half onto lower half, until one is left: an order that depends on the
-// lane count (a power of two) alone.
+// Folds lanes pairwise, upper half onto lower half, until one is left: the order depends only on
+// the lane count (a power of two).
 Value reduce(Value, const std::function<Value(Value, Value)>&);
 Value any(Value mask);  // one bit
 Value all(Value mask);
 
-// ---- numbers as operands: x * 0.5, i + 1
+// ---- C++ numbers as operands: x * 0.5, i + 1
 
 Value real_like(Value, double);
 Value integer_like(Value, std::int64_t);
@@ -169,9 +169,9 @@ HONE_WITH_NUMBER(modulo_index)
 // ---- memory. Indices count elements of the dtype in memory (b1 is a byte, 0 or 1).
 
 struct Access {
-  int align = 0;             // bytes that the address is a multiple of; 0: one element
-  bool nontemporal = false;  // stores past the caches; `align` must be a whole register
-  bool invariant = false;    // loads: nobody writes there while the kernel runs
+  int align = 0;             // alignment of the address in bytes; 0: one element
+  bool nontemporal = false;  // bypasses the caches; `align` must be a whole register
+  bool invariant = false;    // loads: not written while the kernel runs
 };
 
 Pointer offset(Pointer, DType, Value index);
@@ -189,13 +189,13 @@ Value gather_masked(DType, Pointer, Value indices, Value mask);
 void scatter(DType, Pointer, Value indices, Value);
 void scatter_masked(DType, Pointer, Value indices, Value, Value mask);
 void prefetch(Pointer, bool for_write = false, int locality = 3);
-// Stores past the caches before it are seen by whoever sees stores after it.
+// Orders earlier cache-bypassing stores before all later stores.
 void fence_stores(Module&);
 Value address_of(Pointer);  // i64
 void copy_bytes(Pointer to, Pointer from, Value bytes);
 void fill_bytes(Pointer to, int byte, Value bytes);
 
-// How one element of `dtype` looks in memory and in a register.
+// Conversions of an element of `dtype` between memory and register form.
 namespace detail {
 LLVMValueRef to_memory(DType, const Value&);
 Value from_memory(Module&, DType, LLVMValueRef, int lanes);
@@ -209,8 +209,8 @@ struct Function {
   std::optional<ValueType> result;
 };
 
-// One entry of the kernel's `buffers`. `restrict`: while the kernel runs, what is read and written
-// through this one is not written through another.
+// One entry of the kernel's `buffers`. `restrict`: while the kernel runs, memory accessed through
+// this one is not written through another.
 struct Buffer {
   bool is_read_only = false;
   bool restrict = true;
@@ -246,19 +246,19 @@ class Module {
   Value index(std::int64_t n) { return integer(n); }
   Value boolean(bool, int lanes = 1);
   Value zero(ValueType);
-  Value iota(ValueType);  // 0, 1, 2, ...; any number dtype
+  Value iota(ValueType);  // 0, 1, 2, ...; any numeric dtype
   // Lane i is set when i < remaining: the mask of a tail.
   Value tail_mask(Value remaining, int lanes);
   // Read-only bytes in the blob.
   Pointer constant_data(std::span<const std::byte>, int align = 64);
 
-  // An exported kernel of the ABI. Everything built until end_kernel() is its body.
+  // An exported kernel of the ABI. Code built until end_kernel() is its body.
   KernelArguments begin_kernel(std::string_view name, std::span<const Buffer> buffers);
   void end_kernel();
 
-  // A function private to the module; a nullopt in `parameters` is a Pointer. The arguments come as
-  // Values and Pointers in their order. Kernels call it by call(). Not nested in a kernel: build it
-  // first.
+  // A function private to the module; a nullopt in `parameters` is a Pointer. Arguments are Values
+  // and Pointers in their order. Kernels call it with call(). Cannot be nested in a kernel: build
+  // it first.
   struct Arguments {
     Values values;
     std::vector<Pointer> pointers;
@@ -269,16 +269,16 @@ class Module {
   // Arguments are LLVM values because they mix Values and Pointers: {x.ref, pointer.ref}.
   std::optional<Value> call(const Function&, std::span<const LLVMValueRef> arguments);
   // A scalar C function of the closed table (plan/binary.h), for instance "fmodf"; arguments and
-  // result have one type, and each lane is one call.
+  // result have the same type, and each lane is one call.
   Value call_helper(std::string_view name, std::span<const Value> arguments);
 
-  // Memory of the running function, allocated once at its entry.
+  // Stack memory of the current function, allocated once at its entry.
   Pointer local(DType, std::int64_t count, int align = 64);
 
   // for (i = begin; i < end; i += step), with i64 scalars, step > 0.
   void loop(Value begin, Value end, Value step, const std::function<void(Value i)>& body);
   void loop(Value begin, Value end, std::int64_t step, const std::function<void(Value i)>& body);
-  // The same with values carried from turn to turn; the result is what the last turn returned.
+  // The same with loop-carried values; returns the values of the last iteration.
   Values loop(Value begin, Value end, Value step, Values carried,
               const std::function<Values(Value i, const Values& carried)>& body);
   Values loop(Value begin, Value end, std::int64_t step, Values carried,
@@ -291,17 +291,18 @@ class Module {
   Values if_values(Value condition, const std::function<Values()>& then,
                    const std::function<Values()>& otherwise);
 
-  // While false, products and sums are rounded one by one. Returns the former setting.
+  // While false, products and sums are rounded separately. Returns the previous setting.
   bool set_contract(bool);
 
-  // Vector intrinsic by LLVM name, overloaded on `types`, without checks: for what is not above.
+  // Vector intrinsic by LLVM name, overloaded on `types`, without checks: for operations not listed
+  // above.
   LLVMValueRef intrinsic(std::string_view name, std::span<const LLVMTypeRef> types,
                          std::span<const LLVMValueRef> arguments);
   LLVMTypeRef llvm_type(ValueType) const;
   LLVMTypeRef memory_type(DType, int lanes) const;
   LLVMTypeRef pointer_type() const;
   Value wrap(LLVMValueRef ref, ValueType type) { return {ref, this, type}; }
-  // `ref` with the fast-math flags of this module, when it can have them.
+  // Sets the fast-math flags of this module on `ref` if it can have them.
   LLVMValueRef with_flags(LLVMValueRef ref) const;
 
   // Throws InternalError with LLVM's message and the IR when the module is not well formed.

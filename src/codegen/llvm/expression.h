@@ -20,8 +20,8 @@ class Renderer {
 
   Renderer(Module&, const Kernel&, const KernelArguments&);
 
-  // Elements [at, at + lanes) of a variable at once; lanes outside the mask are not stored and read
-  // memory nowhere.
+  // Elements [at, at + lanes) of a variable at once; lanes outside the mask neither store nor read
+  // memory.
   struct Lanes {
     VarId var = -1;
     int count = 1;
@@ -32,11 +32,12 @@ class Renderer {
   void set_lanes(Lanes lanes) { lanes_ = std::move(lanes); }
 
   Value value(const Expression&);
-  Pointer address(const Expression& load);  // of a load without condition, scalar
+  Pointer address(const Expression& load);  // of an unconditional scalar load
   void block(const Block&);
-  // Registers of the block that change after their declaration; to be said before it is emitted.
+  // Registers of the block that change after their declaration; call before emitting the block.
   void note_joined(const Block&);
-  // Around the whole block of a kernel: asks which results pass the caches, and waits for them.
+  // Around the whole block of a kernel: decides which results bypass the caches, and fences those
+  // stores.
   void begin_streams();
   void end_streams();
 
@@ -47,7 +48,7 @@ class Renderer {
   Value load_vector(const Expression&, const std::optional<Value>& mask);
   Value emit_operation(const Expression&, const Values& operands);
   Value emit_cast(const Expression&, Value);
-  Value widened(Value v) const;  // to the lanes in force
+  Value widened(Value v) const;  // to the current number of lanes
   std::optional<Value> combined_mask(const Expression& load);
 
   // Positions.
@@ -63,17 +64,17 @@ class Renderer {
   // Statements.
   void loop(const Stmt&);
   void chunk_loop(const Stmt&);
-  // A row's statements cut where the next row's first loop may run.
+  // A row's statements, split where the next row's first loop may run.
   struct Stages {
     Block first, middle, last;
-    std::vector<RegId> handed_on;  // declared in the first
+    std::vector<RegId> handed_on;  // registers declared in `first`
   };
   std::optional<Stages> stages_of(const Stmt& rows);
   void overlapped_rows(const Stmt& rows, const Stages&);
   void serial_loop(const Stmt&);
   void unrolled_loop(const Stmt&, std::int64_t count);
   void lanes_loop(const Stmt&);
-  // What a lanes loop joins into a register of the outside; `op` may be and, see memory_of_nan.
+  // A reduction of a lanes loop into an outer register; `op` may be bit_and, see memory_of_nan.
   struct Join {
     RegId reg = -1;
     const Op* op = nullptr;
@@ -104,7 +105,7 @@ class Renderer {
     int rows = 1, vectors = 1, lanes = 1;
     ValueType type() const { return {dtype, lanes}; }
   };
-  // The vectors of a row that have columns; the mask stands where not all lanes do.
+  // For each vector of a row, a mask if only some lanes have columns.
   using Columns = std::vector<std::optional<Value>>;
   static RegId tile_vector(int tile, int i);
   TileForm tile_form(int tile) const;
@@ -138,25 +139,24 @@ class Renderer {
   std::unordered_map<VarId, Value> variables_;
   std::unordered_map<RegId, Value> registers_;
   std::unordered_set<RegId> joined_;
-  std::unordered_map<int, Value> streamed_;    // by param: whether it passes the caches
-  std::unordered_set<const Stmt*> streaming_;  // stores that pass them in what is emitted now
+  std::unordered_map<int, Value> streamed_;    // by param: whether it bypasses the caches
+  std::unordered_set<const Stmt*> streaming_;  // cache-bypassing stores in the current code
   std::unordered_map<NodeId, Value> cache_;
   ReadsOf reads_;
 };
 
-// A number that d is a multiple of wherever it is evaluated: the greatest that its form shows; 0
-// for 0.
+// The greatest known divisor of d, from the form of the expression; 0 for 0.
 std::int64_t known_divisor(const Dim& d);
 
-// Some value of the block is an element of a tile.
+// Whether some value of the block is an element of a tile.
 bool reads_tiles(const Block&);
 
 // Row i of the result holds element i of each row; both counts are powers of two.
 Values transposed(Values rows);
 
-// reg op value, as accumulate means it.
+// `reg op value` with the meaning of accumulate.
 Value combine(const Op&, Value a, Value b);
-// What leaves every value as it is under `combine`.
+// The neutral element of `combine`.
 Value neutral(Module&, const Op&, ValueType);
 
 }  // namespace hone::llvm

@@ -1,4 +1,4 @@
-// What the files of math share.
+// Shared by the math*.cpp files.
 #pragma once
 
 #include <functional>
@@ -33,21 +33,21 @@ Value power_of_two(Value n);
 // v * 2^n for |n| <= 252, n integral and `integer` the same number.
 Value scale(Value v, Value n, Value integer);
 
-// ---- what has no form in LLVM's IR; f32
+// ---- operations without a form in LLVM IR; f32
 
 bool has_avx512(const Value&);
 // With AVX-512. v 2^floor(n), rounded once, and n - floor(n), for every n.
 Value scale_by_floor(Value v, Value n);
 Value above_floor(Value n);
-// With AVX-512. x less the nearest multiple of 2^-bits, exactly.
+// With AVX-512. x minus the nearest multiple of 2^-bits, exactly.
 Value beside_multiple(Value x, int bits);
 // Lane i is entry index[i] mod entries.size() of a table: of 8 entries, with AVX-512 also 32.
 Value look_up(std::span<const float> entries, Value index);
 
-// `near` where |x| < limit or x is NaN, else `beyond`, which is seldom needed.
+// `near` where |x| < limit or x is NaN, else `beyond`, which is rarely needed.
 Value or_beyond(Value x, double limit, Value near, const std::function<Value()>& beyond);
 
-// ---- functions in pieces, see math_pieces.cpp; f32, all but gelu and gelu_tanh with AVX-512
+// ---- piecewise functions, see math_pieces.cpp; f32; all except gelu and gelu_tanh need AVX-512
 
 Value erf_in_pieces(Value x);
 Value tanh_in_pieces(Value x);
@@ -57,7 +57,7 @@ Value softplus_in_pieces(Value x, Value (*beyond)(Value));
 Value gelu_in_pieces(Value x);
 Value gelu_tanh_in_pieces(Value x);
 
-// The C function of the table for f64, `f` for f32.
+// The named C function of the table for f64, `f` for f32.
 Value for_f32(const char* name, Value x, Value (*f)(Value));
 
 }  // namespace hone::llvm::detail

@@ -1,5 +1,5 @@
-// Renders the statements of kernels as LLVM IR. A lanes loop becomes vectors: whole ones, then one
-// with a mask. Decides nothing about order or layout.
+// Renders the statements of kernels as LLVM IR. A lanes loop becomes full vectors and one masked
+// vector. Does not choose order or layout.
 #pragma once
 
 #include <string_view>

@@ -14,7 +14,7 @@
 namespace hone::llvm {
 
 enum class Effort {
-  quick,  // half the compile time; code in cache runs at 60-90 % of the speed
+  quick,  // half the compile time; cache-resident code runs at 60-90 % of the speed
   normal,
 };
 
@@ -28,13 +28,13 @@ class Emitter {
   Emitter(const Emitter&) = delete;
   Emitter& operator=(const Emitter&) = delete;
 
-  // Optimises the module in place. In a sanitizer build it is instrumented too.
+  // Optimises the module in place. In a sanitizer build, also instruments it.
   void optimize(Module&) const;
-  // What LLVM makes of a module that is optimised already. A module can be emitted once.
+  // Generates code for an already optimised module. A module can be emitted only once.
   Object emit(Module&) const;
   // verify(), optimize() and emit().
   Object compile(Module&) const;
-  // The assembly text of an optimised module, in place of emit().
+  // The assembly text of an optimised module, instead of emit().
   std::string assembly(Module&) const;
 
  private:

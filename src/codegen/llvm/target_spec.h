@@ -1,4 +1,4 @@
-// The machine that kernels are compiled for, in the words of LLVM. Filled in by the target.
+// The machine that kernels are compiled for, in LLVM's terms. Filled in by the target.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 namespace hone::llvm {
 
 struct TargetSpec {
-  std::string name;                 // Binary::target of what comes out
+  std::string name;                 // Binary::target of the result
   std::string triple, data_layout;  // of LLVM's target
-  std::string processor;            // sets the instructions that may be used
+  std::string processor;            // determines the allowed instructions
   std::string tune;                 // the processor to schedule for; empty: the same one
-  std::string features;             // further instructions, in LLVM's form "+avx512vnni"
+  std::string features;             // additional features, in LLVM's form "+avx512vnni"
   int vector_bits = 256;
 
   // Elements of `bytes` bytes in one register.

@@ -1,4 +1,4 @@
-// What the processor runs beside kernels: library functions and strided copies on plain memory.
+// CPU work other than kernels: library functions and strided copies on plain memory.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace hone {
 // DeviceLimits::alignment of the processor.
 inline constexpr std::size_t buffer_alignment = 64;
 
-// Its chunks may be computed at once and in any order; the partition into chunks depends on the
-// sizes alone.
+// Its chunks may be computed concurrently and in any order; the partition depends only on the
+// sizes.
 class CpuCall : public BoundCall {
  public:
   virtual std::int64_t chunks() const { return 1; }

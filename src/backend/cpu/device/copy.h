@@ -8,7 +8,8 @@
 
 namespace hone {
 
-// With axes joined where memory allows and in the order of the target, cut into chunks.
+// Merges axes where the strides allow, orders them by the destination, and splits the copy into
+// chunks.
 class CpuCopy final : public CpuCall {
  public:
   explicit CpuCopy(const StridedCopy&);
@@ -26,7 +27,7 @@ class CpuCopy final : public CpuCall {
 
   std::int64_t element_ = 1;
   std::vector<Axis> axes_;  // outer to inner
-  Axis row_;                // the innermost; contiguous ones are counted in bytes
+  Axis row_;                // the innermost; in bytes if contiguous
   std::int64_t rows_ = 1, rows_per_chunk_ = 1, chunks_ = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace hone {
 
 std::shared_ptr<Device> open_cpu_device();
-// oneDNN, opened now if it was not.
+// The status of oneDNN; opens it if necessary.
 std::vector<LibraryStatus> cpu_device_libraries();
 
 }  // namespace hone

@@ -6,7 +6,7 @@
 
 namespace hone {
 
-// nullptr for a sanitizer's hook when this is not its build.
+// nullptr for a sanitizer hook in a build without that sanitizer.
 const void* helper_address(std::uint32_t helper);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// How generated kernels are called; the compiler's half builds functions of this type. C, so that
-// it is the same in every process that loads a plan.
+// How generated kernels are called; the compiler half builds functions of this type. A C signature,
+// so that it is the same in every process that loads a plan.
 #pragma once
 
 #include <cstdint>

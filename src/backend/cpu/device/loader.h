@@ -1,5 +1,5 @@
-// Machine code made runnable: copied to executable memory, with the helpers' addresses filled in.
-// Knows no compiler.
+// Makes machine code runnable: copies it to executable memory and fills in the helpers' addresses.
+// Does not depend on a compiler.
 #pragma once
 
 #include <map>
@@ -13,12 +13,12 @@
 
 namespace hone {
 
-// Owns the code; functions taken from it live as long as it does.
+// Owns the code; functions from it are valid while it lives.
 class LoadedBinary {
  public:
-  // nullptr when there is none of that name.
+  // nullptr when there is no such entry.
   KernelFunction find(std::string_view name) const;
-  // Throws UserError when there is none of that name.
+  // Throws UserError when there is no such entry.
   KernelFunction entry(std::string_view name) const;
   std::size_t code_bytes() const { return memory_.size(); }
 
@@ -29,7 +29,7 @@ class LoadedBinary {
 };
 
 // Several binaries share one mapping; their entries must have different names. Throws UserError
-// naming `where` when the processor, or the flag HONE_CPU_ISA, does not allow the binary's
+// naming `where` when the processor or the flag HONE_CPU_ISA does not allow the binary's
 // instruction set.
 LoadedBinary load(std::span<const Binary* const>, std::string_view where = "machine code");
 LoadedBinary load(const Binary&, std::string_view where = "machine code");

@@ -1,5 +1,5 @@
-// oneDNN as opened at run time: its functions, and primitives with their descriptors. What the
-// primitives compute is decided in onednn.cpp.
+// oneDNN opened at run time: its functions, and primitives with their descriptors. onednn.cpp
+// decides what the primitives compute.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -36,7 +36,7 @@ struct Library {
   dnnl_engine_t engine;
 };
 
-// Opens the library at first use; it stays open. Throws UserError when it is not there.
+// Opens the library at first use; it stays open. Throws UserError when it is not installed.
 const Library& library();
 
 LibraryStatus library_status();
@@ -44,7 +44,7 @@ LibraryStatus library_status();
 // Throws UserError that names the call and the status.
 void require(dnnl_status_t status, std::string_view call);
 
-// While it lives, oneDNN computes on the calling thread alone.
+// While it lives, oneDNN computes only on the calling thread.
 class SingleThread {
  public:
   SingleThread();
@@ -60,13 +60,13 @@ dnnl_memory_desc_t memory_desc(const std::vector<std::int64_t>& dims,
                                const std::vector<std::int64_t>& strides);
 dnnl_memory_desc_t any_desc(const std::vector<std::int64_t>& dims);
 std::size_t byte_size(const dnnl_memory_desc_t&);
-// Tells formats apart, in all processes that run this library on this processor.
+// Identifies a format; the same in all processes that run this library on this processor.
 std::int64_t fingerprint(const dnnl_memory_desc_t&);
 
-// A primitive ready to run, with scratchpad that its user gives.
+// A primitive ready to run; the caller provides the scratchpad.
 class Primitive {
  public:
-  // Empty when the library has nothing for this descriptor.
+  // Null when the library has no implementation for this descriptor.
   static std::shared_ptr<const Primitive> make(const_dnnl_op_desc_t);
   static std::shared_ptr<const Primitive> reorder(const dnnl_memory_desc_t& from,
                                                   const dnnl_memory_desc_t& to);
@@ -90,8 +90,8 @@ class Primitive {
   std::string implementation_;
 };
 
-// Primitives one after another, on windows of the operands and of scratch memory. One thread at a
-// time.
+// A sequence of primitives on windows of the operands and of scratch memory. Used by one thread at
+// a time.
 class Piece {
  public:
   Piece();
@@ -99,16 +99,16 @@ class Piece {
   Piece(Piece&&) noexcept;
   Piece(const Piece&) = delete;
 
-  // Stands for an operand: the thread's scratch memory.
+  // As an operand index: the thread's scratch memory.
   static constexpr std::size_t in_scratch = ~std::size_t{0};
-  // Room in scratch memory; the result is its offset.
+  // Reserves scratch memory; returns its offset.
   std::int64_t reserve(std::size_t bytes);
 
-  // The arguments that follow are this primitive's.
+  // Arguments added after this belong to the primitive.
   void begin(std::shared_ptr<const Primitive>);
-  // Argument DNNL_ARG_... is operand `operand` from `offset` bytes on.
+  // Argument DNNL_ARG_... is operand `operand` at byte offset `offset`.
   void add(int argument, const dnnl_memory_desc_t&, std::size_t operand, std::int64_t offset);
-  // Clears what is negative in a window, in the end. The library's own relu would turn NaN into 0.
+  // Finally sets negative elements of a window to 0. The library's own relu would turn NaN into 0.
   void add_relu(const dnnl_memory_desc_t&, std::size_t operand, std::int64_t offset);
 
   std::size_t scratch_bytes() const { return scratch_bytes_; }

@@ -1,5 +1,5 @@
-// Which instructions this machine's processor has, in the levels of the x86-64 psABI. Both halves
-// of the backend ask it. Says nothing about speed.
+// Which instructions this processor has, as levels of the x86-64 psABI. Used by both halves of the
+// backend. Says nothing about speed.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ std::optional<Isa> isa_from_name(std::string_view);
 
 // The highest level that the processor and the operating system support.
 Isa machine_isa();
-// The same, lowered to what the flag HONE_CPU_ISA asks for. Throws UserError when the flag names no
+// The same, limited by the flag HONE_CPU_ISA. Throws UserError when the flag names an unknown
 // level, or one that the machine lacks.
 Isa allowed_isa();
 

@@ -1,4 +1,5 @@
-// The CPU as a target: kernels through LLVM, library candidates through oneDNN. Runs nothing.
+// The CPU as a target: kernels through LLVM, library candidates through oneDNN. Does not run
+// anything.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,8 @@ inline constexpr std::string_view library_names[] = {"onednn"};
 
 std::unique_ptr<Target> make_target(std::string_view isa);
 
-// Groups anchored by a matrix product or a convolution in f32: the library computes the anchor
-// with what it can fuse, generated kernels compute the rest.
+// For groups anchored by an f32 matrix product or convolution: the library computes the anchor and
+// what it can fuse; generated kernels compute the rest.
 std::vector<Candidate> onednn_candidates(const GroupSpec&, const TargetInfo&);
 
 }  // namespace hone::cpu

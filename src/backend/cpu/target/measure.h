@@ -1,5 +1,5 @@
-// Self-measurement of this CPU in a few milliseconds: what the cost model is calibrated by and what
-// tests relate speeds to. Not a benchmark of kernels.
+// Measures this CPU in a few milliseconds, to calibrate the cost model and to give tests a
+// reference speed. Not a benchmark of kernels.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ double measure_fma_gflops(double milliseconds = 3);
 // size.
 double measure_copy_gbytes(std::size_t bytes, double milliseconds = 3);
 
-// Both, by so many threads at once, each with memory of its own: buffers that fit the first cache,
-// the second, what is behind it, and none.
+// Both, with `threads` threads at once, each with its own memory: buffers that fit the first-level
+// cache, the second-level cache, the last-level cache, and no cache.
 MachineRates measure_rates(int threads);
 
 }  // namespace hone::cpu
