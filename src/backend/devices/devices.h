@@ -1,5 +1,5 @@
-// The devices of this build by name, without the compiler's half of their backends. What a device
-// is stands in runtime/device.h.
+// The devices of this build by name, without the compiler half of their backends. runtime/device.h
+// defines a device.
 #pragma once
 
 #include <functional>
@@ -17,13 +17,13 @@ struct NamedDevice {
   std::string name;
   // Throws UserError when the machine has none.
   std::function<std::shared_ptr<Device>()> open;
-  // What it may use, opened now if it was not. Null: nothing.
+  // Libraries that it may use; opens them if necessary. Null: none.
   std::function<std::vector<LibraryStatus>()> libraries = nullptr;
-  std::size_t count = 1;  // how many there are; each open() may give another one
+  std::size_t count = 1;  // number of devices; each open() may return another one
 };
 
-// A device that is in the lists of this process for as long as this lives: for programs with
-// devices of their own, and for tests.
+// Adds a device to the lists of this process while this object lives: for programs with their own
+// devices, and for tests.
 class AddedDevice {
  public:
   explicit AddedDevice(NamedDevice);
@@ -35,17 +35,17 @@ class AddedDevice {
   std::string name_;
 };
 
-// The one that is used where none is asked for comes first.
+// The default device comes first.
 std::vector<std::string> device_names();
-// Throws UserError when there is none of that name, or the machine has none.
+// Throws UserError for an unknown name, or if the machine has no such device.
 std::shared_ptr<Device> open_device(std::string_view name);
 std::shared_ptr<Device> open_default_device();
 // How many devices of that name there are; 0 for another name.
 std::size_t device_count(std::string_view name);
-// As many of each as a variant of the plan names, and that this machine has.
+// As many devices of each name as a variant of the plan names, limited to those of this machine.
 Executable::Devices open_devices(const Plan&);
 
-// Opens every library that a device of this build may use.
+// The status of every library that a device of this build may use; opens them.
 std::vector<LibraryStatus> device_libraries();
 
 }  // namespace hone

@@ -1,6 +1,6 @@
-// One GPU of this process: its primary context, which PyTorch and the CUDA runtime share, and the
-// pool that memory comes from. An error that a kernel leaves behind ends the context, and
-// with most drivers every later one of the process.
+// One GPU of this process: its primary context, which PyTorch and the CUDA runtime share, and its
+// memory pool. A kernel error destroys the context and, with most drivers, every later context of
+// the process.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ namespace hone::cuda {
 
 class Context {
  public:
-  // The one of this process, made at its first use. Throws UserError without a device, and where
-  // the driver makes no new context after an error that ended one.
+  // This process's context, created at first use. Throws UserError if there is no device, or if the
+  // driver does not create a new context after an error destroyed the last one.
   static std::shared_ptr<Context> open(int ordinal);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Of no two contexts of this process equal, also where one took the place of another.
+  // Unique in this process, even when one context replaces another.
   std::uint64_t id() const { return id_; }
   int ordinal() const { return ordinal_; }
   CUcontext handle() const { return handle_; }
@@ -32,8 +32,8 @@ class Context {
   const std::string& model() const { return model_; }
   const Multiprocessors& multiprocessors() const { return multiprocessors_; }
 
-  // Throws UserError with the call and the error. After errors that end the context, every later
-  // call is refused with the first message; `during` says what ran.
+  // Throws UserError with the call and the error. After an error that destroys the context, every
+  // later call fails with the first message; `during` says what was running.
   void check(CUresult, const char* call, const std::string& during = "");
   bool is_lost() const { return is_lost_.load(std::memory_order_acquire); }
   void refuse_if_lost() const;
@@ -58,7 +58,7 @@ class Context {
   std::string loss_;
 };
 
-// The context is this thread's while it lives.
+// Makes the context current on this thread while it lives.
 class Scope {
  public:
   explicit Scope(const Context& c) {

@@ -1,4 +1,4 @@
-// Products of matrices by cuBLASLt, which is opened when a plan first calls it.
+// Matrix products by cuBLASLt, which is opened when a plan first calls it.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,9 @@ namespace hone::cublaslt {
 LibraryStatus library_status();
 
 // cublaslt.matmul: operands a [b?, m, k], b [b?, k, n], with `bias` a vector [n], and the result
-// [b?, m, n]; a and b may be stored the other way round (transpose_a, transpose_b). Settings: bias,
-// relu, gelu (with tanh) apply in this order; tf32: f32 operands hold what tf32
-// holds; algorithm: the number in the library's list of proposals. Throws UserError for what the
-// library does not take.
+// [b?, m, n]; a and b may be stored transposed (transpose_a, transpose_b). Settings: bias, relu,
+// gelu (with tanh) apply in this order; tf32: f32 operands hold tf32 values; algorithm: the index
+// in the library's list of proposals. Throws UserError for what the library does not support.
 std::unique_ptr<cuda::CudaCall> bind(std::shared_ptr<cuda::Context>, const CallRequest&);
 
 }  // namespace hone::cublaslt

@@ -1,5 +1,5 @@
-// The part of cuBLASLt's binary interface that is used, as its documentation states it: the library
-// alone has 500 MB, and its header comes with nothing smaller.
+// The part of cuBLASLt's binary interface in use, declared from its documentation: the header is
+// only distributed together with the library, which has 500 MB.
 #pragma once
 
 #include <cuda.h>

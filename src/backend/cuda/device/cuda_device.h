@@ -1,4 +1,4 @@
-// A GPU of NVIDIA as a Device. Opens libcuda, needs no compiler and no toolkit.
+// An NVIDIA GPU as a Device. Opens libcuda; does not need a compiler or the CUDA toolkit.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 
 namespace hone {
 
-// Throws UserError when the machine has none. Each call may give another one, in turn.
+// Throws UserError when the machine has no GPU. Successive calls cycle through the GPUs.
 std::shared_ptr<Device> open_cuda_device();
-// How many there are; 0 without a driver.
+// Number of GPUs; 0 without a driver.
 std::size_t cuda_device_count();
-// The driver, opened now if it was not.
+// The status of the driver and libraries; opens them if necessary.
 std::vector<LibraryStatus> cuda_device_libraries();
 
 }  // namespace hone

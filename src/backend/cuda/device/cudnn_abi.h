@@ -1,5 +1,4 @@
-// The part of cuDNN's graph interface that is used, as its documentation states it. All of it is
-// there since 9.0.
+// The part of cuDNN's graph interface in use, declared from its documentation. Available since 9.0.
 #pragma once
 
 #include <cuda.h>
@@ -12,7 +11,11 @@ namespace hone::cudnn {
 using Handle = struct HandleBody*;
 using Body = struct DescriptorBody*;
 
-enum Status : int { success = 0, not_supported = 3000 };  // up to 3999: not_supported, and why
+enum Status : int {
+  success = 0,
+  not_supported = 3000
+};  // 3000 to 3999: not_supported, with
+    // reason
 
 enum Kind : int {
   pointwise_kind = 0,
@@ -87,7 +90,7 @@ enum Attribute : int {
   operation_reduction_description = 1612,
 };
 
-// What an attribute's elements are.
+// The element kind of an attribute.
 enum ElementKind : int {
   of_handle = 0,
   of_data_type = 1,

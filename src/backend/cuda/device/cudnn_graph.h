@@ -1,5 +1,5 @@
-// Graphs of cuDNN: operations over tensors in memory, scalars, and tensors between operations that
-// are never stored. Knows nothing of convolutions' or attention's graphs as a whole.
+// Graphs of cuDNN: operations over tensors in memory, scalars, and intermediate tensors that are
+// never stored. Does not know the complete graphs of convolutions or attention.
 #pragma once
 
 #include <memory>
@@ -18,15 +18,15 @@ struct Library {
 #define HONE_CUDNN_MEMBER(name, symbol, ...) std::add_pointer_t<__VA_ARGS__> name = nullptr;
   HONE_CUDNN_FUNCTIONS(HONE_CUDNN_MEMBER)
 #undef HONE_CUDNN_MEMBER
-  std::string failure, file;  // why it cannot be used; where it lies
+  std::string failure, file;  // why it cannot be used; its path
 };
 
 // "9.19.0".
 std::string version_text(std::size_t);
-// Of each operand, in bytes.
+// Alignment of each operand, in bytes.
 inline constexpr std::int64_t graph_alignment = 16;
 
-// Opened at the first call, with the libraries that it needs itself.
+// Opened at the first call, together with its dependencies.
 const Library& library();
 // Throws UserError with the call, the error's name and what the library says about it.
 void check(Status, std::string_view call);
@@ -63,11 +63,11 @@ struct Layout {
   Sizes dims, strides;
 };
 
-// Which of the ways to compute a graph are wanted, in the library's order.
+// Which of the library's ways to compute a graph is wanted: the `number`-th allowed one.
 struct Wish {
   std::int64_t number = 0;
   bool may_round_to_tf32 = false;
-  bool may_compile = false;  // kernels for this graph, in a second or so
+  bool may_compile = false;  // kernels for this graph, in about a second
 };
 
 class Graph {
@@ -75,7 +75,7 @@ class Graph {
   explicit Graph(std::shared_ptr<cuda::Context> context) : context_(std::move(context)) {}
 
   using Tensor = std::size_t;
-  // `operand`: the number of the run's operand that it is.
+  // `operand`: the index of the run's operand.
   Tensor in_memory(std::size_t operand, const Layout&, DataType);
   Tensor between(const Layout&, DataType);
   Tensor scalar(float, std::size_t rank);
@@ -85,7 +85,7 @@ class Graph {
     Tensor x;
     std::optional<Tensor> b = {}, t = {};  // t chooses between x and b
   };
-  // Computes in the type.
+  // Computes in the given type.
   void pointwise(Pointwise, const Operands&, Tensor y, DataType = r_32f,
                  std::optional<std::int64_t> axis = {});
   void multiply_matrices(Tensor a, Tensor b, Tensor y);
@@ -95,7 +95,7 @@ class Graph {
   };
   void convolve(Tensor x, Tensor w, Tensor y, const Window&);
 
-  // Throws UserError when the library has no such way. `name` is the call's, for messages.
+  // Throws UserError when the library does not have it. `name` is the call's name, for messages.
   std::unique_ptr<cuda::CudaCall> finish(std::string_view name, const Wish&) &&;
 
  private:

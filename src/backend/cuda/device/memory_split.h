@@ -1,6 +1,6 @@
 // How a launch divides the memory of a multiprocessor between the shared memory of its blocks and
-// the first cache. Without a wish the driver gives blocks so much that as many as possible of them
-// run at once, although short launches have one block for each multiprocessor.
+// the L1 cache. By default the driver reserves enough for as many concurrent blocks as possible,
+// although short launches have only one block per multiprocessor.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@ namespace hone::cuda {
 
 struct Multiprocessors {
   std::int64_t count = 1;
-  std::int64_t shared_bytes = 0;  // of each one, at most
-  std::int64_t kept_bytes = 0;    // what the driver takes of them for each block
+  std::int64_t shared_bytes = 0;  // maximum per multiprocessor
+  std::int64_t kept_bytes = 0;    // reserved by the driver for each block
 };
 
-// Of a kernel on a device.
+// Memory needs of a kernel on a device.
 struct BlockMemory {
-  std::int64_t bytes = 0;  // of a block, with what the driver takes
-  std::int64_t most = 1;   // blocks that one multiprocessor runs at once
-  // It copies from global to shared memory through the first cache.
+  std::int64_t bytes = 0;  // per block, including the driver's part
+  std::int64_t most = 1;   // concurrent blocks per multiprocessor
+  // It copies from global to shared memory through the L1 cache.
   bool copies_through_cache = false;
 };
 
-// Per cent of Multiprocessors::shared_bytes that a launch of so many blocks asks for.
+// Percentage of Multiprocessors::shared_bytes that a launch of `blocks` blocks requests.
 int shared_percent(const BlockMemory&, std::int64_t blocks, const Multiprocessors&);
 
 }  // namespace hone::cuda

@@ -13,11 +13,11 @@
 
 namespace hone::cuda {
 
-// A kernel of the driver, and what memory its blocks need.
+// A driver function and the memory that its blocks need.
 struct LoadedFunction {
   CUfunction handle = nullptr;
   BlockMemory memory;
-  std::atomic<int> percent = -1;  // what the last launch asked for
+  std::atomic<int> percent = -1;  // requested by the last launch
 };
 
 struct LoadedKernel {
@@ -46,8 +46,8 @@ class CudaProgram final : public Program {
   std::size_t bytes_ = 0;
 };
 
-// Which cubins a device of this compute capability runs, as Device::rank says it: those of its own
-// generation up to its own.
+// The Device::rank of cubins on a device of this compute capability: it runs those of its own
+// generation up to its own capability.
 int rank_of(std::string_view target, int capability);
 
 }  // namespace hone::cuda

@@ -1,5 +1,5 @@
-// What Binary::code holds for this backend: a header, then a cubin. The target half writes it, the
-// device half launches by it.
+// The contents of Binary::code for this backend: a header, then a cubin. The target half writes it;
+// the device half uses it to launch.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace hone::cuda {
 inline constexpr std::uint64_t code_magic = 0x3330414455434f48;  // "HOCUDA03"
 
 // A kernel's arguments, in order: the address of each parameter; with scratch, its address and the
-// bytes of each thread (i64); each size (i64).
+// bytes per thread (i64); each size (i64).
 struct CodeHeader {
   std::uint64_t magic = code_magic;
   std::uint32_t params = 0, sizes = 0;
@@ -17,24 +17,25 @@ struct CodeHeader {
   std::uint32_t shared_bytes = 0;  // of a block
   std::uint32_t has_scratch = 0;
   std::uint32_t cubin_bytes = 0;
-  std::uint32_t alignment = 1;      // of every parameter of the first kernel, in bytes
-  std::uint32_t groups = 1;         // of the kernel's threads, in a block
-  std::uint32_t blocks = 1;         // of a group, which are a cluster then
-  std::uint32_t waits = 0;          // 1: it waits for the launch before it by itself
-  std::uint32_t has_unaligned = 0;  // 1: there is a second kernel for other operands
-  // 1: it copies from global to shared memory through the first cache.
+  std::uint32_t alignment = 1;      // bytes; for all parameters of the first kernel
+  std::uint32_t groups = 1;         // groups of the kernel per block
+  std::uint32_t blocks = 1;         // per group; if more than 1, a cluster
+  std::uint32_t waits = 0;          // 1: it waits for the previous launch itself
+  std::uint32_t has_unaligned = 0;  // 1: has a second kernel for other operands
+  // 1: it copies from global to shared memory through the L1 cache.
   std::uint32_t copies_through_cache = 0;
 };
 static_assert(sizeof(CodeHeader) == 56);
 
-// What a cubin calls its kernels.
+// The names of the kernels in a cubin.
 inline constexpr const char* kernel_symbol = "hone_kernel";
 inline constexpr const char* unaligned_symbol = "hone_kernel_unaligned";
-// Every device that has clusters allows this many blocks in one. A kernel must ask for more.
+// Every device with clusters allows this many blocks per cluster. A kernel must request more
+// explicitly.
 inline constexpr std::uint32_t portable_cluster_blocks = 8;
-// Shared memory that a block has without being asked.
+// Shared memory available to a block without a request.
 inline constexpr std::uint32_t default_shared_bytes = 48 << 10;
-// Of all that a block has: for what reductions of threads and the driver take.
+// The part reserved for reductions across threads and for the driver.
 inline constexpr std::uint32_t kept_shared_bytes = 9 << 10;
 
 }  // namespace hone::cuda

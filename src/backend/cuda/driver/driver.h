@@ -1,5 +1,5 @@
-// libcuda, opened when it is first needed. Both halves of the backend ask it which machine this is;
-// the device half runs on it.
+// libcuda, opened when first needed. Both halves of the backend use it to identify the machine; the
+// device half runs on it.
 #pragma once
 
 #include <cuda.h>
@@ -9,29 +9,32 @@
 
 #include "base/error.h"
 
-// The version that drivers of CUDA 12.1 have, too.
+// The version that CUDA 12.1 drivers also have.
 #undef cuEventElapsedTime
 extern "C" CUresult cuEventElapsedTime(float*, CUevent, CUevent);
 
 namespace hone::cuda {
 
-// Every function of the driver that is used. `cuda.h` names some of them by macros.
-// clang-format off
-#define HONE_CUDA_FUNCTIONS(X) \
-  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) \
-  X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) \
-  X(cuDeviceGetDefaultMemPool) X(cuDevicePrimaryCtxRetain) \
-  X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset) X(cuCtxPushCurrent) \
-  X(cuCtxPopCurrent) X(cuMemAllocAsync) X(cuMemFreeAsync) \
-  X(cuMemGetInfo) X(cuMemPoolSetAttribute) \
-  X(cuMemPoolTrimTo) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) \
-  X(cuMemsetD8Async) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) \
-  X(cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate) \
-  X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate) X(cuEventDestroy) \
-  X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime) X(cuModuleLoadData) X(cuModuleUnload) \
-  X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute) \
-  X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuOccupancyMaxActiveClusters) X(cuLaunchKernel) \
-  X(cuLaunchKernelEx) X(cuPointerGetAttributes)
+// Every driver function in use. `cuda.h` renames some of them with macros. clang-format off
+#define HONE_CUDA_FUNCTIONS(X)                                                                    \
+  X(cuInit)                                                                                       \
+  X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet)  \
+      X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceGetDefaultMemPool)                     \
+          X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset)     \
+              X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuMemAllocAsync) X(cuMemFreeAsync) X(      \
+                  cuMemGetInfo) X(cuMemPoolSetAttribute) X(cuMemPoolTrimTo) X(cuMemcpyHtoDAsync)  \
+                  X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) X(cuStreamCreate)  \
+                      X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamWaitEvent)              \
+                          X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate)     \
+                              X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(         \
+                                  cuEventCreate) X(cuEventDestroy) X(cuEventRecord)               \
+                                  X(cuEventSynchronize) X(cuEventElapsedTime) X(cuModuleLoadData) \
+                                      X(cuModuleUnload) X(cuModuleGetFunction)                    \
+                                          X(cuFuncGetAttribute) X(cuFuncSetAttribute)             \
+                                              X(cuOccupancyMaxActiveBlocksPerMultiprocessor)      \
+                                                  X(cuOccupancyMaxActiveClusters)                 \
+                                                      X(cuLaunchKernel) X(cuLaunchKernelEx)       \
+                                                          X(cuPointerGetAttributes)
 // clang-format on
 
 struct Driver {
@@ -43,9 +46,9 @@ struct Driver {
   int devices = 0;
 };
 
-// Opened at the first call.
+// Opens the driver at the first call.
 const Driver& driver();
-// The same, for callers that need it: throws UserError with its failure.
+// The same, but throws UserError with the failure if the driver cannot be used.
 const Driver& working_driver();
 
 // "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
@@ -56,7 +59,7 @@ void check(CUresult, const char* call);
 #define HONE_CUDA(function, ...) \
   ::hone::cuda::check(::hone::cuda::driver().function(__VA_ARGS__), #function)
 
-// Compute capability 9.0 is 90. Throws UserError where there is no such device.
+// Compute capability 9.0 is 90. Throws UserError if there is no such device.
 int capability(int ordinal);
 
 }  // namespace hone::cuda

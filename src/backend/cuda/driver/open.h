@@ -1,5 +1,5 @@
-// NVIDIA's libraries, looked for where HONE_CUDA_DIR says, where the system looks, and where CUDA
-// is usually installed. Not the driver, which lies in the library path alone.
+// Opens NVIDIA's libraries from HONE_CUDA_DIR, the system's library path, or CUDA's usual install
+// directories. Not for the driver, which is only in the library path.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@ namespace hone::cuda {
 struct OpenedLibrary {
   void* handle = nullptr;  // null: see failure
   std::string file;
-  std::string failure;  // what was looked for, where, and what to do
+  std::string failure;  // what was searched for, where, and what to do
 };
 
-// `more` are directories that are looked in last.
+// `more`: directories to search last.
 OpenedLibrary open_nvidia_library(const std::string& soname,
                                   std::span<const std::string> more = {});
 

@@ -1,4 +1,5 @@
-// GPUs of NVIDIA: kernels to CUDA C++, and through NVRTC to cubins. Needs no GPU.
+// NVIDIA GPUs as targets: compiles kernels to CUDA C++, and with NVRTC to cubins. Does not need a
+// GPU.
 #pragma once
 
 #include <memory>
@@ -8,7 +9,7 @@
 
 namespace hone::cuda {
 
-// By compute capability; the first is that of this machine's GPU, sm_90 where there is none.
+// By compute capability; "native" is this machine's GPU, or sm_90 without one.
 inline constexpr std::string_view target_names[] = {"native", "sm_75",  "sm_80",  "sm_86", "sm_89",
                                                     "sm_90",  "sm_100", "sm_103", "sm_120"};
 

@@ -1,5 +1,5 @@
-// What NVIDIA's libraries can compute of a group. Needs none of them: which proposals a machine can
-// run is seen when they are tried.
+// Library calls that can compute parts of a group. Does not need the libraries: whether a machine
+// can run a proposal is found out when it is tried.
 #pragma once
 
 #include <string_view>
@@ -11,8 +11,8 @@ namespace hone::cuda {
 
 inline constexpr std::string_view cublaslt_name = "cublaslt", cudnn_name = "cudnn";
 
-// The libraries' first proposals differ by what the operands are, so several are offered; which one
-// is fastest is measured.
+// A library's best algorithm depends on the operands, so several proposals are offered and the
+// fastest is found by measuring.
 std::vector<Proposal> library_proposals(const GroupSpec&, const TargetInfo&);
 
 }  // namespace hone::cuda

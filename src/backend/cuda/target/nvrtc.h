@@ -1,4 +1,4 @@
-// NVRTC, opened when it is first needed: CUDA C++ to machine code. Needs no GPU.
+// NVRTC, opened when first needed: compiles CUDA C++ to machine code. Does not need a GPU.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ struct NvrtcStatus {
   std::string failure;  // empty: it can be used
 };
 
-// Opens it; says what was looked for, and where.
+// Opens NVRTC; a failure says what was searched for, and where.
 const NvrtcStatus& nvrtc_status();
 
-// The file as a cubin for an architecture, "sm_90", or, for "compute_75", as PTX. Throws UserError
-// without NVRTC or for an architecture that it does not know, and InternalError with its log for a
-// program that it refuses.
+// Compiles the source to a cubin for an architecture such as "sm_90", or to PTX for "compute_75".
+// Throws UserError without NVRTC or for an unknown architecture, and InternalError with NVRTC's log
+// if the program does not compile.
 std::vector<std::byte> nvrtc_compile(const std::string& source, std::string_view name,
                                      std::string_view architecture);
 

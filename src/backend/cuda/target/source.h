@@ -1,4 +1,4 @@
-// A kernel as a file of CUDA C++, and how it is launched.
+// A kernel as a CUDA C++ file with its launch parameters.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct Source {
   std::string text;
 };
 
-// Its kernel is called kernel_symbol, the one for other addresses unaligned_symbol. Throws
-// UserError for an operation that is not written as CUDA C++.
+// The kernel is named kernel_symbol; the variant for unaligned addresses, unaligned_symbol. Throws
+// UserError for an operation that cannot be written as CUDA C++.
 Source source_of(const Kernel&);
 
 }  // namespace hone::cuda

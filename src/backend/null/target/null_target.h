@@ -1,4 +1,4 @@
-// Compiles everything to nothing: measures the compiler itself on any machine.
+// Generates empty code, to measure the compiler itself on any machine.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Memory of a device: few large allocations, each one buffer, divided into what is asked for.
+// Memory of a device: a few large allocations, each one buffer, divided into the requested pieces.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@ namespace hone::vulkan {
 // One allocation and the buffer that covers it.
 class Block {
  public:
-  // On memory of the device, or where both host and device reach it. Throws UserError when there is
-  // not so much.
+  // In device memory, or in memory that both host and device can access. Throws UserError when
+  // there is not enough.
   Block(std::shared_ptr<Machine>, std::uint64_t bytes, bool is_of_host);
   ~Block();
   Block(const Block&) = delete;
@@ -23,7 +23,7 @@ class Block {
   VkBuffer buffer() const { return buffer_; }
   std::uint64_t address() const { return address_; }
   std::uint64_t bytes() const { return bytes_; }
-  std::byte* mapped() const { return mapped_; }  // null on memory of the device
+  std::byte* mapped() const { return mapped_; }  // null for device memory
 
  private:
   void close();
@@ -35,8 +35,8 @@ class Block {
   std::byte* mapped_ = nullptr;
 };
 
-// A handle is the address of the first byte on the device with one bit turned over, so that it is
-// no address of the host's. May be used by several threads.
+// A handle is the device address of the first byte with one bit flipped, so that it is not a valid
+// host address. Thread-safe.
 class Memory {
  public:
   static constexpr std::uint64_t turned_bit = std::uint64_t{1} << 62;
@@ -47,7 +47,7 @@ class Memory {
   explicit Memory(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
 
   DeviceMemory alloc(std::size_t bytes);
-  // Whether it is a place in memory of this device, as callers hold it.
+  // Whether the handle refers to memory of this device.
   bool holds(DeviceMemory) const;
   void free(DeviceMemory) noexcept;
 
@@ -58,7 +58,7 @@ class Memory {
 
     Place at(std::uint64_t bytes) const { return {buffer, offset + bytes, address + bytes}; }
   };
-  // Throws InternalError for memory that is none of this device's, or too short.
+  // Throws InternalError for memory that is not of this device, or too short.
   Place find(DeviceMemory, std::uint64_t bytes) const;
 
  private:
@@ -80,15 +80,15 @@ class Memory {
   std::map<std::uint64_t, std::unique_ptr<Divided>> blocks_;  // by address
 };
 
-// Memory that host and device reach, each block one stream's. Taking it from the driver may
-// cost milliseconds, so the next stream gets what an earlier one gave back. May be used by several
-// threads.
+// Memory that host and device can access; each block belongs to one stream. Allocating it from the
+// driver may take milliseconds, so a new stream reuses the block that an earlier one gave back.
+// Thread-safe.
 class Staging {
  public:
   explicit Staging(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {}
 
   std::unique_ptr<Block> take();
-  // One is kept. The device no longer uses it.
+  // Keeps one block. The device must no longer use it.
   void give_back(std::unique_ptr<Block>);
 
  private:

@@ -1,4 +1,4 @@
-// Compiled kernels loaded on a device: one pipeline for each, shared between programs.
+// Compiled kernels loaded on a device: one pipeline per kernel, shared between programs.
 #pragma once
 
 #include <map>
@@ -24,12 +24,12 @@ struct Pipeline {
   std::shared_ptr<Machine> machine;
   VkPipeline handle = VK_NULL_HANDLE;
   ShaderHeader header;
-  // Where header.alignment is more than 1: what the kernel for other operands is made of.
+  // If header.alignment > 1: the SPIR-V of the kernel for unaligned operands.
   std::vector<std::uint32_t> words;
   mutable std::shared_ptr<const Pipeline> unaligned;  // made at first use
 };
 
-// What is pushed lies in one range for all kernels. May be used by several threads.
+// All kernels use the same push constant range. Thread-safe.
 class Pipelines {
  public:
   explicit Pipelines(std::shared_ptr<Machine>);
@@ -37,11 +37,12 @@ class Pipelines {
   Pipelines(const Pipelines&) = delete;
   Pipelines& operator=(const Pipelines&) = delete;
 
-  // Throws UserError naming `where` when the code is broken or needs what the device lacks.
+  // Throws UserError naming `where` when the code is invalid or needs features that the device
+  // lacks.
   std::shared_ptr<const Pipeline> get(std::span<const std::byte> code, std::string_view where);
   std::shared_ptr<const Pipeline> make(const ShaderHeader&, std::span<const std::uint32_t> spirv,
                                        std::string_view where);
-  // For operands that begin anywhere.
+  // For operands of any alignment.
   const Pipeline& unaligned(const Pipeline&);
   VkPipelineLayout layout() const { return layout_; }
 
@@ -52,8 +53,8 @@ class Pipelines {
 
   std::shared_ptr<Machine> machine_;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
-  VkPipelineCache cache_ = VK_NULL_HANDLE;  // the driver's code, kept on disk
-  bool has_more_ = false;                   // than what was read
+  VkPipelineCache cache_ = VK_NULL_HANDLE;  // the driver's code, saved on disk
+  bool has_more_ = false;                   // than the cache read from disk
   std::mutex mutex_;
   std::map<Hash128, std::weak_ptr<const Pipeline>> known_;
   CompileCache files_;

@@ -1,5 +1,5 @@
-// The work of one stream on its way to the device: commands as plain data, recordings of them that
-// are submitted again, staging memory, and what the host receives when a part is finished.
+// The pending work of one stream: commands as plain data, reusable recordings of them, staging
+// memory, and data delivered to the host when work finishes.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace hone::vulkan {
 
-// Bytes by their addresses on the device, which a command reads or writes.
+// A range of device addresses that a command reads or writes.
 struct Access {
   std::uint64_t begin = 0, end = 0;
   bool is_write = false;
 };
 
-// What commands use that no barrier separates.
+// The accesses of commands since the last barrier.
 class Accesses {
  public:
-  // Whether a command that uses `next` must wait for one of them: one of both writes the same byte.
+  // Whether a command with accesses `next` must wait: they share a byte that one of the two writes.
   bool conflict(std::span<const Access> next) const;
   void add(std::span<const Access>);
   void clear() { all_.clear(); }
@@ -33,7 +33,7 @@ class Accesses {
   std::vector<Access> all_;
 };
 
-// Belongs to one thread at a time, but for wait(), which any may call.
+// Used by one thread at a time, except wait(), which any thread may call.
 class Work {
  public:
   Work(std::shared_ptr<Machine>, std::shared_ptr<Staging>);
@@ -43,8 +43,8 @@ class Work {
 
   const Machine* machine() const { return machine_.get(); }
 
-  // Memory that host and device reach, until the next synchronize(); `count` of what was asked for,
-  // at least 1 byte.
+  // Memory that host and device can access, valid until the next synchronize(); `count` of the
+  // requested bytes, at least 1.
   struct Staged {
     Memory::Place place;
     std::uint64_t count;
@@ -54,29 +54,29 @@ class Work {
 
   void add_copy(Memory::Place from, Memory::Place to, std::uint64_t bytes);
   void add_fill(Memory::Place to, std::uint64_t bytes, std::uint32_t word);
-  // Without accesses it may use all memory.
+  // Without accesses, it is assumed to use all memory.
   void add_dispatch(const Pipeline&, VkPipelineLayout, std::uint32_t groups,
                     std::span<const std::uint64_t> arguments, std::span<const Access>);
-  // Writes the device's clock when all work so far is finished.
+  // Records the device's clock when all work so far is finished.
   void add_time(VkQueryPool, std::uint32_t query);
-  // Staged bytes go there when the work so far is finished.
+  // Copies staged bytes to `to` when the work so far is finished.
   void deliver(std::span<std::byte> to, const std::byte* staged);
 
-  // The point that is reached when all work so far is finished.
+  // The point reached when all work so far is finished.
   std::uint64_t now();
-  // Returns when that point is reached and what the host receives until then is there.
+  // Returns when that point is reached and all deliveries up to it are done.
   void wait(std::uint64_t point);
-  // What comes next begins after that point of other work of this machine.
+  // Later work begins after that point of other work on this machine.
   void follow(const std::shared_ptr<Work>& other, std::uint64_t point);
   void synchronize();
-  // Barriers between commands of all recordings so far.
+  // Number of barriers in all recordings so far.
   std::uint64_t barriers() const { return barriers_; }
 
  private:
   struct Command {
     enum class Kind : std::uint32_t { copy, fill, dispatch, time };
     Kind kind = Kind::copy;
-    std::uint32_t waits = 0;  // 1: for all commands before it
+    std::uint32_t waits = 0;  // 1: waits for all earlier commands
     std::uint64_t groups_or_word = 0, first_word = 0, words = 0, bytes = 0;
     VkPipeline pipeline = VK_NULL_HANDLE;
     VkPipelineLayout layout = VK_NULL_HANDLE;
@@ -88,7 +88,7 @@ class Work {
     std::vector<Command> commands;
     std::vector<std::uint64_t> words;
     VkCommandBuffer buffer = VK_NULL_HANDLE;
-    std::uint64_t last = 0;  // the point at which it is free again
+    std::uint64_t last = 0;  // the point after which it can be reused
   };
   struct Delivery {
     std::uint64_t point;

@@ -1,5 +1,5 @@
-// Streams: work is noted as plain data, recorded once, and submitted again whenever the same work
-// comes in the same order.
+// Streams: work is kept as plain data, recorded once, and resubmitted whenever the same work comes
+// in the same order.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace hone::vulkan {
 
-// Threads of a group of the kernel that copies vectors.
+// Threads per group of the kernel that copies vectors.
 inline constexpr std::uint32_t plain_copy_threads = 256;
 
-// What the streams of a device share.
+// State shared by the streams of a device.
 struct Shared {
   Shared()
       : machine(std::make_shared<Machine>()),
@@ -21,7 +21,7 @@ struct Shared {
         staging(std::make_shared<Staging>(machine)),
         pipelines(machine) {}
 
-  // Kernels that copy elements between strides, and vectors of 16 bytes.
+  // Kernels that copy strided elements, and vectors of 16 bytes.
   const Pipeline& strided_copy();
   const Pipeline& plain_copy();
 
@@ -35,7 +35,7 @@ struct Shared {
   std::shared_ptr<const Pipeline> strided_copy_, plain_copy_;
 };
 
-// One time of the device, which work of a stream writes.
+// A device timestamp, written by a stream.
 class Clock {
  public:
   explicit Clock(std::shared_ptr<Machine>);
@@ -44,7 +44,7 @@ class Clock {
   Clock& operator=(const Clock&) = delete;
 
   VkQueryPool queries() const { return queries_; }
-  // Both were written, and that is finished.
+  // Both must have been written.
   double ms_since(const Clock&) const;
 
  private:
@@ -54,10 +54,10 @@ class Clock {
   VkQueryPool queries_ = VK_NULL_HANDLE;
 };
 
-// Dimensions that lie alike on both sides are one.
+// Merges dimensions that are contiguous on both sides.
 class VulkanCopy final : public BoundCall {
  public:
-  // Throws UserError for more than 8 dimensions that are apart.
+  // Throws UserError if more than 8 dimensions remain after merging.
   explicit VulkanCopy(StridedCopy);
   const StridedCopy& copy() const { return copy_; }
   std::int64_t count() const { return count_; }

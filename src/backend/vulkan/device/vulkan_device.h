@@ -1,5 +1,5 @@
-// A Vulkan device: the one that HONE_VULKAN_DEVICE names, else the best. Opened when it is asked
-// for; until then no library is.
+// A Vulkan device: the one that HONE_VULKAN_DEVICE names, else the best. The Vulkan library is
+// opened only when a device is requested.
 #pragma once
 
 #include <memory>
@@ -10,9 +10,9 @@
 
 namespace hone::vulkan {
 
-// Throws UserError that says what is missing.
+// Throws UserError saying what is missing.
 std::shared_ptr<Device> open_device();
-// The devices of all drivers, as if they were libraries; none without a loader.
+// The devices of all drivers, listed as libraries; empty without a loader.
 std::vector<LibraryStatus> device_libraries();
 // Whether open_device() finds one: 1 or 0.
 std::size_t device_count();

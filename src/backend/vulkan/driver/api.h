@@ -1,4 +1,4 @@
-// Vulkan's functions, opened at run time: the library is looked for when a device is asked for.
+// Vulkan's functions, opened at run time when a device is requested.
 #pragma once
 
 #define VK_NO_PROTOTYPES
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-// Newer than the headers of Debian 12.
+// Not in the headers of Debian 12.
 #ifndef VK_KHR_cooperative_matrix
 #define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
 constexpr VkStructureType VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR =
@@ -116,7 +116,7 @@ void load(DeviceApi&, const InstanceApi&, VkDevice);
 
 // "VK_ERROR_DEVICE_LOST: the driver gave the device up, ..."
 std::string meaning(VkResult);
-// Throws UserError unless it succeeded; `what` was to be done.
+// Throws UserError unless it succeeded; `what` describes the attempted action.
 void require(VkResult, std::string_view what);
 
 }  // namespace hone::vulkan

@@ -1,4 +1,4 @@
-// The devices that Vulkan's drivers offer, and one of them opened.
+// The devices that Vulkan's drivers offer, and an opened device.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct Instance {
   PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger = nullptr;
 };
 
-// Matrices that subgroups multiply: m x k by k x n, of these types.
+// A matrix product that subgroups support: m x k by k x n, of these types.
 struct MatrixShape {
   std::uint32_t m = 0, n = 0, k = 0;
   VkComponentTypeKHR of = VK_COMPONENT_TYPE_FLOAT16_KHR, sums = VK_COMPONENT_TYPE_FLOAT32_KHR;
@@ -40,45 +40,43 @@ struct Adapter {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   std::string name, driver, uuid;
   std::uint32_t api_version = 0;
-  bool is_software = false;  // the processor plays the device
+  bool is_software = false;  // emulated by the CPU
   VkPhysicalDeviceLimits limits{};
   VkPhysicalDeviceMemoryProperties memory{};
   std::uint32_t subgroup = 1;
-  bool joins_in_subgroups = false;  // arithmetic and votes of the threads that run in step
+  bool joins_in_subgroups = false;  // subgroup arithmetic and votes
   std::uint64_t max_allocation = 0;
   std::uint32_t queue_family = 0;
-  std::uint32_t time_bits = 0;  // of the queue's clock; 0: it has none
+  std::uint32_t time_bits = 0;  // of the queue's clock; 0: no clock
   std::uint32_t cache_version = 0;
   VkPhysicalDeviceFeatures features{};
   VkPhysicalDeviceVulkan11Features features11{};
   VkPhysicalDeviceVulkan12Features features12{};
-  bool keeps_nan = false, keeps_denormals = false;      // of f32, when a shader asks for it
-  bool converts_halves = false;                         // exactly, when a shader asks for it
+  bool keeps_nan = false, keeps_denormals = false;      // f32, when a shader requests it
+  bool converts_halves = false;                         // exactly, when a shader requests it
   bool raises_two = false;                              // exp2 is within 2 units in the last place
-  std::uint32_t least_subgroup = 0, most_subgroup = 0;  // that a shader may ask for; 0: none
-  std::vector<MatrixShape> matrices;                    // in order of their text, each once
+  std::uint32_t least_subgroup = 0, most_subgroup = 0;  // sizes a shader may request; 0: none
+  std::vector<MatrixShape> matrices;                    // sorted by text(), unique
   // Subgroups of 32 multiply 16 x 16 elements of f16 into f32, unless HONE_VULKAN_MATRICES=0.
   bool multiplies_matrices = false;
-  std::string why_not;  // it cannot run kernels; empty: it can
+  std::string why_not;  // reason it cannot run kernels; empty: it can
 
   std::string api_text() const;  // "1.3.230"
-  // Name, driver, memory, groups of threads, what kernels may use, UUID, and why it is not used.
+  // Name, driver, memory, group sizes, features for kernels, UUID, and why it is not used.
   std::string summary() const;
 };
 
 // Throws UserError when there is no loader or no driver.
 std::shared_ptr<Instance> open_instance();
 std::vector<Adapter> adapters(const Instance&);
-// By HONE_VULKAN_DEVICE: an index, a part of the name or the UUID; else the first one that is not
-// software, which would be slower than the processor's own backend. Throws UserError that lists
-// all.
+// By HONE_VULKAN_DEVICE: an index, or a part of the name or UUID; else the first that is not
+// software, which would be slower than the CPU backend. Throws UserError listing all devices.
 Adapter choose_adapter(const Instance&);
 
-// Messages of the validation layers since the process began; they are on with
-// HONE_VULKAN_VALIDATION=1.
+// Number of validation layer messages so far; HONE_VULKAN_VALIDATION=1 enables the layers.
 int validation_messages();
 
-// An open device. May be used by several threads; the queue by one at a time.
+// An open device. Thread-safe, except the queue: one thread at a time.
 struct Machine {
   Machine();
   ~Machine();
@@ -94,7 +92,7 @@ struct Machine {
   VkQueue queue = VK_NULL_HANDLE;
   std::mutex queue_mutex;
   DeviceApi api;
-  // Changes when a buffer or pipeline is gone, so that what was recorded with it is not used again.
+  // Changes when a buffer or pipeline is destroyed, so that recordings that use it are not reused.
   std::atomic<std::uint64_t> generation = 0;
 };
 

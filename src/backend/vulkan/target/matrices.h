@@ -1,5 +1,5 @@
-// Cooperative matrices: glslang of Debian 12 writes those of NVIDIA's extension, devices have those
-// of Khronos, which mean the same.
+// Cooperative matrices: Debian 12's glslang emits NVIDIA's extension; devices support the
+// equivalent Khronos extension.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace hone::vulkan {
 
-// The same shader with SPV_KHR_cooperative_matrix in place of SPV_NV_cooperative_matrix. What a
-// matrix is used as follows from the specialisation constant that is its number of rows, one of
-// c::matrix_rows, which is a plain constant in the result. Without such matrices nothing changes.
+// The same shader with SPV_KHR_cooperative_matrix in place of SPV_NV_cooperative_matrix. The use of
+// a matrix follows from its number of rows, one of the specialisation constants c::matrix_rows,
+// which become plain constants. Shaders without such matrices do not change.
 std::vector<std::uint32_t> with_khronos_matrices(std::vector<std::uint32_t> spirv);
 
 }  // namespace hone::vulkan

@@ -1,4 +1,4 @@
-// GLSL becomes SPIR-V, by glslang in this process.
+// Compiles GLSL to SPIR-V with glslang, in this process.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace hone::vulkan {
 
-inline constexpr std::size_t first_instruction = 5;  // behind the header
+inline constexpr std::size_t first_instruction = 5;  // after the header
 
-// visit(number of the instruction, place of its first word)
+// Calls visit(opcode, index of the instruction's first word).
 template <class Visit>
 void for_each_instruction(const std::vector<std::uint32_t>& spirv, Visit&& visit) {
   for (std::size_t at = first_instruction; at < spirv.size();) {
@@ -22,10 +22,10 @@ void for_each_instruction(const std::vector<std::uint32_t>& spirv, Visit&& visit
   }
 }
 
-// Of a compute shader. Arithmetic of floats is neither reordered nor fused beyond what the text
-// says. May be used by several threads. Throws InternalError with glslang's messages.
+// For a compute shader. Float arithmetic is neither reordered nor fused beyond what the source
+// says. Thread-safe. Throws InternalError with glslang's messages.
 std::vector<std::uint32_t> spirv_of(const std::string& glsl);
-// As text of glslang, for people.
+// Human-readable text from glslang.
 std::string disassembly(const std::vector<std::uint32_t>& spirv);
 
 }  // namespace hone::vulkan

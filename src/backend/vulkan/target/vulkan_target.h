@@ -1,5 +1,5 @@
-// Kernels as compute shaders for any device of Vulkan 1.2. Needs no device and no driver, which are
-// asked for the native form alone.
+// Kernels as compute shaders for any Vulkan 1.2 device. Only the "native" form queries a driver or
+// device.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace hone::vulkan {
 
-// The first is the best form of this machine's device, the smallest where there is none.
+// "native" is the best form of this machine's device, or the smallest without a device.
 inline constexpr std::string_view target_names[] = {"native", forms[0].name, forms[1].name,
                                                     forms[2].name};
 
