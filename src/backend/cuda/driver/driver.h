@@ -15,26 +15,23 @@ extern "C" CUresult cuEventElapsedTime(float*, CUevent, CUevent);
 
 namespace hone::cuda {
 
-// Every driver function in use. `cuda.h` renames some of them with macros. clang-format off
-#define HONE_CUDA_FUNCTIONS(X)                                                                    \
-  X(cuInit)                                                                                       \
-  X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet)  \
-      X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceGetDefaultMemPool)                     \
-          X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset)     \
-              X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuMemAllocAsync) X(cuMemFreeAsync) X(      \
-                  cuMemGetInfo) X(cuMemPoolSetAttribute) X(cuMemPoolTrimTo) X(cuMemcpyHtoDAsync)  \
-                  X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) X(cuStreamCreate)  \
-                      X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamWaitEvent)              \
-                          X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate)     \
-                              X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(         \
-                                  cuEventCreate) X(cuEventDestroy) X(cuEventRecord)               \
-                                  X(cuEventSynchronize) X(cuEventElapsedTime) X(cuModuleLoadData) \
-                                      X(cuModuleUnload) X(cuModuleGetFunction)                    \
-                                          X(cuFuncGetAttribute) X(cuFuncSetAttribute)             \
-                                              X(cuOccupancyMaxActiveBlocksPerMultiprocessor)      \
-                                                  X(cuOccupancyMaxActiveClusters)                 \
-                                                      X(cuLaunchKernel) X(cuLaunchKernelEx)       \
-                                                          X(cuPointerGetAttributes)
+// Every driver function in use. `cuda.h` renames some of them with macros.
+// clang-format off
+#define HONE_CUDA_FUNCTIONS(X) \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) \
+  X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) \
+  X(cuDeviceGetDefaultMemPool) X(cuDevicePrimaryCtxRetain) \
+  X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset) X(cuCtxPushCurrent) \
+  X(cuCtxPopCurrent) X(cuMemAllocAsync) X(cuMemFreeAsync) \
+  X(cuMemGetInfo) X(cuMemPoolSetAttribute) \
+  X(cuMemPoolTrimTo) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) \
+  X(cuMemsetD8Async) X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) \
+  X(cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiate) \
+  X(cuGraphLaunch) X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate) X(cuEventDestroy) \
+  X(cuEventRecord) X(cuEventSynchronize) X(cuEventElapsedTime) X(cuModuleLoadData) X(cuModuleUnload) \
+  X(cuModuleGetFunction) X(cuFuncGetAttribute) X(cuFuncSetAttribute) \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuOccupancyMaxActiveClusters) X(cuLaunchKernel) \
+  X(cuLaunchKernelEx) X(cuPointerGetAttributes)
 // clang-format on
 
 struct Driver {
