@@ -10,10 +10,10 @@ namespace {
 
 using Operand = Candidate::Operand;
 
-// A parameter whose elements vary along the last axis of `shape` alone.
+// The parameter that v repeats, if its elements vary only along the last axis of `shape`.
 std::optional<std::size_t> bias_of(Value v, const Shape& shape) {
   while (v.is(ops::broadcast) || v.is(ops::reshape)) {
-    // Only sizes of 1 may be added or repeated in front of the channels.
+    // Only axes of size 1 may be added or repeated before the channels.
     const bool repeats = v.is(ops::broadcast);
     v = v.operand(0);
     if (v.shape().count() != shape[-1]) return std::nullopt;
@@ -40,7 +40,7 @@ Users users_of(const Function& f) {
 
 bool is_zero(Value v) { return uniform_number(v) == 0.0; }
 
-// A bias and an activation right behind the anchor are the call's own.
+// Adds a bias and an activation that directly follow the anchor to the call.
 void take_epilogue(LibraryCall& call, const Users& users, const LibraryAbilities& library) {
   auto only_user = [&](Value v) {
     return users.count[v.node()] == 1 ? users.of[v.node()] : Value();
@@ -76,9 +76,9 @@ void take_epilogue(LibraryCall& call, const Users& users, const LibraryAbilities
   call.last = next;
 }
 
-// Libraries describe a tensor as rows within matrices within batches, each perhaps with room behind
-// it. The rows of a slice with steps can reach into each other: columns 0 and 2 of [2,3] have
-// strides 3 and 2, which no library takes. Open sizes count as 64, or what is nearest to it.
+// Libraries describe a tensor as rows within matrices within batches, with optional padding after
+// each. The rows of a slice with steps can overlap: columns 0 and 2 of [2,3] have strides 3 and 2,
+// which no library accepts. Sizes that are not fixed count as 64, or the nearest possible value.
 bool lies_in_rows(const Shape& shape, const Dims& strides) {
   const auto number = [](const Dim& d) {
     const Dim at =
@@ -100,7 +100,7 @@ void add_list(LibraryCall& call, const std::string& name, const Dims& list) {
     call.settings.push_back({cat(name, i), list[i].number()});
 }
 
-// The group with the call's value as a further parameter.
+// The group with the call's result as an additional parameter.
 GroupSpec rest_of(const GroupSpec& spec, Value computed) {
   GroupSpec rest = spec;
   Function f;
@@ -141,9 +141,9 @@ std::optional<LibraryCall> matmul_call(Value v, std::string name) {
   const int b = static_cast<int>(batch.size() / 2);
   if (contract.size() != 2 || b > 1 || ra != b + 2 || rb != b + 2) return std::nullopt;
   if (b == 1 && (batch[0] != 0 || batch[1] != 0)) return std::nullopt;
-  // The library has no sum over nothing.
+  // The library does not support empty sums.
   if (v.operand(0).shape()[contract[0]].low() < 1) return std::nullopt;
-  // The call's settings say whether an operand's matrix lies the other way round.
+  // The call's settings say whether an operand's matrix is transposed.
   LibraryCall call{std::move(name), v, v, {}, {}};
   call.settings.push_back({"transpose_a", contract[0] == b});
   call.settings.push_back({"transpose_b", contract[1] == b + 1});

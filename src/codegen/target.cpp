@@ -10,7 +10,7 @@ std::vector<Proposal> Target::candidates(const GroupSpec& spec) const {
   return out;
 }
 
-// Two forms may share a name; a group is of the form of one of them.
+// Two forms may share a name; a group has the form of only one of them.
 std::vector<Tuning> Target::space(const GroupSpec& spec, std::string_view candidate) const {
   for (const KernelForm& b : kernel_forms(info()))
     if (b.name == candidate)

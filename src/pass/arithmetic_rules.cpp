@@ -24,7 +24,8 @@ bool all_zeros(Value v, bool negative) {
   return true;
 }
 
-// x + c and x - c keep every x, -0.0 too: c is a zero of the right sign, or x is an integer.
+// x + c and x - c leave every x unchanged, even -0.0: c is a zero of the right sign, or x is an
+// integer.
 bool keeps_negative_zero(const Match& m, bool negative) {
   return is_float_match(m) ? all_zeros(m["c"], negative) : number_in(m, "c") == 0.0;
 }
@@ -45,7 +46,7 @@ bool divides_exactly(const Match& m) {
   return c && is_float_match(m) && has_exact_inverse(*c, m.root.dtype());
 }
 
-// Half-precision keeps the division: there one more rounding counts.
+// Half precision keeps the division, where an additional rounding matters.
 bool divides_normally(const Match& m) {
   std::optional<double> c = number_in(m, "c");
   DType t = m.root.dtype();
@@ -54,7 +55,7 @@ bool divides_normally(const Match& m) {
 
 Value times_inverse(const Match& m) { return m["x"] * (1 / *number_in(m, "c")); }
 
-// Every number of `from` is one of `to`.
+// Every number of `from` is representable in `to`.
 bool holds_all_of(DType to, DType from) {
   if (to == from || from == DType::b1) return true;
   const DTypeInfo &a = info(to), &b = info(from);
@@ -69,8 +70,9 @@ bool holds_all_of(DType to, DType from) {
 
 DType inner_dtype(const Match& m) { return m["x"].dtype(); }
 
-// The first of two casts loses nothing. Floats saturate where integers keep their low bits, so a
-// float between two integers makes a difference where the last one does not hold all of the first.
+// The first of two casts loses nothing. Casts from floats saturate while casts between integers
+// keep the low bits, so a float between two integers matters unless the last dtype holds all
+// numbers of the first.
 bool first_cast_is_exact(const Match& m) {
   const DType from = inner_dtype(m), through = m.root.operand(0).dtype(), to = m.root.dtype();
   const bool saturates = is_float(through) && is_integer(from) && is_integer(to);

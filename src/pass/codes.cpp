@@ -23,7 +23,7 @@ Value clamped(Value x, std::int64_t low, std::int64_t high) {
 }
 Value as(Value x, DType t) { return ops::bitcast(x, {{"dtype", t}}); }
 
-// The IEEE format that a small float is read or made in, with integers of the same width.
+// The IEEE format used to decode or encode a small float, and the integer of the same width.
 struct Format {
   DType real, integer;
   int mantissa, bias;
@@ -35,7 +35,7 @@ const Format& format_of(DType t) { return t == DType::f32 ? single : twofold; }
 
 // ==== numbers from codes
 
-// An exponent alone; the least one is a subnormal f32.
+// Formats with only an exponent; the least number is a subnormal f32.
 Value exponent_decoded(Value code, const SmallFloat& f) {
   Value bits = chosen(equals(code, 0), integer_like(code, 0x400000), left(code, 23));
   return as(chosen(equals(code, f.nan), integer_like(code, 0x7fc00000), bits), DType::f32);
@@ -47,7 +47,8 @@ Value float_decoded(Value codes, DType t) {
   if (!f.has_sign) return exponent_decoded(code, f);
   const int sign = 1 << (bit_size(t) - 1);
   Value low = masked(code, sign - 1);
-  // Its fields read as those of an f32 are too small by the difference of the biases: exactly.
+  // Reading the fields as those of an f32 gives a number too small by exactly the difference of the
+  // biases.
   Value number = as(left(low, 23 - f.mantissa), DType::f32);
   number = number * std::ldexp(1.0, 126 + f.least_exponent);
   Value signs = left(masked(code, sign), 32 - bit_size(t));
@@ -63,7 +64,7 @@ Value float_decoded(Value codes, DType t) {
                 nan, number);
 }
 
-// In a dtype that holds every number of the small one.
+// The values in dtype t, which holds every number of the small one.
 Value decoded(Value codes, DType t) { return is_float(t) ? float_decoded(codes, t) : codes; }
 
 // ==== codes from numbers
@@ -71,13 +72,14 @@ Value decoded(Value codes, DType t) { return is_float(t) ? float_decoded(codes, 
 Value exponent_encoded(Value bits, const SmallFloat& f, const Format& in) {
   Value field = right(bits, in.mantissa);
   Value half = masked(right(bits, in.mantissa - 1), 1);
-  // A subnormal f32 from 2^-127 on has its own leading one.
+  // A subnormal f32 of at least 2^-127 has an explicit leading one.
   Value up = chosen(equals(field, 0), both(half, masked(right(bits, in.mantissa - 2), 1)), half);
   Value code = field + up - integer_like(bits, in.bias + f.least_exponent);
   return clamped(code, 0, f.nan);
 }
 
-// Whole steps of the small format from 0 to |x|, all of whose bits are given; of infinities 0.
+// Number of steps of the small format from 0 to |x|, rounded; `bits` are those of |x|. 0 for
+// infinities.
 Value steps_of(Value x, Value bits, const SmallFloat& f, const Format& in) {
   Value exponent = right(bits, in.mantissa) - integer_like(bits, in.bias);
   exponent = ops::maximum(exponent, integer_like(bits, f.least_exponent));
@@ -101,7 +103,7 @@ Value float_encoded(Value x, DType t) {
   Value outside = either(exceeds(code, f.largest), ops::bit_not(is_finite));
   code = chosen(outside, integer_like(code, beyond), code);
   Value is_negative = ops::lt(as(x, in.integer), integer_like(bits, 0));
-  if (!f.has_negative_zero)  // that code is the one NaN
+  if (!f.has_negative_zero)  // that code is the only NaN
     is_negative = both(is_negative, both(ops::ne(code, integer_like(code, 0)),
                                          ops::ne(code, integer_like(code, f.nan))));
   code = chosen(is_negative, either(code, integer_like(code, 1 << (bit_size(t) - 1))), code);
@@ -131,7 +133,7 @@ Value cast_codes(Value x, DType from, DType to) {
   return is_small(to) ? encoded(number, to) : cast_to(number, to);
 }
 
-// Bits above those of the dtype are cleared, or hold its sign.
+// Clears the bits above those of the dtype, or sign-extends it.
 Value codes_of_bytes(Value x, DType t) {
   Value byte = x.dtype() == code_dtype(t) ? x : as(x, code_dtype(t));
   const int unused = 8 - bit_size(t);
@@ -186,7 +188,7 @@ Attrs attrs_as_codes(const Attrs& attrs) {
   return out;
 }
 
-// A contraction may sum small floats in a wider dtype, to which their codes are converted exactly.
+// A contraction may sum small floats in a wider dtype; the codes convert to it exactly.
 bool is_contraction(const Op& op) {
   return &op == &ops::dot || &op == &ops::matmul || &op == &ops::conv;
 }
@@ -217,7 +219,7 @@ bool touches_small(const Graph& graph, NodeId n) {
   return graph.op(n).kind == OpKind::control;
 }
 
-// `params` of `to` stand for those of f, as codes.
+// `params` of `to` replace those of f, as codes.
 Values results_as_codes(const Function& f, std::span<const Value> params, Function& to) {
   Copier copier(f, params, to);
   for (NodeId n : live_nodes(f)) {

@@ -24,7 +24,7 @@ bool counts_up(Value v, std::int64_t size) {
 
 Value without_broadcast(Value v) { return v.is(ops::broadcast) ? v.operand(0) : v; }
 
-// The indices of x == 0, 1, 2, ... along the last axis: x with one index for each row.
+// If `equal` is x == 0, 1, 2, ... along the last axis: x, the index of each row.
 std::optional<Value> row_indices(Value equal) {
   for (int side : {0, 1}) {
     Value index = without_broadcast(equal.operand(side)),
@@ -41,7 +41,7 @@ std::optional<Value> row_indices(Value equal) {
   return std::nullopt;
 }
 
-// 0 * infinity would show.
+// 0 * infinity would change the result.
 bool all_finite(Value v) {
   if (!v.is(ops::constant)) return false;
   const Array& a = v.attrs().get<Array>("value");
@@ -58,7 +58,7 @@ bool takes_rows(const Match& m) {
          m["equal"].shape() == hot.shape() && all_finite(table);
 }
 
-// Rows of the table, zero where the index is none of its rows.
+// Rows of the table, zero where the index is out of range.
 Value taken_rows(const Match& m) {
   Value table = m["table"], index = *row_indices(m["equal"]);
   DotAxes axes = dot_axes(m.root.attrs(), m["hot"].rank(), table.rank());

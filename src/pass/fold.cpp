@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t most_bytes = 64 << 10;
 constexpr std::int64_t most_window_bytes = 256;
-constexpr std::int64_t most_work = 1 << 22;  // multiply-adds, roughly: the interpreter is slow
+constexpr std::int64_t most_work = 1 << 22;  // approximate multiply-adds: the interpreter is slow
 
 std::optional<std::int64_t> bytes_of(const Type& t) {
   if (!t.is_tensor() || !t.shape.is_static()) return std::nullopt;
@@ -26,7 +26,7 @@ bool is_tiny(const Type& t) {
   return n && *n <= most_window_bytes;
 }
 
-// Contractions and windows do more work than their results show.
+// Contractions and windows do more work than their result size suggests.
 bool is_cheap(const Graph& graph, NodeId n) {
   double work = 1;  // windows over constants may be larger than any memory
   for (const Value& v : graph.operands(n))
@@ -35,14 +35,14 @@ bool is_cheap(const Graph& graph, NodeId n) {
   return (op.kind != OpKind::contraction && op.kind != OpKind::reduction) || work <= most_work;
 }
 
-// Only another window over its operand, which costs nothing where it is.
+// Whether the operation is only a window over its operand, which is free.
 bool is_window(const Op& op) {
   return &op == &ops::broadcast || &op == &ops::transpose || &op == &ops::slice ||
          &op == &ops::reshape;
 }
 
-// A constant, or windows over one: its values are known without evaluating much. A window of an
-// open size may have nothing in it, and still cannot be evaluated.
+// A constant, or windows over one: cheap to evaluate. A window whose size is not fixed cannot be
+// evaluated, even if it may be empty.
 bool is_known(Value v) {
   for (; is_window(v.op()); v = v.operand(0))
     if (!v.shape().is_static()) return false;
@@ -75,7 +75,7 @@ std::vector<Wide> evaluate(const Graph& graph, NodeId n, std::span<const Wide* c
   return graph.op(n).eval({graph.attrs(n), inputs, types, size, call});
 }
 
-// A constant, or windows over one, at full size.
+// The full value of a constant or of windows over one.
 Wide value_of(Value v) {
   Values chain;
   for (; is_window(v.op()); v = v.operand(0)) chain.push_back(v);
@@ -115,7 +115,7 @@ Function fold(const Function& f) {
       for (const Value& v : from.operands(n)) operands.push_back(copier(v));
       for (const Value& v : operands)
         if (!is_known(v)) return {};
-      // Typed in the new graph: its operands may be constants only there.
+      // Infer types in the new graph: its operands may be constants only there.
       Value made =
           to.graph().intern_typed(from.op(n), operands, from.attrs(n), from.result_types(n));
       if (!folds(to.graph(), made.node())) return {};

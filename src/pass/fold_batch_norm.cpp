@@ -40,7 +40,7 @@ Value folded(Value norm, Copier& copy) {
   Value factor = scale / ops::sqrt(variance + norm.attrs().real("epsilon"));
   Value weights = w * along(factor, 0, w.shape());
   Value y;
-  {  // the convolution keeps its own origins; what is added behind it has the normalisation's
+  {  // the convolution keeps its own origins; nodes added after it have the normalisation's
     OriginScope scope(x.graph(), copy.origins_in_target(conv.node()));
     y = ops::conv(Values{x, weights}, conv.attrs());
   }

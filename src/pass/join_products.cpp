@@ -14,13 +14,13 @@ namespace hone {
 
 namespace {
 
-// Joined weights are a copy in memory, and large products fill a machine alone.
+// Joined weights are a copy in memory, and a large product uses the whole machine anyway.
 constexpr std::int64_t most_joined_bytes = std::int64_t{16} << 20;
 
-// One of the products that are joined.
+// One of the products to join.
 struct Part {
-  Value dot, bias;  // bias: a constant vector or number, empty where there is none
-  Value last;       // the product, with the bias where it has one
+  Value dot, bias;  // bias: a constant vector or number; empty: none
+  Value last;       // the product, including the bias if any
 };
 
 class Joiner {
@@ -33,7 +33,7 @@ class Joiner {
     for (NodeId n : live)
       for (const Value& v : f.graph().operands(n)) users_[v.node()].push_back(n);
     for (const Function::Result& r : f.results()) is_result_.insert(r.value.node());
-    // Of each value, node and number, and form of product, in order.
+    // Products by value (node and result number) and form, in order.
     std::map<std::tuple<NodeId, std::uint32_t, DType, bool>, std::vector<Part>> found;
     for (NodeId n : live)
       if (const auto p = part({&f.graph(), n})) {
@@ -94,7 +94,7 @@ class Joiner {
     return bytes;
   }
 
-  // The constant vector that is repeated along all axes but the last, or the number along all.
+  // The constant vector repeated along all axes but the last, or the number repeated along all.
   static Value bias_of(Value v) {
     const Dim size = v.shape()[-1];
     while (v.is(ops::broadcast) || v.is(ops::reshape)) v = v.operand(0);

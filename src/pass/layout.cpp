@@ -45,7 +45,7 @@ int position(const Axes& p, int axis) {
 
 Value reorder(Value v, const Axes& p) { return is_identity(p) ? v : transpose_by(v, p); }
 
-// A value of the old function in the new one: as it was, channels-last, or both.
+// A value of the old function in the new one: in its old order, channels-last, or both.
 struct Forms {
   Value first, last;
 };
@@ -109,7 +109,7 @@ class Layouter {
     return broadcast_to(x, Shape(permuted(v.shape().dims, p)));
   }
 
-  // Already channels-last, and nothing asked for the old order yet.
+  // Already channels-last, and the old order was not requested yet.
   bool prefers_last(Value v) const {
     auto it = forms_.find(v);
     return it != forms_.end() && it->second.last && !it->second.first;
@@ -173,7 +173,7 @@ class Layouter {
     return reorder(last(v.operand(0)), order);
   }
 
-  // Reduces in channels-last order; what is left keeps the old order.
+  // Reduces in channels-last order; the remaining axes keep their old order.
   Value reduced(Value v) {
     Value x = v.operand(0);
     Axes p = last_order(x.rank()), axes = axes_of(v.attrs(), "axes");
@@ -181,7 +181,7 @@ class Layouter {
     attrs.set("axes", moved_axes(attrs, p));
     Values operands = {last(x)};
     Value made = to_.graph().intern(v.op(), operands, attrs);
-    Axes kept;  // old axes in the order in which `made` has them
+    Axes kept;  // old axes in the order of `made`
     for (int axis : p)
       if (std::find(axes.begin(), axes.end(), axis) == axes.end()) kept.push_back(axis);
     Axes sorted = kept, order;

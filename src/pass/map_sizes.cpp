@@ -15,7 +15,7 @@ Type mapped(Type t, const SizeMap& map) {
   return t;
 }
 
-// The map inside a body: without the symbols that its parameters bind to other sizes.
+// The map for a body: excludes symbols that its parameters bind to different sizes.
 SizeMap inside(SizeMap map, const Function& body, std::span<const Value> operands) {
   std::size_t first = operands.size() - body.params().size();
   for (std::size_t i = 0; i < body.params().size(); ++i) {
@@ -45,7 +45,7 @@ Value mapped_node(const Function& f, NodeId n, const Copier& copier, Graph& to,
   std::vector<Type> types = f.graph().result_types(n);
   for (Type& t : types) t = mapped(std::move(t), map);
   Attrs attrs = mapped(f.graph(), n, map);
-  // Sizes that became numbers become a constant.
+  // If all sizes became numbers, make a constant.
   if (&f.graph().op(n) == &ops::dims)
     return dims_value(to, attrs.dims("dims"), types[0].dtype, types[0].shape.numbers());
   return to.intern_typed(f.graph().op(n), operands, attrs, types);

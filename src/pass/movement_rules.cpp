@@ -19,7 +19,7 @@ bool all_equal(const Dims& dims, std::int64_t n) {
   return std::all_of(dims.begin(), dims.end(), [&](const Dim& d) { return d == Dim(n); });
 }
 
-// The axes that have a size other than 1 keep their order.
+// The axes of size other than 1 keep their order.
 bool moves_only_ones(const Match& m) {
   int last = -1;
   for (int axis : axes_of(root_attrs(m), "perm")) {
@@ -30,7 +30,7 @@ bool moves_only_ones(const Match& m) {
   return true;
 }
 
-// Aligning trailing axes does the same.
+// Aligning trailing axes has the same effect.
 bool adds_leading_ones(const Match& m) {
   const Dims &from = m["x"].shape().dims, &to = m.root.operand(0).shape().dims;
   if (to.size() <= from.size()) return false;
@@ -41,7 +41,7 @@ bool adds_leading_ones(const Match& m) {
 
 bool has_leading_ones(const Match& m) { return m["x"].rank() > 0 && m["x"].shape()[0] == Dim(1); }
 
-// Equal biases are read alike, whatever shape they were stored in.
+// Equal biases get the same form, whatever shape they were stored in.
 Value without_leading_ones(const Match& m) {
   Dims dims = m["x"].shape().dims;
   while (!dims.empty() && dims.front() == Dim(1)) dims.erase(dims.begin());
@@ -54,7 +54,7 @@ Value transposed_once(const Match& m) {
   return transpose_by(m["x"], outer);
 }
 
-// Slices of slices.
+// Merges a slice of a slice.
 Value sliced_once(const Match& m) {
   Dims starts = inner_attrs(m).dims("starts"), steps = inner_attrs(m).dims("steps");
   for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -112,8 +112,8 @@ Value run_slice(const Match& m) {
   return reshape_to(slice_axis(m["x"], axis, run.first, run.count, run.step), m.root.shape().dims);
 }
 
-// A constant of equal numbers is one number, repeated. Where contents are tracked as sizes, a
-// repeated number becomes a constant as soon as it is built.
+// A constant of equal numbers is one repeated number. Not where contents are tracked as sizes: a
+// repeated number becomes a constant there as soon as it is built.
 bool is_repeated_number(const Match& m) {
   constexpr std::int64_t most = 4096;
   if (m.root.rank() == 0 || contents_of(m.root)) return false;
@@ -132,7 +132,7 @@ Value repeated_number(const Match& m) {
   return broadcast_to(constant(m.root.graph(), one), m.root.shape());
 }
 
-// The operand of a concat that a slice of it lies in, and where that operand begins.
+// The operand of a concat that contains the slice, and where that operand begins.
 std::optional<std::pair<std::size_t, Dim>> sliced_operand(const Match& m) {
   Value all = m.root.operand(0);
   auto axis = static_cast<std::size_t>(all.attrs().integer("axis"));

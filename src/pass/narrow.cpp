@@ -23,13 +23,13 @@ bool is_refuted(const SizeFact& fact, const SizeMap& map) {
   return false;
 }
 
-// The first and last value of one symbol that no fact refutes, by halving what is undecided.
+// Finds the first and last value of one symbol that no fact refutes, by bisection.
 class RangeFinder {
  public:
   RangeFinder(std::span<const SizeFact> facts, const SizeMap& map, const Dim& symbol)
       : facts_(facts), map_(map), symbol_(symbol) {}
 
-  // The symbol itself when nothing is gained or everything is refuted.
+  // Returns the symbol itself if no bound improves or all values are refuted.
   Dim run() {
     std::optional<std::int64_t> first = find(symbol_.low(), symbol_.high(), true);
     if (!first) return symbol_;

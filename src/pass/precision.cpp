@@ -39,14 +39,13 @@ constexpr PrecisionRule policy[] = {
 
 bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 
-// What is widened: all that computes with numbers and takes its dtype from its operands.
+// Operations to widen: those that compute with numbers and take their dtype from their operands.
 bool can_widen(const Op& op) {
   return op.kind != OpKind::leaf && op.kind != OpKind::control && &op != &ops::cast &&
          &op != &ops::bitcast && &op != &ops::iota && &op != &ops::random_bits;
 }
 
-// To the nearest, ties to even. Infinities and NaN have no bits below those that are kept, or stay
-// NaN.
+// To nearest, ties to even. Infinities have no dropped bits set; NaN stays NaN.
 Value rounded_to_tf32(Value x) {
   constexpr std::int64_t dropped = 13;
   const Value bits = ops::bitcast(x, {{"dtype", DType::u32}});
@@ -93,7 +92,7 @@ class Narrowing {
            std::ranges::any_of(operands, [&](const Value& v) { return made_.contains(v); });
   }
 
-  // Empty: copied as it is, from operands of their own dtypes.
+  // Empty: copied unchanged, with operands of their original dtypes.
   Values node(NodeId n, Copier& copy) {
     if (!applies(n)) return {};
     Graph& graph = from_.graph();
@@ -124,7 +123,7 @@ class Narrowing {
   const Function& from_;
   Precision precision_;
   std::unordered_map<const Op*, Kind> kinds_;
-  std::unordered_map<Value, Value, ValueHash> made_;  // results of another dtype than they had
+  std::unordered_map<Value, Value, ValueHash> made_;  // results whose dtype changed
 };
 
 }  // namespace
@@ -156,8 +155,8 @@ std::string policy_text(Precision p) {
              "; all others: float32");
 }
 
-// Rows and norms that are spelled in small operations would not be found in the table, and a
-// normalisation behind a convolution is folded into weights that are still wide.
+// Raises first because rows and norms written as small operations are not in the table; folds
+// normalisations after convolutions while the weights are still wide.
 Function with_precision(const Function& f, Precision p) {
   const Function spelled = raise(fold_batch_norm(simplify(f)));
   return for_bodies_too(spelled, [p](const Function& body) { return Narrowing(body, p).run(); });

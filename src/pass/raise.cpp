@@ -12,7 +12,8 @@ namespace {
 
 Pattern hole(std::string name) { return Pattern::any(std::move(name)); }
 
-// A row statistic with its axes kept as size 1, and that repeated over the rows it came from.
+// A row statistic with the reduced axes kept as size 1, and its broadcast over the rows it came
+// from.
 Pattern kept(Pattern p) { return ops::reshape(std::move(p)); }
 Pattern repeated(Pattern p) { return ops::broadcast(std::move(p)); }
 
@@ -25,14 +26,14 @@ Axes reduced_axes(const Match& m, std::string_view name) {
   return axes_of(m[name].attrs(), "axes");
 }
 
-// A broadcast to the shape of x of something with size 1 where `axes` were reduced.
+// Whether it broadcasts to x's shape a value with size 1 along the reduced `axes`.
 bool repeats_over(Value broadcast, const Axes& axes, const Shape& x) {
   Shape statistic = x;
   for (int axis : axes) statistic[axis] = 1;
   return broadcast.shape() == x && broadcast.operand(0).shape() == statistic;
 }
 
-// Both statistics are of the same single axis.
+// Both statistics reduce the same single axis.
 bool is_softmax(const Match& m) {
   Axes axes = reduced_axes(m, "sum");
   return axes.size() == 1 && axes == reduced_axes(m, "max") &&
@@ -45,7 +46,7 @@ Value softmax_of(const Match& m) {
   return op(m["x"], {{"axis", reduced_axes(m, "sum")[0]}});
 }
 
-// The axes of both means are all axes from this one on; -1 when they are not.
+// The first axis if both means reduce all axes from it to the last; else -1.
 int first_norm_axis(const Match& m) {
   Axes axes = reduced_axes(m, "mean");
   int count = static_cast<int>(axes.size()), first = m["x"].rank() - count;
@@ -55,7 +56,7 @@ int first_norm_axis(const Match& m) {
   return first;
 }
 
-// A broadcast of one number for each element of a row.
+// A broadcast with one number for each element of a row.
 bool is_row_vector(Value v, int first) {
   if (!v.is(ops::broadcast)) return false;
   const Shape &full = v.shape(), &from = v.operand(0).shape();

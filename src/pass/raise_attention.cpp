@@ -10,7 +10,7 @@ namespace hone {
 
 namespace {
 
-// A value whose axes are read in another order.
+// A value whose axes are read in a different order.
 struct Ordered {
   Value value;
   Axes order;
@@ -21,7 +21,7 @@ struct Ordered {
   }
 };
 
-// A contraction as [batch..., rows, k] times [batch..., columns, k].
+// A contraction written as [batch..., rows, k] times [batch..., columns, k].
 struct Product {
   Ordered a, b;
 };
@@ -53,7 +53,7 @@ std::optional<Product> product_of(Value v) {
                  {v.operand(1), order(x.batch_b, x.free_b[0], x.contract_b[0])}};
 }
 
-// What x is multiplied by where it is a value times a number.
+// If x is a value times a number: both.
 std::optional<std::pair<Value, double>> times_number(Value x) {
   if (!x.is(ops::mul) && !x.is(ops::div)) return std::nullopt;
   for (std::size_t i : {1, 0}) {
@@ -65,7 +65,7 @@ std::optional<std::pair<Value, double>> times_number(Value x) {
   return std::nullopt;
 }
 
-// Transposes go into the order, factors into the scale.
+// Moves transposes into the order and factors into the scale.
 void look_through(Ordered& x, double* scale) {
   for (;;) {
     if (x.value.is(ops::transpose)) {
@@ -82,15 +82,15 @@ void look_through(Ordered& x, double* scale) {
 }
 
 struct Found {
-  Ordered q, k, v;  // as [batch..., rows, numbers of a row]
+  Ordered q, k, v;  // as [batch..., rows, row elements]
   double scale = 1;
-  Value mask;  // or none
+  Value mask;  // optional
   bool is_inverted = false;
   std::optional<double> masked;
-  std::vector<NodeId> nodes;  // that it stands for
+  std::vector<NodeId> nodes;  // the nodes that it replaces
 };
 
-// Repeats of a mask are its own affair.
+// Skips broadcasts of a mask.
 Value before_repeat(Value mask) {
   while (mask.is(ops::broadcast)) mask = mask.operand(0);
   return mask;
@@ -158,7 +158,7 @@ class Raiser {
     return fits(found, root) ? std::optional(found) : std::nullopt;
   }
 
-  // From the softmax down to its contraction: a mask perhaps, then factors.
+  // From the softmax down to its contraction: an optional mask, then factors.
   std::optional<Product> scores_of(Value s, Found& found) const {
     if (!is_private(s)) return std::nullopt;
     found.nodes.push_back(s.node());
@@ -197,7 +197,7 @@ class Raiser {
     return std::nullopt;
   }
 
-  // The operation's type rule, with sizes that are known to be equal.
+  // Checks the operation's type rule, using sizes known to be equal.
   static bool fits(const Found& f, Value root) {
     const int rank = root.rank();
     if (rank < 2 || !is_float(root.dtype()) || !std::isfinite(f.scale)) return false;

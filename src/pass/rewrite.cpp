@@ -24,8 +24,8 @@ void collect_holes(const Pattern& p, std::vector<std::string>& out) {
   for (const Pattern& q : p.operands) collect_holes(q, out);
 }
 
-// Flattens a pattern; `swaps` has a bit for each commutative op, the root's highest, that exchanges
-// its operands: matchers that follow each other begin alike.
+// Flattens a pattern; each bit of `swaps` exchanges the operands of one commutative op. The root
+// has the highest bit, so consecutive matchers share leading steps.
 class Flattener {
  public:
   Flattener(const std::vector<std::string>& holes, unsigned swaps, std::size_t commutative)
@@ -70,7 +70,7 @@ std::size_t shared_steps(const Matcher& a, const Matcher& b) {
 
 bool asks_something(const Pattern& p) { return p.op || p.constant || p.is_number; }
 
-// What the matcher wants of an operand of the root; null: nothing.
+// The pattern that the matcher requires of an operand of the root; null: none.
 const Pattern* wanted(const Matcher& m, std::size_t operand) {
   for (std::size_t i = 1; i < m.steps.size(); ++i)
     if (const Matcher::Step& s = m.steps[i]; s.parent == 0 && s.operand == operand)
@@ -99,9 +99,9 @@ bool step_matches(const Pattern& p, Value v) {
 }
 
 constexpr std::size_t matched = ~std::size_t{0};
-constexpr std::size_t not_bound = matched - 1;  // one hole would stand for two values
+constexpr std::size_t not_bound = matched - 1;  // one hole would bind two values
 
-// Binds the match's holes; `seen` receives the value of each step. Gives the step that failed.
+// Binds the match's holes; `seen` receives the value of each step. Returns the step that failed.
 std::size_t match_steps(const Matcher& m, Value root, Match& match, std::vector<Value>& seen) {
   std::fill(match.values_.begin(), match.values_.end(), Value());
   match.root = root;
@@ -155,7 +155,7 @@ std::uint32_t origins_of_match(const Matcher& m, const std::vector<Value>& seen,
   return graph.origin_list(std::move(all), rule);
 }
 
-// Uses of each node, by live nodes and results.
+// Number of uses of each node by live nodes and results.
 std::vector<std::uint32_t> count_uses(const Function& f, const std::vector<NodeId>& order) {
   std::vector<std::uint32_t> uses(f.graph().node_count(), 0);
   for (NodeId n : order)
@@ -189,7 +189,7 @@ class Rewriter {
     const Op* ops[2] = {};
     for (std::size_t i = 0; i < std::min<std::size_t>(operands.size(), 2); ++i)
       ops[i] = &graph.op(operands[i].node());
-    std::size_t last = 0, failed = matched;  // the matcher tried last, and its step that failed
+    std::size_t last = 0, failed = matched;  // the last tried matcher, and its failed step
     for (std::size_t word = 0; word < list->words(); ++word)
       for (std::uint64_t bits = list->possible(ops[0], ops[1], word); bits; bits &= bits - 1) {
         const std::size_t i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
@@ -208,7 +208,7 @@ class Rewriter {
     return {};
   }
 
-  // Users first: nobody outside the match needs the nodes that it replaces.
+  // Users first: no node outside the match uses the nodes that it replaces.
   bool only_inside(const Matcher& m) {
     if (uses_.empty()) return true;
     for (std::size_t i = 1; i < seen_.size(); ++i) {
@@ -251,7 +251,7 @@ class Rewriter {
     log_->firings.push_back({rule, static_cast<std::uint32_t>(log_->functions.size() - 1), node});
   }
 
-  // `node` is what v stands for in the old function.
+  // `node` is the node of the old function that v replaces.
   Value normal_form(Value v, NodeId node) {
     while (Found found = find(v)) v = apply_found(found, node);
     return v;
@@ -273,8 +273,8 @@ class Rewriter {
     return to;
   }
 
-  // Replacements are built beside the old nodes and found through `instead_`; what is still needed
-  // is then copied.
+  // Replacements are built in the same graph and found through `instead_`; then the needed nodes
+  // are copied.
   Function users_first() {
     uses_ = count_uses(from_, order_);
     needed_.assign(from_.graph().node_count(), false);
@@ -296,7 +296,7 @@ class Rewriter {
     return changed ? copy_needed() : from_;
   }
 
-  // Marks a node of the old function, or those below a node that a rule made.
+  // Marks a node of the old function, or the old nodes below a node that a rule made.
   void need(NodeId root) {
     stack_.push_back(root);
     while (!stack_.empty()) {
@@ -352,7 +352,7 @@ class Rewriter {
   RuleLog* log_;
   bool noted_ = false;
   std::vector<NodeId> order_;
-  std::vector<Match> matches_;  // per rule, reused
+  std::vector<Match> matches_;  // one per rule, reused
   std::vector<Value> seen_;
   std::int64_t budget_ = 0;
   std::vector<std::uint32_t> uses_;  // users first only
@@ -436,7 +436,7 @@ Function rewrite(const Function& f, const RuleSet& rules, RuleLog* log) {
 
 namespace {
 
-// The attributes with every body replaced by what the pass makes of it, when that differs.
+// The attributes with the pass applied to every body; nullopt if nothing changed.
 std::optional<Attrs> with_passed_bodies(const Attrs& attrs, const FunctionPass& pass) {
   std::optional<Attrs> out;
   for (const Attrs::Entry& e : attrs.entries()) {
@@ -450,7 +450,7 @@ std::optional<Attrs> with_passed_bodies(const Attrs& attrs, const FunctionPass& 
   return out;
 }
 
-// Of all nodes, live or not: cheaper than finding the live ones.
+// Checks all nodes, live or not: cheaper than finding the live ones.
 bool has_control(const Graph& graph) {
   for (NodeId n = 0; n < graph.node_count(); ++n)
     if (graph.op(n).kind == OpKind::control) return true;

@@ -11,7 +11,7 @@ namespace {
 
 bool is_mover(Value v) { return v.is(ops::reshape) || v.is(ops::transpose); }
 
-// Elementwise on the result of a contraction or reduction, perhaps moved.
+// Whether v is elementwise on the result of a contraction or reduction, possibly moved.
 bool follows_anchor(Value v) {
   constexpr int deepest = 16;
   for (int depth = 0; depth < deepest; ++depth) {
@@ -38,14 +38,14 @@ Axes inverse_of(const Axes& p) {
   return q;
 }
 
-// Sizes of v with its leading axes of size 1 as in a value of this rank.
+// Sizes of v, padded to this rank with leading axes of size 1.
 Dims padded_sizes(Value v, int rank) {
   Dims dims(static_cast<std::size_t>(rank - v.rank()), Dim(1));
   dims.insert(dims.end(), v.shape().dims.begin(), v.shape().dims.end());
   return dims;
 }
 
-// Axes that have a size other than 1, in order.
+// Axes of size other than 1, in order.
 Axes real_axes(const Shape& s) {
   Axes out;
   for (int i = 0; i < s.rank(); ++i)
@@ -53,7 +53,7 @@ Axes real_axes(const Shape& s) {
   return out;
 }
 
-// A transpose that moves axes of size 1 only is a reshape.
+// A transpose that moves only axes of size 1 is a reshape.
 Value transposed(Value v, const Axes& perm) {
   Axes order;
   for (int a : perm)
@@ -64,7 +64,7 @@ Value transposed(Value v, const Axes& perm) {
   return reshape_to(v, dims);
 }
 
-// b, whose broadcast has the shape of `transpose`, as it must be before the transposition.
+// The form of b before the transposition; b broadcasts to the shape of `transpose`.
 Value before_transpose(Value b, Value transpose) {
   Axes perm = inverse_of(axes_of(transpose.attrs(), "perm"));
   return transposed(reshape_to(b, padded_sizes(b, transpose.rank())), perm);
@@ -78,8 +78,7 @@ bool only_moves_ones(const Shape& a, const Shape& b) {
   return true;
 }
 
-// The same for a reshape; nothing when its axes are cut differently where b has more than one
-// element.
+// The same for a reshape; nullopt if it splits axes along which b has more than one element.
 std::optional<Value> before_reshape(Value b, Value reshape) {
   const Shape &to = reshape.shape(), &from = reshape.operand(0).shape();
   Dims sizes = padded_sizes(b, to.rank());
@@ -90,7 +89,7 @@ std::optional<Value> before_reshape(Value b, Value reshape) {
       out[static_cast<std::size_t>(q[i])] = sizes[static_cast<std::size_t>(p[i])];
     return reshape_to(b, out);
   }
-  // Trailing axes that both have; b must have size 1 before them.
+  // Common trailing axes; b must have size 1 before them.
   std::size_t same = 0;
   while (same < to.dims.size() && same < from.dims.size() &&
          to.dims[to.dims.size() - 1 - same] == from.dims[from.dims.size() - 1 - same])
@@ -101,8 +100,7 @@ std::optional<Value> before_reshape(Value b, Value reshape) {
   return reshape_to(b, Dims(sizes.begin() + static_cast<std::ptrdiff_t>(before), sizes.end()));
 }
 
-// Operand `v` of an elementwise operation as it must be before the mover; nothing when it cannot
-// be.
+// The form of operand `v` of an elementwise operation before the mover; nullopt if there is none.
 std::optional<Value> moved_operand(Value v, Value mover) {
   Value from = mover.operand(0);
   if (v == mover) return from;
@@ -116,13 +114,14 @@ std::optional<Value> moved_operand(Value v, Value mover) {
     if (!small) return std::nullopt;
     return broadcast_to(*small, from.shape());
   }
-  // What another anchor gives goes to the form with fewer axes only, or both would move for ever.
+  // Another anchor's result only moves to the form with fewer axes; otherwise both would move
+  // forever.
   if (!mover.is(ops::reshape) || (follows_anchor(v) && from.rank() <= v.rank()))
     return std::nullopt;
   return reshape_to(v, from.shape().dims);
 }
 
-// A mover among the operands of an elementwise operation, and all operands as they are before it.
+// A mover among the operands of an elementwise operation, and the form of all operands before it.
 struct Movement {
   Value mover;
   Values operands;
@@ -150,7 +149,7 @@ Value moved_after(Value mover, Value made) {
 
 // ---- reductions of what was moved
 
-// The axes that are left, in order.
+// The remaining axes, in order.
 Axes kept_axes(int rank, const Axes& reduced) {
   Axes out;
   for (int i = 0; i < rank; ++i)
@@ -172,7 +171,7 @@ Value reduced_before_transpose(const Op& op, Value moved, const Axes& axes) {
   return transposed(made, order);
 }
 
-// Axes of size 1 are reduced with the others: they come back where the result has them.
+// Axes of size 1 are reduced with the others; the final reshape restores those of the result.
 Value reduced_before_reshape(const Op& op, Value moved, const Axes& axes, const Shape& result) {
   Value x = moved.operand(0);
   Axes p = real_axes(moved.shape()), q = real_axes(x.shape()), inner;
@@ -191,8 +190,8 @@ bool is_reduction_over_axes(const Op& op) {
 
 // ---- the pass
 
-// Nodes that are better off behind the movement: all that reads them is one reduction or row
-// operation there, which can take them, and their operands are read there, too.
+// Nodes that should stay after the movement: their only user is a reduction or row operation there
+// that can take them into its group, and their operands are also read there.
 std::vector<bool> find_staying(const Function& f, const std::vector<NodeId>& order) {
   const Graph& graph = f.graph();
   std::vector<std::uint32_t> uses(graph.node_count(), 0);
@@ -241,7 +240,7 @@ class Sinker {
   }
 
  private:
-  // Whether an anchor is followed by a movement and something that could come before it; else
+  // Whether an anchor is followed by a movement and an operation that could come before it; if not,
   // nothing is allocated.
   bool moves_anything() const {
     for (NodeId n : order_)
@@ -256,7 +255,7 @@ class Sinker {
     return op.kind == OpKind::elementwise || is_reduction_over_axes(op);
   }
 
-  // Nothing when it stays as it is.
+  // Returns an empty Value if nothing moves.
   static Value moved(Graph& to, const Op& op, const Values& operands, const Attrs& attrs,
                      const Shape& shape) {
     if (is_reduction_over_axes(op)) return moved_reduction(op, operands[0], attrs, shape);
@@ -276,7 +275,7 @@ class Sinker {
     if (x.is(ops::reshape) && only_moves_ones(x.operand(0).shape(), x.shape()))
       made = reduced_before_reshape(op, x, axes, shape);
     if (!made) return {};
-    // What was reduced may be moved itself.
+    // The reduced value may itself be moved.
     Value core = is_mover(made) ? made.operand(0) : made;
     if (!core.is(op) || !is_mover(core.operand(0))) return made;
     Value again = moved_reduction(op, core.operand(0), core.attrs(), core.shape());

@@ -11,7 +11,7 @@ namespace {
 
 using Names = std::map<std::string, Dim>;
 
-// The representative of a symbol, through chains of equalities.
+// The representative of a symbol, following chains of equalities.
 Dim resolved(const Names& names, Dim d) {
   while (d.is_symbol()) {
     auto it = names.find(d.name());
@@ -21,7 +21,7 @@ Dim resolved(const Names& names, Dim d) {
   return d;
 }
 
-// Sizes that data decides stay: only a run tells whether they are equal to others.
+// Data-dependent sizes stay: whether they equal others is known only at run time.
 bool is_measured(const std::vector<DimBound>& measured, const Dim& symbol) {
   return std::any_of(measured.begin(), measured.end(),
                      [&](const DimBound& m) { return m.symbol == symbol; });
@@ -42,7 +42,7 @@ void collect(const Function& f, Names& names) {
 
 class Substitution {
  public:
-  // Returns what replaces a symbol, or nothing where the symbol is kept.
+  // Returns the replacement of a symbol, or nullopt to keep it.
   using Lookup = std::function<std::optional<Dim>(const Dim& symbol)>;
 
   explicit Substitution(Lookup lookup) : lookup_(std::move(lookup)) {}

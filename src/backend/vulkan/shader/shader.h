@@ -14,7 +14,7 @@ namespace hone::vulkan {
 // are capabilities in its SPIR-V.
 struct Form {
   std::string_view name;      // Binary::target
-  std::uint32_t threads;      // of a group
+  std::uint32_t threads;      // per group
   std::uint32_t group_bytes;  // required memory per group
   std::uint32_t kept_bytes;   // of these, reserved for reductions
   bool has_matrices = false;  // multiplied by subgroups of 32
@@ -49,7 +49,7 @@ struct ShaderHeader {
   // 8-byte arguments: addresses of the operands, sizes; with scratch, its address and bytes per
   // thread. If more than `most_pushed`, they are stored in memory and their address is pushed.
   std::uint32_t operands = 0, sizes = 0, uses_scratch = 0;
-  std::uint32_t threads = 1;  // of a group
+  std::uint32_t threads = 1;  // per group
   // Required alignment of all operands; with less, specialisation constant 0 must be false. 1: no
   // requirement.
   std::uint32_t alignment = 1;
