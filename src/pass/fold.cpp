@@ -41,8 +41,8 @@ bool is_window(const Op& op) {
          &op == &ops::reshape;
 }
 
-// A constant, or windows over one: cheap to evaluate. A window whose size is not fixed cannot be
-// evaluated, even if it may be empty.
+// A constant, or windows over one: cheap to evaluate. A window whose size is not fixed may be
+// empty, but still cannot be evaluated.
 bool is_known(Value v) {
   for (; is_window(v.op()); v = v.operand(0))
     if (!v.shape().is_static()) return false;

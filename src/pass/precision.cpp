@@ -45,7 +45,7 @@ bool can_widen(const Op& op) {
          &op != &ops::bitcast && &op != &ops::iota && &op != &ops::random_bits;
 }
 
-// To nearest, ties to even. Infinities have no dropped bits set; NaN stays NaN.
+// To nearest, ties to even. Infinities and NaN are unchanged.
 Value rounded_to_tf32(Value x) {
   constexpr std::int64_t dropped = 13;
   const Value bits = ops::bitcast(x, {{"dtype", DType::u32}});

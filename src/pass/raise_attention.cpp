@@ -53,7 +53,7 @@ std::optional<Product> product_of(Value v) {
                  {v.operand(1), order(x.batch_b, x.free_b[0], x.contract_b[0])}};
 }
 
-// If x is a value times a number: both.
+// The factors of x, if it is a value times a number.
 std::optional<std::pair<Value, double>> times_number(Value x) {
   if (!x.is(ops::mul) && !x.is(ops::div)) return std::nullopt;
   for (std::size_t i : {1, 0}) {

@@ -17,7 +17,7 @@ using Words = std::vector<std::string>;
 
 bool is_narrow(DType t) { return t == DType::f16 || t == DType::bf16; }
 
-// "exp" of f64, "expf" of f32.
+// "exp" for f64, "expf" for f32.
 std::string library(std::string_view name, DType t) {
   return cat(name, t == DType::f32 ? "f" : "");
 }
@@ -27,21 +27,21 @@ std::string call(const std::string& f, const std::string& a, const std::string& 
   return cat(f, "(", a, ", ", b, ")");
 }
 
-// Of two bools, one of & | ^.
+// One of & | ^ on two bools.
 std::string logical(const Helpers& h, std::string_view op, const std::string& a,
                     const std::string& b) {
   if (h.dialect().promotes_integers) return cat(a, " ", op, " ", b);
   return cat(a, op == "^" ? " != " : op == "&" ? " && " : " || ", b);
 }
 
-// Wraps; of numbers narrower than int, C computes in int.
+// Wrapping arithmetic; C computes integers narrower than int in int.
 std::string wrapping(std::string_view op, DType t, const std::string& a, const std::string& b) {
   const std::string_view u = wrapping_type(t);
   return cat("(", memory_type(t), ")((", u, ")", a, " ", op, " (", u, ")", b, ")");
 }
 
-// Functions of real numbers: those of ours, named after the operation, then the C library's of its
-// name. Empty when there is neither.
+// Functions of real numbers: our own, named after the operation, else the C library's of that name.
+// Empty if there is neither.
 std::string real_function(Helpers& h, const Op& op, DType t, const std::string& x) {
   const std::string own = cat(op.name, "_", t);
   if (h.has(own)) return call(h.use(own), x);
@@ -75,7 +75,7 @@ auto find(const List& list, const Op& op) {
   return it == std::end(list) ? nullptr : it;
 }
 
-// A number that is neither NaN nor, where it matters, a zero.
+// A constant that is neither NaN nor, where it matters, a zero.
 bool is_plain_bound(const Value& v) {
   return v.is(ops::constant) && is_float(v.dtype()) &&
          !std::isnan(v.attrs().get<Array>("value").real(0));
@@ -175,11 +175,11 @@ bool is_near(const Kernel& kernel) {
   return fits && for_each_dim(kernel.body, [](const Dim& d) { return fits_32_bits(d); });
 }
 
-// What is written of the kernel reads them.
+// Registers that the generated text reads.
 std::unordered_set<RegId> registers_read(const Kernel& kernel, const Dialect& dialect) {
   Dependences found;
   for_each_statement(kernel.body, [&](const Stmt& s) {
-    if (s.kind == Stmt::Kind::fetch && dialect.fetch.empty()) return;  // not written
+    if (s.kind == Stmt::Kind::fetch && dialect.fetch.empty()) return;  // not generated
     for (const Dim& d :
          {s.extent, s.offset, s.columns, s.a.offset, s.a.stride, s.b.offset, s.b.stride})
       add_dependences(d, found);
@@ -231,7 +231,7 @@ std::string Renderer::value(const Value& e) {
   }
   if (auto it = cache_.find(e.node()); it != cache_.end()) return it->second;
   std::string name = emit(e);
-  reads_(e);  // says when it is forgotten
+  reads_(e);  // determines when it is forgotten
   cache_.insert_or_assign(e.node(), name);
   return name;
 }
@@ -243,7 +243,7 @@ std::string Renderer::name_value(const Value& e, const std::string& expression) 
   return name;
 }
 
-// What C would convert when it is stored, and other languages do not.
+// Converts explicitly what C converts implicitly at the store and other languages do not.
 std::string Renderer::narrowed(DType t, const std::string& expression) const {
   t = register_dtype(t);
   const bool is_narrow = !is_float(t) && t != DType::b1 && byte_size(t) < 4;
@@ -261,7 +261,7 @@ std::string Renderer::emit(const Value& e) {
   if (e.is(ops::tile_element)) return name_value(e, tile_element(e));
   if (e.is(ops::dims)) {
     const Dim& d = e.attrs().dims("dims").at(0);
-    // What fits is converted from 32 bits, as vectors do it.
+    // A position that fits is converted from 32 bits, as in vector code.
     const bool is_short = fits_32_bits(d) && byte_size(register_dtype(e.dtype())) <= 4;
     const DType from = is_short || is_near_ ? DType::i32 : DType::i64;
     return name_value(e, cast_number(from, e.dtype(), number_of(d, is_short)));
@@ -272,7 +272,7 @@ std::string Renderer::emit(const Value& e) {
   Words operands;
   const bool compares = find(comparisons, e.op()) != nullptr;
   if (compares && e.operand(0).is(ops::dims) && e.operand(1).is(ops::dims)) {
-    // In as few bits as both need.
+    // Compare in 32 bits if both fit.
     const Dim &a = e.operand(0).attrs().dims("dims").at(0),
               &b = e.operand(1).attrs().dims("dims").at(0);
     const bool is_short = fits_32_bits(a) && fits_32_bits(b);
@@ -291,12 +291,12 @@ std::string Renderer::emit(const Value& e) {
   return name_value(e, operation(e, operands));
 }
 
-// A position or a number, where 32 bits hold it.
+// A position or a number that fits in 32 bits.
 std::optional<std::string> Renderer::near_position(const Value& e) {
   if (is_float(e.dtype()) || e.dtype() == DType::b1 || is_coded(e.dtype())) return std::nullopt;
   if (e.is(ops::dims)) {
     const Dim& d = e.attrs().dims("dims").at(0);
-    // A narrower dtype would have cut it.
+    // A narrower dtype would have truncated it.
     if (byte_size(e.dtype()) < 4 || !fits_32_bits(d)) return std::nullopt;
     return number_of(d, true);
   }
@@ -315,8 +315,8 @@ std::string Renderer::multiplicand(const Value& e) {
                                                  : cat("(", sign, dialect_.zero, ")");
 }
 
-// As the kernels of a plan, sums take up products, differences do not: a product less its own
-// maximum is 0, and fused it would be what was rounded off.
+// As in a plan's kernels, sums are fused with products, differences are not: a product minus its
+// own maximum is 0; fused, it would be the rounding error.
 bool Renderer::is_open_product(const Value& e) const {
   return (e.is(ops::mul) || e.is(ops::square)) && is_float(e.dtype()) && !cache_.contains(e.node());
 }
@@ -336,20 +336,20 @@ std::string Renderer::operation(const Value& e, const Words& in) {
   if (e.is(ops::select)) {
     std::string text = cat(in[0], " ? ", in[1], " : ", in[2]);
     const DType t = register_dtype(e.dtype());
-    // The branches of a choice are widened to int.
+    // C widens the branches of ?: to int.
     return is_float(t) ? text : cat("(", register_type(t), ")(", text, ")");
   }
   const DType t = register_dtype(e.operand(0).dtype());
   std::string text;
   if (in.size() == 1) text = unary(helpers_, e.op(), t, in[0]);
   if (e.is(ops::maximum) || e.is(ops::minimum)) {
-    // Against a number, one comparison decides; NaN compares false and stays.
+    // Against a constant, one comparison is enough; NaN compares false and stays.
     const bool first = is_plain_bound(e.operand(0)), second = is_plain_bound(e.operand(1));
     const std::string &bound = second ? in[1] : in[0], &x = second ? in[0] : in[1];
     if (first || second)
       return cat(bound, e.is(ops::maximum) ? " > " : " < ", x, " ? ", bound, " : ", x);
   }
-  // Computed wider than it is rounded: as exact as a power in general.
+  // Computed in a wider type than the result: as exact as the general power.
   if (e.is(ops::pow) && is_narrow(e.dtype()) && e.operand(1).is(ops::constant) &&
       e.operand(1).attrs().get<Array>("value").real(0) == 3)
     return cat(in[0], " * ", in[0], " * ", in[0]);
@@ -388,7 +388,7 @@ std::string Renderer::cast(const Value& e, const std::string& x) {
   const Value from = e.operand(0);
   HONE_ASSERT(!is_coded(e.dtype()) && !is_coded(from.dtype()), "cast of ", from.dtype(), " to ",
               e.dtype(), " in a kernel; pass 'codes' replaces it");
-  // What is held wider than its dtype is rounded before it is called another one.
+  // A value held wider than its dtype is rounded before the cast.
   if (is_narrow(from.dtype()) && !is_rounded(from)) {
     std::string rounded = cast_number(DType::f32, from.dtype(), x);
     if (e.dtype() == from.dtype()) return rounded;
@@ -426,7 +426,7 @@ std::string Renderer::bitcast(const Value& e, const std::string& x) {
   return call(helpers_.bitcast(from, to), x);
 }
 
-// Of what lies in memory as they are there: conversions to f32 and back may change those of a NaN.
+// For a value in memory, the bits there: conversion to f32 and back may change those of a NaN.
 std::string Renderer::narrow_bits(const Value& v, const std::string& x) {
   const bool is_there = v.is(ops::load) && v.operand_count() == 0 && dialect_.has_groups;
   if (!is_there) return to_memory(v.dtype(), x);
@@ -464,13 +464,13 @@ std::string Renderer::element_at(int param, const std::string& offset) {
                  {"$B", cat(byte_size(is_coded(t) ? code_dtype(t) : t))}});
 }
 
-// Of an array variable, which has few elements.
+// An element of an array variable, which has few elements.
 std::string Renderer::in_array(const std::string& name, const std::string& at) const {
   const bool is_cut = !is_near_ && !dialect_.promotes_integers;
   return is_cut ? cat(name, "[(int32_t)(", at, ")]") : cat(name, "[", at, "]");
 }
 
-// Memory that is a variable of the text.
+// Whether the memory is a variable of the text.
 bool Renderer::is_array(int param) const {
   const int memory = param - static_cast<int>(kernel_.params.size());
   return dialect_.has_groups && memory >= 0 &&
@@ -489,7 +489,7 @@ bool Renderer::is_spread(int param) const {
          kernel_.memory[static_cast<std::size_t>(memory)].scope == MemoryScope::spread;
 }
 
-// Pieces of 16 bytes, or single elements, of all threads side by side.
+// Interleaves the threads' pieces of 16 bytes, or single elements.
 std::string Renderer::spread_place(int param, const std::string& at) const {
   const KernelMemory& m = kernel_.memory[static_cast<std::size_t>(param) - kernel_.params.size()];
   const std::int64_t piece = vector_alignment / byte_size(m.dtype);
@@ -545,8 +545,8 @@ std::string Renderer::position(const Dim& d) {
   return d.expr()->kind == DimExpr::Kind::sum ? sum_text(*d.expr()) : factor(d);
 }
 
-// gcc 12 turns a masked load whose mask it knows into a load of everything. So what decides whether
-// memory is read must not be known to it.
+// gcc 12 turns a masked load with a known mask into a full load. So the condition of a load must be
+// hidden from it.
 std::string Renderer::number_of(const Dim& d, bool is_short) {
   if (d.is_number()) return index(d.number());
   std::string text = position(d);
@@ -562,7 +562,7 @@ std::string Renderer::sum_text(const DimExpr& e) {
   auto add = [&](const DimExpr::Term& t) {
     std::string product;
     for (const Dim& atom : t.atoms) product += cat(product.empty() ? "" : " * ", factor(atom));
-    // The lowest number has no positive of its own.
+    // The lowest number has no positive counterpart.
     const bool is_lowest = t.factor == std::numeric_limits<std::int64_t>::min();
     const bool is_negative = t.factor < 0 && !is_lowest;
     const std::int64_t size = is_negative ? -t.factor : t.factor;
@@ -593,7 +593,7 @@ std::string Renderer::factor(const Dim& d) {
     const std::string_view op = e.kind == Kind::mod ? " % " : " / ";
     if (!fits_32_bits(e.a) || !fits_32_bits(e.b))
       return cat("(", factor(e.a), op, factor(e.b), ")");
-    // Divided in 32 bits without a sign, which is the fastest.
+    // Unsigned 32-bit division is the fastest.
     std::string divisor = e.b.is_number() ? cat(e.b.number(), "u") : cat("(uint32_t)", factor(e.b));
     return cat("(", index_type(), ")((uint32_t)", factor(e.a), op, divisor, ")");
   }

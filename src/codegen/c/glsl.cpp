@@ -12,7 +12,7 @@ namespace hone::c {
 
 namespace {
 
-// Conversions are exact where machines take denormals for zeros, too.
+// Conversions are exact even on machines that treat denormals as zeros.
 constexpr Helper own_helpers[] = {
     {"bits_f32", "", "#define hone_bits_f32 floatBitsToUint\n"},
     {"f32_bits", "", "#define hone_f32_bits uintBitsToFloat\n"},
@@ -20,7 +20,7 @@ constexpr Helper own_helpers[] = {
     {"f64_bits", "", "#define hone_f64_bits int64BitsToDouble\n"},
     {"fma_f32", "", "#define hone_fma_f32 fma\n"},
     {"fma_f64", "", "#define hone_fma_f64 fma\n"},
-    // Mesa until 23 takes (int64_t)x < 20 for false, as it folds the conversion into the
+    // Mesa up to 23 evaluates (int64_t)x < 20 as false because it folds the conversion into the
     // comparison.
     {"i64_of_i32", "",
      R"(int64_t hone_i64_of_i32(int32_t x) {
@@ -29,7 +29,7 @@ constexpr Helper own_helpers[] = {
 )"},
     {"min_i32", "", "#define hone_min_i32 min\n"},
     {"max_i32", "", "#define hone_max_i32 max\n"},
-    // The device converts f16 as IEEE says, subnormal numbers too.
+    // The device converts f16 as IEEE requires, including subnormal numbers.
     {"converts_halves", "", "layout(constant_id = 1) const bool hone_converts_halves = false;\n"},
     {"f32_of_f16", "converts_halves",
      R"(float hone_f32_of_f16(uint16_t h) {
@@ -77,7 +77,7 @@ constexpr Helper own_helpers[] = {
 )"},
 };
 
-// In GLSL, % of a negative number is undefined, and bool takes no part in arithmetic.
+// In GLSL, % of a negative number is undefined, and bool has no arithmetic.
 constexpr IntegerHelper own_integers[] = {
     {"rem",
      "$T $F($T a, $T b) {\n"
@@ -168,7 +168,7 @@ class Respelling {
     while (from < c_.size() && is_word(c_[from])) ++from;
     return from;
   }
-  // Behind the bracket that closes the one at `from`.
+  // The position after the bracket that closes the one at `from`.
   std::size_t closed(std::size_t from) const {
     int depth = 0;
     for (std::size_t i = from; i < c_.size(); ++i) {
@@ -195,7 +195,7 @@ class Respelling {
     return std::string(1, c);
   }
 
-  // What a conversion stands before.
+  // The operand of a conversion.
   std::string operand() {
     std::string out;
     while (c_[at_] == '-' || c_[at_] == '~' || c_[at_] == '!') out += c_[at_++];
@@ -252,7 +252,7 @@ class Respelling {
       return cat(digits, word == "INT64_C" ? "l" : "ul");
     }
     if (word == "HONE_INLINE") return "";
-    return cat(word, word == "half" || word == "out" ? "_" : "");  // words that GLSL keeps
+    return cat(word, word == "half" || word == "out" ? "_" : "");  // reserved words of GLSL
   }
 
   std::string_view c_;
@@ -260,7 +260,7 @@ class Respelling {
 };
 
 std::string respell(std::string_view c) {
-  // Lines of the preprocessor and comments stay.
+  // Preprocessor lines and comments stay.
   std::string out, text;
   auto flush = [&] { out += Respelling(std::exchange(text, "")).run(); };
   for (std::size_t at = 0; at < c.size();) {
@@ -279,7 +279,7 @@ std::string respell(std::string_view c) {
   return out;
 }
 
-// A block of elements that is reached by address.
+// A block of elements accessed by address.
 std::string array_type(DType t) {
   const std::string_view type = memory_type(t);
   const int bytes = byte_size(is_coded(t) ? code_dtype(t) : t);
@@ -287,7 +287,7 @@ std::string array_type(DType t) {
              "_array { ", type, " at[]; };\n");
 }
 
-// Of floats a subgroup's largest is not defined where one of them is NaN.
+// subgroupMax of floats is undefined if one of them is NaN.
 std::string join_subgroup(const Op& op, DType t) {
   const bool is_real = t == DType::f32 || t == DType::f64;
   if (!is_real && t != DType::i32 && t != DType::u32) return "";
@@ -305,8 +305,8 @@ std::string join_subgroup(const Op& op, DType t) {
   return &op == &ops::bit_xor ? "subgroupXor(own)" : "";
 }
 
-// The barrier of a subgroup is where threads come together that took different turns of a loop.
-// Each subgroup joins what all of them gave.
+// The subgroup barrier reconverges threads that ran different loop iterations. Each subgroup then
+// combines the results of all subgroups.
 constexpr std::string_view reduce_by_subgroups = R"({
   $T own = $X;
   subgroupBarrier();
@@ -328,7 +328,7 @@ constexpr std::string_view subgroup_preamble = R"(#extension GL_KHR_shader_subgr
 #extension GL_KHR_shader_subgroup_vote : require
 )";
 
-// Kernels with matrices declare the memory model that these demand.
+// Kernels with matrices declare the memory model that matrices require.
 constexpr std::string_view matrix_preamble = R"(#pragma use_vulkan_memory_model
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -408,7 +408,7 @@ const Dialect glsl = {
 
 namespace {
 
-// The whole text, around that of the kernel.
+// Writes the complete shader around the kernel's text.
 void write_shader(const Kernel& kernel, const GroupText& text, Shader& out, std::string& whole) {
   out.uses_scratch = text.uses_scratch;
   out.words =

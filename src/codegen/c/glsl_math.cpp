@@ -1,5 +1,5 @@
-// Functions of real numbers that GLSL lacks: those of doubles, remainders, and sines of large
-// numbers. Written as C, as all helpers; see codegen/c/glsl.h.
+// Functions of real numbers that GLSL lacks: functions of doubles, remainders, and sines of large
+// numbers. Written as C like all helpers; see codegen/c/glsl.h.
 #include "codegen/c/glsl_math.h"
 
 namespace hone::c {

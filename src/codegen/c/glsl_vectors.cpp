@@ -14,17 +14,17 @@ std::string_view unsigned_of(std::int64_t bytes) {
   return sign_less[bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3];
 }
 
-constexpr std::int64_t piece_bytes = 16, piece_words = piece_bytes / 4;  // of an access
+constexpr std::int64_t piece_bytes = 16, piece_words = piece_bytes / 4;  // size of one access
 
 std::int64_t pieces_of(const VectorType& v) { return (v.bytes + piece_bytes - 1) / piece_bytes; }
 
-// Word number i of 4 bytes, in w0, w1, ...
+// The i-th 4-byte word of w0, w1, ...
 std::string word(std::int64_t i, const VectorType& v) {
   const std::string piece = cat("w", i / piece_words);
   return v.bytes == 4 ? piece : cat(piece, "[", i % piece_words, "]");
 }
 
-// Element l of the words.
+// Element l, extracted from the words.
 std::string element(const VectorType& v, std::int64_t l) {
   const std::int64_t size = v.bytes / v.width;
   if (size == 8) {
@@ -39,7 +39,7 @@ std::string element(const VectorType& v, std::int64_t l) {
   return cat(v.type, "(", unsigned_of(size), "(", whole, shift ? cat(" >> ", shift) : "", "))");
 }
 
-// Word number i of the elements of x.
+// The i-th 4-byte word, made of elements of x.
 std::string word_of(const VectorType& v, std::int64_t i) {
   const std::int64_t size = v.bytes / v.width;
   if (size == 8)
@@ -107,7 +107,7 @@ std::string functions(const VectorType& v) {
   return out.str();
 }
 
-// Between a vector and its words of 16 bytes.
+// Conversions between a vector and its words of 16 bytes.
 std::string word_functions(const VectorType& v) {
   const std::string name = cat(v.type, "_x", v.width);
   Text out;

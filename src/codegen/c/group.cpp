@@ -1,6 +1,6 @@
-// The part of Renderer for machines whose threads run in groups. An iteration of the grid is the
-// work of one group; a group takes several when there are fewer groups than iterations. Tiles are
-// arrays of each thread, read and written by loops that compilers write out.
+// The part of Renderer for machines whose threads run in groups. A group computes one iteration of
+// the grid, or several if there are fewer groups than iterations. Tiles are per-thread arrays,
+// accessed by loops that compilers unroll.
 #include <bit>
 
 #include "codegen/c/expression.h"
@@ -16,14 +16,14 @@ bool is_variable(const KernelMemory& m) {
          (m.elements.is_number() && m.elements.number() * byte_size(m.dtype) <= most_bytes);
 }
 
-// What the threads do together; false for any other statement.
+// Writes a statement that the threads execute together; false for other statements.
 bool Renderer::group_statement(const Stmt& s) {
   switch (s.kind) {
     case Stmt::Kind::loop:
       if (s.loop == LoopKind::group) return group_loop(s), true;
       if (s.loop == LoopKind::grid && has_grid(kernel_)) return grid_loop(s), true;
       if (s.loop != LoopKind::grid) return false;
-      // One after the other: each finds what the one before it left.
+      // In order: each iteration uses the results of the previous one.
       serial_loop(s);
       return barrier(), true;
     case Stmt::Kind::barrier:
@@ -103,7 +103,7 @@ void Renderer::group_loop(const Stmt& s) {
   out_.close();
 }
 
-// Halves are joined until one part is left, so that the order follows from the extent alone.
+// Combines halves until one part is left, so that the order depends only on the extent.
 void Renderer::reduce_group(const Stmt& s) {
   const DType t = register_dtype(s.value.dtype());
   const int threads = group_threads(kernel_);
@@ -167,7 +167,7 @@ void Renderer::reduce_group(const Stmt& s) {
   forget_registers();
 }
 
-// As one access where both ends are multiples of it.
+// Whether one access can copy all lanes: source and destination are aligned to it.
 bool Renderer::copies_vector(const Stmt& s, const Dim& from) {
   constexpr std::int64_t bytes = 16;
   const DType t = buffer_dtype(s.param);
@@ -210,10 +210,9 @@ void Renderer::copy_async(const Stmt& s) {
 
 // ---- tiles
 
-// The tiles of which iteration i of a serial loop reads row i and no other. Registers cannot be
-// indexed by a variable, and unrolling would repeat the body for each row. So the body reads row 0,
-// and turn_tile() then moves each row up by one and the first to the end. After the loop the tile
-// is as before.
+// The tiles of which iteration i of a serial loop reads only row i. Registers cannot be indexed by
+// a variable, and unrolling would repeat the body for each row. So the body reads row 0, and
+// turn_tile() then rotates the rows by one. After the loop the tile is unchanged.
 std::vector<int> Renderer::tiles_by_rows(const Stmt& loop) const {
   if (!dialect_.has_groups || loop.loop != LoopKind::serial) return {};
   std::set<int> own, others;
@@ -309,8 +308,8 @@ void Renderer::array_multiply(const Stmt& s) {
     out_.line(dialect_.unroll);
     out_.open("for (int32_t ", l, " = 0; ", l, " < ", t.columns, "; ++", l, ")");
   };
-  // Neighbouring steps read neighbouring elements, which compilers of shaders see in turns that are
-  // written out.
+  // Neighbouring steps read neighbouring elements, which shader compilers recognize in unrolled
+  // iterations.
   constexpr std::int64_t most_written_out = 512;
   if (s.extent.is_number() && s.extent.number() * t.rows * t.columns <= most_written_out)
     out_.line(dialect_.unroll);

@@ -1,6 +1,6 @@
-// Tiles of a subgroup as matrices of which no thread knows its part, where the dialect has them.
-// What the group shares is one array of words of 16 bytes then, and what a thread holds of operands
-// on their way there are such words, too.
+// Tiles of a subgroup as opaque matrices, if the dialect has them: no thread knows which elements
+// it holds. Shared memory is then one array of 16-byte words, and a thread also holds operands on
+// their way there as such words.
 #include <algorithm>
 
 #include "codegen/c/expression.h"
@@ -16,7 +16,7 @@ constexpr std::int64_t word_bytes = 16, side = 16, lines_of_thread = side / 8;
 
 std::string matrix_name(std::int64_t row, int tile) { return cat("sums_", row, "_", tile / 2); }
 
-// Thread memory whose elements are stored one by one somewhere.
+// Finds thread memory whose elements are stored one by one.
 void find_stored_alone(const Block& block, std::int64_t width, std::unordered_set<int>& out) {
   for (const Stmt& s : block) {
     const bool is_lanes = is_loop(s) && s.loop == LoopKind::lanes && s.extent.is_number();
@@ -53,7 +53,7 @@ std::string Renderer::words_name(int param) {
   return is_shared(param) ? "hone_shared" : buffer(param);
 }
 
-// The number of the word that begins with the element.
+// The index of the word that begins with the element.
 std::string Renderer::word_number(int param, const Dim& at) {
   const auto memory = static_cast<std::size_t>(param) - kernel_.params.size();
   const Dim first = is_shared(param) ? kernel_.memory[memory].offset.number() / word_bytes : 0;
@@ -76,7 +76,7 @@ std::string Renderer::element_in_words(int param, const std::string& at) {
                 {{"$A", words_name(param)}, {"$I", cat("(", at, " + ", first, ")")}});
 }
 
-// A vector of `width` elements from words, and to one.
+// Converts words to a vector of `width` elements, and back.
 std::string Renderer::unpacked(int param, std::int64_t width, const std::string& name,
                                const Dim& first) {
   std::string words;
@@ -98,7 +98,7 @@ std::string Renderer::packed(int param, std::int64_t width, const std::string& n
                                           {"$W", word_at(param, first)}});
 }
 
-// A lanes loop that copies a word as it is.
+// Writes a lanes loop that copies one whole word; false for others.
 bool Renderer::moves_word(const Stmt& s) {
   if (!uses_matrices_ || s.body.size() != 1) return false;
   const Stmt& store = s.body[0];
@@ -131,13 +131,13 @@ bool Renderer::moves_word(const Stmt& s) {
 
 void Renderer::fill_matrices(const Stmt& s) {
   used_tiles_.insert(s.tile);
-  if (s.tile % 2 != 0) return;  // of the tile before it
+  if (s.tile % 2 != 0) return;  // handled with the previous tile
   const std::string x = value(s.value);
   for (std::int64_t i = 0; i < kernel_.tiles[static_cast<std::size_t>(s.tile)].rows; i += 2)
     out_.line(filled(dialect_.matrices->fill, {{"$V", matrix_name(i / 2, s.tile)}, {"$X", x}}));
 }
 
-// Where the first thread of the subgroup is: the corner of what the subgroup has.
+// Writes with the position of the subgroup's first thread: the corner of the subgroup's part.
 void Renderer::at_corner(const std::function<void()>& write) {
   std::string& thread = variables_.at(group_thread_);
   const std::string own = std::exchange(thread, std::string(dialect_.matrices->first_thread));

@@ -1,4 +1,4 @@
-// What subgroups multiply together, where the dialect has functions for it: each thread loads and
+// Products computed by subgroups, if the dialect has functions for them: each thread loads and
 // multiplies its part of the pieces that the machine's instruction takes.
 #include <numbers>
 
@@ -8,8 +8,8 @@
 
 namespace hone::c {
 
-// Of pieces of 8 x 8 elements, each thread names a row of one; the four are rows and depth of the
-// left operand, or depth and columns of the right one.
+// Each thread gives the address of one row of one of four 8 x 8 pieces. The four pieces span rows
+// and depth of the left operand, or depth and columns of the right one.
 void Renderer::multiply_halves(const Stmt& s) {
   const Stmt& first = s.body[0];
   for (const Stmt& each : s.body) used_tiles_.insert(each.tile);
@@ -27,7 +27,8 @@ void Renderer::multiply_halves(const Stmt& s) {
   out_.open();
   out_.line("const int32_t ", lane, " = (int32_t)(", dialect_.thread, " % 32), ", row, " = ", lane,
             " % 8, ", piece, " = ", lane, " / 8;");
-  // The places of a thread's own elements, less what is the thread's in them.
+  // The address of the row that this thread gives: removes the thread's share from the position of
+  // its own elements.
   const auto start = [&](const std::string& name, int param, const Dim& own, std::int64_t of_lane,
                          const std::string& share, const std::string& line, std::int64_t pitch,
                          const std::string& along) {
@@ -66,8 +67,7 @@ void Renderer::multiply_halves(const Stmt& s) {
   forget_registers();
 }
 
-// What a thread holds is its part of the pieces already: two neighbouring elements are one
-// register.
+// A thread already holds its part of the pieces: two neighbouring elements are one register.
 void Renderer::multiply_held_halves(const Stmt& s) {
   const Stmt *load = nullptr, *first = nullptr;
   std::vector<int> tiles;

@@ -1,5 +1,5 @@
-// Lanes loops of known extent on machines whose threads run in groups: one thread takes all lanes.
-// What lies side by side is read before them and written behind them, as vectors.
+// Lanes loops of known extent on machines whose threads run in groups: one thread computes all
+// lanes. Contiguous elements are read before the loop and written after it as vectors.
 #include <algorithm>
 #include <bit>
 
@@ -10,11 +10,11 @@
 
 namespace hone::c {
 
-// The first element of those that the lanes of the loop use, when they are neighbours and it is a
-// multiple of their number.
+// The first element that the lanes of the loop use, if the elements are contiguous and aligned to
+// their count.
 std::optional<Dim> Renderer::vector_start(const Stmt& loop, int param, const Dim& offset) const {
   const Dim lane = symbol_of(loop);
-  // An array of its own has no address where memory of a group has none.
+  // A separate array has no address if group memory has none.
   const bool has_address = !is_array(param) || (is_shared(param) && !dialect_.shared.empty()) ||
                            is_spread(param) || in_words_.contains(param);
   if (!has_address || !(stride_of(offset, lane) == Dim(1))) return std::nullopt;
@@ -51,7 +51,7 @@ void Renderer::vector_loop(const Stmt& s) {
   const std::string lane = fresh("l");
   forget_memory();
   std::vector<NodeId> loads;
-  // What a condition guards may not be there.
+  // Memory guarded by a condition may not exist.
   std::vector<Value> values;
   for (const Stmt& each : s.body)
     if (each.kind != Stmt::Kind::branch && !each.condition)

@@ -105,8 +105,8 @@ constexpr std::string_view plain_sums_text =
     "#define $N_MULADD(sum, x, v) ((sum) += (x) * (v))\n"
     "#define $N_MULADD2(sum, v, w) ((sum) += (v) * (w))\n";
 
-// C has no word for a fused multiply-add of vectors: clang contracts, gcc has functions for those
-// of <immintrin.h> and finds others by itself.
+// C has no fused multiply-add of vectors: clang contracts; gcc has functions for the vectors of
+// <immintrin.h> and finds others itself.
 constexpr std::string_view fused_sums_text = R"c(#if defined(__clang__)
 #define $N_MULADD(sum, x, v) \
   do { \

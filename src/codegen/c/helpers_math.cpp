@@ -1,6 +1,6 @@
-// Functions of real numbers in C. The f32 ones are those of codegen/llvm/math.h with divisions for
-// estimates and a splitting of ln 2 that is exact without a fused multiply-add. Branches are
-// choices, so that loops over them become vectors. Coefficients: tools/minimax.
+// Functions of real numbers in C. The f32 functions are those of codegen/llvm/math.h with divisions
+// instead of estimates and a splitting of ln 2 that is exact without fused multiply-add. They use
+// ?: instead of branches, so that loops over them vectorise. Coefficients: tools/minimax.
 #include <span>
 
 #include "codegen/c/helpers.h"

@@ -16,7 +16,7 @@ namespace hone::c {
 
 namespace {
 
-// Everything that keeps a plan from becoming C, to be told at once.
+// Collects everything in a plan that cannot be written as C, to report it at once.
 class Problems {
  public:
   void add(const std::string& text) {
@@ -33,7 +33,7 @@ class Problems {
   std::vector<std::string> list_;
 };
 
-// Inputs and outputs whose sizes are not numbers.
+// Reports inputs and outputs whose sizes are not numbers.
 void check_sizes(const Plan& plan, Problems& problems) {
   auto check = [&](const char* what, const PlanParam& p) {
     for (const Dim& d : p.type.shape.dims)
@@ -187,13 +187,13 @@ class ProgramWriter {
     }
   }
 
-  // The status that stands for a message.
+  // The status code of a message.
   int refusal(std::string message) {
     facts_.refusals.push_back(std::move(message));
     return first_refusal + static_cast<int>(facts_.refusals.size()) - 1;
   }
 
-  // The kernel's function, written at its first use.
+  // The name of the kernel's function, which is written at first use.
   const std::string& entry(std::uint32_t index) {
     std::string& name = entries_[index];
     if (!name.empty()) return name;
@@ -202,7 +202,7 @@ class ProgramWriter {
     return name;
   }
 
-  // A kernel without results may read operands that have no elements either.
+  // A kernel without result elements may also have empty operands.
   bool writes_elements(const Step& s) const {
     const auto is_zero = [&](const Dim& d) { return number(d) == 0; };
     for (std::size_t i = 0; i < s.operands.size(); ++i)
@@ -245,7 +245,7 @@ class ProgramWriter {
     for (; !axes.empty() && axes.back().from == run && axes.back().to == run; axes.pop_back())
       run *= axes.back().count;
     std::string from_place = place(from), to_place = place(to);
-    // What a loop carries may be where it is wanted; memcpy must not be told so.
+    // A loop-carried value may already be in place; memcpy must not get overlapping memory.
     const bool stays = std::ranges::all_of(axes, [](const Axis& a) { return a.from == a.to; });
     if (stays && from_place == to_place) return;
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -263,7 +263,7 @@ class ProgramWriter {
   WeightsFile weights_;
   Module module_;
   ProgramFacts facts_;
-  Text out_;  // of the function that runs
+  Text out_;  // body of the run function
   std::string scratch_;
   std::set<std::string> names_ = {"model", "arena", "memory", "sizes"};
   std::map<std::uint32_t, std::string> entries_;

@@ -24,7 +24,7 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
-// All words $NAME and $name of a text as this program has them.
+// Replaces $NAME, $name and the like in a text.
 std::string filled(const ProgramFacts& f, std::string text) {
   const std::pair<std::string, std::string> words[] = {
       {"$NAME", upper(f.name)},

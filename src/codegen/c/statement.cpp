@@ -1,6 +1,6 @@
-// The part of Renderer that writes statements. Loops whose turns are independent are marked so;
-// sums over them are kept in several parts, and loops inside them run over strips of turns, so that
-// a compiler that does not reorder additions makes vectors of them.
+// The part of Renderer that writes statements. Marks loops with independent iterations; splits sums
+// over them into several parts, and runs loops inside them over strips of iterations, so that a
+// compiler that does not reorder additions can vectorise them.
 #include <algorithm>
 #include <limits>
 
@@ -13,9 +13,9 @@ namespace hone::c {
 
 namespace {
 
-// Turns of a loop with sums, or with loops inside, that are taken at once.
+// Size of a strip of a loop that contains sums or loops.
 constexpr std::int64_t strip_bytes = 512;
-// Loops inside of lanes that are written out make at most so many copies of a body.
+// Unrolled loops inside a lanes loop make at most this many copies of a body.
 constexpr std::int64_t most_copies = 32;
 constexpr std::int64_t across_block = 16;
 
@@ -25,7 +25,7 @@ std::int64_t power_of_two_from(std::int64_t n) {
   return p;
 }
 
-// How often the statements of a block would be written with its loops written out; 0: too often.
+// Number of copies of the block's statements with its loops unrolled; 0: too many.
 std::int64_t copies(const Block& block) {
   std::int64_t most = 1;
   for (const Stmt& s : block) {
@@ -124,7 +124,7 @@ void Renderer::forget_memory() {
 void Renderer::declare(const Stmt& s) {
   const std::string x = value(s.value);
   register_dtypes_[s.reg] = register_dtype(s.value.dtype());
-  // A strip made room for it.
+  // Already declared by a strip.
   if (arrays_.contains(s.reg)) {
     out_.line(registers_.at(s.reg), " = ", x, ";");
   } else {
@@ -152,8 +152,8 @@ void Renderer::accumulate(const Stmt& s) {
   forget_registers();
 }
 
-// What a store takes from a vector or another array as it is: a narrow float would be widened and
-// rounded again.
+// An element that a store copies unchanged from a vector or another array; a narrow float would
+// otherwise be widened and rounded again.
 std::string Renderer::copied_element(const Stmt& s) {
   const Value from_memory = held_load(s.value).value_or(s.value);
   if (!from_memory.is(ops::load) || s.value.dtype() != buffer_dtype(s.param)) return "";
@@ -166,7 +166,7 @@ std::string Renderer::copied_element(const Stmt& s) {
   return is_array_copy ? element_at(from, s.value.attrs().dims("offset").at(0)) : "";
 }
 
-// What a store rounds as a cast did already.
+// A cast value that the store would round a second time.
 std::string Renderer::rounded_element(const Stmt& s) {
   const bool is_cast = s.value.is(ops::cast) && s.value.dtype() == buffer_dtype(s.param) &&
                        byte_size(s.value.dtype()) == 2 && is_float(s.value.dtype()) &&
@@ -224,9 +224,9 @@ bool Renderer::is_short_of_steps(const Stmt& s) const {
 }
 
 void Renderer::serial_loop(const Stmt& s) {
-  if (s.extent.low() > 0) hoist(s.var, s.body);  // else what it reads may not be there
+  if (s.extent.low() > 0) hoist(s.var, s.body);  // else the memory it reads may not exist
   const std::string extent = position(s.extent), i = fresh("i");
-  // What was read before must be read again inside: an earlier turn may have changed it.
+  // Values read before must be read again inside: an earlier iteration may have changed them.
   if (!modified_outside(s.body).empty()) forget_registers();
   forget_memory();
   const bool is_chunks = !dialect_.has_groups && s.loop == LoopKind::grid && has_grid(kernel_);
@@ -246,7 +246,7 @@ void Renderer::serial_loop(const Stmt& s) {
 }
 
 void Renderer::unrolled_loop(const Stmt& s, std::int64_t turns) {
-  // Nobody may ask for a sum over nothing.
+  // An empty sum may be unused.
   if (turns == 0)
     for (RegId r : modified_outside(s.body)) out_.line("(void)", registers_.at(r), ";");
   for (std::int64_t i = 0; i < turns; ++i) {
@@ -288,7 +288,7 @@ void Renderer::across_loop(const Stmt& s) {
   const Stmt& inner = s.body[0];
   if (s.extent.low() > 0) hoist(s.var, s.body);
   forget_memory();
-  // Squares, so that what is read along one loop and written along the other stays near.
+  // Square blocks keep reads along one loop and writes along the other local.
   auto blocks = [&](const Dim& extent, const std::string& first, const std::string& last) {
     const std::string end = position(extent);
     out_.open("for (int64_t ", first, " = 0; ", first, " < ", end, "; ", first,
@@ -359,7 +359,7 @@ void Renderer::strips(const Stmt& s, const std::vector<RegId>& sums) {
   }
 }
 
-// Halves are joined until one part is left, so that the order follows from the width alone.
+// Combines halves until one part is left, so that the order depends only on the width.
 void Renderer::join_parts(const Op& combine, DType t, const std::string& total,
                           const std::string& parts, std::int64_t width) {
   if (width > 1) {

@@ -102,7 +102,7 @@ std::string in_comment(std::string_view text) {
       out += ' ';
     out += next;
   }
-  // A star at the end would reach into what follows.
+  // A final star or slash would combine with the following text.
   if (!out.empty() && (out.back() == '*' || out.back() == '/')) out += ' ';
   return out;
 }
@@ -113,7 +113,7 @@ std::string identifier(std::string_view name) {
     const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     const bool is_digit = c >= '0' && c <= '9';
     if (is_digit && out.empty()) out += 'n';
-    // Names with two underscores in a row are the compiler's.
+    // Names with two consecutive underscores are reserved.
     if (is_letter || is_digit)
       out += c;
     else if (!out.empty() && out.back() != '_')
@@ -130,7 +130,7 @@ std::string identifier(std::string_view name) {
       "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "template",
       "this", "throw", "true", "try", "typedef", "typename", "typeid", "typeof", "union",
       "unsigned", "using", "virtual", "void", "volatile", "while", "xor", "xor_eq",
-      // Macros of compilers and of the headers that are included.
+      // Macros of compilers and of the included headers.
       "errno", "linux", "unix", "NAN", "INFINITY", "NULL", "EOF"};
   if (out.empty()) return "value";
   const bool is_taken = std::find(std::begin(words), std::end(words), out) != std::end(words);

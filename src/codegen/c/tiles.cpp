@@ -1,5 +1,5 @@
 // The part of Renderer that writes register tiles: each vector of a row is a variable, so that it
-// is in a register. Where expressions read elements, the tile is stored beside first.
+// stays in a register. If expressions read elements, the tile is first copied to memory.
 #include <algorithm>
 
 #include "codegen/c/expression.h"
@@ -45,13 +45,13 @@ std::string Renderer::window(const TileWindow& w) {
   return cat(buffer(w.param), " + (", position(w.offset), ")");
 }
 
-// How many columns there are; empty: all.
+// The number of columns; empty: all.
 std::string Renderer::tile_columns(const Stmt& s) {
   const KernelTile& t = kernel_.tiles[static_cast<std::size_t>(s.tile)];
   return s.columns == Dim(t.columns) ? "" : factor(s.columns);
 }
 
-// A pointer to a row of the tile's dtype, made of the elements from `from` on.
+// A pointer to a row in the tile's dtype, converted from the elements at `from` if necessary.
 std::string Renderer::tile_row(const TileForm& form, int param, const std::string& from,
                                const std::string& columns) {
   const DType dtype = buffer_dtype(param);
@@ -137,7 +137,7 @@ void Renderer::tile_store(const Stmt& s) {
   forget_memory();
 }
 
-// One k: what `a` and `b` point at, so many elements further.
+// One step k, at offsets `a_place` and `b_place` from the pointers `a` and `b`.
 void Renderer::tile_step(const Stmt& s, const TileForm& form, const std::string& columns,
                          std::int64_t a_place, std::int64_t b_place) {
   auto load = [&](const std::string& to, const std::string& row, int v) {
@@ -211,7 +211,7 @@ void Renderer::tile_multiply(const Stmt& s) {
 // ---- elements
 
 // For a loop or a store that reads elements of tiles: copies those tiles to memory, then writes the
-// statement. False when the statement reads none, or is inside a statement that was written so.
+// statement. False if the statement reads none, or is inside such a statement.
 bool Renderer::show_tiles(const Stmt& reader) {
   const bool may_be = reader.kind == Stmt::Kind::loop || reader.kind == Stmt::Kind::store;
   if (!may_be || kernel_.tiles.empty() || !shown_tiles_.empty()) return false;

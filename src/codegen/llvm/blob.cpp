@@ -200,8 +200,8 @@ std::optional<Definition> Linker::find(const Elf& elf, std::size_t object, const
   return it->second;
 }
 
-// Sections that code does not refer to are left out: constructors and tables of the sanitizers,
-// notes, unwind tables.
+// Omits sections that code does not reference: constructors and tables of the sanitizers, notes,
+// unwind tables.
 void Linker::reach(Place first) {
   std::vector<Place> work = {first};
   while (!work.empty()) {
@@ -226,7 +226,7 @@ std::uint64_t Linker::append(std::uint64_t bytes, std::uint64_t align) {
   return at;
 }
 
-// Text first, then constants, each on cache lines of its own.
+// Text first, then constants, each on separate cache lines.
 void Linker::place_sections() {
   std::stable_sort(reached_.begin(), reached_.end(), [&](Place a, Place b) {
     return (section(a).flags & executable) > (section(b).flags & executable);
@@ -282,7 +282,7 @@ void Linker::relax_got(std::uint64_t at, std::uint64_t target, const std::string
   if (opcode == std::byte{0x8b}) {
     opcode = std::byte{0x8d};
   } else if (opcode == std::byte{0xff} && operand == std::byte{0x15}) {
-    opcode = std::byte{0x67};  // a prefix without effect fills the sixth byte
+    opcode = std::byte{0x67};  // a no-op prefix fills the sixth byte
     operand = std::byte{0xe8};
   } else {
     HONE_ASSERT(false, "symbol ", name,

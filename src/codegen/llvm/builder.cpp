@@ -97,7 +97,8 @@ LLVMTypeRef Module::llvm_type(ValueType type) const {
   return type.lanes == 1 ? one : LLVMVectorType(one, static_cast<unsigned>(type.lanes));
 }
 
-// f16 and bf16 travel as i16: masked and gathered half vectors are not legal everywhere.
+// f16 and bf16 are loaded and stored as i16: masked and gathered half vectors are not legal
+// everywhere.
 LLVMTypeRef Module::memory_type(DType dtype, int lanes) const {
   LLVMTypeRef one =
       dtype == DType::f32 ? LLVMFloatTypeInContext(context())
@@ -231,7 +232,7 @@ Function Module::end_function(std::optional<Value> result) {
   return std::exchange(s.function, {});
 }
 
-// A function with one parameter a buffer holds the body, because attributes such as noalias belong
+// The body is a function with one parameter per buffer, because attributes such as noalias belong
 // to parameters; the exported function reads the buffer table and calls it.
 KernelArguments Module::begin_kernel(std::string_view name, std::span<const Buffer> buffers) {
   state_->kernel = name;
@@ -265,7 +266,7 @@ void Module::end_kernel() {
                              {pointer, pointer, i64, i64, pointer}, LLVMExternalLinkage);
   LLVMPositionBuilderAtEnd(builder(),
                            LLVMAppendBasicBlockInContext(context(), parts.function, "entry"));
-  // A call like this is not worth the optimiser's time.
+  // This wrapper is not worth optimising.
   for (const char* name : {"noinline", "optnone"})
     attach(parts.function, on_function, attribute(context(), name));
   auto parameter = [&](unsigned i) { return LLVMGetParam(parts.function, i); };
@@ -291,7 +292,7 @@ std::optional<Value> Module::call(const Function& function,
 
 namespace {
 
-// Through memory, so that the code holds one call and not one a lane.
+// Through memory, so that the code contains one call instead of one per lane.
 Value lane_by_lane(Module& m, std::span<const Value> arguments,
                    const std::function<Value(const Values&)>& f) {
   const ValueType type = arguments[0].type;
@@ -363,7 +364,7 @@ LLVMBasicBlockRef block_here(const Module& m) { return LLVMGetInsertBlock(m.buil
 LLVMBasicBlockRef new_block(const Module& m, const char* name) {
   return LLVMCreateBasicBlockInContext(m.context(), name);
 }
-// Appends the block to the running function and continues there.
+// Appends the block to the current function and continues there.
 void enter(const Module& m, LLVMBasicBlockRef block) {
   LLVMAppendExistingBasicBlock(LLVMGetBasicBlockParent(block_here(m)), block);
   LLVMPositionBuilderAtEnd(m.builder(), block);

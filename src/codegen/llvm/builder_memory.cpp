@@ -25,7 +25,7 @@ LLVMValueRef align_argument(const Module& m, unsigned align) {
   return LLVMConstInt(LLVMInt32TypeInContext(m.context()), align, false);
 }
 
-// Element addresses, one a lane.
+// Element addresses, one per lane.
 LLVMValueRef addresses(DType dtype, Pointer base, Value indices) {
   Module& m = *base.module;
   return LLVMBuildInBoundsGEP2(m.builder(), m.memory_type(dtype, 1), base.ref, &indices.ref, 1, "");
@@ -55,7 +55,7 @@ Value load(DType dtype, Pointer p, int lanes, Access access) {
 
 void store(DType dtype, Pointer p, Value v, Access access) {
   Module& m = *p.module;
-  // What leaves a register narrower is written as it is, not put together first.
+  // Narrowed values are written one register at a time, not concatenated first.
   const bool is_narrowed = dtype != DType::b1 && byte_size(dtype) < byte_size(v.dtype());
   if (const int lanes = m.target().lanes(byte_size(v.dtype())); is_narrowed && v.lanes() > lanes) {
     for (int i = 0; i < v.lanes(); i += lanes)

@@ -53,7 +53,7 @@ Value bitwise(Value a, Value b, Build build) {
   return same(a, build(builder(a), a.ref, b.ref, ""));
 }
 
-// A divisor that the machine accepts, and the lanes that it stands in for.
+// A divisor that does not trap, and the lanes where it replaces another.
 struct Divisor {
   Value safe, is_zero, is_minus_one;
 };
@@ -189,7 +189,7 @@ Value fma(Value a, Value b, Value c) {
 
 namespace {
 
-// The number that every lane of a constant holds.
+// The number in every lane of a constant.
 std::optional<double> splat_number(const Value& v) {
   std::optional<double> number;
   for (int i = 0; i < v.lanes(); ++i) {
@@ -210,7 +210,7 @@ struct Extremum {
   bool is_maximum;
 };
 
-// The machine's instruction: b where one is NaN.
+// The machine instruction: b if one is NaN.
 Value ordered_extremum(Value a, Value b, bool is_maximum) {
   return select(is_maximum ? greater(a, b) : less(a, b), a, b);
 }
@@ -225,7 +225,7 @@ Value extremum(Value a, Value b, const Extremum& e) {
   };
   if (is_number(a)) return ordered_extremum(a, b, e.is_maximum);
   if (is_number(b)) return ordered_extremum(b, a, e.is_maximum);
-  // So that a chain of joins waits for one instruction and a blend of a.
+  // So that in a chain of reductions, a only waits for one instruction and a blend.
   return select(is_nan(b), b, ordered_extremum(b, a, e.is_maximum));
 }
 
@@ -294,8 +294,8 @@ Value to_integer(Value v, DType to) {
   return convert(v, to, counts_below_zero(v) ? LLVMBuildSExt : LLVMBuildZExt);
 }
 
-// f64 to f32 such that a second rounding to a shorter format is as if there had been one: inexact
-// results are truncated and end in a one (round to odd; Boldo, Melquiond 2008).
+// f64 to f32 so that a second rounding to a shorter format gives the same result as a single
+// rounding: inexact results are truncated and end in a one (round to odd; Boldo, Melquiond 2008).
 Value round_to_odd(Value v) {
   Value near = convert(v, DType::f32, LLVMBuildFPTrunc);
   Value back = convert(near, DType::f64, LLVMBuildFPExt);

@@ -62,7 +62,7 @@ constexpr Binary binaries[] = {
     {&ops::le, [](Value a, Value b) { return less_equal(a, b); }},
 };
 
-// Its value holds the rounding of one operation.
+// Whether the value is rounded by one arithmetic operation.
 bool is_computed(const hone::Value& v) {
   return v.is(ops::add) || v.is(ops::sub) || v.is(ops::mul) || v.is(ops::div);
 }
@@ -81,7 +81,7 @@ Value narrow_from_bits(DType to, const Value& bits) {
   return detail::from_memory(*bits.module, to, bits.ref, bits.lanes());
 }
 
-// By squaring. A negative power is 1 / x^-n, truncated.
+// By repeated squaring. A negative power is 1 / x^-n, truncated.
 Value integer_power(Module& m, Value x, Value n) {
   const int lanes = std::max(x.lanes(), n.lanes());
   auto wide = [&](Value v) { return v.lanes() == lanes ? v : broadcast(v, lanes); };
@@ -145,7 +145,7 @@ void Renderer::set_variable(VarId var, Value at) { variables_[var] = at; }
 Value Renderer::value(const Expression& e) {
   if (auto it = cache_.find(e.node()); it != cache_.end()) return it->second;
   Value v = emit(e);
-  reads_(e);  // says when it is forgotten
+  reads_(e);  // determines when it is forgotten
   cache_.insert_or_assign(e.node(), v);
   return v;
 }
@@ -170,7 +170,7 @@ Value Renderer::emit(const Expression& e) {
   }
   Values operands;
   if (compares_positions(e)) {
-    // In as few bits as both need.
+    // Compare in 32 bits if both fit.
     for (const Expression& operand : {e.operand(0), e.operand(1)}) {
       const Dim& d = operand.attrs().dims("dims").at(0);
       operands.push_back(mentions_lane(d) ? position_vector(d) : position(d));
@@ -206,7 +206,7 @@ Value Renderer::emit_operation(const Expression& e, const Values& in) {
   if (RealFunction f = real_function(e.op())) return f(in[0]);
   for (const Unary& u : unaries)
     if (u.op == &e.op()) return u.emit(in[0]);
-  // A product less its own maximum is 0; fused, it would be what was rounded off.
+  // A product minus its own maximum is 0; fused, it would be the rounding error.
   const bool could_fuse = m_.set_contract(!e.is(ops::sub));
   for (const Binary& b : binaries) {
     if (b.op != &e.op()) continue;
@@ -221,7 +221,7 @@ Value Renderer::emit_cast(const Expression& e, Value x) {
   const Expression from = e.operand(0);
   HONE_ASSERT(!is_coded(e.dtype()) && !is_coded(from.dtype()), "cast of ", from.dtype(), " to ",
               e.dtype(), " in a kernel; pass 'codes' replaces it");
-  // What is held wider than its dtype is rounded before it is called another one.
+  // A value held wider than its dtype is rounded before the cast.
   if (is_narrow(from.dtype()) && !is_rounded(from)) x = cast(x, from.dtype());
   return cast(x, e.dtype());
 }
@@ -286,14 +286,14 @@ Value Renderer::load_vector(const Expression& e, const std::optional<Value>& mas
 
 void Renderer::store(const Stmt& s) {
   DType dtype = buffer_dtype(s.param);
-  // What is cast for memory is rounded by the store, once.
+  // A value cast for memory is rounded only once, by the store.
   const hone::Value& rounded = s.value;
   const bool is_cast_for_memory = dtype == DType::f16 && rounded.is(ops::cast) &&
                                   rounded.dtype() == dtype &&
                                   rounded.operand(0).dtype() == DType::f32;
   Value v = value(is_cast_for_memory ? rounded.operand(0) : rounded);
   if (dtype == DType::bf16 && s.value.dtype() == dtype && is_rounded(s.value)) {
-    // Its upper half is what memory holds; rounded again it would be the same.
+    // Memory holds its upper half; rounding again would not change it.
     v = cast(bitcast(v, DType::u32) >> 16, DType::u16);
     dtype = DType::u16;
   }

@@ -1,4 +1,4 @@
-// Exponentials, logarithms and what is made of them. Coefficients: tools/minimax.
+// Exponentials, logarithms and functions derived from them. Coefficients: tools/minimax.
 #include "codegen/llvm/math.h"
 
 #include <algorithm>
@@ -89,8 +89,7 @@ Value exp_f32(Value x) {
   return scale(small_exp(d.r), d.n, d.integer);
 }
 
-// Without the second step of the reduction, and without bounds: nothing here overflows but the
-// result.
+// Without the second reduction step and without bounds: only the result can overflow.
 Value exp_of_rounded_f32(Value x) {
   if (!has_avx512(x)) return exp_f32(x);
   constexpr double p[] = {1.0,           0.693147063,   0.240229085,   0.0554861836,
@@ -99,7 +98,7 @@ Value exp_of_rounded_f32(Value x) {
   return detail::scale_by_floor(polynomial(detail::above_floor(y), p), y);
 }
 
-// exp(x) / 2 for x >= 0, finite as long as that is.
+// exp(x) / 2 for x >= 0; finite whenever the true value is.
 Value half_exp(Value x) {
   Reduced d = reduce_by_ln2(at_most(x, 90.0));
   return scale(small_exp(d.r), d.n - 1.0, d.integer - 1);
@@ -138,7 +137,7 @@ Value log_f32(Value x) {
   return select(less_equal(x, 0.0), edge, y);
 }
 
-// log(u) + c / u where u = 1 + x rounded and c is what the rounding lost (Kahan).
+// log(u) + c / u where u = 1 + x rounded and c is the rounding error (Kahan).
 Value log1p_f32(Value x) {
   Value u = x + 1.0;
   Value correction = (x - (u - 1.0)) / u;
@@ -185,7 +184,7 @@ Value pow_f32(Value x, Value y) {
   Value magnitude = pow_magnitude(abs(x), y);
   Value half = y * 0.5;
   Value is_integer = equal(trunc(y), y), is_odd = is_integer & not_equal(trunc(half), half);
-  // A negative base, -0 and -infinity included, gives its sign to odd powers.
+  // Odd powers of a negative base, including -0 and -infinity, are negative.
   Value is_negative = less(bitcast(x, DType::i32), 0);
   Value out = select(is_negative & is_odd, -magnitude, magnitude);
   out = select(less(x, 0.0) & ~is_integer & less(abs(x), infinity), real_like(x, nan), out);
@@ -195,7 +194,7 @@ Value pow_f32(Value x, Value y) {
 
 // ---- sigmoids
 
-// With e = exp(-|x|) nothing overflows, and small results keep their digits.
+// With e = exp(-|x|) nothing overflows, and small results keep their precision.
 Value sigmoid_by_exp(Value x) {
   Value e = exp_f32(-abs(x));
   return quotient(select(less(x, 0.0), e, real_like(x, 1)), e + 1.0);

@@ -1,4 +1,4 @@
-// Instructions for real functions that have no form in LLVM's IR.
+// Instructions for real functions without a form in LLVM IR.
 #include <llvm-c/Core.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ Value masked(std::string_view name, const Value& like, std::vector<LLVMValueRef>
                 like.type);
 }
 
-// x less x rounded to a multiple of 2^-bits; `mode` 0 rounds to the nearest, 1 down.
+// x minus x rounded to a multiple of 2^-bits; `mode` 0 rounds to nearest, 1 down.
 Value reduced(Value x, int bits, int mode) {
   constexpr int quiet = 8;
   return by_register(x, x, least_lanes, [&](Value v, Value) {
@@ -91,7 +91,7 @@ Value beside_multiple(Value x, int bits) { return reduced(x, bits, 0); }
 
 Value power_of_two(Value n) { return bitcast((n + 127) << 23, DType::f32); }
 
-// Two steps where one would leave the normal numbers.
+// Two steps, because one could leave the normal range.
 Value scale(Value v, Value n, Value integer) {
   if (has_avx512(v)) return scale_by_floor(v, n);
   Value half = integer >> 1;

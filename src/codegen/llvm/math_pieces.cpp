@@ -1,5 +1,5 @@
-// Functions as polynomials on short pieces, whose coefficients lie in registers and are looked up
-// by the number of the piece. Coefficients: tools/minimax, sets "... pieces" and "gelu tail".
+// Piecewise polynomials with short pieces. The coefficients are kept in registers and looked up by
+// piece number. Coefficients: tools/minimax, sets "... pieces" and "gelu tail".
 #include <llvm-c/Core.h>
 
 #include <bit>
@@ -269,7 +269,7 @@ struct Pieces {
   double width = 1;
   int count = 32;
   std::span<const float> rows;
-  bool keeps_sign = false;  // of -0
+  bool keeps_sign = false;  // the sign of -0
 };
 
 constexpr Pieces gelu_pieces{0.25, 32, gelu_rows, true};
@@ -300,8 +300,8 @@ Value in_pieces(const Pieces& p, Value x) {
   return sum;
 }
 
-// `usual`, or the other value where the condition holds, computed only then; compiled as if that
-// hardly ever happened.
+// `usual`, or if the condition holds, `other()`, which is computed only then; compiled as an
+// unlikely branch.
 Value if_seldom(Value condition, Value usual, const std::function<Value()>& other) {
   Module& m = *condition.module;
   LLVMBuilderRef b = m.builder();
@@ -333,7 +333,8 @@ Value if_seldom(Value condition, Value usual, const std::function<Value()>& othe
 }  // namespace
 
 Value or_beyond(Value x, double limit, Value near, const std::function<Value()>& beyond) {
-  // Compared as integers, where NaN is more than every number: of two lanes it hides neither.
+  // Compared as integers, where NaN exceeds every number, so the maximum of two lanes does not hide
+  // it.
   Value magnitude = abs(x), greatest = bitcast(magnitude, DType::i32);
   const int most = x.module->target().lanes();
   while (greatest.lanes() > most) {
@@ -353,7 +354,7 @@ Value gelu_tail(Value x) {
   constexpr double g[] = {0.398942262, -0.398934305, 1.19557607,  -5.88596058, 37.3832779,
                           -242.653305, 1277.11816,   -4365.01367, 6908.29688};
   Value a = at_most(abs(x), 15.0);
-  Value square = a * a, lost = llvm::fma(a, a, -square);  // exactly a^2 together
+  Value square = a * a, lost = llvm::fma(a, a, -square);  // their sum is exactly a^2
   Value t = fma(square, -log2_of_e / 2, rounder);
   Value n = t - rounder;  // exp(-a^2 / 2) = 2^n exp(-r / 2)
   Value r = fma(n, 2 * ln2_high, square) + fma(n, 2 * ln2_low, lost);
@@ -367,7 +368,7 @@ Value gelu_tail(Value x) {
   return select(less(x, 0.0), fma(x, 0.0, -y), x - y);
 }
 
-// x sigmoid(z(x)) for |x| >= 3.25. exp(-z) has z times the relative error of z, so that is in f64.
+// x sigmoid(z(x)) for |x| >= 3.25. exp(-z) multiplies the relative error of z by z, so z is in f64.
 Value gelu_tanh_tail(Value x) {
   const double slope = 2 * std::sqrt(2 / M_PI);
   Value a = at_most(abs(x), 11.0), wide = cast(a, DType::f64);
@@ -377,7 +378,7 @@ Value gelu_tanh_tail(Value x) {
   Value r = cast(-fma(turns, ln2, z), DType::f32), n = cast(turns, DType::f32);
   Value integer = cast(n, DType::i32);
   Value p = fma(r, polynomial(r, exp_rest), 1.0);
-  // Results that are subnormal are rounded once.
+  // Subnormal results are rounded once.
   Value y = scale(quotient(a * p, scale(p, n, integer) + 1.0), n, integer);
   // Minus infinity times zero is NaN here too.
   return select(less(x, 0.0), fma(x, 0.0, -y), x - y);

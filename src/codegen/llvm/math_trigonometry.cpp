@@ -30,7 +30,7 @@ Value cos_of_small(Value r) {
   return llvm::fma(v * v, polynomial(v, p), fma(v, -0.5, 1.0));
 }
 
-// Reduced in f64, whose two parts of pi/2 leave an error of 2^-60 or so as long as k < 2^40.
+// Reduced in f64 with pi/2 in two parts: the error is about 2^-60 as long as k < 2^40.
 Quadrant quadrant(Value x) {
   constexpr double two_over_pi = 0.63661977236758134308, rounder = 6755399441055744.0;
   constexpr double high = 1.57079632679489661923, low = 6.123233995736766036e-17;
@@ -63,7 +63,7 @@ Value tan_regular(Value x) {
   return select(equal(x, 0.0), x, y);
 }
 
-// Arguments beyond 2^40 are rare enough to leave them to the C library.
+// The C library handles arguments beyond 2^40, which are rare.
 Value unless_huge(const char* name, Value x, Value (*regular)(Value)) {
   Value is_huge = any(greater(abs(x), 0x1p40));
   return x.module->if_values(

@@ -14,7 +14,7 @@ namespace hone::llvm {
 
 namespace {
 
-// A loop of so few turns is written out.
+// A loop of at most this many iterations is unrolled.
 constexpr std::int64_t most_unrolled = 4;
 
 void collect(const Block& block, const std::function<void(const Stmt&)>& f) {
@@ -25,7 +25,7 @@ void collect(const Block& block, const std::function<void(const Stmt&)>& f) {
   }
 }
 
-// Nodes below a loop whose value is not the same in each of its turns, operands before users.
+// Nodes in a loop whose value varies between iterations, operands before users.
 std::vector<hone::Value> varying_values(const Stmt& loop) {
   Dims symbols = {loop_symbol(loop.var, loop.extent)};
   std::unordered_set<RegId> changed;
@@ -58,7 +58,7 @@ std::vector<hone::Value> varying_values(const Stmt& loop) {
   return out;
 }
 
-// Whether it is or comes from an element of eight bytes.
+// Whether it is or comes from an 8-byte element.
 bool is_wide_number(const hone::Value& v, const Kernel& kernel) {
   if (!v.is(ops::load)) return !v.is(ops::dims) && byte_size(v.dtype()) == 8;
   auto p = static_cast<std::size_t>(v.attrs().integer("param"));
@@ -66,7 +66,7 @@ bool is_wide_number(const hone::Value& v, const Kernel& kernel) {
                                             : kernel.memory[p - kernel.params.size()].dtype) == 8;
 }
 
-// A multiplication is a loop, and too much code to be written out.
+// A tile multiplication is a loop, and too much code to unroll.
 bool multiplies_tiles(const Block& block) {
   bool found = false;
   collect(block, [&](const Stmt& s) { found = found || s.kind == Stmt::Kind::tile_multiply; });
@@ -79,18 +79,18 @@ bool contains_loop(const Block& block) {
   return found;
 }
 
-// Extremes of floats let NaN go, and remember beside them where none was met: half an instruction
-// in place of two.
+// Float maximum and minimum reductions ignore NaN and record in separate masks which lanes saw
+// none: half an instruction instead of two.
 bool has_memory_of_nan(const Op& op, DType dtype) {
   return is_float(dtype) && (&op == &ops::maximum || &op == &ops::minimum);
 }
-// In several masks, each of a register's lanes, so that none waits for another.
+// Several masks, each with a register's lanes, so that none waits for another.
 constexpr int most_memories = 4;
 RegId memory_of_nan(RegId extreme, int i) { return -1 - (extreme * most_memories + i); }
 RegId extreme_of(RegId memory) { return (-1 - memory) / most_memories; }
 bool is_memory(RegId r) { return r < 0; }
 
-// Of two numbers; the second where one is NaN.
+// The extreme of two numbers; the second if one is NaN.
 Value extreme_of_numbers(const Op& op, Value a, Value b) {
   return select(&op == &ops::maximum ? greater(a, b) : less(a, b), a, b);
 }
@@ -121,7 +121,7 @@ void Renderer::block(const Block& block) {
         loop(s);
         break;
       case Stmt::Kind::declare:
-        // What is joined later differs between lanes.
+        // A register reduced later differs between lanes.
         registers_.insert_or_assign(
             s.reg, joined_.contains(s.reg) ? widened(value(s.value)) : value(s.value));
         forget_registers();
@@ -184,7 +184,7 @@ void Renderer::accumulate(const Stmt& s) {
   HONE_ASSERT(v.lanes() <= total.lanes(), "a vector is added to one number");
   if (auto memory = registers_.find(memory_of_nan(s.reg, 0)); memory != registers_.end()) {
     const int lanes = memory->second.lanes();
-    for (int i = 0, k = 0; i < v.lanes(); i += 2 * lanes, ++k) {  // two vectors in one question
+    for (int i = 0, k = 0; i < v.lanes(); i += 2 * lanes, ++k) {  // one comparison for two vectors
       Value first = slice_lanes(v, i, lanes);
       Value second = i + lanes < v.lanes() ? slice_lanes(v, i + lanes, lanes) : first;
       if (auto next = registers_.find(memory_of_nan(s.reg, k)); next != registers_.end())
@@ -291,7 +291,7 @@ void Renderer::serial_loop(const Stmt& s) {
   std::vector<RegId> modified = modified_outside(s.body);
   add_tiles_carried(s.body, modified);
   Value extent = position(s.extent);
-  // What was read before must be read again inside: an earlier turn may have changed it.
+  // Values read before must be read again inside: an earlier iteration may have changed them.
   if (!modified.empty()) forget_registers();
   forget_memory();
   Values after =
@@ -317,10 +317,10 @@ int Renderer::lanes_for(const Stmt& s) const {
 
 namespace {
 
-// Vectors that one turn of a loop works on: enough to hide the latency of joining, and few where
-// the body is long, whose turns the processor overlaps by itself.
+// Vectors per loop iteration: enough to hide the latency of reductions, and few for long bodies,
+// whose iterations the processor overlaps itself.
 int vectors_at_once(const Stmt& s, bool joins, const TargetSpec& target) {
-  // Each turn runs through memory again in a loop of its own.
+  // Each iteration traverses memory in its own inner loop.
   if (contains_loop(s.body)) return joins ? 4 : target.vector_bits / 64;
   double weight = 0;
   for (const hone::Value& v : varying_values(s)) weight += v.op().cost;
@@ -328,13 +328,12 @@ int vectors_at_once(const Stmt& s, bool joins, const TargetSpec& target) {
   return weight <= 8 ? 4 : 2;
 }
 
-// The parts of one register while they are joined: what remembers NaN, and what it stands beside,
-// need not ask for it.
+// Combines parts of one register: an extreme with NaN masks does not need to check for NaN.
 Value joined(const Op& op, Value a, Value b) {
   return has_memory_of_nan(op, a.dtype()) ? extreme_of_numbers(op, a, b) : combine(op, a, b);
 }
 
-// The lanes of a vector joined to `lanes` of them, upper half onto lower half.
+// Reduces a vector to `lanes` lanes, upper half onto lower half.
 Value narrowed(Value v, int lanes, const Op& op) {
   while (v.lanes() > lanes) {
     const int half = v.lanes() / 2;
@@ -360,7 +359,7 @@ std::vector<Renderer::Join> Renderer::joins_of(const Stmt& s) const {
   return joins;
 }
 
-// Adds those for what remembers NaN in a loop that works on so many vectors at once.
+// Adds the joins of NaN masks in a loop that processes `vectors` vectors at once.
 void Renderer::add_memories(std::vector<Join>& joins, int vectors) const {
   const std::size_t count = joins.size();
   for (std::size_t i = 0; i < count; ++i)
@@ -369,7 +368,7 @@ void Renderer::add_memories(std::vector<Join>& joins, int vectors) const {
         joins.push_back({memory_of_nan(joins[i].reg, k), &ops::bit_and});
 }
 
-// One vector of turns, with what is joined over lanes in `parts`.
+// One vector of iterations, with the per-lane parts of reductions in `parts`.
 Values Renderer::lanes_part(const Stmt& s, const Lanes& lanes, Value at,
                             const std::vector<Join>& joins, const Values& parts) {
   std::vector<std::optional<Value>> outside;
@@ -412,7 +411,7 @@ void Renderer::lanes_loop(const Stmt& s) {
   }
   forget_memory();
   Value extent = position(s.extent), from = m_.index(0);
-  // In what order turns are joined must not depend on addresses.
+  // The order of a reduction must not depend on addresses.
   if (std::optional<Value> head = joins.empty() ? turns_before_line(s, w, extent) : std::nullopt) {
     m_.if_(greater(*head, m_.index(0)),
            [&] { lanes_part(s, {s.var, w, m_.tail_mask(*head, w)}, from, joins, parts); });
@@ -471,7 +470,7 @@ void Renderer::finish_joins(const std::vector<Join>& joins, const Values& parts)
 // ---- hoisting: what does not change from turn to turn is computed before the loop
 
 void Renderer::hoist(const Stmt& s) {
-  if (s.extent.low() <= 0) return;  // what it reads may not be there
+  if (s.extent.low() <= 0) return;  // the memory it reads may not exist
   Dims inner;
   auto add = [&](VarId var) { inner.push_back(loop_symbol(var, 1)); };
   add(s.var);
@@ -507,7 +506,7 @@ void emit_body(Module& m, const Kernel& kernel, const KernelArguments& in) {
 void emit_kernel(Module& m, const Kernel& kernel, std::string_view name) {
   std::vector<Buffer> buffers;
   for (const KernelParam& p : kernel.params)
-    // A result may lie where an operand lies that is read at the same place before.
+    // A result may share memory with an operand whose same element is read first.
     buffers.push_back({.is_read_only = !p.written, .restrict = false, .align = byte_size(p.dtype)});
   KernelArguments in = m.begin_kernel(name, buffers);
   emit_body(m, kernel, in);

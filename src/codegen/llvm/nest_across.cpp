@@ -1,5 +1,5 @@
-// The part of Renderer that turns squares of elements in registers: memory in order along one loop
-// is read, and written in order along another.
+// The part of Renderer that transposes square blocks in registers: memory is read in order along
+// one loop and written in order along another.
 #include <algorithm>
 
 #include "base/error.h"
@@ -80,7 +80,7 @@ std::vector<Renderer::Expression> Renderer::crossing_loads(const Stmt& outer) {
   return out;
 }
 
-// Which of the lanes from q on are read.
+// Mask of the lanes from q on that are read.
 std::optional<Value> Renderer::mask_of_rows(const Expression& load, VarId lane, Value q,
                                             const Lanes& lanes) {
   auto cache = cache_;

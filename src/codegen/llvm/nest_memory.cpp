@@ -1,5 +1,5 @@
-// The part of Renderer that knows of caches: large results are written past them, rows of the next
-// turn are fetched into them.
+// The part of Renderer for caches: large results bypass them; rows of the next iteration are
+// prefetched.
 #include <algorithm>
 
 #include "codegen/llvm/expression.h"
@@ -8,7 +8,7 @@
 
 namespace hone::llvm {
 
-// Bytes that the address of one store to the param is a multiple of when it passes the caches.
+// The alignment in bytes of one cache-bypassing store to the param.
 int Renderer::streamed_bytes(int param, int lanes) const {
   const int bytes = byte_size(buffer_dtype(param));
   const int one_register =
@@ -24,7 +24,7 @@ void Renderer::begin_streams() {
     for (const Dim& d : p.dims) bytes = bytes * d;
     Value streams = bytes.is_number() ? m_.boolean(bytes.number() >= p.streams_from)
                                       : greater_equal(position(bytes), m_.index(p.streams_from));
-    // What replaces an operand is in the caches by then.
+    // A result that overwrites an operand is already in the caches.
     for (std::size_t k = 0; k < kernel_.params.size(); ++k)
       if (const KernelParam& other = kernel_.params[k]; !other.written && other.dims == p.dims)
         streams = streams & not_equal(address_of(in_.buffers[i]), address_of(in_.buffers[k]));
@@ -38,8 +38,8 @@ void Renderer::end_streams() {
   if (any) m_.if_(*any, [&] { fence_stores(m_); });
 }
 
-// Whether a store of the loop writes in order what may pass the caches, at a position that is known
-// before the loop.
+// Whether a store of the loop writes consecutive elements that may bypass the caches, at a position
+// known before the loop.
 bool Renderer::may_stream(const Stmt& s, const Stmt& loop) const {
   if (s.kind != Stmt::Kind::store || s.condition || !streamed_.contains(s.param)) return false;
   if (stride_of(s.offset, loop_symbol(loop.var, loop.extent)) != Dim(1)) return false;
@@ -52,8 +52,8 @@ bool Renderer::may_stream(const Stmt& s, const Stmt& loop) const {
   return is_known;
 }
 
-// Where rows do not all start on a line: how many turns it takes to the next one, at most `lanes`;
-// 0 when nothing passes the caches.
+// If rows do not all start on a cache line: the number of iterations to the next line, at most
+// `lanes`; 0 if no store bypasses the caches.
 std::optional<Value> Renderer::turns_before_line(const Stmt& loop, int lanes, Value extent) {
   for (const Stmt& s : loop.body) {
     if (!may_stream(s, loop)) continue;
@@ -70,7 +70,7 @@ std::optional<Value> Renderer::turns_before_line(const Stmt& loop, int lanes, Va
   return std::nullopt;
 }
 
-// Stores of the loop that may pass the caches, and whether they do so from its turn `from` on.
+// Stores of the loop that may bypass the caches, and whether they do so from iteration `from` on.
 std::optional<Value> Renderer::find_streaming(const Stmt& loop, Value from, int lanes,
                                               std::unordered_set<const Stmt*>& stores) {
   std::optional<Value> all;
@@ -99,7 +99,7 @@ Values Renderer::past_caches_or_not(const Stmt& loop, Value from, int lanes,
   return m_.if_values(*streams, run_past, run);
 }
 
-// One request for each line.
+// One prefetch per cache line.
 void Renderer::fetch(const Stmt& s) {
   constexpr int line_bytes = 64;
   const DType dtype = buffer_dtype(s.param);

@@ -1,5 +1,5 @@
-// The part of Renderer that overlaps rows: what the last loop of a row needs is joined over lanes,
-// and while that is under way the first loop of the next row runs.
+// The part of Renderer that overlaps rows: while values for the last loop of a row are reduced over
+// lanes, the first loop of the next row runs.
 #include <algorithm>
 
 #include "codegen/llvm/expression.h"
@@ -14,7 +14,7 @@ bool is_lanes(const Stmt& s) { return s.kind == Stmt::Kind::loop && s.loop == Lo
 
 }  // namespace
 
-// Nothing when the first loop does more than to join what this kernel does not write.
+// nullopt unless the first loop only reduces memory that this kernel does not write.
 std::optional<Renderer::Stages> Renderer::stages_of(const Stmt& rows) {
   const Block& body = rows.body;
   const auto first = std::find_if(body.begin(), body.end(), is_lanes);

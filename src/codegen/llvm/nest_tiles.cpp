@@ -1,5 +1,5 @@
-// The part of Renderer that renders register tiles: each is vectors in registers, row by row, which
-// loops and branches carry as they carry other registers.
+// The part of Renderer that renders register tiles: each is a set of vectors in registers, row by
+// row, which loops and branches carry like other registers.
 #include <llvm-c/Core.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ bool mentions_tile(const hone::Value& root, std::optional<int> tile) {
 
 enum class Touch : std::uint8_t { none, fill, read };
 
-// What a block does with a tile first.
+// How a block first accesses a tile.
 Touch first_touch(const Block& block, int tile) {
   for (const Stmt& s : block) {
     if (mentions_tile(s.value, tile) || mentions_tile(s.condition, tile)) return Touch::read;
@@ -51,7 +51,7 @@ bool changes(const Block& block, int tile) {
   });
 }
 
-// Whether the tile has a value behind the block; `has` says so before it.
+// Whether the tile has a value after the block; `has`: whether it has one before.
 bool has_value_behind(const Block& block, int tile, bool has) {
   for (const Stmt& s : block) {
     if (s.tile == tile && fills(s)) has = true;
@@ -109,7 +109,7 @@ void Renderer::add_tile(int tile, std::vector<RegId>& list) const {
   for (int i = 0; i < form.rows * form.vectors; ++i) list.push_back(tile_vector(tile, i));
 }
 
-// What a loop's body filled has no value behind it.
+// A tile filled in a loop's body has no value after the loop.
 void Renderer::forget_tiles_filled(const Block& body) {
   for (int t = 0; t < std::ssize(kernel_.tiles); ++t) {
     if (!changes(body, t) || first_touch(body, t) != Touch::fill) continue;
@@ -187,8 +187,8 @@ void Renderer::tile_store(const Stmt& s) {
   forget_memory();
 }
 
-// Not unrolled over k: LLVM would share elements of A between the k of neighbouring rows, and
-// spill. Where A has columns, elements are shared on purpose: each serves several of its rows.
+// Not unrolled over k: LLVM would share elements of A between steps of neighbouring rows, and
+// spill. If A has columns, sharing is intended: each element serves several rows.
 void Renderer::tile_multiply(const Stmt& s) {
   constexpr std::int64_t most_written_out = 32;
   HONE_ASSERT(s.k_group == 1, "k in groups of ", s.k_group, " is not rendered");
@@ -256,7 +256,7 @@ Value Renderer::tile_element(const Expression& e) {
   return all;
 }
 
-// One vector after the other, written out.
+// Unrolled, one vector after the other.
 void Renderer::tile_lanes_loop(const Stmt& s) {
   hoist(s);
   TileForm form;

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/sanitizer.h"
 
-// LLVM's C interface has no handler for a lack of memory, so its C++ function is declared here.
+// LLVM's C interface has no out-of-memory handler, so its C++ function is declared here.
 namespace llvm {
 void install_bad_alloc_error_handler(void (*handler)(void*, const char*, bool), void* data);
 }
@@ -23,17 +23,17 @@ namespace hone::llvm {
 
 namespace {
 
-// Kernels come as explicit vector code, so only what the builder leaves behind is cleaned: equal
-// addresses, foldable casts, invariants in loops.
+// Kernels are already explicit vector code, so the passes only clean up after the builder: equal
+// addresses, foldable casts, loop invariants.
 constexpr const char* passes = "function(early-cse,instsimplify,loop-mssa(licm),early-cse)";
 constexpr const char* sanitizer_passes = with_address_sanitizer  ? "asan"
                                          : with_thread_sanitizer ? "tsan-module,function(tsan)"
                                                                  : nullptr;
 
-// What has no other switch than LLVM's command line, which the whole process shares. Loop strength
-// reduction takes 45 % of code generation for a small kernel and gains nothing: addresses of the
-// builder fold into instructions. Kernels run to their end, so no stack frame outlives its
-// function, and AddressSanitizer need not watch for it with variables of its runtime.
+// Options that only LLVM's process-wide command line can set. Loop strength reduction takes 45 % of
+// code generation for a small kernel and gains nothing: the builder's addresses fold into
+// instructions. Kernels run to completion, so no stack frame outlives its function, and
+// AddressSanitizer does not need its runtime's variables to check for it.
 void set_process_options() {
   const char* options[] = {"hone", "-disable-lsr", "-asan-use-after-return=never"};
   LLVMParseCommandLineOptions(with_address_sanitizer ? 3 : 2, options, nullptr);
@@ -50,7 +50,7 @@ LLVMTargetRef find_target(const std::string& triple) {
   static std::once_flag once;
   std::call_once(once, [] {
     set_process_options();
-    // Without a handler LLVM ends the process.
+    // Without a handler LLVM terminates the process.
     ::llvm::install_bad_alloc_error_handler(
         [](void*, const char*, bool) { throw std::bad_alloc(); }, nullptr);
     LLVMInitializeX86TargetInfo();
