@@ -13,7 +13,7 @@ namespace hone {
 
 namespace {
 
-// What is used where nothing else is asked for is the first that has a device.
+// The default backend is the first that has a device.
 constexpr Backend built_in[] = {
 #ifdef HONE_CUDA
     {"cuda", cuda::make_target, cuda::target_names, cuda::library_names, nullptr},

@@ -147,7 +147,7 @@ Value moved_after(Value mover, Value made) {
   return reshape_to(made, mover.shape().dims);
 }
 
-// ---- reductions of what was moved
+// ---- reductions of moved values
 
 // The remaining axes, in order.
 Axes kept_axes(int rank, const Axes& reduced) {

@@ -15,7 +15,7 @@ namespace {
 
 struct ListedDevice {
   NamedDevice device;
-  // Null: as many as the device says. It may open a driver, so it is asked when the number matters.
+  // Null: use device.count. It may open a driver, so it is only called when the number matters.
   std::size_t (*count)() = nullptr;
 
   std::size_t how_many() const { return count ? count() : device.count; }

@@ -347,7 +347,7 @@ void Renderer::array_multiply(const Stmt& s) {
   forget_registers();
 }
 
-// ---- what stands before the statements
+// ---- declarations before the statements
 
 // Bytes of the group's shared memory; spread memory starts after them.
 std::int64_t Renderer::shared_of_group() const {

@@ -166,7 +166,7 @@ std::string Renderer::copied_element(const Stmt& s) {
   return is_array_copy ? element_at(from, s.value.attrs().dims("offset").at(0)) : "";
 }
 
-// A cast value that the store would round a second time.
+// The memory form of a cast value, without rounding it a second time.
 std::string Renderer::rounded_element(const Stmt& s) {
   const bool is_cast = s.value.is(ops::cast) && s.value.dtype() == buffer_dtype(s.param) &&
                        byte_size(s.value.dtype()) == 2 && is_float(s.value.dtype()) &&
@@ -309,7 +309,7 @@ void Renderer::across_loop(const Stmt& s) {
   forget_memory();
 }
 
-// ---- strips: some turns of a lanes loop, statement by statement
+// ---- strips: some iterations of a lanes loop, statement by statement
 
 void Renderer::strips(const Stmt& s, const std::vector<RegId>& sums) {
   std::int64_t bytes = 4;
@@ -425,8 +425,8 @@ void Renderer::strip_run(std::span<const Stmt> run, bool is_cut, const Strip& st
   forget_registers();
 }
 
-// ---- hoisting: what does not change from turn to turn is read before the loop, for compilers must
-// expect that a store changes it
+// ---- hoisting: loop-invariant values are read before the loop, because compilers must assume that
+// a store changes them
 
 void Renderer::hoist(VarId var, const Block& block) {
   Dims inner;

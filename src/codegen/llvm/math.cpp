@@ -146,7 +146,7 @@ Value log1p_f32(Value x) {
   return select(less(abs(x), 0x1p-25), x, y);
 }
 
-// ---- pow, by way of f64, whose 53 bits hold y log2(x) well enough
+// ---- pow, in f64, whose 53 bits are enough for y log2(x)
 
 constexpr double rounder_f64 = 6755399441055744.0;  // 1.5 * 2^52
 

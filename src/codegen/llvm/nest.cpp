@@ -328,7 +328,7 @@ int vectors_at_once(const Stmt& s, bool joins, const TargetSpec& target) {
   return weight <= 8 ? 4 : 2;
 }
 
-// Combines parts of one register: an extreme with NaN masks does not need to check for NaN.
+// Combines two parts of a reduction. Float extremes and their NaN masks do not check for NaN here.
 Value joined(const Op& op, Value a, Value b) {
   return has_memory_of_nan(op, a.dtype()) ? extreme_of_numbers(op, a, b) : combine(op, a, b);
 }
@@ -467,7 +467,7 @@ void Renderer::finish_joins(const std::vector<Join>& joins, const Values& parts)
   forget_memory();
 }
 
-// ---- hoisting: what does not change from turn to turn is computed before the loop
+// ---- hoisting: loop-invariant values are computed before the loop
 
 void Renderer::hoist(const Stmt& s) {
   if (s.extent.low() <= 0) return;  // the memory it reads may not exist

@@ -49,7 +49,7 @@ void CpuCopy::join_axes() {
   axes_.pop_back();
 }
 
-// A contiguous row is copied as bytes; a long one becomes several.
+// A contiguous row is copied as bytes; a long one is split into several.
 void CpuCopy::split_row() {
   if (row_.to != element_ || row_.from != element_) return;
   const std::int64_t bytes = row_.size * element_;

@@ -33,7 +33,7 @@ class CpuProgram final : public Program {
   LoadedBinary code_;
 };
 
-// Everything is finished when it was called for.
+// All work is finished when a call returns.
 class CpuEvent final : public Event {
  public:
   void synchronize() override {}
@@ -49,7 +49,7 @@ struct KernelCall {
   void operator()() const { function(operands, sizes, begin, end, scratch); }
 };
 
-// A kernel that is being checked may fault.
+// A kernel may fault while it is being checked.
 void run_chunks(const KernelCall& call) {
   FaultScope* scope = FaultScope::current();
   if (!scope) return call();
@@ -57,8 +57,8 @@ void run_chunks(const KernelCall& call) {
              const_cast<KernelCall*>(&call));
 }
 
-// Steps run one after another on the caller's thread and the pool's; nothing is ever under way when
-// a call returns.
+// Steps run one after another on the caller's thread and the pool's; a step is finished when its
+// call returns.
 class CpuStream final : public Stream {
  public:
   CpuStream(std::shared_ptr<ThreadPool> pool, std::shared_ptr<Allocator> allocator)
@@ -146,15 +146,15 @@ class CpuStream final : public Stream {
     }
   }
 
-  // Kept until the next call.
+  // Valid until the next call.
   void* const* addresses(std::span<const DeviceMemory> places) {
     if (addresses_.size() < places.size()) addresses_.resize(places.size());
     for (std::size_t i = 0; i < places.size(); ++i) addresses_[i] = HostMemory::address(places[i]);
     return addresses_.data();
   }
 
-  // The last bytes of a thread's piece, so that what runs past the end leaves the piece, and the
-  // last thread's the memory.
+  // At the end of the thread's piece, so that an overrun leaves the piece, and for the last thread
+  // also the allocation.
   void* scratch(int thread, std::size_t bytes) const {
     return HostMemory::address(scratch_.at()) +
            scratch_each_ * static_cast<std::size_t>(thread + 1) - aligned(bytes);
@@ -163,7 +163,7 @@ class CpuStream final : public Stream {
     return (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
   }
 
-  std::shared_ptr<ThreadPool> pool_;  // null: the caller's thread works alone
+  std::shared_ptr<ThreadPool> pool_;  // null: only the caller's thread works
   std::shared_ptr<Allocator> allocator_;
   std::vector<void*> addresses_ = std::vector<void*>(16);
   OwnedMemory scratch_;
@@ -177,7 +177,7 @@ class CpuDevice final : public Device, public std::enable_shared_from_this<CpuDe
     return std::string(cpu::isa_name(cpu::allowed_isa()));
   }
   const DeviceLimits& limits() const override {
-    // Below both, a step takes a few microseconds, about what waking another thread costs.
+    // Below both limits, a step takes a few microseconds, about the cost of waking another thread.
     static constexpr DeviceLimits limits{
         .alignment = buffer_alignment, .small_bytes = 32 << 10, .small_flops = 200'000};
     return limits;

@@ -17,7 +17,8 @@ namespace {
 using Sizes = std::vector<std::int64_t>;
 
 constexpr std::int64_t element_bytes = sizeof(float);
-// Aims: a piece is worth a thread, and pieces are enough for the threads of one machine.
+// Goals: a piece is large enough for a thread, and there are enough pieces for the machine's
+// threads.
 constexpr double piece_flops = 2e6;
 constexpr std::int64_t most_pieces = 16;
 constexpr std::int64_t slice_elements = 64 << 10, most_slices = 8, slice_columns = 64;
@@ -44,8 +45,8 @@ struct Tensor {
     }
   }
   dnnl_memory_desc_t desc() const { return memory_desc(dims, strides); }
-  // A part of it. The stride of a single image is what a dense tensor has, or the library does not
-  // recognise its own formats.
+  // A part of the tensor. A single image gets the stride of a dense tensor; otherwise the library
+  // does not recognise its own formats.
   dnnl_memory_desc_t window(const Sizes& sizes) const {
     Sizes s = strides;
     if (sizes[0] == 1)
@@ -95,7 +96,7 @@ class PiecewiseCall final : public CpuCall {
   std::size_t scratch_ = 0;
 };
 
-// What matmul and conv share: which operand is what, and constants that were packed.
+// Shared by matmul and conv: the roles of operands, and packed constants.
 struct Request {
   explicit Request(const CallRequest& r)
       : call(r),
@@ -120,7 +121,7 @@ struct Request {
   }
   bool is_empty() const { return product(call.operands[out_index].dims) == 0; }
 
-  // The bias lies densely, whatever sizes of 1 stand around it.
+  // The bias must be dense, apart from axes of size 1.
   void check_bias(std::int64_t channels) const {
     if (!has_bias) return;
     const CallOperand& b = call.operands[2];
@@ -160,7 +161,7 @@ void describe(CallSettings& settings, std::string_view which, const CallOperand&
   }
 }
 
-// The call learns what was packed; the pack step, what the call's other operands are.
+// Tells the call what was packed, and the pack step what the call's other operands are.
 Packing described_packing(const CallRequest& call, std::size_t bytes, std::int64_t format) {
   Packing p{1, bytes, format, {}, "onednn.pack", {}};
   p.settings = {{"packed", 1}, {"packed_format", format}};
@@ -204,8 +205,8 @@ struct PackedCall {
 
 // ---- matrix products
 
-// [batch, rows, columns]; one matrix has no batch axis, because the library packs such weights
-// only.
+// [batch, rows, columns]; a single matrix has no batch axis, because the library only packs weights
+// of that form.
 dnnl_memory_desc_t matrices(Sizes dims, Sizes strides) {
   if (dims[0] == 1) {
     dims.erase(dims.begin());
@@ -276,7 +277,7 @@ class Matmul {
   }
 
  private:
-  // Columns depend on k and n alone, because packed weights serve every number of rows.
+  // Columns depend only on k and n, because packed weights are used with any number of rows.
   void divide() {
     const std::int64_t slices = std::clamp(k_ * n_ / slice_elements, std::int64_t{1}, most_slices);
     const std::int64_t width =
@@ -306,7 +307,7 @@ class Matmul {
     return Primitive::make(&op);
   }
 
-  // What the library prefers for a slice and as many dense rows as when it was packed.
+  // The library's preferred format for a slice and the number of dense rows at packing time.
   dnnl_memory_desc_t packed_desc(std::int64_t column) {
     const std::int64_t n = columns_.length(column);
     auto [it, is_new] = packed_.try_emplace(n);
@@ -420,13 +421,13 @@ class Convolution {
   }
 
  private:
-  // What a window of output rows reads: input rows, and padding at both ends.
+  // The input of a window of output rows: input rows, and padding at both ends.
   struct Window {
     std::int64_t images, in_rows, out_rows, first, pad_low, pad_high;
     auto operator<=>(const Window&) const = default;
   };
 
-  // oneDNN has an axis of its own for groups.
+  // oneDNN has a separate axis for groups.
   void split_groups() {
     if (groups_ < 1 || w_.dims[0] % groups_ != 0)
       refuse(request_.call, cat(w_.dims[0], " channels in ", groups_, " groups"));
@@ -459,7 +460,7 @@ class Convolution {
 
   Window whole() const { return {1, x_.dims[2], out_.dims[2], 0, pads_low_[0], pads_high_[0]}; }
 
-  // Whether every window of rows reads something and is no slower than the whole.
+  // Whether every window of rows reads some input and is not slower than the whole.
   bool rows_fit() {
     if (rows_.count() == 1) return true;
     const bool whole_is_fast = is_fast(whole());
@@ -480,7 +481,7 @@ class Convolution {
     s[2] = rows;
     return s;
   }
-  // Dense and channels-last, the layout that the library is best at.
+  // Dense and channels-last, the library's fastest layout.
   static dnnl_memory_desc_t staged(const Sizes& dims) {
     Sizes strides(dims.size());
     strides[1] = 1;
@@ -528,7 +529,7 @@ class Convolution {
 
   const Form& form(const Window& w) {
     Window key = w;
-    key.first = 0;  // where it lies does not matter
+    key.first = 0;  // its position does not matter
     auto [it, is_new] = forms_.try_emplace(key);
     Form& f = it->second;
     for (int way = 0; is_new && way < 8 && (!f.primitive || f.primitive->is_plain()); ++way) {
@@ -542,7 +543,7 @@ class Convolution {
     return f;
   }
 
-  // What the library prefers for one image, as large as when it was packed.
+  // The library's preferred format for one image of the size at packing time.
   const dnnl_memory_desc_t& packed_desc() {
     if (packed_) return *packed_;
     Sizes x = x_.dims, out = out_.dims;

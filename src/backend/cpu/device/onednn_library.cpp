@@ -33,7 +33,7 @@ Library open_library() {
   l.name = reinterpret_cast<decltype(l.name)>(symbol(handle, "dnnl_" #name));
   HONE_DNNL_FUNCTIONS(HONE_DNNL_LOAD)
 #undef HONE_DNNL_LOAD
-  // Of the OpenMP run time that the library depends on.
+  // From the OpenMP runtime that the library depends on.
   l.omp_set_num_threads = reinterpret_cast<void (*)(int)>(symbol(handle, "omp_set_num_threads"));
   l.omp_get_max_threads = reinterpret_cast<int (*)()>(symbol(handle, "omp_get_max_threads"));
   if (cpu::allowed_isa() < cpu::Isa::v4)
@@ -84,8 +84,8 @@ const Library& library() {
 
 namespace {
 
-// The directories in which the loader looks, in its order; its cache of /etc/ld.so.conf comes
-// between those of LD_LIBRARY_PATH and the standard ones.
+// The directories that the loader searches, in order; its cache of /etc/ld.so.conf comes between
+// LD_LIBRARY_PATH and the standard directories.
 std::string searched_directories() {
   void* self = ::dlopen(nullptr, RTLD_NOW);
   Dl_serinfo size;
@@ -131,8 +131,8 @@ SingleThread::~SingleThread() {
 
 namespace {
 
-// oneDNN refuses strides that overlap, and looks at those of axes of size 1 too, which a view may
-// leave without meaning: such a one is moved outwards.
+// oneDNN refuses overlapping strides, and also checks the strides of axes of size 1, which are
+// arbitrary in a view. Moves such an axis outwards.
 std::vector<std::int64_t> settled_strides(const std::vector<std::int64_t>& dims,
                                           std::vector<std::int64_t> strides) {
   std::int64_t extent = 1;
@@ -279,7 +279,7 @@ std::byte* Piece::Window::in(void* const* operands, void* scratch) const {
 
 namespace {
 
-// Rows are the dense innermost axes, joined.
+// Rows are the dense innermost axes, merged.
 void relu_on_window(float* data, const dnnl_memory_desc_t& window) {
   struct Axis {
     std::int64_t size, stride;

@@ -27,7 +27,7 @@ class CpuTarget final : public Target {
     return out;
   }
 
-  // The copies are of a buffer in the second cache and of one in none.
+  // The copies of a buffer that fits the second-level cache and of one that fits no cache.
   void calibrate(const MachineRates& rates) override {
     info_.fma_gflops = rates.fma_gflops / rates.threads;
     for (const MachineRates::Copy& c : rates.copies) {
@@ -89,7 +89,7 @@ class CpuTarget final : public Target {
 
   llvm::TargetSpec spec_;
   TargetInfo info_;
-  // Of LLVM, and what `native` is tuned for.
+  // LLVM's version and the processor that `native` is tuned for.
   std::string version_ = cat("llvm-19 ", spec_.processor, " ", spec_.tune, " ", spec_.features);
 };
 

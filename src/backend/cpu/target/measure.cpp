@@ -21,7 +21,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// 12 chains hide a latency of 4 to 6 cycles at two multiply-adds a cycle.
+// 12 chains hide a latency of 4 to 6 cycles at two multiply-adds per cycle.
 constexpr int chains = 12, trips = 2000;
 
 [[gnu::target("avx512f")]] float chains_512(float seed) {
@@ -90,7 +90,7 @@ double measure_copy_gbytes(std::size_t bytes, double milliseconds) {
 
 namespace {
 
-// The sum of what the threads measure side by side.
+// The sum of the rates that the threads measure concurrently.
 template <class Measure>
 double together(int threads, const Measure& measure) {
   std::vector<double> rates(static_cast<std::size_t>(threads));

@@ -1,4 +1,4 @@
-// Library candidates of oneDNN: convolutions of channels last, products of matrices, in f32.
+// oneDNN library candidates: channels-last convolutions and matrix products in f32.
 #include <optional>
 
 #include "backend/cpu/target/cpu_target.h"

@@ -8,7 +8,7 @@ namespace hone::cuda {
 
 namespace {
 
-// After these nothing of the context can be used any more.
+// After these errors the context is unusable.
 bool ends_context(CUresult r) {
   switch (r) {
     case CUDA_ERROR_ECC_UNCORRECTABLE:
@@ -29,15 +29,15 @@ bool ends_context(CUresult r) {
   }
 }
 
-// What ended the context of a device in this process, also when nobody holds that context any more.
-// Drivers may refuse new contexts of every device after that.
+// The errors that destroyed contexts in this process, by device, even after the context is
+// released. Drivers may then refuse new contexts on every device.
 class Losses {
  public:
   void note(int ordinal, const std::string& loss) {
     const std::scoped_lock lock(mutex_);
     texts_.emplace(ordinal, loss);
   }
-  // That of this device, else of another one.
+  // The error of this device, else of another one.
   std::string before(int ordinal) {
     const std::scoped_lock lock(mutex_);
     const auto it = texts_.find(ordinal);
@@ -61,7 +61,7 @@ int attribute(CUdevice device, CUdevice_attribute a) {
   return value;
 }
 
-// Memory that was given back and is kept for the next allocations.
+// Freed memory that the pool keeps for later allocations.
 constexpr cuuint64_t kept_bytes = std::uint64_t{1} << 30;
 
 }  // namespace
@@ -165,7 +165,7 @@ CUdeviceptr Context::alloc(std::size_t bytes) {
                     " are free; use smaller sizes or another device");
   }
   check(r, "cuMemAllocAsync");
-  // Streams of all sessions may use it at once.
+  // Streams of all sessions may use the memory immediately.
   check(driver().cuStreamSynchronize(memory_stream_), "cuStreamSynchronize");
   return out;
 }

@@ -18,7 +18,7 @@ std::vector<Axis> joined(const StridedCopy& c) {
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < c.dims.size(); ++i)
     if (c.dims[i] != 1) axes.push_back({c.dims[i], c.to_strides[i], c.from_strides[i]});
-  // Neighbouring threads write side by side.
+  // Neighbouring threads write neighbouring elements.
   std::ranges::stable_sort(
       axes, [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
   std::vector<Axis> out;
@@ -32,7 +32,7 @@ std::vector<Axis> joined(const StridedCopy& c) {
   return out;
 }
 
-// Of each context, translated at the first use and kept as long as the context.
+// One per context, compiled at first use and kept as long as the context.
 CUfunction copy_function(const Context& c) {
   static std::mutex mutex;
   static std::map<std::uint64_t, CUmodule> modules;

@@ -50,7 +50,7 @@ void check(Status s, const char* call) {
                     ")");
 }
 
-// One for each context, kept as long as the process: making one takes milliseconds.
+// One per context, kept as long as the process: creating one takes milliseconds.
 Handle handle_of(const cuda::Context& c) {
   static std::mutex mutex;
   static std::map<std::uint64_t, Handle> handles;
@@ -75,15 +75,16 @@ DataType data_type(const CallRequest& r, DType t) {
   }
 }
 
-// A row-major matrix is a column-major one with its axes exchanged, so the product is made of the
-// transposed operands, in the other order: n x m = (n x k) (k x m).
+// A row-major matrix is a column-major one with its axes exchanged, so the product is computed from
+// the transposed operands in reverse order: n x m = (n x k) (k x m).
 struct Matrix {
-  std::int64_t rows, columns, leading;  // as it lies, column-major
-  bool is_transposed;                   // against what the product wants
+  std::int64_t rows, columns, leading;  // as stored, column-major
+  bool is_transposed;                   // relative to the product's form
   std::int64_t batches, batch_stride;
 };
 
-// The matrix wants `rows` x `columns` (of the column-major product) along the axes given.
+// The matrix of an operand, with rows of the column-major product along axis `fast` and columns
+// along `slow`.
 Matrix matrix_of(const CallRequest& r, const CallOperand& o, std::size_t fast, std::size_t slow) {
   const std::int64_t n = o.dims[fast], m = o.dims[slow];
   const bool has_batch = o.dims.size() == 3;
@@ -182,7 +183,7 @@ class Matmul final : public CudaCall {
     Preference preference = nullptr;
     check(library().create_preference(&preference), "cublasLtMatmulPreferenceCreate");
     library().set_preference(preference, workspace_bytes, &most_workspace, sizeof most_workspace);
-    // What plans promise of their buffers.
+    // The alignment that plans guarantee for their buffers.
     const std::uint32_t alignment = 64;
     for (PreferenceAttribute a : {alignment_a, alignment_b, alignment_c, alignment_d})
       library().set_preference(preference, a, &alignment, sizeof alignment);

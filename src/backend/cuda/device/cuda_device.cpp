@@ -52,7 +52,7 @@ class CudaEvent final : public Event {
   CUevent handle_ = nullptr;
 };
 
-// The kernels that were launched since the stream was last idle, for messages.
+// The kernels launched since the stream was last idle, for messages.
 class Recent {
  public:
   void add(const LoadedKernel& k) { names_[count_++ % names_.size()] = &k.name; }
@@ -99,9 +99,9 @@ class CudaStream final : public Stream {
     driver().cuStreamDestroy(handle_);
   }
 
-  // That have scratch memory at once; kernels that need some run in so many threads.
+  // Threads that have scratch memory at once; kernels with scratch run in this many threads.
   int threads() const override { return scratch_threads; }
-  // Memory is taken by the first launch that needs it, for as many threads as it has.
+  // The first launch that needs scratch memory allocates it for its number of threads.
   void reserve_scratch(std::size_t) override {}
 
   void upload(DeviceMemory to, std::span<const std::byte> from) override {
@@ -165,7 +165,7 @@ class CudaStream final : public Stream {
     for (CUdeviceptr& v : values_) arguments_.push_back(&v);
     recent_.add(kernel);
     divide_memory(function, blocks);
-    // It may start while the launch before it ends, since it waits for that one's results itself.
+    // It may start while the previous launch ends, because it waits for those results itself.
     CUlaunchAttribute early{};
     early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     early.value.programmaticStreamSerializationAllowed = 1;
@@ -195,7 +195,7 @@ class CudaStream final : public Stream {
           "cuStreamBeginCapture");
     return true;
   }
-  // Work that cannot be captured ends the capture with an error; the stream stays usable.
+  // Work that cannot be captured fails the capture; the stream stays usable.
   std::unique_ptr<Recording> finish_recording() override {
     const Scope scope(usable());
     CUgraph graph = nullptr;
@@ -232,7 +232,7 @@ class CudaStream final : public Stream {
   static constexpr int scratch_threads = 1024;
   static constexpr std::int64_t most_blocks = 0x7fffffff;
 
-  // A launch takes what was last asked for its kernel.
+  // A launch uses the last setting of its kernel.
   void divide_memory(LoadedFunction& f, std::int64_t blocks) {
     const int percent = shared_percent(f.memory, blocks, context_->multiprocessors());
     if (f.percent.exchange(percent, std::memory_order_relaxed) == percent) return;
@@ -280,7 +280,7 @@ class CudaDevice final : public Device, public std::enable_shared_from_this<Cuda
     return rank_of(target, context_->capability());
   }
 
-  // A caller's tensors may lie on this GPU; its address is one in this process.
+  // A caller's tensors may be on this GPU; device addresses are valid in this process.
   std::optional<DeviceMemory> of_host(const void* data) const override {
     const auto at = reinterpret_cast<CUdeviceptr>(data);
     unsigned type = 0;
@@ -348,7 +348,7 @@ static constexpr const char* driver_hint =
 
 std::vector<LibraryStatus> cuda_device_libraries() {
   const cuda::Driver& d = cuda::driver();
-  // A machine without such a device lacks nothing.
+  // A machine without an NVIDIA GPU reports no missing library.
   if (d.version == 0 && !std::filesystem::exists("/dev/nvidiactl")) return {};
   if (!d.failure.empty()) return {{.name = "cuda", .failure = d.failure, .hint = driver_hint}};
   LibraryStatus out{.name = "cuda"};

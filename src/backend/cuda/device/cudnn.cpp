@@ -56,7 +56,7 @@ Layout channels_second(const CallRequest& r, const CallOperand& o) {
   return {permuted(o.dims), permuted(o.strides)};
 }
 
-// Of packed weights, [out, in, height, width]; the bytes lie as [out, height, width, in].
+// Packed weights as [out, in, height, width]; stored as [out, height, width, in].
 Layout packed_weights(const CallRequest& r) {
   if (!r.setting("packed", 0)) refuse(r, "weights must be constants");
   const auto size = [&](int i) { return r.setting(cat("packed_dim", i), 0); };
@@ -80,8 +80,7 @@ std::unique_ptr<CudaCall> bind_convolution(std::shared_ptr<cuda::Context> contex
   if (is_empty(image.dims)) refuse(r, "the image is empty");
   const DataType type = data_type(r, r.operands[last].dtype);
   Graph g(std::move(context));
-  // What is rounded where: sums are in f32, and so is what follows them; the result is rounded
-  // once.
+  // Rounding: sums and the operations after them are in f32; the result is rounded once.
   int left = has_bias + has_residual + has_relu;
   const auto next = [&] {
     return left-- > 0 ? g.between(result, r_32f) : g.in_memory(last, result, type);
@@ -96,7 +95,7 @@ std::unique_ptr<CudaCall> bind_convolution(std::shared_ptr<cuda::Context> contex
     g.pointwise(op, {y, operand}, made);
     y = made;
   };
-  // In the order that ready kernels of the library have; the sum is the same but for rounding.
+  // In the order of the library's prebuilt kernels; the sum differs only by rounding.
   if (has_residual)
     follow(add, g.in_memory(last - 1, channels_second(r, r.operands[last - 1]), type));
   if (has_bias) {
@@ -138,8 +137,8 @@ Layout with_batch(const CallRequest& r, const CallOperand& o) {
   return out;
 }
 
-// Operations of one attention as the library recognises it: products around a softmax in small
-// steps, logarithms of sums included, though nobody reads them.
+// The operations of one attention in the form that the library recognises: products around a
+// softmax in small steps, including logarithms of sums, which are unused.
 class Attention {
  public:
   Attention(std::shared_ptr<cuda::Context> context, const CallRequest& r)
@@ -189,7 +188,7 @@ class Attention {
     return y;
   }
 
-  // Sizes of 1 are repeated.
+  // Axes of size 1 are broadcast.
   Graph::Tensor mask() {
     const CallOperand& o = r_.operands[3];
     Layout layout{o.dims, o.strides};
@@ -202,7 +201,7 @@ class Attention {
     return g_.in_memory(3, layout, data_type(r_, o.dtype));
   }
 
-  // Keys up to the row's number and the offset are seen.
+  // A row sees the keys up to its index plus the offset.
   Graph::Tensor causal(Graph::Tensor s) {
     const auto index = [&](std::int64_t axis) {
       const Graph::Tensor y = g_.between(scores_, r_32i);

@@ -14,11 +14,11 @@ namespace hone::cudnn {
 namespace {
 
 constexpr const char* soname = "libcudnn.so.9";
-// Attention is wrong in 9.10.0 and 9.10.1.
+// 9.10.0 and 9.10.1 compute attention wrongly.
 constexpr std::size_t least_version = 91002;
 
-// What it opens by name when it first needs it, ending the process where there is none. Another
-// version of CUDA has other names.
+// Libraries that cuDNN opens by name at first use, and whose absence terminates the process. Other
+// versions of CUDA have other names.
 constexpr std::size_t cuda_major = 13;
 constexpr const char* needed[] = {"libcublasLt.so.13", "libnvrtc.so.13"};
 
@@ -45,8 +45,8 @@ Library open_cudnn() {
   return l;
 }
 
-// One for each context, kept as long as the process: making one takes a tenth of a second. A stream
-// is set before each call.
+// One per context, kept as long as the process: creating one takes a tenth of a second. A stream is
+// set before each call.
 struct SharedHandle {
   Handle handle = nullptr;
   std::mutex mutex;
@@ -61,7 +61,7 @@ SharedHandle& handle_of(const cuda::Context& c) {
   return h;
 }
 
-// The notes of a kind that an engine has.
+// An engine's notes of one kind.
 template <class Note>
 std::vector<Note> notes_of(Body engine, Attribute a, ElementKind kind) {
   std::vector<Note> out(16);
@@ -72,7 +72,7 @@ std::vector<Note> notes_of(Body engine, Attribute a, ElementKind kind) {
   return out;
 }
 
-// Computes less precisely than it is asked to, not the same each time, or too late.
+// Less precise than requested, nondeterministic, or compiled at run time when not wanted.
 bool is_unwanted(const Descriptor& config, const Wish& wish) {
   Descriptor engine(engine_kind);
   Body body = engine.body();
@@ -90,7 +90,7 @@ bool is_unwanted(const Descriptor& config, const Wish& wish) {
          (!wish.may_compile && std::ranges::count(behavior, compiles_at_run_time) > 0);
 }
 
-// In the order in which the library proposes them.
+// In the library's order of proposals.
 std::vector<Descriptor> configurations(const Descriptor& graph, const Wish& wish) {
   constexpr std::int64_t most = 32;
   Descriptor heuristics(engine_heuristics_kind);
@@ -159,7 +159,7 @@ class GraphCall final : public cuda::CudaCall {
  private:
   std::shared_ptr<cuda::Context> context_;
   SharedHandle& handle_;
-  std::vector<Descriptor> parts_;  // that the plan was made of
+  std::vector<Descriptor> parts_;  // parts of the plan
   Descriptor plan_;
   std::vector<Argument> arguments_;
   CUdeviceptr workspace_ = 0;

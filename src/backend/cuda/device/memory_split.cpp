@@ -4,8 +4,8 @@
 
 namespace hone::cuda {
 
-// Copies on their way take lines of the first cache. Hopper leaves it 28 KB where blocks get all
-// that they may have, and tiles then arrive 20 % later than with 60 KB.
+// Pending copies occupy lines of the L1 cache. If blocks get the maximum, Hopper leaves 28 KB for
+// L1, and tiles then arrive 20 % later than with 60 KB.
 constexpr int most_with_copies = 85;
 
 int shared_percent(const BlockMemory& b, std::int64_t blocks, const Multiprocessors& m) {

@@ -38,7 +38,7 @@ CudaProgram::~CudaProgram() {
   driver().cuCtxPopCurrent(&old);
 }
 
-// Some devices, and parts of a device that others share, run no clusters of so many blocks.
+// Some devices, and partitions of shared devices, cannot run clusters of that many blocks.
 void CudaProgram::require_clusters(CUfunction f, const CodeHeader& header, std::string_view where) {
   CUlaunchAttribute size{};
   size.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;

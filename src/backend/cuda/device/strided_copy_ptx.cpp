@@ -1,5 +1,5 @@
-// What NVRTC makes of strided_copy.cu for compute_75, with the oldest PTX version that has it; a
-// test compares.
+// NVRTC's output for strided_copy.cu and compute_75, with the oldest PTX version that supports it;
+// a test compares them.
 
 namespace hone::cuda {
 

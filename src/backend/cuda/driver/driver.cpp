@@ -6,12 +6,12 @@ namespace hone::cuda {
 
 namespace {
 
-// What cuda.h calls a function, which may be a macro for the name of a later version of it.
+// The name of a function in cuda.h, which may be a macro for a later version's name.
 #define HONE_CUDA_TEXT(name) #name
 #define HONE_CUDA_SYMBOL(name) HONE_CUDA_TEXT(name)
 
 constexpr const char* soname = "libcuda.so.1";
-// Stream-ordered pools and kernels of more than 4 KiB of arguments.
+// For stream-ordered pools and kernels with more than 4 KiB of arguments.
 constexpr int least_version = 12010;
 
 std::string version_text(int v) { return cat(v / 1000, ".", v % 1000 / 10); }

@@ -13,7 +13,7 @@ namespace hone::cuda {
 
 namespace {
 
-// What the tuning is made for, where there is no GPU to ask.
+// The target of tuning if there is no GPU.
 constexpr int usual_capability = 90;
 
 std::string target_name(std::string_view name) {
@@ -26,7 +26,7 @@ std::string target_name(std::string_view name) {
   return cat("sm_", driver().devices > 0 ? capability(0) : usual_capability);
 }
 
-// That a block may ask for.
+// Maximum shared memory that a block may request.
 std::int64_t most_shared_bytes(std::string_view name) {
   struct Known {
     std::string_view name;
@@ -39,13 +39,13 @@ std::int64_t most_shared_bytes(std::string_view name) {
   return (it == std::end(known) ? others : it->kibibytes) << 10;
 }
 
-// Has clusters of blocks, and kernels that wait for the kernel before them.
+// Has clusters of blocks, and kernels that wait for the previous kernel.
 bool is_hopper_or_later(std::string_view name) {
   return name != "sm_75" && !name.starts_with("sm_8");
 }
 
-// Blocks of a cluster. Parts of a device that others share may have fewer; they say so when a
-// kernel is loaded.
+// Maximum blocks per cluster. A partition of a shared device may allow fewer; loading a kernel
+// reports it.
 int most_cluster_blocks(std::string_view name) {
   if (!is_hopper_or_later(name)) return 1;
   constexpr std::string_view large[] = {"sm_90", "sm_100", "sm_103"};
@@ -65,7 +65,7 @@ TargetInfo target_info(std::string name) {
     out.row_threads = out.group_threads * static_cast<int>(portable_cluster_blocks);
   out.row_blocks = most_cluster_blocks(out.name);
   out.subgroup_threads = 32;
-  out.multiplies_halves = out.name != "sm_75";  // f16 alone, in smaller pieces
+  out.multiplies_halves = out.name != "sm_75";  // only f16, in smaller pieces
   out.launch_us = 3;
   return out;
 }

@@ -122,7 +122,7 @@ HONE_INLINE T hone_reduce(T x, Join join) {
 
 )";
 
-// What the machine has instructions for.
+// Functions with machine instructions.
 constexpr c::Helper helpers[] = {
     {"max_f32", "",
      R"(HONE_INLINE float hone_max_f32(float a, float b) {
@@ -150,8 +150,8 @@ constexpr c::Helper helpers[] = {
 )"},
     // exp(x) = 2^n * 2^r with n = x / ln(2) rounded down and 0 <= r < 1. The instruction for 2^r is
     // within 2 units in the last place. `n` holds the integer in its last bits. Because `part` is
-    // limited to 0 and 1, the integer lies between -126 and 126; where x is beyond that, infinite
-    // or NaN, r makes up for it.
+    // clamped to [0, 1], the integer lies between -126 and 126; r compensates if x is beyond that,
+    // infinite or NaN.
     {"exp_f32", "",
      R"(HONE_INLINE float hone_exp_f32(float x) {
   const float part = __saturatef(__fmaf_rn(x, 1.44269504f / 252.0f, 0.5f));
@@ -199,7 +199,7 @@ constexpr c::Helper helpers[] = {
   return x;
 }
 )"},
-    // The compiler makes one instruction of it for the upper and for the lower half of a register.
+    // The compiler emits one instruction for either half of a register.
     {"f32_of_bf16", "",
      R"(HONE_INLINE float hone_f32_of_bf16(uint16_t h) {
   float x;
@@ -234,7 +234,7 @@ constexpr c::Helper helpers[] = {
   return y;
 }
 )"},
-    // Two neighbouring elements in a register.
+    // Packs two neighbouring elements in a register.
     {"pack_f16", "",
      R"(HONE_INLINE uint32_t hone_pack_f16(float low, float high) {
   uint32_t both;
@@ -275,9 +275,9 @@ constexpr c::Helper helpers[] = {
 )"},
 };
 
-// Groups that are clusters of blocks. Each block arrives at the cluster's barrier when it begins
-// and whenever others may write to its memory again, and waits there before it writes to theirs. By
-// then the others have mostly arrived.
+// Groups that are clusters of blocks. Each block arrives at the cluster barrier when it begins and
+// whenever others may write to its memory again, and waits there before it writes to theirs. By
+// then most others have arrived.
 constexpr std::string_view clusters = R"(HONE_INLINE void hone_arrive() {
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }

@@ -14,7 +14,7 @@ namespace {
 
 bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 
-// Its operands hold what tf32 holds, so tensor cores multiply them without rounding.
+// Its operands hold tf32 values, so tensor cores multiply them without rounding.
 bool is_tf32(Value v) {
   return v.attrs().has("mode") && v.attrs().get<std::string>("mode") == "tf32";
 }
@@ -34,7 +34,7 @@ constexpr LibraryAbilities cublaslt = {
     .has_gelu_tanh = [](DType t) { return byte_size(t) == 2; },
 };
 
-// A graph of cuDNN is made for each size, by compiling, so it is offered for known sizes alone.
+// A cuDNN graph is compiled for each size, so it is only offered for known sizes.
 constexpr LibraryAbilities cudnn = {
     .takes = [](DType t) { return is_half(t) || t == DType::f32; },
     .call_of = [](Value v) -> std::optional<LibraryCall> {
@@ -46,7 +46,7 @@ constexpr LibraryAbilities cudnn = {
     .has_residual = true,
 };
 
-// The only attention of the group, whose operands are parameters.
+// The call for the group's only attention, whose operands are parameters.
 std::optional<LibraryCall> attention_call(const Function& f) {
   std::optional<LibraryCall> found;
   for (NodeId n : live_nodes(f)) {
@@ -77,8 +77,8 @@ std::optional<LibraryCall> attention_call(const Function& f) {
   return found;
 }
 
-// cuDNN rounds the weights of keys to the dtype of the values before it multiplies them, and sums
-// what it has not rounded. Of the group's only attention.
+// For the group's only attention: cuDNN rounds the softmax weights to the dtype of the values
+// before multiplying, but sums the unrounded weights.
 Function with_rounded_weights(const Function& f) {
   const auto attention = [](const Graph& from, NodeId n) {
     Function inner;
@@ -106,7 +106,7 @@ Function with_rounded_weights(const Function& f) {
   });
 }
 
-// `count` forms of the call, which differ in the number in its `choice`.
+// Proposes `count` forms of the call, which differ in the setting `choice`.
 void propose(std::vector<Proposal>& out, const GroupSpec& spec, LibraryCall call,
              std::string_view library, std::string_view choice, int count, const TargetInfo& info) {
   for (int i = 0; i < count; ++i) {

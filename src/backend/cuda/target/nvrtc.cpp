@@ -31,7 +31,7 @@ struct Nvrtc {
 
 constexpr const char* soname = "libnvrtc.so.13";
 
-// It opens this one by name alone, which finds what is open already.
+// NVRTC opens this library by name only, which finds an already opened one.
 void open_builtins(const std::filesystem::path& directory) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
@@ -43,7 +43,7 @@ void open_builtins(const std::filesystem::path& directory) {
 void* open_somewhere(NvrtcStatus& status) {
   std::vector<std::string> more;
 #ifdef HONE_NVRTC_DIR
-  more.push_back(HONE_NVRTC_DIR);  // that this build was configured with
+  more.push_back(HONE_NVRTC_DIR);  // from this build's configuration
 #endif
   OpenedLibrary opened = open_nvidia_library(soname, more);
   status.file = std::move(opened.file);
@@ -130,7 +130,7 @@ std::vector<std::byte> nvrtc_compile(const std::string& source, std::string_view
   check_architecture(architecture);
   const NvrtcProgram program(source, std::string(name) + ".cu");
   const std::string arch = cat("--gpu-architecture=", architecture);
-  // What is fused says so in the text; headers of the toolkit are not needed.
+  // Fused operations are explicit in the source; toolkit headers are not needed.
   const char* options[] = {arch.c_str(), "--std=c++17", "--fmad=false", "--minimal"};
   if (n.nvrtcCompileProgram(program.handle(), static_cast<int>(std::size(options)), options) !=
       NVRTC_SUCCESS)

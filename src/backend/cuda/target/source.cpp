@@ -12,18 +12,18 @@ namespace {
 
 constexpr std::uint32_t subgroup = 32;
 
-// Few blocks run at once on a multiprocessor, however small they are: groups of one subgroup, which
-// share no memory and need no barrier of a block, are put into blocks of four.
+// A multiprocessor runs few blocks at once, however small they are. So groups of one subgroup,
+// which need no shared memory and no block barrier, are put into blocks of four.
 constexpr std::uint32_t groups_together = 4;
 
-// What a launch gives a block.
+// The shared memory that the launch gives a block.
 constexpr std::string_view shared_memory = "extern __shared__ __align__(16) unsigned char shared[]";
 
-// Before it a kernel touches no memory, see CodeHeader::waits; but it may ask for some.
+// A kernel does not access memory before this, see CodeHeader::waits; but it may prefetch.
 constexpr std::string_view wait_for_previous = "hone_wait_for_previous();";
 
-// Groups of more threads than a block has are clusters of blocks, of as few threads as fill a
-// multiprocessor with several of them. More blocks pay only where their memory keeps the row.
+// Groups of more threads than a block allows are clusters of blocks. Blocks are small, so that
+// several fit a multiprocessor. More blocks help only if their memory holds the row.
 constexpr std::uint32_t most_block_threads = 1024, usual_block_threads = 256,
                         usual_cluster_blocks = 8;
 
@@ -46,7 +46,7 @@ c::Dialect of_clusters(std::uint32_t blocks) {
   return out;
 }
 
-// Such a kernel waits behind them.
+// Such a kernel waits after the prefetches.
 bool begins_with_fetches(const Kernel& kernel) {
   if (!has_grid(kernel)) return false;
   const Block& group = kernel.body.at(0).body;
@@ -54,7 +54,7 @@ bool begins_with_fetches(const Kernel& kernel) {
          only_fetches(group[0].body[0]);
 }
 
-// The copies of `hone_copy_async` that go through the first cache.
+// Whether it has `hone_copy_async` copies, which go through the L1 cache.
 bool copies_tiles(const Kernel& kernel) {
   bool out = false;
   for_each_statement(kernel.body, [&](const Stmt& s) {
@@ -139,7 +139,7 @@ Source source_of(const Kernel& kernel) {
     if (is_cluster) text.line("hone_arrive();");
     if (!waits_later) text.line(wait_for_previous);
     text.line("hone_body<", is_aligned ? "true" : "false", ">(", arguments, ");");
-    // No block may end while another one writes to its memory.
+    // A block must not end while another one writes to its memory.
     if (is_cluster) text.line("hone_wait_for_blocks();");
     text.close();
   };

@@ -16,7 +16,7 @@ std::uint64_t rounded(std::uint64_t bytes) {
   return std::max((bytes + alignment - 1) / alignment * alignment, alignment);
 }
 
-// The first type that has the best of the wanted flags.
+// The first memory type with the best available flags.
 std::uint32_t memory_type(const Adapter& a, std::uint32_t allowed, bool is_of_host) {
   constexpr VkMemoryPropertyFlags shared =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -100,7 +100,7 @@ DeviceMemory Memory::alloc(std::size_t asked) {
   for (auto& [address, d] : blocks_)
     if (const std::uint64_t begin = take(*d, bytes); begin != none)
       return {(address + begin) ^ turned_bit, 0};
-  // A block for what is large alone; for small things one that has room for more of them.
+  // A large allocation gets its own block; a small one, a block with room for more.
   std::unique_ptr<Divided> made;
   try {
     made = std::make_unique<Divided>(machine_, std::max(bytes, block_bytes));
@@ -146,7 +146,7 @@ void Memory::free(DeviceMemory m) noexcept {
       before->second += free->second;
       d.free.erase(free);
     }
-  // One block stays, for what comes next.
+  // Keeps one block for later allocations.
   if (!d.used.empty() || (blocks_.size() == 1 && d.block.bytes() == block_bytes)) return;
   blocks_.erase(it);
 }

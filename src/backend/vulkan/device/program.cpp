@@ -12,7 +12,7 @@ namespace hone::vulkan {
 
 namespace {
 
-// Numbers of the SPIR-V specification.
+// Constants of the SPIR-V specification.
 constexpr std::uint32_t spirv_magic = 0x07230203, op_capability = 17, op_entry_point = 15,
                         op_execution_mode = 16;
 constexpr std::uint32_t capability_float64 = 10;
@@ -43,8 +43,8 @@ constexpr Capability capabilities[] = {
 
 using Words = std::vector<std::uint32_t>;
 
-// Fails on instructions that overlap the end, and on capabilities that the device lacks. Asks for
-// what keeps NaN, zeros' signs and denormals, where the device can.
+// Fails on instructions that extend past the end, and on capabilities that the device lacks.
+// Requests modes that preserve NaN, signed zeros and denormals, if the device has them.
 Words prepared(std::span<const std::uint32_t> spirv, const Adapter& a, std::string_view where) {
   constexpr std::size_t first = 5;
   const auto broken = [&](std::string_view why) {
@@ -85,7 +85,7 @@ Words prepared(std::span<const std::uint32_t> spirv, const Adapter& a, std::stri
       };
       if (a.keeps_nan) keep(4466, 4461);
       if (a.keeps_denormals) keep(4464, 4459);
-      if (a.converts_halves) keep(4467, 4462);  // to the nearest, ties to even
+      if (a.converts_halves) keep(4467, 4462);  // to nearest, ties to even
       has_modes = !modes.empty();
     }
     at += words;
@@ -183,7 +183,7 @@ std::shared_ptr<const Pipeline> Pipelines::make(const ShaderHeader& header,
   if (header.alignment > 1) made->words = words;
   const std::scoped_lock lock(mutex_);
   std::weak_ptr<const Pipeline>& known = known_[hash];
-  if (std::shared_ptr<const Pipeline> it = known.lock()) return it;  // of another thread
+  if (std::shared_ptr<const Pipeline> it = known.lock()) return it;  // made by another thread
   known = made;
   has_more_ = true;
   return made;
@@ -204,7 +204,7 @@ std::shared_ptr<Pipeline> Pipelines::compiled(const ShaderHeader& header,
   const DeviceApi& api = machine_->api;
   auto made = std::make_shared<Pipeline>(machine_);
   made->header = header;
-  // What a shader does not have of these is ignored.
+  // Constants that a shader does not declare are ignored.
   const VkBool32 values[] = {is_aligned, machine_->adapter.converts_halves,
                              machine_->adapter.raises_two};
   constexpr std::uint32_t size = sizeof values[0];
@@ -245,7 +245,7 @@ int rank_of(const Adapter& a, std::string_view target) {
 
 VulkanProgram::VulkanProgram(const Adapter& adapter, Pipelines& pipelines,
                              std::span<const Binary* const> binaries, std::string_view where) {
-  // Drivers take longest for long code, which must not come last.
+  // Drivers take longest for long code, so it goes first.
   std::vector<const Binary*> longest_first(binaries.begin(), binaries.end());
   std::ranges::stable_sort(longest_first, std::greater(),
                            [](const Binary* b) { return b->code.size(); });
@@ -262,7 +262,7 @@ VulkanProgram::VulkanProgram(const Adapter& adapter, Pipelines& pipelines,
       names.push_back(e.name);
     }
   }
-  // Drivers take milliseconds for each.
+  // Drivers take milliseconds per pipeline.
   constexpr std::size_t few = 4;
   std::vector<std::shared_ptr<const Pipeline>> made(names.size());
   const auto pool = make_thread_pool({.threads = names.size() <= few ? 1 : 0});

@@ -12,7 +12,7 @@ namespace hone::vulkan {
 
 namespace {
 
-constexpr std::size_t most_commands = 256;  // that wait to be submitted
+constexpr std::size_t most_commands = 256;  // waiting to be submitted
 constexpr std::size_t most_recordings = 64;
 constexpr Access everything[] = {{0, ~std::uint64_t{0}, true}};
 
@@ -40,14 +40,14 @@ Work::~Work() {
   try {
     reach(submitted_);
   } catch (const UserError&) {
-    // A lost device does nothing any more.
+    // A lost device does no more work.
   }
   if (staging_) source_->give_back(std::move(staging_));
   machine_->api.vkDestroySemaphore(machine_->handle, reached_, nullptr);
   machine_->api.vkDestroyCommandPool(machine_->handle, pool_, nullptr);
 }
 
-// Offsets begin anew after each synchronize(), so that equal runs are equal commands.
+// Offsets restart after each synchronize(), so that equal runs give equal commands.
 Work::Staged Work::stage(std::uint64_t bytes, std::uint64_t alignment) {
   if (!staging_) staging_ = source_->take();
   staged_ = (staged_ + alignment - 1) / alignment * alignment;
@@ -150,8 +150,8 @@ void Work::synchronize() {
   staged_ = 0;
 }
 
-// Most runs are short, and a thread that sleeps is woken late: it looks for a while first. A device
-// of software has better use for the processor.
+// Polls for a while before sleeping: most runs are short, and a sleeping thread wakes late. A
+// software device needs the CPU itself.
 void Work::reach(std::uint64_t point) {
   if (point == 0) return;
   if (!machine_->adapter.is_software) {
@@ -204,7 +204,8 @@ void Work::flush() {
   before_.clear();
 }
 
-// The commands as a command buffer, which may be one of before: the first recording. Takes them.
+// Takes the commands and returns a command buffer for them, reused if they were recorded before. It
+// becomes the first recording.
 VkCommandBuffer Work::recorded() {
   if (generation_ != machine_->generation) {
     reach(submitted_);
@@ -290,7 +291,7 @@ void Work::record(const Recording& r) {
       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
   constexpr VkAccessFlags writes = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
                           reads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
-  // What follows finds what those before it left, of this buffer and of earlier ones.
+  // Later commands see the writes of earlier ones, in this buffer and in previous buffers.
   const auto barrier = [&](VkPipelineStageFlags after, VkAccessFlags access) {
     VkMemoryBarrier m{};
     m.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
@@ -303,8 +304,8 @@ void Work::record(const Recording& r) {
     const auto to = std::find_if(from + 1, r.commands.end(), std::mem_fn(&Command::waits));
     barrier(stages, reads | writes);
     barriers_ += from != r.commands.begin();
-    // Any order is right. With validation it is the other one, which shows a missing barrier on
-    // devices that run one command after the other.
+    // Any order is correct. With validation, uses the reverse order, which exposes missing barriers
+    // on devices that run commands one by one.
     for (std::ptrdiff_t i = 0; i < to - from; ++i)
       record(machine_->instance->messenger ? *(to - 1 - i) : *(from + i), r, bound);
     from = to;

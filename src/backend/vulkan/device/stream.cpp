@@ -14,7 +14,7 @@ namespace hone::vulkan {
 namespace {
 
 constexpr std::uint32_t most_groups = 65535;
-// Kernels that need memory for each thread run on fewer groups, so that it stays small.
+// Limits scratch memory: kernels that need it run with fewer groups.
 constexpr std::uint64_t most_scratch = std::uint64_t{64} << 20;
 
 OperandReach reach_of(const StridedCopy& s, const std::vector<std::int64_t>& strides) {
@@ -35,7 +35,7 @@ class VulkanEvent final : public Event {
     if (!from || !time || !from->time) return std::nullopt;
     return time->ms_since(*from->time);
   }
-  std::unique_ptr<const Clock> time;  // null: has none
+  std::unique_ptr<const Clock> time;  // null: no time
   std::shared_ptr<Work> work;
   std::uint64_t value = 0;
 };
@@ -49,7 +49,7 @@ class VulkanStream final : public Stream {
     try {
       work_->synchronize();
     } catch (const UserError&) {
-      // Nobody is left who could be told.
+      // There is no caller left to report to.
     }
     if (scratch_) shared_->memory.free(scratch_);
   }
@@ -88,7 +88,7 @@ class VulkanStream final : public Stream {
     if (by_kernel < bytes)
       work_->add_copy(source.at(by_kernel), target.at(by_kernel), bytes - by_kernel);
   }
-  // The device fills words; the bytes around them are copied.
+  // The device fills whole words; the remaining bytes are copied.
   void fill(DeviceMemory to, std::byte value, std::size_t bytes) override {
     if (bytes == 0) return;
     const Memory::Place place = shared_->memory.find(to, bytes);
@@ -150,7 +150,7 @@ class VulkanStream final : public Stream {
                   s.element_bytes * static_cast<std::size_t>(bound->count()));
     words_.clear();
     for (const DeviceMemory& m : operands) words_.push_back(Memory::address(m));
-    // The largest unit that everything is a multiple of.
+    // The largest unit that divides all addresses, strides and sizes.
     std::uint64_t all = words_[0] | words_[1] | s.element_bytes;
     for (std::size_t i = 0; i < s.dims.size(); ++i)
       all |= static_cast<std::uint64_t>(s.to_strides[i] | s.from_strides[i]);
@@ -192,7 +192,7 @@ class VulkanStream final : public Stream {
   void synchronize() override { work_->synchronize(); }
 
  private:
-  // Drivers copy at a fraction of the memory's speed; a kernel reaches it.
+  // Drivers copy at a fraction of the memory bandwidth; a kernel reaches it.
   static constexpr std::uint64_t vector_bytes = 16, least_of_kernel = 64 << 10;
   void copy_vectors(const Memory::Place& from, const Memory::Place& to, std::uint64_t bytes) {
     const std::uint64_t words[] = {from.address, to.address, bytes / vector_bytes},

@@ -36,7 +36,7 @@ namespace {
 class VulkanDevice final : public Device {
  public:
   explicit VulkanDevice(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {
-    // A software driver computes as the processor does, whatever it promises: it is held to that.
+    // A software driver computes like the CPU, whatever it reports, so it is checked against that.
     const Adapter& a = shared_->machine->adapter;
     limits_.keeps_denormals = a.keeps_denormals || a.is_software;
   }
@@ -99,7 +99,7 @@ std::vector<LibraryStatus> device_libraries() {
       l.file = a.summary();
     }
   } catch (const UserError&) {
-    return {};  // no loader or driver: open_device() says which
+    return {};  // no loader or driver: open_device() reports which
   }
   return out;
 }

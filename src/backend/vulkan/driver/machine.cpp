@@ -33,7 +33,7 @@ std::string hex(const std::uint8_t* bytes, std::size_t count) {
   return out;
 }
 
-// What kernels need of every device.
+// Features that kernels need on every device, but this one lacks.
 std::string missing_of(const Adapter& a) {
   std::string out;
   const auto need = [&](bool has, std::string_view what) {
@@ -78,7 +78,7 @@ std::string_view component_name(VkComponentTypeKHR t) {
   }
 }
 
-// What the device says of VK_KHR_cooperative_matrix; types that have no name here are left out.
+// Reads the device's VK_KHR_cooperative_matrix properties; omits types that have no name here.
 void describe_matrices(const InstanceApi& api, Adapter& a) {
   if (a.api_version < VK_API_VERSION_1_3 ||
       !api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR ||
@@ -158,7 +158,7 @@ Adapter describe(const Instance& instance, VkPhysicalDevice device) {
   a.converts_halves = p12.shaderSignedZeroInfNanPreserveFloat16 &&
                       p12.shaderDenormPreserveFloat16 && p12.shaderRoundingModeRTEFloat16 &&
                       p12.shaderRoundingModeRTEFloat32 && p12.shaderRoundingModeRTEFloat64;
-  // Vulkan allows an error of 3 + 2 |x| units; NVIDIA's instruction for it has 2.
+  // Vulkan allows exp2 an error of 3 + 2 |x| units; NVIDIA's instruction has 2.
   a.raises_two = p12.driverID == VK_DRIVER_ID_NVIDIA_PROPRIETARY;
   api.vkGetPhysicalDeviceMemoryProperties(device, &a.memory);
   a.features12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
@@ -242,8 +242,8 @@ Instance::~Instance() {
   if (handle) api.vkDestroyInstance(handle, nullptr);
 }
 
-// Never destroyed: the loader would unload the drivers with the last instance, and some leave
-// something behind each time. NVIDIA's cannot be loaded any more after about 15 times.
+// Never destroyed: the loader would unload the drivers with the last instance, and some leak
+// resources each time. NVIDIA's cannot be loaded again after about 15 times.
 std::shared_ptr<Instance> open_instance() {
   static std::mutex mutex;
   static auto* const known = new std::shared_ptr<Instance>;
@@ -332,7 +332,7 @@ Machine::Machine() : instance(open_instance()), adapter(choose_adapter(*instance
   queues.queueFamilyIndex = adapter.queue_family;
   queues.queueCount = 1;
   queues.pQueuePriorities = &priority;
-  // Of what the device has, what kernels can use.
+  // Enables the device's features that kernels can use.
   VkPhysicalDeviceVulkan12Features f12{};
   f12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
   f12.bufferDeviceAddress = f12.scalarBlockLayout = f12.timelineSemaphore = VK_TRUE;

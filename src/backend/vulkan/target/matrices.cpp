@@ -14,7 +14,7 @@ namespace hone::vulkan {
 
 namespace {
 
-// Of one instruction, without the first.
+// The words of one instruction, without the first.
 using Operands = std::span<const std::uint32_t>;
 
 constexpr std::string_view extension_nv = "SPV_NV_cooperative_matrix",
@@ -28,7 +28,7 @@ std::string_view text_of(Operands words) {
 class Rewriting {
   using Words = std::vector<std::uint32_t>;
 
-  // Instructions by their numbers in SPIR-V and in the two extensions.
+  // Opcodes of SPIR-V and of the two extensions.
   enum : std::uint32_t {
     op_extension = 10,
     op_capability = 17,
@@ -75,7 +75,7 @@ class Rewriting {
   }
 
  private:
-  static constexpr std::size_t bound = 3;  // of all ids, in the header
+  static constexpr std::size_t bound = 3;  // index of the id bound in the header
 
   void find() {
     for_each_instruction(from_, [&](std::uint32_t op, std::size_t at) {
@@ -107,7 +107,7 @@ class Rewriting {
       for (std::uint32_t i = 0; i < 3; ++i) put(op_constant, {number_type_, first_number_ + i, i});
     return first_number_ + n;
   }
-  // Rows are 0, columns 1.
+  // Row-major is 0, column-major 1.
   std::uint32_t layout(std::uint32_t is_by_columns) { return number(truths_.at(is_by_columns)); }
 
   void rewrite(std::uint32_t op, Operands w) {
@@ -146,7 +146,7 @@ class Rewriting {
 
   const Words& from_;
   Words out_;
-  std::map<std::uint32_t, std::uint32_t> uses_;  // of matrices, by the constant of their rows
+  std::map<std::uint32_t, std::uint32_t> uses_;  // use of matrices, by the constant of their rows
   std::map<std::uint32_t, bool> truths_;
   std::uint32_t number_type_ = 0, first_number_ = 0;
   bool has_numbers_ = false;

@@ -15,14 +15,14 @@ namespace hone::vulkan {
 
 namespace {
 
-// Instructions by their numbers in the SPIR-V specification.
+// Opcodes of the SPIR-V specification.
 constexpr std::uint32_t op_decorate = 71, op_member_decorate = 72, op_type_void = 19,
                         no_contraction = 42;
 constexpr std::uint32_t float_arithmetic[] = {127, 129, 131, 133, 136};  // negate + - * /
 constexpr std::uint32_t first_float_comparison = 180, last_float_comparison = 191;
 
-// Without this decoration a driver may contract and reorder what the polynomials of kernels rely
-// on: x + c - c becomes x, and a choice by a comparison a maximum, which forgets NaN.
+// Without this decoration a driver may contract and reorder arithmetic that kernels' polynomials
+// rely on: x + c - c becomes x, and a select by comparison becomes a maximum, which loses NaN.
 void decorate_as_exact(std::vector<std::uint32_t>& spirv) {
   std::vector<std::uint32_t> decorations;
   std::size_t place = 0;
@@ -38,7 +38,7 @@ void decorate_as_exact(std::vector<std::uint32_t>& spirv) {
                decorations.end());
 }
 
-// Once for the process; glslang counts its users.
+// Once per process; glslang counts its users.
 void start_glslang() {
   static const bool is_started = glslang::InitializeProcess();
   HONE_ASSERT(is_started, "glslang does not start");

@@ -78,7 +78,7 @@ class VulkanTarget final : public Target {
 
  private:
   const Form& form_;
-  // Typical rates of one group's threads.
+  // Typical rates of the threads of one group.
   TargetInfo info_ = {.name = std::string(form_.name),
                       .group_threads = static_cast<int>(form_.threads),
                       .group_bytes = form_.group_bytes - form_.kept_bytes,
