@@ -249,8 +249,8 @@ constexpr c::Helper helpers[] = {
   return both;
 }
 )"},
-    // Four pieces of 8 x 8 elements: lane l gives row l % 8 of piece l / 8, and gets elements l % 4
-    // * 2 and the next of row l / 4 of each; across: of column l / 4.
+    // Loads four pieces of 8 x 8 elements: lane l passes the address of row l % 8 of piece l / 8,
+    // and receives elements l % 4 * 2 and the next of row l / 4 of each; across: of column l / 4.
     {"load_pieces", "",
      R"(HONE_INLINE void hone_load_pieces(uint32_t *to, const uint16_t *from) {
   const uint32_t at = (uint32_t)__cvta_generic_to_shared(from);

@@ -77,8 +77,8 @@ std::optional<LibraryCall> attention_call(const Function& f) {
   return found;
 }
 
-// For the group's only attention: cuDNN rounds the softmax weights to the dtype of the values
-// before multiplying, but sums the unrounded weights.
+// For the group's only attention: cuDNN rounds the unnormalised softmax weights to the dtype of the
+// values before multiplying, but sums the unrounded weights.
 Function with_rounded_weights(const Function& f) {
   const auto attention = [](const Graph& from, NodeId n) {
     Function inner;
