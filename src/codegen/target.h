@@ -42,10 +42,10 @@ class Target {
   // Part of every cache key, beside the build's id: everything else that affects the generated
   // code.
   virtual std::string_view version() const = 0;
-  // Ways to compute a group: kernels only come first, the one predicted to be fastest at the front.
-  // By default what the builders of kernel/ offer for info(). When a proposal is refused, here or
-  // by compile(), the compiler tries the next one; it adds plain loop nests, which every target
-  // renders, itself. Throws UserError for an operation that no kernel can compute.
+  // Ways to compute a group. Those with kernels only come first, starting with the one predicted to
+  // be fastest. By default what the builders of kernel/ offer for info(). When a proposal is
+  // refused, here or by compile(), the compiler tries the next one; it adds plain loop nests, which
+  // every target renders, itself. Throws UserError for an operation that no kernel can compute.
   virtual std::vector<Proposal> candidates(const GroupSpec&) const;
   // Forms of the named candidate that are worth timing, as the numbers that its builder takes;
   // empty: it has one form. By default what the builders of kernel/ offer.

@@ -9,7 +9,7 @@ namespace hone {
 
 namespace {
 
-// ---- a contraction with one-hot rows takes rows
+// ---- a contraction with one-hot rows selects rows
 
 bool counts_up(Value v, std::int64_t size) {
   while (v.is(ops::reshape)) v = v.operand(0);
@@ -77,7 +77,7 @@ Value taken_rows(const Match& m) {
   return ops::select(inside, taken, constant_like(taken, 0));
 }
 
-// ---- a convolution pads by itself
+// ---- a convolution includes its padding
 
 bool pads_space_with_zeros(const Match& m) {
   Value pad = m["pad"];

@@ -115,7 +115,7 @@ Function fold(const Function& f) {
       for (const Value& v : from.operands(n)) operands.push_back(copier(v));
       for (const Value& v : operands)
         if (!is_known(v)) return {};
-      // Infer types in the new graph: its operands may be constants only there.
+      // Built in the new graph: the operands may be constants only there.
       Value made =
           to.graph().intern_typed(from.op(n), operands, from.attrs(n), from.result_types(n));
       if (!folds(to.graph(), made.node())) return {};

@@ -23,8 +23,7 @@ struct RuleLog {
   struct Firing {
     std::string_view rule;
     std::uint32_t function = 0;  // index in `functions`
-    NodeId node = 0;             // in that function: the node that the rule, or a chain of rules,
-                                 // replaced
+    NodeId node = 0;             // in that function: replaced by the rule or a chain of rules
   };
   std::vector<Firing> firings;
   // Snapshots in which rules fired: one per round and body.

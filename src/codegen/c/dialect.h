@@ -88,7 +88,7 @@ struct Dialect {
   int least_vector_bytes = 0;
   // $R = reduction of all threads' $X: $E combines a and b, of type $T; $N threads, a power of two.
   // $A is a group array with one element per thread, $S the result of join_subgroup, and $0 the
-  // neutral element. Empty: pairwise halving in group memory.
+  // neutral element. Empty: by halves, in group memory.
   std::string_view reduce_group;
   // Whether a reduction begins only after all threads have read the previous reduction's result.
   bool reductions_meet = false;

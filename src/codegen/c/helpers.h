@@ -1,5 +1,5 @@
-// Functions that C kernels call: arithmetic that C leaves undefined, conversions, vectorisable f32
-// functions, vectors of register tiles. A file gets those it uses, each after its dependencies.
+// Functions that C kernels call: arithmetic that C does not fully define, conversions, vectorisable
+// f32 functions, vectors of register tiles. A file gets those it uses, each after its dependencies.
 #pragma once
 
 #include <map>

@@ -368,7 +368,7 @@ Value gelu_tail(Value x) {
   return select(less(x, 0.0), fma(x, 0.0, -y), x - y);
 }
 
-// x sigmoid(z(x)) for |x| >= 3.25. exp(-z) multiplies the relative error of z by z, so z is in f64.
+// x sigmoid(z(x)) for |x| >= 3.25. exp(-z) has z times the relative error of z, so z is in f64.
 Value gelu_tanh_tail(Value x) {
   const double slope = 2 * std::sqrt(2 / M_PI);
   Value a = at_most(abs(x), 11.0), wide = cast(a, DType::f64);

@@ -63,7 +63,8 @@ struct Layout {
   Sizes dims, strides;
 };
 
-// Which of the library's ways to compute a graph is wanted: the `number`-th allowed one.
+// The requested way to compute a graph: index `number` among the allowed ones, in the library's
+// order.
 struct Wish {
   std::int64_t number = 0;
   bool may_round_to_tf32 = false;

@@ -24,7 +24,8 @@ struct Access {
 // The accesses of commands since the last barrier.
 class Accesses {
  public:
-  // Whether a command with accesses `next` must wait: they share a byte that one of the two writes.
+  // Whether a command with accesses `next` must wait for one of these: both access a byte that at
+  // least one writes.
   bool conflict(std::span<const Access> next) const;
   void add(std::span<const Access>);
   void clear() { all_.clear(); }

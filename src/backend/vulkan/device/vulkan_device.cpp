@@ -1,6 +1,6 @@
 #include "backend/vulkan/device/vulkan_device.h"
 
-#include <plain_copy.h>  // made of plain_copy.comp
+#include <plain_copy.h>  // generated from plain_copy.comp
 #include <strided_copy.h>
 
 #include <map>
