@@ -11,11 +11,8 @@ namespace hone::cudnn {
 using Handle = struct HandleBody*;
 using Body = struct DescriptorBody*;
 
-enum Status : int {
-  success = 0,
-  not_supported = 3000
-};  // 3000 to 3999: not_supported, with
-    // reason
+// 3000 to 3999: not supported; the number says why.
+enum Status : int { success = 0, not_supported = 3000 };
 
 enum Kind : int {
   pointwise_kind = 0,
