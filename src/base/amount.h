@@ -1,4 +1,4 @@
-// How many there are of something, in words. Not for tables.
+// Formats an amount with its noun. Not for tables.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Overflow-safe size arithmetic, the one place where sizes from files and shapes are combined.
+// Overflow-safe size arithmetic. All sizes from files and shapes are combined here.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ inline std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
 
 // Mathematical floor division and its remainder (sign of the divisor). Divisor must not be 0.
 inline std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  if (b == -1) return checked_sub(0, a);  // the lowest number divided by -1 traps
+  if (b == -1) return checked_sub(0, a);  // INT64_MIN / -1 traps
   std::int64_t q = a / b;
   return (a % b != 0 && (a % b < 0) != (b < 0)) ? q - 1 : q;
 }

@@ -9,7 +9,7 @@
 
 namespace hone {
 
-// Joins parts as text, each printed with operator<<.
+// Concatenates parts into a string, each printed with operator<<.
 template <class... Parts>
 std::string cat(const Parts&... parts) {
   std::ostringstream out;
@@ -17,15 +17,15 @@ std::string cat(const Parts&... parts) {
   return std::move(out).str();
 }
 
-// Says what was given, what is allowed, what to do. Form: `op-or-file: what is wrong: values met;
-// what to do`.
+// States what was given, what is allowed and what to do. Form: `op-or-file: what is wrong: values
+// met; what to do`.
 struct UserError : std::runtime_error {
   template <class... Parts>
   explicit UserError(std::string_view first, const Parts&... rest)
       : std::runtime_error(cat(first, rest...)) {}
 };
 
-// There was not enough memory: names what for, and how much.
+// Not enough memory. The message names the purpose and the amount.
 struct OutOfMemory : UserError {
   using UserError::UserError;
 };

@@ -10,7 +10,7 @@ namespace hone {
 class ExecutableMemory {
  public:
   struct Patch {
-    std::uint64_t offset;  // eight bytes that lie within the code
+    std::uint64_t offset;  // of eight bytes inside the code
     std::uint64_t value;
   };
 

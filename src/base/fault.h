@@ -1,5 +1,5 @@
-// Faults of generated code as messages. A kernel that is not trusted yet may read where nothing is;
-// whoever tries it wants to know, and to go on.
+// Reports faults of generated code as messages. A kernel that is not trusted yet may access invalid
+// memory; the caller that tries it reports the fault and continues.
 #pragma once
 
 #include <csetjmp>
@@ -8,9 +8,9 @@
 
 namespace hone {
 
-// While one is open, a fault of the processor (a bad address, an illegal instruction, an integer
-// division) in what this thread gives to run() ends that call, and what() tells why. Signals of
-// other threads and other code go where they went before.
+// While a scope is open, a processor fault (a bad address, an illegal instruction, an integer
+// division) in the code that this thread passes to run() ends that call, and what() gives the
+// reason. Signals of other threads and other code keep their previous handlers.
 class FaultScope {
  public:
   FaultScope();
@@ -18,11 +18,12 @@ class FaultScope {
   FaultScope(const FaultScope&) = delete;
 
   static FaultScope* current();  // of this thread; null when none is open
-  // Not for code that owns anything: no destructor runs after a fault. Does nothing from then on.
+  // `code` must not own anything: no destructor runs after a fault. After a fault, run() does
+  // nothing.
   void run(void (*code)(void*), void* context);
-  const std::string& what() const { return what_; }  // empty: there was no fault
+  const std::string& what() const { return what_; }  // empty: no fault occurred
 
-  // Returns when the fault is not one of code that a scope of this thread runs.
+  // Returns when the fault is not in code that a scope of this thread runs.
   static void fault(int signal, const void* address);
 
  private:
@@ -34,8 +35,8 @@ class FaultScope {
   std::string what_;
 };
 
-// A fence that faults: nothing of the page can be read or written until it is opened again. It must
-// lie in memory of the caller's, at a multiple of its size.
+// A guard page: accesses fault until it is opened again. It must lie in the caller's memory, at a
+// multiple of its size.
 inline constexpr std::size_t fence_page_bytes = 4096;
 void close_page(std::byte* page);
 void open_page(std::byte* page);

@@ -1,5 +1,5 @@
-// A list that is mostly short: up to `inside` elements lie in the object itself, more on the heap.
-// Otherwise like std::vector, except that moving it moves the elements that lie inside.
+// A small vector: up to `inside` elements are stored in the object itself, more on the heap.
+// Otherwise like std::vector, except that moving it moves the inline elements.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class Few {
   std::size_t size() const { return size_; }
   std::size_t capacity() const { return capacity_; }
   bool empty() const { return size_ == 0; }
-  // It has nothing on the heap.
+  // Whether all elements are stored inline.
   bool is_inside() const { return data_ == room(); }
   T* data() { return data_; }
   const T* data() const { return data_; }
@@ -82,7 +82,7 @@ class Few {
   template <class... Args>
   T& emplace_back(Args&&... args) {
     if (size_ == capacity_) {
-      T value(std::forward<Args>(args)...);  // which may lie in this list
+      T value(std::forward<Args>(args)...);  // the arguments may refer to elements of this list
       grow(size_ + 1);
       return *std::construct_at(data_ + size_++, std::move(value));
     }
@@ -107,7 +107,7 @@ class Few {
     clear();
     resize(n, copy);
   }
-  // Not elements of this list.
+  // The range must not be part of this list.
   template <std::input_iterator I>
   void assign(I first, I last) {
     clear();
@@ -125,7 +125,7 @@ class Few {
     std::rotate(begin() + i, end() - n, end());
     return begin() + i;
   }
-  // Not elements of this list.
+  // The range must not be part of this list.
   template <std::input_iterator I>
   iterator insert(const_iterator at, I first, I last) {
     const std::ptrdiff_t i = at - begin(), old = end() - begin();
@@ -136,7 +136,7 @@ class Few {
   iterator erase(const_iterator at) { return erase(at, at + 1); }
   iterator erase(const_iterator first, const_iterator last) {
     iterator to = begin() + (first - begin());
-    if (first == last) return to;  // nothing is moved onto itself
+    if (first == last) return to;  // avoids self-moves
     shrink(static_cast<std::size_t>(std::move(begin() + (last - begin()), end(), to) - begin()));
     return to;
   }
@@ -180,7 +180,7 @@ class Few {
   void free_heap() {
     if (!is_inside()) std::allocator<T>().deallocate(data_, capacity_);
   }
-  // Leaves it empty, with its room inside.
+  // Leaves the list empty, with inline storage.
   void release() {
     std::destroy(begin(), end());
     free_heap();
@@ -188,7 +188,7 @@ class Few {
     size_ = 0;
     capacity_ = inside;
   }
-  // This list is empty and without heap.
+  // This list must be empty and have no heap storage.
   void take(Few& o) {
     if (!o.is_inside()) {
       data_ = std::exchange(o.data_, o.room());

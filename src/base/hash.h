@@ -1,4 +1,4 @@
-// Content hashing for interning, caches and file integrity (XXH3). Guards against corruption, not
+// Content hashing for interning, caches and file integrity (XXH3). Detects corruption; not secure
 // against an adversary.
 #pragma once
 

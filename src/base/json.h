@@ -1,5 +1,5 @@
 // A JSON value as plain data, its strict parser and its printer. Objects keep the order of their
-// keys. Not a binding layer: readers check what they take.
+// keys. Not a binding layer: readers check the values they take.
 #pragma once
 
 #include <concepts>
@@ -30,8 +30,8 @@ class Json {
   Json(Array a) : value_(std::move(a)) {}               // NOLINT
   Json(Object o) : value_(std::move(o)) {}              // NOLINT
 
-  // Strict JSON in UTF-8, without repeated keys, integers within 64 bits. Throws UserError naming
-  // `where` and the byte.
+  // Strict JSON in UTF-8: no repeated keys, integers within 64 bits. Throws UserError naming
+  // `where` and the byte offset.
   static Json parse(std::string_view text, std::string_view where, int most_depth = 128);
   // One line; with `indent` >= 0, one line per element. Infinities and NaN print as null.
   std::string text(int indent = -1) const;
@@ -57,7 +57,7 @@ class Json {
   // Throws UserError when the object has no such key.
   const Json& at(std::string_view key) const;
 
-  // Adds a key to an object, or an element to an array; a null becomes one first.
+  // Adds a key to an object, or an element to an array; null becomes an object or array first.
   void add(std::string key, Json value);
   void push(Json value);
 

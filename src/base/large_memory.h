@@ -1,4 +1,4 @@
-// Memory in large amounts.
+// Helpers for large memory blocks.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace hone {
 
-// Asks the system to back this memory with large pages where it can: new memory is then handed out
-// in fewer steps. Does nothing to small amounts.
+// Asks the system to back this memory with large pages where it can, so that new memory takes fewer
+// page faults. Ignores small blocks.
 void prefer_large_pages(std::byte* at, std::size_t bytes);
 
 // The process keeps up to half a gigabyte of what it frees. A compilation allocates arrays of the

@@ -1,4 +1,4 @@
-// Runs another program and waits for it. Not a shell: arguments go as they are.
+// Runs another program and waits for it. No shell: arguments are passed unchanged.
 #pragma once
 
 #include <filesystem>
@@ -10,17 +10,18 @@
 namespace hone {
 
 struct ProcessResult {
-  int status = 0;      // of its exit; 128 + n when signal n ended it
+  int status = 0;      // exit status; 128 + n when signal n ended the program
   std::string output;  // stdout and stderr together
 };
 
-// argv[0] is looked up in PATH unless it holds a slash. Throws UserError when it cannot be started.
+// argv[0] is searched in PATH unless it contains a slash. Throws UserError when it cannot be
+// started.
 ProcessResult run_process(std::span<const std::string> argv);
 
-// The file of the program that runs.
+// The path of the running executable.
 std::filesystem::path this_program();
 
-// Where PATH has a program of this name; nothing when it has none.
+// Where PATH has a program of this name; empty when it has none.
 std::optional<std::filesystem::path> find_program(std::string_view name);
 
 }  // namespace hone

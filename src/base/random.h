@@ -1,5 +1,5 @@
-// Choices at random that are the same on every machine and with every standard library, unlike
-// those of <random>.
+// Random choices that are the same on every machine and with every standard library, unlike those
+// of <random>.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace hone {
 
-// Any seed is a good one, consecutive numbers too. Its stream never changes: plan files hold seeds.
+// Any seed is good, consecutive numbers too. The stream must never change: plan files hold seeds.
 // Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014.
 class SplitMix64 {
  public:
@@ -30,7 +30,7 @@ class SplitMix64 {
 
 class Random : public SplitMix64 {
  public:
-  // Hashed, so that streams of neighbouring seeds do not run one behind the other.
+  // Hashed, so that neighbouring seeds do not give shifted copies of one stream.
   explicit Random(std::uint64_t seed) : SplitMix64(seed) { state_ = next() ^ (seed << 32); }
 
   // In [0, n).

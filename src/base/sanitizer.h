@@ -1,4 +1,4 @@
-// Which sanitizer this build runs under, so that generated code can be instrumented alike.
+// Which sanitizer this build uses, so that generated code can be instrumented in the same way.
 #pragma once
 
 namespace hone {

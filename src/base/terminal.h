@@ -1,5 +1,4 @@
-// What goes to a terminal: whether there is one, and that text from files does nothing there but
-// stand.
+// Terminal output: detects a terminal, and escapes control characters in text from files.
 #pragma once
 
 #include <string>
@@ -10,10 +9,11 @@ namespace hone {
 // Whether the file descriptor is a terminal.
 bool is_terminal(int descriptor);
 
-// Control characters but newline and tab, and bytes that are no UTF-8, become \xNN.
+// Replaces control characters except newline and tab, and invalid UTF-8 bytes, by \xNN.
 std::string printable(std::string_view);
 
-// For programs: from now on all that is written to stdout and stderr through stdio is printable().
+// For programs: from now on all output to stdout and stderr through stdio is passed through
+// printable().
 void print_only_printable();
 
 }  // namespace hone

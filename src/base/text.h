@@ -1,5 +1,5 @@
-// Text made without a stream, for what is written once per node. cat() of base/error.h prints
-// anything else.
+// Builds strings without a stream, for text that is written once per node. cat() of base/error.h
+// prints anything else.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void append(std::string& out, PlainInteger auto n) {
   out += std::string_view(digits, static_cast<std::size_t>(end - digits));
 }
 
-// Bytes of the UTF-8 character at the start of `s`; 0 when there is none.
+// Length of the UTF-8 character at the start of `s`; 0 when it is invalid.
 inline std::size_t utf8_bytes(std::string_view s) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
   const unsigned char first = s.empty() ? 0xff : byte(0);
@@ -56,7 +56,7 @@ inline bool is_control(std::string_view s) {
   return first == 0xc2 && s.size() > 1 && static_cast<unsigned char>(s[1]) < 0xa0;
 }
 
-// A long text made of many short parts. Inlined, so that a literal is copied without a call.
+// A long string built from many short parts. Inlined, so that a literal is copied without a call.
 class Text {
  public:
   void reserve(std::size_t further) {
@@ -87,7 +87,7 @@ class Text {
     text_.resize(std::max(2 * text_.size(), size_ + further));
   }
 
-  std::string text_;  // its room
+  std::string text_;  // sized to the capacity
   std::size_t size_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Divides the chunks of one job between threads, the caller among them. Chunks are claimed from a
-// counter, so a slow thread delays only what it holds. Not a task queue: one job at a time.
+// Divides the chunks of one job between threads, including the caller. Chunks are claimed from a
+// counter, so a slow thread delays only the chunks it holds. Not a task queue: one job at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace hone {
 
-// What a user may supply in place of ours.
+// A user may supply another implementation.
 class ThreadPool {
  public:
-  // Computes chunks [begin, end). `thread` < threads() tells apart bodies that run at once. Must
-  // not throw.
+  // Computes chunks [begin, end). `thread` < threads() distinguishes bodies that run concurrently.
+  // Must not throw.
   using Body = void (*)(void* context, std::int64_t begin, std::int64_t end, int thread);
 
   virtual ~ThreadPool() = default;
@@ -26,18 +26,19 @@ class ThreadPool {
 
 struct ThreadPoolOptions {
   int threads = 0;  // the caller's included; 0: default_thread_count()
-  // Processors for the pool's own threads, one each, in turn. The caller's thread is not moved.
+  // Processors for the pool's own threads, one each, assigned round-robin. The caller's thread is
+  // not moved.
   std::vector<int> affinity = {};
-  int spin_us = 20;  // how long an idle thread looks for work before it sleeps
+  int spin_us = 20;  // how long an idle thread spins before it sleeps
 };
 
-// A job started while another one runs, or from inside a body, is computed whole by its caller. A
-// pool of several threads that finds itself in a forked child throws UserError. Threads that cannot
-// be pinned run where they are.
+// A job started while another one runs, or from inside a body, is computed entirely by its caller.
+// A pool of several threads that is used in a forked child throws UserError. Threads that cannot be
+// pinned run unpinned.
 std::unique_ptr<ThreadPool> make_thread_pool(const ThreadPoolOptions& = {});
 
-// HONE_THREADS, else the processors of this process's affinity mask, no more than its control group
-// may use; at least 1.
+// HONE_THREADS, else the processors in this process's affinity mask, limited by its control group;
+// at least 1.
 int default_thread_count();
 
 // Calls f(i) for i in [0, count) on the pool's threads; the first exception is rethrown after all

@@ -1,5 +1,5 @@
-// Attributes of nodes: named in source, numbered in memory. Not for data: large arrays are shared
-// by their Storage.
+// Attributes of nodes: named in source, numbered in memory. Not for data: large arrays share their
+// Storage.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace hone {
 class Function;
 using FunctionRef = std::shared_ptr<const Function>;
 
-// Every attribute name there is. A name that is not here does not compile.
+// All attribute names. A name that is not listed here does not compile.
 inline constexpr std::string_view attr_names[] = {
     "index",     "name",    "value",      "dims",      "shape",    "dtype",         "axis",
     "axes",      "perm",    "starts",     "steps",     "low",      "high",          "batch",
@@ -56,8 +56,8 @@ class AttrName {
   std::uint8_t id_;
 };
 
-// An integer, a real, text, a dtype, a list of sizes (also used for lists of integers), a closed
-// Function or an array.
+// An integer, a real, a string, a dtype, a list of sizes (also used for lists of integers), a
+// closed Function or an array.
 using Attr = std::variant<std::int64_t, double, std::string, DType, Dims, FunctionRef, Array>;
 
 std::uint64_t hash(const Attr&);

@@ -1,5 +1,5 @@
 // A Function: ordered parameters and ordered results over one graph. The unit that passes, groups
-// and plans work on. Copies share the graph, and the lists until one is changed.
+// and plans work on. Copies share the graph, and share the lists until one copy is changed.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class Function {
     Value value;
     std::string name;
     bool donated = false;  // its buffer may be overwritten by a result
-    // The only contents that the function is right for: it was made for them. Small.
+    // Set when the function is valid only for these contents of the parameter. Small.
     std::optional<Array> required = {};
   };
   struct Result {
@@ -44,7 +44,7 @@ class Function {
 
   std::vector<Type> param_types() const;
   std::vector<Type> result_types() const;
-  // Nothing was changed since one was copied from the other.
+  // Whether neither has changed since one was copied from the other.
   bool is_unchanged(const Function& other) const {
     return graph_ == other.graph_ && lists_ == other.lists_;
   }
@@ -55,7 +55,7 @@ class Function {
 
  private:
   friend std::vector<NodeId> live_nodes(const Function&);
-  // Live nodes, right as long as the graph has this many nodes.
+  // Live nodes; valid as long as the graph has this many nodes.
   struct Live {
     std::size_t node_count;
     std::vector<NodeId> nodes;
@@ -68,7 +68,7 @@ class Function {
 
     std::vector<Param> params;
     std::vector<Result> results;
-    std::atomic<const Live*> live = nullptr;  // found by the first who asks
+    std::atomic<const Live*> live = nullptr;  // computed on first use
   };
   Lists& own();
 
@@ -76,32 +76,32 @@ class Function {
   std::shared_ptr<Lists> lists_;
 };
 
-// Equal up to names and origins.
+// Equal except for names and origins.
 bool same_structure(const Function&, const Function&);
 
 // Node ids that the results need (and params and impure nodes), operands before users, in an order
 // that depends on structure only. No recursion.
 std::vector<NodeId> live_nodes(const Function&);
-// All nodes that the roots are made of, which are of one graph; operands before users.
+// All nodes that the roots depend on, operands before users. The roots are of one graph.
 std::vector<NodeId> nodes_below(std::span<const Value> roots);
 
-// Copies nodes of one graph into another, one at a time, operands first. map[node] is filled as it
-// goes; a pass overrides entries for the nodes it replaces.
+// Copies nodes of one graph into another, one at a time, operands first, and records the new value
+// of each node; a pass overrides entries for the nodes it replaces.
 class Copier {
  public:
-  // Parameters of `from` stand for those of `to` (clone_params), or for the given values of `to`.
+  // Maps parameters of `from` to those of `to` (clone_params), or to the given values of `to`.
   Copier(const Function& from, Function& to);
   Copier(const Function& from, std::span<const Value> params, Function& to);
   Value operator()(Value v) const;  // the copy of a value whose node was copied or set
   void set(NodeId node, std::vector<Value> results);
   bool has(NodeId node) const;
-  // Copies one node whose operands are done.
+  // Copies one node whose operands have been copied or set.
   Value copy(NodeId node);
-  // Origins of the source node become current in the target while the scope lives.
+  // While the scope lives, new nodes of the target get the origins of the source node.
   std::uint32_t origins_in_target(NodeId node) { return origins_in_target(node, false); }
 
  private:
-  // A copy keeps the rule that made the node; what a pass makes instead has none.
+  // A copy keeps the rule that made the node; a replacement made by a pass has no rule.
   std::uint32_t origins_in_target(NodeId node, bool with_rule);
 
   const Function& from_;
@@ -111,24 +111,24 @@ class Copier {
   std::vector<std::array<std::uint32_t, 2>> origin_map_;  // without and with the rule
 };
 
-// The values alone, without their names.
+// The values without their names.
 Values results_of(const Function&);
 // A Function with the same parameters and checks and no results yet.
 Function clone_params(const Function&);
-// Runs `replace` on every live node in order; it returns the new results or an empty vector to keep
-// the node. Results, names, donation, origins and checks are carried over.
+// Calls `replace` on every live node in order; it returns the new results or an empty vector to
+// keep the node. Results, names, donation, origins and checks are carried over.
 Function transform(const Function&,
                    const std::function<std::vector<Value>(NodeId, Copier&, Function& to)>& replace);
 
-// Adds the body of `inner` to `graph` with its parameters bound to `arguments`; its results.
+// Adds the body of `inner` to `graph` with its parameters bound to `arguments` and returns its
+// results.
 Values inline_call(Graph& graph, const Function& inner, std::span<const Value> arguments);
 
-// Text form; round-trips through parse. Constants of at most `inline_bytes` bytes are written in
-// the text, larger ones as value=@k where k indexes `large` (when given; else they are inlined
-// too).
+// Text form; round-trips through parse. Constants of at most `inline_bytes` bytes are inlined,
+// larger ones are written as value=@k where k indexes `large` (inlined too when `large` is null).
 std::string print(const Function&, std::vector<Array>* large = nullptr,
                   std::size_t inline_bytes = 256);
-// Throws UserError with the line. `large` resolves @k.
+// Throws UserError with the line number. `large` resolves @k.
 Function parse(std::string_view text, OpLookup, std::span<const Array> large = {});
 
 // Throws InternalError when an invariant does not hold: operand order, types as inferred, parameter

@@ -30,7 +30,7 @@ class Value {
       : graph_(graph), node_(node), index_(index) {}
 
   explicit operator bool() const { return graph_ != nullptr; }
-  // Throws UserError for an empty value, and so does everything below that asks for a node.
+  // Throws UserError for an empty value, as do all functions below that need a node.
   Graph& graph() const {
     if (!graph_) throw_empty();
     return *graph_;
@@ -75,7 +75,7 @@ struct Origin {
 };
 std::ostream& operator<<(std::ostream&, const Origin&);
 
-// Two sizes that must be equal at run time and could not be proved so.
+// Two sizes that must be equal at run time but could not be proved equal.
 struct DimCheck {
   Dim a, b;
   std::string message;  // names the op and both sizes
@@ -89,16 +89,16 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
   ~Graph();
 
-  // A value given at run time. Each index once per graph.
+  // A value given at run time. Each index may be used once per graph.
   Value param(std::int64_t index, const Type&);
-  // The node of an expression, made and typed at its first use. Result 0.
+  // Result 0 of the node for an expression; the node is created and typed on first use.
   Value intern(const Op&, std::span<const Value> operands, Attrs attrs);
   // The same when the result types are known to be right (copies of typed nodes): skips infer.
   Value intern_typed(const Op&, std::span<const Value> operands, const Attrs& attrs,
                      std::span<const Type> results);
 
   std::size_t node_count() const { return nodes_.size(); }
-  // Values of this graph are read through Value; these serve side tables.
+  // Access by node id, for side tables; other code reads values through Value.
   const Op& op(NodeId n) const { return *nodes_[n].op; }
   std::span<const Value> operands(NodeId n) const {
     return {operands_.data() + nodes_[n].first_operand, nodes_[n].operand_count};
@@ -110,21 +110,22 @@ class Graph {
   }
   std::vector<Type> result_types(NodeId n) const;
 
-  // Nodes made from now on have these origins; a node met again keeps the union. Returns the
+  // Sets the origins of nodes made from now on; an existing node gets the union. Returns the
   // previous setting. Use OriginScope.
   std::uint32_t set_origins(std::uint32_t list);
-  // `rule` is the rewrite rule that makes them; its characters must outlive the graph.
+  // `rule` is the rewrite rule that makes the nodes; its characters must outlive the graph.
   std::uint32_t origin_list(std::vector<Origin>, std::string_view rule = {});
   std::uint32_t origins_id(NodeId n) const { return origins_of_[n]; }
   const std::vector<Origin>& origins(NodeId n) const { return origin_lists_[origins_of_[n]].list; }
   // Empty when no rule made the node.
   std::string_view rule(NodeId n) const { return origin_lists_[origins_of_[n]].rule; }
 
-  // Whether the line of C++ that calls an op becomes the origin of its node (and stands in errors).
+  // Whether the C++ line that calls an op becomes the origin of its node (and appears in errors).
   bool records_source() const { return records_source_; }
   void record_source(bool on) { records_source_ = on; }
 
-  // Records that a must equal b at run time. Proved: nothing; refuted: UserError(message).
+  // Records that a must equal b at run time. If proved, does nothing; if refuted, throws
+  // UserError(message).
   void require_equal(const Dim& a, const Dim& b, const std::string& message);
   const std::vector<DimCheck>& checks() const { return checks_; }
   void add_check(const DimCheck&);
@@ -171,7 +172,7 @@ inline const Attrs& Value::attrs() const { return graph().attrs(node_); }
 inline std::size_t Value::operand_count() const { return graph().operands(node_).size(); }
 inline std::size_t Value::result_count() const { return graph().result_count(node_); }
 
-// Nodes made while it lives come from the given origins.
+// Nodes made while it lives get the given origins.
 class OriginScope {
  public:
   OriginScope(Graph& g, std::uint32_t list) : graph_(g), before_(g.set_origins(list)) {}

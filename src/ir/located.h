@@ -1,4 +1,4 @@
-// A message with the node that it is about. Not for errors of files.
+// Prefixes a message with the node it is about. Not for errors about files.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace hone {
 
-// "node: message". Where the message begins with the node's operator that is left out, as the node
-// names it.
+// "node: message". If the message begins with the node's operator, the operator is left out, since
+// the node's name contains it.
 std::string located(std::string_view node, std::string_view op, std::string_view message);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// An operation, whole: what it means, how it is typed, what it is made of. One constant value per
-// operation, in src/ops; not a class hierarchy.
+// A complete operation: its meaning, typing and expansion. One constant value per operation, in
+// src/ops; not a class hierarchy.
 #pragma once
 
 #include <concepts>
@@ -56,15 +56,15 @@ struct Evaluation {
   const std::function<std::int64_t(const Dim&)>& size;  // value of a Dim in this run
   // Evaluates a closed Function (bodies of if and while).
   const std::function<std::vector<Wide>(const Function&, std::vector<Wide>)>& call;
-  // Sums of narrow floats and f32 are rounded to f32 after every term, as a kernel does, and those
-  // of a scatter, which stand in memory, to the dtype.
+  // Sums of narrow floats and f32 are rounded to f32 after every term, as in a kernel; those of a
+  // scatter, which accumulate in memory, are rounded to the dtype.
   bool round_sums = false;
 
   std::vector<std::int64_t> result_dims(std::size_t i = 0) const;
   std::vector<std::int64_t> sizes(const Dims&) const;
 };
 
-// What the compiler may assume of an operation without knowing it by name.
+// What the compiler may assume about an operation without knowing its name.
 enum class OpKind : std::uint8_t {
   leaf,         // param, constant, dims: no operands
   elementwise,  // element i of each result depends on element i of each operand
@@ -82,11 +82,10 @@ struct Sample {
 };
 using Samples = std::vector<Sample>;
 
-// The operator of a file format that means the same: equal operands in the same order, no
-// attributes.
+// The equivalent operator of a file format: equal operands in the same order, no attributes.
 struct OperatorName {
   std::string_view name = {};
-  std::int64_t since = 1;  // the first version of the format's operators that has it
+  std::int64_t since = 1;  // the first opset version that has it
   std::size_t operands = 1;
 };
 
@@ -94,36 +93,36 @@ struct Op {
   std::string_view name;
   std::string_view doc;
   OpKind kind = OpKind::other;
-  // Result types; throws UserError for operands or attributes that do not fit.
+  // Result types; throws UserError for invalid operands or attributes.
   std::vector<Type> (*infer)(const Call&) = nullptr;
-  // One gradient per operand (an invalid Value where none flows), given one dy per result (invalid
-  // where unused). Null: differentiated through differentiable or expand; without any of the three
-  // an op has no gradient.
+  // One gradient per operand (an invalid Value where there is none), given one dy per result
+  // (invalid where unused). Null: differentiated through differentiable or expand; an op without
+  // any of the three has no gradient.
   std::vector<Value> (*grad)(const Call&, std::span<const Value> results,
                              std::span<const Value> dy) = nullptr;
-  // The same results made of ops that have gradients, where that is how to find this op's.
+  // The same results made of ops that have gradients; used to differentiate this op.
   std::vector<Value> (*differentiable)(const Call&) = nullptr;
   // The same results made of smaller ops. Null: a core op.
   std::vector<Value> (*expand)(const Call&) = nullptr;
-  // Of a function of one real number without attributes: the function. Integers are left as they
-  // are.
+  // For ops that apply a function of one real number, without attributes: that function. Integers
+  // are left unchanged.
   double (*real)(double) = nullptr;
-  // The meaning of a core op, slow and plain.
+  // The meaning of a core op; simple, not fast.
   std::vector<Wide> (*eval)(const Evaluation&) = nullptr;
   // Contents of an integer or bool result (one result, <= 64 elements) as sizes, when they follow
   // from the operands' contents; the node then becomes ops::dims.
   std::optional<Dims> (*contents)(const Call&, const Type& result) = nullptr;
   bool commutative = false;
-  bool pure = true;          // false: has an effect, never merged, never dropped
-  bool rising = false;       // no element of a result falls where elements of operands rise
-  bool is_function = false;  // a composite on one element that every renderer has as a function
-  bool is_row = false;       // a composite on whole rows that groups take as it is
-  double cost = 1;  // of one element of an elementwise op, in multiply-adds of a vector machine
-  // By how many units in the last place the float that a kernel computes may be off where operands
-  // are exact. 0: it is exact, or only moved.
+  bool pure = true;     // false: has an effect, never merged, never dropped
+  bool rising = false;  // monotonic: no result element decreases when operand elements increase
+  bool is_function = false;  // an elementwise composite for which every renderer has a function
+  bool is_row = false;       // a composite on whole rows that groups keep as one op
+  double cost = 1;  // per element of an elementwise op, in multiply-adds of a vector machine
+  // The allowed error of a kernel's float result for exact operands, in units in the last place. 0:
+  // the result is exact, or only moved.
   double ulps = 1;
-  // Of an elementwise op: numbers at which it changes its way, of either sign, such as those beyond
-  // which e^x is an infinity or zero. Verification gives kernels these and their neighbours.
+  // For an elementwise op: numbers, of either sign, at which its behaviour changes, such as those
+  // beyond which e^x is infinity or zero. Verification feeds these and their neighbours to kernels.
   std::span<const double> edges = {};
   OperatorName onnx = {};
   Samples (*samples)() = nullptr;
@@ -131,7 +130,7 @@ struct Op {
 
   bool is_core() const { return expand == nullptr; }
 
-  // One spelling for building graphs and for writing patterns. Gives result 0; others through
+  // One notation for building graphs and for writing patterns. Returns result 0; others through
   // Value::result. The caller's line becomes the origin in graphs that record their source.
   using Where = std::source_location;
   template <Expression T>
@@ -169,7 +168,7 @@ Value apply(const Op&, std::span<const Value> operands, Attrs attrs,
 Pattern apply(const Op&, std::span<const Pattern> operands, Attrs attrs,
               std::source_location = std::source_location::current());
 
-// The nodes a graph cannot do without. Every other op is in src/ops.
+// The nodes that every graph needs. All other ops are in src/ops.
 namespace ops {
 extern const Op param;     // attrs: index. Typed by its Function.
 extern const Op constant;  // attrs: value (Array)
@@ -177,9 +176,9 @@ extern const Op dims;  // attrs: dims (contents), shape, dtype: an integer or bo
 }  // namespace ops
 
 Value constant(Graph&, const Array&);
-// One number of rank 0, rounded to dtype.
+// A number of rank 0, rounded to dtype.
 Value scalar(Graph&, double, DType);
-// A tensor of the given sizes holding contents; numbers only become a plain constant.
+// A tensor of the given sizes that holds `contents`; a plain constant when all of them are numbers.
 Value dims_value(Graph&, const Dims& contents, DType dtype, std::vector<std::int64_t> shape);
 // Contents of an integer value as sizes: from ops::dims or a constant of at most 64 elements.
 std::optional<Dims> contents_of(Value);

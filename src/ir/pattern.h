@@ -16,21 +16,20 @@ class Pattern {
  public:
   // Matches anything; equal names must match the same value.
   static Pattern any(std::string name);
-  // Matches a constant (or its broadcast) all of whose elements equal x; as a replacement, makes
-  // it.
+  // Matches a constant (or its broadcast) whose elements all equal x; as a replacement, creates it.
   static Pattern number(double x);
-  // Matches any such constant, whatever the number.
+  // Matches any such constant, whatever its number.
   static Pattern some_number(std::string name);
 
   const Op* op = nullptr;
   std::vector<Pattern> operands;
   Attrs attrs;       // attributes that must match; others are free
-  std::string hole;  // with an op: the name by which a match gives this value
+  std::string hole;  // with an op: the name under which a match provides this value
   std::optional<double> constant;
-  bool is_number = false;  // a hole for what uniform_number knows
+  bool is_number = false;  // a hole for anything that uniform_number recognises
 };
 
-// What the holes of a rule stand for.
+// The values bound to the holes of a rule.
 class Match {
  public:
   explicit Match(std::span<const std::string> names) : names_(names), values_(names.size()) {}
@@ -55,7 +54,7 @@ struct Rule {
   std::function<bool(const Match&)> when = nullptr;
 };
 
-// Every element of v equals the returned number (constant, or broadcast/reshape of one).
+// The number that every element of v equals (constant, or broadcast/reshape of one), if any.
 std::optional<double> uniform_number(Value v);
 
 }  // namespace hone

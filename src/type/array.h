@@ -12,14 +12,14 @@
 
 namespace hone {
 
-// Immutable bytes that somebody keeps alive: a memory map, a vector, a user's buffer. Equality of
-// small storage (<= 4 KiB) is by content, of larger by identity (owner's address and extent).
+// Immutable bytes with a shared owner: a memory map, a vector, a user's buffer. Small storage (<= 4
+// KiB) is compared by content, larger storage by identity (owner's address and extent).
 class Storage {
  public:
   Storage() = default;
   Storage(std::shared_ptr<const void> owner, std::span<const std::byte> bytes)
       : owner_(std::move(owner)), bytes_(bytes) {}
-  static Storage copy(std::span<const std::byte>);  // starts at a multiple of 64
+  static Storage copy(std::span<const std::byte>);  // aligned to 64 bytes
   static Storage from(std::vector<std::byte>);
 
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -33,8 +33,8 @@ class Storage {
   std::span<const std::byte> bytes_;
 };
 
-// A dense row-major host tensor with static shape. Copies share storage; writable storage is made
-// by Array::zeros, starts at a multiple of 64 and belongs to its only owner.
+// A dense row-major host tensor with static shape. Copies share storage; writable storage comes
+// from Array::zeros, is aligned to 64 bytes and has exactly one owner.
 class Array {
  public:
   Array() = default;
@@ -56,7 +56,7 @@ class Array {
   Type type() const;
   const Storage& storage() const { return storage_; }
   std::span<const std::byte> bytes() const { return storage_.bytes(); }
-  // Only for arrays made writable (zeros) and not yet shared.
+  // Only for arrays from zeros() that are not yet shared.
   std::span<std::byte> writable_bytes();
   template <class T>
   std::span<const T> as() const {
@@ -85,7 +85,7 @@ class Array {
   std::byte* writable_ = nullptr;
 };
 
-// Bytes of their elements together.
+// Total bytes of their elements.
 inline std::size_t bytes_of(std::span<const Array> arrays) {
   std::size_t bytes = 0;
   for (const Array& a : arrays) bytes += a.bytes().size();

@@ -1,5 +1,5 @@
-// Sizes that are bounded by other sizes: how large and how small expressions of them can be. Knows
-// nothing of what they are sizes of.
+// Sizes that are bounded by other sizes: upper and lower bounds of expressions over them. Does not
+// know what the sizes describe.
 #pragma once
 
 #include <span>
@@ -9,26 +9,27 @@
 
 namespace hone {
 
-// A symbol that stands for 0 to `most`, where `most` may hold other symbols.
+// A symbol in the range 0 to `most`, where `most` may contain other symbols.
 struct DimBound {
   Dim symbol, most;
 };
 
-// Upper and lower bound of d for all values of the bounded symbols, which are not in it; later
-// bounds may hold earlier symbols. Tight where d is a sum of products of sizes.
+// Upper and lower bound of d for all values of the bounded symbols; the bounded symbols do not
+// occur in the result. Later bounds may contain earlier symbols. Tight where d is a sum of products
+// of sizes.
 Dim largest(const Dim& d, std::span<const DimBound>);
 Dim smallest(const Dim& d, std::span<const DimBound>);
-// The type with each size as large as it can be.
+// The type with each size at its upper bound.
 Type largest(const Type&, std::span<const DimBound>);
 
-// What is checked before memory of it is used: a product of sizes that is at most `most`.
+// A limit that is checked before memory is used: a product of sizes is at most `most`.
 struct SizeLimit {
   Dim product, most;
 };
-// Upper bound of d, by the bounds alone or by a limit of a product that all its terms have.
+// Upper bound of d, from the bounds alone or from a limit on a product that divides all its terms.
 Dim largest(const Dim& d, std::span<const DimBound>, std::span<const SizeLimit>);
 
-// Whether the expression has the symbol of that name in it.
+// Whether the expression contains the symbol of that name.
 bool holds_symbol(const Dim&, std::string_view name);
 
 }  // namespace hone

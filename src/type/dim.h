@@ -19,10 +19,10 @@ namespace hone {
 
 struct DimExpr;
 class Dim;
-// As many inside as tensors mostly have axes.
+// The inline capacity covers the rank of most tensors.
 using Dims = Few<Dim, 4>;
 
-// What a symbol stands for. Sizes are told apart by their names, the others by their numbers.
+// What a symbol stands for. Sizes are identified by name, the others by number.
 enum class SymbolKind : std::uint8_t {
   size,  // of a Function, known when it is called
   loop,  // a variable of a kernel's loop
@@ -45,18 +45,19 @@ class Dim {
     if (expr_) drop();
   }
 
-  // A size is its name: two sizes of one Function with equal names are equal. Bounds are inclusive;
-  // 0 <= low <= high. Names are letters, digits, '_' and '.', not starting with a digit.
+  // A size is identified by its name: two sizes of one Function with equal names are equal. Bounds
+  // are inclusive; 0 <= low <= high. Names are letters, digits, '_' and '.', not starting with a
+  // digit.
   static Dim symbol(std::string name, std::int64_t low, std::int64_t high);
-  // A symbol of a kernel, equal to those of the same kind and number. Its name, which no size can
-  // have, is for people: loop:3, reg:3. Bounds may be negative.
+  // A symbol of a kernel, equal to those of the same kind and number. Its display name, which no
+  // size can have, is loop:3 or reg:3. Bounds may be negative.
   static Dim symbol(SymbolKind, std::int32_t number, std::int64_t low, std::int64_t high);
 
   bool is_number() const { return !expr_; }
   std::optional<std::int64_t> as_number() const {
     return expr_ ? std::nullopt : std::optional(number_);
   }
-  // The number; asserts that it is one.
+  // The number; asserts that this Dim is a number.
   std::int64_t number() const;
 
   // Greatest known lower and least known upper bound, from the symbols' bounds.
@@ -67,12 +68,12 @@ class Dim {
   std::int64_t eval(const std::function<std::int64_t(std::string_view)>& value) const;
   // Replaces symbols (those for which the function returns a Dim).
   Dim substitute(const std::function<std::optional<Dim>(const Dim& symbol)>& with) const;
-  // Symbols in it, each once: sizes by name, then the others by kind and number.
+  // The distinct symbols in it: sizes by name, then the others by kind and number.
   Dims symbols() const;
   bool is_symbol() const;
   // The symbol's name; asserts is_symbol().
   const std::string& name() const;
-  // Of a symbol of this kind, its number.
+  // The number of a symbol of this kind; empty for anything else.
   std::optional<std::int32_t> number_of(SymbolKind) const;
 
   std::uint64_t hash() const;
@@ -96,7 +97,7 @@ class Dim {
   void share() const;
   void drop() const;
   std::int64_t number_ = 0;
-  const DimExpr* expr_ = nullptr;  // owned by all Dims that hold it
+  const DimExpr* expr_ = nullptr;  // owned jointly by all Dims that refer to it
 };
 
 // An expression is a sum of products of atoms; an atom is a symbol or a non-polynomial operation on
@@ -112,7 +113,7 @@ struct DimExpr {
   std::uint64_t hash = 0;
   std::int64_t low = 0, high = 0;
   SymbolKind symbol = SymbolKind::size;
-  std::int32_t number = 0;            // of a symbol that is no size
+  std::int32_t number = 0;            // of a symbol that is not a size
   std::string name = {};              // of a symbol
   std::vector<Term> terms = {};       // sum: sorted by atoms, constant first, no zero factor
   Dim a = 0, b = 0;                   // floor_div, mod, min, max, equal
@@ -125,12 +126,12 @@ struct DimHash {
   std::size_t operator()(const Dim& d) const { return d.hash(); }
 };
 
-// The sum that d is; empty for 0.
+// The terms of d as a sum; empty for 0.
 std::vector<DimExpr::Term> terms_of(const Dim& d);
 
 Dim operator+(const Dim&, const Dim&);
 Dim operator-(const Dim&, const Dim&);
-// a / b wherever b is not 0, when b is one product that divides every term of a.
+// a / b wherever b is not 0, if b is a single product that divides every term of a.
 std::optional<Dim> exact_quotient(const Dim& a, const Dim& b);
 // Division by a Dim whose bounds include 0 is a UserError.
 Dim floor_div(const Dim&, const Dim&);
@@ -144,10 +145,10 @@ Dim equal(const Dim&, const Dim&);
 std::optional<bool> prove_equal(const Dim&, const Dim&);
 std::optional<bool> prove_less(const Dim&, const Dim&);
 
-// Text form: numbers and symbols as they are, sums and products in parentheses where needed,
+// String form: numbers and symbols as they are, sums and products in parentheses where needed,
 // floor_div(a,b), mod(a,b), min(a,b), max(a,b), equal(a,b).
 std::ostream& operator<<(std::ostream&, const Dim&);
-// Parses the text form; `symbol` maps a name to its Dim. Throws UserError.
+// Parses the string form; `symbol` maps a name to its Dim. Throws UserError.
 Dim parse_dim(std::string_view text, const std::function<Dim(std::string_view)>& symbol);
 
 Dim product(std::span<const Dim>);

@@ -1,5 +1,5 @@
-// Element types and their conversions. An element of fewer than eight bits takes a whole byte here;
-// it is packed in files that demand it only.
+// Element types and their conversions. An element of fewer than eight bits takes a whole byte in
+// memory; it is packed only in files that require it.
 #pragma once
 
 #include <bit>
@@ -24,7 +24,7 @@ enum class DType : std::uint8_t {
   bf16,
   f32,
   f64,
-  // Small dtypes: moved, chosen among and cast; nothing computes in them.
+  // Small dtypes: can be moved, selected and cast, but not computed with.
   i2,
   u2,
   i4,
@@ -35,17 +35,17 @@ enum class DType : std::uint8_t {
   f8e5m2,
   f8e5m2fnuz,
   f8e8m0,
-  // Texts by numbers of 64 bits (type/text.h): moved, chosen among and compared.
+  // Strings, as 64-bit numbers (type/text.h): can be moved, selected and compared.
   text,
 };
 inline constexpr int dtype_count = 24, computed_dtype_count = 13;
 
 struct DTypeInfo {
   std::string_view name;  // spelled the same in C++, text IR and errors: "f32", "bool", ...
-  int bytes;              // that one element takes
+  int bytes;              // per element
   bool is_float;
   bool is_signed;
-  int bits = 8 * bytes;  // that mean something: the low ones
+  int bits = 8 * bytes;  // significant bits: the low ones
 };
 
 const DTypeInfo& info(DType);
@@ -68,23 +68,24 @@ inline float bf16_to_f32(std::uint16_t h) { return std::bit_cast<float>(std::uin
 std::uint16_t f32_to_bf16(float);
 std::uint16_t f64_to_bf16(double);  // one rounding
 
-// How the codes of a small float dtype (f4e2m1, f8...) mean numbers. f8e8m0: an exponent alone.
+// How the codes of a small float dtype (f4e2m1, f8...) represent numbers. f8e8m0: exponent only.
 struct SmallFloat {
   int mantissa;        // stored bits
   int least_exponent;  // of a normal number
-  // Codes without sign: of the largest number, of infinity and of NaN (0: there is none).
+  // Codes without the sign bit: of the largest number, of infinity and of NaN (0: does not exist).
   int largest, infinity, nan;
-  bool has_negative_zero = true;  // without, its code is the one NaN
+  bool has_negative_zero = true;  // if false, the code of -0 is the only NaN
   bool has_sign = true;
 };
 const SmallFloat& small_float(DType);
-// Once rounded to nearest, ties to even (of f8e8m0: the magnitude, ties up). Too large becomes
-// infinity, NaN where there is none, the largest number where there is neither (and NaN -0).
+// Rounds once to nearest, ties to even (f8e8m0: rounds the magnitude, ties up). Overflow gives
+// infinity, NaN if there is no infinity, and the largest number if there is neither (NaN then gives
+// -0).
 std::uint8_t f64_to_small(DType, double);
-double small_to_f64(DType, std::uint8_t code);  // bits above those of the dtype mean nothing
-// To the nearest number of a float dtype, as a cast does.
+double small_to_f64(DType, std::uint8_t code);  // bits above those of the dtype are ignored
+// Rounds to the nearest number of a float dtype, as a cast does.
 double round_real(DType, double);
-// The dtype that holds the codes of a coded one: integers keep their values.
+// The dtype that holds the codes of a coded dtype: integers keep their values.
 constexpr DType code_dtype(DType coded) {
   if (coded == DType::text) return DType::u64;
   return coded == DType::i2 || coded == DType::i4 ? DType::i8 : DType::u8;

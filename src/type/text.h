@@ -1,6 +1,6 @@
-// Texts as elements of tensors. An element of dtype text is the number of a text in a table that a
-// process keeps: equal texts have equal numbers, so that moving, choosing and comparing texts is
-// moving, choosing and comparing numbers. Numbers mean nothing in another process.
+// Strings as elements of tensors. An element of dtype text is the number of a string in a table of
+// the process: equal strings have equal numbers, so moving, selecting and comparing strings is done
+// on numbers. Numbers are meaningless in another process.
 #pragma once
 
 #include <span>
@@ -12,14 +12,14 @@
 
 namespace hone {
 
-// All texts that a process may know at once, in bytes with what the table takes for each; what is
-// beyond is refused. One text may be of most_text_bytes / 8.
+// Limit on the bytes of all strings that a process knows at once, including the table's overhead;
+// more are refused. One string may have at most most_text_bytes / 8.
 inline constexpr std::size_t most_text_bytes = std::size_t{128} << 20;
 
-// The text's number, by any thread; the empty text is 0. Bytes of any kind, meant to be UTF-8.
-// Throws UserError when there is no room.
+// The string's number; thread-safe. The empty string is 0. Any bytes are allowed, UTF-8 is
+// expected. Throws UserError when the table is full.
 std::uint64_t text_number(std::string_view);
-// Valid until texts are forgotten. Throws UserError for a number that stands for no known text.
+// Valid until forget_texts(). Throws UserError for a number that stands for no known string.
 std::string_view text_of(std::uint64_t number);
 // Makes room, for a process that reads ever new texts. Not while a model runs; arrays made before
 // hold numbers of unknown texts then, except 0. Numbers are never used twice.

@@ -1,5 +1,5 @@
 // Everything known about a value before it exists: element type and sizes. No layout, stride,
-// device or buffer in it.
+// device or buffer.
 #pragma once
 
 #include <initializer_list>
