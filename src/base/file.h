@@ -69,8 +69,8 @@ enum class Sync : bool { no, yes };
 bool is_mapped(const std::filesystem::path&);
 // Whether two paths refer to one file, or would if it were written. Never throws.
 bool is_same_file(const std::filesystem::path&, const std::filesystem::path&);
-// What keeps from writing a file there, and what to do: it is a directory, its directory is missing
-// or must not be written to. Nothing: empty. Leaves no file behind.
+// Why a file cannot be written there, and what to do: the path is a directory, or its directory is
+// missing or not writable. Empty: it can be written. Leaves no file behind.
 std::string why_not_writable(const std::filesystem::path&);
 
 // Writes parts one after another to a temporary file beside `path`, syncs, renames over `path`, and

@@ -11,13 +11,13 @@ namespace hone {
 // page faults. Ignores small blocks.
 void prefer_large_pages(std::byte* at, std::size_t bytes);
 
-// The process keeps up to half a gigabyte of what it frees. A compilation allocates arrays of the
+// Keeps up to half a gigabyte of freed memory in the process. A compilation allocates arrays of the
 // same sizes again and again, and the system clears new memory page by page.
 void keep_freed_memory();
 
-// `bytes` of memory that can only be read and repeats `content`: it takes as much of the machine's
-// memory as one repetition. Ends at a page that cannot be read. The content's size must be a
-// multiple of a page's. Null where the system does not offer it.
+// `bytes` of read-only memory that repeats `content` and occupies only as much physical memory as
+// one repetition. Ends at an unreadable page. The content's size must be a multiple of the page
+// size. Null where the system does not support it.
 std::shared_ptr<std::byte> repeated_memory(std::span<const std::byte> content, std::size_t bytes);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// Models from files to Functions, whatever the format. So far ONNX is the only one that holds a
-// graph; GGUF and safetensors hold tensors.
+// Imports model files as Functions. So far only ONNX holds a graph; GGUF and safetensors hold
+// tensors.
 #pragma once
 
 #include "import/onnx/import.h"

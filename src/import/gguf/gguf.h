@@ -1,5 +1,5 @@
 // GGUF files (versions 2 and 3): named tensors and metadata, read in place from a memory map.
-// Quantised blocks are bytes with a meaning, not element types: the meaning is dequantize().
+// Quantised blocks are stored as bytes, not as element types; dequantize() decodes them.
 #pragma once
 
 #include <cstdint>
@@ -19,35 +19,35 @@ namespace hone {
 struct GgufTensor {
   std::string name;
   GgufType type = GgufType::f32;
-  std::vector<std::int64_t> dims;  // elements, slowest first (the file has them the other way)
+  std::vector<std::int64_t> dims;  // elements, slowest axis first (the file has the opposite order)
   Storage data;
 
-  // Blocks of several elements along the last axis.
+  // Whether the type packs several elements of the last axis into a block.
   bool is_quantized() const;
-  // As it lies in the file: elements of their dtype, or u8 with the bytes of a row as last axis.
+  // The data as in the file: elements of their dtype, or u8 with the bytes of a row as last axis.
   Array stored() const;
 };
 
 struct Gguf {
   std::uint32_t version = 0;
   std::int64_t alignment = 32;                                // of each tensor, bytes
-  std::vector<std::pair<std::string, std::string>> metadata;  // as text; arrays as "i32[5]"
+  std::vector<std::pair<std::string, std::string>> metadata;  // as strings; arrays as "i32[5]"
   std::vector<GgufTensor> tensors;                            // in the file's order
 
   // Null when there is none. Linear.
   const GgufTensor* find(std::string_view name) const;
 };
 
-// Throws UserError with the path and the reason for what the format forbids or is not supported:
-// other versions, big-endian files, unknown types, counts and sizes that overflow or do not fit the
-// file, rows that are no whole blocks, names that stand twice, tensors that overlap or lie where
-// the alignment does not allow. Costs time linear in the header. The tensors keep the map alive.
+// Throws UserError with the path and the reason for anything invalid or unsupported: other
+// versions, big-endian files, unknown types, counts and sizes that overflow or do not fit the file,
+// rows that are not whole blocks, repeated names, tensors that overlap or are misaligned. Takes
+// time linear in the header. The tensors keep the map alive.
 Gguf read_gguf(std::shared_ptr<const MappedFile>);
 inline Gguf read_gguf(const std::filesystem::path& path) {
   return read_gguf(MappedFile::open(path));
 }
 
-// The numbers that the blocks stand for, f32 (elements that are no blocks: rounded to f32 once).
+// The decoded numbers in f32 (unquantised elements are rounded to f32 once).
 Array dequantize(const GgufTensor&);
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// The kinds of elements and blocks that GGUF files hold.
+// The element and block types of GGUF files.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace hone {
 
-// The format's numbers.
+// The values are the format's type numbers.
 enum class GgufType : std::uint32_t {
   f32 = 0,
   f16 = 1,

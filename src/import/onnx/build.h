@@ -1,21 +1,21 @@
-// What the import functions of several families build their results from. Not an operation and not
-// known to a node: see onnx_context.h for that.
+// Builders shared by the import functions of several operator families. Not operations and
+// independent of the node: see onnx_context.h for node access.
 #pragma once
 
 #include "ops/common.h"
 
 namespace hone::onnx {
 
-// An elementwise operation of two values of one dtype that broadcast.
+// An elementwise operation of two values of one dtype, with broadcasting.
 Value joined(const Op&, Value a, Value b);
 inline Value plus(Value a, Value b) { return joined(ops::add, a, b); }
 inline Value minus(Value a, Value b) { return joined(ops::sub, a, b); }
 inline Value times(Value a, Value b) { return joined(ops::mul, a, b); }
 inline Value over(Value a, Value b) { return joined(ops::div, a, b); }
 
-// An integer or real number of any dtype in every element of a value like x.
+// A number in every element of a value of x's type. Any dtype.
 Value number_like(Value x, double number);
-// The same of a shape.
+// The same for a given shape.
 Value filled(hone::Graph&, DType, const Shape&, double number);
 Value integers_filled(hone::Graph&, DType, const Shape&, std::int64_t number);
 inline Value integer(hone::Graph& g, std::int64_t n, DType t = DType::i64) {
@@ -23,7 +23,7 @@ inline Value integer(hone::Graph& g, std::int64_t n, DType t = DType::i64) {
 }
 // A list of numbers, rank 1.
 Value integer_list(hone::Graph&, const std::vector<std::int64_t>&, DType = DType::i64);
-// Elements of any dtype. Texts are given by their bytes: numbers of texts mean nothing later.
+// Elements of any dtype. Strings are stored by their bytes: their numbers are not valid later.
 Value constant_value(hone::Graph&, const Array&);
 // 0, 1, 2, ... : rank 1.
 Value counted(hone::Graph&, DType, const Dim& count);
@@ -35,7 +35,7 @@ Value along(Value v, int axis, int rank);
 Value mean_over(Value x, const Axes&, bool keep);
 Value sum_over(Value x, const Axes&, bool keep = false);
 Value max_over(Value x, const Axes&, bool keep = false);
-// condition ? a : b with numbers for b.
+// condition ? a : b, where b is a number.
 Value where_or(Value condition, Value a, double b);
 Value both(Value a, Value b);  // and, broadcast
 
@@ -43,8 +43,8 @@ Value both(Value a, Value b);  // and, broadcast
 // those of x.
 Value take_along(Value x, Value index, int axis);
 
-// [.., m, k] and [.., k, n]: k as a number in both where it is one in either, so that weights stay
-// known.
+// [.., m, k] and [.., k, n]: if k is a number in one, it becomes a number in both, so that weights
+// stay known.
 std::pair<Value, Value> of_one_depth(Value a, Value b);
 
 Dims ones(std::size_t n);

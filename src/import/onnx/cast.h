@@ -1,5 +1,5 @@
-// Casts as the format means them, where it says more than `cast` does: small floats saturate, small
-// integers keep the low bits, exponents round as they are told.
+// Casts with ONNX semantics where they go beyond `cast`: small floats saturate, small integers keep
+// the low bits, exponents round as the node specifies.
 #pragma once
 
 #include "import/onnx/context.h"

@@ -1,5 +1,5 @@
-// What the import function of one ONNX operator sees: its node, typed operands, attributes, and the
-// graph to build in. Not the walk over the model.
+// The interface of one ONNX operator's import function: its node, typed operands, attributes, and
+// the graph to build in. Not the walk over the model.
 #pragma once
 
 #include <optional>
@@ -18,88 +18,87 @@
 
 namespace hone::onnx {
 
-// What a node asks for is not there yet; another error says that the model is wrong.
+// A feature that is not implemented yet. An invalid model gives another error.
 struct Unsupported : UserError {
   using UserError::UserError;
 };
 
-// The contents of a value must be known and are not.
+// The contents of a value are required but not known.
 struct DependsOnData : Unsupported {
   template <class... Parts>
   explicit DependsOnData(Value v, const Parts&... parts) : Unsupported(parts...), value(v) {}
   Value value;
 };
 
-// Thrown when the model must be read for the given contents of these inputs.
+// Thrown when the model must be read again with the given contents of these inputs.
 struct NeedsContents {
   std::vector<std::string> inputs;
 };
 
-// Thrown when a question about sizes has no answer among the assumptions: the model is read again,
-// once for each answer.
+// Thrown when the assumptions do not answer a question about sizes: the model is read again, once
+// for each answer.
 struct OpenQuestion {
   Dim condition;
-  std::string asker = {};  // the node, as errors name it
+  std::string asker = {};  // the node, as named in errors
 };
 
-// The answers that one reading of the model takes for granted.
+// The answers assumed during one reading of the model.
 class Assumptions {
  public:
   explicit Assumptions(std::vector<Assumption> list) : list_(std::move(list)) {}
-  // Whether a Dim that is 0 or 1 is 1. Throws OpenQuestion when nothing says so.
+  // Whether a condition (a Dim that is 0 or 1) is 1. Throws OpenQuestion when it is undecided.
   bool holds(const Dim& condition) const;
 
  private:
   std::vector<Assumption> list_;
 };
 
-// A graph that a node holds, as a closed Function: its parameters are those of the graph, then the
+// A graph attribute of a node as a closed Function: its parameters are those of the graph, then the
 // outer values that it reads.
 struct Body {
   std::shared_ptr<Function> function;
   Values captures;
 };
 
-// Reads graphs that nodes hold, where they stand. Both throw NotRead after what is wrong inside was
-// noted.
+// Reads graph attributes of nodes in their scope. Both functions throw NotRead after recording the
+// errors inside.
 struct NotRead {};
 class Bodies {
  public:
-  // Inputs in `stacks` are tensors whose slices are the elements of a sequence that the graph
-  // takes.
+  // Inputs listed in `stacks` are tensors whose slices are the elements of a sequence that the
+  // graph expects.
   virtual Body closed(const Graph&, const std::vector<Type>& inputs,
                       const std::set<std::size_t>& stacks = {}) = 0;
   virtual Values inlined(const Graph&, const Values& inputs) = 0;
-  // A new size, named after the node: what the i64 scalar holds in a run, from 0 to `most`.
+  // A new size, named after the node: the run-time value of the i64 scalar, from 0 to `most`.
   virtual Dim measured(Value, const Dim& most, std::string_view node) = 0;
-  // A new size from `low` to `high`, named after the node, which a body of its own measures.
+  // A new size from `low` to `high`, named after the node, which a body of the node measures.
   virtual Dim new_size(std::int64_t low, std::int64_t high, std::string_view node) = 0;
-  // The most that the caller's options allow for sizes that this node measures; nothing: they say
-  // nothing.
+  // The upper bound that the caller's options state for sizes measured by this node, if any.
   virtual std::optional<std::int64_t> stated_limit(std::string_view node) const = 0;
-  // Nothing: no such name where the node stands.
+  // Empty: no such name in the node's scope.
   virtual std::optional<Value> named(std::string_view name) = 0;
-  // Throws NeedsContents when given contents of inputs may tell what the value holds.
+  // Throws NeedsContents when given input contents may determine the value.
   virtual void ask_for_contents(Value) const = 0;
 
  protected:
   ~Bodies() = default;
 };
 
-// Where a node stands.
+// The position of a node in the model.
 struct Place {
   hone::Graph& graph;
   TensorFiles& files;
   const Assumptions& assumptions;
   Bodies& bodies;
-  std::int64_t number;  // counts the nodes that are read, those of called functions too
-  std::int64_t& turns;  // of all loops that were unrolled
+  std::int64_t number;  // counts all nodes read, including those of called functions
+  std::int64_t& turns;  // iterations of all unrolled loops
 };
 
-// What a size that data decides may be where nothing else bounds it.
+// The upper bound of a data-dependent size that nothing else bounds.
 inline constexpr std::int64_t most_open_size = 1 << 16;
 
-// The longest list of sizes whose length is open.
+// The longest list of sizes whose length may be data-dependent.
 inline constexpr std::int64_t most_open_rank = 8;
 
 class NodeContext {
@@ -114,7 +113,7 @@ class NodeContext {
 
   const Node& node() const { return node_; }
   std::string_view op() const { return node_.op; }
-  // That of its first output where it has none.
+  // The node's name, or that of its first output if it has none.
   std::string_view node_name() const {
     return node_.name.empty() && !node_.outputs.empty() ? node_.outputs[0] : node_.name;
   }
@@ -123,7 +122,7 @@ class NodeContext {
   const Assumptions& assumptions() const { return place_.assumptions; }
   Bodies& bodies() const { return place_.bodies; }
   std::int64_t& unrolled_turns() const { return place_.turns; }
-  // Another for each node: of its random numbers.
+  // The random stream of this node; different for each node.
   std::int64_t stream() const { return place_.number; }
 
   std::size_t inputs() const { return inputs_.size(); }
@@ -139,81 +138,80 @@ class NodeContext {
     return output < node_.outputs.size() && !node_.outputs[output].empty();
   }
 
-  // Attributes. Each fails when the attribute is there with another type.
+  // Attributes. Each function fails when the attribute has a different type.
   bool has_attribute(std::string_view name) const { return node_.find(name); }
   std::int64_t integer(std::string_view name, std::int64_t fallback);
   bool flag(std::string_view name, bool fallback = false) { return integer(name, fallback) != 0; }
-  // The fallback is rounded to f32, as the schema holds it.
+  // The fallback is rounded to f32, as in the schema.
   double real(std::string_view name, double fallback);
   std::string_view text(std::string_view name, std::string_view fallback);
   std::optional<std::vector<std::int64_t>> integers(std::string_view name);
   std::optional<std::vector<float>> reals(std::string_view name);
   std::optional<std::vector<std::string_view>> texts(std::string_view name);
   std::optional<Array> tensor(std::string_view name);
-  std::optional<Array> sparse(std::string_view name);  // with its zeros
-  // An integer attribute that is the format's number of a type. It must be there.
+  std::optional<Array> sparse(std::string_view name);  // dense
+  // An integer attribute that holds an ONNX type number. Required.
   DType dtype(std::string_view name);
   const onnx::Graph& body(std::string_view name);  // fails when absent
-  // For attributes that change nothing in inference.
+  // For attributes that have no effect in inference.
   void ignore(std::string_view name);
-  // Fails when an attribute or an input has not been asked for: what it says would be lost
-  // silently.
+  // Fails when an attribute or an input has not been read: its meaning would be lost silently.
   void check_all_read() const;
 
-  // Sizes that an integer operand holds; fails when they depend on data.
+  // An integer operand's contents as sizes; fails when they depend on data.
   Dims contents(std::size_t input) const;
-  // The same; where they depend on data, sizes that a run finds: element i is 0 to most[i], or to
-  // a stated limit.
+  // The same, but data-dependent elements become run-time sizes: element i is 0 to most[i], or to a
+  // stated limit.
   Dims open_contents(std::size_t input, const Dims& most = {}) const;
   Dim open_size(std::size_t input, const Dim& most) const;
-  // The elements one by one, as sizes where they are known, else as i64 scalars.
+  // The elements one by one: sizes where they are known, otherwise i64 scalars.
   struct Element {
     std::optional<Dim> known;
     Value open;
   };
   std::vector<Element> elements(std::size_t input) const;
-  // The value of an open size in this variant of the model. The model has a variant for each value
-  // up to `most`, so the size must be one of the inputs.
+  // The value of an open size in this variant of the model. There is one variant for each value up
+  // to `most`, so the size must be one of the inputs'.
   std::int64_t count_of_variant(const Dim& count, std::int64_t most, std::string_view what) const;
-  // The list with the number of elements that count_of_variant gives.
+  // The list, cut to the number of elements that count_of_variant gives.
   Value list_of_variant(Value list, std::int64_t most, std::string_view what) const;
-  // Whether it is known what the operand holds; contents that are given do not count.
+  // Whether the operand's contents are known; contents given by the caller do not count.
   bool knows(std::size_t input) const;
-  // Whether only a run tells what the operand holds, since no contents were given for it.
+  // Whether the operand's contents are known only at run time and were not given.
   bool decides(std::size_t input) const;
-  // What a size that data decides may be where nothing bounds it: what the caller's options state
-  // for this node, else most_open_size, or less where `open` sizes are decided at once, since
-  // memory is planned for all of them.
+  // The upper bound of a data-dependent size: what the caller's options state for this node, else
+  // most_open_size, or less when `open` sizes are data-dependent at once, since memory is planned
+  // for all of them.
   Dim open_limit(std::size_t open = 1) const;
-  // The size that an integer scalar holds when the node runs, known or not.
+  // The size that an integer scalar holds when the node runs, whether known or not.
   Dim measured(Value n, const Dim& most) const;
-  // The same, all of them numbers.
+  // The same, when all are numbers.
   std::vector<std::int64_t> numbers(std::size_t input) const;
-  // The only element of such an operand.
+  // The only element of a one-element operand.
   Dim size(std::size_t input) const;
   std::int64_t number(std::size_t input) const;
-  // The elements of an operand of any dtype, or the only one; fails when they depend on data.
+  // The elements of an operand of any dtype, or its only one; fails when they depend on data.
   Array array(std::size_t input) const;
   double real_number(std::size_t input) const;
   // Attribute `name` (older opsets) or operand `input` (newer ones), as numbers.
   std::optional<std::vector<std::int64_t>> list(std::string_view name, std::size_t input);
   int axis(std::int64_t axis, int rank) const { return normal_axis(axis, rank, node_.op); }
-  // Normal, in order, each once.
+  // Normalised, sorted, without duplicates.
   Axes axes(const std::vector<std::int64_t>& list, int rank) const;
 
-  // Whoever reads the node says which one it is. The form of messages is `X is Y, expected Z`.
+  // The caller adds the node's name. Messages have the form `X is Y, expected Z`.
   [[noreturn]] void fail(std::string_view why) const;
   template <class T>
   [[noreturn]] void bad_attribute(std::string_view name, const T& value,
                                   std::string_view expected) const {
     fail(cat("attribute '", name, "' is ", shown(value), ", expected ", expected));
   }
-  // `name` is that of ONNX's specification.
+  // `name` is the one in ONNX's specification.
   [[noreturn]] void bad_input(std::size_t i, std::string_view name,
                               std::string_view expected) const;
   [[noreturn]] void unsupported(std::string_view why) const;
   [[noreturn]] void depends_on_data(std::size_t input) const;
-  // An input as messages name it: its number, and its name in the model.
+  // An input as messages name it: its number and its name in the model.
   std::string input_text(std::size_t i) const;
 
  private:
@@ -233,22 +231,22 @@ class NodeContext {
   mutable std::vector<bool> taken_;  // by operand
 };
 
-// Builds the node's results, one for each ONNX output of the operator (trailing ones may be left
-// out when they are not supported).
+// Builds the node's results, one for each ONNX output of the operator (unsupported trailing ones
+// may be left out).
 using ImportNode = Values (*)(NodeContext&);
 
 struct ImportEntry {
   std::string_view op;
   ImportNode import;
-  std::int64_t since = 1, until = newest_opset;  // opsets that the function is right for
+  std::int64_t since = 1, until = newest_opset;  // opsets for which the function is correct
   std::string_view domain = "";                  // ai.onnx
-  // Instead of `import`: an op whose Op::onnx says that it is the same.
+  // Used instead of `import`: an op whose Op::onnx declares it equivalent.
   const Op* same = nullptr;
 
   static constexpr std::int64_t newest_opset = 28;
 };
 
-// Also those of every Op::onnx that have no function of their own.
+// Also covers every Op::onnx without an import function of its own.
 std::span<const ImportEntry> elementwise_imports();
 std::span<const ImportEntry> shape_imports();
 std::span<const ImportEntry> slice_imports();
@@ -283,11 +281,11 @@ std::span<const ImportEntry> contrib_attention_imports();
 std::span<const ImportEntry> contrib_quantize_imports();
 Values import_same(NodeContext&, const Op&);
 std::vector<const ImportEntry*> all_imports();
-// Null when there is none for the opset.
+// Null when no entry supports the opset.
 const ImportEntry* find_import(std::string_view domain, std::string_view op, std::int64_t opset);
-// The supported operator that is spelled nearly so; empty when there is none.
+// The supported operator with the most similar name; empty when none is close.
 std::string_view nearest_import(std::string_view op);
-// How many characters differ, at most: letters of either case are the same.
+// The edit distance of two names; case is ignored.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace hone::onnx

@@ -1,4 +1,4 @@
-// What a model file says of its outputs, against what they are.
+// Compares the outputs that a model file declares with the actual ones.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace hone::onnx {
 
-// Whether a value of the type is what was declared; what is not declared fits.
+// Whether the type matches the declaration; anything undeclared matches.
 bool fits(const ValueInfo& declared, const Type&, bool sizes_too = true);
 // "f32[batch,3]"
 std::string text_of(const ValueInfo& declared);
 
-// A line for each output whose dtype, rank or fixed size is not the one that the file declares,
-// whatever the variant. Sizes are left out where the options give some: the file did not know them.
+// A line for each output whose dtype, rank or fixed size contradicts the file's declaration, in any
+// variant. Sizes are not compared where the options give some: the file did not know them.
 std::vector<std::string> contradictions(const Model&, const ImportOptions&,
                                         const std::vector<ImportedVariant>&);
 

@@ -1,16 +1,16 @@
-// Elements that data chooses, front first: what the operators with results of open size are made
-// of. Measures nothing itself; NodeContext does.
+// Data-dependent selection of elements, compacted to the front: the building block of operators
+// with results of open size. Does not measure sizes; NodeContext does.
 #pragma once
 
 #include "import/onnx/build.h"
 
 namespace hone::onnx {
 
-// Where a condition of rank 1 holds.
+// The positions where a rank-1 condition holds.
 struct Chosen {
-  Value places;  // i64, as long as the condition: those that are chosen in order, then zeros
-  Value rank;    // i64, likewise: how many were chosen before and at each place, less one
-  Value count;   // i64 scalar
+  Value places;  // i64, as long as the condition: the selected positions in order, then zeros
+  Value rank;  // i64, same length: the number selected up to and including each position, minus one
+  Value count;  // i64 scalar
 };
 Chosen chosen(Value condition);
 

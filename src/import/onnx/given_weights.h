@@ -1,4 +1,4 @@
-// Tensors that the caller gives for initializers and inputs of a model, by name.
+// Tensors that the caller supplies for initializers and inputs of a model, by name.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,12 @@
 
 namespace hone::onnx {
 
-// The given tensor of that name, as the model declares it; nothing when none is given. Throws
-// UserError when shape or kind of element is another one.
+// The supplied tensor of that name, with the dtype that the model declares; empty if not supplied.
+// Throws UserError when its shape or kind of element differs.
 std::optional<Array> given_weight(const ImportOptions&, const Tensor& declared);
 std::optional<Array> given_weight(const ImportOptions&, const ValueInfo& declared);
 
-// Throws UserError when the model has none of the given names; warns of those that it lacks.
+// Throws UserError when the model has none of the given names; warns about names that it lacks.
 void check_weights(const Model&, const ImportOptions&, std::vector<std::string>& warnings);
 
 }  // namespace hone::onnx

@@ -1,5 +1,5 @@
-// Bodies of loops whose carried values change their sizes from turn to turn. Such a value lies in
-// the front of a room, and its sizes are carried beside it.
+// Loop bodies whose carried values change size between iterations. Such a value is stored at the
+// front of a larger tensor (its room), and its sizes are carried beside it.
 #pragma once
 
 #include <functional>
@@ -8,24 +8,24 @@
 
 namespace hone::onnx {
 
-// What a loop carries: the values as they begin, with room where they grow, and behind them the
-// sizes, i64[rank], of each that grows.
+// The values that a loop carries: initial values, enlarged to their room where they grow, followed
+// by the sizes, i64[rank], of each growing value.
 struct GrownBody {
-  // Its parameters: those of the graph, in which carried values have room; then the sizes; then
-  // captures. Its results: those of the graph, likewise; then the sizes.
+  // Its parameters: those of the graph, with carried values in their rooms; then the sizes; then
+  // captures. Its results: those of the graph, in the same form; then the sizes.
   Body body;
   Values carried, sizes;
-  std::vector<std::vector<bool>> open;  // by carried value and axis; empty: it keeps its sizes
+  std::vector<std::vector<bool>> open;  // by carried value and axis; empty: its sizes do not change
 
-  // The values as the loop leaves them, without the room.
+  // The values after the loop, cut to their sizes.
   Values finished(NodeContext&, const Values& carried, const Values& sizes) const;
 };
 
 // Reads the graph for inputs of these types.
 using ReadBody = std::function<Body(const std::vector<Type>&)>;
 
-// `arguments` are the types of the graph's inputs; carried values are those from `first_argument`
-// on, and its results from `first_result` on. `turns`: the most there are, where that is known.
+// `arguments` are the types of the graph's inputs; carried values start at `first_argument` in the
+// inputs and at `first_result` in the results. `turns`: the maximum iteration count, if known.
 GrownBody grown_body(NodeContext&, const ReadBody&, std::vector<Type> arguments,
                      std::size_t first_argument, const Values& carried, std::size_t first_result,
                      const std::optional<Dim>& turns);

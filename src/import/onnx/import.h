@@ -1,4 +1,4 @@
-// Models from files to Functions. Reading and checking only: nothing here compiles or runs.
+// Imports ONNX files as Functions. Reading and checking only: nothing here compiles or runs.
 #pragma once
 
 #include <filesystem>
@@ -7,8 +7,8 @@
 
 namespace hone {
 
-// Throws one UserError that lists every node that is not supported, with index, name, domain,
-// operator, opset and the nearest operator that is.
+// Throws one UserError that lists every unsupported node, with index, name, domain, operator, opset
+// and the most similar supported operator.
 Imported import_onnx(const std::filesystem::path&, const ImportOptions& = {});
 
 }  // namespace hone

@@ -1,5 +1,4 @@
-// Types of a model's inputs: what the file declares, and what the options say of open ranks and
-// sizes.
+// Types of a model's inputs: the file's declarations, plus the options for open ranks and sizes.
 #pragma once
 
 #include <map>
@@ -11,11 +10,11 @@
 
 namespace hone::onnx {
 
-// `name`, or NAME_2, NAME_3, ... where that is taken; then it is.
+// `name`, or NAME_2, NAME_3, ... if that is taken. Marks the result as taken.
 std::string unused_name(const std::string& name, std::set<std::string>& taken);
 
-// The types of tensors. Sizes that are open become symbols, whose names are the file's, made fit
-// for a Dim and kept apart where that makes them equal.
+// Types of tensors. Open sizes become symbols with the file's names, changed to be valid in a Dim
+// and made unique if that makes them equal.
 class InputTypes {
  public:
   InputTypes(const ImportOptions& options, std::set<std::string>& taken)
@@ -31,10 +30,10 @@ class InputTypes {
   std::set<std::string>& taken_;
 };
 
-// Inputs of which the model gives no rank get that of ImportOptions::shapes or ranks.
+// Inputs whose rank the model does not give get that of ImportOptions::shapes or ranks.
 void give_ranks(Model&, const ImportOptions&);
 
-// Throws UserError when sizes are given of an input that the model does not have: they would be
+// Throws UserError when sizes are given for an input that the model does not have: they would be
 // lost silently.
 void check_shapes(const Graph&, const ImportOptions&);
 

@@ -1,5 +1,5 @@
-// Values that do not depend on the model's inputs: small ones are computed while the model is read,
-// where a node must know a number. Not a folder of constants: that is a pass.
+// Values that do not depend on the model's inputs: small ones are computed during import where a
+// node needs a number. Not a constant-folding pass.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace hone::onnx {
 
-// The contents of a value that follows from constants, by the reference meaning of its operations.
-// Nothing when it depends on a parameter, on open sizes, or is too much work.
+// The contents of a value that follows from constants, evaluated by the reference. Empty when it
+// depends on a parameter or on open sizes, or is too expensive.
 std::optional<Array> known_array(Value);
 
-// Parameters that a value depends on, as far as few nodes show.
+// Parameters that a value depends on; the search is limited to a few nodes.
 Values params_of(Value);
 
 }  // namespace hone::onnx

@@ -5,8 +5,8 @@
 
 namespace hone::onnx {
 
-// Calls the body with each slice along the first axis of the inputs that are stacks, and with the
-// other inputs as they are. Stacks each result. At least one input is a stack.
+// Calls the body with each first-axis slice of the stacked inputs, and with the other inputs
+// unchanged. Stacks each result. At least one input is a stack.
 Values mapped(NodeContext&, const onnx::Graph& body, const Values& inputs,
               const std::vector<bool>& is_stack);
 

@@ -1,5 +1,5 @@
-// An ONNX file as plain structs whose texts and bytes are views into the file: what is written
-// there, not what it means. Field numbers are those of onnx.proto (github.com/onnx/onnx).
+// An ONNX file as plain structs whose strings and bytes are views into the file: the raw contents,
+// without interpretation. Field numbers are those of onnx.proto (github.com/onnx/onnx).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace hone::onnx {
 
-// Elements in a typed field of a tensor as they lie in the file: packed (any number), or one.
+// Elements in a typed tensor field, as stored in the file: packed (any number), or one.
 struct TypedData {
   enum class Kind : std::uint8_t { f32, i32, i64, f64, u64 };
   Kind kind;
@@ -38,8 +38,7 @@ struct Tensor {
   std::vector<std::pair<std::string_view, std::string_view>> external_data;
 };
 
-// Elements of a tensor that is 0 elsewhere. Their places are numbers of elements, [n], or one
-// number for each axis, [n, rank].
+// Elements of a tensor that is 0 elsewhere. Indices are flat, [n], or one per axis, [n, rank].
 struct SparseTensor {
   Tensor values, places;
   std::vector<std::int64_t> dims;
@@ -84,7 +83,7 @@ struct Node {
   std::string_view name, op, domain, overload;
   FewNames inputs, outputs;
   std::vector<Attribute> attributes;
-  std::int64_t place = -1;  // in the file, where nodes were sorted
+  std::int64_t place = -1;  // index in the file, if nodes were sorted
 
   const Attribute* find(std::string_view attribute) const;
 };
@@ -109,10 +108,10 @@ struct Graph {
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;
   std::vector<ValueInfo> inputs, outputs;
-  std::vector<SparseTensor> sparse_initializers;  // by the names of their values
+  std::vector<SparseTensor> sparse_initializers;  // named by their `values` tensors
 };
 
-// Dense ones, then sparse ones.
+// Dense ones first, then sparse ones.
 std::vector<std::string_view> initializer_names(const Graph&);
 
 struct Opset {
@@ -120,7 +119,7 @@ struct Opset {
   std::int64_t version = 0;
 };
 
-// A function of the model's own: nodes that call it stand for its body.
+// A model-local function: nodes that call it are replaced by its body.
 struct LocalFunction {
   std::string_view name, domain, overload;
   std::vector<std::string_view> inputs, outputs, attributes;
@@ -139,8 +138,9 @@ struct Model {
   bool is_sorted = false;  // by sort_nodes()
 };
 
-// Views into `bytes`, which must outlive the result. `name` stands in errors. Throws UserError with
-// the byte offset where the bytes are no such message, nest too deep, or hold more nodes.
+// Views into `bytes`, which must outlive the result. `name` appears in errors. Throws UserError
+// with the byte offset when the bytes are not a valid message, nest too deeply, or contain too many
+// nodes.
 Model parse_model(std::span<const std::byte> bytes, const std::string& name,
                   std::int64_t most_nodes);
 Tensor parse_tensor(std::span<const std::byte> bytes, const std::string& name);
