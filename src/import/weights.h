@@ -1,4 +1,4 @@
-// The tensors of a checkpoint by name, for a model whose graph names them (ImportOptions::weights).
+// The tensors of a checkpoint by name, to supply a model's weights (ImportOptions::weights).
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,9 @@
 
 namespace hone {
 
-// From safetensors, the index.json of several of them, GGUF or .npz, told apart by their content.
-// Quantised blocks of GGUF become f32. Throws UserError with the path for anything else.
+// Reads safetensors, the index.json of sharded safetensors, GGUF or .npz; the format is detected
+// from the content. Quantised blocks of GGUF become f32. Throws UserError with the path for
+// anything else.
 std::map<std::string, Array> read_weights(const std::filesystem::path&);
 
 }  // namespace hone

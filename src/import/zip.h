@@ -1,5 +1,5 @@
-// The files in a zip archive, such as NumPy's .npz. Reads what is stored or deflated; neither
-// encrypted nor split archives, nor files of 4 GiB and more.
+// The files in a zip archive, such as NumPy's .npz. Supports stored and deflated entries; no
+// encrypted or split archives, and no files of 4 GiB or more.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace hone {
 
 struct ZipEntry {
   std::string name;
-  Storage content;  // starts at a multiple of 64
+  Storage content;  // aligned to 64 bytes
 };
 
 // Throws UserError naming the archive and the entry when it is damaged.

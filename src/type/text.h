@@ -21,8 +21,8 @@ inline constexpr std::size_t most_text_bytes = std::size_t{128} << 20;
 std::uint64_t text_number(std::string_view);
 // Valid until forget_texts(). Throws UserError for a number that stands for no known string.
 std::string_view text_of(std::uint64_t number);
-// Clears the table, for a process that keeps reading new strings. Not while a model runs. Arrays made
-// before then hold unknown numbers, except 0. Numbers are never reused.
+// Clears the table, for a process that keeps reading new strings. Not while a model runs. Arrays
+// made before then hold unknown numbers, except 0. Numbers are never reused.
 void forget_texts();
 
 Array text_array(std::vector<std::int64_t> dims, std::span<const std::string_view> texts);

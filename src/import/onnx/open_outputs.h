@@ -1,5 +1,6 @@
-// Outputs that a loop stacks and whose sizes data decides in each iteration. Every one lies in the
-// front of a room, and its sizes are one output more. All iterations must give equal sizes.
+// Stacked loop outputs whose sizes are data-dependent in each iteration. Each is stored at the
+// front of a larger tensor (its room), and its sizes are an additional output. All iterations must
+// give equal sizes.
 #pragma once
 
 #include "import/onnx/context.h"
@@ -8,18 +9,18 @@ namespace hone::onnx {
 
 class OpenOutputs {
  public:
-  // `first_output`: the first result of the body that is stacked.
+  // `first_output`: the index of the first stacked result of the body.
   OpenOutputs(NodeContext& c, std::size_t first_output) : c_(c), first_output_(first_output) {}
 
-  // The body with its outputs in rooms and their sizes behind them.
+  // The body with its outputs in rooms, followed by their sizes.
   Body with_rooms(const Body&);
-  // What the loop stacked, without rooms and sizes.
+  // Replaces the stacked outputs of the loop by ones without rooms and sizes.
   void finish(Values& outputs) const;
 
  private:
   NodeContext& c_;
   std::size_t first_output_;
-  std::vector<std::vector<bool>> open_;  // by output and axis; empty: no size of it is open
+  std::vector<std::vector<bool>> open_;  // by output and axis; empty: no open size
 };
 
 }  // namespace hone::onnx

@@ -1,4 +1,4 @@
-// Reading an image at places between its elements, as GridSample, RoiAlign and DeformConv do.
+// Interpolated reading of an image, for GridSample, RoiAlign and DeformConv.
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,9 @@
 
 namespace hone::onnx {
 
-// How one axis is read.
+// Interpolation along one axis.
 enum class Interpolation : std::uint8_t { nearest, linear, cubic };
-// What lies outside of it: nothing, its last element, or itself mirrored.
+// The value outside the axis: zero, its last element, or its mirror image.
 enum class Outside : std::uint8_t { zeros, border, reflection };
 
 struct SampledAxis {
@@ -17,14 +17,14 @@ struct SampledAxis {
   Value at;  // [n, q], in elements
   Interpolation how = Interpolation::linear;
   Outside outside = Outside::zeros;
-  bool corners = false;  // reflection is about the first and last element, not about their edges
+  bool corners = false;  // reflect about the centers of the first and last element, not their edges
 };
 
-// x is [n, c, p] where p counts the elements of the axes in row-major order; the result is
-// [n, c, q] in x's dtype. Each element is the weighed sum of its neighbours along all axes.
+// x is [n, c, p] where p counts the elements of the axes in row-major order; the result is [n, c,
+// q] in x's dtype. Each element is the weighted sum of its neighbours along all axes.
 Value sampled(Value x, const std::vector<SampledAxis>& axes);
 
-// The neighbours and their weights themselves: [n, c, q, k] and [n, 1, q, k], weights 0 outside.
+// The neighbours and their weights: [n, c, q, k] and [n, 1, q, k]; weights outside are 0.
 struct Neighbours {
   Value values, weights;
 };

@@ -1,4 +1,4 @@
-// An open model, and the names in it that every reading looks up.
+// An open model, and the name lookups that every reading needs.
 #pragma once
 
 #include <functional>
@@ -19,22 +19,22 @@ namespace hone::onnx {
 std::int64_t opset_of(const std::vector<Opset>&, std::string_view domain);
 // "" for "ai.onnx".
 std::string_view normal_domain(std::string_view domain);
-// The name, or the first output's where there is none.
+// The node's name, or that of its first output if it has none.
 std::string_view node_name(const Node&);
 
-// The name of a size as options and Dims spell it: other characters become '_'.
+// The name of a size as spelled in options and Dims: other characters become '_'.
 std::string fit_size_name(std::string_view);
 
-// How deep calls of the model's functions may nest.
+// The maximum nesting of calls to the model's functions.
 inline constexpr int most_calls = 64;
 
-// Called for each node that is read by its operator's import function, those of branches, bodies
-// and called functions too, before it is. An omitted operand is an invalid Value.
+// Called for each node before its operator's import function, including nodes of branches, bodies
+// and called functions. An omitted operand is an invalid Value.
 using Observer =
     std::function<void(const Node&, const std::vector<Opset>&, const Values& operands)>;
 
-// An open model: what it says, and the files its tensors lie in. All outlive it. Throws UserError
-// when two functions of the model have one name.
+// An open model: its contents and the files with its tensors. All referenced objects must outlive
+// it. Throws UserError when two functions of the model have one name.
 struct Source {
   Source(const Model&, TensorFiles&, const ImportOptions&, Observer = {});
   // Null when the node's operator is not a function of the model itself.
@@ -46,7 +46,7 @@ struct Source {
   Observer observer;
   using FunctionKey = std::tuple<std::string_view, std::string_view, std::string_view>;
   std::map<FunctionKey, const LocalFunction*> functions;  // by name, domain and overload
-  // How many nodes a call reads at least, calls inside counted; those of held graphs are not.
+  // The minimum number of nodes read by a call, including nested calls but not graph attributes.
   std::unordered_map<const LocalFunction*, std::int64_t> nodes_of_call;
 };
 

@@ -1,5 +1,5 @@
-// A recurrence over the first axis of some values, built by the importer itself: unrolled where the
-// steps are few, else a loop. (Bodies that a model holds: onnx_loop.cpp.)
+// A recurrence over the first axis of some values, built by the importer: unrolled for few steps,
+// otherwise a loop. (Bodies that a model holds: onnx_loop.cpp.)
 #pragma once
 
 #include <functional>
@@ -13,14 +13,12 @@ struct Stepped {
   Values states;
 };
 
-// One step from the slices of the inputs at this time, the states and constants; `time` is an i64
-// scalar. All values, and what is made of them, belong to one graph, which is not always that of
-// the node.
+// One step, computed from this time's slices of the inputs, the states and constants; `time` is an
+// i64 scalar. All values belong to one graph, which may differ from the node's graph.
 using Step = std::function<Stepped(const Values& now, const Values& states, const Values& constants,
                                    Value time)>;
 
-// y is stacked along a new first axis, in order of time whichever way the steps run. At least one
-// input.
+// y is stacked along a new first axis, in time order for either direction. At least one input.
 Stepped over_time(const Step&, const Values& inputs, Values states, const Values& constants,
                   bool backwards);
 

@@ -1,5 +1,5 @@
-// The ONNX operators that can be imported, as a table for people: what each becomes is found by
-// importing a small use of it.
+// The supported ONNX operators as a table for display. What each becomes is found by importing a
+// small example.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct OnnxOperator {
   std::string_view name, domain;           // "ai.onnx", ...
   std::int64_t since = 1;                  // opsets of the domain
   std::optional<std::int64_t> until = {};  // none: to the newest
-  std::vector<const Op*> becomes = {};     // empty when no use was found that is imported by itself
+  std::vector<const Op*> becomes = {};     // empty when no example imports on its own
 };
 
-// In order of domains and names.
+// Sorted by domain and name.
 std::vector<OnnxOperator> onnx_operators();
 
 }  // namespace hone

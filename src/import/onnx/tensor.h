@@ -1,5 +1,5 @@
-// The data of a model's tensors as Arrays: views into the files wherever those hold the elements as
-// they are. Knows no operator.
+// The data of a model's tensors as Arrays: views into the files where the files store the elements
+// unchanged. Does not know operators.
 #pragma once
 
 #include <map>
@@ -15,26 +15,27 @@
 
 namespace hone::onnx {
 
-// Our dtype for the format's number; nothing for complex.
+// The dtype for the format's type number; empty for complex types.
 std::optional<DType> dtype_of(std::int32_t data_type);
-// The format's number for our dtype.
+// The format's type number for a dtype.
 std::int32_t data_type_of(DType);
 // "FLOAT", "STRING", ...; "type 99" for an unknown number.
 std::string data_type_name(std::int32_t data_type);
 
-// The files a model's tensors lie in: its own, and those beside it that the tensors name.
+// The files that contain a model's tensors: the model file and the external files that tensors
+// name.
 class TensorFiles {
  public:
-  // Tensors are views into `file`. External data is looked for in the file's directory only.
+  // Tensors are views into `file`. External data is searched only in the file's directory.
   explicit TensorFiles(std::shared_ptr<const MappedFile> file, bool allow_links = false)
       : file_(std::move(file)),
         links_(allow_links ? MappedFile::Links::any : MappedFile::Links::contained) {}
 
   const MappedFile& file() const { return *file_; }
-  // The same storage each time for the same Tensor, which must stay where it is. Throws UserError
-  // naming the tensor.
+  // Returns the same storage each time for the same Tensor object, which must not move. Throws
+  // UserError naming the tensor.
   Array array(const Tensor&);
-  // With its zeros; at most 1 GiB.
+  // Dense; at most 1 GiB.
   Array array(const SparseTensor&);
 
  private:

@@ -1,5 +1,4 @@
-// What can be said about a model without typing it: operators that are not supported, names that
-// are not defined. Builds nothing.
+// Checks that need no typing: unsupported operators and undefined names. Builds nothing.
 #pragma once
 
 #include <map>
@@ -15,22 +14,22 @@ namespace hone::onnx {
 
 struct Source;
 
-// One line for every node whose operator has no import function, in branches and in the model's own
-// functions too: index, name, domain, operator, opset and what is nearest.
+// One line for each node whose operator has no import function, including nodes in branches and in
+// the model's own functions: index, name, domain, operator, opset and the most similar operator.
 std::vector<std::string> unsupported_nodes(const Source&);
 
-// Says why a name has no value where a node reads it: no node makes it, or a later one does; then
-// the cycle when there is one. What it knows of a list of nodes it learns once, so that a model of
-// nothing but failures takes time in proportion to its size. The lists must outlive it.
+// Explains why a name has no value where a node reads it: no node produces it, or a later one does;
+// then the cycle if there is one. Results for a list of nodes are cached, so that a model in which
+// every node fails takes linear time. The lists must outlive it.
 class Undefined {
  public:
   std::string why(const std::vector<Node>& nodes, std::size_t index, std::string_view name);
 
  private:
   struct List {
-    std::unordered_map<std::string_view, std::size_t> makes;  // node by the name of its result
+    std::unordered_map<std::string_view, std::size_t> makes;  // producing node, by result name
     std::vector<std::size_t> component;  // equal numbers: the nodes lie on one cycle
-    std::set<std::size_t> told;          // components whose cycle was written out
+    std::set<std::size_t> told;          // components whose cycle was reported
   };
   const List& list(const std::vector<Node>& nodes);
   std::map<const std::vector<Node>*, List> lists_;

@@ -1,4 +1,4 @@
-// A model read under every answer to the questions about its sizes, and all that stands against it.
+// Reads a model under every answer to the questions about its sizes, and collects all problems.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,11 @@
 
 namespace hone::onnx {
 
-// One line for each thing that keeps a model from being imported.
+// One line for each problem that prevents the import of a model.
 struct Problems {
   std::vector<std::string> wrong, unsupported;
-  std::vector<std::string> data_dependent;  // sizes or axes that only a run would tell
-  std::int64_t left_out =
-      0;  // nodes not looked at, since they need what a problem leaves undefined
+  std::vector<std::string> data_dependent;  // sizes or axes known only at run time
+  std::int64_t left_out = 0;                // nodes skipped because they depend on a problem
 
   bool empty() const;
   std::string text() const;  // as one message
@@ -29,10 +28,10 @@ struct Refused : UserError {
   Problems problems;
 };
 
-// Fills out's variants and warnings. Throws Refused with everything that was found, and UserError
-// when a limit is passed.
+// Fills out's variants and warnings. Throws Refused with all problems found, and UserError when a
+// limit is exceeded.
 void read_variants(Model&, TensorFiles&, const ImportOptions&, Imported& out, const Observer& = {});
-// The whole of an import but for the file and the name. Sorts the model's nodes if it must.
+// The whole import except for the file and the name. Sorts the model's nodes if necessary.
 void read_model(Model&, TensorFiles&, const ImportOptions&, Imported& out, const Observer& = {});
 
 }  // namespace hone::onnx

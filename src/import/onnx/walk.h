@@ -1,5 +1,5 @@
-// One reading of a model into a Function, under given assumptions. What fails is noted and what
-// depends on it left out, so that one message can name everything that is wrong.
+// One reading of a model into a Function, under given assumptions. Failures are recorded and the
+// nodes that depend on them skipped, so that one message can list every problem.
 #pragma once
 
 #include <map>
@@ -20,38 +20,38 @@
 namespace hone::onnx {
 
 struct Failure {
-  std::string what;  // with the node
+  std::string what;  // includes the node
   bool unsupported = false;
-  bool depends_on_data = false;  // then it is unsupported
+  bool depends_on_data = false;  // if so, the failure is "unsupported"
 };
 
 // The state of one reading.
 struct Reading {
   const Source& source;
   Assumptions assumptions;
-  std::set<std::string, std::less<>> read_inputs = {};  // whose given contents are read
+  std::set<std::string, std::less<>> read_inputs = {};  // inputs whose given contents are read
   std::vector<Failure> failures = {};
-  std::size_t missing_operators = 0;  // nodes met that have no import function
+  std::size_t missing_operators = 0;  // nodes without an import function
   Undefined undefined = {};
   std::vector<std::string> warnings = {};
-  std::int64_t nodes = 0, turns = 0;    // turns: of loops that were unrolled
-  std::int64_t left_out = 0;            // nodes that need what a failure leaves undefined
-  std::set<std::string> sizes = {};     // names that are taken
-  std::set<std::string> measured = {};  // those of them that data decides
-  // Of branches that data chooses: how sizes are read that may be equal and may differ, and whether
-  // there are such.
+  std::int64_t nodes = 0, turns = 0;    // turns: iterations of unrolled loops
+  std::int64_t left_out = 0;            // nodes that depend on a failure
+  std::set<std::string> sizes = {};     // names in use
+  std::set<std::string> measured = {};  // the data-dependent ones among them
+  // For data-dependent branches: whether sizes that may be equal are read as different, and whether
+  // such sizes exist.
   bool branches_may_differ = true, has_unproven_branches = false;
-  std::vector<std::optional<Dumped>> dumped = {};  // of options.dump; nothing: not in this reading
+  std::vector<std::optional<Dumped>> dumped = {};  // of options.dump; empty: not in this reading
 
   bool is_unsupported() const;
 };
 
-// Reads the whole model. When the reading has failures the Function is not to be used. Throws
-// OpenQuestion, and UserError when a limit is passed.
+// Reads the whole model. Do not use the Function if the reading has failures. Throws OpenQuestion,
+// and UserError when a limit is exceeded.
 Function read_function(Reading&);
 
-// Results for `dump`, in every variant the same ones: what a variant lacks is zero there. Throws
-// UserError with near names when no reading has a name.
+// Results for `dump`, the same ones in every variant: values that a variant lacks are zero. Throws
+// UserError with similar names when no reading has a name.
 struct DumpedVariant {
   Function& function;
   std::vector<std::optional<Dumped>> dumped;

@@ -1,5 +1,5 @@
-// Protobuf's wire format, read in place: fields in file order, their bytes as views. Knows no
-// message; which number means what stands in onnx_model.cpp.
+// Protobuf's wire format, read in place: fields in file order, their bytes as views. Does not know
+// messages; the meaning of field numbers is in onnx_model.cpp.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,8 @@ struct WireField {
   }
 };
 
-// What all messages of one file share: the name in errors, and bounds on what reading may cost.
+// State shared by all messages of one file: the name used in errors, and limits on the cost of
+// reading.
 class WireFile {
  public:
   static constexpr int most_nested = 64;
@@ -42,8 +43,8 @@ class WireFile {
   const std::string& name() const { return name_; }
   // Throws UserError naming the file and the byte offset of `at`.
   [[noreturn]] void fail(const std::byte* at, std::string_view what) const;
-  // Counts memory that one message takes in our structures. An empty message costs the file two
-  // bytes and us hundreds, so what a file may cost is bounded by its size.
+  // Accounts for the memory that one message takes in our structures. An empty message takes two
+  // bytes in the file but hundreds in memory, so the total is bounded by the file's size.
   void charge(const std::byte* at, std::size_t bytes);
 
  private:
@@ -56,7 +57,7 @@ class WireFile {
 class WireReader {
  public:
   explicit WireReader(WireFile& file) : WireReader(file, file.bytes(), 0) {}
-  // The message in a field of type `bytes`.
+  // A reader of the message in a field of type `bytes`.
   WireReader inside(const WireField& field) const;
 
   // The next field; false at the end of the message.
@@ -73,7 +74,7 @@ class WireReader {
   void content(WireField&, std::uint64_t type);
   void skip_group(std::uint32_t number);
   std::uint32_t tag(std::uint64_t& type);
-  // Apart from what reads, so that reading is short.
+  // Separate from the reading code, to keep that short.
   [[noreturn, gnu::cold, gnu::noinline]] void fail_number(std::uint64_t) const;
   [[noreturn, gnu::cold, gnu::noinline]] void fail_cut_off(std::uint64_t bytes) const;
   [[noreturn, gnu::cold, gnu::noinline]] void fail_type(std::uint32_t number, std::uint64_t) const;
@@ -83,7 +84,7 @@ class WireReader {
   int depth_;
 };
 
-// Varints that follow one another (a packed field). Throws UserError when the last one is cut off.
+// Consecutive varints (a packed field). Throws UserError when the last one is truncated.
 class PackedVarints {
  public:
   PackedVarints(const WireFile& file, std::span<const std::byte> bytes)

@@ -1,5 +1,5 @@
 // Safetensors in several files: an index (model.safetensors.index.json) whose weight_map names the
-// file of each tensor. Knows nothing of what the tensors are for.
+// file of each tensor. Does not know what the tensors are for.
 #pragma once
 
 #include <filesystem>
@@ -11,16 +11,15 @@
 namespace hone {
 
 struct ShardedSafetensors {
-  std::vector<std::string> files;         // as the index names them, each once
-  std::vector<SafetensorsEntry> tensors;  // in the order of the index, views into the files
-  std::vector<std::string> unlisted;      // tensors of the files that the index does not name
+  std::vector<std::string> files;         // as named in the index, without duplicates
+  std::vector<SafetensorsEntry> tensors;  // in index order, views into the files
+  std::vector<std::string> unlisted;      // tensors in the files that the index does not name
   std::int64_t file_bytes = 0;
 };
 
-// The files lie beside the index or below: no absolute path, no "..", no link
-// out of there. Throws UserError
-// with the path when the index is no such JSON, when a file is missing or wrong, or when a tensor
-// is not in the file that it should be in.
+// The files must be beside or below the index: no absolute path, no "..", no link that leaves the
+// directory. Throws UserError with the path when the index is invalid, when a file is missing or
+// invalid, or when a tensor is not in the file that the index names.
 ShardedSafetensors read_sharded_safetensors(const std::filesystem::path& index);
 
 }  // namespace hone
