@@ -1,5 +1,5 @@
-// Reverse-mode derivatives (Linnainmaa, BIT 16, 1976). What the derivative of an operation is
-// stands in its Op; here they are composed over a graph.
+// Reverse-mode derivatives (Linnainmaa, BIT 16, 1976). The derivative of an operation is in its Op;
+// here they are composed over a graph.
 #pragma once
 
 #include <span>
@@ -8,10 +8,11 @@
 
 namespace hone {
 
-// The sum over i of d ys[i] / d xs[j], weighed by dys[i] (of the type of ys[i]): one value of the
-// type of each x. An x counts as a parameter: what it is made of is constant. Of an x that no y
-// depends on it is zero. Throws UserError naming the operation where a y depends on an x through
-// one that has no gradient, or when an x does not have a float dtype.
+// For each x, the sum over i of d ys[i] / d xs[j], weighted by dys[i] (of the type of ys[i]); the
+// result has the type of x. Each x is treated as an independent parameter: the values it depends on
+// are constant. The result is zero if no y depends on x. Throws UserError naming the operation if a
+// y depends on an x through an operation without a gradient, or if an x does not have a float
+// dtype.
 Values gradients(std::span<const Value> ys, std::span<const Value> dys, std::span<const Value> xs);
 
 }  // namespace hone

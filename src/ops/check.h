@@ -1,5 +1,5 @@
-// What type rules share: operand counts, dtypes, equal shapes, attributes. Each function throws
-// UserError naming the operation and the values met. Not for the evaluation of operations.
+// Checks shared by type rules: operand counts, dtypes, equal shapes, attributes. Each function
+// throws UserError naming the operation and the values met. Not for the evaluation of operations.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace hone {
 
-// None of them is a coded dtype: these are moved, chosen among and cast, texts compared.
+// None includes the coded dtypes: these can be moved, selected and cast, and strings compared.
 enum class Accept : std::uint8_t {
   any,
   numeric,  // all but bool
@@ -26,23 +26,23 @@ void expect_dtype(const Call&, std::size_t operand, Accept);
 void expect_same_dtype(const Call&, std::size_t first, std::size_t last);
 void expect_rank(const Call&, std::size_t operand, int rank);
 
-// The shape of operands [first, last), which must be equal; sizes that are not provably so are
-// recorded as a check. Numbers win over symbols in the result.
+// The shape of operands [first, last), which must be equal; sizes that are not provably equal are
+// recorded as a check. The result prefers numbers to symbols.
 Shape equal_shapes(const Call&, std::size_t first, std::size_t last);
-// a must equal b, or a check is recorded; `where`, joined, says which sizes these are.
+// a must equal b, or a check is recorded; the parts of `where` describe the sizes.
 Dim settle_equal(const Call&, const Dim& a, const Dim& b, const std::string& where);
 template <class... Parts>
 Dim equal_sizes(const Call& c, const Dim& a, const Dim& b, const Parts&... where) {
   return a == b ? a : settle_equal(c, a, b, cat(where...));
 }
-// a <= b, or a check is recorded; `what`, joined, is the message where it is not.
+// a <= b must hold, or a check is recorded; the parts of `what` are its message.
 void settle_at_most(const Call&, const Dim& a, const Dim& b, const std::string& what);
 template <class... Parts>
 void expect_at_most(const Call& c, const Dim& a, const Dim& b, const Parts&... what) {
   if (prove_less(b, a) != false) settle_at_most(c, a, b, cat(what...));
 }
 
-// All operands have one shape and one accepted dtype; so has the result.
+// All operands have one shape and one accepted dtype; the result has them too.
 std::vector<Type> infer_equal(const Call&, std::size_t operands, Accept);
 
 template <class T>
@@ -54,24 +54,25 @@ const T& attr(const Call& c, AttrName name) {
   return std::get<T>(*a);
 }
 std::int64_t integer_attr(const Call&, AttrName, std::int64_t least);
-// In [0, rank): negative axes are made positive by normal_axis first, so that equal nodes merge.
+// In [0, rank): normal_axis makes negative axes positive beforehand, so that equal nodes merge.
 int axis_attr(const Call&, AttrName, int rank);
 // Ascending and distinct.
 Axes axes_attr(const Call&, AttrName, int rank);
-// A list of sizes with one entry for each of n axes, none of them below `least`.
+// A list of n sizes, one per axis, none of them below `least`.
 const Dims& sizes_attr(const Call&, AttrName, std::size_t n, std::int64_t least);
-// The same, numbers only.
+// The same, for numbers only.
 std::vector<std::int64_t> numbers_attr(const Call&, AttrName, std::size_t n, std::int64_t least);
-// One of the given words.
+// A string that must be one of the given words.
 std::string_view word_attr(const Call&, AttrName, std::initializer_list<std::string_view>);
 
-// Positions of a window along one axis; records or throws when it is larger than the padded axis.
+// Window positions along one axis; records a check or throws when the window is larger than the
+// padded axis.
 Dim window_positions(const Call&, const Dim& size, const Dim& pads, std::int64_t window,
                      std::int64_t stride, std::int64_t dilation, int axis);
 
 // The result shape of attributes window, strides, dilations, pads_low, pads_high over all axes.
 Shape windowed_shape(const Call&);
-// The result dtype of dot and conv: that of the operands, or attribute dtype where it is allowed.
+// The result dtype of dot and conv: that of the operands, or attribute dtype where allowed.
 DType contraction_dtype(const Call&);
 
 }  // namespace hone

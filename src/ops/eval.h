@@ -1,5 +1,5 @@
-// What the reference meanings of operations share: loops over Wide tensors, integer wrapping,
-// chunks over threads. Slow and plain on purpose; no kernel uses it.
+// Shared parts of the reference implementations of operations: loops over Wide tensors, integer
+// wrapping, chunks over threads. Deliberately slow and simple; not used by kernels.
 #pragma once
 
 #include <array>
@@ -13,11 +13,11 @@ namespace hone {
 
 using Sizes = std::vector<std::int64_t>;
 
-// Two's complement into the dtype's range; bool becomes 0 or 1.
+// Wraps into the dtype's range (two's complement); bool becomes 0 or 1.
 std::int64_t wrap(DType, std::int64_t);
 // Float to integer: truncates, saturates, NaN gives 0.
 std::int64_t saturate(DType, double);
-// An integer element as a double; u64 holds its bits.
+// An integer element as a double; for u64, n holds the bits.
 inline double integer_to_real(DType t, std::int64_t n) {
   return t == DType::u64 ? static_cast<double>(static_cast<std::uint64_t>(n))
                          : static_cast<double>(n);
@@ -25,7 +25,7 @@ inline double integer_to_real(DType t, std::int64_t n) {
 inline bool integer_less(DType t, std::int64_t a, std::int64_t b) {
   return t == DType::u64 ? static_cast<std::uint64_t>(a) < static_cast<std::uint64_t>(b) : a < b;
 }
-// Conversion of `cast`.
+// Converts as `cast` does.
 Wide convert(const Wide&, DType);
 
 std::int64_t count_of(std::span<const std::int64_t> dims);
@@ -37,7 +37,7 @@ struct AxisSplit {
 AxisSplit split_at(std::span<const std::int64_t> dims, int axis);
 
 // An index space over N tensors with their own strides, walked in row-major order one innermost row
-// at a time. Axes that lie densely behind one another in all tensors count as one.
+// at a time. Axes that are contiguous in all tensors are merged.
 template <std::size_t N>
 class Rows {
  public:
@@ -91,31 +91,31 @@ class Rows {
   std::vector<Axis> axes_;
 };
 
-// A box of one tensor: where it starts and how far apart its elements lie.
+// A box of one tensor: its start and the strides between its elements.
 struct Box {
   std::int64_t base = 0;
   Sizes strides;
 };
-// to[to_box] = from[from_box] for every index below dims. Same dtype.
+// to[to_box] = from[from_box] for every index below dims. Both have the same dtype.
 void copy_box(Wide& to, const Box& to_box, const Wide& from, const Box& from_box,
               std::span<const std::int64_t> dims);
-// A new dense tensor of the elements of a box.
+// A new dense tensor with the elements of a box.
 Wide take_box(const Wide& from, const Box&, Sizes dims);
 void fill(Wide&, const Wide& number);
 
-// The results of an operation that has one. A braced list would copy it.
+// The result list of a single-result operation. A braced list would copy it.
 inline std::vector<Wide> one_result(Wide w) {
   std::vector<Wide> out;
   out.push_back(std::move(w));
   return out;
 }
 
-// Splits [0, n) over the machine's threads when `work` (multiplications, say) pays for it. The
-// chunks write disjoint results, so that their number never shows.
+// Splits [0, n) over threads if `work` (for example, multiplications) is large enough. The chunks
+// write disjoint results, so their number does not affect the result.
 void parallel_chunks(std::int64_t n, std::int64_t work,
                      const std::function<void(std::int64_t begin, std::int64_t end)>&);
 
-// Elementwise results: real(x...) on floats, integer(x...) on all else, wrapped.
+// Elementwise results: real(x...) for floats, integer(x...) for all other dtypes, wrapped.
 template <class R, class I>
 std::vector<Wide> map_one(const Evaluation& e, R real, I integer) {
   const Wide& x = *e.inputs[0];
@@ -129,7 +129,7 @@ template <class R>
 std::vector<Wide> map_reals(const Evaluation& e, R real) {
   return map_one(e, real, [](std::int64_t n) { return n; });
 }
-// Of an op with a function of real numbers.
+// For an op with a function of real numbers.
 template <const Op& op>
 std::vector<Wide> eval_real(const Evaluation& e) {
   return map_reals(e, op.real);
@@ -144,7 +144,7 @@ std::vector<Wide> map_two(const Evaluation& e, R real, I integer) {
   return one_result(std::move(y));
 }
 
-// How a reduction joins two elements; the same for reduce, window, cumulative and scatter.
+// How a reduction joins two elements; shared by reduce, window, cumulative and scatter.
 enum class Join : std::uint8_t { sum, product, maximum, minimum, set };
 // "sum" and "add", "prod" and "mul", "max", "min", "set".
 Join join_of(std::string_view word);
@@ -164,10 +164,10 @@ inline double join(Join how, double a, double b) {
   return b;
 }
 std::int64_t join(Join, DType, std::int64_t a, std::int64_t b);
-// What an empty reduction gives.
+// The result of an empty reduction.
 double real_start(Join);
 std::int64_t integer_start(Join, DType);
-// A tensor of starts.
+// A tensor of initial values.
 Wide starts(Join, DType, Sizes dims);
 // to[i] = join(to[i], from[k]).
 inline void join_element(Join how, Wide& to, std::int64_t i, const Wide& from, std::int64_t k) {

@@ -1,4 +1,4 @@
-// Replaces composite operations by what they are made of.
+// Replaces composite operations by their expansions.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace hone {
 
-// No composite is left but those that `stays` holds, when given. Bodies of control nodes are left
-// as they are.
+// Leaves no composites except those for which `stays`, if given, returns true. Bodies of control
+// nodes are not changed.
 Function expand_composites(const Function&, const std::function<bool(const Op&)>& stays = {});
 
 }  // namespace hone

@@ -1,4 +1,5 @@
-// Derivatives of core ops that are longer than the ops themselves; the others stand in the ops.
+// Derivatives of core ops that are longer than the ops themselves; the others are in the ops'
+// files.
 #pragma once
 
 #include <span>
@@ -7,13 +8,14 @@
 
 namespace hone {
 
-// A product of some elements, as it is needed to leave one of them out: 0 stands aside.
+// A product from which single elements can be excluded: zeros are counted separately.
 struct Product {
   Value x, is_zero;
-  Value rest, zeros;  // x with 1 for 0, and 1 where it is 0
+  Value rest, zeros;  // x with zeros replaced by 1; and 1 where x is 0
 
   explicit Product(Value x);
-  // The product without each element itself, from that of all `rest` and the sum of all `zeros`.
+  // The product of all elements but each one, from the product of all `rest` and the sum of all
+  // `zeros`.
   Value of_others(Value of_rest, Value zero_count) const;
 };
 
@@ -26,7 +28,7 @@ Rule reshape, transpose, broadcast, slice, pad, concat, reverse;
 Rule gather, scatter, sort, dynamic_slice, dynamic_update;
 Rule reduce_sum, reduce_prod, reduce_extreme, cumulative, dot;
 
-// Forms of Op::differentiable.
+// Functions for Op::differentiable.
 Values window_of_slices(const Call&);
 Values conv_of_products(const Call&);
 

@@ -1,6 +1,5 @@
-// Operations that functions of the host compute (src/host, under the same names), on bytes and
-// texts that nobody trusts. They fail on most random data, so they are no part of all_ops(), whose
-// samples are random.
+// Operations computed by host functions (src/host, under the same names) on untrusted bytes and
+// strings. They fail on most random data, so they are not in all_ops(), whose samples are random.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +28,8 @@ extern const Op real_of_text;
 
 std::span<const Op* const> host_ops();
 bool is_host_op(const Op&);
-// How the function is told what attributes say: numbers by name, kind as its place in the list of
-// words that the operation takes.
+// How attributes are passed to the host function: numbers by name, kind as its index in the list of
+// words that the operation accepts.
 std::vector<std::pair<std::string, std::int64_t>> host_settings(const Op&, const Attrs&);
 
 }  // namespace hone

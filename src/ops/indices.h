@@ -1,5 +1,5 @@
-// Indices as numbers of i64: negative ones count from the back, and those of u64 beyond i64 stay
-// what they are, outside of everything.
+// Converts indices to i64: negative ones count from the back; u64 indices beyond the i64 range stay
+// out of range.
 #pragma once
 
 #include <limits>
@@ -13,7 +13,7 @@ inline std::int64_t index_number(DType t, std::int64_t n) {
   return t == DType::u64 && n < 0 ? std::numeric_limits<std::int64_t>::max() : n;
 }
 
-// The same of a value of a graph.
+// The same for a graph value.
 inline Value index_value(Value v) {
   if (v.dtype() == DType::u64)
     v = ops::minimum(v, integer_like(v, std::numeric_limits<std::int64_t>::max()));

@@ -1,11 +1,12 @@
-// How the updates of a scatter join what is there: what the type rules of all scatters share.
+// How the updates of a scatter are joined with existing elements: shared by the type rules of all
+// scatters.
 #pragma once
 
 #include "ops/check.h"
 
 namespace hone {
 
-// Attribute kind: set, or how numbers join.
+// Checks attribute kind: set, or a way of joining numbers.
 inline void expect_join(const Call& c) {
   if (word_attr(c, "kind", {"set", "add", "mul", "max", "min"}) != "set")
     expect_dtype(c, 0, Accept::numeric);

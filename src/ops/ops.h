@@ -1,4 +1,4 @@
-// The list of operations. Adding one costs its file and one word here. What each means stands in
+// The list of operations. Adding one takes its file and one word here. The meaning of each is in
 // its `doc`; the three leaves (param, constant, dims) are in ir/op.h.
 #pragma once
 
@@ -45,9 +45,9 @@ HONE_OPS(HONE_DECLARE)
 }  // namespace ops
 
 std::span<const Op* const> all_ops();
-// Whether element i of each result depends on element i of each operand and on nothing else.
+// Whether element i of each result depends only on element i of each operand.
 bool maps_elements(const Op&);
-// Null when there is no such operation. An OpLookup.
+// Null when there is no such operation. Is an OpLookup.
 const Op* find_op(std::string_view name);
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// Conditions on data that a run must meet, built into a graph: what is not met refuses the run.
+// Conditions on data, built into a graph: a run that does not meet them is rejected.
 #pragma once
 
 #include <source_location>
@@ -8,15 +8,15 @@
 
 namespace hone {
 
-// Every element of `index` (integers) lies from low to high, both inclusive. Known values are
-// checked here, and refused with a UserError; others by an ops::require, whose message is `what`.
+// Requires every element of `index` (integers) to be in [low, high]. Known values are checked here
+// and rejected with a UserError; for others adds an ops::require with message `what`.
 void require_within(Value index, const Dim& low, const Dim& high, std::string_view what,
                     std::source_location = std::source_location::current());
 
-// Whether all elements are known to lie there.
+// Whether all elements are known to be in range.
 bool is_within(Value index, const Dim& low, const Dim& high);
-// The operand of the check that require_within makes: 0 when all is well, else an element that lies
-// outside.
+// The operand of the check that require_within adds: 0 when all elements are in range, otherwise an
+// element that is not.
 Value outsider(Value index, const Dim& low, const Dim& high);
 
 }  // namespace hone

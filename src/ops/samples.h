@@ -32,7 +32,7 @@ inline std::vector<Type> sample_types() {
   return all;
 }
 
-// Each type as all operands.
+// For each type, a sample with that type for all operands.
 inline Samples samples_of(const std::vector<Type>& types, std::size_t operands) {
   Samples out;
   for (const Type& t : types) out.push_back({std::vector<Type>(operands, t), {}});

@@ -1,11 +1,11 @@
-// What dynamic_update does to its operand, for those who own it.
+// The update of dynamic_update, for callers that own the operand.
 #pragma once
 
 #include "ir/op.h"
 
 namespace hone {
 
-// Replaces the part of x that begins at `starts`, which are clamped so that it lies inside.
+// Replaces the part of x that begins at `starts`, which are clamped so that the part is inside x.
 void update_box(Wide& x, const Wide& part, const Wide& starts);
 
 }  // namespace hone

@@ -1,6 +1,6 @@
-// The taps of a sliding window: for each place in the window, the box of outputs whose input at
-// that place exists, and where those inputs lie. For the reference meanings of conv and
-// reduce_window; kernels do their own index arithmetic.
+// The taps of a sliding window: for each position in the window, the box of outputs for which the
+// input at that position exists, and where those inputs are. Used by the reference implementations
+// of conv and reduce_window; kernels do their own index arithmetic.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct WindowShape {
   Sizes input, output, window, strides, dilations, pads_low;  // one entry for each axis
 };
 
-// In row-major order of the places in the window.
+// In row-major order of the window positions.
 std::vector<WindowTap> window_taps(const WindowShape&);
 
 }  // namespace hone

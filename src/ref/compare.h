@@ -1,5 +1,5 @@
 // When numbers count as equal: the rule for compiled code against the reference (docs/numbers.md),
-// and plain tolerances for test sets that come with a model.
+// and plain tolerances for a model's own test sets.
 #pragma once
 
 #include <iosfwd>
@@ -13,9 +13,9 @@ struct Comparison {
   double max_abs_error = 0;      // over elements where both are finite
   double max_rel_error = 0;      // max_abs_error / max|expected|
   double limit = 0;              // allowed absolute error (at the worst element)
-  std::int64_t undecided = 0;    // elements on which the references themselves disagree
+  std::int64_t undecided = 0;    // elements on which the two references disagree
   std::int64_t first_bad = -1;   // flat index
-  double got = 0, expected = 0;  // there
+  double got = 0, expected = 0;  // at first_bad
   std::string problem;           // dtype or sizes differ
 
   explicit operator bool() const { return ok; }
@@ -28,7 +28,7 @@ std::ostream& operator<<(std::ostream&, const Comparison&);
 // agree on them; integers equal where strict and wide are.
 Comparison accept(const Wide& got, const Wide& strict, const Wide& wide);
 Comparison accept(const Array& got, const Wide& strict, const Wide& wide);
-// For two values of which at least one is infinite or NaN: whether both are NaN, or they are equal.
+// For two values, at least one of them infinite or NaN: whether both are NaN, or they are equal.
 bool same_special(double a, double b);
 
 // |got - expected| <= absolute + relative |expected|; infinities and NaN agree.

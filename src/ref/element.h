@@ -1,6 +1,7 @@
-// The reference for single elements: computes one output element backwards from it, with a memo, so
-// that a large kernel can be checked on samples at its real size. Independent of Op::eval for
-// everything that moves or sums; not faster than evaluate() when all elements are wanted.
+// The reference for single elements: computes one output element by recursion from it to the
+// inputs, with a memo, so that a large kernel can be checked on samples at its real size.
+// Independent of Op::eval for all movement and sums; not faster than evaluate() when all elements
+// are needed.
 #pragma once
 
 #include <memory>
@@ -14,11 +15,11 @@ namespace hone {
 
 class ElementEvaluator {
  public:
-  // The inputs must outlive it. Throws as evaluate() does. Where the modes disagree on a size that
-  // data decides, that of the wide mode holds.
-  // `rounded` is the mode of what its elements call strict; Mode::wide makes them equal in half the
-  // time. Mode::stepwise rounds each addition of dot, conv and reductions, but not of a cumulative
-  // sum.
+  // The inputs must outlive it. Throws as evaluate() does. If the modes disagree on a
+  // data-dependent size, the size of the wide mode is used.
+  // `rounded` is the mode used for the `strict` member of elements; Mode::wide makes both members
+  // equal in half the time. Mode::stepwise rounds each addition of dot, conv and reductions, but
+  // not of a cumulative sum.
   ElementEvaluator(const Function&, std::span<const Array> inputs, Mode rounded = Mode::strict);
   ~ElementEvaluator();
   ElementEvaluator(const ElementEvaluator&) = delete;
@@ -26,12 +27,12 @@ class ElementEvaluator {
   std::vector<std::int64_t> result_dims(std::size_t result) const;
   ElementOfModes at(std::size_t result, std::int64_t flat_index);
   ElementOfModes at(std::size_t result, std::span<const std::int64_t> index);
-  // Of many elements, which share what they read. Nothing once more than `most` elements are
-  // needed on the way: evaluate() is faster then.
+  // Several elements at once, which share the values they read. Empty if more than `most` elements
+  // are needed on the way: evaluate() is then faster.
   std::optional<std::vector<ElementOfModes>> all_at(std::size_t result,
                                                     std::span<const std::int64_t> flat_indices,
                                                     std::int64_t most);
-  // How often an element was read so far, which tells what the elements cost.
+  // Number of element reads so far, a measure of the cost.
   std::int64_t reads() const;
 
  private:
@@ -39,7 +40,7 @@ class ElementEvaluator {
   std::unique_ptr<Impl> impl_;
 };
 
-// In the strict mode.
+// In strict mode.
 double evaluate_element(const Function&, std::span<const Array> inputs, std::size_t result,
                         std::span<const std::int64_t> index);
 

@@ -1,4 +1,4 @@
-// Intervals, one for each element of a tensor.
+// Intervals, one per element of a tensor.
 #pragma once
 
 #include <cmath>
@@ -8,14 +8,15 @@
 
 namespace hone {
 
-// Elements lie in [low, high]. Where low is NaN and high is not, nothing is known and NaN is
-// possible; a positive high says that order or rounding decides whether it is: of products that
-// overflow on the way, of what may be zero or infinite, of an exponent that may be whole. Where
-// both are NaN, the element is NaN. Integers and bools: low <= high in the order of the dtype.
+// Elements are in [low, high]. If low is NaN and high is not, nothing is known and NaN is possible;
+// a positive high then means that order or rounding decides whether the element is NaN: products
+// that overflow on the way, values that may be zero or infinite, an exponent that may be an
+// integer. If both are NaN, the element is NaN. Integers and bools: low <= high in the order of the
+// dtype.
 struct Enclosure {
   Wide low, high;
-  // Whether some element is made of a step whose outcome rounding decides: of a comparison, a whole
-  // number, a position, a branch.
+  // Whether some element depends on a step whose outcome rounding decides: a comparison, an
+  // integer, a position, a branch.
   bool hangs_on_step = false;
 
   const std::vector<std::int64_t>& dims() const { return low.dims; }

@@ -1,5 +1,5 @@
-// The reference interpreter: evaluates a Function with the plain meaning of each core op. The judge
-// of every backend and the folder of small constants; not fast, and never used to answer a user.
+// The reference interpreter: evaluates a Function by the plain definition of each core op. Used to
+// verify every backend and to fold small constants; not fast, and never used to serve results.
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@ std::vector<Array> evaluate(const Function&, std::span<const Array> inputs,
 // The same without the final rounding.
 std::vector<Wide> evaluate_wide(const Function&, std::span<const Array> inputs, Mode mode);
 
-// Evaluates one function several times, in any mode: its expansion and its smaller constants in
-// doubles are made once.
+// Evaluates one function several times, in any mode: the expansion and the conversion of smaller
+// constants to doubles are done once.
 class Evaluator {
  public:
   explicit Evaluator(const Function&);  // which must outlive it
@@ -43,17 +43,18 @@ class Evaluator {
 // Values of symbols in one run.
 using Sizing = std::unordered_map<std::string, std::int64_t>;
 
-// Binds each symbol that is a whole size of a parameter and checks every other size against it;
+// Binds each symbol that is a complete size of a parameter and checks every other size against it;
 // adds to `outer`, whose symbols a body may use too.
 Sizing bind_sizes(const Function&, std::span<const std::vector<std::int64_t>> input_dims,
                   const Sizing& outer = {});
 std::int64_t size_of(const Dim&, const Sizing&);
 // Throws UserError for the first recorded equality that does not hold.
 void check_sizes(const Function&, const Sizing&);
-// Binds the symbol of a node of ops::measure to what was measured, and checks what waited for it.
+// Binds the symbol of an ops::measure node to the measured value, and runs the checks that were
+// waiting for it.
 void bind_measured(const Function&, NodeId measure, std::int64_t n, Sizing&);
 
-// Evaluates a function in the sizing of its caller.
+// Evaluates a function with the sizes of its caller.
 std::vector<Wide> evaluate_in(const Function&, std::vector<Wide> inputs, const Sizing& outer, Mode);
 
 }  // namespace hone

@@ -1,4 +1,5 @@
-// What a function gives for some inputs, evaluated as far as judging results needs.
+// The expected results of a function for some inputs, evaluated only as far as needed to judge
+// results.
 #pragma once
 
 #include "ref/compare.h"
@@ -8,20 +9,20 @@ namespace hone {
 
 class Expected {
  public:
-  // Evaluates the wide mode; throws as Evaluator does. `rounded`: the other mode of the rule. The
+  // Evaluates the wide mode; throws as Evaluator does. `rounded`: the second mode of the rule. The
   // evaluator and the inputs must outlive it.
   Expected(Evaluator&, std::span<const Array> inputs, Mode rounded);
 
   const std::vector<Wide>& wide() const { return wide_; }
-  // In the other mode, evaluated when it is first asked for. Throws where that refuses the inputs.
+  // The results in the second mode, evaluated on first use. Throws if it rejects the inputs.
   const std::vector<Wide>& rounded();
 
-  // The rule of compare.h. A result that it accepts with the wide mode in place of both is accepted
-  // for any numbers of the other mode. So that is evaluated only where the wide mode alone refuses,
-  // and `limit` may be smaller than the rule allows.
+  // The rule of compare.h. A result that the rule accepts with the wide mode used for both is
+  // accepted whatever the second mode gives. So the second mode is evaluated only if the wide mode
+  // alone rejects, and `limit` may be smaller than the rule allows.
   Comparison accept(std::size_t result, const Wide& got);
 
-  // Whether the other mode refuses the inputs, so that a plan may as well.
+  // Whether the second mode rejects the inputs, so that a plan may reject them too.
   bool may_be_refused();
 
  private:

@@ -1,4 +1,4 @@
-// What the element evaluator knows of one function in one run: sizes, operand values, and the
+// The element evaluator's state for one function in one run: sizes, operand values, and the
 // elements found so far. Internal to ref.
 #pragma once
 
@@ -14,24 +14,24 @@
 
 namespace hone {
 
-// Operands of some elements each, kept for a node that is evaluated element by element.
+// Operands with few elements each, kept for a node that is evaluated element by element.
 struct SmallOperands {
   std::vector<Wide> operands;
   std::vector<const Wide*> inputs;
   std::vector<Type> types;
 };
 
-// Elements by their place in row-major order. Of one value there may be many, each is written once
-// and read often: a table by open addressing, in which a free place has the key -1.
+// Elements by row-major position. A value may have many; each is written once and read often. A
+// hash table with open addressing, in which a free slot has the key -1.
 class ElementMap {
  public:
-  // Null when it is not there; not for longer than to the next add().
+  // Null when absent. Valid only until the next add().
   const ElementOfModes* find(std::int64_t flat) const {
     if (keys_.empty()) return nullptr;
     const std::size_t at = place(flat);
     return keys_[at] == flat ? &elements_[at] : nullptr;
   }
-  // Changes nothing when it is there.
+  // Does nothing if the key exists.
   void add(std::int64_t flat, const ElementOfModes& e) {
     if (2 * count_ >= keys_.size()) grow();
     const std::size_t at = place(flat);
@@ -42,7 +42,7 @@ class ElementMap {
   }
 
  private:
-  // Where the key is, or the free place that it would take.
+  // The slot of the key, or the free slot for it.
   std::size_t place(std::int64_t flat) const {
     const std::size_t mask = keys_.size() - 1;
     std::size_t at = (static_cast<std::uint64_t>(flat) * 0x9e3779b97f4a7c15ull) >> 32 & mask;
@@ -66,17 +66,17 @@ class ElementMap {
 struct Frame {
   Function function;  // core ops only
   Sizing sizing;
-  bool rounds_sums = false;  // in the strict mode, to f32 after every term
-  Frame* outer = nullptr;    // of a branch: its parameter i is operand i + 1 of `call` there
+  bool rounds_sums = false;  // in strict mode: to f32 after every term
+  Frame* outer = nullptr;    // for a branch: its parameter i is operand i + 1 of `call` in `outer`
   NodeId call = 0;
   std::vector<ElementMap> memo;           // by slot
   std::vector<std::uint32_t> first_slot;  // by node
-  std::vector<const Array*> leaves;       // by node: a constant's array, an outermost parameter's
-  std::vector<SmallOperands> small;       // by node
-  std::vector<Sizes> known_dims;          // by slot; empty when not asked for yet, or rank 0
-  // By node, strict and wide: results of ops that are evaluated as a whole.
+  std::vector<const Array*> leaves;  // by node: the array of a constant or an outermost parameter
+  std::vector<SmallOperands> small;  // by node
+  std::vector<Sizes> known_dims;     // by slot; empty when not computed yet, or rank 0
+  // By node, strict and wide: results of ops that are evaluated as whole tensors.
   std::vector<std::array<std::vector<Wide>, 2>> whole;
-  std::unordered_map<NodeId, std::array<Frame*, 2>> branches;  // otherwise, then
+  std::unordered_map<NodeId, std::array<Frame*, 2>> branches;  // else, then
 
   const Graph& graph() const { return function.graph(); }
   std::size_t slot(Value v) const { return first_slot[v.node()] + v.index(); }
@@ -90,15 +90,15 @@ inline Element element_of(const Array& a, std::int64_t i) {
   return is_float(a.dtype()) ? Element{a.real(i), 0} : Element{0, a.integer(i)};
 }
 
-// One element to be computed.
+// An element to compute.
 struct Task {
   Frame* frame;
   Value value;
   std::int64_t flat;
 };
 
-// Reads operand elements for a rule, in one mode; what is not known yet is noted, and the rule runs
-// again later.
+// Reads operand elements for a rule, in one mode; elements that are not known yet are recorded, and
+// the rule runs again later.
 class Reader {
  public:
   Reader(Frame& frame, NodeId node, std::vector<Task>& missing, bool is_strict)
@@ -108,7 +108,7 @@ class Reader {
   Element operand(std::size_t i, std::int64_t flat) { return read(frame, input(i), flat); }
   Element read(Frame&, Value, std::int64_t flat);
   bool complete() const { return complete_; }
-  // What was read is the same in both modes.
+  // Whether everything read so far is the same in both modes.
   bool modes_agree() const { return modes_agree_; }
   void expect_modes_to_differ() { modes_agree_ = false; }
   // Whether a sum in this dtype is rounded to f32 after every term.
@@ -117,7 +117,7 @@ class Reader {
     expect_modes_to_differ();
     return is_strict;
   }
-  // The array that operand `i` is; null when it is computed.
+  // Operand `i` as an array; null when it is computed.
   const Array* leaf(std::size_t i) const { return frame.leaves[input(i).node()]; }
 
   Value input(std::size_t i) const { return frame.graph().operands(node)[i]; }
@@ -131,18 +131,18 @@ class Reader {
   Frame& frame;
   const NodeId node;
   const bool is_strict;
-  std::int64_t reads = 0;  // of elements so far
+  std::int64_t reads = 0;  // number of elements read so far
 
  private:
   std::vector<Task>& missing_;
   bool complete_ = true, modes_agree_ = true;
 };
 
-// The element at `flat` of result `result`; meaningful when the reader is complete afterwards.
+// The element at `flat` of result `result`; valid only if the reader is complete afterwards.
 using ElementRule = Element (*)(Reader&, std::uint32_t result, std::int64_t flat);
-// Null: an elementwise op, or one that is evaluated as a whole.
+// Null: an elementwise op, or one that is evaluated as a whole tensor.
 ElementRule element_rule(const Op&);
-// The elements of a result of an elementwise op; meaningful likewise.
+// The elements of a result of an elementwise op; valid under the same condition.
 std::vector<Element> elementwise(Reader&, std::uint32_t result, std::span<const std::int64_t> flat);
 
 }  // namespace hone
