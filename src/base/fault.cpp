@@ -24,7 +24,7 @@ constexpr Kind kinds[] = {{SIGSEGV, "used memory that is not its own"},
 
 thread_local FaultScope* innermost = nullptr;
 
-// Handlers are in place while a scope of any thread is open.
+// The handlers are installed while any thread has an open scope.
 std::mutex handlers_mutex;
 int open_scopes = 0;
 std::array<struct sigaction, std::size(kinds)> before;
@@ -35,7 +35,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction& old = before[i];
   if (old.sa_flags & SA_SIGINFO) return old.sa_sigaction(signal, info, context);
   if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
-  ::sigaction(signal, &old, nullptr);  // the instruction faults again, and this time it counts
+  ::sigaction(signal, &old, nullptr);  // the instruction faults again, now with the old handler
 }
 
 void on_signal(int signal, siginfo_t* info, void* context) {

@@ -44,7 +44,7 @@ int open_beneath(int root, const std::string& relative) {
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   long fd = ::syscall(SYS_openat2, root, relative.c_str(), &how, sizeof how);
   if (fd >= 0 || errno != ENOSYS) return static_cast<int>(fd);
-  // Kernels before 5.6: walk the components, refusing links and "..".
+  // Kernels before 5.6: walk the components, rejecting links and "..".
   int at = ::dup(root);
   for (const fs::path& part : fs::path(relative)) {
     if (part == ".." || part.is_absolute()) {
@@ -65,13 +65,13 @@ int open_below(const fs::path& root, const std::string& relative) {
   return dir.fd < 0 ? -1 : open_beneath(dir.fd, relative);
 }
 
-// Whether `path` lies below `root`; both without links.
+// Whether `path` is below `root`; both must be free of links.
 bool is_below(const fs::path& path, const fs::path& root) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
 
-// The file that a link at `relative` leads to, when it lies where data of the model may; else -1.
-// What is opened is looked at again without links, so that nobody can exchange it meanwhile.
+// Opens the target of the link at `relative` if model data may be there; else returns -1. The
+// opened file is checked again without links, so that nobody can swap it meanwhile.
 int follow_link(const fs::path& root, const std::string& relative) {
   std::error_code error;
   const fs::path real_root = fs::canonical(root, error);
@@ -125,7 +125,7 @@ std::string why_not_private(const fs::path& path) {
 
 namespace {
 
-// Files that are mapped now, by identity.
+// Currently mapped files, by identity.
 struct MappedNow {
   std::mutex mutex;
   std::unordered_multiset<std::uint64_t> identities;
@@ -230,7 +230,7 @@ void exit_when_a_file_is_gone(int code) {
   static std::atomic<int> exit_code;
   exit_code = code;
   struct sigaction on_bus = {};
-  // Only what a signal handler may do.
+  // Async-signal-safe code only.
   on_bus.sa_handler = [](int) {
     constexpr char text[] =
         "hone: a file in use became shorter, or its disk cannot be read; leave files as they are\n"
@@ -258,8 +258,7 @@ bool is_special(const fs::path& path) {
   return ::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode);
 }
 
-// The file that a link leads to, there or not yet; anything else as it is. Links that lead round in
-// a circle lead to a link.
+// The target of a link, existing or not; any other path unchanged. Circular links give a link.
 fs::path behind_links(fs::path path) {
   constexpr int most = 40;
   std::error_code error;
@@ -279,7 +278,7 @@ void write_all(int fd, std::span<const std::byte> part, const fs::path& path) {
   }
 }
 
-// A device or pipe: there is nothing to rename, and nothing to take its place.
+// A device or pipe: it cannot be replaced by renaming.
 void write_special(const fs::path& path, std::span<const std::span<const std::byte>> parts) {
   Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   if (fd.fd < 0) throw UserError(path.string(), ": cannot be opened for writing: ", reason());

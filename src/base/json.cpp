@@ -13,15 +13,15 @@ namespace hone {
 
 namespace {
 
-// Whether a byte of a string stands for itself: printable ASCII but the quote and the backslash.
+// Whether a byte of a string needs no escape: printable ASCII except the quote and the backslash.
 constexpr std::array<bool, 256> is_plain = [] {
   std::array<bool, 256> out{};
   for (int c = 0x20; c < 0x80; ++c) out[static_cast<std::size_t>(c)] = c != '"' && c != '\\';
   return out;
 }();
 
-// Recursive descent. Plan files hold thousands of values and are read at every start, so strings
-// are taken in runs and numbers by from_chars.
+// Recursive descent. Plan files hold thousands of values and are read at every start, so runs of
+// plain string bytes are copied at once and numbers are parsed by from_chars.
 class Parser {
  public:
   Parser(std::string_view text, std::string_view where, int most_depth)
@@ -54,7 +54,8 @@ class Parser {
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
   }
 
-  // A value costs the text two bytes and us dozens, so their number is bounded by its size.
+  // A value takes at least two bytes of JSON but dozens of bytes in memory, so the total is bounded
+  // by the input's size.
   Json value() {
     if (++values_ > most_values_) refuse("far more values than a real file of this size has");
     skip_space();
@@ -232,7 +233,7 @@ class Parser {
 
   Json real(const char* start) const {
     double x = 0;
-    // Out of range may also mean too small, which is no mistake.
+    // Out of range also covers underflow, which is not an error.
     if (std::from_chars(start, at_, x).ec != std::errc())
       x = std::strtod(std::string(start, at_).c_str(), nullptr);
     if (std::isinf(x)) refuse(cat("number ", std::string_view(start, at_), " is too large"));
@@ -245,7 +246,7 @@ class Parser {
   std::size_t values_ = 0, most_values_;
 };
 
-// Bytes that are no UTF-8 become U+FFFD, so that what we write can always be read.
+// Invalid UTF-8 becomes U+FFFD, so that our output can always be parsed.
 void print_text(std::string& out, std::string_view s) {
   out += '"';
   for (; !s.empty();) {
@@ -278,7 +279,7 @@ void print_real(std::string& out, double x) {
   char* end = std::to_chars(digits, digits + sizeof digits, x).ptr;
   std::string_view s(digits, static_cast<std::size_t>(end - digits));
   out += s;
-  // Stays a real number when it is read again.
+  // Keeps the value a real number when it is parsed again.
   if (s.find_first_of(".e") == std::string_view::npos) out += ".0";
 }
 

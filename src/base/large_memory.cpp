@@ -37,7 +37,7 @@ void prefer_large_pages(std::byte* at, std::size_t bytes) {
   if (bytes < 2 * large_page) return;
   const auto start = reinterpret_cast<std::uintptr_t>(at);
   const std::size_t before = (page - start % page) % page;
-  // Without large pages memory is as usual.
+  // If this fails, normal pages are used.
   static_cast<void>(::madvise(at + before, (bytes - before) / page * page, MADV_HUGEPAGE));
 }
 
@@ -51,14 +51,14 @@ void keep_freed_memory() {
 std::shared_ptr<std::byte> repeated_memory(std::span<const std::byte> content, std::size_t bytes) {
   HONE_ASSERT(!content.empty() && content.size() % page == 0, "a period of ", content.size(),
               " bytes");
-  // A process may have about 65,000 mappings. Large memory repeats the content in the file, so that
-  // it needs no more than a few hundred.
+  // A process may have about 65,000 mappings. For large memory the file itself repeats the content,
+  // so that a few hundred mappings are enough.
   constexpr std::size_t most_mappings = 512;
   const std::size_t times = 1 + bytes / (content.size() * most_mappings),
                     period = times * content.size();
   const Descriptor file{::memfd_create("hone", MFD_CLOEXEC)};
   if (file.number < 0 || ::ftruncate(file.number, static_cast<off_t>(period)) != 0) return nullptr;
-  // The last element ends where a page ends, so the content begins somewhere in the first page.
+  // The last element ends at a page boundary, so the content begins somewhere in the first page.
   const std::size_t used = (bytes + page - 1) / page * page, first = used - bytes;
   {
     Mapping whole{::mmap(nullptr, period, PROT_READ | PROT_WRITE, MAP_SHARED, file.number, 0),

@@ -37,8 +37,8 @@ int usable_processors() {
 
 std::int64_t told(int name) { return std::max<std::int64_t>(0, ::sysconf(name)); }
 
-// The least number that a file of this name holds in the directory of a control group or in one
-// above it. A group without a limit has another word there, or none of the files.
+// The smallest number in files of this name in a control group's directory and those above it. A
+// group without a limit has a word in the file, or no such file.
 std::int64_t least_limit(fs::path group, const fs::path& root, const char* file) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (group = group.relative_path();; group = group.parent_path()) {

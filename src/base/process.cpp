@@ -35,7 +35,7 @@ class Pipe {
     if (ends_[1] >= 0) ::close(ends_[1]);
     ends_[1] = -1;
   }
-  // Until nobody can write any more.
+  // Reads until all writers have closed the pipe.
   std::string read_all() const {
     std::string out;
     char buffer[4096];

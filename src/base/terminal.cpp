@@ -12,11 +12,11 @@ namespace hone {
 
 namespace {
 
-// Bytes at the end of `s` that may be the start of a UTF-8 character whose rest comes later.
+// Length of an incomplete UTF-8 character at the end of `s`, whose rest may come later.
 std::size_t unfinished_bytes(std::string_view s) {
   for (std::size_t n = 1; n <= std::min<std::size_t>(3, s.size()); ++n) {
     const auto first = static_cast<unsigned char>(s[s.size() - n]);
-    if ((first & 0xc0) == 0x80) continue;  // a later byte of one
+    if ((first & 0xc0) == 0x80) continue;  // a continuation byte
     const std::size_t whole = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
     return n < whole ? n : 0;
   }
@@ -33,10 +33,10 @@ bool write_all(int descriptor, std::string_view text) {
   return true;
 }
 
-// One standard stream. Lives as long as the process, since stdio writes to the end.
+// One standard stream. Lives as long as the process, since stdio writes until exit.
 struct Stream {
   int descriptor;
-  std::string rest;  // of a character that was cut in two
+  std::string rest;  // of a split character
 
   bool write(std::string_view part) {
     const std::string text = rest + std::string(part);
@@ -52,7 +52,7 @@ std::FILE* stream_to(int descriptor, int buffering) {
   cookie_io_functions_t functions = {};
   functions.write = [](void* cookie, const char* data, std::size_t size) -> ssize_t {
     if (static_cast<Stream*>(cookie)->write({data, size})) return static_cast<ssize_t>(size);
-    return 0;  // an error to stdio, which keeps errno
+    return 0;  // stdio treats this as an error and keeps errno
   };
   std::FILE* file = ::fopencookie(stream, "w", functions);
   if (file) std::setvbuf(file, nullptr, buffering, BUFSIZ);

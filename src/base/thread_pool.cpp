@@ -19,7 +19,7 @@ namespace hone {
 
 namespace {
 
-// A page that the kernel empties in a forked child, where the pool's threads do not exist.
+// A page that the kernel clears in a forked child, where the pool's threads do not exist.
 class ForkMark {
  public:
   ForkMark() {
@@ -39,7 +39,7 @@ class ForkMark {
 
 void pause() { __builtin_ia32_pause(); }
 
-// Looks for up to `us` microseconds until the condition holds.
+// Spins for up to `us` microseconds until the condition holds.
 template <class Condition>
 bool spin(int us, Condition holds) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
@@ -65,9 +65,10 @@ class SingleThread final : public ThreadPool {
   }
 };
 
-// `state_` holds the job's number in the upper half and the blocks not yet claimed in the lower; a
-// thread claims by lowering it. The job's fields are written only while no block is left, and read
-// only by a thread that has claimed one, so a late thread never sees a mixture of two jobs.
+// `state_` holds the job's number in the upper half and the number of unclaimed blocks in the
+// lower; a thread claims a block by decrementing it. The job's fields are written only while no
+// block is left, and read only by a thread that has claimed one, so a late thread never sees a
+// mixture of two jobs.
 class ChunkPool final : public ThreadPool {
  public:
   ChunkPool(int threads, const ThreadPoolOptions& options)
@@ -107,7 +108,8 @@ class ChunkPool final : public ThreadPool {
 
  private:
   static constexpr std::uint64_t block_mask = 0xffffffffu;
-  static constexpr int blocks_per_thread = 8;  // small enough to share, large enough not to queue
+  static constexpr int blocks_per_thread =
+      8;  // small enough to balance, large enough to limit contention
 
   static void pin(std::thread& t, int processor) {
     cpu_set_t set;
@@ -167,7 +169,7 @@ class ChunkPool final : public ThreadPool {
   }
 
   void stop() {
-    // In a forked child there is nobody to join, and the handles mean nothing.
+    // A forked child has no threads to join, and the handles are invalid.
     if (fork_mark_.is_child()) {
       static_cast<void>(workers_.release());
       return;
@@ -204,7 +206,7 @@ int affinity_count() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// Processors' worth of time in `quota` of every `period`, or 0 when it is not limited.
+// The CPU limit in processors: `quota` per `period`, or 0 when it is not limited.
 double quota_of(const std::string& directory) {
   std::string quota;
   double period = 0;
@@ -216,7 +218,7 @@ double quota_of(const std::string& directory) {
   return 0;
 }
 
-// The tightest limit of the process's control groups and those around them.
+// The tightest limit of the process's control groups and their ancestors.
 double cgroup_quota() {
   double least = 0;
   std::ifstream groups("/proc/self/cgroup");

@@ -23,8 +23,8 @@ class Differentiator {
 
   void run(std::span<const Value> ys, std::span<const Value> dys) {
     for (std::size_t i = 0; i < ys.size(); ++i) flow(ys[i], dys[i]);
-    // A node's consumers have larger numbers, but for parts of an expansion that were there before:
-    // such a node has its turn again, with what came since.
+    // Consumers have larger numbers than the node, except for parts of an expansion that existed
+    // before: such a node is processed again with the gradients added since.
     while (!open_.empty()) {
       const NodeId n = open_.begin()->first;
       const std::map<std::uint32_t, Value> dy = std::move(open_.begin()->second);
@@ -39,7 +39,7 @@ class Differentiator {
   }
 
  private:
-  // Whether the value depends on an x; of all values below it, without recursion.
+  // Whether the value depends on an x; marks all values below it, without recursion.
   bool mark(const Value& v) {
     graph_ = &v.graph();
     std::vector<NodeId> stack = {v.node()};
@@ -102,7 +102,7 @@ class Differentiator {
   Graph* graph_ = nullptr;
   std::unordered_set<Value, ValueHash> stops_;
   std::unordered_map<NodeId, bool> depends_;
-  // By node, the largest first, and by result.
+  // By node, largest first, then by result.
   std::map<NodeId, std::map<std::uint32_t, Value>, std::greater<>> open_;
   std::unordered_map<Value, Value, ValueHash> totals_;
 };

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t empty_slot = 0;
 
-// Finds nodes again, no order depends on it: so an address may be part of it.
+// Used only for lookup, never for ordering, so an address may be part of it.
 std::uint32_t expression_hash(const Op& op, std::span<const Value> operands, std::uint32_t attrs) {
   std::uint64_t h = mix(reinterpret_cast<std::uintptr_t>(&op), attrs);
   for (const Value& v : operands) h = mix(h, (std::uint64_t{v.node()} << 16) ^ v.index());
@@ -208,8 +208,8 @@ void Graph::require_equal(const Dim& a, const Dim& b, const std::string& message
   checks_.push_back({a, b, located(from, origin_lists_[origins_].list.back().kind, message)});
 }
 
-// One that is there already is put where, and worded as, this one is: what a copy or a text of a
-// function lists comes after what its nodes have asked for, and stays as it was.
+// An existing check is moved to the end with the new message: in a copy or parsed text of a
+// function, the listed checks come after those that its nodes requested, and remain unchanged.
 void Graph::add_check(const DimCheck& check) {
   std::erase_if(checks_, [&](const DimCheck& c) {
     return (c.a == check.a && c.b == check.b) || (c.a == check.b && c.b == check.a);

@@ -30,7 +30,7 @@ std::int64_t Wide::count() const {
 Wide widen(const Array& a) {
   if (a.dtype() == DType::f32) {
     Wide w(a.dtype(), a.dims());
-    const std::byte* from = a.bytes().data();  // of a file, perhaps: of any alignment
+    const std::byte* from = a.bytes().data();  // may come from a file: unaligned
     for (std::size_t i = 0; i < w.reals.size(); ++i) {
       float x;
       std::memcpy(&x, from + i * sizeof x, sizeof x);
@@ -120,7 +120,7 @@ Value apply(const Op& op, std::span<const Value> operands, Attrs attrs, std::sou
 
 namespace {
 
-// Leaves are built from text, too, which may say anything.
+// Leaves are also built from text, which may contain anything.
 template <class T>
 const T& leaf_attr(const Call& c, AttrName name) {
   if (!c.operands.empty())

@@ -11,7 +11,7 @@ namespace hone {
 
 namespace {
 
-// Recursion is over nesting of bodies only, at most `deepest`.
+// Recursion only follows nested bodies, at most `deepest` levels.
 constexpr int deepest = 64;
 
 class Parser {
@@ -44,7 +44,7 @@ class Parser {
   void expect(std::string_view token) {
     if (!eat(token)) fail(cat("expected '", token, "'"));
   }
-  // Up to white space or one of the given ends.
+  // Reads up to white space or one of the given end characters.
   std::string_view word(std::string_view ends = "") {
     skip_space();
     std::size_t start = at_;

@@ -57,7 +57,7 @@ class Printer {
     out_.add('"');
   }
 
-  // Plain parts without a stream: a graph is as long as its model.
+  // Appends parts without a stream: a graph is as long as its model.
   template <class... Parts>
   [[gnu::always_inline]] void add(const Parts&... parts) {
     (add_one(parts), ...);
@@ -149,7 +149,7 @@ class Printer {
     }
   }
 
-  // Decimal with all digits; anything decimal cannot say exactly as its bits.
+  // Decimal with all digits; numbers that decimal cannot represent exactly as their bits.
   void real(double x) {
     char text[40];
     if (std::isfinite(x)) {

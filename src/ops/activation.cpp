@@ -1,5 +1,5 @@
-// Elementwise functions made of smaller ones. Where given, eval is an independent meaning that
-// only tests use.
+// Elementwise functions made of smaller ones. Any eval is an independent implementation that only
+// tests use.
 #include <cmath>
 
 #include "ops/check.h"
@@ -261,7 +261,7 @@ constinit const Op ops::softplus = {
     .doc = "log(1 + exp(x)).",
     .kind = OpKind::elementwise,
     .infer = infer_real,
-    // Never takes exp of a positive number, so it cannot overflow. The quotient gives back what is
+    // Never takes exp of a positive number, so it cannot overflow. The quotient restores the digits
     // lost in 1 + e (Kahan).
     .expand = [](const Call& c) -> Values {
       Value x = c.operands[0], e = ops::exp(-ops::abs(x)), u = e + 1.0;

@@ -53,7 +53,7 @@ std::vector<Type> infer_pad_inside(const Call& c, std::int64_t less) {
   auto rank = static_cast<std::size_t>(to.rank());
   const Dims &low = sizes_attr(c, "low", rank, 0), &high = sizes_attr(c, "high", rank, 0);
   for (std::size_t i = 0; i < rank; ++i) {
-    // An edge needs one element, a reflection of n elements n + 1.
+    // Edge padding needs one element, reflection by n needs n + 1.
     for (const Dim& by : {low[i], high[i]}) {
       if (by == Dim(0)) continue;
       if (less > 0)
@@ -74,7 +74,7 @@ Value repeated_edge(Value x, int axis, const Dim& place, const Dim& count) {
   return broadcast_to(slice_axis(x, axis, place, 1), to);
 }
 
-// Puts parts of x, made by `part(x, axis, is_high)`, before and after it along each padded axis.
+// Adds parts of x, made by `part(x, axis, is_high)`, before and after it along each padded axis.
 template <class F>
 Values expand_pad(const Call& c, F part) {
   Value x = c.operands[0];

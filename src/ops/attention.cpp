@@ -15,7 +15,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Leading axes are equal; only the last of them, that of heads, may be shorter in k and v.
+// Leading axes are equal; only the last of them, the heads axis, may be shorter in k and v.
 void expect_heads(const Call& c, std::size_t operand) {
   const Shape &q = c.shape(0), &k = c.shape(operand);
   expect_rank(c, operand, q.rank());
@@ -70,7 +70,7 @@ std::vector<Type> infer_attention(const Call& c) {
   return {Type(c.type(0).dtype, std::move(y))};
 }
 
-// [.., heads, l, d] as [.., shared heads, heads / shared, l, d] when heads share keys.
+// Splits [.., heads, l, d] into [.., shared heads, heads / shared, l, d] when heads share keys.
 Value grouped(Value q, const Shape& k) {
   const int rank = q.rank();
   if (rank < 3 || q.shape()[rank - 3] == k[rank - 3]) return q;
@@ -82,8 +82,7 @@ Value grouped(Value q, const Shape& k) {
   return reshape_to(q, dims);
 }
 
-// The contraction of axis `from` of x, whose heads may share matrices, with axis `with` of each
-// matrix.
+// Contracts axis `from` of x, whose heads may share matrices, with axis `with` of each matrix.
 Value with_matrices(Value x, Value matrices, int with) {
   Value left = grouped(x, matrices.shape());
   AxisPairs batch;
@@ -120,7 +119,7 @@ Values expand_attention(const Call& c) {
   return {cast_to(with_matrices(p, operand(2), 0), c.type(0).dtype)};
 }
 
-// One query after the other.
+// Reference implementation, one query at a time.
 class Meaning {
  public:
   explicit Meaning(const Evaluation& e)
@@ -194,8 +193,8 @@ class Meaning {
   const Wide &q_, &k_, &v_;
   Wide y_;
   std::int64_t heads_, shared_, queries_, keys_, depth_, width_;
-  Sizes mask_strides_;                    // as of the scores; 0 where it repeats
-  std::optional<std::int64_t> last_key_;  // that the first query may see
+  Sizes mask_strides_;                    // strides for the scores; 0 where it repeats
+  std::optional<std::int64_t> last_key_;  // visible to the first query
 };
 
 Samples attention_samples() {

@@ -39,7 +39,7 @@ std::int64_t integer_power(DType t, std::int64_t x, std::int64_t n) {
   return static_cast<std::int64_t>(result);
 }
 
-// Sizes divide as mathematics does; that is truncation only where the signs are known.
+// Sizes use floor division; that equals truncation only where the signs are known.
 std::optional<Dim> divided(std::span<const Dim> x) {
   const Dim &a = x[0], &b = x[1];
   if (b.low() <= 0) return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<Dim> divided(std::span<const Dim> x) {
   return std::nullopt;
 }
 
-// d over the elements of x that are smaller or larger than y, equally over those that are equal.
+// Distributes d to the elements of x that win against y, and equally where they tie.
 Value share(Value d, Value wins, Value ties) {
   const Value zero = constant_like(d, 0);
   return ops::select(wins, d, ops::select(ties, d * 0.5, zero));
@@ -178,7 +178,7 @@ constinit const Op ops::rem = {
 };
 
 namespace {
-// Powers that kernels treat apart, and bases of which a power is exact.
+// Exponents that kernels handle specially, and bases with exact powers.
 constexpr double pow_edges[] = {0, 1, 2, 3, 0.5, 1.5, 0x1p-149, 0x1p-24, 127, 128, 149};
 }  // namespace
 
@@ -188,7 +188,7 @@ constinit const Op ops::pow = {
     .kind = OpKind::elementwise,
     .infer = infer_two,
     .grad = [](const Call& c, std::span<const Value> y, std::span<const Value> dy) -> Values {
-      // x^n: n x^(n-1), and 0 where n is 0 at any x; x^n log x, and 0 where x is 0.
+      // Derivatives of x^n: n x^(n-1), and 0 where n is 0 for any x; x^n log x, and 0 where x is 0.
       const Value x = c.operands[0], n = c.operands[1], zero = constant_like(x, 0);
       const Value by_x = ops::select(ops::eq(n, zero), zero, n * ops::pow(x, n - 1.0)),
                   by_n = ops::select(ops::eq(x, zero), zero, y[0] * ops::log(x));

@@ -1,4 +1,4 @@
-// Elementwise logic and shifts; on bool the logical operations.
+// Elementwise logic and shifts; logical operations on bool.
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"
@@ -24,7 +24,7 @@ Samples shift_samples() { return samples_of(sample_integer_types(), 2); }
 
 int bits_of(const Evaluation& e) { return 8 * byte_size(e.inputs[0]->dtype); }
 
-// Contents rules hold for bool only: sizes have no bits.
+// Contents rules apply to bool only: sizes have no bits.
 std::optional<Dims> logic(const Call& c, const Type& t, DimRule rule) {
   return t.dtype == DType::b1 ? contents_each(c, t, rule) : contents_by_value(c, t);
 }

@@ -175,7 +175,7 @@ Dim window_positions(const Call& c, const Dim& size, const Dim& pads, std::int64
                      std::int64_t stride, std::int64_t dilation, int axis) {
   Dim extent = Dim(window - 1) * Dim(dilation) + Dim(1), padded = size + pads;
   if (extent == Dim(1) && stride == 1) return padded;
-  // A window one larger than the axis has no position; anything larger is a mistake.
+  // A window one larger than the axis has no position; anything larger is an error.
   expect_at_most(c, extent, padded + Dim(1), "the window at axis ", axis, " covers ", extent,
                  " elements, but the padded input has ", padded);
   return floor_div(padded - extent, stride) + Dim(1);

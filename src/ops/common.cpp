@@ -8,7 +8,7 @@ namespace hone {
 namespace {
 
 Value binary(const Op& op, Value a, Value b) {
-  for (const Value* v : {&a, &b}) static_cast<void>(v->graph());  // refuses an empty one
+  for (const Value* v : {&a, &b}) static_cast<void>(v->graph());  // rejects an empty value
   if (a.rank() == 0 && b.rank() != 0) a = broadcast_to(a, b.shape());
   if (b.rank() == 0 && a.rank() != 0) b = broadcast_to(b, a.shape());
   return op(a, b);
@@ -56,7 +56,7 @@ Value greater(Value a, Value b) { return binary(ops::lt, b, a); }
 Value greater_equal(Value a, Value b) { return binary(ops::le, b, a); }
 
 Value constant_like(Value x, double number) {
-  Graph& graph = x.graph();  // refuses an empty value
+  Graph& graph = x.graph();  // rejects an empty value
   return broadcast_to(scalar(graph, number, x.dtype()), x.shape());
 }
 
@@ -122,7 +122,7 @@ Value unsqueeze(Value v, Axes axes) {
 
 namespace {
 
-// Zeros, and `at` at one axis: where a slice starts.
+// Start indices of a slice: `at` along one axis, zeros elsewhere.
 Value start_at(int rank, int axis, Value at) {
   Values all(static_cast<std::size_t>(rank),
              constant(at.graph(), Array::from_ints(std::vector<std::int64_t>{0})));
@@ -149,8 +149,8 @@ Value updated_at(Value v, Value slice, Value at) {
 Value concat_values(std::span<const Value> values, int axis) {
   if (values.empty()) throw UserError("concat: got no operands, expected at least one");
   if (values.size() == 1) return values[0];
-  // The code of a concat grows with its operands, and so does the time to make it: many are joined
-  // in groups, which lie where they belong in the whole and are alike.
+  // The code size and compile time of a concat grow with its operands, so many operands are joined
+  // in groups, which are contiguous in the result and have similar code.
   constexpr std::size_t most = 32;
   if (values.size() > most) {
     Values groups;
@@ -215,7 +215,7 @@ Value pad_with(Value v, Value number, Dims low, Dims high) {
 
 namespace {
 
-// Sizes that cannot be equal broadcast where one of them can be 1.
+// Whether d must be 1 to broadcast, since it cannot equal `other`.
 bool must_be_one(const Dim& d, const Dim& other) {
   return !d.is_number() && d.low() <= 1 && d.high() >= 1 && prove_equal(d, other) == false;
 }

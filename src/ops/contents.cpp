@@ -24,7 +24,7 @@ bool is_candidate(const Type& t) {
 
 struct NotKnown {};
 
-// The op's meaning on given integer tensors. Nothing when it needs a size that is no number.
+// Evaluates the op on given integer tensors. Empty when it needs a size that is not a number.
 std::optional<Wide> evaluate_small(const Call& c, const Type& result,
                                    const std::vector<Wide>& operands) {
   std::vector<const Wide*> inputs;
@@ -61,7 +61,7 @@ std::optional<std::vector<Dims>> operand_contents(const Call& c) {
   return all;
 }
 
-// Symbolic contents stay within the dtype, because sizes do not wrap.
+// Symbolic contents must stay within the dtype's range, because sizes do not wrap.
 bool fits(const Dim& d, DType t) {
   if (d.is_number()) return wrap(t, d.number()) == d.number();
   if (t == DType::i64) return true;

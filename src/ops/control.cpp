@@ -1,4 +1,4 @@
-// Control flow over closed Functions, and the value that must never be reached.
+// Control flow over closed Functions, and `refuse`, a value that must never be reached.
 #include <limits>
 
 #include "base/amount.h"
@@ -12,8 +12,8 @@ namespace hone {
 
 namespace {
 
-// Body symbols stand for the sizes of what is passed: a symbol that is a whole size of a parameter
-// is bound there, all other sizes must then agree. Symbols bound nowhere are the caller's.
+// Body symbols are bound by the arguments: a symbol that is a complete size of a parameter is bound
+// there, and all other sizes must then agree. Unbound symbols are the caller's.
 using Binding = std::vector<std::pair<std::string, Dim>>;
 
 const Dim* bound(const Binding& b, const Dim& symbol) {
@@ -57,7 +57,7 @@ std::vector<Type> results_of(const Function& body, const Binding& b) {
   return types;
 }
 
-// A size that data decides within the body means nothing outside it.
+// A data-dependent size of the body has no meaning outside it.
 void expect_no_own_sizes(const Call& c, const Function& body, AttrName which) {
   for (const DimBound& own : measured_sizes(body.graph()))
     for (std::size_t i = 0; i < body.results().size(); ++i)
@@ -154,7 +154,7 @@ Samples if_samples() {
   return out;
 }
 
-// Doubles x and counts, until the count reaches operand 2 (not carried).
+// Doubles x and counts until the count reaches operand 2 (not carried).
 Samples while_samples() {
   Samples out;
   for (const Type& t : {f32({3}), f16({2, 2})}) {

@@ -73,12 +73,12 @@ Axes with_space(int first, int second, const Axes& space) {
 }
 
 struct Problem {
-  std::int64_t batch, groups, in, out;  // channels of one group
+  std::int64_t batch, groups, in, out;  // channels per group
   std::int64_t x_size, y_size, taps;    // spatial elements
   std::vector<WindowTap> each;
 };
 
-// to[k] += products of one element of each of `channels` rows, one channel after the other.
+// to[k] += products of one element from each of `channels` rows, one channel after the other.
 template <int channels, class U>
 void add_products(const Problem& p, const U* from, const U* w, U* __restrict to, std::int64_t n,
                   std::int64_t from_step, std::int64_t to_step) {
@@ -95,8 +95,8 @@ void add_products(const Problem& p, const U* from, const U* w, U* __restrict to,
     for (std::int64_t k = 0; k < n; ++k) to[k * to_step] = sum(to[k * to_step], k * from_step);
 }
 
-// Output planes beside one another in a group, of zeros before. Each element is summed over taps,
-// then channels, in order; pieces of rows are read once for all planes.
+// Computes adjacent output planes of a group, which must be zero before. Each element is summed
+// over taps, then channels, in order; pieces of rows are read once for all planes.
 template <class U>
 void add_planes(const Problem& p, const U* x, const U* w, U* y, std::int64_t planes) {
   constexpr int together = 8;
@@ -121,7 +121,7 @@ void add_planes(const Problem& p, const U* x, const U* w, U* y, std::int64_t pla
   }
 }
 
-// The numbers themselves where they are of that type, else `copy` of them.
+// The numbers themselves if they have type U, else `copy` filled with them.
 template <class U, class T>
 const U* numbers_as(const std::vector<T>& from, std::vector<U>& copy) {
   if constexpr (std::is_same_v<U, T>) {
@@ -133,11 +133,11 @@ const U* numbers_as(const std::vector<T>& from, std::vector<U>& copy) {
   }
 }
 
-// U is what T is multiplied and summed in.
+// Multiplies and sums T in type U.
 template <class U, class T>
 void convolve(const Problem& p, const std::vector<T>& x, const std::vector<T>& w,
               std::vector<T>& y) {
-  constexpr std::int64_t together = 16;  // output channels
+  constexpr std::int64_t together = 16;  // output channels computed together
   const std::int64_t blocks = (p.out + together - 1) / together;
   std::vector<U> x_copy, w_copy;
   const U *in = numbers_as<U>(x, x_copy), *weights = numbers_as<U>(w, w_copy);

@@ -1,5 +1,5 @@
-// Windows that slide, in a form whose derivative is known: what is under each place of the window
-// is a slice of the padded operand. A node or a few for each place, so for windows, not fields.
+// Sliding windows in a differentiable form: the elements at each window position are a slice of the
+// padded operand. Creates one or a few nodes per position, so suitable only for small windows.
 #include <limits>
 
 #include "ops/common.h"
@@ -16,7 +16,7 @@ constexpr std::int64_t most_places = 1024;
 struct Sliding {
   Axes axes;
   std::vector<std::int64_t> window, strides, dilations;
-  Dims positions;  // of the window along each of the axes
+  Dims positions;  // number of window positions along each of the axes
 
   std::int64_t places() const {
     std::int64_t n = 1;
@@ -26,7 +26,7 @@ struct Sliding {
                       " elements is not supported, expected at most ", most_places);
     return n;
   }
-  // Where place k of the window, in row-major order, lies along axis i of the window.
+  // The offset of window element k, in row-major order, along window axis i.
   std::int64_t along(std::size_t i, std::int64_t k) const {
     for (std::size_t j = window.size(); j-- > i + 1;) k /= window[j];
     return k % window[i];
@@ -55,7 +55,7 @@ Value padded_by(Value x, double edge, const Axes& axes, const Dims& low, const D
 
 }  // namespace
 
-// Elements under the window that share a maximum share its derivative.
+// Elements of a window that share its maximum share its derivative.
 Values grads::window_of_slices(const Call& c) {
   const Value x = c.operands[0];
   const std::string& kind = c.attrs.get<std::string>("kind");
@@ -75,7 +75,7 @@ Values grads::window_of_slices(const Call& c) {
   return {reduce_axes(join, all, {0})};
 }
 
-// The convolution as a sum over the places of its weights, of products of matrices.
+// The convolution as a sum of matrix products, one per position in the weights.
 Values grads::conv_of_products(const Call& c) {
   const Value x = c.operands[0], w = c.operands[1];
   const ConvAxes axes = conv_axes(c.attrs, x.rank());

@@ -97,7 +97,7 @@ std::vector<Type> infer_dot(const Call& c) {
   return {Type(contraction_dtype(c), std::move(to))};
 }
 
-// Axes in the given order, made dense: x itself where it lies so, else the copy.
+// x with its axes in the given order, dense: x itself if it already is, else the copy.
 const Wide& arranged(const Wide& x, const Axes& first, const Axes& second, const Axes& third,
                      Wide& copy) {
   Sizes strides = row_major(x.dims), dims, from;
@@ -133,9 +133,9 @@ void add_products(const T* factors, const T* b, std::int64_t b_step, T* __restri
   }
 }
 
-// c[batch,m,n] = sum over k of a[batch,m,k] b[batch,k,n], of zeros before. U is what T is
-// multiplied and summed in. Every element is summed over k in order; blocks of rows and columns
-// only read b less often.
+// c[batch,m,n] = sum over k of a[batch,m,k] b[batch,k,n]; c must be zero before. Multiplies and
+// sums T in type U. Every element is summed over k in order; blocking rows and columns only reads b
+// less often.
 template <class U, class T>
 void multiply(const std::vector<T>& a, const std::vector<T>& b, std::vector<T>& c, Sizes3 s) {
   constexpr std::int64_t rows = 16, columns = 128;

@@ -46,7 +46,7 @@ struct Limits {
   std::int64_t low, high;
 };
 
-// Of all integer dtypes but u64.
+// For all integer dtypes but u64.
 Limits limits(DType t) {
   int bits = bit_size(t);
   if (!is_signed(t)) return {0, (std::int64_t{1} << bits) - 1};
@@ -54,7 +54,7 @@ Limits limits(DType t) {
   return {-high - 1, high};
 }
 
-// A double that rounds to any narrower float as n itself would: inexact values get an odd last bit.
+// A double that rounds to any narrower float as n itself would: inexact values are rounded to odd.
 double sticky_real(DType t, std::int64_t n) {
   double x = integer_to_real(t, n);
   long double exact = t == DType::u64 ? static_cast<long double>(static_cast<std::uint64_t>(n))

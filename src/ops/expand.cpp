@@ -6,7 +6,7 @@ namespace hone {
 
 namespace {
 
-// Sizes may be spelled by another symbol that a recorded check makes equal.
+// Sizes may be expressed by another symbol that a recorded check makes equal.
 Value with_type(const Op& op, Value v, const Type& type) {
   if (v.type() == type) return v;
   HONE_ASSERT(v.dtype() == type.dtype && v.rank() == type.rank(), op.name, ".expand is ", v.type(),
@@ -31,7 +31,7 @@ Values expansion(const Graph& graph, NodeId n, const Copier& copier, Function& t
 
 }  // namespace
 
-// One level after the other: an expansion may hold composites itself.
+// Expands one level at a time: an expansion may contain composites.
 Function expand_composites(const Function& f, const std::function<bool(const Op&)>& stays) {
   constexpr int most_levels = 32;
   auto is_left = [&](const Op& op) { return op.is_core() || (stays && stays(op)); };

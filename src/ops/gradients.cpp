@@ -41,7 +41,7 @@ Values grads::broadcast(const Call& c, std::span<const Value>, std::span<const V
   return {sum_to(dy[0], c.shape(0))};
 }
 
-// Zeros between the elements of an axis, then at its ends.
+// Adds zeros between the elements of an axis, then at its ends.
 Values grads::slice(const Call& c, std::span<const Value>, std::span<const Value> dy) {
   const Shape& x = c.shape(0);
   const Dims &starts = c.attrs.dims("starts"), &steps = c.attrs.dims("steps");
@@ -60,7 +60,7 @@ Values grads::slice(const Call& c, std::span<const Value>, std::span<const Value
       have = joined[static_cast<std::size_t>(i)] = have * step;
       d = reshape_to(pad_with(apart, none, none_low, after), joined);
     }
-    // The zeros after the last element may run past the end of x.
+    // The zeros after the last element may extend past the end of x.
     const Dim size = min(have, x[i] - start);
     d = slice_axis(d, i, 0, size);
     low[static_cast<std::size_t>(i)] = start;
@@ -89,7 +89,7 @@ Values grads::reverse(const Call& c, std::span<const Value>, std::span<const Val
   return {reverse_axes(dy[0], axes_of(c.attrs, "axes"))};
 }
 
-// Indices beyond an end read the element there.
+// Out-of-range indices are clamped to the nearest end.
 Values grads::gather(const Call& c, std::span<const Value>, std::span<const Value> dy) {
   const Value x = c.operands[0];
   const std::int64_t axis = c.attrs.integer("axis");
@@ -142,7 +142,7 @@ Values grads::reduce_prod(const Call& c, std::span<const Value>, std::span<const
                                    all(reduce_axes(ops::reduce_sum, p.zeros, axes)))};
 }
 
-// Equally to all elements that are the largest, or smallest.
+// Distributes dy equally to all elements that are the maximum, or minimum.
 Values grads::reduce_extreme(const Call& c, std::span<const Value> y, std::span<const Value> dy) {
   const Value x = c.operands[0];
   const Axes axes = axes_of(c.attrs, "axes");
@@ -162,8 +162,8 @@ Values grads::cumulative(const Call& c, std::span<const Value>, std::span<const 
 
 namespace {
 
-// The contraction of dy with the other operand over that one's free axes, its axes in the order of
-// the operand differentiated: `batch`, `free` and `contract` are axes of that operand.
+// Contracts dy with the other operand over the latter's free axes; the result's axes are in the
+// order of the differentiated operand: `batch`, `free` and `contract` are axes of that operand.
 Value contraction_grad(Value dy, Value other, int first_other, const Axes& batch, const Axes& free,
                        const Axes& contract, const Axes& other_batch, const Axes& other_free,
                        const Axes& other_contract) {

@@ -1,4 +1,4 @@
-// Derivatives of what puts elements at places that are data: scatter and sort.
+// Derivatives of ops that write elements to data-dependent positions: scatter and sort.
 #include "ops/common.h"
 #include "ops/gradients.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 Value one_where(Value condition, Value like) { return cast_to(condition, like.dtype()); }
 
-// One scatter: its places, and how values move between x and the updates.
+// One scatter: its positions, and how values move between x and the updates.
 struct Scattering {
   Value x, index, updates, inside;  // `inside` has the shape of the index
   int axis;
@@ -25,13 +25,13 @@ struct Scattering {
     inside = ops::bit_and(ops::le(zero, front), ops::lt(front, size));
   }
 
-  // What is told of each index, for each element of its slice.
+  // Repeats a per-index value for each element of its slice.
   Value of_slices(Value v) const {
     Dims dims = v.shape().dims;
     dims.insert(dims.end(), static_cast<std::size_t>(x.rank() - axis - 1), Dim(1));
     return broadcast_to(reshape_to(v, dims), updates.shape());
   }
-  // The elements of v, of x's shape, that the updates went to; 0 where they went nowhere.
+  // The elements of v, of x's shape, at the updates' positions; 0 for updates out of range.
   Value taken(Value v) const {
     const Value part = ops::gather(Values{v, index}, {{"axis", axis}});
     return ops::select(of_slices(inside), part, constant_like(part, 0));
@@ -39,7 +39,7 @@ struct Scattering {
   Value joined(Value into, Value with, const char* kind) const {
     return ops::scatter(Values{into, index, with}, {{"axis", axis}, {"kind", std::string(kind)}});
   }
-  // Of several updates of one place, the last: one place of the axis for each index.
+  // Whether an update is the last of those with the same position along the axis.
   Value is_last() const {
     const Value order = reshape_to(
         iota_value(index.graph(), DType::i64, Shape{index.shape().count()}, 0), index.shape().dims);
@@ -70,7 +70,7 @@ Values grads::scatter(const Call& c, std::span<const Value> y, std::span<const V
             {},
             p.taken(d) * u.of_others(p.taken(of_rest), p.taken(zeros))};
   }
-  // Equally to all that are the largest, or smallest.
+  // Distributes d equally to all elements that are the maximum, or minimum.
   const Value by_x = one_where(ops::eq(p.x, y[0]), d),
               by_updates = one_where(ops::eq(p.updates, p.taken(y[0])), d);
   const Value part = d / p.joined(by_x, by_updates, "add");

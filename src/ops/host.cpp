@@ -16,7 +16,7 @@ void expect_kind(const Call& c, std::size_t operand, DType t) {
     throw UserError(c.op.name, ": operand ", operand, " is ", c.type(operand), ", expected ", t);
 }
 
-// Texts, and one that says what to do with all of them.
+// Strings, and one string that says how to process them.
 const Shape& texts_and_one(const Call& c) {
   expect_operands(c, 2);
   expect_kind(c, 0, DType::text);

@@ -1,4 +1,4 @@
-// Movement whose places are data: gather, scatter and slices at dynamic places.
+// Movement with data-dependent positions: gather, scatter and dynamic slices.
 #include <algorithm>
 
 #include "ops/check.h"
@@ -27,7 +27,7 @@ std::vector<Type> infer_gather(const Call& c) {
   expect_dtype(c, 1, Accept::integer);
   const Shape &x = c.shape(0), &indices = c.shape(1);
   int axis = axis_attr(c, "axis", x.rank());
-  // An empty axis has nothing to give, unless nothing is asked of it.
+  // Nothing can be read from an empty axis, so there must be no indices.
   expect_at_most(c, min(indices.count(), 1), min(x[axis], 1), "axis ", axis,
                  " is empty, expected at least one element to index");
   return {Type(c.type(0).dtype, gathered(x, indices, axis))};
@@ -115,7 +115,7 @@ std::vector<Type> infer_dynamic_slice(const Call& c) {
   return {Type(c.type(0).dtype, Shape(sizes))};
 }
 
-// Where a part of the given sizes starts in x, moved inside where it would stick out.
+// The start of a part of the given sizes in x, clamped so that the part is inside x.
 Box clamped_box(const Wide& x, const Wide& starts, const Sizes& sizes) {
   Box box{0, row_major(x.dims)};
   for (std::size_t i = 0; i < sizes.size(); ++i)

@@ -1,4 +1,4 @@
-// Gather and scatter with one index for each element or each slice, through one flat index.
+// Gather and scatter with one index per element or per slice, implemented with one flat index.
 #include <algorithm>
 
 #include "ops/check.h"
@@ -41,8 +41,8 @@ Value flat_index(Value index, const Shape& x, int axis) {
   return flat;
 }
 
-// One index for each element: x and indices have one rank, and off the axis no index reaches
-// outside x.
+// One index per element: x and indices have the same rank, and on the other axes the indices are
+// not larger than x.
 int expect_elementwise_indices(const Call& c) {
   expect_dtype(c, 1, Accept::integer);
   const Shape &x = c.shape(0), &indices = c.shape(1);
@@ -129,7 +129,8 @@ Values expand_scatter_elements(const Call& c) {
   return {reshape_to(y, x.dims)};
 }
 
-// gather_nd and scatter_nd: the last axis of the indices is a place in the axes [batch, end) of x.
+// gather_nd and scatter_nd: the last axis of the indices is a position in the axes [batch, end) of
+// x.
 struct Places {
   int batch = 0, end = 0;
 };
@@ -159,7 +160,8 @@ struct FlatPlaces {
   Value index, inside;
 };
 
-// Into x with its first `end` axes joined; batch axes of the indices stand for themselves.
+// Flat positions in x with its first `end` axes joined; batch axes of the indices correspond to
+// those of x.
 FlatPlaces flat_places(Value indices, const Shape& x, Places p, bool clamp) {
   Value wide = index_value(indices);
   Shape lead(Dims(indices.shape().dims.begin(), indices.shape().dims.end() - 1));
@@ -219,10 +221,10 @@ Values expand_scatter_nd(const Call& c) {
   return {reshape_to(y, c.shape(0).dims)};
 }
 
-// gather_nd and scatter_nd plainly: for each place, the start of its slice of x and whether it is
-// inside; clamped when asked.
+// Reference implementation of gather_nd and scatter_nd: for each position, the start of its slice
+// of x and whether it is in range; clamped on request.
 struct PlainPlaces {
-  std::int64_t slice = 1;  // elements of one slice
+  std::int64_t slice = 1;  // elements per slice
   std::vector<std::int64_t> starts;
   std::vector<bool> inside;
 };

@@ -1,4 +1,4 @@
-// Matrix products by numpy's rules: a composite over one contraction.
+// Matrix products with numpy semantics: a composite over one contraction.
 #include "ops/check.h"
 #include "ops/eval.h"
 #include "ops/samples.h"
@@ -7,7 +7,7 @@ namespace hone {
 
 namespace {
 
-// Rank 1 becomes a matrix; what is removed from the result again afterwards.
+// Rank 1 operands become matrices; the added axes are removed from the result.
 struct Matrices {
   Shape a, b;
 };
@@ -65,7 +65,7 @@ Values expand_matmul(const Call& c) {
   return {reshape_to(y, c.results[0].shape.dims)};
 }
 
-// Of an operand, the flat start of the matrix that output matrix `index` of the batch reads.
+// The flat start of the operand's matrix for output matrix `index` of the batch.
 std::int64_t matrix_start(const Sizes& dims, const Sizes& batch, std::int64_t index) {
   std::int64_t start = 0;
   Sizes to = row_major(batch), strides = row_major(dims);

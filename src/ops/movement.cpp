@@ -1,5 +1,5 @@
-// Movement without indices: each result element is one operand element or a constant, at a place
-// that follows from attributes.
+// Movement without indices: each result element is one operand element or a constant, at a position
+// determined by attributes.
 #include "ops/check.h"
 #include "ops/contents.h"
 #include "ops/eval.h"

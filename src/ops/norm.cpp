@@ -1,5 +1,5 @@
-// Averages and normalisations over rows. f16 and bf16 are computed in f32 and rounded once. Where
-// given, eval is an independent meaning that only tests use.
+// Averages and normalisations over rows. f16 and bf16 are computed in f32 and rounded once. Any
+// eval is an independent implementation that only tests use.
 #include <algorithm>
 #include <cmath>
 
@@ -153,8 +153,8 @@ std::vector<Wide> eval_softmax(const Evaluation& e, bool logarithm) {
   for (std::int64_t r = 0; r < s.outer * s.inner; ++r) {
     double* x = y.reals.data() + r / s.inner * s.size * s.inner + r % s.inner;
     for (std::int64_t k = 0; k < s.size; ++k) {
-      // 1 / sum over j of exp(x_j - x_k), for each k on its own. Where x_j is far
-      // above x_k the sum overflows, but its logarithm is small, so `top` is taken out first.
+      // 1 / sum over j of exp(x_j - x_k), for each k separately. If x_j is far above x_k the sum
+      // overflows but its logarithm is small, so `top` is subtracted first.
       long double sum = 0, top = 0;
       const double* from = e.inputs[0]->reals.data() + (x - y.reals.data());
       const auto above = [&](std::int64_t j) -> long double {
@@ -168,7 +168,7 @@ std::vector<Wide> eval_softmax(const Evaluation& e, bool logarithm) {
   return one_result(std::move(y));
 }
 
-// Elements of each result element, in the order of x, handed to `of`.
+// Collects the elements of each result element, in the order of x, and passes them to `of`.
 template <class F>
 std::vector<Wide> each_group(const Evaluation& e, F of) {
   const Wide& x = *e.inputs[0];
@@ -250,7 +250,7 @@ Values expand_softmax(const Call& c, bool logarithm) {
   // Subtracting the maximum keeps exp from overflowing.
   Value shifted = x - broadcast_back(reduce_axes(ops::reduce_max, x, axes), axes, x.shape());
   Value powers = ops::exp(shifted), sum = reduce_axes(ops::reduce_sum, powers, axes);
-  // One division a row: the sum is at least 1 and no larger than their number.
+  // One division per row: the sum is at least 1 and at most the number of elements.
   Value y = logarithm ? shifted - broadcast_back(ops::log(sum), axes, x.shape())
                       : powers * broadcast_back(1.0 / sum, axes, x.shape());
   return {cast_to(y, c.type(0).dtype)};

@@ -22,7 +22,7 @@ Attrs sum_attrs(const Attrs& attrs) {
   return out;
 }
 
-// How many elements of x lie under each window, in the shape of the result.
+// The number of elements of x in each window, in the shape of the result.
 Value elements_under(const Call& c, DType dtype) {
   const Dims& window = c.attrs.dims("window");
   bool padded = false;
@@ -31,7 +31,7 @@ Value elements_under(const Call& c, DType dtype) {
   const Shape& full = c.results[0].shape;
   if (!padded || c.attrs.integer("include_pads"))
     return broadcast_to(size_value(c.graph, product(window), dtype), full);
-  // Axes on which nothing slides count alike everywhere.
+  // Axes without a sliding window have the same count everywhere.
   Shape ones = c.shape(0);
   for (int i = 0; i < ones.rank(); ++i)
     if (window[static_cast<std::size_t>(i)] == Dim(1) && ones[i] == full[i]) ones[i] = 1;
@@ -46,7 +46,7 @@ Values expand_avg_pool(const Call& c) {
   return {cast_to(sum / elements_under(c, wide), c.type(0).dtype)};
 }
 
-// Each window on its own, with padding as places without an element.
+// Each window separately; padding has no elements.
 std::vector<Wide> eval_avg_pool(const Evaluation& e) {
   const Wide& x = *e.inputs[0];
   Wide y(x.dtype, e.result_dims());

@@ -1,4 +1,4 @@
-// Recurrent cells and sequences. Gates lie in ONNX order: input, output, forget, cell.
+// Recurrent cells and sequences. Gates are in ONNX order: input, output, forget, cell.
 #include <algorithm>
 #include <cmath>
 
@@ -41,7 +41,7 @@ Values expand_cell(const Call& c) {
   return {ops::sigmoid(part[1]) * ops::tanh(cell), cell};
 }
 
-// One step of one sequence, plainly: gates of x in, h and c updated.
+// Reference for one step of one sequence: takes the gates of x, updates h and c.
 void cell_step(const double* gates, const Wide& r, double* h, double* c, std::size_t hidden) {
   auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   std::vector<double> g(gates, gates + 4 * hidden), next(hidden);
@@ -89,8 +89,8 @@ struct Step {
   Value y, h, c;
 };
 
-// One time step. `length` (optional) ends each sequence of the batch: past it the state stays and y
-// is 0.
+// One time step. `length` (optional) ends each sequence of the batch: past it the state is
+// unchanged and y is 0.
 Step lstm_step(Value gates, Value h, Value c, Value r, Value length, Value time) {
   Value cell = ops::lstm_cell(gates, h, c, r);
   Step next{cell.result(0), cell.result(0), cell.result(1)};

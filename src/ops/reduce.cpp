@@ -26,7 +26,7 @@ std::vector<Type> infer_reduce(const Call& c, Accept accept) {
 std::vector<Type> infer_numeric(const Call& c) { return infer_reduce(c, Accept::numeric); }
 std::vector<Type> infer_boolean(const Call& c) { return infer_reduce(c, Accept::boolean); }
 
-// The result and, for each operand axis, its stride there: 0 where it is reduced.
+// The result and, for each operand axis, its stride in the result: 0 where the axis is reduced.
 std::pair<Wide, Sizes> reduction(const Wide& x, const Axes& axes, Join how) {
   Sizes dims, strides(x.dims.size(), 0);
   auto is_kept = [&](std::size_t i) {
@@ -49,7 +49,7 @@ void round_to_f32(Wide& w, std::int64_t at) {
   x = static_cast<float>(x);
 }
 
-// A row that joins into one element keeps it in a register.
+// A row that reduces to one element keeps it in a register.
 template <Join how>
 double join_row(double to, const double* from, std::int64_t step, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to = join(how, to, from[i * step]);
@@ -122,7 +122,7 @@ std::vector<Type> infer_arg(const Call& c) {
   return {Type(dtype, std::move(x))};
 }
 
-// NaN goes before every number in both directions, so that it is the extreme.
+// NaN comes before every number in both directions, so it is the extreme.
 bool before(const Wide& x, std::int64_t a, std::int64_t b, bool larger) {
   auto p = static_cast<std::size_t>(a), q = static_cast<std::size_t>(b);
   if (!x.is_real())
@@ -216,7 +216,7 @@ std::vector<Wide> eval_sort(const Evaluation& e) {
   for (std::int64_t r = 0; r < s.outer * s.inner; ++r) {
     std::int64_t first = r / s.inner * s.size * s.inner + r % s.inner;
     std::iota(order.begin(), order.end(), 0);
-    // Ascending, NaN is last: p comes first when q would come first in the descending order.
+    // Ascending with NaN last: p comes before q if q would come before p in descending order.
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t p, std::int64_t q) {
       return descending ? before(x, first + p * s.inner, first + q * s.inner, true)
                         : before(x, first + q * s.inner, first + p * s.inner, true);

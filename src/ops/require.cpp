@@ -6,12 +6,12 @@ namespace hone {
 
 namespace {
 
-// A refused number; never one of a tensor whose numbers are all proved to be right.
+// A rejected number; never one of a tensor whose numbers are all proved valid.
 void refuse(std::string_view what, const Dim& n, const Dim& low, const Dim& high) {
   throw UserError(what, " is ", n, ", expected ", low, " to ", high);
 }
 
-// Whether nothing is left to check when the graph runs.
+// Whether nothing remains to be checked at run time.
 bool is_proved(const Dim& n, const Dim& low, const Dim& high, std::string_view what) {
   const std::optional<bool> below = prove_less(n, low), above = prove_less(high, n);
   if (below == true || above == true) refuse(what, n, low, high);
@@ -22,7 +22,7 @@ bool is_proved(Value index, const Dim& low, const Dim& high, std::string_view wh
   bool all = true;
   if (index.is(ops::constant)) {
     const Array& a = index.attrs().get<Array>("value");
-    std::int64_t least = 0, most = 0;  // both stand for no index: 0 lies in every range
+    std::int64_t least = 0, most = 0;  // both 0 without indices, which is in every range
     for (std::int64_t i = 0; i < a.count(); ++i) {
       const std::int64_t n = a.integer(i);
       if (i == 0 || n < least) least = n;

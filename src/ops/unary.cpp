@@ -22,21 +22,21 @@ std::int64_t negated(std::int64_t n) {
 constexpr double exp_edges[] = {88.7228390520684, 87.3365447505531, 103.972077083992,
                                 11.0898664884610, 9.70406052783923, 17.3286795139986,
                                 709.782712893384, 708.396418532264, 745.133219101941};
-// Zero, the least subnormal and normal numbers of f64, f32 and f16, and 1, next to which the
-// logarithm is small.
+// Zero, the least subnormal and normal numbers of f64, f32 and f16, and 1, near which the logarithm
+// is small.
 constexpr double log_edges[] = {0, 0x1p-1074, 0x1p-1022, 0x1p-149, 0x1p-126, 0x1p-24, 0x1p-14, 1};
-// Those, and the largest numbers.
+// The same numbers, and the largest ones.
 constexpr double root_edges[] = {0,       0x1p-1074, 0x1p-1022,      0x1p-149, 0x1p-126,
                                  0x1p-24, 0x1p-14,   0x1.fffffep127, 65504};
 // Where the result rounds to 1, in f64, f32, f16 and bf16; and where it is x.
 constexpr double tanh_edges[] = {19.0615474653985, 9.01091334728, 4.50545667364, 3.12, 0.625,
                                  0x1p-12,          0x1p-27};
 constexpr double erf_edges[] = {5.92158719576, 3.91920583, 2.7, 1.99, 1, 0.84375, 0x1p-12, 0x1p-28};
-// Multiples of a quarter of pi, and numbers that are far from zero, of which a quotient loses bits.
+// Multiples of a quarter of pi, and numbers so far from zero that a quotient loses bits.
 constexpr double turn_edges[] = {
     0.785398163397448, 1.5707963267949, 2.35619449019234, 3.14159265358979, 4.71238898038469,
     6.28318530717959,  0x1p13,          105615,           0x1p22,           1e10};
-// Halves, the largest number below a half, and where every number is whole.
+// Halves, the largest number below a half, and numbers where all floats become integers.
 constexpr double whole_edges[] = {0.5,    1.5,    2.5,          0x1.fffffep-2, 1023.5, 2047.5,
                                   0x1p22, 0x1p23, 0x1p22 + 0.5, 0x1p51,        0x1p52};
 

@@ -11,7 +11,7 @@ namespace hone {
 
 namespace {
 
-// Outputs of one tap along one axis, and where they and their inputs lie.
+// The outputs of one tap along one axis, and their positions and those of their inputs.
 struct TapAxis {
   std::int64_t count, output, input, step;
 };

@@ -37,7 +37,7 @@ T saturate(double x) {
   return static_cast<T>(x);
 }
 
-// As the runtime wants its operands, so that arrays are used where they lie.
+// The alignment that the runtime requires of operands, so that arrays are used without a copy.
 constexpr std::size_t storage_alignment = 64;
 
 // The low bits of a byte as an integer of a small dtype.

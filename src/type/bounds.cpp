@@ -23,14 +23,14 @@ bool holds_symbol(const Dim& d, std::string_view name) {
 
 namespace {
 
-// Of d for all values of one symbol.
+// The extreme of d over all values of one symbol.
 Dim extreme(const Dim& d, const DimBound& b, bool up);
 
 Dim extreme_product(const Term& t, const DimBound& b, bool up) {
   const bool largest_atoms = (t.factor > 0) == up;
   Dim p = t.factor;
   for (const Dim& atom : t.atoms) {
-    // A factor that may be negative turns the others' order round.
+    // A factor that may be negative reverses the order of the others.
     if (atom.low() < 0) {
       Dim whole = t.factor;
       for (const Dim& a : t.atoms) whole = whole * a;
@@ -72,7 +72,7 @@ Dim extreme(const Dim& d, const DimBound& b, bool up) {
   return up ? d.high() : d.low();
 }
 
-// Later bounds first: they may hold earlier symbols.
+// Later bounds first: they may contain earlier symbols.
 Dim extreme_of_all(Dim d, std::span<const DimBound> bounds, bool up) {
   for (std::size_t i = bounds.size(); i-- > 0 && !d.is_number();) d = extreme(d, bounds[i], up);
   return d;
@@ -94,7 +94,7 @@ Dim smallest(const Dim& d, std::span<const DimBound> bounds) {
 
 namespace {
 
-// d / product when every term of d has its atoms; nothing else is divided.
+// d / product if every term of d contains the product's atoms; otherwise empty.
 std::optional<Dim> quotient(const Dim& d, const Dim& product) {
   const std::vector<Term> divisor = terms_of(product);
   if (divisor.size() != 1 || divisor[0].factor <= 0 || divisor[0].atoms.empty())
@@ -118,14 +118,13 @@ std::optional<Dim> quotient(const Dim& d, const Dim& product) {
 
 namespace {
 
-// By one limit; nothing where it says nothing of d.
+// The bound of d from one limit; empty if the limit does not apply to d.
 std::optional<Dim> limited(const Dim& d, const SizeLimit& limit) {
   const std::optional<Dim> times = quotient(d, limit.product);
   return times && times->low() >= 0 ? std::optional(*times * limit.most) : std::nullopt;
 }
 
-// The most of a limit may have a limit itself, an earlier one. Nothing where sizes multiply beyond
-// 64 bits.
+// The bound of a limit may itself be limited by an earlier one. Empty where sizes overflow 64 bits.
 std::optional<Dim> largest_by(Dim d, std::span<const DimBound> bounds,
                               std::span<const SizeLimit> limits) try {
   for (std::size_t i = limits.size(); i-- > 0;)
@@ -146,7 +145,8 @@ Dim largest(const Dim& d, std::span<const DimBound> bounds, std::span<const Size
       if (other && (!best || (*best - *other).high() > 0))
         best = best ? min(*best, *other) : *other;
     }
-  return best ? *best : largest(d, bounds);  // which says what does not fit in 64 bits
+  return best ? *best
+              : largest(d, bounds);  // throws an error that says what does not fit in 64 bits
 }
 
 }  // namespace hone

@@ -135,7 +135,7 @@ std::optional<Dim> divide_exactly(const Dim& d, std::int64_t n) {
 Dim DimExpr::make(DimExpr e) {
   std::uint64_t h = static_cast<std::uint64_t>(e.kind) + 0x51ed;
   if (e.kind == Kind::symbol) {
-    h = hash_text(e.name, h);  // no two kinds share a name
+    h = hash_text(e.name, h);  // names are unique across kinds
   } else if (e.kind == Kind::sum) {
     for (const Term& t : e.terms) {
       h = mix(h, static_cast<std::uint64_t>(t.factor));

@@ -23,7 +23,7 @@ constexpr DTypeInfo infos[dtype_count] = {
     {"f8e5m2fnuz", 1, true, true}, {"f8e8m0", 1, true, false},    {"text", 8, false, false},
 };
 
-// From f4e2m1 on, in the order of the dtypes.
+// From f4e2m1 on, in dtype order.
 constexpr SmallFloat small_floats[] = {
     {1, 0, 0x7, 0, 0},
     {3, -6, 0x7e, 0, 0x7f},
@@ -92,7 +92,8 @@ const SmallFloat& small_float(DType t) {
 
 namespace {
 
-// Whole steps of the format from 0 to a >= 0, which is the code of an element without sign.
+// The distance from 0 to a >= 0 in steps of the format, which is the code of an element without its
+// sign.
 int rounded_code(const SmallFloat& f, double a) {
   if (!f.has_sign) {
     if (a < std::ldexp(1.0, f.least_exponent)) return 0;
@@ -104,7 +105,8 @@ int rounded_code(const SmallFloat& f, double a) {
   return ((exponent - f.least_exponent) << f.mantissa) + static_cast<int>(steps);
 }
 
-// A NaN that remembers which code of which dtype it was: what only moves numbers keeps their bits.
+// A NaN that encodes its original code and dtype, so that operations that only move numbers keep
+// their bits.
 double nan_of_code(DType t, int code) {
   constexpr std::uint64_t quiet = 0x7ff8000000000000;
   return std::bit_cast<double>(quiet | (static_cast<std::uint64_t>(t) + 1) << 8 |

@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little, "safetensors is little
 namespace {
 
 constexpr std::size_t length_bytes = 8;
-constexpr std::uint64_t most_header_bytes = 100'000'000;  // what the format allows
+constexpr std::uint64_t most_header_bytes = 100'000'000;  // limit of the format
 constexpr std::size_t tensor_align = 64;
 constexpr std::string_view metadata_key = "__metadata__";
 
@@ -36,7 +36,7 @@ std::string_view safetensors_name(DType t) {
   throw InternalError("safetensors: no name for ", t);
 }
 
-// One header entry as it stands, before the bytes are looked at.
+// One header entry as written, before the bytes are checked.
 struct Extent {
   std::string name;
   DType dtype = DType::u8;
@@ -86,7 +86,7 @@ class HeaderReader {
     return out;
   }
 
-  // In order of their bytes; refuses holes, overlaps and what is left over.
+  // Sorts by byte offset; rejects gaps, overlaps and trailing bytes.
   void order(std::vector<Extent>& all) const {
     std::sort(all.begin(), all.end(), [](const Extent& a, const Extent& b) {
       return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);

@@ -11,7 +11,7 @@ namespace hone {
 
 namespace {
 
-// What the table takes for a text besides its bytes, roughly.
+// Approximate overhead of the table per string.
 constexpr std::size_t entry_bytes = 128;
 
 class Table {
@@ -57,14 +57,14 @@ class Table {
   }
 
   std::shared_mutex mutex_;
-  std::deque<std::string> texts_;  // those stay where they are
+  std::deque<std::string> texts_;  // deque elements never move
   std::unordered_map<std::string_view, std::uint64_t> numbers_;
   std::uint64_t first_ = 1;
   std::size_t bytes_ = 0;
 };
 
 Table& table() {
-  static Table* it = new Table;  // outlives whatever reads it while the process ends
+  static Table* it = new Table;  // never freed: must outlive readers during process exit
   return *it;
 }
 
