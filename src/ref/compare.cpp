@@ -27,7 +27,7 @@ void note_error(Comparison& c, double error, double limit) {
   c.limit = std::max(c.limit, limit);
 }
 
-// The largest |f(i)| whose bits are below `end`. Magnitudes are ordered as their bits are,
+// The largest |f(i)| whose bits are below `end`. Magnitudes are ordered like their bits, with
 // infinities and NaN above all numbers; the compiler vectorizes a maximum of integers, but not of
 // doubles.
 constexpr std::int64_t all_bits = std::numeric_limits<std::int64_t>::max(),
@@ -81,7 +81,8 @@ double epsilon_of(DType t) {
     case DType::f64:
       return 0x1p-52;
     default:
-      return 0;  // small floats too: they are cast to, never computed in, so as exact as integers
+      return 0;  // small floats too: they are only cast to, never computed in, so they are as exact
+                 // as integers
   }
 }
 
@@ -96,7 +97,7 @@ Comparison accept(const Wide& got, const Wide& strict, const Wide& wide) {
                    n, [=](std::size_t i) { return rounded[i] - exact[i]; }, bits_of_infinity);
   double limit = 4 * spread + 16 * epsilon_of(got.dtype) * most;
   note_error(c, 0, limit);
-  // Below this rounding leaves a number finite.
+  // Rounding leaves numbers below this finite.
   const double surely_finite = std::fabs(round_real(wide.dtype, most)) <= DBL_MAX ? most : 1;
   // Usually every element is finite and within the limit; three maxima show that without branches.
   // A NaN or infinity among the results makes the error exceed the limit.

@@ -34,7 +34,7 @@ bool same_bits(const Element& a, const Element& b) {
          std::bit_cast<std::uint64_t>(a.real) == std::bit_cast<std::uint64_t>(b.real);
 }
 
-// Follows branch parameters outwards to the value they are.
+// Resolves branch parameters to the outer value they refer to.
 void resolve_param(Frame*& frame, Value& v) {
   while (v.is(ops::param) && frame->outer) {
     auto index = static_cast<std::size_t>(v.attrs().integer("index"));
@@ -90,7 +90,7 @@ class ElementEvaluator::Impl {
                                                 std::int64_t most) {
     const Value v = root_->function.result(result);
     std::vector<Task> missing;
-    Reader wide(*root_, 0, missing, false);  // it only says which of them are not there yet
+    Reader wide(*root_, 0, missing, false);  // only reports which elements are missing
     for (std::int64_t i : flat) wide.read(*root_, v, i);
     if (!compute(std::move(missing), most)) return std::nullopt;
     std::vector<ElementOfModes> out;
@@ -112,7 +112,7 @@ class ElementEvaluator::Impl {
     }
   }
 
-  // Tasks of one value that follow each other, where each reads few elements, are one step.
+  // Consecutive tasks of one value that read few elements each are processed as one step.
   static std::size_t last_of_one_kind(std::span<const Task> tasks) {
     constexpr std::size_t most = 256;
     const Task& last = tasks.back();
@@ -125,7 +125,7 @@ class ElementEvaluator::Impl {
     return n;
   }
 
-  // False when there was more to do than `most`.
+  // False when more than `most` elements were needed.
   bool compute(std::vector<Task> stack,
                std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
     std::vector<Task> missing;
@@ -141,7 +141,7 @@ class ElementEvaluator::Impl {
     return true;
   }
 
-  // Sizes that data decides, in their order.
+  // Computes the data-dependent sizes, in order.
   void measure(Frame& frame) {
     for (NodeId n : live_nodes(frame.function)) {
       if (&frame.graph().op(n) != &ops::measure) continue;
@@ -172,7 +172,7 @@ class ElementEvaluator::Impl {
     return frame;
   }
 
-  // Computes elements of one value, or notes what they need first.
+  // Computes elements of one value, or records what they need first.
   void step(std::span<const Task> tasks, std::vector<Task>& missing) {
     Frame& frame = *tasks[0].frame;
     const Value value = tasks[0].value;
@@ -235,7 +235,7 @@ class ElementEvaluator::Impl {
 
   // Loops and random numbers: all operands, then all results.
   Element of_whole(Reader& reader, std::uint32_t result, std::int64_t flat) {
-    reader.expect_modes_to_differ();  // a body rounds
+    reader.expect_modes_to_differ();  // the body rounds
     std::vector<Wide>& whole = reader.frame.whole[reader.node][reader.is_strict ? 0 : 1];
     if (whole.empty()) {
       std::vector<Wide> operands;

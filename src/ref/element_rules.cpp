@@ -33,8 +33,8 @@ SmallOperands small_operands(Reader& r, std::vector<Wide> operands) {
   return s;
 }
 
-// The op's own meaning on small operands; for what has no structure beyond single elements or one
-// line of them.
+// Evaluates the op on small operands; for ops whose structure is only single elements or one line
+// of them.
 Wide evaluate_small(Reader& r, const SmallOperands& s, const Attrs& attrs, std::uint32_t result) {
   const std::function<std::int64_t(const Dim&)> size = [&](const Dim& d) {
     return size_of(d, r.frame.sizing);
@@ -146,7 +146,7 @@ Element gather(Reader& r, std::uint32_t, std::int64_t flat) {
   return r.complete() ? r.operand(0, flat_of(source, x)) : Element();
 }
 
-// Starts of a dynamic part of the given sizes, moved inside.
+// Starts of a dynamic part of the given sizes, clamped so that the part is inside.
 Sizes clamped_starts(Reader& r, std::size_t operand, const Sizes& x, const Sizes& part) {
   Sizes starts(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -234,7 +234,7 @@ Element reduce_by(Reader& r, std::uint32_t, std::int64_t flat) {
   return reduce(r, how, flat);
 }
 
-// The input place under window place `w` of output place `o`, or nothing in the padding.
+// The input position for window position `w` of output position `o`, or empty in the padding.
 std::optional<std::int64_t> under(std::int64_t o, std::int64_t w, std::int64_t stride,
                                   std::int64_t dilation, std::int64_t low, std::int64_t size) {
   std::int64_t i = o * stride + w * dilation - low;
@@ -275,8 +275,8 @@ struct Sum {
   Element result(DType t) const { return {total.real, wrap(t, total.integer)}; }
 };
 
-// An operand whose elements are read often: of an array that the function is given, also one whose
-// axes are permuted, without a note of each.
+// An operand whose elements are read often: reads directly from an array that the function is
+// given, also with permuted axes, without recording each element.
 struct Source {
   Source(Reader& r, std::size_t i) : reader(r), operand(i), leaf(r.leaf(i)) {
     const Value v = r.input(i);
@@ -299,7 +299,7 @@ struct Source {
   Reader& reader;
   std::size_t operand;
   const Array* leaf;
-  Sizes strides;  // of places
+  Sizes strides;  // by axis of `place`
 };
 
 // Strides of the given axes.
@@ -371,7 +371,7 @@ Element conv(Reader& r, std::uint32_t, std::int64_t flat) {
   return sum.result(r.type().dtype);
 }
 
-// Ops that work on one line along attribute axis: the line, through the op's own meaning.
+// Ops that work on one line along attribute axis: evaluates the op on that line.
 Element on_line(Reader& r, std::int64_t line, std::int64_t place, std::uint32_t result) {
   AxisSplit s = split_at(r.input_dims(0), static_cast<int>(r.attrs().integer("axis")));
   Wide x(r.input(0).dtype(), {s.size});

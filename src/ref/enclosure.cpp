@@ -71,7 +71,7 @@ std::vector<Enclosure> all_unknown(const Enclosing& c) {
   return out;
 }
 
-// An elementwise operation without a rule: known where its operands are.
+// An elementwise operation without a rule: known only where its operands are points.
 std::vector<Enclosure> where_decided(const Enclosing& c) {
   std::vector<Enclosure> out = of_points(c);
   const Enclosure nothing = c.unknown();
@@ -129,7 +129,7 @@ std::vector<Enclosure> by_reals(const Enclosing& c, EnclosureRule rule) {
   }
   Enclosing real{c.op, c.attrs, {}, c.types, c.size, 0, true};
   for (std::size_t i = 0; i < in.size(); ++i)
-    // The same operand twice stays the same.
+    // If both operands are the same value, they stay the same.
     real.in.push_back(i > 0 && c.in[i] == c.in[0] ? real.in[0] : &in[i]);
   for (Type& t : real.types) t.dtype = DType::f64;
   std::vector<Enclosure> out = rule(real);
@@ -151,7 +151,7 @@ std::vector<Enclosure> one_node(Enclosing c) {
   return row->rule(c);
 }
 
-// Floats of which nothing is known, in one spelling.
+// Normalises the representation of unknown floats.
 void tidy(Enclosure& e) {
   for (std::size_t i = 0; i < e.low.reals.size(); ++i) {
     const Interval x = at(e, i);
@@ -164,7 +164,8 @@ void tidy(Enclosure& e) {
   }
 }
 
-// A kernel may be as exact as a computed operand was rounded, also where that rounding was exact.
+// Widens by one rounding error, which a computed operand may have in a kernel even where its
+// rounding is exact here.
 Enclosure once_more_rounded(Enclosure e) {
   const Precision round = precision_of(e.dtype());
   for (std::size_t i = 0; i < e.low.reals.size(); ++i) {
@@ -175,7 +176,7 @@ Enclosure once_more_rounded(Enclosure e) {
   return e;
 }
 
-// What lies in one or the other.
+// The union of both, as intervals.
 Enclosure hull(Enclosure a, const Enclosure& b) {
   const DType t = a.dtype();
   for (std::size_t i = 0; i < a.low.reals.size(); ++i) {
@@ -195,7 +196,7 @@ Enclosure hull(Enclosure a, const Enclosure& b) {
 
 // ---- steps that rounding decides
 
-// Whether some element is one of values that lie apart.
+// Whether some element is one of several distinct values.
 bool is_open_choice(const Enclosing& c) {
   const Enclosure &go = *c.in[0], &x = *c.in[1], &y = *c.in[2];
   if (!x.low.is_real()) return go.low.integers != go.high.integers;
@@ -207,8 +208,8 @@ bool is_open_choice(const Enclosing& c) {
   return false;
 }
 
-// Whether operands hang on a step. A choice hangs on its condition only where its outcomes lie
-// apart: leaky_relu is continuous.
+// Whether operands depend on a step. A select depends on its condition only if its outcomes differ:
+// leaky_relu is continuous.
 bool hangs_on_step(const Enclosing& c) {
   const bool chooses = &c.op == &ops::select;
   return (chooses && is_open_choice(c)) ||
@@ -216,7 +217,7 @@ bool hangs_on_step(const Enclosing& c) {
                      [](const Enclosure* e) { return e->hangs_on_step; });
 }
 
-// Whether a result jumps where its operands are moved a little.
+// Whether a small change of the operands makes a result jump.
 bool is_open_step(const Op& op, const Enclosure& e) {
   static constexpr const Op* steps[] = {&ops::floor, &ops::ceil, &ops::round,
                                         &ops::trunc, &ops::sign, &ops::rem};
@@ -254,7 +255,7 @@ class Encloser {
   }
 
  private:
-  // By node, the place in the order after which nothing reads it.
+  // By node, the position in the order after which nothing reads it.
   static std::vector<std::size_t> last_uses(const Function& f, const std::vector<NodeId>& order) {
     std::vector<std::size_t> last(f.graph().node_count(), 0);
     for (std::size_t i = 0; i < order.size(); ++i)
@@ -291,7 +292,8 @@ class Encloser {
     return out;
   }
 
-  // A condition that rounding decides: either branch. One that refuses to be reached says nothing.
+  // If rounding decides the condition: either branch. A branch that reaches `refuse` contributes
+  // nothing.
   std::vector<Enclosure> branch(const Enclosing& c, const Sizing& sizing) {
     const Function &yes = *c.attrs.get<FunctionRef>("then"),
                    &no = *c.attrs.get<FunctionRef>("else");

@@ -1,4 +1,4 @@
-// Orders: sort, and the position of the largest.
+// Ordering ops: sort, and the position of the largest element.
 #include <algorithm>
 #include <tuple>
 
@@ -9,7 +9,7 @@ namespace hone {
 
 namespace {
 
-// An interval in the order of sort and argmax: of any dtype, NaN above all.
+// An interval in the order of sort and argmax: any dtype, NaN above all numbers.
 struct Key {
   double low, high;
   bool certain;  // low and high are one element, which may equal others
@@ -43,7 +43,7 @@ void each_line(const AxisSplit& s, F f) {
     for (std::int64_t i = 0; i < s.inner; ++i) f(Line{s, o, i});
 }
 
-// The first and the last position at which the largest may stand, the first of equals.
+// The first and last possible positions of the largest element; of equal ones the first counts.
 std::pair<std::int64_t, std::int64_t> positions(const std::vector<Key>& line) {
   const auto n = static_cast<std::int64_t>(line.size());
   for (const Key& k : line)
@@ -59,7 +59,7 @@ std::pair<std::int64_t, std::int64_t> positions(const std::vector<Key>& line) {
     const Key& k = line[static_cast<std::size_t>(i)];
     if (k.high < best) continue;
     first = std::min(first, i);
-    // Behind one that is the best for certain, only a better one comes into question.
+    // After a certain best element, only a better one is possible.
     if (last < 0 || k.high > best || !line[static_cast<std::size_t>(last)].certain) last = i;
   }
   return {first, last};
@@ -81,9 +81,9 @@ std::vector<Enclosure> enclosing::position(const Enclosing& c) {
   return {std::move(y)};
 }
 
-// The k-th of the lows and the k-th of the highs enclose the k-th element. A position is known
-// where its element stands apart from its neighbours, or in a run of certain equals that does. What
-// follows the last of a count is not seen, so that its run does not stand apart.
+// The k-th lowest bound and the k-th highest bound enclose the k-th element. A position is known if
+// its element is separate from its neighbours, or in a run of certain equals that is. Elements
+// after the last requested one are not visible, so the run at the end is never separate.
 std::vector<Enclosure> enclosing::sorted(const Enclosing& c) {
   const Enclosure& x = *c.in[0];
   const bool down = c.attrs.integer("descending") != 0;

@@ -1,4 +1,4 @@
-// Intervals through elementwise operations and what only moves, and the table of all rules.
+// Interval rules for elementwise and movement operations, and the table of all rules.
 #include <algorithm>
 #include <cfloat>
 #include <unordered_map>
@@ -23,8 +23,8 @@ Precision precision_of(DType t) {
 
 namespace {
 
-// Whether a result is what the exact one rounds to, and is not merely near it. Of f64 nothing wider
-// is known: a number of few digits is taken for exact.
+// Whether a result is exact in the dtype, rather than only close. For f64 there is no wider type: a
+// number with few digits is assumed exact.
 bool is_exact(DType t, double x) { return round_real(t == DType::f64 ? DType::f32 : t, x) == x; }
 
 double error_at(const Precision& r, double units, double x) {
@@ -42,11 +42,11 @@ Enclosure rounded(const Enclosing& c, Enclosure e, bool correct) {
     const auto [low, high] = at(e, i);
     if (low != low || (low == high && (low == 0 || (correct && is_exact(t, low))))) continue;
     Interval x = {low - error_at(r, c.units, low), high + error_at(r, c.units, high)};
-    // Rounding keeps the sign, also that of a zero, and makes infinities of what is too large
-    // unless it is kept wider.
+    // Rounding keeps the sign, including that of zero, and turns overflow into infinity unless the
+    // value is kept wider.
     if (low >= 0 && x.low < 0) x.low = std::copysign(0.0, low);
     if (high <= 0 && x.high > 0) x.high = std::copysign(0.0, high);
-    // What lies between may be rounded to the nearest number outside.
+    // Values in between may be rounded to the nearest number outside.
     x = {std::min(x.low, round_real(t, x.low)), std::max(x.high, round_real(t, x.high))};
     if (x.high > r.most) x.high = INFINITY;
     if (x.low < -r.most) x.low = -INFINITY;
@@ -67,7 +67,7 @@ bool any_unknown(const Enclosing& c, std::size_t i) {
   return false;
 }
 
-// Of an element of which an operand is unknown: what hangs on an order hangs on it still.
+// For an element with an unknown operand: a dependence on order is passed on.
 Interval unknown_from(const Enclosing& c, std::size_t i) {
   for (const Enclosure* e : c.in)
     if (e->low.is_real() && e->hangs_on_order(i) && at(*e, i).is_unknown())
@@ -75,7 +75,7 @@ Interval unknown_from(const Enclosing& c, std::size_t i) {
   return unknown_interval;
 }
 
-// Of one operand, by a function on intervals.
+// For one operand, by a function on intervals.
 template <class F>
 std::vector<Enclosure> each(const Enclosing& c, F f, bool correct = true) {
   Enclosure y = empty_like(c);
@@ -86,7 +86,8 @@ std::vector<Enclosure> each(const Enclosing& c, F f, bool correct = true) {
   return {rounded(c, std::move(y), correct)};
 }
 
-// Monotone in every operand: the ends are those of the operands. Kernels may return either zero.
+// For ops that are monotone in every operand: the bounds are those of the operands. Kernels may
+// return either zero.
 std::vector<Enclosure> ends(const Enclosing& c, bool correct) {
   std::vector<const Wide*> low, high;
   for (const Enclosure* e : c.in) low.push_back(&e->low), high.push_back(&e->high);
@@ -100,7 +101,8 @@ std::vector<Enclosure> ends(const Enclosing& c, bool correct) {
   return out;
 }
 
-// What is not within a unit is not rounded correctly either, where the exact result is a number.
+// Results with more than one unit of error are not correctly rounded either, where the exact result
+// is a number.
 std::vector<Enclosure> monotone(const Enclosing& c) { return ends(c, c.op.ulps <= 1); }
 
 std::vector<Enclosure> extreme(const Enclosing& c) {
@@ -123,14 +125,14 @@ std::vector<Enclosure> magnitude(const Enclosing& c) {
   });
 }
 
-// cos(x + shift). A maximum lies at every even multiple of pi, a minimum at every odd one.
+// cos(x + shift). Maxima are at even multiples of pi, minima at odd ones.
 Interval wave(Interval x, double shift, double (*f)(double)) {
   if (!std::isfinite(x.low) || !std::isfinite(x.high))
     return x.is_point() ? Interval{unknown_low, unknown_low} : unknown_interval;
   constexpr double pi = 3.14159265358979323846;
   const double low = lesser(f(x.low), f(x.high)), high = greater(f(x.low), f(x.high));
   if (x.is_point()) return {low, high};
-  // A little wider, for what is lost in the multiples themselves.
+  // Slightly wider, to cover the rounding error in the multiples themselves.
   const double slack = 1e-15 * (std::fabs(x.low) + std::fabs(x.high)) + 1e-15;
   const double first = std::ceil((x.low + shift - slack) / pi),
                last = std::floor((x.high + shift + slack) / pi);
@@ -148,8 +150,8 @@ std::vector<Enclosure> sine(const Enclosing& c) {
 
 Interval nothing_known(Interval, Interval) { return unknown_interval; }
 
-// Least and most of a function of two operands at the corners of the box they span, where that
-// holds; else what `otherwise` says.
+// Minimum and maximum of a function of two operands at the corners of their box, where `holds` is
+// true; else `otherwise`.
 std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Interval), bool correct,
                                Interval (*otherwise)(Interval, Interval) = nothing_known) {
   const Enclosure &a = *c.in[0], &b = *c.in[1];
@@ -172,7 +174,7 @@ std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Inter
     if (any_unknown(c, i))
       x = unknown_from(c, i);
     else if (nans > 0 && nans < all)
-      x = any_order_interval;  // as of an infinity that may be divided by another one
+      x = any_order_interval;  // as for an infinity that may be divided by another one
     else if (nans == all)
       x = {unknown_low, unknown_low};
     else if (!holds(at(a, i), at(b, i)))
@@ -182,7 +184,7 @@ std::vector<Enclosure> corners(const Enclosing& c, bool (*holds)(Interval, Inter
   return {rounded(c, std::move(out), correct)};
 }
 
-// Whether a - b may be inf - inf, and may be another number.
+// Whether a - b may be inf - inf, and may also be a number.
 bool may_cancel_infinities(Interval a, Interval b) {
   return ((a.high == INFINITY && b.high == INFINITY) ||
           (a.low == -INFINITY && b.low == -INFINITY)) &&
@@ -224,22 +226,22 @@ std::vector<Enclosure> product(const Enclosing& c) {
   std::vector<Enclosure> y = corners(c, [](Interval, Interval) { return true; }, true);
   for (std::size_t i = 0; i < y[0].low.reals.size(); ++i) {
     const Interval a = at(*c.in[0], i), b = at(*c.in[1], i);
-    // Rounding decides whether the other factor is zero, and the product NaN.
+    // Rounding decides whether the other factor is zero and the product NaN.
     if ((is_infinite(a) && is_nearly_zero(b)) || (is_infinite(b) && is_nearly_zero(a)))
       put(y[0], i, any_order_interval);
   }
   return y;
 }
 
-// Of d with a zero, or both of them: among the quotients is an infinity of either sign, or, where x
-// has a zero as well, NaN.
+// For d with a zero, or x and d with a zero: the quotients include an infinity of either sign or,
+// if x has a zero as well, NaN.
 Interval any_quotient(Interval x, Interval d) {
   const bool finite = std::isfinite(x.low) && std::isfinite(x.high) && std::isfinite(d.low) &&
                       std::isfinite(d.high);
   return finite ? any_order_interval : unknown_interval;
 }
 
-// Kernels may multiply by the reciprocal of a constant: of powers of two it is exact.
+// Kernels may multiply by the reciprocal of a constant, which is exact for powers of two.
 std::vector<Enclosure> quotient(const Enclosing& c) {
   const Enclosure& y = *c.in[1];
   bool correct = true;
@@ -250,21 +252,21 @@ std::vector<Enclosure> quotient(const Enclosing& c) {
   return corners(c, [](Interval, Interval d) { return !has_zero(d); }, correct, any_quotient);
 }
 
-// Of x and y without zero: of the sign of x, and no larger than either.
+// The remainder by y without zero: it has the sign of x and is no larger than either.
 Interval any_remainder(Interval x, Interval y) {
   if (has_zero(y)) return unknown_interval;
   const double most = std::max(std::fabs(y.low), std::fabs(y.high));
   return {std::max(std::min(x.low, 0.0), -most), std::min(std::max(x.high, 0.0), most)};
 }
 
-// How many times y goes into x; NaN where f64 cannot hold that number exactly.
+// The number of times y fits into x; NaN where f64 cannot represent it exactly.
 double times_of(double x, double y) {
   constexpr double most = 0x1p52;
   const double times = std::round((x - std::fmod(x, y)) / y);
   return std::fabs(times) < most ? times : unknown_low;
 }
 
-// Within one period the remainder is monotone.
+// The remainder is monotone within one period.
 std::vector<Enclosure> remainder(const Enclosing& c) {
   return corners(
       c,
@@ -280,8 +282,8 @@ std::vector<Enclosure> remainder(const Enclosing& c) {
 std::vector<Enclosure> power(const Enclosing& c) {
   std::vector<Enclosure> out = corners(
       c, [](Interval x, Interval y) { return x.low > 0 || (x.is_point() && y.is_point()); }, false);
-  // Of a negative number: NaN, and a number where the exponent is whole. A power of 1 is 1 whatever
-  // the exponent, and so is a power to 0 of whatever number: also where one of them is NaN.
+  // A negative base gives NaN, or a number if the exponent is an integer. 1 to any exponent is 1,
+  // and any number to the exponent 0 is 1, even if the other operand is NaN.
   const auto holds = [](Interval x, double number) {
     return x.low < x.high && x.low <= number && x.high >= number;
   };
@@ -296,7 +298,7 @@ std::vector<Enclosure> power(const Enclosing& c) {
 
 // ---- decisions
 
-// -1: a is less, 1: it is not, 0: either. `or_equal`: less or equal.
+// -1: a is less, 1: it is not less, 0: undecided. `or_equal`: less or equal.
 int compare(const Enclosure& a, const Enclosure& b, std::size_t i, bool or_equal) {
   if (!a.low.is_real()) {
     const DType t = a.dtype();
@@ -332,7 +334,7 @@ std::vector<Enclosure> less_or_equal(const Enclosing& c) {
   return decided(c, [&](std::size_t i) { return compare(*c.in[0], *c.in[1], i, true); });
 }
 
-// Both are at most the other.
+// Equal if each is at most the other.
 int equality(const Enclosing& c, std::size_t i) {
   const int p = compare(*c.in[0], *c.in[1], i, true), q = compare(*c.in[1], *c.in[0], i, true);
   return p == 1 || q == 1 ? 1 : std::max(p, q);
@@ -381,8 +383,8 @@ bool is_zero(const Enclosure& x, std::size_t i) {
                          : x.low.integers[i] == 0 && x.high.integers[i] == 0;
 }
 
-// What x may be and what that is rounded to; of integers beyond 2^53, which f64 does not hold, it
-// stays as it was.
+// The interval of x together with its rounded values; integers beyond 2^53, which f64 cannot
+// represent, are unchanged.
 void round_once(const Enclosure& x, Enclosure& y) {
   const DType to = y.dtype();
   for (std::size_t i = 0; i < y.low.reals.size(); ++i) {
@@ -399,8 +401,8 @@ void round_once(const Enclosure& x, Enclosure& y) {
   }
 }
 
-// A cast rounds in every evaluation, and rounding is monotone. But a kernel may leave out the cast
-// at the end of a composite operation. So a number that rounds to zero stays an end of its
+// A cast rounds in every evaluation, and rounding is monotone. But a kernel may omit the cast at
+// the end of a composite operation. So a number that rounds to zero remains a bound of its
 // interval: multiplied by infinity it is not NaN.
 std::vector<Enclosure> cast(const Enclosing& c) {
   const Enclosure& x = *c.in[0];
@@ -413,7 +415,7 @@ std::vector<Enclosure> cast(const Enclosing& c) {
   Enclosure y = ends(c, true)[0];
   if (is_float(to) && !is_small(to)) round_once(x, y);
   if (is_float(from) && is_float(to)) {
-    // Rounding to small floats is not monotone: too large may be NaN, and some have no sign.
+    // Rounding to small floats is not monotone: overflow may give NaN, and some have no sign.
     for (std::size_t i = 0; is_small(to) && i < y.low.reals.size(); ++i)
       if (!at(x, i).is_point()) put(y, i, unknown_interval);
     for (std::size_t i = 0; i < y.low.reals.size(); ++i) {
@@ -437,7 +439,7 @@ std::vector<Enclosure> cast(const Enclosing& c) {
   return {std::move(y)};
 }
 
-// NaN has many patterns of bits, of which any may come.
+// NaN has many bit patterns, and any of them may occur.
 std::vector<Enclosure> reinterpreted(const Enclosing& c) {
   const Enclosure& x = *c.in[0];
   const bool has_nan = std::ranges::any_of(x.low.reals, [](double v) { return v != v; });
@@ -447,7 +449,7 @@ std::vector<Enclosure> reinterpreted(const Enclosing& c) {
   return {std::move(y)};
 }
 
-// Where an index hangs on rounding, every element of an operand may be anywhere.
+// If an index depends on rounding, the result may be any element of the operand.
 std::vector<Enclosure> indexed(const Enclosing& c) {
   const std::size_t index = &c.op == &ops::dynamic_update ? 2 : 1;
   if (c.in[index]->is_point()) return ends(c, true);
@@ -485,12 +487,12 @@ std::vector<Enclosure> inverted(const Enclosing& c) {
   });
 }
 
-// Of bools: monotone. Of integers the bits say too little about an interval.
+// Bools: monotone. For integers the bits say too little about an interval.
 std::vector<Enclosure> joined_bits(const Enclosing& c) {
   return c.types[0].dtype == DType::b1 ? ends(c, true) : std::vector{c.unknown()};
 }
 
-// Of operations that are not merely monotone.
+// Rules for operations that are not simply monotone.
 constexpr EnclosureRow rows[] = {
     {&ops::add, total, Whole::as_real},
     {&ops::sub, difference, Whole::as_real},

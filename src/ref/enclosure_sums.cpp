@@ -1,6 +1,6 @@
-// Sums, products and contractions. In any order of n terms that round to u, a sum is off by less
-// than n u times the sum of the terms' magnitudes; where that is too large for the dtype, a part of
-// it may be infinite on the way.
+// Sums, products and contractions. For n terms and unit roundoff u, a sum in any order has an error
+// below n u times the sum of the terms' magnitudes; if that overflows the dtype, a partial sum may
+// be infinite.
 #include <algorithm>
 
 #include "ops/contraction.h"
@@ -11,7 +11,7 @@ namespace hone {
 
 namespace {
 
-// A new tensor of one number for each interval.
+// A new tensor with one number per interval.
 template <class F>
 Wide map(const Enclosure& e, F f) {
   Wide out(e.dtype(), e.dims());
@@ -26,7 +26,7 @@ double finite_magnitude(Interval x) { return is_finite(x) ? magnitude_of(x) : 0;
 double centre(Interval x) { return is_finite(x) ? x.low + (x.high - x.low) / 2 : 0; }
 double radius(Interval x) { return is_finite(x) ? (x.high - x.low) / 2 : 0; }
 
-// Small multiples of 2^-4: so are their sums, and their products are of 2^-8.
+// Small multiples of 2^-4: their sums are too, and their products are multiples of 2^-8.
 constexpr double grid = 16;
 bool on_grid(const Enclosure& e) {
   for (std::size_t i = 0; i < e.low.reals.size(); ++i) {
@@ -37,9 +37,9 @@ bool on_grid(const Enclosure& e) {
 }
 
 struct SumError {
-  double terms;     // of one sum
-  bool on_grid;     // of all operands
-  Precision round;  // of the sum
+  double terms;     // per sum
+  bool on_grid;     // for all operands
+  Precision round;  // for the sum
   bool exact;       // nothing rounds
 
   double operator()(double magnitude) const {
@@ -48,7 +48,7 @@ struct SumError {
   }
 };
 
-// Of several zeros a sum may be of either sign.
+// A sum of several zeros may have either sign.
 Interval either_zero(Interval x) { return x.low == 0 && x.high == 0 ? Interval{-0.0, 0.0} : x; }
 
 double number(const Enclosing& c, const Dims& dims) {
@@ -67,20 +67,20 @@ double terms_of(const Enclosing& c) {
   return results > 0 ? count(*c.in[0]) / results : 0;
 }
 
-// A scatter adds where its result lies, so that every sum is rounded to the dtype; other sums are
-// kept in registers.
+// A scatter accumulates in its result, so every sum is rounded to the dtype; other sums are kept in
+// registers.
 Precision precision_within(const Enclosing& c) {
   const DType t = c.types[0].dtype;
   return &c.op == &ops::scatter ? precision_of(t) : precision_of_sums(t);
 }
 
-// The operands that are joined: all but indices.
+// The operands that are joined: all except indices.
 std::vector<std::size_t> joined(const Enclosing& c) {
   if (&c.op == &ops::scatter) return {0, 2};
   return {0};
 }
 
-// The operation on one number for each interval.
+// Evaluates the operation on one number per interval.
 template <class F>
 Wide eval_map(const Enclosing& c, F f) {
   std::vector<Wide> made(c.in.size());
@@ -112,7 +112,7 @@ std::vector<Enclosure> enclosing::summed(const Enclosing& c) {
     }
     x = either_zero({x.low - e, x.high + e});
     if (!c.exact && most > error.round.most) {
-      // Only of one sign, and finite, a part is never infinite and opposed to the rest.
+      // If all terms are finite and of one sign, no partial sum is an infinity opposed to the rest.
       const double nearly = most * (1 - 1e-9);
       x = !is_finite(x)      ? unknown_interval
           : x.high >= nearly ? Interval{x.low, INFINITY}
@@ -133,7 +133,7 @@ std::vector<Enclosure> enclosing::multiplied(const Enclosing& c) {
   const Wide most = eval_map(c, magnitude_of);
   const Wide sign =
       eval_map(c, [](Interval x) { return x.low > 0 || x.high < 0 ? std::copysign(1, x.low) : 0; });
-  // What a part of the product can grow to; infinite where an operand is, or is not known.
+  // The bound of a partial product; infinite if an operand is infinite or unknown.
   const Wide parts = eval_map(
       c, [](Interval x) { return is_finite(x) ? std::max(magnitude_of(x), 1.0) : INFINITY; });
   const Wide known = eval_map(c, [](Interval x) { return x.low == x.low ? 1.0 : 0.0; });
@@ -192,12 +192,12 @@ bool any_hanging(const Enclosure& e) {
 
 }  // namespace
 
-// Kernels may multiply weights by the zeros of the padding, which counts for infinite ones.
+// Kernels may multiply weights by the padding zeros, which matters for infinite weights.
 std::vector<Enclosure> enclosing::contracted(const Enclosing& c) {
   const Enclosure &a = *c.in[0], &b = *c.in[1];
   auto eval = [&](const Wide& x, const Wide& y) { return std::move(c.eval({&x, &y}).at(0)); };
   if (&c.op == &ops::conv && is_padded(c) && !all_finite(b)) return {c.unknown()};
-  // Each of these is as much work as the operation itself, and most operands are finite points.
+  // Each of these costs as much as the operation itself, and most operands are finite points.
   const bool specials = !all_finite(a) || !all_finite(b), points = a.is_point() && b.is_point();
   const auto sums = [&](bool wanted, auto of_a, auto of_b) {
     return wanted ? eval(map(a, of_a), map(b, of_b)) : Wide();
@@ -221,8 +221,8 @@ std::vector<Enclosure> enclosing::contracted(const Enclosing& c) {
   const Wide plain = specials && shows_specials ? eval(a.low, b.low) : Wide();
   const SumError error{terms_of_contraction(c), on_grid(a) && on_grid(b),
                        precision_of_sums(c.types[0].dtype), c.exact};
-  // What a product loses below the least normal number. Of narrower dtypes f64 shows when all are
-  // 0.
+  // The underflow error of products. For dtypes narrower than f64, computing in f64 shows whether
+  // all of them are 0.
   const double underflow = c.exact || error.on_grid ? 0 : error.terms * error.round.tiny;
   const bool shows_zero = c.types[0].dtype != DType::f64;
   Enclosure y{mid, mid};

@@ -13,13 +13,13 @@ namespace hone {
 
 namespace {
 
-// A function made of core ops, in evaluation order, with the position after which a node's results
-// are not read any more.
+// A function of core ops in evaluation order, with the position after which a node's results are no
+// longer read.
 struct Program {
   Function function;
   std::vector<NodeId> order;
   std::vector<std::size_t> last_use;           // by node
-  std::unordered_map<NodeId, Wide> constants;  // that are kept widened
+  std::unordered_map<NodeId, Wide> constants;  // cached in wide form
 };
 
 Program make_program(const Function& f) {
@@ -59,17 +59,17 @@ std::vector<Wide> host_results(const Op& op, const Attrs& attrs,
   return results;
 }
 
-// What evaluation needs of a function and of the bodies in it, made once.
+// Data prepared once for evaluating a function and the bodies in it.
 class Programs {
  public:
-  // Bodies are attributes of nodes of programs, so their addresses stay.
+  // Bodies are attributes of program nodes, so their addresses are stable.
   Program& of(const Function& f) {
     auto [it, fresh] = programs_.try_emplace(&f);
     if (fresh) it->second = std::make_unique<Program>(make_program(f));
     return *it->second;
   }
 
-  // A constant in doubles, which is kept; null once those that are kept take too much memory.
+  // A constant in doubles, cached; null once the cached constants take too much memory.
   const Wide* constant(Program& p, NodeId n) {
     if (const auto at = p.constants.find(n); at != p.constants.end()) return &at->second;
     const Array& a = p.function.graph().attrs(n).get<Array>("value");
@@ -87,7 +87,7 @@ class Interpreter {
  public:
   Interpreter(Mode mode, Programs& programs) : mode_(mode), programs_(programs) {}
 
-  // Of inputs that it may change, and after them of others that outlive the call.
+  // Takes inputs that it may change, then others that outlive the call.
   std::vector<Wide> call(const Function& f, std::vector<Wide> inputs, const Sizing& outer,
                          std::span<const Wide* const> borrowed = {}) {
     if (++depth_ > deepest)
@@ -156,8 +156,8 @@ class Interpreter {
     return out;
   }
 
-  // What a dynamic_update at position i of the order may change, as nothing reads it afterwards: a
-  // loop that fills a tensor would copy it in each iteration.
+  // The operand that a dynamic_update at position i of the order may change in place, since nothing
+  // reads it afterwards; otherwise a loop that fills a tensor would copy it in each iteration.
   static Wide* changed_in_place(const Program& p, std::size_t i, std::vector<Done>& done) {
     const Graph& graph = p.function.graph();
     if (&graph.op(p.order[i]) != &ops::dynamic_update) return nullptr;
@@ -167,7 +167,7 @@ class Interpreter {
     return is_read || done[x.node()].kept ? nullptr : &done[x.node()].own[x.index()];
   }
 
-  // What ops::while_loop.eval does, without copies of what an iteration does not change.
+  // Same as ops::while_loop.eval, without copying values that an iteration does not change.
   std::vector<Wide> loop(const Attrs& attrs, std::span<const Wide* const> inputs,
                          std::size_t carried, const Sizing& sizing) {
     const Function &condition = *attrs.get<FunctionRef>("condition"),
@@ -194,7 +194,7 @@ class Interpreter {
     return results;
   }
 
-  // Movement and control pass on what was rounded before.
+  // Movement and control ops return values that are already rounded.
   static bool rounds(const Op& op) {
     return op.kind != OpKind::movement && op.kind != OpKind::control;
   }
@@ -246,7 +246,7 @@ void expect_size(const Function& f, std::size_t param, int axis, std::int64_t ha
                     "; give inputs of consistent sizes");
 }
 
-// Whether the check speaks of a size that data decides and that is not known yet.
+// Whether the check depends on a data-dependent size that is not known yet.
 bool waits(const DimCheck& c, std::span<const DimBound> measured, const Sizing& sizing) {
   return std::any_of(measured.begin(), measured.end(), [&](const DimBound& m) {
     const std::string& name = m.symbol.name();

@@ -13,11 +13,11 @@ namespace hone {
 
 namespace {
 
-// Numbers of evaluations: at first, and before a result is refused. Six evaluations and the
-// reference agree by chance on one of 2^7 decisions that rounding makes.
+// Numbers of evaluations: initially, and before a result is rejected. Six evaluations and the
+// reference agree by chance on one of 2^7 rounding-dependent decisions.
 constexpr int few_phases = 6, all_phases = 30;
 
-// Of core ops: those whose float results are rounded.
+// Core ops whose float results are rounded.
 bool rounds(const Op& op, const Attrs& attrs) {
   if (op.ulps == 0) return false;
   if (attrs.has("kind")) {
@@ -37,7 +37,7 @@ class Perturber {
     Function out = transform(core, [&](NodeId n, Copier& copy, Function& to) -> Values {
       const Graph& g = core.graph();
       if (g.op(n).kind == OpKind::leaf) return {};
-      // What was cast is that number (docs/numbers.md).
+      // A cast value is exactly that number (docs/numbers.md).
       const bool is_cast = &g.op(n) == &ops::cast;
       const bool here = !is_cast && rounds(g.op(n), g.attrs(n));
       rounded[n] = here || g.op(n).kind == OpKind::control;
@@ -49,7 +49,7 @@ class Perturber {
                            : here || rounded[v.node()]
                                ? noisy(x, std::max(g.op(v.node()).ulps, 1.0))
                                : x);
-        // What is only moved or compared is as uncertain as what it is made of.
+        // Moved or compared values are as uncertain as their operands.
         rounded[n] = rounded[n] || (rounded[v.node()] && !is_cast);
       }
       Attrs attrs = bodies(g.attrs(n));
@@ -71,8 +71,8 @@ class Perturber {
     return out;
   }
 
-  // A kernel may multiply weights by zeros beyond the border (docs/numbers.md), which counts for
-  // infinite ones.
+  // A kernel may multiply weights by zeros beyond the border (docs/numbers.md), which matters for
+  // infinite weights.
   static void pad_first(Value& x, Attrs& attrs) {
     const ConvAxes axes = conv_axes(attrs, x.rank());
     Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
@@ -85,8 +85,8 @@ class Perturber {
       attrs.set(name, Dims(axes.space.size(), 0));
   }
 
-  // x * (1 + error), up to `units` units in the last place. The product is taken in f64, where
-  // 1 + eps exists for every dtype.
+  // x * (1 + error), up to `units` units in the last place. The product is computed in f64, where 1
+  // + eps is representable for every dtype.
   Value noisy(Value x, double units) {
     if (!is_float(x.dtype())) return x;
     const double most = units * epsilon_of(x.dtype());
@@ -103,8 +103,8 @@ class Perturber {
     return reshape_to(wave * most + 1.0, x.shape().dims);
   }
 
-  // Equal numbers are rounded equally, so the errors of a whole tensor may have one sign and add
-  // up.
+  // Equal numbers are rounded equally, so the errors of a whole tensor may have the same sign and
+  // add up.
   double sign() const {
     const auto mixed = static_cast<std::uint64_t>(phase_ * 131 + uses_) * 0x9e3779b97f4a7c15;
     return mixed >> 63 ? 1 : -1;
@@ -127,7 +127,7 @@ bool explains_integers(const Wide& got, const Wide& wide, std::span<const Wide* 
   return true;
 }
 
-// Where it is NaN or infinite in any evaluation, all of them must agree to decide it.
+// If the value is NaN or infinite in any evaluation, it is decided only if all of them agree.
 bool explains_special(double got, double wide, std::size_t i, std::span<const Wide* const> others) {
   bool agree = true;
   for (const Wide* o : others)
@@ -182,9 +182,9 @@ std::vector<const Wide*> Rounding::evaluations(std::size_t r) const {
   return out;
 }
 
-// The rule once more, with the largest distance of any perturbed evaluation for that of `strict`,
-// and elements decided on which all of them agree. Where that distance comes from a few elements
-// next to a tie or a step, only a few may be that far off.
+// Applies the rule again, with the largest distance of any perturbed evaluation in place of that of
+// `strict`; elements on which all evaluations agree count as decided. If that distance comes from a
+// few elements next to a tie or a step, only a few may be that far off.
 bool Rounding::explains(std::size_t r, const Array& got, const std::vector<bool>& left_out) {
   const Wide numbers = widen(got);
   for (const int phases : {few_phases, all_phases}) {
