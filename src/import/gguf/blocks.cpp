@@ -9,7 +9,7 @@ namespace hone::gguf {
 
 namespace {
 
-// Of the 32 elements of a block whose low four bits lie in 16 bytes.
+// Element j of the 32 in a block whose low four bits are in 16 bytes.
 int low_bits(const std::uint8_t (&low)[16], int j) {
   return j < 16 ? low[j] & 15 : low[j - 16] >> 4;
 }
@@ -43,8 +43,8 @@ void block(const Q8_0& b, float* to) {
   for (int j = 0; j < 32; ++j) to[j] = d * static_cast<float>(b.q[j]);
 }
 
-// Scale and minimum of part p: those of the first four parts are the low six bits of a byte; those
-// of the others have their low four bits in the last four bytes and the rest above those six.
+// Scale and minimum of part p: for the first four parts the low six bits of a byte; for the others
+// the low four bits are in the last four bytes and the rest above those six.
 struct PartScale {
   int scale, minimum;
 };
@@ -53,7 +53,7 @@ PartScale part_scale(const std::uint8_t (&s)[12], int p) {
   return {(s[p + 4] & 15) | (s[p - 4] >> 6 << 4), (s[p + 4] >> 4) | (s[p] >> 6 << 4)};
 }
 
-// Q4_K, and Q5_K with its fifth bits.
+// Q4_K, and Q5_K with its additional fifth bits.
 template <class K>
 void block_k(const K& b, float* to) {
   const float d = f16_to_f32(b.d), dmin = f16_to_f32(b.dmin);
@@ -71,8 +71,8 @@ void block_k(const K& b, float* to) {
 void block(const Q4_K& b, float* to) { block_k(b, to); }
 void block(const Q5_K& b, float* to) { block_k(b, to); }
 
-// Rows 0 and 1 of a half lie in the low halves of 64 bytes, rows 2 and 3 in the high ones; bits
-// 2 row and 2 row + 1 of 32 bytes are the two highest.
+// Rows 0 and 1 of a half are in the low halves of 64 bytes, rows 2 and 3 in the high halves; bits 2
+// row and 2 row + 1 of 32 bytes are the two highest.
 void block(const Q6_K& b, float* to) {
   const float d = f16_to_f32(b.d);
   for (int k = 0; k < 256; ++k) {

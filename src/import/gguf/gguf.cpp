@@ -18,15 +18,15 @@ static_assert(std::endian::native == std::endian::little, "GGUF is read in place
 namespace {
 
 constexpr int most_axes = 4;
-constexpr int most_nested = 8;            // arrays in arrays, in metadata
-constexpr std::uint64_t most_text = 400;  // of one metadata value that is kept
+constexpr int most_nested = 8;            // nesting depth of metadata arrays
+constexpr std::uint64_t most_text = 400;  // length of a stored metadata value
 constexpr std::string_view alignment_key = "general.alignment";
 
 // Plain elements have blocks of one.
 struct Format {
   GgufType type;
   std::string_view name;
-  std::int64_t elements, bytes;  // of a block
+  std::int64_t elements, bytes;  // per block
   std::optional<DType> dtype;
 };
 
@@ -70,14 +70,14 @@ std::string supported() {
 // Metadata values, by the format's numbers.
 struct ValueType {
   std::string_view name;
-  std::size_t bytes;  // 0: text or array
+  std::size_t bytes;  // 0: string or array
 };
 constexpr ValueType value_types[] = {{"u8", 1},  {"i8", 1},  {"u16", 2},  {"i16", 2},  {"u32", 4},
                                      {"i32", 4}, {"f32", 4}, {"bool", 1}, {"text", 0}, {"array", 0},
                                      {"u64", 8}, {"i64", 8}, {"f64", 8}};
 constexpr std::uint32_t text_type = 8, array_type = 9;
 
-// Takes what the file has next, never past its end.
+// Reads the file sequentially, never past its end.
 class Cursor {
  public:
   explicit Cursor(const MappedFile& file) : file_(file) {}
@@ -103,7 +103,7 @@ class Cursor {
     const auto bytes = take(number<std::uint64_t>(what), what);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  // A count of things that take at least `least` bytes each.
+  // A number of items that take at least `least` bytes each.
   std::uint64_t count(std::uint64_t least, std::string_view what) {
     const auto n = number<std::uint64_t>(what);
     if (n > left() / least)
@@ -160,7 +160,7 @@ std::uint32_t value_type(Cursor& c) {
   return type;
 }
 
-// Skips the elements; the text tells type and count.
+// Skips the elements and returns the type and count as a string.
 std::string array_text(Cursor& c, int depth) {
   if (depth > most_nested)
     c.fail(cat("has metadata nested more than ", most_nested, " levels deep"));
@@ -205,7 +205,7 @@ void read_metadata(Cursor& c, std::uint64_t count, Gguf& out) {
   }
 }
 
-// One tensor as the header has it.
+// One tensor as described in the header.
 struct Entry {
   GgufTensor tensor;
   std::uint64_t offset = 0, bytes = 0;
@@ -233,7 +233,7 @@ std::uint64_t byte_size(const Cursor& c, const GgufTensor& t, const Format& f) {
     refuse(c, t.name,
            cat("its rows have ", amount(row, "element", "elements"), ", expected a multiple of ",
                f.elements, ", the size of a ", f.name, " block"));
-  // Strides are parts of the product, so it must not overflow where one size is 0 either.
+  // Strides are partial products, so the product must not overflow even if one size is 0.
   const bool is_empty = std::ranges::find(t.dims, 0) != t.dims.end();
   std::int64_t bytes = f.bytes;
   try {
@@ -327,7 +327,7 @@ Gguf read_gguf(std::shared_ptr<const MappedFile> file) {
   const std::uint64_t size = file->bytes().size();
   check_places(c, entries, size - std::min(start, size));
   for (Entry& e : entries) {
-    // An empty tensor may lie behind the last byte.
+    // An empty tensor may have an offset past the last byte.
     const std::uint64_t at = e.bytes > 0 ? start + e.offset : 0;
     e.tensor.data = Storage(file, file->bytes().subspan(at, e.bytes));
     out.tensors.push_back(std::move(e.tensor));

@@ -1,4 +1,4 @@
-// Attention and what goes with it: rotary positions, caches, linear attention.
+// Attention and related operators: rotary positions, caches, linear attention.
 #include <cmath>
 #include <limits>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// [b, s, heads * d] as [b, heads, s, d].
+// Converts [b, s, heads * d] to [b, heads, s, d].
 Value with_heads(NodeContext& c, Value x, std::int64_t heads, std::string_view attribute) {
   if (x.rank() == 4) return x;
   if (x.rank() != 3) c.fail(cat("an input is ", x.type(), ", expected 3 or 4 axes"));
@@ -25,13 +25,14 @@ Value with_heads(NodeContext& c, Value x, std::int64_t heads, std::string_view a
   return transpose_by(reshape_to(x, {s[0], s[1], heads, floor_div(s[2], heads)}), Axes{0, 2, 1, 3});
 }
 
-// [b, heads, s, d] as [b, s, heads * d].
+// Converts [b, heads, s, d] to [b, s, heads * d].
 Value without_heads(Value x) {
   const Shape s = x.shape();
   return reshape_to(transpose_by(x, Axes{0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
 }
 
-// [b, q_heads, l, d] as [b, kv_heads, q_heads / kv_heads, l, d]: heads that share a key.
+// Converts [b, q_heads, l, d] to [b, kv_heads, q_heads / kv_heads, l, d], grouping heads that share
+// a key.
 Value grouped(NodeContext& c, Value q, const Dim& kv_heads) {
   const Shape& s = q.shape();
   if (kv_heads.is_number() && s[1].is_number() &&
@@ -41,7 +42,7 @@ Value grouped(NodeContext& c, Value q, const Dim& kv_heads) {
   return reshape_to(q, {s[0], kv_heads, floor_div(s[1], kv_heads), s[2], s[3]});
 }
 
-// Products with keys [b, h, s, d] or values [b, h, s, v] that groups of heads share.
+// Products with keys [b, h, s, d] or values [b, h, s, v] that are shared by groups of heads.
 Value scores_of(NodeContext& c, Value q, Value k) {
   Value product = dot_general(grouped(c, q, k.shape()[1]), k, {{0, 0}, {1, 1}}, {{4, 3}});
   return reshape_to(product, {q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]});
@@ -53,13 +54,13 @@ Value mixed(NodeContext& c, Value probability, Value v) {
   return reshape_to(product, {p[0], p[1], p[2], v.shape()[3]});
 }
 
-// What the node allows: an additive bias over [.., queries, keys], null when all is allowed.
+// The node's masks: an additive bias over [.., queries, keys], null when everything is allowed.
 class Mask {
  public:
   Mask(NodeContext& c, DType dtype, const Dim& queries, const Dim& keys)
       : c_(c), dtype_(dtype), queries_(queries), keys_(keys) {}
 
-  // What the node gives; where it is shorter than the keys it forbids the rest.
+  // The node's mask operand; keys beyond its length are forbidden.
   Value whole(Value mask) const {
     const bool boolean = mask.dtype() == DType::b1;
     if (!boolean) mask = cast_to(mask, dtype_);
@@ -76,7 +77,7 @@ class Mask {
   }
 
   // diff = position of the query - position of the key, within the bounds that are not negative.
-  // `offset` is the position of the first query: a scalar, or one for each batch.
+  // `offset` is the position of the first query: a scalar, or one per batch.
   void add_window(Value offset, std::int64_t left, std::int64_t right) {
     Value rows = iota_value(c_.graph(), DType::i64, {queries_, keys_}, 0);
     Value columns = iota_value(c_.graph(), DType::i64, {queries_, keys_}, 1);
@@ -91,7 +92,7 @@ class Mask {
     if (allowed) add(as_bias(allowed));
   }
 
-  // Only the first lengths[b] keys.
+  // Allows only the first lengths[b] keys.
   void add_lengths(Value lengths) {
     Value columns = iota_value(c_.graph(), DType::i64, {1, 1, 1, keys_}, 3);
     Value many = reshape_to(cast_to(lengths, DType::i64), {lengths.shape()[0], 1, 1, 1});
@@ -112,7 +113,7 @@ class Mask {
   Value bias_;
 };
 
-// Rows that may look at nothing give 0, whatever the scores are.
+// Rows for which all keys are forbidden give 0, whatever the scores are.
 Value zero_where_nothing(Value y, Value bias) {
   if (!bias) return y;
   Value most = max_over(bias, {bias.rank() - 1}, true);
@@ -128,7 +129,7 @@ struct Operands {
   Value q, k, v;
 };
 
-// Queries, keys and values with heads; earlier keys and values come first.
+// Queries, keys and values with heads; past keys and values come first.
 Operands attention_operands(NodeContext& c) {
   const std::int64_t q_heads = c.integer("q_num_heads", 0), kv_heads = c.integer("kv_num_heads", 0);
   Operands o{with_heads(c, c.in(0), q_heads, "q_num_heads"),
@@ -143,7 +144,7 @@ Operands attention_operands(NodeContext& c) {
   return o;
 }
 
-// What the node allows, all in one.
+// All masks of the node combined.
 Mask attention_mask(NodeContext& c, DType dtype, const Dim& queries, const Dim& keys) {
   Mask mask(c, dtype, queries, keys);
   const std::int64_t left = c.integer("left_window_size", -1),
@@ -165,8 +166,8 @@ Mask attention_mask(NodeContext& c, DType dtype, const Dim& queries, const Dim& 
   return mask;
 }
 
-// The numbers of the node as the operation has them. Where the row length is open, the queries are
-// scaled.
+// Converts the node's attributes to those of the operation. If the row length is open, the queries
+// are scaled instead.
 Value whole_attention(NodeContext& c, Operands o, const Mask& mask) {
   const Dim depth = o.q.shape()[3];
   double scale = 1;
@@ -185,7 +186,7 @@ Value whole_attention(NodeContext& c, Operands o, const Mask& mask) {
     operands.push_back(mask.bias());
   else if (c.has(3))
     operands.push_back(mask.whole(c.in(3)));
-  // The first query may see the past and itself.
+  // The first query may attend to the past and itself.
   if (c.flag("is_causal") && !is_window)
     attrs.set("causal", Dims{c.has(4) ? c.in(4).shape()[2] : Dim(0)});
   Value y = ops::attention(operands, std::move(attrs));
@@ -218,7 +219,7 @@ Values attention(NodeContext& c) {
   return {finished(y), o.k, o.v, cast_to(stages[stage], given)};
 }
 
-// Of [.., d]: the two parts that turn into each other, and back.
+// For [.., d]: the two parts that are rotated into each other, and back.
 std::pair<Value, Value> rotated_parts(Value x, bool interleaved) {
   const Dim half = floor_div(x.shape()[-1], 2);
   const int last = x.rank() - 1;
@@ -258,7 +259,7 @@ Values rotary_embedding(NodeContext& c) {
   return {c.in(0).rank() == 3 ? without_heads(y) : y};
 }
 
-// Each batch's updates, written from its own position on; around the end with mode circular.
+// Writes each batch's updates at its own position; wraps around with mode circular.
 Values tensor_scatter(NodeContext& c) {
   Value cache = c.in(0), update = c.in(1);
   const int axis = c.axis(c.integer("axis", -2), cache.rank());
@@ -283,7 +284,8 @@ Values tensor_scatter(NodeContext& c) {
                                 {{"axis", std::int64_t{axis}}, {"kind", std::string("set")}})};
 }
 
-// A convolution of each channel with the past on its left; the last k - 1 inputs are the new past.
+// A causal convolution of each channel with its past state; the last k - 1 inputs are the new
+// state.
 Values causal_conv_with_state(NodeContext& c) {
   Value x = c.in(0), w = c.in(1);
   if (x.rank() != 3 || w.rank() != 3)
@@ -310,7 +312,7 @@ Values causal_conv_with_state(NodeContext& c) {
   return {y, slice_axis(padded, 2, padded.shape()[2] - keep, keep)};
 }
 
-// What a graph makes of scores or probabilities, which keep their type.
+// Applies a graph attribute to scores or probabilities, which keep their type.
 Value modified(NodeContext& c, std::string_view name, Value v) {
   if (!c.has_attribute(name)) return v;
   Values made = c.bodies().inlined(c.body(name), {v});
@@ -358,7 +360,7 @@ Rule update_rule(NodeContext& c) {
   c.bad_attribute("update_rule", rule, "linear, gated, delta or gated_delta");
 }
 
-// [b, s, heads * d] as [s, b, heads, d] in f32 at least.
+// Converts [b, s, heads * d] to [s, b, heads, d], at least in f32.
 Value by_time(NodeContext& c, Value x, std::int64_t heads) {
   if (x.rank() != 3) c.fail(cat("an input is ", x.type(), ", expected 3 axes"));
   const Shape& s = x.shape();
@@ -366,8 +368,8 @@ Value by_time(NodeContext& c, Value x, std::int64_t heads) {
   return cast_to(transpose_by(split, Axes{1, 0, 2, 3}), sum_dtype(x.dtype()));
 }
 
-// The state [b, h, k, v] is decayed, corrected by what it says already, and takes in a key and a
-// value; the query reads it. Inputs: query [b, h, groups, k], key, value, decay, beta.
+// The state [b, h, k, v] is decayed, corrected by its current prediction, and updated with a key
+// and a value; then the query reads it. Inputs: query [b, h, groups, k], key, value, decay, beta.
 Stepped attend_once(const Rule& rule, const Values& now, Value state) {
   const Value &q = now[0], &k = now[1];
   Value v = now[2];
@@ -384,7 +386,7 @@ Stepped attend_once(const Rule& rule, const Values& now, Value state) {
 Values linear_attention(NodeContext& c) {
   const Rule rule = update_rule(c);
   const std::int64_t q_heads = c.integer("q_num_heads", 0), heads = c.integer("kv_num_heads", 0);
-  c.ignore("chunk_size");  // how to compute it, not what
+  c.ignore("chunk_size");  // affects how it is computed, not the result
   if (heads < 1 || q_heads < heads || q_heads % heads != 0)
     c.fail(cat("the queries have ", amount(q_heads, "head", "heads"),
                ", expected a multiple of the ", heads, " heads of the keys"));

@@ -17,14 +17,14 @@ Value zeros(hone::Graph& graph, const Type& t) {
   return broadcast_to(constant(graph, Array::zeros(t.dtype, {})), t.shape);
 }
 
-// Sizes that the branch measures for itself at their bounds: nothing outside knows them.
+// Replaces sizes measured inside the branch by their bounds, since they are unknown outside.
 Dims rooms_of(const Function& branch, const Dims& dims) {
   Dims out;
   for (const Dim& d : dims) out.push_back(room_of(branch.graph(), d));
   return out;
 }
 
-// An output of one branch, and that of the other, which may be missing.
+// An output of one branch and the corresponding output of the other, which may be missing.
 struct Output {
   const Branch* branch;
   Value value;
@@ -32,7 +32,7 @@ struct Output {
 
 bool is_list(Value v) { return is_sequence(v) || is_stacked(v); }
 
-// Of the elements of a sequence; nothing where it is empty. With sizes that the outside knows.
+// The element type of a sequence, with sizes known outside; empty for an empty sequence.
 std::optional<Type> element_type(const Output& o) {
   const Value& v = o.value;
   if (v.operand_count() == 0) return std::nullopt;

@@ -10,7 +10,7 @@ namespace hone::onnx {
 
 namespace {
 
-// Whether a graph does more with a sequence than to append elements and to give it back.
+// Whether a graph does more with a sequence than append elements and return it.
 bool reads(const onnx::Graph& g, std::string_view sequence) {
   std::set<std::string_view> names = {sequence};
   for (const Node& n : g.nodes) {

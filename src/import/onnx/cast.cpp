@@ -11,20 +11,21 @@ namespace {
 
 bool is_small_float(DType t) { return is_small(t) && is_float(t); }
 
-// In a float dtype of at least 16 bits that holds x, or rounds it where no small float comes near.
+// Converts to a float dtype of at least 16 bits that holds x exactly, or rounds x only where no
+// small float is close.
 Value as_float(Value x) {
   if (is_float(x.dtype()) && !is_small(x.dtype())) return x;
   return cast_to(x, byte_size(x.dtype()) <= 2 ? DType::f32 : DType::f64);
 }
 
-// The largest number instead of what is larger, infinities too.
+// Clamps to the largest number, infinities too.
 Value saturated(Value x, DType to) {
   const double largest = small_to_f64(to, static_cast<std::uint8_t>(small_float(to).largest));
   x = as_float(x);
   return ops::minimum(ops::maximum(x, constant_like(x, -largest)), constant_like(x, largest));
 }
 
-// To a power of two: `cast` takes the nearest, ties up.
+// Casts to a power of two: `cast` rounds to nearest, ties up.
 Value cast_to_exponent(NodeContext& c, Value x, bool saturate) {
   const std::string_view mode = c.text("round_mode", "up");
   if (mode != "up" && mode != "down" && mode != "nearest")
@@ -57,7 +58,7 @@ Value text_of_numbers(NodeContext& c, Value x) {
   if (x.dtype() == DType::u64)
     c.unsupported("casting u64 to strings is not supported; cast to i64 first");
   if (!is_float(x.dtype())) return ops::text_of_integer(cast_to(x, DType::i64));
-  // Those of f32 as ONNX Runtime writes them.
+  // The digits that ONNX Runtime writes for f32.
   const std::int64_t digits = x.dtype() == DType::f64 ? 17 : 8;
   return ops::text_of_real(cast_to(x, DType::f64), {{"count", digits}});
 }

@@ -43,7 +43,7 @@ void add_sizes(const Model& model, const ImportOptions& options, ModelCheck& out
   }
 }
 
-// The import narrows ranges that the model's own checks narrow; all variants take the same inputs.
+// The import narrows ranges according to the model's own checks; all variants have the same inputs.
 void narrow_sizes(const Imported& imported, std::vector<ModelCheck::OpenSize>& sizes) {
   for (const Function::Param& p : imported.variants[0].function.params()) {
     if (!p.value.type().is_tensor()) continue;
@@ -80,7 +80,7 @@ void add_outputs(const Function& f, std::vector<ModelCheck::Output>& out) {
   }
 }
 
-// The lines of `from` that the structure has not said already.
+// Adds the lines of `from` that the structure check has not reported.
 void add_new(const std::vector<onnx::StructureError>& said, const std::vector<std::string>& from,
              std::vector<std::string>& to) {
   std::unordered_set<std::string_view> known;

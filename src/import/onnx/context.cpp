@@ -66,7 +66,7 @@ std::string kind_name(std::int32_t kind) {
 
 }  // namespace
 
-// The oldest files do not state the kind.
+// The oldest files do not state the attribute's kind.
 const Attribute* NodeContext::find(std::string_view name, Attribute::Kind kind) {
   const Attribute* a = node_.find(name);
   if (!a) return nullptr;
@@ -172,7 +172,7 @@ Dim NodeContext::measured(Value n, const Dim& most) const {
 
 namespace {
 
-// The parts of a list, so that those that are known stay so.
+// The parts of a list, so that known parts stay known.
 Values parts_of(Value list) {
   if (!list.is(ops::concat)) return {flatten(list)};
   Values out;
@@ -365,13 +365,13 @@ const Index& index() {
 
 }  // namespace
 
-// Damerau-Levenshtein distance, case ignored: two neighbours that changed places are one mistake.
+// Damerau-Levenshtein distance, ignoring case: swapping two neighbours counts as one edit.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   auto is_same = [](char x, char y) {
     return std::tolower(static_cast<unsigned char>(x)) ==
            std::tolower(static_cast<unsigned char>(y));
   };
-  // Row i holds the distances of a's first i characters to the beginnings of b.
+  // Row i holds the distances from a's first i characters to each prefix of b.
   std::vector<std::size_t> before(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -405,9 +405,9 @@ const ImportEntry* find_import(std::string_view domain, std::string_view op, std
 }
 
 std::string_view nearest_import(std::string_view op) {
-  op = op.substr(0, 64);  // names of operators are short, those of hostile files may not be
+  op = op.substr(0, 64);  // operator names are short, except in hostile files
   std::string_view best;
-  std::size_t least = op.size() / 3 + 1;  // what differs more is another word
+  std::size_t least = op.size() / 3 + 1;  // larger distances are unrelated words
   for (std::span<const ImportEntry> table : tables())
     for (const ImportEntry& e : table)
       if (std::size_t d = edit_distance(op, e.op); d < least) least = d, best = e.op;

@@ -32,7 +32,7 @@ Values quick_gelu(NodeContext& c) {
   return {x * ops::sigmoid(x * c.real("alpha", 1.702))};
 }
 
-// Of a fused product or convolution, by name; parameters in the order of the operator of that name.
+// The activation of a fused product or convolution, by name; parameters in that operator's order.
 Value activated(NodeContext& c, Value y, std::string_view name, const std::vector<double>& given) {
   auto number = [&](std::size_t i, double fallback) {
     return i < given.size() ? given[i] : fallback;
@@ -53,7 +53,7 @@ Value activated(NodeContext& c, Value y, std::string_view name, const std::vecto
 
 // ==== products
 
-// The first axis behind the batch axes: [d0, b.., k] as [b.., d0, k].
+// The first axis moved after the batch axes: [d0, b.., k] to [b.., d0, k].
 Value batches_first(Value x) {
   Axes perm;
   for (int i = 1; i + 1 < x.rank(); ++i) perm.push_back(i);
@@ -101,7 +101,7 @@ Values fused_conv(NodeContext& c) {
   return {activated(c, y, c.text("activation", ""), numbers)};
 }
 
-// A matrix in blocks of `block` numbers of few bits along its depth: f(x) times its transpose.
+// A matrix stored in blocks of `block` low-bit numbers along its depth: f(x) times its transpose.
 Values matmul_in_bits(NodeContext& c) {
   const std::int64_t depth = c.integer("K", 0), width = c.integer("N", 0),
                      bits = c.integer("bits", 4), block = c.integer("block_size", 0);
@@ -113,7 +113,7 @@ Values matmul_in_bits(NodeContext& c) {
                ", expected positive integers"));
   const std::int64_t blocks = (depth + block - 1) / block, per_byte = 8 / bits;
   const DType real = c.in(0).dtype();
-  // [n, bytes] as [n, numbers], low bits first.
+  // Unpacks [n, bytes] to [n, numbers], low bits first.
   auto unpacked = [&](Value v, std::int64_t count) {
     v = reshape_to(v, {width, floor_div(v.shape().count(), width), 1});
     Value parts = cast_to(v, DType::i32);
@@ -136,7 +136,7 @@ Values matmul_in_bits(NodeContext& c) {
   else
     zero = reshape_to(cast_to(unpacked(c.in(3), blocks), real), {width, blocks, 1});
   numbers = cast_to(numbers, real);
-  if (c.has(4)) {  // the block that each row of the matrix has its scale from
+  if (c.has(4)) {  // the block whose scale each row of the matrix uses
     const Value blocks_of = slice_axis(c.in(4), 0, 0, depth);
     require_within(blocks_of, 0, blocks - 1, "g_idx");
     numbers = slice_axis(reshape_to(numbers, {width, blocks * block}), 1, 0, depth);
@@ -159,7 +159,7 @@ struct RowNorm {
   Value y, mean, inverse;
 };
 
-// Over the last axis, in f32; without a mean where `centres` is false.
+// Over the last axis, in f32; without subtracting the mean if `centres` is false.
 RowNorm row_norm(NodeContext& c, Value x, Value scale, Value bias, double epsilon, bool centres) {
   const std::int64_t axis = x.rank() - 1;
   const Shape row{x.shape()[-1]};
@@ -183,7 +183,7 @@ RowNorm row_norm(NodeContext& c, Value x, Value scale, Value bias, double epsilo
 
 Value operand_or_none(NodeContext& c, std::size_t i) { return c.has(i) ? c.in(i) : Value(); }
 
-// The sum is given, too, so that the next layer adds to it.
+// Also returns the sum, so that the next layer can add to it.
 Values skip_norm(NodeContext& c, bool centres) {
   const double epsilon = c.real("epsilon", 1e-12);
   Value sum = plus(c.in(0), c.in(1));
@@ -191,7 +191,7 @@ Values skip_norm(NodeContext& c, bool centres) {
   if (c.has(bias)) sum = added(sum, c.in(bias));
   RowNorm n =
       row_norm(c, sum, c.in(2), centres ? operand_or_none(c, 3) : Value(), epsilon, centres);
-  if (!n.mean) n.mean = n.inverse;  // nothing computes it, and nobody may ask for it
+  if (!n.mean) n.mean = n.inverse;  // not computed, and must not be used
   if (!centres && c.wants(1))
     c.unsupported("output 1 ('mean') is not supported; this normalization computes no mean");
   return {n.y, n.mean, n.inverse, sum};
@@ -199,7 +199,7 @@ Values skip_norm(NodeContext& c, bool centres) {
 Values skip_layer_norm(NodeContext& c) { return skip_norm(c, true); }
 Values skip_simplified_norm(NodeContext& c) { return skip_norm(c, false); }
 
-// Rows of tables for words, places and segments, added and normalized.
+// Rows of the word, position and segment tables, added and normalized.
 Values embed_layer_norm(NodeContext& c) {
   const Value ids = c.in(0);
   if (ids.rank() != 2) c.bad_input(0, "input_ids", "[batch, length]");
@@ -236,7 +236,7 @@ Values expand_dims(NodeContext& c) {
   return {unsqueeze(c.in(0), {c.axis(c.number(1), c.in(0).rank() + 1)})};
 }
 
-// The distance of each row of a to each row of b.
+// The distance from each row of a to each row of b.
 Values row_distances(NodeContext& c) {
   Value a = c.in(0), b = c.in(1);
   if (a.rank() != 2 || b.rank() != 2)

@@ -1,4 +1,4 @@
-// Attention as ONNX Runtime fuses it: with the projections before it, with caches, with rotary
+// Attention as fused by ONNX Runtime: with preceding projections, with caches, with rotary
 // positions.
 #include <cmath>
 #include <limits>
@@ -59,15 +59,15 @@ double scale_of(NodeContext& c, const Dim& depth) {
 
 Value joined_bias(Value a, Value b) { return !a ? b : !b ? a : plus(a, b); }
 
-// Ones (of any dtype) allow, zeros add `filter`.
+// Ones (of any dtype) allow a key, zeros add `filter`.
 Value bias_of_mask(Value mask, DType dtype, double filter) {
   Value is_off =
       mask.dtype() == DType::b1 ? ops::bit_not(mask) : ops::eq(mask, integer_like(mask, 0));
   return where(is_off, scalar(mask.graph(), filter, dtype), scalar(mask.graph(), 0, dtype));
 }
 
-// Which keys the mask of Attention allows: [b] keys from the front, [b * 2] ends and starts, or
-// flags [b, keys], [b, queries, keys] or [b, 1, most, most].
+// The keys that the mask of Attention allows: [b] numbers of leading keys, [b * 2] ends and starts,
+// or flags [b, keys], [b, queries, keys] or [b, 1, most, most].
 Value bias_of_any_mask(NodeContext& c, Value mask, DType dtype, double filter, const Dim& batch,
                        const Dim& queries, const Dim& keys) {
   if (mask.rank() == 2) return bias_of_mask(unsqueeze(mask, {1, 2}), dtype, filter);
@@ -99,7 +99,7 @@ Value attended(const Parts& p, Value bias, double scale, std::optional<Dim> caus
   if (causal) attrs.set("causal", Dims{*causal});
   Values operands = {p.q, p.k, p.v};
   if (bias) {
-    // Over queries and keys, which the operation wants whole.
+    // The full shape over queries and keys, as the operation requires.
     Shape whole = bias.shape();
     whole[-1] = p.k.shape()[2];
     whole[-2] = p.q.shape()[2];
@@ -110,7 +110,7 @@ Value attended(const Parts& p, Value bias, double scale, std::optional<Dim> caus
 
 // ==== Attention: one product makes queries, keys and values
 
-// Earlier keys and values, [2, b, heads, past, d], before those of now.
+// Prepends past keys and values, [2, b, heads, past, d].
 void put_past_first(NodeContext& c, std::size_t input, Parts& p) {
   if (!c.has(input)) return;
   p.k = concat_values(Values{take_axis(c.in(input), 0, 0), p.k}, 2);
@@ -160,7 +160,7 @@ Values contrib_attention(NodeContext& c) {
   return attention_of(c, {qkv, 3, 4, 5});
 }
 
-// The same of integers: input, weight, bias, their scales, mask, zero points, past.
+// The same for integers: input, weight, bias, their scales, mask, zero points, past.
 Values quantized_attention(NodeContext& c) {
   auto whole = [&](std::size_t input, std::size_t zero) {
     Value x = cast_to(c.in(input), DType::i32);
@@ -174,14 +174,14 @@ Values quantized_attention(NodeContext& c) {
 
 // ==== MultiHeadAttention
 
-// [b, s, heads * d], or with heads already.
+// Converts [b, s, heads * d], unless it has a heads axis already.
 Value as_heads(NodeContext& c, Value x, std::int64_t heads) {
   if (x.rank() == 4) return x;
   if (x.rank() != 3) c.fail(cat("an input is ", x.type(), ", expected 3 or 4 axes"));
   return split_heads(x, heads);
 }
 
-// [b, s, heads, parts, d], of one projection.
+// Splits one projection into [b, s, heads, parts, d].
 Values packed_heads(NodeContext& c, Value x, std::int64_t heads, int parts) {
   if (prove_equal(x.shape()[2], heads) == false || prove_equal(x.shape()[3], parts) == false)
     c.fail(cat("a packed input is ", x.type(), ", expected [batch, sequence, ", heads, ", ", parts,
@@ -216,7 +216,7 @@ Parts multi_head_parts(NodeContext& c, std::int64_t heads) {
       return plus(x, reshape_to(bias, {x.shape()[1], 1, x.shape()[3]}));
     };
     p.q = with_bias(p.q, each[0]);
-    // Keys that come with heads are those of another sequence, which have theirs already.
+    // Keys that have a heads axis belong to another sequence and already include their bias.
     if (!c.has(1) || c.in(1).rank() != 4) {
       p.k = with_bias(p.k, each[1]);
       p.v = with_bias(p.v, each[2]);
@@ -249,7 +249,7 @@ Values multi_head_attention(NodeContext& c) {
 
 // ==== positions
 
-// Rows of the tables for places [1] or [b, s]: a first place, or all.
+// Rows of the tables for positions [1] or [b, s]: a first position, or all of them.
 Value rows_at(Value table, Value places, const Dim& queries) {
   if (places.rank() == 1) {
     Value first = reshape_to(cast_to(places, DType::i64), {1, 1});
@@ -283,7 +283,8 @@ Values contrib_rotary_embedding(NodeContext& c) {
 
 // ==== GroupQueryAttention
 
-// New keys or values [b, h, s, d] in a cache of `room` places, from each batch's own place on.
+// Writes new keys or values [b, h, s, d] into a cache with `room` positions, starting at each
+// batch's own position.
 Value in_cache(NodeContext& c, Value now, Value past, Value places, const Dim& room) {
   Dims dims = now.shape().dims;
   dims[2] = room;
@@ -299,7 +300,7 @@ Value in_cache(NodeContext& c, Value now, Value past, Value places, const Dim& r
                                {{"axis", std::int64_t{2}}, {"kind", std::string("set")}});
 }
 
-// Keys that a query at its place may look at: not behind it, and not too far before.
+// The keys visible to a query at its position: not after it, and not too far before it.
 Value window_bias(NodeContext& c, Value places, const Dim& keys, std::int64_t window, DType dtype) {
   Value at = reshape_to(places, {places.shape()[0], 1, places.shape()[1], 1});
   Value key = iota_value(c.graph(), DType::i64, {1, 1, 1, keys}, 3);
@@ -308,8 +309,8 @@ Value window_bias(NodeContext& c, Value places, const Dim& keys, std::int64_t wi
   return bias_of_mask(on, dtype, -std::numeric_limits<double>::infinity());
 }
 
-// A weight that softmax gives to nothing, one for all heads or [heads]: a key and a value of zeros,
-// whose bias it is.
+// A sink weight in softmax without a value, one for all heads or [heads]: adds a zero key and value
+// with the sink as bias.
 void add_sink(Parts& p, Value& bias, Value sink) {
   const Value zero = scalar(p.k.graph(), 0, p.k.dtype());
   const Dims low(4, 0), high = {0, 0, 1, 0};
@@ -344,10 +345,10 @@ Values group_query_attention(NodeContext& c) {
   const Dim queries = p.q.shape()[2], batch = p.q.shape()[0];
   Value past_k = c.has(3) ? c.in(3) : Value(), past_v = c.has(4) ? c.in(4) : Value();
   const Dim before = past_k ? past_k.shape()[2] : Dim(0);
-  // The whole length is mostly computed from sizes; else a run tells it.
+  // The total length is mostly computed from sizes; otherwise it is known only at run time.
   const Dim total = c.open_size(6, before + queries);
   const Dim room = past_k ? max(before, total) : total;
-  // Where the first of now stands: behind what each batch has; a first prompt starts at 0.
+  // The position of the first new token: after each batch's past; a first prompt starts at 0.
   Value last = cast_to(flatten(c.in(5)), DType::i64);
   Value first = last - broadcast_to(size_value(g, queries - Dim(1), DType::i64), last.shape());
   first = ops::maximum(first, integer_like(first, 0));

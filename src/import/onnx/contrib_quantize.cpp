@@ -1,5 +1,5 @@
-// Numbers in few bits as ONNX Runtime's quantizer writes them: operands are taken out of their
-// scales, computed with as reals, and put back.
+// Quantised operators as written by ONNX Runtime's quantizer: operands are dequantised, computed
+// with as reals, and quantised again.
 #include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/contrib.h"
@@ -10,7 +10,7 @@ namespace hone::onnx {
 
 namespace {
 
-// An operand, then its scale and zero point, each one number.
+// An operand with its scale and zero point, each a single number.
 Value real_operand(NodeContext& c, std::size_t input) {
   const Value x = c.in(input);
   Value scale = fitted(c, c.in(input + 1), x, 0, 0);
@@ -18,7 +18,7 @@ Value real_operand(NodeContext& c, std::size_t input) {
   return dequantized(x, scale, zero);
 }
 
-// Back, by the scale and the zero point at `scale`; without the latter by 0 of another dtype.
+// Quantises with the scale and zero point at `scale`; without a zero point uses 0 of another dtype.
 Value stored(NodeContext& c, Value y, std::size_t scale, DType otherwise) {
   const bool has_zero = c.has(scale + 1);
   Value zero = has_zero ? fitted(c, c.in(scale + 1), y, 0, 0) : Value();
@@ -41,7 +41,7 @@ Values quantized_leaky_relu(NodeContext& c) {
   return {stored(c, y, 3, c.in(0).dtype())};
 }
 
-// Before opset 13 of ai.onnx the axes from `axis` on are one.
+// Before opset 13 of ai.onnx the axes from `axis` on are treated as one.
 Values quantized_softmax(NodeContext& c) {
   Value x = real_operand(c, 0);
   const std::int64_t opset = c.integer("opset", 13);
@@ -104,7 +104,7 @@ Values pool_of_channels_last(NodeContext& c) {
   return {channels_last(max_pooled(c, channels_first(c.in(0))))};
 }
 
-// The operator of ai.onnx, and one whose images have channels last.
+// The operator of ai.onnx, and one for images with channels last.
 Values quantized_conv(NodeContext& c) {
   const bool last = c.flag("channels_last");
   Value x = without_zero(c, c.in(0), 2, 1);
@@ -116,7 +116,7 @@ Values quantized_conv(NodeContext& c) {
 
 // ==== products
 
-// Sums in i32 as reals: scales of one number, or one for each column of b.
+// Converts i32 sums to reals: scales are one number, or one per column of b.
 Value scaled_sums(NodeContext& c, Value sums, Value scale_a, Value scale_b) {
   const int last = sums.rank() - 1;
   Value y = cast_to(sums, scale_b.dtype());
@@ -135,7 +135,7 @@ Values quantized_gemm(NodeContext& c) {
   return {c.has(7) ? stored(c, y, 7, c.in(0).dtype()) : y};
 }
 
-// a, b, their scales, their zero points, a bias.
+// Operands: a, b, their scales, their zero points, a bias.
 Values product_to_float(NodeContext& c) {
   Value sums = ops::matmul(without_zero(c, c.in(0), 4, c.in(0).rank() - 2),
                            without_zero(c, c.in(1), 5, c.in(1).rank() - 1));
@@ -143,7 +143,7 @@ Values product_to_float(NodeContext& c) {
   return {c.has(6) ? plus(y, c.in(6)) : y};
 }
 
-// a in f32, by its range; b with its scale and zero point; a bias.
+// a in f32, quantised by its range; b with its scale and zero point; a bias.
 Values dynamic_product(NodeContext& c) {
   const Values a = quantized_by_range(c, c.in(0));
   Value left = cast_to(a[0], DType::i32);

@@ -45,7 +45,7 @@ const Type* type_of(const Function& f, std::string_view name, std::size_t& at) {
 std::vector<std::string> contradictions(const Model& model, const ImportOptions& options,
                                         const std::vector<ImportedVariant>& variants) {
   const bool are_sizes_given = !options.shapes.empty() || !options.dims.empty();
-  // Results stand in the order of the outputs, so each is looked for from the last one on.
+  // Results are in the order of the outputs, so each search starts at the last one found.
   std::vector<std::size_t> last(variants.size());
   std::vector<std::string> out;
   for (const ValueInfo& declared : model.graph->outputs) {

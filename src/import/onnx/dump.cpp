@@ -1,4 +1,4 @@
-// Inner values as further results: the same ones in every variant, and near names for those that
+// Inner values as further results: the same ones in every variant, and similar names for those that
 // the model does not have.
 #include <algorithm>
 #include <set>
@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t most_near = 5;
 
-// Every name that `dump` takes. Recursion is bounded by how deep messages nest in the file, and by
-// one level of calls: deeper ones are named by their own calls.
+// Every name that `dump` accepts. Recursion is bounded by the nesting of messages in the file, and
+// by one level of calls: deeper names start at their own calls.
 void collect(const Source& source, const std::vector<Node>& nodes, const std::string& prefix,
              std::set<std::string>& names) {
   for (const Node& n : nodes) {
@@ -36,7 +36,8 @@ void collect(const Source& source, const std::vector<Node>& nodes, const std::st
   std::vector<std::pair<std::size_t, std::string>> near;
   const std::string_view start = std::string_view(name).substr(0, 256);
   for (const std::string& n : names) {
-    // A name that holds what was given, or is held in it, is nearer than one of other letters.
+    // A name that contains the given name, or is contained in it, is a better match than one with
+    // different letters.
     const bool holds = n.find(start) != n.npos || start.find(n) != start.npos;
     near.emplace_back(holds ? 0 : edit_distance(start, std::string_view(n).substr(0, 256)), n);
   }
@@ -49,7 +50,7 @@ void collect(const Source& source, const std::vector<Node>& nodes, const std::st
                   list.empty() ? "" : "; similar names are " + list);
 }
 
-// What the variants that have it agree on.
+// The type common to all variants that have the value.
 Type common_type(const std::string& name, std::span<const DumpedVariant> variants,
                  std::size_t which) {
   std::optional<Type> type;

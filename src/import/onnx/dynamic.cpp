@@ -6,7 +6,7 @@
 
 namespace hone::onnx {
 
-// An update at the end of the axis lies outside and is dropped.
+// An update at the end of the axis is out of range and is dropped.
 Chosen chosen(Value condition) {
   const Dim size = condition.shape()[0];
   hone::Graph& g = condition.graph();
@@ -32,7 +32,7 @@ Value not_zero(Value x) {
   return ops::ne(x, is_float(x.dtype()) ? constant_like(x, 0) : integer_like(x, 0));
 }
 
-// The places where x is not zero, one row for each axis.
+// The positions where x is not zero, one row per axis.
 Values non_zero(NodeContext& c) {
   Value x = c.in(0);
   const Shape shape = x.rank() == 0 ? Shape{Dim(1)} : x.shape();
@@ -51,7 +51,7 @@ Values non_zero(NodeContext& c) {
   return {x.rank() == 0 ? front(reshape_to(rows[0], {Dim(1), n}), 0) : concat_values(rows, 0)};
 }
 
-// Slices of x, or elements where no axis is given, for which the condition holds.
+// The slices of x, or elements if no axis is given, for which the condition holds.
 Values compress(NodeContext& c) {
   Value x = c.in(0), condition = c.in(1);
   std::int64_t axis = 0;
@@ -72,7 +72,7 @@ Values compress(NodeContext& c) {
 
 // ==== Unique
 
-// Elements that `x` has at `places`, all of rank 1.
+// The elements of `x` at `places`, all of rank 1.
 Value at_places(Value x, Value places) {
   return ops::gather(Values{x, places}, {{"axis", std::int64_t{0}}});
 }
@@ -82,11 +82,10 @@ Value scattered(Value into, Value places, Value updates, std::string kind) {
                       {{"axis", std::int64_t{0}}, {"kind", std::move(kind)}});
 }
 
-// Numbers in the order of what they stand for: bools do not sort.
+// Numbers in the same order as the values: bools cannot be sorted.
 Value sortable(Value x) { return x.dtype() == DType::b1 ? cast_to(x, DType::u8) : x; }
 
-// An order of the rows of x [n, r]: by the first column, then by the second, ...; equal ones keep
-// theirs.
+// The stable order of the rows of x [n, r]: by the first column, then by the second, ...
 Value row_order(NodeContext& c, Value x) {
   constexpr std::int64_t most_columns = 256;
   const std::optional<std::int64_t> columns = x.shape()[1].as_number();
@@ -102,7 +101,7 @@ Value row_order(NodeContext& c, Value x) {
   return order;
 }
 
-// Whether row k of x [n, r] is unlike the row before it; the first is.
+// Whether row k of x [n, r] differs from the row before it; true for the first.
 Value starts_run(Value x) {
   const Dim n = x.shape()[0];
   hone::Graph& g = x.graph();
@@ -113,10 +112,10 @@ Value starts_run(Value x) {
   return ops::bit_or(any, ops::eq(place, integer_like(place, 0)));
 }
 
-// Equal rows lie together once they are sorted; the groups are numbered by value or by first place.
+// Equal rows are adjacent once sorted; the groups are numbered by value or by first position.
 struct Groups {
-  Value first;  // by number of the group: where its first row lies; n at most
-  Value of;     // by row: the number of its group
+  Value first;  // by group: the position of its first row; n at most
+  Value of;     // by row: its group
   Value count;
 };
 
@@ -127,7 +126,7 @@ Groups sorted_groups(NodeContext& c, Value x) {
   return {at_places(order, runs.places), scattered(zeros, order, runs.rank, "set"), runs.count};
 }
 
-// A row is the first of its group when the group says so.
+// A row is the first of its group if it is at the group's first position.
 Groups by_first_place(const Groups& sorted) {
   Value place = counted(sorted.of.graph(), DType::i64, sorted.of.shape()[0]);
   Value first_of_row = at_places(sorted.first, sorted.of);
@@ -159,7 +158,7 @@ Values unique(NodeContext& c) {
           front(scattered(zeros, groups.of, ones, "add"), size)};
 }
 
-// Height and width are found when the image is decoded.
+// Height and width are known only when the image is decoded.
 Values image_decoder(NodeContext& c) {
   constexpr std::int64_t most_bytes = 1 << 26, most_side = 65535;
   const std::string_view format = c.text("pixel_format", "RGB");

@@ -11,7 +11,7 @@ namespace hone::onnx {
 
 namespace {
 
-// One letter for each axis; '0', '1', ... count the axes of "..." from the back.
+// One letter per axis; '0', '1', ... count the axes of "..." from the back.
 struct Term {
   Value value;
   std::string labels;
@@ -35,7 +35,7 @@ std::vector<std::string> split(const std::string& text, char at) {
   return out;
 }
 
-// "..." becomes as many digits as the rank leaves.
+// "..." becomes one digit for each axis without a letter.
 std::string labelled(NodeContext& c, const std::string& text, int rank) {
   const std::size_t dots = text.find("...");
   const auto named = static_cast<int>(text.size()) - (dots == text.npos ? 0 : 3);
@@ -50,7 +50,7 @@ std::string labelled(NodeContext& c, const std::string& text, int rank) {
   return out.replace(dots, 3, digits);
 }
 
-// Letters that stand twice name a diagonal.
+// Repeated letters select a diagonal.
 Term with_distinct_labels(Term t) {
   for (std::size_t i = 0; i < t.labels.size(); ++i) {
     const std::size_t k = t.labels.find(t.labels[i], i + 1);
@@ -70,7 +70,7 @@ Term with_distinct_labels(Term t) {
 
 bool holds(const std::string& labels, char c) { return labels.find(c) != labels.npos; }
 
-// Axes that nothing else reads are summed.
+// Axes that nothing else uses are summed.
 Term summed(Term t, const std::string& read) {
   Axes axes;
   std::string left;
@@ -83,7 +83,7 @@ Term summed(Term t, const std::string& read) {
   return axes.empty() ? t : Term{sum_over(t.value, axes), left};
 }
 
-// An axis of size 1 broadcasts against the other operand's, so it may go.
+// An axis of size 1 broadcasts against the other operand's, so it can be removed.
 Term without_ones(Term t, const Term& other) {
   for (std::size_t i = 0; i < t.labels.size(); ++i) {
     const std::size_t k = other.labels.find(t.labels[i]);
@@ -121,7 +121,7 @@ Term contracted(Term a, Term b, const std::string& read) {
   return {dot_general(a.value, b.value, batch, contract), labels + of_a + of_b};
 }
 
-// Without "->": what stands once, in order of the alphabet, after the axes of "...".
+// Without "->": the letters that occur once, in alphabetical order, after the axes of "...".
 std::string implied_result(const std::vector<Term>& terms) {
   std::map<char, int> counts;
   for (const Term& t : terms)
@@ -142,7 +142,7 @@ Values einsum(NodeContext& c) {
     c.fail(cat("'", equation, "' has ", amount(lists.size(), "term", "terms"), ", expected ",
                c.inputs(), ", one for each input"));
   std::vector<Term> terms;
-  std::optional<int> dots;  // axes of "...", the same number wherever it stands
+  std::optional<int> dots;  // axes of "...", the same number everywhere
   for (std::size_t i = 0; i < lists.size(); ++i) {
     Term t{c.in(i), labelled(c, lists[i], c.in(i).rank())};
     if (holds(lists[i], '.')) {

@@ -29,7 +29,7 @@ std::pair<Value, Value> operand_pair(NodeContext& c) {
   Value a = c.in(0), b = c.in(1);
   if (c.opset() < 7) {
     c.ignore("consumed_inputs");
-    c.ignore("axis");  // means something for an operand of lower rank only
+    c.ignore("axis");  // relevant only for an operand of lower rank
     if (c.flag("broadcast") && b.rank() < a.rank()) b = placed(c, a, b);
   }
   return broadcast_pair(a, b, c.op());
@@ -47,7 +47,7 @@ Values comparison(NodeContext& c) {
   return {exchanged ? op(b, a) : op(a, b)};
 }
 
-// The power may have another dtype; the result has that of the base.
+// The exponent may have another dtype; the result has that of the base.
 Values power(NodeContext& c) {
   auto [x, y] = operand_pair(c);
   const DType dtype = x.dtype();
@@ -72,7 +72,7 @@ Values mean_of_operands(NodeContext& c) {
   return {sum / static_cast<double>(c.inputs())};
 }
 
-// From opset 28 on floats are allowed without fmod: there a zero has the sign of the divisor, too.
+// From opset 28 on floats are allowed without fmod: a zero result then has the sign of the divisor.
 Values modulo(NodeContext& c) {
   auto [a, b] = operand_pair(c);
   if (c.flag("fmod")) return {ops::rem(a, b)};
@@ -92,7 +92,7 @@ Values shift_by_direction(NodeContext& c) {
 
 Values where_import(NodeContext& c) { return {where(c.in(0), c.in(1), c.in(2))}; }
 
-// Sizes that exporters compute in floats, as ceil(8 / 2.0), stay sizes where they are known.
+// Sizes that exporters compute in floats, such as ceil(8 / 2.0), remain sizes where they are known.
 Value integers_of_floats(Value x, Value made) {
   constexpr std::int64_t most = 64;
   const std::optional<std::int64_t> count = made.shape().count().as_number();
@@ -130,7 +130,7 @@ Values leaky_relu(NodeContext& c) {
 Values prelu(NodeContext& c) {
   c.ignore("consumed_inputs");
   Value x = c.in(0), slope = c.in(1);
-  if (c.opset() < 7 && slope.rank() == 1 && x.rank() > 2) {  // one slope for each channel
+  if (c.opset() < 7 && slope.rank() == 1 && x.rank() > 2) {  // one slope per channel
     Dims dims(static_cast<std::size_t>(x.rank() - 1), Dim(1));
     dims[0] = slope.shape()[0];
     slope = reshape_to(slope, dims);
@@ -139,7 +139,7 @@ Values prelu(NodeContext& c) {
   return {ops::select(Values{ops::lt(x, constant_like(x, 0)), x * slope, x})};
 }
 
-// a * (exp(x) - 1) below 0.
+// a * (exp(x) - 1) for x below 0.
 Value exponential_below(Value x, double a) {
   Value zero = constant_like(x, 0);
   return (ops::exp(ops::minimum(x, zero)) - 1.0) * a;
@@ -200,7 +200,7 @@ Values thresholded_relu(NodeContext& c) {
   return {ops::select(Values{kept, x, constant_like(x, 0)})};
 }
 
-// Nothing computes in small floats; f32 holds them all.
+// Small floats cannot be computed with; f32 holds them exactly.
 Value computable(Value x) { return is_small(x.dtype()) ? cast_to(x, DType::f32) : x; }
 
 Values is_nan(NodeContext& c) {

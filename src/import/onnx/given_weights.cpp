@@ -9,7 +9,7 @@ namespace hone::onnx {
 
 namespace {
 
-// Rounded once to another float dtype.
+// Rounds once to another float dtype.
 Array rounded(const Array& a, DType to) {
   Array out = Array::zeros(to, a.dims());
   for (std::int64_t i = 0; i < a.count(); ++i) out.set_real(i, a.real(i));
@@ -48,7 +48,7 @@ std::string first_names(const std::set<std::string>& names) {
   return out;
 }
 
-// Of subgraphs, too. Recursion is bounded by how deep messages nest.
+// Includes subgraphs. Recursion is bounded by the nesting of messages.
 void add_names(const Graph& g, std::set<std::string>& out) {
   for (std::string_view name : initializer_names(g)) out.emplace(name);
   for (const ValueInfo& v : g.inputs) out.emplace(v.name);

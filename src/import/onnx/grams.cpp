@@ -1,4 +1,4 @@
-// TfIdfVectorizer over integers: every n-gram of a pool is compared with every place of the input.
+// TfIdfVectorizer over integers: compares every n-gram of a pool with every position of the input.
 #include <algorithm>
 
 #include "base/amount.h"
@@ -9,14 +9,14 @@ namespace hone::onnx {
 
 namespace {
 
-// The grams of one length, and where their counts go.
+// The grams of one length, and the output columns of their counts.
 struct Pool {
   std::int64_t length = 0;
-  std::vector<std::int64_t> items;   // length for each gram
-  std::size_t first = 0, count = 0;  // of all grams
+  std::vector<std::int64_t> items;   // `length` items per gram
+  std::size_t first = 0, count = 0;  // among all grams
 };
 
-// ngram_counts[i] is where in the items the grams of length i + 1 start.
+// ngram_counts[i] is the start of the grams of length i + 1 in the items.
 std::vector<Pool> pools_of(NodeContext& c, const std::vector<std::int64_t>& starts,
                            const std::vector<std::int64_t>& items) {
   std::vector<Pool> out;
@@ -38,7 +38,8 @@ std::vector<Pool> pools_of(NodeContext& c, const std::vector<std::int64_t>& star
   return out;
 }
 
-// How often each gram of the pool stands in the rows of x [rows, n], with `step` from item to item.
+// The number of occurrences of each gram in the rows of x [rows, n], with distance `step` between
+// items.
 Value counts_of(Value x, const Pool& p, std::int64_t step) {
   const Dim n = x.shape()[1], places = max(n - Dim((p.length - 1) * step), 0);
   const auto grams = static_cast<std::int64_t>(p.count);
@@ -64,7 +65,7 @@ Value counts_of(Value x, const Pool& p, std::int64_t most_skipped, std::int64_t 
   return sum;
 }
 
-// [grams, columns]: 1 where the counts of a gram go.
+// [grams, columns]: 1 in the output column of a gram.
 Value columns_of(NodeContext& c, const std::vector<std::int64_t>& index, std::int64_t columns) {
   const auto grams = static_cast<std::int64_t>(index.size());
   Array to = Array::zeros(DType::f32, {grams, columns});

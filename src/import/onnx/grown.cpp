@@ -13,7 +13,7 @@ namespace {
 
 bool is_same(const Dim& a, const Dim& b) { return a == b || prove_equal(a, b) == true; }
 
-// Notes each axis of which a turn changes the size. Whether there was a new one.
+// Marks each axis whose size changes in an iteration. Returns whether there was a new one.
 bool note_changes(NodeContext& c, const std::vector<Type>& before, const Function& body,
                   std::size_t first_argument, std::size_t first_result,
                   std::vector<std::vector<bool>>& open) {
@@ -35,7 +35,8 @@ bool note_changes(NodeContext& c, const std::vector<Type>& before, const Functio
   return is_new;
 }
 
-// How large an axis may become that is `from` at first, `symbol` before a turn and `to` after it.
+// The bound of an axis whose size is `from` at first, `symbol` before an iteration and `to` after
+// it.
 Dim room_for(const Dim& from, const Dim& symbol, const Dim& to, const std::optional<Dim>& turns,
              const Dim& limit) {
   const Dim more = to - symbol;
@@ -43,7 +44,7 @@ Dim room_for(const Dim& from, const Dim& symbol, const Dim& to, const std::optio
   return from + more * *turns;
 }
 
-// The graph's body between values with room.
+// The graph's body, with inputs and outputs in rooms.
 Body with_rooms(const Body& inner, const GrownBody& g, std::vector<Type> arguments,
                 std::size_t first_argument, std::size_t first_result,
                 const std::vector<Dims>& rooms) {

@@ -27,9 +27,9 @@ std::vector<Wide> no_call(const Function&, std::vector<Wide>) {
   throw InternalError("import: a node with a body cannot be evaluated");
 }
 
-struct OpenSize {};  // a size is no number
+struct OpenSize {};  // a size is not a number
 
-// Evaluates nodes operands first; a composite stands for the values of its expansion.
+// Evaluates nodes, operands first; a composite has the values of its expansion.
 class Evaluator {
  public:
   explicit Evaluator(hone::Graph& graph) : graph_(graph) {}
@@ -61,7 +61,7 @@ class Evaluator {
     return op.pure && &op != &ops::param && op.kind != OpKind::control && is_small(graph_, n);
   }
 
-  // Opens those that are not.
+  // Queues the operands that are not evaluated.
   bool operands_are_done(NodeId n) {
     if (graph_.op(n).expand && !expansions_.contains(n)) expand(n);
     auto it = expansions_.find(n);

@@ -1,4 +1,4 @@
-// Loop and Scan: unrolled where few turns are known, else real loops.
+// Loop and Scan: unrolled for a small known iteration count, otherwise real loops.
 #include "import/onnx/loop.h"
 
 #include <algorithm>
@@ -17,12 +17,12 @@ namespace hone::onnx {
 namespace {
 
 constexpr std::int64_t most_unrolled = 16, most_turns_of_sequences = 1024;
-// Of all loops of a model together: loops in loops multiply.
+// Limits for all loops of a model together: nested loops multiply.
 constexpr std::int64_t most_turns_in_all = 1 << 12, most_turns_of_all_sequences = 1 << 14;
 
-// What a loop does in each turn, for Loop and Scan alike: arguments of the body from the number of
-// the turn, the carried values and constants; its results are `skipped` ones, the carried values,
-// and outputs that are stacked along a new first axis.
+// One iteration of a loop, for both Loop and Scan: computes arguments of the body from the
+// iteration number, the carried values and constants; its results are `skipped` ones, the carried
+// values, and outputs that are stacked along a new first axis.
 struct Turns {
   const onnx::Graph& body;
   Dim count;
@@ -31,7 +31,7 @@ struct Turns {
   std::function<Values(Value turn, const Values& carried, const Values& constants)> arguments;
   std::size_t skipped = 0;
   std::size_t first_argument = 0;    // of the carried values
-  std::vector<bool> backwards = {};  // of the outputs: the last turn's comes first
+  std::vector<bool> backwards = {};  // by output: whether the last iteration's comes first
 
   std::size_t outputs() const { return body.outputs.size() - skipped - carried.size(); }
 };
@@ -52,7 +52,7 @@ Values part(const Values& v, std::size_t first, std::size_t count) {
                 v.begin() + static_cast<std::ptrdiff_t>(first + count));
 }
 
-// Carried values may change their types from turn to turn.
+// Carried values may change their types between iterations.
 Turned unrolled(NodeContext& c, const Turns& t, std::int64_t count) {
   Turned out{t.carried, {}};
   std::vector<Values> stacked(t.outputs());
@@ -76,7 +76,7 @@ std::vector<Type> types_of(const Values& values) {
   return out;
 }
 
-// Room for outputs of `turns` turns.
+// An empty stack for outputs of `turns` iterations.
 Value empty_stack(hone::Graph& g, const Type& output, const Dim& turns) {
   Dims dims = output.shape.dims;
   dims.insert(dims.begin(), turns);
@@ -88,7 +88,7 @@ bool all_tensors(const Values& values) {
                      [](const Value& v) { return v.type().is_tensor(); });
 }
 
-// A Function whose parameters stand for the given values.
+// A Function whose parameters represent the given values.
 std::shared_ptr<Function> over_values(const Values& operands) {
   auto f = std::make_shared<Function>();
   for (const Value& v : operands) f->add_param(v.type(), cat("p", f->params().size()));
@@ -101,7 +101,7 @@ Values params_of(const Function& f, std::size_t first, std::size_t count) {
   return out;
 }
 
-// Carried: turn, values, their sizes, stacks. Constant: constants, captures.
+// Carried: iteration, values, their sizes, stacks. Constant: constants, captures.
 Turned counted_loop(NodeContext& c, const Turns& t) {
   CarriedSequences sequences(c, t.body, t.carried, t.first_argument, t.skipped);
   const Values sample = t.arguments(integer(c.graph(), 0), sequences.tensors(), t.constants);
@@ -177,13 +177,13 @@ Value as_declared(const onnx::Graph& body, std::size_t input, Value v) {
   return info.has_shape && info.sizes.size() == 1 ? reshape_to(v, {1}) : v;
 }
 
-// True, false, or nothing when it depends on data.
+// True, false, or empty when it depends on data.
 std::optional<bool> known_condition(Value v) {
   std::optional<Array> a = v ? known_array(v) : std::nullopt;
   return a && a->count() == 1 ? std::optional(a->integer(0) != 0) : std::nullopt;
 }
 
-// Whether the condition that the body gives can only be the one that it is given, or true.
+// Whether the body's condition result can only be its condition input, or true.
 bool keeps_condition(const onnx::Graph& body) {
   if (body.outputs.empty() || body.inputs.size() < 2) return false;
   std::string_view name = body.outputs[0].name;
@@ -203,7 +203,7 @@ bool keeps_condition(const onnx::Graph& body) {
   return name == body.inputs[1].name;
 }
 
-// The most turns of a loop that data ends, and of its outputs when they are stacked.
+// The maximum iteration count of a data-dependent loop, also for stacking its outputs.
 struct Most {
   Value turns;  // i64
   Dim stacked;
@@ -222,13 +222,13 @@ Most most_turns(NodeContext& c) {
   return {turns, most, most};
 }
 
-// The number of turns, and one more when the loop would have gone on.
+// The number of iterations, plus one if the loop would have continued.
 Value turns_taken(Value turn, Value condition, Value most) {
   return turn + cast_to(ops::bit_and(ops::lt(turn, most), condition), DType::i64);
 }
 
-// A loop that data ends. Carried: turn, condition, values, their sizes, stacks. Constant: the most
-// turns, captures.
+// A data-dependent loop. Carried: iteration, condition, values, their sizes, stacks. Constant:
+// maximum iteration count, captures.
 Values open_loop(NodeContext& c, const onnx::Graph& g, const Values& carried, Value condition) {
   CarriedSequences sequences(c, g, carried, 2, 1);
   hone::Graph& graph = c.graph();
@@ -304,10 +304,10 @@ Values loop(NodeContext& c) {
   Value condition = c.has(1) ? c.in(1) : Value();
   const bool is_counted = keeps_condition(g) && c.has(0), tensors = all_tensors(carried);
   std::optional<bool> starts = condition ? known_condition(condition) : true;
-  // Contents that are given tell how long a sequence becomes, and how many outputs there are.
+  // Given input contents determine the length of a sequence and the number of outputs.
   const bool grows = g.outputs.size() > 1 + carried.size() || !tensors;
   if (is_counted && grows && !starts && !c.decides(1)) starts = c.array(1).integer(0) != 0;
-  // How often data lets it turn need not be a size when nothing is stacked.
+  // A data-dependent iteration count need not be a size when nothing is stacked.
   const bool is_open = tensors && !grows && c.has(0) && !c.knows(0);
   if (!is_counted || !starts || (is_open && *starts)) return open_loop(c, g, carried, condition);
   Dim count = tensors || c.decides(0) ? c.open_size(0, c.open_limit()) : c.size(0);
@@ -326,7 +326,7 @@ Values loop(NodeContext& c) {
 
 // ==== Scan
 
-// Entry i of a list of integers that may be missing.
+// Entry i of a list of integers that may be absent.
 std::int64_t entry(const std::optional<std::vector<std::int64_t>>& list, std::size_t i) {
   return list && i < list->size() ? (*list)[i] : 0;
 }
@@ -343,12 +343,12 @@ Value moved_axis(Value v, int from, int to) {
 Value slice_of_turn(Value v, Value turn, bool backwards) {
   if (backwards) turn = size_value(turn.graph(), v.shape()[0] - Dim(1), DType::i64) - turn;
   const std::optional<Dims> known = contents_of(turn);
-  // Where the axis may be empty, slice 0 is built for its type only, and may not exist.
+  // If the axis may be empty, slice 0 is built only for its type and may not exist.
   if (known && prove_less((*known)[0], v.shape()[0]) == true) return take_axis(v, 0, (*known)[0]);
   return squeeze(slice_at(v, 0, turn), {0});
 }
 
-// Scanned values with the axis of turns first; outputs likewise.
+// Scanned values and outputs have the iteration axis first.
 Turned scanned(NodeContext& c, const onnx::Graph& g, const Values& states, const Values& inputs,
                const std::vector<bool>& inputs_back, const std::vector<bool>& outputs_back) {
   if (inputs.empty()) c.fail("the node has no scan inputs, expected at least one");
@@ -401,7 +401,7 @@ Values scan(NodeContext& c) {
   return out;
 }
 
-// Opset 8: every value has a batch axis first, and scans run over the second.
+// Opset 8: every value has a leading batch axis, and scans iterate over the second axis.
 Values scan_8(NodeContext& c) {
   const onnx::Graph& g = c.body("body");
   const auto m =

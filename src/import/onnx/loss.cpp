@@ -7,8 +7,8 @@ namespace hone::onnx {
 
 namespace {
 
-// -log_probability of the target class, weighed, where the target is not ignored; then the mean by
-// weights, the sum, or each. x is [N, C, ...], targets are [N, ...].
+// -log_probability of the target class, weighted, for targets that are not ignored; then the
+// weighted mean, the sum, or no reduction. x is [N, C, ...], targets are [N, ...].
 Value negative_log_likelihood(NodeContext& c, Value x, Value target, Value weight) {
   if (x.rank() < 2 || target.rank() != x.rank() - 1)
     c.fail(cat("the scores are ", x.type(), " and the targets ", target.type(),

@@ -1,4 +1,4 @@
-// Functions of one number that no core operation computes, rows, linear algebra.
+// Functions of one number without a core operation, row operations, linear algebra.
 #include <cmath>
 #include <initializer_list>
 #include <limits>
@@ -25,7 +25,7 @@ Value chosen(Value condition, Value a, Value b) { return ops::select(Values{cond
 Value less(Value x, double y) { return ops::lt(x, constant_like(x, y)); }
 Value with_sign_of(Value x, Value y) { return chosen(less(x, 0), -y, y); }
 
-// log(1 + u): what 1 + u loses of u is put back as a factor (W. Kahan).
+// log(1 + u): the digits of u lost in 1 + u are restored by a factor (W. Kahan).
 Value log_of_one_plus(Value u) {
   Value w = u + 1.0, d = w - 1.0;
   Value zero = ops::eq(d, constant_like(d, 0)), infinite = ops::eq(w, u);
@@ -33,7 +33,7 @@ Value log_of_one_plus(Value u) {
   return chosen(infinite, ops::log(w), chosen(zero, u, y));
 }
 
-// Rational approximation on |x| <= 0.66 and reductions of the rest to it, as in Cephes.
+// Rational approximation on |x| <= 0.66 and argument reduction for other x, as in Cephes.
 Value arc_tangent(Value x) {
   Value a = ops::abs(x);
   Value large = ops::lt(constant_like(a, 2.414213562373095), a), middle = less(a, 0.66);
@@ -51,7 +51,7 @@ Value arc_tangent(Value x) {
   return with_sign_of(x, y);
 }
 
-// In f32 at least: f16 and bf16 hold none of the numbers on the way.
+// Computes at least in f32: f16 and bf16 cannot hold the intermediate results.
 template <Value (*f)(Value)>
 Values in_wide(NodeContext& c) {
   Value x = c.in(0);
@@ -67,7 +67,7 @@ Value arc_sine(Value x) {
 
 Value arc_cosine(Value x) { return arc_tangent(ops::sqrt((1.0 - x) / (1.0 + x))) * 2.0; }
 
-// exp(|x|) / 2, and its share of the result exp(-|x|) / 2, without overflow on the way.
+// exp(|x|) / 2 and exp(-|x|) / 2, without overflow in intermediate results.
 std::pair<Value, Value> halves_of_exp(Value x) {
   Value e = ops::exp(ops::abs(x) - std::numbers::ln2);
   return {e, 0.25 / e};
@@ -109,14 +109,14 @@ Value area_tangent(Value x) {
 Values shrink(NodeContext& c) {
   Value x = c.in(0);
   const double bias = c.real("bias", 0), limit = c.real("lambd", 0.5);
-  if (!is_float(x.dtype()))  // numbers are compared and moved as reals
+  if (!is_float(x.dtype()))  // integers are compared and moved as reals
     x = cast_to(x, DType::f64);
   Value above = ops::lt(constant_like(x, limit), x), below = less(x, -limit);
   Value y = chosen(below, x + bias, chosen(above, x - bias, constant_like(x, 0)));
   return {cast_to(y, c.in(0).dtype())};
 }
 
-// 1 at the first maximum of each row. Before opset 13 the axes from `axis` on are one.
+// 1 at the first maximum of each row. Before opset 13 the axes from `axis` on are treated as one.
 Values hardmax(NodeContext& c) {
   Value x = c.in(0);
   const Shape shape = x.shape();
@@ -167,7 +167,7 @@ Values eye_like(NodeContext& c) {
 Values bit_cast(NodeContext& c) {
   const DType to = c.dtype("to");
   Value x = c.in(0);
-  // A bool is a byte that holds 0 or 1.
+  // A bool is a byte with the value 0 or 1.
   if (x.dtype() == DType::b1 && byte_size(to) == 1) return {cast_to(x, to)};
   if (to == DType::b1 && byte_size(x.dtype()) == 1) return {cast_to(x, to)};
   if (bit_size(to) != bit_size(x.dtype()))
@@ -176,9 +176,9 @@ Values bit_cast(NodeContext& c) {
   return {to == x.dtype() ? x : ops::bitcast(x, {{"dtype", to}})};
 }
 
-// Gaussian elimination with the largest pivot of each column, one matrix after another in a batch.
+// Gaussian elimination with partial pivoting, batched.
 Values determinant(NodeContext& c) {
-  constexpr std::int64_t most = 32;  // columns: each is eliminated by nodes of its own
+  constexpr std::int64_t most = 32;  // each column adds nodes of its own
   const Value x = c.in(0);
   if (x.rank() < 2) c.fail(cat("the input is ", x.type(), ", expected a matrix"));
   std::optional<std::int64_t> n = x.shape()[-1].as_number();
@@ -200,7 +200,7 @@ Values determinant(NodeContext& c) {
     Value moved = ops::eq(at, integers_filled(c.graph(), DType::i64, at.shape(), 0));
     det = det * chosen(moved, pivot, -pivot);
     if (left == 1) break;
-    // The first row takes the pivot's place; then it is gone.
+    // The first row replaces the pivot row, then the first row is removed.
     a = where(unsqueeze(is_pivot, {2}), slice_axis(a, 1, 0, 1), a);
     a = slice_axis(a, 1, 1, left - 1);
     Value singular = ops::eq(pivot, constant_like(pivot, 0));

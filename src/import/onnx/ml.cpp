@@ -1,4 +1,4 @@
-// Domain ai.onnx.ml: trees, encoders, features. Trees are walked all at once, one step down each.
+// Domain ai.onnx.ml: trees, encoders, features. Trees are walked in parallel, one level per step.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@ Values binarizer(NodeContext& c) {
   return {cast_to(ops::lt(threshold, x), x.dtype())};
 }
 
-// Columns of the last axis, by number.
+// Selects columns of the last axis by index.
 Values array_feature_extractor(NodeContext& c) {
   Value x = c.in(0);
   if (x.rank() == 0) c.bad_input(0, "X", "at least one axis");
@@ -44,7 +44,7 @@ void expect_in(NodeContext& c, const std::vector<std::int64_t>& list, std::int64
       c.fail(cat("a ", what, " is ", n, ", expected at least 0 and less than ", count));
 }
 
-// Where nodes lead to, as numbers among nodes and leaves.
+// The children of nodes, as indices among nodes and leaves.
 std::vector<std::int64_t> children(NodeContext& c, const Forest& f, std::string_view ids,
                                    std::string_view leafs) {
   const auto n = static_cast<std::size_t>(f.nodes);
@@ -60,7 +60,7 @@ std::vector<std::int64_t> children(NodeContext& c, const Forest& f, std::string_
   return out;
 }
 
-// Sets of the nodes of mode member lie one behind another, each ended by a NaN.
+// Reads the sets of the nodes of mode member, which are concatenated and each terminated by a NaN.
 void read_sets(NodeContext& c, Forest& f) {
   f.sets.resize(static_cast<std::size_t>(f.nodes));
   const std::optional<Array> values = c.tensor("membership_values");
@@ -115,7 +115,7 @@ Forest read_forest(NodeContext& c) {
   return f;
 }
 
-// Steps from a root to the furthest leaf; fails for nodes that lead to themselves.
+// Steps from a root to the deepest leaf; fails for cycles.
 int depth_of(NodeContext& c, const Forest& f) {
   constexpr int most_depth = 64;
   std::vector<std::int64_t> level = f.roots;
@@ -138,7 +138,7 @@ int depth_of(NodeContext& c, const Forest& f) {
   }
 }
 
-// One entry for each node and leaf.
+// One entry per node and leaf.
 Value integers_by_node(hone::Graph& g, const Forest& f, const std::vector<std::int64_t>& of_nodes,
                        bool leaves_are_themselves = false) {
   std::vector<std::int64_t> all = of_nodes;
@@ -156,7 +156,7 @@ Value taken(Value table, Value at) {
   return ops::gather(Values{table, at}, {{"axis", std::int64_t{0}}});
 }
 
-// Whether x is in the set of the node at which it stands; false where that has none.
+// Whether x is in the set of its current node; false for nodes without a set.
 Value is_member(Value x, Value at, const Forest& f) {
   std::size_t most = 0;
   for (const auto& set : f.sets) most = std::max(most, set.size());
@@ -191,7 +191,7 @@ Value compared(Mode mode, Value x, Value split, Value at, const Forest& f) {
   return is_member(x, at, f);
 }
 
-// Whether the walk goes on to the node's first child.
+// Whether the walk continues with the node's first child.
 Value goes_on_true(Value x, Value at, const Forest& f) {
   hone::Graph& g = x.graph();
   Value split = taken(reals_by_node(g, f, f.splits), at);
@@ -225,7 +225,8 @@ Value reached_leaves(NodeContext& c, Value x, const Forest& f) {
 
 namespace {
 
-// Over the trees, for each target: 0 average, 1 sum, 2 minimum, 3 maximum; 0 where no leaf is.
+// Aggregates over the trees, per target: 0 average, 1 sum, 2 minimum, 3 maximum; 0 for targets
+// without a leaf.
 Value aggregated(NodeContext& c, Value leaf, const Forest& f, std::int64_t targets) {
   hone::Graph& g = c.graph();
   Value weight = unsqueeze(taken(constant(g, f.weights), leaf), {2});
@@ -250,7 +251,7 @@ Value transformed(NodeContext& c, Value y) {
   if (how == 0) return y;
   if (how == 1) return ops::softmax(y, {{"axis", std::int64_t{1}}});
   if (how == 2) return ops::sigmoid(y);
-  if (how == 3) {  // zeros stay and do not count
+  if (how == 3) {  // zeros remain and do not count
     Value is_zero = ops::eq(y, constant_like(y, 0));
     Value rest = ops::softmax(ops::select(Values{is_zero, constant_like(y, -HUGE_VAL), y}),
                               {{"axis", std::int64_t{1}}});
@@ -301,7 +302,7 @@ Array default_of(NodeContext& c, DType t) {
   return is_float(t) ? Array::scalar(real, t) : Array::scalar_int(integer, t);
 }
 
-// The value of the first key that x equals; of floats NaN equals NaN.
+// The value of the first key equal to x; for floats NaN equals NaN.
 Values label_encoder(NodeContext& c) {
   for (std::string_view name : {"default_string", "default_int64", "default_float"}) c.ignore(name);
   Value x = c.in(0);

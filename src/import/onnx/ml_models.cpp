@@ -1,5 +1,5 @@
-// Domain ai.onnx.ml: models over rows of features, and what prepares their features, as converters
-// from scikit-learn write them. Scores are f32.
+// Domain ai.onnx.ml: models over rows of features, and feature preparation, as written by
+// converters from scikit-learn. Scores are f32.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr DType real = DType::f32;
 
-// Rows of features in f32, or f64 where they are.
+// Rows of features in f32, or in f64 if they are f64.
 Value rows_of(NodeContext& c, Value x) {
   if (x.dtype() == DType::text) c.bad_input(0, "X", "numbers");
   if (x.rank() == 1) x = unsqueeze(x, {0});
@@ -38,7 +38,7 @@ std::vector<float> reals_or_none(NodeContext& c, std::string_view name) {
 
 // ==== labels
 
-// Classes by number: integers or texts.
+// Classes by index: integers or strings.
 struct Labels {
   Value all;  // [classes]
   std::int64_t count = 0;
@@ -69,12 +69,12 @@ Value erf_inverse(Value x) {
   return ops::select(Values{ops::lt(x, constant_like(x, 0)), -y, y});
 }
 
-// By rows [n, classes].
+// For each row of [n, classes].
 Value transformed(NodeContext& c, Value y, std::string_view how) {
   if (how == "NONE") return y;
   if (how == "SOFTMAX") return ops::softmax(y, {{"axis", std::int64_t{1}}});
   if (how == "LOGISTIC") return ops::sigmoid(y);
-  if (how == "SOFTMAX_ZERO") {  // zeros stay and do not count
+  if (how == "SOFTMAX_ZERO") {  // zeros remain and do not count
     Value is_zero = ops::eq(y, constant_like(y, 0));
     Value rest = ops::softmax(ops::select(Values{is_zero, constant_like(y, -HUGE_VAL), y}),
                               {{"axis", std::int64_t{1}}});
@@ -88,8 +88,8 @@ Value first_largest(Value scores) {
   return ops::argmax(scores, {{"axis", std::int64_t{1}}, {"dtype", DType::i64}});
 }
 
-// One score [n, 1] of the second of two classes: the classes that are chosen, and both scores.
-// Scores that are all of the second class's probability add up to 1.
+// For one score [n, 1], of the second of two classes: the chosen classes and both scores. If the
+// score is a probability, both add up to 1.
 Values of_two(NodeContext& c, const Labels& labels, Value score, bool is_probability,
               std::string_view how) {
   Value threshold = constant_like(score, is_probability ? 0.5 : 0);
@@ -105,7 +105,7 @@ Values of_two(NodeContext& c, const Labels& labels, Value score, bool is_probabi
 
 // ==== linear models
 
-// [n, targets] of `coefficients` and `intercepts`.
+// The linear function [n, targets] given by `coefficients` and `intercepts`.
 Value linear(NodeContext& c, std::int64_t& targets) {
   const std::vector<float> weights = reals_or_none(c, "coefficients"),
                            shifts = reals_or_none(c, "intercepts");
@@ -170,11 +170,11 @@ std::vector<std::int64_t> integers_of(NodeContext& c, std::string_view name, std
   return *list;
 }
 
-// Trees, and what their leaves add to each target.
+// Trees, and the contributions of their leaves to each target.
 struct Ensemble {
   Forest forest;
   std::vector<double> weights;         // [leaves, targets]
-  std::set<std::int64_t> targets_met;  // that any leaf adds to
+  std::set<std::int64_t> targets_met;  // targets with at least one leaf
   bool all_positive = true;
 };
 
@@ -190,8 +190,7 @@ std::int64_t mode_of(NodeContext& c, std::string_view name) {
   return found - std::begin(modes);
 }
 
-// Nodes of all trees as branches, then as leaves, in the order of the file. `prefix`: class or
-// target.
+// Nodes of all trees as branches, then as leaves, in file order. `prefix`: class or target.
 Ensemble read_ensemble(NodeContext& c, const std::string& prefix, std::int64_t targets,
                        DType dtype) {
   c.ignore("nodes_hitrates");
@@ -211,13 +210,13 @@ Ensemble read_ensemble(NodeContext& c, const std::string& prefix, std::int64_t t
   if (splits.size() != n)
     c.fail(cat("attribute 'nodes_values' has ", amount(splits.size(), "entry", "entries"),
                ", expected ", n));
-  std::map<Place, std::size_t> at;  // among all nodes
+  std::map<Place, std::size_t> at;  // index among all nodes
   for (std::size_t i = 0; i < n; ++i)
     if (!at.emplace(Place{trees[i], ids[i]}, i).second)
       c.fail(cat("node ", ids[i], " of tree ", trees[i], " appears twice"));
   Ensemble e;
   Forest& f = e.forest;
-  std::vector<std::int64_t> number(n);  // among branches or among leaves
+  std::vector<std::int64_t> number(n);  // index among branches or among leaves
   for (std::size_t i = 0; i < n; ++i) number[i] = (*modes)[i] == "LEAF" ? f.leaves++ : f.nodes++;
   const auto goes_to = [&](std::size_t i, std::int64_t id) {
     const auto found = at.find({trees[i], id});
@@ -263,7 +262,7 @@ Ensemble read_ensemble(NodeContext& c, const std::string& prefix, std::int64_t t
   return e;
 }
 
-// [n, trees, targets], one leaf of each tree for each row.
+// [n, trees, targets]: one leaf per tree for each row.
 Value leaf_weights(NodeContext& c, Value x, const Ensemble& e, std::int64_t targets) {
   Array table = Array::zeros(x.dtype(), {e.forest.leaves, targets});
   for (std::int64_t i = 0; i < table.count(); ++i)
@@ -318,7 +317,7 @@ Values tree_classifier(NodeContext& c) {
   check_features(c, x, e.forest);
   const std::vector<double> base = tensor_or_reals(c, "base_values");
   Value y = sum_over(leaf_weights(c, x, e, labels.count), {1});
-  // Leaves that speak of one class only, whichever number they give it, speak of the second.
+  // If all leaves contribute to one class only, whatever its index, it counts as the second.
   const bool is_one = labels.count <= 2 && e.targets_met.size() == 1;
   if (is_one) {
     y = slice_axis(y, 1, *e.targets_met.begin(), 1);
@@ -384,7 +383,7 @@ Values svm_regressor(NodeContext& c) {
   return {transformed(c, y, c.text("post_transform", "NONE"))};
 }
 
-// A vote of each pair of classes, and the sum of its decisions: [n, pairs].
+// A vote for each pair of classes, and the sum of its decisions: [n, pairs].
 Value pair_decisions(NodeContext& c, Value kernels, const std::vector<std::int64_t>& counts,
                      const std::vector<float>& weights, const std::vector<float>& rho) {
   const std::size_t classes = counts.size();
@@ -396,7 +395,7 @@ Value pair_decisions(NodeContext& c, Value kernels, const std::vector<std::int64
     c.fail(cat("attributes 'coefficients' and 'rho' have ", weights.size(), " and ", rho.size(),
                " entries, expected ", (classes - 1) * static_cast<std::size_t>(all), " and ", pairs,
                " for ", classes, " classes"));
-  // One row for each pair over all vectors.
+  // One row per pair over all vectors.
   std::vector<float> matrix(pairs * static_cast<std::size_t>(all), 0);
   std::size_t pair = 0;
   for (std::size_t i = 0; i < classes; ++i)
@@ -415,7 +414,7 @@ Value pair_decisions(NodeContext& c, Value kernels, const std::vector<std::int64
               numbers(c.graph(), shift, {static_cast<std::int64_t>(pairs)}));
 }
 
-// Pairs (i, j) of classes as tables of numbers.
+// Pairs (i, j) of classes as index tables.
 struct Pairs {
   std::vector<std::int64_t> first, second;
 };
@@ -437,9 +436,9 @@ Value incidence(hone::Graph& g, const std::vector<std::int64_t>& of, std::int64_
   return numbers(g, out, {std::ssize(of), classes});
 }
 
-// One round of Gauss and Seidel over the classes (T.-F. Wu, C.-J. Lin, R. Weng 2004, algorithm 2,
-// as in libsvm): probabilities p [n, k] of the quadratic form q [n, k, k], rows that are `done`
-// left alone. Gives p and which rows are done now.
+// One Gauss-Seidel iteration over the classes (T.-F. Wu, C.-J. Lin, R. Weng 2004, algorithm 2, as
+// in libsvm): probabilities p [n, k] of the quadratic form q [n, k, k]; rows that are `done` are
+// unchanged. Returns p and which rows are now done.
 std::pair<Value, Value> coupling_round(Value p, Value q, Value done, std::int64_t k) {
   constexpr double tolerance = 0.005;
   auto column = [](Value v, std::int64_t t) { return slice_axis(v, 1, t, 1); };  // [n, 1]
@@ -461,7 +460,7 @@ std::pair<Value, Value> coupling_round(Value p, Value q, Value done, std::int64_
   return {where(done, p, next), done};
 }
 
-// Probabilities of the classes [n, k], coupled to those of pairs, which follow from decisions.
+// Class probabilities [n, k], coupled from the pairwise probabilities, which follow from decisions.
 Value coupled(NodeContext& c, Value decisions, const Pairs& pairs, const std::vector<float>& a,
               const std::vector<float>& b, std::int64_t k) {
   constexpr std::int64_t most_rounds = 100;
@@ -472,7 +471,7 @@ Value coupled(NodeContext& c, Value decisions, const Pairs& pairs, const std::ve
   Value chance = ops::sigmoid(-line);
   chance = ops::minimum(ops::maximum(chance, constant_like(chance, least)),
                         constant_like(chance, 1 - least));
-  // r[i][j], the chance of i against j: of pairs both ways, 0 on the diagonal.
+  // r[i][j] is the probability of i against j; 0 on the diagonal.
   const auto n = static_cast<std::size_t>(k), size = n * n;
   std::vector<float> forth(a.size() * size, 0), back = forth, identity(size, 0);
   for (std::size_t p = 0; p < a.size(); ++p) {
@@ -547,7 +546,7 @@ Values svm_classifier(NodeContext& c) {
 
 // ==== features
 
-// (x - offset) * scale, one number for all features or one for each.
+// (x - offset) * scale, with one number for all features or one per feature.
 Values scaler(NodeContext& c) {
   Value y = cast_to(rows_of(c, c.in(0)), real);
   const std::vector<float> offset = reals_or_none(c, "offset"), scale = reals_or_none(c, "scale");
@@ -556,7 +555,7 @@ Values scaler(NodeContext& c) {
   return {reshape_to(y, c.in(0).shape().dims)};
 }
 
-// Rows of norm 0 stay.
+// Rows of norm 0 are unchanged.
 Values normalizer(NodeContext& c) {
   Value x = cast_to(rows_of(c, c.in(0)), real), norm;
   const std::string_view how = c.text("norm", "MAX");
@@ -595,7 +594,7 @@ Values imputer(NodeContext& c) {
   return {where(is_gap, by, x)};
 }
 
-// One axis more: 1 at the category's number.
+// Adds an axis: 1 at the category's index.
 Values one_hot_encoder(NodeContext& c) {
   Value x = c.in(0);
   const bool zeros = c.flag("zeros", true);
@@ -624,7 +623,7 @@ Values feature_vectorizer(NodeContext& c) {
   return {concat_values(parts, 1)};
 }
 
-// Integers to texts or back; what is unknown gets a default.
+// Maps integers to strings or back; unknown values get a default.
 Values category_mapper(NodeContext& c) {
   const std::vector<std::int64_t> integers =
       c.integers("cats_int64s").value_or(std::vector<std::int64_t>());
@@ -651,7 +650,7 @@ Values category_mapper(NodeContext& c) {
   return {where(reduce_axes(ops::reduce_or, is_key, {x.rank()}), found, otherwise)};
 }
 
-// A map from classes to scores for each row. There are no maps here: the scores of each row stay
+// A map from classes to scores for each row. Maps are not supported: the scores of each row stay
 // together, in the order of the classes.
 Values zip_map(NodeContext& c) {
   c.ignore("classlabels_strings");

@@ -11,8 +11,8 @@ namespace hone::onnx {
 
 namespace {
 
-// A field whose wire type is not the one its message gives it is unknown, and unknown fields are
-// skipped: both as protobuf does.
+// A field with an unexpected wire type is treated as unknown, and unknown fields are skipped: both
+// as protobuf does.
 void set(const WireField& f, std::string_view& to) {
   if (f.is_bytes()) to = f.text();
 }
@@ -39,7 +39,7 @@ void add(const WireReader& r, const WireField& f, std::vector<std::int64_t>& to)
   for (std::uint64_t n; numbers.next(n);) to.push_back(static_cast<std::int64_t>(n));
 }
 
-// A message whose fields are not used must still be one.
+// A message with unused fields must still be well-formed.
 void skim(const WireReader& r, const WireField& f) {
   if (!f.is_bytes()) return;
   WireReader inner = r.inside(f);
@@ -86,7 +86,7 @@ class Parser {
   void read(WireReader, SparseTensor&);
   void add_typed(WireReader&, const WireField&, Tensor&, TypedData::Kind);
 
-  // A message that may stand once. Met again, it is merged, as protobuf does.
+  // A message that is not repeated. Further occurrences are merged, as protobuf does.
   template <class T>
   void one(WireReader& r, const WireField& f, std::optional<T>& to) {
     if (f.is_bytes()) read(r.inside(f), to ? *to : to.emplace());
@@ -315,7 +315,7 @@ void Parser::read(WireReader r, ValueInfo& to) {
   }
 }
 
-// The kinds exclude one another: the last one in the file holds.
+// The kinds exclude each other: the last one in the file counts.
 void Parser::read_type(WireReader r, ValueInfo& to) {
   using Kind = ValueInfo::Kind;
   for (WireField f; r.next(f);) {

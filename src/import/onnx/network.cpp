@@ -10,8 +10,8 @@ namespace hone::onnx {
 
 namespace {
 
-// With the statistics of the batch; the running ones come closer to them.
-// Scale and bias, and the statistics, may have dtypes other than x has.
+// Normalises with the statistics of the batch and updates the running ones. Scale and bias, and the
+// statistics, may have dtypes other than that of x.
 Value normalized(Values operands, double epsilon) {
   const DType to = operands[0].dtype();
   auto differs = [&](Value v) { return v.dtype() != to; };
@@ -60,7 +60,7 @@ Values batch_norm_import(NodeContext& c) {
   return out;
 }
 
-// Before opset 13 the axes from `axis` on are one.
+// Before opset 13 the axes from `axis` on are treated as one.
 template <const Op& op>
 Values softmax_import(NodeContext& c) {
   Value x = c.in(0);
@@ -72,8 +72,8 @@ Values softmax_import(NodeContext& c) {
   return {reshape_to(op(flat, {{"axis", std::int64_t{1}}}), x.shape().dims)};
 }
 
-// Reduces what `before` makes of x, along axes by attribute or operand, and gives it to `after`. No
-// axes means all, unless noop_with_empty_axes: then nothing but `before` and `after` happens.
+// Reduces `before`(x) along axes given by attribute or operand, and passes the result to `after`.
+// No axes means all, unless noop_with_empty_axes: then only `before` and `after` are applied.
 template <class Before, class Reduce, class After>
 Values reduced(NodeContext& c, Before before, Reduce reduce, After after) {
   const bool keep = c.flag("keepdims", true), noop = c.flag("noop_with_empty_axes");
@@ -95,7 +95,7 @@ Value reduce_by(Value x, const Axes& axes, bool keep) {
   return reduce_axes(op, x, axes, keep);
 }
 
-// On bools the extremes are and and or.
+// For bools the extremes are and and or.
 template <const Op& op, const Op& of_bools>
 Values reduce_extreme(NodeContext& c) {
   if (c.in(0).dtype() == DType::b1) return reduced(c, as_it_is, reduce_by<of_bools>, as_it_is);
@@ -107,7 +107,8 @@ Values reduce_import(NodeContext& c) {
   return reduced(c, as_it_is, reduce_by<op>, as_it_is);
 }
 
-// Integers go through f64 and back, truncated, as the functions of these operators say.
+// Integers are converted to f64 and back with truncation, as these operators' reference functions
+// do.
 template <class Reduce, class After>
 Values reduced_in_floats(NodeContext& c, Reduce reduce, After after) {
   const DType dtype = c.in(0).dtype();
@@ -139,8 +140,8 @@ Values reduce_log_sum(NodeContext& c) {
   return reduced_in_floats(c, reduce_by<ops::reduce_sum>, [](Value y) { return ops::log(y); });
 }
 
-// The largest element is taken out, so that no exponential overflows; where it is infinite nothing
-// is, because infinity - infinity is no number.
+// Subtracts the largest element so that no exponential overflows; an infinite one is not
+// subtracted, because infinity - infinity is NaN.
 Value log_sum_exp(Value x, const Axes& axes, bool keep) {
   Value largest = reduce_axes(ops::reduce_max, x, axes, true);
   Value infinite =
@@ -154,7 +155,7 @@ Value log_sum_exp(Value x, const Axes& axes, bool keep) {
 
 Values reduce_log_sum_exp(NodeContext& c) { return reduced_in_floats(c, log_sum_exp, as_it_is); }
 
-// The last of equals is the first from the back.
+// The last of equal elements is the first from the back.
 template <const Op& op>
 Values arg_import(NodeContext& c) {
   Value x = c.in(0);
@@ -173,7 +174,7 @@ Values matmul_import(NodeContext& c) {
 }
 
 Values gemm_import(NodeContext& c) {
-  c.ignore("broadcast");  // before opset 7: what every newer one does
+  c.ignore("broadcast");  // before opset 7; newer opsets always broadcast
   Value a = c.in(0), b = c.in(1);
   if (a.rank() != 2 || b.rank() != 2)
     c.fail(cat("inputs 'A' and 'B' are ", a.type(), " and ", b.type(), ", expected two matrices"));
@@ -203,7 +204,7 @@ void check_stash(NodeContext& c) {
         cat("attribute 'stash_type' is ", c.integer("stash_type", 1), ", expected 1 (f32)"));
 }
 
-// The mean and 1 / sqrt(variance + epsilon) of each row, in f32, with axes of size 1.
+// The mean and 1 / sqrt(variance + epsilon) of each row, in f32, with the axes kept as size 1.
 std::pair<Value, Value> row_statistics(Value x, const Axes& axes, double epsilon) {
   x = cast_to(x, DType::f32);
   Value mean = mean_over(x, axes, true);
@@ -239,7 +240,8 @@ Values rms_norm_import(NodeContext& c) {
   return {y, ops::rsqrt(mean_over(wide * wide, axes, true) + epsilon)};
 }
 
-// Each group of channels of each sample has mean 0 and variance 1, then scale and bias by channel.
+// Normalises each group of channels of each sample to mean 0 and variance 1, then applies scale and
+// bias by channel.
 Value grouped_norm(NodeContext& c, const Dim& groups, double epsilon) {
   Value x = c.in(0);
   const Shape shape = x.shape();
@@ -250,7 +252,7 @@ Value grouped_norm(NodeContext& c, const Dim& groups, double epsilon) {
                      broadcast_to(scalar(c.graph(), 0, x.dtype()), each)};
   Value y = ops::layer_norm(operands, {{"axis", std::int64_t{2}}, {"epsilon", epsilon}});
   y = reshape_to(y, shape.dims);
-  // Opset 18 has one number for each group.
+  // Opset 18 has one number per group.
   auto by_channel = [&](std::size_t input) {
     Value v = flatten(c.in(input));
     if (c.opset() < 21 && c.op() == "GroupNormalization")
@@ -295,9 +297,9 @@ constexpr ImportEntry network_table[] = {
     {"ArgMin", arg_import<ops::argmin>},
     {"MatMul", matmul_import},
     {"Gemm", gemm_import},
-    {"LayerNormalization", layer_norm_import},  // ONNX Runtime writes it before opset 17, too
+    {"LayerNormalization", layer_norm_import},  // ONNX Runtime also writes it before opset 17
     {"RMSNormalization", rms_norm_import, 23},
-    {"SimplifiedLayerNormalization", rms_norm_import},  // of ONNX Runtime, in this domain
+    {"SimplifiedLayerNormalization", rms_norm_import},  // from ONNX Runtime, in this domain
     {"InstanceNormalization", instance_norm},
     {"GroupNormalization", group_norm, 18},
     {"ReduceSumSquare", reduce_sum_square},

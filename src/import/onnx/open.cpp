@@ -69,7 +69,7 @@ Value option_at(NodeContext& c, Value number, const Values& options) {
 
 namespace {
 
-// All sets of the numbers below `rank`, as axes in order: those of `count` numbers, or of any.
+// All subsets of the axes below `rank`, in order: those with `count` axes, or of any size.
 std::vector<Axes> sets_of(int rank, std::optional<std::int64_t> count) {
   std::vector<Axes> out;
   for (unsigned bits = 0; bits < 1u << rank; ++bits) {
@@ -81,7 +81,7 @@ std::vector<Axes> sets_of(int rank, std::optional<std::int64_t> count) {
   return out;
 }
 
-// The set of axes that a run names, as a sum of powers of two.
+// The set of run-time axes as a sum of powers of two.
 Value code_of_set(Value axes, int rank) {
   Value times_named =
       reduce_axes(ops::reduce_sum, cast_to(named_axes(axes, rank), DType::i64), {0});
@@ -122,7 +122,7 @@ Dims part_sizes(NodeContext& c, std::size_t input, std::size_t count, const Dim&
 
 namespace {
 
-// What is made of each set of axes that is not refused.
+// The results for each accepted set of axes.
 struct MadeOfAxes {
   MadeOfAxes(int rank, std::optional<std::int64_t> count,
              const std::function<Value(const Axes&)>& build)
@@ -146,8 +146,8 @@ struct MadeOfAxes {
   }
 
   Values options;
-  std::string refused;                  // why the first one was
-  std::vector<std::int64_t> number_of;  // by code_of_set; -1: refused
+  std::string refused;                  // why the first rejected set was rejected
+  std::vector<std::int64_t> number_of;  // by code_of_set; -1: rejected
 };
 
 }  // namespace

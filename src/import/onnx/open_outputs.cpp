@@ -10,7 +10,7 @@ namespace hone::onnx {
 
 namespace {
 
-// Which sizes data decides in this graph; empty when none.
+// The data-dependent sizes in this graph; empty when there are none.
 std::vector<bool> open_axes(Value v) {
   std::vector<bool> out;
   for (const Dim& d : v.shape().dims) out.push_back(room_of(v.graph(), d) != d);
@@ -18,7 +18,7 @@ std::vector<bool> open_axes(Value v) {
   return out;
 }
 
-// The sizes of all iterations, one row each. The rows must be equal; without rows, zeros.
+// The sizes of all iterations, one row each, which must be equal; zeros without rows.
 Value common_sizes(Value rows) {
   const Value zero = integer(rows.graph(), 0);
   const Value most = reduce_axes(ops::reduce_max, rows, {0}),

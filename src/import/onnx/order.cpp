@@ -1,4 +1,4 @@
-// Order and choice along an axis.
+// Sorting and selection along an axis.
 #include <algorithm>
 
 #include "import/onnx/build.h"
@@ -13,7 +13,7 @@ namespace {
 Values top_k(NodeContext& c) {
   Value x = c.in(0);
   const std::int64_t axis = c.axis(c.integer("axis", -1), x.rank());
-  c.ignore("sorted");  // any order is right when it is 0
+  c.ignore("sorted");  // if 0, any order is valid
   const Dim most = x.shape()[static_cast<int>(axis)];
   const Dim k = c.opset() < 10 ? Dim(c.integer("k", 0)) : c.open_size(1, most);
   if (k.low() < 0 || (k - most).low() > 0)
@@ -24,7 +24,7 @@ Values top_k(NodeContext& c) {
   return {sorted.result(0), sorted.result(1)};
 }
 
-// The first lengths[b] elements of each sequence run backwards.
+// Reverses the first lengths[b] elements of each sequence.
 Values reverse_sequence(NodeContext& c) {
   Value x = c.in(0), lengths = cast_to(c.in(1), DType::i64);
   const int batch = c.axis(c.integer("batch_axis", 1), x.rank()),

@@ -1,5 +1,5 @@
-// Pad and CenterCropPad: elements are added around axes or cut from their ends, by numbers, sizes
-// of inputs or data.
+// Pad and CenterCropPad: add elements around axes or cut them off, with pads that are numbers,
+// sizes of inputs or data-dependent.
 #include <algorithm>
 
 #include "base/amount.h"
@@ -11,12 +11,12 @@ namespace hone::onnx {
 
 namespace {
 
-// Elements before and after each axis of x; negative ones are cut off.
+// Elements added before and after each axis of x; negative ones are cut off.
 struct Pads {
   Dims low, high;
-  // Where data says how many: i64 scalars, else null.
+  // Data-dependent pads as i64 scalars, else null.
   Values open_low, open_high;
-  Dim most_added = 0;  // to one axis, by data
+  Dim most_added = 0;  // data-dependent maximum for one axis
 };
 
 std::vector<NodeContext::Element> pad_list(NodeContext& c) {
@@ -28,8 +28,8 @@ std::vector<NodeContext::Element> pad_list(NodeContext& c) {
   return out;
 }
 
-// The most that pads add to an axis which data names: the largest sum of any two of them, one
-// before and one after, where all are known.
+// The maximum that data-dependent pads add to one axis: the largest sum of any two of them, one
+// before and one after, if all are known.
 Dim most_added_by(NodeContext& c, Value pads, int rank) {
   const std::optional<std::int64_t> count = pads.shape()[0].as_number();
   if (!count || c.decides(1)) return c.open_limit(static_cast<std::size_t>(rank));
@@ -42,7 +42,8 @@ Dim most_added_by(NodeContext& c, Value pads, int rank) {
   return low + high;
 }
 
-// Pads of axes that data names, or of as many as data says: each axis sums those that name it.
+// Pads for data-dependent axes, or a data-dependent number of axes: each axis adds up the pads that
+// name it.
 Pads pads_of_named(NodeContext& c, int rank) {
   hone::Graph& g = c.graph();
   Value list = cast_to(flatten(c.in(1)), DType::i64);
@@ -76,7 +77,7 @@ Pads pads_of(NodeContext& c, int rank) {
     axes = c.numbers(3);
   else
     for (int i = 0; i < rank; ++i) axes.push_back(i);
-  c.axes(axes, rank);  // each once
+  c.axes(axes, rank);  // without duplicates
   if (list.size() != 2 * axes.size())
     c.fail(cat("'pads' has ", amount(list.size(), "element", "elements"), ", expected ",
                2 * axes.size(), ", two for each axis"));
@@ -99,14 +100,15 @@ Pads pads_of(NodeContext& c, int rank) {
   return out;
 }
 
-// One axis with pads, or cuts, that data decides: each element of the result by its place in x.
+// Pads or cuts one axis by data-dependent amounts: each result element is read by its position in
+// x.
 Value openly_padded(NodeContext& c, Value x, int axis, Value low, Value high, const Dim& most_added,
                     std::string_view mode, Value number) {
   hone::Graph& g = c.graph();
   const Dim size = x.shape()[axis];
   Value zero = integer(g, 0), one = integer(g, 1);
   Value cut_low = ops::maximum(-low, zero), cut_high = ops::maximum(-high, zero);
-  Value kept = size_value(g, size, DType::i64) - cut_low - cut_high;  // what is repeated around
+  Value kept = size_value(g, size, DType::i64) - cut_low - cut_high;  // left after cutting
   const Dim n =
       c.measured(kept + ops::maximum(low, zero) + ops::maximum(high, zero), size + most_added);
   Value i = counted(g, DType::i64, n);
@@ -126,7 +128,7 @@ Value openly_padded(NodeContext& c, Value x, int axis, Value low, Value high, co
   return where(along(inside, axis, y.rank()), y, number);
 }
 
-// Cuts what is negative; then no pad is.
+// Applies negative pads as cuts, so that none remain.
 Value without_negative(Value x, Pads& p) {
   for (int a = 0; a < x.rank(); ++a) {
     Dim &low = p.low[static_cast<std::size_t>(a)], &high = p.high[static_cast<std::size_t>(a)];
@@ -138,7 +140,7 @@ Value without_negative(Value x, Pads& p) {
   return x;
 }
 
-// Around each end comes the other one.
+// Pads each end with the elements of the other end.
 Value wrapped(Value x, const Pads& p) {
   for (int a = 0; a < x.rank(); ++a) {
     const Dim &low = p.low[static_cast<std::size_t>(a)],
@@ -163,7 +165,7 @@ Values pad_import(NodeContext& c) {
     c.unsupported(
         cat("attribute 'mode' is '", mode, "', expected constant, reflect, edge or wrap"));
   Value x = without_negative(c.in(0), p);
-  // The number counts in one mode only, and may stand in all.
+  // The value is used in one mode only, but may be given in all.
   Value number = c.has(2) ? reshape_to(c.in(2), {}) : scalar(c.graph(), value, x.dtype());
   for (int a = 0; a < x.rank(); ++a)
     if (const auto i = static_cast<std::size_t>(a); p.open_low[i])
@@ -174,7 +176,7 @@ Values pad_import(NodeContext& c) {
   return {pad_with(x, number, p.low, p.high)};
 }
 
-// Cut or filled with zeros on both sides; an odd element goes to the end.
+// Cuts or zero-pads on both sides; an odd element goes to the end.
 Values center_crop_pad(NodeContext& c) {
   Value x = c.in(0);
   const Dims sizes = c.open_contents(1);

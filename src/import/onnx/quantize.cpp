@@ -1,4 +1,4 @@
-// Numbers in few bits with a scale and a zero point.
+// Quantised numbers, with a scale and a zero point.
 #include "import/onnx/quantize.h"
 
 #include "import/onnx/build.h"
@@ -51,7 +51,7 @@ Value fitted(NodeContext& c, Value v, Value x, std::int64_t axis_given, std::int
   if (v.rank() != x.rank())
     c.fail(cat("the scale or zero point is ", v.type(), " for blocks of ", x.type(),
                ", expected equal ranks"));
-  // Each number `block` times along the axis, the last block cut.
+  // Repeats each number `block` times along the axis and cuts the last block.
   Value each = unsqueeze(v, {axis + 1});
   Shape repeated = each.shape();
   repeated[axis + 1] = block;
@@ -72,7 +72,7 @@ Value quantized(NodeContext& c, Value x, Value scale, Value zero, DType to) {
 }
 
 Value dequantized(Value x, Value scale, Value zero) {
-  // Differences of the integers are exact in i32, products are rounded once.
+  // Differences of the integers are exact in i32; products are rounded once.
   const DType wide = is_float(x.dtype()) ? scale.dtype() : DType::i32;
   Value y = cast_to(x, wide);
   if (zero) y = y - cast_to(zero, wide);
@@ -81,8 +81,8 @@ Value dequantized(Value x, Value scale, Value zero) {
 
 namespace {
 
-// Without a zero point, or with one that is known to be 0 of a float dtype (adding that would turn
-// -0 into 0): nothing.
+// Null without a zero point, or with one that is known to be 0 in a float dtype (adding that would
+// turn -0 into 0).
 Value zero_point(NodeContext& c, Value x, std::int64_t axis, std::int64_t block) {
   if (!c.has(2)) return {};
   if (is_float(c.in(2).dtype()))
@@ -188,7 +188,7 @@ Values qlinear_conv(NodeContext& c) {
 constexpr ImportEntry quantize_table[] = {
     {"QuantizeLinear", quantize_linear, 10},
     {"DequantizeLinear", dequantize_linear, 10},
-    // As ONNX Runtime's quantizer writes them for types that older opsets lack.
+    // ONNX Runtime's quantizer writes these for types that older opsets lack.
     {.op = "QuantizeLinear", .import = quantize_linear, .domain = "com.microsoft"},
     {.op = "DequantizeLinear", .import = dequantize_linear, .domain = "com.microsoft"},
     {"DynamicQuantizeLinear", dynamic_quantize_linear, 11},

@@ -1,5 +1,5 @@
-// Random numbers: pure functions of a key, a stream for each node. The same plan gives the same
-// numbers each time.
+// Random numbers: pure functions of a key, with one stream per node. The same plan always gives the
+// same numbers.
 #include <cmath>
 #include <numbers>
 
@@ -10,7 +10,7 @@ namespace hone::onnx {
 
 namespace {
 
-// Attribute seed, and the node's own number where there is none.
+// Attribute seed, or the node's number if there is none.
 std::uint64_t seed_of(NodeContext& c) {
   if (!c.has_attribute("seed")) return static_cast<std::uint64_t>(c.stream());
   return std::bit_cast<std::uint64_t>(c.real("seed", 0));
@@ -29,7 +29,7 @@ Value uniform(NodeContext& c, std::uint64_t seed, const Shape& shape) {
   return cast_to(ops::shift_right(bits, integer_like(bits, 8)), DType::f32) * 0x1p-24;
 }
 
-// Two uniform numbers make a normal one (Box and Muller).
+// Two uniform numbers give a normal one (Box and Muller).
 Value normal(NodeContext& c, std::uint64_t seed, const Shape& shape) {
   Dims two = shape.dims;
   two.insert(two.begin(), 2);
@@ -80,7 +80,7 @@ Values bernoulli(NodeContext& c) {
   return {cast_to(ops::lt(u, p), dtype)};
 }
 
-// Draws from rows of logarithms of probabilities: how many sums of them lie below a number.
+// Samples from rows of log probabilities: counts the cumulative sums below a random number.
 Values multinomial(NodeContext& c) {
   Value logs = c.in(0);
   if (logs.rank() != 2) c.bad_input(0, "input", "a matrix, [batch, classes]");
@@ -97,11 +97,11 @@ Values multinomial(NodeContext& c) {
   Value below = cast_to(joined(ops::le, unsqueeze(sums, {1}), u), dtype);
   Value found = sum_over(below, {2});
   Value last = broadcast_to(size_value(c.graph(), classes - Dim(1), dtype), found.shape());
-  return {ops::minimum(found, last)};  // sums may end below 1
+  return {ops::minimum(found, last)};  // the sums may end below 1
 }
 
-// In training each element is dropped with the ratio's probability, and what stays is scaled up.
-// Data may say whether it is training.
+// In training each element is dropped with probability `ratio`, and the others are scaled up. The
+// training flag may be data-dependent.
 Values dropout(NodeContext& c) {
   for (std::string_view name : {"is_test", "consumed_inputs"}) c.ignore(name);
   Value x = c.in(0);

@@ -1,5 +1,5 @@
-// RNN, GRU and LSTM with all their options, and com.microsoft's LSTM of 8 bits. An LSTM without any
-// option is an operation of its own.
+// RNN, GRU and LSTM with all options, and com.microsoft's 8-bit LSTM. An LSTM without options is an
+// operation of its own.
 #include <algorithm>
 #include <functional>
 
@@ -14,19 +14,19 @@ namespace {
 
 using Activation = std::function<Value(Value)>;
 
-// What the cells of one direction need besides their states. Values belong to the graph in which
-// the cell is built, so they are handed on one by one.
+// The parameters of one direction's cells besides their states. Values belong to the graph in which
+// the cell is built, so they are passed separately.
 struct Cell {
   std::vector<Activation> f;
   double clip = 0;
   bool linear_before_reset = false, input_forget = false;
   bool has_peepholes = false;
-  bool is_plain = false;   // no option and the usual activations
-  bool in_8_bits = false;  // the recurrence rounds its state
+  bool is_plain = false;   // no options, default activations
+  bool in_8_bits = false;  // the state is rounded before the recurrence
 };
 
-// One step: gates of the input at this time [b, gates * h], states, constants (recurrent weights,
-// then what the kind of cell needs). Gives the new states; the first is the output.
+// One step: takes gates of the current input [b, gates * h], states, constants (recurrent weights,
+// then those of the kind of cell). Returns the new states; the first is the output.
 using CellStep = Values (*)(const Cell&, Value gates, const Values& states,
                             const Values& constants);
 
@@ -41,7 +41,7 @@ Values parts_of(Value x, int count) {
   return split_axis(x, last, Dims(static_cast<std::size_t>(count), size));
 }
 
-// What 8 bits leave of x, whose range, widened to hold 0, lies on 0 .. 255.
+// x rounded to 8 bits, with its range, widened to include 0, mapped to 0 .. 255.
 Value in_8_bits(Value x) {
   const Axes all = all_axes(x.rank());
   const auto spread = [&](Value v) { return broadcast_to(v, x.shape()); };
@@ -62,8 +62,8 @@ Values rnn_step(const Cell& cell, Value gates, const Values& states, const Value
   return {cell.f[0](clipped(cell, gates + recurrent(states[0], constants[0])))};
 }
 
-// Gates z, r, h. Constants: weights [3h, h], their bias of the last gate [h]. One contraction of
-// the state gives all gates that it can.
+// Gates z, r, h. Constants: weights [3h, h], the bias of the last gate [h]. One contraction of the
+// state computes as many gates as possible.
 Values gru_step(const Cell& cell, Value gates, const Values& states, const Values& constants) {
   Value h = states[0];
   const Dim size = h.shape()[1], two = size * Dim(2);
@@ -85,7 +85,7 @@ Values gru_step(const Cell& cell, Value gates, const Values& states, const Value
   return {(1.0 - update) * next + update * h};
 }
 
-// Gates i, o, f, c. Constants: weights [4h, h], peepholes of i, o, f [3h] where there are any.
+// Gates i, o, f, c. Constants: weights [4h, h], and peepholes of i, o, f [3h] if present.
 Values lstm_step(const Cell& cell, Value gates, const Values& states, const Values& constants) {
   Value h = states[0], c = states[1];
   if (cell.in_8_bits) h = in_8_bits(h);
@@ -102,8 +102,8 @@ Values lstm_step(const Cell& cell, Value gates, const Values& states, const Valu
   return {out * cell.f[2](next), next};
 }
 
-// Past its length a sequence keeps its state and gives 0. The last of the constants holds lengths
-// where there are any.
+// Past its length a sequence keeps its state and returns 0. The last constant holds the lengths, if
+// present.
 Step with_lengths(const Cell& cell, CellStep step, bool has_lengths) {
   return [&cell, step, has_lengths](const Values& now, const Values& states,
                                     const Values& constants, Value time) -> Stepped {
@@ -121,7 +121,7 @@ Step with_lengths(const Cell& cell, CellStep step, bool has_lengths) {
 
 // ==== attributes
 
-// Numbers of activations are listed in order for those that take any.
+// Activation parameters are listed in order, for activations that have them.
 class ActivationNumbers {
  public:
   ActivationNumbers(NodeContext& c)
@@ -179,7 +179,7 @@ Activation activation(NodeContext& c, std::string_view name, ActivationNumbers& 
   };
 }
 
-// The kinds of cell: how many gates, which activations unless given.
+// The kinds of cell: number of gates and default activations.
 struct Kind {
   CellStep step;
   int gates;
@@ -227,8 +227,8 @@ struct Sources {
   Dim hidden;
 };
 
-// Integer weights [directions, i, gates * h] as numbers, in the usual order of axes. Scales and
-// zero points are for a direction, or for each of its columns.
+// Integer weights [directions, i, gates * h] as reals, with the usual axis order. There is one
+// scale and zero point per direction, or per column of it.
 Value weights_of_8_bits(NodeContext& c, std::size_t weights, std::size_t scale) {
   Value w = c.in(weights);
   const auto fit = [&](Value v) {
@@ -264,7 +264,7 @@ Sources sources(NodeContext& c, const Kind& kind, int directions, bool batch_fir
   return s;
 }
 
-// Bias of the input's gates and of the recurrence's, [gates * h] each.
+// Biases of the input gates and of the recurrence, [gates * h] each.
 std::pair<Value, Value> biases(NodeContext& c, int d, const Dim& size) {
   if (!c.has(3)) {
     Value none = filled(c.graph(), c.in(0).dtype(), {size}, 0);
@@ -281,7 +281,7 @@ Stepped one_direction(NodeContext& c, const Kind& kind, const Cell& cell, const 
   auto [input_bias, bias] = biases(c, d, size);
   Values constants = {r};
   if (kind.step == gru_step) {
-    // The recurrence's bias of the last gate is inside the product with the reset gate.
+    // The recurrence bias of the last gate is inside the product with the reset gate.
     const Dim outer = s.hidden * Dim(2);
     constants.push_back(slice_axis(bias, 0, outer, s.hidden));
     Value rest = slice_axis(bias, 0, 0, outer);
@@ -303,7 +303,7 @@ Stepped one_direction(NodeContext& c, const Kind& kind, const Cell& cell, const 
 }
 
 Values recurrent_import(NodeContext& c, const Kind& kind) {
-  c.ignore("output_sequence");  // opset 1: which outputs are wanted shows anyway
+  c.ignore("output_sequence");  // opset 1: implied by the outputs used
   std::string_view way = c.text("direction", "forward");
   if (way != "forward" && way != "reverse" && way != "bidirectional")
     c.bad_attribute("direction", way, "forward, reverse or bidirectional");

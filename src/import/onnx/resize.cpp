@@ -1,5 +1,4 @@
-// Resize and Upsample: one axis after another, each a gather of a few elements and their weighed
-// sum.
+// Resize and Upsample: one axis at a time, each a gather of a few elements and their weighted sum.
 #include <algorithm>
 #include <cmath>
 
@@ -11,8 +10,8 @@ namespace hone::onnx {
 
 namespace {
 
-constexpr DType real = DType::f64;  // of coordinates
-// What scales by data may make of an axis: so many times its size, or so many elements.
+constexpr DType real = DType::f64;  // for coordinates
+// Limits for data-dependent scales: times the axis' size, or number of elements.
 constexpr std::int64_t most_open_scale = 4, most_open_side = 64;
 
 struct How {
@@ -21,14 +20,14 @@ struct How {
   bool antialias = false, exclude_outside = false;
 };
 
-// One axis: from `in` to `out` elements by `scale`, which need not be out / in exactly.
+// One axis: resized from `in` to `out` elements by `scale`, which need not equal out / in exactly.
 struct Stretch {
   int axis = 0;
   Dim in, out;
-  // The scale as a fraction, two scalars: so that a coordinate that lies halfway between two
-  // elements is worked out exactly.
+  // The scale as a fraction of two scalars, so that a coordinate halfway between two elements is
+  // computed exactly.
   Value above, below;
-  std::optional<double> number;  // the scale where it is known
+  std::optional<double> number;  // the scale if known
   Value from, to;                // region of interest; null: all
   bool is_identity = false;
 };
@@ -41,14 +40,14 @@ Value clamped(Value x, const Dim& size) {
 }
 Value equals(Value x, double n) { return ops::eq(x, constant_like(x, n)); }
 
-// (y of out - 1) : 0 where out is 1.
+// y * reach / (length - 1); 0 if length is 1.
 Value by_corners(Value y, Value length, Value reach) {
   Value one = equals(length, 1);
   Value steps = where(one, constant_like(length, 1), length - 1.0);
   return where(broadcast_to(one, y.shape()), constant_like(y, 0), y * reach / steps);
 }
 
-// Where each output element lies among the input's: [out].
+// The input coordinate of each output element: [out].
 Value coordinates(NodeContext& c, const How& how, const Stretch& s) {
   hone::Graph& g = c.graph();
   Value y = counted(g, real, s.out), in = size_of(g, s.in), length = in * s.above / s.below;
@@ -84,7 +83,7 @@ Value nearest_index(NodeContext& c, const How& how, Value x) {
                   "round_prefer_floor, round_prefer_ceil, floor or ceil");
 }
 
-// The weight of an element at a distance, in elements of the output where those lie wider apart.
+// The weight of an element by distance, measured in output elements when shrinking.
 Value weight_at(const How& how, Value distance) {
   Value d = ops::abs(distance), zero = constant_like(d, 0);
   if (how.mode == "linear") return ops::maximum(1.0 - d, zero);
@@ -99,11 +98,12 @@ struct Taps {
   Value index, weight;  // [out, taps]
 };
 
-// How many elements around a coordinate count, and where the first lies, from the one below it.
+// The number of elements around a coordinate that contribute, and the first of them relative to the
+// one below it.
 struct Reach {
   Dim count;
   Value start;    // f64 scalar
-  Value squeeze;  // by how much the elements of the output lie wider apart, f64 scalar
+  Value squeeze;  // min(scale, 1), or 1 without antialias; f64 scalar
 };
 
 Reach known_reach(NodeContext& c, double plain, double squeeze) {
@@ -117,13 +117,13 @@ Reach known_reach(NodeContext& c, double plain, double squeeze) {
           scalar(c.graph(), squeeze, real)};
 }
 
-// Their number follows from the scale when shrinking smoothly.
+// When shrinking with antialias, the number depends on the scale.
 Reach reach_around(NodeContext& c, const How& how, const Stretch& s) {
   const double plain = how.mode == "linear" ? 1 : 2;
   if (!how.antialias) return known_reach(c, plain, 1);
   if (s.number) return known_reach(c, plain, std::min(*s.number, 1.0));
-  // An axis of n elements shrinks to one at least, by half of 1 / n or more as sizes are rounded.
-  // One that shrinks to nothing has no coordinate.
+  // An axis of n elements shrinks to at least one, so the scale is at least half of 1 / n, as sizes
+  // are rounded. An axis that shrinks to zero elements has no coordinates.
   hone::Graph& g = c.graph();
   const Dim limit = max(s.in, 1) * Dim(static_cast<std::int64_t>(2 * plain));
   Value one = scalar(g, 1, real);
@@ -173,8 +173,8 @@ struct Fraction {
   double above, below;
 };
 
-// The fraction of small numbers that a scale of f32 stands for, if there is one: 1.8333334 is 11/6.
-// Denominators go up to 1024, where two fractions are further apart than f32 rounds.
+// The small fraction that an f32 scale represents, if there is one: 1.8333334 is 11/6. Denominators
+// up to 1024, for which two fractions differ by more than f32 rounding.
 std::optional<Fraction> fraction_of(double scale) {
   constexpr int most = 1024;
   for (int below = 1; below <= most; ++below) {
@@ -233,7 +233,7 @@ void set_by_scales(NodeContext& c, std::vector<Stretch>& all, const std::vector<
   }
 }
 
-// Scales that data holds. As everywhere, a size is a product of f32.
+// Data-dependent scales. As elsewhere, a size is a product in f32.
 void set_by_open_scales(NodeContext& c, std::vector<Stretch>& all, Value scales) {
   const auto n = std::ssize(all);
   if (prove_equal(scales.shape().count(), n) != true)
@@ -250,7 +250,7 @@ void set_by_open_scales(NodeContext& c, std::vector<Stretch>& all, Value scales)
   }
 }
 
-// The scale of the axis that decides for all, as the fraction of its sizes.
+// The scale of the axis that determines the others, as the fraction of its sizes.
 void keep_open_aspect(NodeContext& c, std::vector<Stretch>& all, bool not_larger) {
   Value above = all[0].above, below = all[0].below;
   for (const Stretch& s : all) {
@@ -269,7 +269,7 @@ void keep_open_aspect(NodeContext& c, std::vector<Stretch>& all, bool not_larger
   }
 }
 
-// One scale for all axes, so that none becomes larger, or smaller, than asked for.
+// One scale for all axes, so that no axis becomes larger, or smaller, than requested.
 void keep_aspect(NodeContext& c, std::vector<Stretch>& all, bool not_larger) {
   std::optional<double> scale;
   for (const Stretch& s : all) {
@@ -315,7 +315,7 @@ std::vector<Stretch> axes_to_stretch(NodeContext& c) {
   return all;
 }
 
-// Operand 1: the starts of all axes, then their ends, in parts of the size.
+// Operand 1: the starts of all axes, then their ends, as fractions of the size.
 void set_region(NodeContext& c, std::vector<Stretch>& all) {
   if (!c.has(1)) return;
   Value roi = cast_to(c.in(1), real);
@@ -343,7 +343,7 @@ Values resized(NodeContext& c, const How& how, std::vector<Stretch>& all) {
   return {cast_to(y, dtype)};
 }
 
-// Before opset 11: scales only, in the coordinates of Upsample.
+// Before opset 11: scales only, with the coordinates of Upsample.
 Values resize_10(NodeContext& c) {
   How how{.mode = c.text("mode", "nearest"), .coordinates = "asymmetric", .nearest = "floor"};
   if (how.mode == "bilinear") how.mode = "linear";
@@ -380,7 +380,8 @@ Values resize(NodeContext& c) {
   std::vector<Stretch> all = axes_to_stretch(c);
   const bool by_size = c.has(3) && c.in(3).shape()[0] != Dim(0);
   c.text("keep_aspect_ratio_policy", "");
-  // A region counts in one mode only, and may stand in all; scales may stand empty beside sizes.
+  // A region is used in one mode only but may be given in all; scales may be empty when sizes are
+  // given.
   for (std::size_t i : {1U, 2U})
     if (c.has(i)) c.in(i);
   if (by_size)

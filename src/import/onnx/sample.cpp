@@ -18,7 +18,7 @@ Value size_like(Value x, const Dim& size) {
 }
 Value clamped(Value x, Value low, Value high) { return ops::minimum(ops::maximum(x, low), high); }
 
-// x mirrored at low and high until it lies between them.
+// x mirrored at low and high until it is between them.
 Value mirrored(Value x, Value low, Value high) {
   Value range = high - low, zero = constant_like(x, 0);
   Value flat = ops::le(range, zero);  // a single element
@@ -47,15 +47,15 @@ Value cubic_weight(Value distance) {
 }
 
 struct Samples {
-  Value index, weight, exists;  // [n, q, k]; all of them real
+  Value index, weight, exists;  // [n, q, k]; all in `real`
 };
 
 Samples samples_of(const SampledAxis& a) {
   Value x = unsqueeze(a.at, {2});
   hone::Graph& g = x.graph();
   if (a.how == Interpolation::nearest) x = ops::round(x);
-  // The elements around a place of the border are repeated; of a cubic curve they differ from those
-  // around the nearest place inside.
+  // Cubic interpolation with border clamps the element indices: clamping the position would select
+  // other elements.
   if (a.how != Interpolation::cubic || a.outside != Outside::border) x = inside(a, x);
   const std::int64_t count = a.how == Interpolation::nearest  ? 1
                              : a.how == Interpolation::linear ? 2
@@ -69,12 +69,12 @@ Samples samples_of(const SampledAxis& a) {
   if (a.outside == Outside::reflection) at = ops::trunc(inside(a, at));
   Value kept = clamped(at, constant_like(at, 0), size_like(at, a.size) - 1.0);
   Value exists = ops::eq(at, kept);
-  // NaN is nowhere; as an index it is the first element.
+  // NaN is out of range; as an index it is the first element.
   if (a.outside != Outside::zeros) exists = ops::eq(at, at);
   return {kept, weight, exists};
 }
 
-// [n, q, k] along axis 2 + i of [n, q, k0, k1, ...].
+// Spreads [n, q, k] along axis 2 + i of [n, q, k0, k1, ...].
 Value spread(Value v, std::size_t i, std::size_t axes) {
   Dims dims = ones(2 + axes);
   dims[0] = v.shape()[0];
@@ -119,13 +119,13 @@ Value sampled(Value x, const std::vector<SampledAxis>& axes) {
 
 namespace {
 
-// [n, c, p]: all axes but the first two as one.
+// [n, c, p]: all axes after the first two merged.
 Value flat_image(Value x) {
   std::span<const Dim> dims = x.shape().dims;
   return reshape_to(x, {dims[0], dims[1], product(dims.subspan(2))});
 }
 
-// From -1 .. 1 to elements.
+// Converts -1 .. 1 to element coordinates.
 Value in_elements(Value x, const Dim& size, bool corners) {
   Value n = size_like(x, size);
   if (corners) return (x + 1.0) * 0.5 * (n - 1.0);
@@ -162,7 +162,7 @@ Values grid_sample(NodeContext& c) {
   std::vector<SampledAxis> axes;
   for (int i = 0; i < spatial; ++i) {
     const Dim& size = x.shape()[2 + i];
-    // The grid names the last axis first.
+    // The grid lists the last axis first.
     Value at = in_elements(take_axis(grid, 2, spatial - 1 - i), size, corners);
     axes.push_back({size, at, how, outside, corners});
   }
@@ -171,7 +171,7 @@ Values grid_sample(NodeContext& c) {
   return {reshape_to(sampled(flat_image(x), axes), dims)};
 }
 
-// The middle of each element of an axis, from -1 to 1.
+// The center of each element of an axis, from -1 to 1.
 Value grid_places(NodeContext& c, const Dim& size, bool corners) {
   Value i = counted(c.graph(), DType::f64, size);
   Value n = size_like(i, size);
@@ -180,7 +180,7 @@ Value grid_places(NodeContext& c, const Dim& size, bool corners) {
   return i * 2.0 / steps - 1.0;
 }
 
-// theta [n, d, d + 1] applied to each place of an image of sizes [n, c, ...].
+// theta [n, d, d + 1] applied to each position of an image of sizes [n, c, ...].
 Values affine_grid(NodeContext& c) {
   Value theta = c.in(0);
   const std::vector<NodeContext::Element> size = c.elements(1);
@@ -208,23 +208,23 @@ Values affine_grid(NodeContext& c) {
 
 // ==== RoiAlign
 
-constexpr std::int64_t most_bins = 1 << 20;  // of one axis
+constexpr std::int64_t most_bins = 1 << 20;  // per axis
 
-// Up to one element outside counts as the border, further out as nothing.
+// Positions up to one element outside count as the border, others as zero.
 Value is_near(Value at, const Dim& size) {
   return ops::bit_and(ops::le(constant_like(at, -1), at), ops::le(at, size_like(at, size)));
 }
 
 struct Regions {
-  Value image;          // [1, c, n h w]: all images as one, so that a place names its image, too
-  Value batch, x, y;    // [r]: the image, and where its first bin starts
+  Value image;        // [1, c, n h w]: all images merged, so that a position also selects the image
+  Value batch, x, y;  // [r]: the image, and the start of its first bin
   Value width, height;  // [r]: of a bin
   Dim images, rows, columns;
   std::int64_t bins_high = 1, bins_wide = 1;
 };
 
-// One sample of each bin: at parts of its height and width, [r] each. [c, r, h, w], and which of
-// them exist.
+// One sample per bin, at fractions of its height and width, [r] each. [c, r, h, w], and which
+// samples exist.
 struct BinSamples {
   Neighbours near;
   Value exists;  // [1, 1, r h w, 1]
@@ -252,7 +252,7 @@ BinSamples bin_samples(const Regions& g, Value down, Value across) {
   return {near, reshape_to(exists, {1, 1, q, 1})};
 }
 
-// The weighed neighbours of each sample joined: their sum, or the largest. [c, r, h, w]
+// The weighted neighbours of each sample, joined by sum or maximum. [c, r, h, w]
 Value joined_samples(const Regions& g, Value down, Value across, bool average) {
   const BinSamples s = bin_samples(g, down, across);
   Value weighed = where_or(s.exists, times(s.near.values, s.near.weights), 0);
@@ -260,13 +260,13 @@ Value joined_samples(const Regions& g, Value down, Value across, bool average) {
   return reshape_to(y, {g.image.shape()[1], g.x.shape()[0], g.bins_high, g.bins_wide});
 }
 
-// What the loop over samples carries and reads.
+// Operands of the loop over samples.
 namespace roi {
 enum Part : std::size_t { turn, sum, image, batch, x, y, width, height, down, across, wide, count };
 }
 
-// As many samples of each region as its bins have rows and columns, one after another: those of
-// the region that has most, left out where a region has fewer.
+// Adaptive sampling: each region uses as many samples as its bins have rows and columns. The loop
+// runs for the region with the most; regions with fewer skip the rest.
 Value adaptive(const Regions& g, bool average) {
   hone::Graph& graph = g.x.graph();
   auto counts = [&](Value size) { return ops::maximum(ops::ceil(size), constant_like(size, 0)); };
@@ -353,7 +353,7 @@ Values roi_align(NodeContext& c) {
   if (!half && where_to != "output_half_pixel")
     c.bad_attribute("coordinate_transformation_mode", where_to, "half_pixel or output_half_pixel");
   if (mode != "avg" && mode != "max") c.bad_attribute("mode", mode, "avg or max");
-  constexpr std::int64_t most_samples = 1 << 10;  // of one axis
+  constexpr std::int64_t most_samples = 1 << 10;  // per axis
   if (samples < 0 || samples > most_samples)
     c.bad_attribute("sampling_ratio", samples, cat("0 to ", most_samples));
   Regions g;
@@ -384,19 +384,19 @@ Values roi_align(NodeContext& c) {
 
 // ==== MaxRoiPool
 
-// To integers; halves away from zero.
+// Rounds to integers; halves away from zero.
 Value to_integer(Value x) {
   const Value whole = ops::trunc(x);
   return whole + ops::trunc((x - whole) * 2.0);
 }
 
-// Which of an axis' elements each bin of each region covers: `elements` [r, bins, size], and
+// The elements of an axis covered by each bin of each region: `elements` [r, bins, size], and
 // whether it covers any: `any` [r, bins].
 struct Bins {
   Value elements, any;
 };
 
-// Regions from `start` to `end`, [r] each, both within, in `count` bins that may overlap by one.
+// Regions from `start` to `end`, [r] each, both inclusive, in `count` bins that may overlap by one.
 Bins bins_of(Value start, Value end, std::int64_t count, const Dim& size) {
   Value length = end - start + 1.0;
   length = ops::maximum(length, constant_like(length, 1)) / static_cast<double>(count);
@@ -413,8 +413,8 @@ Bins bins_of(Value start, Value end, std::int64_t count, const Dim& size) {
       ops::lt(first, past)};
 }
 
-// Rows of `rois` are an image and the corners x1, y1, x2 and y2. The largest of each bin, 0 of one
-// without elements.
+// Rows of `rois` are an image index and the corners x1, y1, x2 and y2. Returns the maximum of each
+// bin, 0 for empty bins.
 Values max_roi_pool(NodeContext& c) {
   const Value x = c.in(0), rois = c.in(1);
   if (x.rank() != 4 || rois.rank() != 2 || prove_equal(rois.shape()[1], 5) == false)
