@@ -34,18 +34,18 @@ constexpr Descr descrs[] = {
     {"<u8", DType::u64},  {"<f2", DType::f16},  {"<f4", DType::f32}, {"<f8", DType::f64},
     {"|V2", DType::bf16}, {"<V2", DType::bf16}, {"|V1", DType::u8},
 };
-constexpr std::string_view small_float_descr = "|V1";  // its codes
+constexpr std::string_view small_float_descr = "|V1";  // their codes
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The header of a .npy file: a Python dictionary, written by machines in few ways.
+// The header of a .npy file: a Python dictionary, in the few forms that programs write.
 class NpyHeader {
  public:
   NpyHeader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
-  // Of texts: how many characters each takes.
+  // For strings: the number of characters of each.
   std::optional<std::int64_t> text_width() const {
     std::string_view digits = descr();
     if (!digits.starts_with("<U")) return std::nullopt;
@@ -106,7 +106,7 @@ class NpyHeader {
     if (colon == text_.npos) fail(cat("'", key, "' has no value"));
     return trimmed(text_.substr(colon + 1));
   }
-  // "3, 4,": one size and the comma behind it.
+  // "3, 4,": one size and the comma after it.
   std::int64_t next_size(std::string_view& rest) const {
     std::int64_t n = -1;
     auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), n);
@@ -123,7 +123,7 @@ class NpyHeader {
   const std::string& path_;
 };
 
-// Where the header text lies: its offset and size.
+// The offset and size of the header text.
 std::pair<std::size_t, std::size_t> npy_header(std::span<const std::byte> bytes,
                                                const std::string& path) {
   if (bytes.size() < 10 || as_text(bytes.first(6)) != npy_magic)
@@ -139,7 +139,7 @@ std::pair<std::size_t, std::size_t> npy_header(std::span<const std::byte> bytes,
   return {start, size};
 }
 
-// The bytes of a file, or of one in an archive, and what messages call it.
+// The bytes of a file, or of one in an archive, and its name in messages.
 struct NamedBytes {
   Storage whole;
   std::string path;
@@ -150,7 +150,7 @@ NamedBytes open_file(const fs::path& path) {
   return {Storage(file, file->bytes()), file->path()};
 }
 
-// The bytes from `offset` on as an array that keeps what holds them alive.
+// The bytes from `offset` on as an array that keeps their owner alive.
 Array array_of(const NamedBytes& file, std::size_t offset, DType dtype,
                std::vector<std::int64_t> dims) {
   std::int64_t need = byte_size(dtype);
@@ -162,8 +162,8 @@ Array array_of(const NamedBytes& file, std::size_t offset, DType dtype,
   return Array(dtype, std::move(dims), Storage(file.whole.owner(), bytes));
 }
 
-// ==== texts: characters of four bytes, all texts of one width, zeros behind the shorter ones. A
-// byte that is no character is written as Python does (surrogateescape).
+// ==== strings: four-byte characters, all strings of one width, shorter ones padded with zeros. A
+// byte that is not part of a character is written as Python does (surrogateescape).
 
 constexpr char32_t escaped_byte = 0xdc00;
 
@@ -176,7 +176,7 @@ Array texts_of_file(const NamedBytes& file, std::size_t offset, std::int64_t wid
     throw UserError(file.path, ": has ", amount(bytes.size(), "byte", "bytes"),
                     " of elements, expected ", count, " strings of ", width,
                     " characters of 4 bytes for its shape");
-  // A width of 0 says nothing about the count.
+  // With width 0 the file size does not limit the count.
   if (width == 0 && count > static_cast<std::int64_t>(most_text_bytes / 8))
     throw UserError(file.path, ": has ", amount(count, "string", "strings"), ", expected at most ",
                     most_text_bytes / 8);
@@ -248,7 +248,7 @@ Array read_tensor_pb(const fs::path& path) {
 
 namespace {
 
-// Both messages number alike: 3 holds tensors, 5 sequences, 7 optionals.
+// Both messages use the same numbers: 3 holds tensors, 5 sequences, 7 optionals.
 void read_elements(WireReader r, const std::shared_ptr<const MappedFile>& file,
                    std::vector<Array>& out) {
   for (WireField f; r.next(f);) {
@@ -273,7 +273,7 @@ std::vector<Array> read_sequence_pb(const fs::path& path) {
 
 namespace {
 
-// Whether a file has no fields but those of a SequenceProto or OptionalProto.
+// Whether a file has only fields of a SequenceProto or OptionalProto.
 bool may_be_sequence(const fs::path& path) {
   auto file = MappedFile::open(path);
   WireFile wire(file->path(), file->bytes());
@@ -342,12 +342,12 @@ void write_npy(const fs::path& path, const Array& a) {
   const std::span<const std::byte> parts[] = {
       std::as_bytes(std::span(head)),
       a.dtype() == DType::text ? std::as_bytes(std::span(texts.bytes)) : a.bytes()};
-  write_atomic(path, parts, Sync::no);  // who made it can make it again
+  write_atomic(path, parts, Sync::no);  // can be created again
 }
 
 namespace {
 
-// The type's sizes as numbers; the one that is not follows from the size of the file.
+// The type's sizes as numbers; an open size follows from the size of the file.
 std::vector<std::int64_t> raw_dims(const NamedBytes& file, const Type& type) {
   std::vector<std::int64_t> dims;
   std::int64_t known = byte_size(type.dtype);

@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint32_t local_mark = 0x04034b50, central_mark = 0x02014b50, end_mark = 0x06054b50;
 constexpr std::size_t local_bytes = 30, central_bytes = 46, end_bytes = 22;
 constexpr std::uint16_t stored = 0, deflated = 8;
-constexpr std::uint32_t elsewhere = 0xffffffff;  // the number stands in a zip64 field
-// Deflate makes at most so many bytes of one.
+constexpr std::uint32_t elsewhere = 0xffffffff;  // the number is in a zip64 field
+// The maximum expansion ratio of deflate.
 constexpr std::uint64_t most_expansion = 1032;
 
 class Reader {
@@ -60,7 +60,7 @@ class Reader {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  // Only a comment of at most 65,535 bytes stands behind it.
+  // Only a comment of at most 65,535 bytes follows it.
   std::size_t find_end() const {
     constexpr std::size_t most_comment = 0xffff;
     if (bytes_.size() < end_bytes)

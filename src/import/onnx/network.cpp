@@ -10,8 +10,7 @@ namespace hone::onnx {
 
 namespace {
 
-// Normalises with the statistics of the batch and updates the running ones. Scale and bias, and the
-// statistics, may have dtypes other than that of x.
+// Scale and bias, and the statistics, may have dtypes other than that of x.
 Value normalized(Values operands, double epsilon) {
   const DType to = operands[0].dtype();
   auto differs = [&](Value v) { return v.dtype() != to; };
@@ -23,6 +22,7 @@ Value normalized(Values operands, double epsilon) {
   return cast_to(ops::batch_norm(operands, {{"axis", std::int64_t{1}}, {"epsilon", epsilon}}), to);
 }
 
+// Normalises with the statistics of the batch and moves the running ones towards them.
 Values batch_norm_training(NodeContext& c, Value x, double epsilon) {
   const double momentum = c.real("momentum", 0.9);
   Axes axes = {0};

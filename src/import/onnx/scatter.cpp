@@ -1,4 +1,4 @@
-// Windows the other way round: what was read from an image by windows is put back into one.
+// Inverse windows: values read from an image through windows are written back into one.
 #include "base/amount.h"
 #include "import/onnx/build.h"
 #include "import/onnx/open.h"
@@ -12,7 +12,7 @@ namespace {
 
 Value zero_of(Value x) { return constant(x.graph(), Array::scalar_int(0, x.dtype())); }
 
-// `step` - 1 zeros between the elements of an axis.
+// Inserts `step` - 1 zeros between the elements of an axis.
 Value spread_out(Value x, int axis, const Dim& step) {
   if (step == Dim(1)) return x;
   const Dim size = x.shape()[axis];
@@ -24,7 +24,7 @@ Value spread_out(Value x, int axis, const Dim& step) {
   return slice_axis(x, axis, 0, (size - Dim(1)) * step + Dim(1));
 }
 
-// Zeros before and after an axis; negative numbers cut.
+// Adds zeros before and after an axis; negative amounts cut.
 Value extended(Value x, int axis, const Dim& low, const Dim& high) {
   const Dim cut_low = max(Dim(0) - low, 0), cut_high = max(Dim(0) - high, 0);
   x = slice_axis(x, axis, cut_low, x.shape()[axis] - cut_low - cut_high);
@@ -34,7 +34,8 @@ Value extended(Value x, int axis, const Dim& low, const Dim& high) {
   return pad_with(x, zero_of(x), before, after);
 }
 
-// [c, m / groups, k...] as weights [m, c / groups, k...] of the convolution that it undoes.
+// Converts [c, m / groups, k...] to weights [m, c / groups, k...] of the convolution to be
+// inverted.
 Value transposed_weights(NodeContext& c, Value w, std::int64_t groups) {
   const Shape s = w.shape();
   Dims split = {groups, floor_div(s[0], groups), s[1]};
@@ -53,10 +54,10 @@ Value transposed_weights(NodeContext& c, Value w, std::int64_t groups) {
 }
 
 struct TransposedPads {
-  Dims low, high;  // cut from the full result
+  Dims low, high;  // removed from the full result
 };
 
-// Pads by attribute, or what is needed to come to the wanted sizes. `full` is the result's size
+// Pads by attribute, or those needed to get the requested sizes. `full` is the result's size
 // without pads.
 TransposedPads transposed_pads(NodeContext& c, const SpatialAttributes& a, const Dims& full,
                                const Shape& x) {
@@ -66,7 +67,7 @@ TransposedPads transposed_pads(NodeContext& c, const SpatialAttributes& a, const
   auto shape = c.integers("output_shape");
   if (!shape && !same) return out;
   for (std::size_t i = 0; i < full.size(); ++i) {
-    // A shape may name the first two axes, too.
+    // The shape may include the first two axes.
     Dim want = x[static_cast<int>(i) + 2] * a.strides[i];
     if (shape && shape->size() < full.size())
       c.fail(cat("attribute 'output_shape' has ", amount(shape->size(), "entry", "entries"),
@@ -119,7 +120,7 @@ struct Columns {
   Dims image, blocks;
 };
 
-// Bounds for sizes that data decides, beside the limit of open sizes: a block has at most as many
+// Bounds for data-dependent sizes, besides the limit of open sizes: a block has at most as many
 // elements as x has channels, and all blocks in a row are at least as long as the image.
 Columns columns_of(NodeContext& c, Value x) {
   const std::vector<NodeContext::Element> image = c.elements(1), window = c.elements(2);
@@ -144,7 +145,7 @@ Columns columns_of(NodeContext& c, Value x) {
   if (auto pads = c.integers("pads")) given_pads(c, a, *pads);
   for (std::size_t i = 0; i < n; ++i) {
     const Dim reach = reach_of(a.window[i], a.dilations[i]);
-    // Without blocks one axis is too short for a window, and the others are of any size.
+    // Without blocks one axis is too short for a window, and the others may have any size.
     const Dim most = places.low() < 1 ? limit : min(places * a.strides[i] + reach, limit);
     out.image.push_back(size(image[i], 0, most, "image_shape"));
     const Dim padded = out.image[i] + a.pads_low[i] + a.pads_high[i];
@@ -161,7 +162,7 @@ Columns columns_of(NodeContext& c, Value x) {
   return out;
 }
 
-// [n, c * window, blocks] summed into images [n, c, ...].
+// Sums [n, c * window, blocks] into images [n, c, ...].
 Values column_to_image(NodeContext& c) {
   Value x = c.in(0);
   const Columns in = columns_of(c, x);
@@ -182,7 +183,8 @@ Values column_to_image(NodeContext& c) {
     index = index ? plus(times(index, number(image[i])), at) : at;
   }
   const Dim pixels = product(image), channels = floor_div(x.shape()[1], product(window));
-  Value place = flatten(where(exists, index, number(pixels)));  // outside is dropped
+  Value place =
+      flatten(where(exists, index, number(pixels)));  // out-of-range positions are dropped
   Value zeros = filled(g, x.dtype(), {x.shape()[0], channels, pixels}, 0);
   Value updates = reshape_to(x, {x.shape()[0], channels, place.shape()[0]});
   Value y = ops::scatter(Values{zeros, place, updates},
@@ -192,8 +194,8 @@ Values column_to_image(NodeContext& c) {
   return {reshape_to(y, dims)};
 }
 
-// Indices count in the image whose size follows from the window; a larger one asked for holds that
-// image at its start.
+// Indices refer to the image whose size follows from the window; if a larger one is requested, that
+// image is at its start.
 Values max_unpool(NodeContext& c) {
   Value x = c.in(0);
   const Dims window = kernel_shape(c);
@@ -230,7 +232,7 @@ Values max_unpool(NodeContext& c) {
   return {y};
 }
 
-// [n, offset groups, k, 2, q] moves the places that a convolution reads; a mask weighs them.
+// [n, offset groups, k, 2, q] moves the positions that a convolution reads; a mask weights them.
 Values deformable_conv(NodeContext& c) {
   const Value x = c.in(0), w = c.in(1);
   if (x.rank() != 4 || w.rank() != 4)
@@ -251,7 +253,7 @@ Values deformable_conv(NodeContext& c) {
   std::vector<SampledAxis> axes;
   for (int i = 0; i < 2; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    // [kh, kw, h, w]: the place along axis i that a plain convolution reads.
+    // [kh, kw, h, w]: the position along axis i that a plain convolution reads.
     Value k = along(counted(g, wide, window[at]), i, 4),
           o = along(counted(g, wide, i == 0 ? h : width), 2 + i, 4);
     Value plain = minus(plus(times(o, number(a.strides[at])), times(k, number(a.dilations[at]))),

@@ -1,6 +1,6 @@
-// Sequences and optionals whose elements are known one by one while the model is read, and
-// sequences of equal elements, which lie in one tensor: they never reach the function, only their
-// elements do.
+// Sequences and optionals whose elements are known individually during import, and sequences of
+// equal elements stored in one tensor. They never become part of the function, only their elements
+// do.
 #include "import/onnx/sequence.h"
 
 #include <algorithm>
@@ -115,7 +115,7 @@ Value sequence_input(NodeContext& c, std::size_t input) {
   return v;
 }
 
-// One by one, so there must be a number of them.
+// Individual elements, so their number must be known.
 Values elements(NodeContext& c, std::size_t input) {
   const Value v = sequence_input(c, input);
   if (is_parts(v))
@@ -134,7 +134,7 @@ Values elements(NodeContext& c, std::size_t input) {
   return out;
 }
 
-// v in those dims, which a run checks where they are open.
+// v with those dims, which are checked at run time where they are open.
 Value of_dims(NodeContext& c, Value v, const Type& type) {
   const bool fits = v.dtype() == type.dtype && v.rank() == type.rank();
   for (int k = 0; fits && k < v.rank(); ++k)
@@ -153,7 +153,7 @@ Type element_type(Value stack) {
   return t;
 }
 
-// A position that counts from the back when negative; `end` itself may be one.
+// A position, counted from the back when negative; may be equal to the length with `end`.
 std::size_t position(NodeContext& c, std::size_t input, std::size_t size, bool end) {
   const auto n = static_cast<std::int64_t>(size);
   std::int64_t at = c.number(input);
@@ -171,7 +171,7 @@ Values empty(NodeContext& c) {
   return {sequence_of(c.graph(), {})};
 }
 
-// The parts of an axis, where their number is open.
+// The parts of an axis when their number is open.
 struct Parts {
   explicit Parts(Value v)
       : whole(v.operand(0)),
@@ -197,12 +197,13 @@ Value length_of(NodeContext& c, const Values& all) {
   return integer(c.graph(), static_cast<std::int64_t>(all.size()));
 }
 
-// Positions count from the back when negative.
+// Negative positions count from the back.
 Value from_the_front(Value number, Value count) {
   return ops::select(ops::lt(number, integer_like(number, 0)), number + count, number);
 }
 
-// The position in a list of `count` things, counted from the front; a run refuses others.
+// The position in a list of `count` items, counted from the front; a run with another position is
+// rejected.
 Value checked_position(NodeContext& c, std::size_t input, const Dim& count, const Dim& last) {
   const Value at = from_the_front(cast_to(reshape_to(c.in(input), {}), DType::i64),
                                   size_value(c.graph(), count, DType::i64));
@@ -236,15 +237,15 @@ Values at(NodeContext& c) {
   return {option_at(c, from_the_front(number, count), all)};
 }
 
-// Whether elements must be found in one tensor: there is an open number of them, or data says at
-// which position something is done.
+// Whether elements must be accessed in one tensor: their number is open, or the position is
+// data-dependent.
 bool is_found_in_stack(NodeContext& c, Value sequence, std::size_t position) {
   return (is_stacked(sequence) && !sequence.operand(0).shape()[0].is_number()) ||
          (c.has(position) && c.decides(position) &&
           (is_stacked(sequence) || (is_sequence(sequence) && sequence.operand_count() > 0)));
 }
 
-// The slices at these places.
+// The slices at these positions.
 Value slices_at(Value stack, Value places) {
   return ops::gather(Values{stack, places}, {{"axis", std::int64_t{0}}});
 }
@@ -300,13 +301,13 @@ Value moved_first(Value x, int axis) {
   return transpose_by(x, order);
 }
 
-// The slices of an axis along a new first one; where they keep that axis its size is 1.
+// The slices of an axis along a new first one; if they keep that axis, its size is 1.
 Value slices_first(Value x, int axis, bool keeps_axis) {
   const Value stack = moved_first(x, axis);
   return keeps_axis ? unsqueeze(stack, {axis + 1}) : stack;
 }
 
-// The elements of a stack side by side along one of their axes, or along a new one.
+// Concatenates the elements of a stack along one of their axes, or along a new one.
 Value joined(Value stack, int axis, bool is_new) {
   Axes order;
   for (int i = 1; i < stack.rank(); ++i) order.push_back(i);
@@ -320,7 +321,7 @@ Value joined(Value stack, int axis, bool is_new) {
   return reshape_to(out, dims);
 }
 
-// The size of parts that data gives. Parts longer than the axis are one.
+// The data-dependent size of parts, limited to the size of the axis.
 Dim open_part(NodeContext& c, const Dim& size) {
   const Dim most = max(size, 1);
   const Value given = cast_to(reshape_to(c.in(1), {}), DType::i64);
@@ -328,7 +329,7 @@ Dim open_part(NodeContext& c, const Dim& size) {
   return at_least(c, c.measured(kept, most), 1, "the size of the parts");
 }
 
-// Parts of the given sizes, or of one size and what is left, or single slices.
+// Parts with the given sizes, or with one size and a remainder, or single slices.
 Values split(NodeContext& c) {
   Value x = c.in(0);
   const int axis = c.axis(c.integer("axis", 0), x.rank());
@@ -381,7 +382,7 @@ Values concat(NodeContext& c) {
   return {concat_values(all, axis)};
 }
 
-// Sequences of which one is a stack are all walked as stacks.
+// If one sequence is a stack, all of them are processed as stacks.
 Values mapped_stacks(NodeContext& c, const onnx::Graph& g) {
   Values inputs, out;
   std::vector<bool> is_stack;
@@ -399,7 +400,7 @@ Values mapped_stacks(NodeContext& c, const onnx::Graph& g) {
   return out;
 }
 
-// The body for each element; other sequences are walked alongside, tensors are given each time.
+// Calls the body for each element; other sequences advance together, tensors are passed unchanged.
 Values map(NodeContext& c) {
   const onnx::Graph& g = c.body("body");
   if (std::ranges::any_of(c.all_inputs(), is_stacked)) return mapped_stacks(c, g);

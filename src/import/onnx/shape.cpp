@@ -68,8 +68,8 @@ Values size_import(NodeContext& c) {
   return {dims_value(c.graph(), {c.in(0).shape().count()}, DType::i64, {})};
 }
 
-// A number of elements that the graph checks to be that of a value whose sizes data does not
-// decide; bounds that follow from it do not multiply along a chain of reshapes.
+// An element count that the graph checks against a value without data-dependent sizes; bounds
+// derived from it do not multiply along a chain of reshapes.
 Dim number_by_inputs(const hone::Graph& g, Dim count) {
   for (std::size_t i = g.checks().size(); i-- > 0;) {
     const DimCheck& c = g.checks()[i];
@@ -79,8 +79,8 @@ Dim number_by_inputs(const hone::Graph& g, Dim count) {
   return count;
 }
 
-// The largest size that x, of so many elements, may be given by data. Beside a 0 any may stand, so
-// where x may be empty those that it has are taken too.
+// The largest size that a data-dependent shape may give x, which has `total` elements. Besides a 0
+// any size is possible, so if x may be empty its own sizes are included.
 Dim most_reshaped(Value x, const Dim& total) {
   Dim most = max(total, 1);
   if (total.low() > 0) return most;
@@ -88,7 +88,7 @@ Dim most_reshaped(Value x, const Dim& total) {
   return most;
 }
 
-// A shape that data computes: zeros and -1 are replaced in the run.
+// A data-dependent shape: zeros and -1 are replaced at run time.
 Values open_reshape(NodeContext& c, bool zeros) {
   Value x = c.in(0), given = cast_to(flatten(c.in(1)), DType::i64);
   hone::Graph& g = c.graph();
@@ -114,8 +114,8 @@ Values open_reshape(NodeContext& c, bool zeros) {
   return {reshape_to(x, shape)};
 }
 
-// The size that -1 stands for, count / rest. The other sizes may be 0 in a run: where they are
-// factors of the count they cancel, else the size is 0 as the count is.
+// The size for -1, count / rest. Other sizes may be 0 at run time: if they are factors of the count
+// they cancel, else the size is 0 like the count.
 Dim remaining_size(const Dim& count, const Dim& rest) {
   if (rest.low() > 0) return floor_div(count, rest);
   if (count != Dim(0))
@@ -123,7 +123,8 @@ Dim remaining_size(const Dim& count, const Dim& rest) {
   return floor_div(count, max(rest, 1));
 }
 
-// 0 copies the size of that axis of x, unless zeros are allowed; one -1 follows from the rest.
+// 0 copies the size of that axis of x, unless zeros are allowed; one -1 is computed from the
+// others.
 Values reshape_import(NodeContext& c) {
   c.ignore("consumed_inputs");
   const bool zeros = c.flag("allowzero");
@@ -165,15 +166,15 @@ Values flatten_import(NodeContext& c) {
   return {reshape_to(x, {product(dims.first(split)), product(dims.subspan(split))})};
 }
 
-// Reduces an axis to its first element, or to a zero where it is empty.
+// Reduces an axis to its first element, or to zero if it is empty.
 Value with_size_one(Value x, int axis) {
   Shape one = x.shape();
   one[axis] = 1;
   return in_room(slice_axis(x, axis, 0, min(x.shape()[axis], 1)), one.dims);
 }
 
-// Without the axes that data names. Only those that it names must have size 1, so a run checks them
-// where sizes are open.
+// Removes data-dependent axes. Only the named axes must have size 1, so open sizes are checked at
+// run time.
 Value openly_squeezed(NodeContext& c, Value x) {
   const auto is_one = [&](int axis) { return prove_equal(x.shape()[axis], 1); };
   Value y = over_axes(c, 1, x.rank(), [&](const Axes& axes) {
@@ -193,7 +194,7 @@ Value openly_squeezed(NodeContext& c, Value x) {
   return y;
 }
 
-// Without axes all of size 1 go; whether an open size is 1 is a question about sizes.
+// Without axes, removes all axes of size 1; whether an open size is 1 is a question about sizes.
 Values squeeze_import(NodeContext& c) {
   Value x = c.in(0);
   if (auto axes = c.integers("axes")) return {squeeze(x, c.axes(*axes, x.rank()))};
@@ -221,8 +222,8 @@ Values unsqueeze_import(NodeContext& c) {
                     [&](const Axes& a) { return unsqueeze(x, a); })};
 }
 
-// One axis of `size` elements, or of 1, repeated as often as data says; its number of elements must
-// be 1 where the axis has more.
+// Repeats one axis of `size` elements, or of 1, a data-dependent number of times; the number must
+// be 1 if the axis has more elements.
 Value expanded_by(NodeContext& c, Value x, int axis, Value wanted, const Dim& limit) {
   hone::Graph& g = c.graph();
   const Dim size = x.shape()[axis];
@@ -280,7 +281,7 @@ Values concat_import(NodeContext& c) {
   return {concat_values(all, c.axis(c.integer("axis", 1), all[0].rank()))};
 }
 
-// As many parts as asked for, all but the last of equal size.
+// The requested number of parts, all but the last of equal size.
 Dims equal_parts(NodeContext& c, const Dim& size) {
   std::int64_t parts = c.integer("num_outputs", static_cast<std::int64_t>(c.outputs()));
   if (parts < 1 || parts != static_cast<std::int64_t>(c.outputs()))
@@ -311,7 +312,7 @@ Values split_import(NodeContext& c) {
   return split_axis(x, axis, sizes);
 }
 
-// What ONNX takes for an axis of size n: -n to n - 1.
+// Valid ONNX indices for an axis of size n: -n to n - 1.
 void require_index(Value index, const Dim& n) { require_within(index, Dim(0) - n, n - 1, "index"); }
 
 template <const Op& op>
@@ -322,9 +323,9 @@ Values gather_import(NodeContext& c) {
   return {op(Values{x, c.in(1)}, {{"axis", axis}})};
 }
 
-// The last axis of `indices` lists one index for each axis of x from `first` on.
+// The last axis of `indices` has one index per axis of x from `first` on.
 void require_places(Value indices, const Shape& x, std::int64_t first) {
-  if (indices.rank() < 1 || !indices.shape()[-1].is_number()) return;  // the operation refuses it
+  if (indices.rank() < 1 || !indices.shape()[-1].is_number()) return;  // the operation rejects it
   const std::int64_t count = indices.shape()[-1].number();
   for (std::int64_t k = 0; k < count && first + k < x.rank(); ++k)
     require_index(take_axis(indices, indices.rank() - 1, k), x[static_cast<int>(first + k)]);
@@ -356,7 +357,7 @@ Values scatter_nd(NodeContext& c) {
   return {ops::scatter_nd(Values{c.in(0), c.in(1), c.in(2)}, {{"kind", scatter_kind(c)}})};
 }
 
-// Before opset 6 one axis is repeated: operands are the number and the axis.
+// Before opset 6 one axis is repeated: operands are the repeat count and the axis.
 Values tile_import(NodeContext& c) {
   Value x = c.in(0);
   if (c.opset() >= 6) {
@@ -371,7 +372,7 @@ Values tile_import(NodeContext& c) {
   return {ops::tile(x, {{"count", count}})};
 }
 
-// What the numbers are computed in.
+// The dtype in which the numbers are computed.
 DType range_dtype(NodeContext& c, DType dtype) {
   const std::int64_t stash = c.integer("stash_type", 1);
   if (dtype != DType::f16 && dtype != DType::bf16) return dtype;
@@ -390,8 +391,8 @@ Values real_range(NodeContext& c) {
   return {cast_to(counted * step + start, dtype)};
 }
 
-// How many numbers there are is found in the run; -1, which is refused, for a step of 0 or where
-// one of the three is NaN.
+// The count is computed at run time; it is -1, which is rejected, for a step of 0 or if one of the
+// three is NaN.
 Values open_range(NodeContext& c) {
   hone::Graph& g = c.graph();
   const DType dtype = c.in(0).dtype();
@@ -417,7 +418,7 @@ Values open_range(NodeContext& c) {
 }
 
 Values range_import(NodeContext& c) {
-  if (c.opset() >= 27) c.ignore("stash_type");  // means something for narrow floats only
+  if (c.opset() >= 27) c.ignore("stash_type");  // relevant for narrow floats only
   if (c.decides(0) || c.decides(1) || c.decides(2)) return open_range(c);
   if (is_float(c.in(0).dtype())) return real_range(c);
   Value start = reshape_to(c.in(0), {});
@@ -431,13 +432,13 @@ Values range_import(NodeContext& c) {
   return {counted * integer_like(counted, step) + broadcast_to(start, shape)};
 }
 
-// [..., m, n]: only what lies on or above (or below) diagonal k stays.
+// [..., m, n]: keeps only elements on or above (or below) diagonal k.
 Values triangle(NodeContext& c) {
   Value x = c.in(0);
   if (x.rank() < 2) c.bad_input(0, "input", "at least two axes");
   bool upper = c.flag("upper", true);
   Shape matrix{x.shape()[-2], x.shape()[-1]};
-  // Diagonals beyond the corners are all alike; sums with them would not fit in 64 bits.
+  // Diagonals beyond the corners are equivalent; sums with them would overflow 64 bits.
   Value k = integer(c.graph(), 0);
   if (c.has(1)) {
     auto number = [&](const Dim& d) { return size_value(c.graph(), d, DType::i64); };
@@ -473,14 +474,14 @@ Values one_hot_import(NodeContext& c) {
   return {ops::one_hot(Values{indices, on, off}, {{"axis", axis}, {"count", Dims{count}}})};
 }
 
-// Whether a block's place comes before the channel, in the channels of blocks.
+// Whether the block position comes before the channel in the channels of blocks.
 bool is_depth_first(NodeContext& c) {
   std::string_view mode = c.text("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") c.bad_attribute("mode", mode, "DCR or CRD");
   return mode == "DCR";
 }
 
-// Blocks of channels against blocks of pixels.
+// Converts blocks of channels to blocks of pixels.
 Values depth_to_space(NodeContext& c) {
   Value x = c.in(0);
   const std::int64_t b = c.integer("blocksize", 0);

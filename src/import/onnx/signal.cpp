@@ -1,5 +1,5 @@
 // Fourier transforms, windows and mel filters. A transform is a contraction with cosines and sines;
-// of a known length that is long and has factors, it is two with the factors.
+// for a known length that is long and has factors, two contractions with the factors.
 #include <cmath>
 #include <numbers>
 
@@ -12,8 +12,8 @@ namespace hone::onnx {
 
 namespace {
 
-// The angle 2 pi (row * column mod length) / length, [rows, columns] in f64: the product is
-// reduced exactly before it becomes a real number.
+// The angle 2 pi (row * column mod length) / length, [rows, columns] in f64: the product is reduced
+// exactly as an integer first.
 Value angles(hone::Graph& g, const Dim& rows, const Dim& columns, const Dim& length) {
   Shape shape{rows, columns};
   Value product = iota_value(g, DType::i64, shape, 0) * iota_value(g, DType::i64, shape, 1);
@@ -22,7 +22,7 @@ Value angles(hone::Graph& g, const Dim& rows, const Dim& columns, const Dim& len
   return part * (2 * std::numbers::pi);
 }
 
-// [.., n] with its last axis cut or filled with zeros to `length`.
+// [.., n] with its last axis cut or zero-padded to `length`.
 Value fitted(Value x, const Dim& length) {
   const int last = x.rank() - 1;
   const Dim have = x.shape()[last], taken = min(have, length);
@@ -60,8 +60,8 @@ Complex summed(const Complex& x, const Dim& length, const Dim& count, bool inver
   return {y.real - contracted(x.imaginary, sine), y.imaginary + contracted(x.imaginary, cosine)};
 }
 
-// The greatest factor of the length up to its root, where a detour over two factors is faster than
-// one contraction, for one transform and for a hundred; else 1.
+// The largest factor of the length up to its square root, if two steps with the factors are faster
+// than one contraction, for one transform and for a hundred; else 1.
 std::int64_t small_factor(const Dim& length, bool is_real) {
   const std::int64_t least = is_real ? 320 : 192;
   if (!length.is_number() || length.number() < least) return 1;
@@ -74,7 +74,7 @@ Complex product(const Complex& a, const Complex& b) {
   return {a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real};
 }
 
-// [.., n] as [.., tail].
+// Reshapes [.., n] to [.., tail].
 Value with_tail(Value x, const Dims& tail) {
   Dims dims(x.shape().dims.begin(), x.shape().dims.end() - 1);
   dims.insert(dims.end(), tail.begin(), tail.end());
@@ -86,7 +86,7 @@ Value joined_tail(Value x) {
   return reshape_to(x, dims);
 }
 
-// The same by two steps (Cooley and Tukey, Math. Comp. 19, 1965). With length = n m, t = m r + s
+// The same in two steps (Cooley and Tukey, Math. Comp. 19, 1965). With length = n m, t = m r + s
 // and k = p + n q: m transforms over r, of length n, a product with exp(-+ 2 pi i s p / length),
 // and n transforms over s, of length m.
 Complex factored(const Complex& x, const Dim& length, const Dim& count, bool inverse) {
@@ -104,9 +104,9 @@ Complex factored(const Complex& x, const Dim& length, const Dim& count, bool inv
   });
 }
 
-// The same of a complex signal of even length 2 m: the sums of its halves give the even
+// The same for a complex signal of even length 2 m: the sums of its halves give the even
 // frequencies, their differences times exp(-+ 2 pi i s / length) the odd ones. Half the products,
-// and no error is larger.
+// and no larger error.
 Complex halved(const Complex& x, const Dim& length, bool inverse) {
   const Dim m = floor_div(length, 2);
   auto half = [&](const Dim& start) {
@@ -140,7 +140,7 @@ Complex transformed(const Complex& x, const Dim& length, const Dim& count, bool 
   return y;
 }
 
-// The real signal of which these are the first length / 2 + 1 frequencies.
+// The real signal whose first length / 2 + 1 frequencies are given.
 Value real_signal(const Complex& x, const Dim& length) {
   hone::Graph& g = x.real.graph();
   const Dim count = floor_div(length, 2) + Dim(1);
@@ -156,7 +156,7 @@ Value real_signal(const Complex& x, const Dim& length) {
   }
   Value k = counted(g, DType::i64, count),
         n = broadcast_to(size_value(g, length, DType::i64), k.shape());
-  // All frequencies but the first, and the middle one, stand for two.
+  // All frequencies but the first and the middle one count twice.
   Value alone = ops::bit_or(ops::eq(k, integer_like(k, 0)), ops::eq(k + k, n));
   Value times_counted = where_or(alone, constant_like(cast_to(k, DType::f64), 1), 2);
   Value weight = unsqueeze(times_counted / cast_to(n, DType::f64), {1});
@@ -166,7 +166,7 @@ Value real_signal(const Complex& x, const Dim& length) {
   return y - contracted(fitted(x.imaginary, count), times(ops::sin(angle), weight));
 }
 
-// [.., n, .., 1 or 2] as numbers with axis n last.
+// [.., n, .., 1 or 2] as complex numbers with axis n last.
 Complex split_complex(NodeContext& c, Value x, int axis) {
   const int last = x.rank() - 1;
   const Dim parts = x.shape()[last];
@@ -181,7 +181,7 @@ Complex split_complex(NodeContext& c, Value x, int axis) {
   return {part(0), parts == Dim(2) ? part(1) : Value()};
 }
 
-// The last axis back to its place, the parts along a new last one.
+// Moves the last axis back to its position, with the parts along a new last axis.
 Value join_complex(const Values& parts, int axis) {
   Axes order;
   const int rank = parts[0].rank();
@@ -193,7 +193,7 @@ Value join_complex(const Values& parts, int axis) {
 }
 
 struct Transform {
-  std::optional<Dim> length;  // that of the axis, or twice as long, where none is given
+  std::optional<Dim> length;  // default: that of the axis, or twice that
   bool inverse, onesided;
 };
 
@@ -243,7 +243,7 @@ Values fourier(NodeContext& c) {
                     [&](const Axes& axes) { return transformed_along(c, x, how, axes[0]); })};
 }
 
-// Frames of `length` elements every `step`, weighed by the window, each transformed.
+// Frames of `length` elements every `step`, multiplied by the window, each transformed.
 Values short_time_fourier(NodeContext& c) {
   Value x = c.in(0);
   const DType dtype = x.dtype();
@@ -253,7 +253,7 @@ Values short_time_fourier(NodeContext& c) {
             step = at_least(c, c.open_size(1, c.open_limit()), 1, "frame_step");
   Value window = c.has(2) ? c.in(2) : Value();
   Dim length = window ? window.shape()[0] : Dim(0);
-  // A transform is a product with a matrix of its length by its length.
+  // A transform is a product with a length by length matrix.
   if (c.has(3)) length = c.open_size(3, min(size, c.open_limit(2)));
   length = at_least(c, length, 1, "frame_length");
   const Dim frames =
@@ -291,14 +291,14 @@ Values hann(NodeContext& c) { return cosine_window(c, 0.5, 0.5, 0); }
 Values hamming(NodeContext& c) { return cosine_window(c, 25.0 / 46, 21.0 / 46, 0); }
 Values blackman(NodeContext& c) { return cosine_window(c, 0.42, 0.5, 0.08); }
 
-// The frequency that an operand holds, on the mel scale, in f64.
+// An operand's frequency on the mel scale, in f64.
 Value mel_of(NodeContext& c, std::size_t input) {
   const Value hertz = cast_to(reshape_to(c.in(input), {}), DType::f64);
   return ops::log(hertz / 700.0 + 1.0) * (2595 / std::numbers::ln10);
 }
 
-// The same matrix where data gives some of the numbers. Each element is computed from its bin and
-// the corners of its filter.
+// The same matrix when some parameters are data-dependent. Each element is computed from its bin
+// and the corners of its filter.
 Value open_mel_weights(NodeContext& c, DType dtype) {
   constexpr std::int64_t most_rate = std::int64_t{1} << 40;
   hone::Graph& g = c.graph();
@@ -325,7 +325,7 @@ Value open_mel_weights(NodeContext& c, DType dtype) {
   return cast_to(y, dtype);
 }
 
-// Triangles over spectrogram bins whose corners are equally far apart on the mel scale.
+// Triangles over spectrogram bins whose corners are equally spaced on the mel scale.
 Values mel_weight_matrix(NodeContext& c) {
   const DType dtype = c.has_attribute("output_datatype") ? c.dtype("output_datatype") : DType::f32;
   for (std::size_t i = 0; i < 5; ++i)

@@ -1,4 +1,4 @@
-// Slice, with bounds and steps that are known, sizes of inputs, or data.
+// Slice, with known, size-dependent or data-dependent bounds and steps.
 #include <algorithm>
 #include <limits>
 
@@ -16,8 +16,8 @@ constexpr std::int64_t unbounded = std::numeric_limits<std::int64_t>::max();
 // 1 where at < 0, else 0.
 Dim is_negative(const Dim& at) { return Dim(1) - min(max(at + Dim(1), 0), 1); }
 
-// A bound of Slice counted from the front, before it is clamped. Sums that would not fit in 64 bits
-// lie beyond every size anyway.
+// A bound of Slice counted from the front, before it is clamped. Sums that would overflow 64 bits
+// are beyond every size anyway.
 Dim from_front(const Dim& at, const Dim& size) {
   if (at.is_number() && at.number() < -(unbounded / 2)) return -(unbounded / 2);
   if (at.is_number() && at.number() > unbounded / 2) return unbounded / 2;
@@ -28,7 +28,8 @@ Dim from_front(const Dim& at, const Dim& size) {
 
 Dim clamped(const Dim& at, const Dim& low, const Dim& high) { return min(max(at, low), high); }
 
-// No axis is longer than the largest step that is told apart, which leaves room for sums.
+// No axis is longer than this limit, so larger steps are equivalent; the limit leaves room for
+// sums.
 std::int64_t checked_step(NodeContext& c, std::int64_t step, int axis) {
   constexpr std::int64_t most = std::int64_t{1} << 48;
   if (step == 0) c.fail(cat("the step at axis ", axis, " is 0, expected a nonzero integer"));
@@ -45,7 +46,7 @@ Value slice_one(NodeContext& c, Value x, int axis, const Dim& start, const Dim& 
     to = clamped(to, 0, size);
     return slice_axis(x, axis, from, ceil_div(max(to - from, 0), step), step);
   }
-  // Backwards the end lies before the last element taken: -1 is before the first of the axis.
+  // Backwards the end is before the last element taken: -1 is before the first of the axis.
   Dim last = size - Dim(1);
   from = clamped(from, -1, last);
   to = clamped(to, -1, last);
@@ -57,7 +58,7 @@ struct Bounds {
   std::vector<std::int64_t> axes, steps;
 };
 
-// Attributes before opset 10, operands since.
+// Attributes before opset 10, operands from then on.
 Bounds slice_bounds(NodeContext& c) {
   Bounds b;
   if (c.opset() < 10) {
@@ -80,7 +81,7 @@ Bounds slice_bounds(NodeContext& c) {
   return b;
 }
 
-// A bound of Slice that data holds, counted from the front and clamped.
+// A data-dependent bound of Slice, counted from the front and clamped.
 Value clamped_bound(Value at, const Dim& size, std::int64_t low, const Dim& high) {
   hone::Graph& g = at.graph();
   at = cast_to(reshape_to(at, {}), DType::i64);
@@ -89,7 +90,7 @@ Value clamped_bound(Value at, const Dim& size, std::int64_t low, const Dim& high
   return ops::minimum(ops::maximum(front, integer(g, low)), size_value(g, high, DType::i64));
 }
 
-// end - start, where the graph shows that it is a number: x[i:i + 1].
+// end - start, if the graph shows that it is a number: x[i:i + 1].
 std::optional<std::int64_t> known_distance(Value start, Value end) {
   if (start == end) return 0;
   if (!end.is(ops::add)) return std::nullopt;
@@ -100,14 +101,14 @@ std::optional<std::int64_t> known_distance(Value start, Value end) {
   return std::nullopt;
 }
 
-// How many elements there are at most.
+// The maximum number of elements.
 Dim most_between(const Dim& size, Value start, Value end, std::int64_t by) {
   const std::optional<std::int64_t> distance = known_distance(start, end);
   return distance && *distance >= 0 ? min(ceil_div(size, by), ceil_div(Dim(*distance), by))
                                     : ceil_div(size, by);
 }
 
-// Data says where it starts and ends.
+// The start and end are data-dependent.
 Value open_slice_one(NodeContext& c, Value x, int axis, Value start, Value end, std::int64_t step) {
   const Dim size = x.shape()[axis];
   step = checked_step(c, step, axis);
@@ -125,7 +126,7 @@ Value open_slice_one(NodeContext& c, Value x, int axis, Value start, Value end, 
   return slice_axis(x, axis, first, n, step);
 }
 
-// Data says the step, too: what is taken is found by its places.
+// The step is data-dependent too: elements are selected by position.
 Value open_step_one(NodeContext& c, Value x, int axis, Value start, Value end, Value step) {
   const Dim size = x.shape()[axis];
   hone::Graph& g = x.graph();
@@ -138,7 +139,7 @@ Value open_step_one(NodeContext& c, Value x, int axis, Value start, Value end, V
   };
   Value from = bound(start), to = bound(end);
   Value span = ops::maximum(ops::select(forward, to - from, from - to), zero);
-  // No axis is longer, and the largest negative number has no opposite.
+  // No axis is longer, and the most negative number has no opposite.
   Value by = ops::select(forward, step, -ops::maximum(step, integer(g, -unbounded)));
   Value count = ops::div(span - one, ops::maximum(by, one)) + one;
   count = ops::select(ops::eq(span, zero), zero, count);
@@ -148,8 +149,8 @@ Value open_step_one(NodeContext& c, Value x, int axis, Value start, Value end, V
   return at_clamped(x, axis, broadcast_to(from, i.shape()) + i * broadcast_to(step, i.shape()));
 }
 
-// Bounds of as many first axes as `starts` can have elements; axes for which it has none are taken
-// whole.
+// Bounds for the maximum number of first axes that `starts` may cover; axes that it does not cover
+// at run time are taken whole.
 void fill_bounds(Value& starts, Value& ends) {
   const Dim n = starts.shape()[0];
   if (n.is_number() || n.high() != 1 || ends.rank() != 1) return;
@@ -166,7 +167,7 @@ void fill_bounds(Value& starts, Value& ends) {
   ends = filled(ends, std::numeric_limits<std::int64_t>::max());
 }
 
-// Bounds that data decides, of known axes.
+// Data-dependent bounds of known axes.
 Values open_slice(NodeContext& c) {
   Value x = c.in(0);
   Value starts = flatten(c.in(1)), ends = flatten(c.in(2));
@@ -184,7 +185,7 @@ Values open_slice(NodeContext& c) {
       (open_steps && open_steps.shape() != starts.shape()))
     c.fail(cat("starts, axes and steps have ", *n, ", ", axes.size(), " and ", steps.size(),
                " elements, expected equal numbers"));
-  c.axes(axes, x.rank());  // each once
+  c.axes(axes, x.rank());  // without duplicates
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto k = static_cast<std::int64_t>(i);
     const int axis = c.axis(axes[i], x.rank());
@@ -195,7 +196,7 @@ Values open_slice(NodeContext& c) {
   return {x};
 }
 
-// Whether data says which axes have bounds, or how many of them.
+// Whether the axes that have bounds, or their number, are data-dependent.
 bool are_axes_open(NodeContext& c) {
   if (c.has(3) && c.decides(3)) return true;
   const auto count = [&](std::size_t i) { return c.in(i).shape().count(); };
@@ -205,7 +206,7 @@ bool are_axes_open(NodeContext& c) {
   return false;
 }
 
-// Slices every axis: one that is named by its bounds, the others as a whole.
+// Slices every axis: the named ones by their bounds, the others whole.
 Values slice_of_named(NodeContext& c) {
   Value x = c.in(0), axes = c.has(3) ? cast_to(flatten(c.in(3)), DType::i64)
                                      : counted(c.graph(), DType::i64, c.in(1).shape().count());
@@ -238,7 +239,7 @@ Values slice_import(NodeContext& c) {
     return open_slice(c);
   Value x = c.in(0);
   Bounds b = slice_bounds(c);
-  c.axes(b.axes, x.rank());  // each once
+  c.axes(b.axes, x.rank());  // without duplicates
   for (std::size_t i = 0; i < b.starts.size(); ++i)
     x = slice_one(c, x, c.axis(b.axes[i], x.rank()), b.starts[i], b.ends[i], b.steps[i]);
   return {x};

@@ -73,7 +73,7 @@ bool sort(std::vector<Node>& nodes) {
   return true;
 }
 
-// Recursion is bounded by how deep messages nest in the file.
+// Recursion is bounded by the nesting of messages in the file.
 bool sort_all(std::vector<Node>& nodes) {
   bool moved = sort(nodes);
   for (Node& n : nodes)

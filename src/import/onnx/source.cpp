@@ -28,7 +28,7 @@ std::string fit_size_name(std::string_view text) {
 
 namespace {
 
-// Before anything is read, so that functions that double one another are refused at once.
+// Checked before reading, so that functions whose calls double at each level are rejected at once.
 std::int64_t count_nodes(Source& s, const LocalFunction& f, int depth) {
   auto [entry, is_new] = s.nodes_of_call.try_emplace(&f, 0);
   if (!is_new || depth == most_calls) return entry->second;

@@ -33,7 +33,7 @@ Values params_of(const Function& f, std::size_t first, std::size_t count) {
   return out;
 }
 
-// The type of what a step gives, found by building one in a graph that is thrown away.
+// The type of a step's result, found by building one step in a temporary graph.
 Type type_of_step(const Step& step, const Values& inputs, const Values& states,
                   const Values& constants) {
   Function f;

@@ -13,8 +13,8 @@ namespace {
 
 using Names = std::unordered_set<std::string_view>;
 
-// Finding a cycle costs a walk over the graph; a file made to be wrong everywhere gets the short
-// form for the rest.
+// Finding a cycle takes a walk over the graph; in a hostile file the remaining errors get the short
+// form.
 constexpr std::size_t most_explained = 20;
 
 struct Scope {
@@ -33,7 +33,8 @@ class Structure {
   std::vector<StructureError> errors;
   std::vector<std::string> warnings;
 
-  // Recursion is bounded by how deep messages nest in the file. `where` stands before node lines.
+  // Recursion is bounded by the nesting of messages in the file. `where` is the prefix of node
+  // lines.
   void graph(const Graph& g, const Scope* outer, const std::string& where) {
     Scope scope{outer};
     Names initialized;
@@ -101,7 +102,7 @@ class Structure {
   Undefined undefined_;
 };
 
-// Names that are read anywhere, in bodies too: a body may read those of its surroundings.
+// Names that are read anywhere, including outer names read by bodies.
 void add_used(const std::vector<Node>& nodes, Names& used);
 void add_used(const Graph& g, Names& used) {
   for (const ValueInfo& v : g.outputs) used.insert(v.name);

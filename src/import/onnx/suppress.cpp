@@ -1,5 +1,5 @@
-// NonMaxSuppression: boxes in the order of their scores, each of which removes those below it that
-// overlap it too much.
+// NonMaxSuppression: processes boxes by decreasing score; each box removes later ones that overlap
+// it too much.
 #include "import/onnx/context.h"
 #include "import/onnx/dynamic.h"
 
@@ -7,7 +7,7 @@ namespace hone::onnx {
 
 namespace {
 
-// The edges of boxes [..., 4], each [...]. Corners come in any order.
+// The edges of boxes [..., 4], each [...]. Corners may come in any order.
 struct Edges {
   Value top, left, bottom, right;
 };
@@ -36,16 +36,16 @@ Value overlap_too_much(const Edges& a, const Edges& b, Value limit) {
   Value shared =
       times(extent(a.top, a.bottom, b.top, b.bottom), extent(a.left, a.right, b.left, b.right));
   Value all = minus(plus(area(a), area(b)), shared);
-  // Boxes without an area overlap nothing.
+  // Boxes without area overlap nothing.
   return both(joined(ops::lt, zero, shared), joined(ops::lt, times(all, limit), shared));
 }
 
-// What the loop over the boxes of falling scores needs: constants after what it carries.
+// Operands of the loop over boxes by decreasing score: carried values, then constants.
 namespace part {
 enum Part : std::size_t { turn, removed, kept, taken, boxes, eligible, most, limit, count };
 }
 
-// [b, c, n] at one place of n: [b, c, 1].
+// [b, c, n] at one position of n: [b, c, 1].
 Value flag_at(Value flags, Value here) {
   return reduce_axes(ops::reduce_or, both(flags, here), {2}, true);
 }
@@ -68,7 +68,7 @@ void fill_body(Function& f, bool from_center) {
   f.add_result(p(taken) + cast_to(takes, DType::i64));
 }
 
-// Which boxes [b, c, n], in the order of their scores, are kept.
+// The boxes [b, c, n], ordered by score, that are kept.
 Value kept_boxes(const Values& operands, bool from_center) {
   auto go = std::make_shared<Function>(), next = std::make_shared<Function>();
   for (Function* f : {go.get(), next.get()})

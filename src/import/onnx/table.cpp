@@ -16,7 +16,7 @@ namespace {
 // The format's numbers of element types.
 constexpr std::int32_t f32 = 1, u8 = 2, i32 = 6, i64 = 7, text = 8, b1 = 9;
 
-// An operand of a probe, by a letter: an input of the model, or a constant.
+// An operand of a probe, identified by a letter: an input of the model, or a constant.
 struct Operand {
   char letter;
   std::int32_t type;
@@ -49,7 +49,7 @@ const Operand operands[] = {
     {'n', i64, {}, {2}},
     {'r', i64, {4}, {1, 4, 16, 16}},
 };
-// Operand lists to try; a blank is an operand that is left out.
+// Operand lists to try; a blank is an omitted operand.
 constexpr std::string_view operand_lists[] = {
     "m",   "mm",  "a",   "aw",    "aww",      "mmm", "b",   "bb",    "bmm", "k",   "kk",  "kI",
     "u",   "uu",  "mi",  "mI",    "mIm",      "m0",  "m2",  "m4",    "m01", "mp",  "mn",  "ms",
@@ -65,7 +65,7 @@ struct Attributes {
   std::string_view text = {};
 };
 using Kind = onnx::Attribute::Kind;
-// One at a time; the first is none.
+// Tried one at a time; the first is empty.
 const Attributes attribute_lists[] = {
     {"", Kind::undefined, {}},
     {"axis", Kind::integer, {0}},
@@ -83,13 +83,13 @@ const Attributes attribute_lists[] = {
     {"direction", Kind::text, {}, "RIGHT"},
 };
 
-// A model of one node.
+// A model with one node.
 struct Probe {
   onnx::Model model;
 
   Probe(const onnx::ImportEntry& entry, std::string_view list, const Attributes& given) {
     model.ir_version = 10;
-    // The newest version of a domain of its own is not told; the first serves as well.
+    // The newest version of other domains is unknown; the first one works as well.
     const std::int64_t newest = std::min(entry.until, onnx::ImportEntry::newest_opset);
     model.opsets.push_back({entry.domain, entry.domain.empty() ? newest : entry.since});
     onnx::Graph& g = model.graph.emplace();
@@ -135,7 +135,7 @@ bool is_plumbing(const Op* op) {
   return op == &ops::param || op == &ops::constant || op == &ops::dims;
 }
 
-// What a probe becomes; nothing when it is refused.
+// The operations that a probe becomes; empty when it is rejected.
 std::optional<std::vector<const Op*>> imported(const onnx::Model& model) {
   const ImportOptions options;
   onnx::TensorFiles files(nullptr);
@@ -146,7 +146,7 @@ std::optional<std::vector<const Op*>> imported(const onnx::Model& model) {
     f = onnx::read_function(reading);
   } catch (const InternalError&) {
     throw;
-  } catch (...) {  // refused, or asks for a second reading
+  } catch (...) {  // rejected, or requires a second reading
     return std::nullopt;
   }
   if (!reading.failures.empty() || reading.missing_operators > 0) return std::nullopt;
@@ -158,7 +158,7 @@ std::optional<std::vector<const Op*>> imported(const onnx::Model& model) {
   return out;
 }
 
-// The first probe that is imported and computes something; a smaller one says less.
+// The first probe that is imported and computes something; smaller ones show less.
 std::vector<const Op*> becomes(const onnx::ImportEntry& entry) {
   for (const Attributes& attributes : attribute_lists)
     for (std::string_view list : operand_lists)

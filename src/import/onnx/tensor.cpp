@@ -48,7 +48,7 @@ constexpr DataType data_types[] = {
     {"INT2", DType::i2},
 };
 
-// Below this size Storage is compared by content, so a copy costs nothing that anyone sees.
+// Below this size Storage is compared by content, so a copy is not observable.
 constexpr std::size_t small_bytes = 4096;
 
 std::int64_t elements(const Tensor& t) {
@@ -68,7 +68,7 @@ std::size_t count_of(const TypedData& d, std::size_t width) {
   }));
 }
 
-// Which typed field holds elements of a dtype. Half floats are bits in int32_data.
+// The typed field that holds elements of a dtype. Half floats are bits in int32_data.
 TypedData::Kind kind_of(DType t) {
   switch (t) {
     case DType::f32:
@@ -89,7 +89,7 @@ std::size_t fixed_width(TypedData::Kind k) {
   return k == TypedData::Kind::f32 ? 4 : k == TypedData::Kind::f64 ? 8 : 0;
 }
 
-// Little-endian, the low bytes of each number.
+// Writes the low bytes of each number, little-endian.
 class Writer {
  public:
   Writer(std::span<std::byte> to, std::size_t width) : at_(to.data()), width_(width) {}
@@ -145,7 +145,7 @@ std::uint64_t decimal(std::string_view key, std::string_view text) {
   return n;
 }
 
-// Any byte but 0 is true in a file; here true is 1.
+// In a file any nonzero byte is true; here true is 1.
 Storage normal_bools(std::span<const std::byte> bytes) {
   std::vector<std::byte> out(bytes.begin(), bytes.end());
   for (std::byte& b : out) b = std::byte{b != std::byte{0}};
@@ -156,8 +156,8 @@ bool are_normal(std::span<const std::byte> bools) {
   return std::all_of(bools.begin(), bools.end(), [](std::byte b) { return b <= std::byte{1}; });
 }
 
-// Elements of dtype as they lie in the file. Large ones are never copied, so they may be
-// misaligned: readers of elements go through memcpy, or copy.
+// A view of elements as stored in the file. Large ones are never copied, so they may be misaligned:
+// readers of elements use memcpy, or copy.
 Storage view(std::span<const std::byte> bytes, const std::shared_ptr<const MappedFile>& owner,
              DType dtype) {
   if (dtype == DType::b1 && !are_normal(bytes)) return normal_bools(bytes);
@@ -167,7 +167,7 @@ Storage view(std::span<const std::byte> bytes, const std::shared_ptr<const Mappe
   return Storage(owner, bytes);
 }
 
-// Elements of less than a byte lie several in one, the first in its low bits.
+// Elements smaller than a byte share bytes, the first in the low bits.
 bool is_packed(DType t) { return bit_size(t) < 8 && t != DType::b1; }
 
 std::int64_t packed_bytes(std::int64_t count, DType t) {
@@ -267,7 +267,7 @@ Array TensorFiles::decoded(const Tensor& t, DType dtype) {
   return a;
 }
 
-// The bytes that hold several elements each are read as elements of their own.
+// Unpacks bytes that hold several elements.
 Array TensorFiles::read_packed(const Tensor& t, DType dtype) {
   if (auto found = decoded_.find(&t); found != decoded_.end()) return found->second;
   Tensor packed = t;

@@ -1,4 +1,4 @@
-// Operators over texts.
+// String operators.
 #include "type/text.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Values regex_full_match(NodeContext& c) {
   return {ops::text_match(text_operand(c, 0), literal(c, {}, {pattern}))};
 }
 
-// The pieces of the text that has most decide the size of the last axis.
+// The string with the most pieces determines the size of the last axis.
 Values string_split(NodeContext& c) {
   constexpr std::int64_t most_pieces = 4096;
   Value x = text_operand(c, 0), delimiter = literal(c, {}, {c.text("delimiter", "")});
@@ -58,7 +58,7 @@ Value in_case(Value x, std::string_view kind) {
   return ops::text_case(x, {{"kind", std::string(kind)}});
 }
 
-// Whether each of the words [n] is none of the stop words.
+// Whether each of the words [n] is not a stop word.
 Value is_kept(NodeContext& c, Value words, const std::vector<std::string_view>& stop) {
   Value stops = literal(c, {std::ssize(stop)}, stop);
   if (!c.flag("is_case_sensitive")) {
@@ -70,7 +70,7 @@ Value is_kept(NodeContext& c, Value words, const std::vector<std::string_view>& 
   return ops::bit_not(reduce_axes(ops::reduce_or, is_stop, {1}));
 }
 
-// The words that are kept, or one empty text where none is: it stands behind them for that.
+// The kept words, or one empty string if there are none: it is appended for that case.
 Value without(NodeContext& c, Value words, const std::vector<std::string_view>& stop) {
   Value kept = is_kept(c, words, stop);
   Value none = unsqueeze(ops::bit_not(reduce_axes(ops::reduce_or, kept, {0})), {0});
@@ -80,7 +80,7 @@ Value without(NodeContext& c, Value words, const std::vector<std::string_view>& 
   return ops::gather(Values{words, slice_axis(found.places, 0, 0, n)}, {{"axis", std::int64_t{0}}});
 }
 
-// Languages in which case is another function of the letter.
+// Rejects languages with different case conversion rules.
 void check_locale(NodeContext& c) {
   const std::string_view name = c.text("locale", "en_US");
   for (std::string_view other : {"tr", "az", "lt"})
@@ -94,7 +94,7 @@ Values string_normalizer(NodeContext& c) {
   if (x.rank() != 1 && (x.rank() != 2 || x.shape()[0] != Dim(1)))
     c.bad_input(0, "X", "[n] or [1, n]");
   check_locale(c);
-  c.ignore("is_case_sensitive");  // matters to stop words only
+  c.ignore("is_case_sensitive");  // relevant to stop words only
   const std::vector<std::string_view> stop =
       c.texts("stopwords").value_or(std::vector<std::string_view>());
   if (!stop.empty()) words = without(c, words, stop);

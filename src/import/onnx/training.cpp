@@ -1,4 +1,4 @@
-// Steps of optimisers (ai.onnx.preview.training).
+// Optimiser steps (ai.onnx.preview.training).
 #include "base/amount.h"
 #include "grad/gradients.h"
 #include "import/onnx/build.h"
@@ -8,8 +8,8 @@ namespace hone::onnx {
 
 namespace {
 
-// Operands: rate, count of steps, then `kinds` lists of equal length: values, gradients, and what
-// the optimiser keeps. Results: the lists but the gradients, renewed.
+// Operands: rate, step count, then `kinds` lists of equal length: values, gradients, and the
+// optimiser's state. Results: the updated lists except the gradients.
 struct Lists {
   Value rate, step;
   std::vector<Values> of;
@@ -97,8 +97,8 @@ Values adam(NodeContext& c) {
   return values;
 }
 
-// The derivatives of the value named y by those named xs, of which the node's inputs are the
-// values. All others are constant, those named zs among them.
+// The derivatives of the value named y with respect to those named xs, whose values are the node's
+// inputs. All others are constant, including those named zs.
 Values gradient(NodeContext& c) {
   const std::string_view of = c.text("y", "");
   std::vector<std::string_view> names = c.texts("xs").value_or(std::vector<std::string_view>());

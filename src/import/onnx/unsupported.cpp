@@ -19,7 +19,7 @@ bool is_known(const Source& source, const Node& n, std::int64_t opset) {
   return (domain.empty() && n.op == "If") || find_import(domain, n.op, opset);
 }
 
-constexpr std::size_t most_advised = 1000;  // lines that say what is nearest
+constexpr std::size_t most_advised = 1000;  // lines with a suggestion
 
 std::string line(const Node& n, const std::string& path, std::int64_t opset, bool advise) {
   std::string_view domain = normal_domain(n.domain);
@@ -36,7 +36,7 @@ std::string line(const Node& n, const std::string& path, std::int64_t opset, boo
   return near.empty() ? out : cat(out, "; nearest supported: ", near);
 }
 
-// Recursion is bounded by how deep messages nest in the file.
+// Recursion is bounded by the nesting of messages in the file.
 void collect(const Source& source, const std::vector<Node>& nodes, const std::vector<Opset>& opsets,
              const std::string& path, std::vector<std::string>& out) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -52,9 +52,9 @@ void collect(const Source& source, const std::vector<Node>& nodes, const std::ve
 
 using Producers = std::unordered_map<std::string_view, std::size_t>;
 
-constexpr std::size_t most_told = 100;  // nodes of one cycle
+constexpr std::size_t most_told = 100;  // listed nodes per cycle
 
-// Nodes on a way from node `from` back to node `to` along operands, both in `component`.
+// Nodes on a path from node `from` back to node `to` along operands, both in `component`.
 std::string way_back(const std::vector<Node>& nodes, const Producers& makes,
                      const std::vector<std::size_t>& component, std::size_t from, std::size_t to) {
   std::unordered_map<std::size_t, std::size_t> came_from = {{from, from}};
@@ -76,8 +76,8 @@ std::string way_back(const std::vector<Node>& nodes, const Producers& makes,
   return cat(text, told > most_told ? " -> ..." : "", " -> node ", place(to));
 }
 
-// Strongly connected components of the nodes along operands, by Tarjan's algorithm, without
-// recursion: the number of a node is that of its component's first node on the stack.
+// Strongly connected components of the nodes along operands, by Tarjan's algorithm without
+// recursion: a node's number is that of its component's first node on the stack.
 class Components {
  public:
   Components(const std::vector<Node>& nodes, const Producers& makes)

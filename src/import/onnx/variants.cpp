@@ -16,7 +16,7 @@ namespace hone::onnx {
 
 namespace {
 
-constexpr std::size_t most_lines = 1000;  // of one message
+constexpr std::size_t most_lines = 1000;  // per message
 constexpr std::size_t most_opsets = 1000;
 
 std::string joined(const std::vector<std::string>& lines) {
@@ -30,7 +30,7 @@ std::string counted(std::size_t n, std::string_view what) {
   return cat(n, n == 1 ? " part of the model is " : " parts of the model are ", what);
 }
 
-// What the model needs as a whole. The oldest files do not name their opset.
+// Model-level requirements. The oldest files do not name their opset.
 void check_model(Model& model) {
   if (model.ir_version < 3 && model.opsets.empty()) model.opsets.push_back({"", 1});
   if (!model.graph) throw UserError("contains no graph; is it an ONNX model?");
@@ -60,7 +60,7 @@ std::string conditions_text(const std::vector<Assumption>& assumptions) {
   return out;
 }
 
-// Reads the model under no assumption, and again for every answer to every question that comes up.
+// Reads the model without assumptions, and again for every answer to every question that arises.
 class Variants {
  public:
   Variants(Source source, Imported& out) : source_(std::move(source)), out_(out) {}
@@ -84,7 +84,7 @@ class Variants {
   }
 
  private:
-  // All variants take the same parameters.
+  // All variants must have the same parameters.
   void start_again() {
     open_ = {{}};
     out_.variants.clear();
@@ -104,12 +104,12 @@ class Variants {
       question = q;
     }
     Problems problems = problems_of(reading);
-    // Sizes that data decides are not supported everywhere; those of inputs are.
+    // Data-dependent sizes are not supported everywhere; those of inputs are.
     if (!problems.empty() && branches_may_differ_ && reading.has_unproven_branches) {
       branches_may_differ_ = false;
       return start_again();
     }
-    // What is not supported, or met before any question, is so for all sizes.
+    // Unsupported features, and errors before any question, apply to all sizes.
     if (!problems.empty() && (assumptions.empty() || reading.is_unsupported()))
       throw Refused(std::move(problems));
     if (!problems.empty()) return fail(assumptions, std::move(problems));
@@ -120,7 +120,7 @@ class Variants {
     dumped_.push_back(std::move(reading.dumped));
   }
 
-  // Under some assumptions the model may be ill-typed; it must not be under all.
+  // The model may be ill-typed under some assumptions, but not under all.
   void fail(const std::vector<Assumption>& assumptions, Problems problems) {
     warn(assumptions, cat("the model cannot run: ", problems.text()));
     failure_ = std::move(problems);
@@ -137,7 +137,7 @@ class Variants {
     }
   }
 
-  // Two sizes of inputs that the model names differently. Each pair once, whatever the variant.
+  // Two input sizes that the model names differently. Warns once per pair, whatever the variant.
   void warn_equal(const Reading& reading, const DimCheck& c) {
     if (!c.a.is_symbol() || !c.b.is_symbol()) return;
     for (const Dim& d : {c.a, c.b})
@@ -184,8 +184,8 @@ namespace {
 
 using Ranges = std::map<std::string, ImportOptions::Range>;
 
-// What the checks of a function leave of the ranges of its inputs' sizes: n, which must equal
-// min(32, n) because a table of 32 rows is added, is at most 32.
+// The ranges of input sizes after applying the checks of a function: n, which must equal min(32, n)
+// because a table of 32 rows is added, is at most 32.
 Ranges ranges_left(const Function& f) {
   Ranges out;
   for (const Function::Param& p : f.params())
@@ -203,8 +203,8 @@ Ranges ranges_left(const Function& f) {
   return out;
 }
 
-// The ranges that all variants are left with, where they are narrower than the default and nobody
-// gave them. Expressions of such sizes are simpler: min(32, n) is n.
+// The ranges common to all variants, where they are narrower than the default and not given by the
+// caller. Expressions of such sizes are simpler: min(32, n) is n.
 Ranges narrower_ranges(const Imported& imported, const ImportOptions& options) {
   Ranges out;
   for (const ImportedVariant& v : imported.variants)

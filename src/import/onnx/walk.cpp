@@ -28,20 +28,20 @@ bool Reading::is_unsupported() const {
 
 namespace {
 
-// A limit was passed: reading on would only cost time.
+// A limit was exceeded: reading on would only take time.
 struct PastLimit : UserError {
   using UserError::UserError;
 };
 
-// Where a graph or a function body stands: what its nodes mean and who called it.
+// The context of a graph or a function body: how its nodes are interpreted and who called it.
 struct Frame {
   const std::vector<Opset>* opsets;
   std::map<std::string_view, const Attribute*> attributes = {};  // of the call, by name
   const Frame* caller = nullptr;
-  Origin call = {};  // the node that calls, in the caller
+  Origin call = {};  // the calling node, in the caller
   int depth = 0;
 
-  // The outermost call: the node of the model that all this stands for.
+  // The outermost call: the model's node that contains everything inside.
   const Origin& root() const {
     const Frame* f = this;
     while (f->caller->caller) f = f->caller;
@@ -60,16 +60,16 @@ class Walk : public Bodies {
   Value input_elements(const ValueInfo& v);
   void initializers(const onnx::Graph& g);
   void nodes(const std::vector<Node>& nodes);
-  // The value of a graph output. Invalid when a failure stands before it.
+  // The value of a graph output. Invalid if it depends on a failure.
   Value output(std::string_view name);
 
-  // Nothing: no such name. Invalid: it depends on a failure. A value of an enclosing Function
-  // becomes a parameter of this one.
+  // Empty: no such name. Invalid: it depends on a failure. A value of an enclosing Function becomes
+  // a parameter of this one.
   std::optional<Value> find(std::string_view name);
   void define(std::string_view name, Value v);
   // Outer values that became parameters, in the order of the parameters.
   const Values& captures() const { return captures_; }
-  // Of this graph, of its branches and of the functions that it calls.
+  // From this graph, its branches and the functions that it calls.
   std::optional<Dumped> find_to_dump(const std::string& name);
 
  private:
@@ -80,7 +80,7 @@ class Walk : public Bodies {
   std::optional<Value> named(std::string_view name) override { return find(name); }
   Dim measured(Value n, const Dim& most, std::string_view node) override;
   Dim new_size(std::int64_t low, std::int64_t high, std::string_view node) override;
-  // Whether the caller says what the input is, though it has an initializer.
+  // Whether the caller specifies the input although it has an initializer.
   bool is_replaced(std::string_view input) const {
     const ImportOptions& o = reading_.source.options;
     return o.contents.contains(std::string(input)) || o.shapes.contains(std::string(input));
@@ -93,7 +93,7 @@ class Walk : public Bodies {
   void check_count(std::int64_t nodes) const;
   std::optional<Values> operands(const std::vector<Node>& nodes, std::size_t index);
   Values results(const Node& n, std::int64_t index, Values operands);
-  // Calls and branches nest through results(); what only the innermost needs stays off its frame.
+  // Calls and branches recurse through results(); a separate function keeps its stack frame small.
   [[gnu::noinline]] Values import(const Node& n, Values operands);
   Body closed(const onnx::Graph&, const std::vector<Type>& inputs,
               const std::set<std::size_t>& stacks) override;
@@ -112,11 +112,12 @@ class Walk : public Bodies {
   Function& function_;
   Walk* outer_;
   std::unordered_map<std::string_view, Value> values_;
-  std::unordered_map<std::string, Dumped> inner_;  // of branches and calls; only filled for `dump`
+  std::unordered_map<std::string, Dumped>
+      inner_;  // from branches and calls; only filled for `dump`
   Values captures_;
-  std::size_t first_capture_ = 0;      // the parameter that stands for the first of them
+  std::size_t first_capture_ = 0;      // the parameter of the first capture
   std::set<std::string_view> given_;   // inputs that replace initializers
-  std::set<std::string_view> absent_;  // inputs of a function that the call leaves out
+  std::set<std::string_view> absent_;  // inputs of a function that the call omits
   std::unordered_map<std::string_view, const ValueInfo*> declared_;  // inputs with an initializer
 };
 
@@ -128,8 +129,8 @@ void Walk::define(std::string_view name, Value v) {
     throw UserError("value '", name, "' is defined twice in one graph; names must be unique");
 }
 
-// Constants and sizes are made again, so that what follows from them stays known inside; sequences
-// and optionals too, of their elements.
+// Constants and sizes are created again, so that values derived from them stay known inside; so are
+// sequences and optionals, from their elements.
 Value Walk::capture(Value v, std::string_view name) {
   if (is_carried(v))
     throw Unsupported(
@@ -148,8 +149,8 @@ Value Walk::capture(Value v, std::string_view name) {
   return function_.add_param(v.type(), std::string(name));
 }
 
-// Throws NeedsContents when given contents of inputs may tell what v holds. Only what decides sizes
-// and shapes of results is asked for, and that is small.
+// Throws NeedsContents when given input contents may determine v. Only values that determine sizes
+// and shapes of results are requested, and these are small.
 void Walk::ask_for_contents(Value v) const {
   constexpr std::int64_t most_elements = 64;
   NeedsContents needed;
@@ -185,7 +186,7 @@ std::string measured_name(std::string_view node) {
   return cat(fit_size_name(node), measured_ending);
 }
 
-// Whether a node may measure a size of that name: NAME.n, or NAME.n_2, ... where it measures more.
+// Whether a node may measure a size of that name: NAME.n, or NAME.n_2, ... if it measures several.
 bool may_be_measured(std::string_view name) {
   const std::string_view stem = name.substr(0, name.find_last_not_of("0123456789") + 1);
   if (stem.size() < name.size() && stem.ends_with('_')) name = stem.substr(0, stem.size() - 1);
@@ -242,7 +243,7 @@ std::optional<Dumped> Walk::find_to_dump(const std::string& name) {
   return it == inner_.end() ? std::nullopt : std::optional(it->second);
 }
 
-// What `inner`, a part of this function, knows by name.
+// Keeps the named values of `inner`, a part of this function.
 void Walk::keep_to_dump(const Walk& inner, const std::string& prefix) {
   if (reading_.source.options.dump.empty()) return;
   for (const auto& [name, v] : inner.values_) inner_.try_emplace(cat(prefix, name), Dumped{v, {}});
@@ -279,7 +280,7 @@ void Walk::nodes(const std::vector<Node>& nodes) {
   for (std::size_t i = 0; i < nodes.size(); ++i) node(nodes, i);
 }
 
-// Bytes of the sizes that are numbers; the others are checked once they are known.
+// Checks the bytes of values with known sizes; others are checked once their sizes are known.
 void check_size(const Value& v, std::int64_t most) {
   std::int64_t bytes = byte_size(v.dtype());
   for (const Dim& d : v.shape().dims) {
@@ -306,7 +307,7 @@ Origin origin_of(const Node& n, std::int64_t index) {
   return {index, std::string(node_name(n)), std::string(n.op)};
 }
 
-// Notes what goes wrong and goes on; values that are not made are defined as invalid.
+// Records errors and continues; values that are not computed are defined as invalid.
 void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
   const Node& n = nodes[index];
   check_count(++reading_.nodes);
@@ -329,7 +330,7 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
   } catch (const NotRead&) {
     for (std::string_view name : n.outputs) values_.emplace(name, Value());
   } catch (OpenQuestion& q) {
-    // Variants are chosen before a run; what it finds out comes too late.
+    // Variants are chosen before a run, so run-time values come too late.
     std::string asked;
     for (const Dim& s : q.condition.symbols())
       if (reading_.measured.contains(s.name())) asked = s.name();
@@ -353,7 +354,7 @@ void Walk::node(const std::vector<Node>& nodes, std::size_t index) {
   }
 }
 
-// Nothing when one depends on a failure: this node is left out silently.
+// Empty when an operand depends on a failure: this node is skipped silently.
 std::optional<Values> Walk::operands(const std::vector<Node>& nodes, std::size_t index) {
   Values out;
   out.reserve(nodes[index].inputs.size());
@@ -381,7 +382,7 @@ Values Walk::results(const Node& n, std::int64_t index, Values operands) {
   return import(n, std::move(operands));
 }
 
-// Sequences and optionals go to the operators that know them, to bodies, and through Identity.
+// Sequences and optionals are only allowed for operators that support them, bodies, and Identity.
 void check_tensors(const Node& n, const ImportEntry& entry, const Values& operands) {
   auto holds = [&](std::span<const ImportEntry> table) {
     return &entry >= table.data() && &entry < table.data() + table.size();
@@ -473,7 +474,7 @@ Values Walk::inlined(const onnx::Graph& g, const Values& inputs) {
 
 // ==== functions of the model
 
-// The node with attributes that refer to the caller's replaced by them; absent ones disappear.
+// The node with references to the caller's attributes resolved; absent ones are removed.
 Node Walk::bound(const Node& n) const {
   Node out = n;
   std::erase_if(out.attributes, [&](const Attribute& a) {
@@ -534,7 +535,7 @@ Values Walk::choose(const Node& n, Values operands) {
   context.check_all_read();
   if (condition.dtype() != DType::b1) context.bad_input(0, "cond", "one bool");
   std::optional<Dims> known = contents_of(condition);
-  // Sequences and optionals are not chosen at run time where that can be avoided.
+  // Choosing sequences and optionals at run time is avoided where possible.
   auto is_list = [](const ValueInfo& v) {
     return v.kind == ValueInfo::Kind::sequence || v.kind == ValueInfo::Kind::optional;
   };
@@ -554,7 +555,7 @@ Values Walk::inlined(const onnx::Graph& g) {
   return results;
 }
 
-// What fails in it from `before` on makes it a refused branch; what is not supported stays noted.
+// Failures since `failures_before` make the branch refused; unsupported features stay recorded.
 void settle(Reading& reading, Branch& b, std::size_t failures_before, std::size_t missing_before) {
   auto first = reading.failures.begin() + static_cast<std::ptrdiff_t>(failures_before);
   auto last = reading.failures.end();
@@ -615,7 +616,7 @@ Values Walk::by_data(NodeContext& context, Value condition, const onnx::Graph& y
   Values all = a.captures;
   for (const Value& v : b.captures)
     if (std::find(all.begin(), all.end(), v) == all.end()) all.push_back(v);
-  // By where they are made, not by where the branches use them first.
+  // In order of definition, not of first use in the branches.
   std::ranges::sort(all, {}, [](const Value& v) { return std::pair(v.node(), v.index()); });
   const std::vector<ChosenSizes> sizes = [&] {
     try {
@@ -647,8 +648,8 @@ Values Walk::by_data(NodeContext& context, Value condition, const onnx::Graph& y
 
 // ==== inputs
 
-// An option for a size that the model does not have would be lost silently. Which sizes data
-// decides is known when all nodes are read.
+// An option for a size that the model does not have would be lost silently. Data-dependent sizes
+// are known only after all nodes are read.
 void check_given_sizes(const Reading& reading, bool all_nodes_are_read) {
   for (const auto& [name, range] : reading.source.options.dims) {
     if (reading.sizes.contains(name)) continue;
@@ -660,7 +661,7 @@ void check_given_sizes(const Reading& reading, bool all_nodes_are_read) {
   }
 }
 
-// A parameter; where its contents are read, a constant stands for it.
+// A parameter; if its contents are read, a constant is used instead.
 Value Walk::input(const ValueInfo& v, const Type& type) {
   if (!reading_.read_inputs.contains(v.name)) return function_.add_param(type, std::string(v.name));
   const Array& given = reading_.source.options.contents.at(std::string(v.name));
@@ -672,7 +673,7 @@ Value Walk::input(const ValueInfo& v, const Type& type) {
   return constant(graph(), given);
 }
 
-// A sequence or optional, each of its elements a parameter.
+// A sequence or optional with each element as a parameter.
 Value Walk::input_elements(const ValueInfo& v) {
   using Kind = ValueInfo::Kind;
   auto given = reading_.source.options.elements.find(std::string(v.name));
@@ -704,7 +705,7 @@ void Walk::inputs(const onnx::Graph& g) {
   const std::set<std::string_view> initialized(names_given.begin(), names_given.end());
   InputTypes types(reading_.source.options, reading_.sizes);
   for (const ValueInfo& v : g.inputs) {
-    // IR version 3 lists all initializers among the inputs; later ones those that may be replaced.
+    // IR version 3 lists all initializers among the inputs; later versions only replaceable ones.
     if (initialized.contains(v.name) && !is_replaced(v.name)) {
       declared_.emplace(v.name, &v);
       continue;

@@ -20,12 +20,12 @@ Dims list_or_ones(NodeContext& c, std::string_view name, std::size_t n) {
   return dims_of(*list);
 }
 
-// How far a window reaches, its dilation included.
+// The extent of a window, including its dilation.
 Dim reach_of(const Dim& window, const Dim& dilation) {
   return (window - Dim(1)) * dilation + Dim(1);
 }
 
-// As many outputs as the input has strides; an odd pad goes to the end, or to the start.
+// Pads for ceil(size / stride) outputs; an odd pad goes to the end, or to the start.
 void same_pads(SpatialAttributes& a, const Shape& input, bool upper) {
   for (std::size_t i = 0; i < a.window.size(); ++i) {
     const Dim& size = input[static_cast<int>(i) + 2];
@@ -95,7 +95,7 @@ Dims kernel_shape(NodeContext& c) {
   return dims_of(*kernel);
 }
 
-// A window fits into the padded axis, or there is nothing to slide over.
+// A window must fit into the padded axis.
 void expect_fit(NodeContext& c, const Dim& reach, const Dim& size, const Dim& pads) {
   const Dim room = size + pads + equal(size, 0);
   if (prove_less(room, reach) == false) return;
@@ -120,8 +120,8 @@ Window pool_window(NodeContext& c, const Shape& image) {
   return window_of(spatial_attributes(c, kernel_shape(c), image));
 }
 
-// With ceil_mode the last window may hang over the end: by so many elements. It must start inside
-// the input or its low pad.
+// With ceil_mode the last window may extend past the end; returns the number of elements past it.
+// It must start inside the input or its low pad.
 Dim overhang(const Window& w, std::size_t i, const Dim& size) {
   Dim reach = reach_of(w.size[i], w.dilations[i]), padded = size + w.pads_low[i] + w.pads_high[i];
   Dim steps = ceil_div(padded - reach, w.strides[i]);
@@ -142,8 +142,8 @@ void add_overhang(NodeContext& c, Window& w, const Shape& image) {
   for (std::size_t i = 0; i < over.size(); ++i) w.pads_high[i] = w.pads_high[i] + over[i];
 }
 
-// Along one spatial axis, the input element that output o reads at place k of its window: [o, k],
-// i64, outside the input in pads.
+// Along one spatial axis, the input element that output o reads at window position k: [o, k], i64;
+// out of range in pads.
 Value window_places(hone::Graph& g, const Window& w, std::size_t i, const Dim& outputs) {
   Shape shape{outputs, w.size[i]};
   auto number = [&](const Dim& d) { return broadcast_to(size_value(g, d, DType::i64), shape); };
@@ -156,8 +156,8 @@ Value within(Value at, const Dim& size) {
   return ops::bit_and(ops::le(integer_like(at, 0), at), ops::lt(at, end));
 }
 
-// Where each element of each window lies in the flattened spatial axes of x, [outputs, window], and
-// whether it lies there at all. With `columns` the first axis is the dense one.
+// The position of each element of each window in the flattened spatial axes of x, [outputs,
+// window], and whether it exists. With `columns` the first axis is the contiguous one.
 struct Patches {
   Value index, exists;
 };
@@ -189,8 +189,8 @@ Patches patches(Value x, const Window& w, const Shape& result, bool columns) {
 
 Dim count_of(std::span<const Dim> dims) { return product(dims); }
 
-// Weights whose sizes are not all numbers, which no kernel of a convolution takes: the elements
-// below each window as a matrix, times the weights.
+// For weights whose sizes are not all numbers, which no convolution kernel supports: the elements
+// in each window as a matrix, times the weights.
 Value convolved_by_product(Value x, Value w, const SpatialAttributes& a, std::int64_t groups,
                            std::optional<DType> dtype) {
   hone::Graph& g = x.graph();
@@ -221,7 +221,7 @@ Value convolved_by_product(Value x, Value w, const SpatialAttributes& a, std::in
   return reshape_to(transpose_by(y, Axes{2, 0, 1, 3}), result.dims);
 }
 
-// The place of each maximum among all elements of x.
+// The position of each maximum among all elements of x.
 Value max_indices(NodeContext& c, Value x, const Window& w, const Shape& result) {
   const Shape s = x.shape();
   const Dim p = count_of(std::span(s.dims).subspan(2));
@@ -234,8 +234,8 @@ Value max_indices(NodeContext& c, Value x, const Window& w, const Shape& result)
   Value k = ops::argmax(values, {{"axis", std::int64_t{3}}, {"dtype", DType::i64}});
   Value index = at.index;
   if (c.flag("storage_order")) index = patches(x, w, result, true).index;
-  // A place in the padding wins only where all else is the lowest number, too: then the first
-  // element of the window is meant.
+  // A padding position wins only if all other elements are the lowest number too: then the first
+  // element of the window is used.
   Value first = ops::argmax(cast_to(at.exists, DType::i32),
                             {{"axis", std::int64_t{1}}, {"dtype", DType::i64}});
   index = where(at.exists, index, take_along(index, unsqueeze(first, {1}), 1));
@@ -259,7 +259,8 @@ Values max_pool_import(NodeContext& c) {
   return {y, max_indices(c, x, w, y.shape())};
 }
 
-// Pads that count are made real zeros, so that what hangs over, which never counts, can be pads.
+// Turns counted pads into real zeros, so that the part past the end, which never counts, can be
+// padding.
 Value with_real_pads(Value x, Window& w) {
   Dims low = {0, 0}, high = {0, 0};
   low.insert(low.end(), w.pads_low.begin(), w.pads_low.end());
@@ -320,7 +321,7 @@ Values conv_import(NodeContext& c) {
 
 Values average_pool_import(NodeContext& c) { return {average_pooled(c, c.in(0))}; }
 
-// |x|^p over windows, and the p-th root of their sum.
+// |x|^p; root() takes the p-th root of its sum over windows.
 Value powers(Value x, double p) {
   if (p == 1) return ops::abs(x);
   if (p == 2) return x * x;
@@ -358,7 +359,7 @@ Values lp_pool(NodeContext& c) {
   return {root(sums, p)};
 }
 
-// Divided by a power of the mean square over neighbouring channels.
+// Divides by a power of the mean square over neighbouring channels.
 Values local_response_norm(NodeContext& c) {
   Value x = c.in(0);
   const std::int64_t size = c.integer("size", 0);

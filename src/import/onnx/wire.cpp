@@ -9,9 +9,9 @@ namespace hone {
 
 namespace {
 
-// Reads one varint and moves `at` behind it. Null when it is good, else what is wrong with it.
+// Reads one varint and advances `at` past it. Returns null on success, otherwise the error.
 const char* read_varint(const std::byte*& at, const std::byte* end, std::uint64_t& value) {
-  if (at != end && static_cast<unsigned char>(*at) < 128) {  // as most are
+  if (at != end && static_cast<unsigned char>(*at) < 128) {  // the common case
     value = static_cast<std::uint64_t>(*at++);
     return nullptr;
   }
@@ -19,7 +19,7 @@ const char* read_varint(const std::byte*& at, const std::byte* end, std::uint64_
   for (int shift = 0; shift < 70; shift += 7) {
     if (at == end) return "a number is truncated";
     auto byte = static_cast<std::uint64_t>(*at++);
-    value |= (byte & 127) << shift;  // protobuf drops what lies above 64 bits, too
+    value |= (byte & 127) << shift;  // protobuf also drops bits above 64
     if (byte < 128) return nullptr;
   }
   return "a number has more than 10 bytes";
@@ -51,7 +51,7 @@ WireReader WireReader::inside(const WireField& field) const {
   return WireReader(*file_, field.bytes, depth_ + 1);
 }
 
-// Most numbers of a file take one byte.
+// Most numbers in a file take one byte.
 inline std::uint64_t WireReader::varint() {
   if (at_ != end_ && static_cast<unsigned char>(*at_) < 128)
     return static_cast<std::uint64_t>(*at_++);
@@ -108,7 +108,7 @@ bool WireReader::next(WireField& field) {
   return true;
 }
 
-// Groups may hold groups: what is open is counted in a list, not on the stack.
+// Groups may nest: open groups are kept in a list, to avoid recursion.
 void WireReader::skip_group(std::uint32_t number) {
   std::vector<std::uint32_t> open = {number};
   while (!open.empty()) {
