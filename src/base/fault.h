@@ -18,8 +18,7 @@ class FaultScope {
   FaultScope(const FaultScope&) = delete;
 
   static FaultScope* current();  // of this thread; null when none is open
-  // `code` must not own anything: no destructor runs after a fault. After a fault, run() does
-  // nothing.
+  // `code` must not own anything: a fault skips destructors. After a fault, does nothing.
   void run(void (*code)(void*), void* context);
   const std::string& what() const { return what_; }  // empty: no fault occurred
 

@@ -1,5 +1,4 @@
-// Files: memory maps, the one atomic writer, and the restricted opener for paths that a model
-// names.
+// Files: memory maps, the one atomic writer, and the opener for paths that a model names.
 #pragma once
 
 #include <cstddef>

@@ -54,8 +54,7 @@ class Parser {
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
   }
 
-  // A value takes at least two bytes of JSON but dozens of bytes in memory, so the total is bounded
-  // by the input's size.
+  // Two bytes of JSON may take dozens in memory, so the input's size bounds the values.
   Json value() {
     if (++values_ > most_values_) refuse("far more values than a real file of this size has");
     skip_space();

@@ -14,8 +14,7 @@ struct ProcessResult {
   std::string output;  // stdout and stderr together
 };
 
-// argv[0] is searched in PATH unless it contains a slash. Throws UserError when it cannot be
-// started.
+// argv[0] is searched in PATH unless it has a slash. Throws UserError when it cannot be started.
 ProcessResult run_process(std::span<const std::string> argv);
 
 // The path of the running executable.

@@ -12,8 +12,7 @@ bool is_terminal(int descriptor);
 // Replaces control characters except newline and tab, and invalid UTF-8 bytes, by \xNN.
 std::string printable(std::string_view);
 
-// For programs: from now on all output to stdout and stderr through stdio is passed through
-// printable().
+// For programs: from now on all stdio output to stdout and stderr passes through printable().
 void print_only_printable();
 
 }  // namespace hone

@@ -66,9 +66,8 @@ class SingleThread final : public ThreadPool {
 };
 
 // `state_` holds the job's number in the upper half and the number of unclaimed blocks in the
-// lower; a thread claims a block by decrementing it. The job's fields are written only while no
-// block is left, and read only by a thread that has claimed one, so a late thread never sees a
-// mixture of two jobs.
+// lower; decrementing it claims a block. The job's fields are written only while no block is left,
+// and read only by a thread that has claimed one, so a late thread never sees two jobs mixed.
 class ChunkPool final : public ThreadPool {
  public:
   ChunkPool(int threads, const ThreadPoolOptions& options)
@@ -108,8 +107,7 @@ class ChunkPool final : public ThreadPool {
 
  private:
   static constexpr std::uint64_t block_mask = 0xffffffffu;
-  static constexpr int blocks_per_thread =
-      8;  // small enough to balance, large enough to limit contention
+  static constexpr int blocks_per_thread = 8;  // small for balance, large against contention
 
   static void pin(std::thread& t, int processor) {
     cpu_set_t set;

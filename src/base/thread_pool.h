@@ -26,8 +26,7 @@ class ThreadPool {
 
 struct ThreadPoolOptions {
   int threads = 0;  // the caller's included; 0: default_thread_count()
-  // Processors for the pool's own threads, one each, assigned round-robin. The caller's thread is
-  // not moved.
+  // Processors for the pool's own threads, one each, round-robin. The caller's thread is not moved.
   std::vector<int> affinity = {};
   int spin_us = 20;  // how long an idle thread spins before it sleeps
 };

@@ -24,8 +24,7 @@ struct NpzEntry {
 };
 std::vector<NpzEntry> read_npz(const std::filesystem::path&);
 
-// Reinterprets codes from an .npy file as elements of a small dtype; other arrays are returned
-// unchanged.
+// Turns codes read from an .npy file into elements of a small dtype; keeps other arrays.
 Array as_type(const Array&, const Type& like);
 
 // A serialized TensorProto, as in ONNX's test sets.

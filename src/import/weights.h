@@ -9,9 +9,8 @@
 
 namespace hone {
 
-// Reads safetensors, the index.json of sharded safetensors, GGUF or .npz; the format is detected
-// from the content. Quantised blocks of GGUF become f32. Throws UserError with the path for
-// anything else.
+// Reads safetensors, the index.json of several of them, GGUF or .npz, detected by content.
+// Quantised blocks of GGUF become f32. Throws UserError with the path for anything else.
 std::map<std::string, Array> read_weights(const std::filesystem::path&);
 
 }  // namespace hone

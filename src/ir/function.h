@@ -120,8 +120,7 @@ Function clone_params(const Function&);
 Function transform(const Function&,
                    const std::function<std::vector<Value>(NodeId, Copier&, Function& to)>& replace);
 
-// Adds the body of `inner` to `graph` with its parameters bound to `arguments` and returns its
-// results.
+// Adds the body of `inner` to `graph`, its parameters bound to `arguments`; returns its results.
 Values inline_call(Graph& graph, const Function& inner, std::span<const Value> arguments);
 
 // Text form; round-trips through parse. Constants of at most `inline_bytes` bytes are inlined,

@@ -124,8 +124,7 @@ class Graph {
   bool records_source() const { return records_source_; }
   void record_source(bool on) { records_source_ = on; }
 
-  // Records that a must equal b at run time. If proved, does nothing; if refuted, throws
-  // UserError(message).
+  // Records that a must equal b at run time, unless proved. Throws UserError(message) if refuted.
   void require_equal(const Dim& a, const Dim& b, const std::string& message);
   const std::vector<DimCheck>& checks() const { return checks_; }
   void add_check(const DimCheck&);

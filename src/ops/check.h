@@ -65,8 +65,7 @@ std::vector<std::int64_t> numbers_attr(const Call&, AttrName, std::size_t n, std
 // A string that must be one of the given words.
 std::string_view word_attr(const Call&, AttrName, std::initializer_list<std::string_view>);
 
-// Window positions along one axis; records a check or throws when the window is larger than the
-// padded axis.
+// Window positions along one axis; records or rejects a window larger than the padded axis.
 Dim window_positions(const Call&, const Dim& size, const Dim& pads, std::int64_t window,
                      std::int64_t stride, std::int64_t dilation, int axis);
 

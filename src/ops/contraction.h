@@ -6,8 +6,7 @@
 
 namespace hone {
 
-// Result axes: batch, then free_a, then free_b. Entries at the same index of paired lists
-// correspond.
+// Result axes: batch, then free_a, then free_b. Paired lists correspond index by index.
 struct DotAxes {
   Axes batch_a, batch_b, contract_a, contract_b, free_a, free_b;
 };

@@ -1,5 +1,4 @@
-// Derivatives of core ops that are longer than the ops themselves; the others are in the ops'
-// files.
+// Derivatives of core ops that are longer than the ops themselves; the others are with the ops.
 #pragma once
 
 #include <span>
@@ -14,8 +13,7 @@ struct Product {
   Value rest, zeros;  // x with zeros replaced by 1; and 1 where x is 0
 
   explicit Product(Value x);
-  // The product of all elements but each one, from the product of all `rest` and the sum of all
-  // `zeros`.
+  // For each element, the product of the others, given that of all `rest` and the sum of `zeros`.
   Value of_others(Value of_rest, Value zero_count) const;
 };
 

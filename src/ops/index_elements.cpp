@@ -129,8 +129,7 @@ Values expand_scatter_elements(const Call& c) {
   return {reshape_to(y, x.dims)};
 }
 
-// gather_nd and scatter_nd: the last axis of the indices is a position in the axes [batch, end) of
-// x.
+// gather_nd and scatter_nd: the indices' last axis is a position in the axes [batch, end) of x.
 struct Places {
   int batch = 0, end = 0;
 };
@@ -160,8 +159,7 @@ struct FlatPlaces {
   Value index, inside;
 };
 
-// Flat positions in x with its first `end` axes joined; batch axes of the indices correspond to
-// those of x.
+// Flat positions in x with its first `end` axes joined; batch axes of the indices are x's.
 FlatPlaces flat_places(Value indices, const Shape& x, Places p, bool clamp) {
   Value wide = index_value(indices);
   Shape lead(Dims(indices.shape().dims.begin(), indices.shape().dims.end() - 1));

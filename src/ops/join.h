@@ -1,5 +1,4 @@
-// How the updates of a scatter are joined with existing elements: shared by the type rules of all
-// scatters.
+// How the updates of a scatter are joined with existing elements, for the type rules of scatters.
 #pragma once
 
 #include "ops/check.h"

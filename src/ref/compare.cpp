@@ -81,8 +81,7 @@ double epsilon_of(DType t) {
     case DType::f64:
       return 0x1p-52;
     default:
-      return 0;  // small floats too: they are only cast to, never computed in, so they are as exact
-                 // as integers
+      return 0;  // small floats too: they are only cast to, so as exact as integers
   }
 }
 

@@ -1,7 +1,6 @@
-// The reference for single elements: computes one output element by recursion from it to the
-// inputs, with a memo, so that a large kernel can be checked on samples at its real size.
-// Independent of Op::eval for all movement and sums; not faster than evaluate() when all elements
-// are needed.
+// The reference for single elements: computes one output element recursively, with a memo, so that
+// a large kernel can be checked on samples at its real size. Independent of Op::eval for all
+// movement and sums; not faster than evaluate() when all elements are needed.
 #pragma once
 
 #include <memory>

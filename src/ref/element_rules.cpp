@@ -299,7 +299,7 @@ struct Source {
   Reader& reader;
   std::size_t operand;
   const Array* leaf;
-  Sizes strides;  // by axis of `place`
+  Sizes strides;  // by axis, in flat positions
 };
 
 // Strides of the given axes.

@@ -164,8 +164,7 @@ void tidy(Enclosure& e) {
   }
 }
 
-// Widens by one rounding error, which a computed operand may have in a kernel even where its
-// rounding is exact here.
+// Widens by one rounding error: kernels may round a computed operand where this rounding is exact.
 Enclosure once_more_rounded(Enclosure e) {
   const Precision round = precision_of(e.dtype());
   for (std::size_t i = 0; i < e.low.reals.size(); ++i) {
@@ -292,8 +291,7 @@ class Encloser {
     return out;
   }
 
-  // If rounding decides the condition: either branch. A branch that reaches `refuse` contributes
-  // nothing.
+  // If rounding decides the condition: either branch. One that reaches `refuse` adds nothing.
   std::vector<Enclosure> branch(const Enclosing& c, const Sizing& sizing) {
     const Function &yes = *c.attrs.get<FunctionRef>("then"),
                    &no = *c.attrs.get<FunctionRef>("else");

@@ -90,8 +90,7 @@ inline Precision precision_of_sums(DType t) {
 }
 
 // Widens by the rounding error of c.units; a point that the dtype can represent stays one when
-// `correct`, that is, when kernels round this operation correctly. Numbers that are too large may
-// become infinite.
+// `correct`, that is, when kernels round this operation correctly. Overflow may give infinity.
 Enclosure rounded(const Enclosing& c, Enclosure e, bool correct = true);
 
 // ---- rules in files of their own

@@ -86,8 +86,7 @@ std::vector<Enclosure> each(const Enclosing& c, F f, bool correct = true) {
   return {rounded(c, std::move(y), correct)};
 }
 
-// For ops that are monotone in every operand: the bounds are those of the operands. Kernels may
-// return either zero.
+// For monotone ops: the bounds are those of the operands. Kernels may return either zero.
 std::vector<Enclosure> ends(const Enclosing& c, bool correct) {
   std::vector<const Wide*> low, high;
   for (const Enclosure* e : c.in) low.push_back(&e->low), high.push_back(&e->high);
@@ -101,8 +100,7 @@ std::vector<Enclosure> ends(const Enclosing& c, bool correct) {
   return out;
 }
 
-// Results with more than one unit of error are not correctly rounded either, where the exact result
-// is a number.
+// Ops with an error above one unit are not correctly rounded, where the exact result is a number.
 std::vector<Enclosure> monotone(const Enclosing& c) { return ends(c, c.op.ulps <= 1); }
 
 std::vector<Enclosure> extreme(const Enclosing& c) {

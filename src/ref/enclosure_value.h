@@ -9,10 +9,9 @@
 namespace hone {
 
 // Elements are in [low, high]. If low is NaN and high is not, nothing is known and NaN is possible;
-// a positive high then means that order or rounding decides whether the element is NaN: products
-// that overflow on the way, values that may be zero or infinite, an exponent that may be an
-// integer. If both are NaN, the element is NaN. Integers and bools: low <= high in the order of the
-// dtype.
+// a positive high then means that order or rounding decides whether it is NaN: products that
+// overflow on the way, values that may be zero or infinite, an exponent that may be an integer. If
+// both are NaN, the element is NaN. Integers and bools: low <= high in the dtype's order.
 struct Enclosure {
   Wide low, high;
   // Whether some element depends on a step whose outcome rounding decides: a comparison, an

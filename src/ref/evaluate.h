@@ -50,8 +50,7 @@ Sizing bind_sizes(const Function&, std::span<const std::vector<std::int64_t>> in
 std::int64_t size_of(const Dim&, const Sizing&);
 // Throws UserError for the first recorded equality that does not hold.
 void check_sizes(const Function&, const Sizing&);
-// Binds the symbol of an ops::measure node to the measured value, and runs the checks that were
-// waiting for it.
+// Binds the symbol of an ops::measure node to the measured value, and runs the checks that need it.
 void bind_measured(const Function&, NodeId measure, std::int64_t n, Sizing&);
 
 // Evaluates a function with the sizes of its caller.

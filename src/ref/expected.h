@@ -1,5 +1,4 @@
-// The expected results of a function for some inputs, evaluated only as far as needed to judge
-// results.
+// The expected results of a function for some inputs, evaluated only as far as needed.
 #pragma once
 
 #include "ref/compare.h"

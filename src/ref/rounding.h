@@ -1,6 +1,5 @@
 // Whether rounding alone explains a result that the rule of compare.h rejects: sums that cancel,
-// comparisons of rounded numbers and integers made from them. Used only after a rejection, since it
-// is slow.
+// comparisons and integers made from rounded numbers. Used only after a rejection, as it is slow.
 #pragma once
 
 #include <vector>

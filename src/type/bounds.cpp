@@ -145,8 +145,7 @@ Dim largest(const Dim& d, std::span<const DimBound> bounds, std::span<const Size
       if (other && (!best || (*best - *other).high() > 0))
         best = best ? min(*best, *other) : *other;
     }
-  return best ? *best
-              : largest(d, bounds);  // throws an error that says what does not fit in 64 bits
+  return best ? *best : largest(d, bounds);  // throws on overflow
 }
 
 }  // namespace hone

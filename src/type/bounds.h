@@ -14,9 +14,8 @@ struct DimBound {
   Dim symbol, most;
 };
 
-// Upper and lower bound of d for all values of the bounded symbols; the bounded symbols do not
-// occur in the result. Later bounds may contain earlier symbols. Tight where d is a sum of products
-// of sizes.
+// Upper and lower bound of d, without the bounded symbols, for all their values. Later bounds may
+// contain earlier symbols. Tight where d is a sum of products of sizes.
 Dim largest(const Dim& d, std::span<const DimBound>);
 Dim smallest(const Dim& d, std::span<const DimBound>);
 // The type with each size at its upper bound.

@@ -45,9 +45,8 @@ class Dim {
     if (expr_) drop();
   }
 
-  // A size is identified by its name: two sizes of one Function with equal names are equal. Bounds
-  // are inclusive; 0 <= low <= high. Names are letters, digits, '_' and '.', not starting with a
-  // digit.
+  // A size is identified by its name: in one Function, sizes with equal names are equal. Inclusive
+  // bounds; 0 <= low <= high. Names are letters, digits, '_' and '.', not starting with a digit.
   static Dim symbol(std::string name, std::int64_t low, std::int64_t high);
   // A symbol of a kernel, equal to those of the same kind and number. Its display name, which no
   // size can have, is loop:3 or reg:3. Bounds may be negative.

@@ -92,8 +92,7 @@ const SmallFloat& small_float(DType t) {
 
 namespace {
 
-// The distance from 0 to a >= 0 in steps of the format, which is the code of an element without its
-// sign.
+// The number of format steps from 0 to a >= 0, which is the code of an element without its sign.
 int rounded_code(const SmallFloat& f, double a) {
   if (!f.has_sign) {
     if (a < std::ldexp(1.0, f.least_exponent)) return 0;
@@ -105,8 +104,7 @@ int rounded_code(const SmallFloat& f, double a) {
   return ((exponent - f.least_exponent) << f.mantissa) + static_cast<int>(steps);
 }
 
-// A NaN that encodes its original code and dtype, so that operations that only move numbers keep
-// their bits.
+// A NaN that encodes its code and dtype, so that operations that only move numbers keep the bits.
 double nan_of_code(DType t, int code) {
   constexpr std::uint64_t quiet = 0x7ff8000000000000;
   return std::bit_cast<double>(quiet | (static_cast<std::uint64_t>(t) + 1) << 8 |

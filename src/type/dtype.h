@@ -78,9 +78,8 @@ struct SmallFloat {
   bool has_sign = true;
 };
 const SmallFloat& small_float(DType);
-// Rounds once to nearest, ties to even (f8e8m0: rounds the magnitude, ties up). Overflow gives
-// infinity, NaN if there is no infinity, and the largest number if there is neither (NaN then gives
-// -0).
+// Rounds once to nearest, ties to even (f8e8m0: the magnitude, ties up). Overflow gives infinity,
+// or NaN without an infinity, or the largest number without either (NaN then gives -0).
 std::uint8_t f64_to_small(DType, double);
 double small_to_f64(DType, std::uint8_t code);  // bits above those of the dtype are ignored
 // Rounds to the nearest number of a float dtype, as a cast does.

@@ -61,8 +61,7 @@ static_assert(sizeof(Q4_0) == 18 && sizeof(Q4_1) == 20 && sizeof(Q5_0) == 22 &&
               sizeof(Q5_1) == 24 && sizeof(Q8_0) == 34 && sizeof(Q4_K) == 144 &&
               sizeof(Q5_K) == 176 && sizeof(Q6_K) == 210);
 
-// Takes whole blocks of a quantised type. All products are exact in f32, so each number is rounded
-// once.
+// Takes whole quantised blocks. All products are exact in f32, so each number is rounded once.
 void dequantize(GgufType, std::span<const std::byte> blocks, std::span<float> to);
 
 }  // namespace hone::gguf

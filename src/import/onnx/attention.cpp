@@ -31,8 +31,7 @@ Value without_heads(Value x) {
   return reshape_to(transpose_by(x, Axes{0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
 }
 
-// Converts [b, q_heads, l, d] to [b, kv_heads, q_heads / kv_heads, l, d], grouping heads that share
-// a key.
+// Groups heads by shared key: [b, q_heads, l, d] to [b, kv_heads, q_heads / kv_heads, l, d].
 Value grouped(NodeContext& c, Value q, const Dim& kv_heads) {
   const Shape& s = q.shape();
   if (kv_heads.is_number() && s[1].is_number() &&
@@ -284,8 +283,7 @@ Values tensor_scatter(NodeContext& c) {
                                 {{"axis", std::int64_t{axis}}, {"kind", std::string("set")}})};
 }
 
-// A causal convolution of each channel with its past state; the last k - 1 inputs are the new
-// state.
+// A causal convolution of each channel after its past; the last k - 1 inputs are the new past.
 Values causal_conv_with_state(NodeContext& c) {
   Value x = c.in(0), w = c.in(1);
   if (x.rank() != 3 || w.rank() != 3)

@@ -10,8 +10,7 @@
 
 namespace hone::onnx {
 
-// A value requested by name, and a bool[] that says whether this run computed it; an invalid
-// `computed` means always.
+// A requested value, and a bool[] that says whether this run computed it (invalid: always).
 struct Dumped {
   Value value, computed;
 };
@@ -43,8 +42,7 @@ Values outputs_of(hone::Graph&, const std::vector<OutputForm>&, const Values&);
 // Adds the value and whether it was computed to both branches' results; the branch without it
 // returns zeros. A refused branch gets the other's results later.
 void add_dumped(const std::string& name, Branch& a, Branch& b);
-// Makes a branch that no run with these sizes may take: it gets the other branch's types and a
-// reason.
+// A branch that is never taken with these sizes: gets the other branch's types and a reason.
 void refuse_like(Branch&, const Function& other);
 
 // The sizes of a result of an If. Where the branches' sizes differ, both return the result at the
@@ -58,8 +56,8 @@ struct ChosenSizes {
 // For each result. Sizes that may be equal and may differ are either open or assumed equal; a run
 // in which they differ is then rejected.
 std::vector<ChosenSizes> chosen_sizes(const Function& yes, const Function& no, bool may_differ);
-// The branch over the parameters `all`, with its results in the given sizes, followed by the sizes of
-// the open ones. Sizes that are not proved are checked when the branch is taken.
+// The branch over the parameters `all`, with its results in the given sizes, followed by the sizes
+// of the open ones. Sizes that are not proved are checked when the branch is taken.
 FunctionRef closed_branch(const Branch&, const Values& all, const std::vector<ChosenSizes>&);
 
 }  // namespace hone::onnx

@@ -14,8 +14,7 @@ class CarriedSequences {
   CarriedSequences(NodeContext&, const onnx::Graph& body, const Values& carried,
                    std::size_t first_input, std::size_t first_output);
 
-  // The values that the loop itself carries: tensors, and the stacks of sequences that the body
-  // reads.
+  // What the loop itself carries: tensors, and the stacks of sequences that the body reads.
   const Values& tensors() const { return tensors_; }
   // The body for inputs of these types; the other sequences are omitted from them. Its results are
   // those of the graph, also without these sequences, followed by the elements that one iteration

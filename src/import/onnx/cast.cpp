@@ -11,8 +11,7 @@ namespace {
 
 bool is_small_float(DType t) { return is_small(t) && is_float(t); }
 
-// Converts to a float dtype of at least 16 bits that holds x exactly, or rounds x only where no
-// small float is close.
+// Converts x to a float dtype of at least 16 bits, exactly wherever a small float is close.
 Value as_float(Value x) {
   if (is_float(x.dtype()) && !is_small(x.dtype())) return x;
   return cast_to(x, byte_size(x.dtype()) <= 2 ? DType::f32 : DType::f64);

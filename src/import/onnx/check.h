@@ -11,9 +11,8 @@
 namespace hone {
 
 struct ModelCheck {
-  // A size that is known only at run time. `given` is true when the options bound it, `required`
-  // when the model supports no other sizes, for example because it adds a table with that many
-  // rows.
+  // A size known only at run time. `given`: the options bound it. `required`: the model supports no
+  // other sizes, for example because it adds a table with that many rows.
   struct OpenSize {
     std::string name;
     std::int64_t low = 0, high = 0;
@@ -26,8 +25,7 @@ struct ModelCheck {
   std::vector<std::string> wrong, unsupported, data_dependent;
   std::int64_t left_out = 0;  // nodes that depend on the errors above and were skipped
 
-  // An output of the model. Types as strings, "f32[batch,10]", one per variant with a different
-  // type.
+  // An output of the model. Types as strings, "f32[batch,10]", one per variant that differs.
   struct Output {
     std::string name;
     std::vector<std::string> types;

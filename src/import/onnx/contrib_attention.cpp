@@ -283,8 +283,7 @@ Values contrib_rotary_embedding(NodeContext& c) {
 
 // ==== GroupQueryAttention
 
-// Writes new keys or values [b, h, s, d] into a cache with `room` positions, starting at each
-// batch's own position.
+// Writes new keys or values [b, h, s, d] at each batch's position in a cache of `room` positions.
 Value in_cache(NodeContext& c, Value now, Value past, Value places, const Dim& room) {
   Dims dims = now.shape().dims;
   dims[2] = room;

@@ -36,8 +36,7 @@ void collect(const Source& source, const std::vector<Node>& nodes, const std::st
   std::vector<std::pair<std::size_t, std::string>> near;
   const std::string_view start = std::string_view(name).substr(0, 256);
   for (const std::string& n : names) {
-    // A name that contains the given name, or is contained in it, is a better match than one with
-    // different letters.
+    // Containing the given name, or being contained in it, is a better match.
     const bool holds = n.find(start) != n.npos || start.find(n) != start.npos;
     near.emplace_back(holds ? 0 : edit_distance(start, std::string_view(n).substr(0, 256)), n);
   }

@@ -38,8 +38,7 @@ std::vector<Pool> pools_of(NodeContext& c, const std::vector<std::int64_t>& star
   return out;
 }
 
-// The number of occurrences of each gram in the rows of x [rows, n], with distance `step` between
-// items.
+// Occurrences of each gram in the rows of x [rows, n], with distance `step` between items.
 Value counts_of(Value x, const Pool& p, std::int64_t step) {
   const Dim n = x.shape()[1], places = max(n - Dim((p.length - 1) * step), 0);
   const auto grams = static_cast<std::int64_t>(p.count);

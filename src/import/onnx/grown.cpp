@@ -35,8 +35,7 @@ bool note_changes(NodeContext& c, const std::vector<Type>& before, const Functio
   return is_new;
 }
 
-// The bound of an axis whose size is `from` at first, `symbol` before an iteration and `to` after
-// it.
+// The bound of an axis with size `from` at first, `symbol` before an iteration and `to` after it.
 Dim room_for(const Dim& from, const Dim& symbol, const Dim& to, const std::optional<Dim>& turns,
              const Dim& limit) {
   const Dim more = to - symbol;

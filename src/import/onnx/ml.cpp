@@ -225,8 +225,7 @@ Value reached_leaves(NodeContext& c, Value x, const Forest& f) {
 
 namespace {
 
-// Aggregates over the trees, per target: 0 average, 1 sum, 2 minimum, 3 maximum; 0 for targets
-// without a leaf.
+// Joins the trees per target: 0 average, 1 sum, 2 minimum, 3 maximum; 0 for targets without a leaf.
 Value aggregated(NodeContext& c, Value leaf, const Forest& f, std::int64_t targets) {
   hone::Graph& g = c.graph();
   Value weight = unsqueeze(taken(constant(g, f.weights), leaf), {2});

@@ -139,8 +139,7 @@ struct Model {
 };
 
 // Views into `bytes`, which must outlive the result. `name` appears in errors. Throws UserError
-// with the byte offset when the bytes are not a valid message, nest too deeply, or contain too many
-// nodes.
+// with the byte offset for an invalid message, one nested too deeply, or too many nodes.
 Model parse_model(std::span<const std::byte> bytes, const std::string& name,
                   std::int64_t most_nodes);
 Tensor parse_tensor(std::span<const std::byte> bytes, const std::string& name);

@@ -107,8 +107,7 @@ Values reduce_import(NodeContext& c) {
   return reduced(c, as_it_is, reduce_by<op>, as_it_is);
 }
 
-// Integers are converted to f64 and back with truncation, as these operators' reference functions
-// do.
+// Converts integers to f64 and back, truncated, as the reference functions of these operators do.
 template <class Reduce, class After>
 Values reduced_in_floats(NodeContext& c, Reduce reduce, After after) {
   const DType dtype = c.in(0).dtype();
@@ -240,8 +239,7 @@ Values rms_norm_import(NodeContext& c) {
   return {y, ops::rsqrt(mean_over(wide * wide, axes, true) + epsilon)};
 }
 
-// Normalises each group of channels of each sample to mean 0 and variance 1, then applies scale and
-// bias by channel.
+// Normalises each group of channels of each sample, then applies scale and bias by channel.
 Value grouped_norm(NodeContext& c, const Dim& groups, double epsilon) {
   Value x = c.in(0);
   const Shape shape = x.shape();

@@ -1,6 +1,5 @@
 // Values with data-dependent sizes: a choice among values of different sizes, axes known only at
-// run time, data-dependent repeats and pads. Built from existing operations; NodeContext measures
-// the sizes.
+// run time, data-dependent repeats and pads. NodeContext measures the sizes.
 #pragma once
 
 #include <functional>

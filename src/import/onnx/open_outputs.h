@@ -1,6 +1,5 @@
-// Stacked loop outputs whose sizes are data-dependent in each iteration. Each is stored at the
-// front of a larger tensor (its room), and its sizes are an additional output. All iterations must
-// give equal sizes.
+// Stacked loop outputs with data-dependent sizes. Each is stored at the front of a larger tensor
+// (its room), with its sizes as a further output. All iterations must give equal sizes.
 #pragma once
 
 #include "import/onnx/context.h"

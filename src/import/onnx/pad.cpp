@@ -42,8 +42,7 @@ Dim most_added_by(NodeContext& c, Value pads, int rank) {
   return low + high;
 }
 
-// Pads for data-dependent axes, or a data-dependent number of axes: each axis adds up the pads that
-// name it.
+// Pads for data-dependent axes, or a data-dependent number of them; pads of one axis add up.
 Pads pads_of_named(NodeContext& c, int rank) {
   hone::Graph& g = c.graph();
   Value list = cast_to(flatten(c.in(1)), DType::i64);
@@ -100,8 +99,7 @@ Pads pads_of(NodeContext& c, int rank) {
   return out;
 }
 
-// Pads or cuts one axis by data-dependent amounts: each result element is read by its position in
-// x.
+// Pads or cuts one axis by data-dependent amounts: reads each result element by position in x.
 Value openly_padded(NodeContext& c, Value x, int axis, Value low, Value high, const Dim& most_added,
                     std::string_view mode, Value number) {
   hone::Graph& g = c.graph();

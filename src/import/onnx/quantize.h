@@ -17,8 +17,7 @@ Value dequantized(Value x, Value scale, Value zero);
 // The integers x - zero in i32, where `zero` is an operand index: x up to its scale. `axis` is that
 // of a zero point with more than one element.
 Value without_zero(NodeContext&, Value x, std::size_t zero, int axis);
-// Maps the range of x, widened to include 0, onto 0 .. 255. Returns the numbers, their scale and
-// zero point.
+// Maps x's range, widened to include 0, onto 0 .. 255: the numbers, their scale and zero point.
 Values quantized_by_range(NodeContext&, Value x);
 // Sums of integer products, rescaled to the type of operand `scale_y` + 1. Scales may have one
 // value per index of an axis.

@@ -11,7 +11,7 @@ namespace hone::onnx {
 namespace {
 
 constexpr DType real = DType::f64;  // for coordinates
-// Limits for data-dependent scales: times the axis' size, or number of elements.
+// Limits for axes with data-dependent scales: a multiple of their size, or a number of elements.
 constexpr std::int64_t most_open_scale = 4, most_open_side = 64;
 
 struct How {
@@ -98,8 +98,7 @@ struct Taps {
   Value index, weight;  // [out, taps]
 };
 
-// The number of elements around a coordinate that contribute, and the first of them relative to the
-// one below it.
+// The number of contributing elements around a coordinate, and the first, from the one below it.
 struct Reach {
   Dim count;
   Value start;    // f64 scalar
@@ -380,8 +379,7 @@ Values resize(NodeContext& c) {
   std::vector<Stretch> all = axes_to_stretch(c);
   const bool by_size = c.has(3) && c.in(3).shape()[0] != Dim(0);
   c.text("keep_aspect_ratio_policy", "");
-  // A region is used in one mode only but may be given in all; scales may be empty when sizes are
-  // given.
+  // A region may be given in all modes; scales may be empty when sizes are given.
   for (std::size_t i : {1U, 2U})
     if (c.has(i)) c.in(i);
   if (by_size)

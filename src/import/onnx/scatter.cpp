@@ -34,8 +34,7 @@ Value extended(Value x, int axis, const Dim& low, const Dim& high) {
   return pad_with(x, zero_of(x), before, after);
 }
 
-// Converts [c, m / groups, k...] to weights [m, c / groups, k...] of the convolution to be
-// inverted.
+// Converts [c, m / groups, k...] to the weights [m, c / groups, k...] of the inverse convolution.
 Value transposed_weights(NodeContext& c, Value w, std::int64_t groups) {
   const Shape s = w.shape();
   Dims split = {groups, floor_div(s[0], groups), s[1]};
@@ -183,8 +182,7 @@ Values column_to_image(NodeContext& c) {
     index = index ? plus(times(index, number(image[i])), at) : at;
   }
   const Dim pixels = product(image), channels = floor_div(x.shape()[1], product(window));
-  Value place =
-      flatten(where(exists, index, number(pixels)));  // out-of-range positions are dropped
+  Value place = flatten(where(exists, index, number(pixels)));  // outside: dropped
   Value zeros = filled(g, x.dtype(), {x.shape()[0], channels, pixels}, 0);
   Value updates = reshape_to(x, {x.shape()[0], channels, place.shape()[0]});
   Value y = ops::scatter(Values{zeros, place, updates},

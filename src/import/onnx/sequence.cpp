@@ -202,8 +202,7 @@ Value from_the_front(Value number, Value count) {
   return ops::select(ops::lt(number, integer_like(number, 0)), number + count, number);
 }
 
-// The position in a list of `count` items, counted from the front; a run with another position is
-// rejected.
+// A position in a list of `count` items, from the front; a run with any other is rejected.
 Value checked_position(NodeContext& c, std::size_t input, const Dim& count, const Dim& last) {
   const Value at = from_the_front(cast_to(reshape_to(c.in(input), {}), DType::i64),
                                   size_value(c.graph(), count, DType::i64));

@@ -123,8 +123,7 @@ Dim remaining_size(const Dim& count, const Dim& rest) {
   return floor_div(count, max(rest, 1));
 }
 
-// 0 copies the size of that axis of x, unless zeros are allowed; one -1 is computed from the
-// others.
+// 0 copies the size of that axis of x, unless zeros are allowed; one -1 follows from the others.
 Values reshape_import(NodeContext& c) {
   c.ignore("consumed_inputs");
   const bool zeros = c.flag("allowzero");

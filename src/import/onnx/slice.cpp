@@ -28,8 +28,7 @@ Dim from_front(const Dim& at, const Dim& size) {
 
 Dim clamped(const Dim& at, const Dim& low, const Dim& high) { return min(max(at, low), high); }
 
-// No axis is longer than this limit, so larger steps are equivalent; the limit leaves room for
-// sums.
+// No axis is longer than `most`, so larger steps are equivalent; it leaves room for sums.
 std::int64_t checked_step(NodeContext& c, std::int64_t step, int axis) {
   constexpr std::int64_t most = std::int64_t{1} << 48;
   if (step == 0) c.fail(cat("the step at axis ", axis, " is 0, expected a nonzero integer"));

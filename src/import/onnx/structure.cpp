@@ -33,8 +33,7 @@ class Structure {
   std::vector<StructureError> errors;
   std::vector<std::string> warnings;
 
-  // Recursion is bounded by the nesting of messages in the file. `where` is the prefix of node
-  // lines.
+  // Recursion is bounded by the nesting of messages in the file. `where` prefixes node lines.
   void graph(const Graph& g, const Scope* outer, const std::string& where) {
     Scope scope{outer};
     Names initialized;

@@ -22,8 +22,7 @@ std::int32_t data_type_of(DType);
 // "FLOAT", "STRING", ...; "type 99" for an unknown number.
 std::string data_type_name(std::int32_t data_type);
 
-// The files that contain a model's tensors: the model file and the external files that tensors
-// name.
+// The files with a model's tensors: the model file and the external files that tensors name.
 class TensorFiles {
  public:
   // Tensors are views into `file`. External data is searched only in the file's directory.

@@ -112,8 +112,7 @@ class Walk : public Bodies {
   Function& function_;
   Walk* outer_;
   std::unordered_map<std::string_view, Value> values_;
-  std::unordered_map<std::string, Dumped>
-      inner_;  // from branches and calls; only filled for `dump`
+  std::unordered_map<std::string, Dumped> inner_;  // of branches and calls; for `dump`
   Values captures_;
   std::size_t first_capture_ = 0;      // the parameter of the first capture
   std::set<std::string_view> given_;   // inputs that replace initializers

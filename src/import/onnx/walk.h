@@ -22,7 +22,7 @@ namespace hone::onnx {
 struct Failure {
   std::string what;  // includes the node
   bool unsupported = false;
-  bool depends_on_data = false;  // if so, the failure is "unsupported"
+  bool depends_on_data = false;  // implies `unsupported`
 };
 
 // The state of one reading.

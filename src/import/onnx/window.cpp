@@ -259,8 +259,7 @@ Values max_pool_import(NodeContext& c) {
   return {y, max_indices(c, x, w, y.shape())};
 }
 
-// Turns counted pads into real zeros, so that the part past the end, which never counts, can be
-// padding.
+// Turns counted pads into real zeros, so that the uncounted part past the end can be padding.
 Value with_real_pads(Value x, Window& w) {
   Dims low = {0, 0}, high = {0, 0};
   low.insert(low.end(), w.pads_low.begin(), w.pads_low.end());

@@ -31,8 +31,7 @@ struct WireField {
   }
 };
 
-// State shared by all messages of one file: the name used in errors, and limits on the cost of
-// reading.
+// State shared by all messages of one file: its name for errors, and limits on reading.
 class WireFile {
  public:
   static constexpr int most_nested = 64;
