@@ -193,7 +193,7 @@ Value join_complex(const Values& parts, int axis) {
 }
 
 struct Transform {
-  std::optional<Dim> length;  // default: that of the axis, or twice that
+  std::optional<Dim> length;  // default: from the size of the axis
   bool inverse, onesided;
 };
 
