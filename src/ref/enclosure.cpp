@@ -164,7 +164,8 @@ void tidy(Enclosure& e) {
   }
 }
 
-// Widens by one rounding error: kernels may round a computed operand where this rounding is exact.
+// Widens by one rounding error: a kernel may compute with an operand that it rounded itself, also
+// where the rounding here is exact.
 Enclosure once_more_rounded(Enclosure e) {
   const Precision round = precision_of(e.dtype());
   for (std::size_t i = 0; i < e.low.reals.size(); ++i) {

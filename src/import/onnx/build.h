@@ -1,5 +1,5 @@
 // Builders shared by the import functions of several operator families. Not operations and
-// independent of the node: see onnx_context.h for node access.
+// independent of the node: see context.h for node access.
 #pragma once
 
 #include "ops/common.h"

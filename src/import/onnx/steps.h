@@ -1,5 +1,5 @@
 // A recurrence over the first axis of some values, built by the importer: unrolled for few steps,
-// otherwise a loop. (Bodies that a model holds: onnx_loop.cpp.)
+// otherwise a loop. (Bodies that a model holds: loop.cpp.)
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // Protobuf's wire format, read in place: fields in file order, their bytes as views. Does not know
-// messages; the meaning of field numbers is in onnx_model.cpp.
+// messages; the meaning of field numbers is in model.cpp.
 #pragma once
 
 #include <cstddef>
