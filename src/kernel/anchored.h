@@ -1,5 +1,5 @@
-// A group around one contraction or convolution: what its operands are made of, and what is done
-// with each element of its result. Shared by the candidates of both; not a candidate itself.
+// A group around one contraction or convolution: how its operands are computed and how the elements
+// of its result are used. Shared by the candidates of both; not a candidate itself.
 #pragma once
 
 #include <functional>
@@ -18,48 +18,48 @@ namespace hone {
 struct Splice {
   Dims vars;      // symbols
   Value value;    // of an operand: its element
-  Block stores;   // of results; they read the element of the anchor:
-  Value element;  // of the dtype that the anchor is summed in; of an operand: what it is made of
+  Block stores;   // of results; they read `element`
+  Value element;  // the anchor's, of its accumulator dtype; of an operand: what `value` reads
 };
 
 class AnchoredGroup {
  public:
-  // Nothing when the group, in core operations, does not hold exactly one contraction or
-  // convolution, or holds control flow. With `composite`: exactly one of that instead.
+  // Returns nullopt unless the group, expanded to core operations, holds exactly one contraction or
+  // convolution and no control flow. With `composite`: exactly one of that op instead.
   static std::optional<AnchoredGroup> find(const GroupSpec&, const Op* composite = nullptr);
 
   const Function& function() const { return function_; }
   Value anchor() const { return anchor_; }
-  // Known before the run: made of weights and constants alone.
+  // True if the value is computed from weights and constants alone, so it is known before the run.
   bool is_weight(Value) const;
 
   // ---- the kernel around the anchor
 
-  // Fixes the parameters of the kernel: those of the group that `operands` and the epilogue read,
-  // its results, then temporaries. Of what `coded` is made of, `codes` is not read. Call first.
+  // Call first. Sets the kernel's parameters: the group's parameters that `operands` and the
+  // epilogue read, then its results, then temporaries. `codes`, an input of `coded`, is not read.
   void set_operands(std::span<const Value> operands, std::size_t temporaries, Value coded = {},
                     Value codes = {});
-  // The same of a kernel that reads `operands` and writes temporaries alone.
+  // The same for a kernel that reads `operands` and writes only temporaries.
   void set_inputs(std::span<const Value> operands, std::size_t temporaries);
   Lowering& lowering() { return lowering_; }
   const std::shared_ptr<Graph>& graph() const { return graph_; }
-  // The type of temporary i. Gives its number as a parameter of the kernel.
+  // Sets the type of temporary i. Returns its number as a parameter of the kernel.
   int set_temporary(std::size_t i, const Type&);
-  // The element of an operand at a position over these variables, to be summed in `accumulate`.
-  // Nothing when more than an expression is needed.
+  // The element of an operand at a position over `vars`, to be summed in `accumulate`. Returns
+  // nullopt if it needs more than one expression.
   std::optional<Splice> element(Value operand, const Dims& position, std::span<const Dim> vars,
                                 DType accumulate);
-  // Stores the group's results, given the element of the anchor, of which a factor may have been
-  // left out. Nothing when they are not made element by element.
+  // Stores the group's results, given the anchor's element, which may lack a factor. Returns
+  // nullopt if the results are not computed elementwise.
   std::optional<Splice> epilogue(const Dims& anchor_position, std::span<const Dim> vars,
                                  Value factor = {});
-  // Everything but body, chunks and scratch.
+  // All but body, chunks and scratch.
   Kernel kernel() const;
   std::vector<Candidate::Operand> operands() const;
 
   // ---- packing
 
-  // A step that computes `value`, which `make` builds from the operand `of`, into temporary i.
+  // A step that writes `value`, which `make` builds from the operand `of`, to temporary i.
   Candidate::Step packing_step(Value of, const std::function<Value(Value)>& make, std::size_t i,
                                bool prepare) const;
 
@@ -73,7 +73,7 @@ class AnchoredGroup {
 
   GroupSpec spec_;
   Function function_;  // of core operations
-  Dims symbols_;       // all that are in it
+  Dims symbols_;       // all that occur in it
   Value anchor_;
   std::shared_ptr<Graph> graph_;
   Lowering lowering_;
@@ -81,33 +81,33 @@ class AnchoredGroup {
   std::vector<KernelParam> kernel_params_;
   std::size_t temporary_count_ = 0;
   bool has_results_ = true;
-  RegId element_ = 0;  // of the anchor
+  RegId element_ = 0;  // the anchor's
 };
 
-// What products of this dtype are summed in; nothing when tiles do not sum it.
+// The dtype in which products of this dtype are summed; nullopt if tiles do not support it.
 std::optional<DType> accumulator(DType result);
 
-// What an operand is packed as: the narrowest dtype that all its numbers fit, as far as its casts
-// show it. Tiles widen it when they read it.
+// The dtype in which an operand is packed: the narrowest that holds all its values, judging by its
+// casts. Tiles widen the values when they read them.
 DType packed_dtype(Value operand, DType accumulate);
 
 // Parameter of a kernel that holds a value of this type.
 KernelParam dense_param(const Type&, bool written);
 
-// The load that an operand's element is, when it is nothing else: no condition, no conversion.
+// The load, if the operand's element is just that: no condition, no conversion.
 std::optional<Value> plain_load(const Splice&, DType);
 int load_param(Value load);
-// The factor of a variable in the place that a load reads; nothing when it is no number.
+// The factor of a variable in the load's offset; nullopt if it is not a number.
 std::optional<std::int64_t> stride_along(Value load, const Dim& variable);
 
 // ---- splicing: the variables replaced by positions
 
 Value spliced(Graph&, const Splice&, std::span<const Dim> at, Value element = {});
 Block spliced_stores(Graph&, const Splice&, std::span<const Dim> at, Value element);
-// Where a load of a splice reads.
+// The offset of a load of a splice.
 Dim place_of_load(Value load, const Splice&, std::span<const Dim> at);
 Value element_of_tile(const Lowering&, int tile, DType, const Dim& row, const Dim& column);
-// Results so easy to make that their statements may be written for each row of a tile.
+// True if the results are so cheap that their statements may be repeated for each row of a tile.
 bool is_short(const Splice& epilogue, std::int64_t rows, std::int64_t vectors);
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// The order of a nest: which loops become one, which one runs in vectors, what is kept in scratch
+// The order of a nest: which loops are merged, which one is vectorized, what is kept in scratch
 // rows, and how the work is cut into chunks. Depends on shapes and target only, never on threads.
 #pragma once
 
@@ -8,11 +8,11 @@
 
 namespace hone {
 
-// Turns what was lowered into a kernel's body; fills in chunks, scratch and sizes. `params` must be
-// filled in. Tuning: `chunk_kib`, the work of one chunk in 1,024 bytes moved; for machines whose
-// threads run in groups, that of arrange_groups.
+// Turns lowered statements into a kernel's body; fills in chunks, scratch and sizes. `params` must
+// be set. Tuning: `chunk_kib`, the work of one chunk in KiB moved; for machines whose threads run
+// in groups, the tuning of arrange_groups.
 void arrange(Kernel&, Lowering&, Block lowered, const TargetInfo&, const Tuning& = {});
-// Tunings worth a trial, the default first.
+// Tunings worth trying, default first.
 std::vector<Tuning> nest_space(const TargetInfo&);
 
 }  // namespace hone

@@ -1,7 +1,7 @@
-// Attention for machines of register tiles: a block of queries meets the keys block after block.
-// The scores of one pair of blocks stay in scratch; the largest score and the sum of each row, and
-// the mixture of values, are carried along and rescaled when a larger score comes (online softmax).
-// So memory grows with the number of keys, not with its square.
+// Attention for machines with register tiles: a block of queries iterates over blocks of keys. The
+// scores of one pair of blocks stay in scratch; the maximum score and sum of each row and the
+// weighted values are carried along and rescaled when the maximum grows (online softmax). So memory
+// is linear in the number of keys, not quadratic.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,12 @@
 namespace hone {
 
 // The group computed around its one attention: a step that packs the keys, one that packs the
-// values where they cannot be read in place, and the main step. Nothing when the group is not of
-// that form, sums in something else than f32, or has rows of unknown or great length. Tuning:
-// `queries` of a chunk, `keys` of a block, `rows` and `columns` of the register tile.
+// values if they cannot be read in place, and the main step. Returns nullopt if the group does not
+// match, does not accumulate in f32, or has rows of unknown or great length. Tuning: `queries` of a
+// chunk, `keys` of a block, `rows` and `columns` of the register tile.
 std::optional<Candidate> attention_candidate(const GroupSpec&, const TargetInfo&,
                                              const Tuning& = {});
-// Tunings worth a trial, the default first; empty when the group is not of that form.
+// Tunings worth trying, default first; empty if the group does not match.
 std::vector<Tuning> attention_space(const GroupSpec&, const TargetInfo&);
 
 }  // namespace hone

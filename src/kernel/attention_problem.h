@@ -1,4 +1,4 @@
-// An attention as it stands in a group: its sizes, and where elements of its operands lie. Shared
+// An attention as found in a group: its sizes and the positions of its operands' elements. Shared
 // by the builders of such kernels; not one of them.
 #pragma once
 
@@ -8,18 +8,18 @@
 
 namespace hone {
 
-// The leading axes of keys and values are those of the queries, but that each of their heads may
-// serve several.
+// The leading axes of keys and values are those of the queries, except that one of their heads may
+// serve several query heads.
 struct AttentionProblem {
-  Value q, k, v, mask;  // no mask: not valid
+  Value q, k, v, mask;  // mask is invalid if there is none
   Dims leading, shared;
   Dim queries = 1, keys = 1;
   std::int64_t depth = 1, width = 1;
   double scale = 1, masked = 0;
   std::optional<double> softcap;
-  std::optional<Dim> last_key;  // that the first query may see
+  std::optional<Dim> last_key;  // the last key that the first query may see
 
-  // More is made of a score than its product with the scale.
+  // True if a score is changed beyond its scaling.
   bool changes_scores() const { return softcap || mask; }
 };
 
@@ -28,18 +28,18 @@ struct FoundAttention {
   AttentionProblem problem;
 };
 
-// Nothing when the group is not one attention with its producers and consumers, sums in something
-// else than f32, or has rows of unknown or great length.
+// Returns nullopt unless the group is one attention with its producers and consumers, accumulates
+// in f32, and has rows of known, moderate length.
 std::optional<FoundAttention> find_attention(const GroupSpec&);
 
-// Whether a block of queries is filled well enough for tiles of them.
+// True if there are enough queries to fill tiles.
 bool has_many_queries(const AttentionProblem&);
 
-// Positions over variables: of the matrix, the query, the key, and the element of a row.
+// Positions over variables: of the matrix, the query, the key, and the element within a row.
 struct AttentionPlaces {
   Dim b, m, s, d, e;  // variables
-  Dims lead, shared;  // of the matrix of a query, of keys and values
-  Dim matrix;         // the number of the latter
+  Dims lead, shared;  // of the matrix of a query; of keys and values
+  Dim matrix;         // the row-major number of `shared`
 
   AttentionPlaces(const AttentionProblem&, Positions&);
   // Element `column` of row `row` of a matrix.
@@ -51,20 +51,19 @@ struct AttentionPlaces {
   const Positions* positions_;
 };
 
-// The element of the mask over (b, m, s). Empty if the mask is not an expression.
+// The element of the mask over (b, m, s). Empty if the mask is not a single expression.
 std::optional<Splice> mask_element(AnchoredGroup&, const AttentionProblem&, const AttentionPlaces&);
 
-// Keys that a query may see at most: none before query + first, none behind query + last. Scores of
-// others are -infinity.
+// The keys that a query may see lie in [query + first, query + last]. Other scores are -infinity.
 struct KeyRange {
   std::optional<Dim> first, last;
-  bool is_all = false;  // a query sees all of these, and the mask says nothing else
+  bool is_all = false;  // every query sees all of these, and the mask has no other effect
 };
 
-// What attribute and mask say of it.
+// Derived from the attribute and the mask.
 KeyRange key_range(const AttentionProblem&, const std::optional<Splice>& mask);
 
-// What becomes of a scaled score before the softmax, given the element of the mask, if any.
+// The scaled score as the softmax takes it, given the element of the mask, if any.
 Value changed_score(const Lowering&, const AttentionProblem&, Value score, Value mask);
 
 }  // namespace hone

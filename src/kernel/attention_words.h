@@ -1,5 +1,5 @@
-// What writers of attention for groups of threads say alike: the grid of blocks of queries, which
-// keys a group meets. Computes nothing.
+// Helpers for writers of attention for groups of threads: the grid of blocks of queries, and which
+// keys a group visits. Computes nothing.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace hone {
 
 class AttentionWords : protected GroupWords {
  protected:
-  // A group takes so many queries, and meets so many keys at once.
+  // A group takes `queries` queries and visits `keys` keys at once.
   AttentionWords(Kernel& kernel, Lowering& lowering, const AttentionProblem& p,
                  const KeyRange& range, std::int64_t queries, std::int64_t keys)
       : GroupWords(kernel, lowering), p_(p), range_(range), queries_(queries), keys_(keys) {}
@@ -29,12 +29,12 @@ class AttentionWords : protected GroupWords {
   }
 
   bool hides_keys() const { return range_.first || range_.last; }
-  // The first key behind those that a query may see.
+  // One past the last key that a query may see.
   Dim visible_to(const Dim& query) const {
     return range_.last ? min(p_.keys, query + *range_.last + Dim(1)) : p_.keys;
   }
-  // Some of the keys from first_key_ on are not there, or some query of the group may not see them.
-  // Nothing where that is never so.
+  // True if some of the keys from first_key_ on do not exist or are hidden from some query of the
+  // group. Null if that is never the case.
   Value hides_some() const {
     Value any;
     if (!divides(keys_, p_.keys) || range_.last)
@@ -44,7 +44,7 @@ class AttentionWords : protected GroupWords {
         lowering_.below(first_key_, first_query_ + Dim(queries_ - 1) + *range_.first);
     return any ? apply(ops::bit_or, any, before) : before;
   }
-  // Of blocks of keys that the group meets.
+  // The number of blocks of keys that the group visits.
   Dim count_of_blocks() {
     const Dim count = ceil_div(visible_, keys_);
     return range_.first ? out_.keep(max(Dim(0), count - first_block_)) : count;
@@ -60,14 +60,14 @@ class AttentionWords : protected GroupWords {
 
   const AttentionProblem& p_;
   const KeyRange& range_;
-  // Of the group: its matrix, its first query, the first block of keys that it meets, and the first
-  // key behind those that it may see.
+  // The group's matrix, its first query, the first block of keys that it visits, and one past the
+  // last key that it may see.
   Dim batch_ = 0, first_query_ = 0, first_block_ = 0, visible_ = 0;
-  Dim first_key_ = 0;  // of the block that it meets
+  Dim first_key_ = 0;  // of the block being visited
 
  private:
   void place_group(const Dim& block, const Dim& blocks) {
-    // Those of causal attention that have most to do begin first.
+    // With causal attention, the blocks with the most work start first.
     first_query_ = out_.keep((range_.last ? blocks - Dim(1) - block : block) * Dim(queries_));
     first_block_ = 0, visible_ = p_.keys;
     const Dim end = min(first_query_ + Dim(queries_), p_.queries);

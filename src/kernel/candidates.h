@@ -1,4 +1,4 @@
-// The ways to compute a group with kernels of our own. Libraries are another matter.
+// The ways to compute a group with generated kernels. Libraries are handled elsewhere.
 #pragma once
 
 #include <optional>
@@ -12,31 +12,31 @@
 
 namespace hone {
 
-// Makes candidates of one form.
+// Builds candidates of one form.
 struct KernelForm {
   std::string_view name;  // of its candidates
-  // Nothing when the group is not of that form. What the tuning does not name, the form chooses.
+  // Returns nullopt if the group does not match. The form chooses what the tuning does not name.
   std::optional<Candidate> (*build)(const GroupSpec&, const TargetInfo&, const Tuning&);
-  // Tunings worth a trial, the default first; empty when the group is not of that form.
+  // Tunings worth trying, default first; empty if the group does not match.
   std::vector<Tuning> (*space)(const GroupSpec&, const TargetInfo&);
 };
 
-// Those for such a machine. Plain loop nests, which fit every group, are the last.
+// The forms for such a machine. Plain loop nests, which fit every group, come last.
 std::span<const KernelForm> kernel_forms(const TargetInfo&);
 
-// What a form makes, for the alignment that the group states.
+// The form's candidate, for the alignment that the group states.
 std::optional<Candidate> built(const KernelForm&, const GroupSpec&, const TargetInfo&,
                                const Tuning&);
 
-// What they make without a tuning: at least one, the one predicted to be the fastest first. Throws
+// Candidates of all forms with default tuning: at least one, predicted fastest first. Throws
 // UserError for an operation that no kernel can compute (control flow, host operations).
 std::vector<Candidate> generated_candidates(const GroupSpec&, const TargetInfo&);
 
-// In loop nests alone: one kernel where possible, otherwise several with temporaries between.
+// Loop nests only: one kernel where possible, otherwise several with temporaries between.
 Candidate nest_candidate(const GroupSpec&, const TargetInfo&, const Tuning& = {});
-// The same with long reductions in two stages; nothing when there are none.
+// The same with long reductions in two stages; nullopt if there are none.
 std::optional<Candidate> split_candidate(const GroupSpec&, const TargetInfo&, const Tuning& = {});
-// The same with sorts of long rows in pieces, which are merged; nothing when there are none.
+// The same with sorts of long rows in pieces, which are merged; nullopt if there are none.
 std::optional<Candidate> sort_candidate(const GroupSpec&, const TargetInfo&, const Tuning& = {});
 std::vector<Tuning> sort_space(const GroupSpec&, const TargetInfo&);
 

@@ -1,5 +1,5 @@
-// An operand of a contraction that is made, element by element, of numbers of a narrower dtype and
-// of other values such as scales: dequantised weights. Finds the parts, writes no kernel.
+// An operand of a contraction that is computed elementwise from numbers of a narrower dtype and
+// other values such as scales: dequantised weights. Finds the parts, writes no kernel.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@ namespace hone {
 struct CodedOperand {
   Value codes;               // with as many elements as the operand
   std::vector<Value> moves;  // reshapes and transposes between the two, the operand's side first
-  // The operand is the product of the codes, whose dtype only was widened, and of this; both as
-  // they are below `moves`. Null: it is made of the codes in some other way.
+  // The operand is `factor` times the codes, which were only widened; both as they are below
+  // `moves`. Null: it is computed from the codes in some other way.
   Value factor;
 
   // The position in the codes, or in the factor, of the operand's element `at`.
@@ -22,8 +22,7 @@ struct CodedOperand {
   Value in_order(Value codes) const;
 };
 
-// The ways to take the operand apart, the better first: a factor costs less than anything that is
-// done with each element.
+// The ways to split the operand, best first: a factor costs less than work on each element.
 std::vector<CodedOperand> coded_operands(Value operand, DType accumulate);
 
 }  // namespace hone

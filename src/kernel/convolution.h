@@ -13,10 +13,10 @@
 namespace hone {
 
 // The group computed around its one channels-last convolution: the main step, and one that packs
-// the weights. Nothing when the group is not of that form.
+// the weights. Returns nullopt if the group does not match.
 std::optional<Candidate> convolution_candidate(const GroupSpec&, const TargetInfo&,
                                                const Tuning& = {});
-// Tunings worth a trial, the default first; empty when the group is not of that form.
+// Tunings worth trying, default first; empty if the group does not match.
 std::vector<Tuning> convolution_space(const GroupSpec&, const TargetInfo&);
 
 // y[image, o..., c] = sum x[image, o*stride + t*dilation - pad, i] * w[t..., i, c]. Up to three
@@ -34,13 +34,13 @@ struct Convolution {
   Splice input, epilogue;
   int packed_weights = -1;
   DType packed_dtype = DType::f32;
-  // The input is a load, and channels follow each other, pixel after pixel along the last axis.
+  // The input is a load, contiguous over the channels and over pixels along the last axis.
   bool input_is_dense = false;
-  // The strides (elements) of the spatial axes, when tiles can read the input where it lies.
+  // The strides (elements) of the spatial axes, if tiles can read the input in place.
   std::vector<std::int64_t> in_place_strides;
 
   bool is_depthwise() const { return groups == in_channels && groups == out_channels; }
-  // Input pixels that so many output pixels along an axis see.
+  // Input pixels that `outputs` output pixels along an axis read.
   std::int64_t input_extent(std::size_t axis, std::int64_t outputs) const {
     return (outputs - 1) * strides[axis] + (window[axis] - 1) * dilations[axis] + 1;
   }
@@ -53,7 +53,7 @@ struct ConvolutionTuning {
   std::int64_t columns = 16;
   std::vector<std::int64_t> tile, chunk;
   std::int64_t chunk_panels = 1;
-  // Tiles inside of the image read the input where it lies; others copy their window. Else a chunk
+  // Tiles inside the image read the input in place; others copy their window. If false, a chunk
   // copies all that it reads.
   bool in_place = false;
 
@@ -61,22 +61,22 @@ struct ConvolutionTuning {
   Tuning named() const;
 };
 
-// What is chosen from shapes and target alone, but for what is named, as far as the convolution
+// The choice by shapes and target, overridden by what the tuning names, as far as the convolution
 // allows it.
 ConvolutionTuning tuned(const Convolution&, const TargetInfo&, const Tuning& = {});
 std::vector<Tuning> space_of(const Convolution&, const TargetInfo&);
 
-// Padded input in the memory of one thread, behind the sums of one tile: [space..., channel] of the
-// accumulating dtype. It holds what a chunk reads, or, when the input is read in place, the window
-// of one tile, with the strides of the input.
+// Padded input in the memory of one thread, after the sums of one tile: [space..., channel] of the
+// accumulating dtype. It holds what a chunk reads or, if the input is read in place, the window of
+// one tile, with the strides of the input.
 struct ConvolutionScratch {
   std::int64_t sums = 0;              // elements
   std::vector<std::int64_t> strides;  // elements
-  std::int64_t copy = 0;              // elements in all
+  std::int64_t copy = 0;              // elements in total
 };
 ConvolutionScratch scratch_of(const Convolution&, const ConvolutionTuning&);
 
-// Panels of `columns` output channels, in all groups.
+// Number of panels of `columns` output channels, over all groups.
 std::int64_t panel_count(const Convolution&, const ConvolutionTuning&);
 
 Type packed_type(const Convolution&, const ConvolutionTuning&);

@@ -1,5 +1,5 @@
-// How long a kernel would take by what it computes and moves, on one thread: for choosing without a
-// clock. Good for ratios between ways to compute one group, not for promises.
+// Predicts the time of a kernel from what it computes and moves, on one thread, for choosing
+// without measuring. Good for ratios between ways to compute one group, not for absolute times.
 #pragma once
 
 #include "kernel/kernel.h"
@@ -8,10 +8,10 @@
 namespace hone {
 
 double predicted_ms(const Kernel&, const TargetInfo&);
-// Whether computing one element costs as much as a function of the mathematical library.
+// True if computing one element costs as much as a function of the math library.
 bool is_expensive(const Op&);
-bool has_expensive(Value);  // whether an operation that the value depends on is
-// Of the steps that run each time, with what a launch costs. Its steps must all be kernels.
+bool has_expensive(Value);  // true if the value depends on such an operation
+// Of the steps that run on every call, with launch costs. All steps must be kernels.
 double predicted_ms(const Candidate&, const TargetInfo&);
 
 }  // namespace hone

@@ -1,7 +1,7 @@
-// Attention of few queries, as in a step of decoding, for machines whose threads run in groups: a
-// thread has a vector of every so-many-th key and value, so each is read once, and heads that share
-// them are computed together. Few matrices have few groups, so the keys are divided between groups,
-// and a second step joins what these found.
+// Attention with few queries, as in a decoding step, for machines whose threads run in groups: each
+// thread reads vectors of keys and values at a fixed interval, so each is read once, and heads that
+// share them are computed together. Few matrices give few groups, so the keys are divided between
+// groups, and a second step combines their results.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 
 namespace hone {
 
-// The group computed around its one attention. Nothing when the group is not of that form, or has
+// The group computed around its one attention. Returns nullopt if the group does not match or has
 // many queries. Tuning: `threads` of a group, `unroll`: keys that a thread reads at once, `parts`
 // of the keys.
 std::optional<Candidate> few_query_attention_candidate(const GroupSpec&, const TargetInfo&,
                                                        const Tuning&, const NestMaker&);
-// Tunings worth a trial, the default first; empty when the group is not of that form.
+// Tunings worth trying, default first; empty if the group does not match.
 std::vector<Tuning> few_query_attention_space(const GroupSpec&, const TargetInfo&);
 
 }  // namespace hone

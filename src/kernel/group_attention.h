@@ -1,7 +1,7 @@
-// Attention for all machines whose threads run in groups: tiles of f32 in the memory that a group
-// shares. A group takes a block of queries of one matrix and meets the keys block after block; its
-// threads multiply register tiles, and the scores of a pair of blocks pass through shared memory.
-// So memory grows with the number of keys, not with its square.
+// Attention for all machines whose threads run in groups: tiles of f32 in group memory. A group
+// takes a block of queries of one matrix and iterates over blocks of keys; its threads multiply
+// register tiles, and the scores of a pair of blocks pass through group memory. So memory is linear
+// in the number of keys, not quadratic.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,11 @@
 
 namespace hone {
 
-// The group computed around its one attention, in one kernel. Nothing when the group is not of that
-// form, or its rows do not fit the memory of a group. Tuning: `threads` of a group, `keys` of a
-// block.
+// The group computed around its one attention, in one kernel. Returns nullopt if the group does not
+// match or its rows do not fit in group memory. Tuning: `threads` of a group, `keys` of a block.
 std::optional<Candidate> group_attention_candidate(const GroupSpec&, const TargetInfo&,
                                                    const Tuning& = {});
-// Tunings worth a trial, the default first; empty when the group is not of that form.
+// Tunings worth trying, default first; empty if the group does not match.
 std::vector<Tuning> group_attention_space(const GroupSpec&, const TargetInfo&);
 
 }  // namespace hone

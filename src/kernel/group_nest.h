@@ -8,11 +8,11 @@
 
 namespace hone {
 
-// Turns what was lowered into a kernel of groups; fills in chunks, scratch and sizes. `params` must
-// be filled in. Tuning: `threads` of a group; `rows`: 1 for a group for each row, 0 for a thread.
+// Turns lowered statements into a kernel of groups; fills in chunks, scratch and sizes. `params`
+// must be set. Tuning: `threads` of a group; `rows`: 1 for a group per row, 0 for a thread per row.
 void arrange_groups(Kernel&, Lowering&, Block lowered, const TargetInfo&, const Tuning& = {});
 
-// Tunings worth a trial, the default first.
+// Tunings worth trying, default first.
 std::vector<Tuning> group_nest_space(const TargetInfo&);
 
 }  // namespace hone

@@ -1,6 +1,6 @@
-// What groups of threads contract: a contraction or convolution as one sum of products over
-// batch, rows, columns and depth. A convolution is a contraction over its window. Shared by the
-// builders of such kernels; not one of them.
+// A contraction or convolution for groups of threads, as one sum of products over batch, rows,
+// columns and depth. A convolution is a contraction over its window. Shared by the builders of such
+// kernels; not one of them.
 #pragma once
 
 #include <functional>
@@ -27,9 +27,9 @@ struct FoundGroupContraction {
   DType accumulate;
 };
 
-// Nothing when the group is not of that form, or the machine has no groups of threads.
+// Returns nullopt if the group does not match or the machine has no groups of threads.
 std::optional<FoundGroupContraction> find_group_contraction(const GroupSpec&, const TargetInfo&);
-// The group must outlive what it gives.
+// The group must outlive the result.
 GroupProblem problem_of(AnchoredGroup&);
 
 }  // namespace hone

@@ -1,6 +1,6 @@
-// Contractions and convolutions of narrow floats on machines whose subgroups multiply tiles of
-// 16 x 8 x 16: the group keeps tiles of both operands in the memory it shares, in their own dtype,
-// and fetches the next ones into registers while it multiplies.
+// Contractions and convolutions of narrow floats on machines whose subgroups multiply tiles of 16 x
+// 8 x 16: the group keeps tiles of both operands in group memory, in their own dtype, and loads the
+// next ones into registers while it multiplies.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@
 namespace hone {
 
 // The group computed around its one contraction or convolution of f16 or bf16, in one kernel.
-// Nothing when the group is not of that form, or the machine has no such instructions. Tuning:
-// `tile_m`, `tile_n`, `tile_k` of a group; `rows`, `columns` of a subgroup.
-// Weights are packed by what `nest` makes.
+// Returns nullopt if the group does not match or the machine has no such instructions. Tuning:
+// `tile_m`, `tile_n`, `tile_k` of a group; `rows`, `columns` of a subgroup. Weights are packed by a
+// step from `nest`.
 std::optional<Candidate> group_tensor_candidate(const GroupSpec&, const TargetInfo&, const Tuning&,
                                                 const NestMaker& nest);
 
-// Tunings worth a trial, the default first; empty when the group is not of that form.
+// Tunings worth trying, default first; empty if the group does not match.
 std::vector<Tuning> group_tensor_space(const GroupSpec&, const TargetInfo&);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// What writers of kernels for groups of threads say alike: statements in short form, of numbers in
-// f32. Computes nothing.
+// Helpers for writers of kernels for groups of threads: short forms of statements on f32 numbers.
+// Computes nothing.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class GroupWords {
   GroupWords(Kernel& kernel, Lowering& lowering)
       : kernel_(kernel), lowering_(lowering), positions_(lowering.positions()), out_(lowering) {}
 
-  // A group for each position of these sizes.
+  // One group for each position within these sizes.
   void write_groups(const Dims& sizes, std::int64_t threads,
                     const std::function<void(const Dims& at)>& thread) {
     kernel_.chunks = product(sizes);
@@ -56,7 +56,7 @@ class GroupWords {
   Value either(Value condition, Value a, Value b) const {
     return lowering_.apply(ops::select, {condition, a, b});
   }
-  // As an intrinsic takes it.
+  // In the form that the intrinsic expects.
   Value power_of_two(Value x) const {
     return lowering_.apply(ops::exp, {apply(ops::mul, x, number(std::numbers::ln2))});
   }
@@ -80,7 +80,7 @@ class GroupWords {
   void accumulate(RegId r, const Op& combine, Value v) {
     out_.add({.kind = Kind::accumulate, .reg = r, .combine = &combine, .value = v});
   }
-  // Each so many neighbouring threads get what theirs join to.
+  // Combines r over each `neighbours` neighbouring threads; all of them get the result.
   void join(RegId r, const Op& combine, std::int64_t neighbours) {
     if (neighbours == 1) return;
     out_.add({.kind = Kind::reduce_group,
@@ -100,7 +100,7 @@ class GroupWords {
     if (conditions.empty()) return body();
     out_.branch(all(conditions), body, otherwise);
   }
-  // What the body writes becomes that of an intrinsic.
+  // The statements that `body` writes become the body of an intrinsic.
   void intrinsic(std::string_view name, const BlockWriter::Body& body) {
     Block before = out_.take();
     body();

@@ -1,16 +1,16 @@
-// What the interpreter of kernels looks for.
+// Optional checks of the interpreter of kernels.
 #pragma once
 
 namespace hone {
 
-// Beyond what is always: accesses outside of memory, statements of a group that
-// some of its threads do not reach, copies that are used before they are waited for.
+// Always checked: accesses outside of memory, group statements that some threads do not reach,
+// copies used before they are waited for. These come on top:
 struct InterpretChecks {
-  // Two threads, one element of group memory, at least one of them writes, no barrier between.
+  // Two threads access one element of group memory, at least one writes, with no barrier between.
   bool group_races = true;
-  // The same for written parameters, and between iterations of the grid.
+  // The same for written parameters, also between iterations of the grid.
   bool param_races = false;
-  // Memory of the group or of the thread is read that was never written.
+  // Memory of the group or of the thread is read before it is written.
   bool unwritten = false;
 };
 

@@ -1,6 +1,6 @@
-// What turns the statements of a kernel into the interpreter's instructions. An expression is
-// computed once for the statements that see the same registers and memory, and outside of the loops
-// that leave it as it is.
+// Turns the statements of a kernel into the interpreter's instructions. An expression is computed
+// once for all statements that see the same registers and memory, and outside of loops that do not
+// change it.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ using StmtKind = Stmt::Kind;
 
 constexpr std::int64_t most_lanes = 256;
 
-// What an expression or position hangs on.
+// What an expression or position depends on.
 struct Needs {
   std::unordered_set<VarId> loops;
   std::unordered_set<RegId> registers;
@@ -84,7 +84,7 @@ class Compiler {
  private:
   // ---- lanes
 
-  // Loops of kind lanes that are in no other.
+  // Lanes loops that are not inside another lanes loop.
   static void outer_lanes(const Block& block, std::vector<const Stmt*>& out);
 
   void choose_lanes();
@@ -95,7 +95,7 @@ class Compiler {
 
   bool in_vector() const { return vector_level_ > 0; }
   bool in_group() const { return in_vector() && lanes_ == Lanes::group; }
-  // Lanes that touch one element are told apart, so that races are found.
+  // True if accesses by different lanes must be told apart to detect races.
   bool tells_lanes_apart() const { return in_vector() && lanes_ != Lanes::loops; }
 
   template <class... Parts>
@@ -127,7 +127,7 @@ class Compiler {
   }
   void emit(Instr i) { emit(i, level()); }
 
-  // The outermost level where it may be computed.
+  // The outermost level at which it may be computed.
   int level_of(const Needs& n, bool wide) const;
   static bool may_leave(const Scope& s, const Needs& n);
 
@@ -165,7 +165,7 @@ class Compiler {
 
   Val register_value(Value v);
 
-  // The value for each lane.
+  // The value, one copy per lane.
   Slot widen(const Val& x);
 
   Slot operand(const Val& x, bool wide) { return wide ? widen(x) : x.slot; }
@@ -176,7 +176,7 @@ class Compiler {
 
   Val unary(Run run, const Val& x, Cell to, int at);
 
-  // What is held wider than its dtype is rounded before it is called another one.
+  // Values held wider than their dtype are rounded before they are cast.
   Val cast(Value v, Val x, int at);
   Val converted(Val x, DType to, int at);
 
@@ -185,7 +185,7 @@ class Compiler {
   // ---- memory
 
   DType buffer_dtype(int p) const;
-  // Threads that read it are told apart.
+  // True if accesses by different threads must be told apart.
   bool is_shared(int p) const;
 
   Val load(Value v, const Needs& n, int& at);
@@ -198,7 +198,7 @@ class Compiler {
 
   Place symbol(const Dim& d);
 
-  // Each lane's number.
+  // A list with the number of each lane.
   Slot listed(const Dim& d);
 
   Slot linear_slot(Linear sum, int at);
@@ -252,7 +252,7 @@ class Compiler {
   // ---- control
 
   void open(const Stmt& s, const Block& body, VarId var, bool is_branch);
-  // The code of the body; what it computes ahead is emitted.
+  // Returns the body's code; emits what was hoisted out of it.
   std::vector<Instr> close();
   void append(const std::vector<Instr>& code);
 
@@ -262,7 +262,7 @@ class Compiler {
 
   void loop(const Stmt& s);
 
-  // Sums over the lanes are kept in a part for each, joined at the end.
+  // Reductions over lanes keep one partial result per lane, combined at the end.
   struct Part {
     RegId reg;
     const Op* combine;
@@ -292,7 +292,7 @@ class Compiler {
   Lanes lanes_ = Lanes::none;
   std::vector<Scope> scopes_;
   int vector_level_ = 0;  // of the scope whose iterations are lanes; 0: none is open
-  int masks_ = 0;         // open loops and branches that some lanes leave
+  int masks_ = 0;         // open loops and branches that some lanes leave early
   std::int32_t statement_ = 0;
   Slot one_ = no_slot;
   std::unordered_map<std::string, Slot> sizes_;

@@ -1,4 +1,4 @@
-// The interpreter's loops, branches and meetings of threads.
+// The interpreter's loops, branches and synchronization of threads.
 #pragma once
 
 #include "kernel/interpret_program.h"
@@ -10,10 +10,10 @@ void loop_begin(Frame&, const Instr&);
 void loop_next(Frame&, const Instr&);
 void grid_begin(Frame&, const Instr&);
 void grid_next(Frame&, const Instr&);
-// Of which each lane has its own limit; b = room for a mask.
+// Each lane has its own limit; b = space for a mask.
 void masked_begin(Frame&, const Instr&);
 void masked_next(Frame&, const Instr&);
-// Iterations become lanes; to = that of lane 0.
+// Iterations become lanes; to = the variable of lane 0.
 void strip_begin(Frame&, const Instr&);
 void strip_next(Frame&, const Instr&);
 void grid_strip_begin(Frame&, const Instr&);
@@ -24,11 +24,11 @@ void group_end(Frame&, const Instr&);
 // Branches: a = condition.
 void skip_unless(Frame&, const Instr&);
 void skip(Frame&, const Instr&);
-void mask_if(Frame&, const Instr&);  // to = room for the mask, b = for the condition
+void mask_if(Frame&, const Instr&);  // to = space for the mask, b = for the condition
 void mask_else(Frame&, const Instr&);
 void mask_end(Frame&, const Instr&);
 
-void meet(Frame&, const Instr&);  // all threads are here
+void meet(Frame&, const Instr&);  // checks that all threads are here
 void barrier(Frame&, const Instr&);
 void end(Frame&, const Instr&);
 

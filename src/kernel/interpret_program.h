@@ -1,6 +1,6 @@
 // The flat form of a kernel that the interpreter runs: instructions over slots of a frame. A slot
-// holds one number, or one for each lane (a thread of the group, an iteration of a lanes loop or
-// of the grid). Knows nothing of statements but their numbers.
+// holds one number, or one for each lane (a thread of the group, an iteration of a lanes loop or of
+// the grid). Of the statements it knows only their numbers.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace hone::interpreter {
 
-// What registers hold: narrow floats as f32, coded dtypes as their codes.
+// How registers are held: narrow floats as f32, coded dtypes as their codes.
 enum class Cell : std::uint8_t { b1, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 };
 inline constexpr int cell_count = 11;
 Cell cell_of(DType);
 int byte_size(Cell);
-// Calls f with a number of the type that a cell holds.
+// Calls f with a number of the cell's type.
 template <class F>
 void by_cell(Cell c, const F& f) {
   switch (c) {
@@ -62,15 +62,15 @@ struct Instr {
   std::uint8_t kind = 0;
   Slot to = no_slot, a = no_slot, b = no_slot, c = no_slot;
   std::int32_t jump = 0;       // instructions to skip, or to go back by
-  std::uint32_t detail = 0;    // a number in one of the lists of Program
-  std::int32_t statement = 0;  // a number in Program::statements
+  std::uint32_t detail = 0;    // index into one of the lists of Program
+  std::int32_t statement = 0;  // index into Program::statements
 };
 
 // A position for each lane: base + lane * step, or a list. Slots of i64.
 struct Place {
   enum class Kind : std::uint8_t { same, steps, list };
   Kind kind = Kind::same;
-  Slot base = no_slot;  // of a list: the list
+  Slot base = no_slot;  // for a list: the list
   Slot step = no_slot;
 };
 
@@ -130,40 +130,40 @@ struct Program {
   std::vector<Constant> constants;
   std::vector<Slot> sizes;
   std::size_t frame_bytes = 0;
-  std::int64_t width = 1;    // lanes at most
+  std::int64_t width = 1;    // maximum number of lanes
   std::int64_t threads = 0;  // of a group; 0: there are no groups
   bool grid_in_lanes = false;
   int grids = 0;
   int lanes_of_tiles = 1;
 };
 
-// Fills in the program of its kernel.
+// Fills in the program; its kernel must be set.
 void compile(Program&);
 
 // ---- running
 
-// Who touched an element of a buffer last.
+// The last accesses of an element of a buffer.
 struct Mark {
-  std::int64_t write_iteration = -1, read_iteration = -1;  // of the grid; -1: nobody did
+  std::int64_t write_iteration = -1, read_iteration = -1;  // of the grid; -1: none
   std::uint32_t write_epoch = 0, read_epoch = 0;
   std::int32_t writer = 0, reader = 0;  // threads
   std::int32_t write_statement = 0, read_statement = 0;
-  bool read_by_several = false;     // threads of the iteration
-  bool read_by_iterations = false;  // several
+  bool read_by_several = false;     // by several threads of the iteration
+  bool read_by_iterations = false;  // by several iterations
   bool written = false, pending = false;
 };
 
 struct Buffer {
   std::byte* data = nullptr;
   std::int64_t elements = 0;
-  std::int64_t lane_bytes = 0;  // between the parts of threads that each have their own
+  std::int64_t lane_bytes = 0;  // distance between the copies of threads, where each has its own
   DType dtype = DType::f32;
-  bool written = true;  // may be
+  bool written = true;  // may be written
   bool is_group = false;
   bool is_thread = false;
   std::vector<Mark>* marks = nullptr;
   std::int64_t marks_of_lane = 0;
-  // In units of which marks count, and where the buffer begins in them.
+  // Marks per element, and the first mark of the buffer.
   std::int64_t marks_per_element = 1, first_mark = 0;
 };
 
@@ -171,7 +171,7 @@ struct PendingCopy {
   std::int64_t lane, from, to, step, elements;
   int from_buffer, to_buffer;
   std::int32_t statement;
-  bool reads = true;  // else zeros are written
+  bool reads = true;  // false: zeros are written
 };
 
 struct Frame {
@@ -183,8 +183,8 @@ struct Frame {
   std::vector<const bool*> masks;
   const Instr* next = nullptr;
   std::int64_t begin = 0, end = 0;  // of the grid
-  std::int64_t iteration = 0;       // of the grid, of lane 0
-  std::uint32_t epoch = 1;          // grows with every barrier
+  std::int64_t iteration = 0;       // of the grid, for lane 0
+  std::uint32_t epoch = 1;          // incremented by every barrier
   bool in_vector = false;
   std::vector<Buffer> buffers;
   std::vector<std::vector<PendingCopy>> copies;  // of each thread, oldest first
@@ -204,7 +204,7 @@ struct Frame {
   }
 };
 
-// Positions of lanes.
+// Positions of the lanes.
 struct Positions {
   Positions(const Frame& f, const Place& p)
       : base(p.kind == Place::Kind::list ? 0 : f.integer(p.base)),
@@ -223,26 +223,26 @@ void check_range(const Frame&, const Instr&, int buffer, std::int64_t lane, std:
 void note_read(Frame&, const Instr&, int buffer, std::int64_t lane, std::int64_t element);
 void note_write(Frame&, const Instr&, int buffer, std::int64_t lane, std::int64_t element);
 
-// ---- instructions by what they work on
+// ---- instructions by operand
 
-// `op` on operands of this cell; null when there is none. Comparisons give b1.
+// `op` on operands of this cell type; null if there is none. Comparisons give b1.
 Run unary_run(const Op&, Cell);
 Run binary_run(const Op&, Cell);
 Run select_run(Cell);
 Run copy_run(Cell);         // to = a
 Run copy_masked_run(Cell);  // of active lanes
-Run broadcast_run(Cell);    // all lanes the program has = a, one number
+Run broadcast_run(Cell);    // all lanes of the program = a, one number
 Run cast_run(Cell from, Cell to);
 Run round_run(DType);         // f32 to the numbers of f16 or bf16
 Run round_double_run(DType);  // from f64, rounded once
 Run bitcast_run(DType from, DType to);
 Run join_lanes_run(const Op&, Cell);  // to = combine(to, all lanes of a)
-// Every lane of to = combine of all lanes of a; detail > 1: of each so many neighbours.
+// Every lane of to = combine of all lanes of a; detail > 1: of `detail` neighbouring lanes.
 Run reduce_group_run(const Op&, Cell);
 Run load_run(DType memory);
 Run store_run(DType memory);
 
-// Of positions: one number, or lanes.
+// On positions: one number, or lanes.
 void linear(Frame&, const Instr&);
 void spread(Frame&, const Instr&);  // to, a list = a + lane * b
 Run position_run(DimExpr::Kind);

@@ -1,5 +1,5 @@
-// What the values of a kernel depend on that changes while it runs: for renderers, which forget
-// values, and compute before a loop what its turns leave as it is.
+// Which changing state of a kernel its values depend on: for renderers, which discard outdated
+// values and hoist loop invariants.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@ struct Reads {
   bool written = false;  // memory that the kernel writes
 };
 
-// Of the values of one kernel, all the way down; remembers its answers.
+// Covers all operands of a value, and caches its results.
 class ReadsOf {
  public:
   explicit ReadsOf(const Kernel& kernel) : kernel_(kernel) {}
   Reads operator()(const Value&);
-  // Of a value that was asked for before.
+  // For a value that was queried before.
   Reads at(NodeId n) const { return known_.at(n); }
 
  private:
@@ -27,9 +27,9 @@ class ReadsOf {
   std::unordered_map<NodeId, Reads> known_;
 };
 
-// Calls `compute` for the largest values in a loop's body that read no register, nothing written
-// and none of the variables `inner`, its own and those of the loops in it. What `is_known` need not
-// be computed. Branches and loops that may not run are left out: they may read what is not there.
+// Calls `compute` for the largest values in a loop's body that read no register, no written memory
+// and none of the variables `inner`, which are those of the loop and the loops in it. Skips what
+// `is_known`, and branches and loops that may not run, since they may read what does not exist.
 void for_each_invariant(const Block&, const Dims& inner, ReadsOf&,
                         const std::function<bool(const Value&)>& is_known,
                         const std::function<void(const Value&)>& compute);

@@ -1,25 +1,25 @@
-// What loops of a row hold in memory of the thread: what several of them compute of the same
-// elements, and what they store. Chooses no loops and no threads.
+// Keeps values in memory of the thread: those that several loops of a row compute of the same
+// elements, and those that a loop stores. Chooses no loops and no threads.
 #pragma once
 
 #include "kernel/lower.h"
 
 namespace hone {
 
-// Loops of a block that follow each other, of which each thread takes the same turns: a value that
-// several of them compute of the same element is computed by the first of them and kept in memory
-// of the thread. The turns are written out, so that registers hold it. Nothing changes where that
-// is more than registers hold.
+// For consecutive loops of a block in which each thread runs the same iterations: a value that
+// several of them compute of the same element is computed by the first one and kept in memory of
+// the thread. The iterations are unrolled, so that it is held in registers. Changes nothing if it
+// needs more than the registers hold.
 void keep_values(Block&, Kernel&, Lowering&);
 
-// Of loops of so many turns alone: what several of them load is kept in memory of scope spread, as
-// long as a thread needs no more than so many bytes. What they compute of it they compute again.
-// Returns the bytes that a thread needs.
+// For loops of `turns` iterations only: what several of them load is kept in memory of scope
+// spread, while a thread needs at most `most_bytes` for it. What they compute from it they compute
+// again. Returns the bytes that a thread needs.
 std::int64_t keep_loads(Block&, Kernel&, Lowering&, std::int64_t turns, std::int64_t most_bytes);
 
 // A compiler that cannot tell whether a store changes what is loaded next waits for each load of a
-// loop in turn. So a loop of few turns that loads and stores keeps what it would store, and one
-// behind it stores.
+// loop in turn. So a loop of few iterations that loads and stores keeps the values to store, and a
+// second loop after it stores them.
 void store_last(Block&, Kernel&, Lowering&);
 
 }  // namespace hone

@@ -20,7 +20,7 @@ struct KernelParam {
   Dims dims;
   Dims strides;
   bool written = false;
-  // A result that is written once, in order, and passes the caches from so many bytes on; 0: never.
+  // A result written once, in order, bypasses the caches from this many bytes on; 0: never.
   std::int64_t streams_from = 0;
 };
 
@@ -28,67 +28,66 @@ using VarId = std::int32_t;
 using RegId = std::int32_t;
 
 // Positions, offsets and extents inside a kernel are Dims, so that equal ones compare equal and
-// what is affine in a variable can be read off. Beside the kernel's sizes they hold these symbols.
+// affine uses of a variable can be recognised. Besides the kernel's sizes they hold these symbols.
 Dim loop_symbol(VarId, const Dim& extent);                        // a variable of a loop
 Dim register_symbol(RegId, std::int64_t low, std::int64_t high);  // an i64 register
 std::optional<VarId> loop_of(const Dim& symbol);
 std::optional<RegId> register_of(const Dim& symbol);
 
-// Who shares a piece of a kernel's own memory.
+// Which threads share a piece of a kernel's own memory.
 enum class MemoryScope : std::uint8_t {
-  thread,  // nobody: scratch of one thread; what one iteration of the grid leaves, the next may
-           // find
+  thread,  // none: scratch of one thread; data may remain from earlier iterations of the grid
   group,   // the threads of one iteration of the grid, see LoopKind::group
-  spread,  // nobody, of known size: more than registers hold. Machines that can put it into the
-           // memory that a group shares, a piece for each thread
+  spread,  // none; of known size, larger than registers hold. Machines that can place it in group
+           // memory do so, one piece per thread
 };
 
-// Blocks of a group of so many threads that has memory of scope spread, on machines whose groups
-// are made of blocks.
+// The number of blocks in a group of `threads` threads that has memory of scope spread, on machines
+// whose groups consist of blocks.
 inline constexpr std::int64_t threads_of_one_block = 512, spread_block_threads = 256;
 constexpr std::int64_t blocks_of_spread(std::int64_t threads) {
   return threads <= threads_of_one_block ? 1 : threads / spread_block_threads;
 }
 
-// Memory that a kernel has beside its parameters. Loads and stores name it by params.size() + i.
+// Memory of a kernel besides its parameters. Loads and stores name it by params.size() + i.
 struct KernelMemory {
   DType dtype = DType::f32;
-  Dim elements = 0;  // a number in scope group
+  Dim elements = 0;  // known if scope is group
   Dim offset = 0;    // bytes from the start of its scope's memory, a multiple of 64
   MemoryScope scope = MemoryScope::thread;
 };
 
-// A rectangle of registers of one thread, named by its number in Kernel::tiles. Columns are what a
-// vector machine lays along lanes, so they are a multiple of its vector length there. It has a
-// value from the statement that fills or loads it on; what the body of a loop fills before it reads
-// it has none behind that loop.
+// A rectangle of registers of one thread, named by its index in Kernel::tiles. Vector machines lay
+// columns along lanes, so there they are a multiple of the vector length. It has a value from the
+// statement that fills or loads it on; a tile that the body of a loop fills before reading has no
+// value after that loop.
 struct KernelTile {
   DType dtype = DType::f32;
   int rows = 1, columns = 1;
 };
 
-// Leaves of scalar expressions, beside ops::constant and ops::dims (both rank 0; a dims may hold
+// Leaves of scalar expressions, besides ops::constant and ops::dims (both rank 0; a dims may hold
 // the symbols above).
 namespace ops {
 extern const Op load;  // attrs: param, dtype, offset (one Dim: elements). Operand, optional: bool[]
-                       // condition (false: 0 is the value and memory is not touched)
+                       // condition (if false, the value is 0 and memory is not accessed)
 extern const Op reg;   // attrs: index, dtype. The current value of a register
-// attrs: index, dtype (the tile's), offset (Dims: row, column, known once unrolled loops are
-// written out; only a column may run along a lanes loop)
+// attrs: index, dtype (the tile's), offset (Dims: row, column, known after unrolling; only a column
+// may run along a lanes loop)
 extern const Op tile_element;
 }  // namespace ops
 
 enum class LoopKind : std::uint8_t {
   grid,  // outermost. Iterations may run at once, in any order, on any part of the machine. Several
-         // grid loops follow each other: one starts when the one before it is finished
+         // grid loops run one after another: each starts when the previous one has finished
   group,  // the only statement of a grid loop, of known extent: threads that run together, share
-          // memory of scope group and meet at barriers
+          // memory of scope group and synchronize at barriers
   serial,
   unrolled,  // serial, of known extent, and written out
   lanes,     // iterations are independent or only feed accumulations; rendered as vectors. Loops
              // inside are serial, and their extents do not depend on the lane
-  across,    // around a lanes loop alone: what lies in order along this loop is read in order, a
-             // square at a time, and transposed in registers
+  across,  // contains only a lanes loop: data contiguous along this loop is read in order, a square
+           // at a time, and transposed in registers
 };
 
 struct Stmt;
@@ -113,23 +112,22 @@ struct Stmt {
     branch,      // if (condition) body, else otherwise
     fetch,       // a hint: params[param][offset], which may lie past its end, is read soon
 
-    // Of tiles: of all rows and the first `columns` columns. Memory of others is not touched.
-    tile_fill,      // every element of `tile`, of all columns, = value
+    // Tiles: all rows and the first `columns` columns. Memory of other columns is not accessed.
+    tile_fill,      // every element of `tile`, in all columns, = value
     tile_load,      // tile(row, column) = a(row, column)
     tile_store,     // a(row, column) = tile(row, column)
     tile_multiply,  // tile(row, column) += a(row, k) * b(k, column) for k from 0 to extent, in
                     // order
 
-    // Of groups: every thread of the group reaches them, or none.
-    barrier,       // what each thread wrote before it, all of them see after it
+    // Groups: either every thread of the group reaches them or none does.
+    barrier,       // all threads see after it what each thread wrote before it
     reduce_group,  // reg = combine over all threads of value, in an order fixed by the extent
-                   // alone; extent > 1: over each so many neighbouring threads, a power of two up
-                   // to 32
+                   // alone; extent > 1: over `extent` neighbouring threads, a power of two up to 32
     copy_async,    // params[param][offset, + extent) = a(0, 0...extent), or zeros where condition
                    // (if any) does not hold; finished by a wait_copies
-    wait_copies,   // until at most extent of this thread's latest copy_async are unfinished
+    wait_copies,   // waits until at most extent of this thread's latest copy_async are unfinished
 
-    intrinsic,  // what one machine alone can do: `name`, with `body` as its plain meaning
+    intrinsic,  // specific to one machine: `name`, with `body` as its portable meaning
   };
   Kind kind;
   LoopKind loop = LoopKind::serial;
@@ -141,11 +139,11 @@ struct Stmt {
   Dim offset = 0;  // elements
   Value value;
   Value condition;  // bool[]
-  int cache = 1;    // that a fetch is for: the first or the second
+  int cache = 1;    // that a fetch targets: the first or the second level
   Block body, otherwise;
 
   int tile = -1;
-  // Of the tile; a load fills the others with 0, a multiplication leaves them as they are.
+  // Of the tile; a load fills the others with 0, a multiplication does not change them.
   Dim columns = 0;
   // The operands of a tile statement. Of tile_multiply: a(row, k) is one element for all columns
   // or, with a_has_columns, as many elements as there are columns, in order. b(k, column) lies at
@@ -159,40 +157,40 @@ struct Stmt {
   std::string name;  // of an intrinsic
 };
 
-// Of memory that vectors are read from and written to, in bytes.
+// Alignment in bytes of memory that is accessed in vectors.
 inline constexpr std::int64_t vector_alignment = 16;
 
 struct Kernel {
-  std::string name;  // readable, e.g. "add_relu"; the hash tells kernels apart
+  std::string name;  // readable, e.g. "add_relu"; the hash identifies the kernel
   std::vector<KernelParam> params;
   bool is_aligned = false;  // every parameter begins at a multiple of vector_alignment
-  Dims sizes;               // symbols handed over at run time, in the order of the sizes argument
+  Dims sizes;               // symbols passed at run time, in the order of the sizes argument
   Dim chunks = 1;
   Dim scratch_bytes = 0;  // per thread
   std::vector<KernelMemory> memory;
   std::vector<KernelTile> tiles;
   std::shared_ptr<Graph> graph;  // owns the scalar expressions
-  // One grid loop, which runs the chunks. Several in sequence, or none, only where chunks is 1:
-  // they are serial then.
+  // One grid loop, which runs the chunks. Only where chunks is 1 there may be several in sequence,
+  // which then run serially, or none.
   Block body;
 };
 
-// Its body is one grid loop, of which each call runs some chunks.
+// True if the body is one grid loop, so that each call can run some of the chunks.
 bool has_grid(const Kernel&);
-// Threads of a group; 1 where there are no groups.
+// 1 if the kernel has no groups.
 int group_threads(const Kernel&);
-bool spreads(const Kernel&);  // has memory of scope spread
+bool spreads(const Kernel&);  // uses memory of scope spread
 
-// Throws InternalError when the statements do not obey the rules of this file.
+// Throws InternalError if the statements violate the rules of this file.
 void check(const Kernel&);
 
 // The whole kernel as text.
 std::string print(const Kernel&);
 // One statement and the values it uses, without its body, as one line.
 std::string print(const Kernel&, const Stmt&);
-// The kernel that prints as this text. Throws UserError with the line and what was expected there.
+// Inverse of print. Throws UserError with the line and what was expected there.
 Kernel parse_kernel(std::string_view text);
-// Of everything that code generation reads; not of the name.
+// Covers everything that code generation reads, so not the name.
 Hash128 hash(const Kernel&);
 
 // A group: a Function whose parameters and results have given layouts (strides in elements).
@@ -201,8 +199,8 @@ struct GroupSpec {
   std::vector<Dims> param_strides, result_strides;
   std::vector<bool> param_is_weight;  // known before the run: may be packed by prepare
   bool is_aligned = false;  // every parameter and result begins at a multiple of vector_alignment
-  // (result, parameter): the parameter lies where the result lies, and the group changes a part of
-  // it. A candidate writes that part alone.
+  // (result, parameter): both share memory, and the group changes a part of it. A candidate writes
+  // only that part.
   std::vector<std::pair<int, int>> updates = {};
 };
 

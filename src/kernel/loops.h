@@ -1,5 +1,5 @@
-// What orders of nests are made of, for machines with vectors and for those with groups of threads:
-// which loops become one, which have independent iterations. Chooses nothing.
+// Building blocks for ordering nests, for machines with vectors and for those with groups of
+// threads: which loops are merged, which have independent iterations. Chooses nothing.
 #pragma once
 
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace hone {
 
-// Loops that together run through memory in order become one.
+// Merges loops that together run through memory in order.
 void merge_loops(Block&, Lowering&);
 
-// A turn of the loop needs what an earlier turn did: a register it goes on changing is read for
-// more than joining, memory that it writes is read, or written where an earlier turn may have. Rows
-// of scratch that do not move with the loop are filled anew in each turn.
+// True if the loop carries a dependence: a register that it keeps changing is read for more than
+// joining, or memory that it writes is read, or written where an earlier iteration may have
+// written. Rows of scratch that do not move with the loop are refilled in each iteration.
 bool is_ordered(const Stmt& loop, const Kernel&);
-// Its turns join into registers that are declared outside.
+// True if its iterations join into registers that are declared outside.
 bool joins_outside(const Stmt& loop);
 
-// Loops whose turns are independent, around everything but what comes before them.
+// Loops with independent iterations, around everything except what comes before them.
 struct Peeled {
   Block prefix;             // before the outer loops
   std::vector<Stmt> outer;  // without bodies
@@ -26,9 +26,9 @@ struct Peeled {
 };
 Peeled peel(Block, const Kernel&);
 
-// Fills in the sizes that the body and what is declared for it mention.
+// Fills in the sizes that the body and its declarations mention.
 void find_sizes(Kernel&, const Block& body);
-// Gives the kernel's own memory its places: one behind the other in each scope.
+// Assigns offsets to the kernel's own memory, consecutive in each scope.
 void place_memory(Kernel&);
 
 }  // namespace hone

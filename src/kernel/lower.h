@@ -1,6 +1,7 @@
-// Lowering: from the values of a group to statements of a kernel. Pulled: to compute one element of
-// a value, elements of its operands are asked for. Reductions become loops, placed in the outermost
-// loop that fixes their position. Does not choose loop orders, vectors or chunks (arrange.h does).
+// Lowering: from the values of a group to statements of a kernel. Works on demand: computing an
+// element of a value requests elements of its operands. Reductions become loops, placed in the
+// outermost loop that fixes their position. Does not choose loop orders, vectors or chunks
+// (arrange.h does).
 #pragma once
 
 #include <functional>
@@ -14,8 +15,7 @@
 
 namespace hone {
 
-// The same function made of core operations, of composites that renderers have as functions, and of
-// `kept`.
+// The same function in core operations, composites that renderers have as functions, and `kept`.
 Function expand_for_kernels(const Function&, const Op* kept = nullptr);
 
 // Memory that holds a value: kernel parameter `param`, strides in elements.
@@ -32,19 +32,20 @@ class Lowering {
   const std::shared_ptr<Graph>& shared_graph() const { return graph_; }
   Positions& positions() { return positions_; }
 
-  // Elements of `v` are loaded from there.
+  // Elements of `v` are loaded from `w`.
   void set_memory(Value v, Memory w) { memory_[v] = std::move(w); }
-  // The element of `v` at `position` is `scalar`; any other is refused (see refused_position).
+  // The element of `v` at `position` is `scalar`; other positions are refused (see
+  // refused_position).
   void bind(Value v, Dims position, Value scalar);
   bool refused_position() const { return refused_position_; }
 
-  // A loop whose body receives the statements until it is closed. Gives its variable.
+  // Opens a loop whose body receives statements until it is closed. Returns its variable.
   Dim open_loop(const Dim& extent);
-  // The same where iterations write apart from each other although no offset shows it. It stands
-  // outermost, and becomes the chunks of the kernel.
+  // The same for a loop whose iterations write to disjoint places although offsets do not show it.
+  // Must be outermost; becomes the chunks of the kernel.
   Dim open_independent_loop(const Dim& extent);
   void close_loop();
-  // The same for statements that run when a condition holds.
+  // The same for statements that run only if the condition holds.
   void open_branch(Value condition);
   void close_branch();
   void add(Stmt);
@@ -53,14 +54,14 @@ class Lowering {
   Value element(Value, const Dims& position);
   void store(Value, const Dims& position, const Memory&);
   void store(Value scalar, const Dims& position, const Memory&, Value condition);
-  // The element at `position` of the part that a dynamic_update writes, where it belongs.
+  // Stores the element at `position` of the part that a dynamic_update writes.
   void store_part(Value update, Dims position, const Memory&);
 
-  // What was added so far at the outermost level. All loops must be closed.
+  // Takes what was added so far at the outermost level. All loops must be closed.
   Block take();
 
-  // A reduction or contraction that was computed: for how many elements (each once, or again and
-  // again), and the loop variables its position depends on.
+  // A reduction or contraction that was computed: for how many elements (counting recomputation),
+  // and the loop variables its position depends on.
   struct Computed {
     Value value;
     double elements = 0;
@@ -74,7 +75,7 @@ class Lowering {
   Value integer(std::int64_t, DType) const;
   Value apply(const Op&, std::vector<Value>, Attrs attrs = {}) const;
   Value convert(Value, DType) const;
-  // Comparison of positions; never folded into sizes.
+  // Comparisons of positions; never folded into sizes.
   Value below(const Dim& a, const Dim& b) const;  // a < b
   Value same(const Dim& a, const Dim& b) const;
   Value reg(RegId, DType) const;
@@ -86,13 +87,13 @@ class Lowering {
     Dim variable = 0;
     Block body;
   };
-  // 0 <= value < size must hold where an element is read.
+  // Requires 0 <= value < size where an element is read.
   struct Bound {
     Dim value, size;
     bool operator==(const Bound&) const = default;
   };
   using Guard = std::vector<Bound>;
-  // Where an element is asked for: a position under a guard, by number.
+  // Where an element is requested: a position under a guard, given by index.
   struct Place {
     Dims position;
     std::uint32_t guard = 0;
@@ -132,11 +133,12 @@ class Lowering {
   Value dot(Value, PlaceId);
   Value conv(Value, PlaceId);
 
-  // A position taken from data, in [0, size): kept in a register.
+  // A position read from data, in [0, size), kept in a register.
   Value index_number(Value);
   Dim data_position(Value number, const Dim& size, const Place&);
 
-  // Adds `make` joined over loops of the given extents, in the scope that fixes `where`.
+  // Adds the reduction of `make` with `join` over loops of the given extents, in the scope that
+  // fixes `where`.
   Value accumulate(Value of, PlaceId where, const Op& join, Value start, const Dims& extents,
                    const std::function<Value(const Dims&)>& make);
   std::size_t depth_of(const Place&) const;
@@ -157,16 +159,16 @@ class Lowering {
   std::vector<Computed> computed_;
 };
 
-// Where the element of a value at a position comes from in its operand 0, for the operations that
-// move elements by position alone: reshape, transpose, broadcast, slice, reverse.
+// The position in operand 0 of a value's element, for the operations that only move elements by
+// position: reshape, transpose, broadcast, slice, reverse.
 std::optional<Dims> source_position(Value, const Dims& at, const Positions&);
 
 // How a reduction joins two elements.
-const Op* joiner_of(const Op& reduction);    // null when it is none
+const Op* joiner_of(const Op& reduction);    // null if it is not one
 const Op* joiner_of(std::string_view kind);  // "sum", "max", ...
-Array start_of(const Op& joiner, DType);     // rank 0: what joining nothing gives
+Array start_of(const Op& joiner, DType);     // rank 0: the result of joining nothing
 
-// A size as it may be met: numbers as they are, symbols at a moderate value within their bounds.
+// A plausible size: numbers as they are, symbols at a moderate value within their bounds.
 double typical(const Dim&);
 
 }  // namespace hone

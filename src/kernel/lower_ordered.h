@@ -1,4 +1,4 @@
-// Lowering of the operations whose elements cannot be computed one by one in any order: cumulative,
+// Lowering of operations whose elements cannot be computed individually in any order: cumulative,
 // scatter, and sort (sort.h). Each has kernels of its own; its producers are fused, its consumers
 // are not.
 #pragma once
@@ -9,17 +9,17 @@ namespace hone {
 
 bool is_ordered_op(const Op&);
 
-// Where a result of the node goes.
+// Where a result of the node is stored.
 struct OrderedResult {
   std::uint32_t index = 0;
   Memory memory;
-  bool updates = false;  // the operand that a scatter changes is there already
+  bool updates = false;  // the operand that a scatter changes is already there
 };
 
-// Adds the statements for the node of `v`, which is no sort.
+// Adds the statements for the node of `v`, which is not a sort.
 void lower_ordered(Lowering&, Value v, std::span<const OrderedResult> results);
 
-// Opens a loop over every axis but one; gives the position with 0 there.
+// Opens a loop over every axis but one; returns the position with 0 on that axis.
 Dims open_other_axes(Lowering&, const Shape&, int axis);
 void close_other_axes(Lowering&, const Shape&, int axis);
 

@@ -1,5 +1,5 @@
-// What a kernel tells the machine about its memory: results too large for the caches are written
-// past them, and the rows of the next turn are fetched while this one computes. Changes no number.
+// Memory hints of a kernel: results too large for the caches bypass them, and the rows of the next
+// iteration are prefetched while this one computes. Does not change results.
 #pragma once
 
 #include "kernel/kernel.h"
@@ -7,7 +7,7 @@
 
 namespace hone {
 
-// `body` is the finished nest of the kernel, whose params get their `streams_from`.
+// `body` is the kernel's finished nest; sets `streams_from` of its params.
 void add_memory_hints(Kernel&, Block& body, const TargetInfo&);
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// A group computed in several parts, each in the best way that is known for it alone, with dense
+// A group computed in several parts, each with the best known way for that part, with dense
 // temporaries between them. Not a way to compute any one part.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace hone {
 
-// A group around an attention as scores, softmax and the mixture of values, each as `best` has it;
-// nothing for others.
+// Splits a group around an attention into scores, softmax and weighted values, each computed by
+// `best`; nullopt for other groups.
 std::optional<Candidate> attention_in_parts(
     const GroupSpec&, const std::function<Candidate(const GroupSpec& part)>& best);
 

@@ -1,5 +1,5 @@
-// Arithmetic on positions inside a kernel: Dims over loop variables and index registers whose
-// ranges are known, also where the ranges are symbols. Not for values of tensors.
+// Arithmetic on positions inside a kernel: Dims over loop variables and index registers with known,
+// possibly symbolic ranges. Not for values of tensors.
 #pragma once
 
 #include <span>
@@ -16,24 +16,24 @@ class Positions {
   Dim add_register(const Dim& extent);
   VarId loop_count() const { return loops_; }
   RegId register_count() const { return registers_; }
-  // A register that no position mentions.
+  // A register that is not used in positions.
   RegId new_register() { return registers_++; }
 
   // The extent of a variable; 0 for a size.
   Dim extent(const Dim& symbol) const;
 
-  // a / b and a mod b, for a >= 0 and b > 0 wherever they are evaluated.
+  // a / b and a mod b; needs a >= 0 and b > 0 wherever they are evaluated.
   Dim quotient(const Dim& a, const Dim& b) const;
   Dim remainder(const Dim& a, const Dim& b) const;
 
   bool proves_nonnegative(const Dim&) const;
   bool proves_below(const Dim& a, const Dim& limit) const;
 
-  // Row-major number of a position, and back.
+  // Row-major number of a position, and its inverse.
   static Dim linear(std::span<const Dim> position, std::span<const Dim> sizes);
   Dims split(const Dim& linear, std::span<const Dim> sizes) const;
-  // Where the element at `position` of a tensor of sizes `to` lies in one of sizes `from` that
-  // holds the same elements in row-major order.
+  // The position, in a tensor of sizes `from`, of the element at `position` of a tensor of sizes
+  // `to` that holds the same elements in row-major order.
   Dims reshape(std::span<const Dim> position, const Dims& to, const Dims& from) const;
 
  private:
@@ -42,7 +42,7 @@ class Positions {
     Dim whole = 0, rest = 0;
   };
   Units in_units(const Dim& a, const Dim& b) const;
-  // Nothing in `a` is larger, when it is a sum that grows with every variable.
+  // An upper bound of `a`, if it is a sum that increases with every variable.
   std::optional<Dim> upper(const Dim& a) const;
   std::optional<Dim> lower(const Dim& a) const;
   std::optional<Dim> extreme(const Dim& a, bool largest) const;
@@ -52,19 +52,19 @@ class Positions {
   RegId registers_ = 0;
 };
 
-// d with every floor_div(a, b) * b + mod(a, b) in it, also times a factor, written as a.
+// d with every floor_div(a, b) * b + mod(a, b), also with a common factor, simplified to a.
 Dim joined(const Dim& d);
-// Whether a variable with this symbol occurs in d.
+// True if this symbol occurs in d.
 bool mentions(const Dim& d, const Dim& symbol);
 // d with some symbols replaced.
 struct Replacement {
   Dim symbol, by;
 };
 Dim replace(const Dim& d, std::span<const Replacement>);
-// The factor of `symbol` in d, when d is that factor times the symbol plus something without it.
+// The factor of `symbol` in d, if d is linear in it.
 std::optional<Dim> stride_of(const Dim& d, const Dim& symbol);
 
-// Whether d and everything it is made of fits in 32 bits.
+// True if d and all its subexpressions fit in 32 bits.
 bool fits_32_bits(const Dim& d);
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// Which memory a chunk of a kernel may touch, read off its positions without running it.
+// Which memory a chunk of a kernel may access, derived from its positions without running it.
 #pragma once
 
 #include <optional>
@@ -7,14 +7,14 @@
 
 namespace hone {
 
-// Elements from the first to the last, both included.
+// From the first to the last element, both inclusive.
 struct Reach {
   std::int64_t first, last;
   bool meets(const Reach& other) const { return first <= other.last && other.first <= last; }
 };
 
-// What one chunk reads or writes of a parameter lies in here; less of it may be touched. Nothing
-// where that is not known: where there are sizes or groups, or where nothing is touched.
+// A range that contains all that one chunk accesses of a parameter; it may access less. Nullopt if
+// that is unknown, which includes kernels with sizes or groups, or if it accesses nothing.
 std::optional<Reach> reach(const Kernel&, int param, std::int64_t chunk);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// The rest of a group whose anchor is computed by a step of its own: what follows it is a nest that
-// reads what that step left in temporaries.
+// The rest of a group whose anchor is computed by a separate step: a nest that reads the
+// temporaries of that step and computes the rest.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ struct Left {
   int temporary = 0;
 };
 
-// Appends the steps that compute the group's results, with `anchor` of what was left in the place
-// of the anchor.
+// Appends the steps that compute the group's results; `anchor` makes the anchor's value from the
+// temporaries.
 void add_rest(Candidate&, const GroupSpec&, const AnchoredGroup&, std::span<const Left>,
               const std::function<Value(std::span<const Value>)>& anchor, const NestMaker&);
 

@@ -1,6 +1,6 @@
-// Long reductions that give few elements, in two stages: parts of the reduced axis one by one, then
-// what the parts gave, in their order. How many parts there are depends on sizes alone. A rewrite
-// of a group before it is lowered; not a kernel.
+// Long reductions with few results, in two stages: parts of the reduced axis separately, then the
+// partial results in order. The number of parts depends on sizes only. A rewrite of a group before
+// it is lowered; not a kernel.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,12 @@ namespace hone {
 
 struct SplitFunction {
   Function function;
-  // Of the function, to be kept in memory: what the parts give, and all of them where it is read.
+  // Values of the function to be kept in memory: the partial results, and all of them where it is
+  // read.
   std::vector<Value> partial;
 };
 
-// Of a function of core operations; nothing when no reduction in it gains.
+// Takes a function of core operations; returns nullopt if no reduction in it would gain.
 std::optional<SplitFunction> split_reductions(const Function&);
 
 }  // namespace hone

@@ -1,7 +1,7 @@
 // Attention for machines whose threads run in groups: a group takes a block of queries of one
-// matrix and meets the keys block after block, which arrive in the memory it shares while those
-// before them are multiplied. Scores stay in registers; sums are rescaled when a much larger score
-// comes (online softmax). So memory grows with the number of keys, not with its square.
+// matrix and iterates over blocks of keys, which are copied to group memory while the previous ones
+// are multiplied. Scores stay in registers; sums are rescaled when a much larger score appears
+// (online softmax). So memory is linear in the number of keys, not quadratic.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@
 namespace hone {
 
 // The group computed around its one attention of f16 or bf16, on machines whose subgroups multiply
-// tiles. Nothing when the group is not of that form. Tuning: `rows` of queries of a subgroup,
+// tiles. Returns nullopt if the group does not match. Tuning: `rows` of queries of a subgroup,
 // `subgroups` of a group, `keys` of a block. Blocks of keys that no query of a group may see are
-// skipped; where there are many, a step that `nest` makes says first whether their values are
+// skipped; where there are many, a step made by `nest` first determines whether their values are
 // finite.
 std::optional<Candidate> tensor_attention_candidate(const GroupSpec&, const TargetInfo&,
                                                     const Tuning&, const NestMaker& nest);
-// Tunings worth a trial, the default first; empty when the group is not of that form.
+// Tunings worth trying, default first; empty if the group does not match.
 std::vector<Tuning> tensor_attention_space(const GroupSpec&, const TargetInfo&);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// What a builder of kernels decides, as named integers: printed, stored and compared without
-// knowing the builder. Not a schedule.
+// The decisions of a kernel builder as named integers, which can be printed, stored and compared
+// without knowing the builder. Not a schedule.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace hone {
 
-// An empty one: what the builder chooses by itself. Those not named in it are chosen so, too.
+// The builder chooses every value that is not named; if empty, all of them.
 using Tuning = std::vector<std::pair<std::string, std::int64_t>>;
 
 inline std::int64_t value_or(const Tuning& t, std::string_view name, std::int64_t otherwise) {
@@ -21,7 +21,7 @@ inline std::int64_t value_or(const Tuning& t, std::string_view name, std::int64_
   return it == t.end() ? otherwise : it->second;
 }
 
-// Of the first so many tilings.
+// Of the first `most` tilings.
 template <class Tiling>
 std::vector<Tuning> named(const std::vector<Tiling>& tilings, std::size_t most = SIZE_MAX) {
   std::vector<Tuning> out;

@@ -1,5 +1,5 @@
-// Walks over the statements and scalar expressions of a kernel, and copies with replacements. Knows
-// nothing of loop orders.
+// Walks over the statements and scalar expressions of a kernel, and copies with replacements.
+// Independent of loop orders.
 #pragma once
 
 #include <functional>
@@ -15,25 +15,25 @@
 
 namespace hone {
 
-// A hint, or hints in loops and branches.
+// True for a hint, or for loops and branches that contain only hints.
 bool only_fetches(const Stmt&);
 
 inline bool is_loop(const Stmt& s) { return s.kind == Stmt::Kind::loop; }
 
-// What positions call the variable of a loop.
+// The symbol of a loop's variable in positions.
 inline Dim symbol_of(const Stmt& loop) { return loop_symbol(loop.var, loop.extent); }
 
-// The values that a statement holds itself; not those of its body.
+// The values that a statement uses itself; not those of its body.
 std::vector<Value> values_of(const Stmt&);
-// Of all statements of a block, bodies included.
+// The same for all statements of a block, bodies included.
 std::vector<Value> values_of(const Block&);
 
-// A constant as kernels hold it: small dtypes as their codes.
+// A constant as held in kernels: small dtypes as their codes.
 Array in_registers(const Array&);
 
 void for_each_statement(const Block&, const std::function<void(const Stmt&)>&);
-// Sizes and positions of a block: extents, offsets of loads and stores, positions used as values.
-// Ends early when the function returns false; then the result is false.
+// Visits sizes and positions of a block: extents, offsets of loads and stores, positions used as
+// values. Stops early and returns false when the function returns false.
 bool for_each_dim(const Block&, const std::function<bool(const Dim&)>&);
 
 // Copies expressions with positions and values replaced.
@@ -54,7 +54,7 @@ class Rewriter {
   std::unordered_map<NodeId, Value> done_;
 };
 
-// Loop variables and registers that a value depends on, all the way down.
+// Loop variables and registers that a value depends on, directly or through its operands.
 struct Dependences {
   std::unordered_set<VarId> loops;
   std::unordered_set<RegId> registers;
@@ -62,7 +62,7 @@ struct Dependences {
 Dependences dependences(Value);
 void add_dependences(const Dim&, Dependences&);
 
-// Says that the thing of this letter and number is none of `count` that there are.
+// The message that there is no `what` with number `n`, only `count`; `letter` precedes numbers.
 std::string unknown_number(std::string_view what, std::string_view letter, std::int64_t n,
                            std::size_t count);
 
