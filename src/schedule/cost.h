@@ -1,5 +1,5 @@
-// What a group reads, writes and computes at least, and what it is called. Not a time: that is the
-// cost model's and the clock's.
+// What a group must at least read, write and compute, and its name. Not a time: cost models and
+// measurements give that.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace hone {
 
-// Bytes of all parameters and results, each once; of what is updated in place, the part that
-// changes.
+// Bytes of all parameters and results, each counted once; for those updated in place, only the part
+// that changes.
 Dim ideal_bytes(const GroupSpec&);
-// Multiplications and additions of contractions count two each; every other element one.
+// Each multiply-add of a contraction counts two; every element of other operations counts one.
 Dim ideal_flops(const Function& group);
-// "conv+relu": its anchors, or its first operations, in order.
+// E.g. "conv+relu": its anchors, or its first operations, in order.
 std::string group_name(const Function& group);
-// ONNX nodes or source lines of the members.
+// ONNX nodes or source lines of the group's nodes.
 std::string group_origins(const Function&, std::span<const NodeId> members);
 
 }  // namespace hone

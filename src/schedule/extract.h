@@ -1,5 +1,5 @@
-// Groups as closed Functions over parameters by position. Equal groups share one: they are compared
-// where they lie in the whole function, and the first of each kind is copied.
+// Groups as closed Functions over parameters by position. Equal groups share one: groups are
+// compared inside the whole function, and only the first of each kind is copied.
 #pragma once
 
 #include <span>
@@ -12,9 +12,10 @@ namespace hone {
 
 struct Extracted {
   static constexpr std::uint32_t none = ~0u;
-  std::uint32_t function = none;   // of Extraction::functions; none: a control node, an assembly
+  std::uint32_t function =
+      none;  // index into Extraction::functions; none: a control node or an assembly
   std::span<const Value> params;   // values of the whole function, in memory or views of such
-  std::span<const Value> results;  // values of members that somebody outside reads
+  std::span<const Value> results;  // values of members that are read outside the group
 };
 
 struct Extraction {
@@ -22,9 +23,9 @@ struct Extraction {
   Extraction(Extraction&&) = default;
   Extraction& operator=(Extraction&&) = default;
 
-  std::vector<Extracted> groups;  // one for each group, in order
+  std::vector<Extracted> groups;  // one per group, in order
   std::vector<Function> functions;
-  Values values;  // what the groups' spans lie in
+  Values values;  // what the groups' spans point into
 };
 
 Extraction extract(const Function&, const Grouping&);

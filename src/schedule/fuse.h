@@ -1,5 +1,5 @@
-// Joins groups of one node to groups that are computed together. An anchor (contraction, row,
-// reduction, ...) takes elementwise consumers of its own shape, and producers where each of their
+// Merges groups of one node into groups that are computed together. An anchor (contraction, row,
+// reduction, ...) takes elementwise consumers of its own shape, and producers if each of their
 // elements is needed about once.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace hone {
 
-// Expects one group for each member; `read` as find_read_nodes. Leaves the groups in an order in
-// which they can run.
+// Expects one group per node; `read` is the result of find_read_nodes. Leaves the groups in an
+// order in which they can run.
 void fuse(const Function&, const std::vector<bool>& read, Grouping&);
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// Which nodes of a function are computed together. Decides nothing about memory.
+// Which nodes of a function are computed together. Does not assign memory.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace hone {
 
 struct GroupOptions {
   bool one_op_groups = false;
-  // Per parameter: its memory may be overwritten once nothing reads it any more. Empty: none's.
+  // Per parameter: its memory may be overwritten after its last read. Empty: none may.
   std::vector<bool> owned = {};
 };
 

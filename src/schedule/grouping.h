@@ -9,20 +9,20 @@
 
 namespace hone {
 
-// What becomes of a node.
+// How a node is handled.
 enum class Role : std::uint8_t {
   dead,
   param,
   constant,   // a weight: read from its own buffer
-  inlined,    // made of numbers and sizes alone: repeated in every group that uses it
+  inlined,    // computed from numbers and sizes alone: repeated in every group that uses it
   cloned,     // costs nothing to repeat (broadcast): repeated in every group that uses it
-  view,       // another window over its operand's memory
+  view,       // a window into its operand's memory
   computed,   // member of one group
-  assembled,  // concat or reshape whose operands are written where they belong; a group of its own
+  assembled,  // concat or reshape whose operands are written directly into it; a group of its own
   control,    // a group of its own
 };
 
-using GroupNodes = Few<NodeId, 2>;  // most groups of a graph that is wide have one
+using GroupNodes = Few<NodeId, 2>;  // in wide graphs most groups have one
 
 struct Group {
   GroupNodes nodes;      // operands first
@@ -42,13 +42,13 @@ struct Grouping {
   std::vector<std::uint32_t> first_value;  // per node: number of its first result
   std::uint32_t value_count = 0;
   std::vector<Group> groups;            // in an order in which they can run
-  std::vector<std::uint32_t> group_of;  // per node; none unless it is in memory of its own
-  // Per node: it changes a part of its first operand, which may give it its memory. Empty: none.
+  std::vector<std::uint32_t> group_of;  // per node; none unless it has memory of its own
+  // Per node: it changes a part of its first operand and may reuse its memory. Empty: none.
   std::vector<bool> updates;
 
   std::uint32_t value_number(Value v) const { return first_value[v.node()] + v.index(); }
   bool is_update(NodeId n) const { return !updates.empty() && updates[n]; }
-  // The value in whose memory v lies: v itself, or what it is a view of.
+  // The value whose memory holds v: v itself, or what it is a view of.
   Value base_of(Value v) const {
     while (roles[v.node()] == Role::view) v = v.operand(0);
     return v;

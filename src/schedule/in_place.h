@@ -1,4 +1,4 @@
-// Which results of a group may take the memory of a parameter. Says nothing about lifetimes.
+// Which results of a group may reuse the memory of a parameter. Does not consider lifetimes.
 #pragma once
 
 #include <utility>
@@ -8,8 +8,8 @@
 
 namespace hone {
 
-// (result, parameter): element i of the parameter is read for element i of this result and for
-// nothing else, so a loop nest that reads an element before it writes the same may overwrite it.
+// (result, parameter): element i of the parameter is read only for element i of this result, so a
+// loop nest that reads an element before writing it may overwrite it.
 std::vector<std::pair<int, int>> in_place_pairs(const Function& group);
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// Offsets in one arena for memory with known lifetimes. Knows sizes and times, not what lies there.
+// Offsets in one arena for memory with known lifetimes. Knows sizes and times, not contents.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct Lifetime {
 struct Placement {
   Dims offsets;   // multiples of 64
   Dim bytes = 0;  // of the arena
-  // No arena can be smaller: the greatest sum of what lives at one step (sizes rounded up to 64).
+  // No arena can be smaller: the largest sum of live sizes at one step (rounded up to 64).
   Dim lower_bound = 0;
 };
 
-// Two lifetimes that meet get memory that does not, for every value of the symbols.
+// Memory of overlapping lifetimes never overlaps, for every value of the symbols.
 Placement place(std::span<const Lifetime>);
 
 }  // namespace hone

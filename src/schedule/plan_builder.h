@@ -1,5 +1,5 @@
-// Joins schedules and the candidates chosen for their groups into the variants of one plan: steps,
-// buffers, offsets. Compiles nothing.
+// Combines schedules and the candidates chosen for their groups into the variants of one plan:
+// steps, buffers, offsets. Compiles nothing.
 #pragma once
 
 #include <map>
@@ -18,11 +18,11 @@ class PlanBuilder {
   // Adds weights, prepared buffers and kernels to the plan as variants need them.
   explicit PlanBuilder(Plan& plan) : plan_(plan) {}
 
-  // One candidate for each spec of the schedule, in order. The caller fills in target, guards and
-  // what is known about the candidates. Plan::result_alias holds what all variants allow.
+  // Takes one candidate for each spec of the schedule, in order. The caller fills in target, guards
+  // and what is known about the candidates. Plan::result_alias holds what all variants allow.
   Variant add(Schedule, std::span<const Candidate> chosen);
 
-  // Variants added from now on are for another target: they share no kernels with those before.
+  // Variants added from now on are for another target: they share no kernels with earlier ones.
   void start_target() { kernel_index_.clear(); }
 
   // Kernels to compile: kernel i is Plan::kernels[i], whose binary and entry the caller fills in.
@@ -41,8 +41,8 @@ class PlanBuilder {
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> weights_;  // by storage hash
 };
 
-// Once the prepare steps ran: forgets them, and every weight and prepared buffer that no other step
-// reads.
+// Call after the prepare steps ran: removes them, and every weight and prepared buffer that no
+// other step reads.
 void drop_unread(Plan&);
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// What each node is to the scheduler, before groups are formed.
+// The scheduler's role for each node, before groups are formed.
 #pragma once
 
 #include "ir/function.h"
@@ -12,8 +12,8 @@ std::vector<bool> find_weight_nodes(const Function&, const Grouping&);
 // Fills in Grouping::roles. Needs Grouping::order. Without `assemble` no role is assembled.
 void find_roles(const Function&, const std::vector<bool>& weights, bool assemble, Grouping&);
 
-// Per node: a result of the function, or an operand of a control node or an assembly. Must be in
-// memory.
+// Per node: it must be in memory, as a result of the function or an operand of a control node or an
+// assembly.
 std::vector<bool> find_read_nodes(const Function&, const Grouping&);
 
 }  // namespace hone

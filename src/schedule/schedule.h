@@ -1,6 +1,6 @@
-// A function cut into groups, with a place (slot and strides) for every value between them, and the
-// order in which they run. Says nothing yet about how a group is computed: candidates do, and
-// PlanBuilder joins both into a Variant.
+// A function divided into groups, with a place (slot and strides) for every value between them, and
+// their order of execution. Does not say how a group is computed: candidates do, and PlanBuilder
+// combines both into a Variant.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,12 @@ namespace hone {
 
 struct ScheduleOptions {
   bool one_op_groups = false;    // every operation a group of its own, for debugging
-  bool in_place = true;          // results may take the memory of what they are made of
-  bool tells_alignment = false;  // groups whose memory is aligned are told from others
+  bool in_place = true;          // results may reuse the memory of their operands
+  bool tells_alignment = false;  // groups with aligned memory get specs of their own
 };
 
-// What a function requires of the sizes that are known before it runs; what it requires of sizes
-// that data decides is checked by items of its schedule.
+// The function's requirements on sizes that are known before it runs; those on data-dependent sizes
+// are checked by items of its schedule.
 std::vector<DimCheck> first_checks(const Function&);
 
 Schedule schedule(const Function&, const ScheduleOptions& = {});

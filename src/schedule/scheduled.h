@@ -1,5 +1,5 @@
-// A function cut into groups, as data: a place (slot and strides) for every value between them, and
-// the order in which they run.
+// A function divided into groups, as data: a place (slot and strides) for every value between them,
+// and their order of execution.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct Slot {
   PlanBuffer::Kind kind = PlanBuffer::Kind::arena;
   std::uint32_t index = 0;  // param, result; weight, prepared: of the lists in Schedule
   Dim bytes = 0;
-  std::uint32_t loop = 0;  // arena: the innermost loop around the place where it is made; 0: none
+  std::uint32_t loop = 0;  // arena: the innermost loop around where it is made; 0: none
 };
 
-// What groups have in common that compute the same on the same layouts.
+// Shared by groups that compute the same on the same layouts.
 struct ScheduledSpec {
   GroupSpec spec;
   std::vector<std::pair<int, int>> in_place;  // (result, parameter), see in_place.h
@@ -33,7 +33,7 @@ struct ScheduledSpec {
 
 struct ScheduledGroup {
   std::uint32_t spec = 0;         // of Schedule::specs
-  std::uint32_t param_count = 0;  // the first views; the others are the results
+  std::uint32_t param_count = 0;  // the first views; the rest are the results
   std::vector<View> views;        // View::buffer is a slot
   std::string origins;
   GroupNodes nodes;  // of the scheduled function; empty for groups of bodies
@@ -47,16 +47,17 @@ struct Item {
   enum class Kind : std::uint8_t { group, copy, branch, loop, refuse, require, measure, host };
   Kind kind = Kind::group;
   std::uint32_t group = 0;
-  std::uint32_t loop = 0;  // loop: its number; 0 is no loop
-  // copy: one each; host: of the function; branch and loop: the predicate; require and measure: the
-  // number
+  std::uint32_t loop = 0;  // loop: its number; 0 means no loop
+  // copy: one each; host: those of the function; branch and loop: the predicate; require and
+  // measure: the number
   std::vector<View> reads, writes;
   std::string text;  // refuse, require: message; branch, loop, measure and host: name
   // refuse: two that must be equal, or none; require: the range; measure: symbol and bound
   Dims sizes;
   std::vector<std::pair<std::string, std::int64_t>> settings;  // host
   std::vector<Item> body, otherwise;
-  std::size_t carried = 0;  // loop: the last so many of the body copy the next state over the state
+  std::size_t carried =
+      0;  // loop: the last `carried` items of the body copy the next state over the state
 };
 
 struct Schedule {
@@ -68,9 +69,9 @@ struct Schedule {
   std::vector<PreparedBuffer> prepared;
   std::vector<std::uint32_t> loop_parents{0};  // per loop: the loop around it
   std::vector<Type> params, results;
-  std::vector<DimBound> measured;      // sizes that data decides, those of bodies too
-  std::vector<DimCheck> checks;        // what the function and its bodies require of sizes
-  std::vector<SizeLimit> limits;       // what is checked of measured sizes once they are known
+  std::vector<DimBound> measured;      // data-dependent sizes, also those of bodies
+  std::vector<DimCheck> checks;        // requirements of the function and its bodies on sizes
+  std::vector<SizeLimit> limits;       // checks of measured sizes once they are known
   std::vector<std::uint32_t> donated;  // slots of parameters that results may overwrite
 };
 

@@ -1,6 +1,6 @@
-// Which buffers of a variant lie in one place: what a step makes in an operand that dies there, the
-// next state of a loop in its state, results in donated parameters. Knows how steps use buffers,
-// not what they compute, and gives no offsets.
+// Which buffers of a variant share memory: a step's result with an operand whose last use it is,
+// the next state of a loop with its state, results with donated parameters. Knows how steps use
+// buffers, not what they compute, and assigns no offsets.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hone {
 
-// How the steps of a variant use its buffers. Steps are numbered in the order in which they stand.
+// How the steps of a variant use its buffers. Steps are numbered in order.
 struct BufferUses {
   struct Range {
     std::int64_t first = -1, last = -1;  // both inclusive; -1: never
@@ -23,16 +23,16 @@ struct BufferUses {
   };
   struct Access {
     std::int64_t step = 0;
-    std::uint32_t loop = 0;  // the innermost around the step; 0: none
+    std::uint32_t loop = 0;  // the innermost loop around the step; 0: none
     bool written = false;
     View window;
   };
-  // At this step `to` may be written over `from`: element by element, or it is a copy that has
-  // nothing to do then.
+  // At this step `to` may be written over `from`: elementwise, or by a copy, which then has nothing
+  // to do.
   struct Overwrite {
     std::int64_t step = 0;
     std::uint32_t from = 0, to = 0;
-    bool is_whole = true;  // else of equal windows of both
+    bool is_whole = true;  // false: only equal windows of both
     bool is_copy = false;
   };
   // The last steps of a loop copy `next` over `state`.
@@ -40,28 +40,28 @@ struct BufferUses {
     std::uint32_t loop = 0, next = 0, state = 0;
   };
 
-  std::vector<Range> live;             // per buffer, stretched over the loops that use it
+  std::vector<Range> live;             // per buffer, extended over the loops that use it
   std::vector<std::uint32_t> made_in;  // per buffer: its loop
-  std::vector<Range> loops;            // per loop: its steps
+  std::vector<Range> loops;            // per loop: the range of its steps
   std::vector<std::uint32_t> loop_parents;
   std::vector<Overwrite> overwrites;
   std::vector<Carry> carries;    // inner loops first
-  std::vector<Access> accesses;  // in loops, and all where parameters are donated
+  std::vector<Access> accesses;  // in loops; all accesses if parameters are donated
 };
 
 class Sharing {
  public:
   Sharing(const std::vector<PlanBuffer>& buffers, BufferUses uses);
 
-  // A result and a donated parameter of its type; the first pair that can share memory does.
+  // A result and a donated parameter of its type; only the first pair that can share memory does.
   void try_alias(std::uint32_t result, std::uint32_t param);
   bool is_aliased(std::uint32_t buffer) const { return aliased_[buffer]; }
-  // After all aliases: gives the memory of operands that die to what is made of them.
+  // Call after all aliases: results reuse the memory of operands that are no longer needed.
   void share_arena();
 
-  // The buffer in whose memory this one lies; itself: in memory of its own.
+  // The buffer whose memory holds this one; itself if it has its own memory.
   std::uint32_t home(std::uint32_t buffer) const;
-  // When the memory of a home is in use, by all that lie in it.
+  // When the memory of a home is in use by any of its buffers.
   const BufferUses::Range& live(std::uint32_t home) const { return uses_.live[home]; }
 
  private:
@@ -81,7 +81,7 @@ class Sharing {
   const std::vector<PlanBuffer>& buffers_;
   BufferUses uses_;
   std::vector<std::uint32_t> home_;
-  std::vector<Group> joined_;  // per buffer: whose home_ it is, besides itself
+  std::vector<Group> joined_;  // per buffer: those whose home_ it is, besides itself
   std::vector<bool> aliased_;
   std::vector<std::vector<std::uint32_t>> accesses_;  // per buffer
 };

@@ -1,5 +1,5 @@
-// Which of two sizes is the larger, for all values of their symbols. Proves what it can; says no to
-// the rest.
+// Which of two sizes is larger, for all values of their symbols. Answers yes only if it can prove
+// it.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace hone {
 
-// A multiple of 64 that holds d bytes. Factors are rounded where that costs little, which keeps the
-// expression a polynomial.
+// A multiple of 64 that is at least d. Factors are rounded up where that costs little, which keeps
+// the expression a polynomial.
 Dim aligned_bytes(const Dim& d);
 
-// a >= b for every value of the symbols, as far as it can be proved.
+// True if a >= b is proved for every value of the symbols.
 bool is_at_least(const Dim& a, const Dim& b);
 
-// The largest of some sizes, without those that another one always covers. Never long: beyond a
-// few, two are replaced by a bound of both.
+// The maximum of some sizes, without those that another one always covers. Kept short: beyond a
+// few, two are replaced by a common upper bound.
 class Largest {
  public:
   void add(Dim);

@@ -1,4 +1,4 @@
-// The sizes of a body: its symbols stand for those of what is passed to it.
+// The sizes of a body: binds its symbols to the sizes of its arguments.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace hone {
 
-// The body with every symbol that is a whole size of a parameter replaced by the size of the
-// argument; symbols bound nowhere are the caller's. The body itself when nothing changes.
+// The body with every symbol that is the size of a parameter replaced by the size of the argument;
+// symbols bound nowhere belong to the caller. Returns the body itself if nothing changes.
 Function with_sizes(const Function& body, std::span<const View> arguments);
 
 }  // namespace hone

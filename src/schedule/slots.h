@@ -1,4 +1,4 @@
-// Slots of a schedule while it is made: memory for values, without places in the arena yet.
+// Slots of a schedule under construction: memory for values, without offsets in the arena yet.
 #pragma once
 
 #include <unordered_map>
@@ -12,7 +12,7 @@ class Slots {
   explicit Slots(Schedule& out) : out_(out) {}
 
   std::uint32_t add(PlanBuffer::Kind, std::uint32_t index, const Type&, std::uint32_t loop = 0);
-  // One slot for each array, however often it is used.
+  // One slot per array, however often it is used.
   std::uint32_t weight(const Array&);
   std::uint32_t prepared(const Type&);
   std::uint32_t arena(const Type& type, std::uint32_t loop) {

@@ -1,5 +1,5 @@
-// The different specs of a schedule: equal ones are found and share a number. Holds no layout of
-// its own; Schedule::specs is the list.
+// Deduplicates the specs of a schedule: equal ones share an index. Stores no layouts itself;
+// Schedule::specs is the list.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ class Specs {
   Specs(Schedule& out, const Slots& slots, bool in_place, bool tells_alignment)
       : out_(out), slots_(slots), in_place_(in_place), tells_alignment_(tells_alignment) {}
 
-  // The number of a function equal to f; those of different sections may be.
+  // The index of a function equal to f; equal functions of different sections may differ in index.
   std::uint32_t function(const Function& f);
   using Updates = std::vector<std::pair<int, int>>;  // see GroupSpec
-  // The number of the spec that computes this function on the group's views.
+  // The index of the spec that computes this function on the group's views.
   std::uint32_t spec(std::uint32_t function, bool prepare, const Updates&, const ScheduledGroup&);
 
  private:
-  // What tells specs of one function apart.
+  // What distinguishes specs of one function.
   struct Key {
     std::uint32_t function = 0;
     bool prepare = false, is_aligned = false;
@@ -46,7 +46,7 @@ class Specs {
   std::vector<Function> functions_;
   std::vector<std::uint32_t> latest_;                              // per function: a spec, or none
   std::unordered_multimap<std::uint64_t, std::uint32_t> by_hash_;  // of functions_
-  Key key_;                                                        // of the group that is looked up
+  Key key_;                                                        // of the group being looked up
   std::vector<Key> keys_;                                          // per spec
   std::unordered_multimap<std::uint64_t, std::uint32_t> by_key_;
 };
