@@ -13,8 +13,8 @@ namespace {
 
 bool is_anchor(const Op& op) { return &op == &ops::dot || &op == &ops::conv; }
 
-// Where the element of `v` lies that is made of the element of its operand at `at`, when each
-// element of the operand makes exactly one.
+// The position in `v` of its operand's element at `at`, if `v` only moves elements, each to one
+// position.
 std::optional<Dims> moved_position(Value v, const Dims& at, const Positions& positions) {
   const Dims& from = v.operand(0).shape().dims;
   if (v.is(ops::reshape)) return positions.reshape(at, from, v.shape().dims);
@@ -28,7 +28,7 @@ int param_index(const Graph& graph, NodeId n) {
   return &graph.op(n) == &ops::param ? static_cast<int>(graph.attrs(n).integer("index")) : -1;
 }
 
-// The nodes below `root`, in a function of their own; its parameters are those of `f` in the list.
+// Copies the nodes below `root` to `to`; its parameters are the listed ones of `f`.
 Value copy_below(const Function& f, Value root, std::span<const int> params, Function& to) {
   std::vector<Values> copies(f.graph().node_count());
   for (int i : params) {
@@ -46,7 +46,7 @@ Value copy_below(const Function& f, Value root, std::span<const int> params, Fun
   return copies[root.node()][root.index()];
 }
 
-// Every symbol in the group: parameters need not show those of repeats, slices and layouts.
+// All symbols of the group: repeats, slices and layouts may have some that no parameter shows.
 Dims symbols_of(const GroupSpec& spec, const Function& f) {
   std::map<std::string, Dim> found;
   auto note = [&](const Dims& list) {
@@ -109,7 +109,7 @@ std::vector<int> AnchoredGroup::params_below(std::span<const Value> roots, Value
 }
 
 bool AnchoredGroup::is_weight(Value v) const {
-  if (!v.shape().is_static()) return false;  // a number repeated as often as the inputs say
+  if (!v.shape().is_static()) return false;  // a number, repeated as often as input sizes say
   std::vector<int> params = params_below(std::span(&v, 1));
   return std::all_of(params.begin(), params.end(),
                      [&](int i) { return spec_.param_is_weight[static_cast<std::size_t>(i)]; });
@@ -125,7 +125,7 @@ std::optional<DType> accumulator(DType result) {
 
 namespace {
 
-// Every number of `from` is one of `to`.
+// True if `to` can represent every number of `from`.
 bool holds_all(DType to, DType from) {
   if (from == to) return true;
   if (is_float(from)) return is_float(to) && byte_size(to) > byte_size(from);
@@ -290,10 +290,11 @@ std::vector<Candidate::Operand> AnchoredGroup::operands() const {
 
 namespace {
 
-// From so many elements on, turning squares of them saves more time than its code takes to compile.
+// From this size on, transposing squares of elements saves more time than its code takes to
+// compile.
 constexpr double least_turned_elements = 1 << 22;
 
-// Whether memory that is read lies in order along `outer` and not along the loop in it.
+// True if some loaded memory is contiguous along `outer` but not along the loop inside it.
 bool crosses(const Stmt& outer) {
   if (outer.body.size() != 1 || !is_loop(outer.body[0])) return false;
   const Stmt& inner = outer.body[0];
@@ -322,7 +323,7 @@ void build_nest(Kernel& kernel, Lowering& lowering, Value v, int param) {
   kernel.body = lowering.take();
   Stmt& chunks = kernel.body.back();
   chunks.loop = LoopKind::grid;
-  // Statements before the innermost loop may stand in the loops around it.
+  // Statements before the innermost loop may be in the loops around it.
   Stmt& middle = chunks.body.back();
   middle.body.back().loop = LoopKind::lanes;
   if (typical(v.shape().count()) >= least_turned_elements && crosses(middle))

@@ -22,7 +22,7 @@ bool contains_loop(const Block& block) { return std::any_of(block.begin(), block
 // ---- which loop runs in vectors
 
 constexpr double vector_lanes = 16;
-// Against one element of a vector that lies in order.
+// Relative to one element of a contiguous vector.
 constexpr double scattered_load = vector_lanes, scattered_store = 1.5 * vector_lanes;
 
 struct Access {
@@ -30,7 +30,7 @@ struct Access {
   bool is_store = false;
   bool is_conditional = false;
   int bytes = 4;
-  double times = 1;                // how often it runs
+  double times = 1;                // number of executions
   std::vector<const Stmt*> loops;  // around it, outermost first
 };
 
@@ -56,7 +56,7 @@ class Accesses {
   }
 
   std::vector<Access> list;
-  double operations = 0;  // arithmetic, in elements; functions count more
+  double operations = 0;  // arithmetic operations, in elements; functions count more
 
  private:
   double times(std::size_t depth) const {
@@ -92,13 +92,13 @@ double access_cost(const Access& a, const Dim& lane) {
   return a.times * scattered * (stride ? 1 : 2);
 }
 
-// Lanes of the last vector that do nothing.
+// Idle lanes of the last vector.
 double waste(const Dim& extent) {
   double n = std::max(1.0, typical(extent));
   return std::ceil(n / vector_lanes) * vector_lanes / n;
 }
 
-// The cost of all accesses when this loop, around each of them, runs in vectors.
+// The cost of all accesses if this loop, which encloses them, is vectorized.
 double cost_with_outer(const Accesses& accesses, const Stmt& lane) {
   double total = 0;
   for (const Access& a : accesses.list) {
@@ -109,7 +109,7 @@ double cost_with_outer(const Accesses& accesses, const Stmt& lane) {
   return total;
 }
 
-// The same when what lies in order along `across` is turned in registers.
+// The same if what is contiguous along `across` is transposed in registers.
 double cost_with_pair(const Accesses& accesses, const Stmt& lane, const Stmt& across) {
   constexpr double turned = 3;
   double total = 0;
@@ -123,8 +123,8 @@ double cost_with_pair(const Accesses& accesses, const Stmt& lane, const Stmt& ac
   return total;
 }
 
-// The cost when each access is in vectors along the innermost loop around it, which must not be one
-// of the first `outer` loops.
+// The cost if each access is vectorized along its innermost loop, which must not be one of the
+// first `outer` loops.
 double cost_with_inner(const Accesses& accesses, std::size_t outer, const Kernel& kernel) {
   double total = 0;
   for (const Access& a : accesses.list) {
@@ -149,7 +149,7 @@ bool is_mentioned_by_extents(const Block& block, const Dim& variable) {
   return found;
 }
 
-// Registers that change otherwise than by joining are for one lane.
+// Registers that change other than by joining belong to one lane.
 bool assigns(const Block& block) {
   bool found = false;
   for_each_statement(block, [&](const Stmt& s) { found = found || s.kind == Kind::assign; });
@@ -166,7 +166,7 @@ void mark_innermost(Block& block, const Kernel& kernel) {
   }
 }
 
-// The best loop of a perfect nest whose turns may change places goes innermost.
+// Moves the best loop of a perfect nest with reorderable iterations innermost.
 void sink_best(Block& block, const Kernel& kernel);
 
 void sink_in(Stmt& top, const Kernel& kernel) {
@@ -184,7 +184,7 @@ void sink_in(Stmt& top, const Kernel& kernel) {
     double cost = 0;
     for (const Access& a : accesses.list)
       cost += access_cost(a, symbol_of(*nest[i])) * waste(nest[i]->extent);
-    bool is_fixed = false;  // another extent depends on it
+    bool is_fixed = false;  // another loop's extent depends on it
     for (Stmt* s : nest) is_fixed = is_fixed || mentions(s->extent, symbol_of(*nest[i]));
     if (cost < least && !is_fixed) least = cost, best = i;
   }
@@ -213,16 +213,16 @@ std::unordered_set<NodeId> expensive_below(std::span<const Value> roots) {
   return out;
 }
 
-// A longer row is computed again rather than written to far memory.
+// A longer row is recomputed rather than written to distant memory.
 constexpr double longest_row = 1 << 18;
 
 class RowKeeper {
  public:
   RowKeeper(Kernel& kernel, Lowering& lowering) : kernel_(kernel), lowering_(lowering) {}
 
-  // Within one block: what an earlier lanes loop computed at the same place is read back. Halves
-  // are rounded when they are stored, so the loop that computes them reads them back as well.
-  // Otherwise two loops would see different values of x, and x - max(x) could be positive.
+  // Within one block: what an earlier lanes loop computed at the same position is read back.
+  // Storing halves rounds them, so the loop that computes them reads them back as well. Otherwise
+  // two loops would see different values of x, and x - max(x) could be positive.
   void keep(Block& block) {
     for (Stmt& s : block)
       if (is_loop(s) && s.loop != LoopKind::lanes) keep(s.body);
@@ -248,7 +248,7 @@ class RowKeeper {
     return kept;
   }
 
-  // The largest expensive expressions of loop k that loop i computes too.
+  // Shares the largest expensive expressions of loop k that loop i also computes.
   void share(Block& block, std::size_t i, std::size_t k) {
     std::vector<Value> first = values_of(block[i].body), second = values_of(block[k].body);
     std::unordered_set<NodeId> there = expensive_below(first), here = expensive_below(second);
@@ -343,8 +343,8 @@ class Chunker {
     return out;
   }
 
-  // Cuts the outermost loop whose turns are smaller than a chunk; the loops around it are cut into
-  // single turns.
+  // Cuts the outermost loop whose iterations are smaller than a chunk; the loops around it are cut
+  // into single iterations.
   Block cut_at(Peeled p, double work) {
     std::size_t level = 0;
     for (; level < p.outer.size(); ++level) {
@@ -396,7 +396,7 @@ class Chunker {
     return out;
   }
 
-  // Turns of the cut loop in one chunk; `turn_work` is that of one with typical sizes.
+  // Iterations of the cut loop in one chunk; `turn_work` is the work of one with typical sizes.
   Dim block_size(const std::vector<Stmt>& loops, std::size_t level, double turn_work) {
     Dim inner = 1;
     for (std::size_t i = level + 1; i < loops.size(); ++i) inner = inner * loops[i].extent;
@@ -415,7 +415,7 @@ class Chunker {
     return max(floor_div(Dim(most), max(inner, 1)), 1);
   }
 
-  // A register that holds a position of the chunk, so that offsets stay simple in it.
+  // A register that holds a position of the chunk, which keeps offsets simple.
   Dim named(const Dim& value, const Dim& extent, Block& body) {
     if (value.is_number() || value.is_symbol()) return value;
     Dim symbol = lowering_.positions().add_register(extent);
@@ -429,7 +429,7 @@ class Chunker {
   double chunk_work_;
 };
 
-// Chooses between vectors along one of the outer loops and vectors inside the body.
+// Chooses between vectorizing an outer loop and vectorizing inside the body.
 void choose_lanes(Peeled& p, const Kernel& kernel) {
   sink_best(p.inner, kernel);
   Block whole = nested(p.outer, p.inner);

@@ -32,8 +32,8 @@ struct AttentionTuning {
   }
 };
 
-// The tile with the least cycles for a query and a key; of equal ones the narrower, whose columns
-// of values stay in the first cache.
+// The tile with the fewest cycles per query and key; on a tie the narrower one, whose columns of
+// values stay in the L1 cache.
 TileShape best_tile(const AttentionProblem& p, std::int64_t rows, const TargetInfo& target) {
   TileShape best;
   double best_cycles = 0;
@@ -53,12 +53,12 @@ TileShape best_tile(const AttentionProblem& p, std::int64_t rows, const TargetIn
   return best;
 }
 
-// A chunk's queries, scores and mixture, and a block of keys and values.
+// A chunk's queries, scores and sums, and a block of keys and values.
 std::int64_t bytes_in_use(const AttentionProblem& p, std::int64_t queries, std::int64_t keys) {
   return 4 * (queries * (p.depth + p.width + keys) + keys * (p.depth + p.width));
 }
 
-// In half of the second cache, and in chunks enough to keep threads busy.
+// Fits in half of the L2 cache, with enough chunks to keep threads busy.
 AttentionTuning tuned(const AttentionProblem& p, const TargetInfo& target, const Tuning& given) {
   constexpr std::int64_t most_queries = 96, most_keys = 128;
   const std::int64_t m = tiling_size(p.queries), n = tiling_size(p.keys),
@@ -158,7 +158,7 @@ class AttentionWriter {
 
   // ---- chunks
 
-  // How many of `all` lie in a block of `most` from `first` on.
+  // How many of `all` are in a block of `most` that starts at `first`.
   Dim part_of(const Dim& all, const Dim& first, std::int64_t most) {
     if (all.is_number() && all.number() % most == 0) return most;
     return out_.keep(min(Dim(most), all - first));
@@ -180,7 +180,7 @@ class AttentionWriter {
     results();
   }
 
-  // Queries behind the last are copies of it: what is made of them is not stored.
+  // Queries past the last are copies of it; their results are not stored.
   void copy_queries() {
     rows(row_tiles_ * Dim(t_.rows), [&](const Dim& r) {
       const Dim query = out_.keep(min(first_query_ + r, p_.queries - Dim(1)));
@@ -195,8 +195,8 @@ class AttentionWriter {
     });
   }
 
-  // Keys that no query of the chunk sees count 0 times their value, which is NaN where that is
-  // infinite: as much as they do in the operation's expansion.
+  // Keys that no query of the chunk sees count 0 times their value, which is NaN for an infinite
+  // value, as in the operation's expansion.
   void first_sums() {
     lanes(p_.width, [&](const Dim& e) {
       Value start = number(0);
@@ -223,7 +223,7 @@ class AttentionWriter {
 
   // ---- tiles
 
-  // Rows of a piece of scratch from `first` on.
+  // Rows of a piece of scratch, starting at `first`.
   TileWindow window(Scratch where, const Dim& first, std::int64_t stride) const {
     TileWindow w{first_scratch_ + where, first, {}, 1};
     for (std::int64_t r = 0; r < t_.rows; ++r) w.rows.push_back(r * stride);
@@ -280,8 +280,8 @@ class AttentionWriter {
 
   // ---- rows
 
-  // Scores become exponentials. What was summed so far shrinks when a larger score comes. A row
-  // that has met nothing but -infinity is not shifted: exp gives 0 then, as it should.
+  // Scores become exponentials. Existing sums are rescaled when a larger score appears. A row with
+  // only -infinity so far is not shifted: exp then gives 0, as it should.
   void row_of_scores(const Dim& r) {
     const Dim row = out_.keep(r * Dim(score_stride_)), seen = seen_by(r);
     const RegId most = declare(number(-infinity));
@@ -328,7 +328,7 @@ class AttentionWriter {
 
   Value scaled(Value s) const { return p_.scale == 1 ? s : apply(ops::mul, s, number(p_.scale)); }
 
-  // What the row makes of a scaled score before the softmax.
+  // The scaled score as the softmax takes it.
   Value changed(Value s, const Dim& row, const Dim& j) const {
     Value mask;
     if (p_.mask)
@@ -388,15 +388,15 @@ Value pack_values(Value v, const AttentionProblem& p) {
   return cast_to(reshape_to(v, packed_values(p).shape.dims), DType::f32);
 }
 
-// A load whose elements lie side by side, and whose keys are a stride apart.
+// True for a load that is contiguous over elements and has a constant stride over keys.
 bool lie_in_order(const Splice& v) {
   auto load = plain_load(v, DType::f32);
   return load && stride_along(*load, v.vars[2]) == 1 &&
          stride_of(load->attrs().dims("offset").at(0), v.vars[1]);
 }
 
-// Fills in the expressions around it; values are read as they lie unless they are packed. Nothing
-// when the group does not allow it.
+// Fills in the expressions around it; values are read in place unless they are packed. Returns
+// nullopt if the group does not allow that.
 std::optional<Attention> spliced_into(AnchoredGroup& group, const AttentionProblem& p, bool pack) {
   Attention a{.problem = p, .batch = product(p.leading)};
   Values read = {p.q};

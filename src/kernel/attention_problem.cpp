@@ -9,7 +9,7 @@ namespace hone {
 
 namespace {
 
-// Longer rows of queries or values do not fit the memory of a chunk or a group.
+// Longer rows of queries or values do not fit in the memory of a chunk or a group.
 constexpr std::int64_t longest_attention_row = 512;
 
 std::optional<AttentionProblem> problem_of(Value a) {
@@ -85,7 +85,7 @@ std::optional<Splice> mask_element(AnchoredGroup& group, const AttentionProblem&
 
 namespace {
 
-// An integer that is a position.
+// An integer, as a position.
 std::optional<Dim> position_of(Value v) {
   if (v.is(ops::dims)) return v.attrs().dims("dims").at(0);
   if (is_float(v.dtype()) || v.dtype() == DType::b1) return std::nullopt;
@@ -97,7 +97,7 @@ std::optional<Dim> position_of(Value v) {
   return is_sum ? *a + *b : *a - *b;
 }
 
-// Of 0 <= distance, where that is a difference of the key and the query.
+// The range given by 0 <= distance, if that is a difference of the key and the query.
 KeyRange range_of(const Dim& distance, const Splice& mask) {
   const Dim query = mask.vars[1], key = mask.vars[2];
   const std::optional<Dim> by_query = stride_of(distance, query), by_key = stride_of(distance, key);
@@ -133,7 +133,7 @@ KeyRange key_range(const AttentionProblem& p, const std::optional<Splice>& mask)
   constexpr double infinity = std::numeric_limits<double>::infinity();
   KeyRange out{{}, p.last_key, true};
   if (!mask) return out;
-  // Where numbers are added, a score of infinity would not become -infinity.
+  // An added mask would not turn a score of infinity into -infinity.
   const bool hides = mask->value.dtype() == DType::b1 && p.masked == -infinity;
   return both(out, hides ? range_of(mask->value, *mask) : KeyRange{});
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t width = AttentionRows::vector_width;
 
-// Whether all that is read lies in vectors of 16 bytes.
+// True if everything it loads is in vectors of 16 bytes.
 bool reads_vectors(Value element, const Dim& lane) {
   bool any = false;
   for (NodeId n : nodes_below(std::span(&element, 1))) {

@@ -47,15 +47,14 @@ std::optional<Candidate> build_few_queries(const GroupSpec& spec, const TargetIn
 
 Space space_of_nest(const GroupSpec&, const TargetInfo& target) { return nest_space(target); }
 
-// Whether the group of a kernel is more than one block.
+// True if the group of a kernel spans more than one block.
 bool is_cluster(const Kernel& kernel, const TargetInfo& target) {
   const int threads = group_threads(kernel);
   return spreads(kernel) ? blocks_of_spread(threads) > 1 : threads > target.group_threads;
 }
 
 // Where the nest shares a row among the blocks of a cluster, a second candidate gives it to one
-// block, which reads again what it does not hold. Parts of a device that others share may run no
-// such clusters.
+// block, which rereads what it cannot hold. Such clusters may not run on shared parts of a device.
 std::optional<Candidate> build_one_block(const GroupSpec& spec, const TargetInfo& target,
                                          const Tuning& tuning) {
   constexpr std::int64_t least_of_cluster = 16384;
@@ -127,7 +126,7 @@ std::optional<Candidate> built(const KernelForm& form, const GroupSpec& spec,
   std::optional<Candidate> out = form.build(spec, target, tuning);
   if (out && target.group_threads > 0)
     for (Candidate::Step& s : out->steps)
-      // What it does not share with the group is placed by the plan, which aligns it.
+      // Memory that is not the group's is placed by the plan, which aligns it.
       if (auto* kernel = std::get_if<Kernel>(&s.what)) kernel->is_aligned = spec.is_aligned;
   return out;
 }

@@ -10,7 +10,7 @@ namespace {
 
 bool is_move(Value v) { return v.is(ops::reshape) || v.is(ops::transpose); }
 
-// Of values that the operand is made of element by element, the narrowest.
+// Finds the narrowest of the values from which the operand is computed elementwise.
 class CodesFinder {
  public:
   explicit CodesFinder(DType dtype) : dtype_(dtype) {}

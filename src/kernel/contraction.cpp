@@ -13,12 +13,12 @@ namespace {
 
 using ReadA = ContractionTuning::ReadA;
 
-// Parts of k longer than this do not pay: a panel of B falls out of the cache.
+// Longer parts of k do not pay: a panel of B falls out of the cache.
 constexpr std::int64_t longest_part = 1024;
-// Columns of a chunk; B is read once for each chunk.
+// Columns of a chunk; B is read once per chunk.
 constexpr std::int64_t widest_chunk = 512;
 
-// The tile for m x n with the least cycles. Rows are spread evenly over the tiles.
+// The tile for m x n with the fewest cycles. Rows are distributed evenly over the tiles.
 TileShape best_tile(std::int64_t m, std::int64_t n, const TargetInfo& target, int lanes) {
   TileShape best;
   double best_cycles = 0;
@@ -35,7 +35,7 @@ TileShape best_tile(std::int64_t m, std::int64_t n, const TargetInfo& target, in
   return best;
 }
 
-// How elements of A lie in memory, as far as it is known.
+// How elements of A lie in memory, as far as known.
 struct AccessOfA {
   bool is_plain = false;                             // a load, no arithmetic
   std::optional<std::int64_t> row_stride, k_stride;  // elements
@@ -45,7 +45,7 @@ AccessOfA access_of(const Contraction& c) {
   const Dim &row = c.a.vars[1], &k = c.a.vars[2];
   if (auto load = plain_load(c.a, c.accumulate))
     return {true, stride_along(*load, row), stride_along(*load, k)};
-  // Lanes of the copy follow the first load that moves with both.
+  // Lanes of the copy follow the first load that depends on both.
   for (NodeId n : nodes_below(std::span(&c.a.value, 1))) {
     Value v(&c.a.value.graph(), n);
     if (!v.is(ops::load)) continue;
@@ -68,7 +68,7 @@ ReadA best_reading(const Contraction& c, std::int64_t rows) {
   return a.row_stride == 1 && a.k_stride != 1 ? ReadA::copy_along_m : ReadA::copy_along_k;
 }
 
-// Rows and columns of a chunk, of whole tiles.
+// Rows and columns of a chunk, in whole tiles.
 void choose_chunks(const Contraction& c, const TargetInfo& target, ContractionTuning& t) {
   const std::int64_t bytes = byte_size(c.accumulate);
   const std::int64_t m = tiling_size(c.m), n = tiling_size(c.n), k = tiling_size(c.k);
@@ -93,7 +93,7 @@ void choose_chunks(const Contraction& c, const TargetInfo& target, ContractionTu
   t.chunk_columns = columns * t.columns;
 }
 
-// B is read as it lies when few rows use it, or when it is small: packing would cost more.
+// B is read in place if few rows use it or it is small: packing would cost more.
 bool pays_to_read_in_place(const Contraction& c) {
   constexpr std::int64_t few_rows = 32, small_bytes = 64 << 10;
   const std::int64_t bytes = tiling_size(c.k) * tiling_size(c.n) * byte_size(c.packed_dtype);
@@ -127,7 +127,7 @@ ContractionTuning tuned(const Contraction& c, const TargetInfo& target, const Tu
   ContractionTuning t;
   t.rows = positive("rows", tile.rows);
   t.columns = whole_tiles(positive("columns", tile.vectors * lanes), lanes);
-  // A part of a panel that was made of codes stays in the first cache.
+  // The decoded part of a panel must stay in the L1 cache.
   const std::int64_t made = target.l1_bytes / 2 / (t.columns * byte_size(c.accumulate));
   const std::int64_t longest =
       c.makes_b() ? std::clamp<std::int64_t>(made, lanes, longest_part) : longest_part;
@@ -138,7 +138,7 @@ ContractionTuning tuned(const Contraction& c, const TargetInfo& target, const Tu
   t.pack_b = value_or(given, "pack_b", !pays_to_read_in_place(c)) != 0;
   t.widen_b = c.packed_dtype != c.accumulate && value_or(given, "widen_b", 0) != 0;
   choose_chunks(c, target, t);
-  // A chunk that reaches behind the last tile is one that ends there.
+  // A chunk that extends beyond the last tile is the same as one that ends there.
   auto chunk_of = [](const Dim& all, std::int64_t wanted, std::int64_t tile) {
     return whole_tiles(all.is_number() ? std::min(wanted, all.number()) : wanted, tile);
   };
@@ -161,7 +161,7 @@ std::vector<Tuning> space_of(const Contraction& c, const TargetInfo& target, boo
     const Tuning t = tuned(c, target, change).named();
     if (std::find(out.begin(), out.end(), t) == out.end()) out.push_back(t);
   };
-  // Tiles of other widths, then the same tile with other cuts.
+  // Tiles of other widths, then the same tile with other chunks.
   const std::int64_t m = tiling_size(c.m), n = tiling_size(c.n);
   auto cycles = [&](const TileShape& t) {
     return t.cycles() *

@@ -25,11 +25,12 @@ Dims sizes_at(const Shape& s, const Axes& axes) {
   return out;
 }
 
-// A contraction as it stands in the group.
+// A contraction as found in the group.
 struct ContractionProblem {
   Value a, b;  // m belongs to a, n to b
   OperandAxes a_axes, b_axes;
-  // Result axes: batch, then those of m, then those of n; the last two exchanged when swapped.
+  // Result axes: batch, then those of m, then those of n; with `swapped` the last two are
+  // exchanged.
   bool swapped = false;
 };
 
@@ -45,7 +46,7 @@ ContractionProblem of_dot(Value v) {
   DotAxes x = dot_axes(v.attrs(), a.rank(), b.rank());
   ContractionProblem p{
       a, b, {x.batch_a, x.free_a, x.contract_a}, {x.batch_b, x.free_b, x.contract_b}};
-  // Lanes run along n, so that one column would waste them.
+  // Lanes run along n; a single column would waste them.
   bool is_column = product(sizes_at(b.shape(), x.free_b)) == Dim(1);
   return is_column ? exchanged(p) : p;
 }
@@ -97,7 +98,7 @@ Dims position_in_result(const ContractionProblem& p, const Dim& batch, const Dim
   return out;
 }
 
-// [b, k, n] of an operand, padded and packed.
+// An operand as [b, k, n], padded and packed.
 Value packed(Value v, const OperandAxes& axes, const Contraction& c, const ContractionTuning& t) {
   Axes order = axes.batch;
   order.insert(order.end(), axes.contract.begin(), axes.contract.end());
@@ -128,7 +129,7 @@ Contraction shape_of(const ContractionProblem& p, DType accumulate) {
   return c;
 }
 
-// A load whose n lie side by side, and whose k are a stride apart.
+// True for a load that is contiguous along n and has a constant stride along k.
 bool lies_in_order(const Splice& b) {
   const Value& v = b.value;
   return v.is(ops::load) && v.operand_count() == 0 && stride_along(v, b.vars[2]) == 1 &&
@@ -138,10 +139,10 @@ bool lies_in_order(const Splice& b) {
 // How the right operand is read.
 struct Reading {
   bool packs = false;
-  std::optional<CodedOperand> coded = {};  // packed: not the operand, but the codes
+  std::optional<CodedOperand> coded = {};  // packed: the codes instead of the operand
 };
 
-// The factor of each column, at a position over the variables of B. Nothing when it changes with k.
+// The factor of each column, at a position over the variables of B. Nullopt if it changes with k.
 std::optional<Value> factor_at(AnchoredGroup& group, const CodedOperand& coded, const Dims& at,
                                const Dim& k) {
   const auto position = coded.position(at, group.lowering().positions());
@@ -151,8 +152,8 @@ std::optional<Value> factor_at(AnchoredGroup& group, const CodedOperand& coded, 
   return factor;
 }
 
-// The element of B over (b, k, n), made of one of the codes. Nothing when what else it is made of
-// does not lie in the order of n.
+// The element of B over (b, k, n), computed from one of the codes. Nullopt if its other inputs are
+// not contiguous along n.
 std::optional<Splice> made_of_codes(AnchoredGroup& group, const ContractionProblem& p,
                                     const CodedOperand& coded, const Dims& at,
                                     std::span<const Dim> vars, DType accumulate) {
@@ -173,8 +174,8 @@ std::optional<Splice> made_of_codes(AnchoredGroup& group, const ContractionProbl
   return out;
 }
 
-// Fills in the expressions around it; B is read as it lies unless it is packed. Nothing when the
-// group does not allow it.
+// Fills in the expressions around it; B is read in place unless it is packed. Returns nullopt if
+// the group does not allow that.
 std::optional<Contraction> spliced_into(AnchoredGroup& group, const ContractionProblem& p,
                                         Contraction c, const Reading& reading) {
   const std::optional<CodedOperand>& coded = reading.coded;
@@ -243,12 +244,12 @@ struct FoundContraction {
   Contraction shape;
   bool is_weight = false;  // B
 
-  // Its expressions with B read in this way.
+  // Its expressions if B is read in this way.
   std::optional<Contraction> contraction(AnchoredGroup& to, const Reading& reading) const {
     return spliced_into(to, problem, shape, reading);
   }
 
-  // The ways to read B, in the order in which they are tried.
+  // The ways to read B, in the order to try.
   std::vector<Reading> readings() const {
     if (!is_weight) return {{false}, {true}};
     std::vector<Reading> out;

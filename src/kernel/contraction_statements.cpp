@@ -32,7 +32,7 @@ class ContractionWriter {
     const Dim row_blocks = ceil_div(c_.m, t_.chunk_rows);
     const Dim column_blocks = ceil_div(c_.n, t_.chunk_columns);
     kernel_.chunks = c_.batch * row_blocks * column_blocks;
-    // Rows change fastest, so that neighbours share B.
+    // Rows change fastest, so that consecutive chunks share B.
     const Dim sizes[] = {c_.batch, column_blocks, row_blocks};
     out_.loop(LoopKind::grid, kernel_.chunks,
               [&](const Dim& chunk) { chunk_of(lowering_.positions().split(chunk, sizes)); });
@@ -47,16 +47,16 @@ class ContractionWriter {
   };
   // Rows [row, row + height) of a range, and a panel of its columns.
   struct Place {
-    Dim row, panel;  // relative to the range: a row, a number of a panel
+    Dim row, panel;  // relative to the range: a row, the index of a panel
     Dim n;           // the panel's first column
-    Dim columns;     // that exist
+    Dim columns;     // existing columns
     int tile = 0;
     std::int64_t height = 1;
   };
 
   // ---- scratch
 
-  // Sums of tiles, at first; then the copy of A.
+  // First the sums of tiles, then the copy of A.
   void add_memory() {
     const std::int64_t bytes = byte_size(c_.accumulate), line = 64 / bytes;
     const std::int64_t sums =
@@ -79,12 +79,12 @@ class ContractionWriter {
     place_memory(kernel_);
   }
   int copy() const { return sums_ + 1; }
-  // Panels hold zeros behind the last column.
+  // Panels are padded with zeros after the last column.
   bool has_whole_panels() const { return c_.packed_b >= 0 && !c_.makes_b(); }
 
   // ---- chunks
 
-  // The part of `count` that a block from `begin` on holds.
+  // The part of `count` in a block that starts at `begin`.
   Dim part_of(const Dim& count, const Dim& begin, std::int64_t block) {
     if (count.is_number() && count.number() % block == 0) return block;
     return out_.keep(min(Dim(block), count - begin));
@@ -98,7 +98,7 @@ class ContractionWriter {
     r.first_panel = out_.keep(at[1] * Dim(t_.chunk_columns / t_.columns));
     r.column_begin = r.first_panel * Dim(t_.columns);
     r.column_count = part_of(c_.n, r.column_begin, t_.chunk_columns);
-    // An empty sum has one part too, which writes zeros.
+    // An empty sum also has one part, which writes zeros.
     const Dim parts = is_single_part_ ? Dim(1) : ceil_div(max(c_.k, Dim(1)), t_.k_part);
     out_.loop(LoopKind::serial, parts, [&](const Dim& part) {
       r.k_begin = part * Dim(t_.k_part);
@@ -137,8 +137,8 @@ class ContractionWriter {
     out_.branch(out_.at_most(n + Dim(t_.columns), c_.n), [&] { body(t_.columns); }, narrow);
   }
 
-  // A known number of rows is covered by tiles of one height, chosen to fit it; an unknown one by
-  // ever lower tiles.
+  // A known number of rows is covered by tiles of one height that fits it, an unknown one by tiles
+  // of decreasing height.
   void rows(const Range& r, Place p) {
     auto tiles = [&](const Dim& first, const Dim& count, std::int64_t height) {
       p.tile = tile_of(height);
@@ -169,7 +169,7 @@ class ContractionWriter {
 
   // ---- tiles
 
-  // Read in place, the last tile overlaps the one before: there is nothing behind the last row.
+  // If read in place, the last tile overlaps the previous one: nothing exists past the last row.
   Dim start_of(const Range& r, const Place& p) {
     const Dim row = r.row_begin + p.row;
     const bool overlaps = t_.read_a == ReadA::in_place && c_.m.is_number() && !has_even_rows_;
@@ -199,7 +199,7 @@ class ContractionWriter {
     out_.branch(out_.at_most(c_.k, r.k_begin + r.k_count), [&] { results(r, p, start); });
   }
 
-  // Tiles of the same rows, one height, fill these rows' part of the sums.
+  // Tiles of the same rows, all of one height, fill their rows' part of the sums.
   Dim place_of_sums(const Place& p) const {
     if (is_single_part_) return 0;
     return p.row * Dim(t_.chunk_columns) + p.panel * Dim(t_.columns * p.height);
@@ -247,7 +247,7 @@ class ContractionWriter {
     return (panel * c_.k + r.k_begin) * Dim(t_.columns);
   }
 
-  // A part of a panel, of the codes of a packed one.
+  // Decodes a part of a panel of codes.
   void make_panel(const Range& r, const Place& p) {
     const Dim codes = out_.keep(place_in_panel(r, p));
     out_.loop(LoopKind::serial, r.k_count, [&](const Dim& k) {
@@ -266,7 +266,7 @@ class ContractionWriter {
 
   // ---- results
 
-  // Rows from p.row on, of a tile that was computed from `start` on.
+  // Rows starting at p.row, of a tile computed from `start` on.
   void results(const Range& r, const Place& p, const Dim& start) {
     auto put = [&](const Dim& row, const Dim& column, Value sum) {
       const Dim at[] = {r.batch, start + row, p.n + column};
@@ -299,7 +299,7 @@ class ContractionWriter {
       });
     };
     if (!is_short(c_.epilogue, p.height, vectors_)) return from_memory();
-    // Tiles of an unknown number of rows are always whole.
+    // If the number of rows is unknown, tiles are always whole.
     if (has_even_rows_ || !c_.m.is_number()) return from_tile();
     out_.branch(out_.at_most(p.row + Dim(p.height), r.row_count), from_tile, from_memory);
   }
@@ -310,7 +310,7 @@ class ContractionWriter {
 
   // ---- the copy of A
 
-  // Up to a whole number of tiles, when tiles are not fitted to the rows.
+  // Rounded up to whole tiles, if tiles are not fitted to the rows.
   Dim rows_to_copy(const Range& r) const {
     if (!c_.m.is_number() || has_even_rows_) return r.row_count;
     return ceil_div(r.row_count, t_.rows) * Dim(t_.rows);

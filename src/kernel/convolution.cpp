@@ -36,7 +36,7 @@ std::int64_t boxes(const Sizes& out, const Sizes& box) {
   return n;
 }
 
-// Boxes of at most `most` pixels: rows of the last axis first, several of them where it is short.
+// Boxes of at most `most` pixels: rows of the last axis first, several of them if it is short.
 void offer_boxes(const Sizes& out, std::int64_t most, std::int64_t vectors, double panels,
                  Choice& best) {
   Sizes box(out.size(), 1);
@@ -58,8 +58,8 @@ Sizes typical_sizes(const Dims& dims) {
 Choice best_tile(const Convolution& c, const Sizes& out, const TargetInfo& target, int lanes) {
   Choice best;
   if (c.is_depthwise()) {
-    // Sums of a row of pixels; the pixels that they are made of and the weights need as many
-    // registers again.
+    // Sums of a row of pixels; its input pixels and the weights need the same number of registers
+    // again.
     Sizes box(out.size(), 1);
     box.back() = even_part(out.back(), target.vector_registers / 4);
     best.offer(box, 1, 1);
@@ -74,8 +74,7 @@ Choice best_tile(const Convolution& c, const Sizes& out, const TargetInfo& targe
   return best;
 }
 
-// The window of a tile, with its padding, is longer than the rows of the image that it is laid out
-// like.
+// True if the window of a tile, with padding, is longer than the image rows whose layout it uses.
 bool windows_overlap(const Convolution& c, const Sizes& tile) {
   for (std::size_t i = 1; i < c.in_place_strides.size(); ++i) {
     const std::int64_t row = c.input_extent(i, tile[i]) * c.in_place_strides[i];
@@ -116,7 +115,7 @@ void cut_chunks(const Convolution& c, const Sizes& out, double tile_cycles,
     std::int64_t tiles = ceil_ratio(out[axis], t.tile[axis]);
     t.chunk[axis] = even_part(tiles, t.chunk[axis] / t.tile[axis] / 2) * t.tile[axis];
   };
-  // The outermost axis with more than one tile; there the parts of the input overlap least.
+  // The outermost axis with more than one tile: there the parts of the input overlap least.
   auto longest = [&] {
     for (std::size_t i = 0; i < out.size(); ++i)
       if (t.chunk[i] > t.tile[i]) return i;
@@ -124,7 +123,7 @@ void cut_chunks(const Convolution& c, const Sizes& out, double tile_cycles,
   };
   while (!t.in_place && longest() < out.size() && scratch_bytes(c, t) > target.l2_bytes / 4)
     halve(longest());
-  // Each part of the image reads all weights, each part of the panels all of the image.
+  // Each part of the image reads all weights, each part of the panels reads all of the image.
   const std::int64_t weights = volume(c.window) * c.in_channels / c.groups * c.out_channels;
   std::int64_t image = c.in_channels;
   for (std::size_t i = 0; i < out.size(); ++i) image *= c.input_extent(i, out[i]);
@@ -169,16 +168,16 @@ ConvolutionTuning tuned(const Convolution& c, const TargetInfo& target, const Tu
     t.tile.push_back(std::max<std::int64_t>(1, wanted(cat("tile", i), best.box[i])));
     t.chunk.push_back(round_up(out[i], t.tile[i]));
   }
-  // In short rows the copies of the first and last tile cost more than one of the whole.
+  // In short rows, copying the first and last tile costs more than copying the whole row.
   constexpr std::int64_t few_tiles = 6;
   const bool copies_less = c.is_depthwise() && ceil_ratio(out.back(), t.tile.back()) < few_tiles;
   t.in_place = may_read_in_place(c, t, target) && wanted("in_place", !copies_less) != 0;
-  // As long as its multiply-adds, or as their latency.
+  // Limited by its multiply-adds or by their latency.
   const double cycles = c.is_depthwise()
                             ? 1 / static_cast<double>(boxes(out, t.tile) * t.chunk_panels)
                             : TileShape{t.rows(), t.columns / lanes}.cycles();
   cut_chunks(c, out, cycles, target, t);
-  // A chunk that reaches behind the last tile is one that ends there.
+  // A chunk that extends beyond the last tile is the same as one that ends there.
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::int64_t size = wanted(cat("chunk", i), t.chunk[i]);
     t.chunk[i] = whole_tiles(c.out_size[i].is_number() ? std::min(size, out[i]) : size, t.tile[i]);

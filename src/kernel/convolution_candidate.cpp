@@ -33,7 +33,7 @@ Convolution shape_of(Value v) {
   return c;
 }
 
-// Weights [window..., i, o] as the kernel reads them.
+// Weights [window..., i, o] in the kernel's layout.
 Value packed(Value w, const Convolution& c, const ConvolutionTuning& t) {
   const std::size_t space = c.window.size();
   const std::int64_t groups = c.is_depthwise() ? 1 : c.groups;
@@ -54,7 +54,7 @@ Value packed(Value w, const Convolution& c, const ConvolutionTuning& t) {
   return reshape_to(transpose_by(x, order), packed_type(c, t).shape.dims);
 }
 
-// Pixels follow each other along the last axis, channels within them.
+// True if pixels are contiguous along the last axis, and channels within them.
 bool lies_dense(const Convolution& c, const Splice& input, DType dtype) {
   const Dims& vars = input.vars;
   auto load = plain_load(input, dtype);
@@ -63,7 +63,7 @@ bool lies_dense(const Convolution& c, const Splice& input, DType dtype) {
          (c.in_size.back() == Dim(1) || stride_along(*load, pixel) == c.in_channels);
 }
 
-// Nothing when the input cannot be read where it lies.
+// Empty if the input cannot be read in place.
 std::vector<std::int64_t> strides_in_place(const Convolution& c, const Splice& input) {
   const std::span<const Dim> vars(input.vars.begin(), input.vars.size());
   auto load = plain_load(input, c.accumulate);
@@ -88,7 +88,7 @@ std::optional<FoundConvolution> find_convolution(const GroupSpec& spec) {
   if (!group || !group->anchor().is(ops::conv)) return std::nullopt;
   const Value anchor = group->anchor(), input = anchor.operand(0);
   if (anchor.attrs().integer_or("channels_last", 0) == 0) return std::nullopt;
-  // Without weights there is nothing to cut into panels.
+  // Without weights there is nothing to divide into panels.
   if (!accumulator(anchor.dtype()) || anchor.operand(1).shape().count() == Dim(0))
     return std::nullopt;
   Convolution c = shape_of(anchor);

@@ -60,8 +60,8 @@ class ConvolutionWriter {
     Dim image;
     Dims begin, count;
   };
-  // What a tile sees of the input: taps [first, first + count) of each axis but the last one. `at`:
-  // the element of tap `first` of its first pixel, channel 0, in `param`.
+  // The part of the input that a tile reads: taps [first, first + count) of each axis except the
+  // last. `at`: the element of tap `first` of its first pixel, channel 0, in `param`.
   struct View {
     int param = -1;
     Dim at = 0;
@@ -72,7 +72,7 @@ class ConvolutionWriter {
   Graph& graph() const { return lowering_.graph(); }
   std::size_t last() const { return axes_ - 1; }
 
-  // The part of `count` that a block from `begin` on holds.
+  // The part of `count` in a block that starts at `begin`.
   Dim part_of(const Dim& count, const Dim& begin, std::int64_t block) {
     if (count.is_number() && count.number() % block == 0) return block;
     return out_.keep(min(Dim(block), count - begin));
@@ -119,7 +119,7 @@ class ConvolutionWriter {
     copy_window(box.image, first, count, all_channels());
   }
 
-  // `count` pixels from `first` on; where there are none, zeros.
+  // Copies `count` pixels from `first` on; missing pixels become zeros.
   void copy_window(const Dim& image, const Dims& first, const Dims& count,
                    const Channels& channels) {
     Dims outer(count.begin(), count.end() - 1), at;
@@ -145,7 +145,7 @@ class ConvolutionWriter {
 
   Value both(Value a, Value b) const { return a ? lowering_.apply(ops::bit_and, {a, b}) : b; }
 
-  // `count` pixels from `first` on, which may lie before or behind those of a row that exists.
+  // Copies `count` pixels from `first` on, which may lie outside of an existing row.
   void copy_row(const Dim& image, Dims first, const Dim& count, const Channels& channels,
                 const Dim& to) {
     Dim left = 0, right = count;
@@ -158,7 +158,7 @@ class ConvolutionWriter {
     first[last()] = first[last()] + left;
     const Dim start = to + left * width;
     if (c_.input_is_dense && channels.count == c_.in_channels) {
-      // Whole pixels follow each other in the input, too.
+      // Whole pixels are contiguous in the input, too.
       const Dim place = input_place(image, first);
       lanes(pixels * width, [&](const Dim& i) { store_copy(start + i, input_load(place + i)); });
     } else {
@@ -206,7 +206,7 @@ class ConvolutionWriter {
     out.push_back(channel);
     return out;
   }
-  // Of an input that is a load: where channel 0 of a pixel lies; an element by its place.
+  // For an input that is a load: the position of channel 0 of a pixel.
   Dim input_place(const Dim& image, const Dims& at) const {
     return place_of_load(c_.input.value, c_.input, input_position(image, at, 0));
   }
@@ -214,7 +214,7 @@ class ConvolutionWriter {
     return lowering_.load(load_param(c_.input.value), c_.input.value.dtype(), place);
   }
 
-  // Some output pixel has a tap outside of the image.
+  // True if some output pixel has a tap outside of the image.
   bool sees_padding(std::size_t axis) const {
     const Dim &in = c_.in_size[axis], &out = c_.out_size[axis];
     if (!in.is_number() || !out.is_number() || !(c_.pads_low[axis] == Dim(0))) return true;
@@ -250,9 +250,9 @@ class ConvolutionWriter {
     return view;
   }
 
-  // A tile of several pixels along an axis must see only pixels that exist, else its window is
-  // copied; for one pixel the taps are clipped instead. The last tile overlaps the one before it,
-  // and begins before the first pixel where there are fewer than its own.
+  // A tile of several pixels along an axis must read only existing pixels, or else its window is
+  // copied; for one pixel the taps are clipped instead. The last tile overlaps the previous one,
+  // and begins before the first pixel if there are fewer pixels than it has.
   void sums_in_place(const Box& box, const Dim& panel, Dims& start) {
     View view = whole_view(load_param(c_.input.value));
     Dims origin, seen, extent;
@@ -295,7 +295,7 @@ class ConvolutionWriter {
     view.count[axis] = out_.keep(max(min(behind, Dim(c_.window[axis])) - view.first[axis], Dim(0)));
   }
 
-  // Places of the tile's pixels in the input.
+  // Positions of the tile's pixels in the input.
   std::vector<std::int64_t> pixel_offsets() const {
     std::vector<std::int64_t> out = {0};
     for (std::size_t i = 0; i < axes_; ++i) {
@@ -308,12 +308,11 @@ class ConvolutionWriter {
     return out;
   }
 
-  // Multiplications over the taps of a view, each along channels or, of depthwise ones, along the
-  // last axis: there lanes lie along channels, and a pixel of a row serves all the taps that it
-  // takes part in.
+  // Multiplications over the taps of a view, each along channels or, if depthwise, along the last
+  // axis: there lanes run along channels, and a pixel of a row serves all taps that use it.
   void sums(const View& view, const Dim& panel) {
     const std::int64_t depth = c_.is_depthwise() ? 1 : c_.in_channels / c_.groups;
-    // Taps along the last axis follow each other in the copy as they do in the weights.
+    // Taps along the last axis are as contiguous in the copy as in the weights.
     const bool merges = c_.is_depthwise() || (c_.dilations[last()] == 1 && c_.groups == 1);
     const std::int64_t runs = merges ? 1 : c_.window[last()];
     const std::int64_t run = c_.window[last()] / runs * depth;
@@ -323,7 +322,7 @@ class ConvolutionWriter {
       Stmt s{.kind = Kind::tile_multiply, .extent = run, .tile = 0, .columns = t_.columns};
       s.a = {view.param, view.at, pixel_offsets(), 1};
       Dim number = 0;
-      std::int64_t weights = run * t_.columns;  // of a whole panel, at last
+      std::int64_t weights = run * t_.columns;  // of a whole panel, after the loop
       for (std::size_t i = 0; i < axes_; ++i) {
         const std::int64_t count = i == last() ? runs : c_.window[i];
         number = number * Dim(count) + (i == last() ? tap[i] : view.first[i] + tap[i]);
@@ -345,13 +344,13 @@ class ConvolutionWriter {
 
   // ---- results
 
-  // Output pixels from `at` on, of a tile that was computed from `start` on.
+  // Output pixels starting at `at`, of a tile computed from `start` on.
   void results(const Box& box, const Dim& panel, const Dims& at, const Dims& start) {
     const std::int64_t in_group = c_.is_depthwise() ? c_.out_channels : c_.out_channels / c_.groups;
     const bool has_groups = panels_of_group_ != panels_;
     const Dim n = out_.keep((has_groups ? mod(panel, panels_of_group_) : panel) * Dim(t_.columns));
     const Dim channel = has_groups ? floor_div(panel, panels_of_group_) * Dim(in_group) + n : n;
-    // `from`: the first pixel of the tile that is wanted.
+    // `from`: the first pixel of the tile to store.
     auto elements = [&](LoopKind kind, const Dims& from, const Dims& count, const auto& element) {
       for_columns(n, in_group, [&](const Dim& columns) {
         Dims place;
@@ -394,7 +393,7 @@ class ConvolutionWriter {
       });
     };
     if (!is_short(c_.epilogue, t_.rows(), vectors_)) return from_memory();
-    // Whether all pixels of the tile are wanted.
+    // True if all pixels of the tile are stored.
     Value whole;
     for (std::size_t i = 0; i < axes_; ++i)
       if (!is_even(i))

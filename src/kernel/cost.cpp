@@ -17,14 +17,14 @@ namespace {
 // multiply-add is one.
 double instructions_per_ms(const TargetInfo& t) { return t.fma_gflops * 1e6 / (2 * t.lanes(4)); }
 
-// What runs once for each turn of the loops around it, and how many elements at once.
+// How often code runs in the loops around it, and for how many elements at once.
 struct Context {
   double times = 1;
   std::optional<VarId> lane_var;
   int lanes = 1;
 };
 
-// Elements that are not next to each other are fetched one by one.
+// Elements that are not contiguous are accessed one by one.
 double access_cost(const Dim& place, const Context& c) {
   if (!c.lane_var) return 1;
   for (const Dim& s : place.symbols())
@@ -44,8 +44,8 @@ double expression_cost(std::span<const Value> roots, const Context& c) {
   return cost;
 }
 
-// Walks the statements with numbers in place of positions. Blocks of tiles differ in size, so the
-// loops around tiles are sampled: a few iterations are walked, and each counts for several.
+// Walks the statements with numbers in place of positions. Blocks of tiles differ in size, so loops
+// around tiles are sampled: a few iterations are walked, and each stands for several.
 class Costs {
  public:
   Costs(const Kernel& kernel, const TargetInfo& target) : kernel_(kernel), target_(target) {}
@@ -59,7 +59,7 @@ class Costs {
  private:
   bool has_tiles() const { return !kernel_.tiles.empty(); }
 
-  // A position at the numbers that variables have now, sizes at typical ones.
+  // A position for the current values of variables, with typical sizes.
   std::int64_t number(const Dim& d) const {
     if (d.is_number()) return d.number();
     std::unordered_map<std::string, std::int64_t> values;
@@ -101,7 +101,7 @@ class Costs {
     return static_cast<double>(number(s.extent)) * tile.cycles();
   }
 
-  // Which side runs, where positions decide; else the longer one.
+  // The side that runs, if positions decide; else the more expensive one.
   double of_branch(const Stmt& s, const Context& c) {
     const Value& v = s.condition;
     const double own = 2 * c.times;
@@ -123,12 +123,12 @@ class Costs {
       inner.lanes = target_.lanes(4);
       inner.times = c.times * std::ceil(extent / inner.lanes);
     }
-    // Loops cost an instruction or two a turn.
+    // A loop costs one or two instructions per iteration.
     double cost = 2 * inner.times;
     const std::vector<std::int64_t> turns = samples(s);
     const std::string name = loop_symbol(s.var, s.extent).name();
     if (turns.empty()) return cost + of(s.body, inner);
-    // Each sampled iteration of a grid counts for an equal share; the last one of another loop
+    // Each sampled iteration of a grid counts for an equal share; in other loops the last one
     // counts once.
     const bool is_even = s.loop == LoopKind::grid;
     for (std::size_t i = 0; i < turns.size(); ++i) {
@@ -144,7 +144,7 @@ class Costs {
     return cost;
   }
 
-  // Iterations that are looked at; none: any will do.
+  // Iterations to sample; empty: all cost the same.
   std::vector<std::int64_t> samples(const Stmt& s) const {
     constexpr std::int64_t of_grid = 4;
     const std::int64_t last = number(s.extent) - 1;
@@ -184,8 +184,8 @@ void count_accesses(const Block& block, double times, std::vector<double>& count
   }
 }
 
-// Of each parameter no more than is there, and of a nest no more than it asks for; what it asks for
-// again is moved again where the part of a chunk does not fit the second cache.
+// For each parameter at most its size, and for a nest at most what it accesses. Repeated accesses
+// are moved again if the part of a chunk does not fit in the L2 cache.
 double bytes_of(const Kernel& k, const TargetInfo& target) {
   std::vector<double> counts(k.params.size(), INFINITY);
   if (k.tiles.empty()) {
@@ -221,7 +221,7 @@ double predicted_ms(const Kernel& k, const TargetInfo& target) {
   const double rate =
       bytes < static_cast<double>(target.l2_bytes) ? target.cache_gbytes : target.memory_gbytes;
   const double ms = std::max(instructions / instructions_per_ms(target), bytes / (rate * 1e6));
-  // Rates are those of one thread, and a kernel of several chunks runs on two at least: of three
+  // Rates are for one thread, and a kernel of several chunks runs on at least two threads: of three
   // chunks, one thread takes two.
   constexpr double worth_dividing_ms = 0.05;
   if (ms <= worth_dividing_ms) return ms;

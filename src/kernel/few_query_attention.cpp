@@ -19,23 +19,24 @@ namespace hone {
 
 namespace {
 
-constexpr std::int64_t own_elements = AttentionRows::vector_width;  // of a row, of a thread
-constexpr std::int64_t most_neighbours = 32;  // that a group joins without its memory
+constexpr std::int64_t own_elements = AttentionRows::vector_width;  // elements of a row per thread
+constexpr std::int64_t most_neighbours =
+    32;  // threads that a group can combine without group memory
 
 std::int64_t bit_ceil(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
 }
 
-// Rows that read the same keys: those of all queries of the heads that share them.
+// Rows that read the same keys: all queries of the heads that share them.
 struct SharedRows {
   std::int64_t heads = 1, queries = 1;
-  std::int64_t together = 1;  // that a group computes; the last one may have fewer
+  std::int64_t together = 1;  // computed by one group; the last group may have fewer
 
   std::int64_t count() const { return heads * queries; }
   std::int64_t blocks() const { return ceil_ratio(count(), together); }
 };
 
-// Nothing where their number is not known.
+// Nullopt if their number is unknown.
 std::optional<SharedRows> shared_rows(const AttentionProblem& p) {
   constexpr std::int64_t most_together = 8;
   SharedRows out;
@@ -57,7 +58,7 @@ std::optional<SharedRows> shared_rows(const AttentionProblem& p) {
 struct FewQueryTiling {
   std::int64_t threads = 128, unroll = 4, parts = 1;
 
-  // Neighbouring threads have the vectors of a key.
+  // The vectors of a key are held by neighbouring threads.
   static std::int64_t vectors(const AttentionProblem& p) {
     return bit_ceil(ceil_ratio(std::max(p.depth, p.width), own_elements));
   }
@@ -79,7 +80,7 @@ struct FewQueryTiling {
   }
 };
 
-// Microseconds on an H100, in a coarse model: for comparisons of tilings only.
+// Predicted microseconds on an H100 by a coarse model: only for comparing tilings.
 double predicted_us(const AttentionProblem& p, const SharedRows& rows, const FewQueryTiling& t) {
   constexpr double processors = 132, start_us = 2.5, step_us = 1, join_us = 2.3, bytes_per_us = 6e4,
                    all_bytes_per_us = 2.5e6;
@@ -94,7 +95,7 @@ double predicted_us(const AttentionProblem& p, const SharedRows& rows, const Few
          static_cast<double>(t.slots(p)) * 0.015 + (t.parts > 1 ? join_us : 0);
 }
 
-// All that fit, by predicted time, the best first.
+// All that fit, by predicted time, best first.
 std::vector<FewQueryTiling> tilings(const AttentionProblem& p, const SharedRows& rows,
                                     const TargetInfo& target) {
   std::vector<FewQueryTiling> out;
@@ -102,7 +103,7 @@ std::vector<FewQueryTiling> tilings(const AttentionProblem& p, const SharedRows&
     for (const std::int64_t unroll : {4, 2, 1})
       for (const std::int64_t parts : {1, 2, 4, 8, 16, 32, 64}) {
         const FewQueryTiling t{threads, unroll, parts};
-        // A part is worth it where it meets as many keys as a group reads at once.
+        // A part pays only if it has at least as many keys as a group reads at once.
         if (parts > 1 && typical(p.keys) < static_cast<double>(parts * t.keys_at_once(p))) break;
         if (t.fits(p, rows, target)) out.push_back(t);
       }
@@ -118,9 +119,9 @@ struct FewQueryAttention {
   SharedRows rows;
   AttentionRows query, key, value;
   KeyRange range = {};
-  std::optional<Splice> mask = {};      // (b, m, s); what the range does not say
-  std::optional<Splice> epilogue = {};  // (b, m, e), where there is one part
-  int sums = 0, most = 0, totals = 0;   // parameters, where there are several
+  std::optional<Splice> mask = {};      // (b, m, s); only what `range` does not cover
+  std::optional<Splice> epilogue = {};  // (b, m, e), if there is one part
+  int sums = 0, most = 0, totals = 0;   // parameters, if there are several parts
 };
 
 class FewQueryWriter : AttentionWords {
@@ -159,12 +160,12 @@ class FewQueryWriter : AttentionWords {
   // ---- rows
 
   Dim row_of(std::int64_t r) const { return block_ * Dim(rows_) + Dim(r); }
-  // Its matrix and query.
+  // The row's matrix and query.
   Dim matrix_of(std::int64_t r) const {
     return matrix_ * Dim(a_.rows.heads) + positions_.quotient(row_of(r), a_.rows.queries);
   }
   Dim query_of(std::int64_t r) const { return positions_.remainder(row_of(r), a_.rows.queries); }
-  // Nothing where all rows of all blocks are there.
+  // Empty if all rows of all blocks exist.
   Values has_row(std::int64_t r) const {
     if (a_.rows.count() % rows_ == 0) return {};
     return {lowering_.below(row_of(r), a_.rows.count())};
@@ -201,7 +202,7 @@ class FewQueryWriter : AttentionWords {
     });
   }
 
-  // Whole steps, but of one part.
+  // A single part has all keys; several parts are rounded up to whole steps.
   Dim part_keys() const {
     return t_.parts == 1 ? p_.keys : ceil_div(ceil_div(p_.keys, t_.parts), step_) * Dim(step_);
   }
@@ -224,7 +225,7 @@ class FewQueryWriter : AttentionWords {
     });
   }
 
-  // Of the thread, in this step.
+  // The thread's keys in this step.
   void each_key(const std::function<void(std::int64_t u, const Dim& key)>& body) {
     for (std::int64_t u = 0; u < t_.unroll; ++u) body(u, first_key_ + Dim(u * slots_) + slot_);
   }
@@ -236,7 +237,7 @@ class FewQueryWriter : AttentionWords {
           [&](const Dim& lane) { put(memory, Dim(place * own_elements) + lane, number(0)); });
   }
 
-  // The thread's vector of a row, zeros behind its last element.
+  // Loads the thread's vector of a row, with zeros after the last element.
   void bring(const AttentionRows& rows, int memory, std::int64_t place, const Dim& matrix,
              const Dim& row, Values there) {
     if (vectors_ > ceil_ratio(rows.columns, own_elements))
@@ -304,12 +305,13 @@ class FewQueryWriter : AttentionWords {
     });
   }
 
-  // What has met nothing but -infinity is not shifted: its powers are 0 then, as they should be.
+  // If there was only -infinity so far, there is no shift: its powers are then 0, as they should
+  // be.
   Value shift_of(Value most) const {
     return either(apply(ops::eq, most, number(-infinity)), number(0), most);
   }
 
-  // As a power of two; -infinity for a key that is not there or hidden.
+  // As the exponent of a power of two; -infinity for a key that does not exist or is hidden.
   Value score(std::int64_t r, const Dim& key, Value product) {
     constexpr double log2_e = std::numbers::log2e;
     Values seen;
@@ -342,7 +344,7 @@ class FewQueryWriter : AttentionWords {
     const RegId total = declare(number(0));
     intrinsic(short_powers, [&] {
       const Value factor = keep(power_of_two(apply(ops::sub, in(most_, r), shift_of(reg(most)))));
-      // Each slot's is that of all its threads.
+      // Every thread of a slot holds the slot's total.
       assign(total, apply(ops::mul, apply(ops::mul, in(totals_, r), factor),
                           number(1.0 / static_cast<double>(vectors_))));
       put(most_, r, factor);
@@ -424,7 +426,7 @@ std::optional<FoundFewQueries> find_few_queries(const GroupSpec& spec, const Tar
   return FoundFewQueries{std::move(*found), *rows};
 }
 
-// Of what the parts found: in the place of the first axis behind the queries, their number.
+// The types of the parts' results: the axis after the queries is the number of the part.
 std::vector<Type> types_of_parts(const AttentionProblem& p, std::int64_t parts) {
   Dims rows = p.leading;
   rows.push_back(p.queries);
@@ -435,7 +437,7 @@ std::vector<Type> types_of_parts(const AttentionProblem& p, std::int64_t parts) 
           Type(DType::f32, Shape(rows))};
 }
 
-// The attention, of sums, largest scores and totals of its parts.
+// Combines the parts' sums, largest scores and totals into the attention.
 Value joined_parts(std::span<const Value> left, DType dtype) {
   const Value sums = left[0], most = left[1], totals = left[2];
   const int axis = most.rank() - 1;

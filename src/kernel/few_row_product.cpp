@@ -16,9 +16,9 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t vector_elements = 8;
-constexpr std::int64_t most_joined = 32;  // threads that join numbers without memory of the group
+constexpr std::int64_t most_joined = 32;  // threads whose numbers are joined without group memory
 
-// The product, and along what the elements of the matrix lie side by side.
+// The product, and the axis along which the matrix is contiguous.
 struct RowProblem {
   Dim batch = 1, n = 1, k = 1;
   std::int64_t rows = 1;
@@ -28,10 +28,10 @@ struct RowProblem {
 
 // ---- tuning
 
-// Along the columns: `vectors` threads have neighbouring vectors of a row of the matrix, each slot
-// of such threads has `unroll` rows at once, and the group adds up what its slots found. Along the
-// depth: `vectors` threads have neighbouring vectors of a column, each slot has `unroll` columns,
-// and its threads join what they found.
+// Along the columns: `vectors` threads hold neighbouring vectors of a row of the matrix, each slot
+// of such threads has `unroll` rows at once, and the group adds up the sums of its slots. Along the
+// depth: `vectors` threads hold neighbouring vectors of a column, each slot has `unroll` columns,
+// and its threads combine their sums.
 struct RowTiling {
   std::int64_t threads = 256, vectors = 8, unroll = 8;
 
@@ -42,7 +42,7 @@ struct RowTiling {
   std::int64_t depth(bool along_depth) const {
     return along_depth ? vectors * vector_elements : slots() * unroll;
   }
-  // Of the slots' sums, where the group adds them.
+  // Of the slots' sums in group memory.
   std::int64_t pitch() const { return vectors * vector_elements + 1; }
   std::int64_t adders() const { return threads / (vectors * vector_elements); }
   std::int64_t registers(std::int64_t rows, bool along_depth) const {
@@ -68,7 +68,7 @@ struct RowTiling {
   }
 };
 
-// Microseconds on an H100, in a coarse model: for comparisons of tilings only.
+// Predicted microseconds on an H100 by a coarse model: only for comparing tilings.
 double predicted_us(const RowProblem& p, const RowTiling& t) {
   constexpr double processors = 132, start_us = 2, step_us = 0.9, bytes_per_us = 2.6e6,
                    processor_bytes_per_us = 5e4, threads_at_once = 2048, registers = 65536,
@@ -93,7 +93,7 @@ double predicted_us(const RowProblem& p, const RowTiling& t) {
                    each / processor_bytes_per_us, bytes / bytes_per_us});
 }
 
-// All that fit, by predicted time, the best first.
+// All that fit, by predicted time, best first.
 std::vector<RowTiling> tilings(const RowProblem& p, const TargetInfo& target) {
   std::vector<RowTiling> out;
   for (const std::int64_t threads : {256, 128, 512, 1024, 64, 32})
@@ -108,8 +108,8 @@ std::vector<RowTiling> tilings(const RowProblem& p, const TargetInfo& target) {
 
 // ---- statements
 
-// Expressions of the operands and results, over the batch, the row or column, and the depth: of the
-// side that lies in order the number of the vector, with the place in it last.
+// Expressions of the operands and results, over the batch, the row or column, and the depth. The
+// contiguous side has the number of the vector, and the position in it as the last index.
 struct RowParts {
   Splice row, matrix, epilogue;
 };
@@ -145,7 +145,7 @@ class RowWriter : GroupWords {
     place_memory(kernel_);
   }
 
-  // Nothing where all parts of this size are whole.
+  // Empty if all parts of this size are whole.
   Values below(const Dim& at, const Dim& limit, std::int64_t part) const {
     return divides(part, limit) ? Values() : Values{lowering_.below(at, limit)};
   }
@@ -191,7 +191,7 @@ class RowWriter : GroupWords {
     branch_unless_known(
         there, [&] { out_.fetch(spliced_at(parts_.matrix, {batch_, column_of(u), number, 0})); });
   }
-  // So many elements from `first` on, each where `at` says; zeros behind the limit.
+  // Loads `count` elements from `first` on, as given by `element`; zeros past the limit.
   void bring(int memory, std::int64_t place, std::int64_t count, const Dim& first, const Dim& limit,
              std::int64_t whole, Values there,
              const std::function<Value(const Dim& lane)>& element) {
@@ -221,7 +221,7 @@ class RowWriter : GroupWords {
     return spliced(lowering_.graph(), s, std::span(at.begin(), at.size()));
   }
 
-  // Rows of the matrix from that depth on.
+  // Processes rows of the matrix starting at `depth`.
   void step_along_columns(const Dim& depth) {
     const Dim first = depth + slot_ * Dim(t_.unroll);
     const Dim column = first_column_ + vector_ * Dim(vector_elements),
@@ -246,7 +246,7 @@ class RowWriter : GroupWords {
       });
   }
 
-  // Vectors of columns at that depth.
+  // Processes vectors of columns starting at `depth`.
   void step_along_depth(const Dim& depth) {
     const Dim first = depth + vector_ * Dim(vector_elements),
               number = positions_.quotient(depth, vector_elements) + vector_;
@@ -322,7 +322,7 @@ class RowWriter : GroupWords {
 
 // ---- candidates
 
-// Whether what is read lies side by side along the lane.
+// True if what is read is contiguous along the lane.
 bool lies_along(Value element, const Dim& lane) {
   bool any = false;
   for (NodeId n : nodes_below(std::span(&element, 1))) {
@@ -350,7 +350,7 @@ struct FoundRows {
   RowParts parts;
 };
 
-// The expressions, if the matrix lies that way.
+// The expressions, if the matrix has that layout.
 std::optional<RowParts> parts_of(AnchoredGroup& group, const GroupProblem& g, RowProblem& p) {
   Positions& positions = group.lowering().positions();
   // The only position of an axis of size 1 is 0, also where it comes from a reshape.

@@ -11,16 +11,16 @@ namespace hone {
 
 namespace {
 
-// Threads lie in rows of so many, each with a tile of so many rows.
+// Threads form rows of `across`, each with a tile of `tile_rows` rows.
 constexpr std::int64_t across = 8, tile_rows = 4;
 
 struct GroupAttentionTiling {
   std::int64_t threads = 128, keys = 32;
 
   std::int64_t queries() const { return threads / across * tile_rows; }
-  // That share the scores of a query.
+  // Threads that share the scores of a query.
   std::int64_t of_query() const { return threads / queries(); }
-  // Lines of an odd length begin at different banks.
+  // Lines of odd length begin at different banks.
   static std::int64_t pitch(std::int64_t elements) { return elements | 1; }
   Tuning named() const { return {{"threads", threads}, {"keys", keys}}; }
   bool operator==(const GroupAttentionTiling&) const = default;
@@ -32,7 +32,7 @@ struct GroupAttentionTiling {
     const std::int64_t width = round_up(p.width, across),
                        elements = queries() * (pitch(p.depth) + pitch(keys) + 1) +
                                   p.depth * pitch(keys) + keys * width;
-    // Reductions of neighbours may want an element of each thread.
+    // Reductions over neighbours may need one element per thread.
     constexpr std::int64_t most_columns = 32;
     return 4 * (elements + threads) + 512 <= target.group_bytes && width / across <= most_columns;
   }
@@ -50,7 +50,7 @@ struct GroupAttention {
   AttentionProblem problem;
   KeyRange range;
   Splice query, key, value, epilogue;  // (b, m, d), (b, s, d), (b, s, e), (b, m, e)
-  std::optional<Splice> mask;          // (b, m, s); what the range does not say
+  std::optional<Splice> mask;          // (b, m, s); only what the range does not cover
 };
 
 class GroupAttentionWriter : AttentionWords {
@@ -123,7 +123,7 @@ class GroupAttentionWriter : AttentionWords {
 
   // ---- what the group shares
 
-  // Element i of so many, for each of the thread's.
+  // Runs `body` for the thread's share of `total` elements.
   void each_of(std::int64_t total, const Body& body) {
     serial(ceil_ratio(total, t_.threads), [&](const Dim& turn) {
       const Dim i = turn * Dim(t_.threads) + thread_;
@@ -132,7 +132,7 @@ class GroupAttentionWriter : AttentionWords {
       branch_unless_known(inside, [&] { body(i); });
     });
   }
-  // An element where the row is there, else 0.
+  // Stores the element if the row exists, else 0.
   void put_element(int memory, const Dim& to, const Splice& of, const Dim& row, const Dim& extent,
                    const Dim& column, const Values& more) {
     Values there = more;
@@ -154,7 +154,7 @@ class GroupAttentionWriter : AttentionWords {
     });
   }
 
-  // Keys lie across, so that neighbouring ones are neighbours.
+  // Keys are stored transposed, so that neighbouring keys are adjacent.
   void bring_keys() {
     each_of(t_.keys * p_.depth, [&](const Dim& i) {
       const Dim line = positions_.quotient(i, p_.depth), d = positions_.remainder(i, p_.depth);
@@ -205,7 +205,7 @@ class GroupAttentionWriter : AttentionWords {
              {values_, column_ * Dim(sum_columns()), {}, width_});
   }
 
-  // Gives the tile of sums other numbers.
+  // Replaces each number of the tile of sums.
   void change_sums(const std::function<Value(const Dim& r, const Dim& c)>& to) {
     unrolled(tile_rows, [&](const Dim& r) {
       lanes(sum_columns(),
@@ -244,7 +244,7 @@ class GroupAttentionWriter : AttentionWords {
     const RegId sum = declare(number(0));
     intrinsic(short_powers, [&] {
       const Value before = keep(reg(largest_)), now = keep(apply(ops::maximum, before, reg(most))),
-                  // A row that has met nothing but -infinity is not shifted.
+                  // A row with only -infinity so far is not shifted.
           shift = keep(either(apply(ops::eq, now, number(-infinity)), number(0), now)),
                   factor = keep(power_of_two(apply(ops::sub, before, shift)));
       each_key([&](const Dim&, const Dim& place) {
@@ -254,7 +254,7 @@ class GroupAttentionWriter : AttentionWords {
       });
       assign(largest_, now);
       assign(total_, apply(ops::add, apply(ops::mul, reg(total_), factor), reg(sum)));
-      // Those that share a query say the same.
+      // Threads that share a query have the same factor.
       out_.branch(lowering_.same(own_part_, 0), [&] { put(factors_, own_row_, factor); });
     });
   }
@@ -274,7 +274,7 @@ class GroupAttentionWriter : AttentionWords {
     });
   }
 
-  // A score as a power of two; what is not there is not changed.
+  // A score as the exponent of a power of two; the mask is applied only where query and key exist.
   Value score(const Dim& key, Value s) {
     constexpr double log2_e = std::numbers::log2e;
     if (!p_.softcap && !a_.mask) return apply(ops::mul, s, number(p_.scale * log2_e));
@@ -295,8 +295,8 @@ class GroupAttentionWriter : AttentionWords {
 
   // ---- what no query of the group sees
 
-  // It counts 0 times its value, which is NaN where that is infinite: as much as it does in the
-  // operation's expansion. Found in the memory of the values, which are not there yet.
+  // Hidden keys count 0 times their value, which is NaN for an infinite value, as in the
+  // operation's expansion. Summed in the memory of the values, which are not loaded yet.
   std::int64_t parts() const { return std::max<std::int64_t>(1, t_.threads / width_); }
 
   void count_hidden() {
@@ -364,7 +364,7 @@ class GroupAttentionWriter : AttentionWords {
 
   const GroupAttention& a_;
   const GroupAttentionTiling& t_;
-  std::int64_t width_;  // of values in memory: whole tiles
+  std::int64_t width_;  // of values in memory, in whole tiles
   int queries_ = 0, keys_ = 0, values_ = 0, scores_ = 0, factors_ = 0, changed_ = 0;
   RegId largest_ = 0, total_ = 0;   // of the thread's query
   Dim row_ = 0, column_ = 0;        // of the thread's tiles

@@ -20,11 +20,11 @@ namespace {
 
 using Kind = Stmt::Kind;
 
-// Of what a thread fetches for a step at once.
+// Elements that a thread may fetch at once for a step.
 constexpr std::int64_t most_fetched = 8;
 
-// The tile of a group is m x n, in steps of k; that of a thread rows x columns. With two stages the
-// tiles of a step come through registers while those of the step before it are multiplied.
+// The tile of a group is m x n, in steps of k; that of a thread is rows x columns. With two stages
+// the tiles of a step are loaded into registers while the previous step is multiplied.
 struct Tiling {
   std::int64_t m = 64, n = 64, k = 16, rows = 4, columns = 4, stages = 1;
 
@@ -50,7 +50,7 @@ std::int64_t tile_size(const Dim& d, std::int64_t most) {
 
 Tiling one_stage_tiling(const GroupProblem& p, const TargetInfo& target, DType t) {
   Tiling x;
-  // With 8 x 8 sums a thread multiplies four times as often as it reads.
+  // With 8 x 8 sums a thread does four multiplications per element that it reads.
   constexpr Tiling large{128, 128, 8, 8, 8};
   constexpr double enough_tiles = 128;
   if (typical(p.batch) * std::floor(typical(p.m) / 128) * std::floor(typical(p.n) / 128) >=
@@ -58,7 +58,7 @@ Tiling one_stage_tiling(const GroupProblem& p, const TargetInfo& target, DType t
       large.fits(target, t))
     return large;
   x.m = tile_size(p.m, 64), x.n = tile_size(p.n, 64), x.k = tile_size(p.k, 16);
-  // Few large tiles would leave most of the machine idle.
+  // Fewer large tiles would leave most of the machine idle.
   constexpr double least_tiles = 64;
   constexpr std::int64_t least_side = 16;
   const auto tiles = [&] {
@@ -77,7 +77,7 @@ Tiling one_stage_tiling(const GroupProblem& p, const TargetInfo& target, DType t
     else
       x.columns *= 2;
   }
-  // Each step waits for memory, so threads that read little read more at once.
+  // Each step waits for memory, so threads that read little should read more at once.
   constexpr std::int64_t most_k = 64, most_read = 4;
   while (x.k * 2 <= std::min(most_k, tile_size(p.k, most_k)) &&
          std::max(x.m, x.n) * x.k * 2 <= most_read * x.threads() &&
@@ -86,7 +86,7 @@ Tiling one_stage_tiling(const GroupProblem& p, const TargetInfo& target, DType t
   return x;
 }
 
-// Wherever a step's tiles fit into registers, fetching them while others are multiplied is faster.
+// If a step's tiles fit in registers, loading them during the previous multiplication is faster.
 Tiling default_tiling(const GroupProblem& p, const TargetInfo& target, DType t) {
   const Tiling one = one_stage_tiling(p, target, t);
   Tiling two = one;
@@ -202,7 +202,7 @@ class GroupContractionWriter {
     multiply.b.offset = stage * Dim(t_.k * t_.n) + thread_n_;
     multiply.b.stride = t_.n;
     steps.body.push_back(std::move(multiply));
-    // With two stages the next step is put elsewhere.
+    // With two stages the next step is stored elsewhere.
     if (t_.stages == 1) steps.body.push_back({.kind = Kind::barrier});
     out.push_back(std::move(steps));
     return out;
@@ -214,13 +214,13 @@ class GroupContractionWriter {
 
   std::int64_t turns(std::int64_t elements) const { return ceil_ratio(elements, t_.threads()); }
 
-  // Element i of a tile is made by thread i mod threads, in one of its turns.
+  // Element i of a tile is written by thread i mod threads, in one of its iterations.
   Stmt filled(std::int64_t elements,
               const std::function<Block(const Dim& i, const Dim& turn)>& element) {
     const std::int64_t threads = t_.threads();
     const Dim turn = positions_.add_loop(turns(elements));
     const Dim i = turn * Dim(threads) + thread_;
-    // Written out, all that a thread reads is on its way at once.
+    // If unrolled, all reads of a thread are in flight at once.
     const bool is_short = positions_.extent(turn).number() <= most_fetched;
     Stmt s = loop(is_short ? LoopKind::unrolled : LoopKind::serial, turn);
     s.body = element(i, turn);
@@ -242,7 +242,7 @@ class GroupContractionWriter {
     return out;
   }
 
-  // The element where it lies inside, else 0.
+  // Stores the element if it is inside, else 0.
   Block guarded(int memory, const Dim& at, Value element, const Values& conditions) {
     Stmt store{.kind = Kind::store, .param = memory, .offset = at, .value = element};
     if (conditions.empty()) return {store};
@@ -250,14 +250,13 @@ class GroupContractionWriter {
     return {branch(all(conditions), {store}, {zero})};
   }
 
-  // m, n or k of the problem: its index in Parts, and the part of it that a tile holds.
+  // m, n or k of the problem: its index in Parts, and the part of it in a tile.
   struct Axis {
     Dim var, first, extent;
     std::int64_t tile;
   };
 
-  // The tiles of a step go to memory of the group at once, or are held by the threads until they
-  // are put there.
+  // The tiles of a step are stored to group memory at once, or held in registers until put().
   enum class Through : std::uint8_t { nothing, registers };
   void fill(const Parts& parts, const Dim& step, Through through, Block& out) {
     const Axis m{parts.m, first_m_, p_.m, t_.m}, n{parts.n, first_n_, p_.n, t_.n},
@@ -281,7 +280,7 @@ class GroupContractionWriter {
     held(b_memory_, parts.b_value, parts.k, t_.k, parts.n, t_.n);
   }
 
-  // Neighbouring threads read what lies side by side.
+  // Neighbouring threads read adjacent elements.
   static bool lies_along_rows(Value element, const Dim& rows, const Dim& columns) {
     return stride_of_loads(element, rows) == 1 && stride_of_loads(element, columns) != 1;
   }
@@ -292,7 +291,7 @@ class GroupContractionWriter {
     return along_rows ? std::pair(inner, outer) : std::pair(outer, inner);
   }
 
-  // The tile of an operand, in order of rows.
+  // Fills the tile of an operand, stored row by row.
   Stmt fill(int memory, const Parts& parts, Value element, const Axis& rows, const Axis& columns,
             Through through) {
     const bool along_rows = lies_along_rows(element, rows.var, columns.var);
@@ -322,7 +321,7 @@ class GroupContractionWriter {
     return std::nullopt;
   }
 
-  // Each thread stores what its tile holds of the results.
+  // Each thread stores its tile of the results.
   Block results(const Parts& parts) {
     const Dim r = positions_.add_loop(t_.rows), c = positions_.add_loop(t_.columns);
     const Dim m = first_m_ + thread_m_ + r, n = first_n_ + thread_n_ + c;
@@ -341,7 +340,7 @@ class GroupContractionWriter {
     if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
     if (!divides(t_.n, p_.n)) conditions.push_back(lowering_.below(n, p_.n));
     if (!conditions.empty()) stores = Block{branch(all(conditions), std::move(stores), {})};
-    // Unrolling an expensive body for each element takes compilers long.
+    // Unrolling an expensive body for each element slows down compilers.
     const bool is_long = std::ranges::any_of(values_of(stores), has_expensive);
     Stmt columns = loop(LoopKind::unrolled, c),
          rows = loop(is_long ? LoopKind::serial : LoopKind::unrolled, r);

@@ -69,7 +69,7 @@ class Groups {
   }
 
  private:
-  // ---- one thread for each turn of the outer loops
+  // ---- one thread per iteration of the outer loops
 
   Block elements(Peeled p) {
     const Dims extents = extents_of(p.outer);
@@ -88,16 +88,17 @@ class Groups {
   bool is_multiple(const Dim& total) const { return mod(total, threads_) == Dim(0); }
 
   // How many iterations of the last loop one thread takes, as lanes: as many elements of the widest
-  // parameter as fit 16 bytes. What a thread writes must be contiguous. So must what it reads, or
-  // else neighbouring threads must read neighbouring elements.
+  // parameter as fit in 16 bytes. What a thread writes must be contiguous. What it reads must be
+  // too, or else neighbouring threads must read neighbouring elements.
   std::int64_t vector_width(const Block& body, const std::vector<Stmt>& loops) const {
     constexpr double worth_it = 1 << 16;
     if (vectors_ < 0 && typical(product(extents_of(loops))) < worth_it) return 1;
     return possible_width(body, loops);
   }
 
-  // Of a row that threads share. Its neighbours are those of neighbouring threads, so elements of 4
-  // bytes fill lines of memory as well one by one; but what is spread moves in vectors of 16 bytes.
+  // For a row that threads share. Neighbouring threads hold neighbouring elements, so single
+  // elements of 4 bytes also fill cache lines; but spread memory is accessed in vectors of 16
+  // bytes.
   std::int64_t row_vector_width(const Block& body, const std::vector<Stmt>& loops) const {
     constexpr double worth_it = 1 << 20;
     constexpr std::int64_t wide_element = 4;
@@ -126,7 +127,7 @@ class Groups {
       moves = moves || stride == Dim(1);
       return stride == Dim(0) || stride == Dim(1);
     };
-    // When the lanes are the whole loop, the next thread has the next iteration of the outer loop.
+    // If the lanes are the whole loop, the next thread has the next iteration of the outer loop.
     const bool are_whole = loops.size() > 1 && loops.back().extent == Dim(width);
     const auto lies_across = [&](const Dim& offset) {
       return are_whole && stride_of(offset, symbol_of(loops[loops.size() - 2])) == Dim(1);
@@ -147,7 +148,8 @@ class Groups {
     return moves ? width : 1;
   }
 
-  // The body at a turn of the loops, given by its number; with a width, at so many of the last one.
+  // The body at iteration `at` of the flattened loops; with a width, at `width` iterations of the
+  // last.
   Block place(Block body, const std::vector<Stmt>& loops, const Dim& at, std::int64_t width = 1) {
     Dims extents = extents_of(loops);
     if (width > 1) extents.back() = floor_div(extents.back(), width);
@@ -188,9 +190,9 @@ class Groups {
     return out;
   }
 
-  // ---- one group for each turn of the outer loops, its loops shared by the threads
+  // ---- one group per iteration of the outer loops, its loops shared by the threads
 
-  // Worth it where a row is long and read in order, or where there are few rows.
+  // Pays if a row is long and read in order, or if there are few rows.
   bool wants_rows(const Peeled& p) {
     if (rows_ == 0 || !kernel_.memory.empty()) return false;
     row_length_ = 0;
@@ -224,9 +226,9 @@ class Groups {
     return false;
   }
 
-  // As many that each takes some 32 elements of a long row, and half as many of a short one; few
-  // elements where there are too few rows to keep the machine busy otherwise. What no threads
-  // together can keep of a row they read again.
+  // Each thread takes about 32 elements of a long row, or 16 of a short one; fewer if there are too
+  // few rows to keep the machine busy. What the threads together cannot keep of a row they read
+  // again.
   std::int64_t row_threads() const {
     if (are_threads_given_ || !has_vectors_ || !row_length_.is_number())
       return threads_for(row_length_, most_threads_);
@@ -239,9 +241,9 @@ class Groups {
     return wanted <= may_share_row_ ? wanted : may_have_threads_;
   }
 
-  // ---- rows that registers do not hold: the memory of blocks does
+  // ---- rows that do not fit in registers: kept in the memory of blocks
 
-  // Bytes of an element of what is read and written, the narrowest.
+  // The smallest element size among the parameters, at most 4 bytes.
   std::int64_t element_bytes() const {
     std::int64_t out = 4;
     for (const KernelParam& p : kernel_.params)
@@ -251,9 +253,9 @@ class Groups {
 
   std::int64_t row_bytes() const { return row_length_.number() * element_bytes(); }
 
-  // With 256 bytes of the row for each thread, and 256 threads in a block, three blocks fit a
-  // processor: one of them computes while others read or write. A row of few threads is one block,
-  // whose threads meet sooner than those of a cluster.
+  // With 256 bytes of the row per thread, and 256 threads per block, three blocks fit on a
+  // processor: one computes while others read or write. A row of few threads is one block, whose
+  // threads synchronize faster than those of a cluster.
   std::int64_t spreading_threads() const {
     constexpr std::int64_t bytes_each = 256;
     return are_threads_given_ ? threads_
@@ -274,7 +276,7 @@ class Groups {
            (spread_ == 1 || row_bytes() >= least_bytes);
   }
 
-  // Keeps as many of the loads as a block has room for.
+  // Keeps as many of the loads as fit in the block.
   void spread(Block& shared) {
     std::int64_t left = block_bytes_ * blocks_of_spread(threads_) / threads_;
     for (const std::int64_t turns : turns_)
@@ -287,12 +289,12 @@ class Groups {
     return grid(chunk, std::move(p.prefix), place(std::move(shared), p.outer, chunk));
   }
 
-  // What all threads do alike stays as it is; loops are shared and stores are one thread's.
-  // Nothing where a later statement needs what another thread stored.
+  // Statements that all threads run alike are unchanged; loops are shared and stores are done by
+  // one thread. Nullopt if a later statement needs what another thread stored.
   std::optional<Block> share(const Block& block) {
     if (reads_what_it_writes(block)) return std::nullopt;
     Block out;
-    // Since the last barrier: by one thread, by all.
+    // Written since the last barrier: by one thread, by all.
     std::unordered_set<std::int64_t> by_one, by_all;
     for (const Stmt& s : block) {
       const std::unordered_set<std::int64_t> writes = params_written({s});
@@ -300,7 +302,7 @@ class Groups {
       if (std::ranges::any_of(writes, [&](std::int64_t p) {
             return by_all.contains(p) || (is_loop && by_one.contains(p));
           })) {
-        // What a thread stores here another one must not overwrite with what came before it.
+        // Another thread's earlier store must not overwrite what a thread stores here.
         out.push_back({.kind = Kind::barrier});
         by_one.clear();
         by_all.clear();
@@ -345,7 +347,7 @@ class Groups {
     return false;
   }
 
-  // Turns are dealt out one to each thread; sums of the threads are joined behind the loop.
+  // Iterations are distributed over the threads; their sums are joined after the loop.
   bool share_loop(const Stmt& s, Block& out) {
     if (is_ordered(s, kernel_)) return false;
     std::vector<Stmt> loops;
@@ -392,7 +394,7 @@ class Groups {
     Value start;
   };
 
-  // Registers of the outside that the statements join to.
+  // Outer registers that the statements join into.
   std::vector<Sum> sums_of(const Block& block) {
     std::unordered_set<RegId> declared;
     for_each_statement(block, [&](const Stmt& s) {
@@ -423,7 +425,7 @@ class Groups {
   std::int64_t most_threads_, rows_, vectors_, threads_ = 1;
   std::int64_t may_have_threads_, may_share_row_;
   std::int64_t spread_, row_blocks_, block_bytes_;
-  std::vector<std::int64_t> turns_;  // of the loops that are shared
+  std::vector<std::int64_t> turns_;  // of the shared loops
   bool are_threads_given_, has_vectors_, is_spread_ = false;
   Dim row_length_ = 0, rows_count_ = 1, thread_ = 0;
 };

@@ -45,7 +45,7 @@ GroupProblem of_dot(Value v, const Positions& positions) {
   return p;
 }
 
-// Pixels are the rows, the places of the window times the channels are what is summed over.
+// Pixels are the rows; the sum runs over window positions times channels.
 GroupProblem of_conv(Value v, const Positions& positions) {
   const ConvAxes axes = conv_axes(v.attrs(), v.rank());
   const bool channels_last = v.attrs().integer_or("channels_last", 0) != 0;
@@ -62,7 +62,7 @@ GroupProblem of_conv(Value v, const Positions& positions) {
   const Dim in = w.shape()[axes.in], out = floor_div(w.shape()[axes.out], groups);
   Dims rows = {v.shape()[axes.batch]};
   for (const Dim& d : sizes_at(v, axes.space)) rows.push_back(d);
-  // In the order in which the input lies.
+  // In the order of the input's layout.
   Dims steps = sizes_at(w, axes.weight_space);
   steps.insert(channels_last ? steps.end() : steps.begin(), in);
   p.batch = groups, p.m = product(rows), p.n = out, p.k = product(steps);
@@ -112,7 +112,7 @@ std::optional<FoundGroupContraction> find_group_contraction(const GroupSpec& spe
   std::optional<AnchoredGroup> group = AnchoredGroup::find(spec);
   if (!group) return std::nullopt;
   const std::optional<DType> accumulate = accumulator(group->anchor().dtype());
-  // Tiles multiply operands that are cast to what they sum in.
+  // Tiles multiply operands that are cast to the accumulator dtype.
   if (!accumulate) return std::nullopt;
   return FoundGroupContraction{std::move(*group), *accumulate};
 }

@@ -19,8 +19,8 @@ constexpr std::int64_t vector_width = TensorTiling::vector_width;
 
 // ---- operands
 
-// Whether all that is read lies side by side along the lane, in vectors at multiples of them, and
-// what decides whether it is read does not depend on the lane.
+// True if everything it reads is contiguous along the lane, in aligned vectors, and the conditions
+// of reads do not depend on the lane.
 bool reads_vectors(const TensorSide& s) {
   bool any = false;
   for (NodeId n : nodes_below(std::span(&s.element, 1))) {
@@ -40,9 +40,9 @@ bool reads_vectors(const TensorSide& s) {
 
 Dim whole_vectors(const Dim& d) { return ceil_div(d, vector_width) * Dim(vector_width); }
 
-// Weights that cannot be read in vectors are laid out as rows of depth, once: those of a
-// convolution that neither depth nor columns run through in order, and matrices whose rows are no
-// whole vectors. Rows are padded to whole vectors. The type of that.
+// The type of weights repacked once because they cannot be read in vectors, as rows of depth padded
+// to whole vectors. These are weights of a convolution that are contiguous along neither depth nor
+// columns, and matrices whose rows are not whole vectors.
 std::optional<Type> packed_type(const GroupSpec& spec, const AnchoredGroup& group,
                                 const GroupProblem& p) {
   const bool is_plain = p.b.is(ops::param) && group.is_weight(p.b) && p.batch == Dim(1) &&
@@ -64,7 +64,7 @@ std::optional<Type> packed_type(const GroupSpec& spec, const AnchoredGroup& grou
   return mod(p.n, vector_width) == Dim(0) ? std::optional(out) : std::nullopt;
 }
 
-// Writes them into temporary 0.
+// Writes the packed weights to temporary 0.
 std::optional<Candidate::Step> packing_step(const GroupSpec& spec, const GroupProblem& p,
                                             const NestMaker& make_nest) {
   using Kind = Candidate::Operand::Kind;
@@ -95,7 +95,7 @@ class TensorOperands {
   TensorOperands(AnchoredGroup& group, const GroupProblem& p, const std::optional<Type>& packed)
       : group_(group), p_(p), packed_(packed), positions_(group.lowering().positions()) {}
 
-  // Without the stores, which an epilogue or the parts of the depth decide.
+  // Without the stores, which depend on the epilogue or the parts of the depth.
   std::optional<TensorParts> find() {
     TensorParts parts;
     parts.b = positions_.add_loop(p_.batch);
@@ -158,7 +158,7 @@ class TensorOperands {
     return true;
   }
 
-  // A load gives 0 where its condition does not hold, as the padding around it may.
+  // A load already gives 0 if its condition is false, so a `select` with 0 around it is dropped.
   Value without_zeros(Value v) const {
     if (!v.is(ops::select)) return v;
     const Value load = v.operand(1);
@@ -197,13 +197,13 @@ std::optional<FoundGroupContraction> find_tensor(const GroupSpec& spec, const Ta
   return found;
 }
 
-// Too little of a tile would be used, on both sides.
+// False if too little of a tile would be used in both directions.
 bool is_worth_it(const GroupProblem& p) {
   constexpr double least = 8;
   return std::max(typical(p.m), typical(p.n)) >= least && typical(p.k) >= least;
 }
 
-// The group and how its operands lie, with the forms of its kernel.
+// The group and the layout of its operands; builds its kernels.
 class TensorBuilder {
  public:
   static std::optional<TensorBuilder> find(const GroupSpec& spec, const TargetInfo& target) {
@@ -212,7 +212,7 @@ class TensorBuilder {
     return TensorBuilder(spec, target, std::move(*found));
   }
 
-  // The best first. Empty where its operands are no expressions.
+  // Best first. Empty if its operands are not expressions.
   std::vector<TensorTiling> tilings(std::size_t most) {
     const GroupProblem p = problem_of(found_.group);
     const std::optional<Type> packed = packed_type(spec_, found_.group, p);
@@ -227,7 +227,7 @@ class TensorBuilder {
                           most);
   }
 
-  // Nothing where the group does not allow it.
+  // Nullopt if the group does not allow it.
   std::optional<Candidate> build(const TensorTiling& t, const NestMaker& make_nest) {
     AnchoredGroup& group = found_.group;
     const GroupProblem p = problem_of(group);
@@ -304,7 +304,7 @@ class TensorBuilder {
     parts.stores = {std::move(store)};
   }
 
-  // The steps that add the parts up, and all that follows in the group.
+  // The steps that add up the parts, and everything after the anchor in the group.
   void add_parts(std::int64_t count, std::size_t temporary, const NestMaker& make_nest,
                  Candidate& out) const {
     const DType dtype = found_.group.anchor().dtype();
@@ -326,14 +326,14 @@ class TensorBuilder {
 
 namespace {
 
-// A convolution of few channels, whose image and weights are padded to whole vectors of channels
-// first: the group around that, whose last two parameters they are.
+// A convolution of few channels whose image and weights are first padded to whole vectors of
+// channels: the group that computes it, with these two as its last parameters.
 struct PaddedChannels {
   GroupSpec spec;
   int image = 0, weights = 0;  // parameters of the group
 };
 
-// The last axis but `behind` of the type, as whole vectors.
+// Rounds up the channel axis, which `behind` axes follow, to whole vectors.
 Type padded_channels(const Type& t, int behind) {
   Dims dims = t.shape.dims;
   Dim& channels = dims[dims.size() - 1 - static_cast<std::size_t>(behind)];
@@ -368,7 +368,7 @@ std::optional<PaddedChannels> pad_channels(const GroupSpec& spec, const TargetIn
   return out;
 }
 
-// The step that pads a parameter, into that temporary.
+// The step that pads a parameter into the given temporary.
 std::optional<Candidate::Step> padding_step(const GroupSpec& spec, int param, int behind,
                                             int temporary, const NestMaker& make_nest) {
   using Kind = Candidate::Operand::Kind;
@@ -393,7 +393,7 @@ std::optional<Candidate::Step> padding_step(const GroupSpec& spec, int param, in
   return out;
 }
 
-// The candidate of the padded group, with the steps that pad before it.
+// The candidate of the padded group, after the steps that pad.
 std::optional<Candidate> with_padding(const GroupSpec& spec, const PaddedChannels& p,
                                       Candidate inner, const NestMaker& make_nest) {
   using Kind = Candidate::Operand::Kind;
@@ -426,7 +426,7 @@ std::optional<Candidate> built(const GroupSpec& spec, const TargetInfo& target,
       return out;
   if (std::optional<Candidate> out = TensorBuilder::find(spec, target)->build(best[0], make_nest))
     return out;
-  // Results that do not lie in rows.
+  // If results cannot be stored in rows, only tilings of one depth work.
   constexpr std::size_t all = 10'000;
   for (const TensorTiling& t : TensorBuilder::find(spec, target)->tilings(all))
     if (t.depths == 1) return TensorBuilder::find(spec, target)->build(t, make_nest);

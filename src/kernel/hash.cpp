@@ -1,4 +1,4 @@
-// The structural hash of a kernel: a walk that writes each fact as a number. No text.
+// The structural hash of a kernel: a walk that writes each fact as a number. Does not use text.
 #include <unordered_map>
 
 #include "kernel/kernel.h"
@@ -63,7 +63,7 @@ class KernelHasher {
     for (std::int64_t r : w.rows) add(static_cast<std::uint64_t>(r));
   }
 
-  // The hash of a Dim does not know the ranges of symbols, on which what is generated depends.
+  // The hash of a Dim does not include the ranges of symbols, on which generated code depends.
   void ranges(const Dim& d) {
     if (d.is_number() || !seen_.insert(d.expr()).second) return;
     const DimExpr& e = *d.expr();
@@ -78,7 +78,7 @@ class KernelHasher {
     ranges(e.a), ranges(e.b);
   }
 
-  // Nodes are numbered as they are met.
+  // Nodes are numbered in the order of first use.
   void value(Value v) {
     if (!v) return add(std::uint64_t{0});
     if (numbers_.size() <= v.node()) numbers_.resize(v.node() + 1);
@@ -156,7 +156,7 @@ class KernelHasher {
   }
 
   std::vector<std::uint64_t> words_;
-  std::vector<std::uint32_t> numbers_;  // by node; 0: not met
+  std::vector<std::uint32_t> numbers_;  // by node; 0: not yet seen
   std::uint32_t last_number_ = 0;
   std::unordered_map<const Op*, std::uint64_t> ops_;
   std::unordered_set<const DimExpr*> seen_;

@@ -22,7 +22,7 @@ namespace {
 
 std::int64_t& variable(Frame& f, const Instr& i) { return *f.at<std::int64_t>(i.to); }
 
-// Iterations of the grid that this run is about.
+// Iterations of the grid in this run.
 std::int64_t first_of_grid(const Frame& f) { return f.program.grids > 1 ? 0 : f.begin; }
 std::int64_t end_of_grid(const Frame& f, const Instr& i) {
   const std::int64_t extent = f.integer(i.a);
@@ -31,7 +31,7 @@ std::int64_t end_of_grid(const Frame& f, const Instr& i) {
   return f.end;
 }
 
-// Gives whether a lane is active.
+// Returns whether any lane is active.
 bool mask_by(Frame& f, const bool* outer, bool* mask, auto&& holds) {
   bool any = false;
   for (std::int64_t l = 0; l < f.width; ++l) {
@@ -199,7 +199,7 @@ namespace interpreter {
 
 namespace {
 
-// Bytes that start at a multiple of 64.
+// Bytes aligned to 64.
 class Bytes {
  public:
   explicit Bytes(std::size_t size) : storage_(size / sizeof(Line) + 1) {}
@@ -280,8 +280,8 @@ class Machine {
     f_.buffers.push_back(b);
   }
 
-  // Pieces of one scope may lie over each other, so they share marks: one for each few bytes.
-  // Spread memory follows the thread's other memory.
+  // Pieces of memory in one scope may overlap, so they share marks, one per few bytes. Spread
+  // memory comes after the thread's other memory.
   void add_memory() {
     const Kernel& k = p_.kernel;
     std::int64_t bytes[2] = {}, unit = 8, spread = 0;
@@ -336,7 +336,7 @@ class Machine {
   const Program& p_;
   Frame f_;
   Bytes slots_;
-  std::vector<Bytes> memory_;  // of threads, of the group
+  std::vector<Bytes> memory_;  // of threads; of the group
   std::vector<std::unique_ptr<std::vector<Mark>>> marks_;
   std::unordered_map<std::string, std::int64_t> sizes_;
 };

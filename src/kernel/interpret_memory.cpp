@@ -1,4 +1,4 @@
-// The interpreter's loads and stores, and what it remembers of who touched which element.
+// The interpreter's loads and stores, and its record of which thread accessed which element.
 #include <cstring>
 
 #include "kernel/interpret_program.h"
@@ -31,7 +31,7 @@ void check_range(const Frame& f, const Instr& i, int buffer, std::int64_t lane,
 
 namespace {
 
-// Elements share marks with what lies at the same place of the same memory.
+// Elements at the same place in the same memory share marks.
 std::span<Mark> marks_of(const Buffer& b, std::int64_t lane, std::int64_t element) {
   return {b.marks->data() + b.first_mark + lane * b.marks_of_lane + element * b.marks_per_element,
           static_cast<std::size_t>(b.marks_per_element)};
@@ -54,8 +54,8 @@ bool finds_races(const Frame& f, const Buffer& b) {
   return b.is_group ? f.checks.group_races : !b.is_thread && f.checks.param_races;
 }
 
-// Whether a barrier, or the start of the group, lies between what iteration `other` of the grid did
-// in `epoch` and now.
+// True if a barrier or the start of the group separates this access from the one of grid iteration
+// `other` in `epoch`.
 bool is_ordered(const Frame& f, const Buffer& b, std::int64_t other, std::uint32_t epoch,
                 std::int64_t iteration) {
   return other == iteration ? epoch != f.epoch : other < 0 || b.is_group;
@@ -120,7 +120,7 @@ void note_write(Frame& f, const Instr& i, int buffer, std::int64_t lane, std::in
 
 namespace {
 
-// An element in memory against what registers hold.
+// Converts between an element in memory and its form in registers.
 template <class T>
 struct Plain {
   using Memory = T;

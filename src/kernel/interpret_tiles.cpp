@@ -1,5 +1,5 @@
-// The interpreter's register tiles and asynchronous copies. Element (row, column) of a tile lies at
-// (row * columns + column) * lanes + lane, so that threads are multiplied in one loop.
+// The interpreter's register tiles and asynchronous copies. Element (row, column) of a tile is at
+// (row * columns + column) * lanes + lane, so that one loop multiplies for all threads.
 #include <algorithm>
 #include <cstring>
 
@@ -61,7 +61,7 @@ void set_element(const Buffer& b, std::int64_t lane, std::int64_t at, T x) {
   });
 }
 
-// One element of a window, checked and noted.
+// One element of a window, checked and recorded.
 template <class T>
 T read(Frame& f, const Instr& i, int buffer, std::int64_t lane, std::int64_t at) {
   const Buffer& b = f.buffers[static_cast<std::size_t>(buffer)];
@@ -164,7 +164,7 @@ class Multiplication {
  private:
   bool takes_part(std::int64_t l, std::int64_t k) const { return lanes_[l] && k < extent_[l]; }
 
-  // As read() does it, with the common dtype at hand.
+  // Like read(), but faster if the element already has type T.
   T operand(int buffer, bool is_direct, std::int64_t l, std::int64_t at) {
     const Buffer& b = f_.buffers[static_cast<std::size_t>(buffer)];
     if (!is_direct) return read<T>(f_, i_, buffer, l, at);
@@ -297,7 +297,7 @@ void mark_pending(Frame& f, const PendingCopy& c, bool pending) {
         .pending = pending;
 }
 
-// The bytes arrive when they are waited for: the latest that a machine allows.
+// The bytes arrive when they are waited for, the latest time that a machine allows.
 void finish(Frame& f, const Instr& i, const PendingCopy& c) {
   const Buffer &from = f.buffers[static_cast<std::size_t>(c.from_buffer)],
                &to = f.buffers[static_cast<std::size_t>(c.to_buffer)];
@@ -335,7 +335,7 @@ void copy_async(Frame& f, const Instr& i) {
       }
       check_range(f, i, c.to_buffer, l, c.to);
       check_range(f, i, c.to_buffer, l, c.to + c.elements - 1);
-      // Writing to it now would be as wrong as later.
+      // The copy may write at any time from now on, so it is checked as a write now, too.
       const Buffer& b = f.buffers[static_cast<std::size_t>(c.to_buffer)];
       for (std::int64_t e = 0; e < c.elements && b.marks; ++e)
         note_write(f, i, c.to_buffer, l, c.to + e);

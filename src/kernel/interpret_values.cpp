@@ -202,7 +202,7 @@ struct Binary {
   static constexpr Runs runs = runs_of<Loop>();
 };
 
-// ---- of one operand
+// ---- with one operand
 
 struct Neg {
   template <class T>
@@ -257,7 +257,7 @@ struct Square {
   }
 };
 
-// Op::real; integers are left as they are.
+// Op::real; integers are unchanged.
 template <class T>
 struct RealFunction {
   static void run(Frame& f, const Instr& i) {
@@ -374,7 +374,7 @@ template <class F>
 struct JoinLanes {
   template <class T>
   struct Loop {
-    // Halves, so that rounding errors do not add up; the order follows from the width alone.
+    // Joins in halves, so that rounding errors do not add up; the order depends only on the width.
     static void run(Frame& f, const Instr& i) {
       T* a = f.at<T>(i.a);
       for (std::int64_t n = f.program.width; n > 1; n = (n + 1) / 2)
@@ -393,7 +393,7 @@ struct ReduceGroup {
     static void run(Frame& f, const Instr& i) {
       T* all = f.at<T>(i.to);
       std::copy_n(f.at<T>(i.a), f.width, all);
-      // detail: neighbours that join; 1: all threads.
+      // detail: number of neighbours to join; 1: all threads.
       const std::int64_t neighbours = i.detail > 1 ? i.detail : f.width;
       for (T* to = all; to < all + f.width; to += neighbours) {
         for (std::int64_t n = neighbours; n > 1; n = (n + 1) / 2)
@@ -490,7 +490,7 @@ void round_to(Frame& f, const Instr& i) {
   }
 }
 
-// The bits of a number of `from` as those of `to`, both of one size.
+// Reinterprets the bits of a `from` as `to`; both have the same size.
 template <DType from, class To>
 void bits_of_narrow(Frame& f, const Instr& i) {
   const float* a = f.at<float>(i.a);
@@ -625,7 +625,7 @@ void position(Frame& f, const Instr& i) {
   for (std::int64_t l = 0; l < n; ++l) to[l] = F::of(a[l], b[l]);
 }
 
-// Computed ahead of what decides whether it is needed, so a divisor may be 0.
+// May be hoisted out of the condition that guards it, so the divisor may be 0.
 struct FloorDiv {
   static std::int64_t of(std::int64_t a, std::int64_t b) {
     if (b == 0) return 0;

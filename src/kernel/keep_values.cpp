@@ -16,23 +16,23 @@ namespace {
 using Kind = Stmt::Kind;
 
 constexpr std::int64_t most_kept_bytes = 128;  // by a thread
-constexpr std::int64_t register_bytes = 4;     // that an element takes at least
+constexpr std::int64_t register_bytes = 4;     // least size of an element in a register
 
-// A loop that threads share, with what it changes.
+// A loop that threads share, and what it changes.
 struct RowLoop {
   Stmt* loop;
   std::unordered_map<RegId, int> versions;       // of registers, before it
   std::unordered_set<RegId> changed;             // by it
-  std::unordered_map<NodeId, std::size_t> kept;  // its values, by place
+  std::unordered_map<NodeId, std::size_t> kept;  // its kept values, by index
 };
-// A value of the first loop that computes it, in all loops that do.
+// A value that several loops compute; kept by the first one.
 struct Kept {
   std::size_t first, last;  // loop
   Value value;              // of the first loop
   std::int64_t memory = -1;
 };
 
-// The lanes that a turn has.
+// Lanes per iteration.
 std::int64_t width_of(const Stmt& loop) {
   const Stmt& inner = loop.body[0];
   return is_loop(inner) && inner.loop == LoopKind::lanes ? inner.extent.number() : 1;
@@ -56,7 +56,7 @@ class Keeper {
     turns_ = turns, most_bytes_ = most_bytes;
   }
 
-  // The bytes of a thread that it keeps.
+  // Returns the bytes that it keeps per thread.
   std::int64_t run(Block& block) {
     std::vector<RowLoop> loops = row_loops(block);
     if (loops.size() < 2) return 0;
@@ -79,7 +79,7 @@ class Keeper {
   }
 
  private:
-  // Those that take the same turns as the first, of plain statements.
+  // Loops of plain statements with the same iterations as the first.
   std::vector<RowLoop> row_loops(Block& block) const {
     std::vector<RowLoop> out;
     const auto is_wanted = [&](const Stmt& s) {
@@ -99,7 +99,7 @@ class Keeper {
     return out;
   }
 
-  // The largest values that an earlier loop has computed.
+  // The largest values that an earlier loop has already computed.
   std::vector<Kept> find_kept(std::vector<RowLoop>& loops) {
     struct Known {
       std::size_t loop;
@@ -154,9 +154,9 @@ class Keeper {
     return out;
   }
 
-  // Of a value that differs between turns and comes from memory, the registers that it reads, which
-  // the loop must not change; nothing for any other. Sums and products of halves are held wider
-  // than memory would.
+  // The registers that a value reads, which the loop must not change. Nullopt for values that are
+  // the same in all iterations or do not come from memory, and for sums and products of halves,
+  // which are held wider than in memory.
   static std::optional<std::vector<std::pair<RegId, int>>> kept_registers(const Value& v,
                                                                           const RowLoop& loop) {
     const bool is_half = v.dtype() == DType::f16 || v.dtype() == DType::bf16;
@@ -195,7 +195,7 @@ class Keeper {
     return out;
   }
 
-  // That a thread holds between two loops.
+  // Maximum bytes that a thread holds between two loops.
   static std::int64_t bytes_at_once(const std::vector<Kept>& all,
                                     const std::vector<RowLoop>& loops) {
     std::int64_t most = 0;
@@ -210,15 +210,15 @@ class Keeper {
     return most;
   }
 
-  // Whether vectors of 16 bytes can be copied as they lie: no condition guards the load, and the
-  // lanes of a turn are one vector.
+  // True if vectors of 16 bytes can be copied unchanged: the load is unconditional, and the lanes
+  // of an iteration are one vector.
   static bool is_copied(const Value& load, const Stmt& loop) {
     const std::int64_t width = width_of(loop);
     return width * byte_size(load.dtype()) == vector_alignment && load.operand_count() == 0 &&
            stride_of(load.attrs().dims("offset").at(0), symbol_of(loop.body[0])) == Dim(1);
   }
 
-  // The loop that asks for all that a loop loads.
+  // A loop of asynchronous copies of all that a loop loads.
   Stmt copying_loop(const Kept& k, const Stmt& loop) {
     const Dim turn = positions_.add_loop(loop.extent);
     const Replacement at[] = {{symbol_of(loop), turn}, {symbol_of(loop.body[0]), 0}};
@@ -234,8 +234,8 @@ class Keeper {
     return out;
   }
 
-  // Reads what earlier loops kept, and keeps what it is the first to compute. Returns what comes
-  // before the loop.
+  // Reads what earlier loops kept, and keeps what this loop computes first. Returns the statements
+  // to insert before the loop.
   Block use_kept(RowLoop& l, std::size_t number, const std::vector<Kept>& all) {
     Stmt& loop = *l.loop;
     const std::int64_t width = width_of(loop);
@@ -277,13 +277,13 @@ class Keeper {
   Kernel& kernel_;
   Lowering& lowering_;
   Positions& positions_;
-  // Of the loops that are looked at, whose loads are spread; 0: of all, which keep what they
-  // compute in memory of the thread.
+  // Iterations of the loops to handle, whose loads go to spread memory; 0: all loops, which keep
+  // computed values in memory of the thread.
   std::int64_t turns_ = 0;
   std::int64_t most_bytes_ = most_kept_bytes;
 };
 
-// Whether the stores of a loop to parameters can come behind all its turns, and are better there.
+// True if the loop's stores to parameters can be moved after the loop, and that is better.
 bool stores_better_last(Stmt& loop, const Kernel& kernel) {
   if (!is_plain_loop(loop)) return false;
   const Block& body = elements_of(loop);
@@ -309,7 +309,7 @@ bool stores_better_last(Stmt& loop, const Kernel& kernel) {
          std::ranges::any_of(nodes_below(values), loads);
 }
 
-// Takes the stores to parameters out of a loop; the loop of them.
+// Moves the stores to parameters out of the loop; returns the loop that does them.
 Stmt taken_stores(Stmt& loop, Kernel& kernel, Lowering& lowering) {
   Positions& positions = lowering.positions();
   const std::int64_t width = width_of(loop);

@@ -15,7 +15,7 @@ Samples no_samples() { return {}; }
 }  // namespace
 
 Dim loop_symbol(VarId var, const Dim& extent) {
-  // A loop over nothing has no positions; its symbol still needs a range.
+  // A loop without iterations has no positions; its symbol still needs a range.
   return Dim::symbol(SymbolKind::loop, var, 0, std::max<std::int64_t>(extent.high() - 1, 0));
 }
 

@@ -21,8 +21,8 @@ using Kind = Stmt::Kind;
 
 namespace {
 
-// Whether two turns of a loop may store to one place, so that the later one must stay the later:
-// the place does not move with the loop, or is read from data that does (a scatter's indices).
+// True if two iterations of a loop may store to one place, so that their order must be kept: the
+// place does not move with the loop, or depends on data that does (a scatter's indices).
 bool may_meet(const Dim& offset, const Stmt& loop,
               const std::unordered_map<RegId, Dependences>& declared) {
   bool moves = false;
@@ -96,8 +96,8 @@ bool joins_outside(const Stmt& loop) {
 
 namespace {
 
-// Loop `a` around loop `b` alone is one loop over m = a * extent(b) + b when nothing depends on the
-// two in any other way.
+// True if loop `a`, which contains only loop `b`, can become one loop over m = a * extent(b) + b,
+// because nothing else depends on the two.
 bool can_merge(const Stmt& a, const Stmt& b) {
   const Dim outer = symbol_of(a), inner = symbol_of(b);
   if (mentions(b.extent, outer)) return false;
@@ -139,7 +139,7 @@ Peeled peel(Block block, const Kernel& kernel) {
         (is_ordered(block.back(), kernel) || joins_outside(block.back())))
       break;
     if (!alone) {
-      // Several loops in a row are stages; only what is no loop may come before.
+      // Several loops in a row are stages; only statements that are not loops may come before.
       if (std::any_of(block.begin(), block.end() - 1, is_loop)) break;
       p.prefix.assign(block.begin(), block.end() - 1);
     }
@@ -151,7 +151,7 @@ Peeled peel(Block block, const Kernel& kernel) {
   return p;
 }
 
-// ---- what a kernel declares
+// ---- declarations of a kernel
 
 void find_sizes(Kernel& kernel, const Block& body) {
   std::map<std::string, Dim> found;

@@ -158,8 +158,7 @@ DType result_dtype(const Op& op, const std::vector<Value>& operands, const Attrs
   return operands.back().dtype();
 }
 
-// Arithmetic on positions stays a position, so that what is read there is still seen to be in
-// order.
+// Arithmetic on positions stays a position, so that reads at it are still recognised as contiguous.
 bool is_position_arithmetic(const Op& op, const std::vector<Value>& operands) {
   if (&op != &ops::add && &op != &ops::sub && &op != &ops::mul && &op != &ops::cast) return false;
   return std::all_of(operands.begin(), operands.end(), [](Value v) {
@@ -210,7 +209,7 @@ Value* Lowering::known(Value v, PlaceId at) {
 
 Value Lowering::element(Value v, const Dims& position) { return element_at(v, place(position, 0)); }
 
-// Chains of elementwise operations can be long; they are walked without recursion.
+// Chains of elementwise operations can be long, so they are walked without recursion.
 Value Lowering::element_at(Value root, PlaceId at) {
   std::vector<Value> stack = {root};
   while (!stack.empty()) {
@@ -411,7 +410,7 @@ Value Lowering::concat(Value v, PlaceId at) {
   return result ? result : integer(0, v.dtype());
 }
 
-// Those of u64 beyond i64 are outside, like any large one.
+// u64 values beyond i64 are clamped; like any large index they are out of range.
 Value Lowering::index_number(Value n) {
   if (n.dtype() == DType::u64)
     n = apply(ops::minimum, {n, integer(std::numeric_limits<std::int64_t>::max(), DType::u64)});
@@ -491,7 +490,7 @@ Value Lowering::dynamic_update(Value v, PlaceId at) {
   return apply(ops::select, {condition(bounds), x, element_at(v.operand(0), at)});
 }
 
-// Philox4x32-10 as in the meaning of the operation, in 64-bit words that hold 32 bits.
+// Philox4x32-10 as the operation defines it, in 64-bit words that hold 32 bits.
 Value Lowering::random_bits(Value v, PlaceId at) {
   const std::uint32_t guard = places_[at].guard;
   auto word = [&](std::uint64_t n) { return integer(static_cast<std::int64_t>(n), DType::u64); };

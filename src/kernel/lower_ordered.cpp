@@ -42,9 +42,9 @@ void lower_cumulative(Lowering& l, Value v, const Memory& to) {
   close_other_axes(l, v.shape(), axis);
 }
 
-// A copy of x unless it is there, then one update after another. Rows of the axis that the indices
-// move along are divided between chunks, which look at all indices and take those of their rows; or
-// else it is parallel over the other axes.
+// Copies x unless it is already there, then applies one update after another. Rows of the scattered
+// axis are divided between chunks, each of which reads all indices and applies those of its rows;
+// otherwise it is parallel over the other axes.
 class Scattering {
  public:
   Scattering(Lowering& l, Value v, const OrderedResult& result)
@@ -83,7 +83,7 @@ class Scattering {
   }
 
  private:
-  // Depends on sizes alone. Looking at an index must cost little beside what it updates.
+  // Depends on sizes only. Reading an index must be cheap compared with its update.
   std::int64_t count_parts() const {
     constexpr std::int64_t most = 16, least_work = 1 << 16, least_row = 16;
     if (!v_.shape().is_static() || !v_.operand(2).shape().is_static()) return 1;
@@ -118,7 +118,7 @@ class Scattering {
                                    l_.apply(ops::lt, {number_, l_.size(end)})});
   }
 
-  // The element of x at the index, from that of the updates.
+  // Computes the element of x at the index from the update's element.
   void update(Value is_inside) {
     Dims from(position_.begin(), position_.begin() + static_cast<std::ptrdiff_t>(axis_));
     from.insert(from.end(), indices_.begin(), indices_.end());

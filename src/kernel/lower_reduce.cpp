@@ -1,5 +1,5 @@
-// The part of Lowering that makes loops: reductions, windows, contraction and convolution in plain
-// form.
+// The part of Lowering that creates loops: reductions, windows, contraction and convolution in
+// plain form.
 #include <algorithm>
 
 #include "kernel/lower.h"
@@ -73,7 +73,7 @@ Value Lowering::accumulate(Value of, PlaceId where, const Op& join, Value start,
 
 namespace {
 
-// The position in an operand of rank `rank` whose `axes` are at `inner` and the others at `outer`.
+// The position in an operand of rank `rank` with `axes` at `inner` and the others at `outer`.
 Dims merged_position(std::size_t rank, std::span<const int> axes, const Dims& inner,
                      const Dims& outer) {
   Dims full(rank, 0);
@@ -108,9 +108,9 @@ Value Lowering::reduce(Value v, PlaceId at) {
                     });
 }
 
-// The extreme first, then the least position that holds it: both can be joined in any order. Both
-// must see the same numbers: what is computed here may be held wider in one place than in another,
-// so narrow floats are rounded first.
+// Finds the extreme first, then the lowest position that holds it: both can be joined in any order.
+// Both must see the same numbers, but values may be held wider in one place than in another, so
+// narrow floats are rounded first.
 Value Lowering::arg_reduce(Value v, PlaceId at) {
   Value x = v.operand(0);
   const int axes[] = {static_cast<int>(v.attrs().integer("axis"))};
