@@ -15,7 +15,7 @@ using Kind = Stmt::Kind;
 
 bool is_lanes(const Stmt& s) { return s.kind == Kind::loop && s.loop == LoopKind::lanes; }
 
-// ---- results past the caches
+// ---- results that bypass the caches
 
 std::unordered_set<std::int64_t> loaded_params(const Block& body) {
   std::unordered_set<std::int64_t> out;
@@ -27,7 +27,7 @@ std::unordered_set<std::int64_t> loaded_params(const Block& body) {
   return out;
 }
 
-// Sizes that are met at run time are often larger than the typical ones.
+// Sizes at run time are often larger than the typical ones.
 constexpr double headroom = 16;
 
 bool may_be_large(const KernelParam& p, const TargetInfo& target) {
@@ -41,7 +41,7 @@ bool may_be_large(const KernelParam& p, const TargetInfo& target) {
   return bytes * (is_known ? 1 : headroom) >= static_cast<double>(target.stream_bytes);
 }
 
-// ---- what is read soon
+// ---- prefetching
 
 class Fetcher {
  public:
@@ -61,7 +61,8 @@ class Fetcher {
   }
 
  private:
-  // Loads of params that run along the loop, from positions that are known before it.
+  // Unconditional loads of params that are contiguous along the loop, from positions known before
+  // it.
   std::vector<Value> loads_along(const Stmt& loop) const {
     std::vector<Value> out, values = values_of(loop.body);
     std::unordered_set<RegId> own;
@@ -96,8 +97,8 @@ class Fetcher {
     loop.body.push_back(std::move(s));
   }
 
-  // The processor reads ahead by itself, but only to the end of a page, and not far enough where
-  // much is computed.
+  // The hardware prefetcher stops at the end of a page, and is not far enough ahead where much is
+  // computed.
   void read_on(Stmt& loop) const {
     constexpr std::int64_t page_bytes = 4096;
     for (Value v : loads_along(loop))
@@ -105,7 +106,7 @@ class Fetcher {
         fetch(loop, v, offset_of(v) + page_bytes / byte_size(p.dtype), 2);
   }
 
-  // Work of one turn, in vectors' instructions.
+  // Work of one iteration, in vector instructions.
   static double weight(const Stmt& loop) {
     double sum = 0;
     std::vector<Value> values = values_of(loop.body);
@@ -113,8 +114,8 @@ class Fetcher {
     return sum;
   }
 
-  // A row is read by its first loop, which does little else and would wait. So what the next turn
-  // of `outer` reads is fetched by the later loop that computes most.
+  // A row is read by its first loop, which does little else and would wait. So the row for the next
+  // iteration of `outer` is prefetched by the later loop that computes most.
   void next_rows(Stmt& outer) const {
     Stmt *first = nullptr, *busiest = nullptr;
     for (Stmt& s : outer.body) {
@@ -126,13 +127,13 @@ class Fetcher {
     }
     if (!busiest) return;
     const Dim turn = symbol_of(outer);
-    // Before the last loop the first one of the next turn may have run.
+    // During the last loop, the first loop of the next iteration may already have run.
     const auto last = std::find_if(outer.body.rbegin(), outer.body.rend(), is_lanes);
     const int ahead = busiest == &*last ? 2 : 1;
     const Replacement next[] = {{turn, turn + ahead}, {symbol_of(*first), symbol_of(*busiest)}};
     for (Value v : loads_along(*first)) {
       if (!mentions(offset_of(v), turn)) continue;
-      // Beside it lie rows that are kept, those that are written, and what all rows share.
+      // The cache also holds kept rows, written rows, and what all rows share.
       const double bytes =
           4 * typical(first->extent) * byte_size(kernel_.params[param_of(v)].dtype);
       if (bytes <= static_cast<double>(target_.l2_bytes))

@@ -20,14 +20,14 @@ struct Root {
   Value value;
   Operand operand;
   Dims strides;
-  int level = 0;           // kernels of lower levels run before
+  int level = 0;           // kernels of lower levels run first
   std::vector<int> outer;  // axes that fix every reduction in it
-  std::vector<int> inner;  // the other axes; neither has those of size 1
+  std::vector<int> inner;  // the other axes; neither list has axes of size 1
   bool reduces = false;
-  bool updates = false;  // a part of what lies in its memory is written, see GroupSpec::updates
-  Dims memory = {};      // sizes of its memory, where they are not those of the value
+  bool updates = false;  // writes only a part of its memory, see GroupSpec::updates
+  Dims memory = {};      // sizes of its memory, if different from the value's
 
-  // What is computed element by element.
+  // The value that is computed elementwise.
   Value computed() const {
     return updates && value.is(ops::dynamic_update) ? value.operand(1) : value;
   }
@@ -87,7 +87,7 @@ class GroupLowering {
     return std::move(candidate_);
   }
 
-  // Results and what is kept between kernels, in the order of levels.
+  // Results and values kept between kernels, in the order of levels.
   std::vector<Root> find_roots() {
     std::vector<Root> roots;
     std::unordered_set<Value, ValueHash> placed;
@@ -141,7 +141,7 @@ class GroupLowering {
     return found;
   }
 
-  // Every value that a kernel for `root` computes, users first.
+  // Visits every value that a kernel for `root` computes, users first.
   template <class F>
   void visit_computed(Value root, const F& f) const {
     std::vector<Value> stack = {root};
@@ -204,7 +204,7 @@ class GroupLowering {
       if (r.reduces) join(std::move(r));
     for (Root& r : roots)
       if (r.value && !r.reduces) {
-        // Beside reductions over its last axes it runs in their loops.
+        // Next to reductions over its last axes it runs in their loops.
         Dims extents = extents_of(r, r.outer);
         for (const Class& c : classes)
           if (c.reduces && c.extents.size() < extents.size() &&
@@ -228,7 +228,7 @@ class GroupLowering {
     Dims memory = {};  // as in Root
   };
 
-  // What the kernel for these roots reads, in a fixed order.
+  // Collects what the kernel for these roots reads, in a fixed order.
   void set_inputs(const std::vector<Root>& roots) {
     inputs_.clear();
     std::unordered_set<Value, ValueHash> seen;
@@ -318,8 +318,7 @@ class GroupLowering {
     for (std::size_t i = 0; i < r.inner.size(); ++i) lowering.close_loop();
   }
 
-  // A reduction that was computed several times for each of its elements is kept in memory in the
-  // next attempt.
+  // A reduction that was computed several times per element is kept in memory in the next attempt.
   void keep_repeated(const Lowering& lowering) {
     for (const Lowering::Computed& c : lowering.computed())
       if (c.elements > 1.5 * std::max(1.0, typical(c.value.shape().count())))
@@ -413,7 +412,7 @@ class GroupLowering {
   Candidate candidate_;
 };
 
-// The first sort of the function that is worth cutting, if any.
+// The first sort of the function that is worth splitting, if any.
 Value long_sort(const Function& f) {
   for (NodeId n : live_nodes(f)) {
     const Value v(&f.graph(), n);

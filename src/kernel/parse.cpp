@@ -1,5 +1,5 @@
-// Kernels from text, as print writes them: a header of one fact a line, then statements whose
-// nesting is their indentation. The text may come from anywhere, so that every number is checked.
+// Parses kernels from text as written by print: a header with one fact per line, then statements
+// nested by indentation. The text is untrusted, so every number is checked.
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Stmt::Kind;
 
-// Recursion is over nesting of bodies only.
+// Only nested bodies are parsed recursively.
 constexpr int deepest = 64;
 // Loops and registers are numbered from 0, with few gaps.
 constexpr std::int64_t most_numbers = 1 << 20;
@@ -27,7 +27,7 @@ struct Line {
   std::string_view text;
 };
 
-// A line while it is read.
+// A line being read.
 class Reader {
  public:
   explicit Reader(const Line& line) : line_(&line) {}
@@ -57,7 +57,7 @@ class Reader {
     if (!at_end()) expected("the end of the line");
   }
 
-  // Letters, digits and what else names are made of.
+  // Reads letters, digits and other characters of names.
   std::string_view word(std::string_view what) {
     const std::size_t start = at_;
     auto is_part = [](char c) {
@@ -86,7 +86,7 @@ class Reader {
     if (!t) fail("unknown dtype '", name, "'");
     return *t;
   }
-  // Up to one of the ends outside of parentheses, or to the end of the line.
+  // Reads up to one of `ends` outside of parentheses, or to the end of the line.
   std::string_view until(std::string_view ends) {
     const std::size_t start = at_;
     for (int depth = 0; !at_end(); ++at_) {
@@ -103,7 +103,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-// "p3: ..." and "t0: ...", which declare memory and tiles.
+// True for "p3: ..." and "t0: ...", which declare memory and tiles.
 bool declares_memory(std::string_view text) {
   if (!text.starts_with("p") && !text.starts_with("t")) return false;
   const std::size_t end = text.find_first_not_of("0123456789", 1);
@@ -284,7 +284,7 @@ class KernelParser {
 
   // ---- expressions
 
-  // A number of one of `count` things that are called by a letter and a number.
+  // Reads a letter and a number below `count`.
   static int number_below(Reader& r, std::string_view letter, std::size_t count,
                           std::string_view what) {
     r.expect(letter);
@@ -612,7 +612,7 @@ class KernelParser {
     return s;
   }
 
-  // Behind "pN[": "offset]" or "offset; rows; stride]".
+  // After "pN[": "offset]" or "offset; rows; stride]".
   struct Place {
     TileWindow window;
     bool is_window = false;

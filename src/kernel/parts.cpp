@@ -11,7 +11,7 @@ namespace {
 
 using Operand = Candidate::Operand;
 
-// The only node of this operation.
+// The node of this op, if there is exactly one.
 Value only(const Function& f, const Op& op) {
   Value found;
   for (NodeId n : live_nodes(f)) {
@@ -22,7 +22,7 @@ Value only(const Function& f, const Op& op) {
   return found;
 }
 
-// Joins candidates for parts of one group to a candidate for all of it.
+// Combines candidates for parts of one group into a candidate for all of it.
 class Parts {
  public:
   using Best = std::function<Candidate(const GroupSpec&)>;
@@ -32,7 +32,7 @@ class Parts {
     out_.name = "parts";
   }
 
-  // The next part computes the value, from parameters and from what parts before it made.
+  // The next part computes the value, from parameters and from the results of earlier parts.
   void add(Value v) {
     const int temporary = static_cast<int>(out_.temporaries.size());
     out_.temporaries.push_back({v.type(), false});
@@ -77,7 +77,7 @@ class Parts {
     }
   }
 
-  // Fills in function and parameters of the part; gives what its parameters are.
+  // Fills in function and parameters of the part; returns the operands for these parameters.
   std::vector<Operand> extract(std::span<const Value> values, GroupSpec& part) const {
     const Graph& graph = function_.graph();
     const std::vector<bool> needed = needed_for(values);
@@ -107,7 +107,7 @@ class Parts {
     return operands;
   }
 
-  // What parts before made needs nothing.
+  // Marks the nodes that a part needs; operands of results of earlier parts are not needed.
   std::vector<bool> needed_for(std::span<const Value> values) const {
     std::vector<bool> needed(function_.graph().node_count(), false);
     std::vector<Value> stack(values.begin(), values.end());
@@ -134,7 +134,7 @@ class Parts {
 std::optional<Candidate> attention_in_parts(
     const GroupSpec& spec, const std::function<Candidate(const GroupSpec& part)>& best) {
   if (!only(spec.function, ops::attention)) return std::nullopt;
-  // Nothing else is replaced by what it is made of.
+  // Only attention is expanded.
   const Function f =
       expand_composites(spec.function, [](const Op& op) { return &op != &ops::attention; });
   const Value probabilities = only(f, ops::softmax);

@@ -14,7 +14,7 @@ Dim value_of(const DimExpr::Term& t) {
   return p;
 }
 
-// t / divisor when it divides.
+// t / divisor, if it divides exactly.
 std::optional<Dim> divide(DimExpr::Term t, const DimExpr::Term& divisor) {
   if (t.factor % divisor.factor != 0) return std::nullopt;
   t.factor /= divisor.factor;
@@ -26,7 +26,7 @@ std::optional<Dim> divide(DimExpr::Term t, const DimExpr::Term& divisor) {
   return value_of(t);
 }
 
-// b, and where it may be 0 a number that can be divided by: no element is computed then.
+// b, made nonzero: if it may be 0, no element is computed then.
 Dim divisor(const Dim& b) { return b.low() > 0 ? b : max(b, Dim(1)); }
 
 struct Division {
@@ -65,8 +65,8 @@ Dim Positions::extent(const Dim& symbol) const {
   return it == extents_.end() ? Dim(0) : it->second;
 }
 
-// Replaces every variable by its last (or first) position, as far as d is a sum of products that
-// grow with it.
+// Replaces every variable by its last (or first) position, if d is a sum of products that increase
+// with it.
 std::optional<Dim> Positions::extreme(const Dim& d, bool largest) const {
   Dim total = 0;
   for (const DimExpr::Term& t : terms_of(d)) {
@@ -100,8 +100,8 @@ bool Positions::proves_below(const Dim& a, const Dim& limit) const {
   return most && (*most - limit).high() < 0;
 }
 
-// a = unit * whole + rest with 0 <= rest < unit, where unit divides b: what lies within a unit does
-// not decide on a / b. The unit is 1 where there is no such sum.
+// a = unit * whole + rest with 0 <= rest < unit, where unit divides b: the rest does not affect a /
+// b. The unit is 1 if there is no such sum.
 Positions::Units Positions::in_units(const Dim& a, const Dim& b) const {
   const std::vector<DimExpr::Term> terms = terms_of(a);
   if (!b.is_number() || b.number() <= 1 || terms.size() < 2) return {};
@@ -123,7 +123,7 @@ Positions::Units Positions::in_units(const Dim& a, const Dim& b) const {
   return is_known ? out : Units();
 }
 
-// Of an axis of size 0 no element is computed.
+// With an axis of size 0, no element is computed.
 Dim Positions::quotient(const Dim& a, const Dim& b) const {
   if (b == Dim(1) || b == Dim(0)) return a;
   Division d = divide(a, b);
@@ -152,7 +152,7 @@ Dim Positions::linear(std::span<const Dim> position, std::span<const Dim> sizes)
 
 namespace {
 
-// d with the remainder in `term` joined to its quotient; nothing when there is none.
+// d with the remainder in `term` joined with its quotient; nullopt if there is no such quotient.
 std::optional<Dim> join_one(const Dim& d, const DimExpr::Term& term) {
   for (std::size_t i = 0; i < term.atoms.size(); ++i) {
     const DimExpr* rest = term.atoms[i].expr();
@@ -181,7 +181,7 @@ Dims Positions::split(const Dim& linear, std::span<const Dim> sizes) const {
   Dims out(sizes.size(), 0);
   Dim rest = linear;
   for (std::size_t i = sizes.size(); i-- > 0;) {
-    // The first axis that counts needs no remainder.
+    // The first axis of size other than 1 needs no remainder.
     bool is_first = std::all_of(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i),
                                 [](const Dim& d) { return d == Dim(1); });
     out[i] = is_first ? rest : remainder(rest, sizes[i]);
@@ -194,7 +194,7 @@ Dims Positions::split(const Dim& linear, std::span<const Dim> sizes) const {
 Dims Positions::reshape(std::span<const Dim> position, const Dims& to, const Dims& from) const {
   Dims out;
   std::size_t i = 0, k = 0;
-  // Axes are matched in runs of equal products, so that only what changes is divided.
+  // Axes are matched in runs of equal products, so that only changed axes are divided.
   while (i < to.size() || k < from.size()) {
     std::size_t i0 = i, k0 = k;
     Dim p = 1, q = 1;
@@ -256,7 +256,7 @@ bool fits_32_bits(const Dim& d) {
   const DimExpr& e = *d.expr();
   if (e.kind == DimExpr::Kind::symbol) return true;
   if (e.kind != DimExpr::Kind::sum) return fits_32_bits(e.a) && fits_32_bits(e.b);
-  std::int64_t total = 0;  // of the terms' largest sizes, so that no partial sum is larger
+  std::int64_t total = 0;  // sum of the terms' maxima, an upper bound of all partial sums
   for (const DimExpr::Term& t : e.terms) {
     std::int64_t size = std::abs(t.factor);
     for (const Dim& atom : t.atoms) {

@@ -1,4 +1,4 @@
-// Kernels as text. The text is complete: parse_kernel turns it back into the same kernel.
+// Prints kernels as text. The text is complete: parse_kernel turns it back into the same kernel.
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -13,7 +13,7 @@ namespace hone {
 
 namespace {
 
-// Inside brackets and behind "<" a sum needs no parentheses.
+// Inside brackets and after "<" a sum needs no parentheses.
 std::string plain(const Dim& d) {
   std::string text = cat(d);
   const bool is_sum = !d.is_number() && d.expr()->kind == DimExpr::Kind::sum;
@@ -25,7 +25,7 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// The range of each symbol that stands somewhere in the kernel.
+// The range of each symbol that occurs in the kernel.
 std::map<std::string, std::pair<Dim, Range>> ranges_of(const Kernel& k) {
   std::map<std::string, std::pair<Dim, Range>> out;
   auto note = [&](const Dim& d) {
@@ -47,7 +47,7 @@ std::map<std::string, std::pair<Dim, Range>> ranges_of(const Kernel& k) {
   return out;
 }
 
-// Every value that is no leaf gets a line of its own before the first statement that uses it.
+// Every value that is not a leaf gets its own line before the first statement that uses it.
 class KernelPrinter {
  public:
   KernelPrinter(std::ostream& out, const Kernel& kernel) : out_(out) {
@@ -61,7 +61,7 @@ class KernelPrinter {
     for (const Stmt& s : body) statement(s, depth);
   }
 
-  // Without its body.
+  // Prints a statement without its body.
   void alone(const Stmt& s) { head(s, 0); }
 
   std::string name(Value v, int depth) {
@@ -91,7 +91,7 @@ class KernelPrinter {
     return cat("r", r, ":", v.dtype());
   }
 
-  // The shortest text that gives the same bits.
+  // The shortest text with the same bits.
   static std::string number(Value v) {
     const Array& a = v.attrs().get<Array>("value");
     if (!is_float(a.dtype())) return cat(a.dtype(), "(", a.integer(0), ")");
@@ -129,7 +129,7 @@ class KernelPrinter {
       std::string operator()(double x) const {
         char text[40];
         std::string out(text, std::to_chars(text, text + sizeof text, x).ptr);
-        // Told from an integer by a point.
+        // The point distinguishes it from an integer.
         return out.find_first_of(".en") == std::string::npos ? out + ".0" : out;
       }
       std::string operator()(DType t) const { return cat(t); }
@@ -235,7 +235,7 @@ class KernelPrinter {
     out_ << " columns " << plain(s.columns);
   }
 
-  // Said only where the extent does not say it.
+  // Printed only if it does not follow from the extent.
   void loop_range(const Stmt& s) {
     auto it = loops_.find(s.var);
     if (it == loops_.end()) return;
@@ -244,7 +244,7 @@ class KernelPrinter {
     out_ << " in " << it->second.low << ".." << it->second.high;
   }
 
-  // What a body computes is not known behind it.
+  // Values computed in a body are not known after it.
   void body(const Block& statements, int depth) {
     std::size_t before = written_.size();
     block(statements, depth);
@@ -265,7 +265,7 @@ class KernelPrinter {
   }
 
   std::ostream& out_;
-  std::map<RegId, Range> registers_;  // those that positions mention
+  std::map<RegId, Range> registers_;  // those that occur in positions
   std::map<VarId, Range> loops_;
   std::map<RegId, DType> dtypes_;
   std::vector<std::string> names_;
@@ -295,7 +295,7 @@ std::string print(const Kernel& k) {
   std::ostringstream out;
   out << "kernel " << k.name << "\n";
   for (const Dim& s : k.sizes) out << "size " << s << " " << s.low() << ".." << s.high() << "\n";
-  // Parameters may have sizes that no statement needs.
+  // Parameters may have sizes that no statement uses.
   for (const auto& [name, found] : ranges_of(k)) {
     const auto& [symbol, range] = found;
     const bool is_size = !loop_of(symbol) && !register_of(symbol);

@@ -48,7 +48,7 @@ class Walk {
         return touch(s.a, s.columns, 0);
       case Kind::tile_multiply: {
         touch(s.a, s.extent, s.a_has_columns ? at(s.columns).high() - 1 : 0);
-        // Neighbouring k of narrow operands lie side by side.
+        // Neighbouring k of narrow operands are adjacent in memory.
         return touch(s.b, ceil_div(s.extent, s.k_group), at(s.columns).high() * s.k_group - 1);
       }
       case Kind::loop:
@@ -83,7 +83,7 @@ class Walk {
     is_known_ = is_known_ && at(w.stride).low() >= 0;
   }
 
-  // `more`: elements behind the offset.
+  // `more`: number of elements after the offset.
   void touch(int param, const Dim& offset, std::int64_t more) {
     if (param != param_) return;
     const Dim d = at(offset);
@@ -93,7 +93,7 @@ class Walk {
 
   Dim at(const Dim& d) const { return replace(d, known_); }
 
-  // Positions know a register by its number alone.
+  // In positions a register is identified by its number alone.
   static Dim register_of_number(RegId reg) { return register_symbol(reg, 0, 1); }
 
   const Kernel& kernel_;

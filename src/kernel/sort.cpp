@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Stmt::Kind;
 
-// Where one row of a result lies: 0 are the keys, 1 the places they came from.
+// The position of one row of a result: param 0 holds the keys, 1 their original positions.
 struct SortLine {
   std::uint32_t index = 0;
   int param = 0;
@@ -48,7 +48,7 @@ class SortWriter {
     l_.close_loop();
   }
 
-  // An iteration writes up to `kept` elements of what a pair of runs becomes.
+  // Each iteration writes up to `kept` elements of the merged pair of runs.
   void merge_pieces(const SortPieces& p, std::int64_t width, std::span<const OrderedResult> from) {
     const Dim piece = open_piece(p), pair = l_.positions().quotient(piece, 2 * width),
               pair_size = p.size * Dim(2 * width), run_size = p.size * Dim(width);
@@ -82,11 +82,11 @@ class SortWriter {
   void assign(const Dim& symbol, Value v) {
     l_.add({.kind = Kind::assign, .reg = *register_of(symbol), .value = v});
   }
-  // A position from 0 to `most`, computed once.
+  // A position from 0 to `most`, computed once and kept.
   Dim keep(const Dim& d, const Dim& most) {
     return d.is_number() || d.is_symbol() ? d : declare(l_.size(d), most + Dim(1));
   }
-  // A position of the runs, in a register of its own.
+  // A position in the runs, in a mutable register.
   Dim keep_changing(const Dim& d) { return declare(l_.size(d), all_ + Dim(1)); }
   Value keep(Value v) {
     const RegId reg = l_.positions().new_register();
@@ -149,7 +149,7 @@ class SortWriter {
 
   // ---- steps
 
-  // a stands before b, in the order asked for.
+  // True if a comes before b in the requested order.
   Value before(Value a, Value b) const {
     const bool descending = v_.attrs().integer("descending") != 0;
     const Value larger = descending ? a : b, smaller = descending ? b : a;
@@ -158,7 +158,7 @@ class SortWriter {
     return l_.apply(ops::bit_and, {is_less, l_.apply(ops::eq, {smaller, smaller})});
   }
 
-  // The loop over all pieces of all rows. Gives the number of the piece in its row.
+  // Opens the loop over all pieces of all rows. Returns the index of the piece in its row.
   Dim open_piece(const SortPieces& p) {
     Dims sizes = v_.shape().dims;
     sizes.erase(sizes.begin() + static_cast<std::ptrdiff_t>(axis_));
@@ -173,18 +173,18 @@ class SortWriter {
     return keep(at.back(), p.count);
   }
 
-  // Of a sorted run, how many elements can be among those of the result.
+  // How many elements of a sorted run of `count` can be in the result.
   Dim at_most_wanted(const Dim& count) const {
     return wanted_ == size_ ? count : min(count, wanted_);
   }
 
-  // Two runs to be merged, from where to where.
+  // Two runs to be merged, as ranges.
   struct Runs {
     Dim left, left_end, right, right_end;
   };
 
-  // Merge sort of `count` elements from `first` on, from runs of one element up. Stores what is
-  // wanted of them from `to` on.
+  // Merge sort of `count` elements starting at `first`, from runs of one element up. Stores the
+  // wanted ones starting at `to`.
   void sort_range(const Dim& first, const Dim& count, const Dim& to) {
     Dim k = l_.open_loop(count);
     Dims position = position_;
@@ -214,14 +214,14 @@ class SortWriter {
     l_.close_loop();
   }
 
-  // The first `count` elements of two runs; of equal ones, those of the left run come first.
+  // Merges the first `count` elements of two runs; equal elements of the left run come first.
   void merge(const SortLines& from, const Runs& runs, const SortLines& to, const Dim& first,
              const Dim& count) {
     const Dim right = keep_changing(runs.right), k = l_.open_loop(count);
     const Dim left = runs.left + runs.right + k - right;
     const Value has_left = keep(l_.below(left, runs.left_end)),
                 has_right = keep(l_.below(right, runs.right_end));
-    // Of a run that is used up nothing is read.
+    // An exhausted run is not read.
     const Dim x = declare(choose(has_left, left, right), all_),
               y = declare(choose(has_right, right, left), all_);
     const Value is_next = l_.apply(
@@ -232,8 +232,8 @@ class SortWriter {
     l_.close_loop();
   }
 
-  // Where the left run goes on when so much is merged that the result has come to `at`, which
-  // counts from where the left run begins.
+  // The position in the left run at which merging has produced the result up to `at`, which counts
+  // from the start of the left run.
   Dim find_left(const SortLines& from, const Runs& runs, const Dim& at) {
     const Dim low = keep_changing(max(runs.left, at + runs.right - runs.right_end)),
               high = keep_changing(min(at, runs.left_end));

@@ -10,10 +10,10 @@ namespace hone {
 
 namespace {
 
-// Parts of all elements together, elements of one part, and of a reduction that is worth two steps.
+// Maximum parts in total, minimum elements of a part, and of a reduction worth two stages.
 constexpr std::int64_t most_parts = 64, least_part = 1 << 14, least_elements = 1 << 18;
 
-// An axis in parts of `size` elements; what is left over is less than one element of each part.
+// An axis in parts of `size` elements; the remainder has fewer elements than there are parts.
 struct Cut {
   int axis = 0;
   std::int64_t parts = 1, size = 1, rest = 0;
@@ -36,7 +36,7 @@ class Splitter {
       if (!cut) return {};
       const Value x = copy(v.operand(0));
       const Value all = is_arg ? split_arg(v, x, *cut) : split(v, x, axes, *cut);
-      // What reads it has as many chunks as it likes, and finds it made.
+      // Its readers can then have any number of chunks and find it in memory.
       if (read.contains(v)) partial_.push_back(all);
       return {all};
     });
@@ -60,7 +60,7 @@ class Splitter {
     return std::nullopt;
   }
 
-  // With little left over, or nothing.
+  // Allows a small remainder or, with `is_even`, none.
   static std::optional<Cut> cut_axis(int axis, std::int64_t n, std::int64_t wanted, bool is_even) {
     std::optional<Cut> best;
     const std::int64_t most = std::min(wanted, n);
@@ -73,7 +73,7 @@ class Splitter {
     return best;
   }
 
-  // [..., parts * size, ...] as [..., parts, size, ...].
+  // Reshapes [..., parts * size, ...] to [..., parts, size, ...].
   static Value in_parts(Value x, const Cut& cut) {
     Dims dims = x.shape().dims;
     dims[static_cast<std::size_t>(cut.axis)] = cut.size;
@@ -81,14 +81,14 @@ class Splitter {
     return reshape_to(slice_axis(x, cut.axis, 0, cut.parts * cut.size), dims);
   }
 
-  // The axis of parts among those that are left.
+  // The axis of the parts among the axes that remain.
   static int place_of_parts(const Axes& axes, int cut) {
     return cut - static_cast<int>(std::ranges::count_if(axes, [&](int a) { return a < cut; }));
   }
 
   Value split(Value v, Value x, const Axes& axes, const Cut& cut) {
     const Op& op = v.op();
-    // Sums of narrow numbers go on as wide as they are inside of a kernel.
+    // Sums of narrow numbers keep the wider dtype that kernels sum in.
     if (const Op* join = joiner_of(op); join == &ops::add || join == &ops::mul)
       x = cast_to(x, sum_dtype(x.dtype()));
     Axes inner;
@@ -103,7 +103,7 @@ class Splitter {
     return cast_to(all, v.dtype());
   }
 
-  // The first of the parts that hold the extreme, and its first place there.
+  // The first part that holds the extreme, and its first position there.
   Value split_arg(Value v, Value x, const Cut& cut) {
     const Op& extreme = v.is(ops::argmax) ? ops::reduce_max : ops::reduce_min;
     const Value parts = in_parts(x, cut);

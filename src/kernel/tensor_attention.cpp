@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::int64_t lanes_of_subgroup = 32;
 constexpr std::int64_t copied_elements = AttentionRows::vector_width;
-// Lines in memory begin at different banks.
+// The gap lets lines in memory begin at different banks.
 constexpr std::int64_t line_gap = 8;
 constexpr std::int64_t stages = 2;  // blocks of keys and values in memory
-// Scores may exceed the largest one that sums are scaled by so far by this power of two.
+// Scores may exceed the maximum by which sums are currently scaled by this power of two.
 constexpr double slack = 8;
 
 // ---- tuning
@@ -49,7 +49,7 @@ struct AttentionTiling {
   }
 };
 
-// All that fit: large blocks first where they keep the machine busy, small ones first where not.
+// All that fit: large blocks first if they keep the machine busy, else small ones first.
 std::vector<AttentionTiling> tilings(const AttentionProblem& p, const TargetInfo& target) {
   constexpr std::int64_t enough_groups = 132;
   const std::int64_t matrices = tiling_size(product(p.leading)), queries = tiling_size(p.queries);
@@ -73,7 +73,7 @@ std::vector<AttentionTiling> tilings(const AttentionProblem& p, const TargetInfo
 
 // ---- operands
 
-// As a group's memory holds them: padded to whole pieces, with a gap.
+// Rows as stored in group memory: padded to whole pieces, with a gap.
 struct Rows : AttentionRows {
   explicit Rows(AttentionRows rows)
       : AttentionRows(std::move(rows)), padded(round_up(columns, 16)) {}
@@ -84,8 +84,8 @@ struct Rows : AttentionRows {
   std::int64_t pitch() const { return padded + line_gap; }
 };
 
-// Parts of the values of a matrix, for each of which a number says whether they are finite: 0 if
-// so, else NaN.
+// Parts of the values of a matrix, each with a number that tells whether they are finite: 0 if so,
+// else NaN.
 constexpr std::int64_t part_keys = 256;
 struct Finite {
   int param = -1;
@@ -99,7 +99,7 @@ struct TensorAttention {
   Rows query, key, value;
   Splice epilogue;  // (b, m, e)
   KeyRange range = {};
-  std::optional<Splice> mask = {};  // (b, m, s); what the range does not say
+  std::optional<Splice> mask = {};  // (b, m, s); only what the range does not cover
   std::optional<Finite> finite = {};
 };
 
@@ -117,7 +117,7 @@ class TensorAttentionWriter : AttentionWords {
         steps_(t.rows / 8),
         score_tiles_(t.keys / 8),
         sum_tiles_(a.value.padded / 8) {
-    // Scores as products have them, where the exponent's multiplication scales them.
+    // Scores stay unscaled if the multiplication in the exponent scales them.
     constexpr double log2_e = std::numbers::log2e;
     is_raw_ = !changes_scores() && p_.scale >= 0;
     factor_ = is_raw_ ? p_.scale * log2_e : 1;
@@ -136,7 +136,7 @@ class TensorAttentionWriter : AttentionWords {
     for (Rows* r : {&key_, &value_})
       r->memory = add_memory(dtype_, stages * r->lines * r->pitch(), MemoryScope::group);
     if (hides_keys()) found_ = add_memory(DType::f32, found_size(), MemoryScope::group);
-    // Where instructions take scores from registers, nobody needs it.
+    // Unused by instructions that take scores from registers.
     weights_ = add_memory(dtype_, t_.queries() * weights_pitch(), MemoryScope::group);
     const auto of_thread = [&](std::int64_t n) {
       return add_memory(DType::f32, n, MemoryScope::thread);
@@ -149,7 +149,7 @@ class TensorAttentionWriter : AttentionWords {
     kernel_.tiles.assign(static_cast<std::size_t>(score_tiles_ + sum_tiles_),
                          {DType::f32, static_cast<int>(steps_), 2});
   }
-  // More is made of a score than its product with the scale.
+  // True if a score is changed beyond its scaling.
   bool changes_scores() const { return p_.softcap || a_.mask; }
   std::int64_t weights_pitch() const { return t_.keys + line_gap; }
 
@@ -186,7 +186,7 @@ class TensorAttentionWriter : AttentionWords {
     mix(stage);
   }
 
-  // ---- what arrives in memory
+  // ---- loads to memory
 
   void bring_keys(const Dim& step, const Dim& stage) {
     const Dim first = (first_block_ + step) * Dim(t_.keys);
@@ -194,7 +194,7 @@ class TensorAttentionWriter : AttentionWords {
     bring(value_, first, stage);
   }
 
-  // Rows from `first` on, zeros behind the last one.
+  // Loads rows starting at `first`, with zeros after the last one.
   void bring(const Rows& r, const Dim& first, const Dim& stage) {
     const std::int64_t each = r.padded / copied_elements, total = r.lines * each;
     unrolled(ceil_ratio(total, t_.threads()), [&](const Dim& turn) {
@@ -251,7 +251,7 @@ class TensorAttentionWriter : AttentionWords {
     out_.add(std::move(s));
   }
 
-  // Of all rows of the thread, 8 apart.
+  // All rows of the thread, 8 apart.
   TileWindow rows_of(int memory, const Dim& offset, std::int64_t pitch, std::int64_t stride) const {
     TileWindow w{memory, offset, {}, stride};
     for (std::int64_t r = 0; r < steps_; ++r) w.rows.push_back(8 * r * pitch);
@@ -281,7 +281,7 @@ class TensorAttentionWriter : AttentionWords {
   Dim key_of(const Dim& tile, const Dim& c) const {
     return first_key_ + column_ + tile * Dim(8) + c;
   }
-  // For each of the thread's scores.
+  // Visits each of the thread's scores.
   void each_score(const std::function<void(const Dim& tile, const Dim& c)>& body) {
     unrolled(score_tiles_,
              [&](const Dim& tile) { lanes(2, [&](const Dim& c) { body(tile, c); }); });
@@ -292,7 +292,7 @@ class TensorAttentionWriter : AttentionWords {
       unrolled(steps_, [&](const Dim& r) {
         lanes(2, [&](const Dim& c) {
           Value s = tile_element(i, r, c);
-          // What the mask changes is scaled, others are powers of two.
+          // Scores that the mask changes are only scaled; others become exponents of two.
           if (changes_scores())
             s = apply(ops::mul, s, number(p_.scale));
           else if (!is_raw_)
@@ -335,7 +335,7 @@ class TensorAttentionWriter : AttentionWords {
     put(scores_, at, apply(ops::mul, s, number(std::numbers::log2e)));
   }
 
-  // Keys behind the last, and those that a query may not see, count nothing. Few blocks have any.
+  // Excludes keys past the last and those that a query may not see. Few blocks have any.
   void hide_scores() {
     const Value any = hides_some();
     if (!any) return;
@@ -356,8 +356,8 @@ class TensorAttentionWriter : AttentionWords {
   }
   // ---- the softmax, in powers of two
 
-  // The largest score of each row, and less work where sums are scaled well enough by what was
-  // the largest before.
+  // Finds the largest score of each row; skips rescaling if sums are still scaled well enough by
+  // the previous maximum.
   void find_largest() {
     unrolled(steps_, [&](const Dim& r) {
       const RegId most = declare(number(-infinity));
@@ -375,8 +375,7 @@ class TensorAttentionWriter : AttentionWords {
     out_.branch(is_above, [&] { shrink(); });
   }
 
-  // A row that has met nothing but -infinity is not shifted: its powers are 0 then, as they should
-  // be.
+  // A row with only -infinity so far is not shifted: its powers are then 0, as they should be.
   void shrink() {
     intrinsic(short_powers, [&] {
       unrolled(steps_, [&](const Dim& r) {
@@ -396,7 +395,7 @@ class TensorAttentionWriter : AttentionWords {
       });
   }
 
-  // Gives a tile of sums other numbers.
+  // Replaces each number of a tile of sums.
   void change_sums(std::int64_t i, const std::function<Value(const Dim&, const Dim&)>& to) {
     unrolled(steps_, [&](const Dim& r) {
       lanes(2, [&](const Dim& c) { put(scaled_, r * Dim(2) + c, to(r, c)); });
@@ -474,9 +473,8 @@ class TensorAttentionWriter : AttentionWords {
     out_.branch(apply(ops::ne, reg(found), reg(found)), [&] { count_hidden(); });
   }
 
-  // Keys that no query of the group sees count 0 times their value, which is NaN where that is
-  // infinite: as much as they do in the operation's expansion. Each thread looks at a vector of
-  // some rows.
+  // Keys that no query of the group sees count 0 times their value, which is NaN for an infinite
+  // value, as in the operation's expansion. Each thread checks one vector of some rows.
   std::int64_t vectors() const { return value_.padded / copied_elements; }
   std::int64_t parts() const { return std::max<std::int64_t>(1, t_.threads() / vectors()); }
   std::int64_t found_size() const { return parts() * value_.padded; }
@@ -579,7 +577,7 @@ class TensorAttentionWriter : AttentionWords {
 
 std::optional<FoundAttention> find_tensor_attention(const GroupSpec& spec,
                                                     const TargetInfo& target) {
-  // Scores stay in registers, so each thread has to know which of them it holds.
+  // Scores stay in registers, so each thread must know which of them it holds.
   if (!target.multiplies_halves || target.has_opaque_tiles) return std::nullopt;
   std::optional<FoundAttention> found = find_attention(spec);
   if (!found) return std::nullopt;
@@ -619,14 +617,14 @@ std::optional<TensorAttention> spliced_into(AnchoredGroup& group, const Attentio
   return a;
 }
 
-// Nothing where few keys can be skipped: groups look at their values themselves then.
+// Nullopt if few keys can be skipped: groups then check their values themselves.
 std::optional<Type> finite_type(const AttentionProblem& p) {
   constexpr std::int64_t many_keys = 1024;
   if (!p.v.is(ops::param) || tiling_size(p.keys) <= many_keys) return std::nullopt;
   return Type(DType::f32, Shape{product(p.shared), ceil_div(p.keys, part_keys)});
 }
 
-// Writes temporary 0.
+// The step that writes temporary 0.
 std::optional<Candidate::Step> finite_step(const GroupSpec& spec, const AttentionProblem& p,
                                            const Type& type, const NestMaker& make_nest) {
   using Kind = Candidate::Operand::Kind;

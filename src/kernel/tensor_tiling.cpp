@@ -9,7 +9,7 @@ namespace hone {
 
 namespace {
 
-// Shapes of tiles, and of what a subgroup has of them.
+// Shapes of a group's tile, and of a subgroup's part of it.
 struct TileForm {
   std::int64_t m, n, k, rows, columns;
 };
@@ -30,19 +30,19 @@ constexpr std::int64_t part_counts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 constexpr std::int64_t depth_counts[] = {1, 2, 4, 8};
 constexpr std::int64_t ahead_counts[] = {1, 2, 4};
 
-// Measured on an H100. Of a group that has a processor for itself: its start and end, a step, what
-// each thread copies, pieces of 16 x 8 x 16, and of a depth of 16 at least; what passes through
-// registers first. Of parts: the second kernel, and what it reads. Where a step is divided: each
-// part of it, the second barrier of a step whose memory holds one step, and the share of the
-// latency that is not hidden.
+// Measured on an H100. For a group that has a processor for itself: its start and end, a step, what
+// each thread copies, pieces of 16 x 8 x 16, and the minimum for a depth of 16; loads through
+// registers. For parts: the second kernel, and what it reads. For divided steps: each part of one,
+// the second barrier of a step if memory holds one step, and the share of the latency that is not
+// hidden.
 struct Costs {
   double start_us, step_us, copy_us, piece_us, sixteenth_us, fetch_us, launch_us,
       parts_bytes_per_us, vectors_per_us, depth_us, wait_us, seen_latency;
 };
-// Of tiles whose elements a thread knows.
+// For tiles whose elements are known to threads.
 constexpr Costs of_known_tiles{2.4, 0.1, 0.016, 0.0038, 0.04, 0.7, 2.3, 3e6, 7e3, 0.05, 0, 0};
-// Of those whose elements are hidden: fitted to 62 tilings of 4096 x 4096 x 4096 and
-// 16 x 4096 x 4096, from which they are 17 % away (root mean square), and 46 of the latter.
+// For tiles whose elements are hidden: fitted to 62 tilings of 4096 x 4096 x 4096 and 16 x 4096 x
+// 4096, from which they are 17 % away (root mean square), and 46 of the latter.
 constexpr Costs of_opaque_tiles{6,  0.08,  0.012, 0.0033, 0.021, 0.32,
                                 11, 1.4e6, 1.9e3, 0.02,   0.06,  0.2};
 
@@ -51,7 +51,7 @@ double ceil_over(double a, std::int64_t b) { return std::ceil(a / static_cast<do
 }  // namespace
 
 std::int64_t TensorTiling::bytes() const {
-  // A tile lies along the depth or across it.
+  // A tile is stored along the depth or across it.
   const auto tile = [&](std::int64_t side) {
     return ceil_ratio(std::max(side * (k + row_gap), k * (side + row_gap)) * 2, 64) * 64;
   };
@@ -60,7 +60,7 @@ std::int64_t TensorTiling::bytes() const {
 }
 
 bool TensorTiling::fits(const TargetInfo& target) const {
-  // More copies of one thread than that are not told apart by the machine.
+  // The machine cannot distinguish more copies of one thread than this.
   constexpr std::int64_t most_copies = 48;
   if (std::min({m, n, k, rows, columns}) < 16 || stages < 1 || parts < 1) return false;
   if (depths < 1 || k % (16 * depths) != 0 || (depths > 1 && parts > 1)) return false;
@@ -98,7 +98,7 @@ TensorTiling TensorTiling::of(const Tuning& t, const TensorTiling& otherwise) {
 }
 
 double predicted_us(const GroupProblem& p, const TensorTiling& t) {
-  // Of the whole machine, and of one of its processors.
+  // For the whole machine, and for one of its processors.
   constexpr double processors = 132, cache_bytes_per_us = 5.5e6, bytes_per_us = 1e5,
                    products_per_us = 2.1e6, shared_bytes = 220e3, registers = 65536,
                    threads_at_once = 2048;
@@ -144,12 +144,12 @@ std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo
                     : stages == 2 && !target.has_opaque_tiles)
         continue;
       for (const std::int64_t parts : part_counts) {
-        // Fewer steps than stages leave the later ones empty.
+        // With fewer steps than stages the later stages would be empty.
         constexpr std::int64_t least_steps = 2;
         if (parts > 1 && (!p.k.is_number() || ceil_ratio(p.k.number(), f.k) < parts * least_steps))
           continue;
         for (const std::int64_t depths : depth_counts) {
-          // Where a step is divided there are few groups, so each has many bytes on their way.
+          // With divided steps there are few groups, so each needs many bytes in flight.
           constexpr std::int64_t deep_stages = 4;
           if (depths > 1 && (parts > 1 || (stages < deep_stages && !target.has_opaque_tiles)))
             break;

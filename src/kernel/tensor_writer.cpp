@@ -45,7 +45,7 @@ class TensorWriter {
       for (Operand* o : {&a_, &b_})
         kernel_.memory.push_back({dtype_, t_.ahead * held_of(*o), 0, MemoryScope::thread});
     place_memory(kernel_);
-    // Where the operands were.
+    // Reuses the memory of the operands.
     result_memory_ = first + static_cast<int>(kernel_.memory.size());
     if (in_rows)
       kernel_.memory.push_back({DType::f32, t_.depths * result_plane(), 0, MemoryScope::group});
@@ -85,12 +85,12 @@ class TensorWriter {
   }
 
  private:
-  // One of the two, its tile and what of that a thread holds.
+  // One of the two operands, its tile and the part that a thread holds.
   struct Operand {
     TensorSide side;
     int memory = 0, held = 0;
     std::int64_t tile = 0;   // along the free axis
-    std::int64_t stage = 0;  // elements of one in memory
+    std::int64_t stage = 0;  // elements of one stage in memory
     Dim first = 0, extent = 0;
 
     std::int64_t lines(std::int64_t k) const { return side.along_depth ? tile : k; }
@@ -101,9 +101,11 @@ class TensorWriter {
   std::int64_t held_of(const Operand& o) const { return o.tile * t_.k / t_.threads(); }
   std::int64_t result_pitch() const { return t_.n + row_gap; }
   std::int64_t put_lines() const { return t_.m / t_.rows * t_.put_rows(); }
-  std::int64_t result_plane() const { return put_lines() * result_pitch(); }  // of a part of a step
+  std::int64_t result_plane() const {
+    return put_lines() * result_pitch();
+  }  // of one part of a step
 
-  // Groups next to each other read the same rows and columns, so that caches hold what they share.
+  // Neighbouring groups read the same rows and columns, so that caches hold the shared data.
   Dim place_group() {
     const Dim row_blocks = ceil_div(p_.m, t_.m), column_blocks = ceil_div(p_.n, t_.n);
     kernel_.chunks = Dim(t_.parts) * p_.batch * row_blocks * column_blocks;
@@ -155,11 +157,11 @@ class TensorWriter {
     return out;
   }
 
-  // The tiles of the next steps are fetched while those of one are multiplied. With memory for two
+  // The tiles of the next steps are loaded while those of one are multiplied. With memory for two
   // steps no thread waits until all have multiplied, because the next step goes elsewhere. With
-  // opaque tiles and one step ahead the first iteration multiplies zeros, so that the code that
-  // fetches is there only once: positions in images take drivers long. With several ahead there are
-  // few iterations, and an additional one would cost too much.
+  // opaque tiles and one step ahead the first iteration multiplies zeros, so that the loading code
+  // exists only once: drivers take long to compile positions in images. With several ahead there
+  // are few iterations, and an additional one would cost too much.
   Block steps() {
     Block out = zeros();
     const bool starts_with_zeros = is_opaque_ && t_.ahead == 1;
@@ -204,8 +206,9 @@ class TensorWriter {
     return each;
   }
 
-  // The tiles of the next steps are on their way while those of one are multiplied. All steps copy
-  // as much, behind the last one zeros, so that a number of copies says which have arrived.
+  // The tiles of the next steps are in flight while those of one are multiplied. All steps issue
+  // the same number of copies (zeros after the last step), so that the count tells which have
+  // arrived.
   Block copied_steps() {
     Block out = zeros();
     const std::int64_t ahead = t_.stages - 1;
@@ -225,7 +228,7 @@ class TensorWriter {
     return out;
   }
 
-  // Vector i of a tile, in order of lines, is that of thread i mod threads.
+  // Vector i of a tile, in order of lines, belongs to thread i mod threads.
   struct Place {
     Dim line, start;  // of its first element
   };
@@ -237,14 +240,14 @@ class TensorWriter {
     return o.tile * t_.k / (vector_width * t_.threads());
   }
 
-  // Where a vector of an operand's tile lies in the operand, and when it lies in it.
+  // The position of a tile's vector in the operand, and the conditions for it to be inside.
   struct Source {
     std::vector<Replacement> places;
     Values conditions;
   };
   Source source_of(const Operand& o, const Place& at, const Dim& step, const Dim& lane) {
     Source out;
-    // Parts begin where the ones before them end, the last ones may be shorter.
+    // Each part begins where the previous one ends; the last ones may be shorter.
     const Dim first_k = (part_ * steps_of_part() + step) * Dim(t_.k);
     const bool is_whole = divides(t_.parts, step_count());
     const Dim along = o.side.along_depth ? first_k + at.start : o.first + at.start,
@@ -253,7 +256,7 @@ class TensorWriter {
               extent_across = o.side.along_depth ? o.extent : p_.k;
     const bool whole_depth = divides(t_.k, p_.k) && is_whole,
                whole_free = divides(o.tile, o.extent);
-    // As many as are read at once are all inside, or none is.
+    // Elements that are read at once are either all inside or all outside.
     const Dim one = o.side.width > 1 ? along : along + lane;
     if (!(o.side.along_depth ? whole_free : whole_depth))
       out.conditions.push_back(lowering_.below(across, extent_across));
@@ -292,7 +295,7 @@ class TensorWriter {
   }
 
   // A thread's registers hold `ahead` steps, one after another. fetch() fills those of step `held`,
-  // put() stores them to the memory of the group.
+  // put() stores them to group memory.
   void fetch(const Dim& step, std::int64_t held, Block& out) {
     for (const Operand* o : {&a_, &b_}) {
       const Dim turn = positions_.add_loop(turns(*o));
@@ -391,7 +394,7 @@ class TensorWriter {
     return stores;
   }
 
-  // Each thread stores what its tile holds of the results, two neighbours at once.
+  // Each thread stores its tile's results, two neighbours at once.
   Stmt results(const TensorParts& parts, int tile) {
     const Dim r = positions_.add_loop(t_.rows / 8), c = positions_.add_loop(2);
     const Dim m = a_.first + thread_m_ + r * Dim(8),
@@ -411,7 +414,7 @@ class TensorWriter {
     return rows;
   }
 
-  // Rows of all subgroups' tiles, from `first` on in each, as they lie in memory of the group.
+  // Stores rows of all subgroups' tiles, starting at `first` in each, to group memory.
   Block put_results(std::int64_t first) {
     Block out;
     for (std::size_t i = 0; i < kernel_.tiles.size(); ++i) {
@@ -435,8 +438,8 @@ class TensorWriter {
     return one;
   }
 
-  // The group puts rows of its tile into memory that it shares, and its threads take `width`
-  // neighbours each: what is read beside them and what is stored is accessed in whole lines.
+  // The group stores rows of its tile to group memory, and its threads take `width` neighbours
+  // each, so that other operands and results are accessed in whole lines.
   Block results_in_rows(const TensorParts& parts, std::int64_t first, std::int64_t width) {
     Block out;
     out.push_back({.kind = Kind::barrier});
@@ -444,7 +447,7 @@ class TensorWriter {
     out.push_back({.kind = Kind::barrier});
     const std::int64_t vectors = put_lines() * t_.n / width,
                        count = ceil_ratio(vectors, t_.threads());
-    // The loads of this many turns come before their stores, so that they overlap.
+    // The loads of this many iterations come before their stores, so that they overlap.
     constexpr std::int64_t most_at_once = 4;
     const bool is_divided = count > most_at_once && count % most_at_once == 0;
     const Dim now = positions_.add_loop(is_divided ? most_at_once : count),
