@@ -32,7 +32,7 @@ Dim conv_flops(Value v) {
   return Dim(2) * v.shape().count() * taps_and_inputs;
 }
 
-// Of both contractions; where queries see a part of the keys, as if they saw all.
+// Both contractions; counts all keys, even those that queries do not see.
 Dim attention_flops(Value v) {
   const Shape &q = v.operand(0).shape(), &k = v.operand(1).shape();
   Dim rows = 1;
@@ -62,7 +62,7 @@ bool is_quiet(const Op& op) {
 
 namespace {
 
-// Of a parameter that is read at places which data decides, no more than is taken from it.
+// For a parameter read at data-dependent positions, at most the bytes taken from it.
 Dim bytes_read(const Function& f, Value param) {
   Dim taken = 0;
   for (NodeId n : live_nodes(f)) {
@@ -119,7 +119,7 @@ std::string group_name(const Function& group) {
 
 namespace {
 
-// As operator<< writes it.
+// In the format of operator<<.
 void add_origin(const Origin& o, std::string& out) {
   if (!o.kind.empty()) out += "node ";
   if (o.kind.empty()) (out += o.name) += ':';
@@ -136,7 +136,7 @@ std::string group_origins(const Function& f, std::span<const NodeId> members) {
     for (const Origin& o : f.graph().origins(n))
       if (std::none_of(all.begin(), all.end(), [&](const Origin* p) { return *p == o; }))
         all.push_back(&o);
-  constexpr std::size_t most_around = 32;  // of a name and an operator
+  constexpr std::size_t most_around = 32;  // for the text around a name and an operator
   std::string out;
   std::size_t length = 0;
   for (const Origin* o : all) length += o->name.size() + o->kind.size() + most_around;

@@ -9,7 +9,7 @@ namespace hone {
 
 namespace {
 
-// A uniform constant of any size is a number, repeated.
+// A uniform constant of any size becomes one number, broadcast.
 Value number_of(Graph& to, const Array& a) {
   Array one = Array::zeros(a.dtype(), {});
   if (a.count() > 0) {
@@ -19,7 +19,7 @@ Value number_of(Graph& to, const Array& a) {
   return broadcast_to(constant(to, one), a.type().shape);
 }
 
-// Sizes one by one, so that kernels know only scalar ones.
+// Sizes become scalars, joined by a concat, so that kernels only see scalar sizes.
 Value sizes_of(Graph& to, const Dims& contents, const Type& type) {
   Values parts;
   for (const Dim& d : contents) {
@@ -51,8 +51,8 @@ class Extractor {
   struct Range {
     std::size_t first = 0, count = 0;
   };
-  // What one group has, in nodes_ and out_.values: what it reads, the nodes that it computes or
-  // repeats, operands first, and what others read.
+  // The parts of a group, as ranges of nodes_ and out_.values: what it reads, the nodes that it
+  // computes or repeats (operands first), and its results that are read outside.
   struct Walk {
     Range params, nodes, results;
     std::uint32_t function = Extracted::none;
@@ -72,7 +72,7 @@ class Extractor {
     return {w.function, values(w.params), values(w.results)};
   }
 
-  // A control node or an assembly is not copied: only what it reads is of interest.
+  // False for control nodes and assemblies, which are not copied: only their operands matter.
   bool computes(std::uint32_t group) const {
     return grouping_.groups[group].kind == Group::Kind::compute;
   }
@@ -102,7 +102,7 @@ class Extractor {
     for (std::uint32_t i = 0; i < graph_.result_count(n); ++i) meet({&graph_, n, i});
   }
 
-  // A node that the group repeats for itself: costs nothing, or is a view of a member.
+  // True if the group repeats the node: it costs nothing, or is a view of a member.
   bool is_repeated(NodeId n) const {
     Role role = grouping_.roles[n];
     if (role == Role::inlined || role == Role::cloned) return true;
@@ -165,8 +165,8 @@ class Extractor {
     return latest_;
   }
 
-  // Types and attribute sets are interned: in one graph, equal ones are one object. Addresses tell
-  // groups apart, no order depends on them.
+  // Types and attribute sets are interned: in one graph, equal ones are one object. Addresses are
+  // used only to compare groups, never to order them.
   template <class T>
   static std::uint64_t address(const T& object) {
     return reinterpret_cast<std::uintptr_t>(&object);
@@ -194,7 +194,7 @@ class Extractor {
     for (const Value& v : values(w.results)) code_.push_back(place_[number(v)]);
   }
 
-  // Uses the places that encode() gave.
+  // Uses the places assigned by encode().
   Function copy(const Walk& w) {
     Function out;
     copies_.clear();
@@ -222,10 +222,10 @@ class Extractor {
   Extraction out_;
   std::vector<NodeId> nodes_;
   std::vector<Walk> walks_;
-  std::uint32_t group_ = 0;           // the one that is walked
-  std::vector<std::uint32_t> met_;    // by value number: the last group that has it, and one
-  std::vector<std::uint32_t> place_;  // by value number: which value of its group it is
-  std::vector<bool> read_;            // by value number: in memory because somebody reads it
+  std::uint32_t group_ = 0;           // the one being walked
+  std::vector<std::uint32_t> met_;    // by value number: 1 + the last group that has it
+  std::vector<std::uint32_t> place_;  // by value number: its index among the values of its group
+  std::vector<bool> read_;            // by value number: must be in memory
   std::vector<Value> stack_;
   Code code_;
   std::vector<Code> codes_;   // per function

@@ -16,15 +16,15 @@ namespace hone {
 
 namespace {
 
-// What a node is to the group that it joins.
+// How a node relates to the group that it joins.
 enum class Part : std::uint8_t {
   elementwise,  // element i from elements i of operands of the same shape
-  movement,     // elements from other places
-  reduction,    // reads each operand element once, gives another shape
+  movement,     // reads elements from other positions
+  reduction,    // reads each operand element once, produces another shape
   row,          // softmax, norms: the shape of operand 0
-  window,       // reads operand elements again and again
+  window,       // reads operand elements repeatedly
   contraction,
-  update,  // writes a part of what its first operand lies in
+  update,  // writes a part of its first operand's memory
   alone,   // a kernel of its own: sort, scatter, ...
 };
 
@@ -53,7 +53,7 @@ Part part_of(const Graph& graph, NodeId n) {
 
 bool is_anchor(Part p) { return p != Part::elementwise && p != Part::movement; }
 
-// Of one element, in additions.
+// Cost per element, in additions.
 double weight_of(const Op& op) {
   constexpr double much = 16;
   if (op.kind == OpKind::movement || op.kind == OpKind::leaf) return 1;
@@ -66,12 +66,12 @@ bool is_tiny(const Shape& shape) {
   return n && *n <= tiny_elements;
 }
 
-// How a consumer reaches a producer's value.
+// How a consumer reads a producer's value.
 enum class Path : std::uint8_t {
   direct,
   window,    // through transposes and slices
-  reshaped,  // through a reshape, too
-  repeated,  // through a broadcast, too
+  reshaped,  // also through a reshape
+  repeated,  // also through a broadcast
 };
 
 struct Edge {
@@ -98,27 +98,27 @@ class Fuser {
 
  private:
   static constexpr NodeId no_node = ~NodeId{0};
-  // A group as it grows. Its nodes are a list through next_, in no order.
+  // A group under construction. Its nodes are an unordered list linked by next_.
   struct Body {
     NodeId head = no_node, tail = no_node;
     std::size_t count = 0;
     std::uint32_t first = 0, last = 0;  // positions of its nodes
-    std::uint32_t parent = 0;           // of merged groups: the group that took it
+    std::uint32_t parent = 0;           // of merged groups: the group they were merged into
     bool anchored = false;
-    NodeId reduction = no_node;  // of an anchor that is one: its first
-    NodeId update = no_node;     // of an anchor that is one
-    bool shapeless = false;      // all nodes are
-    bool spanning = false;       // read by a node that lies before its last
-    bool kept = false;           // read by no node, but from outside
+    NodeId reduction = no_node;  // the first reduction, if the anchor is one
+    NodeId update = no_node;     // the update, if the anchor is one
+    bool shapeless = false;      // true if all nodes are
+    bool spanning = false;       // read by a node that comes before its last
+    bool kept = false;           // not read by a node, but from outside
     std::size_t readers = 0;     // edges from its nodes to other groups
-    std::size_t met = 0;         // those of them to members that were seen
+    std::size_t met = 0;         // those of them to members visited so far
     double weight = 0;
-    const Shape* space = nullptr;  // of what others may read
+    const Shape* space = nullptr;  // of the values that others may read
   };
 
   static constexpr std::size_t most_nodes = 64;
   static constexpr std::size_t most_steps = 256;  // of one search for a cycle
-  static constexpr int light = 4;                 // worth computing again rather than storing
+  static constexpr int light = 4;                 // cheaper to recompute than to store
 
   void number_positions() {
     position_.assign(graph_.node_count(), 0);
@@ -155,14 +155,14 @@ class Fuser {
 
   bool is_member(NodeId n) const { return out_.group_of[n] != Grouping::none; }
 
-  // Not so control nodes, assemblies, and numbers and repeats that are in memory only because
-  // somebody reads them.
+  // False for control nodes, assemblies, and numbers and repeated nodes that are in memory only
+  // because something reads them.
   bool can_join(NodeId n) const {
     return out_.roles[n] == Role::computed && parts_[n] != Part::alone;
   }
 
-  // Through windows and repeats down to what is in memory of its own; nothing below inlined nodes
-  // and weights.
+  // Follows windows and repeated nodes down to values with memory of their own; stops at inlined
+  // nodes and weights.
   void find_edges() {
     first_edge_.assign(graph_.node_count() + 1, 0);
     edge_count_.assign(graph_.node_count(), 0);
@@ -207,7 +207,7 @@ class Fuser {
     add_edge({v.node(), to, path});
   }
 
-  // The same sizes, besides those of 1.
+  // True if the sizes are equal apart from sizes of 1.
   static bool are_but_ones(Value a, Value b) {
     const Dims &x = a.shape().dims, &y = b.shape().dims;
     std::size_t i = 0, k = 0;
@@ -225,8 +225,8 @@ class Fuser {
     ++uses_[e.from];
   }
 
-  // The nodes that measure sizes which a member speaks of, itself or in what it repeats: it runs
-  // after them, though it reads nothing of theirs.
+  // The nodes that measure sizes used by a member or by nodes that it repeats: it must run after
+  // them, though it does not read their values.
   std::span<const NodeId> measured_for(NodeId n) const {
     return sizes_.empty() ? std::span<const NodeId>() : std::span(sizes_[n]);
   }
@@ -254,7 +254,7 @@ class Fuser {
     }
   }
 
-  // Of its results, operands, attributes and bodies.
+  // In its results, operands, attributes and bodies.
   static void note_symbols(const Graph& graph, NodeId n, std::set<std::string>& out) {
     auto note = [&](const Dims& dims) {
       for (const Dim& d : dims)
@@ -281,7 +281,7 @@ class Fuser {
     return g;
   }
 
-  // Anchors first, the latest first: what an anchor gives is worth most where it is made.
+  // Anchors first, the latest first: fusing a consumer into an anchor saves the most.
   void join_producers(NodeId n) {
     ranked_.clear();
     for (const Edge& e : incoming(n))
@@ -305,7 +305,7 @@ class Fuser {
     if (out_.groups[producer].prepare != out_.groups[consumer].prepare)
       return out_.groups[producer].prepare && is_dequantized(e, p) && is_used_inside(p, consumer);
     Part part = parts_[e.to];
-    // What is overwritten must not be read in the same kernel.
+    // A value that is overwritten must not be read in the same kernel.
     if (p.update != no_node || (c.update != no_node && reads_what_changes(p, c.update)))
       return false;
     bool same_space = e.path == Path::direct && is_same(p.space, &graph_.type(e.from).shape) &&
@@ -334,8 +334,8 @@ class Fuser {
     return false;
   }
 
-  // A weight that a contraction reads, made element by element of numbers of a narrower dtype: the
-  // contraction can keep those, and make the weight of them where it multiplies.
+  // True for a weight that a contraction reads and that is computed elementwise from numbers of a
+  // narrower dtype: the contraction can store those, and compute the weight where it multiplies.
   bool is_dequantized(const Edge& e, const Body& p) {
     if (&graph_.op(e.to) != &ops::dot || p.anchored || e.path == Path::repeated ||
         p.weight > 4 * light)
@@ -355,14 +355,14 @@ class Fuser {
     return has_codes && !has_others;
   }
 
-  // What is read where `v` is: through views and repeats.
+  // The value in memory that is read for `v`, through views and repeated nodes.
   Value in_memory(Value v) const {
     while (out_.roles[v.node()] == Role::view || out_.roles[v.node()] == Role::cloned)
       v = v.operand(0);
     return v;
   }
 
-  // A node of the body is or reads what the update writes over.
+  // True if a node of the body is or reads what the update overwrites.
   bool reads_what_changes(const Body& b, NodeId update) const {
     const NodeId base = out_.base_of(graph_.operands(update)[0]).node();
     bool found = false;
@@ -373,7 +373,7 @@ class Fuser {
     return found;
   }
 
-  // Itself, or through views and what is repeated.
+  // Directly, or through views and repeated nodes.
   bool reads(Value v, NodeId base) const {
     if (v.node() == base) return true;
     const Role role = out_.roles[v.node()];
@@ -385,7 +385,8 @@ class Fuser {
 
   static bool is_same(const Shape* a, const Shape* b) { return a == b || *a == *b; }
 
-  // Both reduce the same axes of values of the same shape: one pass over the rows gives both.
+  // True if both reduce the same axes of values of the same shape: one pass over the rows computes
+  // both.
   bool share_rows(const Body& a, const Body& b) const {
     if (a.reduction == no_node || b.reduction == no_node) return false;
     return graph_.operands(a.reduction)[0].shape() == graph_.operands(b.reduction)[0].shape() &&
@@ -399,7 +400,7 @@ class Fuser {
     return attrs.has("axis") ? Dims{attrs.integer("axis")} : Dims{};
   }
 
-  // Its only reader can take it and has to read what the producer makes anyway, or fewer bytes of
+  // True if n's only reader can take it, and reads the producer's result anyway or fewer bytes of
   // it.
   bool is_left_to_reader(NodeId n, std::uint32_t producer) {
     if (uses_[n] != 1 || read_[n]) return false;
@@ -415,7 +416,7 @@ class Fuser {
     return &graph_.op(n) == &ops::cast && byte_size(graph_.type(n).dtype) > byte_size(from.dtype());
   }
 
-  // What n reads of the producer is read by others, too, outside the producer.
+  // True if the producer's values that n reads are also read by others outside the producer.
   bool is_read_beyond(NodeId n, std::uint32_t producer) {
     for (const Edge& e : incoming(n)) {
       if (group_of(e.from) != producer) continue;
@@ -432,12 +433,12 @@ class Fuser {
         std::count_if(edges.begin(), edges.end(), [&](const Edge& e) { return e.from == from; }));
   }
 
-  // Divisions for each element, unless the reshape is as good before what it follows.
+  // Other paths need divisions per element, unless the reshape can be moved before what it follows.
   static bool is_cheap_path(Path path, bool shapeless) {
     return path == Path::direct || path == Path::window || (path == Path::reshaped && shapeless);
   }
 
-  // Elementwise on whole dense values and numbers: the same in every shape.
+  // True if elementwise on whole dense values and numbers, so that it is the same in every shape.
   bool is_shapeless(NodeId n) const {
     if (parts_[n] != Part::elementwise) return false;
     const Shape& shape = graph_.type(n).shape;
@@ -458,12 +459,12 @@ class Fuser {
     return is_one_of(graph_.op(movement), once);
   }
 
-  // Nobody but these two groups reads what the producer makes.
+  // True if only these two groups read the producer's results.
   bool is_used_inside(const Body& p, std::uint32_t consumer) {
     return !p.kept && p.readers == edges_between(group_of(p.head), consumer);
   }
 
-  // From nodes of one group to those of the other.
+  // Counts edges from nodes of one group to nodes of the other.
   std::size_t edges_between(std::uint32_t from, std::uint32_t to) {
     if (bodies_[to].last < bodies_[from].first) return 0;
     std::size_t count = 0;
@@ -473,10 +474,10 @@ class Fuser {
     return count;
   }
 
-  // A path between the two through a third group.
+  // True if there is a path between the two through a third group.
   bool closes_cycle(std::uint32_t a, std::uint32_t b) { return reaches(a, b) || reaches(b, a); }
 
-  // `to` depends on `from` through other groups. When the search is too long the answer is yes.
+  // True if `to` depends on `from` through other groups, or if the search takes too long.
   bool reaches(std::uint32_t from, std::uint32_t to) {
     const std::uint32_t earliest = earliest_reader(bodies_[from].first);
     if (bodies_[to].last < earliest) return false;
@@ -493,8 +494,9 @@ class Fuser {
     return false;
   }
 
-  // No group that ends before it depends on one that begins at this position. Readers come after
-  // what they read, but a spanning group that is read early may itself depend on what comes late.
+  // No group that ends before the returned position depends on one that begins at `position`.
+  // Readers come after what they read, but a spanning group that is read early may depend on later
+  // nodes.
   std::uint32_t earliest_reader(std::uint32_t position) const {
     auto it = spans_.upper_bound(position);
     if (it == spans_.begin()) return position;
@@ -552,13 +554,13 @@ class Fuser {
     p.count = 0;
   }
 
-  // The groups that are left, each in the order of the function, in an order that can run: as early
-  // as the function's own order allows.
+  // Collects the remaining groups, each in the function's order, in an order that can run, as close
+  // as possible to the function's order.
   void rebuild() {
     std::vector<std::uint32_t> left;
     for (std::uint32_t g = 0; g < bodies_.size(); ++g)
       if (bodies_[g].parent == g) left.push_back(g);
-    // Nothing was joined, and operands alone decide what runs first: the order is right.
+    // If nothing was joined and only operands determine the order, it is already right.
     if (left.size() == bodies_.size() && sizes_.empty()) return;
     std::vector<std::uint32_t> missing(bodies_.size(), 0);
     std::vector<std::vector<std::uint32_t>> users(bodies_.size());
@@ -619,14 +621,15 @@ class Fuser {
   std::vector<Part> parts_;                             // per member
   std::vector<NodeId> members_;                         // in order
   std::vector<Body> bodies_;                            // per first group
-  std::vector<NodeId> next_;                            // per node: the next one of its body
-  std::vector<Edge> edges_;                             // those to one member lie together
+  std::vector<NodeId> next_;                            // per node: the next node of its body
+  std::vector<Edge> edges_;                             // those to one member are adjacent
   std::vector<std::uint32_t> first_edge_, edge_count_;  // per node
-  std::vector<std::vector<NodeId>> sizes_;   // per node: what measures its sizes; empty: none does
-  std::vector<Edge> only_reader_;            // per node: to its reader, when it has one use
-  std::vector<std::uint32_t> uses_;          // per node: edges from it, and one when it is read
-  std::vector<Ranked> ranked_;               // of the member whose producers join
-  std::vector<std::uint32_t> stack_, seen_;  // groups of one search
+  std::vector<std::vector<NodeId>>
+      sizes_;  // per node: the nodes that measure its sizes; empty: there are none
+  std::vector<Edge> only_reader_;                 // per node: to its reader, if it has one use
+  std::vector<std::uint32_t> uses_;               // per node: edges from it, plus one if it is read
+  std::vector<Ranked> ranked_;                    // of the member being joined with its producers
+  std::vector<std::uint32_t> stack_, seen_;       // groups of one search
   std::map<std::uint32_t, std::uint32_t> spans_;  // positions that spanning groups cover
 };
 

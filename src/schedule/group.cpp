@@ -8,7 +8,7 @@ namespace hone {
 
 namespace {
 
-// In memory of its own, so computed by a group: also a number or a broadcast that somebody reads.
+// True if the node gets its own memory and so a group: also a number or broadcast that is read.
 bool is_member(Role role, bool read) {
   return role == Role::computed || role == Role::control || role == Role::assembled ||
          (read && (role == Role::inlined || role == Role::cloned));

@@ -8,7 +8,7 @@ namespace hone {
 
 namespace {
 
-// Which one result depends on a parameter, all the way elementwise; -1 when it is not so.
+// Finds the one result that depends on a parameter, elementwise all the way; -1 if there is none.
 class Follower {
  public:
   explicit Follower(const Function& f) : f_(f), order_(live_nodes(f)) {}

@@ -14,7 +14,7 @@ namespace hone {
 
 namespace {
 
-// Values of all symbols: a point at which placements are tried and compared.
+// Values for all symbols: a point at which placements are tried and compared.
 using Point = std::map<std::string, std::int64_t, std::less<>>;
 
 std::int64_t at(const Dim& d, const Point& p) {
@@ -38,7 +38,7 @@ std::vector<std::int64_t> tried_values(const Dim& symbol) {
   return {symbol.low(), std::clamp(usual, low, high), std::clamp(large, low, high)};
 }
 
-// All combinations for a few symbols of a small problem, else all symbols alike.
+// All combinations for a few symbols of a small problem, otherwise all symbols varied together.
 std::vector<Point> points_of(const Dims& sizes) {
   constexpr std::size_t most_symbols = 3, most_sizes = 500;
   std::map<std::string, std::vector<std::int64_t>> values;
@@ -64,7 +64,7 @@ std::vector<Point> points_of(const Dims& sizes) {
   return out;
 }
 
-// For every time, what lies on top of what was placed so far.
+// For every time, the top block of those placed so far.
 class Skyline {
  public:
   // Calls `below` for each piece that lies within [first, last].
@@ -100,7 +100,7 @@ class Skyline {
   std::map<std::int64_t, Top> tops_;
 };
 
-// Blocks from the bottom up: each begins where everything below it has ended. Calls
+// Stacks blocks from the bottom up: each begins where all blocks below it have ended. Calls
 // place(block, blocks below).
 template <class Place>
 void stack(std::span<const Lifetime> all, const Sequence& order, Place place) {
@@ -113,7 +113,7 @@ void stack(std::span<const Lifetime> all, const Sequence& order, Place place) {
   }
 }
 
-// The order from the bottom up in a placement of numbers.
+// The order of the blocks of a numeric placement, from the bottom up.
 Sequence order_of(const std::vector<Extent>& extents, const Offsets& at) {
   return sorted(extents.size(), [&](auto a, auto b) {
     return at[a] != at[b] ? at[a] < at[b] : extents[a].bytes < extents[b].bytes;
@@ -129,10 +129,10 @@ double height(std::span<const Lifetime> all, const std::vector<Extent>& extents,
   return static_cast<double>(end_of(extents, at));
 }
 
-// What was found for one point.
+// The result for one point.
 struct Trial {
   std::vector<Extent> extents;
-  std::int64_t fullest = 0, bound = 0;  // the step at which most lives, and how much
+  std::int64_t fullest = 0, bound = 0;  // the step at which the most bytes are live, and how many
   Sequence order;
 };
 
@@ -147,7 +147,7 @@ std::vector<Trial> trials_of(std::span<const Lifetime> all, const Dims& sizes) {
   return out;
 }
 
-// The order whose height is nearest to the bound where it is worst.
+// The order whose worst ratio of height to bound is smallest.
 const Sequence& best_order(std::span<const Lifetime> all, const std::vector<Trial>& trials) {
   const Sequence* best = nullptr;
   double least = 0;

@@ -15,11 +15,12 @@ std::int64_t end_of(const std::vector<Extent>& all, const Offsets& at) {
 
 namespace {
 
-constexpr std::size_t most_for_search = 1024;  // beyond, one pass in order of time
+constexpr std::size_t most_for_search = 1024;  // beyond that, one pass in order of time
 
 bool meet(const Extent& a, const Extent& b) { return a.first <= b.last && b.first <= a.last; }
 
-// The lowest gap between what is placed already (sorted by offset) and lives at the same time.
+// The lowest gap between blocks that are placed already (sorted by offset) and live at the same
+// time.
 std::int64_t lowest_gap(const std::vector<Extent>& all, const Offsets& at, const Sequence& placed,
                         const Extent& e) {
   std::int64_t low = 0;
@@ -42,7 +43,7 @@ Offsets first_fit(const std::vector<Extent>& all, const Sequence& sequence) {
   return at;
 }
 
-// Free memory by offset, and by size for the best fit.
+// Free memory, indexed by offset, and by size for the best fit.
 class FreeList {
  public:
   std::int64_t take(std::int64_t bytes) {
@@ -70,7 +71,7 @@ class FreeList {
   }
 
  private:
-  // No hole is large enough: a hole at the end grows, or the arena does.
+  // Called if no hole is large enough: extends a hole at the end, or the arena.
   std::int64_t extend(std::int64_t bytes) {
     std::int64_t offset = end_;
     if (!by_offset_.empty()) {
@@ -106,7 +107,7 @@ Sequence sorted(std::size_t n, Less less) {
   return s;
 }
 
-// As a running program would allocate: best fit, in order of time.
+// Like the allocations of a running program: best fit, in order of time.
 Offsets best_fit_by_time(const std::vector<Extent>& all) {
   Offsets at(all.size(), 0);
   auto starts = sorted(all.size(), [&](auto a, auto b) { return all[a].first < all[b].first; });
@@ -141,8 +142,8 @@ std::vector<Sequence> sequences(const std::vector<Extent>& all) {
   return {sorted(n, size), sorted(n, area), sorted(n, longest), sorted(n, start), sorted(n, end)};
 }
 
-// Moves whatever reaches the top to the front of the sequence and places again: the block that a
-// good order left for last is the one to begin with.
+// Moves the blocks that reach the top to the front of the sequence and places all again: a block
+// that a good order left for last should come first.
 Offsets improve(const std::vector<Extent>& all, Sequence sequence, Offsets best,
                 std::int64_t enough) {
   constexpr int most_rounds = 48;

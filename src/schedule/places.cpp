@@ -34,7 +34,7 @@ Places::Places(Slots& slots, const Function& f, const Grouping& grouping,
   for (std::size_t i = 0; i < params.size(); ++i) places_[number(f.param(i))] = &params[i];
   for (std::size_t i = 0; i < results.size(); ++i)
     if (f.result(i).type().is_tensor()) try_place(f.result(i), results[i]);
-  // Users first: a concat inside a concat lies in a window itself.
+  // Users first: a concat inside a concat is itself in a window.
   for (std::size_t i = groups.size(); i-- > 0;) {
     if (grouping.groups[i].kind != Group::Kind::assemble) continue;
     place_new(groups[i], grouping.groups[i]);
@@ -43,7 +43,7 @@ Places::Places(Slots& slots, const Function& f, const Grouping& grouping,
   for (std::size_t i = 0; i < groups.size(); ++i) place_new(groups[i], grouping.groups[i]);
 }
 
-// A group of this function writes it during the run.
+// True if a group of this function writes it during the run.
 bool Places::is_made_here(Value v) const {
   std::uint32_t g = grouping_.group_of[v.node()];
   return g != Grouping::none && !grouping_.groups[g].prepare;
@@ -64,7 +64,7 @@ bool Places::try_place(Value v, const View& at) {
 bool Places::try_place_base(Value v, const View& at) {
   const View*& place = places_[number(v)];
   if (place || !is_made_here(v) || !views_fit(v, at)) return false;
-  // The state of a loop lies in its result.
+  // The state of a loop is stored in its result.
   if (v.is(ops::while_loop) && !is_all_of_its_slot(at)) return false;
   place = &at;
   return true;
@@ -75,7 +75,7 @@ bool Places::is_all_of_its_slot(const View& v) const {
          byte_count(Type(v.dtype, Shape(v.dims))) == slots_.bytes(v.buffer);
 }
 
-// Views were found while everything was taken to be dense.
+// Views were found under the assumption that everything is dense.
 bool Places::views_fit(Value base, const View& at) const {
   if (views_on_[number(base)].empty() || are_dense(at.strides, at.dims)) return true;
   std::unordered_map<NodeId, Layout> known{{base.node(), layout_of(at)}};
@@ -117,7 +117,7 @@ void Places::place_new(const Extracted& group, const Group& members) {
   }
 }
 
-// Walks down to memory, and up again through the windows.
+// Follows views down to memory, then computes the windows on the way back.
 const View& Places::of(Value v) {
   std::vector<Value> chain;
   while (!places_[number(v)] && grouping_.roles[v.node()] == Role::view) {

@@ -13,7 +13,7 @@ namespace hone {
 
 namespace {
 
-// Of the kernel's grid loops; 1 without groups.
+// Bytes of group memory that a kernel uses.
 std::uint32_t group_bytes(const Kernel& k) {
   std::int64_t end = 0;
   for (const KernelMemory& m : k.memory)
@@ -24,8 +24,8 @@ std::uint32_t group_bytes(const Kernel& k) {
 
 }  // namespace
 
-// One variant under construction. Buffers are the schedule's slots, then the temporaries of the
-// candidates.
+// One variant under construction. Buffers are the schedule's slots, followed by the temporaries of
+// the candidates.
 class VariantBuilder {
  public:
   VariantBuilder(PlanBuilder& plan, Schedule schedule, std::span<const Candidate> chosen)
@@ -35,7 +35,7 @@ class VariantBuilder {
     HONE_ASSERT(chosen_.size() == schedule_.specs.size(), "one candidate for each spec");
     add_slots();
     add_groups();
-    // Preparation runs before everything else; what it needs in the arena is free afterwards.
+    // Preparation runs before everything else; its arena memory is free afterwards.
     for (const Item& item : schedule_.prepare) add_item(item, out_.prepare, 0);
     prepare_steps_of_run(schedule_.items);
     uses_.loops.assign(schedule_.loop_parents.size(), {});
@@ -55,7 +55,7 @@ class VariantBuilder {
   }
 
  private:
-  // Of sizes that data decides, as large as they can be.
+  // The maximum over data-dependent sizes.
   Dim most(const Dim& bytes) const {
     return bytes.is_number() ? bytes : largest(bytes, schedule_.measured, schedule_.limits);
   }
@@ -102,7 +102,7 @@ class VariantBuilder {
     }
   }
 
-  // Steps of groups of the run that depend on weights alone, such as packing.
+  // Steps of the run's groups that depend on weights alone, such as packing.
   void prepare_steps_of_run(const std::vector<Item>& items) {
     for (const Item& item : items) {
       if (item.kind == Item::Kind::group) add_group(item.group, out_.prepare, 0, true);
@@ -154,7 +154,7 @@ class VariantBuilder {
     }
   }
 
-  // Groups of one spec launch the same kernels, which are hashed once.
+  // Groups of one spec launch the same kernels, so these are hashed once.
   std::uint32_t kernel_of(std::uint32_t group, std::size_t step) {
     const std::uint32_t spec = schedule_.groups[group].spec;
     std::vector<std::uint32_t>& known = kernels_[spec];
@@ -164,7 +164,7 @@ class VariantBuilder {
     return known[step];
   }
 
-  // A kernel reads an element before it writes the same, and writes it once.
+  // A kernel reads an element before it writes the same one, and writes it once.
   void note_in_place(const Candidate::Step& step, std::uint32_t group) {
     if (!std::holds_alternative<Kernel>(step.what)) return;
     const ScheduledGroup& g = schedule_.groups[group];
@@ -182,7 +182,7 @@ class VariantBuilder {
     }
   }
 
-  // What Sharing asks of.
+  // True for buffers that Sharing handles.
   bool may_share(std::uint32_t from, std::uint32_t to) const {
     using Kind = PlanBuffer::Kind;
     const Kind a = out_.buffers[from].kind, b = out_.buffers[to].kind;
@@ -197,7 +197,7 @@ class VariantBuilder {
         params.begin(), params.end(), [&](const View& v) { return v.buffer == buffer; }));
   }
 
-  // Where both buffers lie in one place, so do these.
+  // If both buffers share memory, so do these windows.
   static bool is_same_window(const View& a, const View& b) {
     return a.offset == b.offset && a.dims == b.dims && normal_strides(a) == normal_strides(b);
   }
@@ -210,7 +210,7 @@ class VariantBuilder {
     return stride * Dim(byte_size(v.dtype)) == out_.buffers[v.buffer].bytes;
   }
 
-  // The only step of a group takes its views along: nobody asks for them again.
+  // The only step of a group moves the group's views: they are not needed again.
   void add_operands(std::uint32_t group, const Candidate::Step& from, std::uint32_t loop,
                     std::vector<View>& to) {
     using Operand = Candidate::Operand;
@@ -230,7 +230,7 @@ class VariantBuilder {
     }
   }
 
-  // All parameters in order, then all results.
+  // True for all parameters in order, then all results.
   static bool are_all_views(std::span<const Candidate::Operand> operands, const ScheduledGroup& g) {
     using Kind = Candidate::Operand::Kind;
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -274,7 +274,7 @@ class VariantBuilder {
       step.written.push_back(is_written(operand, group));
   }
 
-  // A library call writes results, and temporaries that nothing wrote before it.
+  // A library call writes results, and temporaries that no earlier step wrote.
   bool is_written(const Candidate::Operand& operand, std::uint32_t group) const {
     if (operand.kind != Candidate::Operand::Kind::temporary)
       return operand.kind == Candidate::Operand::Kind::result;
@@ -375,7 +375,7 @@ class VariantBuilder {
     to.push_back(std::move(step));
   }
 
-  // Numbers the step and notes which buffers it uses, and in which loop.
+  // Numbers the step and records which buffers it uses, and in which loop.
   void touch(const Step& step, std::uint32_t loop) {
     for (std::size_t i = 0; i < step.operands.size(); ++i) {
       const View& v = step.operands[i];
@@ -391,7 +391,7 @@ class VariantBuilder {
     ++next_step_;
   }
 
-  // What is used inside a loop and made outside it lives as long as the loop runs.
+  // Buffers used inside a loop but made outside it live as long as the loop runs.
   void stretch_over_loops() {
     for (auto [buffer, loop] : crossings_) {
       BufferUses::Range& r = uses_.live[buffer];
@@ -400,8 +400,8 @@ class VariantBuilder {
     }
   }
 
-  // Results that may lie in a donated parameter: everything is read from it before, or at the place
-  // where the result is written.
+  // Results that may share memory with a donated parameter: everything is read from it before the
+  // result is written, or at the same position.
   std::vector<std::int32_t> find_aliases(Sharing& sharing) const {
     std::vector<std::int32_t> alias(schedule_.results.size(), -1);
     for (std::uint32_t b = 0; b < schedule_.slots.size(); ++b) {
@@ -450,10 +450,10 @@ class VariantBuilder {
   Schedule schedule_;
   std::span<const Candidate> chosen_;
   Variant out_;
-  std::vector<std::vector<std::uint32_t>> kernels_;  // per spec: of each step, once it is known
+  std::vector<std::vector<std::uint32_t>> kernels_;  // per spec: of each step, once known
   std::vector<std::uint32_t> first_temporary_;       // per group: in temporaries_
   std::vector<std::uint32_t> temporaries_;           // buffers
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> crossings_;  // buffer, loop
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> crossings_;  // pairs of buffer and loop
   BufferUses uses_;
   std::int64_t next_step_ = 0;
 };
@@ -494,7 +494,7 @@ std::uint32_t PlanBuilder::weight_index(const PlanWeight& weight) {
 
 namespace {
 
-// Renumbers a list of which only some entries stay.
+// Renumbers a list of which only some entries are kept.
 template <class T>
 std::vector<std::uint32_t> keep(std::vector<T>& list, const std::vector<bool>& kept) {
   std::vector<std::uint32_t> where(list.size(), 0);
@@ -531,7 +531,7 @@ void drop_unread(Plan& plan) {
       bool weight = b.kind == PlanBuffer::Kind::weight;
       if (!weight && b.kind != PlanBuffer::Kind::prepared) continue;
       bool kept = weight ? kept_weights[b.index] : kept_prepared[b.index];
-      // Nothing uses the buffer any more: an empty piece of the arena keeps the numbering.
+      // The buffer is unused: an empty piece of the arena keeps the numbering.
       if (!kept)
         b = {};
       else

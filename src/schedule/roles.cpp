@@ -9,7 +9,7 @@ namespace hone {
 
 namespace {
 
-// Every element equals one number, so it is written into the code.
+// If all elements are equal, the number is written into the code.
 bool is_uniform(const Array& a) {
   constexpr std::int64_t most = 4096;
   if (a.count() == 0 || a.count() > most) return a.count() == 0;
@@ -56,8 +56,8 @@ class RoleFinder {
                                                                    : Role::computed;
   }
 
-  // A reshape of transposed results of an attention or contraction, such as of heads that are put
-  // side by side: nobody else reads these, so they are written where the reshape has them.
+  // A reshape of transposed results of an attention or contraction, such as heads that are
+  // concatenated: they have no other reader, so they are written directly in the reshape's layout.
   bool can_be_written_in_order(NodeId n) const {
     if (&graph_.op(n) != &ops::reshape) return false;
     std::optional<Layout> layout = dense_layout(graph_.type(n).shape);
@@ -71,8 +71,8 @@ class RoleFinder {
            (op.kind == OpKind::contraction || &op == &ops::attention);
   }
 
-  // What positions alone say of the keys that queries see is repeated where it is needed, unless it
-  // is small: attention finds in it which keys it may skip.
+  // A mask computed from positions alone is repeated where it is needed, unless it is small:
+  // attention derives from it which keys it may skip.
   void find_mask_nodes(const Function& f) {
     is_for_masks_.assign(graph_.node_count(), true);
     for (const Function::Result& r : f.results()) is_for_masks_[r.value.node()] = false;
@@ -100,8 +100,7 @@ class RoleFinder {
     return true;
   }
 
-  // A few integers beside each other, such as where a slice starts: its readers take them one by
-  // one.
+  // A short list of integers, such as the start of a slice: its readers take them one by one.
   bool is_list_of_places(NodeId n) const {
     constexpr std::int64_t most = 8;
     const Type& t = graph_.type(n);
@@ -109,7 +108,8 @@ class RoleFinder {
            t.shape.is_static() && t.shape.count().number() <= most;
   }
 
-  // At least half of the operands are made in this function, so that they can be made in place.
+  // True if at least half of the operands are computed in this function, so that they can be
+  // written in place.
   bool is_worth_assembling(NodeId n) const {
     constexpr std::int64_t tiny = 16;
     const Shape& shape = graph_.type(n).shape;
@@ -126,7 +126,7 @@ class RoleFinder {
     return role == Role::computed || role == Role::control || role == Role::assembled;
   }
 
-  // Assumes that whatever is in memory of its own is dense.
+  // Assumes that every value with memory of its own is dense.
   bool is_view(NodeId n) {
     if (graph_.operands(n).size() != 1) return false;
     const Value& v = graph_.operands(n)[0];
@@ -143,10 +143,10 @@ class RoleFinder {
   Grouping& out_;
   std::vector<std::optional<Layout>> dense_;  // per view node
   std::vector<std::uint32_t> uses_;           // per node
-  std::vector<bool> is_for_masks_;  // per node: nobody needs it but attention, for a large mask
+  std::vector<bool> is_for_masks_;            // per node: only attention needs it, for a large mask
 };
 
-// Weights alone decide the value: it is computed before the first run.
+// True if the value depends only on weights: it is computed before the first run.
 bool depends_on_weights_alone(const Graph& graph, NodeId n, const std::vector<bool>& weights) {
   for (std::size_t i = 0; i < graph.result_count(n); ++i)
     if (!graph.type(n, i).is_tensor() || !graph.type(n, i).shape.is_static()) return false;

@@ -15,7 +15,7 @@ namespace hone {
 
 namespace {
 
-// What all sections (the function and the bodies in it) share.
+// Shared by all sections (the function and its bodies).
 struct Builder {
   Builder(const Function& f, const ScheduleOptions& o)
       : whole(f), options(o), slots(out), specs(out, slots, o.in_place, o.tells_alignment) {}
@@ -29,8 +29,8 @@ struct Builder {
 // One function: the whole one, or the body of a control node.
 class Section {
  public:
-  // `params` say where its parameters are, `results` where its results must go. `loop` is the
-  // innermost loop around it. Those of `owned` may be overwritten.
+  // `params` are the views of its parameters, `results` where its results must be stored. `loop` is
+  // the innermost loop around it. Those of `owned` may be overwritten.
   Section(Builder& builder, const Function& f, const std::vector<View>& params,
           const std::vector<View>& results, std::uint32_t loop, std::vector<bool> owned)
       : builder_(builder),
@@ -79,7 +79,7 @@ class Section {
   }
 
   // Results of the group that are a parameter with a part changed, and that parameter: it is copied
-  // to where the result lies, which is nothing to do when both turn out to lie in one place.
+  // to the result's place, which does nothing if both turn out to be the same place.
   Specs::Updates updates_of(const Extracted& group, const Group& members) const {
     Specs::Updates out;
     for (NodeId n : members.nodes) {
@@ -106,13 +106,13 @@ class Section {
     return count;
   }
 
-  // Operands that could not be made in their windows are copied there.
+  // Operands that could not be written directly to their windows are copied there.
   void add_assembly(Value assembled) {
     for (std::size_t i = 0; i < assembled.operand_count(); ++i)
       copy_value(assembled.operand(i), places_.window(assembled, i));
   }
 
-  // Nothing to do when the value is there already.
+  // Does nothing if the value is already there.
   void copy_value(Value v, const View& to) {
     if (!v.type().is_tensor()) return;
     const View& from = places_.of(v);
@@ -144,7 +144,7 @@ class Section {
   View temporary(const Type& type, std::uint32_t loop) {
     return dense_view(builder_.slots.arena(type, loop), type);
   }
-  // Bodies take their parameters to be dense.
+  // Bodies assume that their parameters are dense.
   std::vector<View> operand_places(Value v, std::size_t first) {
     std::vector<View> out;
     for (std::size_t i = first; i < v.operand_count(); ++i) {
@@ -158,7 +158,7 @@ class Section {
     }
     return out;
   }
-  // Also of results that nobody reads: the body writes them.
+  // Also for results that are never read: the body writes them.
   std::vector<View> result_places(Value v) {
     std::vector<View> out;
     for (std::size_t i = 0; i < v.result_count(); ++i) out.push_back(places_.of(v.result(i)));
@@ -169,10 +169,10 @@ class Section {
   const Function& f_;
   Grouping grouping_;
   Extraction extraction_;
-  std::vector<std::uint32_t> functions_;  // per function of extraction_: its number in specs
+  std::vector<std::uint32_t> functions_;  // per function of extraction_: its index in specs
   Places places_;
   std::uint32_t loop_;
-  std::vector<std::string> waiting_;  // symbols that data decides and that are not measured yet
+  std::vector<std::string> waiting_;  // data-dependent symbols that are not measured yet
   std::vector<Item> items_;
 };
 
@@ -188,8 +188,8 @@ Item check_item(const DimCheck& check) {
   return item;
 }
 
-// Its symbols are replaced by the sizes that it is given, and what it requires of them is checked
-// each time.
+// Replaces its symbols by the sizes of its arguments; its requirements on them are checked each
+// time.
 std::vector<Item> Section::body(Value v, AttrName which, const std::vector<View>& params,
                                 const std::vector<View>& results, std::uint32_t loop,
                                 std::size_t owned) {
@@ -204,7 +204,7 @@ std::vector<Item> Section::body(Value v, AttrName which, const std::vector<View>
   return items;
 }
 
-// A body that stands in two places may measure a size under two bounds.
+// A body that is used twice may measure a size under two bounds.
 void Section::note_measured(const DimBound& b) {
   std::vector<DimBound>& all = builder_.out.measured;
   Dim most = b.most;
@@ -224,7 +224,7 @@ void Section::note_limit(const DimCheck& c, std::string_view symbol) {
   }
 }
 
-// What was required of the size is checked as soon as it is known.
+// Requirements on the size are checked as soon as it is known.
 void Section::add_measure(Value v, bool is_read) {
   if (is_read) copy_value(v.operand(0), places_.of(v));
   const Dim symbol = v.attrs().dims("symbol")[0];
@@ -277,8 +277,8 @@ void Section::add_branch(Value v) {
   items_.push_back(std::move(item));
 }
 
-// What is carried lives in the results' slots: copied in, tested, computed beside, copied back. The
-// plan builder finds which of the copies have nothing to do, because both lie in one place.
+// The state lives in the results' slots: copied in, tested, computed into other memory, copied
+// back. The plan builder removes the copies whose source and target share memory.
 void Section::add_loop(Value v) {
   std::vector<View> values = operand_places(v, 0), carried = result_places(v), next;
   for (std::size_t i = 0; i < carried.size(); ++i) {
@@ -332,7 +332,7 @@ std::vector<DimCheck> first_checks(const Function& f) {
 }
 
 Schedule schedule(const Function& function, const ScheduleOptions& options) {
-  // What no kernel takes whole would be computed again for every element that reads it.
+  // Composites that no kernel computes as a whole would be recomputed for every element read.
   const Function f = expand(function);
   Builder builder(f, options);
   std::vector<View> params, results;

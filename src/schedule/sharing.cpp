@@ -15,7 +15,7 @@ Dim end_of(const View& v) {
   return v.offset + (last + Dim(1)) * Dim(byte_size(v.dtype));
 }
 
-// From the first byte of one to the last there is none of the other.
+// True if the byte ranges of the two do not overlap.
 bool are_apart(const View& a, const View& b) {
   return prove_less(b.offset, end_of(a)) == false || prove_less(a.offset, end_of(b)) == false;
 }
@@ -44,8 +44,8 @@ bool Sharing::is_inside(std::uint32_t loop, std::uint32_t around) const {
   return true;
 }
 
-// Earliest and latest time of a step in one round of `loop`: a step of a loop inside may run
-// whenever that loop does.
+// Earliest and latest time of a step in one iteration of `loop`: a step of an inner loop may run at
+// any time while that loop runs.
 std::pair<std::int64_t, std::int64_t> Sharing::times(const Access& a, std::uint32_t loop) const {
   if (a.loop == loop) return {2 * a.step, 2 * a.step};
   std::uint32_t inner = a.loop;
@@ -61,7 +61,7 @@ bool Sharing::is_overwrite(std::int64_t step, std::uint32_t from, std::uint32_t 
   return false;
 }
 
-// In each round of the loop, what is read of the memory is read before the group writes there.
+// True if, in each iteration of the loop, `memory` is read before the group writes there.
 bool Sharing::may_lie_in(const Group& group, std::uint32_t memory, std::uint32_t loop) const {
   for (std::uint32_t r : accesses_[memory]) {
     const Access& read = uses_.accesses[r];
@@ -80,7 +80,7 @@ bool Sharing::may_lie_in(const Group& group, std::uint32_t memory, std::uint32_t
   return true;
 }
 
-// The buffer, and those that are copied into it as a whole where they are last used.
+// The buffer, and those whose last use is a whole copy into it.
 Sharing::Group Sharing::with_copied(std::uint32_t buffer, std::uint32_t loop) const {
   Group out = {buffer};
   const std::int64_t first = uses_.loops[loop].first, last = uses_.loops[loop].last;
@@ -121,7 +121,7 @@ void Sharing::carry_in_place() {
   for (const BufferUses::Carry& c : uses_.carries) {
     if (!is_arena(c.next) || home_[c.next] != c.next || c.next == c.state) continue;
     for (Group group : {with_copied(c.next, c.loop), Group{c.next}}) {
-      // What lies in them already, of loops inside.
+      // Includes the buffers of inner loops that already share their memory.
       Group all;
       for (std::uint32_t b : group)
         for (std::uint32_t m : members(b)) all.push_back(m);
@@ -132,7 +132,7 @@ void Sharing::carry_in_place() {
   }
 }
 
-// What is copied into a result as a whole is made there.
+// A buffer that is copied whole into a result is written directly there.
 void Sharing::take_results() {
   for (std::size_t i = uses_.overwrites.size(); i-- > 0;) {
     const Overwrite& o = uses_.overwrites[i];
@@ -150,7 +150,7 @@ void Sharing::try_alias(std::uint32_t result, std::uint32_t param) {
   const bool is_read_before = uses_.live[param].last < uses_.live[result].first;
   bool fits = is_read_before || may_lie_in(members(result), param, 0);
   if (!fits) {
-    // Without what it would take over.
+    // Retry without the buffers that it would take over.
     const Group taken = members(result);
     Group kept;
     for (std::uint32_t b : taken)

@@ -18,7 +18,8 @@ Dim product_of(const DimExpr::Term& t) {
   return out;
 }
 
-// c * floor(x / c) is at most x and more than x - c: such terms become polynomials, up or down.
+// c * floor(x / c) is at most x and more than x - c: such terms become polynomials, an upper or a
+// lower bound.
 Dim without_floors(const Dim& d, bool up) {
   Dim out = 0;
   for (const DimExpr::Term& t : terms_of(d)) {
@@ -36,7 +37,7 @@ Dim without_floors(const Dim& d, bool up) {
   return out;
 }
 
-// The sum without the atoms that all its terms share (and that are not negative).
+// The sum without the nonnegative atoms that all its terms share.
 Dim without_common_atoms(const Dim& d) {
   std::vector<DimExpr::Term> terms = terms_of(d);
   for (std::size_t i = 0; !terms.empty() && i < terms[0].atoms.size();) {
@@ -55,8 +56,8 @@ Dim without_common_atoms(const Dim& d) {
   return out;
 }
 
-// At least as large as both and no longer to write: the larger factor of each term. Nothing when a
-// term may be negative.
+// An upper bound of both with no more terms than both together: the larger factor of each term.
+// Nullopt if a term may be negative.
 std::optional<Dim> larger_terms(const Dim& a, const Dim& b) {
   std::vector<DimExpr::Term> p = terms_of(a), q = terms_of(b);
   for (const std::vector<DimExpr::Term>& terms : {p, q})

@@ -35,14 +35,14 @@ void Specs::add_strides(const View& v) {
   normalize_strides(v.dims, std::span(key_.strides).subspan(first));
 }
 
-// Slots begin at such multiples; what lies inside one may not.
+// Slots begin at such multiples; views inside one may not.
 bool Specs::is_aligned(const ScheduledGroup& group) const {
   return tells_alignment_ && std::ranges::all_of(group.views, [](const View& v) {
            return mod(v.offset, vector_alignment) == Dim(0);
          });
 }
 
-// Says no where strides of axes of size 1 would have to be made normal first.
+// False if strides of axes of size 1 would have to be normalized first.
 bool Specs::fits(const Key& key, bool prepare, const Updates& updates,
                  const ScheduledGroup& group) const {
   std::size_t at = 0;

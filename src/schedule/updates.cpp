@@ -10,7 +10,7 @@ namespace hone {
 
 namespace {
 
-// A smaller value is as well made anew in one pass.
+// A smaller value can as well be recomputed in one pass.
 constexpr std::int64_t least_bytes = 64 << 10;
 
 class UpdateFinder {
@@ -57,7 +57,7 @@ class UpdateFinder {
   std::vector<NodeId> owned_;
 };
 
-// One group that overwrites what lies in the memory of a value.
+// A group that overwrites the memory of a value.
 struct Writer {
   Value base;
   std::uint32_t group;
@@ -102,7 +102,7 @@ class Orderer {
       });
   }
 
-  // Every value in memory that a group reads, itself or through what it repeats.
+  // Every value in memory that a group reads, directly or through nodes that it repeats.
   template <class F>
   void for_each_read(std::uint32_t group, const F& f) const {
     std::vector<Value> open;
@@ -157,7 +157,7 @@ class Orderer {
 
   const Graph& graph_;
   Grouping& grouping_;
-  std::vector<std::uint32_t> order_, position_;  // groups by their numbers
+  std::vector<std::uint32_t> order_, position_;                            // groups by index
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> readers_;  // by value number
   bool are_readers_known_ = false;
 };
@@ -186,7 +186,7 @@ void order_writers(const Function& f, const std::vector<bool>& owned, Grouping& 
     if (owned[i] && made_by != Grouping::none && f.param(i).type() == f.result(i).type())
       writers.push_back({f.param(i), made_by});
   }
-  // What measures a size must stay before what speaks of it, which no operand shows.
+  // Nodes that measure a size must stay before nodes that use it, which operands do not show.
   if (writers.empty() || !measured_sizes(f.graph()).empty()) return;
   Orderer(f, g).run(writers);
 }

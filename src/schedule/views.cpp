@@ -18,7 +18,7 @@ bool are_dense(const Dims& strides, const Dims& sizes) {
 
 namespace {
 
-// Consecutive axes of size other than 1 that the other side groups differently.
+// Consecutive axes (sizes other than 1) that the other side groups differently.
 struct AxisRun {
   std::size_t next;  // first axis not yet taken
   std::vector<std::size_t> axes;
@@ -34,7 +34,7 @@ void skip_ones(std::size_t& at, const Dims& dims) {
   while (at < dims.size() && dims[at] == Dim(1)) ++at;
 }
 
-// Axes of a run lie in memory as one axis would.
+// True if the axes of a run lie in memory as one axis would.
 bool is_one_axis(const std::vector<std::size_t>& axes, const Dims& dims, const Dims& strides) {
   for (std::size_t i = 0; i + 1 < axes.size(); ++i)
     if (strides[axes[i]] != strides[axes[i + 1]] * dims[axes[i + 1]]) return false;
