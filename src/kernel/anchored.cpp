@@ -109,7 +109,7 @@ std::vector<int> AnchoredGroup::params_below(std::span<const Value> roots, Value
 }
 
 bool AnchoredGroup::is_weight(Value v) const {
-  if (!v.shape().is_static()) return false;  // a number, repeated as often as input sizes say
+  if (!v.shape().is_static()) return false;  // a number, repeated as the input sizes require
   std::vector<int> params = params_below(std::span(&v, 1));
   return std::all_of(params.begin(), params.end(),
                      [&](int i) { return spec_.param_is_weight[static_cast<std::size_t>(i)]; });

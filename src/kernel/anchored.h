@@ -49,8 +49,8 @@ class AnchoredGroup {
   // nullopt if it needs more than one expression.
   std::optional<Splice> element(Value operand, const Dims& position, std::span<const Dim> vars,
                                 DType accumulate);
-  // Stores the group's results, given the anchor's element, which may lack a factor. Returns
-  // nullopt if the results are not computed elementwise.
+  // Stores the group's results, given the anchor's element, which is first multiplied by `factor`
+  // if there is one. Returns nullopt if the results are not computed elementwise.
   std::optional<Splice> epilogue(const Dims& anchor_position, std::span<const Dim> vars,
                                  Value factor = {});
   // All but body, chunks and scratch.

@@ -11,7 +11,7 @@ double predicted_ms(const Kernel&, const TargetInfo&);
 // True if computing one element costs as much as a function of the math library.
 bool is_expensive(const Op&);
 bool has_expensive(Value);  // true if the value depends on such an operation
-// Of the steps that run on every call, with launch costs. All steps must be kernels.
+// Sum over the steps that run on every call, with launch costs. All steps must be kernels.
 double predicted_ms(const Candidate&, const TargetInfo&);
 
 }  // namespace hone

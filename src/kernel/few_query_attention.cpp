@@ -20,8 +20,7 @@ namespace hone {
 namespace {
 
 constexpr std::int64_t own_elements = AttentionRows::vector_width;  // elements of a row per thread
-constexpr std::int64_t most_neighbours =
-    32;  // threads that a group can combine without group memory
+constexpr std::int64_t most_neighbours = 32;                        // combined without group memory
 
 std::int64_t bit_ceil(std::int64_t n) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)));
@@ -271,7 +270,7 @@ class FewQueryWriter : AttentionWords {
     return in(memory, Dim(place * own_elements) + lane);
   }
 
-  // ---- a row meets the keys
+  // ---- a row against the keys
 
   void meet(std::int64_t r) {
     each_key([&](std::int64_t u, const Dim& key) {
@@ -305,8 +304,7 @@ class FewQueryWriter : AttentionWords {
     });
   }
 
-  // If there was only -infinity so far, there is no shift: its powers are then 0, as they should
-  // be.
+  // No shift if all scores were -infinity so far: the powers are then 0, as they should be.
   Value shift_of(Value most) const {
     return either(apply(ops::eq, most, number(-infinity)), number(0), most);
   }

@@ -42,7 +42,7 @@ struct RowTiling {
   std::int64_t depth(bool along_depth) const {
     return along_depth ? vectors * vector_elements : slots() * unroll;
   }
-  // Of the slots' sums in group memory.
+  // Stride of the slots' sums in group memory.
   std::int64_t pitch() const { return vectors * vector_elements + 1; }
   std::int64_t adders() const { return threads / (vectors * vector_elements); }
   std::int64_t registers(std::int64_t rows, bool along_depth) const {

@@ -97,7 +97,7 @@ class Groups {
   }
 
   // For a row that threads share. Neighbouring threads hold neighbouring elements, so single
-  // elements of 4 bytes also fill cache lines; but spread memory is accessed in vectors of 16
+  // elements of 4 bytes also use full cache lines; but spread memory is accessed in vectors of 16
   // bytes.
   std::int64_t row_vector_width(const Block& body, const std::vector<Stmt>& loops) const {
     constexpr double worth_it = 1 << 20;

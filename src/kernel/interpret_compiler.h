@@ -95,7 +95,7 @@ class Compiler {
 
   bool in_vector() const { return vector_level_ > 0; }
   bool in_group() const { return in_vector() && lanes_ == Lanes::group; }
-  // True if accesses by different lanes must be told apart to detect races.
+  // True if lanes must be told apart to detect races.
   bool tells_lanes_apart() const { return in_vector() && lanes_ != Lanes::loops; }
 
   template <class... Parts>

@@ -143,7 +143,8 @@ struct Stmt {
   Block body, otherwise;
 
   int tile = -1;
-  // Of the tile; a load fills the others with 0, a multiplication does not change them.
+  // Columns of the tile to use; a load fills the others with 0, a multiplication leaves them
+  // unchanged.
   Dim columns = 0;
   // The operands of a tile statement. Of tile_multiply: a(row, k) is one element for all columns
   // or, with a_has_columns, as many elements as there are columns, in order. b(k, column) lies at

@@ -166,7 +166,7 @@ std::optional<Dims> source_position(Value, const Dims& at, const Positions&);
 // How a reduction joins two elements.
 const Op* joiner_of(const Op& reduction);    // null if it is not one
 const Op* joiner_of(std::string_view kind);  // "sum", "max", ...
-Array start_of(const Op& joiner, DType);     // rank 0: the result of joining nothing
+Array start_of(const Op& joiner, DType);     // rank 0: the neutral element
 
 // A plausible size: numbers as they are, symbols at a moderate value within their bounds.
 double typical(const Dim&);

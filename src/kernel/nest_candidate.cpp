@@ -204,7 +204,7 @@ class GroupLowering {
       if (r.reduces) join(std::move(r));
     for (Root& r : roots)
       if (r.value && !r.reduces) {
-        // Next to reductions over its last axes it runs in their loops.
+        // If a class of reductions shares its first axes, it runs in the loops of that class.
         Dims extents = extents_of(r, r.outer);
         for (const Class& c : classes)
           if (c.reduces && c.extents.size() < extents.size() &&

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Stmt::Kind;
 
-// The position of one row of a result: param 0 holds the keys, 1 their original positions.
+// One row of a result in memory; result 0 holds the keys, 1 their original positions.
 struct SortLine {
   std::uint32_t index = 0;
   int param = 0;

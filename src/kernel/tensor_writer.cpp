@@ -101,9 +101,7 @@ class TensorWriter {
   std::int64_t held_of(const Operand& o) const { return o.tile * t_.k / t_.threads(); }
   std::int64_t result_pitch() const { return t_.n + row_gap; }
   std::int64_t put_lines() const { return t_.m / t_.rows * t_.put_rows(); }
-  std::int64_t result_plane() const {
-    return put_lines() * result_pitch();
-  }  // of one part of a step
+  std::int64_t result_plane() const { return put_lines() * result_pitch(); }  // per part of a step
 
   // Neighbouring groups read the same rows and columns, so that caches hold the shared data.
   Dim place_group() {

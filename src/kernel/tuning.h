@@ -21,7 +21,7 @@ inline std::int64_t value_or(const Tuning& t, std::string_view name, std::int64_
   return it == t.end() ? otherwise : it->second;
 }
 
-// Of the first `most` tilings.
+// The tunings of the first `most` tilings.
 template <class Tiling>
 std::vector<Tuning> named(const std::vector<Tiling>& tilings, std::size_t most = SIZE_MAX) {
   std::vector<Tuning> out;

@@ -62,7 +62,7 @@ struct Dependences {
 Dependences dependences(Value);
 void add_dependences(const Dim&, Dependences&);
 
-// The message that there is no `what` with number `n`, only `count`; `letter` precedes numbers.
+// An error message: there is no `what` with number `n`, only `count`; `letter` precedes numbers.
 std::string unknown_number(std::string_view what, std::string_view letter, std::int64_t n,
                            std::size_t count);
 

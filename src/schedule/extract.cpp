@@ -223,7 +223,7 @@ class Extractor {
   std::vector<NodeId> nodes_;
   std::vector<Walk> walks_;
   std::uint32_t group_ = 0;           // the one being walked
-  std::vector<std::uint32_t> met_;    // by value number: 1 + the last group that has it
+  std::vector<std::uint32_t> met_;    // by value number: 1 + the last group that uses it
   std::vector<std::uint32_t> place_;  // by value number: its index among the values of its group
   std::vector<bool> read_;            // by value number: must be in memory
   std::vector<Value> stack_;

@@ -12,8 +12,7 @@ namespace hone {
 
 struct Extracted {
   static constexpr std::uint32_t none = ~0u;
-  std::uint32_t function =
-      none;  // index into Extraction::functions; none: a control node or an assembly
+  std::uint32_t function = none;   // in Extraction::functions; none: a control node, an assembly
   std::span<const Value> params;   // values of the whole function, in memory or views of such
   std::span<const Value> results;  // values of members that are read outside the group
 };

@@ -111,7 +111,7 @@ class Fuser {
     bool spanning = false;       // read by a node that comes before its last
     bool kept = false;           // not read by a node, but from outside
     std::size_t readers = 0;     // edges from its nodes to other groups
-    std::size_t met = 0;         // those of them to members visited so far
+    std::size_t met = 0;         // those that lead to members visited so far
     double weight = 0;
     const Shape* space = nullptr;  // of the values that others may read
   };
@@ -624,12 +624,11 @@ class Fuser {
   std::vector<NodeId> next_;                            // per node: the next node of its body
   std::vector<Edge> edges_;                             // those to one member are adjacent
   std::vector<std::uint32_t> first_edge_, edge_count_;  // per node
-  std::vector<std::vector<NodeId>>
-      sizes_;  // per node: the nodes that measure its sizes; empty: there are none
-  std::vector<Edge> only_reader_;                 // per node: to its reader, if it has one use
-  std::vector<std::uint32_t> uses_;               // per node: edges from it, plus one if it is read
-  std::vector<Ranked> ranked_;                    // of the member being joined with its producers
-  std::vector<std::uint32_t> stack_, seen_;       // groups of one search
+  std::vector<std::vector<NodeId>> sizes_;   // per node: nodes that measure its sizes; may be empty
+  std::vector<Edge> only_reader_;            // per node: to its reader, if it has one use
+  std::vector<std::uint32_t> uses_;          // per node: edges from it, plus one if it is read
+  std::vector<Ranked> ranked_;               // of the member being joined with its producers
+  std::vector<std::uint32_t> stack_, seen_;  // groups of one search
   std::map<std::uint32_t, std::uint32_t> spans_;  // positions that spanning groups cover
 };
 

@@ -17,7 +17,8 @@ struct Lifetime {
 struct Placement {
   Dims offsets;   // multiples of 64
   Dim bytes = 0;  // of the arena
-  // No arena can be smaller: the largest sum of live sizes at one step (rounded up to 64).
+  // No arena can be smaller: the maximum over steps of the sum of live sizes, each rounded up to
+  // 64.
   Dim lower_bound = 0;
 };
 

@@ -278,7 +278,7 @@ void Section::add_branch(Value v) {
 }
 
 // The state lives in the results' slots: copied in, tested, computed into other memory, copied
-// back. The plan builder removes the copies whose source and target share memory.
+// back. The plan builder finds the copies that do nothing because source and target share memory.
 void Section::add_loop(Value v) {
   std::vector<View> values = operand_places(v, 0), carried = result_places(v), next;
   for (std::size_t i = 0; i < carried.size(); ++i) {

@@ -56,8 +56,7 @@ struct Item {
   Dims sizes;
   std::vector<std::pair<std::string, std::int64_t>> settings;  // host
   std::vector<Item> body, otherwise;
-  std::size_t carried =
-      0;  // loop: the last `carried` items of the body copy the next state over the state
+  std::size_t carried = 0;  // loop: how many last items of the body copy the next state back
 };
 
 struct Schedule {
