@@ -1,5 +1,5 @@
-// Everything: build or import a function, compile it to a plan, save it, run it. Programs that only
-// run plans include <hone/runtime.h> instead and link no compiler.
+// The whole interface: build or import a function, compile it to a plan, save it, run it. Programs
+// that only run plans include <hone/runtime.h> instead and link no compiler.
 #pragma once
 
 #include "compile/compile.h"
@@ -16,25 +16,25 @@
 
 namespace hone {
 
-// A function under construction from C++: the lines that call operations stand in errors and in
-// what explains the plan. Values belong to it and must not be used after it, unless function() was
-// copied. What is wrong throws UserError.
+// Builds a function from C++. Error messages and explanations of the plan name the source lines
+// that called the operations. Values belong to the builder and must not be used after it is
+// destroyed, unless function() was copied. Throws UserError for invalid arguments.
 class Builder {
  public:
   Builder() { function_.graph().record_source(true); }
 
-  // A value that every run is given. Names are what callers bind by: each input has one of its own.
+  // A value that the caller passes to every run. Callers bind by name: input names must be unique.
   Value input(const Type& type, std::string name) {
     return add_input(type, std::move(name), false);
   }
-  // Its memory may become that of a result (in-place updates).
+  // A result may reuse its memory (in-place updates).
   Value donated_input(const Type& type, std::string name) {
     return add_input(type, std::move(name), true);
   }
   // Data that is part of the model.
   Value weight(const Array& data) { return constant(function_.graph(), data); }
-  // A value of this builder that every run gives; each output has a name of its own. The same value
-  // may be several outputs.
+  // A value of this builder that every run returns; output names must be unique. The same value may
+  // be several outputs.
   void output(Value v, std::string name);
   const Function& function() const { return function_; }
 
@@ -46,10 +46,10 @@ class Builder {
 // One function, or an imported model, ready to compile.
 Source source(const Function&, std::string name = "function");
 Source source(const Imported&);
-// The functions that a plan keeps as text. Throws UserError when it was written without them.
+// The functions that a plan keeps as text. Throws UserError when the plan was written without them.
 Source source(const Plan&);
 
-// Opens a session for a plan on the processor.
+// Opens a session that runs a plan on the CPU.
 std::unique_ptr<Session> open_session(const Plan&, SessionOptions = {});
 
 }  // namespace hone

@@ -14,7 +14,7 @@ extern "C" {
 
 #define HONE_EXPORT __attribute__((visibility("default")))
 
-/* In C++ members that a designated initialiser leaves out are zero without a warning. */
+/* In C++, members that a designated initializer omits are zero, without a warning. */
 #ifdef __cplusplus
 #define HONE_ZERO \
   {               \
@@ -46,7 +46,7 @@ typedef enum hone_dtype {
   HONE_BF16,
   HONE_F32,
   HONE_F64,
-  /* One byte an element; of fewer than eight bits the low ones count. */
+  /* One byte per element; types of fewer than 8 bits use its low bits. */
   HONE_I2,
   HONE_U2,
   HONE_I4,
@@ -57,52 +57,53 @@ typedef enum hone_dtype {
   HONE_F8E5M2,
   HONE_F8E5M2FNUZ,
   HONE_F8E8M0,
-  HONE_TEXT /* a number of 64 bits: see hone_text_number */
+  HONE_TEXT /* a 64-bit number: see hone_text_number */
 } hone_dtype;
 
 typedef struct hone_executable hone_executable;
 typedef struct hone_session hone_session;
 
-/* Of the last call of this thread that failed; never null. Valid until the next one. */
+/* Message of this thread's last failed call; never null. Valid until the next failure. */
 HONE_EXPORT const char* hone_last_error(void);
 HONE_EXPORT const char* hone_version(void);
 
-/* Warnings go there instead of to stderr; null brings stderr back. */
+/* Sends warnings to `sink` instead of stderr; null restores stderr. */
 HONE_EXPORT void hone_set_log(void (*sink)(void* context, const char* text), void* context);
 
-/* Elements of dtype text are numbers of texts, in this process: the text's number, or a known
- * number's text. That is valid until hone_forget_texts, which makes room for other texts. */
+/* Elements of dtype text are numbers that stand for strings within this process. These two return
+ * the number of a string, and the string of a known number. The string is valid until
+ * hone_forget_texts, which frees all strings. */
 HONE_EXPORT hone_status hone_text_number(const char* text, size_t bytes, uint64_t* number);
 HONE_EXPORT hone_status hone_text_of(uint64_t number, const char** text, size_t* bytes);
-/* Not while anything runs. */
+/* Must not be called during a run. */
 HONE_EXPORT void hone_forget_texts(void);
 
-/* Maps a plan file (.hone). On failure *out is null. */
+/* Maps a plan file (.hone) into memory. On failure *out is null. */
 HONE_EXPORT hone_status hone_load(const char* path, hone_executable** out);
-/* Another handle of the same executable, to be freed like the first. */
+/* Another handle to the same executable; must be freed as well. */
 HONE_EXPORT hone_status hone_executable_share(const hone_executable*, hone_executable** out);
-/* Sessions keep what they need of it, so it may be freed before them. Null is allowed. */
+/* May be called before the sessions are freed: they keep what they need. Null is allowed. */
 HONE_EXPORT void hone_executable_free(hone_executable*);
 
 enum { HONE_MOST_AXES = 16 };
 
-/* An input or output. A size that is known at run time only is -1. */
+/* An input or output. A size that is known only at run time is -1. */
 typedef struct hone_tensor_info {
   const char* name;
   hone_dtype dtype;
   int32_t rank;
   int64_t dims[HONE_MOST_AXES];
-  int32_t donated; /* inputs: its memory may become an output's */
+  int32_t donated; /* inputs: an output may reuse its memory */
 } hone_tensor_info;
 
-/* -1, and a reason in hone_last_error(), for a null handle. */
+/* For a null handle these return -1 and set hone_last_error(). */
 HONE_EXPORT int32_t hone_input_count(const hone_executable*);
 HONE_EXPORT int32_t hone_output_count(const hone_executable*);
 HONE_EXPORT hone_status hone_input_info(const hone_executable*, int32_t index, hone_tensor_info*);
 HONE_EXPORT hone_status hone_output_info(const hone_executable*, int32_t index, hone_tensor_info*);
 
 /* The caller's threads: `run` calls body(arg, begin, end, thread) until [0, chunks) is covered,
- * each chunk once, with thread < threads, and returns when all are done. */
+ * each chunk once, with thread < threads, and returns when all chunks are done. */
 typedef struct hone_pool {
   void* context HONE_ZERO;
   int32_t threads HONE_ZERO;
@@ -110,46 +111,47 @@ typedef struct hone_pool {
               void (*body)(void* arg, int64_t begin, int64_t end, int thread), void* arg) HONE_ZERO;
 } hone_pool;
 
-/* The caller's memory: aligned to 64 bytes; alloc returns null when there is none. */
+/* The caller's memory: aligned to 64 bytes; alloc returns null when it is out of memory. */
 typedef struct hone_allocator {
   void* context HONE_ZERO;
   void* (*alloc)(void* context, size_t bytes)HONE_ZERO;
   void (*free)(void* context, void* memory, size_t bytes) HONE_ZERO;
 } hone_allocator;
 
-/* Zero-initialise; zeros mean the defaults. What the pointers point to is copied. */
+/* Zero-initialize; zeros select the defaults. The data behind the pointers is copied. */
 typedef struct hone_session_options {
-  int32_t threads HONE_ZERO;         /* of its own pool; 0: as many as the machine offers */
-  const int32_t* affinity HONE_ZERO; /* processors for them */
+  int32_t threads HONE_ZERO;         /* in the session's own pool; 0: as many as the machine has */
+  const int32_t* affinity HONE_ZERO; /* processors that these threads run on */
   int32_t affinity_count HONE_ZERO;
-  const hone_pool* pool HONE_ZERO; /* instead of an own pool */
+  const hone_pool* pool HONE_ZERO; /* used instead of a pool of its own */
   const hone_allocator* allocator HONE_ZERO;
   int64_t max_memory
-      HONE_ZERO; /* bytes of hone_memory.peak; 0: 80 % of what the process can have */
+      HONE_ZERO; /* limit of hone_memory.peak; 0: 80 % of what the process can have */
 } hone_session_options;
 
 HONE_EXPORT hone_status hone_session_create(hone_executable*,
                                             const hone_session_options* /* or null */,
                                             hone_session** out);
-/* Waits for hone_submit. Null is allowed. */
+/* Waits for a run started by hone_submit. Null is allowed. */
 HONE_EXPORT void hone_session_free(hone_session*);
 
-/* Dense row-major memory of the caller, read or written by every run until another is bound; it
- * must live that long. `bytes` is its size: exactly what dtype and dims come to. Used in place when
- * aligned to 64 bytes, else copied. Refused when the dtype, the rank, a size that the plan fixes,
- * or `bytes` is wrong; what was bound before then stays bound. */
+/* Binds dense row-major memory of the caller. Every run reads or writes it until other memory is
+ * bound; it must live that long. `bytes` must be exactly the size given by dtype and dims. The
+ * memory is used in place when aligned to 64 bytes, else copied. Fails when the dtype, the rank, a
+ * size that the plan fixes, or `bytes` is wrong; the previous binding is then kept. */
 HONE_EXPORT hone_status hone_bind_input(hone_session*, int32_t index, hone_dtype,
                                         const int64_t* dims, int32_t rank, const void* data,
                                         size_t bytes);
 HONE_EXPORT hone_status hone_bind_output(hone_session*, int32_t index, hone_dtype,
                                          const int64_t* dims, int32_t rank, void* data,
                                          size_t bytes);
-/* Sizes of an output for the inputs bound now. Where data decides a size, it is the largest that it
- * can be, and the memory must be that large; the result lies dense at the start of it. */
+/* Sizes of an output for the inputs bound now. A data-dependent size is given as its upper bound,
+ * and the memory must be that large; the result is written densely at its start. */
 HONE_EXPORT hone_status hone_output_dims(hone_session*, int32_t index, int64_t dims[HONE_MOST_AXES],
                                          int32_t* rank);
-/* The memory that an output needs for the inputs bound now. Where data decides several sizes, that
- * can be less than hone_output_dims come to; bind it as one axis then: bytes / element size. */
+/* The memory that an output needs for the inputs bound now. With several data-dependent sizes, this
+ * can be less than the product of hone_output_dims; then bind the output with one axis of bytes /
+ * element size. */
 HONE_EXPORT hone_status hone_output_bytes(hone_session*, int32_t index, size_t* bytes);
 /* Sizes of an output of the last run. */
 HONE_EXPORT hone_status hone_result_dims(hone_session*, int32_t index, int64_t dims[HONE_MOST_AXES],
@@ -157,22 +159,22 @@ HONE_EXPORT hone_status hone_result_dims(hone_session*, int32_t index, int64_t d
 
 /* Bytes. */
 typedef struct hone_memory {
-  size_t peak;                                    /* the most at once */
+  size_t peak;                                    /* the most in use at the same time */
   size_t weights, prepared, file, plan, code;     /* shared by all sessions of the plan */
-  size_t arena, scratch, staging, steps, library; /* this session's */
+  size_t arena, scratch, staging, steps, library; /* of this session */
 } hone_memory;
-/* What a run with the inputs bound now needs; known before it. */
+/* Memory that a run with the inputs bound now needs; known before the run. */
 HONE_EXPORT hone_status hone_session_memory(hone_session*, hone_memory*);
 
 HONE_EXPORT hone_status hone_run(hone_session*);
-/* The same in another thread: submit, then poll (1: finished) or wait (the run's status). */
+/* Runs in another thread: submit, then poll (1: finished) or wait (returns the run's status). */
 HONE_EXPORT hone_status hone_submit(hone_session*);
 HONE_EXPORT int32_t hone_poll(const hone_session*);
 HONE_EXPORT hone_status hone_wait(hone_session*);
 
-/* Looked at between steps. Milliseconds from now; negative: no deadline. */
+/* In milliseconds from now; negative: no deadline. Checked between steps. */
 HONE_EXPORT hone_status hone_set_deadline(hone_session*, int64_t milliseconds);
-/* Ends the run in progress at its next step; runs after it are not affected. */
+/* Stops the run in progress at its next step; later runs are not affected. */
 HONE_EXPORT void hone_stop(hone_session*);
 
 #ifdef __cplusplus

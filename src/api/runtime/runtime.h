@@ -1,10 +1,10 @@
 // Loads and runs plans from C++: a thin layer over the C interface that owns handles and turns
-// statuses into exceptions. Header-only, links no compiler; not for building or compiling models.
+// statuses into exceptions. Header-only, links no compiler; cannot build or compile models.
 //
 //   hone::runtime::Executable executable("model.hone");
 //   hone::runtime::Session session(executable, {.threads = 2});
 //   std::vector<float> image(64), logits(10);
-//   session.bind_input(0, {1, 1, 8, 8}, image);   // the session uses the vectors themselves
+//   session.bind_input(0, {1, 1, 8, 8}, image);   // the session uses the vectors in place
 //   session.bind_output(0, {1, 10}, logits);
 //   session.run();
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace hone::runtime {
 
-// What hone_last_error() said, and the status.
+// Carries the text of hone_last_error() and the status.
 struct Error : std::runtime_error {
   Error(hone_status s, const char* text) : std::runtime_error(text), status(s) {}
   hone_status status;
@@ -32,7 +32,7 @@ inline void check(hone_status status) {
 
 using Dims = std::vector<int64_t>;
 
-// The dtype of elements that C++ has a type for. Others, such as f16, are bound with their
+// The dtype of a C++ element type. Types that C++ lacks, such as f16, are bound with an explicit
 // hone_dtype.
 template <class T>
 constexpr hone_dtype dtype_of() {
@@ -60,8 +60,8 @@ inline constexpr bool is_span = false;
 template <class T, std::size_t N>
 inline constexpr bool is_span<std::span<T, N>> = true;
 
-// Memory that outlives the call: a vector, array or other contiguous range that has a name, or a
-// span. A temporary is refused: it would be gone when run() reads it.
+// Memory that outlives the call: a named vector, array or other contiguous range, or a span. A
+// temporary is rejected: it would be destroyed before run() reads it.
 template <class R>
 concept Memory = (std::is_lvalue_reference_v<R> || is_span<std::remove_cvref_t<R>>) &&
                  requires(std::remove_reference_t<R>& r) { std::span(r); };
@@ -71,8 +71,8 @@ using Element =
 template <class R>
 concept WritableMemory = Memory<R> && !std::is_const_v<Element<R>>;
 
-// A loaded plan. Copies share it; may be used by many threads at once. Of what was moved from,
-// nothing but assignment and destruction is useful: every other call throws.
+// A loaded plan. Copies share it; many threads may use it at once. A moved-from object can only be
+// assigned to or destroyed: every other call throws.
 class Executable {
  public:
   explicit Executable(const std::string& path) { check(hone_load(path.c_str(), &it_)); }
@@ -86,7 +86,7 @@ class Executable {
 
   int32_t inputs() const { return count(hone_input_count(it_)); }
   int32_t outputs() const { return count(hone_output_count(it_)); }
-  // The name in it lives as long as the plan.
+  // The `name` member is valid as long as the plan is loaded.
   hone_tensor_info input(int32_t i) const {
     hone_tensor_info info;
     check(hone_input_info(it_, i, &info));
@@ -107,18 +107,18 @@ class Executable {
   hone_executable* it_ = nullptr;
 };
 
-// As hone_session_options. What the pointers and the span refer to is copied by the session.
+// As hone_session_options. The session copies the data that the pointers and the span refer to.
 struct SessionOptions {
-  int32_t threads = 0;                     // of its own pool; 0: as many as the machine offers
-  std::span<const int32_t> affinity = {};  // processors for them
-  const hone_pool* pool = nullptr;         // instead of an own pool
+  int32_t threads = 0;  // in the session's own pool; 0: as many as the machine has
+  std::span<const int32_t> affinity = {};  // processors that these threads run on
+  const hone_pool* pool = nullptr;         // used instead of a pool of its own
   const hone_allocator* allocator = nullptr;
-  int64_t max_memory = 0;  // bytes of hone_memory.peak; 0: 80 % of what the process can have
+  int64_t max_memory = 0;  // limit of hone_memory.peak; 0: 80 % of what the process can have
 };
 
-// Runs one call at a time. Keeps what it needs of the executable, which may go before it. Moved,
-// not copied: a session is the state of one caller; open another one for the same executable. Of
-// what was moved from, nothing but assignment and destruction is useful: every other call throws.
+// Runs one call at a time. The executable may be destroyed first. Movable, not copyable: a session
+// is the state of one caller; open another one for the same executable. A moved-from object can
+// only be assigned to or destroyed: every other call throws.
 class Session {
  public:
   explicit Session(const Executable& e, const SessionOptions& options = {}) {
@@ -141,10 +141,10 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session() { hone_session_free(it_); }  // waits for submit()
 
-  // Dense row-major memory that stays bound from run to run and is used by each of them: it must
-  // live, and stay where it is, until another is bound or the session ends. Throws Error unless
-  // dtype and dims are what the plan takes and `data` has exactly that many elements; of a larger
-  // vector bind a part, std::span(v).first(n).
+  // Binds dense row-major memory, which every run uses: it must live and must not move until other
+  // memory is bound or the session ends. Throws Error unless dtype and dims are what the plan takes
+  // and `data` has exactly that many elements; to bind part of a larger vector, use
+  // std::span(v).first(n).
   template <class R>
     requires Memory<R>
   void bind_input(int32_t i, const Dims& dims, R&& data) {
@@ -155,7 +155,7 @@ class Session {
   void bind_output(int32_t i, const Dims& dims, R&& data) {
     bind_output(i, dtype_of<Element<R>>(), dims, data);
   }
-  // Elements of any dtype, in memory of any type: 16-bit integers that are HONE_F16, or bytes.
+  // Elements of any dtype in memory of any type, for example HONE_F16 in 16-bit integers or bytes.
   template <class R>
     requires Memory<R>
   void bind_input(int32_t i, hone_dtype dtype, const Dims& dims, R&& data) {
@@ -171,15 +171,15 @@ class Session {
                            memory.data(), memory.size_bytes()));
   }
 
-  // Sizes of an output for the inputs bound now; where data decides one, the largest it can be.
+  // Sizes of an output for the inputs bound now; a data-dependent size is given as its upper bound.
   Dims output_dims(int32_t i) {
     int64_t dims[HONE_MOST_AXES];
     int32_t rank = 0;
     check(hone_output_dims(it_, i, dims, &rank));
     return Dims(dims, dims + rank);
   }
-  // The memory that an output needs for the inputs bound now. Where data decides several sizes,
-  // that can be less than output_dims() come to; bind it as one axis then.
+  // The memory that an output needs for the inputs bound now. With several data-dependent sizes,
+  // this can be less than the product of output_dims(); then bind the output with one axis.
   size_t output_bytes(int32_t i) {
     size_t bytes = 0;
     check(hone_output_bytes(it_, i, &bytes));
@@ -192,7 +192,7 @@ class Session {
     check(hone_result_dims(it_, i, dims, &rank));
     return Dims(dims, dims + rank);
   }
-  // What a run with the inputs bound now needs.
+  // Memory that a run with the inputs bound now needs.
   hone_memory memory() {
     hone_memory m;
     check(hone_session_memory(it_, &m));
@@ -200,15 +200,13 @@ class Session {
   }
 
   void run() { check(hone_run(it_)); }
-  // The same in another thread: poll() tells whether it is finished, wait() throws what it failed
-  // with.
+  // Runs in another thread: poll() returns whether the run is finished, wait() throws its error.
   void submit() { check(hone_submit(it_)); }
   bool poll() const { return hone_poll(it_) != 0; }
   void wait() { check(hone_wait(it_)); }
-  // From now; negative: none. Looked at between steps.
+  // In milliseconds from now; negative: no deadline. Checked between steps.
   void set_deadline(int64_t milliseconds) { check(hone_set_deadline(it_, milliseconds)); }
-  // Ends the run in progress at its next step. The only call that may be made from another thread,
-  // beside poll().
+  // Stops the run in progress at its next step. Other threads may call only this and poll().
   void stop() { hone_stop(it_); }
 
  private:
