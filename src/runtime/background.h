@@ -1,4 +1,4 @@
-// One job at a time in a thread of its own, started at the first job. Not a queue.
+// Runs one job at a time in its own thread, which starts with the first job. Not a queue.
 #pragma once
 
 #include <condition_variable>
@@ -12,14 +12,14 @@ namespace hone {
 
 class BackgroundJob {
  public:
-  // What a job does, and what is called when it is finished, before wait() can return.
+  // `run` is the job; `finished` is called after it, before wait() can return.
   BackgroundJob(std::function<void()> run, std::function<void()> finished);
-  // Waits for the job that is under way.
+  // Waits for the running job.
   ~BackgroundJob();
   BackgroundJob(const BackgroundJob&) = delete;
   BackgroundJob& operator=(const BackgroundJob&) = delete;
 
-  // Not while a job is under way.
+  // Must not be called while a job is running.
   void start();
   bool is_finished() const;  // also when none was started
   // Rethrows what the job threw, once.

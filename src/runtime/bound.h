@@ -1,5 +1,5 @@
-// The steps of a variant for one set of sizes: every expression evaluated and checked, bodies laid
-// out flat with jumps between them. Holds no addresses: those change from run to run.
+// The steps of a variant for one set of sizes: every expression is evaluated and checked, bodies
+// are flattened with jumps between them. Holds no addresses: they change from run to run.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,12 @@ struct BoundOp {
     wait
   };
   Kind kind = Kind::launch;
-  bool is_small = false;      // not worth other threads
+  bool is_small = false;      // too little work for several threads
   std::uint16_t stream = 0;   // of the executable's
-  std::uint32_t first = 0;    // of its places
+  std::uint32_t first = 0;    // of its operands' places
   std::uint32_t scalars = 0;  // launch: the first of its sizes
-  // jump: next op; call, transfer, host, refuse, require, measure: index of what; record, wait: the
-  // event; launch: its scratch in units of scratch_unit
+  // jump: next op; call, transfer, host, refuse, require, measure: index in the list of that kind;
+  // record, wait: the event; launch: its scratch in units of scratch_unit
   std::uint32_t target = 0;
   std::int64_t chunks = 1;  // launch
   ProgramEntry entry{};     // launch
@@ -52,7 +52,7 @@ struct BoundAddress {
   std::int64_t offset = 0;
 };
 
-// Bytes between the host's memory and that of the stream's device.
+// A copy between the host's memory and that of the stream's device.
 struct BoundTransfer {
   std::size_t bytes = 0;
   bool is_upload = false;
@@ -61,19 +61,19 @@ struct BoundTransfer {
 
 struct BoundProgram;
 
-// The steps after those that measure sizes: they are bound when the sizes are known, and kept for
-// the last values that they had.
+// The steps that follow a measured size. They are bound when the sizes are known, and kept for the
+// last values of these sizes.
 struct BoundTail {
   struct Size {
     const Step* step = nullptr;
-    std::size_t symbol = 0;  // of Executable::symbols(); none for a size that is a number
+    std::size_t symbol = 0;  // index in Executable::symbols(); none if the size is a number
     Dim size = 0, most = 0;
     std::int64_t value = -1;  // that `program` is bound to
   };
   std::vector<Size> sizes;
   const std::vector<Step>* steps = nullptr;
-  std::size_t first = 0;  // of them
-  bool in_body = false;   // else the function's own, to its end
+  std::size_t first = 0;  // of these steps
+  bool in_body = false;   // else in the function itself, up to its end
   std::unique_ptr<BoundProgram> program;
 
   static constexpr std::size_t none = ~std::size_t{0};
@@ -82,7 +82,7 @@ struct BoundTail {
 // What a program needs of one device.
 struct DeviceNeeds {
   std::size_t arena_bytes = 0, arena_lower_bound = 0;
-  std::size_t kernel_scratch = 0, library_scratch = 0;  // per thread; they share one piece
+  std::size_t kernel_scratch = 0, library_scratch = 0;  // per thread; both use the same memory
 
   std::size_t scratch() const {
     return kernel_scratch > library_scratch ? kernel_scratch : library_scratch;
@@ -90,10 +90,10 @@ struct DeviceNeeds {
 };
 
 struct BoundProgram {
-  std::vector<std::int64_t> values;  // of Executable::symbols(); not_known: data decides it later
+  std::vector<std::int64_t> values;  // of Executable::symbols(); not_known: to be measured
   std::vector<BoundTail> tails;
-  std::vector<DeviceMemory> places;  // what the addresses were placed at
-  std::uint64_t placement = 0;       // and when
+  std::vector<DeviceMemory> places;  // memory that the addresses refer to
+  std::uint64_t placement = 0;       // StepRunner::Memory::placement of `places`
   std::vector<BoundOp> ops;
   std::vector<BoundAddress> addresses;
   std::vector<OperandReach> reaches;  // of the addresses
@@ -103,28 +103,28 @@ struct BoundProgram {
   std::vector<HostStep> hosts;
   std::vector<std::string> refusals;
   std::vector<DeviceNeeds> needs;  // per device of the executable
-  // Of all ops, with the operands of a placement; made after some runs there.
+  // All ops with the operands of one placement; made after some runs with that placement.
   std::unique_ptr<Recording> recording;
   std::uint64_t recorded_at = 0;
   int runs_there = 0;
-  // What its own tables take, and what libraries took for its calls, as measured.
+  // Bytes of its own tables, and bytes that libraries allocated for its calls, as measured.
   std::size_t table_bytes = 0, library_bytes = 0;
 };
 
-// Bytes of memory that a result may need, over the sizes of inputs.
+// Bytes that a result may need, as an expression of the input sizes.
 inline Dim result_bytes(const Variant& v, std::size_t i) {
   return v.result_bytes.empty() ? byte_count(v.results[i]) : v.result_bytes[i];
 }
 
-// Memory of the program and of what it holds.
+// Memory of the program and of all that it owns.
 std::size_t bound_bytes(const BoundProgram&);
 
 // `values` are those of executable.symbols(). Throws UserError when sizes overflow, a view leaves
 // its buffer, or a library cannot do what is asked; inside a body such a fault becomes a refusal
 // that is raised only when the body is reached.
 BoundProgram bind_steps(const Executable&, const Variant&, std::span<const std::int64_t> values);
-// The steps of a tail of `from`, for sizes that were found. Throws UserError when one is not what
-// its step allows.
+// Binds the steps of a tail of `from` for measured sizes. Throws UserError when a size is outside
+// of what its step allows.
 void bind_tail(const Executable&, const Variant&, const BoundProgram& from, BoundTail&,
                std::span<const std::int64_t> found);
 

@@ -1,4 +1,4 @@
-// The compile cache: entries on disk by content key. A broken, foreign or missing entry is a miss;
+// The compile cache: entries on disk by content key. A damaged, foreign or missing entry is a miss;
 // nothing here throws to the compiler. May be used by several threads and processes.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace hone {
 
 class CompileCache {
  public:
-  // Entries lie in `directory`/`kind`. Entries hold code, so both must belong to the effective user
-  // of this process, root too, and nobody else may write to them; otherwise, and where `directory`
-  // is empty, the cache keeps nothing. The same is asked of every entry's file.
+  // Entries lie in `directory`/`kind`. Entries hold code, so both must be owned by the effective
+  // user of this process, also for root, and must not be writable by others; otherwise, or if
+  // `directory` is empty, the cache stores nothing. The same holds for the file of every entry.
   CompileCache(const std::filesystem::path& directory, std::string_view kind);
 
   std::optional<std::vector<std::byte>> find(const Hash128& key) const;
-  // One file for each entry, written whole or not at all. Failing to write is not an error; the
-  // reason is told once on the log.
+  // One file for each entry, written whole or not at all. A failed write is not an error; the
+  // reason is logged once.
   void store(const Hash128& key, std::span<const std::byte> content) const;
 
   bool keeps() const { return !directory_.empty(); }

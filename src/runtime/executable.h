@@ -15,7 +15,7 @@ namespace hone {
 
 // Bytes that all sessions of an executable share, on all its devices.
 struct SharedMemory {
-  // That runs read: each content counts once, and each copy on a device.
+  // Constants that runs read: each content counts once, plus each copy on a device.
   std::size_t weights = 0, prepared = 0;
   std::size_t file = 0;     // the rest of the mapped plan file
   std::size_t plan = 0;     // the plan's own data structures
@@ -23,14 +23,14 @@ struct SharedMemory {
   std::size_t reading = 0;  // transient, while the plan file was read
 
   std::size_t total() const { return weights + prepared + file + plan + code; }
-  // The most at once, before there was a session.
+  // The most in use at the same time, before the first session.
   std::size_t peak() const {
     const std::size_t read = weights + prepared + file + plan + reading;
     return read > total() ? read : total();
   }
 };
 
-// Constant contents as a device reads them.
+// Constant data as a device reads it.
 struct DeviceBytes {
   DeviceMemory at;
   std::size_t size = 0;
@@ -41,11 +41,11 @@ class Executable {
   enum class Purpose : std::uint8_t { run, prepare };
   using Devices = std::vector<std::shared_ptr<Device>>;
 
-  // Each device of a variant is given the first of `devices` that has its name and runs its target
-  // best, each at most once. Throws UserError when that fails for every variant. To prepare, the
-  // variants are loaded that find devices and whose prepared buffers are not all there, and what
-  // their prepare steps write gets memory. To run, all must be there: load_plan() of
-  // runtime/prepare.h sees to that.
+  // Each device of a variant is matched with the first of `devices` that has its name and runs its
+  // target best; each is used at most once. Throws UserError when no variant can be matched.
+  // Purpose::prepare loads the matched variants that have prepared buffers without data, and
+  // allocates memory for what their prepare steps write. Purpose::run needs all prepared data;
+  // load_plan() in runtime/prepare.h ensures that.
   static std::shared_ptr<const Executable> load(std::shared_ptr<const Plan>, Devices,
                                                 Purpose = Purpose::run);
   static std::shared_ptr<const Executable> load(std::shared_ptr<const Plan>,
@@ -60,34 +60,34 @@ class Executable {
     return purpose_ == Purpose::run ? v.steps : v.prepare;
   }
 
-  // Those that its variants use; numbers of devices below are places in this list.
+  // The devices that its variants use; device numbers below are indices into this list.
   const Devices& devices() const { return devices_; }
   const std::shared_ptr<Device>& device(std::size_t i = 0) const { return devices_[i]; }
 
-  // Variants that this machine runs, best target first, else in the plan's order; of variants with
-  // equal guards only the best.
+  // Variants that this machine runs, best target first, then in the plan's order. Of variants with
+  // equal guards only the best is kept.
   const std::vector<std::uint32_t>& variants() const { return variants_; }
-  // The device that a variant's device `i` stands for.
+  // The device that was matched with device `i` of a variant.
   std::uint32_t device_of(const Variant& v, std::size_t i) const {
     return places_[static_cast<std::size_t>(&v - plan_->variants.data())][i];
   }
-  // Streams of all devices in one row, as many of each as a variant asks for.
+  // Total number of streams over all devices; each device has as many as a variant asks for.
   std::size_t streams() const { return stream_devices_.size(); }
   std::uint32_t stream_device(std::size_t stream) const { return stream_devices_[stream]; }
   std::size_t first_stream(std::size_t device) const { return first_stream_[device]; }
 
-  // Of a kernel that a variant launches on the device.
+  // Entry of a kernel that a variant launches on the device.
   ProgramEntry entry(std::size_t device, std::uint32_t kernel) const {
     return entries_[device][kernel];
   }
-  // Of weights and prepared buffers that a variant uses on the device.
+  // Data of weights and prepared buffers that a variant uses on the device.
   const DeviceBytes& weight(std::size_t device, std::uint32_t i) const {
     return weights_[device][i];
   }
   const DeviceBytes& prepared(std::size_t device, std::uint32_t i) const {
     return prepared_[device][i];
   }
-  // What was made to be written by prepare steps, and on which device; else null.
+  // Memory that was allocated for prepare steps to write, and its device; else null.
   struct Made {
     std::shared_ptr<OwnedMemory> memory;
     std::uint32_t device = 0;
@@ -131,9 +131,9 @@ class Executable {
     DeviceMemory to;
     std::span<const std::byte> from;
   };
-  std::vector<Upload> uploads_;    // that place_constants() still has to do
-  std::vector<Storage> contents_;  // of prepared buffers, on their way or read where they lie
-  std::vector<std::shared_ptr<const ResidentBytes>> residents_;  // used where they are
+  std::vector<Upload> uploads_;    // still to be done by place_constants()
+  std::vector<Storage> contents_;  // of prepared buffers; being uploaded, or read in place
+  std::vector<std::shared_ptr<const ResidentBytes>> residents_;  // used in place
   SharedMemory memory_;
 };
 

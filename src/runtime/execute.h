@@ -1,5 +1,5 @@
-// Runs bound steps on the streams of an executable's devices, looking at the caller's wishes
-// between them. Knows no inputs and outputs: it is given places in memory.
+// Runs bound steps on the streams of an executable's devices, and checks for a stop request or a
+// deadline between them. Does not know inputs and outputs, only places in memory.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@
 
 namespace hone {
 
-// A run that ended before its last step because its caller asked for that.
+// Thrown when a run ends early because the caller asked for that.
 struct Cancelled : UserError {
   enum class Why : std::uint8_t { stopped, deadline };
   Cancelled(Why w, std::string_view text) : UserError(text), why(w) {}
@@ -28,9 +28,9 @@ struct Cancelled : UserError {
 
 struct StepEvent {
   const Step& step;
-  const GroupRecord* group;  // null: belongs to none
+  const GroupRecord* group;  // null: the step belongs to no group
   std::chrono::steady_clock::time_point start, end;
-  std::optional<double> device_ms;  // of the work alone, where the device measures it
+  std::optional<double> device_ms;  // time of the work alone, where the device measures it
 };
 
 struct RunCounters {
@@ -39,18 +39,19 @@ struct RunCounters {
   std::int64_t staged_copies = 0;  // of inputs and outputs that are not aligned
 };
 
-// One stream for each of an executable's, in its order.
+// One stream for each stream of an executable, in the same order.
 class StreamSet {
  public:
   using Allocators = std::vector<std::shared_ptr<Allocator>>;
-  // Scratch comes from the device's allocator; null, or none: from the device itself.
+  // Scratch comes from the device's allocator in the list; if it is null or missing, from the
+  // device itself.
   StreamSet(const Executable&, const std::shared_ptr<ThreadPool>&, const Allocators& = {});
 
   Stream& operator[](std::size_t i) { return *streams_[i]; }
   std::size_t size() const { return streams_.size(); }
-  // For what the program's steps need.
+  // Reserves what the program's steps need.
   void reserve_scratch(const BoundProgram&);
-  // Waits for all; throws what the first of them failed with.
+  // Waits for all streams; throws the error of the first that failed.
   void synchronize();
 
  private:
@@ -64,20 +65,20 @@ class StepRunner {
   StepRunner(const Executable& executable, StreamSet& streams)
       : executable_(executable), streams_(streams) {}
 
-  // Looked at between steps.
+  // Checked between steps.
   std::optional<std::chrono::steady_clock::time_point> deadline;
   std::stop_token stop;
-  // Called after each step; a step is then finished before the next one starts.
+  // Called after each step. If set, every step is finished before the next one starts.
   std::function<void(const StepEvent&)> trace;
   RunCounters counters;
 
-  // Where the operands of a run lie; `placement` is another number whenever they move.
+  // Where the operands of a run lie; `placement` changes whenever they move.
   struct Memory {
     std::function<DeviceMemory(const BoundAddress&)> address;
     std::uint64_t placement = 1;
   };
-  // Binds what follows sizes that data decides as soon as they are known, unless they were those
-  // the last time. All work is finished when it returns, or throws.
+  // Steps after a measured size are bound as soon as the size is known, unless its value is that of
+  // the last run. All work is finished when this returns or throws.
   void run(const Variant&, BoundProgram&, const Memory&);
   // Values of Executable::symbols() at the end of the last run.
   std::span<const std::int64_t> values() const { return last_->values; }
@@ -85,7 +86,7 @@ class StepRunner {
  private:
   void run_steps(const Variant&, BoundProgram&, const Memory&);
   std::uint32_t step(const BoundProgram&, std::uint32_t at);
-  // Whether all of it was done by replaying a recording.
+  // Whether the whole program was executed by replaying a recording.
   bool replayed(BoundProgram&, std::uint64_t placement);
   void transfer(const BoundProgram&, const BoundOp&);
   void place(BoundProgram&, const Memory&) const;
@@ -110,16 +111,16 @@ class StepRunner {
   const BoundProgram* last_ = nullptr;
   std::vector<std::unique_ptr<Event>> events_;  // of the variant that ran last
   const Variant* events_of_ = nullptr;
-  // Around the step that is traced, for each stream.
+  // Events before and after the traced step, for each stream.
   struct Around {
     std::unique_ptr<Event> before, after;
   };
   std::vector<Around> around_;
-  // Operands [fetched_from_, fetched_to_) of a program, brought to the host together.
+  // Operands [fetched_from_, fetched_to_) of a program, copied to the host together.
   const BoundProgram* fetched_of_ = nullptr;
   std::uint32_t fetched_from_ = 0, fetched_to_ = 0;
   std::vector<std::int64_t> fetched_;
-  std::vector<std::int64_t> found_;  // sizes that data decided
+  std::vector<std::int64_t> found_;  // measured sizes
 };
 
 }  // namespace hone

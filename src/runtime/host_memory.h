@@ -1,4 +1,4 @@
-// The host's own memory as an allocator: what callers and tests hold. Its places are addresses.
+// Host memory as an allocator, for callers and tests. Its handles are addresses.
 #pragma once
 
 #include <cstddef>

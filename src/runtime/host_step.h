@@ -1,5 +1,5 @@
-// A host function made ready for operands of given sizes. The host computes it whatever device the
-// step is for: operands in other memory are brought to the host and back.
+// A host function that is prepared for operands of given sizes. It always runs on the host:
+// operands in a device's memory are copied to the host and back.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace hone {
 
 class HostStep {
  public:
-  // Throws UserError when the function is not known, or takes other operands.
+  // Throws UserError when the function is unknown or does not take these operands.
   HostStep(std::string_view name, std::vector<CallOperand> operands,
            std::span<const std::pair<std::string, std::int64_t>> settings);
 
-  // The stream is finished before the function begins, and afterwards.
+  // Waits for the stream before the function starts, and again afterwards.
   void run(const Device&, Stream&, std::span<const DeviceMemory> operands) const;
   std::size_t operands() const { return operands_.size(); }
 

@@ -1,4 +1,4 @@
-// The libraries that the steps of a plan call, and what runs where one of them is missing.
+// The libraries that the steps of a plan call, and the variants that run when one is missing.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,13 @@
 
 namespace hone {
 
-// The names of the libraries that steps of this kind call: what stands before the first dot.
+// The names of the libraries that the variant's library steps call: the part before the first dot.
 std::vector<std::string> libraries_of(const Variant&);
 
-// Leaves out of `chosen`, which are numbers of variants, those that call a library that is missing
-// and that another one with equal guards and an equal target replaces. A warning names the library
-// and counts the groups. `why_missing` is asked once for each library; empty: it is there.
+// Removes from `chosen` (numbers of variants) each variant that calls a missing library and can be
+// replaced by another with equal guards and target. A warning names the library and the number of
+// groups. `why_missing` is called once per library; it returns an empty string if the library is
+// there.
 void leave_out_without_library(
     const Plan&, std::vector<std::uint32_t>& chosen,
     const std::function<std::string(const Variant&, std::string_view library)>& why_missing);

@@ -1,4 +1,4 @@
-// What became of a library that a device opens at run time.
+// The result of opening a library at run time.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 namespace hone {
 
 struct LibraryStatus {
-  std::string name;           // as its strategy is called
+  std::string name;           // name of its strategy
   std::string version, file;  // what was found
-  std::string failure;        // why it cannot be used: what was looked for, and where
+  std::string failure;        // why it cannot be used: what was searched, and where
   std::string hint;           // how to get it, and what happens without it
 };
 

@@ -6,7 +6,7 @@
 
 namespace hone {
 
-// "peak", its parts by name, and what is known besides: "arena_lower_bound", "reading".
+// "peak", its parts by name, and in addition "arena_lower_bound" and "reading".
 Json to_json(const MemoryReport&);
 
 }  // namespace hone

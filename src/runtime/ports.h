@@ -1,5 +1,5 @@
-// The caller's memory for the inputs and outputs of a session, and what the devices use in its
-// place: that memory where it lies, or a copy. Knows no steps.
+// The caller's memory for the inputs and outputs of a session, and what the devices use for it:
+// that memory in place, or a copy. Does not know steps.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,15 @@
 
 namespace hone {
 
-// A dense row-major tensor in the host's memory: as many bytes as dtype and dims come to. Holds no
-// copy of any of them; dims are read by the call that is given it, the memory by every run.
+// A dense row-major tensor in the host's memory; the number of bytes must match dtype and dims.
+// Owns nothing: `dims` must stay valid during the call, `memory` during every run.
 struct TensorRef {
   DType dtype = DType::f32;
   std::span<const std::int64_t> dims;
   std::span<std::byte> memory;
 };
 
-// As the input of a run, which does not write to it unless the plan's parameter is donated.
+// The array as an input. Runs write to it only if the plan's parameter is donated.
 TensorRef as_input(const Array&);
 // Memory of `count` elements at `data`.
 template <class T>
@@ -36,26 +36,26 @@ std::span<std::byte> memory_of(T* data, std::size_t count) {
 struct Port {
   bool is_bound = false;
   std::byte* given = nullptr;  // by the caller
-  std::byte* data = nullptr;   // the same, or what it stands for
+  std::byte* data = nullptr;   // the same, or the donated input that it stands for
   std::vector<std::int64_t> dims;
   std::size_t bytes = 0;
 };
 
-// What a device uses for it.
+// What a device uses for a port.
 struct PortPlace {
   DeviceMemory direct;  // none: copied
   OwnedMemory staging;
   bool is_staged = false;
-  bool is_stale = true;  // an input's copy, since it was bound or lost its memory
+  bool is_stale = true;  // the input's copy is outdated: the input was bound, or the copy freed
   DeviceMemory at() const { return is_staged ? staging.at() : direct; }
 };
 
-// What a run with known sizes writes to one output.
+// The memory that a run with known sizes writes for one output.
 struct OutputNeed {
   std::vector<std::int64_t> dims;
   std::size_t bytes = 0;
-  bool is_open = false;  // data decides a size of it, and `bytes` is the most it can be
-  // Where it is written: its place; none: no step writes it.
+  bool is_open = false;  // has a data-dependent size; `bytes` is the upper bound
+  // The place that it is written to; none: no step writes it.
   std::size_t place = none;
   static constexpr std::size_t none = ~std::size_t{0};
 };
@@ -64,20 +64,20 @@ class Ports {
  public:
   explicit Ports(const Executable&);
 
-  // Throw UserError, and leave what was bound before, when the dtype, the rank, a size that the
-  // plan fixes or the length of the memory is wrong. True when the sizes changed.
+  // Throw UserError and keep the previous binding when the dtype, the rank, a size that the plan
+  // fixes or the length of the memory is wrong. True when the sizes changed.
   bool bind_input(std::size_t i, const TensorRef&);
   void bind_output(std::size_t i, const TensorRef&);
   const std::vector<Port>& inputs() const { return inputs_; }
   const std::vector<Port>& outputs() const { return outputs_; }
 
-  // Places: on each device, those of all inputs, then those of all outputs.
+  // Places are numbered by device; on each device all inputs come first, then all outputs.
   std::size_t size() const { return inputs_.size() + outputs_.size(); }
   std::size_t device_of(std::size_t place) const { return place / size(); }
   bool is_input(std::size_t place) const { return place % size() < inputs_.size(); }
   const Port& port_of(std::size_t place) const;
   const std::string& name_of(std::size_t place) const;
-  // A result that overwrites a parameter lies in its place.
+  // A result that overwrites a parameter has the parameter's place.
   std::size_t place_of(std::size_t device, PlanBuffer::Kind, std::uint32_t index) const;
   std::vector<PortPlace>& places() { return places_; }
   const std::vector<PortPlace>& places() const { return places_; }
@@ -85,11 +85,11 @@ class Ports {
     return places_[place].is_staged && places_[place].staging.size() < port_of(place).bytes;
   }
 
-  // Throws UserError unless every output is bound to memory that fits what a run writes, and shares
-  // none with another. Looks again only when something changed.
+  // Throws UserError unless every output is bound to memory that fits what a run writes and does
+  // not overlap other outputs. Checks again only after a change.
   void check_outputs(const std::vector<OutputNeed>&);
   void check_outputs_again() { are_outputs_checked_ = false; }
-  // Throws UserError when an input does not hold the only contents that the plan serves.
+  // Throws UserError when the plan requires certain contents of an input and it holds others.
   void check_contents() const;
 
  private:
@@ -102,9 +102,9 @@ class Ports {
   const Executable& executable_;
   const Plan& plan_;
   std::vector<Port> inputs_, outputs_;
-  std::vector<const Type*> output_types_;  // null: variants differ, or data decides a size
+  std::vector<const Type*> output_types_;  // null: variants differ, or a size is data-dependent
   std::vector<PortPlace> places_;
-  std::vector<std::size_t> by_place_;  // outputs with memory, in its order; kept between runs
+  std::vector<std::size_t> by_place_;  // outputs with memory, sorted by address; kept between runs
   bool are_outputs_checked_ = false;
 };
 

@@ -1,5 +1,5 @@
-// What a session keeps for the last few sets of sizes: steps bound to them, and what they need.
-// Knows sizes and types of inputs and outputs, not their contents.
+// What a session keeps for the last few sets of sizes: bound steps and their needs. Knows the sizes
+// and types of inputs and outputs, not their contents.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +20,23 @@ struct Ready {
   std::uint32_t variant = 0;
   BoundProgram program;
   std::vector<OutputNeed> outputs;
-  // What its operands' addresses are computed from.
+  // The operands' addresses are computed from these.
   std::uint64_t placement = 0;
   std::vector<DeviceMemory> arenas, ports;
-  std::vector<std::size_t> used;  // places of inputs and outputs, see Ports
+  std::vector<std::size_t> used;  // places of inputs and outputs (see Ports) that steps use
   std::uint64_t last_use = 0;
-  bool is_allowed = false;  // below the limit that was given
+  bool is_allowed = false;  // fits the memory limit
 
   std::size_t bytes() const;
 };
 
 class ReadyCache {
  public:
-  // Keeps `most` sets of sizes, at least one.
+  // Keeps up to `most` sets of sizes, at least one.
   ReadyCache(const Executable&, std::size_t most);
 
-  // For the inputs bound. Throws UserError when their sizes contradict each other or are served by
-  // no variant.
+  // For the bound inputs. Throws UserError when their sizes contradict each other or no variant
+  // serves them.
   Ready& at(const Ports&);
   const std::vector<std::unique_ptr<Ready>>& all() const { return kept_; }
   void clear() { kept_.clear(); }
@@ -57,7 +57,7 @@ class ReadyCache {
   const Executable& executable_;
   std::size_t most_;
   std::vector<std::int64_t> values_;      // of executable_.symbols()
-  std::vector<std::size_t> value_input_;  // which input gave it
+  std::vector<std::size_t> value_input_;  // the input that determined it
   std::vector<std::unique_ptr<Ready>> kept_;
   std::uint64_t uses_ = 0;
   std::int64_t binds_ = 0;

@@ -1,4 +1,4 @@
-// What prepare steps left in the memory of a device that the host does not read.
+// Data that prepare steps wrote to device memory that the host cannot read.
 #pragma once
 
 #include <memory>

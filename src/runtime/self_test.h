@@ -1,5 +1,5 @@
-// Runs the self-tests that a plan carries: whether it still computes here what it computed when it
-// was verified. Compiles nothing and knows no reference.
+// Runs the self-tests in a plan: they check that it computes the same here as when it was verified.
+// Needs no compiler and no reference.
 #pragma once
 
 #include <memory>
@@ -11,40 +11,39 @@
 
 namespace hone {
 
-// Says which result and element, what it is, what it was, and the sizes of the inputs.
+// The message has the result and element, the actual and expected value, and the input sizes.
 struct SelfTestFailure : UserError {
   using UserError::UserError;
 };
 
 struct SelfTestOptions {
-  std::vector<int> threads = {1, 2, 4};  // equal bits are demanded of all
-  std::int64_t max_memory = -1;          // as of a session
-  // The machine, libraries included, is the one that the plan was verified on: nothing is skipped,
-  // and every bit must be as it was.
+  std::vector<int> threads = {1, 2, 4};  // all must give equal bits
+  std::int64_t max_memory = -1;          // as for a session
+  // The machine, including its libraries, is the one that verified the plan: nothing is skipped,
+  // and every bit must be equal.
   bool is_same_machine = false;
-  bool checks_content = true;  // that the plan is, byte for byte, the one that was verified
+  bool checks_content = true;  // also checks that the plan is byte for byte the verified one
 };
 
-// One self-test: that it was run, or why not.
+// Outcome of one self-test: it was run, or why it was skipped.
 struct SelfTestOutcome {
   std::uint32_t variant = 0;
   std::string target, guards;           // of the variant
   std::string inputs;                   // "x f32[1,3], y i64[2]"
   std::string skipped;                  // empty: it was run
-  std::vector<std::string> sizes_only;  // results of which only sizes were compared
+  std::vector<std::string> sizes_only;  // results whose sizes alone were compared
 };
 
-// The inputs of a self-test with their sizes, as text: the first `most`, and how many more there
-// are.
+// The inputs of a self-test with their sizes, as text: the first `most`, and the number of others.
 std::string inputs_text(const Plan&, const SelfTest&, std::size_t most = ~std::size_t{0});
 
-// Throws SelfTestFailure at the first difference. Empty when the plan has none.
+// Throws SelfTestFailure at the first difference. Empty when the plan has no self-tests.
 std::vector<SelfTestOutcome> run_self_tests(const std::shared_ptr<const Plan>&,
                                             const Executable::Devices&,
                                             const SelfTestOptions& = {});
 
-// The results of one variant for the inputs of the test, with one thread. Also of a variant that
-// the machine would leave for a better one.
+// The results of one variant for the inputs of the test, with one thread. Works also for a variant
+// that this machine would replace by a better one.
 std::vector<Array> self_test_run(const Plan&, const SelfTest&, const Executable::Devices&);
 
 }  // namespace hone

@@ -21,25 +21,25 @@
 namespace hone {
 
 struct SessionOptions {
-  // Null: a pool of `threads` threads of its own; 0 threads asks default_thread_count().
+  // Null: the session makes its own pool of `threads` threads; 0: default_thread_count().
   std::shared_ptr<ThreadPool> pool = nullptr;
   int threads = 0;
   std::vector<int> affinity = {};
-  // Of memory of the executable's first device; null: the device itself.
+  // For memory of the executable's first device; null: the device itself.
   std::shared_ptr<Allocator> allocator = nullptr;
-  // Bytes of peak(); -1: default_memory_limit(), which also holds with the results that run()
-  // allocates, unless more is given.
+  // Limit of peak() in bytes; -1: default_memory_limit(), which then also covers the results that
+  // run() allocates.
   std::int64_t max_memory = -1;
   std::function<void(const StepEvent&)> trace = nullptr;
-  std::size_t most_sizes = 8;  // sets of sizes kept ready
+  std::size_t most_sizes = 8;  // sets of sizes that are kept ready
 };
 
 class Session {
  public:
   explicit Session(std::shared_ptr<const Executable>, SessionOptions = {});
   ~Session();  // waits for submit()
-  // Of what was moved from, nothing but assignment and destruction is allowed. Not copied: a
-  // session is the state of one caller; open another one for the same executable.
+  // A moved-from session may only be assigned to or destroyed. Not copyable: a session is the state
+  // of one caller; open another one for the same executable.
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   Session(const Session&) = delete;
@@ -47,57 +47,55 @@ class Session {
 
   const Executable& executable() const;
 
-  // Caller's memory for input or output i, used by every run until another is bound; it must live
-  // that long. Memory at a multiple of the device's alignment is used in place by a device that
-  // shares the host's memory; other memory is copied by each run. Inputs and outputs must not
-  // overlap. A result that overwrites a donated parameter lies where that parameter lies: its
-  // memory is empty or the parameter's. Throws UserError when the dtype, the rank, a size that the
-  // plan fixes or the length of the memory is wrong; what was bound before then stays bound.
+  // Binds the caller's memory for input or output i. Every run uses it until other memory is bound;
+  // it must live that long. A device that shares the host's memory uses memory with the device's
+  // alignment in place; each run copies other memory. Inputs and outputs must not overlap. A result
+  // that overwrites a donated parameter uses the parameter's memory: bind that or empty memory.
+  // Throws UserError when the dtype, the rank, a size that the plan fixes or the length of the
+  // memory is wrong; the previous binding is then kept.
   void bind_input(std::size_t i, const TensorRef&);
   void bind_output(std::size_t i, const TensorRef&);
-  // Sizes of every output for the inputs bound now. Where data decides a size, it is the largest
-  // that it can be, and the bound memory, of any dims, must have room for that much; what a run
-  // writes lies dense at the start of it.
+  // Sizes of every output for the inputs bound now. A data-dependent size is given as its upper
+  // bound. The bound memory, of any dims, must be that large; a run writes densely at its start.
   std::vector<std::vector<std::int64_t>> output_dims();
-  // The memory that each of them needs. Where data decides several sizes, that can be less than
-  // output_dims() come to; it is bound as elements in a row then.
+  // The memory that each output needs. With several data-dependent sizes, this can be less than the
+  // product of output_dims(); then bind the output with one axis.
   std::vector<std::size_t> output_bytes();
   // Sizes of the outputs of the last run.
   std::vector<std::vector<std::int64_t>> result_dims();
-  // For the inputs bound now; makes the session ready for them, but takes no arena yet.
+  // For the inputs bound now. Binds the steps to their sizes, but does not allocate the arena yet.
   MemoryReport memory();
   // The plan's variant that serves the inputs bound now.
   std::uint32_t variant();
 
-  // A run allocates nothing when its sizes are among the last few, and those that data decides are
-  // as in the run before.
+  // A run allocates nothing when its sizes are among the last few, and its measured sizes are those
+  // of the previous run.
   void run();
   void run(std::span<const TensorRef> inputs, std::span<const TensorRef> outputs);
-  // Allocates the outputs. A donated input is left as it is.
+  // Allocates the outputs. Donated inputs are not modified.
   std::vector<Array> run(std::span<const Array> inputs);
 
-  // run() for a caller whose next run takes the same inputs, or who needs few of the results: an
-  // input that a device has a copy of is copied only when it was bound since, and results stay
-  // there until fetch() copies those of the last run to the bound outputs. What a run writes to a
-  // copied donated input is what the next one reads. Throws UserError as run() does; fetch() also
-  // when nothing ran at the sizes that are bound.
+  // run() without unnecessary copies, for callers who repeat runs on the same inputs or need few
+  // results. An input is copied to a device only if it was bound since the last copy, and results
+  // stay on the device until fetch() copies those of the last run to the bound outputs. If a run
+  // writes to a copied donated input, the next run reads what it wrote. Throws UserError as run()
+  // does; fetch() also when there was no run at the bound sizes.
   void compute();
   void fetch();
 
-  // run() in another thread. Until it is finished every other call but poll() and wait() is
-  // refused.
+  // run() in another thread. Until it is finished, every call except poll() and wait() is refused.
   void submit();
   bool poll() const;  // finished?
-  void wait();        // rethrows what the run threw
+  void wait();        // rethrows the run's exception
 
-  // Looked at between steps.
+  // Checked between steps.
   void set_deadline(std::chrono::steady_clock::time_point);
   void clear_deadline();
   void set_stop_token(std::stop_token);
 
-  // Not while a run is under way.
+  // Must not be called during a run.
   const RunCounters& counters() const;
-  // Gives the arena and everything kept for sizes back.
+  // Frees the arena and everything that is kept for sets of sizes.
   void trim();
 
  private:

@@ -1,4 +1,4 @@
-// The sizes that a run of a plan is for, in order of name, and expressions over them.
+// The size symbols of a plan, sorted by name, and expressions over them.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,14 @@
 
 namespace hone {
 
-// Of a size that data decides later.
+// Value of a measured size that is not known yet.
 inline constexpr std::int64_t not_known = -1;
 
-// The sizes that a plan's inputs decide, then those that data decides too; in order of name.
+// The symbols that a plan's inputs determine; and these together with the measured ones. Sorted by
+// name.
 Dims input_symbols(const Plan&);
 Dims all_symbols(const Plan&);
-// Value of an expression over symbols in order of name, whose values are given.
+// Value of an expression over symbols that are sorted by name.
 std::int64_t evaluate(const Dim&, std::span<const Dim> symbols,
                       std::span<const std::int64_t> values);
 

@@ -72,7 +72,7 @@ HONE_EXPORT void hone_set_log(void (*sink)(void* context, const char* text), voi
 
 /* Elements of dtype text are numbers that stand for strings within this process. These two return
  * the number of a string, and the string of a known number. The string is valid until
- * hone_forget_texts, which frees all strings. */
+ * hone_forget_texts, which frees all strings and invalidates their numbers. */
 HONE_EXPORT hone_status hone_text_number(const char* text, size_t bytes, uint64_t* number);
 HONE_EXPORT hone_status hone_text_of(uint64_t number, const char** text, size_t* bytes);
 /* Must not be called during a run. */
@@ -120,13 +120,12 @@ typedef struct hone_allocator {
 
 /* Zero-initialize; zeros select the defaults. The data behind the pointers is copied. */
 typedef struct hone_session_options {
-  int32_t threads HONE_ZERO;         /* in the session's own pool; 0: as many as the machine has */
+  int32_t threads HONE_ZERO;         /* of its own pool; 0: all that are available */
   const int32_t* affinity HONE_ZERO; /* processors that these threads run on */
   int32_t affinity_count HONE_ZERO;
   const hone_pool* pool HONE_ZERO; /* used instead of a pool of its own */
   const hone_allocator* allocator HONE_ZERO;
-  int64_t max_memory
-      HONE_ZERO; /* limit of hone_memory.peak; 0: 80 % of what the process can have */
+  int64_t max_memory HONE_ZERO; /* bytes, limits hone_memory.peak; 0: 80 % of what is available */
 } hone_session_options;
 
 HONE_EXPORT hone_status hone_session_create(hone_executable*,

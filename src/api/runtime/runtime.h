@@ -109,11 +109,11 @@ class Executable {
 
 // As hone_session_options. The session copies the data that the pointers and the span refer to.
 struct SessionOptions {
-  int32_t threads = 0;  // in the session's own pool; 0: as many as the machine has
+  int32_t threads = 0;                     // of its own pool; 0: all that are available
   std::span<const int32_t> affinity = {};  // processors that these threads run on
   const hone_pool* pool = nullptr;         // used instead of a pool of its own
   const hone_allocator* allocator = nullptr;
-  int64_t max_memory = 0;  // limit of hone_memory.peak; 0: 80 % of what the process can have
+  int64_t max_memory = 0;  // bytes, limits hone_memory.peak; 0: 80 % of what is available
 };
 
 // Runs one call at a time. The executable may be destroyed first. Movable, not copyable: a session
