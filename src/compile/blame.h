@@ -1,4 +1,4 @@
-// What is to blame when a plan was refused: a node, a pass.
+// Finds the node or pass that is at fault when a plan was refused.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace hone {
 
-// The first node whose compiled value differs, of the variant that serves the inputs. Nothing when
+// The first node whose compiled value differs, in the variant that serves the inputs. Empty when
 // every value agrees within its rounding. Throws UserError when no variant serves them.
 std::optional<Difference> first_difference(const Source&, const CompileOptions&,
                                            const std::vector<Array>& inputs);
 
-// A text for the end of the refusal: the first pass that changes what the variant means.
+// Text to append to the error message: the first pass that changes the meaning of the variant.
 std::string guilty_pass(const SourceVariant&, const PassOptions&, const std::vector<Array>& inputs);
 
 }  // namespace hone

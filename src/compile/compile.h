@@ -1,5 +1,5 @@
-// Functions to a Plan: passes, grouping, candidates, their choice, code, verification. Knows no
-// file format.
+// Compiles functions to a Plan: passes, grouping, candidates, choice, code, verification. Does not
+// know file formats.
 #pragma once
 
 #include "compile/options.h"

@@ -1,4 +1,5 @@
-// What HONE_DEBUG prints and HONE_DUMP writes while a model is compiled. Decides nothing.
+// Debug output while a model is compiled: HONE_DEBUG prints, HONE_DUMP writes files. Does not
+// affect the result.
 #pragma once
 
 #include <filesystem>
@@ -14,27 +15,27 @@ namespace hone {
 
 class Debug {
  public:
-  enum Level : long { times = 1, passes, plan, source, graphs, rules };  // of HONE_DEBUG
+  enum Level : long { times = 1, passes, plan, source, graphs, rules };  // levels of HONE_DEBUG
 
-  // Files go to HONE_DUMP/`name`, whose characters that a path could misread become '_'.
+  // Files go to HONE_DUMP/`name`; characters that are not safe in a path become '_'.
   explicit Debug(std::string_view name);
 
-  // Whether anybody sees what a level shows: if not, its text need not be made.
+  // Whether output of a level is enabled; if not, its text need not be made.
   bool wants(Level level) const { return shown_ >= level || !directory_.empty(); }
-  // Prints the text to stderr; a file, which grows by it, when `file` is not empty.
+  // Prints the text to stderr, and appends it to a file when `file` is not empty.
   void show(Level, const std::filesystem::path& file, std::string_view text);
 
-  // One variant: its function as imported, and each pass when it is done.
+  // For one variant: its function as imported, and the result of each pass.
   void imported(const Function&, const std::filesystem::path& variant);
   void pass(const PassRecord&, const std::filesystem::path& variant);
-  // A kernel as loop nest; in files also as IR and as assembly.
+  // A kernel as a loop nest; in files also as IR and assembly.
   void kernel(const Kernel&, const Target&, const std::string& entry);
 
  private:
   void write(const std::filesystem::path& file, std::string_view text);
   long shown_;
   std::filesystem::path directory_;          // empty: no files
-  std::set<std::filesystem::path> written_;  // by this compilation; what lay there goes
+  std::set<std::filesystem::path> written_;  // by this compilation; older contents are replaced
 };
 
 }  // namespace hone

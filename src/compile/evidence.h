@@ -1,5 +1,4 @@
-// What a refusal leaves behind for who has to find the mistake: a case that shows it, as small as
-// it could be made.
+// Makes a test case for a refused plan: the smallest one found that still shows the fault.
 #pragma once
 
 #include <chrono>
@@ -11,16 +10,17 @@
 
 namespace hone {
 
-// What is wrong with what these options make of the case: results that differ from the reference's,
-// or an exception that is no refusal. Empty: nothing. Verifies and caches nothing.
+// The fault when the case is compiled with these options: results that differ from the reference's,
+// or an exception that is not a refusal. Empty: no fault. Verifies and caches nothing.
 std::string fault_of(const Case&, const CompileOptions&);
 
 struct Evidence {
   Case found;
-  std::string fault;  // empty: made-up inputs do not show it, and `found` is what was given
+  std::string fault;  // empty: made-up inputs do not show it, and `found` is the given function
 };
 
-// The function at each of the sizes, on ordinary and on extreme numbers, reduced for so long.
+// Tries the function at each of the sizes, on ordinary and extreme numbers, and reduces it within
+// the time limit.
 Evidence evidence_of(const Function&, const std::vector<Sizing>&, const CompileOptions&,
                      std::chrono::seconds most = std::chrono::seconds(60));
 Evidence reduced_evidence(Case, const CompileOptions&, std::chrono::seconds most);

@@ -1,5 +1,5 @@
-// Times of candidates that this machine measured in earlier runs, and the time that is left for
-// measuring others.
+// Times of candidates that this machine measured in earlier runs, and the time left for measuring
+// others.
 #pragma once
 
 #include <chrono>
@@ -15,13 +15,13 @@
 
 namespace hone {
 
-// Seconds that all comparisons of an optimization may take together.
+// Total seconds for all comparisons of an optimization.
 class TimeBudget {
  public:
   explicit TimeBudget(double seconds) : left_(seconds) {}
   double left() const { return left_; }
 
-  // Takes the time that it lives from the budget.
+  // Subtracts its lifetime from the budget.
   class Use {
    public:
     explicit Use(TimeBudget& budget) : budget_(budget) {}
@@ -40,24 +40,24 @@ class TimeBudget {
   double left_;
 };
 
-// By structure, layouts and sizes of the group, target, build, processor and threads: entries of
-// another machine that shares the directory are not found.
+// The key is the group's structure, layouts and sizes, the target, build, processor and number of
+// threads; so entries of another machine that shares the directory are not found.
 class GroupTimes {
  public:
   GroupTimes(Store& store, std::string_view target, const Device* device, int threads);
 
-  // Of a candidate that its builder makes in many ways.
+  // A form of a candidate whose builder can make several.
   struct Form {
     std::string base;  // its name without tuning
     Tuning tuning;
   };
   struct Known {
     std::string winner;            // its name among the candidates
-    std::vector<Form> forms = {};  // of the winner and of what stands in for a library, if tuned
-    std::string library = {};      // that the winner calls and its version; empty: none
+    std::vector<Form> forms = {};  // of the winner and of the library's replacement, if tuned
+    std::string library = {};      // that the winner calls, with version; empty: none
     std::vector<CandidateRecord> records = {};
   };
-  // `group` says all about the group and its sizes.
+  // `group` describes the group and its sizes completely.
   std::optional<Known> find(std::string_view group) const;
   void store(std::string_view group, const Known&) const;
 

@@ -1,5 +1,5 @@
-// Machine code for kernels: each unique kernel is compiled once, in parallel, and kept on disk by
-// content. Not a judge: verification is elsewhere.
+// Compiles kernels to machine code: each unique kernel once, in parallel; the code is cached on
+// disk by content. Does not verify.
 #pragma once
 
 #include <mutex>
@@ -20,11 +20,11 @@ class KernelCompiler final : public KernelCode {
       : target_(target), pool_(pool), store_(store) {}
 
   std::vector<Compiled> operator()(std::span<const Kernel* const>) override;
-  // Compiles what it can; what the target refuses is known from then on. Returns their keys.
+  // Compiles all kernels that the target can render and records the refused ones. Returns the keys.
   std::vector<Hash128> try_all(std::span<const Kernel* const>);
   // Why the target cannot render one of the candidate's kernels; empty when it can.
   std::string why_not(const Candidate&);
-  // Of the kernel, the target and this build.
+  // Hash of the kernel, the target and this build.
   Hash128 key(const Kernel&) const;
 
   const Target& target() const override { return target_; }

@@ -1,4 +1,5 @@
-// The strategy `multi`: a function compiled for every kind of device here, and spread over them.
+// The strategy `multi`: compiles a function for every kind of device of this machine and spreads it
+// over them.
 #pragma once
 
 #include "compile/options.h"
@@ -6,13 +7,13 @@
 
 namespace hone {
 
-// Whether these options ask for a plan over several devices: multi, and auto where it may time.
+// Whether these options ask for a plan over several devices: multi, or auto with measuring allowed.
 bool is_spread(const CompileOptions&);
 
-// Of a few ways to spread each variant the fastest: measured, or predicted when options.measure is
-// not set. As auto, the plan for the kind of device that is fastest alone, on inputs that lie
-// there, unless one over several is clearly faster, its copies included. Throws UserError when
-// multi is asked for and nothing of the function can be moved.
+// Compares a few ways to spread each variant and returns the fastest: measured, or predicted when
+// options.measure is not set. For auto, returns the plan for the fastest single kind of device, on
+// inputs in its memory, unless a plan over several is clearly faster, including its copies. Throws
+// UserError when multi is requested and no part of the function can be moved.
 Plan compile_multi(const Source&, const CompileOptions&, CompileReport&);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// The main job: compile with every strategy, verify each against the reference, time them side by
-// side, and keep the best plan together with all numbers.
+// The main entry point: compiles with every strategy, verifies each plan against the reference,
+// times them interleaved, and returns the best plan with all measurements.
 #pragma once
 
 #include <functional>
@@ -15,11 +15,11 @@ namespace hone {
 
 class Json;
 
-// A strategy whose plan verification refused.
+// A strategy whose plan failed verification.
 struct Refusal {
   std::string_view strategy, message;
   const Function& function;
-  std::vector<Sizing> sizes;         // at which it was tried
+  std::vector<Sizing> sizes;         // at which it failed
   const std::vector<Array>& inputs;  // the first set
 };
 
@@ -27,48 +27,49 @@ struct OptimizeRequest {
   CompileOptions compile = {};  // strategy, measure, budget and store are set by optimize
   std::vector<std::string> strategies = {};  // empty: all
   int rounds = 20;
-  // Seconds for comparing candidates and strategies; the reference runs in time of its own.
+  // Seconds for comparing candidates and strategies; runs of the reference are not included.
   double budget = 15;
   bool profile = false;  // also fill Optimized::compiled and profile
-  // Whole-function verification is left out, with a message, above so many multiply-adds.
+  // Above this many multiply-adds (10^9), whole-function verification is skipped, with a message.
   double most_verified_gmac = 20;
   std::function<void(const std::string&)> progress = {};  // one line at a time; may be empty
   std::function<void(const Refusal&)> on_refusal = {};    // may be empty
 };
 
-// One result for one set of sample inputs, against the reference.
+// Error of one result for one set of sample inputs, against the reference.
 struct ResultError {
   std::size_t sample = 0, result = 0;
   Comparison comparison;
   double largest = 0;  // max |expected|, over finite elements
 };
 
-// What verification tried of the plan that was chosen.
+// What verification covered for the chosen plan.
 struct Tried {
-  int kernels = 0, kernels_before = 0;  // checked now; in earlier runs of the same compiler
+  int kernels = 0, kernels_before = 0;  // checked in this run; in earlier runs of the same compiler
   double kernels_ms = 0, model_ms = 0;
-  std::vector<std::string> inputs;  // each set for the whole model, with its sizes
-  std::vector<int> threads;         // on which all was run again, with equal bits
-  std::string left_out;             // why it was not; empty: it was, or in an earlier run
+  std::vector<std::string> inputs;  // each input set of the whole model, with its sizes
+  std::vector<int> threads;         // on which everything was run again, with equal bits
+  std::string left_out;  // why the model was not verified; empty: it was, in this run or earlier
 };
 
 Json to_json(const Tried&);
 
 // How the strategies were timed.
 struct TimingRecord {
-  std::string sizes;  // of the inputs: "batch = 4"; empty: all are fixed
+  std::string sizes;  // of the inputs: "batch = 4"; empty: all sizes are fixed
   int threads = 0;    // of each strategy
-  int rounds = 0;     // the most that a strategy was timed in
-  double busy = 0;    // the share of the machine's processors that other processes took, 0 to 1
-  // Of inputs and outputs between the host and devices that have their own memory.
+  int rounds = 0;     // the largest number of rounds of any strategy
+  double busy = 0;    // share of the machine's processors used by other processes, 0 to 1
+  // Excludes copies of inputs and outputs between the host and devices with their own memory.
   bool leaves_copies_out = false;
-  int repeats = 0;  // how often all was timed again because the times contradicted the choice
+  int repeats =
+      0;  // how often everything was timed again because the times contradicted the choice
 };
 
-// Lists but the first run parallel to Plan::strategies.
+// All lists except `assumptions` are parallel to Plan::strategies.
 struct Optimized {
   Plan plan;  // Plan::strategies holds the table
-  // What was made up when no samples were given, one line for each input.
+  // The made-up inputs when no samples were given, one line for each input.
   std::vector<std::string> assumptions;
   TimingRecord timing;
   std::vector<std::vector<double>> times;        // by round; empty when not timed
@@ -78,7 +79,7 @@ struct Optimized {
   Tried tried;
 };
 
-// A strategy that fails is in the table with its reason. Throws UserError when none is left.
+// A failed strategy is in the table with the reason. Throws UserError when all fail.
 Optimized optimize(const Source&, const OptimizeRequest&);
 
 }  // namespace hone

@@ -1,4 +1,4 @@
-// How functions are compiled, and what a compilation reports besides the plan.
+// Options of a compilation, and its report besides the plan.
 #pragma once
 
 #include <cstdint>
@@ -23,68 +23,68 @@ struct Backend;
 struct CompileStore;
 
 struct CompileOptions {
-  // One of strategies() but `ref`. A backend's name: generated kernels only; a library's: the
-  // library wherever it fits; multi: spread over the devices here, refused where there is one;
-  // auto: the best candidate of each group, measured or predicted, and when measuring, the fastest
-  // kind of device, or multi where it is clearly faster than that.
+  // One of strategies() except `ref`. A backend's name: generated kernels only; a library's: the
+  // library wherever it fits; multi: spread over this machine's devices, refused if there is only
+  // one; auto: the best candidate of each group, measured or predicted, and when measuring, the
+  // fastest kind of device, or multi if clearly faster.
   std::string strategy = "auto";
-  std::vector<std::string> targets = {};  // of the backend's target names; empty: the first
-  // Of multi: each of these kinds of devices computes a part, one that is named twice on two of
-  // them. Empty: those that are fastest.
+  std::vector<std::string> targets = {};  // from the backend's target names; empty: the first
+  // For multi: each of these kinds of devices computes a part; a kind that is named twice uses two
+  // devices. Empty: the fastest ones.
   std::vector<std::string> devices = {};
-  // Null: the one that the strategy names, else the default. Of a backend without a device nothing
-  // can be checked or timed.
+  // Null: the one that the strategy names, else the default. Without a device of the backend,
+  // nothing can be checked or timed.
   const Backend* backend = nullptr;
   Verification verification = Verification::kernels;
-  bool measure = false;    // time the candidates of each group; else predict
-  bool tune = false;       // time other forms of the fastest candidates, too
-  bool remeasure = false;  // also what was measured in earlier runs
+  bool measure = false;    // time the candidates of each group; else predict times
+  bool tune = false;       // also time other forms of the fastest candidates
+  bool remeasure = false;  // ignore times of earlier runs
   double budget = 15;      // seconds that measuring may take
-  // A variant for a range of sizes where other choices are faster. Plans that are joined need the
-  // same variants.
+  // Add a variant for a range of sizes where other choices are faster. Off for plans that are
+  // joined: these need the same variants.
   bool size_ranges = true;
-  bool slow_library = true;  // the library also where it has only a reference implementation
-  int threads = 0;           // of compilation and of timed runs; 0: the machine's
+  bool slow_library = true;  // use the library even where it has only a reference implementation
+  int threads = 0;           // for compilation and timed runs; 0: as many as the machine has
   bool cache = true;         // the compile cache on disk
-  // What compilations share; null: the cache on disk alone.
+  // Shared by compilations; null: the cache on disk only.
   std::shared_ptr<CompileStore> store = nullptr;
   std::function<void(const std::string&)> progress = {};  // one line at a time; may be empty
   bool one_op_groups = false;
   bool strip_graph = false;
-  bool keep = false;  // functions and kernels in the CompileReport
+  bool keep = false;  // keep functions and kernels in the CompileReport
   PassOptions passes = {};
   std::size_t most_variants = 16;
-  // Bytes of MemoryReport::peak(); a plan that needs more is refused when it is planned.
+  // Limit of MemoryReport::peak() in bytes; a plan that needs more is refused during planning.
   std::optional<std::int64_t> max_memory = {};
-  std::function<void(Plan&)> on_plan = {};  // sees the finished plan before it is checked
+  std::function<void(Plan&)> on_plan = {};  // called with the finished plan before it is checked
 };
 
-// One variant on its way to the plan's variant of the same number. Kept on request.
+// The compilation of one variant; has the number of the plan's variant. Kept on request.
 struct VariantReport {
-  Function imported;                        // for the sizes that the guards let in
-  std::vector<PassRecord> passes;           // the last function is what was scheduled
-  std::vector<std::vector<NodeId>> groups;  // per group of the plan: its nodes of that function
+  Function imported;                        // narrowed to the sizes that the guards allow
+  std::vector<PassRecord> passes;           // the last function is the scheduled one
+  std::vector<std::vector<NodeId>> groups;  // per group of the plan: its nodes in that function
 };
 
-// One way to compute a variant on the devices here.
+// One way to compute a variant on this machine's devices.
 struct WayReport {
-  std::size_t variant = 0;            // of the plan; of the source where one device has all of it
+  std::size_t variant = 0;            // of the plan; of the source if one device runs everything
   std::vector<std::uint16_t> places;  // per group, the device: 0 for the first
-  std::string alone = {};             // the kind of device that has all of it; places is empty then
-  double ms = -1;                     // median; -1: not timed
+  std::string alone = {};  // the kind of device that runs everything; `places` is then empty
+  double ms = -1;          // median; -1: not timed
   bool is_chosen = false;
 };
 
-// What a compilation did, for tables, reports, tests and HONE_DEBUG.
+// Results of a compilation, for tables, reports, tests and HONE_DEBUG.
 struct CompileReport {
   std::vector<PassRecord> passes;
   double passes_ms = 0, schedule_ms = 0, codegen_ms = 0, verify_ms = 0, measure_ms = 0,
          prepare_ms = 0, total_ms = 0;
   int groups = 0, kernels = 0, compiled = 0, from_cache = 0, verified = 0, verified_from_cache = 0;
-  int whole = 0, whole_from_cache = 0;  // functions that were checked whole
+  int whole = 0, whole_from_cache = 0;  // functions that were checked as a whole
   int library_groups = 0;               // groups for which a library candidate was chosen
-  std::vector<WayReport> ways = {};     // that were compared, where there are several devices
-  // With CompileOptions::keep only.
+  std::vector<WayReport> ways = {};     // compared ways, if there are several devices
+  // Only with CompileOptions::keep.
   std::vector<VariantReport> variants;
   std::vector<Kernel> kernels_made;  // of Plan::kernels, in order
 };
@@ -92,14 +92,14 @@ struct CompileReport {
 // The names of all strategies of this build: ref, each backend that has a device and each of their
 // libraries, multi, auto.
 std::vector<std::string_view> strategies();
-// Whether it is one of them and not `ref`. Asks no other backend for its devices.
+// Whether it is one of strategies() other than `ref`. Does not query other backends' devices.
 bool can_compile(std::string_view strategy);
-// Why this build and machine have nothing for a strategy to do; empty when it can be tried.
+// Why this build or machine does not support a strategy; empty when it can be tried.
 std::string absence_of(std::string_view strategy);
 // Whether the strategy is a library's name.
 bool names_library(std::string_view strategy);
 const Backend& backend_of(const CompileOptions&);
-// What plans that are compiled with these options run on.
+// The device that runs plans compiled with these options.
 std::shared_ptr<Device> device_of(const CompileOptions&);
 
 }  // namespace hone

@@ -17,10 +17,10 @@ struct Pass {
   std::string_view name;
   std::string_view does;
   Function (*run)(const Function&, RuleLog*);
-  bool is_needed = false;  // what follows cannot do without
+  bool is_needed = false;  // later passes require it
 };
 
-// The compiler, top to bottom. Read this first.
+// All passes of the compiler in order. Start reading here.
 std::span<const Pass> pipeline();
 
 struct PassRecord {
@@ -28,19 +28,19 @@ struct PassRecord {
   double ms = 0;
   std::size_t nodes_before = 0, nodes_after = 0;
   bool changed = false;
-  // With PassOptions::keep or watch only.
+  // Only with PassOptions::keep or watch.
   std::optional<Function> after;
   RuleLog rules;
 };
 
 struct PassOptions {
-  // Another list serves experiments and planted faults; it must outlive the call.
+  // Experiments and tests with planted faults pass another list, which must outlive the call.
   std::span<const Pass> list = pipeline();
   // Names of passes to leave out; an unknown or a needed one is a UserError.
   std::vector<std::string> off = {};
   bool verify_each = false;                           // always on in debug builds
-  bool keep = false;                                  // functions and rules in the records
-  std::function<void(const PassRecord&)> watch = {};  // told of each pass when it is done
+  bool keep = false;                                  // keep functions and rules in the records
+  std::function<void(const PassRecord&)> watch = {};  // called after each pass
 };
 
 // Runs the list: times and verifies each. Types of parameters and results are kept; a pass that

@@ -1,6 +1,6 @@
-// Where the time of one plan goes: every step timed in place, run after run. Not a benchmark: each
-// step is waited for, so a profiled run takes longer than others. A device with a clock says how
-// long its step took; else it is what the host saw.
+// Profiles a plan: times every step in place, over several runs. Not a benchmark: it waits for each
+// step, so a profiled run takes longer. Step times come from the device's clock if it has one, else
+// from the host's.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,27 @@
 
 namespace hone {
 
-// Steps of a variant are numbered as for_each_step meets them.
+// Steps of a variant are numbered in the order of for_each_step.
 struct Profile {
   struct Step {
-    Interval ms;    // of all its executions in one run together
-    int calls = 0;  // in one run; of a loop: its tests and its turns
+    Interval ms;    // total of all its executions in one run
+    int calls = 0;  // in one run; for a loop: its tests and iterations
   };
   struct Event {
     std::uint32_t step = 0;
     double start_us = 0, us = 0;
   };
 
-  std::uint32_t variant = 0;  // of the plan: the one that served the inputs
+  std::uint32_t variant = 0;  // of the plan: the variant that served the inputs
   Sizing sizes;               // of the inputs
   int runs = 0, threads = 0;
   double run_ms = 0;  // median of the profiled runs
   std::vector<Step> steps;
-  std::vector<Event> timeline;  // of the fastest run, the least disturbed; at most most_events
+  std::vector<Event> timeline;  // of the fastest run; at most most_events
   bool timeline_is_cut = false;
   MemoryReport memory;
-  MachineRates rates;  // measured right after, with as many threads; empty without a measure
+  MachineRates
+      rates;  // measured right after, with the same number of threads; empty if not measured
 
   static constexpr std::size_t most_events = 4000;
 };
@@ -41,7 +42,7 @@ struct Profile {
 struct ProfileOptions {
   int runs = 40;
   double most_seconds = 4;
-  int threads = 0;  // 0: the machine's
+  int threads = 0;  // 0: as many as the machine has
 };
 
 Profile profile(const std::shared_ptr<const Executable>&, const std::vector<Array>& inputs,

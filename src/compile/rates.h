@@ -1,4 +1,4 @@
-// What this machine was measured to do, kept beside the times of candidates. Predictions use it.
+// Measured rates of this machine, stored with the times of candidates. Predictions use them.
 #pragma once
 
 #include <optional>
@@ -8,9 +8,10 @@
 
 namespace hone {
 
-// Nothing when it was not measured here before.
+// Empty when not measured on this machine before.
 std::optional<MachineRates> known_rates(Store&, const Backend&);
-// Measured now, in a fraction of a second, and kept; nothing for a backend without a machine.
+// Measures now, in a fraction of a second, and stores the result; empty for a backend without a
+// device.
 std::optional<MachineRates> measured_rates(Store&, const Backend&);
 
 }  // namespace hone

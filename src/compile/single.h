@@ -1,4 +1,4 @@
-// The compiler for one backend, all checks of what is asked for being done.
+// The compiler for one backend. The caller has checked the options.
 #pragma once
 
 #include "compile/options.h"

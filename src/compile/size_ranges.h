@@ -1,5 +1,5 @@
-// Plans for sizes in ranges: sizes at which candidates are timed, and ranges in which other
-// candidates are so much faster that they are worth a variant of their own.
+// Variants for ranges of sizes: the sizes at which candidates are timed, and the ranges in which
+// other candidates are fast enough to justify a separate variant.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,12 @@
 namespace hone {
 
 // Up to two sizings beside the usual one, 8 or 64 times as large or as small in each symbol of the
-// parameters as far as its range allows. Those that break a condition or are great work are left
-// out.
+// parameters, as far as its range allows. Skips those that break a condition or need too much work.
 std::vector<Sizing> sizes_beside(const Function&, const std::vector<Guard>& conditions,
                                  const Sizing& usual);
 
 struct SizedChoices {
-  Sizing sizes;                 // at which they were timed
+  Sizing sizes;                 // at which the candidates were timed
   std::vector<Choice> choices;  // by spec
 };
 struct SizeRange {
@@ -27,8 +26,9 @@ struct SizeRange {
   std::vector<Choice> choices;  // by spec
 };
 
-// Ranges that together hold all sizes, told apart by the product of the symbols. The usual choices
-// serve everywhere but where others win by 5 % of what all groups take. `specs`: of each group.
+// Ranges that together cover all sizes, distinguished by the product of the symbols. The usual
+// choices are used except where others save 5 % of the time of all groups. `specs`: the spec of
+// each group.
 std::vector<SizeRange> size_ranges(const Function&, std::span<const std::uint32_t> specs,
                                    const SizedChoices& usual, std::span<const SizedChoices> others);
 

@@ -1,4 +1,4 @@
-// What is compiled, and the sizes at which it is checked and timed.
+// The input of a compilation, and the sizes at which it is checked and timed.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace hone {
 
-// What is compiled: one function for each set of assumptions about sizes.
+// A function for one set of assumptions about sizes.
 struct SourceVariant {
   std::vector<Guard> guards;
   Function function;
@@ -23,23 +23,25 @@ struct Source {
   std::vector<std::vector<Array>> samples;
 };
 
-// All that sizes must satisfy: the variant's guards, and the equalities its function recorded.
+// All conditions on sizes: the variant's guards, and the equalities that its function recorded.
 std::vector<Guard> conditions_of(const SourceVariant&);
-// Its function for the sizes that its guards let in.
+// Its function, narrowed to the sizes that its guards allow.
 Function narrowed(const SourceVariant&);
-// Of the inputs, by the names of the variant's symbols.
+// Sizes of the inputs, by the names of the variant's symbols.
 Sizing sizes_of(const SourceVariant&, const std::vector<Array>& inputs);
 
-// Odd and small, so that rows, strides and tails show; else those to time at.
+// Odd and small, so that errors in rows, strides and tails show; if there are none,
+// sizes_to_time().
 Sizing sizes_to_check(const Source&, const SourceVariant&);
-// Others at which kernels take other ways: none, one, a part of a vector or of a tile, just one,
-// one and a bit, several. Those that satisfy the variant's conditions.
+// Further sizes at which kernels take other paths: none, one element, part of a vector or tile,
+// exactly one, slightly more than one, several. Only those that satisfy the variant's conditions.
 std::vector<Sizing> sizes_to_check_also(const SourceVariant&);
-// Others for the plan as a whole: few of all, then of each symbol alone one more, for what is kept
-// from run to run may be told apart by too few of them; and many, for a number of elements that is
-// held in few bits. Those that are little work.
+// Further sizes for the plan as a whole: all symbols small, then each symbol alone larger by one,
+// because a cache key may miss a symbol; and large sizes, because an element count may be held in
+// too few bits. Only those that need little work.
 std::vector<Sizing> sizes_of_one_symbol(const SourceVariant&);
-// Of the sample inputs that the variant serves, else made up. Throws UserError when none are found.
+// Sizes of the sample inputs that the variant serves, else made up. Throws UserError when none are
+// found.
 Sizing sizes_to_time(const Source&, const SourceVariant&);
 // The sample inputs that the variant serves, else made-up ones of these sizes.
 std::vector<Array> inputs_to_time(const Source&, const SourceVariant&, const Sizing&);

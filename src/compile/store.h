@@ -1,5 +1,5 @@
-// What compilations learn and later ones use: machine code, verdicts and times, by content key.
-// Strategies of one `optimize` share one; on disk it lies in the cache directory of this machine.
+// Results that later compilations reuse: machine code, verdicts and times, by content key. All
+// strategies of one `optimize` share a store; on disk it is in this machine's cache directory.
 #pragma once
 
 #include <map>
@@ -26,12 +26,13 @@ class Store {
 };
 
 struct CompileStore {
-  // Not on disk: kept as long as this lives.
+  // If not on disk, entries live as long as this object.
   explicit CompileStore(bool on_disk);
   Store code, verdicts, times;
 };
 
-// Of everything that decides whether a plan of these contents computes the function at these sizes.
+// Hash of everything that determines whether a plan with these contents computes the function at
+// these sizes.
 Hash128 whole_key(const Function&, const Sizing&, const Hash128& contents);
 
 }  // namespace hone

@@ -1,12 +1,13 @@
-// Puts the streams of a variant in order: where a step uses memory that a step of another stream
-// used before, an event is recorded after that one and waited for before this one.
+// Synchronizes the streams of a variant: if a step uses memory that an earlier step of another
+// stream used, the earlier step records an event and the later one waits for it.
 #pragma once
 
 #include "plan/plan.h"
 
 namespace hone {
 
-// The steps outside of bodies; each with its bodies runs on one stream. Numbers the events anew.
+// Handles the steps outside of bodies; each runs on one stream together with its bodies. Renumbers
+// the events.
 void add_stream_events(Variant&);
 
 }  // namespace hone

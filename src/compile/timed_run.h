@@ -1,4 +1,4 @@
-// A session's runs as they are timed: inputs and outputs lie where the plan's devices want them.
+// Runs of a session for timing: inputs and outputs are already in the memory of the plan's devices.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace hone {
 
 class TimedRun {
  public:
-  // The first run copies the inputs to devices that have their own memory, which no other does but
-  // for donated ones: each run overwrites these, and gets the same contents every time.
+  // The first run copies the inputs to devices that have their own memory. Later runs copy only
+  // donated inputs: each run overwrites these and must start from the same contents.
   TimedRun(Session&, const std::vector<Array>& inputs);
   void operator()();
 
@@ -20,14 +20,14 @@ class TimedRun {
     Memory(DType, std::int64_t elements);
     TensorRef ref() const;
     DType dtype;
-    std::vector<std::int64_t> dims;  // elements in a row until they are set
+    std::vector<std::int64_t> dims;  // one axis until they are set
     std::size_t bytes;
     OwnedMemory memory;
   };
 
   Session* session_;
   const std::vector<Array>& inputs_;
-  std::vector<std::unique_ptr<Memory>> donated_;  // per input; null: read where it lies
+  std::vector<std::unique_ptr<Memory>> donated_;  // per input; null: read in place
   std::vector<std::unique_ptr<Memory>> outputs_;
 };
 

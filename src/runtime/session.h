@@ -27,8 +27,8 @@ struct SessionOptions {
   std::vector<int> affinity = {};
   // For memory of the executable's first device; null: the device itself.
   std::shared_ptr<Allocator> allocator = nullptr;
-  // Limit of peak() in bytes; -1: default_memory_limit(), which then also covers the results that
-  // run() allocates.
+  // Limit of peak() in bytes; -1: default_memory_limit(). Unless this is above the default limit,
+  // peak() plus the results that run() allocates must fit the default limit.
   std::int64_t max_memory = -1;
   std::function<void(const StepEvent&)> trace = nullptr;
   std::size_t most_sizes = 8;  // sets of sizes that are kept ready
