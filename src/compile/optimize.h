@@ -19,7 +19,7 @@ class Json;
 struct Refusal {
   std::string_view strategy, message;
   const Function& function;
-  std::vector<Sizing> sizes;         // at which it failed
+  std::vector<Sizing> sizes;         // at which it was tried
   const std::vector<Array>& inputs;  // the first set
 };
 

@@ -1,6 +1,6 @@
-// Whether every step of a variant finds what it reads: it was written before, and nothing was
-// written over it since. Looks at places and order alone, so it costs nothing beside a run; what a
-// step computes is another question.
+// Checks that every step of a variant reads valid data: written before, and not overwritten since.
+// Uses only memory ranges and the order of steps, so it is cheap compared with a run; does not
+// check what a step computes.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace hone {
 
-// `size` evaluates a Dim. Throws InternalError that names the step and the buffer: a plan that
-// fails is the planner's mistake.
+// `size` evaluates a Dim. Throws InternalError that names the step and the buffer: a failure is a
+// bug of the planner.
 void audit(const Plan&, const Variant&, const std::function<std::int64_t(const Dim&)>& size);
-// The same of a plan that somebody else made: what is wrong, or nothing.
+// The same for an untrusted plan: returns the problem, or an empty string.
 std::string audit_problem(const Plan&, const Variant&,
                           const std::function<std::int64_t(const Dim&)>& size);
 

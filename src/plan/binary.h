@@ -1,5 +1,5 @@
-// Machine code as plain data: what the compiler hands to the loader. Position-independent bytes
-// with named entry points and slots for the addresses of a closed table of helpers; not yet
+// Machine code as plain data, passed from the compiler to the loader: position-independent bytes
+// with named entry points and slots for the addresses of a fixed table of helpers. Not yet
 // runnable.
 #pragma once
 
@@ -21,14 +21,14 @@ struct Binary {
     std::uint64_t offset = 0;  // in `code`
     bool operator==(const Entry&) const = default;
   };
-  // Eight bytes of `code` that receive a helper's address when it is loaded.
+  // Eight bytes of `code` that receive a helper's address at load time.
   struct HelperSlot {
     std::uint64_t offset = 0;  // a multiple of 8
-    std::uint32_t helper = 0;  // a number of the table below
+    std::uint32_t helper = 0;  // index in the table below
     bool operator==(const HelperSlot&) const = default;
   };
 
-  std::string target;           // that it is made for, which says which machines run it
+  std::string target;           // the target of the code; decides which machines can run it
   std::vector<std::byte> code;  // text and constants, to be placed at a page boundary
   std::vector<Entry> entries;
   std::vector<HelperSlot> helpers;
@@ -36,20 +36,21 @@ struct Binary {
   bool operator==(const Binary&) const = default;
 };
 
-// Names of the functions that kernels may call, in the order of their numbers. Files hold the
-// numbers, so the table only ever grows at its end.
+// Names of the functions that kernels may call, by number. Files store the numbers, so new names
+// are only appended.
 std::span<const std::string_view> helper_names();
 std::optional<std::uint32_t> helper_number(std::string_view name);
 
-// Bytes that deserialize() turns back. Content that is not what serialize() wrote throws UserError
-// naming `where`: sizes, offsets, the hash of the content.
+// deserialize() is the inverse. It checks sizes, offsets and the hash of the content, and throws
+// UserError naming `where` for content that serialize() did not write.
 std::vector<std::byte> serialize(const Binary&);
 Binary deserialize(std::span<const std::byte>, std::string_view where);
 
-// Equal for equal content, on every machine.
+// Depends only on the content, not on the machine.
 Hash128 content_hash(const Binary&);
 
-// Throws UserError naming `where` when an entry or slot lies outside the code or overlaps.
+// Throws UserError naming `where` when an entry or slot lies outside of the code or overlaps
+// another.
 void check(const Binary&, std::string_view where);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// Whether a plan's parts fit together: indices lead somewhere, kernels exist, steps have the
-// operands that their kind needs. Does not know sizes: those are checked when they are bound.
+// Checks that a plan is consistent: indices are in range, kernels exist, steps have the operands
+// that their kind needs. Does not check sizes: that happens when they are bound.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace hone {
 
-// Throws UserError naming `where` and the part.
+// Throws UserError naming `where` and the faulty part.
 void check(const Plan&, std::string_view where);
 
 }  // namespace hone

@@ -1,5 +1,6 @@
-// How many bytes of heap a plan's own data structures take: steps, sizes, names, records. Not the
-// contents of weights, prepared buffers and graph arrays, which lie in a map or belong to others.
+// Heap bytes of a plan's own data structures: steps, sizes, names, records. Does not count the
+// contents of weights, prepared buffers and graph arrays, which are in a mapped file or owned by
+// others.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace hone {
 
-// What malloc sets aside for a block of n bytes, its own header left out.
+// Bytes that malloc reserves for a block of n bytes, without its header.
 constexpr std::size_t heap_block(std::size_t n) {
   constexpr std::size_t least = 24, step = 16, header = 8;
   if (n <= least) return n == 0 ? 0 : least;
@@ -23,7 +24,7 @@ inline std::size_t heap_bytes(const std::string& s) {
   const bool is_inside = s.data() >= at && s.data() < at + sizeof s;
   return is_inside ? 0 : heap_block(s.capacity() + 1);
 }
-// Of the elements themselves, not of what they own.
+// Counts the elements themselves, not what they own.
 template <class T>
 std::size_t heap_bytes(const std::vector<T>& v) {
   return heap_block(v.capacity() * sizeof(T));

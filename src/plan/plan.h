@@ -1,5 +1,5 @@
-// A Plan: which kernel or library call runs each part of a function, where every buffer lies, what
-// was measured. Plain printable data; the compiler fills it in, the runtime runs it. Not a loaded
+// A Plan: the kernel or library call for each part of a function, the place of every buffer, and
+// measurements. Plain printable data; the compiler fills it in, the runtime runs it. Not a loaded
 // program.
 #pragma once
 
@@ -18,7 +18,8 @@
 
 namespace hone {
 
-// Where a buffer's memory comes from. Offsets and sizes are Dims, evaluated once per new size.
+// A buffer and the source of its memory. Offsets and sizes are Dims, evaluated once per new set of
+// sizes.
 struct PlanBuffer {
   enum class Kind : std::uint8_t {
     param,     // the caller's input `index`
@@ -31,8 +32,8 @@ struct PlanBuffer {
   std::uint32_t index = 0;
   Dim offset = 0;  // arena only, a multiple of 64
   Dim bytes = 0;
-  // Of Variant::devices: in whose memory it lies. An input or a constant that several devices read
-  // has a buffer on each; a result has one buffer.
+  // Index in Variant::devices of the device whose memory holds it. An input or a constant that
+  // several devices read has a buffer on each; a result has one buffer.
   std::uint16_t device = 0;
 };
 
@@ -45,30 +46,31 @@ struct View {
   Dims strides;
 };
 
-// One thing to do. Steps form a tree: if, while and call have bodies.
+// One action of a plan. Steps form a tree: if, while and call have bodies.
 struct Step {
   enum class Kind : std::uint8_t {
     launch,   // kernel `index` over `chunks` chunks
     library,  // `name`, "LIBRARY.FUNCTION", configured by `settings`
     host,     // host function `name`
-    // operands[0] -> operands[1], equal dims. Between two devices both are dense, and one of the
-    // devices uses the host's memory; `device` is the other one, whose stream copies.
+    // operands[0] -> operands[1], equal dims. Between two devices, both operands are dense and one
+    // of the devices uses the host's memory; `device` is the other one, whose stream copies.
     copy,
-    collective,  // not on this device yet; kept in the format
-    record,      // event `index` is the work of the stream so far
-    wait,        // the stream continues when what event `index` recorded last is finished
+    collective,  // not implemented yet; reserved in the format
+    record,      // event `index` marks the stream's work so far
+    wait,        // the stream continues when the work last marked by event `index` is finished
     branch,      // if: predicate operands[0] (bool scalar); body, otherwise
     loop,        // while: run `otherwise` (condition), test operands[0], run `body`, repeat
-    call,        // body in a scope of its own (name is shown)
-    refuse,      // throws UserError(name) when scalars[0] != scalars[1], or always without scalars
-    // Throws UserError when operands[0], an i64 scalar, is not 0: `name`, that number, and the
-    // range scalars[0] to scalars[1] that it had to lie in.
+    call,        // body in its own scope (name is shown)
+    refuse,      // throws UserError(name) when scalars[0] != scalars[1], or always if there are no
+                 // scalars
+    // Throws UserError when operands[0], an i64 scalar, is not 0. The message has `name`, that
+    // number, and the allowed range scalars[0] to scalars[1].
     require,
-    measure,  // from here on symbol scalars[0] is operands[0] (i64 scalar), at most scalars[1]
+    measure,  // sets symbol scalars[0] to operands[0] (i64 scalar), at most scalars[1]
   };
   Kind kind = Kind::launch;
-  // Of Variant::devices, and one of its streams. Steps of one stream run in order, those of
-  // different streams in any order that events allow. A step that the host decides on (a test, a
+  // Index in Variant::devices, and one of its streams. Steps of one stream run in order, those of
+  // different streams in any order that events allow. A step that the host evaluates (a test, a
   // requirement, a measured size, a host function) waits for its stream first.
   std::uint16_t device = 0, stream = 0;
   static constexpr std::uint32_t no_group = ~0u;
@@ -84,7 +86,7 @@ struct Step {
   std::vector<Step> body, otherwise;
 };
 
-// Calls f for every step, those in bodies included.
+// Calls f for every step, including those in bodies.
 template <class Steps, class F>
 void for_each_step(Steps& steps, const F& f) {
   for (auto& s : steps) {
@@ -99,7 +101,7 @@ struct PlanKernel {
   std::uint32_t binary = 0;
   std::string entry;
   Hash128 hash;  // of the kernel's structure, target and compiler version
-  // Threads that run one iteration of the grid together, and the memory that they share.
+  // Threads that run one iteration of the grid together, and bytes of memory that they share.
   std::uint32_t group_threads = 1, group_bytes = 0;
 };
 
@@ -110,10 +112,10 @@ struct CandidateRecord {
   double low = -1, high = -1;  // 95 % interval of ms
   double predicted_ms = -1;
   double error = -1;    // max |got - wide| / max |wide| when verified; -1: not verified
-  std::string refused;  // why it was not used, when it was not eligible
+  std::string refused;  // why it could not be used; empty if it could
 };
 
-// A part of the graph that is computed together, for explain and reports.
+// A group of the graph, for explain and reports.
 struct GroupRecord {
   std::string name;     // "conv+relu", "softmax"
   std::string origins;  // ONNX nodes or source lines
@@ -121,7 +123,7 @@ struct GroupRecord {
   std::string reason;   // "measured", "predicted", "only candidate"
   Dim bytes = 0;        // read + written, ideal
   Dim flops = 0;
-  // Null: none. Groups that compute the same share it.
+  // Null: none. Shared by groups that compute the same.
   std::shared_ptr<const std::vector<CandidateRecord>> considered;
 
   std::span<const CandidateRecord> candidates() const {
@@ -136,7 +138,7 @@ struct Guard {
   Dim a = 0, b = 0;
   bool operator==(const Guard&) const = default;
 };
-// Whether the guard's comparison is true of its two values.
+// Whether the guard's comparison holds for these values.
 inline bool holds(const Guard& g, std::int64_t a, std::int64_t b) {
   return g.kind == Guard::Kind::equal        ? a == b
          : g.kind == Guard::Kind::not_equal  ? a != b
@@ -144,32 +146,32 @@ inline bool holds(const Guard& g, std::int64_t a, std::int64_t b) {
                                              : a > b;
 }
 
-// One device of a variant, which runs steps and holds buffers.
+// One device of a variant; runs steps and holds buffers.
 struct PlanDevice {
-  std::string name;    // of the lists of backends; empty: any
-  std::string target;  // what its code is for; "any" when nothing needs a certain one
+  std::string name;    // from the lists of backends; empty: any
+  std::string target;  // target of its code; "any" when no step needs a specific one
   std::uint16_t streams = 1;
   Dim arena_bytes = 0;
-  Dim arena_lower_bound = 0;  // greatest sum of live bytes over the steps
+  Dim arena_lower_bound = 0;  // maximum over the steps of the live bytes
 };
 
-// One compiled form: used when its guards hold and the machine has its devices.
+// One compiled form of the function; used when its guards hold and the machine has its devices.
 struct Variant {
   std::vector<PlanDevice> devices = {{}};  // at least one
   std::uint32_t events = 0;
   std::vector<Guard> guards;
   std::vector<PlanBuffer> buffers;
   std::vector<Step> steps;
-  std::vector<Step> prepare;  // from weights to prepared buffers; run once by the compiler
+  std::vector<Step> prepare;  // weights to prepared buffers; run once by the compiler
   std::vector<GroupRecord> groups;
   std::vector<Type> results;  // result types in this variant
-  // Sizes that data decides: symbols that measure steps bind. Offsets and sizes of buffers, scratch
-  // and results' memory take them to be as large as they can be.
+  // Data-dependent sizes: symbols that measure steps bind. Offsets and sizes of buffers, scratch
+  // and results' memory use their upper bounds.
   std::vector<DimBound> measured;
-  Dims result_bytes;  // per result: the memory that it may need; empty: its type's
+  Dims result_bytes;  // per result: the memory that it may need; empty: that of its type
 };
 
-// Of all its devices.
+// Sum over its devices.
 inline Dim arena_bytes(const Variant& v) {
   Dim sum = 0;
   for (const PlanDevice& d : v.devices) sum = sum + d.arena_bytes;
@@ -184,7 +186,7 @@ struct StrategyRecord {
   double error_limit = -1;
   double compile_ms = -1;
   std::int64_t peak_bytes = -1;
-  std::string failure;  // why it is not in the race
+  std::string failure;  // why it was not compared
   bool chosen = false;
 };
 
@@ -192,7 +194,7 @@ struct PlanParam {
   std::string name;
   Type type;
   bool donated = false;
-  // The only contents that the plan serves. Small.
+  // The plan supports only these contents. Small.
   std::optional<Array> required = {};
 };
 
@@ -201,7 +203,7 @@ struct PlanWeight {
   Array data;
 };
 
-// Bytes that prepare steps left in the memory of a device.
+// Bytes that prepare steps wrote to the memory of a device.
 class ResidentBytes {
  public:
   virtual ~ResidentBytes() = default;
@@ -212,7 +214,7 @@ class ResidentBytes {
 struct PreparedBuffer {
   std::string name;
   Type type;
-  Storage data;  // empty until prepare ran, and where the bytes stayed on their device
+  Storage data;  // empty before prepare, and if the bytes are only on the device
   std::shared_ptr<const ResidentBytes> resident = nullptr;
 
   std::size_t size() const { return resident ? resident->size() : data.size(); }
@@ -224,10 +226,10 @@ struct PlanCheck {
   std::string message;
 };
 
-// What reading a plan from a file took, for memory reports; not written.
+// Memory used to read a plan from a file, for memory reports; not stored in files.
 struct PlanReading {
   std::size_t mapped = 0;     // bytes of the file; 0: the plan was made in memory
-  std::size_t transient = 0;  // of heap, given back when the plan stood
+  std::size_t transient = 0;  // of heap, freed once the plan was built
 };
 
 struct Plan {
@@ -235,7 +237,7 @@ struct Plan {
   std::string name;
   std::string strategy;      // "auto", or a backend's name, ...
   std::string verification;  // "model", "kernels", "none"
-  bool measured = false;     // choices by timing; false: predicted
+  bool measured = false;     // choices were made by timing; false: by prediction
   std::vector<PlanParam> params;
   std::vector<PlanParam> results;  // donated: result i may share the buffer of a donated parameter
   std::vector<std::int32_t> result_alias;  // per result: donated parameter it overwrites, or -1
@@ -249,7 +251,7 @@ struct Plan {
   std::string graph;                // text of the imported function, unless stripped
   std::vector<Array> graph_arrays;  // its large constants
   std::string machine;              // JSON: processor, measured rates, date, version
-  // content_hash() and runs of the plan that was verified; none: it was not recorded.
+  // content_hash() and self-tests of the verified plan; none: not recorded.
   std::optional<Hash128> content;
   std::vector<SelfTest> self_tests;
   PlanReading reading;

@@ -1,6 +1,6 @@
 // The plan file, `.hone`: a safetensors file whose metadata holds the plan as JSON and the graph as
-// text, and whose tensors are weights, prepared weights and machine code. Loading the code is the
-// runtime's work.
+// text, and whose tensors are weights, prepared weights and machine code. The runtime loads the
+// code.
 #pragma once
 
 #include <filesystem>
@@ -9,16 +9,16 @@
 
 namespace hone {
 
-// Replaces the file in one step. Equal bytes are stored once, whatever their names.
+// Replaces the file atomically. Tensors with equal bytes are stored once.
 void write_plan(const std::filesystem::path&, const Plan&);
 
 enum class VerifyData {
-  quick,  // code and graph always; weights up to 256 MiB in all
+  quick,  // code and graph; weights if at most 256 MiB in total
   all,
 };
 
-// Maps the file; weights and prepared weights point into the map and keep it alive. Refuses what is
-// no plan file, another format version, and content that differs from its hashes.
+// Maps the file; weights and prepared weights point into the map and keep it alive. Refuses files
+// that are not plan files, other format versions, and content that does not match its hashes.
 Plan read_plan(const std::filesystem::path&, VerifyData = VerifyData::quick);
 
 }  // namespace hone

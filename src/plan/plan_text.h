@@ -1,4 +1,5 @@
-// A variant's steps and buffers as text for people: one line each. Not a format; nothing reads it.
+// Prints a variant's steps and buffers for people, one line each. Not a format; no program reads
+// it.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ std::string guard_text(const Guard&);  // "n == 1"
 // Name, target, streams, arena.
 std::string device_text(const PlanDevice&);
 std::string devices_text(const Variant&);
-// Of all its devices.
+// Targets of all its devices.
 std::string targets_text(const Variant&);
 std::string steps_text(const Variant&, const std::vector<Step>&, int depth = 0);
 // Guards, buffers with their places, steps.

@@ -1,6 +1,6 @@
-// What a plan computed when it was verified: inputs that anyone can make again, and what the plan
-// gave for them. A file that carries it can show on any machine that it still computes the same.
-// Data only; the runtime runs it.
+// What a plan computed when it was verified: reproducible inputs, and the results for them. With
+// this, a plan file can show on any machine that it still computes the same. Data only; the runtime
+// runs the tests.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ struct Plan;
 struct SelfTestInput {
   DType dtype = DType::f32;
   std::vector<std::int64_t> dims;
-  // Contents are made from these: reals uniform in [low, high), integers uniform in low to high.
+  // Contents are generated from these: reals uniform in [low, high), integers uniform in low to
+  // high.
   std::uint64_t seed = 0;
   double low = -1, high = 1;
-  // Or they are given: what the model requires, and small samples.
+  // Or they are given: contents that the model requires, and small samples.
   std::optional<Array> given = {};
 };
 Array self_test_array(const SelfTestInput&);
@@ -30,8 +31,8 @@ struct SelfTestResult {
   std::vector<std::int64_t> dims;
   Hash128 digest;                    // of its bytes
   std::vector<std::int64_t> places;  // sampled elements, by row-major index
-  std::vector<double> values;        // what they were
-  double allowed = 0;                // difference per element, where bits may differ
+  std::vector<double> values;        // values at these places
+  double allowed = 0;                // largest difference per element, if bits may differ
 };
 
 // One run of one variant.
@@ -41,21 +42,21 @@ struct SelfTest {
   bool is_exact = true;
   std::vector<SelfTestInput> inputs;
   std::vector<SelfTestResult> results;
-  std::string missing;  // why the variant has none; then the rest is empty
+  std::string missing;  // why the variant has no self-test; the rest is then empty
 };
 
-// The digest of a result and some of its elements.
+// Digest and sampled elements of a result.
 SelfTestResult self_test_result(const Array&);
 
-// Of all that a run of the plan reads: steps, buffers, guards, code, weights. Neither times nor the
-// names of strategies are part of it, so that compiling again gives the same.
+// Hash of everything that a run reads: steps, buffers, guards, code, weights. Excludes times and
+// names of strategies, so that compiling again gives the same hash.
 Hash128 content_hash(const Plan&);
-// To be raised whenever equal plans get another content_hash(): when the JSON of what a run reads
-// changes.
+// Increment it when the JSON of what a run reads changes, because equal plans then get another
+// content_hash().
 inline constexpr int content_version = 1;
-// The same, of the plan that writing and reading it gives.
+// The same hash for the plan that results from writing and reading this one.
 Hash128 content_hash_when_read(const Plan&);
-// With this variant alone.
+// The plan with only this variant.
 Plan only_variant(const Plan&, std::uint32_t variant);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// Which accesses to the buffers of a variant are in order although their steps run on different
-// streams: those that a stream, an event or a decision of the host puts in order. Runs nothing.
+// Checks that accesses to the buffers of a variant are ordered although their steps run on
+// different streams. A stream, an event or a wait of the host can order them. Runs nothing.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@ class StreamOrder {
  public:
   explicit StreamOrder(const Variant&);
 
-  // One stream needs no events: then there is nothing to keep.
+  // With one stream, everything is in order and there is nothing to track.
   bool is_needed() const { return clocks_.size() > 1; }
 
-  // Each step, in order, before its accesses.
+  // Call for each step, in order, before its accesses.
   void enter(const Step&);
-  // What the step does with a buffer. False when an earlier access to it, or to memory that
-  // `overlaps` with it, may still be under way.
+  // Record an access of the step. False when an earlier access to the buffer, or to memory that
+  // `overlaps` with it, may still be running.
   bool read(const Step&, std::uint32_t buffer);
   bool write(const Step&, std::uint32_t buffer,
              const std::function<bool(std::uint32_t, std::uint32_t)>& overlaps);
-  // What holds after either of two ways of a branch.
+  // Merges the states after the two paths of a branch.
   void meet(const StreamOrder& other);
 
  private:
-  using Clock = std::vector<std::int64_t>;  // per stream: how many of its steps are finished
+  using Clock = std::vector<std::int64_t>;  // per stream: number of its finished steps
   struct Access {
     std::size_t stream;
     std::int64_t step;
@@ -41,9 +41,9 @@ class StreamOrder {
   bool are_before(const std::vector<Access>&, std::size_t stream) const;
 
   std::vector<std::size_t> first_stream_;  // per device
-  std::vector<Clock> clocks_;              // per stream: what its next step finds finished
-  Clock host_;                             // what the host waited for
-  Clock counts_;                           // per stream: its steps so far
+  std::vector<Clock> clocks_;              // per stream: what is finished before its next step
+  Clock host_;                             // what the host has waited for
+  Clock counts_;                           // per stream: number of its steps so far
   std::vector<Clock> events_;
   std::vector<Accesses> accesses_;  // per buffer
 };
