@@ -1,4 +1,4 @@
-// Whether one candidate of one group computes what the group means.
+// Checks whether a candidate computes its group correctly.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@
 
 namespace hone {
 
-// Whether the candidate computes the group: on random, negative, tiny and extreme inputs, in memory
-// that ends at a page which cannot be read, its chunks in order and backwards. Every element of
-// small groups, sampled ones of large groups. Of a group with symbols also at other sizes, where it
-// is small and the reference can say what it means. The worst comparison.
-// `rounded`: the function with roundings that the candidate adds; elements may lie where these can
-// put them. Null: it adds none.
+// Runs the candidate on random, negative, tiny and extreme inputs, in memory that ends at an
+// unreadable page, with chunks in order and backwards. Compares every element of small groups,
+// sampled elements of large ones. A group with symbols is also checked at other sizes, where it is
+// small and the reference can compute it. Returns the worst comparison. `rounded`: the function
+// with roundings that the candidate adds; elements may differ as far as these allow. Null: it adds
+// none.
 Comparison verify(const GroupSpec&, const Candidate&, KernelCode&,
                   const std::shared_ptr<TrialMemory>&, const Sizing&,
                   std::span<const Sizing> others, const Function* rounded = nullptr);

@@ -1,5 +1,5 @@
-// A function with sizes and seeds of inputs, small enough to be sent and kept: what shows a fault
-// of the compiler. As text (`.hone-ir`): comments (#), one line for each run ("run seed=7 extreme
+// A test case that shows a compiler fault: a function with sizes and input seeds, small enough to
+// send and keep. As text (`.hone-ir`): comments (#), one line for each run ("run seed=7 extreme
 // n=3"), the function. A run holds no data, so a case is short.
 #pragma once
 
@@ -15,7 +15,8 @@ namespace hone {
 
 enum class CaseNumbers : std::uint8_t {
   ordinary,  // reals in [-2, 2], many of them halves; small integers
-  extreme,   // one in four: zeros of both signs, denormals, huge, infinities, NaN, ends of integers
+  extreme,   // one in four is special: zeros of both signs, denormals, huge, infinities, NaN,
+             // integer limits
 };
 
 struct CaseRun {

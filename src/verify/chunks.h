@@ -1,5 +1,5 @@
-// Runs the chunks of a launch on the caller's thread, all or some, in one order or another: what a
-// check runs a candidate's kernels on.
+// Runs all or some chunks of a launch on the caller's thread, forwards or backwards. Checks run a
+// candidate's kernels on it.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace hone {
 
 class Chunks final : public ThreadPool {
  public:
-  // Some: the first, the last and one of every `apart` between.
+  // some: the first, the last and one of every `apart` between.
   enum class Which : std::uint8_t { all, some };
-  // As one thread does, or from the last to the first as two threads by turns.
+  // As one thread does, or from the last to the first, alternating between two thread numbers.
   enum class Order : std::uint8_t { forwards, backwards };
 
   explicit Chunks(std::int64_t apart) : apart_(apart) {}
@@ -24,9 +24,9 @@ class Chunks final : public ThreadPool {
     order_ = order;
     packing_.reset();
   }
-  // Until the next set(), the candidate's packing kernel runs only those chunks whose results are
-  // read by the chunks of its other kernel that Which::some runs. False where these are not known;
-  // then everything is packed.
+  // Until the next set(), the candidate's packing kernel runs only the chunks whose results are
+  // read by the chunks of its other kernel that Which::some runs. False if these are unknown; then
+  // all chunks run.
   bool pack_for_some(const Candidate&);
   bool were_several() const { return were_several_; }
   int threads() const override { return 2; }
@@ -40,11 +40,11 @@ class Chunks final : public ThreadPool {
   std::int64_t apart_;
   Which which_ = Which::all;
   Order order_ = Order::forwards;
-  std::optional<std::vector<bool>> packing_;  // by chunk of the packing kernel: whether it runs
+  std::optional<std::vector<bool>> packing_;  // per chunk of the packing kernel: whether it runs
   bool were_several_ = false;
 };
 
-// Whether nothing that the candidate runs reads what it ran before.
+// Whether no part of the candidate reads results of an earlier part.
 bool is_one_launch(const Candidate&);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// Finds the first node whose compiled value differs from the reference, in the branches that the
-// inputs take, too. A search, not a check: it compiles the function with inner values as results.
+// Finds the first node whose compiled value differs from the reference, also in the branches that
+// the inputs take. A search, not a check: it compiles the function with inner values as results.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,10 @@ struct Difference {
   Comparison comparison;
 };
 
-// Compiles a function of the same parameters without verifying it: what is wrong shall run.
+// Compiles a function of the same parameters without verification, so that faulty code can run.
 using MakePlan = std::function<Plan(const Function&)>;
 
-// Nothing when every value agrees within its rounding (promise 1 of the design).
+// Empty when every value agrees within its rounding (promise 1 of the design).
 std::optional<Difference> first_difference(const Function&, const MakePlan&,
                                            const std::vector<Array>& inputs, int threads);
 

@@ -1,4 +1,4 @@
-// Numbers at which what reads an operand changes its way.
+// Values at which an operation that reads an operand changes its behavior.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace hone {
 
-// For each parameter, those of the operations that read it, also when it was moved, cast or its
-// sign was changed before: of an operation its Op::edges, of a cast the ends of the dtype and the
-// ties next to them. None where the function sums or multiplies elements with one another: large
-// numbers would overflow in one order and not in another.
+// For each parameter, the edges of the operations that read it, directly or after a move, cast or
+// sign change. An operation has Op::edges, a cast the limits of the dtype and the ties next to
+// them. Empty if the function sums or multiplies elements with each other: large numbers could
+// overflow in one order and not in another.
 std::vector<std::vector<double>> edges_of_params(const Function&);
 
 }  // namespace hone

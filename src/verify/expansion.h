@@ -1,15 +1,15 @@
-// Whether composite operations are made of smaller ones that mean the same. Plans and the reference
-// both compute what `expand` gives, so an expansion that is wrong would be wrong in both.
+// Checks that composite operations expand into operations that compute the same. Plans and the
+// reference both use `expand`, so a wrong expansion would be wrong in both.
 #pragma once
 
 #include "ref/evaluate.h"
 
 namespace hone {
 
-// Each composite operation of the function that has a definition of its own (Op::eval), once for
-// each kind of call: its expansion must give what the definition gives, on made-up data at these
-// sizes. Large calls, those that refuse such data, and bodies of loops and branches are left out.
-// Throws InternalError that names the operation and the nodes it came from.
+// Checks each composite operation of the function that has its own definition (Op::eval), once per
+// kind of call: its expansion must give the same as the definition, on made-up data at these sizes.
+// Skips large calls, calls that refuse such data, and bodies of loops and branches. Throws
+// InternalError that names the operation and its origins.
 void check_expansions(const Function&, const Sizing&);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
 // Whether rounding explains a result that the rule of ref/compare.h refuses (docs/decisions/0026).
-// Asked after a refusal only; it is slow.
+// Used only after a refusal, because it is slow.
 #pragma once
 
 #include <optional>
@@ -13,17 +13,17 @@ namespace hone {
 
 class Explanation {
  public:
-  // `expected`: of these inputs, stepwise. `may_overflow`: products of the inputs may. All must
-  // outlive this object.
+  // `expected`: for these inputs, stepwise. `may_overflow`: products of the inputs may overflow.
+  // All must outlive this object.
   Explanation(const Function& f, const std::vector<Array>& inputs, Expected& expected,
               bool may_overflow = false)
       : function_(f), inputs_(inputs), expected_(expected), may_overflow_(may_overflow) {}
 
-  // Of a result that `expected` refuses.
+  // For a result that `expected` refuses.
   bool explains(std::size_t result, const Array& got) {
     return rounding_explains(result, got) || encloses(result, got);
   }
-  // Without enclosures, which are too wide where many steps follow each other.
+  // Does not use enclosures, which are too wide after a long chain of steps.
   bool rounding_explains(std::size_t result, const Array& got) {
     return rounding().explains(result, got);
   }

@@ -1,4 +1,4 @@
-// Which pass changes what a function means: asked when a plan was refused.
+// Finds the pass that changes the meaning of a function. Used when a plan was refused.
 #pragma once
 
 #include <span>
@@ -12,15 +12,15 @@
 
 namespace hone {
 
-// What a pass that changed something left.
+// The function after a pass that changed something.
 struct Stage {
   std::string_view pass;
   const RuleLog& rules;
   const Function& after;
 };
 
-// A text for the end of the refusal. What each stage left is evaluated by the reference and held
-// against the function, in order. Gives up after half a minute, and says so.
+// Returns text to append to the error message. Evaluates each stage with the reference, in order,
+// and compares it with the function. Gives up after half a minute, and says so.
 std::string guilty_pass(const Function&, std::span<const Stage>, const std::vector<Array>& inputs);
 
 }  // namespace hone

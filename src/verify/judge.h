@@ -1,5 +1,5 @@
-// Whether results are those of the reference: promise 1 of the design, and for what it refuses,
-// whether rounding alone explains it.
+// Checks results against the reference: promise 1 of the design, and for results that it refuses,
+// whether rounding alone explains the difference.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@ namespace hone {
 // The reference's values of one run.
 class Judge {
  public:
-  // A device that may take denormals for zeros is given none.
+  // If denormals are not kept, the inputs contain none.
   Judge(const Function&, const CaseRun&, bool keeps_denormals = true);
 
   const std::vector<Array>& inputs() const { return inputs_; }
-  // Empty when the results pass; else which of them is wrong and how.
+  // Empty when the results pass; else which one is wrong and how.
   std::string operator()(const std::vector<Array>& got);
-  // Results that the rule refused and the enclosure explained.
+  // Number of results that the rule refused and the enclosure explained.
   int explained() const { return explained_; }
 
  private:

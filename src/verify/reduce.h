@@ -1,4 +1,4 @@
-// Delta debugging: the smallest function found that still shows what a case showed.
+// Delta debugging: finds a smaller function that still shows the fault of a case.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,12 @@ namespace hone {
 // Whether a case still shows the fault. Must not throw.
 using Shows = std::function<bool(const Case&)>;
 
-// Drops runs and results, makes parameters of nodes, takes nodes out, makes sizes numbers and
-// small, empties attributes, until nothing of that shows the fault any more or `most` cases were
-// tried.
+// Drops runs and results, replaces nodes by parameters, removes nodes, makes sizes fixed and small,
+// and empties attributes, until no such change still shows the fault or `most` cases were tried.
 Case reduced(Case, const Shows&, int most = 4000);
 
-// A copy without the nodes and checks that no result needs, with the given results; parameters that
-// nothing reads go too when `drop_params`. Types are inferred again.
+// A copy with the given results, without the nodes and checks that no result needs; with
+// `drop_params` also without unused parameters. Types are inferred again.
 Function rebuilt(const Function&, const Values& results, bool drop_params);
 
 }  // namespace hone

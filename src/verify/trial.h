@@ -1,5 +1,5 @@
-// One candidate of one group, made runnable on its own: to check it against the reference and to
-// time it beside the others.
+// Makes one candidate of one group runnable on its own, to check it against the reference and to
+// time it beside others.
 #pragma once
 
 #include <memory>
@@ -15,42 +15,41 @@ namespace hone {
 
 class Trial {
  public:
-  // Memory that is checked ends where no page is, at addresses that are multiples of an element's
-  // size and of no more; memory for timing lies as a plan's does.
+  // Memory for checks ends at an unreadable page and is aligned to the element size only; memory
+  // for timing is aligned as in a plan.
   enum class Use : std::uint8_t { check, time };
 
-  // Compiles the candidate's kernels, runs its prepare steps on made-up weights.
+  // Compiles the candidate's kernels and runs its prepare steps on made-up weights.
   Trial(const GroupSpec&, const Candidate&, KernelCode&, const std::shared_ptr<TrialMemory>&,
         const std::shared_ptr<ThreadPool>&, const Sizing&, Fill, std::uint64_t seed, Use);
   ~Trial();
 
-  // What inputs() would be, without other orders of axes: made-up numbers, finite ones where a
-  // weight or a filter is.
+  // As inputs(), but with axes in the usual order: made-up numbers, finite for weights and filters.
   static std::vector<Array> sample_inputs(const GroupSpec&, const Sizing&, Fill,
                                           std::uint64_t seed);
 
   // Runs the prepare steps again, on the same weights.
   void prepare();
-  // Makes ready what the first run would; throws UserError when a library refuses.
+  // Does the preparation of the first run; throws UserError when a library refuses.
   void bind() { static_cast<void>(session_->memory()); }
-  // Throws UserError when a kernel faults, if its memory is checked. For timing, a device that has
-  // its own memory copies parameters there once, and results stay there.
+  // With Use::check, throws UserError when a kernel faults. For timing, a device with its own
+  // memory copies parameters there once, and results stay there.
   void run();
-  // Other numbers in the parameters that are no weights or filters; results are as if nothing had
-  // run.
+  // Puts other numbers into the parameters that are not weights or filters, and resets the results
+  // to their state before the first run.
   void refill(Fill, std::uint64_t seed);
-  // Dense results of the last run; those that lie densely are not copied and change with the next.
+  // Dense results of the last run; results that are already dense are not copied and change with
+  // the next run.
   std::vector<Array> results() const;
-  // Throws UserError when runs wrote anywhere but to the elements of results and to memory that
-  // they were given for it: to a parameter, between the elements of a result or beyond an end of
-  // either.
+  // Throws UserError when runs wrote outside of result elements and their own work memory: to a
+  // parameter, between the elements of a result or beyond an end of either.
   void check_untouched() const;
-  // Of a result: its bytes are those that were there before the first run.
+  // Whether this element of a result still has the bytes from before the first run.
   static bool is_unwritten(const Array&, std::int64_t element);
-  // The parameters as dense arrays, for the reference. Those of weights may have the axes in the
-  // order in which they lie in memory: large ones are then made once.
+  // The parameters as dense arrays, for the reference. Weights may have their axes in memory order:
+  // large ones are then made only once.
   const std::vector<Array>& inputs() const { return inputs_; }
-  // The group's function, with sizes as numbers, of inputs().
+  // The group's function on inputs(), with numbers as sizes.
   Function of_inputs(const Function&) const;
 
   struct Place;
@@ -66,10 +65,10 @@ class Trial {
   Use use_;
   std::shared_ptr<Device> device_;
   std::shared_ptr<ThreadPool> pool_;
-  Plan plan_;                              // with nothing prepared
+  Plan plan_;                              // without prepared data
   std::shared_ptr<Fenced> memory_, host_;  // of the device, and of operands
   std::vector<Array> inputs_;              // dense
-  // What the session reads and writes: parameters that are no weights, then results.
+  // What the session reads and writes: parameters except weights, then results.
   std::vector<std::unique_ptr<Operand>> operands_;
   std::unique_ptr<Session> session_;
 };

@@ -1,4 +1,4 @@
-// Memory of a device that the trials of one compilation take one after the other.
+// Device memory that the trials of one compilation reuse, one after the other.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace hone {
 
-// Keeps some of what is freed for the next who asks: memory that is new to the process is slow, for
-// the system hands it out page by page, and clears it. May be used by several threads.
+// Keeps some freed memory for later allocations: new memory is slow, because the system maps it
+// page by page and clears it. May be used by several threads.
 class TrialMemory final : public Allocator {
  public:
   explicit TrialMemory(std::shared_ptr<Device> device);
@@ -23,10 +23,10 @@ class TrialMemory final : public Allocator {
   DeviceMemory alloc(std::size_t bytes) override;
   void free(DeviceMemory, std::size_t bytes) noexcept override;
 
-  // Memory that the host can reach, with a page behind it that cannot be read. That page stays
-  // closed while the memory is kept: to close one takes as long as to fill many.
+  // Host-accessible memory that is followed by an unreadable page. The page stays protected while
+  // the memory is kept, because protecting one takes as long as filling many.
   struct BeforePage {
-    DeviceMemory at;  // of at least so many bytes
+    DeviceMemory at;  // of at least the requested bytes
     std::byte *begin, *page;
   };
   BeforePage alloc_before_page(std::size_t bytes);
@@ -38,7 +38,7 @@ class TrialMemory final : public Allocator {
     DeviceMemory at;
     std::size_t bytes;
     bool is_used;
-    std::byte* page = nullptr;  // that cannot be read
+    std::byte* page = nullptr;  // unreadable
   };
   Block* best_kept(std::size_t bytes, bool has_page);
   void give_back(const Block&) noexcept;

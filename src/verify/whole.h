@@ -1,6 +1,6 @@
-// Whether a whole plan computes its function: what the checks of single kernels cannot see, the
-// passes and the planner. For functions so small that it costs little beside their code; optimize.h
-// does it for all, on usual numbers.
+// Checks that a whole plan computes its function. Finds faults of the passes and the planner, which
+// checks of single kernels cannot find. For functions so small that it is cheap compared with
+// compiling them; optimize.h does it for all, on usual numbers.
 #pragma once
 
 #include <functional>
@@ -19,47 +19,48 @@
 
 namespace hone {
 
-// Of the whole function; sizes that data decides are as large as they can be.
+// Of the whole function; data-dependent sizes take their upper bounds.
 Dim flops_of(const Function&);
 std::int64_t flops_at(const Dim& flops, const Sizing&);
 
-// Few operations and few bytes at these sizes, and no loop whose rounds depend on data.
+// Few operations and few bytes at these sizes, and no loop whose iteration count depends on data.
 bool is_small(const Function&, const Sizing&);
-// So few that one evaluation costs little beside a compilation; no such loop.
+// One evaluation is cheap compared with a compilation; no such loop.
 bool is_medium(const Function&, const Sizing&);
-// Whether rounding may move a value to the next whole number, as in quantized models.
+// Whether rounding may move a value to the next integer, as in quantized models.
 bool has_steps(const Function&);
-// So few that a difference can be looked into (explanation.h): where a rounding decides a step,
-// such as the next quantized number, the search may take seconds, for right results differ there.
+// Small enough to analyze a difference (explanation.h). If rounding decides a step, such as the
+// next quantized number, correct results differ and the search may take seconds.
 bool is_explainable(const Function&, const Sizing&);
 
-// Of everything that a run of the plan reads but its inputs.
+// Hash of everything that a run of the plan reads except its inputs.
 Hash128 contents_of(const Plan&);
 
-// A text for the end of a refusal, for the inputs that led to it.
+// Returns text to append to a refusal, given the inputs that caused it.
 using Blame = std::function<std::string(const std::vector<Array>& inputs)>;
 
-// At which a plan is run beside those that are checked first.
+// Further sizes at which a plan is checked.
 struct OtherSizes {
-  std::vector<Sizing> of_kernels;  // a third of those at which kernels are checked
+  std::vector<Sizing> of_kernels;  // sizes at which kernels are checked; a third of them are used
   std::vector<Sizing> of_plans;    // all of these
 };
 
-// Runs the plan on made-up data: numbers of many magnitudes, and such of which few are special;
-// where the function is small also typical, all negative and extreme ones, and then all again
-// (repeat.h); at the other sizes too, as far as it is little work there. Throws UserError that
-// names the first wrong result. False: the function itself refuses such data, so nothing can be
-// said.
+// Runs the plan on made-up data: numbers of many magnitudes, and numbers of which few are special.
+// If the function is small, also on typical, all negative and extreme numbers, and then on all
+// again (repeat.h). Also at the other sizes, as far as that is little work. Throws UserError that
+// names the first wrong result. False: the function itself refuses such data, so the check says
+// nothing.
 bool check_whole(const Function&, const Sizing&, const OtherSizes&, const Plan&,
                  const Executable::Devices&, const std::shared_ptr<ThreadPool>&, const Blame&);
 
-// The inputs with other numbers, of that kind, in place of reals: for more runs of a function that
-// may be too large to evaluate. Nothing where no input is real, or where the function has a loop,
-// which such numbers might never end.
+// The inputs with reals replaced by numbers of this kind: for more runs of a function that may be
+// too large to evaluate. Empty if no input is real, or if the function has a loop, which might not
+// end with such numbers.
 std::optional<std::vector<Array>> special_like(const Function&, const std::vector<Array>& inputs,
                                                Fill);
 
-// Looks at each launch: its operands must lie as its kernel was compiled for. Throws InternalError.
+// Checks each launch: the layout of its operands must be the one that its kernel was compiled for.
+// Throws InternalError.
 void check_operands(const Plan&, const Variant&, std::span<const Kernel>);
 
 }  // namespace hone

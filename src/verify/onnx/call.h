@@ -1,4 +1,4 @@
-// One node as its meaning sees it. Internal to verify/onnx.
+// A node as seen by the code that evaluates it. Internal to verify/onnx.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace hone::onnx {
 
 using Sizes = std::vector<std::int64_t>;
 
-// Thrown for what has no meaning here.
+// Thrown for cases that are not covered here.
 struct NotJudged {};
 
 std::int64_t product(const Sizes&);
@@ -47,25 +47,25 @@ class Call {
   double real(std::string_view name, double otherwise);
   std::string text(std::string_view name, std::string otherwise);
   std::optional<Sizes> integers(std::string_view name);
-  // Empty where they are left out.
+  // Empty if omitted.
   std::vector<double> reals(std::string_view name);
   std::vector<std::string> texts(std::string_view name);
   std::optional<Numbers> tensor(std::string_view name);
   const Graph& graph(std::string_view name);
   // A value from outside of the node's graphs.
   const Numbers* outer(std::string_view name) const { return outer_ ? outer_(name) : nullptr; }
-  // Of an operand that holds integers.
+  // Contents of an operand that holds integers.
   Sizes list(std::size_t input) const;
-  // An attribute in older opsets, an operand in newer ones; nothing where it is left out.
+  // An attribute in older opsets, an operand in newer ones; empty if omitted.
   std::optional<Sizes> list(std::string_view name, std::size_t input);
   // Counted from the front.
   std::size_t axis(std::int64_t axis, std::int64_t rank) const;
   std::size_t axis(std::string_view name, std::int64_t otherwise) {
     return axis(integer(name, otherwise), rank());
   }
-  // The node under another operator, which reads its attributes.
+  // The node as another operator, which reads its attributes.
   Node as(std::string_view op);
-  // Whether every attribute was asked for; what the others say is not in the results.
+  // Whether every attribute was read; the results do not reflect unread ones.
   bool all_read() const;
 
  private:
@@ -80,7 +80,7 @@ class Call {
 
 using Meaning = std::vector<Numbers> (*)(Call&);
 struct MeaningRow {
-  std::string_view op;  // behind its domain, unless that is ONNX's own
+  std::string_view op;  // with its domain in front, unless that is ONNX's own
   Meaning meaning;
 };
 std::span<const MeaningRow> elementwise_meanings();
@@ -97,7 +97,7 @@ std::span<const MeaningRow> loss_meanings();
 std::span<const MeaningRow> learned_meanings();
 std::span<const MeaningRow> contrib_meanings();
 
-// More products than this are not added.
+// Sums of more products than this are not evaluated.
 inline constexpr double most_products = 2e6;
 inline void check_work(double products) {
   if (products > most_products) throw NotJudged();

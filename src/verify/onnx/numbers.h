@@ -11,8 +11,8 @@
 
 namespace hone::onnx {
 
-// A tensor: numbers as f64, which holds integers below 2^53; larger ones, which mean no limit, are
-// the largest of these.
+// A tensor: numbers as f64, exact for integers below 2^53; larger ones, which mean "no limit",
+// become the largest of these.
 struct Numbers {
   DType dtype = DType::f32;
   std::vector<std::int64_t> dims;
@@ -20,12 +20,11 @@ struct Numbers {
 
   std::int64_t count() const;
 };
-// Values by name; null: not known.
+// Values by name; null: unknown.
 using NumbersByName = std::function<const Numbers*(std::string_view name)>;
 inline constexpr double most_whole = 0x1p53 - 1;
 
-// What an initializer holds; nothing where its data lie in another file or have other dtypes than
-// the usual ones.
+// Contents of an initializer; empty if its data is in another file or has an unusual dtype.
 std::optional<Numbers> numbers_of(const Tensor&);
 
 }  // namespace hone::onnx
