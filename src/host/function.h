@@ -1,5 +1,5 @@
-// The functions behind host operations, by name: dense operands in memory, read or written. Plans
-// name them and are not trusted, so each checks its operands before it computes.
+// The functions behind host operations, by name. They read and write dense operands in memory.
+// Plans name them and are not trusted, so each function checks its operands before it computes.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace hone {
 struct HostOperand {
   DType dtype = DType::f32;
   std::vector<std::int64_t> dims;
-  void* data = nullptr;  // never written when only read
+  void* data = nullptr;  // operands that are only read are never written
 
   std::size_t count() const;
   template <class T>
@@ -29,23 +29,23 @@ struct HostOperand {
 
 using HostSettings = std::vector<std::pair<std::string, std::int64_t>>;
 
-// Those that are read come first.
+// Operands that are read come first.
 struct HostCall {
   std::vector<HostOperand> operands;
   HostSettings settings;
 
   const HostOperand& at(std::size_t i) const { return operands[i]; }
-  std::int64_t setting(std::string_view key) const;  // 0 when it is not there
+  std::int64_t setting(std::string_view key) const;  // 0 if missing
 };
 
 struct HostFunction {
   std::string_view name;
   std::vector<DType> dtypes;         // of the operands
-  bool (*fits)(const HostCall&);     // sizes and settings; operands have the dtypes
-  void (*compute)(const HostCall&);  // throws UserError for contents that it refuses
+  bool (*fits)(const HostCall&);     // checks sizes and settings; dtypes are already checked
+  void (*compute)(const HostCall&);  // throws UserError for invalid contents
 };
 
-// Null when there is none of that name.
+// Null when no function has that name.
 const HostFunction* find_host_function(std::string_view name);
 // Throws UserError unless the function takes such operands.
 void check(const HostFunction&, const HostCall&);

@@ -1,5 +1,5 @@
-// Images in their file formats, decoded to bytes. The bytes are untrusted: sizes are read and held
-// against the room there is before a pixel is decoded. Knows no tensor.
+// Decodes image files. The files are untrusted: sizes are checked against the available space
+// before any pixel is decoded. Does not know tensors.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ struct ImageSize {
   std::int64_t height = 0, width = 0, channels = 0;
 };
 
-// Pixels row by row, channels last, written to the front of `out`. PNM (P5, P6) and BMP without
-// compression always; JPEG, PNG, WebP, TIFF and JPEG 2000 where libjpeg, libpng, libwebp, libtiff
-// and openjpeg are found. Throws UserError naming the format when the image is damaged, of another
+// Writes pixels row by row, channels last, to the start of `out`. Always supports PNM (P5, P6) and
+// uncompressed BMP; JPEG, PNG, WebP, TIFF and JPEG 2000 if libjpeg, libpng, libwebp, libtiff and
+// openjpeg are found. Throws UserError naming the format when the image is damaged, of another
 // format, or larger than `out`.
 ImageSize decode_image(std::span<const std::byte> file, PixelFormat, std::span<std::byte> out);
 

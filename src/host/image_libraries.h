@@ -1,6 +1,5 @@
-// libjpeg, libpng, libwebp, libtiff and openjpeg, opened when the first image of their format
-// comes. Each function throws UserError when its library is not there, and is false for damaged
-// data.
+// libjpeg, libpng, libwebp, libtiff and openjpeg, opened at the first image of their format. Each
+// function throws UserError when its library is missing, and returns false for damaged data.
 #pragma once
 
 #include <cstddef>

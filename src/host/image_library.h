@@ -1,5 +1,4 @@
-// How the functions of a library that may not be there are found. For the image formats' files
-// only.
+// Looks up functions of an optional library. Only for the files of image formats.
 #pragma once
 
 #include "base/error.h"

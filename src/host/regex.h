@@ -1,7 +1,7 @@
-// Regular expressions without backtracking: time grows with pattern times text, whatever they are.
-// Syntax is that of RE2, less what a match of the whole text has no use for: literals, ., classes,
-// \d \w \s \b and their opposites, ( ), (?: ), |, * + ? {m,n} (greedy or not), ^ $ \A \z, the flags
-// i, s and U.
+// Regular expressions without backtracking: time is at most proportional to pattern length times
+// text length. RE2 syntax, without what is useless when matching the whole text: literals, .,
+// classes, \d \w \s \b and their opposites, ( ), (?: ), |, * + ? {m,n} (greedy or not), ^ $ \A \z,
+// the flags i, s and U.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace hone {
 
 class Regex {
  public:
-  // Steps that matching may take: some, and for each byte of text some more. A state of a pattern
-  // that is alive at a character is a step.
+  // Limit of matching steps: a constant plus a number per byte of text. Each state of a pattern
+  // that is active at a character is one step.
   struct Budget {
     std::int64_t steps = std::int64_t{1} << 24;
     static constexpr std::int64_t per_byte = 64;
   };
 
-  // Throws UserError naming what is not understood and where.
+  // Throws UserError naming the unsupported syntax and its position.
   explicit Regex(std::string_view pattern);
-  // The whole text, which is UTF-8; bytes that are not match . and negated classes. Throws
+  // Matches the whole text. It should be UTF-8; invalid bytes match . and negated classes. Throws
   // UserError when the budget is spent.
   bool matches(std::string_view text, Budget&) const;
 
@@ -39,7 +39,7 @@ class Regex {
       accept,
     };
     Kind kind = Kind::accept;
-    std::uint32_t next = 0, other = 0;  // other: of split
+    std::uint32_t next = 0, other = 0;  // `other` is for split
     std::uint32_t set = 0;              // characters: index into sets
   };
 

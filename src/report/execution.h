@@ -1,5 +1,5 @@
-// The plan's variant that served the sample, as JSON: groups, steps, kernels with their source, the
-// memory they work in, and what was measured of each. Measures nothing itself.
+// The plan's variant that served the sample, as JSON: groups, steps, kernels with source, memory,
+// and the measurements of each. Measures nothing itself.
 #pragma once
 
 #include <span>
@@ -23,19 +23,19 @@ namespace hone {
 // Times are in ms, as [median, low, high].
 Json execution_json(const Plan&, const Profile&, const CompileReport* compiled);
 
-// Milliseconds that a group needs at least on a machine of these rates: its arithmetic at the rate
+// Lower bound of a group's milliseconds on a machine with these rates: its arithmetic at the rate
 // of multiply-adds, or its bytes at the rate of copying a buffer of that size, whichever is longer.
 double bound_ms(double bytes, double flops, const MachineRates&);
 
-// Arena buffers with the steps in which they hold something. Steps are numbered as for_each_step
-// meets them. What lies in the memory of another counts in both.
+// Arena buffers with the steps in which they hold data. Steps are numbered in the order of
+// for_each_step. Data that lies in the memory of another buffer counts in both.
 struct BufferLife {
   std::uint32_t buffer = 0;
   std::int64_t offset = 0, bytes = 0;
   std::uint32_t first = 0, last = 0;
 };
 std::vector<BufferLife> buffer_lives(const Variant&, const Sizing&);
-// Bytes of the arena that hold something at each step.
+// Bytes of the arena that hold data at each step.
 std::vector<std::int64_t> live_bytes(std::span<const BufferLife>, std::size_t steps);
 
 }  // namespace hone

@@ -1,5 +1,4 @@
-// Functions between passes as JSON: each node once, each pass as differences that a reader can
-// follow. Lays nothing out.
+// Functions between passes as JSON: each node once, each pass as differences. Does no layout.
 #pragma once
 
 #include <map>
@@ -11,7 +10,7 @@
 
 namespace hone {
 
-// Texts by number, each once.
+// Numbers strings; equal strings get the same number.
 class TextTable {
  public:
   std::int64_t number(const std::string&);

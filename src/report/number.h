@@ -1,4 +1,4 @@
-// Numbers as a page needs them. Not a formatter: units belong to the page.
+// Numbers for the page. Not a formatter: the page adds units.
 #pragma once
 
 #include "base/json.h"
@@ -7,10 +7,10 @@
 
 namespace hone {
 
-// With five digits, so that a report is not mostly digits of noise.
+// Rounded to five digits, to leave out noise.
 Json rounded(double);
 Json interval(const Interval&);  // [median, low, high]
-// The value of an expression, null when the sizes do not say.
+// The value of an expression; null when the sizes do not determine it.
 Json known_size(const Dim&, const Sizing&);
 
 }  // namespace hone

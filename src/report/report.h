@@ -1,5 +1,5 @@
-// All that was seen while a model was optimized, as one JSON value: what the page shows and other
-// programs may read. Measures nothing itself.
+// Everything recorded while a model was optimized, as one JSON value, for the page and for other
+// programs. Measures nothing itself.
 #pragma once
 
 #include <filesystem>
@@ -11,25 +11,25 @@
 
 namespace hone {
 
-// What only the caller knows.
+// Information that only the caller has.
 struct ReportContext {
   std::string command;     // as typed
   std::string model_file;  // what was optimized
-  std::string plan_file;   // where the plan is
+  std::string plan_file;   // where the plan was written
   std::int64_t plan_bytes = 0;
-  double import_ms = -1;  // reading the model; -1: it was not read
+  double import_ms = -1;  // time to read the model; -1: it was not read
   std::vector<std::string> warnings;
-  bool samples_are_made_up = false;  // no inputs were given: random data
+  bool samples_are_made_up = false;  // no inputs were given; random data was used
 };
 
-// Parts that were not seen (a plan file tells less than a compilation) are null or empty. The
-// profile must be there.
+// Unknown parts are null or empty (a plan file has less than a compilation). The profile is
+// required.
 Json report(const Optimized&, const ReportContext&);
 
-// One page that needs no network and no other file.
+// A self-contained page: needs no network and no other file.
 std::string report_page(const Json& report);
 
-// The page; the JSON alone when the file's name ends in .json.
+// Writes the page, or only the JSON when the file's name ends in .json.
 void write_report(const std::filesystem::path&, const Optimized&, const ReportContext&);
 
 }  // namespace hone

@@ -1,5 +1,5 @@
-// One graph of an ONNX file in the making: nodes, names of values, sizes as values. What each op
-// becomes stands in export_ops.cpp.
+// Builds one graph of an ONNX file: nodes, names of values, sizes as values. export_ops.cpp has the
+// operators for each op.
 #pragma once
 
 #include <algorithm>
@@ -22,34 +22,34 @@ class ConstantPool {
   ~ConstantPool() = default;
 };
 
-// What all graphs of one model share.
+// State shared by all graphs of one model.
 struct ExportState {
   ConstantPool& constants;
-  std::vector<std::string> refused = {};                    // one line a node
+  std::vector<std::string> refused = {};                    // one line per node
   std::unordered_map<std::string, std::string> sizes = {};  // symbol to its value, i64[1]
   std::int64_t values = 0;
-  std::int64_t opset = 21;     // the least that has all that is written
-  std::string condition = {};  // of the branch that is being written
+  std::int64_t opset = 21;     // the lowest that has all written operators
+  std::string condition = {};  // condition of the branch that is being written
 
   void need_opset(std::int64_t n) { opset = std::max(opset, n); }
 };
 
 class ExportGraph {
  public:
-  // `names` are those of f's parameters. f's graph is added to.
+  // `names` are those of f's parameters. Adds nodes to f's graph.
   ExportGraph(ExportState&, const Function& f, std::vector<std::string> names);
 
-  // Values for all symbols of the parameters; once, in the outermost graph.
+  // Adds values for all symbols of the parameters; called once, in the outermost graph.
   void add_sizes();
-  // Everything that the results need, and the results by these names.
+  // Adds the results under these names, and everything that they need.
   void add_results(const std::vector<std::string>& names);
-  // The same for a body: its parameters have the names of values that are there already.
+  // The same for a body, whose parameters have the names of existing values.
   std::vector<std::string> results();
   const Message& nodes() const { return nodes_; }
   ExportState& state() { return state_; }
 
   const std::string& name(Value v) const { return names_.at(v); }
-  // A node and its results' names.
+  // Adds a node; returns the names of its results.
   std::vector<std::string> node(std::string_view op, const std::vector<std::string>& inputs,
                                 const std::vector<Message>& attributes = {}, int outputs = 1);
   std::string one(std::string_view op, const std::vector<std::string>& inputs,
@@ -64,13 +64,13 @@ class ExportGraph {
   std::string cast(const std::string& x, DType to);
   std::string reshape(const std::string& x, const Dims&);
   std::string expand(const std::string& x, const Dims&);
-  // i64 of rank 1, and of rank 0.
+  // i64 values of rank 1 and of rank 0.
   std::string sizes(const Dims&);
   std::string scalar_size(const Dim&);
-  // 0 to n - 1, i64.
+  // The i64 values 0 to n - 1.
   std::string range(const Dim& n);
-  // Whether integers all lie between -size and size - 1: they are known, or the function checks
-  // them (ops::require).
+  // Whether all integers are known to lie between -size and size - 1: they are constants, or the
+  // function checks them (ops::require).
   bool is_index_into(Value index, const Dim& size) const;
   void add(const Message& nodes) { nodes_.append(nodes); }
 
@@ -88,19 +88,19 @@ class ExportGraph {
   Message nodes_;
 };
 
-// How one node is written; gives the names of its results. Throws UserError with the reason when
-// nothing in ONNX stands for it.
+// Writes one node; returns the names of its results. Throws UserError with the reason when ONNX has
+// no equivalent.
 using ExportNode = std::vector<std::string> (*)(ExportGraph&, Value);
-// Null: it is expanded, or refused when it is core.
+// Null: the node is expanded, or refused if it is core.
 ExportNode find_export(const ExportGraph&, Value);
 
 struct ExportEntry {
   const Op* op;
   ExportNode write;
 };
-// Gather, scatter and parts at dynamic places.
+// Gather, scatter, and slices at dynamic positions.
 std::span<const ExportEntry> index_exports();
-// Operations on indices that stand in ONNX as they are only where the indices lie inside.
+// Index operations that have a direct ONNX equivalent only if the indices are in range.
 bool is_exported_whole(const ExportGraph&, Value);
 inline Message axis_attribute(Value v) { return attribute("axis", v.attrs().integer("axis")); }
 

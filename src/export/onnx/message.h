@@ -18,7 +18,7 @@ class Message {
   void real(std::uint32_t field, float value);
   void bytes(std::uint32_t field, std::string_view content);
   void message(std::uint32_t field, const Message& m) { bytes(field, m.text()); }
-  void append(const Message& m) { text_ += m.text_; }  // its fields as ours
+  void append(const Message& m) { text_ += m.text_; }  // adds its fields to this message
   const std::string& text() const { return text_; }
 
  private:
@@ -31,7 +31,7 @@ Message attribute(std::string_view name, float);
 Message attribute(std::string_view name, std::string_view);
 Message attribute(std::string_view name, std::span<const std::int64_t>);
 Message attribute(std::string_view name, const Message& graph);
-// Sizes that are no number are named where they are a symbol, else left open.
+// A size that is not a number is named if it is a symbol, else left open.
 Message value_info(std::string_view name, const Type&);
 
 }  // namespace hone::onnx

@@ -19,7 +19,7 @@ namespace hone::onnx {
 struct MetNode {
   struct Operand {
     Type type;
-    // Its contents, if known to the import and small: numbers or open sizes.
+    // Its contents, if known to the import and small: as sizes, which may be open, or all values.
     std::optional<Dims> sizes;
     std::optional<Array> contents;
   };
