@@ -28,7 +28,7 @@ int devices(Words);
 int doctor(Words);
 int flags(Words);
 
-// What every subcommand that prints has.
+// Options of every subcommand that prints.
 struct Printing {
   bool json = false;
   bool quiet = false;

@@ -1,5 +1,5 @@
-// Whether a device of this machine computes what the reference does: for people with a machine that
-// nobody has tried before, whose JSON they can send.
+// Tests whether a device of this machine computes what the reference does. For users of untested
+// hardware, who can send the JSON output.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace hone::cli {
 
-// Every operation on its samples, one or all. `name` is "NAME" or "NAME:1": a name of `hone
-// devices`, and the number of one of several. Returns the exit code: exit_differs when a result is
-// wrong or an operation is refused.
+// Runs every operation on one or all of its samples. `name` is "NAME" or "NAME:1": a name from
+// `hone devices`, and a number if there are several. Returns the exit code: exit_differs when a
+// result is wrong or an operation is refused.
 int test_device(std::string_view name, bool tries_all, const Printing&);
 
 }  // namespace hone::cli

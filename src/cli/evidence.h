@@ -1,5 +1,5 @@
-// Files that show a mistake of the compiler: what `hone optimize --keep-evidence` writes and
-// `hone reduce` reads.
+// Files that show a fault of the compiler: `hone optimize --keep-evidence` writes them and `hone
+// reduce` reads them.
 #pragma once
 
 #include <filesystem>
@@ -9,9 +9,9 @@
 
 namespace hone::cli {
 
-// Writes MODEL-STRATEGY.hone-ir into the directory, which is made when it is not there, reduced
-// where made-up inputs show the fault; else the whole function, and the inputs as .npy beside it.
-// Returns the file.
+// Writes MODEL-STRATEGY.hone-ir into the directory, which is created if missing. If made-up inputs
+// show the fault, the function is reduced; else the whole function is written, with the inputs as
+// .npy beside it. Returns the file.
 std::filesystem::path keep_evidence(const std::filesystem::path& directory,
                                     const std::string& model, const Refusal&,
                                     const CompileOptions&);

@@ -1,4 +1,4 @@
-// Imports a model for the inputs that a command was given, where the model leaves sizes open.
+// Imports a model with open sizes so that it fits the inputs that a command was given.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace hone::cli {
 
-// What a command knows of the inputs: --input as it was typed, and the sets beside the model.
+// What a command knows about the inputs: --input as typed, and the data sets beside the model.
 struct KnownInputs {
   std::vector<std::string> specs = {};
   std::vector<std::vector<Array>> sets = {};
@@ -17,16 +17,16 @@ struct KnownInputs {
 
 struct FittedImport {
   Imported imported;
-  std::vector<std::string> notes = {};  // what was decided by the inputs, a line for each
-  ImportOptions options = {};           // with which it was imported
+  std::vector<std::string> notes = {};  // what the inputs decided, one line each
+  ImportOptions options = {};           // used for the import
 };
 
-// Imports with `options`, and again where the inputs do not fit what that serves: a size that is 0
-// in an input gets a range from 0 (the size 0 alone where the model cannot be read for such a
-// range); of two sizes that must be equal and differ, the one that is 1 becomes the number 1, so
-// that it broadcasts. A model that is refused because data decides a shape is read for what small
-// integer inputs hold; inputs without a rank get that of what is given for them. Ranges that
-// `options` states stay.
+// Imports with `options`, and again if the inputs do not fit the result: a size that is 0 in an
+// input gets a range from 0 (or only the size 0, if the model cannot be imported for such a range);
+// if two sizes must be equal and differ, the one that is 1 becomes the number 1, so that it
+// broadcasts. A model that is refused because of a data-dependent shape is imported for the
+// contents of small integer inputs; inputs without a rank get the rank of the given data. Ranges in
+// `options` are kept.
 FittedImport import_fitting(const std::filesystem::path&, const ImportOptions& options,
                             const KnownInputs&);
 

@@ -1,4 +1,4 @@
-// From what the command line names to something that can be compiled or run.
+// Turns the model or plan that the command line names into something that can be compiled or run.
 #pragma once
 
 #include <filesystem>
@@ -22,14 +22,14 @@ namespace hone::cli {
 struct ModelOptions : Printing {
   std::string model;
   std::string strategy = "auto";
-  bool has_strategy = false;         // the command has that option
+  bool has_strategy = false;         // the command has --strategy
   std::vector<std::string> targets;  // empty: native
-  std::vector<std::string> devices;  // of multi; empty: the fastest
+  std::vector<std::string> devices;  // for multi; empty: the fastest
   ImportOptions import;
-  std::string weights;  // a file of tensors; empty: the model's own
+  std::string weights;  // a file with tensors; empty: the model's own
   std::vector<std::string> passes_off;
   std::string verify = "kernels";  // none, kernels, model
-  std::string precision;           // a name of precision_names(); empty: as the model is
+  std::string precision;           // a name of precision_names(); empty: the model's own
   int threads = 0;
   std::int64_t max_memory = 0;  // bytes; 0: the default of sessions
   Deadline deadline;
@@ -37,12 +37,12 @@ struct ModelOptions : Printing {
   bool no_cache = false;
 };
 
-// The model and what every command that compiles takes. Options below `compiling` are refused for
-// a plan, which is compiled already.
+// Options for the model and for compiling. Options below the heading `compiling` are refused for a
+// plan, which is already compiled.
 inline constexpr std::string_view compiling = "compiling (models only, not plans)";
 void add_model(Arguments&, ModelOptions&);
-void add_source(Arguments&, ModelOptions&);    // MODEL, which may not be a plan
-void add_budget(Arguments&, double& seconds);  // of comparisons; as it stands, the default
+void add_source(Arguments&, ModelOptions&);    // MODEL; plans are not allowed
+void add_budget(Arguments&, double& seconds);  // for comparisons; the current value is the default
 void add_sizes(Arguments&, ImportOptions&);    // --dim and --shapes
 void add_links(Arguments&, ImportOptions&);    // --allow-links
 void add_weights(Arguments&, ModelOptions&);   // --weights
@@ -50,17 +50,17 @@ void add_compiling(Arguments&, ModelOptions&, bool with_strategy = true);
 
 struct Loaded {
   ModelFile file;
-  Source source;                // empty for a plan; in the precision that was asked for
-  std::optional<Source> given;  // as the model is, when a precision was asked for
+  Source source;                // empty for a plan; in the requested precision
+  std::optional<Source> given;  // in the model's own precision, if another was requested
   std::vector<PlanParam> params;
   std::vector<std::string> warnings;
-  std::vector<std::string> contradictions;  // of the file's declared outputs; warnings, too
-  ImportOptions import;                     // with which it was imported
+  std::vector<std::string> contradictions;  // in the file's declared outputs; also in `warnings`
+  ImportOptions import;                     // used for the import
   double import_ms = 0;
 };
-// Imports a model, with its sample inputs; of a plan only the file is known. `args` tell which
-// options were given. Sizes that the model leaves open serve `inputs` (--input as typed) and the
-// sets beside the model too (import_fitting).
+// Imports a model with its sample inputs; for a plan, fills in only the file. `args` tells which
+// options were given. Open sizes are chosen to fit `inputs` (--input as typed) and the data sets
+// beside the model (import_fitting).
 Loaded load(const ModelOptions&, const Arguments& args,
             const std::vector<std::string>& inputs = {});
 // For commands that need the graph: throws UserError for a plan.
@@ -68,30 +68,30 @@ Loaded load_model(const ModelOptions&, const Arguments& args,
                   const std::vector<std::string>& inputs = {});
 CompileOptions compile_options(const ModelOptions&);
 
-// Compiles, or reads a plan file; needs no device of the plan. `report` is filled, with all that a
-// report page shows, when something was compiled.
+// Compiles, or reads a plan file; does not need the plan's devices. If it compiles, fills `report`
+// with everything that a report page shows.
 Plan made_plan(const Loaded&, const ModelOptions&, const std::string& strategy,
                CompileReport* report = nullptr);
 // The same, ready to run.
 std::unique_ptr<Runner> open_runner(const Loaded&, const ModelOptions&, const std::string& strategy,
                                     CompileReport* report = nullptr);
 
-// Inputs as given, else those of the first data set beside the model, else made up.
+// The given inputs, else those of the first data set beside the model, else made-up ones.
 struct ChosenInputs {
   std::vector<Array> arrays;
-  std::vector<std::string> assumptions;  // of made-up ones, a line for each
+  std::vector<std::string> assumptions;  // about made-up ones, one line each
 };
 ChosenInputs inputs_or_samples(const std::vector<std::string>& given, const Loaded&, const Runner&);
 
-// What is assumed of made-up inputs: a few lines, or all where the caller asks for them. `options`:
-// those that give others.
+// Prints the assumptions about made-up inputs: a few lines, or all if the caller asks. `options`:
+// the options that supply other inputs.
 void print_assumptions(const std::vector<std::string>& lines, std::string_view options,
                        const Printing&);
 
-// As it was typed, quoted where a shell would need it.
+// The command as typed, quoted where a shell needs it.
 std::string command_line(std::string_view program, Words);
 
-// Throws when a report cannot be written there, or its name ends in neither .html nor .json.
+// Throws when the report cannot be written, or its name ends in neither .html nor .json.
 void check_report(const std::filesystem::path&);
 
 // "1.2 MB"
@@ -99,7 +99,7 @@ std::string file_size_text(const std::filesystem::path&);
 
 Json texts_json(const std::vector<std::string>&);
 
-// To stderr. Warnings, unless quiet or JSON is asked for; progress only where somebody watches.
+// Print to stderr: warnings unless --quiet or --json is given; progress only on a terminal.
 void warn(const Printing&, const std::string& line);
 void progress(const Printing&, const std::string& line);
 

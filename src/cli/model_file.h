@@ -1,5 +1,5 @@
-// What kind of file the command line names, found by its content: what cannot be read is refused
-// early, in words about the file and not about its bytes.
+// Finds the kind of file that the command line names, by its content. Unreadable files are refused
+// early, with a message about the file and not about its bytes.
 #pragma once
 
 #include <filesystem>
@@ -9,9 +9,9 @@
 namespace hone::cli {
 
 enum class FileKind {
-  onnx,         // or anything else that is binary: the importer says what is wrong with it
-  plan,         // a .hone file, by its name or by what it holds
-  safetensors,  // tensors only, as the next two
+  onnx,         // or another binary file: the importer reports what is wrong
+  plan,         // a .hone file, by name or content
+  safetensors,  // only tensors, as the next two
   shards,       // the index of safetensors in several files
   gguf,
 };
@@ -23,18 +23,18 @@ struct ModelFile {
   bool has_only_tensors() const { return !is_plan() && kind != FileKind::onnx; }
 };
 
-// A directory stands for the model.onnx or model.hone in it. Throws UserError when there is no such
-// file, or when it is empty, text, or a page that a download left in its place.
+// A directory stands for the model.onnx or model.hone in it. Throws UserError when the file is
+// missing, empty, text, or an HTML page from a failed download.
 ModelFile model_file(const std::string& given);
 
 // Throws UserError when no file can be written there.
 void check_writable(const std::filesystem::path& file, const std::string& option);
 
 struct OutputFile {
-  std::string option;  // that named it
+  std::string option;  // the option that named it
   std::filesystem::path file;
 };
-// Throws when one of them is the model, a file that was read for it, or another output.
+// Throws when one of the files is the model, a file that was read for it, or another output.
 void check_outputs(std::span<const OutputFile>, const std::filesystem::path& model);
 
 }  // namespace hone::cli

@@ -1,5 +1,5 @@
-// Writes a plan file that proved itself: what stands in the file was opened by another process,
-// without a compiler, and computed there what the verified plan computed.
+// Writes a plan file and tests it: another process, without a compiler, opens the file and must
+// compute the same as the verified plan.
 #pragma once
 
 #include <filesystem>
@@ -10,12 +10,12 @@
 
 namespace hone::cli {
 
-// The words that start a process which runs a file's self-tests: hone-run beside this program, else
-// this program; empty: neither is there, and the self-tests run in this process.
+// The command that runs a file's self-tests in another process: hone-run beside this program, else
+// this program. Empty if neither exists; the self-tests then run in this process.
 std::vector<std::string> self_test_command();
 
-// Throws InternalError when the written file is refused, crashes or differs. Then, and while the
-// self-tests run, an older file of that name stays as it is. Returns the bytes of the file.
+// Throws InternalError when the written file is refused, crashes or differs. An older file of that
+// name is replaced only after the self-tests pass. Returns the file's size in bytes.
 std::int64_t write_proved(const std::filesystem::path&, const Plan&,
                           std::vector<std::string> command = self_test_command());
 

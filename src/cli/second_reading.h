@@ -1,5 +1,5 @@
-// A model read a second time, by other code: what plan and reference share, the import, is checked
-// against it.
+// Reads a model a second time with independent code. This checks the import, which plan and
+// reference share.
 #pragma once
 
 #include <filesystem>
@@ -12,15 +12,16 @@
 namespace hone::cli {
 
 struct SecondReading {
-  int nodes = 0;                        // those of branches, bodies and functions too
-  int judged = 0;                       // whose results were compared with their operators' pages
-  int alone = 0;                        // of these, in a model of their own only, on small operands
-  std::map<std::string, int> left_out;  // the others, by operator
-  std::string wrong;                    // the first difference; empty: there is none
+  int nodes = 0;   // including those in branches, bodies and functions
+  int judged = 0;  // nodes whose results were checked against their operators' pages
+  int alone =
+      0;  // of these, nodes that were checked only in a model of their own, on small operands
+  std::map<std::string, int> left_out;  // number of other nodes, by operator
+  std::string wrong;                    // the first difference; empty: none
 };
 
-// `source` is the model as it was read at first. A model that is much work for the reference is not
-// run as a whole: its nodes are judged alone.
+// `source` is the model from the first import. A model that is too slow in the reference is not run
+// as a whole: its nodes are checked one by one.
 SecondReading read_again(const std::filesystem::path&, const ImportOptions&, const Source& source);
 
 }  // namespace hone::cli

@@ -1,4 +1,4 @@
-// What `hone optimize` prints of the strategies that it timed.
+// The table of strategies that `hone optimize` prints.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace hone::cli {
 
-// A line for each, with its time, error and memory, or why it was not in the race. One is chosen.
+// One line per strategy, with its time, error and memory, or why it was not compared. One is
+// chosen.
 std::string strategy_table(const std::vector<StrategyRecord>&);
 
 }  // namespace hone::cli

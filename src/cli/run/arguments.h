@@ -1,5 +1,5 @@
-// The command line of one program or subcommand as a table: what each option is called, what it
-// takes, where it goes. Reads the arguments and prints the help from it.
+// The command line of one program or subcommand as a table: each option's names, values and
+// destination. Parses arguments and prints the help from this table.
 #pragma once
 
 #include <climits>
@@ -13,14 +13,14 @@
 
 namespace hone::cli {
 
-// The command line is at fault: exit code 2. Says what was given and what is allowed.
+// An error in the command line: exit code 2. The message says what was given and what is allowed.
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The known word nearest in spelling to `given`, or nothing when none is near.
+// The known word with the most similar spelling, or an empty string when none is similar.
 std::string nearest(std::string_view given, std::span<const std::string_view> known);
-// "; did you mean X?", or nothing.
+// "; did you mean X?", or an empty string.
 std::string did_you_mean(std::string_view given, std::span<const std::string_view> known);
 // "a, b or c"
 std::string alternatives(std::span<const std::string_view> words);
@@ -30,45 +30,45 @@ class Arguments {
   // `program`: "hone run"; `does`: one sentence for the help.
   Arguments(std::string program, std::string does);
 
-  // What follows stands below this line in the help.
+  // The options added after this are listed below this line in the help.
   void heading(std::string text);
-  // The argument that is no option. It must be given, but with the option `unless`.
+  // The positional argument. Required, except with the option `unless`.
   void positional(std::string name, std::string meaning, std::string& to, std::string unless = "");
 
-  // `names` is "--long" or "-s,--long,--alias"; the first long one stands in the help.
+  // `names` is "--long" or "-s,--long,--alias"; the help shows the first long one.
   void flag(std::string_view names, std::string meaning, bool& to);
   void text(std::string_view names, std::string value, std::string meaning, std::string& to);
-  // Repeatable; with `commas` each may hold several.
+  // Repeatable; with `commas`, each argument may hold several values.
   void list(std::string_view names, std::string value, std::string meaning,
             std::vector<std::string>& to, bool commas = false);
-  // One of the words, or several; with `may_repeat` a word may occur more than once.
+  // One of the words, or several; with `may_repeat`, a word may occur more than once.
   void choice(std::string_view names, std::vector<std::string_view> words, std::string meaning,
               std::string& to);
   void choices(std::string_view names, std::vector<std::string_view> words, std::string meaning,
                std::vector<std::string>& to, bool may_repeat = false);
-  // Whole, from `least` to `most`.
+  // An integer from `least` to `most`.
   void number(std::string_view names, std::string value, std::string meaning, std::int64_t& to,
               std::int64_t least = 0, std::int64_t most = INT64_MAX);
   void number(std::string_view names, std::string value, std::string meaning, int& to,
               int least = 0, int most = INT_MAX);
-  // A number of bytes, with or without a unit: 512, 64k, 1.5G (powers of 1000), 64Ki, 2Gi (of
-  // 1024).
+  // A number of bytes, with or without a unit: 512, 64k, 1.5G (powers of 1000), 64Ki, 2Gi (powers
+  // of 1024).
   void bytes(std::string_view names, std::string meaning, std::int64_t& to);
-  // Not negative, not infinite.
+  // A non-negative, finite number.
   void real(std::string_view names, std::string value, std::string meaning, double& to);
   void real(std::string_view names, std::string value, std::string meaning,
             std::function<void(double)> set);
-  // Anything else: `set` throws UsageError with what is allowed; the option's name is put before
-  // it.
+  // Any other value: `set` throws UsageError with what is allowed; the option's name is added in
+  // front.
   void parsed(std::string_view names, std::string value, std::string meaning,
               std::function<void(const std::string&)> set);
 
   void example(std::string line);
 
-  // Reads the words behind the program's name. False when help was asked for, and printed.
+  // Parses the words after the program's name. False when help was requested and printed.
   bool parse(std::span<char* const> words);
   bool is_given(std::string_view name) const;
-  // Whether an option below the heading was given; the first such.
+  // The first given option below the heading; empty when there is none.
   std::string given_below(std::string_view heading) const;
   std::string help() const;
 

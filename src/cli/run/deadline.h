@@ -1,5 +1,5 @@
-// --deadline: a command that takes longer ends with a message. A run looks at it between steps;
-// what does not come to a step is ended with the process.
+// --deadline: a command that takes longer ends with a message. A run checks the deadline between
+// steps; if no step is reached, the process is terminated.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ class Deadline {
 
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> at() const { return at_; }
-  // From now on.
+  // The deadline counts from now.
   void start(double seconds);
 
  private:
@@ -28,7 +28,7 @@ class Deadline {
   std::unique_ptr<Watch> watch_;
 };
 
-// The option; the time starts when it is read.
+// Adds the option; the time starts when it is parsed.
 void add_deadline(Arguments&, Deadline&);
 
 }  // namespace hone::cli

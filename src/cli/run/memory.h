@@ -1,4 +1,5 @@
-// What a run needs, told before the first run; what the process then has, told after.
+// Memory that a run needs, printed before the first run; and memory that the process uses, printed
+// after it.
 #pragma once
 
 #include <span>
@@ -8,12 +9,12 @@
 
 namespace hone::cli {
 
-// For these inputs; null for the interpreter, which plans nothing.
+// For these inputs; null for the interpreter, which has no plan.
 Json memory_json(Runner&, std::span<const Array> inputs);
 // {"rss": ..., "peak_rss": ...}
 Json resident_json();
 
-// To stdout.
+// Prints to stdout.
 void tell_memory(const Json& memory);
 void tell_resident(const Json& resident);
 

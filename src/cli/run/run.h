@@ -1,5 +1,5 @@
-// One run of a model or plan on given inputs: what `hone run` and `hone-run` both do. Opening what
-// runs is the caller's work.
+// One run of a model or plan on given inputs, for `hone run` and `hone-run`. The caller opens the
+// runner.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,12 @@ struct RunRequest {
   std::filesystem::path output_dir = ".";
   bool print_times = false;
   bool json = false;
-  bool quiet = false;  // writes the files and prints nothing
+  bool quiet = false;  // write the files and print nothing
 };
-// The options of a run.
+// Adds the options of a run.
 void add_run(Arguments&, RunRequest&);
-// Reads the inputs, says what memory the run needs, runs, writes the results and says where they
-// are. `opened_in` is what opening the runner took. Returns the exit code.
+// Reads the inputs, prints the memory need, runs, writes the results and prints their files.
+// `opened_in` is the time that opening the runner took. Returns the exit code.
 int run_once(Runner&, const RunRequest&, std::chrono::duration<double, std::milli> opened_in);
 
 }  // namespace hone::cli

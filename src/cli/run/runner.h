@@ -1,4 +1,4 @@
-// What runs: a model by a strategy, or a plan. Opening a plan needs no compiler.
+// Runs a model by a strategy, or a plan. Opening a plan needs no compiler.
 #pragma once
 
 #include <chrono>
@@ -24,12 +24,12 @@ class Runner {
   virtual const Plan* plan() const { return nullptr; }
 };
 
-inline constexpr int most_threads = 1024;  // that make_thread_pool() gives
+inline constexpr int most_threads = 1024;  // limit of make_thread_pool()
 
 struct PlanLimits {
-  int threads = 0;              // 0 asks the machine
+  int threads = 0;              // 0: as many as the machine has
   std::int64_t max_memory = 0;  // bytes; 0: the default of sessions
-  std::optional<std::chrono::steady_clock::time_point> deadline = {};  // of all runs
+  std::optional<std::chrono::steady_clock::time_point> deadline = {};  // for all runs
 };
 std::unique_ptr<Runner> plan_runner(std::shared_ptr<const Plan>, const PlanLimits&);
 

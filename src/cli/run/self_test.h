@@ -1,5 +1,5 @@
-// The self-tests of a plan file, run and told: what `hone selftest`, `hone-run --selftest` and the
-// check after `hone optimize` do.
+// Runs the self-tests of a plan file and prints the outcome. Used by `hone selftest`, `hone-run
+// --selftest` and the check after `hone optimize`.
 #pragma once
 
 #include <filesystem>
@@ -17,13 +17,13 @@ struct SelfTestRequest {
   bool is_same_machine = false;
   bool json = false, quiet = false;
 };
-// Returns the exit code: exit_differs when the plan computes something else than was verified, and
-// when it has no self-test that runs here.
+// Returns the exit code: exit_differs when results differ from the verified ones, or when no
+// self-test of the plan can run here.
 int self_test(const SelfTestRequest&);
 
-// What was run, or why not, one object for each self-test.
+// One object for each self-test: what was run, or why not.
 Json outcomes_json(const std::vector<SelfTestOutcome>&);
-// One line each.
+// One line for each self-test.
 std::string outcomes_text(const std::vector<SelfTestOutcome>&, const std::vector<int>& threads);
 
 }  // namespace hone::cli

@@ -1,4 +1,4 @@
-// Text tables for people: columns as wide as their cells, numbers to the right.
+// Text tables: columns as wide as their cells, numbers aligned right.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-std::string milliseconds(double ms);   // "1.23 ms", "45.6 us"; "-" below 0
+std::string milliseconds(double ms);   // "1.23 ms", "45.6 us"; "-" if negative
 std::string bytes_text(std::int64_t);  // "1.2 MB" (10^6)
-std::string small_number(double);      // "1.2e-06"; "-" below 0
+std::string small_number(double);      // "1.2e-06"; "-" if negative
 
 }  // namespace hone::cli
