@@ -9,7 +9,7 @@ namespace hone {
 
 namespace {
 
-// So that messages, plans and files can be told apart by it.
+// Names identify values in messages, plans and files.
 template <class Named>
 void check_name(const Named& taken, std::string_view what, const std::string& name) {
   if (name.empty()) throw UserError("builder: an ", what, " needs a name");

@@ -37,7 +37,7 @@ class Timer {
   std::chrono::steady_clock::time_point start_;
 };
 
-// Code depends on what symbols can be, also on those that only strides and attributes know.
+// Code depends on the ranges of symbols, also of those that occur only in strides and attributes.
 std::string spec_text(const GroupSpec& spec, const Sizing& sizes) {
   std::string text = cat(std::hex, spec.function.hash(), std::dec);
   std::set<std::string> symbols;
@@ -69,11 +69,11 @@ double number_or(const Dim& d, const Sizing& sizes, double otherwise) {
   try {
     return static_cast<double>(size_of(d, sizes));
   } catch (const UserError&) {
-    return otherwise;  // a body measures a size of its own
+    return otherwise;  // a body measures its own size
   }
 }
 
-// For comparing groups with each other: vector instructions, or cache lines from memory.
+// A cost for comparing groups: vector instructions, or cache lines from memory.
 double work_of(const ScheduledSpec& s, const Sizing& sizes) {
   return std::max(number_or(s.flops, sizes, 0) / 16, number_or(s.bytes, sizes, 0) / 16) + 1000;
 }
@@ -162,7 +162,7 @@ std::vector<Chooser::Contest> Chooser::new_contests(const Schedule& schedule,
   return out;
 }
 
-// Plain nests are what remains when a target refuses everything that it proposes itself.
+// Plain nests are the fallback when a target refuses all of its own proposals.
 std::vector<Chooser::Option> Chooser::options_for(const GroupSpec& spec) const {
   std::vector<Option> out;
   bool has_nest = false;
@@ -224,7 +224,7 @@ std::size_t Chooser::preferred(const std::vector<Option>& options) const {
   return options.size();
 }
 
-// All in one go, so that the threads share the work evenly.
+// Compiles all at once, so that the threads share the work evenly.
 void Chooser::compile_kernels(const std::vector<Contest>& contests, bool all) {
   std::vector<const Kernel*> kernels;
   for (const Contest& c : contests)
@@ -301,8 +301,8 @@ bool Chooser::is_open(const Contest& c) const {
   return c_.options.strategy == "auto" && c_.device && !c.spec->prepare;
 }
 
-// Without a clock, those of any sizes: a dynamic group is not measured at the sizes it is checked
-// at.
+// Without measuring, uses times of any sizes: a dynamic group is not timed at the sizes of its
+// check.
 bool Chooser::take_known_times(Contest& c) {
   std::optional<GroupTimes::Known> known = times_.find(c.key);
   if (!known) known = times_.find(key_of_unmeasured(c));
@@ -325,8 +325,8 @@ bool Chooser::take_known_times(Contest& c) {
   return true;
 }
 
-// Two runs with the same budget make the same plan, so the second does not spend on such a group
-// what the first had no time for.
+// Two runs with the same budget must make the same plan, so the second does not measure a group
+// that the first had no time for.
 std::string Chooser::key_of_unmeasured(const Contest& c) const {
   return cat(c.key, "\nnot measured within ", c_.options.budget, " s");
 }
@@ -336,7 +336,7 @@ void Chooser::measure(const std::vector<Contest>& contests, std::vector<Contest*
   double work = 0;
   for (Contest* c : open) work += c->work;
   const double kept = trials.are_usual ? 0 : 0.75 * c_.budget.left();
-  // A group that has one candidate is worth its time when there is enough to try forms of it.
+  // A group with one candidate is worth timing only if there is time to try forms of it.
   std::erase_if(open, [&](const Contest* c) {
     const bool has_time = c_.budget.left() * c->work / work > least_tuning_seconds;
     if (c->options.size() > 1 || (c_.options.tune && trials.are_usual && has_time)) return false;
@@ -430,8 +430,8 @@ std::optional<std::size_t> Chooser::best_of(Contest& c, std::span<const std::siz
   return ready[best];
 }
 
-// Forms of the fastest candidate made of kernels, a few at a time, each against the best so far,
-// which is checked when it has won. They are compiled when their turn comes.
+// Tries forms of the fastest candidate that uses only kernels: a few at a time, compared with the
+// best so far. The winner is checked. Forms are compiled just before they are timed.
 void Chooser::tune(Contest& c, const Trials& sizes, double seconds) {
   const auto start = std::chrono::steady_clock::now();
   for (const std::string& name : worth_tuning(c)) {
@@ -463,9 +463,9 @@ void Chooser::tune(Contest& c, const std::string& name, const Trials& sizes, dou
   }
 }
 
-// Candidates of kernels alone that a better form could make the best, the fastest first.
+// Kernel-only candidates that a better form could make the best, fastest first.
 std::vector<std::string> Chooser::worth_tuning(const Contest& c) {
-  constexpr double hopeless = 1.5;  // times the time of the best
+  constexpr double hopeless = 1.5;  // relative to the best time
   std::vector<const Option*> timed;
   for (const Option& o : c.options)
     if (o.library.empty() && !o.is_out() && o.record.ms >= 0 &&
@@ -478,7 +478,7 @@ std::vector<std::string> Chooser::worth_tuning(const Contest& c) {
   return out;
 }
 
-// Those that call no library, the fastest first and those without a time last.
+// Options that call no library, fastest first, those without a time last.
 std::vector<std::size_t> Chooser::by_time_without_library(const std::vector<Option>& options) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < options.size(); ++i)

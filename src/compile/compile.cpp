@@ -74,7 +74,7 @@ Source unified(const Source& source) {
   return out;
 }
 
-// At the sizes that are timed: of dynamic plans a session refuses others.
+// Checks the timed sizes; for other sizes of dynamic plans, the session checks.
 void check_memory(const Plan& plan, const Source& source, const CompileOptions& options) {
   const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
   Session session(Executable::load(unowned, open_devices(plan)),

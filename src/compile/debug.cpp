@@ -23,7 +23,7 @@ std::string as_file_name(std::string_view name) {
 }
 
 std::string graph_text(const Function& f) {
-  std::vector<Array> large;  // named by number instead of being printed
+  std::vector<Array> large;  // shown as numbers instead of being printed
   return print(f, &large);
 }
 

@@ -10,7 +10,7 @@ namespace hone {
 
 std::string fault_of(const Case& c, const CompileOptions& given) try {
   CompileOptions options = given;
-  options.verification = Verification::none;  // what is wrong shall run
+  options.verification = Verification::none;  // faulty plans must run too
   options.measure = options.tune = options.cache = false;
   options.store = nullptr;
   options.progress = {};

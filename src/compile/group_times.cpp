@@ -55,7 +55,7 @@ std::optional<GroupTimes::Known> GroupTimes::find(std::string_view group) const 
     for (const Json& r : j.at("candidates").array()) known.records.push_back(record_of(r));
     return known;
   } catch (const UserError&) {
-    return std::nullopt;  // not what store() wrote: measure again and overwrite it
+    return std::nullopt;  // not written by store(): measure again and overwrite
   }
 }
 

@@ -29,7 +29,7 @@ double ms_since(MultiClock::time_point start) {
   return std::chrono::duration<double, std::milli>(MultiClock::now() - start).count();
 }
 
-// The fastest of a few runs: what disturbs a run only makes it longer.
+// The fastest of a few runs, because disturbances only make a run longer.
 double upload_ms(Stream& stream, DeviceMemory to, std::span<const std::byte> bytes) {
   double best = -1;
   for (int i = 0; i < 3; ++i) {
@@ -90,15 +90,15 @@ class MultiCompiler {
   }
 
  private:
-  // The one that shares the host's memory comes first. What cannot be compiled for a kind of device
-  // is left to the others.
+  // The kind that shares the host's memory comes first. A kind for which compilation fails is
+  // skipped.
   void compile_kinds() {
     std::vector<std::pair<const Backend*, std::shared_ptr<Device>>> all;
     for (const Backend* b : backends())
       if (has_device(*b)) all.emplace_back(b, open_device(b->name));
     std::ranges::stable_partition(all,
                                   [](const auto& k) { return k.second->shares_host_memory(); });
-    // The first is where inputs come from, wanted or not.
+    // The first is always kept: inputs come from it.
     for (std::size_t i = all.size(); i-- > 1;)
       if (!named().empty() && count_wanted(all[i].first->name) == 0)
         all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
@@ -142,7 +142,7 @@ class MultiCompiler {
     }
   }
 
-  // The kinds of devices of which each is to have a part; auto has what is fastest.
+  // The kinds of devices that must each compute a part; auto uses the fastest.
   std::span<const std::string> named() const {
     return is_auto_ ? std::span<const std::string>() : options_.devices;
   }
@@ -150,7 +150,7 @@ class MultiCompiler {
     return static_cast<std::size_t>(std::ranges::count(named(), kind));
   }
 
-  // Of the kinds that were compiled, that whose plan is returned, with the work of all.
+  // Reports the kind whose plan is returned, plus the work of all kinds.
   void collect_reports(std::size_t kind) {
     std::vector<WayReport> ways = std::move(report_.ways);
     const double verify_ms = report_.verify_ms;
@@ -164,8 +164,8 @@ class MultiCompiler {
     report_.whole_from_cache += whole_from_cache;
   }
 
-  // The kind of device that computes the whole function fastest, at the sizes of all variants; the
-  // first unless another is faster. What leaves it must beat that.
+  // Finds the kind of device that computes the whole function fastest, at the sizes of all
+  // variants; the first unless another is faster. Plans over several devices must beat it.
   void choose_alone() {
     if (plans_.size() < 2) return;
     std::vector<double> total(plans_.size(), 0);
@@ -189,7 +189,7 @@ class MultiCompiler {
       report_.ways[i].is_chosen = (i - first) % plans_.size() == alone_;
   }
 
-  // A plan that tells ranges of sizes apart has variants that the other plans may lack.
+  // A plan with size ranges has variants that the other plans may lack.
   bool has_size_ranges() const {
     return std::ranges::any_of(plans_, [&](const Plan& p) {
       return std::ranges::any_of(p.variants, [&](const Variant& v) { return !source_for(v); });
@@ -208,7 +208,7 @@ class MultiCompiler {
   Plan spread_plan() {
     chosen_.resize(plans_[0].variants.size());
     for (std::size_t v = 0; v < chosen_.size(); ++v) choose(v);
-    // Where all is faster on another device, a variant that is not spread would leave that.
+    // If another device alone is faster, a variant that is not spread would move away from it.
     const bool leaves = alone_ > 0 && std::ranges::any_of(chosen_, &Assignment::empty);
     for (WayReport& w : report_.ways)
       if (leaves && !w.places.empty()) w.is_chosen = false;
@@ -238,7 +238,7 @@ class MultiCompiler {
     return *source;
   }
 
-  // As auto, a way over several devices only where it is clearly faster than one, copies included.
+  // For auto, uses several devices only if that is clearly faster than one, including copies.
   void choose(std::size_t v) {
     const Variant& variant = plans_[0].variants[v];
     const Sizing sizes = sizes_to_time(source_, source_of(variant));
@@ -262,7 +262,7 @@ class MultiCompiler {
       reports.push_back({v, way});
       plans.push_back(spread(of_devices_, assigned));
     }
-    // A variant that another one stands before serves machines that lack a library.
+    // A variant after another with equal guards is for machines that lack a library.
     const bool can_run = v == 0 || variant.guards != plans_[0].variants[v - 1].guards;
     std::size_t best = 0;
     if (options_.measure && can_run)
@@ -334,7 +334,7 @@ class MultiCompiler {
   std::vector<CopyCost> copies_;         // per device
   std::vector<std::uint16_t> wanted_;    // of them; empty: the fastest
   std::vector<Assignment> chosen_;       // per variant
-  std::map<Hash128, Kernel> kernels_;    // of all plans, when they are to be kept
+  std::map<Hash128, Kernel> kernels_;    // of all plans, if they are kept
   std::string failures_;
 };
 

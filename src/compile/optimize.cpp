@@ -42,14 +42,13 @@ struct Entry {
   Tried tried;
 };
 
-// What the compiled results are held against: evaluated when a result was not judged in an earlier
-// run.
+// The expected results, evaluated only if a result was not judged in an earlier run.
 struct Reference {
   std::vector<Array> inputs;
   Sizing sizes;
   const SourceVariant* variant = nullptr;
   bool is_judge = false;
-  bool is_made_up = false;  // beside the samples: other sizes
+  bool is_made_up = false;  // in addition to the samples: other sizes
   std::unique_ptr<Evaluator> evaluator = {};
   std::optional<Expected> expected = {};
 
@@ -123,7 +122,7 @@ class Optimizer {
     check_definitions();
   }
 
-  // At each of the samples' sizes.
+  // Checks at the sizes of each sample.
   void check_definitions() const {
     for (auto r = references_.begin(); r != references_.end(); ++r) {
       const auto is_same = [&](const Reference& other) {
@@ -151,8 +150,8 @@ class Optimizer {
     }
   }
 
-  // One more set of sizes for each variant that has symbols, of numbers that are made up. What the
-  // function itself refuses says nothing.
+  // Adds one more set of sizes with made-up numbers for each variant with symbols. Skips inputs
+  // that the function itself refuses.
   void add_other_sizes() {
     constexpr double most_gmac = 0.1;
     if (request_.compile.verification != Verification::model) return;
@@ -162,7 +161,7 @@ class Optimizer {
     };
     for (const SourceVariant& v : source_.variants) {
       std::vector<Sizing> all = sizes_to_check_also(v);
-      std::ranges::reverse(all);  // the largest that is little work
+      std::ranges::reverse(all);  // the largest that needs little work
       for (const Sizing& sizes : all) {
         if (is_tried(v, sizes) ||
             static_cast<double>(flops_at(flops_of(v.function), sizes)) / 2e9 > most_gmac)
@@ -193,7 +192,7 @@ class Optimizer {
       options.strategy = strategy;
       options.measure = options.tune = measures(strategy);
       options.budget = request_.budget * 2 / 3 / measuring_;
-      // Several devices are the other row's.
+      // The row `multi` covers several devices.
       if (strategy == "auto" && measuring_ > 1) options.backend = &default_backend();
       options.slow_library = false;
       options.store = store_;
@@ -230,7 +229,7 @@ class Optimizer {
 
   std::int64_t limit() const { return request_.compile.max_memory.value_or(-1); }
 
-  // With the node that is to blame.
+  // The message names the faulty node.
   [[noreturn]] void refuse(const Entry& e, const Reference& r, std::size_t result,
                            const Comparison& c) const {
     CompileOptions options = request_.compile;
@@ -306,7 +305,7 @@ class Optimizer {
       return;
     }
     std::ranges::copy(repeat_threads, std::back_inserter(e.tried.threads));
-    // What was right once is not yet right in other runs.
+    // A plan that is right once may still fail in repeated runs.
     const Hash128 key = hash128(keys);
     if (store_->verdicts.find(key)) return;
     add_extreme_run(e, runs);
@@ -314,8 +313,8 @@ class Optimizer {
     store_->verdicts.store(key, {});
   }
 
-  // Of the first sizes. The reference is asked for a few elements only: all may be much work. Long
-  // sums of many special numbers are all NaN, so few are special there.
+  // Uses the first sizes. The reference computes only a few elements, because all may be too slow.
+  // Few numbers are special, because long sums of many special numbers are always NaN.
   void add_extreme_run(const Entry& e, std::vector<Repeat>& runs) const {
     const Reference& r = references_[0];
     const Function& f = r.variant->function;
@@ -331,7 +330,7 @@ class Optimizer {
       got = e.session->run(*inputs);
       wrong = wrong_special(f, *inputs, got);
     } catch (const UserError&) {
-      return;  // what is computed from such numbers is refused as an index
+      return;  // an index computed from such numbers is refused
     }
     if (!wrong.empty())
       throw UserError("refused: ", wrong,
@@ -355,7 +354,7 @@ class Optimizer {
       for (const Json& j : all.array()) out.push_back(result_error(j));
       return out;
     } catch (const UserError&) {
-      return std::nullopt;  // not what judge() wrote: judge again and overwrite it
+      return std::nullopt;  // not written by judge(): judge again and overwrite
     }
   }
 
@@ -397,7 +396,7 @@ class Optimizer {
     return static_cast<std::int64_t>(session.memory().peak());
   }
 
-  // The first sample is what is timed.
+  // Times the first sample.
   void time() {
     const Reference& r = references_.at(0);
     for (const auto& [name, value] : std::map(r.sizes.begin(), r.sizes.end()))
@@ -454,7 +453,7 @@ class Optimizer {
     e.times = std::move(times);
   }
 
-  // The interpreter is slow: one run says enough.
+  // The interpreter is slow, so one run is enough.
   static double time_of_reference(const Reference& r) {
     const auto start = std::chrono::steady_clock::now();
     evaluate(r.variant->function, r.inputs);
@@ -462,8 +461,9 @@ class Optimizer {
         .count();
   }
 
-  // The default unless another is clearly faster; one that an earlier run chose stays. Times that
-  // contradict that are taken again, in more rounds: a busy machine explains many.
+  // The default unless another is clearly faster; the choice of an earlier run is kept. If the
+  // times contradict it, they are measured again in more rounds, because a busy machine is a
+  // frequent cause.
   Entry* choose() {
     for (;;) {
       Entry* best = as_before(fastest());
@@ -489,7 +489,7 @@ class Optimizer {
     return best;
   }
 
-  // The fastest of those that took less than 0.97 of its time; null: there is none.
+  // The fastest of those that took less than 0.97 of its time; null: none.
   Entry* faster_than(const Entry& best) {
     Entry* out = nullptr;
     for (Entry& e : entries_)
@@ -527,10 +527,10 @@ class Optimizer {
     return out;
   }
 
-  // Of the same plans an earlier run chose one. Two runs on a noisy machine give the same plan, so
-  // it is kept unless another is faster by more than noise makes plausible.
+  // Keeps the choice of an earlier run among the same plans, unless another is faster by more than
+  // noise can explain. So two runs on a noisy machine give the same plan.
   Entry* as_before(Entry* now) {
-    constexpr double more_than_noise = 0.9;  // times the time of the earlier choice
+    constexpr double more_than_noise = 0.9;  // relative to the time of the earlier choice
     Entry* before = now;
     if (const std::optional<std::vector<std::byte>> known = store_->times.find(choice_key())) {
       const std::string name = chosen_name(*known);
@@ -551,7 +551,7 @@ class Optimizer {
     store_->times.store(choice_key(), std::as_bytes(std::span(entry)));
   }
 
-  // Others than those that a self-test finds by itself.
+  // Integers other than those that a self-test finds by itself.
   bool has_made_integers() const {
     return source_.samples.empty() &&
            std::ranges::any_of(source_with_samples_.samples[0],
@@ -563,7 +563,7 @@ class Optimizer {
       const std::string_view text(reinterpret_cast<const char*>(entry.data()), entry.size());
       return Json::parse(text, "choice").at("chosen").text_value();
     } catch (const UserError&) {
-      return "";  // not what as_before() wrote: it is overwritten
+      return "";  // not written by as_before(): overwrite
     }
   }
 
@@ -593,8 +593,8 @@ class Optimizer {
   std::vector<Entry> entries_;
   std::vector<std::string> assumptions_;  // of inputs that were made up
   TimingRecord timing_;
-  static constexpr int least_rounds = 10;  // that show what noise hides
-  static constexpr int most_repeats = 2;   // of timing all
+  static constexpr int least_rounds = 10;  // enough to separate times from noise
+  static constexpr int most_repeats = 2;   // of timing everything
   int measuring_ = 1;                      // strategies that choose by time
 };
 

@@ -9,8 +9,8 @@ namespace hone {
 
 namespace {
 
-// The backend whose name or library it is; null for strategies of all backends. Others are not
-// asked for their devices, which may take opening a driver.
+// The backend with this name or library; null for strategies of all backends. Does not query the
+// devices of others, because that may open a driver.
 const Backend* backend_named(std::string_view strategy) {
   for (const Backend* b : backends())
     if ((b->name == strategy || std::ranges::count(b->libraries, strategy) > 0) && has_device(*b))

@@ -17,7 +17,7 @@ namespace hone {
 
 namespace {
 
-// A pass that has no rules to tell of.
+// A pass without rules to report.
 template <Function (*pass)(const Function&)>
 Function plain(const Function& f, RuleLog*) {
   return pass(f);

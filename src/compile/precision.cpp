@@ -35,7 +35,7 @@ std::vector<PrecisionError> precision_errors(const Source& given, const Plan& pl
         if (!std::isfinite(expected)) continue;
         const double error = std::fabs(got[i].real(k) - expected);
         out[i].largest_value = std::max(out[i].largest_value, std::fabs(expected));
-        // An infinity or NaN in its place is an error without bound.
+        // An infinity or NaN instead of a number is an infinite error.
         out[i].largest_error = std::isfinite(error) ? std::max(out[i].largest_error, error)
                                                     : std::numeric_limits<double>::infinity();
       }

@@ -17,7 +17,7 @@ double microseconds(Clock::duration d) {
   return std::chrono::duration<double, std::micro>(d).count();
 }
 
-// What one run showed.
+// Measurements of one run.
 struct Run {
   double us = 0;
   std::vector<Profile::Event> events;
@@ -38,7 +38,7 @@ class Profiler {
     session.trace = [this](const StepEvent& e) { note(e); };
     out_.threads = session.pool->threads();
     Session traced(executable_, session);
-    run_once(traced);  // warms caches, and says which variant it is
+    run_once(traced);  // warms caches and finds the variant
     number_steps();
     collect(traced);
     summarize();

@@ -27,7 +27,7 @@ std::optional<MachineRates> known_rates(Store& store, const Backend& b) {
       out.copies.push_back({c.at("bytes").integer(), c.at("gbytes").real()});
     return out;
   } catch (const UserError&) {
-    return std::nullopt;  // not what measured_rates() wrote: measure again and overwrite it
+    return std::nullopt;  // not written by measured_rates(): measure again and overwrite
   }
 }
 

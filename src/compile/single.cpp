@@ -53,7 +53,7 @@ class Driver {
     if (options_.targets.empty()) compile_target(backend_.target_names[0]);
     check_library();
     Clock::time_point prepare = Clock::now();
-    // Without a device the steps stay in the plan, and who opens it there runs them.
+    // Without a device the steps stay in the plan and run on the machine that loads it.
     if (device_) {
       run_prepare(plan_, device_, pool_);
       drop_unread(plan_);
@@ -111,7 +111,7 @@ class Driver {
     report_.from_cache += compile.from_cache();
   }
 
-  // Only who measures may wait for a clock.
+  // Measures rates only if measuring is allowed.
   void calibrate(Target& target) {
     std::optional<MachineRates> rates = known_rates(store_->times, backend_);
     if (!rates && options_.measure) rates = measured_rates(store_->times, backend_);
@@ -135,7 +135,7 @@ class Driver {
   }
 
   void check_memory(const SourceVariant& v) {
-    // Parameters, results and weights are needed whatever the plan: refuse before compiling.
+    // Every plan needs parameters, results and weights: refuse before compiling.
     std::int64_t least = 0;
     for (const Type& t : v.function.param_types()) least += byte_count(t).low();
     if (least > *options_.max_memory)
@@ -143,7 +143,7 @@ class Driver {
                       *options_.max_memory, "; raise --max-memory or give smaller sizes");
   }
 
-  // One variant, or several for ranges of its sizes, each with one that needs no library.
+  // Adds one variant, or several for ranges of sizes, each with a second one that needs no library.
   void compile_variant(const SourceVariant& source, KernelCompiler& compile, Chooser& choose) {
     const std::string name = cat(compile.target().info().name, "-variant-", plan_.variants.size());
     Clock::time_point start = Clock::now();
@@ -170,7 +170,7 @@ class Driver {
     }
   }
 
-  // Who measures asks whether other choices are faster at other sizes.
+  // When measuring, checks whether other choices are faster at other sizes.
   std::vector<SizeRange> choices_for(const SourceVariant& source, const Schedule& s,
                                      Chooser& choose) {
     const Sizing& check = check_sizes(source);
@@ -261,7 +261,7 @@ class Driver {
     return f;
   }
 
-  // Checks of one variant hold for its sizes alone, so they are steps of it.
+  // Checks of a variant apply only to its sizes, so they are steps of it.
   static void add_checks(Variant& v, const Function& f) {
     std::vector<Step> checks;
     for (const DimCheck& c : first_checks(f)) {
@@ -274,7 +274,8 @@ class Driver {
     v.steps.insert(v.steps.begin(), checks.begin(), checks.end());
   }
 
-  // Who asks for the library by name is told when it computes nothing because it cannot be used.
+  // Reports an error when a library was requested by name and computes nothing because it is
+  // unusable.
   void check_library() const {
     if (!names_library(options_.strategy) || report_.library_groups > 0) return;
     for (const Variant& v : plan_.variants)
@@ -285,8 +286,8 @@ class Driver {
                             "' computes no part: ", c.refused, "; choose auto or ", backend_.name);
   }
 
-  // What the checks of single kernels cannot see: what the passes did, and where and in which order
-  // the plan runs what they left.
+  // Checks what single-kernel checks cannot see: the passes, and the places and order of the plan's
+  // steps.
   void check_plan() {
     for (std::size_t i = 0; i < plan_.variants.size(); ++i) {
       const Sizing all = with_measured(check_sizes(*source_of_[i]), plan_.variants[i].measured,

@@ -41,14 +41,14 @@ double ms_of(const Choice& c, std::string_view candidate) {
   return it == c.records.end() || !it->refused.empty() ? -1 : it->ms;
 }
 
-// What the usual choice takes more at these sizes, in ms; 0 where it was not timed.
+// Extra ms of the usual choice at these sizes; 0 if it was not timed.
 double loss(const Choice& usual, const Choice& here) {
   if (usual.base == here.base) return 0;
   const double with_usual = ms_of(here, usual.base), best = ms_of(here, here.base);
   return with_usual < 0 || best < 0 ? 0 : std::max(0.0, with_usual - best);
 }
 
-// The choices for other sizes; nothing when the usual ones serve as well.
+// The choices for other sizes; empty when the usual ones are as good.
 std::optional<std::vector<Choice>> better_choices(std::span<const std::uint32_t> specs,
                                                   const std::vector<Choice>& usual,
                                                   const std::vector<Choice>& here) {
@@ -123,7 +123,7 @@ std::vector<SizeRange> size_ranges(const Function& f, std::span<const std::uint3
     range.choices = std::move(served[i].choices);
     if (above) range.guards.push_back({Guard::Kind::greater, extent, *above});
     if (next < served.size()) {
-      // Between the two sizes, where neither was timed.
+      // A point between the two timed sizes.
       above = Dim(std::llround(std::sqrt(served[next - 1].extent * served[next].extent)));
       range.guards.push_back({Guard::Kind::less_equal, extent, *above});
     }

@@ -29,7 +29,7 @@ std::set<std::string> symbol_names(const std::vector<Type>& types) {
   return out;
 }
 
-// What bodies ask of the sizes of inputs: elsewhere a run may leave the body out, a check may not.
+// Adds the conditions of bodies on input sizes: a normal run may skip a body, a check may not.
 void add_checks_of_bodies(const Function& f, const std::set<std::string>& known,
                           std::vector<Guard>& out) {
   const auto is_known = [&](const Dim& d) {
@@ -45,7 +45,7 @@ void add_checks_of_bodies(const Function& f, const std::set<std::string>& known,
     }
 }
 
-// Sizes larger than one tile if that is little work; else at least 3, then at least 2; else any.
+// Sizes larger than one tile if that needs little work; else at least 3, then at least 2; else any.
 std::optional<Sizing> odd_or_any_sizes(const Function& f, const std::vector<Guard>& conditions) {
   struct Attempt {
     std::int64_t least, most_flops;
@@ -64,8 +64,8 @@ std::optional<Sizing> odd_or_any_sizes(const Function& f, const std::vector<Guar
   return sample_sizes(types, conditions);
 }
 
-// Gives each symbol the size of the one before it. Code that tells sizes apart by their sum or
-// their product takes the new sizes for the old ones.
+// Gives each symbol the size of the previous one. Code that identifies sizes by their sum or
+// product would confuse the new sizes with the old ones.
 std::optional<Sizing> exchanged(const Sizing& sizes, const std::vector<Type>& types,
                                 const std::vector<Guard>& conditions) {
   const std::set<std::string> all = symbol_names(types);
@@ -146,7 +146,7 @@ std::vector<Sizing> sizes_of_one_symbol(const SourceVariant& v) {
   const auto fits = [&](const Sizing& made) {
     return guards_hold(conditions, made) && flops_at(flops, made) <= most_flops;
   };
-  std::vector<Sizing> out;  // of those that were tried the most
+  std::vector<Sizing> out;  // the sizes tried, at most this many
   for (const std::int64_t least : least_sizes) {
     const std::optional<Sizing> few = odd_sizes(types, conditions, least);
     if (!few) continue;

@@ -16,8 +16,8 @@ namespace {
 
 using Kind = PlanBuffer::Kind;
 
-// Per plan the variant for the sizes of the first one's: a plan may have a second one, for machines
-// without a library.
+// Per plan, the variant with the guards of the first plan's variant. A plan may have a second one,
+// for machines without a library.
 std::vector<const Variant*> variants_of(std::span<const Plan* const> plans, std::size_t v) {
   std::vector<const Variant*> out = {&plans[0]->variants.at(v)};
   for (const Plan* p : plans.subspan(1)) {
@@ -30,8 +30,8 @@ std::vector<const Variant*> variants_of(std::span<const Plan* const> plans, std:
   return out;
 }
 
-// The steps of each group outside of bodies; empty for groups that are elsewhere too, or done
-// otherwise.
+// The steps of each group outside of bodies; empty for groups that also have steps in bodies or use
+// other kinds of steps.
 std::vector<std::vector<const Step*>> steps_of_groups(const Variant& v) {
   std::vector<std::vector<const Step*>> out(v.groups.size());
   for (const Step& s : v.steps) {
@@ -52,7 +52,7 @@ void for_each_operand(const Step& s, const F& f) {
     if (s.written[i]) f(s.operands[i], true);
 }
 
-// What the joined plan takes of the tables of several: each entry when it is first used.
+// Builds the joined plan's tables: copies each entry at its first use.
 class JoinedTables {
  public:
   explicit JoinedTables(Plan& out) : out_(out) {}
@@ -118,7 +118,7 @@ class VariantJoiner {
     std::uint32_t index;
     Dim bytes;
     std::vector<std::int64_t> buffers;  // per device: of out_; -1: none yet
-    std::vector<bool> is_there;         // per device: its bytes are
+    std::vector<bool> is_there;         // per device: whether it has the bytes
   };
 
   void take_devices() {
@@ -133,7 +133,7 @@ class VariantJoiner {
       }
   }
 
-  // The steps of a group when its first one comes, or a step that belongs to none.
+  // Adds all steps of a group at its first step, or a step without a group.
   void add_unit(const Step& s) {
     const std::uint16_t k = s.group == Step::no_group ? 0 : assigned_[s.group];
     if (k == 0) return add(s, 0);
@@ -174,7 +174,7 @@ class VariantJoiner {
            byte_count(Type(v.dtype, Shape(v.dims))) == bytes;
   }
 
-  // Nothing for what is only read, and so lies on every device that reads it.
+  // Empty for read-only data, which is on every device that reads it.
   std::optional<std::size_t> value_of(std::uint16_t k, std::uint32_t buffer) {
     const PlanBuffer& b = variants_[k]->buffers[buffer];
     if (b.kind != Kind::arena && b.kind != Kind::result) return std::nullopt;
@@ -215,7 +215,7 @@ class VariantJoiner {
     return made;
   }
 
-  // Copies a value to a device that does not have it, by way of the first device.
+  // Copies a value to a device that does not have it, through the first device.
   void bring(std::size_t value, std::uint16_t device) {
     Value& v = values_[value];
     const auto from = std::ranges::find(v.is_there, true);
@@ -231,7 +231,7 @@ class VariantJoiner {
     out_.steps.push_back(std::move(copy));
   }
 
-  // A step and its bodies are one moment in the lives of buffers.
+  // For lifetimes of buffers, a step and its bodies count as one point in time.
   void place_arenas() {
     std::vector<std::optional<Lifetime>> lives(out_.buffers.size());
     for (std::size_t i = 0; i < out_.steps.size(); ++i)
@@ -306,7 +306,7 @@ Plan spread(std::span<const Plan* const> plans, std::span<const Assignment> of_v
 
 namespace {
 
-// What groups take on each device, and which of them hand values on to which.
+// The time of each group on each device, and the values passed between groups.
 class TimeModel {
  public:
   TimeModel(std::span<const Plan* const> plans, std::size_t variant,
@@ -324,14 +324,14 @@ class TimeModel {
   std::size_t groups() const { return movable_.size(); }
   std::span<const Step* const> units() const { return units_; }
 
-  // When everything is finished.
+  // The time at which everything is finished.
   double makespan(const Assignment& of) const {
     State now(*this);
     for (const Step* s : units_) now.run(*s, of[s->group]);
     return now.end();
   }
 
-  // Each group where it would be finished first, copies counted `weight` times.
+  // Puts each group where it would finish first; copies count `weight` times.
   Assignment greedy(double weight, std::span<const std::uint16_t> devices) const {
     State now(*this);
     now.weight = weight;
@@ -356,7 +356,7 @@ class TimeModel {
     return out;
   }
 
-  // Consecutive groups in parts, one on each device: of about the same time, or of as many groups.
+  // Splits consecutive groups into one part per device, of about equal time or equal group count.
   Assignment stages(std::span<const std::uint16_t> devices, bool by_time) const {
     const auto size = [&](std::size_t g) { return !movable_[g] ? 0 : by_time ? ms(0, g) : 1; };
     double all = 0, so_far = 0;
@@ -379,7 +379,7 @@ class TimeModel {
       if (c.ms >= 0) return c.ms;
       if (c.predicted_ms >= 0) return c.predicted_ms;
     }
-    // Of a usual processor: what is not known is at least of the right order.
+    // Of a typical processor: unknown times have at least the right order of magnitude.
     constexpr double gflops = 20, gbytes = 10, launch_ms = 1e-3;
     return launch_ms + static_cast<double>(value(g.flops)) / gflops * 1e-6 +
            static_cast<double>(value(g.bytes)) / gbytes * 1e-6;
@@ -397,7 +397,7 @@ class TimeModel {
     double& ready_at(std::uint32_t buffer, std::size_t device) {
       return ready[buffer * model.devices() + device];
     }
-    // When the buffer's bytes are on the device; a copy goes by way of the first one.
+    // Time at which the buffer's bytes are on the device; copies go through the first device.
     double arrival(std::uint32_t buffer, std::size_t device) {
       if (ready_at(buffer, device) >= 0) return ready_at(buffer, device);
       const PlanBuffer& b = model.first_.buffers[buffer];

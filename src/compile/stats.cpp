@@ -64,8 +64,8 @@ class Timing {
   }
 
  private:
-  // The first run also binds libraries, copies inputs to the device and touches memory for the
-  // first time, which no other does: it may take so much longer, or as much as that took others.
+  // Only the first run binds libraries, copies inputs to the device and touches memory for the
+  // first time: it may take this much longer, or a multiple of what that took for others.
   static constexpr double usual_first_ms = 100, of_others = 2;
   static constexpr double most_repeated_ms = 10;
   static constexpr double agree = 0.7;
@@ -77,7 +77,7 @@ class Timing {
     if (!is_out) {
       once = std::max(run_ms(candidates_[i], 1), 1e-6);
       most_first_ms_ = std::max(most_first_ms_, first - once);
-      // A short run may have been interrupted; libraries may take several to be warm.
+      // A short run may have been interrupted; libraries may need several runs to warm up.
       double before = first;
       for (int again = 0;
            again < 3 && is_too_slow(once) && (once < most_repeated_ms || once < agree * before);
@@ -113,7 +113,7 @@ class Timing {
   std::vector<int> repeats_;
   std::vector<std::size_t> running_;
   double best_ = std::numeric_limits<double>::infinity();
-  double most_first_ms_ = 0;  // that a first run took beyond the second
+  double most_first_ms_ = 0;  // largest extra time of a first run over the second
 };
 
 }  // namespace

@@ -98,7 +98,7 @@ class EventPlacer {
     return buffer.kind == PlanBuffer::Kind::arena ? in_arena_[buffer.device] : none;
   }
 
-  // Unless their places are numbers that say otherwise. Those of results are all 0.
+  // True unless fixed offsets show that they are disjoint. Offsets of results are all 0.
   bool may_overlap(std::uint32_t a, std::uint32_t b) const {
     const PlanBuffer &x = variant_.buffers[a], &y = variant_.buffers[b];
     for (const Dim* d : {&x.offset, &x.bytes, &y.offset, &y.bytes})
@@ -114,8 +114,8 @@ class EventPlacer {
   std::vector<std::vector<Access>> accesses_;         // per buffer: since it was written last
   std::vector<std::vector<std::uint32_t>> in_arena_;  // per device
   std::map<std::uint32_t, std::vector<std::uint32_t>> of_result_;  // by its number
-  std::map<std::size_t, std::uint32_t> events_;  // by the step after which they are recorded
-  std::map<std::size_t, std::vector<std::uint32_t>> waits_;  // by the step before which
+  std::map<std::size_t, std::uint32_t> events_;  // keyed by the step after which they are recorded
+  std::map<std::size_t, std::vector<std::uint32_t>> waits_;  // keyed by the step that waits
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace hone {
 
 namespace {
 
-// Nothing where they multiply beyond 64 bits.
+// Empty if the product exceeds 64 bits.
 std::optional<std::int64_t> count_of(const std::vector<std::int64_t>& dims) {
   std::optional<std::int64_t> out = 1;
   for (const std::int64_t n : dims) out = out ? try_mul(*out, n) : std::nullopt;
@@ -47,7 +47,7 @@ TimedRun::TimedRun(Session& session, const std::vector<Array>& inputs)
       const DType dtype = plan.results[i].type.dtype;
       const std::int64_t elements = static_cast<std::int64_t>(bytes[i]) / byte_size(dtype);
       outputs_.push_back(std::make_unique<Memory>(dtype, elements));
-      // Sizes that data decides can multiply to more than there ever are.
+      // The product of measured sizes' bounds can exceed the memory that was allocated.
       if (count_of(dims[i]) == elements) outputs_.back()->dims = dims[i];
     }
     session.bind_output(

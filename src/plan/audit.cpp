@@ -26,13 +26,13 @@ struct AuditProblem : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What memory holds between two steps.
+// The contents of memory between two steps.
 struct Contents {
   std::vector<bool> is_there;  // per buffer
-  // Per device: arena buffers that are there, by first byte.
+  // Per device: arena buffers with valid data, by first byte.
   std::vector<std::map<std::int64_t, std::uint32_t>> live;
   StreamOrder order;
-  // Per parameter: where results that lie in it were written.
+  // Per parameter: byte ranges where results in it were written.
   std::map<std::uint32_t, std::vector<Bytes>> overwritten;
 };
 
@@ -47,7 +47,7 @@ class Auditor {
 
   void run() {
     Contents now = at_start();
-    if (!walk(variant_.steps, now)) return;  // these sizes are refused whatever the order
+    if (!walk(variant_.steps, now)) return;  // these sizes are refused anyway
     for (std::uint32_t r = 0; r < plan_.results.size(); ++r)
       require(versions_.contains(r) || plan_.result_alias[r] >= 0 || is_empty(variant_.results[r]),
               plan_.name, ": no step writes result ", r);
@@ -92,7 +92,7 @@ class Auditor {
     return variant_.devices[variant_.buffers[b].device].arena_bytes;
   }
 
-  // The memory of one result under different numbers.
+  // Whether both buffers are memory of the same result.
   bool are_one_result(std::uint32_t a, std::uint32_t b) const {
     return variant_.buffers[a].kind == Kind::result && variant_.buffers[b].kind == Kind::result &&
            variant_.buffers[a].index == variant_.buffers[b].index;
@@ -136,7 +136,7 @@ class Auditor {
     return out;
   }
 
-  // False: the run is refused on the way.
+  // False: the run is refused before the end.
   bool walk(const std::vector<Step>& steps, Contents& now) {
     for (const Step& s : steps)
       if (!step(s, now)) return false;
@@ -152,7 +152,7 @@ class Auditor {
     return s.kind == Step::Kind::branch ? branch(s, now) : walk_body(s.body, now);
   }
 
-  // A body that these sizes make impossible is refused when it is reached.
+  // A body that is impossible at these sizes is refused when it is reached.
   bool walk_body(const std::vector<Step>& steps, Contents& now) {
     try {
       return walk(steps, now);
@@ -161,7 +161,7 @@ class Auditor {
     }
   }
 
-  // What is there afterwards whichever way it went.
+  // Keeps what is valid after both paths.
   bool branch(const Step& s, Contents& now) {
     Contents other = now;
     const bool yes = walk_body(s.body, now), no = walk_body(s.otherwise, other);
@@ -176,7 +176,8 @@ class Auditor {
     return yes || no;
   }
 
-  // Twice: what the second round reads must outlive the first. It may end before the first.
+  // Walks twice: data that the second iteration reads must survive the first. The loop may also run
+  // zero times.
   bool loop(const Step& s, Contents& now) {
     if (!walk_body(s.otherwise, now)) return false;
     now.order.enter(s);
@@ -190,7 +191,7 @@ class Auditor {
     return true;
   }
 
-  // All is read before anything is written; what lies in one place must be one view.
+  // All operands are read before any is written; operands in one place must be equal views.
   void look(const Step& s, Contents& now) {
     for (std::size_t i = 0; i < s.operands.size(); ++i)
       if (!s.written[i]) read(s, s.operands[i], now);
@@ -231,7 +232,7 @@ class Auditor {
             " over buffer ", from.buffer, ", which it uses");
   }
 
-  // A result and the parameter in which it lies.
+  // Whether they are a result and the parameter that it overwrites.
   bool are_in_one_param(std::uint32_t to, std::uint32_t from) const {
     const std::int32_t param = home_of(to);
     return param >= 0 && variant_.buffers[from].kind == Kind::param &&
@@ -281,7 +282,7 @@ class Auditor {
     return is_arena(a) && is_arena(b) && variant_.buffers[a].device == variant_.buffers[b].device;
   }
 
-  // Whether they have bytes in common: in an arena, or as a result in a donated parameter.
+  // Whether they share bytes: in an arena, or as a result in a donated parameter.
   bool share_memory(std::uint32_t a, std::uint32_t b) {
     if (share_arena(a, b))
       return place(a).end() > place(b).first && place(b).end() > place(a).first &&

@@ -21,7 +21,7 @@ constexpr std::string_view names[] = {
     "fmodf", "powf", "expf", "expm1f", "logf", "log1pf", "sinf", "cosf", "tanf", "asinf", "acosf",
     "atanf", "atan2f", "sinhf", "coshf", "tanhf", "asinhf", "acoshf", "atanhf", "erff", "erfcf",
     "tgammaf", "lgammaf",
-    // What AddressSanitizer's and ThreadSanitizer's passes call.
+    // Functions that AddressSanitizer's and ThreadSanitizer's passes call.
     "__asan_report_load1", "__asan_report_load2", "__asan_report_load4", "__asan_report_load8",
     "__asan_report_load16", "__asan_report_load_n", "__asan_report_store1", "__asan_report_store2",
     "__asan_report_store4", "__asan_report_store8", "__asan_report_store16",
@@ -36,7 +36,7 @@ constexpr std::string_view names[] = {
     "__asan_set_shadow_f5", "__asan_set_shadow_f8"};
 
 constexpr std::array<char, 8> magic = {'H', 'O', 'N', 'E', 'C', 'O', 'D', '1'};
-constexpr std::size_t header_bytes = magic.size() + 8;  // and the hash of what follows
+constexpr std::size_t header_bytes = magic.size() + 8;  // including the hash of what follows
 
 class Writer {
  public:
@@ -74,7 +74,8 @@ class Reader {
     std::span<const std::byte> b = bytes();
     return std::string(reinterpret_cast<const char*>(b.data()), b.size());
   }
-  // How many elements follow, each of at least `least` bytes: no more than there are bytes for.
+  // Reads an element count; each element has at least `least` bytes, so the remaining bytes limit
+  // it.
   std::uint64_t count(std::size_t least) {
     std::uint64_t n = number<std::uint64_t>();
     if (n > in_.size() / least) refuse();

@@ -96,7 +96,7 @@ class PlanChecker {
     require(variant_->events <= most_events, "variant", variant_->events, " events");
   }
 
-  // Where a result lies, and where the parameter that it overwrites does.
+  // Checks the places of results and of the parameters that they overwrite.
   void check_ports() const {
     std::vector<int> device_of(plan_.results.size(), -1);
     for (const PlanBuffer& b : variant_->buffers) {
@@ -125,7 +125,7 @@ class PlanChecker {
                         [&](const DimBound& b) { return b.symbol.name() == d.name(); }));
   }
 
-  // Each a symbol of its own that no input has, with a bound of what comes before it.
+  // Each must be a unique symbol that no input has, with a bound over earlier symbols.
   void check_measured() const {
     std::vector<std::string> known;
     for (const PlanParam& p : plan_.params)
@@ -239,7 +239,7 @@ class PlanChecker {
   const Plan& plan_;
   std::string_view where_;
   const Variant* variant_ = nullptr;
-  std::vector<int> event_devices_;  // per event: where it is recorded; -1: not yet
+  std::vector<int> event_devices_;  // per event: device that records it; -1: none yet
 };
 
 }  // namespace

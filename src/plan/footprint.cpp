@@ -30,7 +30,7 @@ class Footprint {
     for (const T& e : v) add(e);
   }
 
-  // Expressions are shared; each counts once, as do the candidates of groups.
+  // Shared expressions and shared candidates of groups count once.
   void add(const Dim& d) {
     const DimExpr* e = d.expr();
     if (!e || !seen_.insert(e).second) return;
@@ -94,7 +94,7 @@ class Footprint {
   void all(const T&... parts) {
     (add(parts), ...);
   }
-  std::unordered_set<const void*> seen_;  // what is shared
+  std::unordered_set<const void*> seen_;  // shared objects that were counted
 };
 
 template <class T>

@@ -53,16 +53,16 @@ class TensorSet {
 
   std::unordered_map<std::string, std::size_t> by_content_;
   std::unordered_set<std::string> names_;
-  std::vector<Storage> kept_;  // what came from a device is the caller's for the call alone
+  std::vector<Storage> kept_;  // downloaded data must outlive the call
 };
 
-// Of the header with its own checksum's digits set to zero.
+// Checksum of the header with the checksum's own digits set to zero.
 std::string header_checksum(std::string header, std::size_t digits_at) {
   header.replace(digits_at, no_checksum.size(), no_checksum);
   return to_hex(hash128(header));
 }
 
-// Where the checksum's digits stand; npos when nowhere.
+// Position of the checksum's digits; npos if absent.
 std::size_t checksum_position(std::string_view header) {
   const std::string key = cat('"', checksum_key, "\":\"");
   const std::size_t at = header.find(key);
@@ -96,8 +96,8 @@ void verify_header(const Safetensors& file, std::string_view path) {
     refuse_damaged(path, "the header");
 }
 
-// Weights of a large file are left to VerifyData::all: reading them all would cost more than the
-// first run. What holds code or the graph is small.
+// Weights of a large file are verified only with VerifyData::all: reading them all would cost more
+// than the first run. Code and graph are small.
 bool is_verified(std::string_view name, std::size_t all_bytes, VerifyData verify) {
   return verify == VerifyData::all || all_bytes <= quick_limit || name.starts_with("code.") ||
          name.starts_with("graph.");
@@ -121,7 +121,7 @@ void verify_data(const Safetensors& file, const Json& hashes, VerifyData verify,
       if (b != std::byte{0}) refuse_damaged(path, "padding");
 }
 
-// Of heap, while the header is read.
+// Heap bytes used while the header is read.
 std::size_t header_heap_bytes(const Safetensors& file) {
   std::size_t bytes = heap_bytes(file.metadata) + heap_bytes(file.tensors);
   for (const auto& [key, text] : file.metadata) bytes += heap_bytes(key) + heap_bytes(text);

@@ -63,7 +63,7 @@ void add_if(Json& o, std::string_view key, Json value, const Json& usual) {
   if (!(value == usual)) o.add(std::string(key), std::move(value));
 }
 
-// How a step launches its kernel. Compiled code trusts that: it is written beside the kernel too,
+// How a step launches its kernel. Compiled code relies on it, so it is also stored with the kernel,
 // and a launch of any other form is refused when the plan is read.
 std::string launch_form(const Json& step, const Json& symbols) {
   std::string text = symbols.text();
@@ -74,7 +74,7 @@ std::string launch_form(const Json& step, const Json& symbols) {
         text += part->text();
         continue;
       }
-      // Not which buffer it lies in and where: that is the planner's.
+      // Excludes buffer and offset, which the planner chooses.
       for (const Json& view : part->array())
         for (std::size_t i = 2; i < view.array().size(); ++i) text += view.array()[i].text();
     }
@@ -286,8 +286,8 @@ class JsonWriter {
                         {"allowed", r.allowed}};
   }
 
-  // What is known of sizes may bound a variant's symbols more narrowly than the plan's. Its guards
-  // are asked of every size, so they speak of the plan's.
+  // A variant's symbols may have narrower bounds than the plan's. Guards are evaluated for every
+  // size, so they use the plan's symbols.
   Json variant(const Variant& v) {
     Json guards = list(v.guards, &JsonWriter::guard);
     std::map<std::string, Dim> of_plan = std::exchange(symbols_, {});
@@ -319,14 +319,14 @@ class JsonWriter {
   Json guard(const Guard& g) {
     return Json::Array{dim(g.a), enumerator_name<Guard::Kind>(guard_kinds, g.kind), dim(g.b)};
   }
-  // The first device is left out.
+  // The first device is omitted.
   Json buffer(const PlanBuffer& b) {
     Json::Array a = {enumerator_name<PlanBuffer::Kind>(buffer_kinds, b.kind), b.index,
                      dim(b.offset), dim(b.bytes)};
     if (b.device != 0) a.push_back(b.device);
     return a;
   }
-  // Dense strides are left out.
+  // Dense strides are omitted.
   Json view(const View& v) {
     Json::Array a = {v.buffer, dim(v.offset), info(v.dtype).name, dims(v.dims)};
     if (!(v.strides == dense_strides(Shape(v.dims)))) a.push_back(dims(v.strides));
@@ -404,7 +404,7 @@ class JsonReader {
     p.strategies = list(j.at("strategies"), &JsonReader::strategy);
     p.graph_arrays = list(j.at("graph_arrays"), &JsonReader::array);
     p.machine = j.at("machine").text_value();
-    // What another version hashed otherwise cannot be compared.
+    // Hashes of another content_version cannot be compared.
     if (const Json* content = j.find("content");
         content && content->at("version").integer() == content_version)
       p.content = read_hash(content->at("hash"));
@@ -518,7 +518,7 @@ class JsonReader {
     for (const Json& h : j.at("helpers").array())
       b.helpers.push_back(
           {read_number<std::uint64_t>(element(h, 0)), read_number<std::uint32_t>(element(h, 1))});
-    // A call to any other place in the code ends anywhere.
+    // A jump to a wrong place in the code has undefined effects.
     if (const Json* hash = j.find("hash"); hash && read_hash(*hash) != content_hash(b))
       throw UserError("plan: code for ", b.target,
                       " has other entries than it was compiled with; compile the plan again");
@@ -594,7 +594,7 @@ class JsonReader {
 
   Variant variant(const Json& j) {
     Variant v;
-    // With the variant's bounds a guard would be found true whatever the sizes are.
+    // With the variant's bounds a guard would always be simplified to true.
     v.guards = list(j.at("guards"), &JsonReader::guard);
     const auto of_plan = std::pair(symbols_, expressions_);
     read_symbols(j);
@@ -680,7 +680,7 @@ class JsonReader {
 
   const LoadTensor& load_;
   std::map<std::string, Dim, std::less<>> symbols_;
-  // One Dim for each text, because most stand in many views.
+  // One Dim per string, because most occur in many views.
   std::unordered_map<std::string_view, Dim> expressions_;
 };
 

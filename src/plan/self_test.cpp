@@ -14,7 +14,8 @@ namespace hone {
 
 namespace {
 
-// Elements repeat after so many, a prime, so that large inputs cost a copy and rows still differ.
+// Elements repeat after this many, a prime, so that large inputs cost only a copy and rows still
+// differ.
 constexpr std::int64_t period = 4093;
 
 void fill(Array& a, const SelfTestInput& in) {
@@ -32,7 +33,7 @@ std::string name_of_content(const Array& a) {
   return cat(to_hex(hash128(a.bytes())), ".", a.bytes().size());
 }
 
-// What a run does not read.
+// Fields that a run does not read.
 constexpr std::array<std::string_view, 8> not_run = {"strategy",   "verification", "measured",
                                                      "strategies", "graph_arrays", "machine",
                                                      "content",    "self_tests"};
@@ -78,7 +79,7 @@ SelfTestResult self_test_result(const Array& a) {
   SelfTestResult out{a.dims(), hash128(a.bytes()), {}, {}, 0};
   const std::int64_t count = a.count(), samples = std::min(count, most);
   for (std::int64_t i = 0; i < samples; ++i) {
-    // From the first to the last, with a remainder that moves through rows.
+    // From the first to the last element, at varying positions within rows.
     const std::int64_t at = samples == 1 ? 0
                                          : i * ((count - 1) / (samples - 1)) +
                                                i * ((count - 1) % (samples - 1)) / (samples - 1);
@@ -95,11 +96,10 @@ Hash128 content_hash(const Plan& plan) {
 
 Hash128 content_hash_when_read(const Plan& plan) {
   std::map<std::string, Array, std::less<>> arrays;
-  // The plan that is read shares its arrays with the first, so the same bytes are met twice or
-  // more.
+  // The plan that is read shares its arrays with the first, so the same bytes occur twice or more.
   struct Met {
     std::string name;
-    Array array;  // keeps the bytes where they are; those of code are the plan's
+    Array array;  // keeps the bytes alive; the plan owns those of code
   };
   std::map<std::pair<const std::byte*, std::size_t>, Met> met;
   const auto name_of = [&](std::string_view, const Array& a) {

@@ -10,7 +10,7 @@ void join(std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from) 
   for (std::size_t i = 0; i < from.size(); ++i) to[i] = std::max(to[i], from[i]);
 }
 
-// The host waits for the stream before it looks at what these read, or computes them itself.
+// For these steps the host waits for the stream, then reads their operands or computes them itself.
 bool is_for_host(Step::Kind kind) {
   using Kind = Step::Kind;
   return kind == Kind::branch || kind == Kind::loop || kind == Kind::require ||

@@ -60,8 +60,9 @@ class StepBinder {
     return found;
   }
   std::int64_t value(const Dim& d) const { return evaluate(d, executable_.symbols(), values_); }
-  // Of the arena of a device of the variant, by these steps. No size of a run decides where the
-  // buffers of prepare steps lie, and there may be none that all of the arena fits.
+  // End of the arena bytes that these steps use on a device of the variant. Offsets of prepare
+  // steps' buffers do not depend on a run's sizes, while the size of the whole arena may have no
+  // valid value.
   std::int64_t end_of_used(const std::vector<Step>& steps, std::size_t device) const {
     std::int64_t end = 0;
     for_each_step(steps, [&](const Step& s) {
@@ -102,8 +103,8 @@ class StepBinder {
     }
   }
 
-  // With the measure steps that follow it on its stream, where what they read is known now: the
-  // host waits for all of them at once.
+  // Includes the measure steps that follow it on its stream, if the places that they read are known
+  // now: the host then waits only once.
   void add_measure(const std::vector<Step>& steps, std::size_t at, bool in_body) {
     BoundOp op = op_of(BoundOp::Kind::measure, steps[at]);
     add_operands(steps[at], op);
@@ -145,7 +146,7 @@ class StepBinder {
     return static_cast<std::size_t>(it - executable_.symbols().begin());
   }
 
-  // Kernels' scratch is planned for sizes as large as they can be, so that it is known now.
+  // Kernels' scratch uses the upper bounds of measured sizes, so it is known now.
   void note_scratch_of_tails() {
     for_each_step(executable_.steps(variant_), [&](const Step& s) {
       if (s.kind != Step::Kind::launch || s.scratch_bytes == Dim(0)) return;
@@ -153,12 +154,12 @@ class StepBinder {
         std::size_t& most = needs_of(s).kernel_scratch;
         most = std::max(most, static_cast<std::size_t>(value(s.scratch_bytes)));
       } catch (const UserError&) {
-        // Of a body that these sizes make impossible.
+        // The step is in a body that is impossible at these sizes.
       }
     });
   }
 
-  // A body that these sizes make impossible is refused when it is reached, not before.
+  // A body that is impossible at these sizes is refused only when it is reached.
   template <class F>
   void guarded(const Step& s, const F& add_one) {
     const std::size_t ops = out_.ops.size();
@@ -218,7 +219,7 @@ class StepBinder {
     out_.refusals.push_back(std::move(message));
   }
 
-  // Its number is put between two texts.
+  // The message has the number between two strings.
   void add_require(const Step& s) {
     BoundOp op = op_of(BoundOp::Kind::require, s);
     op.target = static_cast<std::uint32_t>(out_.refusals.size());
@@ -305,7 +306,7 @@ class StepBinder {
     push_call(op, device(s)->bind(copy));
   }
 
-  // The plan's check made sure that both are dense.
+  // The plan's check ensures that both are dense.
   void add_transfer(const Step& s, const StridedCopy& copy) {
     const std::uint16_t from = variant_.buffers[s.operands[0].buffer].device,
                         to = variant_.buffers[s.operands[1].buffer].device;
@@ -327,14 +328,14 @@ class StepBinder {
     push(op);
   }
 
-  // Both views are of the same memory: what is copied is there.
+  // Both views are of the same memory, so there is nothing to copy.
   bool is_one_place(const View& a, const View& b) {
     const BoundAddress x = address_of(a), y = address_of(b);
     return x.kind == y.kind && x.device == y.device && x.index == y.index && x.offset == y.offset &&
            numbers(a.dims) == numbers(b.dims) && byte_strides(a) == byte_strides(b);
   }
 
-  // A result that overwrites a parameter lies there.
+  // A result that overwrites a parameter has the parameter's address.
   BoundAddress address_of(const View& v) {
     const PlanBuffer& b = variant_.buffers[v.buffer];
     const std::int64_t offset = value(v.offset);
@@ -399,7 +400,7 @@ class StepBinder {
         bytes < limits.small_bytes && (!group || value(group->flops) < limits.small_flops);
   }
 
-  // Bytes that the window holds; throws when it leaves its buffer.
+  // Size of the window in bytes; throws when it exceeds its buffer.
   std::int64_t check_window(const View& v, std::int64_t offset, OperandReach* reach = nullptr) {
     const std::int64_t size = buffer_size(v.buffer);
     std::int64_t low = 0, high = 0, count = 1;
@@ -420,7 +421,7 @@ class StepBinder {
     return checked_mul(count, element);
   }
 
-  // Evaluated at first use: a body that is never reached may have buffers without meaning.
+  // Evaluated at first use: a body that is never reached may have buffers of invalid size.
   std::int64_t buffer_size(std::uint32_t index) {
     if (sizes_[index] >= 0) return sizes_[index];
     const PlanBuffer& b = variant_.buffers[index];

@@ -31,7 +31,7 @@ void warn(const fs::path& path, std::string_view why) {
   if (told.insert(path).second) log_warning(cat("compile cache: ", path.string(), ": ", why));
 }
 
-// Who can write here can run code as us. An entry is machine code.
+// Entries are machine code: anyone who can write here can run code as this user.
 bool is_private(const fs::path& dir) {
   std::error_code error;
   const bool is_directory = fs::is_directory(fs::symlink_status(dir, error));

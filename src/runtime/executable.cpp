@@ -40,7 +40,7 @@ bool all_are_prepared(const Plan& plan, const std::vector<std::uint32_t>& varian
                              [&](std::uint32_t v) { return is_prepared(plan, plan.variants[v]); });
 }
 
-// Which of `all` stand for the variant's devices; empty when one of them finds none.
+// Indices in `all` of the variant's devices; empty when one has no match.
 std::vector<std::uint32_t> matched(const Variant& v, const Executable::Devices& all) {
   std::vector<std::uint32_t> out;
   for (const PlanDevice& wanted : v.devices) {
@@ -167,7 +167,7 @@ void Executable::place_streams() {
   }
 }
 
-// One program for each device, of the binaries that its steps launch kernels of.
+// Loads one program per device from the binaries whose kernels its steps launch.
 void Executable::load_programs() {
   std::vector<std::set<std::uint32_t>> kernels(devices_.size());
   for (std::uint32_t i : variants_)
@@ -194,7 +194,7 @@ DeviceBytes Executable::on_device(std::uint32_t device, std::span<const std::byt
   return {copy.at(), copy.size()};
 }
 
-// By one stream for each device: opening one may take milliseconds.
+// Uses one stream per device: opening a stream may take milliseconds.
 void Executable::upload() {
   for (std::uint32_t d = 0; d < devices_.size(); ++d) {
     std::unique_ptr<Stream> stream;

@@ -56,11 +56,11 @@ void StepRunner::run(const Variant& variant, BoundProgram& program, const Memory
   try {
     run_steps(variant, program, memory);
   } catch (...) {
-    // Nothing may use the caller's memory when this is over.
+    // No work may use the caller's memory after this returns.
     try {
       streams_.synchronize();
     } catch (...) {
-      // What failed first is told.
+      // Only the first error is reported.
     }
     throw;
   }
@@ -117,7 +117,8 @@ std::uint32_t StepRunner::traced(const Variant& variant, const BoundProgram& pro
   return next;
 }
 
-// The first runs take what is taken once. Few steps are not worth it.
+// The first runs do one-time allocations, so they are not recorded. Short programs are not worth
+// it.
 bool StepRunner::replayed(BoundProgram& p, std::uint64_t placement) {
   constexpr std::size_t few = 3;
   constexpr int first_runs = 2;
@@ -158,7 +159,7 @@ void StepRunner::place(BoundProgram& p, const Memory& memory) const {
   p.placement = memory.placement;
 }
 
-// Reads sizes, and gives the program of the steps that follow.
+// Reads measured sizes; returns the program of the steps that follow.
 BoundProgram& StepRunner::measured(const Variant& variant, BoundProgram& program,
                                    std::uint32_t at) {
   BoundTail& tail = program.tails[program.ops[at].target];
@@ -192,7 +193,7 @@ bool is_read_by_host(BoundOp::Kind kind) {
 
 }  // namespace
 
-// An operand that the host decides by: a bool or an i64.
+// Reads an operand that the host needs for a decision: a bool or an i64.
 std::int64_t StepRunner::read(const BoundProgram& program, std::uint32_t at,
                               std::uint32_t operand) {
   const BoundOp& op = program.ops[at];
@@ -204,13 +205,13 @@ std::int64_t StepRunner::read(const BoundProgram& program, std::uint32_t at,
     return *reinterpret_cast<const std::int64_t*>(from);
   }
   if (fetched_of_ != &program || i < fetched_from_ || i >= fetched_to_) fetch(program, at);
-  // Each is used once: the next time it may be another one.
+  // Each value is used once: it may have changed the next time.
   fetched_from_ = i + 1;
   return fetched_[fetched_.size() - (fetched_to_ - i)];
 }
 
-// What this op reads, and those that follow it at once on its stream, up to one after which another
-// op may follow.
+// Downloads the operands of this op and of those directly after it on the same stream, up to the
+// first that may jump.
 void StepRunner::fetch(const BoundProgram& program, std::uint32_t at) {
   const BoundOp& first = program.ops[at];
   fetched_of_ = &program;
@@ -235,7 +236,7 @@ void StepRunner::fetch(const BoundProgram& program, std::uint32_t at) {
   streams_[first.stream].synchronize();
 }
 
-// Made at its first use, by the device that records it.
+// Created at first use by the device that records it.
 Event& StepRunner::event(const BoundOp& op) {
   if (events_.size() <= op.target) events_.resize(op.target + 1);
   std::unique_ptr<Event>& e = events_[op.target];

@@ -98,12 +98,12 @@ class ConstantPacker {
     return false;
   }
 
-  // What the library wants, when it wants the same for both.
+  // The packing for the library, if both sizes need the same one.
   std::optional<Packing> packing_of(const Step& s) const {
     const std::optional<Packing> a = packing_for(s, least_);
     if (symbols_.empty()) return a;
     const std::optional<Packing> b = packing_for(s, larger_);
-    if (!a || !b) return a ? a : b;  // a branch that one of them does not reach
+    if (!a || !b) return a ? a : b;  // one of the sizes does not reach this branch
     const bool agree = a->bytes == b->bytes && a->operand == b->operand && a->form == b->form;
     return agree ? b : std::nullopt;
   }
@@ -129,7 +129,7 @@ class ConstantPacker {
     return out;
   }
 
-  // Calls that want the same of one constant share it.
+  // Calls that need the same packing of one constant share it.
   View packed_view(Variant& v, const View& constant, const Packing& packing) {
     std::string key = cat(constant.buffer, ' ', constant.offset, ' ', Shape(constant.strides));
     key += cat(' ', packing.pack_name, ' ', packing.form, ' ', packing.bytes);
@@ -154,11 +154,11 @@ class ConstantPacker {
   static constexpr std::int64_t most_size = 1 << 14;
   Plan& plan_;
   Device& device_;
-  std::uint16_t at_ = 0;  // the device, in the variant at hand
+  std::uint16_t at_ = 0;  // the device's index in the current variant
   Dims symbols_;
   std::size_t tried_ = 0;
   std::vector<std::int64_t> least_, larger_;
-  std::map<std::string, std::uint32_t> packed_;  // buffers, by what they hold
+  std::map<std::string, std::uint32_t> packed_;  // buffers by content
 };
 
 }  // namespace

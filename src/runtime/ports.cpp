@@ -11,7 +11,7 @@ namespace hone {
 
 namespace {
 
-// Bytes that a tensor of the caller has.
+// Size in bytes of a tensor of the caller.
 std::size_t tensor_bytes(std::string_view what, std::string_view name, const TensorRef& t) {
   std::int64_t bytes = byte_size(t.dtype);
   for (std::int64_t d : t.dims) {
@@ -21,7 +21,7 @@ std::size_t tensor_bytes(std::string_view what, std::string_view name, const Ten
   return static_cast<std::size_t>(bytes);
 }
 
-// Whether memory may be left out says the caller of this.
+// The caller handles memory that may be omitted.
 void check_memory(std::string_view what, std::string_view name, const TensorRef& t,
                   std::size_t bytes) {
   if (t.memory.size() != bytes)
@@ -32,7 +32,7 @@ void check_memory(std::string_view what, std::string_view name, const TensorRef&
     throw UserError(what, " '", name, "': the memory is null, expected ", bytes, " bytes");
 }
 
-// Sizes at which the two differ where the type has a number.
+// The first axis where the type has a number and the size differs.
 std::optional<std::size_t> different_axis(const Type& type, std::span<const std::int64_t> dims) {
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const Dim& d = type.shape.dims[i];
@@ -92,7 +92,7 @@ bool Ports::bind_input(std::size_t i, const TensorRef& t) {
   return !is_same;
 }
 
-// How sizes of several inputs go together is looked at when all are bound.
+// Sizes of several inputs are compared when all are bound.
 void Ports::check_dims(std::size_t input, std::span<const std::int64_t> dims) const {
   const PlanParam& p = plan_.params[input];
   if (static_cast<int>(dims.size()) != p.type.rank())
@@ -135,7 +135,7 @@ void Ports::bind_output(std::size_t i, const TensorRef& t) {
 
 void Ports::check_dims_of_output(std::size_t output, std::span<const std::int64_t> dims) const {
   const Type* type = output_types_[output];
-  if (!type) return;  // known when the inputs are: check_outputs()
+  if (!type) return;  // known when the inputs are bound: check_outputs()
   const bool has_rank = static_cast<int>(dims.size()) == type->rank();
   if (!has_rank || different_axis(*type, dims))
     throw UserError("output '", plan_.results[output].name, "' is ", dims_text(type->dtype, dims),

@@ -28,7 +28,7 @@ DeviceMemory prepare_address(const BoundAddress& a, const Executable& e,
 }
 
 void prepare_variant(const Executable& e, const Variant& v, StreamSet& streams) {
-  // Nothing that is prepared depends on a size, but where it lies in the arena may: any will do.
+  // Prepared data does not depend on sizes, but arena offsets may: any sizes will do.
   std::vector<std::int64_t> sizes;
   for (const Dim& symbol : e.symbols()) sizes.push_back(symbol.low());
   BoundProgram program = bind_steps(e, v, sizes);
@@ -40,7 +40,7 @@ void prepare_variant(const Executable& e, const Variant& v, StreamSet& streams) 
   runner.run(v, program, {[&](const BoundAddress& a) { return prepare_address(a, e, arenas); }});
 }
 
-// What the host can read where it lies is the plan's own data; the rest stays on its device.
+// Data that the host can read in place becomes the plan's own; the rest stays on its device.
 void keep(PreparedBuffer& to, const Executable::Made& made, const std::shared_ptr<Device>& device) {
   if (device->shares_host_memory())
     to.data = Storage(made.memory, {device->host_address(made.memory->at()), made.memory->size()});

@@ -112,8 +112,8 @@ std::unique_ptr<Ready> ReadyCache::make(const Ports& ports) const {
   return r;
 }
 
-// Whoever wrote the file: no step may read what nothing wrote, or write over what is still
-// needed. A plan that was compiled here was audited then.
+// Plan files are not trusted: no step may read unwritten data or overwrite data that is still
+// needed. A plan that was compiled in this process was audited then.
 void ReadyCache::audit_steps(const Variant& v) const {
   std::vector<std::int64_t> values = values_;
   const auto size = [&](const Dim& d) { return evaluate(d, executable_.symbols(), values); };

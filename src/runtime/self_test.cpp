@@ -26,12 +26,12 @@ std::vector<Array> inputs_of(const SelfTest& t) {
   return out;
 }
 
-// As people read it: integers without a point.
+// For messages: integers without a decimal point.
 std::string value_text(const Array& a, std::int64_t i) {
   return is_float(a.dtype()) ? cat(a.real(i)) : cat(a.integer(i));
 }
 
-// As comparisons of samples read it.
+// For comparisons of samples.
 double value_of(const Array& a, std::int64_t i) {
   return is_float(a.dtype()) ? a.real(i) : static_cast<double>(a.integer(i));
 }
@@ -91,7 +91,7 @@ class Tester {
     return out;
   }
 
-  // The whole plan where it runs the variant, else the variant alone; null where neither runs here.
+  // The whole plan if it runs the variant, else the variant alone; null if neither runs here.
   std::shared_ptr<const Executable> executable_for(const SelfTest& t, std::string& skipped) const {
     if (std::ranges::count(whole_->variants(), t.variant) > 0) return whole_;
     try {
@@ -109,7 +109,7 @@ class Tester {
                ": ");
   }
 
-  // Made when it is needed: it names every input.
+  // Made only when needed, because it names every input.
   std::string failed(const SelfTest& t, std::size_t result) const {
     return cat(failed(t), "result '", plan_->results[result].name, "' ");
   }
@@ -141,7 +141,7 @@ class Tester {
                               Shape(Dims(expected.dims.begin(), expected.dims.end())));
       if (hash128(a.bytes()) == expected.digest) continue;
       const bool needs_bits = t.is_exact || options_.is_same_machine;
-      // A library's last bits may turn an integer over, an index even by much.
+      // A library's rounding may change an integer by one, and an index by any amount.
       if (!needs_bits && !is_float(a.dtype())) {
         out.sizes_only.push_back(plan_->results[i].name);
         continue;

@@ -38,7 +38,7 @@ class Session::State {
   const RunCounters& counters() const { return runner_->counters; }
   StepRunner& runner() { return *runner_; }
 
-  // One call at a time; a second one is the caller's mistake and is told so.
+  // One call at a time; a second one is an error of the caller and is reported.
   class Exclusive {
    public:
     explicit Exclusive(State& s) : state_(s) {
@@ -103,7 +103,8 @@ class Session::State {
     return m;
   }
 
-  // Before a run takes memory, and `more` for its results. A given limit is one of peak().
+  // Called before a run allocates memory, and `more` bytes for its results. A given limit applies
+  // to peak().
   void check_memory(std::int64_t more = 0) {
     const bool is_given = options_.max_memory >= 0;
     const std::int64_t usual = default_memory_limit();
@@ -121,7 +122,7 @@ class Session::State {
         "; raise the limit (max_memory, --max-memory), or use fewer threads or smaller sizes");
   }
 
-  // A given limit, at sizes that are new; also where a run takes no memory of its own.
+  // Checks a given limit at new sizes, even if a run allocates nothing.
   void check_limit(Ready& r) {
     if (r.is_allowed || options_.max_memory < 0) return;
     check_memory(memory().peak(), options_.max_memory, "");
@@ -133,7 +134,7 @@ class Session::State {
     fetch();
   }
 
-  // Copies all inputs, or those that were bound since they were copied.
+  // Copies all inputs, or only those bound since their last copy.
   void compute(bool copies_all) {
     computed_ = nullptr;
     Ready& r = ready();
@@ -198,7 +199,7 @@ class Session::State {
       first_stream(ports_.device_of(i)).upload(place.staging.at(), {port.data, port.bytes});
       ++runner_->counters.staged_copies;
     }
-    // Streams beside the first do not wait for it by themselves.
+    // Other streams do not wait for the first one automatically.
     if (streams_->size() > arenas_.size()) streams_->synchronize();
   }
 
@@ -216,7 +217,7 @@ class Session::State {
     if (has_any) streams_->synchronize();
   }
 
-  // What data decided is known after the run.
+  // Measured sizes are known after the run.
   void note_results(const Variant& v, const Ready& r) {
     result_dims_.resize(v.results.size());
     for (std::size_t i = 0; i < v.results.size(); ++i) {
@@ -239,7 +240,7 @@ class Session::State {
     for (std::size_t d = 0; d < arenas_.size(); ++d) {
       const std::size_t arena = r.program.needs[d].arena_bytes;
       if (arena > arenas_[d].size()) {
-        arenas_[d] = {};  // first give back, then take
+        arenas_[d] = {};  // free before allocating
         arenas_[d] = take("values between steps", allocators_[d], arena);
       }
       taken_scratch_[d] = std::max(taken_scratch_[d], r.program.needs[d].scratch());
@@ -255,7 +256,7 @@ class Session::State {
       }
   }
 
-  // Names what there was no memory for.
+  // The error names what could not be allocated.
   OwnedMemory take(const std::string& what, const std::shared_ptr<Allocator>& from,
                    std::size_t bytes) const {
     try {
@@ -265,7 +266,7 @@ class Session::State {
     }
   }
 
-  // Has the operands' addresses computed, unless they are as in the last run with these sizes.
+  // Computes the operands' addresses, unless they are those of the last run with these sizes.
   void place(Ready& r) {
     bool has_moved = r.placement == 0;
     const auto put = [&](DeviceMemory& to, DeviceMemory now) {
@@ -300,7 +301,7 @@ class Session::State {
   std::optional<StepRunner> runner_;
   Ports ports_;
   ReadyCache cache_;
-  Ready* current_ = nullptr;   // fits the inputs bound now; null: not known
+  Ready* current_ = nullptr;   // for the inputs bound now; null: unknown
   Ready* computed_ = nullptr;  // of the last run
   std::uint64_t placements_ = 0;
   StepRunner::Memory memory_;
@@ -309,7 +310,7 @@ class Session::State {
   std::vector<OwnedMemory> arenas_;
   std::vector<std::size_t> taken_scratch_, most_scratch_;
   std::atomic<bool> is_busy_{false};
-  BackgroundJob job_;  // last: it uses all others until it is destroyed
+  BackgroundJob job_;  // last member: it uses all others until it is destroyed
 };
 
 Session::Session(std::shared_ptr<const Executable> executable, SessionOptions options)
@@ -410,7 +411,7 @@ std::vector<Array> Session::run(std::span<const Array> inputs) {
     const std::int32_t alias = plan.result_alias[i];
     memories.push_back(alias < 0 ? make(needs[i].bytes) : donated[static_cast<std::size_t>(alias)]);
     const DType dtype = plan.results[i].type.dtype;
-    // How large an open result will be is not known: its memory is given as elements in a row.
+    // The size of an open result is not known yet: its memory is bound with one axis.
     const std::int64_t room[] = {static_cast<std::int64_t>(needs[i].bytes) / byte_size(dtype)};
     const std::span<const std::int64_t> dims =
         needs[i].is_open ? std::span<const std::int64_t>(room) : needs[i].dims;

@@ -40,7 +40,7 @@ hone_status failed(hone_status status, const char* text) noexcept {
   return status;
 }
 
-// No exception leaves this function: the border of the C interface.
+// Boundary of the C interface: no exception leaves this function.
 template <class F>
 hone_status guarded(F&& f) noexcept {
   try {
@@ -168,7 +168,7 @@ TensorRef tensor(hone_dtype dtype, const std::int64_t* dims, std::int32_t rank, 
           {static_cast<std::byte*>(data), bytes}};
 }
 
-// A stop asked for before this run is over and done with.
+// A stop that was requested before this run has no effect on it.
 void renew_stop(hone_session& s) {
   std::lock_guard lock(s.mutex);
   if (s.stop.stop_requested()) s.stop = std::stop_source();
