@@ -19,28 +19,28 @@ namespace hone {
 
 namespace {
 
-// Groups of more work or more elements than this are checked on sampled elements, on fewer where
-// each is much work: the interpreter is slow, and a check is to take a fifth of the time of a
-// compilation at most.
+// Groups with more work or elements than this are checked on sampled elements, fewer if each needs
+// much work: the interpreter is slow, and a check should take at most a fifth of the compilation
+// time.
 constexpr std::int64_t most_whole_flops = 300'000, most_whole_elements = 1 << 20;
-// A kernel is checked at some eight other sizes, each only if it takes no more work than this.
+// A kernel is checked at about eight other sizes, each only if it needs no more work than this.
 constexpr std::int64_t most_other_flops = 100'000;
-// Of more work than this some chunks are run, so that a check is a small part of what a compilation
-// takes.
+// Above this work, only some chunks are run, so that a check is a small part of the compilation
+// time.
 constexpr std::int64_t most_run_flops = 30'000'000;
-// Of these, one in 4 to one in 64 is run, fewer where there is more work.
+// In that case one chunk in 4 to one in 64 is run, fewer for more work.
 constexpr std::int64_t least_apart = 4, most_apart = 64;
-// Of more work than this no negative, tiny and wide numbers are tried: it is in products, where
-// their signs and sizes decide nothing.
+// Above this work, negative, tiny and wide numbers are not tried: the work is in products, where
+// signs and magnitudes do not matter.
 constexpr std::int64_t most_varied_flops = 20'000'000;
-// So much work is in long sums, of which extreme numbers leave nothing but NaN. Beyond it few
-// numbers are special.
+// Above this work there are long sums, which extreme numbers turn into NaN, so only few numbers are
+// special.
 constexpr std::int64_t most_extreme_flops = 500'000'000;
-// Of more work than this they are tried only where some chunks show them.
+// Above this work they are tried only if running some chunks is enough to show them.
 constexpr std::int64_t most_rare_flops = 4'000'000'000;
-// Enclosures of extreme numbers are made for little work, and where casts to fewer bits round.
+// Enclosures of extreme numbers are used up to this work, and if casts to fewer bits round.
 constexpr std::int64_t most_each_extreme_flops = 20'000;
-constexpr std::uint64_t seed = 17;  // of inputs
+constexpr std::uint64_t seed = 17;  // of the inputs
 constexpr std::int64_t most_samples = 64, least_samples = 12, sampled_flops = 16'000,
                        sampled_reads = 200'000;
 
@@ -50,10 +50,9 @@ void keep_worst(Comparison& worst, const Comparison& c) {
   if (c.ok == was_ok && c.max_rel_error > worst.max_rel_error) worst = c;
 }
 
-// Whether every element is enclosed in intervals. Of those of which nothing is known the first rule
-// decides, but for those that hang on the order of operations. An open decision is one of few.
-// Where sums of wide numbers cancel, a logarithm may be anything, so there the intervals are
-// enough.
+// Whether every element lies in its interval. Elements with unknown bounds use the first rule,
+// unless they depend on the order of operations. An open decision has few outcomes. Where sums of
+// wide numbers cancel, a logarithm may be anything, so the intervals are enough there.
 bool encloses(const Enclosure& e, const Wide& got, const Wide& strict, const Wide& wide,
               Fill fill) {
   if (!accept(got, e).ok) return false;
@@ -67,17 +66,17 @@ bool encloses(const Enclosure& e, const Wide& got, const Wide& strict, const Wid
   return accept(judged, strict, wide).ok;
 }
 
-// Every element lies where rounding can put it, also small ones beside large ones.
+// Checks that rounding explains every element, also small ones beside large ones.
 Comparison accept_each(const Enclosure& e, const Wide& got, Comparison c) {
   const Comparison each = accept(got, e);
   return each.ok || !each.problem.empty() ? c : each;
 }
 
-// What a group means on the inputs of a trial. Functions are made when they are first asked for: a
-// check on other sizes rarely needs them.
+// The reference for a group on the inputs of a trial. Functions are made at first use: a check at
+// other sizes rarely needs them.
 class GroupMeaning {
  public:
-  // `rounded`: with the roundings that a candidate adds, or null.
+  // `rounded`: the function with the roundings that a candidate adds, or null.
   GroupMeaning(const GroupSpec& spec, const Trial& trial, const Sizing& sizes,
                const Function* rounded)
       : spec_(spec), trial_(trial), sizes_(sizes), rounded_(rounded) {}
@@ -119,7 +118,7 @@ Comparison whole(GroupMeaning& meaning, const Trial& trial, Expected& expected, 
   if (each) enclosures = meaning.enclosures();
   for (std::size_t i = 0; i < got.size(); ++i) {
     Comparison c = expected.accept(i, got[i]);
-    // Numbers are rounded on the way as well: a running product may overflow there.
+    // Intermediate numbers are rounded too: a running product may overflow.
     if (!c.ok && c.problem.empty()) {
       if (stepwise.empty()) stepwise = meaning.evaluator().in(Mode::stepwise, trial.inputs());
       if (const Comparison other = accept(got[i], stepwise[i], wide[i]); other.ok) c = other;
@@ -141,15 +140,14 @@ void set_element(Wide& w, std::size_t i, const Element& e) {
     w.integers[i] = e.integer;
 }
 
-// `wanted` elements of a result are checked, fewer where each is much work. They are taken `beside`
-// at a time, next to one another, where each is little arithmetic: they may share a row that was
-// reduced.
+// `wanted` elements of a result are checked, fewer if each needs much work. If each needs little
+// arithmetic, they are taken in runs of `beside` adjacent elements, which may share a reduced row.
 struct SampleSize {
   std::int64_t wanted, beside;
 };
 
-// `reads`: how many elements the reference reads to compute one. Wrong places show on random
-// numbers; what the other fills show is the same at every place, so they need fewer samples.
+// `reads`: number of elements that the reference reads to compute one. Random numbers show wrong
+// places; faults that the other fills show are the same at every place, so they need fewer samples.
 SampleSize samples_of(std::int64_t count, std::int64_t flops, std::int64_t reads, Fill fill) {
   const std::int64_t each = std::max<std::int64_t>(flops / std::max<std::int64_t>(count, 1), 1);
   const std::int64_t wanted = std::clamp(std::min(sampled_flops / each, sampled_reads / reads),
@@ -158,8 +156,8 @@ SampleSize samples_of(std::int64_t count, std::int64_t flops, std::int64_t reads
           sampled_flops / each < most_samples ? 1 : 4};
 }
 
-// Both ends, and places in between that meet every residue of a tile sooner or later. Of those
-// between only the `usable` ones, and fewer than wanted where few are.
+// Both ends, and places in between that eventually cover every residue of a tile. In between only
+// `usable` places, so there may be fewer than wanted.
 template <class Usable>
 std::vector<std::int64_t> sampled_places(std::int64_t count, SampleSize size, Usable usable) {
   const auto [all, beside] = size;
@@ -190,7 +188,7 @@ struct Samples {
   }
 };
 
-// Nothing when more than `most` elements are computed for them.
+// Empty when this needs more than `most` computed elements.
 std::optional<Samples> at_places(const Array& got, std::size_t result,
                                  std::vector<std::int64_t> places, ElementEvaluator& reference,
                                  std::int64_t most) {
@@ -236,14 +234,14 @@ class Check {
     return worst;
   }
 
-  // In one run, on what memory was filled with at first, of which the reference said this.
+  // Compares one run on the initial contents of memory with the reference's results.
   Comparison once(Expected& expected, Fill fill) {
     run(Chunks::Which::all);
     return whole(meaning_, trial_, expected, fill, false);
   }
 
  private:
-  // Which of two numbers next to the exact one it takes shows in no sum of errors.
+  // Such a cast may round to the wrong neighbor without showing in a sum of errors.
   static bool has_narrowing_cast(const Function& f) {
     return std::ranges::any_of(live_nodes(f), [&](NodeId n) {
       const Value v(&f.graph(), n);
@@ -260,8 +258,9 @@ class Check {
     return all;
   }
 
-  // An element alone takes several times as long as one of many. So where a few of the results need
-  // a good part of all that is computed, everything is evaluated, unless that takes much memory.
+  // Evaluating an element alone takes several times as long as one of many. So if a few results
+  // need a large part of all computed elements, everything is evaluated, unless that takes much
+  // memory.
   static std::int64_t most_elements(const Function& f, std::int64_t flops) {
     constexpr std::int64_t most_wide_elements = 1 << 27;
     return elements_of(f) > most_wide_elements ? std::numeric_limits<std::int64_t>::max()
@@ -298,7 +297,7 @@ class Check {
     return out;
   }
 
-  // What a kernel makes of NaN and infinity shows in some chunks, and on some elements.
+  // Checks NaN and infinity; some chunks and some elements are enough for that.
   void compare_rare(Comparison& worst) {
     if (!is_one_launch_ && flops_ > most_rare_flops) return;
     trial_.refill(Fill::rare, seed);
@@ -307,7 +306,7 @@ class Check {
       keep_worst(worst, *c);
   }
 
-  // What a chunk writes may not hang on which chunks ran before it, or on which thread.
+  // Results of a chunk must not depend on which chunks ran before it, or on which thread.
   void compare_backwards() {
     const std::vector<Hash128> before = hashes();
     trial_.refill(Fill::random, seed);
@@ -318,9 +317,9 @@ class Check {
           "runs on");
   }
 
-  // Few elements may all be small beside what cancelled in them. So a refused result is compared on
-  // as many elements as show its size. Nothing when some chunks wrote too few elements, or not
-  // those at both ends, or when that is as much work as to evaluate everything.
+  // A few elements may all be small because of cancellation. So a refused result is compared again
+  // on enough elements to show its magnitude. Empty when some chunks wrote too few elements, or not
+  // those at both ends, or when evaluating everything is as cheap.
   std::optional<Comparison> sampled(Fill fill, bool some_chunks) {
     constexpr std::int64_t many_samples = 1000;
     Comparison worst;
@@ -345,7 +344,8 @@ class Check {
       const auto at = [&](std::vector<std::int64_t> those, ElementEvaluator& by) {
         return at_places(got[r], r, std::move(those), by, most_elements_);
       };
-      // What the wide mode alone accepts is accepted for any numbers of the other (ref/expected.h).
+      // Results that the wide mode alone accepts are accepted regardless of the other mode
+      // (ref/expected.h).
       std::optional<Samples> first = at(few, wide);
       if (!first) return std::nullopt;
       Comparison c = first->accepted();
@@ -363,7 +363,7 @@ class Check {
         c = more->accepted();
         // The rule estimates the error from few elements. Enclosures of all of them decide.
         if (!c.ok && flops_ <= most_varied_flops) return std::nullopt;
-        // That is too much work here, so the estimate includes the rounding of every addition.
+        // Too much work for enclosures, so the estimate includes the rounding of every addition.
         ElementEvaluator stepwise(f, trial_.inputs(), Mode::stepwise);
         if (!c.ok)
           if (const std::optional<Samples> rounded = at(std::move(many), stepwise))
@@ -383,11 +383,11 @@ class Check {
   GroupMeaning meaning_;
   Chunks::Which ran_ = Chunks::Which::all;  // in the last run
   bool is_small_ = false;
-  bool is_each_extreme_ = false;    // each element is held against its own enclosure there too
+  bool is_each_extreme_ = false;    // also compares each element with its own enclosure there
   std::int64_t most_elements_ = 0;  // to compute one by one
 };
 
-// What a group gives on made-up inputs.
+// Results of a group on made-up inputs.
 struct Given {
   Given(const GroupSpec& spec, Evaluator& evaluator, const Sizing& sizes, Fill fill)
       : inputs(Trial::sample_inputs(spec, sizes, fill, seed)),
@@ -397,7 +397,7 @@ struct Given {
   Expected expected;
 };
 
-// Nothing where that takes long, or the reference refuses such sizes or data.
+// Empty if that takes long, or if the reference refuses such sizes or data.
 std::unique_ptr<Given> given_at(const GroupSpec& spec, Evaluator& evaluator, const Dim& flops,
                                 const Sizing& sizes, Fill fill) try {
   if (size_of(flops, sizes) > most_other_flops) return nullptr;

@@ -12,7 +12,7 @@ namespace hone {
 
 namespace {
 
-// No finite one is so large that the order of adding products decides whether a sum overflows.
+// Finite values are small enough that the order of adding products cannot make a sum overflow.
 double extreme_real(Random& random) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   return random.of({0.0, -0.0, 1.0, -1.0, 1e-7, 6e-8, -1e-40, 1e-45, 2048.0, 65504.0, -7e4, 88.8,

@@ -13,7 +13,7 @@ struct Written {
   std::int64_t chunks;
 };
 
-// The kernel's one result, and how many chunks write it.
+// The kernel's only result, and the number of chunks that write it.
 std::optional<Written> written_by(const Kernel& k) {
   if (std::ranges::count_if(k.params, &KernelParam::written) != 1 || !k.chunks.is_number())
     return std::nullopt;
@@ -35,7 +35,7 @@ bool Chunks::pack_for_some(const Candidate& c) {
   const auto& reader = std::get<Kernel>(c.steps[1].what);
   const std::optional<Written> packed = pack ? written_by(*pack) : std::nullopt;
   if (!packed || !reader.chunks.is_number()) return false;
-  // The candidate's one temporary is what is packed.
+  // The candidate's only temporary is the packed operand.
   const auto is_packed = [](const Candidate::Operand& o) {
     return o.kind == Candidate::Operand::Kind::temporary;
   };

@@ -10,7 +10,7 @@ namespace hone {
 
 namespace {
 
-// Every tensor that is computed from data, in order; constants and sizes are not.
+// Every tensor that is computed from data, in order; excludes constants and sizes.
 Values inner_values(const Function& f) {
   Values out;
   for (NodeId n : live_nodes(f)) {
@@ -30,7 +30,7 @@ Function with_results(const Function& f, std::span<const Value> wanted) {
   return out;
 }
 
-// The body's symbols stand for the sizes of what is passed to it.
+// Replaces the body's symbols by the sizes of its arguments.
 Function with_sizes_of(const Function& body, std::span<const Value> arguments) {
   SizeMap map;
   for (std::size_t i = 0; i < arguments.size(); ++i)
@@ -40,8 +40,7 @@ Function with_sizes_of(const Function& body, std::span<const Value> arguments) {
   return map_sizes(body, map);
 }
 
-// The branches that these inputs take, in place of each `if_else` on data; nothing when there is
-// none.
+// Replaces each `if_else` on data by the branch that these inputs take; empty when there is none.
 std::optional<Function> with_taken_branches(const Function& f, const std::vector<Array>& inputs) {
   Values choices, conditions;
   for (NodeId n : live_nodes(f))
@@ -76,8 +75,8 @@ class Search {
         evaluator_(all_),
         expected_(evaluator_, inputs_, Mode::stepwise) {}
 
-  // In a plan that keeps every value; when all is right in it and wrong without, in plans that keep
-  // the results and one value more.
+  // Searches in a plan that keeps every value. If everything is right there but wrong in the
+  // original plan, searches in plans that keep the results and one more value.
   std::optional<Difference> run() {
     const std::vector<Array> got = run_plan(wanted_);
     for (std::size_t i = 0; i < got.size(); ++i)
@@ -134,7 +133,7 @@ std::optional<Difference> first_difference(const Function& f, const MakePlan& ma
   while (std::optional<Function> next = with_taken_branches(inlined, inputs))
     inlined = std::move(*next);
   if (auto d = Search(inlined, make, inputs, threads).run()) return d;
-  // Nothing is wrong in the branches: perhaps in how they are reached.
+  // The branches are right: the fault may be in how they are reached.
   if (&inlined.graph() == &f.graph()) return std::nullopt;
   return Search(f, make, inputs, threads).run();
 }

@@ -24,7 +24,7 @@ Ends ends_of(DType t) {
   return {p.most, p.most - p.eps * (p.most / (2 - p.eps)), p.tiny};
 }
 
-// What rounds to the ends of the dtype, and the ties next to them.
+// Numbers that round to the limits of the dtype, and the ties next to them.
 std::vector<double> edges_of_cast(DType to) {
   if (is_float(to)) {
     const auto [largest, before, least] = ends_of(to);
@@ -51,7 +51,7 @@ void add_edges(const Graph& graph, NodeId n, std::vector<double>& out) {
   out.insert(out.end(), ends.begin(), ends.end());
 }
 
-// Whether the result has the numbers of its operands, but for their signs and rounding.
+// Whether the result has the numbers of its operands, except for signs and rounding.
 bool passes_on(const Graph& graph, NodeId n) {
   const Op& op = graph.op(n);
   return op.kind == OpKind::movement || &op == &ops::neg || &op == &ops::abs ||
@@ -62,7 +62,7 @@ bool passes_on(const Graph& graph, NodeId n) {
 
 std::vector<std::vector<double>> edges_of_params(const Function& given) {
   std::vector<std::vector<double>> out(given.params().size());
-  // A composite states its own edges; what it is made of says whether it sums.
+  // A composite states its own edges; its expansion shows whether it sums.
   const Function core = expand_composites(given);
   for (NodeId n : live_nodes(core))
     if (!is_local(core.graph(), n)) return out;

@@ -22,7 +22,7 @@ bool is_kept(const Value& v) {
   return v.is(ops::constant) && (!is_float(v.dtype()) || v.shape().count().high() <= most_elements);
 }
 
-// The node alone, over parameters, so that equal ones of several layers are one.
+// The node alone, on parameters, so that equal nodes of several layers are checked once.
 Function alone(const Function& f, NodeId n) {
   const Graph& graph = f.graph();
   Function out;
@@ -91,8 +91,8 @@ void check_call(const Function& call, const Sizing& sizes, const std::string& or
   }
 }
 
-// Numbers that lie close to one another and far from zero leave a row's mean and its largest number
-// out where they are taken away first. What takes them away last, or not at all, leaves rounding.
+// Uses numbers that are close to each other and far from zero. A stable expansion subtracts a row's
+// mean or maximum first; one that subtracts it last, or not at all, leaves mostly rounding.
 void check_stability(const Function& call, const Sizing& sizes, const std::string& origins) {
   constexpr double most_lost = 0.01;  // of the largest element
   const Op& op = call.result(0).op();
@@ -113,7 +113,7 @@ void check_stability(const Function& call, const Sizing& sizes, const std::strin
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     most = std::max(most, std::fabs(wanted[i]));
     const double here = std::fabs(got[i] - wanted[i]);
-    error = here <= error ? error : here;  // NaN stays
+    error = here <= error ? error : here;  // keeps NaN
   }
   if (std::isfinite(most) && !(error <= most_lost * most))
     throw InternalError("refused: ", op.name, origins.empty() ? "" : " of ", origins,
@@ -131,7 +131,7 @@ void check_expansions(const Function& f, const Sizing& sizes) {
     if (op.is_core() || !op.eval) continue;
     const Function call = alone(f, n);
     if (!seen.insert(call.hash()).second) continue;
-    // What it is expanded to says what it computes.
+    // The expansion determines the amount of work.
     if (flops_at(flops_of(expand_composites(call)), sizes) > most_flops) continue;
     for (Fill fill : {Fill::random, Fill::wide})
       check_call(call, sizes, origins_of(f.graph(), n), fill);

@@ -8,8 +8,8 @@ namespace hone {
 
 // Random perturbations may miss a rare outcome of a step that rounding decides, such as the other
 // branch of an `if` or the next whole number, and f64 has no more precise evaluation to compare
-// with. There enclosures decide. Those of other floats are too wide to find a wrong rule, and
-// decide only for numbers of which products may overflow, and for single elements: those that
+// with. Enclosures decide in these cases. For other floats they are too wide to find a wrong rule,
+// and decide only for numbers whose products may overflow, and for single elements: those that
 // depend on the order of operations (inf/inf of numbers that a kernel keeps in a wider dtype, 0/0
 // of differences that cancel) and those that are nothing but rounding (a product of such
 // differences). Perturbations must explain the others.

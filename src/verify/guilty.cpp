@@ -20,7 +20,7 @@ class Meaning {
         expected_(evaluator_, inputs, Mode::stepwise),
         rounding_(f, inputs, expected_) {}
 
-  // What another function gives for the same inputs; nothing when it means the same.
+  // How another function's results differ for the same inputs; empty when they agree.
   std::optional<std::string> difference(const Function& other) {
     std::vector<Array> got;
     try {

@@ -9,7 +9,7 @@ namespace hone {
 
 namespace {
 
-// As a device may see them that does not keep denormals.
+// Replaces denormals by zeros, for devices that do not keep them.
 void clear_denormals(Array& a) {
   if (!is_float(a.dtype())) return;
   for (std::int64_t i = 0; i < a.count(); ++i)

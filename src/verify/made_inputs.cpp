@@ -15,17 +15,17 @@ namespace hone {
 
 namespace {
 
-// What the integers or texts of a parameter are taken from.
+// The set from which the integers or texts of a parameter are taken.
 struct Choice {
   std::int64_t low = 0, high = 7;
   Listed listed = Listed::no;
-  std::vector<std::int64_t> members = {};  // where not empty, these and no others
+  std::vector<std::int64_t> members = {};  // if not empty, only these
   bool operator==(const Choice&) const = default;
 };
 
 bool has_effect(const Function& f);
 
-// Whether a run may be refused for what the node is given.
+// Whether the node may refuse a run because of its operands.
 bool has_effect(const Graph& graph, NodeId n) {
   if (!graph.op(n).pure) return true;
   return std::ranges::any_of(graph.attrs(n).entries(), [](const Attrs::Entry& e) {
@@ -58,8 +58,8 @@ Function refusals_of(const Function& f) {
   return out;
 }
 
-// Whether the result holds numbers of the operands only, so that what is required of it is required
-// of them: what require_within() makes of an index.
+// Whether the result holds only numbers of the operands, so that requirements on it apply to them:
+// operations that require_within() applies to an index.
 bool passes_numbers_on(const Op& op) {
   static const Op* const all[] = {&ops::cast, &ops::select,     &ops::reduce_max,
                                   &ops::le,   &ops::reduce_min, &ops::bit_and,
@@ -92,7 +92,7 @@ std::set<std::size_t> params_behind(const Function& f, Value root) {
   return out;
 }
 
-// Ranges that are required of parameters as they are.
+// Ranges that are required of parameters directly.
 std::vector<Choice> required_ranges(const Function& f, const Sizing& sizes) {
   std::vector<Choice> out(f.params().size());
   std::vector<std::optional<std::pair<std::int64_t, std::int64_t>>> ranges(out.size());
@@ -103,7 +103,7 @@ std::vector<Choice> required_ranges(const Function& f, const Sizing& sizes) {
       low = size_of(f.graph().attrs(n).dims("low").at(0), sizes);
       high = size_of(f.graph().attrs(n).dims("high").at(0), sizes);
     } catch (const UserError&) {
-      continue;  // data decides it
+      continue;  // data-dependent
     }
     for (std::size_t p : params_behind(f, f.graph().operands(n)[0])) {
       auto& r = ranges[p];
@@ -161,14 +161,14 @@ class Maker {
     return false;
   }
 
-  // Required ranges; where that does not do, what the model compares a parameter with; then one
-  // parameter at a time has its integers taken from elsewhere, and last all of them.
+  // Tries required ranges; then the values that the model compares a parameter with; then other
+  // integers for one parameter at a time, and finally for all.
   void search() {
     const Function part = refusals_of(f_);
     choices_ = required_ranges(part, sizes_);
     constexpr double most_flops = 2e9;
     const double flops = static_cast<double>(flops_at(flops_of(part), sizes_));
-    // Real inputs are made up in one way only, so they are tried only where that is cheap.
+    // There is only one way to make up real inputs, so they are tried only if that is cheap.
     if (!any_open() && flops > most_flops / 20) return;
     left_ = static_cast<int>(std::clamp(most_flops / std::max(flops, 1.0), 1.0, 200.0));
     if (is_accepted(part) || !any_open()) return;
@@ -190,8 +190,8 @@ class Maker {
     choices_ = start;
   }
 
-  // Takes the elements of parameters from what they are compared with; false where there is
-  // nothing.
+  // Takes the elements of parameters from the values that they are compared with; false if there
+  // are none.
   bool take_members(const Function& part) {
     constexpr std::size_t most = 64;
     const std::vector<Values> compared = compared_with(part);
@@ -208,7 +208,7 @@ class Maker {
     return any;
   }
 
-  // Of values that are the same in every run.
+  // Evaluates values that are the same in every run.
   std::vector<Array> evaluated(const Function& part, const Values& values) const try {
     Function out = clone_params(part);
     Copier copy(part, out);

@@ -9,7 +9,7 @@ namespace hone {
 
 namespace {
 
-// What becomes of a function when it is copied.
+// Changes to apply when a function is copied.
 struct Edit {
   std::map<NodeId, Value> instead;          // result 0 of a node: another value of the function
   std::optional<NodeId> to_param;           // a node that becomes parameters
@@ -17,7 +17,7 @@ struct Edit {
   std::function<Attrs(NodeId)> attributes;  // of the function's own nodes
 };
 
-// The leading part of an array, or its elements again and again.
+// The leading part of an array, or its elements repeated.
 Array resized(const Array& a, const std::vector<std::int64_t>& dims) {
   Array out = Array::zeros(a.dtype(), dims);
   const auto bytes = static_cast<std::size_t>(byte_size(a.dtype()));
@@ -33,7 +33,7 @@ class Editor {
   Editor(const Function& f, const Edit& edit)
       : from_(f), edit_(edit), copies_(f.graph().node_count()) {}
 
-  // With the given results of the old function. Throws UserError when types do not fit any more.
+  // Copies with the given results of the old function. Throws UserError when types no longer fit.
   Function operator()(const Values& results) {
     for (const Function::Param& p : from_.params())
       copies_[p.value.node()] = {out_.add_param(sized(p.value.type()), p.name, p.donated)};
@@ -69,7 +69,7 @@ class Editor {
     for (std::size_t i = 0; i < made.result_count(); ++i) copies_[n].push_back(made.result(i));
   }
 
-  // Sizes stand in these attributes; other lists are axes, steps or pads.
+  // These attributes hold sizes; other lists are axes, steps or pads.
   Attrs sized(Attrs attrs) const {
     if (!edit_.size) return attrs;
     Attrs out = attrs;
@@ -152,7 +152,7 @@ class Reducer {
     try {
       return take(Editor(f(), edit)(results), std::move(runs));
     } catch (const std::exception&) {
-      return false;  // an edit after which types or operands do not fit
+      return false;  // types or operands do not fit after the edit
     }
   }
   bool take(const Edit& edit) { return take(edit, results_of(f()), best_.runs); }
@@ -164,7 +164,7 @@ class Reducer {
     return false;
   }
 
-  // Of a long function: the earliest value that is wrong on its own.
+  // For a long function: finds the earliest value that is wrong on its own.
   void first_wrong_value() {
     for (NodeId n : live_nodes(f())) {
       if (f().graph().op(n).kind == OpKind::leaf) continue;
@@ -208,12 +208,12 @@ class Reducer {
       for (const Value& v : g.operands(n))
         if (g.result_count(n) == 1 && v.type() == g.type(n) && take({{{n, v}}, {}, {}, {}}))
           return true;
-      // A constant that is no weight any more.
+      // A constant that is no longer a weight.
       return is_leaf && g.type(n).rank() > 0 && take({{}, n, {}, {}});
     });
   }
 
-  // One of the branches, or the body once, in place of control flow.
+  // Replaces control flow by one of the branches, or by the body once.
   bool without_bodies() {
     return each_node([&](NodeId n) {
       const Graph& g = f().graph();
@@ -238,7 +238,7 @@ class Reducer {
   bool fewer_operands() {
     return each_node([&](NodeId n) {
       std::span<const Value> operands = f().graph().operands(n);
-      // Two operands that may as well be one.
+      // Tries to use one operand for both.
       for (const Value& a : operands)
         for (const Value& b : operands) {
           if (a == b || a.type() != b.type() || b.node() > a.node()) continue;
@@ -344,7 +344,7 @@ std::vector<bool> nodes_of(const Function& f, const Values& results) {
   return used;
 }
 
-// A symbol is bound by a parameter of which it is a whole size, so one such parameter stays.
+// A parameter with a symbol as a size binds the symbol, so one such parameter must remain.
 void keep_binding_params(const Function& f, std::vector<bool>& used) {
   Dims bound;
   for (bool already_used : {true, false})

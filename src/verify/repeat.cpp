@@ -12,7 +12,7 @@ namespace hone {
 
 namespace {
 
-// So few that sets of sizes are dropped, and made again, between runs.
+// So small that sets of sizes are dropped and made again between runs.
 constexpr std::size_t most_sizes = 2;
 
 // A NaN in every float dtype, and an index beyond every axis.
@@ -40,7 +40,7 @@ class PoisonedMemory final : public Allocator {
   std::vector<std::pair<DeviceMemory, std::size_t>> live_;
 };
 
-// A copy whose address is a multiple of the element's size and of little more.
+// A copy with little more alignment than the element size.
 Array moved(const Array& a) {
   const std::size_t bytes = a.bytes().size(), step = static_cast<std::size_t>(byte_size(a.dtype()));
   auto memory = std::make_shared<std::vector<std::byte>>(bytes + 2 * step);
@@ -49,12 +49,12 @@ Array moved(const Array& a) {
   return {a.dtype(), a.dims(), Storage(memory, {at, bytes})};
 }
 
-// A pool that can have each of its threads compute a part of every launch. Left to itself the
-// caller's thread may do all of a short launch, or of any on a busy machine, before another wakes.
+// A pool that can force each of its threads to compute a part of every launch. Otherwise the
+// caller's thread may finish a short launch, or any launch on a busy machine, before another wakes.
 class EveryThread final : public ThreadPool {
  public:
   explicit EveryThread(int threads)
-      // More threads than processors, each looking for work, would keep one another from it.
+      // With more threads than processors, spinning threads would block each other.
       : pool_(make_thread_pool({.threads = threads, .spin_us = 0})) {}
 
   void use_every_thread(bool on) { uses_every_thread_ = on; }
@@ -77,7 +77,7 @@ class EveryThread final : public ThreadPool {
     void* context;
     std::atomic<std::int64_t> waiting;
 
-    // A thread that waits for the others takes no second part.
+    // A thread that waits for the others does not take a second part.
     void run(std::int64_t begin, std::int64_t end, int thread) {
       if (end - begin == 1)
         for (++waiting; waiting < parts;) std::this_thread::yield();
@@ -108,7 +108,7 @@ class Repeats {
     const std::vector<Array> got = session_->run(inputs);
     for (std::size_t i = 0; i < got.size(); ++i)
       if (!std::ranges::equal(got[i].bytes(), r.results[i].bytes())) differs(r, i);
-    // The next run's results may lie in the same memory: what it does not write must show.
+    // The next run's results may use the same memory: elements that it does not write must show.
     for (const Array& a : got) {
       const std::span<std::byte> memory = as_input(a).memory;
       std::ranges::fill(memory, std::byte{poison});
@@ -136,7 +136,7 @@ class Repeats {
 void check_repeats(const std::shared_ptr<const Executable>& executable,
                    const std::vector<Repeat>& all) {
   if (all.empty()) return;
-  // What a run costs grows with them.
+  // The cost of a run grows with its bytes.
   const auto bytes = [](const Repeat& r) { return bytes_of(r.inputs) + bytes_of(r.results); };
   const auto [least, most] = std::ranges::minmax_element(all, {}, bytes);
   for (const int threads : repeat_threads) {
@@ -147,7 +147,7 @@ void check_repeats(const std::shared_ptr<const Executable>& executable,
       if (least == all.begin()) continue;
     } else {
       if (most != least) repeats.run(*most);
-      // A special number is rounded as any other on each thread.
+      // Special numbers must be rounded in the same way on each thread.
       repeats.run(all.back(), true);
     }
     repeats.run(*least);

@@ -22,10 +22,10 @@ namespace hone {
 
 namespace {
 
-// What operations of reals treat apart. Finite numbers are small enough that no order of adding
-// products overflows on the way, and the huge ones do not sum to zero, which would leave what they
-// swallowed on the way as the result. Ties of roundings to whole numbers, bf16, f16 and f32, and
-// what is a little more than a tie, also when it was rounded to another dtype on the way.
+// Numbers that operations on reals treat specially. Finite numbers are small enough that no order
+// of adding products overflows, and the huge ones do not sum to zero, because the result would then
+// be the rounding error. Ties of roundings to whole numbers, bf16, f16 and f32, and numbers
+// slightly above a tie, also after rounding to another dtype.
 constexpr double special_reals[] = {0.0,
                                     -0.0,
                                     1.0,
@@ -48,23 +48,23 @@ constexpr double special_reals[] = {0.0,
                                     -std::numeric_limits<double>::infinity(),
                                     std::numeric_limits<double>::quiet_NaN()};
 
-// The ends of integers and what stands next to them, the divisor of a quotient that overflows, and
-// a shift by all bits.
+// The limits of integers and their neighbors, the divisor of a quotient that overflows, and a shift
+// by all bits.
 std::int64_t special_integer(DType t, std::uint64_t pick) {
   const auto bits = static_cast<std::uint64_t>(bit_size(t)), top = std::uint64_t{1} << (bits - 1);
   const std::uint64_t all[] = {top, top - 1, top + 1, ~std::uint64_t{0}, ~std::uint64_t{1}, bits};
   return static_cast<std::int64_t>(all[pick % std::size(all)]);
 }
 
-// Of 16 elements one is special in all inputs, so that special numbers meet, and one by chance in
-// each: few enough that a reduction is not always NaN.
+// One of 16 elements is special in all inputs, so that special numbers meet, and on average one
+// more in each: few enough that a reduction is not always NaN.
 bool is_special(std::int64_t i, std::uint64_t pick) { return i % 16 == 3 || pick % 16 == 0; }
 
 // One of every few stretches holds a single number, so that short rows hold nothing else.
 constexpr std::int64_t stretch = 64, stretches_apart = 6;
 
-// The edges one after the other, each of them or the number of the dtype below or above it; then
-// those of the other sign, and so on until each stood there with both neighbours.
+// Cycles through the edges, each as itself or as the next lower or higher number of the dtype; then
+// with the other sign, and so on until each occurred with both neighbors.
 double edge_real(DType t, std::size_t k, std::span<const double> edges) {
   const std::size_t round = k / edges.size();
   const double steps = static_cast<double>((k + round / 2) % 3) - 1,
@@ -83,8 +83,8 @@ double extreme_real(SplitMix64& numbers, std::int64_t i, DType t, std::span<cons
                              : 8 * numbers.unit() - 4;
 }
 
-// NaN as arithmetic makes it, but of either sign, and with the first or all of the bits below
-// those. Adding to such bits, as to round them, makes another number.
+// NaN as arithmetic makes it, but of either sign, and with the first or all of the lower bits set.
+// Adding to such bits, as rounding code does, makes another number.
 std::uint64_t nan_bits(DType t, std::uint64_t pick) {
   const int all = bit_size(t), mantissa = t == DType::f64   ? 52
                                           : t == DType::f32 ? 23
@@ -97,23 +97,23 @@ std::uint64_t nan_bits(DType t, std::uint64_t pick) {
   return kinds[pick % std::size(kinds)];
 }
 
-// All memory of elements that begin here.
+// Writes the whole memory of the elements that begin here.
 void put_nan(std::byte* at, DType t, std::uint64_t pick) {
   const std::uint64_t bits = nan_bits(t, pick);
   std::memcpy(at, &bits, static_cast<std::size_t>(byte_size(t)));
 }
 
-// Some of the elements are one number for a while, for longer and longer, so that a row of a mask
-// of any length hides all or nothing: those from 6 to 7, 48 to 63, 384 to 511 and so on are false,
-// and from 12 to 15, 96 to 127 and so on true.
+// Some stretches, longer and longer, hold one value, so that a row of a mask of any length hides
+// everything or nothing: elements 6 to 7, 48 to 63, 384 to 511 and so on are false, 12 to 15, 96 to
+// 127 and so on are true.
 std::optional<bool> of_run(std::int64_t i) {
   const int octave = std::bit_width(static_cast<std::uint64_t>(i)) - 1;
   if (octave < 2 || (i >> (octave - 1) & 1) == 0 || octave % 3 == 1) return std::nullopt;
   return octave % 3 == 0;
 }
 
-// One of five is an infinity of either sign by turns: many draws hold none without a NaN next to
-// it.
+// One of five is an infinity, of alternating sign: many random draws have none without a NaN next
+// to it.
 double rare_real(std::uint64_t pick, std::int64_t place) {
   if (place % 5 == 2) return place % 2 == 0 ? INFINITY : -INFINITY;
   const double x = special_reals[pick % std::size(special_reals)];
@@ -143,7 +143,7 @@ double real_number(SplitMix64& numbers, Fill fill, std::int64_t i, DType t,
 }
 
 std::int64_t wide_integer(DType t, std::uint64_t pick) {
-  constexpr std::uint64_t of_indices = 13;  // half of them are as large as sizes of axes may be
+  constexpr std::uint64_t of_indices = 13;  // half of them are in the range of axis sizes
   const auto all = static_cast<std::uint64_t>(bit_size(t) - is_signed(t));
   const std::uint64_t most = pick & 4 ? all : std::min(all, of_indices),
                       bits = (pick >> 3) % (most + 1);
@@ -160,11 +160,11 @@ std::int64_t integer_number(DType t, SplitMix64& numbers, Fill fill, std::int64_
   return static_cast<std::int64_t>(pick % 8);
 }
 
-// Random numbers are made once and repeated after a prime number of elements, at which no tile and
-// no row of a kernel returns.
+// Random numbers are made once and repeated after a prime number of elements, which is not the
+// period of any tile or row of a kernel.
 constexpr std::int64_t period = 4093;
 
-// The first `bytes` of the memory repeat themselves every `after` bytes.
+// The first `bytes` bytes of the memory repeat every `after` bytes.
 struct Repetition {
   std::size_t after, bytes;
 };
@@ -219,7 +219,7 @@ void put_numbers(std::span<std::byte> to, DType t, Fill fill, std::uint64_t seed
   kept.try_emplace({t, fill, seed}, t, fill, seed).first->second.copy(to, edges);
 }
 
-// Of Fill::wide: twice as large as all others, so that no element before them is as extreme.
+// For Fill::wide: twice as large as all others, so that no earlier element is as extreme.
 void put_extremes_last(std::span<std::byte> to, DType t) {
   constexpr std::size_t few = 16;
   const auto size = static_cast<std::size_t>(byte_size(t)), n = to.size() / size;
@@ -266,13 +266,13 @@ bool guards_hold(const std::vector<Guard>& guards, const Sizing& sizes) {
       guards, [&](const Guard& g) { return holds(g, size_of(g.a, sizes), size_of(g.b, sizes)); });
 }
 
-// A bound above this is that of all numbers that data could hold, as of a pad's amounts: it says
-// nothing about usual sizes, and several axes of half of it fit in no memory.
+// A larger bound is that of all possible data, as for a pad's amounts: it says nothing about usual
+// sizes, and several axes of half this size would not fit in memory.
 constexpr std::int64_t most_told_by_bound = 4096, few = 17;
 
 namespace {
 
-// Nothing where the check has a size that is not among them, or beyond 64 bits.
+// Empty if the check has a size that is not in `sizes`, or exceeds 64 bits.
 std::optional<bool> check_holds(const DimCheck& c, const Sizing& sizes) {
   for (const Dim& d : {c.a, c.b})
     for (const Dim& s : d.symbols())
@@ -289,8 +289,8 @@ std::int64_t count_broken(std::span<const DimCheck> checks, const Sizing& sizes)
       checks, [&](const DimCheck& c) { return check_holds(c, sizes) == std::optional(false); });
 }
 
-// Gives the symbols values up to those that they have, so that the check holds: all 1 at first,
-// then each the largest one that leaves a solution for the last, as the axes of a reshaped tensor.
+// Gives the symbols values up to their current ones, so that the check holds: all 1 at first, then
+// each the largest that leaves a solution for the last, like the axes of a reshaped tensor.
 void satisfy(const DimCheck& c, const std::vector<Dim>& symbols, Sizing& sizes) {
   const Sizing before = sizes;
   for (const Dim& s : symbols) sizes[s.name()] = std::max<std::int64_t>(s.low(), 1);
@@ -332,8 +332,8 @@ bool checks_hold(std::span<const DimCheck> checks, const Sizing& sizes) {
 
 Sizing with_measured(Sizing sizes, const std::vector<DimBound>& measured,
                      std::span<const DimCheck> checks) {
-  std::set<std::string> settled;  // that may not change any more
-  // Later bounds and checks hold earlier symbols.
+  std::set<std::string> settled;  // may no longer change
+  // Later bounds and checks contain earlier symbols.
   for (const DimBound& b : measured) {
     const std::int64_t most = std::min(size_of(b.most, sizes), b.symbol.high());
     const std::int64_t typical = most > most_told_by_bound ? few : most - most / 2;
@@ -349,7 +349,7 @@ Sizing with_measured(Sizing sizes, const std::vector<DimBound>& measured,
         known.push_back(m.symbol);
         if (!settled.contains(name)) open.push_back(m.symbol);
       }
-      // Also those that a bound settled, if no other check fails for it.
+      // Also changes symbols that a bound settled, if no other check then fails.
       for (const std::vector<Dim>* symbols : {&open, &known}) {
         if (symbols->empty() || check_holds(c, sizes) != std::optional(false)) continue;
         const Sizing before = sizes;
@@ -400,12 +400,12 @@ std::optional<Sizing> sample_sizes(const std::vector<Type>& types,
   const std::map<std::string, Dim> symbols = symbols_of(types);
   Sizing sizes;
   for (auto& [name, s] : symbols) sizes[name] = std::max<std::int64_t>(s.low(), 1);
-  std::vector<std::int64_t> numbers;  // that conditions name
+  std::vector<std::int64_t> numbers;  // that occur in conditions
   for (const Guard& g : guards)
     for (const Dim& d : {g.a, g.b})
       if (d.is_number()) numbers.push_back(d.number());
-  // One symbol at a time, to the size at which most conditions hold, until they all do: conditions
-  // read few sizes, and several may each want one.
+  // Changes one symbol at a time to the size at which most conditions hold, until all hold: each
+  // condition reads few sizes.
   std::int64_t held = count_held(guards, sizes);
   const auto all = std::ssize(guards);
   for (bool is_better = true; is_better && held < all;) {

@@ -14,16 +14,16 @@ namespace hone {
 namespace {
 
 constexpr std::size_t most_given_bytes = std::size_t{64} << 10;
-// What integers are. They may be indices, of which smaller ones are tried where the plan refuses.
+// The kind of integers. They may be indices; smaller ones are tried if the plan refuses.
 struct Integers {
   Listed listed = Listed::no;
-  double high = 0;  // of random ones
+  double high = 0;  // for random integers
 };
 constexpr Integers integer_contents[] = {
     {.high = 7}, {.high = 1}, {.high = 0}, {Listed::counting}, {Listed::shape}};
 constexpr std::int64_t most_listed = 64;  // elements of axes and shapes
 
-// Nothing if the dtype, rank or size rules out that these are axes or a shape.
+// Empty if dtype, rank or size show that these are not axes or a shape.
 std::optional<Array> listed_array(Listed listed, DType dtype,
                                   const std::vector<std::int64_t>& dims) {
   Array a = Array::zeros(dtype, dims);
@@ -33,16 +33,16 @@ std::optional<Array> listed_array(Listed listed, DType dtype,
   return a;
 }
 
-// What libraries of other machines may differ by, of the largest |element|.
+// Error allowed for libraries of other machines, relative to the largest |element|.
 double usual_error(DType t) {
   return t == DType::f64 ? 1e-11 : t == DType::f32 ? 1e-4 : t == DType::f16 ? 2e-2 : 1e-1;
 }
 
-// Made-up reals lie in it. Bools are false in a range below zero, true in one above zero.
+// Range of made-up reals. Bools are false in a range below zero, true in one above zero.
 struct Range {
   double low = -1, high = 1;
 };
-// A condition is mostly a sign, so numbers of one sign take one branch, and the others the other.
+// Conditions mostly test a sign, so numbers of one sign take one branch, and the others the other.
 constexpr Range of_one_sign[] = {{-1, 0}, {0, 1}};
 
 bool has_branches(const Variant& v) {
@@ -152,7 +152,7 @@ class Recorder {
         record(t);
         return t;
       } catch (const UserError&) {
-        // Of sizes that another variant serves.
+        // Another variant serves these sizes.
       }
     }
     return std::nullopt;
@@ -208,7 +208,7 @@ class Recorder {
 
   Plan& plan_;
   Executable::Devices devices_;
-  std::vector<const std::vector<Array>*> samples_;  // the smallest first
+  std::vector<const std::vector<Array>*> samples_;  // smallest first
   double relative_error_;
   std::vector<Type> types_;
 };

@@ -10,7 +10,7 @@ namespace hone {
 
 namespace {
 
-// Elements on the way to those that are compared. Each may be a long sum.
+// Limit of intermediate elements for the compared ones. Each may be a long sum.
 constexpr std::int64_t most_elements = 4096;
 
 // Padding may be multiplied by weights that are infinite (docs/numbers.md).
@@ -22,15 +22,15 @@ bool may_pad_specials(const Function& f) {
   return false;
 }
 
-// Where the modes agree. A number that is finite in both may be infinite in a kernel whose sums
-// overflow on the way, but it is not NaN.
+// Where the modes agree. A number that is finite in both may be infinite in a kernel whose
+// intermediate sums overflow, but not NaN.
 bool is_wrong(const ElementOfModes& expected, double got) {
   const double strict = expected.strict.real, wide = expected.wide.real;
   if (std::isfinite(strict) && std::isfinite(wide)) return std::isnan(got);
   return same_special(strict, wide) && !same_special(got, wide);
 }
 
-// A few elements of each kind, from all over the result: most may be of one.
+// A few elements of each kind, from the whole result, because most may be of one kind.
 std::vector<std::int64_t> places_of(const Array& got) {
   constexpr std::int64_t most_looked_at = 1 << 16, most_of_kind = 16, apart = 2'654'435'761;
   std::int64_t nans = 0, infinities = 0, numbers = 0;

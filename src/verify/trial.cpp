@@ -18,7 +18,7 @@ namespace hone {
 
 namespace {
 
-// Elements from the first to the last of a strided window.
+// Number of elements from the first to the last of a strided window.
 std::int64_t extent(const std::vector<std::int64_t>& dims,
                     const std::vector<std::int64_t>& strides) {
   std::int64_t last = 0;
@@ -35,8 +35,8 @@ std::vector<std::int64_t> numbers(const Dims& dims, const Sizing& sizes) {
   return out;
 }
 
-// Calls f(dense element, strided element) for every element: where neighbours in the one are not
-// neighbours in the other, by squares of both axes, so that each line of memory is met once.
+// Calls f(dense element, strided element) for every element. If neighbors in one are not neighbors
+// in the other, goes by square tiles of both axes, so that each cache line is used once.
 template <class F>
 void for_each_place(const std::vector<std::int64_t>& dims, const std::vector<std::int64_t>& strides,
                     F f) {
@@ -68,7 +68,7 @@ void for_each_place(const std::vector<std::int64_t>& dims, const std::vector<std
   }
 }
 
-// Calls f with an unsigned integer of as many bytes as an element has.
+// Calls f with an unsigned integer of the element's size.
 template <class F>
 void with_element(DType t, F f) {
   switch (byte_size(t)) {
@@ -86,7 +86,7 @@ void with_element(DType t, F f) {
 
 }  // namespace
 
-// How the elements of one operand lie in its memory.
+// The layout of one operand in its memory.
 struct Trial::Place {
   DType dtype;
   std::vector<std::int64_t> dims, strides;
@@ -114,8 +114,8 @@ bool is_dense(const Place& p) {
   return true;
 }
 
-// The axes from the slowest to the fastest, where the elements lie densely in another order of axes
-// than their own.
+// The axes from slowest to fastest, if the elements are dense in another order of axes than their
+// own.
 std::vector<int> memory_order(const Place& p) {
   std::vector<int> order(p.dims.size());
   std::iota(order.begin(), order.end(), 0);
@@ -227,7 +227,7 @@ class TrialPlan {
     schedule_.results.push_back(flat(p));
   }
 
-  // What the result changes is there when the group begins.
+  // The data that the result updates is there when the group begins.
   void update_in_place(std::size_t result, std::size_t param) {
     View &from = group_.views[param], &to = group_.views[group_.param_count + result];
     Item item;
@@ -283,7 +283,7 @@ void fix_sizes(Plan& plan, const Sizing& sizes) {
   for (PreparedBuffer& p : plan.prepared) p.type.shape.dims = fixed(p.type.shape.dims, sizes);
 }
 
-// What a kernel fails to write must not look like a result.
+// Elements that a kernel fails to write must not look like a result.
 constexpr std::byte unwritten{0xa5};
 
 bool all_unwritten(const std::byte* from, std::size_t bytes) {
@@ -292,14 +292,14 @@ bool all_unwritten(const std::byte* from, std::size_t bytes) {
 
 }  // namespace
 
-// Memory with a fence at both ends, for operands, arena and scratch. Where the host can reach it,
-// and on request, the fence behind it is a page that cannot be read.
+// Memory with a fence at both ends, for operands, arena and scratch. If requested and the memory is
+// accessible to the host, the fence after it is an unreadable page.
 class Trial::Fenced final : public Allocator {
  public:
-  // What lies between the fences of new memory.
+  // Initial contents of new memory between the fences.
   enum class Content : std::uint8_t { unwritten, whatever };
 
-  // Of places that are multiples of `alignment`. Without a device the memory is the host's.
+  // Addresses are multiples of `alignment`. Without a device, uses host memory.
   Fenced(std::shared_ptr<TrialMemory> from, std::shared_ptr<Device> device, Use use,
          std::size_t alignment, Content content)
       : from_(std::move(from)),
@@ -350,10 +350,11 @@ class Trial::Fenced final : public Allocator {
     DeviceMemory at;
     std::size_t bytes;
     DeviceMemory all;
-    std::int64_t behind = fence;  // bytes of the fence that can be read
+    std::int64_t behind = fence;  // readable bytes of the fence
   };
 
-  // As many bytes before the page as the alignment asks for; the rest of them is a fence too.
+  // Places the memory before the page as closely as the alignment allows; bytes in between are a
+  // fence too.
   DeviceMemory alloc_before_page(std::size_t bytes) {
     const std::size_t padded = (bytes + alignment_ - 1) / alignment_ * alignment_;
     const TrialMemory::BeforePage all = from_->alloc_before_page(fence + padded);
@@ -405,7 +406,7 @@ struct Trial::Operand {
     return known ? known : hash128(all);
   }
 
-  // The numbers as a dense array: a parameter that lies densely is that array.
+  // Returns the numbers as a dense array; for a dense parameter, that array itself.
   Array fill(Fill fill, std::uint64_t seed) {
     Array content = is_dense(place) ? dense() : Array::zeros(place.dtype, place.dims);
     if (is_dense(place)) {
@@ -440,8 +441,8 @@ struct Trial::Operand {
 
 namespace {
 
-// A large weight repeats its numbers, so it need not take memory for each. Not for timing: it would
-// stay in the processor's cache.
+// A large weight repeats its numbers, so it does not need memory for all of them. Not for timing:
+// it would stay in the processor's cache.
 std::optional<Array> sampled_large(DType t, const std::vector<std::int64_t>& dims,
                                    std::uint64_t seed) {
   const auto count =
@@ -458,7 +459,7 @@ std::optional<Array> sampled_large(DType t, const std::vector<std::int64_t>& dim
   return Array(t, dims, Storage(std::move(memory), all));
 }
 
-// Zero times an infinite filter in a padded place is nobody's business.
+// 0 * inf in padding is unspecified, so filters are finite.
 std::unordered_set<NodeId> made_into_filters(const Function& f) {
   Values filters;
   for (NodeId n : live_nodes(f))
@@ -484,7 +485,7 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
                                                       Fenced::Content::whatever)
                            : std::make_shared<Fenced>(memory, memory->device(), use, 1,
                                                       Fenced::Content::whatever)) {
-  // A kernel may rely on them, as that of a reshape on equal numbers of elements.
+  // A kernel may rely on the checks, as a reshape does on equal element counts.
   if (!checks_hold(spec.function.graph().checks(), sizes))
     throw UserError("no sizes were found that satisfy what the group requires of them");
   std::vector<Array> weights(spec.function.params().size());
@@ -558,7 +559,7 @@ void Trial::refill(Fill fill, std::uint64_t seed) {
   for (; next < operands_.size(); ++next) operands_[next]->forget();
 }
 
-// Weights are finite: zero times an infinite weight in a padded place is nobody's business.
+// Weights are finite, because 0 * inf in padding is unspecified.
 Array Trial::add_weight(const Place& p, std::uint64_t seed) {
   const auto made = [&](const std::vector<std::int64_t>& dims) {
     const auto count =

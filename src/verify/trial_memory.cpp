@@ -10,7 +10,7 @@ namespace hone {
 namespace {
 
 constexpr std::size_t most_kept_bytes = 256 << 20;
-// Of a block that is longer than what is asked for; the rest is of no use to others.
+// Limit for the unused rest of a larger block, which no other allocation can use.
 constexpr std::size_t most_unused_bytes = 256 << 10;
 
 }  // namespace
@@ -33,7 +33,7 @@ std::byte* TrialMemory::address(DeviceMemory m) const {
   return device_ ? device_->host_address(m) : HostMemory::address(m);
 }
 
-// The smallest one, which is used from now on.
+// Returns the smallest suitable block and marks it as used.
 TrialMemory::Block* TrialMemory::best_kept(std::size_t bytes, bool has_page) {
   Block* best = nullptr;
   for (Block& b : blocks_)
@@ -56,7 +56,7 @@ DeviceMemory TrialMemory::alloc(std::size_t bytes) {
 
 TrialMemory::BeforePage TrialMemory::alloc_before_page(std::size_t bytes) {
   const std::scoped_lock lock(mutex_);
-  // The last whole page of so many bytes begins behind those that were asked for.
+  // With this size, the last whole page begins after the requested bytes.
   bytes += 2 * fence_page_bytes;
   if (const Block* kept = best_kept(bytes, true)) return {kept->at, address(kept->at), kept->page};
   blocks_.reserve(blocks_.size() + 1);

@@ -20,7 +20,7 @@ std::int64_t bytes_of(const Type& t, const Sizing& sizes) {
   return t.is_tensor() ? size_of(byte_count(t), sizes) : 0;
 }
 
-// A size and the ranges of its symbols, which its text leaves out.
+// Writes a size and the ranges of its symbols, which its text omits.
 void write_size(const Dim& d, std::ostream& out) {
   out << " " << d;
   for (const Dim& s : d.symbols()) out << " " << s << "=" << s.low() << ".." << s.high();
@@ -31,7 +31,7 @@ void write_type(const Type& t, std::ostream& out) {
   for (const Dim& d : t.shape.dims) write_size(d, out);
 }
 
-// Everything that a run reads of a step.
+// Writes all parts of a step that a run reads.
 void write_steps(const std::vector<Step>& steps, const Plan& plan, std::ostream& out) {
   for (const Step& s : steps) {
     out << static_cast<int>(s.kind) << " " << s.device << " " << s.stream << " " << s.name;
@@ -89,8 +89,8 @@ struct Inputs {
   Expected expected;
 };
 
-// Integers may be indices, of which the function refuses extreme or negative ones: beside tamer
-// ones the reals are extreme all the same. Nothing where it refuses all.
+// Integers may be indices, and the function may refuse extreme or negative ones: it then gets
+// milder integers, while the reals stay extreme. Empty if it refuses all.
 std::optional<Inputs> accepted_inputs(const Function& f, Evaluator& evaluate, const Sizing& sizes,
                                       Fill fill, std::uint64_t round) {
   for (const Fill integers : {fill, Fill::negative, Fill::random}) {
@@ -105,8 +105,8 @@ std::optional<Inputs> accepted_inputs(const Function& f, Evaluator& evaluate, co
   return std::nullopt;
 }
 
-// How often the extreme contents are drawn for a small function: small inputs hold few of the
-// special numbers at once. Less often where that is much work.
+// Number of draws of extreme contents for a small function, because small inputs hold few special
+// numbers at once. Fewer if that is much work.
 std::uint64_t extreme_rounds(const Function& f, const Sizing& sizes) {
   constexpr std::int64_t all_special = 512, most = 16, most_flops = 30'000;
   std::int64_t least = all_special;
@@ -131,7 +131,7 @@ void compare(const Function& f, Inputs& given, const std::vector<Array>& got, Fi
   }
 }
 
-// Scratch of sizes that data decides is planned for the largest.
+// Scratch for data-dependent sizes is planned for the upper bounds.
 bool fits(const Step& s, const Kernel& k, bool has_open_sizes) {
   if (s.operands.size() != k.params.size() || s.scalars != k.sizes || s.chunks != k.chunks ||
       (s.scratch_bytes != k.scratch_bytes && !has_open_sizes))
@@ -151,7 +151,7 @@ bool fits(const Step& s, const Kernel& k, bool has_open_sizes) {
 Dim flops_of(const Function& f) try {
   return largest(ideal_flops(f), measured_sizes(f.graph()));
 } catch (const UserError&) {
-  // Bounds of sizes that data decides multiply beyond 64 bits.
+  // The product of the bounds of data-dependent sizes exceeds 64 bits.
   return std::numeric_limits<std::int64_t>::max();
 }
 
@@ -165,7 +165,7 @@ std::int64_t flops_at(const Dim& flops, const Sizing& given) {
 
 namespace {
 
-// False for a function with a loop, whose number of turns is not known.
+// False for a function with a loop, because its iteration count is unknown.
 bool is_within(const Function& f, const Sizing& given, std::int64_t most_flops,
                std::int64_t most_bytes) try {
   const Sizing sizes = with_measured(given, measured_sizes(f.graph()), f.graph().checks());
@@ -265,7 +265,7 @@ bool check_whole(const Function& f, const Sizing& sizes, const OtherSizes& other
       check(at, Fill::spread);
   for (const Sizing& at : others.of_plans)
     if (is_medium(f, at)) check(at, Fill::spread);
-  // What rules forget of special numbers shows at any size.
+  // Rules that mishandle special numbers fail at any size.
   const Sizing& few = is_small(f, sizes) || others.of_plans.empty() ? sizes : others.of_plans[0];
   check(few, Fill::rare);
   if (is_small(f, few))
