@@ -44,7 +44,7 @@ void write_files(const c::Program& program, const fs::path& directory) {
   write_file(directory / (program.name + ".weights"), program.weights);
 }
 
-// A directory that goes with its owner.
+// A temporary directory that is removed with this object.
 class Workplace {
  public:
   explicit Workplace(const fs::path& in) : path_(unused_name(in / "check")) {
@@ -96,8 +96,8 @@ struct Checked {
   std::string text;  // per output
 };
 
-// Compiles the example, runs it and compares its outputs with the plan's, by the limits of model
-// test sets (docs/numbers.md).
+// Compiles the example, runs it and compares its outputs with the plan's, within the limits for
+// model test sets (docs/numbers.md).
 Checked check(const c::Program& program, const fs::path& directory, const AotOptions& options,
               const Loaded& loaded, std::shared_ptr<const Plan> plan) {
   std::optional<fs::path> cc = find_program(options.cc);
@@ -168,7 +168,7 @@ void report(const c::Program& program, const AotOptions& options, const std::str
         options.output.c_str(), options.output.c_str(), options.output.c_str());
 }
 
-// Whose kernels are made for what C compilers compile for.
+// The backend whose kernels target the host of the C compiler.
 const Backend& host_backend() {
   for (const Backend* b : backends())
     if (has_device(*b) && open_device(b->name)->shares_host_memory()) return *b;
@@ -200,7 +200,7 @@ int aot(Words words) {
   Loaded loaded = load_model(options, a);
   CompileOptions compiled = compile_options(options);
   const Backend& host = host_backend();
-  compiled.strategy = host.name;  // kernels alone: libraries are not C
+  compiled.strategy = host.name;  // only kernels: libraries are not C
   compiled.keep = true;
   if (compiled.targets.size() > 1)
     throw UsageError(cat("--target: ", compiled.targets.size(),

@@ -21,7 +21,7 @@ double percentile(const std::vector<double>& sorted, double p) {
   return sorted[i];
 }
 
-// Times of a plan that computes something else say nothing.
+// Times of a plan that computes wrong results are meaningless.
 bool passes_self_tests(const Plan& plan, const Printing& options, bool tells) {
   const auto unowned = std::shared_ptr<const Plan>(std::shared_ptr<void>(), &plan);
   const SelfTestOptions of_tests;
@@ -77,7 +77,7 @@ int bench(Words words) {
   const bool tells = !options.quiet && !options.json;
   const ChosenInputs chosen = inputs_or_samples(given, loaded, *runner);
   const std::vector<Array>& inputs = chosen.arrays;
-  runner->run(inputs);  // what is not allowed, or not enough memory, is said first
+  runner->run(inputs);  // reports invalid inputs or too little memory first
   if (const Plan* plan = runner->plan(); plan && loaded.file.is_plan())
     if (!passes_self_tests(*plan, options, tells)) return exit_differs;
   const Json memory = memory_json(*runner, inputs);

@@ -121,7 +121,7 @@ void print(const ModelCheck& c, const std::string& path, bool quiet) {
   print(remarks(c));
 }
 
-// Of a file whose first problem is all that reading it tells.
+// For a file whose reader reports only the first problem.
 template <class Read>
 ModelCheck of_file(const Read& read) {
   ModelCheck out;

@@ -48,7 +48,7 @@ Array numbers_for(const Type& t, const Op& op, std::mt19937_64& random) {
 
 std::vector<DeviceCase> cases_of(const Op& op, bool tries_all) {
   std::vector<DeviceCase> out;
-  if (!op.samples || &op == &ops::refuse) return out;  // which has no result
+  if (!op.samples || &op == &ops::refuse) return out;  // it has no result
   std::mt19937_64 random(7);
   for (const Sample& sample : op.samples()) {
     DeviceCase c{cat(op.name, "/", out.size()), {}, {}};
@@ -66,7 +66,7 @@ std::vector<DeviceCase> cases_of(const Op& op, bool tries_all) {
   return out;
 }
 
-// Why the results are wrong; empty: they are not.
+// Why the results are wrong; empty: they are right.
 std::string wrong_in(const DeviceCase& c, const Backend& backend,
                      const std::shared_ptr<Device>& device) {
   CompileOptions options{.backend = &backend};

@@ -14,14 +14,14 @@ namespace hone::cli {
 
 namespace {
 
-// One thing that was looked at. Without a problem there is nothing to do.
+// Result of one check. An empty problem means that it passed.
 struct Finding {
   std::string what, found;
   std::string problem, hint;
   bool is_fine() const { return problem.empty(); }
 };
 
-// What a check throws is its problem.
+// Runs a check; an exception becomes its problem.
 Finding check(std::string what, std::string hint, const std::function<std::string()>& look) {
   Finding f{std::move(what), {}, {}, {}};
   try {
@@ -33,7 +33,7 @@ Finding check(std::string what, std::string hint, const std::function<std::strin
   return f;
 }
 
-// That it opens, and that its target compiles for it.
+// Checks that the device opens and that its target compiles for it.
 Finding device(const Backend& b) {
   return check(cat("device ", b.name), "fix what the message names, or use another machine", [&] {
     const std::string found = open_device(b.name)->description();

@@ -40,7 +40,7 @@ void print_candidates(const GroupRecord& g) {
   }
 }
 
-// Libraries ask for a few small blocks in every call; nothing else does.
+// Only libraries allocate in every call: a few small blocks.
 int calls_that_allocate(const std::vector<Step>& steps) {
   int n = 0;
   for_each_step(steps, [&](const Step& s) { n += s.kind == Step::Kind::library; });
@@ -113,7 +113,7 @@ void print_variant(const Variant& v, std::size_t index, const Details& details) 
   if (details.steps) std::printf("%s", steps_text(v, v.steps, 1).c_str());
 }
 
-// Of a plan file it tells what the file remembers; of a model, all but strategies.
+// For a plan file it has what the file stores; for a model, everything except strategies.
 void report_on(const std::string& page, const std::vector<std::string>& given, const Loaded& loaded,
                const ModelOptions& options, Runner& runner, CompileReport compiled,
                const std::string& command) {

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The sizes that --dim fixes; of a plan, which was compiled for ranges, nothing else can be asked.
+// The sizes that --dim fixes; for a plan, which is compiled for ranges, other options do not apply.
 Sizing fixed_sizes(const ImportOptions& options) {
   Sizing out;
   for (const auto& [name, range] : options.dims) {
@@ -55,7 +55,7 @@ Function with_sizes(const Function& f, const Sizing& sizes) {
   return map.symbols.empty() ? f : map_sizes(f, map);
 }
 
-// ONNX has no word for several functions of which sizes choose one.
+// ONNX cannot express several functions that are chosen by sizes.
 Function function_of(const Source& source, const Sizing& sizes, const std::string& path) {
   if (source.variants.size() == 1) return with_sizes(source.variants[0].function, sizes);
   std::string open;

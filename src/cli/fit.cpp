@@ -16,7 +16,7 @@ namespace {
 
 using Sizes = std::map<std::string, std::int64_t>;  // by symbol
 
-// Sizes of one set of inputs; empty where they are not inputs of the function.
+// Sizes of one set of inputs; empty if they are not inputs of the function.
 Sizes sizes_of(const Function& f, std::span<const Array> inputs) {
   Sizes out;
   if (inputs.size() != f.params().size()) return out;
@@ -86,7 +86,7 @@ std::optional<Array> tensor_of(const fs::path& file) {
   return std::nullopt;
 }
 
-// What is given of input number `index`: by name, else in the first set beside the model.
+// The data given for input number `index`: by name, else from the first set beside the model.
 std::optional<Array> given_input(const KnownInputs& known, const std::string& name,
                                  std::size_t index) {
   for (const std::string& spec : known.specs)
@@ -95,8 +95,7 @@ std::optional<Array> given_input(const KnownInputs& known, const std::string& na
   return std::nullopt;
 }
 
-// Inputs of which the model gives no rank get that of the tensors that are given. Whether there was
-// one.
+// Gives inputs without a rank the rank of the given tensors. Returns whether there was one.
 bool add_ranks(const fs::path& path, const KnownInputs& known, FittedImport& to) {
   const auto file = MappedFile::open(path);
   const onnx::Model model = onnx::parse_model(file->bytes(), file->path(), to.options.most_nodes);

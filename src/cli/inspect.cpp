@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What is shown of any file: facts in order, then tables. The JSON has the same under their keys.
+// The output for any file: facts in order, then tables. The JSON has the same under their keys.
 struct Report {
   struct Section {
     std::string title, key;

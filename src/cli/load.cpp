@@ -48,7 +48,7 @@ void add_dim(const std::string& spec, ImportOptions& options) {
     throw UsageError(cat("'", spec.substr(0, at), "' is given twice; give it once"));
 }
 
-// Between separators; of an empty text one empty part.
+// The parts between separators; an empty string gives one empty part.
 std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   std::vector<std::string_view> out;
   for (std::size_t at; (at = text.find(separator)) != text.npos; text.remove_prefix(at + 1))
@@ -161,14 +161,14 @@ void add_compiling(Arguments& a, ModelOptions& o, bool with_strategy) {
           o.max_memory);
   add_deadline(a, o.deadline);
   a.heading(std::string(compiling));
-  // Backends without a device here are known, too: compiling says what they lack.
+  // Includes backends without a device here: compiling reports what they lack.
   std::vector<std::string_view> known = strategies();
   for (const Backend* b : backends())
     if (std::ranges::count(known, b->name) == 0) known.push_back(b->name);
   o.has_strategy = with_strategy;
   if (with_strategy)
     a.choice("--strategy", known, alternatives(strategies()) + " (default)", o.strategy);
-  // Of every backend: a plan may be made for a machine that this is not.
+  // Targets of every backend: a plan may be made for another machine.
   std::vector<std::string_view> targets;
   for (const Backend* b : backends())
     for (std::string_view t : b->target_names)
@@ -307,8 +307,8 @@ std::unique_ptr<Runner> open_runner(const Loaded& loaded, const ModelOptions& op
 
 namespace {
 
-// The function that a plan's variant 0 computes: of its graph when it keeps that, else one that
-// takes the same inputs and asks nothing of them.
+// The function that a plan's variant 0 computes, from its graph if stored; else one that takes the
+// same inputs without conditions.
 Function function_of(const Loaded& loaded, const Runner& runner) {
   if (!runner.plan()) return loaded.source.variants[0].function;
   const Plan& plan = *runner.plan();
@@ -357,7 +357,7 @@ void print_assumptions(const std::vector<std::string>& lines, std::string_view o
                        const Printing& p) {
   constexpr std::size_t few = 8;
   if (lines.empty() || p.quiet) return;
-  // One line more takes as much room as saying that it is left out.
+  // One more line takes no more space than a note that it was omitted.
   const std::size_t shown = p.verbose || lines.size() <= few + 1 ? lines.size() : few;
   std::printf("inputs: random (give others with %s)\n", std::string(options).c_str());
   for (std::size_t i = 0; i < shown; ++i) std::printf("  %s\n", lines[i].c_str());

@@ -60,7 +60,7 @@ int dispatch(Words words) {
   std::vector<std::string_view> known = {"--help", "--version"};
   for (const Command& c : commands) {
     if (c.name == name) {
-      if (c.run != doctor) warn_of_misspelt_flags("hone", words);  // doctor tells in its own way
+      if (c.run != doctor) warn_of_misspelt_flags("hone", words);  // doctor reports them itself
       return c.run(words.subspan(1));
     }
     known.push_back(c.name);

@@ -80,7 +80,7 @@ fs::path resolve(const std::string& given) {
   throw UserError(given, ": is a directory without model.onnx or model.hone; give the file");
 }
 
-// PyTorch's files hold a pickle, a program that runs when it is read: this reads none.
+// PyTorch's files contain a pickle, a program that runs when it is loaded: refused.
 void refuse_archive(const fs::path& path, const std::string& bytes) {
   const bool is_zip = bytes.starts_with("PK\x03\x04") || bytes.starts_with("PK\x05\x06");
   const bool is_pickle = bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
@@ -111,7 +111,7 @@ ModelFile model_file(const std::string& given) {
     refuse_text(out.path, bytes);
   else
     refuse_archive(out.path, bytes);
-  // Damaged, so that only its name still says what it is.
+  // A damaged file, known only by its name.
   const bool is_unknown = out.kind == FileKind::onnx && !is_onnx(bytes);
   if (is_unknown && out.path.extension() == ".hone") out.kind = FileKind::plan;
   if (is_unknown && out.path.extension() == ".safetensors") out.kind = FileKind::safetensors;

@@ -19,7 +19,7 @@ std::string_view kind_name(OpKind k) {
   return names[static_cast<std::size_t>(k)];
 }
 
-// Those that functions of the host compute come last.
+// Operations that host functions compute come last.
 std::vector<const Op*> listed_ops() {
   std::vector<const Op*> out(all_ops().begin(), all_ops().end());
   out.insert(out.end(), host_ops().begin(), host_ops().end());

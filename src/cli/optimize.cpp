@@ -96,7 +96,7 @@ std::string self_tests_text(const Plan& plan, bool verbose) {
   constexpr std::size_t few = 8;
   struct Set {
     std::string inputs, shown;
-    int count = 0;  // of sets with such inputs
+    int count = 0;  // number of sets with such inputs
   };
   std::vector<Set> sets;
   for (const SelfTest& t : plan.self_tests) {
@@ -113,7 +113,7 @@ std::string self_tests_text(const Plan& plan, bool verbose) {
   return out.empty() ? out : out + "\n";
 }
 
-// How far the plan is from the model in the precision that it was given in.
+// Error of the plan against the model in its given precision.
 Json precision_json(const ModelOptions& options, const std::vector<PrecisionError>& errors) {
   Json results = Json::Array{};
   for (const PrecisionError& e : errors)
@@ -176,7 +176,7 @@ bool parse(Arguments& a, Request& r, Words words) {
 // The sets below a directory, or the one that it is.
 struct Sample {
   fs::path path;
-  std::vector<Array> inputs, outputs;  // no outputs: none lie there
+  std::vector<Array> inputs, outputs;  // outputs are empty if there are none
 };
 
 std::vector<Sample> samples_in(const std::string& directory, std::span<const PlanParam> params) {
@@ -196,8 +196,8 @@ std::vector<Sample> samples_in(const std::string& directory, std::span<const Pla
   return out;
 }
 
-// The plan agrees with the reference, which shares the import with it: what another program stored
-// beside the inputs judges both.
+// The plan agrees with the reference, but both use the same import. Outputs that another program
+// stored beside the inputs check both.
 void check_expected(const Plan& plan, const std::vector<Sample>& samples, int threads) {
   const auto shared = std::make_shared<const Plan>(plan);
   Session session(Executable::load(shared, open_devices(*shared)), {.threads = threads});
@@ -217,7 +217,7 @@ void check_expected(const Plan& plan, const std::vector<Sample>& samples, int th
   }
 }
 
-// What is known before anything that takes long.
+// Everything that is determined before the slow part.
 struct Prepared {
   Loaded loaded;
   SecondReading reading;
@@ -273,7 +273,7 @@ void print_plan(const fs::path& file, std::int64_t bytes, const std::string& mor
   std::printf("plan: %s (%s)%s\n", file.c_str(), bytes_text(bytes).c_str(), more.c_str());
 }
 
-// For a device that this machine lacks.
+// Writes a plan for a device that this machine lacks.
 void write_untried(const Request& r, const Prepared& p, CompileOptions options) {
   options.verification = Verification::none;
   write_plan(p.file, compile(p.loaded.source, options));
@@ -306,7 +306,7 @@ Optimized optimized(const Request& r, const Prepared& p, CompileOptions compiled
   return hone::optimize(p.loaded.source, request);
 }
 
-// What is told of the plan that was written.
+// What is printed about the written plan.
 struct BestPlan {
   std::vector<PrecisionError> errors;
   std::int64_t bytes = 0;

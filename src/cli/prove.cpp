@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Gone with its owner.
+// Removed with this object.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& beside) : path_(unused_name(beside)) {}

@@ -10,7 +10,7 @@ namespace hone::cli {
 
 namespace {
 
-// Exit code: whether one was found.
+// The exit code tells whether one was found.
 int run_first_difference(const ModelOptions& options, const RunRequest& request,
                          const Arguments& a) {
   if (options.strategy == "ref")
@@ -54,7 +54,7 @@ int run(Words words) {
 
   const auto start = std::chrono::steady_clock::now();
   const Loaded loaded = load(options, a, request.inputs);
-  // What does not fit is found before the model is compiled.
+  // Finds wrong inputs before the model is compiled.
   if (!loaded.file.is_plan()) read_inputs(request.inputs, loaded.params);
   const std::unique_ptr<Runner> runner = open_runner(loaded, options, options.strategy);
   return run_once(*runner, request, std::chrono::steady_clock::now() - start);

@@ -17,7 +17,7 @@ namespace hone::cli {
 
 namespace {
 
-// Of evaluations.
+// Cost of evaluations.
 struct Work {
   std::int64_t flops = 0, elements = 0;
 };
@@ -33,13 +33,13 @@ std::optional<onnx::Numbers> numbers_of(const Wide& w) {
   return out;
 }
 
-// Small and different: what one node gives hangs on no tile.
+// Small and different sizes: results of a single node do not depend on tiles.
 Sizing small_sizes(const Source& source, const SourceVariant& v) {
   const std::optional<Sizing> small = odd_sizes(v.function.param_types(), conditions_of(v), 2);
   return small ? *small : sizes_to_check(source, v);
 }
 
-// Nothing: more than the most.
+// Empty if it exceeds `most`.
 std::optional<Work> work_of(const Function& f, const Sizing& sizes, const Work& most) {
   Work out;
   for (NodeId n : live_nodes(f))
@@ -88,7 +88,7 @@ onnx::ReadingCheck check_run(const onnx::Model& model, const ImportOptions& opti
   const auto value = [&](std::string_view name) -> const onnx::Numbers* {
     const std::string text(name);
     if (options.weights.contains(text)) return nullptr;
-    if (values.contains(cat(text, dump_flag))) return nullptr;  // not of every variant
+    if (values.contains(cat(text, dump_flag))) return nullptr;  // only in some variants
     const auto it = values.find(text);
     return it == values.end() ? nullptr : &it->second;
   };
@@ -97,8 +97,8 @@ onnx::ReadingCheck check_run(const onnx::Model& model, const ImportOptions& opti
   return {};  // the model refuses such inputs
 }
 
-// On inputs of two kinds, at small sizes of each variant. Takes from `left` what that costs, and
-// leaves out a variant which is more work than that.
+// Checks on two kinds of inputs, at small sizes of each variant. Subtracts the cost from `left`,
+// and skips a variant that costs more than is left.
 onnx::ReadingCheck check_model(const onnx::Model& model, const ImportOptions& options,
                                const Source& source, Work& left, std::int64_t most_of_node) {
   onnx::ReadingCheck out;
@@ -140,7 +140,7 @@ Function without_sequences(const Function& f) {
   return out;
 }
 
-// With all values of the graph as results, where they can be named.
+// The source with all values of the graph that have names as results.
 Source source_again(onnx::Model& model, ImportOptions options, onnx::TensorFiles& files,
                     std::vector<onnx::MetNode>& met) {
   const auto see = [&](const onnx::Node& n, const std::vector<onnx::Opset>& opsets,
@@ -166,7 +166,7 @@ Source source_again(onnx::Model& model, ImportOptions options, onnx::TensorFiles
 
 class Alone {
  public:
-  // `judged`: nodes that were judged in the model.
+  // `judged`: nodes that were checked in the model.
   Alone(std::shared_ptr<const MappedFile> file, const Source& source,
         const std::set<onnx::NodeId>& judged)
       : file_(std::move(file)), judged_(judged) {
@@ -174,8 +174,8 @@ class Alone {
       sizes_.push_back(with_measured(small_sizes(source, v), measured_sizes(v.function.graph())));
   }
 
-  // The others on operands as small as they can be, those that are little work first; then all at
-  // other sizes than those of the model.
+  // Checks the other nodes on the smallest possible operands, cheap ones first; then all at sizes
+  // other than the model's.
   onnx::ReadingCheck run(const std::vector<onnx::MetNode>& met) {
     const auto at_small_sizes = [this](const onnx::SizedNode& n) { return judge_small(n); };
     for (const Work& most : {little_work, Work{2'000'000, 1 << 19}}) {
@@ -197,7 +197,7 @@ class Alone {
  private:
   static constexpr Work little_work = {200'000, 1 << 15};
 
-  // One of each kind, at the sizes of the first variant in which that can be done.
+  // Checks one of each kind, at the sizes of the first variant where that is possible.
   void judge(const onnx::MetNode& m, const std::function<bool(const onnx::SizedNode&)>& judges) {
     for (const Sizing& sizes : sizes_) {
       const auto n = onnx::sized_node(m, [&](const Dim& d) { return size_of(d, sizes); });
@@ -235,7 +235,7 @@ class Alone {
     return !c.judged.empty();
   }
 
-  // Nothing where the import refuses it.
+  // Empty if the import refuses it.
   std::optional<Source> read(const onnx::OneNode& one) const try {
     onnx::Model model = one.model;
     onnx::TensorFiles files(file_);

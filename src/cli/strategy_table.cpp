@@ -10,7 +10,7 @@ namespace hone::cli {
 
 namespace {
 
-// The last column: what the times do not show.
+// The last column: remarks that the times do not show.
 std::string remark(const StrategyRecord& r, const StrategyRecord& chosen) {
   if (r.chosen) return "<- chosen";
   if (!r.failure.empty()) return r.failure;

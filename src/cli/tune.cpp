@@ -10,7 +10,7 @@ namespace {
 struct Tuned {
   const GroupRecord* group = nullptr;
   const CandidateRecord* chosen = nullptr;
-  const CandidateRecord* untuned = nullptr;  // the fastest of those as their builders make them
+  const CandidateRecord* untuned = nullptr;  // the fastest candidate without tuning
   std::size_t tried = 0;
 };
 

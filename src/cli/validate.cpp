@@ -44,8 +44,8 @@ std::vector<Set> read_sets(const fs::path& directory) {
   return out;
 }
 
-// Where rounding decides a step, such as the next quantized number, another program's result is
-// right too. Of plans nothing is known but their code.
+// If rounding decides a step, such as the next quantized number, another program's result is also
+// right. Not for plans, of which only the code is known.
 bool differs_by_a_step(const Loaded& loaded, const Set& set, std::size_t result, const Array& got,
                        const Tolerance& tolerance) {
   const Array& expected = set.outputs[result];

@@ -208,7 +208,8 @@ class MultiCompiler {
   Plan spread_plan() {
     chosen_.resize(plans_[0].variants.size());
     for (std::size_t v = 0; v < chosen_.size(); ++v) choose(v);
-    // If another device alone is faster, a variant that is not spread would move away from it.
+    // If another device alone is fastest, a variant that is not spread would run on the first
+    // device instead.
     const bool leaves = alone_ > 0 && std::ranges::any_of(chosen_, &Assignment::empty);
     for (WayReport& w : report_.ways)
       if (leaves && !w.places.empty()) w.is_chosen = false;

@@ -146,7 +146,7 @@ std::vector<Sizing> sizes_of_one_symbol(const SourceVariant& v) {
   const auto fits = [&](const Sizing& made) {
     return guards_hold(conditions, made) && flops_at(flops, made) <= most_flops;
   };
-  std::vector<Sizing> out;  // the sizes tried, at most this many
+  std::vector<Sizing> out;  // of the `least` with the most sizes that fit
   for (const std::int64_t least : least_sizes) {
     const std::optional<Sizing> few = odd_sizes(types, conditions, least);
     if (!few) continue;

@@ -1,4 +1,4 @@
-// The host function over files of images.
+// The host function that decodes image files.
 #include "host/function.h"
 #include "host/image.h"
 

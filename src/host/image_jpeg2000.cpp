@@ -120,7 +120,7 @@ class Image {
   std::int64_t height() const { return image_ ? std::int64_t{image_->y1} - image_->y0 : 0; }
   std::int64_t width() const { return image_ ? std::int64_t{image_->x1} - image_->x0 : 0; }
 
-  // Throws UserError for what is no plain gray or RGB.
+  // Throws UserError unless the image is plain gray or RGB.
   void check_kind() const {
     bool is_plain = image_->numcomps == 1 || image_->numcomps == 3 || image_->numcomps == 4;
     for (OPJ_UINT32 c = 0; c < image_->numcomps; ++c) {

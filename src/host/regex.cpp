@@ -30,7 +30,7 @@ void sort_and_join(Ranges& r) {
   r = std::move(out);
 }
 
-// Bytes that are no characters are in every opposite.
+// Invalid bytes are in every negated class.
 Ranges opposite(Ranges r) {
   sort_and_join(r);
   Ranges out;
@@ -83,7 +83,7 @@ int hexadecimal_digit(char32_t c) {
   return -1;
 }
 
-// Builds the program while it reads; each part goes on behind its own end.
+// Builds the program while parsing; each part continues after its own end.
 class Compiler {
  public:
   Compiler(std::string_view pattern, std::vector<Instruction>& program, std::vector<Ranges>& sets)
@@ -121,7 +121,7 @@ class Compiler {
   }
 
   std::uint32_t here() const { return static_cast<std::uint32_t>(program_.size()); }
-  // What was made counts, also when it was copied or taken back.
+  // Counts all emitted instructions, also copied or removed ones.
   std::uint32_t emit(Instruction i) {
     if (++emitted_ > most_instructions)
       throw UserError("regular expression '", shown_, "' needs more than ", most_instructions,
@@ -368,7 +368,7 @@ class Compiler {
     std::optional<int> most = least;
     if (least && take(U',')) most = is_next(U'}') ? -1 : number();
     if (!least || !most || !take(U'}')) {
-      at_ = before;  // a { that starts no count is itself
+      at_ = before;  // a { that does not start a count is a literal
       return std::nullopt;
     }
     if (*least > most_repeats || *most > most_repeats || (*most >= 0 && *most < *least))
@@ -432,14 +432,14 @@ class Compiler {
 
 bool is_word(char32_t c) { return holds(words, c); }
 
-// What a place between two characters is.
+// Properties of a position between two characters.
 struct Surroundings {
   bool is_start, is_end, is_word_edge;
 };
 
 }  // namespace
 
-// The states that are alive, character by character.
+// Tracks the active states, character by character.
 class Regex::Run {
  public:
   Run(const std::vector<Instruction>& program, const std::vector<Ranges>& sets)
@@ -494,7 +494,7 @@ class Regex::Run {
     return false;
   }
 
-  // Follows what reads no character. No recursion: patterns may be long.
+  // Follows instructions that read no character. Not recursive, because patterns may be long.
   void add(std::uint32_t first, const Surroundings& at) {
     open_.push_back(first);
     while (!open_.empty()) {

@@ -148,7 +148,7 @@ std::int64_t count_pieces(std::string_view text, std::string_view delimiter, std
 std::string digits_of(double x, int digits) {
   if (std::isnan(x)) return "NaN";
   if (std::isinf(x)) return x < 0 ? "-INF" : "INF";
-  // 8 digits tell most numbers that people write; more only where they tell this one apart.
+  // 8 digits identify most numbers that people write; uses more only if this number needs them.
   for (int n = std::min(digits, 8);; ++n) {
     char text[64];
     const auto [end, error] =

@@ -1,4 +1,4 @@
-// Host functions over tensors of texts.
+// Host functions on tensors of strings.
 #include "base/error.h"
 #include "host/function.h"
 #include "host/regex.h"
@@ -112,7 +112,7 @@ void write_integers(const HostCall& c) {
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = text_number(std::to_string(x[i]));
 }
 
-// More digits than a double has tell nothing.
+// More digits than a double has are useless.
 bool reals_fit(const HostCall& c) {
   return are_alike(c, 0, 1) && c.setting("count") >= 1 && c.setting("count") <= 17;
 }

@@ -53,7 +53,7 @@ class TensorSet {
 
   std::unordered_map<std::string, std::size_t> by_content_;
   std::unordered_set<std::string> names_;
-  std::vector<Storage> kept_;  // downloaded data must outlive the call
+  std::vector<Storage> kept_;  // keeps downloaded data alive
 };
 
 // Checksum of the header with the checksum's own digits set to zero.

@@ -25,7 +25,7 @@ namespace {
 // Assembly is left out of kernels that take little time when all of it would be longer.
 constexpr std::size_t most_assembly = 400'000;
 
-// What an assembler needs and a reader does not.
+// Removes lines that only an assembler needs.
 std::string without_directives(const std::string& assembly) {
   std::string out;
   for (std::size_t at = 0; at < assembly.size();) {

@@ -56,7 +56,7 @@ std::string attr_text(const Attr& a) {
   return std::visit(Text(), a);
 }
 
-// What tells two nodes apart beside what is shown: arrays by identity.
+// Attributes that distinguish nodes but are not shown: arrays, by identity.
 std::string hidden_text(const Attrs& attrs) {
   std::string out;
   for (const Attrs::Entry& e : attrs.entries())
@@ -94,8 +94,8 @@ bool share_origin(const std::string& a, const std::string& b) {
   return false;
 }
 
-// Which node of the stage before is which of this one: equal in itself and in its origins, or else
-// in itself with an origin in common (merged nodes have more of them). Equal ones in their order.
+// Matches nodes of this stage with those of the previous one: equal with equal origins, or else
+// equal with a common origin (merged nodes have several). Equal nodes are matched in order.
 std::vector<std::int64_t> match(const Listed& before, const Listed& now) {
   std::vector<std::int64_t> out(now.nodes.size(), -1);
   std::vector<bool> taken(before.nodes.size(), false);
@@ -188,7 +188,7 @@ class GraphWriter {
                    **body, out);
   }
 
-  // By its number among the nodes with bodies: that stays when others come and go.
+  // Named by its number among the nodes with bodies, which other nodes do not affect.
   static std::string body_name(const Function& f, const std::vector<NodeId>& order,
                                std::size_t at) {
     int number = 1;

@@ -41,7 +41,7 @@ std::vector<BufferLife> buffer_lives(const Variant& v, const Sizing& sizes) {
     if (buffer.kind != PlanBuffer::Kind::arena || touches[b].steps.empty()) continue;
     BufferLife life{b, size_of(buffer.offset, sizes), size_of(buffer.bytes, sizes),
                     touches[b].steps.front(), touches[b].steps.back()};
-    // What is used inside a loop and outside it lives as long as the loop runs.
+    // A buffer that is used inside and outside of a loop lives for the whole loop.
     for (const LoopRange& l : loops) {
       const bool inside = std::ranges::any_of(
           touches[b].steps, [&](std::uint32_t s) { return s >= l.begin && s <= l.end; });

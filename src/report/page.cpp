@@ -11,7 +11,7 @@ namespace hone {
 
 namespace {
 
-// So that no text of a model ends the script element or starts a comment in it.
+// Escapes JSON so that strings of a model cannot end the script element or start a comment in it.
 std::string inside_script(const std::string& json) {
   std::string out;
   out.reserve(json.size());
@@ -47,7 +47,7 @@ std::string inside_html(std::string_view text) {
   return out;
 }
 
-// The template with each "@NAME@" replaced. What is put in is not read again, whatever it says.
+// The template with each "@NAME@" replaced. Inserted text is not scanned again.
 std::string filled(std::string_view text,
                    std::span<const std::pair<std::string_view, std::string>> parts) {
   std::string out;

@@ -27,7 +27,7 @@ std::vector<std::string> split(std::string_view text, char at) {
   }
 }
 
-// Single letters changed, put in, left out or exchanged with their neighbour.
+// Edit distance: letters changed, inserted, deleted or swapped with a neighbor.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i)
@@ -97,7 +97,7 @@ T whole_number(const std::string& text, T least, T most) {
   throw UsageError(cat("got '", text, "', expected an integer", range));
 }
 
-// "1.5G", "64Ki", "512B": the unit's factor, and what stands before it.
+// "1.5G", "64Ki", "512B": the number times the unit's factor.
 std::int64_t parse_bytes(const std::string& text) {
   std::string_view number = text;
   if (number.ends_with('B') || number.ends_with('b')) number.remove_suffix(1);
@@ -123,7 +123,7 @@ std::int64_t parse_bytes(const std::string& text) {
 
 std::string nearest(std::string_view given, std::span<const std::string_view> known) {
   std::string_view best;
-  std::size_t least = given.size() / 3 + 2;  // farther ones are no misspelling
+  std::size_t least = given.size() / 3 + 2;  // words farther away are not misspellings
   for (std::string_view k : known)
     if (const std::size_t d = distance(given.substr(0, 64), k); d < least) least = d, best = k;
   return std::string(best);

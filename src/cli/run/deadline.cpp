@@ -14,7 +14,7 @@ namespace hone::cli {
 
 namespace {
 
-// For a run to end by itself, with a message that says where it was.
+// Time for a run to stop by itself, with a message that says where it was.
 constexpr std::chrono::milliseconds grace{500};
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace hone::cli {
 
 namespace {
 
-// What was written so far may still wait in a buffer.
+// Flushes output that is still buffered.
 int flushed(const char* program, int code) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
   std::fprintf(stderr, "%s: standard output: cannot be written: %s; is the disk full?\n", program,
@@ -41,7 +41,7 @@ int tell_error(const char* program, bool is_json, int code, std::string_view tex
 void warn_of_misspelt_flags(const char* program, std::span<char* const> words) {
   for (const std::string_view word : words)
     if (word == "--json" || word == "--quiet" || word == "-q") return;
-  // Beyond the prefix, which all have in common.
+  // Compares after the prefix, which all share.
   constexpr std::size_t prefix = std::string_view("HONE_").size();
   std::vector<std::string_view> known;
   for (const Flag& f : all_flags()) known.push_back(f.name.substr(prefix));

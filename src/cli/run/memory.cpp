@@ -11,7 +11,7 @@ namespace hone::cli {
 Json memory_json(Runner& runner, std::span<const Array> inputs) {
   Session* session = runner.session();
   if (!session) return {};
-  // Sizes alone decide what is needed; the data is bound again by the run.
+  // The memory depends only on sizes; the run binds the data again.
   for (std::size_t i = 0; i < inputs.size(); ++i) session->bind_input(i, as_input(inputs[i]));
   return to_json(session->memory());
 }

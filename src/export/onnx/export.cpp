@@ -21,7 +21,7 @@ std::int64_t ir_version_of(std::int64_t opset) {
 constexpr std::size_t data_align = 64;
 constexpr std::size_t most_shared = 64;  // bytes of a constant that is looked up
 
-// The constants of all graphs of a model: they stand in the outermost one, where bodies see them.
+// The constants of all graphs of a model: stored in the outermost one, where bodies can use them.
 class Constants final : public onnx::ConstantPool {
  public:
   Constants(std::string data_name, std::int64_t external_above)

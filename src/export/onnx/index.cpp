@@ -1,5 +1,5 @@
-// What gather, scatter and parts at dynamic places become in an ONNX file, which leaves indices
-// outside undefined where Hone clamps or drops them.
+// Exports gather, scatter and slices at dynamic positions. In ONNX, indices out of range are
+// undefined; Hone clamps or drops them.
 #include <limits>
 
 #include "export/onnx/graph.h"
@@ -16,7 +16,7 @@ using Integers = std::vector<std::int64_t>;
 std::int64_t axis_of(Value v) { return v.attrs().integer("axis"); }
 Dim size_at_axis(Value v) { return v.operand(0).shape()[static_cast<int>(axis_of(v))]; }
 
-// Numbers beyond i64 become the largest one.
+// Numbers beyond i64 are clamped to the largest i64.
 std::string as_i64(ExportGraph& g, Value v) {
   std::string x = g.name(v);
   if (v.dtype() == DType::i64) return x;
@@ -106,7 +106,7 @@ Names write_scatter(ExportGraph& g, Value v) {
 
 // ==== parts at dynamic places
 
-// The starts as i64[1] each, moved inside where the part would stick out.
+// The starts as i64[1] each, clamped so that the part fits.
 Names clamped_starts(ExportGraph& g, Value starts, const Shape& x, const Dims& part) {
   Dims room;
   for (int i = 0; i < x.rank(); ++i) room.push_back(x[i] - part[static_cast<std::size_t>(i)]);

@@ -1,5 +1,5 @@
-// What each op becomes in an ONNX file. An op that is not here is expanded, and what is left of
-// it refused.
+// How each op is written to an ONNX file. An op that is not here is expanded; if that is not
+// possible, it is refused.
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -142,7 +142,7 @@ Names write_bitcast(ExportGraph& g, Value v) {
   return {g.one("BitCast", {in(g, v, 0)}, {attribute("to", std::int64_t{data_type_of(to)})})};
 }
 
-// What keeps a repeated part apart means nothing outside.
+// A marker that separates repeated parts has no meaning in the file.
 Names write_operand(ExportGraph& g, Value v) { return {in(g, v, 0)}; }
 
 // ==== leaves
@@ -257,7 +257,7 @@ Names write_sort(ExportGraph& g, Value v) {
 
 // ==== windows
 
-// How many axes from the first on no window slides over.
+// Number of leading axes that windows do not slide over.
 std::size_t still_axes(Value v) {
   const Attrs& a = v.attrs();
   const auto rank = static_cast<std::size_t>(v.rank());
@@ -479,7 +479,7 @@ Names write_refuse(ExportGraph& g, Value v) {
   return {g.expand(element, v.shape().dims)};
 }
 
-// The condition is computed before the loop, and at the end of the body for the next turn.
+// The condition is computed before the loop, and at the end of the body for the next iteration.
 Names write_while(ExportGraph& g, Value v) {
   const Function condition = own(v.attrs().get<FunctionRef>("condition")),
                  f = own(v.attrs().get<FunctionRef>("body"));
@@ -569,7 +569,7 @@ constexpr ExportEntry export_ops_table[] = {
     {&ops::refuse, write_refuse},
 };
 
-// Those that ONNX has in some forms only are expanded in the others.
+// Ops that ONNX supports only in some forms are expanded in the others.
 bool stands_whole(const ExportGraph& g, Value v) {
   const Attrs& a = v.attrs();
   if (v.is(ops::mod)) return !is_float(v.dtype());

@@ -12,7 +12,8 @@ namespace {
 
 // Sizes up to this one stay: windows, groups and channels of pictures are such.
 constexpr std::int64_t small = 8;
-// Operands of so many elements are known: sizes, axes, places; of reals, those of a Resize.
+// Contents of operands up to this many elements are kept: sizes, axes, places; for reals, those of
+// a Resize.
 constexpr std::int64_t most_integers = 64, most_reals = 8;
 
 std::optional<Array> little_contents(const Value& v) {
@@ -61,7 +62,7 @@ std::vector<std::int64_t> large_sizes(const std::set<std::int64_t>& all) {
   return {all.upper_bound(small), all.end()};
 }
 
-// Small ones that no operand has.
+// Small sizes that no operand has.
 class NewSizes {
  public:
   explicit NewSizes(std::set<std::int64_t> taken) : taken_(std::move(taken)) {}

@@ -55,7 +55,7 @@ double bias(const Numbers* mask, const Sizes& index) {
 void weigh(std::vector<double>& row) {
   double most = -INFINITY, sum = 0;
   for (double x : row) most = std::fmax(most, x);
-  if (std::isinf(most)) throw NotJudged();  // nothing may be seen
+  if (std::isinf(most)) throw NotJudged();  // everything is masked
   for (double& x : row) sum += x = std::exp(x - most);
   for (double& x : row) x /= sum;
 }

@@ -10,8 +10,8 @@ namespace hone::onnx {
 
 namespace {
 
-// A check is to take little time beside compiling. More elements of one initializer, and of all
-// that is looked at.
+// Limits that keep a check fast compared with compiling: elements of one initializer, and of
+// everything that is checked.
 constexpr std::int64_t most_elements = 1 << 17, most_elements_in_all = 1 << 22;
 
 // Equal for nodes that do the same on operands of the same sizes.
@@ -44,7 +44,7 @@ std::string text_of(const Numbers& n) {
   return out + "]";
 }
 
-// Of numbers that nothing computed: also whether a zero has another sign. Empty: they agree.
+// For stored numbers: also compares the sign of zeros. Empty: they agree.
 std::string difference_of_zeros(const Numbers& got, const Numbers& expected) {
   for (std::size_t i = 0; i < expected.values.size(); ++i)
     if (expected.values[i] == 0 && std::signbit(got.values[i]) != std::signbit(expected.values[i]))
@@ -196,7 +196,7 @@ std::vector<std::string> names_to_check(const Model& model) {
     for (const FewNames* list : {&n.inputs, &n.outputs})
       for (std::string_view name : *list)
         if (!name.empty()) names.emplace(name);
-    // What the graphs that the node holds use of this one.
+    // Values of this graph that the node's subgraphs use.
     std::vector<const Node*> inner;
     for (const Attribute& a : n.attributes)
       if (a.graph) add_nodes(a.graph->nodes, inner);

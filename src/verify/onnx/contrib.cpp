@@ -1,4 +1,4 @@
-// Domain com.microsoft: what ONNX Runtime's optimizer puts in place of several nodes.
+// Domain com.microsoft: operators by which ONNX Runtime's optimizer replaces several nodes.
 #include <algorithm>
 #include <cmath>
 

@@ -31,8 +31,8 @@ const std::unordered_map<std::string, Meaning>& table() {
   return made;
 }
 
-// What the dtype holds; integers that wrap have no meaning here, nor those of results that come of
-// an operand which was too large for a number.
+// Whether the dtype can hold the values. Integers that wrap are not covered, nor results of an
+// operand that was too large for a number.
 bool is_held(const Numbers& n, double most_of_all) {
   if (static_cast<std::int64_t>(n.values.size()) != n.count()) return false;
   if (is_float(n.dtype)) return true;

@@ -1,4 +1,4 @@
-// Operators that move elements and ask for sizes.
+// Operators that move elements or query sizes.
 #include <algorithm>
 #include <cmath>
 

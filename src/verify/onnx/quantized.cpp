@@ -1,4 +1,4 @@
-// Products and convolutions of quantized numbers, and what quantizes by the range at hand.
+// Products and convolutions of quantized numbers, and quantization by the actual range.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// Windows of signals, determinants, and what lies in the middle of a tensor.
+// Signal windows, determinants, and center crop or pad.
 #include <cmath>
 
 #include "verify/onnx/call.h"
