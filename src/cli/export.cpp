@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The sizes that --dim fixes; for a plan, which is compiled for ranges, other options do not apply.
+// The sizes that --dim fixes; a plan, which is compiled for ranges, supports nothing else.
 Sizing fixed_sizes(const ImportOptions& options) {
   Sizing out;
   for (const auto& [name, range] : options.dims) {

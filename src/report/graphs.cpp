@@ -188,7 +188,7 @@ class GraphWriter {
                    **body, out);
   }
 
-  // Named by its number among the nodes with bodies, which other nodes do not affect.
+  // Numbers only the nodes with bodies, so that other nodes do not change the name.
   static std::string body_name(const Function& f, const std::vector<NodeId>& order,
                                std::size_t at) {
     int number = 1;

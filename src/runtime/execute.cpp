@@ -211,7 +211,7 @@ std::int64_t StepRunner::read(const BoundProgram& program, std::uint32_t at,
 }
 
 // Downloads the operands of this op and of those directly after it on the same stream, up to the
-// first that may jump.
+// first that is not a `require`.
 void StepRunner::fetch(const BoundProgram& program, std::uint32_t at) {
   const BoundOp& first = program.ops[at];
   fetched_of_ = &program;
