@@ -14,8 +14,7 @@ namespace hone::cli {
 struct SecondReading {
   int nodes = 0;   // including those in branches, bodies and functions
   int judged = 0;  // nodes whose results were checked against their operators' pages
-  int alone =
-      0;  // of these, nodes that were checked only in a model of their own, on small operands
+  int alone = 0;   // of these, checked only in a model of their own, on small operands
   std::map<std::string, int> left_out;  // number of other nodes, by operator
   std::string wrong;                    // the first difference; empty: none
 };

@@ -33,8 +33,7 @@ struct Profile {
   std::vector<Event> timeline;  // of the fastest run; at most most_events
   bool timeline_is_cut = false;
   MemoryReport memory;
-  MachineRates
-      rates;  // measured right after, with the same number of threads; empty if not measured
+  MachineRates rates;  // measured right after, with as many threads; empty if not measured
 
   static constexpr std::size_t most_events = 4000;
 };
