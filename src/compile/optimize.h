@@ -62,7 +62,7 @@ struct TimingRecord {
   double busy = 0;    // share of the machine's processors used by other processes, 0 to 1
   // Excludes copies of inputs and outputs between the host and devices with their own memory.
   bool leaves_copies_out = false;
-  int repeats = 0;  // times that everything was timed again: times contradicted the choice
+  int repeats = 0;  // how often timing was repeated because times contradicted the choice
 };
 
 // All lists except `assumptions` are parallel to Plan::strategies.
