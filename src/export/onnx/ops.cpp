@@ -142,7 +142,7 @@ Names write_bitcast(ExportGraph& g, Value v) {
   return {g.one("BitCast", {in(g, v, 0)}, {attribute("to", std::int64_t{data_type_of(to)})})};
 }
 
-// A marker that separates repeated parts has no meaning in the file.
+// The number that distinguishes a recomputed value has no meaning in the file.
 Names write_operand(ExportGraph& g, Value v) { return {in(g, v, 0)}; }
 
 // ==== leaves
