@@ -1,4 +1,4 @@
-// Builds one graph of an ONNX file: nodes, names of values, sizes as values. export_ops.cpp has the
+// Builds one graph of an ONNX file: nodes, names of values, sizes as values. ops.cpp has the
 // operators for each op.
 #pragma once
 
