@@ -49,7 +49,7 @@ Source source(const Imported&);
 // The functions that a plan keeps as text. Throws UserError when the plan was written without them.
 Source source(const Plan&);
 
-// Opens a session that runs a plan on the CPU.
+// Opens a session that runs a plan on the processor.
 std::unique_ptr<Session> open_session(const Plan&, SessionOptions = {});
 
 }  // namespace hone

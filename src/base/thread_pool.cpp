@@ -204,7 +204,7 @@ int affinity_count() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// The CPU limit in processors: `quota` per `period`, or 0 when it is not limited.
+// Processors available by `quota` per `period`, or 0 when there is no limit.
 double quota_of(const std::string& directory) {
   std::string quota;
   double period = 0;

@@ -20,7 +20,7 @@ Json describe(std::string_view name) {
   } catch (const UserError& e) {
     out.add("failure", e.what());
   }
-  if (name != device_names()[0]) return out;  // the rest is for the CPU only
+  if (name != device_names()[0]) return out;  // the rest is about the processor
   const Machine m = this_machine();
   out.add("processor", m.processor);
   out.add("processors", m.processors);

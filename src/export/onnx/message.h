@@ -1,4 +1,5 @@
-// Protobuf messages of the ONNX format, written field by field. The reader is import/onnx/model.cpp.
+// Protobuf messages of the ONNX format, written field by field. The reader is
+// import/onnx/model.cpp.
 #pragma once
 
 #include <cstdint>
