@@ -1,5 +1,6 @@
-// How long LLVM takes for a small fused kernel, y = gelu(x * w + b) by columns, and how fast the
-// code is beside memcpy of the same bytes, interleaved. Prints medians of processor time.
+// Measures how long LLVM takes to compile a small fused kernel, y = gelu(x * w + b) by columns, and
+// how fast the code is compared with memcpy of the same bytes, interleaved. Prints medians of
+// processor time.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr std::int64_t columns = 1024;
 
-// Of the processor, not of the wall: other programs take turns.
+// Processor time, not wall time, because other programs also run.
 double milliseconds(const std::function<void()>& run) {
   std::clock_t start = std::clock();
   run();
@@ -55,7 +56,7 @@ const Entry entries[] = {{"mul-add", as_is},
                          {"sigmoid", llvm::real_function(ops::sigmoid)},
                          {"exp", llvm::real_function(ops::exp)}};
 
-// Rows [begin, end) of x, two registers a turn.
+// Rows [begin, end) of x, two registers per iteration.
 void build(llvm::Module& m, Body f, bool nontemporal) {
   std::vector<llvm::Buffer> buffers(4);
   llvm::KernelArguments k = m.begin_kernel("kernel", buffers);

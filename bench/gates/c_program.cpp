@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t alignment = 64;
-constexpr std::size_t model_bytes = 256;  // more than a struct of a program has
+constexpr std::size_t model_bytes = 256;  // larger than any model struct
 
 std::byte* aligned(std::vector<std::byte>& bytes, std::size_t n) {
   bytes.resize(n + alignment);
@@ -27,7 +27,7 @@ std::byte* aligned(std::vector<std::byte>& bytes, std::size_t n) {
   return static_cast<std::byte*>(std::align(alignment, n, start, space));
 }
 
-// Two functions that are called alike whatever the model takes.
+// Two functions whose signatures do not depend on the model's parameters.
 std::string shim(const std::string& name, std::size_t pointers) {
   std::string list;
   for (std::size_t i = 1; i < pointers; ++i) list += cat(", p[", i, "]");

@@ -10,8 +10,8 @@ namespace hone::gates {
 
 class CProgram {
  public:
-  // Compiles with `cc` -std=c11 -O3 -march=native. All sizes of the model are fixed. Throws
-  // UserError when it does not compile.
+  // Compiles with `cc` -std=c11 -O3 -march=native. All sizes of the model must be fixed. Throws
+  // UserError if compilation fails.
   CProgram(const Source&, std::vector<Array> inputs, const std::string& cc);
   ~CProgram();
   CProgram(const CProgram&) = delete;

@@ -32,7 +32,7 @@ double run_ms(const std::function<void()>& f, int times, int threads) {
   return (milliseconds(threads) - start) / times;
 }
 
-// Runs of one sample, so that it takes a millisecond.
+// Number of runs in one sample, chosen so that a sample takes a millisecond.
 int repeats_of(const std::function<void()>& f, int threads) {
   f();  // warms caches and pages
   const double once = std::max(run_ms(f, 1, threads), 1e-4);

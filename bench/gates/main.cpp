@@ -1,8 +1,9 @@
-// The bounds that generated code and choices must keep, as ratios within one run: contraction
-// against the multiply-add rate, rows and activations against copying as many bytes, attention
-// against its three steps, UltraFace against oneDNN, `auto` against every single strategy, the C of
-// `hone aot` against the plan, checks against the compilation that they are part of. One JSON line
-// for the machine, one for each gate; exit status 1 when a gate is missed in all of its attempts.
+// The bounds that generated code and choices must meet, as ratios within one run: contractions
+// against the multiply-add rate, rows and activations against copying the same number of bytes,
+// attention against its three steps, UltraFace against oneDNN, `auto` against every single
+// strategy, the C of `hone aot` against the plan, checks against the compilation they are part of.
+// Prints one JSON line for the machine and one for each gate; the exit status is 1 if a gate fails
+// in all its attempts.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ std::shared_ptr<ThreadPool> pool_of(int threads) {
   return make_thread_pool({.threads = threads, .affinity = {}});
 }
 
-// Normal deviates: what activations look like, their tails included.
+// Normally distributed numbers, which resemble activations, including their tails.
 Array normal(std::vector<std::int64_t> dims, float mean, float deviation, unsigned seed) {
   Array x = Array::zeros(DType::f32, std::move(dims));
   std::mt19937 rng(seed);
@@ -69,7 +70,8 @@ gates::Ratio contraction_share() {
   b.output(ops::matmul(x, w), "y");
   Runnable r(source(b.function()), "cpu", {normal({n, n}, 0, 1, 1), normal({n, n}, 0, 1, 2)},
              pool_of(1));
-  // The rate is that of the best moment: of each round, which lasts a millisecond.
+  // The peak rate varies over time, so it is measured again in each round, which lasts a
+  // millisecond.
   std::vector<double> shares;
   for (int round = 0; round < gates::rounds; ++round) {
     const double peak = cpu::measure_fma_gflops(1);
@@ -82,7 +84,8 @@ gates::Ratio contraction_share() {
 
 using Build = std::function<Value(Builder&, const Shape&)>;
 
-// Time of copying as many bytes as the result has, by the same threads, over time of the function.
+// Time to copy as many bytes as the result has, on the same threads, divided by the time of the
+// function.
 gates::Ratio copy_share(const Build& build, std::int64_t rows, std::int64_t columns, int threads) {
   Builder b;
   b.output(build(b, {rows, columns}), "y");
@@ -134,7 +137,7 @@ void row_gates() {
           0.60, [&] { return copy_share(build, s.rows, s.columns, s.threads); });
 }
 
-// Against scores, softmax and mixture, each over all of memory.
+// Compares with scores, softmax and mixture as separate steps, each over all of memory.
 gates::Ratio attention_ratio(std::int64_t length, int threads) {
   const Shape shape{8, length, 64};
   Builder b;
@@ -176,7 +179,8 @@ gates::Ratio time_ratio(const Model& m, const std::string& numerator,
   return gates::ratio_of({[&] { a.run(); }, [&] { b.run(); }, 1});
 }
 
-// The C of a model, with all sizes fixed, against its plan, after their outputs were compared.
+// The generated C of a model, with all sizes fixed, against its plan. Their outputs are compared
+// first.
 gates::Ratio c_ratio(const std::filesystem::path& file, const ImportOptions& options,
                      const std::string& cc) {
   const Source s = source(import_onnx(file, options));
@@ -216,8 +220,8 @@ void c_gates(const std::filesystem::path& models) {
               [&] { return c_ratio(c.file, c.options, cc); });
 }
 
-// A fifth of a first compilation may be checks, so it takes 1.25 times what it takes without; a
-// later one finds the verdicts.
+// Checks may take a fifth of a first compilation, so it may take 1.25 times as long as without
+// checks; a later compilation reuses the verdicts.
 void verification_gates(const std::vector<std::pair<std::string, Source>>& sources) {
   const std::filesystem::path cache =
       std::filesystem::temp_directory_path() / cat("hone_gates_cache_", ::getpid());
@@ -245,7 +249,7 @@ void verification_gates(const std::vector<std::pair<std::string, Source>>& sourc
 
 }  // namespace
 
-// Arguments: the directory of the models; a part of the names of the gates to run, all without it.
+// Arguments: the directory of the models, and optionally part of the names of the gates to run.
 int main(int argc, char** argv) {
   const std::filesystem::path models = argc > 1 ? argv[1] : "../shared/models";
   if (argc > 2) gates::only(argv[2]);

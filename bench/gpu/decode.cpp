@@ -60,7 +60,7 @@ class Writer {
     const Value y = ops::matmul(x, weight({x.shape()[-1].number(), columns}));
     return y + broadcast_to(weight({columns}), y.shape());
   }
-  // [rows, heads * depth] as [1, heads, rows, depth].
+  // Reshapes [rows, heads * depth] to [1, heads, rows, depth].
   Value heads_of(Value x) const {
     const Dim rows = x.shape()[0];
     const Value split = reshape_to(x, {rows, sizes_.heads, sizes_.depth});

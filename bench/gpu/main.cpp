@@ -1,6 +1,6 @@
-// Times functions on a GPU with inputs and outputs that lie there, and prints a line of JSON for
-// each: medians of whole runs, from the call until the device is idle. tools/gpu-check runs it
-// beside other programs.
+// Times functions on a GPU with inputs and outputs in device memory, and prints a line of JSON for
+// each: medians of whole runs, from the call until the device is idle. tools/gpu-check runs it for
+// comparison with other programs.
 // usage: bench_gpu [--backend B] [--strategy S] [--measure] [CASE...]
 //        bench_gpu --backend B --start PLAN SET   from the plan file to the first outputs of a
 //        directory's input_0.pb, input_1.pb, ...
@@ -28,7 +28,7 @@ using namespace hone;
 struct GpuCase {
   std::string name;
   std::function<void(Builder&)> build;
-  double bytes = 0, flops = 0;  // of one run: inputs and outputs once
+  double bytes = 0, flops = 0;  // per run, counting inputs and outputs once
   std::optional<Precision> precision = {};
   int in_a_row =
       1;  // how often one run computes it, on inputs of its own; reported times are of one
@@ -38,7 +38,7 @@ std::string cased(std::string_view name, DType t, std::int64_t rows, std::int64_
   return cat(name, "_", t, "_", rows, "x", columns);
 }
 
-// What one input and one output of [rows, columns] cost.
+// Reads and writes `tensors` tensors of [rows, columns] in total.
 GpuCase rows_case(std::string_view name, DType t, std::int64_t rows, std::int64_t columns,
                   const std::function<Value(Builder&, Value)>& f, int tensors = 2) {
   GpuCase c;
@@ -48,7 +48,7 @@ GpuCase rows_case(std::string_view name, DType t, std::int64_t rows, std::int64_
   return c;
 }
 
-// As tf32, with weights and bias that are known, so that they are rounded once.
+// In tf32, with constant weights and bias, so that they are rounded only once.
 GpuCase tf32_case(std::int64_t m, std::int64_t n, std::int64_t k) {
   GpuCase c;
   c.name = cat("linear_gelu_tf32_", m, "x", n, "x", k);
@@ -66,7 +66,7 @@ GpuCase tf32_case(std::int64_t m, std::int64_t n, std::int64_t k) {
   return c;
 }
 
-// A short product alone mostly measures its launch and the wait for its end; several in a row do
+// A single short product mostly measures the launch and the wait for its end; several in a row do
 // not.
 GpuCase linear_case(DType t, std::int64_t m, std::int64_t n, std::int64_t k, int in_a_row = 1) {
   GpuCase c;
@@ -87,7 +87,7 @@ GpuCase linear_case(DType t, std::int64_t m, std::int64_t n, std::int64_t k, int
   return c;
 }
 
-// A contraction alone.
+// A single contraction.
 GpuCase matmul_case(DType t, std::int64_t m, std::int64_t n, std::int64_t k) {
   GpuCase c;
   c.name = cat("matmul_", t, "_", m, "x", n, "x", k);
@@ -100,7 +100,8 @@ GpuCase matmul_case(DType t, std::int64_t m, std::int64_t n, std::int64_t k) {
   return c;
 }
 
-// Of `heads` matrices; what a query may see: all, nothing behind it, or the last `window` of that.
+// Attention over `heads` matrices. A query may see every key, no later key (`is_causal`), or only
+// the last `window` keys up to its own position.
 GpuCase attention_case(DType t, std::int64_t heads, std::int64_t length, std::int64_t row,
                        bool is_causal, std::int64_t window = 0) {
   GpuCase c;
@@ -130,7 +131,7 @@ GpuCase attention_case(DType t, std::int64_t heads, std::int64_t length, std::in
   return c;
 }
 
-// `half`: the type of 16 bits.
+// `half`: the 16-bit type.
 std::vector<GpuCase> all_cases(DType half) {
   std::vector<GpuCase> out;
   const auto weight = [](Builder& b, Value x, const char* name) {
@@ -190,7 +191,7 @@ std::vector<GpuCase> all_cases(DType half) {
   return out;
 }
 
-// A tensor on the device with random contents: a piece of them, repeated.
+// A tensor on the device with random contents: a block of random numbers, repeated.
 class Tensor {
  public:
   Tensor(const std::shared_ptr<Device>& device, Stream& stream, const Type& type)
@@ -231,7 +232,7 @@ double us(const std::function<void()>& f) {
       .count();
 }
 
-// For half a second, at least ten times.
+// Runs for half a second and at least ten times.
 double median_us(const std::function<void()>& f) {
   for (int i = 0; i < 5; ++i) f();
   std::vector<double> all;
@@ -244,7 +245,7 @@ double median_us(const std::function<void()>& f) {
   return all[all.size() / 2];
 }
 
-// The time of all steps by the device's clock, each alone; 0 without a clock.
+// The time of all steps by the device's clock, each step alone; 0 without a clock.
 double device_us(Session traced, const double& us, const std::vector<TensorRef>& inputs,
                  const std::vector<TensorRef>& outputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) traced.bind_input(i, inputs[i]);
@@ -289,7 +290,7 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
       tensors.emplace_back(device, *stream, plan->params[i].type);
       session.bind_input(i, inputs.emplace_back(tensors.back().ref()));
     }
-    // The next value of a donated input takes its memory.
+    // The next value of a donated input uses the input's memory.
     for (std::size_t i = 0; i < plan->results.size(); ++i) {
       const auto before = std::ranges::find_if(plan->params, [&](const PlanParam& p) {
         return p.donated && p.name + "_next" == plan->results[i].name;
@@ -338,7 +339,7 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
   std::fflush(stdout);
 }
 
-// With everything that a process needs but the open device: the time in which a plan starts.
+// The time to start a plan: everything that a process needs except opening the device.
 void start(const Request& request) {
   const std::shared_ptr<Device> device = open_device(request.backend);
   std::vector<Array> inputs;
@@ -357,7 +358,7 @@ void start(const Request& request) {
                   .c_str());
 }
 
-// GB/s of a copy on the device, between places that both begin at multiples of `alignment`.
+// GB/s of a copy on the device, between addresses that are multiples of `alignment`.
 double copy_rate(const std::string& backend, std::int64_t alignment) {
   const std::shared_ptr<Device> device = open_device(backend);
   const std::unique_ptr<Stream> stream = device->open_stream();
@@ -390,7 +391,7 @@ int main(int argc, char** argv) {
         wanted.push_back(word);
     }
     if (!request.start.empty()) return start(request), 0;
-    // Backends copy what is aligned and what is not in different ways: the better one counts.
+    // Backends copy aligned and unaligned memory in different ways; the better rate counts.
     const double aligned = copy_rate(request.backend, 256), other = copy_rate(request.backend, 4),
                  copy = std::max(aligned, other);
     std::printf("%s\n", Json(Json::Object{{"case", "copy"},

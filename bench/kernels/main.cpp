@@ -22,7 +22,7 @@ namespace {
 
 using Run = std::function<void()>;
 
-// Time of this thread alone, so that other work on the machine disturbs less.
+// Time of this thread alone, so that other work on the machine matters less.
 double now() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -47,7 +47,7 @@ std::shared_ptr<float> memory(std::int64_t count) {
   return {p, std::free};
 }
 
-// The kernel of a candidate that is not prepared, compiled, over memory of its own.
+// The kernel of an unprepared candidate, compiled, on its own memory.
 Run compiled(const Candidate& candidate, const llvm::TargetSpec& spec) {
   const Kernel& kernel = std::get<Kernel>(candidate.steps.back().what);
   llvm::Module m("bench", spec);
@@ -147,7 +147,7 @@ ConvShape square(std::int64_t h, std::int64_t w, std::int64_t in, std::int64_t o
           out};
 }
 
-// Of UltraFace (RFB-320), squeezenet and magika.
+// Shapes from UltraFace (RFB-320), squeezenet and magika.
 const ConvShape shapes[] = {
     square(240, 320, 3, 16, 3, 2, 1),
     square(120, 160, 16, 16, 3, 1, 1, 16),

@@ -51,7 +51,7 @@ struct OneDnnPeer::State {
   dnnl_engine_t engine = nullptr;
   dnnl_stream_t stream = nullptr;
 
-  // Memory of the primitive's choice of format; contents do not matter for its speed.
+  // Memory in the format that the primitive chose; its contents do not affect the speed.
   dnnl_memory_t memory(dnnl_primitive_desc_t pd, dnnl_query_t what) const {
     const dnnl_memory_desc_t* md = f.dnnl_primitive_desc_query_md(pd, what, 0);
     dnnl_memory_t out;

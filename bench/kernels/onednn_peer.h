@@ -1,5 +1,5 @@
-// oneDNN as a peer to compare with: its own best formats, one thread. Not the adapter that plans
-// call it through.
+// oneDNN as a baseline: it chooses its own best formats and uses one thread. Plans call oneDNN
+// through a different adapter.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct ConvShape {
 
 class OneDnnPeer {
  public:
-  // Nothing when the library is not installed.
+  // Empty if the library is not installed.
   static std::optional<OneDnnPeer> open();
-  // A call that computes the whole once, on memory of its own.
+  // Each returns a call that computes the whole operation once, on its own memory.
   std::function<void()> matmul(std::int64_t m, std::int64_t n, std::int64_t k);
   std::function<void()> convolution(const ConvShape&);
 

@@ -1,5 +1,5 @@
 // Loop nests against memcpy of as many bytes as they read and write, one thread each, interleaved.
-// Prints medians of the ratio: 1 is as fast as copying.
+// Prints medians of the ratio; 1 means as fast as copying.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -42,10 +42,10 @@ Bytes numbers(const Type& t) {
 struct Compiled {
   Run run;
   std::size_t bytes = 0, kernels = 0;
-  double lower_ms = 0, compile_ms = 0;  // of processor time
+  double lower_ms = 0, compile_ms = 0;  // processor time
 };
 
-// Of this thread alone: other work on the machine disturbs less.
+// Time of this thread alone, so that other work on the machine matters less.
 double processor_ms() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -199,8 +199,8 @@ std::vector<Subject> subjects() {
 }  // namespace
 }  // namespace hone::bench
 
-// Arguments: part of a subject's name; "print" to see kernels and assembly, or a number of rows in
-// place of those below.
+// Arguments: part of a subject's name; "print" to show kernels and assembly, or a number of rows to
+// use instead of those below.
 int main(int argc, char** argv) {
   using namespace hone;
   const std::string wanted = argc > 1 ? argv[1] : "";

@@ -1,6 +1,6 @@
-// The time from starting `hone-run` on a plan of squeezenet to its end, against one steady run of
-// the same plan in this process, measured in turn. Prints one JSON line; exit status 1 when a start
-// takes longer than 1.3 steady runs and 20 ms in all of three attempts.
+// The time from starting `hone-run` on a plan of squeezenet to its end, compared with one steady
+// run of the same plan in this process; the two alternate. Prints one JSON line; the exit status is
+// 1 if a start takes longer than 1.3 steady runs and 20 ms in all three attempts.
 // usage: bench_start HONE_RUN [MODELS]
 #include <spawn.h>
 #include <sys/wait.h>
@@ -41,10 +41,10 @@ void start(std::vector<std::string> command) {
 }
 
 struct Times {
-  std::vector<double> start, steady, rest;  // rest: start - steady_runs * steady, pair by pair
+  std::vector<double> start, steady, rest;  // rest: start - steady_runs * steady, for each pair
 };
 
-// Each round is one start and one run; the run before it warms what the start has cooled.
+// Each round is one start and one run; an extra run before it warms what the start has cooled.
 Times measure(const std::vector<std::string>& command, const std::function<void()>& run) {
   Times t;
   start(command);

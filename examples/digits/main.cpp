@@ -1,5 +1,5 @@
-// Loads a plan of the digits network and counts the held-back images it gets right. Needs the
-// runtime library only: no compiler, no model file.
+// Loads a plan of the digits network and counts how many held-out images it classifies correctly.
+// Needs only the runtime library: no compiler, no model file.
 // usage: digits PLAN.hone IMAGES.npy LABELS.npy [LOGITS.npy of another run to compare with]
 
 #include <hone/runtime.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// The numbers of a NumPy file whose dtype ('<f4', '<i8') and row length the caller knows.
+// The numbers of a NumPy file. The caller knows its dtype ('<f4', '<i8') and row length.
 template <class T>
 std::vector<T> read_npy(const std::string& path, const char* dtype, std::size_t row) {
   std::ifstream file(path, std::ios::binary);

@@ -1,5 +1,5 @@
-// Attention from the graph to the plan: raised, one group, memory that grows with the length, and
-// the same numbers as its three steps.
+// Attention from the graph to the plan: it is raised and forms one group, its memory grows with the
+// length, and its numbers equal those of its three steps.
 #include <set>
 
 #include "ops/common.h"
@@ -27,7 +27,7 @@ Array weight(std::vector<std::int64_t> dims, double scale) {
   return a;
 }
 
-// A layer as models spell it: matrix products, scale, mask, softmax.
+// An attention layer as models write it: matrix products, scale, mask, softmax.
 Value attention_spelled(Value x, std::int64_t heads, Value mask) {
   Graph& g = x.graph();
   const Dim length = x.shape()[0], width = x.shape()[1];

@@ -1,4 +1,4 @@
-// What targets propose and refuse, what is measured, and what is remembered of it.
+// What targets propose and refuse, what is measured, and which measurements are remembered.
 #include <thread>
 
 #include "backend/backend.h"
@@ -15,7 +15,7 @@ namespace {
 
 using namespace test;
 
-// A new backend on its first day: it renders plain loop nests and refuses all else.
+// The smallest possible new backend: it renders plain loop nests and refuses everything else.
 class NestTarget final : public Target {
  public:
   NestTarget(std::unique_ptr<Target> good, bool refuses_early)
@@ -126,7 +126,8 @@ TEST(Times, ACandidateThatIsThreeTimesSlowerRunsTwiceAtMost) {
   EXPECT_FALSE(is_clearly_faster(times[1], times[0]));
 }
 
-// As of a library that is loaded and warmed, or of inputs that are copied to a device once.
+// A first run may be slow because a library is loaded and warmed up, or because inputs are copied
+// to a device.
 TEST(Times, ASlowFirstRunPutsNoCandidateOut) {
   using std::chrono::milliseconds;
   int first = 0, second = 0, third = 0;
@@ -172,10 +173,10 @@ TEST(Times, AreRememberedBetweenCompilations) {
       EXPECT_EQ(y.reason, "measured before");
     }
   }
-  // Without a clock the winner is taken too.
+  // The winner is also chosen when a compilation does not measure.
   const Plan c = compile(source, {.threads = 1});
   EXPECT_EQ(c.variants[0].groups[0].chosen, a.variants[0].groups[0].chosen);
-  // Times of another number of threads are another matter.
+  // Times measured with another number of threads are not used.
   EXPECT_EQ(compile(source, {.threads = 2}).variants[0].groups[0].reason, "predicted");
 }
 
@@ -217,7 +218,7 @@ TEST(Strategies, ShareWhatTheyLearn) {
   EXPECT_EQ(second.verified, 0);
 }
 
-// Plain nests, of which one form is the builder's fast kernel.
+// Proposes plain nests; one form is the builder's fast kernel.
 class TunableTarget final : public Target {
  public:
   explicit TunableTarget(std::unique_ptr<Target> good) : good_(std::move(good)) {}
@@ -247,8 +248,8 @@ class TunableTarget final : public Target {
   std::unique_ptr<Target> good_;
 };
 
-// A form replaces the default only when the clock is sure, which a busy machine may prevent: asked
-// again, then.
+// A form replaces the default only if it is clearly faster, which a busy machine may hide, so try
+// up to three times.
 TEST(Tuning, TheFastestFormIsKept) {
   std::optional<EmptyCache> cache(std::in_place);
   Backend b = default_backend();
@@ -277,7 +278,7 @@ TEST(BuildId, IsAHash) {
   EXPECT_EQ(build_id().find_first_not_of("0123456789abcdef"), std::string_view::npos);
 }
 
-// The second run of one model neither measures nor verifies nor compiles.
+// The second run of one model does not measure, verify or compile.
 TEST(Optimize, IsQuickTheSecondTime) {
   EmptyCache cache;
   const Source source = source_with(matmul_softmax());
@@ -286,7 +287,7 @@ TEST(Optimize, IsQuickTheSecondTime) {
   request.compile.threads = 1;
   request.rounds = 6;
   const Optimized first = optimize(source, request), second = optimize(source, request);
-  // Those for which this machine has nothing to do are left out.
+  // Strategies that do not apply to this machine are left out.
   ASSERT_EQ(first.plan.strategies.size(),
             static_cast<std::size_t>(std::ranges::count_if(
                 strategies(), [](std::string_view s) { return absence_of(s).empty(); })));

@@ -49,8 +49,8 @@ TEST(Chunks, OrderAndChoice) {
   EXPECT_EQ(run_by(pool, 12), (List{11, 10, 6, 2, 0}));
 }
 
-// Of a wide weight only those panels are packed that some chunks of the product read, among them
-// the first and the last.
+// Of a wide weight, only the panels that the checked chunks of the product read are packed,
+// including the first and the last.
 TEST(Chunks, PackWhatSomeChunksRead) {
   const Candidate c = product(64, 40'001, true);
   ASSERT_EQ(c.steps.size(), 2u);
@@ -68,7 +68,7 @@ TEST(Chunks, PackWhatSomeChunksRead) {
 
 TEST(Chunks, PackAllWhereThatIsNotKnown) {
   Chunks pool(64);
-  EXPECT_FALSE(pool.pack_for_some(product(64, 40'001, false)));  // packed at each run
+  EXPECT_FALSE(pool.pack_for_some(product(64, 40'001, false)));  // packed on each run
   EXPECT_FALSE(pool.pack_for_some(product(Dim::symbol("m", 1, 100), 40'001, true)));
   Candidate two = product(64, 40'001, true);
   two.steps.push_back(two.steps.back());

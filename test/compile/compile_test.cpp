@@ -105,7 +105,7 @@ TEST(Compile, AThousandRunsGiveEqualBits) {
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(session->run(inputs), first) << i;
 }
 
-// The code of one step must not grow with the operands: 1,000 took 52 s to compile.
+// The code of one step must not grow with the number of operands: 1,000 took 52 s to compile.
 TEST(Compile, ManyOperandsOfAConcatAreJoinedInGroups) {
   for (int count : {1000, 5000}) {
     EmptyCache cache;
@@ -126,7 +126,7 @@ TEST(Compile, ManyOperandsOfAConcatAreJoinedInGroups) {
   }
 }
 
-// Nothing recurses over the length of a function: not the compiler, the plan file or a run.
+// Nothing recurses over the length of a function: not the compiler, the plan file reader or a run.
 TEST(Compile, TwentyThousandLaunchesNeedLittleStack) {
   EmptyCache cache;
   std::function<void()> work = [&] {
@@ -143,12 +143,12 @@ TEST(Compile, TwentyThousandLaunchesNeedLittleStack) {
     write_plan(file, compile(built(f), options));
     auto plan = std::make_shared<const Plan>(read_plan(file));
     EXPECT_GE(launches(plan->variants[0].steps), 20'000);
-    const Array input = ramp({4}, 1);  // 0, 1, 2, 3: the greater of them and their negative
+    const Array input = ramp({4}, 1);  // 0, 1, 2, 3: the maximum of each number and its negative
     EXPECT_EQ(session_of(plan)->run(std::vector{input})[0], input);
   };
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  // Instrumented code that is not optimised needs four times as much.
+  // Instrumented, unoptimized code needs four times as much.
   pthread_attr_setstacksize(&attributes,
                             (with_address_sanitizer || with_thread_sanitizer ? 2048U : 512U) << 10);
   pthread_t thread;
@@ -160,8 +160,8 @@ TEST(Compile, TwentyThousandLaunchesNeedLittleStack) {
   pthread_join(thread, nullptr);
 }
 
-// Weights are prepared at the least sizes, which may be none that a run can have: the arena of this
-// function is less than nothing there.
+// Weights are prepared at the minimum sizes, which no run may have: the arena of this function has
+// a negative size there.
 TEST(Compile, PreparesWeightsWhereTheLeastSizesMakeNoSense) {
   EmptyCache cache;
   const Dim n = Dim::symbol("n", 1, 4096);
@@ -188,7 +188,7 @@ TEST(Compile, PreparesWeightsWhereTheLeastSizesMakeNoSense) {
     EXPECT_TRUE(within(got[i], expected[i], 1e-6, 1e-6)) << i;
 }
 
-// More elements than 32 bits count, of which pages without content take no memory.
+// More elements than 32 bits can count. Untouched pages take no memory.
 TEST(Compile, ElementsBehindTheFirst2To31AreReached) {
   constexpr std::int64_t n = (std::int64_t{1} << 31) + 17;
   EmptyCache cache;

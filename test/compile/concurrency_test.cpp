@@ -1,4 +1,4 @@
-// Plans shared between threads: every session gives what a lone one gives, whatever the others do.
+// Plans shared between threads: every session gives the same results as when it runs alone.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ class Concurrency : public ::testing::Test {
     const Array x = digits_input(i);
     return session.run(std::span(&x, 1));
   }
-  // Runs f(thread) on so many threads at once.
+  // Runs f(thread) on that many threads at once.
   template <class F>
   static void at_once(int count, F f) {
     std::vector<std::thread> threads;
@@ -106,7 +106,7 @@ TEST_F(Concurrency, PlansComeAndGoWhileOthersRun) {
   EXPECT_EQ(wrong, 0);
 }
 
-// They share the compile cache on disk and write the same entries.
+// The threads share the compile cache on disk and write the same entries.
 TEST_F(Concurrency, CompilationsAtOnceGiveTheSamePlan) {
   EmptyCache fresh;
   std::atomic<int> wrong{0};
@@ -152,7 +152,7 @@ TEST_F(Concurrency, AForkedChildMayRunAloneAndIsToldWhenItsThreadsAreGone) {
   if (child == 0) {
     int status = 0;
     if (run(alone, 2) != serial_[2]) status |= 1;
-    try {  // small steps need no second thread
+    try {  // small steps do not need a second thread
       if (run(several, 2) != serial_[2]) status |= 1;
     } catch (const UserError& e) {
       if (std::string_view(e.what()).find("fork") == std::string_view::npos) status |= 2;

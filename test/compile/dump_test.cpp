@@ -1,5 +1,5 @@
-// Inner values by their ONNX names: every one that a real model has can be asked for, whatever the
-// compiler makes of it, and is what the reference says.
+// Inner values by their ONNX names: every inner value of a real model can be requested, whatever
+// the compiler does with it, and equals the reference.
 #include <set>
 
 #include "base/file.h"
@@ -12,7 +12,7 @@ namespace {
 using namespace test;
 
 struct Names {
-  std::vector<std::string> outer, inner;  // of the graph, and of bodies in it
+  std::vector<std::string> outer, inner;  // of the graph, and of the bodies in it
 };
 
 void collect(const onnx::Graph& g, bool in_body, Names& out, std::set<std::string>& seen) {
@@ -40,7 +40,7 @@ std::string message_of(const std::function<void()>& f) {
   return "nothing was refused";
 }
 
-// Exporters leave branches behind that fit no sizes: names that are refused for that are left out.
+// Exporters leave branches that fit no sizes. Names refused for that reason are left out.
 void keep_reached(const std::string& model, std::vector<std::string>& names) {
   for (;;) {
     const std::string message = message_of([&] { dumping(model, names); });
@@ -112,7 +112,8 @@ TEST(DumpOfBranches, TellsWhetherTheBranchWasTaken) {
   EmptyCache cache;
   const Names names = names_of("silero_vad");
   ASSERT_FALSE(names.inner.empty());
-  // The model serves two rates by an If: what only one of them computes is not there in the other.
+  // The model serves two rates with an If: a value that only one branch computes is absent at the
+  // other rate.
   const Source source = dumping("silero_vad", names.inner);
   const std::unique_ptr<Session> session = session_of(std::make_shared<const Plan>(
       compile(source, {.strategy = "cpu", .verification = Verification::none})));

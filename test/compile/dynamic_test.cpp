@@ -1,5 +1,5 @@
-// Sizes that data decides, from a function to a plan file: run again with other numbers, in memory
-// of the caller, and refused where they break their bound.
+// Data-dependent sizes, from a function to a plan file: the plan runs again with other numbers, in
+// the caller's memory, and refuses sizes that exceed their bound.
 #include "ir/measured.h"
 #include "ops/common.h"
 #include "pass/expand.h"
@@ -48,8 +48,8 @@ void expect_front(const std::vector<Array>& got, const Array& x, std::int64_t co
 
 Array integer(std::int64_t n) { return Array::scalar_int(n, DType::i64); }
 
-// 2 * x in a shape that data decides, twice; a kernel of it reads behind x where the numbers of
-// elements differ.
+// 2 * x in a data-dependent shape, twice. One of its kernels would read past the end of x if the
+// element counts differed.
 Function reshaped_twice(const Dim& size) {
   Function f;
   Value v = f.add_param(f32({size}), "x");
@@ -76,7 +76,7 @@ TEST(Dynamic, SizesToTryFitWhatIsRequiredOfThem) {
       checks_hold(f.graph().checks(), {{"n", 8}, {"a.n", 2}, {"b.n", 2}, {"c.n", 2}, {"d.n", 4}}));
 }
 
-// One of two equal sizes can be no more than 5, the other by itself 65,536.
+// Two sizes must be equal; one is at most 5, the other on its own at most 65,536.
 TEST(Dynamic, SizesToTryFitTheLesserBound) {
   const Dim n = Dim::symbol("n", 1, 1 << 24), m = Dim::symbol("m", 0, 5);
   const DimCheck checks[] = {{max(Dim(65536), n), Dim(65536)}, {n, m}};
@@ -94,7 +94,7 @@ TEST(Dynamic, ReshapesByDataRun) {
   const std::vector<Array> y =
       session->run(std::vector<Array>{x, integer(2), integer(3), integer(3), integer(2)});
   EXPECT_EQ(y[0], Array::of<float>(DType::f32, {3, 2}, std::vector<float>{2, 4, 6, 8, 10, 12}));
-  // Both sizes can be 6, but not at once.
+  // Each size can be 6, but not both at once.
   EXPECT_EQ(session->output_dims()[0], (std::vector<std::int64_t>{6, 6}));
   EXPECT_EQ(session->output_bytes()[0], 6 * sizeof(float));
   EXPECT_THROW(session->run(std::vector<Array>{x, integer(2), integer(2), integer(3), integer(2)}),
@@ -164,14 +164,14 @@ TEST(Dynamic, WritesIntoMemoryOfTheBound) {
     for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(front[i], 2 * x[i]);
     EXPECT_EQ(tenfold[0], 10 * n);
   }
-  // The steps after the size are bound for 2, for 5 and for 4.
+  // The steps after the size are bound again for 2, 5 and 4.
   EXPECT_EQ(session->counters().binds, 4);
   const std::int64_t two[] = {2};
   session->bind_output(0, {DType::f32, two, memory_of(front, 2)});
   EXPECT_THROW(session->run(), UserError);
 }
 
-// What is required of a size that data decides is checked once it is known.
+// Requirements on a data-dependent size are checked once the size is known.
 TEST(Dynamic, ChecksComeAfterTheSize) {
   EmptyCache cache;
   Function f;
@@ -187,7 +187,7 @@ TEST(Dynamic, ChecksComeAfterTheSize) {
   EXPECT_THROW(evaluate(f, std::vector<Array>{six, integer(3)}), UserError);
 }
 
-// A body measures a size of its own in every turn.
+// A body measures its own size in every iteration.
 TEST(Dynamic, IsMeasuredInABody) {
   EmptyCache cache;
   auto go = std::make_shared<Function>(), next = std::make_shared<Function>();
@@ -247,9 +247,7 @@ TEST(Dynamic, MemoryIsPlannedAtTheBound) {
   EXPECT_FALSE(holds_symbol(plan.variants[0].devices[0].arena_bytes, "count.n"));
 }
 
-// A branch may ask more of an input's size than the function does: kernels are checked at sizes
-// that it takes.
-// Of the last columns only the strides know how many columns there are.
+// Only the strides of the last columns depend on the number of columns.
 TEST(Dynamic, AKernelIsForAllSizesOfItsVariant) {
   const Dim m = Dim::symbol("m", 1, 50), n = Dim::symbol("n", 4, 100'000);
   Function f;
@@ -275,6 +273,8 @@ TEST(Dynamic, AKernelIsForAllSizesOfItsVariant) {
   EXPECT_EQ(found, 2);
 }
 
+// A branch may require more of an input's size than the function does: kernels are checked at sizes
+// that the branch accepts.
 TEST(Verification, TakesSizesThatBranchesTake) {
   const Dim n = Dim::symbol("n", 1, 64);
   const auto body = [&](bool adds) {

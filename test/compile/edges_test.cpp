@@ -1,4 +1,4 @@
-// Numbers at which what reads a parameter changes its way.
+// Edges: numbers at which an operation that reads a parameter changes its behaviour.
 #include "verify/edges.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(Edges, AreThoseOfWhatReadsTheNumbers) {
   EXPECT_TRUE(has_those_of_exp([](Value x) { return ops::exp(cast_to(x, DType::f64)); }));
   EXPECT_FALSE(has_those_of_exp([](Value x) { return ops::exp(x + 1.0); }));
   EXPECT_FALSE(has_those_of_exp([](Value x) { return ops::log(x); }));
-  // Large numbers would overflow in one order of a sum and not in another.
+  // Large numbers would overflow in one summation order and not in another.
   EXPECT_TRUE(
       edges_of([](Value x) { return reduce_axes(ops::reduce_sum, ops::exp(x), {0}); }).empty());
 }
@@ -49,7 +49,7 @@ TEST(Edges, OfACastAreTheEndsOfTheDtype) {
   EXPECT_TRUE(holds(cast(DType::f8e4m3fn), 464));
 }
 
-// Both signs of each edge, with its neighbours, among 4,096 elements.
+// Both signs of each edge, and its neighbours, appear among 4,096 elements.
 TEST(Edges, StandAmongExtremeNumbers) {
   const double edges[] = {88.5, 2.5};
   Array a = Array::zeros(DType::f32, {4096});

@@ -1,4 +1,4 @@
-// Faults planted in the compiler are found, and the message names the node that is to blame.
+// Faults planted in the compiler are found, and the message names the node at fault.
 #include "base/file.h"
 #include "base/random.h"
 #include "compile/blame.h"
@@ -17,7 +17,7 @@ using namespace test;
 
 // ---- wrong rules: passes that leave one operation out
 
-constexpr int victim = 3;  // of its kind, in order
+constexpr int victim = 3;  // which one of its kind, in order
 
 Value nth(const Function& f, const Op& op) {
   int n = 0;
@@ -35,7 +35,7 @@ Function without_one(const Function& f, RuleLog*) {
   });
 }
 
-// The compiler with one more pass in front.
+// The compiler's passes with one more in front.
 std::span<const Pass> list_with(const Pass& wrong) {
   static std::vector<Pass> list;
   list = {wrong};
@@ -78,7 +78,7 @@ TEST(FirstDifference, LooksIntoTheBranchThatIsTaken) {
   expect_contains(d->where, "(Relu)");
 }
 
-// Wrong only where tanh(x) is read by nobody else: a plan that keeps it is right.
+// Wrong only if tanh(x) is not a result: a plan that keeps it as a result is right.
 Function exp_for_tanh_inside(const Function& f, RuleLog*) {
   for (const Function::Result& r : f.results())
     if (r.value.is(ops::tanh)) return f;
@@ -119,9 +119,9 @@ TEST(Verification, OfTheWholeModelNamesTheNode) {
   }
 }
 
-// ---- what is right though the rule refuses it
+// ---- results that are right although the rule refuses them
 
-// Next to a tie the order of a sum decides which whole number is next, and the two evaluations of
+// Next to a tie the order of a sum decides which integer is the nearest, and both evaluations of
 // the reference may agree on the other one.
 TEST(Verification, AWholeNumberThatTheOrderOfASumDecidesIsRight) {
   EmptyCache cache;
@@ -168,8 +168,8 @@ Plan compiled(const Function& f) {
   return compile({"one", {{{}, f}}, {}}, options);
 }
 
-// Puts the code of the one kernel that differs, as it is in `wrong`, where that of `right` is
-// looked for, and forgets what was verified.
+// Stores the code of the one kernel that differs, taken from `wrong`, under the key of `right`, and
+// deletes the verification results.
 void exchange_code(const EmptyCache& directory, const Function& right, const Function& wrong) {
   const Plan a = compiled(right), b = compiled(wrong);
   ASSERT_EQ(a.kernels.size(), b.kernels.size());
@@ -227,7 +227,7 @@ TEST(Verification, OfAKernelBuiltInCppNamesTheLine) {
   expect_contains(refusal_of(build(ops::exp)), cat("fault_test.cpp:", line));
 }
 
-// Of so much work only some chunks are run.
+// The kernel is so large that only some of its chunks are run.
 TEST(Verification, OfALargeKernelFindsWhatIsWrong) {
   EmptyCache cache;
   const auto build = [](const Op& op) {
@@ -251,7 +251,7 @@ TEST(Verification, OfALargeKernelFindsWhatIsWrong) {
   expect_contains(group.candidates()[0].refused, "differs from the reference");
 }
 
-// ---- wrong sizes, met at run time only
+// ---- wrong sizes, found only at run time
 
 std::string refusal_of_run(const Function& f, std::vector<std::int64_t> a,
                            std::vector<std::int64_t> b) {
@@ -279,7 +279,7 @@ Function sum_of(std::optional<Origin> origin, int* line = nullptr) {
 
 // ---- what a refusal leaves behind
 
-// A wrong rule for one kind of operation, wherever it stands.
+// A wrong rule for every operation of one kind.
 Function tanh_left_out(const Function& f, RuleLog*) {
   return transform(f, [&](NodeId n, Copier& copy, Function&) -> Values {
     const Value v(&f.graph(), n);
@@ -313,7 +313,7 @@ TEST(Evidence, IsReducedToTheOperationThatIsWrong) {
     if (e.found.function.graph().op(n).kind != OpKind::leaf)
       ops.push_back(&e.found.function.graph().op(n));
   EXPECT_EQ(ops, std::vector<const Op*>{&ops::tanh}) << print(e.found.function);
-  // It is a file's text, too.
+  // It can also be read back from a file's text.
   EXPECT_EQ(fault_of(parse_case(case_text(e.found, e.fault)), without_tanh()), e.fault);
 }
 
@@ -357,7 +357,7 @@ TEST(WrongSizes, NameTheLineOfCpp) {
   expect_contains(message, cat("fault_test.cpp:", line));
 }
 
-// One symbol is made of two that must be equal.
+// The compiler replaces two symbols that must be equal with one.
 TEST(WrongSizes, OfTwoInputsNameBoth) {
   EmptyCache cache;
   Function f;

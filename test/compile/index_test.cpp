@@ -1,5 +1,5 @@
-// Requirements on data in compiled plans, from their files too: refused with the node, the number
-// and the range; what is met costs no allocation and changes nothing.
+// Requirements on data in compiled plans, also loaded from files: a violation is refused with the
+// node, the number and the range; a requirement that holds costs no allocation and changes nothing.
 #include "ops/common.h"
 #include "ops/require.h"
 #include "plan/plan_file.h"
@@ -16,7 +16,7 @@ Value checked_gather(Value x, Value index) {
   return ops::gather(Values{x, index}, {{"axis", 0}});
 }
 
-// x[n, 3] at index[k], twice the rows that it finds.
+// x[n, 3] at index[k]: twice the rows found there.
 Function lookup() {
   Function f;
   Value x = f.add_param(f32({Dim::symbol("n", 1, 1000), 3}), "x"),
@@ -26,7 +26,7 @@ Function lookup() {
   return f;
 }
 
-// The same in the branch that `wanted` chooses; the other gives zeros.
+// The same in the branch that `wanted` selects; the other branch gives zeros.
 Function lookup_in_branch() {
   Function f;
   Value wanted = f.add_param(b1({}), "wanted"), x = f.add_param(f32({5, 3}), "x"),
@@ -107,7 +107,7 @@ TEST(Indices, AreCheckedOnlyInTheBranchThatIsTaken) {
   EXPECT_TRUE(run(true, 5).starts_with("node 9 'inner' (Gather): index is 5")) << run(true, 5);
 }
 
-// No pass may lose an effect, whatever else it does.
+// No pass may lose an effect, whichever passes are left out.
 TEST(Indices, AreCheckedWithEveryPassLeftOut) {
   EmptyCache cache;
   const std::vector<std::int64_t> index = {0, 7};
@@ -127,7 +127,7 @@ TEST(Indices, ThatAreKnownAreCheckedWhenTheGraphIsBuilt) {
   const std::vector<std::int64_t> fine = {0, 4, -5}, bad = {0, 5};
   const std::size_t before = f.graph().node_count();
   require_within(constant(f.graph(), Array::from_ints(fine)), -5, 4, "index");
-  EXPECT_LE(f.graph().node_count(), before + 1);  // the constant alone
+  EXPECT_LE(f.graph().node_count(), before + 1);  // only the constant
   EXPECT_EQ(
       said([&] { require_within(constant(f.graph(), Array::from_ints(bad)), -5, 4, "index"); }),
       "index is 5, expected -5 to 4");

@@ -44,7 +44,8 @@ TEST(MadeInputs, ARangeMayDependOnASize) {
   EXPECT_NO_THROW(evaluate(f, made.arrays));
 }
 
-// A mask over what a cache holds and what is new is as long as both: no size alone says so.
+// A mask over the cached and the new positions is as long as both together: no single size gives
+// its length.
 TEST(MadeInputs, ASizeMayBeTheSumOfTwo) {
   Function f;
   const Dim past = Dim::symbol("past", 0, 64), fresh = Dim::symbol("fresh", 0, 64),
@@ -62,7 +63,7 @@ TEST(MadeInputs, ASizeMayBeTheSumOfTwo) {
   EXPECT_NO_THROW(evaluate(f, made->arrays));
 }
 
-// What is required of a number that was computed is found by trying.
+// Values that satisfy a requirement on a computed number are found by trying.
 TEST(MadeInputs, WhatIsComputedOfIntegersIsTried) {
   Function f;
   const Value n = f.add_param(i64({}), "n"), m = f.add_param(i64({}), "m");
@@ -73,7 +74,7 @@ TEST(MadeInputs, WhatIsComputedOfIntegersIsTried) {
   EXPECT_NO_THROW(evaluate(f, made.arrays));
 }
 
-// Axes: each may stand there once.
+// Axes: each may occur only once.
 TEST(MadeInputs, IntegersThatMustDifferAreCounted) {
   Function f;
   const Value axes = f.add_param(i64({5}), "axes");
@@ -89,7 +90,7 @@ TEST(MadeInputs, IntegersThatMustDifferAreCounted) {
   EXPECT_EQ(made.assumptions[0], "'axes' i64[5]: 0, 1, 2, ...");
 }
 
-// An encoder refuses a number that is none of its categories.
+// An encoder refuses a number that is not one of its categories.
 TEST(MadeInputs, NumbersAreThoseThatTheyAreComparedWith) {
   Function f;
   const Value x = f.add_param(i64({5}), "x");

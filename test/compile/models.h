@@ -1,4 +1,4 @@
-// The four real models and the demo model, and what their test sets say.
+// The four real models and the demo model, with their test sets.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ inline void expect_close(const std::vector<Array>& got, const std::vector<Array>
   }
 }
 
-// A cache directory that starts empty and goes with the test.
+// A cache directory that starts empty and is removed with the test.
 class EmptyCache {
  public:
   EmptyCache() {

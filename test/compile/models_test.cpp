@@ -83,7 +83,7 @@ TEST_P(Models, GiveEqualBitsOnAnyNumberOfThreadsAndInEveryRun) {
 TEST_P(Models, NeedLittleMoreArenaThanWhatLives) {
   auto plan = compiled("cpu");
   for (const TestSet& set : test_sets(GetParam())) {
-    // A session keeps the largest arena it needed so far.
+    // A session keeps the largest arena it has needed so far.
     std::unique_ptr<Session> session = session_of(plan);
     session->run(set.inputs);
     for (std::size_t i = 0; i < set.inputs.size(); ++i)
@@ -95,7 +95,7 @@ TEST_P(Models, NeedLittleMoreArenaThanWhatLives) {
   }
 }
 
-// A plan with code for two machines holds one copy of what both read.
+// A plan with code for two machines holds one copy of the data that both read.
 TEST_P(Models, ServeTwoTargetsFromOneFile) {
   CompileOptions options;
   options.strategy = "cpu";
@@ -112,10 +112,10 @@ TEST_P(Models, ServeTwoTargetsFromOneFile) {
   }
 }
 
-// Rounding, flushing of denormals and masks of exceptions; not the flags that operations raise.
+// Rounding, denormal flushing and exception masks, but not the status flags that operations raise.
 unsigned float_mode() { return _mm_getcsr() & ~0x3fU; }
 
-// Looks at the mode of its threads after everything that they compute.
+// Checks the mode of its threads after everything that they compute.
 class WatchedPool final : public ThreadPool {
  public:
   int threads() const override { return inner_->threads(); }
@@ -158,7 +158,7 @@ TEST_P(Models, LeaveTheModeOfFloatsAsItIs) {
       _mm_setcsr(usual);
       EXPECT_EQ(after, before) << strategy;
       EXPECT_EQ(pool->changes, 0) << strategy;
-      // Everything in the smallest model is too small to be handed out.
+      // In the smallest model every step is too small to run on the pool.
       EXPECT_TRUE(pool->calls > 0 || GetParam() == "silero_vad") << strategy;
     }
 }

@@ -1,4 +1,4 @@
-// Weights of contractions are kept in the dtype that they have.
+// Weights of contractions keep their dtype.
 #include <random>
 
 #include "ops/common.h"
@@ -33,7 +33,7 @@ Plan compiled_and_checked(const Function& f, const Array& x) {
   return *plan;
 }
 
-// Of weights and what was made of them.
+// Bytes of weights and of the buffers prepared from them.
 std::int64_t kept_bytes(const Plan& plan) {
   std::size_t bytes = 0;
   for (const PreparedBuffer& b : plan.prepared) bytes += b.size();
@@ -41,7 +41,7 @@ std::int64_t kept_bytes(const Plan& plan) {
   return static_cast<std::int64_t>(bytes);
 }
 
-// Weights, k x n, and the rows of the other operand.
+// The weights are k x n; the other operand has m rows.
 constexpr std::int64_t m = 7, k = 64, n = 96;
 
 TEST(Panels, FloatsOfSixteenBitsTakeTwoBytes) {
@@ -67,7 +67,7 @@ TEST(Panels, BytesTakeOne) {
   }
 }
 
-// What an import makes of DequantizeLinear: cast(codes - zero) * scale.
+// How the importer writes DequantizeLinear: cast(codes - zero) * scale.
 enum class Scale : std::uint8_t { tensor, column, block };
 
 Function dequantized(Scale kind, bool has_zero, std::int64_t rows, std::int64_t inner,
@@ -102,13 +102,13 @@ TEST(Panels, DequantizedWeightsAreKeptAsTheirCodes) {
             cat("scale ", static_cast<int>(kind), has_zero ? ", zero" : "", ", ", rows, " rows"));
         const Function f = dequantized(kind, has_zero, rows, inner, columns);
         const Plan plan = compiled_and_checked(f, random_array(DType::f32, {rows, inner}));
-        // The codes, in whole panels; scales and zeros as they are, once.
+        // The codes, padded to whole panels, and one unchanged copy of scales and zeros.
         const std::int64_t other = inner / 32 * columns * 5 + 4096;
         EXPECT_LT(kept_bytes(plan), 5 * inner * columns / 4 + other);
       }
 }
 
-// Two readers: neither can keep the codes for itself.
+// With two readers, neither can keep the codes for itself.
 TEST(Panels, WeightsThatSeveralReadAreDequantizedOnce) {
   Function f;
   Value x = f.add_param(f32({3, 256}), "x"),

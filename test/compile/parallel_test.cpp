@@ -1,5 +1,5 @@
-// Reductions of few results, scatters of many updates and sorts of long rows are divided between
-// threads, and give the same bits on any number of them.
+// Reductions with few results, scatters with many updates and sorts of long rows are divided
+// between threads, and give the same bits on any number of threads.
 #include <limits>
 
 #include "kernel/candidates.h"
@@ -44,7 +44,7 @@ std::vector<Array> inputs_of(const Function& f) {
   return out;
 }
 
-// Right, in several chunks, and equal on one thread and on three.
+// Correct, in several chunks, and equal on one thread and on three.
 void expect_divided(const Function& f) {
   const Plan plan = plan_of(f);
   EXPECT_GE(most_chunks(plan), 4) << print(f);
@@ -69,7 +69,7 @@ TEST(Parallel, FullReductions) {
   for (const Op* op : {&ops::reduce_sum, &ops::reduce_max, &ops::reduce_min, &ops::reduce_prod}) {
     Function f;
     Value x = f.add_param(f32({many}), "x");
-    // Of -1, 1 and a few 2: exact in every order.
+    // Only -1, 1 and a few 2: exact in every order.
     if (op == &ops::reduce_prod)
       x = (ops::floor(x) * 2.0 + 1.0) * (ops::relu(ops::ceil(x - 0.9999)) + 1.0);
     f.add_result(reduce_axes(*op, x, {0}), "y");
@@ -104,7 +104,7 @@ TEST(Parallel, FewRows) {
   expect_divided(h);
 }
 
-// Whatever reads all of a row is divided too, not only its largest element.
+// Every step that reads a whole row is divided, not only the maximum.
 TEST(Parallel, EveryPartOfALongSoftmax) {
   Function f;
   f.add_result(ops::softmax(f.add_param(f32({1, 1 << 20}), "x"), {{"axis", 1}}), "y");
@@ -116,10 +116,10 @@ TEST(Parallel, EveryPartOfALongSoftmax) {
       ++long_ones;
       EXPECT_GE(s.chunks.number(), 4) << plan.kernels[s.index].entry;
     }
-  EXPECT_EQ(long_ones, 3);  // the largest, the sum and the quotient
+  EXPECT_EQ(long_ones, 3);  // the maximum, the sum and the quotient
 }
 
-// The first of equal ones, wherever the parts end; NaN before all.
+// The first of equal elements, wherever the parts end; NaN comes before all others.
 TEST(Parallel, PlacesOfExtremes) {
   const Attrs at_0 = {{"axis", 0}, {"dtype", DType::i64}};
   for (const Op* op : {&ops::argmax, &ops::argmin}) {
@@ -150,7 +150,7 @@ TEST(Parallel, ScattersDivideTheirRows) {
   }
 }
 
-// Few different numbers with infinities, NaN and zeros of both signs.
+// Few distinct numbers, with infinities, NaN and zeros of both signs.
 Array with_ties(std::int64_t n) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();

@@ -1,4 +1,4 @@
-// What can be seen of a compilation: HONE_DEBUG, HONE_DUMP, what a report keeps, the profile.
+// What a user can see of a compilation: HONE_DEBUG, HONE_DUMP, what a report keeps, the profile.
 #include <fstream>
 #include <sstream>
 
@@ -22,7 +22,7 @@ class SetFlag {
   const char* name_;
 };
 
-// Softmax spelled out, so that a rule fires, and a loop that runs three times.
+// Softmax written out, so that a rule fires, and a loop that runs three times.
 Function softmax_and_loop() {
   Function f;
   Value x = f.add_param(f32({4, 40}), "x");

@@ -1,4 +1,4 @@
-// Plans that choose other candidates in other ranges of their sizes.
+// Plans that choose different candidates for different ranges of their sizes.
 #include "compile/size_ranges.h"
 
 #include "backend/backend.h"
@@ -79,7 +79,7 @@ TEST(SizeRanges, AreOneWhereLittleIsLostOrNothingIsKnown) {
   }
 }
 
-// The fast kernel packs its right operand many times over: it loses where there are few rows.
+// The fast kernel packs its right operand many times, so it loses if there are few rows.
 class PackingTarget final : public Target {
  public:
   explicit PackingTarget(std::unique_ptr<Target> good) : good_(std::move(good)) {}
@@ -107,7 +107,8 @@ class PackingTarget final : public Target {
   std::unique_ptr<Target> good_;
 };
 
-// What wins is asked of the clock, which a busy machine may keep from answering: asked again, then.
+// The choice depends on timing, which a busy machine may disturb, so it is tried again if
+// necessary.
 TEST(SizeRanges, ServeSmallAndLargeSizesByOtherCandidates) {
   Backend b = default_backend();
   b.target = [](std::string_view name) -> std::unique_ptr<Target> {

@@ -1,4 +1,4 @@
-// Texts through compiled plans, also from a file: bytes go in, numbers of texts come out.
+// Strings through compiled plans, also from a file: bytes go in, string numbers come out.
 #include "type/text.h"
 
 #include "ops/common.h"
@@ -31,7 +31,7 @@ Texts texts_of(const Array& a) {
   return out;
 }
 
-// "a" becomes "A!", others "(OTHERS)!"; then rows and columns are swapped, and padded.
+// "a" becomes "A!", others "(OTHERS)!"; then rows and columns are swapped and padded.
 Function function_of(const Dim& n) {
   Function f;
   Value x = f.add_param(Type(DType::text, {n, 2}), "x");
@@ -70,7 +70,7 @@ TEST(CompiledText, RunsFromMemoryAndFromAFile) {
       const Plan compiled = compile({"text", {{{}, f}}, {}}, {.strategy = strategy});
       write_plan(file, compiled);
       for (bool from_file : {false, true}) {
-        forget_texts();  // numbers of before mean nothing to a plan
+        forget_texts();  // earlier string numbers mean nothing to a plan
         const Array x = text_array({2, 2}, Texts{"a", "b,c,d", "", "a"});
         expect_answers(evaluate(f, {{x}}));
         auto plan = std::make_shared<const Plan>(from_file ? read_plan(file) : compiled);

@@ -20,7 +20,8 @@ TEST(TrialMemory, GivesOutAgainWhatWasFreed) {
   EXPECT_TRUE(memory.alloc(1 << 20) == first);
   memory.free(first, 1 << 20);
   memory.free(second, 1 << 20);
-  // A little less fits, much less would waste it, more does not fit.
+  // A slightly smaller request reuses a freed block; a much smaller one would waste it; a larger
+  // one does not fit.
   const DeviceMemory less = memory.alloc((1 << 20) - 4096);
   EXPECT_TRUE(less == first || less == second);
   const DeviceMemory little = memory.alloc(1 << 10);

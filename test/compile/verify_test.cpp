@@ -1,5 +1,5 @@
-// Wrong kernels, as text, that a check with tame inputs, one size, one order of chunks or memory
-// with room behind it does not notice.
+// Wrong kernels, given as text, that a check would miss if it used only ordinary inputs, one size,
+// one order of chunks or memory with room after it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ using test::spec_of;
 
 Type f32(Dims dims) { return {DType::f32, Shape(std::move(dims))}; }
 
-// What verification says of a kernel whose operands are the function's parameters and results;
-// empty when it passes.
+// The message of verification for a kernel whose operands are the function's parameters and
+// results; empty if it passes.
 std::string refusal(const Function& f, const std::string& kernel, const Sizing& sizes = {},
                     const std::vector<Sizing>& others = {}) {
   const Backend& backend = default_backend();
@@ -109,8 +109,8 @@ grid loop:0 < 4
   EXPECT_TRUE(contains(why, "order of its chunks")) << why;
 }
 
-// A check of much work runs some of the chunks. It still finds a wrong last chunk, and a chunk that
-// overwrites the result of another.
+// A check of a large computation runs only some of the chunks. It still finds a wrong last chunk,
+// and a chunk that overwrites the result of another.
 TEST(Verify, SomeChunksOfMuchWorkAreChecked) {
   const auto kernel = [](const std::string& also, const std::string& from) {
     return R"(kernel some
@@ -131,12 +131,13 @@ grid loop:0 < 200
   EXPECT_EQ(refusal(f, kernel("", "loop:1")), "");
   const std::string why = refusal(f, kernel("  p1[399999] = f32(7)\n", "loop:1"));
   EXPECT_TRUE(contains(why, "order of its chunks")) << why;
-  const std::string last = "mod(loop:1+floor_div(loop:0,199),2000)";  // of a chunk the next element
+  const std::string last =
+      "mod(loop:1+floor_div(loop:0,199),2000)";  // the last chunk reads the next element
   EXPECT_NE(refusal(f, kernel("", last)), "");
 }
 
-// Where most of a few sampled elements are zero, they do not show how large the others are, so many
-// are compared. Those in chunks that did not run must not count.
+// If most of a few sampled elements are zero, they do not show how large the others are, so many
+// are compared. Elements in chunks that did not run must not count.
 TEST(Verify, FewElementsOfMuchWorkMayBeSmallBesideTheOthers) {
   const auto kernel = [](const std::string& depth) {
     return R"(kernel sums
@@ -191,7 +192,7 @@ grid loop:0 < 4
   EXPECT_TRUE(contains(why, "got 0,")) << why;
 }
 
-// tanh, but 0 where the magnitude of x lies between the two.
+// tanh, but 0 where |x| lies between `low` and `high`.
 std::string tanh_without(const std::string& low, const std::string& high) {
   return cat(R"(kernel piece
 p0: f32[512] strides [1]
@@ -215,13 +216,13 @@ Function tanh_of_many() {
   return of_x(f32({512}), [](Value x) { return ops::tanh(x); });
 }
 
-// Random numbers lie below 8 and extreme ones mostly above 30,000.
+// Random numbers are below 8 and extreme ones mostly above 30,000.
 TEST(Verify, NumbersBetweenUsualAndHugeOnesCount) {
   EXPECT_EQ(refusal(tanh_of_many(), tanh_without("30000", "30000")), "");
   EXPECT_NE(refusal(tanh_of_many(), tanh_without("8", "30000")), "");
 }
 
-// Other numbers repeat, so the end of a long row holds no maximum of its own.
+// Other numbers repeat, so the maximum would not occur only at the end of a long row.
 TEST(Verify, TheEndOfALongRowCounts) {
   const auto kernel = [](int end) {
     return cat(R"(kernel top
@@ -281,7 +282,7 @@ constinit const Op half = {
     .samples = real_unary_samples,
 };
 
-// Plans and the reference compute the expansion, so neither shows that it is wrong.
+// Plans and the reference both compute the expansion, so neither shows that it is wrong.
 TEST(Verify, AnExpansionIsHeldAgainstTheDefinition) {
   const auto check = [](const Op& op) -> std::string {
     const Function f = of_x(f32({Dim(3), Dim::symbol("n", 1, 9)}), [&](Value x) {
@@ -298,12 +299,12 @@ TEST(Verify, AnExpansionIsHeldAgainstTheDefinition) {
   EXPECT_EQ(check(half), "");
   const Function open =
       of_x(f32({Dim::symbol("data", 1, 9)}), [](Value x) { return ops::relu(x); });
-  check_expansions(open, {});  // of a size that only a run knows nothing is said
+  check_expansions(open, {});  // a size known only at run time is not checked
   Op wrong = half;
   wrong.expand = [](const Call& c) -> Values { return {c.operands[0] * 0.51}; };
   std::string why = check(wrong);
   EXPECT_TRUE(contains(why, "refused: half") && contains(why, "'middle'")) << why;
-  // Of large numbers only.
+  // Wrong for large numbers only.
   wrong.expand = [](const Call& c) -> Values {
     const Value y = c.operands[0] * 0.5;
     return {ops::minimum(y, constant_like(y, 100))};
@@ -312,7 +313,7 @@ TEST(Verify, AnExpansionIsHeldAgainstTheDefinition) {
   EXPECT_TRUE(contains(why, "refused: half") && contains(why, "'middle'")) << why;
 }
 
-// The sum of squares less the square of the sum is nothing but rounding for numbers next to 1000.
+// For numbers near 1000, the sum of squares minus the square of the sum is only rounding error.
 TEST(Verify, AnExpansionOfRowsKeepsWhatIsLeftOfLargeNumbers) {
   const auto check = [](const Op& op) -> std::string {
     Function f;
@@ -354,8 +355,8 @@ constinit const Op same = {
     .samples = real_unary_samples,
 };
 
-// Only what is little work, by what it is expanded to; that of several layers once, whatever their
-// weights are.
+// Only expansions that are cheap to compute are evaluated; the same expansion in several layers is
+// evaluated once, whatever the weights are.
 TEST(Verify, FewExpansionsOfAModelAreEvaluated) {
   Function large;
   large.add_result(
@@ -368,10 +369,10 @@ TEST(Verify, FewExpansionsOfAModelAreEvaluated) {
     layers.add_result(layers.graph().intern(same, std::vector{w}, {}));
   }
   check_expansions(layers, {});
-  EXPECT_EQ(evaluated, 2);  // on usual and on wide numbers
+  EXPECT_EQ(evaluated, 2);  // on ordinary and on wide numbers
 }
 
-// The branches of an if on a parameter are both tried.
+// Both branches of an if on a parameter are tried.
 TEST(Verify, AConditionIsTrueAndFalse) {
   for (std::uint64_t seed = 1; seed < 5; ++seed) {
     const Type t{DType::b1, {}};
@@ -380,7 +381,6 @@ TEST(Verify, AConditionIsTrueAndFalse) {
   }
 }
 
-// All pairs of the ends of integers meet, as the lowest one and the divisor -1.
 TEST(Samples, ADigestCountsEveryByte) {
   for (const DType t : {DType::f32, DType::f16, DType::i8})
     for (const std::size_t bytes : {std::size_t{0}, std::size_t{40}, std::size_t{20'000},
@@ -411,12 +411,13 @@ TEST(Samples, ASeedTriesOtherNumbers) {
   EXPECT_FALSE(made(1) == second);
   ::unsetenv("HONE_SEED");
   EXPECT_TRUE(made(1) == first);
-  // Two inputs do not hold the same numbers, not at other places either.
+  // Two inputs do not hold the same numbers, not even at different positions.
   const std::span<const float> a = first.as<float>(), b = second.as<float>();
   const std::set<float> of_first(a.begin(), a.end());
   EXPECT_LT(std::ranges::count_if(b, [&](float x) { return of_first.contains(x); }), 3);
 }
 
+// All pairs of integer extremes occur, such as the lowest integer with the divisor -1.
 TEST(Samples, SpecialNumbersMeet) {
   const Array a = sample_array(Type(DType::i32, {4000}), {}, Fill::extreme, 1),
               b = sample_array(Type(DType::i32, {4000}), {}, Fill::extreme, 2);
@@ -427,7 +428,7 @@ TEST(Samples, SpecialNumbersMeet) {
   EXPECT_TRUE(pairs.contains({std::numeric_limits<std::int32_t>::min(), -1}));
 }
 
-// A rounding that adds to the bits of a NaN makes another number of some.
+// A rounding that adds to the bits of a NaN turns some NaNs into other numbers.
 TEST(Samples, NaNHasSeveralBits) {
   for (const DType t : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
     const Array a = sample_array(Type(t, {4000}), {}, Fill::extreme, 1);
@@ -442,7 +443,7 @@ TEST(Samples, NaNHasSeveralBits) {
   }
 }
 
-// A row of a mask that hides all is another case than one that hides some.
+// A mask row that hides everything is a different case from one that hides some elements.
 TEST(Samples, SomeRowsOfBoolsAreOneNumber) {
   for (const Fill fill : {Fill::random, Fill::negative, Fill::extreme})
     for (const std::int64_t width : {2, 16, 64, 100, 256}) {
@@ -459,7 +460,7 @@ TEST(Samples, SomeRowsOfBoolsAreOneNumber) {
     }
 }
 
-// Devices that may take denormals for zeros are given none, but all other special numbers.
+// Devices that may flush denormals to zero get none, but all other special numbers.
 TEST(Samples, HoldDenormalsOnlyForDevicesThatKeepThem) {
   for (const bool keeps : {true, false}) {
     const Array a = sample_array(f32({4000}), {}, extreme_of(keeps), 1);

@@ -1,5 +1,5 @@
-// Runs a test's work in a process of its own, so that what a fault breaks there is broken nowhere
-// else. Not a sandbox.
+// Runs a test's work in a separate process, so that the damage of a fault stays in that process.
+// Not a sandbox.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace hone::test {
 
-// What f returned, as text. "signal N" when the process died of one, "exit N" when it ended itself,
-// "timeout" after so many seconds.
+// What f returned, as text; "signal N" if a signal killed the process, "exit N" if it exited by
+// itself, "timeout" after `seconds` seconds.
 std::string in_child(const std::function<std::string()>& f, int seconds = 60);
 
 }  // namespace hone::test

@@ -1,5 +1,5 @@
-// Defects that others shipped, as tests that fail if we had them. The numbers are those of the list
-// of features.
+// Defects that other projects shipped, as tests that fail if Hone has them. The numbers are those
+// of the list of features.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ std::string wrong_numbers(const Function& f, const Plan& plan, const std::vector
 
 const Function& function_of(const SmallModel& m) { return m.source.variants[0].function; }
 
-// The optimizer returned the model as it was.
+// The defect: the optimizer returned the model unchanged.
 TEST(Defect, N01_TheOptimizedPlanIsAnotherAndRuns) {
   const SmallModel m = small_models()[0];
   CompileOptions bare = plain();
@@ -60,8 +60,8 @@ Function without_relu(const Function& f, RuleLog*) {
   });
 }
 
-// A speed-up was measured against what computes nothing: a row has times only with the error of the
-// same plan.
+// The defect: a speed-up was measured against a program that computes nothing. Here a row has times
+// only together with the error of the same plan.
 TEST(Defect, N02_AWrongPlanHasNoRowOfTimes) {
   const SmallModel m = small_models()[0];
   static std::vector<Pass> list;
@@ -91,7 +91,7 @@ TEST(Defect, N02_AWrongPlanHasNoRowOfTimes) {
   }
 }
 
-int refused_kernel = -1;  // which one of the different kernels cannot be compiled
+int refused_kernel = -1;  // index of the distinct kernel that cannot be compiled
 std::set<std::string> kernels_seen;
 
 class ForgetfulTarget final : public Target {
@@ -114,7 +114,7 @@ class ForgetfulTarget final : public Target {
   mutable std::string refused_;
 };
 
-// Where a kernel failed, the input came back.
+// The defect: when a kernel failed, the input was returned.
 TEST(Defect, N03_AKernelThatFailsIsReplacedByAnEqualOneOrIsAnError) {
   Backend b = backend("cpu");
   b.target = [](std::string_view isa) -> std::unique_ptr<Target> {
@@ -140,7 +140,7 @@ TEST(Defect, N03_AKernelThatFailsIsReplacedByAnEqualOneOrIsAnError) {
   EXPECT_GT(errors, 3);
 }
 
-// The fast and the slow path computed different functions.
+// The defect: the fast and the slow path computed different functions.
 TEST(Defect, N04_EveryWayToCompileComputesTheSame) {
   for (const SmallModel& m : small_models()) {
     std::vector<std::pair<std::string, CompileOptions>> ways;
@@ -158,7 +158,7 @@ TEST(Defect, N04_EveryWayToCompileComputesTheSame) {
   }
 }
 
-// Exact GELU became its tanh form where it was fast.
+// The defect: exact GELU became its tanh form in the fast path.
 TEST(Defect, N05_ExactGeluStaysExact) {
   const int n = 4001;
   for (const Op* op : {&ops::gelu, &ops::gelu_tanh}) {
@@ -187,7 +187,7 @@ TEST(Defect, N05_ExactGeluStaysExact) {
   }
 }
 
-// Folding left edges into nothing, and dead code that was alive was removed.
+// The defects: folding left dangling edges, and live code was removed as dead.
 TEST(Defect, N10_EveryPassLeavesAValidFunctionOfTheSameMeaning) {
   for (const SmallModel& m : small_models()) {
     const Function& f = function_of(m);
@@ -208,7 +208,7 @@ TEST(Defect, N10_EveryPassLeavesAValidFunctionOfTheSameMeaning) {
   }
 }
 
-// Speed-ups were constants of the program.
+// The defect: speed-ups were constants in the program.
 TEST(Defect, N11_NoTimeIsShownThatWasNotMeasured) {
   const SmallModel m = small_models()[2];
   const Plan predicted = compile(m.source, {.strategy = "auto", .threads = 1, .cache = false});
@@ -239,7 +239,7 @@ std::string help_of(const std::string& command) {
   return run_process(argv).output;
 }
 
-// Options that only the manual knew.
+// The defect: the manual listed options that did not exist.
 TEST(Defect, N13_EveryDocumentedOptionExists) {
   const fs::path root = HONE_SOURCE_DIR;
   std::string docs = text_of(root / "README.md");
@@ -256,7 +256,7 @@ TEST(Defect, N13_EveryDocumentedOptionExists) {
       EXPECT_NE(help.find(o->str()), std::string::npos)
           << "hone " << (*it)[1] << " has no " << o->str();
   }
-  // Those that the build and the tests read.
+  // Variables that the build and the tests read.
   std::set<std::string> known = {
       "HONE_MODELS",           "HONE_SANITIZE",        "HONE_PCH", "HONE_TESTS", "HONE_CONFORMANCE",
       "HONE_CONFORMANCE_PART", "HONE_RANDOM_FUNCTIONS"};

@@ -1,5 +1,5 @@
-// Plan files that somebody edited and gave a right checksum: whatever single number is changed, the
-// plan is refused, or its self-test fails, or it computes the same. It never crashes.
+// Edited plan files with a correct checksum: if any single number is changed, the plan is refused,
+// fails its self-test, or computes the same. It never crashes.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -18,7 +18,7 @@ namespace {
 
 using Arrays = std::map<std::string, Array, std::less<>>;
 
-// A plan as its file has it.
+// A plan as it is stored in its file.
 struct Written {
   Json json;
   Arrays arrays;
@@ -26,7 +26,7 @@ struct Written {
   explicit Written(const Plan& p) {
     json = plan_to_json(p, [&](std::string_view name, const Array& a) {
       std::string key = cat(arrays.size(), ".", name);
-      // Code lies in the plan, which does not live as long.
+      // The code is stored in the plan, which does not live long enough.
       arrays.emplace(key, Array(a.dtype(), a.dims(), Storage::copy(a.bytes())));
       return key;
     });
@@ -37,18 +37,18 @@ struct Written {
       if (it == arrays.end()) throw UserError("no tensor ", name);
       return it->second;
     }));
-    p->reading.mapped = 1;  // it came from a file
+    p->reading.mapped = 1;  // as if read from a file
     check(*p, "edited");
     return p;
   }
 };
 
-// What records of how the plan was made hold changes nothing.
+// Records of how the plan was made do not affect the results.
 bool is_record(const std::string& key) {
   return key == "strategies" || key == "groups" || key == "machine";
 }
 
-// Calls f with each number and the way to it.
+// Calls f with each number and its path.
 void for_each_number(Json& j, const std::string& path,
                      const std::function<void(Json&, const std::string&)>& f) {
   if (j.is_number()) return f(j, path);
@@ -106,12 +106,12 @@ TEST_P(EditedPlan, IsRefusedOrFailsItsSelfTestOrComputesTheSame) {
   Json edited = written.json;
   std::size_t turn = 0;
   int edits = 0;
-  const char* all = std::getenv("HONE_EDITS");  // set: every kind of edit of every number
+  const char* all = std::getenv("HONE_EDITS");  // if set: every kind of edit of every number
   const std::size_t at_once = all ? 8 : 3;
   for_each_number(edited, "", [&](Json& number, const std::string& path) {
     const Json before = number;
     const std::vector<Json> others = other_numbers(before);
-    // Some other numbers for each in turn: all kinds occur, and the test stays short.
+    // A few edits per number, in rotation: all kinds occur, and the test stays short.
     for (std::size_t k = 0; k < std::min(at_once, others.size()); ++k) {
       number = others[(turn + k) % others.size()];
       const std::string ending = ending_of(written, edited, m, expected);

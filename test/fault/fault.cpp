@@ -6,9 +6,9 @@ namespace hone::test {
 
 namespace {
 
-const Fault* on = nullptr;  // what the functions of the backend and of the passes break
+const Fault* on = nullptr;  // the active fault
 
-// The target of this machine with the fault in it.
+// The target of this machine with the active fault.
 class FaultyTarget final : public Target {
  public:
   explicit FaultyTarget(std::unique_ptr<Target> good) : good_(std::move(good)) {}

@@ -1,6 +1,6 @@
-// Planted faults: each breaks one thing of the compiler or of what it wrote, through an interface
-// that the compiler offers anyway (its list of passes, its backend, the finished plan, files). No
-// test itself; fault_test.cpp switches them on one at a time.
+// Planted faults: each breaks one thing in the compiler or its output, through an existing
+// interface of the compiler (its list of passes, its backend, the finished plan, files). Not a test
+// itself; fault_test.cpp switches the faults on one at a time.
 #pragma once
 
 #include <functional>
@@ -13,23 +13,24 @@
 
 namespace hone::test {
 
-// How often the fault that is switched on has changed something.
+// Number of times the active fault changed something.
 inline int fired = 0;
 
-// Faults of a compilation: at most one of the three is set.
+// Faults of a compilation: at most one of the break_ functions is set.
 struct Fault {
   std::string name;
   std::string what;
-  // Run after the pass of this name, on the function that it made; gives the broken one.
+  // break_function runs after the pass of this name, on its result, and returns the broken
+  // function.
   std::string after_pass;
   std::function<Function(const Function&)> break_function;
-  // Breaks a kernel before it is compiled; false when there is nothing to break in it.
+  // Breaks a kernel before it is compiled; false if there is nothing to break in it.
   std::function<bool(Kernel&)> break_kernel;
-  // Breaks what a compilation of kernels gave.
+  // Breaks the compiled binaries.
   std::function<void(std::vector<Binary>&)> break_binaries;
   // Breaks the finished plan.
   std::function<bool(Plan&)> break_plan;
-  // Why no check finds it and no number is wrong; empty: a check must find it.
+  // Why no check finds the fault and no number is wrong. If empty, a check must find it.
   std::string survives;
 };
 
@@ -37,7 +38,8 @@ std::vector<Fault> pass_faults();
 std::vector<Fault> kernel_faults();
 std::vector<Fault> plan_faults();
 
-// Compile options with the fault in them. One at a time: a Backend is made of plain functions.
+// Compile options that include the fault. Only one fault at a time, because a Backend consists of
+// plain functions.
 CompileOptions options_with(const Fault&);
 
 }  // namespace hone::test

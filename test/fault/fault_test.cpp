@@ -1,5 +1,5 @@
-// Every planted fault of a compilation must be found by the verification that is on by default, or
-// by ordinary error handling, before a number comes out. What found it is printed.
+// Every planted fault of a compilation must be found by the default verification or by ordinary
+// error handling before a wrong number is returned. Prints what found it.
 #include "test/fault/fault.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace hone::test {
 namespace {
 
-// crashed: loud, and no number came out, but nothing that a user can act on.
+// crashed: no number was returned, but the user gets no message to act on.
 enum class Outcome { not_planted, refused, replaced, harmless, wrong, crashed };
 
 struct Finding {
@@ -27,7 +27,7 @@ std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-// A candidate that was refused stands in the plan with its reason.
+// The plan lists a refused candidate with the reason.
 std::string refusals(const Plan& plan) {
   for (const Variant& v : plan.variants)
     for (const GroupRecord& g : v.groups)
@@ -117,7 +117,8 @@ TEST(Faults, ModelsAreRightWithoutOne) {
             "");
 }
 
-// Random numbers say nothing of NaN and infinities, and single elements of much work are judged.
+// Random numbers do not test NaN and infinities, and only single elements of a large computation
+// are judged.
 TEST(Faults, ALargeProductKeepsSpecialNumbers) {
   const auto& all = faults();
   const auto fault = std::ranges::find(all, "kernel-sub-of-itself", &Fault::name);

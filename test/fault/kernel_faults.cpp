@@ -1,5 +1,5 @@
-// Wrong kernels: a kernel is broken after it was chosen and before it becomes code, as a mistake of
-// lowering or of code generation would.
+// Wrong kernels: a kernel is broken after it is chosen and before it becomes code, as a bug in
+// lowering or code generation would do.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -24,7 +24,7 @@ Fault wrong(std::string name, std::string what, Break change) {
 
 // ---- loop nests
 
-// Every statement. Stops where f says true.
+// Visits every statement until f returns true.
 bool any_statement(Block& block, const std::function<bool(Stmt&)>& f) {
   for (Stmt& s : block)
     if (f(s) || any_statement(s.body, f) || any_statement(s.otherwise, f)) return true;
@@ -35,7 +35,7 @@ bool any_statement(Kernel& k, const std::function<bool(Stmt&)>& f) {
   return any_statement(k.body, f);
 }
 
-// Expressions, rebuilt in a graph of their own with some nodes replaced.
+// Rebuilds expressions in a separate graph with some nodes replaced.
 class Rebuild {
  public:
   using Replace = std::function<Value(Graph& to, Value old, const Values& operands)>;
@@ -96,7 +96,7 @@ Value made(const Op& op, const Values& v) { return v[0].graph().intern(op, v, {}
 
 bool is_real(Value v) { return is_float(v.dtype()); }
 
-// The last loop of a kind that has more than one round.
+// Shortens the first loop of this kind that has more than one iteration.
 Break shorter(LoopKind kind) {
   return [kind](Kernel& k) {
     return any_statement(k, [&](Stmt& s) {
@@ -229,7 +229,7 @@ void add_expressions(std::vector<Fault>& all) {
 
 // ---- register tiles
 
-// Every multiplication of a tile.
+// Applies `change` to every multiplication of a tile.
 Break in_tiles(const std::function<bool(Kernel&, Stmt&)>& change) {
   return [change](Kernel& k) {
     bool changed = false;
@@ -245,7 +245,8 @@ bool is_param(const Kernel& k, const TileWindow& w) {
   return static_cast<std::size_t>(w.param) < k.params.size();
 }
 
-// The element of a tile that a result is made of: in registers, or where the tile was stored.
+// The tile element that a result is made of: in registers, or loaded from where the tile was
+// stored.
 Value tile_element_below(const Kernel& k, Value root) {
   for (NodeId n : nodes_below(std::span(&root, 1))) {
     const Value v(&root.graph(), n);
@@ -317,7 +318,7 @@ void add_tiles(std::vector<Fault>& all) {
   }));
 }
 
-// What stands around the tiles.
+// Faults in the loops around the tiles.
 void add_tile_loops(std::vector<Fault>& all) {
   auto holds = [](const Stmt& loop, Stmt::Kind kind) {
     return std::ranges::any_of(loop.body, [&](const Stmt& s) { return s.kind == kind; });

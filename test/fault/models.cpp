@@ -66,14 +66,14 @@ void image(Function& f) {
   f.add_result(ops::reduce_sum(z, {{"axes", Dims{2, 3}}}), "y");
 }
 
-// Each channel is convolved alone.
+// Each channel is convolved separately.
 void depthwise(Function& f) {
   Value x = f.add_param(f32({1, 16, 10, 12}), "x");
   Value y = convolution(x, weight(f, {16, 1, 3, 3}, 1), 1, 16);
   f.add_result(ops::relu(y + per_channel(f, 16, y.shape(), 2)), "y");
 }
 
-// Square, so that mixed-up axes have the right sizes.
+// Square, so that swapped axes still have valid sizes.
 void rows(Function& f) {
   Value x = f.add_param(f32({12, 12}), "x"), scale = f.add_param(f32({12}), "scale"),
         bias = f.add_param(f32({12}), "bias");
@@ -86,7 +86,7 @@ void rows(Function& f) {
   f.add_result(ops::maximum(x, broadcast_to(bias, x.shape())), "floor");
 }
 
-// Elements from other places, whole numbers, comparisons.
+// Elements from other positions, integers, comparisons.
 void places(Function& f) {
   Value x = f.add_param(f32({10, 7}), "x"), i = f.add_param(i64({40}), "i");
   Value taken = ops::gather(std::vector<Value>{x, i}, {{"axis", 0}});
@@ -104,7 +104,7 @@ void places(Function& f) {
   f.add_result(ops::reduce_max(ops::minimum(joined, joined * 0.5), {{"axes", Dims{0, 1}}}), "peak");
 }
 
-// f16 numbers on the way.
+// f16 intermediate values.
 void narrow(Function& f) {
   Value x = f.add_param(f32({9, 33}), "x");
   Value h = ops::cast(x * 3.0, {{"dtype", DType::f16}});
@@ -145,7 +145,7 @@ void update(Function& f) {
   f.add_result(g - g, "none");
 }
 
-// A row of what the caller gives away is replaced, after the old rows were read.
+// A row of a donated parameter is replaced after the old rows were read.
 void cache(Function& f) {
   Value all = f.add_param(f32({64, 40}), "all", true), next = f.add_param(f32({1, 40}), "next"),
         at = f.add_param(i64({2}), "at");
@@ -153,7 +153,7 @@ void cache(Function& f) {
   f.add_result(ops::reduce_max(all, {{"axes", Dims{0}}}), "old");
 }
 
-// So much work that a kernel is run in parts and judged on few elements.
+// So large that a kernel runs in parts and is judged on few elements.
 void large_product(Function& f) {
   Value x = f.add_param(f32({512, 1024}), "x");
   Value y = ops::relu(ops::matmul(x, weight(f, {1024, 512}, 1)));

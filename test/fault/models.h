@@ -1,5 +1,5 @@
-// Small functions that have something to break for every fault, and inputs that no verification has
-// seen.
+// Small functions that give every fault something to break, and inputs that no verification has
+// used.
 #pragma once
 
 #include "test/compile/models.h"
@@ -12,9 +12,9 @@ struct SmallModel {
   std::vector<std::vector<Array>> inputs;
 };
 
-// Compiled for every fault of a compilation.
+// Compiled for every compilation fault.
 std::vector<SmallModel> small_models();
-// Compiled for few: its kernel is half a billion operations.
+// Compiled for few faults: its kernel executes half a billion operations.
 SmallModel large_model();
 
 }  // namespace hone::test

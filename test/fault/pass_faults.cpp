@@ -1,4 +1,4 @@
-// Wrong rules, wrong expansions, lost and mixed-up nodes: what a pass could do to a function.
+// Wrong rules, wrong expansions, lost and swapped nodes: faults that a pass could introduce.
 #include <algorithm>
 #include <numbers>
 
@@ -10,7 +10,7 @@ namespace hone::test {
 
 namespace {
 
-// What takes the place of a node whose operands were copied; an empty value keeps the node.
+// The replacement for a node whose operands were copied; an empty value keeps the node.
 using Replace = std::function<Value(Value old, const Values& operands)>;
 
 Function each(const Function& f, const Op& op, const Replace& replace) {
@@ -218,7 +218,7 @@ void add_networks(std::vector<Fault>& all) {
      });
 }
 
-// Weights.
+// A copy of `a` with a change applied.
 Array changed(const Array& a, const std::function<void(Array&)>& change) {
   Array b = Array::zeros(a.dtype(), a.dims());
   std::copy(a.bytes().begin(), a.bytes().end(), b.writable_bytes().begin());
@@ -259,7 +259,7 @@ void add_weights(std::vector<Fault>& all) {
   });
 }
 
-// Results and parameters.
+// Faults in results and parameters.
 void add_structure(std::vector<Fault>& all) {
   const auto at = [&](const char* name, const char* what,
                       std::function<Function(const Function&)> change) {

@@ -1,4 +1,4 @@
-// Wrong decisions of the planner: places, order, operands and guards of the finished plan.
+// Wrong decisions of the planner: memory offsets, order, operands and guards of the finished plan.
 #include <algorithm>
 #include <set>
 
@@ -23,7 +23,7 @@ Fault wrong(std::string name, std::string what, std::function<bool(Plan&, Varian
   return f;
 }
 
-// First and last step of the outermost level that uses each buffer; -1: none does.
+// First and last step of the outermost level that uses each buffer; -1 if none.
 struct Uses {
   explicit Uses(const Variant& v) : first(v.buffers.size(), -1), last(v.buffers.size(), -1) {
     for (std::size_t i = 0; i < v.steps.size(); ++i) {
@@ -49,7 +49,7 @@ bool reads(const Step& s, std::uint32_t buffer) {
   return false;
 }
 
-// The place of a step that needs what the one before it wrote; 0: none.
+// Index of a step that needs the output of the step before it; 0 if none.
 std::size_t dependent_step(const Variant& v) {
   for (std::size_t i = 1; i < v.steps.size(); ++i) {
     const Step& before = v.steps[i - 1];
@@ -59,7 +59,7 @@ std::size_t dependent_step(const Variant& v) {
   return 0;
 }
 
-// A launch whose operand i fits.
+// The first launch for which `fits` returns true.
 Step* find_launch(Variant& v, const std::function<bool(Step&)>& fits) {
   for (Step& s : v.steps)
     if (s.kind == Step::Kind::launch && fits(s)) return &s;
@@ -162,7 +162,8 @@ void add_memory(std::vector<Fault>& all) {
                       }));
 }
 
-// A copy between views of one place: from here on the one is the other, changed.
+// Whether the step copies a parameter to the result that shares its memory; the parameter is
+// overwritten from there on.
 bool is_taken_over(const Plan& p, const Variant& v, const Step& s) {
   if (s.kind != Step::Kind::copy) return false;
   const PlanBuffer &from = v.buffers[s.operands[0].buffer], &to = v.buffers[s.operands[1].buffer];

@@ -1,6 +1,6 @@
-// Planted faults around a compilation: damaged files and cache entries, calls of the system that
-// fail, a library that is missing, a code generator that fails. Each ends in a message or in right
-// numbers, as the table says; never in a wrong number, a crash or another strategy.
+// Planted faults around a compilation: damaged files and cache entries, failing system calls, a
+// missing library, a failing code generator. Each ends in a message or in right numbers, as the
+// table says; never in a wrong number, a crash or another strategy.
 #include <errno.h>
 #include <gtest/gtest.h>
 
@@ -110,7 +110,7 @@ TEST(DamagedPlanFile, IsRefused) {
            d.name);
 }
 
-// As if nothing had been kept.
+// A damaged entry is treated as missing.
 TEST(DamagedCacheEntry, IsMadeAgain) {
   for (const Damage& d : damages())
     expect(Ending::right_numbers, ending_of([&]() -> std::string {
@@ -131,7 +131,7 @@ TEST(DamagedCacheEntry, IsMadeAgain) {
            d.name);
 }
 
-// Each entry holds what belongs to the next.
+// Each entry is overwritten with the content of its neighbour.
 TEST(DamagedCacheEntry, OfAnotherKeyIsMadeAgain) {
   expect(Ending::right_numbers, ending_of([&]() -> std::string {
            EmptyCache cache;
@@ -153,7 +153,7 @@ TEST(DamagedCacheEntry, OfAnotherKeyIsMadeAgain) {
 struct Call {
   const char* name;
   int error;
-  Ending writing, compiling;  // of a plan file; with a cache
+  Ending writing, compiling;  // when writing a plan file; when compiling with a cache
 };
 
 constexpr Call calls[] = {
@@ -208,7 +208,7 @@ TEST(FailingCall, OfMemoryIsAMessage) {
            name);
 }
 
-// The n-th allocation and all after it fail, until the last that a run needs.
+// The n-th allocation and all later ones fail; n grows until a run needs fewer than n.
 TEST(FailingCall, OfAnyAllocationEndsInAMessage) {
   int messages = 0;
   for (long n = 1; n < 40'000'000; n = n * 3 + 1) {
@@ -229,7 +229,7 @@ TEST(FailingCall, OfAnyAllocationEndsInAMessage) {
   EXPECT_GT(messages, 5);
 }
 
-// A library that is open stays open: these run in a process that has not used it.
+// An open library stays open, so these tests run in a process that has not used it.
 bool is_fresh_process() {
   constexpr const char* mark = "HONE_TEST_IS_FRESH";
   if (std::getenv(mark)) return true;
@@ -243,7 +243,7 @@ bool is_fresh_process() {
   return false;
 }
 
-// Asked for by name, the library is used or missed; `auto` may do without.
+// A strategy that names the library fails without it; `auto` may do without.
 TEST(MissingLibrary, IsNotReplacedInSilence) {
   if (!is_fresh_process()) return;
   for (const auto& [strategy, expected] :
@@ -261,7 +261,7 @@ TEST(MissingLibrary, IsMissedByAPlanThatNeedsIt) {
   expect(Ending::message, ending_of([]() -> std::string {
            EmptyCache cache;
            const fs::path file = cache.directory() / "plan.hone";
-           // In a process of its own, so that this one has not opened the library.
+           // In a separate process, so that this one does not open the library.
            in_child([&] {
              write_plan(file, compiled({.strategy = "onednn"}));
              return std::string();
@@ -272,7 +272,7 @@ TEST(MissingLibrary, IsMissedByAPlanThatNeedsIt) {
          "a plan of library calls");
 }
 
-// Turns every remembered comparison that a library took part in into one that it won.
+// Changes every remembered comparison that includes a library so that the library wins.
 void let_libraries_win(const EmptyCache& cache) {
   const CompileCache times(cache.directory(), "times");
   for (const auto& file : fs::directory_iterator(cache.directory() / "times")) {
@@ -283,7 +283,7 @@ void let_libraries_win(const EmptyCache& cache) {
     const Json known =
         Json::parse({reinterpret_cast<const char*>(entry.data()), entry.size()}, "measured times");
     const Json* candidates = known.find("candidates");
-    if (!candidates) continue;  // rates of the machine
+    if (!candidates) continue;  // a record of the machine's rates
     for (std::string_view library : default_backend().libraries)
       for (const Json& c : candidates->array())
         if (c.at("name").text_value() == library) {
@@ -297,7 +297,7 @@ void let_libraries_win(const EmptyCache& cache) {
   }
 }
 
-// What `auto` made with the library runs without it, and says so.
+// A plan that `auto` made with the library runs without it and reports that.
 TEST(MissingLibrary, IsReplacedInAPlanOfAuto) {
   if (!is_fresh_process()) return;
   expect(Ending::right_numbers, ending_of([]() -> std::string {
@@ -332,7 +332,7 @@ TEST(MissingLibrary, IsReplacedInAPlanOfAuto) {
          "a plan of auto");
 }
 
-// ---- a code generator that fails
+// ---- a failing code generator
 
 class FailingTarget final : public Target {
  public:

@@ -1,17 +1,18 @@
-// Bytes that are no ONNX file, or were one: cut off, flipped, nested, of wrong types and lengths.
+// Files that are not ONNX, or are damaged ONNX: truncated, bits flipped, nested, with wrong types
+// and lengths.
 #include "test/hostile/hostile.h"
 
 namespace hone::hostile {
 
 namespace {
 
-// Each piece of `content` in a message around the one before.
+// `inner` wrapped in `levels` nested messages.
 std::string nested(std::string inner, std::uint32_t field, int levels) {
   for (int i = 0; i < levels; ++i) inner = bytes_field(field, inner);
   return inner;
 }
 
-// If in If in If: node, attribute and graph nest for each.
+// If inside If inside If: each level nests a node, an attribute and a graph.
 std::string nested_ifs(int levels) {
   std::string graph = bytes_field(12, bytes_field(1, "x"));
   for (int i = 0; i < levels; ++i) {
@@ -27,8 +28,8 @@ std::string nested_ifs(int levels) {
          bytes_field(7, graph);
 }
 
-// Every cut of a good model, and every bit of it flipped: what each says does not matter, as long
-// as it is said by a UserError.
+// Reads `count` damaged copies of a good model. The message does not matter, as long as every error
+// is a UserError.
 template <class Spoil>
 std::string swept(const fs::path& file, std::size_t count, Spoil spoil) {
   const std::string whole = read_text(file);
@@ -57,7 +58,7 @@ std::string all_flips(const fs::path& file) {
     return s;
   });
 }
-// Every byte becomes 0, 127, 128 and 255, and is left out, and stands twice.
+// Each byte is set to 0, 127, 128 and 255, removed, and duplicated.
 std::string all_bytes(const fs::path& file) {
   return swept(file, fs::file_size(file) * 6, [](std::string s, std::size_t i) {
     const std::size_t at = i / 6;
@@ -119,7 +120,7 @@ Cases byte_cases() {
       {"groups_5000", bytes(std::string(5000, '\x0b')), imported,
        "groups are nested more than 64 levels deep"},
       {"end_of_no_group", bytes("\x0c"), imported, "field 1 has wire type 4"},
-      // A type that holds a type that holds a type.
+      // Types nested 5,000 deep.
       {"types_5000", bytes([] {
          const std::string type = nested("", 1, 0);
          std::string inner = type;
@@ -135,7 +136,7 @@ Cases byte_cases() {
          return bytes_field(7, inner);
        }),
        imported, "messages are nested more than 64 levels deep"},
-      // Graphs double with each level, so this few.
+      // The number of graphs doubles with each level, so only a few levels.
       {"ifs_in_ifs_12", bytes([] { return nested_ifs(12); }), imported, "refused: "},
       {"empty_nodes_2000000", bytes([] {
          return number_field(1, 10) + opset21() +

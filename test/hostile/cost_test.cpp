@@ -1,6 +1,7 @@
-// Reading costs time in proportion to the file, whatever is wrong with it: four times the file
-// takes about four times as long, where sixteen times would be a square. Best of three, so that a
-// busy machine does not decide. Instructions per node of good graphs are counted in test/cost.
+// Reading takes time proportional to the file size, whatever is wrong with the file: a file four
+// times as large takes about four times as long; quadratic cost would take sixteen times. Best of
+// three, so that a busy machine does not decide. test/cost counts instructions per node of good
+// graphs.
 #include <ctime>
 
 #include "test/hostile/hostile.h"

@@ -1,4 +1,4 @@
-// Things in the file system that are no file, and external data that leads out of the directory.
+// File system entries that are not regular files, and external data outside the model's directory.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -11,7 +11,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-// A model whose initializer of `dims` lies in other files.
+// A model with an initializer of shape `dims` stored in other files.
 Make external(Pairs pairs, std::vector<std::int64_t> dims = {4},
               std::function<void(const fs::path& directory)> prepare = nullptr) {
   return [=](const fs::path& file) {
@@ -106,7 +106,7 @@ Cases file_cases() {
       {"ext_sparse_1_gib",
        external({{"location", "sparse.bin"}}, {std::int64_t{1} << 28}, make_sparse), imported,
        "read: 1 variants"},
-      // A library that a model names is not even opened: this one would never answer.
+      // A library that a model names is not even opened: opening this one would block forever.
       {"library_in_metadata",
        [](const fs::path& file) {
          ::mkfifo((file.parent_path() / "evil.so").c_str(), 0600);

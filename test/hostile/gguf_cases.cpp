@@ -1,4 +1,4 @@
-// GGUF files with counts, sizes and places that lie.
+// GGUF files with wrong counts, sizes and offsets.
 #include "import/gguf/gguf.h"
 #include "test/hostile/hostile.h"
 #include "test/import/gguf_file.h"
@@ -20,7 +20,7 @@ GgufFile one_tensor(std::vector<std::uint64_t> sizes, std::uint32_t type, std::u
   return GgufFile().head(1, 0).tensor("t", std::move(sizes), type, offset).data(data);
 }
 
-// Arrays in arrays, `depth` of them.
+// Arrays nested `depth` levels deep.
 GgufFile nested(int depth) {
   GgufFile f;
   f.head(0, 1).text("k").put(array_type);
@@ -66,7 +66,7 @@ Cases heads() {
           "gguf_all_tensors", [] { return GgufFile().head(huge, 0); }, "do not fit"),
       file(
           "gguf_all_metadata", [] { return GgufFile().head(0, huge); }, "do not fit"),
-      // As many as 13 bytes each would allow, of which none is there.
+      // As many entries as would fit at 13 bytes each, but the file contains none.
       file(
           "gguf_counts_of_a_large_file",
           [] { return GgufFile().head(0, 1'000'000).data(13'000'000); }, "refused: "),

@@ -1,4 +1,5 @@
-// Models whose names, order, opsets, bodies or functions are wrong, or whose functions grow.
+// Models with wrong names, order, opsets, bodies or functions, or whose functions grow when
+// inlined.
 #include "test/hostile/hostile.h"
 
 namespace hone::hostile {
@@ -11,7 +12,7 @@ void relu_model(ModelBuilder& b) {
   b.output("y");
 }
 
-// relu_model, changed.
+// relu_model with a change applied.
 Make changed(std::function<void(ModelBuilder&)> change) {
   return model([change](ModelBuilder& b) {
     relu_model(b);
@@ -65,7 +66,7 @@ void doubling_functions(ModelBuilder& b, int levels) {
   }
 }
 
-// The same without a node that computes: only calls, or nothing at all.
+// The same without nodes that compute: only calls, or nothing at all.
 void doubling_to_nothing(ModelBuilder& b, int levels) {
   use_function(b, "f0");
   for (int i = 0; i < levels; ++i) {
@@ -79,7 +80,7 @@ void doubling_to_nothing(ModelBuilder& b, int levels) {
   }
 }
 
-// Calls nest this deep.
+// Calls nested `levels` deep.
 void function_chain(ModelBuilder& b, int levels) {
   use_function(b, "f0");
   for (int i = 0; i < levels; ++i) {
@@ -110,14 +111,14 @@ void nested_if(ModelBuilder& b, int levels) {
   b.output("y");
 }
 
-// Nodes in reverse: each needs the one after it.
+// Nodes in reverse order: each needs the one after it.
 void reversed_chain(ModelBuilder& b, int count) {
   b.input("x0", DType::f32, {"2"});
   for (int i = count; i > 0; --i) b.node("Relu", {cat("x", i - 1)}, {cat("x", i)});
   b.output(cat("x", count));
 }
 
-// Good, and long: nothing may recurse along it.
+// Valid and long: nothing may recurse along it.
 void chain(ModelBuilder& b, int count) {
   b.input("x0", DType::f32, {"2"});
   for (int i = 0; i < count; ++i) b.node("Sin", {cat("x", i)}, {cat("x", i + 1)});
@@ -129,7 +130,7 @@ void ring(ModelBuilder& b, int count) {
   b.output("x0");
 }
 
-// Whether sizes decide ranks `count` times over.
+// `count` values whose rank depends on a size.
 void questions(ModelBuilder& b, int count) {
   for (int i = 0; i < count; ++i) {
     b.input(cat("x", i), DType::f32, {cat("n", i), "3"});

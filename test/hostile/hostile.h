@@ -1,6 +1,5 @@
-// Files that are broken or made to do harm, as a table: how each is made, how it is opened, and
-// what must become of it. Every case runs in a process of its own with little stack, time and
-// memory.
+// A table of broken or malicious files: how each is made, how it is opened, and the expected
+// result. Every case runs in a separate process with little stack, time and memory.
 #pragma once
 
 #include <filesystem>
@@ -15,36 +14,36 @@ namespace hone::hostile {
 
 namespace fs = std::filesystem;
 
-// Makes `file`; what it needs besides goes into its directory.
+// Writes `file`; other files it needs go into the same directory.
 using Make = std::function<void(const fs::path& file)>;
-// What became of the file, as one line; a UserError is the caller's.
+// Opens the file and returns the result as one line. The caller handles a UserError.
 using Open = std::string (*)(const fs::path& file);
 
 // ONNX: read into Functions.
 std::string imported(const fs::path&);
 // ONNX: read, compiled and run once on made-up inputs, with half a second for the run.
 std::string ran(const fs::path&);
-// The same by the reference.
+// The same with the reference.
 std::string interpreted(const fs::path&);
-// A plan file: read, loaded and run likewise.
+// A plan file: read, loaded and run in the same way.
 std::string ran_plan(const fs::path&);
 // The text form of a Function.
 std::string parsed_text(const fs::path&);
 std::string read_as_safetensors(const fs::path&);
-// Every tensor's numbers, too.
+// Also reads every tensor's numbers.
 std::string read_as_gguf(const fs::path&);
 std::string read_as_npy(const fs::path&);
 std::string read_as_pb(const fs::path&);
 std::string read_as_sequence(const fs::path&);
-// All cuts of the file, and all its bits flipped, opened one after another; "swept".
+// Opens every truncation of the file, and the file with each bit flipped in turn; returns "swept".
 std::string sweep(const fs::path&, Open);
 
 struct Case {
   std::string name;  // letters, digits and '_'
   Make make;
   Open open;
-  // A part of what is said: "refused: MESSAGE" for a UserError, "cancelled: MESSAGE" for a run
-  // whose deadline passed, else what `open` returns.
+  // Part of the result: "refused: MESSAGE" for a UserError, "cancelled: MESSAGE" for a run whose
+  // deadline passed, otherwise what `open` returns.
   std::string expected;
   std::string file = "model.onnx";
 };
@@ -55,7 +54,7 @@ Make bytes(std::string content);
 Make bytes(std::function<std::string()> content);
 Make model(std::function<void(ModelBuilder&)> fill, std::int64_t opset = 21);
 
-// The tables.
+// The tables of cases.
 Cases byte_cases();
 Cases file_cases();
 Cases graph_cases();
@@ -75,10 +74,10 @@ inline constexpr std::int64_t big = std::int64_t{1} << 40, huge = std::int64_t{1
 // ==== protobuf by hand
 
 std::string varint(std::uint64_t);
-// Field `number` of a message: a varint, or bytes with their length before them.
+// Field `number` of a message: a varint, or length-prefixed bytes.
 std::string number_field(std::uint32_t number, std::uint64_t value);
 std::string bytes_field(std::uint32_t number, const std::string& content);
-// A small model that is good, as bytes.
+// A small valid model, as bytes.
 std::string good_model();
 
 }  // namespace hone::hostile

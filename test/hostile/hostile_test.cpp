@@ -1,5 +1,5 @@
-// Runs every case in a process of its own, on a thread with 256 KiB of stack, with two seconds of
-// processor time and 256 MiB more than a process takes that does nothing.
+// Runs every case in a separate process, on a thread with 256 KiB of stack, with two seconds of
+// processor time and 256 MiB more memory than an idle process.
 #include "test/hostile/hostile.h"
 
 #include <pthread.h>
@@ -17,12 +17,14 @@ namespace hone::hostile {
 namespace {
 
 constexpr bool is_instrumented = with_address_sanitizer || with_thread_sanitizer;
-// Instrumented and not optimised, code needs some four times the stack and ten times the time.
+// Instrumented, unoptimized code needs about four times the stack and ten times the time.
 constexpr std::size_t stack_bytes = (is_instrumented ? 1024 : 256) << 10;
 constexpr double most_seconds = is_instrumented ? 30 : 2;
-constexpr long most_kib = 256 << 10;  // shadow memory and quarantine come on top, so: not checked
-constexpr rlim_t most_address_space = rlim_t{4} << 30;  // a leak must not take the machine along
-constexpr unsigned most_wall_seconds = 100;  // who waits for ever takes no processor time
+constexpr long most_kib =
+    256 << 10;  // not checked under sanitizers, which add shadow memory and a quarantine
+constexpr rlim_t most_address_space = rlim_t{4}
+                                      << 30;  // so that a leak cannot exhaust the machine's memory
+constexpr unsigned most_wall_seconds = 100;   // a process that waits forever uses no processor time
 
 struct Outcome {
   std::string said;
@@ -34,7 +36,7 @@ double seconds(const timeval& t) {
   return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
 }
 
-// What the function returns, or how it failed.
+// What the function returned, or how it failed.
 std::string said_by(const std::function<std::string()>& f) {
   try {
     return f();
@@ -71,7 +73,7 @@ void limit(int resource, rlim_t most) {
   setrlimit(resource, &both);
 }
 
-// In a forked process. What it says comes through a pipe.
+// Runs f in a forked process and reads its result through a pipe.
 Outcome in_process(const std::function<std::string()>& f) {
   int ends[2];
   if (::pipe(ends) != 0) return {"no pipe"};

@@ -1,5 +1,5 @@
-// Names that a file gives to the axes of its inputs are for people: whatever they spell, the model
-// is imported, compiled, run, saved and loaded.
+// The names that a file gives to input axes are labels only: whatever they are, the model is
+// imported, compiled, run, saved and loaded.
 #include "plan/plan_file.h"
 #include "test/compile/models.h"
 #include "test/import/support.h"
@@ -26,7 +26,7 @@ Array counted(std::vector<std::int64_t> dims) {
   return a;
 }
 
-// Compiled and read from a file, it gives what the interpreter gives.
+// Compiled and read back from a file, the model gives the same results as the interpreter.
 void expect_runs(const Source& source, const std::vector<std::vector<Array>>& inputs) {
   EmptyCache cache;
   const fs::path file = cache.directory() / "names.hone";
@@ -40,7 +40,7 @@ void expect_runs(const Source& source, const std::vector<std::vector<Array>>& in
   }
 }
 
-// Loops over both axes, sums over each, and positions that are divided by the second.
+// Loops over both axes, sums over each, and positions divided by the second axis.
 void fill(ModelBuilder& b, const std::string& first, const std::string& second) {
   b.input("x", DType::f32, {first, second});
   b.ints("flat", {-1});
@@ -73,7 +73,7 @@ TEST(Names, OfAxesMaySpellAnything) {
   }
 }
 
-// What data decides is a size too, named after the node.
+// Data-dependent sizes are named after their node.
 TEST(Names, OfMeasuredSizesDoNotMeetThoseOfAxes) {
   for (const char* node : {"loop.0", "reg.0", "loop", ""}) {
     SCOPED_TRACE(node);

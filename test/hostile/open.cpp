@@ -1,4 +1,4 @@
-// How hostile files are opened, and what is said of one that is good after all.
+// How hostile files are opened, and what is reported for a file that is valid after all.
 #include <chrono>
 #include <fstream>
 

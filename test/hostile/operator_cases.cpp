@@ -1,4 +1,5 @@
-// One node whose attributes or operands lie. Refused when it is read, or right after all.
+// Single nodes with wrong attributes or operands. Each is refused when it is read, or computes
+// correctly.
 #include <variant>
 
 #include "test/hostile/hostile.h"
@@ -9,7 +10,7 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-// An input of a dtype and sizes, integers, or nothing (an operand left out).
+// An input of a dtype and sizes, an integer constant, or nothing (an omitted operand).
 struct Operand {
   enum class Kind : std::uint8_t { input, ints, none };
   Kind kind = Kind::none;

@@ -1,5 +1,5 @@
-// Plan files that are damaged, or forged: their hashes are right and what they say is not. What the
-// writer itself refuses is in test/plan.
+// Plan files that are damaged or forged; a forged file has correct hashes and wrong content.
+// test/plan has the cases that the writer itself refuses.
 #include <cstring>
 
 #include "base/hash.h"
@@ -35,7 +35,7 @@ Make plan(std::function<void(Plan&)> spoil) {
   };
 }
 
-// The bytes of a plan file, changed.
+// The bytes of a plan file with a change applied.
 Make spoiled(std::function<void(std::string&)> spoil) {
   return [spoil](const fs::path& file) {
     write_plan(file, small_plan());
@@ -52,7 +52,7 @@ void replace(std::string& content, const std::string& from, const std::string& t
   content.replace(at, from.size(), to);
 }
 
-// The plan's text, changed, with the checksum of the changed header.
+// The plan's text with a replacement, and the checksum of the changed header.
 Make forged(std::string from, std::string to) {
   return spoiled([from, to](std::string& content) {
     replace(content, from, to);
@@ -133,7 +133,7 @@ Cases plan_cases() {
         p.variants[0].steps.push_back({.kind = Step::Kind::collective, .name = "all_reduce"});
       }),
       "refused: ");
-  // The writer refuses them, so that they are written into its file.
+  // The writer refuses these, so they are patched into a written file.
   add("plan_device_9", forged(R"(\"group\":0,\"name\":\"dot\")", R"(\"device\":9,\"name\":\"do\")"),
       "is for device 9 of 1");
   add("plan_stream_3", forged(R"(\"group\":0,\"name\":\"dot\")", R"(\"stream\":3,\"name\":\"do\")"),

@@ -1,4 +1,4 @@
-// Safetensors files with headers that lie.
+// Safetensors files with wrong headers.
 #include "test/hostile/hostile.h"
 
 namespace hone::hostile {

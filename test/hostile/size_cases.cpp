@@ -1,4 +1,4 @@
-// Small files that ask for much: memory or time without end.
+// Small files that require unbounded memory or time.
 #include "test/hostile/hostile.h"
 
 namespace hone::hostile {
@@ -16,7 +16,7 @@ void doubling(ModelBuilder& b, int times, bool is_constant) {
   b.output(cat("x", times));
 }
 
-// The same, and only a number is left of it in the end.
+// The same, reduced to a single number at the end.
 void doubling_to_one(ModelBuilder& b, int times) {
   doubling(b, times, true);
   set_int(b.node("ReduceSum", {cat("x", times)}, {"sum"}), "keepdims", 0);
@@ -24,7 +24,7 @@ void doubling_to_one(ModelBuilder& b, int times) {
   b.output("sum");
 }
 
-// One node of a constant and a list of sizes, then a sum so that little is asked for.
+// One node with a constant and a list of sizes.
 Make sized(const std::string& op, std::vector<std::int64_t> sizes) {
   return model([=](ModelBuilder& b) {
     b.constant("x", reals({1}, {1}));
@@ -46,7 +46,7 @@ Make resized(const std::vector<float>& scales) {
   });
 }
 
-// A loop of `trips` turns, -1: no limit; with `ends_never`, the condition stays true by data.
+// A loop of `trips` iterations; -1 means no limit. With `by_data`, the condition depends on data.
 void loop(ModelBuilder& b, std::int64_t trips, bool by_data, bool stacks = false) {
   b.input("x", DType::f32, {"2"});
   if (trips >= 0) b.constant("m", Array::scalar_int(trips, DType::i64));
@@ -72,7 +72,7 @@ void loop(ModelBuilder& b, std::int64_t trips, bool by_data, bool stacks = false
   for (const std::string& r : results) b.output(r);
 }
 
-// Loops in loops of 16 turns each, which are unrolled: 16^levels.
+// Nested loops of 16 iterations each, which are unrolled: 16^levels.
 void fill_nested_loop(onnx_pb::Graph& g, const std::string& x, int levels, int level = 0) {
   const std::string m = cat("m", level), on = cat("on", level), out = cat("o", level);
   ModelBuilder::fill(g.add_initializer(), m, Array::scalar_int(16, DType::i64));
@@ -98,7 +98,7 @@ void nested_loops(ModelBuilder& b, int levels) {
   b.output("o0");
 }
 
-// A sequence that holds itself twice, in every step.
+// Each step makes a sequence that holds the concatenation of the previous one twice.
 void sequence_bomb(ModelBuilder& b, int turns) {
   b.input("x", DType::f32, {"2"});
   b.node("SequenceConstruct", {"x", "x"}, {"s0"});
@@ -124,7 +124,7 @@ void growing_sizes(ModelBuilder& b, int times) {
   b.output(last);
 }
 
-// Size y = y + y over and over: the expression of it must not double.
+// Size y = y + y, repeated: its expression must not double.
 void doubling_size(ModelBuilder& b, int times) {
   b.input("x", DType::f32, {"n"});
   b.node("Shape", {"x"}, {"s0"});
@@ -133,7 +133,7 @@ void doubling_size(ModelBuilder& b, int times) {
   b.output("y");
 }
 
-// Sizes multiplied with themselves: n^(2^times).
+// Sizes multiplied by themselves: n^(2^times).
 void squaring_size(ModelBuilder& b, int times) {
   b.input("x", DType::f32, {"n"});
   b.input("x2", DType::f32, {"m"});

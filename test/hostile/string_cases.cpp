@@ -1,4 +1,4 @@
-// Texts in models that are many, long, no UTF-8, or given to operators that could take forever.
+// Strings in models: too many, too long, not UTF-8, or passed to operators that could run forever.
 #include "test/hostile/hostile.h"
 
 namespace hone::hostile {
@@ -15,7 +15,7 @@ void add_texts(ModelBuilder& b, const std::string& name, const Texts& texts) {
   for (const std::string& s : texts) t->add_string_data(s);
 }
 
-// One node over texts in the model.
+// One node with constant strings as operand.
 Make node(const std::string& op, std::function<Texts()> texts,
           std::function<void(onnx_pb::Node&)> set = nullptr) {
   return model([=](ModelBuilder& b) {
@@ -50,7 +50,7 @@ Make split(std::function<Texts()> texts, std::int64_t most) {
   });
 }
 
-// Each node doubles the text.
+// Each node doubles the string.
 Make doubled(int times) {
   return model([=](ModelBuilder& b) {
     add_texts(b, "t0", {"ab"});

@@ -1,4 +1,4 @@
-// Tensors whose sizes, types and contents do not agree: in models, and in files of their own.
+// Tensors whose sizes, types and contents do not agree, in models and in separate files.
 #include "test/hostile/hostile.h"
 
 namespace hone::hostile {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t most_i64 = std::numeric_limits<std::int64_t>::max();
 
-// A model of one initializer.
+// A model with one initializer.
 Make initializer(std::function<void(onnx_pb::Tensor&)> fill) {
   return model([fill](ModelBuilder& b) {
     onnx_pb::Tensor* t = b.model.mutable_graph()->add_initializer();

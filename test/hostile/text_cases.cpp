@@ -1,4 +1,4 @@
-// The text form of Functions, damaged.
+// Damaged files in the text form of Functions.
 #include "test/hostile/hostile.h"
 
 namespace hone::hostile {
