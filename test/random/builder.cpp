@@ -15,7 +15,7 @@ Value Builder::param(const Type& t, std::optional<Wide> value) {
   return v;
 }
 
-// A node on its own, with its operands as parameters.
+// Evaluates a node alone, with its operands as parameters.
 void Builder::evaluate(NodeId n) {
   Function one;
   Values operands;
@@ -124,7 +124,7 @@ Value Builder::ranked(int rank, bool (*accept)(DType)) {
 
 namespace {
 
-// Whether trailing axes align and those of x are equal or 1.
+// Whether x broadcasts to `to`: trailing axes align, and those of x are equal or 1.
 bool repeats_to(const Shape& x, const Shape& to) {
   if (x.rank() > to.rank()) return false;
   for (int i = 1; i <= x.rank(); ++i)
@@ -134,7 +134,7 @@ bool repeats_to(const Shape& x, const Shape& to) {
 
 }  // namespace
 
-// From a value of the same shape by cast, or of one that can be repeated.
+// Made by a cast from a value of the same shape, or from a value that can be broadcast.
 Value Builder::derived(const Type& t) {
   Value v = find([&](Value x) { return x.shape() == t.shape; });
   if (!v || random.chance(40)) {
@@ -181,7 +181,7 @@ Value Builder::indices(const Shape& shape, const Dim& size) {
     if (v) return v;
   }
   Value v = operand({t, shape});
-  // Parameters and constants are below 9; others are brought near the axis.
+  // Parameters and constants are below 9; other values are reduced to about the size of the axis.
   if (is_signed(t) && random.chance(50) && size.low() > 0) {
     Value n = size_value(graph(), size, t);
     v = ops::rem(v, broadcast_to(n, shape));

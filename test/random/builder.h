@@ -1,5 +1,5 @@
-// A function under construction: values to use as operands, what each of them is for one input, and
-// ways to find or make an operand of a wanted type. Knows no operation by name; makers.h does.
+// A function under construction: values to use as operands, their numbers for one input, and ways
+// to find or make an operand of a given type. It does not name any operation; makers.h does.
 #pragma once
 
 #include <optional>
@@ -14,19 +14,19 @@
 
 namespace hone::fuzz {
 
-// What one function is made of: few sizes and dtypes, so that values fit together.
+// The sizes and dtypes of one function; there are few, so that values fit together.
 struct Style {
-  Dims sizes;                  // of axes; symbols may be among them
-  Dims symbols;                // those of the whole function
-  Sizing sample;               // their values while the function is built
+  Dims sizes;                  // of axes; may include symbols
+  Dims symbols;                // of the whole function
+  Sizing sample;               // values of the symbols while the function is built
   DType real = DType::f32;     // of most values
   DType whole = DType::i64;    // of most integers
   std::int64_t limit = 4096;   // elements of a value, at the largest sizes
-  std::int64_t work = 200000;  // products of one contraction
+  std::int64_t work = 200000;  // multiplications in one contraction
   bool checks = false;         // sizes may need a check at run time
 };
 
-// Finite values, and how many are not.
+// Bounds of the finite values, and how many values are not finite.
 struct Range {
   double low = 0, high = 0;
   std::int64_t count = 0, special = 0;
@@ -34,13 +34,13 @@ struct Range {
 
 class Builder {
  public:
-  // A body (of if_else or while_loop) is closed: it takes no parameters but those it starts with.
+  // A body (of if_else or while_loop) is closed: its only parameters are those it starts with.
   Builder(Random& random, const Style& style, bool is_body = false)
       : random(random), style(style), is_body_(is_body) {}
 
   Random& random;
   const Style& style;
-  // Operators of ONNX, and the node of what each became.
+  // ONNX operators, and the node that each became.
   std::vector<std::pair<std::string_view, NodeId>> operators;
 
   Function& function() { return function_; }
@@ -48,16 +48,16 @@ class Builder {
   const Values& pool() const { return pool_; }
   bool is_body() const { return is_body_; }
 
-  // A parameter with the given value at the sample sizes; of random numbers without one.
+  // A parameter with the given value at the sample sizes, or with random numbers.
   Value param(const Type&, std::optional<Wide> value = std::nullopt);
-  // Makes a value an operand of what follows, unless it is too large, needs a check that the style
-  // does not allow, or says nothing (nearly all NaN).
+  // Makes a value available as an operand, unless it is too large, needs a check that the style
+  // does not allow, or carries no information (nearly all NaN).
   bool keep(Value);
-  // What a value is for the sample inputs. Throws UserError when it cannot be computed.
+  // The numbers of a value for the sample inputs. Throws UserError if it cannot be computed.
   const Wide& value(Value);
   Range range(Value);
 
-  // A value of the pool that fits, mostly one of the last; invalid when none does.
+  // A value of the pool that fits, usually one of the last; invalid if none does.
   template <class F>
   Value find(F fits) {
     for (int tries = 0; tries < 6; ++tries) {
@@ -70,22 +70,23 @@ class Builder {
     return all.empty() ? Value() : random.of(all);
   }
   Value recent();
-  Value real();     // of a float dtype
+  Value real();     // float dtype
   Value numeric();  // not bool
-  Value whole();    // of an integer dtype
+  Value whole();    // integer dtype
   Value boolean();
-  // At least that many axes, of any dtype that is accepted.
+  // At least `rank` axes, of any accepted dtype.
   Value ranked(int rank, bool (*accept)(DType) = [](DType) { return true; });
 
-  // An operand of exactly this type: a value there is, one made from another by cast or broadcast,
+  // An operand of exactly this type: an existing value, one made from another by cast or broadcast,
   // a constant or a parameter.
   Value operand(const Type&);
-  // Like operand, but rarely anything but a weight.
+  // Like operand, but usually a weight.
   Value weight(const Type&);
   // A scalar number of random size, usually a constant.
   Value scalar_operand(DType);
   Value constant_of(const Type&);  // static types only
-  // Integers that are good indices below the size, in a random or the given shape.
+  // Integers that are mostly valid indices for an axis of this size, in a random or the given
+  // shape.
   Value indices(const Shape&, const Dim& size);
 
   Dim size();
@@ -103,7 +104,7 @@ class Builder {
   bool is_body_;
   Values pool_;
   std::size_t checks_ = 0;
-  std::vector<std::vector<Wide>> values_;  // by node; empty where not yet asked for
+  std::vector<std::vector<Wide>> values_;  // by node; empty until requested
 };
 
 }  // namespace hone::fuzz

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// With numbers for sizes; donation is a matter of plans.
+// Replaces sizes by numbers and drops donation, which matters only for plans.
 Function fixed(const Function& f, const Arrays& inputs) {
   std::vector<std::vector<std::int64_t>> dims;
   for (const Array& a : inputs) dims.push_back(a.dims());
@@ -51,7 +51,7 @@ c::Program program_of(const Function& f, const std::string& name) {
   return c::write_program(plan, kept.kernels_made, request);
 }
 
-// int NAME_call(weights, bytes, operands, arena): a program behind one signature.
+// int NAME_call(weights, bytes, operands, arena): gives every program the same signature.
 std::string caller_of(const std::string& name, std::size_t operands) {
   std::string out =
       cat("#include \"", name, ".h\"\nint ", name,
@@ -65,7 +65,7 @@ std::string caller_of(const std::string& name, std::size_t operands) {
 
 using Call = int (*)(const void* weights, std::size_t bytes, void** operands, void* arena);
 
-// Memory that starts at a multiple of 64 bytes.
+// Memory aligned to 64 bytes.
 class Memory {
  public:
   explicit Memory(std::size_t bytes) : data_(std::aligned_alloc(64, (bytes / 64 + 1) * 64)) {

@@ -1,11 +1,12 @@
-// Functions as plain C: what `hone aot` writes, compiled by gcc at -O1 and called.
+// Runs functions as plain C: the output of `hone aot`, compiled by gcc at -O1.
 #pragma once
 
 #include "test/random/executors.h"
 
 namespace hone::fuzz {
 
-// All inputs' sizes are fixed first: each is a program of its own, and all of them one call of gcc.
+// The sizes of each input are fixed first: each becomes a separate program, and one call of gcc
+// compiles them all.
 std::vector<Arrays> run_as_c(const Function&, const std::vector<Arrays>& inputs);
 
 }  // namespace hone::fuzz

@@ -25,7 +25,7 @@ double seconds_since(Clock::time_point t) {
   return std::chrono::duration<double>(Clock::now() - t).count();
 }
 
-// What children and parent share.
+// Shared between the children and the parent.
 struct Shared {
   static constexpr int most_jobs = 64;
   std::atomic<std::int64_t> next{0}, functions{0}, nodes{0}, comparisons{0}, explained{0},
@@ -46,7 +46,7 @@ std::string death_of(int status) {
   return WIFEXITED(status) && WEXITSTATUS(status) ? cat("exit ", WEXITSTATUS(status)) : "";
 }
 
-// A finding as bytes of a pipe, and back: seed, then the failures' two texts each.
+// Serializes a finding for a pipe: the seed, then two strings for each failure.
 void put(std::string& out, std::string_view text) {
   const auto n = static_cast<std::uint32_t>(text.size());
   out.append(reinterpret_cast<const char*>(&n), sizeof n);
@@ -143,7 +143,7 @@ class Campaign {
  private:
   struct Job {
     pid_t pid = 0;
-    int findings = -1;  // a file without a name
+    int findings = -1;  // an unnamed file
   };
 
   void start(std::size_t j) {
@@ -161,7 +161,7 @@ class Campaign {
     }
   }
 
-  // Whether there is more for this job to do.
+  // Records how a child ended. Returns whether the job has more work.
   bool ended(std::size_t j, int status) {
     ::lseek(jobs_[j].findings, 0, SEEK_SET);
     for (Finding& f : from_bytes(read_all(jobs_[j].findings)))
@@ -190,7 +190,7 @@ class Campaign {
     }
   }
 
-  // A candidate that is not used is a false alarm, where the compiler is right.
+  // A warning about a rejected candidate is a false alarm if the compiler is right.
   static void say(void* seed, const char* text) {
     std::fprintf(stderr, "seed %llu: warning: %s\n",
                  static_cast<unsigned long long>(*static_cast<std::uint64_t*>(seed)), text);
@@ -266,7 +266,8 @@ bool fails_alike(const Finding& now, const Finding& first) {
 }  // namespace
 
 Case minimised(const Case& c, const Finding& finding, const CampaignOptions& options) {
-  // Only the executors that failed are asked; which of them a death belongs to is not known.
+  // Only the executors that failed are run; if the process died, it is not known which one caused
+  // it.
   Choice choice = [](const Executor&) { return true; };
   if (finding.death.empty())
     choice = [&](const Executor& e) {

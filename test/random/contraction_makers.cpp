@@ -10,7 +10,7 @@ bool is_numeric(DType t) { return t != DType::b1; }
 
 bool affordable(Builder& b, const Dim& products) { return products.high() <= b.style.work; }
 
-// Bytes may be summed as i32, floats as a wider float.
+// Bytes may be summed as i32, floats in a wider float type.
 void widen_sometimes(Builder& b, DType t, Attrs& attrs) {
   if (!b.random.chance(15)) return;
   if (byte_size(t) == 1 && is_integer(t)) attrs.set("dtype", DType::i32);
@@ -21,7 +21,7 @@ bool contains(const Axes& axes, int a) {
   return std::find(axes.begin(), axes.end(), a) != axes.end();
 }
 
-// The axes of x are batch, contracted or free; those of the other operand come in random order.
+// The axes of x are batch, contracted or free; those of the other operand are in random order.
 Value contracted(Builder& b, const Op& op) {
   Value x = b.ranked(b.random.of({0, 1, 2, 2, 3}), is_numeric);
   Axes contract;
@@ -157,7 +157,7 @@ Value recurrence(Builder& b, const Op& op) {
   return y;
 }
 
-// Heads may share keys; a mask is of numbers or of bools, and repeats or not.
+// Heads may share keys; a mask holds numbers or bools, and may be broadcast.
 Value attended(Builder& b, const Op& op) {
   Value q = tame(b, b.ranked(2, is_float), -4, 4);
   const int rank = q.rank();

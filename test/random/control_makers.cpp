@@ -6,7 +6,7 @@ namespace hone::fuzz {
 
 namespace {
 
-// A closed function of values of the given ones' types, whose sample values are theirs.
+// Gives a closed function parameters with the types and sample values of `operands`.
 void add_params(Builder& body, Builder& outer, const Values& operands) {
   for (const Value& v : operands) body.param(v.type(), outer.value(v));
 }
@@ -30,7 +30,7 @@ Value scalar_condition(Builder& b) {
   return ops::lt(constant_like(most, b.random.of({0.0, 1.0, 3.0})), most);
 }
 
-// A branch that must never be taken, behind a condition that never holds.
+// A branch that must not be taken, because its condition never holds.
 Value refused(Builder& b, const Op& op) {
   Value x = b.real();
   const Values operands = {x};
@@ -69,7 +69,7 @@ Value branched(Builder& b, const Op& op) {
   return y;
 }
 
-// Counts to a small number, carrying values that the body changes.
+// A loop that counts to a small number and carries values that the body changes.
 Value looped(Builder& b, const Op& op) {
   Values carried = some_operands(b, 2);
   Values constants = b.random.chance(50) ? some_operands(b, 1) : Values{};
@@ -92,7 +92,7 @@ Value looped(Builder& b, const Op& op) {
   Values next = {body.function().param(0) + integer_like(body.function().param(0), 1)};
   for (const Value& v : carried) {
     Value to = body.operand(v.type());
-    // What grows at every turn overflows at once.
+    // A value that grows in every iteration would soon overflow.
     next.push_back(is_float(v.dtype()) && b.random.chance(80) ? ops::tanh(to) : to);
   }
   Value y = op(operands, {{"condition", closed(go, {going})}, {"body", closed(body, next)}});

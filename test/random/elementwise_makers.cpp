@@ -26,7 +26,7 @@ namespace {
 
 Value unary(Builder& b, const Op& op) { return op(b.random.chance(85) ? b.real() : b.numeric()); }
 
-// Of a function that grows fast or is not defined everywhere.
+// For functions that grow fast or are not defined everywhere.
 Value unary_in_range(Builder& b, const Op& op) {
   Value x = b.real();
   return op(tame(b, x, op.low, op.high));
@@ -113,8 +113,8 @@ Value casted(Builder& b, const Op& op) {
   return op(x, {{"dtype", to}});
 }
 
-// Floats are read as integers only where no arithmetic stands before: the bits of a NaN or of a
-// rounded number mean nothing.
+// Floats are reinterpreted as integers only if they are parameters or constants: the bits of a NaN
+// or of a rounded number are not reliable.
 Value bits_cast(Builder& b, const Op& op) {
   Value x = b.find([](Value v) {
     return v.dtype() != DType::b1 &&

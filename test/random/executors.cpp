@@ -74,8 +74,8 @@ std::vector<Arrays> through_file(const Function& f, const std::vector<Arrays>& i
   return run_plan(std::make_shared<const Plan>(read_plan(file)), inputs);
 }
 
-// ---- memory that tells: pages behind it that cannot be touched, and bytes that are NaN before
-// something is written.
+// ---- memory that reveals errors: it is followed by inaccessible pages, and filled with NaN bytes
+// before it is written.
 
 constexpr int poison = 0xff;
 
@@ -99,7 +99,7 @@ class TellingAllocator : public Allocator {
   std::map<std::uint64_t, std::unique_ptr<test::GuardedBuffer>> memory_;
 };
 
-// A tensor in memory of its own.
+// A tensor in its own memory.
 class Tensor {
  public:
   Tensor(DType dtype, std::vector<std::int64_t> dims)
@@ -172,7 +172,7 @@ CompileOptions far() {
           .cache = false};
 }
 
-// Each group on the processor or on one of two far devices, by chance.
+// Places each group on the processor or on one of two far devices, pseudorandomly.
 std::vector<Arrays> spread_by_chance(const Function& f, const std::vector<Arrays>& inputs) {
   const std::shared_ptr<const Plan> here = plan_of(f, cpu()), there = plan_of(f, far());
   const Plan* plans[] = {here.get(), there.get(), there.get()};
@@ -186,7 +186,7 @@ std::vector<Arrays> spread_by_chance(const Function& f, const std::vector<Arrays
   return run_plan(plan, inputs);
 }
 
-// As the strategy predicts it to be best, without a clock.
+// Uses the placement that the strategy predicts to be best, without measuring.
 std::vector<Arrays> spread_by_multi(const Function& f, const std::vector<Arrays>& inputs) {
   std::shared_ptr<const Plan> plan;
   try {
@@ -199,7 +199,7 @@ std::vector<Arrays> spread_by_multi(const Function& f, const std::vector<Arrays>
   return run_plan(plan, inputs);
 }
 
-// gcc takes longer than all else together.
+// gcc takes longer than everything else together.
 constexpr int c_share = 3;
 
 std::vector<Executor> make_executors() {
@@ -267,7 +267,7 @@ std::string same_bits(const std::vector<Arrays>& a, const std::vector<Arrays>& b
   return "";
 }
 
-// Large constants are equal when their storage is the same, which text cannot keep.
+// Large constants are compared by storage, which a text round trip does not preserve.
 bool has_large_constant(const Function& f) {
   constexpr std::size_t compared_by_content = 4096;
   for (NodeId n : live_nodes(f))

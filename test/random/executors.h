@@ -1,4 +1,4 @@
-// The ways in which a function is computed besides the reference. One more is one more row.
+// The ways in which a function is computed besides the reference. Adding one takes one more row.
 #pragma once
 
 #include <functional>
@@ -14,19 +14,19 @@ using Arrays = std::vector<Array>;
 
 struct Executor {
   std::string name;
-  int share = 100;         // per cent of the random functions it is tried on
-  bool same_bits = false;  // as the first executor's
-  // The results for each of the inputs. Throws when there are none; NothingToDo when the function
-  // is none for this executor.
+  int share = 100;         // percentage of the random functions it is tried on
+  bool same_bits = false;  // must give the same bits as the first executor
+  // The results for each of the inputs. Throws if there are none; throws NothingToDo if the
+  // executor does not apply to the function.
   std::function<std::vector<Arrays>(const Function&, const std::vector<Arrays>& inputs)> run;
 };
 
 struct NothingToDo {};
 
-// The first is the compiler as people use it.
+// The first is the compiler with its default settings.
 const std::vector<Executor>& executors();
 
-// Kernels are kept in memory of this process's own and dropped when they are many.
+// Keeps kernels in this process's own memory and drops them when there are too many.
 class ScratchDirectory {
  public:
   ScratchDirectory();
@@ -39,7 +39,7 @@ class ScratchDirectory {
 };
 
 struct Failure {
-  std::string executor;  // "" for what needs none
+  std::string executor;  // "" if no executor was involved
   std::string what;
 };
 
@@ -49,7 +49,7 @@ struct Verdict {
   int left_out = 0;  // executors that had nothing to do
 };
 
-// Which of the executors are tried.
+// Which executors are tried.
 using Choice = std::function<bool(const Executor&)>;
 Verdict check(const Case&, const Choice&);
 

@@ -1,4 +1,4 @@
-// What rounding explains of a result that the first rule refuses, and what it does not.
+// Which results that the first rule refuses are explained by rounding, and which are not.
 #include "verify/explanation.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace hone::fuzz {
 namespace {
 
-// Whether `got` is explained where x is 0.3, repeated six times.
+// Whether `got` is explained when x is 0.3.
 bool is_explained(Value (*make)(Value x), const std::vector<float>& got) {
   Function f;
   Value x = f.add_param(f32({1}), "x");
@@ -29,7 +29,7 @@ Value product_of_noise(Value x) {
   return reduce_axes(ops::reduce_prod, six - mean, {0}, true);
 }
 
-// In units of the last place of x: perturbations find some 2^11, the enclosure ends at 1.9e6.
+// In units in the last place of x: perturbations reach about 2^11, the enclosure reaches 1.9e6.
 Value scaled_noise(Value x) { return product_of_noise(x) * 0x1p75 * 0x1p75; }
 
 TEST(Explanation, NoiseIsEnclosed) {
@@ -40,7 +40,7 @@ TEST(Explanation, NoiseIsEnclosed) {
   EXPECT_FALSE(is_explained(scaled_noise, {NAN}));
 }
 
-// Noise in one element takes nothing from what is known of another.
+// Noise in one element does not loosen the check of another.
 TEST(Explanation, BesideNoiseTheRuleDecides) {
   constexpr float unit = 0x1p-32f;
   const auto both = [](Value x) {

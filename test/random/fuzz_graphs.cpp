@@ -1,5 +1,5 @@
-// fuzz-graphs: random functions against the reference, by the thousand; and one again, by its seed
-// or from a file.
+// fuzz-graphs: compares thousands of random functions with the reference, or repeats one from its
+// seed or from a file.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -66,7 +66,7 @@ void check_only(const std::string& name) {
   if (!is_known) throw UserError("fuzz-graphs: --only ", name, ": is no variation\n\n", help());
 }
 
-// All of a word as a number that is not negative.
+// Parses a whole word as a nonnegative number.
 template <class T>
 T number(std::string_view option, const std::string& word) {
   T out{};

@@ -14,8 +14,8 @@ Dim some_symbol(Random& random, std::string name) {
   return Dim::symbol(std::move(name), low, high);
 }
 
-// Values stay small, so that thousands of functions are tried in a minute; one in twenty functions
-// is large enough for blocks and threads.
+// Values are small, so that thousands of functions run in a minute; one function in twenty is large
+// enough for blocks and threads.
 Style some_style(Random& random) {
   Style s;
   const bool large = random.chance(5);
@@ -41,7 +41,7 @@ Style some_style(Random& random) {
 }
 
 void add_params(Builder& b) {
-  // Every symbol is a whole size of a parameter.
+  // Every symbol is the full size of an axis of some parameter.
   for (const Dim& d : b.style.symbols) {
     Shape s = b.shape(b.random.of({1, 2, 3}));
     s[b.random.below(s.rank())] = d;
@@ -53,7 +53,8 @@ void add_params(Builder& b) {
   }
 }
 
-// What nothing reads, so that little is dead; now and then something else, twice, or a parameter.
+// Mostly values that nothing reads, so that few nodes are dead; sometimes also a random value,
+// which may be a duplicate or a parameter.
 Values some_results(Builder& b) {
   std::vector<bool> read(b.graph().node_count(), false);
   for (const Value& v : b.pool())
@@ -72,7 +73,7 @@ Values some_results(Builder& b) {
   return results;
 }
 
-// A parameter is donated to a result of its type, if there is one.
+// Donates some parameters whose type equals that of a result.
 Function with_donation(const Function& f, Random& random) {
   Function out;
   Values params;
@@ -98,7 +99,7 @@ bool holds(const Function& f, const Sizing& sizes) {
   }
 }
 
-// At the sizes it was built with, at both bounds, and somewhere between.
+// Runs at the sample sizes, at both bounds, and at a random size between them.
 std::vector<CaseRun> some_runs(const Function& f, const Style& style, Random& random) {
   std::vector<Sizing> sizes = {style.sample};
   if (!style.symbols.empty()) {
@@ -118,7 +119,7 @@ std::vector<CaseRun> some_runs(const Function& f, const Style& style, Random& ra
   return runs;
 }
 
-// The operators that results need.
+// The operators that the results depend on.
 std::vector<std::string_view> live_operators(Builder& b, const Values& results) {
   const Graph& g = b.function().graph();
   std::vector<bool> live(g.node_count(), false);
@@ -152,7 +153,7 @@ Generated generate(std::uint64_t seed, int nodes) {
     try {
       if (Generated c = finished(b); !c.runs.empty()) return c;
     } catch (const UserError&) {
-      // A result that cannot be typed again without the checks of the rest.
+      // A result cannot be typed again without the checks of dropped nodes.
     }
   }
 }
@@ -170,7 +171,7 @@ Generated generate_motif(std::string_view name, std::uint64_t seed) {
         grow(b, static_cast<int>(b.pool().size()) + random.below(4));
         if (Generated c = finished(b); !c.runs.empty()) return c;
       } catch (const UserError&) {
-        // The parameters do not fit this recipe; others will.
+        // The parameters do not fit this recipe; try others.
       }
     }
   }

@@ -1,4 +1,4 @@
-// A random function and the runs in which it is tried, all of it decided by one seed.
+// A random function and its runs, all determined by one seed.
 #pragma once
 
 #include <string_view>
@@ -9,12 +9,12 @@
 namespace hone::fuzz {
 
 struct Generated : Case {
-  std::vector<std::string_view> operators = {};  // of ONNX, those it was made of
+  std::vector<std::string_view> operators = {};  // the ONNX operators it was made of
 };
 
-// 2 to 60 nodes, or as many as are asked for.
+// Has 2 to 60 nodes, or `nodes`.
 Generated generate(std::uint64_t seed, int nodes = 0);
-// One recipe of motifs() on parameters, and a little around it.
+// One recipe of motifs() applied to parameters, with a few more nodes.
 Generated generate_motif(std::string_view name, std::uint64_t seed);
 
 }  // namespace hone::fuzz

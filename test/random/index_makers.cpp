@@ -61,7 +61,7 @@ Value put_in(Builder& b, const Op& op) {
   return op(x, part, starts);
 }
 
-// Of x's rank; sizes of the other axes are those of x, or smaller.
+// Has the rank of x; the sizes of the other axes are those of x or smaller.
 Value element_indices(Builder& b, Value x, int axis) {
   Shape s = x.shape();
   for (int i = 0; i < s.rank(); ++i)

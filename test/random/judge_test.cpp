@@ -1,5 +1,5 @@
-// The judge on both sides: what the reference itself gives in any of its modes passes, and wrong
-// rules and kernels, planted in random functions, are found.
+// Tests the judge in both directions: everything that the reference gives in any of its modes
+// passes, and wrong rules and kernels planted in random functions are found.
 #include "verify/judge.h"
 
 #include <gtest/gtest.h>
@@ -16,9 +16,9 @@ std::vector<Array> narrowed(const std::vector<Wide>& values) {
   return out;
 }
 
-// Every mode rounds elsewhere: all lie inside the enclosure.
+// Each mode rounds at different places; all results lie inside the enclosure.
 TEST(Judge, EveryModeOfTheReferenceLiesInsideTheEnclosure) {
-  double share = 0;  // of the elements of a function that stay undecided
+  double share = 0;  // of undecided elements, summed over the functions
   constexpr int functions = 250;
   for (std::uint64_t seed = 1; seed <= functions; ++seed) {
     const Case c = generate(seed);
@@ -38,7 +38,7 @@ TEST(Judge, EveryModeOfTheReferenceLiesInsideTheEnclosure) {
     }
     if (elements > 0) share += static_cast<double>(open) / static_cast<double>(elements);
   }
-  // An enclosure that says nothing would pass, too.
+  // An enclosure that is too wide would pass the checks above.
   std::printf("%.2f %% of the elements of a function undecided\n", 100 * share / functions);
   EXPECT_LT(share, 0.06 * functions);
 }
@@ -61,7 +61,7 @@ TEST(Judge, AnEnclosureIsAsWideAsItsRounding) {
   EXPECT_LT(width, 1e-6);
 }
 
-// A cast of an exact number is what that is rounded to, also where two numbers are as near.
+// A cast of an exact number has exactly one result, even if two numbers are equally near.
 TEST(Judge, ACastOfAnExactNumberIsOneNumber) {
   struct Row {
     DType from, to;
@@ -83,8 +83,8 @@ TEST(Judge, ACastOfAnExactNumberIsOneNumber) {
   }
 }
 
-// Multiplied from the left the first is infinity; its second half alone is zero, and zero times
-// infinity is not a number.
+// Multiplied from the left, the first product is infinite; its second half alone is zero, and zero
+// times infinity is NaN.
 TEST(Judge, AProductThatOverflowsOnTheWayHangsOnItsOrder) {
   Function f;
   Value x = f.add_param(f32({4}), "x");
@@ -94,7 +94,8 @@ TEST(Judge, AProductThatOverflowsOnTheWayHangsOnItsOrder) {
   EXPECT_FALSE(enclosed(f, {1e30f, 2, 3, 4}).hangs_on_order(0));
 }
 
-// x / x may be next to 1, and a negative number has a power of 1 alone.
+// x / x may be slightly different from 1, but a negative number to that power is a number only if
+// the exponent is exactly 1.
 TEST(Judge, APowerHangsOnAnExponentThatMayBeWhole) {
   Function f;
   Value x = f.add_param(f32({4}), "x");
@@ -110,8 +111,8 @@ TEST(Judge, APowerHangsOnAnExponentThatMayBeWhole) {
   EXPECT_TRUE(std::isnan(enclosed(half, {-3}).high.reals[0])) << "no whole number is next to it";
 }
 
-// The sum of two large numbers may be kept wider than f32, or be infinite: so may what is left of
-// it, or be no number.
+// The sum of two large numbers may be kept wider than f32 or become infinite, so the result of
+// cancelling it may be either, or NaN.
 TEST(Judge, InfinitiesOfRoundingMayCancel) {
   const auto left = [](bool is_sum, const std::vector<float>& numbers) {
     Function f;
@@ -131,7 +132,7 @@ TEST(Judge, ADecisionOnRoundingIsOpenAndOthersAreNot) {
   Value x = f.add_param(f32({3}), "x");
   f.add_result(ops::floor(x * 10.0));
   const Enclosure e = enclosed(f, {0.3f, 0.25f, 0.5f});
-  EXPECT_EQ(e.low.reals[0], 2);  // 0.3f * 10 is 3 after rounding and above before
+  EXPECT_EQ(e.low.reals[0], 2);  // 0.3f * 10 is 3 after rounding and above 3 before
   EXPECT_EQ(e.high.reals[0], 3);
   EXPECT_EQ(e.low.reals[1], 2);
   EXPECT_EQ(e.high.reals[1], 2);
@@ -139,8 +140,8 @@ TEST(Judge, ADecisionOnRoundingIsOpenAndOthersAreNot) {
   EXPECT_EQ(e.high.reals[2], 5);
 }
 
-// What jumps where a rounded number is moved a little, and what is computed from it. A choice
-// between values that meet does not jump.
+// Finds results that jump when a rounded number moves a little, and values computed from them. A
+// choice between equal values does not jump.
 TEST(Judge, AStepThatRoundingDecidesIsKnown) {
   const auto hangs = [](const auto& make, const std::vector<float>& numbers) {
     Function f;
@@ -175,7 +176,7 @@ TEST(Judge, APositionAmongNearTiesIsOneOfThem) {
   EXPECT_EQ(clear.high.integers[0], 2);
 }
 
-// ---- planted faults: a wrong operation in place of a right one, as a kernel or a rule would do it
+// ---- planted faults: a wrong operation replaces a right one, as a wrong kernel or rule would do
 
 struct Fault {
   const char* name;
@@ -280,7 +281,7 @@ bool is_found(std::uint64_t seed, const Fault& fault) {
   return false;
 }
 
-// A campaign of CI tries 1,000 functions: each of these would show in it.
+// A CI campaign tries 1,000 functions, so it would find each of these faults.
 TEST(Judge, PlantedFaultsAreFound) {
   constexpr std::uint64_t most = 1000;
   for (const Fault& fault : faults) {

@@ -6,7 +6,7 @@ namespace hone::fuzz {
 
 namespace {
 
-// The symbol of samples is the function's own, or a number.
+// A symbol of a sample becomes one of the function's own, or a number.
 Dim in_function(Builder& b, const Dim& d) {
   return d.substitute([&](const Dim& s) -> std::optional<Dim> {
     for (const Dim& own : b.style.symbols)
@@ -98,7 +98,7 @@ void grow(Builder& b, int nodes) {
     try {
       add_one(b);
     } catch (const UserError&) {
-      // What does not fit is left out; nodes made on the way are dead.
+      // An operation that does not fit is left out; nodes made for it stay dead.
     }
   }
 }

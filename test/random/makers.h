@@ -1,5 +1,5 @@
-// How each operation gets into a random function: one row an operation. And shapes of graphs that
-// compilers have got wrong, or look for, as recipes.
+// How each operation gets into a random function, one row per operation; and recipes for graph
+// shapes that compilers have miscompiled or that they match.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace hone::fuzz {
 
-// Adds an operation (and what it needs) to the function; its result 0. Invalid, or a UserError,
-// when nothing fits.
+// Adds an operation, and what it needs, to the function and returns its result 0. If nothing fits,
+// returns an invalid value or throws UserError.
 struct Maker {
   const Op* op;
   int weight;
@@ -24,9 +24,9 @@ std::span<const Maker> contraction_makers();
 std::span<const Maker> control_makers();
 std::vector<Maker> all_makers();
 
-// x, or something like it whose numbers mostly lie in [low, high].
+// x, or a similar value whose numbers mostly lie in [low, high].
 Value tame(Builder&, Value x, double low, double high);
-// One of the samples of the operation, on operands of the sample's types.
+// One of the operation's samples, applied to operands of the sample's types.
 Value make_sample(Builder&, const Op&);
 
 struct Motif {
@@ -35,7 +35,7 @@ struct Motif {
 };
 std::span<const Motif> motifs();
 
-// Adds nodes until there are at least that many in the pool or too many failed.
+// Adds nodes until the pool has at least `nodes`, or until too many attempts failed.
 void grow(Builder&, int nodes);
 
 }  // namespace hone::fuzz

@@ -1,5 +1,5 @@
-// Recipes: what fusion, raising, contraction and convolution look for, what can be computed in
-// place, and the shapes of graphs in the bug lists of other compilers' fuzzers (RELIABILITY:
+// Recipes: patterns that fusion, raising, contraction and convolution match, computations that can
+// run in place, and graph shapes from the bug lists of other compilers' fuzzers (RELIABILITY:
 // NNSmith).
 #include <algorithm>
 
@@ -118,7 +118,7 @@ Value dense(Builder& b) {
   return (*activations[b.random.below(5)])(y);
 }
 
-// Heads of an attention: a product split into two axes and transposed.
+// The heads of an attention: a product split into two axes and transposed.
 Value split_heads(Builder& b) {
   Value x = b.find([](Value v) { return v.rank() == 3 && is_float(v.dtype()); });
   if (!x) x = b.operand({b.style.real, b.shape(3)});
@@ -128,7 +128,7 @@ Value split_heads(Builder& b) {
   return transpose_by(y, Axes{0, 2, 1, 3});
 }
 
-// A value that dies where another of its size is made.
+// The last use of each value creates another value of the same size.
 Value in_place_chain(Builder& b) {
   Value x = b.real();
   for (int i = b.random.between(2, 5); i > 0; --i) {
@@ -165,7 +165,7 @@ Value views_of_views(Builder& b) {
   return x;
 }
 
-// Parts of a value, worked on apart and put together again.
+// Parts of a value are processed separately and joined again.
 Value split_and_join(Builder& b) {
   Value x = b.ranked(1, is_numeric);
   int axis = b.random.below(x.rank());
@@ -178,7 +178,7 @@ Value split_and_join(Builder& b) {
   return concat_values(parts, axis);
 }
 
-// ---- shapes of other fuzzers' bugs
+// ---- graph shapes from bugs that other fuzzers found
 
 Value joined_then_repeated(Builder& b) {
   Value x = b.ranked(1);
@@ -263,7 +263,7 @@ Value huge_window(Builder& b) {
                                 {"pads_high", zero}});
 }
 
-// Both of the same sums, one of them of half of the axis.
+// Three reductions over the same axis.
 Value shared_statistics(Builder& b) {
   Value x = b.ranked(1, is_float);
   Value sum = reduce_axes(ops::reduce_sum, x, {x.rank() - 1});

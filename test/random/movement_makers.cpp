@@ -17,7 +17,7 @@ Dims merged(Builder& b, Dims dims) {
   return dims;
 }
 
-// An axis of 6 as [2,3], one of 4n as [n,4]; unchanged when it has no divisor.
+// Splits an axis of 6 into [2,3], one of 4n into [n,4]; no change if it has no divisor.
 Dims divided(Builder& b, Dims dims) {
   auto at = dims.begin() + b.random.below(static_cast<int>(dims.size()));
   for (std::int64_t k : {2, 3, 4, 5, 7}) {

@@ -34,7 +34,7 @@ Value infinite(Builder& b, std::string_view op) {
                      {"detect_negative", std::int64_t{b.random.below(2)}}});
 }
 
-// An operand that is repeated to the shape of x.
+// An operand that broadcasts to the shape of x.
 Value repeated(Builder& b, Value x) {
   Shape s = x.shape();
   while (s.rank() > 0 && b.random.chance(30)) s.dims.erase(s.dims.begin());

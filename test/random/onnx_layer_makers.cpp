@@ -37,7 +37,7 @@ Value normalized(Builder& b, std::string_view op) {
                      {"p", std::int64_t{b.random.between(1, 2)}}});
 }
 
-// [n, channels, ...], of the wanted rank, and the channels a multiple of that number.
+// [n, channels, ...] of the given rank; the number of channels is a multiple of `multiple`.
 Value image(Builder& b, int rank, std::int64_t multiple = 1) {
   auto fits = [=](Value v) {
     if (v.rank() != rank || !is_float(v.dtype()) || !v.shape().is_static()) return false;

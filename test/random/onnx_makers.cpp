@@ -8,7 +8,7 @@ namespace hone::fuzz {
 
 namespace {
 
-// Nodes here hold no graphs and wait for no contents.
+// For nodes that have no graphs and do not need the contents of inputs.
 class NoBodies : public onnx::Bodies {
  public:
   onnx::Body closed(const onnx::Graph&, const std::vector<Type>&,

@@ -1,5 +1,5 @@
-// Operators of ONNX in random functions, as the importer spells them in operations of ours: what
-// models hold that no operation of the list is alone.
+// ONNX operators in random functions, as the importer expands them into Hone operations: patterns
+// that occur in models but that no single operation covers.
 #pragma once
 
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace hone::fuzz {
 
-// Adds what one operator becomes; its result 0. Invalid, or a UserError, when nothing fits.
+// Adds the expansion of one operator and returns its result 0. If nothing fits, returns an invalid
+// value or throws UserError.
 struct OnnxMaker {
   std::string_view op;
   Value (*make)(Builder&, std::string_view op);
@@ -24,11 +25,11 @@ struct Argument {
 };
 using Arguments = std::vector<Argument>;
 
-// What the importer of the newest opset makes of the operator: `results` values or fewer, none when
-// it asks about sizes or contents that are not known.
+// The importer's expansion of the operator at the newest opset: at most `results` values; none if
+// it needs sizes or contents that are not known.
 Values imported(Builder&, std::string_view op, const Values& operands, const Arguments& = {},
                 int results = 1);
-// The first of them; the others are kept.
+// Returns the first result; the others are kept in the builder.
 Value import_one(Builder&, std::string_view op, const Values& operands, const Arguments& = {},
                  int results = 1);
 

@@ -1,5 +1,5 @@
-// The corpus of reduced cases, and the tools themselves: what they generate, that a planted fault
-// is found and made small. fuzz-graphs runs the thousands.
+// The corpus of reduced cases, and tests of the tools: what they generate, and that a planted fault
+// is found and reduced. fuzz-graphs runs the large campaigns.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -41,7 +41,7 @@ TEST(Random, EveryReducedCaseAgrees) {
   EXPECT_GT(count, 0);
 }
 
-// `require` would refuse random numbers, and what `measure` gives is a size of one run.
+// `require` would refuse random numbers, and the result of `measure` is a size of one run.
 bool is_made(const Op* op) { return op != &ops::require && op != &ops::measure; }
 
 TEST(Random, EveryOperationHasAMaker) {
@@ -66,8 +66,8 @@ TEST(Random, ACaseIsItsText) {
   EXPECT_THROW(parse_case("%0: f32[] = param index=0 \"x\"\nreturn %0 \"y\"\n"), UserError);
 }
 
-// What the thousands are made of: all operations, operators and dtypes, sizes, ranks, several
-// results.
+// Random functions cover all operations, operators and dtypes, and various sizes, ranks and numbers
+// of results.
 TEST(Random, TheGeneratorReachesEverything) {
   Coverage coverage;
   std::set<DType> dtypes;
@@ -96,7 +96,7 @@ TEST(Random, TheGeneratorReachesEverything) {
     for (const char* kind : {"set", "add", "mul", "max", "min"})
       EXPECT_TRUE(coverage.counts().contains(cat(op, " ", kind))) << op << " " << kind;
   for (const OnnxMaker& m : onnx_makers()) EXPECT_TRUE(coverage.operators().contains(m.op)) << m.op;
-  // Samples bring coded dtypes, too.
+  // Samples add coded dtypes too.
   for (int t = 0; t < computed_dtype_count; ++t)
     EXPECT_TRUE(dtypes.contains(static_cast<DType>(t))) << info(static_cast<DType>(t)).name;
   EXPECT_TRUE(std::ranges::includes(ranks, std::set{0, 1, 2, 3, 4, 5}));
@@ -114,7 +114,7 @@ TEST(Random, EveryRecipeIsMade) {
   }
 }
 
-// 0.3f * 10 is 3 once rounded and above before: a kernel may find either side of 3, but no more.
+// 0.3f * 10 is 3 after rounding and above 3 before: a kernel may return 2 or 3, but nothing else.
 TEST(Random, TheJudgeTellsRoundingFromFaults) {
   Function f;
   f.add_result(ops::floor(scalar(f.graph(), 0.3, DType::f32) * 10.0));
@@ -126,7 +126,7 @@ TEST(Random, TheJudgeTellsRoundingFromFaults) {
   EXPECT_NE(judge({Array::scalar(1, DType::f32)}), "");
 }
 
-// A compiler that takes erf for tanh: the case ends as that one node.
+// Simulates a compiler that confuses erf and tanh: the case is reduced to that one node.
 TEST(Random, APlantedFaultIsMadeSmall) {
   const Shows shows = [](const Case& c) {
     for (NodeId n : live_nodes(c.function))

@@ -16,7 +16,7 @@ Axes some_axes(Builder& b, int rank) {
   return axes;
 }
 
-// Half of the reductions are repeated over what they reduced, as norms do.
+// Half of the reductions are broadcast back over the reduced axes, as norms do.
 Value reduced_over(Builder& b, const Op& op, Value x) {
   Axes axes = some_axes(b, x.rank());
   Value r = op(x, {{"axes", dims_of_axes(axes)}});
@@ -53,7 +53,7 @@ Value sorted(Builder& b, const Op& op) {
   return y;
 }
 
-// Over at most two axes, mostly the last or the last but one, as images have them.
+// Windows over at most two axes, often the last two, as in images.
 Attrs window_over(Builder& b, Value x) {
   const auto rank = static_cast<std::size_t>(x.rank());
   Dims window(rank, 1), strides(rank, 1), dilations(rank, 1), low(rank, 0), high(rank, 0);
@@ -66,7 +66,7 @@ Attrs window_over(Builder& b, Value x) {
     window[i] = k;
     strides[i] = b.random.of({1, 1, 2, 3});
     if (b.random.chance(20) && size.low() > 2 * (k - 1)) dilations[i] = 2;
-    // An all-pad window is allowed, but says little.
+    // A window may lie entirely in the padding, but such windows test little.
     if (b.random.chance(30)) low[i] = b.random.between(0, static_cast<int>(k) - 1);
     if (b.random.chance(30)) high[i] = b.random.between(0, static_cast<int>(k) - 1);
   }

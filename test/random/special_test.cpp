@@ -1,4 +1,4 @@
-// NaN and infinities of functions that are too much work to evaluate whole.
+// NaN and infinities of functions that are too large to evaluate completely.
 #include "verify/special.h"
 
 #include <gtest/gtest.h>
