@@ -1,4 +1,4 @@
-// Graphs within a model: branches of If, chosen by data or by sizes, and functions of the model.
+// Graphs inside a model: branches of If, chosen by data or by sizes, and functions of the model.
 #include "import/import.h"
 #include "support.h"
 
@@ -63,7 +63,7 @@ TEST(If, OnSizesIsChosenByVariant) {
   EXPECT_EQ(m.variants[1].function.result(0).rank(), 2);
 }
 
-// A branch that these sizes cannot take holds `refuse` with the reason; the other one works.
+// A branch that is invalid for these sizes contains `refuse` with the reason; the other one works.
 TEST(If, ABranchThatCannotBeTypedIsRefusedWhenTaken) {
   ModelBuilder b = data_if();
   onnx_pb::Graph* yes = b.model.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g();
@@ -105,7 +105,7 @@ TEST(If, BranchesOfAnotherTypeAreRefused) {
   expect_contains(fewer.failure(), "then_branch has 2 outputs and else_branch 1");
 }
 
-// Sizes that may differ and must be known before a run are checked in the branch that is taken.
+// Sizes that may differ but must be known before a run are checked in the branch that is taken.
 TEST(If, BranchesWhoseSizesMustBeKnownAgreeOrFailWhenTaken) {
   ModelBuilder b;
   b.input("w", DType::f32, {"m", "m"});
@@ -117,7 +117,7 @@ TEST(If, BranchesWhoseSizesMustBeKnownAgreeOrFailWhenTaken) {
     ModelBuilder::add(g, "Neg", {from}, {cat(from, "neg")});
     g.add_output()->set_name(cat(from, "neg"));
   }
-  b.node("Det", {"matrix"}, {"y"});  // of a number of columns
+  b.node("Det", {"matrix"}, {"y"});  // needs a known number of columns
   b.output("y");
   const Array two = reals({2, 2}, {1, 2, 2, 2}), three = reals({3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1});
   const Array yes = Array::scalar_int(1, DType::b1), no = Array::scalar_int(0, DType::b1);
@@ -145,11 +145,12 @@ TEST(If, FortyDeepIsRead) {
   EXPECT_EQ(b.run({reals({2}, {1, 2})})[0], reals({2}, {-1, -2}));
   ModelBuilder deep;
   deep.input("x", DType::f32, {"2"});
-  nest(*deep.model.mutable_graph(), 40);  // 3 messages a level: more than 64
+  nest(*deep.model.mutable_graph(), 40);  // 3 messages per level: more than 64
   expect_contains(deep.failure(), "nested more than 64 levels deep");
 }
 
-// Only a run tells whether there is an element, so it can be asked for, and taken where it is.
+// Only a run knows whether there is an element, so the model may ask for it, and take it if there
+// is one.
 TEST(If, AnOptionalThatOneBranchLeavesEmpty) {
   ModelBuilder b;
   b.input("x", DType::f32, {"n"});
@@ -175,7 +176,7 @@ TEST(If, AnOptionalThatOneBranchLeavesEmpty) {
   EXPECT_EQ(b.run({x, t}), (std::vector{x, t}));
   EXPECT_EQ(b.run({x, f}), (std::vector{reals({2}, {6, 8}), f}));
 
-  // Read without asking: a run without an element is refused.
+  // Reads it without asking: a run without an element is refused.
   b.node("OptionalGetElement", {"o"}, {"z"});
   b.output("z");
   EXPECT_EQ(b.run({x, t})[2], x);

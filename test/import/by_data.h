@@ -1,4 +1,5 @@
-// Nodes whose operands are given in a run, beside the same nodes with constants. Not a test itself.
+// Nodes whose operands are given in a run, compared with the same nodes with constants. Not a test
+// itself.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ inline Set with(const std::string& attribute, std::int64_t n) {
   return [=](onnx_pb::Node& node) { set_int(node, attribute, n); };
 }
 
-// With all operands but the first constant, and given in the run.
+// Expects equal results whether the operands after the first are constants or as given.
 inline void expect_alike(const std::string& op, const std::vector<Given>& given, int outputs = 1,
                          const Set& set = nullptr) {
   std::vector<Given> known = given;

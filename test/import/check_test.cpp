@@ -1,4 +1,4 @@
-// hone check: everything that is wrong with a model in one report.
+// hone check: reports everything that is wrong with a model at once.
 #include "import/onnx/check.h"
 
 #include "test/import/support.h"
@@ -78,7 +78,8 @@ TEST(Check, ManyProblemsAreOneReportEachOnce) {
   EXPECT_EQ(c.left_out, 2) << "nodes 4 and 6";
 }
 
-// Reading takes the branch that a constant condition chooses; the other one is looked at too.
+// The importer takes only the branch that a constant condition selects; the check inspects the
+// other one too.
 TEST(Check, BranchesThatNoReadingTakesAreLookedAt) {
   ModelBuilder b;
   b.input("x", DType::f32, {"4"});

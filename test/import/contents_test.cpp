@@ -1,5 +1,5 @@
-// What inputs hold where a node must know it, sequences, loops, and functions that no core
-// operation computes.
+// Contents of inputs that a node must know, sequences, loops, and functions that no core operation
+// computes.
 #include <cmath>
 
 #include "test/import/support.h"
@@ -26,7 +26,7 @@ TEST(Contents, AShapeThatIsAnInputIsReadAndRequired) {
   Function f = b.import(options).variants.at(0).function;
   EXPECT_EQ(f.result(0).type(), f32({3, 2}));
   const Array x = reals({2, 3}, {1, 2, 3, 4, 5, 6});
-  // Without contents a run finds the sizes, whatever they are.
+  // Without stated contents, each run determines the sizes.
   EXPECT_EQ(b.run({x, Array::from_ints(sizes)})[0].dims(), (std::vector<std::int64_t>{3, 2}));
   EXPECT_EQ(b.run({x, Array::from_ints(others)})[0].dims(), (std::vector<std::int64_t>{2, 3}));
   EXPECT_EQ(evaluate(f, std::vector{x, Array::from_ints(sizes)})[0],
@@ -106,7 +106,7 @@ TEST(Loop, DataEndsIt) {
   EXPECT_EQ(b.run({reals({}, {3})})[0].real(0), 192);
 }
 
-// Running sums over 3 turns are unrolled, over 40 they are a loop: both give the same.
+// Running sums over 3 iterations are unrolled; over 40 they are a loop. Both give the same.
 TEST(Loop, ManyTurnsAreALoop) {
   for (std::int64_t turns : {3, 40}) {
     ModelBuilder b;
@@ -150,7 +150,7 @@ TEST(Functions, AgreeWithTheLibraryOfC) {
     Array x = Array::zeros(DType::f64, {2 * n});
     for (int i = 0; i < n; ++i) {
       x.set_real(i, r.low + (r.high - r.low) * i / (n - 1));
-      // Densely where the range holds 0, over many powers of two.
+      // Dense near 0, if the range contains it, over many powers of two.
       const double tiny = std::ldexp(i % 2 ? 1.5 : -1.25, -i % 60);
       x.set_real(n + i, std::fmin(std::fmax(tiny, r.low), r.high));
     }

@@ -1,5 +1,5 @@
-// Operators of com.microsoft that ONNX Runtime does not run on a processor, against the same in
-// other words. Those that it runs are in test/stored.
+// Operators of com.microsoft that ONNX Runtime does not run on a CPU, compared with the same
+// computation written in another way. Those that it runs are in test/stored.
 #include <cmath>
 
 #include "one_node.h"
@@ -19,7 +19,7 @@ Array part_of(const Array& packed, std::int64_t part) {
   const auto& d = packed.dims();
   Array out = Array::zeros(DType::f32, {d[0], d[1], d[2] * d[4]});
   for (std::int64_t i = 0; i < out.count(); ++i) {
-    const std::int64_t head = i / d[4];  // and all before it
+    const std::int64_t head = i / d[4];  // index over [b, s, heads]
     out.set_real(i, packed.real((head * d[3] + part) * d[4] + i % d[4]));
   }
   return out;
@@ -34,7 +34,7 @@ OneNode multi_head(const std::vector<Given>& given) {
   return n;
 }
 
-// The quantizer writes them in this domain where the opset lacks a type.
+// The quantizer uses this domain if the opset lacks a type.
 TEST(Contrib, QuantizesAsTheOperatorsOfOnnx) {
   const Array x = waves({2, 6}),
               scale = Array::of<float>(DType::f32, {}, std::vector<float>{0.001f});

@@ -1,5 +1,5 @@
-// Operators whose results have sizes that data decides, against plain loops; run by the reference
-// with other data without another import.
+// Operators with data-dependent result sizes, compared with plain loops. Each model is imported
+// once and run by the reference with different data.
 #include <algorithm>
 #include <functional>
 
@@ -218,7 +218,8 @@ TEST(Dynamic, PadsAndSizesOfTheRun) {
   EXPECT_EQ(given(resize, {4}), (Reals{1, 2, 3, 4}));
 }
 
-// Sizes of sizes: what NonZero finds is gathered, and its number is an operand again.
+// Sizes that depend on sizes: the elements that NonZero finds are gathered, and their number is
+// used as an operand.
 TEST(Dynamic, SizesGoThroughOtherNodes) {
   ModelBuilder b;
   b.input("x", DType::f32, {"n"});
@@ -243,7 +244,7 @@ TEST(Dynamic, SizesGoThroughOtherNodes) {
   EXPECT_EQ(integers_of(y[3]), (Numbers{0, 1, 2}));
 }
 
-// Plainly: take the best, drop what overlaps it, go on.
+// Plain non-maximum suppression: take the best box, drop those that overlap it, repeat.
 Numbers suppressed(const std::vector<float>& boxes, const std::vector<float>& scores,
                    std::int64_t most, double overlap, double least) {
   const std::size_t n = scores.size();
@@ -336,7 +337,7 @@ TEST(Dynamic, GramsAreCounted) {
     set_ints(n, "ngram_indexes", {1, 0, 2});
     set_ints(n, "pool_int64s", {5, 7, 5, 7});
   });
-  // Twice 5, once 7; "5 7" once side by side, once with one between.
+  // 5 occurs twice and 7 once; "5 7" occurs once adjacent and once with one element between.
   EXPECT_EQ(numbers_of(evaluate(f, std::vector{list({5, 5, 7})}).at(0)),
             (std::vector<double>{1, 2, 2}));
   EXPECT_EQ(numbers_of(evaluate(f, std::vector{list({7})}).at(0)), (std::vector<double>{1, 0, 0}));

@@ -1,5 +1,5 @@
-// Operators at the edges of what they take: halves between two elements, sizes of 0, places that
-// are out of range, numbers at the end of their dtype.
+// Operators at the limits of their inputs: ties between two elements, sizes of 0, positions out of
+// range, numbers at the end of their dtype.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,11 +11,11 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-// ==== halves between two elements
+// ==== ties between two elements
 
 std::int64_t floor_ratio(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && a < 0); }
 
-// The element nearest to the middle of output i, halves down (or up), in integers.
+// The element nearest to the middle of output i, in integer arithmetic; ties go down (or up).
 std::int64_t nearest(std::int64_t i, std::int64_t in, std::int64_t out, bool up) {
   const std::int64_t twice = (2 * i + 1) * in - out;  // 2 * out times the coordinate
   const std::int64_t at =
@@ -54,7 +54,7 @@ TEST(Edges, ScalesOfOpenSizesAreFractions) {
   EXPECT_EQ(b.run({counting({30})})[0].dims(), Integers{35});
 }
 
-// Keys' cubic of four elements, those beyond the border being repeated.
+// Keys' cubic of four elements; beyond the border, the last element is repeated.
 double cubic_at(const std::vector<double>& row, double x) {
   constexpr double a = -0.75;
   const auto last = static_cast<std::int64_t>(row.size()) - 1;
@@ -70,7 +70,7 @@ double cubic_at(const std::vector<double>& row, double x) {
   return sum;
 }
 
-// As PyTorch writes it: scales without an element beside sizes, and a region that does not count.
+// As PyTorch writes it: empty scales next to sizes, and a region that is ignored.
 TEST(Edges, ResizeTakesEmptyScalesBesideSizes) {
   for (std::int64_t opset : {11, 13}) {
     const OneNode model("Resize",
@@ -172,7 +172,7 @@ TEST(Edges, AWindowLargerThanItsInputIsRefused) {
   EXPECT_THROW(b.run({counting({1, 1, 2})}), UserError);
 }
 
-// ==== places that are out of range
+// ==== positions out of range
 
 TEST(Edges, TriangleOfAnyDiagonal) {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();

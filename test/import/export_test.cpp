@@ -1,4 +1,4 @@
-// Functions as ONNX files: what comes back is what went out.
+// Functions as ONNX files: reading a written file gives the same function.
 #include "export/onnx/export.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ Function round_trip(const Function& f, const OnnxExportOptions& options = {}) {
   return back.variants[0].function;
 }
 
-// `f` with the large constants of `like` instead of its own, the first for the first, where the
-// bytes are the same: they are compared by where they lie.
+// `f` with its large constants replaced, in order, by those of `like` with the same bytes, because
+// large constants are compared by address.
 Function with_constants_of(const Function& like, const Function& f) {
   std::unordered_map<std::string, std::deque<Array>> known;
   const auto key = [](const Array& a) {
@@ -52,7 +52,7 @@ Function with_constants_of(const Function& like, const Function& f) {
   });
 }
 
-// Empty when both have the same text once they are simplified; else the first lines that differ.
+// Empty if both have the same text after simplification; otherwise the first lines that differ.
 std::string difference(const Function& f, const Function& g) {
   const auto text = [](const Function& x) {
     std::vector<Array> large;
@@ -76,7 +76,7 @@ bool are_equal(std::span<const Array> a, std::span<const Array> b) {
 
 // Every op in every sample computes the same after a round trip, or is refused by name.
 TEST(Export, EveryOperationComesBackOrIsRefusedByName) {
-  // What no operator stands for, in some of its samples or in all.
+  // Operations that no ONNX operator represents, for some or all of their samples.
   const std::set<std::string_view> may_be_refused = {"bitcast",    "random_bits",   "measure",
                                                      "cumulative", "reduce_window", "require"};
   int samples = 0, alike = 0;
@@ -137,7 +137,7 @@ TEST(Export, RealModelsComeBack) {
   for (const auto& path : real_models()) {
     SCOPED_TRACE(path.string());
     const Imported model = import_onnx(path);
-    // It slices at expressions of sizes, so it is compared by what it computes.
+    // It slices at expressions of sizes, so its results are compared instead.
     if (path.parent_path().filename() == "silero_vad") {
       const std::vector<Array> inputs = inputs_of_set(path.parent_path() / "test_data_set_0");
       const ImportedVariant* v = variant_for(model, inputs);

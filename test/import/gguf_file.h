@@ -1,4 +1,4 @@
-// Writes GGUF files from their description, also such as no reader takes. Not a test itself.
+// Writes GGUF files from a description, including invalid ones. Not a test itself.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// GGUF: the blocks against values from outside, the file against what is wrong with it.
+// GGUF: decoded blocks compared with independent values, and invalid files.
 #include "import/gguf/gguf.h"
 
 #include <cmath>
@@ -58,8 +58,8 @@ TEST(Gguf, TensorsAndMetadataAreWhatTheFileSays) {
   }
 }
 
-// Bytes of a linear congruential generator, the scales made finite; the numbers are those of
-// ggml-org's Python package gguf 0.19.0, the last one an FNV-1a hash of all of them.
+// Bytes of a linear congruential generator, with the scales made finite. The numbers come from
+// ggml-org's Python package gguf 0.19.0; `hash` is an FNV-1a hash of all of them.
 struct Golden {
   GgufType type;
   std::int64_t count;
@@ -179,7 +179,7 @@ TEST(Gguf, WhatIsWrongWithAFileIsSaid) {
   }
 }
 
-// Cut anywhere, or with any byte changed, a file is read or refused; nothing else happens.
+// A file truncated anywhere, or with any byte changed, is read or refused; nothing else happens.
 TEST(Gguf, DamagedFilesAreReadOrRefused) {
   File f;
   f.head(2, 2).alignment(32).text("k").put<std::uint32_t>(9).put<std::uint32_t>(8);

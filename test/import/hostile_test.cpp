@@ -1,5 +1,5 @@
-// Models made at random, most of them wrong: reading one either works or says what is wrong.
-// Anything else (a failed assertion, another exception, a crash) is a bug of ours.
+// Random models, most of them invalid: reading one either works or reports what is wrong. Anything
+// else (a failed assertion, another exception, a crash) is a bug in Hone.
 #include <random>
 
 #include "import/onnx/context.h"
@@ -47,7 +47,7 @@ std::vector<std::int64_t> any_integers(Rng& rng) {
   return out;
 }
 
-// Values of all kinds to choose operands from.
+// Values of all kinds to use as operands.
 std::vector<std::string> add_values(ModelBuilder& b, Rng& rng) {
   std::vector<std::string> names;
   auto name = [&] { return names.emplace_back(cat("v", names.size())); };
@@ -61,7 +61,7 @@ std::vector<std::string> add_values(ModelBuilder& b, Rng& rng) {
       dims.push_back(sizes[rng() % (rng() % 8 ? 7 : sizes.size())]);
     b.input(name(), pick(dtypes, rng), dims);
   }
-  // Shapes that operators of images, matrices and sequences take.
+  // Shapes that image, matrix and sequence operators accept.
   b.input(name(), DType::f32, {"n", "4", "6", "6"});
   b.input(name(), DType::f32, {"2", "4", "3", "3"});
   b.input(name(), DType::f32, {"n", "4"});

@@ -40,7 +40,7 @@ TEST(Unsupported, SevenNodesAreSevenLines) {
   std::string message = b.failure();
   expect_contains(message, "test.onnx: 7 parts of the model are not supported:");
   expect_contains(message, "node 0 'Rellu_0': Rellu of ai.onnx opset 21; nearest supported: Relu");
-  // Nothing is spelled nearly so.
+  // No operator has a similar name.
   expect_contains(message, "node 2 'Stringify_2': Stringify of ai.onnx opset 21\n");
   expect_contains(message, "node 3 'NoSuchThing_3': NoSuchThing of com.example opset 0");
   expect_contains(message,
@@ -218,7 +218,7 @@ TEST(Wrong, BrokenInitializersAreNamed) {
   expect_contains(message, "tensor 'b': it has 3 bytes, expected 8");
 }
 
-// Attributes that lie: refused by name, never a crash.
+// Attributes with wrong values: refused by name, never a crash.
 struct Lie {
   const char* op;
   std::vector<std::string> inputs;
@@ -367,7 +367,7 @@ TEST(Sizes, OptionsGiveRangesAndNumbers) {
   expect_contains(b.failure(options), "size 'n': the range is 3 to 2");
 }
 
-// Exporters write -1 for the width of a head beside a batch and a length that may be 0.
+// Exporters write -1 for the width of a head, next to a batch and a length that may be 0.
 TEST(Sizes, AnInferredSizeDoesNotDivideByZero) {
   ModelBuilder b;
   b.input("x", DType::f32, {"n", "m", "24"});
@@ -428,7 +428,7 @@ TEST(Sizes, BoundsOfUnknownSignArePlaced) {
   EXPECT_EQ(b.run({reals({1}, {7})})[0], reals({1}, {7}));     // start = -2, clamped
 }
 
-// Against a plain loop for all starts, ends and steps.
+// Compared with a plain loop for all starts, ends and steps.
 TEST(Sizes, SliceIsThatOfNumpy) {
   for (std::int64_t start = -6; start <= 6; ++start)
     for (std::int64_t end = -6; end <= 6; ++end)
@@ -556,7 +556,7 @@ TEST(Limits, BombsOfSizeAreNotBuilt) {
   }
   b.output("a");
   auto start = std::chrono::steady_clock::now();
-  b.failure();  // types only, or a size that does not fit: either way at once
+  b.failure();  // either only types are inferred, or a size does not fit; both must be quick
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
 }
 

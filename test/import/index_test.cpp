@@ -6,8 +6,8 @@ namespace {
 
 struct Indexing {
   const char* op;
-  std::vector<std::int64_t> x, index, updates;  // sizes; no updates: a gather
-  std::int64_t size;                            // of the axis that is indexed
+  std::vector<std::int64_t> x, index, updates;  // sizes; if updates is empty: a gather
+  std::int64_t size;                            // of the indexed axis
 };
 
 const Indexing all[] = {
@@ -29,7 +29,7 @@ std::vector<std::string> sizes_as_text(const std::vector<std::int64_t>& sizes) {
   return out;
 }
 
-// What running says; "fine" when it runs.
+// The message of a run; "fine" if it succeeds.
 std::string said(const Indexing& i, std::int64_t last, bool is_constant) {
   ModelBuilder b;
   std::vector<Array> inputs = {Array::zeros(DType::f32, i.x)};

@@ -1,5 +1,5 @@
-// Dtypes, ranks and sizes of results, and what has none: reduced from models of the tests of ONNX
-// for shape inference (tools/shapes).
+// Dtypes, ranks and sizes of results, and invalid nodes: reduced from models of the ONNX tests for
+// shape inference (tools/shapes).
 #include <cmath>
 #include <limits>
 
@@ -65,7 +65,7 @@ TEST(Inference, MaxRoiPoolHasItsPooledShape) {
 
 // ==== values
 
-// "Reduction over an empty set of values yields undefined"; NaN as the reference of ONNX, 0 of
+// "Reduction over an empty set of values yields undefined": NaN as in the ONNX reference, and 0 for
 // integers.
 TEST(Inference, AMeanOfNothingIsNaN) {
   for (const bool is_constant : {false, true}) {
@@ -96,7 +96,7 @@ TEST(Inference, APadKeepsTheBitsOfNaN) {
   }
 }
 
-// ==== what cannot be
+// ==== invalid nodes
 
 TEST(Inference, WhatDoesNotFitIsRefused) {
   const auto refusal = [](const std::string& op, const std::vector<Given>& given,
@@ -179,7 +179,7 @@ TEST(Inference, AnInitializerIsWhatTheInputOfItsNameSays) {
   expect_contains(failure({"n", ""}), "imported without an error");
 }
 
-// ==== inputs of functions that a call leaves out
+// ==== inputs of functions that a call omits
 
 ModelBuilder clip_by_function(const std::vector<std::string>& operands) {
   ModelBuilder b;
@@ -261,7 +261,7 @@ TEST(Opset28, SpaceToDepthInBothOrders) {
     EXPECT_EQ(moved("DepthToSpace", moved("SpaceToDepth", x, mode), mode), x) << mode;
 }
 
-// In f16 2049 would be 2048.
+// In f16, 2049 would round to 2048.
 TEST(Opset27, RangesOfNarrowFloatsAreCountedInF32) {
   const auto one = [](double v) {
     Array a = Array::zeros(DType::f16, {});
@@ -276,7 +276,7 @@ TEST(Opset27, RangesOfNarrowFloatsAreCountedInF32) {
     const Array y = n.run()[0];
     ASSERT_EQ(y.count(), 4096);
     EXPECT_EQ(y.dtype(), DType::f16);
-    EXPECT_EQ(y.real(2049), 2050) << is_constant;  // 2049.5 between 2048 and 2050
+    EXPECT_EQ(y.real(2049), 2050) << is_constant;  // 2049.5 lies between 2048 and 2050
     EXPECT_EQ(y.real(3), 3.5);
   }
 }

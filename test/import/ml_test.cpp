@@ -1,5 +1,5 @@
-// Domain ai.onnx.ml against walks and look-ups written here, and the casts that the format says
-// more about than `cast`.
+// Domain ai.onnx.ml, compared with tree walks and look-ups written here, and casts for which the
+// format specifies more than `cast` does.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -40,7 +40,7 @@ onnx_pb::Node& ml_node(ModelBuilder& b, const std::string& op) {
   return n;
 }
 
-// A complete tree of depth 3 over 4 features: 7 nodes, 8 leaves, modes in turn.
+// A complete tree of depth 3 over 4 features: 7 nodes, 8 leaves, all modes in rotation.
 struct Tree {
   Integers features, modes, tracks;
   std::vector<float> splits, weights;
@@ -156,7 +156,7 @@ TEST(Trees, EveryModeAndAggregateAsAWalkDoesIt) {
     const double number = std::uniform_real_distribution<double>(-1, 1)(random);
     x.set_real(i, i % 11 == 0 ? NAN : i % 7 == 0 ? 0.5 : number);
   }
-  for (std::size_t i = 0; i < 50; ++i) {  // in each row, the number at which one node splits
+  for (std::size_t i = 0; i < 50; ++i) {  // sets one number per row to the split value of a node
     const Tree& t = trees[i % trees.size()];
     x.set_real(static_cast<std::int64_t>(i) * 4 + t.features[i % 7], t.splits[i % 7]);
   }
@@ -171,7 +171,7 @@ TEST(Trees, EveryModeAndAggregateAsAWalkDoesIt) {
   }
 }
 
-// The older operator, one node and two leaves: 1 where the test holds, 2 elsewhere.
+// The older operator with one node and two leaves: 1 if the test holds, otherwise 2.
 TEST(Trees, ModesByNameBesideAndAtTheNumber) {
   struct Row {
     const char* mode;

@@ -1,4 +1,4 @@
-// The real models, read and evaluated by the reference against the outputs that come with them.
+// The real models, imported and evaluated by the reference, compared with their test sets.
 #include <algorithm>
 #include <cmath>
 
@@ -71,14 +71,14 @@ TEST(Models, SileroAtBothRatesAndBatches) {
     expect_set_passes(m, models_directory() / cat("silero_vad/test_data_set_", i));
 }
 
-// At a given window length the questions about sizes have answers. One rate cannot take it.
+// A given window length decides all assumptions about sizes. One rate does not accept this length.
 TEST(Models, SileroAtAGivenLengthIsOneVariant) {
   ImportOptions options;
   options.dims["input_d1"] = {576, 576};
   Imported m = real_model("silero_vad", options);
   ASSERT_EQ(m.variants.size(), 1u);
   EXPECT_TRUE(m.variants[0].assumptions.empty());
-  EXPECT_EQ(m.warnings.size(), 1u);  // the branch of the other rate
+  EXPECT_EQ(m.warnings.size(), 1u);  // for the branch of the other rate
   for (int i = 0; i < 2; ++i)
     expect_set_passes(m, models_directory() / cat("silero_vad/test_data_set_", i));
 }
@@ -104,7 +104,7 @@ TEST(Models, DigitsGivesTheLogitsOfItsTraining) {
 
 // ==== weights
 
-// The path of the file that is mapped at an address; empty for other memory.
+// The path of the file mapped at an address; empty for other memory.
 std::string mapped_at(const void* address) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

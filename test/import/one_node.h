@@ -13,7 +13,7 @@ struct Given {
   bool is_constant = false;
 };
 
-// A model of one node whose operands are the given ones.
+// A model of one node with the given operands.
 struct OneNode {
   OneNode(const std::string& op, const std::vector<Given>& given, int outputs = 1,
           std::int64_t opset = 21)
@@ -37,7 +37,7 @@ struct OneNode {
   }
 
   std::vector<Array> run() const { return builder.run(values); }
-  // What the import or the run is refused with.
+  // The message with which the import or the run is refused.
   std::string refusal() const {
     try {
       run();

@@ -10,7 +10,7 @@
 namespace hone {
 namespace {
 
-// ==== the same text of a model from our structs and from protobuf's messages
+// ==== a model as text, from our structs and from protobuf's messages
 
 class Text {
  public:
@@ -255,7 +255,7 @@ Outcome theirs(std::string_view bytes) {
   return {Theirs().text(m), ""};
 }
 
-// Same verdict and same content; only our own limits may refuse more.
+// Same verdict and same content, except that our own limits may refuse more.
 void expect_agreement(std::string_view bytes) {
   Outcome us = ours(bytes), them = theirs(bytes);
   if (!us.text) {
@@ -390,7 +390,7 @@ TEST(OnnxModel, AgreesOnMutations) {
       return;
     }
   }
-  EXPECT_GT(accepted, 1000u);  // both verdicts are met
+  EXPECT_GT(accepted, 1000u);  // both verdicts occur
   EXPECT_LT(accepted, 19'000u);
 }
 
@@ -416,7 +416,7 @@ TEST(OnnxModel, LengthsBeyondTheEndAreRefused) {
 }
 
 TEST(OnnxModel, NestingIsBounded) {
-  // model > graph > node > attribute > graph > ...: three levels a turn.
+  // model > graph > node > attribute > graph > ...: three levels per iteration.
   auto nested = [](int turns) {
     std::string graph = field(2, "inner");
     for (int i = 0; i < turns; ++i) graph = field(1, field(5, field(6, graph)));
@@ -452,7 +452,7 @@ TEST(OnnxModel, NodesAreCounted) {
   EXPECT_THROW(parse(10), UserError);
 }
 
-// Two bytes of file for each message of hundreds of bytes.
+// Each message takes two bytes in the file and hundreds of bytes in memory.
 TEST(OnnxModel, MemoryIsBoundedByTheSizeOfTheFile) {
   std::string attributes;
   for (int i = 0; i < 1'000'000; ++i) attributes += field(5, "");

@@ -1,5 +1,5 @@
-// Axes of pads, slices and transforms, sizes of windows, grids and images, scales and other numbers
-// give by data what they give when they are constant.
+// Operands given by data give the same results as constants: axes of pads, slices and transforms,
+// sizes of windows, grids and images, scales and other numbers.
 #include <cmath>
 
 #include "by_data.h"
@@ -41,7 +41,7 @@ TEST(OpenOperands, AxesOfPadsByData) {
     expect_alike("Pad", {{"x", counting(dims)}, data("p", {2, 1}), {"", {}}, data("a", {-1})});
 }
 
-// A run says how many axes are padded.
+// The number of padded axes is known only in a run.
 TEST(OpenOperands, AnOpenNumberOfAxesOfPads) {
   ModelBuilder b;
   b.input("x", DType::f32, {"2", "3"});
@@ -123,7 +123,7 @@ TEST(OpenOperands, AxesOfTransformsAreChecked) {
   expect_contains(two.refusal(), "input 2 ('axis') is i64[2], expected one element");
 }
 
-// A transform of a known length may be computed in another way.
+// A transform of a known length may be computed in another way, so the results may differ slightly.
 void expect_near(const std::string& op, const std::vector<Given>& given, const Set& set) {
   std::vector<Given> known = given;
   for (std::size_t i = 1; i < known.size(); ++i) known[i].is_constant = true;
@@ -312,7 +312,7 @@ TEST(OpenOperands, AxesOfSlicesByData) {
   EXPECT_EQ(y, reals({1, 3}, {5, 4, 3}));
 }
 
-// A run says how many axes have bounds: of the first, or of those that are named.
+// The number of axes with bounds is known only in a run; they are the first axes or the named ones.
 TEST(OpenOperands, AnOpenNumberOfAxesOfSlices) {
   for (const bool are_named : {false, true}) {
     ModelBuilder b;
@@ -354,7 +354,7 @@ TEST(OpenOperands, AxesOfSlicesAreChecked) {
                   "(value 's') has 2 elements for 1 axes, expected equal numbers");
 }
 
-// In inference every element stays; in training the same are dropped as by a constant.
+// In inference every element is kept; in training the same elements are dropped as with constants.
 TEST(OpenOperands, DropoutMayTrainByData) {
   const Given x = {"x", reals({2, 3}, {1, -2, 3, INFINITY, 0, 6})};
   const Given ratio = {"r", Array::scalar(0.5, DType::f32)};
@@ -391,7 +391,7 @@ TEST(OpenOperands, ScalesOfUpsampleByData) {
         for (OneNode* n : {&open, &known}) set_text(*n->node, "mode", mode);
         EXPECT_EQ(open.run()[0], known.run()[0]) << op << " " << mode << " " << scales[2];
       }
-  // An axis becomes 64 elements long, or four times as long, or what the options state for it.
+  // An axis may become 64 elements long, or four times as long, or as long as the options state.
   ModelBuilder large;
   large.input("x", DType::f32, {"1", "20"});
   large.input("s", DType::f32, {"2"});
@@ -451,7 +451,8 @@ TEST(OpenOperands, NumbersOfMelWeightsByData) {
   expect_contains(refusal(2, 0), "sample_rate is");
 }
 
-// Beside a 0 any size may stand: those that the operand has, and what the options state.
+// Next to a 0 any size would be valid; sizes of the operand and those that the options state are
+// accepted.
 TEST(OpenOperands, ShapesOfTensorsWithoutElementsByData) {
   const Set zeros = with("allowzero", 1);
   for (const Integers& to : {Integers{3, 4, 0}, {0, 3, 4}, {4, 0, 1}, {0, 0, 0}})
@@ -470,8 +471,8 @@ TEST(OpenOperands, ShapesOfTensorsWithoutElementsByData) {
   EXPECT_EQ(reshaped({.dims = {{"Reshape_0.n", {0, 7}}}}, {7, 0}), counting({7, 0}));
 }
 
-// What a node makes of a list of a length that only the run's inputs have: the model has a variant
-// for each length.
+// The result of a node for a list whose length only the run's inputs determine: the model has a
+// variant for each length.
 Array with_list(const std::string& op, const Array& x, const Integers& list, const Set& set = {}) {
   ModelBuilder b;
   std::vector<std::string> sizes;
@@ -515,7 +516,7 @@ TEST(OpenOperands, AnOpenNumberOfSizesDecidesTheRank) {
   EXPECT_EQ(with_list("Expand", reals({1}, {7}), {3}), reals({3}, {7, 7, 7}));
 }
 
-// Only the axes that data names must have size 1, also where other sizes are open.
+// Only the axes that data names must have size 1, even if other sizes are open.
 TEST(OpenOperands, SqueezedAxesOfOpenSizesByData) {
   ModelBuilder b;
   b.input("x", DType::f32, {"n", "m", "1"});
@@ -532,7 +533,7 @@ TEST(OpenOperands, SqueezedAxesOfOpenSizesByData) {
   for (const std::int64_t axis : {0, 1, -3}) EXPECT_THROW(squeezed({4, 3, 1}, axis), UserError);
 }
 
-// A number of axes that only a run finds cannot choose a variant.
+// A number of axes known only during a run cannot select a variant.
 TEST(OpenOperands, ANumberOfAxesThatDataDecidesIsRefused) {
   ModelBuilder b;
   b.input("x", DType::f32, {"2", "3"});

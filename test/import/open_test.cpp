@@ -1,5 +1,5 @@
-// What a model leaves open until it runs gives what it gives when it is constant: axes, steps,
-// counts and shapes by data, branches and loops whose values change their sizes.
+// Axes, steps, counts and shapes given by data give the same results as constants; so do branches
+// and loops whose values change their sizes.
 #include <cmath>
 #include <limits>
 
@@ -32,7 +32,7 @@ TEST(OpenOperands, AxesByData) {
   EXPECT_THROW(OneNode("ReduceSum", {x, data("a", {1, 1})}).run(), UserError);
 }
 
-// A model of one reduction over the axes that its input 'a' names, as many as a run gives.
+// A model with one reduction over the axes in its input 'a'; each run determines their number.
 struct OpenAxes {
   OpenAxes(const std::string& op, const std::vector<std::string>& sizes, const Set& set) {
     builder.input("x", DType::f32, sizes);
@@ -135,7 +135,7 @@ TEST(OpenOperands, ShapesByData) {
                    [&](onnx_pb::Node& n) { set_text(n, "mode", mode); });
 }
 
-// To the sizes `s`, or by the scales.
+// Resizes to the sizes `s`, or by the scales `s`.
 void expect_same_resize(const Array& x, const Given& s, const Set& set) {
   std::vector<Given> given = {{"x", x}, {"", {}}, {"", {}}, s};
   if (is_float(s.value.dtype())) given = {{"x", x}, {"", {}}, s};
@@ -175,7 +175,7 @@ TEST(OpenOperands, ResizesThatKeepTheirAspectByData) {
       }
 }
 
-// An image of open sizes to fixed ones, as exporters write it, needs no data.
+// Resizing an image of open size to a fixed size, as exporters write it, needs no data.
 TEST(OpenOperands, SmoothResizesOfOpenSizes) {
   for (const char* policy : {"stretch", "not_larger", "not_smaller"}) {
     const Set set = [&](onnx_pb::Node& n) {
@@ -218,12 +218,12 @@ TEST(OpenOperands, SizesOfResizesAreChecked) {
   expect_contains(resized(scales(-1, 1), smooth).refusal(), range);
   for (const char* policy : {"not_larger", "not_smaller"})
     expect_contains(resized(data("s", {-1, -1}), keep(policy)).refusal(), range);
-  // 6 columns would become 6144, more than the 4096 that are planned for.
+  // 6 columns would become 6144, more than the planned 4096.
   expect_contains(resized(data("s", {4096, 1}), keep("not_smaller")).refusal(), range);
   EXPECT_EQ(resized(data("s", {4096, 3}), keep("not_larger")).run()[0].dims(), (Integers{2, 3}));
 }
 
-// What one shape needs at most is what x has, however many there are one after another.
+// The bound of a reshaped size is the element count of x, even after several reshapes.
 TEST(OpenOperands, ShapesByDataInAChain) {
   ModelBuilder b;
   b.input("x", DType::f32, {"n", "c", "h", "w"});
@@ -278,7 +278,7 @@ TEST(OpenBranches, MayGiveOtherSizes) {
   EXPECT_EQ(run(0)[1], Array::of<std::int64_t>(DType::i64, {2, 1}, Integers{0, 1}));
 }
 
-// Sizes that are equal in some runs only: n and min(n, 2), n and m.
+// Sizes that are equal only in some runs: n and min(n, 2), n and m.
 TEST(OpenBranches, MayGiveSizesOfInputs) {
   for (const bool is_slice : {true, false}) {
     ModelBuilder b;
@@ -319,7 +319,7 @@ TEST(OpenBranches, AnElementOfASequenceByData) {
   EXPECT_THROW(at(2), UserError);
 }
 
-// A graph of a node that reads a sequence from outside of it.
+// A branch that reads a sequence from outside it.
 TEST(OpenBranches, ReadSequencesFromOutside) {
   ModelBuilder b;
   b.input("c", DType::b1, {});
@@ -338,7 +338,7 @@ TEST(OpenBranches, ReadSequencesFromOutside) {
   EXPECT_EQ(b.run({Array::scalar_int(0, DType::b1), x})[0], reals({4}, {3, 4, 3, 4}));
 }
 
-// What depends on a part that is not supported is left out, and not called wrong.
+// Nodes that depend on an unsupported part are skipped, not reported as wrong.
 TEST(OpenBranches, OfWhatIsNotSupported) {
   ModelBuilder b;
   b.input("c", DType::b1, {});
@@ -363,7 +363,7 @@ TEST(OpenBranches, OfWhatIsNotSupported) {
 
 // ==== sizes
 
-// Exporters compute sizes in floats, beside others that are open.
+// Exporters compute sizes in floats, next to sizes that are open.
 TEST(OpenSizes, ComputedInFloatsAreKnown) {
   ModelBuilder b;
   b.input("x", DType::f32, {"n", "6"});
@@ -386,7 +386,7 @@ TEST(OpenSizes, ComputedInFloatsAreKnown) {
   EXPECT_EQ(b.run({counting({3, 6})})[0].dims(), (Integers{9, 2}));
 }
 
-// x[i:i+1] has at most one element, also where the bounds themselves are such slices.
+// x[i:i+1] has at most one element, even if the bounds themselves are such slices.
 TEST(OpenSizes, ASliceOfKnownLength) {
   ModelBuilder b;
   b.input("x", DType::f32, {"5", "2"});
@@ -416,7 +416,7 @@ TEST(OpenSizes, ASliceOfKnownLength) {
 
 // ==== loops
 
-// A Loop that puts x behind what it carries in each turn, and counts.
+// A Loop that appends x to its carried value in each iteration, and counts.
 ModelBuilder growing_loop(bool ends_by_data) {
   ModelBuilder b;
   b.input("n", DType::i64, {});
@@ -456,7 +456,7 @@ TEST(OpenLoops, CarryWhatGrows) {
   EXPECT_EQ(growing_loop(false).run({Array::scalar_int(0, DType::i64), x})[0], x);
 }
 
-// What an iteration gives has a size by data, which is the same in all.
+// The output of an iteration has a data-dependent size, which is the same in all iterations.
 TEST(OpenLoops, StackOutputsWhoseSizesDataDecides) {
   for (const bool ends_by_data : {false, true}) {
     ModelBuilder b;
@@ -485,11 +485,11 @@ TEST(OpenLoops, StackOutputsWhoseSizesDataDecides) {
     const Array x = reals({3, 4}, {1, 0, 2, 0, 0, 3, 4, 0, 1, 1, 1, 0});
     EXPECT_EQ(run(x, 2), Array::of<std::int64_t>(DType::i64, {2, 1, 2}, Integers{0, 2, 1, 2}));
     EXPECT_EQ(run(x, 0).count(), 0);
-    EXPECT_THROW(run(x, 3), UserError);  // two places, and then three
+    EXPECT_THROW(run(x, 3), UserError);  // two positions, then three
   }
 }
 
-// Kernels of the body are verified at sizes for which its sums exist.
+// Kernels of the body are verified at sizes for which its additions are valid.
 TEST(OpenLoops, CarryWhatASliceOfOpenSizeIsAddedTo) {
   ModelBuilder b;
   b.input("most", DType::i64, {});
@@ -591,8 +591,8 @@ TEST(OpenSizes, AScanOfNothingGivesWhatItCarries) {
   EXPECT_EQ(run(counting({2, 2}))[1], reals({2, 2}, {5, 8, 7, 11}));
 }
 
-// As PyTorch exports BERT: a table of 8 positions is sliced to the length and added. Longer inputs
-// cannot run, so min(8, n) is n, and the -1 of a Reshape is known for a batch of 0, too.
+// As in PyTorch exports of BERT: a table of 8 positions is sliced to the length and added. Longer
+// inputs cannot run, so min(8, n) is n, and the -1 of a Reshape is known even for a batch of 0.
 TEST(OpenSizes, ATableThatIsAddedBoundsTheLength) {
   ModelBuilder b;
   b.input("x", DType::f32, {"batch", "n", "6"});
@@ -619,7 +619,7 @@ TEST(OpenSizes, ATableThatIsAddedBoundsTheLength) {
   EXPECT_EQ(cat(f.results()[0].value.type()), "f32[batch,n,2,2]");
   EXPECT_EQ(evaluate(f, std::vector{counting({0, 3, 6})})[0].dims(), (Integers{0, 3, 2, 2}));
   EXPECT_EQ(evaluate(f, std::vector{counting({2, 8, 6})})[0].dims(), (Integers{2, 8, 2, 2}));
-  // A range that is given stays, and the check with it.
+  // A given range is kept, and the check with it.
   const Imported given = b.import({.dims = {{"n", {1, 20}}}});
   EXPECT_EQ(given.variants.at(0).function.params()[0].value.shape()[1].high(), 20);
   EXPECT_THROW(evaluate(given.variants.at(0).function, std::vector{counting({2, 9, 6})}),
@@ -687,7 +687,7 @@ TEST(Initializers, MayBeSparse) {
   expect_contains(b.failure(), "its dense form exceeds");
 }
 
-// ==== texts and numbers
+// ==== strings and numbers
 
 TEST(TextCasts, NumbersAndBack) {
   auto cast = [](const Array& x, DType to) {

@@ -1,4 +1,4 @@
-// Convolutions by weights whose sizes are open give what they give by constant weights.
+// Convolutions whose weights have open sizes give the same results as with constant weights.
 #include "one_node.h"
 
 namespace hone {
@@ -7,7 +7,7 @@ namespace {
 using Integers = std::vector<std::int64_t>;
 using Set = std::function<void(onnx_pb::Node&)>;
 
-// The weights of the second are inputs whose sizes are all open.
+// The weights of the second convolution are inputs whose sizes are all open.
 void expect_same_convolution(const Array& x, const Array& w, const Set& set,
                              const std::string& op = "Conv") {
   const std::size_t channels = op == "Conv" ? 0 : 1;

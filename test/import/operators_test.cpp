@@ -1,4 +1,4 @@
-// What the operators mean, against plain loops written here.
+// The semantics of the operators, compared with plain loops.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -40,7 +40,7 @@ Array random_array(Sizes dims, std::mt19937& rng) {
   return a;
 }
 
-// One node over inputs of the given sizes; integer operands are constants.
+// One node whose inputs have the given sizes; integer operands are constants.
 class OneNode {
  public:
   explicit OneNode(const std::string& op, std::int64_t opset = 21) : builder_(opset), op_(op) {}
@@ -197,7 +197,7 @@ TEST(Operators, OfTwoValuesThatBroadcast) {
   }
 }
 
-// Operators whose page allows dtypes that the operations below them do not compute in.
+// Operators whose specification allows dtypes that the underlying operations do not support.
 TEST(Operators, OfDtypesThatAreConverted) {
   Array x = whole_array(DType::i32, {3, 4, 12});
   expect_numbers(OneNode("ReduceMean").in(x).one(), {6});
@@ -311,7 +311,7 @@ TEST(Operators, ReductionsOverAnyAxes) {
           if (mask >> k & 1) axes.push_back(k - (rng() % 2 ? 3 : 0));
           if (!reduced || keep) kept.push_back(reduced ? 1 : dims[static_cast<std::size_t>(k)]);
         }
-        std::map<Sizes, Numbers> parts;  // by the index along axes that stay
+        std::map<Sizes, Numbers> parts;  // by the index along the remaining axes
         for (std::int64_t i = 0; i < 24; ++i) {
           Sizes at = {i / 12, i / 4 % 3, i % 4};
           for (int k = 0; k < 3; ++k)
@@ -374,7 +374,7 @@ WindowCase any_window(std::mt19937& rng) {
 
 std::int64_t reach(const WindowCase& w) { return (w.window - 1) * w.dilation + 1; }
 
-// The pads that auto_pad stands for, and how many windows there are.
+// Sets the pads that auto_pad implies and returns the number of windows.
 std::int64_t place(WindowCase& w) {
   if (w.auto_pad.starts_with("SAME")) {
     std::int64_t out = (w.size + w.stride - 1) / w.stride;
@@ -385,7 +385,7 @@ std::int64_t place(WindowCase& w) {
   }
   std::int64_t room = w.size + w.low + w.high - reach(w);
   std::int64_t out = room / w.stride + 1;
-  // One more with ceil_mode, when it starts inside the input or the low pad.
+  // ceil_mode adds one window if it starts inside the input or the low pad.
   if (w.ceil && room % w.stride != 0 && out * w.stride < w.size + w.low) ++out;
   return out;
 }
@@ -471,7 +471,7 @@ TEST(Operators, GlobalPools) {
   EXPECT_EQ(largest.dims(), (Sizes{1, 2, 1, 1}));
 }
 
-// The index is one of the window's elements, also where all are what the padding holds.
+// The index is that of an element in the window, even if all elements equal the padding value.
 TEST(Operators, IndicesOfTheLowestNumbers) {
   Array x = real_array({1, 1, 3}, {-std::numeric_limits<double>::infinity()});
   auto set = [](onnx_pb::Node& n) {
@@ -511,7 +511,8 @@ TEST(Operators, GemmWithEveryOption) {
   }
 }
 
-// Without "->" the result has the axes that stand once, in one operand too.
+// Without "->" the result has the axes that occur once; an axis that occurs twice in one operand is
+// summed too.
 TEST(Operators, EinsumSumsAnAxisThatStandsTwice) {
   const Array x = real_array({2, 2}, {1, 2, 3, 4}), v = real_array({3}, {1, 10, 100});
   EXPECT_EQ(OneNode("Einsum").in(x).set(text("equation", "ii")).one().dims(), Sizes{});
@@ -665,7 +666,7 @@ TEST(Operators, PadsOfEveryKind) {
 
 double sample_at(std::int64_t i) { return static_cast<double>((i * 37 + 11) % 101) / 101 - 0.5; }
 
-// Of `parts` numbers for each element, by the definition of the transform of n numbers.
+// The transform of n elements, each of `parts` numbers, computed by its definition.
 std::vector<std::complex<double>> defined(std::int64_t n, int parts, bool inverse) {
   std::vector<std::complex<double>> out;
   for (std::int64_t k = 0; k < n; ++k) {
@@ -689,8 +690,8 @@ Array transform(const Array& x, bool inverse, bool onesided) {
       .one();
 }
 
-// For lengths that are prime, products of small and of large numbers, and squares, on both sides of
-// those from which on they are factored.
+// Prime lengths, products of small and of large numbers, and squares, below and above the lengths
+// at which factoring starts.
 TEST(Operators, FourierTransformsOfAnyLengthAreTheirDefinition) {
   for (std::int64_t n :
        {1, 2, 3, 4, 6, 9, 10, 49, 60, 64, 97, 190, 191, 192, 202, 211, 318, 322, 400, 513, 1024})

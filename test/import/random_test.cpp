@@ -1,4 +1,4 @@
-// What random operators draw, by what is known of their distributions.
+// The results of random operators, compared with known properties of their distributions.
 #include <cmath>
 
 #include "one_node.h"
@@ -58,7 +58,7 @@ TEST(Random, UniformNumbersLieInTheRangeThatIsAskedFor) {
   }
 }
 
-// The operand holds logarithms of what a class is drawn with.
+// The operand holds the logarithms of the class probabilities.
 TEST(Random, ClassesAreDrawnAsOftenAsTheirLogarithmsSay) {
   const std::vector<float> chances = {0.5f, 0.2f, 0.3f};
   Array x = Array::zeros(DType::f32, {2, 3});

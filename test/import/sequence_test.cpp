@@ -1,5 +1,4 @@
-// Sequences of as many elements as sizes or data say: loops append to them, axes are split into
-// them.
+// Sequences whose length depends on sizes or data: loops append to them, axes are split into them.
 #include <functional>
 
 #include "one_node.h"
@@ -98,7 +97,7 @@ TEST(OpenSequences, SlicesOfAnOpenAxis) {
   }
 }
 
-// Each element follows from the one before it.
+// Each element is computed from the one before it.
 TEST(OpenSequences, ALoopReadsWhatItCarries) {
   ModelBuilder b = appending_loop({"rows", "2"}, "one", [](onnx_pb::Graph& g) {
     ModelBuilder::fill(g.add_initializer(), "before", Array::scalar_int(-2, DType::i64));
@@ -121,7 +120,7 @@ TEST(OpenSequences, ALoopReadsWhatItCarries) {
   }
 }
 
-// An axis of an open size in parts of 3, of which the last may be shorter.
+// Splits an axis of open size into parts of 3; the last may be shorter.
 TEST(OpenSequences, PartsOfAnOpenAxis) {
   ModelBuilder b;
   b.input("x", DType::f32, {"n", "2"});
@@ -147,7 +146,7 @@ TEST(OpenSequences, PartsOfAnOpenAxis) {
   expect_contains(b.failure(), "the last may be shorter");
 }
 
-// Data says how long the parts are: of one axis of 7.
+// The length of the parts of an axis of 7 depends on data.
 TEST(OpenSequences, PartsOfASizeByData) {
   ModelBuilder b;
   b.input("x", DType::f32, {"7", "2"});
@@ -198,7 +197,7 @@ TEST(OpenSequences, PartsOfSizesByData) {
   EXPECT_THROW(of({-1, 3, 3}), UserError);
 }
 
-// A SequenceMap over the rows of x, of `second` and of a tensor: row * other + k.
+// A SequenceMap over the rows of x, the elements of `second`, and a tensor: row * other + k.
 ModelBuilder mapped_rows(const char* second) {
   ModelBuilder b;
   b.input("x", DType::f32, {"n", "2"});
@@ -241,7 +240,8 @@ TEST(OpenSequences, AreMapped) {
 
 TEST(OpenSequences, NoElementsAreMapped) {
   ModelBuilder b = mapped_rows("zs");
-  b.model.mutable_graph()->mutable_output()->DeleteSubrange(3, 1);  // the last element
+  b.model.mutable_graph()->mutable_output()->DeleteSubrange(3,
+                                                            1);  // the output of the last element
   b.model.mutable_graph()->mutable_node()->DeleteSubrange(8, 1);
   const Imported model = b.import({.dims = {{"n", {0, 64}}, {"m", {0, 64}}}});
   const std::vector<Array> y =
@@ -261,7 +261,7 @@ TEST(OpenSequences, AreMappedBesideOthers) {
   expect_contains(mapped_rows("none").failure(), "input 1 is mapped beside a sequence of open");
 }
 
-// At a position by data, of a sequence of known length or of the rows of x.
+// The position is given by data; the sequence has a known length or consists of the rows of x.
 TEST(OpenSequences, InsertAndEraseAtAPosition) {
   for (const bool is_open : {false, true}) {
     ModelBuilder b;
@@ -288,7 +288,7 @@ TEST(OpenSequences, InsertAndEraseAtAPosition) {
     using Lists = std::vector<std::vector<double>>;
     EXPECT_EQ(at(0), (Lists{{9, 0, 1, 2}, {0, 1, 2}, {1, 2}, {1}}));
     EXPECT_EQ(at(2), (Lists{{0, 1, 9, 2}, {0, 1, 2}, {0, 1}, {0}}));
-    // From the back, an element is inserted before the one that is erased.
+    // With a negative position, an element is inserted before the one that is erased.
     EXPECT_EQ(at(-1), (Lists{{0, 1, 9, 2}, {0, 1, 9}, {0, 1}, {0}}));
     EXPECT_THROW(at(3), UserError) << "the last of three is at 2";
     EXPECT_THROW(at(-4), UserError);
@@ -316,8 +316,8 @@ TEST(OpenSequences, WhatIsRefused) {
 
 using Fill = std::function<void(onnx_pb::Graph&)>;
 
-// An If whose branches give the sequence "then" and "else": its elements side by side, their
-// number, and the last one.
+// An If whose branches produce a sequence. Outputs: its elements concatenated, their number, and
+// the last one.
 ModelBuilder chosen_sequence(const Fill& yes, const Fill& no) {
   ModelBuilder b;
   b.input("x", DType::f32, {"rows", "2"});
@@ -384,7 +384,8 @@ TEST(ChosenSequences, MayBeEmptyOrSplitFromAnOpenAxis) {
   ModelBuilder b = chosen_sequence(
       [](onnx_pb::Graph& g) { ModelBuilder::add(g, "SequenceEmpty", {}, {"then"}); },
       [](onnx_pb::Graph& g) { ModelBuilder::add(g, "SplitToSequence", {"x"}, {"else"}); });
-  b.model.mutable_graph()->mutable_output()->DeleteSubrange(2, 1);  // the last element
+  b.model.mutable_graph()->mutable_output()->DeleteSubrange(2,
+                                                            1);  // the output of the last element
   b.model.mutable_graph()->mutable_node()->DeleteSubrange(4, 1);
   EXPECT_EQ(chosen_by(b, true)[1].integer(0), 0);
   EXPECT_EQ(chosen_by(b, true)[0].dims(), (Integers{0, 2}));

@@ -1,5 +1,5 @@
-// What the tests of import share: models built with libprotobuf, files in a directory of their own,
-// and running a Function by the reference. Not a test itself.
+// Shared by the import tests: models built with libprotobuf, temporary directories, and running a
+// Function with the reference. Not a test itself.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 
 namespace hone {
 
-// A directory that disappears with the test.
+// A directory that is removed with the test.
 class TempDirectory {
  public:
   TempDirectory() {
@@ -45,7 +45,7 @@ inline std::string read_text(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The real models; a test that needs them fails where they are not.
+// The directory of the real models; a test that needs them fails if they are missing.
 inline std::filesystem::path models_directory() {
   const char* given = std::getenv("HONE_MODELS");
   std::filesystem::path dir = given ? given : HONE_SOURCE_DIR "/../shared/models";
@@ -71,7 +71,7 @@ class ModelBuilder {
     o->set_version(opset);
   }
 
-  // Sizes: a number, or a name; "" for a size that the file does not name.
+  // Each size is a number or a name, or "" if the file does not name it.
   void input(const std::string& name, DType dtype, const std::vector<std::string>& sizes) {
     fill(model.mutable_graph()->add_input(), name, dtype, sizes);
   }

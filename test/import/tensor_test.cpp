@@ -44,7 +44,7 @@ constexpr DType all_dtypes[] = {DType::b1,   DType::i8,  DType::i16, DType::i32,
                                 DType::u8,   DType::u16, DType::u32, DType::u64, DType::f16,
                                 DType::bf16, DType::f32, DType::f64};
 
-// 0, 1, 2, ... and the bits that show signs.
+// 0, 1, -2, 3, 4, -5, ...: includes negative numbers.
 Array sample(DType dtype, std::vector<std::int64_t> dims) {
   Array a = Array::zeros(dtype, std::move(dims));
   for (std::int64_t i = 0; i < a.count(); ++i) a.set_integer(i, i % 3 == 2 ? -i : i);

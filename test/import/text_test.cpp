@@ -1,4 +1,5 @@
-// Operators over texts, by the reference: against Python's answers, with texts that are no UTF-8.
+// String operators, by the reference: compared with Python's results, including strings that are
+// not UTF-8.
 #include "type/text.h"
 
 #include "support.h"
@@ -17,7 +18,7 @@ Texts texts_of(const Array& a) {
   return out;
 }
 
-// Texts as a file holds them.
+// Strings as a file stores them.
 void add_texts(ModelBuilder& b, const std::string& name, const Array& a) {
   onnx_pb::Tensor* t = b.model.mutable_graph()->add_initializer();
   t->set_name(name);
@@ -33,7 +34,7 @@ void set_texts(onnx_pb::Node& n, const std::string& name, const Texts& all) {
   for (std::string_view s : all) a->add_strings(std::string(s));
 }
 
-// A model of one node over one list of texts.
+// A model of one node over one list of strings.
 struct OneTextNode {
   explicit OneTextNode(const std::string& op, int outputs = 1, const std::string& size = "n") {
     b.input("x", DType::text, {size});

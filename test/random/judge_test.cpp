@@ -83,8 +83,8 @@ TEST(Judge, ACastOfAnExactNumberIsOneNumber) {
   }
 }
 
-// Multiplied from the left, the first product is infinite; its second half alone is zero, and zero
-// times infinity is NaN.
+// Multiplied from the left, the first input gives infinity; its second half alone gives zero, and
+// zero times infinity is NaN.
 TEST(Judge, AProductThatOverflowsOnTheWayHangsOnItsOrder) {
   Function f;
   Value x = f.add_param(f32({4}), "x");
