@@ -25,8 +25,8 @@ struct Race {
 inline constexpr int rounds = 25;
 Ratio ratio_of(const Race&);
 
-// Make up to three attempts until one passes. A floor passes if the median is at least the floor; a
-// ceiling passes unless the whole 95 % interval is above it.
+// Make at most three attempts, until one passes. A floor passes if the median is at least the
+// floor; a ceiling passes unless the whole 95 % interval is above it.
 void at_least(const std::string& name, double floor, const std::function<Ratio()>& measure);
 void at_most(const std::string& name, double ceiling, const std::function<Ratio()>& measure);
 void only(std::string part);  // skips gates whose name does not contain `part`

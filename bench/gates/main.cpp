@@ -70,8 +70,7 @@ gates::Ratio contraction_share() {
   b.output(ops::matmul(x, w), "y");
   Runnable r(source(b.function()), "cpu", {normal({n, n}, 0, 1, 1), normal({n, n}, 0, 1, 2)},
              pool_of(1));
-  // The peak rate varies over time, so it is measured again in each round, which lasts a
-  // millisecond.
+  // The peak rate is measured again in each round, which lasts a millisecond.
   std::vector<double> shares;
   for (int round = 0; round < gates::rounds; ++round) {
     const double peak = cpu::measure_fma_gflops(1);

@@ -107,8 +107,8 @@ TEST(MadeInputs, NumbersAreThoseThatTheyAreComparedWith) {
   EXPECT_EQ(made.assumptions[0], "'x' i64[5]: the 3 values that the model compares it with");
 }
 
-// A value that differs from run to run is not tried as an input. A text input is always given
-// texts.
+// A value that differs from run to run is not tried as an input. A string input always gets
+// strings.
 TEST(MadeInputs, ValuesThatDependOnDataAreNoCandidates) {
   Function f;
   const Value x = f.add_param(i64({3}), "x"), t = f.add_param(Type(DType::text, {2}), "t");

@@ -131,8 +131,8 @@ grid loop:0 < 200
   EXPECT_EQ(refusal(f, kernel("", "loop:1")), "");
   const std::string why = refusal(f, kernel("  p1[399999] = f32(7)\n", "loop:1"));
   EXPECT_TRUE(contains(why, "order of its chunks")) << why;
-  const std::string last =
-      "mod(loop:1+floor_div(loop:0,199),2000)";  // the last chunk reads the next element
+  // The last chunk reads the next element.
+  const std::string last = "mod(loop:1+floor_div(loop:0,199),2000)";
   EXPECT_NE(refusal(f, kernel("", last)), "");
 }
 

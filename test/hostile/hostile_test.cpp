@@ -20,11 +20,9 @@ constexpr bool is_instrumented = with_address_sanitizer || with_thread_sanitizer
 // Instrumented, unoptimized code needs about four times the stack and ten times the time.
 constexpr std::size_t stack_bytes = (is_instrumented ? 1024 : 256) << 10;
 constexpr double most_seconds = is_instrumented ? 30 : 2;
-constexpr long most_kib =
-    256 << 10;  // not checked under sanitizers, which add shadow memory and a quarantine
-constexpr rlim_t most_address_space = rlim_t{4}
-                                      << 30;  // so that a leak cannot exhaust the machine's memory
-constexpr unsigned most_wall_seconds = 100;   // a process that waits forever uses no processor time
+constexpr long most_kib = 256 << 10;  // not checked if instrumented: shadow memory adds to it
+constexpr rlim_t most_address_space = rlim_t{4} << 30;  // stops a leak from using all memory
+constexpr unsigned most_wall_seconds = 100;  // a process that waits forever uses no CPU time
 
 struct Outcome {
   std::string said;

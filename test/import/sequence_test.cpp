@@ -240,8 +240,7 @@ TEST(OpenSequences, AreMapped) {
 
 TEST(OpenSequences, NoElementsAreMapped) {
   ModelBuilder b = mapped_rows("zs");
-  b.model.mutable_graph()->mutable_output()->DeleteSubrange(3,
-                                                            1);  // the output of the last element
+  b.model.mutable_graph()->mutable_output()->DeleteSubrange(3, 1);  // the last element
   b.model.mutable_graph()->mutable_node()->DeleteSubrange(8, 1);
   const Imported model = b.import({.dims = {{"n", {0, 64}}, {"m", {0, 64}}}});
   const std::vector<Array> y =
@@ -384,8 +383,7 @@ TEST(ChosenSequences, MayBeEmptyOrSplitFromAnOpenAxis) {
   ModelBuilder b = chosen_sequence(
       [](onnx_pb::Graph& g) { ModelBuilder::add(g, "SequenceEmpty", {}, {"then"}); },
       [](onnx_pb::Graph& g) { ModelBuilder::add(g, "SplitToSequence", {"x"}, {"else"}); });
-  b.model.mutable_graph()->mutable_output()->DeleteSubrange(2,
-                                                            1);  // the output of the last element
+  b.model.mutable_graph()->mutable_output()->DeleteSubrange(2, 1);  // the last element
   b.model.mutable_graph()->mutable_node()->DeleteSubrange(4, 1);
   EXPECT_EQ(chosen_by(b, true)[1].integer(0), 0);
   EXPECT_EQ(chosen_by(b, true)[0].dims(), (Integers{0, 2}));

@@ -1,4 +1,4 @@
-// Safetensors in several files behind an index.
+// Safetensors split over several files that an index lists.
 #include "import/safetensors/sharded.h"
 
 #include "test/import/support.h"
