@@ -19,7 +19,7 @@ struct BackendCase {
   std::string name;
   std::function<std::shared_ptr<Device>()> open;
   const Backend* backend = nullptr;
-  // Whether an access that nothing puts in order is refused, instead of giving any result.
+  // True if unordered accesses are refused; otherwise their result is unspecified.
   bool finds_missing_waits = false;
   bool has_clock = false;  // Event::ms_since()
 };
@@ -37,10 +37,10 @@ class BackendConformance : public testing::TestWithParam<BackendCase> {
   void expect_as_reference(const Function&, const std::vector<Array>& inputs) const;
 };
 
-// Fails unless the results are acceptable beside those of the reference.
+// Fails unless the results agree with the reference within the accepted error.
 void expect_accepted(const std::vector<Array>& got, const Function&,
                      const std::vector<Array>& inputs);
-// What it throws, or "accepted".
+// The message of the error that it throws, or "accepted".
 std::string refusal(const std::function<void()>&);
 // Bytes first, first + 1, ...
 std::vector<std::byte> counting(std::size_t count, int first = 0);

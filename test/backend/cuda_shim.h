@@ -1,5 +1,5 @@
-// The words of CUDA C++ that kernels use, for a compiler of C++ on the processor: threads of a
-// block are fibers, which change at barriers, and blocks run one after the other.
+// The CUDA C++ keywords and functions that kernels use, for a C++ compiler on the CPU. The threads
+// of a block are fibers, which switch at barriers; blocks run one after the other.
 #pragma once
 
 namespace hone::test {

@@ -1,4 +1,4 @@
-// Starts programs and keeps what they say.
+// Starts programs and captures their output.
 #pragma once
 
 #include <spawn.h>

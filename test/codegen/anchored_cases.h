@@ -1,5 +1,5 @@
-// Groups around a contraction, a convolution or an attention, which every way to make code of them
-// is tried on.
+// Groups around a contraction, a convolution or an attention, shared by the tests of all code
+// generators.
 #pragma once
 
 #include <functional>
@@ -50,10 +50,10 @@ inline GroupSpec group_of(const Function& f) {
 struct Expect {
   std::size_t steps = 2;
   bool prepared = true;
-  std::optional<DType> packed = {};  // what the right operand is packed as
+  std::optional<DType> packed = {};  // dtype of the packed right operand
 };
 
-// What is done with each group; sizes are those of symbols.
+// Called with each group; `sizes` are the values of the symbols.
 struct Check {
   std::function<void(Build, const Function&, Expect, const std::map<std::string, std::int64_t>&)>
       run;
@@ -85,7 +85,7 @@ inline void contraction_transposed_weights(const Check& check) {
   check(contraction_candidate, f);
 }
 
-// Large ones are turned in squares, of which the last have columns that are only padding.
+// Large weights are transposed in square blocks; the columns of the last ones are partly padding.
 inline void contraction_large_transposed_weights(const Check& check) {
   for (DType t : {DType::f32, DType::f16}) {
     Function f;
@@ -150,7 +150,7 @@ inline void contraction_bytes(const Check& check) {
     }
 }
 
-// The numbers that are summed are those of a narrower dtype.
+// The weights are widened from a narrower dtype.
 inline void contraction_widened_weights(const Check& check) {
   for (DType t : {DType::i8, DType::u8, DType::i16, DType::f16, DType::bf16}) {
     Function f;
@@ -167,7 +167,7 @@ inline void contraction_widened_weights(const Check& check) {
   }
 }
 
-// Integers with scales: what is packed is the integers.
+// Integers with scales: the integers are packed.
 inline void contraction_dequantized_weights(const Check& check) {
   enum class Scale : std::uint8_t { one, column, block };
   for (Scale kind : {Scale::one, Scale::column, Scale::block})
@@ -200,7 +200,7 @@ inline void contraction_dequantized_weights(const Check& check) {
       }
 }
 
-// The codes are read by the left operand, too.
+// The left operand reads the codes, too.
 inline void contraction_codes_on_both_sides(const Check& check) {
   for (bool has_zero : {false, true}) {
     Function f;
@@ -275,7 +275,7 @@ struct ConvCase {
   DType dtype = DType::f32;
 };
 
-// The group's function up to the convolution: parameters x and w.
+// The group's function up to the convolution, with parameters x and w.
 inline Value convolution(Function& f, const ConvCase& c,
                          const std::function<Value(Value)>& producer = {}) {
   Dims x = {c.images}, w;

@@ -18,23 +18,23 @@
 
 namespace hone::test {
 
-// What generated C must compile with, and without a warning.
+// The flags with which generated C must compile without warnings.
 inline const std::vector<std::string>& strict_warnings() {
-  // What clang 19 makes of some native machines is a combination of features that it warns about.
+  // For some native machines clang 19 selects a combination of features that it warns about.
   static const std::vector<std::string> flags = {"-Wall",      "-Wextra",
                                                  "-Wpedantic", "-Wconversion",
                                                  "-Werror",    "-Wno-invalid-feature-combination"};
   return flags;
 }
 
-// Where a compiler is, or a failure of the test that says what to install: without it nothing of
-// the generated C is tested.
+// Path of a compiler. Without one the generated C is untested, so the test fails and says what to
+// install.
 inline std::string compiler(const std::string& name = "gcc") {
   if (auto found = find_program(name)) return found->string();
   throw UserError(name, ": is not in PATH, so generated C cannot be tested; run tools/setup");
 }
 
-// A directory that goes with its owner.
+// A directory that is removed with its owner.
 class TemporaryDirectory {
  public:
   explicit TemporaryDirectory(const std::string& name) {

@@ -1,4 +1,4 @@
-// What every way to make code of loop nests is tried on.
+// Cases that the tests of all loop-nest code generators share.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace hone::test {
 
-// Control flow is for the plan, not for kernels.
+// Control flow is executed by the plan, not by kernels.
 inline bool holds_control(const Function& f) {
   Function core = expand_for_kernels(f);
   for (NodeId n : live_nodes(core))
@@ -21,13 +21,13 @@ inline bool holds_control(const Function& f) {
   return false;
 }
 
-// Cases as they reach kernels: without small dtypes other than at parameters and results.
+// Cases as they reach kernels: only parameters and results have small dtypes.
 inline std::vector<harness::Case> as_codes(std::vector<harness::Case> cases) {
   for (harness::Case& c : cases) c.function = small_dtypes_as_codes(c.function);
   return cases;
 }
 
-// Operations whose kinds of lowering differ; layouts are the same for all others.
+// One operation for each kind of lowering; all others treat layouts the same way.
 inline const Op* const kinds[] = {
     &ops::add,        &ops::select,     &ops::cast,       &ops::reshape,       &ops::pad,
     &ops::transpose,  &ops::concat,     &ops::slice,      &ops::gather,        &ops::dynamic_slice,
@@ -114,7 +114,7 @@ inline std::vector<LargeForm> large_forms() {
   };
 }
 
-// A type with its symbols replaced by sizes that end in no whole vector.
+// A type with its symbols replaced by sizes that are not multiples of a vector.
 inline Type sized(Type t) {
   for (Dim& d : t.shape.dims)
     d = d.substitute([](const Dim& s) { return std::optional<Dim>(s.name() == "n" ? 203 : 117); });

@@ -19,12 +19,12 @@ namespace hone::test {
 struct RunOptions {
   std::string target = "x86-64-v3";
   std::int64_t chunks_per_call = 0;  // 0: all in one call
-  bool is_padded = false;            // strides leave room between elements and rows
+  bool is_padded = false;            // strides leave gaps between elements and rows
   bool backwards = false;            // the last chunks first
-  Guard guard = Guard::behind;       // on which side of tensors memory is not accessible
+  Guard guard = Guard::behind;       // on which side of a tensor the memory is inaccessible
 };
 
-// An emitter costs more than a small kernel.
+// Shared, as creating an emitter costs more than compiling a small kernel.
 inline const llvm::Emitter& emitter_for(const std::string& target) {
   static std::map<std::string, std::unique_ptr<llvm::Emitter>> emitters;
   auto& e = emitters[target];
@@ -32,7 +32,7 @@ inline const llvm::Emitter& emitter_for(const std::string& target) {
   return *e;
 }
 
-// What LLVM makes of a kernel, as text.
+// The assembly that LLVM generates for a kernel.
 inline std::string assembly(const Kernel& kernel, const std::string& target) {
   llvm::Module m("k", cpu::target_spec(target));
   llvm::emit_kernel(m, kernel, "k");
@@ -80,7 +80,7 @@ class CandidateRunner {
   std::vector<KernelFunction> kernels_;
 };
 
-// Kernels of a candidate as machine code of LLVM.
+// The kernels of a candidate, compiled to machine code by LLVM.
 class CompiledCandidate : public CandidateRunner {
  public:
   CompiledCandidate(const Candidate& candidate, const std::string& target)
@@ -111,7 +111,7 @@ inline std::vector<Array> run_nest(const Function& f, std::span<const Array> inp
   return CompiledCandidate(candidate, options.target).run(spec, inputs, options);
 }
 
-// How many kernels a function becomes.
+// The number of kernels that a function is compiled to.
 inline std::size_t kernel_count(const Function& f) {
   return nest_candidate(spec_of(f), cpu::target_info("x86-64-v3")).steps.size();
 }

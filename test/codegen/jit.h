@@ -31,7 +31,7 @@ inline LoadedBinary jit(const std::string& target, const std::function<void(Modu
   return load(link_objects(std::span(&object, 1), spec.name));
 }
 
-// A kernel "f" over `buffers` operands that share nothing; sizes[0] is n.
+// A kernel "f" over `buffers` operands that do not alias; sizes[0] is n.
 inline LoadedBinary jit_kernel(const std::string& target, int buffers,
                                const std::function<void(Module&, const KernelArguments&)>& body,
                                Effort effort = Effort::normal) {

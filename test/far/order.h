@@ -1,5 +1,5 @@
-// Which accesses to far memory are in order: vector clocks of streams, events and the host. Knows
-// no threads: it judges what is asked for, in the order in which it is asked for.
+// Checks that accesses to far memory are ordered, with vector clocks of streams, events and the
+// host. It judges operations in the order in which they are requested, independent of threads.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Access {
   std::int64_t step = 0;
 };
 
-// What the streams of all far devices and the host that waits for them know.
+// The state of the streams of all far devices and of the host that waits for them.
 class Order {
  public:
   static Order& all() {
@@ -38,13 +38,13 @@ class Order {
     const std::scoped_lock lock(mutex_);
     join(host_, c);
   }
-  // A further operation of a stream, which finds finished what its clock says.
+  // Adds an operation to a stream; the operations counted in its clock are finished before it.
   void step(int stream, Clock& clock) {
     const std::scoped_lock lock(mutex_);
     join(clock, host_);
     ++clock[stream];
   }
-  // Whether every earlier access that it collides with is finished then; notes it.
+  // Records an access. False if an earlier access that conflicts with it may be unfinished.
   bool note(std::vector<Access>& earlier, Access a, int stream, const Clock& clock) {
     const std::scoped_lock lock(mutex_);
     std::erase_if(earlier, [&](const Access& e) { return is_finished(e, host_); });
@@ -57,7 +57,7 @@ class Order {
     earlier.push_back(a);
     return is_in_order;
   }
-  // Whether the host waited for all of them.
+  // True if the host has waited for all of them.
   bool is_idle(const std::vector<Access>& earlier) {
     const std::scoped_lock lock(mutex_);
     for (const Access& e : earlier)

@@ -1,4 +1,4 @@
-// What the targets that read ONNX allow a file to cost.
+// Limits on the cost of one file for the targets that read ONNX.
 #pragma once
 
 #include "import/import.h"

@@ -1,6 +1,6 @@
-// Fuzz targets: what is done with bytes that nobody trusts. A UserError is an answer; a crash, any
-// other exception, a leak or an endless loop is a finding. libfuzzer/main.cpp makes each target a
-// program of libFuzzer, replay_test.cpp tries the corpus on all of them in every build.
+// Fuzz targets: functions that take untrusted bytes. A UserError is a valid answer; a crash, any
+// other exception, a leak or an endless loop is a finding. libfuzzer/main.cpp builds each target as
+// a libFuzzer program; replay_test.cpp runs all of them on the corpus in every build.
 #pragma once
 
 #include <filesystem>
@@ -12,17 +12,17 @@ namespace hone::fuzz {
 
 using Bytes = std::span<const std::byte>;
 
-// ONNX into Functions that verify.
+// Imports ONNX into Functions, which must pass verification.
 void onnx_import(Bytes);
-// ONNX that is imported, compiled for the processor and run once on made-up inputs, with small
-// limits of nodes, sizes and time.
+// Imports ONNX, compiles it for the CPU and runs it once on generated inputs, with small limits on
+// nodes, sizes and time.
 void onnx_run(Bytes);
 void safetensors(Bytes);
-// All tensors are dequantised, too.
+// Also dequantises all tensors.
 void gguf(Bytes);
-// A plan file; or, where it begins with '{', the plan's JSON, which hashes guard in a file.
+// A plan file; or, if it begins with '{', the plan's JSON, which hashes protect in a plan file.
 void plan(Bytes);
-// The text of a Function, which must have the same structure when it is printed and read again.
+// The text of a Function. Printing and parsing it again must give the same structure.
 void ir_text(Bytes);
 
 struct Target {
@@ -38,9 +38,9 @@ inline constexpr Target targets[] = {
     {"ir_text", "ir_text", ir_text},
 };
 
-// The bytes as a file in memory.
+// Calls the function with the bytes as a file in memory.
 void with_file(Bytes, const std::function<void(const std::filesystem::path&)>&);
-// Swallows a UserError.
+// Calls the function and ignores a UserError.
 void answer(const std::function<void()>&);
 
 inline std::string_view text_of(Bytes b) {

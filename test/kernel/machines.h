@@ -1,4 +1,4 @@
-// Machines that kernels are built for in tests: data, of no backend.
+// Target descriptions for tests of kernels; they belong to no backend.
 #pragma once
 
 #include "target/target_info.h"

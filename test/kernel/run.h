@@ -1,4 +1,4 @@
-// Runs candidates through the interpreter of kernels.
+// Runs candidates in the kernel interpreter.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ inline bool is_interpreted(const Candidate& c) {
       c.steps, [](const Candidate::Step& s) { return std::holds_alternative<Kernel>(s.what); });
 }
 
-// The grid in so many parts, the last first. Dense layouts only.
+// Runs the grid in `parts` parts, the last one first. Dense layouts only.
 inline std::vector<Array> interpret_candidate(const Candidate& candidate, const Function& f,
                                               std::span<const Array> inputs,
                                               const InterpretChecks& checks = {},

@@ -1,5 +1,5 @@
-// Groups, their memory and their sizes, for tests that run candidates by whatever executes kernels.
-// Plays the parts of scheduler and runtime.
+// Groups, their memory and their sizes, for tests that run candidates with any kernel executor.
+// Stands in for the scheduler and the runtime.
 #pragma once
 
 #include <algorithm>
@@ -38,8 +38,8 @@ inline GroupSpec spec_of(const Function& f, bool is_padded = false) {
   return spec;
 }
 
-// Loops that are written out and access parameters: those that store, and of these those that load
-// as well, in which a compiler may not move a load before a store that could change what it reads.
+// Counts unrolled loops that store to parameters, and those of them that also load: there a
+// compiler may not move a load before a store to memory that may alias.
 struct StoringLoops {
   int all = 0, load_as_well = 0;
 };
@@ -50,7 +50,7 @@ inline StoringLoops storing_loops(const Kernel& k) {
     if (!is_loop(s) || s.loop != LoopKind::unrolled) return;
     bool stores = false, loads = false;
     for (const Stmt& inner : s.body)
-      if (is_loop(inner) && inner.loop == LoopKind::unrolled) return;  // is looked at itself
+      if (is_loop(inner) && inner.loop == LoopKind::unrolled) return;  // counted on its own
     for_each_statement(s.body, [&](const Stmt& each) {
       stores = stores || (each.kind == Stmt::Kind::store && is_param(each.param));
     });
@@ -65,7 +65,7 @@ inline StoringLoops storing_loops(const Kernel& k) {
   return out;
 }
 
-// The symbols' values, from arrays given for parameters.
+// The values of the symbols, from the arrays passed for parameters.
 class Sizes {
  public:
   Sizes(const Function& f, std::span<const Array> inputs) {

@@ -1,4 +1,4 @@
-// A function whose plans for devices are run again and again, to watch what that allocates.
+// A function whose plan is run repeatedly on a device, to observe what steady runs allocate.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace hone::test {
 
-// y = softmax(x w) and the sums of the rows of x, with an open number of rows.
+// y = softmax(x w) and the sums of the rows of x, with a symbolic number of rows.
 inline std::shared_ptr<const Plan> steady_plan(std::string_view backend_name) {
   Function f;
   const Value x = f.add_param(f32({Dim::symbol("n", 1, 4096), 256}), "x"),
@@ -26,7 +26,7 @@ inline std::shared_ptr<const Plan> steady_plan(std::string_view backend_name) {
   return std::make_shared<const Plan>(compile({"test", {{{}, f}}, {}}, options));
 }
 
-// Runs that plan with two numbers of rows in turn, in the same buffers, and checks the results.
+// Runs that plan alternately with two numbers of rows, in the same buffers, and checks the results.
 class SteadyRuns {
  public:
   explicit SteadyRuns(Session& session) : session_(session) {}

@@ -1,4 +1,4 @@
-// Counts and weighs what malloc and mmap give out, in every library of the process.
+// Counts the calls of malloc and mmap and their bytes, in every library of the process.
 #pragma once
 
 #include "base/sanitizer.h"
@@ -10,7 +10,8 @@
 
 namespace hone::test {
 
-// From its making on, all threads together or the one that makes it. One at a time.
+// Counts from its construction on, for all threads or for the constructing one. Only one may exist
+// at a time.
 class Watch {
  public:
   enum class Of : bool { all_threads, this_thread };
@@ -18,11 +19,11 @@ class Watch {
   ~Watch();
   Watch(const Watch&) = delete;
 
-  long allocations() const;  // calls that gave memory
-  long held() const;         // bytes taken less bytes given back
-  long peak() const;         // the most that were held
+  long allocations() const;  // calls that returned memory
+  long held() const;         // bytes allocated minus bytes freed
+  long peak() const;         // maximum of held()
 
-  // While it lives, what this thread does is not watched: calls of a driver.
+  // While it lives, allocations of this thread are not counted. For calls of a driver.
   class Pause {
    public:
     Pause();

@@ -1,4 +1,4 @@
-// The checked-in list of tests that are not passed, and why. A test that is not in it must pass.
+// The checked-in list of tests that do not pass, with reasons. A test that is not listed must pass.
 #pragma once
 
 #include <filesystem>
@@ -19,9 +19,9 @@ Expected read_expected(const std::filesystem::path&);
 void write_expected(const std::filesystem::path&, const Results&,
                     const std::vector<std::string>& strategies);
 
-// One line for each result that is not as listed.
+// One line for each result that differs from the list.
 std::vector<std::string> surprises(const Results&, const Expected&);
-// Tests of the list that are none of `known`.
+// Listed tests that are not in `known`.
 std::vector<std::string> unknown_tests(const Expected&, const std::vector<std::string>& known);
 
 }  // namespace hone::conformance

@@ -1,4 +1,4 @@
-// What became of one test under one strategy, as plain data that crosses a process border.
+// The outcome of one test under one strategy, as plain data that can be sent between processes.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace hone::conformance {
 enum class Verdict : std::uint8_t {
   passed,
   wrong,    // another value, type or size than the suite expects
-  refused,  // said to be unsupported, or wrong, with a reason
-  fault,    // an invariant of ours did not hold
+  refused,  // rejected as unsupported or invalid, with a reason
+  fault,    // an internal invariant did not hold
   crash,    // the process died
   timeout,
 };
@@ -26,7 +26,7 @@ struct Outcome {
   Verdict verdict = Verdict::passed;
   std::string reason;  // empty when passed
   double import_ms = 0, compile_ms = 0, run_ms = 0;
-  // Functions of steps that the host computes whatever the device is, each once.
+  // Functions that the host computes on any device, each listed once.
   std::vector<std::string> on_host;
 
   double total_ms() const { return import_ms + compile_ms + run_ms; }
@@ -35,7 +35,8 @@ struct Outcome {
 Json to_json(const Outcome&);
 Outcome outcome_from(const Json&);
 
-// The reason without what differs from test to test: names, numbers, paths. Rows of the table.
+// The reason without the parts that differ between tests: names, numbers, paths. Used as rows of
+// the table.
 std::string kind_of_reason(const Outcome&);
 
 }  // namespace hone::conformance

@@ -12,7 +12,7 @@ struct Backend;
 
 namespace hone::conformance {
 
-// Throws nothing: what is thrown below becomes the verdict. Without a backend that of the strategy.
+// Does not throw: exceptions become the verdict. A null backend means that of the strategy.
 Outcome run_case(const Case&, const std::string& strategy, const Backend* = nullptr);
 
 }  // namespace hone::conformance

@@ -1,4 +1,4 @@
-// Which part of the suite a test belongs to, by what its model holds.
+// The part of the suite that a test belongs to, by the contents of its model.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace hone::conformance {
 
-// Of node tests: core, small types (8 bits of float, 4 and 2 bits), sequences, strings,
-// ai.onnx.ml, training; the first that fits from the back. Of others: their folder.
+// For node tests: core, small types (8-bit floats, 4 and 2 bits), sequences, strings, ai.onnx.ml,
+// training; the last one that fits. For others: their folder.
 std::string tier_of(const Case&);
 
 }  // namespace hone::conformance

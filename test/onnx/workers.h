@@ -1,4 +1,4 @@
-// Jobs run in forked processes, so that one that crashes or hangs costs only itself.
+// Runs jobs in forked processes, so that a job that crashes or hangs does not affect the others.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@ namespace hone::conformance {
 
 struct WorkerOptions {
   int workers = 2;
-  double most_seconds = 120;  // of one job; then its process is killed
+  double most_seconds = 120;  // limit for one job; then its process is killed
 };
 
-// work(i) for each i below `jobs`, each in one of a few processes forked from this one; it must not
-// have started threads. The outcomes in order; `done` is called as they come in.
+// Calls work(i) for each i below `jobs` in a few processes forked from this one, which must not
+// have started threads. Returns the outcomes in order; `done` is called as each one arrives.
 std::vector<Outcome> run_forked(std::size_t jobs, const std::function<Outcome(std::size_t)>& work,
                                 const WorkerOptions&,
                                 const std::function<void(std::size_t, const Outcome&)>& done);

@@ -1,5 +1,5 @@
 // One list of cases (every operation x its samples, with inputs) for every backend: what a case
-// computes, what it must give, and how a callback's results are judged. Header only; not a test
+// computes, the expected results, and how a callback's results are judged. Header only; not a test
 // itself.
 #pragma once
 
@@ -58,7 +58,7 @@ inline double random_number(DType t, double low, double high, std::mt19937_64& r
   return static_cast<double>(pick(random));
 }
 
-// Values on which arithmetic goes wrong first.
+// Values on which arithmetic is most likely to fail.
 inline double extreme_number(DType t, std::mt19937_64& random) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (t == DType::b1) return static_cast<double>(random() % 2);
@@ -94,7 +94,7 @@ inline std::vector<Array> inputs_of(const Sample& sample, const Fill& fill, std:
   return inputs;
 }
 
-// Cases of one op, with seeded inputs in its range; `size` is that of every symbol.
+// Cases of one op, with seeded inputs in its range; every symbol has the value `size`.
 inline std::vector<Case> cases_of(const Op& op, std::uint64_t seed = 7, std::int64_t size = 3) {
   std::vector<Case> cases;
   if (!op.samples) return cases;
@@ -115,7 +115,7 @@ inline std::vector<Case> all_cases(std::uint64_t seed = 7, std::int64_t size = 3
   return cases;
 }
 
-// Whether every result of a case on these inputs is what the reference says; else why not.
+// Empty if every result of a case on these inputs agrees with the reference; else the reason.
 inline std::string judge(const Case& c, const Run& run, std::span<const Array> inputs) {
   if (c.op == &ops::refuse) {
     try {

@@ -1,4 +1,4 @@
-// Strict values of a function, and inputs at which rules go wrong.
+// Strict values of a function, and inputs at which rules are most likely to fail.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ inline std::vector<Wide> evaluate_function(const Function& f, const std::vector<
   return evaluate_wide(f, arrays, Mode::strict);
 }
 
-// The ends of an integer dtype and their neighbours, large ones and ordinary ones.
+// The limits of an integer dtype and their neighbours, large numbers and ordinary ones.
 inline std::int64_t interesting_integer(std::mt19937& rng, DType t) {
   if (t == DType::b1) return rng() % 2;
   const std::uint64_t top = std::uint64_t{1} << (bit_size(t) - 1);
@@ -32,7 +32,7 @@ inline std::int64_t interesting_integer(std::mt19937& rng, DType t) {
   return static_cast<std::int64_t>(rng() % 9) - 4;
 }
 
-// Numbers at which rules go wrong, and ordinary ones between them.
+// Numbers at which rules are likely to fail, mixed with ordinary ones.
 inline double interesting_number(std::mt19937& rng, DType t) {
   const double extremes[] = {0.0,  -0.0,    1.0,  -1.0,  INFINITY, -INFINITY, NAN,  1e-310, 1e-40,
                              6e-8, 65504.0, 3e38, -3e38, 1e300,    2.0,       1e-4, -1e-38, 1e-20};
@@ -52,7 +52,7 @@ inline Wide random_wide(const Type& t, std::mt19937& rng, const SymbolValues& sy
   return w;
 }
 
-// `exact`: the same bits, any NaN equal to any other; else the same number but for rounding.
+// `exact`: the same bits, any NaN equal to any other; else equal up to rounding.
 inline ::testing::AssertionResult same_values(const Wide& a, const Wide& b, bool exact) {
   if (a.dtype != b.dtype || a.dims != b.dims)
     return ::testing::AssertionFailure() << "types differ";

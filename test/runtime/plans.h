@@ -1,5 +1,5 @@
-// Plans made by hand: their kernels are functions of the test program, reached through a few bytes
-// of machine code, so that sanitizers see inside them.
+// Handwritten plans: their kernels are functions of the test program, reached through a few bytes
+// of machine code, so that sanitizers can check them.
 #pragma once
 
 #include <cstring>
@@ -47,7 +47,7 @@ inline Step launch_of(std::uint32_t kernel, std::vector<View> operands, Few<bool
   return s;
 }
 
-// A plan of one variant that all inputs fit.
+// A plan with one variant that accepts all inputs.
 inline Plan plan_of(std::vector<PlanParam> params, std::vector<PlanParam> results) {
   Plan p;
   p.name = "test";
@@ -122,7 +122,7 @@ inline std::shared_ptr<const Executable> load(Plan p) {
   return Executable::load(std::make_shared<const Plan>(std::move(p)), open_cpu_device());
 }
 
-// Memory at a multiple of buffer_alignment, or `shift` bytes behind one.
+// Memory at a multiple of buffer_alignment, or `shift` bytes after one.
 template <class T>
 class Memory {
  public:

@@ -1,4 +1,4 @@
-// Functions at random, of the kinds of operations that the scheduler tells apart.
+// Random functions, with the kinds of operations that the scheduler distinguishes.
 #pragma once
 
 #include <random>
@@ -27,7 +27,7 @@ class RandomFunction {
   Value any_value() {
     return pool_[static_cast<std::size_t>(pick(static_cast<int>(pool_.size())))];
   }
-  // Mostly what was made last, so that chains grow.
+  // Prefers the newest values, so that chains grow.
   Value recent() {
     std::size_t n = pool_.size(), back = static_cast<std::size_t>(pick(3)) + 1;
     return pick(3) ? pool_[n - std::min(n, back)] : any_value();
@@ -111,7 +111,7 @@ class RandomFunction {
     }
   }
 
-  // With a value of the same shape, or one that can be repeated.
+  // Combines it with a value of the same shape, or one that can be broadcast.
   Value binary(Value x) {
     for (int tries = 0; tries < 8; ++tries) {
       Value y = any_value();

@@ -1,6 +1,6 @@
 // Runs a variant on the host with the reference interpreter in place of kernels: every group is one
-// step that gathers its operands through their views, evaluates, and scatters. Memory that nothing
-// wrote holds rubbish, so a wrong lifetime, offset, view or order shows in the results.
+// step that gathers its operands through their views, evaluates, and scatters. Unwritten memory
+// holds garbage, so a wrong lifetime, offset, view or order changes the results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ class Simulator {
     return out;
   }
 
-  // Copies within one place have nothing to do and do not count. Bytes: of all steps that ran.
+  // Copies onto the same place are not counted. `bytes` covers all steps that ran.
   std::int64_t launches = 0, copies = 0, bytes = 0;
 
  private:
@@ -247,7 +247,7 @@ inline Simulated simulate(const Function& f, const ScheduleOptions& options = {}
   std::vector<Array> got = simulator.run(inputs);
   for (const Function::Param& p : f.params())
     out.plan.params.push_back({p.name, p.value.type(), p.donated});
-  // Prepared: what they hold is of no interest to the audit.
+  // Mark them as prepared; the audit does not read their contents.
   for (PreparedBuffer& p : out.plan.prepared) p.data = Storage::from(std::vector<std::byte>(1));
   audit(out.plan, out.variant, [&](const Dim& d) { return size_of(d, sizes); });
   EXPECT_EQ(got.size(), want.size());

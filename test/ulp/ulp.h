@@ -1,6 +1,6 @@
 // The error of compiled operations of one real number, in units in the last place of the result's
-// dtype, against the C library in double. Not the limit of a whole kernel: one that fuses rounds
-// less often.
+// dtype, against the C library in double. Not a limit for whole kernels: fused ones round less
+// often.
 #pragma once
 
 #include <span>
@@ -25,8 +25,8 @@ struct Error {
   double at = 0, got = 0, exact = 0;
 };
 
-// Over all inputs of a dtype of 16 bits; of f32 over each `step`-th pattern of bits, compiled for a
-// target as CompileOptions names them.
+// Over all inputs of a 16-bit dtype; for f32 over every `step`-th bit pattern. `target` is a name
+// as in CompileOptions.
 Error measure(const Unary&, DType, std::uint64_t step, const std::string& target);
 
 }  // namespace hone::ulp
