@@ -1,5 +1,5 @@
-// Wrong uses of the C interface, its C++ layer, sessions and the builder: each gives a status or an
-// exception whose text says what is wrong, and touches no memory that it should not.
+// Wrong uses of the C interface, its C++ layer, sessions and the builder: each returns a status or
+// throws an exception that says what is wrong, without invalid memory accesses.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The text of what was thrown; what is no fault of the caller is told apart.
+// The message of the exception; errors that are not the caller's fault begin with "DEFECT".
 std::string said(const std::function<void()>& f) {
   try {
     f();
@@ -255,9 +255,9 @@ TEST_F(Misuse, OfTheCppLayer) {
   });
 }
 
-// What is refused is refused before anything is changed: the tensors bound before still serve.
+// A refused call changes nothing: the tensors bound before are still used.
 TEST_F(Misuse, ARefusedBindingLeavesTheSessionAsItWas) {
-  runtime::Session session{runtime::Executable(file())};  // keeps what it needs
+  runtime::Session session{runtime::Executable(file())};  // keeps the executable alive
   std::vector<float> x(8, 1), y(4, 7), few(3);
   session.bind_input(0, {1, 8}, x);
   session.bind_output(0, {1, 4}, y);

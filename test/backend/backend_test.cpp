@@ -1,4 +1,4 @@
-// Which backends the conformance tests are run for.
+// The backends that the conformance tests run for.
 #include "ops/common.h"
 #include "test/backend/conformance.h"
 #include "test/far/far.h"
@@ -7,7 +7,7 @@ namespace hone::test {
 
 namespace {
 
-// Every backend that this machine has a device for, and the far one.
+// Every backend with a device on this machine, and the far backend.
 std::vector<BackendCase> cases() {
   std::vector<BackendCase> out;
   for (const std::string& name : device_names())
@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Listed, BackendConformance, testing::ValuesIn(cases()),
 
 namespace {
 
-// Compiling needs no device: each job gets an entry of its own name, whatever the code is.
+// Compiling needs no device: each job gets an entry of its own name, whatever its code.
 TEST(EveryTarget, GivesEachKernelAnEntry) {
   Function f;
   const Value x = f.add_param(f32({4}), "x");

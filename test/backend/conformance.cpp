@@ -186,7 +186,7 @@ TEST_P(BackendConformance, EventsPutStreamsInOrder) {
   const std::unique_ptr<Stream> first = device_->open_stream(), second = device_->open_stream();
   const std::unique_ptr<Event> written = device_->make_event(), read = device_->make_event();
   const OwnedMemory a = memory(64), b = memory(64);
-  second->wait(*written);  // was never recorded: nothing to wait for
+  second->wait(*written);  // never recorded: nothing to wait for
   written->synchronize();
   for (int round = 0; round < 100; ++round) {
     first->wait(*read);
@@ -285,7 +285,7 @@ TEST_P(BackendConformance, LaunchesReadSizesAndOperandsWhereTheyLie) {
   }
 }
 
-// All threads copy the operand, then one of them stores an element that another one copied.
+// All threads copy the operand, then one of them stores to an element that another thread copied.
 TEST_P(BackendConformance, AStoreFollowsTheCopyThatItChanges) {
   Function f;
   const Value x = f.add_param(f32({45}), "x"), at = f.add_param(Type(DType::i64, Shape{1}), "at");
@@ -347,7 +347,7 @@ TEST_P(BackendConformance, TwoSessionsRunAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-// The steps may be recorded after some runs, with the places that they had then.
+// A session may record its steps after some runs, with the addresses of that time.
 TEST_P(BackendConformance, RunsAgainWithOtherNumbersAndPlaces) {
   Function f;
   const Value x = f.add_param(f32({8, 16}), "x"), w = f.add_param(f32({16, 16}), "w");
@@ -361,7 +361,7 @@ TEST_P(BackendConformance, RunsAgainWithOtherNumbersAndPlaces) {
         harness::filled(x.type(), [&](DType) { return 0.01 * (round + 1); }),
         harness::filled(w.type(),
                         [&, i = 0](DType) mutable { return 0.1 * ((i += 7) % 11) - round; })};
-    // The same places for some rounds, then others.
+    // The same addresses for some rounds, then others.
     if (round % 4 == 0) kept = inputs;
     for (std::size_t i = 0; i < 2; ++i)
       std::ranges::copy(inputs[i].bytes(), kept[i].writable_bytes().begin());
@@ -371,7 +371,7 @@ TEST_P(BackendConformance, RunsAgainWithOtherNumbersAndPlaces) {
   EXPECT_EQ(s->counters().launches % 8, 0);
 }
 
-// Copies of inputs and results are their caller's to ask for.
+// compute() copies neither bound inputs nor results; callers request copies by binding and fetch().
 TEST_P(BackendConformance, ComputesAgainWithoutCopies) {
   Function f;
   const Value x = f.add_param(f32({64}), "x"), w = f.add_param(f32({64}), "w");
@@ -390,14 +390,14 @@ TEST_P(BackendConformance, ComputesAgainWithoutCopies) {
   s->fetch();
   EXPECT_EQ(s->counters().staged_copies, 3 * one);
   expect_accepted({y}, f, inputs);
-  // Of what is bound again.
+  // Only inputs that are bound again are copied.
   std::ranges::copy(Array::zeros(DType::f32, {64}).bytes(), inputs[1].writable_bytes().begin());
   s->bind_input(1, as_input(inputs[1]));
   s->compute();
   s->fetch();
   EXPECT_EQ(s->counters().staged_copies, 5 * one);
   expect_accepted({y}, f, inputs);
-  // A run copies all, and memory that was given back holds nothing.
+  // trim() discards staged inputs, so they are copied again; run() copies everything.
   s->trim();
   s->compute();
   EXPECT_EQ(s->counters().staged_copies, 7 * one);
@@ -406,8 +406,8 @@ TEST_P(BackendConformance, ComputesAgainWithoutCopies) {
   expect_accepted({y}, f, inputs);
 }
 
-// Sizes that the tiles of machines divide, and others.
-// Of more elements than one block of a GPU holds, and of many rows that are read in vectors.
+// Sizes that are multiples of the tiles, and others. Rows of more elements than one GPU block
+// holds, and many rows that are read in vectors.
 TEST_P(BackendConformance, LongRowsAreAsTheReferenceSays) {
   const char* set = std::getenv("HONE_CONFORMANCE");
   const bool is_full = set && std::string_view(set) == "full";
@@ -434,9 +434,9 @@ TEST_P(BackendConformance, LongRowsAreAsTheReferenceSays) {
   }
 }
 
-// All loops of a softmax must see the same rounded elements. If the maximum is taken of unrounded
-// ones, x - max is positive for large numbers and exp overflows. The slice keeps the loops from
-// sharing the whole product, so that they share the logarithm alone.
+// All loops of a softmax must see the same rounded elements. If the maximum is taken over unrounded
+// ones, x - max is positive for large numbers and exp overflows. The slice prevents the loops from
+// sharing the whole product: they share only the logarithm.
 TEST_P(BackendConformance, RowsOfLargeHalvesAreAsTheReferenceSays) {
   for (const std::int64_t row : {2, 40, 3000}) {
     const Type t(DType::bf16, {5, row}), place(DType::i32, {2});
@@ -479,7 +479,7 @@ TEST_P(BackendConformance, ProductsOfHalvesAreAsTheReferenceSays) {
   }
 }
 
-// What follows a product takes each row of a thread's tile in turn where it is long.
+// A long epilogue of a product is applied to a thread's tile row by row.
 TEST_P(BackendConformance, LongFunctionsOfProductsAreAsTheReferenceSays) {
   for (const auto& [m, n, k] : {std::array{64, 128, 96}, {33, 19, 21}, {2, 70, 5}}) {
     Function f;
@@ -505,7 +505,7 @@ TEST_P(BackendConformance, ConstantsArePreparedAndReadOnTheDevice) {
   expect_as_reference(f, {input});
 }
 
-// What the host decides while a function runs: a test, a size that data decides, in a loop too.
+// Decisions of the host while a function runs: a branch and a data-dependent size, also in a loop.
 TEST_P(BackendConformance, TheHostReadsWhatItDecidesBy) {
   auto go = std::make_shared<Function>(), next = std::make_shared<Function>();
   for (Function* f : {go.get(), next.get()})

@@ -1,4 +1,4 @@
-// What NVIDIA's libraries are asked for. Needs no GPU, except where a test says so.
+// The calls that are proposed for NVIDIA's libraries. Needs no GPU, except where a test says so.
 #include "backend/backend.h"
 #include "compile/compile.h"
 #include "ops/common.h"
@@ -12,8 +12,8 @@
 namespace hone::test {
 namespace {
 
-// The library's first proposal for the function as one group: its function and the settings that
-// are not 0, and whether a kernel follows. `weights`: the numbers of parameters that are constants.
+// The library's first proposal for the function as one group: its function, its nonzero settings,
+// and whether a kernel follows. `weights`: the indices of constant parameters.
 std::string proposed(const Function& f, std::string_view library,
                      std::vector<std::size_t> weights = {}) {
   GroupSpec spec{f, {}, {}, std::vector<bool>(f.params().size(), false)};
@@ -75,8 +75,8 @@ TEST(CudaLibrary, CudnnAttendsToKnownSizesOfHalves) {
   EXPECT_EQ(proposed(any_length, "cudnn"), "nothing") << "each length would be compiled";
 }
 
-// What the library rounds is stated, and only that: a result whose weights were rounded lies in the
-// enclosure of the proposal's function, not in that of the group, and no other number does.
+// The proposal's function states exactly what the library rounds: a result computed from rounded
+// weights lies in its enclosure, not in that of the group, and no other number does.
 TEST(CudaLibrary, CudnnStatesThatItRoundsWeights) {
   const Function f = attended({.heads = 1, .shared = 1, .queries = 8, .keys = 8});
   GroupSpec spec{f, {}, {}, std::vector<bool>(f.params().size(), false)};
@@ -138,7 +138,7 @@ TEST(CudaLibrary, CudnnConvolvesWithWhatFollows) {
   EXPECT_EQ(proposed(convolved(DType::f32, none, true), "cudnn", {1}), conv + " tf32");
 }
 
-// Only where it was asked for; inputs are rounded by kernels before.
+// tf32 is used only where it was requested; kernels round the inputs before the call.
 TEST(CudaLibrary, Tf32IsForMarkedProductsAlone) {
   Function f;
   const Value x = f.add_param(f32({32, 64}), "x"), w = f.add_param(f32({64, 32}), "w");
@@ -155,7 +155,7 @@ TEST(CudaLibrary, Tf32IsForMarkedProductsAlone) {
   EXPECT_EQ(proposed(product, "cublaslt"), "cublaslt.matmul tf32");
 }
 
-// Needs a GPU with cuDNN: each call is checked against the reference while it is compiled.
+// Needs a GPU with cuDNN: compiling checks each call against the reference.
 void expect_computed(const Function& f, const char* what) {
   CompileOptions o{.strategy = "cudnn", .backend = &backend("cuda")};
   o.cache = false;

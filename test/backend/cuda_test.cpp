@@ -1,5 +1,5 @@
-// What of the CUDA backend needs no GPU: every operation compiles to machine code, for every
-// architecture, and what is missing is named.
+// Tests of the CUDA backend that need no GPU: every operation compiles to machine code, for every
+// architecture, and errors name what is missing.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -49,7 +49,7 @@ Function doubled() {
   return f;
 }
 
-// Of each operation one sample; all of them with HONE_CONFORMANCE=full.
+// One sample of each operation; all of them with HONE_CONFORMANCE=full.
 TEST_F(CudaTarget, CompilesEveryOperation) {
   const char* set = std::getenv("HONE_CONFORMANCE");
   const bool is_full = set && std::string_view(set) == "full";
@@ -70,7 +70,7 @@ TEST_F(CudaTarget, CompilesEveryOperation) {
   EXPECT_GT(kernels, 80u);
 }
 
-// Layers of equal structure and weights of their own.
+// Layers of equal structure with different weights.
 Function deep(int layers) {
   Function f;
   int seed = 0;
@@ -92,7 +92,7 @@ Function deep(int layers) {
   return f;
 }
 
-// What a deep model costs is its graph: code is made for one layer.
+// A deep model costs a larger graph only: code is generated for one layer.
 TEST_F(CudaTarget, DeepModelsCompileTheKernelsOfOneLayer) {
   const Plan one = compiled_for(deep(1)), many = compiled_for(deep(96));
   EXPECT_GE(one.kernels.size(), 2u);
@@ -101,7 +101,7 @@ TEST_F(CudaTarget, DeepModelsCompileTheKernelsOfOneLayer) {
   EXPECT_EQ(many.variants[0].steps.size(), 96 * one.variants[0].steps.size());
 }
 
-// What weights are made into is made where the plan is opened, if there was no device before.
+// If no device was present at compile time, weights are prepared when the plan is opened.
 TEST_F(CudaTarget, PlansKeepWhatPreparesWeights) {
   if (device_count("cuda") > 0) GTEST_SKIP() << "this machine has a device, which did it";
   Function f;
@@ -137,7 +137,7 @@ TEST_F(CudaTarget, CompilesForEveryArchitecture) {
       std::string::npos);
 }
 
-// A launch may come early only where its kernel waits by itself, before it reads or writes memory.
+// A kernel may be launched early only if it waits before it reads or writes memory.
 TEST_F(CudaTarget, WhatIsLaunchedEarlyWaitsFirst) {
   for (const std::string target : {"sm_80", "sm_90", "sm_100"}) {
     const Plan plan = compiled_for(doubled(), target);
@@ -159,7 +159,7 @@ TEST_F(CudaTarget, WhatIsLaunchedEarlyWaitsFirst) {
   }
 }
 
-// The other form takes almost as long to compile as the first.
+// The unaligned form takes almost as long to compile as the aligned one.
 TEST_F(CudaTarget, OnlyWhatMayLieUnalignedHasAFormForThat) {
   for (const std::int64_t before : {3, 4}) {
     Function f;
@@ -179,7 +179,7 @@ TEST_F(CudaTarget, OnlyWhatMayLieUnalignedHasAFormForThat) {
   }
 }
 
-// Of Hopper: 132 multiprocessors, of whose memory blocks take 228 KB at most.
+// Hopper: 132 multiprocessors, each with up to 228 KB of memory for blocks.
 TEST(CudaLaunch, AsksForTheMemoryOfBlocksThatRunAtOnce) {
   constexpr cuda::Multiprocessors machine{132, 228 << 10, 1 << 10};
   constexpr std::int64_t kib = 1 << 10;
@@ -214,8 +214,8 @@ TEST_F(CudaTarget, KernelsSayThatTheyCopyTilesThroughTheFirstCache) {
   EXPECT_EQ(copies(rows), 0u) << "a row stays in the memory of blocks, past that cache";
 }
 
-// Clusters of blocks are there from sm_90 on, so that the memory of blocks keeps rows; before, they
-// are read again.
+// From sm_90 on, clusters of blocks keep rows in shared memory; older architectures read them
+// again.
 TEST_F(CudaTarget, LongRowsCompileForEveryArchitecture) {
   for (std::string_view target : backend("cuda").target_names) {
     Function f;
@@ -231,7 +231,7 @@ TEST_F(CudaTarget, LongRowsCompileForEveryArchitecture) {
   }
 }
 
-// The text beside it in C++ is what runs, on machines that have no compiler.
+// The stored PTX, which machines without a compiler run, must match its source.
 TEST_F(CudaTarget, StridedCopyIsWhatItsSourceSays) {
   std::ifstream file(HONE_SOURCE_DIR "/src/backend/cuda/device/strided_copy.cu");
   const std::string source(std::istreambuf_iterator<char>(file), {});
@@ -259,9 +259,9 @@ TEST(CudaDevice, WithoutADriverTheMessageNamesTheLibrary) {
             std::string::npos);
 }
 
-// Runs a kernel that is given an address that is none. The message comes once and names the kernel;
-// the device is refused from then on, also when it is opened again, with the first message; other
-// devices work. Returns what does not hold.
+// Runs a kernel on an invalid address. The error is reported once and names the kernel; from then
+// on the device is refused with that message, even if opened again; other devices work. Returns the
+// first expectation that fails.
 std::string fault_and_go_on(const Plan& plan) {
   const PlanKernel& kernel = plan.kernels.at(0);
   const auto lacks = [](const std::string& text, std::string_view word) {
@@ -284,7 +284,7 @@ std::string fault_and_go_on(const Plan& plan) {
     const std::string second = refusal([&] { device->alloc(64); });
     if (lacks(second, "refused after an earlier error")) return "second: " + second;
   }
-  // Drivers may make a new context: then it works.
+  // If the driver can create a new context, the device works again.
   std::string again;
   try {
     const OwnedMemory memory(open_device("cuda"), 64);
@@ -302,7 +302,7 @@ std::string fault_and_go_on(const Plan& plan) {
   return y.at(0).real(7) == 6.0 ? "" : "the processor computes something else";
 }
 
-// In a process of its own, whose driver is of no use afterwards.
+// Runs in its own process, because the driver is unusable there afterwards.
 TEST(CudaDevice, AfterAFaultTheProcessLivesOn) {
   if (device_count("cuda") == 0) GTEST_SKIP() << "this machine has none";
   GTEST_FLAG_SET(death_test_style, "threadsafe");

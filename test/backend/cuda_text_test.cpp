@@ -1,5 +1,6 @@
-// What the CUDA backend writes, run on the processor: kernels as g++ compiles them, with threads of
-// a block as fibers, against the reference. What a GPU does with the same text only a GPU shows.
+// Runs CUDA source of the backend on the CPU and compares with the reference: g++ compiles the
+// kernels, and the threads of a block are fibers. Only a GPU shows what a GPU does with the same
+// text.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-// Instructions of the machine, which no header can stand for.
+// Replaces inline assembly, which no header can emulate.
 std::string without_instructions(std::string text) {
   text =
       replaced(text, R"(asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));)", "x = shim_of_half(h);");
@@ -51,7 +52,7 @@ std::string without_instructions(std::string text) {
   text = replaced(text, R"(asm volatile("prefetch.global.L2 [%0];" :: "l"(at));)", "");
   text = replaced(text, "extern __shared__ __align__(16) unsigned char shared[];",
                   "static __align__(16) unsigned char shared[1 << 18];");
-  // The latest that a machine allows: when they are waited for.
+  // Copies complete as late as a machine allows: when they are waited for.
   for (const std::string_view through : {"ca", "cg"})
     text = replaced(text,
                     cat("asm volatile(\"cp.async.", through,
@@ -135,7 +136,7 @@ class CudaText {
 
 int expect_text_agrees(const Function& f, const std::vector<Array>& inputs, const GroupSpec&);
 
-// Returns how many of its kernels read and write vectors.
+// Returns the number of its kernels that read and write vectors.
 int expect_text_agrees(const Function& f, const std::vector<Array>& inputs) {
   return expect_text_agrees(f, inputs, spec_of(f));
 }
@@ -143,7 +144,7 @@ int expect_text_agrees(const Function& f, const std::vector<Array>& inputs) {
 int expect_text_agrees(const Function&, const std::vector<Array>&, const GroupSpec&,
                        const Candidate&);
 
-// With the first candidate of that spec.
+// Uses the first candidate of that spec.
 int expect_text_agrees(const Function& f, const std::vector<Array>& inputs, const GroupSpec& spec) {
   const auto target = backend("cuda").target("sm_90");
   return expect_text_agrees(f, inputs, spec, generated_candidates(spec, target->info()).front());
@@ -186,9 +187,9 @@ TEST(CudaText, KindsOfOperationsAgree) {
 TEST(CudaText, VectorsOfEveryWidthAgree) {
   for (DType t : {DType::f32, DType::bf16, DType::f16, DType::i64, DType::u8})
     EXPECT_EQ(expect_text_agrees(Type(t, {33, 2048}), [](Value x) { return x + x; }), 1) << t;
-  // Columns that nothing divides.
+  // Columns that are not a multiple of any vector.
   EXPECT_EQ(expect_text_agrees(f32({67, 1001}), [](Value x) { return x + x; }), 0);
-  // A row for all rows, in another dtype.
+  // One row broadcast to all rows, in another dtype.
   Function f;
   const Value x = f.add_param(Type(DType::bf16, {40, 2048}), "x"),
               w = f.add_param(f32({2048}), "w");
@@ -200,7 +201,7 @@ TEST(CudaText, RowsThatAreKeptAgree) {
   const auto softmax = [](Value x) { return ops::softmax(x, {{"axis", 1}}); };
   for (DType t : {DType::f32, DType::bf16, DType::f16})
     for (std::int64_t row : {256, 1000, 4096}) expect_text_agrees(Type(t, {3, row}), softmax);
-  // Many rows of narrow elements are read and written in vectors.
+  // Many rows of narrow elements are read and written as vectors.
   EXPECT_EQ(expect_text_agrees(Type(DType::bf16, {1024, 1024}), softmax), 1);
   EXPECT_EQ(expect_text_agrees(f32({1024, 1024}), softmax), 0);
   Function f;
@@ -211,7 +212,7 @@ TEST(CudaText, RowsThatAreKeptAgree) {
   expect_text_agrees(i32({4, 300}), [](Value x) { return reduce_axes(ops::reduce_max, x, {1}); });
 }
 
-// What registers do not hold of a row lies in the memory of the block.
+// The part of a row that does not fit in registers is kept in shared memory.
 TEST(CudaText, RowsThatAreSpreadAgree) {
   const auto target = backend("cuda").target("sm_90");
   for (DType t : {DType::f32, DType::bf16, DType::f16})
@@ -224,14 +225,14 @@ TEST(CudaText, RowsThatAreSpreadAgree) {
       ASSERT_TRUE(c);
       const Kernel& k = std::get<Kernel>(c->steps.at(0).what);
       EXPECT_NE(print(k).find("spread"), std::string::npos);
-      // A half that is kept is copied as it was read, not converted to f32 and back.
+      // Kept halves are copied unchanged, not converted to f32 and back.
       EXPECT_EQ(cuda::source_of(k).text.find(cat("hone_f32_of_", t, "(hone_", t, "_of_f32(")),
                 std::string::npos);
       expect_text_agrees(f, {random_array(x.type(), 1)}, spec, *c);
     }
 }
 
-// A part of a device that others share may have no clusters.
+// A partition of a shared device may not support clusters.
 TEST(CudaText, RowsOfClustersHaveACandidateOfOneBlock) {
   for (const auto& [t, row, count] :
        {std::tuple{"sm_90", 65536, 2u}, {"sm_90", 4096, 1u}, {"sm_86", 65536, 1u}}) {
@@ -245,8 +246,8 @@ TEST(CudaText, RowsOfClustersHaveACandidateOfOneBlock) {
   }
 }
 
-// Of each side: depth or the other axis side by side, in vectors or not; sizes that tiles divide
-// and others.
+// For each operand: the depth or the other axis is contiguous, in vectors or not; sizes that are
+// multiples of tiles, and others.
 TEST(CudaText, TilesOfHalvesAgree) {
   for (DType t : {DType::f16, DType::bf16})
     for (const auto& [m, n, k] :
@@ -270,9 +271,8 @@ TEST(CudaText, TilesOfHalvesAgree) {
         }
 }
 
-// Tiles that arrive while others are multiplied, parts of the depth that a second kernel adds up,
-// and parts of a step that the group does: sizes that they divide, and others; with what follows
-// the product.
+// Tiles that are copied while others are multiplied, a depth split over a second summing kernel,
+// and steps split over the group: sizes that are multiples of them, and others; with an epilogue.
 TEST(CudaText, StagesAndPartsOfTheDepthAgree) {
   const auto target = backend("cuda").target("sm_90");
   for (const auto& [m, n, k] :
@@ -304,7 +304,7 @@ TEST(CudaText, StagesAndPartsOfTheDepthAgree) {
 // The epilogue's operands are loaded for several vectors before the first one is stored.
 TEST(CudaText, TilesLoadBeforeTheyStore) {
   const auto target = backend("cuda").target("sm_90");
-  for (const std::int64_t tile : {64, 128}) {  // 4 vectors a thread, and 16
+  for (const std::int64_t tile : {64, 128}) {  // 4 vectors per thread, and 16
     Function f;
     const Value a = f.add_param(Type(DType::f16, {256, 64}), "a"),
                 b = f.add_param(Type(DType::f16, {64, 128}), "b"),
@@ -325,8 +325,8 @@ TEST(CudaText, TilesLoadBeforeTheyStore) {
   }
 }
 
-// Few rows and a deep sum: what the model of times chooses, and results that lie across, which are
-// not put together in rows.
+// Few rows and a deep sum: the choice of the cost model, and transposed results, which are not
+// assembled into rows.
 TEST(CudaText, FewRowsDivideTheDepthOfAStep) {
   const auto target = backend("cuda").target("sm_90");
   for (const bool is_turned : {false, true}) {
@@ -362,7 +362,7 @@ TEST(CudaText, ConvolutionsOfHalvesAgree) {
                                                   {"channels_last", channels_last}}),
                      "y");
         expect_text_agrees(f, {random_array(x, 2), random_array(w.type(), 1)});
-        // Places of the padding are zeros of the copies.
+        // The copies fill the padding with zeros.
         const Candidate c =
             generated_candidates(spec_of(f), backend("cuda").target("sm_90")->info()).front();
         if (channels_last) {
@@ -372,7 +372,7 @@ TEST(CudaText, ConvolutionsOfHalvesAgree) {
       }
 }
 
-// Attention over two heads that share keys, by that candidate.
+// Attention over two heads that share keys, with the given candidate.
 void expect_attention(const Type& row, const Attrs& attrs, std::string_view name,
                       const Tuning& tuning, std::int64_t queries = 75) {
   const Dim width = row.shape[0];
@@ -389,7 +389,7 @@ void expect_attention(const Type& row, const Attrs& attrs, std::string_view name
       *c);
 }
 
-// Products of few rows with a matrix whose rows or columns lie in vectors, or in none.
+// Products of few rows with a matrix whose rows or columns are multiples of a vector, or are not.
 TEST(CudaText, ProductsOfFewRowsAgree) {
   for (const bool is_transposed : {false, true})
     for (const std::int64_t columns : {40, 45}) {
@@ -407,7 +407,7 @@ TEST(CudaText, ProductsOfFewRowsAgree) {
     }
 }
 
-// What a kernel of few groups reads is on its way while the kernel before it still runs.
+// A kernel of few groups prefetches its operands while the previous kernel still runs.
 TEST(CudaText, FewGroupsFetchBeforeTheyWait) {
   for (const std::int64_t columns : {512, 1 << 20}) {
     Function f;
@@ -470,7 +470,7 @@ TEST(CudaText, ConvolutionsOfFewChannelsAgree) {
   }
 }
 
-// Neither axis of the weights' matrix runs through memory in order: they are packed once.
+// Neither axis of the weight matrix is contiguous in memory: it is packed once.
 TEST(CudaText, WeightsOfAnotherOrderArePacked) {
   Function f;
   const Type x(DType::f16, {1, 10, 10, 16}), w(DType::f16, {3, 3, 16, 24});
@@ -495,7 +495,7 @@ TEST(CudaText, WeightsOfAnotherOrderArePacked) {
   expect_text_agrees(f, {random_array(x, 1), random_array(w, 2)}, spec);
 }
 
-// Rows of weights that are no whole vectors are padded once.
+// Rows of weights that are not whole vectors are padded once.
 TEST(CudaText, WeightsOfOddRowsArePacked) {
   Function f;
   const Type x(DType::f16, {24, 40}), w(DType::f16, {40, 77});
@@ -510,7 +510,7 @@ TEST(CudaText, WeightsOfOddRowsArePacked) {
   expect_text_agrees(f, {random_array(x, 1), random_array(w, 2)}, spec);
 }
 
-// Also those of NaN, of which the machine's conversions make another one.
+// Also the bits of NaNs, which the machine's conversions change.
 TEST(CudaText, BitsOfHalvesStayAsTheyAre) {
   for (DType t : {DType::f16, DType::bf16})
     for (const std::int64_t count : {5, 1 << 17}) {

@@ -1,5 +1,5 @@
 // Sessions over several devices: plans made by hand, whose steps are copies, events and waits; and
-// what threads of the processor are given.
+// the scratch memory that CPU threads get.
 #include <cstring>
 #include <set>
 
@@ -29,8 +29,8 @@ Step event(Step::Kind kind, std::uint16_t device, std::uint16_t stream, std::uin
   return s;
 }
 
-// y = x by way of both far devices and two streams of the first: each copy waits for the one
-// before it.
+// y = x through both far devices and two streams of the first: each copy waits for the previous
+// one.
 Plan round_trip() {
   using Buffer = PlanBuffer::Kind;
   using Kind = Step::Kind;
@@ -97,7 +97,7 @@ TEST(SeveralDevices, SurviveAPlanFile) {
   EXPECT_EQ(run(read)[0], numbers());
 }
 
-// Every wait of the plan is needed: without it neither the audit nor the device lets it pass.
+// Every wait of the plan is needed: without it both the audit and the device refuse the plan.
 TEST(SeveralDevices, AMissingWaitIsFoundBeforeAndDuringTheRun) {
   const Plan p = round_trip();
   int found = 0, refused = 0, waits = 0;
@@ -154,7 +154,7 @@ TEST(SeveralDevices, PlansThatNameWhatIsNotThereAreRefused) {
 constexpr std::int64_t many_chunks = 4096;
 constexpr std::size_t scratch_bytes = 256;
 
-// Chunks of a launch: each writes where its scratch lies and fills it.
+// Each chunk of a launch writes the address of its scratch and fills the scratch.
 void note_scratch(void* const* buffers, const std::int64_t*, std::int64_t begin, std::int64_t end,
                   void* scratch) {
   auto* found = static_cast<void**>(buffers[0]);
@@ -162,10 +162,11 @@ void note_scratch(void* const* buffers, const std::int64_t*, std::int64_t begin,
   std::memset(scratch, 1, scratch_bytes);
 }
 
-// Two threads with one piece would be seen now and then only.
+// With a real pool, two threads that share scratch would be detected only occasionally.
 TEST(CpuStream, EveryThreadHasScratchOfItsOwn) {
   for (const int threads : {1, 2, 9, 16}) {
-    // Tells every number of a thread, one after the other, as no pool of a busy machine does.
+    // Runs with every thread number, one after the other, which a pool on a busy machine does not
+    // guarantee.
     class EveryThread final : public ThreadPool {
      public:
       explicit EveryThread(int count) : count_(count) {}

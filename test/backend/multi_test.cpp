@@ -1,4 +1,5 @@
-// The strategy `multi` over the processor and two far devices, which are slow where a test says so.
+// The strategy `multi` over the CPU and two far devices, which are slowed down where a test says
+// so.
 #include "compile/optimize.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -17,7 +18,7 @@ Array wave(std::vector<std::int64_t> dims, int step) {
   return a;
 }
 
-// Products of the rows of x with so many matrices, each a group of its own.
+// Products of the rows of x with `count` matrices, each a group of its own.
 Function branches(const Dim& rows, int count) {
   Function f;
   const Value x = f.add_param(f32({rows, 4}), "x");
@@ -26,7 +27,7 @@ Function branches(const Dim& rows, int count) {
   return f;
 }
 
-// The same one after another.
+// Such products as a chain.
 Function chain(const Dim& rows, int count) {
   Function f;
   Value x = f.add_param(f32({rows, 4}), "x");
@@ -46,11 +47,11 @@ Source source(Function f) { return {"multi", {{{}, std::move(f)}}, {}}; }
 void expect_as_reference(const Function& f, const Plan& plan, const std::vector<Array>& inputs) {
   const auto shared = std::make_shared<const Plan>(plan);
   Session s(Executable::load(shared, open_devices(plan)), {.threads = 1});
-  s.run(inputs);  // memory of an earlier run must not show
+  s.run(inputs);  // memory of an earlier run must not affect the results
   expect_accepted(s.run(inputs), f, inputs);
 }
 
-// What was compared, in messages.
+// The compared alternatives, for messages.
 std::string text_of(const CompileReport& r) {
   std::string out;
   for (const WayReport& w : r.ways) {
@@ -86,8 +87,8 @@ TEST(Multi, ServesAllSizesOfASymbol) {
   for (std::int64_t n : {1, 50, 0, 100, 7}) expect_as_reference(f, plan, {wave({n, 4}, 5)});
 }
 
-// Few rows of such a product are faster otherwise than many, so a plan of one device tells them
-// apart. The joined one must not.
+// A product of few rows is faster with another candidate than one of many, so a plan of one device
+// distinguishes them. The joined plan must not.
 TEST(Multi, ServesAllSizesWhereTimesDecide) {
   Function f;
   const Value x = f.add_param(f32({Dim::symbol("n", 0, 4096), 64}), "x");
@@ -120,7 +121,7 @@ TEST(Multi, TakesOfTheJoinedPlansWhatItUses) {
   EXPECT_EQ(std::ranges::count(used, false), 0);
 }
 
-// Runs what the first device launches many times over.
+// Repeats the launches on the first device many times.
 void slow_down_first(Plan& plan) {
   Variant& v = plan.variants[0];
   std::vector<Step> all;
@@ -129,10 +130,10 @@ void slow_down_first(Plan& plan) {
   v.steps = std::move(all);
 }
 
-// Six equal groups end soonest on three devices when the first is slow and the others have an
-// engine each; when the first is quick and the others share an engine, on two. The other way takes
-// twice as long each time. Predictions are the same. A busy machine may delay any launch: asked
-// again, then.
+// Six equal groups finish first on three devices if the first is slow and the others have an engine
+// each, and on two if the first is fast and the others share an engine. The alternative takes twice
+// as long in both cases. Predictions are the same. A busy machine may delay any launch, so the test
+// retries.
 TEST(Multi, TheChoiceFollowsTheTime) {
   const Function f = branches(2048, 6);
   for (const bool is_shared : {false, true}) {
@@ -175,8 +176,8 @@ TEST(Multi, AutoStaysOnOneDeviceWhereOthersAreSlower) {
   expect_as_reference(f, plan, {wave({3, 4}, 5)});
 }
 
-// The processor is made slow: it launches everything thousands of times, of so many rows that the
-// launches themselves count for little.
+// Slows down the CPU: it runs every launch thousands of times, with enough rows that the launch
+// overhead is small.
 constexpr std::int64_t slow_rows = 16'384;
 void slow_down_processor(Plan& plan) {
   Variant& v = plan.variants[0];
@@ -194,7 +195,7 @@ CompileOptions auto_without_processor() {
   return options;
 }
 
-// What the slow processor takes for the whole function now.
+// Measures the time of the whole function on the slowed-down CPU.
 std::chrono::microseconds time_on_processor(const Function& f) {
   CompileOptions options = multi();
   options.strategy = "cpu";
@@ -210,8 +211,7 @@ std::chrono::microseconds time_on_processor(const Function& f) {
                                                                start);
 }
 
-// One far device takes some three quarters of the processor's time; two of them and the processor,
-// half of it.
+// One far device takes about three quarters of the CPU's time; two of them and the CPU, half of it.
 TEST(Multi, AutoTakesSeveralDevicesWhereTheyAreFaster) {
   constexpr int groups = 4;
   const Function f = branches(slow_rows, groups);
@@ -229,7 +229,7 @@ TEST(Multi, AutoTakesSeveralDevicesWhereTheyAreFaster) {
   expect_as_reference(f, plan, {wave({slow_rows, 4}, 5)});
 }
 
-// What one device computes in order gains nothing from a second, so nothing leaves the fastest.
+// A sequential chain gains nothing from a second device, so all of it stays on the fastest one.
 TEST(Multi, AutoStaysOnTheFastestDevice) {
   const Paced pace({std::chrono::milliseconds(2)});
   const Function f = chain(slow_rows, 4);
@@ -262,7 +262,7 @@ TEST(Multi, HasARowOfItsOwnInOptimize) {
   EXPECT_TRUE(out.compiled[2].ways.empty()) << "auto leaves several devices to multi";
 }
 
-// Equal numbers of groups where times say nothing, on each device that is named.
+// If times do not decide, each named device gets an equal number of groups.
 TEST(Multi, UsesTheDevicesThatAreNamed) {
   const std::vector<std::vector<std::string>> all = {
       {"far", "far"}, {"far"}, {"cpu", "far"}, {"far", "cpu", "far"}};

@@ -1,6 +1,6 @@
 // Whole functions on every backend of the conformance tests, as `auto` compiles them: the core tier
-// of the ONNX suite, the four models, random functions. A part of each, in seconds; all with
-// HONE_CONFORMANCE=full.
+// of the ONNX suite, the four models, random functions. By default a part of each, in seconds; all
+// with HONE_CONFORMANCE=full.
 #include <cstdlib>
 
 #include "test/backend/conformance.h"
@@ -43,7 +43,7 @@ std::unique_ptr<Session> compiled_session(const Source& source, const CompileOpt
                                    SessionOptions{.threads = 2});
 }
 
-// How a random function goes wrong; empty when it does not.
+// The error of a random function; empty if it passes.
 std::string wrong_in(const Case& c, const CompileOptions& options) try {
   const auto session = compiled_session({"random", {{{}, c.function}}, {}}, options);
   const bool keeps_denormals =
@@ -88,8 +88,7 @@ TEST_P(BackendConformance, RandomFunctionsAreAsTheReferenceSays) {
   }
 }
 
-// Functions of which nothing can be moved, because all of it is views or control flow, do not
-// count.
+// Functions that consist of views and control flow only cannot be spread and do not count.
 TEST(Multi, RandomFunctionsAreAsTheReferenceSays) {
   const int count = is_full() ? 1000 : 40;
   int spread = 0;
@@ -101,7 +100,7 @@ TEST(Multi, RandomFunctionsAreAsTheReferenceSays) {
   }
 }
 
-// What no device computes: texts, and files of images. Sequences and optionals are views.
+// Only the host computes strings and image files. Sequences and optionals are views.
 bool may_be_on_host(const std::string& function) {
   return function == "decode_image" || function.find("text") != function.npos;
 }

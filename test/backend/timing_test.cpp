@@ -1,4 +1,4 @@
-// What is timed on a device that has its own memory: kernels, without copies from and to the host.
+// Timing on a device with its own memory covers kernels, without copies from and to the host.
 #include "compile/kernels.h"
 #include "compile/optimize.h"
 #include "kernel/candidates.h"
@@ -55,7 +55,7 @@ TEST(Timing, RoundsOfOptimizeCopyNothing) {
     of_rounds[many] = {after.uploads - before.uploads, after.downloads - before.downloads,
                        after.launches - before.launches};
   }
-  // A round is as many runs as fill its time, on a busy machine one.
+  // A round repeats runs until its time is used up; on a busy machine that may be one run.
   EXPECT_GE(of_rounds[1].launches, rounds[1]);
   EXPECT_EQ(of_rounds[1].uploads, of_rounds[0].uploads);
   EXPECT_EQ(of_rounds[1].downloads, of_rounds[0].downloads);

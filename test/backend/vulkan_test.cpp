@@ -1,6 +1,6 @@
-// What only the Vulkan backend has: SPIR-V that its validator accepts, no message of the validation
-// layers, weights that are larger than what a shader may bind, and messages. Needs a Vulkan device,
-// which may be software: HONE_VULKAN_DEVICE names it.
+// Tests specific to the Vulkan backend: SPIR-V that its validator accepts, no messages of the
+// validation layers, weights larger than a shader may bind, and error messages. Needs a Vulkan
+// device, which may be software: HONE_VULKAN_DEVICE names it.
 #ifdef HONE_VULKAN
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ CompileOptions vulkan_options() {
 
 Plan vulkan_plan(const Function& f) { return compile({"test", {{{}, f}}, {}}, vulkan_options()); }
 
-// What spirv-val says of the code of a plan's kernels; empty when it accepts them.
+// The output of spirv-val for a plan's kernels; empty if it accepts them.
 std::string refused_by_validator(const Plan& plan) {
   const std::string file = testing::TempDir() + cat("/kernel_", getpid(), ".spv");
   std::string out;
@@ -72,7 +72,7 @@ std::string refused_by_validator(const Plan& plan) {
   return out;
 }
 
-// Of each operation one sample; all of them with HONE_CONFORMANCE=full.
+// One sample of each operation; all of them with HONE_CONFORMANCE=full.
 TEST(VulkanTarget, EveryOperationIsValidSpirv) {
   std::size_t kernels = 0, number = 0;
   for (const Op* op : all_ops()) {
@@ -95,7 +95,7 @@ TEST(VulkanTarget, EveryOperationIsValidSpirv) {
 
 struct SpirvModule {
   std::uint32_t bound = 0;  // of ids
-  // The operation of each instruction, and its words behind it.
+  // The opcode of each instruction, followed by its operand words.
   std::vector<std::pair<std::uint32_t, std::vector<std::uint32_t>>> instructions;
 };
 
@@ -150,7 +150,8 @@ TEST(VulkanTarget, KnowsItsForms) {
 }
 
 // glslang wrote NVIDIA's matrices, the binary holds those of Khronos: types of three uses, loads by
-// rows and by columns, products and stores. A device without them refuses the plan by its target.
+// rows and by columns, products and stores. A device without them refuses the plan by its target
+// name.
 TEST(VulkanTarget, MatricesAreThoseOfKhronos) {
   Function f;
   const Value x = f.add_param(f16({64, 64}), "x"), w = f.add_param(f16({96, 64}), "w");
@@ -201,7 +202,7 @@ TEST(VulkanTarget, MatricesAreThoseOfKhronos) {
             std::string::npos);
 }
 
-// Forms differ in what their kernels may hold, and each candidate is one that the form can write.
+// Forms support different kernels; every candidate must be one that its form supports.
 TEST(VulkanTarget, EveryFormCompilesItsAttention) {
   const auto pool = make_thread_pool({.threads = 1});
   int compiled = 0;
@@ -229,7 +230,7 @@ TEST(VulkanTarget, EveryFormCompilesItsAttention) {
   EXPECT_GE(compiled, 16);
 }
 
-// Kernels for large groups and for small ones; the device may be too small for the large.
+// Kernels for large and for small thread groups; the device may not support the large ones.
 TEST(Vulkan, EveryFormRuns) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
   Function f;
@@ -280,7 +281,7 @@ TEST(Vulkan, WhatIsMissingIsNamed) {
       << number;
 }
 
-// A plan needs no device while it is made, and none of the compiler afterwards.
+// Compiling a plan needs no device, and running it needs no compiler.
 TEST(Vulkan, APlanFileRuns) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
   Function f;
@@ -301,7 +302,7 @@ std::size_t entries_of(const char* directory) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(directory), {}));
 }
 
-// Devices, streams and plans are given back with their sessions, and the drivers stay loaded.
+// Devices, streams and plans are released with their sessions, and the drivers stay loaded.
 TEST(Vulkan, ManySessionsLeaveNothingBehind) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
   Function f;
@@ -323,7 +324,7 @@ TEST(Vulkan, ManySessionsLeaveNothingBehind) {
   EXPECT_LE(entries_of("/proc/self/task"), threads);
 }
 
-// Large copies are a kernel's, and what is left or not aligned the driver's.
+// A kernel does large aligned copies; the driver does the rest.
 TEST(Vulkan, CopiesBeginAndEndAnywhere) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
   const std::shared_ptr<Device> device = open_device("vulkan");
@@ -365,8 +366,8 @@ TEST(Vulkan, AWeightMayBeLargerThanWhatIsBound) {
   EXPECT_EQ(got[1].real(0), sum);
 }
 
-// Neighbours are read and written as words where all operands begin at multiples of 16 bytes, and
-// one by one elsewhere.
+// Adjacent elements are accessed as words if all operands begin at multiples of 16 bytes, else one
+// by one.
 TEST(Vulkan, VectorsAreAsTheirElements) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
   const std::shared_ptr<Device> device = open_device("vulkan");
@@ -546,7 +547,7 @@ TEST(Vulkan, MemoryOfTheDeviceIsUsedWhereItLies) {
   EXPECT_EQ(device->of_host(nullptr), std::nullopt);
 }
 
-// Plans of `multi` for the processor and this device, as they are verified and as test sets say.
+// Plans of `multi` for the CPU and this device pass verification and match the test sets.
 TEST(Vulkan, SharesModelsWithTheProcessor) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
   const auto spread = [](const fs::path& model) {

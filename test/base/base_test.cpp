@@ -56,7 +56,7 @@ TEST_F(Files, ContainedNamesStayInside) {
     EXPECT_THROW(MappedFile::open_contained(dir_ / "inner", name), UserError) << name;
 }
 
-// As Hugging Face's cache holds a model: CACHE/snapshots/REVISION/NAME -> ../../blobs/HASH.
+// The layout of a model in Hugging Face's cache: CACHE/snapshots/REVISION/NAME -> ../../blobs/HASH.
 TEST_F(Files, ContainedLinksAreFollowedToWhereDataOfTheModelMayLie) {
   const fs::path root = dir_ / "cache" / "snapshots" / "r1" / "onnx",
                  blobs = dir_ / "cache" / "blobs";
@@ -152,7 +152,7 @@ TEST_F(Files, ContainedNamesStayInsideWhileTheyAreExchanged) {
     }
   });
   int opened = 0, refused = 0;
-  // Both must be seen, and on one processor that takes a while.
+  // Both must occur, which takes a while on one processor.
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (int i = 0; i < 20'000 || opened == 0 || refused == 0; ++i) {
     if (std::chrono::steady_clock::now() > end) break;

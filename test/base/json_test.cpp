@@ -63,7 +63,7 @@ TEST(Json, ReadsEscapesAndNumbers) {
   EXPECT_EQ(Json::parse(" [ 1 , 2E+2 ]\n", "test").array()[1].real(), 200);
 }
 
-// Ours is stricter in three points, which the message tells apart.
+// Our parser is stricter in three points, identified by their messages.
 TEST(Json, AgreesWithAnotherParserOnDamagedText) {
   std::mt19937 random(7);
   const std::string whole =

@@ -21,7 +21,7 @@ namespace {
 
 std::unique_ptr<ThreadPool> pool_of(int threads) { return make_thread_pool({.threads = threads}); }
 
-// How often each chunk is computed.
+// The number of times each chunk is computed.
 std::vector<int> counts(ThreadPool& pool, std::int64_t chunks) {
   std::vector<int> out(static_cast<std::size_t>(chunks));
   parallel_for(pool, chunks, [&](std::int64_t i) { ++out[static_cast<std::size_t>(i)]; });
@@ -77,12 +77,12 @@ TEST(ThreadPool, UsesSeveralThreadsWithDifferentNumbers) {
   EXPECT_EQ(job.numbers, 1 + 2);
 }
 
-// A thread that flushes denormals, or rounds another way, gives other bits than the caller's.
+// A thread that flushes denormals or rounds differently would give other bits than the caller.
 TEST(ThreadPool, WorkersCalculateAsTheirCallerDoes) {
   auto pool = pool_of(3);
   struct Job {
     std::atomic<int> inside{0};
-    std::array<unsigned, 3> control{};  // of each thread, without the flags of what happened
+    std::array<unsigned, 3> control{};  // of each thread, without the exception flags
     std::array<float, 3> half_of_least{}, third{};
   } job;
   pool->run(

@@ -1,4 +1,4 @@
-// How the programs end when a file goes away under them.
+// How the programs exit when a mapped file shrinks while they use it.
 #include "cli/run/exit.h"
 
 #include <gtest/gtest.h>

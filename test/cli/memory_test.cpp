@@ -1,4 +1,4 @@
-// What the program tells about memory, and how it refuses.
+// The program's memory reports and the errors for its memory limits.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -17,7 +17,7 @@ class Memory : public ::testing::Test {
   static void TearDownTestSuite() { cache_ = nullptr; }
 
   using Strings = std::vector<std::string>;
-  // What a run of the model is called with.
+  // The command-line arguments for a run of the model.
   static Strings words(const Strings& more) {
     const fs::path model = test::models_root() / "ultraface_rfb_320";
     Strings out = {

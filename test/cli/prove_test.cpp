@@ -1,5 +1,5 @@
-// What is written is what was verified: a plan that is changed in between is not kept, and a file
-// that computes something else says so where it is run.
+// The written plan must be the verified one: a plan that is changed in between is not kept, and a
+// file that computes something else fails when it is run.
 #include "cli/prove.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class Proved : public ::testing::Test {
   }
   static fs::path file() { return cache_->directory() / "plan.hone"; }
 
-  // What the error says when the changed plan is written; empty: it was written.
+  // The error message of writing the changed plan; empty if it was written.
   static std::string refusal(const std::function<void(Plan&)>& change) {
     Plan p = *plan_;
     change(p);
@@ -80,7 +80,7 @@ TEST_F(Proved, AnUnchangedPlanIsWrittenAndPassesEverywhere) {
 struct Change {
   const char* name;
   std::function<void(Plan&)> to;
-  bool changes_results = true;  // else only the content shows it
+  bool changes_results = true;  // if false, only the content hash detects it
 };
 
 std::vector<Change> changes() {
@@ -131,7 +131,7 @@ TEST_F(Proved, AChangeAfterVerificationIsRefusedAndTheOldFileStays) {
   }
 }
 
-// Also without the record of what was verified, which an editor could renew.
+// Also without the record of the verified content, which an editor could recompute.
 TEST_F(Proved, AChangeIsFoundByItsResults) {
   for (const Change& c : changes()) {
     if (!c.changes_results) continue;
@@ -144,7 +144,7 @@ TEST_F(Proved, AChangeIsFoundByItsResults) {
   }
 }
 
-// What the file says of inputs is compared too: no run of a self-test depends on it.
+// The content covers the requirements on inputs, too: no self-test depends on them.
 TEST_F(Proved, TheContentsCountWhatIsAskedOfInputs) {
   Plan p;
   const Dim n = Dim::symbol("n", 1, 64), m = Dim::symbol("m", 1, 64);

@@ -225,7 +225,7 @@ std::vector<Example> examples() {
   };
 }
 
-// Of single elements, lines and their order.
+// Single elements, slices and their order.
 std::vector<Example> examples_of_lines() {
   const DType f = DType::f32, i = DType::i64, u8 = DType::u8, i8 = DType::i8;
   return {
@@ -267,14 +267,14 @@ std::vector<Example> examples_of_lines() {
        {{"x", {f, {2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}}},
         {"s", {i, {2}, {3, 1}}},
         {"y", {f, {3, 1}, {2, 6, 0}}}}},
-      // The second overlaps the first by half, the third lies apart.
+      // The second box overlaps the first by half, the third is disjoint.
       {node("NonMaxSuppression", {"b", "s", "m", "t"}),
        {{"b", {f, {1, 3, 4}, {0, 0, 1, 1, 1, 0, 0, 0.5, 2, 2, 3, 3}}},
         {"s", {f, {1, 1, 3}, {3, 2, 4}}},
         {"m", {i, {}, {3}}},
         {"t", {f, {}, {0.4}}},
         {"y", {i, {2, 3}, {0, 0, 2, 0, 0, 0}}}}},
-      // The second class does not count.
+      // The second class is ignored.
       {node("SoftmaxCrossEntropyLoss", {"x", "t"}, {integer("ignore_index", 1)}),
        {{"x", {f, {3, 2}, {0, 0, 7, 1, 2, 2}}},
         {"t", {i, {3}, {0, 1, 0}}},
@@ -428,7 +428,7 @@ TEST(SecondReading, NoticesALostAxisOrDirectionOfScan) {
   }
 }
 
-// What it does not know is not judged.
+// Unknown operators, attributes and values are not judged.
 TEST(SecondReading, LeavesOutWhatIsNotKnown) {
   const Values values = {{"x", {DType::f32, {1}, {1}}}, {"y", {DType::f32, {1}, {5}}}};
   EXPECT_EQ(check(node("NoSuchOperator", {"x"}), values).judged.size(), 0);
@@ -442,7 +442,7 @@ SecondReading reading_of(const ModelBuilder& b) {
   return read_again(file, {}, hone::source(b.import()));
 }
 
-// A size of 1 hides which axis the import takes where the node names none.
+// A size of 1 hides which axis the import uses as the default.
 TEST(SecondReading, JudgesFlattenAtOtherSizesThanOne) {
   const onnx::MetNode met{node("Flatten", {"x"}), {{"", 18}}, {}};
   const onnx::SizedNode n{&met, {{{DType::f32, {1, 6}, {}}}}};

@@ -1,5 +1,5 @@
-// One plan file serves all sizes of a model in the process that has no compiler: the same bits as
-// in the process that compiled it, and right against the sets that come with the model.
+// One plan file serves all sizes of a model in a process without a compiler: the same bits as in
+// the process that compiled it, and results that match the model's test sets.
 #include "plan/plan_file.h"
 #include "test/cli/process.h"
 #include "test/compile/models.h"
@@ -7,7 +7,7 @@
 namespace hone::test {
 namespace {
 
-// The rows of `a` over and over, as many as asked for.
+// Repeats the rows of `a` until there are `count` rows.
 Array rows(const Array& a, std::int64_t count) {
   std::vector<std::int64_t> dims = a.dims();
   const std::size_t row = a.bytes().size() / static_cast<std::size_t>(dims[0]);
@@ -28,7 +28,7 @@ TestSet with_batch(const TestSet& set, std::int64_t batch) {
 
 class Served : public ::testing::Test {
  protected:
-  // Compiles into a plan file, once for all sets; runs each set here and there.
+  // Compiles into a plan file, once for all sets; runs each set in both processes.
   void serve(const std::string& model, const std::vector<TestSet>& sets) {
     Source source = model_source(model);
     if (HasFailure()) return;
@@ -86,7 +86,7 @@ TEST_F(Served, SileroOnAllSets) {
   serve("silero_vad", sets);
 }
 
-// What the loader maps in a run, libraries that are opened on the way included.
+// The libraries that the loader maps during a run, including those opened later.
 TEST_F(Served, WithoutACompiler) {
   const fs::path file = cache_.directory() / "digits.hone", log = cache_.directory() / "log";
   write_plan(file, compile(source_of(fs::path(HONE_SOURCE_DIR) / "examples/digits/digits.onnx")));

@@ -19,7 +19,7 @@ TEST(Table, NumbersAreAlignedAtTheRightAndTextAtTheLeft) {
             "  -3      12  short\n");
 }
 
-// A chosen strategy beside one whose median is less, and why that one is not taken.
+// A chosen strategy beside one with a lower median, and why that one was not chosen.
 TEST(Table, AChosenStrategyIsNotSlowerWithoutAWord) {
   const auto record = [](std::string name, double low, double ms, double high) {
     StrategyRecord r;

@@ -44,7 +44,7 @@ std::string judge(const Function& f, std::span<const Array> inputs, std::span<co
   return "";
 }
 
-// Compiled once, run at several sizes: whole, in single chunks, and with room between elements.
+// Compiles once and runs at several sizes: whole, in single chunks, and with gaps between elements.
 void check(Build build, const Function& f, const std::vector<SizeMap>& all_sizes = {{}},
            const std::function<void(std::vector<Array>&)>& change = {}) {
   for (const std::string& target : llvm::targets()) {
@@ -169,8 +169,8 @@ TEST(Attention, TakesEveryTuning) {
   }
 }
 
-// A row that may look at nothing is NaN, as its softmax is; one whose first keys are forbidden is
-// what its other keys give; a score of infinity makes NaN.
+// A fully masked row is NaN, as its softmax is; a row whose first keys are masked uses its other
+// keys; an infinite score gives NaN.
 TEST(Attention, TakesRowsOfExtremes) {
   const std::int64_t keys = 300;
   const Type x = f32({keys, 8});
@@ -210,7 +210,7 @@ TEST(Attention, RefusesWhatItCannotTake) {
   refuse(attention_of({f32({4, n}), f32({4, n}), f32({4, 8})}, scaled(1)));
 }
 
-// Neither scratch nor temporaries hold the scores.
+// The scores are stored neither in scratch nor in temporaries.
 TEST(Attention, MemoryGrowsWithTheLength) {
   std::vector<std::int64_t> bytes;
   for (std::int64_t length : {1024, 2048, 4096}) {

@@ -1,4 +1,4 @@
-// Machine code as data: round trip, and refusal of what was damaged or made up.
+// Machine code as data: round trip, and refusal of damaged or forged bytes.
 #include "plan/binary.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ Binary sample() {
   return b;
 }
 
-// The bytes with a hash that fits, as a forger would leave them.
+// The bytes with a matching hash, as a forger would write them.
 std::vector<std::byte> signed_again(std::vector<std::byte> bytes) {
   std::uint64_t hash = hash_bytes(bytes.data() + 16, bytes.size() - 16);
   std::memcpy(bytes.data() + 8, &hash, sizeof hash);

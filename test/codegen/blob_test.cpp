@@ -1,5 +1,4 @@
-// Linking and loading: constants, helpers, several objects, tables of addresses, and what is
-// refused.
+// Linking and loading: constants, helpers, several objects, tables of addresses, and refused input.
 #include <gtest/gtest.h>
 #include <llvm-c/Core.h>
 
@@ -151,8 +150,8 @@ TEST(Blob, EveryHelperOfTheTableHasAnAddress) {
   EXPECT_EQ(helper_number("system"), std::nullopt);
 }
 
-// Through a table entry the compiler reads the address of something that another object might
-// define; here that is known, so code takes it directly.
+// The compiler reads the address of a symbol that another object might define from a table entry;
+// here the address is known, so the code uses it directly.
 TEST(Blob, AddressesThroughATableAreMadeDirect) {
   Object user = compile([](Module& m) {
     KernelArguments g = m.begin_kernel("g", std::vector<Buffer>(1));
@@ -245,7 +244,7 @@ TEST(Loader, NamesBothInstructionSets) {
   WithIsa limit("x86-64-v3");
   std::string why = message<UserError>([&] { load(b, "a.hone"); });
   EXPECT_TRUE(holds(why, "a.hone") && holds(why, "x86-64-v4") && holds(why, "x86-64-v3")) << why;
-  // Which of the two does not allow it: the flag, or a processor that has no more.
+  // The message names the limit: the flag, or the processor's own features.
   EXPECT_EQ(holds(why, "HONE_CPU_ISA"), cpu::machine_isa() >= cpu::Isa::v4) << why;
   EXPECT_EQ(holds(why, "this processor"), cpu::machine_isa() < cpu::Isa::v4) << why;
 }

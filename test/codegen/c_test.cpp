@@ -1,5 +1,5 @@
-// Kernels as C, compiled by gcc: every operation against the reference, as nest_test.cpp does it
-// for LLVM.
+// Kernels as C, compiled by gcc: every operation against the reference, as nest_test.cpp does for
+// LLVM.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -17,7 +17,7 @@ namespace {
 
 const TargetInfo info = cpu::target_info("x86-64-v3");
 
-// A candidate of kernels and what it is tried on.
+// A candidate of kernels and the inputs it runs on.
 struct Trial {
   std::string name;
   GroupSpec spec;
@@ -25,7 +25,7 @@ struct Trial {
   std::vector<std::vector<Array>> inputs;
 };
 
-// Kernels that are compiled together, because a compiler takes longer to start than to compile a
+// Kernels that are compiled together, because starting a compiler takes longer than compiling a
 // kernel; equal ones once.
 class Batch {
  public:
@@ -111,7 +111,7 @@ std::vector<Trial> of_tiles(const TargetInfo& info) {
   return out;
 }
 
-// Trials with their kernels compiled.
+// Trials with their compiled kernels.
 struct Trials {
   explicit Trials(std::vector<Trial> all, int vector_bits = 256, const std::string& cc = "gcc")
       : list(std::move(all)), batch(vector_bits) {
@@ -129,7 +129,7 @@ std::string verdict(const Trial& t, const CandidateRunner& runner, std::span<con
   for (std::size_t i = 0; i < got.size(); ++i) {
     Comparison r = accept(got[i], strict[i], wide[i]);
     if (r) continue;
-    // Of f64 the rule knows nothing wider: the reference's own gelu cancels.
+    // For f64 the rule has no wider dtype, and the reference's own gelu cancels.
     const Comparison inside = accept(got[i], enclose(t.spec.function, inputs)[i]);
     if (!inside || inside.undecided > 0) return cat("result ", i, ": ", r);
   }
@@ -144,7 +144,7 @@ void check(const Trials& trials, std::size_t at_least) {
                                                                           << print(t.spec.function);
 }
 
-// The bits do not depend on how chunks are divided between calls.
+// The bits do not depend on how chunks are split between calls.
 void check_partitions(const Trials& trials) {
   for (const Trial& t : trials.list) {
     const CandidateRunner runner = trials.batch.runner(t.candidate);
@@ -174,7 +174,7 @@ TEST(C, SkeletonsAgreeWithTheReference) {
   }
 }
 
-// softmax(x x) of numbers whose squares are rounded by more than exp can bear.
+// softmax(x x) of numbers whose squares have rounding errors too large for exp.
 std::vector<Trial> of_softmax_of_squares() {
   std::vector<Trial> out;
   for (DType t : {DType::f32, DType::f64})
@@ -196,7 +196,8 @@ TEST(C, AProductLessItsMaximumIsNotFused) {
   }
 }
 
-// x x + y, where y is x x rounded: what rounding leaves off, if nothing is rounded between.
+// x x + y, where y is the negated rounded x x: gives the rounding error if the operations are
+// fused.
 constexpr double rest = 0x1p-24, root = 1 + 0x1p-12, rounded_square = 1 + 0x1p-11;
 
 Array columns_of(std::initializer_list<double> column) {

@@ -89,12 +89,12 @@ void check(const Case& c) {
 
 constexpr std::int64_t sizes[] = {1, 2, 3, 7, 15, 16, 17, 31, 33, 64, 100};
 
-// Every pair of sizes meets, not every triple.
+// Every pair of sizes is tested, not every triple.
 TEST(Contraction, SizesAroundTheTile) {
   for (std::size_t i = 0; i < 11; ++i)
     for (std::size_t j = 0; j < 11; ++j) {
       Case c{.m = sizes[i], .n = sizes[j], .k = sizes[(3 * i + 5 * j) % 11]};
-      if (c.n == 1) continue;  // the operands change places
+      if (c.n == 1) continue;  // the operands are swapped
       const std::string isa = llvm::targets()[(i + j) % llvm::targets().size()];
       c.copies = (i + j) % 4 < 2;
       check(c, isa, Guard::behind);
@@ -144,7 +144,7 @@ TEST(Contraction, ChunksCoverLargeShapes) {
   check({.m = 100, .n = 300, .k = 1100, .copies = true});
 }
 
-// Panels of bf16 are widened when they are read, or before: the same sums.
+// Widening bf16 panels when they are read or earlier gives the same sums.
 TEST(Contraction, PanelsMayBeWidened) {
   Function f;
   const Value x = f.add_param({DType::bf16, {21, 300}}, "x"),

@@ -1,5 +1,5 @@
-// What stands in the loops where the time goes. How fast they are on the machine at hand is for
-// bench/gates: a test cannot ask for a quiet machine.
+// The instructions of the hottest loops. bench/gates measures their speed: a test cannot require a
+// quiet machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 class InnerLoop : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(, InnerLoop, ::testing::ValuesIn(llvm::targets()));
 
-// The instructions of a loop without loops in it: from a label to a jump back to it.
+// The instructions of an innermost loop: from a label to a jump back to it.
 using Loop = std::vector<std::string>;
 std::vector<Loop> inner_loops(const std::string& code) {
   std::vector<Loop> loops;

@@ -38,7 +38,7 @@ double exact_gelu_tanh(double x) {
 double exact_rsqrt(double x) { return 1 / std::sqrt(x); }
 double exact_reciprocal(double x) { return 1 / x; }
 
-// Those of operations.
+// Limits for operations.
 Value (*const exp)(Value) = real_function(ops::exp);
 Value (*const log)(Value) = real_function(ops::log);
 Value (*const tanh)(Value) = real_function(ops::tanh);
@@ -100,8 +100,8 @@ double error(float got, double exact) {
 
 constexpr bool is_instrumented = with_address_sanitizer || with_thread_sanitizer;
 
-// Every 4096th bit pattern (fewer under a sanitizer), so every exponent of both signs; then what is
-// dense where functions bend; then the edges.
+// Every 4096th bit pattern (fewer under a sanitizer), so every exponent of both signs; then dense
+// ranges where functions bend; then the edges.
 std::vector<float> inputs() {
   std::vector<float> out;
   const std::uint64_t step = is_instrumented ? 1 << 18 : 1 << 12;
@@ -147,8 +147,8 @@ TEST_P(Math, ErrorOverAllExponents) {
   }
 }
 
-// The argument may be rounded once more, which moves exp(x) by |x| times that of itself. Just below
-// an integral power of two the fraction and the polynomial add their own half units.
+// The argument may be rounded once more, which changes exp(x) by |x| times that relative error.
+// Just below an integral power of two the fraction and the polynomial add their own half units.
 TEST_P(Math, ExpOfARoundedNumber) {
   const std::vector<float> in = inputs();
   std::vector<float> out = run_f32(jit_map(GetParam(), DType::f32, DType::f32, exp_of_rounded), in);
@@ -220,7 +220,7 @@ TEST_P(Math, EveryLaneCountGivesTheSameBits) {
   }
 }
 
-// Functions decide for all lanes at once whether any of them is far out.
+// Functions test all lanes at once for values out of the fast range.
 TEST_P(Math, NaNInOneLaneHidesNoOther) {
   const float near[] = {NAN, -NAN, std::bit_cast<float>(0x7fa00000u), 1};
   const float far[] = {-3e38f, 3e38f, -INFINITY, -20, 20};

@@ -1,5 +1,5 @@
-// Results that pass the caches and rows that are fetched ahead: the same numbers at every address,
-// over an operand, and where the size is known at run time only.
+// Non-temporal stores and prefetched rows give the same numbers: at every address, in place of an
+// operand, and with sizes known only at run time.
 #include <gtest/gtest.h>
 
 #include "cases.h"

@@ -60,7 +60,7 @@ TEST_P(Nests, StridesMayLeaveRoom) {
                                                                               << print(c.function);
 }
 
-// Runs in one call, and chunk by chunk from the back: the bits must be equal, and right.
+// Runs in one call, and chunk by chunk from the back: the bits must be equal and correct.
 void check_partitions(const std::string& target, const Function& f, std::span<const Array> inputs,
                       bool is_chunked = true) {
   GroupSpec spec = spec_of(f);
@@ -149,7 +149,7 @@ TEST_P(Nests, ConsumersOfASortReadItsResult) {
   check_partitions(GetParam(), f, inputs, false);
 }
 
-// Not narrowed, widened and narrowed again.
+// Values are not narrowed, widened and narrowed again.
 TEST_P(Nests, WhatIsCastForMemoryIsRoundedOnce) {
   Function f;
   f.add_result(cast_to(f.add_param(f32({4096}), "x") * 0.3, DType::f16), "y");

@@ -1,4 +1,4 @@
-// In a sanitizer build kernels are instrumented, or the sanitizer would be blind to them.
+// In a sanitizer build kernels are instrumented, so that the sanitizer checks them.
 #include "base/sanitizer.h"
 
 #include <gtest/gtest.h>

@@ -18,8 +18,8 @@ namespace {
 using Kind = Stmt::Kind;
 constexpr std::int64_t width = 32;
 
-// y = 2 * (start + a x b), of which only some columns exist. Parameters: a [k, rows] (or [k, rows,
-// width]: side by side), b [k, width], start and y [rows, columns].
+// y = 2 * (start + a x b), of which only `columns` columns exist. Parameters: a [k, rows] (or [k,
+// rows, width]: side by side), b [k, width], start and y [rows, columns].
 struct Case {
   std::int64_t rows = 3, columns = 21, k = 5;
   DType b = DType::f32;
@@ -40,7 +40,7 @@ class Hand {
     kernel_.params.back().written = true;
     if (c.is_symbolic) kernel_.sizes = {columns_ = Dim::symbol("n", 0, width)};
     out_.loop(LoopKind::grid, 1, [&](const Dim&) {
-      // The second part goes on with what the first one left in memory.
+      // The second part continues with the sums that the first one stored in memory.
       out_.loop(LoopKind::serial, 2, [&](const Dim& part) {
         out_.branch(
             lowering_.same(part, 0),
@@ -207,7 +207,7 @@ TEST(Kernels, RulesAreChecked) {
   EXPECT_THROW(check(k), InternalError);
 }
 
-// Bodies one after the other are one kernel: the second reads what the first wrote.
+// Consecutive bodies form one kernel: the second reads what the first wrote.
 TEST(Kernels, SeveralBodiesInSequence) {
   Lowering lowering(std::make_shared<Graph>());
   BlockWriter out(lowering);

@@ -1,4 +1,4 @@
-// Compiles a function, runs it, saves it, loads it; imports a model; meets errors of both
+// Compiles a function, runs it, saves it, loads it; imports a model; triggers errors of both
 // libraries. usage: compile MODEL.onnx PLAN
 #include <hone/hone.h>
 #include <hone/runtime.h>
@@ -9,7 +9,8 @@ namespace {
 
 using hone::Array, hone::DType, hone::Value;
 
-// y = relu(x w): takes and gives what the digits network does, so that load.cpp runs its plan too.
+// y = relu(x w), with the inputs and outputs of the digits network, so that load.cpp runs its plan
+// too.
 hone::Function linear() {
   std::vector<float> numbers(64 * 10);
   for (std::size_t i = 0; i < numbers.size(); ++i)

@@ -1,6 +1,6 @@
-// graph_cost SHAPE NODES: what the compiler costs without code generation. Imports a model of that
-// many ONNX nodes, runs the passes, and compiles it for the null target. Under callgrind each part
-// is one dump; without it, calls of operator new are counted and wall time is shown.
+// graph_cost SHAPE NODES: the compiler's cost without code generation. Imports a model of that many
+// ONNX nodes, runs the passes, and compiles it for the null target. Under callgrind each part is
+// one dump; without it, calls of operator new are counted and wall time is shown.
 #include <valgrind/callgrind.h>
 
 #include <chrono>
@@ -76,7 +76,7 @@ class Model {
   int inputs_ = 0, nodes_ = 0;
 };
 
-// Each node has one operand, which nobody else reads.
+// Each node has one operand, which no other node reads.
 Model chain(int nodes) {
   Model m;
   std::string x = m.input();
@@ -97,7 +97,7 @@ Model wide(int nodes) {
   return m;
 }
 
-// Ways part and meet again.
+// Branches that split and join again.
 Model diamond(int nodes) {
   Model m;
   std::string x = m.input();

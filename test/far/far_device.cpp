@@ -23,7 +23,7 @@ constexpr std::string_view target_name = "far-1";
 
 std::atomic<std::int64_t> uploads{0}, downloads{0}, launches{0};
 
-// One allocation. Its handle is no address, and no address that a processor could reach.
+// One allocation. Its handle is not an address and cannot be a valid one.
 struct Block {
   std::vector<std::byte> bytes;
   std::vector<Access> accesses;
@@ -74,11 +74,11 @@ class Memory {
  private:
   std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<Block>> blocks_;
-  // Of no two devices equal.
+  // Shared, so that handles of all devices are distinct.
   static inline std::atomic<std::uint64_t> next_ = 0xfa70'0000'0000'0000;
 };
 
-// What was asked for up to a point, and whether it is done.
+// A point in a stream, and whether all operations before it are done.
 struct Point {
   std::mutex mutex;
   std::condition_variable changed;
@@ -160,7 +160,7 @@ class FarCopy final : public BoundCall {
   StridedCopy copy;
 };
 
-// What was asked for, to be asked for again.
+// Recorded operations, to be replayed.
 class FarRecording final : public Recording {
  public:
   std::vector<std::function<void()>> asked;
@@ -296,7 +296,7 @@ class FarStream final : public Stream {
     return p;
   }
 
-  // A kernel that is not told a size touches only what is there whatever the size.
+  // If a size is not passed to the kernel, it accesses only the part that exists for every size.
   static std::int64_t extent(const Kernel& kernel, const KernelParam& p,
                              const std::vector<std::int64_t>& sizes) {
     const auto value = [&](const Dim& d) {
@@ -326,7 +326,7 @@ class FarStream final : public Stream {
     changed_.notify_all();
   }
 
-  // After an error nothing but events is run, so that nobody waits for ever.
+  // After an error only events are run, so that no thread waits forever.
   void work() {
     std::unique_lock lock(mutex_);
     for (;;) {

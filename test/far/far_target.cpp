@@ -6,7 +6,7 @@ namespace hone::test {
 
 namespace {
 
-// Code is the kernel's text.
+// The code of a kernel is its text.
 class FarTarget final : public Target {
  public:
   FarTarget() {

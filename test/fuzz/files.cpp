@@ -1,4 +1,4 @@
-// What all targets share.
+// Functions that all targets share.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -37,7 +37,7 @@ void plan(Bytes bytes) {
   if (!text.starts_with('{'))
     return with_file(bytes, [](const auto& path) { answer([&] { read_plan(path); }); });
   answer([&] {
-    // Whatever a plan names is there.
+    // Every tensor that a plan names exists.
     const Array tensor = Array::zeros(DType::u8, {64});
     check(plan_from_json(Json::parse(text, "plan"), [&](std::string_view) { return tensor; }),
           "plan");

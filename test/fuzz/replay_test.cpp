@@ -1,4 +1,4 @@
-// Every target takes every file of its corpus: seeds, and inputs that once were findings.
+// Every target runs on every file of its corpus: seeds and former findings.
 #include <gtest/gtest.h>
 
 #include <fstream>

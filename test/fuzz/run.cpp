@@ -1,4 +1,4 @@
-// The target that compiles, which the others do without.
+// The target that compiles; the others do not need the compiler.
 #include <chrono>
 
 #include "backend/devices/devices.h"

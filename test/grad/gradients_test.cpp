@@ -1,4 +1,5 @@
-// Gradients against differences: every operation with floats, on all its samples, and graphs.
+// Gradients against finite differences: every operation with floats, on all its samples, and
+// graphs.
 #include "grad/gradients.h"
 
 #include <gtest/gtest.h>
@@ -12,9 +13,9 @@
 namespace hone {
 namespace {
 
-// Without a derivative here. Where a rule is added its operation leaves this list.
+// Operations without a derivative. Adding a rule removes its operation from this list.
 const std::set<std::string_view> not_differentiated = {
-    "cumulative",  // but for sums
+    "cumulative",  // except sums
     "lstm",
     "mod",
     "rem",
@@ -44,8 +45,8 @@ Array as_f64(const Array& a) {
   return out;
 }
 
-// The same of f64 numbers, of which differences are exact enough; nothing where it takes none, or
-// has no float among its operands and results.
+// The same case in f64, where differences are exact enough; empty if its floats cannot be f64 or if
+// it has no float operands or results.
 std::optional<harness::Case> in_f64(harness::Case c) {
   bool takes = false, gives = false;
   for (std::size_t i = 0; i < c.sample.operands.size(); ++i) {
@@ -105,7 +106,7 @@ void expect_differences(const harness::Case& c) {
         return weighed(c.function, inputs);
       };
       const auto slope = [&](double h) { return (at(h) - at(-h)) / (2 * h); };
-      // How far they are apart says how far off they are, near a pole of a quotient.
+      // Near a pole of a quotient, the distance between the two slopes bounds their error.
       const double wide = slope(2e-5), narrow = slope(1e-5);
       EXPECT_NEAR(dx.reals[static_cast<std::size_t>(i)], narrow,
                   1e-4 * std::max(1.0, std::fabs(narrow)) + std::fabs(wide - narrow))
@@ -114,7 +115,7 @@ void expect_differences(const harness::Case& c) {
   }
 }
 
-// Once for each use, and none beyond an x: y = (x + z) z with z = 3 x, by z.
+// Counts each use once and treats x as constant: y = (x + z) z with z = 3 x, by z.
 TEST(Gradients, OfAValueInsideCountOtherValuesAsConstant) {
   Function f;
   const Value x = f.add_param(Type(DType::f64, {2}), "x"), z = x * 3.0, y = (x + z) * z,

@@ -1,4 +1,4 @@
-// Images as bytes: what is decoded, and what is refused before a pixel is read.
+// Images as bytes: decoded images, and images refused before a pixel is read.
 #include "host/image.h"
 
 #include <gtest/gtest.h>
@@ -85,10 +85,10 @@ const Bytes jp2 = {
     0x8c, 0x89, 0x40, 0x59, 0x5f, 0xdf, 0x80, 0x38, 0x02, 0xf4, 0x85, 0x8f, 0x3e, 0xb5, 0x37, 0xff,
     0xd9};
 
-// What libopenjp2 reads besides: the image without the boxes around it.
+// libopenjp2 also reads this: the image without the boxes around it.
 Bytes codestream() { return Bytes(jp2.begin() + 85, jp2.end()); }
 
-// One directory of ten numbers, the pixels behind it.
+// One directory of ten entries, followed by the pixels.
 Bytes tiff(std::uint32_t width = 3, std::uint32_t height = 2) {
   constexpr std::uint32_t entries[][3] = {{256, 4, 0},  {257, 4, 0}, {258, 3, 8}, {259, 3, 1},
                                           {262, 3, 2},  {273, 4, 0}, {277, 3, 3}, {278, 4, 2},
@@ -143,7 +143,7 @@ TEST(Image, LargerThanItsRoomIsRefused) {
 TEST(Image, DamagedOnesAreRefused) {
   for (const Bytes& whole : {ppm(), bmp(), png, tiff(), jp2})
     for (std::size_t n = 0; n < whole.size(); ++n) {
-      // What ends a PNG and its last chunk of pixels may be missing.
+      // The end of a PNG and of its last pixel chunk may be missing.
       if (whole == png && n + 24 >= whole.size()) continue;
       if (whole == jp2 && n + 2 >= whole.size()) continue;
       EXPECT_NE(refusal(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n))),
@@ -155,7 +155,7 @@ TEST(Image, DamagedOnesAreRefused) {
     EXPECT_NE(refusal(text(no_image)), "decoded") << no_image;
 }
 
-// Every byte changed once: an answer or a refusal, never more than the room.
+// Changes every byte once: the image is decoded or refused, never written out of bounds.
 TEST(Image, ChangedBytesDoNoHarm) {
   for (const Bytes& whole : {ppm(), bmp(), png, tiff(), jp2})
     for (std::size_t i = 0; i < whole.size(); ++i)

@@ -1,4 +1,4 @@
-// Regular expressions: what matches, what is refused, and that no pattern takes long.
+// Regular expressions: matches, refused patterns, and bounded time for every pattern.
 #include "host/regex.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ TEST(Regex, WholeTextsThatMatch) {
     EXPECT_EQ(matches(c.pattern, c.text), c.does) << c.pattern << " on " << c.text;
 }
 
-// Small patterns over all short texts, against the standard library's.
+// Small patterns on all short strings, against the standard library.
 TEST(Regex, AgreesWithAnother) {
   const char* patterns[] = {"(a|ab)(c|bcd)*",    "(a*)(b|ab)*",   "((a|b)?c)*",   "a(b|c)*d?",
                             "(a|(b|(c|d)))+",    "(ab|a)(bc|c)?", "[ab]*c[^c]",   "(a{2}|b{1,2})*",
@@ -181,7 +181,7 @@ TEST(Regex, LargePatternsAreRefused) {
   EXPECT_NE(refusal(nested).find("groups are nested"), std::string::npos);
   EXPECT_NE(refusal("((a{100}){100}){100}").find("states"), std::string::npos);
   EXPECT_NE(refusal(std::string(1 << 20, 'a')).find("bytes"), std::string::npos);
-  // Made and taken back: work that leaves nothing behind counts too.
+  // States that are created and discarded count towards the limit, too.
   std::string nothing;
   for (int i = 0; i < 5000; ++i) nothing += "(a{99}){0}";
   EXPECT_NE(refusal(nothing).find("states"), std::string::npos);
@@ -205,7 +205,7 @@ TEST(Regex, TimeIsLinear) {
       return cpu_ns() - start;
     };
     const std::int64_t few = time_of(8'000);
-    EXPECT_LT(time_of(64'000), 24 * few) << pattern;  // 8 times, and 64 when it is quadratic
+    EXPECT_LT(time_of(64'000), 24 * few) << pattern;  // 8 times if linear, 64 times if quadratic
   }
   EXPECT_NE(refusal("(.*a){900}b", std::string(100'000, 'a')).find("too long"), std::string::npos);
 }

@@ -1,4 +1,4 @@
-// Texts by themselves: characters, case, pieces.
+// String functions: characters, case, splitting.
 #include "host/text.h"
 
 #include <gtest/gtest.h>
@@ -39,8 +39,9 @@ TEST(HostText, Case) {
   EXPECT_EQ(in_case("\xc3\xa9\xce\xa9\xd0\xb6", LetterCase::upper), "\xc3\x89\xce\xa9\xd0\x96");
 }
 
-// The tables of the C library against those of Python, which come from UnicodeData.txt on another
-// way: each character that both know, but for those whose other case is several characters.
+// The tables of the C library against Python's, which are derived from UnicodeData.txt
+// independently: every character that both know, except those whose other case is several
+// characters.
 TEST(HostText, CaseAndBlanksOfEveryCharacter) {
   constexpr const char* script =
       "python3 -c \""
@@ -68,8 +69,8 @@ TEST(HostText, CaseAndBlanksOfEveryCharacter) {
   EXPECT_GE(blanks, 29);
 }
 
-// The simple mappings of UnicodeData.txt where a language or SpecialCasing.txt has another: one
-// letter becomes one letter, whatever stands around it.
+// The simple mappings of UnicodeData.txt, where a language or SpecialCasing.txt has another one:
+// one letter maps to one letter, regardless of context.
 TEST(HostText, CaseIsLetterByLetter) {
   struct {
     char32_t letter, lower, upper;
@@ -113,16 +114,16 @@ TEST(HostText, CaseIsLetterByLetter) {
     EXPECT_EQ(in_case(utf8({row.letter}), LetterCase::upper), utf8({row.upper}))
         << "U+" << std::hex << static_cast<unsigned>(row.letter);
   }
-  // A letter and its mark stay two characters.
+  // A letter and its combining mark stay two characters.
   EXPECT_EQ(in_case("e\xcc\x81i\xcc\x87", LetterCase::upper), "E\xcc\x81I\xcc\x87");
   EXPECT_EQ(in_case("\xce\x9f\xce\xa3 \xce\xa3", LetterCase::lower), "\xce\xbf\xcf\x83 \xcf\x83");
 }
 
-// As C's %g: 8 digits, and of f64 as many more as tell the number apart.
+// As C's %g: 8 digits, and for f64 as many more as identify the number.
 TEST(HostText, DigitsOfNumbers) {
   struct {
     double x;
-    int digits;  // 17 of f64, 8 of others
+    int digits;  // 17 for f64, 8 for others
     std::string_view text;
   } rows[] = {
       {0.0, 8, "0"},
@@ -145,7 +146,7 @@ TEST(HostText, DigitsOfNumbers) {
       {0x1p-24, 8, "5.9604645e-08"},
       {3.3895313892515355e38, 8, "3.3895314e+38"},  // largest bf16
       {3.4028234663852886e38, 8, "3.4028235e+38"},  // largest f32
-      {1.401298464324817e-45, 8, "1.4012985e-45"},  // least f32
+      {1.401298464324817e-45, 8, "1.4012985e-45"},  // smallest f32
       {1.1754943508222875e-38, 8, "1.1754944e-38"},
       {1.7976931348623157e308, 17, "1.7976931348623157e+308"},
       {2.2250738585072014e-308, 17, "2.2250738585072014e-308"},

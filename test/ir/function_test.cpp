@@ -94,7 +94,7 @@ TEST(Graph, SizesAreProvedRefutedOrRecorded) {
   ASSERT_EQ(f.graph().checks().size(), 1u);
 }
 
-// A text's nodes ask for checks when it is read, in their order and words.
+// When text is parsed, its nodes add checks in their own order and with their own messages.
 TEST(Graph, ListedChecksStayAsTheyWere) {
   Function f;
   Dim n = Dim::symbol("n", 1, 9), m = Dim::symbol("m", 1, 9), k = Dim::symbol("k", 1, 9);
@@ -176,7 +176,7 @@ TEST(Function, LongChainsNeedNoStack) {
   EXPECT_TRUE(same_structure(f, parse(print(f), lookup)));
 }
 
-// They are kept once found, which nothing that changes the function may show.
+// Live nodes are cached; every change of the function must invalidate the cache.
 TEST(Function, LiveNodesAreThoseOfNow) {
   Function f;
   Value x = f.add_param(f32({2}), "x");

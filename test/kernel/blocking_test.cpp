@@ -1,4 +1,4 @@
-// Into how much work for threads a kernel is cut.
+// How much work the chunks of a kernel get.
 #include <gtest/gtest.h>
 
 #include "kernel/contraction.h"
@@ -55,7 +55,7 @@ TEST(Blocking, WhatIsLargerIsReadInFewerParts) {
   EXPECT_LT(value_or(light, "chunk0", 0), 2000);
 }
 
-// What is asked for and cannot be done is left as it would be.
+// Tuning values that are not possible are replaced by the default.
 TEST(Tunings, AreTakenAsFarAsTheGroupAllowsThem) {
   Function f;
   Value x = f.add_param(f32({100, 200}), "x"), w = f.add_param(f32({200, 300}), "w");

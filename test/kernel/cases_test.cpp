@@ -1,5 +1,5 @@
 // Kernels as text, run by the interpreter: test/kernel/cases/*.txt hold memory and sizes, the
-// kernel, and after "--" the memory that it leaves or the error that it ends with.
+// kernel, and after "--" the resulting memory or error.
 #include <gtest/gtest.h>
 
 #include <filesystem>

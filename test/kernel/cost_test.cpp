@@ -27,7 +27,7 @@ TEST(Cost, LargeContractionIsNearThePeak) {
   ASSERT_EQ(list.size(), 2u);
   EXPECT_EQ(list[0].name, "generated");
   const double at_peak = 2.0 * 512 * 512 * 512 / target.fma_gflops / 1e6;
-  EXPECT_GT(predicted_ms(list[0], target), 0.97 * at_peak);  // some chunks stand for all
+  EXPECT_GT(predicted_ms(list[0], target), 0.97 * at_peak);  // a few chunks are extrapolated to all
   EXPECT_LT(predicted_ms(list[0], target), 1.2 * at_peak);
   EXPECT_GT(predicted_ms(list[1], target), 2 * at_peak);
 }

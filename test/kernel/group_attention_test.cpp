@@ -1,5 +1,5 @@
-// Attention for machines whose threads run in groups, through the interpreter, against the
-// reference: with races, unwritten memory and barriers looked at.
+// Attention for machines whose threads run in groups, in the interpreter, against the reference:
+// checks races, unwritten memory and barriers.
 #include "kernel/group_attention.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ const Dim n = Dim::symbol("n", 0, 4096), m = Dim::symbol("m", 0, 4096);
 
 Type half(Dims dims, DType t = DType::f16) { return Type(t, Shape(std::move(dims))); }
 
-// By tensor tiles, and by those of f32.
+// With tensor tiles, and with tiles of f32.
 std::vector<std::optional<Candidate>> both_of(const Function& f) {
   return {built(f, {{"rows", 16}, {"subgroups", 1}, {"keys", 32}}),
           group_attention_candidate(spec_of(f), tensor_target(), {{"threads", 32}, {"keys", 16}})};
@@ -169,7 +169,7 @@ TEST(FewQueryAttention, TakesEveryTuning) {
   for (const Tuning& t : space) expect_agrees(f, of_few(f, t), 0, 0);
 }
 
-// Rows that see nothing are NaN, and infinite values count where their weight is 0.
+// Fully masked rows are NaN, and infinite values count even if their weight is 0.
 TEST(FewQueryAttention, KeepsWhatIsNoNumber) {
   const Type q = half({2, 1, 16}), k = half({2, 40, 16});
   const Function f = attention_of({q, k, k, Type(DType::b1, {2, 1, 40})}, {});
@@ -192,7 +192,7 @@ TEST(FewQueryAttention, KeepsWhatIsNoNumber) {
   }
 }
 
-// There is nothing to divide by.
+// Must not divide by zero.
 TEST(FewQueryAttention, OfNoHeadsIsNothing) {
   for (const Dims& lead : {Dims{0}, Dims{0, 0}, Dims{2, 0}}) {
     const auto rows = [&](std::int64_t count) {
@@ -205,14 +205,14 @@ TEST(FewQueryAttention, OfNoHeadsIsNothing) {
   }
 }
 
-// With as many queries as fill a block of them, tiles are faster.
+// If the queries fill a block, tiles are faster.
 TEST(FewQueryAttention, LeavesManyQueriesToTiles) {
   const Type q = half({2, 8, 16}), k = half({2, 40, 16});
   EXPECT_FALSE(of_few(attention_of({q, k, k}, {}), {}));
   EXPECT_FALSE(of_few(attention_of({half({2, n, 16}), k, k}, {}), {}));
 }
 
-// What a machine has little memory of is no reason to refuse usual rows.
+// Rows of usual length must also fit in small group memories.
 TEST(GroupAttention, FitsSmallMemories) {
   TargetInfo small = tensor_target();
   small.group_bytes = 32 << 10, small.group_threads = 128;
@@ -228,7 +228,8 @@ TEST(GroupAttention, FitsSmallMemories) {
   }
 }
 
-// A mask of positions alone is no mask, but says which blocks of keys are skipped.
+// A mask computed from positions alone is not loaded; it determines which blocks of keys are
+// skipped.
 Function windowed(const Dim& queries, const Dim& keys, std::int64_t window, bool is_added) {
   Function f;
   const Type q = half({2, queries, 16}), k = half({2, keys, 16});
@@ -251,7 +252,7 @@ TEST(GroupAttention, SkipsKeysOutsideOfAWindow) {
   const Function f = windowed(n, m, 20, false);
   const auto c = built(f, {{"rows", 16}, {"subgroups", 1}, {"keys", 32}});
   ASSERT_TRUE(c);
-  // Lengths up to 4096 are many keys: their values are looked at once.
+  // Lengths up to 4096 are many keys: a first step inspects their values.
   ASSERT_EQ(c->steps.size(), 2u);
   EXPECT_EQ(c->temporaries.at(0).type.dtype, DType::f32);
   const Function known = windowed(90, 90, 20, false);
@@ -266,7 +267,7 @@ TEST(GroupAttention, SkipsKeysOutsideOfAWindow) {
       known, group_attention_candidate(spec_of(known), tensor_target(), {{"threads", 32}}), 0, 0);
 }
 
-// Numbers that are added may meet a score of infinity, so nothing is skipped.
+// An added mask may meet an infinite score, so nothing is skipped.
 TEST(GroupAttention, AddsMasksOfNumbersEverywhere) {
   const Function f = windowed(n, m, 20, true);
   const auto c = built(f, {{"rows", 16}, {"subgroups", 1}, {"keys", 32}});
@@ -275,7 +276,7 @@ TEST(GroupAttention, AddsMasksOfNumbersEverywhere) {
   expect_agrees(f, c, 70, 80);
 }
 
-// Values that no query of a group may see make NaN where they are infinite, as 0 times them is.
+// Infinite values that are masked for all queries of a group still give NaN, as 0 * inf does.
 TEST(GroupAttention, HiddenValuesThatAreInfiniteCount) {
   for (const Dim& length : {Dim(96), Dim::symbol("n", 1, 4096)})
     for (const std::int64_t place : {2, 50, 95}) {

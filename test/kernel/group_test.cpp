@@ -1,5 +1,5 @@
-// Kernels for machines whose threads run in groups, through the interpreter, against the reference:
-// with races, unwritten memory and barriers looked at.
+// Kernels for machines whose threads run in groups, in the interpreter, against the reference:
+// checks races, unwritten memory and barriers.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -47,7 +47,7 @@ void expect_agrees(const Candidate& candidate, const Function& f, std::int64_t s
     const Comparison r = accept(got[i], strict[i], wide[i]);
     ASSERT_TRUE(r.ok) << r;
   }
-  // Text carries it.
+  // The kernel survives a round trip through text.
   for (const Candidate::Step& s : candidate.steps) {
     const Kernel& k = std::get<Kernel>(s.what);
     const std::string printed = print(k);
@@ -89,7 +89,7 @@ Function rows_of(const Type& x, const Type& w, bool is_transposed) {
   return f;
 }
 
-// A product whose depth is n steps of 16, and may be empty; another parameter tells n.
+// A product whose depth is n steps of 16, and may be empty; another parameter provides n.
 Function product_of_open_depth(DType t, std::int64_t rows, std::int64_t columns) {
   const Dim n = Dim::symbol("n", 0, 300);
   Function f = product(Type(t, {rows, n * Dim(16)}), Type(t, {n * Dim(16), columns}));
@@ -122,7 +122,7 @@ TEST(FewRowProduct, EveryTuning) {
   }
 }
 
-// Symbolic sizes, matrices of a batch, weights made of narrow numbers, and what follows.
+// Symbolic sizes, matrices of a batch, weights converted from narrow dtypes, and epilogues.
 TEST(FewRowProduct, WhatIsAroundIt) {
   const Dim n = Dim::symbol("n", 0, 4096);
   const Tuning t = {{"threads", 32}, {"vectors", 2}, {"unroll", 2}};
@@ -162,7 +162,7 @@ TEST(GroupContraction, SizesAroundTheTile) {
       }
 }
 
-// What is fetched before the first step is there only if there is a step.
+// Operands are fetched before the first step only if there is a step.
 TEST(GroupContraction, OpenDepthsMayBeEmpty) {
   for (const std::int64_t stages : {1, 2})
     for (const std::int64_t size : {0, 1, 3})
@@ -299,7 +299,7 @@ int count(const Candidate& c, Stmt::Kind kind) {
   return n;
 }
 
-// ---- tiles of which no thread knows its part
+// ---- tiles whose layout over threads is opaque
 
 TargetInfo matrix_target() {
   TargetInfo t = group_target(1024, 40 << 10);
@@ -326,7 +326,7 @@ void expect_matrices(const Function& f, const Tuning& tuning, std::size_t steps,
   expect_agrees(*c, f, size);
 }
 
-// Sizes that tiles divide and others; each side along the depth and across it.
+// Sizes that are multiples of tiles, and others; each side along the depth and across it.
 TEST(GroupMatrices, SidesLieEitherWay) {
   for (const auto& [m, n, k] :
        {std::array<std::int64_t, 3>{64, 64, 64}, {16, 48, 136}, {33, 19, 21}})
@@ -393,7 +393,7 @@ TEST(GroupMatrices, Convolutions) {
   expect_matrices(f, {}, 1);
 }
 
-// Matrices are of f16 alone.
+// Only f16 matrices are supported.
 TEST(GroupMatrices, OthersAreLeftToOtherBuilders) {
   for (const DType t : {DType::bf16, DType::f32})
     EXPECT_NE(generated_candidates(spec_of(product(Type(t, {64, 64}), Type(t, {64, 64}))),
@@ -458,7 +458,7 @@ TEST(GroupNest, LongRowsAreSharedByTheThreadsOfAGroup) {
   }
 }
 
-// How often a word stands in the text of a candidate of one kernel.
+// The number of times a word occurs in the text of a candidate of one kernel.
 std::size_t words(const Candidate& c, std::string_view word) {
   const std::string text = print(std::get<Kernel>(c.steps.at(0).what));
   std::size_t out = 0;
@@ -467,8 +467,8 @@ std::size_t words(const Candidate& c, std::string_view word) {
   return out;
 }
 
-// Of a softmax the exponentials, of a norm the differences from the mean: what a later loop needs
-// of the same element is not computed again.
+// Values that a later loop needs of the same element are not recomputed: the exponentials of a
+// softmax, the differences from the mean of a norm.
 TEST(GroupNest, RowsKeepWhatTheyComputed) {
   TargetInfo target = group_target(1024);
   target.vector_bits = 128;
@@ -489,7 +489,7 @@ TEST(GroupNest, RowsKeepWhatTheyComputed) {
   }
 }
 
-// Of few rows a thread takes few elements; of many, more.
+// With few rows a thread takes few elements; with many, more.
 TEST(GroupNest, FewRowsHaveMoreThreads) {
   TargetInfo target = group_target(1024);
   target.vector_bits = 128;
@@ -546,7 +546,7 @@ TEST(GroupNest, RowsLoadAllBeforeTheyStore) {
   }
 }
 
-// A row of more elements than the threads of a block can hold.
+// A row may have more elements than the threads of a block can hold.
 TEST(GroupNest, LongRowsAreSharedByThreadsThatShareNoMemory) {
   TargetInfo target = group_target(128);
   target.vector_bits = 128;
@@ -566,7 +566,8 @@ TEST(GroupNest, LongRowsAreSharedByThreadsThatShareNoMemory) {
   }
 }
 
-// Of still longer rows the blocks that share one keep in their memory what registers do not hold.
+// For still longer rows, the blocks that share a row keep the part that does not fit in registers
+// in their memory.
 TEST(GroupNest, RowsThatRegistersDoNotHoldAreSpread) {
   TargetInfo target = group_target(128, 200 << 10);
   target.vector_bits = 128;
@@ -589,7 +590,7 @@ TEST(GroupNest, RowsThatRegistersDoNotHoldAreSpread) {
   }
 }
 
-// Of several operands as many are kept as the memory of blocks has room for.
+// As many operands are kept as fit in the memory of the blocks.
 TEST(GroupNest, SpreadOperandsThatDoNotFitAreReadAgain) {
   for (const auto& [kibibytes, kept] : {std::pair{100, 1u}, {200, 2u}}) {
     SCOPED_TRACE(kibibytes);

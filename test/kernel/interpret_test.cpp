@@ -1,4 +1,4 @@
-// The interpreter of kernels against the reference: every nest that candidates make of the samples
+// The kernel interpreter against the reference: every nest that candidates generate for the samples
 // of all operations.
 #include <gtest/gtest.h>
 

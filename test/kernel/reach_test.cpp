@@ -1,5 +1,5 @@
-// What reach() says of each chunk is held against the interpreter: a chunk writes nothing outside
-// of it, and what lies outside changes no result.
+// Checks reach() with the interpreter: a chunk writes nothing outside of its reach, and memory
+// outside of it does not affect results.
 #include "kernel/reach.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(Reach, IsReadOffPositions) {
     const std::optional<Reach> r = reach(k, param, chunk);
     return r ? cat(r->first, "..", r->last) : std::string("unknown");
   };
-  // A register that changes is anywhere in its bounds, one that does not has its value.
+  // A register that changes has the range of its bounds; a constant one has its value.
   EXPECT_EQ(text(0, 0), "0..792");
   EXPECT_EQ(text(1, 0), "0..5");
   EXPECT_EQ(text(1, 3), "5..10");
@@ -123,7 +123,7 @@ void expect_reaches_hold(const Kernel& k) {
 void expect_reaches_hold(const std::optional<Candidate>& candidate, bool has_parts) {
   ASSERT_TRUE(candidate);
   for (const Candidate::Step& s : candidate->steps) expect_reaches_hold(std::get<Kernel>(s.what));
-  // Of what is packed a chunk reads a part alone.
+  // A chunk reads only a part of a packed operand.
   const Kernel& k = std::get<Kernel>(candidate->steps.back().what);
   const int packed = static_cast<int>(k.params.size()) - 1;
   const std::optional<Reach> r = reach(k, packed, 0);

@@ -1,4 +1,4 @@
-// Sorts of long rows in pieces, interpreted: every element where the reference puts it.
+// Sorts of long rows in pieces, interpreted: every element is where the reference puts it.
 #include "kernel/sort.h"
 
 #include <gtest/gtest.h>
@@ -163,7 +163,7 @@ TEST(SortInPieces, NotOfShortOrManyRows) {
   EXPECT_FALSE(sort_candidate(spec_of(other), sort_target));
 }
 
-// The prediction prefers pieces where they pay, before anything is measured.
+// The cost prediction prefers pieces where they are faster, without measurements.
 TEST(SortInPieces, IsPredictedToBeFaster) {
   auto first = [](const Dim& n) {
     const Function f = sort_function(Type(DType::f32, Shape{n}), 0, 0, keys_of_sort);

@@ -1,4 +1,4 @@
-// Kernels as text: what is printed parses to the same kernel, and malformed text is refused by
+// Kernels as text: printed text parses to the same kernel, and errors in malformed text name the
 // line.
 #include <gtest/gtest.h>
 
@@ -115,7 +115,7 @@ TEST(KernelText, HashKnowsStructureAndNotNames) {
             of("a", "lanes loop:0 < n\n  p0[loop:0] = f32(1)\n"));
   EXPECT_NE(of("a", "for loop:0 < n\n  p0[loop:0] = f32(1)\n"),
             of("a", "for loop:0 < n\n  p0[0] = f32(1)\n"));
-  // Nodes that no statement uses do not count.
+  // Nodes that no statement uses are ignored.
   EXPECT_EQ(one, of("a", "%0 = load f32 p0[0]\np0[0] = f32(1)\n"));
 }
 
@@ -177,7 +177,7 @@ TEST(KernelText, RefusesByLineAndSaysWhatIsExpected) {
   }
 }
 
-// Every text that lacks a part is refused, or is another kernel: nothing else is thrown.
+// Text with a part removed is refused or is another kernel: no other exception is thrown.
 TEST(KernelText, AnyPartMayBeMissing) {
   std::string text(every_statement.substr(0, every_statement.find("chunks")));
   text +=

@@ -1,5 +1,5 @@
 // Contractions and convolutions as statements: they print and parse, and the interpreter, which
-// looks for races and for memory that nobody wrote, gives what the reference gives.
+// checks for races and unwritten memory, agrees with the reference.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -104,7 +104,7 @@ Function convolution(std::int64_t size, std::int64_t channels, std::int64_t out_
 }
 
 TEST(TileBuilders, ConvolutionsAreInterpreted) {
-  // Behind the last pixel of a chunk tiles read what was not written, and store nothing of it.
+  // Beyond the last pixel of a chunk tiles read unwritten memory, but do not store results of it.
   constexpr InterpretChecks checks = {.param_races = true};
   for (const Function& f :
        {convolution(9, 5, 18, 1, 1), convolution(9, 6, 8, 2, 2), convolution(12, 16, 16, 16, 1)})

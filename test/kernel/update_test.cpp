@@ -1,4 +1,4 @@
-// Kernels of groups that change a part of what lies in their result already.
+// Kernels of groups that update a part of their result in place.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ bool has_extent_with(const Block& block, const Dim& variable) {
   });
 }
 
-// Elements that are loaded and stored, all sizes being numbers.
+// Counts loaded and stored elements; all sizes must be numbers.
 void count(const Block& block, std::int64_t times, Now& now, Moved& out) {
   for (const Stmt& s : block) {
     if (s.kind == Stmt::Kind::store) out.stores += times;
@@ -77,7 +77,7 @@ TEST(UpdateKernels, WriteTheirWindowAlone) {
   const Moved moved = moved_by(c);
   EXPECT_EQ(moved.stores, width);
   EXPECT_EQ(moved.loads, width + 2);
-  // The old value is an operand all the same, so that plans show what the step depends on.
+  // The old value is still an operand, so that plans show the dependence.
   ASSERT_EQ(c.steps.size(), 1u);
   EXPECT_EQ(c.steps[0].operands.size(), 4u);
 }

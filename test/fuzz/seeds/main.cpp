@@ -1,5 +1,5 @@
-// Writes the seeds of the corpus: `fuzz_seeds test/fuzz/corpus`. What once was a finding lies
-// there, too, and is left alone.
+// Writes the seeds of the corpus: `fuzz_seeds test/fuzz/corpus`. Former findings are stored there,
+// too, and are not changed.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -21,7 +21,7 @@ void write(const fs::path& file, const std::string& content) {
   std::ofstream(file, std::ios::binary).write(content.data(), static_cast<long>(content.size()));
 }
 
-// The first sample of each operation, as text and, where it has that form, as ONNX.
+// The first sample of each operation, as text and, if ONNX can express it, as ONNX.
 void write_functions(const fs::path& corpus) {
   for (const Op* op : all_ops()) {
     const std::vector<harness::Case> cases = harness::cases_of(*op);
