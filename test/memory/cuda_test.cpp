@@ -1,5 +1,5 @@
-// Steady runs on a GPU: what the driver allocates inside of its functions does not count, but that
-// it is asked for memory of the device does.
+// Steady runs on a GPU: allocations inside of driver functions do not count, but requests for
+// device memory do.
 #if __has_include(<cuda.h>)
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using cuda::Driver;
 
-// A function of the driver that a steady run calls.
+// Wraps a driver function that a steady run calls: counts its calls, not its allocations.
 template <auto function>
 struct Unwatched;
 template <class R, class... Arguments, R (*Driver::*function)(Arguments...)>

@@ -1,5 +1,5 @@
-// The memory of the four real models, each opened from its plan file in a fresh process: what the
-// report says before the first run is what malloc and mmap give out, and steady runs ask for none.
+// The memory of the four real models, each opened from its plan file in a fresh process: the report
+// before the first run matches what malloc and mmap return, and steady runs allocate nothing.
 #include "test/compile/models.h"
 
 #include <cstdio>
@@ -34,7 +34,7 @@ class PlanMemory : public ::testing::TestWithParam<Case> {
     return file;
   }
 
-  // The model's smallest set is its last one.
+  // A model's smallest test set is its last one.
   static Json probe(int threads, int sessions, int runs) {
     const fs::path root = models_root() / GetParam().model;
     int last = 0;
@@ -59,8 +59,8 @@ TEST_P(PlanMemory, PeakIsWhatTheReportSays) {
     for (int sessions : {1, 2}) {
       const Json got = probe(threads, sessions, 3);
       const double expected = got.at("expected").real(), seen = got.at("seen").real();
-      // Without AVX-512 the library's calls take memory while they run, which it tells nobody of:
-      // on AVX2 0.5 to 6.01 MB by the model, the same for all threads and sessions.
+      // Without AVX-512 the library's calls allocate memory that it does not report: on AVX2 0.5 to
+      // 6.01 MB depending on the model, the same for all threads and sessions.
       const bool is_known = got.at("library_calls").integer() == 0 ||
                             open_default_device()->description() == "x86-64-v4";
       EXPECT_GE(seen, 0.98 * expected) << threads << " threads, " << sessions;

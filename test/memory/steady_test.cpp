@@ -1,4 +1,4 @@
-// Steady runs allocate nothing: every way to get memory from the heap is counted.
+// Steady runs allocate nothing: all heap allocation functions are counted.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -120,7 +120,7 @@ TEST_P(Steady, PeakMemoryIsWhatTheReportSays) {
   EXPECT_EQ(y[5], 3);
   EXPECT_NEAR(static_cast<double>(watch.peak()), static_cast<double>(report),
               0.02 * static_cast<double>(report));
-  EXPECT_LT(watch.held(), 4096);  // everything was given back
+  EXPECT_LT(watch.held(), 4096);  // everything was freed
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, Steady, testing::Values(1, 2, 4));

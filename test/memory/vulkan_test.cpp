@@ -1,5 +1,5 @@
-// Steady runs on a Vulkan device: what the driver allocates inside of its functions does not count.
-// Needs a Vulkan device, which may be software: HONE_VULKAN_DEVICE names it.
+// Steady runs on a Vulkan device: allocations inside of driver functions do not count. Needs a
+// Vulkan device, which may be software: HONE_VULKAN_DEVICE names it.
 #ifdef HONE_VULKAN
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace hone {
 namespace {
 
-// The driver's functions that a steady run calls.
+// The driver functions that a steady run calls.
 PFN_vkQueueSubmit submit = nullptr;
 PFN_vkWaitSemaphores wait = nullptr;
 

@@ -38,7 +38,8 @@ void give_back(void* p) {
 
 }  // namespace
 
-// glibc's own names; what it maps for itself does not come by here, so nothing counts twice.
+// glibc's internal names. Its own calls of mmap do not pass through here, so nothing is counted
+// twice.
 extern "C" {
 void* __libc_malloc(std::size_t);
 void* __libc_calloc(std::size_t, std::size_t);

@@ -75,14 +75,14 @@ std::vector<Set> read_sets(const fs::path& model) {
   return out;
 }
 
-// The comparison is written here, apart from the compiler's own, which is under test.
+// An independent comparison, because the compiler's own is under test.
 bool is_close(double got, double expected, const Limit& l) {
   if (std::isnan(expected)) return std::isnan(got);
   if (std::isinf(expected) || std::isinf(got)) return got == expected;
   return std::fabs(got - expected) <= l.absolute + l.relative * std::fabs(expected);
 }
 
-// Empty, or what is wrong with a result.
+// What is wrong with a result, or empty.
 std::string difference(const Array& got, const Array& expected, const Limit& limit) {
   if (got.dtype() != expected.dtype() || got.dims() != expected.dims())
     return cat("is ", got.type(), ", expected ", expected.type());
@@ -94,7 +94,7 @@ std::string difference(const Array& got, const Array& expected, const Limit& lim
   return "";
 }
 
-// All sets in one session, and the first one again: it meets other sizes between.
+// Runs all sets in one session, then the first one again, after other sizes.
 std::string judge(const std::shared_ptr<const Plan>& plan, const std::vector<Set>& sets) {
   Session session(Executable::load(plan, open_devices(*plan)));
   for (std::size_t k = 0; k <= sets.size(); ++k) {
@@ -114,9 +114,9 @@ struct Job {
   fs::path model, scratch;
 };
 
-// A plan of one strategy without any check, or null where the strategy has nothing to do.
+// An unverified plan of one strategy, or null if the strategy does not apply.
 std::shared_ptr<const Plan> unchecked(const Source& s, std::string_view strategy) {
-  // auto takes of each group one of the others' candidates.
+  // auto chooses among the other strategies' candidates for each group.
   if (strategy == "ref" || strategy == "auto" || !absence_of(strategy).empty()) return nullptr;
   CompileOptions options;
   options.strategy = strategy;
@@ -208,7 +208,7 @@ bool probe(const std::string& name, const Job& job, int seconds) {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  ::kill(-pid, SIGKILL);  // a self-test that it left behind
+  ::kill(-pid, SIGKILL);  // a self-test that is still running
   const bool has_plan = fs::exists(job.scratch / "plan.hone");
   int outcome = WIFEXITED(status) ? WEXITSTATUS(status) : has_plan ? dies_run : dies;
   if (outcome > dies_run) outcome = has_plan ? dies_run : dies;

@@ -55,7 +55,7 @@ void write_expected(const std::filesystem::path& path, const Results& results,
   for (const auto& [key, o] : results) tests.insert(key.first);
   std::string text(head);
   for (const std::string& test : tests) {
-    // Strategies with one verdict and reason share a line.
+    // Strategies with the same verdict and reason share a line.
     std::vector<std::pair<std::string, std::string>> lines;  // verdict and reason, strategies
     for (const std::string& s : strategies) {
       auto it = results.find({test, s});

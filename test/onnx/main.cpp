@@ -1,5 +1,5 @@
 // The conformance runner: every test of the ONNX backend suite under each strategy, in forked
-// processes, against the list of what is not passed.
+// processes, compared with the list of tests that do not pass.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int exit_ok = 0, exit_differs = 1, exit_usage = 2;
-constexpr int exit_not_run = 77;  // what CTest is told to show as skipped
+constexpr int exit_not_run = 77;  // CTest reports this exit code as skipped
 
 constexpr const char* usage =
     "usage: test_onnx [--strategy ref,cpu,auto] [--filter TEXT] [--list FILE] [--update]\n"
@@ -88,7 +88,7 @@ std::string percent(std::size_t part, std::size_t of) {
   return text;
 }
 
-// Passed of all, for each tier and strategy.
+// Prints passed and total counts for each tier and strategy.
 void print_tiers(const Results& results, const std::map<std::string, std::string>& tier_of_test,
                  const std::vector<std::string>& strategies) {
   std::map<std::string, std::map<std::string, std::pair<std::size_t, std::size_t>>> counts;
@@ -110,7 +110,7 @@ void print_tiers(const Results& results, const std::map<std::string, std::string
   std::printf("\n");
 }
 
-// How many tests each reason costs, the most first.
+// The number of tests that fail for each reason, the largest first.
 void print_reasons(const Results& results, const std::vector<std::string>& strategies) {
   for (const std::string& s : strategies) {
     std::map<std::string, std::size_t> counts;
@@ -157,7 +157,7 @@ Results run_all(const Options& options, const std::vector<Case>& cases) {
   for (std::size_t i = 0; i < cases.size(); ++i)
     if (cases[i].name.find(options.filter) != std::string::npos)
       for (const std::string& s : options.strategies) jobs.push_back({i, s});
-  // Whole networks take seconds, all else milliseconds.
+  // Whole networks run first: they take seconds, all others milliseconds.
   std::stable_partition(jobs.begin(), jobs.end(),
                         [&](const Job& j) { return cases[j.test].sets.empty(); });
   Results results;

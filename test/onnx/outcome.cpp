@@ -59,7 +59,7 @@ std::string_view after(std::string_view text, std::string_view mark) {
 
 std::string kind_of_reason(const Outcome& o) {
   std::string_view text = o.reason;
-  // Of a list only the first line counts.
+  // For a list only the first line counts.
   text = after(text, "not supported:\n  ");
   text = text.substr(0, text.find('\n'));
   if (const std::size_t of = text.find(" of ai.onnx"); of != text.npos) {

@@ -32,12 +32,12 @@ class Timer {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// One run of the test: what goes in and what must come out.
+// One run of the test: inputs and expected outputs.
 struct Set {
   std::vector<Array> inputs, outputs;
 };
 
-// Of the light models.
+// For the light models.
 std::vector<Array> read_outputs(const fs::path& prefix) {
   std::vector<Array> out;
   for (int i = 0; fs::exists(cat(prefix.string(), i, ".pb")); ++i)
@@ -45,8 +45,8 @@ std::vector<Array> read_outputs(const fs::path& prefix) {
   return out;
 }
 
-// The files of a test set, as the model says what is in them. Sequences and optionals become their
-// elements; what they are goes to `options`.
+// Reads the files of a test set, with the types that the model declares. Sequences and optionals
+// become their elements; their lengths and shapes are recorded in `options`.
 std::vector<Array> read_values(const fs::path& prefix, const std::vector<onnx::ValueInfo>& infos,
                                ImportOptions* options) {
   std::vector<Array> out;
@@ -57,7 +57,7 @@ std::vector<Array> read_values(const fs::path& prefix, const std::vector<onnx::V
     if (infos[i].kind == onnx::ValueInfo::Kind::tensor) {
       out.push_back(read_tensor_pb(file));
       if (options) options->contents.emplace(name, out.back());
-      // Open sizes are at least 1 unless told otherwise.
+      // Symbolic sizes are at least 1 unless a shape is given.
       const std::vector<std::int64_t>& dims = out.back().dims();
       if (options && std::ranges::count(dims, 0) > 0) options->shapes.emplace(name, dims);
       continue;
@@ -72,7 +72,7 @@ std::vector<Array> read_values(const fs::path& prefix, const std::vector<onnx::V
   return out;
 }
 
-// i / n at element i, as the suite's runner makes up inputs of the light models.
+// i / n at element i, as the suite's runner generates inputs for the light models.
 Array ramp(const Type& type) {
   if (type.dtype != DType::f32 || !type.shape.is_static())
     throw UserError("the input is ", type, "; only f32 of fixed sizes is made up");
@@ -100,7 +100,7 @@ Set made_up_set(const Case& c, const Function& f) {
   return made;
 }
 
-// The interpreter or a compiled plan behind one call.
+// Common interface of the interpreter and of a compiled plan.
 class Program {
  public:
   Program(Source source, const std::string& strategy, const Backend* backend, Outcome& out)
@@ -140,7 +140,7 @@ class Program {
   std::unique_ptr<Session> session_;
 };
 
-// Empty when all is as expected.
+// Empty if all results are as expected.
 std::string difference(const std::vector<Array>& got, const std::vector<Array>& expected) {
   if (got.size() != expected.size())
     return cat("gives ", got.size(), " outputs, expected ", expected.size());

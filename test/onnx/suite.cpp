@@ -23,7 +23,7 @@ bool is_archive(const fs::path& p) {
 
 std::string quoted(const fs::path& p) { return "'" + p.string() + "'"; }
 
-// Into a folder of its own that then gets its name, so that a broken attempt is never taken.
+// Unpacks into a temporary folder and renames it, so that an incomplete one is never used.
 fs::path unpacked(const fs::path& archive, const fs::path& cache) {
   const fs::path to = cache / cat(archive.filename().string(), "-", fs::file_size(archive));
   if (is_suite(to / data_folder)) return to / data_folder;
@@ -33,7 +33,7 @@ fs::path unpacked(const fs::path& archive, const fs::path& cache) {
   if (std::system(command.c_str()) != 0)
     throw UserError(archive.string(), ": could not be unpacked by: ", command,
                     "; are tar and xz installed?");
-  std::error_code taken;  // by another run at the same time
+  std::error_code taken;  // another process may have created it
   fs::rename(part, to, taken);
   if (taken) fs::remove_all(part);
   if (!is_suite(to / data_folder))
@@ -52,7 +52,7 @@ std::optional<fs::path> archive_in(const fs::path& folder) {
   return *std::max_element(found.begin(), found.end());
 }
 
-// Where Python keeps packages, by custom.
+// The usual folders of Python packages.
 std::vector<fs::path> package_folders() {
   std::vector<fs::path> out, roots = {"/usr/lib", "/usr/local/lib"};
   if (const char* venv = std::getenv("VIRTUAL_ENV")) roots.push_back(fs::path(venv) / "lib");

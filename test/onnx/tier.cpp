@@ -10,7 +10,7 @@ namespace hone::conformance {
 
 namespace {
 
-// What one model holds, by kind.
+// The contents of one model, by kind.
 struct Traits {
   bool small_types = false, sequences = false, strings = false, ml = false, training = false;
 

@@ -39,7 +39,7 @@ bool write_all(int fd, const void* from, std::size_t n) {
   return true;
 }
 
-// A forked process that takes numbers of jobs and gives outcomes, until its socket closes.
+// A forked process that receives job numbers and returns outcomes, until its socket closes.
 class Worker {
  public:
   explicit Worker(const std::function<Outcome(std::size_t)>& work) {
@@ -56,7 +56,7 @@ class Worker {
     ::close(pair[1]);
     fd_ = pair[0];
   }
-  // Younger processes hold copies of the socket, so closing it would not end this one.
+  // Processes forked later hold copies of the socket, so closing it would not end this one.
   ~Worker() {
     ::shutdown(fd_, SHUT_RDWR);
     ::close(fd_);
@@ -68,13 +68,13 @@ class Worker {
   std::optional<std::size_t> job() const { return job_; }
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-  // False when the process is gone.
+  // False if the process has ended.
   bool start(std::size_t job) {
     start_ = Clock::now();
     job_ = job;
     return write_all(fd_, &job, sizeof job);
   }
-  // What it sent; nothing when it died instead.
+  // The outcome that it sent; empty if it died.
   std::optional<Outcome> take() {
     std::uint32_t size = 0;
     if (!read_all(fd_, &size, sizeof size)) return std::nullopt;
@@ -83,7 +83,7 @@ class Worker {
     job_.reset();
     return outcome_from(Json::parse(text, "worker"));
   }
-  // Ends the process: how it ended.
+  // Ends the process and returns how it ended.
   Outcome bury(bool too_long) {
     if (too_long) ::kill(pid_, SIGKILL);
     int status = 0;

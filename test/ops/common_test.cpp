@@ -1,4 +1,4 @@
-// The helpers that build graphs: what they give, what they leave out, what they refuse.
+// The helpers that build graphs: their results, simplifications and errors.
 #include "ops/common.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ struct Common : testing::Test {
   Dim n = Dim::symbol("n", 1, 100), m = Dim::symbol("m", 1, 100);
   Value x(const Type& t) { return f.add_param(t, cat("x", f.params().size())); }
 
-  // The only result, on inputs 0, 1, 2, ...
+  // Evaluates the only result on inputs 0, 1, 2, ...
   std::vector<double> value(Value v) {
     Function g = f;
     g.add_result(v);

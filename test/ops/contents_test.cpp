@@ -1,4 +1,4 @@
-// Sizes flow through integer operations: what an importer sees of Shape, Gather, Concat, Reshape.
+// Sizes flow through integer operations: the view of an importer of Shape, Gather, Concat, Reshape.
 #include <gtest/gtest.h>
 
 #include "ir/function.h"
@@ -49,7 +49,7 @@ TEST_F(Contents, FollowComparisonsAndSelect) {
   Value minus_one = sizes({-1, -1}), given = sizes({n, -1});
   Value chosen = ops::select(ops::eq(given, minus_one), sizes({m, m}), given);
   EXPECT_EQ(contents_of(chosen), (Dims{n, m}));
-  // Not decided yet: both stay in the expression.
+  // Not decidable yet: both stay in the expression.
   auto at = [&](std::int64_t value) {
     return (*contents_of(ops::select(small, sizes({1, 1}), sizes({n, n}))))[0].eval(
         [=](std::string_view) { return value; });
@@ -111,7 +111,7 @@ TEST_F(Contents, NumbersFoldWithTheirOwnWidth) {
             (Dims{0}));
   EXPECT_EQ(contents_of(ops::pow(sizes({2}), sizes({10}))), (Dims{1024}));
   EXPECT_EQ(contents_of(iota_value(f.graph(), DType::i64, {3}, 0)), (Dims{0, 1, 2}));
-  // A sum that leaves 64 bits for some size is not a size.
+  // An expression that overflows 64 bits for some size is not a size.
   EXPECT_EQ(contents_of(ops::mul(ops::mul(sizes({n}), most), most)), std::nullopt);
 }
 

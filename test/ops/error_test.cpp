@@ -1,4 +1,4 @@
-// Operands and attributes that do not fit are refused by name, with the values met.
+// Invalid operands and attributes are refused by name, with the actual values.
 #include <gtest/gtest.h>
 
 #include "ir/function.h"
@@ -7,7 +7,7 @@
 namespace hone {
 namespace {
 
-// The message of building the op on parameters of these types; "" when nothing is thrown.
+// The message of building the op on parameters of these types; "" if nothing is thrown.
 std::string refusal(const Op& op, const std::vector<Type>& types, Attrs attrs = {}) {
   Function f;
   Values operands;
@@ -329,7 +329,7 @@ TEST(OpErrors, NameTheOperationAndTheValues) {
   EXPECT_GT(checked, 70);
 }
 
-// Whatever is given, an op answers with types or with a UserError that names it.
+// For any operands, an op returns types or throws a UserError that names it.
 TEST(OpErrors, NoOperandsEverReachAnAssert) {
   const std::vector<Type> pool = {f32({}), f32({2}), i64({2}), b1({}), f32({2, 3}), f16({0, 2, 3})};
   for (const Op* op : all_ops())

@@ -20,7 +20,7 @@ double largest(const Wide& w) {
   return most;
 }
 
-// An op that could not be tested is wrong.
+// An op without samples fails.
 std::string untestable(const Op& op) {
   if (op.name.empty() || op.doc.empty()) return "has no name or no doc";
   if (!op.infer) return "has no type rule";
@@ -43,7 +43,8 @@ TEST(Ops, AreComplete) {
   std::cout << all_ops().size() << " operations (" << core << " core), " << samples << " samples\n";
 }
 
-// Functions of one real number have places where kernels go wrong; each lies within f64.
+// Functions of one real number list the points where kernels are likely to fail; each is a finite
+// f64.
 TEST(Ops, FunctionsOfOneNumberStateTheirEdges) {
   int checked = 0;
   for (const Op* op : all_ops()) {
@@ -111,7 +112,7 @@ TEST(Ops, KeepTheirValueThroughText) {
         << c.name;
 }
 
-// A backend that is wrong in one element must not pass.
+// A backend with one wrong element must not pass.
 TEST(Ops, HarnessNoticesOneWrongElement) {
   int noticed = 0;
   for (const Case& c : harness::all_cases()) {
@@ -126,7 +127,7 @@ TEST(Ops, HarnessNoticesOneWrongElement) {
           changed = true;
           if (w.is_real()) {
             const double x = w.reals[last], other = x + std::fabs(x) + 3;
-            // The largest number of some dtypes stands for all beyond it.
+            // Some dtypes round all larger numbers to their largest one.
             w.reals[last] = std::isfinite(x) && round_real(w.dtype, other) != x ? other : 0;
           } else
             w.integers[last] ^= 1;
@@ -144,7 +145,7 @@ TEST(Ops, HarnessNoticesOneWrongElement) {
   EXPECT_GT(noticed, 300);
 }
 
-// Every composite has a meaning of its own, and what it is made of computes it.
+// Every composite has its own reference, and its expansion must compute the same.
 TEST(Ops, ExpansionsAgreeWithMeaning) {
   int checked = 0;
   for (std::int64_t size : {1, 3, 8})
@@ -232,7 +233,7 @@ TEST(Ops, GiveTheSameElementsOneByOne) {
 TEST(Ops, TakeExtremeInputs) {
   std::mt19937_64 random(11);
   for (const Case& c : harness::all_cases()) {
-    // Could count for years, or refuse, which is their meaning.
+    // These may run for years, or refuse by design.
     if (c.op == &ops::while_loop || c.op == &ops::refuse || c.op == &ops::require ||
         c.op == &ops::measure)
       continue;

@@ -1,4 +1,4 @@
-// Result types, by hand: the interpreter cannot find a wrong size that it is told itself.
+// Handwritten result types: the interpreter uses the inferred sizes, so it cannot find wrong ones.
 #include <gtest/gtest.h>
 
 #include "ir/function.h"
@@ -73,7 +73,7 @@ TEST(OpTypes, Reductions) {
   EXPECT_EQ(result(ops::eq, {f32({2}), f32({2})}), b1({2}));
 }
 
-// Sizes that are not provably equal: the number wins, and the run checks.
+// If sizes are not provably equal, the result takes the number, and a check is added for run time.
 TEST(OpTypes, UnprovedSizesBecomeChecks) {
   Dim n = Dim::symbol("n", 1, 100), m = Dim::symbol("m", 1, 100);
   Function f;

@@ -1,5 +1,5 @@
 // Passes on graphs as text: test/pass/cases/*.txt hold the pass, the function before, and after.
-// What a case computes is compared too.
+// Both functions must compute the same results.
 #include <filesystem>
 #include <fstream>
 #include <sstream>

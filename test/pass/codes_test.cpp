@@ -1,4 +1,4 @@
-// What the pass makes of casts against the reference's own conversions, on every code.
+// Compares the pass's expansion of casts with the reference's own conversions, on every code.
 #include "pass/codes.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ Function cast_function(DType from, DType to) {
   return f;
 }
 
-// No value of the function but parameters and results has a small dtype, and those are bitcast.
+// Only parameters and results of the function may have a small dtype, and those are bitcast.
 void expect_codes_only(const Function& f) {
   for (NodeId n : live_nodes(f)) {
     const Op& op = f.graph().op(n);
@@ -51,7 +51,7 @@ Array every_half(DType t) {
   std::iota(a.writable<std::uint16_t>().begin(), a.writable<std::uint16_t>().end(), 0);
   return a;
 }
-// Around every number of every small float, half way to the next and beyond the largest.
+// Numbers around every value of every small float, halfway to the next and beyond the largest.
 Array around(DType t) {
   std::vector<double> at = {0,     -0.0,   INFINITY, -INFINITY, NAN,
                             1e300, -1e300, 0x1p-140, 1e-310,    3e38};

@@ -48,7 +48,7 @@ TEST(Narrow, NothingKnownNothingDone) {
   EXPECT_EQ(&narrow(f, {}).graph(), &f.graph());
 }
 
-// The body's n is another size than the caller's.
+// The body's n is not the caller's n.
 TEST(Narrow, BodiesKeepTheirOwnSymbols) {
   Function f;
   Value c = f.add_param(b1({}), "c"), x = f.add_param(f32({n(), 2}), "x");

@@ -1,4 +1,4 @@
-// Whole models in another precision: which dtypes they compute in, and that the numbers are near.
+// Whole models in another precision: the dtypes they compute in, and that the results are close.
 #include "pass/precision.h"
 
 #include <gtest/gtest.h>
@@ -124,8 +124,8 @@ TEST(Precision, RoundsToTenBits) {
         << i << ": " << got.reals[i];
 }
 
-// A model without anything to cast stays as it is; constants that only weights need are found by
-// the plan's preparation, see test/compile.
+// A model without anything to cast stays unchanged. The plan's preparation finds constants that
+// only weights need, see test/compile.
 TEST(Precision, IntegersStay) {
   Function f;
   const Value x = f.add_param(Type(DType::i32, Shape{4}), "x");

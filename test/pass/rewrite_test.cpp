@@ -66,7 +66,7 @@ TEST(Rewrite, EqualHolesMatchEqualValuesOnly) {
   EXPECT_EQ(g.result(1), g.param(1));
 }
 
-// The larger pattern is tried at the user before the smaller one can take its part.
+// The larger pattern is tried at the user before the smaller one can match a part of it.
 TEST(Rewrite, UsersFirstTakesTheLargestPattern) {
   const Rule rules[] = {
       {"small", RuleClass::exact, ops::exp(x), ops::log(x)},
@@ -104,7 +104,7 @@ TEST(Rewrite, MadeNodesHaveTheOriginsOfTheMatch) {
             "node 4 'outer' (Neg), node 3 'inner' (Exp)");
 }
 
-// Until a pass replaces them.
+// Created nodes keep the name of their rule until a pass replaces them.
 TEST(Rewrite, MadeNodesKeepTheirRule) {
   Function f = chain(1, [](Value v) { return ops::exp(ops::neg(v)); });
   const Rule rules[] = {{"to-sqrt", RuleClass::exact, ops::neg(x), ops::sqrt(x)}};

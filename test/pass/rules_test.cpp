@@ -1,5 +1,5 @@
-// Every rule with expressions on both sides keeps the value that its class promises, on random and
-// on extreme numbers.
+// Every rule with expressions on both sides keeps values as its class promises, on random and on
+// extreme numbers.
 #include "evaluate.h"
 #include "ops/common.h"
 #include "pass/rewrite.h"
@@ -14,7 +14,7 @@ void find_holes(const Pattern& p, std::vector<std::string>& out) {
   for (const Pattern& q : p.operands) find_holes(q, out);
 }
 
-// What a hole stands for: a parameter of this dtype, or a constant.
+// The value of a hole: a parameter of this dtype, or a constant.
 struct Filling {
   DType dtype;
   std::optional<double> number;
@@ -35,7 +35,7 @@ std::vector<Filling> fillings() {
 
 using Holes = std::map<std::string, Value>;
 
-// The pattern as a graph; nothing when the types do not fit. Casts go to `target`.
+// The pattern as a graph; empty if the types do not fit. Casts go to `target`.
 Value instantiate(const Pattern& p, const Holes& holes, DType target) {
   if (!p.hole.empty()) return holes.at(p.hole);
   Values operands;

@@ -34,7 +34,7 @@ Storage bytes_of(std::size_t count, int value) {
   return Storage::from(std::vector<std::byte>(count, static_cast<std::byte>(value)));
 }
 
-// Steps of every kind and fields away from their usual values.
+// Steps of every kind, and fields that differ from their defaults.
 Variant rich_variant() {
   Variant v;
   v.devices[0].target = "x86-64-v3";
@@ -118,7 +118,7 @@ Plan rich_plan() {
   return p;
 }
 
-// Another one in each process.
+// A different path in each process.
 fs::path temp_file(std::string_view name) {
   return fs::path(testing::TempDir()) / cat("hone_", ::getpid(), "_", name);
 }
@@ -134,7 +134,7 @@ std::string content(const fs::path& path) {
   return std::string((std::istreambuf_iterator<char>(in)), {});
 }
 
-// What reading a file of these bytes says; "accepted" when nothing.
+// The error of reading a file of these bytes, or "accepted".
 std::string refusal(std::string_view bytes) {
   const fs::path path = temp_file("broken.hone");
   std::ofstream(path, std::ios::binary) << bytes;
@@ -146,7 +146,7 @@ std::string refusal(std::string_view bytes) {
   return "accepted";
 }
 
-// The JSON with the tensors' bytes in it, so that equal text means equal plans.
+// The JSON with hashes of the tensors' bytes, so that equal text means equal plans.
 std::string whole_text(const Plan& p) {
   return plan_to_json(p,
                       [](std::string_view, const Array& a) { return to_hex(hash128(a.bytes())); })
@@ -163,8 +163,8 @@ TEST(PlanFile, ReadsBackWhatWasWritten) {
   EXPECT_EQ(after.prepared[2].data.size(), 0u);
 }
 
-// A variant knows of its sizes what its guards say. With that knowledge a guard would be always
-// true, and the variant would run sizes that it has no memory for.
+// A variant assumes that its guards hold. Simplifying a guard under that assumption would make it
+// always true, and the variant would run sizes for which it has no memory.
 TEST(PlanFile, GuardsKeepTheirQuestionWhereTheVariantKnowsTheAnswer) {
   const auto steps_over = [](const Dim& s) { return equal(Dim(1), floor_div(s, Dim(500))); };
   const Dim few = Dim::symbol("n", 500, 999);
@@ -184,7 +184,7 @@ TEST(PlanFile, GuardsKeepTheirQuestionWhereTheVariantKnowsTheAnswer) {
 
 TEST(PlanFile, IsASafetensorsFileWithEachContentOnce) {
   const Safetensors file = read_safetensors(written_plan());
-  // Weights 0 and 2 and graph array 0 are equal, prepared 0 and 1 too.
+  // Weights 0 and 2 and graph array 0 are equal; prepared buffers 0 and 1 are equal, too.
   std::vector<std::string> names;
   for (const SafetensorsEntry& t : file.tensors) names.push_back(t.name);
   EXPECT_EQ(names, (std::vector<std::string>{"code.0", "w/1", "tensor.2.w/1", "prepared.p",
@@ -198,7 +198,7 @@ TEST(PlanFile, WeightsAreNotCopied) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(p.prepared[0].data.bytes().data()) % 64, 0u);
 }
 
-// Of a device with memory of its own: each download is new memory.
+// Bytes on a device with its own memory: each download allocates new memory.
 class Downloaded final : public ResidentBytes {
  public:
   explicit Downloaded(int value) : value_(value) {}
@@ -256,7 +256,7 @@ TEST(PlanFile, SaysWhatIsWrong) {
       << refusal(whole);
 }
 
-// A forged file has right hashes; what it says must still be checked.
+// A forged file has correct hashes, so its contents must still be checked.
 TEST(PlanCheck, RefusesWhatLeadsNowhere) {
   struct Case {
     void (*spoil)(Plan&);

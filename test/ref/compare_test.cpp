@@ -52,13 +52,13 @@ TEST(Compare, WhereTheReferencesDisagreeNothingIsDecided) {
   Comparison c = accept(values(DType::f16, {100, 2}), strict, wide);
   EXPECT_TRUE(c);
   EXPECT_EQ(c.undecided, 1);
-  // A number that f16 cannot hold is an infinity in both.
+  // A number too large for f16 is an infinity in both modes.
   Wide large = values(DType::f16, {1e6, 2}), full = values(DType::f16, {infinity, 2});
   EXPECT_TRUE(accept(full, full, large));
   EXPECT_FALSE(accept(values(DType::f16, {65504, 2}), full, large));
 }
 
-// y = exp(x), and whether the mode that rounds was evaluated shows in the limit.
+// y = exp(x). The limit shows whether the rounding mode was evaluated.
 TEST(Expected, AsksTheModeThatRoundsWhereTheOtherDoesNotAccept) {
   Function f;
   f.add_result(ops::exp(f.add_param(Type(DType::f16, {2}), "x")), "y");
@@ -81,7 +81,7 @@ TEST(Expected, AsksTheModeThatRoundsWhereTheOtherDoesNotAccept) {
   EXPECT_FALSE(expected.accept(0, values(DType::f16, {nan, 1})));
 }
 
-// What rounds to 1 in f16 is an index out of range there, and 0 in the other mode.
+// The sum rounds to 1 in f16, an index out of range; in the other mode the index is 0.
 TEST(Expected, NothingIsDecidedWhereOneModeRefusesTheInputs) {
   Function f;
   const Value x = f.add_param(Type(DType::f16, {1}), "x");

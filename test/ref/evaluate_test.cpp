@@ -22,7 +22,7 @@ Array ramp(std::vector<std::int64_t> dims) {
   return a;
 }
 
-// Of two spatial axes, without strides.
+// A convolution over two spatial axes, with strides of 1.
 Value conv_of(Value x, Value w, Dims dilations, int groups, Dims low, Dims high) {
   return ops::conv(Values{x, w}, {{"strides", Dims{1, 1}},
                                   {"dilations", std::move(dilations)},
@@ -139,7 +139,7 @@ TEST(Evaluate, OnlyTheTakenBranchIsReached) {
   EXPECT_THROW(ElementEvaluator(f, bad).at(0, 1), UserError);
 }
 
-// A body binds its own symbols to what it is given, and may use its caller's.
+// A body binds its own symbols to its operands, and may use its caller's symbols.
 TEST(Evaluate, BodiesBindTheirOwnSymbols) {
   Dim n = Dim::symbol("n", 1, 100), k = Dim::symbol("k", 1, 100);
   auto body = [&](double by) {
@@ -161,7 +161,7 @@ TEST(Evaluate, BodiesBindTheirOwnSymbols) {
   EXPECT_EQ(ElementEvaluator(f, inputs).at(0, 6).strict.real, 21);
 }
 
-// The same name inside and outside: the body's own.
+// If a symbol has the same name inside and outside, the body uses its own.
 TEST(Evaluate, BodySymbolsHideTheCallers) {
   Dim n = Dim::symbol("n", 1, 100);
   FunctionRef body =
@@ -195,7 +195,7 @@ TEST(Evaluate, LoopsCarryValues) {
   EXPECT_EQ(ElementEvaluator(f, inputs).at(0, 1).strict.real, 7);
 }
 
-// Two rows of the softmax of a ramp need their own rows only.
+// Elements in two rows of a softmax need only the elements of these rows.
 TEST(ElementEvaluator, GivesUpWhenManyElementsAreNeeded) {
   Function f;
   Value x = f.add_param(f32({64, 100}), "x");
@@ -232,7 +232,7 @@ TEST(ElementEvaluator, WideModeRoundsNothing) {
   EXPECT_EQ(wide.at(0, 3).strict.real, both.at(0, 3).wide.real);
 }
 
-// More channels than are added together, and rows longer than a piece.
+// More channels than are summed at once, and rows longer than a piece.
 TEST(Evaluate, ConvolutionsOfManyChannelsAndLongRows) {
   Function f;
   const Value x = f.add_param(f32({2, 22, 2, 300}), "x"), w = f.add_param(f32({38, 11, 2, 3}), "w");
@@ -246,7 +246,7 @@ TEST(Evaluate, ConvolutionsOfManyChannelsAndLongRows) {
     ASSERT_EQ(one.at(0, i).strict.real, all.reals[static_cast<std::size_t>(i)]) << i;
 }
 
-// Sums of thirds, whose steps all round.
+// Sums of thirds, in which every step rounds.
 TEST(ElementEvaluator, RoundsSumsStepByStepWhereItIsAsked) {
   const auto thirds = [](std::vector<std::int64_t> dims) {
     Array a = ramp(std::move(dims));
@@ -267,7 +267,7 @@ TEST(ElementEvaluator, RoundsSumsStepByStepWhereItIsAsked) {
   ElementEvaluator once(f, inputs), each(f, inputs, Mode::stepwise);
   for (std::size_t r = 0; r < strict.size(); ++r) {
     SCOPED_TRACE(r);
-    double by_element = 0, by_tensor = 0;  // squares of what the steps leave
+    double by_element = 0, by_tensor = 0;  // sums of squared rounding errors
     for (std::int64_t i = 0; i < strict[r].count(); ++i) {
       const auto k = static_cast<std::size_t>(i);
       EXPECT_EQ(once.at(r, i).strict.real, strict[r].reals[k]);
@@ -290,7 +290,7 @@ TEST(Evaluate, ExpandAllLeavesCoreOpsOnly) {
   EXPECT_EQ(core.result_types(), f.result_types());
 }
 
-// Large contractions are cut over threads; every element must be as if they were not.
+// Large contractions are split over threads, which must not change any element.
 TEST(Evaluate, ThreadsDoNotShow) {
   Function f;
   Value a = f.add_param(f32({64, 256}), "a"), b = f.add_param(f32({256, 96}), "b");
@@ -306,8 +306,8 @@ TEST(Evaluate, ThreadsDoNotShow) {
   }
 }
 
-// An iteration changes what it carries in place, but not what something reads afterwards, nor what
-// the loop does not carry.
+// An iteration updates carried values in place, except values that are read later or that the loop
+// does not carry.
 TEST(Evaluate, ALoopThatFillsATensorKeepsWhatIsReadAgain) {
   constexpr std::int64_t n = 20'000;
   const Type count = i64({}), filled = f32({n});

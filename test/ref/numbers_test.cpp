@@ -23,7 +23,7 @@ Array integers(DType t, const std::vector<std::int64_t>& values) {
   return a;
 }
 
-// The op on parameters holding these arrays.
+// Evaluates the op on parameters that hold these arrays.
 Wide run(const Op& op, const std::vector<Array>& inputs, Attrs attrs = {},
          Mode mode = Mode::strict) {
   Function f;
@@ -152,7 +152,7 @@ TEST(Numbers, CastsSaturateAndTruncate) {
 }
 
 TEST(Numbers, CastsRoundOnce) {
-  // Between two f32 just above their middle; through a double it would become the middle.
+  // Just above the midpoint of two f32; conversion through a double would round it to the midpoint.
   std::int64_t n = (std::int64_t{1} << 60) + (std::int64_t{1} << 36) + 1;
   EXPECT_EQ(run(ops::cast, {integers(DType::i64, {n})}, {{"dtype", DType::f32}}).reals,
             Reals{0x1p60 + 0x1p37});
@@ -233,7 +233,7 @@ TEST(Numbers, SortIsStable) {
   EXPECT_EQ(y[3].integers, (Integers{0, 2, 1, 3}));
 }
 
-// Where the textbook formula overflows and the function does not.
+// Arguments where the textbook formula overflows and the function does not.
 TEST(Numbers, CompositesDoNotOverflow) {
   Attrs row{{"axis", 0}};
   EXPECT_EQ(run(ops::softmax, {reals(DType::f32, {1e4, 0, 1e4})}, row).reals, (Reals{0.5, 0, 0.5}));
@@ -243,7 +243,7 @@ TEST(Numbers, CompositesDoNotOverflow) {
   EXPECT_EQ(run(ops::gelu_tanh, {reals(DType::f32, {1000, -1000})}).reals, (Reals{1000, -0.0}));
 }
 
-// The sums of f16 rows leave f16, and squares of 300 do.
+// The sums of f16 rows exceed the range of f16, and so do squares of 300.
 TEST(Numbers, NarrowRowsAreComputedInF32) {
   Array large = reals(DType::f16, {60000, 60000, 60000, 60000});
   Attrs all{{"axes", Dims{0}}};

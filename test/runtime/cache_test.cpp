@@ -1,4 +1,4 @@
-// The cache is code: nothing is taken from files that somebody else could have written.
+// The cache holds code: files that another user could have written are not used.
 #include "runtime/cache.h"
 
 #include <gtest/gtest.h>

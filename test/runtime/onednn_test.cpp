@@ -32,7 +32,7 @@ CallOperand dense(Sizes dims, bool is_written = false) {
   return o;
 }
 
-// Calls f with every index of the dims.
+// Calls f with every index in the dims.
 void for_each_index(const Sizes& dims, const std::function<void(const Sizes&)>& f) {
   if (count(dims) == 0) return;
   Sizes at(dims.size(), 0);
@@ -88,7 +88,7 @@ std::vector<float> result(Operands& o) {
   return {o.data.back().data(), o.data.back().data() + count(o.specs.back().dims)};
 }
 
-// Runs the call with its weights as they are, and packed where the library wants that.
+// Runs the call with plain weights, and with packed ones if the library prefers that.
 void run_both_ways(const CallRequest& r, Operands& o, const std::function<void()>& check) {
   const auto clear = [&] { std::fill_n(o.data.back().data(), o.data.back().size(), -7.0f); };
   clear();
@@ -237,7 +237,7 @@ TEST(Onednn, ConvolutionsAreRight) {
   int number = 0;
   for (const ConvCase& c :
        {ConvCase{{9, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, 3, 5, 1, true, true},
-        // many rows, so that they are cut
+        // many rows, so that they are split
         {{60, 40}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, 16, 32, 1, true, false},
         {{61, 33}, {5, 3}, {2, 2}, {1, 1}, {2, 1}, {0, 1}, 1, 16, 32, 1, false, true},
         {{61, 33}, {3, 3}, {1, 2}, {2, 3}, {2, 3}, {1, 3}, 1, 16, 32, 1, false, false},
@@ -315,7 +315,7 @@ TEST(Onednn, PlansKeepWeightsAsTheLibraryWantsThem) {
   Plan p = dense_layer();
   run_prepare(p, open_cpu_device(), make_thread_pool({.threads = 2}));
   const Variant& v = p.variants[0];
-  // Without AVX-512 it reads the weights of this layer as they lie.
+  // Without AVX-512 it reads the weights of this layer unpacked.
   if (p.prepared.empty() && open_cpu_device()->description() != "x86-64-v4")
     GTEST_SKIP() << "the library keeps these weights as they are on this machine";
   ASSERT_EQ(p.prepared.size(), 1u);
@@ -371,7 +371,7 @@ TEST(Onednn, RefusesWhatDoesNotFit) {
   EXPECT_NE(refusal("onednn.matmul", {dense({2, 3}), dense({3, 5})}, {}).find("got 2 operands"),
             std::string::npos);
   EXPECT_NE(refusal("onednn.sort", {}, {}).find("not known"), std::string::npos);
-  // Packed by another oneDNN.
+  // Weights packed by another version of oneDNN.
   const CallSettings other = {{"packed", 1},
                               {"packed_format", 1},
                               {"packed_rank", 2},

@@ -37,7 +37,7 @@ std::string refusal(F&& f) {
   return "accepted";
 }
 
-// EXPECT that the text holds a part, showing the text.
+// Expects that the text contains a part; prints the text on failure.
 void expect_says(std::string_view text, std::string_view part, int line) {
   EXPECT_NE(text.find(part), std::string_view::npos) << "line " << line << ": " << text;
 }
@@ -173,7 +173,7 @@ TEST(Session, ChecksAreEvaluatedBeforeTheRun) {
   EXPECT_SAYS(refusal([&] { s.run(std::vector{ramp(9)}); }), "is 8, with n = 9");
 }
 
-// Copies constant k to the result, so that one can see which variant ran.
+// Copies constant k to the result, to show which variant ran.
 Variant constant_variant(Plan& p, float k, std::vector<Guard> guards, std::string target) {
   const auto w = static_cast<std::uint32_t>(p.weights.size());
   p.weights.push_back({cat("w", w), Array::of<float>(DType::f32, {1}, std::span(&k, 1))});
@@ -214,7 +214,7 @@ TEST(Session, TellsWhichOfManyShareMemory) {
   Session s(load(plan));
   Memory<float> memory(64);
   const Sizes four = {4};
-  // Where each of a, b, c, p, q, r begins.
+  // The offsets of a, b, c, p, q, r.
   const auto run = [&](std::array<std::size_t, 6> begin) {
     std::vector<TensorRef> in, out;
     for (std::size_t i = 0; i < 6; ++i)
@@ -222,7 +222,7 @@ TEST(Session, TellsWhichOfManyShareMemory) {
     return refusal([&] { s.run(in, out); });
   };
   EXPECT_EQ(run({0, 4, 8, 12, 16, 20}), "accepted");
-  EXPECT_EQ(run({4, 4, 4, 8, 0, 12}), "accepted");  // inputs may share, neighbours may touch
+  EXPECT_EQ(run({4, 4, 4, 8, 0, 12}), "accepted");  // inputs may overlap, neighbours may touch
   EXPECT_SAYS(run({0, 4, 8, 20, 16, 23}), "output 'r' shares memory with output 'p'");
   EXPECT_SAYS(run({0, 4, 8, 16, 20, 16}), "output 'r' shares memory with output 'p'");
   EXPECT_SAYS(run({0, 40, 8, 12, 37, 20}), "output 'q' shares memory with input 'b'");
@@ -516,7 +516,7 @@ TEST(Session, DonatedParameterIsUpdatedInPlace) {
   EXPECT_EQ(run(w.data()), "accepted");
   EXPECT_EQ(w[3], 7);
   EXPECT_SAYS(run(elsewhere.data()), "overwrites the donated input 'w', but has different memory");
-  // Another parameter takes the result with it, without binding the output again.
+  // Rebinding the parameter also moves the result, without binding the output again.
   Memory<float> second(4);
   for (std::size_t i = 0; i < 4; ++i) second[i] = 1;
   EXPECT_EQ(run(nullptr), "accepted");
@@ -649,7 +649,7 @@ TEST(Session, StartsFromAPlanFile) {
   const auto path = std::filesystem::path(testing::TempDir()) / "start.hone";
   write_plan(path, scale_and_add());
   const auto executable = Executable::open(path, open_cpu_device());
-  // The weight is where the file is mapped.
+  // The weight is used in place, in the mapped file.
   EXPECT_EQ(executable->device()->host_address(executable->weight(0, 0).at),
             executable->plan().weights[0].data.bytes().data());
   Session s(executable);
@@ -692,13 +692,13 @@ TEST(Executable, ViewsOutsideTheirBufferAreRefused) {
 TEST(Prepare, FillsBuffersThatRunsRead) {
   Plan p = scale_and_add();
   Variant& v = p.variants[0];
-  // The weight that the run reads is made from another one: 2 w + 1.
+  // The weight that the run reads is computed from another one: 2 w + 1.
   p.prepared = {{"packed", f32({4}), {}}};
   v.buffers.push_back({PlanBuffer::Kind::prepared, 0, 0, 16});
   v.prepare = {
       launch_of(0, {dense(2, DType::f32, {4}), dense(4, DType::f32, {4})}, {false, true}, {4})};
   v.steps[1].operands[1].buffer = 4;
-  // A plan whose compiler could not prepare is prepared by who loads it.
+  // If the compiler could not prepare the weights, load_plan() does.
   EXPECT_SAYS(refusal([&] { load(p); }), "load it with load_plan()");
   Session prepared(load_plan(std::make_shared<const Plan>(p), {open_cpu_device()}));
   EXPECT_EQ(prepared.run(std::vector{ramp(8)})[0].as<float>()[0], 0 * 2 + 1 + 3);
@@ -715,7 +715,7 @@ TEST(Prepare, FillsBuffersThatRunsRead) {
   EXPECT_EQ(s.memory().shared.prepared, 16u);
 }
 
-// What a machine cannot run it need not prepare.
+// A machine does not prepare weights for variants that it cannot run.
 TEST(Prepare, LeavesOutVariantsOfOtherMachines) {
   Plan p = scale_and_add();
   p.prepared = {{"packed", f32({4}), {}}, {"packed for another machine", f32({4}), {}}};

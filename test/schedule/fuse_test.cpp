@@ -1,4 +1,4 @@
-// What is computed together.
+// Tests of which nodes are fused into one group.
 #include "simulate.h"
 
 namespace hone {
@@ -48,7 +48,7 @@ TEST(Fuse, RowsTakeProducersAndConsumers) {
   EXPECT_EQ(simulate(g).launches, 1);
 }
 
-// Two attentions that see a window of the keys before a query.
+// Two attentions over a window of keys before each query.
 Function windowed(const Dim& length, bool is_read) {
   Function f;
   Values in;
@@ -66,7 +66,7 @@ Function windowed(const Dim& length, bool is_read) {
   return f;
 }
 
-// Attention looks into a mask of positions for keys that it may skip; small ones are read as fast.
+// Attention fuses a large mask of positions to skip keys; reading a small mask is as fast.
 TEST(Fuse, AttentionTakesLargeMasksOfPositions) {
   const Dim n = Dim::symbol("n", 1, 1 << 16);
   EXPECT_EQ(simulate(windowed(n, false), {}, {{"n", 7}}).launches, 2);
@@ -82,7 +82,7 @@ TEST(Fuse, ReductionTakesItsProducersAndScalarConsumers) {
   EXPECT_EQ(simulate(f).launches, 1);
 }
 
-// The squares are wanted in memory, where the sum has another shape.
+// The squares are a result and need memory, and the sum has another shape.
 TEST(Fuse, ReductionLeavesWhatOthersRead) {
   Function f;
   Value x = f.add_param(f32({5, 8}), "x"), squares = x * x;
@@ -126,7 +126,7 @@ TEST(Fuse, WideningIsLeftToTheReduction) {
   EXPECT_EQ(s.schedule.groups[0].results()[0].dtype, DType::f16);
 }
 
-// neg(x) could join its user exp(n + d), but what lies between depends on both.
+// neg(x) could join its user exp(n + d), but the nodes between depend on both.
 TEST(Fuse, CirclesAreSeen) {
   Function f;
   Value x = f.add_param(f32({6, 6}), "x"), n = ops::neg(x);
@@ -150,7 +150,7 @@ Function graph_of(const std::function<void(Function&, Value)>& make) {
   return f;
 }
 
-// Kernels have limits, and time must grow with the graph only.
+// Kernels have limits, and scheduling time must stay linear in the graph.
 TEST(Fuse, LargeGraphs) {
   constexpr std::size_t n = 20'000;
   Function chain = graph_of([](Function& f, Value v) {
@@ -169,7 +169,7 @@ TEST(Fuse, LargeGraphs) {
   EXPECT_LE(schedule(diamonds).groups.size(), n / 32);
 }
 
-// A group that is read before its last node may depend on what comes after its reader.
+// A group whose result is read before its last node may depend on nodes after the reader.
 TEST(Fuse, GroupsDoNotDependOnEachOther) {
   Function f;
   Value x = f.add_param(f32({4, 4}), "x"), y = f.add_param(f32({4, 4}), "y");

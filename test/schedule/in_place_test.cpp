@@ -1,4 +1,4 @@
-// Results that take the memory of their operands.
+// Results that reuse the memory of their operands.
 #include "schedule/in_place.h"
 
 #include "simulate.h"
@@ -43,7 +43,7 @@ TEST(InPlace, EqualBytesOfAnotherDtype) {
   EXPECT_EQ(in_place_pairs(g), Pairs{});
 }
 
-// One buffer carries the whole chain of rows, and the last one lies in the result.
+// One buffer holds the whole chain of rows, and the last one is stored in the result.
 TEST(InPlace, ChainsStayInOneBuffer) {
   Function f;
   Value v = f.add_param(f32({64, 64}), "x");
@@ -72,7 +72,7 @@ TEST(InPlace, DonatedParametersAreUpdated) {
   EXPECT_EQ(s.copies, 0);
 }
 
-// The old value is read after the new one could be written.
+// The old value is read after the new one would be written.
 TEST(InPlace, NotWhileTheOldValueIsRead) {
   Function f;
   Value w = f.add_param(f32({8, 8}), "w", true), g = f.add_param(f32({8, 8}), "g");

@@ -80,7 +80,7 @@ TEST(Place, ManyLifetimesAreFast) {
   EXPECT_LE(p.bytes.number(), p.lower_bound.number() * 11 / 10);
 }
 
-// Sizes are tried for all combinations of a few symbols only: here there are 3^14.
+// All combinations of sizes are tried only for a few symbols: here there would be 3^14.
 TEST(Place, ManySymbolsAreFast) {
   std::mt19937 rng(8);
   Dims units;

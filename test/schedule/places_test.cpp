@@ -57,7 +57,7 @@ TEST(Places, ResultsAreMadeThroughViews) {
   EXPECT_EQ(s.variant.devices[0].arena_bytes, Dim(0));
 }
 
-// Two heads of an attention, put side by side for the product behind it.
+// Two heads of an attention, concatenated for the product after it.
 Function heads(bool are_read_twice) {
   Function f;
   const Value q = f.add_param(f32({1, 2, 8, 4}), "q"), k = f.add_param(f32({1, 2, 6, 4}), "k"),

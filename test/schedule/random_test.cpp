@@ -1,4 +1,4 @@
-// Random functions: whatever the scheduler does, the results are the reference's.
+// Random functions: for any schedule, the results equal the reference's.
 #include "random_function.h"
 #include "simulate.h"
 

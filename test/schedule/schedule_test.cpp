@@ -155,7 +155,7 @@ TEST(Schedule, EqualGroupsShareASpec) {
         z = f.add_param(f32({6}), "z");
   Value c = f.add_param(b1({}), "c");
   for (Value v : {x, y, z}) f.add_result(ops::exp(v));
-  // Also those of other graphs, and not those of other types or layouts.
+  // Functions of other graphs match, too; those with other types or layouts do not.
   FunctionRef same = body({f32({5})}, [](Function& g) { return Values{ops::exp(g.param(0))}; });
   FunctionRef other = body({f32({5})}, [](Function& g) { return Values{ops::tanh(g.param(0))}; });
   f.add_result(ops::if_else(Values{c, x}, {{"then", same}, {"else", other}}));

@@ -1,4 +1,4 @@
-// Parts of a value that are written in place: what moves, what must not be overwritten, and state
+// In-place updates of parts of a value: bytes moved, values that must not be overwritten, and state
 // that loops carry.
 #include "schedule/updates.h"
 
@@ -11,7 +11,7 @@ constexpr std::int64_t rows = 512, width = 128;  // 256 KiB
 const Type whole = f32({rows, width}), part = f32({1, width});
 constexpr std::int64_t part_bytes = width * 4, whole_bytes = rows * part_bytes;
 
-// Of the part alone: it is read and written, and so are the two starts.
+// Only the part and the two starts are read and written.
 constexpr std::int64_t most_for_one = 2 * part_bytes + 64;
 
 Value zeros(Graph& graph, std::int64_t n) {
@@ -58,7 +58,7 @@ TEST(Updates, ChainsOfUpdatesShareOneBuffer) {
   EXPECT_LE(s.bytes, 8 * most_for_one);
 }
 
-// The old value is read by a group that could as well run later.
+// The old value is read by a group that could also run later.
 TEST(Updates, RunsAfterReadersOfTheOldValue) {
   Cache c;
   Value changed = put(c.cache, c.next, c.row);
@@ -69,7 +69,7 @@ TEST(Updates, RunsAfterReadersOfTheOldValue) {
   EXPECT_EQ(s.copies, 0);
 }
 
-// What reads the old value needs the new one: the cache is copied.
+// The group that reads the old value also needs the new one: the cache is copied.
 TEST(Updates, NotWhenTheOldValueIsNeededAfterwards) {
   Cache c;
   Value changed = put(c.cache, c.next, c.row);
@@ -81,7 +81,7 @@ TEST(Updates, NotWhenTheOldValueIsNeededAfterwards) {
   EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{-1, -1}));
 }
 
-// The part is made of the rows that it replaces: shifted by one, so that order matters.
+// The part is computed from the rows that it replaces, shifted by one, so that order matters.
 TEST(Updates, APartMadeOfWhatItReplaces) {
   Function f;
   Value cache = f.add_param(whole, "cache", true), row = f.add_param(i64({}), "row");
@@ -129,7 +129,7 @@ TEST(Updates, ScatterJoinsInPlace) {
   }
 }
 
-// A temporary of the function is as good as a donated parameter.
+// Temporaries are updated in place like donated parameters.
 TEST(Updates, TemporariesAreUpdatedInPlace) {
   Function f;
   Value x = f.add_param(whole, "x"), next = f.add_param(part, "next"),
@@ -187,7 +187,7 @@ Simulated sequence(std::int64_t steps) {
   return simulate(l.f);
 }
 
-// The sequence is never copied, and each step moves the same.
+// The sequence is never copied, and each step moves the same number of bytes.
 TEST(Updates, SequencesCostTheSameInEveryStep) {
   Simulated little = sequence(20), more = sequence(40), most = sequence(80);
   // The state, which the contraction reads.
@@ -200,7 +200,7 @@ TEST(Updates, SequencesCostTheSameInEveryStep) {
   EXPECT_LE(per_step, 20 << 10);
 }
 
-// Values that a loop exchanges need a third place, one that it leaves alone needs nothing.
+// Values that a loop exchanges need a third place; an unchanged value needs none.
 TEST(Updates, LoopsExchangeAndKeepState) {
   Loop l;
   const Type t = f32({64});
@@ -217,7 +217,7 @@ TEST(Updates, LoopsExchangeAndKeepState) {
   EXPECT_EQ(s.copies, 4 + 3 * 7);
 }
 
-// The second state is computed from the first one as it was.
+// The second state is computed from the old value of the first one.
 TEST(Updates, StateThatIsReadLaterIsNotOverwritten) {
   Loop l;
   const Type t = f32({6, 6});

@@ -25,7 +25,7 @@ struct Set {
   std::map<std::string, Array> given, expected;
 };
 
-// Those of "given:x" and "expected:y", then those of "given.1:x" and so on.
+// Reads the sets: first "given:x" and "expected:y", then "given.1:x" and so on.
 std::vector<Set> read_sets(const fs::path& path) {
   auto file = MappedFile::open(path);
   const onnx::Model model = onnx::parse_model(file->bytes(), file->path(), 10000);
@@ -45,7 +45,7 @@ std::vector<Set> read_sets(const fs::path& path) {
   return out;
 }
 
-// What results may differ by, of the largest: a model that computes in halves rounds in each step.
+// The allowed difference, relative to the largest result: a model in f16 rounds in each step.
 double rounding_of(const Function& f) {
   constexpr double halves = 2e-3, others = 2e-5;
   const Graph& graph = f.graph();
@@ -58,7 +58,7 @@ double rounding_of(const Function& f) {
              : others;
 }
 
-// Quantized numbers may differ by one step, others by rounding.
+// Quantized numbers may differ by one step, others by `rounding`.
 void expect_close(const Array& got, const Array& expected, double rounding,
                   const std::string& where) {
   ASSERT_EQ(got.type(), expected.type()) << where;
@@ -84,7 +84,7 @@ std::vector<fs::path> stored_files() {
   return out;
 }
 
-// Sizes are 1 or more by default; those that are 0 in a stored input start there.
+// Sizes are 1 or more by default; those that are 0 in a stored input may be 0.
 ImportOptions with_empty_sizes(const fs::path& path, const std::vector<Set>& sets) {
   ImportOptions out;
   const Imported imported = import_onnx(path);
@@ -147,7 +147,7 @@ TEST_P(StoredModels, AgreeWithOnnxRuntime) {
 INSTANTIATE_TEST_SUITE_P(All, StoredModels, testing::ValuesIn(stored_files()),
                          [](const auto& info) { return info.param.stem().string(); });
 
-// Each size must be one number, which is found for the samples that candidates are tried on.
+// Only one value of each size is valid; it must be found for the sample inputs of candidates.
 TEST(SpecificSizes, AreFoundTogether) {
   const test::EmptyCache cache;
   Function f;

@@ -50,7 +50,7 @@ TEST(Array, ConvertsAsTheRulesSay) {
 TEST(Array, RefusesBytesThatDoNotFit) {
   EXPECT_THROW(Array(DType::f32, {2}, Storage::from(std::vector<std::byte>(7))), UserError);
   EXPECT_THROW(Array(DType::f32, {-1}, Storage()), UserError);
-  // An empty map and an empty vector hold the same nothing, one of them at a null address.
+  // All empty storages are equal, also if only one has a null address.
   EXPECT_EQ(Storage(), Storage::from(std::vector<std::byte>(0)));
   EXPECT_THROW(Array::zeros(DType::f32, {std::int64_t{1} << 40, std::int64_t{1} << 40}), UserError);
 }

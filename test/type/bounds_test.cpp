@@ -1,4 +1,4 @@
-// How large expressions over bounded sizes can be: against all values of the symbols.
+// Bounds of expressions over bounded sizes, compared with all values of the symbols.
 #include "type/bounds.h"
 
 #include <gtest/gtest.h>

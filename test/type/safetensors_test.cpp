@@ -13,12 +13,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Another one in each process.
+// A different path in each process.
 fs::path temp_file(std::string_view name) {
   return fs::path(testing::TempDir()) / cat("hone_", ::getpid(), "_", name);
 }
 
-// A file of exactly these parts; the length is the header's unless another is given.
+// A file of exactly these parts; the length field is the header's unless another is given.
 fs::path raw_file(std::string_view header, std::size_t data_bytes, std::int64_t length = -1) {
   const fs::path path = temp_file("raw.safetensors");
   std::ofstream out(path, std::ios::binary);
@@ -80,7 +80,7 @@ TEST(Safetensors, ReadsWhatOthersWrite) {
   EXPECT_EQ(file.tensors[1].data.dims(), std::vector<std::int64_t>{2});
   const Safetensors empty = read_safetensors(raw_file("{}", 0));
   EXPECT_EQ(empty.tensors.size(), 0u);
-  EXPECT_EQ(empty.header, "{}");  // nothing else keeps the map
+  EXPECT_EQ(empty.header, "{}");  // nothing else keeps the file mapped
 }
 
 TEST(Safetensors, RefusesWhatTheFormatForbids) {

@@ -1,4 +1,4 @@
-// Small floats against their published layouts, by ways that share nothing with the conversions.
+// Small floats against their published layouts, with code independent of the conversions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,14 +20,14 @@ struct Layout {
   bool is_unsigned_zero;
 };
 
-// IEEE-like layouts; what is special at the top is told in `number`.
+// IEEE-like layouts; `number` handles the special codes at the top.
 constexpr Layout layouts[] = {
     {DType::f4e2m1, 2, 1, 1, true, false},     {DType::f8e4m3fn, 4, 3, 7, true, false},
     {DType::f8e4m3fnuz, 4, 3, 8, true, true},  {DType::f8e5m2, 5, 2, 15, false, false},
     {DType::f8e5m2fnuz, 5, 2, 16, true, true},
 };
 
-// By fields, as the papers state it.
+// Decodes by fields, as the papers define it.
 double number(const Layout& l, int code) {
   const int sign = code >> (l.exponent_bits + l.mantissa_bits) & 1;
   const int exponent = code >> l.mantissa_bits & ((1 << l.exponent_bits) - 1);
@@ -86,8 +86,8 @@ TEST(SmallDtype, PublishedNumbers) {
   EXPECT_EQ(number(DType::f4e2m1, 0x9), -0.5);
 }
 
-// The code without sign that is nearest to a >= 0, by looking at all of them; of two the even one.
-// The step behind the largest counts as a number: what is nearer to that is too large.
+// The unsigned code nearest to a >= 0, by linear search; ties go to the even one. One step beyond
+// the largest number counts as a number: values nearer to it are too large.
 int nearest(const std::vector<double>& numbers, double a) {
   const double last = numbers.back(), beyond = last + (last - numbers[numbers.size() - 2]);
   if (a >= beyond) return -1;
@@ -143,7 +143,7 @@ TEST(SmallDtype, EveryF16AndBf16RoundsToTheNearest) {
 }
 
 TEST(SmallDtype, RoundsOnceFromDouble) {
-  // Half way between two numbers, and the doubles beside it.
+  // The midpoint of two numbers, and the adjacent doubles.
   for (const Layout& l : layouts)
     for (int code = 0; code + 1 < codes_of(l) / 2; ++code) {
       const double a = number(l, code), b = number(l, code + 1);
@@ -187,7 +187,7 @@ TEST(SmallDtype, IntegersOfArraysSaturateAndWrap) {
     }
     a.set_real(0, NAN);
     EXPECT_EQ(a.real(0), 0);
-    // Bits above those of the dtype mean nothing.
+    // Bits above those of the dtype are ignored.
     for (int byte = 0; byte < 256; ++byte) {
       a.writable<std::uint8_t>()[0] = static_cast<std::uint8_t>(byte);
       const std::int64_t code = byte % count;

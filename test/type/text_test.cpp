@@ -1,4 +1,5 @@
-// Texts and their numbers: equal when the texts are, never used twice, never more than allowed.
+// Strings and their numbers: equal strings have equal numbers, numbers are not reused, and a limit
+// holds.
 #include "type/text.h"
 
 #include <gtest/gtest.h>

@@ -17,7 +17,7 @@ constexpr std::int64_t chunk = 1 << 16;
 double sigmoid(double x) {
   return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
 }
-// Each form is used where it is exact to a few units of double.
+// Each formula is used where it is accurate to a few double ulps.
 double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 double gelu(double x) { return 0.5 * x * std::erfc(-x * M_SQRT1_2); }
 double gelu_tanh(double x) {
@@ -28,7 +28,7 @@ double signum(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 double relu(double x) { return x < 0 ? 0 : x; }
 double leaky(double x) { return x < 0 ? leaky_alpha * x : x; }
 
-// What a dtype's numbers are.
+// The format of a dtype's numbers.
 struct Format {
   int fraction;     // bits behind the point
   int least, most;  // exponents of normal numbers
@@ -43,7 +43,7 @@ double unit_at(double x, const Format& f) {
   return std::ldexp(1.0, exponent - f.fraction);
 }
 
-// An infinity stands for the number that would follow the largest.
+// An infinity counts as the number that would follow the largest.
 double error(double got, double exact, const Format& f) {
   if (std::isnan(got) || std::isnan(exact))
     return std::isnan(got) && std::isnan(exact) ? 0 : INFINITY;
@@ -62,7 +62,7 @@ Function function_of(const Unary& u, DType t) {
   return f;
 }
 
-// The numbers whose bits are first, first + step, ...
+// The numbers with the bit patterns first, first + step, ...
 Array inputs(DType t, std::uint64_t first, std::uint64_t step) {
   Array a = Array::zeros(t, {chunk});
   const std::size_t size = static_cast<std::size_t>(byte_size(t));

@@ -1,4 +1,5 @@
-// Limits of the error of every operation of one real number, and that docs/ulp.md shows them all.
+// Checks the error limit of every operation of one real number, and that docs/ulp.md lists all of
+// them.
 #include "test/ulp/ulp.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// A process that opens a plan file, runs it on one test set with bound memory, and tells in JSON
-// what its memory report said and what malloc and mmap really gave out.
-// usage: memory_probe PLAN SET_DIRECTORY THREADS SESSIONS RUNS
+// A process that opens a plan file, runs it on one test set with bound memory, and prints as JSON
+// its memory report and what malloc and mmap actually returned. usage: memory_probe PLAN
+// SET_DIRECTORY THREADS SESSIONS RUNS
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -49,7 +49,7 @@ Tensors read(const fs::path& set, const char* kind) {
   return out;
 }
 
-// Whether the outputs hold these bytes; clears them, so that the next run must write them again.
+// True if the outputs hold these bytes. Clears them, so that the next run must write them again.
 bool take(const Tensors& outputs, const std::vector<std::byte>& expected) {
   const std::byte* at = expected.data();
   bool is_equal = true;
@@ -61,7 +61,7 @@ bool take(const Tensors& outputs, const std::vector<std::byte>& expected) {
   return is_equal;
 }
 
-// Into `to`, which has room for them.
+// Copies into `to`, which is large enough.
 void copy(const Tensors& outputs, std::vector<std::byte>& to) {
   std::byte* at = to.data();
   for (const auto& t : outputs) at = std::copy_n(static_cast<std::byte*>(t->data), t->bytes, at);
