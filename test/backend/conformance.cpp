@@ -371,7 +371,7 @@ TEST_P(BackendConformance, RunsAgainWithOtherNumbersAndPlaces) {
   EXPECT_EQ(s->counters().launches % 8, 0);
 }
 
-// compute() copies neither bound inputs nor results; callers request copies by binding and fetch().
+// compute() copies only newly bound inputs; fetch() copies the results.
 TEST_P(BackendConformance, ComputesAgainWithoutCopies) {
   Function f;
   const Value x = f.add_param(f32({64}), "x"), w = f.add_param(f32({64}), "w");

@@ -271,8 +271,9 @@ TEST(CudaText, TilesOfHalvesAgree) {
         }
 }
 
-// Tiles that are copied while others are multiplied, a depth split over a second summing kernel,
-// and steps split over the group: sizes that are multiples of them, and others; with an epilogue.
+// Tiles that are copied while others are multiplied, a depth whose parts a second kernel sums, and
+// steps split within the group: sizes that are multiples of these parts, and others; with an
+// epilogue.
 TEST(CudaText, StagesAndPartsOfTheDepthAgree) {
   const auto target = backend("cuda").target("sm_90");
   for (const auto& [m, n, k] :

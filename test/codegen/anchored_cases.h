@@ -159,7 +159,7 @@ inline void contraction_widened_weights(const Check& check) {
     f.add_result(ops::matmul(x, cast_to(transpose_matrix(wide), DType::f32)));
     check(contraction_candidate, f, {.packed = t});
   }
-  for (DType t : {DType::i32, DType::f32}) {  // more numbers than f32 has, and no fewer
+  for (DType t : {DType::i32, DType::f32}) {  // not narrower than f32
     Function f;
     Value x = f.add_param(f32({20, 37}), "x"), w = f.add_param({t, {37, 70}}, "w");
     f.add_result(ops::matmul(x, cast_to(w, DType::f32)));
@@ -173,7 +173,7 @@ inline void contraction_dequantized_weights(const Check& check) {
   for (Scale kind : {Scale::one, Scale::column, Scale::block})
     for (bool has_zero : {false, true})
       for (bool is_transposed : {false, true}) {
-        // Scales of blocks of a transposed weight would be gathered: it is made of them before.
+        // Block scales of a transposed weight would need gathers, so it is dequantized first.
         const bool is_packed = kind != Scale::block || !is_transposed;
         Function f;
         Value x = f.add_param(f32({20, 64}), "x"),

@@ -165,7 +165,7 @@ TEST(C, LongLoopsAgreeWithTheReference) {
 }
 
 TEST(C, SkeletonsAgreeWithTheReference) {
-  // Blocks for vectors of either length; a compiler without the longer ones takes two.
+  // Blocks for both vector lengths; a compiler without the longer vectors uses two short ones.
   for (const char* target : {"x86-64-v3", "x86-64-v4"}) {
     const TargetInfo info = cpu::target_info(target);
     const Trials trials(of_tiles(info), info.vector_bits);

@@ -53,7 +53,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 Function function_of(const Case& c) {
   Function f;
   Dims x = {c.images}, w = dims_of(c.window);
-  // The first spatial axis may be known at run time.
+  // The size of the first spatial axis may be known only at run time.
   for (std::size_t i = 0; i < c.axes(); ++i)
     x.push_back(c.symbolic && i == 0 ? Dim::symbol("in", 1, 500) : Dim(c.in[i]));
   x.push_back(c.in_channels);
@@ -178,7 +178,7 @@ TEST(Convolution, AsymmetricPadding) {
   c.low = {0, 2};
   c.high = {1, 0};
   check(c);
-  c.low = {4, 1};  // rows that see nothing but padding
+  c.low = {4, 1};  // rows that read only padding
   check(c);
 }
 

@@ -33,7 +33,7 @@ Function sort_function(const Type& t, int axis, int descending, Which which,
   return f;
 }
 
-// Few different numbers, so that many are equal; with NaN, infinities and zeros of both signs.
+// Few distinct numbers, so that many are equal; with NaN, infinities and zeros of both signs.
 Array with_ties(DType t, std::vector<std::int64_t> dims) {
   std::mt19937 random(5);
   constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -1,17 +1,17 @@
-// Compiles and runs small models, each in a process of its own, and prints what came of it. The
-// campaign of tools/mutate runs it once for each change of the compiler (docs/testing.md).
+// Compiles and runs small models, each in its own process, and prints the outcomes. The campaign of
+// tools/mutate runs it once for each change of the compiler (docs/testing.md).
 //
 // usage: mutation_probe MODE CORPUS SCRATCH SECONDS MOST NAME...
 //
-// MODE `plain` compiles with each strategy but auto without verification or timing, `optimize` does
+// MODE `plain` compiles with each strategy but auto without verification or timing; `optimize` does
 // what `hone optimize` does, with little time for comparisons, and reads the plan that it wrote.
-// Then the results are held against CORPUS/NAME/sets (test/mutate/corpus.py). It stops after MOST
-// models that did not come out as `same`. Prints a line for each model: NAME, outcome, seconds,
-// message, with tabs between. The outcomes:
+// Then the results are compared with CORPUS/NAME/sets (test/mutate/corpus.py). It stops after MOST
+// models whose outcome is not `same`. Prints a line for each model: NAME, outcome, seconds,
+// message, separated by tabs. The outcomes:
 //   same      all results are as expected
-//   differs   some result is not: a wrong plan
+//   differs   a result differs: a wrong plan
 //   fails     a plan was made, and running it ends in an error
-//   none      no plan: an error of the compiler, among them every refusal by verification
+//   none      no plan: a compiler error, including every refusal by verification
 //   dies      no plan: the process crashed or took too long
 //   dies-run  a plan was made, and running it crashed or took too long
 #include <fcntl.h>

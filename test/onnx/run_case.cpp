@@ -46,7 +46,7 @@ std::vector<Array> read_outputs(const fs::path& prefix) {
 }
 
 // Reads the files of a test set, with the types that the model declares. Sequences and optionals
-// become their elements; their lengths and shapes are recorded in `options`.
+// become their elements, whose types are recorded in `options`.
 std::vector<Array> read_values(const fs::path& prefix, const std::vector<onnx::ValueInfo>& infos,
                                ImportOptions* options) {
   std::vector<Array> out;

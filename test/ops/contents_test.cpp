@@ -1,4 +1,4 @@
-// Sizes flow through integer operations: the view of an importer of Shape, Gather, Concat, Reshape.
+// Sizes flow through integer operations, as in imported chains of Shape, Gather, Concat, Reshape.
 #include <gtest/gtest.h>
 
 #include "ir/function.h"

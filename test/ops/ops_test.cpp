@@ -20,7 +20,7 @@ double largest(const Wide& w) {
   return most;
 }
 
-// An op without samples fails.
+// Why an op cannot be tested; empty if it can.
 std::string untestable(const Op& op) {
   if (op.name.empty() || op.doc.empty()) return "has no name or no doc";
   if (!op.infer) return "has no type rule";

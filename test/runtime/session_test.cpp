@@ -433,7 +433,7 @@ TEST(Session, BranchThatSizesMakeImpossibleFailsWhenReached) {
   EXPECT_SAYS(refusal([&] { branch(s, false, 2); }), "has size -2");
 }
 
-// Gives an index that is outside [-n, n), else 0; and the index, clamped.
+// Returns the index if it is outside [-n, n), else 0; and the clamped index.
 void check_kernel(void* const* b, const std::int64_t* sizes, std::int64_t, std::int64_t, void*) {
   const std::int64_t i = *static_cast<const std::int64_t*>(b[0]), n = sizes[0];
   *static_cast<std::int64_t*>(b[2]) = i >= -n && i < n ? 0 : i;

@@ -150,7 +150,7 @@ Function graph_of(const std::function<void(Function&, Value)>& make) {
   return f;
 }
 
-// Kernels have limits, and scheduling time must stay linear in the graph.
+// Kernels have limits, and scheduling time must grow only linearly with the graph.
 TEST(Fuse, LargeGraphs) {
   constexpr std::size_t n = 20'000;
   Function chain = graph_of([](Function& f, Value v) {

@@ -1,4 +1,4 @@
-// Where values lie: views, windows of a concat, the caller's results.
+// Placement of values: views, windows of a concat, the caller's results.
 #include "simulate.h"
 
 namespace hone {
