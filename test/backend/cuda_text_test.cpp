@@ -429,7 +429,7 @@ TEST(CudaText, FewGroupsFetchBeforeTheyWait) {
   }
 }
 
-// Queries, keys and values in vectors and not, with and without what hides keys.
+// Queries, keys and values with and without vectors, with and without masks.
 TEST(CudaText, AttentionAgrees) {
   const Attrs all = {{"scale", 0.2}}, causal = {{"scale", 0.2}, {"causal", Dims{20}}};
   const Tuning wide = {{"rows", 32}, {"subgroups", 2}, {"keys", 64}};

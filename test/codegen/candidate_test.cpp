@@ -77,7 +77,7 @@ TEST(ContractionCandidate, RefusesWhatIsNoContraction) {
   refuse(contraction_candidate, sums);
 }
 
-// A residual that lies where the result goes: each element is read before it is written, once.
+// A residual in the memory of the result: each element is read before it is written, once.
 void check_over_residual(Build build, const Function& f, std::size_t residual) {
   const GroupSpec spec = group_of(f);
   const std::vector<Array> inputs = random_inputs(f, {});

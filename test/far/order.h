@@ -9,7 +9,7 @@
 
 namespace hone::test {
 
-// How many operations of each stream are known to be finished.
+// The number of operations of each stream that are known to be finished.
 using Clock = std::map<int, std::int64_t>;
 
 inline void join(Clock& to, const Clock& from) {

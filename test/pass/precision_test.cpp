@@ -108,7 +108,7 @@ TEST(Precision, NarrowModelsComputeWide) {
   EXPECT_LT(largest_difference(wide, f, inputs), largest_difference(f, f, inputs));
 }
 
-// What tf32 rounds to, at the ends and halfway.
+// Rounding to tf32, at the limits and halfway.
 TEST(Precision, RoundsToTenBits) {
   Function f;
   const Value x = f.add_param(f32({8, 1}), "x");

@@ -708,7 +708,7 @@ TEST(Prepare, FillsBuffersThatRunsRead) {
   const float* packed = reinterpret_cast<const float*>(p.prepared[0].data.bytes().data());
   EXPECT_EQ(packed[3], 9);
   const void* first = packed;
-  run_prepare(p, open_cpu_device(), pool);  // nothing is missing, so nothing runs
+  run_prepare(p, open_cpu_device(), pool);  // already prepared, so nothing runs
   EXPECT_EQ(p.prepared[0].data.bytes().data(), first);
   Session s(load(p));
   EXPECT_EQ(s.run(std::vector{ramp(8)})[0].as<float>()[0], 0 * 2 + 1 + 3);

@@ -1,6 +1,6 @@
 // A process that opens a plan file, runs it on one test set with bound memory, and prints as JSON
-// its memory report and what malloc and mmap actually returned. usage: memory_probe PLAN
-// SET_DIRECTORY THREADS SESSIONS RUNS
+// its memory report and what malloc and mmap actually returned.
+// usage: memory_probe PLAN SET_DIRECTORY THREADS SESSIONS RUNS
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
