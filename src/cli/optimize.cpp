@@ -226,14 +226,14 @@ struct Prepared {
   std::vector<Sample> samples;
 };
 
-void read_again(const Request& r, Prepared& p) {
+void check_reading(const Request& r, Prepared& p) {
   const Loaded& loaded = p.loaded;
   if (!loaded.contradictions.empty() && !r.accepts_outputs)
     throw UserError(loaded.file.path.string(), ": refused: ", loaded.contradictions[0],
                     "; the model may have been read wrongly; if the declaration is wrong, give "
                     "--accept-outputs");
   const auto start = std::chrono::steady_clock::now();
-  p.reading = cli::read_again(loaded.file.path, loaded.import, loaded.source);
+  p.reading = read_again(loaded.file.path, loaded.import, loaded.source);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   p.reading_ms = took.count();
   if (!p.reading.wrong.empty() && !r.accepts_reading)
@@ -257,7 +257,7 @@ fs::path checked_output(const Request& r, const Loaded& loaded) {
 Prepared prepared(const Request& r, const Arguments& a) {
   Prepared p;
   p.loaded = load_model(r.model, a, r.given);
-  read_again(r, p);
+  check_reading(r, p);
   p.file = checked_output(r, p.loaded);
   if (!r.inputs.empty()) p.samples = samples_in(r.inputs, p.loaded.params);
   if (!r.given.empty())
@@ -312,12 +312,13 @@ struct BestPlan {
   std::int64_t bytes = 0;
 };
 
-Json result_json(const Request& r, const Prepared& p, const Optimized& result, const BestPlan& w) {
+Json result_json(const Request& r, const Prepared& p, const Optimized& result,
+                 const BestPlan& best) {
   Json::Object left_out;
   for (const auto& [op, nodes] : p.reading.left_out) left_out.emplace_back(op, nodes);
   return Json::Object{{"plan", p.file.string()},
                       {"report", r.report},
-                      {"bytes", w.bytes},
+                      {"bytes", best.bytes},
                       {"content", to_hex(*result.plan.content)},
                       {"verified", to_json(result.tried)},
                       {"read_again", Json::Object{{"nodes", p.reading.nodes},
@@ -326,18 +327,19 @@ Json result_json(const Request& r, const Prepared& p, const Optimized& result, c
                                                   {"left_out", left_out},
                                                   {"ms", p.reading_ms}}},
                       {"self_tests", self_tests_json(result.plan)},
-                      {"precision", precision_json(r.model, w.errors)},
+                      {"precision", precision_json(r.model, best.errors)},
                       {"inputs", texts_json(result.assumptions)},
                       {"timing", timing_json(result.timing)},
                       {"strategies", strategies_json(result.plan.strategies)}};
 }
 
-void print_result(const Request& r, const Prepared& p, const Optimized& result, const BestPlan& w) {
+void print_result(const Request& r, const Prepared& p, const Optimized& result,
+                  const BestPlan& best) {
   std::printf("%s", strategy_table(result.plan.strategies).c_str());
   std::printf("%s\n", timing_text(result.timing).c_str());
   print_assumptions(result.assumptions, "--input or --inputs", r.model);
-  print_plan(p.file, w.bytes, ", content " + to_hex(*result.plan.content));
-  std::printf("%s", precision_text(r.model, w.errors).c_str());
+  print_plan(p.file, best.bytes, ", content " + to_hex(*result.plan.content));
+  std::printf("%s", precision_text(r.model, best.errors).c_str());
   std::printf("%s%s", tried_text(result.tried, p.reading, p.reading_ms).c_str(),
               self_tests_text(result.plan, r.model.verbose).c_str());
   if (!r.report.empty())
@@ -363,16 +365,16 @@ int optimize(Words words) {
   if (r.model.verify == "kernels") compiled.verification = Verification::model;
   const Optimized result = optimized(r, p, std::move(compiled));
 
-  BestPlan w;
+  BestPlan best;
   Loaded& loaded = p.loaded;
   if (loaded.given) {
     loaded.given->samples = loaded.source.samples;
-    w.errors = precision_errors(*loaded.given, result.plan, r.model.threads);
+    best.errors = precision_errors(*loaded.given, result.plan, r.model.threads);
   } else {
     check_expected(result.plan, p.samples, r.model.threads);
   }
   progress(r.model, "testing the written plan in a separate process");
-  w.bytes = write_proved(p.file, result.plan);
+  best.bytes = write_proved(p.file, result.plan);
   for (const SelfTest& t : result.plan.self_tests)
     if (!t.missing.empty())
       warn(r.model, cat("warning: variant ", t.variant, " has no self-test: ", t.missing));
@@ -381,14 +383,14 @@ int optimize(Words words) {
                  {.command = command_line("hone optimize", words),
                   .model_file = loaded.file.path.string(),
                   .plan_file = p.file.string(),
-                  .plan_bytes = w.bytes,
+                  .plan_bytes = best.bytes,
                   .import_ms = loaded.import_ms,
                   .warnings = loaded.warnings,
                   .samples_are_made_up = loaded.source.samples.empty()});
   if (r.model.json)
-    std::printf("%s\n", result_json(r, p, result, w).text(2).c_str());
+    std::printf("%s\n", result_json(r, p, result, best).text(2).c_str());
   else
-    print_result(r, p, result, w);
+    print_result(r, p, result, best);
   return exit_ok;
 }
 

@@ -24,6 +24,11 @@ Array in_registers(const Array& a) {
   return is_small(a.dtype()) ? Array(code_dtype(a.dtype()), a.dims(), a.storage()) : a;
 }
 
+const KernelMemory* memory_named(const Kernel& kernel, int param) {
+  const int number = param - static_cast<int>(kernel.params.size());
+  return number < 0 ? nullptr : &kernel.memory[static_cast<std::size_t>(number)];
+}
+
 void for_each_statement(const Block& block, const std::function<void(const Stmt&)>& visit) {
   for (const Stmt& s : block) {
     visit(s);

@@ -31,6 +31,9 @@ std::vector<Value> values_of(const Block&);
 // A constant as held in kernels: small dtypes as their codes.
 Array in_registers(const Array&);
 
+// The memory that a statement's `param` names; null when it names a parameter of the kernel.
+const KernelMemory* memory_named(const Kernel&, int param);
+
 void for_each_statement(const Block&, const std::function<void(const Stmt&)>&);
 // Visits sizes and positions of a block: extents, offsets of loads and stores, positions used as
 // values. Stops early and returns false when the function returns false.

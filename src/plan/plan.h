@@ -55,7 +55,7 @@ struct Step {
     // operands[0] -> operands[1], equal dims. Between two devices, both operands are dense and one
     // of the devices uses the host's memory; `device` is the other one, whose stream copies.
     copy,
-    collective,  // not implemented yet; reserved in the format
+    collective,  // reserved; a plan with one is refused
     record,      // event `index` marks the stream's work so far
     wait,        // the stream continues when the work last marked by event `index` is finished
     branch,      // if: predicate operands[0] (bool scalar); body, otherwise

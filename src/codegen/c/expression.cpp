@@ -472,26 +472,23 @@ std::string Renderer::in_array(const std::string& name, const std::string& at) c
 
 // Whether the memory is a variable of the text.
 bool Renderer::is_array(int param) const {
-  const int memory = param - static_cast<int>(kernel_.params.size());
-  return dialect_.has_groups && memory >= 0 &&
-         is_variable(kernel_.memory[static_cast<std::size_t>(memory)]);
+  const KernelMemory* memory = memory_named(kernel_, param);
+  return dialect_.has_groups && memory && is_variable(*memory);
 }
 
 bool Renderer::is_shared(int param) const {
-  const int memory = param - static_cast<int>(kernel_.params.size());
-  return memory >= 0 &&
-         kernel_.memory[static_cast<std::size_t>(memory)].scope == MemoryScope::group;
+  const KernelMemory* memory = memory_named(kernel_, param);
+  return memory && memory->scope == MemoryScope::group;
 }
 
 bool Renderer::is_spread(int param) const {
-  const int memory = param - static_cast<int>(kernel_.params.size());
-  return memory >= 0 && !dialect_.block_thread.empty() &&
-         kernel_.memory[static_cast<std::size_t>(memory)].scope == MemoryScope::spread;
+  const KernelMemory* memory = memory_named(kernel_, param);
+  return memory && !dialect_.block_thread.empty() && memory->scope == MemoryScope::spread;
 }
 
 // Interleaves the threads' pieces of 16 bytes, or single elements.
 std::string Renderer::spread_place(int param, const std::string& at) const {
-  const KernelMemory& m = kernel_.memory[static_cast<std::size_t>(param) - kernel_.params.size()];
+  const KernelMemory& m = *memory_named(kernel_, param);
   const std::int64_t piece = vector_alignment / byte_size(m.dtype);
   if (m.elements.number() % piece != 0)
     return cat("(", at, ") * ", block_threads(), " + ", dialect_.block_thread);

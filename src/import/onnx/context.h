@@ -18,7 +18,7 @@
 
 namespace hone::onnx {
 
-// A feature that is not implemented yet. An invalid model gives another error.
+// A valid model uses a feature that the importer does not support.
 struct Unsupported : UserError {
   using UserError::UserError;
 };

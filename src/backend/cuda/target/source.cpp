@@ -58,9 +58,8 @@ bool begins_with_fetches(const Kernel& kernel) {
 bool copies_tiles(const Kernel& kernel) {
   bool out = false;
   for_each_statement(kernel.body, [&](const Stmt& s) {
-    const int memory = s.param - static_cast<int>(kernel.params.size());
-    out |= s.kind == Stmt::Kind::copy_async && memory >= 0 &&
-           kernel.memory[static_cast<std::size_t>(memory)].scope == MemoryScope::group;
+    const KernelMemory* memory = memory_named(kernel, s.param);
+    out |= s.kind == Stmt::Kind::copy_async && memory && memory->scope == MemoryScope::group;
   });
   return out;
 }
