@@ -130,6 +130,7 @@ class KernelHasher {
         break;
       case Kind::branch:
       case Kind::barrier:
+      case Kind::end_batch:
         break;
       case Kind::tile_fill:
         add(s.tile), add(s.columns);

@@ -141,6 +141,7 @@ void group_begin(Frame& f, const Instr& i) {
   f.width = f.program.width;
   ++f.epoch;
   f.copies.assign(static_cast<std::size_t>(f.width), {});
+  f.batches.assign(f.copies.size(), 0);
 }
 void group_end(Frame& f, const Instr& i) {
   for (std::size_t t = 0; t < f.copies.size(); ++t)

@@ -374,9 +374,13 @@ void Compiler::tile_statement(const Stmt& s) {
   if (in_vector() && !in_group()) refuse("tiles in a loop whose iterations run at once");
   TileWork work;
   Instr i{.wide = in_group(), .kind = static_cast<std::uint8_t>(s.kind)};
-  if (s.kind == StmtKind::copy_async || s.kind == StmtKind::wait_copies) {
+  const bool is_copying = s.kind == StmtKind::copy_async || s.kind == StmtKind::end_batch ||
+                          s.kind == StmtKind::wait_copies;
+  if (is_copying) {
     if (!in_group()) refuse("an asynchronous copy outside of a group of threads");
-    i.run = s.kind == StmtKind::copy_async ? copy_async : wait_copies;
+    i.run = s.kind == StmtKind::copy_async  ? copy_async
+            : s.kind == StmtKind::end_batch ? end_batch
+                                            : wait_copies;
     if (s.kind == StmtKind::copy_async) {
       if (s.condition) i.a = operand(value(s.condition), i.wide);
       work.a = window(s.a);
@@ -410,9 +414,7 @@ void Compiler::tile_statement(const Stmt& s) {
   i.detail = static_cast<std::uint32_t>(p_.tile_works.size() - 1);
   emit(i);
   forget_tiles();
-  if (s.kind == StmtKind::tile_store || s.kind == StmtKind::copy_async ||
-      s.kind == StmtKind::wait_copies)
-    forget_memory();
+  if (s.kind == StmtKind::tile_store || is_copying) forget_memory();
 }
 
 void compile(Program& p) { Compiler compiler(p); }

@@ -57,6 +57,7 @@ struct Changes {
         case StmtKind::store:
         case StmtKind::barrier:
         case StmtKind::copy_async:
+        case StmtKind::end_batch:
         case StmtKind::wait_copies:
           memory = true;
           break;

@@ -171,7 +171,8 @@ struct PendingCopy {
   std::int64_t lane, from, to, step, elements;
   int from_buffer, to_buffer;
   std::int32_t statement;
-  bool reads = true;  // false: zeros are written
+  bool reads = true;       // false: zeros are written
+  std::int64_t batch = 0;  // its number among those of its thread
 };
 
 struct Frame {
@@ -188,6 +189,7 @@ struct Frame {
   bool in_vector = false;
   std::vector<Buffer> buffers;
   std::vector<std::vector<PendingCopy>> copies;  // of each thread, oldest first
+  std::vector<std::int64_t> batches;             // that each thread has ended
 
   template <class T>
   T* at(Slot s) const {
@@ -253,6 +255,7 @@ void tile_store(Frame&, const Instr&);
 void tile_multiply(Frame&, const Instr&);
 void tile_element(Frame&, const Instr&);
 void copy_async(Frame&, const Instr&);
+void end_batch(Frame&, const Instr&);
 void wait_copies(Frame&, const Instr&);
 
 }  // namespace hone::interpreter

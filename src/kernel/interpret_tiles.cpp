@@ -326,8 +326,9 @@ void copy_async(Frame& f, const Instr& i) {
   for (std::int64_t l = 0; l < f.width; ++l) {
     if (!f.is_active(l)) continue;
     const bool reads = i.a == no_slot || f.at<bool>(i.a)[i.wide ? l : 0];
+    const auto thread = static_cast<std::size_t>(l);
     const PendingCopy c{l,          from[l] + row, to[l],       step[l], extent[l],
-                        w.a.buffer, w.b.buffer,    i.statement, reads};
+                        w.a.buffer, w.b.buffer,    i.statement, reads,   f.batches[thread]};
     if (c.elements > 0) {
       if (reads) {
         check_range(f, i, c.from_buffer, l, c.from);
@@ -341,19 +342,26 @@ void copy_async(Frame& f, const Instr& i) {
         note_write(f, i, c.to_buffer, l, c.to + e);
       mark_pending(f, c, true);
     }
-    f.copies[static_cast<std::size_t>(l)].push_back(c);
+    f.copies[thread].push_back(c);
   }
+}
+
+void end_batch(Frame& f, const Instr&) {
+  for (std::int64_t l = 0; l < f.width; ++l)
+    if (f.is_active(l)) ++f.batches[static_cast<std::size_t>(l)];
 }
 
 void wait_copies(Frame& f, const Instr& i) {
   const Positions left(f, f.program.tile_works[i.detail].extent);
   for (std::int64_t l = 0; l < f.width; ++l) {
     if (!f.is_active(l)) continue;
-    std::vector<PendingCopy>& copies = f.copies[static_cast<std::size_t>(l)];
-    const auto count =
-        static_cast<std::int64_t>(copies.size()) - std::max<std::int64_t>(left[l], 0);
-    for (std::int64_t k = 0; k < count; ++k) finish(f, i, copies[static_cast<std::size_t>(k)]);
-    if (count > 0) copies.erase(copies.begin(), copies.begin() + count);
+    const auto thread = static_cast<std::size_t>(l);
+    const std::int64_t end = f.batches[thread] - std::max<std::int64_t>(left[l], 0);
+    std::vector<PendingCopy>& copies = f.copies[thread];
+    const auto first_left =
+        std::ranges::find_if(copies, [&](const PendingCopy& c) { return c.batch >= end; });
+    for (auto c = copies.begin(); c != first_left; ++c) finish(f, i, *c);
+    copies.erase(copies.begin(), first_left);
   }
 }
 

@@ -124,8 +124,10 @@ struct Stmt {
     reduce_group,  // reg = combine over all threads of value, in an order fixed by the extent
                    // alone; extent > 1: over `extent` neighbouring threads, a power of two up to 32
     copy_async,    // params[param][offset, + extent) = a(0, 0...extent), or zeros where condition
-                   // (if any) does not hold; finished by a wait_copies
-    wait_copies,   // waits until at most extent of this thread's latest copy_async are unfinished
+                   // (if any) does not hold; belongs to this thread's open batch
+    end_batch,     // ends the open batch of copies, which may be empty, and opens the next one
+    wait_copies,   // waits until at most extent of this thread's ended batches are unfinished; the
+                   // oldest ones finish first
 
     intrinsic,  // specific to one machine: `name`, with `body` as its portable meaning
   };

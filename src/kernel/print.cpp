@@ -208,6 +208,9 @@ class KernelPrinter {
         out_ << "p" << s.param << "[" << plain(s.offset) << "] = async " << window(s.a) << " x "
              << plain(s.extent);
         break;
+      case Kind::end_batch:
+        out_ << "end batch";
+        break;
       case Kind::wait_copies:
         out_ << "wait copies " << plain(s.extent);
         break;

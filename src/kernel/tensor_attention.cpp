@@ -164,6 +164,7 @@ class TensorAttentionWriter : AttentionWords {
     const Dim count = count_of_blocks();
     bring(query_, first_query_, 0);
     out_.branch(lowering_.below(0, count), [&] { bring_keys(0, 0); });
+    out_.add({.kind = Kind::end_batch});
     serial(count, [&](const Dim& step) { step_of(step, count); });
     out_.add({.kind = Kind::wait_copies, .extent = 0});
     results();
@@ -175,6 +176,7 @@ class TensorAttentionWriter : AttentionWords {
     const Dim next = step + Dim(1);
     out_.branch(lowering_.below(next, count),
                 [&] { bring_keys(next, positions_.remainder(next, stages)); });
+    out_.add({.kind = Kind::end_batch});
     first_key_ = (first_block_ + step) * Dim(t_.keys);
     const Dim stage = positions_.remainder(step, stages);
     for (std::int64_t i = 0; i < score_tiles_; ++i) fill(i);

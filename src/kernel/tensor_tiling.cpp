@@ -27,24 +27,25 @@ constexpr TileForm forms[] = {
 
 constexpr std::int64_t stage_counts[] = {1, 2, 3, 4};
 constexpr std::int64_t part_counts[] = {1, 2, 3, 4, 6, 8, 12, 16};
-constexpr std::int64_t depth_counts[] = {1, 2, 4, 8};
+constexpr std::int64_t depth_counts[] = {8, 4, 2, 1};  // of those predicted alike the first
 constexpr std::int64_t ahead_counts[] = {1, 2, 4};
 
 // Measured on an H100. For a group that has a processor for itself: its start and end, a step, what
 // each thread copies, pieces of 16 x 8 x 16, and the minimum for a depth of 16; loads through
 // registers. For parts: the second kernel, and what it reads. For divided steps: each part of one,
-// the second barrier of a step if memory holds one step, and the share of the latency that is not
-// hidden.
+// each number that a thread adds up at the end, the second barrier of a step if memory holds one
+// step, and the share of the latency that is not hidden.
 struct Costs {
   double start_us, step_us, copy_us, piece_us, sixteenth_us, fetch_us, launch_us,
-      parts_bytes_per_us, vectors_per_us, depth_us, wait_us, seen_latency;
+      parts_bytes_per_us, vectors_per_us, depth_us, sum_us, wait_us, seen_latency;
 };
 // For tiles whose elements are known to threads.
-constexpr Costs of_known_tiles{2.4, 0.1, 0.016, 0.0038, 0.04, 0.7, 2.3, 3e6, 7e3, 0.05, 0, 0};
+constexpr Costs of_known_tiles{2.4, 0.1, 0.016, 0.0038, 0.04, 0.7, 2.3,
+                               3e6, 7e3, 0,     0.008,  0,    0.05};
 // For tiles whose elements are hidden: fitted to 62 tilings of 4096 x 4096 x 4096 and 16 x 4096 x
 // 4096, from which they are 17 % away (root mean square), and 46 of the latter.
-constexpr Costs of_opaque_tiles{6,  0.08,  0.012, 0.0033, 0.021, 0.32,
-                                11, 1.4e6, 1.9e3, 0.02,   0.06,  0.2};
+constexpr Costs of_opaque_tiles{6,     0.08,  0.012, 0.0033, 0.021, 0.32, 11,
+                                1.4e6, 1.9e3, 0.02,  0,      0.06,  0.2};
 
 double ceil_over(double a, std::int64_t b) { return std::ceil(a / static_cast<double>(b)); }
 
@@ -123,11 +124,15 @@ double predicted_us(const GroupProblem& p, const TensorTiling& t) {
       loaded * 2 / std::min(bytes_per_us, cache_bytes_per_us / std::min(groups, processors));
   const double busy = std::max(
       {number(t.m * t.n * t.k) / products_per_us, loaded / 8 / c.vectors_per_us, cache_us});
-  const double working = c.start_us + each * steps * busy, least = std::max(latency, working);
-  if (t.parts > 1) return least + c.launch_us + parts * m * n * batch * 8 / c.parts_bytes_per_us;
-  if (t.depths == 1) return least;
-  return least + c.seen_latency * std::min(latency, working) + number(t.depths - 1) * c.depth_us +
-         (t.stages == 1 ? steps * c.wait_us : 0);
+  const double working = c.start_us + each * steps * busy;
+  double us = std::max(latency, working);
+  // Hidden tiles were fitted with it for divided steps only.
+  if (t.strip == 0 || t.depths > 1) us += c.seen_latency * std::min(latency, working);
+  if (t.parts > 1) us += c.launch_us + parts * m * n * batch * 8 / c.parts_bytes_per_us;
+  if (t.depths > 1)
+    us += number(t.depths - 1) * c.depth_us + number(t.depths * t.m * t.n) / threads * c.sum_us +
+          (t.stages == 1 ? steps * c.wait_us : 0);
+  return us;
 }
 
 std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo& target,
@@ -152,7 +157,7 @@ std::vector<TensorTiling> tensor_tilings(const GroupProblem& p, const TargetInfo
           // With divided steps there are few groups, so each needs many bytes in flight.
           constexpr std::int64_t deep_stages = 4;
           if (depths > 1 && (parts > 1 || (stages < deep_stages && !target.has_opaque_tiles)))
-            break;
+            continue;
           for (const std::int64_t ahead : ahead_counts) {
             // Positions in images are long expressions, and each step ahead repeats them.
             if (ahead > 1 && (depths == 1 || p.is_convolution)) break;

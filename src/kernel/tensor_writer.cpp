@@ -66,15 +66,18 @@ class TensorWriter {
     thread_put_ = down * Dim(t_.put_rows()) + line;
     thread_n_ = positions_.remainder(number, across) * Dim(t_.columns) +
                 positions_.remainder(lane, 4) * Dim(2);
-    Stmt threads = loop(LoopKind::group, thread_);
-    threads.body = is_copied() ? copied_steps() : steps();
+    Block early, results;
     if (in_rows)
       for (std::int64_t first = 0; first < t_.rows; first += t_.put_rows())
-        for (Stmt& s : results_in_rows(parts, first, in_vectors ? vector_width : 1))
-          threads.body.push_back(std::move(s));
+        for (Stmt& s : results_in_rows(parts, first, in_vectors ? result_width() : 1, early))
+          results.push_back(std::move(s));
     else
       for (std::size_t i = 0; i < kernel_.tiles.size(); ++i)
-        threads.body.push_back(results(parts, static_cast<int>(i)));
+        results.push_back(store_tile(parts, static_cast<int>(i)));
+    Stmt threads = loop(LoopKind::group, thread_);
+    threads.body = std::move(early);
+    std::ranges::move(is_copied() ? copied_steps() : steps(), std::back_inserter(threads.body));
+    std::ranges::move(results, std::back_inserter(threads.body));
     Stmt grid = loop(LoopKind::grid, chunk);
     grid.body.push_back(std::move(threads));
     Block body;
@@ -102,6 +105,13 @@ class TensorWriter {
   std::int64_t result_pitch() const { return t_.n + row_gap; }
   std::int64_t put_lines() const { return t_.m / t_.rows * t_.put_rows(); }
   std::int64_t result_plane() const { return put_lines() * result_pitch(); }  // per part of a step
+  // Neighbouring results that a thread stores at once: as many as make a vector, but fewer where
+  // some threads would have none.
+  std::int64_t result_width() const {
+    std::int64_t width = vector_width;
+    while (!is_opaque_ && width > 2 && put_lines() * t_.n / width < t_.threads()) width /= 2;
+    return width;
+  }
 
   // Neighbouring groups read the same rows and columns, so that caches hold the shared data.
   Dim place_group() {
@@ -204,22 +214,21 @@ class TensorWriter {
     return each;
   }
 
-  // The tiles of the next steps are in flight while those of one are multiplied. All steps issue
-  // the same number of copies (zeros after the last step), so that the count tells which have
-  // arrived.
+  // The tiles of the next steps are in flight while those of one are multiplied. Each step's copies
+  // are a batch, which is empty after the last step, so that the count of batches tells which tiles
+  // have arrived.
   Block copied_steps() {
     Block out = zeros();
     const std::int64_t ahead = t_.stages - 1;
     const Dim stage = positions_.add_loop(ahead);
     Stmt first = loop(LoopKind::serial, stage);
-    copy(stage, stage, first.body);
+    copy_batch(stage, stage, first.body);
     out.push_back(std::move(first));
     const Dim count = steps_of_part(), step = positions_.add_loop(count);
-    const std::int64_t copies = turns(a_) + turns(b_);
     Stmt each = loop(LoopKind::serial, step);
-    each.body.push_back({.kind = Kind::wait_copies, .extent = copies * (ahead - 1)});
+    each.body.push_back({.kind = Kind::wait_copies, .extent = ahead - 1});
     each.body.push_back({.kind = Kind::barrier});
-    copy(step + Dim(ahead), positions_.remainder(step + Dim(ahead), t_.stages), each.body);
+    copy_batch(step + Dim(ahead), positions_.remainder(step + Dim(ahead), t_.stages), each.body);
     each.body.push_back(multiply(positions_.remainder(step, t_.stages)));
     out.push_back(std::move(each));
     out.push_back({.kind = Kind::wait_copies, .extent = 0});
@@ -272,14 +281,21 @@ class TensorWriter {
     return out;
   }
 
+  void copy_batch(const Dim& step, const Dim& stage, Block& out) {
+    Block copies;
+    copy(step, stage, copies);
+    if (!positions_.proves_below(step, steps_of_part()))
+      copies = Block{branch(lowering_.below(step, steps_of_part()), std::move(copies))};
+    std::ranges::move(copies, std::back_inserter(out));
+    out.push_back({.kind = Kind::end_batch});
+  }
+
   void copy(const Dim& step, const Dim& stage, Block& out) {
     for (const Operand* o : {&a_, &b_}) {
       const Dim turn = positions_.add_loop(turns(*o));
       Stmt all_turns = loop(LoopKind::unrolled, turn);
       const Place at = place_of(*o, turn);
       Source from = source_of(*o, at, step, 0);
-      if (!positions_.proves_below(step, steps_of_part()))
-        from.conditions.push_back(lowering_.below(step, steps_of_part()));
       const Value load = Rewriter(lowering_.graph(), std::move(from.places))(o->side.element);
       if (load.operand_count() > 0) from.conditions.push_back(load.operand(0));
       Stmt s{.kind = Kind::copy_async, .extent = vector_width, .param = o->memory};
@@ -393,7 +409,7 @@ class TensorWriter {
   }
 
   // Each thread stores its tile's results, two neighbours at once.
-  Stmt results(const TensorParts& parts, int tile) {
+  Stmt store_tile(const TensorParts& parts, int tile) {
     const Dim r = positions_.add_loop(t_.rows / 8), c = positions_.add_loop(2);
     const Dim m = a_.first + thread_m_ + r * Dim(8),
               start = b_.first + thread_n_ + Dim(8 * std::int64_t{tile}), n = start + c;
@@ -437,8 +453,10 @@ class TensorWriter {
   }
 
   // The group stores rows of its tile to group memory, and its threads take `width` neighbours
-  // each, so that other operands and results are accessed in whole lines.
-  Block results_in_rows(const TensorParts& parts, std::int64_t first, std::int64_t width) {
+  // each, so that other operands and results are accessed in whole lines. `early` gets loads of
+  // other operands that come before all products.
+  Block results_in_rows(const TensorParts& parts, std::int64_t first, std::int64_t width,
+                        Block& early) {
     Block out;
     out.push_back({.kind = Kind::barrier});
     for (Stmt& s : put_results(first)) out.push_back(std::move(s));
@@ -467,20 +485,16 @@ class TensorWriter {
                          Dim(d * result_plane()) + line * Dim(result_pitch()) + start + lane);
       sum = sum ? lowering_.apply(ops::add, {sum, one}) : one;
     }
-    Block stores = stores_at(parts, m, n + lane, sum);
-    if (width > 1) {
-      Stmt lanes = loop(LoopKind::lanes, lane);
-      lanes.body = std::exchange(stores, {});
-      stores.push_back(std::move(lanes));
-    }
     Values conditions;
     if (vectors % t_.threads() != 0) conditions.push_back(lowering_.below(i, vectors));
     if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
     if (!divides(t_.n, p_.n)) conditions.push_back(lowering_.below(n, p_.n));
-    if (!conditions.empty()) stores = Block{branch(all(conditions), std::move(stores))};
+    const Turns turns{.turn = now, .lane = lane, .width = width, .conditions = conditions};
+    Block stores = stores_at(parts, m, n + lane, sum);
+    if (width > 1 && !is_divided && !is_opaque_)
+      std::ranges::move(loads_before(stores, turns), std::back_inserter(early));
     const LoopKind kind = width > 1 ? LoopKind::unrolled : LoopKind::serial;
-    Stmt these = loop(kind, now);
-    these.body = std::move(stores);
+    Stmt these = in_turns(kind, turns, std::move(stores));
     Block at_once;
     at_once.push_back(std::move(these));
     store_last(at_once, kernel_, lowering_);
@@ -491,6 +505,66 @@ class TensorWriter {
     }
     std::ranges::move(at_once, std::back_inserter(out));
     return out;
+  }
+
+  // A thread's iterations over its results: `turn` counts them, `lane` the neighbours in one.
+  struct Turns {
+    Dim turn, lane;
+    std::int64_t width = 1;
+    Values conditions;  // for a result to exist
+  };
+  Stmt in_turns(LoopKind kind, const Turns& t, Block body) const {
+    if (t.width > 1) {
+      Stmt lanes = loop(LoopKind::lanes, t.lane);
+      lanes.body = std::exchange(body, {});
+      body.push_back(std::move(lanes));
+    }
+    if (!t.conditions.empty()) body = Block{branch(all(t.conditions), std::move(body))};
+    Stmt out = loop(kind, t.turn);
+    out.body = std::move(body);
+    return out;
+  }
+
+  // Returns statements that load other operands of `stores` into memory of the thread, from where
+  // `stores` then takes them. Empty if registers would not hold them beside the tiles.
+  Block loads_before(Block& stores, const Turns& t) {
+    constexpr std::int64_t most_elements = 32;
+    const std::int64_t each = positions_.extent(t.turn).number() * t.width;
+    std::vector<Value> loads, values = values_of(stores);
+    for (NodeId n : nodes_below(values))
+      if (const Value v(&lowering_.graph(), n); v.is(ops::load) && is_known_before(v))
+        loads.push_back(v);
+    if (loads.empty() || std::ssize(loads) * each > most_elements) return {};
+    Turns before = t;
+    before.turn = positions_.add_loop(positions_.extent(t.turn));
+    before.lane = positions_.add_loop(t.width);
+    const Replacement places[] = {{t.turn, before.turn}, {t.lane, before.lane}};
+    Rewriter moved(lowering_.graph(), {std::begin(places), std::end(places)}),
+        taken(lowering_.graph(), {});
+    for (Value& c : before.conditions) c = moved(c);
+    const auto place = [&](const Turns& at) { return at.turn * Dim(t.width) + at.lane; };
+    Block body;
+    for (const Value& load : loads) {
+      const auto memory = static_cast<int>(kernel_.params.size() + kernel_.memory.size());
+      kernel_.memory.push_back({load.dtype(), each, 0, MemoryScope::thread});
+      Stmt s{.kind = Kind::store, .param = memory, .offset = place(before)};
+      s.value = moved(load);
+      body.push_back(std::move(s));
+      taken.set(load, lowering_.load(memory, load.dtype(), place(t)));
+    }
+    taken(stores);
+    Block out;
+    out.push_back(in_turns(LoopKind::unrolled, before, std::move(body)));
+    return out;
+  }
+  // True for what depends on positions and parameters only.
+  bool is_known_before(Value v) const {
+    return std::ranges::all_of(nodes_below(std::span(&v, 1)), [&](NodeId n) {
+      const Value each(&lowering_.graph(), n);
+      return !each.is(ops::tile_element) &&
+             (!each.is(ops::load) || load_param(each) < std::ssize(kernel_.params)) &&
+             dependences(each).registers.empty();
+    });
   }
 
   Kernel& kernel_;

@@ -64,18 +64,20 @@ static unsigned short shim_bf16_of(float x) {
 }
 #define memcpy __builtin_memcpy
 #define __CUDA_ARCH__ 800
-// cp.async: what a thread copied arrives when it waits for it.
-struct ShimCopy { void *to; const void *from; bool reads; };
+// cp.async: a batch of a thread's copies arrives when the thread waits for it.
+struct ShimCopy { void *to; const void *from; bool reads; unsigned batch; };
 static ShimCopy shim_copies[1024][64];
-static unsigned shim_first[1024], shim_last[1024];
+static unsigned shim_first[1024], shim_last[1024], shim_batches[1024];
 static void shim_copy(void *to, const void *from, bool reads) {
   const unsigned me = threadIdx.x;
-  shim_copies[me][shim_last[me]++ % 64] = {to, from, reads};
+  shim_copies[me][shim_last[me]++ % 64] = {to, from, reads, shim_batches[me]};
 }
+static void shim_end_batch() { ++shim_batches[threadIdx.x]; }
 static void shim_wait(unsigned left) {
   const unsigned me = threadIdx.x;
-  for (; shim_last[me] - shim_first[me] > left; ++shim_first[me]) {
+  for (; shim_first[me] != shim_last[me]; ++shim_first[me]) {
     const ShimCopy &c = shim_copies[me][shim_first[me] % 64];
+    if (c.batch + left >= shim_batches[me]) break;
     if (c.reads) __builtin_memcpy(c.to, c.from, 16);
     else __builtin_memset(c.to, 0, 16);
   }

@@ -59,7 +59,8 @@ std::string without_instructions(std::string text) {
                         ".shared.global [%0], [%1], 16, %2;\" :: \"r\"(at), \"l\"(from), "
                         "\"r\"(bytes) : \"memory\");"),
                     "shim_copy(to, from, reads);");
-  text = replaced(text, "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");", "");
+  text = replaced(text, "asm volatile(\"cp.async.commit_group;\" ::: \"memory\");",
+                  "shim_end_batch();");
   text = replaced(text, "asm volatile(\"cp.async.wait_group %0;\" :: \"n\"(n) : \"memory\");",
                   "shim_wait(n);");
   for (const bool across : {false, true})

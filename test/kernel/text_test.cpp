@@ -58,6 +58,7 @@ grid loop:0 < m
     barrier
     r1 = group maximum %2
     p4[loop:1] = async p0[loop:1; 0; 1] x 1
+    end batch
     wait copies 0
     t0 = f32(0) columns 16
     t0 = p3[loop:1; 0,16,32,48; 1] columns 12

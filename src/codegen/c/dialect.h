@@ -103,9 +103,9 @@ struct Dialect {
   // Implements multiply_matrices and store_matrices; null: their bodies are rendered.
   const MatrixWords* matrices = nullptr;
   // Asynchronous copies of 16 bytes: from address $F to $T, $N elements, or zeros unless $C; $G:
-  // whether the whole group reads them, not only this thread. wait_copies waits until at most $N
-  // are pending. Empty: copies are synchronous.
-  std::string_view copy_async, wait_copies;
+  // whether the whole group reads them, not only this thread. end_batch ends a batch of them;
+  // wait_copies waits until at most $N batches are unfinished. Empty: copies are synchronous.
+  std::string_view copy_async, end_batch, wait_copies;
   // Prefetches address $A into the second-level cache. Empty: not supported.
   std::string_view fetch = {};
   // A statement after the prefetches at the start of a group.

@@ -28,6 +28,9 @@ bool Renderer::group_statement(const Stmt& s) {
       return barrier(), true;
     case Stmt::Kind::barrier:
       return barrier(), true;
+    case Stmt::Kind::end_batch:
+      if (!dialect_.end_batch.empty()) out_.line(dialect_.end_batch);
+      return true;
     case Stmt::Kind::wait_copies:
       if (!dialect_.wait_copies.empty()) {
         out_.line(filled(dialect_.wait_copies, {{"$N", cat(s.extent.number())}}));

@@ -65,7 +65,7 @@ HONE_INLINE void hone_wait_for_previous() {
 
 HONE_INLINE void hone_fetch(const void *at) { asm volatile("prefetch.global.L2 [%0];" :: "l"(at)); }
 
-/* 16 bytes, or zeros; finished by hone_wait. Tiles of a group go through the first cache, because
+/* 16 bytes, or zeros; finished when hone_wait finishes its batch. Tiles of a group go through the first cache, because
    neighbouring places of a window are read again soon. */
 template <bool is_aligned, int n, bool is_of_group, class T>
 HONE_INLINE void hone_copy_async(T *to, const T *from, bool reads) {
@@ -77,7 +77,6 @@ HONE_INLINE void hone_copy_async(T *to, const T *from, bool reads) {
       asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");
     else
       asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(at), "l"(from), "r"(bytes) : "memory");
-    asm volatile("cp.async.commit_group;" ::: "memory");
     return;
   }
 #endif
@@ -85,7 +84,12 @@ HONE_INLINE void hone_copy_async(T *to, const T *from, bool reads) {
 #pragma unroll 1
   for (int i = 0; i < n; ++i) to[i] = reads ? from[i] : (T)0;
 }
-/* Until at most n copies of this thread are left. */
+HONE_INLINE void hone_end_batch() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+/* Until at most n batches of this thread's copies are unfinished. */
 template <int n>
 HONE_INLINE void hone_wait() {
 #if __CUDA_ARCH__ >= 800
@@ -340,6 +344,7 @@ constinit const c::Dialect cuda_cpp = {
     .reduce_neighbours = "$R = hone_join<$N>($X, [](const $T a, const $T b) -> $T { return $E; });",
     .multiplies_halves = true,
     .copy_async = "hone_copy_async<is_aligned, $N, $G>($T, $F, $C);",
+    .end_batch = "hone_end_batch();",
     .wait_copies = "hone_wait<$N>();",
     .fetch = "hone_fetch($A);",
     .shared = "$T *const $P = ($T *)(shared + $O);",
