@@ -117,12 +117,11 @@ std::uint32_t StepRunner::traced(const Variant& variant, const BoundProgram& pro
   return next;
 }
 
-// The first runs do one-time allocations, so they are not recorded. Short programs are not worth
-// it.
+// The first runs do one-time allocations, so they are not recorded. Even one launch is replayed
+// faster than it is launched.
 bool StepRunner::replayed(BoundProgram& p, std::uint64_t placement) {
-  constexpr std::size_t few = 3;
   constexpr int first_runs = 2;
-  if (p.ops.size() < few) return false;
+  if (p.ops.empty()) return false;
   if (p.recorded_at != placement) {
     p.recording = nullptr;
     p.recorded_at = placement;

@@ -347,28 +347,31 @@ TEST_P(BackendConformance, TwoSessionsRunAtOnce) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A session may record its steps after some runs, with the addresses of that time.
+// A session may record its steps, or its one step (0 layers), after some runs, with the addresses
+// of that time.
 TEST_P(BackendConformance, RunsAgainWithOtherNumbersAndPlaces) {
-  Function f;
-  const Value x = f.add_param(f32({8, 16}), "x"), w = f.add_param(f32({16, 16}), "w");
-  Value y = x;
-  for (int i = 0; i < 3; ++i) y = ops::softmax(ops::matmul(y, w), {{"axis", 1}}) + x;
-  f.add_result(y, "y");
-  const std::unique_ptr<Session> s = session(compiled(f));
-  std::vector<Array> kept;
-  for (int round = 0; round < 8; ++round) {
-    const std::vector<Array> inputs = {
-        harness::filled(x.type(), [&](DType) { return 0.01 * (round + 1); }),
-        harness::filled(w.type(),
-                        [&, i = 0](DType) mutable { return 0.1 * ((i += 7) % 11) - round; })};
-    // The same addresses for some rounds, then others.
-    if (round % 4 == 0) kept = inputs;
-    for (std::size_t i = 0; i < 2; ++i)
-      std::ranges::copy(inputs[i].bytes(), kept[i].writable_bytes().begin());
-    expect_accepted(s->run(kept), f, kept);
+  for (const int layers : {0, 3}) {
+    Function f;
+    const Value x = f.add_param(f32({8, 16}), "x"), w = f.add_param(f32({16, 16}), "w");
+    Value y = layers > 0 ? x : reshape_to(w, {2, 8, 16}) * broadcast_to(x, {2, 8, 16});
+    for (int i = 0; i < layers; ++i) y = ops::softmax(ops::matmul(y, w), {{"axis", 1}}) + x;
+    f.add_result(y, "y");
+    const std::unique_ptr<Session> s = session(compiled(f));
+    std::vector<Array> kept;
+    for (int round = 0; round < 8; ++round) {
+      const std::vector<Array> inputs = {
+          harness::filled(x.type(), [&](DType) { return 0.01 * (round + 1); }),
+          harness::filled(w.type(),
+                          [&, i = 0](DType) mutable { return 0.1 * ((i += 7) % 11) - round; })};
+      // The same addresses for some rounds, then others.
+      if (round % 4 == 0) kept = inputs;
+      for (std::size_t i = 0; i < 2; ++i)
+        std::ranges::copy(inputs[i].bytes(), kept[i].writable_bytes().begin());
+      expect_accepted(s->run(kept), f, kept);
+    }
+    EXPECT_EQ(s->counters().runs, 8);
+    EXPECT_EQ(s->counters().launches % 8, 0);
   }
-  EXPECT_EQ(s->counters().runs, 8);
-  EXPECT_EQ(s->counters().launches % 8, 0);
 }
 
 // compute() copies only newly bound inputs; fetch() copies the results.

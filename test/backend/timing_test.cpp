@@ -5,6 +5,7 @@
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "test/backend/conformance.h"
+#include "test/codegen/cases.h"
 #include "test/far/far.h"
 #include "test/kernel/steps.h"
 #include "verify/trial.h"
@@ -59,6 +60,23 @@ TEST(Timing, RoundsOfOptimizeCopyNothing) {
   EXPECT_GE(of_rounds[1].launches, rounds[1]);
   EXPECT_EQ(of_rounds[1].uploads, of_rounds[0].uploads);
   EXPECT_EQ(of_rounds[1].downloads, of_rounds[0].downloads);
+}
+
+// A single step is recorded in its third run and replayed from then on.
+TEST(Timing, EvenOneLaunchIsReplayed) {
+  CompileOptions options{.backend = &far_backend()};
+  options.cache = false;
+  const auto plan = std::make_shared<const Plan>(compile({"one", {{{}, small()}}, {}}, options));
+  ASSERT_EQ(plan->variants.at(0).steps.size(), 1);
+  Session session(Executable::load(plan, open_far_device()), {.threads = 1});
+  const Type type = f32({16, 8});
+  const std::vector<Array> inputs = {random_array(type, 1), random_array(type, 2)};
+  const FarCounts before = far_counts();
+  constexpr int runs = 6;
+  for (int i = 0; i < runs; ++i) session.run(inputs);
+  const FarCounts after = far_counts();
+  EXPECT_EQ(after.launches - before.launches, runs);
+  EXPECT_EQ(after.replays - before.replays, runs - 2);
 }
 
 }  // namespace

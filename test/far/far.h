@@ -25,7 +25,7 @@ std::shared_ptr<Device> open_far_device(std::uint64_t seed = 1, FarPace = {});
 
 // Operations requested so far from the streams of all far devices of this process.
 struct FarCounts {
-  std::int64_t uploads = 0, downloads = 0, launches = 0;
+  std::int64_t uploads = 0, downloads = 0, launches = 0, replays = 0;
 };
 FarCounts far_counts();
 

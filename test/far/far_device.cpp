@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view target_name = "far-1";
 
-std::atomic<std::int64_t> uploads{0}, downloads{0}, launches{0};
+std::atomic<std::int64_t> uploads{0}, downloads{0}, launches{0}, replays{0};
 
 // One allocation. Its handle is not an address and cannot be a valid one.
 struct Block {
@@ -213,6 +213,7 @@ class FarStream final : public Stream {
   }
   std::unique_ptr<Recording> finish_recording() override { return std::move(recording_); }
   void replay(const Recording& r) override {
+    ++replays;
     for (const auto& ask : static_cast<const FarRecording&>(r).asked) ask();
   }
 
@@ -409,7 +410,7 @@ class FarDevice final : public Device {
 
 }  // namespace
 
-FarCounts far_counts() { return {uploads, downloads, launches}; }
+FarCounts far_counts() { return {uploads, downloads, launches, replays}; }
 
 std::shared_ptr<Device> open_far_device(std::uint64_t seed, FarPace pace) {
   return std::make_shared<FarDevice>(seed, std::move(pace));
