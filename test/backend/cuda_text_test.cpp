@@ -327,6 +327,35 @@ TEST(CudaText, TilesLoadBeforeTheyStore) {
   }
 }
 
+// A tile of 16 x 32 has 64 vectors of 8 results, but each of 256 threads stores 2 of them, and
+// loads its part of the bias before the product.
+TEST(CudaText, AllThreadsStoreASmallTile) {
+  const auto target = backend("cuda").target("sm_90");
+  Function f;
+  const Value a = f.add_param(Type(DType::f16, {16, 512}), "a"),
+              b = f.add_param(Type(DType::f16, {512, 64}), "b"),
+              bias = f.add_param(Type(DType::f16, {64}), "bias");
+  f.add_result(ops::relu(ops::matmul(a, b) + broadcast_to(bias, Shape{16, 64})), "y");
+  const GroupSpec spec = spec_of(f);
+  const std::optional<Candidate> c = target->tuned(spec, "tensor",
+                                                   {{"tile_m", 16},
+                                                    {"tile_n", 32},
+                                                    {"tile_k", 256},
+                                                    {"rows", 16},
+                                                    {"columns", 32},
+                                                    {"stages", 3},
+                                                    {"parts", 1},
+                                                    {"depths", 8}});
+  ASSERT_TRUE(c);
+  const std::string text = print(std::get<Kernel>(c->steps.at(0).what));
+  EXPECT_LT(text.find("load f16 p2"), text.find("async")) << text;
+  const std::string last_lanes = text.substr(text.rfind("lanes loop:"));
+  EXPECT_EQ(last_lanes.substr(last_lanes.find(" < "), 4), " < 2") << text;
+  std::vector<Array> inputs;
+  for (std::size_t i = 0; i < 3; ++i) inputs.push_back(random_array(f.param(i).type(), i));
+  expect_text_agrees(f, inputs, spec, *c);
+}
+
 // Few rows and a deep sum: the choice of the cost model, and transposed results, which are not
 // assembled into rows.
 TEST(CudaText, FewRowsDivideTheDepthOfAStep) {
