@@ -68,7 +68,7 @@ int validate(Words words) {
   std::string data;
   bool first = false;
   Arguments a("hone validate",
-              "Runs every test_data_set_K that lies beside a model and compares the outputs.");
+              "Runs every test_data_set_K next to a model and compares the outputs.");
   add_model(a, options);
   a.text("--data", "DIR", "where the sets are (default: beside the model)", data);
   a.real("--atol", "X",

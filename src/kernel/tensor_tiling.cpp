@@ -33,8 +33,8 @@ constexpr std::int64_t ahead_counts[] = {1, 2, 4};
 // Measured on an H100. For a group that has a processor for itself: its start and end, a step, what
 // each thread copies, pieces of 16 x 8 x 16, and the minimum for a depth of 16; loads through
 // registers. For parts: the second kernel, and what it reads. For divided steps: each part of one,
-// each number that a thread adds up at the end, the second barrier of a step if memory holds one
-// step, and the share of the latency that is not hidden.
+// each number that a thread adds up at the end, and the second barrier of a step if memory holds
+// one step. Then the share of the shorter of latency and work that the longer one does not hide.
 struct Costs {
   double start_us, step_us, copy_us, piece_us, sixteenth_us, fetch_us, launch_us,
       parts_bytes_per_us, vectors_per_us, depth_us, sum_us, wait_us, seen_latency;
@@ -126,7 +126,7 @@ double predicted_us(const GroupProblem& p, const TensorTiling& t) {
       {number(t.m * t.n * t.k) / products_per_us, loaded / 8 / c.vectors_per_us, cache_us});
   const double working = c.start_us + each * steps * busy;
   double us = std::max(latency, working);
-  // Hidden tiles were fitted with it for divided steps only.
+  // The costs of hidden tiles were fitted with this term for divided steps only.
   if (t.strip == 0 || t.depths > 1) us += c.seen_latency * std::min(latency, working);
   if (t.parts > 1) us += c.launch_us + parts * m * n * batch * 8 / c.parts_bytes_per_us;
   if (t.depths > 1)

@@ -228,7 +228,7 @@ constinit const Op ops::require = {
     .doc =
         "An effect: a run in which the operand (an i64 scalar) is not 0 is refused, with attribute "
         "message, that number, and the range from attribute low to attribute high (one size each) "
-        "that it had to lie in. Never dropped. Gives the operand.",
+        "that it must be in. Never dropped. Gives the operand.",
     .kind = OpKind::control,
     .infer = [](const Call& c) -> std::vector<Type> {
       expect_operands(c, 1);

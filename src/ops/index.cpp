@@ -200,7 +200,7 @@ constinit const Op ops::dynamic_slice = {
     .name = "dynamic_slice",
     .doc =
         "The part of x of attribute sizes that starts at operand 1 (integers, one for each "
-        "axis); starts are clamped so that the part lies inside.",
+        "axis); starts are clamped so that the part is inside.",
     .kind = OpKind::movement,
     .infer = infer_dynamic_slice,
     .grad = grads::dynamic_slice,
@@ -225,7 +225,7 @@ constinit const Op ops::dynamic_update = {
     .name = "dynamic_update",
     .doc =
         "x with the part that starts at operand 2 (integers, one for each axis) replaced by "
-        "operand 1; starts are clamped so that the part lies inside.",
+        "operand 1; starts are clamped so that the part is inside.",
     .kind = OpKind::movement,
     .infer = infer_dynamic_update,
     .grad = grads::dynamic_update,

@@ -51,8 +51,8 @@ class PlanChecker {
   void check_kernels() const {
     for (const Binary& b : plan_.binaries) check(b, where_);
     for (const PlanKernel& k : plan_.kernels) {
-      require(k.binary < plan_.binaries.size(), "kernel", "'", k.entry, "' lies in binary ",
-              k.binary, " of ", plan_.binaries.size());
+      require(k.binary < plan_.binaries.size(), "kernel", "'", k.entry, "' is in binary ", k.binary,
+              " of ", plan_.binaries.size());
       const auto& entries = plan_.binaries[k.binary].entries;
       require(std::any_of(entries.begin(), entries.end(),
                           [&](const Binary::Entry& e) { return e.name == k.entry; }),
@@ -102,8 +102,7 @@ class PlanChecker {
     for (const PlanBuffer& b : variant_->buffers) {
       if (b.kind != PlanBuffer::Kind::result) continue;
       int& device = device_of[b.index];
-      require(device < 0 || device == b.device, "buffer", "result ", b.index,
-              " lies on two devices");
+      require(device < 0 || device == b.device, "buffer", "result ", b.index, " is on two devices");
       device = b.device;
     }
     std::vector<std::vector<std::size_t>> overwritten_by(plan_.params.size());

@@ -148,7 +148,7 @@ TEST(SeveralDevices, PlansThatNameWhatIsNotThereAreRefused) {
   expect(says([](Variant& v) { v.steps[0].operands[0].strides = {2}; }), "another device");
   expect(says([](Variant& v) { v.steps[3].operands[0].buffer = 4; }), "copies from far to far");
   expect(says([](Variant& v) { v.buffers.push_back({PlanBuffer::Kind::result, 0, 0, bytes, 1}); }),
-         "lies on two devices");
+         "is on two devices");
 }
 
 constexpr std::int64_t many_chunks = 4096;

@@ -265,7 +265,7 @@ TEST(PlanCheck, RefusesWhatLeadsNowhere) {
   const Case cases[] = {
       {[](Plan& p) { p.result_alias = {1}; }, "is not donated"},
       {[](Plan& p) { p.result_alias = {}; }, "result_alias"},
-      {[](Plan& p) { p.kernels[0].binary = 1; }, "lies in binary"},
+      {[](Plan& p) { p.kernels[0].binary = 1; }, "is in binary"},
       {[](Plan& p) { p.kernels[0].entry = "third"; }, "not in its binary"},
       {[](Plan& p) { p.binaries[0].entries[0].offset = 128; }, "is outside"},
       {[](Plan& p) { p.variants.clear(); }, "no variant"},

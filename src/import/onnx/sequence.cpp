@@ -120,9 +120,8 @@ Values elements(NodeContext& c, std::size_t input) {
   const Value v = sequence_input(c, input);
   if (is_parts(v))
     c.unsupported(
-        "the sequence has an open number of parts of an axis, of which the last may be shorter; "
-        "its "
-        "elements can be read by position, counted, and concatenated along that axis");
+        "the sequence has an unknown number of parts of an axis, and the last may be shorter; "
+        "its elements can be read by position, counted, and concatenated along that axis");
   if (is_stacked(v)) {
     const Dim& count = v.operand(0).shape()[0];
     if (!count.is_number() || count.number() > most_elements)

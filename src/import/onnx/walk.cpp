@@ -735,7 +735,7 @@ void add_results(Function& f, Value v, std::string_view name) {
   if (v.type().is_tensor()) return f.add_result(v, std::string(name));
   if (is_parts(v))
     throw Unsupported("output '", name,
-                      "' is a sequence of an open number of parts of an axis, expected a number "
+                      "' is a sequence of an unknown number of parts of an axis, expected a number "
                       "of them; give sizes with --dim or inputs");
   if (is_stacked(v) && !v.operand(0).shape()[0].is_number())
     throw Unsupported("output '", name, "' is a sequence of ", v.operand(0).shape()[0],

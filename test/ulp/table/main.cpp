@@ -11,11 +11,11 @@ constexpr std::uint64_t step = 1021;  // of f32: 4.2 million inputs
 
 constexpr const char* head = R"(# Errors of functions of one number
 
-The largest error of each compiled operation in units in the last place of the result's dtype, against
-the C library in double: over all 65,536 inputs of f16 and bf16, and over 4.2 million of f32 (every
-1021st pattern of bits; where the largest error lies stands last). Each is the worse of two targets,
-x86-64-v3 and the processor on which this was made. 0.5 is the error of the exact result rounded once.
-Written by `ulp_table`, a program of the tests; `test_ulp` holds the limits.
+The largest error of each compiled operation in units in the last place of the result's dtype, compared
+with the C library in double. All 65,536 inputs of f16 and bf16 are tried, and 4.2 million of f32 (every
+1021st bit pattern); the last column is the f32 input with the largest error. Each figure is the larger
+of two targets, x86-64-v3 and the processor that made this table. An exact result that is rounded once
+has an error of 0.5. `ulp_table`, a program of the tests, writes this page; `test_ulp` holds the limits.
 
 | operation | limit | f16 | bf16 | f32 | at |
 |---|---|---|---|---|---|

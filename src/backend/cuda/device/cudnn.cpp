@@ -133,7 +133,7 @@ Layout with_batch(const CallRequest& r, const CallOperand& o) {
     out.strides.insert(out.strides.begin(), out.dims[0] * out.strides[0]);
     out.dims.insert(out.dims.begin(), 1);
   }
-  if (out.strides[3] != 1 && out.dims[3] != 1) refuse(r, "the depth must lie densely");
+  if (out.strides[3] != 1 && out.dims[3] != 1) refuse(r, "the depth must be contiguous");
   return out;
 }
 

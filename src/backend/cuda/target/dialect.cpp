@@ -65,8 +65,8 @@ HONE_INLINE void hone_wait_for_previous() {
 
 HONE_INLINE void hone_fetch(const void *at) { asm volatile("prefetch.global.L2 [%0];" :: "l"(at)); }
 
-/* 16 bytes, or zeros; finished when hone_wait finishes its batch. Tiles of a group go through the first cache, because
-   neighbouring places of a window are read again soon. */
+/* 16 bytes, or zeros; finished when hone_wait finishes its batch. Tiles of a group go through the
+   first cache, because neighbouring places of a window are read again soon. */
 template <bool is_aligned, int n, bool is_of_group, class T>
 HONE_INLINE void hone_copy_async(T *to, const T *from, bool reads) {
 #if __CUDA_ARCH__ >= 800
