@@ -27,7 +27,8 @@ constexpr TileForm forms[] = {
 
 constexpr std::int64_t stage_counts[] = {1, 2, 3, 4};
 constexpr std::int64_t part_counts[] = {1, 2, 3, 4, 6, 8, 12, 16};
-constexpr std::int64_t depth_counts[] = {8, 4, 2, 1};  // of those predicted alike the first
+constexpr std::int64_t depth_counts[] = {8, 4, 2,
+                                         1};  // if predictions are equal, the first is taken
 constexpr std::int64_t ahead_counts[] = {1, 2, 4};
 
 // Measured on an H100. For a group that has a processor for itself: its start and end, a step, what

@@ -489,12 +489,12 @@ class TensorWriter {
     if (vectors % t_.threads() != 0) conditions.push_back(lowering_.below(i, vectors));
     if (!divides(t_.m, p_.m)) conditions.push_back(lowering_.below(m, p_.m));
     if (!divides(t_.n, p_.n)) conditions.push_back(lowering_.below(n, p_.n));
-    const Turns turns{.turn = now, .lane = lane, .width = width, .conditions = conditions};
+    const Turns of_thread{.turn = now, .lane = lane, .width = width, .conditions = conditions};
     Block stores = stores_at(parts, m, n + lane, sum);
     if (width > 1 && !is_divided && !is_opaque_)
-      std::ranges::move(loads_before(stores, turns), std::back_inserter(early));
+      std::ranges::move(loads_before(stores, of_thread), std::back_inserter(early));
     const LoopKind kind = width > 1 ? LoopKind::unrolled : LoopKind::serial;
-    Stmt these = in_turns(kind, turns, std::move(stores));
+    Stmt these = in_turns(kind, of_thread, std::move(stores));
     Block at_once;
     at_once.push_back(std::move(these));
     store_last(at_once, kernel_, lowering_);
@@ -562,7 +562,7 @@ class TensorWriter {
     return std::ranges::all_of(nodes_below(std::span(&v, 1)), [&](NodeId n) {
       const Value each(&lowering_.graph(), n);
       return !each.is(ops::tile_element) &&
-             (!each.is(ops::load) || load_param(each) < std::ssize(kernel_.params)) &&
+             (!each.is(ops::load) || !memory_named(kernel_, load_param(each))) &&
              dependences(each).registers.empty();
     });
   }

@@ -116,7 +116,7 @@ TEST(Schedule, LoopsCarryState) {
   for (unsigned seed = 1; seed < 6; ++seed) simulate(f, one_op(), {}, seed);
 }
 
-// A body's own symbol stands for the size of the passed operand.
+// A call gives a value to each symbol of a body: the size of the operand that it passes.
 TEST(Schedule, BodiesTakeTheSizesOfTheirArguments) {
   Dim n = Dim::symbol("n", 1, 8), m = Dim::symbol("m", 1, 64);
   Function f;
