@@ -181,10 +181,11 @@ TEST_F(CudaTarget, OnlyWhatMayLieUnalignedHasAFormForThat) {
 
 // Hopper: 132 multiprocessors, each with up to 228 KB of memory for blocks.
 TEST(CudaLaunch, AsksForTheMemoryOfBlocksThatRunAtOnce) {
+  using cuda::CacheCopies;
   constexpr cuda::Multiprocessors machine{132, 228 << 10, 1 << 10};
   constexpr std::int64_t kib = 1 << 10;
   const auto percent = [&](std::int64_t block, std::int64_t most, std::int64_t blocks,
-                           bool copies = false) {
+                           CacheCopies copies = CacheCopies::none) {
     return cuda::shared_percent({block * kib, most, copies}, blocks, machine);
   };
   EXPECT_EQ(percent(0, 8, 1000), 0) << "without shared memory all of it is cache";
@@ -193,25 +194,50 @@ TEST(CudaLaunch, AsksForTheMemoryOfBlocksThatRunAtOnce) {
   EXPECT_EQ(percent(57, 4, 133), 50);
   EXPECT_EQ(percent(57, 2, 1 << 20), 50) << "more do not run at once";
   EXPECT_EQ(percent(57, 4, 1 << 20), 100);
-  EXPECT_EQ(percent(57, 4, 1 << 20, true), 85) << "copies need room in the cache";
-  EXPECT_EQ(percent(220, 1, 1 << 20, true), 97) << "but one block has to fit";
-  EXPECT_EQ(cuda::shared_percent({57 * kib, 4, false}, 1000, {}), 0) << "of unknown devices";
+  EXPECT_EQ(percent(57, 4, 1 << 20, CacheCopies::again), 85) << "copies need room in the cache";
+  EXPECT_EQ(percent(220, 1, 1 << 20, CacheCopies::again), 97) << "but one block has to fit";
+  EXPECT_EQ(percent(57, 4, 132, CacheCopies::again), 25);
+  EXPECT_EQ(percent(57, 4, 132, CacheCopies::once), 43) << "100 KB hold no second block";
+  EXPECT_EQ(percent(118, 1, 132, CacheCopies::once), 85) << "196 KB";
+  EXPECT_EQ(percent(57, 4, 1 << 20, CacheCopies::once), 85);
+  EXPECT_EQ(cuda::shared_percent({60 * kib, 2, CacheCopies::once}, 1, {108, 164 * kib, kib}), 60)
+      << "100 KB of an A100, whose 164 would leave too little";
+  EXPECT_EQ(cuda::shared_percent({57 * kib, 4}, 1000, {}), 0) << "of unknown devices";
 }
 
-TEST_F(CudaTarget, KernelsSayThatTheyCopyTilesThroughTheFirstCache) {
+TEST_F(CudaTarget, KernelsSayWhatTheyCopyThroughTheFirstCache) {
+  using cuda::CacheCopies;
   const auto copies = [](const Function& f) {
     cuda::CodeHeader header;
     std::memcpy(&header, compiled_for(f, "sm_90").binaries.at(0).code.data(), sizeof header);
     EXPECT_GT(header.shared_bytes, 0u);
-    return header.copies_through_cache;
+    return header.copies;
   };
-  Function product, rows;
-  product.add_result(ops::matmul(product.add_param(Type(DType::f16, Shape{128, 256}), "x"),
-                                 product.add_param(Type(DType::f16, Shape{256, 128}), "w")),
-                     "y");
-  EXPECT_EQ(copies(product), 1u);
+  const auto product = [&](std::int64_t rows) {
+    Function f;
+    f.add_result(ops::matmul(f.add_param(Type(DType::f16, Shape{rows, 1024}), "x"),
+                             f.add_param(Type(DType::f16, Shape{1024, 1024}), "w")),
+                 "y");
+    return copies(f);
+  };
+  EXPECT_EQ(product(256), CacheCopies::again) << "several groups read a part of x, and of w";
+  EXPECT_EQ(product(16), CacheCopies::once) << "each group has its own part of w";
+  Function rows, windows;
   rows.add_result(ops::softmax(rows.add_param(f32({8, 1 << 18}), "x"), {{"axis", 1}}), "y");
-  EXPECT_EQ(copies(rows), 0u) << "a row stays in the memory of blocks, past that cache";
+  EXPECT_EQ(copies(rows), CacheCopies::none)
+      << "a row stays in the memory of blocks, past that cache";
+  const Dims ones = {1, 1};
+  windows.add_result(
+      ops::conv(Values{windows.add_param(Type(DType::f16, Shape{1, 8, 8, 64}), "x"),
+                       windows.add_param(Type(DType::f16, Shape{3, 3, 64, 64}), "w")},
+                {{"strides", ones},
+                 {"dilations", ones},
+                 {"pads_low", ones},
+                 {"pads_high", ones},
+                 {"groups", std::int64_t{1}},
+                 {"channels_last", std::int64_t{1}}}),
+      "y");
+  EXPECT_EQ(copies(windows), CacheCopies::again) << "windows overlap";
 }
 
 // From sm_90 on, clusters of blocks keep rows in shared memory; older architectures read them

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "backend/cuda/driver/code.h"
+
 namespace hone::cuda {
 
 struct Multiprocessors {
@@ -17,8 +19,7 @@ struct Multiprocessors {
 struct BlockMemory {
   std::int64_t bytes = 0;  // per block, including the driver's part
   std::int64_t most = 1;   // concurrent blocks per multiprocessor
-  // It copies from global to shared memory through the L1 cache.
-  bool copies_through_cache = false;
+  CacheCopies copies = CacheCopies::none;
 };
 
 // Percentage of Multiprocessors::shared_bytes that a launch of `blocks` blocks requests.

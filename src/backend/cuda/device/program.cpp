@@ -111,7 +111,7 @@ void CudaProgram::prepare(LoadedFunction& f, CUmodule module, const char* symbol
         "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   const std::int64_t bytes = header.shared_bytes + own_bytes;
   f.memory = {bytes > 0 ? bytes + context_->multiprocessors().kept_bytes : 0, std::max(most, 1),
-              header.copies_through_cache != 0};
+              header.copies};
 }
 
 ProgramEntry CudaProgram::entry(std::string_view name) const {

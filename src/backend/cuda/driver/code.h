@@ -8,6 +8,13 @@ namespace hone::cuda {
 
 inline constexpr std::uint64_t code_magic = 0x3330414455434f48;  // "HOCUDA03"
 
+// What a kernel copies from global to shared memory through the L1 cache.
+enum class CacheCopies : std::uint32_t {
+  none,
+  again,  // other groups copy some of it, too, or the same group does later
+  once,   // each group copies its own part of a parameter, or all of them the same
+};
+
 // A kernel's arguments, in order: the address of each parameter; with scratch, its address and the
 // bytes per thread (i64); each size (i64).
 struct CodeHeader {
@@ -22,8 +29,7 @@ struct CodeHeader {
   std::uint32_t blocks = 1;         // per group; if more than 1, a cluster
   std::uint32_t waits = 0;          // 1: it waits for the previous launch itself
   std::uint32_t has_unaligned = 0;  // 1: has a second kernel for other operands
-  // 1: it copies from global to shared memory through the L1 cache.
-  std::uint32_t copies_through_cache = 0;
+  CacheCopies copies = CacheCopies::none;
 };
 static_assert(sizeof(CodeHeader) == 56);
 

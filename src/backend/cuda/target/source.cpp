@@ -54,12 +54,19 @@ bool begins_with_fetches(const Kernel& kernel) {
          only_fetches(group[0].body[0]);
 }
 
-// Whether it has `hone_copy_async` copies, which go through the L1 cache.
-bool copies_tiles(const Kernel& kernel) {
-  bool out = false;
+// Copies of tiles go through the L1 cache (`hone_copy_async`).
+CacheCopies copies_of(const Kernel& kernel) {
+  CacheCopies out = CacheCopies::none;
   for_each_statement(kernel.body, [&](const Stmt& s) {
     const KernelMemory* memory = memory_named(kernel, s.param);
-    out |= s.kind == Stmt::Kind::copy_async && memory && memory->scope == MemoryScope::group;
+    if (s.kind != Stmt::Kind::copy_async || !memory || memory->scope != MemoryScope::group) return;
+    // With tiles along several axes, the place of a copy has quotients and remainders of the
+    // group's number; that of a window is in a register.
+    Dependences place;
+    add_dependences(s.a.offset, place);
+    const bool is_once = has_grid(kernel) && place.registers.empty() &&
+                         stride_of(s.a.offset, symbol_of(kernel.body[0]));
+    out = is_once && out != CacheCopies::again ? CacheCopies::once : CacheCopies::again;
   });
   return out;
 }
@@ -104,7 +111,7 @@ Source source_of(const Kernel& kernel) {
   out.header.threads = threads / blocks * out.header.groups;
   out.header.has_scratch = group.uses_scratch;
   out.header.shared_bytes = static_cast<std::uint32_t>(group.shared_bytes);
-  out.header.copies_through_cache = copies_tiles(kernel);
+  out.header.copies = copies_of(kernel);
   c::Text text;
   text.paste(cat(cuda_cpp.preamble, is_cluster ? cluster_preamble(blocks) : "", group.helpers,
                  "/* ", c::in_comment(kernel.name), " */\n"));
