@@ -5,6 +5,7 @@
 
 #include "kernel/keep_values.h"
 #include "kernel/loops.h"
+#include "kernel/own_maximum.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
 
@@ -60,6 +61,7 @@ class Groups {
         thread_ = positions_.add_loop(threads_);
       }
       if (std::optional<Block> shared = share(p.inner)) {
+        if (is_spread_ && blocks_of_spread(threads_) > 1) subtract_own_maximum(*shared, lowering_);
         is_spread_ ? spread(*shared) : keep_values(*shared, kernel_, lowering_);
         store_last(*shared, kernel_, lowering_);
         return rows(std::move(p), std::move(*shared));

@@ -270,10 +270,10 @@ class Keeper {
     rewriter(body);
     body.insert(body.begin(), before.begin(), before.end());
     loop.loop = LoopKind::unrolled;
-    if (!copies.empty()) {
-      copies.push_back({.kind = Kind::end_batch});
-      copies.push_back({.kind = Kind::wait_copies, .extent = 0});
-    }
+    if (!copies.empty()) copies.push_back({.kind = Kind::end_batch});
+    // Also a loop that copies nothing waits: compilers then read the memory again, where they would
+    // else hold all that the earlier loop has read in registers.
+    if (spreads()) copies.push_back({.kind = Kind::wait_copies, .extent = 0});
     return copies;
   }
 

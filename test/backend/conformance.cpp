@@ -435,6 +435,19 @@ TEST_P(BackendConformance, LongRowsAreAsTheReferenceSays) {
                     "y");
     expect_as_reference(norm, {wave(t, 5), wave(row, 3), wave(row, 11)});
   }
+  // Rows that are -infinity in most places, in all, and rows with infinity and NaN.
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const Type special = f32({4, 65536});
+  Array x = wave(special, 7);
+  for (std::int64_t i = 0; i < 65536; ++i) {
+    if (i % 4096 != 100) x.set_real(i, -infinity);
+    x.set_real(65536 + i, -infinity);
+  }
+  x.set_real(2 * 65536 + 5000, infinity);
+  x.set_real(3 * 65536 + 5000, std::numeric_limits<double>::quiet_NaN());
+  Function f;
+  f.add_result(ops::softmax(f.add_param(special, "x"), {{"axis", 1}}), "y");
+  expect_as_reference(f, {x});
 }
 
 // All loops of a softmax must see the same rounded elements. If the maximum is taken over unrounded

@@ -34,11 +34,11 @@ std::vector<Array> inputs_of(const Function& f, std::int64_t size) {
   return out;
 }
 
-void expect_agrees(const Candidate& candidate, const Function& f, std::int64_t size = 37) {
+void expect_agrees(const Candidate& candidate, const Function& f,
+                   const std::vector<Array>& inputs) {
   std::string text;
   for (const Candidate::Step& s : candidate.steps) text += print(std::get<Kernel>(s.what));
   SCOPED_TRACE(text);
-  const std::vector<Array> inputs = inputs_of(f, size);
   std::vector<Array> got;
   ASSERT_NO_THROW(got = interpret_candidate(candidate, f, inputs, all_checks));
   const std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::strict),
@@ -54,6 +54,10 @@ void expect_agrees(const Candidate& candidate, const Function& f, std::int64_t s
     ASSERT_EQ(print(parse_kernel(printed)), printed);
     ASSERT_EQ(hash(parse_kernel(printed)), hash(k));
   }
+}
+
+void expect_agrees(const Candidate& candidate, const Function& f, std::int64_t size = 37) {
+  expect_agrees(candidate, f, inputs_of(f, size));
 }
 
 void expect_contraction(const Function& f, const Tuning& tuning = {}, std::int64_t size = 37) {
@@ -586,8 +590,36 @@ TEST(GroupNest, RowsThatRegistersDoNotHoldAreSpread) {
     EXPECT_EQ(k.memory[0].elements, Dim(65536 / threads));
     EXPECT_EQ(words(c, " = async p0["), 1u);
     EXPECT_EQ(words(c, cat("load ", t, " p0[")), 0u);
+    // Blocks wait for each other once.
+    EXPECT_EQ(words(c, "intrinsic join_exponentials"), blocks_of_spread(threads) > 1 ? 1u : 0u);
     expect_agrees(c, f);
   }
+}
+
+// Threads subtract the maximum of their own elements, which may be infinite or NaN.
+TEST(GroupNest, SpreadRowsOfSpecialNumbersAgree) {
+  TargetInfo target = group_target(128, 200 << 10);
+  target.vector_bits = 128;
+  target.row_threads = 1024;
+  target.row_blocks = 4;
+  constexpr std::int64_t length = 65536, rows = 5;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Function f;
+  const Value x = f.add_param(f32({rows, length}), "x");
+  f.add_result(ops::softmax(x, {{"axis", 1}}));
+  f.add_result(ops::log_softmax(x, {{"axis", 1}}));
+  const Candidate c = nest_candidate(spec_of(f), target);
+  EXPECT_EQ(words(c, "intrinsic join_exponentials"), 1u);
+  Array in = random_array(x.type(), 1);
+  for (std::int64_t i = 0; i < length; ++i) {
+    if (i % 4096 != 100) in.set_real(i, -infinity);  // most threads hold nothing else
+    in.set_real(length + i, -infinity);
+  }
+  in.set_real(2 * length + 5000, infinity);
+  in.set_real(3 * length + 5000, std::numeric_limits<double>::quiet_NaN());
+  in.set_real(4 * length + 5000, -infinity);
+  in.set_real(4 * length + 5001, 3e38);
+  expect_agrees(c, f, {in});
 }
 
 // As many operands are kept as fit in the memory of the blocks.

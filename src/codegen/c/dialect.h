@@ -95,7 +95,11 @@ struct Dialect {
   // The expression that reduces `own` over the threads of a subgroup; empty if there is none: then
   // all threads are reduced by halves. Null: reduce_group does not need it.
   std::string (*join_subgroup)(const Op& combine, DType) = nullptr;
-  // The same for each $N neighbouring threads of a subgroup. Empty: by halves.
+  // Joins $M, each thread's f32 maximum, and $S, its sum of exponentials, as the intrinsic
+  // join_exponentials does; $N threads. $E is the maximum of a and b, $X the exponential of a.
+  // Empty: its body is rendered.
+  std::string_view join_exponentials = {};
+  // Like reduce_group for each $N neighbouring threads of a subgroup. Empty: by halves.
   std::string_view reduce_neighbours = {};
   // Helpers load_pieces, load_pieces_across, pack_DTYPE and multiply_DTYPE implement the intrinsics
   // multiply_halves and multiply_held_halves for subgroups of 32 threads.

@@ -152,6 +152,7 @@ class Renderer {
   void barrier();
   void intrinsic(const Stmt&);
   void multiply_halves(const Stmt&);
+  void join_exponentials(const Stmt&);
   // Matrices, which only some kernels use.
   void find_matrices();
   std::int64_t word_elements(int param) const;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "codegen/c/expression.h"
+#include "kernel/own_maximum.h"
 #include "kernel/tensor_writer.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
@@ -62,9 +63,22 @@ void Renderer::intrinsic(const Stmt& s) {
     return multiply_held_halves(s);
   if (s.name == hone::multiply_matrices && uses_matrices_) return multiply_matrices(s);
   if (s.name == hone::store_matrices && uses_matrices_) return store_matrices(s);
+  if (s.name == hone::join_exponentials && !dialect_.join_exponentials.empty())
+    return join_exponentials(s);
   has_short_powers_ = s.name == hone::short_powers && helpers_.has("short_power_f32");
   block(s.body);
   has_short_powers_ = false;
+}
+
+void Renderer::join_exponentials(const Stmt& s) {
+  const Stmt &maximum = s.body.at(1), &sum = s.body.back();
+  out_.line(filled(dialect_.join_exponentials,
+                   {{"$M", registers_.at(maximum.reg)},
+                    {"$S", registers_.at(sum.reg)},
+                    {"$N", cat(group_threads(kernel_))},
+                    {"$E", combined(helpers_, ops::maximum, DType::f32, "a", "b")},
+                    {"$X", cat(helpers_.use("exp_f32"), "(a)")}}));
+  forget_registers();
 }
 
 void Renderer::barrier() {

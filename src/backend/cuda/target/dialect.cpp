@@ -294,26 +294,55 @@ HONE_INLINE void hone_meet() {
   hone_wait_for_blocks();
   hone_arrive();
 }
-template <int threads, class T, class Join>
-HONE_INLINE T hone_reduce_cluster(T x, Join join) {
-  constexpr int warps = threads / HONE_BLOCKS / 32, all = HONE_BLOCKS * warps;
-  static_assert(all >= 32, "a warp reads them all");
-  __shared__ T parts[all];
+/* What the warps of all blocks hold: part i * 32 + lane for i below the number of warps / 32. */
+template <int threads, class T>
+HONE_INLINE const T *hone_exchange(const T &of_warp) {
+  constexpr int warps = threads / HONE_BLOCKS / 32;
+  static_assert(HONE_BLOCKS * warps >= 32, "a warp reads them all");
+  __shared__ T parts[HONE_BLOCKS * warps];
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  x = hone_join<32>(x, join);
   hone_wait_for_blocks();
   if (lane < HONE_BLOCKS) {
     T *to;
     asm("mapa.u64 %0, %1, %2;" : "=l"(to) : "l"(&parts[blockIdx.x % HONE_BLOCKS * warps + warp]), "r"(lane));
-    *to = x;
+    *to = of_warp;
   }
   hone_arrive();
   hone_wait_for_blocks();
-  x = parts[lane];
+  return parts + lane;
+}
+template <int threads, class T, class Join>
+HONE_INLINE T hone_reduce_cluster(T x, Join join) {
+  const T *const parts = hone_exchange<threads>(hone_join<32>(x, join));
+  x = parts[0];
 #pragma unroll
-  for (int i = 32; i < all; i += 32) x = join(x, parts[i + lane]);
+  for (int i = 32; i < threads / 32; i += 32) x = join(x, parts[i]);
   hone_arrive();
   return hone_join<32>(x, join);
+}
+struct hone_exponentials {
+  float maximum, sum;
+};
+/* Where a warp has only -infinity, its sum is 0; where all have, the sum is NaN. */
+template <int threads, class Maximum, class Exp>
+HONE_INLINE void hone_join_exponentials(float &maximum, float &sum, Maximum larger, Exp exp) {
+  const auto add = [](float a, float b) { return a + b; };
+  const float of_warp = hone_join<32>(maximum, larger);
+  sum = hone_join<32>(sum * exp(maximum - (of_warp == -INFINITY ? 0.0f : of_warp)), add);
+  const hone_exponentials *const parts = hone_exchange<threads>(hone_exponentials{of_warp, sum});
+  constexpr int each = threads / 1024;
+  hone_exponentials own[each];
+#pragma unroll
+  for (int i = 0; i < each; ++i) own[i] = parts[i * 32];
+  hone_arrive();
+  maximum = own[0].maximum;
+#pragma unroll
+  for (int i = 1; i < each; ++i) maximum = larger(maximum, own[i].maximum);
+  maximum = hone_join<32>(maximum, larger);
+  sum = 0;
+#pragma unroll
+  for (int i = 0; i < each; ++i) sum += own[i].sum * exp(own[i].maximum - maximum);
+  sum = hone_join<32>(sum, add);
 }
 
 )";

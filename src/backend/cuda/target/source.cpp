@@ -43,6 +43,9 @@ c::Dialect of_clusters(std::uint32_t blocks) {
   out.reductions_meet = true;
   out.reduce_group =
       "$R = hone_reduce_cluster<$N>($X, [](const $T a, const $T b) -> $T { return $E; });";
+  out.join_exponentials =
+      "hone_join_exponentials<$N>($M, $S, [](const float a, const float b) { return $E; }, "
+      "[](const float a) { return $X; });";
   return out;
 }
 
