@@ -42,7 +42,7 @@ class OwnMaximum {
   }
 
  private:
-  // As threads share a maximum and the sum after it.
+  // Places of the statements with which threads share a maximum and the sum after it.
   enum : std::size_t { maximum, join_maximum, outside, start, sum, join_sum, statements };
 
   static bool joins(const Stmt& s, const Stmt& values) {
@@ -54,7 +54,8 @@ class OwnMaximum {
     const Stmt* s = &block_[i];
     const Stmt *max = only_join(s[maximum], ops::maximum), *add = only_join(s[sum], ops::add);
     if (!max || !add || !joins(s[join_maximum], *max) || !joins(s[join_sum], *add)) return false;
-    if (s[outside].kind != Kind::accumulate || s[start].kind != Kind::declare ||
+    if (s[outside].kind != Kind::accumulate || s[outside].combine != &ops::maximum ||
+        !(s[outside].value == reg(max->reg)) || s[start].kind != Kind::declare ||
         s[start].reg != add->reg || !add->value.is(ops::exp) || add->value.dtype() != DType::f32)
       return false;
     const Value difference = add->value.operand(0);

@@ -93,6 +93,7 @@ class Fuser {
       for (const Edge& e : incoming(n)) ++bodies_[group_of(e.from)].met;
       if (can_join(n)) join_producers(n);
     }
+    if (!out_.updates.empty()) join_updates();
     rebuild();
   }
 
@@ -381,6 +382,60 @@ class Fuser {
     const std::vector<Value> operands = v.operands();
     return std::any_of(operands.begin(), operands.end(),
                        [&](const Value& o) { return reads(o, base); });
+  }
+
+  // ---- independent updates, such as those of the caches of keys and values, in one loop
+
+  void join_updates() {
+    std::vector<std::uint32_t> uses(graph_.node_count(), 0);
+    for (NodeId n : out_.order)
+      for (const Value& v : graph_.operands(n)) ++uses[v.node()];
+    // If others read the value before the update, it may have to wait for them.
+    const auto is_only_reader = [&](NodeId update) {
+      const NodeId whole = graph_.operands(update)[0].node();
+      return out_.roles[whole] != Role::view && uses[whole] == 1 && !read_[whole];
+    };
+    constexpr std::size_t most_before = 4;
+    std::vector<std::uint32_t> before;  // the latest groups that update
+    for (NodeId n : members_) {
+      const std::uint32_t g = group_of(n);
+      if (bodies_[g].update != n || &graph_.op(n) != &ops::dynamic_update || !is_only_reader(n))
+        continue;
+      const auto other = std::find_if(before.begin(), before.end(),
+                                      [&](std::uint32_t b) { return is_beside(b, g); });
+      if (other != before.end()) {
+        merge(*other, g);
+        before.erase(other);
+      }
+      before.push_back(g);
+      if (before.size() > most_before) before.erase(before.begin());
+    }
+  }
+
+  // True if both change parts of the same type, and neither depends on the other.
+  bool is_beside(std::uint32_t a, std::uint32_t b) {
+    const Body &x = bodies_[a], &y = bodies_[b];
+    const auto part = [&](const Body& b) { return graph_.operands(b.update)[1].type(); };
+    constexpr std::size_t most_updates = 4;
+    return graph_.type(x.update) == graph_.type(y.update) && part(x) == part(y) &&
+           x.count + y.count <= most_nodes && updates_in(x) + updates_in(y) <= most_updates &&
+           out_.groups[a].prepare == out_.groups[b].prepare && edges_between(a, b) == 0 &&
+           edges_between(b, a) == 0 && !disturbs(x, y) && !disturbs(y, x) && !closes_cycle(a, b);
+  }
+
+  std::size_t updates_in(const Body& b) const {
+    std::size_t count = 0;
+    for_each_node(b, [&](NodeId n) { count += out_.is_update(n); });
+    return count;
+  }
+
+  // True if `reader` reads what `writer` overwrites.
+  bool disturbs(const Body& writer, const Body& reader) const {
+    bool found = false;
+    for_each_node(writer, [&](NodeId n) {
+      found = found || (out_.is_update(n) && reads_what_changes(reader, n));
+    });
+    return found;
   }
 
   static bool is_same(const Shape* a, const Shape* b) { return a == b || *a == *b; }

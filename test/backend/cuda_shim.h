@@ -1,5 +1,6 @@
 // The CUDA C++ keywords and functions that kernels use, for a C++ compiler on the CPU. The threads
-// of a block are fibers, which switch at barriers; blocks run one after the other.
+// of a block, or of a cluster of blocks, are fibers, which switch at barriers; blocks and clusters
+// run one after the other.
 #pragma once
 
 namespace hone::test {
@@ -18,19 +19,28 @@ inline constexpr const char* cuda_shim_head = R"shim(#define int64_t libc_int64_
 #define __shared__ static
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
+#define __cluster_dims__(...)
 struct ShimIndex { unsigned x; };
 static ShimIndex threadIdx, blockIdx, gridDim, blockDim;
+// The running fiber, and its block: among those that run together.
+static unsigned shim_me, shim_block, shim_first_block;
+static void shim_resume(unsigned me) {
+  shim_me = me;
+  threadIdx.x = me % blockDim.x;
+  shim_block = me / blockDim.x;
+  blockIdx.x = shim_first_block + shim_block;
+}
 static ucontext_t shim_fibers[1024], shim_main;
 static unsigned long long shim_slots[1024];
 static bool shim_done[1024];
 static void __syncthreads() {
-  const unsigned me = threadIdx.x;
+  const unsigned me = shim_me;
   swapcontext(&shim_fibers[me], &shim_main);
-  threadIdx.x = me;
+  shim_resume(me);
 }
 static void __syncwarp() { __syncthreads(); }
 template <class T> static T __shfl_xor_sync(unsigned, T x, int h) {
-  const unsigned me = threadIdx.x;
+  const unsigned me = shim_me;
   __builtin_memcpy(&shim_slots[me], &x, sizeof x);
   __syncthreads();
   T y;
@@ -69,12 +79,12 @@ struct ShimCopy { void *to; const void *from; bool reads; unsigned batch; };
 static ShimCopy shim_copies[1024][64];
 static unsigned shim_first[1024], shim_last[1024], shim_batches[1024];
 static void shim_copy(void *to, const void *from, bool reads) {
-  const unsigned me = threadIdx.x;
+  const unsigned me = shim_me;
   shim_copies[me][shim_last[me]++ % 64] = {to, from, reads, shim_batches[me]};
 }
-static void shim_end_batch() { ++shim_batches[threadIdx.x]; }
+static void shim_end_batch() { ++shim_batches[shim_me]; }
 static void shim_wait(unsigned left) {
-  const unsigned me = threadIdx.x;
+  const unsigned me = shim_me;
   for (; shim_first[me] != shim_last[me]; ++shim_first[me]) {
     const ShimCopy &c = shim_copies[me][shim_first[me] % 64];
     if (c.batch + left >= shim_batches[me]) break;
@@ -85,7 +95,7 @@ static void shim_wait(unsigned left) {
 static unsigned long long __cvta_generic_to_shared(const void *) { return 0; }
 // ldmatrix: lane l names row l % 8 of piece l / 8.
 static void shim_load_pieces(unsigned *to, const unsigned short *from, bool across) {
-  const unsigned me = threadIdx.x, lane = me % 32;
+  const unsigned me = shim_me, lane = me % 32;
   shim_slots[me] = (unsigned long long)from;
   __syncthreads();
   for (unsigned piece = 0; piece < 4; ++piece) {
@@ -101,7 +111,7 @@ static void shim_load_pieces(unsigned *to, const unsigned short *from, bool acro
 static unsigned shim_words[1024][6];
 // mma.m16n8k16
 static void shim_multiply(float *c, const unsigned *a, unsigned b0, unsigned b1, bool is_f16) {
-  const unsigned me = threadIdx.x, lane = me % 32;
+  const unsigned me = shim_me, lane = me % 32;
   for (unsigned i = 0; i < 4; ++i) shim_words[me][i] = a[i];
   shim_words[me][4] = b0, shim_words[me][5] = b1;
   __syncthreads();
@@ -130,16 +140,17 @@ template <class... A> static void shim_spread(void (*f)(A...), const unsigned lo
 static const unsigned long long *shim_arguments;
 static int shim_kernel;
 static void shim_fiber(int me) {
-  threadIdx.x = (unsigned)me;
+  shim_resume((unsigned)me);
   SHIM_CALL
   shim_done[me] = true;
 }
-extern "C" void shim_run(unsigned blocks, unsigned threads, int kernel, const unsigned long long *a) {
+// `together`: blocks of a cluster.
+extern "C" void shim_run(unsigned blocks, unsigned together, unsigned threads, int kernel, const unsigned long long *a) {
   static char stacks[1024][32 << 10] __attribute__((aligned(64)));
   shim_arguments = a, shim_kernel = kernel;
   gridDim.x = blocks, blockDim.x = threads;
-  for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
-    for (unsigned t = 0; t < threads; ++t) {
+  for (shim_first_block = 0; shim_first_block < blocks; shim_first_block += together) {
+    for (unsigned t = 0; t < threads * together; ++t) {
       getcontext(&shim_fibers[t]);
       shim_fibers[t].uc_stack.ss_sp = stacks[t];
       shim_fibers[t].uc_stack.ss_size = sizeof stacks[t];
@@ -149,7 +160,7 @@ extern "C" void shim_run(unsigned blocks, unsigned threads, int kernel, const un
     }
     for (bool is_open = true; is_open;) {
       is_open = false;
-      for (unsigned t = 0; t < threads; ++t)
+      for (unsigned t = 0; t < threads * together; ++t)
         if (!shim_done[t]) {
           swapcontext(&shim_main, &shim_fibers[t]);
           is_open = is_open || !shim_done[t];

@@ -51,7 +51,20 @@ std::string without_instructions(std::string text) {
                "both = shim_bf16_of(low) | (uint32_t)shim_bf16_of(high) << 16;");
   text = replaced(text, R"(asm volatile("prefetch.global.L2 [%0];" :: "l"(at));)", "");
   text = replaced(text, "extern __shared__ __align__(16) unsigned char shared[];",
-                  "static __align__(16) unsigned char shared[1 << 18];");
+                  "static __align__(16) unsigned char shim_shared[4][1 << 18];\n"
+                  "#define shared shim_shared[shim_block]");
+  // Every fiber of a cluster has arrived at a barrier before one of them goes on.
+  text = replaced(text, "asm volatile(\"barrier.cluster.arrive.release.aligned;\" ::: \"memory\");",
+                  "");
+  text = replaced(text, "asm volatile(\"barrier.cluster.wait.acquire.aligned;\" ::: \"memory\");",
+                  "__syncthreads();");
+  text = replaced(text, "__shared__ T parts[HONE_BLOCKS * warps];",
+                  "static T all_parts[HONE_BLOCKS][HONE_BLOCKS * warps];\n"
+                  "  T *const parts = all_parts[shim_block];");
+  text = replaced(text,
+                  R"(asm("mapa.u64 %0, %1, %2;" : "=l"(to) : "l"(&parts[blockIdx.x % HONE_BLOCKS )"
+                  R"(* warps + warp]), "r"(lane));)",
+                  "to = &all_parts[lane][shim_block * warps + warp];");
   // Copies complete as late as a machine allows: when they are waited for.
   for (const std::string_view through : {"ca", "cg"})
     text = replaced(text,
@@ -124,9 +137,10 @@ class CudaText {
     }
     for (std::int64_t n : sizes) arguments.push_back(static_cast<unsigned long long>(n));
     const auto function =
-        reinterpret_cast<void (*)(unsigned, unsigned, int, const unsigned long long*)>(
+        reinterpret_cast<void (*)(unsigned, unsigned, unsigned, int, const unsigned long long*)>(
             ::dlsym(handle_, "shim_run"));
-    function(blocks, h.threads, addresses % h.alignment == 0 ? 0 : 1, arguments.data());
+    function(blocks * h.blocks, h.blocks, h.threads, addresses % h.alignment == 0 ? 0 : 1,
+             arguments.data());
   }
 
  private:
@@ -231,6 +245,33 @@ TEST(CudaText, RowsThatAreSpreadAgree) {
                 std::string::npos);
       expect_text_agrees(f, {random_array(x.type(), 1)}, spec, *c);
     }
+}
+
+// Longer rows are shared by a cluster of blocks, each with its part.
+TEST(CudaText, RowsOfClustersAgree) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const auto& [t, row] : {std::pair{DType::f32, 65536}, {DType::bf16, 131072}}) {
+    Function softmax, norm;
+    const Value x = softmax.add_param(Type(t, {4, row}), "x");
+    softmax.add_result(ops::softmax(x, {{"axis", 1}}), "y");
+    const GroupSpec spec = spec_of(softmax);
+    const Candidate c = generated_candidates(spec, backend("cuda").target("sm_90")->info()).front();
+    const cuda::Source source = cuda::source_of(std::get<Kernel>(c.steps.at(0).what));
+    EXPECT_EQ(source.header.blocks, 4u);
+    EXPECT_NE(source.text.find("hone_join_exponentials<1024>(r"), std::string::npos);
+    Array in = random_array(x.type(), 3);
+    for (std::int64_t i = 0; i < row; ++i) {
+      if (i % 4096 != 100) in.set_real(row + i, -infinity);
+      in.set_real(2 * row + i, -infinity);
+    }
+    in.set_real(3 * row + 5000, std::numeric_limits<double>::quiet_NaN());
+    expect_text_agrees(softmax, {in}, spec, c);
+    const Value z = norm.add_param(Type(t, {2, row}), "x");
+    norm.add_result(ops::rms_norm(Values{z, norm.add_param(Type(t, {row}), "w")},
+                                  {{"axis", 1}, {"epsilon", 1e-5}}),
+                    "y");
+    expect_text_agrees(norm, {random_array(z.type(), 1), random_array(Type(t, {row}), 2)});
+  }
 }
 
 // A partition of a shared device may not support clusters.

@@ -39,6 +39,41 @@ TEST(Updates, ADonatedCacheMovesOnlyWhatChanges) {
   EXPECT_LE(s.bytes, most_for_one);
 }
 
+// Caches of keys and values: one kernel changes both.
+TEST(Updates, IndependentUpdatesAreOneGroup) {
+  Cache c;
+  const Value other = c.f.add_param(whole, "other", true);
+  c.f.add_result(put(c.cache, c.next, c.row), "cache");
+  c.f.add_result(put(other, c.next * 2.0, c.row), "other");
+  const Simulated s = simulate(c.f);
+  EXPECT_EQ(s.plan.result_alias, (std::vector<std::int32_t>{0, 3}));
+  EXPECT_EQ(s.schedule.groups.size(), 1u);
+  EXPECT_EQ(s.copies, 0);
+  EXPECT_LE(s.bytes, 2 * most_for_one);
+}
+
+// One update depends on the other; the old value is read, so that update waits for its reader; or
+// the parts differ.
+TEST(Updates, OthersStayApart) {
+  for (const int kind : {0, 1, 2}) {
+    SCOPED_TRACE(kind);
+    Cache c;
+    const Value other = c.f.add_param(whole, "other", true);
+    const Value first = put(c.cache, c.next, c.row);
+    Value what = c.next * 2.0;
+    if (kind == 0) what = reshape_to(ops::reduce_sum(first, {{"axes", Dims{0}}}), part.shape.dims);
+    if (kind == 2) what = c.f.add_param(f32({2, width}), "two");
+    c.f.add_result(first, "cache");
+    c.f.add_result(put(other, what, c.row), "other");
+    if (kind == 1) c.f.add_result(first + other, "sum");
+    const Simulated s = simulate(c.f);
+    EXPECT_EQ(s.plan.result_alias[0], 0);
+    EXPECT_EQ(s.plan.result_alias[1], 3);
+    EXPECT_GE(s.schedule.groups.size(), 2u);
+    EXPECT_EQ(s.copies, 0);
+  }
+}
+
 TEST(Updates, ACacheThatIsKeptIsCopied) {
   Function f;
   Value cache = f.add_param(whole, "cache"), next = f.add_param(part, "next"),
