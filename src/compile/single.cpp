@@ -150,8 +150,10 @@ class Driver {
     Function f = passed(narrowed(source), name);
     report_.passes_ms += milliseconds_since(start);
     start = Clock::now();
+    const bool has_groups = compile.target().info().group_threads > 0;
     Schedule s = schedule(f, {.one_op_groups = options_.one_op_groups,
-                              .tells_alignment = compile.target().info().group_threads > 0});
+                              .tells_alignment = has_groups,
+                              .rows_into_products = has_groups});
     report_.schedule_ms += milliseconds_since(start);
     if (options_.keep)
       for (const ScheduledGroup& g : s.groups)

@@ -12,6 +12,7 @@
 #include "kernel/group_attention.h"
 #include "kernel/group_contraction.h"
 #include "kernel/group_tensor.h"
+#include "kernel/made_row.h"
 #include "kernel/parts.h"
 #include "kernel/tensor_attention.h"
 
@@ -43,6 +44,13 @@ std::optional<Candidate> build_few_queries(const GroupSpec& spec, const TargetIn
                                            const Tuning& tuning) {
   return few_query_attention_candidate(
       spec, target, tuning, [&](const GroupSpec& rest) { return nest_candidate(rest, target); });
+}
+
+std::optional<Candidate> build_made_row(const GroupSpec& spec, const TargetInfo& target,
+                                        const Tuning& tuning) {
+  return made_row_candidate(spec, target, tuning, [&](const GroupSpec& row, const Tuning& t) {
+    return nest_candidate(row, target, t);
+  });
 }
 
 Space space_of_nest(const GroupSpec&, const TargetInfo& target) { return nest_space(target); }
@@ -81,9 +89,11 @@ std::optional<Candidate> build_one_block(const GroupSpec& spec, const TargetInfo
 // Each part has a form of its own.
 std::optional<Candidate> build_parts(const GroupSpec& spec, const TargetInfo& target,
                                      const Tuning&) {
-  return attention_in_parts(spec, [&](const GroupSpec& part) {
+  const auto best = [&](const GroupSpec& part) {
     return std::move(generated_candidates(part, target).front());
-  });
+  };
+  std::optional<Candidate> out = attention_in_parts(spec, best);
+  return out ? std::move(out) : row_in_parts(spec, best);
 }
 
 Space space_of_parts(const GroupSpec&, const TargetInfo&) { return {}; }
@@ -107,6 +117,7 @@ constexpr KernelForm for_groups[] = {
     {"attention-few", build_few_queries, few_query_attention_space},
     {"attention-f32", group_attention_candidate, group_attention_space},
     {"rows", few_row_product_candidate, few_row_product_space},
+    {"rows-made", build_made_row, space_of_parts},
     {"tensor", build_tensor, group_tensor_space},
     {"generated", group_contraction_candidate, group_contraction_space},
     parts,

@@ -145,4 +145,23 @@ std::optional<Candidate> attention_in_parts(
   return parts.finish();
 }
 
+std::optional<Candidate> row_in_parts(const GroupSpec& spec,
+                                      const std::function<Candidate(const GroupSpec& part)>& best) {
+  const Function f = expand_composites(spec.function);
+  const Value product = only(f, ops::dot);
+  if (!product) return std::nullopt;
+  Value row = product.operand(0);
+  while (row.is(ops::reshape)) row = row.operand(0);
+  const std::vector<NodeId> below = nodes_below(std::span(&row, 1));
+  if (std::ranges::none_of(below,
+                           [&](NodeId n) { return f.graph().op(n).kind == OpKind::reduction; }) ||
+      std::ranges::any_of(row.shape().dims, [&](const Dim& d) {
+        return !d.is_number() || (d != Dim(1) && d != row.shape().count());
+      }))
+    return std::nullopt;
+  Parts parts(spec, f, best);
+  parts.add(row);
+  return parts.finish();
+}
+
 }  // namespace hone

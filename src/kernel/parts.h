@@ -14,4 +14,9 @@ namespace hone {
 std::optional<Candidate> attention_in_parts(
     const GroupSpec&, const std::function<Candidate(const GroupSpec& part)>& best);
 
+// Splits a group around a product whose left operand is one row, made from other values by a
+// function that reduces, into that row and the rest; nullopt for other groups.
+std::optional<Candidate> row_in_parts(const GroupSpec&,
+                                      const std::function<Candidate(const GroupSpec& part)>& best);
+
 }  // namespace hone

@@ -81,8 +81,8 @@ struct Edge {
 
 class Fuser {
  public:
-  Fuser(const Function& f, const std::vector<bool>& read, Grouping& g)
-      : graph_(f.graph()), read_(read), out_(g) {}
+  Fuser(const Function& f, const std::vector<bool>& read, bool rows_into_products, Grouping& g)
+      : graph_(f.graph()), read_(read), rows_into_products_(rows_into_products), out_(g) {}
 
   void run() {
     number_positions();
@@ -314,6 +314,7 @@ class Fuser {
     if (same_space && part == Part::elementwise)
       return !(p.anchored && c.anchored) ? !is_left_to_reader(e.to, producer) : share_rows(p, c);
     if (same_space && part == Part::row) return !p.anchored;
+    if (rows_into_products_ && makes_row(e, p)) return is_used_inside(p, consumer);
     if (p.anchored || !is_used_inside(p, consumer)) return false;
     if (is_tiny(*p.space) && p.weight <= 4 * light) return part != Part::contraction;
     switch (part) {
@@ -333,6 +334,31 @@ class Fuser {
         return false;
     }
     return false;
+  }
+
+  // True if the producer reduces a row to make another one, which is all that a product of few
+  // enough columns reads on its left.
+  bool makes_row(const Edge& e, const Body& p) const {
+    constexpr std::int64_t most_elements = 1 << 14, most_columns = 1 << 14;
+    if (&graph_.op(e.to) != &ops::dot || e.path > Path::window || !p.anchored) return false;
+    bool reduces = false, has_others = false;
+    for_each_node(p, [&](NodeId n) {
+      reduces = reduces || parts_[n] == Part::row || parts_[n] == Part::reduction;
+      has_others = has_others ||
+                   (is_anchor(parts_[n]) && parts_[n] != Part::row && parts_[n] != Part::reduction);
+    });
+    if (!reduces || has_others) return false;
+    const std::span<const Value> operands = graph_.operands(e.to);
+    const Type &row = graph_.type(e.from), &made = graph_.type(e.to);
+    const std::optional<std::int64_t> length = row.shape.count().as_number(),
+                                      columns = made.shape.count().as_number();
+    if (!length || !columns || *length > most_elements || *columns > most_columns ||
+        in_memory(operands[0]).node() != e.from || in_memory(operands[1]).node() == e.from)
+      return false;
+    // One row on the left means that the matrix on the right is all of the other operand.
+    return operands[1].shape().count() == Dim(*length * *columns) &&
+           std::ranges::all_of(row.shape.dims,
+                               [&](const Dim& d) { return d == Dim(1) || d == Dim(*length); });
   }
 
   // True for a weight that a contraction reads and that is computed elementwise from numbers of a
@@ -666,6 +692,7 @@ class Fuser {
 
   const Graph& graph_;
   const std::vector<bool>& read_;
+  const bool rows_into_products_;
   Grouping& out_;
   struct Ranked {
     bool anchored;
@@ -689,8 +716,8 @@ class Fuser {
 
 }  // namespace
 
-void fuse(const Function& f, const std::vector<bool>& read, Grouping& g) {
-  Fuser(f, read, g).run();
+void fuse(const Function& f, const std::vector<bool>& read, bool rows_into_products, Grouping& g) {
+  Fuser(f, read, rows_into_products, g).run();
 }
 
 }  // namespace hone

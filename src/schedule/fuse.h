@@ -8,8 +8,8 @@
 
 namespace hone {
 
-// Expects one group per node; `read` is the result of find_read_nodes. Leaves the groups in an
-// order in which they can run.
-void fuse(const Function&, const std::vector<bool>& read, Grouping&);
+// Expects one group per node; `read` is the result of find_read_nodes, `rows_into_products` that of
+// ScheduleOptions. Leaves the groups in an order in which they can run.
+void fuse(const Function&, const std::vector<bool>& read, bool rows_into_products, Grouping&);
 
 }  // namespace hone

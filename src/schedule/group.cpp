@@ -37,7 +37,7 @@ Grouping group(const Function& f, const GroupOptions& options) {
     g.group_of[n] = static_cast<std::uint32_t>(g.groups.size());
     g.groups.push_back({{n}, weights[n], kind_of(g.roles[n])});
   }
-  if (!options.one_op_groups) fuse(f, read, g);
+  if (!options.one_op_groups) fuse(f, read, options.rows_into_products, g);
   order_writers(f, options.owned, g);
   return g;
 }

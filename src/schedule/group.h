@@ -9,6 +9,7 @@ namespace hone {
 
 struct GroupOptions {
   bool one_op_groups = false;
+  bool rows_into_products = false;  // see ScheduleOptions
   // Per parameter: its memory may be overwritten after its last read. Empty: none may.
   std::vector<bool> owned = {};
 };

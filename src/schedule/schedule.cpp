@@ -35,7 +35,8 @@ class Section {
           const std::vector<View>& results, std::uint32_t loop, std::vector<bool> owned)
       : builder_(builder),
         f_(f),
-        grouping_(group(f, {builder.options.one_op_groups, std::move(owned)})),
+        grouping_(group(f, {builder.options.one_op_groups, builder.options.rows_into_products,
+                            std::move(owned)})),
         extraction_(extract(f, grouping_)),
         places_(builder.slots, f, grouping_, extraction_.groups, params, results, loop),
         loop_(loop) {

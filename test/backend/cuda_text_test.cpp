@@ -479,6 +479,23 @@ TEST(CudaText, ProductsOfFewRowsAgree) {
     }
 }
 
+// Each group normalizes the row before it multiplies.
+TEST(CudaText, ProductsOfAMadeRowAgree) {
+  for (const DType t : {DType::f32, DType::bf16}) {
+    Function f;
+    const Value x = f.add_param(Type(t, {1, 200}), "x"), s = f.add_param(Type(t, {200}), "s"),
+                w = f.add_param(Type(t, {200, 72}), "w");
+    const Value row = ops::rms_norm(Values{x, s}, {{"axis", 1}, {"epsilon", 1e-5}});
+    f.add_result(ops::matmul(row, w), "y");
+    const GroupSpec spec = spec_of(f);
+    const Candidate c = generated_candidates(spec, backend("cuda").target("sm_90")->info()).front();
+    EXPECT_EQ(c.name, "rows-made");
+    expect_text_agrees(
+        f, {random_array(x.type(), 1), random_array(s.type(), 2), random_array(w.type(), 3)}, spec,
+        c);
+  }
+}
+
 // A kernel of few groups prefetches its operands while the previous kernel still runs.
 TEST(CudaText, FewGroupsFetchBeforeTheyWait) {
   for (const std::int64_t columns : {512, 1 << 20}) {

@@ -5,9 +5,11 @@
 #include <array>
 
 #include "../codegen/cases.h"
+#include "kernel/candidates.h"
 #include "kernel/few_row_product.h"
 #include "kernel/group_contraction.h"
 #include "kernel/group_tensor.h"
+#include "kernel/made_row.h"
 #include "kernel/walk.h"
 #include "machines.h"
 #include "run.h"
@@ -149,6 +151,63 @@ TEST(FewRowProduct, LeavesManyRowsAndShortOnesToTiles) {
         rows_of(Type(DType::f32, {Dim::symbol("n", 1, 9), 256}), f32({256, 256}), false),
         rows_of(f32({1, 32}), f32({32, 256}), false)})
     EXPECT_FALSE(few_row_product_candidate(spec_of(f), row_target(), {}));
+}
+
+// A product of one row, [1, k] or [k], that a norm or a softmax makes, with a bias behind it.
+Function made_row(const Type& x, std::int64_t columns, bool is_norm, bool is_transposed) {
+  const std::int64_t k = x.shape[-1].number();
+  Function f;
+  const Value a = f.add_param(x, "x"),
+              w = f.add_param(Type(x.dtype, is_transposed ? Shape{columns, k} : Shape{k, columns}),
+                              "w"),
+              b = f.add_param(Type(x.dtype, {columns}), "b");
+  const int axis = x.shape.rank() - 1;
+  Value row = a + a * 0.5;
+  if (is_norm) {
+    const Type of_row(x.dtype, {k});
+    row = ops::layer_norm(Values{row, f.add_param(of_row, "s"), f.add_param(of_row, "t")},
+                          {{"axis", axis}, {"epsilon", 1e-5}});
+  } else {
+    row = ops::softmax(row, {{"axis", axis}});
+  }
+  const Value y = dot_general(reshape_to(row, {1, k}), w, {}, {{1, is_transposed ? 1 : 0}});
+  f.add_result(ops::gelu(y + broadcast_to(b, y.shape())));
+  return f;
+}
+
+std::optional<Candidate> made_row_of(const Function& f, const TargetInfo& target) {
+  return made_row_candidate(spec_of(f), target, {}, [&](const GroupSpec& row, const Tuning& t) {
+    return nest_candidate(row, target, t);
+  });
+}
+
+TEST(MadeRow, EachGroupComputesItFirst) {
+  for (const DType t : {DType::f32, DType::f16, DType::bf16})
+    for (const std::int64_t k : {64, 100, 768})
+      for (const std::int64_t columns : {16, 45, 96})
+        for (const bool is_norm : {false, true})
+          for (const bool is_transposed : {false, true}) {
+            const Type x(t, is_norm ? Shape{1, k} : Shape{k});
+            const Function f = made_row(x, columns, is_norm, is_transposed);
+            SCOPED_TRACE(print(f));
+            const std::optional<Candidate> c = made_row_of(f, row_target());
+            ASSERT_TRUE(c);
+            EXPECT_EQ(c->steps.size(), 1u);
+            EXPECT_TRUE(c->temporaries.empty());
+            expect_agrees(*c, f);
+            // Where the row does not fit, the group has two kernels.
+            const TargetInfo small = group_target(1024, 4 << 10);
+            EXPECT_FALSE(made_row_of(f, small));
+            expect_agrees(generated_candidates(spec_of(f), small).front(), f);
+          }
+}
+
+TEST(MadeRow, NotWhereNothingIsReducedOrThereAreMoreRows) {
+  Function f;
+  const Value x = f.add_param(f32({2, 256}), "x");
+  f.add_result(ops::matmul(ops::softmax(x, {{"axis", 1}}), f.add_param(f32({256, 64}), "w")));
+  EXPECT_FALSE(made_row_of(f, row_target()));
+  EXPECT_FALSE(made_row_of(rows_of(f32({1, 256}), f32({256, 64}), false), row_target()));
 }
 
 TEST(GroupContraction, SizesAroundTheTile) {

@@ -24,6 +24,30 @@ TEST(Fuse, ContractionTakesItsEpilogue) {
   EXPECT_EQ(names(simulate(f).schedule), std::vector<std::string>{"dot+add+gelu"});
 }
 
+// Where asked, a product of one row takes what makes the row.
+TEST(Fuse, ProductsOfOneRowTakeItsNorm) {
+  const ScheduleOptions wanted = {.rows_into_products = true};
+  const auto norm = [](Function& f, Value x) {
+    return ops::layer_norm(Values{x, weight(f, {64}), weight(f, {64})},
+                           {{"axis", 1}, {"epsilon", 1e-5}});
+  };
+  const auto product = [&](std::int64_t rows, bool is_read_again) {
+    Function f;
+    const Value row = norm(f, f.add_param(f32({rows, 64}), "x") * 2.0),
+                y = dot_general(row, weight(f, {64, 32}), {}, {{1, 0}});
+    f.add_result(y + broadcast_to(weight(f, {32}), y.shape()));
+    if (is_read_again) f.add_result(ops::matmul(row, weight(f, {64, 8})));
+    return f;
+  };
+  EXPECT_EQ(names(simulate(product(1, false), wanted).schedule),
+            std::vector<std::string>{"mul+layer_norm+dot+add"});
+  const std::vector<std::string> two = {"mul+layer_norm", "dot+add"};
+  EXPECT_EQ(names(simulate(product(1, false)).schedule), two);
+  EXPECT_EQ(names(simulate(product(2, false), wanted).schedule), two);
+  EXPECT_EQ(names(simulate(product(1, true), wanted).schedule),
+            (std::vector<std::string>{"mul+layer_norm", "dot+add", "dot"}));
+}
+
 TEST(Fuse, TwoContractionsStayTwoAndTheLaterTakesTheSum) {
   Function f;
   Value x = f.add_param(f32({6, 6}), "x");
