@@ -271,8 +271,8 @@ class Keeper {
     body.insert(body.begin(), before.begin(), before.end());
     loop.loop = LoopKind::unrolled;
     if (!copies.empty()) copies.push_back({.kind = Kind::end_batch});
-    // Also a loop that copies nothing waits: compilers then read the memory again, where they would
-    // else hold all that the earlier loop has read in registers.
+    // A loop that copies nothing waits, too: otherwise compilers would hold all that an earlier
+    // loop has read in registers, instead of reading the memory again.
     if (spreads()) copies.push_back({.kind = Kind::wait_copies, .extent = 0});
     return copies;
   }

@@ -1,5 +1,5 @@
-// Products of one row that is a function of a row, such as a norm: each group of threads computes
-// the whole row in its memory before it multiplies, so that both are one kernel.
+// Products whose left operand is one row that has to be computed first, such as a norm: each group
+// of threads computes the whole row in its own memory and then multiplies, in one kernel.
 #pragma once
 
 #include <functional>

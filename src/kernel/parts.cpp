@@ -147,6 +147,11 @@ std::optional<Candidate> attention_in_parts(
 
 std::optional<Candidate> row_in_parts(const GroupSpec& spec,
                                       const std::function<Candidate(const GroupSpec& part)>& best) {
+  const Graph& given = spec.function.graph();
+  if (std::ranges::none_of(live_nodes(spec.function), [&](NodeId n) {
+        return given.op(n).is_row || given.op(n).kind == OpKind::reduction;
+      }))
+    return std::nullopt;
   const Function f = expand_composites(spec.function);
   const Value product = only(f, ops::dot);
   if (!product) return std::nullopt;

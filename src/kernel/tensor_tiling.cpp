@@ -27,9 +27,9 @@ constexpr TileForm forms[] = {
 
 constexpr std::int64_t stage_counts[] = {1, 2, 3, 4};
 constexpr std::int64_t part_counts[] = {1, 2, 3, 4, 6, 8, 12, 16};
-constexpr std::int64_t depth_counts[] = {8, 4, 2,
-                                         1};  // if predictions are equal, the first is taken
 constexpr std::int64_t ahead_counts[] = {1, 2, 4};
+// If predictions are equal, the first one is taken.
+constexpr std::int64_t depth_counts[] = {8, 4, 2, 1};
 
 // Measured on an H100. For a group that has a processor for itself: its start and end, a step, what
 // each thread copies, pieces of 16 x 8 x 16, and the minimum for a depth of 16; loads through

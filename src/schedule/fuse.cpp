@@ -343,9 +343,9 @@ class Fuser {
     if (&graph_.op(e.to) != &ops::dot || e.path > Path::window || !p.anchored) return false;
     bool reduces = false, has_others = false;
     for_each_node(p, [&](NodeId n) {
-      reduces = reduces || parts_[n] == Part::row || parts_[n] == Part::reduction;
-      has_others = has_others ||
-                   (is_anchor(parts_[n]) && parts_[n] != Part::row && parts_[n] != Part::reduction);
+      const bool is_row = parts_[n] == Part::row || parts_[n] == Part::reduction;
+      reduces = reduces || is_row;
+      has_others = has_others || (is_anchor(parts_[n]) && !is_row);
     });
     if (!reduces || has_others) return false;
     const std::span<const Value> operands = graph_.operands(e.to);
@@ -410,7 +410,7 @@ class Fuser {
                        [&](const Value& o) { return reads(o, base); });
   }
 
-  // ---- independent updates, such as those of the caches of keys and values, in one loop
+  // ---- independent updates, such as those of the caches of keys and values, in one group
 
   void join_updates() {
     std::vector<std::uint32_t> uses(graph_.node_count(), 0);

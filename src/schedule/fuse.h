@@ -1,6 +1,6 @@
 // Merges groups of one node into groups that are computed together. An anchor (contraction, row,
 // reduction, ...) takes elementwise consumers of its own shape, and producers if each of their
-// elements is needed about once. Independent updates of parts of the same type share a loop.
+// elements is needed about once. Independent updates of one type are one group.
 #pragma once
 
 #include "ir/function.h"

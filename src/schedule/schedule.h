@@ -14,8 +14,8 @@ struct ScheduleOptions {
   bool one_op_groups = false;    // every operation a group of its own, for debugging
   bool in_place = true;          // results may reuse the memory of their operands
   bool tells_alignment = false;  // groups with aligned memory get specs of their own
-  // A product of one row takes the function that makes the row, such as a norm: on machines where
-  // every part of the product can as well compute it again.
+  // A product of one row takes the function that computes the row, such as a norm. For machines
+  // whose groups of threads all compute it sooner than another kernel starts.
   bool rows_into_products = false;
 };
 

@@ -51,6 +51,27 @@ void BackendConformance::expect_as_reference(const Function& f,
   expect_accepted(session(compiled(f))->run(inputs), f, inputs);
 }
 
+Function decoding_step(DType t) {
+  constexpr std::int64_t width = 128, length = 96;
+  Function f;
+  const Value x = f.add_param(Type(t, {1, width}), "x"), s = f.add_param(Type(t, {width}), "s"),
+              b = f.add_param(Type(t, {width}), "b"),
+              w = f.add_param(Type(t, {width, 3 * width}), "w"),
+              keys = f.add_param(Type(t, {length, width}), "keys", true),
+              values = f.add_param(Type(t, {length, width}), "values", true),
+              place = f.add_param(Type(DType::i64, {2}), "place");
+  const Value row = ops::layer_norm(Values{x, s, b}, {{"axis", 1}, {"epsilon", 1e-5}}),
+              all = ops::matmul(row, w);
+  const auto part = [&](std::int64_t i) { return slice_axis(all, 1, i * width, width); };
+  const Value k = ops::dynamic_update(Values{keys, part(1), place}),
+              v = ops::dynamic_update(Values{values, part(2), place});
+  const Value scores = dot_general(part(0), k, {}, {{1, 1}}) * 0.1;
+  f.add_result(ops::matmul(ops::softmax(scores, {{"axis", 1}}), v) + x, "y");
+  f.add_result(k, "keys");
+  f.add_result(v, "values");
+  return f;
+}
+
 void expect_accepted(const std::vector<Array>& got, const Function& f,
                      const std::vector<Array>& inputs) {
   const std::vector<Wide> strict = evaluate_wide(f, inputs, Mode::stepwise),
@@ -495,28 +516,10 @@ TEST_P(BackendConformance, ProductsOfHalvesAreAsTheReferenceSays) {
   }
 }
 
-// A long epilogue of a product is applied to a thread's tile row by row.
-// One row: its norm, products of it, caches that are changed where they are, and a softmax.
 TEST_P(BackendConformance, ADecodingStepIsAsTheReferenceSays) {
-  constexpr std::int64_t width = 128, length = 96;
   for (const DType t : {DType::f32, DType::f16}) {
     SCOPED_TRACE(t);
-    Function f;
-    const Value x = f.add_param(Type(t, {1, width}), "x"), s = f.add_param(Type(t, {width}), "s"),
-                b = f.add_param(Type(t, {width}), "b"),
-                w = f.add_param(Type(t, {width, 3 * width}), "w"),
-                keys = f.add_param(Type(t, {length, width}), "keys", true),
-                values = f.add_param(Type(t, {length, width}), "values", true),
-                place = f.add_param(Type(DType::i64, {2}), "place");
-    const Value row = ops::layer_norm(Values{x, s, b}, {{"axis", 1}, {"epsilon", 1e-5}}),
-                all = ops::matmul(row, w);
-    const auto part = [&](std::int64_t i) { return slice_axis(all, 1, i * width, width); };
-    const Value k = ops::dynamic_update(Values{keys, part(1), place}),
-                v = ops::dynamic_update(Values{values, part(2), place});
-    const Value scores = dot_general(part(0), k, {}, {{1, 1}}) * 0.1;
-    f.add_result(ops::matmul(ops::softmax(scores, {{"axis", 1}}), v) + x, "y");
-    f.add_result(k, "keys");
-    f.add_result(v, "values");
+    const Function f = decoding_step(t);
     std::vector<Array> inputs;
     for (std::size_t i = 0; i + 1 < f.params().size(); ++i)
       inputs.push_back(harness::filled(f.param(i).type(), [n = static_cast<int>(i)](DType) mutable {
@@ -528,6 +531,7 @@ TEST_P(BackendConformance, ADecodingStepIsAsTheReferenceSays) {
   }
 }
 
+// A long epilogue of a product is applied to a thread's tile row by row.
 TEST_P(BackendConformance, LongFunctionsOfProductsAreAsTheReferenceSays) {
   for (const auto& [m, n, k] : {std::array{64, 128, 96}, {33, 19, 21}, {2, 70, 5}}) {
     Function f;

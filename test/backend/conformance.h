@@ -37,6 +37,10 @@ class BackendConformance : public testing::TestWithParam<BackendCase> {
   void expect_as_reference(const Function&, const std::vector<Array>& inputs) const;
 };
 
+// One row of 128 numbers: its norm, products of it, donated caches of keys and values of which one
+// place changes, and a softmax.
+Function decoding_step(DType);
+
 // Fails unless the results agree with the reference within the accepted error.
 void expect_accepted(const std::vector<Array>& got, const Function&,
                      const std::vector<Array>& inputs);

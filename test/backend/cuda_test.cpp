@@ -42,6 +42,17 @@ Plan compiled_for(const Function& f, std::string target = "native") {
   return compile({"test", {{{}, f}}, {}}, o);
 }
 
+// A convolution with a window of 3 x 3 whose result is as large as the image.
+Value padded_conv(Value x, Value w, std::int64_t channels_last) {
+  const Dims ones = {1, 1};
+  return ops::conv(Values{x, w}, {{"strides", ones},
+                                  {"dilations", ones},
+                                  {"pads_low", ones},
+                                  {"pads_high", ones},
+                                  {"groups", std::int64_t{1}},
+                                  {"channels_last", channels_last}});
+}
+
 Function doubled() {
   Function f;
   const Value x = f.add_param(f32({Dim::symbol("n", 0, 1 << 20)}), "x");
@@ -101,6 +112,14 @@ TEST_F(CudaTarget, DeepModelsCompileTheKernelsOfOneLayer) {
   EXPECT_EQ(many.variants[0].steps.size(), 96 * one.variants[0].steps.size());
 }
 
+// The norm with its product, both caches, and the attention.
+TEST_F(CudaTarget, ADecodingStepHasThreeLaunches) {
+  const Plan plan = compiled_for(decoding_step(DType::f16));
+  std::size_t launches = 0;
+  for (const Step& s : plan.variants[0].steps) launches += s.kind == Step::Kind::launch;
+  EXPECT_EQ(launches, 3u);
+}
+
 // If no device was present at compile time, weights are prepared when the plan is opened.
 TEST_F(CudaTarget, PlansKeepWhatPreparesWeights) {
   if (device_count("cuda") > 0) GTEST_SKIP() << "this machine has a device, which did it";
@@ -108,15 +127,7 @@ TEST_F(CudaTarget, PlansKeepWhatPreparesWeights) {
   Array weights = Array::zeros(DType::f16, {24, 16, 3, 3});
   for (std::int64_t i = 0; i < weights.count(); ++i) weights.set_real(i, 0.01 * (i % 7));
   const Value x = f.add_param(Type(DType::f16, {1, 16, 12, 12}), "x");
-  const Dims ones = {1, 1};
-  f.add_result(
-      ops::conv(Values{x, constant(f.graph(), weights)}, {{"strides", ones},
-                                                          {"dilations", ones},
-                                                          {"pads_low", ones},
-                                                          {"pads_high", ones},
-                                                          {"groups", std::int64_t{1}},
-                                                          {"channels_last", std::int64_t{0}}}),
-      "y");
+  f.add_result(padded_conv(x, constant(f.graph(), weights), 0), "y");
   const Plan plan = compiled_for(f);
   ASSERT_EQ(plan.prepared.size(), 1u) << "weights are packed for tensor cores";
   EXPECT_EQ(plan.variants[0].prepare.size(), 1u);
@@ -226,17 +237,9 @@ TEST_F(CudaTarget, KernelsSayWhatTheyCopyThroughTheFirstCache) {
   rows.add_result(ops::softmax(rows.add_param(f32({8, 1 << 18}), "x"), {{"axis", 1}}), "y");
   EXPECT_EQ(copies(rows), CacheCopies::none)
       << "a row stays in the memory of blocks, past that cache";
-  const Dims ones = {1, 1};
-  windows.add_result(
-      ops::conv(Values{windows.add_param(Type(DType::f16, Shape{1, 8, 8, 64}), "x"),
-                       windows.add_param(Type(DType::f16, Shape{3, 3, 64, 64}), "w")},
-                {{"strides", ones},
-                 {"dilations", ones},
-                 {"pads_low", ones},
-                 {"pads_high", ones},
-                 {"groups", std::int64_t{1}},
-                 {"channels_last", std::int64_t{1}}}),
-      "y");
+  windows.add_result(padded_conv(windows.add_param(Type(DType::f16, Shape{1, 8, 8, 64}), "x"),
+                                 windows.add_param(Type(DType::f16, Shape{3, 3, 64, 64}), "w"), 1),
+                     "y");
   EXPECT_EQ(copies(windows), CacheCopies::again) << "windows overlap";
 }
 

@@ -69,7 +69,7 @@ void CudaProgram::load(const Binary& b, std::string_view where) {
   if (b.code.size() < sizeof header) throw damaged();
   std::memcpy(&header, b.code.data(), sizeof header);
   if (header.magic != code_magic || header.groups == 0 || header.blocks == 0 ||
-      (header.blocks > 1 && header.has_scratch) ||
+      (header.blocks > 1 && header.has_scratch) || header.copies > CacheCopies::once ||
       header.cubin_bytes != b.code.size() - sizeof header)
     throw damaged();
   CUmodule module = nullptr;

@@ -11,8 +11,8 @@ inline constexpr std::uint64_t code_magic = 0x3330414455434f48;  // "HOCUDA03"
 // What a kernel copies from global to shared memory through the L1 cache.
 enum class CacheCopies : std::uint32_t {
   none,
-  again,  // other groups copy some of it, too, or the same group does later
-  once,   // each group copies its own part of a parameter, or all of them the same
+  again,  // some of it more than once: by several groups, or by one group in several steps
+  once,   // of each parameter, every group copies a part of its own, or all groups copy the same
 };
 
 // A kernel's arguments, in order: the address of each parameter; with scratch, its address and the

@@ -294,7 +294,8 @@ HONE_INLINE void hone_meet() {
   hone_wait_for_blocks();
   hone_arrive();
 }
-/* What the warps of all blocks hold: part i * 32 + lane for i below the number of warps / 32. */
+/* Each warp gives a value. Of the values of all blocks' warps, each lane gets every 32nd, from its
+   own number on. */
 template <int threads, class T>
 HONE_INLINE const T *hone_exchange(const T &of_warp) {
   constexpr int warps = threads / HONE_BLOCKS / 32;
@@ -323,7 +324,7 @@ HONE_INLINE T hone_reduce_cluster(T x, Join join) {
 struct hone_exponentials {
   float maximum, sum;
 };
-/* Where a warp has only -infinity, its sum is 0; where all have, the sum is NaN. */
+/* If a warp's maximum is -infinity, its sum is 0; if all warps' maximum is, the sum is NaN. */
 template <int threads, class Maximum, class Exp>
 HONE_INLINE void hone_join_exponentials(float &maximum, float &sum, Maximum larger, Exp exp) {
   const auto add = [](float a, float b) { return a + b; };

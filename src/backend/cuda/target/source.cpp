@@ -64,7 +64,7 @@ CacheCopies copies_of(const Kernel& kernel) {
     const KernelMemory* memory = memory_named(kernel, s.param);
     if (s.kind != Stmt::Kind::copy_async || !memory || memory->scope != MemoryScope::group) return;
     // With tiles along several axes, the place of a copy has quotients and remainders of the
-    // group's number; that of a window is in a register.
+    // group's number; the place of a window is in a register.
     Dependences place;
     add_dependences(s.a.offset, place);
     const bool is_once = has_grid(kernel) && place.registers.empty() &&
