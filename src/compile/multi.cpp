@@ -121,7 +121,7 @@ class MultiCompiler {
     CompileOptions options = options_;
     options.strategy = "auto";
     options.backend = &backend;
-    options.size_ranges = is_auto_;
+    options.is_joined = !is_auto_;
     options.budget = budget;
     options.store = store_;
     options.on_plan = is_auto_ ? options_.on_plan : nullptr;
@@ -189,16 +189,20 @@ class MultiCompiler {
       report_.ways[i].is_chosen = (i - first) % plans_.size() == alone_;
   }
 
-  // A plan with size ranges has variants that the other plans may lack.
-  bool has_size_ranges() const {
-    return std::ranges::any_of(plans_, [&](const Plan& p) {
-      return std::ranges::any_of(p.variants, [&](const Variant& v) { return !source_for(v); });
+  // False if a plan has variants for ranges of sizes, or groups, that the other plans lack.
+  bool can_be_joined() const {
+    const auto same_groups = [](const Variant& a, const Variant& b) {
+      return std::ranges::equal(a.groups, b.groups, {}, &GroupRecord::name, &GroupRecord::name);
+    };
+    return std::ranges::all_of(plans_, [&](const Plan& p) {
+      return std::ranges::all_of(p.variants, [&](const Variant& v) { return source_for(v); }) &&
+             std::ranges::equal(p.variants, plans_.front().variants, same_groups);
     });
   }
 
   Plan spread_or_alone() {
     try {
-      if (starts_at_host_ && !has_size_ranges()) return spread_plan();
+      if (starts_at_host_ && can_be_joined()) return spread_plan();
     } catch (const UserError& e) {
       log_warning(cat(source_.name, ": stays on one device: ", e.what()));
     }

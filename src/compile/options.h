@@ -40,9 +40,10 @@ struct CompileOptions {
   bool tune = false;       // also time other forms of the fastest candidates
   bool remeasure = false;  // ignore times of earlier runs
   double budget = 15;      // seconds that measuring may take
-  // Add a variant for a range of sizes where other choices are faster. Off for plans that are
-  // joined: these need the same variants.
-  bool size_ranges = true;
+  // The plan will be joined with plans for other kinds of machines, so it needs the same variants
+  // and groups: none for ranges of sizes where other choices are faster, and no groups that only
+  // this kind of machine prefers.
+  bool is_joined = false;
   bool slow_library = true;  // use the library even where it has only a reference implementation
   int threads = 0;           // for compilation and timed runs; 0: as many as the machine has
   bool cache = true;         // the compile cache on disk

@@ -153,7 +153,7 @@ class Driver {
     const bool has_groups = compile.target().info().group_threads > 0;
     Schedule s = schedule(f, {.one_op_groups = options_.one_op_groups,
                               .tells_alignment = has_groups,
-                              .rows_into_products = has_groups});
+                              .rows_into_products = has_groups && !options_.is_joined});
     report_.schedule_ms += milliseconds_since(start);
     if (options_.keep)
       for (const ScheduledGroup& g : s.groups)
@@ -189,7 +189,7 @@ class Driver {
     if (!options_.measure) return size_ranges(source.function, {}, choices_at(check, true), {});
     const Sizing usual = sizes_to_time(source_, source);
     std::vector<SizedChoices> others;
-    if (options_.strategy == "auto" && options_.size_ranges)
+    if (options_.strategy == "auto" && !options_.is_joined)
       for (const Sizing& sizes : sizes_beside(source.function, conditions_of(source), usual))
         others.push_back(choices_at(sizes, false));
     std::vector<std::uint32_t> specs;

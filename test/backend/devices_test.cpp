@@ -5,6 +5,7 @@
 
 #include "backend/cpu/device/cpu_device.h"
 #include "backend/cpu/device/kernel_abi.h"
+#include "compile/spread.h"
 #include "plan/audit.h"
 #include "plan/plan_file.h"
 #include "test/backend/conformance.h"
@@ -114,6 +115,24 @@ TEST(SeveralDevices, AMissingWaitIsFoundBeforeAndDuringTheRun) {
   EXPECT_EQ(waits, 3);
   EXPECT_EQ(found, waits);
   EXPECT_GE(refused, 1) << "far memory is watched; the host's is not";
+}
+
+// Machines with groups of threads prefer other groups, except where plans are joined.
+TEST(SeveralDevices, PlansToBeJoinedHaveTheSameGroups) {
+  const auto compiled = [](const Backend& on, bool is_joined) {
+    CompileOptions o{.strategy = "auto", .backend = &on};
+    o.verification = Verification::none;
+    o.cache = false;
+    o.is_joined = is_joined;
+    return compile({"test", {{{}, decoding_step(DType::f32)}}, {}}, o);
+  };
+  const Plan cpu = compiled(backend("cpu"), true), far = compiled(far_backend(), true),
+             alone = compiled(far_backend(), false);
+  const Plan* same[] = {&cpu, &far};
+  EXPECT_EQ(movable_groups(same, 0).size(), cpu.variants[0].groups.size());
+  EXPECT_LT(alone.variants[0].groups.size(), far.variants[0].groups.size());
+  const Plan* other[] = {&cpu, &alone};
+  EXPECT_THROW(movable_groups(other, 0), UserError);
 }
 
 TEST(SeveralDevices, MemoryIsReportedForEach) {

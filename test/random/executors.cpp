@@ -174,7 +174,9 @@ CompileOptions far() {
 
 // Places each group on the processor or on one of two far devices, pseudorandomly.
 std::vector<Arrays> spread_by_chance(const Function& f, const std::vector<Arrays>& inputs) {
-  const std::shared_ptr<const Plan> here = plan_of(f, cpu()), there = plan_of(f, far());
+  CompileOptions near = cpu(), distant = far();
+  near.is_joined = distant.is_joined = true;
+  const std::shared_ptr<const Plan> here = plan_of(f, near), there = plan_of(f, distant);
   const Plan* plans[] = {here.get(), there.get(), there.get()};
   std::uint64_t state = hash128(print(f)).low | 1;
   Assignment assignment;
