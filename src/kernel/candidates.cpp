@@ -14,6 +14,7 @@
 #include "kernel/group_tensor.h"
 #include "kernel/made_row.h"
 #include "kernel/parts.h"
+#include "kernel/read_weights.h"
 #include "kernel/tensor_attention.h"
 
 namespace hone {
@@ -125,6 +126,16 @@ constexpr KernelForm for_groups[] = {
     one_block,
 };
 
+// Of each operand, whether it is one of the group's weights.
+std::vector<bool> weights_of(const Candidate::Step& step, const GroupSpec& spec) {
+  std::vector<bool> out;
+  for (const Candidate::Operand& o : step.operands)
+    out.push_back(o.kind == Candidate::Operand::Kind::param &&
+                  static_cast<std::size_t>(o.index) < spec.param_is_weight.size() &&
+                  spec.param_is_weight[static_cast<std::size_t>(o.index)]);
+  return out;
+}
+
 }  // namespace
 
 std::span<const KernelForm> kernel_forms(const TargetInfo& target) {
@@ -138,7 +149,10 @@ std::optional<Candidate> built(const KernelForm& form, const GroupSpec& spec,
   if (out && target.group_threads > 0)
     for (Candidate::Step& s : out->steps)
       // Memory that is not the group's is placed by the plan, which aligns it.
-      if (auto* kernel = std::get_if<Kernel>(&s.what)) kernel->is_aligned = spec.is_aligned;
+      if (auto* kernel = std::get_if<Kernel>(&s.what)) {
+        kernel->is_aligned = spec.is_aligned;
+        if (target.overlaps_launches) read_weights_first(*kernel, weights_of(s, spec));
+      }
   return out;
 }
 

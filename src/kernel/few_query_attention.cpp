@@ -435,26 +435,32 @@ std::vector<Type> types_of_parts(const AttentionProblem& p, std::int64_t parts) 
           Type(DType::f32, Shape(rows))};
 }
 
-// Combines the parts' sums, largest scores and totals into the attention.
+// Combines the parts' sums, largest scores and totals into the attention. Without reductions: each
+// thread reads all parts of its elements at once, instead of waiting for other threads.
 Value joined_parts(std::span<const Value> left, DType dtype) {
   const Value sums = left[0], most = left[1], totals = left[2];
   const int axis = most.rank() - 1;
-  const auto over_parts = [&](Value v) { return broadcast_to(v, most.shape()); };
-  const auto keeping = [&](const Op& reduce, Value v) {
-    Dims dims = v.shape().dims;
-    dims.back() = 1;
-    return reshape_to(reduce_axes(reduce, v, {axis}), dims);
+  const std::int64_t parts = most.shape()[axis].number();
+  Dims row_dims = sums.shape().dims;
+  row_dims.erase(row_dims.begin() + axis);
+  const Shape rows(row_dims);  // of the result
+  const auto part = [&](Value v, std::int64_t i) {
+    const Value one = slice_axis(v, axis, i, 1);
+    if (v == sums) return reshape_to(one, row_dims);
+    return broadcast_to(one, rows);
   };
-  const Value largest = keeping(ops::reduce_max, most);
+  Value largest = part(most, 0);
+  for (std::int64_t i = 1; i < parts; ++i) largest = ops::maximum(largest, part(most, i));
   const Value none = constant_like(largest, -std::numeric_limits<double>::infinity());
   const Value shift = where(ops::eq(largest, none), constant_like(largest, 0), largest);
-  const Value factor = ops::exp((most - over_parts(shift)) * std::numbers::ln2);
-  const Value total = keeping(ops::reduce_sum, totals * factor);
-  const Value weight = factor / over_parts(total);
-  Dims dims = weight.shape().dims;
-  dims.push_back(1);
-  const Value scaled = sums * broadcast_to(reshape_to(weight, dims), sums.shape());
-  return cast_to(reduce_axes(ops::reduce_sum, scaled, {axis}), dtype);
+  Value total, sum;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    const Value factor = ops::exp((part(most, i) - shift) * std::numbers::ln2);
+    const Value of_total = part(totals, i) * factor, of_sum = part(sums, i) * factor;
+    total = i == 0 ? of_total : total + of_total;
+    sum = i == 0 ? of_sum : sum + of_sum;
+  }
+  return cast_to(sum / total, dtype);
 }
 
 std::optional<FewQueryAttention> spliced_into(AnchoredGroup& group, const AttentionProblem& p,

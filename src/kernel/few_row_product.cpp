@@ -24,6 +24,7 @@ struct RowProblem {
   std::int64_t rows = 1;
   bool along_depth = false;
   std::int64_t element_bytes = 2;  // of the matrix
+  bool may_read_first = false;     // the matrix, see read_weights.h
 };
 
 // ---- tuning
@@ -70,13 +71,16 @@ struct RowTiling {
 
 // Predicted microseconds on an H100 by a coarse model: only for comparing tilings.
 double predicted_us(const RowProblem& p, const RowTiling& t) {
-  constexpr double processors = 132, start_us = 2, step_us = 0.9, bytes_per_us = 2.6e6,
-                   processor_bytes_per_us = 5e4, threads_at_once = 2048, registers = 65536,
-                   sector = 32;
+  constexpr double processors = 132, start_us = 2, waiting_step_us = 0.9, held_step_us = 0.3,
+                   held_bytes = 512, bytes_per_us = 2.6e6, processor_bytes_per_us = 5e4,
+                   threads_at_once = 2048, registers = 65536, sector = 32;
   const auto number = [](std::int64_t x) { return static_cast<double>(x); };
   const double columns = typical(p.n), depth = typical(p.k), batch = typical(p.batch);
   const double groups = batch * std::ceil(columns / number(t.columns(p.along_depth))),
-               steps = std::ceil(depth / number(t.depth(p.along_depth)));
+               steps = std::ceil(depth / number(t.depth(p.along_depth))),
+               of_thread = steps * number(t.unroll * vector_elements * p.element_bytes);
+  const double step_us =
+      p.may_read_first && of_thread <= held_bytes ? held_step_us : waiting_step_us;
   const double resident = std::max(
       1.0,
       std::floor(std::min(threads_at_once / number(t.threads),
@@ -390,6 +394,7 @@ std::optional<FoundRows> find_rows(const GroupSpec& spec, const TargetInfo& targ
         typical(g.k) < least_depth || typical(g.n) < least_columns)
       return std::nullopt;
     RowProblem p{g.batch, g.n, g.k, g.m.number(), along_depth};
+    p.may_read_first = target.overlaps_launches && found->group.is_weight(g.b);
     found->group.set_operands(std::array{g.a, g.b}, 0);
     if (std::optional<RowParts> parts = parts_of(found->group, g, p)) {
       if (tilings(p, target).empty()) return std::nullopt;

@@ -15,7 +15,7 @@ class KernelHasher {
     add(k.params.size());
     for (const KernelParam& p : k.params) {
       add(p.dtype), add(p.dims), add(p.strides), add(p.written);
-      add(static_cast<std::uint64_t>(p.streams_from));
+      add(static_cast<std::uint64_t>(p.streams_from)), add(p.is_weight);
     }
     add(k.is_aligned);
     add(k.memory.size());

@@ -22,6 +22,7 @@ struct KernelParam {
   bool written = false;
   // A result written once, in order, bypasses the caches from this many bytes on; 0: never.
   std::int64_t streams_from = 0;
+  bool is_weight = false;  // no launch of a run changes it, see read_weights.h
 };
 
 using VarId = std::int32_t;

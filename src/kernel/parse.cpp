@@ -251,6 +251,7 @@ class KernelParser {
     p.written = r.eat(" written");
     if (r.eat(" streams from "))
       p.streams_from = r.integer("bytes", 1, std::numeric_limits<std::int64_t>::max());
+    p.is_weight = r.eat(" weight");
     kernel_.params.push_back(std::move(p));
   }
 

@@ -280,6 +280,7 @@ void print_param(std::ostream& out, std::size_t i, const KernelParam& p) {
   out << "p" << i << ": " << p.dtype << Shape(p.dims) << " strides " << Shape(p.strides)
       << (p.written ? " written" : "");
   if (p.streams_from != 0) out << " streams from " << p.streams_from;
+  if (p.is_weight) out << " weight";
   out << "\n";
 }
 

@@ -33,6 +33,9 @@ struct TargetInfo {
   // fills, multiplies and stores them as a whole.
   bool has_opaque_tiles = false;
 
+  // A launch may start before the previous one has finished, and wait for it inside.
+  bool overlaps_launches = false;
+
   // Rates of one thread: f32 multiply-adds x 2, bytes read plus written. Typical figures until
   // measured on the machine.
   double fma_gflops = 50;

@@ -496,6 +496,38 @@ TEST(CudaText, ProductsOfAMadeRowAgree) {
   }
 }
 
+// A kernel of few groups reads weights while the previous kernel still runs.
+TEST(CudaText, FewGroupsReadWeightsBeforeTheyWait) {
+  Function f;
+  const Value x = f.add_param(Type(DType::bf16, {1, 256}), "x"),
+              s = f.add_param(Type(DType::bf16, {256}), "s"),
+              w = f.add_param(Type(DType::bf16, {256, 72}), "w"),
+              b = f.add_param(Type(DType::bf16, {72}), "b");
+  const Value row = ops::rms_norm(Values{x, s}, {{"axis", 1}, {"epsilon", 1e-5}});
+  const Value y = ops::matmul(row, w);
+  f.add_result(y + broadcast_to(b, y.shape()), "y");
+  GroupSpec spec = spec_of(f);
+  spec.param_is_weight = {false, true, true, true};
+  const Candidate c = generated_candidates(spec, backend("cuda").target("sm_90")->info()).front();
+  const Candidate::Step& step = c.steps.at(0);
+  const std::string text = cuda::source_of(std::get<Kernel>(step.what)).text;
+  const std::size_t body = text.find("void hone_body"), entry = text.find("extern \"C\""),
+                    wait = text.find("hone_wait_for_previous();", body);
+  ASSERT_LT(wait, entry);
+  for (std::size_t i = 0; i < step.operands.size(); ++i) {
+    const std::string at = cat("p", i, "["), vector = cat(", p", i, " + (");
+    const std::size_t begin = text.find("{", body);
+    const std::size_t first = std::min(text.find(at, begin), text.find(vector, begin));
+    ASSERT_LT(first, entry) << i;
+    const bool is_param = step.operands[i].kind == Candidate::Operand::Kind::param;
+    EXPECT_EQ(first < wait, is_param && step.operands[i].index > 0) << i << "\n" << text;
+  }
+  expect_text_agrees(f,
+                     {random_array(x.type(), 1), random_array(s.type(), 2),
+                      random_array(w.type(), 3), random_array(b.type(), 4)},
+                     spec, c);
+}
+
 // A kernel of few groups prefetches its operands while the previous kernel still runs.
 TEST(CudaText, FewGroupsFetchBeforeTheyWait) {
   for (const std::int64_t columns : {512, 1 << 20}) {

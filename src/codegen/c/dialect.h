@@ -112,8 +112,8 @@ struct Dialect {
   std::string_view copy_async, end_batch, wait_copies;
   // Prefetches address $A into the second-level cache. Empty: not supported.
   std::string_view fetch = {};
-  // A statement after the prefetches at the start of a group.
-  std::string_view behind_fetches = {};
+  // A statement after the prefetches and reads of weights at the start of a group.
+  std::string_view behind_weights = {};
   // Group memory at byte offset $O of `shared`: declares $P, of type $T. Empty: separate arrays.
   std::string_view shared;
   // If each of the `blocks` blocks of a group has its own `shared`: the index of a thread in its

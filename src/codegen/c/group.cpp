@@ -5,6 +5,7 @@
 
 #include "codegen/c/expression.h"
 #include "kernel/own_maximum.h"
+#include "kernel/read_weights.h"
 #include "kernel/tensor_writer.h"
 #include "kernel/walk.h"
 #include "ops/ops.h"
@@ -112,9 +113,10 @@ void Renderer::group_loop(const Stmt& s) {
   variables_[s.var] = thread;
   group_thread_ = s.var;
   scoped([&] {
-    const auto first = std::ranges::find_if_not(s.body, only_fetches);
+    const auto first = std::ranges::find_if_not(
+        s.body, [&](const Stmt& each) { return reads_only_weights(kernel_, each); });
     for (auto i = s.body.begin(); i != first; ++i) statement(*i);
-    if (!dialect_.behind_fetches.empty()) out_.line(dialect_.behind_fetches);
+    if (!dialect_.behind_weights.empty()) out_.line(dialect_.behind_weights);
     for (auto i = first; i != s.body.end(); ++i) statement(*i);
   });
   out_.close();

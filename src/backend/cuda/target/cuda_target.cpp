@@ -66,6 +66,7 @@ TargetInfo target_info(std::string name) {
   out.row_blocks = most_cluster_blocks(out.name);
   out.subgroup_threads = 32;
   out.multiplies_halves = out.name != "sm_75";  // only f16, in smaller pieces
+  out.overlaps_launches = true;
   out.launch_us = 3;
   return out;
 }

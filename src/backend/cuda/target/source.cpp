@@ -4,6 +4,7 @@
 
 #include "backend/cuda/target/dialect.h"
 #include "codegen/c/module.h"
+#include "kernel/read_weights.h"
 #include "kernel/walk.h"
 
 namespace hone::cuda {
@@ -49,12 +50,12 @@ c::Dialect of_clusters(std::uint32_t blocks) {
   return out;
 }
 
-// Such a kernel waits after the prefetches.
-bool begins_with_fetches(const Kernel& kernel) {
+// Such a kernel waits after these statements.
+bool begins_with_weights(const Kernel& kernel) {
   if (!has_grid(kernel)) return false;
   const Block& group = kernel.body.at(0).body;
   return group.size() == 1 && is_loop(group[0]) && !group[0].body.empty() &&
-         only_fetches(group[0].body[0]);
+         reads_only_weights(kernel, group[0].body[0]);
 }
 
 // Copies of tiles go through the L1 cache (`hone_copy_async`).
@@ -89,9 +90,9 @@ Source source_of(const Kernel& kernel) {
   const auto threads = static_cast<std::uint32_t>(group_threads(kernel));
   const std::uint32_t blocks = blocks_of(kernel, threads);
   const bool is_subgroup = threads == subgroup, is_cluster = blocks > 1;
-  const bool waits_later = begins_with_fetches(kernel);
+  const bool waits_later = begins_with_weights(kernel);
   const auto with_wait = [&](c::Dialect d) {
-    if (waits_later) d.behind_fetches = wait_for_previous;
+    if (waits_later) d.behind_weights = wait_for_previous;
     return d;
   };
   c::GroupText group = c::group_text(kernel, with_wait(is_cluster    ? of_clusters(blocks)
