@@ -126,13 +126,17 @@ constexpr KernelForm for_groups[] = {
     one_block,
 };
 
-// Of each operand, whether it is one of the group's weights.
-std::vector<bool> weights_of(const Candidate::Step& step, const GroupSpec& spec) {
+// Of each operand, whether it is known before the run.
+std::vector<bool> weights_of(const Candidate::Step& step, const Candidate& candidate,
+                             const GroupSpec& spec) {
+  using Operand = Candidate::Operand;
   std::vector<bool> out;
-  for (const Candidate::Operand& o : step.operands)
-    out.push_back(o.kind == Candidate::Operand::Kind::param &&
-                  static_cast<std::size_t>(o.index) < spec.param_is_weight.size() &&
-                  spec.param_is_weight[static_cast<std::size_t>(o.index)]);
+  for (const Operand& o : step.operands) {
+    const auto i = static_cast<std::size_t>(o.index);
+    out.push_back(o.kind == Operand::Kind::param       ? spec.param_is_weight.at(i)
+                  : o.kind == Operand::Kind::temporary ? candidate.temporaries.at(i).prepared
+                                                       : false);
+  }
   return out;
 }
 
@@ -151,7 +155,8 @@ std::optional<Candidate> built(const KernelForm& form, const GroupSpec& spec,
       // Memory that is not the group's is placed by the plan, which aligns it.
       if (auto* kernel = std::get_if<Kernel>(&s.what)) {
         kernel->is_aligned = spec.is_aligned;
-        if (target.overlaps_launches) read_weights_first(*kernel, weights_of(s, spec));
+        if (target.overlaps_launches && !s.prepare)
+          read_weights_first(*kernel, weights_of(s, *out, spec));
       }
   return out;
 }

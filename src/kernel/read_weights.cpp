@@ -104,7 +104,7 @@ class Finder {
   void note(Value v, bool stays) {
     if (!v.is(ops::load)) return;
     const auto param = static_cast<std::size_t>(v.attrs().integer("param"));
-    if (param >= is_weight_.size() || !is_weight_[param] || kernel_.params[param].written) return;
+    if (param >= is_weight_.size() || !is_weight_[param]) return;
     Read read{v, around_of(v)};
     const bool is_long = std::ranges::any_of(read.around, [](const Around& a) {
       return is_loop(*a.s) && a.s->loop == LoopKind::serial && a.s->extent.number() > most_turns;
@@ -193,35 +193,33 @@ void unroll(Block& block, const std::unordered_set<VarId>& loops) {
   }
 }
 
-void drop_fetches(Block& block, const std::vector<KernelParam>& params) {
+void drop_fetches(Block& block, const std::unordered_set<int>& params) {
   std::erase_if(block, [&](Stmt& s) {
-    if (s.kind == Kind::fetch) return params.at(static_cast<std::size_t>(s.param)).is_weight;
+    if (s.kind == Kind::fetch) return params.contains(s.param);
     if (!only_fetches(s)) return false;
     drop_fetches(s.body, params), drop_fetches(s.otherwise, params);
     return s.body.empty() && s.otherwise.empty();
   });
 }
 
-}  // namespace
+VarId next_loop_of(const Kernel& kernel) {
+  VarId out = 0;
+  for_each_statement(kernel.body, [&](const Stmt& s) { out = std::max(out, s.var + 1); });
+  return out;
+}
 
-void read_weights_first(Kernel& kernel, const std::vector<bool>& is_weight) {
-  if (!has_grid(kernel) || group_threads(kernel) <= 1 || !kernel.tiles.empty() || spreads(kernel) ||
-      !BlockWriter::fetches_first(kernel.chunks))
-    return;
-  Block& group = kernel.body[0].body[0].body;
+void move_to_registers(Kernel& kernel, Block& group, const std::vector<bool>& is_weight) {
   std::vector<Read> reads = chosen(Finder(kernel, is_weight).run(group), free_bytes(kernel));
-  if (reads.empty()) return;
-  VarId next_loop = 0;
-  for_each_statement(kernel.body,
-                     [&](const Stmt& s) { next_loop = std::max(next_loop, s.var + 1); });
+  VarId next_loop = next_loop_of(kernel);
   Graph& graph = *kernel.graph;
   Block first;
   Rewriter use(graph, {});
   std::unordered_set<VarId> loops;
+  std::unordered_set<int> params;
   for (Read& r : reads) {
     r.memory = static_cast<int>(kernel.params.size() + kernel.memory.size());
     kernel.memory.push_back({r.load.dtype(), r.elements(), 0, MemoryScope::thread});
-    kernel.params[static_cast<std::size_t>(r.param())].is_weight = true;
+    params.insert(r.param());
     first.push_back(reading(r, graph, next_loop));
     for (const Around& a : r.around)
       if (is_loop(*a.s)) loops.insert(a.s->var);
@@ -230,35 +228,132 @@ void read_weights_first(Kernel& kernel, const std::vector<bool>& is_weight) {
                                   {"dtype", r.load.dtype()},
                                   {"offset", Dims{r.place()}}}));
   }
-  drop_fetches(group, kernel.params);
+  drop_fetches(group, params);
   use(group);
   unroll(group, loops);
   group.insert(group.begin(), std::move_iterator(first.begin()), std::move_iterator(first.end()));
   place_memory(kernel);
 }
 
-bool reads_only_weights(const Kernel& kernel, const Stmt& s) {
-  const auto all_do = [&](const Block& block) {
-    return std::ranges::all_of(block,
-                               [&](const Stmt& each) { return reads_only_weights(kernel, each); });
+// ---- asynchronous copies
+
+bool only_copies(const Stmt& s) {
+  if (s.kind == Kind::copy_async || s.kind == Kind::end_batch) return true;
+  return (is_loop(s) || s.kind == Kind::branch) && std::ranges::all_of(s.body, only_copies) &&
+         std::ranges::all_of(s.otherwise, only_copies);
+}
+
+// Keeps the copies of weights alone, or all but them. Returns whether anything is left.
+bool keep_copies(Block& block, const Kernel& kernel, bool of_weights) {
+  std::erase_if(block, [&](Stmt& s) {
+    if (s.kind == Kind::copy_async)
+      return kernel.params.at(static_cast<std::size_t>(s.a.param)).is_weight != of_weights;
+    if (s.kind == Kind::end_batch) return of_weights;
+    const bool has_body = keep_copies(s.body, kernel, of_weights),
+               has_otherwise = keep_copies(s.otherwise, kernel, of_weights);
+    return !has_body && !has_otherwise;
+  });
+  return !block.empty();
+}
+
+// The copies that fill the first steps: those of weights come first. They then belong to the first
+// batch.
+void divide_copies(Kernel& kernel, Block& group) {
+  const auto copies = std::ranges::find_if(group, only_copies);
+  if (copies == group.end()) return;
+  Block weights = {*copies};
+  if (!keep_copies(weights, kernel, true)) return;
+  std::vector<Replacement> own;
+  VarId next_loop = next_loop_of(kernel);
+  for_each_statement(weights, [&](const Stmt& s) {
+    if (is_loop(s)) own.push_back({symbol_of(s), loop_symbol(next_loop++, s.extent)});
+  });
+  Rewriter rewriter(*kernel.graph, own);
+  rewriter(weights);
+  const auto rename = [&](const auto& self, Block& block) -> void {
+    for (Stmt& s : block) {
+      if (is_loop(s)) s.var = *loop_of(rewriter(symbol_of(s)));
+      self(self, s.body), self(self, s.otherwise);
+    }
   };
-  if (s.kind == Kind::fetch) return true;
-  if (is_loop(s)) return all_do(s.body);
-  if (s.kind == Kind::branch)
-    return is_of_positions(s.condition) && all_do(s.body) && all_do(s.otherwise);
-  const KernelMemory* to = memory_named(kernel, s.param);
-  if (s.kind != Kind::store || !to || to->scope != MemoryScope::thread) return false;
+  rename(rename, weights);
+  Block others = {std::move(*copies)};
+  keep_copies(others, kernel, false);
+  *copies = std::move(others.at(0));
+  group.insert(copies, std::move(weights[0]));
+}
+
+// ---- what comes first
+
+// Counts what it reads of weights, and what it prefetches.
+bool is_independent(const Kernel& kernel, const Stmt& s, int& reads) {
+  const auto all_are = [&](const Block& block) {
+    return std::ranges::all_of(
+        block, [&](const Stmt& each) { return is_independent(kernel, each, reads); });
+  };
+  const auto is_weight = [&](int param) {
+    const auto i = static_cast<std::size_t>(param);
+    return i < kernel.params.size() && kernel.params[i].is_weight;
+  };
   const std::vector<Value> roots = values_of(s);
-  int loads = 0;
   for (NodeId n : nodes_below(roots)) {
     const Value v(&roots[0].graph(), n);
-    if (v.is(ops::reg)) return false;
     if (!v.is(ops::load)) continue;
-    const auto param = static_cast<std::size_t>(v.attrs().integer("param"));
-    if (param >= kernel.params.size() || !kernel.params[param].is_weight) return false;
-    ++loads;
+    if (!is_weight(static_cast<int>(v.attrs().integer("param")))) return false;
+    ++reads;
   }
-  return loads > 0;
+  switch (s.kind) {
+    case Kind::fetch:
+      ++reads;
+      return true;
+    case Kind::copy_async:
+      ++reads;
+      return is_weight(s.a.param);
+    case Kind::store: {
+      const KernelMemory* to = memory_named(kernel, s.param);
+      return to && to->scope == MemoryScope::thread;
+    }
+    case Kind::loop:
+    case Kind::branch:
+      return all_are(s.body) && all_are(s.otherwise);
+    case Kind::declare:
+    case Kind::tile_fill:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void read_weights_first(Kernel& kernel, const std::vector<bool>& is_weight) {
+  if (!has_grid(kernel) || group_threads(kernel) <= 1 || spreads(kernel) ||
+      !BlockWriter::fetches_first(kernel.chunks))
+    return;
+  std::vector<bool> weights = is_weight;
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    kernel.params[i].is_weight = weights[i] = weights[i] && !kernel.params[i].written;
+  Block& group = kernel.body[0].body[0].body;
+  if (kernel.tiles.empty())
+    move_to_registers(kernel, group, weights);
+  else
+    divide_copies(kernel, group);
+  if (independent_statements(kernel, group) == 0)
+    for (KernelParam& p : kernel.params) p.is_weight = false;
+}
+
+std::size_t independent_statements(const Kernel& kernel, const Block& group) {
+  int reads = 0;
+  std::size_t out = 0;
+  for (const Stmt& s : group) {
+    const int before = reads;
+    if (!is_independent(kernel, s, reads)) {
+      reads = before;
+      break;
+    }
+    ++out;
+  }
+  return reads > 0 ? out : 0;
 }
 
 }  // namespace hone

@@ -8,14 +8,15 @@
 
 namespace hone {
 
-// Moves reads of weights to the start of the group, into memory of the thread, if registers hold
-// all that a thread reads of a weight; these parameters then have `is_weight`, and prefetches of
-// them are dropped. Leaves kernels of many groups, and kernels with tiles, as they are.
+// Moves reads of weights to the start of the group. In kernels without tiles: into memory of the
+// thread, if registers hold all that a thread reads of a weight, and prefetches of them are
+// dropped. In others: asynchronous copies of the first steps. Sets `is_weight` of the parameters if
+// something is then read first. Leaves kernels of many groups as they are.
 // `is_weight`: of each parameter, whether it is known before the run.
 void read_weights_first(Kernel&, const std::vector<bool>& is_weight);
 
-// True if a statement only prefetches, or only reads parameters that have `is_weight`, into memory
-// of the thread: it depends on no other launch of the run.
-bool reads_only_weights(const Kernel&, const Stmt&);
+// The number of statements at the start of a group that need nothing that another launch of the run
+// writes; 0 if they read no weights and prefetch nothing.
+std::size_t independent_statements(const Kernel&, const Block& group);
 
 }  // namespace hone

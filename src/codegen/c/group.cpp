@@ -113,11 +113,10 @@ void Renderer::group_loop(const Stmt& s) {
   variables_[s.var] = thread;
   group_thread_ = s.var;
   scoped([&] {
-    const auto first = std::ranges::find_if_not(
-        s.body, [&](const Stmt& each) { return reads_only_weights(kernel_, each); });
-    for (auto i = s.body.begin(); i != first; ++i) statement(*i);
+    const std::size_t first = independent_statements(kernel_, s.body);
+    for (std::size_t i = 0; i < first; ++i) statement(s.body[i]);
     if (!dialect_.behind_weights.empty()) out_.line(dialect_.behind_weights);
-    for (auto i = first; i != s.body.end(); ++i) statement(*i);
+    for (std::size_t i = first; i < s.body.size(); ++i) statement(s.body[i]);
   });
   out_.close();
 }

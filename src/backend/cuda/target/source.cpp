@@ -54,8 +54,8 @@ c::Dialect of_clusters(std::uint32_t blocks) {
 bool begins_with_weights(const Kernel& kernel) {
   if (!has_grid(kernel)) return false;
   const Block& group = kernel.body.at(0).body;
-  return group.size() == 1 && is_loop(group[0]) && !group[0].body.empty() &&
-         reads_only_weights(kernel, group[0].body[0]);
+  return group.size() == 1 && is_loop(group[0]) &&
+         independent_statements(kernel, group[0].body) > 0;
 }
 
 // Copies of tiles go through the L1 cache (`hone_copy_async`).
