@@ -56,6 +56,7 @@ std::string spec_text(const GroupSpec& spec, const Sizing& sizes) {
     }
   for (bool weight : spec.param_is_weight) text += weight ? 'w' : '-';
   if (spec.is_aligned) text += " aligned";
+  if (spec.prepares) text += " prepares";
   for (auto [result, param] : spec.updates) text += cat(" ", result, "<-", param);
   note(spec.function.symbols());
   for (NodeId n : live_nodes(spec.function))

@@ -155,7 +155,7 @@ std::optional<Candidate> built(const KernelForm& form, const GroupSpec& spec,
       // Memory that is not the group's is placed by the plan, which aligns it.
       if (auto* kernel = std::get_if<Kernel>(&s.what)) {
         kernel->is_aligned = spec.is_aligned;
-        if (target.overlaps_launches && !s.prepare)
+        if (target.overlaps_launches && !s.prepare && !spec.prepares)
           read_weights_first(*kernel, weights_of(s, *out, spec));
       }
   return out;

@@ -206,6 +206,8 @@ struct GroupSpec {
   // (result, parameter): both share memory, and the group changes a part of it. A candidate writes
   // only that part.
   std::vector<std::pair<int, int>> updates = {};
+  // The group itself prepares weights, together with others whose results it may read.
+  bool prepares = false;
 };
 
 // One way to compute a whole group: steps over the group's parameters, results and temporaries.

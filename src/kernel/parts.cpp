@@ -60,6 +60,7 @@ class Parts {
 
   void add(std::span<const Value> values, std::vector<Dims> strides, std::vector<Operand> results) {
     GroupSpec part;
+    part.prepares = spec_.prepares;
     part.result_strides = std::move(strides);
     const std::vector<Operand> params = extract(values, part);
     Candidate best = best_(part);

@@ -328,7 +328,8 @@ bool is_independent(const Kernel& kernel, const Stmt& s, int& reads) {
 
 void read_weights_first(Kernel& kernel, const std::vector<bool>& is_weight) {
   if (!has_grid(kernel) || group_threads(kernel) <= 1 || spreads(kernel) ||
-      !BlockWriter::fetches_first(kernel.chunks))
+      !BlockWriter::fetches_first(kernel.chunks) ||
+      std::ranges::any_of(kernel.params, &KernelParam::is_weight))
     return;
   std::vector<bool> weights = is_weight;
   for (std::size_t i = 0; i < weights.size(); ++i)

@@ -146,9 +146,10 @@ class VariantBuilder {
       Step& step = to.emplace_back();
       step.group = group;
       add_operands(group, from, loop, step.operands);
-      if (const Kernel* kernel = std::get_if<Kernel>(&from.what))
+      if (const Kernel* kernel = std::get_if<Kernel>(&from.what)) {
         fill_launch(*kernel, kernel_of(group, i), step);
-      else
+        check_weights(*kernel, step, prepare || preparing);
+      } else
         fill_library(from, step, group);
       touch(step, loop);
     }
@@ -264,6 +265,17 @@ class VariantBuilder {
     step.scalars = kernel.sizes;
     step.chunks = kernel.chunks;
     step.scratch_bytes = most(kernel.scratch_bytes);
+  }
+
+  // A launch may read weights before the previous one has finished.
+  void check_weights(const Kernel& kernel, const Step& step, bool preparing) const {
+    for (std::size_t i = 0; i < kernel.params.size(); ++i) {
+      const PlanBuffer::Kind kind = out_.buffers[step.operands[i].buffer].kind;
+      const bool is_constant =
+          kind == PlanBuffer::Kind::weight || (kind == PlanBuffer::Kind::prepared && !preparing);
+      HONE_ASSERT(!kernel.params[i].is_weight || is_constant, kernel.name, ": parameter ", i,
+                  " is not a weight");
+    }
   }
 
   void fill_library(const Candidate::Step& from, Step& step, std::uint32_t group) {

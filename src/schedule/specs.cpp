@@ -100,6 +100,7 @@ std::uint32_t Specs::add(const ScheduledGroup& group) {
   for (const View& v : group.results()) out.spec.result_strides.push_back(normal_strides(v));
   out.spec.param_is_weight = key_.is_weight;
   out.spec.updates = key_.updates;
+  out.spec.prepares = key_.prepare;
   out.spec.is_aligned = key_.is_aligned;
   out.prepare = key_.prepare;
   if (in_place_) out.in_place = in_place_pairs(f);

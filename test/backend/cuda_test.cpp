@@ -12,6 +12,7 @@
 #include "ops/common.h"
 #include "test/backend/conformance.h"
 #include "test/ops/harness.h"
+#include "test/random/generate.h"
 
 #if __has_include(<nvrtc.h>)
 #include "backend/cuda/device/memory_split.h"
@@ -132,6 +133,17 @@ TEST_F(CudaTarget, PlansKeepWhatPreparesWeights) {
   ASSERT_EQ(plan.prepared.size(), 1u) << "weights are packed for tensor cores";
   EXPECT_EQ(plan.variants[0].prepare.size(), 1u);
   EXPECT_EQ(plan.weights.size(), 1u);
+}
+
+// Steps that prepare weights read what others of them write: none of it is read before a launch
+// waits. The plan's builder checks that.
+TEST_F(CudaTarget, WhatPreparesWeightsWaitsBeforeItReads) {
+  std::size_t launches = 0;
+  for (const std::uint64_t seed : {7000750, 7000200, 7001708}) {
+    const Plan plan = compiled_for(fuzz::generate(seed).function);
+    for (const Step& s : plan.variants.at(0).prepare) launches += s.kind == Step::Kind::launch;
+  }
+  EXPECT_GT(launches, 20u);
 }
 
 TEST_F(CudaTarget, CompilesForEveryArchitecture) {
