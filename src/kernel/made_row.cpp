@@ -1,7 +1,6 @@
 #include "kernel/made_row.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "kernel/few_row_product.h"
@@ -30,71 +29,6 @@ Numbers numbers_of(const Kernel& k) {
   });
   return out;
 }
-
-// Copies statements to another graph. `memory` has the new numbers of parameters and memory;
-// numbers of loops and registers grow by `before`; symbols are replaced.
-class Mover {
- public:
-  Mover(Graph& to, std::vector<int> memory, Numbers before, std::vector<Replacement> symbols)
-      : to_(to), memory_(std::move(memory)), before_(before), symbols_(std::move(symbols)) {}
-
-  Block operator()(const Block& block) {
-    Block out;
-    for (const Stmt& s : block) out.push_back((*this)(s));
-    return out;
-  }
-
- private:
-  Stmt operator()(const Stmt& s) {
-    Stmt out = s;
-    if (s.reg >= 0) out.reg += before_.registers;
-    if (s.var >= 0) out.var += before_.loops;
-    if (s.param >= 0) out.param = moved(s.param);
-    out.extent = replace(s.extent, symbols_);
-    out.offset = replace(s.offset, symbols_);
-    for (TileWindow* w : {&out.a, &out.b}) {
-      if (w->param >= 0) w->param = moved(w->param);
-      w->offset = replace(w->offset, symbols_);
-      w->stride = replace(w->stride, symbols_);
-    }
-    out.value = moved(s.value);
-    out.condition = moved(s.condition);
-    out.body = (*this)(s.body);
-    out.otherwise = (*this)(s.otherwise);
-    return out;
-  }
-
-  int moved(int memory) const { return memory_.at(static_cast<std::size_t>(memory)); }
-  Value moved(Value root) {
-    if (!root) return {};
-    for (NodeId n : nodes_below(std::span(&root, 1)))
-      if (!done_.contains(n)) done_.emplace(n, copy(Value(&root.graph(), n)));
-    return done_.at(root.node());
-  }
-
-  Value copy(Value v) {
-    Values operands;
-    for (const Value& o : v.operands()) operands.push_back(done_.at(o.node()));
-    Attrs attrs = v.attrs();
-    const auto replaced = [&](Dims list) {
-      for (Dim& d : list) d = replace(d, symbols_);
-      return list;
-    };
-    if (v.is(ops::dims)) attrs.set("dims", replaced(attrs.dims("dims")));
-    if (v.is(ops::load)) {
-      attrs.set("offset", replaced(attrs.dims("offset")));
-      attrs.set("param", std::int64_t{moved(static_cast<int>(attrs.integer("param")))});
-    }
-    if (v.is(ops::reg)) attrs.set("index", attrs.integer("index") + before_.registers);
-    return to_.intern_typed(v.op(), operands, attrs, std::span(&v.type(), 1));
-  }
-
-  Graph& to_;
-  std::vector<int> memory_;
-  Numbers before_;
-  std::vector<Replacement> symbols_;
-  std::unordered_map<NodeId, Value> done_;
-};
 
 // The loop over the threads of a kernel with one grid loop; null if it is not that simple.
 const Stmt* group_loop(const Kernel& k) {
@@ -155,11 +89,11 @@ std::optional<Kernel> joined_in_groups(const Kernel& first, int made, const Kern
   });
   symbols[0].by = 0;                  // its only group
   symbols[1].by = symbol_of(*after);  // its threads
-  Mover first_moved(*out.graph, of_first, before_first, symbols);
-  Mover second_moved(*out.graph, of_second, {}, {});
-  out.body = second_moved(second.body);
+  out.body = second.body;
+  Rewriter(*out.graph, {}, {of_second})(out.body);
+  Block making = before->body;
+  Rewriter(*out.graph, symbols, {of_first, before_first.registers})(making);
   Block& group = out.body[0].body[0].body;
-  Block making = first_moved(before->body);
   making.push_back({.kind = Kind::barrier});
   group.insert(std::ranges::find_if_not(group, only_fetches), std::move_iterator(making.begin()),
                std::move_iterator(making.end()));

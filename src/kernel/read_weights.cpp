@@ -77,8 +77,10 @@ class Finder {
       if (is_loop(s)) {
         const bool is_plain =
             s.loop == LoopKind::serial || s.loop == LoopKind::unrolled || s.loop == LoopKind::lanes;
-        const bool is_known = s.extent.is_number() && s.extent.number() >= 1;
-        is_plain&& is_known ? inside({&s, false}, s.body) : leave(s);
+        if (is_plain && s.extent.is_number() && s.extent.number() >= 1)
+          inside({&s, false}, s.body);
+        else
+          leave(s);
       } else if (s.kind == Kind::branch && is_of_positions(s.condition)) {
         inside({&s, false}, s.body);
         inside({&s, true}, s.otherwise);
@@ -150,8 +152,10 @@ std::vector<Read> chosen(std::vector<Read> all, std::int64_t room) {
   for (const auto& [param, n] : bytes) order.emplace_back(n, param);
   std::ranges::sort(order);
   for (const auto& [n, param] : order) {
-    if (n > room) bytes.erase(param);
-    room -= std::min(n, room);
+    if (n <= room)
+      room -= n;
+    else
+      bytes.erase(param);
   }
   std::erase_if(all, [&](const Read& r) { return !bytes.contains(r.param()); });
   return all;
@@ -268,15 +272,7 @@ void divide_copies(Kernel& kernel, Block& group) {
   for_each_statement(weights, [&](const Stmt& s) {
     if (is_loop(s)) own.push_back({symbol_of(s), loop_symbol(next_loop++, s.extent)});
   });
-  Rewriter rewriter(*kernel.graph, own);
-  rewriter(weights);
-  const auto rename = [&](const auto& self, Block& block) -> void {
-    for (Stmt& s : block) {
-      if (is_loop(s)) s.var = *loop_of(rewriter(symbol_of(s)));
-      self(self, s.body), self(self, s.otherwise);
-    }
-  };
-  rename(rename, weights);
+  Rewriter(*kernel.graph, own)(weights);
   Block others = {std::move(*copies)};
   keep_copies(others, kernel, false);
   *copies = std::move(others.at(0));

@@ -75,36 +75,51 @@ bool for_each_dim(const Block& block, const std::function<bool(const Dim&)>& vis
 Value Rewriter::operator()(Value root) {
   if (!root) return root;
   for (NodeId n : nodes_below(std::span(&root, 1)))
-    if (!done_.contains(n)) done_[n] = copy({&graph_, n});
+    if (!done_.contains(n)) done_[n] = copy(Value(&root.graph(), n));
   return done_.at(root.node());
 }
 
 Value Rewriter::copy(Value v) {
   Values operands;
-  bool is_same = true;
+  bool is_same = &v.graph() == &graph_;
   for (Value operand : v.operands()) {
     operands.push_back(done_.at(operand.node()));
     is_same = is_same && operands.back() == operand;
   }
-  if (const Dims* list = positions_in(graph_, v.node())) {
+  const auto copied = [&](const Attrs& attrs) {
+    return is_same ? v : graph_.intern_typed(v.op(), operands, attrs, std::span(&v.type(), 1));
+  };
+  const Dims* list = positions_in(v.graph(), v.node());
+  if (!list && !v.is(ops::reg)) return copied(v.attrs());
+  Attrs attrs = v.attrs();
+  if (list) {
     Dims replaced;
     for (const Dim& d : *list) replaced.push_back(replace(d, list_));
-    if (replaced == *list && is_same) return v;
-    if (v.is(ops::dims)) return dims_value(graph_, replaced, v.dtype(), {});
-    Attrs attrs = v.attrs();
+    is_same = is_same && replaced == *list;
+    if (v.is(ops::dims)) return is_same ? v : dims_value(graph_, replaced, v.dtype(), {});
     attrs.set("offset", replaced);
-    return graph_.intern_typed(v.op(), operands, attrs, std::span(&v.type(), 1));
   }
-  if (is_same) return v;
-  return graph_.intern_typed(v.op(), operands, v.attrs(), std::span(&v.type(), 1));
+  if (v.is(ops::load) && !numbers_.memory.empty()) {
+    is_same = false;
+    attrs.set("param", std::int64_t{memory(static_cast<int>(attrs.integer("param")))});
+  }
+  if (v.is(ops::reg) && numbers_.registers > 0) {
+    is_same = false;
+    attrs.set("index", attrs.integer("index") + numbers_.registers);
+  }
+  return copied(attrs);
 }
 
 void Rewriter::operator()(Block& block) {
   for (Stmt& s : block) {
+    if (is_loop(s)) s.var = loop_of((*this)(symbol_of(s))).value_or(s.var);
+    if (s.reg >= 0) s.reg += numbers_.registers;
+    s.param = memory(s.param);
     s.extent = (*this)(s.extent);
     s.offset = (*this)(s.offset);
     s.columns = (*this)(s.columns);
     for (TileWindow* w : {&s.a, &s.b}) {
+      w->param = memory(w->param);
       w->offset = (*this)(w->offset);
       w->stride = (*this)(w->stride);
     }

@@ -39,10 +39,18 @@ void for_each_statement(const Block&, const std::function<void(const Stmt&)>&);
 // values. Stops early and returns false when the function returns false.
 bool for_each_dim(const Block&, const std::function<bool(const Dim&)>&);
 
-// Copies expressions with positions and values replaced.
+// New numbers for a kernel's memory and registers. Registers in positions keep theirs.
+struct Renumbering {
+  std::vector<int> memory = {};  // of each parameter, then of each piece of memory; empty: the same
+  RegId registers = 0;           // is added
+};
+
+// Copies expressions with positions, values and numbers replaced, also from another graph. In
+// statements, loops whose variable is replaced by another get that variable.
 class Rewriter {
  public:
-  Rewriter(Graph& graph, std::vector<Replacement> list) : graph_(graph), list_(std::move(list)) {}
+  Rewriter(Graph& to, std::vector<Replacement> list, Renumbering numbers = {})
+      : graph_(to), list_(std::move(list)), numbers_(std::move(numbers)) {}
   void set(Value from, Value to) { done_[from.node()] = to; }
 
   Value operator()(Value);
@@ -51,9 +59,15 @@ class Rewriter {
 
  private:
   Value copy(Value);
+  int memory(int number) const {
+    return number < 0 || numbers_.memory.empty()
+               ? number
+               : numbers_.memory.at(static_cast<std::size_t>(number));
+  }
 
   Graph& graph_;
   std::vector<Replacement> list_;
+  Renumbering numbers_;
   std::unordered_map<NodeId, Value> done_;
 };
 
