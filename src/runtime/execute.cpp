@@ -53,6 +53,7 @@ void StreamSet::synchronize() {
 }
 
 void StepRunner::run(const Variant& variant, BoundProgram& program, const Memory& memory) {
+  const Clock::time_point start = Clock::now();
   try {
     run_steps(variant, program, memory);
   } catch (...) {
@@ -64,6 +65,7 @@ void StepRunner::run(const Variant& variant, BoundProgram& program, const Memory
     }
     throw;
   }
+  counters.submitting += Clock::now() - start;
   streams_.synchronize();
 }
 

@@ -37,6 +37,8 @@ struct RunCounters {
   std::int64_t runs = 0, launches = 0, library_calls = 0, host_calls = 0, copies = 0;
   std::int64_t binds = 0;          // sets of sizes that were evaluated
   std::int64_t staged_copies = 0;  // of inputs and outputs that are not aligned
+  // Of all runs, until all steps were given to the devices; waiting for the devices is not counted.
+  std::chrono::nanoseconds submitting{};
 };
 
 // One stream for each stream of an executable, in the same order.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -65,6 +66,18 @@ TEST(Session, RunsStepsForEverySize) {
   EXPECT_EQ(s.counters().runs, 7);
   EXPECT_EQ(s.counters().launches, 12);  // none for size 0
   EXPECT_EQ(s.counters().binds, 6);
+}
+
+TEST(Session, CountsTheTimeUntilStepsAreSubmitted) {
+  Session s(load(scale_and_add()), {.threads = 1});
+  const auto start = std::chrono::steady_clock::now();
+  std::chrono::nanoseconds last{};
+  for (int i = 0; i < 5; ++i) {
+    s.run(std::vector{ramp(1000)});
+    EXPECT_GT(s.counters().submitting, last);
+    last = s.counters().submitting;
+  }
+  EXPECT_LT(last, std::chrono::steady_clock::now() - start);
 }
 
 TEST(Session, KeepsOnlyTheLastSizes) {
