@@ -24,7 +24,7 @@ struct RowProblem {
   std::int64_t rows = 1;
   bool along_depth = false;
   std::int64_t element_bytes = 2;  // of the matrix
-  bool may_read_first = false;     // the matrix, see read_weights.h
+  bool may_read_first = false;  // the matrix may be read before the kernel waits (read_weights.h)
 };
 
 // ---- tuning

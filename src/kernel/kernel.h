@@ -206,7 +206,8 @@ struct GroupSpec {
   // (result, parameter): both share memory, and the group changes a part of it. A candidate writes
   // only that part.
   std::vector<std::pair<int, int>> updates = {};
-  // The group itself prepares weights, together with others whose results it may read.
+  // The group depends on weights alone: it runs once, before the first run, together with others of
+  // its kind, whose results it may read.
   bool prepares = false;
 };
 

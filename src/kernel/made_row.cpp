@@ -16,20 +16,6 @@ namespace {
 using Kind = Stmt::Kind;
 using Operand = Candidate::Operand;
 
-// How many loops and registers a kernel has.
-struct Numbers {
-  VarId loops = 0;
-  RegId registers = 0;
-};
-Numbers numbers_of(const Kernel& k) {
-  Numbers out;
-  for_each_statement(k.body, [&](const Stmt& s) {
-    out.loops = std::max(out.loops, s.var + 1);
-    out.registers = std::max(out.registers, s.reg + 1);
-  });
-  return out;
-}
-
 // The loop over the threads of a kernel with one grid loop; null if it is not that simple.
 const Stmt* group_loop(const Kernel& k) {
   if (k.body.size() != 1 || !has_grid(k) || k.body[0].body.size() != 1) return nullptr;
@@ -81,18 +67,18 @@ std::optional<Kernel> joined_in_groups(const Kernel& first, int made, const Kern
   const KernelParam& row = first.params[static_cast<std::size_t>(made)];
   out.memory.push_back({row.dtype, product(row.dims), 0, MemoryScope::group});
   place_memory(out);
-  const Numbers before_first = numbers_of(second);
+  const FreeNumbers before_first = free_numbers(second);
   std::vector<Replacement> symbols;
   for_each_statement(first.body, [&](const Stmt& s) {
     if (is_loop(s))
-      symbols.push_back({symbol_of(s), loop_symbol(s.var + before_first.loops, s.extent)});
+      symbols.push_back({symbol_of(s), loop_symbol(s.var + before_first.loop, s.extent)});
   });
   symbols[0].by = 0;                  // its only group
   symbols[1].by = symbol_of(*after);  // its threads
   out.body = second.body;
   Rewriter(*out.graph, {}, {of_second})(out.body);
   Block making = before->body;
-  Rewriter(*out.graph, symbols, {of_first, before_first.registers})(making);
+  Rewriter(*out.graph, symbols, {of_first, before_first.reg})(making);
   Block& group = out.body[0].body[0].body;
   making.push_back({.kind = Kind::barrier});
   group.insert(std::ranges::find_if_not(group, only_fetches), std::move_iterator(making.begin()),

@@ -61,8 +61,7 @@ bool is_of_positions(Value v) {
 
 class Finder {
  public:
-  Finder(const Kernel& kernel, const std::vector<bool>& is_weight)
-      : kernel_(kernel), is_weight_(is_weight) {}
+  explicit Finder(const std::vector<bool>& is_weight) : is_weight_(is_weight) {}
 
   std::vector<Read> run(const Block& group) {
     find(group);
@@ -129,7 +128,6 @@ class Finder {
     return out;
   }
 
-  const Kernel& kernel_;
   const std::vector<bool>& is_weight_;
   std::vector<Around> around_;
   std::vector<Read> found_;
@@ -206,15 +204,9 @@ void drop_fetches(Block& block, const std::unordered_set<int>& params) {
   });
 }
 
-VarId next_loop_of(const Kernel& kernel) {
-  VarId out = 0;
-  for_each_statement(kernel.body, [&](const Stmt& s) { out = std::max(out, s.var + 1); });
-  return out;
-}
-
 void move_to_registers(Kernel& kernel, Block& group, const std::vector<bool>& is_weight) {
-  std::vector<Read> reads = chosen(Finder(kernel, is_weight).run(group), free_bytes(kernel));
-  VarId next_loop = next_loop_of(kernel);
+  std::vector<Read> reads = chosen(Finder(is_weight).run(group), free_bytes(kernel));
+  VarId next_loop = free_numbers(kernel).loop;
   Graph& graph = *kernel.graph;
   Block first;
   Rewriter use(graph, {});
@@ -268,7 +260,7 @@ void divide_copies(Kernel& kernel, Block& group) {
   Block weights = {*copies};
   if (!keep_copies(weights, kernel, true)) return;
   std::vector<Replacement> own;
-  VarId next_loop = next_loop_of(kernel);
+  VarId next_loop = free_numbers(kernel).loop;
   for_each_statement(weights, [&](const Stmt& s) {
     if (is_loop(s)) own.push_back({symbol_of(s), loop_symbol(next_loop++, s.extent)});
   });

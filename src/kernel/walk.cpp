@@ -37,6 +37,15 @@ void for_each_statement(const Block& block, const std::function<void(const Stmt&
   }
 }
 
+FreeNumbers free_numbers(const Kernel& kernel) {
+  FreeNumbers out;
+  for_each_statement(kernel.body, [&](const Stmt& s) {
+    out.loop = std::max(out.loop, s.var + 1);
+    out.reg = std::max(out.reg, s.reg + 1);
+  });
+  return out;
+}
+
 std::vector<Value> values_of(const Block& block) {
   std::vector<Value> out;
   for_each_statement(block, [&](const Stmt& s) {

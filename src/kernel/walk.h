@@ -45,6 +45,13 @@ struct Renumbering {
   RegId registers = 0;           // is added
 };
 
+// The first numbers that no loop and no register of a kernel has.
+struct FreeNumbers {
+  VarId loop = 0;
+  RegId reg = 0;
+};
+FreeNumbers free_numbers(const Kernel&);
+
 // Copies expressions with positions, values and numbers replaced, also from another graph. In
 // statements, loops whose variable is replaced by another get that variable.
 class Rewriter {

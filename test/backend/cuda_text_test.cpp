@@ -528,6 +528,30 @@ TEST(CudaText, FewGroupsReadWeightsBeforeTheyWait) {
                      spec, c);
 }
 
+// The first tiles of weights are copied before the kernel waits, those of other operands after it.
+TEST(CudaText, TensorProductsCopyWeightsBeforeTheyWait) {
+  Function f;
+  const Value a = f.add_param(Type(DType::bf16, {16, 1024}), "a"),
+              b = f.add_param(Type(DType::bf16, {1024, 96}), "b");
+  f.add_result(ops::matmul(a, b), "y");
+  GroupSpec spec = spec_of(f);
+  spec.param_is_weight = {false, true};
+  const auto c = backend("cuda").target("sm_90")->tuned(spec, "tensor", {});
+  ASSERT_TRUE(c);
+  const auto& step = c->steps.back();
+  const std::string text = cuda::source_of(std::get<Kernel>(step.what)).text;
+  const std::size_t body = text.find("void hone_body"),
+                    wait = text.find("hone_wait_for_previous();", body);
+  ASSERT_NE(wait, std::string::npos);
+  for (std::size_t i = 0; i < step.operands.size(); ++i) {
+    const std::size_t copy = text.find(cat(", p", i, " + ("), text.find("hone_copy_async", body));
+    if (step.operands[i].kind == Candidate::Operand::Kind::result) continue;
+    ASSERT_NE(copy, std::string::npos) << i;
+    EXPECT_EQ(copy < wait, step.operands[i].index == 1) << i << text;
+  }
+  expect_text_agrees(f, {random_array(a.type(), 1), random_array(b.type(), 2)}, spec, *c);
+}
+
 // A kernel of few groups prefetches its operands while the previous kernel still runs.
 TEST(CudaText, FewGroupsFetchBeforeTheyWait) {
   for (const std::int64_t columns : {512, 1 << 20}) {

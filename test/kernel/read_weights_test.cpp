@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "kernel/candidates.h"
 #include "kernel/walk.h"
 #include "ops/common.h"
@@ -35,7 +33,7 @@ grid loop:0 < 2
 
 const Block& group_of(const Kernel& k) { return k.body.at(0).body.at(0).body; }
 
-// The bytes of p2.
+// The elements of p2.
 std::vector<float> result_of(const Kernel& k) {
   std::vector<std::vector<float>> memory(3, std::vector<float>(4096));
   for (int i = 0; i < 4096; ++i) {
@@ -103,6 +101,10 @@ unrolled loop:2 < 40
     %0 = load f32 p0[8*loop:2+loop:3]
     p2[2048*loop:0+64*loop:1+loop:3] = %0
 )"},
+    {"threads that have no register to spare", false, R"(%0 = load f32 p0[1024*loop:0+loop:1]
+p2[1024*loop:0+loop:1] = %0
+)",
+     1024},
     {"a branch that depends on memory", false, R"(%0 = load f32 p1[loop:1]
 %1 = lt %0 f32(1)
 if %1

@@ -50,7 +50,7 @@ c::Dialect of_clusters(std::uint32_t blocks) {
   return out;
 }
 
-// Such a kernel waits after these statements.
+// True if groups begin with statements that need no other launch; the kernel waits after these.
 bool begins_with_weights(const Kernel& kernel) {
   if (!has_grid(kernel)) return false;
   const Block& group = kernel.body.at(0).body;
