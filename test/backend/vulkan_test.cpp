@@ -138,7 +138,9 @@ TEST(VulkanTarget, KnowsItsForms) {
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
   a.limits.maxComputeSharedMemorySize = 49152;
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
-  a.multiplies_matrices = true;
+  a.multiplies_matrices = true;  // of no use without subgroups, to which they belong
+  EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
+  a.joins_in_subgroups = true;
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.3-matrices");
   a.limits.maxComputeSharedMemorySize = 16384;
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2");
@@ -471,24 +473,51 @@ void expect_works(Device& device) {
   device.free(m, 64);
 }
 
+// Drivers take long to open a device, and a plan may be given tensors that another one made.
+TEST(Vulkan, AProcessOpensADeviceOnce) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  const std::shared_ptr<Device> first = open_device("vulkan"), second = open_device("vulkan");
+  const OwnedMemory memory(first, 64);
+  EXPECT_TRUE(second->of_host(reinterpret_cast<const void*>(memory.at().handle)));
+  EXPECT_EQ(vulkan::Shared::open(), vulkan::Shared::open());
+}
+
+// A start reads what the driver made of its own kernels, not of all that the device has run.
+TEST(Vulkan, EachPlanHasItsOwnFileOfPipelines) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  const char* set = std::getenv("HONE_CACHE_DIR");
+  const std::string before = set ? set : "";
+  const std::filesystem::path folder = testing::TempDir() + cat("/pipelines_", getpid());
+  ::setenv("HONE_CACHE_DIR", folder.c_str(), 1);
+  const std::shared_ptr<Device> device = vulkan::device_of(std::make_shared<vulkan::Shared>());
+  std::ptrdiff_t files = 0;
+  for (const Op* op : {&ops::reduce_sum, &ops::reduce_prod, &ops::reduce_sum}) {
+    Function f;
+    f.add_result(reduce_axes(*op, f.add_param(f32({4, 8}), "x"), {1}), "y");
+    Executable::load(std::make_shared<const Plan>(vulkan_plan(f)), device);
+    if (op == &ops::reduce_prod) ++files;
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "vulkan"), {}), files + 1);
+  }
+  before.empty() ? ::unsetenv("HONE_CACHE_DIR") : ::setenv("HONE_CACHE_DIR", before.c_str(), 1);
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Vulkan, AfterALostDeviceNewOnesWork) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
-  {
-    const auto shared = std::make_shared<vulkan::Shared>();
-    shared->machine->api.vkQueueSubmit = lose;
-    const std::shared_ptr<Device> device = vulkan::device_of(shared);
-    const OwnedMemory memory(device, 64);
-    const std::unique_ptr<Stream> stream = device->open_stream();
-    for (int i = 0; i < 2; ++i) {
-      const std::string why = refusal([&] {
-        stream->fill(memory.at(), std::byte{1}, 64);
-        stream->synchronize();
-      });
-      EXPECT_NE(why.find("VK_ERROR_DEVICE_LOST"), std::string::npos) << why;
-      EXPECT_NE(why.find("open the device again"), std::string::npos) << why;
-    }
+  const std::shared_ptr<vulkan::Shared> shared = vulkan::Shared::open();
+  shared->machine->api.vkQueueSubmit = lose;
+  const std::shared_ptr<Device> device = open_device("vulkan");
+  const OwnedMemory memory(device, 64);
+  const std::unique_ptr<Stream> stream = device->open_stream();
+  for (int i = 0; i < 2; ++i) {
+    const std::string why = refusal([&] {
+      stream->fill(memory.at(), std::byte{1}, 64);
+      stream->synchronize();
+    });
+    EXPECT_NE(why.find("VK_ERROR_DEVICE_LOST"), std::string::npos) << why;
+    EXPECT_NE(why.find("open the device again"), std::string::npos) << why;
   }
-  expect_works(*open_device("vulkan"));
+  expect_works(*open_device("vulkan"));  // while the lost one is held
 }
 
 TEST(Vulkan, WithoutMemoryADeviceStaysUsable) {

@@ -96,15 +96,40 @@ Words prepared(std::span<const std::uint32_t> spirv, const Adapter& a, std::stri
 }  // namespace
 
 Pipeline::~Pipeline() {
-  if (handle) machine->api.vkDestroyPipeline(machine->handle, handle, nullptr);
-  ++machine->generation;
+  Machine& m = cache->machine();
+  if (handle) m.api.vkDestroyPipeline(m.handle, handle, nullptr);
+  ++m.generation;
 }
 
-Pipelines::Pipelines(std::shared_ptr<Machine> machine)
-    : machine_(std::move(machine)),
-      files_(cache_directory(), "vulkan"),
-      key_(hash128(cat(machine_->adapter.uuid, " ", machine_->adapter.driver, " ",
-                       machine_->adapter.cache_version))) {
+PipelineCache::PipelineCache(std::shared_ptr<Machine> machine, const Hash128& program)
+    : machine_(std::move(machine)), files_(cache_directory(), "vulkan") {
+  const Adapter& a = machine_->adapter;
+  key_ = hash128(cat(a.uuid, " ", a.driver, " ", a.cache_version, " ", to_hex(program)));
+  const std::vector<std::byte> kept = files_.find(key_).value_or(std::vector<std::byte>{});
+  VkPipelineCacheCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+  info.initialDataSize = kept.size();
+  info.pInitialData = kept.data();
+  require(machine_->api.vkCreatePipelineCache(machine_->handle, &info, nullptr, &handle_),
+          "making a cache of kernels");
+}
+
+PipelineCache::~PipelineCache() {
+  if (has_more_) keep();
+  machine_->api.vkDestroyPipelineCache(machine_->handle, handle_, nullptr);
+}
+
+void PipelineCache::keep() {
+  std::size_t bytes = 0;
+  const auto read = [&](std::byte* data) {
+    return machine_->api.vkGetPipelineCacheData(machine_->handle, handle_, &bytes, data);
+  };
+  if (read(nullptr) != VK_SUCCESS) return;
+  std::vector<std::byte> data(bytes);
+  if (read(data.data()) == VK_SUCCESS) files_.store(key_, std::span(data).first(bytes));
+}
+
+Pipelines::Pipelines(std::shared_ptr<Machine> machine) : machine_(std::move(machine)) {
   VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, most_pushed * 8};
   VkPipelineLayoutCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
@@ -112,33 +137,14 @@ Pipelines::Pipelines(std::shared_ptr<Machine> machine)
   info.pPushConstantRanges = &range;
   require(machine_->api.vkCreatePipelineLayout(machine_->handle, &info, nullptr, &layout_),
           "making a layout of kernels");
-  VkPipelineCacheCreateInfo cache{};
-  cache.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
-  const std::vector<std::byte> kept = files_.find(key_).value_or(std::vector<std::byte>{});
-  cache.initialDataSize = kept.size();
-  cache.pInitialData = kept.data();
-  require(machine_->api.vkCreatePipelineCache(machine_->handle, &cache, nullptr, &cache_),
-          "making a cache of kernels");
 }
 
 Pipelines::~Pipelines() {
-  keep();
-  machine_->api.vkDestroyPipelineCache(machine_->handle, cache_, nullptr);
   machine_->api.vkDestroyPipelineLayout(machine_->handle, layout_, nullptr);
 }
 
-void Pipelines::keep() {
-  std::size_t bytes = 0;
-  const DeviceApi& api = machine_->api;
-  if (!has_more_ ||
-      api.vkGetPipelineCacheData(machine_->handle, cache_, &bytes, nullptr) != VK_SUCCESS)
-    return;
-  std::vector<std::byte> data(bytes);
-  if (api.vkGetPipelineCacheData(machine_->handle, cache_, &bytes, data.data()) == VK_SUCCESS)
-    files_.store(key_, std::span(data).first(bytes));
-}
-
 std::shared_ptr<const Pipeline> Pipelines::get(std::span<const std::byte> code,
+                                               const std::shared_ptr<PipelineCache>& cache,
                                                std::string_view where) {
   ShaderHeader header;
   const auto broken = [&] {
@@ -164,11 +170,12 @@ std::shared_ptr<const Pipeline> Pipelines::get(std::span<const std::byte> code,
   const std::size_t first = is_plain ? header.code_words : 0;
   std::memcpy(spirv.data(), code.data() + sizeof header + first * sizeof(std::uint32_t),
               spirv.size() * sizeof(std::uint32_t));
-  return make(header, spirv, where);
+  return make(header, spirv, cache, where);
 }
 
 std::shared_ptr<const Pipeline> Pipelines::make(const ShaderHeader& header,
                                                 std::span<const std::uint32_t> spirv,
+                                                const std::shared_ptr<PipelineCache>& cache,
                                                 std::string_view where) {
   const Words words = prepared(spirv, machine_->adapter, where);
   Words all = words;
@@ -179,30 +186,28 @@ std::shared_ptr<const Pipeline> Pipelines::make(const ShaderHeader& header,
     const std::scoped_lock lock(mutex_);
     if (std::shared_ptr<const Pipeline> it = known_[hash].lock()) return it;
   }
-  std::shared_ptr<Pipeline> made = compiled(header, words, true);
+  std::shared_ptr<Pipeline> made = compiled(header, words, true, cache);
   if (header.alignment > 1) made->words = words;
   const std::scoped_lock lock(mutex_);
   std::weak_ptr<const Pipeline>& known = known_[hash];
   if (std::shared_ptr<const Pipeline> it = known.lock()) return it;  // made by another thread
   known = made;
-  has_more_ = true;
   return made;
 }
 
 const Pipeline& Pipelines::unaligned(const Pipeline& p) {
   const std::scoped_lock lock(mutex_);
   if (!p.unaligned) {
-    p.unaligned = compiled(p.header, p.words, false);
-    has_more_ = true;
+    p.unaligned = compiled(p.header, p.words, false, p.cache);
   }
   return *p.unaligned;
 }
 
 std::shared_ptr<Pipeline> Pipelines::compiled(const ShaderHeader& header,
-                                              std::span<const std::uint32_t> words,
-                                              bool is_aligned) {
+                                              std::span<const std::uint32_t> words, bool is_aligned,
+                                              const std::shared_ptr<PipelineCache>& cache) {
   const DeviceApi& api = machine_->api;
-  auto made = std::make_shared<Pipeline>(machine_);
+  auto made = std::make_shared<Pipeline>(cache);
   made->header = header;
   // Constants that a shader does not declare are ignored.
   const VkBool32 values[] = {is_aligned, machine_->adapter.converts_halves,
@@ -230,10 +235,11 @@ std::shared_ptr<Pipeline> Pipelines::compiled(const ShaderHeader& header,
   info.layout = layout_;
   require(api.vkCreateShaderModule(machine_->handle, &module, nullptr, &info.stage.module),
           "loading a kernel");
-  const VkResult r =
-      api.vkCreateComputePipelines(machine_->handle, cache_, 1, &info, nullptr, &made->handle);
+  const VkResult r = api.vkCreateComputePipelines(machine_->handle, cache->handle(), 1, &info,
+                                                  nullptr, &made->handle);
   api.vkDestroyShaderModule(machine_->handle, info.stage.module, nullptr);
   require(r, "compiling a kernel for the device");
+  cache->grow();
   return made;
 }
 
@@ -243,31 +249,36 @@ int rank_of(const Adapter& a, std::string_view target) {
   return form == std::end(forms) || !form->fits(a) ? -1 : static_cast<int>(form - forms) + 1;
 }
 
-VulkanProgram::VulkanProgram(const Adapter& adapter, Pipelines& pipelines,
-                             std::span<const Binary* const> binaries, std::string_view where) {
+VulkanProgram::VulkanProgram(Pipelines& pipelines, std::span<const Binary* const> binaries,
+                             std::string_view where) {
+  const Adapter& adapter = pipelines.machine()->adapter;
   // Drivers take longest for long code, so it goes first.
   std::vector<const Binary*> longest_first(binaries.begin(), binaries.end());
   std::ranges::stable_sort(longest_first, std::greater(),
                            [](const Binary* b) { return b->code.size(); });
   std::vector<std::span<const std::byte>> codes;
   std::vector<std::string> names;
+  std::string hashes;
   for (const Binary* b : longest_first) {
     check(*b, where);
     if (rank_of(adapter, b->target) <= 0)
       throw UserError(where, ": is compiled for '", b->target, "', expected ",
                       form_of(adapter).name, " for '", adapter.name,
                       "'; compile it for this machine");
+    hashes += to_hex(hash128(b->code));
     for (const Binary::Entry& e : b->entries) {
       codes.push_back(std::span(b->code).subspan(e.offset));
       names.push_back(e.name);
     }
   }
   // Drivers take milliseconds per pipeline.
+  const auto cache = std::make_shared<PipelineCache>(pipelines.machine(), hash128(hashes));
   constexpr std::size_t few = 4;
   std::vector<std::shared_ptr<const Pipeline>> made(names.size());
   const auto pool = make_thread_pool({.threads = names.size() <= few ? 1 : 0});
   parallel_for(*pool, std::ssize(names), [&](std::int64_t i) {
-    made[static_cast<std::size_t>(i)] = pipelines.get(codes[static_cast<std::size_t>(i)], where);
+    made[static_cast<std::size_t>(i)] =
+        pipelines.get(codes[static_cast<std::size_t>(i)], cache, where);
   });
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::shared_ptr<const Pipeline>& p = made[i];

@@ -1,6 +1,7 @@
 // Compiled kernels loaded on a device: one pipeline per kernel, shared between programs.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,14 +15,37 @@
 
 namespace hone::vulkan {
 
+// What the driver made of the kernels of one program, kept on disk. A file for each program, so
+// that a start reads only what it needs, however many programs this device has run.
+class PipelineCache {
+ public:
+  PipelineCache(std::shared_ptr<Machine>, const Hash128& program);
+  ~PipelineCache();  // writes the file if it has more than that
+  PipelineCache(const PipelineCache&) = delete;
+  PipelineCache& operator=(const PipelineCache&) = delete;
+
+  Machine& machine() const { return *machine_; }
+  VkPipelineCache handle() const { return handle_; }
+  void grow() { has_more_ = true; }
+
+ private:
+  void keep();
+
+  std::shared_ptr<Machine> machine_;
+  VkPipelineCache handle_ = VK_NULL_HANDLE;
+  std::atomic<bool> has_more_ = false;  // than the file
+  CompileCache files_;
+  Hash128 key_;
+};
+
 // A kernel that can be dispatched.
 struct Pipeline {
-  Pipeline(std::shared_ptr<Machine> m) : machine(std::move(m)) {}
+  explicit Pipeline(std::shared_ptr<PipelineCache> c) : cache(std::move(c)) {}
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  std::shared_ptr<Machine> machine;
+  std::shared_ptr<PipelineCache> cache;
   VkPipeline handle = VK_NULL_HANDLE;
   ShaderHeader header;
   // If header.alignment > 1: the SPIR-V of the kernel for unaligned operands.
@@ -39,26 +63,25 @@ class Pipelines {
 
   // Throws UserError naming `where` when the code is invalid or needs features that the device
   // lacks.
-  std::shared_ptr<const Pipeline> get(std::span<const std::byte> code, std::string_view where);
+  std::shared_ptr<const Pipeline> get(std::span<const std::byte> code,
+                                      const std::shared_ptr<PipelineCache>&,
+                                      std::string_view where);
   std::shared_ptr<const Pipeline> make(const ShaderHeader&, std::span<const std::uint32_t> spirv,
+                                       const std::shared_ptr<PipelineCache>&,
                                        std::string_view where);
   // For operands of any alignment.
   const Pipeline& unaligned(const Pipeline&);
   VkPipelineLayout layout() const { return layout_; }
+  const std::shared_ptr<Machine>& machine() const { return machine_; }
 
  private:
-  void keep();
   std::shared_ptr<Pipeline> compiled(const ShaderHeader&, std::span<const std::uint32_t> words,
-                                     bool is_aligned);
+                                     bool is_aligned, const std::shared_ptr<PipelineCache>&);
 
   std::shared_ptr<Machine> machine_;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
-  VkPipelineCache cache_ = VK_NULL_HANDLE;  // the driver's code, saved on disk
-  bool has_more_ = false;                   // than the cache read from disk
   std::mutex mutex_;
   std::map<Hash128, std::weak_ptr<const Pipeline>> known_;
-  CompileCache files_;
-  Hash128 key_;
 };
 
 // Device::rank.
@@ -66,7 +89,7 @@ int rank_of(const Adapter&, std::string_view target);
 
 class VulkanProgram final : public Program {
  public:
-  VulkanProgram(const Adapter&, Pipelines&, std::span<const Binary* const>, std::string_view where);
+  VulkanProgram(Pipelines&, std::span<const Binary* const>, std::string_view where);
   ProgramEntry entry(std::string_view name) const override;
   std::size_t bytes() const override { return bytes_; }
   static const Pipeline& pipeline(ProgramEntry e) {

@@ -159,8 +159,8 @@ void Work::reach(std::uint64_t point) {
     const auto until = std::chrono::steady_clock::now() + while_looking;
     do {
       std::uint64_t now = 0;
-      require(machine_->api.vkGetSemaphoreCounterValue(machine_->handle, reached_, &now),
-              "waiting for the device");
+      machine_->require(machine_->api.vkGetSemaphoreCounterValue(machine_->handle, reached_, &now),
+                        "waiting for the device");
       if (now >= point) return;
     } while (std::chrono::steady_clock::now() < until);
   }
@@ -169,8 +169,8 @@ void Work::reach(std::uint64_t point) {
   info.semaphoreCount = 1;
   info.pSemaphores = &reached_;
   info.pValues = &point;
-  require(machine_->api.vkWaitSemaphores(machine_->handle, &info, ~std::uint64_t{0}),
-          "waiting for the device");
+  machine_->require(machine_->api.vkWaitSemaphores(machine_->handle, &info, ~std::uint64_t{0}),
+                    "waiting for the device");
 }
 
 void Work::flush() {

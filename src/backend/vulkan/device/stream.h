@@ -13,13 +13,16 @@ namespace hone::vulkan {
 // Threads per group of the kernel that copies vectors.
 inline constexpr std::uint32_t plain_copy_threads = 256;
 
-// State shared by the streams of a device.
+// State shared by the streams of a device, and by all who have opened it.
 struct Shared {
-  Shared()
-      : machine(std::make_shared<Machine>()),
+  explicit Shared(std::shared_ptr<Machine> m = std::make_shared<Machine>())
+      : machine(std::move(m)),
         memory(machine),
         staging(std::make_shared<Staging>(machine)),
         pipelines(machine) {}
+
+  // What others in this process have opened and the driver has not given up, else newly opened.
+  static std::shared_ptr<Shared> open();
 
   // Kernels that copy strided elements, and vectors of 16 bytes.
   const Pipeline& strided_copy();
@@ -31,6 +34,9 @@ struct Shared {
   Pipelines pipelines;
 
  private:
+  std::shared_ptr<const Pipeline> made(const ShaderHeader&, std::span<const std::uint32_t> spirv,
+                                       std::string_view what);
+
   std::once_flag strided_once_, plain_once_;
   std::shared_ptr<const Pipeline> strided_copy_, plain_copy_;
 };

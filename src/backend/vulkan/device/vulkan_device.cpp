@@ -2,6 +2,7 @@
 
 #include <plain_copy.h>  // generated from plain_copy.comp
 #include <strided_copy.h>
+#include <unistd.h>
 
 #include <map>
 
@@ -10,12 +11,34 @@
 
 namespace hone::vulkan {
 
+// Drivers take long to open a device, and memory and pipelines belong to one opening.
+std::shared_ptr<Shared> Shared::open() {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<Shared>> known;
+  static const ::pid_t process = ::getpid();
+  if (process != ::getpid())
+    throw UserError(
+        "vulkan: this process was forked from one that had opened a device, which drivers do not "
+        "allow; open devices after the fork only");
+  const std::shared_ptr<Instance> instance = open_instance();
+  Adapter adapter = choose_adapter(*instance);
+  const std::scoped_lock lock(mutex);
+  // The summary has the UUID; HONE_VULKAN_SUBGROUPS and HONE_VULKAN_MATRICES may have changed.
+  std::weak_ptr<Shared>& entry = known[cat(adapter.summary(), form_of(adapter).name)];
+  std::shared_ptr<Shared> shared = entry.lock();
+  if (!shared || shared->machine->is_lost()) {
+    shared = std::make_shared<Shared>(std::make_shared<Machine>(instance, std::move(adapter)));
+    entry = shared;
+  }
+  return shared;
+}
+
 const Pipeline& Shared::strided_copy() {
   std::call_once(strided_once_, [&] {
     ShaderHeader header;
     header.operands = 29;
     header.threads = 64;
-    strided_copy_ = pipelines.make(header, strided_copy_spirv, "the copy between strides");
+    strided_copy_ = made(header, strided_copy_spirv, "the copy between strides");
   });
   return *strided_copy_;
 }
@@ -26,9 +49,16 @@ const Pipeline& Shared::plain_copy() {
     header.operands = 2;
     header.sizes = 1;
     header.threads = plain_copy_threads;
-    plain_copy_ = pipelines.make(header, plain_copy_spirv, "the copy of vectors");
+    plain_copy_ = made(header, plain_copy_spirv, "the copy of vectors");
   });
   return *plain_copy_;
+}
+
+std::shared_ptr<const Pipeline> Shared::made(const ShaderHeader& header,
+                                             std::span<const std::uint32_t> spirv,
+                                             std::string_view what) {
+  const auto cache = std::make_shared<PipelineCache>(machine, hash128(std::as_bytes(spirv)));
+  return pipelines.make(header, spirv, cache, what);
 }
 
 namespace {
@@ -58,8 +88,7 @@ class VulkanDevice final : public Device {
   void free(DeviceMemory m, std::size_t) noexcept override { shared_->memory.free(m); }
   std::unique_ptr<Program> load(std::span<const Binary* const> binaries,
                                 std::string_view where) override {
-    return std::make_unique<VulkanProgram>(shared_->machine->adapter, shared_->pipelines, binaries,
-                                           where);
+    return std::make_unique<VulkanProgram>(shared_->pipelines, binaries, where);
   }
   std::string why_missing(std::string_view library) override {
     return cat("Vulkan devices call no library '", library, "'");
@@ -87,7 +116,7 @@ std::shared_ptr<Device> device_of(std::shared_ptr<Shared> shared) {
   return std::make_shared<VulkanDevice>(std::move(shared));
 }
 
-std::shared_ptr<Device> open_device() { return device_of(std::make_shared<Shared>()); }
+std::shared_ptr<Device> open_device() { return device_of(Shared::open()); }
 
 std::vector<LibraryStatus> device_libraries() {
   std::vector<LibraryStatus> out;

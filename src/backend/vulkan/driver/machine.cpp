@@ -325,7 +325,10 @@ Adapter choose_adapter(const Instance& instance) {
   return *best;
 }
 
-Machine::Machine() : instance(open_instance()), adapter(choose_adapter(*instance)) {
+Machine::Machine() : Machine(open_instance(), choose_adapter(*open_instance())) {}
+
+Machine::Machine(std::shared_ptr<Instance> opened, Adapter chosen)
+    : instance(std::move(opened)), adapter(std::move(chosen)) {
   const float priority = 1;
   VkDeviceQueueCreateInfo queues{};
   queues.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
@@ -380,6 +383,11 @@ Machine::~Machine() {
   if (!handle) return;
   api.vkDeviceWaitIdle(handle);
   api.vkDestroyDevice(handle, nullptr);
+}
+
+void Machine::require(VkResult r, std::string_view what) {
+  if (r == VK_ERROR_DEVICE_LOST) is_lost_ = true;
+  vulkan::require(r, what);
 }
 
 void Machine::submit(const VkSubmitInfo& info) {

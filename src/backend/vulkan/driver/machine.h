@@ -78,13 +78,19 @@ int validation_messages();
 
 // An open device. Thread-safe, except the queue: one thread at a time.
 struct Machine {
+  // Opens the chosen adapter; the other opens a given one.
   Machine();
+  Machine(std::shared_ptr<Instance>, Adapter);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
   // Submits under a lock. Throws UserError when the device is lost.
   void submit(const VkSubmitInfo&);
+  // Throws UserError unless the call succeeded.
+  void require(VkResult, std::string_view what);
+  // Whether require() was given VK_ERROR_DEVICE_LOST: all later calls fail, too.
+  bool is_lost() const { return is_lost_; }
 
   std::shared_ptr<Instance> instance;
   Adapter adapter;
@@ -94,6 +100,9 @@ struct Machine {
   DeviceApi api;
   // Changes when a buffer or pipeline is destroyed, so that recordings that use it are not reused.
   std::atomic<std::uint64_t> generation = 0;
+
+ private:
+  std::atomic<bool> is_lost_ = false;
 };
 
 }  // namespace hone::vulkan

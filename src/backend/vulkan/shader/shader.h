@@ -23,7 +23,7 @@ struct Form {
     return a.limits.maxComputeWorkGroupInvocations >= threads &&
            a.limits.maxComputeWorkGroupSize[0] >= threads &&
            a.limits.maxComputeSharedMemorySize >= group_bytes &&
-           (!has_matrices || a.multiplies_matrices);
+           (!has_matrices || (a.multiplies_matrices && a.joins_in_subgroups));
   }
 };
 // Better forms come later: nearly every device, then desktop and server GPUs, then those of them
