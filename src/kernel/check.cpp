@@ -50,10 +50,10 @@ class Checker {
               "a group loop that is not in a grid loop");
     if (std::ranges::any_of(s.body, [](const Stmt& t) { return is_loop_of(t, LoopKind::group); }))
       require(s.body.size() == 1, "a grid loop holds more than a group loop");
-    if (s.kind == Kind::reduce_group)
+    if (s.kind == Kind::reduce_group || s.kind == Kind::barrier)
       require(s.extent.is_number() && s.extent.number() >= 1 && s.extent.number() <= 32 &&
                   std::has_single_bit(static_cast<unsigned>(s.extent.number())),
-              "a reduction over ", s.extent, " neighbouring threads");
+              "a reduction or barrier of ", s.extent, " neighbouring threads");
     if (s.kind == Kind::store || s.kind == Kind::fetch || s.kind == Kind::copy_async)
       memory(s.param);
     if (s.tile >= 0) tile(s);

@@ -89,12 +89,18 @@ class GroupWords {
               .combine = &combine,
               .value = reg(r)});
   }
+  void join_group(RegId r, const Op& combine) {
+    out_.add({.kind = Kind::reduce_group, .reg = r, .combine = &combine, .value = reg(r)});
+  }
   void unrolled(std::int64_t count, const Body& body) {
     out_.loop(LoopKind::unrolled, count, body);
   }
   void lanes(std::int64_t count, const Body& body) { out_.loop(LoopKind::lanes, count, body); }
   void serial(const Dim& count, const Body& body) { out_.loop(LoopKind::serial, count, body); }
   void barrier() { out_.add({.kind = Kind::barrier}); }
+  void barrier_of(std::int64_t neighbours) {
+    out_.add({.kind = Kind::barrier, .extent = neighbours});
+  }
   void branch_unless_known(const Values& conditions, const BlockWriter::Body& body,
                            const BlockWriter::Body& otherwise = {}) {
     if (conditions.empty()) return body();

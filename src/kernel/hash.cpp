@@ -128,8 +128,10 @@ class KernelHasher {
       case Kind::fetch:
         add(s.param), add(s.offset), add(s.cache);
         break;
-      case Kind::branch:
       case Kind::barrier:
+        add(s.extent);
+        break;
+      case Kind::branch:
       case Kind::end_batch:
         break;
       case Kind::tile_fill:

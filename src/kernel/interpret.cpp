@@ -177,6 +177,13 @@ void meet(Frame& f, const Instr& i) {
   fail(f, i, missing, cat("only ", here, " of ", f.width, " threads of the group reach it"));
 }
 void barrier(Frame& f, const Instr&) { ++f.epoch; }
+void near_barrier(Frame& f, const Instr& i) {
+  ++f.near_epoch;
+  for (std::int64_t first = 0; f.mask && first < f.width; first += f.program.neighbours)
+    for (std::int64_t l = first; l < first + f.program.neighbours; ++l)
+      if (f.mask[l] != f.mask[first])
+        fail(f, i, l, cat("only some of ", f.program.neighbours, " neighbouring threads reach it"));
+}
 void end(Frame& f, const Instr&) { f.next = nullptr; }
 
 }  // namespace control

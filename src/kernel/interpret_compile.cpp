@@ -111,14 +111,28 @@ void Compiler::statement(const Stmt& s) {
     case StmtKind::intrinsic:
       return block(s.body);
     case StmtKind::barrier:
-      meet("barrier");
-      emit({.run = control::barrier});
-      return forget_memory();
+      return barrier(s);
     case StmtKind::reduce_group:
       return reduce_group(s);
     default:
       return tile_statement(s);
   }
+}
+
+void Compiler::barrier(const Stmt& s) {
+  if (s.extent == Dim(1)) {
+    meet("barrier");
+    emit({.run = control::barrier});
+  } else {
+    if (!in_group()) refuse("a barrier outside of a group of threads");
+    const std::int64_t neighbours = s.extent.number();
+    if (p_.width % neighbours != 0 || (p_.neighbours != 1 && p_.neighbours != neighbours))
+      refuse("a barrier of ", neighbours, " neighbours in a group of ", p_.width,
+             p_.neighbours == 1 ? "" : cat(", after one of ", p_.neighbours));
+    p_.neighbours = static_cast<std::int32_t>(neighbours);
+    emit({.run = control::near_barrier});
+  }
+  forget_memory();
 }
 
 void Compiler::meet(std::string_view what) {

@@ -238,6 +238,7 @@ class Compiler {
 
   void statement(const Stmt& s);
 
+  void barrier(const Stmt&);
   void meet(std::string_view what);
 
   void declare(const Stmt& s);

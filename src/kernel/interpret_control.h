@@ -30,6 +30,7 @@ void mask_end(Frame&, const Instr&);
 
 void meet(Frame&, const Instr&);  // checks that all threads are here
 void barrier(Frame&, const Instr&);
+void near_barrier(Frame&, const Instr&);  // of neighbours; checks that all or none of them are here
 void end(Frame&, const Instr&);
 
 }  // namespace hone::interpreter::control

@@ -54,19 +54,31 @@ bool finds_races(const Frame& f, const Buffer& b) {
   return b.is_group ? f.checks.group_races : !b.is_thread && f.checks.param_races;
 }
 
-// True if a barrier or the start of the group separates this access from the one of grid iteration
-// `other` in `epoch`.
-bool is_ordered(const Frame& f, const Buffer& b, std::int64_t other, std::uint32_t epoch,
+// When another thread accessed an element.
+struct Time {
+  std::int64_t iteration;  // of the grid
+  std::uint32_t epoch, near_epoch;
+};
+
+// True if a barrier or the start of the group separates this access of `iteration` from the other;
+// a barrier of neighbours only if they are.
+bool is_ordered(const Frame& f, const Buffer& b, const Time& other, bool are_neighbours,
                 std::int64_t iteration) {
-  return other == iteration ? epoch != f.epoch : other < 0 || b.is_group;
+  if (other.iteration != iteration) return other.iteration < 0 || b.is_group;
+  return other.epoch != f.epoch || (are_neighbours && other.near_epoch != f.near_epoch);
+}
+
+bool are_neighbours(const Frame& f, std::int32_t a, std::int32_t b) {
+  return a / f.program.neighbours == b / f.program.neighbours;
 }
 
 void check_writer(const Frame& f, const Instr& i, int buffer, std::int64_t lane,
                   std::int64_t element, const Mark& m, std::string_view does) {
   const std::int64_t iteration = f.iteration_of(lane);
   if (m.write_iteration == iteration && m.writer == f.thread_of(lane)) return;
-  if (!is_ordered(f, f.buffers[static_cast<std::size_t>(buffer)], m.write_iteration, m.write_epoch,
-                  iteration))
+  if (!is_ordered(f, f.buffers[static_cast<std::size_t>(buffer)],
+                  {m.write_iteration, m.write_epoch, m.write_near},
+                  are_neighbours(f, m.writer, f.thread_of(lane)), iteration))
     race(f, i, buffer, lane, element, m, true, does);
 }
 
@@ -86,13 +98,20 @@ void note_read(Frame& f, const Instr& i, int buffer, std::int64_t lane, std::int
       fail(f, i, lane, cat("element ", element, " of p", buffer, " is read and was never written"));
     if (!finds_races(f, b)) continue;
     check_writer(f, i, buffer, lane, element, m, "read");
-    const bool is_alone = (m.read_iteration == iteration && m.reader == thread) ||
-                          is_ordered(f, b, m.read_iteration, m.read_epoch, iteration);
-    if (m.read_epoch != f.epoch || m.read_iteration != iteration) m.read_by_several = false;
+    const bool is_near = are_neighbours(f, m.reader, thread) && !m.read_by_far,
+               is_alone = (m.read_iteration == iteration && m.reader == thread) ||
+                          is_ordered(f, b, {m.read_iteration, m.read_epoch, m.read_near}, is_near,
+                                     iteration);
+    if (m.read_epoch != f.epoch || m.read_iteration != iteration)
+      m.read_by_several = m.read_by_far = false;
+    else if (is_near && m.read_near != f.near_epoch)
+      m.read_by_several = false;
+    else if (!is_near)
+      m.read_by_far = true;
     if (!is_alone)
       (m.read_iteration == iteration ? m.read_by_several : m.read_by_iterations) = true;
     m.read_iteration = iteration, m.reader = thread;
-    m.read_epoch = f.epoch, m.read_statement = i.statement;
+    m.read_epoch = f.epoch, m.read_near = f.near_epoch, m.read_statement = i.statement;
   }
 }
 
@@ -107,13 +126,15 @@ void note_write(Frame& f, const Instr& i, int buffer, std::int64_t lane, std::in
                " is written before its asynchronous copy is waited for"));
     if (finds_races(f, b)) {
       check_writer(f, i, buffer, lane, element, m, "written");
-      const bool is_own = m.read_iteration == iteration && m.reader == thread && !m.read_by_several;
+      const bool is_own = m.read_iteration == iteration && m.reader == thread && !m.read_by_several,
+                 is_near = are_neighbours(f, m.reader, thread) && !m.read_by_far;
       if (m.read_by_iterations ||
-          (!is_own && !is_ordered(f, b, m.read_iteration, m.read_epoch, iteration)))
+          (!is_own &&
+           !is_ordered(f, b, {m.read_iteration, m.read_epoch, m.read_near}, is_near, iteration)))
         race(f, i, buffer, lane, element, m, false, "written");
     }
     m.write_iteration = iteration, m.writer = thread;
-    m.write_epoch = f.epoch, m.write_statement = i.statement;
+    m.write_epoch = f.epoch, m.write_near = f.near_epoch, m.write_statement = i.statement;
     m.written = true;
   }
 }

@@ -130,8 +130,9 @@ struct Program {
   std::vector<Constant> constants;
   std::vector<Slot> sizes;
   std::size_t frame_bytes = 0;
-  std::int64_t width = 1;    // maximum number of lanes
-  std::int64_t threads = 0;  // of a group; 0: there are no groups
+  std::int64_t width = 1;       // maximum number of lanes
+  std::int64_t threads = 0;     // of a group; 0: there are no groups
+  std::int32_t neighbours = 1;  // that barriers of neighbours are for
   bool grid_in_lanes = false;
   int grids = 0;
   int lanes_of_tiles = 1;
@@ -146,9 +147,11 @@ void compile(Program&);
 struct Mark {
   std::int64_t write_iteration = -1, read_iteration = -1;  // of the grid; -1: none
   std::uint32_t write_epoch = 0, read_epoch = 0;
-  std::int32_t writer = 0, reader = 0;  // threads
+  std::uint32_t write_near = 0, read_near = 0;  // epochs of barriers of neighbours
+  std::int32_t writer = 0, reader = 0;          // threads
   std::int32_t write_statement = 0, read_statement = 0;
   bool read_by_several = false;     // by several threads of the iteration
+  bool read_by_far = false;         // by threads that are no neighbours
   bool read_by_iterations = false;  // by several iterations
   bool written = false, pending = false;
 };
@@ -185,7 +188,8 @@ struct Frame {
   const Instr* next = nullptr;
   std::int64_t begin = 0, end = 0;  // of the grid
   std::int64_t iteration = 0;       // of the grid, for lane 0
-  std::uint32_t epoch = 1;          // incremented by every barrier
+  std::uint32_t epoch = 1;          // incremented by every barrier of the group
+  std::uint32_t near_epoch = 1;     // incremented by every barrier of neighbours
   bool in_vector = false;
   std::vector<Buffer> buffers;
   std::vector<std::vector<PendingCopy>> copies;  // of each thread, oldest first

@@ -121,7 +121,8 @@ struct Stmt {
                     // order
 
     // Groups: either every thread of the group reaches them or none does.
-    barrier,       // all threads see after it what each thread wrote before it
+    barrier,       // all threads see after it what each thread wrote before it; extent > 1: only
+                   // every `extent` neighbouring threads wait for each other and see that
     reduce_group,  // reg = combine over all threads of value, in an order fixed by the extent
                    // alone; extent > 1: over `extent` neighbouring threads, a power of two up to 32
     copy_async,    // params[param][offset, + extent) = a(0, 0...extent), or zeros where condition

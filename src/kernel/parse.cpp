@@ -521,6 +521,7 @@ class KernelParser {
     if (r.eat("if ")) return {.kind = Kind::branch, .condition = condition(r)};
     if (r.eat("var ")) return declare(r);
     if (r.eat("fetch ")) return fetch(r);
+    if (r.eat("barrier of ")) return {.kind = Kind::barrier, .extent = size(r)};
     if (r.eat("barrier")) return {.kind = Kind::barrier};
     if (r.eat("end batch")) return {.kind = Kind::end_batch};
     if (r.eat("wait copies ")) return {.kind = Kind::wait_copies, .extent = size(r)};

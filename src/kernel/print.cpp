@@ -198,6 +198,7 @@ class KernelPrinter {
         break;
       case Kind::barrier:
         out_ << "barrier";
+        if (!(s.extent == Dim(1))) out_ << " of " << plain(s.extent);
         break;
       case Kind::reduce_group:
         out_ << "r" << s.reg << " = group ";

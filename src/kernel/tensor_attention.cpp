@@ -13,26 +13,41 @@ namespace {
 
 // ---- tuning
 
+// Of a group.
+std::int64_t memory_bytes(const AttentionTiling& t, const AttentionProblem& p, bool is_opaque) {
+  const std::int64_t depth = round_up(p.depth, 16) + TensorRows::gap,
+                     width = round_up(p.width, 16) + TensorRows::gap,
+                     of_keys = 2 * t.keys * (depth + width);
+  if (!is_opaque) return 2 * t.queries() * depth + AttentionTiling::stages * of_keys;
+  const std::int64_t hidden = p.mask || p.last_key ? t.threads() * AttentionRows::vector_width : 0;
+  return of_keys + 4 * (t.queries() * t.shown_pitch() + hidden);
+}
+
+// That a thread holds: scores, sums and, if tiles are opaque, queries in pairs.
+std::int64_t registers(const AttentionTiling& t, const AttentionProblem& p, bool is_opaque) {
+  return t.rows * (round_up(p.width, 16) + t.keys + (is_opaque ? round_up(p.depth, 16) / 2 : 0)) /
+         AttentionTiling::subgroup;
+}
+
 bool fits(const AttentionTiling& t, const AttentionProblem& p, const TargetInfo& target) {
-  const std::int64_t depth = round_up(p.depth, 16) + TensorRows::gap, width = round_up(p.width, 16),
-                     bytes = 2 * (t.queries() * depth + AttentionTiling::stages * t.keys *
-                                                            (depth + width + TensorRows::gap));
-  // Sums and scores are in registers.
-  constexpr std::int64_t most_numbers = 192;
-  const bool is_known = (t.rows == 16 || t.rows == 32) && t.subgroups >= 1 && t.subgroups <= 16 &&
-                        t.keys >= 16 && t.keys % 16 == 0;
-  return is_known && t.threads() <= target.group_threads && bytes <= target.group_bytes &&
-         t.rows * (width + t.keys) / AttentionTiling::subgroup <= most_numbers;
+  const bool is_opaque = target.has_opaque_tiles;
+  const std::int64_t most_registers = is_opaque ? 208 : 192;
+  const bool is_known = (t.rows == 32 || (t.rows == 16 && !is_opaque)) && t.subgroups >= 1 &&
+                        t.subgroups <= 16 && t.keys >= 16 && t.keys % 16 == 0;
+  return is_known && t.threads() <= target.group_threads &&
+         memory_bytes(t, p, is_opaque) <= target.group_bytes &&
+         registers(t, p, is_opaque) <= most_registers;
 }
 
 // All that fit: large blocks first if they keep the machine busy, else small ones first.
 std::vector<AttentionTiling> tilings(const AttentionProblem& p, const TargetInfo& target) {
   constexpr std::int64_t enough_groups = 132;
-  const std::int64_t matrices = tiling_size(product(p.leading)), queries = tiling_size(p.queries);
+  const std::int64_t matrices = tiling_size(product(p.leading)), queries = tiling_size(p.queries),
+                     usual_keys = target.has_opaque_tiles ? 16 : 64;
   std::vector<AttentionTiling> busy, idle;
   for (const std::int64_t rows : {32, 16})
     for (const std::int64_t subgroups : {4, 8, 2, 1})
-      for (const std::int64_t keys : {64, 128, 32}) {
+      for (const std::int64_t keys : {usual_keys, 2 * usual_keys, usual_keys / 2}) {
         const AttentionTiling t{rows, subgroups, keys};
         if (!fits(t, p, target)) continue;
         const bool is_busy = matrices * ceil_ratio(queries, t.queries()) >= enough_groups;
@@ -41,8 +56,9 @@ std::vector<AttentionTiling> tilings(const AttentionProblem& p, const TargetInfo
         else
           idle.insert(idle.begin(), t);
       }
-  const auto is_usual = [](const AttentionTiling& t) { return t.keys == 64; };
+  const auto is_usual = [&](const AttentionTiling& t) { return t.keys == usual_keys; };
   std::ranges::stable_partition(idle, is_usual);
+  if (target.has_opaque_tiles) std::ranges::stable_partition(busy, is_usual);
   busy.insert(busy.end(), idle.begin(), idle.end());
   return busy;
 }
@@ -51,13 +67,13 @@ std::vector<AttentionTiling> tilings(const AttentionProblem& p, const TargetInfo
 
 std::optional<FoundAttention> find_tensor_attention(const GroupSpec& spec,
                                                     const TargetInfo& target) {
-  // Scores stay in registers, so each thread must know which of them it holds.
-  if (!target.multiplies_halves || target.has_opaque_tiles) return std::nullopt;
+  if (!target.multiplies_halves) return std::nullopt;
   std::optional<FoundAttention> found = find_attention(spec);
   if (!found) return std::nullopt;
   const AttentionProblem& p = found->problem;
   const DType t = p.q.dtype();
-  const bool fits = (t == DType::f16 || t == DType::bf16) && has_many_queries(p) &&
+  const bool is_multiplied = t == DType::f16 || (t == DType::bf16 && !target.has_opaque_tiles),
+             fits = is_multiplied && has_many_queries(p) &&
                     std::min(p.depth, p.width) >= AttentionRows::vector_width;
   if (!fits || tilings(p, target).empty()) return std::nullopt;
   return found;
@@ -155,7 +171,8 @@ std::optional<Candidate> tensor_attention_candidate(const GroupSpec& spec, const
       out.temporaries.push_back({*finite, false});
     }
   Kernel kernel = group.kernel();
-  write_tensor_attention(kernel, group.lowering(), *a, tiling_of(p, target, tuning));
+  write_tensor_attention(kernel, group.lowering(), *a, tiling_of(p, target, tuning),
+                         target.has_opaque_tiles);
   out.steps.push_back({std::move(kernel), group.operands(), {}, false});
   return out;
 }

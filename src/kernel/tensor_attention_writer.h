@@ -11,11 +11,14 @@ namespace hone {
 
 struct AttentionTiling {
   static constexpr std::int64_t subgroup = 32;
-  static constexpr std::int64_t stages = 2;  // blocks of keys and values in memory
+  static constexpr std::int64_t stages = 2;  // blocks of keys and values that are copied
 
   std::int64_t rows = 32;  // queries of a subgroup
   std::int64_t subgroups = 4;
   std::int64_t keys = 64;  // of a block
+
+  // Floats of a row of opaque tiles in group memory.
+  std::int64_t shown_pitch() const { return keys + 4; }
 
   std::int64_t queries() const { return rows * subgroups; }
   std::int64_t threads() const { return subgroup * subgroups; }
@@ -31,7 +34,7 @@ struct TensorRows : AttentionRows {
   // The gap lets lines in memory begin at different banks.
   static constexpr std::int64_t gap = 8;
   std::int64_t padded = 0, lines = 0;
-  int memory = 0;
+  int memory = 0, held = 0;
 
   std::int64_t pitch() const { return padded + gap; }
 };
@@ -57,6 +60,7 @@ struct TensorAttention {
 };
 
 // Fills in what AnchoredGroup::kernel() leaves open.
-void write_tensor_attention(Kernel&, Lowering&, const TensorAttention&, const AttentionTiling&);
+void write_tensor_attention(Kernel&, Lowering&, const TensorAttention&, const AttentionTiling&,
+                            bool has_opaque_tiles);
 
 }  // namespace hone

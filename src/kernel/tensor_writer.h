@@ -13,11 +13,16 @@ namespace hone {
 // every 8.
 inline constexpr std::string_view multiply_halves = "multiply_halves";
 // The same for tiles that are matrices of a subgroup, where no thread knows its part; and the store
-// of their rows to group memory. Its body means that each thread stores what multiply_halves says
-// it holds, starting at a multiple of 16 rows. Tiles are used in pairs, which are 16 columns. All
-// group memory is accessed in vectors of 16 bytes, or read as f32.
+// of their rows to group memory and the load from there. Its body means that each thread stores or
+// loads what multiply_halves says it holds, starting at a multiple of 16 rows. Tiles are used in
+// pairs, which are 16 columns. All group memory is accessed in vectors of 16 bytes, or read as f32.
 inline constexpr std::string_view multiply_matrices = "multiply_matrices",
-                                  store_matrices = "store_matrices";
+                                  store_matrices = "store_matrices",
+                                  load_matrices = "load_matrices";
+// Each thread copies its rows of left operands for multiply_matrices from group memory to its own,
+// for later products; 16 of their columns at a time, or a multiple. Only such products read that
+// memory.
+inline constexpr std::string_view hold_matrices = "hold_matrices";
 
 // The same with a left operand that each thread holds in its own memory, laid out as in tiles, in
 // f32: element (row r of every 8, column c of tile t of `tiles`) at (r * tiles + t) * 2 + c. Its

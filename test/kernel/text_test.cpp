@@ -56,6 +56,7 @@ grid loop:0 < m
     else
       p3[loop:1] = f32(nan)
     barrier
+    barrier of 8
     r1 = group maximum %2
     p4[loop:1] = async p0[loop:1; 0; 1] x 1
     end batch

@@ -34,6 +34,7 @@ struct IntegerHelper {
 struct MatrixWords {
   std::string_view thread, first_thread;  // indices ordered by subgroup: own, and subgroup's first
   std::string_view barrier;               // a statement; orders group memory only
+  std::string_view subgroup_barrier;      // the same for a subgroup
   std::string_view word, zero;            // the type, and a zero of it
   std::string_view element;               // f32 element $I of the words $A
   // unpack: vector $V of $N elements of $T from words $W; pack: word $W from $V; read: the elements
@@ -104,7 +105,8 @@ struct Dialect {
   // Helpers load_pieces, load_pieces_across, pack_DTYPE and multiply_DTYPE implement the intrinsics
   // multiply_halves and multiply_held_halves for subgroups of 32 threads.
   bool multiplies_halves = false;
-  // Implements multiply_matrices and store_matrices; null: their bodies are rendered.
+  // Implements multiply_matrices, store_matrices and load_matrices; null: their bodies are
+  // rendered.
   const MatrixWords* matrices = nullptr;
   // Asynchronous copies of 16 bytes: from address $F to $T, $N elements, or zeros unless $C; $G:
   // whether the whole group reads them, not only this thread. end_batch ends a batch of them;

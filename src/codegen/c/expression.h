@@ -149,7 +149,7 @@ class Renderer {
   bool copies_vector(const Stmt&, const Dim& from);
   void array_tile(const Stmt&);
   void array_multiply(const Stmt&);
-  void barrier();
+  void barrier(std::int64_t neighbours = 1);
   void intrinsic(const Stmt&);
   void multiply_halves(const Stmt&);
   void join_exponentials(const Stmt&);
@@ -167,6 +167,9 @@ class Renderer {
   void fill_matrices(const Stmt&);
   void multiply_matrices(const Stmt&);
   void store_matrices(const Stmt&);
+  void load_matrices(const Stmt&);
+  void hold_matrices(const Stmt&);
+  std::string held_matrix(int param, std::int64_t row, std::int64_t column);
   void declare_matrices(Text&);
   void multiply_held_halves(const Stmt&);
   // For exp of a product with ln 2: the other factor, if the statement allows short powers.
@@ -206,11 +209,12 @@ class Renderer {
   std::unordered_map<const Stmt*, std::string> vector_stores_;
   std::vector<VectorType> vectors_;
   bool uses_subgroups_ = false, uses_matrices_ = false;
-  std::unordered_set<int> in_words_;  // memory stored as an array of words, for matrices
-  VarId group_thread_ = -1;           // the variable of the group loop
-  bool has_short_powers_ = false;     // in the current statement
-  std::optional<Dim> lane_;           // of the current strip
-  std::unordered_set<RegId> arrays_;  // registers of a strip with one element per iteration
+  std::set<std::string> held_matrices_;  // names
+  std::unordered_set<int> in_words_;     // memory stored as an array of words, for matrices
+  VarId group_thread_ = -1;              // the variable of the group loop
+  bool has_short_powers_ = false;        // in the current statement
+  std::optional<Dim> lane_;              // of the current strip
+  std::unordered_set<RegId> arrays_;     // registers of a strip with one element per iteration
   int vector_bytes_;
   std::set<int> used_tiles_;
   std::unordered_map<int, VarId> tile_rows_;          // by tile: the loop that rotates it

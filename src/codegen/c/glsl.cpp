@@ -54,6 +54,11 @@ constexpr Helper own_helpers[] = {
 )"},
     // Whether exp2 of this device is within 2 units in the last place.
     {"raises_two", "", "layout(constant_id = 2) const bool hone_raises_two = false;\n"},
+    {"short_power_f32", "exp_f32 raises_two",
+     R"(float hone_short_power_f32(float x) {
+  return hone_raises_two ? exp2(x) : hone_exp_f32(x * 0.693147181f);
+}
+)"},
     // exp(x) = 2^t * exp(x - t ln(2)), where t is x / ln(2) rounded.
     {"exp_f32", "polynomial_exp_f32 raises_two fma_f32",
      R"(float hone_exp_f32(float x) {
@@ -349,6 +354,7 @@ constexpr MatrixWords matrix_words = {
     .thread = "(gl_SubgroupID * 32u + gl_SubgroupInvocationID)",
     .first_thread = "(int32_t)(gl_SubgroupID * 32u)",
     .barrier = "barrier();",
+    .subgroup_barrier = "subgroupBarrier();",
     .word = "uvec4",
     .zero = "uvec4(0u)",
     .element = "uintBitsToFloat($A[(int32_t)($I) / 4][(int32_t)($I) % 4])",
@@ -457,7 +463,7 @@ Shader shader(const Kernel& kernel) {
   out.uses_vectors = !text.vectors.empty();
   out.uses_matrices = text.uses_matrices;
   write_shader(kernel, text, out, out.text);
-  if (!text.uses_subgroups) return out;
+  if (!text.uses_subgroups || text.uses_matrices) return out;  // matrices need subgroups
   Dialect plain = glsl;
   plain.reduce_group = {};
   plain.join_subgroup = nullptr;

@@ -29,7 +29,7 @@ bool Renderer::group_statement(const Stmt& s) {
       serial_loop(s);
       return barrier(), true;
     case Stmt::Kind::barrier:
-      return barrier(), true;
+      return barrier(s.extent.number()), true;
     case Stmt::Kind::end_batch:
       if (!dialect_.end_batch.empty()) out_.line(dialect_.end_batch);
       return true;
@@ -64,6 +64,8 @@ void Renderer::intrinsic(const Stmt& s) {
     return multiply_held_halves(s);
   if (s.name == hone::multiply_matrices && uses_matrices_) return multiply_matrices(s);
   if (s.name == hone::store_matrices && uses_matrices_) return store_matrices(s);
+  if (s.name == hone::load_matrices && uses_matrices_) return load_matrices(s);
+  if (s.name == hone::hold_matrices && uses_matrices_) return hold_matrices(s);
   if (s.name == hone::join_exponentials && !dialect_.join_exponentials.empty())
     return join_exponentials(s);
   has_short_powers_ = s.name == hone::short_powers && helpers_.has("short_power_f32");
@@ -82,8 +84,12 @@ void Renderer::join_exponentials(const Stmt& s) {
   forget_registers();
 }
 
-void Renderer::barrier() {
-  out_.line(uses_matrices_ ? dialect_.matrices->barrier : dialect_.barrier);
+void Renderer::barrier(std::int64_t neighbours) {
+  HONE_ASSERT(neighbours == 1 || (uses_matrices_ && neighbours == 32), kernel_.name,
+              ": a barrier of ", neighbours, " neighbours");
+  out_.line(!uses_matrices_   ? dialect_.barrier
+            : neighbours == 1 ? dialect_.matrices->barrier
+                              : dialect_.matrices->subgroup_barrier);
   forget_memory();
 }
 
@@ -132,6 +138,13 @@ void Renderer::reduce_group(const Stmt& s) {
     if (std::ranges::find(shared_, array) == shared_.end()) shared_.push_back(array);
   };
   const std::int64_t neighbours = s.extent.number();
+  if (neighbours == 32 && uses_matrices_ && dialect_.join_subgroup) {
+    uses_subgroups_ = true;
+    const std::string x = value(s.value);
+    out_.line("{ const ", register_type(t), " own = ", x, "; ", registers_.at(s.reg), " = ",
+              dialect_.join_subgroup(*s.combine, t), "; }");
+    return forget_registers();
+  }
   if (neighbours > 1 && !dialect_.reduce_neighbours.empty()) {
     const std::string x = value(s.value);
     out_.line(

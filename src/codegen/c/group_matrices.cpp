@@ -16,13 +16,14 @@ constexpr std::int64_t word_bytes = 16, side = 16, lines_of_thread = side / 8;
 
 std::string matrix_name(std::int64_t row, int tile) { return cat("sums_", row, "_", tile / 2); }
 
-// Finds thread memory whose elements are stored one by one.
-void find_stored_alone(const Block& block, std::int64_t width, std::unordered_set<int>& out) {
+// Calls `found` for each store and the number of its lanes; 1 if it has a condition.
+void for_each_store(const Block& block, std::int64_t width,
+                    const std::function<void(int param, std::int64_t width)>& found) {
   for (const Stmt& s : block) {
     const bool is_lanes = is_loop(s) && s.loop == LoopKind::lanes && s.extent.is_number();
-    if (s.kind == Stmt::Kind::store && (width == 1 || s.condition)) out.insert(s.param);
-    find_stored_alone(s.body, is_lanes ? s.extent.number() : 1, out);
-    find_stored_alone(s.otherwise, 1, out);
+    if (s.kind == Stmt::Kind::store) found(s.param, s.condition ? 1 : width);
+    for_each_store(s.body, is_lanes ? s.extent.number() : 1, found);
+    for_each_store(s.otherwise, 1, found);
   }
 }
 
@@ -35,12 +36,14 @@ void Renderer::find_matrices() {
         uses_matrices_ || (s.kind == Stmt::Kind::intrinsic && s.name == hone::multiply_matrices);
   });
   if (!uses_matrices_) return;
-  std::unordered_set<int> stored_alone;
-  find_stored_alone(kernel_.body, 1, stored_alone);
+  std::unordered_set<int> other_stores;  // memory that is not stored in words
+  for_each_store(kernel_.body, 1, [&](int param, std::int64_t width) {
+    if (width != word_elements(param)) other_stores.insert(param);
+  });
   for (std::size_t i = 0; i < kernel_.memory.size(); ++i) {
     const KernelMemory& m = kernel_.memory[i];
     const int param = static_cast<int>(kernel_.params.size() + i);
-    if (m.scope == MemoryScope::group || (is_variable(m) && !stored_alone.contains(param)))
+    if (m.scope == MemoryScope::group || (is_variable(m) && !other_stores.contains(param)))
       in_words_.insert(param);
   }
 }
@@ -145,10 +148,37 @@ void Renderer::at_corner(const std::function<void()>& write) {
   variables_.at(group_thread_) = own;
 }
 
+std::string Renderer::held_matrix(int param, std::int64_t row, std::int64_t column) {
+  const std::string name = cat("held", param, "_", row / side, "_", column / side);
+  held_matrices_.insert(name);
+  return name;
+}
+
+void Renderer::hold_matrices(const Stmt& s) {
+  const Stmt &rows = s.body[0], &columns = rows.body[0], &store = columns.body[0];
+  const Replacement none[] = {{symbol_of(rows), 0}, {symbol_of(columns), 0}};
+  const int from = static_cast<int>(store.value.attrs().integer("param"));
+  const Dim at = store.value.attrs().dims("offset").at(0), corner = replace(at, none);
+  const std::int64_t pitch = stride_of(at, symbol_of(rows))->number() / 8,
+                     first = replace(store.offset, none).number();
+  at_corner([&] {
+    for (std::int64_t i = 0; i < rows.extent.number(); i += lines_of_thread)
+      for (std::int64_t k = 0; k < columns.extent.number(); k += side)
+        out_.line(filled(dialect_.matrices->load,
+                         {{"$V", held_matrix(store.param, 8 * i, first + k)},
+                          {"$A", words_name(from)},
+                          {"$I", word_number(from, corner + Dim(8 * i * pitch + k))},
+                          {"$P", cat(pitch / word_elements(from))},
+                          {"$C", "false"}}));
+  });
+}
+
 void Renderer::multiply_matrices(const Stmt& s) {
   const MatrixWords& words = *dialect_.matrices;
   const Stmt& first = s.body[0];
-  const bool a_lies_along = first.a.stride == Dim(1), b_lies_along = first.k_group > 1;
+  const auto a_memory = static_cast<std::size_t>(first.a.param) - kernel_.params.size();
+  const bool a_is_held = kernel_.memory[a_memory].scope == MemoryScope::thread,
+             a_lies_along = first.a.stride == Dim(1), b_lies_along = first.k_group > 1;
   const std::int64_t a_pitch = a_lies_along ? first.a.rows[1] / 8 : first.a.stride.number(),
                      b_pitch = b_lies_along ? first.k_group : first.b.stride.number();
   const auto corner = [&](int param, const Dim& at) {
@@ -169,11 +199,15 @@ void Renderer::multiply_matrices(const Stmt& s) {
   };
   out_.open();
   at_corner([&] {
-    const std::string a_corner = corner(first.a.param, first.a.offset),
+    const std::string a_corner = a_is_held ? "" : corner(first.a.param, first.a.offset),
                       b_corner = corner(first.b.param, first.b.offset);
     for (std::int64_t k = 0; k < first.extent.number(); k += side) {
       std::vector<std::string> left;
       for (std::size_t i = 0; i < first.a.rows.size(); i += lines_of_thread) {
+        if (a_is_held) {
+          left.push_back(held_matrix(first.a.param, static_cast<std::int64_t>(8 * i), k));
+          continue;
+        }
         left.push_back(fresh("left"));
         load(words.left, left.back(), first.a.param, a_corner,
              first.a.rows[i] + k * (a_lies_along ? 1 : a_pitch), a_pitch, !a_lies_along);
@@ -217,11 +251,30 @@ void Renderer::store_matrices(const Stmt& s) {
   forget_memory();
 }
 
+void Renderer::load_matrices(const Stmt& s) {
+  at_corner([&] {
+    for (std::size_t j = 0; j < s.body.size(); j += 2) {
+      const Stmt& tile = s.body[j];
+      used_tiles_.insert(tile.tile);
+      const std::int64_t pitch = tile.a.rows[1] / 8;
+      for (std::size_t i = 0; i < tile.a.rows.size(); i += lines_of_thread)
+        out_.line(
+            filled(dialect_.matrices->load,
+                   {{"$V", matrix_name(static_cast<std::int64_t>(i) / lines_of_thread, tile.tile)},
+                    {"$A", words_name(tile.a.param)},
+                    {"$I", word_number(tile.a.param, tile.a.offset + Dim(tile.a.rows[i]))},
+                    {"$P", cat(pitch / word_elements(tile.a.param))},
+                    {"$C", "false"}}));
+    }
+  });
+}
+
 void Renderer::declare_matrices(Text& out) {
   for (const int tile : used_tiles_)
     for (std::int64_t i = 0;
          tile % 2 == 0 && i < kernel_.tiles[static_cast<std::size_t>(tile)].rows; i += 2)
       out.line(dialect_.matrices->sums, " ", matrix_name(i / 2, tile), ";");
+  for (const std::string& name : held_matrices_) out.line(dialect_.matrices->left, " ", name, ";");
   Dim bytes = 0;
   for (const KernelMemory& m : kernel_.memory)
     if (m.scope == MemoryScope::group)
