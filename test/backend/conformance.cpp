@@ -487,6 +487,21 @@ TEST_P(BackendConformance, RowsOfLargeHalvesAreAsTheReferenceSays) {
   }
 }
 
+// Also where both conversions are in one kernel, in registers: 1e30 becomes infinite, 1.0004 is 1.
+TEST_P(BackendConformance, NumbersThatBecomeHalvesAreRounded) {
+  for (const DType half : {DType::f16, DType::bf16}) {
+    const Type t(DType::f32, {40, 64});
+    Function f;
+    const Value x = cast_to(cast_to(f.add_param(t, "x"), half), DType::f32);
+    f.add_result(ops::abs(x), "y");
+    f.add_result(ops::softmax(cast_to(x, half), {{"axis", 1}}), "z");
+    expect_as_reference(f, {harness::filled(t, [i = 0](DType) mutable {
+                          constexpr double all[] = {1e30, 1.0004, -65519, 65520, 3e-6, 1e-8, 2};
+                          return all[++i % std::size(all)];
+                        })});
+  }
+}
+
 TEST_P(BackendConformance, ProductsOfHalvesAreAsTheReferenceSays) {
   const auto wave = [](const Type& t, int step) {
     return harness::filled(t,

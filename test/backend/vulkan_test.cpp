@@ -18,6 +18,7 @@
 #include "backend/vulkan/device/stream.h"
 #include "backend/vulkan/driver/machine.h"
 #include "backend/vulkan/shader/shader.h"
+#include "codegen/c/glsl.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "plan/plan_file.h"
@@ -127,6 +128,17 @@ TEST(VulkanTarget, MinimaOfFloatsUseSharedMemory) {
   };
   EXPECT_EQ(uses_of(ops::reduce_min), std::pair(0, 0));
   EXPECT_GT(uses_of(ops::reduce_max).second, 0);
+}
+
+// Drivers that see both conversions together remove them.
+TEST(VulkanTarget, RoundingIsHiddenFromDrivers) {
+  Function f;
+  const Value x = f.add_param(f32({64}), "x");
+  f.add_result(ops::abs(cast_to(cast_to(x, DType::f16), DType::f32)), "y");
+  const auto target = backend("vulkan").target("vulkan1.2");
+  const Candidate c = target->candidates(spec_of(f)).front().candidate;
+  const std::string text = c::shader(std::get<Kernel>(c.steps.at(0).what)).text;
+  EXPECT_NE(text.find("hone_f32_of_f16(hone_kept_f16_of_f32("), std::string::npos) << text;
 }
 
 TEST(VulkanTarget, KnowsItsForms) {
@@ -576,10 +588,12 @@ TEST(Vulkan, MemoryOfTheDeviceIsUsedWhereItLies) {
   EXPECT_EQ(device->of_host(nullptr), std::nullopt);
 }
 
-// Plans of `multi` for the CPU and this device pass verification and match the test sets.
+// Plans of `multi` for the CPU and this device pass verification and match the test sets. How fast
+// the two are decides where a model runs: on a GPU a small one may be the processor's alone.
 TEST(Vulkan, SharesModelsWithTheProcessor) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
-  const auto spread = [](const fs::path& model) {
+  const bool is_software = vulkan::choose_adapter(*vulkan::open_instance()).is_software;
+  const auto spread = [&](const fs::path& model) {
     CompileOptions o{.strategy = "multi"};
     o.verification = Verification::model;
     o.cache = false;
@@ -589,8 +603,8 @@ TEST(Vulkan, SharesModelsWithTheProcessor) {
       for_each_step(v.steps, [&](const Step& s) {
         if (s.kind == Step::Kind::launch) launched.insert(v.devices[s.device].name);
       });
-    EXPECT_TRUE(launched.contains("vulkan")) << model;
-    EXPECT_EQ(launched.size(), 2u) << model;
+    EXPECT_TRUE(launched.contains("vulkan") || !is_software) << model;
+    EXPECT_TRUE(launched.size() == 2 || !is_software) << model;
     return plan;
   };
   spread(fs::path(HONE_SOURCE_DIR) / "examples/digits/digits.onnx");

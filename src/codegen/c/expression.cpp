@@ -363,7 +363,9 @@ std::string Renderer::operation(const Value& e, const Words& in) {
 
 // ---- conversions
 
-std::string Renderer::to_memory(DType t, const std::string& x) {
+std::string Renderer::to_memory(DType t, const std::string& x, bool stays) {
+  const std::string kept = cat("kept_", t, "_of_f32");
+  if (stays && helpers_.has(kept)) return call(helpers_.use(kept), x);
   if (is_narrow(t)) return call(helpers_.use(cat(t, "_of_f32")), x);
   return t == DType::b1 ? "(uint8_t)" + x : x;
 }
@@ -405,7 +407,7 @@ std::string Renderer::cast_number(DType from, DType to, const std::string& x) {
     const std::string odd =
         fits ? "" : call(helpers_.use("odd_f32_of_f64"), from == DType::f64 ? x : "(double)" + x);
     const std::string single = !fits ? odd : from == DType::f32 ? x : "(float)" + x;
-    return from_memory(to, to_memory(to, single));
+    return from_memory(to, to_memory(to, single, true));
   }
   if (from == to) return x;
   if (to == DType::b1) return cat(x, " != 0");

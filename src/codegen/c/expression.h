@@ -74,7 +74,8 @@ class Renderer {
   std::string cast_number(DType from, DType to, const std::string& x);
   std::string bitcast(const Value&, const std::string& x);
   std::string narrow_bits(const Value&, const std::string& x);
-  std::string to_memory(DType, const std::string& x);
+  // `stays`: in registers, where it may be converted back at once.
+  std::string to_memory(DType, const std::string& x, bool stays = false);
   std::string from_memory(DType, const std::string& element);
 
   // Positions and memory.
