@@ -491,7 +491,26 @@ TEST(Vulkan, AProcessOpensADeviceOnce) {
   const std::shared_ptr<Device> first = open_device("vulkan"), second = open_device("vulkan");
   const OwnedMemory memory(first, 64);
   EXPECT_TRUE(second->of_host(reinterpret_cast<const void*>(memory.at().handle)));
-  EXPECT_EQ(vulkan::Shared::open(), vulkan::Shared::open());
+  const std::weak_ptr<vulkan::Shared> shared = vulkan::Shared::open();
+  EXPECT_EQ(shared.lock(), vulkan::Shared::open()) << "closed meanwhile";
+}
+
+// What a plan has used is free for other programs while another one runs on.
+TEST(Vulkan, AClosedDeviceGivesMemoryBack) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  const std::shared_ptr<Device> stays = open_device("vulkan");
+  const OwnedMemory memory(stays, 64);
+  std::shared_ptr<Device> closes = open_device("vulkan");
+  const std::size_t bytes = std::size_t{100} << 20;
+  const DeviceMemory much = closes->alloc(bytes);
+  const auto is_held = [&](DeviceMemory m) {
+    return stays->of_host(reinterpret_cast<const void*>(m.handle)).has_value();
+  };
+  EXPECT_TRUE(is_held(much));
+  closes->free(much, bytes);
+  closes.reset();
+  EXPECT_FALSE(is_held(much));
+  EXPECT_TRUE(is_held(memory.at()));
 }
 
 // A start reads what the driver made of its own kernels, not of all that the device has run.

@@ -105,7 +105,7 @@ DeviceMemory Memory::alloc(std::size_t asked) {
   try {
     made = std::make_unique<Divided>(machine_, std::max(bytes, block_bytes));
   } catch (const UserError&) {
-    give_back_unused();
+    erase_unused();
     made = std::make_unique<Divided>(machine_, bytes);
   }
   const std::uint64_t address = made->block.address(), begin = take(*made, bytes);
@@ -113,7 +113,12 @@ DeviceMemory Memory::alloc(std::size_t asked) {
   return {(address + begin) ^ turned_bit, 0};
 }
 
-void Memory::give_back_unused() {
+void Memory::give_back_unused() noexcept {
+  const std::scoped_lock lock(mutex_);
+  erase_unused();
+}
+
+void Memory::erase_unused() {
   std::erase_if(blocks_, [](const auto& entry) { return entry.second->used.empty(); });
 }
 

@@ -50,6 +50,8 @@ class Memory {
   // Whether the handle refers to memory of this device.
   bool holds(DeviceMemory) const;
   void free(DeviceMemory) noexcept;
+  // Gives the driver the blocks of which nothing is in use.
+  void give_back_unused() noexcept;
 
   struct Place {
     VkBuffer buffer = VK_NULL_HANDLE;
@@ -73,7 +75,7 @@ class Memory {
     std::map<std::uint64_t, std::uint64_t> used;
   };
   std::uint64_t take(Divided&, std::uint64_t bytes);
-  void give_back_unused();
+  void erase_unused();
 
   mutable std::mutex mutex_;
   std::shared_ptr<Machine> machine_;

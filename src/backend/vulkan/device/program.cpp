@@ -189,6 +189,9 @@ std::shared_ptr<const Pipeline> Pipelines::make(const ShaderHeader& header,
   std::shared_ptr<Pipeline> made = compiled(header, words, true, cache);
   if (header.alignment > 1) made->words = words;
   const std::scoped_lock lock(mutex_);
+  constexpr std::size_t many = 1024;
+  if (known_.size() % many == 0)
+    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
   std::weak_ptr<const Pipeline>& known = known_[hash];
   if (std::shared_ptr<const Pipeline> it = known.lock()) return it;  // made by another thread
   known = made;

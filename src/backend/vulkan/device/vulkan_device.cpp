@@ -11,10 +11,11 @@
 
 namespace hone::vulkan {
 
-// Drivers take long to open a device, and memory and pipelines belong to one opening.
+// Drivers take long to open a device, and memory and pipelines belong to one opening. It stays open
+// until the process ends, like the instance: a model is often run right after it was compiled.
 std::shared_ptr<Shared> Shared::open() {
   static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<Shared>> known;
+  static auto& known = *new std::map<std::string, std::shared_ptr<Shared>>;
   static const ::pid_t process = ::getpid();
   if (process != ::getpid())
     throw UserError(
@@ -24,12 +25,9 @@ std::shared_ptr<Shared> Shared::open() {
   Adapter adapter = choose_adapter(*instance);
   const std::scoped_lock lock(mutex);
   // The summary has the UUID; HONE_VULKAN_SUBGROUPS and HONE_VULKAN_MATRICES may have changed.
-  std::weak_ptr<Shared>& entry = known[cat(adapter.summary(), form_of(adapter).name)];
-  std::shared_ptr<Shared> shared = entry.lock();
-  if (!shared || shared->machine->is_lost()) {
+  std::shared_ptr<Shared>& shared = known[cat(adapter.summary(), form_of(adapter).name)];
+  if (!shared || shared->machine->is_lost())
     shared = std::make_shared<Shared>(std::make_shared<Machine>(instance, std::move(adapter)));
-    entry = shared;
-  }
   return shared;
 }
 
@@ -70,6 +68,9 @@ class VulkanDevice final : public Device {
     const Adapter& a = shared_->machine->adapter;
     limits_.keeps_denormals = a.keeps_denormals || a.is_software;
   }
+
+  // Others may keep the device open for long, and other programs may need the memory.
+  ~VulkanDevice() override { shared_->memory.give_back_unused(); }
 
   std::string_view name() const override { return "vulkan"; }
   std::string description() const override {
