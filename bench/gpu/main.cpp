@@ -1,7 +1,8 @@
 // Times functions on a GPU with inputs and outputs in device memory, and prints a line of JSON for
 // each: medians of whole runs, from the call until the device is idle. tools/gpu-check runs it for
 // comparison with other programs.
-// usage: bench_gpu [--backend B] [--strategy S] [--measure] [CASE...]
+// usage: bench_gpu [--backend B] [--strategy S] [--measure] [--form FORM:NAME=NUMBER,...] [CASE...]
+//        --form: of the candidates of a group, that one where the group allows it
 //        bench_gpu --backend B --start PLAN SET   from the plan file to the first outputs of a
 //        directory's input_0.pb, input_1.pb, ...
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "base/json.h"
 #include "compile/precision.h"
 #include "decode.h"
+#include "one_form.h"
 #include "ops/common.h"
 #include "runtime/prepare.h"
 
@@ -261,8 +263,9 @@ double device_us(Session traced, const double& us, const std::vector<TensorRef>&
 }
 
 struct Request {
-  std::string backend = "cuda", strategy = "auto", start, set;
+  std::string backend = "cuda", strategy = "auto", form, start, set;
   bool measures = false;
+  const Backend* used = nullptr;
 };
 
 void run(const GpuCase& c, const Request& request, double copy_gbytes) {
@@ -271,7 +274,7 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
   try {
     Builder b;
     c.build(b);
-    CompileOptions options{.strategy = request.strategy, .backend = &backend(request.backend)};
+    CompileOptions options{.strategy = request.strategy, .backend = request.used};
     options.verification = Verification::none;
     options.measure = options.tune = measures;
     options.cache = false;
@@ -335,6 +338,7 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
     if (c.flops > 0) line.add("tflops", c.flops / took / 1e6);
     line.add("staged_copies", session.counters().staged_copies);
     line.add("chosen", chosen);
+    if (!request.form.empty()) line.add("form", request.form);
     Json others = Json::Array{};
     if (measures && !plan->variants[0].groups.empty())
       for (const CandidateRecord& r : plan->variants[0].groups[0].candidates())
@@ -391,6 +395,8 @@ int main(int argc, char** argv) {
         request.strategy = argv[++i];
       else if (word == "--backend" && i + 1 < argc)
         request.backend = argv[++i];
+      else if (word == "--form" && i + 1 < argc)
+        request.form = argv[++i];
       else if (word == "--start" && i + 2 < argc)
         request.start = argv[++i], request.set = argv[++i];
       else if (word == "--measure")
@@ -399,6 +405,9 @@ int main(int argc, char** argv) {
         wanted.push_back(word);
     }
     if (!request.start.empty()) return start(request), 0;
+    const Backend& usual = backend(request.backend);
+    const Backend used = request.form.empty() ? usual : with_one_form(usual, request.form);
+    request.used = &used;
     // Backends copy aligned and unaligned memory in different ways; the better rate counts.
     const double aligned = copy_rate(request.backend, 256), other = copy_rate(request.backend, 4),
                  copy = std::max(aligned, other);

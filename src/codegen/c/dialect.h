@@ -105,8 +105,8 @@ struct Dialect {
   // Helpers load_pieces, load_pieces_across, pack_DTYPE and multiply_DTYPE implement the intrinsics
   // multiply_halves and multiply_held_halves for subgroups of 32 threads.
   bool multiplies_halves = false;
-  // Implements multiply_matrices, store_matrices and load_matrices; null: their bodies are
-  // rendered.
+  // Implements multiply_matrices, store_matrices, load_matrices and hold_matrices; null: their
+  // bodies are rendered.
   const MatrixWords* matrices = nullptr;
   // Asynchronous copies of 16 bytes: from address $F to $T, $N elements, or zeros unless $C; $G:
   // whether the whole group reads them, not only this thread. end_batch ends a batch of them;

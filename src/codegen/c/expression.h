@@ -88,6 +88,7 @@ class Renderer {
   std::string element_at(int param, const std::string& offset);
   bool is_array(int param) const;
   bool is_shared(int param) const;  // by the threads of a group
+  bool stays_in_registers(int param) const { return is_array(param) && !is_shared(param); }
   bool is_spread(int param) const;  // in the memory of a block
   std::string spread_place(int param, const std::string& at) const;
   std::int64_t block_threads() const;

@@ -52,8 +52,8 @@ constexpr Helper own_helpers[] = {
   return (uint16_t)(((bits >> 16) & 0x8000u) | (rest >= 0x47800000u ? special : finite));
 }
 )"},
-    // For bits that may be converted back at once: NVIDIA's driver removes both conversions, and
-    // with them the rounding, where it sees them together. z is always 1.
+    // For bits that may be converted back at once: a driver that sees both conversions may remove
+    // them, and with them the rounding. z is always 1.
     {"kept_f16_of_f32", "f16_of_f32",
      R"(uint16_t hone_kept_f16_of_f32(float x) {
   return hone_f16_of_f32(x) | (uint16_t)(gl_NumWorkGroups.z - 1u);

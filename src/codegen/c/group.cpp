@@ -138,7 +138,7 @@ void Renderer::reduce_group(const Stmt& s) {
     if (std::ranges::find(shared_, array) == shared_.end()) shared_.push_back(array);
   };
   const std::int64_t neighbours = s.extent.number();
-  if (neighbours == 32 && uses_matrices_ && dialect_.join_subgroup) {
+  if (neighbours == 32 && uses_matrices_ && dialect_.join_subgroup) {  // a subgroup
     uses_subgroups_ = true;
     const std::string x = value(s.value);
     out_.line("{ const ", register_type(t), " own = ", x, "; ", registers_.at(s.reg), " = ",

@@ -172,15 +172,13 @@ std::string Renderer::rounded_element(const Stmt& s) {
                        byte_size(s.value.dtype()) == 2 && is_float(s.value.dtype()) &&
                        s.value.operand(0).dtype() == DType::f32;
   if (!is_cast || cache_.contains(s.value.node())) return "";
-  return to_memory(s.value.dtype(), value(s.value.operand(0)),
-                   is_array(s.param) && !is_shared(s.param));
+  return to_memory(s.value.dtype(), value(s.value.operand(0)), stays_in_registers(s.param));
 }
 
 void Renderer::store(const Stmt& s) {
   std::string x = copied_element(s);
   if (x.empty()) x = rounded_element(s);
-  if (x.empty())
-    x = to_memory(buffer_dtype(s.param), value(s.value), is_array(s.param) && !is_shared(s.param));
+  if (x.empty()) x = to_memory(buffer_dtype(s.param), value(s.value), stays_in_registers(s.param));
   if (const auto v = vector_stores_.find(&s); v != vector_stores_.end())
     return out_.line(v->second, " = ", x, ";");
   const std::string condition = s.condition ? cat("if (", value(s.condition), ") ") : "";
