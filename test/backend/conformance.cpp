@@ -502,6 +502,42 @@ TEST_P(BackendConformance, NumbersThatBecomeHalvesAreRounded) {
   }
 }
 
+// The one window that a stride leaves lies beside the only element.
+TEST_P(BackendConformance, AWindowMayLieInThePaddingAlone) {
+  Function f;
+  const Value x = f.add_param(f32({1, 1, 1}), "x"), w = f.add_param(f32({2, 1, 1}), "w");
+  const auto padded = [&](std::int64_t low, std::int64_t high) {
+    return ops::conv(Values{x, w}, {{"strides", Dims{2}},
+                                    {"dilations", Dims{1}},
+                                    {"pads_low", Dims{low}},
+                                    {"pads_high", Dims{high}},
+                                    {"groups", std::int64_t{1}},
+                                    {"channels_last", std::int64_t{0}}});
+  };
+  f.add_result(padded(1, 0), "before");
+  f.add_result(padded(2, 1), "both");
+  expect_as_reference(f, {harness::filled(f32({1, 1, 1}), [](DType) { return 3.0; }),
+                          harness::filled(f32({2, 1, 1}), [](DType) { return 0.5; })});
+}
+
+// A constant of f16 as a factor of f64 has all its digits.
+TEST_P(BackendConformance, ConstantsOfNarrowTypesAreExact) {
+  Function f;
+  const Type t(DType::f16, {2, 5, 1});
+  const Value x = f.add_param(t, "x");
+  const Array weight = harness::filled(Type(DType::f16, {1, 1, 1}), [](DType) { return -1.2051; });
+  f.add_result(
+      ops::conv(Values{x, constant(f.graph(), weight)}, {{"dtype", DType::f64},
+                                                         {"strides", Dims{1}},
+                                                         {"dilations", Dims{1}},
+                                                         {"pads_low", Dims{2}},
+                                                         {"pads_high", Dims{1}},
+                                                         {"groups", std::int64_t{1}},
+                                                         {"channels_last", std::int64_t{1}}}),
+      "y");
+  expect_as_reference(f, {harness::filled(t, [i = 0](DType) mutable { return 0.9 + 0.1 * ++i; })});
+}
+
 TEST_P(BackendConformance, ProductsOfHalvesAreAsTheReferenceSays) {
   const auto wave = [](const Type& t, int step) {
     return harness::filled(t,

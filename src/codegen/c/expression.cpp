@@ -449,8 +449,10 @@ std::string Renderer::buffer(int param) {
   return cat("p", param);
 }
 
+// A negative position is in code that never runs; glslang refuses it all the same.
 std::string Renderer::element_at(int param, const Dim& offset) {
-  return element_at(param, position(offset));
+  const bool is_negative = offset.is_number() && offset.number() < 0;
+  return element_at(param, position(is_negative ? Dim(0) : offset));
 }
 
 std::string Renderer::element_at(int param, const std::string& offset) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <limits>
 
 namespace hone::c {
@@ -67,7 +68,9 @@ std::string literal(double x, DType t) {
   if (is_single) x = static_cast<double>(static_cast<float>(x));
   if (is_single && std::isinf(x)) return literal(x, t);
   char text[40];
-  std::snprintf(text, sizeof text, is_single ? "%.9g" : "%.17g", x);
+  std::snprintf(text, sizeof text, "%.9g", x);
+  // Nine digits tell all numbers of f32 apart, but glslang computes with what is written.
+  if (std::strtod(text, nullptr) != x) std::snprintf(text, sizeof text, "%.17g", x);
   std::string out = text;
   if (out.find_first_of(".e") == std::string::npos) out += ".0";
   if (is_single) out += 'f';
