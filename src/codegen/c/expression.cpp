@@ -449,7 +449,7 @@ std::string Renderer::buffer(int param) {
   return cat("p", param);
 }
 
-// A negative position is in code that never runs; glslang refuses it all the same.
+// A negative position is in code that never runs; some compilers refuse it all the same.
 std::string Renderer::element_at(int param, const Dim& offset) {
   const bool is_negative = offset.is_number() && offset.number() < 0;
   return element_at(param, position(is_negative ? Dim(0) : offset));

@@ -69,7 +69,7 @@ std::string literal(double x, DType t) {
   if (is_single && std::isinf(x)) return literal(x, t);
   char text[40];
   std::snprintf(text, sizeof text, "%.9g", x);
-  // Nine digits tell all numbers of f32 apart, but glslang computes with what is written.
+  // Nine digits tell all numbers of f32 apart, but some compilers compute with what is written.
   if (std::strtod(text, nullptr) != x) std::snprintf(text, sizeof text, "%.17g", x);
   std::string out = text;
   if (out.find_first_of(".e") == std::string::npos) out += ".0";
