@@ -1,7 +1,8 @@
 // Attention for machines whose threads run in groups: a group takes a block of queries of one
 // matrix and iterates over blocks of keys, which are copied to group memory while the previous ones
-// are multiplied. Scores stay in registers; sums are rescaled when a much larger score appears
-// (online softmax). So memory is linear in the number of keys, not quadratic.
+// are multiplied. Scores stay in registers, or pass through group memory where no thread knows its
+// part of a tile; sums are rescaled when a much larger score appears (online softmax). So memory is
+// linear in the number of keys, not quadratic.
 #pragma once
 
 #include <optional>
