@@ -569,7 +569,8 @@ class TensorAttentionWriter : AttentionWords {
   // value, as in the operation's expansion. Each thread checks one vector of some rows.
   std::int64_t vectors() const { return value_.padded / copied_elements; }
   std::int64_t parts() const { return std::max<std::int64_t>(1, t_.threads() / vectors()); }
-  std::int64_t found_size() const { return parts() * value_.padded; }
+  // Threads without a part store what nobody reads.
+  std::int64_t found_size() const { return t_.threads() * copied_elements; }
 
   void count_hidden() {
     const Dim vector = positions_.remainder(thread_, vectors()),

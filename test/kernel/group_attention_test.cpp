@@ -337,6 +337,15 @@ TEST(GroupAttention, AddsMasksOfNumbersEverywhere) {
   expect_agrees(f, c, 70, 80);
 }
 
+// Some threads have no vector to check if the vectors of a row do not divide the threads.
+TEST(GroupAttention, RowsOfAnyWidthMayBeHidden) {
+  for (const std::int64_t width : {48, 80, 112}) {
+    const Function f =
+        attention_of({half({97, 40}), half({83, 40}), half({83, width})}, {{"causal", Dims{0}}});
+    for (const Candidate& c : all_of(f)) expect_agrees(f, c, 0, 0);
+  }
+}
+
 // Infinite values that are masked for all queries of a group still give NaN, as 0 * inf does.
 TEST(GroupAttention, HiddenValuesThatAreInfiniteCount) {
   for (const Dim& length : {Dim(96), Dim::symbol("n", 1, 4096)})
