@@ -2,7 +2,7 @@
 // each: medians of whole runs, from the call until the device is idle. tools/gpu-check runs it for
 // comparison with other programs.
 // usage: bench_gpu [--backend B] [--strategy S] [--measure] [--form FORM:NAME=NUMBER,...] [CASE...]
-//        --form: of the candidates of a group, that one where the group allows it
+//        --form: computes each group that allows it with this form and tuning
 //        bench_gpu --backend B --start PLAN SET   from the plan file to the first outputs of a
 //        directory's input_0.pb, input_1.pb, ...
 #include <algorithm>

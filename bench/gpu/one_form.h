@@ -8,9 +8,9 @@
 
 namespace hone {
 
-// The form's name and numbers of its tuning: "tensor:tile_m=128,tile_k=32"; what is not named, the
-// form chooses. A group that does not allow it is computed as usual. Throws UserError for text of
-// another shape. One at a time in a process.
+// `form` is the name of a form and values of its tuning, as in "tensor:tile_m=128,tile_k=32". The
+// form chooses values that are not named. Groups that do not allow it are computed as usual. Throws
+// UserError for other text. The last call decides for all backends made here.
 Backend with_one_form(const Backend&, const std::string& form);
 
 }  // namespace hone

@@ -338,7 +338,7 @@ class FewQueryWriter : AttentionWords {
 
   void join_slots(std::int64_t r) {
     const RegId most = declare(in(most_, r));
-    join_all(most, ops::maximum);
+    join_group(most, ops::maximum);
     const RegId total = declare(number(0));
     intrinsic(short_powers, [&] {
       const Value factor = keep(power_of_two(apply(ops::sub, in(most_, r), shift_of(reg(most)))));
@@ -347,7 +347,7 @@ class FewQueryWriter : AttentionWords {
                           number(1.0 / static_cast<double>(vectors_))));
       put(most_, r, factor);
     });
-    join_all(total, ops::add);
+    join_group(total, ops::add);
     Values columns;
     if (vectors_ * own_elements > round_up(p_.width, own_elements))
       columns.push_back(lowering_.below(vector_, ceil_ratio(p_.width, own_elements)));
@@ -364,9 +364,6 @@ class FewQueryWriter : AttentionWords {
     });
     barrier();
     branch_unless_known(has_row(r), [&] { store(r, reg(most), reg(total)); });
-  }
-  void join_all(RegId of, const Op& combine) {
-    out_.add({.kind = Kind::reduce_group, .reg = of, .combine = &combine, .value = reg(of)});
   }
 
   void store(std::int64_t r, Value most, Value total) {

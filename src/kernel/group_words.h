@@ -81,14 +81,15 @@ class GroupWords {
     out_.add({.kind = Kind::accumulate, .reg = r, .combine = &combine, .value = v});
   }
   // Combines r over each `neighbours` neighbouring threads; all of them get the result.
-  void join(RegId r, const Op& combine, std::int64_t neighbours) {
+  void join(RegId r, const Op& combine, std::int64_t neighbours, DType t = DType::f32) {
     if (neighbours == 1) return;
     out_.add({.kind = Kind::reduce_group,
               .extent = neighbours,
               .reg = r,
               .combine = &combine,
-              .value = reg(r)});
+              .value = lowering_.reg(r, t)});
   }
+  // The same over all threads of the group.
   void join_group(RegId r, const Op& combine) {
     out_.add({.kind = Kind::reduce_group, .reg = r, .combine = &combine, .value = reg(r)});
   }

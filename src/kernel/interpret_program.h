@@ -131,8 +131,8 @@ struct Program {
   std::vector<Slot> sizes;
   std::size_t frame_bytes = 0;
   std::int64_t width = 1;       // maximum number of lanes
-  std::int64_t threads = 0;     // of a group; 0: there are no groups
-  std::int32_t neighbours = 1;  // that barriers of neighbours are for
+  std::int64_t threads = 0;     // of a group; 0 if the kernel has no groups
+  std::int32_t neighbours = 1;  // threads that meet at a barrier of neighbours
   bool grid_in_lanes = false;
   int grids = 0;
   int lanes_of_tiles = 1;
@@ -151,7 +151,7 @@ struct Mark {
   std::int32_t writer = 0, reader = 0;          // threads
   std::int32_t write_statement = 0, read_statement = 0;
   bool read_by_several = false;     // by several threads of the iteration
-  bool read_by_far = false;         // by threads that are no neighbours
+  bool read_by_far = false;         // by threads that are not neighbours
   bool read_by_iterations = false;  // by several iterations
   bool written = false, pending = false;
 };

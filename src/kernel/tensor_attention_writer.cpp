@@ -416,13 +416,9 @@ class TensorAttentionWriter : AttentionWords {
     if (!is_opaque_) return out_.branch(is_above, [&] { shrink(); });
     // A subgroup changes its matrices together.
     const RegId any = declare(lowering_.convert(is_above, DType::i32));
-    const Value joined = lowering_.reg(any, DType::i32);
-    out_.add({.kind = Kind::reduce_group,
-              .extent = AttentionTiling::subgroup,
-              .reg = any,
-              .combine = &ops::bit_or,
-              .value = joined});
-    out_.branch(apply(ops::ne, joined, lowering_.number(0, DType::i32)), [&] { shrink(); });
+    join(any, ops::bit_or, AttentionTiling::subgroup, DType::i32);
+    out_.branch(apply(ops::ne, lowering_.reg(any, DType::i32), lowering_.number(0, DType::i32)),
+                [&] { shrink(); });
   }
 
   // A row with only -infinity so far is not shifted: its powers are then 0, as they should be.
@@ -569,7 +565,7 @@ class TensorAttentionWriter : AttentionWords {
   // value, as in the operation's expansion. Each thread checks one vector of some rows.
   std::int64_t vectors() const { return value_.padded / copied_elements; }
   std::int64_t parts() const { return std::max<std::int64_t>(1, t_.threads() / vectors()); }
-  // Threads without a part store what nobody reads.
+  // Every thread stores a vector, including those whose vector is not read.
   std::int64_t found_size() const { return t_.threads() * copied_elements; }
 
   void count_hidden() {

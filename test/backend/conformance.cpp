@@ -487,7 +487,8 @@ TEST_P(BackendConformance, RowsOfLargeHalvesAreAsTheReferenceSays) {
   }
 }
 
-// Also where both conversions are in one kernel, in registers: 1e30 becomes infinite, 1.0004 is 1.
+// Both conversions are in one kernel and the number stays in a register. 1e30 is infinite in f16,
+// and 1.0004 is rounded to 1.
 TEST_P(BackendConformance, NumbersThatBecomeHalvesAreRounded) {
   for (const DType half : {DType::f16, DType::bf16}) {
     const Type t(DType::f32, {40, 64});
@@ -502,7 +503,7 @@ TEST_P(BackendConformance, NumbersThatBecomeHalvesAreRounded) {
   }
 }
 
-// The one window that a stride leaves lies beside the only element.
+// With a stride of 2 there is one window, and it does not contain the only element.
 TEST_P(BackendConformance, AWindowMayLieInThePaddingAlone) {
   Function f;
   const Value x = f.add_param(f32({1, 1, 1}), "x"), w = f.add_param(f32({2, 1, 1}), "w");
@@ -520,7 +521,7 @@ TEST_P(BackendConformance, AWindowMayLieInThePaddingAlone) {
                           harness::filled(f32({2, 1, 1}), [](DType) { return 0.5; })});
 }
 
-// A constant of f16 as a factor of f64 has all its digits.
+// The product of an f16 constant and an f64 number needs all digits of the constant.
 TEST_P(BackendConformance, ConstantsOfNarrowTypesAreExact) {
   Function f;
   const Type t(DType::f16, {2, 5, 1});

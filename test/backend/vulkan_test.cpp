@@ -130,7 +130,7 @@ TEST(VulkanTarget, MinimaOfFloatsUseSharedMemory) {
   EXPECT_GT(uses_of(ops::reduce_max).second, 0);
 }
 
-// Drivers that see both conversions together remove them.
+// A driver that sees both conversions may remove them, and with them the rounding.
 TEST(VulkanTarget, RoundingIsHiddenFromDrivers) {
   Function f;
   const Value x = f.add_param(f32({64}), "x");
@@ -485,17 +485,20 @@ void expect_works(Device& device) {
   device.free(m, 64);
 }
 
-// Drivers take long to open a device, and a plan may be given tensors that another one made.
+// Opening a device is slow, and one plan may use tensors that another one has made.
 TEST(Vulkan, AProcessOpensADeviceOnce) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
-  const std::shared_ptr<Device> first = open_device("vulkan"), second = open_device("vulkan");
-  const OwnedMemory memory(first, 64);
-  EXPECT_TRUE(second->of_host(reinterpret_cast<const void*>(memory.at().handle)));
-  const std::weak_ptr<vulkan::Shared> shared = vulkan::Shared::open();
-  EXPECT_EQ(shared.lock(), vulkan::Shared::open()) << "closed meanwhile";
+  std::weak_ptr<vulkan::Shared> shared;
+  {
+    const std::shared_ptr<Device> first = open_device("vulkan"), second = open_device("vulkan");
+    const OwnedMemory memory(first, 64);
+    EXPECT_TRUE(second->of_host(reinterpret_cast<const void*>(memory.at().handle)));
+    shared = vulkan::Shared::open();
+  }
+  EXPECT_FALSE(shared.expired()) << "closed with its last user";
 }
 
-// What a plan has used is free for other programs while another one runs on.
+// Memory that a plan has used is available to other programs while another plan still runs.
 TEST(Vulkan, AClosedDeviceGivesMemoryBack) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
   const std::shared_ptr<Device> stays = open_device("vulkan");
@@ -607,12 +610,12 @@ TEST(Vulkan, MemoryOfTheDeviceIsUsedWhereItLies) {
   EXPECT_EQ(device->of_host(nullptr), std::nullopt);
 }
 
-// Plans of `multi` for the CPU and this device pass verification and match the test sets. How fast
-// the two are decides where a model runs: on a GPU a small one may be the processor's alone.
+// Plans of `multi` for the CPU and this device pass verification and match the test sets. On a GPU
+// silero_vad is so small that the processor alone may be faster.
 TEST(Vulkan, SharesModelsWithTheProcessor) {
   if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
   const bool is_software = vulkan::choose_adapter(*vulkan::open_instance()).is_software;
-  const auto spread = [&](const fs::path& model) {
+  const auto spread = [](const fs::path& model, bool needs_both) {
     CompileOptions o{.strategy = "multi"};
     o.verification = Verification::model;
     o.cache = false;
@@ -622,12 +625,12 @@ TEST(Vulkan, SharesModelsWithTheProcessor) {
       for_each_step(v.steps, [&](const Step& s) {
         if (s.kind == Step::Kind::launch) launched.insert(v.devices[s.device].name);
       });
-    EXPECT_TRUE(launched.contains("vulkan") || !is_software) << model;
-    EXPECT_TRUE(launched.size() == 2 || !is_software) << model;
+    EXPECT_TRUE(launched.contains("vulkan") || !needs_both) << model;
+    EXPECT_TRUE(launched.size() == 2 || !needs_both) << model;
     return plan;
   };
-  spread(fs::path(HONE_SOURCE_DIR) / "examples/digits/digits.onnx");
-  const auto plan = spread(models_root() / "silero_vad/model.onnx");
+  spread(fs::path(HONE_SOURCE_DIR) / "examples/digits/digits.onnx", true);
+  const auto plan = spread(models_root() / "silero_vad/model.onnx", is_software);
   Session session(Executable::load(plan, open_devices(*plan)), {.threads = 2});
   for (const TestSet& set : test_sets("silero_vad"))
     expect_close(session.run(set.inputs), set.outputs, "silero_vad");

@@ -50,7 +50,7 @@ class Memory {
   // Whether the handle refers to memory of this device.
   bool holds(DeviceMemory) const;
   void free(DeviceMemory) noexcept;
-  // Gives the driver the blocks of which nothing is in use.
+  // Returns blocks that are no longer used to the driver.
   void give_back_unused() noexcept;
 
   struct Place {

@@ -69,7 +69,7 @@ class VulkanDevice final : public Device {
     limits_.keeps_denormals = a.keeps_denormals || a.is_software;
   }
 
-  // Others may keep the device open for long, and other programs may need the memory.
+  // The device stays open, but other programs may need the memory.
   ~VulkanDevice() override { shared_->memory.give_back_unused(); }
 
   std::string_view name() const override { return "vulkan"; }
