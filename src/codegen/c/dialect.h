@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,6 +83,8 @@ struct Dialect {
   std::string_view keep_loop;              // before a loop not to unroll
   // The same for products of tiles; with unaligned memory, which is rare, they stay loops.
   std::string_view unroll_products = unroll;
+  // A product of tiles with more products than this in each step stays a loop over its steps.
+  std::int64_t most_products_to_unroll = std::numeric_limits<std::int64_t>::max();
   // Neighbouring elements in one access: the type of $N elements of $T, which has an array `of`,
   // and statements that read $V from element $I of $P and write it there. Empty, or for vectors
   // smaller than `least_vector_bytes`: one by one.

@@ -408,6 +408,7 @@ const Dialect glsl = {
     .barrier = "groupMemoryBarrier(); barrier();",
     .unroll = "[[unroll]]",
     .keep_loop = "[[dont_unroll]]",
+    .most_products_to_unroll = 32,
     .vector_type = "$T_x$N",
     .vector_load = "$V = hone_load_$T_x$N($P, (int64_t)($I));",
     .vector_store = "hone_store_$T_x$N($P, (int64_t)($I), $V);",

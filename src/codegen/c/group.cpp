@@ -342,7 +342,10 @@ void Renderer::array_multiply(const Stmt& s) {
   // Neighbouring steps read neighbouring elements, which shader compilers recognize in unrolled
   // iterations.
   constexpr std::int64_t most_written_out = 512;
-  if (s.extent.is_number() && s.extent.number() * t.rows * t.columns <= most_written_out)
+  const std::int64_t products = std::int64_t{t.rows} * t.columns;
+  if (products > dialect_.most_products_to_unroll)
+    out_.line(dialect_.keep_loop);
+  else if (s.extent.is_number() && s.extent.number() * products <= most_written_out)
     out_.line(dialect_.unroll);
   out_.open("for (", index_type(), " ", k, " = 0; ", k, " < ", position(s.extent), "; ++", k, ")");
   out_.line(type, " ", b, "[", t.columns, "], ", x, ";");

@@ -178,7 +178,9 @@ std::string Renderer::rounded_element(const Stmt& s) {
 void Renderer::store(const Stmt& s) {
   std::string x = copied_element(s);
   if (x.empty()) x = rounded_element(s);
-  if (x.empty()) x = to_memory(buffer_dtype(s.param), value(s.value), stays_in_registers(s.param));
+  // A driver may round a constant itself.
+  const bool stays = stays_in_registers(s.param) && !s.value.is(ops::constant);
+  if (x.empty()) x = to_memory(buffer_dtype(s.param), value(s.value), stays);
   if (const auto v = vector_stores_.find(&s); v != vector_stores_.end())
     return out_.line(v->second, " = ", x, ";");
   const std::string condition = s.condition ? cat("if (", value(s.condition), ") ") : "";

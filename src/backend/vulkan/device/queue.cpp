@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <thread>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -150,19 +151,22 @@ void Work::synchronize() {
   staged_ = 0;
 }
 
-// Polls for a while before sleeping: most runs are short, and a sleeping thread wakes late. A
-// software device needs the CPU itself.
+// Polls before sleeping, because a sleeping thread wakes late; after a while, lets other threads run
+// between two looks. A software device needs the CPU itself.
 void Work::reach(std::uint64_t point) {
   if (point == 0) return;
   if (!machine_->adapter.is_software) {
-    constexpr auto while_looking = std::chrono::microseconds(500);
-    const auto until = std::chrono::steady_clock::now() + while_looking;
-    do {
+    using std::chrono::steady_clock;
+    constexpr std::chrono::milliseconds alone(1), at_all(50);
+    const auto start = steady_clock::now();
+    for (auto waited = steady_clock::duration::zero(); waited < at_all;
+         waited = steady_clock::now() - start) {
       std::uint64_t now = 0;
       machine_->require(machine_->api.vkGetSemaphoreCounterValue(machine_->handle, reached_, &now),
                         "waiting for the device");
       if (now >= point) return;
-    } while (std::chrono::steady_clock::now() < until);
+      if (waited > alone) std::this_thread::yield();
+    }
   }
   VkSemaphoreWaitInfo info{};
   info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO;
@@ -291,7 +295,6 @@ void Work::record(const Recording& r) {
       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
   constexpr VkAccessFlags writes = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
                           reads = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
-  // Later commands see the writes of earlier ones, in this buffer and in previous buffers.
   const auto barrier = [&](VkPipelineStageFlags after, VkAccessFlags access) {
     VkMemoryBarrier m{};
     m.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
@@ -302,15 +305,16 @@ void Work::record(const Recording& r) {
   VkPipeline bound = VK_NULL_HANDLE;
   for (auto from = r.commands.begin(); from != r.commands.end();) {
     const auto to = std::find_if(from + 1, r.commands.end(), std::mem_fn(&Command::waits));
-    barrier(stages, reads | writes);
-    barriers_ += from != r.commands.begin();
+    if (from != r.commands.begin()) barrier(stages, reads | writes), ++barriers_;
     // Any order is correct. With validation, uses the reverse order, which exposes missing barriers
     // on devices that run commands one by one.
     for (std::ptrdiff_t i = 0; i < to - from; ++i)
       record(machine_->instance->messenger ? *(to - 1 - i) : *(from + i), r, bound);
     from = to;
   }
-  barrier(VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  // Whatever comes later sees these writes: the host, and commands of buffers submitted after this
+  // one, which need no barrier at their beginning.
+  barrier(stages | VK_PIPELINE_STAGE_HOST_BIT, reads | writes | VK_ACCESS_HOST_READ_BIT);
   require(api.vkEndCommandBuffer(b), "recording work");
 }
 
