@@ -351,7 +351,7 @@ void run(const GpuCase& c, const Request& request, double copy_gbytes) {
   std::fflush(stdout);
 }
 
-// The time to start a plan: everything that a process needs except opening the device.
+// The time to start a plan, in parts: everything that a process needs except opening the device.
 void start(const Request& request) {
   const std::shared_ptr<Device> device = open_device(request.backend);
   std::vector<Array> inputs;
@@ -360,14 +360,20 @@ void start(const Request& request) {
     if (!std::filesystem::exists(file)) break;
     inputs.push_back(read_tensor_pb(file));
   }
-  const double took = us([&] {
-    const auto plan = std::make_shared<const Plan>(read_plan(request.start));
-    Session(load_plan(plan, {device}), {.max_memory = std::int64_t{1} << 40}).run(inputs);
-  });
-  std::printf("%s\n",
-              Json(Json::Object{{"case", "start"}, {"plan", request.start}, {"ms", took / 1000}})
-                  .text()
-                  .c_str());
+  std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const Executable> executable;
+  const double read = us([&] { plan = std::make_shared<const Plan>(read_plan(request.start)); });
+  const double loaded = us([&] { executable = load_plan(plan, {device}); });
+  const double ran =
+      us([&] { Session(executable, {.max_memory = std::int64_t{1} << 40}).run(inputs); });
+  std::printf("%s\n", Json(Json::Object{{"case", "start"},
+                                        {"plan", request.start},
+                                        {"ms", (read + loaded + ran) / 1000},
+                                        {"read_ms", read / 1000},
+                                        {"load_ms", loaded / 1000},
+                                        {"run_ms", ran / 1000}})
+                          .text()
+                          .c_str());
 }
 
 // GB/s of a copy on the device, between addresses that are multiples of `alignment`.

@@ -46,6 +46,7 @@ class Groups {
         may_share_row_(std::max(target.row_threads, target.group_threads)),
         spread_(value_or(tuning, "spread", -1)),
         row_blocks_(target.row_blocks),
+        row_thread_bytes_(target.row_thread_bytes),
         block_bytes_(target.group_bytes),
         are_threads_given_(value_or(tuning, "threads", 0) > 0),
         has_vectors_(target.vector_bits >= 128) {}
@@ -228,19 +229,28 @@ class Groups {
     return false;
   }
 
-  // Each thread takes about 32 elements of a long row, or 16 of a short one; fewer if there are too
-  // few rows to keep the machine busy. What the threads together cannot keep of a row they read
-  // again.
+  // Each thread takes about 32 elements of a long row, or 16 of a short one or of one with many
+  // operands; fewer if there are too few rows to keep the machine busy. What the threads together
+  // cannot keep of a row they read again.
   std::int64_t row_threads() const {
     if (are_threads_given_ || !has_vectors_ || !row_length_.is_number())
       return threads_for(row_length_, most_threads_);
-    constexpr std::int64_t long_row = 4096, least = 32, few_rows = 128, of_few = 4;
+    constexpr std::int64_t least = 32, few_rows = 128, of_few = 4;
     const std::int64_t most_of_few = std::min<std::int64_t>(may_have_threads_, 512);
-    const std::int64_t length = row_length_.number(), each = length >= long_row ? 32 : 16;
+    const std::int64_t length = row_length_.number();
     const std::int64_t by_few =
         typical(rows_count_) < few_rows ? std::min(length / of_few, most_of_few) : 0;
-    const std::int64_t wanted = floor_power(std::max({length / each, by_few, least}));
+    const std::int64_t wanted =
+        floor_power(std::max({length / row_elements_of_thread(), by_few, least}));
     return wanted <= may_share_row_ ? wanted : may_have_threads_;
+  }
+  std::int64_t row_elements_of_thread() const {
+    constexpr std::int64_t long_row = 4096, many = 32, few = 16;
+    std::int64_t bytes = 0;  // of one element and its operands
+    for (const KernelParam& p : kernel_.params)
+      if (!p.written && typical(product(p.dims)) >= typical(row_length_))
+        bytes += byte_size(p.dtype);
+    return row_length_.number() >= long_row && many * bytes <= row_thread_bytes_ ? many : few;
   }
 
   // ---- rows that do not fit in registers: kept in the memory of blocks
@@ -426,7 +436,7 @@ class Groups {
   Positions& positions_;
   std::int64_t most_threads_, rows_, vectors_, threads_ = 1;
   std::int64_t may_have_threads_, may_share_row_;
-  std::int64_t spread_, row_blocks_, block_bytes_;
+  std::int64_t spread_, row_blocks_, row_thread_bytes_, block_bytes_;
   std::vector<std::int64_t> turns_;  // of the shared loops
   bool are_threads_given_, has_vectors_, is_spread_ = false;
   Dim row_length_ = 0, rows_count_ = 1, thread_ = 0;

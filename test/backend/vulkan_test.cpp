@@ -113,6 +113,11 @@ SpirvModule spirv_of(const Binary& b) {
   return out;
 }
 
+Kernel first_kernel(const Function& f, std::string_view target) {
+  const std::vector<Proposal> all = backend("vulkan").target(target)->candidates(spec_of(f));
+  return std::get<Kernel>(all.front().candidate.steps.at(0).what);
+}
+
 // NVIDIA's driver 580.159 crashes on a shader that has a division and subgroupMin(x) of floats, or
 // -subgroupMax(-x).
 TEST(VulkanTarget, MinimaOfFloatsUseSharedMemory) {
@@ -135,10 +140,50 @@ TEST(VulkanTarget, RoundingIsHiddenFromDrivers) {
   Function f;
   const Value x = f.add_param(f32({64}), "x");
   f.add_result(ops::abs(cast_to(cast_to(x, DType::f16), DType::f32)), "y");
-  const auto target = backend("vulkan").target("vulkan1.2");
-  const Candidate c = target->candidates(spec_of(f)).front().candidate;
-  const std::string text = c::shader(std::get<Kernel>(c.steps.at(0).what)).text;
+  const std::string text = c::shader(first_kernel(f, "vulkan1.2")).text;
   EXPECT_NE(text.find("hone_f32_of_f16(hone_kept_f16_of_f32("), std::string::npos) << text;
+}
+
+// The zeros with which the tiles of a product begin in registers hide nothing.
+TEST(VulkanTarget, ConstantsAreNotHiddenFromDrivers) {
+  Function f;
+  f.add_result(ops::matmul(f.add_param(f16({256, 256}), "a"), f.add_param(f16({256, 256}), "b")),
+               "y");
+  const std::string text = c::shader(first_kernel(f, "vulkan1.3-matrices")).text;
+  EXPECT_EQ(text.find("kept_f16"), std::string::npos) << text;
+}
+
+// NVIDIA's driver takes twice as long for 64 products a step if the steps are unrolled, and its
+// code has so many registers that only one group runs at a time. Steps of 32 products are faster
+// unrolled.
+TEST(VulkanTarget, LargeTilesOfProductsStayLoops) {
+  const auto loops_before_sums = [](std::int64_t n) {
+    Function f;
+    f.add_result(ops::matmul(f.add_param(f32({n, 512}), "a"), f.add_param(f32({512, n}), "b")),
+                 "y");
+    const std::string text = c::shader(first_kernel(f, "vulkan1.2-large")).text;
+    const std::size_t loop = text.rfind("for (int32_t k", text.find("= hone_fma_f32("));
+    const std::size_t hint = text.rfind("[[", loop);
+    return text.substr(hint, text.find(']', hint) - hint);
+  };
+  EXPECT_EQ(loops_before_sums(2048), "[[dont_unroll");
+  EXPECT_EQ(loops_before_sums(512), "[[unroll");
+}
+
+// With weights, 32 elements a thread need more registers than let two groups run at a time.
+TEST(VulkanTarget, ThreadsTakeFewerElementsOfRowsWithWeights) {
+  const auto threads = [](const char* target, DType t, bool has_weights) {
+    Function f;
+    const Value x = f.add_param(Type(t, Shape{8192, 16384}), "x");
+    const Values with = {x, f.add_param(Type(t, Shape{16384}), "w")};
+    f.add_result(has_weights ? ops::rms_norm(with, {{"axis", 1}, {"epsilon", 1e-5}})
+                             : ops::softmax(x, {{"axis", 1}}),
+                 "y");
+    return group_threads(first_kernel(f, target));
+  };
+  EXPECT_EQ(threads("vulkan1.2-large", DType::f32, true), 1024);
+  EXPECT_EQ(threads("vulkan1.2-large", DType::f32, false), 512);
+  EXPECT_EQ(threads("vulkan1.2-large", DType::f16, true), 512);
 }
 
 TEST(VulkanTarget, KnowsItsForms) {

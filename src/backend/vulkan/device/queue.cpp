@@ -151,8 +151,8 @@ void Work::synchronize() {
   staged_ = 0;
 }
 
-// Polls before sleeping, because a sleeping thread wakes late; after a while, lets other threads run
-// between two looks. A software device needs the CPU itself.
+// Polls before sleeping, because a sleeping thread wakes late; after a while, lets other threads
+// run between two looks. A software device needs the CPU itself.
 void Work::reach(std::uint64_t point) {
   if (point == 0) return;
   if (!machine_->adapter.is_software) {

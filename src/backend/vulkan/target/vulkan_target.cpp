@@ -82,6 +82,7 @@ class VulkanTarget final : public Target {
   TargetInfo info_ = {.name = std::string(form_.name),
                       .group_threads = static_cast<int>(form_.threads),
                       .group_bytes = form_.group_bytes - form_.kept_bytes,
+                      .row_thread_bytes = 192,
                       .subgroup_threads = form_.has_matrices ? 32 : 1,
                       .multiplies_halves = form_.has_matrices,
                       .has_opaque_tiles = form_.has_matrices,
