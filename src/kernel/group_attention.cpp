@@ -132,13 +132,13 @@ class GroupAttentionWriter : AttentionWords {
       branch_unless_known(inside, [&] { body(i); });
     });
   }
-  // Stores the element if the row exists, else 0.
-  void put_element(int memory, const Dim& to, const Splice& of, const Dim& row, const Dim& extent,
-                   const Dim& column, const Values& more) {
+  // Stores the element if the row, one of blocks of `rows`, exists, else 0.
+  void put_element(int memory, const Dim& to, const Splice& of, const Dim& row, std::int64_t rows,
+                   const Dim& extent, const Dim& column, const Values& more) {
     Values there = more;
-    there.push_back(lowering_.below(row, extent));
-    out_.branch(
-        all(there),
+    if (!divides(rows, extent)) there.push_back(lowering_.below(row, extent));
+    branch_unless_known(
+        there,
         [&] {
           const Value v = spliced(lowering_.graph(), of, std::array{batch_, row, column});
           put(memory, to, lowering_.convert(v, DType::f32));
@@ -150,7 +150,7 @@ class GroupAttentionWriter : AttentionWords {
     each_of(t_.queries() * p_.depth, [&](const Dim& i) {
       const Dim line = positions_.quotient(i, p_.depth), d = positions_.remainder(i, p_.depth);
       put_element(queries_, line * Dim(query_pitch()) + d, a_.query, first_query_ + line,
-                  p_.queries, d, {});
+                  t_.queries(), p_.queries, d, {});
     });
   }
 
@@ -158,13 +158,14 @@ class GroupAttentionWriter : AttentionWords {
   void bring_keys() {
     each_of(t_.keys * p_.depth, [&](const Dim& i) {
       const Dim line = positions_.quotient(i, p_.depth), d = positions_.remainder(i, p_.depth);
-      put_element(keys_, d * Dim(key_pitch()) + line, a_.key, first_key_ + line, p_.keys, d, {});
+      put_element(keys_, d * Dim(key_pitch()) + line, a_.key, first_key_ + line, t_.keys, p_.keys,
+                  d, {});
     });
     each_of(t_.keys * width_, [&](const Dim& i) {
       const Dim line = positions_.quotient(i, width_), e = positions_.remainder(i, width_);
       Values inside;
       if (width_ != p_.width) inside.push_back(lowering_.below(e, p_.width));
-      put_element(values_, i, a_.value, first_key_ + line, p_.keys, e, inside);
+      put_element(values_, i, a_.value, first_key_ + line, t_.keys, p_.keys, e, inside);
     });
   }
 

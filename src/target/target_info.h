@@ -26,7 +26,6 @@ struct TargetInfo {
   std::int64_t group_bytes = 0;  // of shared memory per group
   // Of a long row and what is read with it, such as weights, that one thread takes.
   std::int64_t row_thread_bytes = 1 << 10;
-  int subgroup_threads = 1;  // that run in lockstep
   // Maximum number of blocks in a group. Each block has group_bytes for the spread arrays of its
   // threads; 0: spread memory is not supported.
   int row_blocks = 0;

@@ -18,6 +18,7 @@
 #include "backend/vulkan/device/stream.h"
 #include "backend/vulkan/driver/machine.h"
 #include "backend/vulkan/shader/shader.h"
+#include "backend/vulkan/target/vulkan_target.h"
 #include "codegen/c/glsl.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -197,7 +198,8 @@ TEST(VulkanTarget, KnowsItsForms) {
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
   a.multiplies_matrices = true;  // of no use without subgroups, to which they belong
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
-  a.joins_in_subgroups = true;
+  a.joins_in_subgroups = a.shuffles_in_subgroups = true;
+  a.least_subgroup = 16, a.most_subgroup = 32;
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.3-matrices");
   a.limits.maxComputeSharedMemorySize = 16384;
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2");
@@ -423,6 +425,45 @@ TEST(Vulkan, AWeightMayBeLargerThanWhatIsBound) {
   double sum = 0;
   for (std::int64_t i = 0; i < rows; ++i) sum += a.real(i * row);
   EXPECT_EQ(got[1].real(0), sum);
+}
+
+// With subgroups of a known size, neighbours exchange values instead of meeting at barriers. Mesa's
+// device has subgroups of 8.
+TEST(Vulkan, NeighboursOfASubgroupExchangeValues) {
+  if (!std::getenv("HONE_VULKAN_DEVICE")) GTEST_SKIP() << "HONE_VULKAN_DEVICE names no device";
+  static constexpr vulkan::Form form = {"vulkan1.2", 256, 16 << 10, 2 << 10, false, 8};
+  const auto device = open_device("vulkan");
+  const auto shared = vulkan::Shared::open();
+  if (!form.fits(shared->machine->adapter)) GTEST_SKIP() << "no subgroups of 8";
+  Backend of_eight = backend("vulkan");
+  of_eight.target = [](std::string_view) { return vulkan::make_target(form); };
+  CompileOptions options = vulkan_options();
+  options.backend = &of_eight;
+  Function attention, product;
+  const auto heads = [&](std::int64_t length, const char* name) {
+    return attention.add_param(f32({2, length, 32}), name);
+  };
+  const Values read = {heads(70, "q"), heads(90, "k"), heads(90, "v")};
+  attention.add_result(ops::attention(read, {{"scale", 0.2}, {"causal", Dims{20}}}), "y");
+  product.add_result(
+      ops::matmul(product.add_param(f32({2, 256}), "x"), product.add_param(f32({256, 32}), "w")),
+      "y");
+  for (const Function* f : {&attention, &product}) {
+    const auto plan = std::make_shared<const Plan>(compile({"test", {{{}, *f}}, {}}, options));
+    const bool exchanges = std::ranges::any_of(plan->binaries, [](const Binary& b) {
+      vulkan::ShaderHeader header;
+      std::memcpy(&header, b.code.data(), sizeof header);
+      constexpr std::uint32_t op_shuffle_xor = 346;
+      const auto all = spirv_of(b).instructions;
+      return header.subgroup == 8 &&
+             std::ranges::any_of(all, [](const auto& i) { return i.first == op_shuffle_xor; });
+    });
+    EXPECT_TRUE(exchanges);
+    std::vector<Array> inputs;
+    for (const Type& t : f->param_types())
+      inputs.push_back(sample_array(t, {}, Fill::random, inputs.size()));
+    expect_accepted(Session(Executable::load(plan, device), {}).run(inputs), *f, inputs);
+  }
 }
 
 // Adjacent elements are accessed as words if all operands begin at multiples of 16 bytes, else one

@@ -13,7 +13,6 @@ class FarTarget final : public Target {
     info_.name = "far-1";
     info_.group_threads = 32;
     info_.group_bytes = 16 << 10;
-    info_.subgroup_threads = 8;
   }
   const TargetInfo& info() const override { return info_; }
   std::string_view version() const override { return "far"; }

@@ -17,7 +17,7 @@ namespace {
 TargetInfo tensor_target() {
   TargetInfo t;
   t.name = "groups";
-  t.group_threads = 1024, t.group_bytes = 200 << 10, t.subgroup_threads = 32;
+  t.group_threads = 1024, t.group_bytes = 200 << 10;
   t.multiplies_halves = true;
   return t;
 }

@@ -21,7 +21,7 @@ namespace {
 TargetInfo group_target(int threads = 256, std::int64_t bytes = 32 << 10) {
   TargetInfo t;
   t.name = "groups";
-  t.group_threads = threads, t.group_bytes = bytes, t.subgroup_threads = 32;
+  t.group_threads = threads, t.group_bytes = bytes;
   return t;
 }
 

@@ -174,7 +174,7 @@ TEST(ReadWeights, NotInKernelsOfManyGroups) {
 // bias is.
 TEST(ReadWeights, ReplacePrefetchesOfWhatTheyRead) {
   TargetInfo target{.name = "groups"};
-  target.group_threads = 1024, target.group_bytes = 200 << 10, target.subgroup_threads = 32;
+  target.group_threads = 1024, target.group_bytes = 200 << 10;
   target.overlaps_launches = true;
   for (const std::int64_t depth : {200, 1 << 14}) {
     Function f;

@@ -33,11 +33,11 @@ struct IntegerHelper {
 // Words of 16 bytes, and 16 x 16 matrices that a subgroup of 32 threads loads from them: f16
 // operands and f32 sums.
 struct MatrixWords {
-  std::string_view thread, first_thread;  // indices ordered by subgroup: own, and subgroup's first
-  std::string_view barrier;               // a statement; orders group memory only
-  std::string_view subgroup_barrier;      // the same for a subgroup
-  std::string_view word, zero;            // the type, and a zero of it
-  std::string_view element;               // f32 element $I of the words $A
+  std::string_view first_thread;      // of the subgroup
+  std::string_view barrier;           // a statement; orders group memory only
+  std::string_view subgroup_barrier;  // the same for a subgroup
+  std::string_view word, zero;        // the type, and a zero of it
+  std::string_view element;           // f32 element $I of the words $A
   // unpack: vector $V of $N elements of $T from words $W; pack: word $W from $V; read: the elements
   // of $P from index $I on as a word.
   std::string_view unpack, pack, read;
@@ -105,11 +105,14 @@ struct Dialect {
   std::string_view join_exponentials = {};
   // Like reduce_group for each $N neighbouring threads of a subgroup. Empty: by halves.
   std::string_view reduce_neighbours = {};
+  // The size of subgroups, if `thread` orders threads by subgroup; 0: unknown. join_subgroup then
+  // also reduces as many neighbours.
+  int subgroup = 0;
   // Helpers load_pieces, load_pieces_across, pack_DTYPE and multiply_DTYPE implement the intrinsics
   // multiply_halves and multiply_held_halves for subgroups of 32 threads.
   bool multiplies_halves = false;
-  // Implements multiply_matrices, store_matrices, load_matrices and hold_matrices; null: their
-  // bodies are rendered.
+  // Implements multiply_matrices, store_matrices, load_matrices and hold_matrices, with a subgroup
+  // of 32; null: their bodies are rendered.
   const MatrixWords* matrices = nullptr;
   // Asynchronous copies of 16 bytes: from address $F to $T, $N elements, or zeros unless $C; $G:
   // whether the whole group reads them, not only this thread. end_batch ends a batch of them;

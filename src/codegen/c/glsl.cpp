@@ -335,6 +335,19 @@ constexpr std::string_view reduce_by_subgroups = R"({
   barrier();
 })";
 
+constexpr std::string_view reduce_neighbours_by_shuffles = R"({
+  $T own = $X;
+  subgroupBarrier();
+  for (uint32_t h = $Nu / 2u; h > 0u; h /= 2u) {
+    const $T a = own, b = subgroupShuffleXor(own, h);
+    own = $E;
+  }
+  $R = own;
+})";
+
+constexpr std::string_view shuffle_preamble =
+    "#extension GL_KHR_shader_subgroup_shuffle : require\n";
+
 constexpr std::string_view subgroup_preamble = R"(#extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_vote : require
@@ -358,7 +371,6 @@ std::string matrix_types() {
 }
 
 constexpr MatrixWords matrix_words = {
-    .thread = "(gl_SubgroupID * 32u + gl_SubgroupInvocationID)",
     .first_thread = "(int32_t)(gl_SubgroupID * 32u)",
     .barrier = "barrier();",
     .subgroup_barrier = "subgroupBarrier();",
@@ -422,6 +434,20 @@ const Dialect glsl = {
 
 namespace {
 
+// Whether a kernel reduces neighbours, all of them in subgroups of this size and of types that
+// threads can exchange.
+bool joins_within(const Kernel& kernel, int subgroup) {
+  bool joins = false, fits = subgroup > 0 && group_threads(kernel) % std::max(subgroup, 1) == 0;
+  for_each_statement(kernel.body, [&](const Stmt& s) {
+    if (s.kind != Stmt::Kind::reduce_group || s.extent == Dim(1)) return;
+    const DType t = register_dtype(s.value.dtype());
+    joins = true;
+    fits = fits && s.extent.number() <= subgroup &&
+           (t == DType::f32 || t == DType::f64 || t == DType::i32 || t == DType::u32);
+  });
+  return joins && fits;
+}
+
 // Writes the complete shader around the kernel's text.
 void write_shader(const Kernel& kernel, const GroupText& text, Shader& out, std::string& whole) {
   out.uses_scratch = text.uses_scratch;
@@ -456,22 +482,28 @@ void write_shader(const Kernel& kernel, const GroupText& text, Shader& out, std:
     locals += cat("  uint64_t scratch = arguments.scratch + uint64_t(gl_WorkGroupID.x * ", threads,
                   "u + gl_LocalInvocationID.x) * arguments.scratch_bytes;\n");
   whole = cat(glsl_version, text.uses_subgroups ? subgroup_preamble : "",
-              text.uses_matrices ? matrix_preamble : "", glsl_preamble, "/* ",
-              in_comment(kernel.name), " */\nlayout(local_size_x = ", threads, ") in;\n", types,
-              arguments, text.uses_matrices ? matrix_types() : "", shared,
+              out.subgroup > 0 ? shuffle_preamble : "", text.uses_matrices ? matrix_preamble : "",
+              glsl_preamble, "/* ", in_comment(kernel.name), " */\nlayout(local_size_x = ", threads,
+              ") in;\n", types, arguments, text.uses_matrices ? matrix_types() : "", shared,
               glsl_vectors(text.vectors, text.uses_matrices), respell(text.helpers),
               "void main() {\n", locals, respell(text.body), "}\n");
 }
 
 }  // namespace
 
-Shader shader(const Kernel& kernel) {
-  const GroupText text = group_text(kernel, glsl);
+Shader shader(const Kernel& kernel, int subgroup) {
   Shader out;
+  out.subgroup = has_matrices(kernel) ? 32 : joins_within(kernel, subgroup) ? subgroup : 0;
+  Dialect dialect = glsl;
+  if (out.subgroup > 0) {
+    dialect.subgroup = out.subgroup;
+    dialect.thread = "(gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID)";
+    dialect.reduce_neighbours = reduce_neighbours_by_shuffles;
+  }
+  const GroupText text = group_text(kernel, dialect);
   out.uses_vectors = !text.vectors.empty();
-  out.uses_matrices = text.uses_matrices;
   write_shader(kernel, text, out, out.text);
-  if (!text.uses_subgroups || text.uses_matrices) return out;  // matrices need subgroups
+  if (!text.uses_subgroups || out.subgroup > 0) return out;
   Dialect plain = glsl;
   plain.reduce_group = {};
   plain.join_subgroup = nullptr;

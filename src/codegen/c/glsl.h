@@ -28,11 +28,12 @@ struct Shader {
   // pushed.
   int words = 0;
   bool uses_scratch = false;
-  bool uses_matrices = false;  // requires full subgroups of 32 threads
+  int subgroup = 0;  // full subgroups of this size are required; 0: of any size
   static constexpr int most_pushed = 16;
 };
 
-// Throws UserError for a kernel that GLSL cannot express.
-Shader shader(const Kernel&);
+// `subgroup`: a size of subgroups that it may require; 0: none, except for matrices, which require
+// 32. Throws UserError for a kernel that GLSL cannot express.
+Shader shader(const Kernel&, int subgroup = 0);
 
 }  // namespace hone::c

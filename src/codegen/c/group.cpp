@@ -114,8 +114,7 @@ void Renderer::grid_loop(const Stmt& s) {
 void Renderer::group_loop(const Stmt& s) {
   const std::string thread = fresh("thread");
   out_.open();
-  out_.line("const ", index_type(), " ", thread, " = (", index_type(), ")",
-            uses_matrices_ ? dialect_.matrices->thread : dialect_.thread, ";");
+  out_.line("const ", index_type(), " ", thread, " = (", index_type(), ")", dialect_.thread, ";");
   variables_[s.var] = thread;
   group_thread_ = s.var;
   scoped([&] {
@@ -138,14 +137,17 @@ void Renderer::reduce_group(const Stmt& s) {
     if (std::ranges::find(shared_, array) == shared_.end()) shared_.push_back(array);
   };
   const std::int64_t neighbours = s.extent.number();
-  if (neighbours == 32 && uses_matrices_ && dialect_.join_subgroup) {  // a subgroup
+  const std::string joined =
+      dialect_.join_subgroup ? dialect_.join_subgroup(*s.combine, t) : std::string();
+  if (neighbours > 1 && neighbours == dialect_.subgroup && !joined.empty()) {
     uses_subgroups_ = true;
     const std::string x = value(s.value);
-    out_.line("{ const ", register_type(t), " own = ", x, "; ", registers_.at(s.reg), " = ",
-              dialect_.join_subgroup(*s.combine, t), "; }");
+    out_.line("{ const ", register_type(t), " own = ", x, "; ", registers_.at(s.reg), " = ", joined,
+              "; }");
     return forget_registers();
   }
   if (neighbours > 1 && !dialect_.reduce_neighbours.empty()) {
+    uses_subgroups_ = uses_subgroups_ || dialect_.join_subgroup;
     const std::string x = value(s.value);
     out_.line(
         filled(dialect_.reduce_neighbours, {{"$R", registers_.at(s.reg)},
@@ -155,9 +157,6 @@ void Renderer::reduce_group(const Stmt& s) {
                                             {"$E", combined(helpers_, *s.combine, t, "a", "b")}}));
     return forget_registers();
   }
-  const std::string joined = dialect_.join_subgroup && neighbours == 1
-                                 ? dialect_.join_subgroup(*s.combine, t)
-                                 : std::string();
   if (neighbours == 1 && !dialect_.reduce_group.empty() &&
       (!dialect_.join_subgroup || !joined.empty()) &&
       std::has_single_bit(static_cast<unsigned>(threads))) {

@@ -29,13 +29,18 @@ void for_each_store(const Block& block, std::int64_t width,
 
 }  // namespace
 
-void Renderer::find_matrices() {
-  if (!dialect_.matrices) return;
-  for_each_statement(kernel_.body, [&](const Stmt& s) {
-    uses_matrices_ =
-        uses_matrices_ || (s.kind == Stmt::Kind::intrinsic && s.name == hone::multiply_matrices);
+bool has_matrices(const Kernel& kernel) {
+  bool out = false;
+  for_each_statement(kernel.body, [&](const Stmt& s) {
+    out = out || (s.kind == Stmt::Kind::intrinsic && s.name == hone::multiply_matrices);
   });
+  return out;
+}
+
+void Renderer::find_matrices() {
+  uses_matrices_ = dialect_.matrices && has_matrices(kernel_);
   if (!uses_matrices_) return;
+  HONE_ASSERT(dialect_.subgroup == 32, kernel_.name, ": matrices without subgroups of 32");
   std::unordered_set<int> other_stores;  // memory that is not stored in words
   for_each_store(kernel_.body, 1, [&](int param, std::int64_t width) {
     if (width != word_elements(param)) other_stores.insert(param);

@@ -51,6 +51,8 @@ struct GroupText {
   std::vector<VectorType> vectors;
   bool uses_subgroups = false, uses_matrices = false;
 };
+// Whether it multiplies opaque matrices, which takes full subgroups of 32 threads.
+bool has_matrices(const Kernel&);
 // For a dialect that has groups; not respelled yet. Statements name the parameters p0, p1, ... and
 // `scratch`, memory of one thread. Throws UserError for what the dialect cannot express.
 GroupText group_text(const Kernel&, const Dialect&);

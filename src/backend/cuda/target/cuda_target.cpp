@@ -64,7 +64,6 @@ TargetInfo target_info(std::string name) {
   if (is_hopper_or_later(out.name))
     out.row_threads = out.group_threads * static_cast<int>(portable_cluster_blocks);
   out.row_blocks = most_cluster_blocks(out.name);
-  out.subgroup_threads = 32;
   out.multiplies_halves = out.name != "sm_75";  // only f16, in smaller pieces
   out.overlaps_launches = true;
   out.launch_us = 3;

@@ -32,6 +32,7 @@ constexpr Capability capabilities[] = {
     {61, "GroupNonUniform", [](const Adapter& a) { return a.joins_in_subgroups; }},
     {62, "GroupNonUniformVote", [](const Adapter& a) { return a.joins_in_subgroups; }},
     {63, "GroupNonUniformArithmetic", [](const Adapter& a) { return a.joins_in_subgroups; }},
+    {65, "GroupNonUniformShuffle", [](const Adapter& a) { return a.shuffles_in_subgroups; }},
     {5345, "VulkanMemoryModel", [](const Adapter& a) { return a.multiplies_matrices; }},
     {6022, "CooperativeMatrixKHR", [](const Adapter& a) { return a.multiplies_matrices; }},
     {39, "Int8", [](const Adapter& a) { return a.features12.shaderInt8 != 0; }},

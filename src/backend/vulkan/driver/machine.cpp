@@ -78,17 +78,11 @@ std::string_view component_name(VkComponentTypeKHR t) {
   }
 }
 
-// Reads the device's VK_KHR_cooperative_matrix properties; omits types that have no name here.
-void describe_matrices(const InstanceApi& api, Adapter& a) {
-  if (a.api_version < VK_API_VERSION_1_3 ||
-      !api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR ||
-      !has_extension(api, a.handle, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
-    return;
-  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices{};
-  matrices.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+// Reads which sizes of full subgroups a kernel may require.
+void describe_subgroups(const InstanceApi& api, Adapter& a) {
+  if (a.api_version < VK_API_VERSION_1_3) return;
   VkPhysicalDeviceVulkan13Features f13{};
   f13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
-  f13.pNext = &matrices;
   VkPhysicalDeviceFeatures2 f{};
   f.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
   f.pNext = &f13;
@@ -102,6 +96,20 @@ void describe_matrices(const InstanceApi& api, Adapter& a) {
   if (f13.subgroupSizeControl && f13.computeFullSubgroups &&
       (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
     a.least_subgroup = p13.minSubgroupSize, a.most_subgroup = p13.maxSubgroupSize;
+}
+
+// Reads the device's VK_KHR_cooperative_matrix properties; omits types that have no name here.
+void describe_matrices(const InstanceApi& api, Adapter& a) {
+  if (a.api_version < VK_API_VERSION_1_3 ||
+      !api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR ||
+      !has_extension(api, a.handle, VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME))
+    return;
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices{};
+  matrices.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR;
+  VkPhysicalDeviceFeatures2 f{};
+  f.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  f.pNext = &matrices;
+  api.vkGetPhysicalDeviceFeatures2(a.handle, &f);
   if (!matrices.cooperativeMatrix) return;
   std::uint32_t count = 0;
   api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(a.handle, &count, nullptr);
@@ -152,6 +160,8 @@ Adapter describe(const Instance& instance, VkPhysicalDevice device) {
   a.joins_in_subgroups = (p11.subgroupSupportedOperations & joins) == joins &&
                          (p11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
                          flag_number("HONE_VULKAN_SUBGROUPS") != 0;
+  a.shuffles_in_subgroups =
+      a.joins_in_subgroups && (p11.subgroupSupportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT);
   a.max_allocation = p11.maxMemoryAllocationSize;
   a.keeps_nan = p12.shaderSignedZeroInfNanPreserveFloat32;
   a.keeps_denormals = p12.shaderDenormPreserveFloat32;
@@ -170,6 +180,7 @@ Adapter describe(const Instance& instance, VkPhysicalDevice device) {
   api.vkGetPhysicalDeviceFeatures2(device, &f);
   a.features = f.features;
   a.features11.pNext = a.features12.pNext = nullptr;
+  describe_subgroups(api, a);
   describe_matrices(api, a);
   std::uint32_t count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
@@ -347,11 +358,11 @@ Machine::Machine(std::shared_ptr<Instance> opened, Adapter chosen)
   matrices.cooperativeMatrix = VK_TRUE;
   VkPhysicalDeviceVulkan13Features f13{};
   f13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
-  f13.pNext = &matrices;
   f13.subgroupSizeControl = f13.computeFullSubgroups = VK_TRUE;
+  if (adapter.most_subgroup > 0) f12.pNext = &f13;
   if (adapter.multiplies_matrices) {
     f12.vulkanMemoryModel = VK_TRUE;
-    f12.pNext = &f13;
+    f13.pNext = &matrices;
   }
   VkPhysicalDeviceVulkan11Features f11{};
   f11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;

@@ -44,7 +44,8 @@ struct Adapter {
   VkPhysicalDeviceLimits limits{};
   VkPhysicalDeviceMemoryProperties memory{};
   std::uint32_t subgroup = 1;
-  bool joins_in_subgroups = false;  // subgroup arithmetic and votes
+  bool joins_in_subgroups = false;     // subgroup arithmetic and votes
+  bool shuffles_in_subgroups = false;  // threads of a subgroup exchange values
   std::uint64_t max_allocation = 0;
   std::uint32_t queue_family = 0;
   std::uint32_t time_bits = 0;  // of the queue's clock; 0: no clock

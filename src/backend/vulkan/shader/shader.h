@@ -17,20 +17,23 @@ struct Form {
   std::uint32_t threads;      // per group
   std::uint32_t group_bytes;  // required memory per group
   std::uint32_t kept_bytes;   // of these, reserved for reductions
-  bool has_matrices = false;  // multiplied by subgroups of 32
+  bool has_matrices = false;
+  std::uint32_t subgroup = 0;  // that kernels may require; 0: none
 
   bool fits(const Adapter& a) const {
     return a.limits.maxComputeWorkGroupInvocations >= threads &&
            a.limits.maxComputeWorkGroupSize[0] >= threads &&
            a.limits.maxComputeSharedMemorySize >= group_bytes &&
-           (!has_matrices || (a.multiplies_matrices && a.joins_in_subgroups));
+           (!has_matrices || a.multiplies_matrices) &&
+           (subgroup == 0 || (a.joins_in_subgroups && a.shuffles_in_subgroups &&
+                              a.least_subgroup <= subgroup && subgroup <= a.most_subgroup));
   }
 };
 // Better forms come later: nearly every device, then desktop and server GPUs, then those of them
 // with cooperative matrices.
 inline constexpr Form forms[] = {{"vulkan1.2", 256, 16 << 10, 2 << 10},
                                  {"vulkan1.2-large", 1024, 32 << 10, 8 << 10},
-                                 {"vulkan1.3-matrices", 1024, 48 << 10, 8 << 10, true}};
+                                 {"vulkan1.3-matrices", 1024, 48 << 10, 8 << 10, true, 32}};
 
 // The best form of a device.
 inline const Form& form_of(const Adapter& a) {

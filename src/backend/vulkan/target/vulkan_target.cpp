@@ -21,7 +21,7 @@ std::vector<std::uint32_t> code_of(const std::string& glsl) {
 
 Binary compile_one(const CompileJob& job, const Form& form) {
   const Kernel& kernel = *job.kernel;
-  const c::Shader shader = c::shader(kernel);
+  const c::Shader shader = c::shader(kernel, static_cast<int>(form.subgroup));
   std::vector<std::uint32_t> spirv = code_of(shader.text);
   ShaderHeader header;
   header.code_words = static_cast<std::uint32_t>(spirv.size());
@@ -34,7 +34,7 @@ Binary compile_one(const CompileJob& job, const Form& form) {
   header.operands = static_cast<std::uint32_t>(kernel.params.size());
   header.sizes = static_cast<std::uint32_t>(kernel.sizes.size());
   header.uses_scratch = shader.uses_scratch;
-  header.subgroup = shader.uses_matrices ? 32 : 0;
+  header.subgroup = static_cast<std::uint32_t>(shader.subgroup);
   header.threads = static_cast<std::uint32_t>(group_threads(kernel));
   Binary b;
   b.target = form.name;
@@ -61,7 +61,7 @@ class VulkanTarget final : public Target {
   explicit VulkanTarget(const Form& form) : form_(form) {}
 
   const TargetInfo& info() const override { return info_; }
-  std::string_view version() const override { return "glsl 4"; }
+  std::string_view version() const override { return "glsl 5"; }
 
   std::vector<Binary> compile(std::span<const CompileJob> jobs, ThreadPool& pool) const override {
     std::vector<Binary> out(jobs.size());
@@ -72,7 +72,7 @@ class VulkanTarget final : public Target {
   }
 
   Listing list(const CompileJob& job) const override {
-    const c::Shader shader = c::shader(*job.kernel);
+    const c::Shader shader = c::shader(*job.kernel, static_cast<int>(form_.subgroup));
     return {shader.text, disassembly(code_of(shader.text))};
   }
 
@@ -83,7 +83,6 @@ class VulkanTarget final : public Target {
                       .group_threads = static_cast<int>(form_.threads),
                       .group_bytes = form_.group_bytes - form_.kept_bytes,
                       .row_thread_bytes = 192,
-                      .subgroup_threads = form_.has_matrices ? 32 : 1,
                       .multiplies_halves = form_.has_matrices,
                       .has_opaque_tiles = form_.has_matrices,
                       .fma_gflops = 1000,
@@ -94,13 +93,17 @@ class VulkanTarget final : public Target {
 
 }  // namespace
 
+std::unique_ptr<Target> make_target(const Form& form) {
+  return std::make_unique<VulkanTarget>(form);
+}
+
 std::unique_ptr<Target> make_target(std::string_view name) {
-  if (name.empty() || name == target_names[0]) return std::make_unique<VulkanTarget>(native_form());
+  if (name.empty() || name == target_names[0]) return make_target(native_form());
   const auto* form = std::ranges::find(forms, name, &Form::name);
   if (form == std::end(forms))
     throw UserError("target '", name, "' is unknown; Vulkan has ", target_names[0], ", ",
                     forms[0].name, ", ", forms[1].name, ", ", forms[2].name);
-  return std::make_unique<VulkanTarget>(*form);
+  return make_target(*form);
 }
 
 }  // namespace hone::vulkan

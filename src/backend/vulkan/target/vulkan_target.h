@@ -15,5 +15,7 @@ inline constexpr std::string_view target_names[] = {"native", forms[0].name, for
                                                     forms[2].name};
 
 std::unique_ptr<Target> make_target(std::string_view);
+// The form must outlive it.
+std::unique_ptr<Target> make_target(const Form&);
 
 }  // namespace hone::vulkan
