@@ -188,7 +188,7 @@ TEST(VulkanTarget, ThreadsTakeFewerElementsOfRowsWithWeights) {
 }
 
 TEST(VulkanTarget, KnowsItsForms) {
-  EXPECT_NE(refusal([] { backend("vulkan").target("vulkan9"); }).find("vulkan1.2-large"),
+  EXPECT_NE(refusal([] { backend("vulkan").target("vulkan9"); }).find("vulkan1.3-large"),
             std::string::npos);
   vulkan::Adapter a;
   a.limits.maxComputeWorkGroupInvocations = a.limits.maxComputeWorkGroupSize[0] = 1024;
@@ -200,6 +200,9 @@ TEST(VulkanTarget, KnowsItsForms) {
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
   a.joins_in_subgroups = a.shuffles_in_subgroups = true;
   a.least_subgroup = 16, a.most_subgroup = 32;
+  a.multiplies_matrices = false;
+  EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.3-large");
+  a.multiplies_matrices = true;
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.3-matrices");
   a.limits.maxComputeSharedMemorySize = 16384;
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2");

@@ -30,9 +30,10 @@ struct Form {
   }
 };
 // Better forms come later: nearly every device, then desktop and server GPUs, then those of them
-// with cooperative matrices.
+// with subgroups of 32, then those with cooperative matrices.
 inline constexpr Form forms[] = {{"vulkan1.2", 256, 16 << 10, 2 << 10},
                                  {"vulkan1.2-large", 1024, 32 << 10, 8 << 10},
+                                 {"vulkan1.3-large", 1024, 32 << 10, 8 << 10, false, 32},
                                  {"vulkan1.3-matrices", 1024, 48 << 10, 8 << 10, true, 32}};
 
 // The best form of a device.

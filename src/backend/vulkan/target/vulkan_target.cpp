@@ -100,10 +100,10 @@ std::unique_ptr<Target> make_target(const Form& form) {
 std::unique_ptr<Target> make_target(std::string_view name) {
   if (name.empty() || name == target_names[0]) return make_target(native_form());
   const auto* form = std::ranges::find(forms, name, &Form::name);
-  if (form == std::end(forms))
-    throw UserError("target '", name, "' is unknown; Vulkan has ", target_names[0], ", ",
-                    forms[0].name, ", ", forms[1].name, ", ", forms[2].name);
-  return make_target(*form);
+  if (form != std::end(forms)) return make_target(*form);
+  std::string known;
+  for (std::string_view each : target_names) known += cat(known.empty() ? "" : ", ", each);
+  throw UserError("target '", name, "' is unknown; Vulkan has ", known);
 }
 
 }  // namespace hone::vulkan

@@ -2,6 +2,7 @@
 // device.
 #pragma once
 
+#include <iterator>
 #include <memory>
 #include <string_view>
 
@@ -12,7 +13,8 @@ namespace hone::vulkan {
 
 // "native" is the best form of this machine's device, or the smallest without a device.
 inline constexpr std::string_view target_names[] = {"native", forms[0].name, forms[1].name,
-                                                    forms[2].name};
+                                                    forms[2].name, forms[3].name};
+static_assert(std::size(target_names) == std::size(forms) + 1);
 
 std::unique_ptr<Target> make_target(std::string_view);
 // The form must outlive it.
