@@ -6,6 +6,7 @@
 #include "codegen/c/glsl_math.h"
 #include "codegen/c/glsl_vectors.h"
 #include "codegen/c/module.h"
+#include "kernel/walk.h"
 #include "ops/ops.h"
 
 namespace hone::c {
