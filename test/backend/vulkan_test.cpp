@@ -199,7 +199,9 @@ TEST(VulkanTarget, KnowsItsForms) {
   a.multiplies_matrices = true;  // of no use without subgroups, to which they belong
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
   a.joins_in_subgroups = a.shuffles_in_subgroups = true;
-  a.least_subgroup = 16, a.most_subgroup = 32;
+  a.least_subgroup = 16, a.most_subgroup = 32, a.group_subgroups = 16;
+  EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.2-large");
+  a.group_subgroups = 32;
   a.multiplies_matrices = false;
   EXPECT_EQ(vulkan::form_of(a).name, "vulkan1.3-large");
   a.multiplies_matrices = true;

@@ -94,8 +94,10 @@ void describe_subgroups(const InstanceApi& api, Adapter& a) {
   p.pNext = &p13;
   api.vkGetPhysicalDeviceProperties2(a.handle, &p);
   if (f13.subgroupSizeControl && f13.computeFullSubgroups &&
-      (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT))
+      (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)) {
     a.least_subgroup = p13.minSubgroupSize, a.most_subgroup = p13.maxSubgroupSize;
+    a.group_subgroups = p13.maxComputeWorkgroupSubgroups;
+  }
 }
 
 // Reads the device's VK_KHR_cooperative_matrix properties; omits types that have no name here.

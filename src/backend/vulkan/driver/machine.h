@@ -57,6 +57,7 @@ struct Adapter {
   bool converts_halves = false;                         // exactly, when a shader requests it
   bool raises_two = false;                              // exp2 is within 2 units in the last place
   std::uint32_t least_subgroup = 0, most_subgroup = 0;  // sizes a shader may request; 0: none
+  std::uint32_t group_subgroups = 0;                    // of a requested size in one group
   std::vector<MatrixShape> matrices;                    // sorted by text(), unique
   // Subgroups of 32 multiply 16 x 16 elements of f16 into f32, unless HONE_VULKAN_MATRICES=0.
   bool multiplies_matrices = false;

@@ -25,8 +25,9 @@ struct Form {
            a.limits.maxComputeWorkGroupSize[0] >= threads &&
            a.limits.maxComputeSharedMemorySize >= group_bytes &&
            (!has_matrices || a.multiplies_matrices) &&
-           (subgroup == 0 || (a.joins_in_subgroups && a.shuffles_in_subgroups &&
-                              a.least_subgroup <= subgroup && subgroup <= a.most_subgroup));
+           (subgroup == 0 ||
+            (a.joins_in_subgroups && a.shuffles_in_subgroups && a.least_subgroup <= subgroup &&
+             subgroup <= a.most_subgroup && threads / subgroup <= a.group_subgroups));
   }
 };
 // Better forms come later: nearly every device, then desktop and server GPUs, then those of them
