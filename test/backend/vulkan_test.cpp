@@ -444,16 +444,20 @@ TEST(Vulkan, NeighboursOfASubgroupExchangeValues) {
   of_eight.target = [](std::string_view) { return vulkan::make_target(form); };
   CompileOptions options = vulkan_options();
   options.backend = &of_eight;
-  Function attention, product;
-  const auto heads = [&](std::int64_t length, const char* name) {
-    return attention.add_param(f32({2, length, 32}), name);
+  const auto attend = [](Function& f, std::int64_t queries) {
+    const auto heads = [&](std::int64_t length, const char* name) {
+      return f.add_param(f32({2, length, 32}), name);
+    };
+    const Values read = {heads(queries, "q"), heads(90, "k"), heads(90, "v")};
+    f.add_result(ops::attention(read, {{"scale", 0.2}, {"causal", Dims{20}}}), "y");
   };
-  const Values read = {heads(70, "q"), heads(90, "k"), heads(90, "v")};
-  attention.add_result(ops::attention(read, {{"scale", 0.2}, {"causal", Dims{20}}}), "y");
+  Function many, one, product;
+  attend(many, 70);
+  attend(one, 1);
   product.add_result(
       ops::matmul(product.add_param(f32({2, 256}), "x"), product.add_param(f32({256, 32}), "w")),
       "y");
-  for (const Function* f : {&attention, &product}) {
+  for (const Function* f : {&many, &one, &product}) {
     const auto plan = std::make_shared<const Plan>(compile({"test", {{{}, *f}}, {}}, options));
     const bool exchanges = std::ranges::any_of(plan->binaries, [](const Binary& b) {
       vulkan::ShaderHeader header;
