@@ -83,7 +83,8 @@ struct Dialect {
   std::string_view keep_loop;              // before a loop not to unroll
   // The same for products of tiles; with unaligned memory, which is rare, they stay loops.
   std::string_view unroll_products = unroll;
-  // A product of tiles with more products than this in each step stays a loop over its steps.
+  // The loop over the steps of a product of tiles is not unrolled if a step has more
+  // multiplications than this.
   std::int64_t most_products_to_unroll = std::numeric_limits<std::int64_t>::max();
   // Neighbouring elements in one access: the type of $N elements of $T, which has an array `of`,
   // and statements that read $V from element $I of $P and write it there. Empty, or for vectors
@@ -105,8 +106,8 @@ struct Dialect {
   std::string_view join_exponentials = {};
   // Like reduce_group for each $N neighbouring threads of a subgroup. Empty: by halves.
   std::string_view reduce_neighbours = {};
-  // The size of subgroups, if `thread` orders threads by subgroup; 0: unknown. join_subgroup then
-  // also reduces as many neighbours.
+  // The size of subgroups, if `thread` orders threads by subgroup; 0: unknown. If it is known,
+  // join_subgroup also reduces that many neighbours.
   int subgroup = 0;
   // Helpers load_pieces, load_pieces_across, pack_DTYPE and multiply_DTYPE implement the intrinsics
   // multiply_halves and multiply_held_halves for subgroups of 32 threads.

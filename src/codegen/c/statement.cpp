@@ -178,7 +178,7 @@ std::string Renderer::rounded_element(const Stmt& s) {
 void Renderer::store(const Stmt& s) {
   std::string x = copied_element(s);
   if (x.empty()) x = rounded_element(s);
-  // A driver may round a constant itself.
+  // Removing the conversions of a constant is harmless: its rounded value is known.
   const bool stays = stays_in_registers(s.param) && !s.value.is(ops::constant);
   if (x.empty()) x = to_memory(buffer_dtype(s.param), value(s.value), stays);
   if (const auto v = vector_stores_.find(&s); v != vector_stores_.end())

@@ -50,7 +50,7 @@ class Memory {
   // Whether the handle refers to memory of this device.
   bool holds(DeviceMemory) const;
   void free(DeviceMemory) noexcept;
-  // Returns blocks that are no longer used to the driver.
+  // Returns unused blocks to the driver.
   void give_back_unused() noexcept;
 
   struct Place {
