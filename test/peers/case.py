@@ -28,10 +28,25 @@ class Reject(Exception):
     """The draw makes no valid model; another is drawn."""
 
 
-class Case:
+class Draws:
+    def __init__(self, r):
+        self.r = r
+
+    def chance(self, p):
+        return bool(self.r.random() < p)
+
+    def pick(self, items):
+        items = list(items)
+        return items[int(self.r.integers(len(items)))]
+
+    def int(self, low, high):
+        return int(self.r.integers(low, high, endpoint=True))
+
+
+class Case(Draws):
     def __init__(self, op, index, seed, attempt, domain=""):
         digest = hashlib.sha256(f"{seed}:{domain}:{op}:{index}:{attempt}".encode()).digest()
-        self.r = np.random.default_rng(int.from_bytes(digest[:8], "little"))
+        super().__init__(np.random.default_rng(int.from_bytes(digest[:8], "little")))
         self.op, self.index, self.domain = op, index, domain
         self._pick_opset()
         self.attrs, self.inputs, self.nodes, self.bound = {}, {}, [], {}
@@ -63,16 +78,6 @@ class Case:
         self.schema = defs.get_schema(self.op, self.opset, self.domain)
 
     # What rows draw with.
-    def chance(self, p):
-        return bool(self.r.random() < p)
-
-    def pick(self, items):
-        items = list(items)
-        return items[int(self.r.integers(len(items)))]
-
-    def int(self, low, high):
-        return int(self.r.integers(low, high, endpoint=True))
-
     def shape(self, low=0, high=4, most=5):
         out = []
         for _ in range(self.int(low, high)):

@@ -47,14 +47,26 @@ def through_numpy(case):
     return model
 
 
-def run_onnxruntime(case):
+def session_of(model):
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    model = through_numpy(case)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def run_arrays(peer, model, inputs):
+    """A model whose inputs and outputs are of types that NumPy has."""
+    if peer == "onnxruntime":
+        return [np.asarray(g) for g in session_of(model).run(None, inputs)]
+    from onnx.reference import ReferenceEvaluator
+    with np.errstate(all="ignore"):
+        return [np.asarray(g) for g in ReferenceEvaluator(model).run(None, inputs)]
+
+
+def run_onnxruntime(case):
+    session = session_of(through_numpy(case))
     taken = {i.name for i in session.get_inputs()}
     got = session.run(None, {n: a for n, (a, _) in case.feeds.items() if n in taken})
     return [np.asarray(g) for g in got]
@@ -72,17 +84,18 @@ def run_hone(case, hone, directory, strategy, sizes=False):
         raise Crashed(f"exit {done.returncode}: {text[-400:]}")
     if done.returncode != 0:
         raise Refused(text)
-    results = []
-    for output in case.model.graph.output:
-        array = np.load(os.path.join(out, output.name + ".npy"), allow_pickle=False)
-        type_name = values.name_of(output.type.tensor_type.elem_type)
-        kind = values.numpy_type(type_name)
-        if array.dtype.kind == "V" and array.dtype.itemsize == kind.itemsize:
-            array = array.view(kind)
-        elif type_name in values.BITS:
-            array = array.astype(kind)
-        results.append(array)
-    return results
+    return [as_type(np.load(os.path.join(out, o.name + ".npy"), allow_pickle=False), o) for o in case.model.graph.output]
+
+
+def as_type(array, output):
+    """What a file of `hone run` holds, in NumPy's type of the output, if the model declares one."""
+    if not output.type.tensor_type.elem_type:
+        return array
+    type_name = values.name_of(output.type.tensor_type.elem_type)
+    kind = values.numpy_type(type_name)
+    if array.dtype.kind == "V" and array.dtype.itemsize == kind.itemsize:
+        return array.view(kind)
+    return array.astype(kind) if type_name in values.BITS else array
 
 
 def write(case, directory):
@@ -97,7 +110,12 @@ def command(case, directory, strategy, sizes):
     words = ["run", os.path.join(directory, "model.onnx"), "-q", "--no-cache", "--threads", "1", "--strategy", strategy]
     for name in case.feeds:
         words += ["-i", f"{name}={os.path.join(directory, name + '.pb')}"]
-    for name, (array, _) in case.feeds.items() if sizes else ():
+    return words + (sizes_given(case) if sizes else [])
+
+
+def sizes_given(case):
+    words = []
+    for name, (array, _) in case.feeds.items():
         if array.ndim:
             words += ["--shapes", f"{name}:{'x'.join(map(str, array.shape))}"]
     return words

@@ -2,14 +2,12 @@
 
 import argparse
 import collections
-import multiprocessing
 import os
 import shutil
 import sys
 import tempfile
 import time
 import traceback
-from multiprocessing import connection
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -21,6 +19,7 @@ import compare
 import executors
 import rows
 import settled
+import workers
 
 PEERS = {"reference": executors.run_reference, "onnxruntime": executors.run_onnxruntime}
 CASE_SECONDS = 60
@@ -67,8 +66,9 @@ def judge(case, results, hone_result, refusal, entries):
     return "settled", differing, used
 
 
-def run_case(name, index, options, skip, directory, say, entries):
-    started = time.monotonic()
+def run_case(job, options, skip, directory, say):
+    name, index = job
+    started, entries = time.monotonic(), settled.read()
     out = {"name": name, "index": index, "peers": {}, "refusals": {}, "differing": [], "used": [], "text": ""}
     try:
         case = make(name, index, options.seed)
@@ -110,78 +110,15 @@ def run_case(name, index, options, skip, directory, say, entries):
     return out
 
 
+def lost(job, at):
+    return {"name": job[0], "index": job[1], "status": "crash", "peers": {}, "differing": [], "used": [],
+            "text": f"no result while at: {at}"}
+
+
 def keep(result, options):
     if options.keep:
         case = make(result["name"], result["index"], options.seed)
         executors.write(case, os.path.join(options.keep, f"{result['name']}-{result['index']}"))
-
-
-def work(pipe, options, directory):
-    """A worker: runs cases until it is told to end. It says what it is about to do, so that a crash
-    of a peer is laid to that peer's account."""
-    os.environ["OMP_NUM_THREADS"] = "1"
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # warnings of the peers
-    entries = settled.read()
-    while (job := pipe.recv()) is not None:
-        name, index, skip = job
-        result = run_case(name, index, options, skip, directory, lambda who: pipe.send(("at", who)), entries)
-        pipe.send(("done", result))
-
-
-class Worker:
-    def __init__(self, options, number, root):
-        self.options, self.directory = options, os.path.join(root, str(number))
-        self.start()
-
-    def start(self):
-        self.pipe, other = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=work, args=(other, self.options, self.directory), daemon=True)
-        self.process.start()
-        other.close()
-        self.job, self.at = None, "start"
-
-    def give(self, name, index, skip=frozenset()):
-        self.job, self.at, self.since = (name, index, skip), "start", time.monotonic()
-        self.pipe.send(self.job)
-
-    def restart(self):
-        self.process.kill()
-        self.process.join()
-        self.start()
-
-
-def run_all(jobs, options, root):
-    """Results of all jobs, in the order in which they end."""
-    queue = collections.deque((n, i, frozenset()) for n, i in jobs)
-    workers = [Worker(options, n, root) for n in range(options.workers)]
-    busy = lambda: [w for w in workers if w.job]
-    while queue or busy():
-        for w in workers:
-            if not w.job and queue:
-                w.give(*queue.popleft())
-        connection.wait([w.pipe for w in busy()], timeout=1)
-        for w in busy():
-            try:
-                while w.job and w.pipe.poll():
-                    kind, value = w.pipe.recv()
-                    if kind == "at":
-                        w.at = value
-                    else:
-                        w.job = None
-                        yield value
-                late = w.job and time.monotonic() - w.since > CASE_SECONDS
-            except (EOFError, ConnectionError):
-                late = True
-            if late:
-                name, index, skip = w.job
-                if w.at in PEERS:
-                    queue.append((name, index, skip | {w.at}))
-                else:
-                    yield {"name": name, "index": index, "status": "crash", "peers": {}, "differing": [], "used": [],
-                           "text": f"no result while at: {w.at}"}
-                w.restart()
-    for w in workers:
-        w.pipe.send(None)
 
 
 def repeat_command(result, options):
@@ -263,7 +200,7 @@ def main():
     root = tempfile.mkdtemp(prefix="peers", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
     started, results = time.monotonic(), []
     try:
-        for r in run_all(jobs, options, root):
+        for r in workers.run_all(jobs, run_case, options, root, CASE_SECONDS, PEERS, lost):
             results.append(r)
             if options.verbose:
                 print(r["status"], r["name"], r["index"], r["text"], r["peers"], r.get("refusal") or "", r.get("refusals"))

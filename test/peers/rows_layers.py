@@ -6,11 +6,12 @@ from case import Reject
 from values import numpy_type
 
 
-def windows(c, spatial, kernel, dilated=True, padded=True, auto=True):
-    """Attributes of a window that fits into the padded image."""
+def windows(c, spatial, kernel, dilated=True, padded=True, auto=True, wide=False):
+    """Attributes of a window that fits into the image. Some pads are `wide`: larger than the window."""
     rank = len(spatial)
     dilations = [c.pick([1, 1, 2]) for _ in range(rank)] if dilated and c.has("dilations") else [1] * rank
-    pads = [c.int(0, min(2, (kernel[i % rank] - 1) * dilations[i % rank])) for i in range(2 * rank)] \
+    extra = 3 if wide and c.chance(0.3) else 0
+    pads = [c.int(0, min(2, (kernel[i % rank] - 1) * dilations[i % rank]) + extra) for i in range(2 * rank)] \
         if padded else [0] * 2 * rank
     mode = c.pick(["NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]) if auto else "NOTSET"
     for i in range(rank):
@@ -68,7 +69,7 @@ def conv(c):
     c.attr("group", group if group > 1 or c.chance(0.5) else None)
     if c.chance(0.7):
         c.attr("kernel_shape", kernel)
-    windows(c, spatial, kernel)
+    windows(c, spatial, kernel, wide=True)
     x, w = ("x", "w") if integer or quantized else ("X", "W")
     c.data(x, [c.int(1, 2), channels] + spatial, flavour=c.pick(["plain", "ties"]))
     c.data(w, [filters, channels // group] + kernel, flavour=c.pick(["plain", "ties"]))

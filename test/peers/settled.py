@@ -11,6 +11,7 @@ specification's sentence in quotation marks where there is one. Reading checks t
 the page of one of the operators, in any version; white space and emphasis do not count.
 """
 
+import functools
 import os
 import re
 
@@ -77,6 +78,7 @@ def false_quotations(entries):
     return out
 
 
+@functools.cache
 def read():
     with open(os.path.join(os.path.dirname(__file__), "settled.txt")) as file:
         text = "\n".join(line for line in file.read().split("\n") if not line.startswith("#"))
