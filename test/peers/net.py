@@ -20,12 +20,14 @@ class Net(Draws):
     def __init__(self, family, index, seed, attempt=0):
         digest = hashlib.sha256(f"{seed}:net:{family}:{index}:{attempt}".encode()).digest()
         super().__init__(np.random.default_rng(int.from_bytes(digest[:8], "little")))
+        self.style = Draws(np.random.default_rng(int.from_bytes(digest[8:16], "little")))
         self.family, self.index = family, index
         self.opset = self.pick(OPSETS)
         self.openness = self.pick([0, 0.5, 1])  # how many of its sizes are symbols
         self.float = np.float32
         self.sizes, self.inputs, self.nodes, self.weights, self.outputs = {}, {}, [], {}, []
         self.functions, self.domains, self.named = [], {}, 0
+        self.names = self.style.pick(["", "node_{}", "/model/layer.{}/op"])
         self.types = {}          # of results that shape inference does not know
         self.step = 0.0          # what one step of a quantized result is worth
         self.off_by_one = False  # integers that are rounded from computed floats
@@ -130,7 +132,8 @@ class Net(Draws):
         for name, (dims, type, *_) in self.inputs.items():
             number = onnx.TensorProto.STRING if type == object else helper.np_dtype_to_tensor_dtype(type)
             infos.append(helper.make_tensor_value_info(name, number, dims))
-        graph = helper.make_graph(self.nodes, "network", infos, outputs, [_tensor(n, a) for n, a in self.weights.items()])
+        tensors = [_tensor(n, a) for n, a in self.weights.items()]
+        graph = helper.make_graph(self.nodes, "network", infos, outputs, tensors)
         opsets = [helper.make_opsetid("", self.opset)] + [helper.make_opsetid(d, v) for d, v in self.domains.items()]
         model = helper.make_model(graph, opset_imports=opsets, functions=self.functions)
         model.ir_version = max(8, helper.find_min_ir_version_for(opsets[:1]))
@@ -152,6 +155,18 @@ class Net(Draws):
         for output in bare.graph.output if self.chance(0.4) else unknown:
             output.type.tensor_type.ClearField("shape")
         return bare
+
+    def restyle(self, graph):
+        """What exporters do differently: weights as nodes, results that nothing uses, names with other characters."""
+        if self.style.chance(0.2):
+            constants = [helper.make_node("Constant", [], [t.name], value=t) for t in graph.initializer]
+            nodes = constants + list(graph.node)
+            del graph.node[:], graph.initializer[:]
+            graph.node.extend(nodes)
+        if self.style.chance(0.2) and self.outputs[0] not in [i.name for i in graph.input]:
+            graph.node.append(helper.make_node("Identity", [self.outputs[0]], ["unused"]))
+        for i, node in enumerate(graph.node):
+            node.name = self.names.format(i)
 
     def draw(self, count=3):
         """Inputs of `count` runs, the first at the lowest sizes."""
@@ -188,7 +203,9 @@ def make(family, build, index, seed):
         net = Net(family, index, seed, attempt)
         try:
             build(net)
-            return net, net.model(), net.draw()
+            model = net.model()
+            net.restyle(model.graph)
+            return net, model, net.draw()
         except (Reject, shape_inference.InferenceError, checker.ValidationError) as e:
             reason = e
     raise Reject(f"{family} {index}: {reason}")

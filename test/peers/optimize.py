@@ -108,7 +108,7 @@ def message_of(out, error):
 def optimized(hone, options, more=()):
     """The failures as (where, message), and whether a plan was written."""
     code, out, error = hone("optimize", hone.path("model.onnx"), "-o", hone.path("plan.hone"), "--json", "-q",
-                            "--budget", str(options.budget), "--rounds", "2", *more)
+                            "--budget", str(options.budget), "--rounds", "2", *options.further.split(), *more)
     if code != 0:
         return code, [("optimize", message_of(out, error))]
     return 0, [(s["name"], s["failure"]) for s in json.loads(out)["strategies"] if s["failure"]]
@@ -303,6 +303,7 @@ def arguments():
     p.add_argument("--index", type=int, help="with --only: this model alone")
     p.add_argument("--jobs", dest="workers", type=int, default=os.cpu_count(), help="models at once (default: all processors)")
     p.add_argument("--budget", type=float, default=0.2, help="for `hone optimize`, in seconds (default: 0.2)")
+    p.add_argument("--options", dest="further", default="", metavar="WORDS", help="further options of `hone optimize`")
     p.add_argument("--keep", metavar="DIR", help="keeps the models and inputs that fail")
     p.add_argument("--lines", metavar="FILE", help="appends each result as a line of JSON")
     p.add_argument("--verbose", action="store_true", help="print every model")

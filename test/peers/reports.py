@@ -405,7 +405,7 @@ def main():
     p.add_argument("--only", nargs="*", default=[], metavar="NAME")
     p.add_argument("--keep", metavar="DIR", help="leaves the models there")
     options = p.parse_args()
-    options.budget, options.hone = 0.5, os.path.abspath(options.hone)
+    options.budget, options.further, options.hone = 0.5, "", os.path.abspath(options.hone)
     names = [n for n in [*MODELS, *COMMANDS] if not options.only or n in options.only]
     root, wrong = tempfile.mkdtemp(prefix="reports"), {}
     for name in names:
