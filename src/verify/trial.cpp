@@ -481,9 +481,12 @@ Trial::Trial(const GroupSpec& spec, const Candidate& candidate, KernelCode& comp
       memory_(std::make_shared<Fenced>(memory, memory->device(), use,
                                        memory->device()->limits().alignment,
                                        Fenced::Content::unwritten)),
+      // Aligned: a session copies other operands in each run, and where a kernel does not write,
+      // the copy of a result holds the result of an earlier run.
       host_(memory->host() ? std::make_shared<Fenced>(memory->host(), nullptr, use, 1,
                                                       Fenced::Content::whatever)
-                           : std::make_shared<Fenced>(memory, memory->device(), use, 1,
+                           : std::make_shared<Fenced>(memory, memory->device(), use,
+                                                      memory->device()->limits().alignment,
                                                       Fenced::Content::whatever)) {
   // A kernel may rely on the checks, as a reshape does on equal element counts.
   if (!checks_hold(spec.function.graph().checks(), sizes))

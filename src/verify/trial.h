@@ -15,8 +15,7 @@ namespace hone {
 
 class Trial {
  public:
-  // Memory for checks ends at an unreadable page and is aligned to the element size only; memory
-  // for timing is aligned as in a plan.
+  // Memory for checks ends at an unreadable page, as closely as the device's alignment allows.
   enum class Use : std::uint8_t { check, time };
 
   // Compiles the candidate's kernels and runs its prepare steps on made-up weights.

@@ -136,6 +136,26 @@ grid loop:0 < 200
   EXPECT_NE(refusal(f, kernel("", last)), "");
 }
 
+// Each chunk makes one result, so the chunks that run make too few for the first check, and all
+// run. In the next check, the results of the first must not count as those of chunks that did not
+// run.
+TEST(Verify, ResultsOfAnEarlierRunAreNotThoseOfTheNext) {
+  const Function f = of_x({DType::i8, {200, 176'000}},
+                          [](Value x) { return reduce_axes(ops::reduce_max, x, {1}); });
+  EXPECT_EQ(refusal(f, R"(kernel rows
+p0: i8[200,176000] strides [176000,1]
+p1: i8[200] strides [1] written
+chunks 200
+grid loop:0 < 200
+  var r0: i8 = i8(-128)
+  for loop:1 < 176000
+    %0 = load i8 p0[176000*loop:0+loop:1]
+    r0 maximum= %0
+  p1[loop:0] = r0
+)"),
+            "");
+}
+
 // If most of a few sampled elements are zero, they do not show how large the others are, so many
 // are compared. Elements in chunks that did not run must not count.
 TEST(Verify, FewElementsOfMuchWorkMayBeSmallBesideTheOthers) {
